@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench/daemon.sh BUILD restarts [ROUNDS] [PROCESSES]   as root: the daemon is killed again and again while processes hold and
 #                                                       allocate; what the next one says of each, and when it has all of them
-# bench/daemon.sh BUILD crowd [SECONDS] [PROCESSES]     as root: many processes, 20 more each second that live for one; the daemon's
-#                                                       CPU time, memory, descriptors, and its store, looked at each second
+# bench/daemon.sh BUILD crowd [SECONDS] [PROCESSES] [MIB] as root: many processes, 20 more each second that live for one; the daemon's
+#                                                       CPU time, memory, descriptors, and its store of MIB, looked at each second
 # bench/daemon.sh BUILD start [RUNS]                    what the library costs a program at its start: plain, offering, recorded
 set -eu
 
@@ -46,23 +46,22 @@ restarts() {
     now=$(date +%s%3N)
     bin/heaptap snapshot --all --socket "$folder/control" >paths || unanswered=$((unanswered + 1))
     for profile in $(cat paths); do
-      "$build/heaptap" report --json --sort inuse "$profile" | /usr/bin/python3 -c '
-import json, sys
-rows = {row["name"]: row["inuse_space"]["flat"] for row in json.load(sys.stdin)["functions"]}
-sys.exit(rows.get("hold") != 1000000)' || wrong=$((wrong + 1))
+      "$build/heaptap" report --json --sort inuse "$profile" >rows.json
+      /usr/bin/python3 "$(dirname "$self")/daemon_sums.py" "$profile" rows.json sums || wrong=$((wrong + 1))
     done
     echo "round $round: $(wc -l <paths) processes, all taken up after $((now - before)) ms, wrong so far $wrong, unanswered $unanswered"
   done
+  /usr/bin/python3 "$(dirname "$self")/daemon_sums.py" sums
   kill -TERM "$daemon"
 }
 
 crowd() {
-  local seconds=$1 processes=$2 until
+  local seconds=$1 processes=$2 mib=$3 until
   cc -g -O1 -o bin/crowd "$(dirname "$self")/programs/crowd.c"
   cp bin/crowd bin/passing
   cat >heaptap.conf <<CONF
 [daemon]
-disk = 64M
+disk = ${mib}M
 free = 1%
 [service]
 profile = no
@@ -88,8 +87,10 @@ CONF
     done
     wait
   ) &
-  /usr/bin/python3 "$(dirname "$self")/daemon_crowd.py" "$daemon" "$folder/store" $((64 * 1048576)) "$seconds" 60
+  /usr/bin/python3 "$(dirname "$self")/daemon_crowd.py" "$daemon" "$folder/store" $((mib * 1048576)) "$seconds" 60
+  echo "started and taken: $(grep -c 'service passing' log)"
   bin/heaptap status --socket "$folder/control" | tail -n 25
+  grep -vE '(profiled|taken up again), service' log | tail -n 20
   find store -name '*.pb.gz' | sed 's/.*\.\([a-z]*\)\.pb\.gz/\1/' | sort | uniq -c
   [ -z "${KEEP:-}" ] || cp -a store "$KEEP"
   kill -TERM "$daemon"
@@ -118,7 +119,7 @@ start() {
 
 case $what in
 restarts) restarts "${3:-20}" "${4:-20}" ;;
-crowd) crowd "${3:-1800}" "${4:-200}" ;;
+crowd) crowd "${3:-1800}" "${4:-200}" "${5:-16}" ;;
 start) start "${3:-200}" ;;
 *) sed -n '3,7p' "$0"; exit 2 ;;
 esac

@@ -187,6 +187,9 @@ static void take_answer(
 	case CONTROL_UNSUPPORTED:
 		give_up(broker, ask, -EOPNOTSUPP, "the process' sampler has no such profile");
 		return;
+	case CONTROL_OFF:
+		give_up(broker, ask, -ECANCELED, "the daemon is off");
+		return;
 	case CONTROL_FAILED:
 		give_up(broker, ask, -EIO, answer->text);
 		return;

@@ -7,22 +7,36 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-void log_line(const char *format, ...)
+enum {
+	SOURCES =
+	    64, /* users times formats; when there are more, the one that began first is said and forgotten */
+	WINDOW_S = 60,
+};
+
+struct source {
+	const char *format; /* NULL: free */
+	unsigned int uid;
+	int64_t since_s;
+	uint32_t said, held;
+};
+
+static struct source sources[SOURCES];
+
+static void write_line(const char *format, va_list args)
 {
 	static const char prefix[] = "heaptap: ";
 	char line[LOG_LINE_BYTES];
 	size_t length = sizeof(prefix) - 1;
 	int saved = errno;
 	int more;
-	va_list args;
 
 	memcpy(line, prefix, length);
-	va_start(args, format);
 	more = vsnprintf(line + length, sizeof(line) - length - 1, format, args);
-	va_end(args);
 	if (more < 0)
 		more = 0;
 	length += (size_t)more;
@@ -34,6 +48,87 @@ void log_line(const char *format, ...)
 	if (write(STDERR_FILENO, line, length) < 0)
 		errno = saved;
 	errno = saved;
+}
+
+void log_line(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_line(format, args);
+	va_end(args);
+}
+
+static int64_t now_s(void)
+{
+	struct timespec now = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/* The window is over, or its place is needed. */
+static void close_source(struct source *source)
+{
+	if (source->held)
+		log_line("user %u: %u more lines like \"%s\" were held back", source->uid,
+		    (unsigned int)source->held, source->format);
+	*source = (struct source){0};
+}
+
+static struct source *find_source(unsigned int uid, const char *format, int64_t time_s)
+{
+	struct source *oldest = sources;
+
+	for (size_t i = 0; i < SOURCES; i++) {
+		if (sources[i].format == format && sources[i].uid == uid)
+			return &sources[i];
+		if (!sources[i].format || (oldest->format && sources[i].since_s < oldest->since_s))
+			oldest = &sources[i];
+	}
+	close_source(oldest);
+	*oldest = (struct source){.format = format, .uid = uid, .since_s = time_s};
+	return oldest;
+}
+
+static bool may_say(unsigned int uid, const char *format)
+{
+	const int64_t time_s = now_s();
+	struct source *source;
+
+	if (uid == 0 || uid == geteuid())
+		return true;
+	source = find_source(uid, format, time_s);
+	if (time_s - source->since_s >= WINDOW_S) {
+		close_source(source);
+		*source = (struct source){.format = format, .uid = uid, .since_s = time_s};
+	}
+	if (source->said == LOG_LINE_BURST) {
+		source->held++;
+		return false;
+	}
+	source->said++;
+	return true;
+}
+
+void log_line_of(unsigned int uid, const char *format, ...)
+{
+	va_list args;
+
+	if (!may_say(uid, format))
+		return;
+	va_start(args, format);
+	write_line(format, args);
+	va_end(args);
+}
+
+void log_line_tell_held(bool all)
+{
+	const int64_t time_s = now_s();
+
+	for (size_t i = 0; i < SOURCES; i++)
+		if (sources[i].format && (all || time_s - sources[i].since_s >= WINDOW_S))
+			close_source(&sources[i]);
 }
 
 void log_lines(const char *text)

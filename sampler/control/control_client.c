@@ -202,6 +202,11 @@ static int judge(int got, const struct control_answer *answer, char *reason, siz
 		snprintf(reason, reason_bytes, "too many others are asking the daemon; try again later");
 		return -EBUSY;
 	}
+	if (answer->kind == CONTROL_OFF) {
+		snprintf(reason, reason_bytes,
+		    "everything is off (heaptap disable --now), so nothing is written: heaptap enable --now");
+		return -ECANCELED;
+	}
 	if (answer->kind == CONTROL_UNKNOWN) {
 		snprintf(reason, reason_bytes, "the daemon profiles no such process");
 		return -ENOENT;

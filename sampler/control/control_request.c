@@ -21,6 +21,7 @@ static const char *const verbs[] = {[CONTROL_LIST] = "list",
 static const char *const answers[] = {[CONTROL_BUSY] = "busy",
     [CONTROL_UNKNOWN] = "unknown",
     [CONTROL_UNSUPPORTED] = "unsupported",
+    [CONTROL_OFF] = "off",
     [CONTROL_ASKED] = "asked",
     [CONTROL_LISTED] = "list",
     [CONTROL_WRITTEN] = "written",
@@ -158,6 +159,7 @@ int control_answer_format(const struct control_answer *answer, char text[CONTROL
 	case CONTROL_BUSY:
 	case CONTROL_UNKNOWN:
 	case CONTROL_UNSUPPORTED:
+	case CONTROL_OFF:
 		length = snprintf(text, room, "%s", word);
 		break;
 	case CONTROL_ASKED:
@@ -184,6 +186,7 @@ static bool parse_arguments(struct control_answer *answer, char *rest)
 	case CONTROL_BUSY:
 	case CONTROL_UNKNOWN:
 	case CONTROL_UNSUPPORTED:
+	case CONTROL_OFF:
 		return !*rest;
 	case CONTROL_ASKED:
 		if (!parse_number(rest, UINT32_MAX, &number) || number == 0)

@@ -20,6 +20,7 @@
  *     <- "busy"                        too many others are waiting: try again later. Sent at once
  *     <- "unknown"                     there is no such process. Sent at once
  *     <- "unsupported"                 this server is of another version, or has no such thing. Sent at once
+ *     <- "off"                         the daemon is switched off. Sent at once
  *     <- "asked 2"                     there are; how many answers will follow. Sent at once
  *     <- "list BYTES" + descriptor     a sealed memfd of that size with the text of control_list.h
  *     <- "written 4711 /path"          for each process, when its file is complete
@@ -78,6 +79,7 @@ enum control_answer_kind {
 	CONTROL_BUSY,
 	CONTROL_UNKNOWN,
 	CONTROL_UNSUPPORTED,
+	CONTROL_OFF,
 	CONTROL_ASKED,
 	CONTROL_LISTED,
 	CONTROL_WRITTEN,

@@ -266,7 +266,7 @@ static void answer_ask(
 		answer.kind = CONTROL_ASKED;
 		answer.count = client->outstanding = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 	} else if (count < 0) {
-		answer.kind = CONTROL_UNSUPPORTED;
+		answer.kind = count == -ECANCELED ? CONTROL_OFF : CONTROL_UNSUPPORTED;
 	}
 	say(server, client, &answer, -1);
 }

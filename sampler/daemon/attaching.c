@@ -136,8 +136,8 @@ static void take_result(struct daemon *d, struct daemon_attaching *one)
 	roster_set(&entry->reason, NULL);
 	decisions_about(d, entry); /* meanwhile the rules may have changed, or everything is off */
 	if (d->options.verbosity > 0)
-		log_line("pid %d: attached, service %s; one thread stood still for %.1f ms", (int)entry->pid,
-		    facts.plan->service, (double)attachment.stood_ns / 1e6);
+		log_line_of(entry->uid, "pid %d: attached, service %s; one thread stood still for %.1f ms",
+		    (int)entry->pid, facts.plan->service, (double)attachment.stood_ns / 1e6);
 }
 
 bool attaching_event(struct daemon *d, int fd)

@@ -9,6 +9,7 @@
 #include "sampler/daemon/daemon_list.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/decisions.h"
+#include "sampler/daemon/ended_room.h"
 #include "sampler/daemon/hand_over.h"
 #include "sampler/daemon/notify.h"
 #include "sampler/daemon/periods.h"
@@ -21,6 +22,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +38,11 @@ enum {
 	CLAIM_TRIES = 100,
 	STATUS_NS_S = 10, /* between STATUS lines for the service manager */
 	TUNE_NS_S = 10,   /* between looks at periods and growth */
+	/* Profiles of the same files that are written one after the other by one child cost a tenth: so they
+	 * wait for each other, but nobody who asks for one does. */
+	PATIENCE_NS_S = 1,
+	WRITE_AT_END_S = 10, /* what waits is still written when the daemon is told to end */
+	REFRESH_SHARE_NS = 20 * 1000000,
 };
 
 static const uint64_t second_ns = UINT64_C(1000000000);
@@ -98,7 +105,9 @@ static void on_signals(struct daemon *d)
 static void move_switch(struct daemon *d)
 {
 	log_line("%s: %s", d->off.path,
-	    d->off.off ? "found: nothing is sampled until it is removed" : "gone: sampling goes on");
+	    d->off.off ? "found: nothing is sampled until it is removed, and nothing written"
+	               : "gone: sampling goes on");
+	scheduler_pause(d->scheduler, d->off.off);
 	if (d->off.off)
 		hand_over_stop(d);
 	else
@@ -145,6 +154,17 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 		    1u << d->load.raised);
 }
 
+/* Every region, so not at each notice that a program has begun. */
+static void look_at_heaps(struct daemon *d, bool ended)
+{
+	if (!ended && clock_now_ns() < d->heap_ns)
+		return;
+	if (heap_capture_look(&d->heap, ended))
+		scheduler_hurry(d->scheduler);
+	const uint64_t now_ns = clock_now_ns();
+	d->heap_ns = now_ns + poll_interval_timeout_ns(&d->heap.pace, now_ns);
+}
+
 /* Everything that causes no event. Returns the time until the next look, in nanoseconds, at most. */
 static uint64_t look(struct daemon *d, bool ended)
 {
@@ -152,19 +172,19 @@ static uint64_t look(struct daemon *d, bool ended)
 	if (off_switch_look(&d->off, now_ns))
 		move_switch(d);
 	uint64_t find_ns = finder_tend(d->finder, now_ns);
-	if (heap_capture_look(&d->heap, ended))
-		scheduler_hurry(d->scheduler);
+	look_at_heaps(d, ended);
 	uint64_t due_ns = scheduler_tend(d->scheduler, clock_now_ns());
 	now_ns = clock_now_ns();
 	limit_load(d, now_ns);
 	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {
 		periods_tune(d);
 		daemon_list_note_growth(d);
+		log_line_tell_held(false);
 	}
 	tell_manager(d, now_ns);
 	uint64_t cpu_ns = cpu_profiles_tend(&d->cpu, now_ns);
 	due_ns = cpu_ns < due_ns ? cpu_ns : due_ns;
-	uint64_t tick_ns = poll_interval_timeout_ns(&d->heap.pace, now_ns);
+	uint64_t tick_ns = d->heap_ns > now_ns ? d->heap_ns - now_ns : 0;
 	due_ns = find_ns < due_ns ? find_ns : due_ns;
 	return due_ns < tick_ns ? due_ns : tick_ns;
 }
@@ -200,6 +220,24 @@ static int loop(struct daemon *d)
 
 /* ---- beginning and end */
 
+/* Of processes that have ended nobody else can write a profile. */
+static void write_what_waits(struct daemon *d)
+{
+	const uint64_t end_ns = clock_now_ns() + WRITE_AT_END_S * second_ns;
+	uint64_t written, ended;
+	scheduler_hurry_writing(d->scheduler, true);
+	while (!scheduler_settled(d->scheduler) && clock_now_ns() < end_ns) {
+		struct pollfd signals = {.fd = d->signal_fd, .events = POLLIN};
+		(void)scheduler_tend(d->scheduler, clock_now_ns());
+		(void)poll(&signals, 1, 20);
+		on_signals(d);
+	}
+	scheduler_progress(d->scheduler, &written, &ended);
+	if (ended > written)
+		log_line("%" PRIu64 " profiles of processes that have ended could not be written in time",
+		    ended - written);
+}
+
 static int open_ground(struct daemon *d)
 {
 	d->signal_fd = signals_open(SIGNALS_DAEMON, SIGUSR1);
@@ -232,6 +270,9 @@ static int open_capture(struct daemon *d)
 	    .answer = requests_answer,
 	    .context = d,
 	    .memory = d->cpu.giver,
+	    .may_wait = ended_room_allows,
+	    .pace = {.patience_ns = PATIENCE_NS_S * second_ns, .room = WRITER_BATCH},
+	    .refresh_share_ns = REFRESH_SHARE_NS,
 	    .began_unix_ns = d->identity.unix_ns,
 	    .began_ns = d->identity.monotonic_ns,
 	    .began_pid = d->identity.pid,
@@ -349,8 +390,11 @@ int daemon_run(struct options *options)
 		if (d.options.verbosity >= 0)
 			log_line("profiles go to %s; control socket %s%s", d.store_path, d.socket_path,
 			    d.off.off ? "; the file 'off' is beside it: nothing is sampled" : "");
+		scheduler_pause(d.scheduler, d.off.off);
 		status = loop(&d);
 		notify_tell("STOPPING=1");
+		write_what_waits(&d);
+		log_line_tell_held(true);
 	}
 	close_all(&d);
 	return status;

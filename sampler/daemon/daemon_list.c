@@ -167,6 +167,11 @@ void daemon_list_write(struct daemon *d, struct control_list_writer *writer)
 		    denied->exe, denied->library, denied->since_unix_ns, denied->reason};
 		control_list_write_denied(writer, &row);
 	}
+	char dropped[256];
+	for (int why = 0; why < SNAPSHOT_DROPS; why++)
+		if (heap_source_describe_dropped(
+		        &d->heap.source, (enum snapshot_drop)why, dropped, sizeof(dropped)))
+			control_list_write_note(writer, dropped);
 	if (d->note[0])
 		control_list_write_note(writer, d->note);
 }

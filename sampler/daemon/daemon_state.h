@@ -65,6 +65,7 @@ struct daemon {
 	int epoll_fd, signal_fd;
 	bool ending;
 	int64_t since_unix_ns;
+	uint64_t heap_ns;                          /* when the regions are looked at next */
 	uint64_t status_ns, watchdog_ns, tuned_ns; /* when these were last done */
 };
 

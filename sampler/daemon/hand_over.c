@@ -70,8 +70,8 @@ static void watch(struct daemon *d, struct roster_entry *entry)
 static void say_taken(const struct daemon *d, const struct roster_entry *entry, const char *what)
 {
 	if (d->options.verbosity > 0)
-		log_line("pid %d (%s): %s, service %s", (int)entry->pid, entry->comm ? entry->comm : "?",
-		    what, entry->service ? entry->service : "?");
+		log_line_of(entry->uid, "pid %d (%s): %s, service %s", (int)entry->pid,
+		    entry->comm ? entry->comm : "?", what, entry->service ? entry->service : "?");
 }
 
 static bool take(
@@ -320,11 +320,11 @@ static void note_end(struct daemon *d, const struct roster_entry *entry)
 	const struct crash_guard_denied *denied = crash_guard_note(d->guard, &death);
 	if (!denied)
 		return;
-	log_line("%s is not profiled any more: %s", denied->exe, denied->reason);
+	log_line_of(entry->uid, "%s is not profiled any more: %s", denied->exe, denied->reason);
 	int error = crash_guard_save(d->guard, d->guard_path);
 	if (error)
-		log_line(
-		    "%s: %s: this will be forgotten when the daemon ends", d->guard_path, strerror(-error));
+		log_line_of(entry->uid, "%s: %s: this will be forgotten when the daemon ends", d->guard_path,
+		    strerror(-error));
 }
 
 bool hand_over_ended(struct daemon *d, int fd)

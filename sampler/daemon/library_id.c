@@ -29,6 +29,8 @@ static bool find_mapping(pid_t pid, char name[64])
 	FILE *maps = proc_open_text(pid, "maps");
 	while (maps && !found && fgets(line, sizeof(line), maps)) {
 		path[0] = '\0';
+		if (!strstr(line, PRELOAD_LIBRARY_NAME))
+			continue;
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %*s %4095[^\n]", &start, &end,
 		        &offset, path) != 4 ||
 		    offset != 0 || !is_library(path))

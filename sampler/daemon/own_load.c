@@ -33,6 +33,24 @@ static uint64_t memory_share(const struct own_load_limits *limits, uint64_t byte
 	return limits->memory_bytes ? bytes / (limits->memory_bytes / 1000 + 1) : 0;
 }
 
+enum { FAR_ABOVE = 2000 };
+
+/* The CPU time to judge by: the mean since the last change, or what is far above the limit at once. False:
+ * there is none yet. */
+static bool level(const struct own_load *load, uint64_t cpu, uint64_t *judged)
+{
+	uint64_t sum = 0;
+	*judged = cpu;
+	if (cpu > FAR_ABOVE)
+		return true;
+	if (load->looks < OWN_LOAD_MEAN_LOOKS)
+		return false;
+	for (size_t i = 0; i < OWN_LOAD_MEAN_LOOKS; i++)
+		sum += load->cpu_shares[i];
+	*judged = sum / OWN_LOAD_MEAN_LOOKS;
+	return true;
+}
+
 /* True: the last raise has not made the CPU time less, by a tenth at least, and is taken back. */
 static bool take_back(struct own_load *load, uint64_t cpu)
 {
@@ -69,12 +87,16 @@ bool own_load_look(struct own_load *load, const struct own_load_limits *limits,
 	load->cpu_ns = reading->cpu_ns;
 	if (first)
 		return false;
-	load->calm = cpu < 333 && memory < 333 ? load->calm + 1 : 0;
-	if (take_back(load, cpu) || raise_period(load, cpu, memory))
-		return true;
-	if (load->calm < OWN_LOAD_CALM_LOOKS || !load->raised)
-		return false;
+	load->cpu_shares[load->looks++ % OWN_LOAD_MEAN_LOOKS] = cpu;
+	load->calm = cpu < 700 && memory < 333 ? load->calm + 1 : 0;
+	uint64_t judged;
+	const bool whole = level(load, cpu, &judged);
+	if (!(whole && take_back(load, judged)) && !raise_period(load, whole ? judged : 0, memory)) {
+		if (load->calm < OWN_LOAD_CALM_LOOKS || !load->raised)
+			return false;
+		load->raised--;
+	}
 	load->calm = 0;
-	load->raised--;
+	load->looks = 0;
 	return true;
 }

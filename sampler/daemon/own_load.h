@@ -3,7 +3,9 @@
  * The daemon's limits on its own load: what it takes beyond them is answered by larger sampling periods,
  * twice as large each time, for all processes; and when it has taken much less for a while, by smaller ones
  * again. If a larger period has not made the CPU time less, it was not the samples that took it (processes
- * that start and end do): it is taken back, and not tried again for some minutes. Weights stay right, since
+ * that start and end do): it is taken back, and not tried again for some minutes. One look says little, as
+ * profiles are due and programs begin in bursts: CPU time is judged by the mean of a minute, unless it is far
+ * above the limit. Weights stay right, since
  * every sample carries the period that it was drawn with. Pure but for own_load_read.
  *
  * CPU time is the main loop's: the children that write profiles take theirs whatever the period is (the
@@ -16,8 +18,10 @@
 #include <stdint.h>
 
 enum {
-	OWN_LOAD_WINDOW_S = 10,   /* between looks */
-	OWN_LOAD_CALM_LOOKS = 30, /* with less than a third of the limits: then the period is halved */
+	OWN_LOAD_WINDOW_S = 10,  /* between looks */
+	OWN_LOAD_MEAN_LOOKS = 6, /* of which the mean counts */
+	/* With less than 1/3 of the memory and 7/10 of the CPU time: then the period is halved. */
+	OWN_LOAD_CALM_LOOKS = 30,
 	OWN_LOAD_REST_LOOKS = 30, /* after a larger period that was no help */
 	OWN_LOAD_RAISED_MAX = 10, /* times 1,024 */
 };
@@ -28,6 +32,8 @@ struct own_load {
 	uint32_t rest;   /* looks for which CPU time raises nothing */
 	/* the CPU time that led to the last raise, until the next look judges it; or 0 */
 	uint64_t cpu_share_raised;
+	uint64_t cpu_shares[OWN_LOAD_MEAN_LOOKS]; /* of the last looks */
+	uint32_t looks;                           /* since the periods were last changed */
 	uint64_t looked_ns, cpu_ns;
 };
 

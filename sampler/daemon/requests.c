@@ -29,6 +29,10 @@ static void find_processes(struct daemon *d)
 
 uint32_t requests_want_all(struct daemon *d, const char *cause, uint64_t asker)
 {
+	if (d->off.off) {
+		log_line("no snapshots: everything is off, while %s exists", d->off.path);
+		return 0;
+	}
 	find_processes(d);
 	return scheduler_want_all(d->scheduler, cause, asker);
 }
@@ -75,7 +79,7 @@ static uint32_t ask_cpu(struct daemon *d, const struct control_request *request,
 {
 	char file[CONTROL_PATH_BYTES + 64];
 	const char *slash = strrchr(d->socket_path, '/');
-	if (d->off.off || request->target != CONTROL_PID || !scheduler_serves(d->scheduler, request->pid))
+	if (request->target != CONTROL_PID || !scheduler_serves(d->scheduler, request->pid))
 		return 0;
 	snprintf(file, sizeof(file), "%.*s.%d.cpu%" PRIu64, slash ? (int)(slash - d->socket_path) + 1 : 0,
 	    d->socket_path, (int)getpid(), ++d->cpu.number);
@@ -85,6 +89,8 @@ static uint32_t ask_cpu(struct daemon *d, const struct control_request *request,
 static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
 {
 	struct daemon *d = context;
+	if (d->off.off && request->verb != CONTROL_LIST)
+		return -ECANCELED;
 	find_processes(d);
 	switch (request->verb) {
 	case CONTROL_SNAPSHOT:

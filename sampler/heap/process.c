@@ -20,7 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SEARCHES_MAX = 64 }; /* searches of /proc for one image: a hostile one causes many */
+enum {
+	SEARCHES_MAX = 64, /* searches of /proc for one image: a hostile one causes many */
+	FOUND_NS =
+	    500 * 1000000, /* for so long the maps of a process that was found are good for its books */
+};
 
 struct image *image_new(struct region *region, uint64_t now_ns)
 {
@@ -361,9 +365,27 @@ static const struct maps *maps_of_image(const struct process *process)
 	return image->process[0] ? image->process[0]->target.maps : NULL;
 }
 
+/* Those that were read when it was found, if that was just now: to read them opens each of its files.
+ * (What has changed since is found as in any process: by a stack in no map.) */
+static bool take_maps_of_finding(struct process *process)
+{
+	struct target *target = &process->target,
+	              *found = process->image->finding ? &process->image->finding->target : NULL;
+	if (!found || !found->maps || !target->readable || found->pid != target->pid ||
+	    clock_now_ns() - found->start_ns > FOUND_NS ||
+	    (target->code_address && !maps_find(found->maps, target->code_address)))
+		return false;
+	target->maps = found->maps;
+	target->maps_read_ns = found->start_ns;
+	found->maps = NULL;
+	return true;
+}
+
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
 {
 	struct target *target = &process->target;
+	if (take_maps_of_finding(process))
+		return;
 	target->maps = maps_new(modules, target->readable ? target->pid : 0, true);
 	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
 		return;

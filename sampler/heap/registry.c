@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,9 @@ enum {
 	LINGER_END_NS = 20 * 1000000, /* after COMMAND's end */
 	LINGER_NS = 500 * 1000000,    /* between checks whether any process still maps a region */
 	EXECUTED_NS = 10 * 1000000,   /* between looks at what the processes of a young image execute */
+	OFFERED_LINGERS = 4,          /* offers are looked at every fourth time alone */
 	YOUNG_NS = 1000 * 1000000,    /* those of an older one are looked at every LINGER_NS */
+	TRIM_NS = 2000 * 1000000,     /* between returns of freed memory: images end all the time */
 	ADOPTION_NS = 20 * 1000000,   /* for a sample that was being taken when books were taken over */
 	LOADING_NS = 2000 * 1000000,  /* for so long an executed program may take to load the library */
 };
@@ -46,11 +49,16 @@ size_t registry_drain(struct registry *registry)
 		rings_drain(registry->probe->rings, registry->probe->regs_mask, intake_record,
 		    registry->intake, &registry->intake->bad);
 	size_t frees = 0;
+	registry->drained_most = 0;
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		if (image->ready) {
-			intake_buffers(registry->intake, image, registry->probe->rings ? now : UINT64_MAX);
+			const size_t copied = intake_buffers(
+			    registry->intake, image, registry->probe->rings ? now : UINT64_MAX);
+			const size_t freed = free_log_drain(image, now);
+			if (copied + freed > registry->drained_most)
+				registry->drained_most = copied + freed;
 			registry->intake->taken += walked_drain(image, registry->intake->maps_follow);
-			frees += free_log_drain(image, now);
+			frees += freed;
 		}
 	if (backend_fallback_tend(
 	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now) &&
@@ -233,16 +241,17 @@ static size_t ready_images(struct registry *registry)
 {
 	size_t count = 0;
 	for (struct image *image = registry->intake->images; image; image = image->next) {
+		if (image->ready)
+			continue;
 		const struct region_header *header = region_header(image->region);
 		const char *declined = region_declined_text(image->region);
-		if (declined && !image->declined && !image->ready) {
+		if (declined && !image->declined) {
 			image->declined = registry->declined_text = declined;
 			registry->declined++;
 			if (header->pid == (uint32_t)registry->launch->pid)
 				registry->command_declined_text = declined;
 		}
-		if (image->ready ||
-		    atomic_load_explicit(&header->state, memory_order_acquire) != REGION_READY)
+		if (atomic_load_explicit(&header->state, memory_order_acquire) != REGION_READY)
 			continue;
 		image->ready = true;
 		image->trigger_address = header->trigger_address;
@@ -399,17 +408,45 @@ static void finish_ended(struct registry *registry, struct process *process)
 		finish(registry, process, process->target.pidfd < 0 ? TARGET_UNSEEN : TARGET_GONE, 0);
 }
 
-void registry_finish_ended(struct registry *registry)
+/* Asks all in one call, for a daemon has hundreds. NULL: no memory; for free(). What is readable may have
+ * ended (or be no pidfd); what is not has not. */
+static struct pollfd *poll_all(const struct table *processes)
+{
+	struct pollfd *fds = calloc(processes->count + 1, sizeof(*fds));
+	for (size_t i = 0; fds && i < processes->count; i++) {
+		const struct process *process = processes->entries[i].item;
+		fds[i] = (struct pollfd){process->target.closed ? -1 : process->target.pidfd, POLLIN, 0};
+	}
+	if (fds && poll(fds, processes->count, 0) < 0) {
+		free(fds);
+		return NULL;
+	}
+	return fds;
+}
+
+/* True: some have ended. */
+static bool note_ended(struct registry *registry)
 {
 	const struct table *processes = &registry->intake->processes;
+	const size_t count = processes->count;
+	struct pollfd *fds = poll_all(processes);
 	bool some = false;
 	/* From behind: one whose pid was wrong becomes the last. */
 	for (size_t i = processes->count; i-- > 0;) {
 		struct process *process = processes->entries[i].item;
-		process->ended = !process->target.closed && has_ended(registry, process);
+		const bool runs = fds && i < count && !process->unsure && process->target.pidfd >= 0 &&
+		    fds[i].fd == process->target.pidfd && !fds[i].revents;
+		process->ended = !process->target.closed && !runs && has_ended(registry, process);
 		some = some || process->ended;
 	}
-	if (!some)
+	free(fds);
+	return some;
+}
+
+void registry_finish_ended(struct registry *registry)
+{
+	const struct table *processes = &registry->intake->processes;
+	if (!note_ended(registry))
 		return;
 	registry_drain(registry); /* once for all of them, and after the end of each */
 	/* What has ended may have executed another program before, and be closed by that one's image. */
@@ -435,7 +472,12 @@ size_t registry_tend(struct registry *registry)
 		if (image->ready) {
 			find_places(registry, image);
 			note_requests(registry, image);
-			if (!image->unchosen && (linger || (often && now - image->claimed_ns < YOUNG_NS))) {
+			/* Of an offer no profile says that a program was not seen, and looks cost a daemon
+			 * most. */
+			const bool due = image->offered
+			    ? linger && (registry->lingers + image->region->id) % OFFERED_LINGERS == 0
+			    : linger || (often && now - image->claimed_ns < YOUNG_NS);
+			if (!image->unchosen && due) {
 				look_at_executed(registry, image, now);
 				unfollowed_tend(
 				    image, registry->probe->backend == BACKEND_UPROBE, registry->verbosity);
@@ -449,10 +491,15 @@ size_t registry_tend(struct registry *registry)
 	if (linger && registry->unwatched)
 		registry_finish_ended(registry);
 	/* After a burst of processes return freed memory to the kernel; glibc kept more than half of it. */
-	if (gone)
+	registry->to_trim = registry->to_trim || gone;
+	if (registry->to_trim && now - registry->trimmed_ns >= TRIM_NS) {
 		malloc_trim(0);
+		registry->trimmed_ns = now;
+		registry->to_trim = false;
+	}
 	if (linger)
 		registry->linger_ns = now;
+	registry->lingers += linger;
 	if (often)
 		registry->executed_ns = now;
 	return came;

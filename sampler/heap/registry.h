@@ -54,7 +54,11 @@ struct registry {
 	char unchosen_title[TARGET_TITLE_BYTES]; /* of the last one */
 	bool command_unchosen;                   /* COMMAND's last program */
 	uint64_t linger_ns, executed_ns; /* last looks at what is left, and at what processes execute */
-	struct image **batch;            /* settle_images() */
+	size_t drained_most;             /* samples and frees of one image, at most, by the last drain */
+	uint32_t lingers;                /* looks at what is left, so far */
+	uint64_t trimmed_ns;             /* when freed memory was last returned */
+	bool to_trim;
+	struct image **batch; /* settle_images() */
 	size_t batch_capacity;
 };
 

@@ -13,27 +13,29 @@
 
 struct thread_facts thread_facts_read(pid_t tid)
 {
-	char line[256], state = 0;
+	char status[32 << 10]; /* a process may be in hundreds of groups */
+	unsigned int uid[4];
 	struct thread_facts facts = {0};
-	FILE *status = proc_open_text(tid, "status");
-	if (!status) {
-		facts.unread = proc_is_shortage(errno);
+	const ssize_t length = proc_read(tid, "status", status, sizeof(status));
+	if (length <= 0) {
+		facts.unread = length < 0 && proc_is_shortage((int)-length);
 		return facts;
 	}
-	while (fgets(line, sizeof(line), status)) {
-		const char *last = strrchr(line, '\t');
-		unsigned int uid[4];
-		if (strncmp(line, "NSpid:", 6) == 0 && last)
-			facts.inner = atoi(last + 1);
-		else if (sscanf(line, "Uid: %u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4)
-			facts.like_us =
-			    uid[0] == geteuid() && uid[1] == uid[0] && uid[2] == uid[0] && uid[3] == uid[0];
-		else if (sscanf(line, "Tgid: %d", &facts.pid) != 1 &&
-		    sscanf(line, "PPid: %d", &facts.parent) != 1)
-			(void)sscanf(line, "State: %c", &state);
+	/* A name's line ends are escaped there. */
+	const char *state = strstr(status, "\nState:\t"), *inner = strstr(status, "\nNSpid:"),
+	           *users = strstr(status, "\nUid:");
+	facts.pid = (pid_t)proc_status_number(status, "\nTgid:", 10, 0);
+	facts.parent = (pid_t)proc_status_number(status, "\nPPid:", 10, 0);
+	if (inner) {
+		const char *end = strchr(inner + 1, '\n'), *last = inner;
+		for (const char *at = inner; at && (!end || at < end); at = strchr(at + 1, '\t'))
+			last = at;
+		facts.inner = atoi(last + 1);
 	}
-	fclose(status);
-	if (state == 'Z' || state == 'X')
+	if (users && sscanf(users, "\nUid: %u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4)
+		facts.like_us =
+		    uid[0] == geteuid() && uid[1] == uid[0] && uid[2] == uid[0] && uid[3] == uid[0];
+	if (state && (state[8] == 'Z' || state[8] == 'X'))
 		facts.pid = 0;
 	return facts;
 }
@@ -42,18 +44,14 @@ struct thread_birth thread_facts_birth(pid_t pid)
 {
 	char line[1024] = "";
 	struct thread_birth birth = {0};
-	FILE *stat = proc_open_text(pid, "stat");
-	if (!stat)
-		return birth;
 	/* the name may contain any characters */
-	const char *after = fgets(line, sizeof(line), stat) ? strrchr(line, ')') : NULL;
+	const char *after = proc_read(pid, "stat", line, sizeof(line)) > 0 ? strrchr(line, ')') : NULL;
 	if (!after ||
 	    sscanf(after + 1,
 	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64
 	        " %*s %*s %*s %*s %*s %" SCNu64,
 	        &birth.ticks, &birth.stack_start) < 1)
 		birth = (struct thread_birth){0};
-	fclose(stat);
 	return birth;
 }
 

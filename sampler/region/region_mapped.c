@@ -24,8 +24,8 @@ enum region_mapped region_mapped_by(const struct region *region, pid_t pid)
 	errno = 0;
 	while (!found && fgets(line, sizeof(line), maps)) {
 		uint64_t ino;
-		if (sscanf(line, "%*s %*s %*s %*s %" SCNu64, &ino) == 1 && ino == region->ino &&
-		    strstr(line, region->anonymous ? "/dev/zero (deleted)" : "/memfd:heaptap"))
+		if (strstr(line, region->anonymous ? "/dev/zero (deleted)" : "/memfd:heaptap") &&
+		    sscanf(line, "%*s %*s %*s %*s %" SCNu64, &ino) == 1 && ino == region->ino)
 			found = true;
 	}
 	bool unread = !found && ferror(maps) && proc_is_shortage(errno);

@@ -144,6 +144,10 @@ static void describe(void *context, uint64_t period_bytes, char *text, size_t by
 	    backend_name(h->options->backend == BACKEND_WALK ? BACKEND_WALK : h->probe.backend),
 	    h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
 	    changed[0] ? "; " : "", changed, omitted[0] ? "; " : "", omitted);
+	for (int why = 0; why < SNAPSHOT_DROPS; why++)
+		if (heap_source_describe_dropped(
+		        &h->source, (enum snapshot_drop)why, omitted, sizeof(omitted)))
+			text_append(text, bytes, "; %s", omitted);
 }
 
 int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *setup)
@@ -274,9 +278,13 @@ bool heap_capture_look(struct heap_capture *h, bool ended)
 	if (ended)
 		registry_finish_ended(&h->registry);
 	found.processes += h->registry.arrivals - arrivals;
-	/* A daemon has read a new process' /proc when it took the offer, and there is always a new one. */
-	if (!h->pool)
+	/* A daemon has read a new process' /proc when it took the offer, and there is always a new one. And
+	 * there are no rings, but buffers that each image has of its own: many images with a few samples are
+	 * no flood. */
+	if (!h->pool) {
 		found.processes = 0;
+		found.samples = h->registry.drained_most;
+	}
 	found.requests = h->registry.requests - requests;
 	poll_interval_note(&h->pace, &found, looked_ns);
 	return found.requests > 0;

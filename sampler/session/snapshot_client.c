@@ -260,8 +260,12 @@ static bool ask_daemon(struct asking *asking, const struct options *options,
 		asking->failed++;
 		log_line("%s", reason);
 	}
+	if (error == -ECANCELED) {
+		asking->failed++;
+		log_line("%s", reason);
+	}
 	asking->busy += error == -EBUSY;
-	return error == 0 || missing;
+	return error == 0 || error == -ECANCELED || missing;
 }
 
 /* By its socket or a service's name: the daemon alone is meant. Returns the exit status. */

@@ -24,7 +24,8 @@ static char *extra_path(const struct scheduler *scheduler, const struct target *
 	char path[PATH_MAX];
 	int error = scheduler_claim(scheduler, target, name, path, sizeof(path));
 	if (error && !target->series->extra_error)
-		log_line("no file %s of pid %d: %s", name, (int)target->pid, strerror(-error));
+		log_line_of(target_user(target), "no file %s of pid %d: %s", name, (int)target->pid,
+		    strerror(-error));
 	target->series->extra_error = error;
 	return error ? NULL : strdup(path);
 }
@@ -215,7 +216,8 @@ static bool is_allowed(const struct scheduler *scheduler, struct snapshot_series
 	if (snapshot_series_allows(series, now_ns))
 		return true;
 	if (series->refused == 1 && scheduler_setup(scheduler)->settings->verbosity >= 0)
-		log_line("pid %d requests more than one snapshot a second: not all are taken",
+		log_line_of(target_user(series->target),
+		    "pid %d requests more than one snapshot a second: not all are taken",
 		    (int)series->target->pid);
 	return false;
 }
@@ -407,8 +409,46 @@ static void omitted(struct snapshot_source *base, const struct target *target)
 	source->omitted_processes++;
 	source->omitted_at_end_bytes += (double)at_end.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	if (scheduler_setup(base->scheduler)->settings->verbosity > 0)
-		log_line("%s (pid %d): no profile, %" PRIu64 " samples", target->title, (int)target->pid,
-		    process_samples(process));
+		log_line_of(target_user(target), "%s (pid %d): no profile, %" PRIu64 " samples",
+		    target->title, (int)target->pid, process_samples(process));
+}
+
+static const char *const drops[] = {
+    [SNAPSHOT_DROP_CROWD] = "because more ended than could be written",
+    [SNAPSHOT_DROP_PAUSED] = "because everything was off when they ended",
+};
+
+/* Said at most every ten seconds: there are many, or there would be none. */
+static void dropped(struct snapshot_source *base, const struct target *target, enum snapshot_drop why)
+{
+	static const uint64_t say_ns = UINT64_C(10000000000);
+	struct heap_source_dropped *d = &((struct heap_source *)base)->dropped[why];
+	const struct process *process = (const struct process *)target;
+	struct tally allocated =
+	    region_read_tally(&region_place(process->image->region, process->place)->allocated);
+	const uint64_t now_ns = clock_now_ns();
+	tally_add(&d->allocated, &allocated);
+	d->processes++;
+	d->unsaid++;
+	if (d->said_ns && now_ns - d->said_ns < say_ns)
+		return;
+	log_line("%" PRIu64 " processes left no profile, %s (the last: %s, pid %d)", d->unsaid, drops[why],
+	    target->title, (int)target->pid);
+	d->said_ns = now_ns;
+	d->unsaid = 0;
+}
+
+bool heap_source_describe_dropped(
+    const struct heap_source *source, enum snapshot_drop why, char *text, size_t text_bytes)
+{
+	const struct heap_source_dropped *d = &source->dropped[why];
+	text[0] = '\0';
+	if (d->processes)
+		snprintf(text, text_bytes,
+		    "%" PRIu64 " processes left no profile, %s: %" PRIu64 " samples, %.0f bytes allocated",
+		    d->processes, drops[why], d->allocated.samples,
+		    (double)d->allocated.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT));
+	return d->processes;
 }
 
 void heap_source_describe_omitted(const struct heap_source *source, char *text, size_t text_bytes)
@@ -437,5 +477,6 @@ const struct snapshot_source_kind heap_source_kind = {
     .keep = keep,
     .ended = ended,
     .omitted = omitted,
+    .dropped = dropped,
     .release = release,
 };

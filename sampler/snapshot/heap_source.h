@@ -25,6 +25,11 @@ struct heap_source {
 	struct tally omitted;      /* what processes that leave no profile counted, since the beginning */
 	uint64_t omitted_processes;
 	double omitted_at_end_bytes;
+	/* The same of those whose last profile was dropped, by cause. */
+	struct heap_source_dropped {
+		struct tally allocated;
+		uint64_t processes, unsaid, said_ns;
+	} dropped[SNAPSHOT_DROPS];
 	struct memory_high *cgroups; /* with a limit of memory that a threshold is about */
 	bool cgroup_said;            /* that one of them has no such limit */
 };
@@ -33,5 +38,9 @@ extern const struct snapshot_source_kind heap_source_kind;
 
 /* What the processes without a profile counted, for the comments of the others; "" if there are none. */
 void heap_source_describe_omitted(const struct heap_source *source, char *text, size_t text_bytes);
+
+/* The same of those whose profile was dropped, by cause. False: there are none, and the text is empty. */
+bool heap_source_describe_dropped(
+    const struct heap_source *source, enum snapshot_drop why, char *text, size_t text_bytes);
 
 #endif

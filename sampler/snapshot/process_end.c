@@ -39,6 +39,18 @@ void process_end_phrase(const struct target *target, char *text, size_t text_byt
 	}
 }
 
+void process_end_cause(
+    const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes)
+{
+	char end[PROCESS_END_BYTES];
+	if (target->end == TARGET_ALIVE || target->end == TARGET_DETACHED) {
+		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
+		return;
+	}
+	process_end_describe(target, watch, end, sizeof(end));
+	snprintf(text, text_bytes, "the process %s", end);
+}
+
 /* The signal that ended it; 0: none did, or it is not known. */
 static int killer(const struct target *target)
 {

@@ -19,6 +19,10 @@ void process_end_phrase(const struct target *target, char *text, size_t text_byt
 void process_end_describe(
     const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes);
 
+/* The same as the cause of a last profile: "the process exited with status 0". */
+void process_end_cause(
+    const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes);
+
 /* How much a user wants to hear of it, the most last. */
 enum process_end_alarm {
 	PROCESS_END_QUIET,  /* it exited, or a pipe's reader went away (SIGPIPE), as is usual in scripts */

@@ -8,6 +8,10 @@ enum {
 	YOUNGEST_NS = 50 * 1000000, /* most programs of a shell script end before */
 	OFTEN_NS = 1000 * 1000000,
 	COST_SHARE = 200,
+	/* Of a daemon's processes, which are many and live long: a quarter of that, and none of those that
+	 * end within a second. */
+	PLANNED_SHARE = 4,
+	PLANNED_YOUNGEST_NS = 1000 * 1000000,
 	READING_MAX_NS = 100 * 1000000,
 };
 
@@ -108,6 +112,11 @@ void resident_watch_look(
 	uint64_t start_ns = process->target.start_ns;
 	uint64_t before_ns = watch->tried_ns ? watch->tried_ns : start_ns;
 	uint64_t age_ns = before_ns > start_ns ? before_ns - start_ns : 0;
+	if (process->target.plan) {
+		processes *= PLANNED_SHARE;
+		if (now_ns < start_ns + PLANNED_YOUNGEST_NS)
+			return;
+	}
 	if (now_ns >= before_ns + resident_watch_wait_ns(age_ns, watch->cost_ns, processes))
 		resident_watch_read(watch, process);
 }

@@ -18,7 +18,7 @@
 
 enum {
 	LOOK_NS = 50 * 1000000,      /* between looks at targets */
-	REFRESH_NS = 1000 * 1000000, /* between looks at threads and cgroups */
+	REFRESH_NS = 1000 * 1000000, /* between looks at threads and cgroups, at least */
 };
 
 struct scheduler {
@@ -31,10 +31,12 @@ struct scheduler {
 	uint64_t look_ns;               /* time of the next look */
 	uint64_t due_ns;                /* time at which a snapshot is due: the sampler wakes up for it */
 	uint64_t turn;                  /* periodic snapshots so far */
-	uint32_t closing;               /* closed targets whose last profile is not on disk yet */
-	uint64_t ended;                 /* targets with a last profile */
-	uint64_t failed;                /* failed snapshots since the last one that was written */
-	int error;                      /* of the last that failed */
+	bool paused;
+	uint64_t refresh_ns; /* of each target */
+	uint32_t closing;    /* closed targets whose last profile is not on disk yet */
+	uint64_t ended;      /* targets with a last profile */
+	uint64_t failed;     /* failed snapshots since the last one that was written */
+	int error;           /* of the last that failed */
 };
 
 int scheduler_claim(
@@ -153,7 +155,8 @@ static void give_up(struct scheduler *a, struct snapshot_series *series, bool pe
 	pid_t pid = series->target->pid;
 	series->failed++;
 	if (error != series->error)
-		log_line("no snapshot of pid %d: %s", (int)pid, strerror(-error));
+		log_line_of(
+		    target_user(series->target), "no snapshot of pid %d: %s", (int)pid, strerror(-error));
 	if (periodic)
 		return;
 	answer(a, series->askers, series->asker_count, pid, "", error);
@@ -183,6 +186,21 @@ static void take_next(
 		*slash = '_'; /* else only the part after the last slash would be kept */
 	take_numbered(a, series, &request);
 	series->next += !series->error;
+}
+
+/* Who has asked, a client or the program itself, need not wait. */
+static void refuse(struct scheduler *a, struct snapshot_series *series)
+{
+	static const struct snapshot_request request = {SNAPSHOT_NUMBERED, "", "", false, false, false};
+	give_up(a, series, false, -ECANCELED);
+	series->error = -ECANCELED;
+	if (series->source->kind->taken)
+		series->source->kind->taken(series->source, series->target, &request, -ECANCELED);
+}
+
+void scheduler_pause(struct scheduler *a, bool paused)
+{
+	a->paused = paused;
 }
 
 void scheduler_take(
@@ -262,7 +280,9 @@ static void tend_interval(struct scheduler *a, struct snapshot_series *series, u
 {
 	uint64_t interval_ns = interval_of(a, series->target);
 	bool due = snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_DUE;
-	series->waiting = due && series->source->kind->has(series->source, series->target, SNAPSHOT_DUE);
+	series->skipped += due && a->paused;
+	series->waiting =
+	    due && !a->paused && series->source->kind->has(series->source, series->target, SNAPSHOT_DUE);
 	if (due && !series->waiting)
 		snapshot_series_advance(series, interval_ns, now_ns);
 }
@@ -308,7 +328,7 @@ static void tend_target(struct scheduler *a, struct snapshot_series *series, uin
 {
 	struct target *target = series->target;
 	bool rarely =
-	    target->readable && (!series->refreshed_ns || now_ns - series->refreshed_ns >= REFRESH_NS);
+	    target->readable && (!series->refreshed_ns || now_ns - series->refreshed_ns >= a->refresh_ns);
 	if (rarely) {
 		series->refreshed_ns = now_ns;
 		oom_watch_update(&series->death, target->pid);
@@ -317,7 +337,9 @@ static void tend_target(struct scheduler *a, struct snapshot_series *series, uin
 	}
 	if (series->source->kind->look)
 		series->source->kind->look(series->source, target, now_ns, rarely);
-	if (series->wanted && !series->writing)
+	if (series->wanted && a->paused)
+		refuse(a, series);
+	else if (series->wanted && !series->writing)
 		take_next(a, series, series->wanted_cause, series->wanted_name, false);
 	if (in_memory_is_due(&series->in_memory))
 		take_in_memory(a, series);
@@ -328,9 +350,15 @@ static void tend_targets(struct scheduler *a, uint64_t now_ns)
 {
 	a->look_ns = now_ns + LOOK_NS;
 	a->due_ns = UINT64_MAX;
+	uint64_t count = 0;
 	for (struct snapshot_series *series = a->series; series; series = series->next_series)
-		if (!series->target->closed)
+		if (!series->target->closed) {
 			tend_target(a, series, now_ns);
+			count++;
+		}
+	a->refresh_ns = count * a->setup.refresh_share_ns;
+	if (a->refresh_ns < REFRESH_NS)
+		a->refresh_ns = REFRESH_NS;
 	take_periodic(a, now_ns);
 	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
 		uint64_t due_ns = series->target->closed ? UINT64_MAX : next_due_ns(a, series, now_ns);
@@ -360,18 +388,6 @@ static void watch(void *context, struct target *target)
 	source->scheduler->look_ns = 0;  /* the process may end soon, so look at once */
 }
 
-static void describe_end(const struct snapshot_series *series, char *text, size_t text_bytes)
-{
-	const struct target *target = series->target;
-	char end[PROCESS_END_BYTES];
-	if (target->end == TARGET_ALIVE || target->end == TARGET_DETACHED) {
-		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
-		return;
-	}
-	process_end_describe(target, &series->death, end, sizeof(end));
-	snprintf(text, text_bytes, "the process %s", end);
-}
-
 static void release(struct snapshot_source *source, struct target *target)
 {
 	source->scheduler->closing--;
@@ -380,38 +396,51 @@ static void release(struct snapshot_source *source, struct target *target)
 	source->kind->release(source, target);
 }
 
+/* Nothing was taken for whoever is left. */
+static void answer_all(struct scheduler *a, struct target *target, int error)
+{
+	struct snapshot_series *series = target->series;
+	answer(a, series->askers, series->asker_count, target->pid, "", error ? error : -ESRCH);
+	series->asker_count = 0;
+	in_memory_refuse(&series->in_memory, target->pid, &a->setup.memory, -ESRCH);
+}
+
+static int take_last(struct scheduler *a, struct target *target)
+{
+	char cause[1024];
+	process_end_cause(target, &target->series->death, cause, sizeof(cause));
+	const struct snapshot_request request = {
+	    SNAPSHOT_EXIT, target->end == TARGET_DETACHED ? "detach" : "exit", cause, false, false, false};
+	target->series->jobs++; /* the target must stay, also if this one fails */
+	int error = take(a, target->series, &request, target->command);
+	a->ended += !error;
+	target->series->jobs--;
+	return error;
+}
+
 static void close_target(void *context, struct target *target)
 {
 	struct snapshot_source *source = context;
 	struct scheduler *a = source->scheduler;
-	char cause[1024];
 	int error = 0;
 	a->closing++;
 	if (target->end == TARGET_GONE && exit_status_read(target->pidfd, target->pid, &target->status) == 0)
 		target->end = TARGET_EXITED;
 	bool wanted = (target->command && (target->end != TARGET_EXEC || target->unseen[0])) ||
 	    (target->series && target->series->next > 1) || source->kind->has(source, target, SNAPSHOT_END);
-	if (!wanted && source->kind->omitted) {
+	if (!wanted && source->kind->omitted)
 		source->kind->omitted(source, target);
-	} else if (wanted && !series_of(source, target)) {
-		error = -ENOMEM;
-	} else if (wanted) {
-		describe_end(target->series, cause, sizeof(cause));
-		const struct snapshot_request request = {SNAPSHOT_EXIT,
-		    target->end == TARGET_DETACHED ? "detach" : "exit", cause, false, false, false};
-		target->series->jobs++; /* the target must stay, also if this one fails */
-		error = take(a, target->series, &request, target->command);
-		a->ended += !error;
-		target->series->jobs--;
-	}
+	else if (wanted && a->paused)
+		source->kind->dropped(source, target, SNAPSHOT_DROP_PAUSED);
+	else if (wanted && a->setup.may_wait && !a->setup.may_wait(a->setup.context, target))
+		source->kind->dropped(source, target, SNAPSHOT_DROP_CROWD);
+	else if (wanted)
+		error = series_of(source, target) ? take_last(a, target) : -ENOMEM;
 	if (error)
-		log_line("no profile of pid %d: %s", (int)target->pid, strerror(-error));
-	if (target->series) { /* nothing was taken for whoever is left */
-		answer(a, target->series->askers, target->series->asker_count, target->pid, "",
-		    error ? error : -ESRCH);
-		target->series->asker_count = 0;
-		in_memory_refuse(&target->series->in_memory, target->pid, &a->setup.memory, -ESRCH);
-	}
+		log_line_of(
+		    target_user(target), "no profile of pid %d: %s", (int)target->pid, strerror(-error));
+	if (target->series)
+		answer_all(a, target, error);
 	if (!target->series || !target->series->jobs)
 		release(source, target);
 }
@@ -433,13 +462,15 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 	if (before)
 		snprintf(count, sizeof(count), "; snapshots not written before it: %" PRIu64, before);
 	if (last && error) /* nothing tries again, so -q does not mean this */
-		log_line("profile not written: %s: %s%s", s->path, strerror(-error), count);
+		log_line_of(target_user(s->target), "profile not written: %s: %s%s", s->path,
+		    strerror(-error), count);
 	else if (error && error != a->error) /* a repeated error is counted, not logged */
 		log_line(
 		    "profile not written: %s: %s; the next snapshot tries again", s->path, strerror(-error));
 	else if (!last && !error &&
 	    verbosity >= (s->by_a_rule ? 0 : 1)) /* a crossed threshold is news to the user */
-		log_line("pid %d: snapshot %s: %s", (int)s->target->pid, s->cause, s->path);
+		log_line_of(target_user(s->target), "pid %d: snapshot %s: %s", (int)s->target->pid, s->cause,
+		    s->path);
 	if (last && verbosity >= 0)
 		source->kind->ended(source, s, error);
 	if (error) {
@@ -491,6 +522,11 @@ void scheduler_progress(const struct scheduler *a, uint64_t *written, uint64_t *
 	*written = a->ended > a->closing ? a->ended - a->closing : 0;
 }
 
+bool scheduler_is_closing(const struct target *target)
+{
+	return target->closed && target->series && target->series->jobs;
+}
+
 bool scheduler_settled(const struct scheduler *a)
 {
 	return a->closing == 0;
@@ -520,9 +556,12 @@ struct scheduler *scheduler_new(const struct scheduler_setup *setup)
 	a->began_unix_ns = setup->began_unix_ns ? setup->began_unix_ns : clock_unix_ns();
 	a->began_ns = setup->began_unix_ns ? setup->began_ns : clock_now_ns();
 	a->began_pid = setup->began_unix_ns ? setup->began_pid : getpid();
+	a->refresh_ns = REFRESH_NS;
 	a->writer = writer_new(on_written, a);
-	if (a->writer)
+	if (a->writer) {
+		writer_set_pace(a->writer, &setup->pace);
 		return a;
+	}
 	free(a);
 	return NULL;
 }

@@ -20,6 +20,7 @@
 #include "sampler/snapshot/output.h"
 #include "sampler/snapshot/snapshot.h"
 #include "sampler/snapshot/snapshot_settings.h"
+#include "sampler/snapshot/writer.h"
 
 struct scheduler;
 struct snapshot_source;
@@ -28,6 +29,13 @@ enum snapshot_reason {
 	SNAPSHOT_REQUESTED,
 	SNAPSHOT_DUE,
 	SNAPSHOT_END,
+};
+
+/* Why the last profile of a target is not written. */
+enum snapshot_drop {
+	SNAPSHOT_DROP_CROWD, /* more wait than may */
+	SNAPSHOT_DROP_PAUSED,
+	SNAPSHOT_DROPS,
 };
 
 struct snapshot_request {
@@ -60,6 +68,9 @@ struct snapshot_source_kind {
 	void (*ended)(struct snapshot_source *source, const struct snapshot *snapshot, int error);
 	/* A target has ended without one, because has() said no. May be NULL. */
 	void (*omitted)(struct snapshot_source *source, const struct target *target);
+	/* A target has ended, and its profile will not be written. May be NULL where neither setup.may_wait
+	 * nor scheduler_pause is used. */
+	void (*dropped)(struct snapshot_source *source, const struct target *target, enum snapshot_drop why);
 	/* The last profile of a closed target was written. */
 	void (*release)(struct snapshot_source *source, struct target *target);
 };
@@ -76,6 +87,12 @@ struct scheduler_setup {
 	/* The path of a target's file, in place of `output`; NULL: none. Returns 0 or -errno. */
 	int (*claim)(
 	    void *context, const struct target *target, const char *name, char *path, size_t path_bytes);
+	/* Whether the profile of a target that has ended may wait to be written, with all that it holds until
+	 * then; NULL: always. False: it is dropped, which source->kind->dropped counts. */
+	bool (*may_wait)(void *context, const struct target *target);
+	struct writer_pace pace;
+	/* Between looks at the threads and cgroups of all targets, for each of them; 0: 1 s in any case. */
+	uint64_t refresh_share_ns;
 	/* Which session it is, if it is older than this process: began_unix_ns 0: it is not. */
 	int64_t began_unix_ns;
 	uint64_t began_ns; /* the same moment on the monotonic clock */
@@ -98,6 +115,10 @@ uint64_t scheduler_tend(struct scheduler *scheduler, uint64_t now_ns);
 
 /* The next scheduler_tend looks at every target. */
 void scheduler_hurry(struct scheduler *scheduler);
+
+/* While paused nothing is written: what is due is skipped, who asks is refused, the last profiles of those
+ * who end are dropped; each is counted. What was taken before is still written. */
+void scheduler_pause(struct scheduler *scheduler, bool paused);
 
 /* Requests snapshots of all live targets, or of one: returns how many (0: the process is not ours). asker:
  * see session/control.h, 0 for none. */
@@ -127,6 +148,9 @@ void scheduler_reap(struct scheduler *scheduler, pid_t pid, int status);
 
 /* The user waits for everything that is being written: from now on no child yields to other processes. */
 void scheduler_hurry_writing(struct scheduler *scheduler, bool hurry);
+
+/* Whether its last profile waits to be written, or is being written. */
+bool scheduler_is_closing(const struct target *target);
 
 /* Profiles of ended processes: how many were written (or given up), and how many there are. */
 void scheduler_progress(const struct scheduler *scheduler, uint64_t *written, uint64_t *ended);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/writer.h"
 
+#include "sampler/linux/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,9 +30,10 @@ struct job {
 	struct job *next;
 	struct writer_item *item;
 	struct job
-	    *before; /* the last of the same series in the queue, which has to be done first; or NULL */
-	pid_t pid;   /* of the child that writes it; 0: waits */
-	bool alone;  /* not in a batch: it has killed a child, or memory was short */
+	    *before;       /* the last of the same series in the queue, which has to be done first; or NULL */
+	pid_t pid;         /* of the child that writes it; 0: waits */
+	uint64_t since_ns; /* when it was submitted */
+	bool alone;        /* not in a batch: it has killed a child, or memory was short */
 };
 
 struct child {
@@ -43,6 +46,7 @@ struct child {
 struct writer {
 	struct job *jobs; /* oldest first; those of one child are in its order */
 	struct child children[WRITER_CHILDREN + WRITER_URGENT_CHILDREN];
+	struct writer_pace pace;
 	bool hurry;
 	uint64_t refused_ns; /* when a fork was first refused; 0: the last one succeeded */
 	void (*done)(void *context, const struct writer_item *item, int error);
@@ -189,6 +193,27 @@ static size_t make_batch(struct job *first, struct job *batch[WRITER_BATCH])
 	return count;
 }
 
+static size_t count_waiting(const struct writer *writer)
+{
+	size_t count = 0;
+	for (const struct job *job = writer->jobs; job; job = job->next)
+		count += !job->pid;
+	return count;
+}
+
+/* Whether it is left to wait for others that can be written with it. */
+static bool is_patient(const struct writer *writer, const struct job *job)
+{
+	return writer->pace.patience_ns && !writer->hurry && !job->item->urgent && !job->alone &&
+	    clock_now_ns() - job->since_ns < writer->pace.patience_ns && count_waiting(writer) < WRITER_BATCH;
+}
+
+static bool yields(const struct writer *writer, const struct job *first)
+{
+	return !first->item->urgent && !writer->hurry &&
+	    !(writer->pace.patience_ns && count_waiting(writer) >= WRITER_BATCH);
+}
+
 /* False: the kernel refuses it; writer_tend tries again. */
 static bool start_child(struct writer *writer, struct child *child, struct job *first)
 {
@@ -198,10 +223,11 @@ static bool start_child(struct writer *writer, struct child *child, struct job *
 	if (pipe2(results, O_CLOEXEC) != 0)
 		return false;
 	fcntl(results[0], F_SETFL, O_NONBLOCK);
+	const bool polite = yields(writer, first);
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(results[0]);
-		run_child(batch, count, results[1], !first->item->urgent && !writer->hurry);
+		run_child(batch, count, results[1], polite);
 	}
 	close(results[1]);
 	if (pid < 0) {
@@ -215,13 +241,16 @@ static bool start_child(struct writer *writer, struct child *child, struct job *
 	return true;
 }
 
-static void start(struct writer *writer)
+/* False: the kernel refuses a child. */
+static bool start(struct writer *writer)
 {
 	struct job *job;
 	struct child *child;
-	while ((job = next_job(writer)) && (child = free_child(writer, job->item->urgent)))
+	while ((job = next_job(writer)) && !is_patient(writer, job) &&
+	    (child = free_child(writer, job->item->urgent)))
 		if (!start_child(writer, child, job))
-			return;
+			return false;
+	return true;
 }
 
 void writer_submit(struct writer *writer, struct writer_item *item)
@@ -233,13 +262,19 @@ void writer_submit(struct writer *writer, struct writer_item *item)
 		return;
 	}
 	job->item = item;
+	job->since_ns = clock_now_ns();
 	for (; *end; end = &(*end)->next)
 		if (item->series && (*end)->item->series == item->series)
 			job->before = *end;
 	*end = job;
 	for (struct job *older = job->before; older && item->urgent; older = older->before)
 		older->item->urgent = true; /* who waits for the item waits for these too */
-	start(writer);
+	(void)start(writer);
+}
+
+void writer_set_pace(struct writer *writer, const struct writer_pace *pace)
+{
+	writer->pace = *pace;
 }
 
 void writer_set_hurry(struct writer *writer, bool hurry)
@@ -299,10 +334,10 @@ void writer_tend(struct writer *writer, uint64_t now_ns)
 			read_results(writer, &writer->children[i]);
 	if (!writer->jobs)
 		return;
-	start(writer);
+	const bool refused = !start(writer);
 	for (int i = 0; i < CHILDREN_MAX; i++)
 		running = running || writer->children[i].pid;
-	if (running)
+	if (running || !refused)
 		return;
 	if (!writer->refused_ns)
 		writer->refused_ns = now_ns;
@@ -344,13 +379,14 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 	for (struct job *job = writer->jobs; job; job = job->next)
 		if (job->pid == pid)
 			job->pid = 0;
-	start(writer);
+	(void)start(writer);
 }
 
 bool writer_can_start(const struct writer *writer)
 {
-	int jobs = 0;
-	for (const struct job *job = writer->jobs; job && jobs < WRITER_CHILDREN; job = job->next)
+	const size_t room = writer->pace.room ? writer->pace.room : WRITER_CHILDREN;
+	size_t jobs = 0;
+	for (const struct job *job = writer->jobs; job && jobs < room; job = job->next)
 		jobs++;
-	return jobs < WRITER_CHILDREN;
+	return jobs < room;
 }

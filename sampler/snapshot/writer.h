@@ -8,6 +8,10 @@
  * again, alone and with less detail (functions only, then addresses only), and the rest waits for the next
  * batch. An urgent item is written first, and gets its own child if all are busy.
  *
+ * Who has many items that nobody waits for gives a pace: then an item waits a while for others, for the child
+ * that writes the first one of a file has to learn its names; and if a whole batch waits, the children stop
+ * yielding to other processes, else a busy machine would make the queue grow without end.
+ *
  * Items of one series are written one after the other, in the order in which they came: they replace each
  * other's files, and the last is what stays.
  */
@@ -57,13 +61,20 @@ void writer_submit(struct writer *writer, struct writer_item *item);
  */
 void writer_tend(struct writer *writer, uint64_t now_ns);
 
+struct writer_pace {
+	uint64_t patience_ns; /* so long an item may wait for others; 0: none does */
+	size_t room; /* for so many items writer_can_start() says yes; 0: as many as there are children */
+};
+
+void writer_set_pace(struct writer *writer, const struct writer_pace *pace);
+
 /* hurry: the user waits for everything, so no child yields to other processes. */
 void writer_set_hurry(struct writer *writer, bool hurry);
 
 /* A child of the sampler has ended. */
 void writer_reap(struct writer *writer, pid_t pid, int status);
 
-/* True if an item that is submitted now would not have to wait. */
+/* True if an item that is submitted now would not have to wait, or by the pace not for many. */
 bool writer_can_start(const struct writer *writer);
 
 #endif

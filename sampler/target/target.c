@@ -3,6 +3,7 @@
 
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
+#include "sampler/target/target_plan.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,7 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PERF_MAP_EVERY_NS = 1000 * 1000000 };
+enum {
+	PERF_MAP_EVERY_NS = 1000 * 1000000,
+	MAPS_LOOK_NS = 1000 * 1000000,
+	MAPS_LOOK_MOST_NS = 2000 * 1000000, /* it may double once more */
+};
 
 bool target_init(struct target *target, pid_t pid, uint64_t start_ns)
 {
@@ -52,6 +57,11 @@ void target_see_thread(struct target *target, uint32_t tid)
 		threads_see(target->threads, target->pid, tid);
 }
 
+uid_t target_user(const struct target *target)
+{
+	return target->plan ? target->plan->uid : geteuid();
+}
+
 /* ---- where it is */
 
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
@@ -68,6 +78,23 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 		maps_free(fresh);
 	}
 	return true;
+}
+
+/* A daemon's hundreds of processes are looked at more rarely as long as nothing changes. */
+void target_look_at_maps(struct target *target, uint64_t now_ns)
+{
+	if (!target->maps_look_ns)
+		target->maps_look_ns = MAPS_LOOK_NS;
+	if (!target->readable || now_ns - target->maps_read_ns < target->maps_look_ns)
+		return;
+	if (!maps_are_current(target->maps)) {
+		target->maps_look_ns = MAPS_LOOK_NS;
+		target_read_maps(target, now_ns, 0);
+		return;
+	}
+	target->maps_read_ns = now_ns;
+	if (target->plan && target->maps_look_ns < MAPS_LOOK_MOST_NS)
+		target->maps_look_ns *= 2;
 }
 
 void target_note_perf_map(struct target *target)

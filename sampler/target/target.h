@@ -47,6 +47,7 @@ struct target {
 	char called[TARGET_NAME_BYTES];
 	uint64_t start_ns;
 	uint64_t maps_read_ns;
+	uint64_t maps_look_ns;  /* wait before it is looked whether they have changed */
 	uint64_t maps_retry_ns; /* wait before the maps are read again for a stack in no map */
 	uint64_t prompt_ns;     /* see walk.c */
 	uint32_t prompt_reads;  /* of the maps since prompt_ns, out of turn */
@@ -70,9 +71,16 @@ bool target_read_executable(const struct target *target, char path[TARGET_NAME_B
 /* The title becomes the last part of a path. */
 void target_set_title(struct target *target, const char *path);
 
+/* Whose process it is, for log_line_of(); of a session all are its user's. */
+uid_t target_user(const struct target *target);
+
 /* Reads the maps of a live process again if that was last done `every_ns` ago or more. True if they were
  * read; they stay as they are when the process has just ended or executes another program. */
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns);
+
+/* For a process of which nobody tells what it maps: looks now and then whether that has changed, and reads
+ * the maps again if so. */
+void target_look_at_maps(struct target *target, uint64_t now_ns);
 
 /* Notes where the names of code made at run time are, while the process lives. It may change its user, its
  * root and the file: so this is repeated when a stack leads through such code, once a second. */

@@ -4,8 +4,8 @@
 #include "sampler/linux/clock.h"
 
 enum {
-	MAPS_STALE_NS = 1000 * 1000000, /* if there are no records of new mappings */
-	PROMPT_READS = 10,              /* extra readings of the maps in that time */
+	PROMPT_NS = 1000 * 1000000,
+	PROMPT_READS = 10, /* extra readings of the maps in that time */
 };
 
 /* How old the maps must be to be read again. Without records there is no other way to learn of a new library.
@@ -15,7 +15,7 @@ static uint64_t retry_ns(struct target *target, const struct walk_sample *sample
 {
 	if (sample->maps_follow)
 		return target->maps_retry_ns;
-	if (now_ns - target->prompt_ns > MAPS_STALE_NS) {
+	if (now_ns - target->prompt_ns > PROMPT_NS) {
 		target->prompt_ns = now_ns;
 		target->prompt_reads = 0;
 	}
@@ -46,7 +46,7 @@ static enum unwind_outcome walk(
     struct target *target, const struct walk_sample *sample, struct unwind_frame *frames, size_t *count)
 {
 	if (!sample->maps_follow)
-		target_read_maps(target, clock_now_ns(), MAPS_STALE_NS);
+		target_look_at_maps(target, clock_now_ns());
 	enum unwind_outcome outcome = unwind(target, sample, frames, count);
 	if (!unwind_wants_maps(outcome))
 		return outcome;

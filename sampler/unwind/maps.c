@@ -2,6 +2,7 @@
 #include "sampler/unwind/maps.h"
 
 #include "pprof/table/array.h"
+#include "pprof/table/index.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ struct maps {
 	struct map *map;
 	size_t count, capacity;
 	uint64_t generation;
+	uint64_t read_hash, read_generation; /* of the last whole reading; 0: none */
 	void *scratch;
 	size_t scratch_len;
 	uint64_t scratch_generation;
@@ -345,8 +347,37 @@ bool maps_parse_line(const char *line, struct map_range *range)
 	return true;
 }
 
+static bool is_executable(const char *line)
+{
+	const char *prot = strchr(line, ' ');
+
+	return prot && memchr(prot, '\0', 4) == NULL && prot[3] == 'x';
+}
+
+bool maps_are_current(const struct maps *maps)
+{
+	uint64_t hash = index_seed();
+	char *line = NULL;
+	size_t room = 0;
+	ssize_t len;
+	FILE *file;
+
+	if (!maps->read_generation || maps->read_generation != maps->generation)
+		return false;
+	file = proc_open_text(maps->pid, "maps");
+	if (!file)
+		return false;
+	while ((len = getline(&line, &room, file)) > 0)
+		if (is_executable(line))
+			hash = index_mix_bytes(hash, line, (size_t)len);
+	free(line);
+	fclose(file);
+	return hash == maps->read_hash;
+}
+
 int maps_read_proc(struct maps *maps)
 {
+	uint64_t hash = index_seed();
 	char *line = NULL;
 	size_t room = 0;
 	ssize_t len;
@@ -360,6 +391,9 @@ int maps_read_proc(struct maps *maps)
 	errno = 0;
 	while (!err && (len = getline(&line, &room, file)) > 0) {
 		struct map_range range;
+		if (!is_executable(line))
+			continue;
+		hash = index_mix_bytes(hash, line, (size_t)len);
 		if (line[len - 1] == '\n')
 			line[len - 1] = 0;
 		if (maps_parse_line(line, &range) && range.prot & PROT_EXEC)
@@ -372,6 +406,8 @@ int maps_read_proc(struct maps *maps)
 	rewind(file);
 	if (!err && getc(file) == EOF)
 		err = -ESRCH;
+	maps->read_hash = hash;
+	maps->read_generation = err ? 0 : maps->generation;
 	free(line);
 	fclose(file);
 	return err;

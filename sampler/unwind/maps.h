@@ -93,6 +93,10 @@ int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
  * another program meanwhile; on error the ranges are as before, or the first part of the new ones. */
 int maps_read_proc(struct maps *maps);
 
+/* Whether these are what maps_read_proc() would find now: the executable lines have the same words. It opens
+ * no file, which is most of what reading costs. */
+bool maps_are_current(const struct maps *maps);
+
 /*
  * How long to wait before /proc/PID/maps is read again because no map explains an address. The wait doubles
  * each time that reading did not help: code made at run time is never explained, and each reading holds the

@@ -61,6 +61,60 @@ test_killed_and_taken_up_again() {
   stop_daemon
 }
 
+# The store's lock is held, so that nothing is written: only so many of those who end may wait, and the others are
+# counted. What waits is written when the lock is free.
+test_more_end_than_can_be_written() {
+  stage daemon_steps daemon_offer
+  printf '[daemon]\nmemory = 16M\n' >memory.conf
+  configure
+  cat memory.conf >>heaptap.conf
+  start_daemon
+  carry on hold 1000 1000 touch held await end &
+  other=$!
+  wait_for 20 test -e held
+  mkfifo locked
+  flock store sh -c 'echo >locked; read line <locked' &
+  locker=$!
+  read line <locked
+  pids=
+  for i in $(seq 60); do
+    carry on hold 100 1000 &
+    pids="$pids $!"
+  done
+  wait $pids
+  dropped() { "$heaptap" status --socket "$PWD/run/control" | tr -s '\n ' ' ' | sed -n 's/.* \([0-9]*\) processes left no profile, because more ended than could be written: .*/\1/p'; }
+  some_dropped() { [ "$(dropped)" -gt 0 ]; }
+  wait_for 30 some_dropped
+  matches 'processes left no profile, because more ended than could be written \(the last: daemon_steps' daemon.log
+  echo >locked
+  wait $locker
+  all() { [ $(($(ls store/steps/*/*.exit*.pb.gz 2>/dev/null | wc -l) + $(dropped))) = 60 ]; }
+  wait_for 60 all || fail "$(ls store/steps/*/*.exit*.pb.gz | wc -l) written, $(dropped) dropped"
+  snapshot_all "$other"
+  reached_exactly "$profile" hold 'inuse_space 1000000'
+  comment_of "$profile" >comments
+  matches 'processes left no profile, because more ended than could be written: [0-9]+ samples' comments
+  touch end
+  wait $other
+  stop_daemon
+}
+
+# What waits for others to be written with it is written when the daemon is told to end.
+test_ended_just_before_the_daemon() {
+  start_daemon
+  carry on hold 100 1000 touch held await go &
+  target=$!
+  wait_for 20 test -e held
+  touch go
+  wait $target
+  known() { ! "$heaptap" status --socket "$PWD/run/control" --json $target | grep -q '"profiled": *true'; }
+  wait_for 20 known
+  stop_daemon
+  profile=$(only store/steps/*/*.$target.exit.pb.gz)
+  profile_check "$profile"
+  reached_exactly "$profile" hold 'inuse_space 100000'
+}
+
 # SIGTERM: the process runs on and samples; nothing is left of the daemon but the store.
 test_ended_and_begun_again() {
   start_daemon

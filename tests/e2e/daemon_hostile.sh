@@ -97,6 +97,25 @@ test_many() {
   wait $many || :
 }
 
+# What another user can have said again and again is said a few times, and how often it was not.
+test_log_is_not_flooded() {
+  start_daemon
+  chmod 777 .
+  begin_good
+  pids=
+  for i in $(seq 60); do
+    hostile make 1 touch "offered$i" await quiet &
+    pids="$pids $!"
+  done
+  listed() { [ "$("$heaptap" status --socket "$PWD/run/control" --json | grep -o '"exe": *"[^"]*daemon_offer"' | wc -l)" -ge 50 ]; }
+  wait_for 40 listed
+  touch quiet
+  wait $pids || :
+  end_good
+  at_most 20 "$(grep -c "(daemon_offer): profiled" daemon.log)" 'lines about the offers of one user'
+  matches "^heaptap: user $other_user: [0-9]+ more lines like \".*\" were held back" daemon.log
+}
+
 # It is there before the daemon, which then reads what it says of itself.
 test_a_context_that_never_answers() {
   stage daemon_steps daemon_offer daemon_unanswered

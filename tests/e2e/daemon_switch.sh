@@ -31,6 +31,49 @@ test_file_off() {
   stop_daemon
 }
 
+# Nothing is written either: not what is due, not what is asked for, not the last profile of who ends. That is said,
+# and counted.
+test_off_writes_nothing() {
+  stage daemon_steps daemon_offer
+  configure 'interval = 1s'
+  sed -i '/^interval = 0/d' heaptap.conf
+  start_daemon
+  carry on hold 1000 1000 touch held await go &
+  target=$!
+  carry on hold 1000 1000 touch held2 await end &
+  other=$!
+  wait_for 20 test -e held
+  wait_for 20 test -e held2
+  profiles() { ls store/*/*/* 2>/dev/null | sort; }
+  wait_for 20 test -e store/steps
+  touch run/off
+  wait_for 5 said 'nothing is sampled until it is removed, and nothing written'
+  idle() { [ -z "$(cat "/proc/$daemon/task/$daemon/children")" ]; } # what was begun before is on disk
+  sleep 2
+  wait_for 20 idle
+  profiles >before
+  equal 1 "$(status_of "$heaptap" snapshot --socket "$PWD/run/control" --all 2>err)" 'status of snapshot'
+  matches 'everything is off .*, so nothing is written' err
+  kill -USR1 "$daemon"
+  wait_for 5 said 'no snapshots: everything is off, while .*/run/off exists'
+  touch go
+  wait $target
+  dropped() { "$heaptap" status --socket "$PWD/run/control" | tr -s '\n ' ' ' | grep -q '1 processes left no profile, because everything was off when they ended: [0-9]* samples'; }
+  wait_for 10 dropped
+  sleep 2 # more than an interval
+  profiles >after
+  cmp before after || fail "written: $(diff before after)"
+  rm run/off
+  wait_for 5 said 'sampling goes on'
+  snapshot_all "$other"
+  profile_check "$profile"
+  comment_of "$profile" >comments
+  matches '1 processes left no profile, because everything was off' comments
+  touch end
+  wait $other
+  stop_daemon
+}
+
 test_off_at_the_start() {
   mkdir -p run
   touch run/off

@@ -186,6 +186,31 @@ static void our_own_maps(void **state)
 	modules_free(store);
 }
 
+/* What is executable tells: the heap grows all the time. */
+static void changes_are_seen_without_reading_again(void **state)
+{
+	struct modules *store = modules_new(0);
+	struct maps *maps = maps_new(store, getpid(), true);
+
+	(void)state;
+	assert_false(maps_are_current(maps));
+	assert_int_equal(maps_read_proc(maps), 0);
+	assert_true(maps_are_current(maps));
+	void *data = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(data != MAP_FAILED);
+	assert_true(maps_are_current(maps));
+	void *code = mmap(NULL, 1 << 12, RX, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(code != MAP_FAILED);
+	assert_false(maps_are_current(maps));
+	assert_int_equal(munmap(code, 1 << 12), 0);
+	assert_true(maps_are_current(maps));
+	assert_int_equal(add(maps, 0x1000, 0x2000, 0, RX, ""), 0);
+	assert_false(maps_are_current(maps)); /* they are not what was read any more */
+	munmap(data, 1 << 20);
+	maps_free(maps);
+	modules_free(store);
+}
+
 static void a_forked_copy_lives_on_its_own(void **state)
 {
 	struct modules *store = modules_new(0);
@@ -373,6 +398,7 @@ int main(void)
 	    cmocka_unit_test(lines_of_proc_maps),
 	    cmocka_unit_test(kinds_of_ranges),
 	    cmocka_unit_test(our_own_maps),
+	    cmocka_unit_test(changes_are_seen_without_reading_again),
 	    cmocka_unit_test(a_forked_copy_lives_on_its_own),
 	    cmocka_unit_test(lazily_opened_ranges),
 	    cmocka_unit_test(a_process_that_ends_while_it_is_read),

@@ -26,7 +26,8 @@ struct desk {
 	int error;  /* of taking */
 	bool empty; /* nothing was sampled */
 	bool waits; /* its snapshots are written when the gate opens */
-	unsigned int tries, answers, released, omitted;
+	unsigned int tries, answers, released, omitted, dropped[SNAPSHOT_DROPS];
+	bool full; /* no more may wait */
 	uint64_t asker;
 	int answer;
 	char names[4][16];
@@ -95,6 +96,18 @@ static void omitted(struct snapshot_source *source, const struct target *target)
 	((struct desk *)source)->omitted++;
 }
 
+static void dropped(struct snapshot_source *source, const struct target *target, enum snapshot_drop why)
+{
+	(void)target;
+	((struct desk *)source)->dropped[why]++;
+}
+
+static bool may_wait(void *context, const struct target *target)
+{
+	(void)target;
+	return !((const struct desk *)context)->full;
+}
+
 static void release(struct snapshot_source *source, struct target *target)
 {
 	assert_null(target->series);
@@ -111,8 +124,13 @@ static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path
 	desk->answer = error;
 }
 
-static const struct snapshot_source_kind kind = {
-    .has = has, .take = take, .keep = keep, .ended = ended, .omitted = omitted, .release = release};
+static const struct snapshot_source_kind kind = {.has = has,
+    .take = take,
+    .keep = keep,
+    .ended = ended,
+    .omitted = omitted,
+    .dropped = dropped,
+    .release = release};
 
 static void open_target(struct desk *desk, pid_t pid, struct scheduler *scheduler)
 {
@@ -128,8 +146,11 @@ static void open_desk(struct desk *desk, pid_t pid)
 {
 	memset(desk, 0, sizeof(*desk));
 	desk->settings.verbosity = -1;
-	const struct scheduler_setup setup = {
-	    .settings = &desk->settings, .output = &desk->output, .answer = on_answer, .context = desk};
+	const struct scheduler_setup setup = {.settings = &desk->settings,
+	    .output = &desk->output,
+	    .answer = on_answer,
+	    .may_wait = may_wait,
+	    .context = desk};
 	open_target(desk, pid, scheduler_new(&setup));
 }
 
@@ -147,7 +168,8 @@ static void close_target(struct desk *desk)
 	const struct target_listener listener = scheduler_listener(&desk->source);
 	desk->target.closed = true;
 	listener.closed(listener.context, &desk->target);
-	if (!desk->error && !desk->empty) {
+	if (!desk->error && !desk->empty && !desk->dropped[SNAPSHOT_DROP_CROWD] &&
+	    !desk->dropped[SNAPSHOT_DROP_PAUSED]) {
 		assert_false(scheduler_settled(desk->source.scheduler));
 		reap(desk);
 	}
@@ -327,6 +349,45 @@ static void a_busy_writer_serves_all_alike(void **state)
 	close(gate[1]);
 }
 
+/* Who ends when too many wait to be written is counted, and holds nothing. */
+static void what_cannot_wait_is_dropped(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	desk.full = true;
+	close_desk(&desk);
+	assert_int_equal(desk.tries, 0);
+	assert_int_equal(desk.dropped[SNAPSHOT_DROP_CROWD], 1);
+	assert_int_equal(desk.dropped[SNAPSHOT_DROP_PAUSED], 0);
+}
+
+static void nothing_is_taken_while_paused(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	desk.settings.interval_ns = SECOND;
+	scheduler_pause(desk.source.scheduler, true);
+	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 7), 1);
+	for (uint64_t i = 1; i <= 3; i++)
+		scheduler_tend(desk.source.scheduler, i * SECOND);
+	assert_int_equal(desk.tries, 0);
+	assert_int_equal(desk.answers, 1);
+	assert_int_equal(desk.answer, -ECANCELED);
+	assert_true(desk.target.series->skipped >= 2);
+	scheduler_pause(desk.source.scheduler, false);
+	scheduler_tend(desk.source.scheduler, 4 * (uint64_t)SECOND + 1);
+	assert_int_equal(desk.tries, 1);
+	reap(&desk);
+	scheduler_pause(desk.source.scheduler, true);
+	close_desk(&desk);
+	assert_int_equal(desk.tries, 1);
+	assert_int_equal(desk.dropped[SNAPSHOT_DROP_PAUSED], 1);
+}
+
 static void two_sessions_in_one_process(void **state)
 {
 	struct desk one, other;
@@ -355,6 +416,8 @@ int main(void)
 	    cmocka_unit_test(who_asks_for_what_ends_is_answered),
 	    cmocka_unit_test(a_busy_writer_is_not_asked_all_the_time),
 	    cmocka_unit_test(a_busy_writer_serves_all_alike),
+	    cmocka_unit_test(what_cannot_wait_is_dropped),
+	    cmocka_unit_test(nothing_is_taken_while_paused),
 	    cmocka_unit_test(two_sessions_in_one_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

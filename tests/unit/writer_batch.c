@@ -207,6 +207,47 @@ static void nobody_yields_when_all_is_waited_for(void **state)
 	assert_int_not_equal(bench->notes->nice[1], ours);
 }
 
+/* Who has a pace lets what nobody waits for wait for more of it. */
+static void what_may_wait_is_written_together(void **state)
+{
+	struct bench *bench = *state;
+	struct writer_pace pace = {.patience_ns = 3600 * (uint64_t)SECOND_NS, .room = 4};
+	writer_set_pace(bench->writer, &pace);
+	for (int i = 0; i < 3; i++)
+		submit(bench, make(bench, i));
+	writer_tend(bench->writer, SECOND_NS);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child */
+	assert_true(writer_can_start(bench->writer));
+	struct item *item = make(bench, 3);
+	item->item.urgent = true;
+	submit(bench, item);
+	assert_false(writer_can_start(bench->writer));
+	reap_one(bench);
+	assert_int_equal(bench->done, 1);
+	assert_int_equal(bench->done_number[0], 3);
+	pace.patience_ns = 1;
+	writer_set_pace(bench->writer, &pace);
+	writer_tend(bench->writer, 3600 * (uint64_t)SECOND_NS); /* and nobody was given up */
+	reap_all(bench, 4);
+	for (int i = 1; i < 4; i++)
+		assert_int_equal(bench->done_error[i], 0);
+	assert_true(bench->notes->pid[1] == bench->notes->pid[2] ||
+	    bench->notes->pid[2] == bench->notes->pid[3] || bench->notes->pid[1] == bench->notes->pid[3]);
+}
+
+static void a_queue_that_grows_yields_to_nobody(void **state)
+{
+	struct bench *bench = *state;
+	const struct writer_pace pace = {.patience_ns = 3600 * (uint64_t)SECOND_NS, .room = WRITER_BATCH};
+	int ours = getpriority(PRIO_PROCESS, 0);
+	writer_set_pace(bench->writer, &pace);
+	for (int i = 0; i < WRITER_BATCH; i++)
+		submit(bench, make(bench, i));
+	reap_one(bench);
+	assert_int_equal(bench->notes->nice[0], ours);
+	assert_in_range(bench->done, WRITER_BATCH / 2, WRITER_BATCH - 1); /* the rest may wait again */
+}
+
 /* It still is at the front of the queue, and nobody overtakes it while another child runs. */
 static void a_retry_keeps_its_turn(void **state)
 {
@@ -245,6 +286,8 @@ int main(void)
 	    TEST(a_retry_keeps_its_place_in_the_series),
 	    TEST(nobody_yields_when_all_is_waited_for),
 	    TEST(a_retry_keeps_its_turn),
+	    TEST(what_may_wait_is_written_together),
+	    TEST(a_queue_that_grows_yields_to_nobody),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

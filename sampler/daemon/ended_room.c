@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/daemon/ended_room.h"
+
+#include "sampler/daemon/daemon_state.h"
+#include "sampler/snapshot/process_end.h"
+#include "sampler/target/target_plan.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+enum {
+	/* What one takes: 60 to 110 KiB of ours, and 230 KiB and more of shared memory. */
+	EACH_BYTES = 512 << 10,
+	EACH_DESCRIPTORS = 8, /* two to four, and the living need theirs */
+	LEAST = 16,           /* so many fit into the smallest daemon */
+};
+
+bool ended_room_has(const struct ended_room *room)
+{
+	uint64_t most = room->memory_bytes / EACH_BYTES;
+	if (most > room->descriptors / EACH_DESCRIPTORS)
+		most = room->descriptors / EACH_DESCRIPTORS;
+	if (most < LEAST)
+		most = LEAST;
+	/* Large ones: few of them, when the books of all take most of what they may. */
+	if (room->books_bytes > room->books_max_bytes / 4 * 3)
+		most = LEAST;
+	return room->waiting < most && (room->killed || room->of_service < most - most / 4);
+}
+
+static const char *service_of(const struct target *target)
+{
+	return target->plan ? target->plan->service : target->title;
+}
+
+bool ended_room_allows(void *context, const struct target *target)
+{
+	const struct daemon *d = context;
+	const struct table *processes = &d->heap.intake.processes;
+	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	struct ended_room room = {
+	    .memory_bytes = d->rules->daemon.memory_bytes,
+	    .descriptors = files.rlim_cur,
+	    .books_bytes = d->memory.held_bytes,
+	    .books_max_bytes = d->memory.max_bytes,
+	    .killed = process_end_alarm(target) == PROCESS_END_KILLED,
+	};
+	for (size_t i = 0; i < processes->count; i++) {
+		const struct target *other = &((const struct process *)processes->entries[i].item)->target;
+		if (!scheduler_is_closing(other))
+			continue;
+		room.waiting++;
+		room.of_service += strcmp(service_of(other), service_of(target)) == 0;
+	}
+	return ended_room_has(&room);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many processes that have ended may wait for their last profile. Each holds its shared memory, its books
+ * and some descriptors until then, so a writer that is too slow, on a machine where programs start and end
+ * all day, would take what the living need. What is over the bound is dropped and counted
+ * (snapshot/heap_source.h).
+ */
+#ifndef SAMPLER_DAEMON_ENDED_ROOM_H
+#define SAMPLER_DAEMON_ENDED_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct target;
+
+/* What there is, and what waits already. */
+struct ended_room {
+	uint64_t memory_bytes;                 /* of the daemon: its limit */
+	uint64_t descriptors;                  /* that it may have */
+	uint64_t books_bytes, books_max_bytes; /* of all processes, also of the living */
+	uint64_t waiting, of_service; /* that wait, and those of the service of the one that has ended */
+	bool killed;                  /* it was ended by a signal */
+};
+
+/* Pure. One service may have three quarters of the room, so that others find some; but what was killed may
+ * have all of it, for that is what a profile is most wanted of. */
+bool ended_room_has(const struct ended_room *room);
+
+/* For struct scheduler_setup. */
+bool ended_room_allows(void *context, const struct target *target);
+
+#endif
