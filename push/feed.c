@@ -100,7 +100,8 @@ bool feed_has_ended(const struct feed *feed)
 
 /* ---- one file */
 
-/* 0: it need not be looked at again. -errno: it must be, since a spool has not taken it; -EAGAIN: soon. */
+/* 0: it need not be looked at again. -ENOENT: it is gone, or has another name. Another -errno: it must be,
+ * since a spool has not taken it; -EAGAIN: soon. */
 static int offer(const char *path, struct lane *lanes, size_t lane_count, bool may_wait)
 {
 	struct profile *profile;
@@ -112,7 +113,7 @@ static int offer(const char *path, struct lane *lanes, size_t lane_count, bool m
 	if (err) {
 		if (err != -ENOENT)
 			log_line("cannot read %s: %s", path, strerror(-err));
-		return err == -ENOMEM ? err : 0;
+		return err == -ENOMEM || err == -ENOENT ? err : 0;
 	}
 	if (decode_profile(bytes, length, DECODE_MAX_BYTES, &profile)) {
 		if (verbosity > 0)
@@ -204,14 +205,17 @@ static void offer_files(struct feed *feed, struct lane *lanes, size_t lane_count
 
 	while (feed->next < feed->file_count && !err && instant_now_ns() < end_ns) {
 		const struct watch_file *file = &feed->files[feed->next];
+		bool gone = false;
 
 		if (!version_set_has(&feed->seen, file->version) && !is_other_kind(file->path) &&
 		    !is_too_old(file, lanes, lane_count))
 			err = offer(file->path, lanes, lane_count, true);
-		if (!err) {
+		/* By its new name it is the same version, and has not been read. */
+		gone = err == -ENOENT;
+		err = gone ? 0 : err;
+		if (!err && !gone)
 			version_set_add(set, file->version);
-			feed->next++;
-		}
+		feed->next += !err;
 	}
 	if (err == -EAGAIN)
 		feed->go_on_ns = instant_now_ns() + WAIT_NS;
@@ -267,7 +271,9 @@ static bool read_paths(struct feed *feed, struct lane *lanes, size_t lane_count)
 	while ((end = memchr(feed->paths, '\0', feed->paths_bytes))) {
 		size_t length = (size_t)(end + 1 - feed->paths);
 
-		if (!is_other_kind(feed->paths) && offer(feed->paths, lanes, lane_count, false))
+		int err = is_other_kind(feed->paths) ? 0 : offer(feed->paths, lanes, lane_count, false);
+
+		if (err && err != -ENOENT)
 			log_line("%s is not sent: it could not be written to the spool", feed->paths);
 		memmove(feed->paths, end + 1, feed->paths_bytes - length);
 		feed->paths_bytes -= length;

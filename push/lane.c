@@ -194,8 +194,7 @@ static void wait_longer(struct lane *lane, uint64_t asked_ns, const char *why)
 /* It was acknowledged: first that is noted, then it is removed. */
 static void commit(struct lane *lane)
 {
-	const struct spool_entry *head = spool_head(&lane->spool);
-	int err = spool_accept(&lane->spool, head->process, &lane->next);
+	int err = spool_accept_head(&lane->spool, &lane->next);
 
 	lane->next_due = err != 0;
 	if (err) {
@@ -288,7 +287,7 @@ uint64_t lane_step(struct lane *lane, struct http *http)
 	if (lane->due_ns > now)
 		return lane->due_ns - now;
 	lane->due_ns = 0;
-	if (lane->look_ns <= now) {
+	if (lane->look_ns <= now && !lane->next_due) {
 		spool_look(&lane->spool);
 		lane->look_ns = now + RESCAN_NS;
 	}

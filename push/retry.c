@@ -6,12 +6,13 @@
 
 enum retry_verdict retry_http(int status)
 {
-	return status == 408 || status == 429 || status >= 500 ? RETRY_LATER : RETRY_REFUSED;
+	return status == 408 || status == 429 || status == 499 || status >= 500 ? RETRY_LATER : RETRY_REFUSED;
 }
 
 enum retry_verdict retry_grpc(int status)
 {
 	switch (status) {
+	case 1:  /* cancelled: not by us, who read the answer */
 	case 2:  /* unknown */
 	case 4:  /* deadline exceeded */
 	case 8:  /* resource exhausted: what HTTP says by 429 */

@@ -4,7 +4,8 @@
  *
  * The table is that of Grafana Alloy's pyroscope.write: 408, 429, 5xx, and of gRPC's and Connect's codes
  * those that may pass, are tried again after 500 ms, then twice as long each time, 5 minutes at most, with
- * a tenth of jitter; but never sooner than the server asked for (Retry-After). Anything else is final.
+ * a tenth of jitter; but never sooner than the server asked for (Retry-After). Anything else is final, but
+ * "cancelled" (499 of Pyroscope): who reads that has not gone away, so it was the server that ended.
  */
 #ifndef PUSH_RETRY_H
 #define PUSH_RETRY_H

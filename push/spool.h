@@ -96,7 +96,11 @@ int spool_take(const struct spool *spool, uint64_t process, int64_t time_ns);
 int spool_accepted(const struct spool *spool, uint64_t process, struct delta_table *table);
 
 /* Notes that a profile was acknowledged: first of all that is done then. 0 or -errno. */
-int spool_accept(struct spool *spool, uint64_t process, const struct delta_table *table);
+int spool_accept(const struct spool *spool, uint64_t process, const struct delta_table *table);
+
+/* The same for the head. On a full disk the room of its file is used, so that a spool that fills the disk can
+ * be emptied: then only spool_sent() or spool_skip() may follow, and no scan before. */
+int spool_accept_head(const struct spool *spool, const struct delta_table *table);
 
 /* Forgets processes that were last heard of so long ago, and have nothing in the spool; ended_ns: those whose
  * last profile was accepted, of which nothing is left to be told apart but files that lie there still. */

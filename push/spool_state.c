@@ -3,6 +3,7 @@
 #include "push/spool.h"
 
 #include "pprof/codec/file.h"
+#include "pprof/text/log_line.h"
 #include "push/instant.h"
 
 #include <dirent.h>
@@ -73,7 +74,7 @@ int spool_accepted(const struct spool *spool, uint64_t process, struct delta_tab
 	return err == -ENOMEM ? err : 0;
 }
 
-int spool_accept(struct spool *spool, uint64_t process, const struct delta_table *table)
+int spool_accept(const struct spool *spool, uint64_t process, const struct delta_table *table)
 {
 	char path[PATH_MAX];
 	uint8_t *bytes;
@@ -86,6 +87,33 @@ int spool_accept(struct spool *spool, uint64_t process, const struct delta_table
 	err = file_publish(path, bytes, length, MODE, 0);
 	free(bytes);
 	return err;
+}
+
+/* The head has no use any more but its room. By its new name it says, if we are killed now, that something
+ * was acknowledged, and not what (spool_accepted()). */
+static void make_room_of_head(const struct spool *spool, const struct spool_entry *head)
+{
+	char from[PATH_MAX], to[PATH_MAX], name[SPOOL_NAME_BYTES];
+
+	spool_name_print(head, name);
+	snprintf(from, sizeof(from), "%s/%s", spool->path, name);
+	state_path(spool, head->process, "accepted", to);
+	if (!rename(from, to) && truncate(to, 0))
+		log_line("cannot empty %s: %s", to, strerror(errno));
+}
+
+int spool_accept_head(const struct spool *spool, const struct delta_table *table)
+{
+	const struct spool_entry *head = spool_head(spool);
+	const struct delta_table unknown = {.time_ns = table->time_ns, .unknown = true};
+	int err = spool_accept(spool, head->process, table);
+
+	if (err != -ENOSPC && err != -EDQUOT)
+		return err;
+	make_room_of_head(spool, head);
+	err = spool_accept(spool, head->process, table);
+	/* No block of a file is smaller than that. */
+	return err ? spool_accept(spool, head->process, &unknown) : 0;
 }
 
 static bool is_waiting(const struct spool *spool, uint64_t process)

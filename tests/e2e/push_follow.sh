@@ -325,6 +325,59 @@ test_follow_full_disk() {
   follow_end
 }
 
+# The spool itself has filled the disk to its last block: what is acknowledged makes room for the note that it was.
+test_follow_full_of_spool() {
+  local i name
+  need_root
+  server
+  name=pyroscope-127.0.0.1-$port
+  kill $server_pid
+  wait $server_pid || :
+  mkdir store state
+  mount -t tmpfs -o size=128k none state 2>mount.err || skip "no tmpfs: $(cat mount.err)"
+  trap 'kill $follow_pid $server_pid 2>/dev/null || :; umount -l state' EXIT
+  for i in 1 2 3 4 5; do
+    made "store/$i.pb.gz" $((60 - i)) 5 3 $((100 + i))
+  done
+  "$heaptap" push --follow --to "pyroscope+http://127.0.0.1:$port" store 2>>follow.err &
+  follow_pid=$!
+  wait_for 20 grep -q 'cannot write to the spool: No space left on device; profiles wait where they are' follow.err
+  dd if=/dev/zero of=state/rest bs=4k 2>dd.err || :
+  rm -f "$spool/$name/counters"
+  dd if=/dev/zero of=state/more bs=4k 2>dd.err || :
+  server server "$port"
+  trap 'kill $follow_pid $server_pid 2>/dev/null || :; umount -l state' EXIT
+  wait_for 30 counted "$name" sent 5
+  follow_end
+  equal 5 "$(requests)" requests
+}
+
+# Written by another name that is no secret one, found there, and renamed before it was read: that it was gone says
+# nothing of the file, which is the same one still.
+test_follow_renamed_before_it_is_read() {
+  local i
+  server
+  plan never
+  mkdir store
+  printf '[push one]\nurl = pyroscope+http://127.0.0.1:%s\nspool = 1M\ntimeout = 5s\n' "$port" >heaptap.conf
+  for i in 1 2; do
+    made store/$i.pb.gz $((60 - i)) 12000 300 $((100 + i))
+    [ "$(stat -c %s store/$i.pb.gz)" -gt 600000 ] || fail 'both fit into the spool'
+  done
+  made store/copied.tmp 5 5 3 77
+  # In the order of their times: the second waits for room while the first is under way.
+  touch -d '30 seconds ago' store/1.pb.gz
+  touch -d '20 seconds ago' store/2.pb.gz
+  touch -d '10 seconds ago' store/copied.tmp
+  follow --config heaptap.conf store
+  wait_for 30 test -e server/0001.json
+  mv store/copied.tmp store/copied.pb.gz
+  plan ok
+  small_came() { [ "$(find server -name '*-0.pb.gz' -size -50k | wc -l)" = 1 ]; }
+  wait_for 40 small_came
+  follow_end
+}
+
 # A target of its own for each section; what is wrong in the file is said with its line.
 test_follow_config() {
   server
