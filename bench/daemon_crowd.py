@@ -8,6 +8,7 @@ processes (threads of the daemon's group of forked children included), store MiB
 """
 
 import os
+import stat
 import sys
 import time
 
@@ -31,20 +32,29 @@ def rss():
     return values
 
 
+def blocks(size):
+    return (size + 4095) // 4096 * 4096
+
+
 def disk(folder):
     total, files = 0, 0
     try:
-        total += (os.lstat(folder).st_size + 4095) // 4096 * 4096
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    more, count = disk(entry.path)
-                    total, files = total + more, files + count
-                else:
-                    total += (entry.stat(follow_symlinks=False).st_size + 4095) // 4096 * 4096
-                    files += 1
+        names = os.listdir(folder)
+        total += blocks(os.lstat(folder).st_size)
     except FileNotFoundError:
-        pass
+        return 0, 0
+    for name in names:
+        path = os.path.join(folder, name)
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:  # it went since; all others still count
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            more, count = disk(path)
+            total, files = total + more, files + count
+        else:
+            total += blocks(status.st_size)
+            files += 1
     return total, files
 
 

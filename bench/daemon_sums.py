@@ -17,8 +17,8 @@ def add_up(path):
         rows = [line.split() for line in lines]
     steady = [row for row in rows if row[1] == "steady"]
     print(f"{len(rows)} profiles, {len(steady)} of processes that allocated nothing more: allocated the same in"
-          f" {sum(row[5] == 'same' for row in steady)}; by hold 1,000,000 in {sum(row[3] == '1000000' for row in rows)}, less in"
-          f" {sum(int(row[3]) < 1000000 for row in rows)}, of which counted {sum(row[6] == 'counted' for row in rows)};"
+          f" {sum(row[5] == 'same' for row in steady)}; by hold the same in {sum(row[6] == '0' for row in rows)}, less in"
+          f" {sum(int(row[6]) > 0 for row in rows)}, all of it under markers;"
           f" wrong {sum(row[7] == 'wrong' for row in rows)}")
 
 
@@ -33,21 +33,22 @@ def main():
     total = sum(row["alloc_space"]["flat"] for row in rows.values())
     markers = sum(row["alloc_space"]["flat"] for name, row in rows.items() if name.startswith("["))
     steady = not any(name.startswith("churn") for name in rows)
-    before = None
+    before, held = None, hold["alloc_space"]["flat"]
     try:
         with open(sums, encoding="utf-8") as lines:
             for line in lines:
                 if line.split()[0] == pid:
+                    held = int(line.split()[3]) if before is None else held
                     before = int(line.split()[2])
     except FileNotFoundError:
         pass
     same = before is None or total == before
-    short = 1000000 - hold["alloc_space"]["flat"]
-    counted = 0 < short <= markers
-    wrong = hold["inuse_space"]["flat"] != 1000000 or (steady and not same) or (before or 0) > total or short > markers or short < 0
+    short = held - hold["alloc_space"]["flat"]
+    wrong = hold["inuse_space"]["flat"] != 1000000 or (before or 0) > total or not 0 <= short <= markers
+    wrong = wrong or (steady and not same)
     with open(sums, "a", encoding="utf-8") as out:
         out.write(f"{pid} {'steady' if steady else 'busy'} {total} {hold['alloc_space']['flat']} {markers}"
-                  f" {'same' if same else 'other'} {'counted' if counted else '-'} {'wrong' if wrong else 'right'}\n")
+                  f" {'same' if same else 'other'} {short} {'wrong' if wrong else 'right'}\n")
     return sys.exit(wrong)
 
 
