@@ -31,7 +31,7 @@ PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libcla
 	golang-github-google-pprof-dev sqlite3 nodejs util-linux procps spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc-dev libgoogle-perftools-dev \
 	libmimalloc-dev heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2 \
-	python3-protobuf runc
+	python3-protobuf runc chromium firefox-esr
 PACKAGES_DEB   := $(PACKAGES_BUILD) build-essential dpkg-dev debhelper lintian fakeroot
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
@@ -41,7 +41,7 @@ PACKAGES_LAB   := qemu-system-x86 qemu-system-arm qemu-utils mmdebstrap arch-tes
 	gcc-aarch64-linux-gnu g++-aarch64-linux-gnu
 PACKAGES_GUEST := systemd-sysv dbus udev kmod ca-certificates iproute2 strace make nginx postgresql mariadb-server podman crun \
 	conmon netavark busybox-static uidmap slirp4netns fuse-overlayfs \
-	$(filter-out %arm64-cross %aarch64-linux-gnu qemu-user cppcheck clang-format universal-ctags spin nginx-light,$(PACKAGES_CHECK))
+	$(filter-out %arm64-cross %aarch64-linux-gnu qemu-user cppcheck clang-format universal-ctags spin nginx-light chromium firefox-esr,$(PACKAGES_CHECK))
 # Unpacked alone: no services but redis, and no compilers but gcc and Go's.
 PACKAGES_GUEST_ARM64 := base-files base-passwd bash coreutils dash debianutils diffutils findutils grep gzip hostname libc-bin \
 	login mawk mount passwd perl-base sed tar util-linux less bsdutils $(filter-out systemd-sysv dbus udev nginx postgresql \

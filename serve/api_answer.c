@@ -52,8 +52,8 @@ static int write_view(FILE *out, const struct api_question *question, const stru
     char *error, size_t error_bytes)
 {
 	struct profile **profiles = calloc(question->count + 1, sizeof(struct profile *));
-	const struct api_input input = {
-	    profiles, question->columns, question->count, question->column_count, question->title};
+	const struct api_input input = {profiles, question->columns, question->count, question->column_count,
+	    question->title, question->profile_owners};
 	size_t left_bytes = API_ANSWER_MEMORY_MAX / 2;
 	int err = profiles ? 0 : -ENOMEM;
 

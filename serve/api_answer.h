@@ -17,10 +17,11 @@ enum api_answer_kind { API_ANSWER_VIEW, API_ANSWER_TIMELINE };
 struct api_question {
 	enum api_answer_kind kind;
 	enum api_view view;
-	const char *query;     /* as in the request */
-	const char *title;     /* "" for what the profiles say */
-	struct blob **blobs;   /* the profiles */
-	const size_t *columns; /* of each */
+	const char *query;            /* as in the request */
+	const char *title;            /* "" for what the profiles say */
+	struct blob **blobs;          /* the profiles */
+	const size_t *columns;        /* of each */
+	const size_t *profile_owners; /* whose each is: see api_input.h */
 	size_t count, column_count;
 	/* of a time line */
 	const struct api_process *process;

@@ -112,7 +112,7 @@ int api_change_columns(struct json *json, const struct api_facts *facts)
 static int growth_sum(const struct api_facts *facts, size_t last, struct contrast_sum *sum)
 {
 	const struct contrast_options options = {
-	    .after = last, .kind = MEASURE_INUSE, .same_process = api_facts_same_process(facts, 0, last)};
+	    .after = last, .kind = MEASURE_INUSE, .same_process = facts->is_series};
 	struct contrast contrast;
 
 	if (contrast_make(&contrast, &facts->traces, &options))
@@ -169,22 +169,22 @@ int api_change_growth(struct json *json, const struct api_facts *facts)
 	const size_t count = facts->traces.column_count, last = count - 1;
 	const double hours = hours_between(facts, last);
 	struct growth growth = {0};
-	bool one = true;
+	const bool is_series = facts->is_series && facts->process_counts[0];
 	size_t shown = 0;
 	int err = 0;
 
-	for (size_t i = 1; i < count; i++)
-		one = one && origin_same_process(&facts->origins[0], &facts->origins[i]);
-	if (one)
+	if (is_series)
 		err = growth_make(&growth, &facts->traces, count);
 	if (err)
 		return err;
 	api_facts_head(json, facts, last);
 	json_integer(json, "snapshots", (int64_t)count);
-	json_boolean(json, "one_process", one);
+	json_boolean(json, "one_process", is_series && facts->process_counts[last] == 1);
 	json_integer(json, "series_ns", facts->origins[last].time_ns - facts->origins[0].time_ns);
+	json_integer(
+	    json, "began_since", (int64_t)facts->process_counts[last] - (int64_t)facts->process_counts[0]);
 	json_number(json, "threshold", growth.threshold, 3);
-	if (one && count >= GROWTH_LEAST_COLUMNS && !facts->traces.unsure)
+	if (is_series && count >= GROWTH_LEAST_COLUMNS && !facts->traces.unsure)
 		err = write_growth_total(json, facts, last, hours);
 	shown = facts->query->rows && facts->query->rows < growth.count ? facts->query->rows : growth.count;
 	json_array(json, "rows");
@@ -202,7 +202,7 @@ int api_growth_between(struct api_growth *growth, struct profile *first, struct 
 	static const size_t columns[] = {0, 1};
 	static const struct api_query plain;
 	static const struct api_shape shape = {FRAMES_FULL, false, false, false};
-	const struct api_input input = {profiles, columns, 2, 2, ""};
+	const struct api_input input = {profiles, columns, 2, 2, "", NULL};
 	struct contrast_sum sum = {0};
 	struct api_facts facts;
 	char error[256];

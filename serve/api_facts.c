@@ -43,6 +43,28 @@ static void describe(struct api_facts *facts, const struct api_input *input)
 	}
 }
 
+/* Of each owner the profiles, one after the other. */
+static int check_series(struct api_facts *facts, const struct api_input *input)
+{
+	struct origin *last = calloc(input->count, sizeof(*last)), origin;
+	bool *has_last = calloc(input->count, sizeof(*has_last));
+
+	facts->is_series = last && has_last;
+	for (size_t i = 0; i < input->count && facts->is_series; i++) {
+		const size_t owner = input->owners ? input->owners[i] : 0;
+
+		origin_read(&origin, input->profiles[i]);
+		facts->is_series = !has_last[owner] ||
+		    (origin_same_process(&last[owner], &origin) && last[owner].time_ns <= origin.time_ns);
+		last[owner] = origin;
+		has_last[owner] = true;
+	}
+	const bool failed = !last || !has_last;
+	free(last);
+	free(has_last);
+	return failed ? -ENOMEM : 0;
+}
+
 static int fill(struct api_facts *facts, const struct api_input *input, char *error, size_t error_bytes)
 {
 	int err = 0;
@@ -96,6 +118,8 @@ int api_facts_make(struct api_facts *facts, const struct api_query *query, const
 	if (!facts->origins || !facts->process_counts || !facts->ended)
 		return -ENOMEM;
 	describe(facts, input);
+	if (input->column_count > 1 && check_series(facts, input))
+		return -ENOMEM;
 	facts->title = *input->title ? input->title : facts->origins[input->column_count - 1].program;
 	err = check_labels(query, input, error, error_bytes);
 	if (!err)

@@ -13,6 +13,7 @@ struct api_facts {
 	struct origin *origins; /* of each column, its newest profile's */
 	size_t *process_counts; /* profiles in each column */
 	bool *ended;            /* of each column: all of them were written when their process ended */
+	bool is_series;         /* those of one owner are states of one process, by time */
 	const char *title;      /* as given, or the program's name */
 	enum measure_kind kind; /* what is shown */
 	const struct api_query *query;

@@ -16,6 +16,9 @@ struct api_input {
 	 * profiles in one column are added up. */
 	size_t column_count;
 	const char *title; /* what it is of, "" for what the profile says */
+	/* Of growth: whose each profile is, numbers below `count`; those of one follow each other by time.
+	 * NULL: all are of one process. */
+	const size_t *owners;
 };
 
 #endif

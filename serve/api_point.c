@@ -28,7 +28,7 @@ int api_point_make(struct api_point *point, struct profile *profile, const struc
 {
 	static const size_t column;
 	static const struct api_shape shape = {FRAMES_FULL, false, false, false};
-	const struct api_input input = {&profile, &column, 1, 1, ""};
+	const struct api_input input = {&profile, &column, 1, 1, "", NULL};
 	struct api_facts facts;
 	char error[256];
 	int err = api_facts_make(&facts, query, &input, &shape, error, sizeof(error));

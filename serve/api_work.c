@@ -80,6 +80,11 @@ static void free_data(struct exchange_work *base)
 
 	for (size_t i = 0; i < work->question.count; i++)
 		blob_drop(work->blobs[i]);
+	free(work->blobs);
+	free(work->columns);
+	free(work->profile_owners);
+	free(work->gone);
+	free(work->ids);
 	free(work->query);
 	free(work->title);
 	free(work->points);
@@ -93,7 +98,7 @@ void api_work_abandon(struct api_work *work)
 	free(work);
 }
 
-static struct api_work *work_new(const struct exchange *exchange, const char *title)
+static struct api_work *work_new(const struct exchange *exchange, size_t count, const char *title)
 {
 	struct api_work *work = calloc(1, sizeof(*work));
 
@@ -101,7 +106,13 @@ static struct api_work *work_new(const struct exchange *exchange, const char *ti
 		return NULL;
 	work->query = strdup(exchange->route.query);
 	work->title = strdup(title);
-	if (!work->query || !work->title) {
+	work->blobs = calloc(count, sizeof(*work->blobs));
+	work->columns = calloc(count, sizeof(*work->columns));
+	work->profile_owners = calloc(count, sizeof(*work->profile_owners));
+	work->gone = calloc(count, sizeof(*work->gone));
+	work->ids = calloc(count, sizeof(*work->ids));
+	if (!work->query || !work->title || !work->blobs || !work->columns || !work->profile_owners ||
+	    !work->gone || !work->ids) {
 		api_work_abandon(work);
 		return NULL;
 	}
@@ -111,6 +122,7 @@ static struct api_work *work_new(const struct exchange *exchange, const char *ti
 	    .title = work->title,
 	    .blobs = work->blobs,
 	    .columns = work->columns,
+	    .profile_owners = work->profile_owners,
 	    .ids = work->ids,
 	    .process = &work->process};
 	return work;
@@ -118,13 +130,21 @@ static struct api_work *work_new(const struct exchange *exchange, const char *ti
 
 bool api_work_prepare(struct exchange *exchange, size_t count, const char *title, struct api_work **work)
 {
-	*work = work_new(exchange, title);
+	*work = work_new(exchange, count, title);
 	if (*work && gather_init(&exchange->last, count) == 0)
 		return true;
 	if (*work)
 		api_work_abandon(*work);
 	api_work_refuse(exchange, 500, "out of memory");
 	return false;
+}
+
+void api_work_now(
+    const struct catalog_process *process, struct gather_item *item, char id[PROFILE_CHOICE_ID_BYTES])
+{
+	item->kind = GATHER_NOW;
+	item->key = process->key;
+	snprintf(id, PROFILE_CHOICE_ID_BYTES, "now-%d", (int)process->key.pid);
 }
 
 void api_work_series(struct exchange *exchange, const struct catalog_process *process, struct api_work *work,
@@ -135,27 +155,45 @@ void api_work_series(struct exchange *exchange, const struct catalog_process *pr
 	gather->count += profile_choice_series(process, exchange->server->snapshots,
 	    &gather->items[gather->count], &work->ids[gather->count], most - with_now);
 	if (with_now && process->listed) {
-		gather->items[gather->count].kind = GATHER_NOW;
-		gather->items[gather->count].key = process->key;
-		snprintf(work->ids[gather->count], sizeof(work->ids[0]), "now-%d", (int)process->key.pid);
+		api_work_now(process, &gather->items[gather->count], work->ids[gather->count]);
 		gather->count++;
 	}
+}
+
+/* Those of owners of whom one is gone are left out. NULL, or why there is no answer. */
+static const struct gather_item *take_profiles(struct api_work *work, const struct gather *gather)
+{
+	const struct gather_item *failure = gather_failure_of_sum(gather);
+	bool *gone = work->gone;
+	size_t kept = 0;
+
+	if (failure)
+		return failure;
+	for (size_t i = 0; i < gather->count; i++)
+		gone[work->profile_owners[i]] = gone[work->profile_owners[i]] || gather->items[i].error;
+	for (size_t i = 0; i < gather->count; i++) {
+		if (gone[work->profile_owners[i]])
+			continue;
+		work->blobs[kept] = blob_hold(gather->items[i].profile);
+		work->columns[kept] = work->columns[i];
+		work->profile_owners[kept] = work->profile_owners[i];
+		memmove(work->ids[kept++], work->ids[i], sizeof(work->ids[i]));
+	}
+	work->question.count = kept;
+	return kept ? NULL : gather_failure(gather);
 }
 
 static void on_gathered(struct gather *gather)
 {
 	struct exchange *exchange = gather->context;
-	const struct gather_item *failure = gather_failure(gather);
 	struct api_work *work = (struct api_work *)exchange->planned;
+	const struct gather_item *failure = take_profiles(work, gather);
 
 	if (failure) {
 		api_work_refuse(exchange, gather_status(failure), failure->why);
 		return;
 	}
 	exchange->planned = NULL;
-	for (size_t i = 0; i < gather->count; i++)
-		work->blobs[i] = blob_hold(gather->items[i].profile);
-	work->question.count = gather->count;
 	exchange_submit(exchange, &work->base);
 }
 

@@ -18,9 +18,11 @@ struct api_work {
 	struct api_question question;
 	bool is_file; /* a profile is the answer, no view of it */
 	char *query, *title;
-	struct blob *blobs[EXCHANGE_PROCESSES_MAX];
-	size_t columns[EXCHANGE_PROCESSES_MAX];
-	char ids[EXCHANGE_PROCESSES_MAX][PROFILE_CHOICE_ID_BYTES], id[PROFILE_CHOICE_ID_BYTES];
+	/* Of each profile. Of an owner all are there, or none: it may end meanwhile, and its files go. */
+	struct blob **blobs;
+	size_t *columns, *profile_owners;
+	bool *gone; /* by owner */
+	char (*ids)[PROFILE_CHOICE_ID_BYTES], id[PROFILE_CHOICE_ID_BYTES];
 	/* of a time line; the arrays are freed with it */
 	struct api_process process;
 	char program[CATALOG_NAME_BYTES], service[CATALOG_NAME_BYTES], host[65], session[64];
@@ -50,6 +52,10 @@ bool api_work_prepare(struct exchange *exchange, size_t count, const char *title
  * wanted. */
 void api_work_series(struct exchange *exchange, const struct catalog_process *process, struct api_work *work,
     size_t most, bool with_now);
+
+/* Sets an item, and its id, for what a live process has now. */
+void api_work_now(
+    const struct catalog_process *process, struct gather_item *item, char id[PROFILE_CHOICE_ID_BYTES]);
 
 /* Gathers the items, then answers: it is the exchange's now. Or it is dropped. */
 void api_work_begin(struct exchange *exchange, struct api_work *work);

@@ -49,12 +49,24 @@ static struct waiting *find(struct broker_client *client, uint64_t id)
 
 /* ---- turns */
 
+static size_t room_for_files(const struct broker_client *client)
+{
+	size_t room = BROKER_CLIENT_FILES_AT_ONCE;
+
+	for (size_t i = 0; i < BROKER_CLIENT_WAITING_MAX && room; i++)
+		room -= client->waiting[i].request.id && client->waiting[i].sent &&
+		    client->waiting[i].request.verb == BROKER_OPEN;
+	return room;
+}
+
 /* How many more of that kind its sampler may be asked for now. */
 static size_t room_for(const struct broker_client *client, const struct broker_request *request)
 {
 	const bool cpu = request->verb == BROKER_CPU;
 	size_t room = cpu ? BROKER_CLIENT_CPU_AT_ONCE : BROKER_CLIENT_PROFILES_AT_ONCE;
 
+	if (request->verb == BROKER_OPEN)
+		return room_for_files(client);
 	if (!cpu && request->verb != BROKER_PROFILE && request->verb != BROKER_SNAPSHOT)
 		return 1; /* no sampler is asked, or each but once */
 	for (size_t i = 0; i < BROKER_CLIENT_WAITING_MAX && room; i++) {

@@ -12,6 +12,7 @@ enum {
 	/* A sampler has room for 16 clients (CONTROL_SERVER_CLIENTS), and others may ask it too. */
 	BROKER_CLIENT_PROFILES_AT_ONCE = 6,
 	BROKER_CLIENT_CPU_AT_ONCE = 8,
+	BROKER_CLIENT_FILES_AT_ONCE = 64, /* each a descriptor on its way */
 };
 
 struct broker_client;
@@ -24,9 +25,9 @@ void broker_client_free(struct broker_client *client);
 int broker_client_fd(const struct broker_client *client);
 
 /*
- * Asks. A profile or snapshot waits for its turn where its sampler makes others already; time on a CPU is
- * what happens from now on, and cannot wait. Returns the number of the request (its id is filled in), or 0:
- * too many wait; then nobody is called.
+ * Asks. A profile or snapshot waits for its turn where its sampler makes others already, a file where many
+ * are being opened; time on a CPU is what happens from now on, and cannot wait. Returns the number of the
+ * request (its id is filled in), or 0: too many wait; then nobody is called.
  */
 uint64_t broker_client_ask(struct broker_client *client, const struct broker_request *request,
     broker_client_got *got, void *context);

@@ -109,3 +109,8 @@ bool catalog_file_is_state(const struct catalog_file *file)
 {
 	return file->state == CATALOG_FILE_READ && catalog_file_is_heap(file);
 }
+
+bool catalog_file_is_last(const struct catalog_file *file)
+{
+	return strncmp(file->cause, "exit", 4) == 0 || strncmp(file->cause, "detach", 6) == 0;
+}

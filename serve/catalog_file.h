@@ -37,4 +37,7 @@ const char *catalog_file_kind(const struct catalog_file *file);
 bool catalog_file_is_heap(const struct catalog_file *file);
 bool catalog_file_is_state(const struct catalog_file *file);
 
+/* The state of its process' end. */
+bool catalog_file_is_last(const struct catalog_file *file);
+
 #endif

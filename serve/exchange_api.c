@@ -3,6 +3,7 @@
 
 #include "serve/api_openapi.h"
 #include "serve/api_work.h"
+#include "serve/exchange_growth.h"
 #include "serve/exchange_lists.h"
 #include "serve/exchange_timeline.h"
 
@@ -110,9 +111,11 @@ static void view_one(struct exchange *exchange, enum api_view view)
 		api_work_abandon(work);
 		return;
 	}
-	for (size_t i = 0; i < count && !by_id; i++)
+	for (size_t i = 0; i < count && !by_id; i++) {
+		work->profile_owners[kept] = kept;
 		kept += profile_choice_of(
 		    chosen[i], exchange->server->snapshots, at_ns, peak, &exchange->last.items[kept]);
+	}
 	exchange->last.count = by_id ? 1 : kept;
 	if (exchange->last.count) {
 		api_work_begin(exchange, work);
@@ -136,29 +139,6 @@ static void view_diff(struct exchange *exchange)
 		api_work_begin(exchange, work);
 	else
 		api_work_abandon(work);
-}
-
-static void view_growth(struct exchange *exchange)
-{
-	const struct catalog_process *process = api_work_process(exchange);
-	struct api_work *work;
-	size_t count;
-
-	if (!process || !api_work_prepare(exchange, API_WORK_SERIES_MAX, process->service, &work))
-		return;
-	exchange->last.count = 0;
-	api_work_series(exchange, process, work, API_WORK_SERIES_MAX, true);
-	count = exchange->last.count;
-	for (size_t i = 0; i < count; i++)
-		work->columns[i] = i;
-	work->question.view = API_GROWTH;
-	work->question.column_count = count;
-	if (count) {
-		api_work_begin(exchange, work);
-		return;
-	}
-	api_work_abandon(work);
-	api_work_refuse(exchange, 404, "there is no profile of this process");
 }
 
 /* ---- a snapshot as a file */
@@ -211,7 +191,7 @@ void exchange_api(struct exchange *exchange)
 	} else if (view == API_DIFF) {
 		view_diff(exchange);
 	} else if (view == API_GROWTH) {
-		view_growth(exchange);
+		exchange_growth(exchange);
 	} else {
 		view_one(exchange, view);
 	}

@@ -137,22 +137,28 @@ static void note_caller(struct exchange *exchange, struct exchange_work *base)
 
 static void fill_inputs(struct exchange *exchange, struct debug_work *work)
 {
-	for (size_t i = 0; i < work->count; i++) {
-		struct debug_input *input = &work->inputs[i];
+	const bool is_difference = work->plan.kind == DEBUG_DIFFERENCE;
 
+	for (size_t i = 0; i < exchange->process_count; i++) {
+		struct debug_input *input = &work->inputs[work->count];
+
+		if (exchange->last.items[i].error || (is_difference && exchange->first.items[i].error))
+			continue; /* it has ended meanwhile */
+		exchange->keys[work->count++] = exchange->keys[i];
 		input->last = blob_hold(exchange->last.items[i].profile);
-		if (work->plan.kind == DEBUG_DIFFERENCE)
+		if (is_difference)
 			input->first = blob_hold(exchange->first.items[i].profile);
 		else if (work->plan.kind == DEBUG_DELTA)
 			input->first = callers_last(
 			    exchange->server->callers, exchange->caller, &exchange->keys[i], &input->unknown);
 	}
+	exchange->process_count = work->count;
 }
 
 static void answer(struct gather *gather)
 {
 	struct exchange *exchange = gather->context;
-	const struct gather_item *failure = gather_failure(gather);
+	const struct gather_item *failure = gather_failure_of_sum(gather);
 	const char *query = exchange->post ? exchange->body : exchange->route.query;
 	struct debug_work *work;
 
@@ -176,8 +182,13 @@ static void answer(struct gather *gather)
 	work->base.free_data = free_data;
 	work->base.done = exchange->plan.kind == DEBUG_DELTA ? note_caller : NULL;
 	work->plan = exchange->plan;
-	work->count = gather->count;
 	fill_inputs(exchange, work);
+	if (!work->count) {
+		free_data(&work->base);
+		free(work);
+		refuse(exchange, 404, "the processes have ended");
+		return;
+	}
 	exchange_submit(exchange, &work->base);
 }
 
@@ -212,7 +223,7 @@ static void gather(
 static void begin_waiting(struct gather *first)
 {
 	struct exchange *exchange = first->context;
-	const struct gather_item *failure = gather_failure(first);
+	const struct gather_item *failure = gather_failure_of_sum(first);
 
 	if (failure)
 		refuse(exchange, gather_status(failure), failure->why);

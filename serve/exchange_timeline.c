@@ -10,7 +10,8 @@
 
 enum {
 	POINTS_MAX = 1 << 15, /* of all processes of a sum */
-	PROFILES_MAX = 96,    /* that are read where filters are given, if each process has two */
+	PROFILES_MAX = 96,    /* that are read where filters are given, but at least */
+	PROFILES_LEAST = 2,   /* of each process */
 };
 
 /* ---- one process */
@@ -171,9 +172,12 @@ static int fill_sum(
 		if (plain)
 			err = add_points(work, members->processes[i], i, POINTS_MAX / 2 / members->count);
 		else
-			api_work_series(exchange, members->processes[i], work, most < 2 ? 2 : most, false);
-		for (size_t item = before; item < gather->count; item++)
+			api_work_series(exchange, members->processes[i], work,
+			    most < PROFILES_LEAST ? PROFILES_LEAST : most, false);
+		for (size_t item = before; item < gather->count; item++) {
 			work->columns[item] = i;
+			work->profile_owners[item] = item; /* one that is gone is a point less */
+		}
 	}
 	describe_sum(work, members);
 	work->question.kind = API_ANSWER_TIMELINE;
@@ -209,11 +213,8 @@ static void of_service(struct exchange *exchange)
 	const bool plain = is_plain(exchange);
 
 	find_members(exchange, &members);
-	if (!plain && members.count > EXCHANGE_PROCESSES_MAX / 2) {
-		api_work_refuse(exchange, 413, "too many processes for a time line with filters");
-		return;
-	}
-	if (!api_work_prepare(exchange, EXCHANGE_PROCESSES_MAX, exchange->route.service, &work))
+	if (!api_work_prepare(
+	        exchange, members.count * PROFILES_LEAST + PROFILES_MAX, exchange->route.service, &work))
 		return;
 	if (!fill_sum(exchange, work, &members, plain)) {
 		api_work_begin(exchange, work);

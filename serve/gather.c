@@ -15,6 +15,7 @@ int gather_init(struct gather *gather, size_t count)
 	gather->items = calloc(count + 1, sizeof(*gather->items));
 	gather->count = gather->items ? count : 0;
 	gather->pending = 0;
+	gather->bytes = 0;
 	return gather->items ? 0 : -ENOMEM;
 }
 
@@ -22,6 +23,13 @@ static void settle(struct gather_item *item, struct blob *profile, int error, co
 {
 	struct gather *gather = item->gather;
 
+	gather->bytes += profile ? profile->length : 0;
+	if (gather->bytes > GATHER_BYTES_MAX) {
+		blob_drop(profile);
+		profile = NULL;
+		error = -EFBIG;
+		why = "the profiles together are too large";
+	}
 	item->pending = false;
 	item->profile = profile;
 	item->error = error;
@@ -110,6 +118,23 @@ const struct gather_item *gather_failure(const struct gather *gather)
 		if (gather->items[i].error)
 			return &gather->items[i];
 	return NULL;
+}
+
+bool gather_is_gone(const struct gather_item *item)
+{
+	return item->error == -ESRCH || item->error == -ENOENT;
+}
+
+const struct gather_item *gather_failure_of_sum(const struct gather *gather)
+{
+	size_t gone = 0;
+
+	for (size_t i = 0; i < gather->count; i++) {
+		if (gather->items[i].error && !gather_is_gone(&gather->items[i]))
+			return &gather->items[i];
+		gone += gather->items[i].error != 0;
+	}
+	return gone == gather->count ? gather_failure(gather) : NULL;
 }
 
 unsigned int gather_status(const struct gather_item *failure)

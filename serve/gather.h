@@ -6,7 +6,9 @@
 #include "serve/broker_client.h"
 #include "serve/snapshots.h"
 
-enum { GATHER_MAX = 256, GATHER_WHY_BYTES = 256 };
+enum { GATHER_WHY_BYTES = 256 };
+
+#define GATHER_BYTES_MAX ((uint64_t)512 << 20) /* of all profiles of one answer */
 
 struct gather;
 
@@ -39,6 +41,7 @@ struct gather {
 	void *context;
 	struct gather_item *items; /* owned */
 	size_t count, pending;
+	uint64_t bytes;
 };
 
 /* Room for so many items, all zero. 0 or -ENOMEM. */
@@ -52,6 +55,13 @@ void gather_fini(struct gather *gather);
 
 /* The first item that failed; NULL: none. */
 const struct gather_item *gather_failure(const struct gather *gather);
+
+/* Its process has ended, its file was removed: a sum is made without it. */
+bool gather_is_gone(const struct gather_item *item);
+
+/* The first item that failed for another reason, or, where all are gone, the first of them; NULL: the rest
+ * can be added up. */
+const struct gather_item *gather_failure_of_sum(const struct gather *gather);
 
 /* The status of an answer that says so. */
 unsigned int gather_status(const struct gather_item *failure);

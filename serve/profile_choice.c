@@ -191,30 +191,55 @@ static bool is_chosen(size_t index, size_t all, size_t most)
 	    index * (most - 1) / (all - 1) != (index - 1) * (most - 1) / (all - 1);
 }
 
+struct profile_choice_state *profile_choice_states(
+    const struct catalog_process *process, const struct snapshots *snapshots, size_t *count)
+{
+	const struct snapshots_moment *moments;
+	size_t moment_count = snapshots_kept(snapshots, &process->key, &moments), moment = 0;
+	struct profile_choice_state *states = calloc(process->file_count + moment_count + 1, sizeof(*states)),
+	                            *to = states;
+
+	for (size_t i = 0; i < process->file_count && states; i++) {
+		const struct catalog_file *file = process->files[i];
+
+		if (!catalog_file_is_state(file))
+			continue;
+		for (; moment < moment_count && moments[moment].unix_ns < file->time_ns; moment++)
+			*to++ = (struct profile_choice_state){
+			    .time_ns = moments[moment].unix_ns, .moment = &moments[moment]};
+		*to++ = (struct profile_choice_state){.time_ns = file->time_ns, .file = file};
+	}
+	for (; moment < moment_count && states; moment++)
+		*to++ = (struct profile_choice_state){
+		    .time_ns = moments[moment].unix_ns, .moment = &moments[moment]};
+	*count = (size_t)(to - states);
+	return states;
+}
+
+void profile_choice_take(const struct catalog_process *process, const struct profile_choice_state *state,
+    struct gather_item *item, char id[PROFILE_CHOICE_ID_BYTES])
+{
+	if (state->file) {
+		take_file(item, state->file);
+		profile_choice_file_id(id, state->file);
+	} else {
+		take_moment(item, state->moment);
+		profile_choice_moment_id(id, process, state->moment);
+	}
+}
+
 size_t profile_choice_series(const struct catalog_process *process, const struct snapshots *snapshots,
     struct gather_item *items, char (*ids)[PROFILE_CHOICE_ID_BYTES], size_t most)
 {
-	const struct snapshots_moment *moments;
-	size_t moment_count = snapshots_kept(snapshots, &process->key, &moments), all = moment_count,
-	       file = 0, moment = 0, count = 0;
+	size_t all, count = 0;
+	struct profile_choice_state *states = profile_choice_states(process, snapshots, &all);
 
-	for (size_t i = 0; i < process->file_count; i++)
-		all += catalog_file_is_state(process->files[i]);
-	for (size_t index = 0; index < all; index++) {
-		while (file < process->file_count && !catalog_file_is_state(process->files[file]))
-			file++;
-		bool is_file = file < process->file_count &&
-		    (moment == moment_count || process->files[file]->time_ns <= moments[moment].unix_ns);
-
-		if (is_chosen(index, all, most) && is_file) {
-			take_file(&items[count], process->files[file]);
-			profile_choice_file_id(ids[count++], process->files[file]);
-		} else if (is_chosen(index, all, most)) {
-			take_moment(&items[count], &moments[moment]);
-			profile_choice_moment_id(ids[count++], process, &moments[moment]);
-		}
-		file += is_file;
-		moment += !is_file;
+	for (size_t i = 0; i < all && states; i++) {
+		if (!is_chosen(i, all, most))
+			continue;
+		profile_choice_take(process, &states[i], &items[count], ids[count]);
+		count++;
 	}
+	free(states);
 	return count;
 }

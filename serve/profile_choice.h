@@ -30,9 +30,25 @@ bool profile_choice_of(const struct catalog_process *process, const struct snaps
 /* Whose profile that is; NULL: there is no such profile, or nobody's any more. */
 const struct catalog_process *profile_choice_owner(const struct catalog *catalog, const char *id);
 
+/* A state of a process: one of the two. */
+struct profile_choice_state {
+	int64_t time_ns;
+	const struct catalog_file *file;
+	const struct snapshots_moment *moment;
+};
+
+/* All states of a process, by time: its files, and the moments that are kept of it. The caller frees them;
+ * NULL: no memory. Valid until the next look. */
+struct profile_choice_state *profile_choice_states(
+    const struct catalog_process *process, const struct snapshots *snapshots, size_t *count);
+
+/* Sets the item, and its id, for a state. */
+void profile_choice_take(const struct catalog_process *process, const struct profile_choice_state *state,
+    struct gather_item *item, char id[PROFILE_CHOICE_ID_BYTES]);
+
 /* A series of a process' states: its files and the moments that are kept of it, by time. `most` (2 at least)
  * of them, spread over all, the first and the last among them. Fills in items and their ids, and returns how
- * many. */
+ * many: without memory none. */
 size_t profile_choice_series(const struct catalog_process *process, const struct snapshots *snapshots,
     struct gather_item *items, char (*ids)[PROFILE_CHOICE_ID_BYTES], size_t most);
 

@@ -27,7 +27,7 @@ double contrast_variance(
 	if (kind == MEASURE_ALLOC || kind == MEASURE_OBJECTS || kind == MEASURE_FREED ||
 	    kind == MEASURE_TEMPORARY)
 		return change > 0 ? fmin(part(t, row, after, kind, change), sum) : sum;
-	if (!traces_has(t, allocated) || kind == MEASURE_OTHER)
+	if (!traces_has(t, allocated) || kind == MEASURE_OTHER || t->rows[row].is_shared)
 		return sum;
 	came =
 	    (double)traces_value(t, row, after, allocated) - (double)traces_value(t, row, before, allocated);
@@ -75,9 +75,12 @@ static void doubt_sum(
 {
 	struct traces_doubt old = traces_doubt_selected(t, options->before, options->kind);
 	struct traces_doubt new = traces_doubt_selected(t, options->after, options->kind);
+	bool is_shared = false;
 
+	for (size_t row = 0; row < t->row_count; row++)
+		is_shared = is_shared || t->rows[row].is_shared;
 	sum->samples = old.samples + new.samples;
-	if (!options->same_process || options->normalize)
+	if (!options->same_process || options->normalize || is_shared)
 		sum->variance = old.variance + new.variance *scale *scale;
 }
 

@@ -9,6 +9,10 @@
  *     allocated between and the difference is D, F = A - D bytes were freed; the variance of D is at most
  *     that of A + F bytes of that stack's block size. The smaller of this bound and the sum of both variances
  *     is used, which is never too small.
+ *
+ * The same holds for two columns of several processes, each with one state in both, or none in the first: it
+ * began later. But where processes hold the same samples (overlap.h), the bound would be too small, and both
+ * variances are added up.
  */
 #ifndef PPROF_ANALYSIS_CONTRAST_H
 #define PPROF_ANALYSIS_CONTRAST_H
@@ -38,8 +42,8 @@ struct contrast {
 struct contrast_options {
 	size_t before, after; /* columns */
 	enum measure_kind kind;
-	bool same_process;
-	bool normalize; /* scale `after` to the total of `before`, both after filtering */
+	bool same_process; /* or the same processes */
+	bool normalize;    /* scale `after` to the total of `before`, both after filtering */
 	enum totals_order order;
 };
 

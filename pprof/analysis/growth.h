@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds stacks whose memory grows over a series of snapshots of one process, by more than chance: possible
- * leaks, found while the program still runs.
+ * Finds stacks whose memory grows over a series of snapshots of one process, or of several, by more than
+ * chance: possible leaks, found while the program still runs.
  *
  * A stack grows if its in-use bytes at the end are above those at the beginning by more than the threshold
  * for all stacks together (estimate_threshold()), and if they rose in both halves of the time, each by more

@@ -499,6 +499,7 @@ static void correct_row(
 {
 	const struct traces *t = context;
 
+	t->rows[row].is_shared = true;
 	estimate_add(&t->estimates[((size_t)row * t->column_count + column) * SIDE_COUNT + side], excess);
 }
 

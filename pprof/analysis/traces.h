@@ -36,6 +36,7 @@ struct traces_row {
 	 * (headings.h). Both 0 at first: the leaf */
 	uint32_t head, through;
 	uint32_t thread, age; /* numbers in `strings`; 0: unknown, or rows are not split */
+	bool is_shared;       /* profiles of one column have samples of it in common (overlap.h) */
 };
 
 /* What a table can show. */

@@ -12,6 +12,8 @@
 class Flame {
 	static ROW = 18;
 	static BOX_LEAST = 1.5; /* pixels; narrower boxes are drawn together */
+	static BOX_MOVING = 6; /* the same while it moves, so that frames are in time; then all of it */
+	static SETTLE_MS = 120; /* after the last turn of the wheel */
 	static TEXT_LEAST = 26; /* pixels; narrower boxes have no text */
 	static INK = "#1c150c"; /* on boxes, which are light in dark mode too */
 	static ZOOM_MS = 160;
@@ -29,6 +31,7 @@ class Flame {
 		this.zoomed = 0;
 		this.hover = this.current = null;
 		this.found = null;
+		this.moving = false;
 		this.frames = []; /* milliseconds that drawing took, the newest 240 */
 		this.patterns = {};
 		new ResizeObserver(() => this.resize()).observe(host);
@@ -85,6 +88,7 @@ class Flame {
 				ease = 1 - (1 - part) ** 3;
 			this.from = old[0] + (from - old[0]) * ease;
 			this.to = old[1] + (to - old[1]) * ease;
+			this.moving = part < 1;
 			this.draw();
 			if (part < 1) this.gliding = requestAnimationFrame(glide);
 		};
@@ -174,13 +178,14 @@ class Flame {
 	}
 
 	#level({ shape, nodes, starts, ends }, y, scale) {
+		const least = this.moving ? Flame.BOX_MOVING : Flame.BOX_LEAST;
 		let crumb = -1,
 			crumbEnd = -1;
 		for (let i = Flame.find(ends, this.from); i < nodes.length; i++) {
 			const left = (starts[i] - this.from) * scale,
 				right = (ends[i] - this.from) * scale;
 			if (left >= this.width) break;
-			if (right - left >= Flame.BOX_LEAST) {
+			if (right - left >= least) {
 				this.#box(shape, nodes[i], Math.max(0, left), Math.min(this.width, right), y);
 				continue;
 			}
@@ -201,8 +206,11 @@ class Flame {
 		this.context.fillRect(from, y, to - from, Flame.ROW - 1);
 	}
 
-	#box(shape, node, left, right, y) {
+	/* At whole pixels, which is sharper, and faster. */
+	#box(shape, node, from, to, y) {
 		const { context } = this,
+			left = Math.round(from),
+			right = Math.max(left + 1, Math.round(to)),
 			gap = right - left > 4 ? 1 : 0,
 			wide = right - left - gap;
 		const frame = shape.frameOf(node),
@@ -371,6 +379,12 @@ class Flame {
 		const over = Math.max(0, -this.from) || Math.min(0, whole - this.to);
 		this.from += over;
 		this.to += over;
+		this.moving = true;
+		clearTimeout(this.settling);
+		this.settling = setTimeout(() => {
+			this.moving = false;
+			this.request();
+		}, Flame.SETTLE_MS);
 		this.request();
 	}
 

@@ -155,9 +155,11 @@ const stacks = (() => {
 				el(
 					"p",
 					{},
-					"Growth needs at least three snapshots of one process; there are " +
-						answer.snapshots +
-						".",
+					(answer.profiles > 1
+						? "Growth needs three moments at which all of these processes are known"
+						: "Growth needs at least three snapshots of one process") +
+						"; there " +
+						(answer.snapshots === 1 ? "is one." : "are " + answer.snapshots + "."),
 				),
 			);
 		host.append(
@@ -168,10 +170,15 @@ const stacks = (() => {
 					words.change(total.change, "bytes") +
 					(total.error > 0 ? " \u00b1 " + words.bytes(total.error) : "") +
 					" over " +
-					answer.snapshots +
-					" snapshots in " +
+					(answer.profiles > 1
+						? answer.profiles + " processes"
+						: answer.snapshots + " snapshots") +
+					" in " +
 					words.duration(answer.series_ns / 1e6) +
-					(total.beyond_chance ? ", more than chance." : ", within chance."),
+					(total.beyond_chance ? ", more than chance." : ", within chance.") +
+					(answer.began_since > 0
+						? " " + answer.began_since + " of them began in that time."
+						: ""),
 			),
 			el(
 				"p",

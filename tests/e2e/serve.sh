@@ -280,6 +280,33 @@ test_a_service_of_many_processes() {
   wait $front || :
 }
 
+# A process that ends while its service is asked for takes nothing from the answer but itself.
+test_one_that_ends_meanwhile() {
+  local path other client
+  program a -p 1 -b copy
+  tell a 'hold 100'
+  serve
+  for path in heap profile; do
+    other=beside.$path
+    program "$other" -p 1 -b copy
+    wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 2
+    fetch "/service/serve_program/debug/pprof/$path?seconds=4" >status &
+    client=$!
+    children+=($client)
+    wait_for 20 metric heaptap_serve_waits 1
+    [ $path = heap ] || wait_for 20 samples_cpu "$other"
+    finish "$other"
+    wait $client
+    equal 200 "$(cat status)" "$path of the service"
+    "$heaptap" report body >report || fail "$path is not valid"
+    comment_of body >comments
+    matches "^pid=$(cat a.pid) " comments
+    equal 404 "$(fetch "/pid/$(cat "$other.pid")/debug/pprof/heap")"
+    wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 1
+  done
+  finish a
+}
+
 # Does the sampler of that program have a child that samples its CPU time?
 samples_cpu() {
   ps -o args= --ppid "$(sampler_of "$(cat "$1.front")")" | grep -q -- --no-heap

@@ -223,6 +223,68 @@ t = json.load(sys.stdin)["totals"]["inuse_space"]; print(t.get("selected", t["al
   done
 }
 
+# moment: one that serve keeps of each process of the service
+moment() {
+  sleep 1.1 # for a second whoever asks gets the last one
+  equal 200 "$(fetch /service/serve_program/debug/pprof/heap)" "$(head -c 300 body)"
+}
+
+# Of several processes growth is that of their sum: exact at -p 1, like this.
+test_the_growth_of_a_service() {
+  program a -p 1 -b copy
+  program b -p 1 -b copy
+  tell a 'hold 100'
+  tell b 'hold 100'
+  serve
+  wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 2
+  equal 200 "$(fetch '/api/v1/growth?service=serve_program')" "$(head -c 300 body)"
+  equal '1 False' "$(json 'r["snapshots"], "total" in r' | tr -d '(,)')" 'nothing was known before'
+  moment
+  tell a 'hold 200'
+  tell b 'hold 300'
+  moment
+  # One that begins now had nothing before.
+  program c -p 1 -b copy
+  tell a 'hold 400'
+  tell c 'hold 50'
+  wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 3
+  moment
+  equal 200 "$(fetch '/api/v1/growth?service=serve_program&focus=take_held')" "$(head -c 300 body)"
+  equal 950000 "$(json 'int(r["total"]["change"])')" "$(cat body)"
+  equal 'serve_program 0 3 1 3' \
+    "$(json '" ".join(str(r[k]) for k in ("title", "pid", "profiles", "began_since", "snapshots"))')"
+  equal 'True False' "$(json 'r["total"]["beyond_chance"], r["one_process"]' | tr -d '(,)')"
+  equal 950000 "$(json 'int(r["rows"][0]["change"])')" "$(cat body)"
+  # One that has ended is no part of it.
+  finish b
+  wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 2
+  sleep 1.1
+  equal 200 "$(fetch '/api/v1/growth?service=serve_program&focus=take_held')"
+  equal 650000 "$(json 'int(r["total"]["change"])')" "$(cat body)"
+  finish a
+  finish c
+}
+
+# live COUNT: are more states of processes listed?
+live() {
+  [ "$(curl -s "$url/api/v1/profiles?service=sleep" | grep -o '"kind":"live"' | wc -l)" -gt "$1" ]
+}
+
+# More processes than profiles are read at once, and two of each: still one time line, filtered or not.
+test_many_files_of_a_service() {
+  mkdir -m 777 many
+  "${user[@]}" "$heaptap" record -q -p 1 -b copy --min-samples 1 --interval 0 -o 'many/%p.%n.pb.gz' \
+    bash -c 'for i in {1..15}; do for k in {1..10}; do sleep 0.3 & done; wait; done' 2>many.err
+  serve many
+  wait_for 60 live 128
+  equal 200 "$(fetch '/api/v1/timeline?service=sleep&focus=.')" "$(head -c 300 body)"
+  at_least 1 "$(json 'len(r["points"])')" points
+  at_least 1 "$(json 'int(max(p["inuse"] for p in r["points"]))')" 'in use'
+  # Nobody knows what each had before its end.
+  equal 200 "$(fetch '/api/v1/growth?service=sleep')" "$(head -c 300 body)"
+  equal False "$(json '"total" in r')"
+}
+
 # What Parca's and Alloy's scrapers demand of an answer (their scrape.go and validate.go).
 test_scrapers_rules() {
   program a -p 1 -b copy

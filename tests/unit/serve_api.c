@@ -89,7 +89,7 @@ static char *view(enum api_view which, struct profile *const *profiles, size_t c
     const struct given *given, int *err, char error[256])
 {
 	size_t columns[8] = {0}, bytes;
-	struct api_input input = {profiles, columns, count, series ? count : 1, ""};
+	struct api_input input = {profiles, columns, count, series ? count : 1, "", NULL};
 	struct api_query query;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &bytes);
