@@ -178,9 +178,10 @@ static const struct command commands[] = {
         .mixed = true,
         .summary = "show live heaps in a browser, and /debug/pprof to scrapers",
         .run = web_server_run,
-        .examples = "heaptap serve\n"
+        .examples = "heaptap serve                      # what is recorded now, and the daemon's\n"
                     "heaptap serve --listen 127.0.0.1:8080 profiles/\n"
                     "heaptap serve --listen 0.0.0.0:7337 --token-file token\n"
+                    "ssh -L 7337:127.0.0.1:7337 HOST    # to browse the heaptap serve of HOST here\n"
                     "heaptap serve & go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
     {.name = "events",
         .bit = COMMAND_EVENTS,

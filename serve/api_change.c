@@ -87,8 +87,6 @@ int api_change_diff(struct json *json, const struct api_facts *facts)
 
 int api_change_columns(struct json *json, const struct api_facts *facts)
 {
-	const struct origin *base = &facts->origins[0];
-	char text[512];
 	const struct graph_choice choice = {
 	    .title = facts->title,
 	    .origin = &facts->origins[1],
@@ -96,13 +94,12 @@ int api_change_columns(struct json *json, const struct api_facts *facts)
 	    .ended = facts->ended[1],
 	    .column = 1,
 	    .base = 0,
-	    .base_text = text,
+	    .base_origin = &facts->origins[0],
 	    .kind = facts->kind,
 	    .same_process = api_facts_same_process(facts, 0, 1),
 	    .normalize = facts->query->normalize,
 	};
 
-	snprintf(text, sizeof(text), "%s%s%.200s", base->program, *base->cause ? ", " : "", base->cause);
 	return graph_write(json, &facts->traces, &choice);
 }
 

@@ -329,8 +329,12 @@ static void write_about(struct json *json, const struct graph *g)
 		json_text(json, "samples", c->samples ? c->samples : "");
 		json_boolean(json, "running", o->ours && !c->ended);
 	}
-	if (is_diff(g))
-		json_text(json, "base", c->base_text ? c->base_text : "");
+	if (is_diff(g) && c->base_origin) {
+		json_text(json, "base_program", c->base_origin->program);
+		json_integer(json, "base_pid", c->base_origin->pid);
+		json_integer(json, "base_time_ns", c->base_origin->time_ns);
+		json_text(json, "base_cause", c->base_origin->cause);
+	}
 	json_boolean(json, "upper_limits", g->traces->overlap.is_bound);
 	json_end(json);
 	if (!is_diff(g))

@@ -30,12 +30,12 @@
 /* Borrows everything. */
 struct graph_choice {
 	const char *title;
-	const struct origin *origin; /* NULL: nothing is told of it */
-	const char *samples;         /* "8234 taken, 2 lost stacks"; "" unknown */
-	bool ended;                  /* the profile was written when the program ended */
-	size_t column, base;         /* base: GRAPH_NO_BASE if there is one profile only */
-	const char *base_text;       /* of a difference: what the base is */
-	enum measure_kind kind;      /* the one that is shown first */
+	const struct origin *origin;      /* NULL: nothing is told of it */
+	const char *samples;              /* "8234 taken, 2 lost stacks"; "" unknown */
+	bool ended;                       /* the profile was written when the program ended */
+	size_t column, base;              /* base: GRAPH_NO_BASE if there is one profile only */
+	const struct origin *base_origin; /* of a difference: what the base is */
+	enum measure_kind kind;           /* the one that is shown first */
 	bool same_process, normalize;
 };
 

@@ -104,8 +104,17 @@ const functions = (() => {
 		];
 	}
 
-	function mark(graph, measure, sum) {
+	/* What only the functions that it called have made. */
+	function below(measure, cum) {
+		const found = verdict.of(cum.base, cum.value, cum.variance, measure.known);
+		return found.sure
+			? (found.change > 0 ? "\u25b2 grew" : "\u25bc shrank") + " below it"
+			: "unchanged itself";
+	}
+
+	function mark(graph, measure, sum, cum) {
 		const found = verdict.of(sum.base, sum.value, sum.variance, measure.known);
+		if (found.mark === "same") return el("span", { class: "verdict chance" }, below(measure, cum));
 		return el(
 			"span",
 			{
@@ -119,13 +128,11 @@ const functions = (() => {
 						less: "\u25bc shrank",
 						same: "",
 					}[found.mark]
-				: found.mark === "same"
-					? "unchanged"
-					: found.mark === "new"
-						? "new, chance"
-						: found.mark === "vanished"
-							? "gone, chance"
-							: "chance",
+				: found.mark === "new"
+					? "new, chance"
+					: found.mark === "vanished"
+						? "gone, chance"
+						: "chance",
 		);
 	}
 
@@ -166,7 +173,7 @@ const functions = (() => {
 					verdict.of(row.flat.base, row.flat.value, row.flat.variance, measure.known).sure
 						? "0"
 						: "1",
-				cell: row => mark(graph, measure, row.flat),
+				cell: row => mark(graph, measure, row.flat, row.cum),
 			},
 			plain("flat", "base", "base"),
 			plain("flat", "value", "new"),
@@ -200,15 +207,16 @@ const functions = (() => {
 		];
 	}
 
+	const hasChange = row =>
+		row.flat.value !== row.flat.base || row.cum.value !== row.cum.base;
+
 	function show(host, graph, measure, found, sort, actions) {
-		const rows = rowsOf(graph, measure, found),
+		const all = rowsOf(graph, measure, found),
+			rows = graph.isDiff ? all.filter(hasChange) : all,
 			whole = measure.value.reduce((sum, value) => sum + value, 0);
+		const isSure = sum => verdict.of(sum.base, sum.value, sum.variance, measure.known).sure;
 		if (graph.isDiff)
-			for (const row of rows)
-				row.class = verdict.of(row.flat.base, row.flat.value, row.flat.variance, measure.known)
-					.sure
-					? ""
-					: "within";
+			for (const row of rows) row.class = isSure(row.flat) || isSure(row.cum) ? "" : "within";
 		const table = new Table(host, {
 			caption: graph.isDiff
 				? "Functions by change; grey is within two standard errors."
@@ -218,7 +226,10 @@ const functions = (() => {
 			open: row => actions.sandwich(row.frame),
 			sorted: actions.sorted,
 		});
-		table.show(rows, found ? "Only those that the search finds." : "");
+		const notes = found ? ["Only those that the search finds."] : [];
+		if (rows.length < all.length)
+			notes.push(words.count(all.length - rows.length) + " functions have not changed.");
+		table.show(rows, notes.join(" "));
 	}
 
 	return { show, rowsOf };

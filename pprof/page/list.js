@@ -123,7 +123,8 @@ const list = (() => {
 			number: true,
 			of: p => p.profiles,
 			class: "second",
-			cell: p => words.count(p.profiles),
+			hint: "profiles that can be looked at and compared",
+			cell: p => (p.profiles ? words.count(p.profiles) : ""),
 		},
 	];
 
@@ -174,7 +175,10 @@ const list = (() => {
 				el(
 					"p",
 					{ class: "empty quiet" },
-					"Nothing is recorded here yet: heaptap record ./server, or heaptap serve FOLDER.",
+					"Nothing is recorded here yet. heaptap record ./server, and heaptap record -P PID " +
+						"of a process that runs already, appear by themselves; heaptap serve FOLDER shows " +
+						"files. The daemon's processes are shown to root and the group heaptap, another " +
+						"user's to root.",
 				),
 			);
 			return;

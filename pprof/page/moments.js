@@ -12,6 +12,7 @@ class Moments {
 		this.points = [];
 		this.others = [];
 		this.running = 0;
+		this.isRunning = false;
 		this.chart = new Timeline($("chart"), (at, base) => {
 			const point = this.points[at],
 				other = this.points[base];
@@ -37,8 +38,10 @@ class Moments {
 	/* answer: of /api/v1/timeline, oldest first. A point without an id is known of the process, but there
 	 * is no profile of it. */
 	load(answer) {
-		this.running =
-			answer.process && answer.process.running && answer.process.pid ? answer.process.pid : 0;
+		this.isRunning = Boolean(answer.process && answer.process.running);
+		this.running = this.isRunning && answer.process.pid ? answer.process.pid : 0;
+		/* A sum has no profile that could be compared. */
+		if (!answer.process || !answer.process.pid) this.others = [];
 		/* Of a service: moments at which one of its processes was not known would be dips. */
 		const whole = answer.points.filter(point => !point.missing);
 		this.points = (whole.length > 1 ? whole : answer.points).map(point => ({
@@ -50,12 +53,13 @@ class Moments {
 			cause: point.cause,
 			isChoosable: Boolean(point.id),
 		}));
-		if (this.running && this.points.length) this.points[this.points.length - 1].isChoosable = true;
+		if (this.isRunning && this.points.length) this.points[this.points.length - 1].isChoosable = true;
 	}
 
 	clear() {
 		this.points = [];
 		this.running = 0;
+		this.isRunning = false;
 	}
 
 	newest() {
@@ -82,7 +86,7 @@ class Moments {
 		$("time").hidden = !points.length;
 		if (!points.length) return;
 		const number = id => points.findIndex(point => point.id === id);
-		const at = id ? number(id) : this.running ? last : number(this.newest());
+		const at = id ? number(id) : this.isRunning || !this.newest() ? last : number(this.newest());
 		this.chart.show(points, at, base ? number(base) : -1);
 		document.querySelector("#time .hint").textContent =
 			points.filter(point => point.isChoosable).length > 1
@@ -92,9 +96,15 @@ class Moments {
 			.filter(point => point.id)
 			.reverse()
 			.map(point => [point.id, words.moment(point.time) + "  " + Moments.#inUse(point)]);
-		const now = this.running ? [["", "now"]] : [];
-		Moments.#fill("moment", id || (this.running ? "" : this.newest()), [...now, ...options]);
+		/* Of a service that has ended "" is the last of each of its processes. */
+		const now = this.isRunning
+			? [["", "now"]]
+			: this.newest()
+				? []
+				: [["", "the last of each process"]];
+		Moments.#fill("moment", id || (this.isRunning ? "" : this.newest()), [...now, ...options]);
 		Moments.#fill("base", base, [["", "nothing"], ...options, ...this.others]);
+		$("moments").hidden = !options.length && !this.others.length;
 	}
 
 	/* What is chosen is in the list, wherever it is from. */

@@ -190,7 +190,7 @@ const stacks = (() => {
 			),
 		);
 		if (!answer.rows.length)
-			host.append(el("p", { class: "empty" }, "No stack grows by more than chance."));
+			host.append(el("p", { class: "empty" }, "No stack rose in both halves by more than chance."));
 		for (const row of answer.rows.slice(0, 4 * SHOWN))
 			host.append(
 				card(

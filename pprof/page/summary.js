@@ -71,14 +71,26 @@ const summary = (() => {
 		];
 	}
 
+	/* That it was asked for by this page, "now", says nothing later on. */
+	function when(time_ns, cause) {
+		return [
+			time_ns > 0 ? words.moment(time_ns / 1e6) : "",
+			cause && !cause.startsWith("now,") ? cause : "",
+		].filter(Boolean);
+	}
+
 	function heading(graph) {
 		const { about } = graph,
 			parts = [];
 		if (about.pid) parts.push("pid " + about.pid);
 		if (about.host) parts.push(about.host);
-		if (about.time_ns > 0) parts.push(words.moment(about.time_ns / 1e6));
-		if (about.cause) parts.push(about.cause);
-		if (about.base) parts.push("compared with " + about.base);
+		parts.push(...when(about.time_ns, about.cause));
+		if (about.base_time_ns !== undefined) {
+			const base = when(about.base_time_ns, about.base_cause);
+			if (about.base_pid && about.base_pid !== about.pid) base.unshift("pid " + about.base_pid);
+			if (about.base_program !== graph.title) base.unshift(about.base_program);
+			parts.push("compared with " + base.join(", "));
+		}
 		$("title").textContent = graph.title || "heap profile";
 		$("subtitle").textContent = parts.join(" \u00b7 ");
 		if (about.upper_limits)
