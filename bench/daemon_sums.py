@@ -28,18 +28,19 @@ def main():
     profile, path, sums = sys.argv[1:]
     pid = profile.rsplit("/", 1)[1].split(".")[1]
     with open(path, encoding="utf-8") as text:
-        rows = {row["name"]: row for row in json.load(text)["functions"]}
+        report = json.load(text)
+    rows = {row["name"]: row for row in report["functions"]}
     hold = rows.get("hold", {"inuse_space": {"flat": 0}, "alloc_space": {"flat": 0}})
-    total = sum(row["alloc_space"]["flat"] for row in rows.values())
-    markers = sum(row["alloc_space"]["flat"] for name, row in rows.items() if name.startswith("["))
-    steady = not any(name.startswith("churn") for name in rows)
+    total = report["totals"]["alloc_space"]["all"]
+    markers = total - sum(row["alloc_space"]["flat"] for name, row in rows.items() if not name.startswith("["))
     before, held = None, hold["alloc_space"]["flat"]
+    steady = markers == 0
     try:
         with open(sums, encoding="utf-8") as lines:
             for line in lines:
                 if line.split()[0] == pid:
                     held = int(line.split()[3]) if before is None else held
-                    before = int(line.split()[2])
+                    before, steady = int(line.split()[2]), line.split()[1] == "steady"
     except FileNotFoundError:
         pass
     same = before is None or total == before
