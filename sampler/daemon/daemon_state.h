@@ -13,6 +13,7 @@
 #include "sampler/daemon/own_load.h"
 #include "sampler/daemon/roster.h"
 #include "sampler/daemon/session_file.h"
+#include "sampler/region/region_takeover.h"
 #include "sampler/rules/rules.h"
 #include "sampler/session/cpu_profile.h"
 #include "sampler/session/heap_capture.h"
@@ -63,6 +64,7 @@ struct daemon {
 	struct control_server *control;
 	struct cpu_profiles cpu; /* for who asks the control socket for one */
 	int epoll_fd, signal_fd;
+	struct region_takeover_effort effort; /* of finding out whether others read a region */
 	bool ending;
 	int64_t since_unix_ns;
 	uint64_t heap_ns;                          /* when the regions are looked at next */

@@ -202,7 +202,7 @@ static bool is_ours(pid_t pid)
 
 static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 {
-	struct region_offer offer;
+	struct region_offer offer = {.effort = &d->effort};
 	if (!is_ours(entry->pid) || is_own_child(entry->pid)) {
 		entry->state = ROSTER_OTHER;
 		return true;
@@ -229,9 +229,9 @@ static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 }
 
 /* While everything is off: what an earlier daemon has left on is turned off too. Once for each program. */
-static void silence(struct roster_entry *entry)
+static void silence(struct daemon *d, struct roster_entry *entry)
 {
-	struct region_offer offer;
+	struct region_offer offer = {.effort = &d->effort};
 	if (entry->silenced || entry->state != ROSTER_NEW || !is_ours(entry->pid))
 		return;
 	entry->silenced = true;
@@ -261,7 +261,7 @@ bool hand_over_look(void *context, pid_t pid, bool noticed)
 	if (is_new)
 		entry->since_unix_ns = clock_unix_ns();
 	if (d->off.off) {
-		silence(entry);
+		silence(d, entry);
 		return true;
 	}
 	if (entry->state == ROSTER_OTHER && noticed)

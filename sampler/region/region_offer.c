@@ -142,7 +142,7 @@ static int reopen(struct region_offer *offer, int fd, bool anonymous)
 	struct region_header *shared = region_header(&offer->region);
 	offer->session = header.session;
 	offer->used = atomic_load(&shared->state) == REGION_READY;
-	return region_takeover_is_read(&offer->region) ? -EBUSY : 0;
+	return region_takeover_may_be_read(&offer->region, offer->effort) ? -EBUSY : 0;
 }
 
 static int open_candidate(void *context, pid_t pid, const struct region_offer_range *range)
@@ -167,7 +167,7 @@ static int open_candidate(void *context, pid_t pid, const struct region_offer_ra
 
 int region_offer_open(struct region_offer *offer, pid_t pid)
 {
-	*offer = (struct region_offer){.region.fd = -1};
+	*offer = (struct region_offer){.region.fd = -1, .effort = offer->effort};
 	return each_candidate(pid, open_candidate, offer);
 }
 

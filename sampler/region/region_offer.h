@@ -15,6 +15,7 @@
 #define SAMPLER_REGION_REGION_OFFER_H
 
 #include "sampler/region/region.h"
+#include "sampler/region/region_takeover.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,15 +23,17 @@
 
 struct region_offer {
 	struct region region;
-	bool used;        /* an earlier daemon had turned it on: it has books */
-	uint64_t session; /* that daemon's, or 0 */
+	struct region_takeover_effort *effort; /* the caller's, of all offers that it looks at */
+	bool used;                             /* an earlier daemon had turned it on: it has books */
+	uint64_t session;                      /* that daemon's, or 0 */
 	/* of -EPROTO: the version of the library, as it says, if it is another one; 0: it is none of ours */
 	uint32_t abi;
 };
 
 /* The caller owns offer->region on success. Returns 0; -ENOENT: the process offers nothing; -EAGAIN: it is
  * just making its offer; -EPROTO: another version's, or nonsense; -EBUSY: another daemon has it; -EPERM:
- * map_files is closed to us (it needs CAP_CHECKPOINT_RESTORE); -ESRCH; or -errno. */
+ * map_files is closed to us (it needs CAP_CHECKPOINT_RESTORE); -ESRCH; or -errno. Only offer->effort is
+ * read. */
 int region_offer_open(struct region_offer *offer, pid_t pid);
 
 /* The region of /proc/PID/maps that may be an offer; pure, one line at a time. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region_takeover.h"
 
+#include "sampler/linux/clock.h"
 #include "sampler/linux/regular_file.h"
 
 #include <dirent.h>
@@ -52,9 +53,10 @@ static bool holds_address(const struct range *range, uint64_t address)
 
 /*
  * Whether a process has a descriptor of this very region. Of files that are none of ours not even a stat is
- * asked: one on a FUSE mount of the target's owner would not return.
+ * asked: one on a FUSE mount of the target's owner would not return. Looks at *left descriptors at most, and
+ * takes those that it has looked at from it.
  */
-static bool holds_region(pid_t pid, const struct region *region)
+static bool holds_region(pid_t pid, const struct region *region, uint32_t *left)
 {
 	static const char memory[] = "/memfd:";
 	char path[64], link[sizeof(memory) - 1];
@@ -63,7 +65,7 @@ static bool holds_region(pid_t pid, const struct region *region)
 	bool holds = false;
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	DIR *descriptors = opendir(path);
-	while (descriptors && !holds && (entry = readdir(descriptors)))
+	for (; descriptors && !holds && *left && (entry = readdir(descriptors)); --*left)
 		holds = readlinkat(dirfd(descriptors), entry->d_name, link, sizeof(link)) == sizeof(link) &&
 		    memcmp(link, memory, sizeof(link)) == 0 &&
 		    fstatat(dirfd(descriptors), entry->d_name, &status, 0) == 0 &&
@@ -78,10 +80,25 @@ static bool holds_region(pid_t pid, const struct region *region)
  * process' by now, even one that has the region mapped (a child of the target's). But samplers keep the
  * descriptor, and targets close it when they have mapped it.
  */
-bool region_takeover_is_read(const struct region *region)
+static bool is_read(const struct region *region, uint32_t *left)
 {
 	pid_t sampler = (pid_t)atomic_load(&region_header(region)->sampler_pid);
-	return sampler > 0 && sampler != getpid() && holds_region(sampler, region);
+	return sampler > 0 && sampler != getpid() && holds_region(sampler, region, left);
+}
+
+bool region_takeover_is_read(const struct region *region)
+{
+	uint32_t left = UINT32_MAX;
+	return is_read(region, &left);
+}
+
+bool region_takeover_may_be_read(const struct region *region, struct region_takeover_effort *effort)
+{
+	enum { DESCRIPTORS = 1 << 14 };
+	const uint64_t now_ns = clock_now_ns();
+	if (now_ns - effort->since_ns >= CLOCK_NS_PER_S)
+		*effort = (struct region_takeover_effort){.since_ns = now_ns, .left = DESCRIPTORS};
+	return is_read(region, &effort->left) || !effort->left;
 }
 
 static int open_region(pid_t pid, struct region *region)

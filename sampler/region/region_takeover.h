@@ -23,6 +23,17 @@ int region_takeover_open(pid_t pid, struct region *region);
 /* Whether another sampler reads it: the one that its header names, and that has a descriptor of it. */
 bool region_takeover_is_read(const struct region *region);
 
+/*
+ * The same for whoever asks about many regions, again and again. Each question may be about a process with a
+ * million descriptors, and be asked by that: 200 processes of another session with 900 took three seconds
+ * beside a load. What would go beyond 16,384 a second is taken for being read.
+ */
+struct region_takeover_effort {
+	uint64_t since_ns; /* all zeroes at first */
+	uint32_t left;     /* descriptors that may be looked at in the second since then */
+};
+bool region_takeover_may_be_read(const struct region *region, struct region_takeover_effort *effort);
+
 /* The pid of the sampler that reads the region that pid has mapped; 0: it is gone, or cannot be told. */
 pid_t region_takeover_sampler(pid_t pid);
 

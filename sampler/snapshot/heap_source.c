@@ -322,6 +322,11 @@ static void taken(
 		event_source_take(source->events, target->pid, request);
 }
 
+static void look_for_requests(struct snapshot_source *base, struct target *target, uint64_t now_ns)
+{
+	read_requests(base->scheduler, (const struct process *)target, target->series, now_ns);
+}
+
 static void look(struct snapshot_source *base, struct target *target, uint64_t now_ns, bool rarely)
 {
 	const struct process *process = (const struct process *)target;
@@ -331,7 +336,7 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
 		    target->pid, counted > arrived ? counted - arrived : 0, now_ns, false);
 	}
-	read_requests(base->scheduler, process, series, now_ns);
+	look_for_requests(base, target, now_ns);
 	if (target->readable && !series->wanted) /* else it is read with the snapshot */
 		resident_watch_look(&series->resident, process, now_ns,
 		    ((struct heap_source *)base)->registry->intake->processes.count);
@@ -470,6 +475,7 @@ static void release(struct snapshot_source *base, struct target *target)
 
 const struct snapshot_source_kind heap_source_kind = {
     .look = look,
+    .look_for_requests = look_for_requests,
     .has = has,
     .in_memory = true,
     .take = take,

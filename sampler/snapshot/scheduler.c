@@ -418,6 +418,18 @@ static int take_last(struct scheduler *a, struct target *target)
 	return error;
 }
 
+/* What the process asked for and then ended, before we looked. One of its snapshots that is being written
+ * will do, since the last profile comes too. */
+static void take_requested(struct snapshot_source *source, struct target *target)
+{
+	struct snapshot_series *series = target->series;
+	if (!series || series->wanted || source->scheduler->paused || !source->kind->look_for_requests)
+		return;
+	source->kind->look_for_requests(source, target, clock_now_ns());
+	if (series->wanted && !series->writing)
+		take_next(source->scheduler, series, series->wanted_cause, series->wanted_name, false);
+}
+
 static void close_target(void *context, struct target *target)
 {
 	struct snapshot_source *source = context;
@@ -426,6 +438,7 @@ static void close_target(void *context, struct target *target)
 	a->closing++;
 	if (target->end == TARGET_GONE && exit_status_read(target->pidfd, target->pid, &target->status) == 0)
 		target->end = TARGET_EXITED;
+	take_requested(source, target);
 	bool wanted = (target->command && (target->end != TARGET_EXEC || target->unseen[0])) ||
 	    (target->series && target->series->next > 1) || source->kind->has(source, target, SNAPSHOT_END);
 	if (!wanted && source->kind->omitted)

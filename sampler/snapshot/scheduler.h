@@ -50,6 +50,8 @@ struct snapshot_request {
 struct snapshot_source_kind {
 	/* Looks for requests by a live target; rarely: true about once a second. May be NULL. */
 	void (*look)(struct snapshot_source *source, struct target *target, uint64_t now_ns, bool rarely);
+	/* The part of look() that is due at the target's end too: what it has asked for. May be NULL. */
+	void (*look_for_requests)(struct snapshot_source *source, struct target *target, uint64_t now_ns);
 	/* Is there anything to write? */
 	bool (*has)(
 	    const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason);

@@ -93,6 +93,8 @@ test_oom_kill_is_named() {
   child_of $front snapshot_storm >"$cgroup/cgroup.procs"
   # Kills are counted from when the sampler has looked which cgroup it is.
   wait_for 20 eval 'ls -l "/proc/$(sampler_of $front)/fd" | grep -q "$cgroup/memory"'
+  # It has opened the counter, and has read it when it waits again.
+  wait_for 20 eval 'grep -q "^State:.S" "/proc/$(sampler_of $front)/status"'
   : >go
   status=0
   wait $front || status=$?

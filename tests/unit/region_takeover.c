@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,6 +125,62 @@ static void a_number_alone_is_no_sampler(void **state)
 	stranger_end(&child);
 	stranger_end(&target);
 	region_close(&made);
+}
+
+static void open_many(int fd, void *argument)
+{
+	const uint32_t *count = argument;
+	char byte = 0;
+	for (uint32_t i = 0; i < *count; i++)
+		byte = (char)(byte | (dup(fd) < 0));
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+/* Each of its regions may name a process with as many descriptors as it likes. */
+static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state)
+{
+	enum { DESCRIPTORS = 3000, REGIONS = 30 };
+	const uint32_t second = 1 << 14;
+	uint32_t count = DESCRIPTORS;
+	struct region_takeover_effort effort = {0};
+	struct rlimit limit, before;
+	struct region made;
+	char byte;
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = (struct rlimit){.rlim_cur = before.rlim_max, .rlim_max = before.rlim_max};
+	if (limit.rlim_max < DESCRIPTORS + 100 || setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+		print_message("a process may not have so many descriptors\n");
+		skip();
+	}
+	fixture_open(&made, 2048);
+	struct stranger other = stranger_start(open_many, &count);
+	assert_int_equal(read(other.fd, &byte, 1), 1);
+	assert_int_equal(byte, 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	close(made.fd); /* the child has it too, before all others */
+	made.ino++;     /* another one */
+	atomic_store(&region_header(&made)->sampler_pid, (uint32_t)other.pid);
+	assert_false(region_takeover_may_be_read(&made, &effort));
+	assert_in_range(effort.left, second - DESCRIPTORS - 100, second - DESCRIPTORS);
+	uint64_t looked_at = second - effort.left, since_ns = effort.since_ns, seconds = 0;
+	uint32_t left = effort.left;
+	for (int i = 0; i < REGIONS; i++) {
+		bool read = region_takeover_may_be_read(&made, &effort);
+		bool anew = effort.since_ns != since_ns;
+		seconds += anew;
+		looked_at += (anew ? second : left) - effort.left;
+		since_ns = effort.since_ns;
+		left = effort.left;
+		assert_true(read == !left); /* or it is not known */
+	}
+	assert_in_range(looked_at, 1, (seconds + 1) * second);
+	stranger_end(&other);
+	atomic_store(&region_header(&made)->sampler_pid, (uint32_t)other.pid);
+	effort = (struct region_takeover_effort){0};
+	assert_false(region_takeover_may_be_read(&made, &effort)); /* it has ended */
+	munmap(made.base, made.offsets.end);
 }
 
 static void who_has_no_region(void **state)
@@ -308,6 +365,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_target_of_a_sampler_that_has_ended),
 	    cmocka_unit_test(a_number_alone_is_no_sampler),
+	    cmocka_unit_test(a_process_with_many_descriptors_is_not_counted_for_ever),
 	    cmocka_unit_test(who_has_no_region),
 	    cmocka_unit_test(a_region_that_we_would_not_have_made),
 	    cmocka_unit_test(only_root_opens_another_process_mapping),
