@@ -62,17 +62,14 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 	return true;
 }
 
-/* The frame of the function that calls a macro: as it will be when that has returned. */
-#if defined(__x86_64__)
-/* The function has a frame pointer because this asks for it: {caller's frame pointer, return address}. */
-#define CALLER(start)                                                                                        \
-	do {                                                                                                 \
-		const uintptr_t *frame = __builtin_frame_address(0);                                         \
-		(start) = (struct walk_start){.pc = frame[1], .sp = (uintptr_t)(frame + 2), .fp = frame[0]}; \
-	} while (0)
-#else
-#define CALLER(start) ((start) = (struct walk_start){.pc = 0})
-#endif
+/* The caller's frame, as it will be when the function that uses this macro has returned. That has a frame
+ * pointer because this asks for it, and what its caller had is the word there on both architectures. */
+#define CALLER(start)                                              \
+	((start) = (struct walk_start){                            \
+	     .pc = (uintptr_t)__builtin_return_address(0),         \
+	     .sp = (uintptr_t)__builtin_dwarf_cfa(),               \
+	     .fp = *(const uintptr_t *)__builtin_frame_address(0), \
+	 })
 
 void sampled_alloc(const void *pointer, size_t size)
 {

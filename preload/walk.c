@@ -86,11 +86,25 @@ static inline uintptr_t word_at(uintptr_t address)
 	return *(const volatile uintptr_t *)address;
 }
 
+/* Without the code by which a processor recognizes its own return addresses (PAC). The instruction strips
+ * register 30 alone; processors without PAC take it for a nop. */
+static inline uintptr_t code_address(uintptr_t word)
+{
+#if defined(__aarch64__)
+	register uintptr_t address __asm__("x30") = word;
+	__asm__("hint #7" /* xpaclri */ : "+r"(address));
+	return address;
+#else
+	return word;
+#endif
+}
+
 /* Goes to the caller's frame. False: it is not within [at->sp, top). The words that are read lie above the
  * stack pointer of the frame that is left, and below the end of the stack. */
 static bool step(struct walk_start *at, struct walk_rule rule, uintptr_t top)
 {
-	uintptr_t cfa = (rule.from_fp ? at->fp : at->sp) + (uintptr_t)(intptr_t)rule.cfa_bytes;
+	uintptr_t cfa =
+	    (rule.from_fp ? at->fp : at->sp) + (uintptr_t)(intptr_t)rule.cfa_words * sizeof(uintptr_t);
 	uintptr_t ra_at = cfa + (uintptr_t)(intptr_t)rule.ra_words * sizeof(uintptr_t);
 	uintptr_t fp_at = cfa + (uintptr_t)(intptr_t)rule.fp_words * sizeof(uintptr_t);
 	if (cfa <= at->sp || cfa % sizeof(uintptr_t) || ra_at < at->sp || ra_at > top - sizeof(uintptr_t))
@@ -100,7 +114,7 @@ static bool step(struct walk_start *at, struct walk_rule rule, uintptr_t top)
 			return false;
 		at->fp = word_at(fp_at);
 	}
-	at->pc = word_at(ra_at);
+	at->pc = code_address(word_at(ra_at));
 	at->sp = cfa;
 	return true;
 }

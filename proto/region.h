@@ -66,7 +66,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define REGION_ABI        16u
+#define REGION_ABI        17u
 #define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
 #define REGION_POOL_MAGIC 0x7962626f6c706831ull
 #define LEDGER_MAGIC      0x72656764656c6831ull

@@ -37,13 +37,14 @@ enum {
 	WALK_FRAMES_MAX = 1024,
 };
 
-/* The caller's frame of a return address: CFA = stack or frame pointer + cfa_bytes; its return address is at
- * CFA + 8 * ra_words, its frame pointer at CFA + 8 * fp_words. */
+/* The caller's frame of a return address: CFA = stack or frame pointer + 8 * cfa_words; its return address is
+ * at CFA + 8 * ra_words, its frame pointer at CFA + 8 * fp_words: on aarch64 below everything else that the
+ * frame has. */
 struct walk_rule {
-	int32_t cfa_bytes;
+	uint32_t from_fp : 1; /* 1: the CFA is counted from the frame pointer */
+	int32_t cfa_words : 31;
 	int16_t fp_words; /* 0: it has not changed */
-	int8_t ra_words;  /* 0: there is no caller */
-	uint8_t from_fp;  /* 1: the CFA is counted from the frame pointer */
+	int16_t ra_words; /* 0: there is no caller */
 };
 
 struct walk_row {

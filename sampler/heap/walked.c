@@ -122,11 +122,11 @@ static bool rule_of(const struct cfi_rule *rule, struct walk_rule *out)
 		return true;
 	if (rule->kind != CFI_SIMPLE || rule->signal_frame || rule->ra_in_register ||
 	    (rule->cfa_reg != arch->sp && rule->cfa_reg != arch->fp) ||
-	    !in_words(rule->ra_offset, INT8_MIN, -1))
+	    !in_words(rule->cfa_offset, INT32_MIN, INT32_MAX) || !in_words(rule->ra_offset, INT16_MIN, -1))
 		return false;
-	out->cfa_bytes = rule->cfa_offset;
+	out->cfa_words = rule->cfa_offset / (int32_t)sizeof(uint64_t);
 	out->from_fp = rule->cfa_reg == arch->fp;
-	out->ra_words = (int8_t)(rule->ra_offset / (int32_t)sizeof(uint64_t));
+	out->ra_words = (int16_t)(rule->ra_offset / (int32_t)sizeof(uint64_t));
 	for (unsigned i = 0; i < arch->tracked_count; i++)
 		if (arch->tracked[i] == arch->fp && rule->saved >> i & 1) {
 			if (!in_words(rule->offset[i], INT16_MIN, -1))

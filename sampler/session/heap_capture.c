@@ -44,16 +44,10 @@ int heap_capture_check(const struct options *options)
 	return ret;
 }
 
-/* preload/sampled.c finds the caller's frame on x86-64 alone, and walked.c makes rows of its rules only. */
-static bool has_walk(void)
-{
-	return regs_arch_native() == &regs_x86_64;
-}
-
 /* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
 static bool walks(const struct options *options)
 {
-	return has_walk() && (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
+	return (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
 	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
 }
 
@@ -75,8 +69,7 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 	h->options = options;
 	if (options->backend == BACKEND_WALK && !walks(options)) {
 		snprintf(h->probe.reason, sizeof(h->probe.reason), "%s",
-		    has_walk() ? "--labels thread and size need a record of each sample"
-		               : "it is for x86-64 only");
+		    "--labels thread and size need a record of each sample");
 		return -EOPNOTSUPP;
 	}
 	/* The heap's rings take all memory that the limits leave, so the minimum for the events' rings is

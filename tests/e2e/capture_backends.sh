@@ -60,7 +60,6 @@ test_uprobe_disabled() {
 
 # That most samples come without it is no sign of life.
 test_uprobe_disabled_while_stacks_are_walked() {
-  need_x86_64 'the walk backend'
   need_root
   start -v -b auto -p 17K --compare-walks 1
   goes_on

@@ -2,8 +2,6 @@
 # Stacks that the hook walks itself (proto/walk.h): right, most of them, and compared with dumps.
 # timeout: 240
 
-need_x86_64 'the walk backend'
-
 # counts PROFILE: sets taken, walked, compared and wrong
 counts() {
   comment_of "$1" >comments
@@ -24,7 +22,7 @@ all_right() {
 
 # Exact with threads and with the forked children of a program that knows what it allocates.
 test_truth() {
-  record -q -b walk -p 1 -o x.pb.gz "$targets/truth" truth.tsv 10 2000 4
+  record -q -b walk -p 1 -o x.pb.gz "$targets/truth" truth.tsv 40 2000 4
   profile_check x.pb.gz
   "$readers/oracle" -func x.pb.gz >functions
   python3 "$top/tests/compare_truth.py" truth.tsv 1 <functions || fail 'the profile does not agree with the truth'

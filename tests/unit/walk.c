@@ -116,9 +116,9 @@ static struct walk_start at_word(uintptr_t pc, size_t word)
 /* LEAF by its stack pointer, four words; MIDDLE by its frame pointer; MAIN has no caller. */
 static uint32_t three_frames(void)
 {
-	publish(false, LEAF, (struct walk_rule){.cfa_bytes = 4 * WORD_BYTES, .fp_words = -2, .ra_words = -1});
-	publish(false, MIDDLE,
-	    (struct walk_rule){.cfa_bytes = 2 * WORD_BYTES, .fp_words = -2, .ra_words = -1, .from_fp = 1});
+	publish(false, LEAF, (struct walk_rule){.cfa_words = 4, .fp_words = -2, .ra_words = -1});
+	publish(
+	    false, MIDDLE, (struct walk_rule){.cfa_words = 2, .fp_words = -2, .ra_words = -1, .from_fp = 1});
 	publish(false, MAIN, (struct walk_rule){.ra_words = 0});
 	stack[10 + 2] = (uintptr_t)(stack + 20); /* LEAF's caller's frame pointer */
 	stack[10 + 3] = MIDDLE;
@@ -154,6 +154,27 @@ static void a_new_stack_is_dumped_once(void **state)
 	assert_int_equal(walk(at_word(LEAF, 10)), 0);
 }
 
+/* As aarch64's processors with pointer authentication do. */
+static uintptr_t sign(uintptr_t return_address)
+{
+#if defined(__aarch64__)
+	register uintptr_t address __asm__("x17") = return_address;
+	__asm__("hint #8" /* pacia1716, by any modifier */ : "+r"(address));
+	return address;
+#else
+	return return_address;
+#endif
+}
+
+static void return_addresses_may_be_signed(void **state)
+{
+	(void)state;
+	uint32_t number = three_frames();
+	stack[10 + 3] = sign(stack[10 + 3]);
+	stack[20 + 1] = sign(stack[20 + 1]);
+	assert_int_equal(walk(at_word(LEAF, 10)), number);
+}
+
 /* The sampler has unwound a dump without a number, from before the rows were known, meanwhile. */
 static void the_sampler_finds_the_hooks_number(void **state)
 {
@@ -169,7 +190,7 @@ static void the_sampler_finds_the_hooks_number(void **state)
 static void a_zero_return_address_ends_a_stack(void **state)
 {
 	(void)state;
-	publish(false, LEAF, (struct walk_rule){.cfa_bytes = 4 * WORD_BYTES, .ra_words = -1});
+	publish(false, LEAF, (struct walk_rule){.cfa_words = 4, .ra_words = -1});
 	uint32_t number = number_of((const uint64_t[]){LEAF}, 1, 0);
 	assert_int_equal(walk(at_word(LEAF, 10)), number);
 }
@@ -187,16 +208,16 @@ static void nothing_is_walked_when_it_is_switched_off(void **state)
 /* Below and above the stack are pages that kill who reads them. */
 static void no_row_leads_outside_the_stack(void **state)
 {
-	static const int32_t offsets[] = {INT32_MIN, -(WORDS * WORD_BYTES), -WORD_BYTES, 0, 3, WORD_BYTES,
-	    (WORDS - 1) * WORD_BYTES, WORDS * WORD_BYTES, (WORDS + 1) * WORD_BYTES, INT32_MAX};
-	static const int8_t words[] = {INT8_MIN, -2, -1, 1, 2, INT8_MAX};
+	static const int32_t offsets[] = {
+	    INT32_MIN / 2, -WORDS, -1, 0, 1, WORDS - 1, WORDS, WORDS + 1, INT32_MAX / 2};
+	static const int16_t words[] = {INT16_MIN, -400, -2, -1, 1, 2, 400, INT16_MAX};
 	static const int16_t fp_words[] = {0, -1, 1, -400, 400, INT16_MIN, INT16_MAX};
 	(void)state;
 	uint64_t pc = LEAF;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		for (size_t j = 0; j < sizeof(words) / sizeof(words[0]); j++)
 			for (size_t k = 0; k < 2 * sizeof(fp_words) / sizeof(fp_words[0]); k++) {
-				const struct walk_rule rule = {.cfa_bytes = offsets[i],
+				const struct walk_rule rule = {.cfa_words = offsets[i],
 				    .fp_words = fp_words[k / 2],
 				    .ra_words = words[j],
 				    .from_fp = k % 2};
@@ -212,7 +233,7 @@ static void no_row_leads_outside_the_stack(void **state)
 static void a_stack_pointer_elsewhere_is_not_followed(void **state)
 {
 	(void)state;
-	publish(false, LEAF, (struct walk_rule){.cfa_bytes = 2 * WORD_BYTES, .ra_words = -1});
+	publish(false, LEAF, (struct walk_rule){.cfa_words = 2, .ra_words = -1});
 	struct walk_start outside = at_word(LEAF, WORDS);
 	assert_int_equal(walk(outside), 0);
 	outside.sp = (uintptr_t)stack - 8 * WORD_BYTES;
@@ -223,7 +244,7 @@ static void a_stack_pointer_elsewhere_is_not_followed(void **state)
 static void no_frame_lies_below_the_one_before(void **state)
 {
 	(void)state;
-	publish(false, LEAF, (struct walk_rule){.cfa_bytes = -100 * WORD_BYTES, .ra_words = 100});
+	publish(false, LEAF, (struct walk_rule){.cfa_words = -100, .ra_words = 100});
 	for (size_t i = 0; i < WORDS; i++)
 		stack[i] = LEAF;
 	assert_int_equal(walk(at_word(LEAF, 300)), 0);
@@ -232,7 +253,7 @@ static void no_frame_lies_below_the_one_before(void **state)
 static void a_row_that_leads_back_to_itself_ends(void **state)
 {
 	(void)state;
-	publish(false, LEAF, (struct walk_rule){.cfa_bytes = 2 * WORD_BYTES, .ra_words = -1});
+	publish(false, LEAF, (struct walk_rule){.cfa_words = 2, .ra_words = -1});
 	for (size_t i = 0; i < WORDS; i++)
 		stack[i] = LEAF;
 	assert_int_equal(walk(at_word(LEAF, 0)), 0); /* it reaches the end of the stack */
@@ -242,7 +263,7 @@ static void the_depth_is_bounded(void **state)
 {
 	static uint64_t pcs[WALK_FRAMES_MAX + 1];
 	(void)state;
-	publish(false, LEAF, (struct walk_rule){.cfa_bytes = WORD_BYTES, .ra_words = -1});
+	publish(false, LEAF, (struct walk_rule){.cfa_words = 1, .ra_words = -1});
 	for (size_t i = 0; i <= WALK_FRAMES_MAX; i++)
 		pcs[i] = LEAF;
 	for (size_t i = 0; i < WALK_FRAMES_MAX; i++)
@@ -257,7 +278,7 @@ static void the_depth_is_bounded(void **state)
 static void files_that_came_later_have_one_generation(void **state)
 {
 	(void)state;
-	publish(true, PLUGIN, (struct walk_rule){.cfa_bytes = 2 * WORD_BYTES, .ra_words = -1});
+	publish(true, PLUGIN, (struct walk_rule){.cfa_words = 2, .ra_words = -1});
 	publish(false, MAIN, (struct walk_rule){.ra_words = 0});
 	stack[11] = MAIN;
 	uint32_t number = number_of((const uint64_t[]){PLUGIN, MAIN}, 2, 1);
@@ -276,7 +297,7 @@ static void files_that_came_later_have_one_generation(void **state)
 	walk_table_renew(&table, generation);
 	assert_int_equal(walk(at_word(PLUGIN, 10)), 0);
 	/* another file at the same address: another stack, though all addresses are the same */
-	publish(true, PLUGIN, (struct walk_rule){.cfa_bytes = 2 * WORD_BYTES, .ra_words = -1});
+	publish(true, PLUGIN, (struct walk_rule){.cfa_words = 2, .ra_words = -1});
 	uint32_t again = walk(at_word(PLUGIN, 10));
 	assert_int_not_equal(again, 0);
 	assert_int_not_equal(again, number);
@@ -470,6 +491,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(a_known_stack_has_its_number, begin),
 	    cmocka_unit_test_setup(a_new_stack_is_dumped_once, begin),
+	    cmocka_unit_test_setup(return_addresses_may_be_signed, begin),
 	    cmocka_unit_test_setup(the_sampler_finds_the_hooks_number, begin),
 	    cmocka_unit_test_setup(a_zero_return_address_ends_a_stack, begin),
 	    cmocka_unit_test_setup(nothing_is_walked_when_it_is_switched_off, begin),

@@ -387,16 +387,9 @@ static void cut_dumps_are_not_compared(void **state)
 	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0); /* and all rows are gone */
 }
 
-static void for_x86_64_only(void **state)
-{
-	(void)state;
-	print_message("SKIPPED: the walk backend is for x86-64 only\n");
-	skip();
-}
-
 int main(void)
 {
-	struct CMUnitTest tests[] = {
+	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(later_files_are_the_images_own, begin, end),
 	    cmocka_unit_test_setup_teardown(of_an_attached_process_only_start_files_are_learned, begin, end),
 	    cmocka_unit_test_setup_teardown(nothing_is_learned_while_a_file_is_unmapped, begin, end),
@@ -412,7 +405,5 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(
 	        a_dump_of_files_that_were_unmapped_since_says_nothing, begin, end),
 	};
-	for (size_t i = 0; regs_arch_native() != &regs_x86_64 && i < sizeof(tests) / sizeof(tests[0]); i++)
-		tests[i] = (struct CMUnitTest){.name = tests[i].name, .test_func = for_x86_64_only};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
