@@ -63,7 +63,7 @@ test_each_backend() {
       equal 2 ${#profiles[@]} "$version, $backend: profiles"
       for profile in "${profiles[@]}"; do
         profile_check "$profile"
-        at_least 100 "$(how_many "$way" "$profile")" "$version: stacks $way"
+        at_least 10 "$(how_many "$way" "$profile")" "$version: stacks $way"
       done
     done
   done
