@@ -83,7 +83,7 @@ static int on_value(void *context, const char *section, const char *key, const c
 	if (err == -ENOENT)
 		snprintf(error, INI_TEXT_ERROR_BYTES,
 		    "'%s' is none of url, token-file, tenant, user, label.KEY, types, spool, timeout, "
-		    "ca-file",
+		    "give-up, ca-file",
 		    key);
 	else if (err && !*error)
 		snprintf(error, INI_TEXT_ERROR_BYTES, "%s", strerror(-err));

@@ -22,7 +22,10 @@
 #define SCAN_NS      (UINT64_C(60) * 1000000000)
 #define SCAN_SOON_NS (UINT64_C(10) * 1000000000) /* after a full disk, or without inotify */
 #define WAIT_NS      (UINT64_C(1) * 1000000000)  /* for room in a spool that is being emptied */
+#define WRITTEN_NS   (INT64_C(60) * 1000000000)  /* a profile is written so long after its time at most */
 #define SLICE_NS     (UINT64_C(100) * 1000000)   /* how long requests that are under way may be left alone */
+
+#define PATH_WRITTEN INT64_C(0)
 
 enum { FILE_MAX_BYTES = 1 << 30, PATHS_BYTES = 2 * PATH_MAX };
 
@@ -38,6 +41,7 @@ struct feed {
 	uint64_t go_on_ns;              /* instant_now_ns() when the next of them is due */
 	struct version_set seen, found; /* files that need not be read again; those of the scan under way */
 	uint64_t scan_ns;               /* instant_now_ns() of the next */
+	bool scanned_once;              /* all that lay there at the start has been offered */
 	bool behind; /* a file could not be spooled: only a scan may go on, from that one */
 };
 
@@ -101,8 +105,9 @@ bool feed_has_ended(const struct feed *feed)
 /* ---- one file */
 
 /* 0: it need not be looked at again. -ENOENT: it is gone, or has another name. Another -errno: it must be,
- * since a spool has not taken it; -EAGAIN: soon. */
-static int offer(const char *path, struct lane *lanes, size_t lane_count, bool may_wait)
+ * since a spool has not taken it; -EAGAIN: soon. written_ns: of a file that came just now; PATH_WRITTEN: one
+ * whose path was given, and which need not be waited with; INT64_MAX: it may have been offered before. */
+static int offer(const char *path, struct lane *lanes, size_t lane_count, int64_t written_ns)
 {
 	struct profile *profile;
 	struct origin origin;
@@ -124,7 +129,8 @@ static int offer(const char *path, struct lane *lanes, size_t lane_count, bool m
 	origin_read(&origin, profile);
 	profile_free(profile);
 	for (size_t i = 0; i < lane_count; i++) {
-		int one = lane_offer(&lanes[i], &origin, bytes, length, may_wait);
+		int one = lane_offer(&lanes[i], &origin, bytes, length, written_ns != PATH_WRITTEN,
+		    origin.time_ns > written_ns - WRITTEN_NS);
 
 		/* A full disk says more than a full spool. */
 		err = one && (!err || err == -EAGAIN) ? one : err;
@@ -169,6 +175,7 @@ static void end_files(struct feed *feed)
 	feed->seen = feed->found;
 	feed->found = (struct version_set){0};
 	feed->behind = false;
+	feed->scanned_once = true;
 	feed->scan_ns = instant_now_ns() + (watch_fd(feed->watch) < 0 ? SCAN_SOON_NS : SCAN_NS);
 }
 
@@ -209,7 +216,8 @@ static void offer_files(struct feed *feed, struct lane *lanes, size_t lane_count
 
 		if (!version_set_has(&feed->seen, file->version) && !is_other_kind(file->path) &&
 		    !is_too_old(file, lanes, lane_count))
-			err = offer(file->path, lanes, lane_count, true);
+			err = offer(file->path, lanes, lane_count,
+			    feed->scanned_once && !feed->behind ? file->written_ns : INT64_MAX);
 		/* By its new name it is the same version, and has not been read. */
 		gone = err == -ENOENT;
 		err = gone ? 0 : err;
@@ -271,7 +279,8 @@ static bool read_paths(struct feed *feed, struct lane *lanes, size_t lane_count)
 	while ((end = memchr(feed->paths, '\0', feed->paths_bytes))) {
 		size_t length = (size_t)(end + 1 - feed->paths);
 
-		int err = is_other_kind(feed->paths) ? 0 : offer(feed->paths, lanes, lane_count, false);
+		int err =
+		    is_other_kind(feed->paths) ? 0 : offer(feed->paths, lanes, lane_count, PATH_WRITTEN);
 
 		if (err && err != -ENOENT)
 			log_line("%s is not sent: it could not be written to the spool", feed->paths);

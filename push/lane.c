@@ -23,7 +23,8 @@
 #define OLDEST_NS (INT64_C(30) * 24 * 3600 * 1000000000)
 
 #define RETRY_DISK_NS (UINT64_C(1) * 1000000000)
-#define RESCAN_NS     (UINT64_C(1) * 1000000000) /* for what other processes add, or send, or add no more */
+#define RESCAN_NS     (UINT64_C(1) * 1000000000)  /* for what other processes add, or send, or add no more */
+#define SAY_NS        (UINT64_C(60) * 1000000000) /* between lines about processes whose clock went back */
 #define FORGET_NS     (UINT64_C(3600) * 1000000000)
 
 int lane_open(struct lane *lane, struct target *target)
@@ -68,17 +69,37 @@ void lane_close(struct lane *lane, struct http *http)
 		http_cancel(http, lane->call);
 	lane->call = NULL;
 	lane_clear(lane);
+	version_set_fini(&lane->said);
 	spool_close(&lane->spool);
 }
 
 /* ---- into the spool */
 
-int lane_offer(
-    struct lane *lane, const struct origin *origin, const void *bytes, size_t length, bool may_wait)
+/* An older one than was taken: whether it was taken, too, cannot be told by its time any more. What was
+ * allocated until then is in the next one that is sent. */
+static void pass_over_new(struct lane *lane, const struct origin *origin, uint64_t process, int64_t taken_ns)
+{
+	uint64_t now = instant_now_ns();
+
+	if (lane->passed_over_ns == origin->time_ns) /* it is offered again, because of another lane */
+		return;
+	lane->passed_over_ns = origin->time_ns;
+	spool_passed_over(&lane->spool);
+	if (lane->say_ns > now || version_set_has(&lane->said, process))
+		return;
+	version_set_add(&lane->said, process);
+	lane->say_ns = now + SAY_NS;
+	log_line(
+	    "%s: profiles of pid %d are passed over until the clock catches up: it was set back by %.0f s",
+	    lane->target->name, (int)origin->pid, (double)(taken_ns - origin->time_ns) / 1e9);
+}
+
+int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes, size_t length,
+    bool may_wait, bool is_new)
 {
 	uint64_t process = identity_of_process(origin);
 	struct spool_entry entry = {.time_ns = origin->time_ns, .process = process};
-	int64_t now = instant_unix_ns();
+	int64_t now = instant_unix_ns(), taken_ns;
 	int err;
 
 	if (!process || origin->kind != ORIGIN_LIVE || *origin->event || origin->time_ns <= 0 ||
@@ -87,7 +108,10 @@ int lane_offer(
 		return 0;
 	if (lane->spool.lock_fd < 0 && !spool_lock(&lane->spool))
 		spool_scan(&lane->spool);
-	if (origin->time_ns <= spool_taken(&lane->spool, process))
+	taken_ns = spool_taken(&lane->spool, process);
+	if (is_new && origin->time_ns < taken_ns)
+		pass_over_new(lane, origin, process, taken_ns);
+	if (origin->time_ns <= taken_ns)
 		return 0;
 	if (may_wait && !lane->failures && lane->spool.lock_fd >= 0 && spool_is_full(&lane->spool, length))
 		return -EAGAIN;
@@ -109,10 +133,14 @@ static bool pass_over(struct lane *lane, const struct spool_entry *head, const s
 {
 	/* We were killed between the acknowledgement and its removal, before it was counted or after that. */
 	if (accepted->time_ns >= head->time_ns) {
-		if (lane->spool.counters.sending == head->number)
+		if (lane->spool.counters.sending == head->number) {
 			spool_sent(&lane->spool);
-		else
-			spool_skip(&lane->spool);
+			return true;
+		}
+		/* Or a later one was sent before it, as a probe. */
+		if (accepted->time_ns > head->time_ns)
+			spool_passed_over(&lane->spool);
+		spool_skip(&lane->spool);
 		return true;
 	}
 	if (delivery_age(lane->target, head->time_ns, instant_unix_ns()) == DELIVERY_TOO_OLD) {
@@ -191,10 +219,27 @@ static void wait_longer(struct lane *lane, uint64_t asked_ns, const char *why)
 	snprintf(lane->trouble, sizeof(lane->trouble), "%s", why);
 }
 
+/* The server took a probe: what it did not take for so long is no more tried. */
+static void give_up_suspect(struct lane *lane, const char *answer)
+{
+	const struct spool_entry *head;
+
+	lane->spool.in_flight = lane->suspect.number;
+	head = spool_head(&lane->spool);
+	if (head && head->number == lane->suspect.number) {
+		log_line("%s: a profile was given up, for the server takes others; it is in %s/rejected: %s",
+		    lane->target->name, lane->spool.path, answer);
+		spool_give_up(&lane->spool, answer);
+	}
+	lane->spool.in_flight = 0;
+}
+
 /* It was acknowledged: first that is noted, then it is removed. */
 static void commit(struct lane *lane)
 {
 	int err = spool_accept_head(&lane->spool, &lane->next);
+	bool probed = lane->suspect.probe && spool_head(&lane->spool)->number == lane->suspect.probe;
+	char answer[ANSWER_TEXT_BYTES];
 
 	lane->next_due = err != 0;
 	if (err) {
@@ -211,6 +256,7 @@ static void commit(struct lane *lane)
 	lane->spool_full = false;
 	if (*lane->trouble)
 		log_line("%s: sending works again", lane->target->name);
+	snprintf(answer, sizeof(answer), "%s", lane->trouble);
 	*lane->trouble = '\0';
 	lane->failures = 0;
 	lane->due_ns = 0;
@@ -220,6 +266,9 @@ static void commit(struct lane *lane)
 		spool_skip(&lane->spool);
 	else
 		spool_sent(&lane->spool);
+	if (probed && !lane->unwanted)
+		give_up_suspect(lane, answer);
+	lane->suspect = (struct suspect){0};
 	lane_clear(lane);
 }
 
@@ -270,6 +319,17 @@ static bool start_head(struct lane *lane, struct http *http)
 	return err ? put_aside(lane, err, error) : false;
 }
 
+/* The probe that is due is sent instead of the head, if it is there still. */
+static void choose_probe(struct lane *lane)
+{
+	if (!lane->suspect.probe || lane->next_due)
+		return;
+	lane->spool.in_flight = lane->suspect.probe;
+	if (spool_head(&lane->spool) && spool_head(&lane->spool)->number == lane->suspect.probe)
+		return;
+	lane->spool.in_flight = lane->suspect.probe = 0;
+}
+
 uint64_t lane_step(struct lane *lane, struct http *http)
 {
 	uint64_t now = instant_now_ns();
@@ -293,6 +353,7 @@ uint64_t lane_step(struct lane *lane, struct http *http)
 	}
 	if (lane->next_due)
 		commit(lane);
+	choose_probe(lane);
 	while (!lane->next_due && spool_head(&lane->spool) && start_head(lane, http))
 		;
 	now = instant_now_ns();
@@ -307,6 +368,21 @@ uint64_t lane_step(struct lane *lane, struct http *http)
 static bool is_unread(const struct lane *lane, const char *error)
 {
 	return *error && lane->answer.request_sent;
+}
+
+/* Another attempt is due, after a time; but a probe at once, whatever the server asked for: it is one request
+ * in `give-up`. */
+static void try_later(struct lane *lane, const char *error, const char *text)
+{
+	uint64_t number = lane->spool.in_flight;
+	bool probe =
+	    suspect_failed(&lane->suspect, number, !*error, instant_now_ns(), lane->target->give_up_ns);
+
+	spool_retried(&lane->spool, is_unread(lane, error));
+	wait_longer(lane, retry_after_ns(lane->answer.retry_after, instant_unix_ns()), text);
+	lane->suspect.probe = probe ? spool_another(&lane->spool, number) : 0;
+	if (lane->suspect.probe)
+		lane->due_ns = 0;
 }
 
 void lane_answered(struct lane *lane, const char *error)
@@ -328,13 +404,13 @@ void lane_answered(struct lane *lane, const char *error)
 		lane->spool.in_flight = lane->spool.counters.sending = 0;
 		break;
 	case RETRY_LATER:
-		spool_retried(&lane->spool, is_unread(lane, error));
-		wait_longer(lane, retry_after_ns(lane->answer.retry_after, instant_unix_ns()), text);
+		try_later(lane, error, text);
 		break;
 	case RETRY_REFUSED:
 		log_line("%s: a profile was refused, it is in %s/rejected: %s", lane->target->name,
 		    lane->spool.path, text);
 		spool_reject(&lane->spool, text);
+		lane->suspect = (struct suspect){0};
 		/* Neither path is known there now; the next one begins with the first again. */
 		if (lane->answer.http_status == 404)
 			lane->target->path_missing = false;

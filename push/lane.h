@@ -7,7 +7,9 @@
 #include "push/delta.h"
 #include "push/http.h"
 #include "push/spool.h"
+#include "push/suspect.h"
 #include "push/target.h"
+#include "push/version_set.h"
 
 struct origin;
 
@@ -24,6 +26,10 @@ struct lane {
 	uint64_t due_ns;                 /* instant_now_ns() of the next attempt; 0: at once */
 	bool spool_full;                 /* the disk is: said once */
 	uint64_t look_ns, forget_ns;     /* instant_now_ns() when the spool is looked at next, and tidied */
+	struct suspect suspect;          /* what the server may not be able to take */
+	struct version_set said;         /* processes of which it was said that the clock was set back */
+	int64_t passed_over_ns;          /* time of the last profile that was counted so */
+	uint64_t say_ns;                 /* instant_now_ns() when the next of them may be named */
 	char trouble[ANSWER_TEXT_BYTES]; /* of the last attempt, said once */
 };
 
@@ -33,9 +39,10 @@ void lane_close(struct lane *lane, struct http *http);
 
 /* Takes a profile into the spool, if the target wants it and has not had it. 0, or -errno if it could not be
  * written: then it must be offered again. So it must after -EAGAIN, only where may_wait: the spool is full,
- * the server takes what is in it, and nothing need be dropped for it. */
-int lane_offer(
-    struct lane *lane, const struct origin *origin, const void *bytes, size_t length, bool may_wait);
+ * the server takes what is in it, and nothing need be dropped for it. is_new: it has just been written,
+ * and was not offered before. */
+int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes, size_t length,
+    bool may_wait, bool is_new);
 
 /* Does what is due. Returns nanoseconds until something is; UINT64_MAX: not before something happens. */
 uint64_t lane_step(struct lane *lane, struct http *http);

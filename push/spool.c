@@ -206,6 +206,22 @@ const struct spool_entry *spool_head(const struct spool *spool)
 	return spool->count ? &spool->entries[head_at(spool)] : NULL;
 }
 
+uint64_t spool_another(const struct spool *spool, uint64_t number)
+{
+	uint64_t process = 0, next = 0;
+
+	for (size_t i = 0; i < spool->count; i++)
+		if (spool->entries[i].number == number)
+			process = spool->entries[i].process;
+	for (size_t i = 0; i < spool->count; i++) {
+		if (spool->entries[i].process != process)
+			return spool->entries[i].number;
+		if (!next && spool->entries[i].number > number)
+			next = spool->entries[i].number;
+	}
+	return next;
+}
+
 int spool_read(const struct spool *spool, uint8_t **bytes, size_t *length)
 {
 	char path[PATH_MAX];
@@ -233,6 +249,12 @@ void spool_drop(struct spool *spool)
 {
 	spool_skip(spool);
 	spool->counters.dropped++;
+	write_counters(spool);
+}
+
+void spool_passed_over(struct spool *spool)
+{
+	spool->counters.passed_over++;
 	write_counters(spool);
 }
 
@@ -290,7 +312,8 @@ static void keep_last(const char *folder)
 		free(names);
 }
 
-void spool_reject(struct spool *spool, const char *answer)
+/* counter: one of the spool's. */
+static void move_aside(struct spool *spool, const char *answer, uint64_t *counter)
 {
 	char from[PATH_MAX], to[PATH_MAX], name[SPOOL_NAME_BYTES], text[PATH_MAX + SPOOL_NAME_BYTES + 8];
 
@@ -306,8 +329,18 @@ void spool_reject(struct spool *spool, const char *answer)
 	spool_skip(spool);
 	path_in(spool, "rejected", to);
 	keep_last(to);
-	spool->counters.rejected++;
+	++*counter;
 	write_counters(spool);
+}
+
+void spool_reject(struct spool *spool, const char *answer)
+{
+	move_aside(spool, answer, &spool->counters.rejected);
+}
+
+void spool_give_up(struct spool *spool, const char *answer)
+{
+	move_aside(spool, answer, &spool->counters.given_up);
 }
 
 /* ---- the folder */

@@ -68,6 +68,10 @@ int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes,
  * the next change. */
 const struct spool_entry *spool_head(const struct spool *spool);
 
+/* The number of another entry than that: the oldest of another process, or else the next of the same; 0:
+ * there is none. */
+uint64_t spool_another(const struct spool *spool, uint64_t number);
+
 /* The bytes of the head, the caller's. 0 or -errno. */
 int spool_read(const struct spool *spool, uint8_t **bytes, size_t *length);
 
@@ -76,6 +80,7 @@ int spool_read(const struct spool *spool, uint8_t **bytes, size_t *length);
 void spool_sent(struct spool *spool);
 void spool_drop(struct spool *spool);
 void spool_reject(struct spool *spool, const char *answer);
+void spool_give_up(struct spool *spool, const char *answer); /* it is kept as a rejected one is */
 void spool_skip(struct spool *spool);
 
 /* The head is sent now. Written down first, so that it is known after a SIGKILL, too, that the server may
@@ -84,6 +89,9 @@ void spool_sending(struct spool *spool);
 
 /* Another attempt is due. unread: all of it was sent, and what the server said to it is not known. */
 void spool_retried(struct spool *spool, bool unread);
+
+/* Counts a profile that was not added. */
+void spool_passed_over(struct spool *spool);
 
 /* ---- by process */
 

@@ -15,7 +15,9 @@ enum { TOKEN_BYTES = 4096, MIB = 1 << 20 };
 
 void target_init(struct target *target)
 {
-	*target = (struct target){.spool_bytes = TARGET_SPOOL_BYTES, .timeout_ns = TARGET_TIMEOUT_NS};
+	*target = (struct target){.spool_bytes = TARGET_SPOOL_BYTES,
+	    .timeout_ns = TARGET_TIMEOUT_NS,
+	    .give_up_ns = TARGET_GIVE_UP_NS};
 }
 
 void target_fini(struct target *target)
@@ -82,6 +84,12 @@ int target_set(struct target *target, const char *name, const char *value, char 
 		if (!quantity_bytes(value, 1 << 20, UINT64_C(1) << 40, &target->spool_bytes))
 			return 0;
 		snprintf(error, error_bytes, "spool '%s' is not 1M to 1024G, for example 50M", value);
+		return -EINVAL;
+	}
+	if (strcmp(name, "give-up") == 0) {
+		if (!quantity_time(value, 1000000000, UINT64_C(86400) * 1000000000, &target->give_up_ns))
+			return 0;
+		snprintf(error, error_bytes, "give-up '%s' is not 1s to 24h, for example 15m", value);
 		return -EINVAL;
 	}
 	if (strcmp(name, "timeout") == 0) {

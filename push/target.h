@@ -16,6 +16,7 @@ struct http_request;
 
 #define TARGET_SPOOL_BYTES         (UINT64_C(50) << 20)
 #define TARGET_TIMEOUT_NS          (UINT64_C(10) * 1000000000) /* of a request */
+#define TARGET_GIVE_UP_NS          (UINT64_C(900) * 1000000000)
 #define TARGET_TIMEOUT_ONE_SHOT_NS (UINT64_C(30) * 1000000000)
 
 struct target {
@@ -25,7 +26,8 @@ struct target {
 	char *types;                                /* sample types, separated by commas; NULL: all; owned */
 	struct labels labels;
 	uint64_t spool_bytes, timeout_ns;
-	bool path_missing; /* Pyroscope: it answered 404, so /ingest is used */
+	uint64_t give_up_ns; /* so long a profile may keep others from a server that cannot take it */
+	bool path_missing;   /* Pyroscope: it answered 404, so /ingest is used */
 };
 
 /* What a server refuses by its defaults. */

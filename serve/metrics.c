@@ -180,6 +180,12 @@ static void write_spools(FILE *out, const struct spool_list *spools, int64_t now
 	        offsetof(struct spool_counters, rejected)},
 	    {"push_dropped_total", "Profiles never delivered: too old for the target, or no room.",
 	        offsetof(struct spool_counters, dropped)},
+	    {"push_given_up_total",
+	        "Profiles that the target could not take for long, while it took another one.",
+	        offsetof(struct spool_counters, given_up)},
+	    {"push_passed_over_total",
+	        "Profiles with a time before one taken of their process: the clock was set back.",
+	        offsetof(struct spool_counters, passed_over)},
 	    {"push_resent_total",
 	        "Attempts repeated although the target may have taken the one before: its answer was never "
 	        "read.",

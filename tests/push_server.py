@@ -14,7 +14,8 @@ FOLDER/plan says how to answer: a line per request, the last one for all that fo
 
     ok, 400 TEXT, 429 RETRY_AFTER, 500, 404push (404 on Push only), html (200, a proxy's page), empty (200, no type),
     redirect URL, garbage, never, headers (without end), body (without end), cut (breaks off), trickle,
-    grpc CODE TEXT, notrailers
+    grpc CODE TEXT, notrailers,
+    503with TEXT (503 if the body has it)
 """
 
 import email.parser
@@ -168,7 +169,7 @@ def good(path):
     return [], b""
 
 
-def misbehave_1(connection, words, path):
+def misbehave_1(connection, words, path, body):
     kind = words[0]
     if kind == "garbage":
         connection.sendall(bytes(range(256)) * 16)
@@ -197,6 +198,8 @@ def misbehave_1(connection, words, path):
             b'{"code":"resource_exhausted","message":"too much"}')
     elif kind == "404push" and "PusherService" in path:
         answer_1(connection, 404, ["Content-Type: text/plain"], b"404 page not found")
+    elif kind == "503with" and words[1].encode() in body:
+        answer_1(connection, 503)
     elif kind.isdigit():
         answer_1(connection, int(kind), ["Content-Type: application/json"],
             json.dumps({"code": "x", "message": " ".join(words[1:])}).encode())
@@ -228,7 +231,7 @@ def serve_1(connection, begun):
         body += more
     number = keep(method, path, headers, body)
     outcome(number, " ".join(words))
-    if not misbehave_1(connection, words, path):
+    if not misbehave_1(connection, words, path, body):
         extra, reply = good(path)
         answer_1(connection, 200, extra, reply)
 

@@ -12,13 +12,17 @@ struct spool_counters {
 	uint64_t retried;  /* attempts after which the same was tried again */
 	uint64_t rejected; /* refused for good, moved to rejected/ */
 	uint64_t dropped;  /* never delivered: too old, or no room */
+	/* Moved to rejected/ after `give-up`: the server could not take it, and took another one. */
+	uint64_t given_up;
+	/* Came with a time before that of one taken already of its process: the clock was set back. */
+	uint64_t passed_over;
 	/* Attempts repeated although the server may have taken the one before: all of it was sent, and its
 	 * answer was never read. So many profiles may be there twice, not more. */
 	uint64_t resent;
 	uint64_t sending; /* number of the entry of which that holds now; 0: none */
 };
 
-enum { SPOOL_COUNTERS_BYTES = 256 };
+enum { SPOOL_COUNTERS_BYTES = 512 };
 
 /* Returns the length. */
 size_t spool_counters_print(const struct spool_counters *counters, char text[SPOOL_COUNTERS_BYTES]);

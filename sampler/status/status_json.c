@@ -61,6 +61,8 @@ static void write_spool(struct json *json, const struct spool_list_row *row, int
 	json_integer(json, "retried", (int64_t)counters->retried);
 	json_integer(json, "rejected", (int64_t)counters->rejected);
 	json_integer(json, "dropped", (int64_t)counters->dropped);
+	json_integer(json, "given_up", (int64_t)counters->given_up);
+	json_integer(json, "passed_over", (int64_t)counters->passed_over);
 	json_integer(json, "resent", (int64_t)counters->resent);
 	json_integer(json, "spool_profiles", (int64_t)row->count);
 	json_integer(json, "spool_bytes", (int64_t)row->bytes);

@@ -202,13 +202,17 @@ static void print_spool(const struct screen *screen, const struct spool_list_row
 		text_append(text, sizeof(text), ", %" PRIu64 " rejected", counters->rejected);
 	if (counters->dropped)
 		text_append(text, sizeof(text), ", %" PRIu64 " dropped", counters->dropped);
+	if (counters->given_up)
+		text_append(text, sizeof(text), ", %" PRIu64 " given up", counters->given_up);
+	if (counters->passed_over)
+		text_append(text, sizeof(text), ", %" PRIu64 " passed over", counters->passed_over);
 	if (row->count)
 		text_append(text, sizeof(text), "; %" PRIu64 " wait (%s)", row->count,
 		    amount_bytes((double)row->bytes, amount));
 	if (row->count)
 		text_append(text, sizeof(text), ", the oldest for %s",
 		    duration((int64_t)(spool_list_age(row, now_unix_ns) * 1e9), amount));
-	print_fact(screen, "push", text);
+	print_sentence(screen, "push", text);
 }
 
 /* ---- the table */

@@ -166,6 +166,72 @@ test_follow_rejected() {
   "$heaptap" check "$(find "$spool/one/rejected" -name '*.pb.gz' | head -n 1)" || fail 'rejected profile'
 }
 
+# One profile that the server can never take keeps no others from it for longer than it is patient; it is counted, and
+# what was allocated until then comes with the next one.
+test_follow_given_up() {
+  local other process
+  for other in 78 77; do
+    rm -rf store state server
+    server
+    mkdir store
+    printf '[push one]\nurl = pyroscope+http://127.0.0.1:%s\ngive-up = 1s\n' "$port" >heaptap.conf
+    plan 503
+    made store/a.pb.gz 20 5 3 77
+    follow --config heaptap.conf store
+    wait_for 20 spooled_is one 1
+    process=$(find "$spool/one" -maxdepth 1 -name '*.pb.gz' | sed 's/.*-\([0-9a-f]*\)-s.pb.gz/\1/')
+    [ $other = 77 ] || plan "503with $process"
+    made store/b.pb.gz 10 8 3 $other
+    if [ $other = 77 ]; then
+      # All are refused: an outage, of which nothing is lost. The sixth is the probe.
+      wait_for 60 test -e server/0006.json
+      plan ok
+      [ "$(said 0006 'r["id"]')" != "$(said 0005 'r["id"]')" ] || fail 'the sixth is no probe'
+      wait_for 60 counted one sent 2
+      counted one given_up 0 && counted one passed_over 0 || fail "$(cat "$spool/one/counters")"
+    else
+      wait_for 60 counted one given_up 1
+      counted one sent 1 && counted one rejected 0 && counted one dropped 0 || fail "$(cat "$spool/one/counters")"
+      matches 'HTTP 503' "$(find "$spool/one/rejected" -name '*.txt')"
+      matches 'one: a profile was given up, for the server takes others; it is in .*/push/one/rejected: HTTP 503' follow.err
+      plan ok
+      made store/c.pb.gz 5 8 3 77
+      wait_for 20 counted one sent 2
+      equal "$(total_of store/c.pb.gz alloc_space)" \
+        "$(total_of "$(ls server/*.pb.gz | tail -n 1)" alloc_space)" 'what was allocated'
+    fi
+    follow_end
+    kill $server_pid
+    wait $server_pid || :
+  done
+}
+
+# The clock is set back: what comes with a time before the last one's is counted, said once, and not sent; what was
+# allocated meanwhile comes with the next one, also after a restart.
+test_follow_clock_set_back() {
+  server
+  mkdir store
+  printf '[push one]\nurl = pyroscope+http://127.0.0.1:%s\n' "$port" >heaptap.conf
+  made store/a.pb.gz 3 5 3 77
+  follow --config heaptap.conf store
+  wait_for 20 counted one sent 1
+  made store/b.pb.gz 30 6 3 77
+  wait_for 20 counted one passed_over 1
+  made store/c.pb.gz 25 7 3 77
+  wait_for 20 counted one passed_over 2
+  equal 1 "$(grep -c 'one: profiles of pid 77 are passed over until the clock catches up: it was set back by 2[0-9] s' \
+    follow.err)" 'lines about it'
+  follow_end
+  follow --config heaptap.conf store
+  made store/d.pb.gz 0 8 3 77
+  wait_for 20 counted one sent 2
+  follow_end
+  # What was there already is not counted again.
+  counted one passed_over 2 || fail "$(cat "$spool/one/counters")"
+  equal 2 "$(requests)" requests
+  equal "$(total_of store/d.pb.gz alloc_space)" "$(sums alloc_space server/*.pb.gz)" 'what was allocated'
+}
+
 # A token that cannot be read is no fault of the profile: it waits. What the server says of the token is not printed.
 test_follow_token() {
   server

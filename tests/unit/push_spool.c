@@ -71,6 +71,8 @@ static void others_see_what_waits(void **state)
 	add(&spool, 7, INT64_C(50000000000), 100);
 	add(&spool, 8, INT64_C(40000000000), 23);
 	spool.counters.dropped = 3;
+	spool.counters.given_up = 4;
+	spool.counters.passed_over = 5;
 	spool_sending(&spool);
 	spool_sent(&spool);
 	add(&spool, 9, INT64_C(60000000000), 1000);
@@ -95,11 +97,11 @@ static void others_see_what_waits(void **state)
 	/* No folder, no spools; and text that is none is not taken for one. */
 	assert_int_equal(spool_list_read(&list, "/nowhere"), 0);
 	assert_int_equal(list.count, 0);
-	assert_true(reads_as(&list, "a 1 2 3 4 5 6 7 8\n"));
-	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8"));
-	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7\n"));
+	assert_true(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10\n"));
+	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10"));
 	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9\n"));
-	assert_false(reads_as(&list, "../a 1 2 3 4 5 6 7 8\n"));
+	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10 11\n"));
+	assert_false(reads_as(&list, "../a 1 2 3 4 5 6 7 8 9 10\n"));
 }
 
 /* What the server may have had already is counted when it is sent again: after an answer that never came, and

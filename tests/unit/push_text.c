@@ -271,7 +271,7 @@ static void names_in_the_spool_come_back(void **state)
 static void counters_come_back(void **state)
 {
 	const struct spool_counters counters = {
-	    1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	    1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	struct spool_counters again;
 	char text[SPOOL_COUNTERS_BYTES];
 	size_t length = spool_counters_print(&counters, text);

@@ -228,7 +228,13 @@ static void metrics_are_sums_by_service(void **state)
 	struct control_process b = a, c = a;
 	struct metrics_process processes[] = {{"web", &a}, {"a\"b\\c\n", &c}, {"web", &b}};
 	struct spool_list_row row = {.target = "one",
-	    .counters = {.sent = 12, .retried = 3, .rejected = 2, .dropped = 1, .resent = 4},
+	    .counters = {.sent = 12,
+	        .retried = 3,
+	        .rejected = 2,
+	        .dropped = 1,
+	        .given_up = 7,
+	        .passed_over = 8,
+	        .resent = 4},
 	    .bytes = 5000,
 	    .count = 2,
 	    .oldest_ns = INT64_C(1000000000)};
@@ -262,6 +268,8 @@ static void metrics_are_sums_by_service(void **state)
 	assert_non_null(strstr(text, "\nheaptap_push_retried_total{target=\"one\"} 3\n"));
 	assert_non_null(strstr(text, "\nheaptap_push_rejected_total{target=\"one\"} 2\n"));
 	assert_non_null(strstr(text, "\nheaptap_push_dropped_total{target=\"one\"} 1\n"));
+	assert_non_null(strstr(text, "\nheaptap_push_given_up_total{target=\"one\"} 7\n"));
+	assert_non_null(strstr(text, "\nheaptap_push_passed_over_total{target=\"one\"} 8\n"));
 	assert_non_null(strstr(text, "\nheaptap_push_resent_total{target=\"one\"} 4\n"));
 	assert_non_null(strstr(text, "\nheaptap_spool_bytes{target=\"one\"} 5000\n"));
 	assert_non_null(strstr(text, "\nheaptap_spool_profiles{target=\"one\"} 2\n"));

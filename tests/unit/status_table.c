@@ -105,7 +105,7 @@ static const struct control_list list = {.daemon = {.pid = 99,
 
 static struct spool_list_row rows[] = {
     {.target = "one",
-        .counters = {.sent = 120, .retried = 4, .dropped = 3, .resent = 1},
+        .counters = {.sent = 120, .retried = 4, .dropped = 3, .given_up = 5, .passed_over = 6, .resent = 1},
         .bytes = 3 << 19,
         .count = 2,
         .oldest_ns = NOW_NS - HOUR_NS},
@@ -135,7 +135,8 @@ static void the_table(void **state)
 	    "  denied  /usr/sbin/x: 3 deaths by SIGSEGV in 10 minutes, since 2025-11-22 17:04\n"
 	    "          (with library 0123456789ab)\n"
 	    "  note    heaptap.conf:7: period is no size: the old configuration is in force\n"
-	    "  push    one: 120 sent, 3 dropped; 2 wait (1.5 MiB), the oldest for 1 h 0 min\n"
+	    "  push    one: 120 sent, 3 dropped, 5 given up, 6 passed over; 2 wait (1.5 MiB),\n"
+	    "          the oldest for 1 h 0 min\n"
 	    "  push    two: 0 sent\n"
 	    "\n"
 	    "service                pid  since  in use    +-     RSS growth/h  samples by\n"
@@ -218,7 +219,8 @@ static void the_json(void **state)
 	    "room\":2},\"backend\":\"copy\","
 	    "\"labels\":{\"host\":\"a\"}}"));
 	assert_non_null(strstr(text,
-	    "{\"name\":\"one\",\"sent\":120,\"retried\":4,\"rejected\":0,\"dropped\":3,\"resent\":1,"
+	    "{\"name\":\"one\",\"sent\":120,\"retried\":4,\"rejected\":0,\"dropped\":3,"
+	    "\"given_up\":5,\"passed_over\":6,\"resent\":1,"
 	    "\"spool_profiles\":2,\"spool_bytes\":1572864,\"oldest_seconds\":3600}"));
 	assert_non_null(strstr(text, "\"spool_bytes\":0,\"oldest_seconds\":null}"));
 	assert_non_null(strstr(text,
