@@ -34,6 +34,18 @@ static void *map_lazily(size_t bytes, int flags, int fd)
 	return MAP_FAILED;
 }
 
+bool memory_is_made_at_once(void)
+{
+	enum { BYTES = 4096 }; /* is rounded up to a page */
+	unsigned char made[1] = {0};
+	void *start = map(NULL, BYTES, USABLE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	if (start == MAP_FAILED)
+		return false;
+	const bool known = syscall(SYS_mincore, start, BYTES, made) == 0;
+	memory_unmap(start, BYTES);
+	return known && made[0] & 1;
+}
+
 void *memory_map(size_t bytes, int flags, int fd)
 {
 	void *start = lazy ? map_lazily(bytes, flags, fd) : map(NULL, bytes, USABLE, flags, fd);

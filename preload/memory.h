@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Whether the kernel makes the pages of each mapping at once, as it does after mlockall(MCL_FUTURE). */
+bool memory_is_made_at_once(void);
+
 /* From now on mappings take no page before it is used, also after the program's own mlockall(MCL_FUTURE),
  * which would have the kernel make all of them at once. Takes two or three calls more for each, of which a
  * filter may not know munlock and mremap; only a program that runs already can have called mlockall. */

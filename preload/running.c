@@ -76,9 +76,9 @@ static bool begin(void)
 {
 	size_t count;
 	uint32_t attaching = REGION_ATTACHING;
-	static bool filtered;
 	forget();
-	memory_map_lazily(!filtered || !left);
+	if (!left) /* the calls that this takes here are the loader's own, whatever filter there is */
+		memory_map_lazily(true);
 	struct region_header *header =
 	    session_region_at(heaptap_attach_request.region_path, left, left_bytes);
 	heaptap_attach_request.region_path[0] = '\0';
@@ -86,8 +86,8 @@ static bool begin(void)
 		return false;
 	left = header;
 	left_bytes = header->offsets.end;
-	filtered = header->filtered == 1;
-	memory_map_lazily(!filtered);
+	/* A filter that the program installs later may not know mremap, which a detach would use then. */
+	memory_map_lazily(header->filtered != 1 && memory_is_made_at_once());
 	thread_know_stacks(
 	    (const void *)((unsigned char *)header + header->offsets.stacks), header->thread_stacks);
 	if (!attach_to(header, header->filtered == 1, true)) {

@@ -307,6 +307,31 @@ test_without_its_sampler() {
   reached_exactly "$profile" main_grow 'inuse_objects 2' 'inuse_space 100000'
 }
 
+# What the program allows itself later is not ours to know: a detach asks for nothing that its loader would not.
+test_a_filter_that_comes_later() {
+  cat >filter.py <<'PY'
+import ctypes, struct, sys
+print("ready", flush=True)
+kept = []
+for line in sys.stdin:
+    # Who calls mremap, a call that the loader never makes, is killed.
+    code = b"".join(struct.pack("=HBBI", *step) for step in ((0x20, 0, 0, 0), (0x15, 0, 1, 25), (6, 0, 0, 0), (6, 0, 0, 0x7fff0000)))
+    buffer = ctypes.create_string_buffer(code)
+    program = ctypes.create_string_buffer(struct.pack("=HxxxxxxQ", 4, ctypes.addressof(buffer)))
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, program) == 0
+    kept += [bytearray(1000) for i in range(1000)]
+    print("done", flush=True)
+PY
+  running python3 filter.py
+  attach -p 1
+  echo >&7
+  wait_for 30 said_times done 1
+  detach
+  kill -0 "$target" || fail 'the program was killed'
+  finish
+}
+
 # Who had called mlockall before has none of our untouched memory resident either: attached to, detached from, and
 # attached to once more.
 test_after_mlockall() {
