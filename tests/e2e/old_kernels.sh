@@ -71,11 +71,11 @@ test_each_backend() {
 
 # A program that executes another leaves no breakpoint behind: there are four for all.
 test_breakpoints_go_with_the_program_that_they_were_for() {
-  on 5.12 "$heaptap" record -q -b breakpoint -p 1 -o out/ "$program" chain 6 "$program" work here 1000 2>err ||
+  on 5.12 "$heaptap" record -q -b breakpoint -p 1 -o out/ "$program" chain 6 "$program" late here 1000 2>err ||
     fail "status $?: $(cat err)"
   profile=$(only out/heaptap.capture_backend.*.exit-8.pb.gz) # the eighth program of that process
   profile_check "$profile"
-  at_least 100 "$(how_many 'by breakpoint' "$profile")" 'stacks by breakpoint'
+  at_least 10 "$(how_many 'by breakpoint' "$profile")" 'stacks by breakpoint'
 }
 
 # What children have inherited goes with it: they go on by copy.
