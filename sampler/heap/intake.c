@@ -2,6 +2,7 @@
 #include "sampler/heap/intake.h"
 
 #include "sampler/heap/executed.h"
+#include "sampler/heap/image.h"
 #include "sampler/heap/unfollowed.h"
 #include "sampler/heap/walked.h"
 #include "sampler/target/map_record.h"

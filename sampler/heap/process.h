@@ -160,13 +160,6 @@ struct image {
 	struct process *process[REGION_PLACES];
 };
 
-/* Takes ownership of the region (also on failure). NULL: out of memory. */
-struct image *image_new(struct region *region, uint64_t now_ns);
-void image_free(struct image *image); /* closes the region; every process must be gone */
-
-/* The process at a place; created if it is in the shared memory and not known yet; NULL if there is none. */
-struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
-
 /* NULL: it is gone, or out of memory. */
 struct process_finding *process_find(pid_t pid, struct modules *modules);
 void process_finding_free(struct process_finding *finding); /* NULL is fine */
@@ -176,6 +169,10 @@ void process_free(struct process *process);
 
 /* The pid of the process that took the samples of a site or row of this one's books; 0: not known. */
 pid_t process_origin_pid(const struct process *process, uint32_t origin);
+
+/* The process that it was forked from: the one that had that place when this was first asked, for it may have
+ * ended since, and another child have its place now. NULL: not seen yet, or gone. */
+struct process *process_parent(struct process *process);
 
 /* Copies the stacks of the blocks that a child inherited from the parent's books: the addresses are the same,
  * only the stack numbers change. When the child appears, the parent's last stacks may not have been read yet,
@@ -190,9 +187,6 @@ void process_weigh(struct process *process);
  * is anything but a no. */
 enum region_mapped process_presence(const struct process *process);
 bool process_is_there(const struct process *process);
-
-/* Looks again for one that is unsure. True: now it has a pidfd. */
-bool process_look_again(struct process *process);
 
 /* Samples that the process has counted so far. */
 uint64_t process_samples(const struct process *process);

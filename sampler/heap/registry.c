@@ -7,6 +7,7 @@
 #include "sampler/heap/container_starter.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/free_log.h"
+#include "sampler/heap/image.h"
 #include "sampler/heap/unfollowed.h"
 #include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
@@ -164,7 +165,7 @@ static void finish(struct registry *registry, struct process *process, enum targ
  * looked at again. */
 static bool has_ended(struct registry *registry, struct process *process)
 {
-	if (process_look_again(process) && process->watched) {
+	if (image_look_again(process) && process->watched) {
 		executed_begin(process);
 		watch_end(registry, process);
 	}

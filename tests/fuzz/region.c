@@ -11,6 +11,7 @@
 #include "sampler/heap/adoption.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/heap_view.h"
+#include "sampler/heap/image.h"
 #include "sampler/heap/intake.h"
 #include "sampler/heap/walked.h"
 #include "sampler/region/live_scan.h"

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "sampler/heap/image.h"
 #include "sampler/linux/context_switches.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/stranger.h"

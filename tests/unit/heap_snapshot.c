@@ -10,6 +10,7 @@
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "sampler/heap/image.h"
 #include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/symbol/symbol.h"
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "sampler/heap/image.h"
 #include "sampler/snapshot/heap_source.h"
 
 #include <linux/futex.h>

@@ -3,6 +3,7 @@
  * What comes by records and by stack buffers, into the books of two places: true, doubled, late,
  * and from a target that writes whatever it likes.
  */
+#include "sampler/heap/image.h"
 #include "sampler/heap/intake.h"
 
 #include <linux/perf_event.h>

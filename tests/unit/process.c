@@ -4,6 +4,7 @@
  * what they had mapped by their own word. Their books: process_books.c.
  */
 #include "sampler/heap/executed.h"
+#include "sampler/heap/image.h"
 #include "sampler/heap/process.h"
 
 #include <errno.h>
@@ -95,17 +96,17 @@ static void without_descriptors_it_is_unsure(void **state)
 	struct stranger stranger = stranger_start(NULL, NULL);
 	struct rlimit before = descriptors_take_away();
 	struct process *process = claim(s, 0, stranger.pid, 0);
-	bool unsure = process && process->unsure, found = process && process_look_again(process);
+	bool unsure = process && process->unsure, found = process && image_look_again(process);
 	descriptors_give_back(before);
 	assert_non_null(process);
 	assert_true(unsure && !found && process->unsure);
 	assert_int_equal(process->target.pidfd, -1);
-	assert_true(process_look_again(process));
+	assert_true(image_look_again(process));
 	assert_false(process->unsure);
 	assert_true(process->target.pidfd >= 0);
 	assert_string_equal(process->target.name, s->exe);
 	assert_non_null(maps_find(process->target.maps, (uintptr_t)some_code));
-	assert_false(process_look_again(process));
+	assert_false(image_look_again(process));
 	stranger_end(&stranger);
 }
 

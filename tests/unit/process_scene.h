@@ -4,7 +4,7 @@
 #ifndef TESTS_UNIT_PROCESS_SCENE_H
 #define TESTS_UNIT_PROCESS_SCENE_H
 
-#include "sampler/heap/process.h"
+#include "sampler/heap/image.h"
 #include "tests/unit/region_fixture.h"
 
 #include <limits.h>

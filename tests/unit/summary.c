@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the user reads of one process that has ended. */
+#include "sampler/heap/image.h"
 #include "sampler/snapshot/summary.h"
 
 #include <errno.h>

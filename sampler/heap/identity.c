@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/identity.h"
+
+#include "sampler/linux/pidfd.h"
+#include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
+#include "sampler/region/region_mapped.h"
+#include "sampler/region/region_program.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SEARCHES_MAX = 64 }; /* searches of /proc for one image: a hostile one causes many */
+
+void identity_read_name(struct process *process)
+{
+	char path[TARGET_NAME_BYTES];
+	if (!target_read_executable(&process->target, path))
+		return;
+	proc_strip_deleted(path);
+	memcpy(process->target.name, path, sizeof(path));
+}
+
+static bool is_same_file(const char *one, const char *other)
+{
+	struct stat a, b;
+	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Does the path by which the process says that it was executed lead to its program? If the process has ended
+ * since its name was read, only a full path can tell, and that as we see it. */
+static bool is_called(const struct process *process, const char *called)
+{
+	char path[REGION_PATH_BYTES + 64], exe[PROC_PATH_BYTES];
+	proc_path(exe, process->target.pid, "exe");
+	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->target.pid,
+	    called[0] == '/' ? "root" : "cwd", called);
+	struct stat status;
+	if (process->target.pidfd < 0 || !called[0])
+		return false;
+	return stat(exe, &status) == 0 ? is_same_file(path, exe)
+	                               : called[0] == '/' && process->target.name[0] == '/' &&
+	        is_same_file(called, process->target.name);
+}
+
+/* An offer does not say yet by which path it was executed: the kernel says its last part, until the
+ * process gives itself another name. Whether it leads to the program is_called tells. */
+static void guess_called(const struct process *process, char called[REGION_PATH_BYTES])
+{
+	const char *path = process->target.name, *slash = strrchr(path, '/');
+	char comm[64];
+	if (process->target.pidfd < 0 || !slash ||
+	    proc_read(process->target.pid, "comm", comm, sizeof(comm)) <= 0)
+		return;
+	comm[strcspn(comm, "\n")] = '\0';
+	if (!comm[0] || strchr(comm, '/') ||
+	    snprintf(called, REGION_PATH_BYTES, "%.*s/%s", (int)(slash - path), path, comm) >=
+	        REGION_PATH_BYTES)
+		called[0] = '\0';
+}
+
+void identity_read_title(struct process *process)
+{
+	char called[REGION_PATH_BYTES];
+	region_program_path(process->image->region, called);
+	if (!called[0])
+		guess_called(process, called);
+	const bool good = is_called(process, called);
+	target_set_title(&process->target, good ? called : process->target.name);
+	if (good && called[0] == '/' && strlen(called) < sizeof(process->target.called))
+		strcpy(process->target.called, called);
+}
+
+void identity_doubt_name(struct process *process)
+{
+	char called[REGION_PATH_BYTES];
+	if (process->target.pidfd < 0 ||
+	    region_mapped_by(process->image->region, process->target.pid) != REGION_MAPPED_NO ||
+	    thread_facts_read(process->target.pid).pid == 0)
+		return;
+	region_program_path(process->image->region, called);
+	snprintf(process->target.name, sizeof(process->target.name), "%s", called);
+	target_set_title(&process->target, called);
+}
+
+/* Whether a process can belong to the image, as far as the kernel says. The pid comes from the target, and
+ * must not make us wait for a process that never ends: the sampler itself, which maps every region, or its
+ * children, which write profiles; or a process that hides its maps (in a container, init does so even from
+ * root), belongs to another user, or is older than the sampler. */
+static enum region_mapped belongs(const struct thread_facts *facts, const struct region *region)
+{
+	if (facts->pid == 0 || facts->pid == getpid() || facts->parent == getpid())
+		return REGION_MAPPED_NO;
+	enum region_mapped answer = region_mapped_by(region, facts->pid);
+	bool possible =
+	    facts->like_us && thread_facts_birth(facts->pid).ticks >= thread_facts_birth(getpid()).ticks;
+	return answer == REGION_MAPPED_SECRET && !possible ? REGION_MAPPED_NO : answer;
+}
+
+static bool known(const struct image *image, pid_t pid)
+{
+	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
+		if (image->process[i] && image->process[i]->target.pid == pid &&
+		    image->process[i]->target.pidfd >= 0 && !image->process[i]->target.closed)
+			return true;
+	return false;
+}
+
+/* Searches for an unknown process that maps the region, if the reported pid is wrong: a process in a pid
+ * namespace of its own reports its pid there; one made by a clone without the libc reports its parent's. */
+static pid_t search_pid(struct process *process, pid_t told, bool cloned)
+{
+	struct image *image = process->image;
+	if (image->searches >= SEARCHES_MAX)
+		return 0;
+	DIR *proc = opendir("/proc");
+	process->unsure = !proc && proc_is_shortage(errno);
+	image->searches += proc != NULL;
+	pid_t found = 0;
+	uint32_t candidates = 0;
+	struct dirent *entry;
+	while (proc && (entry = readdir(proc))) {
+		pid_t pid = atoi(entry->d_name);
+		struct thread_facts facts = pid > 0 ? thread_facts_read(pid) : (struct thread_facts){0};
+		bool likely = cloned ? facts.parent == told : facts.inner == told && pid != told;
+		process->unsure |= facts.unread;
+		if (!likely || known(image, pid))
+			continue;
+		enum region_mapped answer = belongs(&facts, image->region);
+		process->unsure |= answer == REGION_MAPPED_UNREAD;
+		if (answer != REGION_MAPPED)
+			continue;
+		found = pid;
+		candidates++;
+	}
+	if (proc)
+		closedir(proc);
+	return candidates == 1 && !process->unsure ? found : 0;
+}
+
+pid_t identity_told_pid(const struct process *process)
+{
+	uint32_t told =
+	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->pid;
+	return (pid_t)told > 0 ? (pid_t)told : 0;
+}
+
+/* In a pid namespace of its own, so that a number that nobody has here may be a living process'. (Of place 0
+ * that is not known: nearly all of those have ended, and each search costs a look at every process.) */
+static bool counts_apart(const struct image *image)
+{
+	const struct process *first = image->process[0];
+	return first && first->target.pidfd >= 0 && first->target.pid != identity_told_pid(first);
+}
+
+void identity_find(struct process *process, pid_t told)
+{
+	struct image *image = process->image;
+	process->target.pid = told;
+	struct thread_facts facts = told ? thread_facts_read(told) : (struct thread_facts){0};
+	process->unsure = facts.unread;
+	pid_t pid = facts.pid;
+	if (facts.unread || !told || (pid == 0 && !counts_apart(image)))
+		return;
+	bool cloned = pid != 0 && known(image, pid);
+	enum region_mapped answer = cloned ? REGION_MAPPED_NO : belongs(&facts, image->region);
+	if (answer == REGION_MAPPED_NO) {
+		pid = search_pid(process, cloned ? pid : told, cloned);
+		if (!pid && cloned && !process->unsure)
+			process->target.pid = 0; /* has ended; the pid was reused */
+		if (!pid)
+			return;
+	}
+	int pidfd = pidfd_open_process(pid);
+	process->unsure = pidfd < 0 && proc_is_shortage(-pidfd);
+	if (pidfd < 0)
+		return;
+	/* it may have ended meanwhile, and the pid been reused */
+	answer = region_mapped_by(image->region, pid);
+	if (answer == REGION_MAPPED_NO || answer == REGION_MAPPED_UNREAD) {
+		process->unsure = answer == REGION_MAPPED_UNREAD;
+		close(pidfd);
+		return;
+	}
+	process->target.pid = pid;
+	process->target.pidfd = pidfd;
+	process->target.readable = true;
+}
