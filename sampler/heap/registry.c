@@ -55,10 +55,11 @@ size_t registry_drain(struct registry *registry)
 		if (image->ready) {
 			const size_t copied = intake_buffers(
 			    registry->intake, image, registry->probe->rings ? now : UINT64_MAX);
+			/* before the frees: blocks may have been allocated and freed since the last drain */
+			registry->intake->taken += walked_drain(image, registry->intake->maps_follow);
 			const size_t freed = free_log_drain(image, now);
 			if (copied + freed > registry->drained_most)
 				registry->drained_most = copied + freed;
-			registry->intake->taken += walked_drain(image, registry->intake->maps_follow);
 			frees += freed;
 		}
 	if (backend_fallback_tend(

@@ -101,12 +101,16 @@ static inline void fixture_count(
 
 /* ---- the ring of frees */
 
+static inline struct region_free *fixture_free_entry(const struct region *region, uint64_t number)
+{
+	return (struct region_free *)(void *)(region->base + region->offsets.frees) + number % REGION_FREES;
+}
+
 /* Entry `number` of the history: a block of `seq` in `slot` that lived for lived_ns. */
 static inline void fixture_free(const struct region *region, uint64_t number, uint32_t slot, uint64_t seq,
     uint64_t lived_ns, uint32_t freed_tid)
 {
-	struct region_free *entry =
-	    (struct region_free *)(void *)(region->base + region->offsets.frees) + number % REGION_FREES;
+	struct region_free *entry = fixture_free_entry(region, number);
 	entry->sample.seq = seq;
 	entry->sample.slot = slot;
 	entry->sample.size_bytes = 64;

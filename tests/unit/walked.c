@@ -4,6 +4,8 @@
  * if they can be believed; and that no number that a target makes up leads anywhere.
  */
 #include "proto/walk.h"
+#include "sampler/heap/image.h"
+#include "sampler/heap/registry.h"
 #include "sampler/heap/walked.h"
 
 #include <setjmp.h>
@@ -257,6 +259,28 @@ static void a_hook_tells_what_a_number_is(void **state)
 	assert_int_equal(walked_counters(image).different, 0);
 }
 
+/* Allocated and freed between two drains. */
+static void frees_of_the_first_samples_of_a_number_are_known(void **state)
+{
+	struct intake intake = {.images = image};
+	struct probe probe = {.backend = BACKEND_COPY};
+	struct registry registry = {.intake = &intake, .probe = &probe, .verbosity = -1};
+	(void)state;
+	registry_init(&registry);
+	learn(0, LEARNED_NS);
+	uint32_t stack = other_stack(), number = take_samples(1, 3);
+	assert_int_equal(dumped(number, stack), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		fixture_free(image->region, i, i, i, 500, 7);
+		fixture_free_entry(image->region, i)->sample.stack = number;
+	}
+	atomic_store(&region_header(image->region)->frees_head, 3);
+	registry_drain(&registry);
+	assert_int_equal(in_the_books(), 3);
+	assert_int_equal(heap_lifetimes(process[0]->heap)->samples, 3);
+	assert_int_equal(process[0]->counters.frees_unknown, 0);
+}
+
 static void a_dump_that_shows_another_stack_ends_walking(void **state)
 {
 	(void)state;
@@ -401,6 +425,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_cut_dump_ends_a_numbers_use, begin, end),
 	    cmocka_unit_test_setup_teardown(without_memory_a_number_stays_unknown, begin, end),
 	    cmocka_unit_test_setup_teardown(a_hook_tells_what_a_number_is, begin, end),
+	    cmocka_unit_test_setup_teardown(frees_of_the_first_samples_of_a_number_are_known, begin, end),
 	    cmocka_unit_test_setup_teardown(a_dump_that_shows_another_stack_ends_walking, begin, end),
 	    cmocka_unit_test_setup_teardown(
 	        a_dump_of_files_that_were_unmapped_since_says_nothing, begin, end),
