@@ -78,6 +78,14 @@ static char *read_environment(pid_t pid, ssize_t *length)
 	return NULL;
 }
 
+/* Its environment may be read, and there is none yet: not even an empty one. */
+static bool is_executing(pid_t pid)
+{
+	char any[2];
+	return proc_read(pid, "environ", any, sizeof(any)) == 0 &&
+	    thread_facts_birth(pid).environment_end == 0;
+}
+
 /* The last value of a variable, as the loader takes it; `name` ends with "=". NULL: it is not set. */
 static const char *variable(const char *environment, ssize_t length, const char *name)
 {
@@ -151,7 +159,7 @@ void executed_look(struct process *process, uint64_t now_ns)
 		process->executable_dev = id.dev;
 		process->executable_ino = id.ino;
 	}
-	if (presence == REGION_MAPPED || presence == REGION_MAPPED_UNREAD)
+	if (presence == REGION_MAPPED || presence == REGION_MAPPED_UNREAD || is_executing(target->pid))
 		return;
 	process->executable_known = false; /* once */
 	proc_strip_deleted(path);

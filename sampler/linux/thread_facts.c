@@ -49,8 +49,9 @@ struct thread_birth thread_facts_birth(pid_t pid)
 	if (!after ||
 	    sscanf(after + 1,
 	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64
-	        " %*s %*s %*s %*s %*s %" SCNu64,
-	        &birth.ticks, &birth.stack_start) < 1)
+	        " %*s %*s %*s %*s %*s %" SCNu64 " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+	        " %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+	        &birth.ticks, &birth.stack_start, &birth.environment_end) < 1)
 		birth = (struct thread_birth){0};
 	return birth;
 }

@@ -17,10 +17,11 @@ struct thread_facts {
 
 struct thread_facts thread_facts_read(pid_t tid);
 
-/* When a process was forked, in ticks since the machine's start; 0: not known. And where its stack began when
- * it last executed a program, 0: it has ended, or may not be known. */
+/* When a process was forked, in ticks since the machine's start; 0: not known. And where its stack began and
+ * its environment ended when it last executed a program, 0: it has ended, or may not be known. The latter is
+ * 0 too while it executes one: nothing of the old program is left then, and there is no environment yet. */
 struct thread_birth {
-	uint64_t ticks, stack_start;
+	uint64_t ticks, stack_start, environment_end;
 };
 struct thread_birth thread_facts_birth(pid_t pid);
 

@@ -22,7 +22,9 @@
 
 #include <cmocka.h>
 
+#include "sampler/linux/clock.h"
 #include "sampler/linux/thread_facts.h"
+#include "sampler/loader/preload_library.h"
 #include "tests/unit/descriptors.h"
 #include "tests/unit/process_scene.h"
 #include "tests/unit/stranger.h"
@@ -130,6 +132,38 @@ static void without_descriptors_nothing_is_known_to_be_executed(void **state)
 	assert_string_equal(process->target.unseen, ""); /* it still has our region mapped */
 	assert_int_equal(process->executable_ino, ino);
 	stranger_end(&stranger);
+}
+
+static void execute(int fd, void *argument)
+{
+	char *arguments[] = {argument, "30", NULL};
+	char *environment[] = {"HEAPTAP=1", "LD_PRELOAD=" PRELOAD_LIBRARY_NAME, NULL};
+	char byte = 1;
+	if (write(fd, &byte, 1) == 1 && read(fd, &byte, 1) == 1)
+		execve(arguments[0], arguments, environment);
+}
+
+/* The kernel exchanges the file and the memory first: for some microseconds there is no environment. */
+static void a_program_has_no_environment_while_it_is_executed(void **state)
+{
+	struct scene *s = *state;
+	for (int i = 0; i < 200; i++) {
+		char byte;
+		struct stranger stranger = stranger_start(execute, "/bin/sleep");
+		assert_int_equal(read(stranger.fd, &byte, 1), 1);
+		struct process *process = claim_again(s, stranger.pid);
+		executed_begin(process);
+		assert_true(process->executable_known);
+		assert_int_equal(write(stranger.fd, &byte, 1), 1);
+		const uint64_t deadline_ns = clock_now_ns() + STRANGER_DEADLINE_MS * 1000000ull;
+		while (!process->target.unseen[0] && clock_now_ns() < deadline_ns)
+			executed_look(process, 1);
+		const int unequal = strcmp(strchr(process->target.unseen, ',') + 1,
+		    " which is not profiled: it has not loaded " PRELOAD_LIBRARY_NAME);
+		assert_int_equal(kill(stranger.pid, SIGKILL), 0);
+		stranger_end(&stranger);
+		assert_int_equal(unequal, 0);
+	}
 }
 
 /* What a target writes there must not make us wait for somebody else's end, ours least of all. */
@@ -370,6 +404,7 @@ int main(void)
 	    TEST(who_maps_the_region_is_known),
 	    TEST(without_descriptors_it_is_unsure),
 	    TEST(without_descriptors_nothing_is_known_to_be_executed),
+	    TEST(a_program_has_no_environment_while_it_is_executed),
 	    TEST(a_number_is_a_targets_word),
 	    TEST(a_process_with_a_number_of_its_own_is_searched_for),
 	    TEST(a_child_with_a_number_that_nobody_has_here_is_searched_for),

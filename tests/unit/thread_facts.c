@@ -46,7 +46,7 @@ static void a_child_lives_and_ends(void **state)
 	assert_int_equal(thread_facts_birth(child).ticks, 0);
 }
 
-/* Fields 22 and 28 of proc(5). */
+/* Fields 22, 28 and 51 of proc(5). */
 static void when_it_was_forked(void **state)
 {
 	char text[1024], *rest;
@@ -66,6 +66,11 @@ static void when_it_was_forked(void **state)
 	assert_non_null(field);
 	assert_int_not_equal(birth.stack_start, 0);
 	assert_int_equal(birth.stack_start, strtoull(field, NULL, 10));
+	for (int i = 28; i < 51 && field; i++)
+		field = strtok_r(NULL, " ", &rest);
+	assert_non_null(field);
+	assert_int_not_equal(birth.environment_end, 0);
+	assert_int_equal(birth.environment_end, strtoull(field, NULL, 10));
 }
 
 static void without_descriptors_nothing_is_said(void **state)
