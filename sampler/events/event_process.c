@@ -117,7 +117,9 @@ static void find_title(struct event_process *s, const char *exe)
 	struct stat file;
 	const char *title = last_part(s->target.name);
 	char path[PATH_MAX + 64];
-	if (s->comm[0] && strncmp(s->comm, title, sizeof(s->comm) - 1) != 0 && stat(exe, &file) == 0 &&
+	/* The process may have ended since its name was read. */
+	if (s->comm[0] && strncmp(s->comm, title, sizeof(s->comm) - 1) != 0 &&
+	    (stat(exe, &file) == 0 || stat(s->target.name, &file) == 0) &&
 	    is_called(s, s->comm, &file, path)) {
 		title = s->comm;
 		if (path[0] == '/' && strlen(path) < sizeof(s->target.called))
