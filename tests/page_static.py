@@ -44,7 +44,8 @@ def graph(page):
     for word in "remember_request", "In use", "\u00b1", "Objects in use", "Module", "leaky":
         check(f"the tip has no {word}: {tip}", word in tip)
     page.click(*box_of(page, "handle_request")[:2])
-    page.wait("profile.flame.to - profile.flame.from < profile.flame.shape.width[0] || location.hash.includes('zoom=')", "zoom")
+    page.wait("profile.flame.zoomed && Math.abs(profile.flame.to - profile.flame.from - "
+              "profile.flame.shape.width[profile.flame.zoomed]) < 1e-6 * profile.flame.shape.width[0]", "the zoom's end")
     check("zoomed in, handle_request is not as wide as the graph",
           abs(box_of(page, "handle_request")[2] - page.run("profile.flame.width")) < 3)
     check("the zoom is not in the address", "zoom=" in page.run("location.hash"))

@@ -23,6 +23,7 @@ test_threads_and_forks() {
 #include <sys/wait.h>
 #include <unistd.h>
 #include "proto/heaptap.h"
+#include "tests/targets/own_region.h"
 static _Atomic long objects, bytes, inuse;
 __attribute__((noinline)) void *take(size_t size)
 {
@@ -49,10 +50,11 @@ static void report(void)
 	int length = snprintf(text, 100, "truth %d %ld %ld %ld\n", getpid(), objects, bytes, inuse);
 	if (write(1, text, length) != length) _exit(9);
 }
-int main(void)
+int main(int argc, char *argv[])
 {
 	pthread_t threads[4];
 	void *block;
+	if (strcmp(argv[1], "copy") != 0 && await_event() != 0) return 10;
 	churn(100, 1000);
 	for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, thread, NULL);
 	for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
@@ -75,7 +77,7 @@ C
   build program program.c
   for backend in $backends; do
     rm -f heaptap.*
-    record -q -b $backend -p 1 ./program >truth || fail "$backend: status $?"
+    record -q -b $backend -p 1 ./program $backend >truth || fail "$backend: status $?"
     equal 2 "$(wc -l <truth)" 'processes'
     while read -r _ pid objects bytes inuse; do
       profile=$(only heaptap.program."$pid".exit.pb.gz)

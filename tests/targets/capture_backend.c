@@ -17,7 +17,7 @@
  *   capture_backend late FILE COUNT         the same without executing anything: works then
  *   capture_backend parted FILE COMMAND...  the same, but once, and forks before: the child works, with FILE
  */
-#include "proto/region.h"
+#include "tests/targets/own_region.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -149,32 +149,9 @@ static int hog(const char *preload, char *command[])
 	return 6;
 }
 
-static struct region_header *find_region(void)
-{
-	char line[4352];
-	struct region_header *header = NULL;
-	FILE *maps = fopen("/proc/self/maps", "r");
-	while (maps && !header && fgets(line, sizeof(line), maps)) {
-		unsigned long start;
-		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%lx", &start) == 1)
-			header = (struct region_header *)start;
-	}
-	if (maps)
-		fclose(maps);
-	return header;
-}
-
-static int wait_for_event(void)
-{
-	struct region_header *header = find_region();
-	for (int i = 0; header && header->mode != REGION_MODE_TRIGGER && i < 60000; i++)
-		usleep(1000);
-	return header && header->mode == REGION_MODE_TRIGGER ? 0 : 10;
-}
-
 static int parted(const char *file, char *command[])
 {
-	int error = wait_for_event();
+	int error = await_event();
 	if (error)
 		return error;
 	if (fork() == 0)
@@ -188,7 +165,7 @@ static int parted(const char *file, char *command[])
 static int chain(char *argv[])
 {
 	char number[16];
-	int n = atoi(argv[2]), error = wait_for_event();
+	int n = atoi(argv[2]), error = await_event();
 	if (error)
 		return error;
 	snprintf(number, sizeof(number), "%d", n - 1);
@@ -203,7 +180,7 @@ static int chain(char *argv[])
 int main(int argc, char *argv[])
 {
 	if (argc > 3 && strcmp(argv[1], "late") == 0)
-		return wait_for_event() || work(argv[2], atol(argv[3]));
+		return await_event() || work(argv[2], atol(argv[3]));
 	if (argc > 3 && strcmp(argv[1], "chain") == 0)
 		return chain(argv);
 	if (argc > 3 && strcmp(argv[1], "parted") == 0)

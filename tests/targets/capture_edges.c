@@ -11,7 +11,7 @@
  *             memory
  */
 #define _GNU_SOURCE
-#include "proto/region.h"
+#include "tests/targets/own_region.h"
 
 #include <linux/seccomp.h>
 #include <stdint.h>
@@ -81,23 +81,10 @@ static int hole(void)
 	return 0;
 }
 
-static struct region_header *find_region(void)
-{
-	char line[4352];
-	unsigned long start = 0;
-	FILE *maps = fopen("/proc/self/maps", "r");
-	while (maps && !start && fgets(line, sizeof(line), maps))
-		if (strstr(line, "/memfd:heaptap"))
-			sscanf(line, "%lx-", &start);
-	if (maps)
-		fclose(maps);
-	return (struct region_header *)start;
-}
-
 static int twice(void)
 {
 	allocate();
-	struct region_header *header = find_region();
+	struct region_header *header = own_region();
 	if (!header)
 		return 0;
 	const struct region_slot *slot =

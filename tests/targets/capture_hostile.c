@@ -7,7 +7,7 @@
  *   capture_hostile lie PID...     says that these processes are its children, and keeps the region from
  *                                  being sealed
  */
-#include "proto/region.h"
+#include "tests/targets/own_region.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,14 +32,7 @@ static unsigned long next(unsigned long *state)
 
 static void find_region(void)
 {
-	char line[4352];
-	FILE *maps = fopen("/proc/self/maps", "r");
-	while (!header && fgets(line, sizeof(line), maps)) {
-		unsigned long start;
-		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%lx", &start) == 1)
-			header = (struct region_header *)start;
-	}
-	fclose(maps);
+	header = own_region();
 	if (!header)
 		exit(3);
 	total = header->offsets.end;

@@ -6,7 +6,7 @@
  * no stack was copied.
  */
 #define _GNU_SOURCE
-#include "proto/region.h"
+#include "tests/targets/own_region.h"
 
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
@@ -32,21 +32,6 @@ _Static_assert(WATCHED == BUFFER_CLASSES - 2, "a class more needs another way to
 static int events[WATCHED];
 static volatile uint64_t *words[WATCHED];
 static volatile sig_atomic_t overwritten;
-
-static struct region_header *find_region(void)
-{
-	char line[4352];
-	struct region_header *header = NULL;
-	FILE *maps = fopen("/proc/self/maps", "r");
-	while (maps && !header && fgets(line, sizeof(line), maps)) {
-		unsigned long start;
-		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%lx", &start) == 1)
-			header = (struct region_header *)start;
-	}
-	if (!header || fclose(maps) != 0)
-		exit(3);
-	return header;
-}
 
 static void overwrite(int number)
 {
@@ -85,7 +70,9 @@ int main(void)
 	volatile char deep[4096];
 	memset((char *)deep, 1, sizeof(deep));
 	signal(SIGTRAP, overwrite);
-	const struct region_header *header = find_region();
+	const struct region_header *header = own_region();
+	if (!header)
+		exit(3);
 	watch(header);
 	/* Until the first buffer of a class is free again and is written: a minute at most. */
 	for (int i = 0; i < 100 || (!overwritten && i < 60000); i++) {
