@@ -61,7 +61,7 @@ stress() {
   for backend in $(backends); do
     for period in ${2:-64 4K}; do
       LD_PRELOAD=$preload record -q --mmap -b "$backend" -p $period -o "$1-$backend-$period.pb.gz" \
-        "$targets/capture_stress" "${STRESS_SECONDS:-2}" 8 >profiled || fail "$1, $backend, period $period: status $?"
+        "$targets/capture_stress" "${STRESS_SECONDS:-1}" 8 >profiled || fail "$1, $backend, period $period: status $?"
       cmp plain profiled
       profile_check "$1-$backend-$period.pb.gz"
     done
@@ -112,7 +112,7 @@ sanitized() {
   gcc -std=gnu11 -O1 -g -pthread -fno-builtin -w -I"$top" -fsanitize="$1" "$2" -o program \
     "$top/tests/targets/capture_stress.c" -Wl,--no-as-needed -lstdc++ 2>log && ./program 0 1 >/dev/null || skip "no $1 sanitizer here"
   for backend in $(backends); do
-    LAX_ALIGNMENT=1 record -q --mmap -b "$backend" -p 1K -o "$backend.pb.gz" ./program 2 8 >out 2>err ||
+    LAX_ALIGNMENT=1 record -q --mmap -b "$backend" -p 1K -o "$backend.pb.gz" ./program 1 8 >out 2>err ||
       { tail -n 30 err >&2; fail "$1, $backend: status $?"; }
     equal 'every block was right' "$(cat out)"
     profile_check "$backend.pb.gz"
