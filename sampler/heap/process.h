@@ -136,6 +136,7 @@ struct image {
 	struct memory_bound *memory;      /* of all processes; borrowed, NULL: none */
 	struct table *processes; /* by pid: each of its processes is in it while it exists; borrowed */
 	uint64_t copied_seen, places_seen, requests_seen;
+	uint64_t drain_round;                                         /* see registry_drain_some() */
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	struct walked *walked;                                        /* walked.h; NULL: none yet */
 	uint64_t walked_bytes;                                        /* memory that this takes */

@@ -6,7 +6,6 @@
 #include "sampler/heap/adoption.h"
 #include "sampler/heap/container_starter.h"
 #include "sampler/heap/executed.h"
-#include "sampler/heap/free_log.h"
 #include "sampler/heap/image.h"
 #include "sampler/heap/unfollowed.h"
 #include "sampler/heap/walked.h"
@@ -37,39 +36,6 @@ enum {
 };
 
 /* ---- processes */
-
-size_t registry_drain(struct registry *registry)
-{
-	/* Not the number of records: a system-wide uprobe event also reports all other processes' mappings.
-	 * */
-	uint64_t before = registry->intake->taken, now = clock_now_ns();
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		if (image->ready)
-			free_log_note(image);
-	if (registry->probe->rings)
-		rings_drain(registry->probe->rings, registry->probe->regs_mask, intake_record,
-		    registry->intake, &registry->intake->bad);
-	size_t frees = 0;
-	registry->drained_most = 0;
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		if (image->ready) {
-			const size_t copied = intake_buffers(
-			    registry->intake, image, registry->probe->rings ? now : UINT64_MAX);
-			/* before the frees: blocks may have been allocated and freed since the last drain */
-			registry->intake->taken += walked_drain(image, registry->intake->maps_follow);
-			const size_t freed = free_log_drain(image, now);
-			if (copied + freed > registry->drained_most)
-				registry->drained_most = copied + freed;
-			frees += freed;
-		}
-	if (backend_fallback_tend(
-	        &registry->fallback, registry->intake->images, registry->intake->ring_lost, now) &&
-	    registry->pool)
-		region_pool_set_mode(registry->pool, backend_fallback_mode(&registry->fallback));
-	if (registry->verbosity >= 0)
-		memory_bound_say(registry->intake->memory);
-	return registry->intake->taken - before + frees;
-}
 
 static void watch_end(struct registry *registry, const struct process *process)
 {
@@ -450,7 +416,7 @@ void registry_finish_ended(struct registry *registry)
 	const struct table *processes = &registry->intake->processes;
 	if (!note_ended(registry))
 		return;
-	registry_drain(registry); /* once for all of them, and after the end of each */
+	registry_drain_ended(registry); /* after the end of each */
 	/* What has ended may have executed another program before, and be closed by that one's image. */
 	settle_claims(registry);
 	/* From behind: a process that goes is replaced by the last. */
@@ -509,6 +475,7 @@ size_t registry_tend(struct registry *registry)
 
 void registry_init(struct registry *registry)
 {
+	registry->drain_round = 1;
 	registry->fallback = (struct backend_fallback){
 	    .probe = registry->probe, .verbosity = registry->verbosity, .may_yield = registry->may_yield};
 	registry->intake->find_images = find_images;

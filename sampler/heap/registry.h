@@ -55,6 +55,7 @@ struct registry {
 	bool command_unchosen;                   /* COMMAND's last program */
 	uint64_t linger_ns, executed_ns; /* last looks at what is left, and at what processes execute */
 	size_t drained_most;             /* samples and frees of one image, at most, by the last drain */
+	uint64_t drain_round;            /* registry_drain_some(): images whose number is another are due */
 	uint32_t lingers;                /* looks at what is left, so far */
 	uint64_t trimmed_ns;             /* when freed memory was last returned */
 	bool to_trim;
@@ -68,6 +69,16 @@ void registry_init(struct registry *registry);
 /* Reads everything from the rings and the stack buffers, and logged frees. Returns the number of samples and
  * frees. */
 size_t registry_drain(struct registry *registry);
+
+/* The same for about so long: the rest is read by the next calls, before any image is read again. Of many
+ * processes that allocate all the time, reading all takes seconds beside a load, and who asks is not answered
+ * meanwhile. Where there are rings, which all share, everything is read. */
+size_t registry_drain_some(struct registry *registry, uint64_t budget_ns);
+
+/* The same of one image that is ready, or of the images of processes that are noted to have ended. Where
+ * there are rings everything is read. */
+void registry_drain_image(struct registry *registry, struct image *image);
+void registry_drain_ended(struct registry *registry);
 
 /* Notices claimed regions, prepares images, finds the places of forked children, releases what has ended.
  * Returns the number of new images. */

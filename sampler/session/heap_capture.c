@@ -25,7 +25,8 @@
 #include <unistd.h>
 
 enum {
-	LIVE_MAX = 1 << 20, /* live samples of an image and its children */
+	DRAIN_NS = 100 * 1000000, /* of one look; a client waits for three seconds */
+	LIVE_MAX = 1 << 20,       /* live samples of an image and its children */
 	/* At this period and below, with backend auto, the hook copies stacks first and traps only when the
 	 * buffers are full. */
 	COPY_PERIOD_BYTES = 16 << 10,
@@ -267,7 +268,7 @@ bool heap_capture_look(struct heap_capture *h, bool ended)
 	const uint64_t arrivals = h->registry.arrivals, requests = h->registry.requests;
 	struct poll_interval_findings found = {.processes = registry_tend(&h->registry)};
 	uint64_t looked_ns = clock_now_ns();
-	found.samples = registry_drain(&h->registry);
+	found.samples = registry_drain_some(&h->registry, DRAIN_NS);
 	if (ended)
 		registry_finish_ended(&h->registry);
 	found.processes += h->registry.arrivals - arrivals;

@@ -149,7 +149,7 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 	int error = live_scan_take(&live_scan, process->image->region, process->place);
 	if (!error) {
 		if (!process->target.closed) /* else all has been read */
-			registry_drain(source->registry);
+			registry_drain_image(source->registry, process->image);
 		error = heap_view_make(&s->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
 	}
 	if (error) {

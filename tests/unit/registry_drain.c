@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose samples and frees are read when there is no time for all. */
+#include "sampler/heap/image.h"
+#include "sampler/heap/registry.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/region_fixture.h"
+
+enum { IMAGES = 3 };
+
+static struct memory_bound memory;
+static struct intake intake;
+static struct probe probe;
+static struct registry registry;
+static struct image *images[IMAGES];
+
+static int begin(void **state)
+{
+	(void)state;
+	intake = (struct intake){.memory = &memory};
+	probe = (struct probe){.backend = BACKEND_COPY};
+	registry = (struct registry){.intake = &intake, .probe = &probe, .verbosity = -1};
+	registry_init(&registry);
+	for (int i = IMAGES; i-- > 0;) {
+		struct region *region = malloc(sizeof(*region));
+		fixture_open(region, 64);
+		images[i] = image_new(region, 1);
+		images[i]->ready = true;
+		images[i]->next = intake.images;
+		intake.images = images[i];
+	}
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	for (int i = 0; i < IMAGES; i++)
+		image_free(images[i]);
+	return 0;
+}
+
+static void a_free(int i)
+{
+	_Atomic uint64_t *head = &region_header(images[i]->region)->frees_head;
+	fixture_free(images[i]->region, atomic_load(head), 0, 0, 500, 7);
+	atomic_fetch_add(head, 1);
+}
+
+static void assert_read(uint64_t first, uint64_t second, uint64_t third)
+{
+	assert_int_equal(images[0]->frees_seen, first);
+	assert_int_equal(images[1]->frees_seen, second);
+	assert_int_equal(images[2]->frees_seen, third);
+}
+
+static void each_has_its_turn(void **state)
+{
+	(void)state;
+	for (int i = 0; i < IMAGES; i++)
+		a_free(i);
+	assert_int_equal(registry_drain_some(&registry, 0), 1);
+	assert_read(1, 0, 0);
+	a_free(0); /* it has always something to read */
+	assert_int_equal(registry_drain_some(&registry, 0), 1);
+	assert_read(1, 1, 0);
+	a_free(1);
+	assert_int_equal(registry_drain_some(&registry, 0), 1);
+	assert_read(1, 1, 1);
+	while (images[1]->frees_seen < 2)
+		registry_drain_some(&registry, 0);
+	assert_read(2, 2, 1);
+}
+
+static void where_there_is_time_all_are_read(void **state)
+{
+	(void)state;
+	for (int round = 1; round < 4; round++) {
+		for (int i = 0; i < IMAGES; i++)
+			a_free(i);
+		assert_int_equal(registry_drain_some(&registry, UINT64_MAX), IMAGES);
+		assert_read((uint64_t)round, (uint64_t)round, (uint64_t)round);
+	}
+}
+
+static void one_that_is_asked_for_is_read_alone(void **state)
+{
+	(void)state;
+	for (int i = 0; i < IMAGES; i++)
+		a_free(i);
+	registry_drain_image(&registry, images[1]);
+	assert_read(0, 1, 0);
+	assert_int_equal(registry_drain_some(&registry, UINT64_MAX), IMAGES - 1);
+	assert_read(1, 1, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(each_has_its_turn, begin, end),
+	    cmocka_unit_test_setup_teardown(where_there_is_time_all_are_read, begin, end),
+	    cmocka_unit_test_setup_teardown(one_that_is_asked_for_is_read_alone, begin, end),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
