@@ -65,7 +65,9 @@ static const int allowed[] = {SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64)
     SCMP_SYS(nanosleep), SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn), SCMP_SYS(rt_sigprocmask),
     SCMP_SYS(rt_sigaction), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getrandom), SCMP_SYS(sched_yield),
     SCMP_SYS(sched_getaffinity), SCMP_SYS(sysinfo), SCMP_SYS(exit), SCMP_SYS(exit_group),
-    SCMP_SYS(membarrier), SCMP_SYS(rseq),
+    SCMP_SYS(membarrier),
+    /* libmicrohttpd's thread, if it first runs after the filter is there. */
+    SCMP_SYS(rseq), SCMP_SYS(set_robust_list),
     /* fstat(3), which is newfstatat(fd, "", ...) here: the path cannot be looked at, but nothing is
      * opened by it. */
     SCMP_SYS(newfstatat)};
