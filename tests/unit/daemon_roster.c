@@ -18,7 +18,7 @@
 static struct roster_entry *enter(
     struct roster *roster, pid_t pid, uint64_t ticks, uint64_t stack, bool *is_new)
 {
-	const struct thread_birth identity = {ticks, stack};
+	const struct thread_birth identity = {.ticks = ticks, .stack_start = stack};
 	struct roster_entry *entry = roster_enter(roster, pid, &identity, is_new);
 	assert_non_null(entry);
 	return entry;
