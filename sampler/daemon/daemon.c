@@ -148,9 +148,10 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 		         "what is configured",
 		    1u << d->load.raised);
 	else
-		log_line(
-		    "%s its limits of CPU time and memory: sampling periods are %u times what is configured",
-		    d->load.raised > before ? "the daemon is above" : "the daemon is well within",
+		log_line("the daemon is %s: sampling periods are %u times what is configured",
+		    d->load.raised <= before ? "well within its limits of CPU time and memory"
+		        : d->load.by_memory  ? "above its limit of memory"
+		                             : "above its limit of CPU time",
 		    1u << d->load.raised);
 }
 

@@ -70,7 +70,8 @@ static bool raise_period(struct own_load *load, uint64_t cpu, uint64_t memory)
 	if ((!by_cpu && memory <= 1000) || load->raised == OWN_LOAD_RAISED_MAX)
 		return false;
 	load->raised++;
-	load->cpu_share_raised = memory > 1000 ? 0 : cpu;
+	load->by_memory = memory > 1000;
+	load->cpu_share_raised = load->by_memory ? 0 : cpu;
 	return true;
 }
 

@@ -28,6 +28,7 @@ enum {
 
 struct own_load {
 	uint32_t raised; /* the periods are 2 to this power times what is configured */
+	bool by_memory;  /* the last raise was because of memory, and not of CPU time */
 	uint32_t calm;   /* looks in succession */
 	uint32_t rest;   /* looks for which CPU time raises nothing */
 	/* the CPU time that led to the last raise, until the next look judges it; or 0 */

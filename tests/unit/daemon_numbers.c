@@ -122,10 +122,12 @@ static void test_own_load(void **state)
 		if (load_after(&load, 10, 0.06, 0))
 			break;
 	assert_int_equal(load.raised, 1);
+	assert_false(load.by_memory);
 	for (int i = 1; i < OWN_LOAD_MEAN_LOOKS; i++)
 		assert_false(load_after(&load, 10, i % 2 ? 0.03 : 0.02, 0)); /* it has helped */
 	assert_true(load_after(&load, 10, 0, 101 << 20));
 	assert_int_equal(load.raised, 2);
+	assert_true(load.by_memory);
 	for (int i = 1; i < OWN_LOAD_CALM_LOOKS; i++)
 		assert_false(load_after(&load, 10, 0.01, 1 << 20));
 	assert_false(load_after(&load, 10, 0.04, 1 << 20)); /* not calm: begins again */
