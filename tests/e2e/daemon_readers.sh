@@ -160,7 +160,7 @@ test_a_file_that_takes_over_its_reader() {
 
 test_a_file_that_never_ends() {
   begin_all endless
-  prlimit --pid "$daemon" --cpu=2:2 # the reader's limit is no higher
+  prlimit --pid "$daemon" --cpu=5:5 # the reader's limit is no higher
   snapshot_both
   check_good "$profile"
   go tool pprof -raw "$faulty_profile" 2>/dev/null | grep -q ' hold_faulty' || fail 'not even its symbol table was read'
