@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/image.h"
 
-#include "sampler/heap/identity.h"
+#include "sampler/heap/process_identity.h"
 #include "sampler/heap/process_maps.h"
 #include "sampler/linux/clock.h"
 
@@ -99,13 +99,14 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	if (image->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
 	process->was_running = number == 0 && image->attached_pid != 0;
-	identity_find(process, process->was_running ? image->attached_pid : identity_told_pid(process));
-	const struct process_finding *finding = found_before(process, identity_told_pid(process));
+	process_identity_find(
+	    process, process->was_running ? image->attached_pid : process_identity_told_pid(process));
+	const struct process_finding *finding = found_before(process, process_identity_told_pid(process));
 	if (finding)
 		know_from_finding(process, finding);
 	target_note_perf_map(&process->target);
 	if (!finding)
-		identity_read_name(process);
+		process_identity_read_name(process);
 	struct process *parent = process_parent(process);
 	process_maps_open(process, modules, parent);
 	stack_log_init(&process->log, image->region, number, process->target.stacks);
@@ -121,9 +122,9 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 			memcpy(process->target.name, parent->target.name, sizeof(process->target.name));
 		process_inherit(process);
 	}
-	identity_read_title(process);
+	process_identity_read_title(process);
 	if (!finding)
-		identity_doubt_name(process);
+		process_identity_doubt_name(process);
 	forget_finding(process);
 	return process;
 }
@@ -134,7 +135,7 @@ bool image_look_again(struct process *process)
 	pid_t before = target->pid;
 	if (!process->unsure)
 		return false;
-	identity_find(process, identity_told_pid(process));
+	process_identity_find(process, process_identity_told_pid(process));
 	if (target->pid != before) {
 		table_remove(process->image->processes, (uint64_t)before, process);
 		/* there is room: one was just removed */
@@ -143,10 +144,10 @@ bool image_look_again(struct process *process)
 	if (target->pidfd < 0)
 		return false;
 	target_note_perf_map(target);
-	identity_read_name(process);
+	process_identity_read_name(process);
 	target_read_maps(target, clock_now_ns(), 0);
-	identity_read_title(process);
-	identity_doubt_name(process);
+	process_identity_read_title(process);
+	process_identity_doubt_name(process);
 	return true;
 }
 

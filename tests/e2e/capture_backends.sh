@@ -180,7 +180,7 @@ test_small_periods_are_copied() {
   # Beside a load the rings overflow too: a stack is lost there only when both are full.
   way=$(sed -n 's/.*, backend \(uprobe\|breakpoint\),.*/\1/p' comments)
   if [ -n "$way" ] && [ "$(sed -n 's/.* \([0-9]*\) records lost in the rings.*/\1/p' comments)" -gt 0 ]; then
-    cat comments # if it fails
+    cat comments # of a failed test this is shown
     at_least 250 "$(how_many "by $way")" 'stacks in the rings, before one is lost'
   fi
   for backend in breakpoint $([ "$(id -u)" != 0 ] || echo uprobe); do

@@ -3,26 +3,27 @@
  * Which process the samples of a place are, and what it is called. All that the target says of itself is a
  * hint: its pid may be that of another namespace, its parent's or anybody's.
  */
-#ifndef SAMPLER_HEAP_IDENTITY_H
-#define SAMPLER_HEAP_IDENTITY_H
+#ifndef SAMPLER_HEAP_PROCESS_IDENTITY_H
+#define SAMPLER_HEAP_PROCESS_IDENTITY_H
 
 #include "sampler/heap/process.h"
 
 #include <sys/types.h>
 
 /* The pid by which the process calls itself, 0: none. The target may change it at any time. */
-pid_t identity_told_pid(const struct process *process);
+pid_t process_identity_told_pid(const struct process *process);
 
 /* Makes it known by a pidfd. It has ended before if it is not, unless it is unsure. */
-void identity_find(struct process *process, pid_t told);
+void process_identity_find(struct process *process, pid_t told);
 
-void identity_read_name(struct process *process);
+/* The path of its executable, if that can be read; else the name stays as it is. */
+void process_identity_read_name(struct process *process);
 
 /* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name by which it
  * was executed, if that name leads to the program; a script gets the name of its interpreter. */
-void identity_read_title(struct process *process);
+void process_identity_read_title(struct process *process);
 
-/* If the process has executed another program since identity_find, /proc describes that one. */
-void identity_doubt_name(struct process *process);
+/* If the process has executed another program since process_identity_find, /proc describes that one. */
+void process_identity_doubt_name(struct process *process);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/heap/identity.h"
+#include "sampler/heap/process_identity.h"
 
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
@@ -17,7 +17,7 @@
 
 enum { SEARCHES_MAX = 64 }; /* searches of /proc for one image: a hostile one causes many */
 
-void identity_read_name(struct process *process)
+void process_identity_read_name(struct process *process)
 {
 	char path[TARGET_NAME_BYTES];
 	if (!target_read_executable(&process->target, path))
@@ -64,7 +64,7 @@ static void guess_called(const struct process *process, char called[REGION_PATH_
 		called[0] = '\0';
 }
 
-void identity_read_title(struct process *process)
+void process_identity_read_title(struct process *process)
 {
 	char called[REGION_PATH_BYTES];
 	region_program_path(process->image->region, called);
@@ -76,7 +76,7 @@ void identity_read_title(struct process *process)
 		strcpy(process->target.called, called);
 }
 
-void identity_doubt_name(struct process *process)
+void process_identity_doubt_name(struct process *process)
 {
 	char called[REGION_PATH_BYTES];
 	if (process->target.pidfd < 0 ||
@@ -143,7 +143,7 @@ static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 	return candidates == 1 && !process->unsure ? found : 0;
 }
 
-pid_t identity_told_pid(const struct process *process)
+pid_t process_identity_told_pid(const struct process *process)
 {
 	uint32_t told =
 	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->pid;
@@ -155,10 +155,10 @@ pid_t identity_told_pid(const struct process *process)
 static bool counts_apart(const struct image *image)
 {
 	const struct process *first = image->process[0];
-	return first && first->target.pidfd >= 0 && first->target.pid != identity_told_pid(first);
+	return first && first->target.pidfd >= 0 && first->target.pid != process_identity_told_pid(first);
 }
 
-void identity_find(struct process *process, pid_t told)
+void process_identity_find(struct process *process, pid_t told)
 {
 	struct image *image = process->image;
 	process->target.pid = told;
