@@ -444,7 +444,7 @@ static double run(const struct program *program, bool on_clock, size_t max_sampl
 	print_result(program->name, &result, recording.lost);
 	cold_free(b->cold);
 	dwfl_reference_free(b->reference);
-	stacks_free(b->stacks);
+	stacks_unref(b->stacks);
 	maps_free(b->maps);
 	modules_free(b->store);
 	recording_free(&recording);

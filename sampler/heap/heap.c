@@ -32,7 +32,9 @@ struct heap {
 	struct slot_memory **memory; /* by segment, made when first needed */
 	struct departed *departed;   /* likewise made when first needed */
 	struct heap_site *sites;
-	size_t site_room;
+	struct lifetime *site_lifetimes; /* by site, with options.lifetimes */
+	struct tally *site_marked;       /* by site, with options.deltas: up to the last heap_mark */
+	size_t site_room, lifetime_room, marked_room;
 	uint32_t site_count;
 	struct index index; /* of sites, ids from 1 */
 	uint64_t seed;
@@ -52,6 +54,7 @@ struct heap *heap_new(const struct region *region, const struct heap_options *op
 		return NULL;
 	heap->region = region;
 	heap->options = *options;
+	heap->options.lifetimes |= (options->labels & HEAP_LABEL_LIFETIME) != 0;
 	heap->seed = index_seed();
 	heap->memory = calloc(region->segments, sizeof(*heap->memory));
 	if (!heap->memory) {
@@ -71,6 +74,8 @@ void heap_free(struct heap *heap)
 	free(heap->departed);
 	free(heap->walked_site);
 	free(heap->sites);
+	free(heap->site_lifetimes);
+	free(heap->site_marked);
 	index_fini(&heap->index);
 	free(heap);
 }
@@ -207,6 +212,20 @@ static uint32_t key_hash(const struct heap *heap, const struct heap_key *key)
 	return index_fold(mixed);
 }
 
+/* Makes room for one more site. 0 or -ENOMEM. */
+static int site_reserve(struct heap *heap)
+{
+	const size_t need = (size_t)heap->site_count + 1;
+	int error = array_reserve(&heap->sites, &heap->site_room, need, sizeof(*heap->sites));
+	if (!error && heap->options.lifetimes)
+		error = array_reserve(
+		    &heap->site_lifetimes, &heap->lifetime_room, need, sizeof(*heap->site_lifetimes));
+	if (!error && heap->options.deltas)
+		error =
+		    array_reserve(&heap->site_marked, &heap->marked_room, need, sizeof(*heap->site_marked));
+	return error;
+}
+
 static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 {
 	const struct heap_site fresh = {.key = key_of(heap, sample)};
@@ -215,11 +234,14 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	while ((id = index_next(&heap->index, hash, &cursor)))
 		if (memcmp(&heap->sites[id - 1].key, &fresh.key, sizeof(fresh.key)) == 0)
 			return id - 1;
-	if (heap->full || heap->site_count >= SITES_MAX ||
-	    array_reserve(&heap->sites, &heap->site_room, heap->site_count + 1, sizeof(fresh)) != 0 ||
+	if (heap->full || heap->site_count >= SITES_MAX || site_reserve(heap) != 0 ||
 	    index_add(&heap->index, hash, heap->site_count + 1) != 0)
 		return HEAP_NO_SITE;
 	heap->sites[heap->site_count] = fresh;
+	if (heap->options.lifetimes)
+		heap->site_lifetimes[heap->site_count] = (struct lifetime){.samples = 0};
+	if (heap->options.deltas)
+		heap->site_marked[heap->site_count] = (struct tally){0};
 	return heap->site_count++;
 }
 
@@ -264,7 +286,8 @@ uint64_t heap_bytes(const struct heap *heap)
 	    heap->segments_known * REGION_SEGMENT_SLOTS * sizeof(struct slot_memory) +
 	    (heap->departed ? DEPARTED * sizeof(*heap->departed) : 0) +
 	    heap->walked_room * sizeof(*heap->walked_site) + heap->site_room * sizeof(*heap->sites) +
-	    index_bytes(&heap->index);
+	    heap->lifetime_room * sizeof(*heap->site_lifetimes) +
+	    heap->marked_room * sizeof(*heap->site_marked) + index_bytes(&heap->index);
 }
 
 uint32_t heap_segments(const struct heap *heap)
@@ -324,7 +347,8 @@ bool heap_freed(struct heap *heap, const struct free_copy *gone)
 	};
 	if (site == HEAP_NO_SITE)
 		return false;
-	lifetime_add(&heap->sites[site].lifetime, &end);
+	if (heap->options.lifetimes)
+		lifetime_add(&heap->site_lifetimes[site], &end);
 	lifetime_add(&heap->lifetimes, &end);
 	return true;
 }
@@ -332,6 +356,11 @@ bool heap_freed(struct heap *heap, const struct free_copy *gone)
 const struct lifetime *heap_lifetimes(const struct heap *heap)
 {
 	return &heap->lifetimes;
+}
+
+const struct lifetime *heap_site_lifetime(const struct heap *heap, uint32_t site)
+{
+	return heap->options.lifetimes ? &heap->site_lifetimes[site] : NULL;
 }
 
 /* ---- differences */
@@ -362,12 +391,19 @@ struct tally heap_lost(const struct heap *heap, struct tally counted)
 
 void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns)
 {
+	if (!heap->options.deltas)
+		return;
 	for (uint32_t i = 0; i < heap->site_count; i++)
-		heap->sites[i].marked = heap->sites[i].sums;
+		heap->site_marked[i] = heap->sites[i].sums;
 	heap->mark = (struct heap_mark){now_ns, heap_lost(heap, counted)};
 }
 
 const struct heap_mark *heap_last_mark(const struct heap *heap)
 {
 	return &heap->mark;
+}
+
+struct tally heap_site_marked(const struct heap *heap, uint32_t site)
+{
+	return heap->options.deltas ? heap->site_marked[site] : (struct tally){0};
 }

@@ -51,8 +51,7 @@ struct heap_key {
 
 struct heap_site {
 	struct heap_key key;
-	struct tally sums, marked; /* so far, and up to the last heap_mark */
-	struct lifetime lifetime;
+	struct tally sums; /* so far */
 };
 
 struct heap_sample {
@@ -68,6 +67,9 @@ struct heap_sample {
 struct heap_options {
 	unsigned int labels;   /* enum heap_labels */
 	uint64_t temporary_ns; /* a block that its own thread frees before this age is temporary */
+	/* What is kept of each site besides, only where it is asked for: lifetimes are three times as large
+	 * as all the rest of a site. HEAP_LABEL_LIFETIME implies them. */
+	bool lifetimes, deltas;
 };
 
 /* Borrows the region: the blocks of the peak that are kept there must also stay in the books. NULL: out of
@@ -103,7 +105,9 @@ uint64_t heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);
 /* Enters the free of a block. False: its sample is not in the books (its stack was lost, or has not arrived
  * yet). */
 bool heap_freed(struct heap *heap, const struct free_copy *gone);
-const struct lifetime *heap_lifetimes(const struct heap *heap); /* of all blocks whose frees arrived */
+/* Of all blocks whose frees arrived, and of those of one site; NULL without heap_options.lifetimes. */
+const struct lifetime *heap_lifetimes(const struct heap *heap);
+const struct lifetime *heap_site_lifetime(const struct heap *heap, uint32_t site);
 
 /* The site of a slot's `seq`th block; HEAP_NO_SITE unknown. walked: the number of its stack, 0 if that was
  * dumped. */
@@ -122,12 +126,13 @@ struct tally heap_whole(struct tally sums);
  * although a sample may arrive between the two readings, and a hostile process may have written anything. */
 struct tally heap_lost(const struct heap *heap, struct tally counted);
 
-/* Begins a delta: copies the present sums into `marked` and its companions. */
+/* Begins a delta, if heap_options.deltas was given: keeps the present sums. */
 struct heap_mark {
 	uint64_t time_ns; /* 0: none yet */
 	struct tally lost;
 };
 void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns);
 const struct heap_mark *heap_last_mark(const struct heap *heap);
+struct tally heap_site_marked(const struct heap *heap, uint32_t site); /* its sums at the last mark */
 
 #endif

@@ -18,8 +18,10 @@ enum {
 
 struct walked {
 	struct walk_table table;
-	struct stacks *stacks; /* the published ones, whichever process they are from */
-	uint32_t *stack_of;    /* by number: the stack in `stacks`; UINT32_MAX: not known */
+	/* The published ones, whichever process they are from: the table of the image's own process, which
+	 * has found most of them, and keeps it also when that has ended. NULL: none is published yet. */
+	struct stacks *stacks;
+	uint32_t *stack_of; /* by number: the stack in `stacks`; UINT32_MAX: not known */
 	size_t stack_room;
 	struct region_range start_files[REGION_START_FILES]; /* code that stays where it is */
 	uint32_t start_count;
@@ -46,12 +48,8 @@ static struct walked *open_walked(struct image *image)
 	if (image->walked || !region_walks(image->region))
 		return image->walked;
 	struct walked *walked = calloc(1, sizeof(*walked));
-	if (walked)
-		walked->stacks = stacks_new();
-	if (!walked || !walked->stacks) {
-		free(walked);
+	if (!walked)
 		return NULL;
-	}
 	walk_table_open(&walked->table, image->region);
 	read_start_files(walked, image->region);
 	return image->walked = walked;
@@ -69,7 +67,7 @@ void walked_free(struct image *image)
 		return;
 	for (size_t i = 0; i < walked->banned_count; i++)
 		module_unref(walked->banned[i]);
-	stacks_free(walked->stacks);
+	stacks_unref(walked->stacks);
 	free(walked->stack_of);
 	free(walked);
 	image->walked = NULL;
@@ -181,24 +179,36 @@ static bool is_named(const struct walked *walked, uint32_t number)
 	return number < walked->stack_room && walked->stack_of[number] != UINT32_MAX;
 }
 
+/* Where what is published is kept. NULL: out of memory. */
+static struct stacks *published(struct walked *walked, const struct image *image)
+{
+	const struct process *own = image->process[0];
+	if (!walked->stacks)
+		walked->stacks = own && !own->target.closed ? stacks_ref(own->target.stacks) : stacks_new();
+	return walked->stacks;
+}
+
 /* From now on samples of that number are samples of that stack of the process. 0 or -ENOMEM. */
 static int name(struct walked *walked, struct process *process, uint32_t number, uint32_t stack)
 {
+	struct stacks *stacks = published(walked, process->image);
 	size_t room = walked->stack_room;
-	if (stack == UINT32_MAX ||
+	if (stack == UINT32_MAX || !stacks ||
 	    array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
 		return -ENOMEM;
 	for (size_t i = room; i < walked->stack_room; i++)
 		walked->stack_of[i] = UINT32_MAX;
-	walked->stack_of[number] = stacks_translate(process->target.stacks, stack, walked->stacks);
+	/* It may be another's table, and that one's samples are refused: this one's need not be. There are
+	 * no more numbers than WALK_STACKS. */
+	stacks_set_full(stacks, false);
+	walked->stack_of[number] = stacks_translate(process->target.stacks, stack, stacks);
 	return is_named(walked, number) ? 0 : -ENOMEM;
 }
 
 static void weigh(struct image *image)
 {
 	const struct walked *walked = image->walked;
-	image->walked_bytes =
-	    sizeof(*walked) + stacks_bytes(walked->stacks) + walked->stack_room * sizeof(*walked->stack_of);
+	image->walked_bytes = sizeof(*walked) + walked->stack_room * sizeof(*walked->stack_of);
 }
 
 static bool may_be_later(const struct walked *walked, const struct process *process, uint64_t time_ns)

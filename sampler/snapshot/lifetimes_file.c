@@ -57,17 +57,18 @@ static struct ages *read_ages(const struct heap *heap, const struct live_scan *s
 	return ages;
 }
 
-static void print_site(struct json *json, const struct lifetimes_input *input, const struct heap_site *site,
-    const struct ages *ages)
+static void print_site(
+    struct json *json, const struct lifetimes_input *input, uint32_t site, const struct ages *ages)
 {
+	const struct lifetime *lifetime = heap_site_lifetime(input->heap, site);
 	json_object(json, NULL);
-	print_stack(json, input->profile, input->symbolizer, site);
-	print_classes(json, "freed", site->lifetime.objects);
+	print_stack(json, input->profile, input->symbolizer, heap_site(input->heap, site));
+	print_classes(json, "freed", lifetime->objects);
 	print_classes(json, "live", ages->objects);
-	json_integer(json, "freed_samples", (int64_t)site->lifetime.samples);
-	json_number(json, "freed_bytes", site->lifetime.bytes, 0);
-	json_number(json, "temporary", site->lifetime.temporary_objects, 0);
-	json_number(json, "other_thread", site->lifetime.other_thread_objects, 0);
+	json_integer(json, "freed_samples", (int64_t)lifetime->samples);
+	json_number(json, "freed_bytes", lifetime->bytes, 0);
+	json_number(json, "temporary", lifetime->temporary_objects, 0);
+	json_number(json, "other_thread", lifetime->other_thread_objects, 0);
 	json_end(json);
 }
 
@@ -84,12 +85,11 @@ static void print_all(FILE *out, const struct lifetimes_input *input, const stru
 	json_integer(&json, "frees_missing", (int64_t)input->frees_missing);
 	json_end(&json);
 	for (uint32_t i = 0; i < heap_site_count(heap); i++) {
-		const struct heap_site *site = heap_site(heap, i);
 		bool alive = false;
 		for (uint32_t c = 0; c < LIFETIME_CLASSES; c++)
 			alive = alive || ages[i].objects[c] > 0;
-		if (alive || site->lifetime.samples)
-			print_site(&json, input, site, &ages[i]);
+		if (alive || heap_site_lifetime(heap, i)->samples)
+			print_site(&json, input, i, &ages[i]);
 	}
 }
 

@@ -19,7 +19,7 @@
 #include "sampler/snapshot/symbolizer.h"
 
 struct lifetimes_input {
-	const struct heap *heap;
+	const struct heap *heap;           /* with heap_options.lifetimes */
 	const struct live_scan *live_scan; /* for the ages of live blocks */
 	uint64_t frees_missing;
 	/* of the same snapshot: gives the names */

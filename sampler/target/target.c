@@ -31,7 +31,7 @@ void target_fini(struct target *target)
 		close(target->pidfd);
 	perf_map_file_forget(&target->perf_map);
 	maps_free(target->maps);
-	stacks_free(target->stacks);
+	stacks_unref(target->stacks);
 	threads_free(target->threads);
 }
 

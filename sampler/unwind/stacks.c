@@ -40,6 +40,7 @@ struct stacks {
 	uint32_t node_hash_bits;
 	struct index frame_index, mapping_index; /* ids: number + 1 */
 	bool full;                               /* see stacks_set_full() */
+	uint32_t references;
 };
 
 static uint64_t node_key(uint32_t outer, uint32_t frame)
@@ -88,8 +89,9 @@ struct stacks *stacks_new(void)
 	struct stacks *s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
+	s->references = 1;
 	if (array_reserve(&s->nodes, &s->node_capacity, 1, sizeof(*s->nodes)) || !node_hash_grow(s)) {
-		stacks_free(s);
+		stacks_unref(s);
 		return NULL;
 	}
 	s->nodes[0] = (struct stack_node){STACK_ROOT, UINT32_MAX};
@@ -97,9 +99,15 @@ struct stacks *stacks_new(void)
 	return s;
 }
 
-void stacks_free(struct stacks *s)
+struct stacks *stacks_ref(struct stacks *s)
 {
-	if (!s)
+	s->references++;
+	return s;
+}
+
+void stacks_unref(struct stacks *s)
+{
+	if (!s || --s->references)
 		return;
 	for (uint32_t i = 0; i < s->mapping_count; i++)
 		module_unref(s->mappings[i].module);
@@ -303,8 +311,8 @@ uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stac
 {
 	if (stack >= from->node_count)
 		return UINT32_MAX;
-	if (stack == STACK_ROOT)
-		return STACK_ROOT;
+	if (stack == STACK_ROOT || from == to)
+		return stack;
 	/* Outer frames first. The depth is bounded by the unwinder's limit; no recursion, to save stack. */
 	uint32_t depth = 0, node;
 	for (node = stack; node != STACK_ROOT; node = from->nodes[node].outer)

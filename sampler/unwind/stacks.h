@@ -50,8 +50,10 @@ struct stack_node {
 	uint32_t frame;
 };
 
+/* With one reference. NULL: out of memory. */
 struct stacks *stacks_new(void);
-void stacks_free(struct stacks *stacks);
+struct stacks *stacks_ref(struct stacks *stacks);
+void stacks_unref(struct stacks *stacks); /* the last one frees it; NULL: nothing */
 
 /*
  * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost
@@ -73,7 +75,7 @@ uint64_t stacks_bytes(const struct stacks *stacks);
 uint32_t stacks_add(struct stacks *stacks, uint32_t outer, const struct stack_frame *frame,
     const struct stack_mapping *mapping);
 
-/* The same stack in another process' table (a forked child's: same addresses). */
+/* The same stack in another process' table (a forked child's: same addresses), or in the same one. */
 uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to);
 
 uint32_t stacks_node_count(const struct stacks *stacks);

@@ -110,7 +110,7 @@ static void fill_stack_log(void)
 	stack = stacks_add(stacks, stack, &inner, &nothing);
 	stack_log_block(&log, 1, 2, stack);
 	stack_log_walked(&log, 3, stack);
-	stacks_free(stacks);
+	stacks_unref(stacks);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -235,6 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct image *image = image_new(region, 0);
 	if (!image)
 		return 0;
+	image->heap = (struct heap_options){.lifetimes = true, .deltas = true};
 	image->ready = image->adopting = true;
 	walked_begin(image);
 	if (intake_add_image(&intake, image) != 0)

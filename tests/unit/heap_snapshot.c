@@ -59,7 +59,7 @@ static int open_scene(void **state)
 	s->process.ancestor_count = 1;
 	assert_true(target_init(&s->process.target, PID, 0));
 	s->process.target.maps = maps_new(s->modules, 0, false);
-	s->process.heap = heap_new(region, &(const struct heap_options){.temporary_ns = 1});
+	s->process.heap = heap_new(region, &(const struct heap_options){.temporary_ns = 1, .deltas = true});
 	return 0;
 }
 

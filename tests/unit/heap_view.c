@@ -23,8 +23,8 @@ static void open_world(struct world *w, unsigned int labels)
 {
 	memset(w, 0, sizeof(*w));
 	fixture_open(&w->region, 2048);
-	w->heap =
-	    heap_new(&w->region, &(const struct heap_options){.labels = labels, .temporary_ns = 1000000});
+	const struct heap_options options = {.labels = labels, .temporary_ns = 1000000, .deltas = true};
+	w->heap = heap_new(&w->region, &options);
 	assert_non_null(w->heap);
 	fixture_own(&w->region, 0, 0);
 }

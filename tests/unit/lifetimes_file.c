@@ -38,7 +38,7 @@ static int open_scene(void **state)
 	struct scene *s = calloc(1, sizeof(*s));
 	*state = s;
 	fixture_open(&s->region, 1024);
-	s->heap = heap_new(&s->region, &(const struct heap_options){.temporary_ns = MS});
+	s->heap = heap_new(&s->region, &(const struct heap_options){.temporary_ns = MS, .lifetimes = true});
 	s->store = modules_new(4);
 	s->maps = maps_new(s->store, 0, false);
 	s->stacks = stacks_new();
@@ -54,7 +54,7 @@ static int close_scene(void **state)
 	symbolizer_free(s->symbolizer);
 	symbols_free(s->symbols);
 	profile_free(s->profile);
-	stacks_free(s->stacks);
+	stacks_unref(s->stacks);
 	maps_free(s->maps);
 	modules_free(s->store);
 	heap_free(s->heap);

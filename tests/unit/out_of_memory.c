@@ -123,7 +123,7 @@ static void fill_stacks(long good, long bad)
 	assert_int_equal(stacks_node_count(stacks), 1 + NEW_ENTRIES);
 	assert_int_equal(stacks_frame_count(stacks), NEW_ENTRIES);
 	assert_int_equal(stacks_mapping_count(stacks), NEW_ENTRIES);
-	stacks_free(stacks);
+	stacks_unref(stacks);
 	maps_free(maps);
 	modules_free(store);
 }
@@ -209,7 +209,7 @@ static void name_a_stack(long good)
 	symbolizer_free(symbolizer);
 	symbols_free(source.symbols);
 	profile_free(profile);
-	stacks_free(stacks);
+	stacks_unref(stacks);
 	maps_free(maps);
 	modules_free(store);
 }

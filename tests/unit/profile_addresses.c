@@ -38,7 +38,7 @@ static int teardown(void **state)
 {
 	struct space *s = *state;
 
-	stacks_free(s->stacks);
+	stacks_unref(s->stacks);
 	maps_free(s->maps);
 	for (int i = 0; i < FILES; i++)
 		module_unref(s->file[i]);

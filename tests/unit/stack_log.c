@@ -56,8 +56,8 @@ static int open_scene(void **state)
 static int close_scene(void **state)
 {
 	struct scene *s = *state;
-	stacks_free(s->before);
-	stacks_free(s->after);
+	stacks_unref(s->before);
+	stacks_unref(s->after);
 	maps_free(s->maps);
 	modules_free(s->store);
 	region_close(&s->region);

@@ -314,8 +314,12 @@ static void interned_stacks(void **state)
 	uint32_t translated = stacks_translate(table, number[2999], other);
 	assert_int_equal(stacks_translate(table, number[2999], other), translated);
 	assert_true(translated != UINT32_MAX);
-	stacks_free(other);
-	stacks_free(table);
+	assert_int_equal(stacks_translate(table, number[2999], table), number[2999]);
+	stacks_unref(other);
+	assert_ptr_equal(stacks_ref(table), table);
+	stacks_unref(table);
+	assert_int_equal(stacks_node_count(table), nodes + 1); /* with the strange one */
+	stacks_unref(table);
 	maps_free(maps);
 	modules_free(store);
 }

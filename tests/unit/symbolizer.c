@@ -105,7 +105,7 @@ static int close_desk(void **state)
 	symbolizer_free(d->symbolizer);
 	symbols_free(d->symbols);
 	profile_free(d->profile);
-	stacks_free(d->stacks);
+	stacks_unref(d->stacks);
 	maps_free(d->maps);
 	module_unref(d->library);
 	modules_free(d->store);

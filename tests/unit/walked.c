@@ -73,8 +73,9 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	process_free(process[1]);
-	process_free(process[0]);
+	for (int i = 2; i-- > 0;)
+		if (process[i])
+			process_free(process[i]);
 	walked_free(image);
 	image_free(image);
 	modules_free(store);
@@ -126,20 +127,25 @@ static uint32_t other_stack(void)
 	return stack;
 }
 
-/* The hook walks it, and takes `samples` samples. generation: as in proto/walk.h */
-static uint32_t take_samples(uint64_t generation, uint64_t samples)
+/* The hook of that place walks it, and takes `samples` samples. generation: as in proto/walk.h */
+static uint32_t take_samples_in(uint32_t place, uint64_t generation, uint64_t samples)
 {
 	uint64_t hash = walk_hash_end(walk_hash_step(WALK_HASH_BEGIN, frames[1].pc + 1), generation);
 	uint32_t number = walk_number_take(&area()->numbers, hash);
-	struct walk_count *count = &area()->counts[0].count[number];
+	struct walk_count *count = &area()->counts[place].count[number];
 	assert_int_not_equal(number, 0);
 	area()->numbers.of[number].state = WALK_NUMBER_ASKED;
 	count->samples += samples;
 	count->bytes_q8 += samples << WEIGHT_BYTES_SHIFT;
 	count->objects_q16 += samples << WEIGHT_OBJECTS_SHIFT;
-	area()->counts[0].changed[number / 64] |= 1ull << number % 64;
-	region_place(image->region, 0)->walked += samples;
+	area()->counts[place].changed[number / 64] |= 1ull << number % 64;
+	region_place(image->region, place)->walked += samples;
 	return number;
+}
+
+static uint32_t take_samples(uint64_t generation, uint64_t samples)
+{
+	return take_samples_in(0, generation, samples);
 }
 
 static uint64_t in_the_books(void)
@@ -182,6 +188,27 @@ static void one_dump_tells_what_a_number_is(void **state)
 	walked_drain(image, true);
 	assert_int_equal(in_the_books(), 6);
 	assert_int_equal(walked_counters(image).different, 0);
+}
+
+/* A number is an image's, and what it means is known while a process of the image takes samples. */
+static void a_child_takes_the_numbers_of_a_parent_that_has_ended(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	uint32_t stack = other_stack(), number = take_samples(1, 3);
+	uint64_t pc =
+	    stacks_frame(process[0]->target.stacks, stacks_node(process[0]->target.stacks, stack)->frame)->pc;
+	assert_int_equal(dumped(number, stack), 0);
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 3);
+	process_free(process[0]);
+	process[0] = NULL;
+	assert_int_equal(take_samples_in(1, 1, 2), number);
+	walked_drain(image, true);
+	assert_int_equal(heap_total(process[1]->heap).samples, 2);
+	const struct stacks *stacks = process[1]->target.stacks;
+	stack = heap_site(process[1]->heap, 0)->key.stack;
+	assert_int_equal(stacks_frame(stacks, stacks_node(stacks, stack)->frame)->pc, pc);
 }
 
 /* What is lost is dumped again, and nothing of what was counted is lost with it. */
@@ -421,6 +448,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(made_up_numbers_lead_nowhere, begin, end),
 	    cmocka_unit_test_setup_teardown(cut_dumps_are_not_compared, begin, end),
 	    cmocka_unit_test_setup_teardown(one_dump_tells_what_a_number_is, begin, end),
+	    cmocka_unit_test_setup_teardown(a_child_takes_the_numbers_of_a_parent_that_has_ended, begin, end),
 	    cmocka_unit_test_setup_teardown(a_dump_that_does_not_come_is_asked_for_again, begin, end),
 	    cmocka_unit_test_setup_teardown(a_cut_dump_ends_a_numbers_use, begin, end),
 	    cmocka_unit_test_setup_teardown(without_memory_a_number_stays_unknown, begin, end),
