@@ -190,6 +190,9 @@ static void take_answer(
 	case CONTROL_OFF:
 		give_up(broker, ask, -ECANCELED, "the daemon is off");
 		return;
+	case CONTROL_GONE:
+		give_up(broker, ask, -ESRCH, "the process has ended");
+		return;
 	case CONTROL_FAILED:
 		give_up(broker, ask, -EIO, answer->text);
 		return;

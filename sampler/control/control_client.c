@@ -259,7 +259,8 @@ int control_client_list(const char *socket, struct control_list *list, char *rea
 
 static bool is_final(enum control_answer_kind kind)
 {
-	return kind == CONTROL_WRITTEN || kind == CONTROL_PROFILED || kind == CONTROL_FAILED;
+	return kind == CONTROL_WRITTEN || kind == CONTROL_PROFILED || kind == CONTROL_GONE ||
+	    kind == CONTROL_FAILED;
 }
 
 /* *missing answers, one after the other. */

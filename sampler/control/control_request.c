@@ -26,6 +26,7 @@ static const char *const answers[] = {[CONTROL_BUSY] = "busy",
     [CONTROL_LISTED] = "list",
     [CONTROL_WRITTEN] = "written",
     [CONTROL_PROFILED] = "profile",
+    [CONTROL_GONE] = "gone",
     [CONTROL_FAILED] = "failed"};
 
 /* Cuts the first word off *text. */
@@ -171,6 +172,9 @@ int control_answer_format(const struct control_answer *answer, char text[CONTROL
 	case CONTROL_PROFILED:
 		length = snprintf(text, room, "%s %d %" PRIu64, word, (int)answer->pid, answer->bytes);
 		break;
+	case CONTROL_GONE:
+		length = snprintf(text, room, "%s %d", word, (int)answer->pid);
+		break;
 	case CONTROL_WRITTEN:
 	case CONTROL_FAILED:
 		length = snprintf(text, room, "%s %d %s", word, (int)answer->pid, answer->text);
@@ -198,6 +202,8 @@ static bool parse_arguments(struct control_answer *answer, char *rest)
 	case CONTROL_PROFILED:
 		return parse_pid(take_word(&rest), &answer->pid) &&
 		    parse_number(rest, CONTROL_PROFILE_BYTES_MAX, &answer->bytes);
+	case CONTROL_GONE:
+		return parse_pid(rest, &answer->pid);
 	case CONTROL_WRITTEN:
 	case CONTROL_FAILED:
 		if (!parse_pid(take_word(&rest), &answer->pid))

@@ -25,6 +25,7 @@
  *     <- "list BYTES" + descriptor     a sealed memfd of that size with the text of control_list.h
  *     <- "written 4711 /path"          for each process, when its file is complete
  *     <- "profile 4711 BYTES" + descriptor   when its profile is complete: a sealed memfd, pprof in gzip
+ *     <- "gone 4711"                   it has ended before there was one
  *     <- "failed 4711 No space left on device"
  *        end of file                   nothing else follows; as the first answer: that was no request
  *
@@ -84,13 +85,14 @@ enum control_answer_kind {
 	CONTROL_LISTED,
 	CONTROL_WRITTEN,
 	CONTROL_PROFILED,
+	CONTROL_GONE,
 	CONTROL_FAILED,
 };
 
 struct control_answer {
 	enum control_answer_kind kind;
 	uint32_t count; /* CONTROL_ASKED: at least 1 */
-	pid_t pid;      /* CONTROL_WRITTEN, CONTROL_PROFILED, CONTROL_FAILED */
+	pid_t pid;      /* CONTROL_WRITTEN, CONTROL_PROFILED, CONTROL_GONE, CONTROL_FAILED */
 	uint64_t bytes; /* CONTROL_LISTED, CONTROL_PROFILED: size of what the descriptor holds */
 	char text[CONTROL_ANSWER_BYTES]; /* CONTROL_WRITTEN: path, not empty; CONTROL_FAILED: why. Hostile */
 };

@@ -353,8 +353,9 @@ void control_server_written(struct control_server *server, uint64_t asker, pid_t
 
 void control_server_failed(struct control_server *server, uint64_t asker, pid_t pid, int error)
 {
-	struct control_answer answer = {.kind = CONTROL_FAILED, .pid = pid};
-	answer_text(&answer, strerror(-error));
+	struct control_answer answer = {.kind = error == -ESRCH ? CONTROL_GONE : CONTROL_FAILED, .pid = pid};
+	if (answer.kind == CONTROL_FAILED)
+		answer_text(&answer, strerror(-error));
 	give(server, asker, &answer, -1);
 }
 

@@ -54,8 +54,8 @@ void control_server_free(struct control_server *server); /* NULL is fine */
 /* If the descriptor is one of the server's, handles what has arrived and returns true. */
 bool control_server_event(struct control_server *server, int fd);
 
-/* One of the profiles that `asker` waits for is complete, or could not be made (-errno). All do nothing if
- * the asker has gone; profile_fd is closed in any case. */
+/* One of the profiles that `asker` waits for is complete, or could not be made (-errno; -ESRCH: its process
+ * has ended). All do nothing if the asker has gone; profile_fd is closed in any case. */
 void control_server_written(struct control_server *server, uint64_t asker, pid_t pid, const char *path);
 void control_server_profiled(struct control_server *server, uint64_t asker, pid_t pid, int profile_fd);
 void control_server_failed(struct control_server *server, uint64_t asker, pid_t pid, int error);

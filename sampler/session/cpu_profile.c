@@ -5,6 +5,7 @@
 #include "sampler/control/control_request.h"
 #include "sampler/control/control_server.h"
 #include "sampler/linux/clock.h"
+#include "sampler/linux/pidfd.h"
 #include "sampler/session/descriptors.h"
 
 #include <errno.h>
@@ -66,6 +67,7 @@ bool cpu_profiles_start(
 		return false;
 	*item = (struct cpu_profile){.child = child,
 	    .pid = pid,
+	    .pidfd = pidfd_open_process(pid),
 	    .asker = asker,
 	    .end_ns = clock_now_ns() + (uint64_t)duration_ms * CLOCK_NS_PER_MS};
 	strcpy(item->path, file);
@@ -99,13 +101,29 @@ uint64_t cpu_profiles_tend(struct cpu_profiles *profiles, uint64_t now_ns)
 	return due_ns;
 }
 
+static bool has_ended(const struct cpu_profile *item)
+{
+	return item->pidfd >= 0 ? pidfd_has_ended(item->pidfd) : item->pidfd == -ESRCH;
+}
+
+static void item_end(struct cpu_profile *item, const char *path)
+{
+	unlink(path);
+	if (item->pidfd >= 0)
+		close(item->pidfd);
+	item->child = 0;
+}
+
 /* What the child has written, as a descriptor, or -errno. */
-static int take_file(const char *path, int status)
+static int take_file(const struct cpu_profile *item, const char *path, int status)
 {
 	uint8_t *bytes;
 	size_t length;
 	int error = file_read(path, CONTROL_PROFILE_BYTES_MAX, &bytes, &length);
-	if (error) /* why it had nothing to say it has said on its standard error, which nobody reads */
+	/* Why it had nothing to say it has said on its standard error, which nobody reads. */
+	if (error && has_ended(item))
+		return -ESRCH;
+	if (error)
 		return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? -ENODATA : -EACCES;
 	int fd = control_server_memory(bytes, length);
 	free(bytes);
@@ -123,9 +141,8 @@ bool cpu_profiles_reap(struct cpu_profiles *profiles, pid_t child, int status)
 	snprintf(path, sizeof(path), "%s" ENDING, item->path);
 	if (item->asker)
 		profiles->giver.give(
-		    profiles->giver.context, item->asker, item->pid, take_file(path, status));
-	unlink(path);
-	item->child = 0;
+		    profiles->giver.context, item->asker, item->pid, take_file(item, path, status));
+	item_end(item, path);
 	return true;
 }
 
@@ -138,7 +155,6 @@ void cpu_profiles_fini(struct cpu_profiles *profiles)
 		kill(item->child, SIGKILL);
 		waitpid(item->child, NULL, 0);
 		snprintf(path, sizeof(path), "%s" ENDING, item->path);
-		unlink(path);
-		item->child = 0;
+		item_end(item, path);
 	}
 }

@@ -24,6 +24,7 @@ struct cpu_profiles {
 	struct cpu_profile {
 		pid_t child; /* 0: free */
 		pid_t pid;
+		int pidfd;       /* of that pid, or -errno: no other process that has it later is meant */
 		uint64_t asker;  /* 0: it has gone, nobody gets the profile */
 		uint64_t end_ns; /* when the child is told to stop, or killed */
 		bool told;
@@ -33,7 +34,7 @@ struct cpu_profiles {
 };
 
 /* file: a path for the child's file that no other file has. Later the giver gets the profile, or why there is
- * none. False: CPU_PROFILES are being made. */
+ * none (-ESRCH: the process has ended before it was sampled). False: CPU_PROFILES are being made. */
 bool cpu_profiles_start(
     struct cpu_profiles *profiles, pid_t pid, uint32_t duration_ms, uint64_t asker, const char *file);
 

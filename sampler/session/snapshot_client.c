@@ -241,7 +241,8 @@ static int take_from_daemon(void *context, const struct control_answer *answer, 
 		print_path(asking, answer->text);
 	} else {
 		asking->failed++;
-		log_line("pid %d: %s", (int)answer->pid, answer->text);
+		log_line("pid %d: %s", (int)answer->pid,
+		    answer->kind == CONTROL_GONE ? "it has ended" : answer->text);
 	}
 	return 0;
 }

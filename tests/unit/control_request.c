@@ -71,7 +71,7 @@ static void answers_come_back(void **state)
 	    {.kind = CONTROL_ASKED, .count = UINT32_MAX}, {.kind = CONTROL_LISTED, .bytes = 0},
 	    {.kind = CONTROL_LISTED, .bytes = CONTROL_LIST_BYTES_MAX},
 	    {.kind = CONTROL_WRITTEN, .pid = 7, .text = "/a b/c.pb.gz"},
-	    {.kind = CONTROL_PROFILED, .pid = 7, .bytes = 12},
+	    {.kind = CONTROL_PROFILED, .pid = 7, .bytes = 12}, {.kind = CONTROL_GONE, .pid = 7},
 	    {.kind = CONTROL_FAILED, .pid = 7, .text = "No space left on device"},
 	    {.kind = CONTROL_FAILED, .pid = 7, .text = ""}};
 	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
@@ -88,7 +88,8 @@ static void what_is_no_answer_is_refused(void **state)
 {
 	static const char *const texts[] = {"", "x", "busy x", "asked", "asked 0", "asked -1",
 	    "asked 4294967296", "list", "list x", "list 33554433", "written", "written 7", "written 0 /x",
-	    "written x /x", "profile 7", "profile 7 268435457", "profile 7 -1", "failed", "failed 0 x"};
+	    "written x /x", "profile 7", "profile 7 268435457", "profile 7 -1", "failed", "failed 0 x",
+	    "gone", "gone 0", "gone 7 x"};
 	struct control_answer answer;
 	char longest[CONTROL_ANSWER_BYTES + 1];
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++)

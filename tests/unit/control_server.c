@@ -165,20 +165,24 @@ static void a_snapshot(void **state)
 {
 	struct daemon *d = *state;
 	struct control_answer answer;
-	d->outstanding = 2;
+	d->outstanding = 3;
 	int fd = connect_and_ask(d, &snapshot_all);
 	assert_int_equal(d->request.target, CONTROL_ALL);
 	assert_int_equal(next(fd, &answer), 1);
 	assert_int_equal(answer.kind, CONTROL_ASKED);
-	assert_int_equal(answer.count, 2);
+	assert_int_equal(answer.count, 3);
 	assert_int_equal(next(fd, &answer), -EAGAIN);
 	assert_true(control_server_waits(d->server, d->asker));
 	control_server_written(d->server, d->asker, 5, "/tmp/a b.pb.gz");
 	control_server_written(d->server, d->asker + 1, 6, "/somebody/elses");
+	control_server_failed(d->server, d->asker, 7, -ESRCH);
 	control_server_failed(d->server, d->asker, 6, -ENOSPC);
 	assert_int_equal(next(fd, &answer), 1);
 	assert_int_equal(answer.pid, 5);
 	assert_string_equal(answer.text, "/tmp/a b.pb.gz");
+	assert_int_equal(next(fd, &answer), 1);
+	assert_int_equal(answer.kind, CONTROL_GONE);
+	assert_int_equal(answer.pid, 7);
 	assert_int_equal(next(fd, &answer), 1);
 	assert_string_equal(answer.text, strerror(ENOSPC));
 	assert_false(control_server_waits(d->server, d->asker));
