@@ -38,15 +38,18 @@ struct stacks {
 	 * previous stack is looked up here. */
 	struct node_slot *node_hash;
 	uint32_t node_hash_bits;
+	uint64_t node_hash_factor;               /* secret and odd: a target knows its nodes' numbers */
 	struct index frame_index, mapping_index; /* ids: number + 1 */
 	bool full;                               /* see stacks_set_full() */
 	uint32_t references;
 };
 
-static uint64_t node_key(uint32_t outer, uint32_t frame)
+static uint64_t node_key(const struct stacks *s, uint32_t outer, uint32_t frame)
 {
-	/* 2^64 / golden ratio: the upper bits of the product depend on all of the lower ones. */
-	return ((uint64_t)outer << 32 | frame) * UINT64_C(0x9e3779b97f4a7c15);
+	/* By the secret one, nobody can choose pairs that collide; then by 2^64 / golden ratio, numbers that
+	 * follow each other lie apart whatever the secret is. */
+	uint64_t key = ((uint64_t)outer << 32 | frame) * s->node_hash_factor;
+	return (key ^ key >> 32) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static uint32_t hash_frame(const struct stack_frame *f)
@@ -73,7 +76,7 @@ static bool node_hash_grow(struct stacks *s)
 		return false;
 	uint32_t mask = (1u << bits) - 1;
 	for (uint32_t i = 1; i < s->node_count; i++) {
-		uint32_t at = (uint32_t)(node_key(s->nodes[i].outer, s->nodes[i].frame) >> (64 - bits));
+		uint32_t at = (uint32_t)(node_key(s, s->nodes[i].outer, s->nodes[i].frame) >> (64 - bits));
 		while (grown[at].node)
 			at = (at + 1) & mask;
 		grown[at] = (struct node_slot){s->nodes[i].outer, s->nodes[i].frame, i};
@@ -90,6 +93,7 @@ struct stacks *stacks_new(void)
 	if (!s)
 		return NULL;
 	s->references = 1;
+	s->node_hash_factor = index_seed() | 1;
 	if (array_reserve(&s->nodes, &s->node_capacity, 1, sizeof(*s->nodes)) || !node_hash_grow(s)) {
 		stacks_unref(s);
 		return NULL;
@@ -162,7 +166,7 @@ static inline __attribute__((always_inline)) struct node_slot *node_slot(
     const struct stacks *s, uint32_t outer, uint32_t frame)
 {
 	uint32_t mask = (1u << s->node_hash_bits) - 1;
-	uint32_t at = (uint32_t)(node_key(outer, frame) >> (64 - s->node_hash_bits));
+	uint32_t at = (uint32_t)(node_key(s, outer, frame) >> (64 - s->node_hash_bits));
 	while (s->node_hash[at].node && (s->node_hash[at].outer != outer || s->node_hash[at].frame != frame))
 		at = (at + 1) & mask;
 	return &s->node_hash[at];

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { FRAMES = 2048 };
@@ -324,6 +325,56 @@ static void interned_stacks(void **state)
 	modules_free(store);
 }
 
+enum { OUTERS = 4096, MADE = 4 * OUTERS };
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+	assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Nodes (outer, frame) in a table that has OUTERS of each; CPU time. */
+static uint64_t add_nodes(const struct stack_node *wanted)
+{
+	const struct stack_mapping mapping = {.start = 1 << 20, .end = 2 << 20, .kind = MAP_KIND_SPECIAL};
+	struct stacks *table = stacks_new();
+	for (uint32_t i = 0; i < OUTERS; i++) {
+		const struct stack_frame frame = {.pc = (1 << 20) + i};
+		assert_int_equal(stacks_add(table, STACK_ROOT, &frame, &mapping), i + 1);
+	}
+	const uint64_t begun_ns = cpu_ns();
+	for (uint32_t i = 0; i < MADE; i++) {
+		const struct stack_frame frame = {.pc = (1 << 20) + wanted[i].frame};
+		assert_int_not_equal(stacks_add(table, wanted[i].outer, &frame, &mapping), UINT32_MAX);
+	}
+	const uint64_t taken_ns = cpu_ns() - begun_ns;
+	stacks_unref(table);
+	return taken_ns;
+}
+
+/* A target knows its nodes' numbers. Multiplied by 2^64 / golden ratio, the products of the chosen ones have
+ * the same ten upper bits: where that alone is the hash, each search goes through all of them. */
+static void nobody_chooses_nodes_that_collide(void **state)
+{
+	static struct stack_node chosen[MADE], others[MADE];
+	size_t count = 0;
+	(void)state;
+	for (uint32_t outer = 1; outer <= OUTERS && count < MADE; outer++)
+		for (uint32_t frame = 0; frame < OUTERS && count < MADE; frame++)
+			if (((uint64_t)outer << 32 | frame) * UINT64_C(0x9e3779b97f4a7c15) >> 54 == 0)
+				chosen[count++] = (struct stack_node){outer, frame};
+	assert_true(count > MADE / 2);
+	for (uint32_t i = 0; i < MADE; i++) {
+		others[i] = (struct stack_node){1 + i % OUTERS, i / OUTERS * 1000};
+		chosen[i] = i < count ? chosen[i] : others[i];
+	}
+	const uint64_t usual_ns = add_nodes(others), chosen_ns = add_nodes(chosen);
+	print_message("%u nodes: %llu us, chosen ones %llu us\n", MADE, (unsigned long long)usual_ns / 1000,
+	    (unsigned long long)chosen_ns / 1000);
+	assert_true(chosen_ns < 10 * usual_ns);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +382,7 @@ int main(void)
 	    cmocka_unit_test(libdwfl_agrees),
 	    cmocka_unit_test(signed_return_addresses),
 	    cmocka_unit_test(interned_stacks),
+	    cmocka_unit_test(nobody_chooses_nodes_that_collide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
