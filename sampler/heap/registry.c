@@ -166,21 +166,24 @@ static void finish_unseen(struct registry *registry, struct process *process)
 	finish(registry, process, TARGET_EXEC, 0);
 }
 
-/* Closes the processes that executed the program of image `by`. Drains before it closes the first one in a
- * round: all their samples were written before that image became ready. */
+/* Closes the processes that executed the program of image `by`. Their samples are read before that, all of
+ * them: they were written before that image became ready. From rings they are read once in a round. */
 static void finish_executed(struct registry *registry, pid_t pid, const struct image *by, bool *drained)
 {
 	struct process *process;
+	const struct image *read = NULL;
 	for (size_t cursor = 0;
 	     (process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor));) {
 		if (process->target.closed || !is_older(process->image, by))
 			continue;
 		process->target.unseen[0] = '\0';
-		if (*drained)
+		if (*drained || read == process->image) {
 			finish(registry, process, TARGET_EXEC, 0);
-		else
-			registry_drain(registry);
-		*drained = true;
+		} else {
+			read = process->image;
+			registry_drain_image(registry, process->image);
+			*drained = registry->probe->rings != NULL;
+		}
 		cursor = 0; /* the table may have changed */
 	}
 }
@@ -275,8 +278,10 @@ static void look_at_executed(struct registry *registry, struct image *image, uin
 			continue;
 		executed_look(process, now);
 		/* Not earlier than `now`: to close another one the rings were drained meanwhile. */
-		if (process->target.unseen[0] && now > process->executed_ns + LOADING_NS)
-			finish_unseen(registry, process);
+		if (!process->target.unseen[0] || now <= process->executed_ns + LOADING_NS)
+			continue;
+		registry_drain_image(registry, image);
+		finish_unseen(registry, process);
 	}
 }
 

@@ -54,18 +54,22 @@ size_t registry_drain_some(struct registry *registry, uint64_t budget_ns)
 {
 	const uint64_t before = registry->intake->taken, now = clock_now_ns();
 	size_t frees = 0;
-	bool all = true;
+	bool in_time = true, left = false;
 	if (registry->probe->rings)
 		return registry_drain(registry);
 	registry->drained_most = 0;
-	for (struct image *image = registry->intake->images; image && all; image = image->next)
-		if (image->ready && image->drain_round != registry->drain_round) {
-			free_log_note(image);
-			drain_image(registry, image, clock_now_ns(), &frees);
-			image->drain_round = registry->drain_round;
-			all = clock_now_ns() - now < budget_ns;
-		}
-	registry->drain_round += all;
+	for (struct image *image = registry->intake->images; image && !left; image = image->next) {
+		if (!image->ready || image->drain_round == registry->drain_round)
+			continue;
+		left = !in_time;
+		if (left)
+			continue;
+		free_log_note(image);
+		drain_image(registry, image, clock_now_ns(), &frees);
+		image->drain_round = registry->drain_round;
+		in_time = clock_now_ns() - now < budget_ns;
+	}
+	registry->drain_round += !left;
 	return end_drain(registry, before, frees, now);
 }
 

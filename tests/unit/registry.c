@@ -363,6 +363,30 @@ static void another_program_in_the_same_process(void **state)
 	LOOK_UNTIL(s, s->closed_count == 2 || registry_empty(&s->registry));
 }
 
+/* What it took after the last drain is read before its books are closed. */
+static void a_program_that_is_never_seen_in_the_same_process(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	registry_drain(&s->registry);
+	const struct process *process = registry_find(&s->registry, shell.pid);
+	const uint64_t taken = process->counters.taken;
+	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 5; unset LD_PRELOAD; exec cat\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6);
+	for (uint64_t end_ns = clock_now_ns() + DEADLINE_S * SECOND_NS; !s->closed_count;) {
+		registry_tend(&s->registry);
+		usleep(2000);
+		assert_true(clock_now_ns() < end_ns);
+	}
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	assert_true(s->closed[0].counted > taken);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
+	stranger_end(&shell);
+	LOOK_UNTIL(s, registry_empty(&s->registry));
+}
+
 /* Both ends are found at once, and nobody has looked at the second program before. */
 static void another_program_that_has_ended_too(void **state)
 {
@@ -566,6 +590,7 @@ int main(void)
 	    TEST(a_process_that_is_met_when_no_descriptor_is_left),
 	    TEST(a_forked_child_has_a_place_of_its_own),
 	    TEST(another_program_in_the_same_process),
+	    TEST(a_program_that_is_never_seen_in_the_same_process),
 	    TEST(another_program_that_has_ended_too),
 	    TEST(a_program_that_was_executed_after_the_look_began),
 	    TEST(the_commands_end_waits_for_its_status),
