@@ -94,7 +94,7 @@ static bool take_sample(struct intake *intake, struct sample *s)
 	int error = enter_sample(intake, s);
 	process_weigh(s->process);
 	if (error == -ENOMEM) {
-		s->process->counters.no_room++;
+		s->process->counters.no_room += !s->walked; /* of that, the samples wait for another dump */
 		intake->memory->refused++;
 	}
 	return error != -EEXIST;
@@ -256,15 +256,13 @@ static bool take_frames(struct buffer_context *context, const struct region_buff
 	if (!process || !count || count > WALK_FRAMES_MAX || !walked_is_ours(process, header->sample.stack))
 		return true;
 	struct walk_result walk;
-	const uint32_t stack = walk_take_frames(
-	    &process->target, (const uint64_t *)(const void *)addresses, count, intake->frames, &walk);
-	const struct dumped_walk dumped = {.walk = &walk,
-	    .number = header->sample.stack,
-	    .stack = stack,
-	    .time_ns = header->sample.time_ns,
-	    .frames = true};
-	if (stack != UINT32_MAX)
-		(void)walked_dumped(process, &dumped); /* without memory, another is asked for */
+	if (!walk_read_frames(
+	        &process->target, (const uint64_t *)(const void *)addresses, count, intake->frames, &walk))
+		return true;
+	process_look_for_room(process);
+	if (walked_told(process, &walk, header->sample.stack, header->sample.time_ns) != 0)
+		intake->memory->refused++; /* its samples wait for another */
+	process_weigh(process);
 	return true;
 }
 

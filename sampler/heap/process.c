@@ -81,8 +81,7 @@ void process_weigh(struct process *process)
 		        stack_log_bytes(&process->log, heap_segments(process->heap)) +
 		        walked->seen_room * sizeof(*walked->seen) +
 		        walked->stack_room * sizeof(*walked->stack) +
-		        (walked->waiting ? sizeof(*walked->waiting) : 0) +
-		        (process->place == 0 ? process->image->walked_bytes : 0));
+		        (walked->waiting ? sizeof(*walked->waiting) : 0));
 }
 
 /* Once the parent's own are known. The list of a chain that is longer ends early: whoever would be next in it

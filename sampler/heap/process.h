@@ -139,7 +139,7 @@ struct image {
 	uint64_t drain_round;                                         /* see registry_drain_some() */
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	struct walked *walked;                                        /* walked.h; NULL: none yet */
-	uint64_t walked_bytes;                                        /* memory that this takes */
+	uint64_t walked_bytes; /* memory that this takes, as `memory` knows */
 	uint64_t trigger_address;
 	/* It was attached to while it ran: its process' pid (0: it was not), for how long it had run, and the
 	 * resident memory that it had then. */

@@ -11,17 +11,22 @@
 
 enum {
 	FILES_BANNED = 16,
+	IN_OWN = 1 << 30,
 	ASK_AGAIN_NS = 100 * 1000000, /* between two looks for dumps that have not come */
 	RENEW_NS =
 	    100 * 1000000, /* between readings of the maps, of a program that calls dlclose all the time */
 };
 
+_Static_assert((uint32_t)STACKS_NODES_MAX <= (uint32_t)IN_OWN, "a stack's number does not reach that bit");
+
 struct walked {
 	struct walk_table table;
-	/* The published ones, whichever process they are from: the table of the image's own process, which
-	 * has found most of them, and keeps it also when that has ended. NULL: none is published yet. */
-	struct stacks *stacks;
-	uint32_t *stack_of; /* by number: the stack in `stacks`; UINT32_MAX: not known */
+	/* What numbers mean. `own` is the table of the image's own process, which finds most of them;
+	 * `others` has copies of what its children have found, whose tables end with them. NULL: nothing
+	 * yet. */
+	struct stacks *own, *others;
+	/* by number: the stack in `others`, or in `own` plus IN_OWN; UINT32_MAX: not known */
+	uint32_t *stack_of;
 	size_t stack_room;
 	struct region_range start_files[REGION_START_FILES]; /* code that stays where it is */
 	uint32_t start_count;
@@ -67,10 +72,13 @@ void walked_free(struct image *image)
 		return;
 	for (size_t i = 0; i < walked->banned_count; i++)
 		module_unref(walked->banned[i]);
-	stacks_unref(walked->stacks);
+	stacks_unref(walked->own);
+	stacks_unref(walked->others);
 	free(walked->stack_of);
 	free(walked);
 	image->walked = NULL;
+	if (image->memory)
+		memory_bound_note(image->memory, &image->walked_bytes, 0);
 }
 
 uint32_t walked_interval(uint64_t one_in)
@@ -179,36 +187,40 @@ static bool is_named(const struct walked *walked, uint32_t number)
 	return number < walked->stack_room && walked->stack_of[number] != UINT32_MAX;
 }
 
-/* Where what is published is kept. NULL: out of memory. */
-static struct stacks *published(struct walked *walked, const struct image *image)
+/* The stack of the process as stack_of has it, or UINT32_MAX: there is no memory for it. */
+static uint32_t keep(struct walked *walked, const struct process *process, uint32_t stack)
 {
-	const struct process *own = image->process[0];
-	if (!walked->stacks)
-		walked->stacks = own && !own->target.closed ? stacks_ref(own->target.stacks) : stacks_new();
-	return walked->stacks;
+	struct stacks *stacks = process->target.stacks;
+	if (process->place == 0 && !walked->own)
+		walked->own = stacks_ref(stacks);
+	if (walked->own == stacks)
+		return stack | IN_OWN;
+	if (!walked->others && !(walked->others = stacks_new()))
+		return UINT32_MAX;
+	return stacks_translate(stacks, stack, walked->others);
 }
 
 /* From now on samples of that number are samples of that stack of the process. 0 or -ENOMEM. */
-static int name(struct walked *walked, struct process *process, uint32_t number, uint32_t stack)
+static int name(struct walked *walked, const struct process *process, uint32_t number, uint32_t stack)
 {
-	struct stacks *stacks = published(walked, process->image);
 	size_t room = walked->stack_room;
-	if (stack == UINT32_MAX || !stacks ||
+	if (stack == UINT32_MAX ||
 	    array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
 		return -ENOMEM;
 	for (size_t i = room; i < walked->stack_room; i++)
 		walked->stack_of[i] = UINT32_MAX;
-	/* It may be another's table, and that one's samples are refused: this one's need not be. There are
-	 * no more numbers than WALK_STACKS. */
-	stacks_set_full(stacks, false);
-	walked->stack_of[number] = stacks_translate(process->target.stacks, stack, stacks);
+	walked->stack_of[number] = keep(walked, process, stack);
 	return is_named(walked, number) ? 0 : -ENOMEM;
 }
 
+/* The process' own table is weighed with the process. */
 static void weigh(struct image *image)
 {
 	const struct walked *walked = image->walked;
-	image->walked_bytes = sizeof(*walked) + walked->stack_room * sizeof(*walked->stack_of);
+	if (image->memory)
+		memory_bound_note(image->memory, &image->walked_bytes,
+		    sizeof(*walked) + walked->stack_room * sizeof(*walked->stack_of) +
+		        (walked->others ? stacks_bytes(walked->others) : 0));
 }
 
 static bool may_be_later(const struct walked *walked, const struct process *process, uint64_t time_ns)
@@ -257,8 +269,9 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 		return UINT32_MAX;
 	memset(mine->stack + room, 0, (mine->stack_room - room) * sizeof(*mine->stack));
 	if (!mine->stack[number]) {
-		uint32_t stack =
-		    stacks_translate(walked->stacks, walked->stack_of[number], process->target.stacks);
+		const uint32_t kept = walked->stack_of[number];
+		const uint32_t stack = stacks_translate(kept & IN_OWN ? walked->own : walked->others,
+		    kept & ~(uint32_t)IN_OWN, process->target.stacks);
 		if (stack == UINT32_MAX)
 			return UINT32_MAX;
 		mine->stack[number] = stack + 1;
@@ -308,15 +321,12 @@ static int introduce(struct process *process, const struct dumped_walk *dumped)
 	const struct lesson lesson =
 	    teach(walked, dumped->walk, may_be_later(walked, process, dumped->time_ns));
 	const bool same = lesson.hash && lesson.hash == walk_table_hash(&walked->table, dumped->number);
-	if (dumped->frames && !same)
-		return 0; /* rows, or files, have changed since: another is asked for */
 	int error = name(walked, process, dumped->number, dumped->stack);
 	weigh(process->image);
 	if (error)
 		return error;
 	walk_table_tell(&walked->table, dumped->number, same ? WALK_NUMBER_KNOWN : WALK_NUMBER_UNUSED);
-	walked->counters.by_frames += dumped->frames;
-	walked->counters.compared += lesson.hash && !lesson.later && !dumped->frames;
+	walked->counters.compared += lesson.hash && !lesson.later;
 	/* A later file's rows may have been renewed since. */
 	if (lesson.hash && !lesson.later && !same) {
 		walked->counters.different++;
@@ -329,8 +339,26 @@ int walked_dumped(struct process *process, const struct dumped_walk *dumped)
 {
 	if (!is_named(process->image->walked, dumped->number))
 		return introduce(process, dumped);
-	if (!dumped->frames)
-		compare(process, dumped->walk, dumped->number, dumped->stack);
+	compare(process, dumped->walk, dumped->number, dumped->stack);
+	return 0;
+}
+
+/* A target may tell whatever it likes as often as it likes: its frames become a stack only once the number is
+ * found to be theirs. If rows, or files, have changed since, another is asked for. */
+int walked_told(struct process *process, const struct walk_result *walk, uint32_t number, uint64_t time_ns)
+{
+	struct walked *walked = process->image->walked;
+	if (is_named(walked, number))
+		return 0;
+	const struct lesson lesson = teach(walked, walk, may_be_later(walked, process, time_ns));
+	if (!lesson.hash || lesson.hash != walk_table_hash(&walked->table, number))
+		return 0;
+	int error = name(walked, process, number, walk_intern(&process->target, walk));
+	weigh(process->image);
+	if (error)
+		return error;
+	walk_table_tell(&walked->table, number, WALK_NUMBER_KNOWN);
+	walked->counters.by_frames++;
 	return 0;
 }
 

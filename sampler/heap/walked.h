@@ -41,7 +41,6 @@ struct dumped_walk {
 	const struct walk_result *walk;
 	uint32_t number, stack; /* UINT32_MAX: there was no memory for it */
 	uint64_t time_ns;       /* when it was taken */
-	bool frames;            /* no dump: what the hook says itself, so there is nothing to compare */
 };
 
 /* Whether such a sample is in the counts that are entered here. If not (its number was given out under an
@@ -50,6 +49,11 @@ bool walked_is_ours(const struct process *process, uint32_t number);
 
 /* If so. Returns 0, or -ENOMEM: there is no memory for what the number means. */
 int walked_dumped(struct process *process, const struct dumped_walk *dumped);
+
+/* What the hook itself says that the stack of such a number is, taken at time_ns. It is believed if the
+ * number has that stack's hash, so there is nothing to compare; else, or if the number is known, nothing is
+ * kept of it. Returns 0 or -ENOMEM. */
+int walked_told(struct process *process, const struct walk_result *walk, uint32_t number, uint64_t time_ns);
 
 /* Enters what was counted since the last call into the books, and makes up for files that were unmapped.
  * After the image's dumps were drained. maps_follow: as in struct intake. Returns the number of samples. */

@@ -32,7 +32,6 @@ bool walk_table_add_row(struct walk_table *table, bool later, uint64_t pc, struc
 		atomic_store_explicit(&rows[at].pc, pc, memory_order_release);
 		return true;
 	}
-	table->refused++;
 	return false;
 }
 
@@ -49,10 +48,7 @@ bool walk_table_is_ours(const struct walk_table *table, uint32_t number)
 uint32_t walk_table_number(struct walk_table *table, uint64_t hash)
 {
 	uint32_t number = walk_number_take(numbers_of(table), hash);
-	if (walk_table_is_ours(table, number))
-		return number;
-	table->refused++;
-	return 0;
+	return walk_table_is_ours(table, number) ? number : 0;
 }
 
 uint64_t walk_table_hash(const struct walk_table *table, uint32_t number)

@@ -18,7 +18,6 @@ struct walk_table {
 	const struct region *region; /* borrowed */
 	uint64_t generation;         /* for which the later files' rows are valid */
 	uint32_t first;              /* numbers up to this one were given out before this sampler came */
-	uint64_t refused;            /* rows and stacks that found no room */
 };
 
 /* Empty tables. Numbers begin after those that were given out under an earlier sampler. */

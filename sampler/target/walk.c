@@ -105,14 +105,14 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 	    target->stacks, frames + skipped, before + count - skipped, marker, target->maps);
 }
 
-uint32_t walk_take_frames(struct target *target, const uint64_t *addresses, size_t count,
+bool walk_read_frames(const struct target *target, const uint64_t *addresses, size_t count,
     struct unwind_frame *frames, struct walk_result *result)
 {
 	for (size_t i = 0; i < count; i++) {
 		const uint64_t pc = ((const volatile uint64_t *)addresses)[i] - 1;
 		const struct map *map = maps_module(target->maps, pc);
 		if (!map || !map->has_bias)
-			return UINT32_MAX;
+			return false;
 		frames[i] = (struct unwind_frame){
 		    .pc = pc,
 		    .vaddr = pc - map->bias,
@@ -122,6 +122,12 @@ uint32_t walk_take_frames(struct target *target, const uint64_t *addresses, size
 		};
 	}
 	*result = (struct walk_result){frames, count, UNWIND_COMPLETE};
-	const size_t own = own_frames(frames, count);
-	return stacks_intern(target->stacks, frames + own, count - own, NULL, target->maps);
+	return true;
+}
+
+uint32_t walk_intern(const struct target *target, const struct walk_result *result)
+{
+	const size_t own = own_frames(result->frames, result->count);
+	return stacks_intern(target->stacks, result->frames + own, result->count - own,
+	    unwind_marker(result->outcome), target->maps);
 }

@@ -34,9 +34,12 @@ struct walk_result {
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
     size_t before, uint64_t outcomes[UNWIND_COUNTS], struct walk_result *result);
 
-/* The same of a stack that the target has walked itself: `count` return addresses, innermost first, which may
- * change while they are read; `frames` has room for them. UINT32_MAX also if one is in no file. */
-uint32_t walk_take_frames(struct target *target, const uint64_t *addresses, size_t count,
+/* The frames of a stack that the target has walked itself: `count` return addresses, innermost first, which
+ * may change while they are read; `frames` has room for them. False: one is in no file. */
+bool walk_read_frames(const struct target *target, const uint64_t *addresses, size_t count,
     struct unwind_frame *frames, struct walk_result *result);
+
+/* Its number in target->stacks, or UINT32_MAX. */
+uint32_t walk_intern(const struct target *target, const struct walk_result *result);
 
 #endif

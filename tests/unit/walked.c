@@ -107,24 +107,50 @@ static uint32_t learn(uint32_t place, uint64_t time_ns)
 	return stack;
 }
 
-static int dumped(uint32_t number, uint32_t stack)
+static int dumped_in(uint32_t place, uint32_t number, uint32_t stack)
 {
 	const struct dumped_walk with = {
 	    .walk = &walk, .number = number, .stack = stack, .time_ns = UINT64_MAX};
-	return walked_dumped(process[0], &with);
+	return walked_dumped(process[place], &with);
 }
 
-/* A stack of these frames' rows that no dump has shown yet: without the one in the middle. */
-static uint32_t other_stack(void)
+static int dumped(uint32_t number, uint32_t stack)
+{
+	return dumped_in(0, number, stack);
+}
+
+/* Frames of these rows that no dump has shown yet: without the outermost. */
+static struct maps *other_frames(void)
 {
 	struct maps *maps = maps_new(store, getpid(), true);
 	assert_int_equal(maps_read_proc(maps), 0);
 	make_frames(maps);
-	frames[1] = frames[2];
-	walk.count = 2;
-	uint32_t stack = stacks_intern(process[0]->target.stacks, frames, 2, NULL, maps);
+	walk = (struct walk_result){frames, 2, UNWIND_COMPLETE};
+	return maps;
+}
+
+static uint32_t other_stack_in(uint32_t place)
+{
+	struct maps *maps = other_frames();
+	uint32_t stack = stacks_intern(process[place]->target.stacks, frames, 2, NULL, maps);
 	maps_free(maps);
 	return stack;
+}
+
+static uint32_t other_stack(void)
+{
+	return other_stack_in(0);
+}
+
+static const struct stack_frame *frame_of(uint32_t place, uint32_t stack)
+{
+	const struct stacks *stacks = process[place]->target.stacks;
+	return stacks_frame(stacks, stacks_node(stacks, stack)->frame);
+}
+
+static uint32_t nodes(void)
+{
+	return stacks_node_count(process[0]->target.stacks);
 }
 
 /* The hook of that place walks it, and takes `samples` samples. generation: as in proto/walk.h */
@@ -196,8 +222,7 @@ static void a_child_takes_the_numbers_of_a_parent_that_has_ended(void **state)
 	(void)state;
 	learn(0, LEARNED_NS);
 	uint32_t stack = other_stack(), number = take_samples(1, 3);
-	uint64_t pc =
-	    stacks_frame(process[0]->target.stacks, stacks_node(process[0]->target.stacks, stack)->frame)->pc;
+	uint64_t pc = frame_of(0, stack)->pc;
 	assert_int_equal(dumped(number, stack), 0);
 	walked_drain(image, true);
 	assert_int_equal(in_the_books(), 3);
@@ -206,9 +231,22 @@ static void a_child_takes_the_numbers_of_a_parent_that_has_ended(void **state)
 	assert_int_equal(take_samples_in(1, 1, 2), number);
 	walked_drain(image, true);
 	assert_int_equal(heap_total(process[1]->heap).samples, 2);
-	const struct stacks *stacks = process[1]->target.stacks;
-	stack = heap_site(process[1]->heap, 0)->key.stack;
-	assert_int_equal(stacks_frame(stacks, stacks_node(stacks, stack)->frame)->pc, pc);
+	assert_int_equal(frame_of(1, heap_site(process[1]->heap, 0)->key.stack)->pc, pc);
+}
+
+/* The child's stacks are kept beside the parent's own, which do not grow by them. */
+static void a_parent_takes_the_numbers_of_a_child_that_has_ended(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	uint32_t stack = other_stack_in(1), number = take_samples(1, 3), before = nodes();
+	assert_int_equal(dumped_in(1, number, stack), 0);
+	assert_int_equal(nodes(), before);
+	process_free(process[1]);
+	process[1] = NULL;
+	walked_drain(image, true);
+	assert_int_equal(in_the_books(), 3);
+	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, other_stack());
 }
 
 /* What is lost is dumped again, and nothing of what was counted is lost with it. */
@@ -266,24 +304,97 @@ static void a_hook_tells_what_a_number_is(void **state)
 {
 	(void)state;
 	learn(0, LEARNED_NS);
-	uint32_t stack = other_stack(), number = take_samples(1, 3);
-	const struct dumped_walk told = {
-	    .walk = &walk, .number = number, .stack = stack, .time_ns = UINT64_MAX, .frames = true};
+	other_stack();
+	uint32_t stack, number = take_samples(1, 3);
 	area()->numbers.of[number].hash ^= 1;
-	assert_int_equal(walked_dumped(process[0], &told), 0);
+	assert_int_equal(walked_told(process[0], &walk, number, UINT64_MAX), 0);
 	walked_drain(image, true);
 	assert_int_equal(in_the_books(), 0);
 	area()->numbers.of[number].hash ^= 1;
-	assert_int_equal(walked_dumped(process[0], &told), 0);
+	assert_int_equal(walked_told(process[0], &walk, number, UINT64_MAX), 0);
 	assert_int_equal(state_of(number), WALK_NUMBER_KNOWN);
 	walked_drain(image, true);
 	assert_int_equal(in_the_books(), 3);
-	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, stack);
+	stack = heap_site(process[0]->heap, 0)->key.stack; /* without the library's own frames */
+	assert_int_equal(stacks_node(process[0]->target.stacks, stack)->outer, STACK_ROOT);
+	assert_int_equal(frame_of(0, stack)->pc, frames[1].pc);
 	assert_int_equal(walked_counters(image).by_frames, 1);
 	assert_int_equal(walked_counters(image).compared, 0);
 	assert_int_equal(dumped(number, stack), 0); /* later it is compared as any other */
 	assert_int_equal(walked_counters(image).compared, 1);
 	assert_int_equal(walked_counters(image).different, 0);
+}
+
+/* Whatever a target writes there, and however often: of what is no number's stack nothing is kept. */
+static void what_a_hook_makes_up_takes_no_memory(void **state)
+{
+	(void)state;
+	learn(0, LEARNED_NS);
+	maps_free(other_frames());
+	uint32_t number = take_samples(1, 3), before = nodes();
+	area()->numbers.of[number].hash ^= 1;
+	assert_int_equal(walked_told(process[0], &walk, number, UINT64_MAX), 0);
+	assert_int_equal(nodes(), before);
+	area()->numbers.of[number].hash ^= 1;
+	assert_int_equal(walked_told(process[0], &walk, number, UINT64_MAX), 0);
+	assert_true(nodes() > before);
+	before = nodes();
+	walk.count = FRAMES; /* of a number that is known, another stack */
+	frames[1] = frames[0];
+	assert_int_equal(walked_told(process[0], &walk, number, UINT64_MAX), 0);
+	assert_int_equal(nodes(), before);
+}
+
+/* The hook's buffer with the frames of `walk`. */
+static void tell_frames(uint32_t number)
+{
+	struct region_buffer *buffer = fixture_buffer(image->region, 0, 0);
+	memset(buffer, 0, sizeof(*buffer));
+	fixture_take_buffer(image->region, 0, 0);
+	buffer->content = BUFFER_FRAMES;
+	buffer->sample.stack = number;
+	buffer->sample.time_ns = LEARNED_NS;
+	buffer->stack_bytes = (uint32_t)(walk.count * sizeof(uint64_t));
+	for (size_t i = 0; i < walk.count; i++) {
+		const uint64_t address = frames[i].pc + 1;
+		memcpy((unsigned char *)(buffer + 1) + i * sizeof(address), &address, sizeof(address));
+	}
+	atomic_store(&buffer->word, buffer_word(BUFFER_FULL, 0));
+	atomic_fetch_add(&region_header(image->region)->copied, 1);
+}
+
+/* What the hook tells is bounded as what is dumped. */
+static void what_a_hook_tells_counts_against_the_bound(void **state)
+{
+	struct memory_bound memory = {.max_bytes = 1};
+	struct intake intake;
+	(void)state;
+	assert_int_equal(intake_init(&intake, store, &memory, 0, true), 0);
+	image->memory = &memory;
+	learn(0, LEARNED_NS);
+	maps_free(process[0]->target.maps);
+	process[0]->target.maps = other_frames();
+	uint32_t number = take_samples(1, 3), before = nodes();
+	process[0]->held_bytes = 1;
+	memory.held_bytes += 1;
+	tell_frames(number);
+	assert_int_equal(intake_buffers(&intake, image, UINT64_MAX), 1);
+	assert_int_equal(nodes(), before);
+	assert_int_equal(state_of(number), WALK_NUMBER_ASKED);
+	assert_int_equal(memory.refused, 1);
+	memory.max_bytes = 0;
+	tell_frames(number);
+	assert_int_equal(intake_buffers(&intake, image, UINT64_MAX), 1);
+	assert_true(nodes() > before);
+	assert_int_equal(state_of(number), WALK_NUMBER_KNOWN);
+	assert_int_equal(memory.refused, 1);
+	assert_true(process[0]->held_bytes >= stacks_bytes(process[0]->target.stacks));
+	assert_true(image->walked_bytes > 0);
+	assert_true(memory.held_bytes >= process[0]->held_bytes + image->walked_bytes);
+	walked_free(image);
+	assert_int_equal(image->walked_bytes, 0);
+	image->memory = NULL;
+	intake_fini(&intake);
 }
 
 /* Allocated and freed between two drains. */
@@ -449,10 +560,13 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(cut_dumps_are_not_compared, begin, end),
 	    cmocka_unit_test_setup_teardown(one_dump_tells_what_a_number_is, begin, end),
 	    cmocka_unit_test_setup_teardown(a_child_takes_the_numbers_of_a_parent_that_has_ended, begin, end),
+	    cmocka_unit_test_setup_teardown(a_parent_takes_the_numbers_of_a_child_that_has_ended, begin, end),
 	    cmocka_unit_test_setup_teardown(a_dump_that_does_not_come_is_asked_for_again, begin, end),
 	    cmocka_unit_test_setup_teardown(a_cut_dump_ends_a_numbers_use, begin, end),
 	    cmocka_unit_test_setup_teardown(without_memory_a_number_stays_unknown, begin, end),
 	    cmocka_unit_test_setup_teardown(a_hook_tells_what_a_number_is, begin, end),
+	    cmocka_unit_test_setup_teardown(what_a_hook_makes_up_takes_no_memory, begin, end),
+	    cmocka_unit_test_setup_teardown(what_a_hook_tells_counts_against_the_bound, begin, end),
 	    cmocka_unit_test_setup_teardown(frees_of_the_first_samples_of_a_number_are_known, begin, end),
 	    cmocka_unit_test_setup_teardown(a_dump_that_shows_another_stack_ends_walking, begin, end),
 	    cmocka_unit_test_setup_teardown(
