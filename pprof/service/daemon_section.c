@@ -62,7 +62,7 @@ static int set_percent(uint32_t *to, const char *name, const char *value, uint32
 	return 0;
 }
 
-/* "127.0.0.1:7071", "[::1]:7071": the port is behind the last colon. */
+/* "127.0.0.1:7337", "[::1]:7337": the port is behind the last colon. */
 static bool is_address(const char *value)
 {
 	const char *colon = strrchr(value, ':'), *suffix;
@@ -79,7 +79,7 @@ static int add_listen(struct daemon_section *section, const char *value, char er
 
 	if (!is_socket && !is_address(value))
 		return ini_text_wrong(error,
-		    "listen '%s' is neither ADDRESS:PORT, such as 127.0.0.1:7071 or [::1]:7071, nor the "
+		    "listen '%s' is neither ADDRESS:PORT, such as 127.0.0.1:7337 or [::1]:7337, nor the "
 		    "absolute path of a socket",
 		    value);
 	if (section->listen_count == DAEMON_SECTION_LISTEN_MOST)

@@ -28,7 +28,7 @@ struct daemon_section {
 	uint32_t cpu_percent;  /* of one CPU, 1..100 */
 	uint64_t memory_bytes; /* of the daemon, 16 MiB at least */
 	char *
-	    listen[DAEMON_SECTION_LISTEN_MOST]; /* "127.0.0.1:7071", "[::1]:7071", "/run/heaptap/http.sock" */
+	    listen[DAEMON_SECTION_LISTEN_MOST]; /* "127.0.0.1:7337", "[::1]:7337", "/run/heaptap/http.sock" */
 	size_t listen_count;
 	char *token_file; /* an absolute path, or NULL */
 };

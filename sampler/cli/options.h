@@ -2,9 +2,9 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of options_record.c, options_events.c, options_read.c, options_push.c or
- * options_daemon.c. Parser, help, error lines, completions and the manual page are all made from these rows,
- * so they always agree. Parsing is pure: it reads the given words and nothing else, and never prints.
+ * Each option is a row of a file options_*.c, which options_rows.h lists. Parser, help, error lines,
+ * completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
+ * reads the given words and nothing else, and never prints.
  */
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H

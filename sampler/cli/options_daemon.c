@@ -44,7 +44,8 @@ static const struct option rows[] = {
         "socket", OPTION_SET, .set = set_socket, .value = "PATH", .allowed = "a path of at most 107 bytes",
         .help = "the daemon's control socket, default\n"
                 "$HEAPTAP_SOCKET or /run/heaptap/control (a user's\n"
-                "own: $XDG_RUNTIME_DIR/heaptap/control)"},
+                "own: $XDG_RUNTIME_DIR/heaptap/control, without\n"
+                "that variable /tmp/heaptap-UID/control)"},
     {COMMAND_SNAPSHOT, '\0', "service", OPTION_TEXT, OPTION_FIELD(service), .value = "NAME",
         .allowed = "the name of a service, as `heaptap status` shows it",
         .help = "every process of a service of the daemon"},

@@ -110,7 +110,7 @@ static const struct option rows[] = {
     {COMMAND_RECORD, 'b', "backend", OPTION_CHOICE, OPTION_FIELD(backend), .choices = backend_names,
         .help = "how stacks are captured; auto, the default: stacks\n"
                 "that are known are walked by the program, others\n"
-                "captured by the best way that the kernel allows\n"
+                "captured by a uprobe if permitted, else by a copy\n"
                 "(-v says which and why), at periods of 16K and\n"
                 "less by a copy while there are free buffers;\n"
                 "walk: as auto, others only by a copy"},
@@ -139,9 +139,9 @@ static const struct option rows[] = {
                 "for the same --on, default 10s; 0 means none"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(keep), .least = 1,
         .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
-        .help = "newest snapshots to keep of each process, and of\n"
-                "those by --on as many, beside those that a user\n"
-                "asked for; all unless given"},
+        .help = "newest snapshots to keep of each process, and as\n"
+                "many by --on; those that a user asked for all\n"
+                "stay; all unless given"},
     {COMMAND_RECORD, '\0', "only", OPTION_TEXT, OPTION_FIELD(only), .value = "RE",
         .allowed = "a regular expression",
         .help = "record only the heaps of programs whose name, or\n"

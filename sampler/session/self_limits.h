@@ -27,8 +27,9 @@ enum self_limits_verdict {
 /* Looks if a second has passed since the last look. now_ns: monotonic. */
 enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t now_ns);
 
-/* Raises the soft limits of descriptors and file sizes to the hard ones (a region is a file of 230 MB), and
- * asks the kernel's OOM killer to prefer other processes (root only; a preference, not an exemption). */
+/* Raises the soft limits of descriptors and file sizes to the hard ones (a region is a file of 500 MB, most
+ * of it holes), and asks the kernel's OOM killer to prefer other processes (root only; a preference, not an
+ * exemption). */
 void self_limits_begin(void);
 
 /* Of this process, and of the children that it has waited for. */

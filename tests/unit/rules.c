@@ -115,11 +115,11 @@ static void errors_name_the_line_and_what_is_allowed(void **state)
 	    {"[daemon]\nstore = here\n", "f:2: store 'here' is not an absolute path"},
 	    {"[daemon]\ntoken-file = t\n", "f:2: token-file 't' is not an absolute path"},
 	    {"[daemon]\nlisten = 7071\n",
-	        "f:2: listen '7071' is neither ADDRESS:PORT, such as 127.0.0.1:7071 or [::1]:7071, nor the "
+	        "f:2: listen '7071' is neither ADDRESS:PORT, such as 127.0.0.1:7337 or [::1]:7337, nor the "
 	        "absolute "
 	        "path of a socket"},
 	    {"[daemon]\nlisten = ::1:7071\n",
-	        "f:2: listen '::1:7071' is neither ADDRESS:PORT, such as 127.0.0.1:7071 or [::1]:7071, nor "
+	        "f:2: listen '::1:7071' is neither ADDRESS:PORT, such as 127.0.0.1:7337 or [::1]:7337, nor "
 	        "the "
 	        "absolute path of a socket"},
 	    {"[daemon]\nstores = /x\n",
