@@ -131,11 +131,11 @@ static void examine_backends(struct findings *findings)
 	        "the kernel copies stacks, at no cost between samples",
 	        doctor_perf_uprobe_remedy(capabilities, obstacle)))
 		return;
-	if (!try_backend(findings, BACKEND_BREAKPOINT, library,
-	        "the kernel copies stacks; about 1 us per context switch",
-	        doctor_perf_breakpoint_remedy(obstacle, read_paranoid())))
-		finding_say(findings, FINDING_GOOD, NULL,
-		    "backend copy: always available; the program copies its stacks itself");
+	(void)try_backend(findings, BACKEND_BREAKPOINT, library,
+	    "for -b breakpoint, at about 1 us per context switch",
+	    doctor_perf_breakpoint_remedy(obstacle, read_paranoid()));
+	finding_say(findings, FINDING_GOOD, NULL,
+	    "backend copy: always available; the program copies its stacks itself");
 }
 
 /* Only a note if it fails: events are optional. */

@@ -190,7 +190,7 @@ in_podman() {
   local backend=$1
   shift
   podman_run "$@" --rootfs "$PWD/rootfs" "$heaptap" doctor >out 2>&1 </dev/null || :
-  equal "ok $backend:" "$(awk '$2 == "backend" && $1 == "ok" { print $1, $3 }' out)" "podman run $*"
+  equal "ok $backend:" "$(awk '$2 == "backend" && $1 == "ok" { print $1, $3; exit }' out)" "podman run $*"
   podman_run "$@" --rootfs "$PWD/rootfs" "$heaptap" record -q -b "$backend" -p 1 -o "$PWD/x.pb.gz" "$targets/leaky" 300 64 </dev/null
   profile_check x.pb.gz
   reached_exactly x.pb.gz remember_request 'alloc_objects 300' 'inuse_space 19200'
