@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 struct range {
@@ -51,25 +52,29 @@ static bool holds_address(const struct range *range, uint64_t address)
 	return address >= range->start && address < range->end;
 }
 
-/*
- * Whether a process has a descriptor of this very region. Of files that are none of ours not even a stat is
- * asked: one on a FUSE mount of the target's owner would not return. Looks at *left descriptors at most, and
- * takes those that it has looked at from it.
- */
+/* The very file of the region. Nobody is asked: the descriptor may be another one by now, and what has such a
+ * name may be any file, of a FUSE mount of the target's owner that never answers. */
+static bool is_file_of(const struct region *region, int folder, const char *name)
+{
+	struct statx facts;
+	return statx(folder, name, AT_STATX_DONT_SYNC, STATX_INO, &facts) == 0 &&
+	    facts.stx_ino == region->ino && makedev(facts.stx_dev_major, facts.stx_dev_minor) == region->dev;
+}
+
+/* Whether a process has a descriptor of this very region. Looks at *left descriptors at most, and takes those
+ * that it has looked at from it. */
 static bool holds_region(pid_t pid, const struct region *region, uint32_t *left)
 {
 	static const char memory[] = "/memfd:";
 	char path[64], link[sizeof(memory) - 1];
 	struct dirent *entry;
-	struct stat status;
 	bool holds = false;
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	DIR *descriptors = opendir(path);
 	for (; descriptors && !holds && *left && (entry = readdir(descriptors)); --*left)
 		holds = readlinkat(dirfd(descriptors), entry->d_name, link, sizeof(link)) == sizeof(link) &&
 		    memcmp(link, memory, sizeof(link)) == 0 &&
-		    fstatat(dirfd(descriptors), entry->d_name, &status, 0) == 0 &&
-		    status.st_ino == region->ino && status.st_dev == region->dev;
+		    is_file_of(region, dirfd(descriptors), entry->d_name);
 	if (descriptors)
 		closedir(descriptors);
 	return holds;

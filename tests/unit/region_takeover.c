@@ -7,6 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/fuse.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,9 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -181,6 +186,118 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	effort = (struct region_takeover_effort){0};
 	assert_false(region_takeover_may_be_read(&made, &effort)); /* it has ended */
 	munmap(made.base, made.offsets.end);
+}
+
+/* ---- a file of another file system, with a name as memory has it */
+
+enum { ASKED_NODE = 2 };
+
+static void answer(
+    int fuse_fd, const struct fuse_in_header *request, int error, const void *data, size_t bytes)
+{
+	struct fuse_out_header header = {
+	    .len = (uint32_t)(sizeof(header) + bytes), .error = error, .unique = request->unique};
+	const struct iovec parts[] = {{&header, sizeof(header)}, {(void *)(uintptr_t)data, bytes}};
+	(void)!writev(fuse_fd, parts, 2);
+}
+
+/* A file system with one file, under any name. Notes that its attributes are asked for. */
+static void serve_fuse(int fuse_fd, _Atomic int *asked)
+{
+	const struct fuse_init_out init = {
+	    .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096, .max_readahead = 4096};
+	const struct fuse_attr attributes = {.ino = ASKED_NODE, .mode = S_IFREG | 0644, .nlink = 1};
+	const struct fuse_entry_out entry = {.nodeid = ASKED_NODE, .attr = attributes};
+	const struct fuse_open_out opened = {0};
+	static char text[1 << 16];
+	const struct fuse_in_header *request = (const void *)text;
+	while (read(fuse_fd, text, sizeof(text)) > 0) {
+		if (request->opcode == FUSE_INIT)
+			answer(fuse_fd, request, 0, &init, sizeof(init));
+		else if (request->opcode == FUSE_LOOKUP)
+			answer(fuse_fd, request, 0, &entry, sizeof(entry));
+		else if (request->opcode == FUSE_OPEN)
+			answer(fuse_fd, request, 0, &opened, sizeof(opened));
+		else if (request->opcode != FUSE_FORGET && request->opcode != FUSE_BATCH_FORGET)
+			answer(fuse_fd, request, -EIO, NULL, 0);
+		if (request->opcode == FUSE_GETATTR && request->nodeid == ASKED_NODE)
+			atomic_store(asked, 1);
+	}
+}
+
+/* Opens the file, and leaves the mount without a place in any tree: the path that others see is /memfd:x. */
+static bool open_asked(const char *folder, _Atomic int *asked)
+{
+	char options[96], path[PATH_MAX];
+	int fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse_fd);
+	if (fuse_fd < 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("heaptap-test", folder, "fuse", MS_NOSUID | MS_NODEV, options) != 0)
+		return false;
+	if (fork() == 0) { /* ends when the file is closed: with us */
+		serve_fuse(fuse_fd, asked);
+		_exit(0);
+	}
+	snprintf(path, sizeof(path), "%s/memfd:x", folder);
+	int fd = open(path, O_RDONLY);
+	close(fuse_fd);
+	return umount2(folder, MNT_DETACH) == 0 && fd >= 0;
+}
+
+struct asking {
+	struct region *region;
+	const char *folder;
+	_Atomic int *asked;
+};
+
+static void hold_asked(int fd, void *argument)
+{
+	const struct asking *asking = argument;
+	char byte;
+	close(asking->region->fd);
+	byte = (char)!open_asked(asking->folder, asking->asked);
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+/* A process says that it reads the region, and the files that it has open do not answer: none is asked. */
+static void nobody_is_asked_who_a_file_is(void **state)
+{
+	const struct workshop *shop = *state;
+	struct region made;
+	char byte, path[64];
+	bool found = false;
+	REQUIRE_ROOT();
+	_Atomic int *asked =
+	    mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(asked, MAP_FAILED);
+	fixture_open(&made, 1);
+	struct asking asking = {&made, workshop_path(shop, "."), asked};
+	struct stranger other = stranger_start(hold_asked, &asking);
+	assert_int_equal(read(other.fd, &byte, 1), 1);
+	for (int fd = 0; fd < 64 && !found; fd++) {
+		char link[64] = "";
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)other.pid, fd);
+		found = readlink(path, link, sizeof(link) - 1) > 0 && strcmp(link, "/memfd:x") == 0;
+	}
+	if (byte == 0) {
+		assert_true(found);
+		atomic_store(&region_header(&made)->sampler_pid, (uint32_t)other.pid);
+		atomic_store(asked, 0);
+		assert_false(region_takeover_is_read(&made));
+		assert_int_equal(atomic_load(asked), 0);
+		struct stat status;
+		(void)stat(path, &status);
+		assert_int_equal(atomic_load(asked), 1); /* such a question is heard there */
+	}
+	stranger_end(&other);
+	munmap((void *)(uintptr_t)asked, sizeof(*asked));
+	region_close(&made);
+	if (byte != 0) {
+		print_message("no FUSE file system can be mounted here\n");
+		skip();
+	}
 }
 
 static void who_has_no_region(void **state)
@@ -366,6 +483,7 @@ int main(void)
 	    cmocka_unit_test(the_target_of_a_sampler_that_has_ended),
 	    cmocka_unit_test(a_number_alone_is_no_sampler),
 	    cmocka_unit_test(a_process_with_many_descriptors_is_not_counted_for_ever),
+	    cmocka_unit_test_setup_teardown(nobody_is_asked_who_a_file_is, workshop_open, workshop_close),
 	    cmocka_unit_test(who_has_no_region),
 	    cmocka_unit_test(a_region_that_we_would_not_have_made),
 	    cmocka_unit_test(only_root_opens_another_process_mapping),
