@@ -81,7 +81,7 @@ struct condition {
 
 static struct condition condition_of(pid_t tid)
 {
-	char status[8192];
+	char status[PROC_STATUS_BYTES];
 	ssize_t length = proc_read(tid, "status", status, sizeof(status));
 	const char *state = length > 0 ? strstr(status, "\nState:\t") : NULL;
 	bool whole = length < (ssize_t)sizeof(status) - 1; /* else it may be behind many groups */

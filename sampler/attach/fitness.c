@@ -207,7 +207,7 @@ static bool examine_mappings(struct fitness *fitness, const struct address_space
 
 bool fitness_examine(struct fitness *fitness, pid_t pid, bool force)
 {
-	char status[8192];
+	char status[PROC_STATUS_BYTES];
 	struct address_space space = {.memory_fd = -1};
 	*fitness = (struct fitness){.cause = ""};
 #if !defined(__x86_64__)
@@ -215,8 +215,11 @@ bool fitness_examine(struct fitness *fitness, pid_t pid, bool force)
 #endif
 	if (pid == getpid())
 		return refuse(fitness, "", "is this heaptap");
-	if (proc_read(pid, "status", status, sizeof(status)) <= 0)
+	ssize_t length = proc_read(pid, "status", status, sizeof(status));
+	if (length <= 0)
 		return refuse(fitness, "", "does not exist");
+	if (length == (ssize_t)sizeof(status) - 1) /* filters and shadow stacks are told behind them */
+		return refuse(fitness, "", "is in too many groups: what it has besides cannot be read");
 	if (!examine_state(fitness, pid, status))
 		return false;
 	int error = address_space_open(&space, pid);

@@ -190,7 +190,7 @@ static void make_ended_call_again(struct user_regs_struct *registers, pid_t tid)
 {
 	const uint64_t arguments[6] = {
 	    registers->rdi, registers->rsi, registers->rdx, registers->r10, registers->r8, registers->r9};
-	char status[4096];
+	char status[PROC_STATUS_BYTES];
 	if ((int64_t)registers->rax != -EINTR || (int64_t)registers->orig_rax < 0 ||
 	    !is_endless(registers->orig_rax, arguments) ||
 	    proc_read(tid, "status", status, sizeof(status)) <= 0)
@@ -255,7 +255,7 @@ static int write_frames(
     const struct remote_call *call, const struct stopped_thread *thread, struct frames *frames)
 {
 	unsigned char vector[STOPPED_THREAD_VECTOR_BYTES];
-	char status[4096], text[TEXT_BYTES] = "";
+	char status[PROC_STATUS_BYTES], text[TEXT_BYTES] = "";
 	size_t vector_bytes = vector_state_frame(thread->vector, thread->vector_bytes, vector);
 	uint64_t vector_at = (thread->registers.rsp - RED_ZONE_BYTES - vector_bytes) & ~UINT64_C(63);
 	uint64_t back_at = (vector_at - TEXT_BYTES - sizeof(struct frame)) & ~UINT64_C(15);
@@ -265,13 +265,15 @@ static int write_frames(
 	if (!vector_bytes || proc_read(thread->tid, "status", status, sizeof(status)) <= 0)
 		return -EAGAIN;
 	frames->signal = choose_signal(status);
+	const long inner = inner_id(status, "\nNSpid:");
+	if (inner <= 0) /* the thread could not tell us that it is done */
+		return -EAGAIN;
 	struct user_regs_struct registers = thread->registers;
 	make_call_again(&registers);
 	struct frame back = frame_of(&registers, call->code, thread->signal_mask);
 	back.vector_state = vector_at;
 	const uint64_t tell[TELL_WORDS] = {call->code->pop_rax, SYS_tkill, call->code->pop_rdi,
-	    (uint64_t)inner_id(status, "\nNSpid:"), call->code->pop_rsi, (uint64_t)frames->signal,
-	    call->code->system_call};
+	    (uint64_t)inner, call->code->pop_rsi, (uint64_t)frames->signal, call->code->system_call};
 	if (call->text && snprintf(text, sizeof(text), "%s", call->text) >= (int)sizeof(text))
 		return -EAGAIN;
 	const struct address_space *space = call->space;

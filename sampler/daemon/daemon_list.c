@@ -55,7 +55,7 @@ static const struct process *process_of(const struct daemon *d, const struct ros
 
 static uint64_t resident_bytes(pid_t pid)
 {
-	char status[4096];
+	char status[PROC_STATUS_BYTES];
 	(void)proc_read(pid, "status", status, sizeof(status));
 	return proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
 }

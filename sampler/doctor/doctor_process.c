@@ -28,7 +28,7 @@
 
 void doctor_process_capabilities(pid_t pid, unsigned long long *capabilities, int *seccomp)
 {
-	char text[8192];
+	char text[PROC_STATUS_BYTES];
 
 	if (proc_read(pid, "status", text, sizeof(text)) < 0)
 		return;

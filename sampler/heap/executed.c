@@ -108,7 +108,7 @@ static bool is_without_proc(pid_t pid)
 /* Who it is, and its environment, are the process' own: they were before the exec what they are now. */
 static const char *obstacle(pid_t pid)
 {
-	char path[PROC_PATH_BYTES], status[4096];
+	char path[PROC_PATH_BYTES], status[PROC_STATUS_BYTES];
 	ssize_t length;
 	char *environment = read_environment(pid, &length);
 	const char *preload = environment ? variable(environment, length, "LD_PRELOAD=") : NULL;

@@ -28,6 +28,10 @@ FILE *proc_open_text(pid_t pid, const char *name);
 /* An error that says nothing of the process: no descriptor or memory was left to look. */
 bool proc_is_shortage(int error);
 
+/* Room for a status file, where most lines are behind that of the groups: a process may be in hundreds, and
+ * what of more than some thousand does not fit is missing. */
+enum { PROC_STATUS_BYTES = 32 << 10 };
+
 /* Reads the beginning of a file into at most text_bytes, with a final NUL. Returns its length, or -errno with
  * "" in text. */
 ssize_t proc_read(pid_t pid, const char *name, char *text, size_t text_bytes);

@@ -13,7 +13,7 @@
 
 struct thread_facts thread_facts_read(pid_t tid)
 {
-	char status[32 << 10]; /* a process may be in hundreds of groups */
+	char status[PROC_STATUS_BYTES];
 	unsigned int uid[4];
 	struct thread_facts facts = {0};
 	const ssize_t length = proc_read(tid, "status", status, sizeof(status));

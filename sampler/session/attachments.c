@@ -79,7 +79,7 @@ void attachments_say(const char *what, pid_t pid, const struct attachment *attac
 
 struct registry_attached attachments_facts(pid_t pid)
 {
-	char status[4096];
+	char status[PROC_STATUS_BYTES];
 	uint64_t began = thread_facts_birth(pid).ticks, now = thread_facts_now();
 	struct registry_attached facts = {.pid = pid};
 	if (began && now > began)

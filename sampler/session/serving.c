@@ -26,7 +26,7 @@ void serving_find_processes(const struct serving *serving)
 
 static uint64_t resident_bytes(pid_t pid)
 {
-	char text[4096];
+	char text[PROC_STATUS_BYTES];
 	if (proc_read(pid, "status", text, sizeof(text)) <= 0)
 		return 0;
 	return proc_status_number(text, "\nVmRSS:", 10, 0) << 10;

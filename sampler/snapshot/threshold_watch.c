@@ -82,7 +82,7 @@ static void read_alloc(const struct region_place *place, struct measure *measure
 /* Not known for a zombie, and for a process that has just ended. */
 static void read_rss(struct threshold_watch *watch, pid_t pid, struct measure *measure)
 {
-	char text[4096];
+	char text[PROC_STATUS_BYTES];
 	if (pid <= 0 || proc_read(pid, "status", text, sizeof(text)) <= 0)
 		return;
 	uint64_t kib = proc_status_number(text, "\nVmRSS:", 10, 0);

@@ -329,7 +329,7 @@ static int read_mappings(
 
 int resident_read(struct resident *resident, pid_t pid, const struct resident_facts *facts, uint64_t most_ns)
 {
-	char text[8192];
+	char text[PROC_STATUS_BYTES];
 	ssize_t got = proc_read(pid, "status", text, sizeof(text));
 
 	if (got < 0)

@@ -332,6 +332,32 @@ PY
   finish
 }
 
+# What the kernel says of a process in hundreds of groups is longer than a page: by that we learn when a call has returned.
+test_a_process_in_many_groups() {
+  need_root
+  for most in 1000000500 1000004000; do
+    rm -f in
+    running setpriv --groups "$(seq -s, 1000000000 $most)" "$targets/attach_truth" 2 "$targets/attach_module"
+    [ "$(wc -c <"/proc/$target/status")" -gt 6000 ] || fail 'it is in no groups'
+    if [ $most = 1000000500 ]; then
+      attach -p 1
+      ! grep -q 'its thread' log || fail "the attach: $(cat log)"
+      echo >&7
+      wait_for 30 said_times done 1
+      detach
+      matches "^heaptap: pid $target \(attach_truth\): detached; one thread stood still" log
+      profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
+      reached_exactly "$profile" thread_work 'alloc_objects 1000' 'inuse_objects 500'
+      comment_of "$profile" >comments
+      matches '^attached: .*about [0-9.]+ [KM]iB of resident memory are older$' comments
+      rm -r p
+    else
+      refused "$target" 'is in too many groups: what it has besides cannot be read$'
+    fi
+    finish
+  done
+}
+
 # Who had called mlockall before has none of our untouched memory resident either: attached to, detached from, and
 # attached to once more.
 test_after_mlockall() {
