@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/attacher.h"
 
+#include "sampler/attach/child.h"
+#include "sampler/linux/clock.h"
+
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+/* Until the result of one that was given up; and until one that has given its result has ended. */
+static const uint64_t answer_ns = UINT64_C(10) * CLOCK_NS_PER_S, end_ns = UINT64_C(5) * CLOCK_NS_PER_S;
 
 struct result {
 	int error;
@@ -35,7 +41,7 @@ int attacher_start(struct attacher *attacher,
     const struct attachment_wish *wish)
 {
 	int pair[2];
-	*attacher = (struct attacher){.fd = -1};
+	*attacher = (struct attacher){.fd = -1, .region = wish->region};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return -errno;
 	attacher->child = fork();
@@ -52,27 +58,62 @@ int attacher_start(struct attacher *attacher,
 	return error;
 }
 
-void attacher_give_up(const struct attacher *attacher)
+void attacher_give_up(struct attacher *attacher)
 {
 	(void)shutdown(attacher->fd, SHUT_WR); /* as our death would look to it */
+	if (!attacher->given_up_ns)
+		attacher->given_up_ns = clock_now_ns();
+}
+
+static uint64_t patience_ns(const struct attacher *attacher)
+{
+	const uint64_t passed_ns = clock_now_ns() - attacher->given_up_ns;
+	return passed_ns < answer_ns ? answer_ns - passed_ns : 0;
+}
+
+bool attacher_is_late(const struct attacher *attacher)
+{
+	return attacher->given_up_ns && !patience_ns(attacher);
+}
+
+static void await_result(const struct attacher *attacher)
+{
+	struct pollfd done = {.fd = attacher->fd, .events = POLLIN};
+	while (
+	    poll(&done, 1, attacher->given_up_ns ? (int)(patience_ns(attacher) / CLOCK_NS_PER_MS) : -1) < 0 &&
+	    errno == EINTR)
+		;
+}
+
+/* Nobody will say what has come of it: if the library still comes there it goes again, or samples nothing. */
+static void abandon(const struct attacher *attacher)
+{
+	uint32_t attaching = REGION_ATTACHING;
+	if (!attacher->region)
+		return;
+	struct region_header *header = region_header(attacher->region);
+	(void)atomic_compare_exchange_strong(&header->attaching, &attaching, REGION_GIVEN_UP);
+	atomic_store(&header->mode, REGION_MODE_OFF);
 }
 
 int attacher_finish(struct attacher *attacher, struct attachment *attachment)
 {
 	struct result result = {.error = -EIO};
 	ssize_t got;
+	await_result(attacher);
 	do
-		got = recv(attacher->fd, &result, sizeof(result), 0);
+		got = recv(attacher->fd, &result, sizeof(result), MSG_DONTWAIT);
 	while (got < 0 && (errno == EINTR || errno == ECONNRESET)); /* it has not read that it was given up */
+	const bool silent = got < 0;
 	if (got != (ssize_t)sizeof(result)) {
 		result = (struct result){.error = -EIO};
 		snprintf(result.attachment.reason, sizeof(result.attachment.reason),
-		    "the attaching process has ended before its time");
+		    "the attaching process %s", silent ? "does not answer" : "has ended before its time");
+		abandon(attacher);
 	}
 	*attachment = result.attachment;
 	close(attacher->fd);
-	while (waitpid(attacher->child, NULL, 0) < 0 && errno == EINTR)
-		;
+	child_end(attacher->child, silent ? 0 : end_ns);
 	*attacher = (struct attacher){.fd = -1};
 	return result.error;
 }

@@ -9,9 +9,15 @@
 
 #include "sampler/attach/attachment.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 struct attacher {
 	pid_t child;
-	int fd; /* readable when it is done. -1: none */
+	int fd;                      /* readable when it is done. -1: none */
+	uint64_t given_up_ns;        /* 0: it was not */
+	const struct region *region; /* of the wish */
 };
 
 /* `run`: attachment_begin or attachment_end; wish->cancel_fd is not used. Returns 0 or -errno. If this
@@ -20,10 +26,14 @@ int attacher_start(struct attacher *attacher,
     int (*run)(struct attachment *attachment, const struct attachment_wish *wish),
     const struct attachment_wish *wish);
 
-/* Gives up the search, if that still goes on; the result comes at once. */
-void attacher_give_up(const struct attacher *attacher);
+/* Gives up the search, if that still goes on; the result comes at once, unless the target holds it up. */
+void attacher_give_up(struct attacher *attacher);
 
-/* Waits for the result, and returns what `run` did. */
+/* It was given up, and nobody waits for it any longer: attacher_finish returns soon. */
+bool attacher_is_late(const struct attacher *attacher);
+
+/* Waits for the result, and returns what `run` did. Of one that was given up, 10 s from then at most: it may
+ * wait for files or memory of the target that never answer. Then it is killed. */
 int attacher_finish(struct attacher *attacher, struct attachment *attachment);
 
 #endif

@@ -20,6 +20,8 @@ enum {
 	READY_MS = 1000,
 };
 
+static const char given_up[] = "given up before its library was at hand";
+
 static int fail(struct attachment *attachment, int error, const char *what)
 {
 	bool plain = error == -EIO || error == -ECANCELED;
@@ -176,7 +178,9 @@ static int by_memory(struct beginning *b)
 {
 	const struct attachment_wish *wish = b->wish;
 	struct handed handed;
-	int error = holder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd);
+	int error = holder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd, wish->cancel_fd);
+	if (error == -ECANCELED)
+		return fail(b->attachment, error, given_up);
 	if (error) {
 		b->called = true;
 		return fail(b->attachment, error, "no process with its user and namespaces can be made");
@@ -197,7 +201,9 @@ static int by_file(struct beginning *b)
 	if (!b->attachment->reused && find_inside(b->space, &b->inside) != -ENOENT)
 		return -EIO;
 	remove_refused(b);
-	error = folder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd);
+	error = folder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd, wish->cancel_fd);
+	if (error == -ECANCELED)
+		return fail(b->attachment, error, given_up);
 	if (error)
 		return fail(b->attachment, error,
 		    "no /proc leads it to the library, and no folder of its root takes one");

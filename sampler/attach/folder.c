@@ -194,7 +194,7 @@ static void run_child(int control, pid_t target, int library_fd, int region_fd)
 	_exit(EXIT_SUCCESS);
 }
 
-int folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd)
+int folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd)
 {
 	struct answer answer;
 	int pair[2];
@@ -204,15 +204,18 @@ int folder_start(struct handed *handed, pid_t target, int library_fd, int region
 	handed->child = fork();
 	if (handed->child == 0) {
 		close(pair[0]);
+		if (cancel_fd >= 0) /* the other end is to see when our parent has ended */
+			close(cancel_fd);
 		run_child(pair[1], target, library_fd, region_fd);
 	}
 	close(pair[1]);
 	handed->fd = pair[0];
-	if (handed->child < 0 || recv(pair[0], &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
-		answer.error = -EIO;
-	if (answer.error) {
+	int error = handed->child < 0 ? -EIO : handed_await(handed, &answer, sizeof(answer), cancel_fd);
+	if (!error)
+		error = answer.error;
+	if (error) {
 		handed_end(handed);
-		return answer.error;
+		return error;
 	}
 	snprintf(
 	    handed->library_path, sizeof(handed->library_path), "%.64s" ATTACH_LIBRARY_FILE, answer.path);

@@ -9,8 +9,8 @@
 
 #include "sampler/attach/holder.h"
 
-/* Returns 0; or -errno: no folder in the target's root takes files that may be executed, or we may not write
- * there. handed_end in the first case. */
-int folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd);
+/* Returns 0; -ETIMEDOUT or -ECANCELED as holder_start; or -errno: no folder in the target's root takes files
+ * that may be executed, or we may not write there. handed_end in the first case. */
+int folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd);
 
 #endif

@@ -2,6 +2,8 @@
 #include "sampler/attach/holder.h"
 
 #include "proto/region.h"
+#include "sampler/attach/child.h"
+#include "sampler/linux/clock.h"
 #include "sampler/linux/descriptor_range.h"
 #include "sampler/linux/proc.h"
 
@@ -10,6 +12,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -20,14 +23,16 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
 	SOCKET_FD = 3,
 	ROOT_FD = ATTACH_REGION_FD + 1, /* the target's root folder */
-	ANSWER_SECONDS = 10,
+	ANSWER_MS = 10000,
 };
+
+/* Until it has seen that its socket is closed, and has removed what it has made. */
+static const uint64_t end_ns = UINT64_C(5) * CLOCK_NS_PER_S;
 
 /* ---- the holder */
 
@@ -181,9 +186,20 @@ static struct ids ids_of(pid_t pid)
 	return ids;
 }
 
-int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd)
+int handed_await(const struct handed *handed, void *answer, size_t bytes, int cancel_fd)
 {
-	const struct timeval limit = {.tv_sec = ANSWER_SECONDS};
+	struct pollfd fds[] = {{.fd = handed->fd, .events = POLLIN}, {.fd = cancel_fd, .events = POLLIN}};
+	int ready;
+	do
+		ready = poll(fds, 2, ANSWER_MS);
+	while (ready < 0 && errno == EINTR);
+	if (fds[0].revents)
+		return recv(handed->fd, answer, bytes, MSG_DONTWAIT) == (ssize_t)bytes ? 0 : -EIO;
+	return ready > 0 ? -ECANCELED : -ETIMEDOUT;
+}
+
+int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd)
+{
 	int pair[2], answer = -EIO;
 	*handed = (struct handed){.fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
@@ -195,11 +211,12 @@ int holder_start(struct handed *handed, pid_t target, int library_fd, int region
 	}
 	close(pair[1]);
 	handed->fd = pair[0];
-	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (handed->child < 0 || recv(pair[0], &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer) ||
-	    answer <= 0) {
+	int error = handed->child < 0 ? -EIO : handed_await(handed, &answer, sizeof(answer), cancel_fd);
+	if (error || answer <= 0) {
+		if (handed->child > 0)
+			kill(handed->child, SIGKILL); /* it has nothing to clean up */
 		handed_end(handed);
-		return answer < 0 ? answer : -EIO;
+		return error ? error : answer < 0 ? answer : -EIO;
 	}
 	snprintf(handed->library_path, sizeof(handed->library_path), "/proc/%d/fd/" ATTACH_LIBRARY_FD_NAME,
 	    answer);
@@ -210,11 +227,9 @@ int holder_start(struct handed *handed, pid_t target, int library_fd, int region
 
 void handed_end(struct handed *handed)
 {
-	int status;
 	if (handed->fd >= 0)
 		close(handed->fd);
 	if (handed->child > 0)
-		while (waitpid(handed->child, &status, 0) < 0 && errno == EINTR)
-			;
+		child_end(handed->child, end_ns);
 	*handed = (struct handed){.fd = -1};
 }

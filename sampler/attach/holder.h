@@ -9,6 +9,7 @@
 #ifndef SAMPLER_ATTACH_HOLDER_H
 #define SAMPLER_ATTACH_HOLDER_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 /* The word that makes heaptap a holder; not for users. */
@@ -25,10 +26,14 @@ struct handed {
 };
 
 /* Starts the holder for a target, with copies of both descriptors, as ATTACH_LIBRARY_FD and ATTACH_REGION_FD.
- * Returns 0; -ENOENT: the target has no /proc in which it would find the holder; or -errno. */
-int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd);
+ * Returns 0; -ENOENT: the target has no /proc in which it would find the holder; -ETIMEDOUT: its /proc does
+ * not answer; -ECANCELED: cancel_fd became readable; or -errno. */
+int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd);
 
-/* Ends what holder_start or folder_start has started. */
+/* Reads the child's answer, all of it. Returns 0; -EIO: it has ended; -ETIMEDOUT; or -ECANCELED. */
+int handed_await(const struct handed *handed, void *answer, size_t bytes, int cancel_fd);
+
+/* Ends what holder_start or folder_start has started, within seconds. */
 void handed_end(struct handed *handed);
 
 /* The holder's own main. words: "UID GID", of the target. Returns the exit status. */

@@ -23,6 +23,10 @@
 
 enum { LIVE_MAX = REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS };
 
+/* All limits of an attachment together are a few minutes: what lasts longer waits for the target's memory or
+ * files, which need not answer. */
+static const uint64_t lasts_most_ns = UINT64_C(600) * CLOCK_NS_PER_S;
+
 static int open_library(struct daemon *d)
 {
 	static char copy[PROC_PATH_BYTES];
@@ -89,7 +93,8 @@ static int begin(struct daemon *d, struct daemon_attaching *one, const struct ro
 	const uint64_t period_bytes = verdict_period(d, verdict);
 	*one = (struct daemon_attaching){.attacher.fd = -1,
 	    .region = make_region(d, period_bytes),
-	    .facts = attachments_facts(entry->pid)};
+	    .facts = attachments_facts(entry->pid),
+	    .begun_ns = clock_now_ns()};
 	one->facts.period_bytes = period_bytes;
 	one->facts.plan = calloc(1, sizeof(*one->facts.plan));
 	int error = one->region && one->facts.plan ? 0 : -ENOMEM;
@@ -150,13 +155,25 @@ bool attaching_event(struct daemon *d, int fd)
 	return false;
 }
 
+void attaching_tend(struct daemon *d, uint64_t now_ns)
+{
+	for (size_t i = 0; i < DAEMON_ATTACHING; i++) {
+		struct daemon_attaching *one = &d->attaching[i];
+		if (one->region && now_ns > one->begun_ns + lasts_most_ns)
+			attacher_give_up(&one->attacher);
+		if (one->region && attacher_is_late(&one->attacher))
+			take_result(d, one);
+	}
+}
+
 void attaching_end(struct daemon *d)
 {
 	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
-		if (d->attaching[i].region) {
+		if (d->attaching[i].region)
 			attacher_give_up(&d->attaching[i].attacher);
+	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
+		if (d->attaching[i].region)
 			take_result(d, &d->attaching[i]);
-		}
 }
 
 /* ---- whom */

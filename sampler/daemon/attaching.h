@@ -9,6 +9,9 @@
 
 #include "sampler/daemon/roster.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct daemon;
 
 /* Begins, if the rules say so. has_library: it carries the library. Returns true: it is decided about;
@@ -17,6 +20,9 @@ bool attaching_try(struct daemon *daemon, struct roster_entry *entry, bool has_l
 
 /* True: the descriptor belongs to an attachment on its way, whose result was taken. */
 bool attaching_event(struct daemon *daemon, int fd);
+
+/* Gives up those that have been on their way for too long, and lets go of those that do not answer then. */
+void attaching_tend(struct daemon *daemon, uint64_t now_ns);
 
 /* Gives up those that are on their way. */
 void attaching_end(struct daemon *daemon);

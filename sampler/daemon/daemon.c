@@ -172,6 +172,7 @@ static uint64_t look(struct daemon *d, bool ended)
 	uint64_t now_ns = clock_now_ns();
 	if (off_switch_look(&d->off, now_ns))
 		move_switch(d);
+	attaching_tend(d, now_ns);
 	uint64_t find_ns = finder_tend(d->finder, now_ns);
 	look_at_heaps(d, ended);
 	uint64_t due_ns = scheduler_tend(d->scheduler, clock_now_ns());

@@ -58,6 +58,7 @@ struct daemon {
 		struct region
 		    *region; /* owned until the process uses it, as the plan is; NULL: a free seat */
 		struct registry_attached facts;
+		uint64_t begun_ns;
 	} attaching[DAEMON_ATTACHING];
 
 	char socket_path[CONTROL_PATH_BYTES];

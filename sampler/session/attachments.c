@@ -20,7 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DETACH_AT_ONCE = 8 };
+enum {
+	DETACH_AT_ONCE = 8,
+	LATE_LOOK_MS = 500, /* those that were given up may never be done */
+};
 
 /* On its way to be attached to. */
 struct beginning {
@@ -207,10 +210,10 @@ static void wait_for_endings(struct attachments *a, size_t most)
 		for (size_t i = 0; i < count; i++)
 			fds[i] = (struct pollfd){.fd = a->endings[i].attacher.fd, .events = POLLIN};
 		fds[count] = (struct pollfd){.fd = a->setup.signal_fd, .events = POLLIN};
-		if (poll(fds, count + 1, -1) < 0)
+		if (poll(fds, count + 1, a->hurried ? LATE_LOOK_MS : -1) < 0)
 			continue;
 		for (size_t i = count; i-- > 0;) /* from behind: the last takes the place of one that goes */
-			if (fds[i].revents)
+			if (fds[i].revents || attacher_is_late(&a->endings[i].attacher))
 				finish_ending(a, i);
 		if (fds[count].revents)
 			note_signals(a);

@@ -8,8 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fuse.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,15 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "tests/unit/fuse_server.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/stranger.h"
 #include "tests/unit/workshop.h"
@@ -192,48 +189,34 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 
 enum { ASKED_NODE = 2 };
 
-static void answer(
-    int fuse_fd, const struct fuse_in_header *request, int error, const void *data, size_t bytes)
-{
-	struct fuse_out_header header = {
-	    .len = (uint32_t)(sizeof(header) + bytes), .error = error, .unique = request->unique};
-	const struct iovec parts[] = {{&header, sizeof(header)}, {(void *)(uintptr_t)data, bytes}};
-	(void)!writev(fuse_fd, parts, 2);
-}
-
 /* A file system with one file, under any name. Notes that its attributes are asked for. */
 static void serve_fuse(int fuse_fd, _Atomic int *asked)
 {
-	const struct fuse_init_out init = {
-	    .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096, .max_readahead = 4096};
 	const struct fuse_attr attributes = {.ino = ASKED_NODE, .mode = S_IFREG | 0644, .nlink = 1};
 	const struct fuse_entry_out entry = {.nodeid = ASKED_NODE, .attr = attributes};
 	const struct fuse_open_out opened = {0};
 	static char text[1 << 16];
 	const struct fuse_in_header *request = (const void *)text;
 	while (read(fuse_fd, text, sizeof(text)) > 0) {
-		if (request->opcode == FUSE_INIT)
-			answer(fuse_fd, request, 0, &init, sizeof(init));
-		else if (request->opcode == FUSE_LOOKUP)
-			answer(fuse_fd, request, 0, &entry, sizeof(entry));
-		else if (request->opcode == FUSE_OPEN)
-			answer(fuse_fd, request, 0, &opened, sizeof(opened));
-		else if (request->opcode != FUSE_FORGET && request->opcode != FUSE_BATCH_FORGET)
-			answer(fuse_fd, request, -EIO, NULL, 0);
 		if (request->opcode == FUSE_GETATTR && request->nodeid == ASKED_NODE)
 			atomic_store(asked, 1);
+		if (request->opcode == FUSE_INIT)
+			fuse_answer_init(fuse_fd, request);
+		else if (request->opcode == FUSE_LOOKUP)
+			fuse_answer(fuse_fd, request, 0, &entry, sizeof(entry));
+		else if (request->opcode == FUSE_OPEN)
+			fuse_answer(fuse_fd, request, 0, &opened, sizeof(opened));
+		else if (request->opcode != FUSE_FORGET && request->opcode != FUSE_BATCH_FORGET)
+			fuse_answer(fuse_fd, request, -EIO, NULL, 0);
 	}
 }
 
 /* Opens the file, and leaves the mount without a place in any tree: the path that others see is /memfd:x. */
 static bool open_asked(const char *folder, _Atomic int *asked)
 {
-	char options[96], path[PATH_MAX];
-	int fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse_fd);
-	if (fuse_fd < 0 || unshare(CLONE_NEWNS) != 0 ||
-	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-	    mount("heaptap-test", folder, "fuse", MS_NOSUID | MS_NODEV, options) != 0)
+	char path[PATH_MAX];
+	int fuse_fd = fuse_mount(folder);
+	if (fuse_fd < 0)
 		return false;
 	if (fork() == 0) { /* ends when the file is closed: with us */
 		serve_fuse(fuse_fd, asked);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon makes of attachments that are on their way: the children that attach are the test's. */
+#include "sampler/daemon/attaching.h"
+#include "sampler/daemon/daemon_state.h"
+#include "sampler/linux/clock.h"
+#include "sampler/linux/epoll_set.h"
+#include "sampler/target/target_plan.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/region_fixture.h"
+
+enum { DEADLINE_S = 120 };
+
+static struct daemon d;
+
+static bool look_at_none(void *context, pid_t pid, bool noticed)
+{
+	(void)context;
+	(void)pid;
+	(void)noticed;
+	return true;
+}
+
+static int open_daemon(void **state)
+{
+	static const char text[] = "[service every]\nmatch.comm = *\nprofile = yes\nattach = yes\n";
+	static struct rules rules;
+	char error[256];
+	(void)state;
+	d = (struct daemon){
+	    .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .rules = &rules, .round = 1, .delivery.fd = -1};
+	d.roster.epoll_fd = d.epoll_fd;
+	d.guard = crash_guard_new();
+	d.modules = modules_new(64);
+	d.finder = finder_new(&(struct finder_setup){.sweep_ns = CLOCK_NS_PER_S, .look = look_at_none});
+	d.heap.registry = (struct registry){.intake = &d.heap.intake,
+	    .probe = &d.heap.probe,
+	    .modules = d.modules,
+	    .epoll_fd = d.epoll_fd,
+	    .verbosity = -1,
+	    .launch = &d.launch};
+	d.heap.probe.backend = BACKEND_COPY;
+	registry_init(&d.heap.registry);
+	return !d.guard || !d.modules || !d.finder ||
+	    intake_init(&d.heap.intake, d.modules, &d.memory, 0, false) != 0 ||
+	    rules_parse(&rules, text, "f", error, sizeof(error)) != 0;
+}
+
+static int close_daemon(void **state)
+{
+	(void)state;
+	attaching_end(&d);
+	registry_fini(&d.heap.registry);
+	intake_fini(&d.heap.intake);
+	finder_free(d.finder);
+	crash_guard_free(d.guard);
+	modules_free(d.modules);
+	roster_fini(&d.roster);
+	rules_fini(d.rules);
+	close(d.epoll_fd);
+	return 0;
+}
+
+/* One that is on its way, to that process. */
+static struct daemon_attaching *begin(
+    pid_t pid, int (*run)(struct attachment *attachment, const struct attachment_wish *wish))
+{
+	const struct region_options options = {.period_bytes = 1,
+	    .clock_id = region_clock(),
+	    .live_max = (uint64_t)REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS,
+	    .mode = REGION_MODE_COPY};
+	struct daemon_attaching *one = d.attaching;
+	while (one->region)
+		one++;
+	*one = (struct daemon_attaching){.region = calloc(1, sizeof(*one->region)),
+	    .facts = {.pid = pid, .plan = calloc(1, sizeof(struct target_plan))},
+	    .begun_ns = clock_now_ns()};
+	assert_int_equal(region_open(one->region, 1, 0x10000, &options), 0);
+	region_header(one->region)->offered = 1;
+	const struct attachment_wish wish = {.pid = pid, .region = one->region};
+	assert_int_equal(attacher_start(&one->attacher, run, &wish), 0);
+	assert_int_equal(epoll_set_add(d.epoll_fd, one->attacher.fd), 0);
+	return one;
+}
+
+static int fail_when_given_up(struct attachment *attachment, const struct attachment_wish *wish)
+{
+	struct pollfd cancel = {.fd = wish->cancel_fd, .events = POLLIN};
+	*attachment = (struct attachment){.reason = "given up"};
+	return poll(&cancel, 1, -1) == 1 ? -ECANCELED : 0;
+}
+
+static int answer_never(struct attachment *attachment, const struct attachment_wish *wish)
+{
+	(void)attachment;
+	(void)wish;
+	for (;;)
+		pause();
+	return 0;
+}
+
+/* The target may hold up its child for ever: its seat is another's after a while. */
+static void a_seat_is_not_lost(void **state)
+{
+	(void)state;
+	struct daemon_attaching *mute = begin(getpid(), answer_never), *young = begin(1, fail_when_given_up);
+	const uint64_t now_ns = clock_now_ns(), end_ns = now_ns + UINT64_C(1000000000) * DEADLINE_S;
+	attaching_tend(&d, now_ns);
+	assert_int_equal(mute->attacher.given_up_ns, 0);
+	mute->begun_ns -= UINT64_C(3600) * CLOCK_NS_PER_S;
+	while (mute->region && clock_now_ns() < end_ns) {
+		attaching_tend(&d, clock_now_ns());
+		usleep(100 * 1000);
+	}
+	assert_null(mute->region);
+	assert_non_null(young->region);
+	assert_int_equal(young->attacher.given_up_ns, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(a_seat_is_not_lost, open_daemon, close_daemon),
+	};
+	return cmocka_run_group_tests_name("daemon_attaching", tests, NULL, NULL);
+}
