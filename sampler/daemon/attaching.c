@@ -86,6 +86,15 @@ static struct daemon_attaching *free_seat(struct daemon *d)
 	return NULL;
 }
 
+/* Also to a program that this process has executed since. */
+static bool is_on_its_way(const struct daemon *d, pid_t pid)
+{
+	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
+		if (d->attaching[i].region && d->attaching[i].facts.pid == pid)
+			return true;
+	return false;
+}
+
 /* 0, or -errno and everything is as it was. */
 static int begin(struct daemon *d, struct daemon_attaching *one, const struct roster_entry *entry,
     const struct verdict *verdict, bool filtered)
@@ -118,6 +127,8 @@ static void take_result(struct daemon *d, struct daemon_attaching *one)
 {
 	struct attachment attachment;
 	struct roster_entry *entry = roster_find(&d->roster, one->facts.pid);
+	if (entry && entry->state != ROSTER_ATTACHING) /* of a program that it has executed since */
+		entry = NULL;
 	epoll_set_remove(d->epoll_fd, one->attacher.fd);
 	int error = attacher_finish(&one->attacher, &attachment);
 	if (error) {
@@ -131,7 +142,10 @@ static void take_result(struct daemon *d, struct daemon_attaching *one)
 	const struct registry_attached facts = one->facts;
 	one->region = NULL;
 	one->facts.plan = NULL;
-	if (registry_attach(&d->heap.registry, region, &facts) != 0 || !entry)
+	error = registry_attach(&d->heap.registry, region, &facts);
+	if (error && entry)
+		verdict_refuse(entry, "cannot be attached to: %s", strerror(-error));
+	if (error || !entry)
 		return;
 	entry->state = ROSTER_PROFILED;
 	entry->ino = region->ino;
@@ -183,6 +197,8 @@ static bool attach(struct daemon *d, struct roster_entry *entry, const struct ve
 {
 	struct fitness fitness;
 	struct daemon_attaching *seat = free_seat(d);
+	if (is_on_its_way(d, entry->pid))
+		return false;
 	/* first: where nothing can be attached to there is no library either */
 	if (!fitness_examine(&fitness, entry->pid, false))
 		return verdict_refuse(
@@ -194,8 +210,11 @@ static bool attach(struct daemon *d, struct roster_entry *entry, const struct ve
 	if (!seat)
 		return false;
 	error = begin(d, seat, entry, verdict, fitness.filtered);
-	return error ? verdict_refuse(entry, "cannot be attached to: %s", strerror(-error))
-	             : verdict_refuse(entry, "is being attached to");
+	if (error)
+		return verdict_refuse(entry, "cannot be attached to: %s", strerror(-error));
+	roster_set(&entry->reason, "is being attached to");
+	entry->state = ROSTER_ATTACHING;
+	return true;
 }
 
 bool attaching_try(struct daemon *d, struct roster_entry *entry, bool has_library)

@@ -158,7 +158,8 @@ void daemon_list_write(struct daemon *d, struct control_list_writer *writer)
 	write_daemon(d, writer);
 	for (size_t i = 0; i < d->roster.count; i++) {
 		const struct roster_entry *entry = d->roster.entries[i];
-		if (entry->state == ROSTER_PROFILED || (entry->state == ROSTER_REFUSED && entry->reason))
+		const bool refused = entry->state == ROSTER_REFUSED || entry->state == ROSTER_ATTACHING;
+		if (entry->state == ROSTER_PROFILED || (refused && entry->reason))
 			write_process(d, entry, writer);
 	}
 	for (size_t i = 0; i < crash_guard_count(d->guard); i++) {

@@ -74,7 +74,7 @@ void decisions_again(struct daemon *d)
 		struct image *image = image_of(d, entry);
 		if (image && entry->first)
 			decide_about_profiled(d, entry, image);
-		else if (!image && entry->state != ROSTER_NEW) {
+		else if (!image && entry->state != ROSTER_NEW && entry->state != ROSTER_ATTACHING) {
 			entry->state = ROSTER_NOTHING;
 			entry->looks = entry->looks ? entry->looks - 1 : 0;
 		}

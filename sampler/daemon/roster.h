@@ -16,11 +16,12 @@
 #include <sys/types.h>
 
 enum roster_state {
-	ROSTER_NEW,      /* not looked at yet */
-	ROSTER_NOTHING,  /* offers nothing so far; looked at again a few times, as it may be loading */
-	ROSTER_OTHER,    /* offers nothing: does not carry the library */
-	ROSTER_REFUSED,  /* not profiled, for a reason */
-	ROSTER_PROFILED, /* its region is ours */
+	ROSTER_NEW,       /* not looked at yet */
+	ROSTER_NOTHING,   /* offers nothing so far; looked at again a few times, as it may be loading */
+	ROSTER_OTHER,     /* offers nothing: does not carry the library */
+	ROSTER_REFUSED,   /* not profiled, for a reason */
+	ROSTER_ATTACHING, /* is being attached to: the result decides */
+	ROSTER_PROFILED,  /* its region is ours */
 };
 
 struct roster_entry {

@@ -2,6 +2,7 @@
 /* What the daemon makes of attachments that are on their way: the children that attach are the test's. */
 #include "sampler/daemon/attaching.h"
 #include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/decisions.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/target/target_plan.h"
@@ -20,6 +21,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/region_fixture.h"
+#include "tests/unit/stranger.h"
 
 enum { DEADLINE_S = 120 };
 
@@ -73,6 +75,15 @@ static int close_daemon(void **state)
 	return 0;
 }
 
+static struct roster_entry *enter(pid_t pid)
+{
+	const struct thread_birth identity = thread_facts_birth(pid);
+	bool is_new;
+	struct roster_entry *entry = roster_enter(&d.roster, pid, &identity, &is_new);
+	assert_non_null(entry);
+	return entry;
+}
+
 /* One that is on its way, to that process. */
 static struct daemon_attaching *begin(
     pid_t pid, int (*run)(struct attachment *attachment, const struct attachment_wish *wish))
@@ -93,6 +104,22 @@ static struct daemon_attaching *begin(
 	assert_int_equal(attacher_start(&one->attacher, run, &wish), 0);
 	assert_int_equal(epoll_set_add(d.epoll_fd, one->attacher.fd), 0);
 	return one;
+}
+
+static void take_result(const struct daemon_attaching *one)
+{
+	struct epoll_event event;
+	assert_int_equal(epoll_wait(d.epoll_fd, &event, 1, DEADLINE_S * 1000), 1);
+	assert_int_equal(event.data.fd, one->attacher.fd);
+	assert_true(attaching_event(&d, event.data.fd));
+	assert_null(one->region);
+}
+
+static int fail_at_once(struct attachment *attachment, const struct attachment_wish *wish)
+{
+	(void)wish;
+	*attachment = (struct attachment){.reason = "another heaptap has attached to it"};
+	return -EIO;
 }
 
 static int fail_when_given_up(struct attachment *attachment, const struct attachment_wish *wish)
@@ -129,9 +156,45 @@ static void a_seat_is_not_lost(void **state)
 	assert_int_equal(young->attacher.given_up_ns, 0);
 }
 
+/* The rules may be read anew meanwhile, or everything turned off and on. */
+static void it_is_not_attached_to_twice(void **state)
+{
+	struct stranger target = stranger_start(NULL, NULL);
+	struct roster_entry *entry = enter(target.pid);
+	(void)state;
+	struct daemon_attaching *one = begin(target.pid, fail_when_given_up);
+	entry->state = ROSTER_ATTACHING;
+	decisions_again(&d);
+	assert_int_equal(entry->state, ROSTER_ATTACHING);
+	assert_false(attaching_try(&d, entry, false)); /* as another program that it has executed */
+	assert_int_equal(entry->state, ROSTER_NOTHING);
+	assert_null(d.attaching[1].region);
+	entry->state = ROSTER_PROFILED;
+	attacher_give_up(&one->attacher);
+	take_result(one);
+	assert_int_equal(entry->state, ROSTER_PROFILED);
+	assert_null(entry->reason);
+	stranger_end(&target);
+}
+
+static void a_failure_is_said(void **state)
+{
+	struct roster_entry *entry = enter(getpid());
+	(void)state;
+	struct daemon_attaching *one = begin(getpid(), fail_at_once);
+	entry->state = ROSTER_ATTACHING;
+	take_result(one);
+	assert_int_equal(entry->state, ROSTER_REFUSED);
+	assert_string_equal(entry->reason, "cannot be attached to: another heaptap has attached to it");
+	decisions_again(&d);
+	assert_int_equal(entry->state, ROSTER_NOTHING); /* another look */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(it_is_not_attached_to_twice, open_daemon, close_daemon),
+	    cmocka_unit_test_setup_teardown(a_failure_is_said, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(a_seat_is_not_lost, open_daemon, close_daemon),
 	};
 	return cmocka_run_group_tests_name("daemon_attaching", tests, NULL, NULL);
