@@ -95,6 +95,14 @@ static bool is_on_its_way(const struct daemon *d, pid_t pid)
 	return false;
 }
 
+bool attaching_has_region(const struct daemon *d, uint64_t ino)
+{
+	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
+		if (d->attaching[i].region && d->attaching[i].region->ino == ino)
+			return true;
+	return false;
+}
+
 /* 0, or -errno and everything is as it was. */
 static int begin(struct daemon *d, struct daemon_attaching *one, const struct roster_entry *entry,
     const struct verdict *verdict, bool filtered)

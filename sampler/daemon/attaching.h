@@ -18,6 +18,9 @@ struct daemon;
  * false: too many are on their way. */
 bool attaching_try(struct daemon *daemon, struct roster_entry *entry, bool has_library);
 
+/* Is it the region of an attachment on its way? The process may have it already, and forked children too. */
+bool attaching_has_region(const struct daemon *daemon, uint64_t ino);
+
 /* True: the descriptor belongs to an attachment on its way, whose result was taken. */
 bool attaching_event(struct daemon *daemon, int fd);
 

@@ -138,6 +138,11 @@ static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region
 		region_close(&offer->region);
 		return join(d, entry, image);
 	}
+	if (attaching_has_region(d, offer->region.ino)) { /* it will have an image, and this is a child */
+		region_close(&offer->region);
+		entry->state = ROSTER_NOTHING;
+		return false;
+	}
 	struct verdict *verdict = verdict_make(d, entry, true);
 	const bool wanted = verdict && !verdict_is_no(d, entry, verdict);
 	bool done = true;

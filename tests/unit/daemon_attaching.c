@@ -3,6 +3,7 @@
 #include "sampler/daemon/attaching.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/decisions.h"
+#include "sampler/daemon/hand_over.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/target/target_plan.h"
@@ -190,11 +191,39 @@ static void a_failure_is_said(void **state)
 	assert_int_equal(entry->state, ROSTER_NOTHING); /* another look */
 }
 
+/* A child that the target forks before the result is there has the region, too: that is no second image. */
+static void a_child_waits_for_its_parent(void **state)
+{
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("only root opens others' mappings\n");
+		skip();
+	}
+	struct daemon_attaching *one = begin(getpid(), fail_when_given_up);
+	struct region *region = one->region;
+	struct region_header *header = region_header(region);
+	atomic_store(&header->sampler_pid, (uint32_t)getpid());
+	atomic_store(&header->state, REGION_READY);
+	struct stranger child = stranger_start(NULL, NULL);
+	struct roster_entry *entry = enter(child.pid);
+	assert_false(hand_over_look(&d, child.pid, false));
+	assert_int_equal(entry->state, ROSTER_NOTHING);
+	assert_null(d.heap.intake.images);
+	/* It is nobody's any more: what the child offers is taken. */
+	one->region = NULL;
+	assert_true(hand_over_look(&d, child.pid, false));
+	assert_int_equal(entry->state, ROSTER_PROFILED);
+	assert_non_null(d.heap.intake.images);
+	one->region = region;
+	stranger_end(&child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(it_is_not_attached_to_twice, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(a_failure_is_said, open_daemon, close_daemon),
+	    cmocka_unit_test_setup_teardown(a_child_waits_for_its_parent, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(a_seat_is_not_lost, open_daemon, close_daemon),
 	};
 	return cmocka_run_group_tests_name("daemon_attaching", tests, NULL, NULL);
