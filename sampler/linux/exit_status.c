@@ -138,12 +138,25 @@ void oom_watch_fini(struct oom_watch *watch)
 	watch->fd = -1;
 }
 
+/* PF_EXITING, among the flags of proc(5); also if it is gone. */
+static bool is_exiting(pid_t pid)
+{
+	char text[1024];
+	unsigned int flags;
+	const ssize_t length = proc_read(pid, "stat", text, sizeof(text));
+	const char *end = length > 0 ? strrchr(text, ')') : NULL;
+	return !end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1 || flags & 4;
+}
+
 void oom_watch_update(struct oom_watch *watch, pid_t pid)
 {
 	char text[8192], cgroup[PATH_MAX] = "";
 	int version = 0;
 	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
 		return; /* it has just ended: keep watching the same cgroup */
+	/* Until somebody waits for it, it is said to be in the root of each hierarchy of version 1. */
+	if (watch->fd >= 0 && is_exiting(pid))
+		return;
 	if (oom_watch_parse_cgroup(text, &version, cgroup, sizeof(cgroup)) != 0)
 		cgroup[0] = '\0';
 	if (watch->fd >= 0 && strcmp(cgroup, watch->cgroup) == 0)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -135,6 +136,45 @@ static void a_watch_without_kills(void **state)
 	oom_watch_fini(&watch);
 }
 
+/* Between its end and the wait for it, its cgroup is still what the OOM killer has counted for. */
+static void a_zombie_does_not_move(void **state)
+{
+	static const char hierarchy[] = "/sys/fs/cgroup/memory";
+	char folder[64], path[96];
+	struct oom_watch watch;
+	int pipe_fds[2];
+	char byte;
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "%s/heaptap-unit.%d", hierarchy, (int)getpid());
+	if (mkdir(folder, 0700) != 0) {
+		print_message("no cgroup of version 1 can be made in %s\n", hierarchy);
+		skip();
+	}
+	assert_int_equal(pipe(pipe_fds), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(pipe_fds[1]);
+		_exit((int)read(pipe_fds[0], &byte, 1));
+	}
+	snprintf(path, sizeof(path), "%s/cgroup.procs", folder);
+	FILE *processes = fopen(path, "w");
+	const bool moved = processes && fprintf(processes, "%d\n", (int)pid) > 0 && fclose(processes) == 0;
+	oom_watch_init(&watch);
+	oom_watch_update(&watch, pid);
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+	wait_until_ended(pid);
+	oom_watch_update(&watch, pid);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	const int64_t kills = oom_watch_kills(&watch);
+	assert_int_equal(rmdir(folder), 0);
+	assert_true(moved);
+	assert_string_equal(watch.cgroup, strrchr(folder, '/'));
+	assert_int_equal(kills, 0);
+	oom_watch_fini(&watch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +183,7 @@ int main(void)
 	    cmocka_unit_test(status_of_a_zombie_and_after),
 	    cmocka_unit_test(a_living_process_has_none),
 	    cmocka_unit_test(a_watch_without_kills),
+	    cmocka_unit_test(a_zombie_does_not_move),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
