@@ -58,12 +58,13 @@ size_t registry_drain_some(struct registry *registry, uint64_t budget_ns)
 	if (registry->probe->rings)
 		return registry_drain(registry);
 	registry->drained_most = 0;
-	for (struct image *image = registry->intake->images; image && !left; image = image->next) {
+	for (struct image *image = registry->intake->images; image; image = image->next) {
 		if (!image->ready || image->drain_round == registry->drain_round)
 			continue;
-		left = !in_time;
-		if (left)
-			continue;
+		if (!in_time) {
+			left = true;
+			break;
+		}
 		free_log_note(image);
 		drain_image(registry, image, clock_now_ns(), &frees);
 		image->drain_round = registry->drain_round;

@@ -24,7 +24,6 @@ static void give(void *context, uint64_t asker, pid_t pid, int fd)
 	given = fd;
 }
 
-/* Another process may have its pid by then. */
 static void end(struct cpu_profiles *profiles)
 {
 	int status;

@@ -369,7 +369,13 @@ static void nobody_chooses_nodes_that_collide(void **state)
 		others[i] = (struct stack_node){1 + i % OUTERS, i / OUTERS * 1000};
 		chosen[i] = i < count ? chosen[i] : others[i];
 	}
-	const uint64_t usual_ns = add_nodes(others), chosen_ns = add_nodes(chosen);
+	/* the best of three: what interrupts us is counted as ours */
+	uint64_t usual_ns = UINT64_MAX, chosen_ns = UINT64_MAX;
+	for (int i = 0; i < 3; i++) {
+		const uint64_t others_ns = add_nodes(others), these_ns = add_nodes(chosen);
+		usual_ns = others_ns < usual_ns ? others_ns : usual_ns;
+		chosen_ns = these_ns < chosen_ns ? these_ns : chosen_ns;
+	}
 	print_message("%u nodes: %llu us, chosen ones %llu us\n", MADE, (unsigned long long)usual_ns / 1000,
 	    (unsigned long long)chosen_ns / 1000);
 	assert_true(chosen_ns < 10 * usual_ns);

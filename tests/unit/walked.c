@@ -391,6 +391,13 @@ static void what_a_hook_tells_counts_against_the_bound(void **state)
 	assert_true(process[0]->held_bytes >= stacks_bytes(process[0]->target.stacks));
 	assert_true(image->walked_bytes > 0);
 	assert_true(memory.held_bytes >= process[0]->held_bytes + image->walked_bytes);
+	/* The first of a child makes a table; the image's own process' stacks needed none. */
+	const uint64_t own_bytes = image->walked_bytes;
+	struct stacks *empty = stacks_new();
+	number = take_samples(7, 1);
+	assert_int_equal(dumped_in(1, number, other_stack_in(1)), 0);
+	assert_true(image->walked_bytes >= own_bytes + stacks_bytes(empty));
+	stacks_unref(empty);
 	walked_free(image);
 	assert_int_equal(image->walked_bytes, 0);
 	image->memory = NULL;
