@@ -299,6 +299,7 @@ static int open_finder(struct daemon *d)
 	static char library[PATH_MAX];
 	const struct finder_setup setup = {
 	    .library = preload_library_find(library, sizeof(library)) == 0 ? library : NULL,
+	    .epoll_fd = d->epoll_fd,
 	    .sweep_ns = SWEEP_NS_S * second_ns,
 	    .look = hand_over_look,
 	    .opened = hand_over_opened,
@@ -308,14 +309,10 @@ static int open_finder(struct daemon *d)
 	d->finder = finder_new(&setup);
 	if (!d->finder)
 		return -ENOMEM;
-	if (finder_fd(d->finder) < 0) {
-		if (d->options.verbosity > 0)
-			log_line(
-			    "new processes are found by sweeps of /proc alone: no notices of the library: %s",
-			    strerror(-finder_error(d->finder)));
-		return 0;
-	}
-	return epoll_set_add(d->epoll_fd, finder_fd(d->finder));
+	if (finder_fd(d->finder) < 0 && d->options.verbosity > 0)
+		log_line("new processes are found by sweeps of /proc alone: no notices of the library: %s",
+		    strerror(-finder_error(d->finder)));
+	return 0;
 }
 
 static int open_all(struct daemon *d)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/finder.h"
 
+#include "sampler/linux/epoll_set.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +16,12 @@ enum {
 	FIRST_LOOK_NS = 2 * 1000000,
 	LAST_LOOK_NS = 500 * 1000000, /* between looks, at most */
 	YOUNG_FOR_NS_S = 10,
+	/* A process that opens the library again so soon after a notice gets no new looks by it: one that
+	 * does so in a loop would be looked at every 2 ms. One that has executed another program meanwhile is
+	 * found by the looks that are still to come, 128 ms later at most. */
+	AGAIN_NS = 250 * 1000000,
+	/* Notices wake us so often at most. The kernel keeps one for each process meanwhile. */
+	REST_NS = 2 * 1000000,
 	NOTICES_AT_ONCE = 4096,
 };
 
@@ -28,6 +36,7 @@ struct finder {
 	struct young young[YOUNG];
 	uint32_t count;
 	uint64_t sweep_ns; /* when the next one is due */
+	uint64_t rest_ns;  /* notices wake us again then; 0: they do now */
 };
 
 static void open_notices(struct finder *finder)
@@ -38,12 +47,16 @@ static void open_notices(struct finder *finder)
 		return;
 	finder->fd = fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK, O_RDONLY | O_CLOEXEC);
 	finder->error = finder->fd < 0 ? -errno : 0;
-	if (finder->fd < 0 ||
-	    fanotify_mark(finder->fd, FAN_MARK_ADD, FAN_OPEN, AT_FDCWD, finder->setup.library) == 0)
+	if (finder->fd < 0)
 		return;
-	finder->error = -errno;
-	close(finder->fd);
-	finder->fd = -1;
+	if (fanotify_mark(finder->fd, FAN_MARK_ADD, FAN_OPEN, AT_FDCWD, finder->setup.library) != 0)
+		finder->error = -errno;
+	else
+		finder->error = epoll_set_add(finder->setup.epoll_fd, finder->fd);
+	if (finder->error) {
+		close(finder->fd);
+		finder->fd = -1;
+	}
 }
 
 struct finder *finder_new(const struct finder_setup *setup)
@@ -59,7 +72,7 @@ struct finder *finder_new(const struct finder_setup *setup)
 void finder_free(struct finder *finder)
 {
 	if (finder && finder->fd >= 0)
-		close(finder->fd);
+		epoll_set_close(finder->setup.epoll_fd, finder->fd);
 	free(finder);
 }
 
@@ -98,7 +111,7 @@ void finder_drop(struct finder *finder, pid_t pid)
 static void note_young(struct finder *finder, pid_t pid, uint64_t now_ns)
 {
 	struct young *young = find_young(finder, pid);
-	if (!young && finder->count == YOUNG)
+	if (young ? now_ns - young->since_ns < AGAIN_NS : finder->count == YOUNG)
 		return;
 	if (!young)
 		young = &finder->young[finder->count++];
@@ -137,19 +150,36 @@ static void take_notice(struct finder *finder, const struct fanotify_event_metad
 	}
 }
 
-static void read_notices(struct finder *finder, uint64_t now_ns)
+/* Returns how many there were. */
+static int read_notices(struct finder *finder, uint64_t now_ns)
 {
 	_Alignas(struct fanotify_event_metadata) char bytes[8192];
-	for (int n = 0; finder->fd >= 0 && n < NOTICES_AT_ONCE;) {
+	int n = 0;
+	while (finder->fd >= 0 && n < NOTICES_AT_ONCE) {
 		ssize_t left = read(finder->fd, bytes, sizeof(bytes));
 		if (left <= 0)
-			return;
+			break;
 		const struct fanotify_event_metadata *notice = (const void *)bytes;
 		for (; FAN_EVENT_OK(notice, left); notice = FAN_EVENT_NEXT(notice, left), n++) {
 			if (notice->vers != FANOTIFY_METADATA_VERSION)
-				return;
+				return n;
 			take_notice(finder, notice, now_ns);
 		}
+	}
+	return n;
+}
+
+static void take_notices(struct finder *finder, uint64_t now_ns)
+{
+	if (now_ns < finder->rest_ns)
+		return;
+	if (read_notices(finder, now_ns) > 0) {
+		if (!finder->rest_ns)
+			epoll_set_remove(finder->setup.epoll_fd, finder->fd);
+		finder->rest_ns = now_ns + REST_NS;
+	} else if (finder->rest_ns) {
+		const bool wakes = epoll_set_add(finder->setup.epoll_fd, finder->fd) == 0;
+		finder->rest_ns = wakes ? 0 : now_ns + REST_NS;
 	}
 }
 
@@ -176,7 +206,7 @@ static void sweep(struct finder *finder)
 
 bool finder_read(struct finder *finder, uint64_t now_ns)
 {
-	read_notices(finder, now_ns);
+	(void)read_notices(finder, now_ns);
 	return finder->fd >= 0;
 }
 
@@ -187,7 +217,7 @@ void finder_hurry(struct finder *finder)
 
 uint64_t finder_tend(struct finder *finder, uint64_t now_ns)
 {
-	read_notices(finder, now_ns);
+	take_notices(finder, now_ns);
 	look_at_young(finder, now_ns);
 	if (now_ns >= finder->sweep_ns) {
 		finder->sweep_ns = now_ns + finder->setup.sweep_ns;
@@ -197,5 +227,7 @@ uint64_t finder_tend(struct finder *finder, uint64_t now_ns)
 	for (uint32_t i = 0; i < finder->count; i++)
 		if (finder->young[i].next_ns < due_ns)
 			due_ns = finder->young[i].next_ns;
+	if (finder->rest_ns && finder->rest_ns < due_ns)
+		due_ns = finder->rest_ns;
 	return due_ns > now_ns ? due_ns - now_ns : 0;
 }

@@ -20,6 +20,7 @@ struct finder;
 
 struct finder_setup {
 	const char *library; /* the file to watch; NULL: none */
+	int epoll_fd;        /* that of finder_fd() is put into; used with a library only */
 	uint64_t sweep_ns;   /* between sweeps */
 	/* Looks at a process. noticed: it has opened the library just now. False: look again. */
 	bool (*look)(void *context, pid_t pid, bool noticed);
@@ -32,12 +33,12 @@ struct finder_setup {
 struct finder *finder_new(const struct finder_setup *setup);
 void finder_free(struct finder *finder); /* NULL is fine */
 
-/* To poll; -1: there are no notices, because: finder_error (-errno). */
+/* Wakes the epoll set when there are notices; -1: there are none, because: finder_error (-errno). */
 int finder_fd(const struct finder *finder);
 int finder_error(const struct finder *finder);
 
-/* Reads notices, looks at young processes, sweeps if it is time. Returns the time until it must be called
- * again, in nanoseconds. */
+/* Reads notices (again two milliseconds after there were some, at the earliest), looks at young processes,
+ * sweeps if it is time. Returns the time until it must be called again, in nanoseconds. */
 uint64_t finder_tend(struct finder *finder, uint64_t now_ns);
 
 /* Reads notices alone. False: there are none, so that nothing follows from their absence. */
