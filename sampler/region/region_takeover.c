@@ -61,9 +61,11 @@ static bool is_file_of(const struct region *region, int folder, const char *name
 	    facts.stx_ino == region->ino && makedev(facts.stx_dev_major, facts.stx_dev_minor) == region->dev;
 }
 
+enum answer { NO, YES, UNKNOWN };
+
 /* Whether a process has a descriptor of this very region. Looks at *left descriptors at most, and takes those
  * that it has looked at from it. */
-static bool holds_region(pid_t pid, const struct region *region, uint32_t *left)
+static enum answer holds_region(pid_t pid, const struct region *region, uint32_t *left)
 {
 	static const char memory[] = "/memfd:";
 	char path[64], link[sizeof(memory) - 1];
@@ -71,13 +73,14 @@ static bool holds_region(pid_t pid, const struct region *region, uint32_t *left)
 	bool holds = false;
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	DIR *descriptors = opendir(path);
-	for (; descriptors && !holds && *left && (entry = readdir(descriptors)); --*left)
+	if (!descriptors)
+		return NO;
+	for (; !holds && *left && (entry = readdir(descriptors)); --*left)
 		holds = readlinkat(dirfd(descriptors), entry->d_name, link, sizeof(link)) == sizeof(link) &&
 		    memcmp(link, memory, sizeof(link)) == 0 &&
 		    is_file_of(region, dirfd(descriptors), entry->d_name);
-	if (descriptors)
-		closedir(descriptors);
-	return holds;
+	closedir(descriptors);
+	return holds ? YES : *left ? NO : UNKNOWN;
 }
 
 /*
@@ -85,16 +88,16 @@ static bool holds_region(pid_t pid, const struct region *region, uint32_t *left)
  * process' by now, even one that has the region mapped (a child of the target's). But samplers keep the
  * descriptor, and targets close it when they have mapped it.
  */
-static bool is_read(const struct region *region, uint32_t *left)
+static enum answer is_read(const struct region *region, uint32_t *left)
 {
 	pid_t sampler = (pid_t)atomic_load(&region_header(region)->sampler_pid);
-	return sampler > 0 && sampler != getpid() && holds_region(sampler, region, left);
+	return sampler > 0 && sampler != getpid() ? holds_region(sampler, region, left) : NO;
 }
 
 bool region_takeover_is_read(const struct region *region)
 {
 	uint32_t left = UINT32_MAX;
-	return is_read(region, &left);
+	return is_read(region, &left) == YES;
 }
 
 bool region_takeover_may_be_read(const struct region *region, struct region_takeover_effort *effort)
@@ -103,7 +106,7 @@ bool region_takeover_may_be_read(const struct region *region, struct region_take
 	const uint64_t now_ns = clock_now_ns();
 	if (now_ns - effort->since_ns >= CLOCK_NS_PER_S)
 		*effort = (struct region_takeover_effort){.since_ns = now_ns, .left = DESCRIPTORS};
-	return is_read(region, &effort->left) || !effort->left;
+	return is_read(region, &effort->left) != NO;
 }
 
 static int open_region(pid_t pid, struct region *region)

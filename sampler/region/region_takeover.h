@@ -26,7 +26,8 @@ bool region_takeover_is_read(const struct region *region);
 /*
  * The same for whoever asks about many regions, again and again. Each question may be about a process with a
  * million descriptors, and be asked by that: 200 processes of another session with 900 took three seconds
- * beside a load. What would go beyond 16,384 a second is taken for being read.
+ * beside a load. What would go beyond 16,384 a second is taken for being read; whose header names no process,
+ * or one that is gone, never needs any.
  */
 struct region_takeover_effort {
 	uint64_t since_ns; /* all zeroes at first */

@@ -3,6 +3,7 @@
  * Regions and libraries that are found in another process: of a sampler that lives or has ended, damaged
  * ones, copies of our library that anybody may have written.
  */
+#include "sampler/linux/clock.h"
 #include "sampler/region/region_takeover.h"
 
 #include <errno.h>
@@ -180,8 +181,11 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	assert_in_range(looked_at, 1, (seconds + 1) * second);
 	stranger_end(&other);
 	atomic_store(&region_header(&made)->sampler_pid, (uint32_t)other.pid);
-	effort = (struct region_takeover_effort){0};
-	assert_false(region_takeover_may_be_read(&made, &effort)); /* it has ended */
+	/* It has ended, which is known at once even if others have used up everything. */
+	effort = (struct region_takeover_effort){.since_ns = clock_now_ns()};
+	assert_false(region_takeover_may_be_read(&made, &effort));
+	atomic_store(&region_header(&made)->sampler_pid, 0);
+	assert_false(region_takeover_may_be_read(&made, &effort));
 	munmap(made.base, made.offsets.end);
 }
 
