@@ -27,6 +27,7 @@ struct map_file {
 	uint64_t dev, ino;
 	uint8_t build_id_len;
 	uint8_t build_id[MODULE_BUILD_ID_BYTES];
+	uint32_t path_bytes;
 	char path[];
 };
 
@@ -36,6 +37,7 @@ struct maps {
 	bool eager;
 	struct map *map;
 	size_t count, capacity;
+	size_t path_bytes; /* of the files of all ranges, each counted as if it had its own */
 	uint64_t generation;
 	uint64_t read_hash, read_generation; /* of the last whole reading; 0: none */
 	void *scratch;
@@ -57,26 +59,31 @@ struct maps *maps_new(struct modules *store, pid_t pid, bool eager)
 	return maps;
 }
 
-static void drop_map(struct map *map)
+static void drop_map(struct maps *maps, struct map *map)
 {
 	module_unref(map->module);
-	if (map->file && --map->file->references == 0)
+	if (!map->file)
+		return;
+	maps->path_bytes -= map->file->path_bytes;
+	if (--map->file->references == 0)
 		free(map->file);
 }
 
-/* Takes references for a copy of MAP. */
-static void hold_map(const struct map *map)
+/* Takes references for a copy of MAP in MAPS. */
+static void hold_map(struct maps *maps, const struct map *map)
 {
 	if (map->module)
 		module_ref(map->module);
-	if (map->file)
-		map->file->references++;
+	if (!map->file)
+		return;
+	maps->path_bytes += map->file->path_bytes;
+	map->file->references++;
 }
 
 void maps_clear(struct maps *maps)
 {
 	for (size_t i = 0; i < maps->count; i++)
-		drop_map(&maps->map[i]);
+		drop_map(maps, &maps->map[i]);
 	maps->count = 0;
 	maps->generation++;
 }
@@ -105,7 +112,7 @@ struct maps *maps_copy(const struct maps *maps, pid_t pid)
 	memcpy(copy->map, maps->map, maps->count * sizeof(*copy->map));
 	copy->count = copy->capacity = maps->count;
 	for (size_t i = 0; i < copy->count; i++)
-		hold_map(&copy->map[i]);
+		hold_map(copy, &copy->map[i]);
 	return copy;
 }
 
@@ -142,7 +149,7 @@ static void punch(struct maps *maps, uint64_t start, uint64_t end)
 		struct map *map = &maps->map[first];
 		if (map->end > end) {
 			struct map tail = *map;
-			hold_map(&tail);
+			hold_map(maps, &tail);
 			cut_front(&tail, end);
 			map->end = start;
 			insert_at(maps, first + 1, &tail);
@@ -152,7 +159,7 @@ static void punch(struct maps *maps, uint64_t start, uint64_t end)
 		first++;
 	}
 	for (last = first; last < maps->count && maps->map[last].end <= end; last++)
-		drop_map(&maps->map[last]);
+		drop_map(maps, &maps->map[last]);
 	if (last < maps->count && maps->map[last].start < end)
 		cut_front(&maps->map[last], end);
 	memmove(&maps->map[first], &maps->map[last], (maps->count - last) * sizeof(*maps->map));
@@ -221,6 +228,7 @@ static struct map_file *new_file(const struct map_range *range, const char *path
 		file->build_id_len = range->build_id_len;
 		memcpy(file->build_id, range->build_id, range->build_id_len);
 	}
+	file->path_bytes = (uint32_t)n;
 	memcpy(file->path, path, n);
 	return file;
 }
@@ -288,9 +296,12 @@ static int add_range(struct maps *maps, const struct map_range *range, const cha
 	if (reserve(maps, 2))
 		return -ENOMEM;
 	if (map.kind == MAP_KIND_FILE) {
+		if (maps->path_bytes + strlen(path) >= MAPS_PATH_BYTES_MAX)
+			return -ENOSPC;
 		map.file = new_file(range, path);
 		if (!map.file)
 			return -ENOMEM;
+		maps->path_bytes += map.file->path_bytes;
 	}
 	/* Opened before the replaced range is removed: that may be the same module. */
 	if (maps->eager)
@@ -398,6 +409,8 @@ int maps_read_proc(struct maps *maps)
 			line[len - 1] = 0;
 		if (maps_parse_line(line, &range) && range.prot & PROT_EXEC)
 			err = maps_add(maps, &range);
+		if (err == -ENOSPC)
+			err = 0;
 	}
 	if (!err && ferror(file))
 		err = errno ? -errno : -EIO;

@@ -64,7 +64,14 @@ struct map_range {
 	uint64_t ino;          /* 0 if unknown */
 };
 
-enum { MAPS_MAX = 65536 }; /* ranges kept for one process; the kernel's own default limit is 65530 */
+/*
+ * Kept for one process: a target has as many mappings as it likes, under names as long as it likes. By the
+ * kernel's default limit, 65530 mappings, half of them executable, it could make us keep 128 MiB.
+ */
+enum {
+	MAPS_MAX = 16384, /* ranges */
+	MAPS_PATH_BYTES_MAX = 1 << 20,
+};
 
 /*
  * Maps of process PID, empty. Files are opened through PID: with EAGER when their range is added (a
@@ -82,7 +89,7 @@ void maps_clear(struct maps *maps);
 
 /*
  * Adds a range; a range that is not executable only removes what it covers. 0, -EINVAL for a range that is
- * empty or wraps, -ENOSPC beyond MAPS_MAX, -ENOMEM.
+ * empty or wraps, -ENOSPC beyond MAPS_MAX or MAPS_PATH_BYTES_MAX, -ENOMEM.
  */
 int maps_add(struct maps *maps, const struct map_range *range);
 
@@ -90,7 +97,8 @@ int maps_add(struct maps *maps, const struct map_range *range);
 int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
 
 /* Replaces the ranges by what /proc/PID/maps says now. 0 or -errno, -ESRCH if the process ended or executed
- * another program meanwhile; on error the ranges are as before, or the first part of the new ones. */
+ * another program meanwhile; on error the ranges are as before, or the first part of the new ones. What is
+ * beyond the limits is left out. */
 int maps_read_proc(struct maps *maps);
 
 /* Whether these are what maps_read_proc() would find now: the executable lines have the same words. It opens

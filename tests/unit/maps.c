@@ -328,6 +328,56 @@ static void too_many_ranges(void **state)
 	modules_free(store);
 }
 
+/* A process that has more of them than are kept: the others are left out, and it is not read again for that.
+ */
+static void too_many_mappings(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = 2 * (MAPS_MAX + 10);
+	struct modules *store = modules_new(0);
+	struct maps *maps = maps_new(store, getpid(), false);
+	char *all = mmap(NULL, pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(all != MAP_FAILED);
+	for (size_t i = 0; i < pages; i += 2)
+		assert_int_equal(mprotect(all + i * page, page, PROT_EXEC), 0);
+	assert_int_equal(maps_read_proc(maps), 0);
+	assert_in_range(maps_count(maps), MAPS_MAX - 2, MAPS_MAX);
+	assert_true(maps_are_current(maps));
+	munmap(all, pages * page);
+	maps_free(maps);
+	modules_free(store);
+}
+
+/* What a copy shares is counted in it too, and what is gone makes room. */
+static void names_are_bounded(void **state)
+{
+	struct modules *store = modules_new(0);
+	struct maps *maps = maps_new(store, 0, false), *copy;
+	char path[4001];
+	uint64_t n;
+
+	memset(path, 'x', sizeof(path) - 1);
+	path[0] = '/';
+	path[sizeof(path) - 1] = '\0';
+	for (n = 0; n < 1000 && add(maps, n * 2, n * 2 + 1, 0, RX, path) == 0; n++)
+		;
+	assert_in_range(n * sizeof(path), MAPS_PATH_BYTES_MAX - 2 * sizeof(path), MAPS_PATH_BYTES_MAX);
+	assert_int_equal(add(maps, n * 2, n * 2 + 1, 0, RX, path), -ENOSPC);
+	assert_int_equal(add(maps, n * 2, n * 2 + 1, 0, RX, ""), 0);
+
+	copy = maps_copy(maps, 0);
+	assert_non_null(copy);
+	assert_int_equal(add(copy, n * 4, n * 4 + 1, 0, RX, path), -ENOSPC);
+	assert_int_equal(maps_remove(copy, 0, 2), 0);
+	assert_int_equal(add(copy, n * 4, n * 4 + 1, 0, RX, path), 0);
+	assert_int_equal(add(maps, n * 4, n * 4 + 1, 0, RX, path), -ENOSPC);
+	maps_clear(maps);
+	assert_int_equal(add(maps, n * 4, n * 4 + 1, 0, RX, path), 0);
+	maps_free(copy);
+	maps_free(maps);
+	modules_free(store);
+}
+
 /* The program's own file by a name from here: with its build id it is a file, without it could be anybody's.
  * */
 static void relative_names(void **state)
@@ -404,6 +454,8 @@ int main(void)
 	    cmocka_unit_test(a_process_that_ends_while_it_is_read),
 	    cmocka_unit_test(scratch_forgets_when_the_ranges_change),
 	    cmocka_unit_test(too_many_ranges),
+	    cmocka_unit_test(too_many_mappings),
+	    cmocka_unit_test(names_are_bounded),
 	    cmocka_unit_test(readings_that_do_not_help_become_rare),
 	};
 
