@@ -254,7 +254,7 @@ struct frames {
 static int write_frames(
     const struct remote_call *call, const struct stopped_thread *thread, struct frames *frames)
 {
-	unsigned char vector[STOPPED_THREAD_VECTOR_BYTES];
+	unsigned char vector[STOPPED_THREAD_VECTOR_BYTES + VECTOR_STATE_MARK_BYTES];
 	char status[PROC_STATUS_BYTES], text[TEXT_BYTES] = "";
 	size_t vector_bytes = vector_state_frame(thread->vector, thread->vector_bytes, vector);
 	uint64_t vector_at = (thread->registers.rsp - RED_ZONE_BYTES - vector_bytes) & ~UINT64_C(63);

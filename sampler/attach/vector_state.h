@@ -6,7 +6,9 @@
 
 #include <stddef.h>
 
-/* `area`: what PTRACE_GETREGSET gives for NT_X86_XSTATE; `frame`: room for as much and 4 bytes. Returns the
+enum { VECTOR_STATE_MARK_BYTES = 4 };
+
+/* `area`: what PTRACE_GETREGSET gives for NT_X86_XSTATE; `frame`: room for as much and the mark. Returns the
  * bytes of the frame; 0: the thread uses state (AMX tiles) that would not come back. */
 size_t vector_state_frame(const unsigned char *area, size_t bytes, unsigned char *frame);
 
