@@ -218,7 +218,9 @@ static bool offer(bool strict)
 	clock_open((int)header->clock_id, !strict);
 	one_thread_open();
 	lock_all_leave_out(LOCK_ALL_REGION, header, header->offsets.end);
-	const struct claim_setup setup = claim_setup_of(header, 0, lasting.wiped);
+	/* Whether it will still be this process that takes a place is known if forks are told. */
+	const uint32_t pid = !lasting.atfork ? 0 : strict ? thread_tid() : (uint32_t)getpid();
+	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);
 	claim_offer(&setup);
 	atomic_store_explicit(&header->state, REGION_OFFERED, memory_order_release);
 	return true;

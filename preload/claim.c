@@ -20,9 +20,11 @@ _Atomic uint32_t *_Atomic claim_word = &unwiped;
 static bool tapped_at_fork; /* set in the parent before each fork */
 static bool tapped_by_fork; /* in the child; false if the libc did not tell us (a raw clone) */
 
-/* Of an offer: the page for the word, and whether this process was forked before there was a sampler. */
+/* Of an offer: the page for the word, whether this process was forked before there was a sampler, and its
+ * pid; 0: unknown. */
 static _Atomic uint32_t *offer_wiped;
 static bool offer_child;
+static uint32_t offer_pid;
 
 bool claim_begin(void)
 {
@@ -57,6 +59,7 @@ void claim_offer(const struct claim_setup *setup)
 {
 	place_open(&setup->place);
 	offer_wiped = setup->wiped;
+	offer_pid = setup->pid;
 	atomic_store(&unwiped, CLAIM_OFFERED);
 }
 
@@ -78,12 +81,13 @@ static bool take_first(void)
 
 static void tell_first(void)
 {
-	place_header()->pid = thread_tid();
+	place_header()->pid = place_self()->pid;
 	atomic_store_explicit(&place_header()->state, REGION_READY, memory_order_release);
 }
 
-/* At the first interval that ends after a sampler has set the mode. Nothing was sampled before, so there is
- * nothing to inherit, and no parent. */
+/* At the first interval that ends after a sampler has set the mode, in whatever thread: that may end long
+ * before its process does, and is none that is known outside a pid namespace. Nothing was sampled before, so
+ * there is nothing to inherit, and no parent. */
 static bool take_offered(void)
 {
 	uint32_t offered = CLAIM_OFFERED;
@@ -96,7 +100,7 @@ static bool take_offered(void)
 		claim_close();
 		return false;
 	}
-	begin_place(thread_tid());
+	begin_place(offer_pid ? offer_pid : thread_tid());
 	atomic_store(&place_self()->state, PLACE_READY);
 	if (first)
 		tell_first();
@@ -191,6 +195,7 @@ void claim_forked(void)
 	const uint32_t now = atomic_load(&unwiped);
 	if (now == CLAIM_OFFERED || now == CLAIM_TAKING) {
 		offer_child = true;
+		offer_pid = thread_tid();              /* the only thread's */
 		atomic_store(&unwiped, CLAIM_OFFERED); /* if another thread was taking a place, not here */
 		sample_forked(thread_tid(), clock_read_ns());
 	}

@@ -325,8 +325,8 @@ enum place_state {
  * differences. */
 struct region_place {
 	_Alignas(512) _Atomic uint32_t state; /* enum place_state */
-	/* thread id of the claiming thread: differs from the pid if another thread than the main one claimed
-	 * the place */
+	/* as the process itself counts; of a child that was forked without the libc the id of the thread that
+	 * has claimed the place, or the parent's pid */
 	uint32_t pid;
 	/* place index + 1 of the process it was forked from; 0 for the image itself */
 	uint32_t parent;

@@ -153,6 +153,28 @@ test_forked_child() {
   stop_daemon
 }
 
+# A thread takes the place, and has ended before the daemon looks: the process goes on, and so do its books.
+test_noticed_by_a_thread_that_ended() {
+  stage daemon_steps daemon_offer
+  carry thread 3 touch there await stopped on on hold 100 1000 touch held await go drop 40 &
+  target=$!
+  wait_for 20 test -e there
+  start_daemon
+  turned_on() { grep -q "pid $target (daemon_steps): profiled" daemon.log; }
+  wait_for 20 turned_on
+  kill -STOP "$daemon"
+  touch stopped
+  wait_for 20 test -e held
+  kill -CONT "$daemon"
+  snapshot_all "$target"
+  reached_exactly "$profile" hold 'inuse_space 100000'
+  touch go
+  wait $target
+  wait_for 20 profile_of "$target" exit
+  reached_exactly "$profile" hold 'inuse_space 60000'
+  stop_daemon
+}
+
 # The parent has ended before the daemon looks: the child is the first of its image.
 test_child_of_a_parent_that_left() {
   stage daemon_steps daemon_offer

@@ -52,6 +52,29 @@ test_in_namespaces() {
   stop_daemon
 }
 
+# The thread that notices the daemon has a number inside that is nobody's outside.
+test_thread_in_namespaces() {
+  unshare -mpfnui true 2>/dev/null || skip 'no namespaces can be made'
+  stage daemon_steps daemon_offer
+  LD_PRELOAD=$PWD/bin/libheaptap.so unshare -mpfnui --mount-proc "$PWD/bin/daemon_steps" thread 2 touch there on \
+    on hold 100 1000 fork hold 50 1000 touch held await go drop 10 &
+  program=$!
+  wait_for 20 test -e there
+  start_daemon
+  wait_for 20 test -e held
+  both_profiled() {
+    "$heaptap" status --socket "$PWD/run/control" --json >status.json &&
+      [ "$(grep -o '"profiled":true[^}]*"samples":[1-9]' status.json | wc -l)" = 2 ]
+  }
+  wait_for 20 both_profiled
+  touch go
+  wait $program
+  both() { [ "$(ls store/steps/*/*.exit.pb.gz 2>/dev/null | wc -l)" = 2 ]; }
+  wait_for 20 both
+  equal 240000 "$(sums inuse_space store/steps/*/*.exit.pb.gz)" 'in use of both'
+  stop_daemon
+}
+
 # map_files is closed to a user's own daemon: it attaches to what carries the library.
 test_daemon_of_a_user() {
   stage daemon_steps daemon_offer

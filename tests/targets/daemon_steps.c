@@ -12,6 +12,7 @@
  *     spin FILE     likewise, and is busy
  *     fork          the rest is done by a child; the parent waits for it
  *     leave         likewise, and the parent ends at once, as services do that go to the background
+ *     thread N ...  the next N steps are done by a thread, which has ended before those after them
  *     user UID      becomes that user
  *     crash N       ends by signal N
  *     exec FILE ... executes another program
@@ -19,6 +20,7 @@
 #include "proto/region.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -144,43 +146,70 @@ static void crash(int number)
 	abort();
 }
 
+static char **do_step(char **at);
+
+static void *do_some(void *argument)
+{
+	char **at = argument;
+	for (long n = atol(*at++); n > 0; n--)
+		at = do_step(at);
+	return at;
+}
+
+static char **be_thread(char **at)
+{
+	pthread_t thread;
+	void *next;
+	if (pthread_create(&thread, NULL, do_some, at) != 0 || pthread_join(thread, &next) != 0)
+		abort();
+	return next;
+}
+
+/* Returns where the next one is. */
+static char **do_step(char **at)
+{
+	const char *step = *at++;
+	if (strcmp(step, "on") == 0)
+		on();
+	else if (strcmp(step, "off") == 0)
+		off();
+	else if (strcmp(step, "hold") == 0) {
+		size_t bytes = (size_t)atol(at[1]);
+		for (long n = atol(at[0]); n > 0 && count < BLOCKS; n--)
+			blocks[count++] = hold(bytes);
+		at += 2;
+	} else if (strcmp(step, "drop") == 0)
+		for (long n = atol(*at++); n > 0 && count; n--)
+			free(blocks[--count]);
+	else if (strcmp(step, "churn") == 0)
+		churn(atol(*at++));
+	else if (strcmp(step, "touch") == 0)
+		touch(*at++);
+	else if (strcmp(step, "await") == 0)
+		await(*at++);
+	else if (strcmp(step, "spin") == 0)
+		spin(*at++);
+	else if (strcmp(step, "fork") == 0)
+		become_child(false);
+	else if (strcmp(step, "leave") == 0)
+		become_child(true);
+	else if (strcmp(step, "thread") == 0)
+		at = be_thread(at);
+	else if (strcmp(step, "user") == 0) {
+		if (setuid((uid_t)atoi(*at++)) != 0)
+			abort();
+	} else if (strcmp(step, "crash") == 0)
+		crash(atoi(*at++));
+	else if (strcmp(step, "exec") == 0)
+		execv(at[0], at);
+	else
+		abort();
+	return at;
+}
+
 int main(int argc, char *argv[])
 {
-	for (int i = 1; i < argc; i++) {
-		const char *step = argv[i];
-		if (strcmp(step, "on") == 0)
-			on();
-		else if (strcmp(step, "off") == 0)
-			off();
-		else if (strcmp(step, "hold") == 0) {
-			size_t bytes = (size_t)atol(argv[i + 2]);
-			for (long n = atol(argv[i + 1]); n > 0 && count < BLOCKS; n--)
-				blocks[count++] = hold(bytes);
-			i += 2;
-		} else if (strcmp(step, "drop") == 0)
-			for (long n = atol(argv[++i]); n > 0 && count; n--)
-				free(blocks[--count]);
-		else if (strcmp(step, "churn") == 0)
-			churn(atol(argv[++i]));
-		else if (strcmp(step, "touch") == 0)
-			touch(argv[++i]);
-		else if (strcmp(step, "await") == 0)
-			await(argv[++i]);
-		else if (strcmp(step, "spin") == 0)
-			spin(argv[++i]);
-		else if (strcmp(step, "fork") == 0)
-			become_child(false);
-		else if (strcmp(step, "leave") == 0)
-			become_child(true);
-		else if (strcmp(step, "user") == 0) {
-			if (setuid((uid_t)atoi(argv[++i])) != 0)
-				abort();
-		} else if (strcmp(step, "crash") == 0)
-			crash(atoi(argv[++i]));
-		else if (strcmp(step, "exec") == 0)
-			execv(argv[i + 1], argv + i + 1);
-		else
-			abort();
-	}
+	for (char **at = argv + 1; at < argv + argc;)
+		at = do_step(at);
 	return 0;
 }
