@@ -157,6 +157,7 @@ struct image {
 	uint32_t unreleased; /* processes with closed books whose profiles are being written */
 	uint32_t serials;    /* processes so far */
 	uint32_t searches;   /* for processes that reported a wrong pid */
+	uint64_t search_again_ns;
 	uint32_t places_end; /* no process at this place or beyond: shortens searches */
 	struct process *process[REGION_PLACES];
 };

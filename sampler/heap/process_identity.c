@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/process_identity.h"
 
+#include "sampler/linux/clock.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
@@ -15,7 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SEARCHES_MAX = 64 }; /* searches of /proc for one image: a hostile one causes many */
+/* Searches of /proc for one image: a hostile one causes many, and so does a service in a container, whose
+ * children each cost one. Beyond so many they take a twentieth of the time. */
+enum { SEARCHES_FREE = 64, SEARCH_REST = 20 };
 
 void process_identity_read_name(struct process *process)
 {
@@ -111,13 +114,10 @@ static bool known(const struct image *image, pid_t pid)
 	return false;
 }
 
-/* Searches for an unknown process that maps the region, if the reported pid is wrong: a process in a pid
- * namespace of its own reports its pid there; one made by a clone without the libc reports its parent's. */
-static pid_t search_pid(struct process *process, pid_t told, bool cloned)
+/* The process that maps the region and is unknown; 0: there is none, or more than one. */
+static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 {
 	struct image *image = process->image;
-	if (image->searches >= SEARCHES_MAX)
-		return 0;
 	DIR *proc = opendir("/proc");
 	process->unsure = !proc && proc_is_shortage(errno);
 	image->searches += proc != NULL;
@@ -141,6 +141,21 @@ static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 	if (proc)
 		closedir(proc);
 	return candidates == 1 && !process->unsure ? found : 0;
+}
+
+/* If the reported pid is wrong: a process in a pid namespace of its own reports its pid there; one made by a
+ * clone without the libc reports its parent's. When it is too early for another search, it is unsure. */
+static pid_t search_pid(struct process *process, pid_t told, bool cloned)
+{
+	struct image *image = process->image;
+	const uint64_t begin_ns = clock_now_ns();
+	process->unsure = image->searches >= SEARCHES_FREE && begin_ns < image->search_again_ns;
+	if (process->unsure)
+		return 0;
+	pid_t found = search_proc(process, told, cloned);
+	const uint64_t end_ns = clock_now_ns();
+	image->search_again_ns = end_ns + SEARCH_REST * (end_ns - begin_ns);
+	return found;
 }
 
 pid_t process_identity_told_pid(const struct process *process)

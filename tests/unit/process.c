@@ -267,6 +267,30 @@ static void a_child_with_a_number_that_nobody_has_here_is_searched_for(void **st
 	stranger_end(&stranger);
 }
 
+/* After many searches one may have to wait: until then it is not taken for ended. */
+static void who_could_not_be_searched_for_has_not_ended(void **state)
+{
+	struct scene *s = *state;
+	struct stranger stranger = stranger_start(fork_in_a_namespace, NULL);
+	pid_t inner = pid_or_skip(&stranger);
+	while (kill(inner, 0) == 0 || errno != ESRCH) {
+		assert_int_equal(write(stranger.fd, "", 1), 1);
+		assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
+	}
+	assert_true(claim(s, 0, 1, 0)->target.pidfd >= 0);
+	s->image->searches = 1000;
+	s->image->search_again_ns = UINT64_MAX;
+	struct process *child = claim(s, 1, inner, 1);
+	assert_int_equal(child->target.pidfd, -1);
+	assert_true(child->unsure);
+	assert_false(image_look_again(child));
+	const uint64_t now_ns = s->image->search_again_ns = clock_now_ns();
+	assert_true(image_look_again(child));
+	assert_true(child->target.pidfd >= 0);
+	assert_true(s->image->search_again_ns > now_ns);
+	stranger_end(&stranger);
+}
+
 /* A clone that the library did not hear of: it says its parent's number. */
 static void a_clone_is_searched_for_among_the_children(void **state)
 {
@@ -408,6 +432,7 @@ int main(void)
 	    TEST(a_number_is_a_targets_word),
 	    TEST(a_process_with_a_number_of_its_own_is_searched_for),
 	    TEST(a_child_with_a_number_that_nobody_has_here_is_searched_for),
+	    TEST(who_could_not_be_searched_for_has_not_ended),
 	    TEST(a_clone_is_searched_for_among_the_children),
 	    TEST(of_a_process_that_is_gone_its_own_word_is_all_there_is),
 	    TEST(what_makes_no_sense_there_ends_it),
