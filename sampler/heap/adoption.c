@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/adoption.h"
 
+#include "sampler/region/place_slots.h"
+
 #include <errno.h>
 
 /* A block that an earlier sampler has entered: by the stack that this one has logged, where its allocation is
@@ -29,26 +31,21 @@ static void adopt_block(struct process *process, const struct slot_copy *block, 
 
 void adoption_end(struct process *process)
 {
-	const struct region *region = process->image->region;
-	uint32_t marker =
-	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
+	struct place_slots slots = place_slots_begin(process->image->region, process->place);
+	struct slot_copy block;
+	uint32_t number,
+	    marker =
+	        stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
 	struct stack_log_reader log;
 	if (marker == UINT32_MAX)
 		return;
 	(void)stack_log_open(&log, &process->log, process->target.maps); /* without it no stack is known */
-	for (uint32_t s = 0; s < region->segments; s++) {
-		if (region_segment_owner(region, s) != (int)process->place)
+	while (place_slots_next(&slots, &number, &block)) {
+		if (heap_site_of_slot(process->heap, number, &block) != HEAP_NO_SITE)
 			continue;
-		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
-			struct slot_copy block;
-			uint32_t slot = s * REGION_SEGMENT_SLOTS + i;
-			if (!region_read_slot(region, slot, &block) ||
-			    heap_site_of_slot(process->heap, slot, &block) != HEAP_NO_SITE)
-				continue;
-			process_look_for_room(process);
-			adopt_block(process, &block, slot, &log, marker);
-			process_weigh(process);
-		}
+		process_look_for_room(process);
+		adopt_block(process, &block, number, &log, marker);
+		process_weigh(process);
 	}
 	stack_log_close(&log);
 	process->counters.before_restart = heap_adopt(process->heap, marker, process->before);
@@ -63,21 +60,17 @@ void adoption_begin(struct process *process)
 
 void adoption_log(struct process *process)
 {
-	const struct region *region = process->image->region;
+	struct place_slots slots = place_slots_begin(process->image->region, process->place);
+	struct slot_copy block;
+	uint32_t number;
 	stack_log_renew(&process->log);
-	for (uint32_t s = 0; s < region->segments; s++) {
-		if (region_segment_owner(region, s) != (int)process->place)
-			continue;
-		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
-			struct slot_copy block;
-			uint32_t slot = s * REGION_SEGMENT_SLOTS + i, site;
-			if (region_read_slot(region, slot, &block) &&
-			    (site = heap_site_of_slot(process->heap, slot, &block)) != HEAP_NO_SITE)
-				stack_log_block(&process->log, slot, block.seq,
-				    heap_site(process->heap, site)->key.stack);
-		}
+	while (place_slots_next(&slots, &number, &block)) {
+		uint32_t site = heap_site_of_slot(process->heap, number, &block);
+		if (site != HEAP_NO_SITE)
+			stack_log_block(
+			    &process->log, number, block.seq, heap_site(process->heap, site)->key.stack);
 	}
-	for (size_t number = 1; number < process->walked.stack_room; number++)
-		if (process->walked.stack[number])
-			stack_log_walked(&process->log, (uint32_t)number, process->walked.stack[number] - 1);
+	for (size_t walked = 1; walked < process->walked.stack_room; walked++)
+		if (process->walked.stack[walked])
+			stack_log_walked(&process->log, (uint32_t)walked, process->walked.stack[walked] - 1);
 }

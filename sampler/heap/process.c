@@ -5,6 +5,7 @@
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
+#include "sampler/region/place_slots.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,52 +116,51 @@ pid_t process_origin_pid(const struct process *process, uint32_t origin)
 	return origin <= process->ancestor_count ? process->ancestors[origin - 1] : 0;
 }
 
+/* site: of the parent's book. */
+static void inherit_block(struct process *process, const struct process *parent, uint32_t number,
+    const struct slot_copy *block, uint32_t site)
+{
+	const struct heap_key key = heap_site(parent->heap, site)->key;
+	const char *thread = key.tid ? threads_name(parent->target.threads, key.tid) : NULL;
+	if (thread)
+		threads_call(process->target.threads, key.tid, thread);
+	process_look_for_room(process);
+	const struct heap_sample sample = {
+	    .slot = number,
+	    .seq = block->seq,
+	    .stack = stacks_translate(parent->target.stacks, key.stack, process->target.stacks),
+	    .tid = key.tid,
+	    .backend = key.backend,
+	    .origin = origin_in_child(process, parent, key.origin),
+	    .mapped = block->flags & SLOT_MMAP,
+	    .size_bytes = block->sample.size_bytes,
+	    .period_bytes = block->sample.period_bytes,
+	};
+	if (sample.stack == UINT32_MAX || heap_inherit(process->heap, &sample) == -ENOMEM)
+		process->counters.inherited_no_room++;
+	else
+		stack_log_block(&process->log, number, block->seq, sample.stack);
+	process_weigh(process);
+}
+
 void process_inherit(struct process *process)
 {
-	const struct region *region = process->image->region;
+	struct place_slots slots = place_slots_begin(process->image->region, process->place);
 	const struct process *parent = process_parent(process);
+	struct slot_copy block;
+	uint32_t number;
 	process->counters.inherited_no_room = 0;
-	if (parent)
-		note_ancestors(process, parent);
-	for (uint32_t s = 0; parent && s < region->segments; s++) {
-		if (region_segment_owner(region, s) != (int)process->place)
+	if (!parent)
+		return;
+	note_ancestors(process, parent);
+	while (place_slots_next(&slots, &number, &block)) {
+		if (!(block.flags & SLOT_INHERITED) || block.origin_place != parent->place ||
+		    heap_site_of(process->heap, number, block.seq, 0) != HEAP_NO_SITE)
 			continue;
-		for (uint32_t i = 0; i < REGION_SEGMENT_SLOTS; i++) {
-			struct slot_copy slot;
-			uint32_t number = s * REGION_SEGMENT_SLOTS + i;
-			if (!region_read_slot(region, number, &slot) || !(slot.flags & SLOT_INHERITED) ||
-			    slot.origin_place != parent->place ||
-			    heap_site_of(process->heap, number, slot.seq, 0) != HEAP_NO_SITE)
-				continue;
-			uint32_t site =
-			    heap_site_of(parent->heap, slot.sample.slot, slot.sample.seq, slot.sample.stack);
-			if (site == HEAP_NO_SITE)
-				continue;
-			uint32_t tid = heap_site(parent->heap, site)->key.tid;
-			if (tid && threads_name(parent->target.threads, tid))
-				threads_call(
-				    process->target.threads, tid, threads_name(parent->target.threads, tid));
-			process_look_for_room(process);
-			uint32_t stack = stacks_translate(parent->target.stacks,
-			    heap_site(parent->heap, site)->key.stack, process->target.stacks);
-			const struct heap_sample sample = {
-			    .slot = number,
-			    .seq = slot.seq,
-			    .stack = stack,
-			    .tid = tid,
-			    .backend = heap_site(parent->heap, site)->key.backend,
-			    .origin =
-			        origin_in_child(process, parent, heap_site(parent->heap, site)->key.origin),
-			    .mapped = slot.flags & SLOT_MMAP,
-			    .size_bytes = slot.sample.size_bytes,
-			    .period_bytes = slot.sample.period_bytes,
-			};
-			if (stack == UINT32_MAX || heap_inherit(process->heap, &sample) == -ENOMEM)
-				process->counters.inherited_no_room++;
-			else
-				stack_log_block(&process->log, number, slot.seq, stack);
-			process_weigh(process);
-		}
+		uint32_t site =
+		    heap_site_of(parent->heap, block.sample.slot, block.sample.seq, block.sample.stack);
+		if (site != HEAP_NO_SITE)
+			inherit_block(process, parent, number, &block, site);
 	}
 }
 

@@ -3,6 +3,7 @@
 
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
+#include "sampler/region/place_slots.h"
 
 enum {
 	YOUNGEST_NS = 50 * 1000000, /* most programs of a shell script end before */
@@ -23,15 +24,12 @@ struct scan {
 	uint32_t place;
 };
 
-static void scan_slot(const struct scan *scan, uint32_t number, struct resident_reader *reader)
+static void add_block(
+    struct resident_reading *reading, const struct slot_copy *block, struct resident_reader *reader)
 {
-	struct resident_reading *reading = scan->reading;
-	struct slot_copy slot;
-	if (!region_read_slot(scan->region, number, &slot))
-		return;
-	struct weight weight = region_weight(&slot);
+	struct weight weight = region_weight(block);
 	double bytes = (double)weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
-	if (slot.flags & SLOT_MMAP) {
+	if (block->flags & SLOT_MMAP) {
 		reading->mapped_bytes += bytes;
 		reading->mapped_variance += weight.bytes_variance;
 		return;
@@ -39,18 +37,18 @@ static void scan_slot(const struct scan *scan, uint32_t number, struct resident_
 	reading->heap_bytes += bytes;
 	reading->heap_variance += weight.bytes_variance;
 	if (reader)
-		resident_block(reader, slot.address, slot.sample.size_bytes, bytes);
+		resident_block(reader, block->address, block->sample.size_bytes, bytes);
 }
 
 /* reader: NULL if the mappings were not read */
 static void each_block(void *context, struct resident_reader *reader)
 {
 	const struct scan *scan = context;
-	for (uint32_t s = 0; s < scan->region->segments; s++)
-		for (uint32_t i = 0;
-		     region_segment_owner(scan->region, s) == (int)scan->place && i < REGION_SEGMENT_SLOTS;
-		     i++)
-			scan_slot(scan, s * REGION_SEGMENT_SLOTS + i, reader);
+	struct place_slots slots = place_slots_begin(scan->region, scan->place);
+	struct slot_copy block;
+	uint32_t number;
+	while (place_slots_next(&slots, &number, &block))
+		add_block(scan->reading, &block, reader);
 }
 
 /* ---- a reading */

@@ -2,6 +2,7 @@
 /* Copies of the shared table: whose blocks, which are whole, which were live at the peak, and with
  * hostile writers. */
 #include "sampler/region/live_scan.h"
+#include "sampler/region/place_slots.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -323,6 +324,13 @@ static void what_nobody_has_written_takes_no_memory(void **state)
 	assert_int_equal(found.count, 3);
 	assert_int_equal(region_drain_buffers(region, &drain), 0);
 	live_scan_fini(&found);
+	struct place_slots slots = place_slots_begin(region, 0);
+	struct slot_copy block;
+	for (uint32_t number, s = 1; s < SEGMENTS; s++) {
+		assert_true(place_slots_next(&slots, &number, &block));
+		assert_int_equal(number, s * REGION_SEGMENT_SLOTS + 500);
+	}
+	assert_false(place_slots_next(&slots, &(uint32_t){0}, &block));
 	assert_int_equal(fstat(region->fd, &after), 0);
 	/* a page of addresses for each of the three blocks, and two of the place */
 	assert_in_range(after.st_blocks, before.st_blocks, before.st_blocks + 5 * 8);
