@@ -142,19 +142,30 @@ static bool can_reload(const struct follow *f)
 	return !err;
 }
 
+static void close_lanes(struct follow *f)
+{
+	for (size_t i = 0; i < f->lane_count; i++)
+		lane_close(&f->lanes[i], f->http);
+}
+
 static void read_signals(struct follow *f)
 {
 	struct signalfd_siginfo info;
 
 	while (read(f->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGHUP && !can_reload(f))
-			continue;
-		/* A second one: at once. The profile stays in the spool. */
-		if (f->stopping)
-			for (size_t i = 0; i < f->lane_count; i++)
-				lane_close(&f->lanes[i], f->http);
+		if (info.ssi_signo == SIGHUP) {
+			/* It ends already: a service manager, and a terminal that is closed, send this
+			 * after the other. */
+			if (f->stopping || !can_reload(f))
+				continue;
+			f->reload = true;
+		} else {
+			/* A second one: at once. The profile stays in the spool. */
+			if (f->stopping && !f->reload)
+				close_lanes(f);
+			f->reload = false;
+		}
 		f->stopping = true;
-		f->reload = info.ssi_signo == SIGHUP;
 	}
 }
 
@@ -204,21 +215,28 @@ static int open_lanes(struct follow *f, struct target *targets, size_t count)
 	return 0;
 }
 
+static bool is_ignored(int number)
+{
+	struct sigaction action;
+
+	return !sigaction(number, NULL, &action) && action.sa_handler == SIG_IGN;
+}
+
+/* ignore: a terminal and a service manager send them to all of `record`, which ends us in its own way. They
+ * must not be blocked then: the kernel ignores no signal that is. */
 static int open_signals(bool ignore)
 {
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	/* The terminal sends them to all of `record`, which ends us in its own way. */
-	if (ignore) {
-		signal(SIGINT, SIG_IGN);
-		signal(SIGHUP, SIG_IGN);
-		signal(SIGTERM, SIG_IGN);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (ignore)
+			signal(numbers[i], SIG_IGN);
+		else if (!is_ignored(numbers[i])) /* nohup, or a shell's job in the background */
+			sigaddset(&set, numbers[i]);
 	}
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -314,8 +332,7 @@ int follow_run(struct command_line *line)
 
 	if (!open_config(&f, line, &config, usual))
 		status = run(&f, line, &config);
-	for (size_t i = 0; i < f.lane_count; i++)
-		lane_close(&f.lanes[i], f.http);
+	close_lanes(&f);
 	http_free(f.http);
 	feed_free(f.feed);
 	if (f.signal_fd >= 0)

@@ -24,8 +24,9 @@ static int publish_announced(const struct sink *base, const char *name, const vo
 	const struct sink_announced *sink = (const struct sink_announced *)base;
 	int error = sink->files->publish(sink->files, name, data, bytes);
 
-	if (!error && write(sink->fd, name, strlen(name) + 1) < 0 && errno == EAGAIN)
-		log_line("%s is not sent: heaptap-push is too slow", name);
+	if (!error && write(sink->fd, name, strlen(name) + 1) < 0)
+		log_line(
+		    "%s is not sent: heaptap-push %s", name, errno == EAGAIN ? "is too slow" : "has ended");
 	return error;
 }
 

@@ -444,6 +444,42 @@ test_follow_renamed_before_it_is_read() {
   follow_end
 }
 
+# SIGTERM and then SIGHUP, as a service manager and a closed terminal send them: it ends, with the answer to what is under
+# way. What was ignored already when it was started, as by `nohup`, and SIGINT in a shell's background, it ignores.
+test_follow_signals() {
+  local signal signals
+  server
+  mkdir store
+  printf '[push one]\nurl = pyroscope+http://127.0.0.1:%s\ntimeout = 1h\n' "$port" >heaptap.conf
+  made store/a.pb.gz 9 5 3 77
+  ended() { ! kill -0 $follow_pid 2>/dev/null; }
+  for signals in 'INT TERM HUP' 'HUP TERM'; do
+    plan never
+    follow --config heaptap.conf store
+    wait_for 20 test -e "server/000$(($(requests) + 1)).json"
+    for signal in $signals; do
+      kill -$signal $follow_pid
+    done
+    kill $server_pid
+    wait $server_pid || :
+    wait_for 20 ended
+    wait $follow_pid || equal 143 $? "status after $signals"
+    server server "$port"
+  done
+  equal 2 "$(requests)" requests
+  counted one retried 2 || fail "the requests were not waited for: $(cat "$spool/one/counters")"
+  (trap '' HUP TERM INT && exec "$heaptap" push --follow --config heaptap.conf store 2>>follow.err) &
+  follow_pid=$!
+  trap 'kill -KILL $follow_pid; kill $server_pid 2>/dev/null || :' EXIT
+  plan ok
+  wait_for 20 counted one sent 1
+  for signal in HUP TERM INT; do
+    kill -$signal $follow_pid
+  done
+  made store/b.pb.gz 8 5 3 77
+  wait_for 20 counted one sent 2
+}
+
 # A target of its own for each section; what is wrong in the file is said with its line.
 test_follow_config() {
   server
@@ -569,4 +605,34 @@ test_record_two() {
   equal 1 "$(requests)" requests
   echo >gate
   wait $first
+}
+
+# Who stops a service, or a terminal, signals all its processes: what the last profile says is sent all the same. One that
+# is killed is missed at once, and by each profile that it is not told of.
+test_record_stopped() {
+  local pusher signal
+  server
+  holds_lock() { [ -e "$spool/record-pyroscope-127.0.0.1-$port/lock" ]; }
+  for signal in TERM KILL; do
+    mkfifo gate
+    "$heaptap" record -q -p 4K -o a.pb.gz --push "pyroscope+http://127.0.0.1:$port" \
+      sh -c 'echo >ready; read line <gate' 2>err &
+    front=$!
+    trap 'kill $front $server_pid 2>/dev/null || :' EXIT
+    wait_for 20 test -e ready
+    # From then on it takes no notice of signals.
+    wait_for 20 holds_lock
+    pusher=$(child_of "$front" heaptap-push)
+    [ $signal = KILL ] || kill -HUP "$pusher"
+    [ $signal = KILL ] || kill -INT "$pusher"
+    kill -$signal "$pusher"
+    [ $signal = TERM ] || wait_for 20 grep -q 'heaptap-push ended before its time' err
+    kill "$front"
+    wait "$front" || equal 143 $? status
+    "$heaptap" check a.pb.gz || fail 'no profile'
+    rm -r gate ready "$spool"
+  done
+  equal 1 "$(requests)" requests
+  sent_check server/0001-0.pb.gz
+  matches '^heaptap: .*a.pb.gz is not sent: heaptap-push has ended$' err
 }
