@@ -36,6 +36,7 @@ struct follow {
 	int end_fd;    /* to `record`, which waits for us once it has shut it down; -1: none, or told */
 	bool stopping; /* a signal: what is under way is finished, no more */
 	bool reload;   /* SIGHUP: begin again with the same words */
+	bool passing;  /* who names the same server with the same options again may never come */
 	const char *config_path; /* of the configuration that is in force; NULL: none */
 	uint64_t end_ns; /* paths from a descriptor have ended: instant_now_ns() of the end; 0: not yet */
 };
@@ -82,7 +83,7 @@ static void say_left(const struct follow *f)
 		if (spool->count)
 			log_line("%zu profile%s (%" PRIu64
 			         " bytes) could not be sent yet, and wait%s in %s; the next "
-			         "`heaptap record --push` to this server sends %s",
+			         "`heaptap record --push` with the same options sends %s",
 			    spool->count, spool->count == 1 ? "" : "s", spool->bytes,
 			    spool->count == 1 ? "s" : "", spool->path, spool->count == 1 ? "it" : "them");
 	}
@@ -266,15 +267,14 @@ static int find_store(const struct follow *f, const struct config *config, char 
 
 static int start(struct follow *f, struct command_line *line, struct config *config, char *const *folders)
 {
-	bool named = line->has_target;
+	bool named = line->has_target, is_record = line->paths_fd != COMMAND_LINE_NO_FD;
 	struct target *targets = named ? &line->target : config->targets;
 
 	if (named && !*line->target.name)
-		snprintf(line->target.name, sizeof(line->target.name), "%s%.110s",
-		    line->paths_fd == COMMAND_LINE_NO_FD ? "" : "record-", line->target.url.name);
+		f->passing = target_name_spool(&line->target, is_record ? "record-" : "") && is_record;
 	f->end_fd = line->end_fd;
 	f->http = http_new();
-	f->signal_fd = open_signals(line->paths_fd != COMMAND_LINE_NO_FD);
+	f->signal_fd = open_signals(is_record);
 	f->feed = feed_new(folders, line->paths_fd);
 	if (!f->http || !f->feed || f->signal_fd < 0) {
 		log_line("cannot start: %s", strerror(errno ? errno : ENOMEM));
@@ -302,6 +302,9 @@ static int run(struct follow *f, struct command_line *line, struct config *confi
 		turn(f);
 	if (f->end_fd >= 0)
 		release_record(f);
+	/* Else there would be a spool for each --label build=N that ever was. */
+	for (size_t i = 0; i < f->lane_count && f->passing; i++)
+		spool_remove(&f->lanes[i].spool);
 	return 0;
 }
 

@@ -365,30 +365,79 @@ bool spool_lock(struct spool *spool)
 	return true;
 }
 
-int spool_open(struct spool *spool, const char *path, uint64_t budget_bytes)
+/* Makes the folder and opens it, and again should it be removed in between. 0 or -errno. */
+static int open_folder(struct spool *spool)
 {
 	char state[PATH_MAX];
+	struct stat st;
+
+	path_in(spool, "state", state);
+	for (;;) {
+		int err = file_check_folder(state, FILE_MKDIR);
+
+		chmod(spool->path, 0700);
+		if (!err)
+			spool->folder_fd = open(spool->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (err || spool->folder_fd < 0)
+			return err ? err : -errno;
+		if (flock(spool->folder_fd, LOCK_SH) || fstat(spool->folder_fd, &st) || st.st_nlink)
+			return 0;
+		close(spool->folder_fd);
+	}
+}
+
+int spool_open(struct spool *spool, const char *path, uint64_t budget_bytes)
+{
 	int err;
 
-	*spool = (struct spool){.lock_fd = -1, .budget_bytes = budget_bytes};
+	*spool = (struct spool){.folder_fd = -1, .lock_fd = -1, .budget_bytes = budget_bytes};
 	if (strlen(path) >= sizeof(spool->path))
 		return -ENAMETOOLONG;
 	strcpy(spool->path, path);
-	path_in(spool, "state", state);
-	err = file_check_folder(state, FILE_MKDIR);
-	chmod(path, 0700);
+	err = open_folder(spool);
 	if (err)
 		return err;
 	spool_lock(spool);
 	return spool_scan(spool);
 }
 
+static void remove_below(const struct spool *spool, const char *name)
+{
+	char path[PATH_MAX];
+	struct dirent *found;
+	DIR *folder;
+
+	path_in(spool, name, path);
+	folder = opendir(path);
+	while (folder && (found = readdir(folder)))
+		unlinkat(dirfd(folder), found->d_name, 0);
+	if (folder)
+		closedir(folder);
+	rmdir(path);
+}
+
+void spool_remove(struct spool *spool)
+{
+	char path[PATH_MAX];
+
+	path_in(spool, "rejected", path);
+	if (spool->lock_fd < 0 || flock(spool->folder_fd, LOCK_EX | LOCK_NB) || spool_scan(spool) ||
+	    spool->count || (rmdir(path) && errno != ENOENT))
+		return;
+	remove_below(spool, "state");
+	remove_below(spool, ".");
+	if (rmdir(spool->path))
+		log_line("cannot remove %s: %s", spool->path, strerror(errno));
+}
+
 void spool_close(struct spool *spool)
 {
 	if (spool->lock_fd >= 0)
 		close(spool->lock_fd);
+	if (spool->folder_fd >= 0)
+		close(spool->folder_fd);
 	free(spool->entries);
 	spool->entries = NULL;
 	spool->count = 0;
-	spool->lock_fd = -1;
+	spool->lock_fd = spool->folder_fd = -1;
 }

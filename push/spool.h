@@ -32,6 +32,7 @@ enum { SPOOL_REJECTED_KEPT = 10 };
 struct spool {
 	char path[PATH_MAX - 256];
 	uint64_t budget_bytes;
+	int folder_fd;               /* locked (shared) while it is open, so that nobody removes it */
 	int lock_fd;                 /* -1: another process sends; this one only adds */
 	struct spool_entry *entries; /* ascending by number */
 	size_t count, room;
@@ -47,6 +48,10 @@ int spool_path(const char *name, char *path, size_t path_bytes);
 /* Opens the folder, or makes it. 0 or -errno; spool_close() is due in any case. */
 int spool_open(struct spool *spool, const char *path, uint64_t budget_bytes);
 void spool_close(struct spool *spool);
+
+/* Removes the folder with all that was noted, unless something waits or was rejected, or another process has
+ * it open. Only spool_close() may follow. */
+void spool_remove(struct spool *spool);
 
 /* Tries to become the one who sends, if another was. */
 bool spool_lock(struct spool *spool);

@@ -3,13 +3,18 @@
 
 #include "pprof/codec/file.h"
 #include "pprof/text/quantity.h"
+#include "pprof/text/text.h"
 #include "push/base64.h"
 #include "push/http.h"
+#include "push/stack_key.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TOKEN_BYTES = 4096, MIB = 1 << 20 };
 
@@ -100,6 +105,43 @@ int target_set(struct target *target, const char *name, const char *value, char 
 		return -EINVAL;
 	}
 	return -ENOENT;
+}
+
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+	return text ? stack_key_mix(hash, text, strlen(text) + 1) : stack_key_mix(hash, "\1", 2);
+}
+
+/* From another folder it is another file; where a link leads to may change at any time. */
+static uint64_t mix_path(uint64_t hash, const char *path)
+{
+	char folder[PATH_MAX];
+
+	if (!path || *path == '/' || !getcwd(folder, sizeof(folder)))
+		return mix_text(hash, path);
+	text_append(folder, sizeof(folder), "/%s", path);
+	return mix_text(hash, folder);
+}
+
+bool target_name_spool(struct target *target, const char *prefix)
+{
+	enum { LONGEST = SPOOL_NAME_TARGET_BYTES - sizeof("record--0123456789abcdef") };
+	const char *path = strchr(target->url.address + strlen("https://"), '/');
+	uint64_t hash;
+
+	snprintf(target->name, sizeof(target->name), "%s%.*s", prefix, (int)LONGEST, target->url.name);
+	if (!path && !target->token_file && !target->user && !target->tenant && !target->types &&
+	    !target->labels.count && strlen(target->url.name) <= LONGEST)
+		return false;
+	hash = mix_text(0, target->url.address);
+	hash = mix_path(hash, target->token_file);
+	hash = mix_text(hash, target->user);
+	hash = mix_text(hash, target->tenant);
+	hash = mix_text(hash, target->types);
+	for (size_t i = 0; i < target->labels.count; i++)
+		hash = mix_text(mix_text(hash, target->labels.rows[i].name), target->labels.rows[i].value);
+	snprintf(target->name + strlen(target->name), sizeof("-0123456789abcdef"), "-%016" PRIx64, hash);
+	return true;
 }
 
 const struct target_limits *target_limits(const struct target *target)

@@ -43,6 +43,12 @@ void target_fini(struct target *target);
  * "label.env"). 0, -ENOMEM, -ENOENT for an unknown name, -EINVAL with one line in error. */
 int target_set(struct target *target, const char *name, const char *value, char *error, size_t error_bytes);
 
+/* Names a target that the user has not named: "record-pyroscope-host-4040", and behind that, where the URL
+ * has a path or there is a token, user, tenant, label or choice of types, a number made of all these. What
+ * one leaves in its spool is sent by the next as its own, so only equals share a name. Returns whether there
+ * is a number. */
+bool target_name_spool(struct target *target, const char *prefix);
+
 const struct target_limits *target_limits(const struct target *target);
 
 /* Is this sample type wanted? */

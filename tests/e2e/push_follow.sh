@@ -607,6 +607,44 @@ test_record_two() {
   wait $first
 }
 
+# numbered: how many spools of sessions with options there are
+numbered() {
+  find "$spool" -mindepth 1 -maxdepth 1 -name "record-pyroscope-127.0.0.1-$port-????????????????" | wc -l
+}
+
+# Two sessions send to one server for two tenants: each its own. What waits waits for equal options; a spool with nothing
+# in it, which may never be used again, is soon removed.
+test_record_tenants() {
+  server
+  mkfifo gate
+  numbered_is() { [ "$(numbered)" = "$1" ]; }
+  "$heaptap" record -q -p 4K -o a.pb.gz --push "pyroscope+http://127.0.0.1:$port" --tenant one --label env=prod \
+    sh -c 'echo >ready; read line <gate' &
+  first=$!
+  trap 'kill $first $server_pid 2>/dev/null || :' EXIT
+  wait_for 20 test -e ready
+  wait_for 20 numbered_is 1
+  record -q -p 4K -o b.pb.gz --push "pyroscope+http://127.0.0.1:$port" --tenant two --label env=test "$targets/leaky" 100 64
+  equal 'two test' "$(said 0001 'r["headers"]["x-scope-orgid"] + " " + r["labels"]["env"]')" 'of the second session'
+  wait_for 20 numbered_is 1
+  echo >gate
+  wait $first
+  equal 'one prod' "$(said 0002 'r["headers"]["x-scope-orgid"] + " " + r["labels"]["env"]')" 'of the first session'
+  equal 2 "$(requests)" requests
+  wait_for 20 numbered_is 0
+  kill $server_pid
+  wait $server_pid || :
+  equal 0 "$(status_of "$heaptap" record -q -p 4K -o c.pb.gz --push "pyroscope+http://127.0.0.1:$port" --tenant one \
+    "$targets/leaky" 100 64)" status
+  matches ' waits in .*/push/record-pyroscope-127.0.0.1-[0-9]+-[0-9a-f]{16}; the next .* with the same options sends it$' err
+  server server "$port"
+  record -q -p 4K -o d.pb.gz --push "pyroscope+http://127.0.0.1:$port" "$targets/leaky" 100 64
+  equal 3 "$(requests)" 'requests after a session for nobody'
+  record -q -p 4K -o e.pb.gz --push "pyroscope+http://127.0.0.1:$port" --tenant one "$targets/leaky" 100 64
+  equal 5 "$(requests)" requests
+  wait_for 20 numbered_is 0
+}
+
 # Who stops a service, or a terminal, signals all its processes: what the last profile says is sent all the same. One that
 # is killed is missed at once, and by each profile that it is not told of.
 test_record_stopped() {

@@ -3,6 +3,7 @@
  * told of it to others. */
 #include "pprof/service/spool_list.h"
 #include "push/spool.h"
+#include "push/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -224,6 +225,98 @@ static void what_is_over_is_forgotten(void **state)
 	spool_close(&spool);
 }
 
+/* The name of the spool for these options, "name=value" each; static. */
+static const char *name_with(const char *const options[])
+{
+	static char name[SPOOL_NAME_TARGET_BYTES];
+	char option[64], error[512];
+	struct target target;
+
+	target_init(&target);
+	for (size_t i = 0; options[i]; i++) {
+		size_t length = strcspn(options[i], "=");
+
+		snprintf(option, sizeof(option), "%.*s", (int)length, options[i]);
+		assert_int_equal(
+		    target_set(&target, option, options[i] + length + 1, error, sizeof(error)), 0);
+	}
+	target_name_spool(&target, "record-");
+	strcpy(name, target.name);
+	target_fini(&target);
+	assert_true(spool_name_is_target(name));
+	return name;
+}
+
+/* What one session leaves is sent by the next one as its own. */
+static void sessions_share_a_spool_only_with_equals(void **state)
+{
+	char long_url[URL_BYTES] = "url=parca+http://", names[16][SPOOL_NAME_TARGET_BYTES];
+	const char *const others[][4] = {
+	    {"url=parca+http://h"},
+	    {"url=parca+http://h/one"},
+	    {"url=parca+http://h/two"},
+	    {"url=parca+http://h", "tenant=a"},
+	    {"url=parca+http://h", "tenant=b"},
+	    {"url=parca+http://h", "user=a"},
+	    {"url=parca+http://h", "token-file=a"},
+	    {"url=parca+http://h", "types=a"},
+	    {"url=parca+http://h", "label=a=b"},
+	    {"url=parca+http://h", "label=a=c"},
+	    {"url=parca+http://h", "tenant=a", "label=a=b"},
+	    {long_url},
+	};
+	const size_t count = sizeof(others) / sizeof(others[0]);
+
+	memset(long_url + strlen(long_url), 'h', 200);
+	for (size_t i = 0; i < count; i++) {
+		strcpy(names[i], name_with(others[i]));
+		assert_string_equal(names[i], name_with(others[i]));
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(names[i], names[j]);
+	}
+	assert_string_equal(names[0], "record-parca-h-80");
+	assert_string_equal(names[0],
+	    name_with((const char *const[]){"url=parca+http://h/", "timeout=5s", "spool=9M", NULL}));
+	long_url[strlen(long_url) - 1] = 'i';
+	assert_string_not_equal(names[count - 1], name_with(others[count - 1]));
+	/* A relative path is one in this folder. */
+	assert_int_equal(chdir(folder), 0);
+	assert_string_not_equal(names[6], name_with(others[6]));
+}
+
+/* A spool that is not needed any more goes, but with nothing that is. */
+static void an_empty_spool_is_removed(void **state)
+{
+	struct spool spool, other;
+
+	open_spool(&spool, 1 << 20);
+	add(&spool, 7, 1, 100);
+	assert_int_equal(spool_take(&spool, 7, 1), 0);
+	spool_sending(&spool);
+	spool_remove(&spool);
+	assert_int_equal(access(spool.path, F_OK), 0);
+	spool_close(&spool);
+	open_spool(&spool, 1 << 20);
+	assert_int_equal(spool.count, 1);
+	spool_sent(&spool);
+	open_spool(&other, 1 << 20);
+	spool_remove(&spool);
+	assert_int_equal(access(spool.path, F_OK), 0);
+	spool_close(&spool);
+	spool_remove(&other);
+	assert_int_equal(access(spool.path, F_OK), 0); /* the other only adds */
+	assert_true(spool_lock(&other));
+	spool_remove(&other);
+	assert_int_equal(access(spool.path, F_OK), -1);
+	spool_close(&other);
+	open_spool(&spool, 1 << 20);
+	add(&spool, 7, 1, 100);
+	spool_reject(&spool, "no");
+	spool_remove(&spool);
+	assert_int_equal(access(spool.path, F_OK), 0);
+	spool_close(&spool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -232,6 +325,9 @@ int main(void)
 	        an_attempt_without_an_answer_is_counted, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(who_sends_sees_what_others_add, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(what_is_over_is_forgotten, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(
+	        sessions_share_a_spool_only_with_equals, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(an_empty_spool_is_removed, make_folder, remove_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
