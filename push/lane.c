@@ -53,6 +53,7 @@ static void forget_some(struct lane *lane)
 	if (lane->spool.lock_fd < 0 || lane->forget_ns > now)
 		return;
 	spool_forget(&lane->spool, age_ns, past_ns ? 2 * (int64_t)past_ns : age_ns);
+	spool_tidy(&lane->spool);
 	lane->forget_ns = now + FORGET_NS;
 }
 

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MODE = 0600, COUNTERS_FILE_BYTES = 4096, SPOOLED_MAX_BYTES = 1 << 30 };
+enum { MODE = 0600, COUNTERS_FILE_BYTES = 4096, SPOOLED_MAX_BYTES = 1 << 30, HALF_WRITTEN_S = 60 };
 
 int spool_path(const char *name, char *path, size_t path_bytes)
 {
@@ -399,6 +399,29 @@ int spool_open(struct spool *spool, const char *path, uint64_t budget_bytes)
 		return err;
 	spool_lock(spool);
 	return spool_scan(spool);
+}
+
+void spool_tidy(const struct spool *spool)
+{
+	static const char *const folders[] = {".", "state", "rejected"};
+	time_t before = (time_t)(instant_unix_ns() / 1000000000) - HALF_WRITTEN_S;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		char path[PATH_MAX];
+		struct dirent *found;
+		struct stat st;
+		DIR *folder;
+
+		path_in(spool, folders[i], path);
+		folder = opendir(path);
+		while (folder && (found = readdir(folder)))
+			if (file_is_temporary(found->d_name) &&
+			    !fstatat(dirfd(folder), found->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
+			    st.st_mtim.tv_sec < before)
+				unlinkat(dirfd(folder), found->d_name, 0);
+		if (folder)
+			closedir(folder);
+	}
 }
 
 static void remove_below(const struct spool *spool, const char *name)

@@ -56,6 +56,9 @@ void spool_remove(struct spool *spool);
 /* Tries to become the one who sends, if another was. */
 bool spool_lock(struct spool *spool);
 
+/* Removes what a process that was killed has left half written: a minute ago or more. */
+void spool_tidy(const struct spool *spool);
+
 /* Looks for entries that others have added or removed. 0 or -errno. */
 int spool_scan(struct spool *spool);
 

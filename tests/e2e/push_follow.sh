@@ -367,8 +367,11 @@ test_follow_damaged() {
   kill "$follow_pid"
   wait "$follow_pid"
   echo garbage >"$spool/$name/00000000000000000001-0$(date +%s%N)-00000000000000aa-s.pb.gz"
+  # What somebody who was killed has half written goes.
+  touch -d '2 minutes ago' "$spool/$name/.heaptap-0123456789abcdef.tmp"
   follow --to "pyroscope+http://127.0.0.1:$port" store
   wait_for 20 counted "$name" rejected 1
+  [ ! -e "$spool/$name/.heaptap-0123456789abcdef.tmp" ] || fail 'the file that is half written stays'
   follow_end
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -192,6 +193,39 @@ static bool is_known(const struct spool *spool, uint64_t process)
 	return known;
 }
 
+/* What was half written when somebody was killed goes, but not what may be written now. */
+static void what_is_half_written_is_removed(void **state)
+{
+	static const char *const folders[] = {"one", "one/state", "one/rejected"};
+	const struct timespec old[] = {{.tv_sec = time(NULL) - 90}, {.tv_sec = time(NULL) - 90}};
+	char paths[3][3][PATH_MAX];
+	struct spool spool;
+	FILE *file;
+
+	open_spool(&spool, 1 << 20);
+	add(&spool, 7, 1, 100);
+	spool_reject(&spool, "no");
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(paths[i][0], PATH_MAX, "%s/%s/.heaptap-0123456789abcdef.tmp", folder, folders[i]);
+		snprintf(paths[i][1], PATH_MAX, "%s/%s/.heaptap-0123456789abcde0.tmp", folder, folders[i]);
+		snprintf(paths[i][2], PATH_MAX, "%s/%s/other.tmp", folder, folders[i]);
+		for (size_t j = 0; j < 3; j++) {
+			file = fopen(paths[i][j], "w");
+			assert_non_null(file);
+			fclose(file);
+			if (j != 1)
+				assert_int_equal(utimensat(AT_FDCWD, paths[i][j], old, 0), 0);
+		}
+	}
+	spool_tidy(&spool);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(access(paths[i][0], F_OK), -1);
+		assert_int_equal(access(paths[i][1], F_OK), 0);
+		assert_int_equal(access(paths[i][2], F_OK), 0);
+	}
+	spool_close(&spool);
+}
+
 /* Notes of what has ended go soon, those of what may go on later, and those of what waits never. */
 static void what_is_over_is_forgotten(void **state)
 {
@@ -324,6 +358,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(
 	        an_attempt_without_an_answer_is_counted, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(who_sends_sees_what_others_add, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(what_is_half_written_is_removed, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(what_is_over_is_forgotten, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(
 	        sessions_share_a_spool_only_with_equals, make_folder, remove_folder),
