@@ -396,6 +396,7 @@ void lane_answered(struct lane *lane, const char *error)
 		snprintf(text, sizeof(text), "%s", error);
 	else
 		verdict = request_judge(lane->target, &lane->request, &lane->answer, text);
+	spool_judged(&lane->spool, verdict);
 	switch (verdict) {
 	case RETRY_ACCEPTED:
 		commit(lane);
@@ -405,6 +406,7 @@ void lane_answered(struct lane *lane, const char *error)
 		lane->spool.in_flight = lane->spool.counters.sending = 0;
 		break;
 	case RETRY_LATER:
+	case RETRY_DENIED:
 		try_later(lane, error, text);
 		break;
 	case RETRY_REFUSED:

@@ -124,6 +124,9 @@ static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *
 			snprintf(text, ANSWER_TEXT_BYTES, "%s", error);
 		else
 			verdict = request_judge(shot->target, &request, &answer, text);
+		/* Who waits for us gives us no other token. */
+		if (verdict == RETRY_DENIED)
+			verdict = RETRY_REFUSED;
 		*asked_ns = retry_after_ns(answer.retry_after, instant_unix_ns());
 	}
 	http_request_fini(&request);

@@ -6,6 +6,8 @@
 
 enum retry_verdict retry_http(int status)
 {
+	if (status == 401 || status == 403)
+		return RETRY_DENIED;
 	return status == 408 || status == 429 || status == 499 || status >= 500 ? RETRY_LATER : RETRY_REFUSED;
 }
 
@@ -21,6 +23,9 @@ enum retry_verdict retry_grpc(int status)
 	case 14: /* unavailable */
 	case 15: /* data loss */
 		return RETRY_LATER;
+	case 7:  /* permission denied */
+	case 16: /* unauthenticated */
+		return RETRY_DENIED;
 	default:
 		return RETRY_REFUSED;
 	}

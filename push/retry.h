@@ -5,7 +5,9 @@
  * The table is that of Grafana Alloy's pyroscope.write: 408, 429, 5xx, and of gRPC's and Connect's codes
  * those that may pass, are tried again after 500 ms, then twice as long each time, 5 minutes at most, with
  * a tenth of jitter; but never sooner than the server asked for (Retry-After). Anything else is final, but
- * "cancelled" (499 of Pyroscope): who reads that has not gone away, so it was the server that ended.
+ * "cancelled" (499 of Pyroscope): who reads that has not gone away, so it was the server that ended; and what
+ * says that we may not send (401, 403): that is no fault of the profile, and a token that has expired is
+ * renewed in its file.
  */
 #ifndef PUSH_RETRY_H
 #define PUSH_RETRY_H
@@ -20,6 +22,7 @@
 enum retry_verdict {
 	RETRY_ACCEPTED,
 	RETRY_LATER,   /* the same again may succeed */
+	RETRY_DENIED,  /* so it may with another token */
 	RETRY_REFUSED, /* it will not */
 	RETRY_OTHER_PATH,
 };

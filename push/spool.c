@@ -269,6 +269,14 @@ void spool_sending(struct spool *spool)
 	write_counters(spool);
 }
 
+void spool_judged(struct spool *spool, enum retry_verdict verdict)
+{
+	if (verdict == RETRY_DENIED)
+		spool->counters.denied++;
+	else if (verdict == RETRY_ACCEPTED || verdict == RETRY_REFUSED)
+		spool->counters.denied = 0;
+}
+
 void spool_retried(struct spool *spool, bool unread)
 {
 	spool->in_flight = 0;

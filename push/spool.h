@@ -20,6 +20,7 @@
 #include "pprof/service/spool_counters.h"
 #include "push/delta.h"
 #include "pprof/service/spool_name.h"
+#include "push/retry.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -94,6 +95,9 @@ void spool_skip(struct spool *spool);
 /* The head is sent now. Written down first, so that it is known after a SIGKILL, too, that the server may
  * have it. */
 void spool_sending(struct spool *spool);
+
+/* What is to be said with the next of these of the server's answer, or of none (RETRY_LATER). */
+void spool_judged(struct spool *spool, enum retry_verdict verdict);
 
 /* Another attempt is due. unread: all of it was sent, and what the server said to it is not known. */
 void spool_retried(struct spool *spool, bool unread);

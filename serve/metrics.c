@@ -201,6 +201,10 @@ static void write_spools(FILE *out, const struct spool_list *spools, int64_t now
 			target_row(out, counters[i].name, row,
 			    (double)*(const uint64_t *)((const char *)&row->counters + counters[i].at));
 	}
+	head(out, "push_denied", "gauge",
+	    "Attempts since the target last took or judged a profile that it refused for the token.");
+	for (const struct spool_list_row *row = spools->rows; row < end; row++)
+		target_row(out, "push_denied", row, (double)row->counters.denied);
 	head(out, "spool_bytes", "gauge", "Profiles that wait for the target.");
 	for (const struct spool_list_row *row = spools->rows; row < end; row++)
 		target_row(out, "spool_bytes", row, (double)row->bytes);

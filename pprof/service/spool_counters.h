@@ -19,6 +19,9 @@ struct spool_counters {
 	/* Attempts repeated although the server may have taken the one before: all of it was sent, and its
 	 * answer was never read. So many profiles may be there twice, not more. */
 	uint64_t resent;
+	/* The last so many attempts were refused because we may not send (401, 403): the token, most likely;
+	 * 0: the last that was judged was not. */
+	uint64_t denied;
 	uint64_t sending; /* number of the entry of which that holds now; 0: none */
 };
 

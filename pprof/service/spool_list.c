@@ -134,9 +134,9 @@ char *spool_list_print(const struct spool_list *list, size_t *bytes)
 
 		*bytes += (size_t)snprintf(text + *bytes, LINE_BYTES,
 		    "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-		    " %" PRIu64 " %" PRIu64 " %" PRId64 "\n",
+		    " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n",
 		    row->target, c->sent, c->retried, c->rejected, c->dropped, c->given_up, c->passed_over,
-		    c->resent, row->bytes, row->count, row->oldest_ns);
+		    c->resent, c->denied, row->bytes, row->count, row->oldest_ns);
 	}
 	return text;
 }
@@ -149,9 +149,9 @@ static int parse_line(struct spool_list *list, const char *line)
 
 	if (sscanf(line,
 	        "%127s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-	        " %" SCNu64 " %" SCNu64 " %" SCNd64 "%n",
+	        " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNd64 "%n",
 	        row.target, &c->sent, &c->retried, &c->rejected, &c->dropped, &c->given_up, &c->passed_over,
-	        &c->resent, &row.bytes, &row.count, &row.oldest_ns, &end) != 11 ||
+	        &c->resent, &c->denied, &row.bytes, &row.count, &row.oldest_ns, &end) != 12 ||
 	    line[end] || !spool_name_is_target(row.target) || list->count == SPOOL_LIST_MAX)
 		return -EPROTO;
 	made = add_row(list);

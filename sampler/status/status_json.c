@@ -64,6 +64,7 @@ static void write_spool(struct json *json, const struct spool_list_row *row, int
 	json_integer(json, "given_up", (int64_t)counters->given_up);
 	json_integer(json, "passed_over", (int64_t)counters->passed_over);
 	json_integer(json, "resent", (int64_t)counters->resent);
+	json_integer(json, "denied", (int64_t)counters->denied);
 	json_integer(json, "spool_profiles", (int64_t)row->count);
 	json_integer(json, "spool_bytes", (int64_t)row->bytes);
 	json_number(json, "oldest_seconds", row->oldest_ns ? spool_list_age(row, now_unix_ns) : NAN, 0);

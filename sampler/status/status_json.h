@@ -6,7 +6,7 @@
  *	 "processes": [{pid, service, exe, comm, container_id, since, profiled, reason, inuse_bytes,
  *	     inuse_bytes_error, inuse_objects, rss_bytes, growth_bytes_per_hour, growth_significant, samples,
  *	     lost: {cause: n}, backend, labels: {}}],
- *	 "push": [{name, sent, retried, rejected, dropped, given_up, passed_over, resent,
+ *	 "push": [{name, sent, retried, rejected, dropped, given_up, passed_over, resent, denied,
  *	     spool_profiles, spool_bytes, oldest_seconds}]}
  *
  * `since` is a time in UTC, as RFC 3339 writes it; what is not known is null. Members may be added, none is

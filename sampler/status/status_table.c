@@ -206,6 +206,8 @@ static void print_spool(const struct screen *screen, const struct spool_list_row
 		text_append(text, sizeof(text), ", %" PRIu64 " given up", counters->given_up);
 	if (counters->passed_over)
 		text_append(text, sizeof(text), ", %" PRIu64 " passed over", counters->passed_over);
+	if (counters->denied)
+		text_append(text, sizeof(text), "; the server refuses the token");
 	if (row->count)
 		text_append(text, sizeof(text), "; %" PRIu64 " wait (%s)", row->count,
 		    amount_bytes((double)row->bytes, amount));

@@ -117,6 +117,12 @@ test_refused() {
   plan 'grpc 3 missing%20__name__%20label'
   equal 1 "$(status_of push --to "parca+http://127.0.0.1:$port" p.exit.pb.gz)" status
   matches 'refused by .*: grpc-status 3: missing __name__ label$' err
+  # So is a token that is refused: nobody gives another one meanwhile.
+  plan '401 who are you' ok
+  before=$(requests)
+  equal 1 "$(status_of push --to "pyroscope+http://127.0.0.1:$port" p.exit.pb.gz)" status
+  matches 'refused by .*: HTTP 401: .*who are you' err
+  equal $((before + 1)) "$(requests)" requests
   # A token must not go to another host: a redirect is no answer.
   server other
   plan "redirect http://127.0.0.1:$port/elsewhere"

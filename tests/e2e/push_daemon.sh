@@ -85,17 +85,20 @@ test_seen_by_status_and_metrics() {
   plan '400 no'
   snapshot_all "$target"
   wait_for 20 counted one rejected 1
+  plan '401 expired'
+  snapshot_all "$target"
+  denied() { grep -q '^denied [1-9]' "$spool/one/counters"; }
+  wait_for 20 denied
   kill $server_pid
   wait $server_pid || :
-  snapshot_all "$target"
-  wait_for 20 spooled_is one 1
+  spooled_is one 1 || fail 'it does not wait'
   "$heaptap" status --socket "$PWD/run/control" --json >status.json
   equal 'one 1 1 0' "$(json status.json '"{name} {sent} {rejected} {dropped}".format(**r["push"][0])')" 'status'
   equal "$(stat -c %s "$spool"/one/*.pb.gz)" "$(json status.json 'r["push"][0]["spool_bytes"]')" 'bytes that wait'
   json status.json '0 <= r["push"][0]["oldest_seconds"] < 3600' >age
   matches True age
   "$heaptap" status --socket "$PWD/run/control" >status.txt
-  matches '^  push    one: 1 sent, 1 rejected; 1 wait \([0-9.]+ (KiB|B)\), the oldest for ' status.txt
+  matches '^  push    one: 1 sent, 1 rejected; the server refuses the token; 1 wait \([0-9.]+ (KiB|B)\), the oldest for ' status.txt
   "$heaptap" serve --listen 127.0.0.1:0 --socket "$PWD/run/control" 2>serve.err &
   serve_pid=$!
   trap 'kill $follow_pid $serve_pid $daemon 2>/dev/null || :' EXIT
@@ -104,6 +107,7 @@ test_seen_by_status_and_metrics() {
   wait_for 20 metric 'heaptap_push_sent_total{target="one"}' 1
   metric 'heaptap_push_rejected_total{target="one"}' 1 || fail "$(grep push metrics)"
   metric 'heaptap_push_dropped_total{target="one"}' 0 || fail "$(grep push metrics)"
+  metric 'heaptap_push_denied{target="one"}' "$(json status.json 'r["push"][0]["denied"]')" || fail "$(grep push metrics)"
   metric 'heaptap_spool_profiles{target="one"}' 1 || fail "$(grep spool metrics)"
   metric 'heaptap_spool_bytes{target="one"}' "$(stat -c %s "$spool"/one/*.pb.gz)" || fail "$(grep spool metrics)"
   # Of the daemon's processes it is known what they have allocated.

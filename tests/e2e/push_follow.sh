@@ -244,10 +244,19 @@ test_follow_token() {
   echo 'secret-word' >token
   wait_for 30 counted one sent 1
   counted one rejected 0 || fail "$(cat "$spool/one/counters")"
+  # One that has expired loses nothing: all wait for another.
   plan '401 secret-word is no token'
   made store/b.pb.gz 8 5 3 77
-  wait_for 20 counted one rejected 1
+  made store/c.pb.gz 7 5 3 78
+  denied() { grep -q '^denied [1-9]' "$spool/one/counters"; }
+  wait_for 20 denied
+  wait_for 20 spooled_is one 2
+  echo 'other-word' >token
+  plan ok
+  wait_for 60 counted one sent 3
+  counted one denied 0 && counted one rejected 0 || fail "$(cat "$spool/one/counters")"
   follow_end
+  equal "Basic $(printf me:other-word | base64)" "$(said "$(printf %04d "$(requests)")" 'r["headers"]["authorization"]')" token
   matches 'HTTP 401: .*\*\*\* is no token' follow.err
   ! grep -rq secret-word follow.err "$spool" || fail 'the token is written down'
 }

@@ -75,6 +75,7 @@ static void others_see_what_waits(void **state)
 	spool.counters.dropped = 3;
 	spool.counters.given_up = 4;
 	spool.counters.passed_over = 5;
+	spool.counters.denied = 6;
 	spool_sending(&spool);
 	spool_sent(&spool);
 	add(&spool, 9, INT64_C(60000000000), 1000);
@@ -99,11 +100,11 @@ static void others_see_what_waits(void **state)
 	/* No folder, no spools; and text that is none is not taken for one. */
 	assert_int_equal(spool_list_read(&list, "/nowhere"), 0);
 	assert_int_equal(list.count, 0);
-	assert_true(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10\n"));
-	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10"));
-	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9\n"));
-	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10 11\n"));
-	assert_false(reads_as(&list, "../a 1 2 3 4 5 6 7 8 9 10\n"));
+	assert_true(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10 11\n"));
+	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10 11"));
+	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10\n"));
+	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10 11 12\n"));
+	assert_false(reads_as(&list, "../a 1 2 3 4 5 6 7 8 9 10 11\n"));
 }
 
 /* What the server may have had already is counted when it is sent again: after an answer that never came, and

@@ -207,10 +207,10 @@ static void answers_are_bounded(void **state)
 
 static void retries_follow_the_table(void **state)
 {
-	static const int later[] = {408, 429, 499, 500, 502, 503, 599},
-	                 final[] = {301, 400, 401, 403, 404, 413, 422};
-	static const int grpc_later[] = {1, 2, 4, 8, 10, 13, 14, 15},
-	                 grpc_final[] = {3, 5, 6, 7, 9, 11, 12, 16, 99};
+	static const int later[] = {408, 429, 499, 500, 502, 503, 599}, final[] = {301, 400, 404, 413, 422},
+	                 denied[] = {401, 403};
+	static const int grpc_later[] = {1, 2, 4, 8, 10, 13, 14, 15}, grpc_final[] = {3, 5, 6, 9, 11, 12, 99},
+	                 grpc_denied[] = {7, 16};
 	uint64_t want = RETRY_FIRST_NS;
 
 	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
@@ -221,6 +221,10 @@ static void retries_follow_the_table(void **state)
 		assert_int_equal(retry_grpc(grpc_later[i]), RETRY_LATER);
 	for (size_t i = 0; i < sizeof(grpc_final) / sizeof(grpc_final[0]); i++)
 		assert_int_equal(retry_grpc(grpc_final[i]), RETRY_REFUSED);
+	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++) {
+		assert_int_equal(retry_http(denied[i]), RETRY_DENIED);
+		assert_int_equal(retry_grpc(grpc_denied[i]), RETRY_DENIED);
+	}
 	for (unsigned int failures = 1; failures < 100; failures++) {
 		for (uint64_t random = 0; random < UINT64_MAX / 3; random += UINT64_MAX / 7) {
 			uint64_t delay = retry_delay_ns(failures, random, 0);
@@ -270,8 +274,8 @@ static void names_in_the_spool_come_back(void **state)
 
 static void counters_come_back(void **state)
 {
-	const struct spool_counters counters = {
-	    1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	const struct spool_counters counters = {1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+	    UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	struct spool_counters again;
 	char text[SPOOL_COUNTERS_BYTES];
 	size_t length = spool_counters_print(&counters, text);

@@ -234,7 +234,8 @@ static void metrics_are_sums_by_service(void **state)
 	        .dropped = 1,
 	        .given_up = 7,
 	        .passed_over = 8,
-	        .resent = 4},
+	        .resent = 4,
+	        .denied = 9},
 	    .bytes = 5000,
 	    .count = 2,
 	    .oldest_ns = INT64_C(1000000000)};
@@ -271,6 +272,7 @@ static void metrics_are_sums_by_service(void **state)
 	assert_non_null(strstr(text, "\nheaptap_push_given_up_total{target=\"one\"} 7\n"));
 	assert_non_null(strstr(text, "\nheaptap_push_passed_over_total{target=\"one\"} 8\n"));
 	assert_non_null(strstr(text, "\nheaptap_push_resent_total{target=\"one\"} 4\n"));
+	assert_non_null(strstr(text, "\nheaptap_push_denied{target=\"one\"} 9\n"));
 	assert_non_null(strstr(text, "\nheaptap_spool_bytes{target=\"one\"} 5000\n"));
 	assert_non_null(strstr(text, "\nheaptap_spool_profiles{target=\"one\"} 2\n"));
 	assert_non_null(strstr(text, "\nheaptap_spool_oldest_seconds{target=\"one\"} 60\n"));

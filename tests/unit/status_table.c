@@ -109,7 +109,7 @@ static struct spool_list_row rows[] = {
         .bytes = 3 << 19,
         .count = 2,
         .oldest_ns = NOW_NS - HOUR_NS},
-    {.target = "two"},
+    {.target = "two", .counters = {.denied = 3}},
 };
 static const struct spool_list spools = {.rows = rows, .count = 2};
 
@@ -137,7 +137,7 @@ static void the_table(void **state)
 	    "  note    heaptap.conf:7: period is no size: the old configuration is in force\n"
 	    "  push    one: 120 sent, 3 dropped, 5 given up, 6 passed over; 2 wait (1.5 MiB),\n"
 	    "          the oldest for 1 h 0 min\n"
-	    "  push    two: 0 sent\n"
+	    "  push    two: 0 sent; the server refuses the token\n"
 	    "\n"
 	    "service                pid  since  in use    +-     RSS growth/h  samples by\n"
 	    "redis-server          4711  17:04    1.2G  1.5%    1.5G   +12.3M*   12.3M copy\n"
@@ -220,7 +220,7 @@ static void the_json(void **state)
 	    "\"labels\":{\"host\":\"a\"}}"));
 	assert_non_null(strstr(text,
 	    "{\"name\":\"one\",\"sent\":120,\"retried\":4,\"rejected\":0,\"dropped\":3,"
-	    "\"given_up\":5,\"passed_over\":6,\"resent\":1,"
+	    "\"given_up\":5,\"passed_over\":6,\"resent\":1,\"denied\":0,"
 	    "\"spool_profiles\":2,\"spool_bytes\":1572864,\"oldest_seconds\":3600}"));
 	assert_non_null(strstr(text, "\"spool_bytes\":0,\"oldest_seconds\":null}"));
 	assert_non_null(strstr(text,
