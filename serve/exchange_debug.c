@@ -15,6 +15,8 @@
 
 #define CMDLINE_BYTES_MAX (UINT64_C(1) << 20)
 
+_Static_assert((int)BROKER_CLIENT_CPU_AT_ONCE == 8, "the number is said to users");
+
 static void refuse(struct exchange *exchange, unsigned int status, const char *text)
 {
 	exchange->server->refused += status == 503;
@@ -307,6 +309,20 @@ static bool has_files(const struct exchange *exchange)
 	return false;
 }
 
+/* Time on a CPU is sampled of all at once, and a sampler samples so many. */
+static bool is_too_much(const struct exchange *exchange)
+{
+	for (size_t i = 0; i < exchange->process_count; i++) {
+		size_t same = 0;
+
+		for (size_t j = 0; j < exchange->process_count; j++)
+			same += exchange->keys[j].server == exchange->keys[i].server;
+		if (same > BROKER_CLIENT_CPU_AT_ONCE)
+			return true;
+	}
+	return false;
+}
+
 void exchange_debug(struct exchange *exchange)
 {
 	enum debug_kind kind = exchange->plan.kind;
@@ -316,6 +332,8 @@ void exchange_debug(struct exchange *exchange)
 		return;
 	if (waits && has_files(exchange))
 		refuse(exchange, 400, "\"seconds\" parameter is not supported for this profile type");
+	else if (kind == DEBUG_CPU && is_too_much(exchange))
+		refuse(exchange, 503, "a CPU profile is of at most 8 processes; choose one by /pid/PID");
 	else if (kind == DEBUG_INDEX)
 		answer_index(exchange);
 	else if (kind == DEBUG_CMDLINE)

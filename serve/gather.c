@@ -83,6 +83,29 @@ static void begin_one(struct gather_item *item)
 	}
 }
 
+/* What cannot wait for its turn was refused: the others' time would be for nothing. */
+static bool is_refused(const struct gather *gather)
+{
+	for (size_t i = 0; i < gather->count; i++)
+		if (gather->items[i].kind == GATHER_CPU && gather->items[i].error)
+			return true;
+	return false;
+}
+
+static void cancel(struct gather *gather)
+{
+	for (size_t i = 0; i < gather->count; i++) {
+		struct gather_item *item = &gather->items[i];
+
+		if (item->pending && item->kind == GATHER_NOW)
+			snapshots_leave(&item->waiter);
+		if (item->pending && item->request)
+			broker_client_cancel(gather->broker, item->request);
+		item->pending = false;
+		item->request = 0;
+	}
+}
+
 void gather_begin(struct gather *gather)
 {
 	/* One more than there are, so that nothing is done before all have begun. */
@@ -92,21 +115,20 @@ void gather_begin(struct gather *gather)
 		gather->items[i].pending = true;
 		begin_one(&gather->items[i]);
 	}
-	if (--gather->pending == 0)
+	gather->pending--;
+	if (is_refused(gather)) {
+		cancel(gather);
+		gather->pending = 0;
+	}
+	if (gather->pending == 0)
 		gather->done(gather);
 }
 
 void gather_fini(struct gather *gather)
 {
-	for (size_t i = 0; i < gather->count; i++) {
-		struct gather_item *item = &gather->items[i];
-
-		if (item->pending && item->kind == GATHER_NOW)
-			snapshots_leave(&item->waiter);
-		if (item->pending && item->request)
-			broker_client_cancel(gather->broker, item->request);
-		blob_drop(item->profile);
-	}
+	cancel(gather);
+	for (size_t i = 0; i < gather->count; i++)
+		blob_drop(gather->items[i].profile);
 	free(gather->items);
 	gather->items = NULL;
 	gather->count = gather->pending = 0;

@@ -47,7 +47,8 @@ struct gather {
 /* Room for so many items, all zero. 0 or -ENOMEM. */
 int gather_init(struct gather *gather, size_t count);
 
-/* done() is called once, from here or later. */
+/* done() is called once, from here or later; from here if CPU time of one of them cannot be sampled now, and
+ * then nothing goes on. */
 void gather_begin(struct gather *gather);
 
 /* Stops what is under way, done() will not be called, and drops the profiles. Fine at any time. */

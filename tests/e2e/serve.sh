@@ -273,6 +273,9 @@ test_a_service_of_many_processes() {
   equal 200 "$(fetch /service/sleep/debug/pprof/heap)" "$(head -c 300 body)"
   comment_of body >comments
   equal 40 "$(grep -c '^pid=' comments)" processes
+  # CPU time is sampled of all at once: of so many it is refused before anybody waits for it.
+  equal 503 "$(fetch '/service/sleep/debug/pprof/profile?seconds=600')"
+  matches 'at most 8 processes' body
   equal 200 "$(fetch '/api/v1/top?service=sleep')" "$(head -c 300 body)"
   # As a file it is their sum, too.
   equal 200 "$(fetch '/api/v1/profile?service=sleep')" "$(head -c 300 body)"

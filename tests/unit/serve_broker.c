@@ -3,6 +3,7 @@
 #include "sampler/linux/clock.h"
 #include "serve/broker_client.h"
 #include "serve/catalog_scan.h"
+#include "serve/gather.h"
 #include "serve/profile_choice.h"
 #include "serve/snapshots.h"
 
@@ -133,6 +134,51 @@ static void a_sampler_makes_few_profiles_at_once(void **state)
 		assert_false(take(&broker, sent));
 	}
 	assert_int_equal(calls, answered);
+	broker_close(&broker);
+}
+
+static void count_done(struct gather *gather)
+{
+	++*(size_t *)gather->context;
+}
+
+/* Where one is refused nobody waits for the others. */
+static void cpu_time_is_of_all_or_nobody(void **state)
+{
+	enum { MOST = BROKER_CLIENT_CPU_AT_ONCE };
+	struct broker_request sent[4 * MOST];
+	struct broker broker;
+	struct gather gather = {0};
+	size_t done = 0;
+
+	(void)state;
+	broker_open(&broker);
+	for (size_t count = MOST + 1; count >= MOST; count--) {
+		gather = (struct gather){.broker = broker.client, .done = count_done, .context = &done};
+		assert_int_equal(gather_init(&gather, count), 0);
+		for (size_t i = 0; i < count; i++) {
+			gather.items[i].kind = GATHER_CPU;
+			gather.items[i].key = (struct process_key){.server = 7, .pid = (pid_t)i + 1};
+		}
+		gather_begin(&gather);
+		if (count == MOST)
+			break;
+		assert_int_equal(done, 1);
+		assert_int_equal(gather_failure_of_sum(&gather)->error, -EBUSY);
+		assert_int_equal(take_all(&broker, sent, 4 * MOST), 2 * MOST);
+		for (size_t i = 0; i < MOST; i++) {
+			assert_int_equal(sent[MOST + i].verb, BROKER_CANCEL);
+			assert_int_equal(sent[MOST + i].id, sent[i].id);
+		}
+		gather_fini(&gather);
+	}
+	/* There is room again, and of so many each is waited for. */
+	assert_int_equal(done, 1);
+	assert_int_equal(take_all(&broker, sent, 4 * MOST), MOST);
+	for (size_t i = 0; i < MOST; i++)
+		refuse(&broker, sent[i].id);
+	assert_int_equal(done, 2);
+	gather_fini(&gather);
 	broker_close(&broker);
 }
 
@@ -311,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_sampler_makes_few_profiles_at_once),
+	    cmocka_unit_test(cpu_time_is_of_all_or_nobody),
 	    cmocka_unit_test(kept_moments_are_bounded),
 	    cmocka_unit_test(a_series_is_by_time_with_its_ends),
 	    cmocka_unit_test(files_that_are_gone_stay_until_nobody_refers_to_them),
