@@ -53,7 +53,7 @@ static struct caller **find(struct callers *callers, const char *name, const str
 	struct caller **link = &callers->first;
 
 	while (*link &&
-	    ((*link)->key.pid != key->pid || (*link)->key.since_unix_ns != key->since_unix_ns ||
+	    ((*link)->key.pid != key->pid || (*link)->key.start_unix_ns != key->start_unix_ns ||
 	        (*link)->key.server != key->server || strcmp((*link)->name, name) != 0))
 		link = &(*link)->next;
 	return link;
@@ -65,7 +65,7 @@ struct blob *callers_last(
 	struct caller **link = find(callers, name, key);
 
 	*unknown = !*link &&
-	    (key->since_unix_ns < callers->since_unix_ns || key->since_unix_ns < callers->forgotten_unix_ns);
+	    (key->start_unix_ns < callers->since_unix_ns || key->start_unix_ns < callers->forgotten_unix_ns);
 	return *link ? blob_hold((*link)->profile) : NULL;
 }
 

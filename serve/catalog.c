@@ -110,13 +110,14 @@ static void add_listed(struct catalog *catalog, uint64_t server, const struct co
 
 	if (!process)
 		return;
-	process->key = (struct process_key){server, listed->since_unix_ns, listed->pid};
+	/* Its start is the same to every daemon that takes it up; since when it is profiled is not. */
 	process->start_ns = listed->start_unix_ns ? listed->start_unix_ns : listed->since_unix_ns;
+	process->key = (struct process_key){server, process->start_ns, listed->pid};
 	process->listed = listed;
 	set_name(process->program, listed->comm[0] ? listed->comm : slash ? slash + 1 : listed->exe);
 	set_name(process->service, listed->service[0] ? listed->service : process->program);
-	process->history =
-	    catalog_histories_note(&catalog->histories, &process->key, listed, clock_unix_ns());
+	process->history = catalog_histories_note(
+	    &catalog->histories, &process->key, listed, catalog->began_ns, clock_unix_ns());
 	counters_note(catalog->setup.counters, process->service, listed, catalog->began_ns);
 }
 
@@ -227,8 +228,8 @@ static void rebuild(struct catalog *catalog)
 	counters_sweep(catalog->setup.counters, catalog->began_ns);
 	(void)add_files(catalog);
 	catalog_scan_drop_gone(catalog->scan); /* no process refers to them any more */
-	catalog_histories_sweep(&catalog->histories);
-	snapshots_sweep(catalog->setup.snapshots, is_there, catalog);
+	catalog_histories_sweep(&catalog->histories, catalog->began_ns);
+	snapshots_sweep(catalog->setup.snapshots, is_there, catalog, catalog->began_ns);
 	catalog->looked_ns = catalog->began_ns;
 	wake(catalog);
 	if (catalog->waiters)
@@ -438,7 +439,7 @@ const struct catalog_process *catalog_find(const struct catalog *catalog, const 
 		const struct process_key *other = &catalog->processes[i].key;
 
 		if (other->server == key->server && other->pid == key->pid &&
-		    other->since_unix_ns == key->since_unix_ns)
+		    other->start_unix_ns == key->start_unix_ns)
 			return &catalog->processes[i];
 	}
 	return NULL;

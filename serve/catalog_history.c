@@ -12,7 +12,7 @@ struct catalog_history_entry {
 	struct catalog_history_entry *next;
 	struct process_key key;
 	struct catalog_history history;
-	bool seen;
+	uint64_t seen_ns;
 };
 
 void catalog_history_add(struct catalog_history *history, const struct catalog_point *point)
@@ -46,7 +46,7 @@ static struct catalog_history_entry *find_or_make(
 	struct catalog_history_entry *entry = histories->entries;
 
 	while (entry &&
-	    (entry->key.pid != key->pid || entry->key.since_unix_ns != key->since_unix_ns ||
+	    (entry->key.pid != key->pid || entry->key.start_unix_ns != key->start_unix_ns ||
 	        entry->key.server != key->server))
 		entry = entry->next;
 	if (entry || histories->count >= PROCESSES_MAX)
@@ -62,7 +62,7 @@ static struct catalog_history_entry *find_or_make(
 }
 
 struct catalog_history *catalog_histories_note(struct catalog_histories *histories,
-    const struct process_key *key, const struct control_process *listed, int64_t unix_ns)
+    const struct process_key *key, const struct control_process *listed, uint64_t now_ns, int64_t unix_ns)
 {
 	struct catalog_history_entry *entry = find_or_make(histories, key);
 	const struct catalog_point point = {.unix_ns = unix_ns,
@@ -72,21 +72,20 @@ struct catalog_history *catalog_histories_note(struct catalog_histories *histori
 
 	if (!entry)
 		return NULL;
-	entry->seen = true;
+	entry->seen_ns = now_ns;
 	if (isfinite(listed->inuse_bytes))
 		catalog_history_add(&entry->history, &point);
 	return &entry->history;
 }
 
-void catalog_histories_sweep(struct catalog_histories *histories)
+static void forget_before(struct catalog_histories *histories, uint64_t seen_ns)
 {
 	struct catalog_history_entry **link = &histories->entries;
 
 	while (*link) {
 		struct catalog_history_entry *entry = *link;
 
-		if (entry->seen) {
-			entry->seen = false;
+		if (entry->seen_ns >= seen_ns) {
 			link = &entry->next;
 			continue;
 		}
@@ -97,8 +96,13 @@ void catalog_histories_sweep(struct catalog_histories *histories)
 	}
 }
 
+void catalog_histories_sweep(struct catalog_histories *histories, uint64_t now_ns)
+{
+	if (now_ns > SNAPSHOTS_REMEMBERED_NS)
+		forget_before(histories, now_ns - SNAPSHOTS_REMEMBERED_NS);
+}
+
 void catalog_histories_fini(struct catalog_histories *histories)
 {
-	for (int i = 0; i < 2; i++) /* the first only says that nothing was noted since */
-		catalog_histories_sweep(histories);
+	forget_before(histories, UINT64_MAX);
 }

@@ -24,12 +24,14 @@ struct catalog_histories {
 	size_t count;
 };
 
-/* Notes what a list says of a process now. Returns its history; NULL: no memory, or there are too many. */
+/* Notes what a list says of a process now. Returns its history; NULL: no memory, or there are too many.
+ * now_ns: monotonic. */
 struct catalog_history *catalog_histories_note(struct catalog_histories *histories,
-    const struct process_key *key, const struct control_process *listed, int64_t unix_ns);
+    const struct process_key *key, const struct control_process *listed, uint64_t now_ns, int64_t unix_ns);
 
-/* Forgets those of processes that were not noted since the last call. */
-void catalog_histories_sweep(struct catalog_histories *histories);
+/* Forgets those of processes that were not noted for a while: a sampler that does not answer once, or that
+ * is started again, is no end. */
+void catalog_histories_sweep(struct catalog_histories *histories, uint64_t now_ns);
 void catalog_histories_fini(struct catalog_histories *histories);
 
 /* Adds a point, if one is due. Pure. */

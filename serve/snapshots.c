@@ -14,6 +14,7 @@ struct entry {
 	struct process_key key;
 	uint64_t request;  /* to the broker; 0: none is being made */
 	uint64_t asked_ns; /* when it was asked for */
+	uint64_t seen_ns;  /* when it was there, or was asked for */
 	struct snapshots_waiter *waiters;
 	struct snapshots_moment kept[SNAPSHOTS_KEPT]; /* oldest first; the last is the newest there is */
 	size_t count;
@@ -66,7 +67,7 @@ void snapshots_free(struct snapshots *snapshots)
 
 static bool is_same(const struct process_key *a, const struct process_key *b)
 {
-	return a->server == b->server && a->pid == b->pid && a->since_unix_ns == b->since_unix_ns;
+	return a->server == b->server && a->pid == b->pid && a->start_unix_ns == b->start_unix_ns;
 }
 
 static struct entry *find(const struct snapshots *snapshots, const struct process_key *key)
@@ -223,6 +224,7 @@ static void begin(struct entry *entry)
 	    .verb = BROKER_PROFILE, .server = entry->key.server, .pid = entry->key.pid};
 
 	entry->asked_ns = clock_now_ns();
+	entry->seen_ns = entry->asked_ns;
 	entry->request = broker_client_ask(entry->all->broker, &request, on_profile, entry);
 	if (!entry->request)
 		give(entry, NULL, -EBUSY, "too many others are waiting");
@@ -259,14 +261,17 @@ size_t snapshots_kept(
 }
 
 void snapshots_sweep(struct snapshots *snapshots,
-    bool (*is_there)(const void *context, const struct process_key *key), const void *context)
+    bool (*is_there)(const void *context, const struct process_key *key), const void *context,
+    uint64_t now_ns)
 {
 	struct entry **link = &snapshots->entries;
 
 	while (*link) {
 		struct entry *entry = *link;
 
-		if (entry->waiters || entry->request || is_there(context, &entry->key)) {
+		if (entry->waiters || entry->request || is_there(context, &entry->key))
+			entry->seen_ns = now_ns;
+		if (entry->seen_ns + SNAPSHOTS_REMEMBERED_NS >= now_ns) {
 			link = &entry->next;
 			continue;
 		}

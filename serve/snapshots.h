@@ -19,13 +19,16 @@ enum {
 	SNAPSHOTS_PROCESSES = 4096,
 };
 
+/* Of a process that no list has any more, its moments and its time line. */
+#define SNAPSHOTS_REMEMBERED_NS (UINT64_C(60) * 1000000000)
+
 /* Of all. The newest profile may be larger by itself. */
 #define SNAPSHOTS_KEPT_BYTES ((size_t)64 << 20)
 
-/* A process that is sampled: its sampler, and what it knows the process by. */
+/* A process that is sampled: its sampler, and what every sampler that takes it up knows it by. */
 struct process_key {
 	uint64_t server;
-	int64_t since_unix_ns;
+	int64_t start_unix_ns;
 	pid_t pid;
 };
 
@@ -59,9 +62,10 @@ void snapshots_leave(struct snapshots_waiter *waiter);
 size_t snapshots_kept(const struct snapshots *snapshots, const struct process_key *key,
     const struct snapshots_moment **moments);
 
-/* Forgets processes for which `is_there` says no. */
+/* Forgets processes for which `is_there` has said no for a while. now_ns: monotonic. */
 void snapshots_sweep(struct snapshots *snapshots,
-    bool (*is_there)(const void *context, const struct process_key *key), const void *context);
+    bool (*is_there)(const void *context, const struct process_key *key), const void *context,
+    uint64_t now_ns);
 
 /* How long the last one took, from request to answer, in ns; 0: none has been made. */
 uint64_t snapshots_last_ns(const struct snapshots *snapshots);

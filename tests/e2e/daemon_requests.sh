@@ -22,12 +22,12 @@ test_snapshots_by_the_socket() {
 }
 
 # What is in the store of a process that runs is that process', and what it has counted it keeps, when the daemon is
-# killed and another takes it up.
+# killed and another takes it up; who asks for what is new is not told again what was before, and moments stay.
 test_serve_knows_a_process_by_its_start() {
   command -v curl >/dev/null || skip 'no curl'
   start_daemon
   cp "$HEAPTAP_BUILD/heaptap-serve" bin/
-  carry on hold 100 1000 touch held await end &
+  carry on hold 100 1000 drop 50 touch held await more hold 10 1000 touch held.more await end &
   target=$!
   wait_for 20 test -e held
   "$heaptap" snapshot --socket "$PWD/run/control" $target >out
@@ -43,13 +43,30 @@ sys.exit(not (len(p) == 1 and p[0]["running"] and p[0]["profiles"] >= 1 and p[0]
   allocated() { curl -s "$url/metrics" | sed -n 's/^heaptap_alloc_bytes_total{service_name="steps"} //p'; }
   wait_for 20 is_one || fail "$(curl -s "$url/api/v1/processes")"
   before=$(allocated)
+  delta() { curl -sS -o delta.pb.gz "$url/pid/$target/debug/pprof/delta_heap?client=one" && "$readers/oracle" delta.pb.gz >/dev/null; }
+  delta # it was there before the server: 0
+  curl -s "$url/api/v1/profiles" >profiles
+  moment=$(grep -o "\"m-$target-[0-9]*\"" profiles | head -n 1 | tr -d '"')
+  [ -n "$moment" ] || fail "$(cat profiles)"
   kill_daemon
+  # For two looks there is no daemon.
+  gone() { ! curl -s "$url/metrics" | grep -q 'heaptap_targets{service_name="steps"}'; }
+  wait_for 20 gone
   start_daemon
   taken_up() { "$heaptap" status --socket "$PWD/run/control" --json $target | grep -q '"profiled":true'; }
   wait_for 20 taken_up
   wait_for 20 is_one
   sleep 1.1 # a look is a second old at most
   equal "$before" "$(allocated)" 'allocated'
+  delta
+  equal 0 "$(total_of delta.pb.gz alloc_space)" 'allocated since'
+  reached_exactly delta.pb.gz hold 'alloc_space 0' 'inuse_space 50000'
+  equal 200 "$(curl -s -o moment.pb.gz -w '%{http_code}' "$url/api/v1/profile?id=$moment")" 'the moment'
+  touch more
+  wait_for 20 test -e held.more
+  sleep 1.1
+  delta
+  reached_exactly delta.pb.gz hold 'alloc_space 10000' 'inuse_space 60000'
   touch end
   wait $target
   kill "$serve"

@@ -2,6 +2,7 @@
 /* The web process' side of what the broker hands over: here the test is the broker. */
 #include "sampler/linux/clock.h"
 #include "serve/broker_client.h"
+#include "serve/catalog_history.h"
 #include "serve/catalog_scan.h"
 #include "serve/gather.h"
 #include "serve/profile_choice.h"
@@ -234,6 +235,51 @@ static void kept_moments_are_bounded(void **state)
 	broker_close(&broker);
 }
 
+static bool is_never_there(const void *context, const struct process_key *key)
+{
+	(void)context;
+	(void)key;
+	return false;
+}
+
+/* A sampler that does not answer once, or is started again, takes nothing from what was seen before. */
+static void who_is_not_listed_is_remembered_for_a_while(void **state)
+{
+	const struct process_key key = {.server = 1, .start_unix_ns = 5, .pid = 9};
+	const struct control_process listed = {.pid = 9, .inuse_bytes = 1};
+	const uint64_t now_ns = clock_now_ns(), step_ns = UINT64_C(1000000000);
+	struct catalog_histories histories = {0};
+	const struct snapshots_moment *moments;
+	struct got got = {.waiter.got = on_snapshot};
+	struct broker_request request;
+	struct snapshots *snapshots;
+	struct broker broker;
+
+	(void)state;
+	broker_open(&broker);
+	snapshots = snapshots_new(broker.client);
+	snapshots_want(snapshots, &key, &got.waiter, 0);
+	assert_true(take(&broker, &request));
+	answer(&broker, request.id, "x", 1);
+	snapshots_sweep(snapshots, is_never_there, NULL, now_ns);
+	snapshots_sweep(snapshots, is_never_there, NULL, now_ns + 50 * step_ns);
+	assert_int_equal(snapshots_kept(snapshots, &key, &moments), 1);
+	snapshots_sweep(snapshots, is_never_there, NULL, now_ns + 600 * step_ns);
+	assert_int_equal(snapshots_kept(snapshots, &key, &moments), 0);
+	snapshots_free(snapshots);
+	broker_close(&broker);
+
+	assert_int_equal(catalog_histories_note(&histories, &key, &listed, now_ns, 0)->count, 1);
+	catalog_histories_sweep(&histories, now_ns);
+	catalog_histories_sweep(&histories, now_ns + 50 * step_ns);
+	assert_int_equal(histories.count, 1);
+	catalog_histories_sweep(&histories, now_ns + 61 * step_ns);
+	assert_int_equal(histories.count, 0);
+	catalog_histories_note(&histories, &key, &listed, now_ns, 0);
+	catalog_histories_fini(&histories);
+	assert_int_equal(histories.count, 0);
+}
+
 /* ---- files */
 
 static void on_scanned(void *context)
@@ -359,6 +405,7 @@ int main(void)
 	    cmocka_unit_test(a_sampler_makes_few_profiles_at_once),
 	    cmocka_unit_test(cpu_time_is_of_all_or_nobody),
 	    cmocka_unit_test(kept_moments_are_bounded),
+	    cmocka_unit_test(who_is_not_listed_is_remembered_for_a_while),
 	    cmocka_unit_test(a_series_is_by_time_with_its_ends),
 	    cmocka_unit_test(files_that_are_gone_stay_until_nobody_refers_to_them),
 	};

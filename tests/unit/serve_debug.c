@@ -175,6 +175,25 @@ static void a_difference_is_last_minus_first(void **state)
 	profile_free(last);
 }
 
+/* A daemon that was started again knows no stack of what was freed before: no total falls by that. */
+static void a_total_moves_to_another_stack(void **state)
+{
+	struct profile *first = make(1000, (int64_t[]){10, 100, 3, 30}, (int64_t[]){1, 10, 0, 0}),
+	               *last = make(4000, (int64_t[]){4, 40, 3, 30}, (int64_t[]){9, 90, 0, 0}), *out;
+
+	(void)state;
+	assert_int_equal(difference_make(first, last, true, false, &out), 0);
+	assert_values(out, "f", (int64_t[]){0, 0, 3, 30});
+	assert_values(out, "g", (int64_t[]){2, 20, 0, 0});
+	profile_free(out);
+	/* Less than before, as of one who says less: nothing. */
+	assert_int_equal(difference_make(last, first, true, false, &out), 0);
+	assert_values(out, "f", (int64_t[]){0, 0, 3, 30});
+	profile_free(out);
+	profile_free(first);
+	profile_free(last);
+}
+
 static char *text_of(bool (*write)(FILE *out, const struct profile *p), const struct profile *p)
 {
 	char *text = NULL;
@@ -433,6 +452,7 @@ int main(void)
 	    cmocka_unit_test(counters_never_fall),
 	    cmocka_unit_test(counters_are_bounded),
 	    cmocka_unit_test(a_difference_is_last_minus_first),
+	    cmocka_unit_test(a_total_moves_to_another_stack),
 	    cmocka_unit_test(a_heap_as_text_is_what_gperftools_reads),
 	    cmocka_unit_test(addresses_have_names),
 	    cmocka_unit_test(metrics_are_sums_by_service),
