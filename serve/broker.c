@@ -354,15 +354,24 @@ static bool on_web(struct broker *broker)
 
 /* ---- the loop */
 
+static bool is_ignored(int number)
+{
+	struct sigaction action;
+
+	return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static int open_signals(void)
 {
+	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
 	sigset_t mask;
 
 	sigemptyset(&mask);
-	sigaddset(&mask, SIGINT);
-	sigaddset(&mask, SIGTERM);
-	sigaddset(&mask, SIGHUP);
+	for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++)
+		if (!is_ignored(stops[i])) /* nohup, or a shell's job in the background */
+			sigaddset(&mask, stops[i]);
 	sigaddset(&mask, SIGCHLD);
+	signal(SIGCHLD, SIG_DFL); /* ignored, there would be no status of the web process */
 	sigprocmask(SIG_BLOCK, &mask, NULL);
 	return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 }

@@ -125,8 +125,10 @@ int web_run(const struct web_setup *setup)
 	int err;
 
 	prctl(PR_SET_NAME, "heaptap-web");
-	signal(SIGINT, SIG_IGN); /* the terminal's: the broker ends us */
+	/* A terminal's, and what a service manager sends to all of a unit: the broker ends us. */
+	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
 	raise_limits();
 	if (gethostname(web.own_name, sizeof(web.own_name) - 1))
 		web.own_name[0] = '\0';

@@ -263,6 +263,32 @@ test_a_web_process_that_hangs() {
   ! kill -0 "$web" 2>/dev/null || fail 'it is left'
 }
 
+# A service manager's signal goes to all of a unit: that is no failure.
+test_its_end_as_a_unit() {
+  serve
+  web=$(child_of $serve_pid heaptap-web)
+  kill "$web"
+  kill $serve_pid
+  wait $serve_pid || fail "exit status $?: $(cat serve.err)"
+  ! grep -q 'killed' serve.err || fail "$(cat serve.err)"
+}
+
+# As nohup starts it: a terminal that closes is no end.
+test_a_hangup_that_is_ignored() {
+  program a -p 1 -b copy
+  trap '' HUP
+  serve
+  trap - HUP
+  kill -HUP $serve_pid
+  equal 200 "$(fetch "/pid/$(cat a.pid)/debug/pprof/cmdline")" # the broker reads it, after its signals
+  kill $serve_pid
+  wait $serve_pid || fail 'exit status'
+  serve
+  kill -HUP $serve_pid
+  wait $serve_pid || fail 'exit status of one that is not'
+  finish a
+}
+
 test_its_end() {
   serve --listen "unix:$PWD/socket"
   test -S socket || fail 'no socket'
