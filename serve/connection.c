@@ -98,7 +98,7 @@ static bool is_method(const char *methods, const char *method)
 {
 	size_t length = strlen(method);
 
-	for (const char *at = methods; (at = strstr(at, method)); at += length)
+	for (const char *at = methods; length && (at = strstr(at, method)); at += length)
 		if ((at == methods || at[-1] == ' ') && (!at[length] || at[length] == ','))
 			return true;
 	return false;
