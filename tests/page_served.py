@@ -94,6 +94,24 @@ def the_rest(page):
     page.wait("!document.getElementById('list').hidden", "the list again")
 
 
+def an_answer_that_is_late(page):
+    """Of what was opened before: it must not replace what is looked at now."""
+    page.run("""window.held = []; window.plain = fetch; window.fetch = (url, ...rest) => !String(url).includes('lines=1') ?
+        plain(url, ...rest) : new Promise(done => held.push(() => plain(url, ...rest).then(answer => {
+            const copy = answer.clone(); done(answer); return copy.text(); }).then(() => setTimeout(() => window.arrived = 1, 300))));
+        document.getElementById('home').click()""")
+    the_list(page)
+    page.run("document.getElementById('lines').click()")
+    page.wait("held.length === 1", "the question for source lines")
+    page.run("document.getElementById('home').click()")
+    page.wait("!document.getElementById('list').hidden", "the list meanwhile")
+    the_list(page)
+    page.run("held[0]()")
+    page.wait("window.arrived", "the late answer")
+    check("a late answer is shown", not page.run("profile.flame.shape.graph.lines"))
+    page.run("window.fetch = plain; document.getElementById('home').click()")
+
+
 def main():
     with browsers.start() as browser:
         page = browser.page(ADDRESS)
@@ -104,6 +122,7 @@ def main():
         the_flame(page)
         address = the_brush(page)
         the_rest(page)
+        an_answer_that_is_late(page)
         complaints = [line for line in page.complaints() if not (TOKEN and " 401 " in line)]
         check("complaints: " + "; ".join(complaints), not complaints)
         outside = [url for url in page.requests() if not url.startswith(ADDRESS)]

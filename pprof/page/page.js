@@ -55,6 +55,7 @@
 				list.stop();
 				await profile.open(state, trouble);
 			} else {
+				profile.leave();
 				document.title = "heaptap";
 				await list.show({
 					trouble,

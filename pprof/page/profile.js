@@ -15,22 +15,41 @@ const profile = (() => {
 		shapes = {}; /* what `measure` was made of; trees of it: plain, inverted */
 	let view = null; /* what the flame graph shows */
 	let trouble = () => {};
+	let openings = 0;
 
 	/* ---- loading */
+
+	/* What is awaited; never, if it comes when something else has been opened. */
+	async function still(awaited) {
+		const opening = openings,
+			never = new Promise(() => {});
+		try {
+			const answer = await awaited;
+			return opening === openings ? answer : never;
+		} catch (error) {
+			if (opening === openings) throw error;
+			return never;
+		}
+	}
+
+	const busy = is =>
+		is ? $("profile").setAttribute("aria-busy", "true") : $("profile").removeAttribute("aria-busy");
 
 	/* Of whom: a profile's id means the process that it is of. */
 	const owner = () =>
 		state.pid ? { pid: state.pid } : state.service ? { service: state.service } : { id: state.id };
 
 	async function loadTimeline() {
-		const answer = await source.json("timeline", owner());
+		const answer = await still(source.json("timeline", owner()));
 		process = answer.process || null;
 		moments.load(answer);
 	}
 
 	/* What else there is to compare with; nothing waits for it. */
 	async function loadOthers() {
-		const [all, profiles] = await Promise.all([source.json("processes"), source.json("profiles")]);
+		const [all, profiles] = await still(
+			Promise.all([source.json("processes"), source.json("profiles")]),
+		);
 		const isOurs = one => (state.pid ? String(one.pid) === state.pid : one.id === state.id);
 		process = all.processes.find(isOurs) || process;
 		moments.offer(all.processes, profiles.profiles, state.pid);
@@ -40,8 +59,8 @@ const profile = (() => {
 
 	async function load() {
 		const wanted = JSON.stringify([state.pid, state.service, state.id, state.base, state.lines]);
+		busy(wanted !== loaded);
 		if (wanted === loaded) return;
-		$("profile").setAttribute("aria-busy", "true");
 		const lines = state.lines ? 1 : "",
 			layout = "columns";
 		if (source.embedded) graph = new Graph(source.embedded);
@@ -54,18 +73,18 @@ const profile = (() => {
 			});
 			const chosen = state.id ? { id: state.id } : owner();
 			const data = state.base
-				? await source.json("diff", {
+				? source.json("diff", {
 						layout,
 						base: state.base,
 						new: state.id || moments.current(),
 						lines,
 					})
-				: await source.json("tree", { layout, ...chosen, lines });
-			graph = new Graph(data);
+				: source.json("tree", { layout, ...chosen, lines });
+			graph = new Graph(await still(data));
 		}
 		grown = null;
 		loaded = wanted;
-		$("profile").removeAttribute("aria-busy");
+		busy(false);
 	}
 
 	/* ---- actions */
@@ -102,10 +121,10 @@ const profile = (() => {
 	async function snapshot() {
 		const before = moments.newest(),
 			until = Date.now() + 10000;
-		await source.snapshot(state.pid);
+		await still(source.snapshot(state.pid));
 		say("A snapshot is being written.");
 		do {
-			await new Promise(resolve => setTimeout(resolve, 200));
+			await still(new Promise(resolve => setTimeout(resolve, 200)));
 			await loadTimeline();
 		} while (moments.newest() === before && Date.now() < until);
 		loaded = "";
@@ -277,7 +296,7 @@ const profile = (() => {
 	}
 
 	async function showGrowth() {
-		grown ||= await source.json("growth", owner());
+		grown ||= await still(source.json("growth", owner()));
 		stacks.growth($("growth"), grown);
 	}
 
@@ -303,7 +322,14 @@ const profile = (() => {
 
 	/* ---- changes */
 
+	/* What is still on its way is not wanted any more. */
+	function leave() {
+		openings++;
+		busy(false);
+	}
+
 	async function open(next, report) {
+		leave();
 		state = next;
 		trouble = report;
 		await load();
@@ -365,6 +391,7 @@ const profile = (() => {
 
 	return {
 		open,
+		leave,
 		change,
 		whole,
 		copy,
