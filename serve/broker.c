@@ -149,16 +149,26 @@ static void finish_list(struct broker *broker, uint64_t id)
 	reply(broker, &message, -1);
 }
 
+/* There is somebody, who cannot say now what there is: that is no end. */
+static void say_late(struct broker *broker, uint64_t id, uint64_t server, int error)
+{
+	struct broker_reply message = {.id = id, .server = server, .error = error};
+
+	if (error == -ETIMEDOUT || error == -EBUSY || error == -EAGAIN)
+		reply(broker, &message, -1);
+}
+
 static void give_up(struct broker *broker, struct ask *ask, int error, const char *why)
 {
-	uint64_t id = ask->id;
-	bool list = ask->list;
+	const struct ask copy = *ask;
 
 	end_ask(ask);
-	if (list)
-		finish_list(broker, id);
-	else
-		refuse(broker, id, error, why);
+	if (copy.list) {
+		say_late(broker, copy.id, copy.server, error);
+		finish_list(broker, copy.id);
+	} else {
+		refuse(broker, copy.id, error, why);
+	}
 }
 
 static void take_answer(
@@ -223,8 +233,11 @@ static void ask_lists(struct broker *broker, const struct broker_request *reques
 	const struct control_request question = {.verb = CONTROL_LIST};
 
 	control_sockets_look(&broker->sockets);
-	for (size_t i = 0; i < broker->sockets.count; i++)
-		(void)begin_ask(broker, request, broker->sockets.items[i].number, &question);
+	for (size_t i = 0; i < broker->sockets.count; i++) {
+		uint64_t server = broker->sockets.items[i].number;
+
+		say_late(broker, request->id, server, begin_ask(broker, request, server, &question));
+	}
 	finish_list(broker, request->id);
 }
 

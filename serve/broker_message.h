@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 enum broker_verb {
-	BROKER_LIST,     /* the list of every control socket: a reply each, and a last one without */
+	/* every control socket's list: a reply each, an error if it is late, and a last one without */
+	BROKER_LIST,
 	BROKER_PROFILE,  /* the heap of a process, now */
 	BROKER_CPU,      /* where it spends CPU time, for duration_ms */
 	BROKER_SNAPSHOT, /* a snapshot as a file, by its own session or daemon */

@@ -2,11 +2,12 @@
 #include "serve/catalog.h"
 
 #include "pprof/table/array.h"
-#include "sampler/control/control_client.h"
 #include "sampler/linux/clock.h"
+#include "serve/catalog_lists.h"
 #include "serve/catalog_scan.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,20 +18,13 @@ enum {
 	SCAN_MS = 3000,   /* between looks through folders */
 	POINTS_MS = 5000, /* between looks that nobody has asked for */
 	SPOOLS_BYTES_MAX = SPOOL_LIST_MAX * 512,
-	LISTS_MAX = 256,
 };
 
 struct catalog {
 	struct catalog_setup setup;
 	struct catalog_scan *scan;
 	struct catalog_histories histories;
-	struct control_list *lists[LISTS_MAX];
-	uint64_t servers[LISTS_MAX]; /* of each list */
-	size_t list_count;
-	/* of the look that is under way */
-	struct control_list *new_lists[LISTS_MAX];
-	uint64_t new_servers[LISTS_MAX];
-	size_t new_count;
+	struct catalog_lists lists, new_lists; /* of the last look, and of the one that is under way */
 	unsigned int pending;
 	uint64_t began_ns;              /* of that look, or of the last */
 	uint64_t looked_ns, scanned_ns; /* began_ns of the last one that is over */
@@ -103,8 +97,10 @@ static struct catalog_process *add_process(struct catalog *catalog)
 	return process;
 }
 
-static void add_listed(struct catalog *catalog, uint64_t server, const struct control_process *listed)
+static void add_listed(
+    struct catalog *catalog, uint64_t server, const struct control_process *listed, bool is_new)
 {
+	struct control_process noted = *listed;
 	const char *slash = strrchr(listed->exe, '/');
 	struct catalog_process *process = listed->profiled ? add_process(catalog) : NULL;
 
@@ -116,8 +112,10 @@ static void add_listed(struct catalog *catalog, uint64_t server, const struct co
 	process->listed = listed;
 	set_name(process->program, listed->comm[0] ? listed->comm : slash ? slash + 1 : listed->exe);
 	set_name(process->service, listed->service[0] ? listed->service : process->program);
+	if (!is_new)
+		noted.inuse_bytes = NAN; /* that was then */
 	process->history = catalog_histories_note(
-	    &catalog->histories, &process->key, listed, catalog->began_ns, clock_unix_ns());
+	    &catalog->histories, &process->key, &noted, catalog->began_ns, clock_unix_ns());
 	counters_note(catalog->setup.counters, process->service, listed, catalog->began_ns);
 }
 
@@ -202,28 +200,19 @@ static bool is_there(const void *context, const struct process_key *key)
 	return catalog_find(context, key) != NULL;
 }
 
-static void free_lists(struct control_list **lists, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		control_list_fini(lists[i]);
-		free(lists[i]);
-	}
-}
-
 static void look(struct catalog *catalog);
 
 static void rebuild(struct catalog *catalog)
 {
-	free_lists(catalog->lists, catalog->list_count);
-	memcpy(catalog->lists, catalog->new_lists, sizeof(catalog->lists));
-	memcpy(catalog->servers, catalog->new_servers, sizeof(catalog->servers));
-	catalog->list_count = catalog->new_count;
-	catalog->new_count = 0;
+	struct catalog_lists *lists = &catalog->lists;
+
+	catalog_lists_renew(lists, &catalog->new_lists);
 	catalog->process_count = 0;
-	for (size_t i = 0; i < catalog->list_count; i++) {
-		counters_note_sampler(catalog->setup.counters, &catalog->lists[i]->daemon, catalog->began_ns);
-		for (size_t p = 0; p < catalog->lists[i]->process_count; p++)
-			add_listed(catalog, catalog->servers[i], &catalog->lists[i]->processes[p]);
+	for (size_t i = 0; i < lists->count; i++) {
+		counters_note_sampler(catalog->setup.counters, &lists->items[i]->daemon, catalog->began_ns);
+		for (size_t p = 0; p < lists->items[i]->process_count; p++)
+			add_listed(catalog, lists->servers[i], &lists->items[i]->processes[p],
+			    lists->said_ns[i] == catalog->began_ns);
 	}
 	counters_sweep(catalog->setup.counters, catalog->began_ns);
 	(void)add_files(catalog);
@@ -249,33 +238,14 @@ static void on_scanned(void *context)
 	finish_part(context);
 }
 
-static void take_list(struct catalog *catalog, const struct broker_reply *reply, int fd)
-{
-	struct control_list *list;
-	void *bytes;
-
-	if (catalog->new_count == LISTS_MAX || reply->bytes > CONTROL_LIST_BYTES_MAX) {
-		close(fd);
-		return;
-	}
-	if (control_client_read(fd, reply->bytes, &bytes))
-		return;
-	list = calloc(1, sizeof(*list));
-	if (list && control_list_parse(list, bytes, (size_t)reply->bytes) == 0) {
-		catalog->new_lists[catalog->new_count] = list;
-		catalog->new_servers[catalog->new_count++] = reply->server;
-	} else {
-		free(list);
-	}
-	free(bytes);
-}
-
 static void on_list(void *context, const struct broker_reply *reply, int fd)
 {
 	struct catalog *catalog = context;
 
 	if (fd >= 0)
-		take_list(catalog, reply, fd);
+		catalog_lists_take(&catalog->new_lists, reply, fd, catalog->began_ns);
+	else if (reply->error && reply->server)
+		catalog_lists_keep(&catalog->new_lists, &catalog->lists, reply->server, catalog->began_ns);
 	if (reply->last)
 		finish_part(catalog);
 }
@@ -322,9 +292,12 @@ static void look(struct catalog *catalog)
 		return;
 	catalog->began_ns = now_ns;
 	catalog->pending = 1; /* of this function itself, so that nothing is finished before its end */
-	if (catalog->setup.with_samplers &&
-	    broker_client_ask(catalog->setup.broker, &request, on_list, catalog))
-		catalog->pending++;
+	if (catalog->setup.with_samplers) {
+		if (broker_client_ask(catalog->setup.broker, &request, on_list, catalog))
+			catalog->pending++;
+		else
+			catalog_lists_keep(&catalog->new_lists, &catalog->lists, 0, now_ns);
+	}
 	if (broker_client_ask(catalog->setup.broker, &spools, on_spools, catalog))
 		catalog->pending++;
 	if (catalog->scan &&
@@ -424,8 +397,8 @@ size_t catalog_files(const struct catalog *catalog, const struct catalog_file *c
 
 size_t catalog_lists(const struct catalog *catalog, const struct control_list *const **lists)
 {
-	*lists = (const struct control_list *const *)catalog->lists;
-	return catalog->list_count;
+	*lists = (const struct control_list *const *)catalog->lists.items;
+	return catalog->lists.count;
 }
 
 const struct spool_list *catalog_spools(const struct catalog *catalog)
@@ -465,8 +438,8 @@ void catalog_free(struct catalog *catalog)
 {
 	if (!catalog)
 		return;
-	free_lists(catalog->lists, catalog->list_count);
-	free_lists(catalog->new_lists, catalog->new_count);
+	for (int i = 0; i < 2; i++) /* those of a look that is under way, too */
+		catalog_lists_renew(&catalog->lists, &catalog->new_lists);
 	catalog_histories_fini(&catalog->histories);
 	catalog_scan_free(catalog->scan);
 	spool_list_fini(&catalog->spools);

@@ -185,6 +185,24 @@ test_counters_do_not_fall() {
 }
 
 # Of a service with several processes: what all of them had at each moment, those that have ended, too.
+# A sampler that does not answer in time is no end of its processes; but for ever it is not waited for.
+test_a_list_that_is_late() {
+  local sampler
+  program a -p 1 -b copy
+  tell a 'hold 100'
+  serve
+  wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 1
+  sampler=$(sampler_of "$(cat a.front)")
+  kill -STOP "$sampler"
+  sleep 1.1 # the next answer needs a look
+  metric 'heaptap_targets{service_name="serve_program"}' 1 || fail 'it is taken for ended'
+  gone() { curl -s "$url/metrics" >metrics && ! grep -q '^heaptap_targets{' metrics; }
+  wait_for 60 gone
+  kill -CONT "$sampler"
+  wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 1
+  finish a
+}
+
 test_the_time_line_of_a_service() {
   program a -p 1 -b copy
   program b -p 1 -b copy
