@@ -2,7 +2,7 @@
 #include "preload/region_socket.h"
 
 #include "preload/raw_file.h"
-#include "proto/region.h"
+#include "proto/region_pool.h"
 
 #include <poll.h>
 #include <stdbool.h>

@@ -3,6 +3,7 @@
 #ifndef PRELOAD_RUNNING_H
 #define PRELOAD_RUNNING_H
 
+#include "proto/attach_request.h"
 #include "proto/region.h"
 
 extern struct attach_request heaptap_attach_request;

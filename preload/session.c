@@ -5,6 +5,7 @@
 #include "preload/raw_file.h"
 #include "preload/memory.h"
 #include "preload/region_socket.h"
+#include "proto/region_pool.h"
 #include "proto/walk.h"
 
 #include <errno.h>

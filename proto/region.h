@@ -62,19 +62,9 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #define REGION_ABI        17u
-#define REGION_MAGIC      0x7061747061656831ull /* "1heaptap" */
-#define REGION_POOL_MAGIC 0x7962626f6c706831ull
-#define LEDGER_MAGIC      0x72656764656c6831ull
-
-/* The environment variable with "<pool path>:<cookie, 16 hex digits>,<pid of COMMAND>", set by `heaptap
- * record`. The pid is that of the one process in which the library meets the snapshot signal, unless the
- * header says everywhere. */
-#define REGION_ENV "HEAPTAP"
+#define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 
 enum {
 	REGION_PAGE_BYTES = 4096,
@@ -96,54 +86,6 @@ enum region_mode {
 	REGION_MODE_COPY = 1,    /* the hook copies registers and stack into a buffer */
 	REGION_MODE_TRIGGER = 2, /* the hook calls trigger(), where a uprobe or breakpoint waits */
 };
-
-/* With any value but "" and "0" the library does nothing in this process. */
-#define REGION_DISABLE_ENV "HEAPTAP_DISABLE"
-
-/* Read-only page that proves the session; see REGION_ENV. */
-struct region_pool_page {
-	uint64_t magic;
-	uint32_t abi;
-	uint32_t reserved;
-	uint64_t cookie;
-	char tickets_path[64]; /* "/proc/<sampler>/fd/<n>": the pipe */
-	char ledger_path[64];  /* likewise */
-};
-
-/* The one page of the session that any of its targets may write. */
-struct ledger {
-	uint64_t magic;
-	uint32_t abi;
-	uint32_t reserved;
-	uint64_t cookie;
-	_Atomic uint64_t unserved; /* images that found no ticket; each image counts itself */
-};
-
-struct ticket {
-	uint64_t cookie;
-	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
-};
-
-/* Abstract name of the region socket (preload/region_socket.h): "heaptap", the pool's path, which names the
- * sampler, and 24 bits of the cookie, so that nobody can bind the name before the session begins. The other
- * 40 bits stay secret: any user can read the name. Returns the length of the address. */
-static inline socklen_t region_socket_address(
-    const char *pool_path, uint64_t cookie, struct sockaddr_un *address)
-{
-	static const char prefix[] = "heaptap", digits[] = "0123456789abcdef";
-	size_t length = strnlen(pool_path, 64);
-	char *to = address->sun_path + 1;
-	memset(address, 0, sizeof(*address));
-	address->sun_family = AF_UNIX;
-	memcpy(to, prefix, sizeof(prefix) - 1);
-	to += sizeof(prefix) - 1;
-	memcpy(to, pool_path, length);
-	to += length;
-	*to++ = '-';
-	for (int shift = 60; shift >= 40; shift -= 4)
-		*to++ = digits[cookie >> shift & 0xf];
-	return (socklen_t)(to - (char *)address);
-}
 
 /* A count and its weight: unbiased estimates of bytes (in 1/256) and objects (in 1/65536), see
  * proto/weight.h. */
@@ -282,30 +224,6 @@ enum region_attaching {
 	REGION_ATTACHING = 0,
 	REGION_ATTACHED = 1, /* by the image: the hooks are in */
 	REGION_GIVEN_UP = 2, /* by the sampler: the image takes them out again */
-};
-
-/*
- * How the attach library (libheaptap-attach.so) learns of its region. A process that has no library yet opens
- * it as a descriptor of the holder, /proc/PID/fd/4, or as a file in a folder that is made for that: the
- * library finds that name in the loader's list, and its region beside it, which is /proc/PID/fd/5, or comes
- * from a socket in the folder. To a process that has the library the sampler writes this into the library's
- * data.
- */
-#define ATTACH_REQUEST_MAGIC   0x5145524854544148ull
-#define ATTACH_REQUEST_SYMBOL  "heaptap_attach_request"
-#define ATTACH_SYMBOL          "heaptap_attach" /* void (void): attach as the request says */
-#define DETACH_SYMBOL          "heaptap_detach" /* void (void): the reverse */
-#define ATTACH_LIBRARY_FD_NAME "4"
-#define ATTACH_REGION_FD_NAME  "5"
-#define ATTACH_LIBRARY_FILE    "libheaptap-attach.so"
-#define ATTACH_REGION_FILE     "region"
-enum { ATTACH_LIBRARY_FD = 4, ATTACH_REGION_FD = 5 };
-struct attach_request {
-	uint64_t magic;
-	uint32_t abi;         /* REGION_ABI; 0: another copy of the library is in use */
-	uint32_t attachments; /* successful ones so far; counted by the library */
-	/* in the target's view; empty: nothing is asked for */
-	char region_path[112];
 };
 
 /* Why an image that got a region is not profiled. The name table is region_declined_text(). */
@@ -551,15 +469,11 @@ enum { REGION_STACK_SHIFT = 41 };
 /* "No slot": the sample was counted but has no place in the table. */
 #define REGION_NO_SLOT UINT32_MAX
 
-_Static_assert(sizeof(struct region_pool_page) == 152, "pool layout");
-_Static_assert(sizeof(struct ledger) == 32, "ledger layout");
-_Static_assert(sizeof(struct ticket) == 64, "a ticket is one read");
 _Static_assert(sizeof(struct region_header) == 4096, "header is one page");
 _Static_assert(sizeof(struct region_place) == 512, "place layout");
 _Static_assert(sizeof(struct region_sample) == 40, "no padding");
 _Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
 _Static_assert(sizeof(struct region_free) == 64, "a free is one cache line");
-_Static_assert(sizeof(struct attach_request) == 128, "request layout");
 _Static_assert(sizeof(struct region_buffer) == 192, "buffer header layout");
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/attachment.h"
 
+#include "proto/attach_request.h"
+
 #include "sampler/attach/entry.h"
 #include "sampler/attach/exports.h"
 #include "sampler/attach/folder.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/delivery.h"
 
+#include "proto/attach_request.h"
 #include "proto/region.h"
 #include "sampler/linux/regular_file.h"
 

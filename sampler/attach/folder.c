@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/folder.h"
 
-#include "proto/region.h"
+#include "proto/attach_request.h"
 #include "sampler/linux/proc.h"
 #include "sampler/region/region_socket.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/holder.h"
 
-#include "proto/region.h"
+#include "proto/attach_request.h"
 #include "sampler/attach/child.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/descriptor_range.h"

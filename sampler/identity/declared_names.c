@@ -4,7 +4,7 @@
 #include "pprof/codec/wire.h"
 #include "pprof/text/percent.h"
 #include "pprof/text/utf8.h"
-#include "proto/region.h"
+#include "proto/region_pool.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/text/utf8.h"
-#include "proto/region.h"
+#include "proto/region_pool.h"
 #include "sampler/linux/proc.h"
 #include "sampler/loader/preload_library.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region_pool.h"
 
+#include "proto/region_pool.h"
+
 #include "sampler/linux/clock.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/region/region_socket.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region_socket.h"
 
+#include "proto/region_pool.h"
+
 #include "sampler/linux/proc.h"
 
 #include <errno.h>

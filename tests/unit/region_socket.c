@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "preload/region_socket.h"
+#include "proto/region_pool.h"
 #include "sampler/region/region_socket.h"
 #include "tests/unit/descriptors.h"
 

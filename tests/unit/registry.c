@@ -7,6 +7,8 @@
 #include "sampler/heap/executed.h"
 #include "sampler/target/launch.h"
 
+#include "proto/region_pool.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <setjmp.h>

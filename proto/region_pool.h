@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How an image that is started with the library gets its region: a pool of one session, whose pages are not
+ * the region's own (proto/region.h).
+ *
+ * All integers are in native byte order.
+ */
+#ifndef PROTO_REGION_POOL_H
+#define PROTO_REGION_POOL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define REGION_POOL_MAGIC 0x7962626f6c706831ull
+#define LEDGER_MAGIC      0x72656764656c6831ull
+
+/* The environment variable with "<pool path>:<cookie, 16 hex digits>,<pid of COMMAND>", set by `heaptap
+ * record`. The pid is that of the one process in which the library meets the snapshot signal, unless the
+ * header says everywhere. */
+#define REGION_ENV "HEAPTAP"
+
+/* With any value but "" and "0" the library does nothing in this process. */
+#define REGION_DISABLE_ENV "HEAPTAP_DISABLE"
+
+/* Read-only page that proves the session; see REGION_ENV. */
+struct region_pool_page {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t reserved;
+	uint64_t cookie;
+	char tickets_path[64]; /* "/proc/<sampler>/fd/<n>": the pipe */
+	char ledger_path[64];  /* likewise */
+};
+
+/* The one page of the session that any of its targets may write. */
+struct ledger {
+	uint64_t magic;
+	uint32_t abi;
+	uint32_t reserved;
+	uint64_t cookie;
+	_Atomic uint64_t unserved; /* images that found no ticket; each image counts itself */
+};
+
+struct ticket {
+	uint64_t cookie;
+	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
+};
+
+/* Abstract name of the region socket (preload/region_socket.h): "heaptap", the pool's path, which names the
+ * sampler, and 24 bits of the cookie, so that nobody can bind the name before the session begins. The other
+ * 40 bits stay secret: any user can read the name. Returns the length of the address. */
+static inline socklen_t region_socket_address(
+    const char *pool_path, uint64_t cookie, struct sockaddr_un *address)
+{
+	static const char prefix[] = "heaptap", digits[] = "0123456789abcdef";
+	size_t length = strnlen(pool_path, 64);
+	char *to = address->sun_path + 1;
+	memset(address, 0, sizeof(*address));
+	address->sun_family = AF_UNIX;
+	memcpy(to, prefix, sizeof(prefix) - 1);
+	to += sizeof(prefix) - 1;
+	memcpy(to, pool_path, length);
+	to += length;
+	*to++ = '-';
+	for (int shift = 60; shift >= 40; shift -= 4)
+		*to++ = digits[cookie >> shift & 0xf];
+	return (socklen_t)(to - (char *)address);
+}
+
+_Static_assert(sizeof(struct region_pool_page) == 152, "pool layout");
+_Static_assert(sizeof(struct ledger) == 32, "ledger layout");
+_Static_assert(sizeof(struct ticket) == 64, "a ticket is one read");
+
+#endif
