@@ -97,7 +97,8 @@ void block_restore(const void *pointer, const struct live_entry *entry)
 
 bool block_inherit(const void *pointer, struct live_entry *entry)
 {
-	if (entry->place == place_index() || entry->sample.slot == REGION_NO_SLOT)
+	/* Whatever place it names: that of a parent that has ended may be ours now. */
+	if (entry->sample.slot == REGION_NO_SLOT)
 		return true;
 	struct live_entry mine = *entry;
 	mine.sample.slot = slot_take();
@@ -109,7 +110,8 @@ bool block_inherit(const void *pointer, struct live_entry *entry)
 	mine.sample.stack = 0; /* its stack is the parent's: known by this slot from now on */
 	mine.place = (uint16_t)place_index();
 	slot_write(&mine, pointer, &entry->sample, SLOT_INHERITED, entry->place);
-	tally_live_add(tally_weight(&mine), mine.sample.time_ns, mine.sample.seq);
+	/* A peak of what was inherited is as old as this process, not as the last of these blocks. */
+	tally_live_add(tally_weight(&mine), place_self()->start_ns, mine.sample.seq);
 	place_self()->inherited++;
 	*entry = mine;
 	return true;

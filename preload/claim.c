@@ -34,6 +34,7 @@ bool claim_begin(void)
 
 static void begin_place(uint32_t pid)
 {
+	place_view.generation = atomic_load(&place_self()->generation);
 	struct region_place *place = place_self();
 	place->pid = pid;
 	place->start_ns = clock_read_ns();
@@ -136,7 +137,7 @@ static bool inherit(const void *pointer, struct live_entry *entry)
  * first) see CLAIM_CLAIMING and take no samples meanwhile. */
 static void claim(void)
 {
-	uint32_t parent = place_index();
+	const uint32_t parent = place_index(), generation = place_view.generation;
 	slot_reset();
 	if (!place_take()) {
 		claim_close();
@@ -145,6 +146,7 @@ static void claim(void)
 	place_view.tapped = tapped_by_fork;
 	tapped_by_fork = false;
 	place_self()->parent = parent + 1;
+	place_self()->parent_generation = generation;
 	begin_place(thread_tid());
 	sample_reseed(thread_tid(), clock_read_ns());
 	live_visit(inherit);

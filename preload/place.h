@@ -29,8 +29,9 @@ struct place_view {
 	struct region_header *header;
 	struct region_place *self; /* NULL: no place was free */
 	uint32_t index;
-	uint64_t buffers; /* offset of the stack buffers that this process uses */
-	bool tapped;      /* the uprobe or breakpoint at the trigger is there for this process too */
+	uint32_t generation; /* of the place, when it was taken */
+	uint64_t buffers;    /* offset of the stack buffers that this process uses */
+	bool tapped;         /* the uprobe or breakpoint at the trigger is there for this process too */
 };
 extern struct place_view place_view __attribute__((visibility("hidden")));
 

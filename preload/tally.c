@@ -43,6 +43,11 @@ static void lower(_Atomic uint64_t *sum, uint64_t less)
 		atomic_fetch_sub_explicit(sum, less, memory_order_relaxed);
 }
 
+static _Atomic uint64_t *bytes_variance_of(struct region_place *place, struct weight weight)
+{
+	return weight_is_large(weight.bytes_variance) ? &place->live_large_variance : &place->live_variance;
+}
+
 static void raise_peak_order(struct region_place *place, uint64_t order)
 {
 	uint64_t old = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
@@ -54,7 +59,7 @@ void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 {
 	struct region_place *place = place_self();
 	add(&place->live, weight);
-	uint64_t variance = raise(&place->live_variance, weight_fixed(weight.bytes_variance, 0));
+	(void)raise(bytes_variance_of(place, weight), weight_fixed_bytes(weight.bytes_variance));
 	uint64_t objects_variance = raise(&place->live_objects_variance,
 	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT));
 	if (place_view.region.no_peak)
@@ -71,7 +76,6 @@ void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 		    &place->peak_objects_q16, atomic_load(&place->live.objects_q16), memory_order_relaxed);
 		atomic_store_explicit(
 		    &place->peak_samples, atomic_load(&place->live.samples), memory_order_relaxed);
-		atomic_store_explicit(&place->peak_variance, variance, memory_order_relaxed);
 		atomic_store_explicit(&place->peak_objects_variance, objects_variance, memory_order_relaxed);
 		atomic_store_explicit(&place->peak_ns, now_ns, memory_order_relaxed);
 		break;
@@ -82,7 +86,7 @@ void tally_live_subtract(struct weight weight)
 {
 	struct region_place *place = place_self();
 	subtract(&place->live, weight);
-	lower(&place->live_variance, weight_fixed(weight.bytes_variance, 0));
+	lower(bytes_variance_of(place, weight), weight_fixed_bytes(weight.bytes_variance));
 	lower(&place->live_objects_variance,
 	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT));
 }
@@ -92,7 +96,6 @@ void tally_live_shrink(struct weight before, struct weight after)
 	struct region_place *place = place_self();
 	atomic_fetch_sub_explicit(
 	    &place->live.bytes_q8, before.bytes_q8 - after.bytes_q8, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&place->live_variance,
-	    weight_fixed(before.bytes_variance, 0) - weight_fixed(after.bytes_variance, 0),
-	    memory_order_relaxed);
+	(void)raise(bytes_variance_of(place, after), weight_fixed_bytes(after.bytes_variance));
+	lower(bytes_variance_of(place, before), weight_fixed_bytes(before.bytes_variance));
 }

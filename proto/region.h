@@ -63,7 +63,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define REGION_ABI        17u
+#define REGION_ABI   18u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 
 enum {
@@ -255,7 +255,8 @@ struct region_place {
 	struct region_tally allocated; /* every sample ever taken */
 	struct region_tally live;      /* what is live now: frees are subtracted */
 	_Atomic uint64_t peak_bytes_q8, peak_objects_q16, peak_samples, peak_ns;
-	_Atomic uint64_t live_variance, peak_variance; /* bytes squared */
+	/* bytes squared, and of samples with a large one in WEIGHT_LARGE_UNIT (weight_is_large) */
+	_Atomic uint64_t live_variance, live_large_variance;
 	/* in 1 / 2^WEIGHT_OBJECTS_VARIANCE_SHIFT */
 	_Atomic uint64_t live_objects_variance, peak_objects_variance;
 
@@ -267,8 +268,11 @@ struct region_place {
 	_Atomic uint32_t signals;    /* snapshots requested by signal */
 	/* requests by heaptap_snapshot(); when one is served, the sampler copies `asked` into `answered` */
 	_Atomic uint32_t asked, answered;
-	_Atomic uint64_t refused; /* before that: the last refused ones, first << 32 | last */
-	_Atomic uint32_t paused;  /* 1: no samples are taken now */
+	/* how often the sampler has emptied the place: tells the processes apart that had it in turn */
+	_Atomic uint32_t generation;
+	_Atomic uint64_t refused;   /* before that: the last refused ones, first << 32 | last */
+	_Atomic uint32_t paused;    /* 1: no samples are taken now */
+	uint32_t parent_generation; /* of the place of the process it was forked from, when that had it */
 	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: sum of the pauses that have ended */
 	char asked_name[REGION_NAME_BYTES];
 };

@@ -21,6 +21,7 @@
 #ifndef PROTO_WEIGHT_H
 #define PROTO_WEIGHT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -29,8 +30,15 @@
 enum {
 	WEIGHT_BYTES_SHIFT = 8,
 	WEIGHT_OBJECTS_SHIFT = 16,
-	WEIGHT_OBJECTS_VARIANCE_SHIFT = 8, /* bytes squared need no shift: a sample has at most T squared */
+	WEIGHT_OBJECTS_VARIANCE_SHIFT = 8,
 };
+
+/* The variances of live blocks are kept in two sums, since one of 64 bits has no room for both a byte squared
+ * and a period of 1 GiB squared, 2^60. A sample's own variance says which sum it is in, so it is subtracted
+ * where it was added. 4 M small ones (REGION_SEGMENTS) have less than 2^62; the large ones of a whole address
+ * space (WEIGHT_SIZE_MAX times WEIGHT_PERIOD_MAX) have 2^59 units. */
+#define WEIGHT_LARGE_VARIANCE 0x1p40
+#define WEIGHT_LARGE_UNIT     0x1p28 /* bytes squared */
 
 /* No size or period is larger: no address space is. Keeps every sum below 2^64. */
 #define WEIGHT_SIZE_MAX   (1ull << 47)
@@ -131,6 +139,18 @@ static inline uint64_t weight_fixed(double variance, unsigned int shift)
 {
 	double scaled = variance * (double)(1ull << shift);
 	return scaled < 0x1p62 ? (uint64_t)(scaled + 0.5) : 1ull << 62;
+}
+
+static inline bool weight_is_large(double bytes_variance)
+{
+	return bytes_variance > WEIGHT_LARGE_VARIANCE;
+}
+
+/* For the sum that it belongs to. */
+static inline uint64_t weight_fixed_bytes(double bytes_variance)
+{
+	return weight_fixed(
+	    weight_is_large(bytes_variance) ? bytes_variance / WEIGHT_LARGE_UNIT : bytes_variance, 0);
 }
 
 #endif

@@ -84,8 +84,7 @@ static void fill_amounts(struct control_process *row, const struct process *proc
 	row->alloc_bytes = (double)(int64_t)all.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	row->inuse_bytes = (double)(int64_t)live.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	row->inuse_objects = (double)(int64_t)live.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
-	const double variance = (double)(int64_t)atomic_load(&place->live_variance);
-	row->inuse_bytes_error = variance > 0 ? sqrt(variance) : 0;
+	row->inuse_bytes_error = sqrt(region_live_variance(place));
 	row->samples = process_samples(process);
 }
 

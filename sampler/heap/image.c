@@ -89,7 +89,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 		return NULL;
 	process->image = image;
 	process->place = number;
-	process->serial = ++image->serials;
+	process->generation = atomic_load(&region_place(image->region, number)->generation);
 	bool ready = target_init(&process->target, 0, clock_now_ns());
 	process->target.code_address = image->trigger_address;
 	process->target.plan = image->plan;

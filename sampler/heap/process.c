@@ -26,14 +26,12 @@ bool process_is_there(const struct process *process)
 
 struct process *process_parent(struct process *process)
 {
-	uint32_t word =
-	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->parent;
+	const volatile struct region_place *place = region_place(process->image->region, process->place);
+	const uint32_t word = place->parent;
 	struct process *parent = word >= 1 && word <= REGION_PLACES && word - 1 != process->place
 	    ? process->image->process[word - 1]
 	    : NULL;
-	if (parent && !process->parent_serial)
-		process->parent_serial = parent->serial;
-	return parent && parent->serial == process->parent_serial ? parent : NULL;
+	return parent && parent->generation == place->parent_generation ? parent : NULL;
 }
 
 struct process_finding *process_find(pid_t pid, struct modules *modules)

@@ -88,8 +88,7 @@ struct process {
 	struct target target;
 	struct image *image;
 	uint32_t place;
-	uint32_t serial;        /* among all processes of the image, from 1; a place is used again */
-	uint32_t parent_serial; /* 0: its parent has not been seen yet */
+	uint32_t generation; /* of the place */
 	/* The processes of the image that it was forked from, the image's own first, its parent last; 0: not
 	 * known. HEAP_ORIGIN_... of its books counts them from 1. */
 	pid_t ancestors[PROCESS_ANCESTORS];
@@ -155,7 +154,6 @@ struct image {
 	uint64_t turns, turns_ns, turns_wait_ns;
 	uint32_t live_processes;
 	uint32_t unreleased; /* processes with closed books whose profiles are being written */
-	uint32_t serials;    /* processes so far */
 	uint32_t searches;   /* for processes that reported a wrong pid */
 	uint64_t search_again_ns;
 	uint32_t places_end; /* no process at this place or beyond: shortens searches */

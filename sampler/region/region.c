@@ -225,6 +225,13 @@ struct tally region_read_tally(const struct region_tally *tally)
 	};
 }
 
+double region_live_variance(const struct region_place *place)
+{
+	const double small = (double)(int64_t)atomic_load(&place->live_variance),
+	             large = (double)(int64_t)atomic_load(&place->live_large_variance);
+	return (small > 0 ? small : 0) + (large > 0 ? large * WEIGHT_LARGE_UNIT : 0);
+}
+
 static _Atomic uint16_t *owners(const struct region *region)
 {
 	return (_Atomic uint16_t *)(void *)(region->base + region->offsets.owners);
@@ -411,7 +418,9 @@ void region_release_place(const struct region *region, uint32_t number)
 	if (number < WALK_PLACES && atomic_load(&place->walked))
 		empty_counts(region, number);
 	empty_stack_log(region, number);
+	const uint32_t generation = atomic_load(&place->generation) + 1;
 	memset((void *)place, 0, sizeof(*place));
+	atomic_store(&place->generation, generation);
 	atomic_store(&place->state, PLACE_FREE);
 }
 

@@ -100,6 +100,9 @@ struct stack_log_slot *region_stack_log_slot(const struct region *region, uint32
 /* A copy of the tally; each number is read once, but not all at the same instant. */
 struct tally region_read_tally(const struct region_tally *tally);
 
+/* Of the bytes in use, in bytes squared; never negative, whatever the process has written. */
+double region_live_variance(const struct region_place *place);
+
 /* Owner of a segment: place index, or -1. */
 int region_segment_owner(const struct region *region, uint32_t segment);
 

@@ -69,7 +69,7 @@ static void list_process(void *context, const struct target *target, int64_t sta
 	    .start_unix_ns = start_unix_ns,
 	    .profiled = true,
 	    .inuse_bytes = estimate(live.bytes_q8, WEIGHT_BYTES_SHIFT),
-	    .inuse_bytes_error = sqrt((double)atomic_load(&place->live_variance)),
+	    .inuse_bytes_error = sqrt(region_live_variance(place)),
 	    .inuse_objects = estimate(live.objects_q16, WEIGHT_OBJECTS_SHIFT),
 	    .alloc_bytes = estimate(all.bytes_q8, WEIGHT_BYTES_SHIFT),
 	    .growth_bytes_per_hour = NAN,

@@ -65,7 +65,7 @@ static void read_inuse(
 	struct threshold_reading *reading = &measure->reading;
 	uint64_t order = atomic_load(&place->peak_order), peak = bytes_of(atomic_load(&place->peak_bytes_q8));
 	reading->bytes = reading->highest_bytes = bytes_of(region_read_tally(&place->live).bytes_q8);
-	reading->error_bytes = (uint64_t)sqrt((double)atomic_load(&place->live_variance));
+	reading->error_bytes = (uint64_t)sqrt(region_live_variance(place));
 	if (order != watch->peak_order && peak > reading->bytes)
 		reading->highest_bytes = peak;
 	watch->peak_order = order;

@@ -123,6 +123,21 @@ test_daemon_outlives_command() {
   done
 }
 
+# Its parent, which has inherited too, is gone when it takes its first sample, and so it gets that one's place in the
+# region. It drops the 10 blocks of its parent, and 40 of 100 of that one's.
+test_child_of_a_parent_that_is_gone() {
+  record -q -b copy -p 1 "$targets/daemon_steps" hold 100 1000 fork hold 10 1000 leave await go drop 50 hold 1 500
+  ended() { [ "$(printf '%s\n' heaptap.daemon_steps.*.exit.pb.gz | wc -l)" -ge "$1" ]; }
+  wait_for 20 ended 2
+  touch go
+  wait_for 20 ended 3
+  for profile in heaptap.daemon_steps.*.exit.pb.gz; do
+    profile_check "$profile"
+    echo "$(total_of "$profile" inuse_objects) $(total_of "$profile" inuse_space)"
+  done | sort -n | tr '\n' ' ' >inuse
+  equal '61 60500 100 100000 110 110000 ' "$(cat inuse)" 'in use: child, first process, parent'
+}
+
 test_ten_thousand_threads() {
   for backend in $(backends); do
     rm -f heaptap.*

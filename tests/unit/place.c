@@ -5,10 +5,8 @@
  */
 #include "preload/block.h"
 #include "preload/claim.h"
-#include "preload/clock.h"
 #include "preload/slot.h"
-#include "preload/thread.h"
-#include "sampler/region/region.h"
+#include "preload/tally.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -27,31 +25,7 @@
 
 #include <cmocka.h>
 
-static struct region region;
-
-static int open_region(void **unused)
-{
-	const struct region_options options = {.period_bytes = 64,
-	    .dump_bytes = 8192,
-	    .clock_id = CLOCK_MONOTONIC,
-	    .live_max = 64 << 10,
-	    .mode = REGION_MODE_COPY};
-	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
-	thread_open((uint32_t)getpid(), true);
-	const struct claim_setup with = {
-	    .place = {.base = region.base,
-	        .offsets = region.offsets,
-	        .segments = region.segments,
-	        .key = region.key},
-	    .pid = (uint32_t)getpid(),
-	    .wiped = page,
-	};
-	clock_open(CLOCK_MONOTONIC, true);
-	claim_open(&with);
-	return 0;
-}
+#include "tests/unit/place_scene.h"
 
 /* Every field of a slot follows from the address. */
 static uint64_t size_of(uint64_t address)
@@ -123,6 +97,46 @@ static void books_agree(void **unused)
 	assert_int_equal(0, books->live.samples);
 	assert_int_equal(0, books->live.bytes_q8);
 	assert_int_equal(0, books->live_variance);
+}
+
+/* Blocks of 4 KiB stand for the period: 8 live samples of a period of 1 GiB have a variance of 2^63. */
+static void variances_of_any_period_add_up(void **unused)
+{
+	enum { PERIODS = 5, EACH = 100, SIZE = 4096 };
+	const uint64_t periods[PERIODS] = {64 << 10, 1 << 20, 1 << 30, 1ull << 33, WEIGHT_PERIOD_MAX};
+	struct region_place *books = region_place(&region, 0);
+	double sum = 0;
+	for (uint64_t i = 0; i < PERIODS; i++) {
+		for (uint64_t j = 1; j <= EACH; j++) {
+			struct live_entry entry = {
+			    .sample = {.size_bytes = SIZE, .period_bytes = periods[i]}};
+			block_insert((const void *)(uintptr_t)((i * EACH + j) * 160), &entry);
+			sum += weight_of(SIZE, periods[i]).bytes_variance;
+		}
+		const double off = region_live_variance(books) / sum - 1;
+		assert_true(off < 0.001 && off > -0.001);
+	}
+	for (uint64_t i = 1; i <= PERIODS * EACH; i++)
+		assert_true(drop(i * 160));
+	assert_int_equal(0, books->live_variance);
+	assert_int_equal(0, books->live_large_variance);
+}
+
+/* A mapping that is unmapped in part may leave the sum of the large ones. */
+static void what_shrinks_changes_its_sum(void **unused)
+{
+	struct region_place *books = region_place(&region, 0);
+	const struct weight whole_one = weight_of(1 << 20, 1ull << 22),
+	                    part = weight_of_part(1 << 20, 4096, 1ull << 22);
+	assert_true(weight_is_large(whole_one.bytes_variance) && !weight_is_large(part.bytes_variance));
+	tally_live_add(whole_one, 1, 1);
+	tally_live_shrink(whole_one, part);
+	const double off = region_live_variance(books) / part.bytes_variance - 1;
+	assert_true(off < 1e-6 && off > -1e-6);
+	tally_live_subtract(part);
+	assert_int_equal(0, books->live.bytes_q8);
+	assert_int_equal(0, books->live_variance);
+	assert_int_equal(0, books->live_large_variance);
 }
 
 static void restored_entry_is_live_again(void **unused)
@@ -253,6 +267,7 @@ static void child_inherits(void **unused)
 		assert_int_equal(500, books->inherited);
 		assert_int_equal(1, books->allocated.samples);
 		assert_int_equal(401, books->live.samples);
+		assert_int_equal(books->start_ns, books->peak_ns);
 		assert_int_equal(1, books->parent);
 		assert_int_equal((uint32_t)pid, books->pid);
 	}
@@ -261,6 +276,62 @@ static void child_inherits(void **unused)
 	uint32_t torn = 0;
 	assert_int_equal(0, count_live(1, &torn, NULL));
 	assert_int_equal(500, count_live(0, &torn, NULL));
+}
+
+/* 0: a forked process got place `index`, and its books are right at each step; else which step it was. */
+static int inherits_in_place(uint32_t index)
+{
+	uint32_t torn = 0;
+	if (!claim_ready() || place_index() != index)
+		return 1;
+	const struct region_place *books = region_place(&region, index);
+	if (books->live.samples != 501 || books->inherited != 501 || count_live(index, &torn, NULL) != 501)
+		return 2;
+	for (uint64_t i = 1; i <= 100; i++)
+		if (!drop(i * 160))
+			return 3;
+	insert(1600000);
+	if (books->live.samples != 402 || count_live(index, &torn, NULL) != 402)
+		return 4;
+	return 0;
+}
+
+/* A child that ends at once, and whose child samples only when the sampler has given its place away: the
+ * numbers of inherited slots are still those of that place. */
+static void a_grandchild_gets_its_dead_parents_place(void **unused)
+{
+	int go[2], done[2], status;
+	assert_true(pipe(go) == 0 && pipe(done) == 0);
+	for (uint64_t i = 1; i <= 500; i++)
+		insert(i * 160);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (!claim_ready() || place_index() != 1)
+			_exit(1);
+		insert(501 * 160);
+		if (fork() != 0)
+			_exit(0);
+		char result;
+		close(go[1]);
+		(void)!read(go[0], &result, 1); /* until the sampler closes it */
+		result = (char)inherits_in_place(1);
+		_exit(write(done[1], &result, 1) != 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	region_release_place(&region, 1);
+	close(go[1]);
+	close(done[1]);
+	char result = -1;
+	assert_int_equal(read(done[0], &result, 1), 1);
+	assert_int_equal(result, 0);
+	assert_int_equal(region_place(&region, 1)->parent, 2);
+	assert_int_equal(region_place(&region, 1)->parent_generation, 0);
+	assert_int_equal(region_place(&region, 1)->generation, 1);
+	uint32_t torn = 0;
+	assert_int_equal(count_live(0, &torn, NULL), 500);
+	assert_int_equal(region_place(&region, 0)->live.samples, 500);
+	assert_int_equal(torn, 0);
 }
 
 static void places_run_out_quietly(void **unused)
@@ -386,37 +457,18 @@ static void killed_in_mid_write(void **unused)
 	}
 }
 
-/* Each test needs books of its own: it runs in a process of its own. */
-static void in_child(void **unused)
-{
-	void (*test)(void **) = *unused;
-	pid_t pid = fork();
-	if (pid == 0) {
-		open_region(NULL);
-		test(NULL);
-		/* a failed assertion ends elsewhere: the child's copy of cmocka goes on, and exits otherwise
-		 * */
-		_exit(0);
-	}
-	int status = 1;
-	waitpid(pid, &status, 0);
-	assert_int_equal(0, status);
-}
-
-#define ISOLATED(test)                                    \
-	{                                                 \
-#test, in_child, NULL, NULL, (void *)test \
-	}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    ISOLATED(books_agree),
+	    ISOLATED(variances_of_any_period_add_up),
+	    ISOLATED(what_shrinks_changes_its_sum),
 	    ISOLATED(restored_entry_is_live_again),
 	    ISOLATED(stale_entry_is_counted),
 	    ISOLATED(full_table_loses_and_says_so),
 	    ISOLATED(readers_see_whole_slots),
 	    ISOLATED(child_inherits),
+	    ISOLATED(a_grandchild_gets_its_dead_parents_place),
 	    ISOLATED(places_run_out_quietly),
 	    ISOLATED(who_cannot_be_cut_off_takes_no_more_samples),
 	    ISOLATED(a_limit_of_data_is_not_in_the_way),

@@ -142,11 +142,19 @@ static void whoever_has_the_parents_place_is_not_the_parent(void **state)
 	enter(parent, 0, 10, 0x1111);
 	struct process *child = claim(s, 3, 0, 3);
 	process_free(parent);
+	region_release_place(s->region, 2);
 	struct process *other = claim(s, 2, 0, 1);
 	enter(other, 1, 11, 0x2222);
 	process_inherit(child);
 	assert_int_equal(pc_of(child, FIRST, 1), 0x1111);
 	assert_int_equal(pc_of(child, FIRST + 1, 2), 0); /* its stack is lost */
+	assert_ptr_equal(process_parent(other), s->image->process[0]);
+
+	/* Nor if all that has happened before the first look at the child. */
+	struct process *late = claim(s, 4, 0, 3);
+	assert_null(process_parent(late));
+	region_place(s->region, 4)->parent_generation = 1;
+	assert_ptr_equal(process_parent(late), other);
 }
 
 static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
