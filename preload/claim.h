@@ -63,7 +63,8 @@ void claim_offer(const struct claim_setup *setup);
 /* Detached: no more samples, until claim_open is called again. */
 void claim_detach(void);
 
-/* Called by the libc before a fork and in the forked child (but not for a raw clone). */
+/* Called by the libc before a fork and in the forked child, but not for _Fork and a raw clone: without a
+ * wiped page such a child writes into its parent's place (SECURITY.md). */
 void claim_forking(void);
 void claim_forked(void);
 
@@ -78,6 +79,15 @@ static inline enum claim_state claim_state(void)
 {
 	_Atomic uint32_t *word = atomic_load_explicit(&claim_word, memory_order_acquire);
 	return (enum claim_state)atomic_load_explicit(word, memory_order_acquire);
+}
+
+/* Whether this is the one process that uses rows of files that may be unmapped (walk.h). The tables are
+ * shared with its forked children: one that never came back from dlclose (killed, or its destructors called
+ * _exit) would leave these rows void for good. A vfork child is this process: what it unmaps is unmapped
+ * here. */
+static inline bool claim_is_image(void)
+{
+	return claim_state() == CLAIM_OPEN && place_index() == 0;
 }
 
 /* True when samples can be taken. In a forked child it claims the place, and gives entries their new slots.

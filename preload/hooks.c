@@ -225,9 +225,9 @@ EXPORT int dlclose(void *handle)
 {
 	if (!place_header())
 		return real.dlclose(handle);
-	const struct walk_unmapping begun = walk_unmapping();
+	const struct walk_unmapping begun = walk_unmapping(claim_is_image());
 	int result = real.dlclose(handle);
-	walk_unmapped(begun);
+	walk_unmapped(begun, claim_is_image());
 	return result;
 }
 

@@ -194,9 +194,10 @@ void walk_count(uint32_t stack, struct weight weight)
 	_Atomic uint64_t *changed = &counts->changed[stack / 64];
 	one_thread_add(&count->samples, 1);
 	one_thread_add(&count->bytes_q8, weight.bytes_q8);
-	/* Locked, always: what was added must be seen by whoever clears the bit after it was found set. */
+	/* Locked, always: what was added must be seen by whoever clears the bit after it was found set. The
+	 * load is no weaker: on aarch64 a relaxed one may pass an exclusive store that is not visible yet. */
 	atomic_fetch_add(&count->objects_q16, weight.objects_q16);
-	if (!(atomic_load_explicit(changed, memory_order_relaxed) >> stack % 64 & 1))
+	if (!(atomic_load(changed) >> stack % 64 & 1))
 		atomic_fetch_or_explicit(changed, 1ull << stack % 64, memory_order_release);
 	one_thread_add(&place_self()->walked, 1);
 }
@@ -208,18 +209,27 @@ bool walk_is_compared(void)
 	return one_in && (sample_thread.random >> 32 & (one_in - 1)) == 0;
 }
 
-struct walk_unmapping walk_unmapping(void)
+struct walk_unmapping walk_unmapping(bool image)
 {
+	const struct walk_unmapping begun = {
+	    .key = place_view.region.key, .tid = thread_tid(), .counted = image};
 	struct walk_area *area = area_of();
-	atomic_fetch_add(&area->unmapping, 1);
-	atomic_fetch_add(&area->generation, 1);
-	return (struct walk_unmapping){.tid = thread_tid()};
+	if (begun.counted) {
+		atomic_fetch_add(&area->unmapping, 1);
+		atomic_fetch_add(&area->generation, 1);
+	}
+	return begun;
 }
 
-/* The tables are shared with forked children: one that was forked by a destructor, and returns from dlclose
- * too, has no call of its own to end here. */
-void walk_unmapped(struct walk_unmapping begun)
+/* Meanwhile a destructor may have forked, and this be the child, which has no call of its own to end here; or
+ * another region may be in the place of the one before. Or this has become the image only now (an offer):
+ * rows of what has been unmapped may have been published. */
+void walk_unmapped(struct walk_unmapping begun, bool image)
 {
-	if (thread_tid() == begun.tid)
+	if (!image || thread_tid() != begun.tid)
+		return;
+	if (begun.counted && begun.key == place_view.region.key)
 		atomic_fetch_sub(&area_of()->unmapping, 1);
+	else
+		atomic_fetch_add(&area_of()->generation, 1);
 }

@@ -38,11 +38,14 @@ void walk_count(uint32_t stack, struct weight weight);
 /* Whether this walked sample is to be dumped too, so that the sampler can compare. */
 bool walk_is_compared(void);
 
-/* Around a call of dlclose: from the first on, no row of a file that may be unmapped is used. */
+/* Around a call of dlclose: from the first on, no row of a file that may be unmapped is used. image:
+ * claim_is_image(), at each of them. */
 struct walk_unmapping {
+	uint64_t key; /* of the region */
 	uint32_t tid; /* of who has begun */
+	bool counted; /* in the tables: by the image's own process alone */
 };
-struct walk_unmapping walk_unmapping(void);
-void walk_unmapped(struct walk_unmapping begun);
+struct walk_unmapping walk_unmapping(bool image);
+void walk_unmapped(struct walk_unmapping begun, bool image);
 
 #endif

@@ -69,7 +69,7 @@ struct walk_area {
 	/* written by the sampler */
 	_Alignas(4096) _Atomic uint64_t later_generation; /* for which `later` is valid */
 	/* written by the image */
-	_Alignas(4096) _Atomic uint64_t generation; /* counts calls of dlclose that have begun */
+	_Alignas(4096) _Atomic uint64_t generation; /* counts calls of dlclose, of place 0, that have begun */
 	_Atomic uint64_t unmapping;                 /* such calls that have not returned */
 
 	_Alignas(4096) struct walk_row rows[WALK_ROWS];

@@ -120,10 +120,12 @@ bool walk_table_takes_later(const struct walk_table *table)
 
 static struct tally read_count(const struct walk_count *count)
 {
+	/* The hook adds this last, and looks at the bit then. */
+	const uint64_t objects_q16 = atomic_load(&count->objects_q16);
 	return (struct tally){
-	    .samples = atomic_load_explicit(&count->samples, memory_order_acquire),
+	    .samples = atomic_load_explicit(&count->samples, memory_order_relaxed),
 	    .bytes_q8 = atomic_load_explicit(&count->bytes_q8, memory_order_relaxed),
-	    .objects_q16 = atomic_load_explicit(&count->objects_q16, memory_order_relaxed),
+	    .objects_q16 = objects_q16,
 	};
 }
 
@@ -136,7 +138,7 @@ bool walk_table_drain(struct walk_table *table, const struct walk_drain *drain)
 		uint64_t bits = drain->left[word];
 		/* The bits first: what is added after this sets them again. */
 		if (atomic_load_explicit(&counts->changed[word], memory_order_relaxed))
-			bits |= atomic_exchange_explicit(&counts->changed[word], 0, memory_order_acq_rel);
+			bits |= atomic_exchange(&counts->changed[word], 0);
 		drain->left[word] = 0;
 		/* Only now: a number is drawn before its bit is set, perhaps a moment ago. */
 		const uint32_t given = bits ? walk_numbers_given(numbers_of(table)) : 0;

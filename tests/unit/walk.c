@@ -13,11 +13,13 @@
 #include "sampler/region/walk_table.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -286,12 +288,12 @@ static void files_that_came_later_have_one_generation(void **state)
 	assert_int_equal(walk(at_word(PLUGIN, 10)), number);
 	assert_false(walk_table_is_stale(&table, &generation));
 	/* dlclose has begun: at once, whether the sampler has noticed or not */
-	struct walk_unmapping begun = walk_unmapping();
+	struct walk_unmapping begun = walk_unmapping(claim_is_image());
 	assert_int_equal(walk(at_word(PLUGIN, 10)), 0);
 	assert_int_not_equal(walk(at_word(MAIN, 10)), number);
 	assert_false(walk_table_is_stale(&table, &generation)); /* it has not ended */
 	assert_false(walk_table_takes_later(&table));
-	walk_unmapped(begun);
+	walk_unmapped(begun, claim_is_image());
 	assert_true(walk_table_is_stale(&table, &generation));
 	walk_table_clear_later(&table);
 	walk_table_renew(&table, generation);
@@ -473,15 +475,85 @@ static void a_forked_child_ends_no_dlclose(void **state)
 	int status;
 	uint64_t generation;
 	(void)state;
-	struct walk_unmapping begun = walk_unmapping();
+	struct walk_unmapping begun = walk_unmapping(claim_is_image());
 	pid_t child = fork();
 	if (child == 0) {
-		walk_unmapped(begun);
+		walk_unmapped(begun, claim_is_image());
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_false(walk_table_is_stale(&table, &generation));
-	walk_unmapped(begun);
+	walk_unmapped(begun, claim_is_image());
+	assert_true(walk_table_is_stale(&table, &generation));
+}
+
+/* One number of a stack with a row of a file that may be unmapped. */
+static uint32_t plugin_frames(void)
+{
+	publish(true, PLUGIN, (struct walk_rule){.cfa_words = 2, .ra_words = -1});
+	publish(false, MAIN, (struct walk_rule){.ra_words = 0});
+	stack[11] = MAIN;
+	return number_of((const uint64_t[]){PLUGIN, MAIN}, 2, 1);
+}
+
+/* A destructor of the child's calls _exit. */
+static void a_forked_child_that_ends_inside_dlclose_costs_no_row(void **state)
+{
+	int status;
+	uint64_t generation;
+	(void)state;
+	uint32_t number = plugin_frames();
+	pid_t child = fork();
+	if (child == 0) {
+		claim_forked(); /* as the libc calls it */
+		walk_unmapping(claim_is_image());
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_false(walk_table_is_stale(&table, &generation));
+	assert_int_equal(walk(at_word(PLUGIN, 10)), number);
+	/* the parent's own calls are noticed all the same */
+	walk_unmapped(walk_unmapping(claim_is_image()), claim_is_image());
+	assert_true(walk_table_is_stale(&table, &generation));
+}
+
+/* A raw clone, whose thread id is still its parent's. */
+static void a_raw_clone_ends_no_dlclose(void **state)
+{
+	int status;
+	uint64_t generation;
+	(void)state;
+	struct walk_unmapping begun = walk_unmapping(claim_is_image());
+	pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (child == 0) {
+		claim_forked(); /* what the kernel's wiping of the page does */
+		walk_unmapped(begun, claim_is_image());
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_false(walk_table_is_stale(&table, &generation));
+	walk_unmapped(begun, claim_is_image());
+	assert_true(walk_table_is_stale(&table, &generation));
+}
+
+/* An offer that was taken while a destructor ran; and a detach and an attach. */
+static void a_dlclose_that_began_before_the_region_voids_its_rows(void **state)
+{
+	uint64_t generation;
+	(void)state;
+	struct walk_unmapping begun = walk_unmapping(claim_is_image());
+	walk_unmapped(begun, claim_is_image());
+	assert_true(walk_table_is_stale(&table, &generation));
+	walk_table_renew(&table, generation);
+	begun.counted = false;
+	walk_unmapped(begun, claim_is_image());
+	assert_true(walk_table_is_stale(&table, &generation));
+	walk_table_renew(&table, generation);
+	begun.counted = true;
+	begun.key ^= 1;
+	walk_unmapped(begun, claim_is_image());
 	assert_true(walk_table_is_stale(&table, &generation));
 }
 
@@ -509,6 +581,9 @@ int main(void)
 	    cmocka_unit_test_setup(another_sampler_begins_after_the_last_number, begin),
 	    cmocka_unit_test_setup(a_number_of_an_earlier_sampler_is_taken_out_of_use, begin),
 	    cmocka_unit_test_setup(a_forked_child_ends_no_dlclose, begin),
+	    cmocka_unit_test_setup(a_forked_child_that_ends_inside_dlclose_costs_no_row, begin),
+	    cmocka_unit_test_setup(a_raw_clone_ends_no_dlclose, begin),
+	    cmocka_unit_test_setup(a_dlclose_that_began_before_the_region_voids_its_rows, begin),
 	};
 	return cmocka_run_group_tests(tests, open_region, NULL);
 }
