@@ -11,9 +11,10 @@
  *   filter   one counting byte per position of the address, scaled to 32 bytes per live sample, so about 3 %
  *            of the frees that come so far take the next step when a level is full.
  *   confirm  a second filter of the same size, where other blocks are neighbours: lets 3 % of those through.
- *   index    buckets of eight keys (one cache line); an address lives in one of four neighbouring buckets, so
- *            every lookup reads the same 32 words and removing is a store of zero: no tombstones, no decay
- *            with use.
+ *   index    buckets of eight keys (one cache line); an address lives in one of four neighbouring buckets,
+ *            near those of the addresses around it, or, if these are full, of two times four elsewhere. So a
+ *            lookup reads the same 96 words at most, mostly 8, and removing is a store of zero: no
+ *            tombstones, no decay with use.
  *
  * Levels of filter, confirm and index: the first is static and serves 8 K live samples (4 GiB of heap at the
  * default period). When it is full, new entries go to the next, sixteen times larger; nothing ever moves. All

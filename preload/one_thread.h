@@ -95,12 +95,4 @@ static inline void one_thread_add32(_Atomic uint32_t *word, uint32_t more)
 		atomic_fetch_add_explicit(word, more, memory_order_release);
 }
 
-static inline void one_thread_and(_Atomic uint64_t *word, uint64_t mask)
-{
-	if (one_thread())
-		ONE_THREAD_CHANGE("and", word, mask);
-	else
-		atomic_fetch_and_explicit(word, mask, memory_order_release);
-}
-
 #endif

@@ -8,7 +8,8 @@
 enum {
 	WORD_SLOTS = 64,
 	SEGMENT_WORDS = REGION_SEGMENT_SLOTS / WORD_SLOTS,
-	SEARCH_WORDS = 64, /* bound of the search for a free slot */
+	/* bound of the search for a free slot: a region's usual 1,024 segments, all full, and two by words */
+	SEARCH_STEPS = 1024 + 2 * SEGMENT_WORDS,
 };
 
 /* The segments that this process owns; `taken` has a bit for each of their slots. */
@@ -16,7 +17,8 @@ static uint16_t segments[REGION_SEGMENTS];
 static uint16_t segment_index[REGION_SEGMENTS]; /* the reverse: index into segments[] of a region's segment */
 static _Atomic uint32_t segments_owned, segments_growing;
 static _Atomic uint64_t taken[REGION_SEGMENTS][SEGMENT_WORDS]; /* by index into segments[] */
-static _Atomic uint32_t taken_count, cursor;
+static _Atomic uint32_t full_words[REGION_SEGMENTS];           /* of a segment's words in `taken` */
+static _Atomic uint32_t taken_count, cursor; /* cursor: word of `taken` where the search begins */
 
 void slot_reset(void)
 {
@@ -40,12 +42,43 @@ void slot_grow(void)
 			continue;
 		for (uint32_t w = 0; w < SEGMENT_WORDS; w++)
 			atomic_store(&taken[owned][w], 0);
+		atomic_store(&full_words[owned], 0);
 		segments[owned] = (uint16_t)i;
 		segment_index[i] = (uint16_t)owned;
 		atomic_store(&segments_owned, owned + 1);
 		break;
 	}
 	atomic_store(&segments_growing, 0);
+}
+
+/* A free slot of a word, or REGION_NO_SLOT. */
+static uint32_t take_from(uint32_t word)
+{
+	const uint32_t segment = word / SEGMENT_WORDS;
+	_Atomic uint64_t *bits = &taken[segment][word % SEGMENT_WORDS];
+	uint64_t old = atomic_load_explicit(bits, memory_order_relaxed);
+	while (~old) {
+		const uint32_t bit = (uint32_t)__builtin_ctzll(~old);
+		if (!one_thread_exchange64(bits, &old, old | 1ull << bit))
+			continue;
+		one_thread_add32(&taken_count, 1);
+		if (!~(old | 1ull << bit))
+			one_thread_add32(&full_words[segment], 1);
+		atomic_store_explicit(&cursor, bit == WORD_SLOTS - 1 ? word + 1 : word, memory_order_relaxed);
+		return segments[segment] * (uint32_t)REGION_SEGMENT_SLOTS +
+		    (word % SEGMENT_WORDS) * WORD_SLOTS + bit;
+	}
+	return REGION_NO_SLOT;
+}
+
+/* The next word that may have a free slot. Blocks that stay fill whole segments, each of which is one step.
+ * Changes of the count may come in another order than those of the words, but in the end it is right. */
+static uint32_t word_after(uint32_t word)
+{
+	const uint32_t segment = word / SEGMENT_WORDS;
+	return atomic_load_explicit(&full_words[segment], memory_order_relaxed) == SEGMENT_WORDS
+	    ? (segment + 1) * SEGMENT_WORDS
+	    : word + 1;
 }
 
 /* The cursor wraps around, so that a slot is reused as late as possible: a stack that arrives late can still
@@ -57,25 +90,19 @@ uint32_t slot_take(void)
 		slot_grow();
 		owned = atomic_load(&segments_owned);
 	}
-	uint32_t words = owned * SEGMENT_WORDS;
-	if (!words)
+	if (atomic_load_explicit(&taken_count, memory_order_relaxed) >= owned * REGION_SEGMENT_SLOTS)
 		return REGION_NO_SLOT;
-	uint32_t at = atomic_load_explicit(&cursor, memory_order_relaxed);
-	for (uint32_t n = 0; n < SEARCH_WORDS && n < words; n++, at++) {
-		uint32_t word = at % words;
-		_Atomic uint64_t *bits = &taken[word / SEGMENT_WORDS][word % SEGMENT_WORDS];
-		uint64_t old = atomic_load_explicit(bits, memory_order_relaxed);
-		while (~old) {
-			uint32_t bit = (uint32_t)__builtin_ctzll(~old);
-			if (!one_thread_exchange64(bits, &old, old | 1ull << bit))
-				continue;
-			one_thread_add32(&taken_count, 1);
-			atomic_store_explicit(
-			    &cursor, bit == WORD_SLOTS - 1 ? at + 1 : at, memory_order_relaxed);
-			return segments[word / SEGMENT_WORDS] * (uint32_t)REGION_SEGMENT_SLOTS +
-			    (word % SEGMENT_WORDS) * WORD_SLOTS + bit;
-		}
+	const uint32_t words = owned * SEGMENT_WORDS;
+	uint32_t word = atomic_load_explicit(&cursor, memory_order_relaxed);
+	for (uint32_t n = 0; n < SEARCH_STEPS && n < words; n++) {
+		if (word >= words)
+			word = 0;
+		const uint32_t slot = take_from(word);
+		if (slot != REGION_NO_SLOT)
+			return slot;
+		word = word_after(word);
 	}
+	atomic_store_explicit(&cursor, word, memory_order_relaxed); /* the next search goes on there */
 	return REGION_NO_SLOT;
 }
 
@@ -88,7 +115,12 @@ void slot_give_back(uint32_t number)
 	uint64_t order = one_thread_fetch_add(&place_self()->next_seq, 1);
 	atomic_store_explicit(&slot->freed_order, order, memory_order_relaxed);
 	atomic_store_explicit(&slot->word, slot_word(slot_word_seq(word), SLOT_FREED), memory_order_release);
-	one_thread_and(&taken[at][in_segment / WORD_SLOTS], ~(1ull << in_segment % WORD_SLOTS));
+	_Atomic uint64_t *bits = &taken[at][in_segment / WORD_SLOTS];
+	uint64_t old = atomic_load_explicit(bits, memory_order_relaxed);
+	while (!one_thread_exchange64(bits, &old, old & ~(1ull << in_segment % WORD_SLOTS)))
+		;
+	if (!~old)
+		one_thread_add32(&full_words[at], UINT32_MAX);
 	one_thread_add32(&taken_count, UINT32_MAX);
 }
 

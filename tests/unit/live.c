@@ -142,6 +142,58 @@ static void full_is_said(void **unused)
 	assert_int_equal(0, put(number));
 }
 
+/* However densely they lie: half of a level's keys are enough for half as many blocks. */
+static void neighbours_of_any_size_fit(void **unused)
+{
+	static const uintptr_t spacing[] = {16, 32, 48, 64, 112, 1024, 4096, 65536, 1 << 20};
+	const struct live_entry entry = entry_of(1);
+	for (size_t s = 0; s < sizeof(spacing) / sizeof(spacing[0]); s++) {
+		struct live_entry other;
+		for (uintptr_t i = 1; i <= 8000; i++)
+			assert_int_equal(0, live_put((const void *)(i * spacing[s]), &entry, &other));
+		for (uintptr_t i = 1; i <= 8000; i++)
+			assert_true(live_take((const void *)(i * spacing[s]), &other));
+		assert_int_equal(0, levels[0].used);
+	}
+}
+
+/* Small blocks of several pages may have the same keys: a few of them go to the next level. */
+static void pages_that_meet_have_room(void **unused)
+{
+	enum { PAGES = 64, EACH = 125 };
+	const struct live_entry entry = entry_of(1);
+	struct live_entry stale;
+	uintptr_t page = 1;
+	uint32_t full = 0;
+	for (uint32_t i = 0; i < PAGES * EACH; i++) {
+		if (i % EACH == 0)
+			page = page * 0x5851f42d4c957f2dull + 1;
+		full += live_put((const void *)(page % (1ull << 47) / 4096 * 4096 + i % EACH * 32), &entry,
+		            &stale) != 0;
+	}
+	assert_in_range(full, 0, PAGES * EACH / 50);
+	live_clear();
+	assert_int_equal(0, levels[0].used);
+}
+
+static void neighbours_have_keys_that_are_neighbours(void **unused)
+{
+	enum { BLOCKS_OF_A_PAGE = 64 };
+	const struct live_entry entry = entry_of(1);
+	struct live_entry stale;
+	uint32_t first = UINT32_MAX, last = 0;
+	for (uintptr_t i = 0; i < BLOCKS_OF_A_PAGE; i++)
+		assert_int_equal(0, live_put((const void *)(0x555555557000 + i * 64), &entry, &stale));
+	for (uint32_t i = 0; i < 1u << LEVEL0_BITS; i++) {
+		if (keys0[i] == KEY_EMPTY)
+			continue;
+		first = i < first ? i : first;
+		last = i;
+	}
+	assert_in_range(last - first, BLOCKS_OF_A_PAGE, 4096 / 16);
+	live_clear();
+}
+
 static void levels_follow(void **unused)
 {
 	enum { MANY = 300000 };
@@ -268,6 +320,9 @@ int main(void)
 	    cmocka_unit_test_setup(spans_keep_the_rest_away, reset),
 	    cmocka_unit_test_setup(stale_entry_is_handed_back, reset),
 	    cmocka_unit_test_setup(full_is_said, reset),
+	    cmocka_unit_test_setup(neighbours_of_any_size_fit, reset),
+	    cmocka_unit_test_setup(pages_that_meet_have_room, reset),
+	    cmocka_unit_test_setup(neighbours_have_keys_that_are_neighbours, reset),
 	    cmocka_unit_test_setup(levels_follow, reset_large),
 	    cmocka_unit_test_setup(visit_changes_and_drops, reset_large),
 	    cmocka_unit_test_setup(busy_keys_are_gone_round, reset),

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The search for a free slot: it finds one wherever it is, and loses none. */
+#include "preload/slot.h"
+
+#include "preload/block.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/place_scene.h"
+
+enum { SLOTS = 64 << 10, THREADS = 4 };
+
+/* Fills the region: slots[i] is the number of the slot that was got i-th. */
+static uint32_t take_all(uint32_t slots[SLOTS])
+{
+	uint32_t count = 0, slot;
+	while ((slot = slot_take()) != REGION_NO_SLOT) {
+		assert_in_range(count, 0, SLOTS - 1);
+		slots[count++] = slot;
+	}
+	return count;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t *one = a, *other = b;
+	return (*one > *other) - (*one < *other);
+}
+
+static void check_all_are_there(uint32_t slots[SLOTS])
+{
+	qsort(slots, SLOTS, sizeof(*slots), by_number);
+	for (uint32_t i = 0; i < SLOTS; i++)
+		assert_int_equal(slots[i], i);
+}
+
+/* Blocks that stay, and behind them a queue: its slots are soon all around those of the others. */
+static void a_run_of_blocks_that_stay_is_stepped_over(void **unused)
+{
+	enum { STAY = 5000, QUEUE = 1000 };
+	static uint32_t queue[QUEUE];
+	for (int i = 0; i < STAY; i++)
+		assert_true(slot_take() != REGION_NO_SLOT);
+	for (uint32_t i = 0; i < 60000; i++) {
+		if (i >= QUEUE)
+			slot_give_back(queue[i % QUEUE]);
+		queue[i % QUEUE] = slot_take();
+		assert_true(queue[i % QUEUE] != REGION_NO_SLOT);
+	}
+}
+
+static void the_only_free_slot_is_found(void **unused)
+{
+	static uint32_t slots[SLOTS];
+	assert_int_equal(take_all(slots), SLOTS);
+	for (uint32_t i = 0; i < 20000; i++) {
+		const uint32_t slot = slots[i * 40503u % SLOTS];
+		assert_int_equal(slot_take(), REGION_NO_SLOT);
+		slot_give_back(slot);
+		assert_int_equal(slot_take(), slot);
+	}
+	check_all_are_there(slots);
+}
+
+static void *take_and_give_back(void *argument)
+{
+	enum { HELD = SLOTS / THREADS };
+	static uint32_t held[THREADS][HELD];
+	uint32_t *mine = held[(uintptr_t)argument], random = (uint32_t)(uintptr_t)argument, count = 0;
+	for (uint32_t i = 0; i < 300000; i++) {
+		random = random * 1664525 + 1013904223;
+		if (count < HELD && (i < HELD || random >> 31)) {
+			mine[count] = slot_take();
+			count += mine[count] != REGION_NO_SLOT;
+		} else if (count) {
+			const uint32_t at = random / 4 % count;
+			slot_give_back(mine[at]);
+			mine[at] = mine[--count];
+		}
+	}
+	while (count)
+		slot_give_back(mine[--count]);
+	return NULL;
+}
+
+/* Words and segments were full and were not, again and again: what is left says so of none. */
+static void threads_leave_every_slot(void **unused)
+{
+	static uint32_t slots[SLOTS];
+	pthread_t threads[THREADS];
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give_back, (void *)i), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(take_all(slots), SLOTS);
+	check_all_are_there(slots);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    ISOLATED(a_run_of_blocks_that_stay_is_stepped_over),
+	    ISOLATED(the_only_free_slot_is_found),
+	    ISOLATED(threads_leave_every_slot),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
