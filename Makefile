@@ -90,7 +90,7 @@ SERVE_OBJ   := $(SERVE_SRC:%.c=$(O)/%.o)
 PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/%.o)
 # What of the hook's half the unit tests link: its books, none of what it exports.
 HOOK_OBJ    := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api attach constructor hooks mmap \
-	family next_symbol next_symbol_operators sampled signal hook_table running loader_calls),$(PRELOAD_SRC:%.c=%)))
+	family next_symbol next_symbol_operators signal hook_table running loader_calls),$(PRELOAD_SRC:%.c=%)))
 # What is loaded into processes that run already; attaching knows x86-64 alone.
 ATTACH_LIB   = $(if $(filter x86_64%,$(MACHINE)),$(O)/libheaptap-attach.so)
 CORE_OBJ    := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)

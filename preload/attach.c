@@ -203,7 +203,8 @@ static bool offer(bool strict)
 	struct region_header *header = offer_region(strict);
 	if (!header)
 		return false;
-	thread_open(strict ? 0 : (uint32_t)getpid(), true);
+	const uint32_t own = strict ? 0 : (uint32_t)getpid();
+	thread_open(own, true);
 	open_lasting(&lasting, strict);
 	if (!lasting.atfork && !lasting.wiped) {
 		memory_unmap(header, header->offsets.end);
@@ -219,7 +220,7 @@ static bool offer(bool strict)
 	one_thread_open();
 	lock_all_leave_out(LOCK_ALL_REGION, header, header->offsets.end);
 	/* Whether it will still be this process that takes a place is known if forks are told. */
-	const uint32_t pid = !lasting.atfork ? 0 : strict ? thread_tid() : (uint32_t)getpid();
+	const uint32_t pid = !lasting.atfork ? 0 : strict ? thread_tid() : own;
 	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);
 	claim_offer(&setup);
 	atomic_store_explicit(&header->state, REGION_OFFERED, memory_order_release);

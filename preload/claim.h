@@ -97,4 +97,11 @@ static inline bool claim_ready(void)
 	return claim_state() == CLAIM_OPEN || claim_place();
 }
 
+/* True from when a region is mapped, though no samples may be taken yet, until there will be none. */
+static inline bool claim_has_region(void)
+{
+	const enum claim_state now = claim_state();
+	return now <= CLAIM_OPEN || now >= CLAIM_OFFERED;
+}
+
 #endif

@@ -5,7 +5,10 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { NS_PER_S = 1000000000 };
 
@@ -13,20 +16,31 @@ static _Atomic int clock_id = CLOCK_MONOTONIC_COARSE;
 static _Atomic int counter_forbidden;
 static int (*read_clock)(clockid_t clock, struct timespec *now);
 
+/* By this thread, before we were there to notice, or by whoever started it: threads, children and programs
+ * inherit it. The hook of prctl is not called. */
+static bool is_counter_forbidden(void)
+{
+	unsigned int mode = 0;
+	return syscall(SYS_prctl, PR_GET_TSC, &mode) == 0 && mode == PR_TSC_SIGSEGV;
+}
+
 /* The kernel's own function rather than the libc's: programs replace that one, for example by faketime's,
  * which allocates. */
-void clock_open(int id, bool libc_allowed)
+void clock_open(int id, bool unfiltered)
 {
 	void *found = lookup_vdso("__vdso_clock_gettime");
 	if (!found)
 		found = lookup_vdso("__kernel_clock_gettime");
-	if (!found && libc_allowed) {
+	if (!found && unfiltered) {
 		struct lookup wish = {.name = "clock_gettime"};
 		lookup_next(&wish, 1);
 		found = wish.found;
 	}
 	read_clock = found ? (int (*)(clockid_t, struct timespec *))(uintptr_t)found : NULL;
-	atomic_store(&clock_id, id);
+	if (unfiltered && is_counter_forbidden())
+		atomic_store(&counter_forbidden, 1);
+	atomic_store(&clock_id, CLOCK_MONOTONIC_COARSE);
+	clock_choose(id);
 }
 
 void clock_choose(int id)

@@ -5,7 +5,9 @@
  *
  * The precise clock reads the processor's time stamp counter, which a program may forbid itself
  * (prctl(PR_SET_TSC), seccomp's strict mode); reading it then ends the program with SIGSEGV. After such a
- * call the coarse clock is read instead: the same time at the kernel's last tick.
+ * call the coarse clock is read instead, for good: the same time at the kernel's last tick. The kernel keeps
+ * this for each thread and tells only the thread itself; so of what was forbidden before we were there, we
+ * know what the thread that opens the clock knows.
  */
 #ifndef PRELOAD_CLOCK_H
 #define PRELOAD_CLOCK_H
@@ -14,9 +16,9 @@
 #include <stdint.h>
 
 /* clock_id: CLOCK_MONOTONIC or CLOCK_MONOTONIC_COARSE, whichever the sampler has found to need no system
- * call. libc_allowed: no filter is in force, so the libc's function may be used if the kernel shares none
- * (valgrind hides it). */
-void clock_open(int clock_id, bool libc_allowed);
+ * call. unfiltered: no filter is in force, so the kernel may be asked whether the counter is forbidden, and
+ * the libc's function may be used if the kernel shares none (valgrind hides it). */
+void clock_open(int clock_id, bool unfiltered);
 
 /* The same clock id, once it is known: of a process that was opened with CLOCK_MONOTONIC_COARSE. */
 void clock_choose(int clock_id);

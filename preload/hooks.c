@@ -210,7 +210,9 @@ EXPORT int pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
 {
 	/* Now, because a forked child must claim its place while it has only one thread. */
-	if (!sampled_ready())
+	sampled_ready();
+	/* Before there is a sampler too: a thread may run for longer than it takes until there is one. */
+	if (!claim_has_region())
 		return real.pthread_create(thread, attr, function, argument);
 	struct thread_begin *begin = thread_creating(attr, &function, &argument);
 	int result = real.pthread_create(thread, attr, function, argument);

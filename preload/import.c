@@ -17,7 +17,7 @@
 enum { UNBOUND_BYTES = 256 << 10 };
 
 /* A slot that was not bound yet, and led to its object's own stub: what to store when the hook is taken
- * out. */
+ * out. If an object that is bound is at the same address later, the function itself. */
 struct unbound {
 	uintptr_t *slot;
 	uintptr_t stub;
@@ -94,6 +94,7 @@ static bool is_common(const struct relocations *object, const struct turn *turn,
 	return lookup_contains(&turn->program, (const void *)value);
 }
 
+/* What was remembered of a slot at that address is void: another object may be there since. */
 static bool is_new_slot(uintptr_t *slot, uintptr_t stub)
 {
 	for (size_t i = 0; i < unbound_count; i++)
@@ -138,7 +139,9 @@ static bool turn_slot(const struct relocations *object, const struct turn *turn,
 	const ElfW(Sym) *symbol = relocations_symbol(object, relocation);
 	if (value == import->hook)
 		return true;
-	if (value != import->real && (!call || !is_unbound(object, symbol, value) || !remember(slot, value)))
+	if (value == import->real)
+		(void)is_new_slot(slot, value);
+	else if (!call || !is_unbound(object, symbol, value) || !remember(slot, value))
 		return true;
 	if (protection_store(slot, import->hook))
 		atomic_fetch_add(&turned, 1);

@@ -39,11 +39,10 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 			return false;
 		}
 		/* Take the slow path again as long as there may be a session; once there is none, never
-		 * again. */
+		 * again. The end of an interval is lost; without a new one the next block, which does take
+		 * that path, would be a sample for certain. */
 		sample_thread.left_bytes = claim_state() == CLAIM_CLOSED ? SAMPLE_NEVER : 0;
-		/* Attached again, it begins like a new thread: the end of its interval is lost. */
-		if (claim_state() == CLAIM_DETACHED)
-			sample_thread.period_bytes = 0;
+		sample_thread.period_bytes = 0;
 		return false;
 	}
 	struct region_header *header = place_header();

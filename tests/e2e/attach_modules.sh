@@ -181,3 +181,52 @@ C
   comment_of "$profile" >comments
   matches '^not seen: calls .* in libearly.so, liblate.so$' comments
 }
+
+# A library that was loaded to be bound late, unloaded, and loaded again to be bound at once, at the same address: its slot
+# must not get back the stub that it had the first time, which leads nowhere now.
+test_bound_otherwise_the_second_time() {
+  need_root
+  gcc -O1 -fno-builtin -shared -fPIC -Wl,-z,lazy -o libplug.so -x c - <<<'#include <stdlib.h>
+__attribute__((noinline)) void *plug_alloc(void) { void *volatile block = malloc(800); return block; }'
+  cat >again.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *(*alloc)(void);
+static void *load(int mode)
+{
+	void *library = dlopen("./libplug.so", mode);
+	alloc = library ? (void *(*)(void))dlsym(library, "plug_alloc") : NULL;
+	if (!alloc) _exit(3);
+	return library;
+}
+int main(void)
+{
+	char line;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	puts("ready");
+	for (int turn = 0; read(0, &line, 1) == 1; turn++) {
+		if (turn == 0) {
+			dlclose(load(RTLD_LAZY));
+			void *(*before)(void) = alloc;
+			load(RTLD_NOW);
+			if (alloc != before) puts("elsewhere");
+		}
+		if (!alloc()) return 4;
+		puts("done");
+	}
+	return 0;
+}
+C
+  gcc -O1 -fno-builtin -w -o again again.c -ldl
+  running ./again
+  attach -p 1
+  echo >&7
+  wait_for 30 said_times done 1
+  ! says elsewhere || fail "this system's loader does not use an address again"
+  detach
+  echo >&7
+  wait_for 30 said_times done 2
+  finish
+  reached_exactly "$(only p/heaptap.again."$target".detach.pb.gz)" plug_alloc 'inuse_objects 1' 'inuse_space 800'
+}

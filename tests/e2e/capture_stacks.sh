@@ -37,6 +37,11 @@ test_deep_and_given_stacks() {
   at_least 50 "$(taken "$profile" alloc_objects '^deep_thread$')" 'stacks that reach the thread function'
 }
 
+# A service that was there before its daemon: the ends of its threads' stacks are known all the same.
+test_threads_from_before_the_sampler() {
+  equal whole "$(LD_PRELOAD=$HEAPTAP_BUILD/libheaptap.so "$targets/capture_offered")" 'of the stack of a thread'
+}
+
 # 5000 interruptions a second anywhere in the hook. What a handler allocates while the hook decides may go unsampled
 # (two blocks, one of them kept), never miscounted: what is in use stays exact.
 test_interrupted_hook() {
