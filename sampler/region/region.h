@@ -134,11 +134,12 @@ struct free_copy {
 bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy);
 
 struct region_drain {
-	/* Gets a copy of the header, but the stack itself, which may change while it is read. False: the
-	 * buffer is not freed. */
+	/* Gets a copy of the header, but the stack itself, which may change while it is read, and has `room`
+	 * bytes: in a sparse region, what was written of it at a stretch. False: the buffer is not freed. */
 	bool (*taken)(
 	    void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
-	/* NULL, or called with the next buffer, to prefetch it. All of it may change while it is read. */
+	/* NULL, or called with the next buffer, to prefetch it. All of it may change while it is read, and
+	 * behind its header nothing may be read: it may not be there. */
 	void (*ahead)(void *context, const struct region_buffer *next, size_t room);
 	void *context;
 };

@@ -30,19 +30,24 @@ static struct region_buffer *buffer_of(unsigned char *first, uint64_t bits, uint
  * singly, since they are few and take long. Returns how many were freed. */
 enum { LARGE_BYTES = 65536 };
 
-/* Of the buffers whose bits are set, those in which something was written. */
-static uint64_t buffers_there(
-    const struct region *region, const unsigned char *first, uint64_t taken, uint32_t bytes)
+/* Of the buffers whose bits are set, those in which something was written; and how much can be read of each
+ * from its beginning on, up to the first page that was not: whoever has copied a stack has written it all. */
+static uint64_t buffers_there(const struct region *region, const unsigned char *first, uint64_t taken,
+    uint32_t bytes, uint32_t there[64])
 {
 	struct sparse_run run = {0};
 	uint64_t mask = 0;
-	if (!region->sparse)
-		return taken;
 	for (; taken; taken &= taken - 1) {
-		const uint64_t offset =
-		    (uint64_t)(first - region->base) + (uint64_t)__builtin_ctzll(taken) * bytes;
-		if (sparse_run_has(&run, region->fd, offset / REGION_PAGE_BYTES * REGION_PAGE_BYTES))
-			mask |= taken & -taken;
+		const int number = __builtin_ctzll(taken);
+		const uint64_t offset = (uint64_t)(first - region->base) + (uint64_t)number * bytes;
+		there[number] = bytes;
+		if (region->sparse) {
+			if (!sparse_run_has(&run, region->fd, offset / REGION_PAGE_BYTES * REGION_PAGE_BYTES))
+				continue;
+			if (run.end - offset < bytes)
+				there[number] = (uint32_t)(run.end - offset);
+		}
+		mask |= taken & -taken;
 	}
 	return mask;
 }
@@ -55,16 +60,18 @@ static size_t visit_area(const struct region *region, uint64_t offset,
 	unsigned char *area = region->base + offset;
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)area;
 	unsigned char *buffers = area + BUFFER_BITMAPS_BYTES;
+	uint32_t there[64];
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
 		for (uint32_t word = 0; word < buffer_class[c].count / 64; word++) {
 			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire), done = 0;
 			unsigned char *first = buffers + word * 64u * (size_t)buffer_class[c].bytes;
-			taken = buffers_there(region, first, taken, buffer_class[c].bytes);
+			taken = buffers_there(region, first, taken, buffer_class[c].bytes, there);
 			for (; taken; taken &= taken - 1) {
 				struct region_buffer *buffer = buffer_of(first, taken, c);
+				const uint32_t bytes = there[__builtin_ctzll(taken)];
 				prefetch_ahead(first, taken, buffer_class[c].bytes);
 				if (!visit(context, buffer, buffer_of(first, taken & (taken - 1), c),
-				        buffer_class[c].bytes - sizeof(*buffer)))
+				        bytes - sizeof(*buffer)))
 					continue;
 				atomic_store_explicit(&buffer->word, BUFFER_FREE, memory_order_relaxed);
 				done |= taken & -taken;

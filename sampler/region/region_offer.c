@@ -65,19 +65,6 @@ static int each_candidate(
 	return result;
 }
 
-/* The device of all shared memory without a file system of its own. */
-static dev_t shared_memory_device(void)
-{
-	static dev_t device;
-	struct stat status;
-	int fd = device ? -1 : memory_file_create("heaptap-device");
-	if (fd >= 0 && fstat(fd, &status) == 0)
-		device = status.st_dev;
-	if (fd >= 0)
-		close(fd);
-	return device;
-}
-
 /* A file of that name in some mount namespace is on another device, and a memfd has another name: so nobody
  * has a descriptor of this one by which it could be truncated. */
 static bool is_anonymous(int fd)
@@ -87,7 +74,7 @@ static bool is_anonymous(int fd)
 	ssize_t length = readlink(proc_fd_path(path, fd), name, sizeof(name));
 	return length == sizeof(NAME_ANONYMOUS) - 1 &&
 	    memcmp(name, NAME_ANONYMOUS, sizeof(NAME_ANONYMOUS) - 1) == 0 && fstat(fd, &status) == 0 &&
-	    status.st_dev == shared_memory_device() && status.st_dev != 0;
+	    status.st_dev == memory_file_device() && status.st_dev != 0;
 }
 
 static bool make_safe(int fd, bool anonymous)
@@ -95,24 +82,6 @@ static bool make_safe(int fd, bool anonymous)
 	return anonymous ? is_anonymous(fd)
 	                 : fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 ||
 	        (fcntl(fd, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
-}
-
-/* The mapping may be of another file by now, of a file system that never answers: so it is found out where
- * the file is, without asking that, before it is opened. A descriptor, or -errno. */
-static int open_shared_memory(const char *path)
-{
-	char self[PROC_PATH_BYTES];
-	struct statx facts;
-	int fd = -ENOENT, location = open(path, O_PATH | O_CLOEXEC);
-	if (location < 0)
-		return errno == EACCES || errno == EPERM ? -EPERM : errno == ENOENT ? -ESRCH : -errno;
-	if (statx(location, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &facts) == 0 &&
-	    makedev(facts.stx_dev_major, facts.stx_dev_minor) == shared_memory_device()) {
-		fd = open(proc_fd_path(self, location), O_RDWR | O_CLOEXEC | O_NONBLOCK);
-		fd = fd < 0 ? -errno : fd;
-	}
-	close(location);
-	return fd;
 }
 
 static int reopen(struct region_offer *offer, int fd, bool anonymous)
@@ -151,9 +120,9 @@ static int open_candidate(void *context, pid_t pid, const struct region_offer_ra
 	char path[128];
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range->start,
 	    range->end);
-	int fd = open_shared_memory(path);
+	int fd = memory_file_open(path);
 	if (fd < 0)
-		return fd;
+		return fd == -EINVAL ? -ENOENT : fd == -ENOENT ? -ESRCH : fd == -EACCES ? -EPERM : fd;
 	int error = make_safe(fd, range->anonymous) ? reopen(offer, fd, range->anonymous) : -EPROTO;
 	if (!error)
 		return 0;

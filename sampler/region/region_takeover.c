@@ -2,6 +2,7 @@
 #include "sampler/region/region_takeover.h"
 
 #include "sampler/linux/clock.h"
+#include "sampler/linux/memory_file.h"
 #include "sampler/linux/regular_file.h"
 
 #include <dirent.h>
@@ -118,9 +119,9 @@ static int open_region(pid_t pid, struct region *region)
 		return error;
 	snprintf(
 	    path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range.start, range.end);
-	int fd = open(path, O_RDWR | O_CLOEXEC);
+	int fd = memory_file_open(path);
 	if (fd < 0)
-		return errno == EACCES ? -EPERM : -errno;
+		return fd == -EINVAL ? -ENOENT : fd == -EACCES ? -EPERM : fd;
 	error = region_reopen(region, fd, false);
 	if (error)
 		close(fd);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/sparse_run.h"
 
+#include "proto/region.h"
+
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -13,6 +15,6 @@ bool sparse_run_has(struct sparse_run *run, int fd, uint64_t offset)
 	if (data != (off_t)offset)
 		return false;
 	const off_t hole = lseek(fd, data, SEEK_HOLE);
-	*run = (struct sparse_run){offset, hole > data ? (uint64_t)hole : offset + 1};
+	*run = (struct sparse_run){offset, hole > data ? (uint64_t)hole : offset + REGION_PAGE_BYTES};
 	return true;
 }

@@ -11,7 +11,8 @@ struct sparse_run {
 	uint64_t start, end;
 };
 
-/* Whether the page at that offset has been written. Its owner may give it back at any time. */
+/* Whether the page at that offset has been written; then the run ends behind it. Its owner may give it back
+ * at any time. */
 bool sparse_run_has(struct sparse_run *run, int fd, uint64_t offset);
 
 #endif

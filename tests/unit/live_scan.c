@@ -343,6 +343,56 @@ static void what_nobody_has_written_takes_no_memory(void **state)
 	region->sparse = false;
 }
 
+/* Reads all that it may. */
+static bool read_all(
+    void *context, const struct region_buffer *header, const unsigned char *stack, size_t room)
+{
+	size_t *most = context;
+	unsigned char sum = 0;
+	const size_t bytes = header->stack_bytes < room ? header->stack_bytes : room;
+	for (size_t i = 0; i < bytes; i++)
+		sum = (unsigned char)(sum + ((const volatile unsigned char *)stack)[i]);
+	*most = bytes > *most ? bytes : *most;
+	return sum < 255;
+}
+
+/* Nor for a stack of which it has written some pages alone, and says that it has all. */
+static void a_stack_with_holes_takes_no_memory(void **state)
+{
+	enum { LARGE = 4 }; /* a class, whose buffers have 16 pages */
+	struct region *region = *state;
+	size_t most = 0, at = region->offsets.buffers + BUFFER_BITMAPS_BYTES;
+	struct stat before, after;
+	const struct region_drain drain = {.taken = read_all, .context = &most};
+	const uint32_t bytes = buffer_class[LARGE].bytes;
+	region->sparse = true;
+	for (int class = 0; class < LARGE; class ++)
+		at += (size_t)buffer_class[class].count * buffer_class[class].bytes;
+	memset(region->base + region->offsets.buffers, 0xff, BUFFER_BITMAPS_BYTES);
+	for (uint32_t i = 0; i < buffer_class[LARGE].count; i++) {
+		struct region_buffer *buffer = (void *)(region->base + at + (size_t)i * bytes);
+		buffer->stack_bytes = bytes - sizeof(*buffer);
+		if (i > 0) /* the first: its header alone */
+			for (uint32_t page = 0; page < 16; page += page == 3 ? 2 : 1)
+				((volatile unsigned char *)buffer)[page * REGION_PAGE_BYTES] += 0;
+		atomic_store(&buffer->word, buffer_word(BUFFER_FULL, 0));
+	}
+	assert_int_equal(fstat(region->fd, &before), 0);
+	assert_int_equal(region_drain_buffers(region, &drain), buffer_class[LARGE].count);
+	assert_int_equal(most, 4 * REGION_PAGE_BYTES - sizeof(struct region_buffer));
+	assert_int_equal(fstat(region->fd, &after), 0);
+	assert_int_equal(after.st_blocks, before.st_blocks + 8); /* the bitmaps of the other area */
+	/* One that is whole is read to its end. */
+	memset(region->base + at, 1, 2 * bytes);
+	struct region_buffer *whole = (void *)(region->base + at);
+	whole->stack_bytes = bytes - sizeof(*whole);
+	atomic_store(&whole->word, buffer_word(BUFFER_FULL, 0));
+	memset(region->base + region->offsets.buffers, 0xff, BUFFER_BITMAPS_BYTES);
+	assert_int_equal(region_drain_buffers(region, &drain), 1);
+	assert_int_equal(most, bytes - sizeof(*whole));
+	region->sparse = false;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_region, close_region)
@@ -357,6 +407,7 @@ int main(void)
 	    TEST(a_peak_that_never_rests),
 	    TEST(every_byte_hostile),
 	    TEST(what_nobody_has_written_takes_no_memory),
+	    TEST(a_stack_with_holes_takes_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -193,7 +193,7 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 
 enum { ASKED_NODE = 2 };
 
-/* A file system with one file, under any name. Notes that its attributes are asked for. */
+/* A file system with one file, under any name. Notes that its attributes are asked for, or it is opened. */
 static void serve_fuse(int fuse_fd, _Atomic int *asked)
 {
 	const struct fuse_attr attributes = {.ino = ASKED_NODE, .mode = S_IFREG | 0644, .nlink = 1};
@@ -208,15 +208,17 @@ static void serve_fuse(int fuse_fd, _Atomic int *asked)
 			fuse_answer_init(fuse_fd, request);
 		else if (request->opcode == FUSE_LOOKUP)
 			fuse_answer(fuse_fd, request, 0, &entry, sizeof(entry));
-		else if (request->opcode == FUSE_OPEN)
+		else if (request->opcode == FUSE_OPEN) {
+			atomic_store(asked, 1);
 			fuse_answer(fuse_fd, request, 0, &opened, sizeof(opened));
-		else if (request->opcode != FUSE_FORGET && request->opcode != FUSE_BATCH_FORGET)
+		} else if (request->opcode != FUSE_FORGET && request->opcode != FUSE_BATCH_FORGET)
 			fuse_answer(fuse_fd, request, -EIO, NULL, 0);
 	}
 }
 
-/* Opens the file, and leaves the mount without a place in any tree: the path that others see is /memfd:x. */
-static bool open_asked(const char *folder, _Atomic int *asked)
+/* Opens and maps the file, and leaves the mount without a place in any tree: the path that others see is
+ * that of a file in memory. */
+static bool open_asked(const char *folder, const char *name, _Atomic int *asked)
 {
 	char path[PATH_MAX];
 	int fuse_fd = fuse_mount(folder);
@@ -226,15 +228,16 @@ static bool open_asked(const char *folder, _Atomic int *asked)
 		serve_fuse(fuse_fd, asked);
 		_exit(0);
 	}
-	snprintf(path, sizeof(path), "%s/memfd:x", folder);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	int fd = open(path, O_RDONLY);
 	close(fuse_fd);
-	return umount2(folder, MNT_DETACH) == 0 && fd >= 0;
+	return fd >= 0 && mmap(NULL, REGION_PAGE_BYTES, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED &&
+	    umount2(folder, MNT_DETACH) == 0;
 }
 
 struct asking {
-	struct region *region;
-	const char *folder;
+	struct region *region; /* NULL: it has none */
+	const char *folder, *name;
 	_Atomic int *asked;
 };
 
@@ -242,8 +245,9 @@ static void hold_asked(int fd, void *argument)
 {
 	const struct asking *asking = argument;
 	char byte;
-	close(asking->region->fd);
-	byte = (char)!open_asked(asking->folder, asking->asked);
+	if (asking->region)
+		close(asking->region->fd);
+	byte = (char)!open_asked(asking->folder, asking->name, asking->asked);
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -260,7 +264,7 @@ static void nobody_is_asked_who_a_file_is(void **state)
 	    mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(asked, MAP_FAILED);
 	fixture_open(&made, 1);
-	struct asking asking = {&made, workshop_path(shop, "."), asked};
+	struct asking asking = {&made, workshop_path(shop, "."), "memfd:x", asked};
 	struct stranger other = stranger_start(hold_asked, &asking);
 	assert_int_equal(read(other.fd, &byte, 1), 1);
 	for (int fd = 0; fd < 64 && !found; fd++) {
@@ -281,6 +285,33 @@ static void nobody_is_asked_who_a_file_is(void **state)
 	stranger_end(&other);
 	munmap((void *)(uintptr_t)asked, sizeof(*asked));
 	region_close(&made);
+	if (byte != 0) {
+		print_message("no FUSE file system can be mounted here\n");
+		skip();
+	}
+}
+
+/* A mapping of it is no region, nor is it opened to find that out. */
+static void a_file_of_a_regions_name_is_not_opened(void **state)
+{
+	struct region taken;
+	char byte;
+	REQUIRE_ROOT();
+	_Atomic int *asked =
+	    mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(asked, MAP_FAILED);
+	struct asking asking = {NULL, workshop_path(*state, "."), "memfd:heaptap (deleted)", asked};
+	struct stranger target = stranger_start(hold_asked, &asking);
+	assert_int_equal(read(target.fd, &byte, 1), 1);
+	if (byte == 0) {
+		assert_int_equal(atomic_load(asked), 1); /* by the target */
+		atomic_store(asked, 0);
+		assert_int_equal(region_takeover_open(target.pid, &taken), -ENOENT);
+		assert_int_equal(region_takeover_sampler(target.pid), 0);
+		assert_int_equal(atomic_load(asked), 0);
+	}
+	stranger_end(&target);
+	munmap((void *)(uintptr_t)asked, sizeof(*asked));
 	if (byte != 0) {
 		print_message("no FUSE file system can be mounted here\n");
 		skip();
@@ -471,6 +502,8 @@ int main(void)
 	    cmocka_unit_test(a_number_alone_is_no_sampler),
 	    cmocka_unit_test(a_process_with_many_descriptors_is_not_counted_for_ever),
 	    cmocka_unit_test_setup_teardown(nobody_is_asked_who_a_file_is, workshop_open, workshop_close),
+	    cmocka_unit_test_setup_teardown(
+	        a_file_of_a_regions_name_is_not_opened, workshop_open, workshop_close),
 	    cmocka_unit_test(who_has_no_region),
 	    cmocka_unit_test(a_region_that_we_would_not_have_made),
 	    cmocka_unit_test(only_root_opens_another_process_mapping),
