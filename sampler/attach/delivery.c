@@ -3,6 +3,7 @@
 
 #include "proto/attach_request.h"
 #include "proto/region.h"
+#include "sampler/linux/memory_file.h"
 #include "sampler/linux/regular_file.h"
 
 #include <errno.h>
@@ -11,27 +12,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { LIBRARY_MOST_BYTES = 16 << 20 };
 
-#ifndef MFD_EXEC
-#define MFD_NOEXEC_SEAL 0x0008u
-#define MFD_EXEC        0x0010u
-#endif
-
-/* Since Linux 6.3 it must be said whether a file in memory may be executed, and vm.memfd_noexec may refuse
- * it. */
 static int make_file(bool *executable)
 {
-	const unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-	int fd = memfd_create(DELIVERY_NAME, flags | MFD_EXEC);
-	*executable = fd >= 0 || errno != EACCES;
-	if (fd < 0 && errno == EACCES)
-		fd = memfd_create(DELIVERY_NAME, flags | MFD_NOEXEC_SEAL);
-	return fd < 0 && errno == EINVAL ? memfd_create(DELIVERY_NAME, flags) : fd;
+	int fd = memory_file_create_executable(DELIVERY_NAME);
+	*executable = fd != -EACCES;
+	return *executable ? fd : memory_file_create(DELIVERY_NAME);
 }
 
 /* Whether there is an aligned place in the file with the magic and our ABI. */
@@ -70,7 +60,7 @@ int delivery_open(struct delivery *delivery, const char *path)
 	int from = regular_file_open(AT_FDCWD, path, 0, &status);
 	if (from < 0)
 		return from;
-	int fd = make_file(&delivery->executable), error = fd < 0 ? -errno : 0;
+	int fd = make_file(&delivery->executable), error = fd < 0 ? fd : 0;
 	if (!error && (uint64_t)status.st_size > LIBRARY_MOST_BYTES)
 		error = -EFBIG;
 	if (!error)

@@ -104,17 +104,21 @@ static int write_library(const struct folder *folder, int library_fd)
 	return error;
 }
 
+/* Everybody may connect, by the mask: to change the mode afterwards is to change that of what has the name by
+ * then, and root of the target's container may have made it a link to a file of ours. */
 static int listen_there(struct folder *folder)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	snprintf(
 	    address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" ATTACH_REGION_FILE, folder->fd);
 	folder->socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (folder->socket_fd < 0 ||
-	    bind(folder->socket_fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-	    listen(folder->socket_fd, 4) != 0 || fchmodat(folder->fd, ATTACH_REGION_FILE, 0666, 0) != 0)
-		return -errno;
-	return 0;
+	mode_t mask = umask(0111); /* of this process, which is for the folder alone */
+	bool bound = folder->socket_fd >= 0 &&
+	    bind(folder->socket_fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
+	    listen(folder->socket_fd, 4) == 0;
+	int error = bound ? 0 : -errno;
+	umask(mask);
+	return error;
 }
 
 static int try_place(struct folder *folder, int root_fd, const char *place, int library_fd)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The holder: a small process with the user, the groups, and the pid and user namespaces of a target, that
+ * The holder: a small process with the user, the group, the root folder and the namespaces of a target, that
  * holds two descriptors while the target opens them through /proc (the library, and the region). The kernel
  * lets a process open /proc/PID/fd/N of another only with the same user and no fewer capabilities; so it
- * cannot be the sampler. Nothing of the sampler is in it: it executes heaptap anew, with an empty
- * environment, before it becomes the target's user.
+ * cannot be the sampler. Who may open that may open its root folder, working folder, program and namespaces
+ * as well: so these are the target's own, but for the program, a copy of heaptap in memory that is executed
+ * with an empty environment before anything of the target is entered (target_context.h).
  */
 #ifndef SAMPLER_ATTACH_HOLDER_H
 #define SAMPLER_ATTACH_HOLDER_H
@@ -26,8 +27,9 @@ struct handed {
 };
 
 /* Starts the holder for a target, with copies of both descriptors, as ATTACH_LIBRARY_FD and ATTACH_REGION_FD.
- * Returns 0; -ENOENT: the target has no /proc in which it would find the holder; -ETIMEDOUT: its /proc does
- * not answer; -ECANCELED: cancel_fd became readable; or -errno. */
+ * Returns 0; -ENOENT: the target has no /proc in which it would find the holder; -EPERM: we may not enter its
+ * namespaces or leave our root folder; -ETIMEDOUT: its root does not answer; -ECANCELED: cancel_fd became
+ * readable; or -errno. */
 int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd);
 
 /* Reads the child's answer, all of it. Returns 0; -EIO: it has ended; -ETIMEDOUT; or -ECANCELED. */
@@ -36,7 +38,7 @@ int handed_await(const struct handed *handed, void *answer, size_t bytes, int ca
 /* Ends what holder_start or folder_start has started, within seconds. */
 void handed_end(struct handed *handed);
 
-/* The holder's own main. words: "UID GID", of the target. Returns the exit status. */
+/* The holder's own main. words: the target's PID. Returns the exit status. */
 int holder_main(int count, char *words[]);
 
 #endif

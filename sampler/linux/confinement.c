@@ -107,7 +107,7 @@ static int drop_capabilities(void)
 #endif
 
 /* A table of our own: libseccomp would compile it anew in each of the many short-lived children. */
-static int filter_calls(void)
+static int install_filter(void)
 {
 	static const uint16_t allowed[] = {SYS_read, SYS_pread64, SYS_write, SYS_sendmsg, SYS_recvmsg,
 	    SYS_sendto, SYS_recvfrom, SYS_lseek, SYS_close, SYS_dup, SYS_fstat, SYS_newfstatat, SYS_brk,
@@ -150,6 +150,11 @@ static int filter_calls(void)
 	return 0;
 }
 
+int confinement_filter_calls(void)
+{
+	return SANITIZED ? 0 : install_filter();
+}
+
 int confinement_enter(int one, int other, unsigned int cpu_seconds)
 {
 	int err = unmap_shared();
@@ -164,5 +169,5 @@ int confinement_enter(int one, int other, unsigned int cpu_seconds)
 	set_limit(RLIMIT_NPROC, 0);
 	if (!err && (prctl(PR_SET_DUMPABLE, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0))
 		err = -errno;
-	return err || SANITIZED ? err : filter_calls();
+	return err ? err : confinement_filter_calls();
 }

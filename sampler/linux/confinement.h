@@ -15,4 +15,7 @@
  */
 int confinement_enter(int one, int other, unsigned int cpu_seconds);
 
+/* The last part of that alone. The process must have PR_SET_NO_NEW_PRIVS. */
+int confinement_filter_calls(void);
+
 #endif

@@ -72,6 +72,43 @@ test_user_namespace_without_privileges() {
   finish_job
 }
 
+# capabilities_of FILE SED_SCRIPT: of contrib/
+capabilities_of() {
+  sed -n "$2" "$HEAPTAP_TOP/contrib/$1" | grep -o '[A-Z][A-Z_]*' | sed 's/^CAP_//' | tr '[:upper:]' '[:lower:]' | sort
+}
+
+# What is shipped for a daemon lets it attach to processes of other users, mounts and pid namespaces, by memory.
+test_capabilities_of_the_daemon() {
+  need_root
+  unshare --mount --pid --fork --mount-proc true || skip 'no namespaces here'
+  names=$(capabilities_of systemd/heaptapd.service 's/^CapabilityBoundingSet=//p')
+  equal "$names" "$(capabilities_of kubernetes/daemonset.yaml '/^ *add:/,/\]/{s/add://;p}')"
+  # shellcheck disable=SC2086
+  restricted="setpriv --bounding-set -all$(printf ',+%s' $names) --no-new-privs"
+  stage attach_truth attach_module
+  printf '#!/bin/sh\nexec %s %s "$@"\n' "$restricted" "$heaptap" >restricted
+  chmod +x restricted
+  heaptap=$PWD/restricted
+  # the first has a root folder that is not ours, as each service has for a daemon with one of its own
+  for kind in '--mount' '--mount --pid --fork --mount-proc'; do
+    # shellcheck disable=SC2086
+    job unshare $kind setpriv --reuid "$other_user" --regid 65534 --clear-groups \
+      "$targets/attach_truth" 2 "$targets/attach_module"
+    attach -p 1
+    matches 'r-xp.*/memfd:libheaptap-attach' "/proc/$target/maps"
+    detach
+    finish_job
+    rm -r p
+  done
+  # what has the target's user, and was stopped by it
+  setpriv --reuid "$other_user" --regid 65534 --clear-groups sleep 1000 &
+  stopped=$!
+  wait_for 20 grep -qs '^sleep' "/proc/$stopped/comm"
+  kill -STOP $stopped
+  $restricted bash -c "kill -KILL $stopped" || fail 'they cannot end a holder'
+  wait $stopped || :
+}
+
 # make_root FOLDER: a root that has what attach_truth needs
 make_root() {
   local file
@@ -131,9 +168,10 @@ echo 2 >/proc/sys/vm/memfd_noexec || exit 42
 . "$HEAPTAP_TOP/tests/attach.sh"
 running "$targets/attach_truth" 2 "$targets/attach_module"
 attach -v -p 1
-matches 'r-xp.*/libheaptap-attach.so \(deleted\)$' "/proc/$target/maps"
+library=$(sed -n 's/.*r-xp[^/]*\(.*libheaptap-attach.so\) (deleted)$/\1/p' "/proc/$target/maps")
+matches '/[.]heaptap-[0-9a-f]*/libheaptap-attach.so$' - <<<"$library"
+[ ! -e "${library%/*}" ] || fail "a folder is left: ${library%/*}" # this one: /tmp is everybody's
 ! grep 'r-xp.*memfd' "/proc/$target/maps" || fail 'memory is executed'
-[ -z "$(ls -d /tmp/.heaptap* 2>/dev/null)" ] || fail 'a folder is left'
 echo >&7
 wait_for 30 said_times done 1
 detach

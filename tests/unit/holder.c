@@ -5,11 +5,20 @@
  */
 #include "sampler/attach/folder.h"
 #include "sampler/attach/holder.h"
+#include "sampler/attach/target_context.h"
 
+#include "proto/attach_request.h"
 #include "proto/region.h"
 
+#include "sampler/linux/proc.h"
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,7 +26,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -27,7 +39,7 @@
 #include "tests/unit/unkillable.h"
 #include "tests/unit/workshop.h"
 
-enum { HOLDER_SOCKET = 3 };
+enum { HOLDER_SOCKET = 3, NOBODY = 65534 };
 
 static int until[2]; /* the end of the second releases who cannot be killed */
 
@@ -35,12 +47,12 @@ static int until[2]; /* the end of the second releases who cannot be killed */
 
 static int be_a_holder(int count, char *words[])
 {
-	const int number = 1;
+	const int answers[] = {0, 1};
 	char byte;
 	if (read(ATTACH_REGION_FD, &byte, 1) != 1) /* /dev/null */
 		return holder_main(count, words);
 	if (!unkillable_become(ATTACH_LIBRARY_FD) ||
-	    write(HOLDER_SOCKET, &number, sizeof(number)) != (ssize_t)sizeof(number))
+	    write(HOLDER_SOCKET, answers, sizeof(answers)) != (ssize_t)sizeof(answers))
 		return EXIT_FAILURE;
 	for (;;)
 		pause();
@@ -82,6 +94,279 @@ static void a_holder_that_does_not_end_is_left(void **state)
 	close(until[1]);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	close(until[0]);
+	close(region_fd);
+}
+
+/* ---- a target in a container */
+
+struct contained {
+	struct stranger starter;
+	pid_t pid;
+};
+
+static void run_contained(const char *folder, int ready_fd)
+{
+	char path[300];
+	snprintf(path, sizeof(path), "%s/proc", folder);
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mkdir(path, 0755) == 0 &&
+	    mount("proc", path, "proc", 0, NULL) == 0 && chmod(folder, 0755) == 0 && chroot(folder) == 0 &&
+	    chdir("/") == 0 && sethostname("contained", 9) == 0 && setgroups(0, NULL) == 0 &&
+	    setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0 &&
+	    write(ready_fd, "", 1) == 1)
+		for (;;)
+			pause();
+	_exit(EXIT_FAILURE);
+}
+
+static void be_a_container(int fd, void *argument)
+{
+	const int kinds =
+	    CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWPID;
+	int ready[2];
+	char byte;
+	pid_t pid = -1;
+	if (unshare(kinds) == 0 && pipe(ready) == 0) {
+		pid = fork();
+		if (pid == 0)
+			run_contained(argument, ready[1]);
+		close(ready[1]);
+		if (read(ready[0], &byte, 1) != 1)
+			pid = -1;
+	}
+	if (write(fd, &pid, sizeof(pid)) == (ssize_t)sizeof(pid))
+		(void)!read(fd, &byte, 1);
+	if (pid > 0)
+		kill(pid, SIGKILL);
+}
+
+static bool write_proc(const char *name, const char *text)
+{
+	char path[PROC_PATH_BYTES];
+	int fd = open(proc_path(path, getpid(), name), O_WRONLY | O_CLOEXEC);
+	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	if (fd >= 0)
+		close(fd);
+	return written;
+}
+
+/* A process that is alone in a user namespace which nobody, with no privileges, has made. */
+static void be_a_user_alone(int fd, void *argument)
+{
+	pid_t pid = getpid();
+	char byte;
+	(void)argument;
+	if (setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0 ||
+	    prctl(PR_SET_DUMPABLE, 1) != 0 || unshare(CLONE_NEWUSER) != 0 ||
+	    !write_proc("setgroups", "deny") || !write_proc("uid_map", "0 65534 1") ||
+	    !write_proc("gid_map", "0 65534 1"))
+		pid = -1;
+	if (write(fd, &pid, sizeof(pid)) == (ssize_t)sizeof(pid))
+		(void)!read(fd, &byte, 1);
+}
+
+static void start_contained(
+    struct contained *target, void (*body)(int fd, void *argument), const struct workshop *shop)
+{
+	target->starter = stranger_start(body, (void *)(uintptr_t)(shop ? workshop_path(shop, ".") : NULL));
+	assert_int_equal(read(target->starter.fd, &target->pid, sizeof(target->pid)), sizeof(target->pid));
+	if (target->pid > 0)
+		return;
+	stranger_end(&target->starter);
+	print_message("no such namespaces can be made here\n");
+	skip();
+}
+
+static void assert_same(pid_t one, pid_t other, const char *name)
+{
+	char path[PROC_PATH_BYTES];
+	struct stat status[2];
+	assert_int_equal(stat(proc_path(path, one, name), &status[0]), 0);
+	assert_int_equal(stat(proc_path(path, other, name), &status[1]), 0);
+	if (status[0].st_ino != status[1].st_ino || status[0].st_dev != status[1].st_dev)
+		fail_msg("%s is not the target's", name);
+}
+
+static void assert_harmless(pid_t holder, unsigned int user)
+{
+	static const char *const lines[] = {"\nCapPrm:\t0000000000000000\n", "\nCapInh:\t0000000000000000\n",
+	    "\nCapAmb:\t0000000000000000\n", "\nNoNewPrivs:\t1\n"};
+	char status[PROC_STATUS_BYTES], ids[64];
+	assert_true(proc_read(holder, "status", status, sizeof(status)) > 0);
+	snprintf(ids, sizeof(ids), "\nUid:\t%u\t%u\t%u\t%u\nGid:\t%u\t%u\t%u\t%u\n", user, user, user, user,
+	    user, user, user, user);
+	assert_non_null(strstr(status, ids));
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!strstr(status, lines[i]))
+			fail_msg("not there: %s", lines[i] + 1);
+	assert_int_equal(proc_status_number(status, "\nGroups:", 10, 0), 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	assert_int_equal(proc_status_number(status, "\nSeccomp:", 10, 2), 2);
+#endif
+}
+
+/* Nobody can change it, and it is not the file that others execute. */
+static void assert_program_is_sealed(pid_t holder)
+{
+	char path[PROC_PATH_BYTES];
+	struct stat own, other;
+	int fd = open(proc_path(path, holder, "exe"), O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &own), 0);
+	assert_int_equal(stat("/proc/self/exe", &other), 0);
+	assert_true(own.st_dev != other.st_dev || own.st_ino != other.st_ino);
+	assert_int_equal(fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE, F_SEAL_WRITE);
+	close(fd);
+}
+
+static void assert_has_only_what_it_lends(pid_t holder)
+{
+	char path[PROC_PATH_BYTES];
+	DIR *folder = opendir(proc_path(path, holder, "fd"));
+	struct dirent *entry;
+	int count = 0;
+	assert_non_null(folder);
+	while ((entry = readdir(folder)))
+		count += entry->d_name[0] != '.';
+	closedir(folder);
+	assert_int_equal(count, 3);
+}
+
+/* What a target can open of the holder (/proc/PID/root, cwd, exe, ns, fd) is its own, or what it is lent. */
+static void a_holder_has_nothing_of_ours(void **state)
+{
+	static const char *const names[] = {
+	    "root", "cwd", "ns/mnt", "ns/net", "ns/ipc", "ns/uts", "ns/cgroup", "ns/pid", "ns/user"};
+	struct contained target;
+	struct handed handed;
+	start_contained(&target, be_a_container, *state);
+	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
+	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_same(handed.child, target.pid, names[i]);
+	assert_harmless(handed.child, NOBODY);
+	assert_program_is_sealed(handed.child);
+	assert_has_only_what_it_lends(handed.child);
+	handed_end(&handed);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	stranger_end(&target.starter);
+	close(library_fd);
+	close(region_fd);
+}
+
+static int become_unseen(pid_t target)
+{
+	struct target_context context;
+	bool unseen = target_context_open(&context, target) == 0 && target_context_enter(&context) == 0 &&
+	    prctl(PR_GET_DUMPABLE) == 0 && target_context_become(&context) == 0 &&
+	    prctl(PR_GET_DUMPABLE) == 0;
+	return unseen ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* On its way to one of the target's, it has something of both. */
+static void nobody_looks_into_who_becomes_one_of_a_target(void **state)
+{
+	struct stranger target = stranger_start(NULL, NULL);
+	int status;
+	(void)state;
+	pid_t child = fork();
+	if (child == 0)
+		_exit(become_unseen(target.pid));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	stranger_end(&target);
+}
+
+/* The target has stopped it, which is its right: it has its user. */
+static void a_holder_that_is_stopped_is_killed(void **state)
+{
+	struct contained target;
+	struct handed handed;
+	start_contained(&target, be_a_container, *state);
+	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
+	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), 0);
+	assert_int_equal(kill(handed.child, SIGSTOP), 0);
+	pid_t child = handed.child;
+	handed_end(&handed);
+	assert_int_equal(kill(child, 0), -1);
+	stranger_end(&target.starter);
+	close(library_fd);
+	close(region_fd);
+}
+
+static void root_lends_to_a_user_namespace_of_another_user(void **state)
+{
+	struct contained target;
+	struct handed handed;
+	(void)state;
+	start_contained(&target, be_a_user_alone, NULL);
+	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
+	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), 0);
+	assert_same(handed.child, target.pid, "ns/user");
+	assert_harmless(handed.child, NOBODY);
+	handed_end(&handed);
+	stranger_end(&target.starter);
+	close(library_fd);
+	close(region_fd);
+}
+
+/* ---- the folder's socket */
+
+#ifdef SYS_chmod
+enum { CHMOD = SYS_chmod };
+#else
+enum { CHMOD = SYS_fchmodat }; /* newer architectures have no other */
+#endif
+
+/* Who changes a mode by a name, changes that of what has the name by then. */
+static int refuse_modes_by_name(void)
+{
+	struct sock_filter code[] = {
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fchmodat, 3, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 452 /* fchmodat2 */, 2, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CHMOD, 1, 0),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0
+	    ? 0
+	    : -1;
+}
+
+static int socket_mode_of_a_folder(int library_fd, int region_fd)
+{
+	struct handed handed;
+	struct stat status;
+	umask(077);
+	if (refuse_modes_by_name() != 0)
+		return 1;
+	if (folder_start(&handed, getpid(), library_fd, region_fd, -1) != 0)
+		return 2;
+	int error = stat(handed.region_path, &status) == 0 && S_ISSOCK(status.st_mode) &&
+	        (status.st_mode & 0777) == 0666
+	    ? 0
+	    : 3;
+	handed_end(&handed);
+	return error;
+}
+
+static void everybody_may_connect_and_no_mode_is_changed_by_name(void **state)
+{
+	int status;
+	(void)state;
+	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
+	pid_t child = fork();
+	if (child == 0)
+		_exit(socket_mode_of_a_folder(library_fd, region_fd));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
+		print_message("no filters of system calls here\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+	close(library_fd);
 	close(region_fd);
 }
 
@@ -178,6 +463,12 @@ int main(int argc, char *argv[])
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_holder_holds_until_it_is_ended),
 	    cmocka_unit_test(a_holder_that_does_not_end_is_left),
+	    cmocka_unit_test_setup_teardown(a_holder_has_nothing_of_ours, workshop_open, workshop_close),
+	    cmocka_unit_test_setup_teardown(
+	        a_holder_that_is_stopped_is_killed, workshop_open, workshop_close),
+	    cmocka_unit_test(nobody_looks_into_who_becomes_one_of_a_target),
+	    cmocka_unit_test(root_lends_to_a_user_namespace_of_another_user),
+	    cmocka_unit_test(everybody_may_connect_and_no_mode_is_changed_by_name),
 	    cmocka_unit_test_setup_teardown(
 	        a_root_that_never_answers_is_not_waited_for, workshop_open, workshop_close),
 	    cmocka_unit_test_setup_teardown(who_is_canceled_does_not_wait, workshop_open, workshop_close),
