@@ -92,13 +92,19 @@ static struct condition condition_of(pid_t tid)
 	};
 }
 
-/* Those that have stopped meanwhile run on. True: the thread is one of the others. */
-static bool is_late_still(struct search *search, pid_t tid)
+/* Those that have stopped meanwhile run on. They may hold what a thread waits for that is called. */
+static void let_late_go(void *context)
 {
-	bool found = false;
+	struct search *search = context;
 	for (size_t i = search->late_count; i-- > 0;)
 		if (stopped_thread_forget(search->late[i]))
 			search->late[i] = search->late[--search->late_count];
+}
+
+static bool is_late_still(struct search *search, pid_t tid)
+{
+	bool found = false;
+	let_late_go(search);
 	for (size_t i = 0; i < search->late_count; i++)
 		found = found || search->late[i] == tid;
 	return found;
@@ -305,6 +311,8 @@ int entry_call(struct entry *entry, const struct remote_call *wish)
 	    .end_ns = clock_now_ns() + SEARCH_LIMIT_NS,
 	};
 	entry->stood_ns = entry->tries = 0;
+	call.meanwhile = let_late_go;
+	call.context = &search;
 	if (search.thread)
 		search.thread->cancel_fd = entry->cancel_fd;
 	int error = search.thread && search.stack ? run(&search) : -ENOMEM;

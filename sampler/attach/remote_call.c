@@ -25,6 +25,7 @@ enum {
 	TRAP_FLAG = 0x100,
 	IO_URING_TIMEOUT = 8, /* IORING_ENTER_EXT_ARG */
 	SIGNAL_CANCEL = 32,   /* glibc's, for pthread_cancel */
+	MEANWHILE_NS = 2 * 1000 * 1000,
 
 	/* include/linux/errno.h: only the kernel and debuggers see these */
 	RESTART_SYS = 512,
@@ -185,30 +186,32 @@ int remote_call_socket(uint64_t number, const uint64_t arguments[6])
 	}
 }
 
-/* Our stop alone has ended the call: no signal waits to be handled. */
-static void make_ended_call_again(struct user_regs_struct *registers, pid_t tid)
+/* A call that our stop has ended becomes one that the kernel makes again, unless a signal's handler is to run
+ * first: it knows best which signals have come meanwhile, as for the calls that it makes again by itself. */
+static void make_ended_call_again(struct user_regs_struct *registers)
 {
 	const uint64_t arguments[6] = {
 	    registers->rdi, registers->rsi, registers->rdx, registers->r10, registers->r8, registers->r9};
-	char status[PROC_STATUS_BYTES];
-	if ((int64_t)registers->rax != -EINTR || (int64_t)registers->orig_rax < 0 ||
-	    !is_endless(registers->orig_rax, arguments) ||
-	    proc_read(tid, "status", status, sizeof(status)) <= 0)
+	if ((int64_t)registers->rax == -EINTR && (int64_t)registers->orig_rax >= 0 &&
+	    is_endless(registers->orig_rax, arguments))
+		registers->rax = (uint64_t)-RESTART_NO_HANDLER;
+}
+
+/* A handler has run while the function did, as it had run in the call: that ends here. */
+static void end_call(struct user_regs_struct *registers)
+{
+	const int64_t result = (int64_t)registers->rax;
+	if ((int64_t)registers->orig_rax < 0 || (result != -RESTART_NO_HANDLER && result != -RESTART_BLOCK))
 		return;
-	uint64_t pending = proc_status_number(status, "\nSigPnd:", 16, UINT64_MAX) |
-	    proc_status_number(status, "\nShdPnd:", 16, UINT64_MAX);
-	if (pending & ~proc_status_number(status, "\nSigBlk:", 16, 0))
-		return;
-	registers->rax = registers->orig_rax;
-	registers->rip -= 2;
+	registers->rax = (uint64_t)-EINTR;
 	registers->orig_rax = UINT64_MAX;
 }
 
 void remote_call_decline(struct stopped_thread *thread)
 {
 	struct user_regs_struct registers = thread->registers;
-	make_ended_call_again(&registers, thread->tid);
-	if (registers.orig_rax != thread->registers.orig_rax)
+	make_ended_call_again(&registers);
+	if (registers.rax != thread->registers.rax)
 		(void)stopped_thread_set_registers(thread, &registers);
 	stopped_thread_release(thread);
 }
@@ -249,6 +252,8 @@ struct frames {
 	uint64_t tell; /* its address: the function's stack pointer */
 	uint64_t text;
 	int signal;
+	uint64_t ending; /* signals with handlers that the thread's own call would have let in */
+	bool ended;      /* one of them was handled */
 };
 
 static int write_frames(
@@ -265,6 +270,9 @@ static int write_frames(
 	if (!vector_bytes || proc_read(thread->tid, "status", status, sizeof(status)) <= 0)
 		return -EAGAIN;
 	frames->signal = choose_signal(status);
+	frames->ending = proc_status_number(status, "\nSigCgt:", 16, 0) &
+	    ~proc_status_number(status, "\nSigBlk:", 16, UINT64_MAX);
+	frames->ended = false;
 	const long inner = inner_id(status, "\nNSpid:");
 	if (inner <= 0) /* the thread could not tell us that it is done */
 		return -EAGAIN;
@@ -313,22 +321,39 @@ static bool is_told(const struct remote_call *call, const struct frames *frames,
 	    now.registers.rip == call->code->system_call + 2 && now.registers.rsp > frames->tell;
 }
 
+static enum stopped_thread_stop wait_for_stop(const struct remote_call *call,
+    const struct stopped_thread *thread, uint64_t limit_ns, int cancel_fd, int *signal)
+{
+	const uint64_t end_ns = clock_now_ns() + limit_ns;
+	for (;;) {
+		const uint64_t now_ns = clock_now_ns(), left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
+		const bool last = !call->meanwhile || left_ns <= MEANWHILE_NS;
+		if (call->meanwhile)
+			call->meanwhile(call->context);
+		const enum stopped_thread_stop stop =
+		    stopped_thread_wait(thread->tid, last ? left_ns : MEANWHILE_NS, cancel_fd, signal);
+		if (last || stop != STOPPED_THREAD_TIMEOUT)
+			return stop;
+	}
+}
+
 static int wait_for_end(const struct remote_call *call, const struct stopped_thread *thread,
-    const struct frames *frames, uint64_t limit_ns)
+    struct frames *frames, uint64_t limit_ns)
 {
 	const uint64_t end_ns = clock_now_ns() + limit_ns;
 	int late = 0; /* why we do not wait any longer */
 	for (;;) {
 		uint64_t now_ns = clock_now_ns(), left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
 		int signal;
-		enum stopped_thread_stop stop = stopped_thread_wait(
-		    thread->tid, late ? limit_ns : left_ns, late ? -1 : thread->cancel_fd, &signal);
+		enum stopped_thread_stop stop = wait_for_stop(
+		    call, thread, late ? limit_ns : left_ns, late ? -1 : thread->cancel_fd, &signal);
 		switch (stop) {
 		case STOPPED_THREAD_ENDED:
 			return -ESRCH;
 		case STOPPED_THREAD_SIGNAL:
 			if (is_told(call, frames, thread->tid, signal))
 				return 0;
+			frames->ended = frames->ended || (frames->ending & bit(signal));
 			(void)stopped_thread_go(thread, signal);
 			break;
 		case STOPPED_THREAD_GROUP:
@@ -361,7 +386,9 @@ int remote_call_run(const struct remote_call *call, struct stopped_thread *threa
 	}
 	error = wait_for_end(call, thread, &frames, limit_ns);
 	if (!error) {
-		make_ended_call_again(&thread->registers, thread->tid);
+		make_ended_call_again(&thread->registers);
+		if (frames.ended)
+			end_call(&thread->registers);
 		(void)stopped_thread_set_vector(thread);
 		(void)stopped_thread_set_mask(thread, thread->signal_mask);
 		(void)stopped_thread_set_registers(thread, &thread->registers);

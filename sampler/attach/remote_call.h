@@ -30,7 +30,8 @@
  *
  * Signals whose handlers may leave by longjmp are deferred meanwhile. Those by which garbage collectors stop
  * threads are not: the collector may wait for us while it has stopped the thread whose lock we wait for. Nor
- * is glibc's own for setuid.
+ * is glibc's own for setuid. A call of the thread's own that a handler would have ended is ended by it here
+ * too, whether the handler runs meanwhile or when the signals are let in again.
  */
 #ifndef SAMPLER_ATTACH_REMOTE_CALL_H
 #define SAMPLER_ATTACH_REMOTE_CALL_H
@@ -54,6 +55,9 @@ struct remote_call {
 	uint64_t function;
 	const char *text; /* first argument, copied to the stack; NULL: it is `first` */
 	uint64_t first, second;
+	/* NULL, or called every few milliseconds until the function has returned */
+	void (*meanwhile)(void *context);
+	void *context;
 };
 
 /* Bytes of stack that the frames take, at most; the function needs room besides. */

@@ -212,13 +212,24 @@ static bool has_own_frame(const struct safe_point *point, const struct unwind_fr
 	return false;
 }
 
-/* The stack is the thread's own where it ends in the code that begins threads. Room: below the stack pointer,
- * in its mapping; the kernel extends the main thread's. */
+/* Is it the stack that the thread began on? The kernel names the main thread's; glibc has the descriptor of
+ * any other thread, to which the thread pointer points, at the top of its stack, also of one that the program
+ * gave it, and of the only thread of a child that another thread has forked. A coroutine's frames may end as
+ * a thread's do, and a stack in the heap is as large as somebody asked for, not as its mapping. */
+static bool is_own_stack(const struct stopped_thread *thread, const struct mapping *mapping)
+{
+	const uint64_t descriptor = stopped_thread_pointer(thread);
+	return strcmp(mapping->path, "[stack]") == 0 ||
+	    (strcmp(mapping->path, "[heap]") != 0 &&
+	        is_in(descriptor, stopped_thread_stack_pointer(thread), mapping->end));
+}
+
+/* Room: below the stack pointer, in its mapping; the kernel extends the main thread's. */
 static bool has_room(const struct safe_point *point, const struct stopped_thread *thread)
 {
 	uint64_t sp = stopped_thread_stack_pointer(thread);
 	const struct mapping *mapping = address_space_find(point->space, sp);
-	if (!mapping)
+	if (!mapping || !is_own_stack(thread, mapping))
 		return false;
 	if (strcmp(mapping->path, "[stack]") == 0)
 		return mapping->end - sp < (4 << 20) && sp - mapping->start > REMOTE_CALL_FRAME_BYTES;

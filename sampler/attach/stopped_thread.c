@@ -159,6 +159,15 @@ uint64_t stopped_thread_program_counter(const struct stopped_thread *thread)
 #endif
 }
 
+uint64_t stopped_thread_pointer(const struct stopped_thread *thread)
+{
+#if defined(__x86_64__)
+	return thread->registers.fs_base;
+#else
+	return 0;
+#endif
+}
+
 uint64_t stopped_thread_sequences(const struct stopped_thread *thread)
 {
 	struct {

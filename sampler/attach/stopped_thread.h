@@ -53,6 +53,9 @@ uint64_t stopped_thread_stack_pointer(const struct stopped_thread *thread);
 int64_t stopped_thread_system_call(const struct stopped_thread *thread);
 uint64_t stopped_thread_program_counter(const struct stopped_thread *thread);
 
+/* Its thread pointer: the address of what its libc keeps for it. 0: not known. */
+uint64_t stopped_thread_pointer(const struct stopped_thread *thread);
+
 /* The address of the thread's struct rseq (linux/rseq.h); 0: none is registered, or the kernel is older than
  * 5.13. */
 uint64_t stopped_thread_sequences(const struct stopped_thread *thread);

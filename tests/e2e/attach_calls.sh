@@ -156,6 +156,118 @@ test_a_program_with_its_own_malloc() {
   finish
 }
 
+# A stack that the program has made may be small, however large its mapping is, and what is below it is another block's: no
+# function is called there. That of a thread may be the only one of a forked child.
+test_stacks_of_the_program() {
+  need_root
+  cat >stacks.c <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+enum { STACK = 48 << 10 };
+static ucontext_t home, coroutine;
+static void wait_for_line(void)
+{
+	char byte;
+	free(malloc(100));
+	while (read(0, &byte, 1) == 1 && byte != '\n')
+		;
+}
+static void wait_there(void)
+{
+	puts("ready");
+	wait_for_line();
+}
+static void *fork_here(void *argument)
+{
+	const pid_t child = fork();
+	int status = 0;
+	if (child == 0) {
+		printf("child %d\nready\n", (int)getpid());
+		wait_for_line();
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	return status ? argument : NULL;
+}
+int main(int argc, char *argv[])
+{
+	pthread_t thread;
+	void *failed = argv;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	if (argc == 2)
+		return pthread_create(&thread, NULL, fork_here, argv) || pthread_join(thread, &failed) || failed;
+	char *below = malloc(100 << 10), *stack = malloc(STACK);
+	memset(below, 0x5a, 100 << 10);
+	getcontext(&coroutine);
+	coroutine.uc_stack.ss_sp = stack;
+	coroutine.uc_stack.ss_size = STACK;
+	coroutine.uc_link = &home;
+	makecontext(&coroutine, wait_there, 0);
+	swapcontext(&home, &coroutine);
+	puts("main");
+	wait_for_line();
+	return 0;
+}
+C
+  gcc -O1 -fno-builtin -w -pthread -o stacks stacks.c
+  running ./stacks
+  equal 1 "$(status_of "$heaptap" record -q -o p/ -P "$target" --duration 1ms 7>&-)" 'status in a coroutine'
+  matches "pid $target cannot be attached to: no thread was at a safe point .*on a stack that is not its own" err
+  echo >&7
+  wait_for 20 says main
+  attach
+  detach
+  finish
+  rm -f in
+  running ./stacks thread
+  forked_by=$target
+  target=$(sed -n 's/^child //p' said)
+  attach
+  detach
+  exec 7>&-
+  wait "$forked_by" || fail "it ended with $?"
+}
+
+# A signal that comes while the thread is called, which natively had ended the thread's own call: SIGTERM is deferred until
+# then, SIGUSR1 is handled meanwhile; SIGWINCH is ignored, and ends nothing.
+test_signals_during_the_call() {
+  need_root
+  for mode in epoll beside; do
+    for signal in TERM USR1 WINCH; do
+      rm -rf in p
+      running "$targets/attach_stuck" "$targets/attach_stuck_module" $mode
+      attach # the library is there then
+      detach
+      ! says '^woken' || fail "$mode: the first call was ended: $(cat said)"
+      echo in >&7
+      wait_for 20 says inside
+      "$heaptap" record -o p/ -P "$target" 2>log 7>&- &
+      sampler=$!
+      in_the_call() { grep -q '/memfd:heaptap ' "/proc/$target/maps"; }
+      wait_for 30 in_the_call
+      kill -$signal "$target"
+      taken() { [ $signal != USR1 ] || ! grep -q '^ShdPnd:.*[1-9a-f]' "/proc/$target/status"; }
+      wait_for 20 taken
+      echo >&7
+      wait_for 20 says out
+      wait_for 30 grep -q 'attached; one thread' log
+      number=15
+      if [ $signal = USR1 ]; then number=10; fi
+      if [ $signal = WINCH ]; then kill -TERM "$target"; fi
+      woken() { says "^woken $number EINTR$"; }
+      wait_for 20 woken
+      equal 1 "$(grep -c '^woken' said)" "calls that were ended: $mode, $signal"
+      detach
+      finish
+    done
+  done
+}
+
 # The call waits for a lock of the loader's; nobody waits for the call any more. When it returns the hooks are out again.
 test_a_call_that_comes_late() {
   need_root
@@ -180,4 +292,78 @@ test_a_call_that_comes_late() {
   attach -p 1
   detach
   finish
+}
+
+# A thread that did not stop when it was to, and stops while another is called, would do so with the loader's lock, which the
+# call waits for: here it waits for a file system, which answers then.
+test_a_thread_that_stops_late() {
+  need_root
+  cat >slow_input.c <<'C'
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "tests/unit/fuse_server.h"
+static const char input[] = "in\n\n"; /* the second line comes when somebody opens "go", the end with "over" */
+static void serve(int fuse_fd)
+{
+	const struct fuse_attr attr = {.ino = 2, .mode = S_IFREG | 0644, .nlink = 1, .size = sizeof(input) - 1};
+	const struct fuse_entry_out entry = {.nodeid = 2, .attr = attr};
+	const struct fuse_attr_out attributes = {.attr = attr};
+	const struct fuse_open_out opened = {.open_flags = FOPEN_DIRECT_IO};
+	static char text[1 << 16];
+	const struct fuse_in_header *request = (void *)text;
+	const struct fuse_read_in *wish = (void *)(request + 1);
+	while (read(fuse_fd, text, sizeof(text)) > 0) {
+		if (request->opcode == FUSE_INIT)
+			fuse_answer_init(fuse_fd, request);
+		else if (request->opcode == FUSE_LOOKUP)
+			fuse_answer(fuse_fd, request, 0, &entry, sizeof(entry));
+		else if (request->opcode == FUSE_GETATTR)
+			fuse_answer(fuse_fd, request, 0, &attributes, sizeof(attributes));
+		else if (request->opcode == FUSE_OPEN)
+			fuse_answer(fuse_fd, request, 0, &opened, sizeof(opened));
+		else if (request->opcode == FUSE_READ) {
+			if (wish->offset >= 3)
+				close(open(wish->offset == 3 ? "go" : "over", O_RDONLY));
+			fuse_answer(fuse_fd, request, 0, input + wish->offset, wish->offset < sizeof(input) - 1);
+		} else if (request->opcode != FUSE_FORGET && request->opcode != FUSE_INTERRUPT)
+			fuse_answer(fuse_fd, request, request->opcode == FUSE_RELEASE ? 0 : -ENOSYS, NULL, 0);
+	}
+}
+int main(int argc, char *argv[])
+{
+	const int fuse_fd = fuse_mount("mounted");
+	if (fuse_fd < 0)
+		return 77;
+	if (fork() == 0) {
+		serve(fuse_fd);
+		_exit(0);
+	}
+	const int fd = open("mounted/input", O_RDONLY);
+	close(fuse_fd);
+	if (fd < 0 || dup2(fd, 0) != 0 || close(fd) != 0 || umount2("mounted", MNT_DETACH) != 0)
+		return 1;
+	return execv(argv[1], argv + 1);
+}
+C
+  gcc -w -D_GNU_SOURCE -I "$top" -o slow_input slow_input.c
+  mkdir mounted
+  mkfifo go over
+  ./slow_input "$targets/attach_stuck" "$targets/attach_stuck_module" beside >said 2>said.err &
+  target=$!
+  inside_or_ended() { says inside || ! kill -0 $target 2>/dev/null; }
+  wait_for 20 inside_or_ended
+  says inside || skip "no FUSE file system can be mounted here: $(cat said.err)"
+  beside=$(find "/proc/$target/task" -mindepth 1 -maxdepth 1 -printf '%f\n' | grep -vx "$target")
+  "$heaptap" record -o p/ -P "$target" 2>log &
+  sampler=$!
+  waits_for_the_lock() { grep -q '^202 ' "/proc/$target/task/$beside/syscall"; }
+  wait_for 30 waits_for_the_lock
+  : >go
+  wait_for 20 says out
+  wait_for 20 grep -q 'attached; one thread' log
+  : >over
+  wait "$target" || fail "the target ended with $?"
+  wait "$sampler" || fail "record ended with $?: $(cat log)"
 }
