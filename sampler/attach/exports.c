@@ -62,7 +62,7 @@ static uint64_t count_by_gnu_hash(const struct address_space *space, uint64_t ta
 			last = buckets[i] > last ? buckets[i] : last;
 	free(buckets);
 	if (last < head[1])
-		return head[1];
+		return head[1] <= SYMBOLS_MOST ? head[1] : 0;
 	for (; last < SYMBOLS_MOST; last++)
 		if (address_space_read(space, chains_at + (uint64_t)(last - head[1]) * sizeof(entry), &entry,
 		        sizeof(entry)) ||

@@ -4,6 +4,7 @@
 #include "sampler/attach/address_space.h"
 #include "sampler/attach/delivery.h"
 #include "sampler/attach/exports.h"
+#include "sampler/linux/memory_reader.h"
 #include "sampler/linux/proc.h"
 #include "sampler/region/region_takeover.h"
 
@@ -205,16 +206,15 @@ static bool examine_mappings(struct fitness *fitness, const struct address_space
 	return true;
 }
 
-bool fitness_examine(struct fitness *fitness, pid_t pid, bool force)
+struct examination {
+	struct fitness fitness;
+	bool force, fit;
+};
+
+static bool examine(struct fitness *fitness, pid_t pid, bool force)
 {
 	char status[PROC_STATUS_BYTES];
 	struct address_space space = {.memory_fd = -1};
-	*fitness = (struct fitness){.cause = ""};
-#if !defined(__x86_64__)
-	return refuse(fitness, RECORD_REMEDY, "cannot be attached to: " FITNESS_ONLY_X86);
-#endif
-	if (pid == getpid())
-		return refuse(fitness, "", "is this heaptap");
 	ssize_t length = proc_read(pid, "status", status, sizeof(status));
 	if (length <= 0)
 		return refuse(fitness, "", "does not exist");
@@ -228,4 +228,34 @@ bool fitness_examine(struct fitness *fitness, pid_t pid, bool force)
 	        examine_mappings(fitness, &space) && examine_filter(fitness, status, force);
 	address_space_close(&space);
 	return fit;
+}
+
+static void run_examination(pid_t pid, void *result)
+{
+	struct examination *examination = result;
+	examination->fit = examine(&examination->fitness, pid, examination->force);
+}
+
+bool fitness_examine(struct fitness *fitness, pid_t pid, bool force)
+{
+	struct examination examination = {.force = force};
+	*fitness = (struct fitness){.cause = ""};
+#if !defined(__x86_64__)
+	return refuse(fitness, RECORD_REMEDY, "cannot be attached to: " FITNESS_ONLY_X86);
+#endif
+	if (pid == getpid())
+		return refuse(fitness, "", "is this heaptap");
+	int error = memory_reader_run(run_examination, pid, &examination, sizeof(examination));
+	if (error == -ENOENT || error == -ESRCH)
+		return refuse(fitness, "", "does not exist");
+	fitness->later = error == -ETIMEDOUT || error == -EBUSY;
+	if (error == -ETIMEDOUT)
+		return refuse(fitness, "", "has memory that does not answer (of FUSE, or userfaultfd?)");
+	if (error == -EBUSY)
+		return refuse(fitness, "try again in a minute",
+		    "cannot be examined: memory of its user did not answer just now");
+	if (error)
+		return refuse(fitness, "", "cannot be examined: %s", strerror(-error));
+	*fitness = examination.fitness;
+	return examination.fit;
 }

@@ -14,9 +14,11 @@ struct fitness {
 	char cause[256];  /* "is statically linked"; "": it can be */
 	char remedy[128]; /* "start it with heaptap record"; "": there is none */
 	bool filtered;    /* it has a seccomp filter */
+	bool later;       /* its memory did not answer: it may have an answer another time */
 };
 
-/* force: a seccomp filter is no obstacle. True: it can be attached to. */
+/* force: a seccomp filter is no obstacle. True: it can be attached to. Never waits long for the process'
+ * memory and files (memory_reader.h). */
 bool fitness_examine(struct fitness *fitness, pid_t pid, bool force);
 
 #endif

@@ -27,6 +27,9 @@ enum { LIVE_MAX = REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS };
  * files, which need not answer. */
 static const uint64_t lasts_most_ns = UINT64_C(600) * CLOCK_NS_PER_S;
 
+/* Until a process is examined again whose memory did not answer: each time costs the loop some 200 ms. */
+static const uint64_t later_ns = UINT64_C(60) * CLOCK_NS_PER_S;
+
 static int open_library(struct daemon *d)
 {
 	static char copy[PROC_PATH_BYTES];
@@ -208,7 +211,10 @@ static bool attach(struct daemon *d, struct roster_entry *entry, const struct ve
 	if (is_on_its_way(d, entry->pid))
 		return false;
 	/* first: where nothing can be attached to there is no library either */
-	if (!fitness_examine(&fitness, entry->pid, false))
+	const bool fit = fitness_examine(&fitness, entry->pid, false);
+	if (fitness.later)
+		entry->again_ns = clock_now_ns() + later_ns;
+	if (!fit)
 		return verdict_refuse(
 		    entry, "%s%s%s", fitness.cause, fitness.remedy[0] ? ": " : "", fitness.remedy);
 	int error = open_library(d);

@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 /* A child that waits for memory sleeps; one that waits for a processor is ready to run, and gets the time of
- * a loaded machine. Four looks are far above the time that a page takes from a disk. */
-enum { LOOK_MS = 50, ASLEEP_LOOKS_MAX = 4, LOOKS_MAX = 200 };
+ * a loaded machine. Four looks are far above the time that a page takes from a disk, and each page is one
+ * sleep; all of its sleeps together are bounded too, for each may have been made as long as it may be. */
+enum { LOOK_MS = 50, ASLEEP_LOOKS_MAX = 4, ASLEEP_LOOKS_SUM_MAX = 12, LOOKS_MAX = 200 };
 enum { LEFT_MAX = 16, PUNISHED_SECONDS = 10 };
 
 /* Children that hung. Of this process, as its children are, hence not of a session. */
@@ -58,21 +59,29 @@ static struct left *find_room(uid_t uid)
 	return room;
 }
 
-/* Ready to run, or not to be known. */
-static bool is_ready(pid_t child)
+/* How often it has gone to sleep so far, if it sleeps; -1: it is ready to run, or that is not to be known. */
+static int64_t asleep(pid_t child)
 {
+	char status[PROC_STATUS_BYTES];
 	const char state = proc_state(child);
-	return state == 'R' || state == '?';
+	if (state == 'R' || state == '?' || proc_read(child, "status", status, sizeof(status)) <= 0)
+		return -1;
+	return (int64_t)proc_status_number(status, "\nvoluntary_ctxt_switches:", 10, 0);
 }
 
 /* Its end of the pipe is closed when it ends, however it does. */
 static bool wait_for(pid_t child, int fd)
 {
 	struct pollfd end = {.fd = fd, .events = POLLIN};
-	for (int looks = 0, asleep = 0; looks < LOOKS_MAX && asleep < ASLEEP_LOOKS_MAX; looks++) {
+	int64_t before = -1;
+	for (int looks = 0, same = 0, sum = 0;
+	     looks < LOOKS_MAX && same < ASLEEP_LOOKS_MAX && sum < ASLEEP_LOOKS_SUM_MAX; looks++) {
 		if (poll(&end, 1, LOOK_MS) > 0)
 			return true;
-		asleep += !is_ready(child);
+		const int64_t now = asleep(child);
+		same = now < 0 ? 0 : now == before ? same + 1 : 1;
+		sum += now >= 0;
+		before = now;
 	}
 	return false;
 }

@@ -11,7 +11,8 @@
 
 enum { PROFILED_NAME_BYTES = 64 };
 
-/* The pid of the sampler that the process' environment names; 0: none, or it cannot be read. */
+/* The pid of the sampler that the process' environment names; 0: none in its first 256 KiB, or it cannot be
+ * read. */
 pid_t profiled_sampler(pid_t pid);
 
 /*

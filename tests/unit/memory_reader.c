@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 struct numbers {
@@ -37,6 +38,15 @@ static void hangs(pid_t pid, void *result)
 		pause();
 }
 
+/* As pages come from a slow disk: longer than any one may take, but one after the other. */
+static void comes_in_parts(pid_t pid, void *result)
+{
+	const struct timespec part = {.tv_nsec = 60 * 1000 * 1000};
+	for (int i = 0; i < 5; i++)
+		nanosleep(&part, NULL);
+	answers(pid, result);
+}
+
 static void dies(pid_t pid, void *result)
 {
 	answers(pid, result);
@@ -53,6 +63,8 @@ static void what_the_child_finds_is_ours(void **state)
 	assert_int_equal(numbers->pid, getpid());
 	assert_int_equal(numbers->filler[9999], 7);
 	assert_int_equal(numbers->descriptors_open, 0);
+	assert_int_equal(memory_reader_run(comes_in_parts, getpid(), numbers, sizeof(*numbers)), 0);
+	assert_int_equal(numbers->given, 7);
 	free(numbers);
 }
 
