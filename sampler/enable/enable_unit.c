@@ -45,11 +45,17 @@ static int name_of(const char *word, char unit[UNIT_NAME_BYTES])
 	return error;
 }
 
+static int open_in_root(const void *root, const char *path)
+{
+	return root_folder_file(root, path);
+}
+
 /* Would the library do harm there, or nothing at all? True after a line. */
 static bool is_hopeless(const struct root_folder *root, const struct unit *unit, const char *library)
 {
 	const struct unit_preload *preload = &unit->preload;
-	const struct preload_check_who who = {.preload = preload->theirs};
+	const struct preload_check_who who = {
+	    .preload = preload->theirs, .open = open_in_root, .context = root};
 	char path[UNIT_SOURCE_BYTES * 2];
 	if (*preload->root_directory) {
 		snprintf(path, sizeof(path), "%s%s", preload->root_directory, library);
@@ -61,8 +67,7 @@ static bool is_hopeless(const struct root_folder *root, const struct unit *unit,
 	}
 	if (*preload->program != '/')
 		return false;
-	snprintf(path, sizeof(path), "%s%s", root->path, preload->program);
-	enum preload_check_kind kind = preload_check_inspect_by(path, &who);
+	enum preload_check_kind kind = preload_check_inspect_by(preload->program, &who);
 	const char *obstacle = preload_check_obstacle(kind);
 	if (!obstacle || (*root->path && kind == PRELOAD_CHECK_FOREIGN))
 		return false;

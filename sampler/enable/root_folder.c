@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/enable/root_folder.h"
 
+#include "sampler/linux/regular_file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,15 +44,20 @@ void root_folder_close(struct root_folder *root)
 	root->fd = -1;
 }
 
+int root_folder_file(const struct root_folder *root, const char *path)
+{
+	struct stat status;
+	int location = open_below(root, path, O_PATH);
+	return location < 0 ? location : regular_file_reopen(location, &status);
+}
+
 int root_folder_read(const struct root_folder *root, const char *path, char **text, size_t *length)
 {
 	struct stat status;
-	/* Not waiting for the writer of a FIFO. */
-	int fd = open_below(root, path, O_RDONLY | O_NONBLOCK);
+	int fd = root_folder_file(root, path);
 	if (fd < 0)
 		return fd;
 	int error = fstat(fd, &status) != 0               ? -errno
-	    : !S_ISREG(status.st_mode)                    ? -EINVAL
 	    : status.st_size > ROOT_FOLDER_FILE_BYTES_MAX ? -EFBIG
 	                                                  : 0;
 	size_t room = error ? 0 : (size_t)status.st_size + 1;

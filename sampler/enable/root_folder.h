@@ -25,6 +25,9 @@ enum { ROOT_FOLDER_FILE_BYTES_MAX = 1 << 20 };
 /* The whole of a regular file, NUL-terminated; the caller frees it. -EFBIG above the limit; -errno. */
 int root_folder_read(const struct root_folder *root, const char *path, char **text, size_t *length);
 
+/* Opens a regular file for reading; what is none is not opened: a descriptor, or -errno (-EINVAL). */
+int root_folder_file(const struct root_folder *root, const char *path);
+
 /* Is it a regular file, links followed? */
 bool root_folder_has(const struct root_folder *root, const char *path);
 

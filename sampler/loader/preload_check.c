@@ -7,10 +7,12 @@
 #include "sampler/loader/preload_check.h"
 
 #include "sampler/linux/proc.h"
+#include "sampler/linux/regular_file.h"
 #include "sampler/loader/script_line.h"
 
 #include <elf.h>
 #include <endian.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -33,24 +35,27 @@ enum { DYNAMIC_ENTRIES = 1024 };
 #define OWN_MACHINE EM_AARCH64
 #endif
 
-static int preload_check_open(const char *command)
+/* A descriptor or -errno. */
+static int preload_check_open(const char *command, const struct preload_check_who *who)
 {
 	const char *path = strchr(command, '/') ? "" : getenv("PATH");
-	int fd = -1;
+	struct stat status;
+	int fd = -ENOENT;
 
+	if (who->open)
+		return who->open(who->context, command);
 	if (!path)
 		path = "/bin:/usr/bin";
 	if (!*path)
-		return open(command, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		return regular_file_open(AT_FDCWD, command, 0, &status);
 	while (fd < 0) {
 		size_t length = strcspn(path, ":");
 		char candidate[PATH_MAX];
-		struct stat status;
 
 		snprintf(
 		    candidate, sizeof(candidate), "%.*s%s%s", (int)length, path, length ? "/" : "", command);
-		if (access(candidate, X_OK) == 0 && stat(candidate, &status) == 0 && S_ISREG(status.st_mode))
-			fd = open(candidate, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (access(candidate, X_OK) == 0)
+			fd = regular_file_open(AT_FDCWD, candidate, 0, &status);
 		if (!path[length])
 			break;
 		path += length + 1;
@@ -219,7 +224,7 @@ enum preload_check_kind preload_check_inspect_by(const char *command, const stru
 		bool script = false;
 		struct stat status;
 		ssize_t got;
-		int fd = preload_check_open(command);
+		int fd = preload_check_open(command, who);
 
 		if (fd < 0)
 			return PRELOAD_CHECK_UNKNOWN;

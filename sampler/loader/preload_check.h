@@ -30,6 +30,10 @@ struct preload_check_who {
 	bool no_new_privs;
 	const char
 	    *preload; /* what LD_PRELOAD holds there besides our library; NULL: nothing is known of it */
+	/* Where its files are: opens a regular file for reading, and nothing else, not even to see what
+	 * that is. A descriptor or -errno. NULL: they are those of this process. */
+	int (*open)(const void *context, const char *path);
+	const void *context;
 };
 
 /* `command` is looked up in PATH as execvp does; a script's interpreter is followed. Executed by this

@@ -231,6 +231,30 @@ test_an_image_cannot_lead_us_out() {
   [ -z "$(ls outside)" ] || fail 'something was written outside of the image'
 }
 
+# Nor do those of its programs: links are followed there, and not on the machine, as are scripts' interpreters.
+test_the_programs_of_an_image() {
+  tree
+  mkdir -p root/bin root/opt outside
+  printf 'int main(void) { return 0; }\n' >program.c
+  gcc -static -o root/opt/static program.c
+  cp root/opt/static outside/static
+  ln -s /opt/static root/bin/linked
+  printf '#!/opt/static\n' >root/bin/script
+  ln -s "$PWD/outside/static" root/bin/out
+  ln -s ../../outside/static root/bin/up
+  printf '#!%s\n' "$PWD/outside/static" >root/bin/script_out
+  chmod +x root/bin/script*
+  for name in linked script; do
+    unit $name.service ExecStart= ExecStart=/bin/$name
+    equal 1 "$(status_of enable $name)" "status of $name"
+    matches "^heaptap: $name.service: /bin/$name is statically linked" err
+  done
+  for name in out up script_out; do
+    unit $name.service ExecStart= ExecStart=/bin/$name
+    equal 0 "$(status_of enable $name)" "status of $name, whose program is not in the image"
+  done
+}
+
 # systemd reads what we write as we mean it.
 test_systemd_agrees() {
   [ -x /lib/systemd/systemd ] || skip 'no systemd is installed'
