@@ -18,64 +18,16 @@
 #ifndef SAMPLER_UNWIND_MODULE_H
 #define SAMPLER_UNWIND_MODULE_H
 
-#include "sampler/unwind/cfi.h"
-#include "sampler/unwind/module_file.h"
+#include "sampler/unwind/modules.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct modules;
-
-enum { MODULE_CACHED_DEFAULT = 128 }; /* modules kept without a holder */
-
-/* Read-only outside module.c, which has more members. */
-struct module {
-	uint32_t references;
-	/* false: the file could not be opened; only path and build id are valid */
-	bool readable;
-	bool vdso; /* the kernel's, taken from our own address space */
-	/* why it is not readable, -errno; -ESTALE: another build id was found there */
-	int error;
-	char *path;              /* as the target sees it, without " (deleted)" */
-	struct module_file file; /* if not readable only build id, dev and ino; use module_fd() for its fd */
-};
-
-struct module_counters {
-	uint64_t opened;     /* files opened and accepted */
-	uint64_t shared;     /* requests answered by an existing module */
-	uint64_t refused;    /* not a regular file, too big, not an ELF file, another machine */
-	uint64_t mismatched; /* the file found is not the file mapped */
-	uint64_t missing;    /* nothing could be opened */
-	/* opens that failed with EMFILE or ENFILE, although unused descriptors were closed */
-	uint64_t descriptors_short;
-	uint64_t descriptors_dropped; /* descriptors closed to make room; reopened on demand */
-	uint64_t released;            /* modules freed */
-};
-
-/* fds_max: most descriptors kept open, 0 for three quarters of RLIMIT_NOFILE. NULL: out of memory. */
-struct modules *modules_new(unsigned fds_max);
-
-/* Frees the store and every module in it; no reference may be used afterwards. */
-void modules_free(struct modules *store);
-
-/* A library that targets have from memory (memfd), where only root can open it: used for mappings of that
- * name that cannot be opened. Both borrowed; NULL until somebody sets them. */
-struct module_library {
-	const char *name; /* of the memory */
-	const char *path; /* what can be opened here */
-};
-struct module_library *modules_library(struct modules *store);
-
-/* Number of modules in the store and of descriptors they hold. */
-unsigned modules_count(const struct modules *store);
-unsigned modules_open_fds(const struct modules *store);
-
-const struct module_counters *modules_counters(const struct modules *store);
-
 /*
  * The module for `request` with a reference for the caller: an existing one, or a new one (module_file_open).
  * If no file can be opened, the module is made anyway, with readable == false, and a later request tries
- * again. Never blocks on a fifo or a device. NULL: out of memory.
+ * again. Never blocks on a fifo or a device; a file system that does not answer blocks it. NULL: out of
+ * memory.
  */
 struct module *module_get(struct modules *store, const struct module_request *request);
 

@@ -164,15 +164,42 @@ void module_file_close(struct module_file *file)
 	file->fd = -1;
 }
 
+static int64_t time_ns(const struct timespec *time)
+{
+	return (int64_t)((uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_nsec);
+}
+
 static int64_t mtime_ns(const struct stat *status)
 {
-	return (int64_t)((uint64_t)status->st_mtim.tv_sec * 1000000000u + (uint64_t)status->st_mtim.tv_nsec);
+	return time_ns(&status->st_mtim);
 }
 
 bool module_file_same(const struct module_file *file, const struct stat *status)
 {
 	return S_ISREG(status->st_mode) && file->dev == status->st_dev && file->ino == status->st_ino &&
 	    file->bytes == (uint64_t)status->st_size && file->mtime_ns == mtime_ns(status);
+}
+
+bool module_file_is(const struct module_file *file, const struct module_file *other, bool any_device)
+{
+	return (any_device || file->dev == other->dev) && file->ino == other->ino &&
+	    file->bytes == other->bytes && file->mtime_ns == other->mtime_ns &&
+	    file->ctime_ns == other->ctime_ns;
+}
+
+bool module_file_resembles(const struct module_file *file, const struct module_file *other)
+{
+	if (file->bytes != other->bytes || file->e_machine != other->e_machine ||
+	    file->e_type != other->e_type || file->entry != other->entry ||
+	    file->segment_count != other->segment_count)
+		return false;
+	for (uint32_t i = 0; i < file->segment_count; i++) {
+		const struct module_segment *a = &file->segments[i], *b = &other->segments[i];
+		if (a->vaddr != b->vaddr || a->offset != b->offset || a->file_bytes != b->file_bytes ||
+		    a->memory_bytes != b->memory_bytes || a->executable != b->executable)
+			return false;
+	}
+	return true;
 }
 
 /* A readable descriptor for the location LOCATION (O_PATH, closed here), if that is a regular file. */
@@ -240,6 +267,7 @@ static int accept_file(const struct module_request *request, int fd, const char 
 	file->ino = st->st_ino;
 	file->bytes = (uint64_t)st->st_size;
 	file->mtime_ns = mtime_ns(st);
+	file->ctime_ns = time_ns(&st->st_ctim);
 	file->uid = st->st_uid;
 	err = read_headers(file);
 	if (!err)

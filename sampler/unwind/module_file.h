@@ -46,7 +46,7 @@ struct module_file {
 	const void *memory; /* the vdso's, borrowed for ever; NULL for a file */
 	uint64_t dev, ino, bytes;
 	uint32_t uid; /* the owner, who may have chosen the build id */
-	int64_t mtime_ns;
+	int64_t mtime_ns, ctime_ns;
 	uint16_t e_machine;
 	uint16_t e_type;      /* ET_EXEC or ET_DYN */
 	uint64_t entry;       /* e_entry, in the file's own terms; 0: none */
@@ -89,6 +89,13 @@ int module_file_reopen(const struct module_file *file, const char *path);
 
 /* Is `status` of the same file, unchanged? */
 bool module_file_same(const struct module_file *file, const struct stat *status);
+
+/* Are both the same file, by what nobody can choose for a new one? With ANY_DEVICE also where an image's
+ * layer is mounted twice. */
+bool module_file_is(const struct module_file *file, const struct module_file *other, bool any_device);
+
+/* Have both the same size, kind and segments, so that addresses in one are addresses in the other? */
+bool module_file_resembles(const struct module_file *file, const struct module_file *other);
 
 /* A copy of `path` without the kernel's " (deleted)"; NULL: out of memory. */
 char *module_file_path(const char *path);

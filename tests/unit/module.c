@@ -96,6 +96,62 @@ static void one_file_is_one_module(void **state)
 	modules_free(store);
 }
 
+/* By tools that change program headers, and keep the build id. */
+static void a_build_id_is_not_all(void **state)
+{
+	struct modules *store = modules_new(0);
+	struct module *a = get(store, 0, "/proc/self/exe", NULL), *b, *c;
+	char other[256];
+
+	copy_file("/proc/self/exe", strcpy(other, in_folder("patched")), 0);
+	/* e_entry */
+	int fd = open(other, O_WRONLY);
+	assert_int_equal(pwrite(fd, "\x40\x10\0\0\0\0\0\0", 8, 24), 8);
+	close(fd);
+	b = get(store, 0, other, a);
+	c = get(store, 0, other, NULL);
+	assert_true(b->readable && b != a);
+	assert_int_equal(b->file.entry, 0x1040);
+	assert_ptr_equal(b, c);
+	module_unref(a);
+	module_unref(b);
+	module_unref(c);
+	modules_free(store);
+}
+
+/* In a container root owns all files, also those that were made up there. What its path leads to here is
+ * another file; so is one that was deleted. */
+static void what_is_not_installed_stands_for_itself(void **state)
+{
+	struct modules *store = modules_new(0);
+	char path[256];
+
+	if (geteuid() != 0)
+		skip();
+	copy_file("/proc/self/exe", strcpy(path, in_folder("forged")), 99);
+	int fd = open(path, O_RDONLY);
+	char *mapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(mapped, MAP_FAILED);
+	struct module_request request = {
+	    .pid = getpid(), .start = (uintptr_t)mapped, .end = (uintptr_t)mapped + 4096, .path = path};
+	assert_int_equal(unlink(path), 0);
+	struct module *forged = module_get(store, &request), *again = module_get(store, &request), *true_one;
+	assert_true(forged->readable);
+	assert_ptr_equal(forged, again);
+	copy_file("/proc/self/exe", path, 99);
+	true_one = get(store, 0, path, forged);
+	assert_true(true_one->readable && true_one != forged);
+	module_unref(true_one);
+	true_one = get(store, 0, path, NULL);
+	assert_true(true_one->readable && true_one != forged);
+	module_unref(forged);
+	module_unref(again);
+	module_unref(true_one);
+	modules_free(store);
+	munmap(mapped, 4096);
+	close(fd);
+}
+
 static void another_file_in_its_place(void **state)
 {
 	struct modules *store = modules_new(0), *second = modules_new(0);
@@ -375,6 +431,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(one_file_is_one_module),
+	    cmocka_unit_test(a_build_id_is_not_all),
+	    cmocka_unit_test(what_is_not_installed_stands_for_itself),
 	    cmocka_unit_test(another_file_in_its_place),
 	    cmocka_unit_test(deleted_and_replaced_program),
 	    cmocka_unit_test(program_in_another_mount_namespace),
