@@ -16,16 +16,25 @@ enum { PAGE_BYTES = 4096 }; /* of the mapping that is assumed where none is know
 
 /* The frames that are no code. The numbers are part of the log's format, which has no other version than the
  * region's. */
+enum { MARKER_GUESSED = UNWIND_TOO_DEEP + 1, MARKER_BEFORE_RESTART, MARKER_UNREAD_CFI, MARKERS };
+
 static const char *marker_text(uint64_t number)
 {
-	if (number < UNWIND_COUNTS)
-		return unwind_marker((enum unwind_outcome)number);
-	return number == UNWIND_COUNTS ? STACK_BEFORE_RESTART : NULL;
+	switch (number) {
+	case MARKER_GUESSED:
+		return unwind_marker(UNWIND_GUESSED);
+	case MARKER_BEFORE_RESTART:
+		return STACK_BEFORE_RESTART;
+	case MARKER_UNREAD_CFI:
+		return unwind_marker(UNWIND_UNREAD_CFI);
+	default:
+		return number < MARKER_GUESSED ? unwind_marker((enum unwind_outcome)number) : NULL;
+	}
 }
 
 static uint64_t marker_number(const char *marker)
 {
-	for (uint64_t i = 0; i <= UNWIND_COUNTS; i++)
+	for (uint64_t i = 0; i < MARKERS; i++)
 		if (marker_text(i) && strcmp(marker_text(i), marker) == 0)
 			return i;
 	return UINT64_MAX;

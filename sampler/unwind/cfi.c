@@ -3,6 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/table/index.h"
+#include "sampler/unwind/cfi_budget.h"
 #include "sampler/unwind/cfi_odd.h"
 #include "sampler/unwind/cfi_section.h"
 
@@ -16,8 +17,8 @@ enum {
 	 * rules are made. */
 	SLOTS_MAX = 1 << 20,
 	RULES_MAX = 1 << 18,
-	ODD_MAX = 1 << 14,
 	CHUNK = 64,
+	FAILED_WORK = 16 << 10, /* of a look-up that will be tried again (cfi_budget.h) */
 };
 
 /* An address seen and its rule; rule is NULL in a free slot. */
@@ -38,27 +39,65 @@ struct cfi {
 	size_t used;
 	/* Each rule is stored once; the chunks never move, so that caches may point into them. */
 	struct chunk *chunks;
-	const struct cfi_rule **plain; /* found by their bytes; ids of the index: number + 1 */
-	size_t plain_count, plain_capacity;
-	struct index plain_index;
+	const struct cfi_rule **known; /* found by their content; ids of the index: number + 1 */
+	size_t known_count, known_capacity;
+	struct index known_index;
 	size_t rule_count, odd_count, odd_bytes;
 	/* of the code to which signal handlers return; made when that is met first */
 	const struct cfi_rule *signal_rule;
 	/* Opened when first needed. */
 	struct cfi_section *eh_frame, *debug_frame;
 	bool tried_eh_frame, tried_debug_frame;
+	struct cfi_memory *memory;
+	uint64_t noted_bytes; /* in memory->held_bytes */
 };
 
 const struct cfi_rule cfi_no_rule = {.kind = CFI_NONE};
+const struct cfi_rule cfi_unread_rule = {.kind = CFI_NONE};
 static const struct cfi_rule end_rule = {.kind = CFI_END};
 
-struct cfi *cfi_new(uint16_t e_machine)
+/* Slots and rules, which stay. */
+static size_t own_bytes(const struct cfi *cfi)
+{
+	return ((size_t)1 << cfi->slot_bits) * sizeof(struct slot) +
+	    (cfi->rule_count + CHUNK - 1) / CHUNK * sizeof(struct chunk) +
+	    cfi->known_capacity * sizeof(*cfi->known) + index_bytes(&cfi->known_index) + cfi->odd_bytes;
+}
+
+static size_t copied_bytes(const struct cfi *cfi)
+{
+	return (cfi->eh_frame ? cfi_section_bytes(cfi->eh_frame) : 0) +
+	    (cfi->debug_frame ? cfi_section_bytes(cfi->debug_frame) : 0);
+}
+
+static uint64_t left_bytes(const struct cfi_memory *memory)
+{
+	return memory->held_bytes < memory->max_bytes ? memory->max_bytes - memory->held_bytes : 0;
+}
+
+static void note_bytes(struct cfi *cfi, uint64_t now_bytes)
+{
+	cfi->memory->held_bytes += now_bytes - cfi->noted_bytes;
+	cfi->noted_bytes = now_bytes;
+}
+
+static void forget_copies(struct cfi *cfi)
+{
+	cfi_section_close(cfi->eh_frame);
+	cfi_section_close(cfi->debug_frame);
+	cfi->eh_frame = cfi->debug_frame = NULL;
+	cfi->tried_eh_frame = cfi->tried_debug_frame = false;
+	note_bytes(cfi, own_bytes(cfi));
+}
+
+struct cfi *cfi_new(uint16_t e_machine, struct cfi_memory *memory)
 {
 	struct cfi *cfi = calloc(1, sizeof(*cfi));
 
 	if (!cfi)
 		return NULL;
 	elf_version(EV_CURRENT);
+	cfi->memory = memory;
 	cfi->arch = regs_arch_find(e_machine);
 	cfi->slot_bits = __builtin_ctz(SLOTS_FIRST);
 	cfi->slots = calloc(SLOTS_FIRST, sizeof(*cfi->slots));
@@ -66,6 +105,7 @@ struct cfi *cfi_new(uint16_t e_machine)
 		cfi_free(cfi);
 		return NULL;
 	}
+	note_bytes(cfi, own_bytes(cfi));
 	return cfi;
 }
 
@@ -75,8 +115,8 @@ void cfi_free(struct cfi *cfi)
 
 	if (!cfi)
 		return;
-	cfi_section_close(cfi->eh_frame);
-	cfi_section_close(cfi->debug_frame);
+	forget_copies(cfi);
+	note_bytes(cfi, 0);
 	for (struct chunk *chunk = cfi->chunks; chunk; chunk = next) {
 		next = chunk->next;
 		for (unsigned i = 0; i < CHUNK; i++)
@@ -84,16 +124,16 @@ void cfi_free(struct cfi *cfi)
 				cfi_odd_free((struct cfi_odd *)chunk->rule[i].odd);
 		free(chunk);
 	}
-	free(cfi->plain);
-	index_fini(&cfi->plain_index);
+	free(cfi->known);
+	index_fini(&cfi->known_index);
 	free(cfi->slots);
 	free(cfi);
 }
 
 static inline size_t slot_index(const struct cfi *cfi, uint64_t vaddr)
 {
-	/* 2^64 / golden ratio: spreads neighbours, and the upper bits depend on all lower ones. */
-	return vaddr * UINT64_C(0x9e3779b97f4a7c15) >> (64 - cfi->slot_bits);
+	/* Seeded: targets choose the addresses, and runs of full slots would take minutes to search. */
+	return index_mix(index_seed(), vaddr) >> (64 - cfi->slot_bits);
 }
 
 static struct slot *find_slot(const struct cfi *cfi, uint64_t vaddr)
@@ -111,7 +151,7 @@ static bool grow_slots(struct cfi *cfi)
 	struct slot *old = cfi->slots;
 	size_t n = (size_t)1 << cfi->slot_bits;
 
-	if (n >= SLOTS_MAX) {
+	if (n >= SLOTS_MAX || own_bytes(cfi) >= left_bytes(cfi->memory)) {
 		memset(old, 0, n * sizeof(*old));
 		cfi->used = 0;
 		return true;
@@ -132,7 +172,7 @@ static bool grow_slots(struct cfi *cfi)
 /* Room for one more rule, zeroed; NULL: out of memory or too many. */
 static struct cfi_rule *add_rule(struct cfi *cfi)
 {
-	if (cfi->rule_count >= RULES_MAX)
+	if (cfi->rule_count >= RULES_MAX || own_bytes(cfi) >= left_bytes(cfi->memory))
 		return NULL;
 	if (cfi->rule_count % CHUNK == 0) {
 		struct chunk *chunk = calloc(1, sizeof(*chunk));
@@ -146,26 +186,38 @@ static struct cfi_rule *add_rule(struct cfi *cfi)
 
 static uint32_t hash_rule(const struct cfi_rule *rule)
 {
-	return index_fold(index_mix_bytes(index_seed(), rule, sizeof(*rule)));
+	uint64_t hash = index_seed();
+
+	if (rule->kind == CFI_ODD)
+		return index_fold(cfi_odd_mix(index_mix(hash, rule->signal_frame), rule->odd));
+	return index_fold(index_mix_bytes(hash, rule, sizeof(*rule)));
 }
 
+static bool is_equal(const struct cfi_rule *a, const struct cfi_rule *b)
+{
+	if (a->kind != CFI_ODD || b->kind != CFI_ODD)
+		return memcmp(a, b, sizeof(*a)) == 0;
+	return a->signal_frame == b->signal_frame && cfi_odd_equal(a->odd, b->odd);
+}
+
+/* The rule with this content; where it is new, an odd one's operations are taken (see `odd`). */
 static const struct cfi_rule *intern(struct cfi *cfi, const struct cfi_rule *rule)
 {
 	uint32_t hash = hash_rule(rule), id;
 	size_t cursor = index_start(hash);
 
-	while ((id = index_next(&cfi->plain_index, hash, &cursor)))
-		if (memcmp(cfi->plain[id - 1], rule, sizeof(*rule)) == 0)
-			return cfi->plain[id - 1];
+	while ((id = index_next(&cfi->known_index, hash, &cursor)))
+		if (is_equal(cfi->known[id - 1], rule))
+			return cfi->known[id - 1];
 	struct cfi_rule *added = NULL;
-	if (array_reserve(&cfi->plain, &cfi->plain_capacity, cfi->plain_count + 1, sizeof(*cfi->plain)) == 0)
+	if (array_reserve(&cfi->known, &cfi->known_capacity, cfi->known_count + 1, sizeof(*cfi->known)) == 0)
 		added = add_rule(cfi);
 	if (!added)
-		return &cfi_no_rule;
+		return &cfi_unread_rule;
 	*added = *rule;
 	/* Without memory for the index the rule is still valid, but may be made a second time. */
-	if (index_add(&cfi->plain_index, hash, (uint32_t)cfi->plain_count + 1) == 0)
-		cfi->plain[cfi->plain_count++] = added;
+	if (index_add(&cfi->known_index, hash, (uint32_t)cfi->known_count + 1) == 0)
+		cfi->known[cfi->known_count++] = added;
 	return added;
 }
 
@@ -259,15 +311,15 @@ static bool compile_simple(
 /* Takes ODD; NULL is allowed. */
 static const struct cfi_rule *add_odd(struct cfi *cfi, struct cfi_odd *odd, bool signal_frame)
 {
-	struct cfi_rule *rule = odd ? add_rule(cfi) : NULL;
+	const struct cfi_rule *rule;
 
-	if (!rule) {
-		cfi_odd_free(odd);
+	if (!odd)
 		return &cfi_no_rule;
+	rule = intern(cfi, &(struct cfi_rule){.kind = CFI_ODD, .signal_frame = signal_frame, .odd = odd});
+	if (rule->kind != CFI_ODD || rule->odd != odd) {
+		cfi_odd_free(odd);
+		return rule;
 	}
-	rule->kind = CFI_ODD;
-	rule->signal_frame = signal_frame;
-	rule->odd = odd;
 	cfi->odd_count++;
 	cfi->odd_bytes += sizeof(*odd) + odd->op_count * sizeof(*odd->ops);
 	return rule;
@@ -276,9 +328,7 @@ static const struct cfi_rule *add_odd(struct cfi *cfi, struct cfi_odd *odd, bool
 static const struct cfi_rule *compile_odd(
     struct cfi *cfi, Dwarf_Frame *frame, int ra_column, bool signal_frame)
 {
-	struct cfi_odd *odd = cfi->odd_count < ODD_MAX ? cfi_odd_new(cfi->arch, frame, ra_column) : NULL;
-
-	return add_odd(cfi, odd, signal_frame);
+	return add_odd(cfi, cfi_odd_new(cfi->arch, frame, ra_column), signal_frame);
 }
 
 static const struct cfi_rule *compile(struct cfi *cfi, Dwarf_Frame *frame)
@@ -299,51 +349,62 @@ static const struct cfi_rule *compile(struct cfi *cfi, Dwarf_Frame *frame)
 	return intern(cfi, &rule);
 }
 
-static Dwarf_Frame *find_frame(struct cfi *cfi, const struct module_file *file, uint64_t vaddr)
+static Dwarf_Frame *find_frame(struct cfi *cfi, struct cfi_reading *reading, uint64_t vaddr)
 {
 	Dwarf_Frame *frame = NULL;
 
 	if (!cfi->tried_eh_frame) {
-		cfi->tried_eh_frame = true;
-		cfi->eh_frame = cfi_section_open_table(file);
-		if (!cfi->eh_frame)
-			cfi->eh_frame = cfi_section_open_eh_frame(file);
+		cfi->eh_frame = cfi_section_open_table(reading);
+		if (!cfi->eh_frame && !reading->failed)
+			cfi->eh_frame = cfi_section_open_eh_frame(reading);
+		cfi->tried_eh_frame = cfi->eh_frame || !reading->failed;
 	}
 	if (cfi->eh_frame)
-		frame = cfi_section_frame(cfi->eh_frame, file, vaddr);
-	if (frame)
+		frame = cfi_section_frame(cfi->eh_frame, reading, vaddr);
+	if (frame || reading->failed)
 		return frame;
 	if (!cfi->tried_debug_frame) {
-		cfi->tried_debug_frame = true;
-		cfi->debug_frame = cfi_section_open_debug_frame(file);
+		cfi->debug_frame = cfi_section_open_debug_frame(reading);
+		cfi->tried_debug_frame = cfi->debug_frame || !reading->failed;
 	}
-	return cfi->debug_frame ? cfi_section_frame(cfi->debug_frame, file, vaddr) : NULL;
+	return cfi->debug_frame ? cfi_section_frame(cfi->debug_frame, reading, vaddr) : NULL;
 }
 
 /* If VADDR is in code to which signal handlers return, known by its instructions: its rule, else NULL. */
-static const struct cfi_rule *find_signal_rule(
-    struct cfi *cfi, const struct module_file *file, uint64_t vaddr)
+static const struct cfi_rule *find_signal_rule(struct cfi *cfi, struct cfi_reading *reading, uint64_t vaddr)
 {
+	const struct module_file *file = reading->file;
 	const struct signal_frame *frame = signal_frame_of(cfi->arch->e_machine);
 	uint64_t start = signal_frame_code_at(vaddr), offset;
 	uint8_t code[SIGNAL_FRAME_CODE_BYTES];
 
-	if (!frame || !module_file_offset(file, start, sizeof(code), &offset) ||
-	    module_file_read(file, code, sizeof(code), offset) != 0 || !signal_frame_is_code(code))
+	if (!frame || !module_file_offset(file, start, sizeof(code), &offset) || offset > file->bytes ||
+	    sizeof(code) > file->bytes - offset)
 		return NULL;
-	if (!cfi->signal_rule)
-		cfi->signal_rule = add_odd(cfi, cfi_odd_new_signal(cfi->arch, frame), true);
-	return cfi->signal_rule;
+	if (module_file_read(file, code, sizeof(code), offset) != 0) {
+		reading->failed = true;
+		return NULL;
+	}
+	if (!signal_frame_is_code(code))
+		return NULL;
+	if (cfi->signal_rule)
+		return cfi->signal_rule;
+	const struct cfi_rule *rule = add_odd(cfi, cfi_odd_new_signal(cfi->arch, frame), true);
+	if (rule->kind != CFI_ODD)
+		return &cfi_unread_rule;
+	return cfi->signal_rule = rule;
 }
 
-static const struct cfi_rule *make_rule(struct cfi *cfi, const struct module_file *file, uint64_t vaddr)
+static const struct cfi_rule *make_rule(struct cfi *cfi, struct cfi_reading *reading, uint64_t vaddr)
 {
-	const struct cfi_rule *rule = find_signal_rule(cfi, file, vaddr);
-	Dwarf_Frame *frame = rule ? NULL : find_frame(cfi, file, vaddr);
+	const struct cfi_rule *rule = find_signal_rule(cfi, reading, vaddr);
+	Dwarf_Frame *frame = rule || reading->failed ? NULL : find_frame(cfi, reading, vaddr);
 
 	if (!rule)
-		rule = frame ? compile(cfi, frame) : &cfi_no_rule;
+		rule = frame ? compile(cfi, frame) : reading->failed ? &cfi_unread_rule : &cfi_no_rule;
 	free(frame);
+	if (rule == &cfi_unread_rule)
+		return rule;
 	/* At most half full, so that a probe is short. */
 	if (2 * (cfi->used + 1) <= (size_t)1 << cfi->slot_bits || grow_slots(cfi)) {
 		*find_slot(cfi, vaddr) = (struct slot){vaddr, rule};
@@ -357,10 +418,23 @@ const struct cfi_rule *cfi_known(const struct cfi *cfi, uint64_t vaddr)
 	return find_slot(cfi, vaddr)->rule;
 }
 
-const struct cfi_rule *cfi_find(struct cfi *cfi, const struct module_file *file, uint64_t vaddr)
+const struct cfi_rule *cfi_find(
+    struct cfi *cfi, const struct module_file *file, uint64_t vaddr, struct cfi_budget *budget)
 {
-	const struct cfi_rule *known = cfi_known(cfi, vaddr);
-	return known ? known : make_rule(cfi, file, vaddr);
+	struct cfi_reading reading = {.file = file, .bytes_max = left_bytes(cfi->memory)};
+	const struct cfi_rule *rule = cfi_known(cfi, vaddr);
+
+	if (rule)
+		return rule;
+	if (budget && !cfi_budget_allows(budget))
+		return &cfi_unread_rule;
+	rule = make_rule(cfi, &reading, vaddr);
+	note_bytes(cfi, own_bytes(cfi) + copied_bytes(cfi));
+	if (cfi->noted_bytes >= left_bytes(cfi->memory))
+		forget_copies(cfi);
+	if (budget)
+		cfi_budget_spend(budget, reading.work + (reading.failed ? FAILED_WORK : 0));
+	return rule;
 }
 
 void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage)
@@ -371,12 +445,6 @@ void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage)
 	usage->addresses = cfi->used;
 	usage->rules = cfi->rule_count;
 	usage->odd = cfi->odd_count;
-	usage->own_bytes = ((size_t)1 << cfi->slot_bits) * sizeof(struct slot) +
-	    (cfi->rule_count + CHUNK - 1) / CHUNK * sizeof(struct chunk) +
-	    cfi->plain_capacity * sizeof(*cfi->plain) +
-	    cfi->plain_index.slot_count * sizeof(*cfi->plain_index.slots) + cfi->odd_bytes;
-	if (cfi->eh_frame)
-		usage->copied_bytes += cfi_section_bytes(cfi->eh_frame);
-	if (cfi->debug_frame)
-		usage->copied_bytes += cfi_section_bytes(cfi->debug_frame);
+	usage->own_bytes = own_bytes(cfi);
+	usage->copied_bytes = copied_bytes(cfi);
 }

@@ -25,6 +25,7 @@
 
 struct cfi;
 struct cfi_odd;
+struct cfi_budget;
 
 enum cfi_kind {
 	CFI_NONE, /* nothing is known about this address */
@@ -53,9 +54,21 @@ struct cfi_rule {
 _Static_assert(sizeof(struct cfi_rule) <= 64, "a rule is one cache line");
 
 extern const struct cfi_rule cfi_no_rule; /* CFI_NONE */
+/* CFI_NONE for now: the file could not be read, or this row was too much for the limits below. Not kept: the
+ * next look-up tries again. */
+extern const struct cfi_rule cfi_unread_rule;
 
-/* Rows of one file, none yet. NULL: out of memory, or not a machine that we know. */
-struct cfi *cfi_new(uint16_t e_machine);
+/*
+ * Memory of all files' rows. Files are hostile: one may add rules while it holds less than what is left, so
+ * that of n which want all they can get each ends with 1/(n+1). What libdw needs to make rules is a copy, and
+ * is given back when it is beyond that.
+ */
+struct cfi_memory {
+	uint64_t max_bytes, held_bytes;
+};
+
+/* Rows of one file, none yet; borrows MEMORY. NULL: out of memory, or not a machine that we know. */
+struct cfi *cfi_new(uint16_t e_machine, struct cfi_memory *memory);
 void cfi_free(struct cfi *cfi); /* NULL is allowed */
 
 /* The rule for `vaddr` if it was looked up before, else NULL. Needs no file. */
@@ -63,14 +76,16 @@ const struct cfi_rule *cfi_known(const struct cfi *cfi, uint64_t vaddr);
 
 /*
  * The rule for `vaddr` of `file`, the same file each time; never NULL, valid as long as `cfi`. The first use
- * reads the file's headers, the first use of an address some pages of it.
+ * reads the file's headers, the first use of an address some pages of it, at the expense of `budget` (NULL:
+ * whatever it takes).
  */
-const struct cfi_rule *cfi_find(struct cfi *cfi, const struct module_file *file, uint64_t vaddr);
+const struct cfi_rule *cfi_find(
+    struct cfi *cfi, const struct module_file *file, uint64_t vaddr, struct cfi_budget *budget);
 
 struct cfi_usage {
 	size_t addresses, rules, odd;
 	size_t own_bytes;    /* slots, rules and odd rules */
-	size_t copied_bytes; /* pages of the file */
+	size_t copied_bytes; /* pages of the file, and what libdw keeps of them */
 };
 
 void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage);

@@ -7,6 +7,9 @@
 /* DW_CFA_hi_user, which libdw refuses to run. */
 enum { UNUSABLE = 0x3f };
 
+/* Of all entries together, times the section's size: that of a CIE is walked for each of its FDEs. */
+enum { WALKS_MAX = 8 };
+
 struct cursor {
 	const uint8_t *at, *end;
 };
@@ -46,11 +49,14 @@ static bool skip_register(struct cursor *c)
 	return read_uleb(c, &number) && number < CFI_CHECK_REGISTERS;
 }
 
-static bool skip_block(struct cursor *c)
+static bool skip_block(struct cursor *c, struct cfi_check_cost *cost)
 {
 	uint64_t n;
 
-	return read_uleb(c, &n) && n <= CFI_CHECK_EXPRESSION_BYTES && skip(c, n);
+	if (!read_uleb(c, &n) || n > CFI_CHECK_EXPRESSION_BYTES || !skip(c, n))
+		return false;
+	cost->expression_bytes += n;
+	return true;
 }
 
 /* A pointer in one of the DW_EH_PE_* formats. */
@@ -80,8 +86,8 @@ static bool skip_pointer(struct cursor *c, uint8_t encoding)
 	}
 }
 
-static bool check_extended(
-    struct cursor *c, uint8_t opcode, uint16_t e_machine, uint8_t encoding, int *remembered)
+static bool check_extended(struct cursor *c, uint8_t opcode, uint16_t e_machine, uint8_t encoding,
+    int *remembered, struct cfi_check_cost *cost)
 {
 	switch (opcode) {
 	case DW_CFA_nop:
@@ -97,6 +103,7 @@ static bool check_extended(
 	case DW_CFA_MIPS_advance_loc8:
 		return skip(c, 8);
 	case DW_CFA_remember_state:
+		cost->remembered++;
 		return ++*remembered <= CFI_CHECK_REMEMBERED;
 	case DW_CFA_restore_state:
 		return --*remembered >= 0;
@@ -120,10 +127,10 @@ static bool check_extended(
 	case DW_CFA_GNU_args_size:
 		return skip_leb(c);
 	case DW_CFA_def_cfa_expression:
-		return skip_block(c);
+		return skip_block(c, cost);
 	case DW_CFA_expression:
 	case DW_CFA_val_expression:
-		return skip_register(c) && skip_block(c);
+		return skip_register(c) && skip_block(c, cost);
 	case DW_CFA_GNU_window_save:
 		/* On aarch64 DW_CFA_AARCH64_negate_ra_state, which libdw skips; we drop authentication codes
 		 * by mask. */
@@ -133,12 +140,14 @@ static bool check_extended(
 	}
 }
 
-static bool check_instructions(struct cursor c, uint16_t e_machine, uint8_t encoding)
+static bool check_instructions(
+    struct cursor c, uint16_t e_machine, uint8_t encoding, struct cfi_check_cost *cost)
 {
 	int remembered = 0;
 
 	if (c.end - c.at > CFI_CHECK_INSTRUCTION_BYTES)
 		return false;
+	cost->instruction_bytes += (uint64_t)(c.end - c.at);
 	while (c.at < c.end) {
 		uint8_t opcode = *c.at++;
 		bool ok;
@@ -151,7 +160,7 @@ static bool check_instructions(struct cursor c, uint16_t e_machine, uint8_t enco
 			ok = skip_leb(&c);
 			break;
 		default:
-			ok = check_extended(&c, opcode, e_machine, encoding, &remembered);
+			ok = check_extended(&c, opcode, e_machine, encoding, &remembered, cost);
 		}
 		if (!ok)
 			return false;
@@ -197,15 +206,17 @@ static bool parse_augmentation(const Dwarf_CIE *entry, struct cie *cie)
 	return true;
 }
 
-static bool check_cie(uint16_t e_machine, const Dwarf_CIE *entry, struct cie *cie)
+static bool check_cie(
+    uint16_t e_machine, const Dwarf_CIE *entry, struct cie *cie, struct cfi_check_cost *cost)
 {
 	struct cursor c = {entry->initial_instructions, entry->initial_instructions_end};
 
 	return parse_augmentation(entry, cie) && entry->return_address_register < CFI_CHECK_REGISTERS &&
-	    check_instructions(c, e_machine, cie->encoding);
+	    check_instructions(c, e_machine, cie->encoding, cost);
 }
 
-static bool check_fde(uint16_t e_machine, const Dwarf_FDE *entry, const struct cie *cie)
+static bool check_fde(
+    uint16_t e_machine, const Dwarf_FDE *entry, const struct cie *cie, struct cfi_check_cost *cost)
 {
 	struct cursor c = {entry->start, entry->end};
 	uint64_t n = 0;
@@ -213,11 +224,11 @@ static bool check_fde(uint16_t e_machine, const Dwarf_FDE *entry, const struct c
 	/* The range has the format of the address, but is not relative to anything. */
 	return skip_pointer(&c, cie->encoding) && skip_pointer(&c, cie->encoding & 0x0f) &&
 	    (!cie->sized || read_uleb(&c, &n)) && skip(&c, n) &&
-	    check_instructions(c, e_machine, cie->encoding);
+	    check_instructions(c, e_machine, cie->encoding, cost);
 }
 
-bool cfi_check_entry(
-    const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, uint64_t offset)
+bool cfi_check_entry(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh,
+    uint64_t offset, struct cfi_check_cost *cost)
 {
 	Dwarf_CFI_Entry entry, parent;
 	Dwarf_Off next;
@@ -226,12 +237,12 @@ bool cfi_check_entry(
 	if (offset >= data->d_size || dwarf_next_cfi(e_ident, data, eh, offset, &next, &entry) != 0)
 		return false;
 	if (dwarf_cfi_cie_p(&entry))
-		return check_cie(e_machine, &entry.cie, &cie);
+		return check_cie(e_machine, &entry.cie, &cie, cost);
 	if (entry.fde.CIE_pointer >= data->d_size ||
 	    dwarf_next_cfi(e_ident, data, eh, entry.fde.CIE_pointer, &next, &parent) != 0 ||
 	    !dwarf_cfi_cie_p(&parent))
 		return false;
-	return check_cie(e_machine, &parent.cie, &cie) && check_fde(e_machine, &entry.fde, &cie);
+	return check_cie(e_machine, &parent.cie, &cie, cost) && check_fde(e_machine, &entry.fde, &cie, cost);
 }
 
 static void spoil(Elf_Data *data, const Dwarf_CFI_Entry *entry)
@@ -243,13 +254,21 @@ static void spoil(Elf_Data *data, const Dwarf_CFI_Entry *entry)
 	    (uint8_t *)data->d_buf + (start - (const uint8_t *)data->d_buf), UNUSABLE, (size_t)(end - start));
 }
 
-bool cfi_check_all(
-    const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh, size_t entries_max)
+static uint64_t larger(uint64_t a, uint64_t b)
 {
-	Dwarf_Off offset = 0, next;
-	size_t entries = 0;
+	return a > b ? a : b;
+}
 
+bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh,
+    size_t entries_max, struct cfi_check_summary *summary)
+{
+	struct cfi_check_cost *largest = &summary->largest;
+	Dwarf_Off offset = 0, next;
+	uint64_t walked_bytes = 0;
+
+	*summary = (struct cfi_check_summary){0};
 	while (offset < data->d_size) {
+		struct cfi_check_cost cost = {0};
 		Dwarf_CFI_Entry entry;
 		next = offset;
 		int result = dwarf_next_cfi(e_ident, data, eh, offset, &next, &entry);
@@ -258,10 +277,14 @@ bool cfi_check_all(
 		/* libdw too skips an entry that it cannot read if it knows the length. */
 		if (result < 0 && next <= offset)
 			return false;
-		if (++entries > entries_max)
+		if (++summary->entries > entries_max || walked_bytes / WALKS_MAX > data->d_size)
 			return false;
-		if (result == 0 && !cfi_check_entry(e_ident, e_machine, data, eh, offset))
+		if (result == 0 && !cfi_check_entry(e_ident, e_machine, data, eh, offset, &cost))
 			spoil(data, &entry);
+		walked_bytes += cost.instruction_bytes;
+		largest->instruction_bytes = larger(largest->instruction_bytes, cost.instruction_bytes);
+		largest->remembered = larger(largest->remembered, cost.remembered);
+		largest->expression_bytes = larger(largest->expression_bytes, cost.expression_bytes);
 		if (next <= offset)
 			return false;
 		offset = next;

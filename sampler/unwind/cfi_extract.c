@@ -11,7 +11,7 @@
 enum {
 	SECTIONS_MAX = 65536,
 	NAMES_BYTES_MAX = 1 << 20,
-	SECTION_BYTES_MAX = 64 << 20, /* decompressed; Debian's largest .debug_frame has some 3 MB */
+	SECTION_BYTES_MAX = 16 << 20, /* decompressed; Debian's largest .debug_frame has some 3 MB */
 };
 
 /* "ZLIB" and the size, big-endian: what GNU tools wrote before SHF_COMPRESSED. */
@@ -22,6 +22,8 @@ static void *read_alloc(const struct module_file *file, uint64_t offset, uint64_
 	void *bytes = NULL;
 
 	*err = n == 0 ? -ENOEXEC : n > max ? -EFBIG : 0;
+	if (offset > file->bytes || n > file->bytes - offset)
+		*err = -ENOEXEC;
 	if (*err)
 		return NULL;
 	bytes = malloc(n);
@@ -52,6 +54,8 @@ static int find_section(const struct module_file *file, const Elf64_Ehdr *ehdr, 
 	if (!ehdr->e_shoff || ehdr->e_shentsize != sizeof(Elf64_Shdr))
 		return -ENOENT;
 	/* More than 0xff00 sections: the numbers are in the first header. */
+	if (ehdr->e_shoff > file->bytes - sizeof(first))
+		return -ENOEXEC;
 	err = n == 0 || names_index == SHN_XINDEX
 	    ? module_file_read(file, &first, sizeof(first), ehdr->e_shoff)
 	    : 0;
@@ -154,7 +158,8 @@ static void wrap(struct cfi_extract *extract, const Elf64_Ehdr *original, const 
 	shdrs[2].sh_addralign = 1;
 }
 
-int cfi_extract_section(const struct module_file *file, const char *name, struct cfi_extract *extract)
+int cfi_extract_section(
+    const struct module_file *file, const char *name, uint64_t bytes_max, struct cfi_extract *extract)
 {
 	const char *old_name = strcmp(name, ".debug_frame") == 0 ? ".zdebug_frame" : name;
 	size_t names_bytes = 2 + strlen(name) + sizeof(".shstrtab"), names, headers;
@@ -178,6 +183,8 @@ int cfi_extract_section(const struct module_file *file, const char *name, struct
 	if (!raw)
 		return err;
 	err = plain_size(&shdr, is_old, raw, &data, &bytes);
+	if (!err && bytes > bytes_max)
+		err = -ENOMEM;
 	if (!err) {
 		extract->section = sizeof(Elf64_Ehdr);
 		extract->section_bytes = bytes;

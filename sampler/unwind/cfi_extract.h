@@ -19,8 +19,9 @@ struct cfi_extract {
 	size_t section_bytes;
 };
 
-/* `name`: .eh_frame or .debug_frame (also found as .zdebug_frame). 0, -ENOENT, -EFBIG, -ENOEXEC, -ENOMEM or
- * -errno. */
-int cfi_extract_section(const struct module_file *file, const char *name, struct cfi_extract *extract);
+/* `name`: .eh_frame or .debug_frame (also found as .zdebug_frame). 0, -ENOENT, -EFBIG, -ENOEXEC, -ENOMEM
+ * (also if it would take more than bytes_max) or -errno. */
+int cfi_extract_section(
+    const struct module_file *file, const char *name, uint64_t bytes_max, struct cfi_extract *extract);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/cfi_odd.h"
 
+#include "pprof/table/index.h"
+
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +46,7 @@ static bool add_ops(struct cfi_odd *odd, struct cfi_odd_place *place, const Dwar
 	place->count = (uint16_t)n;
 	for (size_t i = 0; i < n; i++) {
 		struct cfi_odd_op *op = &odd->ops[odd->op_count++];
+		memset(op, 0, sizeof(*op)); /* the padding is compared */
 		op->atom = ops[i].atom;
 		op->number = ops[i].number;
 		op->number2 = ops[i].number2;
@@ -145,6 +148,21 @@ void cfi_odd_free(struct cfi_odd *odd)
 	if (odd)
 		free(odd->ops);
 	free(odd);
+}
+
+/* What is in front of the pointer is all values, and zero between them. */
+enum { VALUE_BYTES = offsetof(struct cfi_odd, ops) };
+
+bool cfi_odd_equal(const struct cfi_odd *a, const struct cfi_odd *b)
+{
+	return memcmp(a, b, VALUE_BYTES) == 0 &&
+	    (a->op_count == 0 || memcmp(a->ops, b->ops, a->op_count * sizeof(*a->ops)) == 0);
+}
+
+uint64_t cfi_odd_mix(uint64_t hash, const struct cfi_odd *odd)
+{
+	return index_mix_bytes(
+	    index_mix_bytes(hash, odd, VALUE_BYTES), odd->ops, odd->op_count * sizeof(*odd->ops));
 }
 
 /* What an evaluation works on. */

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CFI_ODD_OPS_MAX = 512, CFI_ODD_STACK_MAX = 32 };
+enum { CFI_ODD_OPS_MAX = 128, CFI_ODD_STACK_MAX = 32 };
 
 enum cfi_odd_how {
 	CFI_ODD_SAME,          /* unchanged */
@@ -49,7 +49,7 @@ struct cfi_odd {
 	struct cfi_odd_place ra;
 	struct cfi_odd_place reg[REGS_MAX];
 	uint16_t op_count;
-	struct cfi_odd_op *ops;
+	struct cfi_odd_op *ops; /* the last member, see cfi_odd_equal() */
 };
 
 /* Compiles FRAME, a row from libdw. NULL: out of memory or a row that cannot be evaluated. */
@@ -57,6 +57,10 @@ struct cfi_odd *cfi_odd_new(const struct regs_arch *arch, Dwarf_Frame *frame, in
 /* The row of code to which signal handlers return. NULL: out of memory. */
 struct cfi_odd *cfi_odd_new_signal(const struct regs_arch *arch, const struct signal_frame *frame);
 void cfi_odd_free(struct cfi_odd *odd);
+
+/* Rows repeat: each entry of a PLT has the same. */
+bool cfi_odd_equal(const struct cfi_odd *a, const struct cfi_odd *b);
+uint64_t cfi_odd_mix(uint64_t hash, const struct cfi_odd *odd);
 
 /* Reads N (1, 2, 4 or 8) bytes at ADDRESS of the target into *VALUE, zero-extended. */
 typedef bool cfi_odd_read(void *context, uint64_t address, unsigned n, uint64_t *value);

@@ -5,15 +5,25 @@
 
 #include <dwarf.h>
 #include <elf.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 enum {
-	GRANULE = 16 * 1024,       /* unit in which the file is read */
-	ENTRY_BYTES_MAX = 2 << 20, /* of one CIE or FDE */
-	/* of a section that libdw reads from end to end, ~100 bytes of heap each */
-	ENTRIES_MAX = 1 << 19,
+	GRANULE = 16 * 1024,         /* unit in which the file is read */
+	ENTRY_BYTES_MAX = 256 << 10, /* of one CIE or FDE */
+	/* of a section that libdw reads from end to end */
+	ENTRIES_MAX = 1 << 18,
+	/* What libdw keeps of an entry that it has met, and of a byte of an expression. */
+	ENTRY_HEAP_BYTES = 112,
+	EXPRESSION_HEAP_BYTES = 40,
+	/* Units of work (cfi_budget.h). */
+	LOOK_UP_WORK = 256,
+	GRANULE_WORK = 2048,
+	REMEMBERED_WORK = 64,
+	SECTION_WORK = 64 << 10,  /* to look for a section */
+	NO_MEMORY_WORK = 4 << 20, /* of one that was read, and is too large for now */
 };
 
 static const uint64_t copy_max = UINT64_C(1) << 34;
@@ -24,16 +34,19 @@ struct cfi_section {
 	Elf *elf;
 	uint8_t *copy;
 	size_t copy_bytes;
-	bool mapped;      /* copy is from mmap() and sparse, not from malloc() */
-	uint8_t *present; /* a bit per granule that has been read; sparse copies only */
-	size_t copied_bytes;
+	bool mapped;                     /* copy is from mmap() and sparse, not from malloc() */
+	uint8_t *present;                /* a bit per granule that has been read; sparse copies only */
+	size_t copied_bytes, heap_bytes; /* of the file, and libdw's, reckoned */
+	struct cfi_check_cost
+	    largest; /* of a section read from end to end: which entry libdw runs is unknown */
 	uint64_t table, entry_count; /* offset in the copy and length of the sorted table */
+	uint64_t met;                /* entries that libdw may know by now, at most all of the table */
 	uint64_t table_vaddr;        /* of .eh_frame_hdr, what the table is relative to */
 	uint64_t eh_frame, eh_frame_vaddr;
 };
 
 /* Fills in [offset, offset + n) of a sparse copy. */
-static bool need(struct cfi_section *s, const struct module_file *file, uint64_t offset, uint64_t n)
+static bool need(struct cfi_section *s, struct cfi_reading *reading, uint64_t offset, uint64_t n)
 {
 	if (offset > s->copy_bytes || n > s->copy_bytes - offset)
 		return false;
@@ -44,8 +57,10 @@ static bool need(struct cfi_section *s, const struct module_file *file, uint64_t
 		size_t len = s->copy_bytes - start < GRANULE ? s->copy_bytes - start : GRANULE;
 		if (s->present[g / 8] >> g % 8 & 1)
 			continue;
-		if (module_file_read(file, s->copy + start, len, start) != 0) {
+		reading->work += GRANULE_WORK;
+		if (module_file_read(reading->file, s->copy + start, len, start) != 0) {
 			memset(s->copy + start, 0, len);
+			reading->failed = true;
 			return false;
 		}
 		s->present[g / 8] |= (uint8_t)(1 << g % 8);
@@ -67,12 +82,17 @@ static uint64_t copy_extent(const struct module_file *file, const Elf64_Ehdr *eh
 	return extent < file->bytes ? extent : file->bytes;
 }
 
-static bool make_copy(struct cfi_section *s, const struct module_file *file)
+static bool make_copy(struct cfi_section *s, struct cfi_reading *reading)
 {
+	const struct module_file *file = reading->file;
 	Elf64_Ehdr ehdr, *header;
 	uint64_t extent;
 
-	if (module_file_read(file, &ehdr, sizeof(ehdr), 0) != 0 || ehdr.e_phoff > INT64_MAX)
+	if (module_file_read(file, &ehdr, sizeof(ehdr), 0) != 0) {
+		reading->failed = true;
+		return false;
+	}
+	if (ehdr.e_phoff > INT64_MAX)
 		return false;
 	extent = copy_extent(file, &ehdr);
 	if (extent < sizeof(ehdr) || extent > copy_max)
@@ -81,13 +101,15 @@ static bool make_copy(struct cfi_section *s, const struct module_file *file)
 	    mmap(NULL, extent, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (s->copy == MAP_FAILED) {
 		s->copy = NULL;
+		reading->failed = true;
 		return false;
 	}
 	s->copy_bytes = extent;
 	s->mapped = true;
 	s->present = calloc(extent / GRANULE / 8 + 1, 1);
-	if (!s->present || !need(s, file, 0, sizeof(ehdr)) ||
-	    !need(s, file, ehdr.e_phoff, (uint64_t)ehdr.e_phnum * sizeof(Elf64_Phdr)))
+	reading->failed |= !s->present;
+	if (!s->present || !need(s, reading, 0, sizeof(ehdr)) ||
+	    !need(s, reading, ehdr.e_phoff, (uint64_t)ehdr.e_phnum * sizeof(Elf64_Phdr)))
 		return false;
 	/* The file may have changed since its header was checked, so it is checked again. */
 	header = (Elf64_Ehdr *)s->copy;
@@ -119,7 +141,7 @@ static bool find_phdr(const struct cfi_section *s, Elf64_Phdr *phdr)
  * sorted, as 32-bit offsets from its own address. That is the one form that linkers write; any other is
  * treated as no table.
  */
-static bool find_table(struct cfi_section *s, const struct module_file *file)
+static bool find_table(struct cfi_section *s, struct cfi_reading *reading)
 {
 	struct {
 		uint8_t version, eh_frame_format, count_format, table_format;
@@ -129,7 +151,7 @@ static bool find_table(struct cfi_section *s, const struct module_file *file)
 	Elf64_Phdr phdr;
 
 	if (!find_phdr(s, &phdr) || phdr.p_filesz < sizeof(header) ||
-	    !need(s, file, phdr.p_offset, sizeof(header)))
+	    !need(s, reading, phdr.p_offset, sizeof(header)))
 		return false;
 	memcpy(&header, s->copy + phdr.p_offset, sizeof(header));
 	if (header.version != 1 || header.eh_frame_format != (DW_EH_PE_pcrel | DW_EH_PE_sdata4) ||
@@ -143,14 +165,15 @@ static bool find_table(struct cfi_section *s, const struct module_file *file)
 	s->eh_frame_vaddr = phdr.p_vaddr + 4 + (uint64_t)(int64_t)header.eh_frame;
 	s->eh_frame = s->eh_frame_vaddr - phdr.p_vaddr + phdr.p_offset;
 	return s->table + s->entry_count * 8 <= s->copy_bytes && s->eh_frame < s->copy_bytes &&
-	    need(s, file, s->eh_frame, 1);
+	    need(s, reading, s->eh_frame, 1);
 }
 
-struct cfi_section *cfi_section_open_table(const struct module_file *file)
+struct cfi_section *cfi_section_open_table(struct cfi_reading *reading)
 {
 	struct cfi_section *s = calloc(1, sizeof(*s));
 
-	if (!s || !make_copy(s, file) || !find_table(s, file))
+	reading->failed |= !s;
+	if (!s || !make_copy(s, reading) || !find_table(s, reading))
 		goto fail;
 	s->elf = elf_memory((char *)s->copy, s->copy_bytes);
 	s->cfi = s->elf ? dwarf_getcfi_elf(s->elf) : NULL;
@@ -162,24 +185,33 @@ fail:
 }
 
 /* An ELF file in memory with that one section, every entry of it checked. */
-static struct cfi_section *open_extract(const struct module_file *file, const char *name)
+static struct cfi_section *open_extract(struct cfi_reading *reading, const char *name)
 {
+	const struct module_file *file = reading->file;
 	struct cfi_section *s = calloc(1, sizeof(*s));
 	struct cfi_extract extract;
 	bool eh = strcmp(name, ".eh_frame") == 0;
+	int err = s ? cfi_extract_section(file, name, reading->bytes_max, &extract) : -ENOMEM;
+	struct cfi_check_summary summary;
 
-	if (!s || cfi_extract_section(file, name, &extract) != 0) {
+	reading->work += err == -ENOMEM ? NO_MEMORY_WORK : SECTION_WORK;
+	reading->failed |= err && err != -ENOENT && err != -ENOEXEC && err != -EFBIG;
+	if (err) {
 		free(s);
 		return NULL;
 	}
+	/* Inflated, walked by us and by libdw. */
+	reading->work += 4 * extract.section_bytes;
 	s->copy = extract.elf;
 	s->copy_bytes = s->copied_bytes = extract.elf_bytes;
 	Elf_Data data = {.d_buf = s->copy + extract.section,
 	    .d_size = extract.section_bytes,
 	    .d_type = ELF_T_BYTE,
 	    .d_version = EV_CURRENT};
-	if (!cfi_check_all(s->copy, file->e_machine, &data, eh, ENTRIES_MAX))
+	if (!cfi_check_all(s->copy, file->e_machine, &data, eh, ENTRIES_MAX, &summary))
 		goto fail;
+	s->heap_bytes = summary.entries * ENTRY_HEAP_BYTES;
+	s->largest = summary.largest;
 	s->elf = elf_memory((char *)s->copy, s->copy_bytes);
 	if (!s->elf)
 		goto fail;
@@ -196,14 +228,14 @@ fail:
 	return NULL;
 }
 
-struct cfi_section *cfi_section_open_eh_frame(const struct module_file *file)
+struct cfi_section *cfi_section_open_eh_frame(struct cfi_reading *reading)
 {
-	return open_extract(file, ".eh_frame");
+	return open_extract(reading, ".eh_frame");
 }
 
-struct cfi_section *cfi_section_open_debug_frame(const struct module_file *file)
+struct cfi_section *cfi_section_open_debug_frame(struct cfi_reading *reading)
 {
-	return open_extract(file, ".debug_frame");
+	return open_extract(reading, ".debug_frame");
 }
 
 void cfi_section_close(struct cfi_section *s)
@@ -225,12 +257,12 @@ void cfi_section_close(struct cfi_section *s)
 }
 
 static bool table_entry(
-    struct cfi_section *s, const struct module_file *file, uint64_t index, uint64_t *start, uint64_t *entry)
+    struct cfi_section *s, struct cfi_reading *reading, uint64_t index, uint64_t *start, uint64_t *entry)
 {
 	int32_t pair[2];
 	uint64_t at = s->table + index * sizeof(pair);
 
-	if (!need(s, file, at, sizeof(pair)))
+	if (!need(s, reading, at, sizeof(pair)))
 		return false;
 	memcpy(pair, s->copy + at, sizeof(pair));
 	*start = s->table_vaddr + (uint64_t)(int64_t)pair[0];
@@ -242,16 +274,15 @@ static bool table_entry(
  * Finds the entry that may cover VADDR. Probes the table in the same order as libdw, so that everything that
  * libdw will read is present.
  */
-static bool search_table(
-    struct cfi_section *s, const struct module_file *file, uint64_t vaddr, uint64_t *found)
+static bool search_table(struct cfi_section *s, struct cfi_reading *reading, uint64_t vaddr, uint64_t *found)
 {
 	uint64_t low = 0, high = s->entry_count;
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2, start, entry, next = UINT64_MAX, ignored;
-		if (!table_entry(s, file, middle, &start, &entry))
+		if (!table_entry(s, reading, middle, &start, &entry))
 			return false;
-		if (middle + 1 < s->entry_count && !table_entry(s, file, middle + 1, &next, &ignored))
+		if (middle + 1 < s->entry_count && !table_entry(s, reading, middle + 1, &next, &ignored))
 			return false;
 		if (vaddr < start) {
 			high = middle;
@@ -266,13 +297,13 @@ static bool search_table(
 }
 
 /* Reads the entry at OFFSET of .eh_frame and yields the offset of its CIE; if it is a CIE, its own. */
-static bool need_entry(struct cfi_section *s, const struct module_file *file, uint64_t offset, uint64_t *cie)
+static bool need_entry(struct cfi_section *s, struct cfi_reading *reading, uint64_t offset, uint64_t *cie)
 {
 	uint64_t at = s->eh_frame + offset, len, header = 4;
 	uint32_t word;
 	uint64_t id;
 
-	if (offset >= s->copy_bytes - s->eh_frame || !need(s, file, at, 20))
+	if (offset >= s->copy_bytes - s->eh_frame || !need(s, reading, at, 20))
 		return false;
 	memcpy(&word, s->copy + at, 4);
 	len = word;
@@ -283,7 +314,7 @@ static bool need_entry(struct cfi_section *s, const struct module_file *file, ui
 		memcpy(&len, s->copy + at + 4, 8);
 		memcpy(&id, s->copy + at + 12, 8);
 	}
-	if (len == 0 || len > ENTRY_BYTES_MAX || !need(s, file, at, header + len))
+	if (len == 0 || len > ENTRY_BYTES_MAX || !need(s, reading, at, header + len))
 		return false;
 	/* In an FDE this field is the distance back from itself to the CIE. */
 	if (id > offset + header)
@@ -293,7 +324,8 @@ static bool need_entry(struct cfi_section *s, const struct module_file *file, ui
 }
 
 /* Reads all that libdw needs for VADDR; true if it has passed the checks and may be run. */
-static bool prepare(struct cfi_section *s, const struct module_file *file, uint64_t vaddr)
+static bool prepare(
+    struct cfi_section *s, struct cfi_reading *reading, uint64_t vaddr, struct cfi_check_cost *cost)
 {
 	Elf_Data data = {.d_buf = s->copy + s->eh_frame,
 	    .d_size = s->copy_bytes - s->eh_frame,
@@ -301,21 +333,29 @@ static bool prepare(struct cfi_section *s, const struct module_file *file, uint6
 	    .d_version = EV_CURRENT};
 	uint64_t fde, cie, ignored;
 
-	return search_table(s, file, vaddr, &fde) && need_entry(s, file, fde, &cie) && cie != fde &&
-	    need_entry(s, file, cie, &ignored) && ignored == cie &&
-	    cfi_check_entry(s->copy, file->e_machine, &data, true, fde);
+	return search_table(s, reading, vaddr, &fde) && need_entry(s, reading, fde, &cie) && cie != fde &&
+	    need_entry(s, reading, cie, &ignored) && ignored == cie &&
+	    cfi_check_entry(s->copy, reading->file->e_machine, &data, true, fde, cost);
 }
 
-Dwarf_Frame *cfi_section_frame(struct cfi_section *s, const struct module_file *file, uint64_t vaddr)
+Dwarf_Frame *cfi_section_frame(struct cfi_section *s, struct cfi_reading *reading, uint64_t vaddr)
 {
+	struct cfi_check_cost cost = s->largest;
 	Dwarf_Frame *frame;
+	bool fit = !s->present || prepare(s, reading, vaddr, &cost);
 
-	if (s->present && !prepare(s, file, vaddr))
+	reading->work += LOOK_UP_WORK + cost.instruction_bytes + REMEMBERED_WORK * cost.remembered;
+	if (s->present && s->met < s->entry_count) {
+		s->met++;
+		s->heap_bytes += ENTRY_HEAP_BYTES + ENTRY_HEAP_BYTES; /* and a CIE */
+	}
+	s->heap_bytes += EXPRESSION_HEAP_BYTES * cost.expression_bytes;
+	if (!fit)
 		return NULL;
 	return dwarf_cfi_addrframe(s->cfi, vaddr, &frame) == 0 ? frame : NULL;
 }
 
 size_t cfi_section_bytes(const struct cfi_section *s)
 {
-	return s->copied_bytes;
+	return s->copied_bytes + s->heap_bytes;
 }

@@ -13,6 +13,8 @@
  *
  * Every entry is checked before libdw runs it: its interpreter allocates whatever an entry asks for (2 GiB
  * for a register number near 2^31, a frame per DW_CFA_remember_state).
+ *
+ * A section holds nothing that the file does not have: it may be closed at any time, and opened again.
  */
 #ifndef SAMPLER_UNWIND_CFI_SECTION_H
 #define SAMPLER_UNWIND_CFI_SECTION_H
@@ -24,16 +26,26 @@
 
 struct cfi_section;
 
-/* Each returns NULL if `file` has no such section, or it cannot be read or is invalid. */
-struct cfi_section *cfi_section_open_table(const struct module_file *file); /* .eh_frame through its table */
-struct cfi_section *cfi_section_open_eh_frame(const struct module_file *file); /* .eh_frame without one */
-struct cfi_section *cfi_section_open_debug_frame(const struct module_file *file);
+/* One look-up, and what it took. */
+struct cfi_reading {
+	const struct module_file *file;
+	uint64_t bytes_max; /* memory that a section read from end to end may take */
+	uint64_t work;      /* in the units of cfi_budget.h */
+	/* something could not be read, or had no memory: what was not found may be there */
+	bool failed;
+};
+
+/* Each returns NULL if the file has no such section, or it cannot be read or is invalid. */
+struct cfi_section *cfi_section_open_table(struct cfi_reading *reading);    /* .eh_frame through its table */
+struct cfi_section *cfi_section_open_eh_frame(struct cfi_reading *reading); /* .eh_frame without one */
+struct cfi_section *cfi_section_open_debug_frame(struct cfi_reading *reading);
 void cfi_section_close(struct cfi_section *section); /* NULL is allowed */
 
-/* The row for `vaddr`, to be released with free(); NULL if there is none or it is refused. `file` as when
- * opened. */
-Dwarf_Frame *cfi_section_frame(struct cfi_section *section, const struct module_file *file, uint64_t vaddr);
+/* The row for `vaddr`, to be released with free(); NULL if there is none or it is refused. The file is as
+ * when opened. */
+Dwarf_Frame *cfi_section_frame(struct cfi_section *section, struct cfi_reading *reading, uint64_t vaddr);
 
+/* Memory that it takes, libdw's included, which is reckoned. */
 size_t cfi_section_bytes(const struct cfi_section *section);
 
 #endif

@@ -44,6 +44,7 @@ struct maps {
 	size_t scratch_len;
 	uint64_t scratch_generation;
 	unsigned scratch_asked;
+	struct cfi_budget cfi_budget;
 };
 
 struct maps *maps_new(struct modules *store, pid_t pid, bool eager)
@@ -470,6 +471,11 @@ const struct map *maps_at(const struct maps *maps, size_t index)
 struct modules *maps_store(const struct maps *maps)
 {
 	return maps->store;
+}
+
+struct cfi_budget *maps_cfi_budget(struct maps *maps)
+{
+	return &maps->cfi_budget;
 }
 
 size_t maps_scratch_bytes(const struct maps *maps)

@@ -12,6 +12,7 @@
 #ifndef SAMPLER_UNWIND_MAPS_H
 #define SAMPLER_UNWIND_MAPS_H
 
+#include "sampler/unwind/cfi_budget.h"
 #include "sampler/unwind/module.h"
 
 #include <stdbool.h>
@@ -132,6 +133,9 @@ size_t maps_count(const struct maps *maps);
 const struct map *maps_at(const struct maps *maps, size_t index);
 
 struct modules *maps_store(const struct maps *maps);
+
+/* What look-ups of rows for the process' stacks may still cost. */
+struct cfi_budget *maps_cfi_budget(struct maps *maps);
 
 /*
  * Scratch space for the unwinder's cache of this address space: LEN zeroed bytes, allocated at the first

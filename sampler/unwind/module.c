@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/module.h"
 
+#include "sampler/unwind/cfi_budget.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { REOPEN_WORK = 64 << 10 }; /* to look for a file that is not found (cfi_budget.h) */
 
 struct module *module_ref(struct module *module)
 {
@@ -272,22 +274,33 @@ bool module_vaddr(const struct module *module, uint64_t offset, bool executable,
 	return true;
 }
 
-const struct cfi_rule *module_rule(struct module *module, uint64_t vaddr)
+const struct cfi_rule *module_rule_within(struct module *module, uint64_t vaddr, struct cfi_budget *budget)
 {
 	struct module_entry *entry = modules_entry(module);
 	const struct cfi_rule *known;
 
 	if (!entry->cfi && module->readable)
-		entry->cfi = cfi_new(module->file.e_machine);
+		entry->cfi = cfi_new(module->file.e_machine, &entry->store->rows);
 	if (!entry->cfi)
 		return &cfi_no_rule;
 	known = cfi_known(entry->cfi, vaddr);
 	if (known)
 		return known;
-	/* The descriptor may have been closed to make room. If it cannot be opened again, there is no
-	 * rule. */
-	module_fd(module);
-	return cfi_find(entry->cfi, &module->file, vaddr);
+	/* The descriptor may have been closed to make room. If it cannot be opened again now, it may be
+	 * later. */
+	if (budget && !cfi_budget_allows(budget))
+		return &cfi_unread_rule;
+	if (!module->vdso && module_fd(module) < 0) {
+		if (budget)
+			cfi_budget_spend(budget, REOPEN_WORK);
+		return &cfi_unread_rule;
+	}
+	return cfi_find(entry->cfi, &module->file, vaddr, budget);
+}
+
+const struct cfi_rule *module_rule(struct module *module, uint64_t vaddr)
+{
+	return module_rule_within(module, vaddr, NULL);
 }
 
 void module_measure_cfi(const struct module *module, struct cfi_usage *usage)

@@ -50,8 +50,12 @@ int module_read(struct module *module, void *to, size_t bytes, uint64_t offset);
 /* As module_file_vaddr(); for a module that is not readable the offset itself. */
 bool module_vaddr(const struct module *module, uint64_t offset, bool executable, uint64_t *vaddr);
 
-/* The rule that leads from a frame at `vaddr` to its caller; never NULL, valid as long as the module. */
+/* The rule that leads from a frame at `vaddr` to its caller; never NULL, valid as long as the module.
+ * cfi_unread_rule if it is not known and cannot be read now. */
 const struct cfi_rule *module_rule(struct module *module, uint64_t vaddr);
+
+/* The same, at the expense of the budget of the process whose frame it is. */
+const struct cfi_rule *module_rule_within(struct module *module, uint64_t vaddr, struct cfi_budget *budget);
 
 void module_measure_cfi(const struct module *module, struct cfi_usage *usage);
 

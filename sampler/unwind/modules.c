@@ -54,6 +54,7 @@ struct modules *modules_new(unsigned fds_max)
 			fds_max = limit.rlim_cur > 1 << 20 ? 768 * 1024 : (unsigned)limit.rlim_cur / 4 * 3;
 	}
 	store->fds_max = fds_max;
+	store->rows.max_bytes = MODULE_ROWS_BYTES_MAX;
 	store->cached_max = MODULE_CACHED_DEFAULT;
 	return store;
 }

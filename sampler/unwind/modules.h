@@ -16,6 +16,7 @@ struct modules;
 
 enum {
 	MODULE_CACHED_DEFAULT = 128,       /* modules kept without a holder */
+	MODULE_ROWS_BYTES_MAX = 128 << 20, /* of the unwind rows of all modules, see struct cfi_memory */
 };
 
 /* Read-only outside of these two files. */
@@ -90,6 +91,7 @@ struct modules {
 	unsigned unreferenced;
 	unsigned cached_max;
 	unsigned fds, fds_max;
+	struct cfi_memory rows;
 	struct module_counters counters;
 };
 

@@ -144,20 +144,24 @@ static void find_info(const struct walk *w, uint64_t pc, struct pc_info *info)
 	info->after_call = AFTER_CALL_UNKNOWN;
 	if (has_file(info) && info->map->module->readable &&
 	    info->map->module->file.e_machine == w->arch->e_machine)
-		info->rule = module_rule(info->map->module, pc - info->map->bias);
+		info->rule =
+		    module_rule_within(info->map->module, pc - info->map->bias, maps_cfi_budget(w->in->maps));
 }
 
 static struct pc_info *look_up(const struct walk *w, uint64_t pc, struct pc_info *uncached)
 {
-	struct pc_info *info = uncached;
+	struct pc_info *info = w->cache ? &w->cache->entry[entry_index(pc, w->entry_count)] : NULL;
 
-	if (w->cache) {
-		info = &w->cache->entry[entry_index(pc, w->entry_count)];
-		if (info->rule && info->pc == pc)
-			return info;
-		w->cache->misses++;
-	}
-	find_info(w, pc, info);
+	if (info && info->rule && info->pc == pc)
+		return info;
+	find_info(w, pc, uncached);
+	if (!info)
+		return uncached;
+	w->cache->misses++;
+	/* The row may be read the next time. */
+	if (uncached->rule == &cfi_unread_rule)
+		return uncached;
+	*info = *uncached;
 	return info;
 }
 
@@ -347,8 +351,9 @@ static enum unwind_outcome step_fp(
 {
 	const struct regs_arch *arch = w->arch;
 	uint64_t sp = w->regs.r[arch->sp], fp = w->regs.r[arch->fp], caller_fp, pc;
-	enum unwind_outcome stuck =
-	    has_file(info) && !info->map->module->readable ? UNWIND_NO_MODULE : UNWIND_NO_CFI;
+	enum unwind_outcome stuck = has_file(info) && !info->map->module->readable ? UNWIND_NO_MODULE
+	    : info->rule == &cfi_unread_rule                                       ? UNWIND_UNREAD_CFI
+	                                                                           : UNWIND_NO_CFI;
 	bool from_file = info->map->kind == MAP_KIND_FILE;
 	/* Frames that were found by frame pointer are marked as guesses already, and their end with them. */
 	enum unwind_outcome end = found_by == UNWIND_STEP_FP ? UNWIND_COMPLETE : UNWIND_END_GUESSED;
@@ -481,39 +486,4 @@ enum unwind_outcome unwind_stack(
 		w.cache->trail_count = (uint32_t)(n < TRAIL ? n : TRAIL);
 	*count = n;
 	return outcome;
-}
-
-/* One address: interned stacks compare markers by it. */
-static const char guessed_marker[] = "[guessed]";
-
-static const struct {
-	const char *name, *marker;
-} outcomes[UNWIND_COUNTS] = {
-    [UNWIND_COMPLETE] = {"complete", NULL},
-    [UNWIND_END_GUESSED] = {"end guessed", guessed_marker},
-    [UNWIND_TRUNCATED] = {"truncated", "[truncated]"},
-    [UNWIND_STACK_SWITCH] = {"stack switched", "[stack switched]"},
-    [UNWIND_BAD_READ] = {"bad read", "[bad stack read]"},
-    [UNWIND_BAD_ROW] = {"bad unwind row", "[bad unwind row]"},
-    [UNWIND_LOOP] = {"loop", "[stack loop]"},
-    [UNWIND_NO_MAP] = {"no mapping", "[unknown mapping]"},
-    [UNWIND_NO_MODULE] = {"no module", "[unknown module]"},
-    [UNWIND_NO_CFI] = {"no unwind rows", "[no unwind rows]"},
-    [UNWIND_TOO_DEEP] = {"too deep", "[too deep]"},
-    [UNWIND_GUESSED] = {"frames guessed", guessed_marker},
-};
-
-const char *unwind_outcome_name(enum unwind_outcome outcome)
-{
-	return (unsigned)outcome < UNWIND_COUNTS ? outcomes[outcome].name : "unknown";
-}
-
-const char *unwind_marker(enum unwind_outcome outcome)
-{
-	return (unsigned)outcome < UNWIND_COUNTS ? outcomes[outcome].marker : "[unknown]";
-}
-
-bool unwind_wants_maps(enum unwind_outcome outcome)
-{
-	return outcome == UNWIND_NO_MAP || outcome == UNWIND_NO_MODULE || outcome == UNWIND_NO_CFI;
 }

@@ -4,8 +4,9 @@
  * out.
  *
  * Makes no system call except to open and read a module when it is first seen, and to read the code in front
- * of a return address that is found by frame pointer for the first time; keeps no state except caches: the
- * same input gives the same frames. Everything in the input may be hostile.
+ * of a return address that is found by frame pointer for the first time; keeps no state except caches and
+ * the process' budget for new rows (cfi_budget.h): within it, the same input gives the same frames.
+ * Everything in the input may be hostile.
  *
  * Each frame costs one lookup pc -> row (cfi.h) and a few loads from the dump. The caller of a frame is
  *	CFA = register + offset;  pc = *(CFA + ra_offset);  sp = CFA;  saved registers = *(CFA + offset)
@@ -42,6 +43,8 @@ enum unwind_outcome {
 	UNWIND_NO_MODULE,
 	UNWIND_NO_CFI,   /* code without unwind rows, and its frame pointer leads nowhere */
 	UNWIND_TOO_DEEP, /* more frames than the caller's buffer holds */
+	/* as UNWIND_NO_CFI, but there may be rows: they could not be read, or are too much work or memory */
+	UNWIND_UNREAD_CFI,
 	UNWIND_OUTCOMES,
 	/* No outcome, but counted, named and marked as one: frames on the way were found by frame pointer. */
 	UNWIND_GUESSED = UNWIND_OUTCOMES,

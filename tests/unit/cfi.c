@@ -25,6 +25,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static struct cfi_memory memory = {.max_bytes = 1 << 30};
+
 /* A file and its rows, for as long as the program runs or until shut(). */
 struct opened {
 	struct module_file file;
@@ -39,7 +41,7 @@ static bool open_at(const char *path, struct opened *opened)
 	free(full);
 	if (err)
 		return false;
-	opened->cfi = cfi_new(opened->file.e_machine);
+	opened->cfi = cfi_new(opened->file.e_machine, &memory);
 	assert_non_null(opened->cfi);
 	return true;
 }
@@ -89,8 +91,8 @@ static const struct cfi_rule *rule_of(const void *address)
 	/* This program is linked as PIE: vaddr 0 is where it begins. */
 	assert_true(dladdr(address, &info));
 	uint64_t vaddr = (uintptr_t)address - (uintptr_t)info.dli_fbase;
-	const struct cfi_rule *rule = cfi_find(self.cfi, &self.file, vaddr);
-	assert_ptr_equal(rule, cfi_find(self.cfi, &self.file, vaddr));
+	const struct cfi_rule *rule = cfi_find(self.cfi, &self.file, vaddr, NULL);
+	assert_ptr_equal(rule, cfi_find(self.cfi, &self.file, vaddr, NULL));
 	assert_ptr_equal(rule, cfi_known(self.cfi, vaddr));
 	return rule;
 }
@@ -213,7 +215,7 @@ static size_t compare_file(const char *path, uint64_t step)
 		for (uint64_t vaddr = s->vaddr; s->executable && vaddr < s->vaddr + s->file_bytes;
 		     vaddr += step) {
 			Dwarf_Frame *frame = NULL;
-			const struct cfi_rule *rule = cfi_find(opened.cfi, file, vaddr);
+			const struct cfi_rule *rule = cfi_find(opened.cfi, file, vaddr, NULL);
 			/* Code to which signal handlers return, or its bytes among constants: libdw knows
 			 * nothing of it. */
 			bool known_by_code = rule->kind == CFI_ODD && rule->odd->returned_to;
@@ -267,7 +269,7 @@ static void little_is_read_of_large_files(void **state)
 		if (file->segments[i].executable)
 			s = &file->segments[i];
 	for (uint64_t i = 1; i < 5; i++)
-		cfi_find(opened.cfi, file, s->vaddr + s->file_bytes * i / 5);
+		cfi_find(opened.cfi, file, s->vaddr + s->file_bytes * i / 5, NULL);
 	cfi_measure(opened.cfi, &usage);
 	assert_true(usage.copied_bytes < 2 << 20 && usage.own_bytes < 64 << 10);
 	shut(&opened);
@@ -295,7 +297,7 @@ static bool from_memory(const char *bytes, size_t n, int *fd, struct opened *ope
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
 	if (module_file_open(&(struct module_request){.path = path}, &opened->file) != 0)
 		return false;
-	opened->cfi = cfi_new(opened->file.e_machine);
+	opened->cfi = cfi_new(opened->file.e_machine, &memory);
 	assert_non_null(opened->cfi);
 	return true;
 }
@@ -306,7 +308,7 @@ static void ask_everything(struct opened *opened)
 
 	for (uint32_t i = 0; i < file->segment_count; i++)
 		for (uint64_t k = 0; k < 0x2000; k += 3)
-			assert_non_null(cfi_find(opened->cfi, file, file->segments[i].vaddr + k));
+			assert_non_null(cfi_find(opened->cfi, file, file->segments[i].vaddr + k, NULL));
 }
 
 /* No SIGBUS when the file is cut short, before or between lookups. */
@@ -322,7 +324,7 @@ static void truncated_files(void **state)
 			int fd;
 			assert_true(from_memory(bytes, n, &fd, &opened));
 			if (used)
-				cfi_find(opened.cfi, &opened.file, 0x400300);
+				cfi_find(opened.cfi, &opened.file, 0x400300, NULL);
 			assert_int_equal(ftruncate(fd, (off_t)cuts[i]), 0);
 			ask_everything(&opened);
 			shut(&opened);
@@ -391,6 +393,8 @@ static void entries_are_checked(void **state)
 		uint8_t entries[512] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b};
 		unsigned char e_ident[EI_NIDENT] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB};
 		uint32_t cie_bytes = 17, fde_at, back;
+		struct cfi_check_cost cost = {0};
+		struct cfi_check_summary summary;
 		fde_at = cie_bytes;
 		entries[0] = (uint8_t)(cie_bytes - 4);
 		back = fde_at + 4;
@@ -403,14 +407,14 @@ static void entries_are_checked(void **state)
 		memcpy(entries + fde_at, &fde_bytes, 4);
 		Elf_Data data = {
 		    .d_buf = entries, .d_size = at, .d_type = ELF_T_BYTE, .d_version = EV_CURRENT};
-		if (cfi_check_entry(e_ident, EM_X86_64, &data, true, fde_at) != instructions[i].fit)
+		if (cfi_check_entry(e_ident, EM_X86_64, &data, true, fde_at, &cost) != instructions[i].fit)
 			fail_msg("%s", instructions[i].name);
-		assert_true(cfi_check_entry(e_ident, EM_X86_64, &data, true, 0));
-		assert_true(cfi_check_all(e_ident, EM_X86_64, &data, true, 10));
-		assert_false(cfi_check_all(e_ident, EM_X86_64, &data, true, 1));
+		assert_true(cfi_check_entry(e_ident, EM_X86_64, &data, true, 0, &cost));
+		assert_true(cfi_check_all(e_ident, EM_X86_64, &data, true, 10, &summary));
+		assert_false(cfi_check_all(e_ident, EM_X86_64, &data, true, 1, &summary));
 		/* What cfi_check_all() refused is made unusable. */
 		assert_int_equal(
-		    cfi_check_entry(e_ident, EM_X86_64, &data, true, fde_at), instructions[i].fit);
+		    cfi_check_entry(e_ident, EM_X86_64, &data, true, fde_at, &cost), instructions[i].fit);
 	}
 }
 

@@ -352,6 +352,32 @@ static void no_descriptors(void **state)
 	modules_free(store);
 }
 
+/* What could not be read for want of a descriptor is read when there is one. */
+static void a_row_is_found_when_its_file_is_again(void **state)
+{
+	struct modules *store = modules_new(1);
+	char path[256], away[256];
+
+	copy_file("/proc/self/exe", strcpy(path, in_folder("rows")), 78);
+	strcpy(away, in_folder("rows.away"));
+	struct module *module = get(store, 0, path, NULL), *other;
+	const struct module_segment *code = NULL;
+	for (uint32_t i = 0; i < module->file.segment_count; i++)
+		code = module->file.segments[i].executable ? &module->file.segments[i] : code;
+	assert_non_null(code);
+	uint64_t vaddr = code->vaddr + code->file_bytes / 2;
+	/* Takes the only descriptor. */
+	other = get(store, 0, "/bin/true", NULL);
+	assert_true(other->readable && module->file.fd < 0);
+	assert_int_equal(rename(path, away), 0);
+	assert_ptr_equal(module_rule(module, vaddr), &cfi_unread_rule);
+	assert_int_equal(rename(away, path), 0);
+	assert_int_equal(module_rule(module, vaddr)->kind, CFI_SIMPLE);
+	module_unref(module);
+	module_unref(other);
+	modules_free(store);
+}
+
 static void a_thousand_programs_leave_nothing_behind(void **state)
 {
 	struct modules *store = modules_new(0);
@@ -439,6 +465,7 @@ int main(void)
 	    cmocka_unit_test(no_file_that_is_worth_reading),
 	    cmocka_unit_test(few_descriptors),
 	    cmocka_unit_test(no_descriptors),
+	    cmocka_unit_test(a_row_is_found_when_its_file_is_again),
 	    cmocka_unit_test(a_thousand_programs_leave_nothing_behind),
 	    cmocka_unit_test(offsets_and_addresses),
 	    cmocka_unit_test(the_vdso),
