@@ -212,6 +212,39 @@ static int name_anonymous(struct symbolizer *n, uint32_t number)
 	return name_one(n, number, name ? name : kind == MAP_KIND_ANON ? "[jit]" : special_name(kind));
 }
 
+static bool is_anonymous(const struct symbolizer *n, uint32_t number)
+{
+	const struct stack_frame *frame = stacks_frame(n->stacks, number);
+	return n->frames[number].used && !frame->marker &&
+	    stacks_mapping(n->stacks, frame->mapping)->kind == MAP_KIND_ANON;
+}
+
+/* Without a perf map there are no names, but a profile. False: out of memory. */
+static bool read_perfmap(struct symbolizer *n)
+{
+	uint32_t total = stacks_frame_count(n->stacks);
+	size_t count = 0;
+	char comment[160];
+	if (!n->source.perf_map || n->source.detail == SYMBOL_RAW)
+		return true;
+	uint64_t *addrs = calloc(total + 1, sizeof(*addrs));
+	for (uint32_t i = 0; addrs && i < total; i++)
+		if (is_anonymous(n, i))
+			addrs[count++] = stacks_frame(n->stacks, i)->pc;
+	n->perfmap = addrs && count ? perfmap_new(addrs, count) : NULL;
+	bool ok = addrs && (n->perfmap || !count);
+	free(addrs);
+	if (n->perfmap)
+		(void)perfmap_read(n->perfmap, n->source.perf_map);
+	if (n->perfmap && perfmap_cut(n->perfmap)) {
+		snprintf(comment, sizeof(comment),
+		    "perf map: only its last %d MiB were read; older code in it is [jit] here",
+		    PERFMAP_BYTES_MAX >> 20);
+		profile_add_comment(n->profile, comment);
+	}
+	return ok;
+}
+
 /* All frames of one file in one batch. */
 static int name_module(struct symbolizer *n, struct module *module)
 {
@@ -349,10 +382,8 @@ struct symbolizer *symbolizer_new(
 	n->mappings = n->layout ? calloc(profile_addresses_count(n->layout) + 1, sizeof(*n->mappings)) : NULL;
 	if (!n->frames || !n->mappings)
 		goto fail;
-	if (source->perf_map && perfmap_open(source->perf_map, &n->perfmap) != 0)
-		n->perfmap = NULL;
 	add_main_mapping(n);
-	if (mark_used(n, used) && reserve_path(n) && name_all(n) == 0)
+	if (mark_used(n, used) && reserve_path(n) && read_perfmap(n) && name_all(n) == 0)
 		return n;
 fail:
 	symbolizer_free(n);

@@ -2,7 +2,6 @@
 #include "sampler/symbol/perfmap.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,19 +10,69 @@
 #include "pprof/table/array.h"
 #include "sampler/symbol/string_pool.h"
 
-enum { RANGES_MAX = 1 << 22 };
+enum { CHUNK_BYTES = 1 << 20 };
 
-struct range {
-	uint64_t start, end;
-	const char *name;
-	uint32_t order; /* line in the file: later lines win */
+struct place {
+	uint64_t addr;
+	const char *name; /* NULL: none yet */
+	size_t next;      /* of a named one: where to look for one without a name */
 };
 
 struct perfmap {
 	struct string_pool *names;
-	struct range *ranges; /* after parsing: sorted, disjoint */
-	size_t count, capacity;
+	struct place *places; /* by address */
+	size_t count, unnamed;
+	bool cut;
 };
+
+static int by_addr(const void *left, const void *right)
+{
+	const struct place *a = left, *b = right;
+
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+struct perfmap *perfmap_new(const uint64_t *addrs, size_t count)
+{
+	struct perfmap *map = calloc(1, sizeof(*map));
+
+	if (!map)
+		return NULL;
+	map->names = string_pool_new();
+	map->places = calloc(count + 1, sizeof(*map->places));
+	if (!map->names || !map->places) {
+		perfmap_free(map);
+		return NULL;
+	}
+	map->count = map->unnamed = count;
+	for (size_t i = 0; i < count; i++)
+		map->places[i].addr = addrs[i];
+	qsort(map->places, count, sizeof(*map->places), by_addr);
+	return map;
+}
+
+void perfmap_free(struct perfmap *map)
+{
+	if (!map)
+		return;
+	string_pool_free(map->names);
+	free(map->places);
+	free(map);
+}
+
+bool perfmap_cut(const struct perfmap *map)
+{
+	return map->cut;
+}
+
+const char *perfmap_find(const struct perfmap *map, uint64_t addr)
+{
+	size_t at = ARRAY_LOWER_BOUND(map->places, map->count, addr, addr);
+
+	return at < map->count && map->places[at].addr == addr ? map->places[at].name : NULL;
+}
+
+/* ---- lines */
 
 static bool take_hex(const char **at, const char *end, uint64_t *number)
 {
@@ -57,185 +106,110 @@ static bool take_space(const char **at, const char *end)
 	return *at > start;
 }
 
-static bool range_push(struct perfmap *map, const struct range *range)
+/* The first place without a name from AT on. Halves the way for the next one: a line may cover all places,
+ * and there may be millions of such lines. */
+static size_t next_unnamed(struct perfmap *map, size_t at)
 {
-	if (array_reserve(&map->ranges, &map->capacity, map->count + 1, sizeof(*map->ranges)) != 0)
-		return false;
-	map->ranges[map->count++] = *range;
-	return true;
+	struct place *places = map->places;
+
+	while (at < map->count && places[at].name) {
+		size_t next = places[at].next;
+
+		if (next < map->count && places[next].name)
+			places[at].next = places[next].next;
+		at = next;
+	}
+	return at;
 }
 
 /* Returns false when out of memory only. */
 static bool take_line(struct perfmap *map, const char *at, const char *end)
 {
-	struct range range = {.order = (uint32_t)map->count};
-	uint64_t size_bytes;
+	const char *name = NULL;
+	uint64_t start, size_bytes;
 
 	if (end > at && end[-1] == '\r')
 		end--;
-	if (!take_hex(&at, end, &range.start) || !take_space(&at, end) || !take_hex(&at, end, &size_bytes) ||
-	    !take_space(&at, end) || at == end || size_bytes == 0 || range.start + size_bytes < range.start)
+	if (!take_hex(&at, end, &start) || !take_space(&at, end) || !take_hex(&at, end, &size_bytes) ||
+	    !take_space(&at, end) || at == end || size_bytes == 0 || start + size_bytes < start)
 		return true;
-	range.end = range.start + size_bytes;
-	range.name = string_pool_add(
-	    map->names, at, end - at < PERFMAP_NAME_MAX ? (size_t)(end - at) : PERFMAP_NAME_MAX);
-	return range.name && range_push(map, &range);
-}
-
-static int by_start(const void *left, const void *right)
-{
-	const struct range *a = left, *b = right;
-
-	if (a->start != b->start)
-		return a->start < b->start ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
-
-/*
- * Cuts overlapping ranges into disjoint ones, each with the name of the latest line over it. Sweep over the
- * starts with a heap of open ranges, the latest on top: O(n log n), and at most 2n pieces.
- */
-struct sweep {
-	const struct range **heap;
-	size_t open;
-	struct perfmap *to;
-};
-
-static void heap_push(struct sweep *sweep, const struct range *range)
-{
-	size_t i = sweep->open++;
-
-	for (; i > 0 && sweep->heap[(i - 1) / 2]->order < range->order; i = (i - 1) / 2)
-		sweep->heap[i] = sweep->heap[(i - 1) / 2];
-	sweep->heap[i] = range;
-}
-
-static void heap_pop(struct sweep *sweep)
-{
-	const struct range *last = sweep->heap[--sweep->open];
-	size_t i = 0;
-
-	for (size_t child; (child = 2 * i + 1) < sweep->open; i = child) {
-		if (child + 1 < sweep->open && sweep->heap[child + 1]->order > sweep->heap[child]->order)
-			child++;
-		if (sweep->heap[child]->order < last->order)
-			break;
-		sweep->heap[i] = sweep->heap[child];
-	}
-	sweep->heap[i] = last;
-}
-
-/*
- * Writes the pieces between `from` and `to`; ranges that end meanwhile are removed when they reach the top of
- * the heap.
- */
-static bool sweep_over(struct sweep *sweep, uint64_t from, uint64_t to)
-{
-	while (sweep->open > 0 && from < to) {
-		const struct range *top = sweep->heap[0];
-		struct range piece = *top;
-
-		if (top->end <= from) {
-			heap_pop(sweep);
-			continue;
-		}
-		piece.start = from;
-		piece.end = top->end < to ? top->end : to;
-		from = piece.end;
-		if (!range_push(sweep->to, &piece))
+	for (size_t i = next_unnamed(map, ARRAY_LOWER_BOUND(map->places, map->count, addr, start));
+	     i < map->count && map->places[i].addr < start + size_bytes; i = next_unnamed(map, i)) {
+		if (!name)
+			name = string_pool_add(map->names, at,
+			    end - at < PERFMAP_NAME_MAX ? (size_t)(end - at) : PERFMAP_NAME_MAX);
+		if (!name)
 			return false;
+		map->places[i].name = name;
+		map->places[i].next = i + 1;
+		map->unnamed--;
 	}
 	return true;
 }
 
-static bool make_disjoint(struct perfmap *map)
+int perfmap_take(struct perfmap *map, const char *text, size_t text_bytes)
 {
-	struct perfmap pieces = {0};
-	struct sweep sweep = {calloc(map->count + 1, sizeof(*sweep.heap)), 0, &pieces};
-	bool ok = sweep.heap != NULL;
+	const char *end = memrchr(text, '\n', text_bytes); /* of a line */
 
-	if (map->count > 0)
-		qsort(map->ranges, map->count, sizeof(*map->ranges), by_start);
-	for (size_t i = 0; i < map->count && ok; i++) {
-		uint64_t next = i + 1 < map->count ? map->ranges[i + 1].start : UINT64_MAX;
+	while (end && map->unnamed > 0) {
+		const char *newline = memrchr(text, '\n', (size_t)(end - text));
 
-		heap_push(&sweep, &map->ranges[i]);
-		ok = sweep_over(&sweep, map->ranges[i].start, next);
+		if (!take_line(map, newline ? newline + 1 : text, end))
+			return -ENOMEM;
+		end = newline;
 	}
-	free(sweep.heap);
-	free(map->ranges);
-	map->ranges = pieces.ranges;
-	map->count = pieces.count;
-	map->capacity = pieces.capacity;
-	return ok;
+	return 0;
 }
 
-struct perfmap *perfmap_parse(const char *text, size_t text_bytes)
+/* ---- the file */
+
+static ssize_t read_at(int fd, char *to, size_t bytes, off_t offset)
 {
-	struct perfmap *map = calloc(1, sizeof(*map));
-	const char *end = text + text_bytes;
-	bool ok = map && (map->names = string_pool_new());
-
-	for (const char *line = text; ok && line < end && map->count < RANGES_MAX;) {
-		const char *newline = memchr(line, '\n', (size_t)(end - line));
-
-		if (!newline)
-			break;
-		ok = take_line(map, line, newline);
-		line = newline + 1;
-	}
-	if (ok && make_disjoint(map))
-		return map;
-	perfmap_free(map);
-	return NULL;
-}
-
-void perfmap_free(struct perfmap *map)
-{
-	if (!map)
-		return;
-	string_pool_free(map->names);
-	free(map->ranges);
-	free(map);
-}
-
-size_t perfmap_count(const struct perfmap *map)
-{
-	return map->count;
-}
-
-const char *perfmap_find(const struct perfmap *map, uint64_t addr)
-{
-	size_t at = ARRAY_UPPER_BOUND(map->ranges, map->count, end, addr);
-
-	return at < map->count && map->ranges[at].start <= addr ? map->ranges[at].name : NULL;
-}
-
-static int read_text(int fd, off_t size_bytes, struct perfmap **map)
-{
-	size_t wanted = size_bytes < PERFMAP_BYTES_MAX ? (size_t)size_bytes : PERFMAP_BYTES_MAX, length = 0;
-	char *text = malloc(wanted + 1);
+	size_t length = 0;
 	ssize_t got = 1;
 
-	if (!text)
-		return -ENOMEM;
-	while (length < wanted && got > 0) {
-		got = pread(fd, text + length, wanted - length, (off_t)length);
+	while (length < bytes && got > 0) {
+		got = pread(fd, to + length, bytes - length, offset + (off_t)length);
 		length += got > 0 ? (size_t)got : 0;
 	}
-	*map = got < 0 ? NULL : perfmap_parse(text, length);
-	free(text);
-	return *map ? 0 : got < 0 ? -EIO : -ENOMEM;
+	return got < 0 ? -errno : (ssize_t)length;
 }
 
-int perfmap_open(const struct perf_map_file *file, struct perfmap **map)
+/* From the end to the beginning: the later line is valid, and what follows does not matter once every address
+ * has a name. The line at the beginning of a chunk is read again, with the chunk before; one that is longer
+ * than a chunk is left out. */
+static int read_backwards(int fd, off_t size_bytes, char *chunk, struct perfmap *map)
+{
+	off_t low = size_bytes > PERFMAP_BYTES_MAX ? size_bytes - PERFMAP_BYTES_MAX : 0;
+	int error = 0;
+
+	for (off_t end = size_bytes, start; end > low && map->unnamed > 0 && !error; end = start) {
+		start = end - low > CHUNK_BYTES ? end - CHUNK_BYTES : low;
+		ssize_t length = read_at(fd, chunk, (size_t)(end - start), start);
+		if (length <= 0)
+			return (int)length;
+		const char *first = start > 0 ? memchr(chunk, '\n', (size_t)length) : NULL;
+		size_t skip = first ? (size_t)(first + 1 - chunk) : 0;
+		error = perfmap_take(map, chunk + skip, (size_t)length - skip);
+		if (start > low && (ssize_t)skip < length)
+			start += (off_t)skip;
+	}
+	map->cut = low > 0 && map->unnamed > 0;
+	return error;
+}
+
+int perfmap_read(struct perfmap *map, const struct perf_map_file *file)
 {
 	struct stat status;
 	int fd = perf_map_file_open(file);
+	char *chunk = fd < 0 ? NULL : malloc(CHUNK_BYTES);
 
 	if (fd < 0)
 		return fd;
-	int error = fstat(fd, &status) == 0 ? read_text(fd, status.st_size, map) : -errno;
+	int error = !chunk ? -ENOMEM : fstat(fd, &status) != 0 ? -errno : 0;
+	if (!error)
+		error = read_backwards(fd, status.st_size, chunk, map);
+	free(chunk);
 	close(fd);
 	return error;
 }

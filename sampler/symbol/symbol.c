@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
@@ -187,22 +188,43 @@ static int load_one(void *arg, uint64_t vaddr, const struct symbol_result *resul
 	return 0;
 }
 
-static bool uses_cache(const struct symbols *symbols, const struct symbol_file *file)
+/* The key of an entry: the build id, and which file has it. Whoever makes a file chooses its build id, and
+ * what its reader says (source_id) if it takes that over, but not whose names its own replace. */
+struct cache_key {
+	uint8_t bytes[64];
+	size_t count; /* 0: the file is not cached */
+};
+
+static struct cache_key cache_key_of(const struct symbols *symbols, const struct symbol_file *file)
 {
-	return symbols->options.cache_folder && file->build_id && file->build_id_bytes > 0;
+	struct cache_key key = {.count = 0};
+	struct stat status;
+
+	if (!symbols->options.cache_folder || !file->build_id || file->build_id_bytes == 0 ||
+	    fstat(file->fd, &status) != 0)
+		return key;
+	const uint64_t identity[] = {
+	    status.st_dev, status.st_ino, (uint64_t)status.st_size, (uint64_t)status.st_uid};
+	if (file->build_id_bytes > sizeof(key.bytes) - sizeof(identity))
+		return key;
+	memcpy(key.bytes, file->build_id, file->build_id_bytes);
+	memcpy(key.bytes + file->build_id_bytes, identity, sizeof(identity));
+	key.count = file->build_id_bytes + sizeof(identity);
+	return key;
 }
 
 static void cache_load(struct symbols *symbols, const struct symbol_file *file, uint64_t source_id,
     struct table *table, struct symbol_facts *facts)
 {
+	const struct cache_key key = cache_key_of(symbols, file);
 	struct load load = {symbols, table};
 	struct symbol_facts cached;
 	uint8_t *bytes;
 	size_t byte_count;
 
-	if (!uses_cache(symbols, file) ||
-	    symcache_read(symbols->options.cache_folder, file->build_id, file->build_id_bytes, source_id,
-	        &bytes, &byte_count) != 0)
+	if (key.count == 0 ||
+	    symcache_read(
+	        symbols->options.cache_folder, key.bytes, key.count, source_id, &bytes, &byte_count) != 0)
 		return;
 	if (symcodec_decode(bytes, byte_count, &cached, load_one, &load) == 0)
 		*facts = cached;
@@ -215,14 +237,15 @@ static void cache_load(struct symbols *symbols, const struct symbol_file *file, 
 static void cache_store(struct symbols *symbols, const struct symbol_file *file, uint64_t source_id,
     const struct table *table, const struct symbol_facts *facts)
 {
+	const struct cache_key key = cache_key_of(symbols, file);
 	uint8_t *bytes;
 	size_t byte_count;
 
-	if (!uses_cache(symbols, file) ||
+	if (key.count == 0 ||
 	    symcodec_encode(facts, table->vaddrs, table->results, table->count, &bytes, &byte_count) != 0)
 		return;
-	symcache_write(symbols->options.cache_folder, symbols->options.cache_limit_bytes, file->build_id,
-	    file->build_id_bytes, source_id, bytes, byte_count);
+	symcache_write(symbols->options.cache_folder, symbols->options.cache_limit_bytes, key.bytes,
+	    key.count, source_id, bytes, byte_count);
 	free(bytes);
 }
 
@@ -333,15 +356,16 @@ static int read_file(struct symbols *symbols, const struct symbol_file *file,
 	return error;
 }
 
-/* A file that its reader does not survive is read once more, without what is largest and most intricate:
- * DWARF. */
+/* A file that its reader does not survive, or has not the memory for, is read once more, without what is
+ * largest and most intricate: DWARF. */
 static void read_patiently(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs,
     size_t n, struct table *known, struct symbol_facts *facts)
 {
 	struct symbol_options options = symbols->options;
 	int error = read_file(symbols, file, &options, vaddrs, n, known, facts);
 
-	if ((error != -EPIPE && error != -EPROTO && error != -EBADMSG) || options.detail != SYMBOL_FULL)
+	if ((error != -EPIPE && error != -EPROTO && error != -EBADMSG && error != -ENOMEM) ||
+	    options.detail != SYMBOL_FULL)
 		return;
 	options.detail = SYMBOL_FUNCTIONS;
 	read_file(symbols, file, &options, vaddrs, n, known, facts);

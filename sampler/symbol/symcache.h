@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols on disk, one file per build id, so that a library is searched only once, not in every run.
+ * Symbols on disk, one file per ELF file (its build id and which file it is: symbol.c's key), so that a
+ * library is searched only once, not in every run.
  *
  * A cache file is a header (magic, source id, CRC-32) and the bytes of symcodec.h. The source id identifies
  * the files that the symbols were read from: if a debug package is installed later, or a stripped copy has

@@ -73,10 +73,17 @@ static int each(void *arg, uint64_t vaddr, const struct symbol_result *result)
 
 static void parse_map(const char *text, size_t size)
 {
-	struct perfmap *map = perfmap_parse(text, size);
+	uint64_t addrs[0x400 / 7];
+	const size_t count = sizeof(addrs) / sizeof(addrs[0]);
 
-	for (uint64_t addr = 0; addr < 0x400; addr += 7)
-		perfmap_find(map, addr);
+	for (size_t i = 0; i < count; i++)
+		addrs[i] = i * 7;
+	struct perfmap *map = perfmap_new(addrs, count);
+	if (!map)
+		return;
+	(void)perfmap_take(map, text, size);
+	for (size_t i = 0; i < count; i++)
+		perfmap_find(map, addrs[i]);
 	perfmap_free(map);
 }
 

@@ -10,32 +10,35 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "sampler/symbol/perfmap.h"
 
-static struct perfmap *map_of(const char *text)
+static void expect_of(const char *text, size_t text_bytes, uint64_t addr, const char *name)
 {
-	struct perfmap *map = perfmap_parse(text, strlen(text));
+	struct perfmap *map = perfmap_new(&addr, 1);
 
 	assert_non_null(map);
-	return map;
+	assert_int_equal(perfmap_take(map, text, text_bytes), 0);
+	const char *found = perfmap_find(map, addr);
+	assert_string_equal(found ? found : "(nothing)", name ? name : "(nothing)");
+	assert_false(perfmap_cut(map));
+	perfmap_free(map);
 }
 
-static void expect(const struct perfmap *map, uint64_t addr, const char *name)
+static void expect(const char *text, uint64_t addr, const char *name)
 {
-	const char *found = perfmap_find(map, addr);
-
-	assert_string_equal(found ? found : "(nothing)", name ? name : "(nothing)");
+	expect_of(text, strlen(text), addr, name);
 }
 
 static void lines_become_names(void **state)
 {
-	struct perfmap *map = map_of("7f0010 20 JS:*grow /srv/app.js:12:3\n"
-	                             "0x7F0000 0x10 Builtin:Call\r\n"
-	                             "ffffffffffffff00 ff last\n");
+	static const char map[] = "7f0010 20 JS:*grow /srv/app.js:12:3\n"
+	                          "0x7F0000 0x10 Builtin:Call\r\n"
+	                          "ffffffffffffff00 ff last\n";
 
 	expect(map, 0x7effff, NULL);
 	expect(map, 0x7f0000, "Builtin:Call");
@@ -45,36 +48,35 @@ static void lines_become_names(void **state)
 	expect(map, 0x7f0030, NULL);
 	expect(map, UINT64_MAX - 1, "last");
 	expect(map, UINT64_MAX, NULL);
-	perfmap_free(map);
 }
 
 static void bad_lines_are_skipped(void **state)
 {
-	struct perfmap *map = map_of("\n"
-	                             "no number\n"
-	                             "100 10\n"
-	                             "100 10 \n"
-	                             "100 0 empty\n"
-	                             "-100 10 negative\n"
-	                             "10000000000000000 10 too_large\n"
-	                             "ffffffffffffffff 10 wraps\n"
-	                             "200 10 good\n"
-	                             "300 10 being_written");
+	static const char map[] = "\n"
+	                          "no number\n"
+	                          "100 10\n"
+	                          "100 10 \n"
+	                          "100 0 empty\n"
+	                          "-100 10 negative\n"
+	                          "10000000000000000 10 too_large\n"
+	                          "ffffffffffffffff 10 wraps\n"
+	                          "200 10 good\n"
+	                          "300 10 being_written";
 
-	assert_int_equal(perfmap_count(map), 1);
+	expect(map, 0x108, NULL);
+	expect(map, 0x1000000000000000, NULL);
 	expect(map, 0x208, "good");
 	expect(map, 0x308, NULL);
-	perfmap_free(map);
 }
 
 static void later_lines_win_where_ranges_overlap(void **state)
 {
-	struct perfmap *map = map_of("100 100 old\n"
-	                             "140 20 inner\n"
-	                             "180 100 tail\n"
-	                             "100 10 head\n"
-	                             "500 10 gone\n"
-	                             "4f0 40 over\n");
+	static const char map[] = "100 100 old\n"
+	                          "140 20 inner\n"
+	                          "180 100 tail\n"
+	                          "100 10 head\n"
+	                          "500 10 gone\n"
+	                          "4f0 40 over\n";
 
 	expect(map, 0x100, "head");
 	expect(map, 0x110, "old");
@@ -88,18 +90,17 @@ static void later_lines_win_where_ranges_overlap(void **state)
 	expect(map, 0x280, NULL);
 	expect(map, 0x4f0, "over");
 	expect(map, 0x508, "over");
-	perfmap_free(map);
 }
 
-/* Against the definition: the last line that contains the address. */
+/* Against the definition: the last line that contains the address. All addresses at once. */
 static void overlaps_agree_with_a_plain_search(void **state)
 {
-	enum { LINES = 400, SPACE = 2000 };
+	enum { LINES = 400, SPACE = 2000, ADDRS = SPACE + 600 };
 	static char text[LINES * 40];
+	static uint64_t addrs[ADDRS];
 	unsigned start[LINES], size[LINES];
 	char name[16];
 	size_t length = 0;
-	struct perfmap *map;
 
 	srand(7);
 	for (int i = 0; i < LINES; i++) {
@@ -107,90 +108,180 @@ static void overlaps_agree_with_a_plain_search(void **state)
 		size[i] = 1 + (unsigned)rand() % (i % 3 ? 30 : 500);
 		length += (size_t)sprintf(text + length, "%x %x n%d\n", start[i], size[i], i);
 	}
-	map = perfmap_parse(text, length);
-	for (unsigned addr = 0; addr < SPACE + 600; addr++) {
+	for (unsigned i = 0; i < ADDRS; i++)
+		addrs[i] = (i * 7) % ADDRS;
+	struct perfmap *map = perfmap_new(addrs, ADDRS);
+	assert_int_equal(perfmap_take(map, text, length), 0);
+	for (unsigned addr = 0; addr < ADDRS; addr++) {
+		const char *found = perfmap_find(map, addr);
 		int last = -1;
 
 		for (int i = 0; i < LINES; i++)
 			if (addr >= start[i] && addr < start[i] + size[i])
 				last = i;
 		sprintf(name, "n%d", last);
-		expect(map, addr, last < 0 ? NULL : name);
+		assert_string_equal(found ? found : "(nothing)", last < 0 ? "(nothing)" : name);
 	}
 	perfmap_free(map);
 }
 
 static void names_are_bounded_and_clean(void **state)
 {
-	char *text = malloc(100000);
-	struct perfmap *map;
+	char *text = malloc(100000), name[PERFMAP_NAME_MAX + 1] = "";
 	int length = sprintf(text, "100 10 ");
 
 	memset(text + length, 'x', 90000);
+	memset(name, 'x', PERFMAP_NAME_MAX);
 	strcpy(text + length + 90000, "\n200 10 a\033[31mb\n");
-	map = map_of(text);
-	assert_int_equal(strlen(perfmap_find(map, 0x100)), PERFMAP_NAME_MAX);
-	expect(map, 0x200, "a?[31mb");
-	perfmap_free(map);
+	expect(text, 0x100, name);
+	expect(text, 0x200, "a?[31mb");
 	free(text);
 }
 
-static int open_map_of(pid_t pid, struct perfmap **map)
+static int read_map_of(pid_t pid, struct perfmap *map)
 {
 	struct perf_map_file file;
 	int error = perf_map_file_note(&file, pid);
 
 	if (!error)
-		error = perfmap_open(&file, map);
+		error = perfmap_read(map, &file);
 	perf_map_file_forget(&file);
+	return error;
+}
+
+static int open_map_of(pid_t pid)
+{
+	const uint64_t addr = 0x1010;
+	struct perfmap *map = perfmap_new(&addr, 1);
+	int error = read_map_of(pid, map);
+
+	if (!error)
+		assert_string_equal(perfmap_find(map, addr), "jitted");
+	perfmap_free(map);
 	return error;
 }
 
 static void a_process_is_asked_for_its_map(void **state)
 {
 	char path[64];
-	struct perfmap *map;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	unlink(path);
-	assert_int_equal(open_map_of(getpid(), &map), -ENOENT);
+	assert_int_equal(open_map_of(getpid()), -ENOENT);
 	file = fopen(path, "w");
 	assert_non_null(file);
 	fputs("1000 20 jitted\n", file);
 	fclose(file);
-	assert_int_equal(open_map_of(getpid(), &map), 0);
-	expect(map, 0x1010, "jitted");
-	perfmap_free(map);
+	assert_int_equal(open_map_of(getpid()), 0);
 	unlink(path);
+}
+
+/* Read in many pieces, it is what it is in one, but for lines that are longer than a piece. */
+static void a_large_file_is_one_text(void **state)
+{
+	enum { LINES = 200000, LONG = 1500000, EVERY = 70000 };
+	uint64_t *addrs = calloc(LINES, sizeof(*addrs));
+	char path[64], name[64], *blanks = malloc(LONG + 1);
+	struct perfmap *map;
+	FILE *file;
+
+	memset(blanks, ' ', LONG);
+	blanks[LONG] = '\0';
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	file = fopen(path, "w");
+	assert_true(addrs && file);
+	for (int i = 0; i < LINES; i++) {
+		addrs[i] = 0x1000 + (uint64_t)i * 16;
+		fprintf(file, "%lx 10 n%.*s%d\n", (unsigned long)addrs[i], i % 37,
+		    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", i);
+		if (i % EVERY == 0)
+			fprintf(file, "1000 %x long%s\n", LINES * 16, blanks);
+	}
+	fclose(file);
+	map = perfmap_new(addrs, LINES);
+	assert_int_equal(read_map_of(getpid(), map), 0);
+	unlink(path);
+	for (int i = 0; i < LINES; i++) {
+		snprintf(name, sizeof(name), "n%.*s%d", i % 37, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", i);
+		const char *found = perfmap_find(map, addrs[i]);
+		assert_string_equal(found ? found : "(nothing)", name);
+	}
+	assert_false(perfmap_cut(map));
+	perfmap_free(map);
+	free(addrs);
+	free(blanks);
+}
+
+static void write_at(int fd, off_t offset, const char *text)
+{
+	assert_int_equal(pwrite(fd, text, strlen(text), offset), strlen(text));
+}
+
+/* Of a file that is too large, it is the oldest lines that are not read; and it takes no memory of its
+ * size. */
+static int read_too_large(void)
+{
+	const uint64_t addrs[] = {0x1010, 0x3010, 0x5010};
+	const off_t cut = 1 << 20;
+	const struct rlimit memory = {32 << 20, 32 << 20};
+	struct perfmap *map = perfmap_new(addrs, 3), *newest = perfmap_new(addrs, 2);
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	write_at(fd, 0, "1000 20 hours_ago\n5000 20 hours_ago\n");
+	write_at(fd, cut, "\n3000 20 within\n");
+	write_at(fd, PERFMAP_BYTES_MAX + cut - 100, "\n1000 20 newest\n");
+	assert_int_equal(ftruncate(fd, PERFMAP_BYTES_MAX + cut), 0);
+	close(fd);
+	setrlimit(RLIMIT_DATA, &memory);
+	int error = read_map_of(getpid(), map), again = read_map_of(getpid(), newest);
+	unlink(path);
+	return error || again                                      ? 1
+	    : strcmp(perfmap_find(map, 0x1010), "newest") != 0     ? 2
+	    : strcmp(perfmap_find(map, 0x3010), "within") != 0     ? 3
+	    : perfmap_find(map, 0x5010) || !perfmap_cut(map)       ? 4
+	    : !perfmap_find(newest, 0x3010) || perfmap_cut(newest) ? 5
+	                                                           : 0;
+}
+
+static void the_oldest_lines_are_cut(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(read_too_large());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void strange_files_are_refused(void **state)
 {
 	char path[64], target[80];
-	struct perfmap *map;
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	snprintf(target, sizeof(target), "%s.target", path);
 	unlink(path);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(open_map_of(getpid(), &map), -EINVAL);
+	assert_int_equal(open_map_of(getpid()), -EINVAL);
 	unlink(path);
 	file = fopen(target, "w");
 	fputs("1000 20 jitted\n", file);
 	fclose(file);
 	assert_int_equal(symlink(target, path), 0);
-	assert_true(open_map_of(getpid(), &map) < 0);
+	assert_true(open_map_of(getpid()) < 0);
 	unlink(path);
 	if (geteuid() == 0) {
 		assert_int_equal(rename(target, path), 0);
 		assert_int_equal(chown(path, 65534, 65534), 0);
-		assert_int_equal(open_map_of(getpid(), &map), -EPERM);
+		assert_int_equal(open_map_of(getpid()), -EPERM);
 	}
 	unlink(path);
 	unlink(target);
-	assert_true(open_map_of(-1, &map) < 0);
+	assert_true(open_map_of(-1) < 0);
 }
 
 int main(void)
@@ -202,6 +293,8 @@ int main(void)
 	    cmocka_unit_test(overlaps_agree_with_a_plain_search),
 	    cmocka_unit_test(names_are_bounded_and_clean),
 	    cmocka_unit_test(a_process_is_asked_for_its_map),
+	    cmocka_unit_test(a_large_file_is_one_text),
+	    cmocka_unit_test(the_oldest_lines_are_cut),
 	    cmocka_unit_test(strange_files_are_refused),
 	};
 

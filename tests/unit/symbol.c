@@ -408,6 +408,15 @@ static void the_cache_answers_the_second_time(void **state)
 	assert_int_equal(answer.facts.source, SYMBOL_DWARF);
 	assert_true(answer.facts.has_lines && answer.facts.has_inlines);
 	symbols_free(answer.symbols);
+	/* Another file with that build id, size and owner has its own names: it gets none, gives none. */
+	assert_int_equal(workshop_run(*state, "cp head other"), 0);
+	options.cache_folder = workshop_path(*state, "cache");
+	ask(&options, workshop_path(*state, "other"), &like, vaddrs, &answer);
+	assert_false(answer.results[0].known);
+	symbols_free(answer.symbols);
+	ask(&options, workshop_path(*state, "cached"), &like, vaddrs, &answer);
+	expect_chains(&answer);
+	symbols_free(answer.symbols);
 	options.detail = SYMBOL_FUNCTIONS;
 	ask(&options, workshop_path(*state, "cached"), &like, vaddrs, &answer);
 	assert_false(answer.results[0].known);

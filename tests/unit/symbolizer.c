@@ -2,6 +2,7 @@
 /* From stacks to a profile: a real library, there and gone; JIT code; the kernel; markers; what is cut. */
 #include "sampler/snapshot/symbolizer.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "sampler/symbol/perfmap.h"
 #include "sampler/symbol/symbol.h"
 #include "tests/unit/workshop.h"
 
@@ -367,6 +369,50 @@ static void code_made_at_run_time_has_the_names_it_was_given(void **state)
 	assert_string_equal(mapping_of(d, stack), "[anon:jit]");
 }
 
+/* Of a map that is too large only the end is read, and the profile says so; not one that needs no names of
+ * it. */
+static void part_of_a_large_map(struct desk *d, enum symbol_detail detail, uint64_t second, bool cut)
+{
+	const struct unwind_frame frames[] = {
+	    outside(JIT + 0x10, MAP_KIND_ANON), outside(JIT + second, MAP_KIND_ANON)};
+	struct perf_map_file perf_map;
+	char path[64], line[64];
+	bool said = false;
+
+	intern(d, frames, 2, NULL);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	int length = snprintf(line, sizeof(line), "\n%" PRIx64 " 20 newest\n", JIT);
+	assert_int_equal(pwrite(fd, line, (size_t)length, PERFMAP_BYTES_MAX), length);
+	close(fd);
+	assert_int_equal(perf_map_file_note(&perf_map, getpid()), 0);
+	d->source.perf_map = &perf_map;
+	d->source.detail = detail;
+	symbolize(d, STACK_ROOT);
+	perf_map_file_forget(&perf_map);
+	d->source.perf_map = NULL;
+	unlink(path);
+	for (size_t i = 0; i < profile_comment_count(d->profile); i++)
+		said |= strcmp(profile_comment(d->profile, i),
+		            "perf map: only its last 256 MiB were read; older code in it is [jit] here") == 0;
+	assert_int_equal(said, cut);
+}
+
+static void old_code_of_a_large_map(void **state)
+{
+	part_of_a_large_map(*state, SYMBOL_FULL, 0x200, true);
+}
+
+static void new_code_of_a_large_map(void **state)
+{
+	part_of_a_large_map(*state, SYMBOL_FULL, 0x18, false);
+}
+
+static void a_large_map_without_names(void **state)
+{
+	part_of_a_large_map(*state, SYMBOL_RAW, 0x200, false);
+}
+
 static void what_nothing_explains(void **state)
 {
 	static const struct {
@@ -515,6 +561,9 @@ int main(void)
 	    TEST(events_keep_the_allocator),
 	    TEST(mappings_begin_with_mmap),
 	    TEST(code_made_at_run_time_has_the_names_it_was_given),
+	    TEST(old_code_of_a_large_map),
+	    TEST(new_code_of_a_large_map),
+	    TEST(a_large_map_without_names),
 	    TEST(what_nothing_explains),
 	    TEST(the_kernels_side),
 	    TEST(every_marker_has_an_address_of_its_own),
