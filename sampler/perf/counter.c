@@ -34,7 +34,9 @@ struct counter {
 	int fd;
 	pid_t tid;      /* of the thread that it counts */
 	uint32_t event; /* EVENTS_MAX: the tracker */
+	uint32_t ring;
 	uint64_t id;
+	uint64_t before_ns; /* its running time until all were enabled */
 };
 
 struct fork_seen {
@@ -54,6 +56,7 @@ struct counters {
 	uint32_t dump_bytes;
 	struct counter *list;
 	size_t count, capacity;
+	bool *on_ring; /* is event E counted on the processor of ring R? By E * rings + R */
 	struct record_source *sources;
 	size_t source_capacity;
 	struct record_layouts layouts;
@@ -106,8 +109,10 @@ static int open_counter(
 {
 	if (array_reserve(&c->list, &c->capacity, c->count + 1, sizeof(*c->list)) != 0)
 		return -ENOMEM;
-	struct counter counter = {
-	    .fd = open_event(attr, tid, rings_cpu(c->rings, ring)), .tid = tid, .event = event};
+	struct counter counter = {.fd = open_event(attr, tid, rings_cpu(c->rings, ring)),
+	    .tid = tid,
+	    .event = event,
+	    .ring = (uint32_t)ring};
 	if (counter.fd < 0)
 		return counter.fd;
 	if (ioctl(counter.fd, PERF_EVENT_IOC_SET_OUTPUT, rings_fd(c->rings, ring)) != 0 ||
@@ -127,6 +132,31 @@ static void drop_from(struct counters *c, size_t kept)
 		close(c->list[--c->count].fd);
 }
 
+static int open_on_all(struct counters *c, const struct perf_event_attr *tracker, pid_t tid)
+{
+	int error = 0;
+	for (size_t i = 0; i < rings_count(c->rings) && !error; i++)
+		error = open_counter(c, tracker, tid, i, EVENTS_MAX);
+	return error;
+}
+
+/* Where there are two kinds of processors, an event of one kind is unknown to the others. */
+static int open_where_known(struct counters *c, const struct perf_event_attr *attr, pid_t tid, uint32_t event)
+{
+	int only_cpu = c->events[event].cpu;
+	size_t rings = rings_count(c->rings), opened = 0;
+	for (size_t i = 0; i < rings; i++) {
+		if (only_cpu >= 0 && only_cpu != rings_cpu(c->rings, i))
+			continue;
+		int error = open_counter(c, attr, tid, i, event);
+		if (error && error != -ENOENT)
+			return error;
+		opened += !error;
+		c->on_ring[event * rings + i] = !error;
+	}
+	return opened ? 0 : -ENODEV; /* -ENOENT would be a process that is gone (attach.h) */
+}
+
 /* One event, or the tracker, on one thread. */
 static int open_on(struct counters *c, uint32_t event, pid_t tid, bool on_exec)
 {
@@ -139,14 +169,10 @@ static int open_on(struct counters *c, uint32_t event, pid_t tid, bool on_exec)
 			event_attr_part(&attr, &c->events[event], part, c->dump_bytes);
 		attr.enable_on_exec = on_exec;
 		attr.disabled = on_exec || event != EVENTS_MAX;
-		for (size_t i = 0; i < rings_count(c->rings); i++) {
-			if (event != EVENTS_MAX && c->events[event].cpu >= 0 &&
-			    c->events[event].cpu != rings_cpu(c->rings, i))
-				continue;
-			int error = open_counter(c, &attr, tid, i, event);
-			if (error)
-				return error;
-		}
+		int error =
+		    event == EVENTS_MAX ? open_on_all(c, &attr, tid) : open_where_known(c, &attr, tid, event);
+		if (error)
+			return error;
 	}
 	return 0;
 }
@@ -260,6 +286,18 @@ static void enable(const struct counters *c)
 			ioctl(c->list[i].fd, PERF_EVENT_IOC_ENABLE, 0); /* and its inherited copies */
 }
 
+/* Trackers have been counting since they were opened, long before the events: shares of time are taken from
+ * here on. An event is read before its thread's tracker, and after it in counters_read(): its share comes out
+ * too large by that moment, never too small, so that nothing is taken for multiplexed that is not. */
+static void note_start(struct counters *c)
+{
+	uint64_t words[5]; /* as in counters_read() */
+
+	for (size_t i = c->count; i-- > 0;)
+		if (read(c->list[i].fd, words, sizeof(words)) >= 32)
+			c->list[i].before_ns = words[2];
+}
+
 /* Returns 0, 1 in doubt, or -errno. */
 static int attach_once(struct counters *c, pid_t pid, void (*drain)(void *context), void *context)
 {
@@ -298,6 +336,7 @@ int counters_attach_running(struct counters *c, pid_t pid, void (*drain)(void *c
 		enable(c);
 		nanosleep(&pause, NULL);
 		enable(c);
+		note_start(c);
 	}
 	c->attaching = false;
 	if (result < 0)
@@ -329,8 +368,13 @@ struct counters *counters_open(const struct event *events, size_t count, uint32_
 		if (geteuid() == 0 && is_dense(&events[i]))
 			ring_bytes = RING_BYTES_DENSE;
 	c->rings = rings_open(ring_bytes, error);
-	if (c->rings && (*error = index_sources(c)) == 0)
+	if (!c->rings)
+		goto fail;
+	c->on_ring = calloc(count * rings_count(c->rings) + 1, sizeof(*c->on_ring));
+	*error = c->on_ring ? index_sources(c) : -ENOMEM;
+	if (!*error)
 		return c;
+fail:
 	counters_close(c);
 	return NULL;
 }
@@ -342,6 +386,7 @@ void counters_close(struct counters *c)
 	drop_from(c, 0);
 	rings_close(c->rings);
 	free(c->list);
+	free(c->on_ring);
 	free(c->sources);
 	free(c->forks);
 	free(c->threads);
@@ -360,21 +405,28 @@ const struct record_layouts *counters_layouts(const struct counters *c)
 
 void counters_read(const struct counters *c, size_t event, struct counter_totals *totals)
 {
+	const size_t rings = rings_count(c->rings);
+	const bool *on_ring = &c->on_ring[event * rings];
+
 	memset(totals, 0, sizeof(*totals));
 	totals->lost_known = features_has(FEATURES_LOST);
 	for (size_t i = 0; i < c->count; i++) {
 		uint64_t words[5] = {0}; /* value, enabled, running, id, lost */
 		const struct counter *counter = &c->list[i];
-		if ((counter->event != event && counter->event != EVENTS_MAX) ||
+		bool is_tracker = counter->event == EVENTS_MAX;
+		if ((counter->event != event && !is_tracker) || (is_tracker && !on_ring[counter->ring]) ||
 		    read(counter->fd, words, sizeof(words)) < 32)
 			continue;
-		if (counter->event == EVENTS_MAX) {
-			totals->enabled_ns += words[2];
+		if (is_tracker) {
+			totals->enabled_ns += words[2] - counter->before_ns;
 			continue;
 		}
 		totals->counted += words[0];
-		totals->running_ns += words[2];
+		totals->running_ns += words[2] - counter->before_ns;
 		totals->lost += totals->lost_known ? words[4] : 0;
 	}
 	totals->running_ns /= c->events[event].parts;
+	totals->cpus = (uint32_t)rings;
+	for (size_t i = 0; i < rings; i++)
+		totals->cpus_counted += on_ring[i];
 }

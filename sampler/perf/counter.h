@@ -14,7 +14,8 @@
  *                        inherited, and start over.
  *
  * Multiplexing: the share of the time in which an event was actually counted. The tracker is a software event
- * and always counted, so its running time is the time that tasks ran.
+ * and always counted, so its running time is the time that tasks ran: from when all events were enabled, and
+ * on the processors on which the event is open.
  */
 #ifndef SAMPLER_PERF_COUNTER_H
 #define SAMPLER_PERF_COUNTER_H
@@ -34,6 +35,7 @@ struct counter_totals {
 	uint64_t lost;    /* samples lost because a ring was full */
 	bool lost_known;  /* the kernel says how many (Linux 6.0) */
 	uint64_t enabled_ns, running_ns;
+	uint32_t cpus, cpus_counted; /* of all, where the event is open */
 };
 
 /* The events are borrowed. stack_bytes: most of the stack in a sample. NULL with *error = -errno. */

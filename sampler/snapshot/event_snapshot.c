@@ -72,6 +72,11 @@ static void comment_counts(
 	if (event_sheet_scale(sheet) > 1)
 		sheet_comment(profile, "multiplexed: counted %.2f%% of the time, values are scaled by %.4f",
 		    100 / event_sheet_scale(sheet), event_sheet_scale(sheet));
+	if (c->cpus_counted < c->cpus && sheet->event->cpu < 0)
+		sheet_comment(profile,
+		    "counted on %u of %u processors: the others do not have this event, and the time on them "
+		    "is in no number",
+		    c->cpus_counted, c->cpus);
 }
 
 static void comment_faults(struct profile *profile, const struct event_sheet *sheet)

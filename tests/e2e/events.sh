@@ -91,6 +91,35 @@ test_two_functions() {
   matches '^ +0 ns .*\(total\)' diff
 }
 
+# A machine with two kinds of processors, as far as heaptap can tell: the first one does not know the event.
+test_two_kinds_of_processors() {
+  allowed=$(awk '$1 == "Cpus_allowed_list:" { print $2 }' /proc/self/status)
+  first=${allowed%%[-,]*} last=${allowed##*[-,]} online=$(getconf _NPROCESSORS_ONLN)
+  [ "$first" != "$last" ] || skip 'one processor'
+  cat >two_kinds.c <<'EOF'
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+long syscall(long number, struct perf_event_attr *attr, long pid, long cpu, long group, long flags)
+{
+	static long (*real)();
+	if (number == SYS_perf_event_open && attr->config == PERF_COUNT_SW_CPU_CLOCK && cpu == FIRST)
+		return errno = ENOENT, -1;
+	if (!real)
+		real = dlsym(RTLD_NEXT, "syscall");
+	return real(number, attr, pid, cpu, group, flags);
+}
+EOF
+  gcc -w -D_GNU_SOURCE -DFIRST="$first" -shared -fPIC -o two_kinds.so two_kinds.c
+  LD_PRELOAD=$PWD/two_kinds.so record -q --no-heap -e cpu-clock@499 taskset -c "$last" "$split" functions 1 >truth
+  profile=$(only heaptap.events_split.*.cpu-clock-exit.pb.gz)
+  events_check "$profile"
+  at_least 100 "$(total_of "$profile" samples)" samples
+  comment_of "$profile" >comments
+  matches "^counted on $((online - 1)) of $online processors: the others do not have this event" comments
+}
+
 test_threads() {
   record -q --no-heap --labels thread -e cpu-clock@499 "$split" threads 2 >truth
   share_of_two

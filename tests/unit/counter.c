@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long an event was counted, of the time in which it could have been. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/perf/counter.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MS = 1000000 };
+
+static int without_cpu = -1; /* this processor does not know cpu-clock; -2: none does */
+
+/* No machine with two kinds of processors is at hand: the kernel's answer on one, its own otherwise. */
+long syscall(long number, ...) /* NOLINT */
+{
+	static long (*real)(long, ...);
+	va_list more;
+	long a[5];
+
+	va_start(more, number);
+	for (int i = 0; i < 5; i++)
+		a[i] = va_arg(more, long);
+	va_end(more);
+	if (number == SYS_perf_event_open) {
+		const struct perf_event_attr *attr = (const struct perf_event_attr *)a[0]; /* NOLINT */
+		if (attr->config == PERF_COUNT_SW_CPU_CLOCK &&
+		    (without_cpu == -2 || (int)a[2] == without_cpu)) {
+			errno = ENOENT;
+			return -1;
+		}
+	}
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
+	return real(number, a[0], a[1], a[2], a[3], a[4]);
+}
+
+static pid_t start_busy(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		alarm(300);
+		for (;;)
+			__asm__ volatile("");
+	}
+	return pid;
+}
+
+static uint64_t cpu_ns(pid_t pid)
+{
+	struct timespec now;
+	clockid_t clock;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &now), 0);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Until PID has run for MORE_NS; the test's own deadline ends it. */
+static void run_for(pid_t pid, uint64_t more_ns)
+{
+	const struct timespec pause = {.tv_nsec = 2 * MS};
+	uint64_t until = cpu_ns(pid) + more_ns;
+
+	while (cpu_ns(pid) < until)
+		nanosleep(&pause, NULL);
+}
+
+/* Attaching takes as long as the process needs for 50 ms: with hundreds of threads it does. */
+static void drain_slowly(void *context)
+{
+	run_for(*(const pid_t *)context, 50 * MS);
+}
+
+static void read_stopped(const struct counters *c, pid_t pid, struct counter_totals *totals)
+{
+	int status;
+
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	counters_read(c, 0, totals);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static struct counters *attach(struct event *event, pid_t pid)
+{
+	char text[256];
+	int error;
+
+	assert_int_equal(event_parse("cpu-clock", event, text, sizeof(text)), 0);
+	return counters_open(event, 1, 4096, &error);
+}
+
+static void skip_without(struct counters *c, int error, pid_t pid)
+{
+	if (c && !error)
+		return;
+	print_message("SKIPPED: no events here\n");
+	counters_close(c);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	skip();
+}
+
+static void attaching_is_no_multiplexing(void **state)
+{
+	pid_t pid = start_busy();
+	struct event event;
+	struct counters *c = attach(&event, pid);
+	struct counter_totals totals;
+	int error = c ? counters_attach_running(c, pid, drain_slowly, &pid) : 0;
+
+	skip_without(c, error, pid);
+	run_for(pid, 200 * MS);
+	read_stopped(c, pid, &totals);
+	assert_true(totals.running_ns >= 100 * MS);
+	assert_in_range(totals.enabled_ns, 1, totals.running_ns);
+	counters_close(c);
+}
+
+static bool is_refusal(int error)
+{
+	return error == -EPERM || error == -EACCES || error == -EMFILE;
+}
+
+/* On the first of all processors, then on the others. The event is counted on `counted` of them. */
+static void run_on_all(struct counters *c, pid_t pid, uint32_t counted)
+{
+	int first = rings_cpu(counters_rings(c), 0);
+	struct counter_totals totals;
+	cpu_set_t others, one;
+
+	sched_getaffinity(0, sizeof(others), &others);
+	CPU_ZERO(&one);
+	CPU_SET(first, &one);
+	CPU_CLR(first, &others);
+	if (CPU_COUNT(&others) == 0 || sched_setaffinity(pid, sizeof(one), &one) != 0)
+		skip_without(c, -ENODEV, pid);
+	run_for(pid, 100 * MS);
+	assert_int_equal(sched_setaffinity(pid, sizeof(others), &others), 0);
+	run_for(pid, 100 * MS);
+	read_stopped(c, pid, &totals);
+	assert_int_equal(totals.cpus, rings_count(counters_rings(c)));
+	assert_int_equal(totals.cpus_counted, counted);
+	assert_true(totals.running_ns > 0);
+	assert_in_range(totals.enabled_ns, 1, totals.running_ns);
+	counters_close(c);
+}
+
+static void one_processor_is_no_multiplexing(void **state)
+{
+	pid_t pid = start_busy();
+	struct event event;
+	struct counters *c = attach(&event, pid);
+
+	skip_without(c, 0, pid);
+	event.cpu = rings_cpu(counters_rings(c), 0);
+	int error = counters_attach_running(c, pid, drain_slowly, &pid);
+	skip_without(c, error, pid);
+	run_on_all(c, pid, 1);
+}
+
+static void some_processors_do_not_know_it(void **state)
+{
+	pid_t pid = start_busy();
+	struct event event;
+	struct counters *c = attach(&event, pid);
+
+	skip_without(c, 0, pid);
+	without_cpu = rings_cpu(counters_rings(c), 0);
+	int error = counters_attach_running(c, pid, drain_slowly, &pid);
+	without_cpu = -1;
+	if (rings_count(counters_rings(c)) > 1)
+		assert_true(error == 0 || is_refusal(error));
+	skip_without(c, error, pid);
+	run_on_all(c, pid, (uint32_t)rings_count(counters_rings(c)) - 1);
+}
+
+static void none_knows_it(void **state)
+{
+	pid_t pid = start_busy();
+	struct event event;
+	struct counters *c = attach(&event, pid);
+
+	skip_without(c, 0, pid);
+	without_cpu = -2;
+	int error = counters_attach_running(c, pid, drain_slowly, &pid);
+	without_cpu = -1;
+	if (is_refusal(error))
+		skip_without(c, error, pid);
+	assert_int_equal(error, -ENODEV);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	counters_close(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(attaching_is_no_multiplexing),
+	    cmocka_unit_test(one_processor_is_no_multiplexing),
+	    cmocka_unit_test(some_processors_do_not_know_it),
+	    cmocka_unit_test(none_knows_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
