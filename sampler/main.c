@@ -13,6 +13,7 @@
 #include "sampler/doctor/doctor.h"
 #include "sampler/doctor/event_list.h"
 #include "sampler/report/export.h"
+#include "sampler/session/descriptors.h"
 #include "sampler/session/front.h"
 #include "sampler/session/pusher.h"
 #include "sampler/session/web_server.h"
@@ -304,6 +305,7 @@ static int output_end(int status)
 
 int main(int argc, char *argv[])
 {
+	descriptors_fill_gaps();
 	if (argc < 2) {
 		usage_print(stderr);
 		exit(STATUS_USAGE);

@@ -218,7 +218,8 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-cpu", OPTION_SET, .set = set_cpu_max, .value = "PERCENT",
         .allowed = "1 to 100",
         .help = "share of one CPU that the sampler may take before\n"
-                "the period doubles; no limit unless given"},
+                "the period doubles, writing profiles apart; no\n"
+                "limit unless given"},
     {COMMAND_SERVE, 'q', "quiet", OPTION_SET, .set = set_quiet, .help = "no line at the start"},
     {COMMAND_PUSH, 'q', "quiet", OPTION_SET, .set = set_quiet, .help = "report only what could not be sent"},
     {COMMAND_PUSH, 'v', "verbose", OPTION_SET, .set = set_verbose,

@@ -6,9 +6,10 @@
 #include <stddef.h>
 
 /*
- * Descriptors 0 to 2 may be closed when we start. What we open must not get these numbers, since COMMAND
- * would take it for its stdin, stdout or stderr; so the gaps are filled with /dev/null until the exec closes
- * them again.
+ * Descriptors 0 to 2 may be closed when we start. What we open must not get these numbers: COMMAND would take
+ * it for its stdin, stdout or stderr, and so would we; a line of the log must not be written into a target's
+ * shared memory. So the gaps are filled until an exec closes them again, with what can neither be read nor
+ * written: standard output that is closed stays an error.
  */
 void descriptors_fill_gaps(void);
 

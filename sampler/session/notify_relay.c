@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/notify_relay.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,7 +13,9 @@
 
 #define MESSAGE_BYTES_MAX 4096 /* systemd reads no more */
 #define DESCRIPTORS_MAX   253  /* nor does the kernel pass more */
-#define SEND_S            1    /* a manager that does not read must not keep us from COMMAND's signals */
+/* Neither a manager that does not read must keep us from COMMAND's signals, nor whoever writes without end:
+ * an abstract name has no permissions. */
+#define SEND_S            1
 
 /* Room for both, aligned. */
 union ancillary {
@@ -157,7 +160,8 @@ static void drop_main_pid(struct message *message)
 	message->length = kept;
 }
 
-static void forward(int fd, struct message *message)
+/* False: the manager does not read. */
+static bool forward(int fd, struct message *message)
 {
 	union ancillary ancillary;
 	size_t bytes = message->count * sizeof(int);
@@ -173,22 +177,22 @@ static void forward(int fd, struct message *message)
 		header.msg_control = ancillary.bytes;
 		header.msg_controllen = CMSG_SPACE(bytes);
 	}
-	(void)sendmsg(fd, &header, MSG_NOSIGNAL);
+	return sendmsg(fd, &header, MSG_NOSIGNAL) >= 0 || errno != EAGAIN;
 }
 
 void notify_relay_pass(const struct notify_relay *relay, pid_t command)
 {
 	struct message message;
-	bool whole;
+	bool whole, goes_on = true;
 
-	while (receive(relay->fd, &message, &whole)) {
+	for (int i = 0; goes_on && i < NOTIFY_RELAY_AT_ONCE && receive(relay->fd, &message, &whole); i++) {
 		/* Who has our user or is root could as well trace COMMAND, and speak by it. */
 		bool trusted = message.sender.pid == command || message.sender.uid == geteuid() ||
 		    message.sender.uid == 0;
 		drop_main_pid(&message);
 		if (whole && trusted && message.length)
-			forward(relay->manager_fd, &message);
-		for (size_t i = 0; i < message.count; i++)
-			close(message.descriptors[i]);
+			goes_on = forward(relay->manager_fd, &message);
+		for (size_t j = 0; j < message.count; j++)
+			close(message.descriptors[j]);
 	}
 }

@@ -25,7 +25,10 @@ void notify_relay_open(struct notify_relay *relay);
 /* In the child that becomes COMMAND: changes NOTIFY_SOCKET, and WATCHDOG_PID if it was `front`. */
 void notify_relay_environment(const struct notify_relay *relay, pid_t front);
 
-/* Passes on what has come from COMMAND, and from others of our user and root. */
+enum { NOTIFY_RELAY_AT_ONCE = 64 /* messages */ };
+
+/* Passes on what has come from COMMAND, and from others of our user and root: so much of it that the caller
+ * comes to its other work. What is left keeps fd readable. */
 void notify_relay_pass(const struct notify_relay *relay, pid_t command);
 
 #endif

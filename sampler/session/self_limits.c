@@ -30,20 +30,22 @@ static uint64_t timeval_ns(struct timeval t)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
 }
 
+static uint64_t cpu_ns(int whose)
+{
+	struct rusage usage;
+	return getrusage(whose, &usage) == 0 ? timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime) : 0;
+}
+
 uint64_t self_limits_cpu_ns(void)
 {
-	struct rusage self, children;
-	if (getrusage(RUSAGE_SELF, &self) != 0 || getrusage(RUSAGE_CHILDREN, &children) != 0)
-		return 0;
-	return timeval_ns(self.ru_utime) + timeval_ns(self.ru_stime) + timeval_ns(children.ru_utime) +
-	    timeval_ns(children.ru_stime);
+	return cpu_ns(RUSAGE_SELF) + cpu_ns(RUSAGE_CHILDREN);
 }
 
 enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t now_ns)
 {
 	if (now_ns - guard->looked_ns < LOOK_NS)
 		return SELF_LIMITS_FINE;
-	uint64_t elapsed_ns = now_ns - guard->looked_ns, cpu = self_limits_cpu_ns(),
+	uint64_t elapsed_ns = now_ns - guard->looked_ns, cpu = cpu_ns(RUSAGE_SELF),
 	         used_ns = cpu - guard->cpu_ns;
 	bool first = guard->looked_ns == 0;
 	guard->looked_ns = now_ns;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler's limits on its own load. Once a second it checks its own memory and CPU time (its writer's
- * children included); above a limit the sampling period doubles, which halves the number of samples. Weights
- * stay right, since every sample carries the period that it was drawn with. The period is never lowered
- * again.
+ * The sampler's limits on its own load. Once a second it checks its own memory and CPU time; above a limit
+ * the sampling period doubles, which halves the number of samples. Weights stay right, since every sample
+ * carries the period that it was drawn with. The period is never lowered again.
+ *
+ * CPU time is the main loop's: the children that write profiles take theirs whatever the period is, and the
+ * kernel reports all of it at the moment when a child is waited for.
  */
 #ifndef SAMPLER_SESSION_SELF_LIMITS_H
 #define SAMPLER_SESSION_SELF_LIMITS_H

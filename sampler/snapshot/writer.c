@@ -95,9 +95,14 @@ static void prepare_child(bool yields)
 	const struct rlimit core = {0, 0};
 	sigset_t none;
 	sigemptyset(&none);
-	/* A signal for the sampler that was sent to all processes of its name must not end a snapshot. */
+	/* A signal for the sampler that was sent to all processes of its name must not end a snapshot, nor
+	 * one that a terminal sends to its whole foreground: it would be taken for a file that kills us.
+	 * The symbol readers inherit that. */
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_IGN); /* profiles are written while the unit is stopped */
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report */
 	signal(SIGPIPE, SIG_IGN); /* the sampler may be gone; the profile is still wanted */

@@ -70,6 +70,30 @@ test_another_sampler_adopts_what_was_copied() {
   adopt_outlive -b copy
 }
 
+# What the adopter opens first is the target's shared memory: it must not become descriptor 2, or the log's lines are
+# written over its header, and nobody can adopt the process again.
+test_log_does_not_reach_the_shared_memory() {
+  [ "$(id -u)" = 0 ] || skip "opening another process' mapping needs root"
+  start_outlive
+  kill -KILL "$sampler"
+  gone() { ! kill -0 "$sampler" 2>/dev/null; }
+  wait_for 10 gone
+  "$heaptap" adopt -v -i 200ms -o second/ "$target" 2>&- &
+  sampler=$!
+  adopted() { ls second/heaptap.outlive.*.0001.pb.gz >/dev/null 2>&1; }
+  wait_for 20 adopted
+  kill -KILL "$sampler"
+  wait "$sampler" 2>/dev/null || :
+  "$heaptap" adopt -q -o third/ "$target" 2>err &
+  adopter=$!
+  third() { "$heaptap" snapshot "$target" >out 2>&1 || ! kill -0 "$adopter" 2>/dev/null; }
+  wait_for 20 third
+  touch go
+  wait $front || true
+  wait $adopter || fail "$(cat err)"
+  profile_check third/heaptap.outlive.*.exit.pb.gz
+}
+
 test_not_to_be_adopted() {
   sleep 30 &
   "$heaptap" adopt $! 2>err && fail "adopted a stranger"

@@ -95,6 +95,10 @@ static __attribute__((unused)) int write_and_look_around(const struct writer_ite
 	sigset_t blocked;
 	raise(SIGUSR1);
 	raise(SIGUSR2);
+	raise(SIGINT);
+	raise(SIGHUP);
+	raise(SIGQUIT);
+	raise(SIGTERM);
 	raise(SIGXFSZ);
 	raise(SIGPIPE);
 	sigprocmask(SIG_SETMASK, NULL, &blocked);

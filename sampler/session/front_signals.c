@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Signals are the difficult part of standing in for another process:
+ *
+ *   - Until COMMAND exists the front behaves as any program: Ctrl-C ends it, and the sampler sees its end of
+ *     file.
+ *   - From then on every signal is blocked here and read from a signalfd. No handler is ever installed, so
+ *     COMMAND inherits exactly the dispositions that we got, and the mask is put back in the child before its
+ *     exec.
+ *   - What the terminal sends goes to the whole process group: COMMAND has it already.
+ *     Such a signal has si_code SI_KERNEL; one sent to us by kill(2) has SI_USER, SI_QUEUE or SI_TKILL.
+ *     What kill(2) sends to the whole group, or a service manager to the whole unit, looks like the latter:
+ *     witness.h tells them apart.
+ *   - The snapshot signal is for heaptap: it goes to the sampler, never to COMMAND, and it ends nobody,
+ *     not even before COMMAND exists.
+ *   - When the terminal stops COMMAND, the shell waits for us to stop too; so we do, by the same signal.
+ *     SIGSTOP is not mirrored: tools send it to one pid, and would not continue us later.
+ */
+#include "sampler/session/front_state.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONTINUE_MS 20 /* a SIGCONT to the group reaches us and COMMAND within this time */
+
+static bool is_job_stop(int number)
+{
+	return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+/* Stops this process by `number`, and returns when it is continued. */
+static void stop_self(int number)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	kill(getpid(), number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static void reap(struct front *front)
+{
+	int status, stop = 0;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+		bool over = WIFEXITED(status) || WIFSIGNALED(status);
+		if (pid == front->sampler && over) /* it may also have been stopped, or continued */
+			front->sampler = -1;
+		if (pid != front->command)
+			continue;
+		front->stopped = WIFSTOPPED(status);
+		stop = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+		front->ended = over;
+		if (front->ended)
+			front->status = status;
+	}
+	if (is_job_stop(stop))
+		stop_self(stop);
+}
+
+/* We were continued. The shell continues COMMAND too; but if only our pid got the signal, it must be passed
+ * on. */
+static void pass_continue(struct front *front)
+{
+	struct pollfd poll_fd = {.fd = front->signal_fd, .events = POLLIN};
+
+	reap(front);
+	if (!front->stopped)
+		return;
+	poll(&poll_fd, 1, CONTINUE_MS);
+	reap(front);
+	if (front->stopped && !front->ended)
+		kill(front->command, SIGCONT);
+}
+
+static void pass_signal(struct front *front, const struct signalfd_siginfo *info)
+{
+	static const int from_terminal[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGWINCH};
+	int number = (int)info->ssi_signo;
+
+	for (size_t i = 0; i < sizeof(from_terminal) / sizeof(from_terminal[0]); i++) {
+		if (number == from_terminal[i] && info->ssi_code == SI_KERNEL)
+			return;
+	}
+	if (info->ssi_code == SI_USER && witness_saw(&front->witness, number))
+		return;
+	if (info->ssi_code == SI_QUEUE)
+		sigqueue(
+		    front->command, number, (union sigval){.sival_ptr = (void *)(uintptr_t)info->ssi_ptr});
+	else
+		kill(front->command, number);
+}
+
+/* Passed on as a signal, not as a message: it never blocks, and many are one. */
+static void pass_to_sampler(const struct front *front, int number)
+{
+	if (front->front_fd >= 0 && front->sampler > 0)
+		kill(front->sampler, number);
+}
+
+/* Is this a signal by a user who does not want to wait for the profile? The first SIGTERM is not: it may have
+ * been sent to the whole unit, and have reached COMMAND a moment earlier. */
+static bool is_impatience(const struct front *front, int number)
+{
+	struct sigaction action;
+
+	if (number != SIGINT && number != SIGQUIT && number != SIGTERM && number != SIGHUP)
+		return false;
+	if (number == SIGTERM && !front->told_to_end)
+		return false;
+	return sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN;
+}
+
+void front_on_signal(struct front *front, const struct signalfd_siginfo *info)
+{
+	int number = (int)info->ssi_signo;
+
+	if (number == SIGCHLD)
+		reap(front);
+	else if (number == front->options->signal)
+		pass_to_sampler(front, number);
+	else if (!front->ended && number == SIGCONT)
+		pass_continue(front);
+	else if (!front->ended)
+		pass_signal(front, info);
+	else if (is_job_stop(number))
+		stop_self(number);
+	else if (is_impatience(front, number))
+		front->done = true;
+	front->told_to_end = front->told_to_end || number == SIGTERM;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the front's files share: nobody else looks inside.
+ */
+#ifndef SAMPLER_SESSION_FRONT_STATE_H
+#define SAMPLER_SESSION_FRONT_STATE_H
+
+#include "sampler/cli/options.h"
+#include "sampler/loader/preload_check.h"
+#include "sampler/session/front_message.h"
+#include "sampler/session/notify_relay.h"
+#include "sampler/session/pusher.h"
+#include "sampler/session/witness.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/signalfd.h>
+#include <sys/types.h>
+
+struct front {
+	const struct options *options;
+	pid_t sampler, command;
+	int front_fd; /* to the sampler; -1 when it is gone */
+	int signal_fd;
+	struct witness witness;
+	struct notify_relay notify;       /* of COMMAND's messages to the service manager */
+	struct pusher pusher;             /* with --push */
+	int web_fd;                       /* with --listen: to heaptap-serve, which ends with it; -1 */
+	bool told_to_end;                 /* a SIGTERM has come */
+	enum preload_check_kind forecast; /* whether our library can be preloaded into COMMAND */
+	sigset_t mask;                    /* as we got it, for COMMAND */
+	struct sigaction child_action;    /* likewise: an ignored SIGCHLD would keep us from waiting */
+	bool stopped, ended, done;
+	int status;                           /* wait status of COMMAND, once it has ended */
+	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of HEAPTAP for COMMAND; empty: not profiled */
+};
+
+/* Does with a signal that we got what it is for: see front_signals.c. */
+void front_on_signal(struct front *front, const struct signalfd_siginfo *info);
+
+#endif
