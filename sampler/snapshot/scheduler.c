@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/scheduler.h"
+#include "sampler/snapshot/scheduler_state.h"
 
 #include "pprof/profile/origin.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/process_end.h"
+#include "sampler/snapshot/scheduler_state.h"
 #include "sampler/target/target_plan.h"
 #include "pprof/text/log_line.h"
 
@@ -19,24 +21,6 @@
 enum {
 	LOOK_NS = 50 * 1000000,      /* between looks at targets */
 	REFRESH_NS = 1000 * 1000000, /* between looks at threads and cgroups, at least */
-};
-
-struct scheduler {
-	struct scheduler_setup setup;
-	int64_t began_unix_ns; /* the session, on both clocks */
-	uint64_t began_ns;
-	pid_t began_pid;
-	struct writer *writer;
-	struct snapshot_series *series; /* of every profiled target */
-	uint64_t look_ns;               /* time of the next look */
-	uint64_t due_ns;                /* time at which a snapshot is due: the sampler wakes up for it */
-	uint64_t turn;                  /* periodic snapshots so far */
-	bool paused;
-	uint64_t refresh_ns; /* of each target */
-	uint32_t closing;    /* closed targets whose last profile is not on disk yet */
-	uint64_t ended;      /* targets with a last profile */
-	uint64_t failed;     /* failed snapshots since the last one that was written */
-	int error;           /* of the last that failed */
 };
 
 int scheduler_claim(
@@ -81,11 +65,6 @@ static void answer(
 {
 	for (uint32_t i = 0; i < count; i++)
 		a->setup.answer(a->setup.context, askers[i], pid, path, error);
-}
-
-int64_t scheduler_start_unix_ns(const struct scheduler *a, const struct target *target)
-{
-	return a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);
 }
 
 /* Which session and process it belongs to: the same words in each of the process' profiles, so the start
@@ -211,67 +190,6 @@ void scheduler_take(
 	beside.periodic = true; /* the heap's own answers who asked */
 	if (series)
 		take_numbered(source->scheduler, series, &beside);
-}
-
-/* ---- what is asked for */
-
-static bool want(struct scheduler *a, struct snapshot_series *series, const char *cause, uint64_t asker)
-{
-	if (series->target->closed ||
-	    !series->source->kind->has(series->source, series->target, SNAPSHOT_REQUESTED) ||
-	    !snapshot_series_want(series, cause, NULL, asker))
-		return false;
-	a->look_ns = 0;
-	return true;
-}
-
-uint32_t scheduler_want_all(struct scheduler *a, const char *cause, uint64_t asker)
-{
-	uint32_t count = 0;
-	for (struct snapshot_series *series = a->series; series; series = series->next_series)
-		count += want(a, series, cause, asker);
-	return count;
-}
-
-uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
-{
-	for (struct snapshot_series *series = a->series; series; series = series->next_series)
-		if (series->target->pid == pid && series->target->readable &&
-		    want(a, series, "heaptap snapshot", asker))
-			return 1;
-	return 0;
-}
-
-uint32_t scheduler_ask_memory(struct scheduler *a, pid_t pid, uint64_t asker)
-{
-	uint32_t count = 0;
-	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
-		const struct target *target = series->target;
-		if ((pid && (target->pid != pid || !target->readable)) || target->closed ||
-		    !series->source->kind->in_memory || !in_memory_want(&series->in_memory, asker))
-			continue;
-		a->look_ns = 0;
-		count++;
-		if (pid)
-			break;
-	}
-	return count;
-}
-
-void scheduler_each(const struct scheduler *a, const struct snapshot_source *source,
-    void (*visit)(void *context, const struct target *target, int64_t start_unix_ns), void *context)
-{
-	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
-		if (series->source == source && !series->target->closed && series->target->readable)
-			visit(context, series->target, scheduler_start_unix_ns(a, series->target));
-}
-
-bool scheduler_serves(const struct scheduler *a, pid_t pid)
-{
-	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
-		if (series->target->pid == pid)
-			return true;
-	return false;
 }
 
 /* ---- the tick */
@@ -529,36 +447,7 @@ void scheduler_hurry_writing(struct scheduler *a, bool hurry)
 	writer_set_hurry(a->writer, hurry);
 }
 
-void scheduler_progress(const struct scheduler *a, uint64_t *written, uint64_t *ended)
-{
-	*ended = a->ended;
-	*written = a->ended > a->closing ? a->ended - a->closing : 0;
-}
-
-bool scheduler_is_closing(const struct target *target)
-{
-	return target->closed && target->series && target->series->jobs;
-}
-
-bool scheduler_settled(const struct scheduler *a)
-{
-	return a->closing == 0;
-}
-
-bool scheduler_idle(const struct scheduler *a)
-{
-	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
-		if (series->wanted || series->jobs)
-			return false;
-	return a->closing == 0;
-}
-
 /* ---- beginning and end */
-
-const struct scheduler_setup *scheduler_setup(const struct scheduler *a)
-{
-	return &a->setup;
-}
 
 struct scheduler *scheduler_new(const struct scheduler_setup *setup)
 {

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Snapshots that are asked for: taken by the next look. */
+#include "sampler/snapshot/scheduler.h"
+#include "sampler/snapshot/scheduler_state.h"
+
+static bool want(struct scheduler *a, struct snapshot_series *series, const char *cause, uint64_t asker)
+{
+	if (series->target->closed ||
+	    !series->source->kind->has(series->source, series->target, SNAPSHOT_REQUESTED) ||
+	    !snapshot_series_want(series, cause, NULL, asker))
+		return false;
+	a->look_ns = 0;
+	return true;
+}
+
+uint32_t scheduler_want_all(struct scheduler *a, const char *cause, uint64_t asker)
+{
+	uint32_t count = 0;
+	for (struct snapshot_series *series = a->series; series; series = series->next_series)
+		count += want(a, series, cause, asker);
+	return count;
+}
+
+uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
+{
+	for (struct snapshot_series *series = a->series; series; series = series->next_series)
+		if (series->target->pid == pid && series->target->readable &&
+		    want(a, series, "heaptap snapshot", asker))
+			return 1;
+	return 0;
+}
+
+uint32_t scheduler_ask_memory(struct scheduler *a, pid_t pid, uint64_t asker)
+{
+	uint32_t count = 0;
+	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
+		const struct target *target = series->target;
+		if ((pid && (target->pid != pid || !target->readable)) || target->closed ||
+		    !series->source->kind->in_memory || !in_memory_want(&series->in_memory, asker))
+			continue;
+		a->look_ns = 0;
+		count++;
+		if (pid)
+			break;
+	}
+	return count;
+}

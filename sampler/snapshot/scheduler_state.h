@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the scheduler's files share: nobody else looks inside.
+ */
+#ifndef SAMPLER_SNAPSHOT_SCHEDULER_STATE_H
+#define SAMPLER_SNAPSHOT_SCHEDULER_STATE_H
+
+#include "sampler/snapshot/scheduler_setup.h"
+#include "sampler/snapshot/snapshot_series.h"
+
+struct scheduler {
+	struct scheduler_setup setup;
+	int64_t began_unix_ns; /* the session, on both clocks */
+	uint64_t began_ns;
+	pid_t began_pid;
+	struct writer *writer;
+	struct snapshot_series *series; /* of every profiled target */
+	uint64_t look_ns;               /* time of the next look */
+	uint64_t due_ns;                /* time at which a snapshot is due: the sampler wakes up for it */
+	uint64_t turn;                  /* periodic snapshots so far */
+	bool paused;
+	uint64_t refresh_ns; /* of each target */
+	uint32_t closing;    /* closed targets whose last profile is not on disk yet */
+	uint64_t ended;      /* targets with a last profile */
+	uint64_t failed;     /* failed snapshots since the last one that was written */
+	int error;           /* of the last that failed */
+};
+
+#endif
