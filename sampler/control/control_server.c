@@ -36,11 +36,17 @@ struct client {
 
 struct control_server {
 	int fd, epoll_fd;
+	int spare_fd; /* given up to accept who must be sent away: while he waits, the socket is readable */
 	gid_t group;
 	struct control_handlers handlers;
 	struct client clients[CONTROL_SERVER_CLIENTS];
 	uint64_t next_id;
 };
+
+static int open_spare(void)
+{
+	return open("/dev/null", O_PATH | O_CLOEXEC);
+}
 
 struct control_server *control_server_new(
     int epoll_fd, int listen_fd, gid_t group, const struct control_handlers *handlers, int *error)
@@ -54,6 +60,7 @@ struct control_server *control_server_new(
 	}
 	server->fd = listen_fd;
 	server->epoll_fd = epoll_fd;
+	server->spare_fd = open_spare();
 	server->group = group;
 	server->handlers = *handlers;
 	for (size_t i = 0; i < CONTROL_SERVER_CLIENTS; i++)
@@ -99,6 +106,8 @@ void control_server_free(struct control_server *server)
 		if (server->clients[i].fd >= 0)
 			disconnect(server, &server->clients[i]);
 	epoll_set_close(server->epoll_fd, server->fd);
+	if (server->spare_fd >= 0)
+		close(server->spare_fd);
 	free(server);
 }
 
@@ -190,23 +199,41 @@ static void say(
 		drop(server, client);
 }
 
+/* Without a word for those that may not ask. */
+static void send_away(const struct control_server *server, int fd)
+{
+	if (control_peer_may(fd, server->group))
+		(void)send(fd, "busy", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)shutdown(fd, SHUT_RDWR);
+	close(fd);
+}
+
+static void send_away_without_room(struct control_server *server)
+{
+	if (server->spare_fd >= 0)
+		close(server->spare_fd);
+	int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		send_away(server, fd);
+	server->spare_fd = open_spare();
+}
+
 static void take_client(struct control_server *server)
 {
 	int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client *client = NULL;
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			send_away_without_room(server);
 		return;
+	}
 	for (size_t i = 0; i < CONTROL_SERVER_CLIENTS && !client; i++)
 		if (server->clients[i].fd < 0)
 			client = &server->clients[i];
-	bool allowed = control_peer_may(fd, server->group);
 	/* Profiles in it are memory of ours. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
-	if (allowed && !client)
-		(void)send(fd, "busy", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (!allowed || !client || epoll_set_add(server->epoll_fd, fd) != 0) {
-		(void)shutdown(fd, SHUT_RDWR);
-		close(fd);
+	if (!client || !control_peer_may(fd, server->group) || epoll_set_add(server->epoll_fd, fd) != 0) {
+		send_away(server, fd);
 		return;
 	}
 	*client = (struct client){.fd = fd, .id = ++server->next_id};
@@ -257,6 +284,18 @@ static void answer_list(struct control_server *server, struct client *client)
 	say(server, client, &answer, fd < 0 ? -1 : fd);
 }
 
+static enum control_answer_kind refusal(int64_t error)
+{
+	switch (error) {
+	case -ECANCELED:
+		return CONTROL_OFF;
+	case -EOPNOTSUPP:
+		return CONTROL_UNSUPPORTED;
+	default: /* "unknown" would say that the process is not profiled */
+		return CONTROL_BUSY;
+	}
+}
+
 static void answer_ask(
     struct control_server *server, struct client *client, const struct control_request *request)
 {
@@ -266,7 +305,7 @@ static void answer_ask(
 		answer.kind = CONTROL_ASKED;
 		answer.count = client->outstanding = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 	} else if (count < 0) {
-		answer.kind = count == -ECANCELED ? CONTROL_OFF : CONTROL_UNSUPPORTED;
+		answer.kind = refusal(count);
 	}
 	say(server, client, &answer, -1);
 }

@@ -35,7 +35,7 @@ struct control_handlers {
 	/*
 	 * Everything else: returns for how many processes control_server_written,
 	 * _profiled or _failed will be called with `asker` (never from within this call); 0: there is no
-	 * such process. -EOPNOTSUPP: not here. -ECANCELED: everything is off.
+	 * such process. -EOPNOTSUPP: not here. -ECANCELED: everything is off. Other -errno: not now.
 	 */
 	int64_t (*ask)(void *context, const struct control_request *request, uint64_t asker);
 

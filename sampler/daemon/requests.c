@@ -75,7 +75,7 @@ static uint32_t ask_some(
 
 /* ---- what of them */
 
-static uint32_t ask_cpu(struct daemon *d, const struct control_request *request, uint64_t asker)
+static int64_t ask_cpu(struct daemon *d, const struct control_request *request, uint64_t asker)
 {
 	char file[CONTROL_PATH_BYTES + 64];
 	const char *slash = strrchr(d->socket_path, '/');
@@ -83,7 +83,8 @@ static uint32_t ask_cpu(struct daemon *d, const struct control_request *request,
 		return 0;
 	snprintf(file, sizeof(file), "%.*s.%d.cpu%" PRIu64, slash ? (int)(slash - d->socket_path) + 1 : 0,
 	    d->socket_path, (int)getpid(), ++d->cpu.number);
-	return cpu_profiles_start(&d->cpu, request->pid, request->duration_ms, asker, file);
+	int error = cpu_profiles_start(&d->cpu, request->pid, request->duration_ms, asker, file);
+	return error ? error : 1;
 }
 
 static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
@@ -116,6 +117,7 @@ static void on_gone(void *context, uint64_t asker)
 {
 	struct daemon *d = context;
 	cpu_profiles_cancel(&d->cpu, asker);
+	scheduler_forget(d->scheduler, asker);
 }
 
 /* ---- answers */

@@ -35,20 +35,25 @@ static int find_folder(char folder[CONTROL_FOLDER_BYTES])
 	return -EACCES;
 }
 
-/* A listening socket, or -errno. */
+/* A listening socket, or -errno. Under another name first: who finds a socket that does not listen takes its
+ * sampler for killed, and removes it. */
 static int bind_in_folder(struct control *control)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char early[sizeof(control->name)];
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -EMFILE;
 	snprintf(control->name, sizeof(control->name), "%d.sock", (int)getpid());
-	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", control->folder_fd,
-	    control->name);
-	unlinkat(control->folder_fd, control->name, 0); /* of a killed sampler that had our pid */
-	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 8) == 0)
+	snprintf(early, sizeof(early), ".%d.new", (int)getpid());
+	snprintf(
+	    address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", control->folder_fd, early);
+	(void)unlinkat(control->folder_fd, early, 0); /* of a killed sampler that had our pid */
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 && listen(fd, 8) == 0 &&
+	    renameat(control->folder_fd, early, control->folder_fd, control->name) == 0)
 		return fd;
 	int error = -errno;
+	(void)unlinkat(control->folder_fd, early, 0);
 	close(fd);
 	return error;
 }

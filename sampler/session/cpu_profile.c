@@ -45,15 +45,17 @@ static void become(pid_t pid, const char *file)
 	_exit(126);
 }
 
-bool cpu_profiles_start(
+int cpu_profiles_start(
     struct cpu_profiles *profiles, pid_t pid, uint32_t duration_ms, uint64_t asker, const char *file)
 {
 	struct cpu_profile *item = profiles->items, *end = item + CPU_PROFILES;
 	char escaped[PATH_MAX], *to = escaped;
 	while (item < end && item->child)
 		item++;
-	if (item == end || strlen(file) >= sizeof(item->path) - sizeof(ENDING))
-		return false;
+	if (item == end)
+		return -EBUSY;
+	if (strlen(file) >= sizeof(item->path) - sizeof(ENDING))
+		return -ENAMETOOLONG;
 	for (const char *at = file; *at && to < escaped + sizeof(escaped) - 8; at++) {
 		if (*at == '%')
 			*to++ = '%';
@@ -64,14 +66,14 @@ bool cpu_profiles_start(
 	if (child == 0)
 		become(pid, escaped);
 	if (child < 0)
-		return false;
+		return -errno;
 	*item = (struct cpu_profile){.child = child,
 	    .pid = pid,
 	    .pidfd = pidfd_open_process(pid),
 	    .asker = asker,
 	    .end_ns = clock_now_ns() + (uint64_t)duration_ms * CLOCK_NS_PER_MS};
 	strcpy(item->path, file);
-	return true;
+	return 0;
 }
 
 void cpu_profiles_cancel(struct cpu_profiles *profiles, uint64_t asker)
@@ -154,6 +156,10 @@ void cpu_profiles_fini(struct cpu_profiles *profiles)
 			continue;
 		kill(item->child, SIGKILL);
 		waitpid(item->child, NULL, 0);
+		/* A sampler often ends because its process has: to who waits that is an end, no failure. */
+		if (item->asker)
+			profiles->giver.give(profiles->giver.context, item->asker, item->pid,
+			    has_ended(item) ? -ESRCH : -ECANCELED);
 		snprintf(path, sizeof(path), "%s" ENDING, item->path);
 		item_end(item, path);
 	}

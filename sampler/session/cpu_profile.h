@@ -34,8 +34,9 @@ struct cpu_profiles {
 };
 
 /* file: a path for the child's file that no other file has. Later the giver gets the profile, or why there is
- * none (-ESRCH: the process has ended before it was sampled). False: CPU_PROFILES are being made. */
-bool cpu_profiles_start(
+ * none (-ESRCH: the process has ended before it was sampled). 0; -EBUSY: CPU_PROFILES are being made, those
+ * that nobody waits for any more included; or -errno. */
+int cpu_profiles_start(
     struct cpu_profiles *profiles, pid_t pid, uint32_t duration_ms, uint64_t asker, const char *file);
 
 /* That asker waits no more: its child is stopped. */

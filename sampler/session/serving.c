@@ -131,14 +131,17 @@ static uint32_t ask_memory(
 	    : 0;
 }
 
-static uint32_t ask_cpu(struct serving *serving, const struct control_request *request, uint64_t asker)
+static int64_t ask_cpu(struct serving *serving, const struct control_request *request, uint64_t asker)
 {
 	char word[32], file[PATH_MAX];
+	int error;
 	if (request->target != CONTROL_PID || !scheduler_serves(serving->scheduler, request->pid))
 		return 0;
 	snprintf(word, sizeof(word), "cpu%" PRIu64, ++serving->cpu.number);
-	return control_file(serving->control, word, file, sizeof(file)) == 0 &&
-	    cpu_profiles_start(&serving->cpu, request->pid, request->duration_ms, asker, file);
+	error = control_file(serving->control, word, file, sizeof(file));
+	if (!error)
+		error = cpu_profiles_start(&serving->cpu, request->pid, request->duration_ms, asker, file);
+	return error ? error : 1;
 }
 
 static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
@@ -164,6 +167,7 @@ static void on_gone(void *context, uint64_t asker)
 {
 	struct serving *serving = context;
 	cpu_profiles_cancel(&serving->cpu, asker);
+	scheduler_forget(serving->scheduler, asker);
 }
 
 /* ---- answers */

@@ -5,6 +5,7 @@
 #include "sampler/control/control_folder.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
+#include "pprof/text/utf8.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/loader/profiled.h"
@@ -40,12 +41,11 @@ struct asking {
 /* A profile's path may contain terminal control sequences, and was chosen by another process. */
 static void print_path(const struct asking *asking, const char *path)
 {
-	bool plain = asking->owner == geteuid() && !isatty(STDOUT_FILENO);
-	for (; *path; path++) {
-		unsigned char byte = (unsigned char)*path;
-		putchar(!plain && (byte < 0x20 || byte == 0x7f) ? '?' : byte);
-	}
-	putchar('\n');
+	char text[CONTROL_ANSWER_BYTES];
+	snprintf(text, sizeof(text), "%s", path);
+	if (asking->owner != geteuid() || isatty(STDOUT_FILENO))
+		utf8_disarm(text, strlen(text));
+	puts(text);
 	fflush(stdout);
 }
 

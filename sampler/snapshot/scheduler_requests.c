@@ -45,3 +45,21 @@ uint32_t scheduler_ask_memory(struct scheduler *a, pid_t pid, uint64_t asker)
 	}
 	return count;
 }
+
+static uint32_t without(uint64_t *askers, uint32_t count, uint64_t gone)
+{
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (askers[i] != gone)
+			askers[kept++] = askers[i];
+	return kept;
+}
+
+void scheduler_forget(struct scheduler *a, uint64_t asker)
+{
+	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
+		struct in_memory *in_memory = &series->in_memory;
+		series->asker_count = without(series->askers, series->asker_count, asker);
+		in_memory->asker_count = without(in_memory->askers, in_memory->asker_count, asker);
+	}
+}

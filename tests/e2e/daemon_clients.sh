@@ -55,7 +55,7 @@ test_snapshots_by_the_daemon() {
   start_both
   "$heaptap" snapshot --socket "$socket" $program >by-pid
   "$heaptap" snapshot --socket "$socket" --service steps >by-service
-  HEAPTAP_SOCKET=$socket "$heaptap" snapshot --all >by-all
+  HEAPTAP_SOCKET=$socket snapshot_all_here >by-all
   HEAPTAP_SOCKET=$socket "$heaptap" snapshot $program >by-search
   for list in by-pid by-service by-all by-search; do
     profile=$(grep "/store/steps/.*\.$program\.heap" $list) || fail "$list: $(cat $list)"

@@ -100,10 +100,10 @@ test_a_stranger_does_not_answer_for_roots_process() {
 test_a_stranger_says_what_he_likes() {
   alone
   his_process
-  fake 'asked 1' 'written 1 /tmp/\x1b[31mevil.pb.gz'
+  fake 'asked 1' 'written 1 /tmp/\x1b[31m\x9b31m\u202eevil.pb.gz'
   equal 0 "$(status_of timeout "$(seconds 20)" "$heaptap" snapshot $his)" 'exit status'
   kill $fake $his
-  equal '/tmp/?[31mevil.pb.gz' "$(cat out)" 'standard output'
+  equal '/tmp/?[31m??31m???evil.pb.gz' "$(cat out)" 'standard output'
 }
 
 test_a_link_to_the_socket_of_another() {

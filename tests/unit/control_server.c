@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -288,6 +289,14 @@ static int unknown_process(struct daemon *d)
 	    strcmp(reason, "the daemon profiles no such process") != 0;
 }
 
+static int busy(struct daemon *d)
+{
+	uint32_t missing;
+	char reason[256];
+	return control_client_each(
+	           d->path, &profile_7, count_visits, NULL, &missing, reason, sizeof(reason)) != -EBUSY;
+}
+
 static int unsupported(struct daemon *d)
 {
 	uint32_t missing;
@@ -303,6 +312,11 @@ static void what_the_daemon_cannot_do(void **state)
 	assert_int_equal(run_client(d, unknown_process), 0);
 	d->outstanding = -EOPNOTSUPP;
 	assert_int_equal(run_client(d, unsupported), 0);
+	/* Whatever there is no room for: the process is there all the same. */
+	d->outstanding = -EBUSY;
+	assert_int_equal(run_client(d, busy), 0);
+	d->outstanding = -EAGAIN;
+	assert_int_equal(run_client(d, busy), 0);
 }
 
 /* ---- bad clients */
@@ -397,6 +411,34 @@ static void there_is_room_for_so_many(void **state)
 		close(fds[i]);
 	pump(d);
 	expect_kind(fd = connect_and_ask(d, &snapshot_all), CONTROL_ASKED);
+	close(fd);
+}
+
+/* Who cannot be accepted would keep the socket readable, and the loop awake, for as long as that lasts. */
+static void without_a_descriptor_it_comes_to_rest(void **state)
+{
+	struct daemon *d = *state;
+	struct rlimit limit, few;
+	struct epoll_event event;
+	int fds[3], none;
+	for (int i = 0; i < 3; i++)
+		assert_true((fds[i] = control_socket_connect(d->path)) >= 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = dup(fds[0]);
+	close(none);
+	few = (struct rlimit){(rlim_t)none, limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	for (int rounds = 0; rounds < 20 && epoll_wait(d->epoll_fd, &event, 1, 0) == 1; rounds++)
+		(void)control_server_event(d->server, event.data.fd);
+	int left = epoll_wait(d->epoll_fd, &event, 1, 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(left, 0);
+	for (int i = 0; i < 3; i++) {
+		expect_kind(fds[i], CONTROL_BUSY);
+		expect_end(fds[i]);
+	}
+	int fd = connect_and_ask(d, &snapshot_all);
+	expect_kind(fd, CONTROL_ASKED);
 	close(fd);
 }
 
@@ -567,6 +609,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(profiles_that_wait_are_few, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(a_second_request_ends_it, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(there_is_room_for_so_many, open_daemon, close_daemon),
+	    cmocka_unit_test_setup_teardown(without_a_descriptor_it_comes_to_rest, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(
 	        only_root_our_user_and_the_group_may_ask, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(

@@ -236,6 +236,29 @@ static void many_ask_while_one_is_written(void **state)
 	close_desk(&desk);
 }
 
+/* Nor do those that have hung up keep their places. */
+static void who_has_gone_is_not_waited_for(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 100), 1);
+	scheduler_tend(desk.source.scheduler, SECOND);
+	for (uint64_t asker = 1; asker <= 3 * SNAPSHOT_ASKERS; asker++) {
+		assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), asker), 1);
+		if (asker != 5)
+			scheduler_forget(desk.source.scheduler, asker);
+	}
+	reap(&desk);
+	scheduler_tend(desk.source.scheduler, 2 * (uint64_t)SECOND);
+	reap(&desk);
+	assert_int_equal(desk.tries, 2);
+	assert_int_equal(desk.answers, 2);
+	assert_int_equal(desk.asker, 5);
+	close_desk(&desk);
+}
+
 /* And not tried again at every look. */
 static void what_cannot_be_taken_is_answered_and_dropped(void **state)
 {
@@ -444,6 +467,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(who_asks_is_answered),
 	    cmocka_unit_test(many_ask_while_one_is_written),
+	    cmocka_unit_test(who_has_gone_is_not_waited_for),
 	    cmocka_unit_test(what_cannot_be_taken_is_answered_and_dropped),
 	    cmocka_unit_test(who_asks_for_what_ends_is_answered),
 	    cmocka_unit_test(who_asks_and_ends_has_a_snapshot),
