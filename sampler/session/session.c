@@ -166,6 +166,17 @@ static void say_progress(struct session *s)
 		progress_tell(&s->progress, s->scheduler, now_ns);
 }
 
+/* The last profiles of COMMAND, and of all that have ended before it: such an end may be one of those that
+ * are looked for at times alone, while the front goes when it is told that all is done. */
+static bool all_written(struct session *s)
+{
+	if (!scheduler_settled(s->scheduler) || !event_registry_settled(s->events))
+		return false;
+	if (s->events && !s->done_sent)
+		event_registry_sweep(s->events, true);
+	return scheduler_settled(s->scheduler);
+}
+
 /* True when there is nothing left to do. */
 static bool is_over(struct session *s)
 {
@@ -175,7 +186,7 @@ static bool is_over(struct session *s)
 		say_progress(s);
 	if (s->stopping && !s->launch.ended)
 		return scheduler_idle(s->scheduler);
-	if (!s->launch.ended || !scheduler_settled(s->scheduler) || !event_registry_settled(s->events))
+	if (!s->launch.ended || !all_written(s))
 		return false;
 	if (!s->done_sent)
 		say_done(s);

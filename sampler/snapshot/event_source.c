@@ -58,7 +58,8 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		return -ENOMEM;
 	s->subject = (struct event_process *)target;
 	event_process_look(s->subject);
-	if (heap) { /* the same names as in its heap profiles */
+	/* The same names as in its heap profiles, unless that does not know what it executed. */
+	if (heap && strcmp(heap->target.name, target->name) == 0) {
 		memcpy(target->title, heap->target.title, sizeof(target->title));
 		memcpy(target->called, heap->target.called, sizeof(target->called));
 	}
@@ -86,15 +87,17 @@ void event_source_take(struct event_source *source, pid_t pid, const struct snap
 
 /* ---- what the scheduler asks */
 
-/* If the heap of a process is profiled, its events are written together with the heap. But a heap without
- * samples is not written at every interval. */
+/* If the heap of a process is profiled, its events are written together with the heap. But a heap with few
+ * samples or none is not written at every interval. */
 static bool has(const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
 {
 	const struct event_source *source = (const struct event_source *)base;
 	const struct process *heap = NULL;
 	if (reason != SNAPSHOT_END && source->heaps)
 		heap = registry_find(source->heaps, target->pid);
-	if (heap && (reason == SNAPSHOT_REQUESTED || process_samples(heap) > 0))
+	if (heap &&
+	    (reason == SNAPSHOT_REQUESTED ||
+	        scheduler_is_enough(base->scheduler, &heap->target, process_samples(heap))))
 		return false;
 	return event_process_has_samples((const struct event_process *)target);
 }

@@ -348,13 +348,11 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 static bool has(const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
 {
 	const struct process *process = (const struct process *)target;
-	uint64_t samples = process_samples(process),
-	         least = scheduler_setup(base->scheduler)->settings->min_samples;
+	uint64_t samples = process_samples(process);
 	/* Killed while it counted, a process may have sent more than it counted. */
 	if (reason == SNAPSHOT_END && process->counters.taken > samples)
 		samples = process->counters.taken;
-	bool last_program = target->command && target->end != TARGET_EXEC;
-	return reason == SNAPSHOT_REQUESTED || (samples > 0 && (last_program || samples >= least));
+	return reason == SNAPSHOT_REQUESTED || scheduler_is_enough(base->scheduler, target, samples);
 }
 
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)

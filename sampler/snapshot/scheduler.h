@@ -84,6 +84,9 @@ struct scheduler *scheduler_new(const struct scheduler_setup *setup);
 void scheduler_free(struct scheduler *scheduler);
 const struct scheduler_setup *scheduler_setup(const struct scheduler *scheduler);
 
+/* Are so many samples of its heap enough for a profile that nobody has asked for? */
+bool scheduler_is_enough(const struct scheduler *scheduler, const struct target *target, uint64_t samples);
+
 /* For the registry whose targets the source takes snapshots of. */
 struct target_listener scheduler_listener(struct snapshot_source *source);
 

@@ -8,6 +8,12 @@ const struct scheduler_setup *scheduler_setup(const struct scheduler *a)
 	return &a->setup;
 }
 
+bool scheduler_is_enough(const struct scheduler *a, const struct target *target, uint64_t samples)
+{
+	const bool last_program = target->command && target->end != TARGET_EXEC;
+	return samples > 0 && (last_program || samples >= a->setup.settings->min_samples);
+}
+
 int64_t scheduler_start_unix_ns(const struct scheduler *a, const struct target *target)
 {
 	return a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);

@@ -39,7 +39,8 @@ struct symbolizer {
 	struct kernel_symbols *kernel; /* read when its first frame is found */
 	struct named_frame *frames;    /* by frame number */
 	struct profile_addresses *layout;
-	uint32_t *mappings; /* profile ids, by range of the layout; 0: not made */
+	const struct module *program; /* its file; NULL: none of the mappings has the program's name */
+	uint32_t *mappings;           /* profile ids, by range of the layout; 0: not made */
 	uint32_t marker_mapping;
 	uint32_t *path; /* symbolizer_stack's array */
 };
@@ -93,9 +94,10 @@ static bool is_program(const char *path, const char *name)
 }
 
 /* Readers show the first mapping's name as the program's. Debian's redis-server is a link to another name. */
-static const char *file_name(const struct symbolizer *n, const char *path)
+static const char *file_name(const struct symbolizer *n, const struct module *module, const char *path)
 {
-	return n->source.called && is_program(path, n->source.program) ? n->source.called : path;
+	const bool program = (module && module == n->program) || is_program(path, n->source.program);
+	return n->source.called && program ? n->source.called : path;
 }
 
 static uint32_t mapping_id(struct symbolizer *n, uint32_t number)
@@ -103,8 +105,8 @@ static uint32_t mapping_id(struct symbolizer *n, uint32_t number)
 	if (!n->mappings[number]) {
 		const struct profile_addresses_range *range = profile_addresses_range(n->layout, number);
 		const struct stack_mapping *m = stacks_mapping(n->stacks, range->mapping);
-		const char *name =
-		    m->module && !m->module->vdso ? file_name(n, m->module->path) : special_name(m->kind);
+		const char *name = m->module && !m->module->vdso ? file_name(n, m->module, m->module->path)
+		                                                 : special_name(m->kind);
 		n->mappings[number] =
 		    add_mapping(n, range->start, range->limit, range->file_offset, m->module, name);
 	}
@@ -116,11 +118,18 @@ static uint32_t mapping_id(struct symbolizer *n, uint32_t number)
  * its mapping has passed the comparison of build ids (maps_add). */
 static void find_main_mapping(struct symbolizer *n, const char *name, const char *resolved)
 {
+	/* A file has the path by which it was first met, which may be a link of another process'. */
+	for (size_t i = 0; i < maps_count(n->source.maps) && !n->program; i++) {
+		const struct map *map = maps_at(n->source.maps, i);
+		if (is_program(map_path(map), name) || strcmp(map_path(map), resolved) == 0)
+			n->program = map->module;
+	}
 	for (uint32_t i = 0; i < profile_addresses_count(n->layout); i++) {
 		const struct stack_mapping *m =
 		    stacks_mapping(n->stacks, profile_addresses_range(n->layout, i)->mapping);
 		if (m->module &&
-		    (is_program(m->module->path, name) || strcmp(m->module->path, resolved) == 0)) {
+		    (m->module == n->program || is_program(m->module->path, name) ||
+		        strcmp(m->module->path, resolved) == 0)) {
 			mapping_id(n, i);
 			return;
 		}
@@ -129,8 +138,8 @@ static void find_main_mapping(struct symbolizer *n, const char *name, const char
 		const struct map *map = maps_at(n->source.maps, i);
 		if ((is_program(map_path(map), name) || strcmp(map_path(map), resolved) == 0) &&
 		    !profile_addresses_overlaps(n->layout, map->start, map->end)) {
-			add_mapping(
-			    n, map->start, map->end, map->pgoff, map->module, file_name(n, map_path(map)));
+			add_mapping(n, map->start, map->end, map->pgoff, map->module,
+			    file_name(n, map->module, map_path(map)));
 			return;
 		}
 	}

@@ -234,6 +234,54 @@ test_interval_without_heap_samples() {
   profile_check x.exit.gz
 }
 
+# Nor has the heap of a child its own profile while there are fewer samples than --min-samples.
+test_interval_with_few_heap_samples() {
+  "$heaptap" record -p 16K --min-samples 1000000 -i 200ms -e cpu-clock@499 -o 'out/%e.%n.gz' \
+    sh -c 'python3 -c "
+while True: pass"
+:' 2>err &
+  front=$!
+  wait_for 30 eval 'ls out/python3*.cpu-clock-0002.gz 2>/dev/null'
+  kill -TERM "$(child_of "$(child_of "$front" sh)" python3)"
+  wait "$front" || :
+  matches '^heaptap: 1 process of under 1000000 samples left no profile:' err # it had some
+  compgen -G "out/python3*.cpu-clock-exit.gz" >/dev/null || fail "no last profile: $(ls out; cat err)"
+  events_check out/python3*.cpu-clock-0002.gz out/python3*.cpu-clock-exit.gz
+}
+
+# A process' last record comes before the kernel says that it has ended; whoever looks in between looks again later, and
+# COMMAND may be over by then. Here nobody is said to have ended before there is a file.
+test_a_child_that_ends_just_before_the_command() {
+  cat >late.c <<'C'
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	const struct timespec limit = {.tv_sec = timeout / 1000, .tv_nsec = timeout % 1000 * 1000000L};
+	char path[64], name[64] = "";
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0].fd);
+	if (count == 1 && timeout == 0 && strcmp(program_invocation_short_name, "heaptap") == 0 &&
+	    readlink(path, name, sizeof(name) - 1) > 0 && strstr(name, "pidfd") && access(getenv("OVER"), F_OK) != 0)
+		return 0;
+	return (int)syscall(SYS_ppoll, fds, count, timeout < 0 ? NULL : &limit, NULL, 0);
+}
+C
+  gcc -shared -fPIC -o late.so late.c
+  for _ in 1 2 3; do
+    rm -rf over out
+    OVER=$PWD/over LD_PRELOAD=$PWD/late.so "$heaptap" record -q --no-heap -e cpu-clock@499 -o 'out/%e.%n.gz' \
+      sh -c "$split functions 0.2; sleep 0.7; : >over" >/dev/null
+    events_check out/events_split*.cpu-clock-exit.gz
+  done
+}
+
 # Of an event that never occurs (so often) there are no files, and none of it is counted among those that are kept.
 test_keep_with_an_event_that_never_occurs() {
   "$heaptap" record -q --keep 2 -p 1G -i 100ms -e cpu-clock@499 -e minor-faults/1000000000 -o 'x.%n.gz' "$split" functions 10000 >/dev/null &

@@ -80,7 +80,33 @@ test_a_link_of_a_process_that_ends() {
   for profile in ended/exit.pb.gz ended/page-faults-exit.pb.gz; do
     "$heaptap" check "$profile" || fail "$profile is not valid"
     pprof_top $profile >top
-    matches '^File: other-name$' top
+    equal 'File: other-name' "$(head -n 1 top)" "of $profile"
+  done
+}
+
+# The process has ended, but is still there, at the sampler's first look: nothing says what it executed but its records.
+test_a_link_that_had_ended_at_the_first_look() {
+  cp "$targets/leaky" one-name
+  ln -s one-name other-name
+  mkfifo begin end
+  "$heaptap" record -q -b copy -p 4K -i 0 -e page-faults/1 -o out/ \
+    sh -c 'echo >begun; read word <begin; "$0" 3000 64 >log & echo $! >pid; read word <end; wait' "$PWD/other-name" &
+  front=$!
+  wait_for 20 test -e begun
+  sampler=$(sampler_of $front)
+  kill -STOP "$sampler"
+  echo go >begin
+  wait_for 20 test -s pid
+  wait_for 20 grep -q '^State:.Z' "/proc/$(cat pid)/status"
+  kill -CONT "$sampler"
+  wait_for 40 eval 'ls out/heaptap.other-name."$(cat pid)".exit.pb.gz out/heaptap.other-name."$(cat pid)".page-faults-exit.pb.gz >/dev/null 2>&1'
+  echo go >end
+  wait $front
+  for kind in exit page-faults-exit; do
+    profile=$(only out/heaptap.other-name."$(cat pid)".$kind.pb.gz)
+    "$heaptap" check "$profile" || fail "$profile is not valid"
+    pprof_top "$profile" >top
+    equal 'File: other-name' "$(head -n 1 top)" "of $kind"
   done
 }
 
