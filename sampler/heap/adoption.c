@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/adoption.h"
 
+#include "sampler/linux/clock.h"
 #include "sampler/region/place_slots.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ static void adopt_block(struct process *process, const struct slot_copy *block, 
 	    .size_bytes = block->sample.size_bytes,
 	    .period_bytes = block->sample.period_bytes,
 	};
-	if (sample.stack != UINT32_MAX && !inherited && heap_add(process->heap, &sample) != -ENOMEM)
+	if (sample.stack != UINT32_MAX && !inherited && heap_add_older(process->heap, &sample) != -ENOMEM)
 		return;
 	if (sample.stack == UINT32_MAX || !inherited)
 		sample.stack = marker;
@@ -33,10 +34,10 @@ void adoption_end(struct process *process)
 {
 	struct place_slots slots = place_slots_begin(process->image->region, process->place);
 	struct slot_copy block;
-	uint32_t number,
-	    marker =
-	        stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
 	struct stack_log_reader log;
+	uint32_t number;
+	const uint32_t marker =
+	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
 	if (marker == UINT32_MAX)
 		return;
 	(void)stack_log_open(&log, &process->log, process->target.maps); /* without it no stack is known */
@@ -56,6 +57,7 @@ void adoption_begin(struct process *process)
 	const struct region_place *place = region_place(process->image->region, process->place);
 	process->before = region_read_tally(&place->allocated);
 	process->was_running = true;
+	heap_mark(process->heap, process->before, clock_now_ns()); /* the first delta begins here */
 }
 
 void adoption_log(struct process *process)

@@ -245,7 +245,16 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	return heap->site_count++;
 }
 
-int heap_add(struct heap *heap, const struct heap_sample *sample)
+/* At the last mark it was lost; now it has a site. */
+static void note_older(struct heap *heap, uint32_t site, struct tally more)
+{
+	if (!heap->options.deltas)
+		return;
+	tally_add(&heap->site_marked[site], &more);
+	heap->mark.lost = tally_excess(&heap->mark.lost, &more);
+}
+
+static int add(struct heap *heap, const struct heap_sample *sample, bool older)
 {
 	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
 	uint32_t site = site_find(heap, sample);
@@ -254,7 +263,19 @@ int heap_add(struct heap *heap, const struct heap_sample *sample)
 		return error;
 	tally_count(&heap->sites[site].sums, weight);
 	tally_count(&heap->total, weight);
+	if (older)
+		note_older(heap, site, (struct tally){1, weight.bytes_q8, weight.objects_q16});
 	return 0;
+}
+
+int heap_add(struct heap *heap, const struct heap_sample *sample)
+{
+	return add(heap, sample, false);
+}
+
+int heap_add_older(struct heap *heap, const struct heap_sample *sample)
+{
+	return add(heap, sample, true);
 }
 
 int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct tally more)
@@ -304,6 +325,7 @@ uint64_t heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
 		return 0;
 	tally_add(&heap->sites[site].sums, &more);
 	tally_add(&heap->total, &more);
+	note_older(heap, site, more);
 	return more.samples;
 }
 
@@ -395,7 +417,9 @@ void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns)
 		return;
 	for (uint32_t i = 0; i < heap->site_count; i++)
 		heap->site_marked[i] = heap->sites[i].sums;
-	heap->mark = (struct heap_mark){now_ns, heap_lost(heap, counted)};
+	const struct tally lost = heap_lost(heap, counted), more = tally_excess(&lost, &heap->mark.lost);
+	tally_add(&heap->mark.lost, &more);
+	heap->mark.time_ns = now_ns;
 }
 
 const struct heap_mark *heap_last_mark(const struct heap *heap)

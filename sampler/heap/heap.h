@@ -81,6 +81,8 @@ const struct heap_options *heap_options(const struct heap *heap);
 /* Enters a sample. Returns 0, -EEXIST if this (slot, seq) is known already (two events saw it), or -ENOMEM.
  */
 int heap_add(struct heap *heap, const struct heap_sample *sample);
+/* Enters one that was taken before these books began: it is in no delta. */
+int heap_add_older(struct heap *heap, const struct heap_sample *sample);
 
 /* Enters what was counted of a stack that the target walked itself; `number` names it there (proto/walk.h),
  * and blocks in slots and frees name it by that. Returns 0 or -ENOMEM. */
@@ -99,7 +101,8 @@ uint32_t heap_segments(const struct heap *heap);
 int heap_inherit(struct heap *heap, const struct heap_sample *sample);
 
 /* Enters what was counted before these books began and is not in them, all under one stack. Returns how many
- * samples. Never too much: of what was counted since, as much is taken off as has arrived. */
+ * samples. Never too much: of what was counted since, as much is taken off as has arrived. It is in no delta,
+ * if these books began with heap_mark(heap, counted, now). */
 uint64_t heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);
 
 /* Enters the free of a block. False: its sample is not in the books (its stack was lost, or has not arrived
@@ -129,6 +132,8 @@ struct tally heap_lost(const struct heap *heap, struct tally counted);
 /* Begins a delta, if heap_options.deltas was given: keeps the present sums. */
 struct heap_mark {
 	uint64_t time_ns; /* 0: none yet */
+	/* The most that was seen: samples that arrive after `counted` was read hide some for a while, and
+	 * what comes to light again is not lost once more. */
 	struct tally lost;
 };
 void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns);

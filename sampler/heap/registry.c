@@ -7,6 +7,7 @@
 #include "sampler/heap/container_starter.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/image.h"
+#include "sampler/heap/registry_steps.h"
 #include "sampler/heap/unfollowed.h"
 #include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
@@ -43,7 +44,7 @@ static void watch_end(struct registry *registry, const struct process *process)
 		registry->unwatched = true;
 }
 
-static void watch_process(struct registry *registry, struct process *process)
+void registry_watch(struct registry *registry, struct process *process)
 {
 	if (process->watched)
 		return;
@@ -62,8 +63,7 @@ static void watch_process(struct registry *registry, struct process *process)
 	watch_end(registry, process);
 }
 
-/* Takes the region over. NULL: out of memory. */
-static struct image *add_image(struct registry *registry, struct region *region)
+struct image *registry_add_image(struct registry *registry, struct region *region)
 {
 	struct image *image = image_new(region, clock_now_ns());
 	if (image && intake_add_image(registry->intake, image) == 0) {
@@ -80,7 +80,8 @@ static size_t take_claims(struct registry *registry)
 {
 	struct region *region;
 	size_t count = 0;
-	while (registry->pool && (region = region_pool_next(registry->pool)) && add_image(registry, region))
+	while (registry->pool && (region = region_pool_next(registry->pool)) &&
+	    registry_add_image(registry, region))
 		count++;
 	return count;
 }
@@ -99,13 +100,12 @@ static void end_adoption(struct registry *registry, struct image *image)
 			adoption_log(image->process[i]);
 }
 
-/* Closes the books: all samples taken before the end have been read by now. */
-static void finish(struct registry *registry, struct process *process, enum target_end end, int status)
+void registry_finish(struct registry *registry, struct process *process, enum target_end end, int status)
 {
 	if (process->target.closed)
 		return;
 	/* Its samples, and its end, may have come before the first look at its image. */
-	watch_process(registry, process);
+	registry_watch(registry, process);
 	take_claims(registry);
 	if (process->image->adopting)
 		end_adoption(registry, process->image);
@@ -128,9 +128,7 @@ static void finish(struct registry *registry, struct process *process, enum targ
 	registry->listener.closed(registry->listener.context, &process->target);
 }
 
-/* A process that had ended at our first look has no pidfd; one for which no descriptor was left then is
- * looked at again. */
-static bool has_ended(struct registry *registry, struct process *process)
+bool registry_has_ended(struct registry *registry, struct process *process)
 {
 	if (image_look_again(process) && process->watched) {
 		executed_begin(process);
@@ -163,7 +161,7 @@ static void finish_unseen(struct registry *registry, struct process *process)
 		registry->executed_unseen++;
 		memcpy(registry->executed_text, target->unseen, sizeof(registry->executed_text));
 	}
-	finish(registry, process, TARGET_EXEC, 0);
+	registry_finish(registry, process, TARGET_EXEC, 0);
 }
 
 /* Closes the processes that executed the program of image `by`. Their samples are read before that, all of
@@ -178,7 +176,7 @@ static void finish_executed(struct registry *registry, pid_t pid, const struct i
 			continue;
 		process->target.unseen[0] = '\0';
 		if (*drained || read == process->image) {
-			finish(registry, process, TARGET_EXEC, 0);
+			registry_finish(registry, process, TARGET_EXEC, 0);
 		} else {
 			read = process->image;
 			registry_drain_image(registry, process->image);
@@ -248,7 +246,7 @@ static void settle_image(struct registry *registry, struct image *image, bool *d
 		return;
 	if (process->target.pid)
 		finish_executed(registry, process->target.pid, image, drained);
-	watch_process(registry, process);
+	registry_watch(registry, process);
 	if (image->unchosen)
 		image->backend = BACKEND_COPY; /* no event is opened for it, and none missed */
 	else
@@ -265,7 +263,7 @@ static void find_places(struct registry *registry, struct image *image)
 	for (uint32_t i = 1; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (process && !process->target.closed)
-			watch_process(registry, process);
+			registry_watch(registry, process);
 	}
 }
 
@@ -358,7 +356,7 @@ static void settle_images(struct registry *registry)
 	}
 }
 
-static size_t settle_claims(struct registry *registry)
+size_t registry_settle_claims(struct registry *registry)
 {
 	size_t came = take_claims(registry);
 	ready_images(registry);
@@ -369,16 +367,17 @@ static size_t settle_claims(struct registry *registry)
 static void finish_ended(struct registry *registry, struct process *process)
 {
 	const struct launch *launch = registry->launch;
-	watch_process(registry, process);
+	registry_watch(registry, process);
 	/* COMMAND's own end waits for the front, which knows its status. */
 	if (process->target.command && !launch->front_gone && !launch->ended)
 		return;
 	if (process->target.unseen[0])
 		finish_unseen(registry, process);
 	else if (process->target.command && launch->status_known)
-		finish(registry, process, TARGET_EXITED, launch->status);
+		registry_finish(registry, process, TARGET_EXITED, launch->status);
 	else
-		finish(registry, process, process->target.pidfd < 0 ? TARGET_UNSEEN : TARGET_GONE, 0);
+		registry_finish(
+		    registry, process, process->target.pidfd < 0 ? TARGET_UNSEEN : TARGET_GONE, 0);
 }
 
 /* Asks all in one call, for a daemon has hundreds. NULL: no memory; for free(). What is readable may have
@@ -409,7 +408,7 @@ static bool note_ended(struct registry *registry)
 		struct process *process = processes->entries[i].item;
 		const bool runs = fds && i < count && !process->unsure && process->target.pidfd >= 0 &&
 		    fds[i].fd == process->target.pidfd && !fds[i].revents;
-		process->ended = !process->target.closed && !runs && has_ended(registry, process);
+		process->ended = !process->target.closed && !runs && registry_has_ended(registry, process);
 		some = some || process->ended;
 	}
 	free(fds);
@@ -423,7 +422,7 @@ void registry_finish_ended(struct registry *registry)
 		return;
 	registry_drain_ended(registry); /* after the end of each */
 	/* What has ended may have executed another program before, and be closed by that one's image. */
-	settle_claims(registry);
+	registry_settle_claims(registry);
 	/* From behind: a process that goes is replaced by the last. */
 	for (size_t i = processes->count; i-- > 0;) {
 		struct process *process = processes->entries[i].item;
@@ -434,7 +433,7 @@ void registry_finish_ended(struct registry *registry)
 
 size_t registry_tend(struct registry *registry)
 {
-	size_t came = settle_claims(registry);
+	size_t came = registry_settle_claims(registry);
 	uint64_t now = clock_now_ns();
 	bool linger = now - registry->linger_ns >= (registry->launch->ended ? LINGER_END_NS : LINGER_NS);
 	bool often = now - registry->executed_ns >= EXECUTED_NS, gone = false;
@@ -485,91 +484,6 @@ void registry_init(struct registry *registry)
 	    .probe = registry->probe, .verbosity = registry->verbosity, .may_yield = registry->may_yield};
 	registry->intake->find_images = find_images;
 	registry->intake->context = registry;
-}
-
-static void adopt(struct registry *registry, struct image *image)
-{
-	struct region_header *header = region_header(image->region);
-	image->ready = image->settled = image->adopting = true;
-	image->trigger_address = header->trigger_address;
-	image->attached_after_ns = header->attached_after_ns;
-	image->attached_rss_bytes = header->attached_rss_bytes;
-	walked_begin(image);
-	for (uint32_t i = 0; i < REGION_PLACES; i++) {
-		struct process *process = image_process(image, i, registry->modules);
-		if (!process)
-			continue;
-		if (i == 0 && image->attached_after_ns)
-			image->attached_pid = process->target.pid;
-		adoption_begin(process);
-		watch_process(registry, process);
-	}
-	if (image->attached_pid)
-		unfollowed_begin(image);
-	image->places_seen = atomic_load(&header->places_claimed);
-	image->backend = image->event_backend =
-	    registry->probe->backend == BACKEND_UPROBE ? BACKEND_UPROBE : BACKEND_COPY;
-	atomic_store(
-	    &header->mode, image->backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
-}
-
-int registry_adopt(struct registry *registry, struct region *region)
-{
-	struct image *image = add_image(registry, region);
-	if (!image)
-		return -ENOMEM;
-	adopt(registry, image);
-	return 0;
-}
-
-int registry_take_offer(struct registry *registry, const struct registry_offer *offer)
-{
-	struct image *image = add_image(registry, offer->region);
-	if (!image) {
-		free(offer->plan);
-		return -ENOMEM;
-	}
-	image->offered = true;
-	image->plan = offer->plan;
-	image->period_bytes = offer->period_bytes;
-	image->finding = process_find(offer->pid, registry->modules);
-	if (offer->used)
-		adopt(registry, image);
-	return 0;
-}
-
-int registry_attach(
-    struct registry *registry, struct region *region, const struct registry_attached *attached)
-{
-	struct image *image = add_image(registry, region);
-	if (!image) {
-		free(attached->plan);
-		return -ENOMEM;
-	}
-	image->attached_pid = attached->pid;
-	image->attached_after_ns = attached->after_ns;
-	image->attached_rss_bytes = attached->rss_bytes;
-	region_header(region)->attached_after_ns = attached->after_ns + 1; /* not 0 */
-	region_header(region)->attached_rss_bytes = attached->rss_bytes;
-	image->other_library = attached->other_library;
-	unfollowed_begin(image);
-	image->plan = attached->plan;
-	image->period_bytes = attached->period_bytes;
-	settle_claims(registry);
-	return 0;
-}
-
-void registry_close_attached(struct registry *registry)
-{
-	const struct table *processes = &registry->intake->processes;
-	registry_drain(registry);
-	/* From behind: a process that goes is replaced by the last. */
-	for (size_t i = processes->count; i-- > 0;) {
-		struct process *process = processes->entries[i].item;
-		if (process->image->attached_pid && !process->target.closed)
-			finish(registry, process,
-			    has_ended(registry, process) ? TARGET_GONE : TARGET_DETACHED, 0);
-	}
 }
 
 void registry_fini(struct registry *registry)

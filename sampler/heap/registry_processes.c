@@ -13,25 +13,6 @@ const struct process *registry_find(const struct registry *registry, pid_t pid)
 	return NULL;
 }
 
-void registry_stop_attached(struct registry *registry)
-{
-	for (struct image *image = registry->intake->images; image; image = image->next)
-		if (image->attached_pid)
-			atomic_store(&region_header(image->region)->mode, REGION_MODE_OFF);
-}
-
-void registry_visit_attached(
-    struct registry *registry, void (*visit)(void *context, const struct target *target), void *context)
-{
-	const struct table *processes = &registry->intake->processes;
-	registry_finish_ended(registry);
-	for (size_t i = processes->count; i-- > 0;) {
-		struct process *process = processes->entries[i].item;
-		if (process->image->attached_pid && !process->target.closed)
-			visit(context, &process->target);
-	}
-}
-
 void registry_set_period(struct registry *registry, uint64_t period_bytes)
 {
 	if (registry->pool)

@@ -94,6 +94,26 @@ test_log_does_not_reach_the_shared_memory() {
   profile_check third/heaptap.outlive.*.exit.pb.gz
 }
 
+# What an earlier sampler counted was not allocated in the time of any of this one's deltas.
+test_deltas_begin_with_the_adoption() {
+  [ "$(id -u)" = 0 ] || skip "opening another process' mapping needs root"
+  start_outlive
+  kill -KILL "$sampler"
+  gone() { ! kill -0 "$sampler" 2>/dev/null; }
+  wait_for 10 gone
+  "$heaptap" adopt -q --delta -i 1s -o second/ "$target" &
+  adopter=$!
+  two_deltas() { [ "$(ls second/heaptap.outlive.*-delta.pb.gz 2>/dev/null | wc -l)" -ge 2 ]; }
+  wait_for 20 two_deltas
+  touch go
+  wait $front || true
+  wait $adopter || fail "the adopter's status is $?"
+  for profile in second/heaptap.outlive.*-delta.pb.gz; do
+    "$readers/oracle" -func "$profile" >rows
+    ! grep -E '(before|before restart\])$' rows || fail "$profile has what was allocated before it"
+  done
+}
+
 test_not_to_be_adopted() {
   sleep 30 &
   "$heaptap" adopt $! 2>err && fail "adopted a stranger"

@@ -243,6 +243,34 @@ static void a_delta_begins_at_the_mark(void **state)
 	close_world(&w);
 }
 
+/* Of a flood some samples arrive after the count was read, and hide as many lost ones. */
+static void what_is_lost_is_in_one_delta(void **state)
+{
+	enum { ROUNDS = 8, MANY = 3, LOST = 5, LOST_LATER = 2 };
+	struct world w;
+	uint64_t arrived = 0, lost = LOST, in_deltas = 0;
+
+	(void)state;
+	open_world(&w, 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		struct live_scan live_scan;
+		struct heap_view view;
+
+		lost += round == ROUNDS - 1 ? LOST_LATER : 0;
+		count(&w, arrived + lost, (arrived + lost) * 8);
+		assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
+		for (int i = 0; i < MANY && round % 2 == 0; i++)
+			arrive(&w, REGION_NO_SLOT, arrived++, 1, 8);
+		assert_int_equal(heap_view_make(&view, HEAP_VIEW_DELTA, w.heap, &live_scan), 0);
+		in_deltas += view.lost_alloc.samples;
+		heap_mark(w.heap, live_scan.counted, live_scan.now_ns);
+		heap_view_fini(&view);
+		live_scan_fini(&live_scan);
+	}
+	assert_int_equal(in_deltas, lost);
+	close_world(&w);
+}
+
 static void no_row_has_more_in_use_than_allocated(void **state)
 {
 	struct world w;
@@ -375,6 +403,7 @@ int main(void)
 	    cmocka_unit_test(live_lost_and_allocated),
 	    cmocka_unit_test(the_peak_outlives_its_slots),
 	    cmocka_unit_test(a_delta_begins_at_the_mark),
+	    cmocka_unit_test(what_is_lost_is_in_one_delta),
 	    cmocka_unit_test(no_row_has_more_in_use_than_allocated),
 	    cmocka_unit_test(frees_become_lifetimes),
 	    cmocka_unit_test(temporaries_have_rows_of_their_own),

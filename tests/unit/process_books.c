@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "sampler/heap/adoption.h"
+#include "sampler/heap/heap_view.h"
+#include "sampler/linux/clock.h"
 #include "tests/unit/process_scene.h"
 
 static uint32_t enter(struct process *process, uint32_t slot, uint64_t seq, uint64_t pc)
@@ -187,6 +189,52 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	assert_int_equal(pc_of(process, 4, 6), 0x4444);
 }
 
+static struct heap_view delta_of(const struct scene *s, const struct process *process)
+{
+	struct heap_view view;
+	struct live_scan scan;
+	assert_int_equal(live_scan_take(&scan, s->region, process->place), 0);
+	assert_int_equal(heap_view_make(&view, HEAP_VIEW_DELTA, process->heap, &scan), 0);
+	heap_mark(process->heap, scan.counted, scan.now_ns);
+	live_scan_fini(&scan);
+	heap_view_fini(&view); /* its sums stay */
+	return view;
+}
+
+/* Whether one is taken while the books are still being taken over, or not. */
+static void no_delta_has_what_was_before(void **state)
+{
+	for (int early = 0; early < 2; early++) {
+		struct scene *s = *state;
+		fixture_own(s->region, 0, 0);
+		for (uint32_t i = 0; i < 5; i++)
+			fixture_live(s->region, i,
+			    &(const struct fixture_block){.seq = i, .size_bytes = 100, .time_ns = 7});
+		fixture_count(s->region, 0, 9, 900);
+		s->image->heap.deltas = true;
+		struct process *process = claim(s, 0, 0, 0);
+		adoption_begin(process);
+		if (early) {
+			struct heap_view view = delta_of(s, process);
+			assert_int_equal(view.allocated.samples, 0);
+			assert_int_equal(view.inuse.samples, 0);
+		}
+		fixture_live(s->region, 5,
+		    &(const struct fixture_block){.seq = 10, .size_bytes = 64, .time_ns = clock_now_ns()});
+		fixture_count(s->region, 0, 11, 1028); /* of one of the two no stack ever comes */
+		enter(process, 5, 10, 0x5555);
+		adoption_end(process);
+		assert_int_equal(process->counters.before_restart, 8);
+		struct heap_view view = delta_of(s, process);
+		assert_int_equal(view.allocated.samples, 2);
+		assert_int_equal(view.lost_alloc.samples, 1);
+		assert_int_equal(view.inuse.samples, 1);
+		assert_int_equal(delta_of(s, process).allocated.samples, 0);
+		assert_int_equal(close_scene(state), 0);
+		assert_int_equal(open_scene(state), 0);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -196,6 +244,7 @@ int main(void)
 	    TEST(a_long_chain_has_unknown_origins),
 	    TEST(whoever_has_the_parents_place_is_not_the_parent),
 	    TEST(what_an_earlier_sampler_counted_stands_under_one_mark),
+	    TEST(no_delta_has_what_was_before),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
