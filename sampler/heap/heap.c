@@ -39,6 +39,7 @@ struct heap {
 	struct index index; /* of sites, ids from 1 */
 	uint64_t seed;
 	struct tally total; /* of all sites */
+	uint64_t period_bytes;
 	struct heap_mark mark;
 	struct lifetime lifetimes;
 	uint32_t segments_known; /* that have memory */
@@ -265,6 +266,7 @@ static int add(struct heap *heap, const struct heap_sample *sample, bool older)
 	tally_count(&heap->total, weight);
 	if (older)
 		note_older(heap, site, (struct tally){1, weight.bytes_q8, weight.objects_q16});
+	heap_note_period(heap, sample->period_bytes);
 	return 0;
 }
 
@@ -332,7 +334,24 @@ uint64_t heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
 int heap_inherit(struct heap *heap, const struct heap_sample *sample)
 {
 	uint32_t site = site_find(heap, sample);
-	return site == HEAP_NO_SITE ? -ENOMEM : remember(heap, sample->slot, sample->seq, site);
+	int error = site == HEAP_NO_SITE ? -ENOMEM : remember(heap, sample->slot, sample->seq, site);
+	if (!error)
+		heap_note_period(heap, sample->period_bytes);
+	return error;
+}
+
+uint64_t heap_period_bytes(const struct heap *heap)
+{
+	return heap->period_bytes;
+}
+
+/* It is what the target says, so it is limited as its weight is. */
+void heap_note_period(struct heap *heap, uint64_t period_bytes)
+{
+	if (period_bytes > WEIGHT_PERIOD_MAX)
+		period_bytes = WEIGHT_PERIOD_MAX;
+	if (period_bytes > heap->period_bytes)
+		heap->period_bytes = period_bytes;
 }
 
 uint32_t heap_site_count(const struct heap *heap)

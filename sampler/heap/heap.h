@@ -88,6 +88,12 @@ int heap_add_older(struct heap *heap, const struct heap_sample *sample);
  * and blocks in slots and frees name it by that. Returns 0 or -ENOMEM. */
 int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct tally more);
 
+/* The largest period of the samples and inherited blocks that were entered; 0: none. Errors that are reckoned
+ * with it are not too small, whatever the period is now. Of what was counted without its period, such as
+ * walked stacks, who enters it says which was in force. */
+uint64_t heap_period_bytes(const struct heap *heap);
+void heap_note_period(struct heap *heap, uint64_t period_bytes);
+
 /* While full, what is not known yet is refused (-ENOMEM) and the books take no more memory. */
 void heap_set_full(struct heap *heap, bool full);
 

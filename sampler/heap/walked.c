@@ -401,6 +401,8 @@ static bool enter_count(void *context, uint32_t number, struct tally now)
 	uint32_t stack = stack_in(process, number);
 	if (stack == UINT32_MAX || heap_add_walked(process->heap, number, stack, more) != 0)
 		refuse(process, more.samples);
+	else
+		heap_note_period(process->heap, process->image->period_bytes);
 	process_weigh(process);
 	process->counters.taken += more.samples;
 	process->counters.walked += more.samples;

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OTHERS_SAID = 8 }; /* processes started by COMMAND whose events are shown */
 
@@ -107,8 +108,8 @@ static void keep(struct snapshot_series *series, const struct snapshot *snapshot
 	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
 	bool first = true;
 	for (size_t i = 0; i < s->sheet_count; i++) {
-		if (!s->sheets[i].base.path)
-			continue;
+		if (!s->sheets[i].base.path || access(s->sheets[i].base.path, F_OK) != 0)
+			continue; /* what was not written pushes out nothing */
 		const struct snapshot_series_file file = {
 		    (char *)s->sheets[i].base.path, NULL, first, snapshot->by_a_rule};
 		snapshot_series_keep(series, &file, count);

@@ -6,7 +6,6 @@
 
 #include "pprof/profile/drop_frames.h"
 #include "pprof/profile/origin.h"
-#include "sampler/snapshot/lifetimes_file.h"
 #include "sampler/snapshot/resident_text.h"
 #include "sampler/snapshot/sheet.h"
 #include "sampler/terminal/amount.h"
@@ -94,9 +93,9 @@ static void comment_inherited(
 
 static void comment_lifetimes(struct profile *profile, const struct heap_snapshot *s)
 {
-	const struct lifetime *all = heap_lifetimes(s->process->heap);
+	const struct lifetime *all = &s->lifetimes.all;
 	double objects = lifetime_objects(all);
-	uint64_t unseen = s->frees_lost + s->process->counters.frees_unknown;
+	uint64_t unseen = s->lifetimes.frees_missing;
 	struct sheet_text text;
 	if ((!all->samples && !unseen) || !sheet_text_open(&text))
 		return;
@@ -171,6 +170,16 @@ static void comment_attached(struct profile *profile, const struct image *image)
 		    image->unfollowed.last);
 }
 
+/* The session's comment says the present one. */
+static void comment_period(struct profile *profile, const struct heap_snapshot *s)
+{
+	char bytes[AMOUNT_BYTES];
+	if (s->present_period_bytes && s->present_period_bytes < s->period_bytes)
+		sheet_comment(profile,
+		    "the period was lowered: that of the profile is the largest of its samples, %s",
+		    amount_bytes((double)s->period_bytes, bytes));
+}
+
 static void add_comments(
     struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
 {
@@ -203,6 +212,7 @@ static void add_comments(
 	comment_lifetimes(profile, s);
 	comment_resident(profile, s, sheet);
 	profile_add_comment(profile, s->session);
+	comment_period(profile, s);
 	if (s->trouble[0])
 		profile_add_comment(profile, s->trouble);
 	if (s->process->target.plan && s->process->target.plan->labels[0])
@@ -303,9 +313,8 @@ static int write_lifetimes(
     const struct heap_snapshot *s, const struct profile *profile, struct symbolizer *symbolizer)
 {
 	const struct lifetimes_input input = {
+	    .taken = &s->lifetimes,
 	    .heap = s->process->heap,
-	    .live_scan = &s->live_scan,
-	    .frees_missing = s->frees_lost + s->process->counters.frees_unknown,
 	    .profile = profile,
 	    .symbolizer = symbolizer,
 	};
@@ -342,7 +351,7 @@ static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, con
 static int write_timeline(const struct heap_snapshot *s)
 {
 	size_t bytes;
-	char *text = timeline_print(s->timeline, s->base.unix_ns - (int64_t)s->live_scan.now_ns, &bytes);
+	char *text = timeline_print(s->timeline, s->base.unix_ns - (int64_t)s->scan_ns, &bytes);
 	if (!text)
 		return -ENOMEM;
 	int error = publish(s, s->timeline_path, text, bytes);
@@ -371,8 +380,11 @@ static void discard(struct writer_item *item)
 	heap_view_fini(&s->view);
 	heap_view_fini(&s->peak);
 	heap_view_fini(&s->delta);
-	live_scan_fini(&s->live_scan);
+	lifetimes_file_release(&s->lifetimes);
+	free(s->peak_path);
 	free(s->delta_path);
+	free(s->timeline_path);
+	free(s->lifetimes_path);
 	free(s);
 }
 

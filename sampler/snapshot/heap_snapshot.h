@@ -8,6 +8,7 @@
 
 #include "sampler/heap/heap_view.h"
 #include "sampler/heap/process.h"
+#include "sampler/snapshot/lifetimes_file.h"
 #include "sampler/snapshot/resident_watch.h"
 #include "sampler/snapshot/snapshot.h"
 
@@ -20,21 +21,23 @@ struct heap_snapshot {
 	char path[PATH_MAX]; /* base.path */
 	char session[1024];  /* backend, period and losses of the whole session: a comment of its own */
 	char trouble[384];   /* snapshots skipped, failed and refused, sampling paused: likewise, or empty */
-	uint64_t period_bytes;
-	struct live_scan live_scan; /* with lifetimes_path: for the ages of live blocks; else empty */
+	/* The profile's, by which readers reckon errors: the largest that any of its samples had. It may have
+	 * been lowered since. */
+	uint64_t period_bytes, present_period_bytes;
+	uint64_t scan_ns; /* when the live blocks were looked at */
 	/* Of the snapshot's own moment; of an ended process: the last ones before. */
 	struct resident_watch resident;
-	uint64_t frees_lost; /* lifetimes lost, of all processes of the image */
+	struct lifetimes_taken lifetimes; /* sites: with lifetimes_path */
 
-	/* Further files of the same instant; path NULL: not written this time. The paths belong to the
-	 * series. */
-	const char *peak_path;
+	/* Further files of the same instant; path NULL: not written this time. The paths are owned. */
+	char *peak_path;
 	struct heap_view peak;
+	uint64_t peak_order;
 	int64_t peak_unix_ns, peak_missing;
-	char *delta_path; /* owned */
+	char *delta_path;
 	struct heap_view delta;
 	uint64_t delta_ns; /* since the snapshot before */
-	const char *timeline_path, *lifetimes_path;
+	char *timeline_path, *lifetimes_path;
 	const struct timeline *timeline; /* borrowed from the series */
 };
 

@@ -2,6 +2,7 @@
 #include "sampler/snapshot/heap_source.h"
 
 #include "sampler/snapshot/heap_snapshot.h"
+#include "sampler/snapshot/standing_file.h"
 #include "sampler/snapshot/summary.h"
 #include "pprof/text/log_line.h"
 #include "sampler/linux/clock.h"
@@ -14,49 +15,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* ---- names */
-
-/* Another file of the same instant: its path, for free(); NULL: no path could be made, which is logged
- * once. */
-static char *extra_path(const struct scheduler *scheduler, const struct target *target, const char *name)
-{
-	char path[PATH_MAX];
-	int error = scheduler_claim(scheduler, target, name, path, sizeof(path));
-	if (error && !target->series->extra_error)
-		log_line_of(target_user(target), "no file %s of pid %d: %s", name, (int)target->pid,
-		    strerror(-error));
-	target->series->extra_error = error;
-	return error ? NULL : strdup(path);
-}
-
-/* The path of a file that every snapshot replaces, made when first needed; NULL: no path could be made. */
-static const char *standing_path(
-    const struct scheduler *scheduler, const struct target *target, const char *name, char **path)
-{
-	if (!*path)
-		*path = extra_path(scheduler, target, name);
-	return *path;
-}
-
-/* The same for a file of JSON lines: "a/heaptap.x.1.timeline.pb.gz" -> "a/heaptap.x.1.timeline.jsonl" */
-static const char *standing_jsonl(
-    const struct scheduler *scheduler, const struct target *target, const char *name, char **path)
-{
-	static const char profile[] = ".pb.gz", lines[] = ".jsonl";
-	if (*path)
-		return *path;
-	char *plain = extra_path(scheduler, target, name);
-	size_t length = plain ? strlen(plain) : 0, suffix = sizeof(profile) - 1;
-	if (length > strlen(lines) && strcmp(plain + length - strlen(lines), lines) == 0)
-		return *path = plain; /* a store names it so */
-	if (length > suffix && strcmp(plain + length - suffix, profile) == 0)
-		length -= suffix;
-	if (plain && asprintf(path, "%.*s%s", (int)length, plain, lines) < 0)
-		*path = NULL;
-	free(plain);
-	return *path;
-}
 
 /* ---- taking */
 
@@ -92,12 +50,14 @@ static void add_peak(const struct scheduler *scheduler, struct heap_snapshot *s,
     struct snapshot_series *series, enum snapshot_kind kind, const struct live_scan *live_scan)
 {
 	const struct heap *heap = s->process->heap;
-	if (!live_scan->peak_order ||
-	    (kind == SNAPSHOT_NUMBERED && live_scan->peak_order == series->peak_written) ||
+	if (standing_file_is_old(scheduler, &series->peak_file))
+		series->peak_written = 0; /* it gets a new name, and nothing is there until that is written */
+	const bool is_there = live_scan->peak_order == series->peak_written;
+	if (!live_scan->peak_order || (kind == SNAPSHOT_NUMBERED && is_there) ||
 	    heap_view_make(&s->peak, HEAP_VIEW_PEAK, heap, live_scan) != 0)
 		return;
-	series->peak_written = live_scan->peak_order;
-	s->peak_path = standing_path(scheduler, series->target, "peak", &series->peak_path);
+	s->peak_order = live_scan->peak_order;
+	s->peak_path = standing_file_path(scheduler, series->target, "peak", &series->peak_file);
 	s->peak_unix_ns = s->base.unix_ns - (int64_t)(live_scan->now_ns - live_scan->peak_ns);
 	s->peak_missing = live_scan->peak_missing;
 }
@@ -114,7 +74,7 @@ static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *s
 	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
 	s->delta_ns = live_scan->now_ns > since_ns ? live_scan->now_ns - since_ns : 1;
 	if (heap_view_make(&s->delta, HEAP_VIEW_DELTA, heap, live_scan) == 0)
-		s->delta_path = extra_path(scheduler, &s->process->target, delta_name);
+		s->delta_path = standing_file_beside(scheduler, &s->process->target, delta_name);
 	heap_mark(heap, live_scan->counted, live_scan->now_ns);
 }
 
@@ -134,11 +94,14 @@ static void add_files(const struct heap_source *source, struct heap_snapshot *s,
 		    live_scan->now_ns, true);
 		s->timeline = &series->timeline;
 		s->timeline_path =
-		    standing_jsonl(scheduler, series->target, "timeline", &series->timeline_path);
+		    standing_file_jsonl(scheduler, series->target, "timeline", &series->timeline_file);
 	}
-	if (settings->lifetimes)
+	if (settings->lifetimes) {
+		(void)lifetimes_file_take(
+		    &s->lifetimes, process->heap, live_scan); /* else the writer says so */
 		s->lifetimes_path =
-		    standing_jsonl(scheduler, series->target, "lifetimes", &series->lifetimes_path);
+		    standing_file_jsonl(scheduler, series->target, "lifetimes", &series->lifetimes_file);
+	}
 }
 
 static int add_views(struct heap_source *source, struct heap_snapshot *s, struct snapshot_series *series,
@@ -163,13 +126,16 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 		resident_watch_look(
 		    &series->resident, process, live_scan.now_ns, source->registry->intake->processes.count);
 	s->resident = series->resident;
-	s->frees_lost = process->image->frees_lost;
+	s->lifetimes = (struct lifetimes_taken){
+	    .all = *heap_lifetimes(process->heap),
+	    /* those of the image: of all of its processes */
+	    .frees_missing = process->image->frees_lost + process->counters.frees_unknown,
+	};
 	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
 	if (request->kind != SNAPSHOT_MEMORY)
 		add_files(source, s, series, request, &live_scan);
-	if (!s->lifetimes_path)
-		live_scan_fini(&live_scan);
-	s->live_scan = live_scan; /* now_ns is needed also without lifetimes */
+	s->scan_ns = live_scan.now_ns;
+	live_scan_fini(&live_scan);
 	return 0;
 }
 
@@ -182,10 +148,10 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		return -ENOMEM;
 	s->base.path = s->path;
 	s->process = (struct process *)target;
-	s->period_bytes = s->process->image->period_bytes;
-	if (!s->period_bytes)
-		s->period_bytes = source->period_bytes;
-	source->describe(source->context, s->period_bytes, s->session, sizeof(s->session));
+	s->present_period_bytes = s->process->image->period_bytes;
+	if (!s->present_period_bytes)
+		s->present_period_bytes = source->period_bytes;
+	source->describe(source->context, s->present_period_bytes, s->session, sizeof(s->session));
 	int error = 0;
 	if (request->kind == SNAPSHOT_MEMORY)
 		snprintf(s->path, sizeof(s->path), "memory"); /* no file, and no name is used up */
@@ -193,6 +159,9 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		error = scheduler_claim(base->scheduler, target, request->name, s->path, sizeof(s->path));
 	if (!error)
 		error = add_views(source, s, target->series, request);
+	s->period_bytes = heap_period_bytes(s->process->heap);
+	if (s->period_bytes < s->present_period_bytes)
+		s->period_bytes = s->present_period_bytes;
 	if (error)
 		s->base.item.discard(&s->base.item);
 	else
@@ -355,9 +324,18 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	return reason == SNAPSHOT_REQUESTED || scheduler_is_enough(base->scheduler, target, samples);
 }
 
+static void written(struct snapshot_series *series, const struct snapshot *snapshot, int error)
+{
+	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
+	if (!error && s->peak_path) /* else the next one tries again */
+		series->peak_written = s->peak_order;
+}
+
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
 {
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
+	if (access(s->path, F_OK) != 0 && (!s->delta_path || access(s->delta_path, F_OK) != 0))
+		return; /* what was not written pushes out nothing */
 	const struct snapshot_series_file file = {(char *)s->path, s->delta_path, true, snapshot->by_a_rule};
 	snapshot_series_keep(series, &file, count);
 }
@@ -478,6 +456,7 @@ const struct snapshot_source_kind heap_source_kind = {
     .in_memory = true,
     .take = take,
     .taken = taken,
+    .written = written,
     .keep = keep,
     .ended = ended,
     .omitted = omitted,

@@ -18,10 +18,26 @@
 #include "sampler/region/live_scan.h"
 #include "sampler/snapshot/symbolizer.h"
 
-struct lifetimes_input {
-	const struct heap *heap;           /* with heap_options.lifetimes */
-	const struct live_scan *live_scan; /* for the ages of live blocks */
+/* The books go on while a snapshot waits for the writer: what it says of them is copied when it is taken,
+ * else blocks would be both live and freed. */
+struct lifetimes_taken {
+	struct lifetime all; /* of all freed blocks */
 	uint64_t frees_missing;
+	uint32_t site_count;
+	struct lifetimes_site {
+		struct lifetime freed;
+		double live_objects[LIFETIME_CLASSES]; /* by their ages so far */
+	} * sites;                                     /* NULL: only what is above is known */
+};
+
+/* The sites, of a heap with heap_options.lifetimes. 0 or -ENOMEM. */
+int lifetimes_file_take(
+    struct lifetimes_taken *taken, const struct heap *heap, const struct live_scan *live_scan);
+void lifetimes_file_release(struct lifetimes_taken *taken);
+
+struct lifetimes_input {
+	const struct lifetimes_taken *taken; /* with its sites */
+	const struct heap *heap;             /* of which they were taken: gives their keys */
 	/* of the same snapshot: gives the names */
 	const struct profile *profile;
 	struct symbolizer *symbolizer;

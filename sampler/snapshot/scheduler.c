@@ -427,7 +427,9 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	}
 	if (s->kind == SNAPSHOT_NUMBERED) {
 		series->writing = false;
-		if (!error && !s->by_hand)
+		if (series->source->kind->written)
+			series->source->kind->written(series, s, error);
+		if (!s->by_hand)
 			series->source->kind->keep(
 			    series, s, s->target->plan ? s->target->plan->keep : a->setup.settings->keep);
 	}

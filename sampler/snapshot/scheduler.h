@@ -60,7 +60,10 @@ struct snapshot_source_kind {
 	/* A numbered one was taken, or could not be: -errno. May be NULL. */
 	void (*taken)(struct snapshot_source *source, struct target *target,
 	    const struct snapshot_request *request, int error);
-	/* A numbered one that no user asked for is on disk: removes the files that are no longer kept. */
+	/* A numbered one is on disk, or could not be written: -errno. May be NULL. */
+	void (*written)(struct snapshot_series *series, const struct snapshot *snapshot, int error);
+	/* The same of one that no user asked for: removes the files that are no longer kept. After an error
+	 * too, as some of its files may be there. */
 	void (*keep)(struct snapshot_series *series, const struct snapshot *snapshot, size_t count);
 	/* The last profile of an ended target is on disk, or could not be written (-errno, which has been
 	 * logged): for the user's summary. Not called if the user wants none (-q). */

@@ -43,9 +43,9 @@ void snapshot_series_free(struct snapshot_series *series)
 		free(series->kept[i].delta_path);
 	}
 	free(series->kept);
-	free(series->peak_path);
-	free(series->timeline_path);
-	free(series->lifetimes_path);
+	free(series->peak_file.path);
+	free(series->timeline_file.path);
+	free(series->lifetimes_file.path);
 	timeline_fini(&series->timeline);
 	oom_watch_fini(&series->death);
 	threshold_watch_free(series->thresholds);

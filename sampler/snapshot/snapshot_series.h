@@ -56,8 +56,11 @@ struct snapshot_series {
 	uint32_t signals_seen, asked_seen;
 	struct in_memory in_memory;
 
-	/* files; NULL until the first is written */
-	char *peak_path, *timeline_path, *lifetimes_path;
+	/* files that every snapshot replaces, see standing_file.h */
+	struct snapshot_series_standing {
+		char *path; /* NULL: not made yet */
+		uint64_t claimed_ns;
+	} peak_file, timeline_file, lifetimes_file;
 	uint64_t peak_written; /* order number of the peak in it */
 	int extra_error;       /* error of the last attempt to name such a file */
 	struct snapshot_series_file {

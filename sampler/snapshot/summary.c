@@ -86,7 +86,7 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	out = open_memstream(&row->resident, &bytes);
 	if (!out)
 		return;
-	resident_text_print(out, &s->resident, s->live_scan.now_ns);
+	resident_text_print(out, &s->resident, s->scan_ns);
 	fclose(out);
 }
 

@@ -4,37 +4,28 @@
 #include "pprof/text/json.h"
 #include "proto/weight.h"
 #include "sampler/linux/clock.h"
+#include "sampler/linux/proc.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define STEP_NS (UINT64_C(1) * 1000000000)
 
-static uint64_t status_kib(const char *text, const char *name)
-{
-	const char *line = strstr(text, name);
-	return line ? strtoull(line + strlen(name), NULL, 10) : 0;
-}
-
 static void read_memory(struct timeline_point *point, pid_t pid)
 {
-	char path[64], text[4096];
+	char text[PROC_STATUS_BYTES];
 	point->rss_bytes = point->swap_bytes = UINT64_MAX;
-	if (pid <= 0)
+	if (pid <= 0 || proc_read(pid, "status", text, sizeof(text)) <= 0)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	FILE *file = fopen(path, "re");
-	if (!file)
+	const unsigned long long rss_kib = proc_status_number(text, "\nVmRSS:", 10, ULLONG_MAX),
+	                         threads = proc_status_number(text, "\nThreads:", 10, 0);
+	if (rss_kib == ULLONG_MAX ||
+	    !threads) /* a zombie, or the text is cut off before its last line here */
 		return;
-	size_t got = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[got] = '\0';
-	if (!strstr(text, "\nVmRSS:")) /* a zombie */
-		return;
-	point->rss_bytes = status_kib(text, "\nVmRSS:") << 10;
-	point->swap_bytes = status_kib(text, "\nVmSwap:") << 10;
-	point->threads = (uint32_t)status_kib(text, "\nThreads:");
+	point->rss_bytes = rss_kib << 10;
+	point->swap_bytes = proc_status_number(text, "\nVmSwap:", 10, 0) << 10;
+	point->threads = (uint32_t)threads;
 }
 
 static void thin(struct timeline *timeline)

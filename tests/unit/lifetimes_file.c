@@ -29,6 +29,7 @@ struct scene {
 	struct profile *profile;
 	struct symbolizer *symbolizer;
 	struct live_scan live_scan;
+	struct lifetimes_taken taken;
 	char *text; /* of the file */
 };
 
@@ -50,6 +51,7 @@ static int close_scene(void **state)
 {
 	struct scene *s = *state;
 	free(s->text);
+	lifetimes_file_release(&s->taken);
 	live_scan_fini(&s->live_scan);
 	symbolizer_free(s->symbolizer);
 	symbols_free(s->symbols);
@@ -111,6 +113,11 @@ static struct live_scan_block *find_block(struct scene *s, uint64_t seq)
 	return block;
 }
 
+static void take(struct scene *s)
+{
+	assert_int_equal(lifetimes_file_take(&s->taken, s->heap, &s->live_scan), 0);
+}
+
 static const char *print(struct scene *s, uint64_t frees_missing)
 {
 	size_t bytes = 0, count = stacks_node_count(s->stacks);
@@ -124,11 +131,11 @@ static const char *print(struct scene *s, uint64_t frees_missing)
 	s->symbolizer = symbolizer_new(s->profile, &source, used);
 	free(used);
 	assert_non_null(s->symbolizer);
-	const struct lifetimes_input input = {.heap = s->heap,
-	    .live_scan = &s->live_scan,
-	    .frees_missing = frees_missing,
-	    .profile = s->profile,
-	    .symbolizer = s->symbolizer};
+	if (!s->taken.sites)
+		take(s);
+	s->taken.frees_missing = frees_missing;
+	const struct lifetimes_input input = {
+	    .taken = &s->taken, .heap = s->heap, .profile = s->profile, .symbolizer = s->symbolizer};
 	s->text = lifetimes_file_print(&input, &bytes);
 	assert_non_null(s->text);
 	assert_int_equal(bytes, strlen(s->text));
@@ -188,6 +195,23 @@ static void what_lives_by_its_age_so_far(void **state)
 	    "\"freed_samples\":0,\"freed_bytes\":0,\"temporary\":0,\"other_thread\":0}\n");
 }
 
+/* The books go on until a writer's child is forked: nothing is both live and freed. */
+static void what_is_freed_later_is_still_live(void **state)
+{
+	struct scene *s = *state;
+	s->live_scan.now_ns = TIME_NS + 2000 * MS;
+	allocate(s, 1, 0x40, NULL, false);
+	find_block(s, 1);
+	take(s);
+	free_after(s, 1, 3000 * MS, TID);
+	allocate(s, 2, 0x80, NULL, false); /* a site more */
+	free_after(s, 2, 1, TID);
+	assert_string_equal(print_stacks(s),
+	    "{\"stack\":[\"0x7f1000000040\"],\"freed\":[0,0,0,0,0,0,0,0,0,0,0],"
+	    "\"live\":[0,0,0,0,0,0,0,1,0,0,0],\"freed_samples\":0,\"freed_bytes\":0,"
+	    "\"temporary\":0,\"other_thread\":0}\n");
+}
+
 /* A line each, whatever is in the names. */
 static void names_do_not_break_lines(void **state)
 {
@@ -220,6 +244,7 @@ int main(void)
 	    TEST(an_empty_file_names_the_classes),
 	    TEST(frees_by_age_and_by_thread),
 	    TEST(what_lives_by_its_age_so_far),
+	    TEST(what_is_freed_later_is_still_live),
 	    TEST(names_do_not_break_lines),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,7 @@ static void inherited_blocks_keep_their_stacks(void **state)
 	inherit_slot(s, FIRST + 3, 4, 0, 10);          /* of another place, it says */
 	fixture_slot(s->region, FIRST + 3)->origin_place = 77;
 	fixture_live(s->region, FIRST + 4, &(const struct fixture_block){.seq = 5, .size_bytes = 64});
+	fixture_slot(s->region, FIRST)->sample.period_bytes = 4096;
 	struct process *child = claim(s, 3, 0, 1);
 	enter(child, FIRST + 4, 5, 0x3333);
 	assert_int_equal(pc_of(child, FIRST, 1), 0x1111);
@@ -67,6 +68,8 @@ static void inherited_blocks_keep_their_stacks(void **state)
 	assert_int_equal(pc_of(child, FIRST + 2, 3), 0);
 	assert_int_equal(pc_of(child, FIRST + 3, 4), 0);
 	assert_int_equal(pc_of(child, FIRST + 4, 5), 0x3333);
+	assert_int_equal(heap_period_bytes(parent->heap), 1);
+	assert_int_equal(heap_period_bytes(child->heap), 4096);
 	/* They were allocated by the parent. */
 	assert_int_equal(heap_total(child->heap).samples, 1);
 	assert_int_equal(heap_total(parent->heap).samples, 2);
@@ -165,6 +168,7 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	fixture_own(s->region, 0, 0);
 	for (uint32_t i = 0; i < 5; i++)
 		fixture_live(s->region, i, &(const struct fixture_block){.seq = i, .size_bytes = 100});
+	fixture_slot(s->region, 2)->sample.period_bytes = 8192;
 	fixture_freed(s->region, 4, 5);
 	fixture_count(s->region, 0, 5, 500);
 	struct process *process = claim(s, 0, 0, 0);
@@ -172,6 +176,7 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	adoption_begin(process);
 	adoption_end(process);
 	assert_int_equal(process->counters.before_restart, 5);
+	assert_int_equal(heap_period_bytes(process->heap), 8192);
 	assert_int_equal(heap_total(process->heap).samples, 5);
 	assert_int_equal(heap_total(process->heap).bytes_q8, 500 << WEIGHT_BYTES_SHIFT);
 	for (uint32_t i = 0; i < 4; i++) {

@@ -3,12 +3,15 @@
 
 #include "proto/weight.h"
 
+#include <grp.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -89,12 +92,48 @@ static void lines_of_json(void **state)
 	timeline_fini(&timeline);
 }
 
+/* Their line of /proc/PID/status comes before memory and threads: none of these is 0 for want of room. */
+static void a_process_in_hundreds_of_groups(void **state)
+{
+	enum { GROUPS = 500 };
+	struct timeline timeline = {0};
+	gid_t groups[GROUPS];
+	int ready[2];
+	char byte;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("skip: only root can join groups\n");
+		skip();
+	}
+	for (gid_t i = 0; i < GROUPS; i++)
+		groups[i] = 4000000000u + i;
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (setgroups(GROUPS, groups) != 0 || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_true(timeline_note(&timeline, &place, pid, 0, SECOND, true));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	assert_int_not_equal(timeline.points[0].rss_bytes, UINT64_MAX);
+	assert_true(timeline.points[0].rss_bytes > 0);
+	assert_int_equal(timeline.points[0].threads, 1);
+	timeline_fini(&timeline);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(one_point_a_second),
 	    cmocka_unit_test(a_long_life_stays_bounded_and_covered),
 	    cmocka_unit_test(lines_of_json),
+	    cmocka_unit_test(a_process_in_hundreds_of_groups),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,9 +210,11 @@ static void one_dump_tells_what_a_number_is(void **state)
 	assert_int_equal(process[0]->counters.not_dumped, 0);
 	assert_int_equal(process[0]->counters.walked, 5);
 	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, stack);
+	image->period_bytes = 1 << 20; /* what is counted has no period of its own */
 	take_samples(1, 1);
 	walked_drain(image, true);
 	assert_int_equal(in_the_books(), 6);
+	assert_int_equal(heap_period_bytes(process[0]->heap), 1 << 20);
 	assert_int_equal(walked_counters(image).different, 0);
 }
 
