@@ -96,7 +96,7 @@ static void on_signals(struct daemon *d)
 			break;
 		}
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (!cpu_profiles_reap(&d->cpu, pid, status))
+		if (!cpu_profiles_reap(&d->cpu, pid, status) && !store_keeper_reap(&d->keeper, pid))
 			scheduler_reap(d->scheduler, pid, status);
 }
 
@@ -177,6 +177,7 @@ static uint64_t look(struct daemon *d, bool ended)
 	look_at_heaps(d, ended);
 	uint64_t due_ns = scheduler_tend(d->scheduler, clock_now_ns());
 	now_ns = clock_now_ns();
+	store_keeper_tend(&d->keeper, d->store, now_ns);
 	limit_load(d, now_ns);
 	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {
 		periods_tune(d);

@@ -13,6 +13,7 @@
 #include "sampler/daemon/own_load.h"
 #include "sampler/daemon/roster.h"
 #include "sampler/daemon/session_file.h"
+#include "sampler/daemon/store_keeper.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/rules/rules.h"
 #include "sampler/session/cpu_profile.h"
@@ -37,6 +38,7 @@ struct daemon {
 	struct snapshot_settings settings;
 	struct output output; /* only its host's name is used: the store names the files */
 	struct store *store;
+	struct store_keeper keeper;
 	struct session_identity identity;
 	struct modules *modules;
 	struct memory_bound memory;

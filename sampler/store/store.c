@@ -26,8 +26,10 @@ enum {
 	FOLDER_CHARGE = 4096,
 	THIN_S = 60,          /* between two looks at the whole store, at least */
 	THIN_COST_PART = 200, /* so many times its CPU time passes until the next look, at least */
+	IDLE_S = 600,         /* while nothing is published: as long as the shortest slot of thinning */
 	SHORT_S = 10,         /* after a look that made no room: until it is tried again */
 	LOCK_WAIT_MS = 30000, /* far more than any of us has the lock */
+	ROOM_TRIES = 3, /* of a profile: its service's folder, its day's and the file */
 };
 
 /* What daemon and children share. Written under the lock; read at any time. */
@@ -39,6 +41,7 @@ struct shared {
 	_Atomic uint64_t device, inode;
 	_Atomic int64_t looked_s, look_s;
 	_Atomic int64_t short_s; /* when a look made no room */
+	_Atomic uint64_t limits; /* by which it was looked at */
 };
 
 struct store {
@@ -46,6 +49,7 @@ struct store {
 	char *path;
 	uint64_t disk_bytes;
 	uint32_t days, free_percent;
+	uint64_t limits; /* the number of these limits; a child has those of its fork */
 	gid_t group;
 	struct shared *shared;
 	struct store_claims claims;
@@ -77,7 +81,8 @@ static bool is_known(const struct store *store, int fd)
 
 static bool is_due(const struct store *store, int64_t now_s)
 {
-	return now_s >= store->shared->look_s || now_s < store->shared->looked_s; /* the clock was set back */
+	return store->shared->limits != store->limits || now_s >= store->shared->look_s ||
+	    now_s < store->shared->looked_s; /* the clock was set back */
 }
 
 /* Under the lock. *free_bytes: what the file system has got back of what it wants, and no more of it is
@@ -104,6 +109,7 @@ static int look(struct store *store, int fd, uint64_t need, uint64_t free_bytes)
 	shared->evicted += sweep.evicted;
 	shared->evicted_bytes += sweep.evicted_bytes;
 	shared->stuck = sweep.stuck;
+	shared->limits = store->limits;
 	shared->looked_s = sweep.now_s;
 	shared->look_s = sweep.now_s + THIN_S +
 	    (int64_t)((clock_thread_cpu_ns() - began_ns) * THIN_COST_PART / CLOCK_NS_PER_S);
@@ -215,17 +221,31 @@ static int write_below(struct store *store, int root_fd, const struct location *
 	return err;
 }
 
-/* A full disk although `free` allowed it, or without `free`: old snapshots make room, once. */
+/* The file system has no room for it: no blocks, no inodes, or a quota. */
+static bool is_full(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT;
+}
+
+/* A full disk although `free` allowed it, or without `free`: old snapshots make room. Where inodes are what
+ * is missing, the bytes wanted may have been those of one file, and folders want more: so again, as long as
+ * something went. */
 static int write_again(struct store *store, int root_fd, const struct location *at, const void *data,
     size_t bytes, uint64_t *added)
 {
-	uint64_t need = store_plan_charge(bytes) + 2 * (uint64_t)FOLDER_CHARGE, first = *added;
-	int err = look(store, root_fd, need, need);
+	uint64_t need = store_plan_charge(bytes) + 2 * (uint64_t)FOLDER_CHARGE, before, sum = *added;
+	int err, tries = 0;
 
-	if (err)
-		return err;
-	err = write_below(store, root_fd, at, data, bytes, added);
-	*added += first;
+	do {
+		before = store->shared->evicted;
+		err = look(store, root_fd, need, need);
+		if (err)
+			break;
+		*added = 0;
+		err = write_below(store, root_fd, at, data, bytes, added);
+		sum += *added;
+	} while (is_full(err) && store->shared->evicted > before && ++tries < ROOM_TRIES);
+	*added = sum;
 	return err;
 }
 
@@ -238,7 +258,7 @@ static int write_locked(
 	if (err)
 		return err;
 	err = write_below(store, root_fd, at, data, bytes, &added);
-	if (err == -ENOSPC && is_own)
+	if (is_full(err) && is_own)
 		err = write_again(store, root_fd, at, data, bytes, &added);
 	if (is_own)
 		store->shared->used_bytes += added;
@@ -303,6 +323,15 @@ int store_claim(struct store *store, const struct store_claim *claim, char *path
 
 /* ---- the whole */
 
+bool store_is_overdue(const struct store *store, int64_t now_s)
+{
+	const struct shared *shared = store->shared;
+
+	return is_due(store, now_s) &&
+	    (shared->limits != store->limits || now_s >= shared->looked_s + IDLE_S ||
+	        now_s < shared->looked_s);
+}
+
 int store_tend(struct store *store)
 {
 	int fd, err = 0;
@@ -351,7 +380,7 @@ int store_change(struct store *store, const struct store_settings *settings)
 	store->disk_bytes = settings->disk_bytes;
 	store->days = settings->days;
 	store->free_percent = settings->free_percent;
-	store->shared->look_s = 0; /* by the new limits */
+	store->limits++;
 	return 0;
 }
 

@@ -72,6 +72,9 @@ const struct sink *store_sink(struct store *store);
  * all folders: call it where waiting does no harm. 0 or -errno. */
 int store_tend(struct store *store);
 
+/* True: for ten minutes nobody has, although it was due, or the limits have changed since. Reads no disk. */
+bool store_is_overdue(const struct store *store, int64_t now_s);
+
 void store_count(const struct store *store, struct store_counters *counters);
 
 #endif

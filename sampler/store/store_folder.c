@@ -53,13 +53,15 @@ static void set_access(int fd, gid_t group)
 
 int store_folder_open(int parent_fd, const char *name, gid_t group, bool *made)
 {
-	int fd;
+	int fd, refused = 0;
 
-	if (made)
+	if (made) {
 		*made = mkdirat(parent_fd, name, 0700) == 0;
+		refused = *made || errno == EEXIST ? 0 : errno;
+	}
 	fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return errno == ENOENT && refused ? -refused : -errno;
 	if (made && *made)
 		set_access(fd, group);
 	return fd;

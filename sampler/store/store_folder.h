@@ -19,7 +19,7 @@ gid_t store_folder_group(void);
 int store_folder_lock(const char *path, unsigned int wait_ms, gid_t group, bool *made);
 
 /* Opens a folder in another one, and makes it if it is missing and made is not NULL: then *made is set.
- * -errno. */
+ * -errno: of mkdir(2), where that is why it is missing. */
 int store_folder_open(int parent_fd, const char *name, gid_t group, bool *made);
 
 #endif

@@ -185,6 +185,32 @@ test_rules_reloaded() {
   stop_daemon
 }
 
+# While everything is off nothing is written, and the store stays within its limits all the same, as soon as they change.
+test_store_is_kept_while_nothing_is_written() {
+  stage daemon_steps daemon_offer
+  mkdir run
+  touch run/off
+  start_daemon
+  local now old number
+  now=$(date +%s)
+  old=store/steps/2020-01-01/101500.7.exit.pb.gz
+  mkdir -p "${old%/*}"
+  echo old >$old
+  for number in $(seq 40); do
+    file=$(date -u -d "@$((now - 100 + number))" +store/steps/%F/%H%M%S.7.heap.pb.gz)
+    mkdir -p "${file%/*}"
+    head -c 50000 /dev/zero >"$file"
+  done
+  configure '[daemon]' 'disk = 1M'
+  kill -HUP "$daemon"
+  is_kept() { [ ! -e $old ] && [ "$(du -sk store | cut -f 1)" -le 1024 ]; }
+  wait_for 20 is_kept
+  ls "$file" >/dev/null
+  is_known() { "$heaptap" status --socket "$PWD/run/control" | grep -qE 'disk [0-9.]+ KiB of 1.0 MiB'; }
+  wait_for 20 is_known
+  stop_daemon
+}
+
 test_checked() {
   stage daemon_steps daemon_offer
   configure

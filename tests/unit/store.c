@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A real store in a folder of its own; what needs a file system of its own is skipped where it cannot be
- * mounted. */
+/* A real store in a folder of its own. */
 #include "sampler/store/store.h"
 #include "sampler/store/store_folder.h"
 
@@ -10,8 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <limits.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,90 +16,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-static char folder[] = "/tmp/heaptap-store.XXXXXX", root[64];
-static uint8_t bytes[256 << 10];
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
-{
-	return remove(path);
-}
-
-static void clear(void)
-{
-	nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static uint64_t disk_bytes;
-
-static int count_one(const char *path, const struct stat *st, int flag, struct FTW *at)
-{
-	if (flag != FTW_NS)
-		disk_bytes += ((uint64_t)st->st_size + 4095) / 4096 * 4096;
-	return 0;
-}
-
-/* What all files and folders take, in blocks; those that are being removed are not there. */
-static uint64_t disk_use(void)
-{
-	disk_bytes = 0;
-	nftw(root, count_one, 16, FTW_PHYS);
-	return disk_bytes;
-}
-
-static struct store *open_store(uint64_t most_bytes)
-{
-	const struct store_settings settings = {.path = root, .disk_bytes = most_bytes, .days = 7};
-	struct store *store;
-
-	assert_int_equal(store_open(&store, &settings), 0);
-	return store;
-}
-
-static int publish_at(struct store *store, const char *service, const char *snapshot, pid_t pid,
-    int64_t time_s, size_t length, char path[PATH_MAX])
-{
-	const struct store_claim claim = {
-	    .service = service, .snapshot = snapshot, .pid = pid, .time_s = time_s};
-
-	assert_int_equal(store_claim(store, &claim, path, PATH_MAX), 0);
-	return store_sink(store)->publish(store_sink(store), path, bytes, length);
-}
-
-static void put_file(const char *below)
-{
-	char path[PATH_MAX];
-	int fd;
-
-	mkdir(root, 0755);
-	snprintf(path, sizeof(path), "%s/%s", root, below);
-	for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-		*slash = '\0';
-		mkdir(path, 0755);
-		*slash = '/';
-	}
-	fd = open(path, O_WRONLY | O_CREAT, 0644);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, 1000), 1000);
-	close(fd);
-}
-
-static bool is_there(const char *below)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/%s", root, below);
-	return lstat(path, &st) == 0;
-}
+#include "tests/unit/store_scene.h"
 
 /* ---- writing */
 
@@ -287,9 +208,54 @@ static void limits_can_change(void **state)
 	for (int i = 0; i < 40; i++)
 		assert_int_equal(publish_at(store, "a", "0001", 7, time(NULL) - 40 + i, 20000, path), 0);
 	assert_true(disk_use() > 500 << 10);
+	assert_false(store_is_overdue(store, time(NULL)));
 	assert_int_equal(store_change(store, &settings), 0);
+	assert_true(store_is_overdue(store, time(NULL)));
 	assert_int_equal(store_tend(store), 0);
 	assert_true(disk_use() <= 200 << 10);
+	assert_false(store_is_overdue(store, time(NULL)));
+	store_close(store);
+	clear();
+}
+
+/* Who has forked before looks by the limits of then: that was not the look that is wanted. */
+static void a_look_by_older_limits_does_not_count(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	const struct store_settings settings = {.path = root, .disk_bytes = 200 << 10, .days = 7};
+	char path[PATH_MAX], go;
+	int pipes[2], status;
+
+	assert_int_equal(pipe(pipes), 0);
+	const pid_t child = fork();
+	if (child == 0) {
+		if (read(pipes[0], &go, 1) == 1)
+			store_tend(store);
+		_exit(0);
+	}
+	for (int i = 0; i < 40; i++)
+		assert_int_equal(publish_at(store, "a", "0001", 7, time(NULL) - 40 + i, 20000, path), 0);
+	assert_int_equal(store_change(store, &settings), 0);
+	assert_int_equal(store_tend(store), 0);
+	assert_int_equal(store_change(store, &settings), 0);
+	assert_int_equal(write(pipes[1], "", 1), 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(store_is_overdue(store, time(NULL)));
+	close(pipes[0]);
+	close(pipes[1]);
+	store_close(store);
+	clear();
+}
+
+/* Nothing is published: ten minutes later somebody has to look. */
+static void a_store_that_rests_is_overdue(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	const int64_t now_s = time(NULL);
+
+	assert_false(store_is_overdue(store, now_s + 300));
+	assert_true(store_is_overdue(store, now_s + 605));
+	assert_true(store_is_overdue(store, now_s - 3600)); /* the clock was set back */
 	store_close(store);
 	clear();
 }
@@ -402,132 +368,6 @@ static void a_lock_is_not_waited_for_without_end(void **state)
 	clear();
 }
 
-/* A child with a tmpfs of its own at the store; it exits with 77 where that is not allowed. */
-static void in_a_small_disk(void (*run)(void))
-{
-	int status;
-
-	if (fork() == 0) {
-		mkdir(root, 0755);
-		if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-		    mount("none", root, "tmpfs", 0, "size=1m") != 0)
-			_exit(77);
-		run();
-		_exit(0);
-	}
-	wait(&status);
-	clear();
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		skip();
-	assert_int_equal(status, 0);
-}
-
-#define REQUIRE(condition)                                                      \
-	do {                                                                    \
-		if (!(condition)) {                                             \
-			fprintf(stderr, "line %d: " #condition "\n", __LINE__); \
-			_exit(1);                                               \
-		}                                                               \
-	} while (0)
-
-static int publish_quietly(struct store *store, const char *snapshot, size_t length)
-{
-	const struct store_claim claim = {
-	    .service = "a", .snapshot = snapshot, .pid = 7, .time_s = time(NULL)};
-	char path[PATH_MAX];
-
-	REQUIRE(store_claim(store, &claim, path, sizeof(path)) == 0);
-	return store_sink(store)->publish(store_sink(store), path, bytes, length);
-}
-
-static void run_on_a_full_disk(void)
-{
-	const struct store_settings settings = {.path = root, .disk_bytes = 1 << 30, .days = 7};
-	struct store *store;
-	char filler[PATH_MAX];
-	int fd, err;
-
-	REQUIRE(store_open(&store, &settings) == 0);
-	REQUIRE(publish_quietly(store, "exit", 50000) == 0);
-	for (int i = 0; i < 100; i++) /* old ones make room */
-		REQUIRE(publish_quietly(store, "0001", 50000) == 0);
-	snprintf(filler, sizeof(filler), "%s/filler", root);
-	fd = open(filler, O_WRONLY | O_CREAT, 0600);
-	while (write(fd, bytes, 4096) > 0)
-		continue;
-	REQUIRE(publish_quietly(store, "0001", 50000) == 0);
-	while (write(fd, bytes, 4096) > 0)
-		continue;
-	while ((err = publish_quietly(store, "exit", 50000)) == 0) /* ends do not go for others */
-		continue;
-	REQUIRE(err == -ENOSPC);
-	close(fd);
-	unlink(filler);
-	REQUIRE(publish_quietly(store, "0001", 50000) == 0);
-	store_close(store);
-}
-
-static void a_full_disk_is_an_error_until_there_is_room(void **state)
-{
-	in_a_small_disk(run_on_a_full_disk);
-}
-
-static uint64_t free_percent(void)
-{
-	struct statvfs fs;
-
-	REQUIRE(statvfs(root, &fs) == 0);
-	return (uint64_t)fs.f_bavail * 100 / fs.f_blocks;
-}
-
-static void run_with_free(void)
-{
-	const struct store_settings settings = {
-	    .path = root, .disk_bytes = 1 << 30, .days = 7, .free_percent = 30};
-	struct store *store;
-
-	REQUIRE(store_open(&store, &settings) == 0);
-	for (int i = 0; i < 100; i++) {
-		REQUIRE(publish_quietly(store, "0001", 30000) == 0);
-		REQUIRE(free_percent() >= 30);
-	}
-	for (int i = 0; i < 60; i++) { /* ends are not removed for the disk's sake */
-		int err = publish_quietly(store, "exit", 30000);
-
-		REQUIRE(err == 0 || err == -ENOSPC);
-		REQUIRE(free_percent() >= 30);
-	}
-	REQUIRE(publish_quietly(store, "exit", 30000) == -ENOSPC);
-	store_close(store);
-}
-
-static void some_of_the_disk_stays_free(void **state)
-{
-	in_a_small_disk(run_with_free);
-}
-
-static void run_read_only(void)
-{
-	const struct store_settings settings = {.path = root, .disk_bytes = 1 << 20, .days = 7};
-	struct store *store;
-
-	REQUIRE(store_open(&store, &settings) == 0);
-	REQUIRE(publish_quietly(store, "0001", 1000) == 0);
-	REQUIRE(mount("none", root, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL) == 0);
-	REQUIRE(publish_quietly(store, "0001", 1000) == -EROFS);
-	store_close(store);
-	REQUIRE(store_open(&store, &settings) == -EROFS);
-	REQUIRE(publish_quietly(store, "0001", 1000) == -EROFS);
-	REQUIRE(mount("none", root, "tmpfs", MS_REMOUNT, NULL) == 0);
-	REQUIRE(publish_quietly(store, "0001", 1000) == 0);
-	store_close(store);
-}
-
-static void a_read_only_store_is_an_error_until_it_is_not(void **state)
-{
-	in_a_small_disk(run_read_only);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -540,21 +380,16 @@ int main(void)
 	    cmocka_unit_test(what_does_not_fit_at_all_is_refused),
 	    cmocka_unit_test(files_are_thinned_and_expire_when_it_is_opened),
 	    cmocka_unit_test(limits_can_change),
+	    cmocka_unit_test(a_look_by_older_limits_does_not_count),
+	    cmocka_unit_test(a_store_that_rests_is_overdue),
 	    cmocka_unit_test(links_are_not_followed),
 	    cmocka_unit_test(only_what_it_has_named_is_removed),
 	    cmocka_unit_test(a_deleted_store_is_made_again),
 	    cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
 	    cmocka_unit_test(a_lock_is_not_waited_for_without_end),
-	    cmocka_unit_test(a_full_disk_is_an_error_until_there_is_room),
-	    cmocka_unit_test(some_of_the_disk_stays_free),
-	    cmocka_unit_test(a_read_only_store_is_an_error_until_it_is_not),
 	};
 
-	if (!mkdtemp(folder))
+	if (!begin())
 		return 1;
-	snprintf(root, sizeof(root), "%s/store", folder);
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	clear();
-	rmdir(folder);
-	return failed;
+	return end(cmocka_run_group_tests(tests, NULL, NULL));
 }
