@@ -55,6 +55,7 @@ static int claim(void *context, const struct target *target, const char *name, c
 	const struct store_claim wish = {
 	    .service = target->plan ? target->plan->service : target->title,
 	    .snapshot = name,
+	    .owner = target->plan ? target->plan->owner : "unknown",
 	    .pid = target->pid,
 	    .time_s = time(NULL),
 	    .oom = target->closed && target->series && oom_watch_kills(&target->series->death) > 0 &&

@@ -3,6 +3,7 @@
 
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/library_id.h"
+#include "sampler/identity/process_labels.h"
 #include "sampler/target/target_plan.h"
 
 #include <stdarg.h>
@@ -80,6 +81,9 @@ void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdi
 	plan->samples_per_hour = how->samples_per_hour;
 	plan->period_bytes = how->period_bytes;
 	snprintf(plan->service, sizeof(plan->service), "%s", verdict->decision.service);
+	plan->owner[0] = '\0';
+	if (!verdict->decision.by_rule)
+		process_labels_owner(&verdict->facts, plan->owner, sizeof(plan->owner));
 	fill_labels(plan->labels, d, verdict);
 }
 

@@ -38,6 +38,33 @@ void process_labels_service(const struct process_facts *facts, char *name, size_
 		    name, name_bytes, "%s", *facts->called ? facts->called : process_facts_program(facts));
 }
 
+/* Whose login session or manager it is in: below that he makes cgroups himself. */
+static bool login_of(const char *path, unsigned int *uid)
+{
+	int end = 0;
+
+	while (strncmp(path, "/..", 3) == 0) /* as we see it in a container */
+		path += 3;
+	return sscanf(path, "/user.slice/user-%u.slice%n", uid, &end) == 1 && end;
+}
+
+void process_labels_owner(const struct process_facts *facts, char *owner, size_t owner_bytes)
+{
+	const struct cgroup_names *cgroup = &facts->cgroup;
+	unsigned int uid;
+
+	if (login_of(cgroup->path, &uid))
+		snprintf(owner, owner_bytes, "uid-%u", uid);
+	else if (*cgroup->pod_uid)
+		snprintf(owner, owner_bytes, "pod-%s", cgroup->pod_uid);
+	else if (*cgroup->container_id)
+		snprintf(owner, owner_bytes, "container-%s", cgroup->container_id);
+	else if (*cgroup->unit && strncmp(cgroup->unit, "run-", 4) != 0) /* systemd-run's have numbers */
+		snprintf(owner, owner_bytes, "unit-%.*s", (int)strcspn(cgroup->unit, "@"), cgroup->unit);
+	else
+		snprintf(owner, owner_bytes, "uid-%u", (unsigned int)facts->uid);
+}
+
 int process_labels_make(struct labels *labels, const struct process_facts *facts, const char *service,
     const char *host, const struct labels *given)
 {

@@ -6,6 +6,7 @@
 #include "sampler/linux/clock.h"
 #include "sampler/store/store_claims.h"
 #include "sampler/store/store_folder.h"
+#include "sampler/store/store_names.h"
 #include "sampler/store/store_plan.h"
 #include "sampler/store/store_sweep.h"
 
@@ -29,6 +30,10 @@ enum {
 	IDLE_S = 600,         /* while nothing is published: as long as the shortest slot of thinning */
 	SHORT_S = 10,         /* after a look that made no room: until it is tried again */
 	LOCK_WAIT_MS = 30000, /* far more than any of us has the lock */
+	NAMES_MOST = 64,      /* that one owner may bring in: each has room for a history beside them */
+	NAMES_LEAST = 4,      /* in a small store, */
+	NAMES_DISK_PART = 4,  /* of which the folders of an owner's names may take so much */
+	DAY_S = 24 * 3600,
 	ROOM_TRIES = 3, /* of a profile: its service's folder, its day's and the file */
 };
 
@@ -53,6 +58,7 @@ struct store {
 	gid_t group;
 	struct shared *shared;
 	struct store_claims claims;
+	struct store_names names;
 };
 
 /* ---- looking at the whole store */
@@ -298,6 +304,28 @@ const struct sink *store_sink(struct store *store)
 
 /* ---- names */
 
+/* The folder; that for the rest of an owner's names if he has too many. */
+static void name_service(
+    struct store *store, const struct store_claim *claim, char service[SERVICE_NAME_BYTES])
+{
+	const uint64_t folders = (uint64_t)store->days + 1, charge = folders * FOLDER_CHARGE;
+	const uint64_t room = store->disk_bytes / NAMES_DISK_PART / charge;
+	const struct store_names_limits limits = {
+	    .most = room > NAMES_MOST ? NAMES_MOST
+	        : room < NAMES_LEAST  ? NAMES_LEAST
+	                              : room,
+	    .keep_s = (int64_t)folders * DAY_S,
+	};
+	char rest[SERVICE_NAME_BYTES];
+
+	service_name_clean(claim->service, service);
+	if (!claim->owner || !*claim->owner ||
+	    store_names_take(&store->names, &limits, service, claim->owner, claim->time_s))
+		return;
+	snprintf(rest, sizeof(rest), "others.%s", claim->owner);
+	service_name_clean(rest, service);
+}
+
 int store_claim(struct store *store, const struct store_claim *claim, char *path, size_t path_bytes)
 {
 	struct store_name name = {.time_s = claim->time_s, .pid = claim->pid};
@@ -305,7 +333,7 @@ int store_claim(struct store *store, const struct store_claim *claim, char *path
 	char plain[STORE_NAME_KIND_BYTES];
 	int length;
 
-	service_name_clean(claim->service, service);
+	name_service(store, claim, service);
 	store_name_of_snapshot(claim->snapshot, claim->oom, &name);
 	memcpy(plain, name.kind, sizeof(plain));
 	for (unsigned int number = 1;; number++) {
@@ -418,6 +446,7 @@ void store_close(struct store *store)
 	if (store->shared)
 		munmap(store->shared, sizeof(*store->shared));
 	store_claims_fini(&store->claims);
+	store_names_fini(&store->names);
 	free(store->path);
 	free(store);
 }

@@ -53,11 +53,14 @@ int store_change(struct store *store, const struct store_settings *settings);
 
 /*
  * The path for a file of a process, which no other file was given: STORE/SERVICE/DAY/HHMMSS.PID.KIND.pb.gz.
- * service is cleaned, snapshot is the scheduler's word for it (store_name_of_snapshot()). Nothing is made
- * on disk. 0, -ENAMETOOLONG.
+ * service is cleaned, snapshot is the scheduler's word for it (store_name_of_snapshot()). Of the names of one
+ * owner only so many have a folder of their own, 64 or what is a quarter of the budget; what would be of a
+ * further one goes to the service "others.OWNER". Nothing is made on disk. 0, -ENAMETOOLONG.
  */
 struct store_claim {
 	const char *service, *snapshot;
+	const char
+	    *owner; /* who has chosen the name of the service; NULL or "": nobody but the user of the store */
 	pid_t pid;
 	int64_t time_s; /* since 1970 */
 	bool oom;

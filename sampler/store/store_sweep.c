@@ -102,24 +102,23 @@ static void remove_planned(
 	}
 }
 
-/* Folders that have become empty, or were found so, but today's. rmdir(2) decides. */
-static void remove_folders(struct store_sweep *sweep, const struct store_list *list, int store_fd)
+/* Folders that have become empty, or were found so; today's too, as who makes one has the lock until its
+ * file is there. rmdir(2) decides. */
+static void remove_folders(const struct store_list *list, int store_fd)
 {
 	for (size_t i = 0; i < list->day_count; i++) {
 		const struct store_day *day = &list->days[i];
 		char name[STORE_NAME_DAY_BYTES];
-		int fd;
+		int fd = store_folder_open(store_fd, list->services[day->service], (gid_t)-1, NULL);
 
-		if (day->time_s >= sweep->now_s / DAY_S * DAY_S)
-			continue;
-		fd = store_folder_open(store_fd, list->services[day->service], (gid_t)-1, NULL);
 		if (fd < 0)
 			continue;
 		day_name(day->time_s, name);
 		(void)unlinkat(fd, name, AT_REMOVEDIR);
 		close(fd);
-		(void)unlinkat(store_fd, list->services[day->service], AT_REMOVEDIR);
 	}
+	for (size_t i = 0; i < list->service_count; i++)
+		(void)unlinkat(store_fd, list->services[i], AT_REMOVEDIR);
 }
 
 static int plan(const struct store_sweep *sweep, const struct store_list *list, uint8_t *fates)
@@ -162,7 +161,7 @@ int store_sweep_run(struct store_sweep *sweep, int store_fd)
 		}
 		remove_planned(sweep, &place, &list, fates);
 		leave(&place);
-		remove_folders(sweep, &list, store_fd);
+		remove_folders(&list, store_fd);
 	}
 	free(fates);
 	store_list_fini(&list);

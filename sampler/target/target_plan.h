@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { TARGET_SERVICE_BYTES = 129, TARGET_LABELS_BYTES = 2048 };
+enum { TARGET_SERVICE_BYTES = 129, TARGET_OWNER_BYTES = 128, TARGET_LABELS_BYTES = 2048 };
 
 struct target_plan {
 	uint64_t interval_ns;               /* between periodic snapshots; 0: none */
@@ -16,6 +16,7 @@ struct target_plan {
 	uint64_t decided;                   /* for whoever has made the plan: by which round of decisions */
 	uid_t uid;                          /* whose process it is */
 	char service[TARGET_SERVICE_BYTES]; /* as it names a folder */
+	char owner[TARGET_OWNER_BYTES];     /* who has chosen that name; "": the configuration */
 	char labels[TARGET_LABELS_BYTES];   /* a comment of each profile: "labels: ..."; "" none */
 };
 

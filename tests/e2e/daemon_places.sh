@@ -52,6 +52,51 @@ test_in_namespaces() {
   stop_daemon
 }
 
+# What calls itself by many names, without a section of the configuration: four may be its owner's in so small a store,
+# and of the rest nothing is lost. The daemon is in a pid namespace, where no other process carries the library.
+test_many_names_of_one_owner() {
+  unshare -pf --mount-proc true 2>/dev/null || skip 'no namespaces can be made'
+  stage daemon_steps daemon_offer
+  cat >heaptap.conf <<CONF
+[daemon]
+disk = 1M
+days = 63
+[service]
+period = 1
+interval = 0
+[service known]
+match.comm = known
+CONF
+  cat >inside.sh <<'SH'
+"$heaptap" daemon --config heaptap.conf --store store --socket "$PWD/run/control" -v 2>daemon.log &
+daemon=$!
+export LD_PRELOAD=$PWD/bin/libheaptap.so
+cp bin/daemon_steps bin/known
+bin/known on hold 100 1000
+for number in 1 2 3 4 5 6; do
+  OTEL_SERVICE_NAME=chosen$number bin/daemon_steps on hold 100 1000
+done
+bin/known on hold 100 1000
+unset LD_PRELOAD
+deadline=$((SECONDS + 20 * TEST_TIME_FACTOR))
+until [ "$(ls store/*/*/*.exit.pb.gz 2>/dev/null | wc -l)" = 8 ] || [ $SECONDS -gt $deadline ]; do sleep 0.1; done
+kill -TERM $daemon
+wait $daemon
+SH
+  export heaptap
+  unshare -pf --mount-proc bash inside.sh
+  equal 'chosen1 1
+chosen2 1
+chosen3 1
+chosen4 1
+known 2
+others 2' "$(ls store/*/*/*.exit.pb.gz | cut -d / -f 2 | sed 's/^others\..*/others/' | sort | uniq -c | awk '{ print $2, $1 }')" 'profiles by folder'
+  for profile in store/others.*/*/*.exit.pb.gz; do
+    comment_of "$profile"
+  done >comments # each says its own name
+  equal 'chosen5 chosen6' "$(grep -o '^labels: service_name=[a-z0-9]*' comments | cut -d = -f 2 | sort | xargs)" 'names'
+}
+
 # The thread that notices the daemon has a number inside that is nobody's outside.
 test_thread_in_namespaces() {
   unshare -mpfnui true 2>/dev/null || skip 'no namespaces can be made'

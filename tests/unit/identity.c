@@ -255,6 +255,37 @@ static void services_are_named_by_the_best_source(void **state)
 	assert_string_equal(name, "environment");
 }
 
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void names_have_an_owner(void **state)
+{
+	static const struct {
+		const char *path, *owner;
+	} cases[] = {
+	    {"/", "uid-33"},
+	    {"/system.slice/nginx.service", "unit-nginx.service"},
+	    {"/system.slice/system-sshd.slice/sshd@12-10.0.0.1:22-10.0.0.2:4711.service", "unit-sshd"},
+	    {"/system.slice/run-u42.service", "uid-33"},
+	    {"/user.slice/user-1000.slice/session-3.scope", "uid-1000"},
+	    {"/user.slice/user-1000.slice/user@1000.service/app.slice/chosen.service", "uid-1000"},
+	    {"/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope", "uid-1000"},
+	    {"/../../user.slice/user-1000.slice/session-3.scope", "uid-1000"},
+	    {"/system.slice/docker-" ID ".scope", "container-" ID},
+	    {"/system.slice/docker-" ID ".scope/user-5.slice", "container-" ID},
+	    {"/kubepods.slice/kubepods-pod7a2fd3b5_6407_48e3_9ab6_78188d75e609.slice/cri-containerd-" ID
+	     ".scope",
+	        "pod-7a2fd3b5-6407-48e3-9ab6-78188d75e609"},
+	};
+	struct process_facts facts = {.uid = 33};
+	char owner[128];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cgroup_names_of_path(&facts.cgroup, cases[i].path);
+		process_labels_owner(&facts, owner, sizeof(owner));
+		assert_string_equal(owner, cases[i].owner);
+	}
+}
+
 static void labels_go_through_a_comment(void **state)
 {
 	struct process_facts facts = {
@@ -378,6 +409,7 @@ int main(void)
 	    cmocka_unit_test(folders_of_logs_name_pods),
 	    cmocka_unit_test(a_container_is_known_if_it_is_the_only_one_or_its_log_says_so),
 	    cmocka_unit_test(services_are_named_by_the_best_source),
+	    cmocka_unit_test(names_have_an_owner),
 	    cmocka_unit_test(labels_go_through_a_comment),
 	    cmocka_unit_test(a_program_is_named_as_it_was_executed),
 	    cmocka_unit_test(a_process_is_read),

@@ -260,6 +260,109 @@ static void a_store_that_rests_is_overdue(void **state)
 	clear();
 }
 
+/* ---- names that processes choose */
+
+static int name_count, victim_count;
+
+static int count_names(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+	name_count += flag == FTW_D && at->level == 1;
+	victim_count += flag == FTW_F && strstr(path, "/victim/") != NULL;
+	return 0;
+}
+
+static void look_at_names(void)
+{
+	name_count = victim_count = 0;
+	nftw(root, count_names, 16, FTW_PHYS);
+}
+
+static int publish_as(
+    struct store *store, const char *service, const char *owner, int64_t time_s, size_t length)
+{
+	const struct store_claim claim = {
+	    .service = service, .owner = owner, .snapshot = "exit", .pid = 7, .time_s = time_s};
+	char path[PATH_MAX];
+
+	assert_int_equal(store_claim(store, &claim, path, PATH_MAX), 0);
+	return store_sink(store)->publish(store_sink(store), path, bytes, length);
+}
+
+/* Each process with another name. In this store an owner may have eight of his own. */
+static void many_names_do_not_push_out_the_others(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	const int64_t now_s = time(NULL);
+
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(publish_as(store, "victim", "uid-999", now_s - 1000 + i, 4000), 0);
+	for (int i = 0; i < 600; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "s%d", i);
+		assert_int_equal(publish_as(store, name, "uid-1000", now_s - 600 + i, 4000), 0);
+		assert_true(disk_use() <= 1 << 20);
+	}
+	look_at_names();
+	assert_int_equal(name_count, 1 + 8 + 1);
+	assert_int_equal(victim_count, 8);
+	assert_true(is_there("s7") && is_there("others.uid-1000") && !is_there("s8"));
+	store_close(store);
+	clear();
+}
+
+static void claim_as(
+    struct store *store, const char *service, const char *owner, int64_t time_s, const char *below)
+{
+	const struct store_claim claim = {
+	    .service = service, .owner = owner, .snapshot = "0001", .pid = 7, .time_s = time_s};
+	char path[PATH_MAX], wanted[PATH_MAX];
+
+	assert_int_equal(store_claim(store, &claim, path, PATH_MAX), 0);
+	snprintf(wanted, sizeof(wanted), "%s/%s/", root, below);
+	if (strncmp(path, wanted, strlen(wanted)) != 0)
+		fail_msg("%s is not below %s", path, wanted);
+}
+
+static void names_of_others_and_of_before_do_not_count(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	const int64_t now_s = 1795342500, later_s = now_s + (int64_t)9 * 24 * 3600;
+	char name[16];
+
+	for (int i = 0; i < 9; i++) {
+		snprintf(name, sizeof(name), "s%d", i);
+		claim_as(store, name, "unit-a@", now_s, i < 8 ? name : "others.unit-a@");
+	}
+	claim_as(store, "mine", "uid-1", now_s, "mine");
+	claim_as(store, "mine", "unit-a@", now_s, "mine"); /* there it is already */
+	claim_as(store, "s8", NULL, now_s, "s8");          /* by the configuration */
+	claim_as(store, "s7", "unit-a@", later_s - 1, "s7");
+	claim_as(store, "s8", "unit-a@", later_s, "s8"); /* the other seven have expired */
+	for (int i = 0; i < 7; i++) {
+		snprintf(name, sizeof(name), "s%d", i);
+		claim_as(store, name, "unit-a@", later_s, i < 6 ? name : "others.unit-a@");
+	}
+	store_close(store);
+}
+
+/* Folders alone would fill the store before midnight. */
+static void folders_of_today_go_when_they_are_empty(void **state)
+{
+	struct store *store = open_store(1 << 20);
+	const int64_t now_s = time(NULL);
+
+	for (int i = 0; i < 400; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "s%d", i);
+		assert_int_equal(publish_as(store, name, NULL, now_s - 600 + i, 4000), 0);
+		assert_true(disk_use() <= 1 << 20);
+	}
+	store_close(store);
+	clear();
+}
+
 /* ---- hostile and broken stores */
 
 static void links_are_not_followed(void **state)
@@ -382,6 +485,9 @@ int main(void)
 	    cmocka_unit_test(limits_can_change),
 	    cmocka_unit_test(a_look_by_older_limits_does_not_count),
 	    cmocka_unit_test(a_store_that_rests_is_overdue),
+	    cmocka_unit_test(many_names_do_not_push_out_the_others),
+	    cmocka_unit_test(names_of_others_and_of_before_do_not_count),
+	    cmocka_unit_test(folders_of_today_go_when_they_are_empty),
 	    cmocka_unit_test(links_are_not_followed),
 	    cmocka_unit_test(only_what_it_has_named_is_removed),
 	    cmocka_unit_test(a_deleted_store_is_made_again),
