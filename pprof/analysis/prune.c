@@ -5,9 +5,18 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pprof/text/pattern.h"
 #include "pprof/profile/profile.h"
+
+enum {
+	/* of CPU time: enough for ten million functions */
+	SECONDS_MAX = 2,
+	/* between two looks at the clock, which cost more than most names */
+	LOOK_FUNCTIONS = 64,
+	LOOK_BYTES = 64 * 1024,
+};
 
 /* Length of the name without its argument list, as pprof matches it; skips parentheses that are part of a
  * name. */
@@ -48,7 +57,37 @@ static int matches(struct pattern *drop, struct pattern *keep, const char *name,
 	return 0;
 }
 
-/* Matches every function once; locations then look the result up. */
+static int64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Matches every function once; locations then look the result up. -ETIME if that takes too long: a name's
+ * match is bounded (pattern.h), but a hostile profile has a million names that cost almost that. */
+static int match_functions(const struct profile *p, struct pattern *drop, struct pattern *keep, bool *dropped)
+{
+	const int64_t end_ns = cpu_ns() + SECONDS_MAX * INT64_C(1000000000);
+	size_t functions = 0, bytes = 0;
+
+	for (uint32_t id = 1; id <= profile_function_count(p); id++) {
+		const char *name = profile_function(p, id).name;
+		int err = *name ? matches(drop, keep, name, &dropped[id]) : 0;
+
+		if (err)
+			return err;
+		bytes += strlen(name);
+		if (++functions < LOOK_FUNCTIONS && bytes < LOOK_BYTES)
+			continue;
+		if (cpu_ns() > end_ns)
+			return -ETIME;
+		functions = bytes = 0;
+	}
+	return 0;
+}
+
 static int mark_locations(struct prune *prune, const struct profile *p, const bool *dropped)
 {
 	for (uint32_t id = 1; id <= profile_location_count(p); id++) {
@@ -65,19 +104,14 @@ static int mark_locations(struct prune *prune, const struct profile *p, const bo
 
 static int mark(struct prune *prune, const struct profile *p, struct pattern *drop, struct pattern *keep)
 {
-	uint32_t count = profile_function_count(p);
-	bool *dropped = calloc((size_t)count + 1, sizeof(*dropped));
+	bool *dropped = calloc((size_t)profile_function_count(p) + 1, sizeof(*dropped));
 	int err = dropped ? 0 : -ENOMEM;
 
 	prune->cut = calloc((size_t)profile_location_count(p) + 1, sizeof(*prune->cut));
 	if (!prune->cut)
 		err = -ENOMEM;
-	for (uint32_t id = 1; id <= count && !err; id++) {
-		const char *name = profile_function(p, id).name;
-
-		if (*name)
-			err = matches(drop, keep, name, &dropped[id]);
-	}
+	if (!err)
+		err = match_functions(p, drop, keep, dropped);
 	if (!err)
 		err = mark_locations(prune, p, dropped);
 	free(dropped);
@@ -101,7 +135,7 @@ int prune_init(struct prune *prune, const struct profile *profile)
 		err = mark(prune, profile, drop, keep);
 	pattern_free(drop);
 	pattern_free(keep);
-	if (err == -ENOMEM)
+	if (err)
 		prune_fini(prune);
 	return err == -ENOMEM ? err : 0;
 }

@@ -5,8 +5,8 @@
  * The same rule as google/pprof's profile/prune.go, so that our sums equal its sums. Going inwards from the
  * outermost frame: after the first frame that stays, the first one whose function matches drop_frames (and
  * not keep_frames) is cut off with everything inside it. If only some inlined functions of a location match,
- * the location stays with the others. Nothing is cut before a frame that stays, so no stack becomes empty. An
- * expression that does not compile cuts nothing.
+ * the location stays with the others. Nothing is cut before a frame that stays, so no stack becomes empty.
+ * Expressions that do not compile, or that take more than two seconds, cut nothing.
  */
 #ifndef PPROF_ANALYSIS_PRUNE_H
 #define PPROF_ANALYSIS_PRUNE_H

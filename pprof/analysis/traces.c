@@ -117,7 +117,8 @@ int traces_check_memory(const struct traces *t, size_t more)
 	    t->row_capacity * sizeof(*t->rows) + t->stack_capacity * sizeof(*t->stacks) +
 	    t->value_capacity * sizeof(*t->values) + t->estimate_capacity * sizeof(*t->estimates) +
 	    t->path_capacity * sizeof(*t->path) + overlap_bytes(&t->overlap) +
-	    thread_names_bytes(&t->thread_names);
+	    thread_names_bytes(&t->thread_names) +
+	    t->column_count * t->slot_count * (sizeof(*t->all) + sizeof(*t->prints));
 
 	return t->options.max_bytes && bytes + more > t->options.max_bytes ? -EFBIG : 0;
 }
@@ -174,6 +175,14 @@ static int shown_make(
 
 /* ---- rows */
 
+/* What array_reserve() would add at most. */
+static size_t growth_bytes(size_t capacity, size_t need, size_t item_bytes)
+{
+	if (need <= capacity)
+		return 0;
+	return (need > capacity + capacity / 2 ? need - capacity : capacity / 2) * item_bytes;
+}
+
 static int row_new(struct traces *t, uint32_t fold, size_t depth, struct split split, uint32_t *row)
 {
 	size_t cells = ((size_t)t->row_count + 1) * t->column_count, values = cells * t->slot_count;
@@ -181,6 +190,13 @@ static int row_new(struct traces *t, uint32_t fold, size_t depth, struct split s
 
 	if (t->row_count == UINT32_MAX || depth > UINT32_MAX)
 		return -EOVERFLOW;
+	/* With a thousand columns a row takes 100 KB: the end of the profile is too late to look. */
+	if (traces_check_memory(t,
+	        growth_bytes(t->row_capacity, (size_t)t->row_count + 1, sizeof(*t->rows)) +
+	            growth_bytes(t->value_capacity, values, sizeof(*t->values)) +
+	            growth_bytes(t->estimate_capacity, cells * SIDE_COUNT, sizeof(*t->estimates)) +
+	            growth_bytes(t->stack_capacity, t->stack_count + depth, sizeof(*t->stacks))))
+		return -EFBIG;
 	if (array_reserve(&t->rows, &t->row_capacity, (size_t)t->row_count + 1, sizeof(*t->rows)) ||
 	    array_reserve(&t->stacks, &t->stack_capacity, t->stack_count + depth, sizeof(*t->stacks)) ||
 	    array_reserve(&t->values, &t->value_capacity, values, sizeof(*t->values)) ||
@@ -463,51 +479,4 @@ int traces_add(struct traces *t, const struct profile *profile, size_t column)
 	free(a.types);
 	free(values);
 	return err;
-}
-
-int traces_expect(struct traces *t, const struct profile *profile, size_t column)
-{
-	int err = overlap_expect(&t->overlap, profile, column);
-
-	if (!err &&
-	    (t->options.by == GROUP_THREAD || t->options.split ||
-	        (t->options.filter && t->options.filter->thread)))
-		err = thread_names_learn(&t->thread_names, profile);
-	return err;
-}
-
-static void correct_all(
-    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess)
-{
-	const struct traces *t = context;
-
-	(void)row;
-	estimate_add(&t->all_estimates[column * SIDE_COUNT + side], excess);
-}
-
-static void correct_selected(
-    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess)
-{
-	const struct traces *t = context;
-
-	(void)row;
-	estimate_add(&t->selected_estimates[column * SIDE_COUNT + side], excess);
-}
-
-static void correct_row(
-    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess)
-{
-	const struct traces *t = context;
-
-	t->rows[row].is_shared = true;
-	estimate_add(&t->estimates[((size_t)row * t->column_count + column) * SIDE_COUNT + side], excess);
-}
-
-int traces_finish(struct traces *t)
-{
-	int err = overlap_find(&t->overlap, OVERLAP_ALL, correct_all, t);
-
-	if (!err)
-		err = overlap_find(&t->overlap, OVERLAP_SELECTED, correct_selected, t);
-	return err ? err : overlap_find(&t->overlap, OVERLAP_ROWS, correct_row, t);
 }

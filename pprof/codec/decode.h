@@ -8,7 +8,9 @@
  * that differ only in their id become one, samples with equal stack and labels are summed.
  *
  * Memory: the uncompressed bytes, and a profile of at most about 17 times their size (worst case: nothing but
- * labels). The caller limits the sum, which is counted as it grows. Time is linear.
+ * labels). The caller limits the sum, which is counted as it grows, and with it the length of all texts, each
+ * as often as it is referred to (four times the memory): so time is linear, here and in all who read the
+ * profile.
  */
 #ifndef PPROF_CODEC_DECODE_H
 #define PPROF_CODEC_DECODE_H
@@ -24,7 +26,7 @@ struct profile;
 #define DECODE_MAX_BYTES ((size_t)1 << 30)
 
 /* max_bytes limits memory: the profile and what decoding it needs (exceeded by a half at most, when an array
- * grows). On DECODE_OK the caller owns *out (profile_free()). */
+ * grows), and a fourth of the text. On DECODE_OK the caller owns *out (profile_free()). */
 enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes, struct profile **out);
 
 #endif

@@ -7,7 +7,7 @@ enum decode_error {
 	DECODE_OK,
 	DECODE_NO_MEMORY,
 	DECODE_EMPTY,     /* nothing in the file, or in the gzip in it */
-	DECODE_TOO_LARGE, /* more than max_bytes */
+	DECODE_TOO_LARGE, /* more than max_bytes, or than the text that goes with it */
 	DECODE_TRUNCATED_GZIP,
 	DECODE_DAMAGED_GZIP,     /* bad header, data, CRC or length */
 	DECODE_TRAILING_BYTES,   /* after the gzip member */

@@ -68,7 +68,7 @@ enum decode_error decode_header(struct decoder *d)
 	default_type = decoder_string(d, d->header[PROFILE_DEFAULT_SAMPLE_TYPE]);
 	url = decoder_string(d, d->header[PROFILE_DOC_URL]);
 	if (!type || !unit || !drop || !keep || !default_type || !url)
-		return DECODE_BAD_STRING;
+		return decoder_string_error(d);
 	profile_set_period(d->p, type, unit, (int64_t)d->header[PROFILE_PERIOD]);
 	profile_set_time(
 	    d->p, (int64_t)d->header[PROFILE_TIME_NANOS], (int64_t)d->header[PROFILE_DURATION_NANOS]);
@@ -88,7 +88,7 @@ enum decode_error decode_comment(struct decoder *d, struct wire_field *field)
 		const char *text = decoder_string(d, index);
 
 		if (!text)
-			return DECODE_BAD_STRING;
+			return decoder_string_error(d);
 		profile_add_comment(d->p, text);
 	}
 	return status < 0 ? DECODE_NOT_A_PROFILE : DECODE_OK;
@@ -105,7 +105,7 @@ enum decode_error decode_sample_type(struct decoder *d, struct wire_field *field
 	type = decoder_string(d, numbers[VALUE_TYPE_TYPE]);
 	unit = decoder_string(d, numbers[VALUE_TYPE_UNIT]);
 	if (!type || !unit)
-		return DECODE_BAD_STRING;
+		return decoder_string_error(d);
 	profile_add_sample_type(d->p, type, unit);
 	return DECODE_OK;
 }

@@ -52,7 +52,7 @@ static enum decode_error read_label(struct decoder *d, struct wire_field *field,
 	label->str = n[LABEL_STR] ? str : NULL;
 	label->num = (int64_t)n[LABEL_NUM];
 	label->unit = decoder_string(d, n[LABEL_NUM_UNIT]);
-	return str && label->key && label->unit ? DECODE_OK : DECODE_BAD_STRING;
+	return str && label->key && label->unit ? DECODE_OK : decoder_string_error(d);
 }
 
 enum decode_error decode_sample(struct decoder *d, struct wire_field *message)

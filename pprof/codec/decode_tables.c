@@ -33,7 +33,7 @@ enum decode_error decode_mapping(struct decoder *d, struct wire_field *field)
 	    (n[MAPPING_HAS_LINE_NUMBERS] ? PROFILE_HAS_LINE_NUMBERS : 0) |
 	    (n[MAPPING_HAS_INLINE_FRAMES] ? PROFILE_HAS_INLINE_FRAMES : 0);
 	if (!mapping.filename || !mapping.build_id)
-		return DECODE_BAD_STRING;
+		return decoder_string_error(d);
 	id = profile_add_mapping(d->p, &mapping);
 	return id ? add_id(&d->mappings, n[MAPPING_ID], id, DECODE_BAD_MAPPING_ID)
 	          : decoder_errno(profile_error(d->p));
@@ -53,7 +53,7 @@ enum decode_error decode_function(struct decoder *d, struct wire_field *field)
 	function.filename = decoder_string(d, n[FUNCTION_FILENAME]);
 	function.start_line = (int64_t)n[FUNCTION_START_LINE];
 	if (!function.name || !function.system_name || !function.filename)
-		return DECODE_BAD_STRING;
+		return decoder_string_error(d);
 	id = profile_add_function(d->p, &function);
 	return id ? add_id(&d->functions, n[FUNCTION_ID], id, DECODE_BAD_FUNCTION_ID)
 	          : decoder_errno(profile_error(d->p));
@@ -75,6 +75,25 @@ static enum decode_error read_line(struct decoder *d, struct wire_field *field, 
 	line->line = (int64_t)n[LINE_LINE];
 	line->column = (int64_t)n[LINE_COLUMN];
 	return line->function ? DECODE_OK : DECODE_NO_FUNCTION;
+}
+
+/* Readers show each line with its function's name and file, and the mapping's. */
+static enum decode_error refer_to_shown(struct decoder *d, const struct profile_location *location)
+{
+	enum decode_error error = DECODE_OK;
+	size_t i;
+
+	if (location->mapping)
+		error = decoder_refer(d, profile_mapping(d->p, location->mapping).filename,
+		    location->line_count ? location->line_count : 1);
+	for (i = 0; i < location->line_count && !error; i++) {
+		struct profile_function function = profile_function(d->p, location->lines[i].function);
+
+		error = decoder_refer(d, function.name, 1);
+		if (!error)
+			error = decoder_refer(d, function.filename, 1);
+	}
+	return error;
 }
 
 /* Numeric fields to n, by field number; lines to d->lines. */
@@ -115,6 +134,9 @@ enum decode_error decode_location(struct decoder *d, struct wire_field *field)
 	location.lines = d->lines;
 	location.line_count = line_count;
 	location.folded = n[LOCATION_IS_FOLDED] != 0;
+	error = refer_to_shown(d, &location);
+	if (error)
+		return error;
 	id = profile_add_location(d->p, &location);
 	return id ? add_id(&d->locations, n[LOCATION_ID], id, DECODE_BAD_LOCATION_ID)
 	          : decoder_errno(profile_error(d->p));

@@ -20,6 +20,7 @@ struct decoder {
 	struct profile *p;
 	struct wire all;
 	size_t max_bytes, own_bytes;          /* limit on memory; memory of the arrays below */
+	uint64_t text_bytes;                  /* of strings, as often as they are referred to */
 	uint64_t header[PROFILE_FIELD_COUNT]; /* [field]: the numeric fields that are not repeated */
 	struct wire period_type;
 	const char **strings;
@@ -52,11 +53,14 @@ enum decode_error decoder_reserve(
 /* The numeric fields of a message, by field number; 0 where a field is missing. */
 enum decode_error decoder_numbers(const struct wire_field *message, uint64_t *numbers, uint32_t count);
 
-/* The file's string of that index; NULL for an index outside the table. */
-static inline const char *decoder_string(const struct decoder *d, uint64_t index)
-{
-	return index < d->string_count ? d->strings[index] : NULL;
-}
+/* Counts that a text is referred to, `times` times. DECODE_TOO_LARGE if that is more than readers should go
+ * through. */
+enum decode_error decoder_refer(struct decoder *d, const char *text, uint64_t times);
+
+/* The file's string of that index, referred to. NULL, decoder_string_error() says why: an index outside the
+ * table, or too much text. */
+const char *decoder_string(struct decoder *d, uint64_t index);
+enum decode_error decoder_string_error(const struct decoder *d);
 
 /* The decode_error for an -errno of the profile or of a table. */
 enum decode_error decoder_errno(int err);

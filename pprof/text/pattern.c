@@ -2,8 +2,10 @@
 #include "pprof/text/pattern.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -14,6 +16,9 @@ enum {
 	MATCH_HEAP_KIB = 4096,
 	OVERRUNS_MAX = 100, /* names that exceed these bounds before the expression is given up */
 };
+
+/* Steps times bytes: a step may go through the whole rest of the text. Below 40 kB it makes no difference. */
+#define MATCH_WORK UINT64_C(4000000000)
 
 struct pattern {
 	pcre2_code *code;
@@ -65,7 +70,6 @@ int pattern_new(const char *regex, unsigned int flags, struct pattern **out, cha
 		pattern_free(pattern);
 		return -ENOMEM;
 	}
-	pcre2_set_match_limit(pattern->context, MATCH_STEPS);
 	pcre2_set_heap_limit(pattern->context, MATCH_HEAP_KIB);
 	*out = pattern;
 	return 0;
@@ -83,12 +87,14 @@ void pattern_free(struct pattern *pattern)
 
 bool pattern_matches(struct pattern *pattern, const char *text)
 {
+	const size_t length = strlen(text);
+	const uint64_t steps = MATCH_WORK / (length + 1);
 	int result;
 
 	if (pattern->overruns >= OVERRUNS_MAX)
 		return false;
-	result = pcre2_match(
-	    pattern->code, (PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, 0, pattern->data, pattern->context);
+	pcre2_set_match_limit(pattern->context, steps < MATCH_STEPS ? (uint32_t)steps : MATCH_STEPS);
+	result = pcre2_match(pattern->code, (PCRE2_SPTR)text, length, 0, 0, pattern->data, pattern->context);
 	pattern->overruns += result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT ||
 	    result == PCRE2_ERROR_HEAPLIMIT;
 	return result >= 0;

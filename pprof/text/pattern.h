@@ -3,9 +3,9 @@
  * Regular expressions over names: from the user's options, or from a profile (drop_frames).
  *
  * pprof writes them in RE2's syntax. PCRE2 accepts that syntax with rare exceptions, and unlike regcomp(3) it
- * can be bounded: an expression from a hostile file cannot use up memory or time. A match that exceeds the
- * bound counts as no match; after a hundred of them the expression matches nothing, because a file has
- * millions of names.
+ * can be bounded: no match of a hostile file's expression uses up memory or time. One that exceeds the bound
+ * counts as no match; after a hundred of them the expression matches nothing, because a file has millions of
+ * names. They may all stay just below the bound: who takes the expression from a file looks at the time too.
  */
 #ifndef PPROF_TEXT_PATTERN_H
 #define PPROF_TEXT_PATTERN_H

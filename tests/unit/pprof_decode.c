@@ -248,6 +248,71 @@ static void what_is_no_profile_is_refused(void **state)
 	assert_int_equal(decode_profile(b.data, b.len, b.len - 1, &p), DECODE_TOO_LARGE);
 }
 
+enum { LONG_TEXT_BYTES = 1 << 20, LONG_TEXT_LIMIT = 16 << 20 };
+
+/* One long text in `places` places, whose kind `field` says. */
+static enum decode_error decode_with_a_long_text(uint32_t field, uint32_t places)
+{
+	static struct bytes head, tail;
+	uint8_t *data = malloc(sizeof(head.data) + sizeof(tail.data) + LONG_TEXT_BYTES + 16);
+	enum decode_error error;
+	struct profile *p;
+	size_t len;
+
+	assert_non_null(data);
+	head.len = tail.len = 0;
+	write_parts(&head, &good_parts);
+	put_varint(&head, PROFILE_STRING_TABLE << 3 | 2); /* number 3 */
+	put_varint(&head, LONG_TEXT_BYTES);
+	if (field == PROFILE_LOCATION)
+		put_message(&tail, PROFILE_FUNCTION, PAIRS(FUNCTION_ID, 5, FUNCTION_NAME, 3));
+	if (field == PROFILE_MAPPING)
+		put_message(&tail, PROFILE_MAPPING, PAIRS(MAPPING_ID, 5, MAPPING_FILENAME, 3));
+	for (uint32_t i = 0; i < places; i++) {
+		struct bytes entry = {.len = 0};
+
+		if (field == PROFILE_SAMPLE) {
+			put_number(&entry, SAMPLE_LOCATION_ID, good_parts.location_id);
+			put_number(&entry, SAMPLE_VALUE, 0);
+			put_message(&entry, SAMPLE_LABEL, PAIRS(LABEL_KEY, 3));
+			put_bytes(&tail, PROFILE_SAMPLE, entry.data, entry.len);
+		} else if (field == PROFILE_FUNCTION) {
+			put_message(&tail, PROFILE_FUNCTION, PAIRS(FUNCTION_ID, 5 + i, FUNCTION_NAME, 3));
+		} else if (field == PROFILE_COMMENT) {
+			put_number(&tail, PROFILE_COMMENT, 3);
+		} else {
+			put_number(&entry, LOCATION_ID, 1000 + i);
+			put_number(&entry, LOCATION_ADDRESS, i);
+			if (field == PROFILE_LOCATION)
+				put_message(&entry, LOCATION_LINE, PAIRS(LINE_FUNCTION_ID, 5));
+			else
+				put_number(&entry, LOCATION_MAPPING_ID, 5);
+			put_bytes(&tail, PROFILE_LOCATION, entry.data, entry.len);
+		}
+	}
+	len = head.len + LONG_TEXT_BYTES + tail.len;
+	memcpy(data, head.data, head.len);
+	memset(data + head.len, 'x', LONG_TEXT_BYTES);
+	memcpy(data + head.len + LONG_TEXT_BYTES, tail.data, tail.len);
+	error = decode_profile(data, len, LONG_TEXT_LIMIT, &p);
+	free(data);
+	if (!error)
+		profile_free(p);
+	return error;
+}
+
+/* A text is gone through at each place, here and by every reader: at 25 KB on disk that was hours. */
+static void a_long_text_in_many_places_is_refused(void **state)
+{
+	static const uint32_t fields[] = {
+	    PROFILE_SAMPLE, PROFILE_FUNCTION, PROFILE_LOCATION, PROFILE_MAPPING, PROFILE_COMMENT};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		assert_int_equal(decode_with_a_long_text(fields[i], 50), DECODE_OK);
+		assert_int_equal(decode_with_a_long_text(fields[i], 100), DECODE_TOO_LARGE);
+	}
+}
+
 static void the_gzip_layer_has_its_errors(void **state)
 {
 	struct bytes b = {.len = 0};
@@ -353,6 +418,7 @@ int main(void)
 	    cmocka_unit_test(each_kind_of_damage_has_its_error),
 	    cmocka_unit_test(repeated_ids_and_times_are_refused),
 	    cmocka_unit_test(what_is_no_profile_is_refused),
+	    cmocka_unit_test(a_long_text_in_many_places_is_refused),
 	    cmocka_unit_test(the_gzip_layer_has_its_errors),
 	    cmocka_unit_test(every_error_has_a_text),
 	    cmocka_unit_test(broken_utf8_is_mended),
