@@ -2,6 +2,7 @@
 #include "serve/api_point.h"
 
 #include "pprof/profile/profile.h"
+#include "pprof/text/utf8.h"
 #include "serve/api_facts.h"
 
 #include <math.h>
@@ -45,6 +46,8 @@ int api_point_make(struct api_point *point, struct profile *profile, const struc
 		point->known = api_facts_known(&facts);
 		point->rss_bytes = api_point_rss(profile);
 		snprintf(point->cause, sizeof(point->cause), "%.95s", facts.origins[0].cause);
+		point->cause[utf8_valid_prefix(point->cause, strlen(point->cause))] =
+		    '\0'; /* it may be cut */
 	}
 	api_facts_fini(&facts);
 	return err;

@@ -111,8 +111,14 @@ static int add_header(
 
 /* ---- tables */
 
+/* Generated code: a different process has other code under the same name. */
+static bool is_generated(const struct profile_mapping *mapping)
+{
+	return strncmp(mapping->filename, "[anon", 5) == 0;
+}
+
 /* The same part of the same file? */
-static bool is_same(const struct profile_mapping *a, const struct profile_mapping *b)
+static bool is_same(const struct profile_mapping *a, const struct profile_mapping *b, bool generated)
 {
 	if (a->limit - a->start != b->limit - b->start || a->file_offset != b->file_offset)
 		return false;
@@ -120,8 +126,7 @@ static bool is_same(const struct profile_mapping *a, const struct profile_mappin
 		return strcmp(a->build_id, b->build_id) == 0;
 	if (!*a->filename || strcmp(a->filename, b->filename) != 0)
 		return false;
-	/* Generated code: a different process has other code under the same name. */
-	return strncmp(a->filename, "[anon", 5) != 0 || a->start == b->start;
+	return !generated || a->start == b->start;
 }
 
 /* The start address of a new mapping: its own, if no other mapping is there. */
@@ -157,7 +162,7 @@ static int add_mappings(struct merge *m)
 		for (uint32_t old = 1; old <= known && old <= COMPARED && !found; old++) {
 			struct profile_mapping other = profile_mapping(m->out, old);
 
-			if (is_same(&other, &shown_mapping)) {
+			if (is_same(&other, &shown_mapping, is_generated(&mapping))) {
 				found = old;
 				m->shifts[id] = (int64_t)(other.start - mapping.start);
 			}

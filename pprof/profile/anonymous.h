@@ -3,7 +3,7 @@
  * Names that tell nothing: a hash that is the same in every run and on every machine, so that profiles made
  * anonymous can still be compared. Someone who guesses a name can check the guess; nothing else is revealed.
  *
- * Markers ("[lost stack]", "<unknown>") are no secret and stay.
+ * Markers that heaptap itself writes ("[lost stack]", "<unknown>") are no secret and stay; nothing else does.
  */
 #ifndef PPROF_PROFILE_ANONYMOUS_H
 #define PPROF_PROFILE_ANONYMOUS_H

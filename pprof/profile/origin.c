@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "pprof/profile/profile.h"
+#include "pprof/text/utf8.h"
 
+/* What is too long is cut between characters: JSON is made of it. */
 static void copy(char *to, size_t bytes, const char *from, size_t length)
 {
 	if (length >= bytes)
-		length = bytes - 1;
+		length = utf8_valid_prefix(from, bytes - 1);
 	memcpy(to, from, length);
 	to[length] = '\0';
 }

@@ -52,6 +52,7 @@ static void describe_end(const struct origin *o, char *text, size_t text_bytes)
 		snprintf(text, text_bytes, "no end; last seen: %.*s", (int)strcspn(o->cause, ","), o->cause);
 	else
 		text[0] = '\0';
+	text[utf8_valid_prefix(text, strlen(text))] = '\0'; /* it may be cut */
 }
 
 /* Its peak is the peak profile's, or that of its largest state. */

@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/lsan.h"
 
+#include "pprof/text/log_line.h"
+#include "sampler/linux/confinement.h"
 #include "sampler/linux/regular_file.h"
 
 #include <elf.h>
+#include <elfutils/libdwelf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
-#include <elfutils/libdwelf.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { CODE_BYTES = 32, TEXT_MAX_BYTES = 1 << 16 };
+enum {
+	CODE_BYTES = 32,
+	TEXT_MAX_BYTES = 1 << 16,
+	SECTION_MAX_BYTES = 256 << 20, /* a symbol table, or its names */
+	MEMORY_BYTES = 1 << 30,        /* of the child */
+	CPU_SECONDS = 10,              /* of the child */
+};
 
 /* Reads the bytes at a virtual address, as far as they are in the file. */
 static size_t read_at(Elf *elf, int fd, uint64_t address, void *buffer, size_t bytes)
@@ -38,27 +52,57 @@ static size_t read_at(Elf *elf, int fd, uint64_t address, void *buffer, size_t b
 	return 0;
 }
 
-static bool symbol_in(Elf_Scn *section, Elf *elf, uint64_t *address)
+static Elf_Data *section_data(Elf_Scn *section)
 {
 	GElf_Shdr header;
-	Elf_Data *data = gelf_getshdr(section, &header) ? elf_getdata(section, NULL) : NULL;
+	Elf_Data *data = section && gelf_getshdr(section, &header) && header.sh_size <= SECTION_MAX_BYTES
+	    ? elf_getdata(section, NULL)
+	    : NULL;
 
-	if (!data || (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM) || !header.sh_entsize)
+	return data && data->d_buf && data->d_size ? data : NULL;
+}
+
+static bool symbol_in(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, uint64_t *address)
+{
+	const Elf_Data *names = section_data(elf_getscn(elf, header->sh_link));
+	const char *text = names ? names->d_buf : NULL;
+	const size_t symbol_bytes = gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
+	Elf_Data *data = section_data(section);
+
+	/* elf_strptr() would look for the end of each name in the whole section. */
+	if (!data || !text || text[names->d_size - 1] || !symbol_bytes)
 		return false;
-	for (size_t i = 0; i < header.sh_size / header.sh_entsize; i++) {
+	for (size_t i = 0; i < data->d_size / symbol_bytes && i <= INT_MAX; i++) {
 		GElf_Sym symbol;
-		const char *name;
 
 		if (!gelf_getsym(data, (int)i, &symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
-		    !symbol.st_value)
+		    !symbol.st_value || symbol.st_name >= names->d_size)
 			continue;
-		name = elf_strptr(elf, header.sh_link, symbol.st_name);
-		if (name && strcmp(name, "__lsan_default_suppressions") == 0) {
+		if (strcmp(text + symbol.st_name, "__lsan_default_suppressions") == 0) {
 			*address = symbol.st_value;
 			return true;
 		}
 	}
 	return false;
+}
+
+/* In the first table of each type; of other sections nothing is read. The dynamic one is small. 0: none. */
+static uint64_t find_function(Elf *elf)
+{
+	static const uint32_t types[] = {SHT_DYNSYM, SHT_SYMTAB};
+	uint64_t address = 0;
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types) && !address; i++) {
+		Elf_Scn *section = NULL;
+		GElf_Shdr header;
+
+		while ((section = elf_nextscn(elf, section)))
+			if (gelf_getshdr(section, &header) && header.sh_type == types[i])
+				break;
+		if (section)
+			symbol_in(elf, section, &header, &address);
+	}
+	return address;
 }
 
 /* x86-64: [endbr64] [push %rbp; mov %rsp,%rbp] then lea disp32(%rip),%rax, mov $imm32,%eax or movabs
@@ -156,32 +200,118 @@ static bool build_id_fits(Elf *elf, const char *wanted)
 	return true;
 }
 
+/* ---- in the child */
+
 /* From an ELF file. build_id: lowercase hex that it must have; "" any. The caller frees it; NULL: none. */
-static char *read_file(const char *path, const char *build_id)
+static char *read_file(int fd, const char *build_id)
 {
-	struct stat status;
-	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
-	Elf_Scn *section = NULL;
-	uint64_t function = 0;
+	uint64_t function;
 	char *text = NULL;
 	Elf *elf;
 
-	if (fd < 0)
-		return NULL;
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (elf && elf_kind(elf) == ELF_K_ELF && build_id_fits(elf, build_id)) {
-		while (!function && (section = elf_nextscn(elf, section)))
-			symbol_in(section, elf, &function);
+		function = find_function(elf);
 		if (function)
 			text = read_text(elf, fd, function);
 	}
 	elf_end(elf);
-	close(fd);
+	return text;
+}
+
+/* Beside what the fork has of the command's memory. */
+static int limit_memory(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long long pages = 0;
+	int fields = file ? fscanf(file, "%*u %*u %*u %*u %*u %llu", &pages) : 0;
+	const rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_BYTES;
+	const struct rlimit memory = {bytes, bytes};
+
+	if (file)
+		fclose(file);
+	return fields == 1 && setrlimit(RLIMIT_DATA, &memory) == 0 ? 0 : -EIO;
+}
+
+static __attribute__((noreturn)) void run_child(int out, int fd, const char *build_id)
+{
+	char *text;
+	size_t length;
+
+	prctl(PR_SET_NAME, "heaptap-symbols");
+	if (limit_memory() || confinement_enter(out, fd, CPU_SECONDS))
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	text = read_file(fd, build_id);
+	length = text ? strlen(text) : 0;
+	for (size_t done = 0; done < length;) {
+		ssize_t n = write(out, text + done, length - done);
+
+		if (n <= 0)
+			_exit(1);
+		done += (size_t)n;
+	}
+	_exit(0);
+}
+
+/* ---- who asks */
+
+/* What the child writes, until it ends. NULL: nothing. */
+static char *receive(int fd)
+{
+	char *text = malloc(TEXT_MAX_BYTES);
+	size_t length = 0;
+	ssize_t n = 1;
+
+	while (text && n && length < TEXT_MAX_BYTES - 1) {
+		n = read(fd, text + length, TEXT_MAX_BYTES - 1 - length);
+		if (n < 0 && errno != EINTR)
+			break;
+		length += n > 0 ? (size_t)n : 0;
+	}
+	if (text && length) {
+		text[length] = '\0';
+		return text;
+	}
+	free(text);
+	return NULL;
+}
+
+/* The file is whatever the profile says: a child without privileges parses it, within bounds. */
+static char *ask_child(int fd, const char *path, const char *build_id)
+{
+	int ends[2], status = 0;
+	char *text;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return NULL;
+	pid = fork();
+	if (pid == 0)
+		run_child(ends[1], fd, build_id);
+	close(ends[1]);
+	text = pid > 0 ? receive(ends[0]) : NULL;
+	close(ends[0]);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid < 0 || status)
+		log_line("%s cannot be read: the program's own suppressions are not known", path);
 	return text;
 }
 
 char *lsan_suppressions(const struct traces *traces, const struct origin *origin)
 {
-	return *origin->path && !traces->options.anonymize ? read_file(origin->path, origin->build_id) : NULL;
+	struct stat status;
+	char *text;
+	int fd;
+
+	if (!*origin->path || traces->options.anonymize)
+		return NULL;
+	fd = regular_file_open(AT_FDCWD, origin->path, 0, &status);
+	if (fd < 0)
+		return NULL;
+	text = ask_child(fd, origin->path, origin->build_id);
+	close(fd);
+	return text;
 }

@@ -2,6 +2,7 @@
 #include "sampler/report/merge.h"
 
 #include "pprof/analysis/merge.h"
+#include "pprof/codec/file.h"
 #include "pprof/profile/profile.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/crowd.h"
@@ -88,7 +89,7 @@ static int merge_selected(
 		return 1;
 	if (!options->read.anonymize && s->count > 1)
 		add_comment(merged, what);
-	err = profile_output_write(merged, options->output);
+	err = profile_output_write(merged, options->output, FILE_FOLLOW);
 	profile_free(merged);
 	if (!err)
 		say(s, what);

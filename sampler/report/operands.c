@@ -32,13 +32,13 @@ bool operands_is_profile_name(const char *path)
 }
 
 /* Takes over `path`, also when it fails. */
-static int path_add(struct operands *o, char *path, size_t operand, bool from_folder)
+static int path_add(struct operands *o, char *path, size_t operand, bool from_folder, int64_t until_ns)
 {
 	if (!path || array_reserve(&o->paths, &o->capacity, o->count + 1, sizeof(*o->paths))) {
 		free(path);
 		return -ENOMEM;
 	}
-	o->paths[o->count++] = (struct operand_path){path, operand, from_folder};
+	o->paths[o->count++] = (struct operand_path){path, operand, from_folder, until_ns};
 	return 0;
 }
 
@@ -55,7 +55,7 @@ static int entry_add(struct operands *o, const char *folder, int folder_fd, cons
 		return 0;
 	if (asprintf(&path, "%s%s%s", here ? "" : folder, here || slash ? "" : "/", name) < 0)
 		path = NULL;
-	return path_add(o, path, operand, true);
+	return path_add(o, path, operand, true, 0);
 }
 
 static int folder_add(struct operands *o, const char *folder, size_t operand)
@@ -103,7 +103,7 @@ static int service_add(
 	int ret = store_operand_find(&found, word, choice, !operands_is_profile_name(word)), err = 0;
 
 	for (size_t i = 0; i < found.count && ret > 0 && !err; i++)
-		err = path_add(o, strdup(found.paths[i]), operand, true);
+		err = path_add(o, strdup(found.files[i].path), operand, true, found.files[i].until_ns);
 	store_operand_fini(&found);
 	return err ? err : ret;
 }
@@ -125,7 +125,7 @@ int operands_expand(
 			int found =
 			    services && may_be_service(words[i]) ? service_add(o, words[i], i, services) : 0;
 
-			err = found < 0 ? found : found ? 0 : path_add(o, strdup(words[i]), i, false);
+			err = found < 0 ? found : found ? 0 : path_add(o, strdup(words[i]), i, false, 0);
 		}
 		if (err == -ENOMEM)
 			log_line("not enough memory");

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define OPERANDS_ENDINGS    "*.pb.gz, *.pb"
 #define OPERANDS_SYMBOLIZED ".symbolized" /* what `heaptap symbolize` appends to a profile's name */
@@ -19,6 +20,7 @@ struct operand_path {
 	char *path;
 	size_t operand;   /* which one it came from */
 	bool from_folder; /* it was there a moment ago: whoever records there may have removed it since */
+	int64_t until_ns; /* as in struct store_operand_file */
 };
 
 struct operands {

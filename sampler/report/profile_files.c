@@ -61,6 +61,13 @@ static void say_passed_over(const struct passed_over *passed)
 		    "not %s, passed over: %s", passed->count == 1 ? "a profile" : "profiles", passed->names);
 }
 
+static void say_later_peaks(const struct passed_over *peaks)
+{
+	if (peaks->count)
+		log_line("left out: %s%s, the peak%s came later", peaks->names,
+		    peaks->count > NAMES_SHOWN ? ", ..." : "", peaks->count == 1 ? "" : "s");
+}
+
 static int say_nothing_there(
     const struct operands *operands, const struct passed_over *passed, char *const *words)
 {
@@ -121,7 +128,7 @@ static int file_fail(struct profile_files *f, const struct operand_path *path,
 
 /* Adds a file, or passes it over: 0; -errno after a line. */
 static int file_add(struct profile_files *f, const struct operand_path *path, const struct options *options,
-    const struct profile_files_choice *choice, struct passed_over *passed)
+    const struct profile_files_choice *choice, struct passed_over *passed, struct passed_over *later_peaks)
 {
 	struct profile_file *file = &f->files[f->count];
 	char error[ERROR_BYTES];
@@ -130,10 +137,17 @@ static int file_add(struct profile_files *f, const struct operand_path *path, co
 
 	if (err)
 		return file_fail(f, path, choice, passed, err, error);
+	origin_read(&file->origin, file->profile);
+	if (path->until_ns && file->origin.time_ns > path->until_ns) {
+		f->held_bytes -= profile_bytes(file->profile);
+		profile_free(file->profile);
+		memset(file, 0, sizeof(*file));
+		pass_over(later_peaks, path->path, NULL);
+		return 0;
+	}
 	f->count++;
 	file->path = path->path;
 	file->operand = path->operand;
-	origin_read(&file->origin, file->profile);
 	sums_find(file);
 	if (duplicates_facts_read(&file->facts, file->profile)) {
 		log_line("not enough memory");
@@ -237,7 +251,7 @@ int profile_files_read(
 	const struct store_operand_choice services = {options->read.store,
 	    options->read.state == READ_DELTA || options->read.state == READ_ALL ? STORE_MOMENT_ALL
 	                                                                         : choice->services};
-	struct passed_over passed = {0};
+	struct passed_over passed = {0}, later_peaks = {0};
 
 	memset(f, 0, sizeof(*f));
 	if (operands_expand(&f->operands, options->operands, options->operand_count, &services))
@@ -252,8 +266,9 @@ int profile_files_read(
 		return 1;
 	}
 	for (size_t i = 0; i < f->operands.count; i++)
-		if (file_add(f, &f->operands.paths[i], options, choice, &passed))
+		if (file_add(f, &f->operands.paths[i], options, choice, &passed, &later_peaks))
 			return 1;
+	say_later_peaks(&later_peaks);
 	if (!f->count)
 		return f->unread_count ? 1 : say_nothing_there(&f->operands, &passed, options->operands);
 	say_passed_over(&passed);

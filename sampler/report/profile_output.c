@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int profile_output_write(const struct profile *profile, const char *path)
+int profile_output_write(const struct profile *profile, const char *path, unsigned int flags)
 {
 	uint8_t *raw = NULL, *packed = NULL;
 	size_t raw_bytes = 0, packed_bytes = 0;
@@ -20,7 +20,7 @@ int profile_output_write(const struct profile *profile, const char *path)
 	if (!err)
 		err = gzip_encode(raw, raw_bytes, GZIP_LEVEL_SMALL, &packed, &packed_bytes);
 	if (!err && path)
-		err = file_publish(path, packed, packed_bytes, 0666, FILE_FOLLOW);
+		err = file_publish(path, packed, packed_bytes, 0666, flags);
 	else if (!err && (fwrite(packed, 1, packed_bytes, stdout) != packed_bytes || fflush(stdout)))
 		err = -errno;
 	free(raw);

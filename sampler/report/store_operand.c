@@ -37,11 +37,12 @@ static int say_nothing_then(
 	return -ENODATA;
 }
 
+/* until_ns: of peaks, 0 for any. */
 static int take_chosen(struct store_operand *found, const struct store_list *list, const char *store,
-    const size_t *chosen, size_t count)
+    const size_t *chosen, size_t count, int64_t until_ns)
 {
-	found->paths = calloc(count, sizeof(*found->paths));
-	if (!found->paths)
+	found->files = calloc(count, sizeof(*found->files));
+	if (!found->files)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		char below[PATH_MAX], *path = NULL;
@@ -50,14 +51,21 @@ static int take_chosen(struct store_operand *found, const struct store_list *lis
 			continue;
 		if (asprintf(&path, "%s/%s", store, below) < 0)
 			return -ENOMEM;
-		found->paths[found->count++] = path;
+		found->files[found->count++] = (struct store_operand_file){
+		    path, list->files[chosen[i]].class == STORE_PEAK ? until_ns : 0};
 	}
 	return 0;
 }
 
+/* The end of that second. */
+static int64_t end_of(int64_t time_s)
+{
+	return time_s < INT64_MAX / CLOCK_NS_PER_S - 1 ? (time_s + 1) * CLOCK_NS_PER_S - 1 : INT64_MAX;
+}
+
 /* In one store: 1, 0 if it has no such service, -errno. */
 static int find_in(struct store_operand *found, const char *store, const char *service, int64_t time_s,
-    enum store_moment_wanted wanted)
+    bool has_time, enum store_moment_wanted wanted)
 {
 	struct store_list list;
 	size_t first, count, *chosen, chosen_count = 0;
@@ -74,7 +82,8 @@ static int find_in(struct store_operand *found, const char *store, const char *s
 		if (!err && !chosen_count)
 			err = say_nothing_then(&list, store, service, time_s, first);
 		if (!err)
-			err = take_chosen(found, &list, store, chosen, chosen_count);
+			err = take_chosen(
+			    found, &list, store, chosen, chosen_count, has_time ? end_of(time_s) : 0);
 		err = err ? err : 1;
 	}
 	free(chosen);
@@ -135,7 +144,7 @@ int store_operand_find(
 
 	*found = (struct store_operand){0};
 	for (size_t i = 0; is_service && i < count && !ret; i++)
-		ret = find_in(found, paths[i], service, time_s, choice->wanted);
+		ret = find_in(found, paths[i], service, time_s, has_time, choice->wanted);
 	if (!ret)
 		ret = check_time(word, paths, count);
 	for (size_t i = 0; is_service && is_told && i < count && !ret; i++)
@@ -146,7 +155,7 @@ int store_operand_find(
 void store_operand_fini(struct store_operand *found)
 {
 	for (size_t i = 0; i < found->count; i++)
-		free(found->paths[i]);
-	free(found->paths);
+		free(found->files[i].path);
+	free(found->files);
 	*found = (struct store_operand){0};
 }

@@ -7,14 +7,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct store_operand_choice {
 	const char *store; /* --store; NULL: those of store_places.h */
 	enum store_moment_wanted wanted;
 };
 
+struct store_operand_file {
+	char *path;
+	/* Of a peak, if a time was asked for: its name has the time of the process' first peak, and later
+	 * ones are written over it, so one after this time (since 1970) is none of the answer. 0: any */
+	int64_t until_ns;
+};
+
 struct store_operand {
-	char **paths; /* of the files, by time; for store_operand_fini() */
+	struct store_operand_file *files; /* by time; for store_operand_fini() */
 	size_t count;
 };
 

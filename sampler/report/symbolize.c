@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/symbolize.h"
 
+#include "pprof/codec/file.h"
 #include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
 #include "sampler/cli/options.h"
@@ -190,7 +191,8 @@ static int symbolize(
 		log_line("%s: nothing to look up, all code of files has names", path);
 	} else {
 		profile_compute_mapping_flags(n.profile);
-		err = profile_output_write(n.profile, output);
+		/* Under the name beside the profile the folder's owner may have put a link to a device. */
+		err = profile_output_write(n.profile, output, options->output ? FILE_FOLLOW : 0);
 	}
 	if (!err && n.wanted)
 		log_line(

@@ -186,6 +186,52 @@ C
   matches 'known_leak' out
 }
 
+# The program's file is whatever the profile names: only its symbol tables are read, each within bounds.
+test_suppressions_in_a_large_file() {
+  cat >hook.c <<'C'
+#include <stdlib.h>
+__attribute__((noinline)) void *known_leak(void) { char *p = malloc(300000); p[0] = 1; return p; }
+void *volatile kept;
+int main(void) { kept = known_leak(); return 0; }
+C
+  gcc -O2 -g -o hook hook.c
+  record -q -p 1 -i 0 -o hook.pb.gz ./hook
+  cp hook whole
+  cat >large.py <<'PYTHON'
+# Sections of that type and size are added to `hook`, all over the same hole; then the report's memory.
+import resource, shutil, struct, subprocess, sys
+kind, count, size = (int(word) for word in sys.argv[2:])
+shutil.copy("whole", "hook")
+with open("hook", "r+b") as file:
+    data = file.read()
+    table, = struct.unpack_from("<Q", data, 40)
+    entry_bytes, sections = struct.unpack_from("<HH", data, 58)
+    headers = data[table:table + entry_bytes * sections]
+    hole = len(data) + -len(data) % 4096
+    for number in range(count):
+        # name, type, flags, address, offset, size, link (to itself), info, alignment, bytes of an entry
+        headers += struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, hole, size, sections + number, 0, 8, 24)
+    file.truncate(hole + size)
+    file.seek(hole + size)
+    file.write(headers)
+    file.seek(40)
+    file.write(struct.pack("<Q", hole + size))
+    file.seek(60)
+    file.write(struct.pack("<H", sections + count))
+with open("out", "wb") as out:
+    subprocess.run([sys.argv[1], "report", "--leaks", "hook.pb.gz"], check=True, stdout=out)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)
+PYTHON
+  local mib
+  for kind in '1 1' '2 8' '11 8' '7 8'; do # PROGBITS, SYMTAB, DYNSYM, NOTE
+    mib=$(python3 large.py "$heaptap" $kind $((400 << 20)))
+    [ "$mib" -lt 300 ] || fail "sections of type $kind: $mib MiB"
+    matches 'known_leak' out
+  done
+  mib=$(python3 large.py "$heaptap" 2 8 $((100 << 20)))
+  [ "$mib" -lt 300 ] || fail "symbol tables: $mib MiB"
+}
+
 test_growth_over_snapshots() {
   cat >grow.py <<'PYTHON'
 import ctypes, os, sys, time

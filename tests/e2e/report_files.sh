@@ -184,3 +184,28 @@ test_what_is_no_file() {
   ! timeout $(seconds 60) script -qec "'$heaptap' report -" /dev/null </dev/null >out || fail 'waits for a terminal'
   matches 'cannot read -: it is a terminal; give a file or a pipe' out
 }
+
+# Names that are too long are cut between characters: one such profile must not spoil the list of all.
+test_json_of_long_names() {
+  record -q -p 1 -b copy -o a.pb.gz "$targets/leaky" 1 1
+  python3 - <<'PYTHON'
+import gzip
+def field(number, data):
+    length = len(data)
+    return bytes([number << 3 | 2, length & 127 | 128, length >> 7]) + data
+for odd in range(2):
+    for kind in "merged: ", "snapshot: ", "snapshot: exit, the process ":
+        long = b"x" * odd + "é".encode() * 700
+        comments = [b"heaptap 0.1.0", b"pid=1 comm=" + long + b" host=box", kind.encode() + long]
+        strings = [b"", b"inuse_space", b"bytes"] + comments
+        data = b"\x0a\x04\x08\x01\x10\x02" + bytes([13 << 3, 3, 13 << 3, 4, 13 << 3, 5])
+        data += b"".join(field(6, text) for text in strings)
+        gzip.open(f"long.{odd}.{len(kind)}.pb.gz", "wb").write(data)
+PYTHON
+  "$heaptap" ls --json *.pb.gz >list
+  for profile in *.pb.gz; do
+    "$heaptap" report --json "$profile" >"$profile.json"
+  done
+  python3 -c 'import json, sys; [json.load(open(name, encoding="utf-8", errors="strict")) for name in sys.argv[1:]]' list *.json ||
+    fail 'this is no JSON'
+}

@@ -1,6 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 # What users see of the daemon's store, and of its configuration: SERVICE[@TIME], ls, --check. The profiles are real.
 
+# dated FROM TO SECONDS: the profile as if it were of that time.
+dated() {
+  python3 - "$@" <<'PYTHON'
+import gzip, sys
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+        if byte < 128:
+            return value, at
+def encode(value):
+    out = b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+data, at, out = gzip.open(sys.argv[1]).read(), 0, b""
+while at < len(data):
+    key, end = varint(data, at)
+    length, end = varint(data, end)
+    end += length if key & 7 == 2 else 0
+    if key != 9 << 3: # time_nanos
+        out += data[at:end]
+    at = end
+gzip.open(sys.argv[2], "wb").write(out + encode(9 << 3) + encode(int(sys.argv[3]) * 10**9))
+PYTHON
+}
+
 # A store of one process that grows: five snapshots ten minutes apart, the peak and the exit; what is none of its names.
 make_store() {
   cat >grow.c <<'C'
@@ -31,7 +59,7 @@ C
     cp "$snapshot" "$day/10${number}000.4711.heap.pb.gz"
     number=$((number + 1))
   done
-  cp recorded/peak.pb.gz $day/104001.4711.peak.pb.gz
+  dated recorded/peak.pb.gz $day/104001.4711.peak.pb.gz "$(date -u -d '2026-11-20 10:40:01' +%s)"
   cp recorded/exit.pb.gz $day/110000.4711.exit.pb.gz
   cp recorded/exit.pb.gz store/other/2026-11-20/110000.12.exit.pb.gz
   echo text >$day/100000.4711.timeline.jsonl
@@ -57,6 +85,26 @@ test_report_of_a_service_at_a_time() {
   matches 'Most in use at the peak' out
   "$heaptap" report --store store --state peak growing@2026-11-20T10:45 >out
   matches '^  peak' out
+}
+
+# The name is that of the first peak; what is in the file is the last.
+test_a_peak_that_came_later() {
+  make_store
+  dated recorded/peak.pb.gz $day/104001.4711.peak.pb.gz "$(date -u -d '2026-11-20 10:55:00' +%s)"
+  dated recorded/0005.pb.gz $day/104000.4711.heap.pb.gz "$(date -u -d '2026-11-20 10:40:00' +%s)"
+  "$heaptap" report --store store growing@2026-11-20T10:54:59 >out 2>err
+  matches '^heaptap: left out: store/growing/2026-11-20/104001.4711.peak.pb.gz, the peak came later$' err
+  equal 0 "$(grep -c 'and its peak' out)" 'the peak'
+  "$heaptap" report --store store --state peak growing@2026-11-20T10:45 >out 2>err
+  matches 'the largest of 5 snapshots of this process; it has no peak profile' out
+  "$heaptap" report --store store growing@2026-11-20T10:55:00 >out 2>err
+  equal 0 "$(grep -c 'left out' err)" 'a peak of that second'
+  matches 'and its peak' out
+  "$heaptap" report --store store growing >out 2>err
+  matches 'Most in use at the peak' out
+  "$heaptap" diff --store store --state peak growing@2026-11-20T10:25 growing >out 2>err
+  matches '1 process has no peak profile: the newest one counts there' err
+  ! grep -q 'Nothing changed' out || fail 'a peak was compared with itself'
 }
 
 test_diff_of_two_times() {

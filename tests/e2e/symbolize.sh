@@ -55,6 +55,22 @@ test_another_build_is_refused() {
   profile_check raw.pb.gz.symbolized
 }
 
+# The name beside the profile is not the user's, and whose folder it is may have made it a link to a device.
+test_no_device_by_a_link() {
+  raw_profile
+  ln -s /dev/null raw.pb.gz.symbolized
+  equal 1 "$(status_of "$heaptap" symbolize raw.pb.gz)"
+  matches '^heaptap: cannot write raw\.pb\.gz\.symbolized: Invalid argument$' err
+  equal 1 "$(status_of "$heaptap" symbolize .)"
+  equal /dev/null "$(readlink raw.pb.gz.symbolized)" 'the link'
+  equal 0 "$(status_of "$heaptap" symbolize -o raw.pb.gz.symbolized raw.pb.gz)" # a name that the user wrote
+  rm raw.pb.gz.symbolized
+  echo other >other && ln -s other raw.pb.gz.symbolized
+  equal 0 "$(status_of "$heaptap" symbolize raw.pb.gz)"
+  [ ! -L raw.pb.gz.symbolized ] || fail 'the link to a file is still there'
+  equal other "$(cat other)"
+}
+
 test_wrong_use() {
   raw_profile
   equal 2 "$(status_of "$heaptap" symbolize)"

@@ -3,10 +3,13 @@
 #include "pprof/profile/origin.h"
 
 #include "pprof/profile/profile.h"
+#include "pprof/text/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -42,6 +45,38 @@ static void a_session_is_read(void **state)
 	assert_int_equal(o.session_ns, 0);
 	o = ORIGIN("another tool", SESSION, "pid=7 comm=nginx host=box");
 	assert_true(!o.ours && !*o.session && !origin_has_process(&o));
+}
+
+static void assert_cut_between_characters(const char *text, size_t room)
+{
+	assert_in_range(strlen(text), room - 2, room - 1);
+	assert_int_equal(utf8_valid_prefix(text, strlen(text)), strlen(text));
+}
+
+static void long_texts_are_cut_between_characters(void **state)
+{
+	char comments[6][2048], long_text[1601];
+	struct origin o;
+
+	for (size_t i = 0; i < 1600; i++)
+		long_text[i] = i % 2 ? '\xa9' : '\xc3';
+	long_text[1600] = '\0';
+	for (int odd = 0; odd < 2; odd++) { /* one of the two would be cut in a character */
+		static const char *const formats[] = {"pid=7 comm=%s%s host=box", "snapshot: %s%s",
+		    "samples: %s%s", "attached: %s%s", "not seen: %s%s", "event: %s%s"};
+
+		for (size_t i = 0; i < 6; i++)
+			snprintf(comments[i], sizeof(comments[i]), formats[i], odd ? "x" : "", long_text);
+		o = ORIGIN("heaptap 0.1.0", comments[0], comments[1], comments[2], comments[3], comments[4],
+		    comments[5]);
+		assert_cut_between_characters(o.program, sizeof(o.program));
+		assert_cut_between_characters(o.cause, sizeof(o.cause));
+		assert_cut_between_characters(o.samples, sizeof(o.samples));
+		assert_cut_between_characters(o.attached, sizeof(o.attached));
+		assert_cut_between_characters(o.unseen, sizeof(o.unseen));
+		assert_cut_between_characters(o.event, sizeof(o.event));
+		assert_string_equal(o.host, "box");
+	}
 }
 
 static void an_event_goes_back_to_the_beginning(void **state)
@@ -112,6 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_session_is_read),
+	    cmocka_unit_test(long_texts_are_cut_between_characters),
 	    cmocka_unit_test(an_event_goes_back_to_the_beginning),
 	    cmocka_unit_test(one_process_is_a_session_a_pid_and_a_start),
 	    cmocka_unit_test(a_sum_is_of_no_process),

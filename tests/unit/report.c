@@ -11,7 +11,9 @@
 #include "proto/weight.h"
 #include "sampler/report/profile_input.h"
 #include "sampler/report/report.h"
+#include "sampler/snapshot/symbolizer.h"
 #include "sampler/terminal/screen.h"
+#include "sampler/unwind/stacks.h"
 
 #include <errno.h>
 #include <math.h>
@@ -393,6 +395,34 @@ static void hashes_are_the_same_everywhere(void **unused)
 	assert_string_equal(anonymous_name('f', "", buffer), "");
 }
 
+/* What begins like a marker and tells of the program: Rust's methods of traits, mappings that it named. */
+static void only_markers_are_not_hashed(void **unused)
+{
+	static const char *const secrets[] = {"<acme_billing::Secret as core::fmt::Debug>::fmt",
+	    "<acme::Pool<T>>::grow", "[acme::T]::sort", "<acme>", "[anon:acme billing]", "[acme-worker]",
+	    "[lost stack] of acme"};
+	static const char *const markers[] = {STACK_BEFORE_RESTART, STACK_LOST_SAMPLES, STACK_NONE,
+	    SYMBOLIZER_MMAP, "[heaptap]", "[vdso]", "[anon:jit]", "[hidden]", "[jit]", "<unknown>", "[freed]",
+	    "[no size known]"};
+	char buffer[ANONYMOUS_BYTES];
+
+	for (size_t i = 0; i < sizeof(secrets) / sizeof(*secrets); i++) {
+		const char *shown = anonymous_name('f', secrets[i], buffer);
+
+		assert_ptr_equal(shown, buffer);
+		assert_int_equal(strlen(shown), 2 + 16);
+		assert_null(strstr(shown, "acme"));
+	}
+	for (size_t i = 0; i < sizeof(markers) / sizeof(*markers); i++)
+		assert_string_equal(anonymous_name('f', markers[i], buffer), markers[i]);
+	for (unsigned i = 0; i < UNWIND_COUNTS; i++) {
+		const char *marker = unwind_marker((enum unwind_outcome)i);
+
+		if (marker)
+			assert_string_equal(anonymous_name('f', marker, buffer), marker);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +437,7 @@ int main(void)
 	    cmocka_unit_test(suppressions_match_as_in_lsan),
 	    cmocka_unit_test(suppressions_are_read_by_line),
 	    cmocka_unit_test(hashes_are_the_same_everywhere),
+	    cmocka_unit_test(only_markers_are_not_hashed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
