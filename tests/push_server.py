@@ -19,9 +19,11 @@ FOLDER/plan says how to answer: a line per request, the last one for all that fo
 """
 
 import email.parser
+import errno
 import gzip
 import json
 import os
+import random
 import socket
 import ssl
 import subprocess
@@ -315,8 +317,24 @@ def serve(connection):
             pass
 
 
+def listen():
+    """On a port that the kernel gives to nobody by itself: a server that ends gets it back when it starts again."""
+    if len(sys.argv) > 2:
+        return socket.create_server(("127.0.0.1", int(sys.argv[2])))
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as span:
+        given = range(int(span.readline().split()[0]), 1 << 16)
+    ports = range(10000, 32000)
+    ports = [port for port in ports if port not in given] or ports
+    while True:
+        try:
+            return socket.create_server(("127.0.0.1", random.choice(ports)))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+
+
 def main():
-    listener = socket.create_server(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    listener = listen()
     with open(os.path.join(folder, "port.new"), "w", encoding="utf-8") as out:
         out.write(str(listener.getsockname()[1]))
     os.rename(os.path.join(folder, "port.new"), os.path.join(folder, "port"))

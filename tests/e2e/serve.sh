@@ -305,7 +305,7 @@ test_one_that_ends_meanwhile() {
     [ $path = heap ] || wait_for 20 samples_cpu "$other"
     finish "$other"
     wait $client
-    equal 200 "$(cat status)" "$path of the service"
+    equal 200 "$(cat status)" "$path of the service, $(head -c 300 body | tr -d '\0')"
     "$heaptap" report body >report || fail "$path is not valid"
     comment_of body >comments
     matches "^pid=$(cat a.pid) " comments
