@@ -49,15 +49,16 @@ void adoption_end(struct process *process)
 		process_weigh(process);
 	}
 	stack_log_close(&log);
-	process->counters.before_restart = heap_adopt(process->heap, marker, process->before);
+	process->counters.before_restart = heap_adopt(process->heap, marker);
 }
 
 void adoption_begin(struct process *process)
 {
 	const struct region_place *place = region_place(process->image->region, process->place);
-	process->before = region_read_tally(&place->allocated);
+	/* The clock is read last: what is taken later is not in this. */
+	const struct tally before = region_read_tally(&place->allocated);
 	process->was_running = true;
-	heap_mark(process->heap, process->before, clock_now_ns()); /* the first delta begins here */
+	heap_begin(process->heap, before, clock_now_ns());
 }
 
 void adoption_log(struct process *process)

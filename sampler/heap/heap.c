@@ -39,6 +39,9 @@ struct heap {
 	struct index index; /* of sites, ids from 1 */
 	uint64_t seed;
 	struct tally total; /* of all sites */
+	/* Counted before these books began, and what has come of what was taken since. */
+	struct tally began, since;
+	uint64_t began_ns; /* 0: with the process */
 	uint64_t period_bytes;
 	struct heap_mark mark;
 	struct lifetime lifetimes;
@@ -264,6 +267,8 @@ static int add(struct heap *heap, const struct heap_sample *sample, bool older)
 		return error;
 	tally_count(&heap->sites[site].sums, weight);
 	tally_count(&heap->total, weight);
+	if (heap->began_ns && sample->time_ns >= heap->began_ns)
+		tally_count(&heap->since, weight);
 	if (older)
 		note_older(heap, site, (struct tally){1, weight.bytes_q8, weight.objects_q16});
 	heap_note_period(heap, sample->period_bytes);
@@ -318,11 +323,19 @@ uint32_t heap_segments(const struct heap *heap)
 	return heap->segments_known;
 }
 
-uint64_t heap_adopt(struct heap *heap, uint32_t stack, struct tally counted)
+void heap_begin(struct heap *heap, struct tally counted, uint64_t now_ns)
+{
+	heap->began = counted;
+	heap->began_ns = now_ns;
+	heap_mark(heap, counted, now_ns);
+}
+
+uint64_t heap_adopt(struct heap *heap, uint32_t stack)
 {
 	const struct heap_sample anywhere = {.stack = stack};
 	uint32_t site = site_find(heap, &anywhere);
-	const struct tally more = tally_excess(&counted, &heap->total);
+	const struct tally known = tally_excess(&heap->total, &heap->since);
+	const struct tally more = tally_excess(&heap->began, &known);
 	if (site == HEAP_NO_SITE)
 		return 0;
 	tally_add(&heap->sites[site].sums, &more);

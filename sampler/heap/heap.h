@@ -60,6 +60,7 @@ struct heap_sample {
 	uint32_t stack, tid;
 	bool mapped;
 	uint64_t size_bytes, period_bytes;
+	uint64_t time_ns; /* when it was taken; 0: unknown */
 	uint32_t backend; /* enum backend */
 	uint32_t origin;  /* as in struct heap_key */
 };
@@ -106,10 +107,13 @@ uint32_t heap_segments(const struct heap *heap);
 /* For a slot inherited at a fork: its site without an allocation. Returns as heap_add does. */
 int heap_inherit(struct heap *heap, const struct heap_sample *sample);
 
-/* Enters what was counted before these books began and is not in them, all under one stack. Returns how many
- * samples. Never too much: of what was counted since, as much is taken off as has arrived. It is in no delta,
- * if these books began with heap_mark(heap, counted, now). */
-uint64_t heap_adopt(struct heap *heap, uint32_t stack, struct tally counted);
+/* Books that begin in the middle of a process, of which so much had been `counted` just before now_ns: the
+ * first delta begins here. */
+void heap_begin(struct heap *heap, struct tally counted, uint64_t now_ns);
+/* Enters what was counted before these books began and is not in them, all under one stack, and in no delta.
+ * Returns how many samples. Never too much: of samples without a time, which walked stacks are, as much is
+ * taken off as has arrived. */
+uint64_t heap_adopt(struct heap *heap, uint32_t stack);
 
 /* Enters the free of a block. False: its sample is not in the books (its stack was lost, or has not arrived
  * yet). */

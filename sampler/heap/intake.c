@@ -79,6 +79,7 @@ static int enter_sample(struct intake *intake, struct sample *s)
 	    .mapped = s->mapped,
 	    .size_bytes = s->size_bytes,
 	    .period_bytes = s->period_bytes,
+	    .time_ns = s->stack.time_ns,
 	    .backend = s->backend,
 	};
 	int error = heap_add(process->heap, &sample);

@@ -93,8 +93,6 @@ struct process {
 	 * known. HEAP_ORIGIN_... of its books counts them from 1. */
 	pid_t ancestors[PROCESS_ANCESTORS];
 	uint32_t ancestor_count;
-	/* Its books are an earlier sampler's: what they had counted when this one came. */
-	struct tally before;
 	bool was_running; /* it was there before the session */
 	bool watched;     /* the registry knows it */
 	bool ended;       /* seen by the registry; its books may still be open */

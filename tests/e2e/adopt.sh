@@ -41,6 +41,10 @@ adopt_outlive() {
   adopter=$!
   adopted() { grep -q adopted adopt.log; }
   wait_for 20 adopted
+  taken_over() {
+    "$heaptap" snapshot "$target" >out 2>&1 && "$readers/oracle" -func "$(cat out)" | grep -q 'before restart\]'
+  }
+  wait_for 20 taken_over
   # It has no front: its parent is the user's shell, which nobody profiles.
   equal 1 "$(status_of "$heaptap" snapshot $$)" 'status of a snapshot of the shell'
   equal '' "$(cat out)" 'profiles of the shell'

@@ -14,14 +14,23 @@
 #include "sampler/linux/clock.h"
 #include "tests/unit/process_scene.h"
 
-static uint32_t enter(struct process *process, uint32_t slot, uint64_t seq, uint64_t pc)
+static void enter_at(struct process *process, uint32_t slot, uint64_t seq, uint64_t pc, uint64_t time_ns)
 {
 	const struct unwind_frame frame = {.pc = pc, .vaddr = pc, .kind = MAP_KIND_SPECIAL};
 	uint32_t stack = stacks_intern(process->target.stacks, &frame, 1, NULL, process->target.maps);
-	const struct heap_sample sample = {
-	    .slot = slot, .seq = seq, .stack = stack, .tid = 5, .size_bytes = 64, .period_bytes = 1};
+	const struct heap_sample sample = {.slot = slot,
+	    .seq = seq,
+	    .stack = stack,
+	    .tid = 5,
+	    .size_bytes = 64,
+	    .period_bytes = 1,
+	    .time_ns = time_ns};
 	assert_int_equal(heap_add(process->heap, &sample), 0);
-	return stack;
+}
+
+static void enter(struct process *process, uint32_t slot, uint64_t seq, uint64_t pc)
+{
+	enter_at(process, slot, seq, pc, 0);
 }
 
 static void inherit_slot(struct scene *s, uint32_t number, uint64_t seq, uint32_t slot, uint64_t parent_seq)
@@ -194,6 +203,26 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	assert_int_equal(pc_of(process, 4, 6), 0x4444);
 }
 
+/* What is taken while books are taken over has nothing to do with what is taken over: neither a sample that
+ * an earlier sampler had not read yet is counted twice, nor does a new one take the place of an older. */
+static void what_comes_meanwhile_is_no_part_of_it(void **state)
+{
+	struct scene *s = *state;
+	fixture_own(s->region, 0, 0);
+	fixture_count(s->region, 0, 5, 5 * 64);
+	struct process *process = claim(s, 0, 0, 0);
+	const uint64_t before_ns = clock_now_ns();
+	adoption_begin(process);
+	fixture_count(s->region, 0, 9, 9 * 64); /* of one of the four no stack comes in time */
+	enter_at(process, 0, 5, 0x1111, before_ns);
+	for (uint32_t i = 1; i < 4; i++)
+		enter_at(process, i, 5 + i, 0x2222, clock_now_ns());
+	adoption_end(process);
+	assert_int_equal(process->counters.before_restart, 4);
+	assert_int_equal(heap_total(process->heap).samples, 8);
+	assert_int_equal(heap_total(process->heap).bytes_q8, 8 * 64 << WEIGHT_BYTES_SHIFT);
+}
+
 static struct heap_view delta_of(const struct scene *s, const struct process *process)
 {
 	struct heap_view view;
@@ -227,9 +256,9 @@ static void no_delta_has_what_was_before(void **state)
 		fixture_live(s->region, 5,
 		    &(const struct fixture_block){.seq = 10, .size_bytes = 64, .time_ns = clock_now_ns()});
 		fixture_count(s->region, 0, 11, 1028); /* of one of the two no stack ever comes */
-		enter(process, 5, 10, 0x5555);
+		enter_at(process, 5, 10, 0x5555, clock_now_ns());
 		adoption_end(process);
-		assert_int_equal(process->counters.before_restart, 8);
+		assert_int_equal(process->counters.before_restart, 9);
 		struct heap_view view = delta_of(s, process);
 		assert_int_equal(view.allocated.samples, 2);
 		assert_int_equal(view.lost_alloc.samples, 1);
@@ -249,6 +278,7 @@ int main(void)
 	    TEST(a_long_chain_has_unknown_origins),
 	    TEST(whoever_has_the_parents_place_is_not_the_parent),
 	    TEST(what_an_earlier_sampler_counted_stands_under_one_mark),
+	    TEST(what_comes_meanwhile_is_no_part_of_it),
 	    TEST(no_delta_has_what_was_before),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
