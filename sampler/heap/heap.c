@@ -300,6 +300,8 @@ int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct t
 	heap->walked_site[number] = site + 1;
 	tally_add(&heap->sites[site].sums, &more);
 	tally_add(&heap->total, &more);
+	if (heap->began_ns) /* numbers of an earlier sampler are used no more */
+		tally_add(&heap->since, &more);
 	return 0;
 }
 

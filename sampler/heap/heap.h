@@ -111,8 +111,8 @@ int heap_inherit(struct heap *heap, const struct heap_sample *sample);
  * first delta begins here. */
 void heap_begin(struct heap *heap, struct tally counted, uint64_t now_ns);
 /* Enters what was counted before these books began and is not in them, all under one stack, and in no delta.
- * Returns how many samples. Never too much: of samples without a time, which walked stacks are, as much is
- * taken off as has arrived. */
+ * Returns how many samples. Never too much: samples without a time are taken off, as if they had been counted
+ * before. */
 uint64_t heap_adopt(struct heap *heap, uint32_t stack);
 
 /* Enters the free of a block. False: its sample is not in the books (its stack was lost, or has not arrived

@@ -17,7 +17,6 @@ static void adopt(struct registry *registry, struct image *image)
 	image->trigger_address = header->trigger_address;
 	image->attached_after_ns = header->attached_after_ns;
 	image->attached_rss_bytes = header->attached_rss_bytes;
-	walked_begin(image);
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (!process)
@@ -27,6 +26,7 @@ static void adopt(struct registry *registry, struct image *image)
 		adoption_begin(process);
 		registry_watch(registry, process);
 	}
+	walked_begin(image); /* what it counts is later than what has been read of each place */
 	if (image->attached_pid)
 		unfollowed_begin(image);
 	image->places_seen = atomic_load(&header->places_claimed);

@@ -213,14 +213,17 @@ static void what_comes_meanwhile_is_no_part_of_it(void **state)
 	struct process *process = claim(s, 0, 0, 0);
 	const uint64_t before_ns = clock_now_ns();
 	adoption_begin(process);
-	fixture_count(s->region, 0, 9, 9 * 64); /* of one of the four no stack comes in time */
+	fixture_count(s->region, 0, 11, 11 * 64); /* of one of the six no stack comes in time */
 	enter_at(process, 0, 5, 0x1111, before_ns);
 	for (uint32_t i = 1; i < 4; i++)
 		enter_at(process, i, 5 + i, 0x2222, clock_now_ns());
+	const uint32_t stack = heap_site(process->heap, heap_site_of(process->heap, 1, 6, 0))->key.stack;
+	const struct tally two = {2, 2 * 64 << WEIGHT_BYTES_SHIFT, 2 << WEIGHT_OBJECTS_SHIFT};
+	assert_int_equal(heap_add_walked(process->heap, 7, stack, two), 0);
 	adoption_end(process);
 	assert_int_equal(process->counters.before_restart, 4);
-	assert_int_equal(heap_total(process->heap).samples, 8);
-	assert_int_equal(heap_total(process->heap).bytes_q8, 8 * 64 << WEIGHT_BYTES_SHIFT);
+	assert_int_equal(heap_total(process->heap).samples, 10);
+	assert_int_equal(heap_total(process->heap).bytes_q8, 10 * 64 << WEIGHT_BYTES_SHIFT);
 }
 
 static struct heap_view delta_of(const struct scene *s, const struct process *process)
