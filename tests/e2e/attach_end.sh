@@ -4,7 +4,9 @@
 
 . "$HEAPTAP_TOP/tests/attach.sh"
 
-# stuck: starts a program, and has it in the loader from then on; sets stuck
+switches() { awk '/^voluntary_ctxt_switches/ { print $2 }' "/proc/$stuck/status"; }
+
+# stuck: starts a program, and has it in the loader from then on; sets stuck, and how often it has slept
 stuck() {
   mkfifo stuck.in
   "$targets/attach_stuck" "$targets/attach_stuck_module" <stuck.in >stuck.out 2>&1 &
@@ -14,6 +16,7 @@ stuck() {
   "$@"
   echo in >&8
   wait_for 20 grep -q inside stuck.out
+  slept=$(switches)
 }
 
 # It goes on, and ends well.
@@ -24,8 +27,8 @@ release() {
   wait $stuck || fail "the target ended with $?: $(cat stuck.out)"
 }
 
-# A thread of its own that has been looked at: the search goes on.
-searching() { [ -n "$(child_of $sampler heaptap-attach)" ]; }
+# Its library is at hand: it has been stopped for a look, more often than it may sleep by itself. The search goes on.
+searching() { [ -n "$(child_of $sampler heaptap-attach)" ] && [ "$(switches)" -gt $((slept + 2)) ]; }
 
 test_stopped_while_it_searches() {
   need_root
