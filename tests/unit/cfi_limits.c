@@ -272,8 +272,8 @@ static size_t remember_and_restore(uint32_t i, uint8_t *to, size_t bytes)
 static const struct made laborious = {
     .count = 1, .range = 64 * KIB, .instruction_bytes = 120 * KIB + 1, .instructions = remember_and_restore};
 
-/* A budget that time does not fill. */
-static const struct cfi_budget standing = {.left = CFI_BUDGET_MAX, .filled_ns = UINT64_MAX};
+/* A budget that time does not fill: not a full one, whose time begins with the first look. */
+static const struct cfi_budget standing = {.left = CFI_BUDGET_MAX - 1, .filled_ns = UINT64_MAX};
 
 static void a_process_has_a_budget_for_new_rows(void **state)
 {
