@@ -8,7 +8,8 @@ in the first. A cell is the median, with its smallest and largest value, of the 
 bench/growth.py, a curve per kind of growth.
 
 BENCH_QUICK=1: one round of little work, to see that everything runs. BENCH_ROUNDS (3), BENCH_SCALE (1: a native run takes
-some seconds), BENCH_ONLY (a regular expression for names of workloads), BENCH_UNDER (for names of contenders).
+some seconds), BENCH_ONLY (a regular expression for names of workloads), BENCH_UNDER (for names of contenders), BENCH_CURVES (for those of
+bench/growth.py, whose rounds are BENCH_GROWTH_ROUNDS).
 """
 import json
 import math

@@ -17,7 +17,8 @@ def heaptap(build, backend, period, *options):
 
 
 def backends():
-    return (["uprobe"] if os.geteuid() == 0 else []) + ["breakpoint", "copy", "walk"]
+    """The first one is what `auto` takes at the default period, or auto itself."""
+    return ["uprobe" if os.geteuid() == 0 else "auto", "breakpoint", "copy", "walk"]
 
 
 def contenders(build):
@@ -32,7 +33,7 @@ def contenders(build):
             Contender("forward", environment={"LD_PRELOAD": f"{build}/bench/forward"}),
             # A period that is never reached: what everybody pays who is not sampled.
             Contender("heaptap unsampled", heaptap(build, "copy", "1024G")),
-            *ours("512K", often=("uprobe", "copy")), *ours("64K"),
+            *ours("512K", often=backends()), *ours("64K"),
             Contender("tcmalloc", environment=tcmalloc, needs=[TCMALLOC], once=True),
             Contender("tcmalloc 512K", environment={**tcmalloc, "TCMALLOC_SAMPLE_PARAMETER": "524288"}, needs=[TCMALLOC],
                       once=True),

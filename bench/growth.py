@@ -5,6 +5,7 @@ Every point is measured under a preload that only forwards and under heaptap, on
 curve is the ratio of the two, which a flat cost leaves flat.
 """
 import os
+import re
 import statistics
 import subprocess
 
@@ -17,11 +18,12 @@ KIB = 1024
 
 
 class Curve:
-    """base, ours: contenders; value: what is compared; limit: how far the last point may lie above the first."""
+    """base, ours: contenders; value: what is compared; absolute: the curve is ours, not the ratio."""
 
-    def __init__(self, name, axis, points, command, base, ours, value, note, environment=None):
+    def __init__(self, name, axis, points, command, base, ours, value, note, environment=None, absolute=False):
         self.name, self.axis, self.points, self.command = name, axis, points, command
         self.base, self.ours, self.value, self.note, self.environment = base, ours, value, note, environment
+        self.absolute = absolute
 
 
 def pair_ns(run):
@@ -63,6 +65,7 @@ class Curves:
         default = Contender("512K", heaptap(build, "auto", "512K"))
         copy = Contender("512K", heaptap(build, "copy", "512K"))
         fine = Contender("16K", heaptap(build, "auto", "16K"))
+        walk = Contender("walk 1", heaptap(build, "walk", "1"))
 
         def loop(kind, pairs, *options):
             return lambda x: [loops, kind, "1", str(pairs // n), *(o.format(int(x)) for o in options)]
@@ -85,11 +88,20 @@ class Curves:
                   forward, default, pair_ns, "CPU per pair at the default period"),
             Curve("stacks", "distinct stacks", (10, 1000, 100000),
                   lambda x: [f"{build}/bench/stacks", str(x if not self.quick else min(x, 1000))],
-                  forward, fine, lambda run: run["sampler_kib"] or 1, "peak RSS of the sampler, KiB (its writer, a child, not counted)"),
+                  forward, fine, lambda run: run["sampler_kib"] or 1, "peak RSS of the sampler, KiB (its writer, a child, not counted)",
+                  absolute=True),
+            Curve("walk-depth", "frames above the loop", (1, 10, 100, 1000), loop("pingpong", 1000000, "deep={}"),
+                  forward, walk, pair_ns, "CPU ns of the target per pair, each walked (-p 1)", absolute=True),
+            Curve("walk-threads", "threads", (1, 4, 16, 64, 256), lambda x: [loops, "small", str(x), str(6000000 // n)],
+                  forward, walk, pair_ns, "CPU ns of the target per pair, each walked (-p 1)", known.ARENAS, absolute=True),
+            # A region has room for 4 M live samples: of the last point most are counted as having none.
+            Curve("walk-live", "live blocks", (10000, 100000, 1000000, 10000000), loop("small", 3000000, "live={}"),
+                  forward, walk, pair_ns, "CPU ns of the target per pair, each walked (-p 1)", absolute=True),
         ]
 
     def run(self, rounds):
-        for curve in self.all():
+        only = os.environ.get("BENCH_CURVES", "")
+        for curve in (c for c in self.all() if re.search(only, c.name)):
             rows = []
             for x in curve.points if not self.quick else curve.points[:2]:
                 pairs = []
@@ -102,14 +114,14 @@ class Curves:
                         self.say(f"SKIPPED growth: {error}")
                 if pairs:
                     rows.append(row(x, pairs))
-            self.data[curve.name] = {"axis": curve.axis, "note": curve.note, "rows": rows}
+            self.data[curve.name] = {"axis": curve.axis, "note": curve.note, "absolute": curve.absolute, "rows": rows}
             self.say(f"growth with {curve.axis}: " + ", ".join(f"{r['x']}: {r['ratio']:.2f}" for r in rows))
 
     def plot(self):
         for name, curve in self.data.items():
             if not curve["rows"]:
                 continue
-            absolute = name == "stacks"
+            absolute = curve["absolute"]
             data = "\n".join(f"{r['x']} {r['ours'] if absolute else r['ratio']} {r['ours'] if absolute else r['low']} "
                              f"{r['ours'] if absolute else r['high']}" for r in curve["rows"])
             script = (f"set terminal svg size 640,400 background 'white'\nset output '{self.out}/{name}.svg'\n"

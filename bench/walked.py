@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """walked.py BUILD [SECONDS [PROGRAM...]]: how many stacks the hook walks itself, and whether they are right.
 
-The programs of `make bench-unwind` (and their inputs, which `build/bench/unwind none` makes), each for SECONDS (61) at
-most, or until it ends, at a period of its own; git shows the repository that this is started in. Every stack that was
-walked is dumped as well and compared. A line each: samples, of which walked, in all and by the snapshots after 1, 10 and
+The programs of `make bench-unwind` (and their inputs, which `build/bench/unwind none` makes) and bench/walk_stress, each
+for SECONDS (61) at most, or until it ends, at a period of its own; git shows the repository that this is started in. Every
+stack that was walked is dumped as well and compared. A line each: samples, of which walked, in all and by the snapshots after 1, 10 and
 60 s; compared, wrong.
 
 With WALKED_COMPARE=N one in N is compared, as in use; then the share is not lowered by the dumps' own traffic.
@@ -38,9 +38,26 @@ SQLITE = ("with recursive c(x) as (select 1 union all select x + 1 from c where 
           "select count(distinct hex(x)) from c order by 1")
 
 
-def programs(inputs):
+TWIN = """
+#include <stdlib.h>
+__attribute__((noinline)) void *%s(size_t size) { void *block = malloc(size); asm volatile("" : "+r"(block)); return block; }
+void *work(size_t size) { void *block = %s(size); asm volatile("" : "+r"(block)); return block; }
+"""
+
+
+def twins(inputs):
+    """Two libraries for walk_stress, of one shape, so that one follows the other at its address."""
+    libraries = [f"{inputs}/{name}.so" for name in ("alpha", "beta")]
+    for name, library in zip(("alpha_inner", "beta_inner"), libraries):
+        subprocess.run(["gcc", "-O1", "-g", "-fno-builtin", "-shared", "-fPIC", "-Wl,--build-id", "-o", library, "-xc", "-"],
+                       input=TWIN % (name, name), text=True, check=True)
+    return libraries
+
+
+def programs(build, inputs, seconds):
     """{name: (period, command, its load)}"""
     return {
+        "stress": ("2K", [f"{build}/bench/walk_stress", str(max(1, seconds - 1)), *twins(inputs)], None),
         "cxx": ("16K", [f"{inputs}/cxx"], None),
         "deep50": ("64K", [f"{inputs}/cxx", "130"], None),
         "deep120": ("256K", [f"{inputs}/cxx", "340"], None),
@@ -98,8 +115,9 @@ def measure(build, folder, seconds, program):
         while child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.1)
         end(child, load)
-    profiles = {name.split(".")[2]: f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".exit.pb.gz")
-                or re.search(r"\.0\d+\.pb\.gz$", name)}
+    names = [name for name in os.listdir(folder) if re.search(r"\.(exit|0\d+)\.pb\.gz$", name)]
+    first = min((int(name.split(".")[1]) for name in names), default=0) # the others are its forked children
+    profiles = {name.split(".")[2]: f"{folder}/{name}" for name in names if int(name.split(".")[1]) == first}
     whole = counts(profiles["exit"]) if "exit" in profiles else counts("none")
     shares = []
     for second in AFTER_S:
@@ -118,7 +136,7 @@ def share(part, whole):
 def main():
     build = os.path.abspath(sys.argv[1])
     seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 61
-    chosen = programs(f"{build}/bench-unwind")
+    chosen = programs(build, f"{build}/bench-unwind", seconds)
     print("| program | period | samples | lost stacks | walked | after 1 s | 10 s | 60 s | compared | wrong |\n" + "|---" * 10 + "|")
     for name in sys.argv[3:] or chosen:
         with tempfile.TemporaryDirectory(prefix="heaptap-walked.") as folder:
