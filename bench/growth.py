@@ -15,6 +15,7 @@ from contenders import heaptap
 from measure import Contender, Workload
 
 KIB = 1024
+ONLY = os.environ.get("BENCH_CURVES", "")
 
 
 class Curve:
@@ -100,8 +101,7 @@ class Curves:
         ]
 
     def run(self, rounds):
-        only = os.environ.get("BENCH_CURVES", "")
-        for curve in (c for c in self.all() if re.search(only, c.name)):
+        for curve in (c for c in self.all() if re.search(ONLY, c.name)):
             rows = []
             for x in curve.points if not self.quick else curve.points[:2]:
                 pairs = []
@@ -180,5 +180,5 @@ class Curves:
         return run["written"]
 
     def run_single(self):
-        if not self.quick:
+        if not self.quick and not ONLY:
             self.single = {"idle": [self.idle()], "written": [self.written()]}

@@ -16,7 +16,7 @@ import time
 PR_SET_CHILD_SUBREAPER = 36
 TIMEOUT_S = 120
 TMP = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-CLEAN = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
+CLEAN = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": os.environ.get("HOME", "/root"), "LC_ALL": "C.UTF-8"}
 
 
 class Failed(Exception):
