@@ -7,17 +7,26 @@
 #define MS_NS    UINT64_C(1000000)
 #define SOON_NS  (200 * MS_NS)
 #define LATER_NS (2000 * MS_NS)
+#define SHORT_NS (2 * MS_NS)
+#define LONG_NS  (10 * MS_NS)
 
 enum {
-	MANY = 16, /* samples found by one look */
 	/* 64 cost the same at -p 1, 1024 half as much again (the stacks leave the cache) */
 	FLOOD = 256,
+	MANY = FLOOD / 4, /* samples that a look may find: their rate may grow four times until the next */
+	RISE = 8,         /* looks after which some_ns is most of what it rises to */
 	LEAST_NS = 30 * 1000, /* shorter sleeps are not worth their cost */
 };
 
 void poll_interval_begin(struct poll_interval *pace, uint64_t now_ns)
 {
-	*pace = (struct poll_interval){.crowd_ns = now_ns, .came_ns = now_ns, .looked_ns = now_ns};
+	*pace = (struct poll_interval){
+	    .began_ns = now_ns, .came_ns = now_ns, .looked_ns = now_ns, .some_ns = LONG_NS};
+}
+
+static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
+{
+	return value < least ? least : value > most ? most : value;
 }
 
 void poll_interval_note(
@@ -26,20 +35,26 @@ void poll_interval_note(
 	pace->elapsed_ns = now_ns - pace->looked_ns;
 	pace->looked_ns = now_ns;
 	pace->drained = found->samples;
-	if (found->processes || found->samples >= MANY)
-		pace->crowd_ns = now_ns;
+	if (found->processes)
+		pace->began_ns = now_ns;
 	if (found->processes || found->samples)
 		pace->came_ns = now_ns;
 	if (found->requests)
 		pace->asked_ns = now_ns;
+	uint64_t some_ns =
+	    found->samples ? within(pace->elapsed_ns * MANY / found->samples, SHORT_NS, LONG_NS) : LONG_NS;
+	if (some_ns < pace->some_ns)
+		pace->some_ns = some_ns;
+	else
+		pace->some_ns += (some_ns - pace->some_ns) / RISE;
 }
 
 static uint64_t tick_ns(const struct poll_interval *pace, uint64_t now_ns)
 {
-	if (now_ns - pace->crowd_ns < SOON_NS)
-		return 2 * MS_NS;
+	if (now_ns - pace->began_ns < SOON_NS)
+		return SHORT_NS;
 	if (now_ns - pace->came_ns < SOON_NS)
-		return 10 * MS_NS;
+		return pace->some_ns - pace->some_ns % MS_NS; /* see poll_interval_wait */
 	return now_ns - pace->came_ns < LATER_NS || now_ns - pace->asked_ns < LATER_NS ? 20 * MS_NS
 	                                                                               : 40 * MS_NS;
 }
