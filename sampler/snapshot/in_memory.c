@@ -50,7 +50,10 @@ void in_memory_end(
 
 void in_memory_refuse(struct in_memory *in_memory, pid_t pid, const struct in_memory_giver *giver, int error)
 {
-	for (uint32_t i = 0; i < in_memory->asker_count; i++)
-		giver->give(giver->context, in_memory->askers[i], pid, error);
+	uint64_t askers[SNAPSHOT_ASKERS]; /* one may be taken off the list meanwhile (scheduler_forget) */
+	const uint32_t count = in_memory->asker_count;
+	memcpy(askers, in_memory->askers, sizeof(askers));
 	in_memory->asker_count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		giver->give(giver->context, askers[i], pid, error);
 }

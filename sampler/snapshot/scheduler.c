@@ -67,6 +67,17 @@ static void answer(
 		a->setup.answer(a->setup.context, askers[i], pid, path, error);
 }
 
+/* There is nothing for those who wait. Who is told so may turn out to have gone, and is taken off every list
+ * meanwhile (scheduler_forget): this one is empty by then. */
+static void refuse_askers(struct scheduler *a, struct snapshot_series *series, int error)
+{
+	uint64_t askers[SNAPSHOT_ASKERS];
+	const uint32_t count = series->asker_count;
+	memcpy(askers, series->askers, sizeof(askers));
+	series->asker_count = 0;
+	answer(a, askers, count, series->target->pid, "", error);
+}
+
 /* Which session and process it belongs to: the same words in each of the process' profiles, so the start
  * is reckoned from the session's, once. */
 static void identify(const struct scheduler *a, const struct target *target, char *text, size_t text_bytes)
@@ -138,8 +149,7 @@ static void give_up(struct scheduler *a, struct snapshot_series *series, bool pe
 		    target_user(series->target), "no snapshot of pid %d: %s", (int)pid, strerror(-error));
 	if (periodic)
 		return;
-	answer(a, series->askers, series->asker_count, pid, "", error);
-	series->asker_count = 0;
+	refuse_askers(a, series, error);
 	series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
 }
 
@@ -318,8 +328,7 @@ static void release(struct snapshot_source *source, struct target *target)
 static void answer_all(struct scheduler *a, struct target *target, int error)
 {
 	struct snapshot_series *series = target->series;
-	answer(a, series->askers, series->asker_count, target->pid, "", error ? error : -ESRCH);
-	series->asker_count = 0;
+	refuse_askers(a, series, error ? error : -ESRCH);
 	in_memory_refuse(&series->in_memory, target->pid, &a->setup.memory, -ESRCH);
 }
 

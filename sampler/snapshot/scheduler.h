@@ -109,7 +109,7 @@ uint32_t scheduler_want_all(struct scheduler *scheduler, const char *cause, uint
 uint32_t scheduler_ask(struct scheduler *scheduler, pid_t pid, uint64_t asker);
 /* The same for snapshots as shared memory: of the process, or of all (pid 0). */
 uint32_t scheduler_ask_memory(struct scheduler *scheduler, pid_t pid, uint64_t asker);
-/* That asker has gone, and its place in each series is free for another. */
+/* That asker has gone, and its place in each series is free for another. Also from within an answer to it. */
 void scheduler_forget(struct scheduler *scheduler, uint64_t asker);
 bool scheduler_serves(const struct scheduler *scheduler, pid_t pid); /* is the process ours? */
 

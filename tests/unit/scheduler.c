@@ -28,9 +28,9 @@ struct desk {
 	bool asks;  /* the program asks for one */
 	bool waits; /* its snapshots are written when the gate opens */
 	unsigned int tries, answers, released, omitted, dropped[SNAPSHOT_DROPS];
-	bool full; /* no more may wait */
-	uint64_t asker;
-	int answer;
+	bool full;            /* no more may wait */
+	uint64_t asker, goes; /* who turns out to have gone when he is told; 0: nobody */
+	int answer, told[4];  /* how often, by asker */
 	char names[4][16];
 };
 
@@ -124,18 +124,32 @@ static void release(struct snapshot_source *source, struct target *target)
 	((struct desk *)source)->released++;
 }
 
-static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)
+static void tell(struct desk *desk, uint64_t asker, pid_t pid, int error)
 {
-	struct desk *desk = context;
 	assert_int_equal(pid, desk->target.pid);
-	assert_true(error || strcmp(path, "a path") == 0);
 	desk->answers++;
 	desk->asker = asker;
 	desk->answer = error;
+	desk->told[asker % 4]++;
+	if (asker == desk->goes)
+		scheduler_forget(desk->source.scheduler, asker);
+}
+
+static void on_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)
+{
+	assert_true(error || strcmp(path, "a path") == 0);
+	tell(context, asker, pid, error);
+}
+
+static void give(void *context, uint64_t asker, pid_t pid, int fd)
+{
+	assert_true(fd < 0);
+	tell(context, asker, pid, fd);
 }
 
 static const struct snapshot_source_kind kind = {.look_for_requests = look_for_requests,
     .has = has,
+    .in_memory = true,
     .take = take,
     .keep = keep,
     .ended = ended,
@@ -161,7 +175,8 @@ static void open_desk(struct desk *desk, pid_t pid)
 	    .output = &desk->output,
 	    .answer = on_answer,
 	    .may_wait = may_wait,
-	    .context = desk};
+	    .context = desk,
+	    .memory = {give, desk}};
 	open_target(desk, pid, scheduler_new(&setup));
 }
 
@@ -281,6 +296,45 @@ static void what_cannot_be_taken_is_answered_and_dropped(void **state)
 	reap(&desk);
 	assert_int_equal(desk.answer, 0);
 	close_desk(&desk);
+}
+
+typedef uint32_t ask_one(struct scheduler *scheduler, pid_t pid, uint64_t asker);
+
+static void three_ask(struct desk *desk, ask_one *ask)
+{
+	desk->goes = 1;
+	memset(desk->told, 0, sizeof(desk->told));
+	for (uint64_t asker = 1; asker <= 3; asker++)
+		assert_int_equal(ask(desk->source.scheduler, getpid(), asker), 1);
+}
+
+static void each_was_told_once(const struct desk *desk, int error)
+{
+	for (int asker = 1; asker <= 3; asker++)
+		assert_int_equal(desk->told[asker], 1);
+	assert_int_equal(desk->answer, error);
+}
+
+/* The first to be told has closed its socket, which is found out then: all others are told all the same. */
+static void who_goes_when_told_keeps_it_from_no_other(void **state)
+{
+	static ask_one *const asks[] = {scheduler_ask, scheduler_ask_memory};
+	struct desk desk;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		open_desk(&desk, getpid());
+		desk.error = -ENOSPC;
+		three_ask(&desk, asks[i]);
+		scheduler_tend(desk.source.scheduler, SECOND);
+		each_was_told_once(&desk, -ENOSPC);
+		desk.error = 0;
+		desk.empty = true;
+		three_ask(&desk, asks[i]);
+		close_desk(&desk);
+		each_was_told_once(&desk, -ESRCH);
+		assert_int_equal(desk.answers, 6);
+	}
 }
 
 /* It has nothing to write, so nothing is taken at its end either. */
@@ -469,6 +523,7 @@ int main(void)
 	    cmocka_unit_test(many_ask_while_one_is_written),
 	    cmocka_unit_test(who_has_gone_is_not_waited_for),
 	    cmocka_unit_test(what_cannot_be_taken_is_answered_and_dropped),
+	    cmocka_unit_test(who_goes_when_told_keeps_it_from_no_other),
 	    cmocka_unit_test(who_asks_for_what_ends_is_answered),
 	    cmocka_unit_test(who_asks_and_ends_has_a_snapshot),
 	    cmocka_unit_test(a_busy_writer_is_not_asked_all_the_time),
