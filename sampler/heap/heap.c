@@ -41,7 +41,7 @@ struct heap {
 	struct tally total; /* of all sites */
 	/* Counted before these books began, and what has come of what was taken since. */
 	struct tally began, since;
-	uint64_t began_ns; /* 0: with the process */
+	uint64_t began_ns; /* 0: with the process, or all of that is in them now (heap_adopt) */
 	uint64_t period_bytes;
 	struct heap_mark mark;
 	struct lifetime lifetimes;
@@ -258,6 +258,13 @@ static void note_older(struct heap *heap, uint32_t site, struct tally more)
 	heap->mark.lost = tally_excess(&heap->mark.lost, &more);
 }
 
+/* Taken before these books began: its stack was still in a buffer then. Of one without a time nobody knows;
+ * it may be of a process that has no clock, of which all are so. */
+static bool is_older(const struct heap *heap, const struct heap_sample *sample)
+{
+	return sample->time_ns && sample->time_ns < heap->began_ns;
+}
+
 static int add(struct heap *heap, const struct heap_sample *sample, bool older)
 {
 	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
@@ -269,7 +276,7 @@ static int add(struct heap *heap, const struct heap_sample *sample, bool older)
 	tally_count(&heap->total, weight);
 	if (heap->began_ns && sample->time_ns >= heap->began_ns)
 		tally_count(&heap->since, weight);
-	if (older)
+	if (older || is_older(heap, sample))
 		note_older(heap, site, (struct tally){1, weight.bytes_q8, weight.objects_q16});
 	heap_note_period(heap, sample->period_bytes);
 	return 0;
@@ -343,6 +350,7 @@ uint64_t heap_adopt(struct heap *heap, uint32_t stack)
 	tally_add(&heap->sites[site].sums, &more);
 	tally_add(&heap->total, &more);
 	note_older(heap, site, more);
+	heap->began_ns = 0; /* else a target whose clock is not ours (a time namespace) might never be new */
 	return more.samples;
 }
 

@@ -238,7 +238,8 @@ static struct heap_view delta_of(const struct scene *s, const struct process *pr
 	return view;
 }
 
-/* Whether one is taken while the books are still being taken over, or not. */
+/* Whether one is taken while the books are still being taken over, or not. What was in a buffer by then is in
+ * none either, and hides nothing that is lost later. */
 static void no_delta_has_what_was_before(void **state)
 {
 	for (int early = 0; early < 2; early++) {
@@ -251,17 +252,19 @@ static void no_delta_has_what_was_before(void **state)
 		s->image->heap.deltas = true;
 		struct process *process = claim(s, 0, 0, 0);
 		adoption_begin(process);
+		enter_at(process, 6, 7, 0x6666, 8);
 		if (early) {
 			struct heap_view view = delta_of(s, process);
 			assert_int_equal(view.allocated.samples, 0);
 			assert_int_equal(view.inuse.samples, 0);
 		}
+		enter_at(process, 7, 8, 0x6666, 8);
 		fixture_live(s->region, 5,
 		    &(const struct fixture_block){.seq = 10, .size_bytes = 64, .time_ns = clock_now_ns()});
 		fixture_count(s->region, 0, 11, 1028); /* of one of the two no stack ever comes */
 		enter_at(process, 5, 10, 0x5555, clock_now_ns());
 		adoption_end(process);
-		assert_int_equal(process->counters.before_restart, 9);
+		assert_int_equal(process->counters.before_restart, 7);
 		struct heap_view view = delta_of(s, process);
 		assert_int_equal(view.allocated.samples, 2);
 		assert_int_equal(view.lost_alloc.samples, 1);
@@ -270,6 +273,22 @@ static void no_delta_has_what_was_before(void **state)
 		assert_int_equal(close_scene(state), 0);
 		assert_int_equal(open_scene(state), 0);
 	}
+}
+
+/* Such as that of a time namespace: by it everything may be from before the adoption, for ever. */
+static void a_clock_of_its_own_hides_nothing_for_long(void **state)
+{
+	struct scene *s = *state;
+	fixture_own(s->region, 0, 0);
+	s->image->heap.deltas = true;
+	struct process *process = claim(s, 0, 0, 0);
+	adoption_begin(process);
+	adoption_end(process);
+	fixture_count(s->region, 0, 1, 64);
+	enter_at(process, 0, 1, 0x1111, 8);
+	struct heap_view view = delta_of(s, process);
+	assert_int_equal(view.allocated.samples, 1);
+	assert_int_equal(view.lost_alloc.samples, 0);
 }
 
 int main(void)
@@ -283,6 +302,7 @@ int main(void)
 	    TEST(what_an_earlier_sampler_counted_stands_under_one_mark),
 	    TEST(what_comes_meanwhile_is_no_part_of_it),
 	    TEST(no_delta_has_what_was_before),
+	    TEST(a_clock_of_its_own_hides_nothing_for_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
