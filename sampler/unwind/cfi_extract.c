@@ -17,7 +17,8 @@ enum {
 /* "ZLIB" and the size, big-endian: what GNU tools wrote before SHF_COMPRESSED. */
 enum { OLD_HEADER_BYTES = 12 };
 
-static void *read_alloc(const struct module_file *file, uint64_t offset, uint64_t n, uint64_t max, int *err)
+static void *read_alloc(const struct module_file *file, uint64_t offset, uint64_t n, uint64_t max,
+    struct cfi_extract *extract, int *err)
 {
 	void *bytes = NULL;
 
@@ -26,6 +27,7 @@ static void *read_alloc(const struct module_file *file, uint64_t offset, uint64_
 		*err = -ENOEXEC;
 	if (*err)
 		return NULL;
+	extract->read_bytes += n;
 	bytes = malloc(n);
 	*err = bytes ? module_file_read(file, bytes, n, offset) : -ENOMEM;
 	if (*err) {
@@ -44,7 +46,7 @@ static bool name_is(const char *names, uint64_t names_bytes, uint32_t at, const 
 
 /* The header of section NAME or, if there is no such section, of OLD_NAME. */
 static int find_section(const struct module_file *file, const Elf64_Ehdr *ehdr, const char *name,
-    const char *old_name, Elf64_Shdr *found, bool *is_old)
+    const char *old_name, struct cfi_extract *extract, Elf64_Shdr *found, bool *is_old)
 {
 	Elf64_Shdr *shdrs, first;
 	uint64_t n = ehdr->e_shnum, names_index = ehdr->e_shstrndx, names_bytes;
@@ -65,11 +67,12 @@ static int find_section(const struct module_file *file, const Elf64_Ehdr *ehdr, 
 	names_index = names_index == SHN_XINDEX ? first.sh_link : names_index;
 	if (n > SECTIONS_MAX || names_index >= n)
 		return -ENOEXEC;
-	shdrs = read_alloc(file, ehdr->e_shoff, n * sizeof(*shdrs), SECTIONS_MAX * sizeof(*shdrs), &err);
+	shdrs =
+	    read_alloc(file, ehdr->e_shoff, n * sizeof(*shdrs), SECTIONS_MAX * sizeof(*shdrs), extract, &err);
 	if (!shdrs)
 		return err;
 	names_bytes = shdrs[names_index].sh_size;
-	names = read_alloc(file, shdrs[names_index].sh_offset, names_bytes, NAMES_BYTES_MAX, &err);
+	names = read_alloc(file, shdrs[names_index].sh_offset, names_bytes, NAMES_BYTES_MAX, extract, &err);
 	for (uint64_t pass = 0; names && pass < 2; pass++) {
 		for (uint64_t i = 1; i < n; i++) {
 			if (shdrs[i].sh_type == SHT_NOBITS || shdrs[i].sh_size == 0 ||
@@ -170,16 +173,17 @@ int cfi_extract_section(
 	bool is_old = false;
 	int err;
 
+	*extract = (struct cfi_extract){0};
 	err = module_file_read(file, &ehdr, sizeof(ehdr), 0);
 	if (!err &&
 	    (memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
 	        ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_machine != file->e_machine))
 		err = -ENOEXEC;
 	if (!err)
-		err = find_section(file, &ehdr, name, old_name, &shdr, &is_old);
+		err = find_section(file, &ehdr, name, old_name, extract, &shdr, &is_old);
 	if (err)
 		return err;
-	raw = read_alloc(file, shdr.sh_offset, shdr.sh_size, SECTION_BYTES_MAX, &err);
+	raw = read_alloc(file, shdr.sh_offset, shdr.sh_size, SECTION_BYTES_MAX, extract, &err);
 	if (!raw)
 		return err;
 	err = plain_size(&shdr, is_old, raw, &data, &bytes);
@@ -192,6 +196,7 @@ int cfi_extract_section(
 		headers = (names + names_bytes + 7) & ~(size_t)7;
 		extract->elf_bytes = headers + 3 * sizeof(Elf64_Shdr);
 		extract->elf = calloc(1, extract->elf_bytes);
+		extract->plain_bytes = extract->elf ? bytes : 0;
 		err = extract->elf
 		    ? copy_plain(extract->elf + extract->section, bytes, raw, data, shdr.sh_size)
 		    : -ENOMEM;

@@ -17,6 +17,9 @@ struct cfi_extract {
 	size_t elf_bytes;
 	size_t section; /* where the section is in it */
 	size_t section_bytes;
+	/* What it took, after an error too: of the file, and of the section, which may have been inflated in
+	 * vain. */
+	uint64_t read_bytes, plain_bytes;
 };
 
 /* `name`: .eh_frame or .debug_frame (also found as .zdebug_frame). 0, -ENOENT, -EFBIG, -ENOEXEC, -ENOMEM

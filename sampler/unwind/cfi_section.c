@@ -23,6 +23,9 @@ enum {
 	GRANULE_WORK = 2048,
 	REMEMBERED_WORK = 64,
 	SECTION_WORK = 64 << 10,  /* to look for a section */
+	READ_WORK_PART = 8,       /* so many bytes that are read at once are a unit */
+	PLAIN_WORK = 2,           /* of a byte that is inflated, or copied */
+	WALKED_WORK = 2,          /* of one that we have walked, and libdw will */
 	NO_MEMORY_WORK = 4 << 20, /* of one that was read, and is too large for now */
 };
 
@@ -189,19 +192,20 @@ static struct cfi_section *open_extract(struct cfi_reading *reading, const char 
 {
 	const struct module_file *file = reading->file;
 	struct cfi_section *s = calloc(1, sizeof(*s));
-	struct cfi_extract extract;
+	struct cfi_extract extract = {0};
 	bool eh = strcmp(name, ".eh_frame") == 0;
 	int err = s ? cfi_extract_section(file, name, reading->bytes_max, &extract) : -ENOMEM;
 	struct cfi_check_summary summary;
 
 	reading->work += err == -ENOMEM ? NO_MEMORY_WORK : SECTION_WORK;
+	/* Also for a section that turns out to be wrong, at its last byte for example. */
+	reading->work += extract.read_bytes / READ_WORK_PART + PLAIN_WORK * extract.plain_bytes;
 	reading->failed |= err && err != -ENOENT && err != -ENOEXEC && err != -EFBIG;
 	if (err) {
 		free(s);
 		return NULL;
 	}
-	/* Inflated, walked by us and by libdw. */
-	reading->work += 4 * extract.section_bytes;
+	reading->work += WALKED_WORK * extract.section_bytes;
 	s->copy = extract.elf;
 	s->copy_bytes = s->copied_bytes = extract.elf_bytes;
 	Elf_Data data = {.d_buf = s->copy + extract.section,

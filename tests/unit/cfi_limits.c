@@ -194,21 +194,28 @@ static void rules_of_one_file_leave_room_for_others(void **state)
 	shut(&other);
 }
 
-/* A file with .debug_frame alone, BYTES zeros, compressed. */
-static void make_compressed(size_t bytes, struct cfi_memory *memory, struct opened *opened)
+/* What compress(3) makes of so many zeros; the last byte is of their checksum. */
+static uint8_t *pack(size_t bytes, uLongf *packed_bytes)
+{
+	*packed_bytes = compressBound(bytes);
+	uint8_t *plain = calloc(1, bytes), *packed = malloc(*packed_bytes);
+	assert_int_equal(compress(packed, packed_bytes, plain, bytes), Z_OK);
+	free(plain);
+	return packed;
+}
+
+/* A file with .debug_frame alone, compressed. */
+static void make_section(const Elf64_Chdr *chdr, const uint8_t *packed, size_t packed_bytes,
+    struct cfi_memory *memory, struct opened *opened)
 {
 	static const char names[] = "\0.debug_frame\0.shstrtab";
 	enum { NAMES = 0x200, HEADERS = 0x300, DATA = 0x1000 };
-	Elf64_Chdr chdr = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = bytes, .ch_addralign = 1};
-	uLongf packed_bytes = compressBound(bytes);
-	uint8_t *plain = calloc(1, bytes), *packed = malloc(packed_bytes);
-	assert_int_equal(compress(packed, &packed_bytes, plain, bytes), Z_OK);
 	const Elf64_Shdr shdrs[] = {{0},
 	    {.sh_name = 1,
 	        .sh_type = SHT_PROGBITS,
 	        .sh_flags = SHF_COMPRESSED,
 	        .sh_offset = DATA,
-	        .sh_size = sizeof(chdr) + packed_bytes},
+	        .sh_size = sizeof(*chdr) + packed_bytes},
 	    {.sh_name = 14, .sh_type = SHT_STRTAB, .sh_offset = NAMES, .sh_size = sizeof(names)}};
 	const Elf64_Phdr phdr = {
 	    .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = CODE, .p_memsz = 2 * CODE};
@@ -230,11 +237,20 @@ static void make_compressed(size_t bytes, struct cfi_memory *memory, struct open
 	write_at(opened->fd, sizeof(ehdr), &phdr, sizeof(phdr));
 	write_at(opened->fd, NAMES, names, sizeof(names));
 	write_at(opened->fd, HEADERS, shdrs, sizeof(shdrs));
-	write_at(opened->fd, DATA, &chdr, sizeof(chdr));
-	write_at(opened->fd, DATA + sizeof(chdr), packed, packed_bytes);
-	free(plain);
-	free(packed);
+	write_at(opened->fd, DATA, chdr, sizeof(*chdr));
+	write_at(opened->fd, DATA + sizeof(*chdr), packed, packed_bytes);
 	open_cfi(opened, memory);
+}
+
+/* BYTES zeros. */
+static void make_compressed(size_t bytes, struct cfi_memory *memory, struct opened *opened)
+{
+	const Elf64_Chdr chdr = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = bytes, .ch_addralign = 1};
+	uLongf packed_bytes;
+	uint8_t *packed = pack(bytes, &packed_bytes);
+
+	make_section(&chdr, packed, packed_bytes, memory, opened);
+	free(packed);
 }
 
 static void small_files_do_not_unpack_to_large_sections(void **state)
@@ -344,6 +360,46 @@ static void one_stack_takes_no_longer_than_its_budget(void **state)
 	shut(&opened);
 }
 
+/* One look-up, and what it costs the process. */
+static int64_t cost_of_nothing(struct opened *opened)
+{
+	struct cfi_budget budget = standing;
+
+	assert_ptr_equal(find(opened, 0, &budget), &cfi_no_rule);
+	return standing.left - budget.left;
+}
+
+/* A file of 16 KiB whose section is wrong, which its last byte shows: inflated as one that is right. */
+static void what_is_inflated_in_vain_is_paid_for(void **state)
+{
+	const Elf64_Chdr chdr = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = 16 * MIB, .ch_addralign = 1};
+	struct cfi_memory memory = {.max_bytes = 256 * MIB};
+	struct opened opened;
+	uLongf packed_bytes;
+	uint8_t *packed = pack(chdr.ch_size, &packed_bytes);
+
+	packed[packed_bytes - 1] ^= 1;
+	make_section(&chdr, packed, packed_bytes, &memory, &opened);
+	assert_true(cost_of_nothing(&opened) >= 16 * MIB);
+	shut(&opened);
+	free(packed);
+}
+
+/* Or compressed in a way that is not known. */
+static void what_is_read_in_vain_is_paid_for(void **state)
+{
+	const Elf64_Chdr chdr = {.ch_type = ELFCOMPRESS_LOPROC, .ch_size = 1, .ch_addralign = 1};
+	const size_t bytes = 16 * MIB - sizeof(chdr);
+	struct cfi_memory memory = {.max_bytes = 256 * MIB};
+	struct opened opened;
+	uint8_t *zeros = calloc(1, bytes);
+
+	make_section(&chdr, zeros, bytes, &memory, &opened);
+	assert_true(cost_of_nothing(&opened) >= 16 * MIB / 8);
+	shut(&opened);
+	free(zeros);
+}
+
 /* The instructions of a CIE are run for each of its FDEs. */
 static void shared_instructions_are_not_walked_without_end(void **state)
 {
@@ -422,6 +478,8 @@ int main(void)
 	    cmocka_unit_test(a_process_has_a_budget_for_new_rows),
 	    cmocka_unit_test(time_fills_the_budget),
 	    cmocka_unit_test(one_stack_takes_no_longer_than_its_budget),
+	    cmocka_unit_test(what_is_inflated_in_vain_is_paid_for),
+	    cmocka_unit_test(what_is_read_in_vain_is_paid_for),
 	    cmocka_unit_test(shared_instructions_are_not_walked_without_end),
 	    cmocka_unit_test(odd_rules_are_kept_once),
 	    cmocka_unit_test(what_cannot_be_read_is_not_remembered),
