@@ -38,13 +38,17 @@ static DIR *folder_open(int parent_fd, const char *name)
 	return folder;
 }
 
-/* What a folder takes on disk grows with the names in it. */
+uint64_t store_list_folder_bytes(uint64_t size_bytes)
+{
+	return (size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+}
+
 static void count_folder(struct store_list *list, int fd)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) == 0)
-		list->folder_bytes += ((uint64_t)st.st_size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+		list->folder_bytes += store_list_folder_bytes((uint64_t)st.st_size);
 }
 
 static int add_temporary(struct store_list *list, const struct store_day *day, const char *name)

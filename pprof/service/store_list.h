@@ -55,6 +55,9 @@ struct store_list {
 	size_t file_room, service_room, day_room, temporary_room;
 };
 
+/* What a folder of that size takes, as in folder_bytes: it grows with the names in it. */
+uint64_t store_list_folder_bytes(uint64_t size_bytes);
+
 /* All zero is empty. */
 void store_list_fini(struct store_list *list);
 

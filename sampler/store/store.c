@@ -235,11 +235,11 @@ static bool is_full(int err)
 
 /* A full disk although `free` allowed it, or without `free`: old snapshots make room. Where inodes are what
  * is missing, the bytes wanted may have been those of one file, and folders want more: so again, as long as
- * something went. */
+ * something went. *added: since the last look, which counts all that is there by then. */
 static int write_again(struct store *store, int root_fd, const struct location *at, const void *data,
     size_t bytes, uint64_t *added)
 {
-	uint64_t need = store_plan_charge(bytes) + 2 * (uint64_t)FOLDER_CHARGE, before, sum = *added;
+	uint64_t need = store_plan_charge(bytes) + 2 * (uint64_t)FOLDER_CHARGE, before;
 	int err, tries = 0;
 
 	do {
@@ -249,9 +249,7 @@ static int write_again(struct store *store, int root_fd, const struct location *
 			break;
 		*added = 0;
 		err = write_below(store, root_fd, at, data, bytes, added);
-		sum += *added;
 	} while (is_full(err) && store->shared->evicted > before && ++tries < ROOM_TRIES);
-	*added = sum;
 	return err;
 }
 

@@ -102,9 +102,23 @@ static void remove_planned(
 	}
 }
 
+/* rmdir(2) decides whether it is empty. Its size now may be less than was counted, where a folder shrinks with
+ * what is in it. */
+static void remove_folder(struct store_sweep *sweep, int parent_fd, const char *name)
+{
+	struct stat st;
+	uint64_t bytes;
+
+	if (fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    unlinkat(parent_fd, name, AT_REMOVEDIR) != 0)
+		return;
+	bytes = store_list_folder_bytes((uint64_t)st.st_size);
+	sweep->used_bytes -= bytes < sweep->used_bytes ? bytes : sweep->used_bytes;
+}
+
 /* Folders that have become empty, or were found so; today's too, as who makes one has the lock until its
- * file is there. rmdir(2) decides. */
-static void remove_folders(const struct store_list *list, int store_fd)
+ * file is there. */
+static void remove_folders(struct store_sweep *sweep, const struct store_list *list, int store_fd)
 {
 	for (size_t i = 0; i < list->day_count; i++) {
 		const struct store_day *day = &list->days[i];
@@ -114,11 +128,11 @@ static void remove_folders(const struct store_list *list, int store_fd)
 		if (fd < 0)
 			continue;
 		day_name(day->time_s, name);
-		(void)unlinkat(fd, name, AT_REMOVEDIR);
+		remove_folder(sweep, fd, name);
 		close(fd);
 	}
 	for (size_t i = 0; i < list->service_count; i++)
-		(void)unlinkat(store_fd, list->services[i], AT_REMOVEDIR);
+		remove_folder(sweep, store_fd, list->services[i]);
 }
 
 static int plan(const struct store_sweep *sweep, const struct store_list *list, uint8_t *fates)
@@ -161,7 +175,7 @@ int store_sweep_run(struct store_sweep *sweep, int store_fd)
 		}
 		remove_planned(sweep, &place, &list, fates);
 		leave(&place);
-		remove_folders(&list, store_fd);
+		remove_folders(sweep, &list, store_fd);
 	}
 	free(fates);
 	store_list_fini(&list);

@@ -91,6 +91,33 @@ static void a_full_disk_is_an_error_until_there_is_room(void **state)
 	in_a_small_disk(run_on_a_full_disk);
 }
 
+/* Its folders are made, found empty by the look, and made again: they count once. */
+static void run_for_a_new_service(void)
+{
+	const struct store_settings settings = {.path = root, .disk_bytes = 1 << 30, .days = 7};
+	struct store_counters before, counted, looked;
+	struct store *store;
+	struct statvfs fs;
+
+	REQUIRE(store_open(&store, &settings) == 0);
+	while (statvfs(root, &fs) == 0 && fs.f_bavail * fs.f_bsize >= 50000)
+		REQUIRE(publish_quietly(store, "0001", 50000) == 0);
+	store_count(store, &before);
+	REQUIRE(publish_quietly_of(store, "b", "0001", 50000) == 0);
+	store_count(store, &counted);
+	REQUIRE(before.evicted == 0 && counted.evicted > 0);
+	REQUIRE(store_change(store, &settings) == 0); /* so that a look is due */
+	REQUIRE(store_tend(store) == 0);
+	store_count(store, &looked);
+	REQUIRE(counted.disk_bytes == looked.disk_bytes && looked.disk_bytes >= disk_use());
+	store_close(store);
+}
+
+static void what_is_made_twice_counts_once(void **state)
+{
+	in_a_small_disk(run_for_a_new_service);
+}
+
 /* Bytes there are enough. A folder that cannot be made says why, and a new service finds three inodes. */
 static void run_without_inodes(void)
 {
@@ -182,6 +209,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_full_disk_is_an_error_until_there_is_room),
+	    cmocka_unit_test(what_is_made_twice_counts_once),
 	    cmocka_unit_test(without_inodes_old_ones_make_room),
 	    cmocka_unit_test(some_of_the_disk_stays_free),
 	    cmocka_unit_test(a_read_only_store_is_an_error_until_it_is_not),
