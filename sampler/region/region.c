@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -400,6 +401,22 @@ static void empty_stack_log(const struct region *region, uint32_t number)
 	    (off_t)sizeof(*log) - REGION_PAGE_BYTES);
 }
 
+/* A child may take the place as soon as its state is PLACE_FREE, which is 0: the state is the first word, and
+ * changes last, once all else is as its next owner has to find it. */
+static void empty_place(struct region_place *place)
+{
+	const uint32_t generation = atomic_load(&place->generation) + 1;
+	const size_t first = offsetof(struct region_place, pid),
+	             skipped = offsetof(struct region_place, generation),
+	             rest = skipped + sizeof(place->generation);
+	unsigned char *bytes = (unsigned char *)place;
+	_Static_assert(offsetof(struct region_place, state) == 0, "in front of what is cleared");
+	memset(bytes + first, 0, skipped - first);
+	memset(bytes + rest, 0, sizeof(*place) - rest);
+	atomic_store(&place->generation, generation);
+	atomic_store_explicit(&place->state, PLACE_FREE, memory_order_release);
+}
+
 void region_release_place(const struct region *region, uint32_t number)
 {
 	struct region_place *place = region_place(region, number);
@@ -418,10 +435,7 @@ void region_release_place(const struct region *region, uint32_t number)
 	if (number < WALK_PLACES && atomic_load(&place->walked))
 		empty_counts(region, number);
 	empty_stack_log(region, number);
-	const uint32_t generation = atomic_load(&place->generation) + 1;
-	memset((void *)place, 0, sizeof(*place));
-	atomic_store(&place->generation, generation);
-	atomic_store(&place->state, PLACE_FREE);
+	empty_place(place);
 }
 
 const char *region_loss_name(enum region_loss loss)

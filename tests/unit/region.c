@@ -248,9 +248,56 @@ static void released_place_is_clean(void **unused)
 	region_close(&region);
 }
 
-/* ---- all of it at random, while it is read */
+/* ---- a child waits for a place that is being released */
 
+enum { RELEASES = 20000, WANTED = 5 };
 static _Atomic int stop;
+static _Atomic uint32_t releases, taken_early;
+
+/* As place_take does: what it finds then must stay as it is until it is done. */
+static void *take_again_and_again(void *argument)
+{
+	struct region_place *place = region_place(argument, WANTED);
+	while (!stop) {
+		uint32_t free_state = PLACE_FREE;
+		if (!atomic_compare_exchange_strong(&place->state, &free_state, PLACE_CLAIMED))
+			continue;
+		const uint32_t generation = atomic_load(&place->generation);
+		place->pid = 4711;
+		for (int i = 0; i < 50; i++)
+			taken_early += atomic_load(&place->state) != PLACE_CLAIMED ||
+			    atomic_load(&place->generation) != generation ||
+			    *(volatile uint32_t *)&place->pid != 4711;
+		taken_early += generation != atomic_load(&releases);
+		atomic_store(&place->state, PLACE_READY);
+	}
+	return NULL;
+}
+
+static void a_place_is_free_when_it_is_empty(void **unused)
+{
+	struct region region;
+	pthread_t thread;
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	struct region_place *place = region_place(&region, WANTED);
+	releases = taken_early = 0;
+	stop = 0;
+	assert_int_equal(0, pthread_create(&thread, NULL, take_again_and_again, &region));
+	for (uint32_t i = 1; i <= RELEASES; i++) {
+		while (atomic_load(&place->state) != PLACE_READY)
+			;
+		atomic_store(&releases, i);
+		region_release_place(&region, WANTED);
+	}
+	while (atomic_load(&place->state) != PLACE_READY)
+		;
+	stop = 1;
+	pthread_join(thread, NULL);
+	assert_int_equal(0, taken_early);
+	region_close(&region);
+}
+
+/* ---- all of it at random, while it is read */
 
 static void *scribble(void *argument)
 {
@@ -277,6 +324,7 @@ static void scribbled_over(void **unused)
 	pthread_t thread;
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	const struct region before = region;
+	stop = 0;
 	assert_int_equal(0, pthread_create(&thread, NULL, scribble, &region));
 	for (int i = 0; i < 200; i++) {
 		for (uint32_t n = 0; n < region.segments * REGION_SEGMENT_SLOTS; n += 7) {
@@ -324,6 +372,7 @@ int main(void)
 	    cmocka_unit_test(buffers_are_drained_once),
 	    cmocka_unit_test(every_bit_set),
 	    cmocka_unit_test(released_place_is_clean),
+	    cmocka_unit_test(a_place_is_free_when_it_is_empty),
 	    cmocka_unit_test(scribbled_over),
 	    cmocka_unit_test(clock_is_monotonic_time),
 	    cmocka_unit_test(every_loss_has_a_name),
