@@ -29,12 +29,11 @@ void tally_lost(enum region_loss cause, const struct region_sample *sample)
 	add(&place_self()->lost[cause], weight_of(sample->size_bytes, sample->period_bytes));
 }
 
-/* Returns the new value. Where every allocation is a sample, nothing varies, and the cache line need not be
- * locked. */
-static uint64_t raise(_Atomic uint64_t *sum, uint64_t more)
+/* Where every allocation is a sample, nothing varies, and the cache line need not be locked. */
+static void raise(_Atomic uint64_t *sum, uint64_t more)
 {
-	return more ? more + atomic_fetch_add_explicit(sum, more, memory_order_relaxed)
-	            : atomic_load_explicit(sum, memory_order_relaxed);
+	if (more)
+		atomic_fetch_add_explicit(sum, more, memory_order_relaxed);
 }
 
 static void lower(_Atomic uint64_t *sum, uint64_t less)
@@ -59,9 +58,7 @@ void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 {
 	struct region_place *place = place_self();
 	add(&place->live, weight);
-	(void)raise(bytes_variance_of(place, weight), weight_fixed_bytes(weight.bytes_variance));
-	uint64_t objects_variance = raise(&place->live_objects_variance,
-	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT));
+	raise(bytes_variance_of(place, weight), weight_fixed_bytes(weight.bytes_variance));
 	if (place_view.region.no_peak)
 		return;
 	uint64_t bytes = atomic_load_explicit(&place->live.bytes_q8, memory_order_relaxed);
@@ -76,7 +73,6 @@ void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 		    &place->peak_objects_q16, atomic_load(&place->live.objects_q16), memory_order_relaxed);
 		atomic_store_explicit(
 		    &place->peak_samples, atomic_load(&place->live.samples), memory_order_relaxed);
-		atomic_store_explicit(&place->peak_objects_variance, objects_variance, memory_order_relaxed);
 		atomic_store_explicit(&place->peak_ns, now_ns, memory_order_relaxed);
 		break;
 	}
@@ -87,8 +83,6 @@ void tally_live_subtract(struct weight weight)
 	struct region_place *place = place_self();
 	subtract(&place->live, weight);
 	lower(bytes_variance_of(place, weight), weight_fixed_bytes(weight.bytes_variance));
-	lower(&place->live_objects_variance,
-	    weight_fixed(weight.objects_variance, WEIGHT_OBJECTS_VARIANCE_SHIFT));
 }
 
 void tally_live_shrink(struct weight before, struct weight after)
@@ -96,6 +90,6 @@ void tally_live_shrink(struct weight before, struct weight after)
 	struct region_place *place = place_self();
 	atomic_fetch_sub_explicit(
 	    &place->live.bytes_q8, before.bytes_q8 - after.bytes_q8, memory_order_relaxed);
-	(void)raise(bytes_variance_of(place, after), weight_fixed_bytes(after.bytes_variance));
+	raise(bytes_variance_of(place, after), weight_fixed_bytes(after.bytes_variance));
 	lower(bytes_variance_of(place, before), weight_fixed_bytes(before.bytes_variance));
 }

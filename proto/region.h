@@ -63,7 +63,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define REGION_ABI   18u
+#define REGION_ABI   19u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 
 enum {
@@ -257,8 +257,6 @@ struct region_place {
 	_Atomic uint64_t peak_bytes_q8, peak_objects_q16, peak_samples, peak_ns;
 	/* bytes squared, and of samples with a large one in WEIGHT_LARGE_UNIT (weight_is_large) */
 	_Atomic uint64_t live_variance, live_large_variance;
-	/* in 1 / 2^WEIGHT_OBJECTS_VARIANCE_SHIFT */
-	_Atomic uint64_t live_objects_variance, peak_objects_variance;
 
 	struct region_tally lost[REGION_LOSS_COUNT];
 

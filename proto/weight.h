@@ -30,7 +30,6 @@
 enum {
 	WEIGHT_BYTES_SHIFT = 8,
 	WEIGHT_OBJECTS_SHIFT = 16,
-	WEIGHT_OBJECTS_VARIANCE_SHIFT = 8,
 };
 
 /* The variances of live blocks are kept in two sums, since one of 64 bits has no room for both a byte squared
@@ -133,24 +132,17 @@ static inline struct weight weight_of(uint64_t size_bytes, uint64_t period_bytes
 	return weight_of_part(size_bytes, UINT64_MAX, period_bytes);
 }
 
-/* For the shared tallies, rounded to 2^-shift. The same input gives the same number, so what was added can be
- * subtracted exactly. */
-static inline uint64_t weight_fixed(double variance, unsigned int shift)
-{
-	double scaled = variance * (double)(1ull << shift);
-	return scaled < 0x1p62 ? (uint64_t)(scaled + 0.5) : 1ull << 62;
-}
-
 static inline bool weight_is_large(double bytes_variance)
 {
 	return bytes_variance > WEIGHT_LARGE_VARIANCE;
 }
 
-/* For the sum that it belongs to. */
+/* For the shared sum that it belongs to, rounded. The same input gives the same number, so what was added can
+ * be subtracted exactly. */
 static inline uint64_t weight_fixed_bytes(double bytes_variance)
 {
-	return weight_fixed(
-	    weight_is_large(bytes_variance) ? bytes_variance / WEIGHT_LARGE_UNIT : bytes_variance, 0);
+	double units = weight_is_large(bytes_variance) ? bytes_variance / WEIGHT_LARGE_UNIT : bytes_variance;
+	return units < 0x1p62 ? (uint64_t)(units + 0.5) : 1ull << 62;
 }
 
 #endif

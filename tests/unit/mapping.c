@@ -172,7 +172,6 @@ static void weights_of_parts(void)
 	assert_int_equal(0, books->live.bytes_q8);
 	assert_int_equal(0, books->live.objects_q16);
 	assert_int_equal(0, books->live_variance);
-	assert_int_equal(0, books->live_objects_variance);
 }
 
 /* What was there at the peak stays known, whatever is cut off later, and after that is gone. */
