@@ -96,6 +96,7 @@ static bool take_offered(void)
 	    !atomic_compare_exchange_strong(&unwiped, &offered, CLAIM_TAKING))
 		return false;
 	read_sampler_part();
+	slot_reset(); /* this process may have been forked while a thread of its parent's was here */
 	const bool first = take_first();
 	if (!first && !place_take()) {
 		claim_close();

@@ -334,6 +334,28 @@ static void a_grandchild_gets_its_dead_parents_place(void **unused)
 	assert_int_equal(torn, 0);
 }
 
+/* Whoever offers a region forks while another of its threads takes a place: that thread's segment, and its
+ * mark that it is taking one, are not the child's. */
+static void a_child_of_who_was_taking_a_place(void **unused)
+{
+	int status;
+	region_header(&region)->taken = 1;
+	slot_grow();
+	atomic_store(claim_word, CLAIM_TAKING);
+	pid_t pid = fork();
+	if (pid == 0) {
+		claim_forked();
+		if (!claim_ready() || place_index() != 1)
+			_exit(1);
+		const uint32_t slot = slot_take();
+		_exit(slot == REGION_NO_SLOT                                              ? 2
+		        : region_segment_owner(&region, slot / REGION_SEGMENT_SLOTS) != 1 ? 3
+		                                                                          : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void places_run_out_quietly(void **unused)
 {
 	for (uint32_t i = 1; i < REGION_PLACES; i++)
@@ -469,6 +491,7 @@ int main(void)
 	    ISOLATED(readers_see_whole_slots),
 	    ISOLATED(child_inherits),
 	    ISOLATED(a_grandchild_gets_its_dead_parents_place),
+	    OFFERED(a_child_of_who_was_taking_a_place),
 	    ISOLATED(places_run_out_quietly),
 	    ISOLATED(who_cannot_be_cut_off_takes_no_more_samples),
 	    ISOLATED(a_limit_of_data_is_not_in_the_way),

@@ -14,7 +14,8 @@
 
 static struct region region;
 
-static inline void open_region(void)
+/* Without a wiped page: as under a seccomp filter. */
+static inline struct claim_setup make_region(bool wiped)
 {
 	const struct region_options options = {.period_bytes = 64,
 	    .dump_bytes = 8192,
@@ -22,10 +23,14 @@ static inline void open_region(void)
 	    .live_max = 64 << 10,
 	    .mode = REGION_MODE_COPY};
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
+	void *page = NULL;
+	if (wiped) {
+		page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
+	}
 	thread_open((uint32_t)getpid(), true);
-	const struct claim_setup with = {
+	clock_open(CLOCK_MONOTONIC, true);
+	return (struct claim_setup){
 	    .place = {.base = region.base,
 	        .offsets = region.offsets,
 	        .segments = region.segments,
@@ -33,17 +38,32 @@ static inline void open_region(void)
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,
 	};
-	clock_open(CLOCK_MONOTONIC, true);
+}
+
+static inline void open_wiped(void)
+{
+	const struct claim_setup with = make_region(true);
 	claim_open(&with);
 }
 
-/* Each test needs books of its own: it runs in a process of its own. */
-static inline void in_child(void **unused)
+static inline void open_unwiped(void)
 {
-	void (*test)(void **) = *unused;
+	const struct claim_setup with = make_region(false);
+	claim_open(&with);
+}
+
+/* As an image that has offered its region; the mode says already that there is a sampler. */
+static inline void open_offered(void)
+{
+	const struct claim_setup with = make_region(false);
+	claim_offer(&with);
+}
+
+static inline void in_child(void (*open)(void), void (*test)(void **))
+{
 	pid_t pid = fork();
 	if (pid == 0) {
-		open_region();
+		open();
 		test(NULL);
 		/* a failed assertion ends elsewhere: the child's copy of cmocka goes on, and exits otherwise
 		 * */
@@ -54,9 +74,28 @@ static inline void in_child(void **unused)
 	assert_int_equal(0, status);
 }
 
-#define ISOLATED(test)                                    \
-	{                                                 \
-#test, in_child, NULL, NULL, (void *)test \
+static inline void in_wiped_child(void **test)
+{
+	in_child(open_wiped, *test);
+}
+
+static inline void in_unwiped_child(void **test)
+{
+	in_child(open_unwiped, *test);
+}
+
+static inline void in_offered_child(void **test)
+{
+	in_child(open_offered, *test);
+}
+
+/* Each test needs books of its own: it runs in a process of its own. */
+#define IN_CHILD(test, child)                          \
+	{                                              \
+#test, child, NULL, NULL, (void *)test \
 	}
+#define ISOLATED(test) IN_CHILD(test, in_wiped_child)
+#define UNWIPED(test)  IN_CHILD(test, in_unwiped_child)
+#define OFFERED(test)  IN_CHILD(test, in_offered_child)
 
 #endif
