@@ -55,7 +55,7 @@ bool block_enter(struct live_entry *entry, const void *pointer, bool room)
 	struct region_sample *sample = &entry->sample;
 	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
 	sample->seq = next_seq();
-	entry->place = (uint16_t)place_index();
+	entry->place = place_tag();
 	tally_allocated(weight);
 	sample->slot = room ? slot_take() : REGION_NO_SLOT;
 	if (sample->slot == REGION_NO_SLOT) {
@@ -91,7 +91,7 @@ void block_restore(const void *pointer, const struct live_entry *entry)
 	if (!(live_put(pointer, entry, &stale) & LIVE_PUT_FULL))
 		return;
 	leave_books(entry);
-	if (entry->place == place_index())
+	if (entry->place == place_tag())
 		tally_lost(REGION_LOSS_TABLE_FULL, &entry->sample);
 }
 
@@ -108,8 +108,8 @@ bool block_inherit(const void *pointer, struct live_entry *entry)
 	}
 	mine.sample.seq = next_seq();
 	mine.sample.stack = 0; /* its stack is the parent's: known by this slot from now on */
-	mine.place = (uint16_t)place_index();
-	slot_write(&mine, pointer, &entry->sample, SLOT_INHERITED, entry->place);
+	mine.place = place_tag();
+	slot_write(&mine, pointer, &entry->sample, SLOT_INHERITED, place_tag_index(entry->place));
 	/* A peak of what was inherited is as old as this process, not as the last of these blocks. */
 	tally_live_add(tally_weight(&mine), place_self()->start_ns, mine.sample.seq);
 	place_self()->inherited++;

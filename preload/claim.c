@@ -34,7 +34,7 @@ bool claim_begin(void)
 
 static void begin_place(uint32_t pid)
 {
-	place_view.generation = atomic_load(&place_self()->generation);
+	place_begin();
 	struct region_place *place = place_self();
 	place->pid = pid;
 	place->start_ns = clock_read_ns();
@@ -163,6 +163,12 @@ bool claim_place(void)
 {
 	if (claim_state() == CLAIM_OFFERED)
 		return take_offered();
+	/* Read before the state is: the parent's, as long as that is CLAIM_FORKED. Who frees a block while
+	 * another thread claims, or in a signal handler, must not find the parent's slots its own. */
+	const uint16_t tag = place_tag();
+	if (claim_state() != CLAIM_FORKED)
+		return false;
+	place_disown(tag);
 	uint32_t forked = CLAIM_FORKED;
 	if (!atomic_compare_exchange_strong(atomic_load(&claim_word), &forked, CLAIM_CLAIMING))
 		return false;

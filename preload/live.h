@@ -42,7 +42,7 @@ enum {
 
 struct live_entry {
 	struct region_sample sample;
-	uint16_t place; /* the slot's owner: a forked child must not clear its parent's slots (claim.h) */
+	uint16_t place; /* tag of the slot's owner: a child must not clear its parent's slots (place.h) */
 	uint16_t flags; /* enum slot_flags */
 	uint32_t unmapped_pages; /* SLOT_MMAP: as in struct region_slot */
 };

@@ -18,6 +18,7 @@ void place_open(const struct place_setup *setup)
 	place_view.header = place_part(0);
 	place_view.self = place_at(0);
 	place_view.index = 0;
+	atomic_store(&place_view.tag, PLACE_NONE);
 	place_view.buffers = setup->offsets.buffers;
 	place_view.tapped = true;
 }
@@ -32,8 +33,21 @@ bool place_drop_buffers(void)
 	return false;
 }
 
+void place_begin(void)
+{
+	place_view.generation = atomic_load(&place_view.self->generation);
+	const uint32_t counted = place_view.generation % PLACE_TAG_GENERATIONS;
+	atomic_store(&place_view.tag, (uint16_t)(place_view.index | counted << PLACE_TAG_INDEX_BITS));
+}
+
+void place_disown(uint16_t tag)
+{
+	atomic_compare_exchange_strong(&place_view.tag, &tag, PLACE_NONE);
+}
+
 bool place_take(void)
 {
+	atomic_store(&place_view.tag, PLACE_NONE);
 	place_view.index = PLACE_NONE;
 	place_view.self = NULL;
 	for (uint32_t n = 1; n < REGION_PLACES; n++) {

@@ -11,10 +11,17 @@
 
 #include "proto/region.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PLACE_NONE = UINT16_MAX }; /* an index that no entry has: the process owns no slot */
+enum { PLACE_NONE = UINT16_MAX }; /* an index and a tag that no entry has: the process owns no slot */
+
+/* A place's tag: its index, and above it how often it had been given away before, as far as there is room.
+ * That of a parent that has ended may have been given to its child. */
+enum { PLACE_TAG_INDEX_BITS = 8, PLACE_TAG_GENERATIONS = 128 };
+_Static_assert(REGION_PLACES <= 1 << PLACE_TAG_INDEX_BITS, "an index has room in a tag");
+_Static_assert(PLACE_TAG_GENERATIONS << PLACE_TAG_INDEX_BITS <= PLACE_NONE, "and no tag is PLACE_NONE");
 
 struct place_setup {
 	unsigned char *base; /* of the mapped region */
@@ -29,9 +36,10 @@ struct place_view {
 	struct region_header *header;
 	struct region_place *self; /* NULL: no place was free */
 	uint32_t index;
-	uint32_t generation; /* of the place, when it was taken */
-	uint64_t buffers;    /* offset of the stack buffers that this process uses */
-	bool tapped;         /* the uprobe or breakpoint at the trigger is there for this process too */
+	uint32_t generation;  /* of the place, when it was taken */
+	_Atomic uint16_t tag; /* of the entries whose slots this process owns */
+	uint64_t buffers;     /* offset of the stack buffers that this process uses */
+	bool tapped;          /* the uprobe or breakpoint at the trigger is there for this process too */
 };
 extern struct place_view place_view __attribute__((visibility("hidden")));
 
@@ -39,8 +47,14 @@ extern struct place_view place_view __attribute__((visibility("hidden")));
 void place_open(const struct place_setup *setup);
 
 /* In a forked child: claims a free place instead of the parent's. False: none is free. The caller fills the
- * place in and sets its state to PLACE_READY. */
+ * place in, beginning with place_begin(), and sets its state to PLACE_READY. */
 bool place_take(void);
+
+/* From now on slots that this process takes are its own. */
+void place_begin(void);
+
+/* In a forked child: the slots of entries with that tag, its parent's, are not its own. */
+void place_disown(uint16_t tag);
 
 /* In a forked child that has changed its user id: cuts its view of the stacks of others, and uses the
  * buffers of such children from now on. Threads that are writing a stack write it to nobody. One mmap.
@@ -62,6 +76,16 @@ static inline struct region_place *place_self(void)
 static inline uint32_t place_index(void)
 {
 	return place_view.index;
+}
+
+static inline uint16_t place_tag(void)
+{
+	return atomic_load_explicit(&place_view.tag, memory_order_acquire);
+}
+
+static inline uint32_t place_tag_index(uint16_t tag)
+{
+	return tag & ((1u << PLACE_TAG_INDEX_BITS) - 1);
 }
 
 /* The value of the trigger's first register: the region's key and this process' place. */

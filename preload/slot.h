@@ -28,10 +28,11 @@ void slot_give_back(uint32_t slot);
 void slot_write(const struct live_entry *entry, const void *pointer, const struct region_sample *sample,
     uint16_t flags, uint32_t origin_place);
 
-/* In a forked child that has not taken over this entry yet, the slot is the parent's. */
+/* In a forked child that has not taken over this entry yet, the slot is the parent's, also if the child has
+ * the place now that its parent had. */
 static inline bool slot_is_mine(const struct live_entry *entry)
 {
-	return entry->sample.slot != REGION_NO_SLOT && entry->place == place_index();
+	return entry->sample.slot != REGION_NO_SLOT && entry->place == place_tag();
 }
 
 static inline struct region_slot *slot_at(uint32_t slot)

@@ -296,9 +296,9 @@ static int inherits_in_place(uint32_t index)
 	return 0;
 }
 
-/* A child that ends at once, and whose child samples only when the sampler has given its place away: the
- * numbers of inherited slots are still those of that place. */
-static void a_grandchild_gets_its_dead_parents_place(void **unused)
+/* What `body` returns in a child of a child that has ended at once, when the sampler has given that one's
+ * place away. There are 500 blocks of the image's own process, and one of its child's. */
+static int in_grandchild(int (*body)(void))
 {
 	int go[2], done[2], status;
 	assert_true(pipe(go) == 0 && pipe(done) == 0);
@@ -314,7 +314,7 @@ static void a_grandchild_gets_its_dead_parents_place(void **unused)
 		char result;
 		close(go[1]);
 		(void)!read(go[0], &result, 1); /* until the sampler closes it */
-		result = (char)inherits_in_place(1);
+		result = (char)body();
 		_exit(write(done[1], &result, 1) != 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -324,7 +324,18 @@ static void a_grandchild_gets_its_dead_parents_place(void **unused)
 	close(done[1]);
 	char result = -1;
 	assert_int_equal(read(done[0], &result, 1), 1);
-	assert_int_equal(result, 0);
+	return result;
+}
+
+static int inherits_in_place_1(void)
+{
+	return inherits_in_place(1);
+}
+
+/* The numbers of inherited slots are still those of that place. */
+static void a_grandchild_gets_its_dead_parents_place(void **unused)
+{
+	assert_int_equal(in_grandchild(inherits_in_place_1), 0);
 	assert_int_equal(region_place(&region, 1)->parent, 2);
 	assert_int_equal(region_place(&region, 1)->parent_generation, 0);
 	assert_int_equal(region_place(&region, 1)->generation, 1);
@@ -332,6 +343,43 @@ static void a_grandchild_gets_its_dead_parents_place(void **unused)
 	assert_int_equal(count_live(0, &torn, NULL), 500);
 	assert_int_equal(region_place(&region, 0)->live.samples, 500);
 	assert_int_equal(torn, 0);
+}
+
+/* As claim() has them when the first blocks are to be inherited. */
+static void begin_to_claim(void)
+{
+	place_disown(place_tag());
+	atomic_store(claim_word, CLAIM_CLAIMING);
+	slot_reset();
+	if (!place_take())
+		_exit(9);
+	place_begin();
+	slot_grow();
+}
+
+static int frees_during_the_claim(void)
+{
+	begin_to_claim();
+	const struct region_place *books = region_place(&region, 1);
+	if (place_index() != 1)
+		return 1;
+	/* one that its parent had inherited, and one that its parent has sampled */
+	if (!drop(160) || !drop(501 * 160))
+		return 2;
+	if (books->next_seq != 0 || (int64_t)books->live.samples != 0)
+		return 3;
+	for (uint32_t i = 0; i < region.segments * (uint32_t)REGION_SEGMENT_SLOTS; i++)
+		if (region_segment_owner(&region, i / REGION_SEGMENT_SLOTS) == 1 &&
+		    slot_word_state(slot_at(i)->word) != SLOT_FREE)
+			return 4;
+	return slot_take() == REGION_NO_SLOT ? 5 : 0;
+}
+
+/* A handler of signals frees blocks while the child claims: their slots are its dead parent's, though the
+ * place is its own now. */
+static void a_grandchild_frees_while_it_claims(void **unused)
+{
+	assert_int_equal(in_grandchild(frees_during_the_claim), 0);
 }
 
 /* Whoever offers a region forks while another of its threads takes a place: that thread's segment, and its
@@ -491,6 +539,7 @@ int main(void)
 	    ISOLATED(readers_see_whole_slots),
 	    ISOLATED(child_inherits),
 	    ISOLATED(a_grandchild_gets_its_dead_parents_place),
+	    ISOLATED(a_grandchild_frees_while_it_claims),
 	    OFFERED(a_child_of_who_was_taking_a_place),
 	    ISOLATED(places_run_out_quietly),
 	    ISOLATED(who_cannot_be_cut_off_takes_no_more_samples),
