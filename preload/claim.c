@@ -12,13 +12,17 @@
 
 #include <errno.h>
 
-static _Atomic uint32_t unwiped = CLAIM_EARLY;
-_Atomic uint32_t *_Atomic claim_word = &unwiped;
+_Atomic uint32_t claim_unwiped = CLAIM_EARLY;
+_Atomic uint32_t *_Atomic claim_word = &claim_unwiped;
 
 /* A child inherits its parent's breakpoint. One that was forked before it was set never gets it, so it must
  * copy its stacks itself. */
 static bool tapped_at_fork; /* set in the parent before each fork */
 static bool tapped_by_fork; /* in the child; false if the libc did not tell us (a raw clone) */
+
+/* The id of the thread that has found that this process is a forked one, if that has been dealt with; 0 from
+ * when the libc tells that it is about to fork. */
+static _Atomic uint32_t fork_noticed;
 
 /* Of an offer: the page for the word, whether this process was forked before there was a sampler, and its
  * pid; 0: unknown. */
@@ -29,7 +33,7 @@ static uint32_t offer_pid;
 bool claim_begin(void)
 {
 	uint32_t early = CLAIM_EARLY;
-	return atomic_compare_exchange_strong(&unwiped, &early, CLAIM_ATTACHING);
+	return atomic_compare_exchange_strong(&claim_unwiped, &early, CLAIM_ATTACHING);
 }
 
 static void begin_place(uint32_t pid)
@@ -53,7 +57,7 @@ void claim_open(const struct claim_setup *setup)
 		atomic_store(setup->wiped, CLAIM_OPEN);
 		claim_word = setup->wiped;
 	}
-	atomic_store(&unwiped, CLAIM_OPEN);
+	atomic_store(&claim_unwiped, CLAIM_OPEN);
 }
 
 void claim_offer(const struct claim_setup *setup)
@@ -61,7 +65,7 @@ void claim_offer(const struct claim_setup *setup)
 	place_open(&setup->place);
 	offer_wiped = setup->wiped;
 	offer_pid = setup->pid;
-	atomic_store(&unwiped, CLAIM_OFFERED);
+	atomic_store(&claim_unwiped, CLAIM_OFFERED);
 }
 
 /* What the sampler has written before it set the mode. */
@@ -93,7 +97,7 @@ static bool take_offered(void)
 {
 	uint32_t offered = CLAIM_OFFERED;
 	if (atomic_load_explicit(&place_header()->mode, memory_order_acquire) == REGION_MODE_OFF ||
-	    !atomic_compare_exchange_strong(&unwiped, &offered, CLAIM_TAKING))
+	    !atomic_compare_exchange_strong(&claim_unwiped, &offered, CLAIM_TAKING))
 		return false;
 	read_sampler_part();
 	slot_reset(); /* this process may have been forked while a thread of its parent's was here */
@@ -112,21 +116,21 @@ static bool take_offered(void)
 		atomic_store(offer_wiped, CLAIM_OPEN);
 		claim_word = offer_wiped;
 	}
-	atomic_store(&unwiped, CLAIM_OPEN);
+	atomic_store(&claim_unwiped, CLAIM_OPEN);
 	return true;
 }
 
 /* Not in the wiped page: a child that is forked later must stay closed too. */
 void claim_close(void)
 {
-	atomic_store(&unwiped, CLAIM_CLOSED);
-	claim_word = &unwiped;
+	atomic_store(&claim_unwiped, CLAIM_CLOSED);
+	claim_word = &claim_unwiped;
 }
 
 void claim_detach(void)
 {
-	atomic_store(&unwiped, CLAIM_DETACHED);
-	claim_word = &unwiped;
+	atomic_store(&claim_unwiped, CLAIM_DETACHED);
+	claim_word = &claim_unwiped;
 }
 
 static bool inherit(const void *pointer, struct live_entry *entry)
@@ -196,22 +200,41 @@ void claim_forking(void)
 {
 	if (claim_state() == CLAIM_OPEN)
 		tapped_at_fork = place_tapped();
+	sample_thread.tid = thread_tid(); /* of one that has not allocated yet too */
+	atomic_store(&fork_noticed, 0);
 }
 
-/* Does not claim a place: most children execute another program at once and need none. */
-void claim_forked(void)
+/* Does not claim a place: most children execute another program at once and need none. If another thread was
+ * taking or claiming one, it does not here. */
+static void forked(uint32_t tid)
 {
-	const uint32_t now = atomic_load(&unwiped);
+	const uint32_t now = atomic_load(&claim_unwiped);
 	if (now == CLAIM_OFFERED || now == CLAIM_TAKING) {
 		offer_child = true;
-		offer_pid = thread_tid();              /* the only thread's */
-		atomic_store(&unwiped, CLAIM_OFFERED); /* if another thread was taking a place, not here */
-		sample_forked(thread_tid(), clock_read_ns());
+		offer_pid = tid; /* the only thread's */
+		atomic_store(&claim_unwiped, CLAIM_OFFERED);
+		sample_forked(tid, clock_read_ns());
+	} else if (now == CLAIM_OPEN || now == CLAIM_CLAIMING) {
+		tapped_by_fork = tapped_at_fork;
+		if (claim_word == &claim_unwiped)
+			atomic_store(&claim_unwiped, CLAIM_FORKED);
+		sample_forked(tid, clock_read_ns());
 	}
-	if (now != CLAIM_OPEN)
-		return;
-	tapped_by_fork = tapped_at_fork;
-	sample_forked(thread_tid(), clock_read_ns());
-	if (claim_word == &unwiped)
-		atomic_store(&unwiped, CLAIM_FORKED);
+	sample_thread.tid = tid;
+}
+
+/* Where clone() shares the memory, glibc notes -1 before 2.25: that is no fork. */
+void claim_look_for_fork(void)
+{
+	const uint32_t tid = thread_tid();
+	if (sample_thread.tid && sample_thread.tid != tid && tid <= INT32_MAX &&
+	    atomic_exchange(&fork_noticed, tid) != tid)
+		forked(tid);
+}
+
+void claim_forked(void)
+{
+	const uint32_t tid = thread_tid();
+	if (atomic_exchange(&fork_noticed, tid ? tid : UINT32_MAX) == 0)
+		forked(tid);
 }

@@ -9,7 +9,8 @@
  *
  * One word holds the state of the process. It lies in a page that the kernel wipes at fork, so that in a
  * child it reads CLAIM_FORKED, which is 0; or, if a seccomp filter forbids the request for such a page, it
- * lies in plain memory, and the libc's fork hook sets it.
+ * lies in plain memory, and is set by the libc's fork hook, or by the first event of a thread whose id has
+ * changed.
  *
  * A process that has offered its region (offer.h) looks at the region's mode whenever an interval ends. When
  * a daemon has set it, the process takes a place: place 0 if it is the first, which need not be the one that
@@ -48,7 +49,9 @@ struct claim_setup {
 	_Atomic uint32_t *wiped;
 };
 
+/* The word that is in force, and the one in plain memory. */
 extern _Atomic uint32_t *_Atomic claim_word __attribute__((visibility("hidden")));
+extern _Atomic uint32_t claim_unwiped __attribute__((visibility("hidden")));
 
 /* True for one caller only, which must look for a region and then call claim_open or claim_close. */
 bool claim_begin(void);
@@ -63,10 +66,14 @@ void claim_offer(const struct claim_setup *setup);
 /* Detached: no more samples, until claim_open is called again. */
 void claim_detach(void);
 
-/* Called by the libc before a fork and in the forked child, but not for _Fork and a raw clone: without a
- * wiped page such a child writes into its parent's place (SECURITY.md). */
+/* Called by the libc before a fork and in the forked child, but not for _Fork and a raw clone. */
 void claim_forking(void);
 void claim_forked(void);
+
+/* Without a wiped page: the libc calls the functions of others that were registered earlier before it calls
+ * claim_forked, and they may free blocks. But it has noted the child's thread id by then, as _Fork does too.
+ * A raw clone does not: such a child writes into its parent's place (SECURITY.md). */
+void claim_look_for_fork(void);
 
 /* The process has changed its user id: a forked child gives up its view of the stacks of others, or, if that
  * fails, takes no more samples. Keeps errno. */
@@ -94,6 +101,8 @@ static inline bool claim_is_image(void)
  */
 static inline bool claim_ready(void)
 {
+	if (atomic_load_explicit(&claim_word, memory_order_acquire) == &claim_unwiped)
+		claim_look_for_fork();
 	return claim_state() == CLAIM_OPEN || claim_place();
 }
 

@@ -5,6 +5,7 @@
  */
 #include "preload/block.h"
 #include "preload/claim.h"
+#include "preload/sample.h"
 #include "preload/slot.h"
 #include "preload/tally.h"
 
@@ -296,6 +297,97 @@ static int inherits_in_place(uint32_t index)
 	return 0;
 }
 
+/* ---- without a wiped page */
+
+/* What a child says of itself, and then its child: a status. */
+static int fork_two(pid_t (*fork_by)(void), bool (*is_right)(uint32_t number))
+{
+	int status;
+	for (uint32_t number = 1; number <= 2; number++) {
+		pid_t pid = fork_by();
+		if (pid == 0 && is_right(number))
+			continue;
+		if (pid <= 0 || waitpid(pid, &status, 0) != pid)
+			_exit(1);
+		if (number == 1)
+			return status;
+		_exit(status != 0);
+	}
+	_exit(0);
+}
+
+static bool freed_early;
+
+/* Another library's, which was registered before ours: it frees a block that its parent has too, and
+ * allocates one. */
+static void before_ours(void)
+{
+	freed_early = claim_ready() && drop(160);
+	insert(1600000);
+}
+
+static bool handler_was_in_place(uint32_t number)
+{
+	const bool right =
+	    freed_early && claim_ready() && place_index() == number && !drop(160) && drop(1600000);
+	insert(160);
+	return right;
+}
+
+static void a_handler_at_fork_has_the_childs_place(void **unused)
+{
+	uint32_t torn = 0;
+	for (uint64_t i = 1; i <= 500; i++)
+		insert(i * 160);
+	assert_int_equal(pthread_atfork(NULL, NULL, before_ours), 0);
+	assert_int_equal(pthread_atfork(claim_forking, NULL, claim_forked), 0);
+	assert_int_equal(fork_two(fork, handler_was_in_place), 0);
+	for (uint32_t i = 0; i <= 2; i++) {
+		assert_int_equal(count_live(i, &torn, NULL), 500);
+		assert_int_equal(region_place(&region, i)->live.samples, 500);
+		assert_int_equal(region_place(&region, i)->allocated.samples, i ? 2 : 500);
+	}
+	assert_int_equal(region_header(&region)->places_claimed, 2);
+	assert_int_equal(region_place(&region, 3)->state, PLACE_FREE);
+}
+
+pid_t _Fork(void) __attribute__((weak)); /* glibc 2.34 */
+
+static bool frees_in_place(uint32_t number)
+{
+	return claim_ready() && place_index() == number && drop(number * 160);
+}
+
+static void a_fork_that_calls_no_handler_is_noticed(void **unused)
+{
+	uint32_t torn = 0;
+	if (!_Fork)
+		_exit(0);
+	insert(160);
+	insert(320);
+	sample_thread.tid = thread_tid(); /* it has allocated */
+	assert_int_equal(fork_two(_Fork, frees_in_place), 0);
+	assert_int_equal(count_live(0, &torn, NULL), 2);
+	assert_int_equal(count_live(1, &torn, NULL), 1);
+	assert_int_equal(count_live(2, &torn, NULL), 0);
+}
+
+/* By a thread made past the C library: nobody goes on with the claim in the child. */
+static void a_child_of_who_was_claiming_a_place(void **unused)
+{
+	int status;
+	atomic_store(claim_word, CLAIM_CLAIMING);
+	pid_t pid = fork();
+	if (pid == 0) {
+		claim_forked();
+		_exit(!claim_ready() || place_index() != 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* ---- places that were somebody else's */
+
 /* What `body` returns in a child of a child that has ended at once, when the sampler has given that one's
  * place away. There are 500 blocks of the image's own process, and one of its child's. */
 static int in_grandchild(int (*body)(void))
@@ -540,6 +632,9 @@ int main(void)
 	    ISOLATED(child_inherits),
 	    ISOLATED(a_grandchild_gets_its_dead_parents_place),
 	    ISOLATED(a_grandchild_frees_while_it_claims),
+	    UNWIPED(a_handler_at_fork_has_the_childs_place),
+	    UNWIPED(a_fork_that_calls_no_handler_is_noticed),
+	    UNWIPED(a_child_of_who_was_claiming_a_place),
 	    OFFERED(a_child_of_who_was_taking_a_place),
 	    ISOLATED(places_run_out_quietly),
 	    ISOLATED(who_cannot_be_cut_off_takes_no_more_samples),
