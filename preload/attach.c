@@ -182,6 +182,7 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	tell_own_memory(header);
 	seed();
 	clock_open((int)header->clock_id, !strict);
+	header->clock_id = (uint32_t)clock_chosen();
 	one_thread_open();
 	lock_all_leave_out(LOCK_ALL_REGION, header, header->offsets.end);
 	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);

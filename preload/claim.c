@@ -71,10 +71,11 @@ void claim_offer(const struct claim_setup *setup)
 /* What the sampler has written before it set the mode. */
 static void read_sampler_part(void)
 {
-	const struct region_header *header = place_header();
+	struct region_header *header = place_header();
 	place_view.region.key = header->key & ~REGION_KEY_PLACE;
 	place_view.region.no_peak = header->no_peak == 1;
 	clock_choose((int)header->clock_id);
+	header->clock_id = (uint32_t)clock_chosen();
 }
 
 /* The first process of the image takes place 0: whoever made the offer may have ended long ago. */

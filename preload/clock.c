@@ -13,7 +13,7 @@
 enum { NS_PER_S = 1000000000 };
 
 static _Atomic int clock_id = CLOCK_MONOTONIC_COARSE;
-static _Atomic int counter_forbidden;
+static _Atomic int counter_forbidden; /* or not known to be allowed */
 static int (*read_clock)(clockid_t clock, struct timespec *now);
 
 /* By this thread, before we were there to notice, or by whoever started it: threads, children and programs
@@ -37,7 +37,7 @@ void clock_open(int id, bool unfiltered)
 		found = wish.found;
 	}
 	read_clock = found ? (int (*)(clockid_t, struct timespec *))(uintptr_t)found : NULL;
-	if (unfiltered && is_counter_forbidden())
+	if (!unfiltered || is_counter_forbidden())
 		atomic_store(&counter_forbidden, 1);
 	atomic_store(&clock_id, CLOCK_MONOTONIC_COARSE);
 	clock_choose(id);
@@ -50,6 +50,11 @@ void clock_choose(int id)
 	atomic_store(&clock_id, id);
 	if (atomic_load(&counter_forbidden)) /* meanwhile */
 		atomic_store(&clock_id, CLOCK_MONOTONIC_COARSE);
+}
+
+int clock_chosen(void)
+{
+	return atomic_load(&clock_id);
 }
 
 void clock_avoid_counter(void)

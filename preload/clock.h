@@ -7,7 +7,8 @@
  * (prctl(PR_SET_TSC), seccomp's strict mode); reading it then ends the program with SIGSEGV. After such a
  * call the coarse clock is read instead, for good: the same time at the kernel's last tick. The kernel keeps
  * this for each thread and tells only the thread itself; so of what was forbidden before we were there, we
- * know what the thread that opens the clock knows.
+ * know what the thread that opens the clock knows. Where it must not ask, because a filter is in force, the
+ * coarse clock is read too: the kernel's own function for it reads no counter.
  */
 #ifndef PRELOAD_CLOCK_H
 #define PRELOAD_CLOCK_H
@@ -22,6 +23,9 @@ void clock_open(int clock_id, bool unfiltered);
 
 /* The same clock id, once it is known: of a process that was opened with CLOCK_MONOTONIC_COARSE. */
 void clock_choose(int clock_id);
+
+/* Which one is read. */
+int clock_chosen(void);
 
 /* The time stamp counter is about to be forbidden: the coarse clock from now on, in children too. */
 void clock_avoid_counter(void);

@@ -154,10 +154,12 @@ struct region_header {
 	uint32_t record_mmap;         /* 1: anonymous mappings are blocks too */
 	uint32_t dump_bytes;          /* the copy backend takes deeper stacks than this */
 	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now, and has its descriptor open */
-	uint32_t clock_id;            /* clock of slot times, one that needs no system call on this machine */
-	uint32_t signal_everywhere;   /* 1: snapshot_signal is for every process, not only COMMAND's own */
-	uint32_t thread_stacks;       /* entries of `stacks`; 0 unless the process ran already */
-	uint32_t filtered;            /* 1: the process ran already, with a seccomp filter in force */
+	/* clock of slot times: one that needs no system call on this machine; or, as the image says, the
+	 * coarse one, because a filter is in force */
+	uint32_t clock_id;
+	uint32_t signal_everywhere; /* 1: snapshot_signal is for every process, not only COMMAND's own */
+	uint32_t thread_stacks;     /* entries of `stacks`; 0 unless the process ran already */
+	uint32_t filtered;          /* 1: the process ran already, with a seccomp filter in force */
 	/* of a process that ran already, for a sampler that adopts it: for how long it had, and the resident
 	 * memory that it had then; 0: started by heaptap */
 	uint64_t attached_after_ns, attached_rss_bytes;

@@ -41,6 +41,20 @@ static void forbid_before(void)
 	clock_open(CLOCK_MONOTONIC, true);
 }
 
+/* By whoever started it, under a filter: nobody may ask. */
+static void forbid_under_filter(void)
+{
+	forbid();
+	clock_open(CLOCK_MONOTONIC, false);
+}
+
+static void forbid_under_filter_before_offer(void)
+{
+	forbid();
+	clock_open(CLOCK_MONOTONIC_COARSE, false);
+	clock_choose(CLOCK_MONOTONIC);
+}
+
 /* An offer is opened with the coarse clock; the sampler that comes chooses the precise one. */
 static void forbid_before_offer(void)
 {
@@ -83,12 +97,20 @@ static void was_forbidden_before_an_offer(void **state)
 	check(forbid_before_offer);
 }
 
+static void is_not_read_under_a_filter(void **state)
+{
+	(void)state;
+	check(forbid_under_filter);
+	check(forbid_under_filter_before_offer);
+}
+
 static void precise_otherwise(void **state)
 {
 	struct timespec before, after;
 	(void)state;
 	for (int i = 0; i < 3; i++) { /* the coarse clock is behind, but for the moment of a tick */
 		clock_open(CLOCK_MONOTONIC, true);
+		assert_int_equal(clock_chosen(), CLOCK_MONOTONIC);
 		clock_gettime(CLOCK_MONOTONIC, &before);
 		uint64_t now = clock_read_ns();
 		clock_gettime(CLOCK_MONOTONIC, &after);
@@ -103,6 +125,7 @@ int main(void)
 	    cmocka_unit_test(stays_forbidden),
 	    cmocka_unit_test(was_forbidden_before),
 	    cmocka_unit_test(was_forbidden_before_an_offer),
+	    cmocka_unit_test(is_not_read_under_a_filter),
 	    cmocka_unit_test(precise_otherwise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
