@@ -62,8 +62,9 @@ static void api_stop(void)
 
 static void api_report_alloc(const void *pointer, size_t bytes)
 {
-	/* No block has an address in the first page; the index uses such values as marks. */
-	if ((uintptr_t)pointer >= REGION_PAGE_BYTES && sample_count(bytes))
+	/* No block has an address in the first page, or in the last: there is MAP_FAILED. */
+	if ((uintptr_t)pointer >= REGION_PAGE_BYTES && (uintptr_t)pointer < -(uintptr_t)REGION_PAGE_BYTES &&
+	    sample_count(bytes))
 		sampled_alloc(pointer, bytes);
 }
 

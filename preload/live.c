@@ -271,6 +271,8 @@ bool live_take(const void *pointer, struct live_entry *entry)
 
 uint32_t live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale)
 {
+	if (key_of(pointer) <= KEY_BUSY)
+		return LIVE_PUT_FULL; /* as in live_take */
 	uint32_t flags = live_take(pointer, stale) ? LIVE_PUT_STALE : 0;
 	uint32_t open = atomic_load(&levels_open);
 	for (uint32_t i = 0; i < open; i++)

@@ -72,7 +72,7 @@ void live_reserve(void *memory);
 /* Enters a block; returns flags. An older entry with the same address (the hook did not see its free) is
  * removed and returned in *stale. */
 enum live_put_flags {
-	LIVE_PUT_FULL = 1,  /* no room: not entered */
+	LIVE_PUT_FULL = 1,  /* no room, or an address of no block: not entered */
 	LIVE_PUT_STALE = 2, /* *stale was filled */
 };
 uint32_t live_put(const void *pointer, const struct live_entry *entry, struct live_entry *stale);

@@ -107,6 +107,23 @@ static void null_is_never_live(void **unused)
 	assert_int_equal(0, filter_sum());
 }
 
+/* As of a pool that takes mmap's failure for a block: its key would be that of an empty or a busy entry. */
+static void the_last_addresses_are_not_entered(void **unused)
+{
+	const struct live_entry entry = entry_of(1);
+	struct live_entry stale;
+	for (uintptr_t end = 1; end <= 2; end++) {
+		const void *last = (const void *)(0 - end);
+		assert_int_equal(LIVE_PUT_FULL, live_put(last, &entry, &stale));
+		assert_false(live_maybe(last));
+		assert_false(live_take(last, &stale));
+	}
+	assert_int_equal(0, levels[0].used);
+	assert_int_equal(0, filter_sum());
+	assert_int_equal(0, live_put((const void *)(UINTPTR_MAX - 2), &entry, &stale));
+	assert_true(live_take((const void *)(UINTPTR_MAX - 2), &stale));
+}
+
 /* What is near a sample, and what is not. */
 static void spans_keep_the_rest_away(void **unused)
 {
@@ -317,6 +334,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(comes_and_goes, reset),
 	    cmocka_unit_test_setup(null_is_never_live, reset),
+	    cmocka_unit_test_setup(the_last_addresses_are_not_entered, reset),
 	    cmocka_unit_test_setup(spans_keep_the_rest_away, reset),
 	    cmocka_unit_test_setup(stale_entry_is_handed_back, reset),
 	    cmocka_unit_test_setup(full_is_said, reset),
