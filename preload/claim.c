@@ -36,6 +36,7 @@ bool claim_begin(void)
 	return atomic_compare_exchange_strong(&claim_unwiped, &early, CLAIM_ATTACHING);
 }
 
+/* The pid comes before the first segment: if we end in between, the sampler knows by it whose that was. */
 static void begin_place(uint32_t pid)
 {
 	place_begin();
@@ -108,11 +109,15 @@ static bool take_offered(void)
 		return false;
 	}
 	begin_place(offer_pid ? offer_pid : thread_tid());
-	atomic_store(&place_self()->state, PLACE_READY);
-	if (first)
+	if (first) {
+		atomic_store(&place_self()->state, PLACE_READY);
 		tell_first();
-	else
+	} else if (place_ready()) {
 		atomic_fetch_add(&place_header()->places_claimed, 1);
+	} else {
+		claim_close();
+		return false;
+	}
 	if (offer_wiped) {
 		atomic_store(offer_wiped, CLAIM_OPEN);
 		claim_word = offer_wiped;
@@ -157,7 +162,10 @@ static void claim(void)
 	sample_reseed(thread_tid(), clock_read_ns());
 	live_visit(inherit);
 	mapping_inherit();
-	atomic_store(&place_self()->state, PLACE_READY);
+	if (!place_ready()) {
+		claim_close();
+		return;
+	}
 	atomic_fetch_add(&place_header()->places_claimed, 1);
 	uint32_t claiming = CLAIM_CLAIMING; /* unless another thread has closed it meanwhile */
 	if (atomic_compare_exchange_strong(atomic_load(&claim_word), &claiming, CLAIM_OPEN))

@@ -40,6 +40,18 @@ void place_begin(void)
 	atomic_store(&place_view.tag, (uint16_t)(place_view.index | counted << PLACE_TAG_INDEX_BITS));
 }
 
+/* The sampler gives away the place of a claim that never ends. We may have been stopped meanwhile. */
+bool place_ready(void)
+{
+	uint32_t claimed = PLACE_CLAIMED;
+	if (atomic_load(&place_view.self->generation) == place_view.generation &&
+	    atomic_compare_exchange_strong(&place_view.self->state, &claimed, PLACE_READY))
+		return true;
+	atomic_store(&place_view.tag, PLACE_NONE);
+	atomic_fetch_add(&place_view.header->places_exhausted, 1);
+	return false;
+}
+
 void place_disown(uint16_t tag)
 {
 	atomic_compare_exchange_strong(&place_view.tag, &tag, PLACE_NONE);

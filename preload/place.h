@@ -47,11 +47,15 @@ extern struct place_view place_view __attribute__((visibility("hidden")));
 void place_open(const struct place_setup *setup);
 
 /* In a forked child: claims a free place instead of the parent's. False: none is free. The caller fills the
- * place in, beginning with place_begin(), and sets its state to PLACE_READY. */
+ * place in, beginning with place_begin(), and ends with place_ready(). */
 bool place_take(void);
 
 /* From now on slots that this process takes are its own. */
 void place_begin(void);
+
+/* The place is filled in. False: it is no longer ours, for the sampler took us for dead (claims.h); which is
+ * counted. */
+bool place_ready(void);
 
 /* In a forked child: the slots of entries with that tag, its parent's, are not its own. */
 void place_disown(uint16_t tag);

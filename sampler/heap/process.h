@@ -38,6 +38,13 @@ struct unfollowed {
 	size_t seen_count, seen_capacity;
 };
 
+/* The claim that is being looked at, see claims.h. */
+struct claims {
+	uint32_t place; /* 0: none */
+	uint32_t looks; /* at which nobody was there */
+	uint64_t looked_ns;
+};
+
 /* Counters of what happened to a process' samples in the sampler, by cause. */
 struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
@@ -143,6 +150,7 @@ struct image {
 	pid_t attached_pid;
 	uint64_t attached_after_ns, attached_rss_bytes;
 	struct unfollowed unfollowed;
+	struct claims claims;
 	bool other_library;         /* its library is not the file on which the uprobe is */
 	enum backend backend;       /* by which its stacks arrive, see backend_fallback.h */
 	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */

@@ -143,19 +143,64 @@ static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 	return candidates == 1 && !process->unsure ? found : 0;
 }
 
+static bool is_too_early(const struct image *image, uint64_t now_ns)
+{
+	return image->searches >= SEARCHES_FREE && now_ns < image->search_again_ns;
+}
+
+static void rest(struct image *image, uint64_t begin_ns)
+{
+	const uint64_t end_ns = clock_now_ns();
+	image->search_again_ns = end_ns + SEARCH_REST * (end_ns - begin_ns);
+}
+
 /* If the reported pid is wrong: a process in a pid namespace of its own reports its pid there; one made by a
  * clone without the libc reports its parent's. When it is too early for another search, it is unsure. */
 static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 {
 	struct image *image = process->image;
 	const uint64_t begin_ns = clock_now_ns();
-	process->unsure = image->searches >= SEARCHES_FREE && begin_ns < image->search_again_ns;
+	process->unsure = is_too_early(image, begin_ns);
 	if (process->unsure)
 		return 0;
 	pid_t found = search_proc(process, told, cloned);
-	const uint64_t end_ns = clock_now_ns();
-	image->search_again_ns = end_ns + SEARCH_REST * (end_ns - begin_ns);
+	rest(image, begin_ns);
 	return found;
+}
+
+static bool may_belong(const struct thread_facts *facts, const struct region *region)
+{
+	return facts->unread || belongs(facts, region) != REGION_MAPPED_NO;
+}
+
+/* The number may be a thread's whose process' first thread has ended. */
+bool process_identity_may_be_here(const struct image *image, pid_t told)
+{
+	const struct thread_facts facts = thread_facts_read(told);
+	const enum region_mapped answer = region_mapped_by(image->region, told);
+	return answer == REGION_MAPPED || answer == REGION_MAPPED_UNREAD || may_belong(&facts, image->region);
+}
+
+bool process_identity_may_be_anywhere(struct image *image, pid_t told)
+{
+	const uint64_t begin_ns = clock_now_ns();
+	if (process_identity_may_be_here(image, told) || is_too_early(image, begin_ns))
+		return true;
+	DIR *proc = opendir("/proc");
+	bool may_be = !proc;
+	struct dirent *entry;
+	while (!may_be && (entry = readdir(proc))) {
+		const pid_t pid = atoi(entry->d_name);
+		if (pid <= 0)
+			continue;
+		const struct thread_facts facts = thread_facts_read(pid);
+		may_be = facts.unread || (facts.inner == told && may_belong(&facts, image->region));
+	}
+	if (proc)
+		closedir(proc);
+	image->searches++;
+	rest(image, begin_ns);
+	return may_be;
 }
 
 pid_t process_identity_told_pid(const struct process *process)

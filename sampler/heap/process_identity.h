@@ -16,6 +16,11 @@ pid_t process_identity_told_pid(const struct process *process);
 /* Makes it known by a pidfd. It has ended before if it is not, unless it is unsure. */
 void process_identity_find(struct process *process, pid_t told);
 
+/* Whether somebody who has that number here may have the image's region mapped; the same of somebody who has
+ * it in a pid namespace of his own, which takes a search. */
+bool process_identity_may_be_here(const struct image *image, pid_t told);
+bool process_identity_may_be_anywhere(struct image *image, pid_t told);
+
 /* The path of its executable, if that can be read; else the name stays as it is. */
 void process_identity_read_name(struct process *process);
 

@@ -4,6 +4,7 @@
 #include "pprof/table/array.h"
 #include "pprof/text/utf8.h"
 #include "sampler/heap/adoption.h"
+#include "sampler/heap/claims.h"
 #include "sampler/heap/container_starter.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/image.h"
@@ -443,6 +444,7 @@ size_t registry_tend(struct registry *registry)
 			end_adoption(registry, image);
 		if (image->ready) {
 			find_places(registry, image);
+			claims_tend(image, now);
 			note_requests(registry, image);
 			/* Of an offer no profile says that a program was not seen, and looks cost a daemon
 			 * most. */

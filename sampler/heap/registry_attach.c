@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that were there before: of an earlier sampler, offered, or attached to while they run. */
 #include "sampler/heap/adoption.h"
+#include "sampler/heap/claims.h"
 #include "sampler/heap/image.h"
 #include "sampler/heap/registry.h"
 #include "sampler/heap/registry_steps.h"
@@ -17,6 +18,7 @@ static void adopt(struct registry *registry, struct image *image)
 	image->trigger_address = header->trigger_address;
 	image->attached_after_ns = header->attached_after_ns;
 	image->attached_rss_bytes = header->attached_rss_bytes;
+	claims_adopt(image);
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
 		if (!process)

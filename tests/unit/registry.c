@@ -549,6 +549,24 @@ static void a_changed_period_reaches_who_is_there_and_who_comes(void **state)
 	stranger_end(&second);
 }
 
+/* As of a child that was killed while it claimed its place. */
+static void a_claim_that_nobody_ends_is_given_back(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	tell(&shell, "echo 1\n");
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	struct region_place *place = region_place(registry_find(&s->registry, shell.pid)->image->region, 1);
+	place->pid = INT32_MAX;
+	atomic_store(&place->state, PLACE_CLAIMED);
+	LOOK_UNTIL(s, atomic_load(&place->state) == PLACE_FREE);
+	assert_non_null(registry_find(&s->registry, shell.pid));
+	pid_t pid = shell.pid;
+	stranger_end(&shell);
+	LOOK_UNTIL(s, closed_of(s, pid));
+}
+
 /* A second sampler, after the first has let go of it. */
 static void books_are_taken_over(void **state)
 {
@@ -568,7 +586,11 @@ static void books_are_taken_over(void **state)
 		skip();
 	}
 	assert_int_equal(error, 0);
+	/* It was killed while it gave a place back. */
+	const struct region_place *other = region_place(region, 3);
+	atomic_store(&region_place(region, 3)->state, PLACE_DEAD);
 	assert_int_equal(registry_adopt(&s->registry, region), 0);
+	assert_int_equal(atomic_load(&other->state), PLACE_FREE);
 	const struct process *process = registry_find(&s->registry, shell.pid);
 	assert_non_null(process);
 	assert_true(process_samples(process) >= counted);
@@ -600,6 +622,7 @@ int main(void)
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),
 	    TEST(a_program_that_is_looked_at_late_is_profiled),
 	    TEST(a_changed_period_reaches_who_is_there_and_who_comes),
+	    TEST(a_claim_that_nobody_ends_is_given_back),
 	    TEST(books_are_taken_over),
 	};
 	return cmocka_run_group_tests(tests, find_library, NULL);

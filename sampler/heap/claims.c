@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/heap/claims.h"
+
+#include "sampler/heap/process_identity.h"
+
+enum {
+	LOOK_NS = 500 * 1000000,
+	LOOKS = 3, /* in succession, at which nobody was there */
+};
+
+/* Children take the lowest place that is free: behind one that was never used there is none that was. To look
+ * at it would only make its page. */
+static bool is_unused(const struct region_place *place)
+{
+	return atomic_load(&place->state) == PLACE_FREE && atomic_load(&place->generation) == 0;
+}
+
+/* The first claim behind place `after`, and around; 0: there is none. */
+static uint32_t next_claim(const struct image *image, uint32_t after)
+{
+	uint32_t first = 0;
+	for (uint32_t i = 1; i < REGION_PLACES; i++) {
+		const struct region_place *place = region_place(image->region, i);
+		if (is_unused(place))
+			break;
+		if (atomic_load_explicit(&place->state, memory_order_acquire) != PLACE_CLAIMED ||
+		    image->process[i])
+			continue;
+		if (i > after)
+			return i;
+		first = first ? first : i;
+	}
+	return first;
+}
+
+/* 0: whoever claims it has not come to it yet, or does not know its id. Then the place stays as it is: it may
+ * have segments all the same. */
+static pid_t told_pid(const struct image *image, uint32_t number)
+{
+	const uint32_t told = *(const volatile uint32_t *)&region_place(image->region, number)->pid;
+	return (pid_t)told > 0 ? (pid_t)told : 0;
+}
+
+void claims_tend(struct image *image, uint64_t now_ns)
+{
+	struct claims *claims = &image->claims;
+	if (now_ns - claims->looked_ns < LOOK_NS)
+		return;
+	claims->looked_ns = now_ns;
+	const bool again = claims->looks != 0; /* the same once more */
+	const uint32_t number = next_claim(image, claims->place - again);
+	if (!number || number != claims->place)
+		claims->looks = 0;
+	claims->place = number;
+	if (!number)
+		return;
+	const pid_t told = told_pid(image, number);
+	if (!told || process_identity_may_be_here(image, told)) {
+		claims->looks = 0;
+		return;
+	}
+	if (++claims->looks < LOOKS)
+		return;
+	claims->looks = 0;
+	if (!process_identity_may_be_anywhere(image, told))
+		region_release_place(image->region, number);
+}
+
+void claims_adopt(struct image *image)
+{
+	for (uint32_t i = 0; i < REGION_PLACES; i++)
+		if (atomic_load(&region_place(image->region, i)->state) == PLACE_DEAD)
+			region_release_place(image->region, i);
+}
