@@ -123,6 +123,18 @@ static struct claim_setup claim_setup_of(struct region_header *header, uint32_t 
 	};
 }
 
+/* glibc's loader reads the counter when it starts a program on x86-64: none starts where that is
+ * forbidden. */
+static enum clock_counter counter_of(bool strict, bool runs)
+{
+#if defined(__x86_64__)
+	const bool read_by_loader = !runs && thread_libc_is_glibc();
+#else
+	const bool read_by_loader = false;
+#endif
+	return !strict ? CLOCK_ASK : read_by_loader ? CLOCK_READ : CLOCK_UNKNOWN;
+}
+
 /* What is done once, however often the process is attached to. */
 struct lasting {
 	_Atomic uint32_t *wiped;
@@ -181,7 +193,7 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	describe_image(header, pid, runs);
 	tell_own_memory(header);
 	seed();
-	clock_open((int)header->clock_id, !strict);
+	clock_open((int)header->clock_id, counter_of(strict, runs));
 	header->clock_id = (uint32_t)clock_chosen();
 	one_thread_open();
 	lock_all_leave_out(LOCK_ALL_REGION, header, header->offsets.end);
@@ -217,7 +229,7 @@ static bool offer(bool strict)
 	header->trigger_address = capture_breakpoint();
 	tell_own_memory(header);
 	seed();
-	clock_open((int)header->clock_id, !strict);
+	clock_open((int)header->clock_id, counter_of(strict, false));
 	one_thread_open();
 	lock_all_leave_out(LOCK_ALL_REGION, header, header->offsets.end);
 	/* Whether it will still be this process that takes a place is known if forks are told. */

@@ -4,6 +4,7 @@
 #include "preload/lookup.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -26,18 +27,18 @@ static bool is_counter_forbidden(void)
 
 /* The kernel's own function rather than the libc's: programs replace that one, for example by faketime's,
  * which allocates. */
-void clock_open(int id, bool unfiltered)
+void clock_open(int id, enum clock_counter counter)
 {
 	void *found = lookup_vdso("__vdso_clock_gettime");
 	if (!found)
 		found = lookup_vdso("__kernel_clock_gettime");
-	if (!found && unfiltered) {
+	if (!found && counter == CLOCK_ASK) {
 		struct lookup wish = {.name = "clock_gettime"};
 		lookup_next(&wish, 1);
 		found = wish.found;
 	}
 	read_clock = found ? (int (*)(clockid_t, struct timespec *))(uintptr_t)found : NULL;
-	if (!unfiltered || is_counter_forbidden())
+	if (counter == CLOCK_UNKNOWN || (counter == CLOCK_ASK && is_counter_forbidden()))
 		atomic_store(&counter_forbidden, 1);
 	atomic_store(&clock_id, CLOCK_MONOTONIC_COARSE);
 	clock_choose(id);

@@ -8,18 +8,22 @@
  * call the coarse clock is read instead, for good: the same time at the kernel's last tick. The kernel keeps
  * this for each thread and tells only the thread itself; so of what was forbidden before we were there, we
  * know what the thread that opens the clock knows. Where it must not ask, because a filter is in force, the
- * coarse clock is read too: the kernel's own function for it reads no counter.
+ * coarse clock is read too, unless the counter has just been read: the kernel's function for the coarse one
+ * reads no counter.
  */
 #ifndef PRELOAD_CLOCK_H
 #define PRELOAD_CLOCK_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
+/* CLOCK_ASK: no filter is in force, so the kernel may be asked whether the counter is forbidden, and the
+ * libc's function may be used if the kernel shares none (valgrind hides it). CLOCK_READ: a filter is, but
+ * this thread has just read the counter. CLOCK_UNKNOWN: a filter is. */
+enum clock_counter { CLOCK_ASK, CLOCK_READ, CLOCK_UNKNOWN };
+
 /* clock_id: CLOCK_MONOTONIC or CLOCK_MONOTONIC_COARSE, whichever the sampler has found to need no system
- * call. unfiltered: no filter is in force, so the kernel may be asked whether the counter is forbidden, and
- * the libc's function may be used if the kernel shares none (valgrind hides it). */
-void clock_open(int clock_id, bool unfiltered);
+ * call. */
+void clock_open(int clock_id, enum clock_counter counter);
 
 /* The same clock id, once it is known: of a process that was opened with CLOCK_MONOTONIC_COARSE. */
 void clock_choose(int clock_id);

@@ -92,6 +92,11 @@ uint32_t thread_tid(void)
 	return tid;
 }
 
+bool thread_libc_is_glibc(void)
+{
+	return &__libc_stack_end != NULL;
+}
+
 uintptr_t thread_main_stack_end(void)
 {
 	if (&__libc_stack_end)

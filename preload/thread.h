@@ -31,6 +31,8 @@ uint32_t thread_tid(void);
 /* At a thread's first sampled event: notes its id. */
 void thread_first_event(void);
 
+bool thread_libc_is_glibc(void);
+
 /* End of the main thread's stack; 0 unknown. */
 uintptr_t thread_main_stack_end(void);
 

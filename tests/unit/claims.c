@@ -172,7 +172,7 @@ static void a_child_dies_while_it_claims(void **state)
 	struct live_entry entry = {.sample = {.size_bytes = 64, .period_bytes = 64}};
 	assert_int_equal(madvise(with.wiped, 4096, MADV_WIPEONFORK), 0);
 	thread_open((uint32_t)getpid(), true);
-	clock_open(CLOCK_MONOTONIC, true);
+	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	claim_open(&with);
 	block_insert((const void *)160, &entry);
 	pid_t pid = fork();

@@ -6,6 +6,7 @@
 #include "preload/clock.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,29 +30,29 @@ static void forbid(void)
 /* Detached from, when it was noticed, and attached to again; with a filter nobody may ask. */
 static void forbid_between(void)
 {
-	clock_open(CLOCK_MONOTONIC, true);
+	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	clock_avoid_counter();
 	forbid();
-	clock_open(CLOCK_MONOTONIC, false);
+	clock_open(CLOCK_MONOTONIC, CLOCK_UNKNOWN);
 }
 
 static void forbid_before(void)
 {
 	forbid();
-	clock_open(CLOCK_MONOTONIC, true);
+	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 }
 
 /* By whoever started it, under a filter: nobody may ask. */
 static void forbid_under_filter(void)
 {
 	forbid();
-	clock_open(CLOCK_MONOTONIC, false);
+	clock_open(CLOCK_MONOTONIC, CLOCK_UNKNOWN);
 }
 
 static void forbid_under_filter_before_offer(void)
 {
 	forbid();
-	clock_open(CLOCK_MONOTONIC_COARSE, false);
+	clock_open(CLOCK_MONOTONIC_COARSE, CLOCK_UNKNOWN);
 	clock_choose(CLOCK_MONOTONIC);
 }
 
@@ -59,7 +60,7 @@ static void forbid_under_filter_before_offer(void)
 static void forbid_before_offer(void)
 {
 	forbid();
-	clock_open(CLOCK_MONOTONIC_COARSE, true);
+	clock_open(CLOCK_MONOTONIC_COARSE, CLOCK_ASK);
 	clock_choose(CLOCK_MONOTONIC);
 }
 
@@ -104,12 +105,43 @@ static void is_not_read_under_a_filter(void **state)
 	check(forbid_under_filter_before_offer);
 }
 
+/* Therefore a program that glibc has started may read it, whatever filter there is (preload/attach.c). */
+static void glibcs_loader_reads_it(void **state)
+{
+	int status;
+	(void)state;
+#if !defined(__x86_64__) || !defined(__GLIBC__)
+	skip();
+#endif
+	pid_t child = fork();
+	if (child == 0) {
+		forbid();
+		execl("/proc/self/exe", "clock", (char *)NULL);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_FORBID) {
+		print_message("SKIPPED: the kernel forbids no time stamp counter here\n");
+		skip();
+	}
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSEGV);
+}
+
+static void precise_if_it_was_just_read(void **state)
+{
+	(void)state;
+	clock_open(CLOCK_MONOTONIC, CLOCK_READ);
+	assert_int_equal(clock_chosen(), CLOCK_MONOTONIC);
+	assert_true(clock_read_ns() != 0);
+}
+
 static void precise_otherwise(void **state)
 {
 	struct timespec before, after;
 	(void)state;
 	for (int i = 0; i < 3; i++) { /* the coarse clock is behind, but for the moment of a tick */
-		clock_open(CLOCK_MONOTONIC, true);
+		clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 		assert_int_equal(clock_chosen(), CLOCK_MONOTONIC);
 		clock_gettime(CLOCK_MONOTONIC, &before);
 		uint64_t now = clock_read_ns();
@@ -126,6 +158,8 @@ int main(void)
 	    cmocka_unit_test(was_forbidden_before),
 	    cmocka_unit_test(was_forbidden_before_an_offer),
 	    cmocka_unit_test(is_not_read_under_a_filter),
+	    cmocka_unit_test(glibcs_loader_reads_it),
+	    cmocka_unit_test(precise_if_it_was_just_read),
 	    cmocka_unit_test(precise_otherwise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void open_region(void)
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,
 	};
-	clock_open(CLOCK_MONOTONIC, true);
+	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	claim_open(&with);
 }
 

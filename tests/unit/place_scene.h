@@ -29,7 +29,7 @@ static inline struct claim_setup make_region(bool wiped)
 		assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
 	}
 	thread_open((uint32_t)getpid(), true);
-	clock_open(CLOCK_MONOTONIC, true);
+	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	return (struct claim_setup){
 	    .place = {.base = region.base,
 	        .offsets = region.offsets,
