@@ -10,6 +10,8 @@ enum {
 	SEGMENT_WORDS = REGION_SEGMENT_SLOTS / WORD_SLOTS,
 	/* bound of the search for a free slot: a region's usual 1,024 segments, all full, and two by words */
 	SEARCH_STEPS = 1024 + 2 * SEGMENT_WORDS,
+	/* after a search for a free segment that found none, which is a look at each: so many samples later again */
+	GROW_AGAIN = 64,
 };
 
 /* The segments that this process owns; `taken` has a bit for each of their slots. */
@@ -19,6 +21,7 @@ static _Atomic uint32_t segments_owned, segments_growing;
 static _Atomic uint64_t taken[REGION_SEGMENTS][SEGMENT_WORDS]; /* by index into segments[] */
 static _Atomic uint32_t full_words[REGION_SEGMENTS];           /* of a segment's words in `taken` */
 static _Atomic uint32_t taken_count, cursor; /* cursor: word of `taken` where the search begins */
+static _Atomic uint32_t grow_later;          /* samples until the next search for a segment */
 
 void slot_reset(void)
 {
@@ -26,6 +29,7 @@ void slot_reset(void)
 	atomic_store(&segments_growing, 0);
 	atomic_store(&taken_count, 0);
 	atomic_store(&cursor, 0);
+	atomic_store(&grow_later, 0);
 }
 
 /* One thread at a time; others return without a new segment. */
@@ -35,6 +39,7 @@ void slot_grow(void)
 		return;
 	uint32_t owned = atomic_load(&segments_owned);
 	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
+	uint32_t later = GROW_AGAIN;
 	for (uint32_t i = 0; i < place_view.region.segments; i++) {
 		uint16_t nobody = 0;
 		if (atomic_load_explicit(&owners[i], memory_order_relaxed) != 0 ||
@@ -46,9 +51,20 @@ void slot_grow(void)
 		segments[owned] = (uint16_t)i;
 		segment_index[i] = (uint16_t)owned;
 		atomic_store(&segments_owned, owned + 1);
+		later = 0;
 		break;
 	}
+	atomic_store(&grow_later, later);
 	atomic_store(&segments_growing, 0);
+}
+
+/* Threads that count down at the same time may make it later, or sooner. */
+static bool may_grow(void)
+{
+	const uint32_t later = atomic_load_explicit(&grow_later, memory_order_relaxed);
+	if (later)
+		atomic_store_explicit(&grow_later, later - 1, memory_order_relaxed);
+	return !later;
 }
 
 /* A free slot of a word, or REGION_NO_SLOT. */
@@ -86,7 +102,8 @@ static uint32_t word_after(uint32_t word)
 uint32_t slot_take(void)
 {
 	uint32_t owned = atomic_load(&segments_owned);
-	if (atomic_load_explicit(&taken_count, memory_order_relaxed) * 2 >= owned * REGION_SEGMENT_SLOTS) {
+	if (atomic_load_explicit(&taken_count, memory_order_relaxed) * 2 >= owned * REGION_SEGMENT_SLOTS &&
+	    may_grow()) {
 		slot_grow();
 		owned = atomic_load(&segments_owned);
 	}

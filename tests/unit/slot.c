@@ -68,6 +68,23 @@ static void the_only_free_slot_is_found(void **unused)
 	check_all_are_there(slots);
 }
 
+/* A search for a segment looks at a thousand: no sample after another pays for that, but one in 64. */
+static void segments_are_searched_for_now_and_then(void **unused)
+{
+	enum { OURS = 10, LATER = 20, OTHER_PLACE = 9 };
+	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
+	for (uint32_t i = OURS; i < region.segments; i++)
+		owners[i] = OTHER_PLACE;
+	for (int i = 0; i <= OURS * REGION_SEGMENT_SLOTS / 2; i++)
+		assert_true(slot_take() != REGION_NO_SLOT);
+	owners[LATER] = 0;
+	assert_true(slot_take() != REGION_NO_SLOT);
+	assert_int_equal(owners[LATER], 0);
+	for (int i = 0; i < 64; i++)
+		assert_true(slot_take() != REGION_NO_SLOT);
+	assert_int_equal(owners[LATER], place_index() + 1);
+}
+
 static void *take_and_give_back(void *argument)
 {
 	enum { HELD = SLOTS / THREADS };
@@ -107,6 +124,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    ISOLATED(a_run_of_blocks_that_stay_is_stepped_over),
 	    ISOLATED(the_only_free_slot_is_found),
+	    ISOLATED(segments_are_searched_for_now_and_then),
 	    ISOLATED(threads_leave_every_slot),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
