@@ -116,8 +116,12 @@ def measure(build, folder, seconds, program):
             time.sleep(0.1)
         end(child, load)
     names = [name for name in os.listdir(folder) if re.search(r"\.(exit|0\d+)\.pb\.gz$", name)]
-    first = min((int(name.split(".")[1]) for name in names), default=0) # the others are its forked children
-    profiles = {name.split(".")[2]: f"{folder}/{name}" for name in names if int(name.split(".")[1]) == first}
+    if child.returncode not in (0, 128 + signal.SIGTERM):
+        with open(f"{folder}/out", encoding="utf-8", errors="replace") as out:
+            raise SystemExit(f"{command[0]}: status {child.returncode}: {out.read()}")
+    pids = [name.split(".")[1] for name in names]
+    target = max(pids, key=pids.count, default="") # the others are its forked children, which live shortly
+    profiles = {name.split(".")[2]: f"{folder}/{name}" for name in names if name.split(".")[1] == target}
     whole = counts(profiles["exit"]) if "exit" in profiles else counts("none")
     shares = []
     for second in AFTER_S:
