@@ -109,6 +109,23 @@ test_capabilities_of_the_daemon() {
   wait $stopped || :
 }
 
+# Who has its user can open what it holds, and change the mode of that: none of it is a file of the sampler's. The filter of
+# system calls is the last that it takes, after the user and the namespaces.
+test_a_holder_has_only_what_it_lends() {
+  sleep 1000 &
+  target=$!
+  mkfifo answers
+  "$heaptap" attach-holder $target 3<>answers 4</dev/zero 5</dev/zero <&- >&- 2>&- &
+  holder=$!
+  wait_for 20 grep -qs '^Seccomp:.*2' /proc/$holder/status
+  matches '^heaptap-holder' /proc/$holder/comm
+  ls -l /proc/$holder/fd >held
+  matches ' 5 -> /dev/zero$' held
+  ! grep -E ' [012] -> ' held || fail 'it holds more than it was given'
+  kill -KILL $holder $target
+  wait $holder $target || :
+}
+
 # make_root FOLDER: a root that has what attach_truth needs
 make_root() {
   local file

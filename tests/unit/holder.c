@@ -11,6 +11,7 @@
 #include "proto/region.h"
 
 #include "sampler/linux/proc.h"
+#include "sampler/session/descriptors.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -49,6 +50,7 @@ static int be_a_holder(int count, char *words[])
 {
 	const int answers[] = {0, 1};
 	char byte;
+	descriptors_fill_gaps(); /* as heaptap's own main does before it knows its command */
 	if (read(ATTACH_REGION_FD, &byte, 1) != 1) /* /dev/null */
 		return holder_main(count, words);
 	if (!unkillable_become(ATTACH_LIBRARY_FD) ||
@@ -218,7 +220,7 @@ static void assert_program_is_sealed(pid_t holder)
 	close(fd);
 }
 
-static void assert_has_only_what_it_lends(pid_t holder)
+static int descriptors_of(pid_t holder)
 {
 	char path[PROC_PATH_BYTES];
 	DIR *folder = opendir(proc_path(path, holder, "fd"));
@@ -228,7 +230,7 @@ static void assert_has_only_what_it_lends(pid_t holder)
 	while ((entry = readdir(folder)))
 		count += entry->d_name[0] != '.';
 	closedir(folder);
-	assert_int_equal(count, 3);
+	return count;
 }
 
 /* What a target can open of the holder (/proc/PID/root, cwd, exe, ns, fd) is its own, or what it is lent. */
@@ -245,10 +247,11 @@ static void a_holder_has_nothing_of_ours(void **state)
 		assert_same(handed.child, target.pid, names[i]);
 	assert_harmless(handed.child, NOBODY);
 	assert_program_is_sealed(handed.child);
-	assert_has_only_what_it_lends(handed.child);
+	const int held = descriptors_of(handed.child);
 	handed_end(&handed);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	stranger_end(&target.starter);
+	assert_int_equal(held, 3); /* its socket, and what it lends */
 	close(library_fd);
 	close(region_fd);
 }
