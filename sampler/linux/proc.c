@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *proc_path(char path[PROC_PATH_BYTES], pid_t pid, const char *name)
@@ -24,6 +25,23 @@ bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file)
 {
 	char root[PROC_PATH_BYTES];
 	return snprintf(path, path_bytes, "%s%s", proc_path(root, pid, "root"), file) < (int)path_bytes;
+}
+
+/* Asks no file system, which may be the process' own and never answer. */
+static bool is_same_file(const char *path, const char *other)
+{
+	struct statx one, two;
+	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &one) == 0 &&
+	    statx(AT_FDCWD, other, AT_STATX_DONT_SYNC, STATX_INO, &two) == 0 && one.stx_ino == two.stx_ino &&
+	    one.stx_dev_major == two.stx_dev_major && one.stx_dev_minor == two.stx_dev_minor;
+}
+
+bool proc_shares_paths(pid_t pid)
+{
+	char mounts[PROC_PATH_BYTES], root[PROC_PATH_BYTES];
+	proc_path(mounts, pid, "ns/mnt");
+	return (is_same_file(mounts, "/proc/self/ns/mnt") || is_same_file(mounts, "/proc/1/ns/mnt")) &&
+	    is_same_file(proc_path(root, pid, "root"), "/");
 }
 
 FILE *proc_open_text(pid_t pid, const char *name)

@@ -22,6 +22,10 @@ const char *proc_fd_path(char path[PROC_PATH_BYTES], int fd);
 /* "/proc/PID/root" and `file`, an absolute path as the process sees it. False if it does not fit. */
 bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file);
 
+/* Whether a path leads the process to what it leads us to: it has our root folder, and our mounts or those of
+ * process 1, which are the machine's if ours are a service's own. False if that cannot be found out. */
+bool proc_shares_paths(pid_t pid);
+
 /* Opens for reading. NULL: error in errno. */
 FILE *proc_open_text(pid_t pid, const char *name);
 

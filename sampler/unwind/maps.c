@@ -268,6 +268,7 @@ static void open_map(struct maps *maps, struct map *map)
 	} else if (map->file) {
 		struct module_request request = {
 		    .pid = maps->pid,
+		    .told = true,
 		    .start = map->file->start,
 		    .end = map->file->end,
 		    .path = map->file->path,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/module.h"
 
+#include "sampler/linux/proc.h"
 #include "sampler/unwind/cfi_budget.h"
 
 #include <errno.h>
@@ -58,50 +59,83 @@ static bool same_build_id(const struct module *module, const uint8_t *build_id, 
 	    (!len || memcmp(module->file.build_id, build_id, len) == 0);
 }
 
-static bool is_installed(const struct module_file *file, const char *path)
+/*
+ * By root of this machine or by us. In a container everything is root's, and a folder that it shares with the
+ * machine may have the same path for both: so whoever maps the file must see it where we do. (Nothing is
+ * asked about a path of others, which may lead us to what never answers.)
+ */
+static bool is_installed(
+    const struct module_request *request, const struct module_file *file, const char *path)
 {
 	struct stat st;
 
-	return (file->uid == 0 || file->uid == geteuid()) && stat(path, &st) == 0 &&
+	return (file->uid == 0 || file->uid == geteuid()) &&
+	    (request->pid > 0 ? proc_shares_paths(request->pid) : !request->told) && stat(path, &st) == 0 &&
 	    module_file_same(file, &st);
 }
 
 /*
  * Whoever makes a file chooses its build id: it may be that of root's libc. So an entry stands for other
- * files with its build id only if it is installed here, by root or us (in a container everything is root's),
- * and only if their addresses mean the same: tools that change program headers keep the build id. What is not
- * installed stands for the same file, also in the next container with its image, and for the user's other
- * files that resemble it. Where the other file is not open yet (NULL), only an installed one does.
+ * files with its build id only if it is installed here and they are not, and only if their addresses mean the
+ * same: tools that change program headers keep the build id. What is not installed stands for the same file,
+ * also in the next container with its image, and for the user's other files that resemble it.
  */
-static bool stands_for(const struct module_entry *entry, const struct module_file *file)
+static bool stands_for(const struct module_entry *entry, const struct module_file *file, bool installed)
 {
 	const struct module_file *known = &entry->module.file;
 
-	if (!file)
-		return entry->installed;
 	if (!module_file_resembles(known, file))
 		return false;
-	return entry->installed || module_file_is(known, file, false) ||
+	return (entry->installed && !installed) ||
 	    (known->uid == file->uid && (known->uid != 0 || module_file_is(known, file, true)));
 }
 
-static struct module_entry *find_build_id(
-    struct modules *store, const uint8_t *build_id, uint8_t len, const struct module_file *file)
+/* Goes on from an entry of the bucket (NULL: its end) to the next that was read and has the build id. */
+static struct module_entry *with_build_id(struct module_entry *e, const uint8_t *build_id, uint8_t len)
 {
-	struct module_entry *e = modules_bucket(store, true, build_id, len, 0, "");
-
-	while (e &&
-	    !(e->module.readable && !e->module.vdso && same_build_id(&e->module, build_id, len) &&
-	        stands_for(e, file)))
+	while (e && !(e->module.readable && !e->module.vdso && same_build_id(&e->module, build_id, len)))
 		e = e->next_in_bucket;
 	return e;
 }
 
-static struct module_entry *find_file(struct modules *store, const struct module_file *file)
+static struct module_entry *first_with_build_id(
+    const struct modules *store, const uint8_t *build_id, uint8_t len)
 {
-	if (file->build_id_len)
-		return find_build_id(store, file->build_id, file->build_id_len, file);
-	struct module_entry *e = modules_bucket(store, true, NULL, 0, file->ino, "");
+	return with_build_id(modules_bucket(store, true, build_id, len, 0, ""), build_id, len);
+}
+
+static struct module_entry *next_with_build_id(const struct module_entry *e)
+{
+	return with_build_id(e->next_in_bucket, e->module.file.build_id, e->module.file.build_id_len);
+}
+
+/* What is installed with that build id, under that path if there is one. */
+static struct module_entry *find_installed(
+    const struct modules *store, const uint8_t *build_id, uint8_t len, const char *path)
+{
+	struct module_entry *found = NULL;
+
+	for (struct module_entry *e = first_with_build_id(store, build_id, len); e; e = next_with_build_id(e))
+		if (e->installed && strcmp(e->module.path, path) == 0)
+			return e;
+		else if (e->installed && !found)
+			found = e;
+	return found;
+}
+
+static struct module_entry *find_same(const struct modules *store, const struct module_file *file)
+{
+	struct module_entry *e;
+
+	if (file->build_id_len) {
+		e = first_with_build_id(store, file->build_id, file->build_id_len);
+		while (e &&
+		    !(module_file_is(&e->module.file, file, false) &&
+		        module_file_resembles(&e->module.file, file)))
+			e = next_with_build_id(e);
+		return e;
+	}
+	e = modules_bucket(store, true, NULL, 0, file->ino, "");
 	while (e) {
 		const struct module_file *known = &e->module.file;
 		if (e->module.readable && !known->build_id_len && known->dev == file->dev &&
@@ -110,6 +144,18 @@ static struct module_entry *find_file(struct modules *store, const struct module
 			break;
 		e = e->next_in_bucket;
 	}
+	return e;
+}
+
+static struct module_entry *find_standing(
+    const struct modules *store, const struct module_file *file, bool installed)
+{
+	struct module_entry *e = NULL;
+
+	if (file->build_id_len)
+		e = first_with_build_id(store, file->build_id, file->build_id_len);
+	while (e && !stands_for(e, file, installed))
+		e = next_with_build_id(e);
 	return e;
 }
 
@@ -157,7 +203,8 @@ static struct module *get_unreadable(
 }
 
 /* A module of `file`, which is taken, or closed if there is no memory. */
-static struct module *get_readable(struct modules *store, struct module_file *file, char *path)
+static struct module *get_readable(
+    struct modules *store, struct module_file *file, char *path, bool installed)
 {
 	struct module_entry *entry = modules_add(store, path);
 
@@ -168,23 +215,58 @@ static struct module *get_readable(struct modules *store, struct module_file *fi
 	entry->module.readable = true;
 	entry->module.vdso = file->memory;
 	entry->module.file = *file;
-	entry->installed = !file->memory && is_installed(file, path);
+	entry->installed = installed;
 	store->fds += file->fd >= 0;
 	modules_link(entry);
 	return &entry->module;
+}
+
+/* The module of a file that was opened, which is taken, or closed. */
+static struct module *get_file(
+    struct modules *store, const struct module_request *request, struct module_file *file)
+{
+	char *path = module_file_path(request->path);
+	struct module_entry *same = find_same(store, file), *entry = same;
+	bool installed = false;
+
+	if (!path) {
+		module_file_close(file);
+		return NULL;
+	}
+	/* The first that has mapped it may have been one of a container, or have ended too early. */
+	if (!same || (!same->installed && strcmp(same->module.path, path) == 0))
+		installed = is_installed(request, file, path);
+	if (same)
+		same->installed = same->installed || installed;
+	else
+		entry = find_standing(store, file, installed);
+	if (!entry) {
+		struct module *module = get_readable(store, file, path, installed);
+		store->counters.opened += module != NULL;
+		return module;
+	}
+	free(path);
+	if (entry->module.file.fd < 0 && module_file_is(&entry->module.file, file, false)) {
+		entry->module.file.fd = file->fd;
+		file->fd = -1;
+		store->fds++;
+	}
+	module_file_close(file);
+	store->counters.shared++;
+	return share(entry);
 }
 
 struct module *module_get(struct modules *store, const struct module_request *given)
 {
 	struct module_request request = *given;
 	struct module_file file;
-	struct module_entry *entry, *installed = NULL;
+	struct module_entry *installed = NULL;
 	int err;
 
 	if (!request.build_id || request.build_id_len > MODULE_BUILD_ID_BYTES)
 		request.build_id_len = 0;
 	if (request.build_id_len)
-		installed = find_build_id(store, request.build_id, request.build_id_len, NULL);
+		installed = find_installed(store, request.build_id, request.build_id_len, request.path);
 	/* Under its own name it is not opened again: processes come and go. */
 	if (installed && strcmp(installed->module.path, request.path) == 0) {
 		store->counters.shared++;
@@ -202,20 +284,7 @@ struct module *module_get(struct modules *store, const struct module_request *gi
 		module_unref(&installed->module);
 	if (err)
 		return get_unreadable(store, &request, module_file_path(request.path), err);
-	entry = find_file(store, &file);
-	if (!entry) {
-		struct module *module = get_readable(store, &file, module_file_path(request.path));
-		store->counters.opened += module != NULL;
-		return module;
-	}
-	if (entry->module.file.fd < 0 && module_file_is(&entry->module.file, &file, false)) {
-		entry->module.file.fd = file.fd;
-		file.fd = -1;
-		store->fds++;
-	}
-	module_file_close(&file);
-	store->counters.shared++;
-	return share(entry);
+	return get_file(store, &request, &file);
 }
 
 struct module *module_get_vdso(struct modules *store)
@@ -229,7 +298,7 @@ struct module *module_get_vdso(struct modules *store)
 	}
 	if (module_file_open_vdso(&file) != 0)
 		return NULL;
-	module = get_readable(store, &file, strdup("[vdso]"));
+	module = get_readable(store, &file, strdup("[vdso]"), false);
 	store->vdso = module ? modules_entry(module) : NULL;
 	return module;
 }

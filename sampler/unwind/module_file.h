@@ -24,6 +24,7 @@ enum {
 /* What is known about a file before it is opened. */
 struct module_request {
 	pid_t pid;               /* the process to open through; 0: only by path */
+	bool told;               /* of pid 0: a target has told the path, which need not mean our file */
 	uint64_t start, end;     /* the mapping, for /proc/PID/map_files */
 	const char *path;        /* as the target sees it; " (deleted)" is understood */
 	const uint8_t *build_id; /* expected build id, NULL: unknown */

@@ -71,7 +71,7 @@ enum { MODULES_BUCKETS = 1024 };
 struct module_entry {
 	struct module module;
 	struct cfi *cfi; /* NULL until the unwinder needs it */
-	bool installed;  /* root's or ours, and this is what its path leads to here */
+	bool installed;  /* root's or ours, and this is what its path leads to, here and for who maps it */
 	struct modules *store;
 	struct module_entry *next_in_bucket;
 	struct module_entry *newer, *older; /* by time of use */

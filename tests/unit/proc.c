@@ -11,15 +11,19 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "tests/unit/stranger.h"
 
 static void only_the_last_deleted_is_the_kernels(void **state)
 {
@@ -154,6 +158,87 @@ static void every_thread_is_visited(void **state)
 	assert_int_equal(proc_each_thread(-1, see, &seen), -ENOENT);
 }
 
+static void move_mounts(int fd, void *argument)
+{
+	char byte = unshare(CLONE_NEWNS) == 0 ? 'y' : 'x';
+
+	(void)argument;
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+static void move_root(int fd, void *argument)
+{
+	char byte = chroot("/proc") == 0 ? 'y' : 'x';
+
+	(void)argument;
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+static void paths_are_shared_by_who_has_our_mounts_and_root(void **state)
+{
+	void (*const moves[])(int, void *) = {move_mounts, move_root};
+	struct stranger other = stranger_start(NULL, NULL);
+	bool unmoved = false;
+	char byte;
+
+	(void)state;
+	assert_true(proc_shares_paths(getpid()));
+	assert_true(proc_shares_paths(other.pid));
+	stranger_end(&other);
+	assert_false(proc_shares_paths(-1));
+	for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); i++) {
+		other = stranger_start(moves[i], NULL);
+		assert_int_equal(read(other.fd, &byte, 1), 1);
+		assert_true(byte == 'x' || (byte == 'y' && !proc_shares_paths(other.pid)));
+		unmoved = unmoved || byte == 'x';
+		stranger_end(&other);
+	}
+	if (unmoved) {
+		print_message("no mount namespaces or root folders can be made here\n");
+		skip();
+	}
+}
+
+static int status_of(pid_t child)
+{
+	int status;
+
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status)
+	                                                                             : EXIT_FAILURE;
+}
+
+/* As process 1, whose child has mounts of its own, as a service has them. */
+static int status_of_a_service(void)
+{
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("proc", "/proc", "proc", 0, NULL) != 0)
+		return 'x';
+	pid_t child = fork();
+	if (child == 0)
+		_exit(unshare(CLONE_NEWNS) != 0 ? 'x' : proc_shares_paths(1) ? 'y' : 'n');
+	return status_of(child);
+}
+
+static void where_a_service_has_its_own_mounts_the_machines_are_those_of_process_1(void **state)
+{
+	(void)state;
+	pid_t child = fork();
+	if (child == 0) {
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0)
+			_exit('x');
+		child = fork();
+		_exit(child == 0 ? status_of_a_service() : status_of(child));
+	}
+	const int status = status_of(child);
+	if (status == 'x') {
+		print_message("no mount and pid namespaces can be made here\n");
+		skip();
+	}
+	assert_int_equal(status, 'y');
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +247,8 @@ int main(void)
 	    cmocka_unit_test(texts_are_cut_and_ended),
 	    cmocka_unit_test(paths_that_do_not_fit_are_refused),
 	    cmocka_unit_test(every_thread_is_visited),
+	    cmocka_unit_test(paths_are_shared_by_who_has_our_mounts_and_root),
+	    cmocka_unit_test(where_a_service_has_its_own_mounts_the_machines_are_those_of_process_1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
