@@ -11,6 +11,7 @@ enum {
 	DYNAMIC_MOST = 512,
 	SYMBOLS_MOST = 1 << 20,
 	STRINGS_MOST = 64 << 20,
+	CHAIN_PIECE = 1024, /* entries */
 };
 
 struct dynamic {
@@ -47,10 +48,27 @@ static int read_dynamic(
 	return -ENOEXEC;
 }
 
+/* In pieces: how long a chain is, is the process' word. */
+static uint64_t count_by_last_chain(
+    const struct address_space *space, uint64_t chains_at, uint32_t first, uint32_t last)
+{
+	uint32_t piece[CHAIN_PIECE];
+	while (last < SYMBOLS_MOST) {
+		const uint64_t at = chains_at + (uint64_t)(last - first) * sizeof(*piece);
+		const size_t got = address_space_read_some(space, at, piece, sizeof(piece)) / sizeof(*piece);
+		for (size_t i = 0; i < got && last < SYMBOLS_MOST; i++, last++)
+			if (piece[i] & 1)
+				return last + 1;
+		if (got < CHAIN_PIECE && last < SYMBOLS_MOST)
+			return last + 1;
+	}
+	return 0;
+}
+
 /* No table says how many symbols there are: the last chain of the hash table ends with the last one. */
 static uint64_t count_by_gnu_hash(const struct address_space *space, uint64_t table)
 {
-	uint32_t head[4], last = 0, entry;
+	uint32_t head[4], last = 0;
 	if (address_space_read(space, table, head, sizeof(head)) || head[0] > SYMBOLS_MOST ||
 	    head[2] > SYMBOLS_MOST)
 		return 0;
@@ -63,12 +81,7 @@ static uint64_t count_by_gnu_hash(const struct address_space *space, uint64_t ta
 	free(buckets);
 	if (last < head[1])
 		return head[1] <= SYMBOLS_MOST ? head[1] : 0;
-	for (; last < SYMBOLS_MOST; last++)
-		if (address_space_read(space, chains_at + (uint64_t)(last - head[1]) * sizeof(entry), &entry,
-		        sizeof(entry)) ||
-		    entry & 1)
-			return last + 1;
-	return 0;
+	return count_by_last_chain(space, chains_at, head[1], last);
 }
 
 static uint64_t count_symbols(const struct address_space *space, const struct dynamic *dynamic)

@@ -250,7 +250,8 @@ bool fitness_examine(struct fitness *fitness, pid_t pid, bool force)
 		return refuse(fitness, "", "does not exist");
 	fitness->later = error == -ETIMEDOUT || error == -EBUSY;
 	if (error == -ETIMEDOUT)
-		return refuse(fitness, "", "has memory that does not answer (of FUSE, or userfaultfd?)");
+		return refuse(fitness, "",
+		    "has memory that does not answer (of FUSE, or userfaultfd?), or tables without end");
 	if (error == -EBUSY)
 		return refuse(fitness, "try again in a minute",
 		    "cannot be examined: memory of its user did not answer just now");

@@ -27,7 +27,8 @@ enum { LIVE_MAX = REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS };
  * files, which need not answer. */
 static const uint64_t lasts_most_ns = UINT64_C(600) * CLOCK_NS_PER_S;
 
-/* Until a process is examined again whose memory did not answer: each time costs the loop some 200 ms. */
+/* Until a process is examined again whose memory did not answer: each time costs the loop 200 to 600 ms, or
+ * about as much computing (memory_reader.c). */
 static const uint64_t later_ns = UINT64_C(60) * CLOCK_NS_PER_S;
 
 static int open_library(struct daemon *d)

@@ -4,6 +4,7 @@
 #define SAMPLER_LINUX_CLOCK_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { CLOCK_NS_PER_S = 1000000000, CLOCK_NS_PER_MS = 1000000 };
 
@@ -12,6 +13,9 @@ uint64_t clock_now_ns(void);
 
 /* CPU time of the calling thread. */
 uint64_t clock_thread_cpu_ns(void);
+
+/* CPU time of a process, of all its threads; 0 if it does not exist. */
+uint64_t clock_process_cpu_ns(pid_t pid);
 
 /* Nanoseconds since 1970. */
 int64_t clock_unix_ns(void);

@@ -6,11 +6,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "sampler/linux/clock.h"
 #include "sampler/linux/memory_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,6 +49,24 @@ static void comes_in_parts(pid_t pid, void *result)
 	answers(pid, result);
 }
 
+static void compute(pid_t pid, void *result, uint64_t ms)
+{
+	while (clock_process_cpu_ns(getpid()) < ms * CLOCK_NS_PER_MS)
+		;
+	answers(pid, result);
+}
+
+static void computes_a_little(pid_t pid, void *result)
+{
+	compute(pid, result, 100);
+}
+
+/* Several times what it may. */
+static void computes_for_long(pid_t pid, void *result)
+{
+	compute(pid, result, 2000);
+}
+
 static void dies(pid_t pid, void *result)
 {
 	answers(pid, result);
@@ -65,6 +85,8 @@ static void what_the_child_finds_is_ours(void **state)
 	assert_int_equal(numbers->descriptors_open, 0);
 	assert_int_equal(memory_reader_run(comes_in_parts, getpid(), numbers, sizeof(*numbers)), 0);
 	assert_int_equal(numbers->given, 7);
+	assert_int_equal(memory_reader_run(computes_a_little, getpid(), numbers, sizeof(*numbers)), 0);
+	assert_int_equal(numbers->given, 8);
 	free(numbers);
 }
 
@@ -88,11 +110,29 @@ static void who_hangs_is_not_read_again_for_a_while(void **state)
 	free(numbers);
 }
 
+/* In a process of its own, whose users have done nothing yet. */
+static void who_computes_for_long_is_not_read_again_for_a_while(void **state)
+{
+	struct numbers *numbers = calloc(1, sizeof(*numbers));
+	int status;
+	(void)state;
+	const pid_t child = fork();
+	if (child == 0) {
+		if (memory_reader_run(computes_for_long, getpid(), numbers, sizeof(*numbers)) != -ETIMEDOUT)
+			_exit(1);
+		_exit(memory_reader_run(answers, getpid(), numbers, sizeof(*numbers)) == -EBUSY ? 0 : 2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	free(numbers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_the_child_finds_is_ours),
 	    cmocka_unit_test(a_child_that_fails_leaves_nothing),
+	    cmocka_unit_test(who_computes_for_long_is_not_read_again_for_a_while),
 	    cmocka_unit_test(who_hangs_is_not_read_again_for_a_while),
 	};
 	witness_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
