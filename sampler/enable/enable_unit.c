@@ -2,6 +2,7 @@
 #include "sampler/enable/enable_unit.h"
 
 #include "pprof/table/array.h"
+#include "sampler/enable/enable_launcher.h"
 #include "sampler/enable/unit_sources.h"
 #include "sampler/loader/preload_check.h"
 #include "pprof/text/log_line.h"
@@ -167,6 +168,7 @@ static enum enable_unit_result add(const struct root_folder *root, struct unit *
 		printf("%s: wrote %s%s/" UNIT_PRELOAD_NAME "\n", name, root->path, folder);
 	else
 		printf("%s: is enabled already\n", name);
+	enable_launcher_say(root, name, preload->program, library);
 	if (preload->state == UNIT_PRELOAD_IN_FORCE)
 		return changed ? ENABLE_UNIT_DONE : ENABLE_UNIT_ALREADY;
 	describe_override(preload, library, reason, sizeof(reason));

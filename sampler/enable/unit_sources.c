@@ -191,6 +191,17 @@ int unit_sources_manager(struct unit_sources *sources, const struct root_folder 
 	return error;
 }
 
+int unit_sources_wants(const struct root_folder *root, const char *unit,
+    int (*visit)(void *context, const char *name), void *context)
+{
+	char folder[UNIT_SOURCE_BYTES];
+	int error = 0;
+	for (size_t i = 0; !error && i < ARRAY_COUNT(folders); i++)
+		if (snprintf(folder, sizeof(folder), "%s/%s.wants", folders[i], unit) < (int)sizeof(folder))
+			error = root_folder_each(root, folder, visit, context);
+	return error;
+}
+
 void unit_sources_fini(struct unit_sources *sources)
 {
 	free(sources->drop_ins);

@@ -41,4 +41,9 @@ int unit_sources_find(struct unit_sources *sources, const struct root_folder *ro
 int unit_sources_manager(struct unit_sources *sources, const struct root_folder *root);
 void unit_sources_fini(struct unit_sources *sources);
 
+/* Calls `visit` for each name in the folders UNIT.wants, in no order, maybe more than once: what starts when
+ * the unit does, as an administrator or a generator has said. 0, what `visit` returned, or -errno. */
+int unit_sources_wants(const struct root_folder *root, const char *unit,
+    int (*visit)(void *context, const char *name), void *context);
+
 #endif

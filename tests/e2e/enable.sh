@@ -283,3 +283,56 @@ test_now() {
   equal 0 "$(status_of env HEAPTAP_SOCKET="$PWD/run/control" "$heaptap" enable --now)"
   equal 2 "$(status_of "$heaptap" enable --now --root run)"
 }
+
+# told CLUSTER: the environment file of postgresql 15 in the tree says it
+told() {
+  mkdir -p "root/etc/postgresql/15/$1"
+  printf "# environment\nLD_PRELOAD = '%s'\n" "$library" >"root/etc/postgresql/15/$1/environment"
+}
+
+# pg_ctlcluster starts postgres with what is in a file of its own: our drop-in is not enough, and enable says so.
+test_a_launcher_with_an_environment_of_its_own() {
+  tree
+  unit postgresql@.service ExecStart= 'ExecStart=-/usr/bin/pg_ctlcluster --skip-systemctl-redirect %i start'
+  equal 0 "$(status_of enable postgresql@15-main)"
+  equal "postgresql@15-main.service: wrote root/etc/systemd/system/postgresql@15-main.service.d/50-heaptap.conf
+postgresql@15-main.service: the drop-in alone does not reach postgres, since pg_ctlcluster replaces the environment: put \
+LD_PRELOAD = '$library' into root/etc/postgresql/15/main/environment" "$(cat out)"
+  [ ! -e root/etc/postgresql ] || fail "something was written into PostgreSQL's folder"
+  equal 0 "$(status_of enable postgresql@)"
+  matches 'into root/etc/postgresql/VERSION/CLUSTER/environment$' out
+  told main
+  equal 0 "$(status_of enable postgresql@15-main)"
+  equal 'postgresql@15-main.service: is enabled already' "$(cat out)"
+  # By what it executes, not by its name.
+  unit postgresql@16-own.service ExecStart= 'ExecStart=/usr/lib/postgresql/16/bin/postgres -D /srv'
+  equal 0 "$(status_of enable postgresql@16-own)"
+  equal 1 "$(wc -l <out)" 'lines about a unit without launcher'
+  unit db@15-main.service ExecStart= 'ExecStart=/usr/bin/pg_ctlcluster 15 other start'
+  told other
+  rm root/etc/postgresql/15/main/environment
+  equal 0 "$(status_of enable db@15-main)"
+  matches "^db@15-main.service: the drop-in alone .* into root/etc/postgresql/15/main/environment$" out
+}
+
+# Debian's postgresql.service is there for the clusters to belong to: a generator makes the links.
+test_a_unit_that_only_starts_others() {
+  tree
+  unit postgresql.service ExecStart= ExecStart=/bin/true
+  equal 0 "$(status_of enable postgresql)"
+  matches '^postgresql.service: it executes nothing but /bin/true, and what it starts is enabled by its own name$' out
+  unit postgresql@.service ExecStart= 'ExecStart=-/usr/bin/pg_ctlcluster --skip-systemctl-redirect %i start'
+  equal 0 "$(status_of enable postgresql)" # an image: no generator has run
+  matches 'nothing but /bin/true, and what it starts is enabled by its own name: postgresql@.service$' out
+  matches '^postgresql@.service: the drop-in .* into root/etc/postgresql/VERSION/CLUSTER/environment$' out
+  mkdir -p root/run/systemd/generator/postgresql.service.wants $admin/postgresql.service.wants
+  ln -s /lib/systemd/system/postgresql@.service root/run/systemd/generator/postgresql.service.wants/postgresql@15-main.service
+  ln -s /lib/systemd/system/postgresql@.service root/run/systemd/generator/postgresql.service.wants/postgresql@15-a.service
+  ln -s /lib/systemd/system/postgresql@.service $admin/postgresql.service.wants/postgresql@15-main.service
+  ln -s /lib/systemd/system/x.target $admin/postgresql.service.wants/x.target
+  told a
+  equal 0 "$(status_of enable postgresql)"
+  matches ' is enabled by its own name: postgresql@15-a.service postgresql@15-main.service$' out
+  matches "^postgresql@15-main.service: the drop-in .* into root/etc/postgresql/15/main/environment$" out
+  equal 3 "$(wc -l <out)" 'lines'
+}
