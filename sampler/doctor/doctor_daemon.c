@@ -2,6 +2,7 @@
 #include "sampler/doctor/doctor_daemon.h"
 
 #include "sampler/control/control_client.h"
+#include "sampler/doctor/doctor_unit.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/enable/enable_library.h"
 #include "sampler/enable/enable_machine.h"
@@ -100,12 +101,13 @@ static void examine_unit(void *context, const char *unit)
 	if (!enabled->library.path)
 		finding_say(enabled->findings, FINDING_BAD, "install the library again, or: heaptap disable",
 		    "%s shall load %s, which is not there", unit, enabled->library.paths[0]);
-	else if (enable_unit_is_in_force(&enabled->root, unit, enabled->library.path, reason, sizeof(reason)))
-		finding_say(
-		    enabled->findings, FINDING_GOOD, NULL, "%s loads the library when it starts", unit);
-	else
+	else if (!enable_unit_is_in_force(
+	             &enabled->root, unit, enabled->library.path, reason, sizeof(reason)))
 		finding_say(
 		    enabled->findings, FINDING_NOTE, NULL, "%s does not load the library: %s", unit, reason);
+	else if (!doctor_unit_examine(enabled->findings, &enabled->root, unit, enabled->library.path))
+		finding_say(
+		    enabled->findings, FINDING_GOOD, NULL, "%s loads the library when it starts", unit);
 }
 
 static void examine_machine(struct enabled *enabled)

@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -71,4 +73,15 @@ int systemctl_preload(const char *unit, char *value, size_t value_bytes)
 		if (strncmp(word, VARIABLE, strlen(VARIABLE)) == 0)
 			snprintf(value, value_bytes, "%s", word + strlen(VARIABLE));
 	return 0;
+}
+
+int systemctl_main_process(const char *unit, pid_t *pid)
+{
+	const char *const arguments[] = {"systemctl", "show", "--property=MainPID", "--", unit, NULL};
+	char output[256];
+	int error = run(arguments, output, sizeof(output));
+	const char *equals = strchr(output, '=');
+	long number = equals ? strtol(equals + 1, NULL, 10) : 0;
+	*pid = !error && number > 0 && number <= INT_MAX ? (pid_t)number : 0;
+	return error;
 }

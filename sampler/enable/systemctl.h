@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Is systemd the machine's manager? sd_booted(3). */
 bool systemctl_runs(void);
@@ -14,5 +15,8 @@ int systemctl_reload(void);
 
 /* LD_PRELOAD of a unit, as systemd has understood its files; "": none. 0 or -errno. */
 int systemctl_preload(const char *unit, char *value, size_t value_bytes);
+
+/* The main process of a unit; 0: it does not run, or has none. 0 or -errno. */
+int systemctl_main_process(const char *unit, pid_t *pid);
 
 #endif

@@ -8,6 +8,7 @@
 #include "sampler/loader/preload_library.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,21 +30,22 @@ pid_t profiled_sampler(pid_t pid)
 	return sampler > 0 ? sampler : 0;
 }
 
-static bool has_library(pid_t pid)
+int profiled_has_library(pid_t pid)
 {
 	static const char name[] = "/" PRELOAD_LIBRARY_NAME;
 	char *line = NULL;
 	size_t room = 0;
-	bool found = false;
+	int found = -ESRCH; /* who ends has no maps any more */
 	FILE *maps = proc_open_text(pid, "maps");
 
-	while (maps && !found && getline(&line, &room, maps) > 0) {
+	if (!maps)
+		return -errno;
+	while (found != 1 && getline(&line, &room, maps) > 0) {
 		const char *at = strstr(line, name);
 
 		found = at && strchr("\n ", at[sizeof(name) - 1]);
 	}
-	if (maps)
-		fclose(maps);
+	fclose(maps);
 	free(line);
 	return found;
 }
@@ -97,7 +99,8 @@ int profiled_each(int (*visit)(void *context, pid_t pid, const char *name, bool 
 		char name[PROFILED_NAME_BYTES];
 		ssize_t length;
 
-		if (!has_library(pids[i]) || (length = proc_read(pids[i], "comm", name, sizeof(name))) <= 0)
+		if (profiled_has_library(pids[i]) != 1 ||
+		    (length = proc_read(pids[i], "comm", name, sizeof(name))) <= 0)
 			continue;
 		name[--length] = '\0'; /* the newline */
 		utf8_disarm(name, (size_t)length);

@@ -15,6 +15,9 @@ enum { PROFILED_NAME_BYTES = 64 };
  * read. */
 pid_t profiled_sampler(pid_t pid);
 
+/* Has it mapped our library? 1 or 0; -errno: it has ended, or its maps are not for us to read. */
+int profiled_has_library(pid_t pid);
+
 /*
  * Calls `visit` for each process that has mapped our library, in the order of the pids, until it returns
  * something other than 0; returns that value or 0. `name` can be printed on a terminal. sampled: its

@@ -336,3 +336,88 @@ test_a_unit_that_only_starts_others() {
   matches "^postgresql@15-main.service: the drop-in .* into root/etc/postgresql/15/main/environment$" out
   equal 3 "$(wc -l <out)" 'lines'
 }
+
+# own_machine: makes /etc and /run of one, where systemctl says that ./main_pid is the main process of every unit
+own_machine() {
+  need_root
+  unshare -m true 2>/dev/null || skip 'no mount namespace can be made'
+  stage
+  library=$PWD/bin/libheaptap.so
+  mkdir -p etc/systemd/system run/systemd/system fake
+  cp /etc/passwd etc
+  printf '#!/bin/sh\ncase $2 in\n*=MainPID) echo "MainPID=$(cat %s)" ;;\n*) echo "Environment=LD_PRELOAD=%s" ;;\nesac\n' \
+    "$PWD/main_pid" "$library" >fake/systemctl
+  chmod +x fake/systemctl
+}
+
+# on_machine COMMAND...
+on_machine() {
+  PATH=$PWD/fake:$PATH unshare -m sh -c \
+    'mount --make-rprivate / && mount --bind etc /etc && mount --bind run /run && exec "$@"' sh "$@"
+}
+
+# doctor_of PID: what doctor says, where that is the main process of what is enabled, goes to ./said
+doctor_of() {
+  echo "$1" >main_pid
+  on_machine "$heaptap" doctor >said || :
+}
+
+# says FIX: of main process $without, which is called $comm
+says() {
+  doctor_of $without
+  matches "^note +$name: its main process $without \\($comm\\) has not loaded the library\$" said
+  equal "$1" "$(grep -A 1 'has not loaded the library' said | sed -n 's/^ *fix: //p')" fix
+}
+
+# Whether it is as systemd was told is for the main process to show.
+test_doctor_looks_at_the_main_process() {
+  sleep 1000 &
+  without=$! comm=sleep
+  own_machine
+  LD_PRELOAD=$library sleep 1000 &
+  with=$!
+  wait_for 20 grep -q libheaptap.so /proc/$with/maps
+  name=plain.service
+  printf '[Service]\nExecStart=/bin/sleep 1000\n' >etc/systemd/system/$name
+  on_machine "$heaptap" enable plain >out
+  drop_in=etc/systemd/system/$name.d/50-heaptap.conf
+  for running in $with 0; do
+    doctor_of $running
+    matches "^ok +$name loads the library when it starts$" said
+    ! grep 'has not loaded' said || fail 'it says that the library is not loaded'
+  done
+  says "systemctl restart $name"
+  touch -d '1 hour ago' $drop_in
+  says "what starts it clears the environment: set LD_PRELOAD=$library there"
+  # Where there is no systemd nobody is asked.
+  rmdir run/systemd/system
+  doctor_of $without
+  matches "^ok +$name loads the library when it starts$" said
+  mkdir run/systemd/system
+  on_machine "$heaptap" disable >out
+  name=postgresql@15-main.service
+  printf '[Service]\nExecStart=-/usr/bin/pg_ctlcluster --skip-systemctl-redirect %%i start\n' \
+    >etc/systemd/system/postgresql@.service
+  on_machine "$heaptap" enable postgresql@15-main >out
+  file=/etc/postgresql/15/main/environment
+  says "pg_ctlcluster replaces the environment: put LD_PRELOAD = '$library' into $file, then: systemctl restart $name"
+  mkdir -p ".${file%/*}"
+  echo "LD_PRELOAD = '$library'" >".$file"
+  says "systemctl restart $name"
+  # A script may be what calls it.
+  on_machine "$heaptap" disable >out
+  name=mine@15-main.service
+  printf '[Service]\nExecStart=/opt/start\n' >etc/systemd/system/$name
+  on_machine "$heaptap" enable mine@15-main >out
+  equal 2 "$(wc -l <out)" 'lines about a unit without launcher'
+  rm ".$file"
+  touch -d '1 hour ago' etc/systemd/system/$name.d/50-heaptap.conf
+  says "what starts it clears the environment: set LD_PRELOAD=$library there"
+  cp /bin/sleep postgres
+  ./postgres 1000 &
+  kill $without
+  without=$! comm=postgres
+  wait_for 20 grep -qx postgres /proc/$without/comm
+  says "pg_ctlcluster replaces the environment: put LD_PRELOAD = '$library' into $file, then: systemctl restart $name"
+  kill $with $without
+}
