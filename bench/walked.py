@@ -62,6 +62,7 @@ def programs(build, inputs, seconds):
         "deep50": ("64K", [f"{inputs}/cxx", "130"], None),
         "deep120": ("256K", [f"{inputs}/cxx", "340"], None),
         "redis": ("4K", ["redis-server", "--port", "17379", "--save", ""],
+                  "until redis-cli -p 17379 ping; do sleep 0.1; done; " # a benchmark that comes too early never ends
                   "while :; do redis-benchmark -p 17379 -q -n 100000 -r 10000 -t set,lpush,hset; done"),
         "cc1": ("16K", [CC1, "-O2", "-quiet", f"{inputs}/big.i", "-o", "/dev/null"], None),
         "cc1plus": ("16K", [f"{CC1}plus", "-O2", "-quiet", f"{inputs}/big.ii", "-o", "/dev/null"], None),
