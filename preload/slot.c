@@ -10,7 +10,7 @@ enum {
 	SEGMENT_WORDS = REGION_SEGMENT_SLOTS / WORD_SLOTS,
 	/* bound of the search for a free slot: a region's usual 1,024 segments, all full, and two by words */
 	SEARCH_STEPS = 1024 + 2 * SEGMENT_WORDS,
-	/* after a search for a free segment that found none, which is a look at each: so many samples later again */
+	/* after a search for a segment, a look at each, that found none: so many samples later again */
 	GROW_AGAIN = 64,
 };
 

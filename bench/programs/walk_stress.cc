@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk_stress SECONDS ALPHA BETA: a program that is hard to walk. Six threads allocate without a pause, each byte is
- * checked, and a timer interrupts them a thousand times a second with a handler on a stack of its own:
+ * walk_stress SECONDS ALPHA BETA: a program that is hard to walk. Six threads allocate without a pause, each
+ * byte is checked, and a timer interrupts them a thousand times a second with a handler on a stack of its
+ * own:
  *   0, 1  recursion, 1 to 120 frames deep, some of them of a size that is known at run time only
  *   2     exceptions through frames whose destructors free, which allocate while they fly
  *   3     fibers (swapcontext) on stacks from malloc
- *   4     ALPHA and BETA, libraries with a function work(size), opened and closed in turn; of one shape, they follow each
- *         other at one address
+ *   4     ALPHA and BETA, libraries with a function work(size), opened and closed in turn; of one shape, they
+ *         follow each other at one address
  *   5     forked children that allocate
  * Prints rounds, faults and how often work() was where the other library's had been. Status 1 after a fault.
  */

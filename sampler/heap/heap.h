@@ -79,8 +79,8 @@ struct heap *heap_new(const struct region *region, const struct heap_options *op
 void heap_free(struct heap *heap);
 const struct heap_options *heap_options(const struct heap *heap);
 
-/* Enters a sample. Between heap_begin() and heap_adopt() its time says whether it was taken before these books
- * began. Returns 0, -EEXIST if this (slot, seq) is known already (two events saw it), or -ENOMEM. */
+/* Enters a sample. Between heap_begin() and heap_adopt() its time says whether it was taken before these
+ * books began. Returns 0, -EEXIST if this (slot, seq) is known already (two events saw it), or -ENOMEM. */
 int heap_add(struct heap *heap, const struct heap_sample *sample);
 /* Enters one that was taken before these books began, whatever its time: such are in no delta. */
 int heap_add_older(struct heap *heap, const struct heap_sample *sample);

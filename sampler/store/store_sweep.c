@@ -102,8 +102,8 @@ static void remove_planned(
 	}
 }
 
-/* rmdir(2) decides whether it is empty. Its size now may be less than was counted, where a folder shrinks with
- * what is in it. */
+/* rmdir(2) decides whether it is empty. Its size now may be less than was counted, where a folder shrinks
+ * with what is in it. */
 static void remove_folder(struct store_sweep *sweep, int parent_fd, const char *name)
 {
 	struct stat st;
