@@ -66,7 +66,7 @@ shape() {
 }
 
 # The kernel's return trampoline has no name in a libc without its symbol table; on aarch64 it is the vdso's.
-restorer='(__restore_rt|libc\.so\.6\+0x[0-9a-f]+|__kernel_rt_sigreturn)'
+restorer='(__restore_rt|libc\.so\.6\+0x[0-9a-f]+|__kernel_rt_sigreturn|\[vdso\]\+0x[0-9a-f]+)'
 
 test_signal_handler() {
   shape signal 50000 "leaf;on_signal;$restorer;interrupted;with_signal;$start"
@@ -105,7 +105,7 @@ test_no_frames_are_invented_where_the_frame_pointer_is_none() {
 
 test_a_million_bytes_deep() {
   shape 'deep 1000' 50000 "leaf;recurse\*1000;$start"
-  shape 'thread 1000' 50000 'leaf;recurse\*1000;deep_thread;start_thread;(__)?clone3?'
+  shape 'thread 1000' 50000 'leaf;recurse\*1000;deep_thread;start_thread;((__)?clone3?|thread_start)'
   comment_of "$profile" | grep -q truncated && fail 'said to be cut'
   :
 }
