@@ -74,7 +74,10 @@ test_signal_handler() {
 
 # What was interrupted is on another stack, which nobody has copied: that is said, not guessed.
 test_signal_stack() {
-  shape altstack 50000 "leaf;on_signal;$restorer;\[stack switched\]"
+  local cut=
+  # Of a stack that it does not know the hook copies what is left of a page, and aarch64's signal frames are larger.
+  [ "$(uname -m)" = x86_64 ] || cut='|(leaf;(on_signal;)?)?\[truncated\]'
+  shape altstack 50000 "leaf;on_signal;$restorer;\[stack switched\]$cut"
 }
 
 test_fiber() { shape fiber 50000 'leaf;fiber;__start_?context'; }
