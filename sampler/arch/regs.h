@@ -35,6 +35,9 @@ struct regs_arch {
 	uint8_t sp, fp;      /* DWARF numbers */
 	uint8_t ra;          /* usual return address column */
 	bool ra_in_register; /* a leaf function has its return address in a register (aarch64) */
+	/* where {caller's frame pointer, return address} are the last words of a frame (x86-64): behind them
+	 * is the caller's; elsewhere they may be anywhere in it */
+	bool record_ends_frame;
 	uint8_t tracked_count;
 	/* registers that a callee must restore, and that a compiled row restores */
 	uint8_t tracked[REGS_TRACKED_MAX];

@@ -27,4 +27,5 @@ const struct regs_arch regs_x86_64 = {
     .copied_count = 7,
     .copied_sp = 2,
     .code_mask = ~UINT64_C(0),
+    .record_ends_frame = true,
 };

@@ -383,6 +383,26 @@ static enum unwind_outcome step_fp(
 	return pc ? UNWIND_COMPLETE : end;
 }
 
+/*
+ * Of a function with rows that was found by frame pointer the stack pointer is not known. Its frame record is
+ * where its frame pointer points to (AAPCS64, "The Frame Pointer"), and its row says how far that is from the
+ * end of its frame. Seen with node, whose generated code is called by C++.
+ */
+static void find_stack_pointer(struct walk *w, const struct cfi_rule *rule)
+{
+	const struct regs_arch *arch = w->arch;
+
+	if (rule->cfa_reg != arch->sp || !known(&w->regs, arch->fp))
+		return;
+	for (unsigned saved = rule->saved; saved; saved &= saved - 1) {
+		const unsigned i = (unsigned)__builtin_ctz(saved);
+		const uint64_t sp = w->regs.r[arch->fp] - (uint64_t)(int64_t)rule->offset[i] -
+		    (uint64_t)(int64_t)rule->cfa_offset;
+		if (arch->tracked[i] == arch->fp && sp > w->regs.r[arch->sp])
+			w->regs.r[arch->sp] = sp;
+	}
+}
+
 static void add_frame(struct unwind_frame *frame, const struct pc_info *info, uint64_t pc,
     enum unwind_step step, bool activation)
 {
@@ -417,6 +437,8 @@ static enum unwind_outcome step(
 
 	*how = rule->kind == CFI_NONE ? UNWIND_STEP_FP : UNWIND_STEP_CFI;
 	*activation = rule->signal_frame;
+	if (found_by == UNWIND_STEP_FP && rule->kind == CFI_SIMPLE && !w->arch->record_ends_frame)
+		find_stack_pointer(w, rule);
 	if (rule->kind == CFI_SIMPLE && step_compact(w, rule))
 		outcome = UNWIND_COMPLETE;
 	else if (rule->kind == CFI_SIMPLE)

@@ -11,6 +11,7 @@
 #include "sampler/unwind/unwind.h"
 
 #include <errno.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -244,6 +245,75 @@ static void steps_by_frame_pointer_follow_calls(void **state)
 
 #endif
 
+/* ---- from code without rows into code with rows, where a frame record may be anywhere in its frame */
+
+#ifdef __aarch64__
+
+__asm__(
+    ".pushsection .text\n"
+    "row_of_caller_function: .cfi_startproc; .cfi_def_cfa sp, 96; .cfi_offset 29, -96; .cfi_offset 30, -88\n"
+    "blr x0\n"
+    ".globl row_of_caller; .hidden row_of_caller\n"
+    "row_of_caller: nop\n"
+    ".cfi_endproc\n"
+    ".popsection\n");
+
+extern const char row_of_caller[] __attribute__((visibility("hidden")));
+
+/* This program's code: in user-mode emulation /proc has none of it. */
+static int add_code(struct dl_phdr_info *program, size_t bytes, void *path)
+{
+	for (int i = 0; i < program->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &program->dlpi_phdr[i];
+		const uint64_t before = part->p_vaddr % 4096;
+		const struct map_range code = {.start = program->dlpi_addr + part->p_vaddr - before,
+		    .len = (part->p_memsz + before + 4095) / 4096 * 4096,
+		    .pgoff = part->p_offset - before,
+		    .prot = PROT_READ | PROT_EXEC,
+		    .path = path};
+		if (part->p_type == PT_LOAD && part->p_flags & PF_X)
+			assert_int_equal(maps_add(maps, &code), 0);
+	}
+	return 1;
+}
+
+static void a_record_below_its_frames_end(void **state)
+{
+	enum { RECORD = 2, CALLER = 10, CALLER_WORDS = 12, AGAIN = CODE + 0x20 };
+	const struct map_range code = {
+	    .start = CODE, .len = 0x1000, .prot = PROT_READ | PROT_EXEC, .path = "//anon"};
+	uint64_t words[CALLER + CALLER_WORDS + 2];
+	struct regs regs = {.pc = CODE, .known = UINT64_C(1) << 31 | UINT64_C(1) << 29};
+
+	char path[4096] = "";
+	assert_true(readlink("/proc/self/exe", path, sizeof(path) - 1) > 0);
+	dl_iterate_phdr(add_code, path);
+	assert_int_equal(maps_add(maps, &code), 0);
+	for (size_t i = 0; i < sizeof(words) / 8; i++)
+		words[i] = NO_CODE + i;
+	words[RECORD] = SP + CALLER * 8;
+	words[RECORD + 1] = (uintptr_t)row_of_caller;
+	words[CALLER] = 0;
+	words[CALLER + 1] = AGAIN;
+	regs.r[31] = SP;
+	regs.r[29] = SP + RECORD * 8;
+	struct unwind_input in = {.arch = &regs_aarch64,
+	    .regs = &regs,
+	    .maps = maps,
+	    .stack_address = SP,
+	    .stack = words,
+	    .stack_bytes = sizeof(words),
+	    .stack_want = sizeof(words),
+	    .reaches_end = true};
+	(void)unwind_stack(&in, frames, FRAMES, &n_frames);
+	assert_int_equal(n_frames, 3);
+	assert_int_equal(frames[1].pc, (uintptr_t)row_of_caller - 1);
+	assert_int_equal(frames[2].pc, AGAIN - 1);
+	assert_int_equal(frames[2].step, UNWIND_STEP_CFI);
+}
+
+#endif
+
 static void every_outcome_has_a_name(void **state)
 {
 	for (int i = 0; i < UNWIND_OUTCOMES; i++) {
@@ -332,6 +402,9 @@ int main(void)
 #ifdef __x86_64__
 	    cmocka_unit_test(steps_by_rows),
 	    cmocka_unit_test(steps_by_frame_pointer_follow_calls),
+#endif
+#ifdef __aarch64__
+	    cmocka_unit_test(a_record_below_its_frames_end),
 #endif
 	    cmocka_unit_test(every_outcome_has_a_name),
 	    cmocka_unit_test(perf_registers),
