@@ -78,7 +78,7 @@ int systemctl_preload(const char *unit, char *value, size_t value_bytes)
 int systemctl_main_process(const char *unit, pid_t *pid)
 {
 	const char *const arguments[] = {"systemctl", "show", "--property=MainPID", "--", unit, NULL};
-	char output[256];
+	char output[256] = "";
 	int error = run(arguments, output, sizeof(output));
 	const char *equals = strchr(output, '=');
 	long number = equals ? strtol(equals + 1, NULL, 10) : 0;
