@@ -24,7 +24,7 @@ attack() {
   sampler=$(sampler_of $front)
   peak=0
   while kill -0 $front 2>/dev/null; do
-    now=$(peak_kb "$sampler")
+    now=$(peak_kb "$sampler") || break # it ends before the command that waits for it
     [ "${now:-0}" -le "$peak" ] || { peak=$now; echo "$SECONDS s: $peak KB"; }
     sleep 0.2
   done
