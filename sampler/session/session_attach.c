@@ -12,6 +12,7 @@
 #include "sampler/session/pusher.h"
 #include "sampler/session/session.h"
 #include "sampler/session/session_state.h"
+#include "sampler/session/web_server.h"
 #include "pprof/text/log_line.h"
 
 #include <errno.h>
@@ -150,10 +151,16 @@ static void wait_for_pusher(struct pusher *pusher)
 int session_attach(struct options *options)
 {
 	struct pusher pusher = {-1, -1};
+	int web_fd = -1;
+	/* Before any process is touched. It looks for our control socket again and again. */
+	if (options->serve.listen_count && web_server_start(options, getpid(), &web_fd))
+		return STATUS_USAGE;
 	if (options->push.url && pusher_start(&pusher, options))
 		return STATUS_USAGE;
 	options->push.paths_fd = pusher.paths_fd;
 	int status = attach(*options);
+	if (web_fd >= 0)
+		close(web_fd);
 	pusher_close_paths(&pusher);
 	if (pusher.fd >= 0)
 		wait_for_pusher(&pusher);

@@ -387,3 +387,22 @@ PY
   done
   finish
 }
+
+# The page of a session that attaches is of this session, and ends with it.
+test_listen() {
+  need_root
+  running "$targets/attach_truth" 1 "$targets/attach_module"
+  # What cannot be is refused before the process is touched.
+  equal 2 "$(status_of "$heaptap" record --listen 0.0.0.0:0 -P "$target" 7>&-)"
+  matches 'other machines can reach it' err
+  ! grep -q heaptap "/proc/$target/maps" || fail 'the process was attached to'
+  attach -p 1 --listen 127.0.0.1:0
+  url=$(sed -n 's,^heaptap: serving on \(http://[^/]*\)/$,\1,p' log)
+  echo >&7
+  wait_for 30 said_times done 1
+  wait_for 30 curl -sf -o body "$url/debug/pprof/heap"
+  reached_exactly body module_alloc 'alloc_objects 200' 'alloc_space 200000' 'inuse_objects 200'
+  detach
+  wait_for 20 eval '! curl -s -o /dev/null "$url/healthz"'
+  finish
+}
