@@ -22,10 +22,17 @@ enum {
 	WAITS = 20, /* 2 s: a loaded machine took more than 300 ms */
 };
 
-/* After a request that the sampler has not answered in time, later calls do not wait until it has. */
+/* Whether one request comes after another, which may have wrapped around. */
+static bool is_after(uint32_t number, uint32_t other)
+{
+	return (int32_t)(number - other) > 0;
+}
+
+/* After a request that has been waited for in vain, later calls do not wait until that one is answered. A
+ * forked child counts from 1 in a place of its own, and knows by the numbers that it is its parent's. */
 static int api_snapshot(const char *name)
 {
-	static _Atomic uint32_t unanswered;
+	static _Atomic uint32_t in_vain; /* the number of that request; 0: none */
 	uint32_t number, now;
 	int saved = errno;
 	/* Where no sampler wants samples, nobody answers either. */
@@ -34,13 +41,16 @@ static int api_snapshot(const char *name)
 	    sampled ? request_snapshot(place_header(), place_self(), name, &number) : NULL;
 	if (!answered)
 		return 0;
-	int waits = atomic_load(&unanswered) ? 0 : WAITS;
-	while ((now = atomic_load(answered), (int32_t)(now - number) < 0) && waits-- > 0) {
+	const uint32_t missed = atomic_load(&in_vain);
+	const bool may_wait = !is_after(missed, atomic_load(answered)) || !is_after(number, missed);
+	int waits = may_wait ? WAITS : 0;
+	while ((now = atomic_load(answered), is_after(number, now)) && waits-- > 0) {
 		struct timespec limit = {.tv_nsec = WAIT_NS};
 		syscall(SYS_futex, answered, FUTEX_WAIT, now, &limit, NULL, 0);
 	}
-	bool done = (int32_t)(atomic_load(answered) - number) >= 0;
-	atomic_store(&unanswered, done ? 0 : 1);
+	const bool done = !is_after(number, now);
+	if (!done && may_wait)
+		atomic_store(&in_vain, number);
 	errno = saved;
 	return done && !request_refused(place_self(), number);
 }

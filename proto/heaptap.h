@@ -2,9 +2,9 @@
 /*
  * heaptap.h: functions with which a program controls the heap profiler, if it runs under one.
  *
- * This header is all that a program needs: there is nothing to link. Without `heaptap record` every call does
- * nothing. The profiler's library is found when a program first calls one of these functions, and only then,
- * so they are not for signal handlers; any thread may call them. C99 and C++.
+ * This header is all that a program needs: there is nothing to link. Without `heaptap record` or the daemon
+ * every call does nothing. The profiler's library is found when a program first calls one of these functions,
+ * and only then, so they are not for signal handlers; any thread may call them. C99 and C++.
  *
  *     #include <heaptap.h>
  *
@@ -47,8 +47,9 @@ static inline const struct heaptap_api *heaptap_find(void)
 /*
  * Writes a snapshot of this process' heap as it is now, next to the periodic ones and numbered with them;
  * `name` (NULL: none) becomes part of the file's name. Waits until the profiler has read its books, not for
- * the file: up to 2 s, usually a few milliseconds. Returns 1 if they were read, 0 if not: not profiled, the
- * profiler is busy or gone, or it refuses, because beyond the first 16 a process gets one in a second.
+ * the file: up to 2 s, usually a few milliseconds; and not at all as long as the profiler has not answered an
+ * earlier call that has waited in vain. Returns 1 if they were read, 0 if not: not profiled, the profiler is
+ * busy or gone, or it refuses, because beyond the first 16 a process gets one in a second.
  */
 static inline int heaptap_snapshot(const char *name)
 {
