@@ -45,9 +45,7 @@ void *pvalloc(size_t size);
 
 COLD static void *malloc_slow(size_t size)
 {
-	void *pointer = real.malloc(size);
-	sampled_alloc(pointer, size);
-	return pointer;
+	return sampled_malloc(size, real.malloc);
 }
 
 EXPORT void *malloc(size_t size)

@@ -41,12 +41,6 @@ static inline bool sample_count(size_t size)
 	    sample_thread.left_bytes, (uint64_t)size + (size == 0), &sample_thread.left_bytes);
 }
 
-/* Undoes sample_count for an allocation that failed. */
-static inline void sample_uncount(size_t size)
-{
-	sample_thread.left_bytes += (uint64_t)size + (size == 0);
-}
-
 /* The slow path, after sample_count returned true: decides whether the allocation is a sample. If so, returns
  * the period that the interval was drawn with, and draws the next one with period_bytes; else returns 0.
  * `off`: intervals go on, but nothing is sampled. The thread's id must be known by then

@@ -70,27 +70,45 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 	     .fp = *(const uintptr_t *)__builtin_frame_address(0), \
 	 })
 
+/* A block that has been decided to be a sample, with the stack from the caller's caller on. */
+static inline __attribute__((always_inline)) void enter(
+    const void *pointer, struct live_entry *entry, struct walk_start caller)
+{
+	bool asked;
+	uint32_t stack = walk_stack(caller, &asked);
+	entry->sample.stack = stack;
+	/* Before the block is in use: who looks in between must not see more in use than was allocated. */
+	if (stack)
+		walk_count(stack, weight_of(entry->sample.size_bytes, entry->sample.period_bytes));
+	block_insert(pointer, entry);
+	if ((!stack || asked || walk_is_compared()) && !capture_sample(entry, asked ? &caller : NULL) &&
+	    asked)
+		walk_not_dumped(stack);
+}
+
 void sampled_alloc(const void *pointer, size_t size)
 {
 	struct live_entry entry = {.flags = 0};
 	struct walk_start caller;
-	if (!pointer) {
-		sample_uncount(size);
-		return;
-	}
 	if (!sampled_decide(size, &entry.sample))
 		return;
 	CALLER(caller);
-	bool asked;
-	uint32_t stack = walk_stack(caller, &asked);
-	entry.sample.stack = stack;
-	/* Before the block is in use: who looks in between must not see more in use than was allocated. */
-	if (stack)
-		walk_count(stack, weight_of(entry.sample.size_bytes, entry.sample.period_bytes));
-	block_insert(pointer, &entry);
-	if ((!stack || asked || walk_is_compared()) && !capture_sample(&entry, asked ? &caller : NULL) &&
-	    asked)
-		walk_not_dumped(stack);
+	enter(pointer, &entry, caller);
+}
+
+void *sampled_malloc(size_t size, void *(*next)(size_t size))
+{
+	struct live_entry entry = {.flags = 0};
+	struct walk_start caller;
+	const bool chosen = sampled_decide(size, &entry.sample);
+	void *pointer = next(size);
+	/* Ready no more: another thread has detached meanwhile; or a signal handler has forked, and this is
+	 * the child, which must have a place of its own. */
+	if (!chosen || !pointer || !sampled_ready())
+		return pointer;
+	CALLER(caller);
+	enter(pointer, &entry, caller);
+	return pointer;
 }
 
 bool sampled_take(const void *pointer, struct live_entry *entry)

@@ -19,9 +19,15 @@ bool sampled_ready(void);
  * time and thread of *sample. */
 bool sampled_decide(size_t size, struct region_sample *sample);
 
-/* After an allocation for which sample_count returned true; pointer NULL: it failed, and the count is
- * undone. */
+/* After an allocation for which sample_count returned true. */
 void sampled_alloc(const void *pointer, size_t size);
+
+/* malloc by `next`, after sample_count returned true. The decision comes first, and stands whether the call
+ * fails, is left by a jump, or is interrupted by a signal handler that allocates. A sample that was not had is
+ * none: the interval that has ended is not put back, since all that is known of it then is that it is shorter
+ * than the block, and a second attempt would be a sample for certain. A call that fails before an interval ends
+ * has consumed its bytes, which leaves the rest distributed as any interval is. */
+void *sampled_malloc(size_t size, void *(*next)(size_t size));
 
 /* For functions that may allocate by calling another hook, and that may throw. Counts after the call, and
  * only if the call has not counted anything itself. The random generator's state shows it, since it changes

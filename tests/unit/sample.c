@@ -115,15 +115,24 @@ static void any_period_is_survived(void **unused)
 	}
 }
 
-static void failed_allocation_counts_nothing(void **unused)
+/* An allocation that fails has consumed its bytes, or ended an interval: the next one has its probability all
+ * the same, of whatever sizes both are. */
+static void failed_allocations_are_no_bias(void **unused)
 {
-	sample_thread.left_bytes = 100;
-	const size_t sizes[] = {0, 1, 50, 100, 101, 1000, SIZE_MAX, SIZE_MAX / 2};
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		assert_int_equal(sizes[i] > 100, sample_count(sizes[i]));
-		sample_uncount(sizes[i]);
-		assert_int_equal(100, sample_thread.left_bytes);
+	const size_t sizes[] = {100, 4096, 50000, SIZE_MAX};
+	set_period(65536);
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		double p = -expm1(-4096.0 / 65536), n = 2e6, count = 0;
+		for (double i = 0; i < n; i++) {
+			sampled(sizes[s]);
+			count += sampled(4096);
+		}
+		near(n * p, sqrt(n * p * (1 - p)), count);
 	}
+}
+
+static void nothing_ends_what_never_ends(void **unused)
+{
 	sample_thread.left_bytes = SAMPLE_NEVER;
 	assert_false(sample_count(PTRDIFF_MAX));
 }
@@ -174,7 +183,8 @@ int main(void)
 	    cmocka_unit_test(period_1_is_everything),
 	    cmocka_unit_test(period_changes_between_intervals),
 	    cmocka_unit_test(any_period_is_survived),
-	    cmocka_unit_test(failed_allocation_counts_nothing),
+	    cmocka_unit_test(failed_allocations_are_no_bias),
+	    cmocka_unit_test(nothing_ends_what_never_ends),
 	    cmocka_unit_test(off_samples_nothing),
 	    cmocka_unit_test(forked_children_draw_anew),
 	};
