@@ -53,7 +53,7 @@ void block_remove(const struct live_entry *entry)
 bool block_enter(struct live_entry *entry, const void *pointer, bool room)
 {
 	struct region_sample *sample = &entry->sample;
-	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
+	struct weighed weight = weigh(sample->size_bytes, UINT64_MAX, sample->period_bytes);
 	sample->seq = next_seq();
 	entry->place = place_tag();
 	tally_allocated(weight);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/sample.h"
 
+#include "preload/weigh.h"
 #include "proto/weight.h"
 
 #include <stdatomic.h>
@@ -50,7 +51,7 @@ void sample_forked(uint32_t tid, uint64_t now_ns)
 	if (!sample_thread.period_bytes)
 		return;
 	sample_reseed(tid, now_ns);
-	sample_thread.left_bytes = weight_interval(draw(), sample_thread.period_bytes);
+	sample_thread.left_bytes = weigh_interval(draw(), sample_thread.period_bytes);
 }
 
 uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off)
@@ -62,7 +63,7 @@ uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off)
 	if (!drawn_with) {
 		seed_thread();
 		self->period_bytes = period_bytes;
-		uint64_t interval = weight_interval(draw(), period_bytes);
+		uint64_t interval = weigh_interval(draw(), period_bytes);
 		if (interval >= counted) {
 			self->left_bytes = interval - counted;
 			return 0;
@@ -72,6 +73,6 @@ uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off)
 	/* The next interval starts behind the block: a block is sampled once, however many intervals end in
 	 * it, and the exponential distribution is memoryless. */
 	self->period_bytes = period_bytes;
-	self->left_bytes = weight_interval(draw(), period_bytes);
+	self->left_bytes = weigh_interval(draw(), period_bytes);
 	return off ? 0 : drawn_with;
 }

@@ -9,6 +9,7 @@
 #include "preload/request.h"
 #include "preload/thread.h"
 #include "preload/walk.h"
+#include "preload/weigh.h"
 
 #define COLD __attribute__((noinline, cold))
 
@@ -79,7 +80,7 @@ static inline __attribute__((always_inline)) void enter(
 	entry->sample.stack = stack;
 	/* Before the block is in use: who looks in between must not see more in use than was allocated. */
 	if (stack)
-		walk_count(stack, weight_of(entry->sample.size_bytes, entry->sample.period_bytes));
+		walk_count(stack, weigh(entry->sample.size_bytes, UINT64_MAX, entry->sample.period_bytes));
 	block_insert(pointer, entry);
 	if ((!stack || asked || walk_is_compared()) && !capture_sample(entry, asked ? &caller : NULL) &&
 	    asked)

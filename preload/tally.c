@@ -5,28 +5,28 @@
 
 #include <stdatomic.h>
 
-static void add(struct region_tally *tally, struct weight weight)
+static void add(struct region_tally *tally, struct weighed weight)
 {
 	one_thread_add(&tally->samples, 1);
 	one_thread_add(&tally->bytes_q8, weight.bytes_q8);
 	one_thread_add(&tally->objects_q16, weight.objects_q16);
 }
 
-static void subtract(struct region_tally *tally, struct weight weight)
+static void subtract(struct region_tally *tally, struct weighed weight)
 {
 	one_thread_add(&tally->samples, -UINT64_C(1));
 	one_thread_add(&tally->bytes_q8, -weight.bytes_q8);
 	one_thread_add(&tally->objects_q16, -weight.objects_q16);
 }
 
-void tally_allocated(struct weight weight)
+void tally_allocated(struct weighed weight)
 {
 	add(&place_self()->allocated, weight);
 }
 
 void tally_lost(enum region_loss cause, const struct region_sample *sample)
 {
-	add(&place_self()->lost[cause], weight_of(sample->size_bytes, sample->period_bytes));
+	add(&place_self()->lost[cause], weigh(sample->size_bytes, UINT64_MAX, sample->period_bytes));
 }
 
 /* Where every allocation is a sample, nothing varies, and the cache line need not be locked. */
@@ -42,9 +42,9 @@ static void lower(_Atomic uint64_t *sum, uint64_t less)
 		atomic_fetch_sub_explicit(sum, less, memory_order_relaxed);
 }
 
-static _Atomic uint64_t *bytes_variance_of(struct region_place *place, struct weight weight)
+static _Atomic uint64_t *bytes_variance_of(struct region_place *place, struct weighed weight)
 {
-	return weight_is_large(weight.bytes_variance) ? &place->live_large_variance : &place->live_variance;
+	return weight.large ? &place->live_large_variance : &place->live_variance;
 }
 
 static void raise_peak_order(struct region_place *place, uint64_t order)
@@ -54,11 +54,11 @@ static void raise_peak_order(struct region_place *place, uint64_t order)
 		;
 }
 
-void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
+void tally_live_add(struct weighed weight, uint64_t now_ns, uint64_t seq)
 {
 	struct region_place *place = place_self();
 	add(&place->live, weight);
-	raise(bytes_variance_of(place, weight), weight_fixed_bytes(weight.bytes_variance));
+	raise(bytes_variance_of(place, weight), weight.bytes_variance);
 	if (place_view.region.no_peak)
 		return;
 	uint64_t bytes = atomic_load_explicit(&place->live.bytes_q8, memory_order_relaxed);
@@ -78,18 +78,18 @@ void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq)
 	}
 }
 
-void tally_live_subtract(struct weight weight)
+void tally_live_subtract(struct weighed weight)
 {
 	struct region_place *place = place_self();
 	subtract(&place->live, weight);
-	lower(bytes_variance_of(place, weight), weight_fixed_bytes(weight.bytes_variance));
+	lower(bytes_variance_of(place, weight), weight.bytes_variance);
 }
 
-void tally_live_shrink(struct weight before, struct weight after)
+void tally_live_shrink(struct weighed before, struct weighed after)
 {
 	struct region_place *place = place_self();
 	atomic_fetch_sub_explicit(
 	    &place->live.bytes_q8, before.bytes_q8 - after.bytes_q8, memory_order_relaxed);
-	raise(bytes_variance_of(place, after), weight_fixed_bytes(after.bytes_variance));
-	lower(bytes_variance_of(place, before), weight_fixed_bytes(before.bytes_variance));
+	raise(bytes_variance_of(place, after), after.bytes_variance);
+	lower(bytes_variance_of(place, before), before.bytes_variance);
 }

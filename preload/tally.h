@@ -8,27 +8,27 @@
 
 #include "preload/live.h"
 #include "preload/place.h"
-#include "proto/weight.h"
+#include "preload/weigh.h"
 
 /* The weight of a live entry; for a mapping, without the pages that were unmapped. */
-static inline struct weight tally_weight(const struct live_entry *entry)
+static inline struct weighed tally_weight(const struct live_entry *entry)
 {
 	uint64_t unmapped = (uint64_t)entry->unmapped_pages * REGION_PAGE_BYTES;
 	const struct region_sample *sample = &entry->sample;
-	return weight_of_part(sample->size_bytes, sample->size_bytes - unmapped, sample->period_bytes);
+	return weigh(sample->size_bytes, sample->size_bytes - unmapped, sample->period_bytes);
 }
 
 /* One more sample: allocated, or lost for a cause. */
-void tally_allocated(struct weight weight);
+void tally_allocated(struct weighed weight);
 void tally_lost(enum region_loss cause, const struct region_sample *sample);
 
 /* One more live block, which may make a new peak; seq: its order number. */
-void tally_live_add(struct weight weight, uint64_t now_ns, uint64_t seq);
+void tally_live_add(struct weighed weight, uint64_t now_ns, uint64_t seq);
 
 /* One live block less. */
-void tally_live_subtract(struct weight weight);
+void tally_live_subtract(struct weighed weight);
 
 /* A live mapping weighs less than before. */
-void tally_live_shrink(struct weight before, struct weight after);
+void tally_live_shrink(struct weighed before, struct weighed after);
 
 #endif

@@ -184,7 +184,7 @@ void walk_not_dumped(uint32_t stack)
 }
 
 /* A signal handler may have forked since the stack was walked, and this be the child, with another place. */
-void walk_count(uint32_t stack, struct weight weight)
+void walk_count(uint32_t stack, struct weighed weight)
 {
 	const uint32_t place = place_index();
 	if (place >= WALK_PLACES)

@@ -6,7 +6,7 @@
 #ifndef PRELOAD_WALK_H
 #define PRELOAD_WALK_H
 
-#include "proto/weight.h"
+#include "preload/weigh.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ size_t walk_frames(struct walk_start start, uint64_t *frames, size_t room);
 void walk_not_dumped(uint32_t stack);
 
 /* One more sample of that stack. */
-void walk_count(uint32_t stack, struct weight weight);
+void walk_count(uint32_t stack, struct weighed weight);
 
 /* Whether this walked sample is to be dumped too, so that the sampler can compare. */
 bool walk_is_compared(void);

@@ -160,7 +160,7 @@ static void weights_of_parts(void)
 {
 	const uint64_t period = 524288;
 	struct live_entry entry = map_at_period(0, 100, period);
-	struct weight whole = weight_of(entry.sample.size_bytes, period);
+	struct weighed whole = weigh(entry.sample.size_bytes, UINT64_MAX, period);
 	unmap(20, 60);
 	const struct region_place *books = region_place(&region, 0);
 	assert_int_equal(whole.objects_q16, books->live.objects_q16);

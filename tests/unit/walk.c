@@ -334,8 +334,8 @@ static void what_is_counted_arrives_once(void **state)
 	struct sums sums = {.known = true};
 	assert_false(drain(0, &sums));
 	assert_int_equal(sums.calls, 0);
-	walk_count(number, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
-	walk_count(number, (struct weight){.bytes_q8 = 11, .objects_q16 = 4});
+	walk_count(number, (struct weighed){.bytes_q8 = 100, .objects_q16 = 3});
+	walk_count(number, (struct weighed){.bytes_q8 = 11, .objects_q16 = 4});
 	assert_false(drain(0, &sums));
 	assert_int_equal(sums.calls, 1);
 	assert_int_equal(sums.stack, number);
@@ -354,7 +354,7 @@ static bool note_and_count_more(void *context, uint32_t number, struct tally cou
 	struct sums *sums = context;
 	if (number == 1)
 		walk_count(walk_number_take(&region_walk(&region)->numbers, 12345),
-		    (struct weight){.bytes_q8 = 7, .objects_q16 = 1});
+		    (struct weighed){.bytes_q8 = 7, .objects_q16 = 1});
 	sums->known = true;
 	return note(context, number, count);
 }
@@ -366,7 +366,7 @@ static void what_is_counted_meanwhile_arrives(void **state)
 	struct sums sums = {.known = true};
 	while (walk_numbers_given(numbers) < 65) /* 64 a word: the next is in the second */
 		walk_number_take(numbers, 1000 + walk_numbers_given(numbers));
-	walk_count(1, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
+	walk_count(1, (struct weighed){.bytes_q8 = 100, .objects_q16 = 3});
 	const struct walk_drain with = {.left = left, .changed = note_and_count_more, .context = &sums};
 	assert_false(walk_table_drain(&table, &with));
 	if (sums.calls == 1)
@@ -397,7 +397,7 @@ static void what_is_not_taken_comes_again(void **state)
 	(void)state;
 	uint32_t number = three_frames();
 	struct sums sums = {.known = false};
-	walk_count(number, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
+	walk_count(number, (struct weighed){.bytes_q8 = 100, .objects_q16 = 3});
 	assert_true(drain(0, &sums));
 	assert_true(drain(0, &sums));
 	assert_int_equal(sums.calls, 2);
@@ -417,7 +417,7 @@ static void a_place_without_counts_counts_nothing(void **state)
 	uint32_t number = three_frames(), index = place_view.index;
 	for (uint32_t place = WALK_PLACES; place < REGION_PLACES; place += 63) {
 		place_view.index = place;
-		walk_count(number, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
+		walk_count(number, (struct weighed){.bytes_q8 = 100, .objects_q16 = 3});
 	}
 	place_view.index = index;
 }
@@ -463,7 +463,7 @@ static void a_number_of_an_earlier_sampler_is_taken_out_of_use(void **state)
 	struct sums sums = {.known = true};
 	walk_table_open(&table, &region);
 	walk_table_tell(&table, number, WALK_NUMBER_WANTED);
-	walk_count(number, (struct weight){.bytes_q8 = 100, .objects_q16 = 3});
+	walk_count(number, (struct weighed){.bytes_q8 = 100, .objects_q16 = 3});
 	assert_false(drain(0, &sums));
 	assert_int_equal(sums.calls, 0);
 	assert_false(walk_number_use(&region_walk(&region)->numbers, number, &asked));
