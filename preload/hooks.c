@@ -102,28 +102,33 @@ EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
 /* ---- the rest of the family
  *
  * These may be built on each other inside the libc (musl's memalign calls the program's aligned_alloc;
- * glibc's reallocarray calls the program's realloc). Parking the thread's counter during the call prevents
- * that such an inner call is counted too; it costs a store before and after. */
+ * glibc's reallocarray calls the program's realloc). If an interval ends in such an inner call, that is no
+ * sample, and another interval begins; if none ends, the rest of it is as good as a new one. Either way the
+ * outer call is a sample as often as if it had allocated nothing before.
+ *
+ * A call may be left by a jump: out of a signal handler, or by an allocator that gives up so. Then the flag
+ * stays, and the next interval that ends takes it away, and no sample (sampled_decide). So at most one is
+ * missed, and of inner calls at most one in a call is none. */
 
-static inline uint64_t park(void)
+static inline uint32_t begin_inner(void)
 {
-	uint64_t left = sample_thread.left_bytes;
-	sample_thread.left_bytes = SAMPLE_NEVER;
-	return left;
+	const uint32_t outer = sample_thread.inner;
+	sample_thread.inner = 1;
+	return outer;
 }
 
-static inline void unpark(uint64_t left_bytes, const void *pointer, size_t size)
+static inline void end_inner(uint32_t outer, const void *pointer, size_t size)
 {
-	sample_thread.left_bytes = left_bytes;
+	sample_thread.inner = outer;
 	if (pointer && UNLIKELY(sample_count(size)))
 		sampled_alloc(pointer, size);
 }
 
 EXPORT void *calloc(size_t count, size_t size)
 {
-	uint64_t left = park();
+	const uint32_t outer = begin_inner();
 	void *pointer = real.calloc(count, size);
-	unpark(left, pointer, count * size); /* not NULL, so the product did not overflow */
+	end_inner(outer, pointer, count * size); /* not NULL, so the product did not overflow */
 	return pointer;
 }
 
@@ -133,13 +138,13 @@ static void *realloc_any(
 	struct live_entry entry;
 	bool taken =
 	    UNLIKELY(live_maybe(pointer)) && live_maybe_here(pointer) && sampled_take(pointer, &entry);
-	uint64_t left = park();
+	const uint32_t outer = begin_inner();
 	void *moved = next(pointer, count, each);
 	if (taken && (moved || size == 0))
 		block_remove(&entry);
 	else if (taken)
 		block_restore(pointer, &entry);
-	unpark(left, moved, size);
+	end_inner(outer, moved, size);
 	return moved;
 }
 
@@ -164,41 +169,41 @@ EXPORT void *reallocarray(void *pointer, size_t count, size_t each)
 
 EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 {
-	uint64_t left = park();
+	const uint32_t outer = begin_inner();
 	int result = real.posix_memalign(out, alignment, size);
-	unpark(left, result == 0 ? *out : NULL, size);
+	end_inner(outer, result == 0 ? *out : NULL, size);
 	return result;
 }
 
 EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
-	uint64_t left = park();
+	const uint32_t outer = begin_inner();
 	void *pointer = real.aligned_alloc(alignment, size);
-	unpark(left, pointer, size);
+	end_inner(outer, pointer, size);
 	return pointer;
 }
 
 EXPORT void *memalign(size_t alignment, size_t size)
 {
-	uint64_t left = park();
+	const uint32_t outer = begin_inner();
 	void *pointer = real.memalign(alignment, size);
-	unpark(left, pointer, size);
+	end_inner(outer, pointer, size);
 	return pointer;
 }
 
 EXPORT void *valloc(size_t size)
 {
-	uint64_t left = park();
+	const uint32_t outer = begin_inner();
 	void *pointer = real.valloc(size);
-	unpark(left, pointer, size);
+	end_inner(outer, pointer, size);
 	return pointer;
 }
 
 EXPORT void *pvalloc(size_t size)
 {
-	uint64_t left = park();
+	const uint32_t outer = begin_inner();
 	void *pointer = real.pvalloc(size);
-	unpark(left, pointer, size);
+	end_inner(outer, pointer, size);
 	return pointer;
 }
 

@@ -22,8 +22,8 @@ struct sample_thread {
 	uint64_t random;       /* state of the thread's generator */
 	uintptr_t stack_low;   /* bounds within which the thread's own stack may be read; 0 unknown */
 	uintptr_t stack_top;
-	uint32_t tid; /* 0 unknown */
-	uint32_t reserved;
+	uint32_t tid;   /* 0 unknown */
+	uint32_t inner; /* not 0: in a function of the family, whose own calls are no samples (hooks.c) */
 };
 _Static_assert(sizeof(struct sample_thread) <= 64, "static TLS is scarce: dlopen'd libraries share it");
 

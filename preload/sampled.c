@@ -49,8 +49,9 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 	struct region_header *header = place_header();
 	if (!sample_thread.period_bytes)
 		thread_first_event();
-	bool off =
-	    atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_OFF || request_paused();
+	const bool off = atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_OFF ||
+	    request_paused() || sample_thread.inner;
+	sample_thread.inner = 0;
 	uint64_t period_bytes =
 	    sample_decide(size, atomic_load_explicit(&header->period_bytes, memory_order_relaxed), off);
 	if (!period_bytes)

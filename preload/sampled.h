@@ -16,7 +16,7 @@
 bool sampled_ready(void);
 
 /* After sample_count returned true: decides whether the allocation is a sample. If so, fills in size, period,
- * time and thread of *sample. */
+ * time and thread of *sample. An inner call (sample_thread) is none; but the next is one again. */
 bool sampled_decide(size_t size, struct region_sample *sample);
 
 /* After an allocation for which sample_count returned true. */

@@ -87,7 +87,7 @@ test_failed_calls_are_no_bias() {
 # A signal handler jumps out of the allocator. The first sample after that may be taken for one of the call that was left.
 test_sampling_goes_on_after_a_jump_out_of_the_allocator() {
   build
-  for function in malloc; do
+  for function in malloc calloc realloc memalign; do
     record_whole $function.pb.gz -p 1 ./program 1000 100 $function
     profile_check $function.pb.gz
     "$readers/oracle" -reach '^take$' $function.pb.gz | awk -F '\t' '$1 == "reach" && $2 ~ /^alloc_objects/ { print $3 }' >objects

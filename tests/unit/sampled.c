@@ -61,6 +61,34 @@ static void who_is_closed_counts_no_more(void **unused)
 	assert_true(sample_thread.left_bytes == SAMPLE_NEVER);
 }
 
+/* Nor for what the real function of an outer call allocates by the hooks. */
+static void inner_calls_leave_intervals_right(void **unused)
+{
+	enum { ROUNDS = 20000, BYTES = 1, EXPECTED = ROUNDS / 64 };
+	int samples = 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		sample_thread = (struct sample_thread){.random = sample_thread.random}; /* the first event too */
+		sample_thread.inner = 1;
+		assert_false(sampled(i % 2 ? 1 << 20 : 32));
+		sample_thread.inner = 0;
+		samples += sampled(BYTES);
+	}
+	assert_in_range(samples, EXPECTED / 2, EXPECTED * 2);
+}
+
+/* The call has been left, and will never end. */
+static void a_call_that_is_left_costs_one_sample(void **unused)
+{
+	place_header()->period_bytes = 1;
+	sampled(1);
+	while (!sampled(1))
+		;
+	sample_thread.inner = 1;
+	assert_false(sampled(1));
+	for (int i = 0; i < 100; i++)
+		assert_true(sampled(1));
+}
+
 /* ---- calls that fail, or are left */
 
 enum { BLOCK_BYTES = 16, PERIOD_BYTES = 64, CALLS = 100000 };
@@ -150,6 +178,8 @@ int main(void)
 	    ISOLATED(who_takes_a_place_leaves_intervals_right),
 	    ISOLATED(who_claims_a_place_leaves_intervals_right),
 	    ISOLATED(who_is_closed_counts_no_more),
+	    ISOLATED(inner_calls_leave_intervals_right),
+	    ISOLATED(a_call_that_is_left_costs_one_sample),
 	    ISOLATED(who_fails_first_is_sampled_as_any),
 	    ISOLATED(a_handler_in_a_failing_call_does_no_harm),
 	    ISOLATED(a_call_that_is_left_does_no_harm),
