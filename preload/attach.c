@@ -151,6 +151,8 @@ static void leave_library_out(void)
 
 static void open_lasting(struct lasting *lasting, bool strict)
 {
+	if (strict)
+		lock_all_filtered();
 	if (lasting->done)
 		return;
 	lasting->done = true;

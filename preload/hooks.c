@@ -269,9 +269,10 @@ EXPORT int mlockall(int flags)
 	return lock_all(flags, real.mlockall);
 }
 
-/* ---- the time stamp counter
+/* ---- what a program forbids itself
  *
- * A program may forbid itself to read it; from then on we must not read it either. */
+ * To read the time stamp counter: from then on we must not read it either. And system calls: who forbids them
+ * as an ordinary user, also by seccomp(2), which no hook sees, has given up new privileges by prctl before. */
 
 EXPORT int prctl(int option, ...)
 {
@@ -284,5 +285,7 @@ EXPORT int prctl(int option, ...)
 	va_end(list);
 	if (option == PR_SET_TSC || (option == PR_SET_SECCOMP && arguments[0] == SECCOMP_MODE_STRICT))
 		clock_avoid_counter();
+	if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
+		lock_all_filtered();
 	return real.prctl(option, arguments[0], arguments[1], arguments[2], arguments[3]);
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -27,6 +28,13 @@ static struct range own[LOCK_ALL_OWN]; /* end 0: there is none */
 void lock_all_leave_out(enum lock_all_own kind, const void *start, size_t bytes)
 {
 	own[kind] = (struct range){(uintptr_t)start, (uintptr_t)start + bytes};
+}
+
+static _Atomic bool filtered;
+
+void lock_all_filtered(void)
+{
+	atomic_store(&filtered, true);
 }
 
 /* The part of a range that begins at `at` and is not ours; empty at its end. */
@@ -99,6 +107,12 @@ static int lock_future(int flags, int (*next)(int flags))
 	return flags & MCL_FUTURE ? next(flags & ~MCL_CURRENT) : 0;
 }
 
+/* After mlockall, which is allowed. */
+static bool is_rest_locked(int flags)
+{
+	return atomic_load(&filtered) || each_other(lock, &flags);
+}
+
 int lock_all(int flags, int (*next)(int flags))
 {
 	const int saved = errno;
@@ -107,12 +121,12 @@ int lock_all(int flags, int (*next)(int flags))
 	const int result = next(flags | MCL_ONFAULT);
 	if (result == 0 && flags & MCL_ONFAULT)
 		return 0;
-	if (result != 0 && (errno != ENOMEM || !is_within_limit())) {
+	if (result != 0 && (errno != ENOMEM || atomic_load(&filtered) || !is_within_limit())) {
 		errno = saved;
 		return next(flags); /* its own answer */
 	}
 	errno = saved;
-	if (lock_future(flags, next) != 0 || !each_other(lock, &flags)) {
+	if (lock_future(flags, next) != 0 || !is_rest_locked(flags)) {
 		errno = saved;
 		return next(flags);
 	}

@@ -7,6 +7,7 @@
  *                                      INUSE_BYTES`
  *   capture_seccomp later              allocates, enters a sandbox of seven calls, allocates again
  *   capture_seccomp fork               the same, and forks in there; the child allocates too
+ *   capture_seccomp lock               as later; mlockall is allowed too, and called
  *   capture_seccomp exec COMMAND...    executes COMMAND under a sandbox of what the loader itself calls
  */
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -80,6 +82,9 @@ static const int for_life[] = {SYS_read, SYS_write, SYS_exit_group, SYS_brk, SYS
     /* and to fork, for those who may: */
     SYS_clone, SYS_wait4, SYS_set_robust_list};
 
+static const int for_locking[] = {
+    SYS_read, SYS_write, SYS_exit_group, SYS_brk, SYS_mmap, SYS_munmap, SYS_rt_sigreturn, SYS_mlockall};
+
 static const int for_loading[] = {SYS_execve, SYS_openat, SYS_read, SYS_mmap, SYS_close, SYS_fstat,
     SYS_newfstatat, SYS_mprotect, SYS_munmap, SYS_pread64, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq,
     SYS_prlimit64, SYS_getrandom, SYS_brk, SYS_write, SYS_exit_group,
@@ -104,6 +109,11 @@ int main(int argc, char *argv[])
 		enter(for_life, 7);
 	if (strcmp(mode, "fork") == 0)
 		enter(for_life, 10);
+	if (strcmp(mode, "lock") == 0) {
+		enter(for_locking, sizeof(for_locking) / sizeof(*for_locking));
+		mlockall(MCL_CURRENT); /* may fail */
+		mlockall(MCL_CURRENT | MCL_FUTURE);
+	}
 	churn(200);
 	if (strcmp(mode, "fork") == 0) {
 		int status = -1;

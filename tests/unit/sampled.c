@@ -67,7 +67,8 @@ static void inner_calls_leave_intervals_right(void **unused)
 	enum { ROUNDS = 20000, BYTES = 1, EXPECTED = ROUNDS / 64 };
 	int samples = 0;
 	for (int i = 0; i < ROUNDS; i++) {
-		sample_thread = (struct sample_thread){.random = sample_thread.random}; /* the first event too */
+		sample_thread =
+		    (struct sample_thread){.random = sample_thread.random}; /* the first event too */
 		sample_thread.inner = 1;
 		assert_false(sampled(i % 2 ? 1 << 20 : 32));
 		sample_thread.inner = 0;
