@@ -271,8 +271,8 @@ EXPORT int mlockall(int flags)
 
 /* ---- what a program forbids itself
  *
- * To read the time stamp counter: from then on we must not read it either. And system calls: who forbids them
- * as an ordinary user, also by seccomp(2), which no hook sees, has given up new privileges by prctl before. */
+ * To read the time stamp counter: from then on we must not read it either. And system calls: an ordinary user
+ * who forbids them, also by seccomp(2), which no hook sees, has given up new privileges by prctl before. */
 
 EXPORT int prctl(int option, ...)
 {

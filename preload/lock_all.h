@@ -8,8 +8,8 @@
  * the call returns. Who asks for that reads /proc/self/maps by it; where that cannot be read the kernel locks
  * all, ours too.
  *
- * Under a seccomp filter, which may allow mlockall alone, no other call is made: everything is locked as it is
- * touched, the program's pages too.
+ * Under a seccomp filter, which may allow mlockall alone, no other call is made: everything is locked as it
+ * is touched, the program's pages too.
  */
 #ifndef PRELOAD_LOCK_ALL_H
 #define PRELOAD_LOCK_ALL_H

@@ -23,10 +23,10 @@ bool sampled_decide(size_t size, struct region_sample *sample);
 void sampled_alloc(const void *pointer, size_t size);
 
 /* malloc by `next`, after sample_count returned true. The decision comes first, and stands whether the call
- * fails, is left by a jump, or is interrupted by a signal handler that allocates. A sample that was not had is
- * none: the interval that has ended is not put back, since all that is known of it then is that it is shorter
- * than the block, and a second attempt would be a sample for certain. A call that fails before an interval ends
- * has consumed its bytes, which leaves the rest distributed as any interval is. */
+ * fails, is left by a jump, or is interrupted by a signal handler that allocates. If there is no block, there
+ * is no sample, and the interval that has ended is not put back: all that is known of it then is that it is
+ * shorter than the block, and a second attempt would be a sample for certain. A call that fails before an
+ * interval ends has consumed its bytes, which leaves the rest distributed as any interval is. */
 void *sampled_malloc(size_t size, void *(*next)(size_t size));
 
 /* For functions that may allocate by calling another hook, and that may throw. Counts after the call, and

@@ -4,12 +4,13 @@
 #include "proto/weight.h"
 
 /* The compiler may move arithmetic across what it does not depend on. So what is computed with comes out of
- * HOLD after float_begin(), and what has been computed goes into it before float_end(); these stay in order. */
+ * HOLD after float_begin(), and what has been computed goes into it before float_end(): these stay in order.
+ */
 #define HOLD(value) __asm__ volatile("" : "+r"(value))
 
-/* x86-64: of the SSE unit, with which doubles are computed there; the x87's is not used. What a signal handler
- * that interrupts this finds is not ours on x86-64, where the kernel gives it an environment of its own. On
- * aarch64 it is, for these few instructions: the default one. */
+/* On x86-64 doubles are computed by the SSE unit; the x87's environment is not touched. A signal handler that
+ * interrupts this is given an environment of its own by the kernel there. On aarch64 it finds ours, for these
+ * few instructions. */
 #if defined(__x86_64__)
 
 struct float_saved {

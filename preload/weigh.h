@@ -2,10 +2,10 @@
 /*
  * The hook's floating-point arithmetic, all of it: proto/weight.h in an environment of its own.
  *
- * A program may have unmasked exceptions (feenableexcept), so that an inexact result of ours would end it; may
- * round in another direction, so that our sums and the sampler's would differ; and may look at the flags that
- * its own operations have raised. So each of these functions saves the thread's environment, computes in the
- * one that a program begins with, and restores the same bits. In between it calls nothing.
+ * A program may have unmasked exceptions (feenableexcept), so that an inexact result of ours would end it;
+ * may round in another direction, so that our sums and the sampler's would differ; and may look at the flags
+ * that its own operations have raised. So each of these functions saves the thread's environment, computes in
+ * the one that a program begins with, and restores the same bits. In between it calls nothing.
  */
 #ifndef PRELOAD_WEIGH_H
 #define PRELOAD_WEIGH_H
