@@ -131,6 +131,10 @@ struct image {
 	bool settled;  /* the work that follows from its being ready is done */
 	bool adopting; /* an earlier sampler's books are being taken over */
 	bool offered;  /* the image has made the region itself */
+	/* Of a region in anonymous memory: who had it mapped when that was last asked, 0: not known; and that
+	 * nobody had. */
+	pid_t mapped_by;
+	bool unmapped;
 	struct target_plan *plan;         /* owned, by malloc; NULL: none */
 	struct process_finding *finding;  /* who has offered it; owned; NULL: unknown */
 	uint64_t period_bytes;            /* its own; 0: the session's */

@@ -25,8 +25,6 @@
 #include <string.h>
 
 enum {
-	/* time between the ticket and a complete header; then the image is abandoned */
-	CLAIM_LIMIT_NS = 2000 * 1000000,
 	LINGER_END_NS = 20 * 1000000, /* after COMMAND's end */
 	LINGER_NS = 500 * 1000000,    /* between checks whether any process still maps a region */
 	EXECUTED_NS = 10 * 1000000,   /* between looks at what the processes of a young image execute */
@@ -303,33 +301,6 @@ static void image_remove(struct registry *registry, struct image *image)
 	image_free(image);
 }
 
-/* What the next look will find: we may be late by more than CLAIM_LIMIT_NS. */
-static bool has_news(const struct image *image)
-{
-	return !image->ready && !image->declined &&
-	    (atomic_load_explicit(&region_header(image->region)->state, memory_order_acquire) ==
-	            REGION_READY ||
-	        region_declined_text(image->region));
-}
-
-/* An image without a living process is removed only when no process maps its region any more: a forked child
- * without samples so far may still claim a place in it. */
-static bool image_is_over(const struct image *image, uint64_t now)
-{
-	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS && !image->declined)
-		return false;
-	if (has_news(image))
-		return false;
-	if (!image->ready && image->region->holder)
-		return true; /* another user's process took the region and did not use it */
-	/* place 0 is kept */
-	uint32_t ended = image->process[0] && image->process[0]->target.closed;
-	if (image->live_processes > ended || image->unreleased)
-		return false;
-	return image->region->anonymous ? !region_mapped_by_any(image->region)
-	                                : region_abandoned(image->region);
-}
-
 static int compare_images(const void *a, const void *b)
 {
 	return is_older(*(struct image *const *)a, *(struct image *const *)b) ? -1 : 1;
@@ -438,6 +409,8 @@ size_t registry_tend(struct registry *registry)
 	uint64_t now = clock_now_ns();
 	bool linger = now - registry->linger_ns >= (registry->launch->ended ? LINGER_END_NS : LINGER_NS);
 	bool often = now - registry->executed_ns >= EXECUTED_NS, gone = false;
+	if (linger)
+		registry_look_who_maps(registry, now);
 	for (struct image *image = registry->intake->images, *next; image; image = next) {
 		next = image->next;
 		if (image->adopting && now - image->claimed_ns >= ADOPTION_NS)
@@ -457,7 +430,7 @@ size_t registry_tend(struct registry *registry)
 				    image, registry->probe->backend == BACKEND_UPROBE, registry->verbosity);
 			}
 		}
-		if (linger && image_is_over(image, now)) {
+		if (linger && registry_is_over(image, now)) {
 			image_remove(registry, image);
 			gone = true;
 		}
@@ -493,6 +466,8 @@ void registry_fini(struct registry *registry)
 	while (registry->intake->images)
 		image_remove(registry, registry->intake->images);
 	free(registry->batch);
+	free(registry->searches);
 	registry->batch = NULL;
-	registry->batch_capacity = 0;
+	registry->searches = NULL;
+	registry->batch_capacity = registry->searches_capacity = 0;
 }

@@ -61,6 +61,9 @@ struct registry {
 	bool to_trim;
 	struct image **batch; /* settle_images() */
 	size_t batch_capacity;
+	struct region_search *searches; /* registry_look_who_maps() */
+	size_t searches_capacity;
+	uint64_t look_again_ns; /* not before: who has anonymous memory mapped */
 };
 
 /* To be called once the borrowed fields are set. */

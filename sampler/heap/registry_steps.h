@@ -28,6 +28,13 @@ void registry_watch(struct registry *registry, struct process *process);
  * looked at again. */
 bool registry_has_ended(struct registry *registry, struct process *process);
 
+/* Looks which images in anonymous memory nobody has mapped any more; not too often. */
+void registry_look_who_maps(struct registry *registry, uint64_t now);
+
+/* An image without a living process is removed only when no process maps its region any more; of anonymous
+ * memory the last look counts. */
+bool registry_is_over(const struct image *image, uint64_t now);
+
 /* Closes the books: all samples taken before the end have been read by now. */
 void registry_finish(struct registry *registry, struct process *process, enum target_end end, int status);
 

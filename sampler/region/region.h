@@ -80,7 +80,7 @@ struct region_segment_pages {
 struct region_segment_pages region_segment_pages(const struct region *region, uint32_t segment);
 
 /* True when no process has it mapped any more; then only region_close may follow. Not for anonymous memory,
- * which has no seals: region_mapped_by_any. */
+ * which has no seals: region_search_all (region_mapped.h). */
 bool region_abandoned(struct region *region);
 
 /* The header. Sizes and bounds must not be read from it, but from the sampler's own copies. */

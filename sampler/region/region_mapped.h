@@ -16,7 +16,19 @@ enum region_mapped {
 
 enum region_mapped region_mapped_by(const struct region *region, pid_t pid);
 
-/* Whether any process has it mapped but we and our children, which write profiles. Looks at all of them. */
-bool region_mapped_by_any(const struct region *region);
+/* Whether a process that had it mapped still has, and is neither we nor a child of ours, which writes profiles
+ * and has what we have. True also if that could not be read. */
+bool region_mapped_still(const struct region *region, pid_t pid);
+
+/* The same of regions in anonymous memory, and of all processes that there are: the maps of each are read
+ * once. */
+struct region_search {
+	const struct region *region;
+	void *context; /* the caller's */
+	/* REGION_MAPPED, and by whom; REGION_MAPPED_NO; or REGION_MAPPED_UNREAD: not all could be asked */
+	enum region_mapped answer;
+	pid_t pid;
+};
+void region_search_all(struct region_search *searches, size_t count); /* changes their order */
 
 #endif
