@@ -85,6 +85,7 @@ static bool take(
 	    .period_bytes = verdict_period(d, verdict),
 	    .clock_id = region_clock(),
 	    .session = (uint64_t)d->identity.unix_ns,
+	    .used = offer->used,
 	};
 	if (!region || !plan) {
 		free(region);

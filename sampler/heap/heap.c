@@ -143,7 +143,8 @@ static void keep(
 	struct slot_copy kept;
 	if (!seq_plus_1)
 		return;
-	if (region_read_kept(heap->region, slot, &kept) && kept.seq + 1 == seq_plus_1) {
+	if (region_kept_is_there(heap->region, slot) && region_read_kept(heap->region, slot, &kept) &&
+	    kept.seq + 1 == seq_plus_1) {
 		memory->kept_plus_1 = seq_plus_1;
 		memory->kept_site = site;
 	}

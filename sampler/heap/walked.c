@@ -50,7 +50,7 @@ static void read_start_files(struct walked *walked, const struct region *region)
 
 static struct walked *open_walked(struct image *image)
 {
-	if (image->walked || !region_walks(image->region))
+	if (image->walked || !image->region->walks)
 		return image->walked;
 	struct walked *walked = calloc(1, sizeof(*walked));
 	if (!walked)

@@ -94,6 +94,7 @@ int region_open_spare(struct region *region, uint32_t id, uint64_t key, const st
 	if (region->fd < 0)
 		return region->fd;
 	lay_out(region, options->live_max);
+	region->walks = options->walk != 0;
 	struct stat status;
 	int error = 0;
 	if (ftruncate(region->fd, (off_t)region->offsets.end) != 0 || fstat(region->fd, &status) != 0 ||
@@ -146,7 +147,11 @@ int region_reopen(struct region *region, int fd, bool anonymous)
 	    header.segments > REGION_SEGMENTS)
 		return -EPROTO;
 	*region = (struct region){
-	    .fd = fd, .id = header.region_id, .key = header.key & ~REGION_KEY_PLACE, .anonymous = anonymous};
+	    .fd = fd,
+	    .id = header.region_id,
+	    .key = header.key & ~REGION_KEY_PLACE,
+	    .anonymous = anonymous,
+	    .walks = header.walk != 0};
 	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
 	if ((uint64_t)status.st_size != region->offsets.end ||
 	    memcmp(&header.offsets, &region->offsets, sizeof(region->offsets)) != 0)
@@ -198,11 +203,6 @@ struct region_place *region_place(const struct region *region, uint32_t place)
 struct walk_area *region_walk(const struct region *region)
 {
 	return (struct walk_area *)(void *)(region->base + region->offsets.walk);
-}
-
-bool region_walks(const struct region *region)
-{
-	return atomic_load_explicit(&region_header(region)->walk, memory_order_relaxed) != 0;
 }
 
 struct stack_log_place *region_stack_log(const struct region *region, uint32_t place)
@@ -331,6 +331,13 @@ bool region_read_kept(const struct region *region, uint32_t slot, struct slot_co
 	    copy_slot(kept_at(region, slot), NULL, copy);
 }
 
+bool region_kept_is_there(const struct region *region, uint32_t slot)
+{
+	struct sparse_run run = {0};
+	const uint64_t offset = region->offsets.kept + (uint64_t)slot * sizeof(struct region_slot);
+	return !region->sparse || sparse_run_has(&run, region->fd, offset & ~(uint64_t)(REGION_PAGE_BYTES - 1));
+}
+
 struct weight region_weight(const struct slot_copy *copy)
 {
 	uint64_t gone = (uint64_t)copy->unmapped_pages * REGION_PAGE_BYTES;
@@ -355,21 +362,32 @@ bool region_read_free(const struct region *region, uint64_t number, struct free_
 	return atomic_load_explicit(&from->word, memory_order_relaxed) == number + 1;
 }
 
-/* The pages that were touched are given back. */
-static void empty_counts(const struct region *region, uint32_t place)
-{
-	struct walk_counts *counts = &region_walk(region)->counts[place];
-	uint64_t offset = (uint64_t)((unsigned char *)counts - region->base);
-	if (fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
-	        (off_t)sizeof(*counts)) != 0)
-		memset((void *)counts, 0, sizeof(*counts));
-}
-
 /* Gives pages back; those that were never touched are not touched. */
 static bool punch_hole(const struct region *region, uint64_t offset, uint64_t bytes)
 {
 	return fallocate(
 	           region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) == 0;
+}
+
+/* A target may have sealed its file against this: then those pages that are there are emptied. */
+static void empty(const struct region *region, uint64_t offset, uint64_t bytes)
+{
+	const uint64_t end = offset + bytes;
+	struct sparse_run run = {0};
+	if (punch_hole(region, offset, bytes))
+		return;
+	for (uint64_t next; offset < end; offset = next) {
+		const uint64_t page = offset / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+		next = page + REGION_PAGE_BYTES < end ? page + REGION_PAGE_BYTES : end;
+		if (!region->sparse || sparse_run_has(&run, region->fd, page))
+			memset(region->base + offset, 0, next - offset);
+	}
+}
+
+static void empty_counts(const struct region *region, uint32_t place)
+{
+	struct walk_counts *counts = &region_walk(region)->counts[place];
+	empty(region, (uint64_t)((unsigned char *)counts - region->base), sizeof(*counts));
 }
 
 /* Place 0 is one that nobody else will need soon, and often the only one; at any other the next child finds
@@ -427,8 +445,7 @@ void region_release_place(const struct region *region, uint32_t number)
 		if (region_segment_owner(region, s) != (int)number)
 			continue;
 		empty_slots(region, number, s);
-		if (!punch_hole(region, region->offsets.kept + (uint64_t)s * SEGMENT_BYTES, SEGMENT_BYTES))
-			memset((void *)kept_at(region, s * REGION_SEGMENT_SLOTS), 0, SEGMENT_BYTES);
+		empty(region, region->offsets.kept + (uint64_t)s * SEGMENT_BYTES, SEGMENT_BYTES);
 		atomic_store(&owners(region)[s], 0);
 	}
 	region_free_half_written(region, number);

@@ -31,6 +31,9 @@ struct region {
 	 * written are made by whoever reads them first, and count as that one's memory: so they are passed
 	 * over. */
 	bool sparse;
+	/* Its processes walk their stacks. Never those of an offer: who made it can write into the header
+	 * that they do, and of the walk backend's tables we read and write what would be our memory. */
+	bool walks;
 	/* of a region that another user's process requested: set to NULL when it is closed; else NULL */
 	struct region **holder;
 };
@@ -91,7 +94,6 @@ struct region_place *region_place(const struct region *region, uint32_t place);
 
 /* The walk backend's tables (proto/walk.h); the target may write any of it. */
 struct walk_area *region_walk(const struct region *region);
-bool region_walks(const struct region *region);
 
 /* The log of stacks (proto/stack_log.h); the target may write any of it. NULL: no such place or slot. */
 struct stack_log_place *region_stack_log(const struct region *region, uint32_t place);
@@ -121,6 +123,10 @@ bool region_read_slot(const struct region *region, uint32_t slot, struct slot_co
 /* The same for a slot that is live or freed, and for a slot's entry of the peak (always freed). */
 bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy);
 bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy);
+
+/* Whether anybody has written into the page of a slot's entry of the peak. Of a region that is not sparse:
+ * true. */
+bool region_kept_is_there(const struct region *region, uint32_t slot);
 
 /* The present weight of a block. */
 struct weight region_weight(const struct slot_copy *copy);

@@ -156,6 +156,34 @@ uint64_t region_offer_inode(pid_t pid, int *error)
 	return ino;
 }
 
+/* Not an offer, but what an earlier daemon has handed to a process that ran already (daemon/attaching.c): its
+ * memory is as whoever made it, which a process of another user cannot imitate. */
+static bool is_of_attached(const struct region *region, bool used)
+{
+	struct stat status;
+	return used && !region->anonymous && fstat(region->fd, &status) == 0 && status.st_uid == geteuid();
+}
+
+/* What only a sampler says of a region: who made an offer may have said anything. */
+static void reset_sampler_part(struct region *region, bool attached)
+{
+	struct region_header *header = region_header(region);
+	region->walks = false;
+	atomic_store(&header->walk, 0);
+	header->dump_bytes = 0;
+	header->copy_period_bytes = 0;
+	header->snapshot_signal = 0;
+	header->start_paused = 0;
+	header->no_peak = 0;
+	header->record_mmap = 0;
+	if (attached)
+		return;
+	header->attached_after_ns = 0;
+	header->attached_rss_bytes = 0;
+	header->thread_stacks = 0;
+	header->filtered = 0;
+}
+
 void region_offer_accept(struct region *region, const struct region_offer_terms *terms)
 {
 	struct region_header *header = region_header(region);
@@ -165,11 +193,7 @@ void region_offer_accept(struct region *region, const struct region_offer_terms 
 	header->key = region->key;
 	header->clock_id = terms->clock_id;
 	header->session = terms->session;
-	header->dump_bytes = 0;
-	header->copy_period_bytes = 0;
-	header->snapshot_signal = 0;
-	header->no_peak = 0;
-	header->record_mmap = 0;
+	reset_sampler_part(region, is_of_attached(region, terms->used));
 	atomic_store(&header->period_bytes, terms->period_bytes);
 	atomic_store(&header->sampler_pid, (uint32_t)getpid());
 }

@@ -52,6 +52,7 @@ struct region_offer_terms {
 	uint64_t key, period_bytes;
 	uint32_t clock_id; /* region_clock() */
 	uint64_t session;  /* what tells daemons that follow each other from strangers */
+	bool used;         /* as region_offer_open() said */
 };
 void region_offer_accept(struct region *region, const struct region_offer_terms *terms);
 

@@ -7,11 +7,13 @@
 #include "sampler/heap/image.h"
 #include "sampler/heap/registry.h"
 #include "sampler/heap/walked.h"
+#include "sampler/region/region_offer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -558,6 +560,47 @@ static void cut_dumps_are_not_compared(void **state)
 	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0); /* and all rows are gone */
 }
 
+static int64_t blocks(void)
+{
+	struct stat status;
+	assert_int_equal(fstat(image->region->fd, &status), 0);
+	return status.st_blocks;
+}
+
+/* Before it is taken, or at any time after that: its tables, and the kept entries of its slots, would be
+ * memory of ours. */
+static void an_offer_that_says_that_it_walks_takes_no_memory(void **state)
+{
+	(void)state;
+	const struct region_offer_terms terms = {.id = 1, .key = 0x20000, .period_bytes = 1, .clock_id = 1};
+	struct region_header *header = region_header(image->region);
+	image->region->sparse = true;
+	header->attached_after_ns = header->attached_rss_bytes = header->thread_stacks = header->filtered =
+	    header->start_paused = 1;
+	region_offer_accept(image->region, &terms);
+	assert_int_equal(atomic_load(&header->walk), 0);
+	assert_int_equal(header->attached_after_ns, 0);
+	assert_int_equal(header->attached_rss_bytes, 0);
+	assert_int_equal(header->thread_stacks, 0);
+	assert_int_equal(header->filtered, 0);
+	assert_int_equal(header->start_paused, 0);
+	atomic_store(&header->walk, 1);
+	atomic_store(&area()->numbers.given, WALK_STACKS - 1);
+	for (uint32_t i = 0; i < 2; i++)
+		for (size_t word = 0; word < WALK_STACKS / 64; word++)
+			atomic_store(&area()->counts[i].changed[word], UINT64_MAX);
+	const int64_t before = blocks();
+	walked_begin(image);
+	uint32_t stack = learn(0, LEARNED_NS);
+	assert_int_equal(walked_drain(image, true), 0);
+	for (uint64_t seq = 0; seq < 4; seq++) {
+		const struct heap_sample sample = {
+		    .slot = 5, .seq = seq, .stack = stack, .size_bytes = 8, .period_bytes = 1};
+		assert_int_equal(heap_add(process[0]->heap, &sample), 0);
+	}
+	assert_int_equal(blocks(), before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -580,6 +623,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_dump_that_shows_another_stack_ends_walking, begin, end),
 	    cmocka_unit_test_setup_teardown(
 	        a_dump_of_files_that_were_unmapped_since_says_nothing, begin, end),
+	    cmocka_unit_test_setup_teardown(
+	        an_offer_that_says_that_it_walks_takes_no_memory, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
