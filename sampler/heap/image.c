@@ -122,6 +122,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 			memcpy(process->target.name, parent->target.name, sizeof(process->target.name));
 		process_inherit(process);
 	}
+	process_weigh(process);
 	process_identity_read_title(process);
 	if (!finding)
 		process_identity_doubt_name(process);

@@ -34,7 +34,7 @@ struct process *process_parent(struct process *process)
 	return parent && parent->generation == place->parent_generation ? parent : NULL;
 }
 
-struct process_finding *process_find(pid_t pid, struct modules *modules)
+struct process_finding *process_find(pid_t pid, struct modules *modules, struct memory_bound *memory)
 {
 	struct process_finding *finding = calloc(1, sizeof(*finding));
 	const struct thread_facts facts = thread_facts_read(pid);
@@ -43,23 +43,37 @@ struct process_finding *process_find(pid_t pid, struct modules *modules)
 	struct target *target = &finding->target;
 	bool good = target_init(target, pid, clock_now_ns()) && facts.pid == pid;
 	finding->inner = facts.inner;
+	finding->memory = memory;
 	target->pidfd = good ? pidfd_open_process(pid) : -1;
 	target->readable = target->pidfd >= 0;
 	target->maps = maps_new(modules, pid, true);
+	if (target->maps && memory)
+		maps_set_room(target->maps, memory_bound_room(memory, 0));
 	if (target->readable && target->maps && maps_read_proc(target->maps) == 0 &&
 	    target_read_executable(target, target->name)) {
 		proc_strip_deleted(target->name);
 		target_set_title(target, target->name);
+		process_finding_weigh(finding);
 		return finding;
 	}
 	process_finding_free(finding);
 	return NULL;
 }
 
+void process_finding_weigh(struct process_finding *finding)
+{
+	const struct maps *maps = finding->target.maps;
+	if (finding->memory)
+		memory_bound_note(finding->memory, &finding->held_bytes, maps ? maps_bytes(maps) : 0);
+}
+
 void process_finding_free(struct process_finding *finding)
 {
-	if (finding)
-		target_fini(&finding->target);
+	if (!finding)
+		return;
+	if (finding->memory)
+		memory_bound_note(finding->memory, &finding->held_bytes, 0);
+	target_fini(&finding->target);
 	free(finding);
 }
 
@@ -69,6 +83,19 @@ void process_look_for_room(struct process *process)
 	bool full = bound && !memory_bound_allows(bound, process->held_bytes);
 	stacks_set_full(process->target.stacks, full);
 	heap_set_full(process->heap, full);
+	process_look_for_maps_room(process);
+}
+
+/* What it has in maps now is given up when they are read again. */
+void process_look_for_maps_room(struct process *process)
+{
+	const struct memory_bound *bound = process->image->memory;
+	const struct maps *maps = process->target.maps;
+	const uint64_t has = maps ? maps_bytes(maps) : 0;
+	process->target.maps_room_bytes =
+	    bound ? memory_bound_room(bound, has < process->held_bytes ? has : process->held_bytes) : 0;
+	if (maps)
+		maps_set_room(process->target.maps, process->target.maps_room_bytes);
 }
 
 void process_weigh(struct process *process)
@@ -76,7 +103,8 @@ void process_weigh(struct process *process)
 	const struct process_walked *walked = &process->walked;
 	if (process->image->memory)
 		memory_bound_note(process->image->memory, &process->held_bytes,
-		    stacks_bytes(process->target.stacks) + heap_bytes(process->heap) +
+		    maps_bytes(process->target.maps) + stacks_bytes(process->target.stacks) +
+		        heap_bytes(process->heap) +
 		        stack_log_bytes(&process->log, heap_segments(process->heap)) +
 		        walked->seen_room * sizeof(*walked->seen) +
 		        walked->stack_room * sizeof(*walked->stack) +

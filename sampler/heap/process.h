@@ -84,6 +84,8 @@ struct image;
  * before the next look. */
 struct process_finding {
 	struct target target; /* pid, pidfd, name, title and maps */
+	struct memory_bound *memory; /* as the image's */
+	uint64_t held_bytes;         /* of the maps, as that knows */
 	pid_t inner;          /* its pid in its own namespace */
 };
 
@@ -171,7 +173,8 @@ struct image {
 };
 
 /* NULL: it is gone, or out of memory. */
-struct process_finding *process_find(pid_t pid, struct modules *modules);
+struct process_finding *process_find(pid_t pid, struct modules *modules, struct memory_bound *memory);
+void process_finding_weigh(struct process_finding *finding); /* after its maps have changed */
 void process_finding_free(struct process_finding *finding); /* NULL is fine */
 
 /* Forgets a finished process; its place in the region is released by region_release_place, not here. */
@@ -191,6 +194,7 @@ void process_inherit(struct process *process);
 
 /* Before something is entered, and after: keeps the books within the memory that there is for all. */
 void process_look_for_room(struct process *process);
+void process_look_for_maps_room(struct process *process); /* before its maps are read */
 void process_weigh(struct process *process);
 
 /* Whether it still executes the program that we know, which has our region mapped: the answer, and whether it

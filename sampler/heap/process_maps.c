@@ -69,6 +69,7 @@ static bool take_maps_of_finding(struct process *process)
 	target->maps = found->maps;
 	target->maps_read_ns = found->start_ns;
 	found->maps = NULL;
+	process_finding_weigh(process->image->finding);
 	return true;
 }
 
@@ -78,17 +79,17 @@ void process_maps_open(struct process *process, struct modules *modules, const s
 	if (take_maps_of_finding(process))
 		return;
 	target->maps = maps_new(modules, target->readable ? target->pid : 0, true);
+	process_look_for_maps_room(process);
 	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
 		return;
 	target->maps_read_ns = 0;
 	const struct maps *alike = maps_of_image(process);
-	if (alike) {
-		maps_free(target->maps);
-		target->maps = maps_copy(alike, 0);
-	} else if (parent && parent->target.maps) {
-		maps_free(target->maps);
-		target->maps = maps_copy(parent->target.maps, 0);
-	} else {
+	if (!alike && parent)
+		alike = parent->target.maps;
+	if (!alike) {
 		maps_from_image(process);
+		return;
 	}
+	maps_free(target->maps);
+	target->maps = maps_copy(alike, 0, target->maps_room_bytes);
 }

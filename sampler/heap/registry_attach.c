@@ -58,7 +58,7 @@ int registry_take_offer(struct registry *registry, const struct registry_offer *
 	image->plan = offer->plan;
 	image->period_bytes = offer->period_bytes;
 	image->mapped_by = offer->pid;
-	image->finding = process_find(offer->pid, registry->modules);
+	image->finding = process_find(offer->pid, registry->modules, image->memory);
 	if (offer->used)
 		adopt(registry, image);
 	return 0;

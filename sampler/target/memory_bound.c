@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#define DEFAULT_BYTES (UINT64_C(1) << 30)
+#define DEFAULT_BYTES    (UINT64_C(1) << 30)
+#define ROOM_LEAST_BYTES (UINT64_C(64) << 10) /* the maps of a program with 300 libraries */
 
 uint64_t memory_bound_bytes(uint64_t rss_max_bytes)
 {
@@ -21,6 +22,13 @@ bool memory_bound_allows(const struct memory_bound *bound, uint64_t own_bytes)
 {
 	return !bound->max_bytes ||
 	    (bound->held_bytes < bound->max_bytes && own_bytes < bound->max_bytes - bound->held_bytes);
+}
+
+uint64_t memory_bound_room(const struct memory_bound *bound, uint64_t own_bytes)
+{
+	const uint64_t others = bound->held_bytes > own_bytes ? bound->held_bytes - own_bytes : 0,
+	               left = others < bound->max_bytes ? (bound->max_bytes - others) / 2 : 0;
+	return !bound->max_bytes ? 0 : left > ROOM_LEAST_BYTES ? left : ROOM_LEAST_BYTES;
 }
 
 void memory_bound_note(struct memory_bound *bound, uint64_t *own_bytes, uint64_t now_bytes)

@@ -26,6 +26,10 @@ uint64_t memory_bound_bytes(uint64_t rss_max_bytes);
 /* Whether a process that holds own_bytes may add to them. */
 bool memory_bound_allows(const struct memory_bound *bound, uint64_t own_bytes);
 
+/* How much a process that holds own_bytes may have for what it must have, such as its maps: as much as other
+ * books may grow to, but never less than an ordinary one needs. 0: no bound. */
+uint64_t memory_bound_room(const struct memory_bound *bound, uint64_t own_bytes);
+
 /* A process that held *own_bytes holds now_bytes. */
 void memory_bound_note(struct memory_bound *bound, uint64_t *own_bytes, uint64_t now_bytes);
 

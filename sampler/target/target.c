@@ -70,6 +70,8 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 		return false;
 	target->maps_read_ns = now_ns;
 	struct maps *fresh = maps_new(maps_store(target->maps), target->pid, true);
+	if (fresh)
+		maps_set_room(fresh, target->maps_room_bytes);
 	if (fresh && maps_read_proc(fresh) == 0 && maps_count(fresh) > 0 &&
 	    (!target->code_address || maps_find(fresh, target->code_address))) {
 		maps_free(target->maps);

@@ -52,6 +52,7 @@ struct target {
 	uint64_t prompt_ns;     /* see walk.c */
 	uint32_t prompt_reads;  /* of the maps since prompt_ns, out of turn */
 	uint64_t code_address;  /* mapped as long as it executes the program that we know; 0: unknown */
+	size_t maps_room_bytes; /* for the maps, when they are read; 0: no bound */
 	struct maps *maps;      /* owned, as the next two are */
 	struct stacks *stacks;
 	struct perf_map_file perf_map;  /* names of code made at run time */

@@ -6,7 +6,6 @@
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,6 @@
 
 enum {
 	SCRATCH_AFTER = 16, /* lookups before an address space is worth a cache of its own */
-	RETRY_NS = 20 * 1000000,
-	RETRY_MAX_NS = 1000 * 1000000,
 };
 
 /* The file with which a range was announced, shared by the pieces into which it is split and by forked
@@ -37,6 +34,7 @@ struct maps {
 	bool eager;
 	struct map *map;
 	size_t count, capacity;
+	size_t room_bytes; /* 0: no bound but the general one */
 	size_t path_bytes; /* of the files of all ranges, each counted as if it had its own */
 	uint64_t generation;
 	uint64_t read_hash, read_generation; /* of the last whole reading; 0: none */
@@ -99,21 +97,35 @@ void maps_free(struct maps *maps)
 	free(maps);
 }
 
-struct maps *maps_copy(const struct maps *maps, pid_t pid)
+static size_t range_bytes(const struct maps *maps)
+{
+	return maps->count * (sizeof(*maps->map) + sizeof(struct map_file)) + maps->path_bytes;
+}
+
+static bool has_room(const struct maps *maps, size_t path_bytes)
+{
+	return !maps->room_bytes ||
+	    range_bytes(maps) + sizeof(*maps->map) + sizeof(struct map_file) + path_bytes <= maps->room_bytes;
+}
+
+struct maps *maps_copy(const struct maps *maps, pid_t pid, size_t room_bytes)
 {
 	struct maps *copy = maps_new(maps->store, pid, maps->eager);
 
-	if (!copy || !maps->count)
-		return copy;
-	copy->map = malloc(maps->count * sizeof(*copy->map));
-	if (!copy->map) {
-		maps_free(copy);
+	if (!copy)
 		return NULL;
+	copy->room_bytes = room_bytes;
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct map *map = &maps->map[i];
+		if (!has_room(copy, map->file ? map->file->path_bytes : 0))
+			break;
+		if (array_reserve(&copy->map, &copy->capacity, copy->count + 1, sizeof(*copy->map)) != 0) {
+			maps_free(copy);
+			return NULL;
+		}
+		copy->map[copy->count++] = *map;
+		hold_map(copy, map);
 	}
-	memcpy(copy->map, maps->map, maps->count * sizeof(*copy->map));
-	copy->count = copy->capacity = maps->count;
-	for (size_t i = 0; i < copy->count; i++)
-		hold_map(copy, &copy->map[i]);
 	return copy;
 }
 
@@ -293,7 +305,7 @@ static int add_range(struct maps *maps, const struct map_range *range, const cha
 	map.end = range->start + range->len;
 	if (!(range->prot & PROT_EXEC))
 		return maps_remove(maps, range->start, range->len);
-	if (maps->count + 2 > MAPS_MAX)
+	if (maps->count + 2 > MAPS_MAX || !has_room(maps, strlen(path)))
 		return -ENOSPC;
 	if (reserve(maps, 2))
 		return -ENOMEM;
@@ -332,32 +344,6 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	err = add_range(maps, range, full ? full : path, kind);
 	free(full);
 	return err;
-}
-
-uint64_t maps_retry_ns(uint64_t before_ns, bool helped)
-{
-	if (helped || before_ns < RETRY_NS)
-		return RETRY_NS;
-	return before_ns < RETRY_MAX_NS / 2 ? before_ns * 2 : RETRY_MAX_NS;
-}
-
-bool maps_parse_line(const char *line, struct map_range *range)
-{
-	uint64_t end;
-	char prot[5];
-	int path_at = 0;
-
-	memset(range, 0, sizeof(*range));
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n",
-	        &range->start, &end, prot, &range->pgoff, &range->major, &range->minor, &range->ino,
-	        &path_at) != 7 ||
-	    end <= range->start || strlen(prot) != 4)
-		return false;
-	range->len = end - range->start;
-	range->prot = (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
-	    (prot[2] == 'x' ? PROT_EXEC : 0);
-	range->path = line + path_at;
-	return true;
 }
 
 static bool is_executable(const char *line)
@@ -467,6 +453,17 @@ size_t maps_count(const struct maps *maps)
 const struct map *maps_at(const struct maps *maps, size_t index)
 {
 	return &maps->map[index];
+}
+
+size_t maps_bytes(const struct maps *maps)
+{
+	return sizeof(*maps) + range_bytes(maps) + (maps->capacity - maps->count) * sizeof(*maps->map) +
+	    maps_scratch_bytes(maps);
+}
+
+void maps_set_room(struct maps *maps, size_t bytes)
+{
+	maps->room_bytes = bytes;
 }
 
 struct modules *maps_store(const struct maps *maps)

@@ -82,8 +82,8 @@ enum {
 struct maps *maps_new(struct modules *store, pid_t pid, bool eager);
 void maps_free(struct maps *maps);
 
-/* Fork: the same ranges for process PID. NULL: out of memory. */
-struct maps *maps_copy(const struct maps *maps, pid_t pid);
+/* Fork: the same ranges for process PID, as many as have room (maps_set_room). NULL: out of memory. */
+struct maps *maps_copy(const struct maps *maps, pid_t pid, size_t room_bytes);
 
 /* Exec: forgets every range. */
 void maps_clear(struct maps *maps);
@@ -131,6 +131,12 @@ const char *map_path(const struct map *map);
 
 size_t maps_count(const struct maps *maps);
 const struct map *maps_at(const struct maps *maps, size_t index);
+
+/* The memory that they take, and their scratch space. What forked copies share counts in each. */
+size_t maps_bytes(const struct maps *maps);
+
+/* Ranges that would take more than so many bytes are left out from now on, as beyond MAPS_MAX. 0: no bound. */
+void maps_set_room(struct maps *maps, size_t bytes);
 
 struct modules *maps_store(const struct maps *maps);
 

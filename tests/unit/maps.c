@@ -217,7 +217,7 @@ static void a_forked_copy_lives_on_its_own(void **state)
 	struct maps *maps = maps_new(store, getpid(), true);
 
 	assert_int_equal(maps_read_proc(maps), 0);
-	struct maps *copy = maps_copy(maps, 4711);
+	struct maps *copy = maps_copy(maps, 4711, 0);
 	size_t n = maps_count(maps);
 	maps_clear(maps);
 	assert_int_equal(maps_count(maps), 0);
@@ -365,7 +365,7 @@ static void names_are_bounded(void **state)
 	assert_int_equal(add(maps, n * 2, n * 2 + 1, 0, RX, path), -ENOSPC);
 	assert_int_equal(add(maps, n * 2, n * 2 + 1, 0, RX, ""), 0);
 
-	copy = maps_copy(maps, 0);
+	copy = maps_copy(maps, 0, 0);
 	assert_non_null(copy);
 	assert_int_equal(add(copy, n * 4, n * 4 + 1, 0, RX, path), -ENOSPC);
 	assert_int_equal(maps_remove(copy, 0, 2), 0);

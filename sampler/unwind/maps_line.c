@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of maps.h is pure: a line of /proc/PID/maps, and when the next reading is due. */
+#include "sampler/unwind/maps.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+	RETRY_NS = 20 * 1000000,
+	RETRY_MAX_NS = 1000 * 1000000,
+};
+
+uint64_t maps_retry_ns(uint64_t before_ns, bool helped)
+{
+	if (helped || before_ns < RETRY_NS)
+		return RETRY_NS;
+	return before_ns < RETRY_MAX_NS / 2 ? before_ns * 2 : RETRY_MAX_NS;
+}
+
+bool maps_parse_line(const char *line, struct map_range *range)
+{
+	uint64_t end;
+	char prot[5];
+	int path_at = 0;
+
+	memset(range, 0, sizeof(*range));
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n",
+	        &range->start, &end, prot, &range->pgoff, &range->major, &range->minor, &range->ino,
+	        &path_at) != 7 ||
+	    end <= range->start || strlen(prot) != 4)
+		return false;
+	range->len = end - range->start;
+	range->prot = (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
+	    (prot[2] == 'x' ? PROT_EXEC : 0);
+	range->path = line + path_at;
+	return true;
+}
