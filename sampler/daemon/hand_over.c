@@ -34,6 +34,7 @@ enum {
 };
 
 static const uint64_t second_ns = UINT64_C(1000000000);
+static const char busy[] = "another sampler of heaptap reads its memory";
 
 /* ---- taking an offer */
 
@@ -74,6 +75,12 @@ static void say_taken(const struct daemon *d, const struct roster_entry *entry, 
 		    entry->comm ? entry->comm : "?", what, entry->service ? entry->service : "?");
 }
 
+static bool refuse_for_now(struct roster_entry *entry, unsigned int seconds, const char *why)
+{
+	entry->again_ns = clock_now_ns() + seconds * second_ns;
+	return verdict_refuse(entry, "%s", why);
+}
+
 static bool take(
     struct daemon *d, struct roster_entry *entry, struct region_offer *offer, const struct verdict *verdict)
 {
@@ -86,15 +93,16 @@ static bool take(
 	    .clock_id = region_clock(),
 	    .session = (uint64_t)d->identity.unix_ns,
 	    .used = offer->used,
+	    .sampler_pid = offer->sampler_pid,
 	};
-	if (!region || !plan) {
+	const int error = region && plan ? region_offer_accept(&offer->region, &terms) : -ENOMEM;
+	if (error) {
 		free(region);
 		free(plan);
 		region_close(&offer->region);
-		return false;
+		return error == -EBUSY && refuse_for_now(entry, BUSY_S, busy);
 	}
 	*region = offer->region;
-	region_offer_accept(region, &terms);
 	prefault(d, region);
 	verdict_plan(plan, d, verdict);
 	const struct registry_offer given = {region, plan, terms.period_bytes, entry->pid, offer->used};
@@ -109,12 +117,6 @@ static bool take(
 	watch(d, entry);
 	say_taken(d, entry, offer->used ? "taken up again" : "profiled");
 	return true;
-}
-
-static bool refuse_for_now(struct roster_entry *entry, unsigned int seconds, const char *why)
-{
-	entry->again_ns = clock_now_ns() + seconds * second_ns;
-	return verdict_refuse(entry, "%s", why);
 }
 
 /* A forked child, which has its parent's region. */
@@ -171,7 +173,7 @@ static bool on_unusable(struct daemon *d, struct roster_entry *entry, int error,
 	if (unwanted)
 		return true;
 	if (error == -EBUSY)
-		return refuse_for_now(entry, BUSY_S, "another sampler of heaptap reads its memory");
+		return refuse_for_now(entry, BUSY_S, busy);
 	if (abi)
 		return verdict_refuse(entry,
 		    "its library is of another version (ABI %" PRIu32 ", the daemon's is %u): restart it",

@@ -42,7 +42,7 @@ bool registry_empty(const struct registry *registry)
 void registry_release(struct registry *registry, struct process *process)
 {
 	process->image->unreleased--;
-	region_release_place(process->image->region, process->place);
+	region_release_place_of(process->image->region, process->place, process->generation);
 	if (process->place != 0)
 		process_free(process);
 }

@@ -455,6 +455,13 @@ void region_release_place(const struct region *region, uint32_t number)
 	empty_place(place);
 }
 
+void region_release_place_of(const struct region *region, uint32_t number, uint32_t generation)
+{
+	const struct region_place *place = region_place(region, number);
+	if (place && atomic_load(&place->generation) == generation)
+		region_release_place(region, number);
+}
+
 const char *region_loss_name(enum region_loss loss)
 {
 	switch (loss) {

@@ -159,6 +159,10 @@ void region_free_half_written(const struct region *region, uint32_t place);
 /* Frees what a dead process owned: its segments, its half-written buffers, and in the end its place. */
 void region_release_place(const struct region *region, uint32_t place);
 
+/* The same if the place has that generation still. Else it was given back already, and what the process has
+ * there that took it since stays. */
+void region_release_place_of(const struct region *region, uint32_t place, uint32_t generation);
+
 const char *region_loss_name(enum region_loss loss);
 
 /* Forked children that found no free place, as the image reports. */

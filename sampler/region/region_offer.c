@@ -111,7 +111,7 @@ static int reopen(struct region_offer *offer, int fd, bool anonymous)
 	struct region_header *shared = region_header(&offer->region);
 	offer->session = header.session;
 	offer->used = atomic_load(&shared->state) == REGION_READY;
-	return region_takeover_may_be_read(&offer->region, offer->effort) ? -EBUSY : 0;
+	return region_takeover_may_be_read(&offer->region, offer->effort, &offer->sampler_pid) ? -EBUSY : 0;
 }
 
 static int open_candidate(void *context, pid_t pid, const struct region_offer_range *range)
@@ -184,9 +184,11 @@ static void reset_sampler_part(struct region *region, bool attached)
 	header->filtered = 0;
 }
 
-void region_offer_accept(struct region *region, const struct region_offer_terms *terms)
+int region_offer_accept(struct region *region, const struct region_offer_terms *terms)
 {
 	struct region_header *header = region_header(region);
+	if (!region_takeover_claim(region, terms->sampler_pid))
+		return -EBUSY;
 	region->id = terms->id;
 	region->key = terms->key & ~REGION_KEY_PLACE;
 	header->region_id = region->id;
@@ -195,7 +197,7 @@ void region_offer_accept(struct region *region, const struct region_offer_terms 
 	header->session = terms->session;
 	reset_sampler_part(region, is_of_attached(region, terms->used));
 	atomic_store(&header->period_bytes, terms->period_bytes);
-	atomic_store(&header->sampler_pid, (uint32_t)getpid());
+	return 0;
 }
 
 void region_offer_turn(const struct region *region, bool on)

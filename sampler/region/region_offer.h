@@ -26,6 +26,7 @@ struct region_offer {
 	struct region_takeover_effort *effort; /* the caller's, of all offers that it looks at */
 	bool used;                             /* an earlier daemon had turned it on: it has books */
 	uint64_t session;                      /* that daemon's, or 0 */
+	uint32_t sampler_pid;                  /* whom the header named when it was looked who reads it */
 	/* of -EPROTO: the version of the library, as it says, if it is another one; 0: it is none of ours */
 	uint32_t abi;
 };
@@ -52,9 +53,13 @@ struct region_offer_terms {
 	uint64_t key, period_bytes;
 	uint32_t clock_id; /* region_clock() */
 	uint64_t session;  /* what tells daemons that follow each other from strangers */
-	bool used;         /* as region_offer_open() said */
+	/* as region_offer_open() said */
+	bool used;
+	uint32_t sampler_pid;
 };
-void region_offer_accept(struct region *region, const struct region_offer_terms *terms);
+
+/* Returns 0; -EBUSY: another daemon has taken it meanwhile, and nothing was written. */
+int region_offer_accept(struct region *region, const struct region_offer_terms *terms);
 
 /* Samples are taken from now on, or no more. */
 void region_offer_turn(const struct region *region, bool on);

@@ -89,25 +89,40 @@ static enum answer holds_region(pid_t pid, const struct region *region, uint32_t
  * process' by now, even one that has the region mapped (a child of the target's). But samplers keep the
  * descriptor, and targets close it when they have mapped it.
  */
-static enum answer is_read(const struct region *region, uint32_t *left)
+static enum answer is_read(const struct region *region, uint32_t *left, uint32_t *sampler_pid)
 {
-	pid_t sampler = (pid_t)atomic_load(&region_header(region)->sampler_pid);
+	*sampler_pid = atomic_load(&region_header(region)->sampler_pid);
+	const pid_t sampler = (pid_t)*sampler_pid;
 	return sampler > 0 && sampler != getpid() ? holds_region(sampler, region, left) : NO;
+}
+
+static bool is_surely_read(const struct region *region, uint32_t *sampler_pid)
+{
+	uint32_t left = UINT32_MAX;
+	return is_read(region, &left, sampler_pid) == YES;
 }
 
 bool region_takeover_is_read(const struct region *region)
 {
-	uint32_t left = UINT32_MAX;
-	return is_read(region, &left) == YES;
+	uint32_t sampler_pid;
+	return is_surely_read(region, &sampler_pid);
 }
 
-bool region_takeover_may_be_read(const struct region *region, struct region_takeover_effort *effort)
+bool region_takeover_may_be_read(
+    const struct region *region, struct region_takeover_effort *effort, uint32_t *sampler_pid)
 {
 	enum { DESCRIPTORS = 1 << 14 };
 	const uint64_t now_ns = clock_now_ns();
 	if (now_ns - effort->since_ns >= CLOCK_NS_PER_S)
 		*effort = (struct region_takeover_effort){.since_ns = now_ns, .left = DESCRIPTORS};
-	return is_read(region, &effort->left) != NO;
+	return is_read(region, &effort->left, sampler_pid) != NO;
+}
+
+/* Whoever looks after that finds our descriptor of it. */
+bool region_takeover_claim(const struct region *region, uint32_t sampler_pid)
+{
+	return atomic_compare_exchange_strong(
+	    &region_header(region)->sampler_pid, &sampler_pid, (uint32_t)getpid());
 }
 
 static int open_region(pid_t pid, struct region *region)
@@ -141,14 +156,14 @@ pid_t region_takeover_sampler(pid_t pid)
 
 int region_takeover_open(pid_t pid, struct region *region)
 {
+	uint32_t sampler_pid;
 	int error = open_region(pid, region);
 	if (error)
 		return error;
-	if (region_takeover_is_read(region)) {
+	if (is_surely_read(region, &sampler_pid) || !region_takeover_claim(region, sampler_pid)) {
 		region_close(region);
 		return -EBUSY;
 	}
-	atomic_store(&region_header(region)->sampler_pid, (uint32_t)getpid());
 	return 0;
 }
 

@@ -28,12 +28,19 @@ bool region_takeover_is_read(const struct region *region);
  * million descriptors, and be asked by that: 200 processes of another session with 900 took three seconds
  * beside a load. What would go beyond 16,384 a second is taken for being read; whose header names no process,
  * or one that is gone, never needs any.
+ * *sampler_pid: whom the header named.
  */
 struct region_takeover_effort {
 	uint64_t since_ns; /* all zeroes at first */
 	uint32_t left;     /* descriptors that may be looked at in the second since then */
 };
-bool region_takeover_may_be_read(const struct region *region, struct region_takeover_effort *effort);
+bool region_takeover_may_be_read(
+    const struct region *region, struct region_takeover_effort *effort, uint32_t *sampler_pid);
+
+/* We become the sampler that reads it, unless another has become that since the header named the one who was
+ * asked about (sampler_pid above). False: another has. Two that both read it would give its places back
+ * twice. */
+bool region_takeover_claim(const struct region *region, uint32_t sampler_pid);
 
 /* The pid of the sampler that reads the region that pid has mapped; 0: it is gone, or cannot be told. */
 pid_t region_takeover_sampler(pid_t pid);

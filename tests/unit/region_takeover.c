@@ -5,6 +5,7 @@
  */
 #include "sampler/linux/clock.h"
 #include "sampler/region/region_takeover.h"
+#include "sampler/region/region_offer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -130,6 +131,35 @@ static void a_number_alone_is_no_sampler(void **state)
 	region_close(&made);
 }
 
+/* Two that have both found that nobody reads it: one of them gets it, and nothing of the other is written. */
+static void of_two_that_find_it_free_one_gets_it(void **state)
+{
+	struct region made, one, other;
+	(void)state;
+	fixture_open(&made, 1);
+	struct stranger ended = stranger_start(NULL, NULL);
+	const pid_t was = ended.pid;
+	stranger_end(&ended);
+	struct region_header *header = region_header(&made);
+	atomic_store(&header->sampler_pid, (uint32_t)was);
+	assert_int_equal(region_reopen(&one, dup(made.fd), false), 0);
+	assert_int_equal(region_reopen(&other, dup(made.fd), false), 0);
+	struct region_takeover_effort effort = {0};
+	struct region_offer_terms terms = {.id = 7, .key = 0x70000, .period_bytes = 4096};
+	struct region_offer_terms late = {.id = 8, .key = 0x80000, .period_bytes = 8192};
+	assert_false(region_takeover_may_be_read(&one, &effort, &terms.sampler_pid));
+	assert_false(region_takeover_may_be_read(&other, &effort, &late.sampler_pid));
+	assert_int_equal(region_offer_accept(&one, &terms), 0);
+	assert_int_equal(region_offer_accept(&other, &late), -EBUSY);
+	assert_int_equal(header->key, terms.key);
+	assert_int_equal(header->region_id, terms.id);
+	assert_int_equal(atomic_load(&header->period_bytes), terms.period_bytes);
+	assert_int_equal(atomic_load(&header->sampler_pid), getpid());
+	region_close(&one);
+	region_close(&other);
+	region_close(&made);
+}
+
 static void open_many(int fd, void *argument)
 {
 	const uint32_t *count = argument;
@@ -147,6 +177,7 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	const uint32_t second = 1 << 14;
 	uint32_t count = DESCRIPTORS;
 	struct region_takeover_effort effort = {0};
+	uint32_t whom;
 	struct rlimit limit, before;
 	struct region made;
 	char byte;
@@ -165,12 +196,12 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	close(made.fd); /* the child has it too, before all others */
 	made.ino++;     /* another one */
 	atomic_store(&region_header(&made)->sampler_pid, (uint32_t)other.pid);
-	assert_false(region_takeover_may_be_read(&made, &effort));
+	assert_false(region_takeover_may_be_read(&made, &effort, &whom));
 	assert_in_range(effort.left, second - DESCRIPTORS - 100, second - DESCRIPTORS);
 	uint64_t looked_at = second - effort.left, since_ns = effort.since_ns, seconds = 0;
 	uint32_t left = effort.left;
 	for (int i = 0; i < REGIONS; i++) {
-		bool read = region_takeover_may_be_read(&made, &effort);
+		bool read = region_takeover_may_be_read(&made, &effort, &whom);
 		bool anew = effort.since_ns != since_ns;
 		seconds += anew;
 		looked_at += (anew ? second : left) - effort.left;
@@ -183,9 +214,9 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	atomic_store(&region_header(&made)->sampler_pid, (uint32_t)other.pid);
 	/* It has ended, which is known at once even if others have used up everything. */
 	effort = (struct region_takeover_effort){.since_ns = clock_now_ns()};
-	assert_false(region_takeover_may_be_read(&made, &effort));
+	assert_false(region_takeover_may_be_read(&made, &effort, &whom));
 	atomic_store(&region_header(&made)->sampler_pid, 0);
-	assert_false(region_takeover_may_be_read(&made, &effort));
+	assert_false(region_takeover_may_be_read(&made, &effort, &whom));
 	munmap(made.base, made.offsets.end);
 }
 
@@ -500,6 +531,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_target_of_a_sampler_that_has_ended),
 	    cmocka_unit_test(a_number_alone_is_no_sampler),
+	    cmocka_unit_test(of_two_that_find_it_free_one_gets_it),
 	    cmocka_unit_test(a_process_with_many_descriptors_is_not_counted_for_ever),
 	    cmocka_unit_test_setup_teardown(nobody_is_asked_who_a_file_is, workshop_open, workshop_close),
 	    cmocka_unit_test_setup_teardown(

@@ -5,6 +5,7 @@
  */
 #include "sampler/heap/registry.h"
 #include "sampler/heap/executed.h"
+#include "sampler/heap/image.h"
 #include "sampler/target/launch.h"
 
 #include "proto/region_pool.h"
@@ -567,6 +568,39 @@ static void a_claim_that_nobody_ends_is_given_back(void **state)
 	LOOK_UNTIL(s, closed_of(s, pid));
 }
 
+/* Two samplers read one region: when the second gives back the place of a child that has ended, another child
+ * may have it. */
+static void the_place_of_the_next_child_stays(void **state)
+{
+	struct scene *s = *state;
+	struct region *region = calloc(1, sizeof(*region));
+	fixture_open(region, 2048);
+	struct image *image = image_new(region, 1);
+	struct table processes = {0};
+	image->processes = &processes;
+	image->ready = true;
+	struct region_place *place = region_place(region, 1);
+	place->pid = INT32_MAX;
+	atomic_store(&place->state, PLACE_READY);
+	struct process *process = image_process(image, 1, s->modules);
+	assert_non_null(process);
+	image->unreleased = 1; /* its books are closed */
+	region_release_place_of(region, 1, process->generation); /* by the other one */
+	assert_int_equal(atomic_load(&place->state), PLACE_FREE);
+	atomic_store(&place->state, PLACE_READY);
+	fixture_own(region, 0, 1);
+	fixture_live(region, 3, &(const struct fixture_block){.seq = 5, .size_bytes = 77});
+	registry_release(&s->registry, process);
+	struct slot_copy slot;
+	assert_true(region_read_slot(region, 3, &slot));
+	assert_int_equal(slot.sample.size_bytes, 77);
+	assert_int_equal(region_segment_owner(region, 0), 1);
+	assert_int_equal(atomic_load(&place->state), PLACE_READY);
+	assert_null(image->process[1]);
+	image_free(image);
+	table_fini(&processes);
+}
+
 /* A second sampler, after the first has let go of it. */
 static void books_are_taken_over(void **state)
 {
@@ -623,6 +657,7 @@ int main(void)
 	    TEST(a_program_that_is_looked_at_late_is_profiled),
 	    TEST(a_changed_period_reaches_who_is_there_and_who_comes),
 	    TEST(a_claim_that_nobody_ends_is_given_back),
+	    TEST(the_place_of_the_next_child_stays),
 	    TEST(books_are_taken_over),
 	};
 	return cmocka_run_group_tests(tests, find_library, NULL);

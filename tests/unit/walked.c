@@ -577,7 +577,8 @@ static void an_offer_that_says_that_it_walks_takes_no_memory(void **state)
 	image->region->sparse = true;
 	header->attached_after_ns = header->attached_rss_bytes = header->thread_stacks = header->filtered =
 	    header->start_paused = 1;
-	region_offer_accept(image->region, &terms);
+	atomic_store(&header->sampler_pid, 0);
+	assert_int_equal(region_offer_accept(image->region, &terms), 0);
 	assert_int_equal(atomic_load(&header->walk), 0);
 	assert_int_equal(header->attached_after_ns, 0);
 	assert_int_equal(header->attached_rss_bytes, 0);
