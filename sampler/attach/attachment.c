@@ -235,6 +235,13 @@ static int begin(struct beginning *b)
 	return error && b->called ? by_file(b) : error;
 }
 
+/* Once its memory is open, which is that of one program whatever it executes later. */
+static bool is_another(const struct attachment_wish *wish)
+{
+	const struct thread_birth now = thread_facts_birth(wish->pid);
+	return wish->birth.ticks && !thread_facts_same_birth(&now, &wish->birth);
+}
+
 int attachment_begin(struct attachment *attachment, const struct attachment_wish *wish)
 {
 	struct address_space space;
@@ -243,6 +250,7 @@ int attachment_begin(struct attachment *attachment, const struct attachment_wish
 	*attachment = (struct attachment){0};
 	int error = address_space_open(&space, wish->pid);
 	error = error ? fail(attachment, error, "its memory cannot be opened")
+	    : is_another(wish) ? fail(attachment, -EIO, "it executes another program now")
 	    : address_space_lock(&space, BUSY_MS, wish->cancel_fd)
 	    ? fail(attachment, -EIO, "another heaptap is attaching to it, or detaching")
 	    : begin(&beginning);

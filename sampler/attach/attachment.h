@@ -12,11 +12,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include "sampler/linux/thread_facts.h"
+
 #include <stdint.h>
 #include <sys/types.h>
 
 struct attachment_wish {
 	pid_t pid;
+	/* to attach: the execution that was decided about; all zero: whatever it executes now */
+	struct thread_birth birth;
 	struct modules *modules;
 	int cancel_fd; /* readable: the search for a safe point is given up. -1: none */
 	bool force;    /* threads with a seccomp filter are called too */

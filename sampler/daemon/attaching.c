@@ -123,6 +123,7 @@ static int begin(struct daemon *d, struct daemon_attaching *one, const struct ro
 		verdict_plan(one->facts.plan, d, verdict);
 		region_header(one->region)->filtered = filtered;
 		const struct attachment_wish wish = {.pid = entry->pid,
+		    .birth = entry->identity,
 		    .modules = d->modules,
 		    .region = one->region,
 		    .delivery = &d->delivery};

@@ -4,6 +4,7 @@
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/periods.h"
 #include "sampler/daemon/verdict.h"
+#include "sampler/region/region_mapped.h"
 #include "sampler/region/region_offer.h"
 #include "sampler/target/target_plan.h"
 
@@ -33,8 +34,10 @@ static struct image *image_of(const struct daemon *d, const struct roster_entry 
 static void decide_about_profiled(struct daemon *d, struct roster_entry *entry, struct image *image)
 {
 	struct verdict *verdict = verdict_make(d, entry, true);
-	if (!verdict)
+	if (!verdict || region_mapped_by(image->region, entry->pid) == REGION_MAPPED_NO) {
+		free(verdict); /* gone, or not the program that has this region */
 		return;
+	}
 	if (image->plan)
 		image->plan->decided = d->decisions;
 	if (verdict_is_no(d, entry, verdict)) {

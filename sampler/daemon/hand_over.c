@@ -10,6 +10,7 @@
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/linux/proc.h"
+#include "sampler/region/region_mapped.h"
 #include "sampler/region/region_offer.h"
 #include "sampler/target/target_plan.h"
 
@@ -147,6 +148,13 @@ static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region
 		return false;
 	}
 	struct verdict *verdict = verdict_make(d, entry, true);
+	/* Facts of whoever has this region, and of nobody else: else the next sweep meets another program. */
+	if (verdict && region_mapped_by(&offer->region, entry->pid) != REGION_MAPPED) {
+		free(verdict);
+		region_close(&offer->region);
+		entry->state = ROSTER_NOTHING;
+		return false;
+	}
 	const bool wanted = verdict && !verdict_is_no(d, entry, verdict);
 	bool done = true;
 	if (wanted && decisions_has_room(d, verdict->facts.uid)) {

@@ -57,16 +57,11 @@ void roster_remove(struct roster *roster, pid_t pid)
 	    (--roster->count - at) * sizeof(roster->entries[0]));
 }
 
-static bool is_same(const struct thread_birth *a, const struct thread_birth *b)
-{
-	return a->ticks == b->ticks && a->stack_start == b->stack_start;
-}
-
 struct roster_entry *roster_enter(
     struct roster *roster, pid_t pid, const struct thread_birth *identity, bool *is_new)
 {
 	struct roster_entry *entry = roster_find(roster, pid);
-	*is_new = !entry || !is_same(&entry->identity, identity);
+	*is_new = !entry || !thread_facts_same_birth(&entry->identity, identity);
 	if (!*is_new)
 		return entry;
 	if (entry)

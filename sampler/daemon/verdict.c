@@ -32,10 +32,18 @@ static void describe(
 	roster_set(&entry->service, decision->service);
 }
 
+/* What was read is of the program that we have looked at: it may have executed another meanwhile, perhaps one
+ * that runs as another user. */
+static bool is_still(const struct roster_entry *entry)
+{
+	const struct thread_birth now = thread_facts_birth(entry->pid);
+	return thread_facts_same_birth(&now, &entry->identity);
+}
+
 struct verdict *verdict_make(struct daemon *d, struct roster_entry *entry, bool has_library)
 {
 	struct verdict *verdict = calloc(1, sizeof(*verdict));
-	if (!verdict || process_facts_read(&verdict->facts, entry->pid) != 0) {
+	if (!verdict || process_facts_read(&verdict->facts, entry->pid) != 0 || !is_still(entry)) {
 		free(verdict);
 		return NULL;
 	}

@@ -15,7 +15,7 @@ struct verdict {
 };
 
 /* Reads the facts, decides, and notes in the entry what is known of the process. For free(). NULL: it is
- * gone, or there is no memory. */
+ * gone, executes another program than the entry is of, or there is no memory. */
 struct verdict *verdict_make(struct daemon *daemon, struct roster_entry *entry, bool has_library);
 
 /* True: it is not to be profiled, and the entry says why. */

@@ -56,6 +56,11 @@ struct thread_birth thread_facts_birth(pid_t pid)
 	return birth;
 }
 
+bool thread_facts_same_birth(const struct thread_birth *one, const struct thread_birth *other)
+{
+	return one->ticks == other->ticks && one->stack_start == other->stack_start;
+}
+
 uint64_t thread_facts_now(void)
 {
 	struct timespec up = {0};

@@ -25,6 +25,9 @@ struct thread_birth {
 };
 struct thread_birth thread_facts_birth(pid_t pid);
 
+/* Whether that is the same execution of the same process. */
+bool thread_facts_same_birth(const struct thread_birth *one, const struct thread_birth *other);
+
 /* The time now in such ticks. */
 uint64_t thread_facts_now(void);
 

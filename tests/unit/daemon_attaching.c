@@ -10,13 +10,16 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -220,6 +223,104 @@ static void a_child_waits_for_its_parent(void **state)
 	stranger_end(&child);
 }
 
+/* ---- who becomes another while it is decided about */
+
+static struct stranger *at_the_facts;
+
+/* Of the sampler: it reads the facts. */
+int fgetpwent_r(FILE *restrict stream, struct passwd *restrict entry, char *restrict buffer, size_t bytes,
+    struct passwd **restrict found)
+{
+	struct stranger *stranger = at_the_facts;
+	char byte = 1;
+	(void)stream;
+	(void)entry;
+	(void)buffer;
+	(void)bytes;
+	*found = NULL;
+	at_the_facts = NULL;
+	if (stranger) {
+		assert_int_equal(write(stranger->fd, &byte, 1), 1);
+		assert_int_equal(read(stranger->fd, &byte, 1), 1); /* it has */
+	}
+	return ENOENT;
+}
+
+static void then_execute(int fd, void *argument)
+{
+	char byte;
+	(void)argument;
+	if (read(fd, &byte, 1) == 1 && dup2(fd, 0) == 0 && dup2(fd, 1) == 1)
+		execl("/bin/sh", "sh", "-c", "printf x; exec cat", (char *)NULL);
+	_exit(1);
+}
+
+static void then_unmap(int fd, void *argument)
+{
+	const struct region *region = argument;
+	char byte;
+	if (read(fd, &byte, 1) == 1 && munmap(region->base, region->offsets.end) == 0 &&
+	    write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+static void stay(int fd, void *argument)
+{
+	char byte;
+	(void)argument;
+	if (read(fd, &byte, 1) == 1 && write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+/* Whether it is profiled. */
+static bool offers_and(void (*then)(int fd, void *argument))
+{
+	const struct region_options options = {.period_bytes = 1,
+	    .clock_id = region_clock(),
+	    .live_max = (uint64_t)REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS};
+	struct region region;
+	assert_int_equal(region_open(&region, 1, 0x10000, &options), 0);
+	region_header(&region)->offered = 1;
+	atomic_store(&region_header(&region)->sampler_pid, 0);
+	atomic_store(&region_header(&region)->state, REGION_OFFERED);
+	struct stranger stranger = stranger_start(then, &region);
+	struct roster_entry *entry = enter(stranger.pid);
+	at_the_facts = &stranger;
+	(void)hand_over_look(&d, stranger.pid, false);
+	assert_null(at_the_facts);
+	const bool taken = entry->state == ROSTER_PROFILED;
+	assert_int_equal(d.heap.intake.images != NULL, taken);
+	stranger_end(&stranger);
+	region_close(&region);
+	return taken;
+}
+
+/* What was read may be of a program that runs as another user. */
+static void who_is_another_when_it_is_decided_about_is_left_alone(void **state)
+{
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("only root opens others' mappings\n");
+		skip();
+	}
+	assert_false(offers_and(then_execute));
+	assert_false(offers_and(then_unmap));
+	assert_true(offers_and(stay));
+}
+
+static void who_is_another_when_it_is_attached_to_is_left_alone(void **state)
+{
+	(void)state;
+	struct stranger stranger = stranger_start(NULL, NULL);
+	struct attachment attachment;
+	struct attachment_wish wish = {
+	    .pid = stranger.pid, .birth = thread_facts_birth(stranger.pid), .cancel_fd = -1};
+	wish.birth.stack_start += 4096;
+	assert_int_equal(attachment_begin(&attachment, &wish), -EIO);
+	assert_string_equal(attachment.reason, "it executes another program now");
+	stranger_end(&stranger);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +328,10 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_failure_is_said, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(a_child_waits_for_its_parent, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(a_seat_is_not_lost, open_daemon, close_daemon),
+	    cmocka_unit_test_setup_teardown(
+	        who_is_another_when_it_is_decided_about_is_left_alone, open_daemon, close_daemon),
+	    cmocka_unit_test_setup_teardown(
+	        who_is_another_when_it_is_attached_to_is_left_alone, open_daemon, close_daemon),
 	};
 	return cmocka_run_group_tests_name("daemon_attaching", tests, NULL, NULL);
 }
