@@ -6,6 +6,7 @@
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
+#include "sampler/session/process_losses.h"
 #include "sampler/session/self_limits.h"
 #include "sampler/target/target_plan.h"
 
@@ -60,22 +61,6 @@ static uint64_t resident_bytes(pid_t pid)
 	return proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
 }
 
-static size_t fill_losses(const struct process *process, struct control_loss losses[REGION_LOSS_COUNT + 1])
-{
-	const struct region_place *place = region_place(process->image->region, process->place);
-	size_t count = 0;
-	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
-		const struct tally lost = region_read_tally(&place->lost[i]);
-		if (lost.samples)
-			losses[count++] =
-			    (struct control_loss){region_loss_name((enum region_loss)i), lost.samples};
-	}
-	if (process->counters.before_restart)
-		losses[count++] =
-		    (struct control_loss){"stack before restart", process->counters.before_restart};
-	return count;
-}
-
 /* In use, and its standard error, from the process' own sums: hostile, so good for a display. */
 static void fill_amounts(struct control_process *row, const struct process *process)
 {
@@ -117,7 +102,7 @@ static size_t fill_labels(const struct process *process, struct labels *labels, 
 static void write_process(
     const struct daemon *d, const struct roster_entry *entry, struct control_list_writer *writer)
 {
-	struct control_loss losses[REGION_LOSS_COUNT + 1];
+	struct control_loss losses[PROCESS_LOSSES];
 	struct control_label rows[LABELS_MAX];
 	struct labels labels = {0};
 	const struct process *process = process_of(d, entry);
@@ -144,7 +129,7 @@ static void write_process(
 	if (process) {
 		fill_amounts(&row, process);
 		row.start_unix_ns = scheduler_start_unix_ns(d->scheduler, &process->target);
-		row.loss_count = fill_losses(process, losses);
+		row.loss_count = process_losses(process, losses);
 		row.label_count = fill_labels(process, &labels, rows);
 		growth_rate_fit(&entry->growth, &row.growth_bytes_per_hour, &row.growth_significant);
 	}

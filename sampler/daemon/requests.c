@@ -110,6 +110,7 @@ static int64_t on_asked(void *context, const struct control_request *request, ui
 
 static void on_list(void *context, struct control_list_writer *writer)
 {
+	find_processes(context); /* what has not been read yet is not lost */
 	daemon_list_write(context, writer);
 }
 

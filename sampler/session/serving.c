@@ -4,6 +4,7 @@
 #include "sampler/events/event_registry.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
+#include "sampler/session/process_losses.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,28 +39,12 @@ static double estimate(uint64_t fixed, unsigned int shift)
 	return (int64_t)fixed < 0 ? 0 : (double)fixed / (double)(1ull << shift);
 }
 
-static size_t list_losses(const struct process *process, struct control_loss losses[REGION_LOSS_COUNT + 1])
-{
-	const struct region_place *place = region_place(process->image->region, process->place);
-	uint64_t counted = process_samples(process), arrived = heap_total(process->heap).samples;
-	size_t count = 0;
-	if (counted > arrived)
-		losses[count++] = (struct control_loss){"stack", counted - arrived};
-	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
-		struct tally tally = region_read_tally(&place->lost[i]);
-		if (tally.samples)
-			losses[count++] =
-			    (struct control_loss){region_loss_name((enum region_loss)i), tally.samples};
-	}
-	return count;
-}
-
 static void list_process(void *context, const struct target *target, int64_t start_unix_ns)
 {
 	const struct process *process = (const struct process *)target;
 	const struct region_place *place = region_place(process->image->region, process->place);
 	struct tally live = region_read_tally(&place->live), all = region_read_tally(&place->allocated);
-	struct control_loss losses[REGION_LOSS_COUNT + 1];
+	struct control_loss losses[PROCESS_LOSSES];
 	const struct control_process row = {
 	    .pid = target->pid,
 	    .service = target->title,
@@ -77,7 +62,7 @@ static void list_process(void *context, const struct target *target, int64_t sta
 	    .samples = process_samples(process),
 	    .backend = backend_name(process->image->backend),
 	    .losses = losses,
-	    .loss_count = list_losses(process, losses),
+	    .loss_count = process_losses(process, losses),
 	};
 	control_list_write_process(context, &row);
 }

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lists of processes say is missing. */
+#include "sampler/session/process_losses.h"
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/process_scene.h"
+
+static void each_cause_is_said(void **state)
+{
+	struct scene *s = *state;
+	struct control_loss losses[PROCESS_LOSSES];
+	struct process *process = claim(s, 0, getpid(), 0);
+	assert_non_null(process);
+	assert_int_equal(process_losses(process, losses), 0);
+	fixture_count(s->region, 0, 5, 5000);
+	const struct heap_sample sample = {
+	    .slot = REGION_NO_SLOT, .stack = 1, .size_bytes = 8, .period_bytes = 1};
+	assert_int_equal(heap_add(process->heap, &sample), 0);
+	assert_int_equal(heap_add(process->heap, &sample), 0);
+	atomic_store(&region_place(s->region, 0)->lost[REGION_LOSS_NO_BUFFER].samples, 3);
+	process->counters.before_restart = 7;
+	assert_int_equal(process_losses(process, losses), 3);
+	assert_string_equal(losses[0].cause, "stack");
+	assert_int_equal(losses[0].count, 3);
+	assert_string_equal(losses[1].cause, region_loss_name(REGION_LOSS_NO_BUFFER));
+	assert_int_equal(losses[1].count, 3);
+	assert_string_equal(losses[2].cause, "stack before restart");
+	assert_int_equal(losses[2].count, 7);
+	s->image->adopting = true; /* the earlier sampler's are not in the books yet */
+	assert_int_equal(process_losses(process, losses), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(each_cause_is_said, open_scene, close_scene),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
