@@ -35,7 +35,8 @@ bool place_drop_buffers(void)
 
 void place_begin(void)
 {
-	place_view.generation = atomic_load(&place_view.self->generation);
+	if (place_view.index == 0) /* which nobody had to take; of any other it was read before that */
+		place_view.generation = atomic_load(&place_view.self->generation);
 	const uint32_t counted = place_view.generation % PLACE_TAG_GENERATIONS;
 	atomic_store(&place_view.tag, (uint16_t)(place_view.index | counted << PLACE_TAG_INDEX_BITS));
 }
@@ -64,8 +65,13 @@ bool place_take(void)
 	place_view.self = NULL;
 	for (uint32_t n = 1; n < REGION_PLACES; n++) {
 		uint32_t free_state = PLACE_FREE;
+		if (atomic_load_explicit(&place_at(n)->state, memory_order_acquire) != PLACE_FREE)
+			continue;
+		/* Before we have it: afterwards it may have been given away, if we stand still. */
+		const uint32_t generation = atomic_load(&place_at(n)->generation);
 		if (!atomic_compare_exchange_strong(&place_at(n)->state, &free_state, PLACE_CLAIMED))
 			continue;
+		place_view.generation = generation;
 		place_view.self = place_at(n);
 		place_view.index = n;
 		return true;

@@ -33,12 +33,26 @@ static uint32_t next_claim(const struct image *image, uint32_t after)
 	return first;
 }
 
-/* 0: whoever claims it has not come to it yet, or does not know its id. Then the place stays as it is: it may
- * have segments all the same. */
+/* 0: whoever claims it has not come to it yet, or does not know its id. */
 static pid_t told_pid(const struct image *image, uint32_t number)
 {
 	const uint32_t told = *(const volatile uint32_t *)&region_place(image->region, number)->pid;
 	return (pid_t)told > 0 ? (pid_t)told : 0;
+}
+
+static bool has_segment(const struct image *image, uint32_t number)
+{
+	for (uint32_t s = 0; s < image->region->segments; s++)
+		if (region_segment_owner(image->region, s) == (int)number)
+			return true;
+	return false;
+}
+
+/* A child that was killed before it could say who it is. One that stands still there, and would go on in a
+ * place that another has by then, has the region mapped, and is nobody whom we know. */
+static bool is_nobodys(struct image *image, uint32_t number)
+{
+	return !has_segment(image, number) && process_identity_all_known(image);
 }
 
 void claims_tend(struct image *image, uint64_t now_ns)
@@ -54,16 +68,17 @@ void claims_tend(struct image *image, uint64_t now_ns)
 	claims->place = number;
 	if (!number)
 		return;
+	const uint32_t generation = atomic_load(&region_place(image->region, number)->generation);
 	const pid_t told = told_pid(image, number);
-	if (!told || process_identity_may_be_here(image, told)) {
+	if (told && process_identity_may_be_here(image, told)) {
 		claims->looks = 0;
 		return;
 	}
 	if (++claims->looks < LOOKS)
 		return;
 	claims->looks = 0;
-	if (!process_identity_may_be_anywhere(image, told))
-		region_release_place(image->region, number);
+	if (told ? !process_identity_may_be_anywhere(image, told) : is_nobodys(image, number))
+		region_release_place_of(image->region, number, generation);
 }
 
 void claims_adopt(struct image *image)

@@ -7,6 +7,9 @@
  * believed only if nobody who calls himself so has the region mapped: then no other process of the image
  * loses anything. A child that stands still for so long, and cannot be found, sees that the place is no
  * longer its own when its claim ends (preload/place.c).
+ *
+ * A child that was killed before it could say who it is has no segment either: its place is given back once
+ * nobody but the processes that are known has the region mapped.
  */
 #ifndef SAMPLER_HEAP_CLAIMS_H
 #define SAMPLER_HEAP_CLAIMS_H

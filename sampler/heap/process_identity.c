@@ -203,6 +203,28 @@ bool process_identity_may_be_anywhere(struct image *image, pid_t told)
 	return may_be;
 }
 
+bool process_identity_all_known(struct image *image)
+{
+	const uint64_t begin_ns = clock_now_ns();
+	if (is_too_early(image, begin_ns))
+		return false;
+	DIR *proc = opendir("/proc");
+	bool all_known = proc != NULL;
+	struct dirent *entry;
+	while (all_known && (entry = readdir(proc))) {
+		const pid_t pid = atoi(entry->d_name);
+		if (pid <= 0 || known(image, pid))
+			continue;
+		const struct thread_facts facts = thread_facts_read(pid);
+		all_known = !may_belong(&facts, image->region);
+	}
+	if (proc)
+		closedir(proc);
+	image->searches++;
+	rest(image, begin_ns);
+	return all_known;
+}
+
 pid_t process_identity_told_pid(const struct process *process)
 {
 	uint32_t told =

@@ -31,4 +31,8 @@ void process_identity_read_title(struct process *process);
 /* If the process has executed another program since process_identity_find, /proc describes that one. */
 void process_identity_doubt_name(struct process *process);
 
+/* Whether nobody has the image's region mapped whom we do not know, by a look at every process; false also if
+ * that cannot be told, or is too early. */
+bool process_identity_all_known(struct image *image);
+
 #endif

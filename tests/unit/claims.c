@@ -133,15 +133,36 @@ static void a_number_may_be_anything(void **state)
 	const uint32_t told[] = {0, (uint32_t)getpid(), UINT32_MAX, 1u << 31};
 	const uint32_t count = sizeof(told) / sizeof(told[0]);
 	for (uint32_t i = 0; i < count; i++)
-		begin_claim(s, i + 1, told[i], 0);
+		begin_claim(s, i + 1, told[i], i != 0);
 	look(s, (int)count * ENOUGH);
+	/* the third has no segment any more, and says no number: nobody else can be it */
 	for (uint32_t i = 0; i < count; i++)
-		assert_int_equal(state_of(s, i + 1), PLACE_CLAIMED);
+		assert_int_equal(state_of(s, i + 1), i == 2 ? PLACE_FREE : PLACE_CLAIMED);
 	for (uint32_t i = 1; i <= MANY; i++)
 		begin_claim(s, i, INT32_MAX, 0);
 	look(s, MANY * ENOUGH);
 	for (uint32_t i = 1; i <= MANY; i++)
 		assert_int_equal(state_of(s, i), PLACE_FREE);
+}
+
+/* Killed before it could say who it is, and before it had a segment. Whoever has the region and is not known
+ * may be the one, and stand still. */
+static void who_did_not_come_to_say_his_number(void **state)
+{
+	struct scene *s = *state;
+	struct stranger first = stranger_start(NULL, NULL), other = stranger_start(NULL, NULL);
+	assert_non_null(claim(s, 0, first.pid, 0));
+	atomic_store(&region_place(s->region, 1)->state, PLACE_CLAIMED);
+	begin_claim(s, 2, 0, 1); /* that it has a segment is a lie, or worse: it stays */
+	look(s, 2 * ENOUGH);
+	assert_int_equal(state_of(s, 1), PLACE_CLAIMED);
+	stranger_end(&other);
+	look(s, 2 * ENOUGH);
+	assert_int_equal(state_of(s, 1), PLACE_FREE);
+	assert_int_equal(region_place(s->region, 1)->generation, 1);
+	assert_int_equal(state_of(s, 2), PLACE_CLAIMED);
+	assert_int_equal(state_of(s, 0), PLACE_READY);
+	stranger_end(&first);
 }
 
 static void an_earlier_sampler_was_killed_at_it(void **state)
@@ -201,6 +222,7 @@ int main(void)
 	    TEST(each_is_looked_at),
 	    TEST(who_counts_apart_is_there),
 	    TEST(a_number_may_be_anything),
+	    TEST(who_did_not_come_to_say_his_number),
 	    TEST(an_earlier_sampler_was_killed_at_it),
 	    TEST(a_child_dies_while_it_claims),
 	};

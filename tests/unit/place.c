@@ -474,6 +474,31 @@ static void a_grandchild_frees_while_it_claims(void **unused)
 	assert_int_equal(in_grandchild(frees_during_the_claim), 0);
 }
 
+/* The same, before it has said anything of itself. */
+static void who_stood_still_when_it_had_taken_a_place_is_closed(void **unused)
+{
+	int status;
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (!place_take() || place_index() != 1)
+			_exit(9);
+		region_release_place(&region, 1);
+		pid_t other = fork();
+		if (other == 0) {
+			begin_to_claim();
+			_exit(place_index() != 1);
+		}
+		if (waitpid(other, &status, 0) != other || status != 0)
+			_exit(1);
+		place_begin();
+		_exit(place_ready() || place_tag() != PLACE_NONE);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(region_header(&region)->places_exhausted, 1);
+	assert_int_equal(region_place(&region, 1)->state, PLACE_CLAIMED);
+}
+
 /* For so long that the sampler has given its place away, and another child claims it now. */
 static void who_stood_still_while_it_claimed_is_closed(void **unused)
 {
@@ -657,6 +682,7 @@ int main(void)
 	    ISOLATED(a_grandchild_gets_its_dead_parents_place),
 	    ISOLATED(a_grandchild_frees_while_it_claims),
 	    ISOLATED(who_stood_still_while_it_claimed_is_closed),
+	    ISOLATED(who_stood_still_when_it_had_taken_a_place_is_closed),
 	    UNWIPED(a_handler_at_fork_has_the_childs_place),
 	    UNWIPED(a_fork_that_calls_no_handler_is_noticed),
 	    UNWIPED(a_child_of_who_was_claiming_a_place),
