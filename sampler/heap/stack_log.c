@@ -182,6 +182,10 @@ int stack_log_open(struct stack_log_reader *reader, const struct stack_log *log,
 	if (reader->node_count <= 1 || reader->node_count > STACK_LOG_NODES || reader->frame_count == 0 ||
 	    reader->frame_count > STACK_LOG_FRAMES)
 		return -ENOENT;
+	/* Whoever has written so many has written them all. */
+	if (!region_is_written(log->region, place->frames, reader->frame_count * sizeof(*place->frames)) ||
+	    !region_is_written(log->region, place->nodes, reader->node_count * sizeof(*place->nodes)))
+		return -ENOENT;
 	reader->frames = malloc(reader->frame_count * sizeof(*reader->frames));
 	reader->nodes = malloc(reader->node_count * sizeof(*reader->nodes));
 	reader->stacks = calloc(reader->node_count, sizeof(*reader->stacks));
@@ -260,10 +264,14 @@ uint32_t stack_log_find(struct stack_log_reader *reader, uint32_t slot, const st
 	struct stack_log_name name = {0};
 	if (!reader->nodes || !entry)
 		return NOT_KNOWN;
-	if (entry->seq_plus_1 == block->seq + 1)
+	const struct region *region = reader->log->region;
+	const struct stack_log_name *walked =
+	    &place_of(reader->log)->walked[block->sample.stack % WALK_STACKS];
+	if (region_is_written(region, entry, sizeof(*entry)) && entry->seq_plus_1 == block->seq + 1)
 		name = read_name(&entry->stack);
-	else if (block->sample.stack && !(block->flags & SLOT_INHERITED))
-		name = read_name(&place_of(reader->log)->walked[block->sample.stack % WALK_STACKS]);
+	else if (block->sample.stack && !(block->flags & SLOT_INHERITED) &&
+	    region_is_written(region, walked, sizeof(*walked)))
+		name = read_name(walked);
 	return name.epoch == reader->epoch && name.node && name.node < reader->node_count
 	    ? restore(reader, name.node)
 	    : NOT_KNOWN;

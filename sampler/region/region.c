@@ -146,8 +146,7 @@ int region_reopen(struct region *region, int fd, bool anonymous)
 	    header.magic != REGION_MAGIC || header.abi != REGION_ABI || header.segments < 1 ||
 	    header.segments > REGION_SEGMENTS)
 		return -EPROTO;
-	*region = (struct region){
-	    .fd = fd,
+	*region = (struct region){.fd = fd,
 	    .id = header.region_id,
 	    .key = header.key & ~REGION_KEY_PLACE,
 	    .anonymous = anonymous,
@@ -331,11 +330,22 @@ bool region_read_kept(const struct region *region, uint32_t slot, struct slot_co
 	    copy_slot(kept_at(region, slot), NULL, copy);
 }
 
-bool region_kept_is_there(const struct region *region, uint32_t slot)
+bool region_is_written(const struct region *region, const void *part, size_t bytes)
 {
 	struct sparse_run run = {0};
-	const uint64_t offset = region->offsets.kept + (uint64_t)slot * sizeof(struct region_slot);
-	return !region->sparse || sparse_run_has(&run, region->fd, offset & ~(uint64_t)(REGION_PAGE_BYTES - 1));
+	const uint64_t begin = (uint64_t)((const unsigned char *)part - region->base), end = begin + bytes;
+	if (!region->sparse)
+		return true;
+	for (uint64_t page = begin / REGION_PAGE_BYTES * REGION_PAGE_BYTES; page < end;
+	     page += REGION_PAGE_BYTES)
+		if (!sparse_run_has(&run, region->fd, page))
+			return false;
+	return true;
+}
+
+bool region_kept_is_there(const struct region *region, uint32_t slot)
+{
+	return region_is_written(region, kept_at(region, slot), sizeof(struct region_slot));
 }
 
 struct weight region_weight(const struct slot_copy *copy)

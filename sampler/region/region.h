@@ -124,8 +124,9 @@ bool region_read_slot(const struct region *region, uint32_t slot, struct slot_co
 bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy);
 bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy);
 
-/* Whether anybody has written into the page of a slot's entry of the peak. Of a region that is not sparse:
- * true. */
+/* Whether all pages of a part of the region have been written; of a slot's entry of the peak, its page. Of a
+ * region that is not sparse: true. */
+bool region_is_written(const struct region *region, const void *part, size_t bytes);
 bool region_kept_is_there(const struct region *region, uint32_t slot);
 
 /* The present weight of a block. */

@@ -12,10 +12,12 @@
 #include "sampler/heap/stack_log.h"
 #include "tests/unit/region_fixture.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PLACE = 1, SEGMENTS = 2, PAGE = 4096 };
@@ -261,6 +263,32 @@ static void a_hostile_log_is_refused(void **state)
 	assert_int_equal(find(s, 7, 40, 0), UINT32_MAX);
 }
 
+/* An offer that says that an earlier sampler has logged all that there can be. */
+static void a_log_that_nobody_has_written_takes_no_memory(void **state)
+{
+	struct scene *s = *state;
+	struct stack_log_place *place = region_stack_log(&s->region, PLACE);
+	struct stack_log_reader reader;
+	struct stat before, after;
+	s->region.sparse = true;
+	atomic_store(&place->epoch, 1);
+	atomic_store(&place->node_count, STACK_LOG_NODES);
+	atomic_store(&place->frame_count, STACK_LOG_FRAMES);
+	assert_int_equal(fstat(s->region.fd, &before), 0);
+	assert_int_equal(stack_log_open(&reader, &s->next, s->maps), -ENOENT);
+	assert_int_equal(fstat(s->region.fd, &after), 0);
+	assert_int_equal(after.st_blocks, before.st_blocks);
+	/* a log that was written is read, but no entry of a slot or number that was not */
+	uint32_t stack = known_stack(s);
+	stack_log_block(&s->log, 0, 7, stack);
+	assert_known(s, find(s, 0, 7, 0));
+	assert_int_equal(fstat(s->region.fd, &before), 0);
+	assert_int_equal(find(s, REGION_SEGMENT_SLOTS, 8, 9000), UINT32_MAX);
+	assert_int_equal(fstat(s->region.fd, &after), 0);
+	assert_int_equal(after.st_blocks, before.st_blocks);
+	s->region.sparse = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +302,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(
 	        more_frames_and_nodes_than_there_is_room_for, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(a_hostile_log_is_refused, open_scene, close_scene),
+	    cmocka_unit_test_setup_teardown(
+	        a_log_that_nobody_has_written_takes_no_memory, open_scene, close_scene),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
