@@ -249,7 +249,7 @@ int attachment_begin(struct attachment *attachment, const struct attachment_wish
 	struct beginning beginning = {attachment, wish, &space, &entry, .called = false};
 	*attachment = (struct attachment){0};
 	int error = address_space_open(&space, wish->pid);
-	error = error ? fail(attachment, error, "its memory cannot be opened")
+	error = error          ? fail(attachment, error, "its memory cannot be opened")
 	    : is_another(wish) ? fail(attachment, -EIO, "it executes another program now")
 	    : address_space_lock(&space, BUSY_MS, wish->cancel_fd)
 	    ? fail(attachment, -EIO, "another heaptap is attaching to it, or detaching")

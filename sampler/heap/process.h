@@ -83,10 +83,10 @@ struct image;
 /* Who has offered a region, noted when it was found: a process may take its place in the region and end
  * before the next look. */
 struct process_finding {
-	struct target target; /* pid, pidfd, name, title and maps */
+	struct target target;        /* pid, pidfd, name, title and maps */
 	struct memory_bound *memory; /* as the image's */
 	uint64_t held_bytes;         /* of the maps, as that knows */
-	pid_t inner;          /* its pid in its own namespace */
+	pid_t inner;                 /* its pid in its own namespace */
 };
 
 /* A chain of forks is followed so far; blocks of whoever took his samples beyond it have no known origin. */
@@ -175,7 +175,7 @@ struct image {
 /* NULL: it is gone, or out of memory. */
 struct process_finding *process_find(pid_t pid, struct modules *modules, struct memory_bound *memory);
 void process_finding_weigh(struct process_finding *finding); /* after its maps have changed */
-void process_finding_free(struct process_finding *finding); /* NULL is fine */
+void process_finding_free(struct process_finding *finding);  /* NULL is fine */
 
 /* Forgets a finished process; its place in the region is released by region_release_place, not here. */
 void process_free(struct process *process);

@@ -78,9 +78,8 @@ static ssize_t look_at(struct region_search *searches, size_t count, pid_t pid)
 	while (fgets(line, sizeof(line), maps)) {
 		const struct region wanted = {.ino = inode_of(line, true)};
 		const struct region_search key = {.region = &wanted};
-		struct region_search *search = wanted.ino
-		    ? bsearch(&key, searches, count, sizeof(*searches), compare_searches)
-		    : NULL;
+		struct region_search *search =
+		    wanted.ino ? bsearch(&key, searches, count, sizeof(*searches), compare_searches) : NULL;
 		if (!search || search->answer == REGION_MAPPED || is_ours(pid))
 			continue;
 		search->answer = REGION_MAPPED;

@@ -135,7 +135,8 @@ const struct map *maps_at(const struct maps *maps, size_t index);
 /* The memory that they take, and their scratch space. What forked copies share counts in each. */
 size_t maps_bytes(const struct maps *maps);
 
-/* Ranges that would take more than so many bytes are left out from now on, as beyond MAPS_MAX. 0: no bound. */
+/* Ranges that would take more than so many bytes are left out from now on, as beyond MAPS_MAX. 0: no
+ * bound. */
 void maps_set_room(struct maps *maps, size_t bytes);
 
 struct modules *maps_store(const struct maps *maps);

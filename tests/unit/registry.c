@@ -584,7 +584,7 @@ static void the_place_of_the_next_child_stays(void **state)
 	atomic_store(&place->state, PLACE_READY);
 	struct process *process = image_process(image, 1, s->modules);
 	assert_non_null(process);
-	image->unreleased = 1; /* its books are closed */
+	image->unreleased = 1;                                   /* its books are closed */
 	region_release_place_of(region, 1, process->generation); /* by the other one */
 	assert_int_equal(atomic_load(&place->state), PLACE_FREE);
 	atomic_store(&place->state, PLACE_READY);

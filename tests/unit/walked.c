@@ -624,8 +624,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_dump_that_shows_another_stack_ends_walking, begin, end),
 	    cmocka_unit_test_setup_teardown(
 	        a_dump_of_files_that_were_unmapped_since_says_nothing, begin, end),
-	    cmocka_unit_test_setup_teardown(
-	        an_offer_that_says_that_it_walks_takes_no_memory, begin, end),
+	    cmocka_unit_test_setup_teardown(an_offer_that_says_that_it_walks_takes_no_memory, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
