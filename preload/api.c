@@ -30,7 +30,7 @@ static bool is_after(uint32_t number, uint32_t other)
 
 /* After a request that has been waited for in vain, later calls do not wait until that one is answered. A
  * forked child counts from 1 in a place of its own, and knows by the numbers that it is its parent's. */
-static int api_snapshot(const char *name)
+static int ask(const char *name)
 {
 	static _Atomic uint32_t in_vain; /* the number of that request; 0: none */
 	uint32_t number, now;
@@ -55,9 +55,19 @@ static int api_snapshot(const char *name)
 	return done && !request_refused(place_self(), number);
 }
 
+static int api_snapshot(const char *name)
+{
+	sample_enter();
+	const int done = ask(name);
+	sample_leave();
+	return done;
+}
+
 static void set_paused(bool pause)
 {
+	sample_enter();
 	request_pause(claim_ready() ? place_self() : NULL, clock_read_ns(), pause);
+	sample_leave();
 }
 
 static void api_start(void)

@@ -76,22 +76,20 @@ static bool register_atfork(void)
 	return reg_here && reg_here(claim_forking, NULL, claim_forked) == 0;
 }
 
-/* Returns the memory, or NULL. */
-static void *reserve_levels(bool may_advise)
+static void reserve_levels(bool may_advise)
 {
 	size_t bytes = live_reserve_bytes();
 	if (!session_affordable(RLIMIT_AS, 2 * bytes) || !session_affordable(RLIMIT_DATA, 2 * bytes))
-		return NULL;
+		return;
 	void *memory = memory_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	if (!memory)
-		return NULL; /* the address space is limited: one level, 8 K live samples */
+		return; /* the address space is limited: one level, 8 K live samples */
 	if (may_advise) {
 		madvise(memory, bytes, MADV_NOHUGEPAGE); /* one touched byte must not take 2 MiB */
 		madvise(memory, bytes, MADV_DONTDUMP);
 	}
 	live_reserve(memory);
 	lock_all_leave_out(LOCK_ALL_TABLES, memory, bytes);
-	return memory;
 }
 
 /* The image's part of the header. */
@@ -138,7 +136,6 @@ static enum clock_counter counter_of(bool strict, bool runs)
 /* What is done once, however often the process is attached to. */
 struct lasting {
 	_Atomic uint32_t *wiped;
-	void *levels; /* NULL: there was no room */
 	bool done, atfork;
 };
 
@@ -159,7 +156,7 @@ static void open_lasting(struct lasting *lasting, bool strict)
 	leave_library_out();
 	lasting->wiped = strict ? NULL : map_wiped();
 	lasting->atfork = register_atfork();
-	lasting->levels = reserve_levels(!strict);
+	reserve_levels(!strict);
 }
 
 static struct lasting lasting;
@@ -169,12 +166,6 @@ static void seed(void)
 	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
 	if (random)
 		sample_seed(random);
-}
-
-static void tell_own_memory(struct region_header *header)
-{
-	header->own_start = (uintptr_t)lasting.levels;
-	header->own_end = lasting.levels ? header->own_start + live_reserve_bytes() : 0;
 }
 
 bool attach_to(struct region_header *header, bool strict, bool runs)
@@ -193,7 +184,7 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	describe_image(header, pid, runs);
-	tell_own_memory(header);
+	live_tell(header);
 	seed();
 	clock_open((int)header->clock_id, counter_of(strict, runs));
 	header->clock_id = (uint32_t)clock_chosen();
@@ -229,7 +220,7 @@ static bool offer(bool strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 	header->trigger_address = capture_breakpoint();
-	tell_own_memory(header);
+	live_tell(header);
 	seed();
 	clock_open((int)header->clock_id, counter_of(strict, false));
 	one_thread_open();

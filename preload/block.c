@@ -4,6 +4,7 @@
 #include "preload/clock.h"
 #include "preload/one_thread.h"
 #include "preload/place.h"
+#include "preload/sample.h"
 #include "preload/slot.h"
 #include "preload/tally.h"
 #include "preload/thread.h"
@@ -44,10 +45,12 @@ static void log_free(const struct live_entry *entry)
 
 void block_remove(const struct live_entry *entry)
 {
-	if (!slot_is_mine(entry))
-		return;
-	leave_books(entry);
-	log_free(entry);
+	sample_enter();
+	if (slot_is_mine(entry)) {
+		leave_books(entry);
+		log_free(entry);
+	}
+	sample_leave();
 }
 
 bool block_enter(struct live_entry *entry, const void *pointer, bool room)
@@ -88,11 +91,13 @@ void block_insert(const void *pointer, struct live_entry *entry)
 void block_restore(const void *pointer, const struct live_entry *entry)
 {
 	struct live_entry stale;
-	if (!(live_put(pointer, entry, &stale) & LIVE_PUT_FULL))
-		return;
-	leave_books(entry);
-	if (entry->place == place_tag())
-		tally_lost(REGION_LOSS_TABLE_FULL, &entry->sample);
+	sample_enter();
+	if (live_put(pointer, entry, &stale) & LIVE_PUT_FULL) {
+		leave_books(entry);
+		if (entry->place == place_tag())
+			tally_lost(REGION_LOSS_TABLE_FULL, &entry->sample);
+	}
+	sample_leave();
 }
 
 bool block_inherit(const void *pointer, struct live_entry *entry)

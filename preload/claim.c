@@ -89,6 +89,7 @@ static bool take_first(void)
 static void tell_first(void)
 {
 	place_header()->pid = place_self()->pid;
+	live_tell(place_header()); /* a limit may have taken it since the offer */
 	atomic_store_explicit(&place_header()->state, REGION_READY, memory_order_release);
 }
 
@@ -194,21 +195,25 @@ bool claim_place(void)
  * since the start; of a filter that the child itself installed before, nothing is known (SECURITY.md). */
 void claim_user_changed(void)
 {
-	enum claim_state now = claim_state();
 	int saved = errno;
+	sample_enter();
+	enum claim_state now = claim_state();
 	const bool child = now == CLAIM_FORKED || now == CLAIM_CLAIMING ||
 	    ((now == CLAIM_OFFERED || now == CLAIM_TAKING) && offer_child) ||
 	    ((now == CLAIM_OPEN || now == CLAIM_CLOSED) && place_view.header &&
 	        (offer_child || place_index() != 0));
 	if (child && !place_drop_buffers())
 		claim_close();
+	sample_leave();
 	errno = saved;
 }
 
 void claim_forking(void)
 {
+	sample_enter();
 	if (claim_state() == CLAIM_OPEN)
 		tapped_at_fork = place_tapped();
+	sample_leave();
 	sample_thread.tid = thread_tid(); /* of one that has not allocated yet too */
 	atomic_store(&fork_noticed, 0);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { FUNCTIONS_MOST = 64 };
@@ -59,6 +60,10 @@ void hook_table_fill(bool mappings)
 	ADD(setreuid, false);
 	ADD(setresuid, false);
 	ADD(mlockall, false);
+	ADD(setrlimit, false);
+	ADD(setrlimit64, false);
+	ADD(prlimit, false);
+	ADD(prlimit64, false);
 	if (mappings) {
 		ADD(mmap, false);
 		ADD(mmap64, false);

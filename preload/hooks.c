@@ -14,6 +14,7 @@
 #include "preload/clock.h"
 #include "preload/live.h"
 #include "preload/lock_all.h"
+#include "preload/memory_limit.h"
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
 #include "preload/sampled.h"
@@ -27,6 +28,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define EXPORT      __attribute__((visibility("default")))
@@ -230,9 +232,11 @@ EXPORT int dlclose(void *handle)
 {
 	if (!place_header())
 		return real.dlclose(handle);
+	sample_enter();
 	const struct walk_unmapping begun = walk_unmapping(claim_is_image());
 	int result = real.dlclose(handle);
 	walk_unmapped(begun, claim_is_image());
+	sample_leave();
 	return result;
 }
 
@@ -267,6 +271,42 @@ EXPORT int setresuid(uid_t user, uid_t effective, uid_t saved)
 EXPORT int mlockall(int flags)
 {
 	return lock_all(flags, real.mlockall);
+}
+
+/* ---- limits of memory */
+
+EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+	int result = real.setrlimit((int)resource, limit);
+	if (result == 0)
+		memory_limit_changed((int)resource);
+	return result;
+}
+
+EXPORT int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
+{
+	int result = real.setrlimit64((int)resource, limit);
+	if (result == 0)
+		memory_limit_changed((int)resource);
+	return result;
+}
+
+EXPORT int prlimit(
+    pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit, struct rlimit *before)
+{
+	int result = real.prlimit(pid, (int)resource, limit, before);
+	if (result == 0 && limit)
+		memory_limit_changed((int)resource);
+	return result;
+}
+
+EXPORT int prlimit64(
+    pid_t pid, __rlimit_resource_t resource, const struct rlimit64 *limit, struct rlimit64 *before)
+{
+	int result = real.prlimit64(pid, (int)resource, limit, before);
+	if (result == 0 && limit)
+		memory_limit_changed((int)resource);
+	return result;
 }
 
 /* ---- what a program forbids itself

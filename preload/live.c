@@ -2,8 +2,10 @@
 #include "preload/live.h"
 
 #include "preload/one_thread.h"
+#include "preload/sample.h"
 
 #include <stdatomic.h>
+#include <sys/auxv.h>
 
 enum {
 	BUCKET_KEYS = 8,
@@ -21,6 +23,9 @@ enum {
 
 	FILTER1_BITS = LEVEL1_BITS + 4,
 	FILTER2_BITS = LEVEL2_BITS + 4,
+
+	READY_SHIFT = 8,
+	OPEN_MASK = (1 << READY_SHIFT) - 1,
 };
 
 struct level {
@@ -43,8 +48,15 @@ static struct level levels[LIVE_LEVELS] = {
     {NULL, NULL, NULL, FILTER1_BITS, LEVEL1_BITS, 0},
     {NULL, NULL, NULL, FILTER2_BITS, LEVEL2_BITS, 0},
 };
-static _Atomic uint32_t levels_open = 1; /* in use */
-static uint32_t levels_ready = 1;        /* have memory */
+/* How many are in use and, above READY_SHIFT, how many have memory. One word: a level whose memory is given
+ * back cannot be taken into use at the same moment. */
+static _Atomic uint32_t levels_word = 1 | 1 << READY_SHIFT;
+static unsigned char *reserved; /* memory of the levels above the first that still have it */
+
+static uint32_t levels_open(void)
+{
+	return atomic_load(&levels_word) & OPEN_MASK;
+}
 
 static size_t filter_bytes(const struct level *level)
 {
@@ -64,7 +76,7 @@ size_t live_reserve_bytes(void)
 
 void live_reserve(void *memory)
 {
-	unsigned char *at = memory;
+	unsigned char *at = reserved = memory;
 	for (uint32_t i = 1; i < LIVE_LEVELS; i++) {
 		struct level *level = &levels[i];
 		size_t keys = (size_t)1 << level->key_bits;
@@ -75,7 +87,44 @@ void live_reserve(void *memory)
 		level->filter = at;
 		at += 2 * filter_bytes(level);
 	}
-	levels_ready = LIVE_LEVELS;
+	atomic_store(&levels_word, 1 | LIVE_LEVELS << READY_SHIFT);
+}
+
+/* The bytes of the levels from the second up to that one. */
+static size_t bytes_below(uint32_t level)
+{
+	size_t bytes = 0;
+	for (uint32_t i = 1; i < level; i++)
+		bytes += level_bytes(&levels[i]);
+	return bytes;
+}
+
+static struct live_memory memory_between(size_t from, size_t to)
+{
+	return (struct live_memory){reserved + from, to > from ? to - from : 0};
+}
+
+struct live_memory live_reserved(void)
+{
+	return memory_between(0, bytes_below(atomic_load(&levels_word) >> READY_SHIFT));
+}
+
+void live_tell(struct region_header *header)
+{
+	const struct live_memory own = live_reserved();
+	header->own_start = own.bytes ? (uintptr_t)own.start : 0;
+	header->own_end = header->own_start + own.bytes;
+}
+
+struct live_memory live_give_back(bool all)
+{
+	const size_t page = getauxval(AT_PAGESZ);
+	uint32_t word = atomic_load(&levels_word), open;
+	do
+		open = all ? 1 : word & OPEN_MASK;
+	while (!atomic_compare_exchange_strong(&levels_word, &word, open | open << READY_SHIFT));
+	const size_t used = bytes_below(open);
+	return memory_between((used + page - 1) / page * page, bytes_below(word >> READY_SHIFT));
 }
 
 /* A key is a block's address with each bit turned over: LeakSanitizer takes any word in a library's data that
@@ -248,20 +297,29 @@ static bool level_put(struct level *level, const void *pointer, const struct liv
 	return false;
 }
 
-/* Written out for each level with constants: several times faster than a loop over levels[]. */
+/* Written out for each level with constants: several times faster than a loop over levels[]. A signal handler
+ * may take their memory away until sample_enter. */
+static inline bool maybe_above(const void *pointer)
+{
+	sample_enter();
+	uint32_t open = atomic_load_explicit(&levels_word, memory_order_relaxed) & OPEN_MASK;
+	bool maybe = (open > 1 && filter_has(levels[1].filter, FILTER1_BITS, pointer)) ||
+	    (open > 2 && filter_has(levels[2].filter, FILTER2_BITS, pointer));
+	sample_leave();
+	return maybe;
+}
+
 bool live_maybe_here(const void *pointer)
 {
-	uint32_t open = atomic_load_explicit(&levels_open, memory_order_relaxed);
-	return filter_has(filter0, LIVE_FILTER0_BITS, pointer) ||
-	    (open > 1 && filter_has(levels[1].filter, FILTER1_BITS, pointer)) ||
-	    (open > 2 && filter_has(levels[2].filter, FILTER2_BITS, pointer));
+	uint32_t open = atomic_load_explicit(&levels_word, memory_order_relaxed) & OPEN_MASK;
+	return filter_has(filter0, LIVE_FILTER0_BITS, pointer) || (open > 1 && maybe_above(pointer));
 }
 
 bool live_take(const void *pointer, struct live_entry *entry)
 {
 	if (key_of(pointer) <= KEY_BUSY)
 		return false; /* the last two addresses: no block is there, and an empty key is none */
-	uint32_t open = atomic_load(&levels_open);
+	uint32_t open = levels_open();
 	for (uint32_t i = 0; i < open; i++)
 		if (filter_has(levels[i].filter, levels[i].filter_bits, pointer) &&
 		    level_take(&levels[i], pointer, entry))
@@ -274,13 +332,13 @@ uint32_t live_put(const void *pointer, const struct live_entry *entry, struct li
 	if (key_of(pointer) <= KEY_BUSY)
 		return LIVE_PUT_FULL; /* as in live_take */
 	uint32_t flags = live_take(pointer, stale) ? LIVE_PUT_STALE : 0;
-	uint32_t open = atomic_load(&levels_open);
+	uint32_t word = atomic_load(&levels_word), open = word & OPEN_MASK;
 	for (uint32_t i = 0; i < open; i++)
 		if (level_put(&levels[i], pointer, entry))
 			return flags;
-	if (open < levels_ready) {
-		atomic_compare_exchange_strong(&levels_open, &open, open + 1);
-		if (level_put(&levels[atomic_load(&levels_open) - 1], pointer, entry))
+	if (open < word >> READY_SHIFT) {
+		atomic_compare_exchange_strong(&levels_word, &word, word + 1);
+		if (level_put(&levels[levels_open() - 1], pointer, entry))
 			return flags;
 	}
 	return flags | LIVE_PUT_FULL;
@@ -288,7 +346,7 @@ uint32_t live_put(const void *pointer, const struct live_entry *entry, struct li
 
 void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry))
 {
-	uint32_t open = atomic_load(&levels_open);
+	uint32_t open = levels_open();
 	for (uint32_t l = 0; l < open; l++) {
 		struct level *level = &levels[l];
 		for (uint32_t i = 0; i < 1u << level->key_bits; i++) {

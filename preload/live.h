@@ -65,9 +65,24 @@ bool live_maybe_here(const void *pointer);
 /* Bytes that live_reserve needs for the levels above the first. */
 size_t live_reserve_bytes(void);
 
-/* Gives the levels above the first their memory (zeroed, private, never released). Without it there is one
- * level. */
+/* Gives the levels above the first their memory (zeroed, private). Without it there is one level. */
 void live_reserve(void *memory);
+
+struct live_memory {
+	void *start;
+	size_t bytes; /* 0: none */
+};
+
+/* What the levels above the first have of it now. */
+struct live_memory live_reserved(void);
+
+/* Tells the sampler where that is. */
+void live_tell(struct region_header *header);
+
+/* Takes the memory away from levels that are not in use, for good, or from all: then nothing that was entered
+ * there is found any more, and the caller is the only thread and not in one of these functions. Returns what
+ * the caller is to unmap. */
+struct live_memory live_give_back(bool all);
 
 /* Enters a block; returns flags. An older entry with the same address (the hook did not see its free) is
  * removed and returned in *stale. */

@@ -84,10 +84,19 @@ static void mapped(const void *start, uint64_t bytes)
 	if (!sample_count(bytes))
 		return;
 	struct live_entry entry = {.flags = SLOT_MMAP};
-	if (!sampled_decide(bytes, &entry.sample))
-		return;
-	mapping_insert(start, bytes, &entry);
-	capture_sample(&entry, NULL);
+	sample_enter();
+	if (sampled_decide(bytes, &entry.sample)) {
+		mapping_insert(start, bytes, &entry);
+		capture_sample(&entry, NULL);
+	}
+	sample_leave();
+}
+
+static void unmapped(const void *start, uint64_t bytes, uint64_t before)
+{
+	sample_enter();
+	mapping_remove(start, bytes, before);
+	sample_leave();
 }
 
 /* If a call fails after it has unmapped what was in its way (older kernels), that is not noticed. */
@@ -101,7 +110,7 @@ COLD static void *record_mmap(void *address, size_t length, int protection, int 
 	if (start == MAP_FAILED)
 		return start;
 	if (flags & MAP_FIXED)
-		mapping_remove(start, whole_pages(length), before);
+		unmapped(start, whole_pages(length), before);
 	if (!(flags & MAP_ANONYMOUS))
 		mapping_insert_file(start, whole_pages(length));
 	else if (!is_allocator(caller))
@@ -132,7 +141,7 @@ COLD static int record_munmap(void *address, size_t length)
 	uint64_t before = mapping_moment();
 	int result = real.munmap(address, length);
 	if (result == 0)
-		mapping_remove(address, whole_pages(length), before);
+		unmapped(address, whole_pages(length), before);
 	return result;
 }
 
@@ -154,14 +163,14 @@ COLD static void *record_mremap(void *old, size_t old_length, size_t new_length,
 	if (start == MAP_FAILED)
 		return start;
 	if (flags & MREMAP_FIXED)
-		mapping_remove(start, new_bytes, before);
+		unmapped(start, new_bytes, before);
 	if (start == old && new_bytes <= old_bytes) {
-		mapping_remove((char *)old + new_bytes, old_bytes - new_bytes, before);
+		unmapped((char *)old + new_bytes, old_bytes - new_bytes, before);
 		return start;
 	}
 	if (!(flags & MREMAP_DONTUNMAP))
 		/* not if old_length is 0: that makes a second mapping of the same pages */
-		mapping_remove(old, old_bytes, before);
+		unmapped(old, old_bytes, before);
 	if (file)
 		mapping_insert_file(start, new_bytes);
 	else

@@ -155,6 +155,30 @@ static int first_mlockall(int flags)
 	return real.mlockall(flags);
 }
 
+static int first_setrlimit(int resource, const struct rlimit *limit)
+{
+	next_symbol_resolve();
+	return real.setrlimit(resource, limit);
+}
+
+static int first_setrlimit64(int resource, const struct rlimit64 *limit)
+{
+	next_symbol_resolve();
+	return real.setrlimit64(resource, limit);
+}
+
+static int first_prlimit(pid_t pid, int resource, const struct rlimit *limit, struct rlimit *before)
+{
+	next_symbol_resolve();
+	return real.prlimit(pid, resource, limit, before);
+}
+
+static int first_prlimit64(pid_t pid, int resource, const struct rlimit64 *limit, struct rlimit64 *before)
+{
+	next_symbol_resolve();
+	return real.prlimit64(pid, resource, limit, before);
+}
+
 struct real real = {
     .malloc = first_malloc,
     .free = first_free,
@@ -180,6 +204,10 @@ struct real real = {
     .setreuid = first_setreuid,
     .setresuid = first_setresuid,
     .mlockall = first_mlockall,
+    .setrlimit = first_setrlimit,
+    .setrlimit64 = first_setrlimit64,
+    .prlimit = first_prlimit,
+    .prlimit64 = first_prlimit64,
 };
 
 /* For functions that the libc lacks. A program that uses one could not have been linked against this libc, so
@@ -249,6 +277,17 @@ static int plain_mlockall(int flags)
 	return (int)syscall(SYS_mlockall, flags);
 }
 
+/* On 64 bits both forms of the structure are the kernel's. musl has no functions for the second. */
+static int plain_prlimit(pid_t pid, int resource, const struct rlimit *limit, struct rlimit *before)
+{
+	return (int)syscall(SYS_prlimit64, pid, resource, limit, before);
+}
+
+static int plain_setrlimit(int resource, const struct rlimit *limit)
+{
+	return plain_prlimit(0, resource, limit, NULL);
+}
+
 static int missing_pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument)
 {
@@ -305,6 +344,10 @@ enum wish {
 	WISH_SETREUID,
 	WISH_SETRESUID,
 	WISH_MLOCKALL,
+	WISH_SETRLIMIT,
+	WISH_SETRLIMIT64,
+	WISH_PRLIMIT,
+	WISH_PRLIMIT64,
 	WISHES,
 };
 
@@ -345,6 +388,10 @@ void next_symbol_resolve(void)
 	    [WISH_SETREUID] = {.name = "setreuid"},
 	    [WISH_SETRESUID] = {.name = "setresuid"},
 	    [WISH_MLOCKALL] = {.name = "mlockall"},
+	    [WISH_SETRLIMIT] = {.name = "setrlimit"},
+	    [WISH_SETRLIMIT64] = {.name = "setrlimit64"},
+	    [WISH_PRLIMIT] = {.name = "prlimit"},
+	    [WISH_PRLIMIT64] = {.name = "prlimit64"},
 	};
 	int saved = errno;
 	lookup_next(wishes, WISHES);
@@ -372,6 +419,10 @@ void next_symbol_resolve(void)
 	TAKE(WISH_SETREUID, setreuid, missing_set_user);
 	TAKE(WISH_SETRESUID, setresuid, missing_set_user);
 	TAKE(WISH_MLOCKALL, mlockall, plain_mlockall);
+	TAKE(WISH_SETRLIMIT, setrlimit, plain_setrlimit);
+	TAKE(WISH_SETRLIMIT64, setrlimit64, plain_setrlimit);
+	TAKE(WISH_PRLIMIT, prlimit, plain_prlimit);
+	TAKE(WISH_PRLIMIT64, prlimit64, plain_prlimit);
 	own_free = (void (*)(void *))(uintptr_t)lookup_before("free");
 	next_symbol_resolve_operators();
 	errno = saved;

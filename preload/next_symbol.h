@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 enum { REAL_ALIGNMENT = 4096 }; /* the table has its pages to itself: see next_symbol_protect */
@@ -49,6 +50,10 @@ struct real {
 	int (*setreuid)(uid_t user, uid_t effective);
 	int (*setresuid)(uid_t user, uid_t effective, uid_t saved);
 	int (*mlockall)(int flags);
+	int (*setrlimit)(int resource, const struct rlimit *limit);
+	int (*setrlimit64)(int resource, const struct rlimit64 *limit);
+	int (*prlimit)(pid_t pid, int resource, const struct rlimit *limit, struct rlimit *before);
+	int (*prlimit64)(pid_t pid, int resource, const struct rlimit64 *limit, struct rlimit64 *before);
 };
 
 extern struct real real __attribute__((visibility("hidden")));

@@ -53,6 +53,13 @@ bool place_ready(void)
 	return false;
 }
 
+void place_leave(void)
+{
+	atomic_store(&place_view.tag, PLACE_NONE);
+	place_view.self = NULL;
+	place_view.header = NULL;
+}
+
 void place_disown(uint16_t tag)
 {
 	atomic_compare_exchange_strong(&place_view.tag, &tag, PLACE_NONE);

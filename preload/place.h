@@ -65,7 +65,10 @@ void place_disown(uint16_t tag);
  * False: it was refused, which is counted, and the process is to take no more samples. */
 bool place_drop_buffers(void);
 
-/* The shared header; only valid once place_open has run. */
+/* The process takes no more samples and is about to unmap the region: nothing of it is used from now on. */
+void place_leave(void);
+
+/* The shared header; NULL: the region was left. Only valid once place_open has run. */
 static inline struct region_header *place_header(void)
 {
 	return place_view.header;

@@ -69,7 +69,8 @@ static void take_out(void)
 		return;
 	claim_detach();
 	import_turn_back(imports, count);
-	(void)memory_cover(left, left_bytes);
+	if (place_header()) /* else it was given back because of a limit */
+		(void)memory_cover(left, left_bytes);
 }
 
 static bool begin(void)
@@ -77,6 +78,8 @@ static bool begin(void)
 	size_t count;
 	uint32_t attaching = REGION_ATTACHING;
 	forget();
+	if (!place_header())
+		left = NULL; /* it was given back because of a limit, and others may have mapped something there */
 	if (!left) /* the calls that this takes here are the loader's own, whatever filter there is */
 		memory_map_lazily(true);
 	struct region_header *header =

@@ -12,6 +12,7 @@
 #ifndef PRELOAD_SAMPLE_H
 #define PRELOAD_SAMPLE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,13 +23,28 @@ struct sample_thread {
 	uint64_t random;       /* state of the thread's generator */
 	uintptr_t stack_low;   /* bounds within which the thread's own stack may be read; 0 unknown */
 	uintptr_t stack_top;
-	uint32_t tid;   /* 0 unknown */
-	uint32_t inner; /* not 0: in a function of the family, whose own calls are no samples (hooks.c) */
+	uint32_t tid;    /* 0 unknown */
+	uint32_t inner;  /* not 0: in a function of the family, whose own calls are no samples (hooks.c) */
+	uint32_t inside; /* how deep the thread is in code that uses the region or the tables of live.h */
 };
 _Static_assert(sizeof(struct sample_thread) <= 64, "static TLS is scarce: dlopen'd libraries share it");
 
 extern __thread struct sample_thread sample_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Around all that uses the region, or memory of live.h: what a signal handler does meanwhile must not unmap
+ * these (memory_limit.h). Where a handler leaves by longjmp the thread stays inside: nothing is unmapped. */
+static inline void sample_enter(void)
+{
+	sample_thread.inside++;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void sample_leave(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	sample_thread.inside--;
+}
 
 /* What a thread counts down from when there is nothing to sample: 2^63 bytes are never allocated. */
 #define SAMPLE_NEVER (1ull << 63)

@@ -29,7 +29,10 @@ COLD static bool attach_first(void)
 
 bool sampled_ready(void)
 {
-	return claim_ready() || attach_first();
+	sample_enter();
+	const bool ready = claim_ready() || attach_first();
+	sample_leave();
+	return ready;
 }
 
 bool sampled_decide(size_t size, struct region_sample *sample)
@@ -92,31 +95,42 @@ void sampled_alloc(const void *pointer, size_t size)
 {
 	struct live_entry entry = {.flags = 0};
 	struct walk_start caller;
-	if (!sampled_decide(size, &entry.sample))
-		return;
-	CALLER(caller);
-	enter(pointer, &entry, caller);
+	sample_enter();
+	if (sampled_decide(size, &entry.sample)) {
+		CALLER(caller);
+		enter(pointer, &entry, caller);
+	}
+	sample_leave();
 }
 
 void *sampled_malloc(size_t size, void *(*next)(size_t size))
 {
 	struct live_entry entry = {.flags = 0};
 	struct walk_start caller;
+	sample_enter();
 	const bool chosen = sampled_decide(size, &entry.sample);
+	sample_leave();
 	void *pointer = next(size);
-	/* Ready no more: another thread has detached meanwhile; or a signal handler has forked, and this is
-	 * the child, which must have a place of its own. */
-	if (!chosen || !pointer || !sampled_ready())
+	if (!chosen || !pointer)
 		return pointer;
-	CALLER(caller);
-	enter(pointer, &entry, caller);
+	/* Ready no more: another thread has detached meanwhile, or a signal handler has set a limit; or it has
+	 * forked, and this is the child, which must have a place of its own. */
+	sample_enter();
+	if (sampled_ready()) {
+		CALLER(caller);
+		enter(pointer, &entry, caller);
+	}
+	sample_leave();
 	return pointer;
 }
 
 bool sampled_take(const void *pointer, struct live_entry *entry)
 {
+	sample_enter();
 	sampled_ready(); /* first: in a forked child this gives entries their new slots */
-	return live_take(pointer, entry);
+	const bool taken = live_take(pointer, entry);
+	sample_leave();
+	return taken;
 }
 
 void sampled_free(const void *pointer)

@@ -125,12 +125,16 @@ static bool header_good(const struct region_header *header)
 	    sizeof(struct walk_area) <= offsets->end - offsets->walk;
 }
 
+bool session_within(const struct rlimit *limit, uint64_t bytes)
+{
+	return limit->rlim_cur == RLIM_INFINITY || bytes <= limit->rlim_cur / 4;
+}
+
 /* The loader has just made the same system call. */
 bool session_affordable(int resource, uint64_t bytes)
 {
 	struct rlimit limit;
-	return getrlimit(resource, &limit) == 0 &&
-	    (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur / 4);
+	return getrlimit(resource, &limit) == 0 && session_within(&limit, bytes);
 }
 
 /* Tells the sampler why the region is not used. Maps only its first page: there may be no room for more. */

@@ -20,7 +20,7 @@
  * than whoever started it. */
 bool session_forbidden(void);
 
-/* A region for this image, never to be unmapped. NULL: there is no session, or (*found) no region for this
+/* A region for this image, unmapped only by memory_limit.h. NULL: there is no session, or (*found) no region for this
  * image, which is reported to the sampler if possible. filtered: a seccomp filter is in force. */
 struct region_header *session_region(bool filtered, bool *found);
 
@@ -36,6 +36,8 @@ void session_decline(struct region_header *header, enum region_declined reason);
 
 /* True if `bytes` are no more than a quarter of the program's limit, which was set for the program and not
  * for us. */
+struct rlimit;
+bool session_within(const struct rlimit *limit, uint64_t bytes);
 bool session_affordable(int resource, uint64_t bytes);
 
 #endif

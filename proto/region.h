@@ -201,7 +201,9 @@ struct region_header {
 	_Atomic uint32_t attaching; /* enum region_attaching: changed once, by who is first */
 	char unseen_files[REGION_PATH_BYTES];
 	/* code that stays where it is for as long as the program runs (preload/start_files.h) */
-	uint32_t start_files, reserved;
+	uint32_t start_files;
+	/* processes that have set themselves a limit of memory, and take no more samples: it left no room */
+	_Atomic uint32_t not_afforded;
 	struct region_range start_file[REGION_START_FILES];
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */

@@ -495,3 +495,8 @@ uint64_t region_not_cut_off(const struct region *region)
 {
 	return atomic_load_explicit(&region_header(region)->not_cut_off, memory_order_relaxed);
 }
+
+uint64_t region_not_afforded(const struct region *region)
+{
+	return atomic_load_explicit(&region_header(region)->not_afforded, memory_order_relaxed);
+}

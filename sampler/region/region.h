@@ -172,6 +172,9 @@ uint64_t region_placeless(const struct region *region);
 /* Those that take no more samples because they could not be cut off from the stacks of others (likewise). */
 uint64_t region_not_cut_off(const struct region *region);
 
+/* Processes that take no more samples since they have set themselves a limit of memory (likewise). */
+uint64_t region_not_afforded(const struct region *region);
+
 /* Why an image does not use its region, as it reports; NULL: it has reported nothing. */
 const char *region_declined_text(const struct region *region);
 

@@ -187,7 +187,8 @@ static void add_comments(
 	    [HEAP_VIEW_LIVE] = "", [HEAP_VIEW_PEAK] = " at the peak", [HEAP_VIEW_DELTA] = " of that"};
 	const struct heap_estimate *inuse = &sheet->view->inuse;
 	const struct region *region = s->process->image->region;
-	uint64_t placeless = region_placeless(region), not_cut_off = region_not_cut_off(region);
+	uint64_t placeless = region_placeless(region), not_cut_off = region_not_cut_off(region),
+	         not_afforded = region_not_afforded(region);
 	comment_cause(profile, s, sheet);
 	comment_attached(profile, s->process->image);
 	if (sheet->kind == HEAP_VIEW_DELTA)
@@ -205,6 +206,11 @@ static void add_comments(
 		    "not profiled since they changed their user id: %" PRIu64
 		    " forked children that could not be cut off from the stacks of others",
 		    not_cut_off);
+	if (not_afforded)
+		sheet_comment(profile,
+		    "not profiled since they set themselves a limit of memory: %" PRIu64
+		    " processes that it left no room for heaptap's; what was in use then is shown as in use",
+		    not_afforded);
 	sheet_comment(profile, "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
 	    when[sheet->kind], inuse->bytes, sqrt(inuse->bytes_variance), inuse->objects,
 	    sqrt(inuse->objects_variance));

@@ -73,6 +73,7 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	if (process->place == 0) {
 		row->placeless = region_placeless(process->image->region);
 		row->not_cut_off = region_not_cut_off(process->image->region);
+		row->not_afforded = region_not_afforded(process->image->region);
 		(void)region_unseen_text(process->image->region, row->unseen_text);
 	}
 	size_t bytes;
@@ -171,4 +172,9 @@ void summary_print(FILE *out, const struct summary_row *row, const struct heap_s
 		    "  not profiled since they changed their user id: %" PRIu64
 		    " forked children that could not be cut off from the stacks of others\n",
 		    row->not_cut_off);
+	if (row->not_afforded)
+		fprintf(out,
+		    "  not profiled since they set themselves a limit of memory: %" PRIu64
+		    " processes that it left no room for heaptap's\n",
+		    row->not_afforded);
 }

@@ -103,6 +103,7 @@ void summary_list_add(struct summary_list *list, struct summary_row *row)
 	list->stackless += row->stackless;
 	list->placeless += row->placeless;
 	list->not_cut_off += row->not_cut_off;
+	list->not_afforded += row->not_afforded;
 	if (row->unseen_text[0]) {
 		memcpy(list->unseen_text, row->unseen_text, sizeof(list->unseen_text));
 		memcpy(list->unseen_title, row->title, sizeof(list->unseen_title));

@@ -39,7 +39,7 @@ struct summary_row {
 	uint64_t samples, stackless;
 	char *path, *peak_path; /* its last profiles, owned; NULL: there is none */
 	/* Of the image, if the process is its first: see region.h. "": all is seen. */
-	uint64_t placeless, not_cut_off;
+	uint64_t placeless, not_cut_off, not_afforded;
 	char unseen_text[REGION_UNSEEN_BYTES];
 	char *block;    /* lines about it alone, each with a newline; owned */
 	char *resident; /* lines about what its resident memory consists of; owned; NULL: not said */
@@ -88,8 +88,8 @@ struct summary_list {
 		struct tally allocated;
 		double at_end_bytes;
 	} omitted;
-	/* forked children, see region.h; the last program whose heap is not seen wholly, and why */
-	uint64_t placeless, not_cut_off;
+	/* processes, see region.h; the last program whose heap is not seen wholly, and why */
+	uint64_t placeless, not_cut_off, not_afforded;
 	char unseen_title[TARGET_TITLE_BYTES];
 	char unseen_text[REGION_UNSEEN_BYTES];
 };

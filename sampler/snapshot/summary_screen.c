@@ -48,6 +48,11 @@ static void print_unseen(FILE *out, const struct summary_list *list)
 		    "not profiled since they changed their user id: %" PRIu64
 		    " forked children that could not be cut off from the stacks of others\n",
 		    list->not_cut_off);
+	if (list->not_afforded)
+		fprintf(out,
+		    "not profiled since they set themselves a limit of memory: %" PRIu64
+		    " processes that it left no room for heaptap's\n",
+		    list->not_afforded);
 	if (list->unseen_text[0])
 		fprintf(out, "%s: %s\n", list->unseen_title, list->unseen_text);
 }

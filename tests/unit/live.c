@@ -19,8 +19,8 @@ static int reset(void **unused)
 	memset((void *)keys0, 0, sizeof(keys0));
 	for (size_t l = 0; l < LIVE_LEVELS; l++)
 		levels[l].used = 0;
-	levels_open = 1;
-	levels_ready = 1;
+	levels_word = 1 | 1 << READY_SHIFT;
+	reserved = NULL;
 	return 0;
 }
 
@@ -216,7 +216,7 @@ static void levels_follow(void **unused)
 	enum { MANY = 300000 };
 	for (uint64_t i = 0; i < MANY; i++)
 		assert_int_equal(0, put(i));
-	assert_int_equal(3, levels_open);
+	assert_int_equal(3, levels_open());
 	for (uint64_t i = 0; i < MANY; i++)
 		assert_true(live_maybe(block(i)) && live_maybe_here(block(i)));
 	/* What lies between them and was never entered. */
@@ -228,6 +228,35 @@ static void levels_follow(void **unused)
 		assert_true(take(i));
 	assert_false(live_maybe_here(block(1)));
 	assert_int_equal(0, filter_sum());
+}
+
+/* What is entered stays found, and nothing is entered where no memory is. */
+static void unused_levels_are_given_back(void **unused)
+{
+	enum { MANY = 20000, TOO_MANY = 200000 };
+	unsigned char *start = live_reserved().start;
+	assert_int_equal(live_reserve_bytes(), live_reserved().bytes);
+	for (uint64_t i = 0; i < MANY; i++)
+		assert_int_equal(0, put(i));
+	assert_int_equal(2, levels_open());
+	struct live_memory gone = live_give_back(false);
+	assert_ptr_equal(start + level_bytes(&levels[1]), gone.start);
+	assert_int_equal(level_bytes(&levels[2]), gone.bytes);
+	assert_int_equal(level_bytes(&levels[1]), live_reserved().bytes);
+	assert_int_equal(0, live_give_back(false).bytes);
+	assert_int_equal(0, mprotect(gone.start, gone.bytes, PROT_NONE));
+	for (uint64_t i = MANY; i < TOO_MANY; i++)
+		put(i);
+	assert_int_equal(2, levels_open());
+	assert_int_equal(LIVE_PUT_FULL, put(TOO_MANY));
+	for (uint64_t i = 0; i < MANY; i++)
+		assert_true(take(i));
+	gone = live_give_back(true);
+	assert_ptr_equal(start, gone.start);
+	assert_int_equal(level_bytes(&levels[1]), gone.bytes);
+	assert_int_equal(0, live_reserved().bytes);
+	assert_int_equal(0, mprotect(gone.start, gone.bytes, PROT_NONE));
+	assert_false(live_maybe_here(block(MANY)) && take(MANY));
 }
 
 static bool keep_even(const void *pointer, struct live_entry *entry)
@@ -342,6 +371,7 @@ int main(void)
 	    cmocka_unit_test_setup(pages_that_meet_have_room, reset),
 	    cmocka_unit_test_setup(neighbours_have_keys_that_are_neighbours, reset),
 	    cmocka_unit_test_setup(levels_follow, reset_large),
+	    cmocka_unit_test_setup(unused_levels_are_given_back, reset_large),
 	    cmocka_unit_test_setup(visit_changes_and_drops, reset_large),
 	    cmocka_unit_test_setup(busy_keys_are_gone_round, reset),
 	    cmocka_unit_test_setup(threads_do_not_disturb_each_other, reset),

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preload/memory_limit.h"
+
+#include "preload/claim.h"
+#include "preload/live.h"
+#include "preload/lock_all.h"
+#include "preload/memory.h"
+#include "preload/one_thread.h"
+#include "preload/place.h"
+#include "preload/raw_file.h"
+#include "preload/sample.h"
+#include "preload/session.h"
+#include "preload/thread.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* False: the limit was another process'. A vfork child sets its own, but its memory is its parent's, and so is
+ * the thread id that the C library has noted: asked by that id, the kernel answers with the parent's limit. */
+static bool read_own(int resource, struct rlimit *limit)
+{
+	struct rlimit noted;
+	const uint32_t tid = thread_tid();
+	return tid && syscall(SYS_prlimit64, 0, resource, NULL, limit) == 0 &&
+	    syscall(SYS_prlimit64, tid, resource, NULL, &noted) == 0 && noted.rlim_cur == limit->rlim_cur;
+}
+
+static bool has_number(const char *text, const char *name, uint64_t number)
+{
+	const char *at = strstr(text, name);
+	uint64_t read = 0;
+	for (at = at ? at + strlen(name) : ""; *at >= '0' && *at <= '9' && read <= UINT32_MAX; at++)
+		read = 10 * read + (uint64_t)(*at - '0');
+	return read == number && *at == '\n';
+}
+
+/* By the C library's word if it has one that says so, else by the kernel's. There a vfork child has a pid of
+ * its own; its parent may have several threads. */
+static bool has_one_thread(void)
+{
+	char text[4096];
+	if (*one_thread_word != 0)
+		return true;
+	const int fd = raw_file_open("/proc/self/status", O_RDONLY);
+	if (fd < 0)
+		return false;
+	const ssize_t got = raw_file_read(fd, text, sizeof(text) - 1);
+	raw_file_close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	return has_number(text, "\nPid:\t", thread_tid()) && has_number(text, "\nThreads:\t", 1);
+}
+
+static void give_back_tables(bool all)
+{
+	const struct live_memory gone = live_give_back(all), left = live_reserved();
+	if (gone.bytes)
+		memory_unmap(gone.start, gone.bytes);
+	lock_all_leave_out(LOCK_ALL_TABLES, left.bytes ? left.start : NULL, left.bytes);
+	if (claim_is_image())
+		live_tell(place_header());
+}
+
+/* Of an offer that nobody has taken nothing was seen before. */
+static bool is_sampled(void)
+{
+	const enum claim_state now = claim_state();
+	return now == CLAIM_OPEN || now == CLAIM_FORKED;
+}
+
+static void stop(void)
+{
+	struct region_header *header = place_header();
+	const uint64_t bytes = place_view.region.offsets.end;
+	if (is_sampled())
+		atomic_fetch_add(&header->not_afforded, 1);
+	claim_close();
+	place_leave();
+	lock_all_leave_out(LOCK_ALL_REGION, NULL, 0);
+	memory_unmap(header, bytes);
+	give_back_tables(true);
+}
+
+static bool is_within(int resource, const struct rlimit *limit)
+{
+	return session_within(limit, 2 * live_reserved().bytes) &&
+	    (resource != RLIMIT_AS || session_within(limit, place_view.region.offsets.end));
+}
+
+void memory_limit_changed(int resource)
+{
+	const int saved = errno;
+	struct rlimit limit;
+	if (place_header() && (resource == RLIMIT_AS || resource == RLIMIT_DATA) &&
+	    read_own(resource, &limit) && !is_within(resource, &limit)) {
+		if (!session_within(&limit, 2 * live_reserved().bytes))
+			give_back_tables(false);
+		if (!is_within(resource, &limit) && !sample_thread.inside && has_one_thread())
+			stop();
+	}
+	errno = saved;
+}

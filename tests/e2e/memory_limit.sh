@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs that limit their own memory after the start: they get what the limit has room for, as without heaptap.
+
+# alike COMMAND...: what it prints is the same natively, recorded, and with our library and no session.
+alike() {
+  "$@" >native || fail "natively: status $?"
+  rm -rf p
+  record -p 1 -o p/ "$@" >recorded 2>err || { cat err; fail "recorded: status $?"; }
+  LD_PRELOAD=$HEAPTAP_BUILD/libheaptap.so "$@" >offered || fail "offered: status $?"
+  equal "$(cat native)" "$(cat recorded)"
+  equal "$(cat native)" "$(cat offered)"
+}
+
+told='not profiled since they set themselves a limit of memory: 1 processes'
+
+test_address_space() {
+  for way in setrlimit setrlimit64 prlimit prlimit64; do
+    alike "$targets/memory_limit" $way space
+    equal 'result 0 77;heap 1;stack 1;' "$(tr '\n' ';' <native)"
+    matches "$told" err
+  done
+  only p/*.exit.pb.gz >profile
+  profile_check "$(cat profile)"
+  comment_of "$(cat profile)" | grep -q "^$told" || fail 'not in the profile'
+  reached_exactly "$(cat profile)" hold 'inuse_objects 1' 'inuse_space 1000' 'alloc_objects 1'
+}
+
+# Of address space there is enough: only tables that are not in use make way, and all is seen.
+test_data() {
+  for case in data thread; do
+    alike "$targets/memory_limit" setrlimit $case
+    equal 'result 0 77;heap 1;stack 1;' "$(tr '\n' ';' <native)"
+    ! grep 'set themselves a limit' err || fail "$case"
+    reached_exactly "$(only p/*.exit.pb.gz)" hold 'alloc_objects 2' "alloc_space $((1000 + (100 << 20)))" 'inuse_objects 0'
+  done
+}
+
+test_forked_child() {
+  alike "$targets/memory_limit" prlimit64 child
+  equal 'result 0 77;heap 1;stack 1;status 0;' "$(tr '\n' ';' <native)"
+  matches "$told" err
+}
+
+# It has its parent's memory, and a limit of its own.
+test_vfork_child() {
+  alike "$targets/memory_limit" prlimit vfork
+  equal 'status 0;' "$(tr '\n' ';' <native)"
+  ! grep 'set themselves a limit' err || fail 'the parent'
+  reached_exactly "$(only p/*.exit.pb.gz)" hold 'alloc_objects 101' 'alloc_space 101000'
+}
+
+test_signal_handler() {
+  alike "$targets/memory_limit" setrlimit handler
+  equal 'result 0 77;heap 1;stack 1;' "$(tr '\n' ';' <native)"
+  matches "$told" err
+}
+
+test_python() {
+  alike python3 -c 'import resource as r; r.setrlimit(r.RLIMIT_AS, (512 << 20,) * 2); b = bytearray(100 << 20); print("ok")'
+  equal ok "$(cat native)"
+}
+
+test_shell() {
+  alike bash -c 'ulimit -v 500000; a=$(printf "%0200000d" 1); echo ${#a}; b=$a$a$a$a$a$a$a$a$a$a; echo ${#b}'
+  equal '200000 2000000' "$(xargs <native)"
+}
+
+# The word of glibc about threads is not everywhere: the kernel says it too.
+test_musl() {
+  command -v musl-gcc >/dev/null || skip 'musl-gcc is not installed'
+  musl-gcc -std=gnu11 -D_LARGEFILE64_SOURCE -Drlimit64=rlimit -DRLIM64_INFINITY=RLIM_INFINITY -Dsetrlimit64=setrlimit \
+    -Dprlimit64=prlimit -O2 -g -fno-builtin -w -pthread -o memory_limit "$top/tests/targets/memory_limit.c"
+  for case in space data thread child; do
+    alike ./memory_limit setrlimit $case
+    matches '^heap 1$' native
+  done
+}
