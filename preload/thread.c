@@ -45,12 +45,19 @@ static int (*attr_init)(pthread_attr_t *attr);
 static int (*attr_destroy)(pthread_attr_t *attr);
 static int (*attr_getstacksize)(const pthread_attr_t *attr, size_t *bytes);
 static int (*attr_getguardsize)(const pthread_attr_t *attr, size_t *bytes);
+static int (*attr_getstack)(const pthread_attr_t *attr, void **low, size_t *bytes);
+
+/* What is known of a thread's stack before it runs. */
+struct stack_asked {
+	size_t bytes;        /* without the guard; 0 unknown */
+	uintptr_t low, high; /* of one that the program gives; else 0 */
+};
 
 struct thread_begin {
 	_Atomic uint32_t used;
 	void *(*function)(void *);
 	void *argument;
-	size_t stack_bytes;
+	struct stack_asked stack;
 };
 static struct thread_begin begins[BEGINS];
 
@@ -157,6 +164,7 @@ enum wish {
 	WISH_ATTR_DESTROY,
 	WISH_STACK_SIZE,
 	WISH_GUARD_SIZE,
+	WISH_STACK,
 	WISHES,
 };
 
@@ -169,6 +177,7 @@ void thread_open(uint32_t tid, bool main)
 	    [WISH_ATTR_DESTROY] = {.name = "pthread_attr_destroy"},
 	    [WISH_STACK_SIZE] = {.name = "pthread_attr_getstacksize"},
 	    [WISH_GUARD_SIZE] = {.name = "pthread_attr_getguardsize"},
+	    [WISH_STACK] = {.name = "pthread_attr_getstack"},
 	};
 	lookup_next(wishes, WISHES);
 	find_control_block(wishes[WISH_TID].found, wishes[WISH_STRUCT_BYTES].found, tid);
@@ -178,6 +187,8 @@ void thread_open(uint32_t tid, bool main)
 	    (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)wishes[WISH_STACK_SIZE].found;
 	attr_getguardsize =
 	    (int (*)(const pthread_attr_t *, size_t *))(uintptr_t)wishes[WISH_GUARD_SIZE].found;
+	attr_getstack =
+	    (int (*)(const pthread_attr_t *, void **, size_t *))(uintptr_t)wishes[WISH_STACK].found;
 
 	main_end = thread_main_stack_end();
 	main_low = main_end ? main_end - main_stack_bytes() : 0;
@@ -223,12 +234,17 @@ void thread_first_event(void)
 		bounds_from_known();
 }
 
-static void bounds_from(size_t stack_bytes)
+/* The control block lies at the high end of the stack. Not always if the program gives the stack: where
+ * thread-local storage is not small, musl puts both into a mapping of their own, and the stack begins at its
+ * end. What is between the two is not the stack's. */
+static void bounds_from(const struct stack_asked *asked)
 {
-	uintptr_t frame = (uintptr_t)__builtin_frame_address(0), top = control_block();
-	if (frame >= top || stack_bytes <= top - frame + STACK_SLACK_BYTES)
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0), block = control_block();
+	const bool apart = asked->high && (block < asked->low || block >= asked->high);
+	const uintptr_t top = apart ? asked->high : block;
+	if (frame >= top || (apart && frame < asked->low) || asked->bytes <= top - frame + STACK_SLACK_BYTES)
 		return;
-	sample_thread.stack_low = top - stack_bytes + STACK_SLACK_BYTES;
+	sample_thread.stack_low = top - asked->bytes + STACK_SLACK_BYTES;
 	sample_thread.stack_top = top - frame > OUTER_FRAMES_BYTES ? frame + OUTER_FRAMES_BYTES : top;
 }
 
@@ -237,10 +253,10 @@ static void *thread_start(void *argument)
 	struct thread_begin *begin = argument;
 	void *(*function)(void *) = begin->function;
 	void *with = begin->argument;
-	size_t stack_bytes = begin->stack_bytes;
+	const struct stack_asked stack = begin->stack;
 	atomic_store_explicit(&begin->used, 0, memory_order_release);
-	if (stack_bytes)
-		bounds_from(stack_bytes);
+	if (stack.bytes)
+		bounds_from(&stack);
 	return function(with);
 }
 
@@ -264,6 +280,20 @@ static size_t stack_bytes_of(const pthread_attr_t *attr)
 	return stack > guard ? stack - guard : 0;
 }
 
+/* glibc answers also where the program gives none: with an end at 0. */
+static struct stack_asked stack_of(const pthread_attr_t *attr)
+{
+	struct stack_asked asked = {.bytes = stack_bytes_of(attr)};
+	void *low;
+	size_t bytes;
+	if (attr && attr_getstack && attr_getstack(attr, &low, &bytes) == 0 && low &&
+	    (uintptr_t)low + bytes > (uintptr_t)low) {
+		asked.low = (uintptr_t)low;
+		asked.high = (uintptr_t)low + bytes;
+	}
+	return asked;
+}
+
 struct thread_begin *thread_creating(const pthread_attr_t *attr, void *(**function)(void *), void **argument)
 {
 	for (uint32_t i = 0; i < BEGINS; i++) {
@@ -273,7 +303,7 @@ struct thread_begin *thread_creating(const pthread_attr_t *attr, void *(**functi
 			continue;
 		begin->function = *function;
 		begin->argument = *argument;
-		begin->stack_bytes = stack_bytes_of(attr);
+		begin->stack = stack_of(attr);
 		*function = thread_start;
 		*argument = begin;
 		return begin;

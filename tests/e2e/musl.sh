@@ -142,3 +142,62 @@ test_daemon() {
   done
   stop_daemon
 }
+
+# musl puts thread-local storage that is not small into a mapping of its own, beside a stack that the program gives. What lies
+# between the two is none of the stack, and need not be mapped. (Exit status 7: the kernel has placed them otherwise.)
+test_given_stacks() {
+  cat >program.c <<'C'
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "proto/heaptap.h"
+enum { PAGE = 4096, STACK = 64 * PAGE, GAP = 16 * PAGE, ALL = 128 * PAGE };
+static __thread volatile char large[PAGE];
+static char *stack;
+static int misplaced;
+__attribute__((noinline)) void *take(size_t size)
+{
+	void *volatile block = malloc(size);
+	return block;
+}
+__attribute__((noinline)) void *run(void *argument)
+{
+	char *self = (char *)pthread_self(), *end = stack + STACK;
+	large[0] = 1;
+	misplaced = self < end || self >= end + GAP || msync(end, PAGE, MS_ASYNC) == 0 || errno != ENOMEM;
+	for (int i = 0; i < 11; i++) take(100);
+	return NULL;
+}
+int main(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	char *all = mmap(NULL, ALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* The kernel takes the highest gap with room: no other is to be above this one. */
+	char *other = all;
+	for (int i = 0; i < 100000 && other >= all; i++)
+		other = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack = all;
+	munmap(all + STACK, GAP);
+	pthread_attr_init(&attr);
+	if (pthread_attr_setstack(&attr, stack, STACK) || pthread_create(&thread, &attr, run, NULL)) return 1;
+	pthread_join(thread, NULL);
+	heaptap_snapshot(NULL); /* so that the sampler has read the maps before the process is gone */
+	return misplaced ? 7 : 0;
+}
+C
+  build program program.c
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    status=0
+    record -q -b copy -p 1 -o given.pb.gz ./program || status=$?
+    [ $status = 7 ] || break
+  done
+  [ $status != 7 ] || skip 'the kernel places the mappings otherwise'
+  equal 0 $status 'status'
+  profile_check given.pb.gz
+  reached_exactly given.pb.gz run 'alloc_objects 11' 'alloc_space 1100'
+  comment_of given.pb.gz | grep -qE '^samples: [0-9]+ taken, 0 lost stacks(,|$)' || fail "$(comment_of given.pb.gz)"
+}
