@@ -2,6 +2,7 @@
 #include "preload/offer.h"
 
 #include "preload/memory.h"
+#include "preload/overcommit.h"
 #include "preload/raw_file.h"
 #include "preload/session.h"
 
@@ -39,7 +40,7 @@ struct region_header *offer_region(bool strict)
 {
 	struct region_offsets offsets;
 	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
-	if (!session_affordable(RLIMIT_AS, offsets.end))
+	if (overcommit_is_strict(OVERCOMMIT_PATH) || !session_affordable(RLIMIT_AS, offsets.end))
 		return NULL;
 	struct region_header *header = map(strict, offsets.end);
 	if (!header)

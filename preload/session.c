@@ -4,6 +4,7 @@
 #include "preload/arguments.h"
 #include "preload/raw_file.h"
 #include "preload/memory.h"
+#include "preload/overcommit.h"
 #include "preload/region_socket.h"
 #include "proto/region_pool.h"
 #include "proto/walk.h"
@@ -155,10 +156,11 @@ static struct region_header *map_region(int fd, const struct region_header *head
 	uint64_t bytes = head->offsets.end;
 	char last;
 	if (header_good(head) && raw_file_read_at(fd, &last, 1, bytes - 1) == 1) {
-		if (session_affordable(RLIMIT_AS, bytes))
+		const bool strict = overcommit_is_strict(OVERCOMMIT_PATH);
+		if (!strict && session_affordable(RLIMIT_AS, bytes))
 			header = memory_map(bytes, MAP_SHARED, fd);
 		if (!header)
-			decline(fd, pid, REGION_DECLINED_NO_MEMORY);
+			decline(fd, pid, strict ? REGION_DECLINED_OVERCOMMIT : REGION_DECLINED_NO_MEMORY);
 	}
 	raw_file_close(fd);
 	return header;
@@ -184,7 +186,8 @@ struct region_header *session_region_at(const char *path, void *over, uint64_t o
 		fd = check_received(region_socket_receive(path), &head);
 	if (fd < 0)
 		return NULL;
-	if (!over || head.offsets.end != over_bytes || !header_good(&head))
+	if (!over || head.offsets.end != over_bytes || !header_good(&head) ||
+	    overcommit_is_strict(OVERCOMMIT_PATH))
 		return map_region(fd, &head, 0);
 	bool replaced = memory_replace(over, over_bytes, fd);
 	raw_file_close(fd);

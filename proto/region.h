@@ -234,6 +234,7 @@ enum region_attaching {
 enum region_declined {
 	REGION_DECLINED_NO_MEMORY = 1,      /* no address space for it: RLIMIT_AS, or mmap refused */
 	REGION_DECLINED_NO_FORK_NOTICE = 2, /* neither MADV_WIPEONFORK nor an atfork hook of the libc */
+	REGION_DECLINED_OVERCOMMIT = 3,     /* vm.overcommit_memory=2: memory is refused when it is used */
 };
 
 enum place_state {

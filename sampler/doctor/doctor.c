@@ -42,6 +42,15 @@ static long read_number(const char *path, long missing)
 	return *text ? strtol(text, NULL, 10) : missing;
 }
 
+/* The library looks there too (preload/overcommit.h). */
+static void examine_overcommit(struct findings *findings)
+{
+	if (read_number("/proc/sys/vm/overcommit_memory", 0) == 2)
+		finding_say(findings, FINDING_BAD, "sysctl vm.overcommit_memory=0, if what runs here allows it",
+		    "vm.overcommit_memory is 2: no heap is profiled, since the kernel may refuse a page of "
+		    "heaptap's memory when a program first uses it, which would end the program");
+}
+
 static void examine_kernel(struct findings *findings)
 {
 	struct utsname name;
@@ -204,6 +213,7 @@ int doctor_run(struct options *options)
 		return STATUS_USAGE;
 	}
 	examine_kernel(&findings);
+	examine_overcommit(&findings);
 	examine_paranoia(&findings);
 	examine_backends(&findings);
 	examine_events(&findings);
