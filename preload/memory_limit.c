@@ -77,7 +77,10 @@ static void stop(void)
 	const uint64_t bytes = place_view.region.offsets.end;
 	if (is_sampled())
 		atomic_fetch_add(&header->not_afforded, 1);
-	claim_close();
+	if (atomic_load(&header->attaching) == REGION_ATTACHED)
+		claim_detach(); /* it may be attached to again: no thread is to leave off for good */
+	else
+		claim_close();
 	place_leave();
 	lock_all_leave_out(LOCK_ALL_REGION, NULL, 0);
 	memory_unmap(header, bytes);

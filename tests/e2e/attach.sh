@@ -406,3 +406,39 @@ test_listen() {
   wait_for 20 eval '! curl -s -o /dev/null "$url/healthz"'
   finish
 }
+
+# A process that limits its address space while it is attached to gets ours back, and what it has mapped there since is left
+# alone, also when it is attached to again after the limit is gone.
+test_limits_itself() {
+  cat >limit.py <<'PY'
+import resource, sys
+hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+blocks, kept = [], []
+print("ready", flush=True)
+for line in sys.stdin:
+    if line == "limit\n":
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 30, hard))
+        blocks = [bytearray(b"\1" * (40 << 20)) for i in range(17)]
+    else:
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        kept += [bytearray(1000) for i in range(1000)]
+        assert all(block.count(1) == 40 << 20 for block in blocks)
+    print("done", flush=True)
+PY
+  running python3 limit.py
+  attach -p 1
+  echo limit >&7
+  wait_for 60 said_times done 1
+  detach
+  matches 'not profiled since they set themselves a limit of memory: 1 processes' log
+  echo more >&7
+  wait_for 60 said_times done 2
+  rm -rf p
+  attach -p 1
+  echo more >&7
+  wait_for 60 said_times done 3
+  detach
+  profile_check p/*.detach.pb.gz
+  [ "$(total_of "$(only p/*.detach.pb.gz)" alloc_objects)" -ge 1000 ] || fail 'not sampled'
+  finish
+}
