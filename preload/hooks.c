@@ -291,8 +291,7 @@ EXPORT int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limi
 	return result;
 }
 
-EXPORT int prlimit(
-    pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit, struct rlimit *before)
+EXPORT int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit, struct rlimit *before)
 {
 	int result = real.prlimit(pid, (int)resource, limit, before);
 	if (result == 0 && limit)

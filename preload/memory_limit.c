@@ -19,8 +19,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* False: the limit was another process'. A vfork child sets its own, but its memory is its parent's, and so is
- * the thread id that the C library has noted: asked by that id, the kernel answers with the parent's limit. */
+/* False: the limit was another process'. A vfork child sets its own, but its memory is its parent's, and so
+ * is the thread id that the C library has noted: asked by that id, the kernel answers with the parent's
+ * limit. */
 static bool read_own(int resource, struct rlimit *limit)
 {
 	struct rlimit noted;

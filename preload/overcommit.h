@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the kernel counts all memory that may be needed before it is (vm.overcommit_memory=2). Then a page of
- * our shared memory, which is sparse, may be refused at the moment at which a hook first stores there, and
+ * Whether the kernel counts all memory that may be needed before it is (vm.overcommit_memory=2). Then a page
+ * of our shared memory, which is sparse, may be refused at the moment at which a hook first stores there, and
  * that is SIGBUS, where the program's own malloc would have returned NULL; and our tables are charged whole,
  * once more for each forked child. So no program is profiled there.
  */

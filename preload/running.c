@@ -79,7 +79,7 @@ static bool begin(void)
 	uint32_t attaching = REGION_ATTACHING;
 	forget();
 	if (!place_header())
-		left = NULL; /* it was given back because of a limit, and others may have mapped something there */
+		left = NULL; /* given back because of a limit: others may have mapped something there */
 	if (!left) /* the calls that this takes here are the loader's own, whatever filter there is */
 		memory_map_lazily(true);
 	struct region_header *header =

@@ -20,8 +20,8 @@
  * than whoever started it. */
 bool session_forbidden(void);
 
-/* A region for this image, unmapped only by memory_limit.h. NULL: there is no session, or (*found) no region for this
- * image, which is reported to the sampler if possible. filtered: a seccomp filter is in force. */
+/* A region for this image, unmapped only by memory_limit.h. NULL: there is no session, or (*found) no region
+ * for this image, which is reported to the sampler if possible. filtered: a seccomp filter is in force. */
 struct region_header *session_region(bool filtered, bool *found);
 
 /* The region at a path, or from a socket there, for a process that is attached to; in place of what is mapped

@@ -46,7 +46,8 @@ static long read_number(const char *path, long missing)
 static void examine_overcommit(struct findings *findings)
 {
 	if (read_number("/proc/sys/vm/overcommit_memory", 0) == 2)
-		finding_say(findings, FINDING_BAD, "sysctl vm.overcommit_memory=0, if what runs here allows it",
+		finding_say(findings, FINDING_BAD,
+		    "sysctl vm.overcommit_memory=0, if what runs here allows it",
 		    "vm.overcommit_memory is 2: no heap is profiled, since the kernel may refuse a page of "
 		    "heaptap's memory when a program first uses it, which would end the program");
 }

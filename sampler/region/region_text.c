@@ -17,8 +17,8 @@ const char *region_declined_text(const struct region *region)
 	case REGION_DECLINED_NO_FORK_NOTICE:
 		return "the library has no means to notice a fork";
 	case REGION_DECLINED_OVERCOMMIT:
-		return "the kernel may refuse a page of the profiler's memory when it is used, which would end "
-		       "the program (vm.overcommit_memory is 2)";
+		return "the kernel may refuse a page of the profiler's memory when it is used, which would "
+		       "end the program (vm.overcommit_memory is 2)";
 	default:
 		return "for an unknown reason";
 	}
