@@ -41,6 +41,8 @@ enum {
 	/* Profiles of the same files that are written one after the other by one child cost a tenth: so they
 	 * wait for each other, but nobody who asks for one does. */
 	PATIENCE_NS_S = 1,
+	BATCH_S = 10,     /* of which one child writes in succession */
+	ACCOUNT_ROOM = 8, /* periodic profiles of each account that may wait, however many of others do */
 	WRITE_AT_END_S = 10, /* what waits is still written when the daemon is told to end */
 	REFRESH_SHARE_NS = 20 * 1000000,
 };
@@ -275,7 +277,10 @@ static int open_capture(struct daemon *d)
 	    .context = d,
 	    .memory = d->cpu.giver,
 	    .may_wait = ended_room_allows,
-	    .pace = {.patience_ns = PATIENCE_NS_S * second_ns, .room = WRITER_BATCH},
+	    .pace = {.patience_ns = PATIENCE_NS_S * second_ns,
+	        .batch_ns = BATCH_S * second_ns,
+	        .room = WRITER_BATCH,
+	        .account_room = ACCOUNT_ROOM},
 	    .refresh_share_ns = REFRESH_SHARE_NS,
 	    .began_unix_ns = d->identity.unix_ns,
 	    .began_ns = d->identity.monotonic_ns,

@@ -89,9 +89,8 @@ void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdi
 	plan->samples_per_hour = how->samples_per_hour;
 	plan->period_bytes = how->period_bytes;
 	snprintf(plan->service, sizeof(plan->service), "%s", verdict->decision.service);
-	plan->owner[0] = '\0';
-	if (!verdict->decision.by_rule)
-		process_labels_owner(&verdict->facts, plan->owner, sizeof(plan->owner));
+	process_labels_owner(&verdict->facts, plan->account, sizeof(plan->account));
+	snprintf(plan->owner, sizeof(plan->owner), "%s", verdict->decision.by_rule ? "" : plan->account);
 	fill_labels(plan->labels, d, verdict);
 }
 

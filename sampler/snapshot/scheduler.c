@@ -86,12 +86,17 @@ static void identify(const struct scheduler *a, const struct target *target, cha
 	    scheduler_start_unix_ns(a, target));
 }
 
+static void forget_wish(struct snapshot_series *series)
+{
+	series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = series->wanted_at_once = false;
+}
+
 static void take_askers(struct snapshot *s, struct snapshot_series *series)
 {
 	memcpy(s->askers, series->askers, sizeof(s->askers));
 	s->asker_count = series->asker_count;
 	series->asker_count = 0;
-	series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
+	forget_wish(series);
 }
 
 static int take(
@@ -114,6 +119,7 @@ static int take(
 	}
 	s->item.detail = settings->detail;
 	s->item.urgent = urgent;
+	s->item.account = target_account(series->target);
 	s->target = series->target;
 	s->kind = request->kind;
 	s->by_hand = request->by_hand;
@@ -150,13 +156,15 @@ static void give_up(struct scheduler *a, struct snapshot_series *series, bool pe
 	if (periodic)
 		return;
 	refuse_askers(a, series, error);
-	series->wanted = series->wanted_by_hand = series->wanted_by_a_rule = false;
+	forget_wish(series);
 }
 
 static void take_numbered(
     struct scheduler *a, struct snapshot_series *series, const struct snapshot_request *request)
 {
-	int error = take(a, series, request, !request->periodic);
+	/* What a program requests itself is not urgent: others' profiles would wait for those of one that does
+	 * so all the time. */
+	int error = take(a, series, request, !request->periodic && series->wanted_at_once);
 	if (error)
 		give_up(a, series, request->periodic, error);
 	series->error = error;
@@ -215,24 +223,12 @@ static void tend_interval(struct scheduler *a, struct snapshot_series *series, u
 		snapshot_series_advance(series, interval_ns, now_ns);
 }
 
-/* Where writing takes longer than the interval, something is due whenever a child is free: each series gets
- * its turn. */
-static struct snapshot_series *longest_waiting(const struct scheduler *a)
-{
-	struct snapshot_series *found = NULL;
-	for (struct snapshot_series *series = a->series; series; series = series->next_series)
-		if (series->waiting && !series->writing && !series->target->closed &&
-		    (!found || series->turn < found->turn))
-			found = series;
-	return found;
-}
-
 /* What does not find a free child waits, until the next one is due. */
 static void take_periodic(struct scheduler *a, uint64_t now_ns)
 {
 	struct snapshot_series *series;
 	char cause[64];
-	while (writer_can_start(a->writer) && (series = longest_waiting(a))) {
+	while ((series = scheduler_next_in_turn(a))) {
 		uint64_t interval_ns = interval_of(a, series->target);
 		snprintf(cause, sizeof(cause), "every %g s", (double)interval_ns / 1e9);
 		take_next(a, series, cause, "", true);
@@ -245,9 +241,8 @@ static void take_periodic(struct scheduler *a, uint64_t now_ns)
 /* When to look at it again for the clock's sake. */
 static uint64_t next_due_ns(const struct scheduler *a, const struct snapshot_series *series, uint64_t now_ns)
 {
-	/* Else it waits for the writer: we look again when a snapshot has been written. */
-	bool can_start = !series->writing && writer_can_start(a->writer);
-	if (!interval_of(a, series->target) || !can_start)
+	/* If it waits for the writer, we look again when a snapshot has been written. */
+	if (!interval_of(a, series->target) || series->writing || series->waiting)
 		return UINT64_MAX;
 	return series->due_ns < now_ns + 1000000 ? now_ns + 1000000 : series->due_ns;
 }

@@ -9,6 +9,7 @@ static bool want(struct scheduler *a, struct snapshot_series *series, const char
 	    !series->source->kind->has(series->source, series->target, SNAPSHOT_REQUESTED) ||
 	    !snapshot_series_want(series, cause, NULL, asker))
 		return false;
+	series->wanted_at_once = true;
 	a->look_ns = 0;
 	return true;
 }

@@ -50,6 +50,7 @@ struct snapshot_series {
 	bool wanted;
 	bool wanted_by_hand;   /* by a user, not only by the program */
 	bool wanted_by_a_rule; /* a threshold was crossed */
+	bool wanted_at_once;   /* the sampler's user waits for it, and not only one of the process' */
 	char wanted_cause[384], wanted_name[64];
 	uint64_t askers[SNAPSHOT_ASKERS];
 	uint32_t asker_count;

@@ -18,6 +18,7 @@ enum {
 	CHILD_SECONDS = 600, /* of real time: it may hang in a file system */
 	FORK_SECONDS = 10,   /* time for which a refused fork is tried again */
 	CHILD_NICE = 5,
+	IN_BATCH = -1, /* in place of the pid of a child that is being forked */
 };
 /* Debug files are read into memory, and a bad one can require any amount of it. */
 #ifdef __SANITIZE_ADDRESS__
@@ -31,7 +32,7 @@ struct job {
 	struct writer_item *item;
 	struct job
 	    *before;       /* the last of the same series in the queue, which has to be done first; or NULL */
-	pid_t pid;         /* of the child that writes it; 0: waits */
+	pid_t pid;         /* of the child that writes it; 0: waits; IN_BATCH */
 	uint64_t since_ns; /* when it was submitted */
 	bool alone;        /* not in a batch: it has killed a child, or memory was short */
 };
@@ -44,7 +45,8 @@ struct child {
 };
 
 struct writer {
-	struct job *jobs; /* oldest first; those of one child are in its order */
+	struct job *jobs; /* those of one account oldest first; those of one child in its order */
+	uint64_t turn;    /* the account that was served last */
 	struct child children[WRITER_CHILDREN + WRITER_URGENT_CHILDREN];
 	struct writer_pace pace;
 	bool hurry;
@@ -129,11 +131,17 @@ static void limit_time(void)
 	alarm(CHILD_SECONDS);
 }
 
-static void run_child(struct job *const jobs[], size_t count, int results_fd, bool yields)
+/* After its time it leaves the rest of its batch to the next: who has come meanwhile waits no longer, however
+ * slow the files of those before him are. */
+static void run_child(
+    const struct writer *writer, struct job *const jobs[], size_t count, int results_fd, bool yields)
 {
+	const uint64_t batch_ns = writer->pace.batch_ns, began_ns = clock_now_ns();
 	void *shared = NULL;
 	prepare_child(yields);
 	for (size_t i = 0; i < count; i++) {
+		if (i > 0 && batch_ns && clock_now_ns() - began_ns >= batch_ns)
+			break;
 		limit_time();
 		int32_t error = jobs[i]->item->write(jobs[i]->item, &shared);
 		if (write(results_fd, &error, sizeof(error)) != (ssize_t)sizeof(error))
@@ -158,43 +166,66 @@ static struct child *free_child(struct writer *writer, bool urgent)
 	return running < WRITER_CHILDREN || urgent ? first : NULL;
 }
 
-/* The oldest job that may start, urgent ones first. */
-static struct job *next_job(const struct writer *writer)
+static bool may_start(const struct job *job)
 {
-	struct job *oldest = NULL;
-	for (struct job *job = writer->jobs; job; job = job->next) {
-		if (job->pid || job->before)
-			continue;
-		if (job->item->urgent)
-			return job;
-		if (!oldest)
-			oldest = job;
-	}
-	return oldest;
+	return !job->pid && !job->before;
 }
 
 static bool belongs_with(const struct job *job, const struct job *first)
 {
-	return !job->pid && !job->before && !job->alone && job->item->urgent == first->item->urgent &&
+	return may_start(job) && !job->alone && job->item->urgent == first->item->urgent &&
 	    job->item->detail == first->item->detail;
 }
 
-/* The first job and those behind it that one child can write: its share of the waiting jobs. */
-static size_t make_batch(struct job *first, struct job *batch[WRITER_BATCH])
+/* Whether its account's turn is earlier: they take turns in the order of their numbers. */
+static bool is_sooner(const struct writer *writer, const struct job *job, const struct job *than)
+{
+	if (job->item->urgent != than->item->urgent)
+		return job->item->urgent;
+	return job->item->account - writer->turn - 1 < than->item->account - writer->turn - 1;
+}
+
+/* Urgent ones first, then one of each account, then of those of one account the oldest. first: of those that
+ * can be written with it; NULL: of all. */
+static struct job *next_job(const struct writer *writer, const struct job *first)
+{
+	struct job *found = NULL;
+	for (struct job *job = writer->jobs; job; job = job->next)
+		if ((first ? belongs_with(job, first) : may_start(job)) &&
+		    (!found || is_sooner(writer, job, found)))
+			found = job;
+	return found;
+}
+
+/* Puts the job behind `*at`, and its account at the end of the turn. Returns the end of what was put there. */
+static struct job **move_job(struct writer *writer, struct job *job, struct job **at)
+{
+	struct job **link = &writer->jobs;
+	writer->turn = job->item->account;
+	while (*link != job)
+		link = &(*link)->next;
+	*link = job->next;
+	job->next = *at;
+	*at = job;
+	return &job->next;
+}
+
+/* The first job and others that one child can write: its share of the waiting jobs, at the front of the queue
+ * now. The child is to be noted in them. */
+static size_t make_batch(struct writer *writer, struct job *first, struct job *batch[WRITER_BATCH])
 {
 	size_t waiting = 0, count = 0;
-	if (first->alone) {
-		batch[0] = first;
-		return 1;
-	}
-	for (const struct job *job = first; job; job = job->next)
+	for (const struct job *job = writer->jobs; job && !first->alone; job = job->next)
 		waiting += belongs_with(job, first);
 	size_t most = (waiting + WRITER_CHILDREN - 1) / WRITER_CHILDREN;
 	if (most > WRITER_BATCH)
 		most = WRITER_BATCH;
-	for (struct job *job = first; count < most; job = job->next)
-		if (belongs_with(job, first))
-			batch[count++] = job;
+	struct job **at = &writer->jobs;
+	for (struct job *job = first; job; job = count < most ? next_job(writer, first) : NULL) {
+		at = move_job(writer, job, at);
+		job->pid = IN_BATCH;
+		batch[count++] = job;
+	}
 	return count;
 }
 
@@ -202,15 +233,21 @@ static size_t count_waiting(const struct writer *writer)
 {
 	size_t count = 0;
 	for (const struct job *job = writer->jobs; job; job = job->next)
-		count += !job->pid;
+		count += job->pid <= 0;
 	return count;
 }
 
-/* Whether it is left to wait for others that can be written with it. */
-static bool is_patient(const struct writer *writer, const struct job *job)
+/* Whether all that may start is left to wait for others that can be written with it. */
+static bool is_patient(const struct writer *writer)
 {
-	return writer->pace.patience_ns && !writer->hurry && !job->item->urgent && !job->alone &&
-	    clock_now_ns() - job->since_ns < writer->pace.patience_ns && count_waiting(writer) < WRITER_BATCH;
+	const uint64_t now_ns = clock_now_ns();
+	if (!writer->pace.patience_ns || writer->hurry || count_waiting(writer) >= WRITER_BATCH)
+		return false;
+	for (const struct job *job = writer->jobs; job; job = job->next)
+		if (may_start(job) &&
+		    (job->item->urgent || job->alone || now_ns - job->since_ns >= writer->pace.patience_ns))
+			return false;
+	return true;
 }
 
 static bool yields(const struct writer *writer, const struct job *first)
@@ -223,26 +260,26 @@ static bool yields(const struct writer *writer, const struct job *first)
 static bool start_child(struct writer *writer, struct child *child, struct job *first)
 {
 	struct job *batch[WRITER_BATCH];
-	size_t count = make_batch(first, batch);
 	int results[2];
 	if (pipe2(results, O_CLOEXEC) != 0)
 		return false;
 	fcntl(results[0], F_SETFL, O_NONBLOCK);
 	const bool polite = yields(writer, first);
+	const size_t count = make_batch(writer, first, batch);
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(results[0]);
-		run_child(batch, count, results[1], polite);
+		run_child(writer, batch, count, results[1], polite);
 	}
 	close(results[1]);
+	for (size_t i = 0; i < count; i++)
+		batch[i]->pid = pid > 0 ? pid : 0;
 	if (pid < 0) {
 		close(results[0]);
 		return false;
 	}
 	writer->refused_ns = 0;
 	*child = (struct child){.pid = pid, .results_fd = results[0], .batch = count > 1};
-	for (size_t i = 0; i < count; i++)
-		batch[i]->pid = pid;
 	return true;
 }
 
@@ -251,7 +288,7 @@ static bool start(struct writer *writer)
 {
 	struct job *job;
 	struct child *child;
-	while ((job = next_job(writer)) && !is_patient(writer, job) &&
+	while ((job = next_job(writer, NULL)) && !is_patient(writer) &&
 	    (child = free_child(writer, job->item->urgent)))
 		if (!start_child(writer, child, job))
 			return false;
@@ -387,11 +424,15 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 	(void)start(writer);
 }
 
-bool writer_can_start(const struct writer *writer)
+bool writer_can_start(const struct writer *writer, uint64_t account)
 {
 	const size_t room = writer->pace.room ? writer->pace.room : WRITER_CHILDREN;
-	size_t jobs = 0;
-	for (const struct job *job = writer->jobs; job && jobs < room; job = job->next)
+	size_t jobs = 0, of_account = 0;
+	const size_t account_room = writer->pace.account_room;
+	for (const struct job *job = writer->jobs; job && (jobs < room || of_account < account_room);
+	     job = job->next) {
 		jobs++;
-	return jobs < room;
+		of_account += job->item->account == account;
+	}
+	return jobs < room || of_account < account_room;
 }

@@ -12,6 +12,9 @@
  * that writes the first one of a file has to learn its names; and if a whole batch waits, the children stop
  * yielding to other processes, else a busy machine would make the queue grow without end.
  *
+ * Accounts take turns, those of urgent items and then those of the others, and a batch is made of items in
+ * this order and ends after some seconds: so nobody waits for all that somebody else has, and brings in anew.
+ *
  * Items of one series are written one after the other, in the order in which they came: they replace each
  * other's files, and the last is what stays.
  */
@@ -42,6 +45,7 @@ struct writer_item {
 	int (*write)(const struct writer_item *item, void **shared);
 	void (*discard)(struct writer_item *item);
 	const void *series;        /* equal pointers: of one series; NULL: of none */
+	uint64_t account;          /* whose it is, by any number: accounts take turns */
 	enum symbol_detail detail; /* reduced after a child was killed */
 	bool urgent;               /* a client waits for it, or for a later one of its series */
 };
@@ -64,6 +68,8 @@ void writer_tend(struct writer *writer, uint64_t now_ns);
 struct writer_pace {
 	uint64_t patience_ns; /* so long an item may wait for others; 0: none does */
 	size_t room; /* for so many items writer_can_start() says yes; 0: as many as there are children */
+	uint64_t batch_ns;    /* when a child has taken so long, it begins no other item; 0: no limit */
+	size_t account_room; /* and for so many of each account, however many there are of others */
 };
 
 void writer_set_pace(struct writer *writer, const struct writer_pace *pace);
@@ -74,7 +80,7 @@ void writer_set_hurry(struct writer *writer, bool hurry);
 /* A child of the sampler has ended. */
 void writer_reap(struct writer *writer, pid_t pid, int status);
 
-/* True if an item that is submitted now would not have to wait, or by the pace not for many. */
-bool writer_can_start(const struct writer *writer);
+/* True if an item of that account that is submitted now would not have to wait, or by the pace not for many. */
+bool writer_can_start(const struct writer *writer, uint64_t account);
 
 #endif

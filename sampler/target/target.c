@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/target/target.h"
 
+#include "pprof/table/index.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/target/target_plan.h"
@@ -60,6 +61,12 @@ void target_see_thread(struct target *target, uint32_t tid)
 uid_t target_user(const struct target *target)
 {
 	return target->plan ? target->plan->uid : geteuid();
+}
+
+uint64_t target_account(const struct target *target)
+{
+	const char *account = target->plan ? target->plan->account : "";
+	return account[0] ? index_mix_bytes(index_seed(), account, strlen(account)) : 0;
 }
 
 /* ---- where it is */

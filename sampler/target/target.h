@@ -75,6 +75,9 @@ void target_set_title(struct target *target, const char *path);
 /* Whose process it is, for log_line_of(); of a session all are its user's. */
 uid_t target_user(const struct target *target);
 
+/* Whose share it takes of what all have in common, as a number that nobody can foresee; 0: nobody counts. */
+uint64_t target_account(const struct target *target);
+
 /* Reads the maps of a live process again if that was last done `every_ns` ago or more. True if they were
  * read; they stay as they are when the process has just ended or executes another program. */
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns);

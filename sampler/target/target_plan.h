@@ -17,6 +17,7 @@ struct target_plan {
 	uid_t uid;                          /* whose process it is */
 	char service[TARGET_SERVICE_BYTES]; /* as it names a folder */
 	char owner[TARGET_OWNER_BYTES];     /* who has chosen that name; "": the configuration */
+	char account[TARGET_OWNER_BYTES];   /* whose share it takes of what all have in common */
 	char labels[TARGET_LABELS_BYTES];   /* a comment of each profile: "labels: ..."; "" none */
 };
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "sampler/snapshot/scheduler.h"
+#include "sampler/target/target_plan.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -31,6 +32,7 @@ struct desk {
 	bool full;            /* no more may wait */
 	uint64_t asker, goes; /* who turns out to have gone when he is told; 0: nobody */
 	int answer, told[4];  /* how often, by asker */
+	struct snapshot *last; /* that was taken */
 	char names[4][16];
 };
 
@@ -74,6 +76,12 @@ static void look_for_requests(struct snapshot_source *source, struct target *tar
 	desk->asks = false;
 }
 
+static void look(struct snapshot_source *source, struct target *target, uint64_t now_ns, bool rarely)
+{
+	(void)rarely;
+	look_for_requests(source, target, now_ns);
+}
+
 static int take(struct snapshot_source *source, struct target *target, const struct snapshot_request *request,
     struct snapshot **snapshot)
 {
@@ -87,6 +95,7 @@ static int take(struct snapshot_source *source, struct target *target, const str
 	(*snapshot)->item = (struct writer_item){
 	    .write = desk->waits ? write_at_the_gate : write_nothing, .discard = discard};
 	(*snapshot)->path = "a path";
+	desk->last = *snapshot;
 	return 0;
 }
 
@@ -147,7 +156,8 @@ static void give(void *context, uint64_t asker, pid_t pid, int fd)
 	tell(context, asker, pid, fd);
 }
 
-static const struct snapshot_source_kind kind = {.look_for_requests = look_for_requests,
+static const struct snapshot_source_kind kind = {.look = look,
+    .look_for_requests = look_for_requests,
     .has = has,
     .in_memory = true,
     .take = take,
@@ -417,6 +427,74 @@ static void a_busy_writer_is_not_asked_all_the_time(void **state)
 	close(gate[1]);
 }
 
+/* Else programs that request snapshots all the time would keep everybody else's from being written. */
+static void what_a_program_requests_is_not_urgent(void **state)
+{
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	desk.asks = true;
+	scheduler_tend(desk.source.scheduler, SECOND);
+	assert_int_equal(desk.tries, 1);
+	assert_false(desk.last->item.urgent);
+	reap(&desk);
+	desk.asks = true;
+	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 7), 1);
+	scheduler_tend(desk.source.scheduler, 2 * (uint64_t)SECOND);
+	assert_int_equal(desk.tries, 2);
+	assert_true(desk.last->item.urgent);
+	reap(&desk);
+	desk.asks = true; /* and who has asked once is not urgent for ever */
+	scheduler_tend(desk.source.scheduler, 3 * (uint64_t)SECOND);
+	assert_int_equal(desk.tries, 3);
+	assert_false(desk.last->item.urgent);
+	reap(&desk);
+	close_desk(&desk);
+}
+
+/* The profiles of one account that wait leave room for those of another. */
+static void a_full_queue_has_room_for_another_account(void **state)
+{
+	enum { DESKS = 6 };
+	static const struct target_plan many = {.interval_ns = SECOND, .account = "uid-1000"};
+	static const struct target_plan other = {.interval_ns = SECOND, .account = "uid-33"};
+	struct desk desks[DESKS];
+	unsigned int tries = 0;
+
+	(void)state;
+	assert_int_equal(pipe(gate), 0);
+	memset(desks, 0, sizeof(desks));
+	const struct scheduler_setup setup = {.settings = &desks[0].settings,
+	    .output = &desks[0].output,
+	    .answer = on_answer,
+	    .context = &desks[0],
+	    .pace = {.room = 2, .account_room = 1}};
+	struct scheduler *scheduler = scheduler_new(&setup);
+	desks[0].settings.verbosity = -1;
+	for (int i = 0; i < DESKS; i++) { /* the first comes last in each look */
+		open_target(&desks[i], getpid(), scheduler);
+		desks[i].target.plan = i == 0 ? &other : &many;
+		desks[i].target.series->due_ns = SECOND;
+		desks[i].waits = true;
+	}
+	(void)scheduler_tend(scheduler, 2 * (uint64_t)SECOND);
+	for (int i = 1; i < DESKS; i++)
+		tries += desks[i].tries;
+	assert_int_equal(tries, 2);
+	assert_int_equal(desks[0].tries, 1);
+	assert_int_equal(write(gate[1], "xxx", 3), 3);
+	for (int i = DESKS; i-- > 0;)
+		desks[i].waits = false;
+	for (int i = 0; i < 3; i++)
+		reap(&desks[0]);
+	for (int i = DESKS; i-- > 0;)
+		close_target(&desks[i]);
+	scheduler_free(scheduler);
+	close(gate[0]);
+	close(gate[1]);
+}
+
 /* Writing takes longer than the interval: each gets its turn. */
 static void a_busy_writer_serves_all_alike(void **state)
 {
@@ -527,6 +605,8 @@ int main(void)
 	    cmocka_unit_test(who_asks_for_what_ends_is_answered),
 	    cmocka_unit_test(who_asks_and_ends_has_a_snapshot),
 	    cmocka_unit_test(a_busy_writer_is_not_asked_all_the_time),
+	    cmocka_unit_test(what_a_program_requests_is_not_urgent),
+	    cmocka_unit_test(a_full_queue_has_room_for_another_account),
 	    cmocka_unit_test(a_busy_writer_serves_all_alike),
 	    cmocka_unit_test(what_cannot_wait_is_dropped),
 	    cmocka_unit_test(nothing_is_taken_while_paused),

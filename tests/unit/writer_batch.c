@@ -5,15 +5,15 @@
 static void no_more_than_two_at_a_time_and_what_waits_is_shared(void **state)
 {
 	struct bench *bench = *state;
-	assert_true(writer_can_start(bench->writer));
+	assert_true(writer_can_start(bench->writer, 0));
 	occupy(bench);
-	assert_false(writer_can_start(bench->writer));
+	assert_false(writer_can_start(bench->writer, 0));
 	for (int i = WRITER_CHILDREN; i < 8; i++)
 		submit(bench, make(bench, i));
 	assert_int_equal(bench->notes->attempts, WRITER_CHILDREN);
 	release_occupied(bench);
 	reap_all(bench, 8);
-	assert_true(writer_can_start(bench->writer));
+	assert_true(writer_can_start(bench->writer, 0));
 	assert_int_equal(bench->notes->running_most, WRITER_CHILDREN);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(bench->done_error[i], 0);
@@ -217,11 +217,11 @@ static void what_may_wait_is_written_together(void **state)
 		submit(bench, make(bench, i));
 	writer_tend(bench->writer, SECOND_NS);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child */
-	assert_true(writer_can_start(bench->writer));
+	assert_true(writer_can_start(bench->writer, 0));
 	struct item *item = make(bench, 3);
 	item->item.urgent = true;
 	submit(bench, item);
-	assert_false(writer_can_start(bench->writer));
+	assert_false(writer_can_start(bench->writer, 0));
 	reap_one(bench);
 	assert_int_equal(bench->done, 1);
 	assert_int_equal(bench->done_number[0], 3);
@@ -272,6 +272,97 @@ static void a_retry_keeps_its_turn(void **state)
 	assert_int_equal(bench->done, 4);
 }
 
+/* Nobody waits for all that somebody else has, nor for what is brought in anew. */
+static void accounts_take_turns(void **state)
+{
+	struct bench *bench = *state;
+	const int last = WRITER_CHILDREN + 100;
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < last; i++) {
+		struct item *item = make(bench, i);
+		item->item.account = 1 + (uint64_t)(i % 2); /* two that have many */
+		submit(bench, item);
+	}
+	struct item *item = make(bench, last);
+	item->item.account = 3;
+	submit(bench, item);
+	release_occupied(bench);
+	reap_all(bench, (uint32_t)last + 1);
+	/* In the first batch, at its turn. */
+	assert_int_equal(bench->notes->before[attempt_at(bench, last, 0)], 2);
+	assert_int_equal(bench->notes->pid[attempt_at(bench, last, 0)],
+	    bench->notes->pid[attempt_at(bench, WRITER_CHILDREN, 0)]);
+	for (int i = WRITER_CHILDREN; i + 2 < last; i++)
+		assert_true(place_of(bench, i) < place_of(bench, i + 2) ||
+		    bench->notes->pid[attempt_at(bench, i, 0)] !=
+		        bench->notes->pid[attempt_at(bench, i + 2, 0)]);
+}
+
+static void urgent_ones_take_turns_too(void **state)
+{
+	struct bench *bench = *state;
+	enum { ROUNDS = 8, OTHER = 200 };
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + ROUNDS; i++) {
+		struct item *item = make(bench, i);
+		item->item.urgent = item->waits = true;
+		item->item.account = 1;
+		submit(bench, item);
+	}
+	struct item *item = make(bench, OTHER);
+	item->item.urgent = true;
+	item->item.account = 2;
+	submit(bench, item);
+	await_start(bench);
+	/* The child that is free next takes that of the other account first. */
+	for (int i = 0; i < ROUNDS + WRITER_CHILDREN; i++)
+		open_gate(bench);
+	reap_all(bench, WRITER_CHILDREN + ROUNDS + 1);
+	const uint32_t at = attempt_at(bench, OTHER, 0);
+	uint32_t behind = 0;
+	for (uint32_t i = 0; i < bench->notes->attempts; i++)
+		behind += bench->notes->pid[i] == bench->notes->pid[at] && i != at;
+	assert_int_equal(bench->notes->before[at], 0);
+	assert_int_not_equal(behind, 0);
+}
+
+/* What a child does not come to in its time is nobody's fault. */
+static void a_batch_ends_after_its_time(void **state)
+{
+	struct bench *bench = *state;
+	const struct writer_pace pace = {.batch_ns = 1};
+	writer_set_pace(bench->writer, &pace);
+	occupy(bench);
+	for (int i = WRITER_CHILDREN; i < 20; i++)
+		submit(bench, make(bench, i));
+	release_occupied(bench);
+	reap_all(bench, 20);
+	assert_int_equal(bench->notes->attempts, 20);
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_int_equal(bench->notes->before[i], 0);
+		assert_int_equal(bench->done_error[i], 0);
+		assert_int_equal(bench->done_detail[i], 0);
+	}
+}
+
+static void each_account_has_room(void **state)
+{
+	struct bench *bench = *state;
+	const struct writer_pace pace = {.room = 4, .account_room = 2};
+	writer_set_pace(bench->writer, &pace);
+	occupy(bench);
+	for (int i = 2; i < 7; i++) {
+		struct item *item = make(bench, i);
+		item->item.account = 1 + (i == 6);
+		assert_int_equal(writer_can_start(bench->writer, 1), i < 4);
+		assert_true(writer_can_start(bench->writer, 2));
+		submit(bench, item);
+	}
+	assert_true(writer_can_start(bench->writer, 2));
+	release_occupied(bench);
+	reap_all(bench, 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +379,10 @@ int main(void)
 	    TEST(a_retry_keeps_its_turn),
 	    TEST(what_may_wait_is_written_together),
 	    TEST(a_queue_that_grows_yields_to_nobody),
+	    TEST(accounts_take_turns),
+	    TEST(urgent_ones_take_turns_too),
+	    TEST(a_batch_ends_after_its_time),
+	    TEST(each_account_has_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
