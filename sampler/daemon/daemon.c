@@ -152,7 +152,8 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 		    1u << d->load.raised);
 	else
 		log_line("the daemon is %s: sampling periods are %u times what is configured",
-		    d->load.raised <= before ? "well within its limits of CPU time and memory"
+		    d->load.doubted          ? "as busy as before the last larger one"
+		        : d->load.raised <= before ? "well within its limits of CPU time and memory"
 		        : d->load.by_memory  ? "above its limit of memory"
 		                             : "above its limit of CPU time",
 		    1u << d->load.raised);

@@ -35,43 +35,81 @@ static uint64_t memory_share(const struct own_load_limits *limits, uint64_t byte
 
 enum { FAR_ABOVE = 2000 };
 
-/* The CPU time to judge by: the mean since the last change, or what is far above the limit at once. False:
- * there is none yet. */
-static bool level(const struct own_load *load, uint64_t cpu, uint64_t *judged)
+/* Of the last looks since the periods were last changed, which is not before the first of them. */
+static uint64_t mean(const struct own_load *load)
 {
+	const uint32_t count = load->looks < OWN_LOAD_MEAN_LOOKS ? load->looks : OWN_LOAD_MEAN_LOOKS;
 	uint64_t sum = 0;
-	*judged = cpu;
-	if (cpu > FAR_ABOVE)
-		return true;
-	if (load->looks < OWN_LOAD_MEAN_LOOKS)
+	for (uint32_t i = 1; i <= count; i++)
+		sum += load->cpu_shares[(load->looks - i) % OWN_LOAD_MEAN_LOOKS];
+	return count ? sum / count : 0;
+}
+
+/* The CPU time to judge by: the mean, or as long as the periods are as configured what is far above the limit
+ * at once. 0: there is none yet. */
+static uint64_t level(const struct own_load *load, uint64_t cpu)
+{
+	if (cpu > FAR_ABOVE && !load->raised)
+		return cpu;
+	return load->looks < OWN_LOAD_MEAN_LOOKS ? 0 : mean(load);
+}
+
+/* Half as many samples are half of the work that they make. Whatever else it is that takes the CPU time, be it
+ * somebody who makes it less at each raise, goes on as before. */
+static bool is_half(uint64_t cpu, uint64_t before)
+{
+	return cpu * 20 <= before * 13;
+}
+
+static void lower(struct own_load *load)
+{
+	load->raised_at[--load->raised] = 0;
+	load->judge = false;
+}
+
+/* True: the last raise has not helped, and is taken back. */
+static bool take_back(struct own_load *load, uint64_t cpu)
+{
+	if (!load->judge || !load->raised || load->looks < OWN_LOAD_MEAN_LOOKS)
 		return false;
-	for (size_t i = 0; i < OWN_LOAD_MEAN_LOOKS; i++)
-		sum += load->cpu_shares[i];
-	*judged = sum / OWN_LOAD_MEAN_LOOKS;
+	const uint64_t before = load->raised_at[load->raised - 1];
+	load->judge = false;
+	if (is_half(cpu, before) || (cpu <= 1000 && cpu * 10 <= before * 9))
+		return false;
+	lower(load);
+	load->rest = OWN_LOAD_REST_LOOKS;
 	return true;
 }
 
-/* True: the last raise has not made the CPU time less, by a tenth at least, and is taken back. */
-static bool take_back(struct own_load *load, uint64_t cpu)
+/* True: it is as much as before the last raise, which is undone. There is more work now, and then the raise
+ * comes again; or it was something else that fell when we raised. */
+static bool doubt(struct own_load *load, uint64_t cpu)
 {
-	const uint64_t before = load->cpu_share_raised;
-	load->cpu_share_raised = 0;
-	if (!before || !load->raised || cpu * 10 <= before * 9)
+	const uint64_t before = load->raised ? load->raised_at[load->raised - 1] : 0;
+	if (cpu <= 1000 || load->rest || !before || is_half(cpu, before))
 		return false;
-	load->raised--;
-	load->rest = OWN_LOAD_REST_LOOKS;
+	lower(load);
 	return true;
 }
 
 static bool raise_period(struct own_load *load, uint64_t cpu, uint64_t memory)
 {
 	const bool by_cpu = cpu > 1000 && !load->rest;
-	load->rest -= load->rest > 0;
 	if ((!by_cpu && memory <= 1000) || load->raised == OWN_LOAD_RAISED_MAX)
 		return false;
-	load->raised++;
 	load->by_memory = memory > 1000;
-	load->cpu_share_raised = load->by_memory ? 0 : cpu;
+	load->judge = !load->by_memory;
+	load->raised_at[load->raised++] = load->by_memory ? 0 : cpu;
+	return true;
+}
+
+static bool change(struct own_load *load, uint64_t cpu, uint64_t memory)
+{
+	if (raise_period(load, cpu, memory))
+		return true;
+	if (load->calm < OWN_LOAD_CALM_LOOKS || !load->raised)
+		return false;
+	lower(load);
 	return true;
 }
 
@@ -89,14 +127,16 @@ bool own_load_look(struct own_load *load, const struct own_load_limits *limits,
 	if (first)
 		return false;
 	load->cpu_shares[load->looks++ % OWN_LOAD_MEAN_LOOKS] = cpu;
-	load->calm = cpu < 700 && memory < 333 ? load->calm + 1 : 0;
-	uint64_t judged;
-	const bool whole = level(load, cpu, &judged);
-	if (!(whole && take_back(load, judged)) && !raise_period(load, whole ? judged : 0, memory)) {
-		if (load->calm < OWN_LOAD_CALM_LOOKS || !load->raised)
-			return false;
-		load->raised--;
-	}
+	load->calm = mean(load) < 700 && memory < 333 ? load->calm + 1 : 0;
+	const bool resting = load->rest > 0;
+	const uint64_t judged = level(load, cpu);
+	const bool taken_back = take_back(load, judged);
+	const bool doubted = !taken_back && memory <= 1000 && doubt(load, judged);
+	const bool changed = taken_back || doubted || change(load, judged, memory);
+	load->rest -= resting && load->rest > 0;
+	if (!changed)
+		return false;
+	load->doubted = doubted;
 	load->calm = 0;
 	load->looks = 0;
 	return true;

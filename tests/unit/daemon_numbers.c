@@ -128,16 +128,23 @@ static void test_own_load(void **state)
 	assert_true(load_after(&load, 10, 0, 101 << 20));
 	assert_int_equal(load.raised, 2);
 	assert_true(load.by_memory);
-	for (int i = 1; i < OWN_LOAD_CALM_LOOKS; i++)
+	for (int i = 2; i < OWN_LOAD_CALM_LOOKS; i++)
 		assert_false(load_after(&load, 10, 0.01, 1 << 20));
-	assert_false(load_after(&load, 10, 0.04, 1 << 20)); /* not calm: begins again */
-	for (int i = 1; i < OWN_LOAD_CALM_LOOKS; i++)
-		assert_false(load_after(&load, 10, 0.01, 1 << 20));
-	assert_true(load_after(&load, 10, 0.01, 1 << 20));
+	for (int i = 0; i < OWN_LOAD_MEAN_LOOKS; i++)
+		if (load_after(&load, 10, 0.045, 1 << 20))
+			break; /* one busy look in a calm time is none */
 	assert_int_equal(load.raised, 1);
 	for (int i = 0; i < 30; i++)
 		load_after(&load, 10, 0, 101 << 20);
 	assert_int_equal(load.raised, OWN_LOAD_RAISED_MAX);
+}
+
+/* So many looks, of which only the last changes anything. */
+static void changes_after(struct own_load *load, int looks, double cpu_share)
+{
+	for (int i = 1; i < looks; i++)
+		assert_false(load_after(load, 10, cpu_share, 0));
+	assert_true(load_after(load, 10, cpu_share, 0));
 }
 
 /* Larger periods go on as long as they help; what no period makes less costs no samples. */
@@ -147,18 +154,64 @@ static void test_own_load_of_other_work(void **state)
 	double share = 1;
 	(void)state;
 	for (uint32_t raised = 1; raised <= 3; raised++) {
-		assert_true(load_after(&load, 10, share, 0));
+		changes_after(&load, raised == 1 ? 1 : OWN_LOAD_MEAN_LOOKS, share);
 		assert_int_equal(load.raised, raised);
 		share *= 0.6;
 	}
-	assert_true(load_after(&load, 10, 0.6 * 0.6, 0)); /* the third did not help */
+	changes_after(&load, OWN_LOAD_MEAN_LOOKS, 0.6 * 0.6); /* the third did not help */
 	assert_int_equal(load.raised, 2);
-	for (int i = 0; i < OWN_LOAD_REST_LOOKS; i++)
-		assert_false(load_after(&load, 10, share, 0));
-	assert_true(load_after(&load, 10, share, 0)); /* tried again */
+	changes_after(&load, OWN_LOAD_REST_LOOKS + 1, share); /* tried again */
 	assert_int_equal(load.raised, 3);
-	assert_true(load_after(&load, 10, share, 0));
+	changes_after(&load, OWN_LOAD_MEAN_LOOKS, share);
 	assert_int_equal(load.raised, 2);
+}
+
+/* Much too much, all of it by samples: the periods are as large as they must be within minutes, stay
+ * so, also when there is a quarter more to do, and are as before when there is nothing. */
+static void test_own_load_of_samples(void **state)
+{
+	struct own_load load = {.looked_ns = 1 * second};
+	(void)state;
+	for (int i = 0; i < 60; i++)
+		load_after(&load, 10, 1.2 / (1 << load.raised), 0);
+	assert_int_equal(load.raised, 5);
+	for (int i = 0; i < 600; i++)
+		load_after(&load, 10, 1.5 / (1 << load.raised), 0);
+	assert_int_equal(load.raised, 5);
+	for (int i = 0; i < 600; i++)
+		load_after(&load, 10, 3.0 / (1 << load.raised), 0);
+	assert_int_equal(load.raised, 6);
+	for (int i = 0; i < 6 * (OWN_LOAD_CALM_LOOKS + OWN_LOAD_MEAN_LOOKS); i++)
+		load_after(&load, 10, 0, 0);
+	assert_int_equal(load.raised, 0);
+}
+
+/* A user whose processes keep the daemon busy has not everybody's samples made rare: neither by less work at each
+ * look ... */
+static void test_own_load_that_feigns_help(void **state)
+{
+	static const double shares[] = {20, 17.9, 16, 14.3, 12.8, 11.5, 10.3, 9.2, 8.2, 7.3};
+	struct own_load load = {.looked_ns = 1 * second};
+	(void)state;
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
+		load_after(&load, 10, shares[i] * 0.05, 0);
+	assert_in_range(load.raised, 0, 1);
+	for (int i = 0; i < 10 * (OWN_LOAD_CALM_LOOKS + 1); i++) /* held by a look now and then */
+		load_after(&load, 10, i % 29 ? 0 : 0.05, 0);
+	assert_int_equal(load.raised, 0);
+}
+
+/* ... nor by pauses, for as long as it is judged. */
+static void test_own_load_that_comes_and_goes(void **state)
+{
+	struct own_load load = {.looked_ns = 1 * second};
+	uint32_t most = 0;
+	(void)state;
+	for (int i = 0; i < 5000; i++) {
+		load_after(&load, 10, load.judge ? 0.036 : 0.09, 0);
+		most = load.raised > most ? load.raised : most;
+	}
+	assert_in_range(most, 1, 2);
 }
 
 static void test_session_identity(void **state)
@@ -254,6 +307,9 @@ int main(void)
 	    cmocka_unit_test(test_sample_rate),
 	    cmocka_unit_test(test_own_load),
 	    cmocka_unit_test(test_own_load_of_other_work),
+	    cmocka_unit_test(test_own_load_of_samples),
+	    cmocka_unit_test(test_own_load_that_feigns_help),
+	    cmocka_unit_test(test_own_load_that_comes_and_goes),
 	    cmocka_unit_test(test_session_identity),
 	    cmocka_unit_test(test_lines_of_maps),
 	};
