@@ -14,6 +14,7 @@
 #include "sampler/daemon/notify.h"
 #include "sampler/daemon/periods.h"
 #include "sampler/daemon/requests.h"
+#include "sampler/daemon/verdict.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/loader/preload_library.h"
@@ -35,6 +36,8 @@
 
 enum {
 	SWEEP_NS_S = 2,
+	LOOK_NS = 50 * 1000000, /* of looks at processes, before what else there is to do */
+	LOOK_BURST_NS_S = 2,
 	CLAIM_TRIES = 100,
 	STATUS_NS_S = 10, /* between STATUS lines for the service manager */
 	TUNE_NS_S = 10,   /* between looks at periods and growth */
@@ -312,6 +315,10 @@ static int open_finder(struct daemon *d)
 	    .look = hand_over_look,
 	    .opened = hand_over_opened,
 	    .swept = hand_over_swept,
+	    .account = verdict_account,
+	    .passed = hand_over_passed,
+	    .budget_ns = LOOK_NS,
+	    .burst_ns = LOOK_BURST_NS_S * second_ns,
 	    .context = d,
 	};
 	d->finder = finder_new(&setup);

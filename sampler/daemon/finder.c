@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/finder.h"
 
+#include "sampler/daemon/look_share.h"
+#include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 
 #include <dirent.h>
@@ -23,6 +25,7 @@ enum {
 	/* Notices wake us so often at most. The kernel keeps one for each process meanwhile. */
 	REST_NS = 2 * 1000000,
 	NOTICES_AT_ONCE = 4096,
+	CHEAP_NS = 200 * 1000, /* a look of less costs nobody anything */
 };
 
 struct young {
@@ -34,7 +37,9 @@ struct finder {
 	struct finder_setup setup;
 	int fd, error;
 	struct young young[YOUNG];
-	uint32_t count;
+	uint32_t count, next_young; /* the looks go downwards from there */
+	DIR *proc;                  /* of a sweep that is under way; else NULL */
+	struct look_share share;
 	uint64_t sweep_ns; /* when the next one is due */
 	uint64_t rest_ns;  /* notices wake us again then; 0: they do now */
 };
@@ -65,6 +70,7 @@ struct finder *finder_new(const struct finder_setup *setup)
 	if (!finder)
 		return NULL;
 	finder->setup = *setup;
+	finder->share.burst_ns = setup->burst_ns;
 	open_notices(finder);
 	return finder;
 }
@@ -73,6 +79,8 @@ void finder_free(struct finder *finder)
 {
 	if (finder && finder->fd >= 0)
 		epoll_set_close(finder->setup.epoll_fd, finder->fd);
+	if (finder && finder->proc)
+		closedir(finder->proc);
 	free(finder);
 }
 
@@ -84,6 +92,28 @@ int finder_fd(const struct finder *finder)
 int finder_error(const struct finder *finder)
 {
 	return finder->error;
+}
+
+/* ---- looks */
+
+enum outcome {
+	AGAIN, /* it is to be looked at again */
+	DONE,
+	PASSED, /* there was no look */
+};
+
+static enum outcome look_at(struct finder *finder, pid_t pid, bool noticed, uint64_t now_ns)
+{
+	const struct finder_setup *setup = &finder->setup;
+	if (look_share_is_needed(&finder->share, now_ns) &&
+	    !look_share_allows(&finder->share, setup->account(setup->context, pid)))
+		return PASSED;
+	const uint64_t before_ns = clock_thread_cpu_ns();
+	const bool done = setup->look(setup->context, pid, noticed);
+	const uint64_t cpu_ns = clock_thread_cpu_ns() - before_ns;
+	if (cpu_ns >= CHEAP_NS)
+		look_share_spend(&finder->share, setup->account(setup->context, pid), cpu_ns, now_ns);
+	return done ? DONE : AGAIN;
 }
 
 /* ---- young processes */
@@ -118,20 +148,31 @@ static void note_young(struct finder *finder, pid_t pid, uint64_t now_ns)
 	*young = (struct young){pid, now_ns, now_ns + FIRST_LOOK_NS, FIRST_LOOK_NS};
 }
 
+static void look_at_one(struct finder *finder, struct young *young, uint64_t now_ns)
+{
+	if (look_at(finder, young->pid, true, now_ns) == DONE ||
+	    now_ns - young->since_ns > YOUNG_FOR_NS_S * UINT64_C(1000000000)) {
+		forget_young(finder, young);
+		return;
+	}
+	if (young->wait_ns < LAST_LOOK_NS)
+		young->wait_ns *= 2;
+	young->next_ns = now_ns + young->wait_ns;
+}
+
+/* Goes on where the call before has ended. */
 static void look_at_young(struct finder *finder, uint64_t now_ns)
 {
-	for (uint32_t i = finder->count; i-- > 0;) {
-		struct young *young = &finder->young[i];
+	const uint64_t began_ns = clock_now_ns();
+	for (uint32_t left = finder->count; left > 0 && finder->count > 0; left--) {
+		if (finder->next_young == 0 || finder->next_young > finder->count)
+			finder->next_young = finder->count;
+		struct young *young = &finder->young[--finder->next_young];
 		if (now_ns < young->next_ns)
 			continue;
-		if (finder->setup.look(finder->setup.context, young->pid, true) ||
-		    now_ns - young->since_ns > YOUNG_FOR_NS_S * UINT64_C(1000000000)) {
-			forget_young(finder, young);
-			continue;
-		}
-		if (young->wait_ns < LAST_LOOK_NS)
-			young->wait_ns *= 2;
-		young->next_ns = now_ns + young->wait_ns;
+		look_at_one(finder, young, now_ns);
+		if (clock_now_ns() - began_ns >= finder->setup.budget_ns)
+			break;
 	}
 }
 
@@ -185,23 +226,38 @@ static void take_notices(struct finder *finder, uint64_t now_ns)
 
 /* ---- the sweep */
 
-static void sweep(struct finder *finder)
+/* A part of it: the next call goes on. */
+static void sweep_on(struct finder *finder, uint64_t now_ns)
 {
+	const struct finder_setup *setup = &finder->setup;
+	const uint64_t began_ns = clock_now_ns();
 	struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	if (!proc)
-		return;
 	errno = 0;
-	while ((entry = readdir(proc))) {
+	while ((entry = readdir(finder->proc))) {
 		pid_t pid = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? atoi(entry->d_name) : 0;
-		if (pid > 0 && pid != getpid())
-			(void)finder->setup.look(finder->setup.context, pid, false);
+		if (pid > 0 && pid != getpid()) {
+			if (look_at(finder, pid, false, now_ns) == PASSED)
+				setup->passed(setup->context, pid);
+			if (clock_now_ns() - began_ns >= setup->budget_ns)
+				return;
+		}
 		errno = 0;
 	}
 	const bool whole = errno == 0;
-	closedir(proc);
+	closedir(finder->proc);
+	finder->proc = NULL;
 	if (whole)
-		finder->setup.swept(finder->setup.context);
+		setup->swept(setup->context);
+}
+
+static void sweep(struct finder *finder, uint64_t now_ns)
+{
+	if (!finder->proc && now_ns >= finder->sweep_ns) {
+		finder->sweep_ns = now_ns + finder->setup.sweep_ns;
+		finder->proc = opendir("/proc");
+	}
+	if (finder->proc)
+		sweep_on(finder, now_ns);
 }
 
 bool finder_read(struct finder *finder, uint64_t now_ns)
@@ -219,11 +275,8 @@ uint64_t finder_tend(struct finder *finder, uint64_t now_ns)
 {
 	take_notices(finder, now_ns);
 	look_at_young(finder, now_ns);
-	if (now_ns >= finder->sweep_ns) {
-		finder->sweep_ns = now_ns + finder->setup.sweep_ns;
-		sweep(finder);
-	}
-	uint64_t due_ns = finder->sweep_ns;
+	sweep(finder, now_ns);
+	uint64_t due_ns = finder->proc ? now_ns : finder->sweep_ns;
 	for (uint32_t i = 0; i < finder->count; i++)
 		if (finder->young[i].next_ns < due_ns)
 			due_ns = finder->young[i].next_ns;

@@ -296,6 +296,14 @@ void hand_over_opened(void *context, pid_t pid)
 		entry->opened_again = true;
 }
 
+void hand_over_passed(void *context, pid_t pid)
+{
+	const struct daemon *d = context;
+	struct roster_entry *entry = roster_find(&d->roster, pid);
+	if (entry)
+		entry->round = d->round; /* what is known of it stays */
+}
+
 void hand_over_swept(void *context)
 {
 	struct daemon *d = context;

@@ -14,6 +14,7 @@ struct daemon;
 /* For struct finder_setup. */
 bool hand_over_look(void *context, pid_t pid, bool noticed);
 void hand_over_opened(void *context, pid_t pid);
+void hand_over_passed(void *context, pid_t pid);
 void hand_over_swept(void *context);
 
 /* If the descriptor is the pidfd of a process that was handed over, notes its end and returns true. */

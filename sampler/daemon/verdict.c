@@ -4,6 +4,7 @@
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/library_id.h"
 #include "sampler/identity/process_labels.h"
+#include "sampler/target/target.h"
 #include "sampler/target/target_plan.h"
 
 #include <stdarg.h>
@@ -92,6 +93,16 @@ void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdi
 	process_labels_owner(&verdict->facts, plan->account, sizeof(plan->account));
 	snprintf(plan->owner, sizeof(plan->owner), "%s", verdict->decision.by_rule ? "" : plan->account);
 	fill_labels(plan->labels, d, verdict);
+}
+
+uint64_t verdict_account(void *context, pid_t pid)
+{
+	struct target_plan plan = {.account = ""};
+	struct process_facts facts;
+	(void)context;
+	(void)process_facts_read_owner(&facts, pid);
+	process_labels_owner(&facts, plan.account, sizeof(plan.account));
+	return target_account(&(struct target){.plan = &plan});
 }
 
 uint64_t verdict_period(const struct daemon *d, const struct verdict *verdict)

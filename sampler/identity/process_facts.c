@@ -53,7 +53,6 @@ static void read_user(struct process_facts *facts, const char *status)
 	if (!line || sscanf(line, "\nUid: %*u %u", &uid) != 1)
 		return;
 	facts->uid = uid;
-	name_user(facts);
 }
 
 static void read_cgroup(struct process_facts *facts)
@@ -105,12 +104,11 @@ static void read_called(struct process_facts *facts)
 		process_facts_called(facts->comm, line, facts->called);
 }
 
-int process_facts_read(struct process_facts *facts, pid_t pid)
+int process_facts_read_owner(struct process_facts *facts, pid_t pid)
 {
 	char status[4096];
 	ssize_t length;
 
-	_Static_assert((int)POD_NAMES_BYTES == (int)DECLARED_NAME_BYTES, "names are copied");
 	memset(facts, 0, sizeof(*facts));
 	facts->pid = pid;
 	facts->uid = (uid_t)-1;
@@ -118,12 +116,24 @@ int process_facts_read(struct process_facts *facts, pid_t pid)
 	if (length < 0)
 		return (int)length;
 	read_user(facts, status);
+	read_cgroup(facts);
+	return 0;
+}
+
+int process_facts_read(struct process_facts *facts, pid_t pid)
+{
+	int error = process_facts_read_owner(facts, pid);
+
+	_Static_assert((int)POD_NAMES_BYTES == (int)DECLARED_NAME_BYTES, "names are copied");
+	if (error)
+		return error;
+	if (facts->uid != (uid_t)-1)
+		name_user(facts);
 	if (proc_read(pid, "comm", facts->comm, sizeof(facts->comm)) > 0)
 		facts->comm[strcspn(facts->comm, "\n")] = '\0';
 	if (proc_read_exe(pid, facts->exe, sizeof(facts->exe)) > 0)
 		proc_strip_deleted(facts->exe);
 	read_called(facts);
-	read_cgroup(facts);
 	read_environment(facts);
 	process_context_read(&facts->declared, pid);
 	read_pod(facts);

@@ -40,6 +40,9 @@ struct process_facts {
  * read is left empty. */
 int process_facts_read(struct process_facts *facts, pid_t pid);
 
+/* The same of what tells whose it is alone: uid, without its name, and cgroup. For looks that are many. */
+int process_facts_read_owner(struct process_facts *facts, pid_t pid);
+
 /* The last part of exe, else comm: the program that it is, whatever it says. */
 const char *process_facts_program(const struct process_facts *facts);
 

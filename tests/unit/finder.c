@@ -27,6 +27,9 @@ static struct {
 	struct stranger opener;
 	uint64_t now_ns;
 	unsigned int looks; /* at the opener, after notices */
+	unsigned int all_looks, sweeps, passed, others;
+	bool met_opener; /* by a sweep */
+	uint64_t burn_ns; /* CPU time of a look at the opener's processes */
 } scene;
 
 /* Opens the library whenever it is told to, and answers. */
@@ -51,9 +54,31 @@ static void opener_opens(void)
 static bool look(void *context, pid_t pid, bool noticed)
 {
 	(void)context;
+	scene.all_looks++;
 	if (noticed)
 		scene.looks += pid == scene.opener.pid;
+	else if (pid == scene.opener.pid)
+		scene.met_opener = true;
+	else
+		scene.others++;
+	for (const uint64_t until_ns = clock_thread_cpu_ns() + scene.burn_ns;
+	     pid == scene.opener.pid && clock_thread_cpu_ns() < until_ns;)
+		;
 	return false;
+}
+
+/* The opener is somebody's, all others somebody else's. */
+static uint64_t account(void *context, pid_t pid)
+{
+	(void)context;
+	return pid == scene.opener.pid ? 1 : 2;
+}
+
+static void pass(void *context, pid_t pid)
+{
+	(void)context;
+	assert_int_equal(pid, scene.opener.pid);
+	scene.passed++;
 }
 
 static void ignore_opened(void *context, pid_t pid)
@@ -62,14 +87,14 @@ static void ignore_opened(void *context, pid_t pid)
 	(void)pid;
 }
 
-static void ignore_swept(void *context)
+static void count_swept(void *context)
 {
 	(void)context;
+	scene.sweeps++;
 }
 
-static int open_scene(void **state)
+static int open_scene_with(uint64_t budget_ns, uint64_t burst_ns)
 {
-	(void)state;
 	memset(&scene, 0, sizeof(scene));
 	strcpy(scene.library, "/tmp/heaptap-finder-XXXXXX");
 	int fd = mkstemp(scene.library);
@@ -80,13 +105,36 @@ static int open_scene(void **state)
 	    .sweep_ns = UINT64_C(3600) * CLOCK_NS_PER_S,
 	    .look = look,
 	    .opened = ignore_opened,
-	    .swept = ignore_swept,
+	    .swept = count_swept,
+	    .account = account,
+	    .passed = pass,
+	    .budget_ns = budget_ns,
+	    .burst_ns = burst_ns,
 	};
 	close(fd);
 	scene.finder = finder_new(&setup);
 	scene.opener = stranger_start(open_when_told, scene.library);
 	scene.now_ns = CLOCK_NS_PER_S;
 	return fd < 0 || scene.epoll_fd < 0 || !scene.finder;
+}
+
+static int open_scene(void **state)
+{
+	(void)state;
+	return open_scene_with(3600 * (uint64_t)CLOCK_NS_PER_S, 3600 * (uint64_t)CLOCK_NS_PER_S);
+}
+
+/* A budget that the first look spends. */
+static int open_hurried(void **state)
+{
+	(void)state;
+	return open_scene_with(1, 3600 * (uint64_t)CLOCK_NS_PER_S);
+}
+
+static int open_poor(void **state)
+{
+	(void)state;
+	return open_scene_with(3600 * (uint64_t)CLOCK_NS_PER_S, ms_ns);
 }
 
 static int close_scene(void **state)
@@ -177,6 +225,61 @@ static void notices_do_not_keep_the_daemon_awake(void **state)
 	assert_true(notices_wake());
 }
 
+/* However many processes there are, and however long each look takes: other work is done in between. */
+static void a_sweep_is_made_of_parts(void **state)
+{
+	(void)state;
+	unsigned int calls = 0;
+	while (!scene.sweeps) {
+		const unsigned int before = scene.all_looks;
+		const uint64_t wait_ns = tend_after(0);
+		assert_in_range(scene.all_looks - before, 0, 1);
+		assert_int_equal(wait_ns == 0, !scene.sweeps);
+		calls++;
+	}
+	assert_true(scene.met_opener);
+	assert_in_range(calls, scene.all_looks, scene.all_looks + 1);
+	/* It was one sweep, and the next is due when it was. */
+	(void)tend_after(ms_ns);
+	assert_int_equal(scene.sweeps, 1);
+	finder_hurry(scene.finder);
+	while (scene.sweeps < 2)
+		(void)tend_after(0);
+}
+
+static void young_processes_do_not_hold_up_the_sweep(void **state)
+{
+	(void)state;
+	skip_without_notices();
+	opener_opens();
+	for (int i = 0; !scene.sweeps && i < 1000000; i++)
+		(void)tend_after(2 * ms_ns);
+	assert_int_equal(scene.sweeps, 1);
+	assert_true(scene.met_opener);
+	assert_true(scene.looks > 0);
+}
+
+/* Whose looks take too long is passed by, until time has paid for it; no other is. */
+static void each_account_pays_for_its_looks(void **state)
+{
+	(void)state;
+	scene.burn_ns = 5 * ms_ns;
+	(void)tend_after(0);
+	assert_int_equal(scene.sweeps, 1);
+	assert_true(scene.met_opener);
+	const unsigned int others = scene.others;
+	scene.met_opener = false;
+	finder_hurry(scene.finder);
+	(void)tend_after(ms_ns);
+	assert_int_equal(scene.sweeps, 2);
+	assert_false(scene.met_opener);
+	assert_int_equal(scene.passed, 1);
+	assert_true(scene.others > others); /* the machine's processes come and go */
+	finder_hurry(scene.finder);
+	(void)tend_after(3600 * (uint64_t)CLOCK_NS_PER_S);
+	assert_true(scene.met_opener);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +287,10 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_loop_of_opens_does_not_make_looks, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(another_program_later_is_looked_at_soon, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(notices_do_not_keep_the_daemon_awake, open_scene, close_scene),
+	    cmocka_unit_test_setup_teardown(a_sweep_is_made_of_parts, open_hurried, close_scene),
+	    cmocka_unit_test_setup_teardown(
+	        young_processes_do_not_hold_up_the_sweep, open_hurried, close_scene),
+	    cmocka_unit_test_setup_teardown(each_account_pays_for_its_looks, open_poor, close_scene),
 	};
 	return cmocka_run_group_tests_name("finder", tests, NULL, NULL);
 }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CPU time that looks at the processes of one account may take: a bucket that time fills again. How long a
+ * look takes is up to the process (its maps may have 65,530 lines, and more), so whoever has spent what he may
+ * have is passed by for a while, and nobody else is. Pure.
+ */
+#ifndef SAMPLER_DAEMON_LOOK_SHARE_H
+#define SAMPLER_DAEMON_LOOK_SHARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	LOOK_SHARE_ACCOUNTS = 256, /* that have spent some; beyond, who has spent the least of it is forgotten */
+	LOOK_SHARE_PART = 20,      /* a bucket is filled with one in so many nanoseconds */
+};
+
+/* All zero, but for burst_ns. */
+struct look_share {
+	uint64_t burst_ns; /* in a full bucket */
+	size_t count;
+	struct look_share_bucket {
+		uint64_t account, filled_ns; /* monotonic, until when */
+		int64_t left_ns;             /* a look is begun while this is positive, and may make it negative */
+	} buckets[LOOK_SHARE_ACCOUNTS];
+};
+
+/* Whether anybody has nothing left: only then need it be found out whose a process is. */
+bool look_share_is_needed(struct look_share *share, uint64_t now_ns);
+
+bool look_share_allows(const struct look_share *share, uint64_t account);
+void look_share_spend(struct look_share *share, uint64_t account, uint64_t cpu_ns, uint64_t now_ns);
+
+#endif
