@@ -11,22 +11,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEATHS_KEPT = 256, FILE_BYTES_MAX = 8 << 20 };
+enum {
+	DEATHS_KEPT = 256,
+	REASON_BYTES = 128,
+	/* The longest line of our own: a byte of the path may take three, and the time, library and user less than
+	 * the rest. What we have written has to be read again. */
+	LINE_BYTES = 3 * PATH_MAX + REASON_BYTES + 128,
+	FILE_BYTES_MAX = 16 << 20,
+};
+_Static_assert((CRASH_GUARD_DENIED_MAX + 1) * LINE_BYTES < FILE_BYTES_MAX, "the file is read again");
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
 struct death {
-	char *exe; /* NULL: free */
+	char *exe;
 	char library[CRASH_GUARD_LIBRARY_BYTES];
 	uid_t uid;
 	uint64_t at_ns;
 };
 
 struct crash_guard {
-	struct death deaths[DEATHS_KEPT]; /* a ring: the oldest is overwritten */
-	size_t next;
+	struct death deaths[DEATHS_KEPT]; /* oldest first */
+	size_t death_count;
 	struct crash_guard_denied *denied; /* oldest first */
 	size_t count, room;
+	bool changed; /* since the file was written */
+	uint64_t saved_ns;
 };
 
 struct crash_guard *crash_guard_new(void)
@@ -47,11 +57,38 @@ void crash_guard_free(struct crash_guard *guard)
 {
 	if (!guard)
 		return;
-	for (size_t i = 0; i < DEATHS_KEPT; i++)
+	for (size_t i = 0; i < guard->death_count; i++)
 		free(guard->deaths[i].exe);
 	clear_denied(guard);
 	free(guard->denied);
 	free(guard);
+}
+
+/* The oldest of the user who has the most, of `count` rows of row_bytes, oldest first, with a uid_t at uid_offset. */
+static size_t one_to_forget(const void *rows, size_t count, size_t row_bytes, size_t uid_offset)
+{
+	const char *uids = (const char *)rows + uid_offset;
+	size_t found = 0, most = 0;
+	for (size_t i = 0; i < count && most < count - i; i++) {
+		size_t same = 0;
+		for (size_t j = i; j < count; j++)
+			same += memcmp(uids + i * row_bytes, uids + j * row_bytes, sizeof(uid_t)) == 0;
+		if (same > most) {
+			most = same;
+			found = i;
+		}
+	}
+	return found;
+}
+
+static void forget_denied(struct crash_guard *guard)
+{
+	const size_t at = one_to_forget(guard->denied, guard->count, sizeof(guard->denied[0]),
+	    offsetof(struct crash_guard_denied, uid));
+	free(guard->denied[at].exe);
+	free(guard->denied[at].reason);
+	guard->count--;
+	memmove(&guard->denied[at], &guard->denied[at + 1], (guard->count - at) * sizeof(guard->denied[0]));
 }
 
 /* The texts are copied. */
@@ -67,11 +104,8 @@ static int deny(
 		free(denied.reason);
 		return -ENOMEM;
 	}
-	if (guard->count == CRASH_GUARD_DENIED_MAX) {
-		free(guard->denied[0].exe);
-		free(guard->denied[0].reason);
-		memmove(&guard->denied[0], &guard->denied[1], --guard->count * sizeof(guard->denied[0]));
-	}
+	if (guard->count == CRASH_GUARD_DENIED_MAX)
+		forget_denied(guard);
 	guard->denied[guard->count++] = denied;
 	return 0;
 }
@@ -84,36 +118,55 @@ static bool counts(int number)
 static size_t recent_deaths(const struct crash_guard *guard, const struct crash_guard_death *death)
 {
 	size_t count = 0;
-	for (size_t i = 0; i < DEATHS_KEPT; i++) {
+	for (size_t i = 0; i < guard->death_count; i++) {
 		const struct death *other = &guard->deaths[i];
-		count += other->exe && strcmp(other->exe, death->exe) == 0 &&
-		    strcmp(other->library, death->library) == 0 && other->uid == death->uid &&
+		count += strcmp(other->exe, death->exe) == 0 && strcmp(other->library, death->library) == 0 && other->uid == death->uid &&
 		    death->now_ns - other->at_ns <= CRASH_GUARD_WITHIN_S * second_ns;
 	}
 	return count;
 }
 
+/* False: out of memory. */
+static bool keep_death(struct crash_guard *guard, const struct crash_guard_death *death)
+{
+	char *exe = strdup(death->exe);
+	if (!exe)
+		return false;
+	if (guard->death_count == DEATHS_KEPT) {
+		const size_t at = one_to_forget(guard->deaths, guard->death_count, sizeof(guard->deaths[0]),
+		    offsetof(struct death, uid));
+		free(guard->deaths[at].exe);
+		guard->death_count--;
+		memmove(&guard->deaths[at], &guard->deaths[at + 1],
+		    (guard->death_count - at) * sizeof(guard->deaths[0]));
+	}
+	struct death *entry = &guard->deaths[guard->death_count++];
+	*entry = (struct death){.exe = exe, .uid = death->uid, .at_ns = death->now_ns};
+	snprintf(entry->library, sizeof(entry->library), "%s", death->library);
+	return true;
+}
+
 const struct crash_guard_denied *crash_guard_note(
     struct crash_guard *guard, const struct crash_guard_death *death)
 {
-	char reason[128];
+	char reason[REASON_BYTES];
 	const char *name = sigabbrev_np(death->signal);
 	if (!counts(death->signal) || death->age_ns > CRASH_GUARD_AGE_S * second_ns ||
 	    crash_guard_find(guard, death->exe, death->library, death->uid))
 		return NULL;
-	struct death *entry = &guard->deaths[guard->next++ % DEATHS_KEPT];
-	free(entry->exe);
-	*entry = (struct death){.exe = strdup(death->exe), .uid = death->uid, .at_ns = death->now_ns};
-	snprintf(entry->library, sizeof(entry->library), "%s", death->library);
-	if (recent_deaths(guard, death) < CRASH_GUARD_DEATHS)
+	if (!keep_death(guard, death) || recent_deaths(guard, death) < CRASH_GUARD_DEATHS)
 		return NULL;
 	snprintf(reason, sizeof(reason),
 	    "%d deaths, the last by SIG%s, within %d s of the hand-over, in %d minutes, as user %u",
 	    CRASH_GUARD_DEATHS, name ? name : "?", CRASH_GUARD_AGE_S, CRASH_GUARD_WITHIN_S / 60,
 	    (unsigned int)death->uid);
-	struct crash_guard_denied denied = {.uid = death->uid, .since_unix_ns = death->now_unix_ns};
+	struct crash_guard_denied denied = {
+	    .uid = death->uid, .since_unix_ns = death->now_unix_ns, .unsaved = true};
 	snprintf(denied.library, sizeof(denied.library), "%s", death->library);
-	return deny(guard, death->exe, reason, denied) == 0 ? &guard->denied[guard->count - 1] : NULL;
+	if (deny(guard, death->exe, reason, denied) != 0)
+		return NULL;
+	guard->changed = true;
+	return &guard->denied[guard->count - 1];
 }
 
 const struct crash_guard_denied *crash_guard_find(
@@ -215,25 +268,69 @@ int crash_guard_parse(struct crash_guard *guard, const char *text)
 	return error;
 }
 
+/* Moves what the file has not got into *kept, for free(). 0 or -ENOMEM. */
+static int take_unsaved(struct crash_guard *guard, struct crash_guard_denied **kept, size_t *count)
+{
+	size_t left = 0;
+	*count = 0;
+	*kept = calloc(guard->count + 1, sizeof(**kept));
+	if (!*kept)
+		return -ENOMEM;
+	for (size_t i = 0; i < guard->count; i++)
+		if (guard->denied[i].unsaved)
+			(*kept)[(*count)++] = guard->denied[i];
+		else
+			guard->denied[left++] = guard->denied[i];
+	guard->count = left;
+	return 0;
+}
+
+static int parse_and_keep(struct crash_guard *guard, const char *text)
+{
+	struct crash_guard_denied *kept;
+	size_t count;
+	int error = take_unsaved(guard, &kept, &count);
+	if (error)
+		return error;
+	error = crash_guard_parse(guard, text);
+	for (size_t i = 0; i < count; i++) {
+		int refused = deny(guard, kept[i].exe, kept[i].reason, kept[i]);
+		error = error ? error : refused;
+		free(kept[i].exe);
+		free(kept[i].reason);
+	}
+	free(kept);
+	return error;
+}
+
 int crash_guard_load(struct crash_guard *guard, const char *path)
 {
 	uint8_t *bytes;
 	size_t length;
 	int error = file_read(path, FILE_BYTES_MAX, &bytes, &length);
 	if (error)
-		return error == -ENOENT ? crash_guard_parse(guard, "") : error;
+		return error == -ENOENT ? parse_and_keep(guard, "") : error;
 	char *text = strndup((const char *)bytes, length);
 	free(bytes);
-	error = text ? crash_guard_parse(guard, text) : -ENOMEM;
+	error = text ? parse_and_keep(guard, text) : -ENOMEM;
 	free(text);
 	return error;
 }
 
-int crash_guard_save(const struct crash_guard *guard, const char *path)
+int crash_guard_save(struct crash_guard *guard, const char *path, uint64_t now_ns, bool last)
 {
 	size_t bytes;
+	if (!guard->changed ||
+	    (!last && guard->saved_ns && now_ns - guard->saved_ns < CRASH_GUARD_SAVE_S * second_ns))
+		return 0;
+	guard->saved_ns = now_ns;
 	char *text = crash_guard_text(guard, &bytes);
 	int error = text ? file_publish(path, text, bytes, 0640, FILE_MKDIR | FILE_FSYNC) : -ENOMEM;
 	free(text);
-	return error;
+	if (error)
+		return error; /* it is tried again */
+	guard->changed = false;
+	for (size_t i = 0; i < guard->count; i++)
+		guard->denied[i].unsaved = false;
+	return 0;
 }

@@ -21,7 +21,9 @@ enum {
 	CRASH_GUARD_WITHIN_S = 600, /* ... within this time deny it */
 	CRASH_GUARD_AGE_S = 30,     /* of those that died so soon after the hand-over */
 	CRASH_GUARD_LIBRARY_BYTES = 41,
-	CRASH_GUARD_DENIED_MAX = 1024, /* the oldest are forgotten */
+	/* Beyond, the oldest is forgotten of the user who has the most: nobody pushes out what is another's. */
+	CRASH_GUARD_DENIED_MAX = 1024,
+	CRASH_GUARD_SAVE_S = 5, /* between writes of the file */
 };
 
 struct crash_guard_denied {
@@ -29,6 +31,7 @@ struct crash_guard_denied {
 	char library[CRASH_GUARD_LIBRARY_BYTES]; /* build id in hexadecimal digits; "" unknown */
 	uid_t uid;                               /* whose processes, by their effective user id */
 	int64_t since_unix_ns;
+	bool unsaved; /* the file has not got it yet */
 };
 
 struct crash_guard;
@@ -62,8 +65,9 @@ char *crash_guard_text(const struct crash_guard *guard, size_t *bytes);
 int crash_guard_parse(
     struct crash_guard *guard, const char *text); /* in place of what it has; 0 or -ENOMEM */
 
-/* 0 or -errno; no file is none denied. */
+/* 0 or -errno; no file is none denied. What is not saved yet stays. */
 int crash_guard_load(struct crash_guard *guard, const char *path);
-int crash_guard_save(const struct crash_guard *guard, const char *path);
+/* Writes the file, if it is not up to date: at most once in CRASH_GUARD_SAVE_S, unless it is the last time. */
+int crash_guard_save(struct crash_guard *guard, const char *path, uint64_t now_ns, bool last);
 
 #endif

@@ -162,6 +162,15 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 		    1u << d->load.raised);
 }
 
+static void save_guard(struct daemon *d, bool last)
+{
+	const int error = crash_guard_save(d->guard, d->guard_path, clock_now_ns(), last);
+	if (error && (last || error != d->guard_error))
+		log_line("%s: %s: %s", d->guard_path, strerror(-error),
+		    last ? "the newest of those that are denied are forgotten" : "is tried again");
+	d->guard_error = error;
+}
+
 /* Every region, so not at each notice that a program has begun. */
 static void look_at_heaps(struct daemon *d, bool ended)
 {
@@ -186,6 +195,7 @@ static uint64_t look(struct daemon *d, bool ended)
 	now_ns = clock_now_ns();
 	store_keeper_tend(&d->keeper, d->store, now_ns);
 	limit_load(d, now_ns);
+	save_guard(d, false);
 	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {
 		periods_tune(d);
 		daemon_list_note_growth(d);
@@ -408,6 +418,7 @@ int daemon_run(struct options *options)
 		status = loop(&d);
 		notify_tell("STOPPING=1");
 		write_what_waits(&d);
+		save_guard(&d, true);
 		log_line_tell_held(true);
 	}
 	close_all(&d);

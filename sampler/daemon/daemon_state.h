@@ -49,6 +49,7 @@ struct daemon {
 	struct finder *finder;
 	struct roster roster;
 	struct crash_guard *guard;
+	int guard_error; /* of the last attempt to save it */
 	struct off_switch off;
 	struct own_load load;
 	uint64_t round;     /* of sweeps */

@@ -342,13 +342,8 @@ static void note_end(struct daemon *d, const struct roster_entry *entry)
 	    .now_unix_ns = clock_unix_ns(),
 	};
 	const struct crash_guard_denied *denied = crash_guard_note(d->guard, &death);
-	if (!denied)
-		return;
-	log_line_of(entry->uid, "%s is not profiled any more: %s", denied->exe, denied->reason);
-	int error = crash_guard_save(d->guard, d->guard_path);
-	if (error)
-		log_line_of(entry->uid, "%s: %s: this will be forgotten when the daemon ends", d->guard_path,
-		    strerror(-error));
+	if (denied)
+		log_line_of(entry->uid, "%s is not profiled any more: %s", denied->exe, denied->reason);
 }
 
 bool hand_over_ended(struct daemon *d, int fd)

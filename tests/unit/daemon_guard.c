@@ -2,6 +2,7 @@
 /* The crash-loop guard: what counts, when it denies, and what its file says. */
 #include "sampler/daemon/crash_guard.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -137,6 +139,82 @@ static void test_bounded(void **state)
 	crash_guard_free(guard);
 }
 
+/* Neither what is denied nor what has died is another user's to push out. */
+static void test_a_share_for_each_user(void **state)
+{
+	struct crash_guard *guard = crash_guard_new();
+	char exe[32];
+	(void)state;
+	for (int n = 0; n < 3; n++)
+		(void)die_as(guard, 33, "/usr/sbin/apache2", SIGSEGV, 1, 1000);
+	assert_null(die_as(guard, 34, "/usr/sbin/other", SIGSEGV, 1, 1000));
+	for (int i = 0; i < 2 * CRASH_GUARD_DENIED_MAX; i++) {
+		snprintf(exe, sizeof(exe), "/bin/%d", i);
+		for (int n = 0; n < 3; n++)
+			die(guard, exe, SIGSEGV, 1, 1000);
+	}
+	assert_non_null(crash_guard_find(guard, "/usr/sbin/apache2", "abcd", 33));
+	assert_null(die_as(guard, 34, "/usr/sbin/other", SIGSEGV, 1, 1001));
+	assert_non_null(die_as(guard, 34, "/usr/sbin/other", SIGSEGV, 1, 1002));
+	assert_int_equal(crash_guard_count(guard), CRASH_GUARD_DENIED_MAX);
+	crash_guard_free(guard);
+}
+
+/* Whatever paths there are: else the next daemon would deny nobody. */
+static void test_a_full_file_is_read_again(void **state)
+{
+	struct crash_guard *guard = crash_guard_new(), *other = crash_guard_new();
+	char path[] = "/tmp/heaptap-guard-XXXXXX", exe[PATH_MAX];
+	(void)state;
+	close(mkstemp(path));
+	memset(exe, '%', sizeof(exe));
+	exe[sizeof(exe) - 1] = '\0';
+	for (int i = 0; i < CRASH_GUARD_DENIED_MAX; i++) {
+		exe[snprintf(exe, 16, "/%d", i)] = '%';
+		for (int n = 0; n < 3; n++)
+			die(guard, exe, SIGSEGV, 1, 1000);
+	}
+	assert_int_equal(crash_guard_save(guard, path, 1, false), 0);
+	assert_int_equal(crash_guard_load(other, path), 0);
+	assert_int_equal(crash_guard_count(other), CRASH_GUARD_DENIED_MAX);
+	assert_non_null(crash_guard_find(other, exe, "abcd", USER));
+	unlink(path);
+	crash_guard_free(guard);
+	crash_guard_free(other);
+}
+
+/* A user who has many programs denied has not the daemon wait for the disk each time; and what the file has not
+ * got is not lost when it is read. */
+static void test_the_file_is_not_written_all_the_time(void **state)
+{
+	struct crash_guard *guard = crash_guard_new(), *other = crash_guard_new();
+	char path[] = "/tmp/heaptap-guard-XXXXXX", exe[32];
+	uint64_t now_ns = 100 * second;
+	int writes = 0;
+	(void)state;
+	close(mkstemp(path));
+	for (int i = 0; i < 60; i++, now_ns += second / 2) {
+		snprintf(exe, sizeof(exe), "/bin/%d", i);
+		for (int n = 0; n < 3; n++)
+			die(guard, exe, SIGSEGV, 1, 1000);
+		unlink(path);
+		assert_int_equal(crash_guard_save(guard, path, now_ns, false), 0);
+		writes += access(path, F_OK) == 0;
+	}
+	assert_in_range(writes, 5, 7);
+	assert_int_equal(crash_guard_load(guard, "no/such/file"), 0);
+	assert_in_range(crash_guard_count(guard), 1, 12);
+	assert_non_null(crash_guard_find(guard, exe, "abcd", USER));
+	assert_int_equal(crash_guard_save(guard, path, now_ns, true), 0);
+	assert_int_equal(crash_guard_load(other, path), 0);
+	assert_int_equal(crash_guard_count(other), crash_guard_count(guard));
+	assert_int_equal(crash_guard_load(guard, "no/such/file"), 0);
+	assert_int_equal(crash_guard_count(guard), 0);
+	unlink(path);
+	crash_guard_free(guard);
+	crash_guard_free(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +223,9 @@ int main(void)
 	    cmocka_unit_test(test_deaths_are_forgotten),
 	    cmocka_unit_test(test_file),
 	    cmocka_unit_test(test_bounded),
+	    cmocka_unit_test(test_a_share_for_each_user),
+	    cmocka_unit_test(test_a_full_file_is_read_again),
+	    cmocka_unit_test(test_the_file_is_not_written_all_the_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
