@@ -65,6 +65,8 @@ static const struct field denied_fields[] = {
     {"reason", KIND_TEXT, offsetof(struct control_denied, reason)},
 };
 
+enum { ROOM_FOR_OTHERS = CONTROL_LIST_BYTES_MAX / 4 };
+
 #define LOST  "lost."
 #define LABEL "label."
 
@@ -146,6 +148,9 @@ void control_list_write_daemon(struct control_list_writer *writer, const struct 
 
 void control_list_write_process(struct control_list_writer *writer, const struct control_process *process)
 {
+	const size_t before = writer->bytes;
+	if (writer->error)
+		return;
 	write_fields(writer, "process", process_fields, ARRAY_COUNT(process_fields), process);
 	for (size_t i = 0; i < process->loss_count && i < CONTROL_LOSSES_MAX; i++)
 		write_formatted(
@@ -153,6 +158,11 @@ void control_list_write_process(struct control_list_writer *writer, const struct
 	for (size_t i = 0; i < process->label_count && i < CONTROL_LABELS_MAX; i++)
 		write_formatted(writer, LABEL "%s=%s", process->labels[i].key, process->labels[i].value);
 	write_string(writer, "");
+	if (writer->error == -E2BIG || writer->bytes > CONTROL_LIST_BYTES_MAX - ROOM_FOR_OTHERS) {
+		writer->error = 0;
+		writer->bytes = before;
+		writer->left_out++;
+	}
 }
 
 void control_list_write_denied(struct control_list_writer *writer, const struct control_denied *denied)

@@ -87,10 +87,12 @@ struct control_denied {
 struct control_list_writer {
 	char *text;
 	size_t bytes, capacity;
-	int error; /* -ENOMEM, or -E2BIG above CONTROL_LIST_BYTES_MAX: the rest was not written */
+	int error;         /* -ENOMEM, or -E2BIG: what is not a process is above CONTROL_LIST_BYTES_MAX */
+	uint64_t left_out; /* processes for which there was no room */
 };
 
 void control_list_write_daemon(struct control_list_writer *writer, const struct control_daemon *daemon);
+/* Either the whole row or nothing, which is counted: some room is kept for all else. */
 void control_list_write_process(struct control_list_writer *writer, const struct control_process *process);
 void control_list_write_denied(struct control_list_writer *writer, const struct control_denied *denied);
 

@@ -3,18 +3,24 @@
 
 #include "pprof/profile/labels.h"
 #include "sampler/control/control_list.h"
+#include "sampler/control/control_request.h"
 #include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/list_share.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/session/process_losses.h"
 #include "sampler/session/self_limits.h"
 #include "sampler/target/target_plan.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+enum { EXE_BYTES = 256 }; /* of a row that says why a process is not profiled */
 
 static uint64_t cpu_ns(void)
 {
@@ -105,12 +111,14 @@ static void write_process(
 	struct control_loss losses[PROCESS_LOSSES];
 	struct control_label rows[LABELS_MAX];
 	struct labels labels = {0};
+	char exe[EXE_BYTES];
 	const struct process *process = process_of(d, entry);
+	snprintf(exe, sizeof(exe), "%s", entry->exe ? entry->exe : "");
 	const bool on = entry->state == ROSTER_PROFILED && !entry->reason && !d->off.off;
 	struct control_process row = {
 	    .pid = entry->pid,
 	    .service = entry->service,
-	    .exe = entry->exe,
+	    .exe = entry->state == ROSTER_PROFILED ? entry->exe : exe,
 	    .comm = entry->comm,
 	    .container_id = entry->container,
 	    .since_unix_ns = entry->since_unix_ns,
@@ -137,15 +145,55 @@ static void write_process(
 	labels_fini(&labels);
 }
 
+enum rank { RANK_FIRST, RANK_CHILD, RANK_REFUSED, RANKS, RANK_NONE = RANKS };
+
+/* Which rows come first: where there is no room for all, others are left out. */
+static enum rank rank_of(const struct roster_entry *entry)
+{
+	const bool refused = entry->state == ROSTER_REFUSED || entry->state == ROSTER_ATTACHING;
+	if (entry->state == ROSTER_PROFILED)
+		return entry->first ? RANK_FIRST : RANK_CHILD;
+	return refused && entry->reason ? RANK_REFUSED : RANK_NONE;
+}
+
+/* Returns how many are left out. */
+static uint64_t write_rank(const struct daemon *d, struct control_list_writer *writer, enum rank rank)
+{
+	static const size_t most_bytes[RANKS] = {
+	    [RANK_FIRST] = SIZE_MAX,
+	    [RANK_CHILD] = CONTROL_LIST_BYTES_MAX / 8,
+	    [RANK_REFUSED] = CONTROL_LIST_BYTES_MAX / 32,
+	};
+	struct list_share share = {.most_bytes = most_bytes[rank]};
+	for (size_t i = 0; i < d->roster.count; i++) {
+		const struct roster_entry *entry = d->roster.entries[i];
+		const size_t before = writer->bytes;
+		if (rank_of(entry) != rank || !list_share_allows(&share, entry->uid))
+			continue;
+		write_process(d, entry, writer);
+		list_share_take(&share, entry->uid, writer->bytes - before);
+	}
+	return share.left_out;
+}
+
+static void write_processes(const struct daemon *d, struct control_list_writer *writer)
+{
+	uint64_t left_out = 0;
+	char note[128];
+	for (int rank = 0; rank < RANKS; rank++)
+		left_out += write_rank(d, writer, (enum rank)rank);
+	left_out += writer->left_out;
+	snprintf(note, sizeof(note),
+	    "%" PRIu64 " processes are not in this list: their users have too many, or there is no room",
+	    left_out);
+	if (left_out)
+		control_list_write_note(writer, note);
+}
+
 void daemon_list_write(struct daemon *d, struct control_list_writer *writer)
 {
 	write_daemon(d, writer);
-	for (size_t i = 0; i < d->roster.count; i++) {
-		const struct roster_entry *entry = d->roster.entries[i];
-		const bool refused = entry->state == ROSTER_REFUSED || entry->state == ROSTER_ATTACHING;
-		if (entry->state == ROSTER_PROFILED || (refused && entry->reason))
-			write_process(d, entry, writer);
-	}
+	write_processes(d, writer);
 	for (size_t i = 0; i < crash_guard_count(d->guard); i++) {
 		const struct crash_guard_denied *denied = crash_guard_at(d->guard, i);
 		const struct control_denied row = {

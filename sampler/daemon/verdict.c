@@ -31,6 +31,7 @@ static void describe(
 	roster_set(&entry->comm, facts->comm);
 	roster_set(&entry->container, facts->cgroup.container_id);
 	roster_set(&entry->service, decision->service);
+	entry->uid = facts->uid;
 }
 
 /* What was read is of the program that we have looked at: it may have executed another meanwhile, perhaps one

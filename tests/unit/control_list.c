@@ -164,6 +164,36 @@ static void what_is_written_is_bounded(void **state)
 	free(note);
 }
 
+/* Else a user with many processes would have everybody's list fail. */
+static void a_process_for_which_there_is_no_room_is_left_out(void **state)
+{
+	struct control_list_writer writer = {0};
+	struct control_list list;
+	char exe[4096];
+	memset(exe, 'x', sizeof(exe));
+	exe[sizeof(exe) - 1] = '\0';
+	const struct control_process first = {.pid = 7, .exe = "/bin/first"};
+	const struct control_process process = {.pid = 8, .exe = exe};
+	const uint64_t count = CONTROL_LIST_BYTES_MAX / sizeof(exe) + 10;
+	control_list_write_process(&writer, &first);
+	for (uint64_t i = 0; i < count; i++)
+		control_list_write_process(&writer, &process);
+	assert_int_equal(writer.error, 0);
+	control_list_write_denied(&writer, &(struct control_denied){exe, "0123", 77, "3 deaths"});
+	control_list_write_note(&writer, "there are more");
+	assert_int_equal(writer.error, 0);
+	assert_int_equal(control_list_parse(&list, writer.text, writer.bytes), 0);
+	assert_int_equal(list.processes[0].pid, 7);
+	assert_int_equal(list.process_count + writer.left_out, 1 + count);
+	assert_true(writer.left_out > 0);
+	for (size_t i = 1; i < list.process_count; i++)
+		assert_int_equal(strlen(list.processes[i].exe), sizeof(exe) - 1);
+	assert_int_equal(list.denied_count, 1);
+	assert_string_equal(list.notes[0], "there are more");
+	control_list_fini(&list);
+	control_list_writer_fini(&writer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +202,7 @@ int main(void)
 	    cmocka_unit_test(what_is_hostile_is_made_harmless),
 	    cmocka_unit_test(lists_are_bounded),
 	    cmocka_unit_test(what_is_written_is_bounded),
+	    cmocka_unit_test(a_process_for_which_there_is_no_room_is_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* The daemon's pure parts: growth, its own load, the session's identity, lines of maps that may be offers. */
 #include "sampler/daemon/ended_room.h"
 #include "sampler/daemon/growth_rate.h"
+#include "sampler/daemon/list_share.h"
 #include "sampler/daemon/own_load.h"
 #include "sampler/daemon/sample_rate.h"
 #include "sampler/daemon/session_file.h"
@@ -297,6 +298,29 @@ static void test_ended_that_may_wait(void **state)
 	assert_true(ended_room_has(&room));
 }
 
+/* A user with any number of processes has a share of the list, and all others theirs. */
+static void test_shares_of_the_list(void **state)
+{
+	struct list_share share = {.most_bytes = 1000};
+	uint64_t rows = 0;
+	(void)state;
+	for (int i = 0; i < 5000; i++)
+		if (list_share_allows(&share, 1000)) {
+			list_share_take(&share, 1000, 300);
+			rows++;
+		}
+	assert_int_equal(rows, 4);
+	assert_int_equal(share.left_out, 4996);
+	assert_true(list_share_allows(&share, 33));
+	for (uid_t uid = 2000; uid < 4000; uid++)
+		if (list_share_allows(&share, uid)) {
+			list_share_take(&share, uid, 300);
+			rows++;
+		}
+	assert_in_range(rows, LIST_SHARE_USERS, LIST_SHARE_USERS + 8);
+	assert_true(list_share_allows(&share, 33));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +329,7 @@ int main(void)
 	    cmocka_unit_test(test_growth_by_chance),
 	    cmocka_unit_test(test_growth_of_a_start),
 	    cmocka_unit_test(test_sample_rate),
+	    cmocka_unit_test(test_shares_of_the_list),
 	    cmocka_unit_test(test_own_load),
 	    cmocka_unit_test(test_own_load_of_other_work),
 	    cmocka_unit_test(test_own_load_of_samples),
