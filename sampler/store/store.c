@@ -275,17 +275,19 @@ static int publish(const struct sink *sink, const char *path, const void *data, 
 	struct store *store = (struct store *)sink;
 	struct location at;
 	bool made, is_own;
-	int root_fd, err;
+	struct store_lock lock;
+	int err;
 
 	if (!locate(&at, path))
 		return -EINVAL;
 	is_own = strcmp(at.root, store->path) == 0;
-	root_fd = store_folder_lock(at.root, LOCK_WAIT_MS, store->group, &made);
+	err = store_folder_lock(&lock, at.root, LOCK_WAIT_MS, store->group, &made);
 	if (is_own && made)
 		store->shared->looked_s = 0;
-	err = root_fd < 0 ? root_fd : write_locked(store, root_fd, &at, is_own, data, bytes);
-	if (root_fd >= 0)
-		close(root_fd);
+	if (!err) {
+		err = write_locked(store, lock.root_fd, &at, is_own, data, bytes);
+		store_folder_unlock(&lock);
+	}
 	if (err) {
 		store->shared->failed++;
 	} else {
@@ -360,18 +362,17 @@ bool store_is_overdue(const struct store *store, int64_t now_s)
 
 int store_tend(struct store *store)
 {
-	int fd, err = 0;
+	struct store_lock lock;
+	int err;
 
 	if (!is_due(store, time(NULL)))
 		return 0;
-	fd = store_folder_lock(store->path, 0, store->group, NULL);
-	if (fd == -EWOULDBLOCK) /* who has it looks after it */
-		return 0;
-	if (fd < 0)
-		return fd;
+	err = store_folder_lock(&lock, store->path, 0, store->group, NULL);
+	if (err)
+		return err == -EWOULDBLOCK ? 0 : err; /* who has it looks after it */
 	if (is_due(store, time(NULL)))
-		err = look(store, fd, 0, wanted_bytes(store, fd, 0));
-	close(fd);
+		err = look(store, lock.root_fd, 0, wanted_bytes(store, lock.root_fd, 0));
+	store_folder_unlock(&lock);
 	return err;
 }
 
@@ -413,8 +414,9 @@ int store_change(struct store *store, const struct store_settings *settings)
 int store_open(struct store **made, const struct store_settings *settings)
 {
 	struct store *store = calloc(1, sizeof(*store));
+	struct store_lock lock;
 	bool folder_made;
-	int fd, err;
+	int err;
 
 	*made = NULL;
 	if (!store)
@@ -429,11 +431,11 @@ int store_open(struct store **made, const struct store_settings *settings)
 		return -ENOMEM;
 	}
 	*made = store;
-	fd = store_folder_lock(store->path, LOCK_WAIT_MS, store->group, &folder_made);
-	if (fd < 0)
-		return fd;
-	err = look(store, fd, 0, 0);
-	close(fd);
+	err = store_folder_lock(&lock, store->path, LOCK_WAIT_MS, store->group, &folder_made);
+	if (err)
+		return err;
+	err = look(store, lock.root_fd, 0, 0);
+	store_folder_unlock(&lock);
 	return err ? err : file_check_folder(store->path, 0);
 }
 

@@ -3,7 +3,7 @@
  * The store of a machine's profiles on disk (names: pprof/service/store_name.h), held within its budget.
  *
  * The daemon opens it and names files; the writer's children publish them through its sink. What is in the
- * store is known from its names alone. Everything that changes it holds a lock (flock(2) on its folder):
+ * store is known from its names alone. Everything that changes it holds a lock (flock(2) on .lock):
  * publishing counts the bytes in memory that daemon and children share, and only if they do not fit, or it
  * is time to thin by age, the folders are read and files removed (store_plan.h). So the daemon itself never
  * waits for a disk.

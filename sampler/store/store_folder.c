@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define LOCK_NAME ".lock"
+
 enum { GROUPS_MOST = 65536, GROUP_BYTES = 64 << 10, LOCK_TRIES = 8, LOCK_NAP_MS = 2 };
 
 static bool is_member(gid_t group)
@@ -125,23 +127,54 @@ static int lock_within(int fd, unsigned int wait_ms)
 	return 0;
 }
 
-int store_folder_lock(const char *path, unsigned int wait_ms, gid_t group, bool *made)
+/* The file to lock; -errno. */
+static int open_lock(int root_fd)
+{
+	int fd = openat(root_fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* -ESTALE: one of the two has been deleted meanwhile. */
+static int lock_root(struct store_lock *lock, unsigned int wait_ms)
+{
+	struct stat st;
+	int err;
+
+	lock->fd = open_lock(lock->root_fd);
+	if (lock->fd < 0)
+		return lock->fd == -ENOENT ? -ESTALE : lock->fd;
+	err = lock_within(lock->fd, wait_ms);
+	if (!err && fstat(lock->root_fd, &st) == 0 && st.st_nlink > 0 && fstat(lock->fd, &st) == 0 &&
+	    st.st_nlink > 0)
+		return 0;
+	close(lock->fd);
+	return err ? err : -ESTALE;
+}
+
+int store_folder_lock(
+    struct store_lock *lock, const char *path, unsigned int wait_ms, gid_t group, bool *made)
 {
 	if (made)
 		*made = false;
 	for (int tries = 0; tries < LOCK_TRIES; tries++) {
-		int fd = open_root(path, group, made), err;
-		struct stat st;
+		int err;
 
-		if (fd < 0)
-			return fd;
-		err = lock_within(fd, wait_ms);
-		/* While we waited it may have been deleted. */
-		if (!err && fstat(fd, &st) == 0 && st.st_nlink > 0)
-			return fd;
-		close(fd);
-		if (err)
+		lock->root_fd = open_root(path, group, made);
+		if (lock->root_fd < 0)
+			return lock->root_fd;
+		err = lock_root(lock, wait_ms);
+		if (!err)
+			return 0;
+		close(lock->root_fd);
+		if (err != -ESTALE)
 			return err;
 	}
 	return -ENOENT;
+}
+
+void store_folder_unlock(struct store_lock *lock)
+{
+	close(lock->fd);
+	close(lock->root_fd);
 }

@@ -12,11 +12,18 @@ enum { STORE_FOLDER_MODE = 0750, STORE_FOLDER_FILE_MODE = 0640 };
 /* The group `heaptap` of /etc/group, if there is one and we may give files to it; else -1. */
 gid_t store_folder_group(void);
 
-/* Opens the store's own folder and locks it; -EWOULDBLOCK: it is still locked after `wait_ms`. (Who may
- * read the folder may lock it, and never give it back: nobody may wait for ever.) If it is missing it is
- * made, with what leads to it, unless made is NULL; then *made is set. The caller closes it, which gives the
- * lock back. -errno. */
-int store_folder_lock(const char *path, unsigned int wait_ms, gid_t group, bool *made);
+struct store_lock {
+	int root_fd; /* the store's own folder */
+	int fd;      /* its file .lock */
+};
+
+/* Opens the store's own folder and locks it; -EWOULDBLOCK: it is still locked after `wait_ms`. Whoever may open
+ * a file may lock it, and never give it back: so it is not the folder, which the group may read, but a file that
+ * is its owner's alone. If the folder is missing it is made, with what leads to it, unless made is NULL; then
+ * *made is set. -errno: there is nothing to unlock. */
+int store_folder_lock(
+    struct store_lock *lock, const char *path, unsigned int wait_ms, gid_t group, bool *made);
+void store_folder_unlock(struct store_lock *lock);
 
 /* Opens a folder in another one, and makes it if it is missing and made is not NULL: then *made is set.
  * -errno: of mkdir(2), where that is why it is missing. */

@@ -73,7 +73,7 @@ test_more_end_than_can_be_written() {
   other=$!
   wait_for 20 test -e held
   mkfifo locked
-  flock store sh -c 'echo >locked; read line <locked' &
+  flock store/.lock sh -c 'echo >locked; read line <locked' &
   locker=$!
   read line <locked
   pids=

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -455,19 +456,38 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state)
 	store_close(store);
 }
 
-/* By somebody who may read it, and never gives it back. */
+/* By somebody who never gives it back. */
 static void a_lock_is_not_waited_for_without_end(void **state)
 {
+	struct store_lock theirs, ours;
 	bool made;
 
 	(void)state;
-	const int theirs = store_folder_lock(root, 0, (gid_t)-1, &made);
-	assert_true(theirs >= 0);
-	assert_int_equal(store_folder_lock(root, 20, (gid_t)-1, &made), -EWOULDBLOCK);
-	close(theirs);
-	const int ours = store_folder_lock(root, 20, (gid_t)-1, &made);
-	assert_true(ours >= 0);
-	close(ours);
+	assert_int_equal(store_folder_lock(&theirs, root, 0, (gid_t)-1, &made), 0);
+	assert_int_equal(store_folder_lock(&ours, root, 20, (gid_t)-1, &made), -EWOULDBLOCK);
+	store_folder_unlock(&theirs);
+	assert_int_equal(store_folder_lock(&ours, root, 20, (gid_t)-1, &made), 0);
+	store_folder_unlock(&ours);
+	clear();
+}
+
+/* Who may read the store's folders may lock them as long as he likes. */
+static void a_reader_cannot_lock_the_store(void **state)
+{
+	struct store_lock lock;
+	struct stat st;
+	bool made;
+
+	(void)state;
+	assert_int_equal(store_folder_lock(&lock, root, 0, (gid_t)-1, &made), 0);
+	store_folder_unlock(&lock);
+	const int reader = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(reader, LOCK_SH), 0);
+	assert_int_equal(store_folder_lock(&lock, root, 20, (gid_t)-1, &made), 0);
+	assert_int_equal(fstat(lock.fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	store_folder_unlock(&lock);
+	close(reader);
 	clear();
 }
 
@@ -493,6 +513,7 @@ int main(void)
 	    cmocka_unit_test(a_deleted_store_is_made_again),
 	    cmocka_unit_test(a_folder_that_cannot_be_made_is_an_error),
 	    cmocka_unit_test(a_lock_is_not_waited_for_without_end),
+	    cmocka_unit_test(a_reader_cannot_lock_the_store),
 	};
 
 	if (!begin())
