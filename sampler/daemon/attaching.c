@@ -243,7 +243,7 @@ bool attaching_try(struct daemon *d, struct roster_entry *entry, bool has_librar
 	/* Of nearly all processes nothing need be said: nobody has asked for them. */
 	const bool wanted = has_library || verdict->decision.verdict == DECISION_PROFILE;
 	if (wanted && !verdict_is_no(d, entry, verdict))
-		decided = decisions_has_room(d, verdict->facts.uid) && attach(d, entry, verdict);
+		decided = decisions_has_room(d, &verdict->facts) && attach(d, entry, verdict);
 	if (!decided) {
 		entry->state = ROSTER_NOTHING; /* at the next sweep */
 		entry->looks--;

@@ -4,26 +4,37 @@
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/periods.h"
 #include "sampler/daemon/verdict.h"
+#include "sampler/identity/process_labels.h"
 #include "sampler/region/region_mapped.h"
 #include "sampler/region/region_offer.h"
 #include "sampler/target/target_plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* An image costs the daemon 20 to 100 KiB, and the memory that is prefaulted for it. */
 enum { IMAGE_BYTES = 128 << 10 };
 
+/* Who runs the daemon need not share with himself; but of root's processes that is not true of those that a
+ * container or a unit has. */
+static bool is_own(const struct process_facts *facts, const char *account)
+{
+	return facts->uid == geteuid() && (facts->uid != 0 || strcmp(account, "uid-0") == 0);
+}
+
 /* Counts images, not processes: a child keeps its parent's when that has ended. */
-bool decisions_has_room(const struct daemon *d, uid_t uid)
+bool decisions_has_room(const struct daemon *d, const struct process_facts *facts)
 {
 	const uint64_t most = d->rules->daemon.memory_bytes / IMAGE_BYTES;
-	uint64_t all = 0, of_user = 0;
+	char account[TARGET_OWNER_BYTES];
+	uint64_t all = 0, of_account = 0;
+	process_labels_owner(facts, account, sizeof(account));
 	for (const struct image *image = d->heap.intake.images; image; image = image->next) {
 		all++;
-		of_user += image->plan && image->plan->uid == uid;
+		of_account += image->plan && strcmp(image->plan->account, account) == 0;
 	}
-	return all < most && (uid == 0 || uid == geteuid() || of_user < most / 2);
+	return all < most && (of_account < most / 2 || is_own(facts, account));
 }
 
 static struct image *image_of(const struct daemon *d, const struct roster_entry *entry)

@@ -25,7 +25,8 @@ bool ended_room_has(const struct ended_room *room)
 	/* Large ones: few of them, when the books of all take most of what they may. */
 	if (room->books_bytes > room->books_max_bytes / 4 * 3)
 		most = LEAST;
-	return room->waiting < most && (room->killed || room->of_service < most - most / 4);
+	return room->waiting < most && room->of_account < most - most / 8 &&
+	    (room->killed || room->of_service < most - most / 4);
 }
 
 static const char *service_of(const struct target *target)
@@ -37,6 +38,7 @@ bool ended_room_allows(void *context, const struct target *target)
 {
 	const struct daemon *d = context;
 	const struct table *processes = &d->heap.intake.processes;
+	const uint64_t account = target_account(target);
 	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
 	(void)getrlimit(RLIMIT_NOFILE, &files);
 	struct ended_room room = {
@@ -51,6 +53,7 @@ bool ended_room_allows(void *context, const struct target *target)
 		if (!scheduler_is_closing(other))
 			continue;
 		room.waiting++;
+		room.of_account += target_account(other) == account;
 		room.of_service += strcmp(service_of(other), service_of(target)) == 0;
 	}
 	return ended_room_has(&room);

@@ -18,12 +18,14 @@ struct ended_room {
 	uint64_t memory_bytes;                 /* of the daemon: its limit */
 	uint64_t descriptors;                  /* that it may have */
 	uint64_t books_bytes, books_max_bytes; /* of all processes, also of the living */
-	uint64_t waiting, of_service; /* that wait, and those of the service of the one that has ended */
-	bool killed;                  /* it was ended by a signal */
+	/* that wait, and those of the account (target_account()) and service of the one that has ended */
+	uint64_t waiting, of_account, of_service;
+	bool killed; /* it was ended by a signal */
 };
 
-/* Pure. One service may have three quarters of the room, so that others find some; but what was killed may
- * have all of it, for that is what a profile is most wanted of. */
+/* Pure. One service may have three quarters of the room, so that others find some; what was killed need not
+ * mind that, for a profile is most wanted of it. But names and ends are the processes' own: an account leaves
+ * an eighth to the others in any case. */
 bool ended_room_has(const struct ended_room *room);
 
 /* For struct scheduler_setup. */

@@ -157,7 +157,7 @@ static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region
 	}
 	const bool wanted = verdict && !verdict_is_no(d, entry, verdict);
 	bool done = true;
-	if (wanted && decisions_has_room(d, verdict->facts.uid)) {
+	if (wanted && decisions_has_room(d, &verdict->facts)) {
 		done = take(d, entry, offer, verdict);
 	} else {
 		if (offer->session == (uint64_t)d->identity.unix_ns) /* an earlier daemon has turned it on */

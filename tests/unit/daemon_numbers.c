@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's pure parts: growth, its own load, the session's identity, lines of maps that may be offers. */
+#include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/decisions.h"
 #include "sampler/daemon/ended_room.h"
 #include "sampler/daemon/growth_rate.h"
 #include "sampler/daemon/list_share.h"
 #include "sampler/daemon/own_load.h"
 #include "sampler/daemon/sample_rate.h"
 #include "sampler/daemon/session_file.h"
+#include "sampler/identity/process_facts.h"
 #include "sampler/region/region_offer.h"
+#include "sampler/target/target_plan.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -283,6 +287,12 @@ static void test_ended_that_may_wait(void **state)
 	assert_false(ended_room_has(&room));
 	room.killed = true;
 	assert_true(ended_room_has(&room));
+	room.of_account = 448; /* nor do many services of one account, whatever becomes of them */
+	assert_false(ended_room_has(&room));
+	room.of_service = 1;
+	assert_false(ended_room_has(&room));
+	room.of_account = 447;
+	assert_true(ended_room_has(&room));
 	room.waiting = 512;
 	assert_false(ended_room_has(&room));
 	room = (struct ended_room){.memory_bytes = UINT64_C(1) << 40, .descriptors = 1024, .waiting = 127};
@@ -321,6 +331,34 @@ static void test_shares_of_the_list(void **state)
 	assert_true(list_share_allows(&share, 33));
 }
 
+/* Where an account has half of all images, another still has room, and root in a container is an account. */
+static void test_images_of_an_account(void **state)
+{
+	enum { MOST = 64 };
+	static struct target_plan plan = {.uid = 0, .account = "container-abc"};
+	static struct image images[MOST];
+	static struct daemon d;
+	struct rules rules = {.daemon.memory_bytes = MOST * (128 << 10)};
+	struct process_facts container = {.uid = 0, .cgroup.container_id = "abc"};
+	struct process_facts unit = {.uid = 0, .cgroup.unit = "nginx.service"};
+	(void)state;
+	d.rules = &rules;
+	for (int i = 0; i < MOST / 2; i++) {
+		assert_true(decisions_has_room(&d, &container));
+		images[i].plan = &plan;
+		images[i].next = d.heap.intake.images;
+		d.heap.intake.images = &images[i];
+	}
+	assert_false(decisions_has_room(&d, &container));
+	assert_true(decisions_has_room(&d, &unit));
+	for (int i = MOST / 2; i < MOST; i++) {
+		assert_true(decisions_has_room(&d, &unit));
+		images[i].next = d.heap.intake.images;
+		d.heap.intake.images = &images[i];
+	}
+	assert_false(decisions_has_room(&d, &unit));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +367,7 @@ int main(void)
 	    cmocka_unit_test(test_growth_by_chance),
 	    cmocka_unit_test(test_growth_of_a_start),
 	    cmocka_unit_test(test_sample_rate),
+	    cmocka_unit_test(test_images_of_an_account),
 	    cmocka_unit_test(test_shares_of_the_list),
 	    cmocka_unit_test(test_own_load),
 	    cmocka_unit_test(test_own_load_of_other_work),
