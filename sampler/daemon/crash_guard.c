@@ -14,8 +14,8 @@
 enum {
 	DEATHS_KEPT = 256,
 	REASON_BYTES = 128,
-	/* The longest line of our own: a byte of the path may take three, and the time, library and user less than
-	 * the rest. What we have written has to be read again. */
+	/* The longest line of our own: a byte of the path may take three, and the time, library and user
+	 * less than the rest. What we have written has to be read again. */
 	LINE_BYTES = 3 * PATH_MAX + REASON_BYTES + 128,
 	FILE_BYTES_MAX = 16 << 20,
 };
@@ -64,7 +64,8 @@ void crash_guard_free(struct crash_guard *guard)
 	free(guard);
 }
 
-/* The oldest of the user who has the most, of `count` rows of row_bytes, oldest first, with a uid_t at uid_offset. */
+/* The oldest of the user who has the most, of `count` rows of row_bytes, oldest first, with a uid_t at
+ * uid_offset. */
 static size_t one_to_forget(const void *rows, size_t count, size_t row_bytes, size_t uid_offset)
 {
 	const char *uids = (const char *)rows + uid_offset;
@@ -83,8 +84,8 @@ static size_t one_to_forget(const void *rows, size_t count, size_t row_bytes, si
 
 static void forget_denied(struct crash_guard *guard)
 {
-	const size_t at = one_to_forget(guard->denied, guard->count, sizeof(guard->denied[0]),
-	    offsetof(struct crash_guard_denied, uid));
+	const size_t at = one_to_forget(
+	    guard->denied, guard->count, sizeof(guard->denied[0]), offsetof(struct crash_guard_denied, uid));
 	free(guard->denied[at].exe);
 	free(guard->denied[at].reason);
 	guard->count--;
@@ -120,7 +121,8 @@ static size_t recent_deaths(const struct crash_guard *guard, const struct crash_
 	size_t count = 0;
 	for (size_t i = 0; i < guard->death_count; i++) {
 		const struct death *other = &guard->deaths[i];
-		count += strcmp(other->exe, death->exe) == 0 && strcmp(other->library, death->library) == 0 && other->uid == death->uid &&
+		count += strcmp(other->exe, death->exe) == 0 && strcmp(other->library, death->library) == 0 &&
+		    other->uid == death->uid &&
 		    death->now_ns - other->at_ns <= CRASH_GUARD_WITHIN_S * second_ns;
 	}
 	return count;
@@ -133,8 +135,8 @@ static bool keep_death(struct crash_guard *guard, const struct crash_guard_death
 	if (!exe)
 		return false;
 	if (guard->death_count == DEATHS_KEPT) {
-		const size_t at = one_to_forget(guard->deaths, guard->death_count, sizeof(guard->deaths[0]),
-		    offsetof(struct death, uid));
+		const size_t at = one_to_forget(
+		    guard->deaths, guard->death_count, sizeof(guard->deaths[0]), offsetof(struct death, uid));
 		free(guard->deaths[at].exe);
 		guard->death_count--;
 		memmove(&guard->deaths[at], &guard->deaths[at + 1],

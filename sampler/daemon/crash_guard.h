@@ -21,7 +21,8 @@ enum {
 	CRASH_GUARD_WITHIN_S = 600, /* ... within this time deny it */
 	CRASH_GUARD_AGE_S = 30,     /* of those that died so soon after the hand-over */
 	CRASH_GUARD_LIBRARY_BYTES = 41,
-	/* Beyond, the oldest is forgotten of the user who has the most: nobody pushes out what is another's. */
+	/* Beyond, the oldest is forgotten of the user who has the most: nobody pushes out what is
+	 * another's. */
 	CRASH_GUARD_DENIED_MAX = 1024,
 	CRASH_GUARD_SAVE_S = 5, /* between writes of the file */
 };
@@ -67,7 +68,8 @@ int crash_guard_parse(
 
 /* 0 or -errno; no file is none denied. What is not saved yet stays. */
 int crash_guard_load(struct crash_guard *guard, const char *path);
-/* Writes the file, if it is not up to date: at most once in CRASH_GUARD_SAVE_S, unless it is the last time. */
+/* Writes the file, if it is not up to date: at most once in CRASH_GUARD_SAVE_S, unless it is the last time.
+ * */
 int crash_guard_save(struct crash_guard *guard, const char *path, uint64_t now_ns, bool last);
 
 #endif

@@ -44,8 +44,8 @@ enum {
 	/* Profiles of the same files that are written one after the other by one child cost a tenth: so they
 	 * wait for each other, but nobody who asks for one does. */
 	PATIENCE_NS_S = 1,
-	BATCH_S = 10,     /* of which one child writes in succession */
-	ACCOUNT_ROOM = 8, /* periodic profiles of each account that may wait, however many of others do */
+	BATCH_S = 10,        /* of which one child writes in succession */
+	ACCOUNT_ROOM = 8,    /* periodic profiles of each account that may wait, however many of others do */
 	WRITE_AT_END_S = 10, /* what waits is still written when the daemon is told to end */
 	REFRESH_SHARE_NS = 20 * 1000000,
 };
@@ -155,10 +155,10 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 		    1u << d->load.raised);
 	else
 		log_line("the daemon is %s: sampling periods are %u times what is configured",
-		    d->load.doubted          ? "as busy as before the last larger one"
+		    d->load.doubted                ? "as busy as before the last larger one"
 		        : d->load.raised <= before ? "well within its limits of CPU time and memory"
-		        : d->load.by_memory  ? "above its limit of memory"
-		                             : "above its limit of CPU time",
+		        : d->load.by_memory        ? "above its limit of memory"
+		                                   : "above its limit of CPU time",
 		    1u << d->load.raised);
 }
 

@@ -10,8 +10,9 @@ struct daemon;
 struct process_facts;
 struct roster_entry;
 
-/* Whether one more image of such a process may be profiled: images have their share of our memory, and accounts
- * (a login user, a system unit, a container) theirs of that: half. Root in a container is no exception. */
+/* Whether one more image of such a process may be profiled: images have their share of our memory, and
+ * accounts (a login user, a system unit, a container) theirs of that: half. Root in a container is no
+ * exception. */
 bool decisions_has_room(const struct daemon *daemon, const struct process_facts *facts);
 
 /* The rules have changed, or the switch was moved: decides again about every process that is known. */

@@ -25,8 +25,8 @@ struct finder_setup {
 	const char *library; /* the file to watch; NULL: none */
 	int epoll_fd;        /* that of finder_fd() is put into; used with a library only */
 	uint64_t sweep_ns;   /* between sweeps */
-	/* So long a call of finder_tend looks at young processes, and as long it sweeps; the next goes on. At least
-	 * one look of each is made. */
+	/* So long a call of finder_tend looks at young processes, and as long it sweeps; the next goes on.
+	 * At least one look of each is made. */
 	uint64_t budget_ns;
 	uint64_t burst_ns; /* CPU time of looks at one account's processes: see look_share.h */
 	/* Looks at a process. noticed: it has opened the library just now. False: look again. */
@@ -35,7 +35,8 @@ struct finder_setup {
 	void (*swept)(void *context);             /* a sweep has seen every process that there is */
 	/* Whose a process is; asked after looks that took long, and while somebody's share is spent. */
 	uint64_t (*account)(void *context, pid_t pid);
-	void (*passed)(void *context, pid_t pid); /* a sweep has met it, and there is no look for want of a share */
+	/* A sweep has met a process, and there is no look at it for want of a share. */
+	void (*passed)(void *context, pid_t pid);
 	void *context;
 };
 
@@ -48,7 +49,8 @@ int finder_fd(const struct finder *finder);
 int finder_error(const struct finder *finder);
 
 /* Reads notices (again two milliseconds after there were some, at the earliest), looks at young processes,
- * sweeps if it is time, or goes on sweeping. Returns the time until it must be called again, in nanoseconds. */
+ * sweeps if it is time, or goes on sweeping. Returns the time until it must be called again, in
+ * nanoseconds. */
 uint64_t finder_tend(struct finder *finder, uint64_t now_ns);
 
 /* Reads notices alone. False: there are none, so that nothing follows from their absence. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of the daemon's list one user's rows may take. The first process of each image has its row in any
- * case, for there is a bound on images (decisions.h); on forked children, and on those that are refused, there is
- * none, and a list that does not fit would be nobody's. What is left out is counted. Pure.
+ * How much of the daemon's list one user's rows may take. The first process of each image has its row in
+ * any case, for there is a bound on images (decisions.h); on forked children, and on those that are
+ * refused, there is none, and a list that does not fit would be nobody's. What is left out is counted.
+ * Pure.
  */
 #ifndef SAMPLER_DAEMON_LIST_SHARE_H
 #define SAMPLER_DAEMON_LIST_SHARE_H

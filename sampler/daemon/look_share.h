@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CPU time that looks at the processes of one account may take: a bucket that time fills again. How long a
- * look takes is up to the process (its maps may have 65,530 lines, and more), so whoever has spent what he may
- * have is passed by for a while, and nobody else is. Pure.
+ * The CPU time that looks at the processes of one account may take: a bucket that time fills again. How
+ * long a look takes is up to the process (its maps may have 65,530 lines, and more), so whoever has spent
+ * what he may have is passed by for a while, and nobody else is. Pure.
  */
 #ifndef SAMPLER_DAEMON_LOOK_SHARE_H
 #define SAMPLER_DAEMON_LOOK_SHARE_H
@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 enum {
-	LOOK_SHARE_ACCOUNTS = 256, /* that have spent some; beyond, who has spent the least of it is forgotten */
-	LOOK_SHARE_PART = 20,      /* a bucket is filled with one in so many nanoseconds */
+	LOOK_SHARE_ACCOUNTS =
+	    256,              /* that have spent some; beyond, who has spent the least of it is forgotten */
+	LOOK_SHARE_PART = 20, /* a bucket is filled with one in so many nanoseconds */
 };
 
 /* All zero, but for burst_ns. */
@@ -22,7 +23,7 @@ struct look_share {
 	size_t count;
 	struct look_share_bucket {
 		uint64_t account, filled_ns; /* monotonic, until when */
-		int64_t left_ns;             /* a look is begun while this is positive, and may make it negative */
+		int64_t left_ns; /* a look is begun while this is positive, and may make it negative */
 	} buckets[LOOK_SHARE_ACCOUNTS];
 };
 

@@ -54,8 +54,8 @@ static uint64_t level(const struct own_load *load, uint64_t cpu)
 	return load->looks < OWN_LOAD_MEAN_LOOKS ? 0 : mean(load);
 }
 
-/* Half as many samples are half of the work that they make. Whatever else it is that takes the CPU time, be it
- * somebody who makes it less at each raise, goes on as before. */
+/* Half as many samples are half of the work that they make. Whatever else it is that takes the CPU time, be
+ * it somebody who makes it less at each raise, goes on as before. */
 static bool is_half(uint64_t cpu, uint64_t before)
 {
 	return cpu * 20 <= before * 13;

@@ -24,8 +24,8 @@ bool verdict_is_no(struct daemon *daemon, struct roster_entry *entry, const stru
 /* The period to begin with. */
 uint64_t verdict_period(const struct daemon *daemon, const struct verdict *verdict);
 
-/* Whose share a process takes, which is none that we know of, as a number: target_account() once it has a plan.
- * For struct finder_setup. */
+/* Whose share a process takes, which is none that we know of, as a number: target_account() once it has a
+ * plan. For struct finder_setup. */
 uint64_t verdict_account(void *context, pid_t pid);
 
 void verdict_plan(struct target_plan *plan, struct daemon *daemon, const struct verdict *verdict);

@@ -162,8 +162,8 @@ static void give_up(struct scheduler *a, struct snapshot_series *series, bool pe
 static void take_numbered(
     struct scheduler *a, struct snapshot_series *series, const struct snapshot_request *request)
 {
-	/* What a program requests itself is not urgent: others' profiles would wait for those of one that does
-	 * so all the time. */
+	/* What a program requests itself is not urgent: others' profiles would wait for those of one that
+	 * does so all the time. */
 	int error = take(a, series, request, !request->periodic && series->wanted_at_once);
 	if (error)
 		give_up(a, series, request->periodic, error);

@@ -26,9 +26,9 @@ struct scheduler {
 	int error;           /* of the last that failed */
 };
 
-/* Of those whose periodic snapshot waits, the one whose last was the longest ago, among those for whose account
- * the writer has room; NULL: there is none. Where writing takes longer than the interval, something is due
- * whenever a child is free: so each series gets its turn. */
+/* Of those whose periodic snapshot waits, the one whose last was the longest ago, among those for whose
+ * account the writer has room; NULL: there is none. Where writing takes longer than the interval, something
+ * is due whenever a child is free: so each series gets its turn. */
 struct snapshot_series *scheduler_next_in_turn(const struct scheduler *scheduler);
 
 #endif

@@ -197,7 +197,8 @@ static struct job *next_job(const struct writer *writer, const struct job *first
 	return found;
 }
 
-/* Puts the job behind `*at`, and its account at the end of the turn. Returns the end of what was put there. */
+/* Puts the job behind `*at`, and its account at the end of the turn. Returns the end of what was put there.
+ * */
 static struct job **move_job(struct writer *writer, struct job *job, struct job **at)
 {
 	struct job **link = &writer->jobs;

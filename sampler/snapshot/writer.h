@@ -68,7 +68,7 @@ void writer_tend(struct writer *writer, uint64_t now_ns);
 struct writer_pace {
 	uint64_t patience_ns; /* so long an item may wait for others; 0: none does */
 	size_t room; /* for so many items writer_can_start() says yes; 0: as many as there are children */
-	uint64_t batch_ns;    /* when a child has taken so long, it begins no other item; 0: no limit */
+	uint64_t batch_ns;   /* when a child has taken so long, it begins no other item; 0: no limit */
 	size_t account_room; /* and for so many of each account, however many there are of others */
 };
 
@@ -80,7 +80,8 @@ void writer_set_hurry(struct writer *writer, bool hurry);
 /* A child of the sampler has ended. */
 void writer_reap(struct writer *writer, pid_t pid, int status);
 
-/* True if an item of that account that is submitted now would not have to wait, or by the pace not for many. */
+/* True if an item of that account that is submitted now would not have to wait, or by the pace not for
+ * many. */
 bool writer_can_start(const struct writer *writer, uint64_t account);
 
 #endif

@@ -17,10 +17,10 @@ struct store_lock {
 	int fd;      /* its file .lock */
 };
 
-/* Opens the store's own folder and locks it; -EWOULDBLOCK: it is still locked after `wait_ms`. Whoever may open
- * a file may lock it, and never give it back: so it is not the folder, which the group may read, but a file that
- * is its owner's alone. If the folder is missing it is made, with what leads to it, unless made is NULL; then
- * *made is set. -errno: there is nothing to unlock. */
+/* Opens the store's own folder and locks it; -EWOULDBLOCK: it is still locked after `wait_ms`. Whoever may
+ * open a file may lock it, and never give it back: so it is not the folder, which the group may read, but a
+ * file that is its owner's alone. If the folder is missing it is made, with what leads to it, unless made
+ * is NULL; then *made is set. -errno: there is nothing to unlock. */
 int store_folder_lock(
     struct store_lock *lock, const char *path, unsigned int wait_ms, gid_t group, bool *made);
 void store_folder_unlock(struct store_lock *lock);

@@ -183,8 +183,8 @@ static void test_a_full_file_is_read_again(void **state)
 	crash_guard_free(other);
 }
 
-/* A user who has many programs denied has not the daemon wait for the disk each time; and what the file has not
- * got is not lost when it is read. */
+/* A user who has many programs denied has not the daemon wait for the disk each time; and what the file has
+ * not got is not lost when it is read. */
 static void test_the_file_is_not_written_all_the_time(void **state)
 {
 	struct crash_guard *guard = crash_guard_new(), *other = crash_guard_new();

@@ -191,8 +191,8 @@ static void test_own_load_of_samples(void **state)
 	assert_int_equal(load.raised, 0);
 }
 
-/* A user whose processes keep the daemon busy has not everybody's samples made rare: neither by less work at each
- * look ... */
+/* A user whose processes keep the daemon busy has not everybody's samples made rare: neither by less work
+ * at each look ... */
 static void test_own_load_that_feigns_help(void **state)
 {
 	static const double shares[] = {20, 17.9, 16, 14.3, 12.8, 11.5, 10.3, 9.2, 8.2, 7.3};

@@ -28,7 +28,7 @@ static struct {
 	uint64_t now_ns;
 	unsigned int looks; /* at the opener, after notices */
 	unsigned int all_looks, sweeps, passed, others;
-	bool met_opener; /* by a sweep */
+	bool met_opener;  /* by a sweep */
 	uint64_t burn_ns; /* CPU time of a look at the opener's processes */
 } scene;
 

@@ -29,9 +29,9 @@ struct desk {
 	bool asks;  /* the program asks for one */
 	bool waits; /* its snapshots are written when the gate opens */
 	unsigned int tries, answers, released, omitted, dropped[SNAPSHOT_DROPS];
-	bool full;            /* no more may wait */
-	uint64_t asker, goes; /* who turns out to have gone when he is told; 0: nobody */
-	int answer, told[4];  /* how often, by asker */
+	bool full;             /* no more may wait */
+	uint64_t asker, goes;  /* who turns out to have gone when he is told; 0: nobody */
+	int answer, told[4];   /* how often, by asker */
 	struct snapshot *last; /* that was taken */
 	char names[4][16];
 };
