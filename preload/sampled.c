@@ -113,8 +113,8 @@ void *sampled_malloc(size_t size, void *(*next)(size_t size))
 	void *pointer = next(size);
 	if (!chosen || !pointer)
 		return pointer;
-	/* Ready no more: another thread has detached meanwhile, or a signal handler has set a limit; or it has
-	 * forked, and this is the child, which must have a place of its own. */
+	/* Ready no more: another thread has detached meanwhile, or a signal handler has set a limit; or it
+	 * has forked, and this is the child, which must have a place of its own. */
 	sample_enter();
 	if (sampled_ready()) {
 		CALLER(caller);

@@ -8,8 +8,8 @@
 
 struct options;
 
-/* `record --listen`: starts it for the session of that sampler alone, and waits until it listens. It ends when
- * *fd, our end of a socket to it, is closed. 0, or -errno after a line. */
+/* `record --listen`: starts it for the session of that sampler alone, and waits until it listens. It ends
+ * when *fd, our end of a socket to it, is closed. 0, or -errno after a line. */
 int web_server_start(const struct options *options, pid_t sampler, int *fd);
 
 /* `heaptap serve`: becomes heaptap-serve. Returns only if that fails, with the exit status. */
