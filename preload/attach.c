@@ -14,6 +14,7 @@
 #include "preload/offer.h"
 #include "preload/one_thread.h"
 #include "preload/sample.h"
+#include "preload/seccomp_filter.h"
 #include "preload/session.h"
 #include "preload/signal.h"
 #include "preload/start_files.h"
@@ -149,7 +150,7 @@ static void leave_library_out(void)
 static void open_lasting(struct lasting *lasting, bool strict)
 {
 	if (strict)
-		lock_all_filtered();
+		seccomp_filter_note();
 	if (lasting->done)
 		return;
 	lasting->done = true;

@@ -18,6 +18,7 @@
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
 #include "preload/sampled.h"
+#include "preload/seccomp_filter.h"
 #include "preload/thread.h"
 #include "preload/walk.h"
 
@@ -325,6 +326,6 @@ EXPORT int prctl(int option, ...)
 	if (option == PR_SET_TSC || (option == PR_SET_SECCOMP && arguments[0] == SECCOMP_MODE_STRICT))
 		clock_avoid_counter();
 	if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
-		lock_all_filtered();
+		seccomp_filter_note();
 	return real.prctl(option, arguments[0], arguments[1], arguments[2], arguments[3]);
 }

@@ -2,10 +2,10 @@
 #include "preload/lock_all.h"
 
 #include "preload/raw_file.h"
+#include "preload/seccomp_filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -28,13 +28,6 @@ static struct range own[LOCK_ALL_OWN]; /* end 0: there is none */
 void lock_all_leave_out(enum lock_all_own kind, const void *start, size_t bytes)
 {
 	own[kind] = (struct range){(uintptr_t)start, (uintptr_t)start + bytes};
-}
-
-static _Atomic bool filtered;
-
-void lock_all_filtered(void)
-{
-	atomic_store(&filtered, true);
 }
 
 /* The part of a range that begins at `at` and is not ours; empty at its end. */
@@ -110,7 +103,7 @@ static int lock_future(int flags, int (*next)(int flags))
 /* After mlockall, which is allowed. */
 static bool is_rest_locked(int flags)
 {
-	return atomic_load(&filtered) || each_other(lock, &flags);
+	return seccomp_filter_is_noted() || each_other(lock, &flags);
 }
 
 int lock_all(int flags, int (*next)(int flags))
@@ -121,7 +114,7 @@ int lock_all(int flags, int (*next)(int flags))
 	const int result = next(flags | MCL_ONFAULT);
 	if (result == 0 && flags & MCL_ONFAULT)
 		return 0;
-	if (result != 0 && (errno != ENOMEM || atomic_load(&filtered) || !is_within_limit())) {
+	if (result != 0 && (errno != ENOMEM || seccomp_filter_is_noted() || !is_within_limit())) {
 		errno = saved;
 		return next(flags); /* its own answer */
 	}

@@ -8,8 +8,8 @@
  * the call returns. Who asks for that reads /proc/self/maps by it; where that cannot be read the kernel locks
  * all, ours too.
  *
- * Under a seccomp filter, which may allow mlockall alone, no other call is made: everything is locked as it
- * is touched, the program's pages too.
+ * Under a seccomp filter (seccomp_filter.h), which may allow mlockall alone, no other call is made:
+ * everything is locked as it is touched, the program's pages too.
  */
 #ifndef PRELOAD_LOCK_ALL_H
 #define PRELOAD_LOCK_ALL_H
@@ -20,9 +20,6 @@ enum lock_all_own { LOCK_ALL_LIBRARY, LOCK_ALL_TABLES, LOCK_ALL_REGION, LOCK_ALL
 
 /* Says where our memory is; once for each kind, or again when it is elsewhere. */
 void lock_all_leave_out(enum lock_all_own kind, const void *start, size_t bytes);
-
-/* A filter may be in force from now on. */
-void lock_all_filtered(void);
 
 /* What `next`, the C library's mlockall, would return without us, and errno. */
 int lock_all(int flags, int (*next)(int flags));

@@ -9,7 +9,9 @@
 #include "preload/place.h"
 #include "preload/raw_file.h"
 #include "preload/sample.h"
+#include "preload/seccomp_filter.h"
 #include "preload/session.h"
+#include "preload/signal.h"
 #include "preload/thread.h"
 
 #include <errno.h>
@@ -46,6 +48,8 @@ static bool has_one_thread(void)
 	char text[4096];
 	if (*one_thread_word != 0)
 		return true;
+	if (seccomp_filter_is_noted())
+		return false; /* it may punish openat */
 	const int fd = raw_file_open("/proc/self/status", O_RDONLY);
 	if (fd < 0)
 		return false;
@@ -78,6 +82,7 @@ static void stop(void)
 	const uint64_t bytes = place_view.region.offsets.end;
 	if (is_sampled())
 		atomic_fetch_add(&header->not_afforded, 1);
+	signal_leave();
 	if (atomic_load(&header->attaching) == REGION_ATTACHED)
 		claim_detach(); /* it may be attached to again: no thread is to leave off for good */
 	else

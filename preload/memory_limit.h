@@ -12,8 +12,9 @@
 #ifndef PRELOAD_MEMORY_LIMIT_H
 #define PRELOAD_MEMORY_LIMIT_H
 
-/* The program has set a limit, perhaps its own. Makes system calls (prlimit, and if there is no room munmap,
- * and reads /proc/self/status). Keeps errno. */
+/* The program has set a limit, perhaps its own. Makes system calls: prlimit, as the program has just done;
+ * munmap if there is no room; and where the C library does not say that there is one thread, and no seccomp
+ * filter is known of, it reads /proc/self/status. Keeps errno. */
 void memory_limit_changed(int resource);
 
 #endif

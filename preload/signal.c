@@ -81,11 +81,25 @@ static bool is_ours(void)
 }
 
 /* A signal that the program sends to itself, or that a timer of its own sends, is meant to end it. */
-static bool is_from_outside(const siginfo_t *info)
+static bool is_from_outside(const siginfo_t *info, uint32_t own_pid)
 {
 	if (info->si_code != SI_USER && info->si_code != SI_QUEUE && info->si_code != SI_TKILL)
 		return false;
-	return (uint32_t)info->si_pid != place_self()->pid;
+	return (uint32_t)info->si_pid != own_pid;
+}
+
+static _Atomic uint32_t left_pid; /* of the process that has left its region; 0: none has */
+
+void signal_leave(void)
+{
+	atomic_store(&left_pid, is_ours() ? place_self()->pid : 0);
+}
+
+/* Not in a child that was forked since. */
+static bool is_left(const siginfo_t *info)
+{
+	const uint32_t pid = atomic_load(&left_pid);
+	return pid && is_from_outside(info, pid) && (uint32_t)syscall(SYS_getpid) == pid;
 }
 
 /* As the default does: the signal is blocked while its handler runs, and is delivered when that returns. The
@@ -110,8 +124,10 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		return;
 	}
 	bool ours = is_ours();
-	if (ours && is_from_outside(info))
+	if (ours && is_from_outside(info, place_self()->pid))
 		request_signalled(place_header(), place_self());
+	else if (!ours && is_left(info))
+		; /* nobody would answer */
 	else if (ours || !everywhere)
 		end_process(number);
 	errno = saved;

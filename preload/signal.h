@@ -28,4 +28,9 @@ void signal_prepare(void);
  * in_children: forked children are asked for snapshots too. */
 void signal_open(int number, bool in_children);
 
+/* The process takes no more samples, and its region is about to be unmapped (memory_limit.h). If a snapshot
+ * could be requested by the signal until now, one from outside does nothing from now on: it must not end a
+ * program that it would not have ended before. */
+void signal_leave(void);
+
 #endif

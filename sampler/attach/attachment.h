@@ -7,13 +7,12 @@
 #define SAMPLER_ATTACH_ATTACHMENT_H
 
 #include "sampler/attach/delivery.h"
+#include "sampler/linux/thread_facts.h"
 #include "sampler/region/region.h"
 #include "sampler/unwind/module.h"
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "sampler/linux/thread_facts.h"
-
 #include <stdint.h>
 #include <sys/types.h>
 

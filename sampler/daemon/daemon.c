@@ -155,7 +155,7 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 		    1u << d->load.raised);
 	else
 		log_line("the daemon is %s: sampling periods are %u times what is configured",
-		    d->load.doubted                ? "as busy as before the last larger one"
+		    d->load.doubted                ? "as busy as before the last raise, which is undone"
 		        : d->load.raised <= before ? "well within its limits of CPU time and memory"
 		        : d->load.by_memory        ? "above its limit of memory"
 		                                   : "above its limit of CPU time",
@@ -167,7 +167,7 @@ static void save_guard(struct daemon *d, bool last)
 	const int error = crash_guard_save(d->guard, d->guard_path, clock_now_ns(), last);
 	if (error && (last || error != d->guard_error))
 		log_line("%s: %s: %s", d->guard_path, strerror(-error),
-		    last ? "the newest of those that are denied are forgotten" : "is tried again");
+		    last ? "the newest of those that are denied are forgotten" : "it is tried again");
 	d->guard_error = error;
 }
 

@@ -47,12 +47,25 @@ static bool read_file_id(const struct process *process, struct file_id *id)
 	    !target_has_ended(&process->target); /* the number was not another's */
 }
 
+/* Of one that has limited its own memory, and so has unmapped our region (preload/memory_limit.h): whether
+ * the library is where it was. (The image does not say which of its processes those are.) */
+static bool is_limited(const struct process *process)
+{
+	const struct target *target = &process->target;
+	if (!region_not_afforded(process->image->region) || !target->code_address || !target->maps)
+		return false;
+	struct maps *maps = maps_new(maps_store(target->maps), target->pid, true);
+	const bool there = maps && maps_read_proc(maps) == 0 && maps_find(maps, target->code_address) != NULL;
+	maps_free(maps);
+	return there;
+}
+
 void executed_begin(struct process *process)
 {
 	struct file_id id;
 	if (!read_file_id(process, &id))
 		return;
-	bool there = process_is_there(process);
+	bool there = process_is_there(process) || is_limited(process);
 	process->executable_known = true;
 	process->executable_dev = there ? id.dev : 0;
 	process->executable_ino = there ? id.ino : 0;

@@ -209,7 +209,8 @@ static void add_comments(
 	if (not_afforded)
 		sheet_comment(profile,
 		    "not profiled since they set themselves a limit of memory: %" PRIu64
-		    " processes that it left no room for heaptap's; what was in use then is shown as in use",
+		    " processes, whose limit leaves no room for heaptap's; what was in use then is shown as "
+		    "in use",
 		    not_afforded);
 	sheet_comment(profile, "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
 	    when[sheet->kind], inuse->bytes, sqrt(inuse->bytes_variance), inuse->objects,

@@ -175,6 +175,6 @@ void summary_print(FILE *out, const struct summary_row *row, const struct heap_s
 	if (row->not_afforded)
 		fprintf(out,
 		    "  not profiled since they set themselves a limit of memory: %" PRIu64
-		    " processes that it left no room for heaptap's\n",
+		    " processes, whose limit leaves no room for heaptap's\n",
 		    row->not_afforded);
 }

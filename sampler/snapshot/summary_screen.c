@@ -51,7 +51,7 @@ static void print_unseen(FILE *out, const struct summary_list *list)
 	if (list->not_afforded)
 		fprintf(out,
 		    "not profiled since they set themselves a limit of memory: %" PRIu64
-		    " processes that it left no room for heaptap's\n",
+		    " processes, whose limit leaves no room for heaptap's\n",
 		    list->not_afforded);
 	if (list->unseen_text[0])
 		fprintf(out, "%s: %s\n", list->unseen_title, list->unseen_text);

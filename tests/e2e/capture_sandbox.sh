@@ -41,6 +41,9 @@ test_filter_after_start_and_forks() {
 # Memory is locked without a look at what there is, which takes calls that the program does not make.
 test_memory_locked_under_a_filter() { in_sandbox lock; }
 
+# Nor is it asked how many threads there are.
+test_memory_limited_under_a_filter() { in_sandbox limit; }
+
 # Executed under a filter already in force, which allows what the loader has just used: the hand-over uses no more.
 test_filter_before_exec() {
   for backend in $(backends); do

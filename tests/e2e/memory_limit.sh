@@ -55,6 +55,25 @@ test_signal_handler() {
   matches "$told" err
 }
 
+# Who asks for a snapshot by the signal must not end a program that would have lived until it limited itself.
+test_snapshot_signal() {
+  mkfifo in
+  "$heaptap" record -p 1 -o p/ "$targets/memory_limit" setrlimit waits <in >out 2>err &
+  front=$!
+  exec 7>in
+  wait_for 30 grep -q '^stack 1' out
+  kill -USR1 "$(child_of $front memory_limit)"
+  echo >&7
+  exec 7>&-
+  wait $front || fail "status $?: $(cat err)"
+  matches "$told" err
+  ! grep executed err || fail 'it has executed nothing'
+  # Its own ends it, as natively.
+  equal 138 "$(status_of "$targets/memory_limit" setrlimit raises)"
+  equal 138 "$(status_of "$heaptap" record -p 1 -o p/ "$targets/memory_limit" setrlimit raises)"
+  matches "$told" err
+}
+
 test_python() {
   alike python3 -c 'import resource as r; r.setrlimit(r.RLIMIT_AS, (512 << 20,) * 2); b = bytearray(100 << 20); print("ok")'
   equal ok "$(cat native)"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build: -fno-builtin -Wno-all */
+/* build: -fno-builtin -Wno-all -pthread */
 /*
  * Programs in a sandbox that kills the process at the first system call that is not on its list.
  *
@@ -8,12 +8,14 @@
  *   capture_seccomp later              allocates, enters a sandbox of seven calls, allocates again
  *   capture_seccomp fork               the same, and forks in there; the child allocates too
  *   capture_seccomp lock               as later; mlockall is allowed too, and called
+ *   capture_seccomp limit              as later, with another thread; setrlimit is allowed too, and called
  *   capture_seccomp exec COMMAND...    executes COMMAND under a sandbox of what the loader itself calls
  */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -85,6 +88,28 @@ static const int for_life[] = {SYS_read, SYS_write, SYS_exit_group, SYS_brk, SYS
 static const int for_locking[] = {
     SYS_read, SYS_write, SYS_exit_group, SYS_brk, SYS_mmap, SYS_munmap, SYS_rt_sigreturn, SYS_mlockall};
 
+static const int for_limiting[] = {
+    SYS_read, SYS_write, SYS_exit_group, SYS_brk, SYS_mmap, SYS_munmap, SYS_rt_sigreturn, SYS_prlimit64};
+
+static void *stay(void *argument)
+{
+	(void)argument;
+	for (;;)
+		pause();
+}
+
+/* There is room for what heaptap has mapped, but it takes more of that than it may. */
+static void limit_memory(void)
+{
+	const struct rlimit limit = {1536ul << 20, 1536ul << 20};
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, stay, NULL) != 0)
+		_exit(8);
+	enter(for_limiting, sizeof(for_limiting) / sizeof(*for_limiting));
+	if (setrlimit(RLIMIT_AS, &limit) != 0)
+		_exit(9);
+}
+
 static const int for_loading[] = {SYS_execve, SYS_openat, SYS_read, SYS_mmap, SYS_close, SYS_fstat,
     SYS_newfstatat, SYS_mprotect, SYS_munmap, SYS_pread64, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq,
     SYS_prlimit64, SYS_getrandom, SYS_brk, SYS_write, SYS_exit_group,
@@ -114,6 +139,8 @@ int main(int argc, char *argv[])
 		mlockall(MCL_CURRENT); /* may fail */
 		mlockall(MCL_CURRENT | MCL_FUTURE);
 	}
+	if (strcmp(mode, "limit") == 0)
+		limit_memory();
 	churn(200);
 	if (strcmp(mode, "fork") == 0) {
 		int status = -1;

@@ -9,6 +9,8 @@
  *           thread  the same, while there is another thread
  *           child   a forked child does as in `space`
  *           vfork   a vfork child does so, and the parent allocates after it: nothing must change for that
+ *           waits   as in `space`, and then reads a line
+ *           raises  as in `space`, and then sends itself SIGUSR1
  *           handler a signal handler sets the limit of `space`, thousands of times, while blocks are sampled
  */
 #define _GNU_SOURCE
@@ -159,7 +161,13 @@ int main(int argc, char *argv[])
 	void *volatile block = hold(1000);
 	if (strcmp(argv[2], "space") == 0)
 		limit_and_use(RLIMIT_AS, 512ull * MIB);
-	else if (strcmp(argv[2], "data") == 0)
+	else if (strcmp(argv[2], "waits") == 0) {
+		limit_and_use(RLIMIT_AS, 512ull * MIB);
+		getchar();
+	} else if (strcmp(argv[2], "raises") == 0) {
+		limit_and_use(RLIMIT_AS, 512ull * MIB);
+		raise(SIGUSR1);
+	} else if (strcmp(argv[2], "data") == 0)
 		limit_and_use(RLIMIT_DATA, 150ull * MIB);
 	else if (strcmp(argv[2], "thread") == 0)
 		with_thread();

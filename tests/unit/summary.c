@@ -172,7 +172,7 @@ static void children_without_a_place_are_told_of_by_the_image(void **state)
 	    strstr(print(s, 0), "\n  not profiled since they changed their user id: 2 forked children that"));
 	atomic_store(&region_header(s->image->region)->not_afforded, 4);
 	assert_non_null(strstr(
-	    print(s, 0), "\n  not profiled since they set themselves a limit of memory: 4 processes that"));
+	    print(s, 0), "\n  not profiled since they set themselves a limit of memory: 4 processes, whose"));
 	s->process.place = 1; /* a child's own summary does not tell of it once more */
 	assert_null(strstr(print(s, 0), "not profiled"));
 }
