@@ -225,12 +225,14 @@ static void notices_do_not_keep_the_daemon_awake(void **state)
 	assert_true(notices_wake());
 }
 
+enum { CALLS_MOST = 1 << 16 }; /* more than there are processes */
+
 /* However many processes there are, and however long each look takes: other work is done in between. */
 static void a_sweep_is_made_of_parts(void **state)
 {
 	(void)state;
 	unsigned int calls = 0;
-	while (!scene.sweeps) {
+	while (!scene.sweeps && calls < CALLS_MOST) {
 		const unsigned int before = scene.all_looks;
 		const uint64_t wait_ns = tend_after(0);
 		assert_in_range(scene.all_looks - before, 0, 1);
@@ -243,19 +245,23 @@ static void a_sweep_is_made_of_parts(void **state)
 	(void)tend_after(ms_ns);
 	assert_int_equal(scene.sweeps, 1);
 	finder_hurry(scene.finder);
-	while (scene.sweeps < 2)
+	for (calls = 0; scene.sweeps < 2 && calls < CALLS_MOST; calls++)
 		(void)tend_after(0);
+	assert_int_equal(scene.sweeps, 2);
 }
 
 static void young_processes_do_not_hold_up_the_sweep(void **state)
 {
 	(void)state;
 	skip_without_notices();
+	unsigned int calls = 0;
 	opener_opens();
-	for (int i = 0; !scene.sweeps && i < 1000000; i++)
+	for (; !scene.sweeps && calls < CALLS_MOST; calls++)
 		(void)tend_after(2 * ms_ns);
 	assert_int_equal(scene.sweeps, 1);
 	assert_true(scene.met_opener);
+	/* one process at each call: the opener, the others, and a last one that finds none */
+	assert_int_equal(calls, scene.others + 2);
 	assert_true(scene.looks > 0);
 }
 
