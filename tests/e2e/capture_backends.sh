@@ -177,11 +177,14 @@ test_small_periods_are_copied() {
   profile_check auto.pb.gz
   comment_of auto.pb.gz >comments
   at_least 2000 "$(how_many 'copied by the hook')" 'stacks copied'
-  # Beside a load the rings overflow too: a stack is lost there only when both are full.
+  # Beside a load the rings overflow too: a stack is lost there only when both are full, perhaps of what others who
+  # have loaded the same library have triggered (strangers; their records are lost too, which says nothing of ours).
   way=$(sed -n 's/.*, backend \(uprobe\|breakpoint\),.*/\1/p' comments)
-  if [ -n "$way" ] && [ "$(sed -n 's/.* \([0-9]*\) records lost in the rings.*/\1/p' comments)" -gt 0 ]; then
+  strangers=$(sed -n 's/.* \([0-9]*\) of strangers.*/\1/p' comments)
+  if [ -n "$way" ] && [ "$(lost)" -gt 0 ] &&
+    [ "$(sed -n 's/.* \([0-9]*\) records lost in the rings.*/\1/p' comments)" -gt 0 ]; then
     cat comments # of a failed test this is shown
-    at_least 250 "$(how_many "by $way")" 'stacks in the rings, before one is lost'
+    at_least 250 "$(($(how_many "by $way") + ${strangers:-0}))" 'stacks in the rings, before one is lost'
   fi
   for backend in breakpoint $([ "$(id -u)" != 0 ] || echo uprobe); do
     record -q -b $backend -p 1 -o $backend.pb.gz "$program" work here.$backend 20000 2>err || skip "no $backend here: $(cat err)"
