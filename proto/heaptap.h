@@ -47,9 +47,10 @@ static inline const struct heaptap_api *heaptap_find(void)
 /*
  * Writes a snapshot of this process' heap as it is now, next to the periodic ones and numbered with them;
  * `name` (NULL: none) becomes part of the file's name. Waits until the profiler has read its books, not for
- * the file: up to 2 s, usually a few milliseconds; and not at all as long as the profiler has not answered an
- * earlier call that has waited in vain. Returns 1 if they were read, 0 if not: not profiled, the profiler is
- * busy or gone, or it refuses, because beyond the first 16 a process gets one in a second.
+ * the file, but for that of the snapshot before: up to 2 s, usually a few milliseconds; and not at all as
+ * long as the profiler has not answered an earlier call that has waited in vain. Returns 1 if they were read,
+ * 0 if not: not profiled, the profiler is busy or gone, or it refuses, because beyond the first 16 a process
+ * gets one in a second.
  */
 static inline int heaptap_snapshot(const char *name)
 {
