@@ -71,6 +71,7 @@ void event_registry_tend(struct event_registry *r, uint64_t now_ns)
 	if (!r || r->stopped)
 		return;
 	event_intake_drain(&r->intake, false);
+	counters_tend(r->counters);
 	if (r->setup.verbosity >= 0)
 		memory_bound_say(r->setup.memory);
 	bool all = now_ns - r->sweep_ns >= SWEEP_NS;

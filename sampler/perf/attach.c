@@ -31,8 +31,6 @@ static int visit(void *context, pid_t tid)
 	if (array_reserve(&round->known, &round->capacity, round->count + 1, sizeof(*round->known)) != 0)
 		return -ENOMEM;
 	int result = round->attach->thread(round->attach->context, tid);
-	if (result == ATTACH_SKIP)
-		return 0;
 	if (result && result != -ESRCH)
 		return result;
 	round->known[round->count++] = tid;
@@ -45,14 +43,12 @@ ssize_t attach_threads(const struct attach *attach)
 {
 	struct round round = {.attach = attach};
 	int error = 0;
-	for (int i = 0, quiet = 0; i < attach->rounds_max && quiet < attach->quiet_rounds && !error; i++) {
+	bool quiet = false;
+	for (int i = 0; i < attach->rounds_max && !quiet && !error; i++) {
 		round.found = 0;
 		error = proc_each_thread(attach->pid, visit, &round);
 		error = error == -ENOENT ? -ESRCH : error;
-		bool is_quiet = round.found == 0 || (attach->one_is_quiet && i == 0 && round.found == 1);
-		quiet = is_quiet ? quiet + 1 : 0;
-		if (!error && attach->round_done)
-			error = attach->round_done(attach->context);
+		quiet = round.found == 0 || (attach->one_is_quiet && i == 0 && round.found == 1);
 	}
 	free(round.known);
 	return error ? error : (ssize_t)round.reached;

@@ -14,17 +14,12 @@
 struct attach {
 	pid_t pid;
 	int rounds_max;
-	int quiet_rounds;  /* this many rounds without a new thread end it */
 	bool one_is_quiet; /* a first round with one thread ends it: later ones inherit from it */
-	/* For a thread not yet reached. 0: attached; ATTACH_SKIP: leave it out in this round; -ESRCH: it has
-	 * ended; another -errno ends attach_threads. */
+	/* For a thread not yet reached. 0: attached; -ESRCH: it has ended; another -errno ends
+	 * attach_threads. */
 	int (*thread)(void *context, pid_t tid);
-	/* After each round; NULL: nothing. 0 or -errno, which ends attach_threads. */
-	int (*round_done)(void *context);
 	void *context;
 };
-
-enum { ATTACH_SKIP = 1 };
 
 /* The number of threads reached, or -errno: -ESRCH if the process does not exist. The caller closes what was
  * opened, also after an error. */

@@ -4,9 +4,10 @@
 #include "pprof/table/array.h"
 #include "sampler/arch/regs.h"
 #include "sampler/linux/clock.h"
-#include "sampler/perf/attach.h"
+#include "sampler/linux/proc.h"
 #include "sampler/perf/event_attr.h"
 #include "sampler/perf/features.h"
+#include "sampler/perf/lineage.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,12 +23,14 @@ enum {
 	RING_BYTES_DENSE = 64 << 20, /* a burst of faults is ten times faster than we can read */
 	DENSE_NS = 1000000,
 	RING_BYTES_USER = 2 << 20, /* the heap's rings must fit under the same limit */
-	ATTACH_ROUNDS = 16,
-	ATTACH_TRIES = 8,
 	/* record sizes are 16 bits wide; the rest is for the kernel's call chain */
 	DUMP_BYTES_MAX = 64000,
-	/* longest time from the listing of a thread to its FORK record, which the kernel writes next */
-	SETTLE_NS = 2 * 1000000,
+	/* CPU time: the kernel needs 10 to 30 us to create a thread, and an emulated one ten times as much */
+	CREATION_NS = 500000,
+	ROUND_NS = 300000,
+	ENABLE_NS = 2000000,
+	CREATION_MAX_S = 10,        /* from beginning to end, beside any load */
+	ATTACH_MAX_NS = 2000000000, /* threads that end before they are settled create such */
 };
 
 struct counter {
@@ -37,16 +40,6 @@ struct counter {
 	uint32_t ring;
 	uint64_t id;
 	uint64_t before_ns; /* its running time until all were enabled */
-};
-
-struct fork_seen {
-	pid_t tid, parent_tid;
-	uint64_t time_ns;
-};
-
-struct thread {
-	pid_t tid;
-	uint64_t complete_ns; /* when the last of its counters was open */
 };
 
 struct counters {
@@ -60,12 +53,13 @@ struct counters {
 	struct record_source *sources;
 	size_t source_capacity;
 	struct record_layouts layouts;
+	bool incomplete; /* of a process that ran already it is unknown whether each thread is counted */
 	/* while a running process is attached to */
-	bool attaching;
-	struct fork_seen *forks;
-	size_t fork_count, fork_capacity;
-	struct thread *threads; /* that counters were put on */
-	size_t thread_count, thread_capacity;
+	bool attaching, no_memory;
+	struct lineage lineage;
+	/* and shortly after */
+	bool forked; /* since counters were last enabled */
+	uint64_t enable_until_ns;
 };
 
 /* ---- the list */
@@ -192,73 +186,60 @@ int counters_attach_waiting(struct counters *c, pid_t pid)
 
 /* ---- a running process */
 
+/* A process that is created meanwhile may have inherited anything: it is as if it had been created before. */
 void counters_note_fork(struct counters *c, const struct record *record)
 {
-	if (!c->attaching ||
-	    array_reserve(&c->forks, &c->fork_capacity, c->fork_count + 1, sizeof(*c->forks)) != 0)
-		return;
-	c->forks[c->fork_count++] =
-	    (struct fork_seen){(pid_t)record->tid, (pid_t)record->parent_tid, record->time_ns};
-}
-
-static const struct thread *find_thread(const struct counters *c, pid_t tid)
-{
-	for (size_t i = 0; i < c->thread_count; i++)
-		if (c->threads[i].tid == tid)
-			return &c->threads[i];
-	return NULL;
-}
-
-static bool inherited(const struct counters *c, pid_t tid)
-{
-	for (size_t i = 0; i < c->fork_count; i++)
-		if (c->forks[i].tid == tid)
-			return true;
-	return false;
+	const struct lineage_fork fork = {
+	    .tid = (pid_t)record->tid, .parent_tid = (pid_t)record->parent_tid, .time_ns = record->time_ns};
+	c->forked = true;
+	if (c->attaching && record->pid == record->parent_pid && lineage_fork(&c->lineage, &fork) != 0)
+		c->no_memory = true;
 }
 
 struct attaching {
 	struct counters *counters;
-	void (*drain)(void *context);
-	void *context;
+	size_t first;     /* counter of this process */
+	pid_t *strangers; /* of this round: threads whose counters were closed */
+	size_t stranger_count, stranger_capacity;
+	size_t found; /* in this round: threads that counters were put on */
 };
+
+static int note_stranger(struct attaching *a, pid_t tid)
+{
+	if (array_reserve(
+	        &a->strangers, &a->stranger_capacity, a->stranger_count + 1, sizeof(*a->strangers)) != 0)
+		return -ENOMEM;
+	a->strangers[a->stranger_count++] = tid;
+	return 0;
+}
 
 static int attach_thread(void *context, pid_t tid)
 {
-	struct counters *c = ((const struct attaching *)context)->counters;
-	if (inherited(c, tid))
-		return ATTACH_SKIP;
-	if (array_reserve(&c->threads, &c->thread_capacity, c->thread_count + 1, sizeof(*c->threads)) != 0)
-		return -ENOMEM;
+	struct attaching *a = context;
+	struct counters *c = a->counters;
+	if (lineage_knows(&c->lineage, tid))
+		return 0;
 	size_t before = c->count;
 	int error = open_on(c, EVENTS_MAX, tid, false);
 	for (uint32_t i = 0; i < c->event_count && !error; i++)
 		error = open_on(c, i, tid, false);
-	if (error)
-		drop_from(c, before);
-	else
-		c->threads[c->thread_count++] = (struct thread){tid, clock_now_ns()};
-	return error;
+	a->found++; /* also one that has ended: it may have created another */
+	if (!error)
+		return lineage_add(&c->lineage, tid);
+	drop_from(c, before);
+	if (error != -ESRCH)
+		return error;
+	error = lineage_end(&c->lineage, tid);
+	return error ? error : note_stranger(a, tid);
 }
 
-/* Reads the FORK records of threads that were created meanwhile. */
-static int round_done(void *context)
+/* Closes the counters that we put on a thread, and so also what was inherited of them. */
+static void drop_thread(struct attaching *a, pid_t tid)
 {
-	const struct attaching *attaching = context;
-	const struct timespec pause = {.tv_nsec = SETTLE_NS};
-	int error = index_sources(attaching->counters);
-	nanosleep(&pause, NULL);
-	attaching->drain(attaching->context);
-	return error;
-}
-
-/* A thread was in /proc/PID/task and had also inherited counters from its creator: drops the ones that we
- * opened, or each event would be counted twice. */
-static void drop_doubles(struct counters *c)
-{
-	size_t kept = 0;
-	for (size_t i = 0; i < c->count; i++) {
-		if (inherited(c, c->list[i].tid))
+	struct counters *c = a->counters;
+	size_t kept = a->first;
+	for (size_t i = a->first; i < c->count; i++) {
+		if (c->list[i].tid == tid)
 			close(c->list[i].fd);
 		else
 			c->list[kept++] = c->list[i];
@@ -266,82 +247,141 @@ static void drop_doubles(struct counters *c)
 	c->count = kept;
 }
 
-/* Was a thread created while its creator's counters were being opened? Then it is unknown which of them it
- * has inherited. */
-static bool in_doubt(const struct counters *c)
+/* How long a thread has run since its trackers were opened, and what it created. */
+static uint64_t ran_ns(const struct attaching *a, pid_t tid)
 {
-	for (size_t i = 0; i < c->fork_count; i++) {
-		const struct thread *creator = find_thread(c, c->forks[i].parent_tid);
-		if (creator && !inherited(c, creator->tid) &&
-		    c->forks[i].time_ns < creator->complete_ns + SETTLE_NS)
-			return true;
-	}
-	return false;
+	const struct counters *c = a->counters;
+	uint64_t words[5], sum = 0; /* as in counters_read() */
+	for (size_t i = a->first; i < c->count; i++)
+		if (c->list[i].tid == tid && c->list[i].event == EVENTS_MAX &&
+		    read(c->list[i].fd, words, sizeof(words)) >= 32)
+			sum += words[2];
+	return sum;
 }
 
-static void enable(const struct counters *c)
+/*
+ * A thread that sleeps is not creating another: the kernel waits for nothing there that a signal could end.
+ * One that has run for longer than a creation takes is through with the one that it was at, and its own was
+ * reported before it ran at all. Beside a load either can take long: it stands in the queue meanwhile.
+ */
+static void settle(struct attaching *a)
 {
+	struct lineage *lineage = &a->counters->lineage;
+	size_t at = 0;
+	pid_t tid;
+	while ((tid = lineage_unsettled(lineage, &at)))
+		if (!strchr("RD", proc_state(tid)) || ran_ns(a, tid) >= CREATION_NS)
+			lineage_settle(lineage, tid, clock_now_ns());
+}
+
+/* Those of whom it is unknown what they have inherited are found again by the next round. Until their
+ * counters are closed, records of theirs may get into the rings. */
+static int drop_doubtful(struct attaching *a, void (*drain)(void *context), void *context)
+{
+	struct lineage *lineage = &a->counters->lineage;
+	int error = 0;
+	pid_t tid;
+	while (!error && (tid = lineage_doubtful(lineage))) {
+		drop_thread(a, tid);
+		lineage_forget(lineage, tid);
+		error = note_stranger(a, tid);
+	}
+	if (a->stranger_count == 0)
+		return error;
+	drain(context);
+	for (size_t i = 0; i < a->stranger_count; i++)
+		lineage_forget(lineage, a->strangers[i]);
+	a->found += a->stranger_count;
+	a->stranger_count = 0;
+	return error;
+}
+
+/* One round: 1 if it has left nothing open, 0, or -errno. */
+static int attach_round(struct attaching *a, pid_t pid, void (*drain)(void *context), void *context)
+{
+	const struct timespec pause = {.tv_nsec = ROUND_NS};
+	struct lineage *lineage = &a->counters->lineage;
+	a->found = 0;
+	int error = proc_each_thread(pid, attach_thread, a);
+	if (error)
+		return error == -ENOENT ? -ESRCH : error;
+	nanosleep(&pause, NULL);
+	settle(a);
+	drain(context);
+	error = drop_doubtful(a, drain, context);
+	if (error)
+		return error;
+	pid_t tid;
+	while ((tid = lineage_take_double(lineage)))
+		drop_thread(a, tid);
+	size_t at = 0;
+	return a->found == 0 && !lineage_unsettled(lineage, &at);
+}
+
+static void enable(struct counters *c)
+{
+	c->forked = false;
 	for (size_t i = 0; i < c->count; i++)
 		if (c->list[i].event != EVENTS_MAX)
 			ioctl(c->list[i].fd, PERF_EVENT_IOC_ENABLE, 0); /* and its inherited copies */
 }
 
+void counters_tend(struct counters *c)
+{
+	if (c->forked && clock_now_ns() < c->enable_until_ns)
+		enable(c);
+}
+
 /* Trackers have been counting since they were opened, long before the events: shares of time are taken from
  * here on. An event is read before its thread's tracker, and after it in counters_read(): its share comes out
  * too large by that moment, never too small, so that nothing is taken for multiplexed that is not. */
-static void note_start(struct counters *c)
+static void note_start(struct counters *c, size_t first)
 {
 	uint64_t words[5]; /* as in counters_read() */
 
-	for (size_t i = c->count; i-- > 0;)
+	for (size_t i = c->count; i-- > first;)
 		if (read(c->list[i].fd, words, sizeof(words)) >= 32)
 			c->list[i].before_ns = words[2];
 }
 
-/* Returns 0, 1 in doubt, or -errno. */
-static int attach_once(struct counters *c, pid_t pid, void (*drain)(void *context), void *context)
+static int attach_all(struct attaching *a, pid_t pid, void (*drain)(void *context), void *context)
 {
-	struct attaching attaching = {.counters = c, .drain = drain, .context = context};
-	const struct attach attach = {
-	    .pid = pid,
-	    .rounds_max = ATTACH_ROUNDS,
-	    .quiet_rounds = 2, /* with a pause between them: a FORK record may arrive later than the thread */
-	    .thread = attach_thread,
-	    .round_done = round_done,
-	    .context = &attaching,
-	};
-	c->fork_count = c->thread_count = 0;
-	ssize_t reached = attach_threads(&attach);
-	if (reached <= 0)
-		return reached < 0 ? (int)reached : -ESRCH;
-	return in_doubt(c) ? 1 : 0;
+	struct counters *c = a->counters;
+	uint64_t deadline_ns = clock_now_ns() + ATTACH_MAX_NS;
+	/* Twice: a list of threads that are ending just then may lack others. */
+	for (int quiet = 0; quiet < 2;) {
+		int result = attach_round(a, pid, drain, context);
+		if (result < 0 || c->no_memory)
+			return result < 0 ? result : -ENOMEM;
+		quiet = result ? quiet + 1 : 0;
+		if (clock_now_ns() >= deadline_ns) {
+			c->incomplete = true;
+			break;
+		}
+	}
+	return c->count > a->first ? index_sources(c) : -ESRCH;
 }
 
 int counters_attach_running(struct counters *c, pid_t pid, void (*drain)(void *context), void *context)
 {
-	int result = 1;
+	struct attaching attaching = {.counters = c, .first = c->count};
 	c->attaching = true;
-	for (int i = 0; i < ATTACH_TRIES && result == 1; i++) {
-		drop_from(c, 0);
-		result = attach_once(c, pid, drain, context);
-	}
-	if (result >= 0) {
-		drop_doubles(c);
-		result = index_sources(c);
-	}
-	if (result >= 0) {
-		/* Twice: a thread that is being created just then may have copied its creator's state before.
-		 * */
-		const struct timespec pause = {.tv_nsec = SETTLE_NS};
+	int error = attach_all(&attaching, pid, drain, context);
+	if (!error) {
+		const struct timespec pause = {.tv_nsec = ENABLE_NS};
+		c->enable_until_ns = clock_now_ns() + (uint64_t)CREATION_MAX_S * CLOCK_NS_PER_S;
 		enable(c);
 		nanosleep(&pause, NULL);
-		enable(c);
-		note_start(c);
+		drain(context);
+		counters_tend(c);
+		note_start(c, attaching.first);
 	}
-	c->attaching = false;
-	if (result < 0)
-		drop_from(c, 0);
-	return result;
+	c->attaching = c->no_memory = false;
+	if (error)
+		drop_from(c, attaching.first);
+	free(attaching.strangers);
+	lineage_free(&c->lineage);
+	return error;
 }
 
 /* ---- all of it */
@@ -388,8 +428,6 @@ void counters_close(struct counters *c)
 	free(c->list);
 	free(c->on_ring);
 	free(c->sources);
-	free(c->forks);
-	free(c->threads);
 	free(c);
 }
 
@@ -410,6 +448,7 @@ void counters_read(const struct counters *c, size_t event, struct counter_totals
 
 	memset(totals, 0, sizeof(*totals));
 	totals->lost_known = features_has(FEATURES_LOST);
+	totals->incomplete = c->incomplete;
 	for (size_t i = 0; i < c->count; i++) {
 		uint64_t words[5] = {0}; /* value, enabled, running, id, lost */
 		const struct counter *counter = &c->list[i];

@@ -8,10 +8,9 @@
  *   COMMAND              disabled, enable_on_exec: what happens before COMMAND's exec is not counted
  *   a running process    on each thread the tracker, enabled at once, then the rest, disabled; when every
  *                        thread has them, all are enabled. A thread created meanwhile may have inherited its
- *                        creator's counters and also be in the list of threads. If its creator's tracker
- *                        reports the FORK, the counters that we opened on it are closed again. If it was
- *                        created while its creator's counters were being opened, we cannot know what it
- *                        inherited, and start over.
+ *                        creator's counters and also be in the list of threads: ours on it are closed again.
+ *                        Or it was created while its creator's counters were being opened: these are closed,
+ *                        and both are strangers again (lineage.h).
  *
  * Multiplexing: the share of the time in which an event was actually counted. The tracker is a software event
  * and always counted, so its running time is the time that tasks ran: from when all events were enabled, and
@@ -36,6 +35,7 @@ struct counter_totals {
 	bool lost_known;  /* the kernel says how many (Linux 6.0) */
 	uint64_t enabled_ns, running_ns;
 	uint32_t cpus, cpus_counted; /* of all, where the event is open */
+	bool incomplete;             /* threads that were created while we attached may be missing */
 };
 
 /* The events are borrowed. stack_bytes: most of the stack in a sample. NULL with *error = -errno. */
@@ -57,6 +57,11 @@ int counters_attach_waiting(struct counters *counters, pid_t pid);
 int counters_attach_running(
     struct counters *counters, pid_t pid, void (*drain)(void *context), void *context);
 void counters_note_fork(struct counters *counters, const struct record *record);
+
+/* To be called whenever the rings were drained. A thread whose creation was under way when the counters were
+ * enabled may have copied its creator's before, and been listed as one that inherits them after that: what it
+ * has is enabled when its FORK is seen. */
+void counters_tend(struct counters *counters);
 
 void counters_read(const struct counters *counters, size_t event, struct counter_totals *totals);
 

@@ -176,7 +176,6 @@ int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address,
 	const struct attach attach = {
 	    .pid = pid,
 	    .rounds_max = ATTACH_ROUNDS,
-	    .quiet_rounds = 1,
 	    .one_is_quiet = true,
 	    .thread = attach_thread,
 	    .context = &a,

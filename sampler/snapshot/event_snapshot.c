@@ -77,6 +77,10 @@ static void comment_counts(
 		    "counted on %u of %u processors: the others do not have this event, and the time on them "
 		    "is in no number",
 		    c->cpus_counted, c->cpus);
+	if (c->incomplete)
+		profile_add_comment(profile,
+		    "after 2 s it was open whether each thread is counted: threads were being created all "
+		    "the time, or one never ran; some may be in no number");
 }
 
 static void comment_faults(struct profile *profile, const struct event_sheet *sheet)

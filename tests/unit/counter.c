@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -25,6 +26,8 @@
 enum { MS = 1000000 };
 
 static int without_cpu = -1; /* this processor does not know cpu-clock; -2: none does */
+
+static long opening_ns; /* what it takes to open one, beside a load */
 
 /* No machine with two kinds of processors is at hand: the kernel's answer on one, its own otherwise. */
 long syscall(long number, ...) /* NOLINT */
@@ -44,6 +47,10 @@ long syscall(long number, ...) /* NOLINT */
 			errno = ENOENT;
 			return -1;
 		}
+	}
+	if (number == SYS_perf_event_open && opening_ns) {
+		const struct timespec pause = {.tv_nsec = opening_ns};
+		nanosleep(&pause, NULL);
 	}
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
@@ -213,6 +220,123 @@ static void none_knows_it(void **state)
 	counters_close(c);
 }
 
+/* ---- threads that come and go meanwhile */
+
+static long spin_ns;
+static struct counters *churned;
+static uint64_t drained_at_ns[2]; /* by the process' CPU time: the last time, and the one before */
+
+/* Spins for a while, then creates its like and ends. */
+static void *churn(void *unused)
+{
+	struct timespec start, now;
+	pthread_attr_t attributes;
+	pthread_t next;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < spin_ns);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	while (pthread_create(&next, &attributes, churn, unused) != 0)
+		;
+	return NULL;
+}
+
+static pid_t start_churning(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		alarm(300);
+		pthread_t thread[2];
+		for (int i = 0; i < 2; i++)
+			pthread_create(&thread[i], NULL, churn, NULL);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+static void note_record(void *unused, const struct record *record)
+{
+	if (record->kind == RECORD_FORK)
+		counters_note_fork(churned, record);
+}
+
+static void drain_forks(void *context)
+{
+	uint64_t bad = 0;
+
+	drained_at_ns[1] = drained_at_ns[0];
+	drained_at_ns[0] = cpu_ns(*(const pid_t *)context);
+	rings_drain_events(
+	    counters_rings(churned), counters_layouts(churned), UINT64_MAX, note_record, NULL, &bad);
+	assert_int_equal(bad, 0);
+}
+
+/* Two threads at any time: who misses one counts half, and who counts one twice half too much. */
+static void attach_to_churning(pid_t pid)
+{
+	struct counter_totals totals;
+	struct event event;
+
+	run_for(pid, 10 * MS);
+	churned = attach(&event, pid);
+	int error = churned ? counters_attach_running(churned, pid, drain_forks, &pid) : 0;
+	skip_without(churned, error, pid);
+	uint64_t before_ns = drained_at_ns[1], after_ns = cpu_ns(pid);
+	for (int i = 0; i < 3; i++) {
+		run_for(pid, 20 * MS);
+		drain_forks(&pid);
+		counters_tend(churned);
+	}
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	uint64_t end_ns = cpu_ns(pid);
+	counters_read(churned, 0, &totals);
+	assert_false(totals.incomplete);
+	assert_in_range(totals.counted, (end_ns - after_ns) * 3 / 4, (end_ns - before_ns) * 5 / 4);
+	counters_close(churned);
+}
+
+static void each_thread_is_counted_once(void **state)
+{
+	spin_ns = 5 * MS;
+	for (int i = 0; i < 40; i++) {
+		pid_t pid = start_churning();
+		opening_ns = i % 4 * 150000;
+		attach_to_churning(pid);
+		opening_ns = 0;
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+	}
+}
+
+/* Each has ended before its counters are open, or what it created meanwhile is in doubt: that is said. */
+static void threads_that_cannot_be_reached_are_said(void **state)
+{
+	struct counter_totals totals;
+	struct event event;
+
+	spin_ns = MS / 10;
+	pid_t pid = start_churning();
+	run_for(pid, 10 * MS);
+	churned = attach(&event, pid);
+	opening_ns = MS;
+	int error = churned ? counters_attach_running(churned, pid, drain_forks, &pid) : 0;
+	opening_ns = 0;
+	skip_without(churned, error, pid);
+	counters_read(churned, 0, &totals);
+	assert_true(totals.incomplete);
+	counters_close(churned);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +344,8 @@ int main(void)
 	    cmocka_unit_test(one_processor_is_no_multiplexing),
 	    cmocka_unit_test(some_processors_do_not_know_it),
 	    cmocka_unit_test(none_knows_it),
+	    cmocka_unit_test(each_thread_is_counted_once),
+	    cmocka_unit_test(threads_that_cannot_be_reached_are_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
