@@ -2,7 +2,7 @@
 # What end-to-end tests share; sourced by tests/run with `set -eu`, in an empty folder of the test's own.
 
 top=$HEAPTAP_TOP
-heaptap=$HEAPTAP_BUILD/heaptap
+heaptap=$HEAPTAP_PROGRAMS/heaptap
 targets=$HEAPTAP_BUILD/tests/targets
 readers=$HEAPTAP_BUILD/tests/readers
 # Debian's own programs, whatever else a developer has in front of them.
@@ -95,7 +95,7 @@ unprivileged() {
 # Makes ./bin with heaptap, its library and test programs, readable by everyone; use "$heaptap" and "$targets" after.
 stage() {
   mkdir -p bin
-  cp "$heaptap" "$HEAPTAP_BUILD"/libheaptap*.so bin/
+  cp "$heaptap" "$HEAPTAP_PROGRAMS"/libheaptap*.so bin/
   for target; do
     cp "$targets/$target" bin/
   done

@@ -2,7 +2,7 @@
 # What tests of `heaptap push` share. tests/push_server.py is the server; what came is read by pprof's own library
 # (readers/oracle).
 
-push_program=$HEAPTAP_BUILD/heaptap-push
+push_program=$HEAPTAP_PROGRAMS/heaptap-push
 export XDG_STATE_HOME=$PWD/state
 
 # server [FOLDER [PORT]]: starts one; $port is where. It ends with the test.

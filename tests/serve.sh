@@ -13,7 +13,7 @@ if [ "$(id -u)" = 0 ]; then
   user=(setpriv --reuid "$other_user" --regid 65534 --clear-groups --inh-caps=-all)
 fi
 stage serve_program snapshot_api
-cp "$HEAPTAP_BUILD/heaptap-serve" bin/
+cp "$HEAPTAP_PROGRAMS/heaptap-serve" bin/
 chmod -R a+rX bin
 mkdir -p -m 700 run
 [ "$(id -u)" != 0 ] || chown "$other_user" run

@@ -343,7 +343,7 @@ C
 # Without a session the library leaves all as it is.
 test_no_session() {
   for program in allocator_jemalloc allocator_mimalloc allocator_tcmalloc; do
-    equal good "$(LD_PRELOAD=$HEAPTAP_BUILD/libheaptap.so "$targets/$program" . 2)" "$program"
+    equal good "$(LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so "$targets/$program" . 2)" "$program"
   done
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that have unmasked floating-point exceptions, round in another direction, or look at flags (capture_float.c).
 
-library=$HEAPTAP_BUILD/libheaptap.so
+library=$HEAPTAP_PROGRAMS/libheaptap.so
 
 # as_alone MODE: it ends as it does alone, while intervals are drawn and blocks weighed, and what is sampled is no more or
 # less than it has allocated, by 6 standard errors of blocks that are as large as the largest.

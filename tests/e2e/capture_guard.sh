@@ -80,7 +80,7 @@ PY
   sed -i '1d' plain profiled
   cmp plain profiled || { diff plain profiled >&2; fail 'something of ours is left'; }
   # Full RELRO: what the loader made read-only stays so.
-  readelf -lW "$HEAPTAP_BUILD/libheaptap.so" | grep -q GNU_RELRO || fail 'no RELRO'
+  readelf -lW "$HEAPTAP_PROGRAMS/libheaptap.so" | grep -q GNU_RELRO || fail 'no RELRO'
 }
 
 # A session of another version, a file that is none, a path that leads nowhere: the program runs, unprofiled.
@@ -97,15 +97,15 @@ PY
   mkfifo fifo
   for path in version magic short zeros fifo /nowhere /dev/zero /dev/null /proc/self/mem / "$(printf '%0200d' 0)" ''; do
     for cookie in 0000000000001234 zzzzzzzzzzzzzzzz 1234 ''; do
-      equal ok "$(HEAPTAP="$path:$cookie" LD_PRELOAD="$HEAPTAP_BUILD/libheaptap.so" timeout "$(seconds 10)" sh -c 'echo ok')" "$path:$cookie"
+      equal ok "$(HEAPTAP="$path:$cookie" LD_PRELOAD="$HEAPTAP_PROGRAMS/libheaptap.so" timeout "$(seconds 10)" sh -c 'echo ok')" "$path:$cookie"
     done
   done
-  equal ok "$(HEAPTAP=x LD_PRELOAD="$HEAPTAP_BUILD/libheaptap.so" timeout "$(seconds 10)" sh -c 'echo ok')" 'no colon'
+  equal ok "$(HEAPTAP=x LD_PRELOAD="$HEAPTAP_PROGRAMS/libheaptap.so" timeout "$(seconds 10)" sh -c 'echo ok')" 'no colon'
 }
 
 # What the library can call at all: nothing that allocates, waits for a lock, prints, sleeps, or makes threads or processes.
 test_imports() {
-  objdump -T "$HEAPTAP_BUILD/libheaptap.so" | awk '/UND/ { print $NF }' | sort >imported
+  objdump -T "$HEAPTAP_PROGRAMS/libheaptap.so" | awk '/UND/ { print $NF }' | sort >imported
   matches '^memcpy$' imported
   ! grep -E '^(p?thread_|mtx_|dl(sym|open|vsym)$|malloc|free$|.*printf|f?puts|write|fork|vfork|clone|exec|.*sleep|sched_|sem_|abort|exit|__assert|exp|log)' \
     imported >&2 || fail 'calls that have no place in a hook'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What an allocation that is not sampled costs, as far as it can be said without a clock: instructions.
 
-library=$HEAPTAP_BUILD/libheaptap.so
+library=$HEAPTAP_PROGRAMS/libheaptap.so
 
 test_exported_names() {
   nm -D --defined-only "$library" | awk '{ print $NF }' | sort >exported

@@ -127,7 +127,7 @@ C
     record -q -b copy -p 1 -o x.pb.gz ./host $order >profiled
     cmp plain profiled || fail "$order: other results"
     profile_check x.pb.gz
-    LD_PRELOAD=$HEAPTAP_BUILD/libheaptap.so ./host $order >profiled
+    LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so ./host $order >profiled
     cmp plain profiled || fail "$order, no session: other results"
   done
 }

@@ -39,7 +39,7 @@ test_deep_and_given_stacks() {
 
 # A service that was there before its daemon: the ends of its threads' stacks are known all the same.
 test_threads_from_before_the_sampler() {
-  equal whole "$(LD_PRELOAD=$HEAPTAP_BUILD/libheaptap.so "$targets/capture_offered")" 'of the stack of a thread'
+  equal whole "$(LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so "$targets/capture_offered")" 'of the stack of a thread'
 }
 
 # 5000 interruptions a second anywhere in the hook. What a handler allocates while the hook decides may go unsampled

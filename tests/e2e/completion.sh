@@ -18,7 +18,7 @@ finish() {
 
 # completed WORD...: what bash completes, with the last word begun; from ./completion
 completed() {
-  PATH=$HEAPTAP_BUILD:$PATH bash -c '. ./completion; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _heaptap; printf "%s\n" "${COMPREPLY[@]}"' \
+  PATH=$HEAPTAP_PROGRAMS:$PATH bash -c '. ./completion; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _heaptap; printf "%s\n" "${COMPREPLY[@]}"' \
     bash heaptap "$@"
 }
 
@@ -85,7 +85,7 @@ ZSH
 
 # fish_completed LINE: what fish completes at its end, without descriptions
 fish_completed() {
-  HOME=$PWD XDG_CONFIG_HOME=$PWD/config PATH=$HEAPTAP_BUILD:$PATH \
+  HOME=$PWD XDG_CONFIG_HOME=$PWD/config PATH=$HEAPTAP_PROGRAMS:$PATH \
     fish -N -c 'source completion.fish; complete -C $argv[1]' -- "$1" | cut -f 1
 }
 

@@ -26,7 +26,7 @@ test_snapshots_by_the_socket() {
 test_serve_knows_a_process_by_its_start() {
   command -v curl >/dev/null || skip 'no curl'
   start_daemon
-  cp "$HEAPTAP_BUILD/heaptap-serve" bin/
+  cp "$HEAPTAP_PROGRAMS/heaptap-serve" bin/
   carry on hold 100 1000 drop 50 touch held await more hold 10 1000 touch held.more await end &
   target=$!
   wait_for 20 test -e held
@@ -78,7 +78,7 @@ sys.exit(not (len(p) == 1 and p[0]["running"] and p[0]["profiles"] >= 1 and p[0]
 test_profiles_for_serve() {
   command -v curl >/dev/null || skip 'no curl'
   start_daemon
-  cp "$HEAPTAP_BUILD/heaptap-serve" bin/
+  cp "$HEAPTAP_PROGRAMS/heaptap-serve" bin/
   carry on hold 100 1000 touch held spin end &
   target=$!
   wait_for 20 test -e held

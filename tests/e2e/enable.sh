@@ -2,7 +2,7 @@
 # `heaptap enable UNIT` and `disable`, in trees that stand for a machine. What systemd makes of our drop-ins systemd says
 # itself (systemd --test), where it is installed.
 
-library=$HEAPTAP_BUILD/libheaptap.so
+library=$HEAPTAP_PROGRAMS/libheaptap.so
 units=root/usr/lib/systemd/system
 admin=root/etc/systemd/system
 

@@ -3,7 +3,7 @@
 # timeout: 60
 
 test_the_file() {
-  library=$HEAPTAP_BUILD/libheaptap.so
+  library=$HEAPTAP_PROGRAMS/libheaptap.so
   mkdir -p root/etc "root${library%/*}"
   cp "$library" "root${library%/*}"
   file=root/etc/ld.so.preload

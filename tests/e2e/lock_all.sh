@@ -8,7 +8,7 @@ by() {
     "$@" "$targets/lock_all" $flags >native
     rm -rf p
     "$heaptap" record -q -o p/ -- "$@" "$targets/lock_all" $flags >recorded 2>err || { cat err; fail "flags $flags"; }
-    LD_PRELOAD=$HEAPTAP_BUILD/libheaptap.so "$@" "$targets/lock_all" $flags >offered
+    LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so "$@" "$targets/lock_all" $flags >offered
     for how in recorded offered; do
       equal "$(grep -v resident native)" "$(grep -v resident $how)"
       at_most $(($(awk '/^resident/ { print $2 }' native) + 16384)) "$(awk '/^resident/ { print $2 }' $how)" "KiB resident, $how"

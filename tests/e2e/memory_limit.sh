@@ -6,7 +6,7 @@ alike() {
   "$@" >native || fail "natively: status $?"
   rm -rf p
   record -p 1 -o p/ "$@" >recorded 2>err || { cat err; fail "recorded: status $?"; }
-  LD_PRELOAD=$HEAPTAP_BUILD/libheaptap.so "$@" >offered || fail "offered: status $?"
+  LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so "$@" >offered || fail "offered: status $?"
   equal "$(cat native)" "$(cat recorded)"
   equal "$(cat native)" "$(cat offered)"
 }

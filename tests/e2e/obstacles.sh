@@ -71,7 +71,7 @@ test_missing_library() {
 test_library_in_a_folder_that_ld_preload_cannot_name() {
   for folder in 'two words' 'colon:colon' 'dollar$LIB'; do
     mkdir "$folder"
-    cp "$heaptap" "$HEAPTAP_BUILD/libheaptap.so" "$folder/"
+    cp "$heaptap" "$HEAPTAP_PROGRAMS/libheaptap.so" "$folder/"
     equal 2 "$(status_of "$folder/heaptap" record touch started)"
     one_line '^heaptap: LD_PRELOAD cannot hold a path with'
   done
@@ -80,7 +80,7 @@ test_library_in_a_folder_that_ld_preload_cannot_name() {
 test_installed_places() {
   mkdir -p usr/bin usr/lib/heaptap
   cp "$heaptap" usr/bin/
-  cp "$HEAPTAP_BUILD/libheaptap.so" usr/lib/heaptap/
+  cp "$HEAPTAP_PROGRAMS/libheaptap.so" usr/lib/heaptap/
   record=usr/bin/heaptap
   $record record -q env | grep -q "^LD_PRELOAD=.*/usr/lib/heaptap/libheaptap.so$" || fail 'not found in ../lib/heaptap'
 }

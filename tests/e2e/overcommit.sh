@@ -23,7 +23,7 @@ test_recorded() {
 
 # maps COMMAND...: how many mappings of ours a program has that starts with our library and no session
 maps() {
-  LD_PRELOAD=$HEAPTAP_BUILD/libheaptap.so "$@" grep -c 'memfd:heaptap' /proc/self/maps
+  LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so "$@" grep -c 'memfd:heaptap' /proc/self/maps
 }
 
 test_offered() {

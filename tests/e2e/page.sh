@@ -23,7 +23,7 @@ id_of() {
   fetch /api/v1/profiles >/dev/null
   python3 - "$1" <<'PYTHON'
 import json, subprocess, sys, os
-report = json.loads(subprocess.run([os.environ["HEAPTAP_BUILD"] + "/heaptap", "report", "--json", sys.argv[1]], capture_output=True, check=True).stdout)
+report = json.loads(subprocess.run([os.environ["HEAPTAP_PROGRAMS"] + "/heaptap", "report", "--json", sys.argv[1]], capture_output=True, check=True).stdout)
 print(next(p["id"] for p in json.load(open("body"))["profiles"] if p["time_ns"] == report["time_ns"] and p["kind"] != "peak"))
 PYTHON
 }

@@ -15,7 +15,7 @@ follow_store() {
 
 stage_all() {
   stage daemon_steps daemon_offer
-  cp "$HEAPTAP_BUILD/heaptap-push" "$HEAPTAP_BUILD/heaptap-serve" bin/
+  cp "$HEAPTAP_PROGRAMS/heaptap-push" "$HEAPTAP_PROGRAMS/heaptap-serve" bin/
 }
 
 # total NUMBER TYPE: of the profile in a request

@@ -540,7 +540,7 @@ begin_unprivileged() {
 test_follow_usual_places() {
   server
   stage
-  cp "$HEAPTAP_BUILD/heaptap-push" bin/
+  cp "$HEAPTAP_PROGRAMS/heaptap-push" bin/
   mkdir -p config/heaptap state/heaptap/store/shop/2026-11-22
   export XDG_CONFIG_HOME=$PWD/config
   chmod -R 777 config state

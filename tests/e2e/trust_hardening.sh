@@ -24,14 +24,14 @@ test_the_sampler() {
 
 # It reads what servers send.
 test_the_pusher() {
-  has_linker_hardening "$HEAPTAP_BUILD/heaptap-push"
+  has_linker_hardening "$HEAPTAP_PROGRAMS/heaptap-push"
   matches 'FLAGS_1.*PIE' dynamic
-  readelf --dyn-syms -W "$HEAPTAP_BUILD/heaptap-push" | grep -q ' __stack_chk_fail' || fail 'no stack protector'
+  readelf --dyn-syms -W "$HEAPTAP_PROGRAMS/heaptap-push" | grep -q ' __stack_chk_fail' || fail 'no stack protector'
   # No other process speaks HTTP.
   ! readelf -dW "$heaptap" | grep -i curl || fail 'heaptap itself loads libcurl'
 }
 
 # It lives in other people's processes, where a canary would be one more thing that can go wrong: linker hardening only.
 test_the_library() {
-  has_linker_hardening "$HEAPTAP_BUILD/libheaptap.so"
+  has_linker_hardening "$HEAPTAP_PROGRAMS/libheaptap.so"
 }
