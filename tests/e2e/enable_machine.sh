@@ -93,10 +93,10 @@ test_a_library_that_does_harm() {
     "true ends with status 0 and says 'hello' under it"
   refused '__attribute__((constructor)) static void x(void) { if (getauxval(AT_SECURE)) abort(); }' \
     '(su|mount|passwd) dies of Aborted under it'
-  # Only with threads.
+  # Only with threads, one of which python3 may have, too.
   refused 'static __thread int n; void *calloc(size_t a, size_t b) { void *p = malloc(a * b);
     if (gettid() != getpid() && a == 1 && b > 2000) abort(); if (p) memset(p, 0, a * b); return p; }' \
-    'threads dies of Aborted under it'
+    '(python3|threads) dies of Aborted under it'
 }
 
 # Who may replace the library may run code as root.
