@@ -122,8 +122,8 @@ test_end_before_the_first_look() {
   "$heaptap" record -q -b copy -p 1 -i 0 -o out/ \
     sh -c "read word <begin; $targets/truth /dev/null 1 20; : >over; read word <end" &
   front=$!
-  wait_for 20 pgrep -P $front -x heaptap-sampler >/dev/null
-  sampler=$(pgrep -P $front -x heaptap-sampler)
+  # COMMAND runs once the sampler is ready.
+  wait_for 20 eval 'sampler=$(child_of $front heaptap-sampler); [ -n "$sampler" ] && [ -n "$(child_of $front sh)" ]'
   kill -STOP "$sampler"
   echo go >begin
   wait_for 20 test -e over

@@ -119,7 +119,8 @@ for i in {1..250}; do cat /dev/null; grep -q x /dev/null; done
 BASH
   "$heaptap" record -q -o out/ bash -c 'for i in {1..8}; do bash crowd & done; wait; echo >ended' &
   front=$!
-  wait_for 20 eval 'sampler=$(child_of $front heaptap-sampler); [ -n "$sampler" ]'
+  # COMMAND runs once the sampler is ready.
+  wait_for 20 eval 'sampler=$(child_of $front heaptap-sampler); [ -n "$sampler" ] && [ -n "$(child_of $front bash)" ]'
   chrt -i -p 0 "$sampler" || skip 'no SCHED_IDLE'
   wait_for 150 test -e ended
   chrt -o -p 0 "$sampler"

@@ -119,7 +119,8 @@ test_a_link_that_was_gone_at_the_first_look() {
   "$heaptap" record -q -b copy -p 4K -i 0 -o out/ \
     sh -c "read word <begin; ./other-name 3000 64 >log; : >over; read word <end" &
   front=$!
-  wait_for 20 eval 'sampler=$(child_of $front heaptap-sampler); [ -n "$sampler" ]'
+  # COMMAND runs once the sampler is ready.
+  wait_for 20 eval 'sampler=$(child_of $front heaptap-sampler); [ -n "$sampler" ] && [ -n "$(child_of $front sh)" ]'
   kill -STOP "$sampler"
   echo go >begin
   wait_for 20 test -e over
