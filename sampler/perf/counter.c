@@ -27,10 +27,14 @@ enum {
 	DUMP_BYTES_MAX = 64000,
 	/* CPU time: the kernel needs 10 to 30 us to create a thread, and an emulated one ten times as much */
 	CREATION_NS = 500000,
-	ROUND_NS = 300000,
+	ROUND_NS = 300000, /* between looks at threads that are not settled */
+	/* Threads that end before they are settled can create such without end. */
+	ATTACH_MAX_NS = 2000000000,
+	/* A thread that was being created when counters were enabled may have copied them as they were
+	 * before: they are enabled again after this time, and whenever a FORK is seen within so many
+	 * seconds. */
 	ENABLE_NS = 2000000,
-	CREATION_MAX_S = 10,        /* from beginning to end, beside any load */
-	ATTACH_MAX_NS = 2000000000, /* threads that end before they are settled create such */
+	CREATION_MAX_S = 10,
 };
 
 struct counter {
@@ -201,7 +205,7 @@ struct attaching {
 	size_t first;     /* counter of this process */
 	pid_t *strangers; /* of this round: threads whose counters were closed */
 	size_t stranger_count, stranger_capacity;
-	size_t found; /* in this round: threads that counters were put on */
+	size_t found; /* in this round: new threads, and strangers */
 };
 
 static int note_stranger(struct attaching *a, pid_t tid)

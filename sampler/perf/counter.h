@@ -35,7 +35,7 @@ struct counter_totals {
 	bool lost_known;  /* the kernel says how many (Linux 6.0) */
 	uint64_t enabled_ns, running_ns;
 	uint32_t cpus, cpus_counted; /* of all, where the event is open */
-	bool incomplete;             /* threads that were created while we attached may be missing */
+	bool incomplete; /* of a process that ran already it is unknown whether each thread is counted */
 };
 
 /* The events are borrowed. stack_bytes: most of the stack in a sample. NULL with *error = -errno. */

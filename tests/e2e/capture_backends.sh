@@ -189,6 +189,8 @@ test_small_periods_are_copied() {
 # only when both are. A ring for such periods has 64 MiB, with room for some 2000 stacks; little memory makes it smaller.
 test_a_ring_for_small_periods() {
   need_root
+  # on one processor: with one ring for each of many, all would never be full
+  taskset -cp "$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)" $$ >/dev/null
   start --labels thread
   kill -STOP "$sampler"
   for i in 1 2 3 4; do goes_on; done

@@ -426,6 +426,38 @@ test_attach() {
     "$(($(reached "$profile" cpu '^(churn|\[lost samples\])$') + $(stolen) - stolen_before))" 'ns in churn'
 }
 
+# The parent of a vfork() waits in a state in which it might be creating a thread.
+test_attach_to_what_cannot_be_told() {
+  cat >waits.c <<'EOF'
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(void)
+{
+	if (vfork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(open("ready", O_CREAT | O_WRONLY, 0600));
+		for (;;)
+			pause();
+	}
+	return 0;
+}
+EOF
+  gcc -w -o waits waits.c
+  ./waits &
+  target=$!
+  wait_for 20 test -e ready
+  "$heaptap" record -v --no-heap -e cpu-clock@499 -P "$target" -o a.gz 2>err &
+  front=$!
+  wait_for 20 grep -qs sampling err
+  kill -KILL "$target"
+  wait "$front"
+  events_check a-cpu-clock-exit.gz
+  comment_of a-cpu-clock-exit.gz >comments
+  matches '^after 2 s it was open whether each thread is counted' comments
+}
+
 # Nothing happened: that is a profile too. Its name is the one that it was called by.
 test_attach_to_an_idle_process() {
   ln -s "$(command -v sleep)" dozer

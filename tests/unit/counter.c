@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -315,6 +316,48 @@ static void each_thread_is_counted_once(void **state)
 	}
 }
 
+static void disable_all(void)
+{
+	for (int fd = 3; fd < 1024; fd++)
+		ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+static uint64_t counted(const struct counters *c)
+{
+	struct counter_totals totals;
+
+	counters_read(c, 0, &totals);
+	return totals.counted;
+}
+
+/* A thread has counters that it copied before they were enabled: they are, when its FORK is seen. */
+static void what_was_copied_before_is_enabled(void **state)
+{
+	pid_t pid = start_busy();
+	struct event event;
+	struct counters *c = attach(&event, pid);
+	const struct record fork = {.kind = RECORD_FORK,
+	    .pid = (uint32_t)pid,
+	    .parent_pid = (uint32_t)pid,
+	    .parent_tid = (uint32_t)pid};
+
+	churned = c;
+	int error = c ? counters_attach_running(c, pid, drain_forks, &pid) : 0;
+	skip_without(c, error, pid);
+	disable_all();
+	uint64_t before = counted(c);
+	counters_tend(c);
+	run_for(pid, 20 * MS);
+	assert_int_equal(counted(c), before);
+	counters_note_fork(c, &fork);
+	counters_tend(c);
+	run_for(pid, 20 * MS);
+	assert_true(counted(c) > before);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	counters_close(c);
+}
+
 /* The parent of a vfork() waits in a state in which it might be creating a thread, for all that can be seen
  * from outside. Its end is the child's, too. */
 static pid_t start_waiting(void)
@@ -361,6 +404,7 @@ int main(void)
 	    cmocka_unit_test(some_processors_do_not_know_it),
 	    cmocka_unit_test(none_knows_it),
 	    cmocka_unit_test(each_thread_is_counted_once),
+	    cmocka_unit_test(what_was_copied_before_is_enabled),
 	    cmocka_unit_test(what_cannot_be_found_out_is_said),
 	};
 
