@@ -14,22 +14,58 @@ enum {
 	GROW_AGAIN = 64,
 };
 
-/* The segments that this process owns; `taken` has a bit for each of their slots. */
+/*
+ * The segments that this process owns. `unused` has a bit for each of their slots that is free, and none
+ * until the segment is ready: so several threads may take segments at the same time.
+ */
 static uint16_t segments[REGION_SEGMENTS];
 static uint16_t segment_index[REGION_SEGMENTS]; /* the reverse: index into segments[] of a region's segment */
 static _Atomic uint32_t segments_owned, segments_growing;
-static _Atomic uint64_t taken[REGION_SEGMENTS][SEGMENT_WORDS]; /* by index into segments[] */
-static _Atomic uint32_t full_words[REGION_SEGMENTS];           /* of a segment's words in `taken` */
-static _Atomic uint32_t taken_count, cursor; /* cursor: word of `taken` where the search begins */
-static _Atomic uint32_t grow_later;          /* samples until the next search for a segment */
+static _Atomic uint64_t unused[REGION_SEGMENTS][SEGMENT_WORDS]; /* by index into segments[] */
+static _Atomic uint32_t usable_words[REGION_SEGMENTS];          /* of a segment's words in `unused` */
+static _Atomic uint32_t unused_count; /* as an int32_t: less than none while a segment becomes ready */
+static _Atomic uint32_t cursor;       /* word of `unused` where the search begins */
+static _Atomic uint32_t grow_later;   /* samples until the next search for a segment */
 
 void slot_reset(void)
 {
+	const uint32_t owned = atomic_load(&segments_owned);
+	for (uint32_t i = 0; i < owned; i++) {
+		for (uint32_t w = 0; w < SEGMENT_WORDS; w++)
+			atomic_store(&unused[i][w], 0);
+		atomic_store(&usable_words[i], 0);
+	}
 	atomic_store(&segments_owned, 0);
 	atomic_store(&segments_growing, 0);
-	atomic_store(&taken_count, 0);
+	atomic_store(&unused_count, 0);
 	atomic_store(&cursor, 0);
 	atomic_store(&grow_later, 0);
+}
+
+static void add_segment(uint32_t number)
+{
+	const uint32_t at = atomic_fetch_add(&segments_owned, 1);
+	segments[at] = (uint16_t)number;
+	segment_index[number] = (uint16_t)at;
+	atomic_store(&usable_words[at], SEGMENT_WORDS);
+	for (uint32_t w = 0; w < SEGMENT_WORDS; w++)
+		atomic_store(&unused[at][w], UINT64_MAX);
+	atomic_fetch_add(&unused_count, REGION_SEGMENT_SLOTS);
+}
+
+static void find_segment(void)
+{
+	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
+	for (uint32_t i = 0; i < place_view.region.segments; i++) {
+		uint16_t nobody = 0;
+		if (atomic_load_explicit(&owners[i], memory_order_relaxed) != 0 ||
+		    !atomic_compare_exchange_strong(&owners[i], &nobody, (uint16_t)(place_index() + 1)))
+			continue;
+		add_segment(i);
+		atomic_store(&grow_later, 0);
+		return;
+	}
+	atomic_store(&grow_later, GROW_AGAIN);
 }
 
 /* One thread at a time; others return without a new segment. */
@@ -37,24 +73,7 @@ void slot_grow(void)
 {
 	if (atomic_exchange(&segments_growing, 1))
 		return;
-	uint32_t owned = atomic_load(&segments_owned);
-	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
-	uint32_t later = GROW_AGAIN;
-	for (uint32_t i = 0; i < place_view.region.segments; i++) {
-		uint16_t nobody = 0;
-		if (atomic_load_explicit(&owners[i], memory_order_relaxed) != 0 ||
-		    !atomic_compare_exchange_strong(&owners[i], &nobody, (uint16_t)(place_index() + 1)))
-			continue;
-		for (uint32_t w = 0; w < SEGMENT_WORDS; w++)
-			atomic_store(&taken[owned][w], 0);
-		atomic_store(&full_words[owned], 0);
-		segments[owned] = (uint16_t)i;
-		segment_index[i] = (uint16_t)owned;
-		atomic_store(&segments_owned, owned + 1);
-		later = 0;
-		break;
-	}
-	atomic_store(&grow_later, later);
+	find_segment();
 	atomic_store(&segments_growing, 0);
 }
 
@@ -71,15 +90,16 @@ static bool may_grow(void)
 static uint32_t take_from(uint32_t word)
 {
 	const uint32_t segment = word / SEGMENT_WORDS;
-	_Atomic uint64_t *bits = &taken[segment][word % SEGMENT_WORDS];
-	uint64_t old = atomic_load_explicit(bits, memory_order_relaxed);
-	while (~old) {
-		const uint32_t bit = (uint32_t)__builtin_ctzll(~old);
-		if (!one_thread_exchange64(bits, &old, old | 1ull << bit))
+	_Atomic uint64_t *bits = &unused[segment][word % SEGMENT_WORDS];
+	uint64_t old = atomic_load(bits);
+	while (old) {
+		const uint32_t bit = (uint32_t)__builtin_ctzll(old);
+		const uint64_t rest = old & ~(1ull << bit);
+		if (!one_thread_exchange64(bits, &old, rest))
 			continue;
-		one_thread_add32(&taken_count, 1);
-		if (!~(old | 1ull << bit))
-			one_thread_add32(&full_words[segment], 1);
+		one_thread_add32(&unused_count, UINT32_MAX);
+		if (!rest)
+			one_thread_add32(&usable_words[segment], UINT32_MAX);
 		atomic_store_explicit(&cursor, bit == WORD_SLOTS - 1 ? word + 1 : word, memory_order_relaxed);
 		return segments[segment] * (uint32_t)REGION_SEGMENT_SLOTS +
 		    (word % SEGMENT_WORDS) * WORD_SLOTS + bit;
@@ -92,24 +112,25 @@ static uint32_t take_from(uint32_t word)
 static uint32_t word_after(uint32_t word)
 {
 	const uint32_t segment = word / SEGMENT_WORDS;
-	return atomic_load_explicit(&full_words[segment], memory_order_relaxed) == SEGMENT_WORDS
+	return atomic_load_explicit(&usable_words[segment], memory_order_relaxed) == 0
 	    ? (segment + 1) * SEGMENT_WORDS
 	    : word + 1;
 }
 
+/* At most so many are free now. */
+static uint32_t count_unused(void)
+{
+	const uint32_t count = atomic_load_explicit(&unused_count, memory_order_relaxed);
+	return (int32_t)count > 0 ? count : 0;
+}
+
 /* The cursor wraps around, so that a slot is reused as late as possible: a stack that arrives late can still
  * be assigned to the slot's previous block, which the sampler remembers. */
-uint32_t slot_take(void)
+static uint32_t find_unused(void)
 {
-	uint32_t owned = atomic_load(&segments_owned);
-	if (atomic_load_explicit(&taken_count, memory_order_relaxed) * 2 >= owned * REGION_SEGMENT_SLOTS &&
-	    may_grow()) {
-		slot_grow();
-		owned = atomic_load(&segments_owned);
-	}
-	if (atomic_load_explicit(&taken_count, memory_order_relaxed) >= owned * REGION_SEGMENT_SLOTS)
+	if (!count_unused())
 		return REGION_NO_SLOT;
-	const uint32_t words = owned * SEGMENT_WORDS;
+	const uint32_t words = atomic_load(&segments_owned) * SEGMENT_WORDS;
 	uint32_t word = atomic_load_explicit(&cursor, memory_order_relaxed);
 	for (uint32_t n = 0; n < SEARCH_STEPS && n < words; n++) {
 		if (word >= words)
@@ -123,6 +144,19 @@ uint32_t slot_take(void)
 	return REGION_NO_SLOT;
 }
 
+uint32_t slot_take(void)
+{
+	if (count_unused() * 2 <= atomic_load(&segments_owned) * REGION_SEGMENT_SLOTS && may_grow())
+		slot_grow();
+	const uint32_t slot = find_unused();
+	/* Whoever takes a segment may have lost its processor meanwhile: beside a load others use up the half
+	 * that is left. */
+	if (slot != REGION_NO_SLOT || count_unused() || atomic_load(&grow_later))
+		return slot;
+	find_segment();
+	return find_unused();
+}
+
 void slot_give_back(uint32_t number)
 {
 	uint32_t in_segment = number % REGION_SEGMENT_SLOTS;
@@ -132,13 +166,13 @@ void slot_give_back(uint32_t number)
 	uint64_t order = one_thread_fetch_add(&place_self()->next_seq, 1);
 	atomic_store_explicit(&slot->freed_order, order, memory_order_relaxed);
 	atomic_store_explicit(&slot->word, slot_word(slot_word_seq(word), SLOT_FREED), memory_order_release);
-	_Atomic uint64_t *bits = &taken[at][in_segment / WORD_SLOTS];
+	_Atomic uint64_t *bits = &unused[at][in_segment / WORD_SLOTS];
 	uint64_t old = atomic_load_explicit(bits, memory_order_relaxed);
-	while (!one_thread_exchange64(bits, &old, old & ~(1ull << in_segment % WORD_SLOTS)))
+	while (!one_thread_exchange64(bits, &old, old | 1ull << in_segment % WORD_SLOTS))
 		;
-	if (!~old)
-		one_thread_add32(&full_words[at], UINT32_MAX);
-	one_thread_add32(&taken_count, UINT32_MAX);
+	if (!old)
+		one_thread_add32(&usable_words[at], 1);
+	one_thread_add32(&unused_count, 1);
 }
 
 /* Before a slot is used again: keeps the description of a block that was live at the peak

@@ -13,8 +13,8 @@
 /* In a forked child: its parent's segments are not its own. */
 void slot_reset(void);
 
-/* Takes another segment. Called when a place is opened and not only at its first sample: other threads that
- * sample at the same time would find no slot while the first one takes the segment. */
+/* Takes another segment; returns without one if another thread is taking one. Called when a place is opened,
+ * and not only at its first sample. */
 void slot_grow(void);
 
 /* A free slot, now the caller's, or REGION_NO_SLOT. */

@@ -5,7 +5,9 @@
 #include "preload/block.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -119,6 +121,50 @@ static void threads_leave_every_slot(void **unused)
 	check_all_are_there(slots);
 }
 
+static _Atomic bool stands_still, may_go_on;
+
+static void protect_owners(int protection)
+{
+	assert_int_equal(
+	    mprotect(place_part(place_view.region.offsets.owners), REGION_PAGE_BYTES, protection), 0);
+}
+
+static void stand_still(int signal)
+{
+	(void)signal;
+	protect_owners(PROT_READ | PROT_WRITE);
+	atomic_store(&stands_still, true);
+	while (!atomic_load(&may_go_on))
+		sched_yield();
+}
+
+static void *take_half_a_segment(void *slots)
+{
+	for (uint32_t i = 0; i <= REGION_SEGMENT_SLOTS / 2; i++)
+		((uint32_t *)slots)[i] = slot_take();
+	return NULL;
+}
+
+/* Beside a load it may stand still for longer than others need for all that is left. */
+static void nobody_waits_for_who_takes_a_segment(void **unused)
+{
+	enum { HALF = REGION_SEGMENT_SLOTS / 2 + 1, SEVERAL = 5 * REGION_SEGMENT_SLOTS };
+	static uint32_t slots[SEVERAL + SLOTS];
+	pthread_t thread;
+	signal(SIGSEGV, stand_still);
+	protect_owners(PROT_NONE);
+	assert_int_equal(pthread_create(&thread, NULL, take_half_a_segment, slots), 0);
+	while (!atomic_load(&stands_still))
+		sched_yield();
+	uint32_t count = HALF;
+	for (; count < SEVERAL; count++)
+		assert_true((slots[count] = slot_take()) != REGION_NO_SLOT);
+	atomic_store(&may_go_on, true);
+	pthread_join(thread, NULL);
+	assert_int_equal(count + take_all(slots + count), SLOTS);
+	check_all_are_there(slots);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +172,7 @@ int main(void)
 	    ISOLATED(the_only_free_slot_is_found),
 	    ISOLATED(segments_are_searched_for_now_and_then),
 	    ISOLATED(threads_leave_every_slot),
+	    ISOLATED(nobody_waits_for_who_takes_a_segment),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
