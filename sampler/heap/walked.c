@@ -457,7 +457,8 @@ static void renew_later(struct walked *walked, struct image *image, bool maps_fo
 	uint64_t generation, again;
 	struct process *process = image->process[0];
 	if (!walk_table_is_stale(&walked->table, &generation) || !process || process->target.closed ||
-	    clock_now_ns() - walked->later_since_ns < RENEW_NS)
+	    clock_now_ns() - walked->later_since_ns < RENEW_NS ||
+	    clock_now_ns() - process->target.maps_read_ns < target_maps_rest_ns(&process->target))
 		return;
 	walk_table_clear_later(&walked->table);
 	if (!maps_follow)

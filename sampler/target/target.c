@@ -2,6 +2,7 @@
 #include "sampler/target/target.h"
 
 #include "pprof/table/index.h"
+#include "sampler/linux/clock.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/target/target_plan.h"
@@ -16,6 +17,8 @@ enum {
 	PERF_MAP_EVERY_NS = 1000 * 1000000,
 	MAPS_LOOK_NS = 1000 * 1000000,
 	MAPS_LOOK_MOST_NS = 2000 * 1000000, /* it may double once more */
+	MAPS_SHARE = 20,                    /* one of so many parts of a processor */
+	MAPS_ADVANCE_NS = 100 * 1000000,
 };
 
 bool target_init(struct target *target, pid_t pid, uint64_t start_ns)
@@ -71,11 +74,31 @@ uint64_t target_account(const struct target *target)
 
 /* ---- where it is */
 
+uint64_t target_maps_rest_ns(const struct target *target)
+{
+	return target->maps_cost_ns > MAPS_ADVANCE_NS ? (target->maps_cost_ns - MAPS_ADVANCE_NS) * MAPS_SHARE
+	                                              : 0;
+}
+
+/* Returns the CPU time, for end_reading(). */
+static uint64_t begin_reading(struct target *target, uint64_t now_ns)
+{
+	const uint64_t paid_ns = (now_ns - target->maps_read_ns) / MAPS_SHARE;
+	target->maps_cost_ns -= paid_ns < target->maps_cost_ns ? paid_ns : target->maps_cost_ns;
+	target->maps_read_ns = now_ns;
+	return clock_thread_cpu_ns();
+}
+
+static void end_reading(struct target *target, uint64_t begin_cpu_ns)
+{
+	target->maps_cost_ns += clock_thread_cpu_ns() - begin_cpu_ns;
+}
+
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 {
 	if (!target->readable || now_ns - target->maps_read_ns < every_ns)
 		return false;
-	target->maps_read_ns = now_ns;
+	const uint64_t begin_cpu_ns = begin_reading(target, now_ns);
 	struct maps *fresh = maps_new(maps_store(target->maps), target->pid, true);
 	if (fresh)
 		maps_set_room(fresh, target->maps_room_bytes);
@@ -86,6 +109,7 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 	} else {
 		maps_free(fresh);
 	}
+	end_reading(target, begin_cpu_ns);
 	return true;
 }
 
@@ -94,14 +118,17 @@ void target_look_at_maps(struct target *target, uint64_t now_ns)
 {
 	if (!target->maps_look_ns)
 		target->maps_look_ns = MAPS_LOOK_NS;
-	if (!target->readable || now_ns - target->maps_read_ns < target->maps_look_ns)
+	if (!target->readable || now_ns - target->maps_read_ns < target->maps_look_ns ||
+	    now_ns - target->maps_read_ns < target_maps_rest_ns(target))
 		return;
-	if (!maps_are_current(target->maps)) {
+	const uint64_t begin_cpu_ns = begin_reading(target, now_ns);
+	const bool current = maps_are_current(target->maps);
+	end_reading(target, begin_cpu_ns);
+	if (!current) {
 		target->maps_look_ns = MAPS_LOOK_NS;
 		target_read_maps(target, now_ns, 0);
 		return;
 	}
-	target->maps_read_ns = now_ns;
 	if (target->plan && target->maps_look_ns < MAPS_LOOK_MOST_NS)
 		target->maps_look_ns *= 2;
 }

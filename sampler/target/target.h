@@ -46,7 +46,8 @@ struct target {
 	/* Absolute path by which it was executed, if that leads to the same file; else empty. */
 	char called[TARGET_NAME_BYTES];
 	uint64_t start_ns;
-	uint64_t maps_read_ns;
+	uint64_t maps_read_ns;  /* or looked at */
+	uint64_t maps_cost_ns;  /* CPU time that this took, less its share of the time since */
 	uint64_t maps_look_ns;  /* wait before it is looked whether they have changed */
 	uint64_t maps_retry_ns; /* wait before the maps are read again for a stack in no map */
 	uint64_t prompt_ns;     /* see walk.c */
@@ -81,6 +82,10 @@ uint64_t target_account(const struct target *target);
 /* Reads the maps of a live process again if that was last done `every_ns` ago or more. True if they were
  * read; they stay as they are when the process has just ended or executes another program. */
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns);
+
+/* How old the maps must be before a program can make us read them again: it may have thousands of mappings.
+ * For all readings it gets a twentieth of a processor, and 100 ms in advance. */
+uint64_t target_maps_rest_ns(const struct target *target);
 
 /* For a process of which nobody tells what it maps: looks now and then whether that has changed, and reads
  * the maps again if so. */

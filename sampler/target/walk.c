@@ -13,8 +13,11 @@ enum {
  * be unloaded soon. */
 static uint64_t retry_ns(struct target *target, const struct walk_sample *sample, uint64_t now_ns)
 {
+	const uint64_t rest_ns = target_maps_rest_ns(target);
 	if (sample->maps_follow)
-		return target->maps_retry_ns;
+		return target->maps_retry_ns > rest_ns ? target->maps_retry_ns : rest_ns;
+	if (now_ns - target->maps_read_ns < rest_ns)
+		return rest_ns;
 	if (now_ns - target->prompt_ns > PROMPT_NS) {
 		target->prompt_ns = now_ns;
 		target->prompt_reads = 0;

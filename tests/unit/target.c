@@ -6,12 +6,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "sampler/linux/clock.h"
 #include "sampler/target/target.h"
+#include "sampler/target/walk.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,6 +63,114 @@ static void the_end_is_seen_with_and_without_a_descriptor(void **state)
 	assert_true(target_has_ended(&by_pid));
 	target_fini(&by_pidfd);
 	target_fini(&by_pid);
+}
+
+/* A child that has mapped its program so often. */
+static pid_t start_with_mappings(size_t count)
+{
+	int ready[2];
+	char byte;
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+		for (size_t i = 0; i < count; i++)
+			if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+				_exit(1);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return child;
+}
+
+struct readings {
+	uint64_t count, cpu_ns, most_cpu_ns;
+};
+
+/* Samples whose stacks are in no map, as those of a program that makes code all the time. */
+static struct readings walk_into_nowhere(struct target *target, uint64_t for_ns)
+{
+	static struct unwind_frame frames[UNWIND_FRAMES_MAX];
+	const uint64_t end_ns = clock_now_ns() + for_ns;
+	uint64_t outcomes[UNWIND_COUNTS] = {0}, stack[2] = {0};
+	struct regs regs = {.pc = 64, .known = 1u << regs_arch_native()->sp};
+	struct readings readings = {0};
+	regs.r[regs_arch_native()->sp] = (uintptr_t)stack;
+	while (clock_now_ns() < end_ns) {
+		const uint64_t before_ns = target->maps_read_ns, begin_cpu_ns = clock_thread_cpu_ns();
+		const struct walk_sample sample = {.regs = &regs,
+		    .stack = stack,
+		    .stack_bytes = sizeof(stack),
+		    .stack_want = sizeof(stack),
+		    .time_ns = clock_now_ns()};
+		walk_take(target, &sample, frames, 0, outcomes, NULL);
+		if (target->maps_read_ns == before_ns)
+			continue;
+		const uint64_t cpu_ns = clock_thread_cpu_ns() - begin_cpu_ns;
+		readings.count++;
+		readings.cpu_ns += cpu_ns;
+		readings.most_cpu_ns = cpu_ns > readings.most_cpu_ns ? cpu_ns : readings.most_cpu_ns;
+	}
+	return readings;
+}
+
+static void many_mappings_take_their_share(void **state)
+{
+	enum { MAPPINGS = 5000 };
+	struct modules *modules = modules_new(0);
+	struct target target;
+	pid_t child = start_with_mappings(MAPPINGS);
+
+	(void)state;
+	assert_true(target_init(&target, child, 1));
+	target.readable = true;
+	target.maps = maps_new(modules, child, true);
+	assert_non_null(target.maps);
+	const uint64_t begin_ns = clock_now_ns();
+	assert_true(target_read_maps(&target, begin_ns, 0));
+	assert_true(maps_count(target.maps) >= MAPPINGS);
+	const struct readings readings = walk_into_nowhere(&target, 1500 * (uint64_t)CLOCK_NS_PER_MS);
+	const uint64_t elapsed_ns = clock_now_ns() - begin_ns;
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	print_message("%d mappings were read %d times in %d ms: %d ms of CPU, at most %d each\n", MAPPINGS,
+	    (int)readings.count, (int)(elapsed_ns / CLOCK_NS_PER_MS),
+	    (int)(readings.cpu_ns / CLOCK_NS_PER_MS), (int)(readings.most_cpu_ns / CLOCK_NS_PER_MS));
+	/* The last one may begin when nothing is left but a nanosecond. */
+	assert_true(readings.count > 0);
+	assert_true(readings.cpu_ns - readings.most_cpu_ns <=
+	    (100 * (uint64_t)CLOCK_NS_PER_MS + elapsed_ns / 20) * 5 / 4);
+	target_fini(&target);
+	modules_free(modules);
+}
+
+static void what_was_spent_is_paid_with_time(void **state)
+{
+	const uint64_t s = CLOCK_NS_PER_S, ms = CLOCK_NS_PER_MS;
+	struct modules *modules = modules_new(4);
+	struct target target;
+
+	(void)state;
+	assert_true(target_init(&target, getpid(), 1));
+	target.readable = true;
+	target.maps = maps_new(modules, getpid(), true);
+	assert_true(target_read_maps(&target, 10 * s, 0));
+	assert_int_equal(target_maps_rest_ns(&target), 0); /* few mappings: nobody notices */
+	target.maps_cost_ns = 300 * ms;
+	assert_int_equal(target_maps_rest_ns(&target), 4 * s);
+	target_look_at_maps(&target, 14 * s - 1);
+	assert_int_equal(target.maps_read_ns, 10 * s);
+	target_look_at_maps(&target, 14 * s);
+	assert_int_equal(target.maps_read_ns, 14 * s);
+	assert_in_range(target.maps_cost_ns, 100 * ms, 200 * ms);
+	target_look_at_maps(&target, 100 * s);
+	assert_in_range(target.maps_cost_ns, 1, 99 * ms);
+	target_fini(&target);
+	modules_free(modules);
 }
 
 static size_t open_descriptors(void)
@@ -190,6 +302,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(maps_are_read_while_it_executes_our_program),
+	    cmocka_unit_test(many_mappings_take_their_share),
+	    cmocka_unit_test(what_was_spent_is_paid_with_time),
 	    cmocka_unit_test(the_end_is_seen_with_and_without_a_descriptor),
 	    cmocka_unit_test(the_perf_map_is_found_after_the_end),
 	    cmocka_unit_test(a_perf_map_is_kept_that_the_process_deletes),
