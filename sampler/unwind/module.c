@@ -15,8 +15,10 @@ enum { REOPEN_WORK = 64 << 10 }; /* to look for a file that is not found (cfi_bu
 
 struct module *module_ref(struct module *module)
 {
-	if (module->references++ == 0)
+	if (module->references++ == 0) {
 		modules_entry(module)->store->unreferenced--;
+		modules_touch(modules_entry(module));
+	}
 	return module;
 }
 
@@ -26,6 +28,7 @@ void module_unref(struct module *module)
 		return;
 	struct module_entry *entry = modules_entry(module);
 	entry->store->unreferenced++;
+	modules_touch(entry);
 	/* A file that could not be read is not worth caching once it has no holder. */
 	if (!module->readable)
 		modules_release(entry);
@@ -90,18 +93,22 @@ static bool stands_for(const struct module_entry *entry, const struct module_fil
 	    (known->uid == file->uid && (known->uid != 0 || module_file_is(known, file, true)));
 }
 
-/* Goes on from an entry of the bucket (NULL: its end) to the next that was read and has the build id. */
+/* Goes on from an entry of the bucket (NULL: its end) to the next that the build id finds. */
 static struct module_entry *with_build_id(struct module_entry *e, const uint8_t *build_id, uint8_t len)
 {
-	while (e && !(e->module.readable && !e->module.vdso && same_build_id(&e->module, build_id, len)))
-		e = e->next_in_bucket;
-	return e;
+	for (; e; e = e->next_in_bucket) {
+		e->store->counters.looked_at++;
+		if (e->module.readable && !e->module.vdso && !e->alone &&
+		    same_build_id(&e->module, build_id, len))
+			return e;
+	}
+	return NULL;
 }
 
 static struct module_entry *first_with_build_id(
     const struct modules *store, const uint8_t *build_id, uint8_t len)
 {
-	return with_build_id(modules_bucket(store, true, build_id, len, 0, ""), build_id, len);
+	return with_build_id(modules_with_build_id(store, build_id, len), build_id, len);
 }
 
 static struct module_entry *next_with_build_id(const struct module_entry *e)
@@ -123,28 +130,50 @@ static struct module_entry *find_installed(
 	return found;
 }
 
+/* Are they the same file? A build id is its owner's choice; without one there is less to compare. */
+static bool is_same(const struct module_file *known, const struct module_file *file)
+{
+	if (known->build_id_len != file->build_id_len)
+		return false;
+	if (file->build_id_len)
+		return module_file_is(known, file, false) && module_file_resembles(known, file) &&
+		    memcmp(known->build_id, file->build_id, file->build_id_len) == 0;
+	return known->dev == file->dev && known->ino == file->ino && known->bytes == file->bytes &&
+	    known->mtime_ns == file->mtime_ns;
+}
+
 static struct module_entry *find_same(const struct modules *store, const struct module_file *file)
 {
-	struct module_entry *e;
+	struct module_entry *e = NULL;
 
-	if (file->build_id_len) {
+	if (file->build_id_len)
 		e = first_with_build_id(store, file->build_id, file->build_id_len);
-		while (e &&
-		    !(module_file_is(&e->module.file, file, false) &&
-		        module_file_resembles(&e->module.file, file)))
-			e = next_with_build_id(e);
+	while (e && !is_same(&e->module.file, file))
+		e = next_with_build_id(e);
+	if (e)
 		return e;
+	for (e = modules_of_file(store, file); e; e = e->next_in_bucket) {
+		e->store->counters.looked_at++;
+		if (e->module.readable && is_same(&e->module.file, file))
+			return e;
 	}
-	e = modules_bucket(store, true, NULL, 0, file->ino, "");
-	while (e) {
-		const struct module_file *known = &e->module.file;
-		if (e->module.readable && !known->build_id_len && known->dev == file->dev &&
-		    known->ino == file->ino && known->bytes == file->bytes &&
-		    known->mtime_ns == file->mtime_ns)
-			break;
-		e = e->next_in_bucket;
-	}
-	return e;
+	return NULL;
+}
+
+/*
+ * Whoever makes files can give thousands of them one build id, and other contents: each look-up would go
+ * through all of them. From the next on they are found by what file they are, and stand for no other.
+ */
+static bool has_many_alike(const struct modules *store, const struct module_file *file, bool installed)
+{
+	unsigned alike = 0;
+
+	if (!file->build_id_len)
+		return false;
+	for (struct module_entry *e = first_with_build_id(store, file->build_id, file->build_id_len); e;
+	     e = next_with_build_id(e))
+		alike += e->installed == installed;
+	return alike >= MODULES_ALIKE_MAX;
 }
 
 static struct module_entry *find_standing(
@@ -163,23 +192,28 @@ static struct module_entry *find_unreadable(
     struct modules *store, const struct module_request *request, const char *path)
 {
 	struct module_entry *e =
-	    modules_bucket(store, false, request->build_id, request->build_id_len, 0, path);
+	    modules_unreadable(store, request->build_id, request->build_id_len, request->ino, path);
 
-	while (e &&
-	    !(!e->module.readable && same_build_id(&e->module, request->build_id, request->build_id_len) &&
-	        e->module.file.ino == request->ino && strcmp(e->module.path, path) == 0))
-		e = e->next_in_bucket;
-	return e;
+	for (; e; e = e->next_in_bucket) {
+		store->counters.looked_at++;
+		if (!e->module.readable &&
+		    same_build_id(&e->module, request->build_id, request->build_id_len) &&
+		    e->module.file.ino == request->ino && strcmp(e->module.path, path) == 0)
+			return e;
+	}
+	return NULL;
+}
+
+/* One reference for the caller. */
+static struct module *share(struct module_entry *entry)
+{
+	module_ref(&entry->module);
+	modules_touch(entry);
+	return &entry->module;
 }
 
 /* An entry without a file, with one reference for the caller; takes ownership of `path`. NULL: out of memory,
  * `path` is freed. */
-static struct module *share(struct module_entry *entry)
-{
-	modules_touch(entry);
-	return module_ref(&entry->module);
-}
-
 static struct module *get_unreadable(
     struct modules *store, const struct module_request *request, char *path, int err)
 {
@@ -215,9 +249,11 @@ static struct module *get_readable(
 	entry->module.readable = true;
 	entry->module.vdso = file->memory;
 	entry->module.file = *file;
+	entry->alone = has_many_alike(store, file, installed);
 	entry->installed = installed;
 	store->fds += file->fd >= 0;
 	modules_link(entry);
+	modules_touch(entry);
 	return &entry->module;
 }
 
@@ -324,6 +360,7 @@ int module_fd(struct module *module)
 	if (fd >= 0) {
 		module->file.fd = fd;
 		store->fds++;
+		modules_touch(modules_entry(module));
 	}
 	return fd;
 }

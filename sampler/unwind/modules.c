@@ -15,30 +15,59 @@ struct module_entry *modules_entry(struct module *module)
 	return (struct module_entry *)module;
 }
 
-static unsigned bucket_of(bool readable, const uint8_t *build_id, uint8_t len, uint64_t ino, const char *path)
+/* The same words as those by which files without a build id are the same; of others the time of change too,
+ * since their owner can choose the rest and make thousands of them. */
+static uint64_t hash_of_file(const struct module_file *file)
 {
-	uint64_t hash = index_seed();
+	uint64_t hash = index_mix(index_seed(), file->dev);
 
-	if (len)
-		hash = index_mix_bytes(hash, build_id, len);
-	else if (readable)
-		hash = index_mix(hash, ino);
-	else
-		hash = index_mix_bytes(hash, path, strlen(path));
-	return index_fold(hash) % MODULES_BUCKETS;
+	hash = index_mix(hash, file->ino);
+	hash = index_mix(hash, file->bytes);
+	hash = index_mix(hash, (uint64_t)file->mtime_ns);
+	return file->build_id_len ? index_mix(hash, (uint64_t)file->ctime_ns) : hash;
 }
 
-static unsigned entry_bucket(const struct module_entry *entry)
+static uint64_t hash_of_build_id(const uint8_t *build_id, uint8_t len)
+{
+	return index_mix_bytes(index_seed(), build_id, len);
+}
+
+static uint64_t hash_of_unreadable(const uint8_t *build_id, uint8_t len, uint64_t ino, const char *path)
+{
+	return index_mix_bytes(index_mix(hash_of_build_id(build_id, len), ino), path, strlen(path));
+}
+
+static uint64_t hash_of_entry(const struct module_entry *entry)
 {
 	const struct module *m = &entry->module;
+	const struct module_file *file = &m->file;
 
-	return bucket_of(m->readable, m->file.build_id, m->file.build_id_len, m->file.ino, m->path);
+	if (!m->readable)
+		return hash_of_unreadable(file->build_id, file->build_id_len, file->ino, m->path);
+	if (!file->build_id_len || entry->alone)
+		return hash_of_file(file);
+	return hash_of_build_id(file->build_id, file->build_id_len);
 }
 
-struct module_entry *modules_bucket(const struct modules *store, bool readable, const uint8_t *build_id,
-    uint8_t len, uint64_t ino, const char *path)
+static struct module_entry **bucket_of(const struct modules *store, uint64_t hash)
 {
-	return store->bucket[bucket_of(readable, build_id, len, ino, path)];
+	return &store->bucket[index_fold(hash) & (store->buckets - 1)];
+}
+
+struct module_entry *modules_with_build_id(const struct modules *store, const uint8_t *build_id, uint8_t len)
+{
+	return *bucket_of(store, hash_of_build_id(build_id, len));
+}
+
+struct module_entry *modules_of_file(const struct modules *store, const struct module_file *file)
+{
+	return *bucket_of(store, hash_of_file(file));
+}
+
+struct module_entry *modules_unreadable(
+    const struct modules *store, const uint8_t *build_id, uint8_t len, uint64_t ino, const char *path)
+{
+	return *bucket_of(store, hash_of_unreadable(build_id, len, ino, path));
 }
 
 struct modules *modules_new(unsigned fds_max)
@@ -48,6 +77,12 @@ struct modules *modules_new(unsigned fds_max)
 
 	if (!store)
 		return NULL;
+	store->bucket = calloc(MODULES_BUCKETS, sizeof(struct module_entry *));
+	if (!store->bucket) {
+		free(store);
+		return NULL;
+	}
+	store->buckets = MODULES_BUCKETS;
 	if (!fds_max) {
 		fds_max = 192;
 		if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 0)
@@ -61,29 +96,37 @@ struct modules *modules_new(unsigned fds_max)
 
 static void list_unlink(struct module_entry *entry)
 {
-	struct modules *store = entry->store;
-
-	*(entry->newer ? &entry->newer->older : &store->newest) = entry->older;
-	*(entry->older ? &entry->older->newer : &store->oldest) = entry->newer;
+	*(entry->newer ? &entry->newer->older : &entry->list->newest) = entry->older;
+	*(entry->older ? &entry->older->newer : &entry->list->oldest) = entry->newer;
 	entry->newer = entry->older = NULL;
 }
 
-static void list_push(struct module_entry *entry)
+static void list_push(struct module_list *list, struct module_entry *entry)
+{
+	entry->list = list;
+	entry->older = list->newest;
+	entry->newer = NULL;
+	*(list->newest ? &list->newest->newer : &list->oldest) = entry;
+	list->newest = entry;
+}
+
+static struct module_list *list_of(const struct module_entry *entry)
 {
 	struct modules *store = entry->store;
 
-	entry->older = store->newest;
-	entry->newer = NULL;
-	*(store->newest ? &store->newest->newer : &store->oldest) = entry;
-	store->newest = entry;
+	if (!entry->module.references)
+		return &store->idle;
+	return entry->module.file.fd >= 0 && !entry->lost ? &store->closable : &store->others;
 }
 
 void modules_touch(struct module_entry *entry)
 {
-	if (entry->store->newest == entry)
+	struct module_list *list = list_of(entry);
+
+	if (list->newest == entry)
 		return;
 	list_unlink(entry);
-	list_push(entry);
+	list_push(list, entry);
 }
 
 static void close_fd(struct module_entry *entry)
@@ -98,7 +141,7 @@ static void close_fd(struct module_entry *entry)
 void modules_release(struct module_entry *entry)
 {
 	struct modules *store = entry->store;
-	struct module_entry **link = &store->bucket[entry_bucket(entry)];
+	struct module_entry **link = bucket_of(store, hash_of_entry(entry));
 
 	while (*link != entry)
 		link = &(*link)->next_in_bucket;
@@ -126,8 +169,11 @@ void modules_free(struct modules *store)
 {
 	if (!store)
 		return;
-	while (store->oldest)
-		modules_release(store->oldest);
+	struct module_list *lists[] = {&store->idle, &store->closable, &store->others};
+	for (unsigned i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		while (lists[i]->oldest)
+			modules_release(lists[i]->oldest);
+	free(store->bucket);
 	free(store);
 }
 
@@ -159,28 +205,46 @@ struct module_entry *modules_add(struct modules *store, char *path)
 	entry->module.path = path;
 	entry->module.file.fd = -1;
 	store->count++;
-	list_push(entry);
+	list_push(&store->others, entry);
 	return entry;
+}
+
+/* If there is no memory for it, the lists get longer. */
+static void double_buckets(struct modules *store)
+{
+	struct module_entry **old = store->bucket, *e, *next;
+	struct module_entry **bucket = calloc(store->buckets * 2, sizeof(struct module_entry *));
+
+	if (!bucket)
+		return;
+	store->bucket = bucket;
+	store->buckets *= 2;
+	for (size_t i = 0; i < store->buckets / 2; i++)
+		for (e = old[i]; e; e = next) {
+			struct module_entry **to = bucket_of(store, hash_of_entry(e));
+			next = e->next_in_bucket;
+			e->next_in_bucket = *to;
+			*to = e;
+		}
+	free(old);
 }
 
 void modules_link(struct module_entry *entry)
 {
-	struct module_entry **bucket = &entry->store->bucket[entry_bucket(entry)];
+	struct modules *store = entry->store;
+	struct module_entry **bucket;
 
+	if (store->count > store->buckets)
+		double_buckets(store);
+	bucket = bucket_of(store, hash_of_entry(entry));
 	entry->next_in_bucket = *bucket;
 	*bucket = entry;
 }
 
 void modules_trim(struct modules *store)
 {
-	struct module_entry *newer;
-
-	for (struct module_entry *e = store->oldest; e && store->unreferenced > store->cached_max;
-	     e = newer) {
-		newer = e->newer;
-		if (!e->module.references)
-			modules_release(e);
-	}
+	while (store->unreferenced > store->cached_max)
+		modules_release(store->idle.oldest);
 }
 
 /* Can the file be opened again? Only then the descriptor may be closed while the module has a holder. */
@@ -192,22 +256,27 @@ static bool can_reopen(const struct module *module)
 	    (stat(module->path, &st) == 0 && module_file_same(&module->file, &st));
 }
 
-/* Closes one descriptor, oldest use first: of a module without a holder, else of one that can be opened
- * again. */
 bool modules_drop_descriptor(struct modules *store)
 {
-	for (struct module_entry *e = store->oldest; e; e = e->newer) {
-		if (!e->module.references && e->module.file.fd >= 0) {
+	struct module_entry *e;
+
+	for (e = store->idle.oldest; e; e = e->newer) {
+		store->counters.looked_at++;
+		if (e->module.file.fd >= 0) {
 			modules_release(e);
 			return true;
 		}
 	}
-	for (struct module_entry *e = store->oldest; e; e = e->newer) {
-		if (e->module.file.fd >= 0 && can_reopen(&e->module)) {
+	while ((e = store->closable.oldest)) {
+		store->counters.looked_at++;
+		e->lost = !can_reopen(&e->module);
+		if (!e->lost) {
 			close_fd(e);
 			store->counters.descriptors_dropped++;
-			return true;
 		}
+		modules_touch(e);
+		if (!e->lost)
+			return true;
 	}
 	return false;
 }

@@ -41,6 +41,7 @@ struct module_counters {
 	uint64_t descriptors_short;
 	uint64_t descriptors_dropped; /* descriptors closed to make room; reopened on demand */
 	uint64_t released;            /* modules freed */
+	uint64_t looked_at;           /* entries, to find one or to make room: what all that costs */
 };
 
 /* fds_max: most descriptors kept open, 0 for three quarters of RLIMIT_NOFILE. NULL: out of memory. */
@@ -65,27 +66,45 @@ const struct module_counters *modules_counters(const struct modules *store);
 
 /* ---- for module.c alone */
 
-enum { MODULES_BUCKETS = 1024 };
+enum {
+	MODULES_BUCKETS = 1024, /* at first */
+	/* Files with one build id that are found by it, installed ones and others each. */
+	MODULES_ALIKE_MAX = 32,
+};
+
+/* In the order of their use. */
+struct module_list {
+	struct module_entry *newest, *oldest;
+};
 
 /* A module, and the members that only the store uses. */
 struct module_entry {
 	struct module module;
 	struct cfi *cfi; /* NULL until the unwinder needs it */
 	bool installed;  /* root's or ours, and this is what its path leads to, here and for who maps it */
+	bool alone;      /* found by what file it is and not by its build id: too many have that one */
+	bool lost;       /* its file could not be found again: so its descriptor stays open */
 	struct modules *store;
 	struct module_entry *next_in_bucket;
-	struct module_entry *newer, *older; /* by time of use */
+	struct module_list *list; /* the one it is in */
+	struct module_entry *newer, *older;
 };
 
 /*
- * Every module is in one bucket (by build id, else by inode, else by path) and in one list by time of use,
- * which serves to find unreferenced modules when there are too many of them, and idle ones when descriptors
- * are short.
+ * Every module is in one bucket (by build id, by what file it is, or by what was asked for if that could not
+ * be read) and in one list.
+ *
+ * Programs choose how many files they map, and which build ids these have. So nothing here may take longer
+ * for each file the more of them there are: a bucket has few that are alike, and each list begins with what
+ * is looked for.
  */
 struct modules {
 	struct module_library library;
-	struct module_entry *bucket[MODULES_BUCKETS]; /* lists, since modules also go */
-	struct module_entry *newest, *oldest;
+	struct module_entry **bucket; /* lists, since modules also go */
+	size_t buckets;               /* a power of two; doubled when there are as many modules */
+	struct module_list idle;      /* no holder: released when there are too many */
+	struct module_list closable;  /* a holder, and a descriptor that is closed when there are too many */
+	struct module_list others;
 	struct module_entry *vdso;
 	unsigned count;
 	unsigned unreferenced;
@@ -98,16 +117,21 @@ struct modules {
 /* The entry of a module that has a holder. */
 struct module_entry *modules_entry(struct module *module);
 
-/* The first entry of the bucket where a file is, if there is one. */
-struct module_entry *modules_bucket(const struct modules *store, bool readable, const uint8_t *build_id,
-    uint8_t len, uint64_t ino, const char *path);
+/* The first entry of the bucket with those that have a build id, a file's, and the one of what could not be
+ * read. Others are in it too. */
+struct module_entry *modules_with_build_id(const struct modules *store, const uint8_t *build_id, uint8_t len);
+struct module_entry *modules_of_file(const struct modules *store, const struct module_file *file);
+struct module_entry *modules_unreadable(
+    const struct modules *store, const uint8_t *build_id, uint8_t len, uint64_t ino, const char *path);
 
 /* A new entry, which owns PATH, in no bucket yet: its module has to be filled in before. NULL: out of memory
  * (PATH is freed), or PATH is NULL. */
 struct module_entry *modules_add(struct modules *store, char *path);
+/* Puts it there. */
 void modules_link(struct module_entry *entry);
 
-void modules_touch(struct module_entry *entry); /* it is used now */
+/* It is used now; also whenever it has got or lost its holders or its descriptor. */
+void modules_touch(struct module_entry *entry);
 void modules_release(struct module_entry *entry);
 
 /* Releases what nobody has, oldest use first, as long as there is too much of it. */
