@@ -144,14 +144,20 @@ static uint32_t find_unused(void)
 	return REGION_NO_SLOT;
 }
 
+/* Is it time for another segment? */
+static bool is_short(void)
+{
+	return count_unused() * 2 <= atomic_load(&segments_owned) * REGION_SEGMENT_SLOTS;
+}
+
 uint32_t slot_take(void)
 {
-	if (count_unused() * 2 <= atomic_load(&segments_owned) * REGION_SEGMENT_SLOTS && may_grow())
+	if (is_short() && may_grow())
 		slot_grow();
 	const uint32_t slot = find_unused();
 	/* Whoever takes a segment may have lost its processor meanwhile: beside a load others use up the half
 	 * that is left. */
-	if (slot != REGION_NO_SLOT || count_unused() || atomic_load(&grow_later))
+	if (slot != REGION_NO_SLOT || !is_short() || atomic_load(&grow_later))
 		return slot;
 	find_segment();
 	return find_unused();
