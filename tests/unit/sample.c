@@ -150,7 +150,8 @@ static void off_samples_nothing(void **unused)
 /* 64 children of one parent draw 64 different intervals. */
 static void forked_children_draw_anew(void **unused)
 {
-	set_period(1 << 20);
+	const uint64_t period = UINT64_C(1) << 40; /* of 1 MiB, one run in a thousand draws one twice */
+	set_period(period);
 	sampled(1);
 	uint64_t left[64];
 	for (int i = 0; i < 64; i++) {
@@ -171,7 +172,7 @@ static void forked_children_draw_anew(void **unused)
 	double mean = 0;
 	for (int i = 0; i < 64; i++)
 		mean += (double)left[i] / 64;
-	near(1 << 20, (1 << 20) / 8.0, mean);
+	near((double)period, (double)period / 8, mean);
 }
 
 int main(void)
