@@ -117,7 +117,7 @@ static uint32_t word_after(uint32_t word)
 	    : word + 1;
 }
 
-/* At most so many are free now. */
+/* About so many are free: it changes after the bits. */
 static uint32_t count_unused(void)
 {
 	const uint32_t count = atomic_load_explicit(&unused_count, memory_order_relaxed);

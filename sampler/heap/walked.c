@@ -450,6 +450,12 @@ static size_t drain_place(struct walked *walked, struct process *process)
 	return draining.samples;
 }
 
+/* May the maps be read again? A target can call dlclose all the time. */
+static bool may_read_maps(const struct target *target)
+{
+	return clock_now_ns() - target->maps_read_ns >= target_maps_rest_ns(target);
+}
+
 /* Files may have been unmapped: their rows are void already, and the maps are out of date unless the kernel's
  * records tell. */
 static void renew_later(struct walked *walked, struct image *image, bool maps_follow)
@@ -458,7 +464,7 @@ static void renew_later(struct walked *walked, struct image *image, bool maps_fo
 	struct process *process = image->process[0];
 	if (!walk_table_is_stale(&walked->table, &generation) || !process || process->target.closed ||
 	    clock_now_ns() - walked->later_since_ns < RENEW_NS ||
-	    clock_now_ns() - process->target.maps_read_ns < target_maps_rest_ns(&process->target))
+	    (!maps_follow && !may_read_maps(&process->target)))
 		return;
 	walk_table_clear_later(&walked->table);
 	if (!maps_follow)

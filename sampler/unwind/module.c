@@ -98,7 +98,7 @@ static struct module_entry *with_build_id(struct module_entry *e, const uint8_t 
 {
 	for (; e; e = e->next_in_bucket) {
 		e->store->counters.looked_at++;
-		if (e->module.readable && !e->module.vdso && !e->alone &&
+		if (e->module.readable && !e->module.vdso && !e->by_file &&
 		    same_build_id(&e->module, build_id, len))
 			return e;
 	}
@@ -249,7 +249,7 @@ static struct module *get_readable(
 	entry->module.readable = true;
 	entry->module.vdso = file->memory;
 	entry->module.file = *file;
-	entry->alone = has_many_alike(store, file, installed);
+	entry->by_file = has_many_alike(store, file, installed);
 	entry->installed = installed;
 	store->fds += file->fd >= 0;
 	modules_link(entry);

@@ -44,7 +44,7 @@ static uint64_t hash_of_entry(const struct module_entry *entry)
 
 	if (!m->readable)
 		return hash_of_unreadable(file->build_id, file->build_id_len, file->ino, m->path);
-	if (!file->build_id_len || entry->alone)
+	if (!file->build_id_len || entry->by_file)
 		return hash_of_file(file);
 	return hash_of_build_id(file->build_id, file->build_id_len);
 }
@@ -116,7 +116,7 @@ static struct module_list *list_of(const struct module_entry *entry)
 
 	if (!entry->module.references)
 		return &store->idle;
-	return entry->module.file.fd >= 0 && !entry->lost ? &store->closable : &store->others;
+	return entry->module.file.fd >= 0 && !entry->file_gone ? &store->closable : &store->others;
 }
 
 void modules_touch(struct module_entry *entry)
@@ -269,13 +269,13 @@ bool modules_drop_descriptor(struct modules *store)
 	}
 	while ((e = store->closable.oldest)) {
 		store->counters.looked_at++;
-		e->lost = !can_reopen(&e->module);
-		if (!e->lost) {
+		e->file_gone = !can_reopen(&e->module);
+		if (!e->file_gone) {
 			close_fd(e);
 			store->counters.descriptors_dropped++;
 		}
 		modules_touch(e);
-		if (!e->lost)
+		if (!e->file_gone)
 			return true;
 	}
 	return false;

@@ -82,8 +82,8 @@ struct module_entry {
 	struct module module;
 	struct cfi *cfi; /* NULL until the unwinder needs it */
 	bool installed;  /* root's or ours, and this is what its path leads to, here and for who maps it */
-	bool alone;      /* found by what file it is and not by its build id: too many have that one */
-	bool lost;       /* its file could not be found again: so its descriptor stays open */
+	bool by_file;    /* found by what file it is and not by its build id: too many have that one */
+	bool file_gone;  /* its file could not be found again: so its descriptor stays open */
 	struct modules *store;
 	struct module_entry *next_in_bucket;
 	struct module_list *list; /* the one it is in */

@@ -92,7 +92,7 @@ struct readings {
 };
 
 /* Samples whose stacks are in no map, as those of a program that makes code all the time. */
-static struct readings walk_into_nowhere(struct target *target, uint64_t for_ns)
+static struct readings walk_into_nowhere(struct target *target, bool maps_follow, uint64_t for_ns)
 {
 	static struct unwind_frame frames[UNWIND_FRAMES_MAX];
 	const uint64_t end_ns = clock_now_ns() + for_ns;
@@ -106,6 +106,7 @@ static struct readings walk_into_nowhere(struct target *target, uint64_t for_ns)
 		    .stack = stack,
 		    .stack_bytes = sizeof(stack),
 		    .stack_want = sizeof(stack),
+		    .maps_follow = maps_follow,
 		    .time_ns = clock_now_ns()};
 		walk_take(target, &sample, frames, 0, outcomes, NULL);
 		if (target->maps_read_ns == before_ns)
@@ -133,7 +134,7 @@ static void many_mappings_take_their_share(void **state)
 	const uint64_t begin_ns = clock_now_ns();
 	assert_true(target_read_maps(&target, begin_ns, 0));
 	assert_true(maps_count(target.maps) >= MAPPINGS);
-	const struct readings readings = walk_into_nowhere(&target, 1500 * (uint64_t)CLOCK_NS_PER_MS);
+	const struct readings readings = walk_into_nowhere(&target, false, 1500 * (uint64_t)CLOCK_NS_PER_MS);
 	const uint64_t elapsed_ns = clock_now_ns() - begin_ns;
 	kill(child, SIGKILL);
 	assert_int_equal(waitpid(child, NULL, 0), child);
@@ -169,6 +170,28 @@ static void what_was_spent_is_paid_with_time(void **state)
 	assert_in_range(target.maps_cost_ns, 100 * ms, 200 * ms);
 	target_look_at_maps(&target, 100 * s);
 	assert_in_range(target.maps_cost_ns, 1, 99 * ms);
+	target_fini(&target);
+	modules_free(modules);
+}
+
+/* Also where the kernel's records tell of most mappings. */
+static void who_has_spent_all_waits(void **state)
+{
+	struct modules *modules = modules_new(4);
+	struct target target;
+
+	(void)state;
+	assert_true(target_init(&target, getpid(), 1));
+	target.readable = true;
+	target.maps = maps_new(modules, getpid(), true);
+	for (int maps_follow = 0; maps_follow < 2; maps_follow++) {
+		target.maps_retry_ns = 0;
+		target.maps_cost_ns = 0;
+		assert_true(walk_into_nowhere(&target, maps_follow, 50 * CLOCK_NS_PER_MS).count > 0);
+		target.maps_retry_ns = 0;
+		target.maps_cost_ns = 60 * (uint64_t)CLOCK_NS_PER_S;
+		assert_int_equal(walk_into_nowhere(&target, maps_follow, 50 * CLOCK_NS_PER_MS).count, 0);
+	}
 	target_fini(&target);
 	modules_free(modules);
 }
@@ -304,6 +327,7 @@ int main(void)
 	    cmocka_unit_test(maps_are_read_while_it_executes_our_program),
 	    cmocka_unit_test(many_mappings_take_their_share),
 	    cmocka_unit_test(what_was_spent_is_paid_with_time),
+	    cmocka_unit_test(who_has_spent_all_waits),
 	    cmocka_unit_test(the_end_is_seen_with_and_without_a_descriptor),
 	    cmocka_unit_test(the_perf_map_is_found_after_the_end),
 	    cmocka_unit_test(a_perf_map_is_kept_that_the_process_deletes),

@@ -7,6 +7,7 @@
 #include "sampler/heap/image.h"
 #include "sampler/heap/registry.h"
 #include "sampler/heap/walked.h"
+#include "sampler/linux/clock.h"
 #include "sampler/region/region_offer.h"
 
 #include <setjmp.h>
@@ -515,6 +516,19 @@ static void old_dumps_teach_nothing_of_later_files(void **state)
 	assert_in_range(rows(area()->later, WALK_LATER_ROWS), 1, FRAMES);
 }
 
+static void later_files_wait_for_the_maps(void **state)
+{
+	struct target *target = &process[0]->target;
+	(void)state;
+	learn(0, LEARNED_NS);
+	atomic_store(&area()->generation, 1);
+	target->maps_cost_ns = 3600 * (uint64_t)CLOCK_NS_PER_S; /* it has had them read too often */
+	walked_drain(image, false);
+	assert_int_equal(area()->later_generation, 0);
+	walked_drain(image, true); /* nothing is read */
+	assert_int_equal(area()->later_generation, 1);
+}
+
 /* The target may write any number, and how many there are. */
 static void made_up_numbers_lead_nowhere(void **state)
 {
@@ -609,6 +623,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(of_an_attached_process_only_start_files_are_learned, begin, end),
 	    cmocka_unit_test_setup_teardown(nothing_is_learned_while_a_file_is_unmapped, begin, end),
 	    cmocka_unit_test_setup_teardown(old_dumps_teach_nothing_of_later_files, begin, end),
+	    cmocka_unit_test_setup_teardown(later_files_wait_for_the_maps, begin, end),
 	    cmocka_unit_test_setup_teardown(made_up_numbers_lead_nowhere, begin, end),
 	    cmocka_unit_test_setup_teardown(cut_dumps_are_not_compared, begin, end),
 	    cmocka_unit_test_setup_teardown(one_dump_tells_what_a_number_is, begin, end),
