@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/perf_map_file.h"
 
+#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
+#include "sampler/linux/thread_facts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +17,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* The kernel's ticks and the times of files are both up to 10 ms behind the clock, and seconds are cut. */
+enum { CLOCKS_APART_S = 2 };
 
 /* A folder of a mount: mounts of different namespaces have different ids, and an id is not given to another
  * mount as long as a descriptor holds the mount. */
@@ -116,6 +121,17 @@ static pid_t namespace_pid(int process_fd, pid_t pid)
 	return pid;
 }
 
+static int64_t started_unix_s(pid_t pid)
+{
+	const uint64_t began = thread_facts_birth(pid).ticks, now = thread_facts_now();
+	const long hertz = sysconf(_SC_CLK_TCK);
+
+	if (!began)
+		return INT64_MIN;
+	return clock_unix_ns() / CLOCK_NS_PER_S - (now > began ? (int64_t)(now - began) / hertz : 0) -
+	    CLOCKS_APART_S;
+}
+
 static int open_by_name(const struct perf_map_file *file)
 {
 	char name[32];
@@ -123,11 +139,13 @@ static int open_by_name(const struct perf_map_file *file)
 
 	snprintf(name, sizeof(name), "perf-%d.map", (int)file->pid);
 	int fd = regular_file_open(file->folder->fd, name, 1, &status);
-	if (fd >= 0 && status.st_uid != file->uid && status.st_uid != 0) {
-		close(fd);
-		return -EPERM;
-	}
-	return fd;
+	if (fd < 0)
+		return fd;
+	const bool foreign = status.st_uid != file->uid && status.st_uid != 0;
+	if (!foreign && status.st_mtime >= file->since_unix_s)
+		return fd;
+	close(fd);
+	return foreign ? -EPERM : -ESTALE;
 }
 
 /* /tmp of the process, or -errno. glibc has no wrapper for openat2, the only call that resolves symlinks
@@ -166,6 +184,7 @@ int perf_map_file_note(struct perf_map_file *file, pid_t pid)
 	if (!error) {
 		file->uid = process.st_uid;
 		file->pid = namespace_pid(process_fd, pid);
+		file->since_unix_s = started_unix_s(pid);
 		file->folder = share_folder(folder_fd);
 		error = file->folder ? 0 : -ENFILE;
 	}

@@ -7,6 +7,7 @@
 #ifndef SAMPLER_LINUX_PERF_MAP_FILE_H
 #define SAMPLER_LINUX_PERF_MAP_FILE_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* A /tmp, one descriptor for all processes that have it. Not the root: a mount at /tmp leaves that when its
@@ -22,6 +23,9 @@ struct perf_map_file {
 	struct perf_map_folder *folder; /* NULL: nothing is noted */
 	pid_t pid;                      /* in its own namespace */
 	uid_t uid;
+	/* What was last written before is not its file but one that an earlier process with its number left.
+	 * INT64_MIN: its start is not known. */
+	int64_t since_unix_s;
 	int fd; /* the file, if it was there already: for when its name is gone; -1: none */
 };
 
@@ -35,7 +39,8 @@ void perf_map_file_forget(struct perf_map_file *file);
 
 /*
  * A descriptor for reading the file, owned by the caller, or -errno; -ENOENT is the usual case. It is a
- * regular file of the process's user or root's, not reached through a symlink (-EPERM: somebody else's).
+ * regular file of the process's user or root's, not reached through a symlink (-EPERM: somebody else's), and
+ * written since the process started (-ESTALE).
  */
 int perf_map_file_open(const struct perf_map_file *file);
 

@@ -8,6 +8,7 @@
 #include "sampler/symbol/symbol.h"
 #include "sampler/symbol/symcache.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -233,6 +234,7 @@ static bool read_perfmap(struct symbolizer *n)
 {
 	uint32_t total = stacks_frame_count(n->stacks);
 	size_t count = 0;
+	int error = 0;
 	char comment[160];
 	if (!n->source.perf_map || n->source.detail == SYMBOL_RAW)
 		return true;
@@ -244,7 +246,10 @@ static bool read_perfmap(struct symbolizer *n)
 	bool ok = addrs && (n->perfmap || !count);
 	free(addrs);
 	if (n->perfmap)
-		(void)perfmap_read(n->perfmap, n->source.perf_map);
+		error = perfmap_read(n->perfmap, n->source.perf_map);
+	if (error == -ESTALE)
+		profile_add_comment(
+		    n->profile, "perf map: not read, it was written before the process started");
 	if (n->perfmap && perfmap_cut(n->perfmap)) {
 		snprintf(comment, sizeof(comment),
 		    "perf map: only its last %d MiB were read; older code in it is [jit] here",

@@ -147,6 +147,9 @@ void target_note_perf_map(struct target *target)
 		fresh.fd = target->perf_map.fd;
 		target->perf_map.fd = -1;
 	}
+	/* A clock that has been set since makes the start later than it was, or earlier. */
+	if (target->perf_map.folder && fresh.since_unix_s > target->perf_map.since_unix_s)
+		fresh.since_unix_s = target->perf_map.since_unix_s;
 	perf_map_file_forget(&target->perf_map);
 	target->perf_map = fresh;
 }

@@ -122,16 +122,26 @@ RUST
   equal 1 "$(shares_of rust.pb.gz)"
 }
 
+# What the programs in the file `pids` have left.
+forget_perf_maps() {
+  while read -r pid _; do
+    rm -f "/tmp/perf-$pid.map"
+  done <pids
+}
+
 # Python's own names need 3.12; without them no row is a wrapper, nor a frame twice.
 test_rows_begin_at_own_code_in_python() {
   cat >own.py <<'PYTHON'
 def load_users(count):
     return [{"name": "user%d" % i * 20, "marks": list(range(60))} for i in range(count)]
 users = load_users(8000)
+import os
+print(os.getpid())
 PYTHON
   python=$(ls /usr/bin/python3.1[2-9] ~/.pyenv/versions/3.1[2-9].*/bin/python3.1[2-9] 2>/dev/null | head -n 1)
   if [ -n "$python" ]; then
-    PYTHONMALLOC=malloc record -q -p 16K -o py.pb.gz "$python" -X perf own.py
+    PYTHONMALLOC=malloc record -q -p 16K -o py.pb.gz "$python" -X perf own.py >pids
+    forget_perf_maps
     matches_text '^py::load_users:.*own\.py' "$(first_row py.pb.gz)"
     equal 1 "$(shares_of py.pb.gz)"
   fi
@@ -149,9 +159,10 @@ function loadUsers(count) {
     users.push(Buffer.allocUnsafeSlow(8000).fill(i));
   return users;
 }
-console.log(loadUsers(8000).length);
+console.log(process.pid, loadUsers(8000).length);
 JS
-  record_whole js.pb.gz -p 64K node --perf-basic-prof own.js >log
+  record_whole js.pb.gz -p 64K node --perf-basic-prof own.js >pids
+  forget_perf_maps
   matches_text '^loadUsers .*own\.js:1:19' "$(first_row js.pb.gz)"
   matches_text '^JS:.loadUsers .*own\.js:1:19' "$(first_row js.pb.gz --full-names)"
   equal 1 "$(shares_of js.pb.gz)"

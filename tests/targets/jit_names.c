@@ -43,6 +43,7 @@ int main(int argc, char **argv)
 		abort();
 	__builtin___clear_cache(memory, (char *)memory + sizeof(code));
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	unlink(path); /* of an earlier process with this number */
 	FILE *map = fopen(path, "w");
 	if (!map || fprintf(map, "%lx %zx jitted_function\n", (unsigned long)memory, sizeof(code)) < 0 ||
 	    fclose(map))

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -351,6 +353,7 @@ static void code_made_at_run_time_has_the_names_it_was_given(void **state)
 	}
 	close(gate[0]);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
+	unlink(path); /* of an earlier process */
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);
 	fprintf(file, "%" PRIx64 " 20 JS:*render /srv/app.js:12\n", JIT);
@@ -381,6 +384,7 @@ static void part_of_a_large_map(struct desk *d, enum symbol_detail detail, uint6
 
 	intern(d, frames, 2, NULL);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	unlink(path);
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	int length = snprintf(line, sizeof(line), "\n%" PRIx64 " 20 newest\n", JIT);
 	assert_int_equal(pwrite(fd, line, (size_t)length, PERFMAP_BYTES_MAX), length);
@@ -396,6 +400,37 @@ static void part_of_a_large_map(struct desk *d, enum symbol_detail detail, uint6
 		said |= strcmp(profile_comment(d->profile, i),
 		            "perf map: only its last 256 MiB were read; older code in it is [jit] here") == 0;
 	assert_int_equal(said, cut);
+}
+
+/* It has the number of one that named its code: that file says nothing of ours. */
+static void a_map_that_an_earlier_process_left(void **state)
+{
+	struct desk *d = *state;
+	const struct unwind_frame frame = outside(JIT + 0x10, MAP_KIND_ANON);
+	const uint32_t stack = intern(d, &frame, 1, NULL);
+	const struct timespec before[2] = {{time(NULL) - 3600, 0}, {time(NULL) - 3600, 0}};
+	struct perf_map_file perf_map;
+	char path[64];
+	bool said = false;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	unlink(path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_true(dprintf(fd, "%" PRIx64 " 20 not_ours\n", JIT) > 0);
+	assert_int_equal(futimens(fd, before), 0);
+	close(fd);
+	assert_int_equal(perf_map_file_note(&perf_map, getpid()), 0);
+	assert_true(perf_map.fd < 0);
+	d->source.perf_map = &perf_map;
+	symbolize(d, STACK_ROOT);
+	perf_map_file_forget(&perf_map);
+	d->source.perf_map = NULL;
+	unlink(path);
+	assert_string_equal(spelled(d, stack, false), "[jit]");
+	for (size_t i = 0; i < profile_comment_count(d->profile); i++)
+		said |= strcmp(profile_comment(d->profile, i),
+		            "perf map: not read, it was written before the process started") == 0;
+	assert_true(said);
 }
 
 static void old_code_of_a_large_map(void **state)
@@ -561,6 +596,7 @@ int main(void)
 	    TEST(events_keep_the_allocator),
 	    TEST(mappings_begin_with_mmap),
 	    TEST(code_made_at_run_time_has_the_names_it_was_given),
+	    TEST(a_map_that_an_earlier_process_left),
 	    TEST(old_code_of_a_large_map),
 	    TEST(new_code_of_a_large_map),
 	    TEST(a_large_map_without_names),

@@ -16,8 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void maps_are_read_while_it_executes_our_program(void **state)
@@ -231,6 +233,7 @@ static void end(struct target *target)
 static int write_map(pid_t pid, char path[64])
 {
 	snprintf(path, 64, "/tmp/perf-%d.map", (int)pid);
+	unlink(path); /* of an earlier process */
 	FILE *file = fopen(path, "w");
 	return file && fputs("1000 20 jitted\n", file) > 0 ? fclose(file) : -1;
 }
@@ -278,6 +281,26 @@ static void a_perf_map_is_kept_that_the_process_deletes(void **state)
 	target_met_generated_code(&target, 3000000006);
 	end(&target);
 	expect_map(&target, true);
+	target_fini(&target);
+}
+
+/* By a clock that is set to an hour later its start would be an hour later too. */
+static void a_clock_that_is_set_makes_no_map_old(void **state)
+{
+	char path[64];
+	struct target target = waiting_target();
+	const struct timespec before[2] = {{time(NULL) - 3600, 0}, {time(NULL) - 3600, 0}};
+
+	(void)state;
+	assert_int_equal(write_map(target.pid, path), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
+	target_note_perf_map(&target);
+	expect_map(&target, false);
+	target.perf_map.since_unix_s -= 3600; /* as it was found before the clock was set */
+	target_note_perf_map(&target);
+	expect_map(&target, true);
+	unlink(path);
+	end(&target);
 	target_fini(&target);
 }
 
@@ -331,6 +354,7 @@ int main(void)
 	    cmocka_unit_test(the_end_is_seen_with_and_without_a_descriptor),
 	    cmocka_unit_test(the_perf_map_is_found_after_the_end),
 	    cmocka_unit_test(a_perf_map_is_kept_that_the_process_deletes),
+	    cmocka_unit_test(a_clock_that_is_set_makes_no_map_old),
 	    cmocka_unit_test(nobody_is_asked_whose_pid_was_not_checked),
 	    cmocka_unit_test(perf_maps_take_few_descriptors),
 	};
