@@ -128,14 +128,27 @@ static void find_title(struct event_process *s, const char *exe)
 	target_set_title(&s->target, title);
 }
 
-/* For a process that has ended: the name of the first file that it executed. */
+/* What was mapped first when it was executed; of a process that was there before us, the first of its maps
+ * that is no library by its name. */
+static const struct map *program_map(const struct event_process *s)
+{
+	const struct map *map = maps_find(s->target.maps, s->target.code_address);
+	if (map && map->kind == MAP_KIND_FILE)
+		return map;
+	for (size_t i = 0; i < maps_count(s->target.maps); i++) {
+		map = maps_at(s->target.maps, i);
+		if (map->kind == MAP_KIND_FILE && !strstr(last_part(map_path(map)), ".so"))
+			return map;
+	}
+	return NULL;
+}
+
+/* For a process that has ended. */
 static void name_from_maps(struct event_process *s)
 {
-	for (size_t i = 0; i < maps_count(s->target.maps) && !s->target.name[0]; i++) {
-		const struct map *map = maps_at(s->target.maps, i);
-		if (map->kind == MAP_KIND_FILE && !strstr(map_path(map), ".so"))
-			snprintf(s->target.name, sizeof(s->target.name), "%s", map_path(map));
-	}
+	const struct map *map = program_map(s);
+	if (map && !s->target.name[0])
+		snprintf(s->target.name, sizeof(s->target.name), "%s", map_path(map));
 	find_title(s, s->target.name);
 	if (!s->target.title[0])
 		target_set_title(&s->target, s->comm);

@@ -86,11 +86,12 @@ test_a_link_of_a_process_that_ends() {
 
 # The process has ended, but is still there, at the sampler's first look: nothing says what it executed but its records.
 test_a_link_that_had_ended_at_the_first_look() {
-  cp "$targets/leaky" one-name
-  ln -s one-name other-name
+  mkdir my.software # a folder whose name is like a library's
+  cp "$targets/leaky" my.software/one-name
+  ln -s one-name my.software/other-name
   mkfifo begin end
   "$heaptap" record -q -b copy -p 4K -i 0 -e page-faults/1 -o out/ \
-    sh -c 'echo >begun; read word <begin; "$0" 3000 64 >log & echo $! >pid; read word <end; wait' "$PWD/other-name" &
+    sh -c 'echo >begun; read word <begin; "$0" 3000 64 >log & echo $! >pid; read word <end; wait' "$PWD/my.software/other-name" &
   front=$!
   wait_for 20 test -e begun
   sampler=$(sampler_of $front)

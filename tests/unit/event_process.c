@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,12 +107,46 @@ static void stacks_and_books_have_a_bound(void **state)
 	modules_free(subjects.modules);
 }
 
+/* The name of a process that has ended when it is looked at, with these two maps. */
+static void expect_name(const char *wanted, const char *low, const char *high, uint64_t code_address)
+{
+	struct memory_bound memory = {0};
+	struct event_processes subjects = {.modules = modules_new(4), .memory = &memory};
+	const struct map_range ranges[] = {{.start = 0x1000, .len = 0x1000, .prot = PROT_EXEC, .path = low},
+	    {.start = 0x8000, .len = 0x1000, .prot = PROT_EXEC, .path = high}};
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	struct event_process *s = event_processes_add(&subjects, child, NULL, 1);
+	assert_non_null(s);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(maps_add(s->target.maps, &ranges[i]), 0);
+	s->target.code_address = code_address;
+	event_process_look(s);
+	assert_string_equal(s->target.name, wanted);
+	event_processes_fini(&subjects);
+	modules_free(subjects.modules);
+}
+
+static void the_name_of_one_that_has_ended(void **state)
+{
+	expect_name("/lib/libc.so.6", "/srv/my.software/app", "/lib/libc.so.6", 0x8000);
+	expect_name("/srv/my.software/app", "/lib/libc.so.6", "/srv/my.software/app", 0x8000);
+	/* Its start was not seen. */
+	expect_name("/srv/my.software/app", "/lib/libc.so.6", "/srv/my.software/app", 0);
+	expect_name("/srv/my.software/app", "/srv/my.software/app", "/lib/libc.so.6", UINT64_MAX);
+	expect_name("", "/srv/my.software/plugin.so", "/lib/libc.so.6", 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(end_without_descriptors),
 	    cmocka_unit_test(a_thread_has_ended_and_its_process_lives),
 	    cmocka_unit_test(stacks_and_books_have_a_bound),
+	    cmocka_unit_test(the_name_of_one_that_has_ended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
