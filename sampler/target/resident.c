@@ -278,6 +278,10 @@ static int read_text(struct resident_reader *reader, pid_t pid, uint64_t most_ns
 	while ((got = read(fd, text, sizeof(text))) > 0 && clock_thread_cpu_ns() < until_ns)
 		resident_feed(reader, text, (size_t)got);
 	int error = got < 0 ? -errno : got > 0 ? -ETIME : 0;
+	/* When the address space is given up while it is read, the text just ends. It is whole if it still
+	 * has a beginning afterwards. */
+	if (!error && pread(fd, text, 1, 0) <= 0)
+		error = -ESRCH;
 	close(fd);
 	return error;
 }

@@ -336,6 +336,43 @@ static void who_is_not_there(void **unused)
 	assert_int_equal(-ENOENT, resident_read(&r, child, &facts, 0));
 }
 
+/* Reads a process that ends so long after its 4,000 mappings were made. */
+static int read_one_that_ends(struct resident *resident, unsigned int after_us)
+{
+	enum { MAPPINGS = 4000 };
+	const struct resident_facts facts = {0};
+	int ready[2];
+	char byte;
+	assert_int_equal(0, pipe(ready));
+	pid_t child = fork();
+	if (child == 0) {
+		for (int i = 0; i < MAPPINGS; i++)
+			(void)mmap(NULL, 4096, i % 2 ? PROT_READ : PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		(void)!write(ready[1], "", 1);
+		usleep(after_us);
+		_exit(0);
+	}
+	assert_int_equal(1, read(ready[0], &byte, 1));
+	int error = resident_read(resident, child, &facts, 0);
+	waitpid(child, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
+	return error || resident->mappings >= MAPPINGS ? error : 1;
+}
+
+static void a_part_is_no_reading(void **unused)
+{
+	unsigned int ended = 0;
+	for (unsigned int i = 0; i < 100; i++) {
+		struct resident r;
+		int error = read_one_that_ends(&r, 100 * i);
+		assert_true(error <= 0);
+		ended += error != 0;
+	}
+	assert_true(ended > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +385,7 @@ int main(void)
 	    cmocka_unit_test(counters),
 	    cmocka_unit_test(stacks_of_threads),
 	    cmocka_unit_test(the_sum_is_the_kernels),
+	    cmocka_unit_test(a_part_is_no_reading),
 	    cmocka_unit_test(who_is_not_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
