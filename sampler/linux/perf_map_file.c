@@ -121,6 +121,7 @@ static pid_t namespace_pid(int process_fd, pid_t pid)
 	return pid;
 }
 
+/* When it was forked, in seconds since 1970, or a little earlier. */
 static int64_t started_unix_s(pid_t pid)
 {
 	const uint64_t began = thread_facts_birth(pid).ticks, now = thread_facts_now();

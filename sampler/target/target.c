@@ -147,7 +147,8 @@ void target_note_perf_map(struct target *target)
 		fresh.fd = target->perf_map.fd;
 		target->perf_map.fd = -1;
 	}
-	/* A clock that has been set since makes the start later than it was, or earlier. */
+	/* A clock that has been set since moves the start: the earliest is kept, so that no map of its own is
+	 * taken for an earlier process'. */
 	if (target->perf_map.folder && fresh.since_unix_s > target->perf_map.since_unix_s)
 		fresh.since_unix_s = target->perf_map.since_unix_s;
 	perf_map_file_forget(&target->perf_map);
