@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,7 +240,7 @@ static int open_in_root(pid_t pid, const char *path, struct stat *st)
 /*
  * Is the opened file the requested one? Compares the build id if one is expected, else the inode. The device
  * is not compared: with overlayfs and btrfs it differs between /proc/PID/maps and stat(). CERTAIN: the
- * mapping itself was opened, so the inode need not be compared.
+ * mapping itself was opened, and the inode has been compared as far as it can be (is_announced).
  */
 static int verify(const struct module_request *request, const struct module_file *file, bool certain)
 {
@@ -292,17 +293,62 @@ static int worse(int err, int next)
 	return err == -ESTALE || err == -ENOEXEC ? err : next;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), end_length = strlen(end);
+
+	return end_length <= length && strcmp(text + length - end_length, end) == 0;
+}
+
+/*
+ * Is FD, what is mapped in the range by now, what was announced there? A library that was unloaded leaves its
+ * range to the next. Where maps and stat() have one device, the inode tells. On overlayfs and btrfs they have
+ * not, and on the former an inode each: there the path tells. A root folder of its own leaves the process
+ * only the end of the path that we see, a mount leaves us only the end of the path that it sees.
+ */
+static bool is_announced(
+    const struct module_request *request, const char *path, int fd, const struct stat *st)
+{
+	char link[PROC_PATH_BYTES], now[PATH_MAX];
+	ssize_t length;
+
+	if (request->build_id_len || (request->ino && st->st_ino == request->ino))
+		return true; /* the build id is compared by verify() */
+	if (request->ino && st->st_dev == request->dev)
+		return false;
+	length = readlink(proc_fd_path(link, fd), now, sizeof(now) - 1);
+	if (length <= 0)
+		return false;
+	now[length] = '\0';
+	proc_strip_deleted(now);
+	return ends_with(now, path) || ends_with(path, now);
+}
+
+/* What is mapped in the range, if that still is the file that was announced there. */
+static int open_mapped(const struct module_request *request, const char *path, struct module_file *file)
+{
+	char at[PROC_PATH_BYTES], name[64];
+	struct stat st;
+	int fd;
+
+	snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, request->start, request->end);
+	fd = open_regular(proc_path(at, request->pid, name), &st);
+	if (fd >= 0 && !is_announced(request, path, fd, &st)) {
+		close(fd);
+		return -ESTALE;
+	}
+	return accept_file(request, fd, at, true, &st, file);
+}
+
 static int open_through_process(
     const struct module_request *request, const char *path, bool deleted, struct module_file *file)
 {
-	char at[PROC_PATH_BYTES], name[64];
+	char at[PROC_PATH_BYTES];
 	struct stat st;
 	int err, next;
 	char *root_path;
 
-	snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, request->start, request->end);
-	proc_path(at, request->pid, name);
-	err = accept_file(request, open_regular(at, &st), at, true, &st, file);
+	err = open_mapped(request, path, file);
 	if (!err)
 		return 0;
 	if (path[0] == '/' && (!deleted || request->build_id_len)) {
