@@ -6,6 +6,7 @@
     expect:REGEX    waits until the screen shows REGEX after what was matched before
     insist:TEXT     from now on, TEXT is typed again every half second while an expect waits (a shell that changes the
                     terminal's mode at the same moment may lose what was typed); ends with the expect
+    stopped:        waits until the process of the last "ready PID" on the screen is stopped
     timeout:SECONDS for the expects that follow (default 20), so many times as long as TEST_TIME_FACTOR says
 
 The exit status is 0 when every expect was met; if not, the screen is printed.
@@ -16,6 +17,18 @@ import re
 import select
 import sys
 import time
+
+
+def wait_until_stopped(screen, timeout):
+    pid = re.findall(r"ready (\d+)", screen)[-1]
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as stat:
+            if stat.read().rpartition(") ")[2].startswith("T"):
+                return True
+        time.sleep(0.01)
+    print(f"terminal: process {pid} did not stop; the screen:\n{screen}", file=sys.stderr)
+    return False
 
 
 def main(steps):
@@ -36,6 +49,10 @@ def main(steps):
                 continue
             if kind == "timeout":
                 timeout = float(text) * factor
+                continue
+            if kind == "stopped":
+                if not wait_until_stopped(screen, timeout):
+                    return 1
                 continue
             deadline = time.monotonic() + timeout
             while True:

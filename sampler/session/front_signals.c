@@ -29,7 +29,15 @@ static bool is_job_stop(int number)
 	return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
 }
 
-/* Stops this process by `number`, and returns when it is continued. */
+/*
+ * Stops this process by `number`, and returns when it is continued.
+ *
+ * From when it is continued until it runs, the signal is not blocked: another one then stops us at once, and
+ * not after COMMAND (one sent by kill(2) to us alone is not passed on). That cannot be closed from here: who
+ * is stopped by a signal has it unblocked, and has no handler that could be run. SIGSTOP could be used with
+ * all others blocked, but shells show which signal it was, and "Stopped (signal)" is not what COMMAND would
+ * show.
+ */
 static void stop_self(int number)
 {
 	sigset_t set;
