@@ -301,10 +301,11 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /*
- * Is FD, what is mapped in the range by now, what was announced there? A library that was unloaded leaves its
- * range to the next. Where maps and stat() have one device, the inode tells. On overlayfs and btrfs they have
- * not, and on the former an inode each: there the path tells. A root folder of its own leaves the process
- * only the end of the path that we see, a mount leaves us only the end of the path that it sees.
+ * FD is what is mapped in the range by now. Is it what was announced there? A library that was unloaded
+ * leaves its range to the next. Where /proc/PID/maps and stat() agree about the device, the inode decides. On
+ * overlayfs and btrfs the devices differ, and on overlayfs the inodes too: there the path decides. One of the
+ * two paths may be only the end of the other: the process's, if it has a root folder of its own; ours, if the
+ * file is on a mount that has another place here.
  */
 static bool is_announced(
     const struct module_request *request, const char *path, int fd, const struct stat *st)

@@ -126,6 +126,7 @@ static void a_build_id_is_not_all(void **state)
  * another file; so is one that was deleted. */
 static void what_is_not_installed_stands_for_itself(void **state)
 {
+	const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
 	struct modules *store = modules_new(0);
 	char path[256];
 
@@ -133,10 +134,10 @@ static void what_is_not_installed_stands_for_itself(void **state)
 		skip();
 	copy_file("/proc/self/exe", strcpy(path, in_folder("forged")), 99);
 	int fd = open(path, O_RDONLY);
-	char *mapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	char *mapped = mmap(NULL, page_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 	assert_ptr_not_equal(mapped, MAP_FAILED);
 	struct module_request request = {
-	    .pid = getpid(), .start = (uintptr_t)mapped, .end = (uintptr_t)mapped + 4096, .path = path};
+	    .pid = getpid(), .start = (uintptr_t)mapped, .end = (uintptr_t)mapped + page_bytes, .path = path};
 	assert_int_equal(unlink(path), 0);
 	struct module *forged = module_get(store, &request), *again = module_get(store, &request), *true_one;
 	assert_true(forged->readable);
@@ -151,7 +152,7 @@ static void what_is_not_installed_stands_for_itself(void **state)
 	module_unref(again);
 	module_unref(true_one);
 	modules_free(store);
-	munmap(mapped, 4096);
+	munmap(mapped, page_bytes);
 	close(fd);
 }
 

@@ -20,8 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAPPED_BYTES = 4096 };
-
 static char folder[] = "/tmp/heaptap-mapping.XXXXXX";
 static char first[64], second[64];
 
@@ -47,7 +45,9 @@ static struct module_request request_for(const char *path, const struct stat *an
 	if (geteuid() != 0)
 		skip(); /* /proc/PID/map_files is root's */
 	int fd = open(mapped, O_RDONLY | O_CLOEXEC);
-	char *range = mmap(NULL, MAPPED_BYTES, PROT_READ, MAP_PRIVATE, fd, 0);
+	/* The name in map_files has the end of the range, which is that of a page. */
+	const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+	char *range = mmap(NULL, page_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 
 	assert_ptr_not_equal(range, MAP_FAILED);
 	close(fd);
@@ -55,7 +55,7 @@ static struct module_request request_for(const char *path, const struct stat *an
 	    .pid = getpid(),
 	    .told = true,
 	    .start = (uintptr_t)range,
-	    .end = (uintptr_t)range + MAPPED_BYTES,
+	    .end = (uintptr_t)range + page_bytes,
 	    .path = path,
 	    .dev = announced->st_dev,
 	    .ino = announced->st_ino,
@@ -78,7 +78,7 @@ static ino_t inode_found(const struct module_request *request)
 
 static void drop(const struct module_request *request)
 {
-	assert_int_equal(munmap((void *)(uintptr_t)request->start, MAPPED_BYTES), 0);
+	assert_int_equal(munmap((void *)(uintptr_t)request->start, request->end - request->start), 0);
 }
 
 static void the_next_in_the_range(void **state)
