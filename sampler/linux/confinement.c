@@ -11,6 +11,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -167,7 +168,11 @@ int confinement_enter(int one, int other, unsigned int cpu_seconds)
 	if (!err)
 		err = drop_capabilities();
 	set_limit(RLIMIT_NPROC, 0);
-	if (!err && (prctl(PR_SET_DUMPABLE, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0))
+	/* Here: another user or fewer capabilities take the signal back (commit_creds()), and the filter
+	 * refuses the call. */
+	if (!err &&
+	    (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || prctl(PR_SET_DUMPABLE, 0) != 0 ||
+	        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0))
 		err = -errno;
 	return err ? err : confinement_filter_calls();
 }

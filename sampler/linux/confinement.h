@@ -9,9 +9,9 @@
 #define SAMPLER_LINUX_CONFINEMENT_H
 
 /*
- * Keeps the descriptors `one` and `other` alone, and ends the process after that much CPU time. 0 or
- * -errno: then the process must not go on. Where the kernel has no seccomp filters, or a sanitizer's
- * runtime is in the program, system calls are not filtered.
+ * Keeps the descriptors `one` and `other` alone, and ends the process after that much CPU time, or when the
+ * thread that forked it ends. 0 or -errno: then the process must not go on. Where the kernel has no seccomp
+ * filters, or a sanitizer's runtime is in the program, system calls are not filtered.
  */
 int confinement_enter(int one, int other, unsigned int cpu_seconds);
 

@@ -242,7 +242,6 @@ static __attribute__((noreturn)) void run_child(int out, int fd, const char *bui
 	prctl(PR_SET_NAME, "heaptap-symbols");
 	if (limit_memory() || confinement_enter(out, fd, CPU_SECONDS))
 		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	text = read_file(fd, build_id);
 	length = text ? strlen(text) : 0;
 	for (size_t done = 0; done < length;) {

@@ -202,7 +202,6 @@ static __attribute__((noreturn)) void run_child(
 	if (confinement_enter(
 	        socket, file->fd, options->detail == SYMBOL_FULL ? FULL_SECONDS : FUNCTIONS_SECONDS) != 0)
 		_exit(1);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	_exit(read_file(socket, file, options) == 0 ? 0 : 1);
 }
 
