@@ -50,30 +50,45 @@ static void look_at_section(struct reading *r, const char *line, size_t length)
 	}
 }
 
-static void look_at_line(struct reading *r, const char *line, size_t length, size_t room)
+/* As libinih sees it: an indented line goes on with a key only if there is one. What it would pass over as an
+ * error ends the reading, so that no value comes in a section that was not told of. */
+static void look_at_key(struct reading *r, const char *line, size_t length)
 {
-	size_t indent = strspn(line, blanks), name;
+	size_t name = 0;
 
-	if (length >= room) {
-		r->err = ini_text_wrong(r->error, "a line has more than %zu bytes", room - 1);
-	} else if (indent < length && (!indent || !r->in_key) && line[indent] == '[') {
+	while (name < length && line[name] != '=' && line[name] != ':')
+		name++;
+	if (name == length) {
+		r->err = ini_text_wrong(r->error, "neither [SECTION] nor KEY = VALUE");
+		return;
+	}
+	while (name && strchr(blanks, line[name - 1]))
+		name--;
+	r->in_key = name > 0;
+	if (name > NAME_BYTES_MOST)
+		r->err = ini_text_wrong(r->error, "the name of a key has more than 49 bytes");
+}
+
+/* Without its comment. */
+static void look_at_line(struct reading *r, const char *line, size_t length)
+{
+	size_t indent = strspn(line, blanks);
+
+	if (indent >= length || strchr(";#", line[indent]) || (indent && r->in_key))
+		return;
+	if (line[indent] == '[') {
 		r->in_key = false;
 		look_at_section(r, line + indent + 1, length - indent - 1);
-	} else if (indent < length && (!indent || !r->in_key) && !strchr(";#", line[indent])) {
-		r->in_key = true;
-		name = strcspn(line + indent, "=:\n");
-		while (name && strchr(blanks, line[indent + name - 1]))
-			name--;
-		if (name > NAME_BYTES_MOST)
-			r->err = ini_text_wrong(r->error, "the name of a key has more than 49 bytes");
+	} else {
+		look_at_key(r, line + indent, length - indent);
 	}
 }
 
-/* The length of the line before " # comment": libinih has that only for ';'. */
-static size_t uncommented(const char *line, size_t length)
+/* The length of the line before a comment, a blank and one of the marks. */
+static size_t uncommented(const char *line, size_t length, const char *marks)
 {
 	for (size_t i = 1; i < length; i++)
-		if (line[i] == '#' && strchr(blanks, line[i - 1]))
+		if (strchr(marks, line[i]) && strchr(blanks, line[i - 1]))
 			return i;
 	return length;
 }
@@ -88,12 +103,15 @@ static char *read_line(char *to, int bytes, void *context)
 	if (!*r->at || r->err)
 		return NULL;
 	r->line++;
-	look_at_line(r, r->at, length, (size_t)bytes - 1);
+	if (length >= (size_t)bytes - 1)
+		r->err = ini_text_wrong(r->error, "a line has more than %d bytes", bytes - 2);
+	else
+		look_at_line(r, r->at, uncommented(r->at, length, ";#"));
 	if (r->err)
 		return NULL;
 	memcpy(to, r->at, length);
 	r->at += length;
-	length = uncommented(to, length);
+	length = uncommented(to, length, "#"); /* libinih knows only ';' there */
 	if (*r->at)
 		to[length++] = *r->at++;
 	to[length] = '\0';
@@ -116,7 +134,7 @@ int ini_text_parse(
 	struct reading r = {.reader = reader, .at = text};
 	int line;
 
-	if (strncmp(text, byte_order_mark, strlen(byte_order_mark)) == 0)
+	while (strncmp(r.at, byte_order_mark, strlen(byte_order_mark)) == 0) /* libinih passes over one too */
 		r.at += strlen(byte_order_mark);
 	line = ini_parse_stream(read_line, &r, on_value, &r);
 
