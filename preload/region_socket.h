@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The region socket: the second way to a region, for an image that was executed by another user than the
- * sampler's (a server that drops root and then executes its workers; setpriv, gosu). The kernel does not let
- * such a process open /proc/<sampler>/fd, so it connects to an abstract socket, sends the session's cookie,
- * and receives the region's descriptor. Only a root sampler can have such targets, so the other side must be
- * root.
+ * The region socket: the second way to a region, for an image that may not open /proc/<sampler>/fd. It was
+ * executed by another user than the sampler's (a server that drops root and then executes its workers;
+ * setpriv, gosu), with fewer capabilities (heaptap has some by setcap or from a unit), or in a user namespace
+ * of its own (unshare, rootless containers). It connects to an abstract socket, sends the session's cookie,
+ * and receives the region's descriptor. Anybody may bind the name when the sampler has ended, so the other
+ * side must be root or our own user.
  *
  * This is the one place where the target waits for the sampler: at its start, REGION_SOCKET_WAIT_MS at most
  * in all, and never where a seccomp filter is in force (a socket could be its death). A descriptor can only

@@ -42,7 +42,7 @@ struct region_pool {
 	uint32_t next_id;
 	int memory_fd, ledger_fd;
 	struct region_socket *socket; /* NULL: none */
-	int socket_error;             /* why not; 0: none is needed */
+	int socket_error;             /* why not */
 	struct ledger *ledger;
 	int read_fd, write_fd;
 	char env[128];
@@ -96,13 +96,12 @@ static int open_memory(struct region_pool *pool)
 	return 0;
 }
 
-/* Only a root sampler has targets of other users, and needs a socket. */
+/* For images that may not open what lies in our /proc/PID/fd (preload/region_socket.h). */
 static void open_socket(struct region_pool *pool)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), pool->memory_fd);
-	if (geteuid() == 0)
-		pool->socket = region_socket_new(path, pool->cookie, &pool->socket_error);
+	pool->socket = region_socket_new(path, pool->cookie, &pool->socket_error);
 }
 
 /* Makes a spare region; those for the socket are mapped at once. */

@@ -28,8 +28,7 @@ const char *region_pool_env(const struct region_pool *pool);
 /* To poll for EPOLLOUT, edge-triggered. */
 int region_pool_fd(const struct region_pool *pool);
 
-/* The region socket, to poll for EPOLLIN; -1: none. A sampler that is not root needs none; otherwise
- * region_pool_socket_error says why (-errno). */
+/* The region socket, to poll for EPOLLIN; -1: none. region_pool_socket_error says why (-errno). */
 int region_pool_socket_fd(const struct region_pool *pool);
 int region_pool_socket_error(const struct region_pool *pool);
 void region_pool_knock(struct region_pool *pool); /* it is readable: region_pool_next will read it */

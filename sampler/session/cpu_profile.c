@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,15 +25,20 @@
 /* After the stop it writes the profile; a machine under load takes its time. */
 #define GRACE_NS (UINT64_C(120) * CLOCK_NS_PER_S)
 
+/* More time than it is told to stop after. It ends by itself when we have gone: an executed file that has
+ * capabilities gets no signal at its parent's end (prctl(2), PR_SET_PDEATHSIG). */
+enum { SPARE_MS = 1000 };
+
 /* In the child. SIGINT stays blocked until it can be read: none is lost, however early it comes. */
-static void become(pid_t pid, const char *file)
+static void become(pid_t pid, uint32_t duration_ms, const char *file)
 {
-	char pid_text[16], event[32];
+	char pid_text[16], duration[32], event[32];
 	sigset_t stop;
 	snprintf(pid_text, sizeof(pid_text), "%d", (int)pid);
+	snprintf(duration, sizeof(duration), "%" PRIu64 "ms", (uint64_t)duration_ms + SPARE_MS);
 	snprintf(event, sizeof(event), EVENT "@%d", CPU_PROFILE_HZ);
-	char *const words[] = {"heaptap", "record", "--no-heap", "--pid", pid_text, "-e", event, "-q", "-o",
-	    (char *)(uintptr_t)file, NULL};
+	char *const words[] = {"heaptap", "record", "--no-heap", "--pid", pid_text, "--duration", duration,
+	    "-e", event, "-q", "-o", (char *)(uintptr_t)file, NULL};
 	prctl(PR_SET_PDEATHSIG, SIGINT);
 	setsid();
 	descriptors_drop(NULL, 0);
@@ -64,7 +70,7 @@ int cpu_profiles_start(
 	strcpy(to, ".pb.gz");
 	pid_t child = fork();
 	if (child == 0)
-		become(pid, escaped);
+		become(pid, duration_ms, escaped);
 	if (child < 0)
 		return -errno;
 	*item = (struct cpu_profile){.child = child,

@@ -110,7 +110,9 @@ static int open_pool(struct heap_capture *h)
 	if (!h->pool)
 		return -errno;
 	if (region_pool_socket_error(h->pool) && options->verbosity >= 0)
-		log_line("programs executed by other users are not profiled: no socket for them: %s",
+		log_line(
+		    "programs executed by other users, with fewer capabilities or in a user namespace are "
+		    "not profiled: no socket for them: %s",
 		    strerror(-region_pool_socket_error(h->pool)));
 	return 0;
 }
