@@ -207,7 +207,7 @@ static struct region_header *region_by_ticket(const struct region_pool_page *poo
 	return fd < 0 ? NULL : map_region(fd, &head, pid);
 }
 
-/* The sampler runs as another user. */
+/* For an image that may not open the descriptors of the sampler. */
 static struct region_header *region_from_socket(const char *pool_path, uint64_t cookie, uint32_t pid)
 {
 	struct region_header head;
