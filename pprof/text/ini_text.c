@@ -50,8 +50,8 @@ static void look_at_section(struct reading *r, const char *line, size_t length)
 	}
 }
 
-/* As libinih sees it: an indented line goes on with a key only if there is one. What it would pass over as an
- * error ends the reading, so that no value comes in a section that was not told of. */
+/* in_key is what libinih has: a key without a name is none. A line that libinih would report and pass over
+ * ends the reading, so that no value comes in a section that was not told of. */
 static void look_at_key(struct reading *r, const char *line, size_t length)
 {
 	size_t name = 0;
@@ -69,7 +69,7 @@ static void look_at_key(struct reading *r, const char *line, size_t length)
 		r->err = ini_text_wrong(r->error, "the name of a key has more than 49 bytes");
 }
 
-/* Without its comment. */
+/* The line has lost its comment. */
 static void look_at_line(struct reading *r, const char *line, size_t length)
 {
 	size_t indent = strspn(line, blanks);
@@ -84,7 +84,7 @@ static void look_at_line(struct reading *r, const char *line, size_t length)
 	}
 }
 
-/* The length of the line before a comment, a blank and one of the marks. */
+/* The length of the line before its comment, which begins with one of the marks, after a blank. */
 static size_t uncommented(const char *line, size_t length, const char *marks)
 {
 	for (size_t i = 1; i < length; i++)

@@ -168,8 +168,8 @@ int confinement_enter(int one, int other, unsigned int cpu_seconds)
 	if (!err)
 		err = drop_capabilities();
 	set_limit(RLIMIT_NPROC, 0);
-	/* Here: another user or fewer capabilities take the signal back (commit_creds()), and the filter
-	 * refuses the call. */
+	/* Not earlier: each change of the user or the capabilities cancels the signal (commit_creds()). Not
+	 * later: the filter refuses the call. */
 	if (!err &&
 	    (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || prctl(PR_SET_DUMPABLE, 0) != 0 ||
 	        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0))

@@ -25,8 +25,8 @@
 /* After the stop it writes the profile; a machine under load takes its time. */
 #define GRACE_NS (UINT64_C(120) * CLOCK_NS_PER_S)
 
-/* More time than it is told to stop after. It ends by itself when we have gone: an executed file that has
- * capabilities gets no signal at its parent's end (prctl(2), PR_SET_PDEATHSIG). */
+/* It is told to stop when its time is over, and stops by itself so much later, if we have gone by then: to
+ * execute a file that has capabilities cancels the signal at the parent's end (PR_SET_PDEATHSIG). */
 enum { SPARE_MS = 1000 };
 
 /* In the child. SIGINT stays blocked until it can be read: none is lost, however early it comes. */
