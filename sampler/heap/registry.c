@@ -13,6 +13,7 @@
 #include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
+#include "sampler/linux/thread_facts.h"
 #include "sampler/region/region_program.h"
 #include "pprof/text/log_line.h"
 
@@ -368,11 +369,21 @@ static struct pollfd *poll_all(const struct table *processes)
 	return fds;
 }
 
+/* It had made way for another program before it was found, but somebody with its number lives: that one may
+ * not have loaded the library yet, and its image closes this process. */
+static bool is_loading(const struct process *process, uint64_t now)
+{
+	const struct target *target = &process->target;
+	return target->unseen[0] && target->pidfd < 0 && now <= process->executed_ns + LOADING_NS &&
+	    thread_facts_read(target->pid).pid == target->pid;
+}
+
 /* True: some have ended. */
 static bool note_ended(struct registry *registry)
 {
 	const struct table *processes = &registry->intake->processes;
 	const size_t count = processes->count;
+	const uint64_t now = clock_now_ns();
 	struct pollfd *fds = poll_all(processes);
 	bool some = false;
 	/* From behind: one whose pid was wrong becomes the last. */
@@ -380,7 +391,8 @@ static bool note_ended(struct registry *registry)
 		struct process *process = processes->entries[i].item;
 		const bool runs = fds && i < count && !process->unsure && process->target.pidfd >= 0 &&
 		    fds[i].fd == process->target.pidfd && !fds[i].revents;
-		process->ended = !process->target.closed && !runs && registry_has_ended(registry, process);
+		process->ended = !process->target.closed && !runs && registry_has_ended(registry, process) &&
+		    !is_loading(process, now);
 		some = some || process->ended;
 	}
 	free(fds);

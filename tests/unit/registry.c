@@ -6,6 +6,7 @@
 #include "sampler/heap/registry.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/image.h"
+#include "sampler/heap/registry_steps.h"
 #include "sampler/target/launch.h"
 
 #include "proto/region_pool.h"
@@ -429,6 +430,38 @@ static void a_program_that_was_executed_after_the_look_began(void **state)
 	stranger_end(&shell);
 }
 
+/* At the first look it executes another program, of which only the kernel has told: that one is still being
+ * loaded, or it has ended before it was. */
+static void a_program_that_was_executed_before_the_first_look(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	for (int late = 0; late < 2; late++) {
+		struct stranger shell = start_shell(s);
+		assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
+		assert_int_equal(tell(&shell, "6\n"), 6);
+		registry_settle_claims(&s->registry);
+		size_t cursor = 0;
+		struct process *process = table_next(&s->intake.processes, (uint64_t)shell.pid, &cursor);
+		assert_non_null(process);
+		assert_int_equal(process->target.pidfd, -1);
+		executed_note(process, "cat", clock_now_ns() + 3600 * SECOND_NS);
+		registry_finish_ended(&s->registry);
+		assert_int_equal(s->closed_count, 0);
+		if (late)
+			process->executed_ns = 0; /* long ago, however short the machine has been up */
+		else
+			stranger_end(&shell);
+		registry_finish_ended(&s->registry);
+		assert_int_equal(s->closed_count, 1);
+		assert_int_equal(s->closed[0].end, TARGET_EXEC);
+		assert_int_equal(s->registry.executed_unseen, 1 + late);
+		s->closed_count = 0;
+		if (late)
+			stranger_end(&shell);
+	}
+}
+
 /* The front reaps it, and knows how it ended. */
 static void the_commands_end_waits_for_its_status(void **state)
 {
@@ -651,6 +684,7 @@ int main(void)
 	    TEST(a_program_that_is_never_seen_in_the_same_process),
 	    TEST(another_program_that_has_ended_too),
 	    TEST(a_program_that_was_executed_after_the_look_began),
+	    TEST(a_program_that_was_executed_before_the_first_look),
 	    TEST(the_commands_end_waits_for_its_status),
 	    TEST(an_image_stays_until_its_profiles_are_written),
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),
