@@ -295,6 +295,7 @@ static void every_byte_hostile(void **state)
 	struct live_scan found = scan(region, 9);
 	assert_in_range(found.count, SLOTS / 4, 2 * SLOTS);
 	assert_int_equal(found.counted.samples, UINT64_MAX);
+	assert_in_range(found.peak_ns, 1, found.now_ns);
 	live_scan_fini(&found);
 	for (uint32_t s = 0; s < SEGMENTS; s++)
 		fixture_set_owner(region, s, (uint16_t)(REGION_PLACES + 1 + s));
