@@ -69,6 +69,9 @@ void self_limits_begin(void)
 			setrlimit(raised[i], &limit);
 		}
 	}
+	/* The hard one too, where we may (CAP_SYS_RESOURCE): `ulimit -f` of a shell sets both. */
+	static const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+	setrlimit(RLIMIT_FSIZE, &none);
 	signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit becomes an ordinary error */
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)

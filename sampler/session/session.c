@@ -398,6 +398,14 @@ static int fail(int front_fd, const char *what, const char *why)
 	return EXIT_FAILURE;
 }
 
+static const char *why_not_started(int error)
+{
+	return error == -EFBIG
+	    ? "the hard limit of a file's size (ulimit -H -f) is below the 500 MB of the memory "
+	      "that it shares with programs, most of it holes"
+	    : strerror(-error);
+}
+
 int session_run(const struct options *options, int front_fd)
 {
 	struct session s = session_of(options, SIGNALS_FRONT, front_fd);
@@ -415,7 +423,7 @@ int session_run(const struct options *options, int front_fd)
 		log_line("--debuginfod: no effect, $DEBUGINFOD_URLS names no server");
 	int error = session_open(&s);
 	if (error)
-		return fail(front_fd, "cannot start the sampler", strerror(-error));
+		return fail(front_fd, "cannot start the sampler", why_not_started(error));
 	front_message_write(
 	    front_fd, FRONT_MESSAGE_READY, 0, 0, s.heap ? region_pool_env(heap.pool) : "none");
 	int status = session_loop(&s);

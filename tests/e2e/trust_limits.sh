@@ -10,6 +10,21 @@ test_file_size_limit_of_the_shell() {
   profile_check prof/heaptap.truth.*.exit.pb.gz
 }
 
+# A shell's `ulimit -f` sets the hard limit too. Who may raise that does, everybody else is told which limit it is; COMMAND
+# runs under it in either case.
+test_hard_file_size_limit() {
+  (
+    ulimit -f 100
+    "$heaptap" record -p 1K -o prof/ bash -c 'ulimit -H -f >limit; exec "$0" /dev/null 1 0' "$targets/truth" 2>err
+  ) || fail "status $?: $(cat err)"
+  equal 100 "$(cat limit)" "COMMAND's limit"
+  if ls prof/heaptap.truth.*.exit.pb.gz >/dev/null 2>&1; then
+    profile_check prof/heaptap.truth.*.exit.pb.gz
+  else
+    matches "cannot start the sampler: the hard limit of a file's size \(ulimit -H -f\) is below the 500 MB" err
+  fi
+}
+
 test_address_space_limit() {
   (
     ulimit -v 800000
