@@ -7,6 +7,7 @@
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/decisions.h"
 #include "sampler/daemon/verdict.h"
+#include "sampler/identity/process_labels.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/proc.h"
@@ -82,12 +83,20 @@ static void drop(struct daemon_attaching *one)
 	*one = (struct daemon_attaching){.attacher.fd = -1};
 }
 
-static struct daemon_attaching *free_seat(struct daemon *d)
+struct daemon_attaching *attaching_seat(struct daemon *d, const char *account)
 {
-	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
-		if (!d->attaching[i].region)
-			return &d->attaching[i];
-	return NULL;
+	struct daemon_attaching *seat = NULL;
+	size_t of_account = 0, free_seats = 0;
+	for (size_t i = 0; i < DAEMON_ATTACHING; i++) {
+		struct daemon_attaching *one = &d->attaching[i];
+		if (one->region) {
+			of_account += strcmp(one->facts.plan->account, account) == 0;
+		} else {
+			seat = one;
+			free_seats++;
+		}
+	}
+	return of_account < free_seats ? seat : NULL;
 }
 
 /* Also to a program that this process has executed since. */
@@ -209,9 +218,11 @@ void attaching_end(struct daemon *d)
 static bool attach(struct daemon *d, struct roster_entry *entry, const struct verdict *verdict)
 {
 	struct fitness fitness;
-	struct daemon_attaching *seat = free_seat(d);
+	char account[TARGET_OWNER_BYTES];
 	if (is_on_its_way(d, entry->pid))
 		return false;
+	process_labels_owner(&verdict->facts, account, sizeof(account));
+	struct daemon_attaching *seat = attaching_seat(d, account);
 	/* first: where nothing can be attached to there is no library either */
 	const bool fit = fitness_examine(&fitness, entry->pid, false);
 	if (fitness.later)

@@ -25,7 +25,7 @@
 
 enum {
 	DAEMON_NOTE_BYTES = 1024,
-	DAEMON_ATTACHING = 8, /* processes that are being attached to at a time */
+	DAEMON_ATTACHING = 16, /* processes that are being attached to at a time */
 };
 
 struct daemon {

@@ -3,6 +3,7 @@
 
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -52,6 +53,8 @@ struct event_process *event_processes_add(
 		memcpy(s->comm, parent->comm, sizeof(s->comm));
 		s->target.code_address = parent->target.code_address;
 	}
+	s->share.account =
+	    parent ? parent->share.account : target_account_of_user(thread_facts_read(pid).user);
 	s->next = subjects->list;
 	subjects->list = s;
 	subjects->count++;
@@ -66,7 +69,7 @@ void event_processes_remove(struct event_processes *subjects, struct event_proce
 	*link = subject->next;
 	subjects->count--;
 	table_remove(&subjects->by_pid, (uint64_t)subject->target.pid, subject);
-	memory_bound_note(subjects->memory, &subject->held_bytes, 0);
+	memory_share_note(&subject->share, subjects->memory, 0);
 	discard(subject);
 }
 
@@ -200,7 +203,7 @@ void event_process_look(struct event_process *s)
 
 void event_process_look_for_room(struct event_process *s, const struct memory_bound *memory)
 {
-	bool full = !memory_bound_allows(memory, s->held_bytes);
+	bool full = !memory_bound_allows(memory, &s->share);
 	stacks_set_full(s->target.stacks, full);
 	for (size_t i = 0; i < EVENTS_MAX; i++)
 		if (s->books[i])
@@ -213,7 +216,7 @@ void event_process_weigh(struct event_process *s, struct memory_bound *memory)
 	for (size_t i = 0; i < EVENTS_MAX; i++)
 		if (s->books[i])
 			bytes += event_book_bytes(s->books[i]);
-	memory_bound_note(memory, &s->held_bytes, bytes);
+	memory_share_note(&s->share, memory, bytes);
 }
 
 bool event_process_has_samples(const struct event_process *s)

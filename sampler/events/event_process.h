@@ -33,8 +33,8 @@ struct event_process {
 	char comm[16];
 	struct event_book *books[EVENTS_MAX]; /* NULL until its first sample */
 	uint64_t outcome[EVENTS_MAX][UNWIND_COUNTS];
-	uint64_t no_room;    /* samples that there was no memory for */
-	uint64_t held_bytes; /* of stacks and books, as the bound knows */
+	uint64_t no_room;          /* samples that there was no memory for */
+	struct memory_share share; /* of the bound: stacks and books */
 };
 
 struct event_processes {

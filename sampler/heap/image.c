@@ -104,6 +104,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	const struct process_finding *finding = found_before(process, process_identity_told_pid(process));
 	if (finding)
 		know_from_finding(process, finding);
+	process_find_account(process);
 	target_note_perf_map(&process->target);
 	if (!finding)
 		process_identity_read_name(process);
@@ -144,6 +145,7 @@ bool image_look_again(struct process *process)
 	}
 	if (target->pidfd < 0)
 		return false;
+	process_find_account(process);
 	target_note_perf_map(target);
 	process_identity_read_name(process);
 	target_read_maps(target, clock_now_ns(), 0);

@@ -44,11 +44,12 @@ struct process_finding *process_find(pid_t pid, struct modules *modules, struct 
 	bool good = target_init(target, pid, clock_now_ns()) && facts.pid == pid;
 	finding->inner = facts.inner;
 	finding->memory = memory;
+	finding->share.account = target_account_of_user(facts.user);
 	target->pidfd = good ? pidfd_open_process(pid) : -1;
 	target->readable = target->pidfd >= 0;
 	target->maps = maps_new(modules, pid, true);
 	if (target->maps && memory)
-		maps_set_room(target->maps, memory_bound_room(memory, 0));
+		maps_set_room(target->maps, memory_bound_room(memory, &finding->share, 0));
 	if (target->readable && target->maps && maps_read_proc(target->maps) == 0 &&
 	    target_read_executable(target, target->name)) {
 		proc_strip_deleted(target->name);
@@ -64,7 +65,7 @@ void process_finding_weigh(struct process_finding *finding)
 {
 	const struct maps *maps = finding->target.maps;
 	if (finding->memory)
-		memory_bound_note(finding->memory, &finding->held_bytes, maps ? maps_bytes(maps) : 0);
+		memory_share_note(&finding->share, finding->memory, maps ? maps_bytes(maps) : 0);
 }
 
 void process_finding_free(struct process_finding *finding)
@@ -72,7 +73,7 @@ void process_finding_free(struct process_finding *finding)
 	if (!finding)
 		return;
 	if (finding->memory)
-		memory_bound_note(finding->memory, &finding->held_bytes, 0);
+		memory_share_note(&finding->share, finding->memory, 0);
 	target_fini(&finding->target);
 	free(finding);
 }
@@ -80,7 +81,7 @@ void process_finding_free(struct process_finding *finding)
 void process_look_for_room(struct process *process)
 {
 	const struct memory_bound *bound = process->image->memory;
-	bool full = bound && !memory_bound_allows(bound, process->held_bytes);
+	bool full = bound && !memory_bound_allows(bound, &process->share);
 	stacks_set_full(process->target.stacks, full);
 	heap_set_full(process->heap, full);
 	process_look_for_maps_room(process);
@@ -92,8 +93,9 @@ void process_look_for_maps_room(struct process *process)
 	const struct memory_bound *bound = process->image->memory;
 	const struct maps *maps = process->target.maps;
 	const uint64_t has = maps ? maps_bytes(maps) : 0;
+	const uint64_t held = process->share.held_bytes;
 	process->target.maps_room_bytes =
-	    bound ? memory_bound_room(bound, has < process->held_bytes ? has : process->held_bytes) : 0;
+	    bound ? memory_bound_room(bound, &process->share, has < held ? has : held) : 0;
 	if (maps)
 		maps_set_room(process->target.maps, process->target.maps_room_bytes);
 }
@@ -102,13 +104,27 @@ void process_weigh(struct process *process)
 {
 	const struct process_walked *walked = &process->walked;
 	if (process->image->memory)
-		memory_bound_note(process->image->memory, &process->held_bytes,
+		memory_share_note(&process->share, process->image->memory,
 		    maps_bytes(process->target.maps) + stacks_bytes(process->target.stacks) +
 		        heap_bytes(process->heap) +
 		        stack_log_bytes(&process->log, heap_segments(process->heap)) +
 		        walked->seen_room * sizeof(*walked->seen) +
 		        walked->stack_room * sizeof(*walked->stack) +
 		        (walked->waiting ? sizeof(*walked->waiting) : 0));
+}
+
+void process_find_account(struct process *process)
+{
+	struct image *image = process->image;
+	const struct process *parent = process_parent(process);
+	uint64_t account = target_account(&process->target);
+	if (!account && process->target.pidfd >= 0)
+		account = target_account_of_user(thread_facts_read(process->target.pid).user);
+	if (!account && parent)
+		account = parent->share.account;
+	memory_share_belongs(&process->share, image->memory, account);
+	if (!image->walked_share.account)
+		memory_share_belongs(&image->walked_share, image->memory, account);
 }
 
 /* Once the parent's own are known. The list of a chain that is longer ends early: whoever would be next in it
@@ -197,7 +213,7 @@ void process_free(struct process *process)
 	image->live_processes--;
 	table_remove(image->processes, (uint64_t)process->target.pid, process);
 	if (image->memory)
-		memory_bound_note(image->memory, &process->held_bytes, 0);
+		memory_share_note(&process->share, image->memory, 0);
 	target_fini(&process->target);
 	heap_free(process->heap);
 	free(process->walked.seen);

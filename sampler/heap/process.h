@@ -85,7 +85,7 @@ struct image;
 struct process_finding {
 	struct target target;        /* pid, pidfd, name, title and maps */
 	struct memory_bound *memory; /* as the image's */
-	uint64_t held_bytes;         /* of the maps, as that knows */
+	struct memory_share share;   /* of that: the maps */
 	pid_t inner;                 /* its pid in its own namespace */
 };
 
@@ -109,8 +109,8 @@ struct process {
 	bool unsure;
 	struct heap *heap;
 	struct process_walked walked;
-	struct stack_log log; /* of its stacks */
-	uint64_t held_bytes;  /* of the books, as image->memory knows */
+	struct stack_log log;      /* of its stacks */
+	struct memory_share share; /* of image->memory: the books */
 	struct process_counters counters;
 	/* Its executable, see executed.h; 0 and 0: not the one that is there now. */
 	bool executable_known;
@@ -149,7 +149,7 @@ struct image {
 	uint64_t drain_round;                                         /* see registry_drain_some() */
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	struct walked *walked;                                        /* walked.h; NULL: none yet */
-	uint64_t walked_bytes; /* memory that this takes, as `memory` knows */
+	struct memory_share walked_share;                             /* of `memory` */
 	uint64_t trigger_address;
 	/* It was attached to while it ran: its process' pid (0: it was not), for how long it had run, and the
 	 * resident memory that it had then. */
@@ -196,6 +196,9 @@ void process_inherit(struct process *process);
 void process_look_for_room(struct process *process);
 void process_look_for_maps_room(struct process *process); /* before its maps are read */
 void process_weigh(struct process *process);
+
+/* Whose memory that is: of whom the plan says, or of its user; of a process that has ended, its parent's. */
+void process_find_account(struct process *process);
 
 /* Whether it still executes the program that we know, which has our region mapped: the answer, and whether it
  * is anything but a no. */

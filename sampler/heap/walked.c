@@ -78,7 +78,7 @@ void walked_free(struct image *image)
 	free(walked);
 	image->walked = NULL;
 	if (image->memory)
-		memory_bound_note(image->memory, &image->walked_bytes, 0);
+		memory_share_note(&image->walked_share, image->memory, 0);
 }
 
 uint32_t walked_interval(uint64_t one_in)
@@ -218,7 +218,7 @@ static void weigh(struct image *image)
 {
 	const struct walked *walked = image->walked;
 	if (image->memory)
-		memory_bound_note(image->memory, &image->walked_bytes,
+		memory_share_note(&image->walked_share, image->memory,
 		    sizeof(*walked) + walked->stack_room * sizeof(*walked->stack_of) +
 		        (walked->others ? stacks_bytes(walked->others) : 0));
 }

@@ -15,7 +15,7 @@ struct thread_facts thread_facts_read(pid_t tid)
 {
 	char status[PROC_STATUS_BYTES];
 	unsigned int uid[4];
-	struct thread_facts facts = {0};
+	struct thread_facts facts = {.user = (uid_t)-1};
 	const ssize_t length = proc_read(tid, "status", status, sizeof(status));
 	if (length <= 0) {
 		facts.unread = length < 0 && proc_is_shortage((int)-length);
@@ -32,9 +32,11 @@ struct thread_facts thread_facts_read(pid_t tid)
 			last = at;
 		facts.inner = atoi(last + 1);
 	}
-	if (users && sscanf(users, "\nUid: %u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4)
+	if (users && sscanf(users, "\nUid: %u %u %u %u", &uid[0], &uid[1], &uid[2], &uid[3]) == 4) {
+		facts.user = uid[0];
 		facts.like_us =
 		    uid[0] == geteuid() && uid[1] == uid[0] && uid[2] == uid[0] && uid[3] == uid[0];
+	}
 	if (state && (state[8] == 'Z' || state[8] == 'X'))
 		facts.pid = 0;
 	return facts;

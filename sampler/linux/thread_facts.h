@@ -13,6 +13,7 @@ struct thread_facts {
 	pid_t parent;
 	pid_t inner;  /* its id in its own pid namespace */
 	bool like_us; /* all its user ids are ours */
+	uid_t user;   /* its real one, which a program with set-user-ID leaves alone; -1: not known */
 };
 
 struct thread_facts thread_facts_read(pid_t tid);

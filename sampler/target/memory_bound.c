@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define DEFAULT_BYTES    (UINT64_C(1) << 30)
+#define ACCOUNT_ALPHA    3                    /* see memory_bound.h */
 #define ROOM_LEAST_BYTES (UINT64_C(64) << 10) /* the maps of a program with 300 libraries */
 
 uint64_t memory_bound_bytes(uint64_t rss_max_bytes)
@@ -18,23 +19,82 @@ uint64_t memory_bound_bytes(uint64_t rss_max_bytes)
 	return quarter && quarter < DEFAULT_BYTES ? quarter : DEFAULT_BYTES;
 }
 
-bool memory_bound_allows(const struct memory_bound *bound, uint64_t own_bytes)
+/* Where that share's account is counted; MEMORY_ACCOUNTS + 1: nothing is held of it. */
+static uint32_t find_row(const struct memory_bound *bound, uint64_t account)
+{
+	for (uint32_t i = 0; i < MEMORY_ACCOUNTS; i++)
+		if (bound->accounts[i].shares && bound->accounts[i].account == account)
+			return i;
+	return MEMORY_ACCOUNTS + 1;
+}
+
+static uint32_t make_row(struct memory_bound *bound, uint64_t account)
+{
+	uint32_t row = find_row(bound, account);
+	if (row <= MEMORY_ACCOUNTS)
+		return row;
+	for (row = 0; row < MEMORY_ACCOUNTS && bound->accounts[row].shares;)
+		row++;
+	bound->accounts[row].account = account;
+	return row;
+}
+
+static uint64_t account_bytes(const struct memory_bound *bound, const struct memory_share *share)
+{
+	const uint32_t row = share->held_bytes ? share->row : find_row(bound, share->account);
+	return row <= MEMORY_ACCOUNTS ? bound->accounts[row].held_bytes : 0;
+}
+
+/* Whether a share may grow that is own_bytes large, of an account that holds account_bytes. */
+static bool is_below(uint64_t left_bytes, uint64_t own_bytes, uint64_t account_bytes)
+{
+	return own_bytes < left_bytes && own_bytes + account_bytes < ACCOUNT_ALPHA * left_bytes;
+}
+
+bool memory_bound_allows(const struct memory_bound *bound, const struct memory_share *share)
 {
 	return !bound->max_bytes ||
-	    (bound->held_bytes < bound->max_bytes && own_bytes < bound->max_bytes - bound->held_bytes);
+	    (bound->held_bytes < bound->max_bytes &&
+	        is_below(
+	            bound->max_bytes - bound->held_bytes, share->held_bytes, account_bytes(bound, share)));
 }
 
-uint64_t memory_bound_room(const struct memory_bound *bound, uint64_t own_bytes)
+/* The largest x with x <= left - x and x + account + x <= alpha (left - x). */
+uint64_t memory_bound_room(
+    const struct memory_bound *bound, const struct memory_share *share, uint64_t own_bytes)
 {
 	const uint64_t others = bound->held_bytes > own_bytes ? bound->held_bytes - own_bytes : 0,
-	               left = others < bound->max_bytes ? (bound->max_bytes - others) / 2 : 0;
-	return !bound->max_bytes ? 0 : left > ROOM_LEAST_BYTES ? left : ROOM_LEAST_BYTES;
+	               left = others < bound->max_bytes ? bound->max_bytes - others : 0,
+	               all = account_bytes(bound, share), of_account = all > own_bytes ? all - own_bytes : 0;
+	uint64_t room =
+	    ACCOUNT_ALPHA * left > of_account ? (ACCOUNT_ALPHA * left - of_account) / (ACCOUNT_ALPHA + 2) : 0;
+	if (room > left / 2)
+		room = left / 2;
+	return !bound->max_bytes ? 0 : room > ROOM_LEAST_BYTES ? room : ROOM_LEAST_BYTES;
 }
 
-void memory_bound_note(struct memory_bound *bound, uint64_t *own_bytes, uint64_t now_bytes)
+void memory_share_note(struct memory_share *share, struct memory_bound *bound, uint64_t now_bytes)
 {
-	bound->held_bytes += now_bytes - *own_bytes;
-	*own_bytes = now_bytes;
+	if (!share->held_bytes && now_bytes) {
+		share->row = make_row(bound, share->account);
+		bound->accounts[share->row].shares++;
+	}
+	if (share->held_bytes && !now_bytes)
+		bound->accounts[share->row].shares--;
+	if (share->held_bytes || now_bytes)
+		bound->accounts[share->row].held_bytes += now_bytes - share->held_bytes;
+	bound->held_bytes += now_bytes - share->held_bytes;
+	share->held_bytes = now_bytes;
+}
+
+void memory_share_belongs(struct memory_share *share, struct memory_bound *bound, uint64_t account)
+{
+	const uint64_t bytes = share->held_bytes;
+	if (bytes)
+		memory_share_note(share, bound, 0); /* without a bound nothing is */
+	share->account = account;
+	if (bytes)
+		memory_share_note(share, bound, bytes);
 }
 
 void memory_bound_say(struct memory_bound *bound)
@@ -43,6 +103,6 @@ void memory_bound_say(struct memory_bound *bound)
 		return;
 	bound->said = true;
 	log_line("stacks take %" PRIu64 " of %" PRIu64
-	         " MiB: new ones of the largest processes are counted as lost",
+	         " MiB: new ones of the largest processes and users are counted as lost",
 	    bound->held_bytes >> 20, bound->max_bytes >> 20);
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of all processes' books together. A process may add to its own while they are smaller than what
- * is left: of n that want all they can get, each ends with 1/(n+1) of it, and as much stays free, so whoever
- * comes later still finds room. (Dynamic thresholds with alpha = 1: Choudhury and Hahne, "Dynamic Queue
- * Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998.)
- * Tables grow by no more than their own size at a time, so the sum stays below the bound.
+ * The memory of all processes' books together, in shares: one for each process, and each counts as its
+ * account's (a user, a unit, a container), for a user may have as many processes as he likes.
+ *
+ * A share may grow while it is smaller than what is left: of n that want all they can get, each ends with
+ * 1/(n+1) of it, and as much stays free, so whoever comes later still finds room. (Dynamic thresholds with
+ * alpha = 1: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches",
+ * IEEE/ACM Transactions on Networking 6(2), 1998.) And while it is smaller than what its account has left, of
+ * which the threshold is three times what all have: n shares of one account end with 3/(4n+1) each if there
+ * are more than two, and a quarter of the memory stays for the other accounts however many they are. Where
+ * tables grow by no more than their own size at a time the sum stays below the bound.
  */
 #ifndef SAMPLER_TARGET_MEMORY_BOUND_H
 #define SAMPLER_TARGET_MEMORY_BOUND_H
@@ -12,26 +17,45 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Accounts that hold memory; what further ones hold counts as one account's. */
+enum { MEMORY_ACCOUNTS = 256 };
+
+/* All zero, but for max_bytes. */
 struct memory_bound {
 	uint64_t max_bytes;  /* 0: no bound */
 	uint64_t held_bytes; /* by all processes */
 	uint64_t refused;    /* samples whose stack or row had no room */
 	bool said;           /* that some were */
+	struct memory_account {
+		uint64_t account, held_bytes;
+		uint32_t shares;         /* that hold something; 0: the row is free */
+	} accounts[MEMORY_ACCOUNTS + 1]; /* the last: of those without a row */
+};
+
+/* What one process holds. All zero at first. */
+struct memory_share {
+	uint64_t account; /* whose it is: any number, set by memory_share_belongs() */
+	uint64_t held_bytes;
+	uint32_t row; /* of accounts, while something is held */
 };
 
 /* The bound where the sampler may have rss_max_bytes: half of it, for a snapshot takes up to as much again
  * for a while. 0, no limit given: 1 GiB, or a quarter of the machine's memory if that is less. */
 uint64_t memory_bound_bytes(uint64_t rss_max_bytes);
 
-/* Whether a process that holds own_bytes may add to them. */
-bool memory_bound_allows(const struct memory_bound *bound, uint64_t own_bytes);
+/* Whether that share may grow. */
+bool memory_bound_allows(const struct memory_bound *bound, const struct memory_share *share);
 
-/* How much a process that holds own_bytes may have for what it must have, such as its maps: as much as other
- * books may grow to, but never less than an ordinary one needs. 0: no bound. */
-uint64_t memory_bound_room(const struct memory_bound *bound, uint64_t own_bytes);
+/* How much a process may have whose share is own_bytes without that, for what it must have, such as its maps:
+ * as much as other books may grow to, but never less than an ordinary one needs. 0: no bound. */
+uint64_t memory_bound_room(
+    const struct memory_bound *bound, const struct memory_share *share, uint64_t own_bytes);
 
-/* A process that held *own_bytes holds now_bytes. */
-void memory_bound_note(struct memory_bound *bound, uint64_t *own_bytes, uint64_t now_bytes);
+/* The share is now_bytes large now. */
+void memory_share_note(struct memory_share *share, struct memory_bound *bound, uint64_t now_bytes);
+
+/* It is that account's, and what it holds already is. */
+void memory_share_belongs(struct memory_share *share, struct memory_bound *bound, uint64_t account);
 
 /* Tells the user, once, that samples are refused. */
 void memory_bound_say(struct memory_bound *bound);

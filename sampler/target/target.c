@@ -72,6 +72,11 @@ uint64_t target_account(const struct target *target)
 	return account[0] ? index_mix_bytes(index_seed(), account, strlen(account)) : 0;
 }
 
+uint64_t target_account_of_user(uid_t user)
+{
+	return (uint64_t)user + 1;
+}
+
 /* ---- where it is */
 
 uint64_t target_maps_rest_ns(const struct target *target)

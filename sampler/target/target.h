@@ -79,6 +79,9 @@ uid_t target_user(const struct target *target);
 /* Whose share it takes of what all have in common, as a number that nobody can foresee; 0: nobody counts. */
 uint64_t target_account(const struct target *target);
 
+/* The same where nobody said it: its user's, as a number that is none of the above. */
+uint64_t target_account_of_user(uid_t user);
+
 /* Reads the maps of a live process again if that was last done `every_ns` ago or more. True if they were
  * read; they stay as they are when the process has just ended or executes another program. */
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns);

@@ -162,6 +162,29 @@ static void a_seat_is_not_lost(void **state)
 	assert_int_equal(young->attacher.given_up_ns, 0);
 }
 
+/* Processes of one account may hold up their children for ever, and be many. */
+static void seats_are_left_for_other_accounts(void **state)
+{
+	static const char *const accounts[] = {"uid-1000", "unit-a.service", "unit-b.service", "uid-0"};
+	static const size_t most[] = {8, 4, 2, 1};
+	(void)state;
+	for (size_t i = 0; i < sizeof(accounts) / sizeof(accounts[0]); i++) {
+		size_t seats = 0;
+		while (attaching_seat(&d, accounts[i])) {
+			struct daemon_attaching *one = begin(1, fail_when_given_up);
+			snprintf(
+			    one->facts.plan->account, sizeof(one->facts.plan->account), "%s", accounts[i]);
+			seats++;
+		}
+		assert_int_equal(seats, most[i]);
+	}
+	assert_non_null(attaching_seat(&d, "uid-33")); /* the last one */
+	attacher_give_up(&d.attaching[0].attacher);
+	take_result(&d.attaching[0]);
+	assert_null(attaching_seat(&d, accounts[0]));
+	assert_non_null(attaching_seat(&d, accounts[3]));
+}
+
 /* The rules may be read anew meanwhile, or everything turned off and on. */
 static void it_is_not_attached_to_twice(void **state)
 {
@@ -328,6 +351,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_failure_is_said, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(a_child_waits_for_its_parent, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(a_seat_is_not_lost, open_daemon, close_daemon),
+	    cmocka_unit_test_setup_teardown(seats_are_left_for_other_accounts, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(
 	        who_is_another_when_it_is_decided_about_is_left_alone, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(

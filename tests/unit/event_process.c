@@ -94,14 +94,14 @@ static void stacks_and_books_have_a_bound(void **state)
 	assert_true(enter(hog, &memory, MANY) > MANY / 2);
 	assert_true(memory.held_bytes < BOUND_BYTES);
 	assert_int_equal(enter(other, &memory, 100), 0);
-	assert_int_equal(memory.held_bytes, hog->held_bytes + other->held_bytes);
+	assert_int_equal(memory.held_bytes, hog->share.held_bytes + other->share.held_bytes);
 	/* What is known already is still counted. */
 	uint64_t samples = event_book_total(hog->books[0]).samples;
 	hog->target.start_ns = 1;
 	assert_int_equal(enter(hog, &memory, 10), 0);
 	assert_int_equal(event_book_total(hog->books[0]).samples, samples + 10);
 	event_processes_remove(&subjects, hog);
-	assert_int_equal(memory.held_bytes, other->held_bytes);
+	assert_int_equal(memory.held_bytes, other->share.held_bytes);
 	event_processes_fini(&subjects);
 	assert_int_equal(memory.held_bytes, 0);
 	modules_free(subjects.modules);

@@ -418,7 +418,7 @@ static void books_that_would_grow_without_end(void **state)
 	assert_int_equal(lost.samples, refused);
 	assert_int_equal(lost.bytes_q8, refused * 100 << WEIGHT_BYTES_SHIFT);
 	assert_true(s->memory.held_bytes < BOUND_BYTES);
-	assert_int_equal(s->memory.held_bytes, hog->held_bytes + other->held_bytes);
+	assert_int_equal(s->memory.held_bytes, hog->share.held_bytes + other->share.held_bytes);
 	/* rows that are there take samples as before */
 	take_as(s, 1, &(const struct arguments){KEY, REGION_NO_SLOT, ROWS, 100, 1});
 	assert_int_equal(samples_of(s, 0), ROWS - refused + 1);
@@ -428,7 +428,7 @@ static void books_that_would_grow_without_end(void **state)
 	assert_int_equal(other->counters.no_room, 0);
 	assert_int_equal(s->memory.refused, refused);
 	process_free(s->process[0]);
-	assert_int_equal(s->memory.held_bytes, other->held_bytes);
+	assert_int_equal(s->memory.held_bytes, other->share.held_bytes);
 }
 
 int main(void)

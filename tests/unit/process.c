@@ -25,6 +25,7 @@
 #include "sampler/linux/clock.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/loader/preload_library.h"
+#include "sampler/target/target_plan.h"
 #include "tests/unit/descriptors.h"
 #include "tests/unit/process_scene.h"
 #include "tests/unit/stranger.h"
@@ -477,6 +478,37 @@ static void mappings_count_against_the_bound(void **state)
 	stranger_end(&stranger);
 }
 
+/* ---- whose memory it takes */
+
+static void become_another(int fd, void *argument)
+{
+	const uid_t *user = argument;
+	char byte = (char)setresuid(*user, *user, *user);
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+static void memory_is_the_users_or_as_the_plan_says(void **state)
+{
+	struct scene *s = *state;
+	uid_t user = geteuid() == 0 ? 4242 : geteuid();
+	char byte;
+	struct stranger stranger = stranger_start(become_another, &user);
+	assert_int_equal(read(stranger.fd, &byte, 1), 1);
+	assert_int_equal(byte, 0);
+	const struct process *process = claim(s, 0, stranger.pid, 0), *child = claim(s, 3, 0, 1);
+	assert_int_equal(process->share.account, target_account_of_user(user));
+	assert_int_equal(child->share.account, process->share.account);
+	assert_int_equal(s->image->walked_share.account, process->share.account);
+	struct target_plan plan = {.account = "unit-a.service"};
+	s->image->plan = &plan;
+	process = claim_again(s, stranger.pid);
+	s->image->plan = NULL;
+	assert_int_equal(process->share.account, target_account(&process->target));
+	assert_int_not_equal(process->share.account, target_account_of_user(user));
+	stranger_end(&stranger);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -497,6 +529,7 @@ int main(void)
 	    TEST(a_parent_that_cannot_be),
 	    TEST(maps_are_read_again_when_they_are_old),
 	    TEST(mappings_count_against_the_bound),
+	    TEST(memory_is_the_users_or_as_the_plan_says),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

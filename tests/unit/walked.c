@@ -380,7 +380,7 @@ static void what_a_hook_tells_counts_against_the_bound(void **state)
 	maps_free(process[0]->target.maps);
 	process[0]->target.maps = other_frames();
 	uint32_t number = take_samples(1, 3), before = nodes();
-	process[0]->held_bytes = 1;
+	process[0]->share.held_bytes = 1;
 	memory.held_bytes += 1;
 	tell_frames(number);
 	assert_int_equal(intake_buffers(&intake, image, UINT64_MAX), 1);
@@ -393,18 +393,18 @@ static void what_a_hook_tells_counts_against_the_bound(void **state)
 	assert_true(nodes() > before);
 	assert_int_equal(state_of(number), WALK_NUMBER_KNOWN);
 	assert_int_equal(memory.refused, 1);
-	assert_true(process[0]->held_bytes >= stacks_bytes(process[0]->target.stacks));
-	assert_true(image->walked_bytes > 0);
-	assert_true(memory.held_bytes >= process[0]->held_bytes + image->walked_bytes);
+	assert_true(process[0]->share.held_bytes >= stacks_bytes(process[0]->target.stacks));
+	assert_true(image->walked_share.held_bytes > 0);
+	assert_true(memory.held_bytes >= process[0]->share.held_bytes + image->walked_share.held_bytes);
 	/* The first of a child makes a table; the image's own process' stacks needed none. */
-	const uint64_t own_bytes = image->walked_bytes;
+	const uint64_t own_bytes = image->walked_share.held_bytes;
 	struct stacks *empty = stacks_new();
 	number = take_samples(7, 1);
 	assert_int_equal(dumped_in(1, number, other_stack_in(1)), 0);
-	assert_true(image->walked_bytes >= own_bytes + stacks_bytes(empty));
+	assert_true(image->walked_share.held_bytes >= own_bytes + stacks_bytes(empty));
 	stacks_unref(empty);
 	walked_free(image);
-	assert_int_equal(image->walked_bytes, 0);
+	assert_int_equal(image->walked_share.held_bytes, 0);
 	image->memory = NULL;
 	intake_fini(&intake);
 }
