@@ -37,14 +37,21 @@
 /* In the child that becomes the sampler. */
 static void sampler_settle(int front_fd, int paths_fd)
 {
-	static const int ignored[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGPIPE,
-	    SIGABRT}; /* a service manager's watchdog sends it to each process of a unit */
-	sigset_t none;
+	/* A fault of its own, a stop, and what signals_open() takes. */
+	static const int left[] = {
+	    SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGKILL, SIGSTOP, SIGCONT, SIGCHLD, SIGTERM};
+	sigset_t none, ignored;
 
 	setsid();
 	signal(SIGCHLD, SIG_DFL); /* if it were ignored, the sampler could not wait for its writers */
-	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-		signal(ignored[i], SIG_IGN);
+	/* A service manager sends what its unit says to each process of it: SIGABRT by its watchdog, any number
+	 * by KillSignal=, and a limit of CPU time ends each by itself. The last profiles are wanted then. */
+	sigfillset(&ignored);
+	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+		sigdelset(&ignored, left[i]);
+	for (int number = 1; number <= SIGRTMAX; number++)
+		if (sigismember(&ignored, number) == 1)
+			signal(number, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-sampler");

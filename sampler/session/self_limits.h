@@ -30,8 +30,8 @@ enum self_limits_verdict {
 enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t now_ns);
 
 /* Raises the soft limits of descriptors and file sizes to the hard ones (a region is a file of 500 MB, most
- * of it holes), that of file sizes altogether if it may, and asks the kernel's OOM killer to prefer other processes (root only; a preference, not an
- * exemption). */
+ * of it holes), that of file sizes altogether if it may, and asks the kernel's OOM killer to prefer other
+ * processes (root only; a preference, not an exemption). */
 void self_limits_begin(void);
 
 /* Of this process, and of the children that it has waited for. */

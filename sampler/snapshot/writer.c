@@ -108,6 +108,8 @@ static void prepare_child(bool yields)
 	signal(SIGTERM, SIG_IGN); /* profiles are written while the unit is stopped */
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report */
 	signal(SIGPIPE, SIG_IGN); /* the sampler may be gone; the profile is still wanted */
+	signal(SIGALRM, SIG_DFL); /* the next two end it when its time is over: see limit_time() */
+	signal(SIGXCPU, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-writer");
 	setrlimit(RLIMIT_DATA, &memory); /* not RLIMIT_AS: the regions are mapped here too */

@@ -31,14 +31,18 @@ test_sigterm_to_each_process_of_the_unit() {
   profile_check out/*.pb.gz
 }
 
-# A service manager's watchdog ends a unit that hangs by SIGABRT to each process: what it hung with is to be seen.
-test_sigabrt_to_each_process_of_the_unit() {
-  start -q -p 1K -o out/ "$targets/trust_hold" ready
-  command=$(child_of $front trust_hold)
-  kill -ABRT $sampler "$(child_of $front heaptap-witness)" $front $command
-  ended
-  equal 134 $status
-  profile_check out/*.exit.pb.gz
+# A service manager's watchdog ends a unit that hangs by SIGABRT to each process: what it hung with is to be seen. And
+# KillSignal= may be any.
+test_other_signals_to_each_process_of_the_unit() {
+  for number in $(kill -l ABRT) $(kill -l ALRM) $(kill -l VTALRM) $(kill -l PROF) $(kill -l XCPU) $(kill -l IO) $(kill -l RTMIN+3); do
+    rm -rf out ready
+    start -q -p 1K -o out/ "$targets/trust_hold" ready
+    command=$(child_of $front trust_hold)
+    kill -"$number" $sampler "$(child_of $front heaptap-witness)" $front $command
+    ended
+    equal $((128 + number)) $status "status after signal $number"
+    profile_check out/*.exit.pb.gz
+  done
 }
 
 # Before COMMAND ends, the sampler is told a second time: what lives is written, and it goes.
