@@ -261,6 +261,13 @@ void attach(void)
 	errno = saved;
 }
 
+/* That runtime is ready before the constructors are called, but may have called a hook before. */
+void attach_refuse(void)
+{
+	if (claim_state() == CLAIM_CLOSED && has_thread_sanitizer() && !session_forbidden())
+		session_refuse(is_filtered(), REGION_DECLINED_SANITIZER);
+}
+
 bool attach_early(void)
 {
 	if (!thread_on_main_stack())

@@ -23,6 +23,9 @@ void attach(void);
 struct region_header;
 bool attach_to(struct region_header *header, bool strict, bool runs);
 
+/* In the constructor, of a process that may not be attached: tells the session why. */
+void attach_refuse(void);
+
 /* The same from a hook. False: the caller is not the main thread on its own stack; the constructor will do
  * it. */
 bool attach_early(void);

@@ -15,6 +15,7 @@ __attribute__((constructor(101))) static void construct(void)
 	next_symbol_resolve();
 	signal_prepare();
 	attach();
+	attach_refuse();
 	if (claim_state() == CLAIM_OPEN || claim_state() == CLAIM_OFFERED)
 		family_redirect();
 	next_symbol_hide_operators();

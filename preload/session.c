@@ -195,24 +195,30 @@ struct region_header *session_region_at(const char *path, void *over, uint64_t o
 }
 
 /* If a ticket is read but the region is not used, the sampler counts that: no image becomes ready. */
-static struct region_header *region_by_ticket(const struct region_pool_page *pool, uint32_t pid)
+static int open_by_ticket(const struct region_pool_page *pool, struct region_header *head)
 {
 	struct ticket ticket;
-	struct region_header head;
-	if (!read_ticket(pool->tickets_path, pool->cookie, &ticket)) {
-		count_unserved(pool);
-		return NULL;
-	}
-	int fd = open_checked(ticket.region_path, O_RDWR, &head, sizeof(head));
-	return fd < 0 ? NULL : map_region(fd, &head, pid);
+	if (read_ticket(pool->tickets_path, pool->cookie, &ticket))
+		return open_checked(ticket.region_path, O_RDWR, head, sizeof(*head));
+	count_unserved(pool);
+	return -1;
 }
 
-/* For an image that may not open the descriptors of the sampler. */
-static struct region_header *region_from_socket(const char *pool_path, uint64_t cookie, uint32_t pid)
+/* By the socket if the image may not open the descriptors of the sampler. Returns the region's descriptor and
+ * the first bytes, or -1. */
+static int open_region(bool filtered, struct region_header *head, bool *found)
 {
-	struct region_header head;
-	int fd = check_received(region_socket_ask(pool_path, cookie), &head);
-	return fd < 0 ? NULL : map_region(fd, &head, pid);
+	char path[64];
+	uint64_t cookie;
+	struct region_pool_page pool;
+	const char *value = find_env(REGION_ENV);
+	*found = false;
+	if (!value || !parse_env(value, path, sizeof(path), &cookie))
+		return -1;
+	*found = read_pool_page(path, cookie, &pool);
+	if (*found)
+		return open_by_ticket(&pool, head);
+	return filtered ? -1 : check_received(region_socket_ask(path, cookie), head);
 }
 
 bool session_is_command(uint32_t pid)
@@ -233,16 +239,18 @@ bool session_forbidden(void)
 
 struct region_header *session_region(bool filtered, bool *found)
 {
-	char path[64];
-	uint64_t cookie;
-	struct region_pool_page pool;
-	const char *value = find_env(REGION_ENV);
-	*found = false;
-	if (!value || !parse_env(value, path, sizeof(path), &cookie))
-		return NULL;
-	uint32_t pid = filtered ? 0 : (uint32_t)getpid();
-	*found = read_pool_page(path, cookie, &pool);
-	if (*found)
-		return region_by_ticket(&pool, pid);
-	return filtered ? NULL : region_from_socket(path, cookie, pid);
+	struct region_header head;
+	const int fd = open_region(filtered, &head, found);
+	return fd < 0 ? NULL : map_region(fd, &head, filtered ? 0 : (uint32_t)getpid());
+}
+
+void session_refuse(bool filtered, enum region_declined reason)
+{
+	struct region_header head;
+	bool found;
+	const int fd = open_region(filtered, &head, &found);
+	if (fd < 0)
+		return;
+	decline(fd, filtered ? 0 : (uint32_t)getpid(), reason);
+	raw_file_close(fd);
 }

@@ -24,6 +24,9 @@ bool session_forbidden(void);
  * for this image, which is reported to the sampler if possible. filtered: a seccomp filter is in force. */
 struct region_header *session_region(bool filtered, bool *found);
 
+/* For an image that cannot use one: takes a region all the same, to say why in it. */
+void session_refuse(bool filtered, enum region_declined reason);
+
 /* The region at a path, or from a socket there, for a process that is attached to; in place of what is mapped
  * at `over`, if it has that many bytes. NULL: it is not there, or is none of ours. */
 struct region_header *session_region_at(const char *path, void *over, uint64_t over_bytes);

@@ -19,6 +19,8 @@ const char *region_declined_text(const struct region *region)
 	case REGION_DECLINED_OVERCOMMIT:
 		return "the kernel may refuse a page of the profiler's memory when it is used, which would "
 		       "end the program (vm.overcommit_memory is 2)";
+	case REGION_DECLINED_SANITIZER:
+		return "the runtime of gcc's ThreadSanitizer must be ready before the library is";
 	default:
 		return "for an unknown reason";
 	}

@@ -76,5 +76,7 @@ test_a_child_with_thread() {
     ! grep 'Sanitizer' err || fail 'the sanitizer complains'
     equal $faulty "$(status_of record -q -b $backend -p 1 sh -c './program x; exit $?')" "status of a faulty program, $backend"
     matches 'ThreadSanitizer: heap-use-after-free' err
+    equal 7 "$(status_of record -b $backend -p 1 -o prof/ sh -c './program; exit $?')" "exit status, $backend, not quiet"
+    matches "not profiled: 0 .*, and 1 more: the runtime of gcc's ThreadSanitizer must be ready" err
   done
 }
