@@ -13,6 +13,7 @@
 #include "sampler/session/web_server.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
+#include "sampler/linux/clock.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/session/session.h"
 #include "sampler/session/start_line.h"
@@ -32,7 +33,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READY_MS 10000 /* if the sampler is not ready by then, COMMAND runs without it */
+#define SILENCE_LOOK_MS 1000
+#define READY_MS        10000 /* if the sampler is not ready by then, COMMAND runs without it */
 
 /* In the child that becomes the sampler. */
 static void sampler_settle(int front_fd, int paths_fd)
@@ -44,8 +46,9 @@ static void sampler_settle(int front_fd, int paths_fd)
 
 	setsid();
 	signal(SIGCHLD, SIG_DFL); /* if it were ignored, the sampler could not wait for its writers */
-	/* A service manager sends what its unit says to each process of it: SIGABRT by its watchdog, any number
-	 * by KillSignal=, and a limit of CPU time ends each by itself. The last profiles are wanted then. */
+	/* A service manager sends what its unit says to each process of it: SIGABRT by its watchdog, any
+	 * number by KillSignal=. And a limit of CPU time ends each by itself. The last profiles are wanted
+	 * then. */
 	sigfillset(&ignored);
 	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
 		sigdelset(&ignored, left[i]);
@@ -228,6 +231,7 @@ static void on_sampler(struct front *front)
 	struct front_message message;
 	int ret = front_message_read(front->front_fd, &message);
 
+	silence_end(&front->silence, clock_now_ns());
 	if (!ret && message.kind == FRONT_MESSAGE_DONE) {
 		front->done = true;
 	} else if (ret) {
@@ -239,7 +243,30 @@ static void on_sampler(struct front *front)
 	}
 }
 
-/* Waits once; returns when an event has been handled. */
+/* COMMAND has ended, and nothing has come for a while. */
+static void on_silence(struct front *front)
+{
+	const pid_t pid = front->sampler;
+
+	switch (silence_look(&front->silence, clock_now_ns())) {
+	case SILENCE_TO_TELL:
+		if (front->options->verbosity >= 0)
+			log_line(
+			    "waiting for the sampler (pid %d), which does not answer: Ctrl-C ends the wait",
+			    (int)pid);
+		break;
+	case SILENCE_TOO_LONG:
+		log_line("the sampler (pid %d) has not answered for a minute: it is not waited for, and its "
+		         "last profiles may be missing",
+		    (int)pid);
+		front->done = true;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Waits once; returns when an event has been handled, or while the sampler is waited for once in a while. */
 static void supervise(struct front *front)
 {
 	struct pollfd polls[] = {
@@ -249,8 +276,12 @@ static void supervise(struct front *front)
 	    {.fd = front->notify.fd, .events = POLLIN},
 	};
 	struct signalfd_siginfo info;
+	const bool waits = front->ended && front->front_fd >= 0;
+	const int count = poll(polls, 4, waits ? SILENCE_LOOK_MS : -1);
 
-	if (poll(polls, 4, -1) < 0)
+	if (count == 0 && waits)
+		on_silence(front);
+	if (count <= 0)
 		return;
 	if (polls[3].revents) /* even before its end */
 		notify_relay_pass(&front->notify, front->command);

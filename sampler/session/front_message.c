@@ -16,8 +16,9 @@ int front_message_write(int fd, enum front_message_kind kind, int32_t pid, int32
 	message.status = status;
 	if (text)
 		strncpy(message.text, text, sizeof(message.text) - 1);
+	const int flags = kind == FRONT_MESSAGE_ALIVE ? MSG_NOSIGNAL | MSG_DONTWAIT : MSG_NOSIGNAL;
 	do
-		sent = send(fd, &message, sizeof(message), MSG_NOSIGNAL);
+		sent = send(fd, &message, sizeof(message), flags);
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : 0;
 }

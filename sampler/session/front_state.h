@@ -10,6 +10,7 @@
 #include "sampler/session/front_message.h"
 #include "sampler/session/notify_relay.h"
 #include "sampler/session/pusher.h"
+#include "sampler/session/silence.h"
 #include "sampler/session/witness.h"
 
 #include <signal.h>
@@ -31,6 +32,7 @@ struct front {
 	sigset_t mask;                    /* as we got it, for COMMAND */
 	struct sigaction child_action;    /* likewise: an ignored SIGCHLD would keep us from waiting */
 	bool stopped, ended, done;
+	struct silence silence;               /* of the sampler, after COMMAND's end */
 	int status;                           /* wait status of COMMAND, once it has ended */
 	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of HEAPTAP for COMMAND; empty: not profiled */
 };

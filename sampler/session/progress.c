@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#define ALIVE_NS UINT64_C(1000000000)
 #define FIRST_NS UINT64_C(2000000000) /* after COMMAND's end, then at double the time, and so on */
 
 bool progress_begin(struct progress *progress, uint64_t now_ns)
@@ -12,6 +13,14 @@ bool progress_begin(struct progress *progress, uint64_t now_ns)
 	if (progress->ended_ns)
 		return false;
 	*progress = (struct progress){.ended_ns = now_ns, .after_ns = FIRST_NS};
+	return true;
+}
+
+bool progress_is_alive(struct progress *progress, uint64_t now_ns)
+{
+	if (now_ns - progress->alive_ns < ALIVE_NS)
+		return false;
+	progress->alive_ns = now_ns;
 	return true;
 }
 

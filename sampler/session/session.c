@@ -162,6 +162,8 @@ static void say_progress(struct session *s)
 	uint64_t now_ns = clock_now_ns();
 	if (progress_begin(&s->progress, now_ns))
 		scheduler_hurry_writing(s->scheduler, !s->launch.front_gone);
+	if (!s->done_sent && !s->launch.front_gone && progress_is_alive(&s->progress, now_ns))
+		front_message_write(s->front_fd, FRONT_MESSAGE_ALIVE, 0, 0, NULL);
 	if (!s->done_sent && s->options->verbosity >= 0)
 		progress_tell(&s->progress, s->scheduler, now_ns);
 }

@@ -56,6 +56,18 @@ test_a_second_sigterm_hurries() {
   equal 143 $status
 }
 
+# It may be stopped, or hang in a file system: whoever waits is told whom for.
+test_a_sampler_that_does_not_answer() {
+  start -p 1K -i 0 -o out/ "$targets/trust_hold" ready
+  kill -STOP $sampler
+  kill -TERM "$(child_of $front trust_hold)"
+  wait_for 60 grep -q "waiting for the sampler (pid $sampler), which does not answer: Ctrl-C ends the wait" err
+  kill -CONT $sampler
+  ended
+  equal 143 $status
+  profile_check out/*.exit.pb.gz
+}
+
 # counts HOW: runs HOW on a front of talk, which is sent the signals of $wanted then, and no more
 counts() {
   mkfifo lines
