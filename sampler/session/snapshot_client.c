@@ -23,10 +23,11 @@
 #include <unistd.h>
 
 enum {
-	ANSWER_MS = 3000,    /* for a sampler to say whether it profiles the process: it may be stopped */
-	WRITE_MS = 60000,    /* between profiles */
-	STRANGER_MS = 60000, /* for all answers of another user's sampler, which might never end */
-	LISTED = 4,          /* processes that are named to somebody who asked for another */
+	ANSWER_MS = 3000,      /* for a sampler to say whether it profiles the process: it may be stopped */
+	WRITE_MS = 60000,      /* between profiles */
+	STRANGER_MS = 60000,   /* for all answers of another user's samplers, which might never end */
+	STRANGER_SOCKETS = 64, /* of another user that are asked */
+	LISTED = 4,            /* processes that are named to somebody who asked for another */
 };
 
 struct asking {
@@ -35,6 +36,8 @@ struct asking {
 	pid_t sampler; /* its sampler as its environment says, which is asked first; 0: unknown, all are */
 	unsigned int written, failed, busy; /* busy: samplers that did not listen */
 	uid_t owner;                        /* of the folder being searched */
+	uint64_t end_ns;                    /* if that is a stranger, when his time is over */
+	unsigned int sockets;               /* of his that were asked */
 	char refused[CONTROL_FOLDER_BYTES]; /* a folder with our name that is not only ours */
 };
 
@@ -88,13 +91,12 @@ static ssize_t receive(int fd, char text[CONTROL_ANSWER_BYTES], int patience_ms)
 static int read_answers(struct asking *asking, int fd, unsigned int *outstanding)
 {
 	char text[CONTROL_ANSWER_BYTES];
-	uint64_t end_ns = clock_now_ns() + (uint64_t)STRANGER_MS * 1000000;
 	for (int patience_ms = ANSWER_MS;; patience_ms = WRITE_MS) {
 		uint64_t now_ns = clock_now_ns();
-		if (asking->owner != geteuid() && now_ns >= end_ns)
+		if (asking->owner != geteuid() && now_ns >= asking->end_ns)
 			return -ETIMEDOUT;
-		if (asking->owner != geteuid() && (end_ns - now_ns) / 1000000 < (uint64_t)patience_ms)
-			patience_ms = (int)((end_ns - now_ns) / 1000000);
+		if (asking->owner != geteuid() && (asking->end_ns - now_ns) / 1000000 < (uint64_t)patience_ms)
+			patience_ms = (int)((asking->end_ns - now_ns) / 1000000);
 		ssize_t got = receive(fd, text, patience_ms);
 		if (got == -ETIMEDOUT)
 			return -ETIMEDOUT;
@@ -163,8 +165,18 @@ static bool is_enough(const struct asking *asking)
 	return asking->written + asking->failed > 0 && asking->pid;
 }
 
+/* Whether a stranger has had what he may have of our time. */
+static bool is_too_much(const struct asking *asking)
+{
+	return asking->owner != geteuid() &&
+	    (asking->sockets >= STRANGER_SOCKETS || clock_now_ns() >= asking->end_ns);
+}
+
 static void ask_socket(struct asking *asking, int folder_fd, const char *folder, const char *name)
 {
+	if (is_too_much(asking))
+		return;
+	asking->sockets++;
 	int error = ask_one(asking, folder_fd, name);
 	if (error == -ECONNREFUSED)
 		unlinkat(folder_fd, name, 0); /* its sampler was killed */
@@ -181,13 +193,15 @@ static int ask_folder(void *context, int folder_fd, const char *folder, uid_t ow
 	DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
 	asking->owner = owner;
+	asking->end_ns = clock_now_ns() + (uint64_t)STRANGER_MS * 1000000;
+	asking->sockets = 0;
 	if (owner == geteuid() && (folder_fd == -EPERM || folder_fd == -ENOTDIR))
 		snprintf(asking->refused, sizeof(asking->refused), "%s", folder);
 	if (listing && may_answer(asking)) {
 		snprintf(likely, sizeof(likely), "%d.sock", (int)asking->sampler);
 		if (asking->sampler)
 			ask_socket(asking, fd, folder, likely);
-		while (!is_enough(asking) && (entry = readdir(listing)))
+		while (!is_enough(asking) && !is_too_much(asking) && (entry = readdir(listing)))
 			if (control_folder_is_socket(entry->d_name) && strcmp(entry->d_name, likely) != 0)
 				ask_socket(asking, fd, folder, entry->d_name);
 	}

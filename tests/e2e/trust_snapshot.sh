@@ -106,6 +106,37 @@ test_a_stranger_says_what_he_likes() {
   equal '/tmp/?[31m??31m???evil.pb.gz' "$(cat out)" 'standard output'
 }
 
+# Each may keep root waiting for a while: so their number has an end, and their time is one for all of them.
+test_a_stranger_has_sockets_without_end() {
+  alone
+  his_process
+  as_stranger mkdir -m 700 $folder
+  as_stranger python3 - $folder 8>&- <<'EOF' &
+import selectors, socket, sys
+servers = selectors.DefaultSelector()
+for i in range(200):
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server.bind(f"{sys.argv[1]}/{i + 1}.sock")
+    server.listen(8)
+    servers.register(server, selectors.EVENT_READ)
+asked = 0
+open(f"{sys.argv[1]}/listens", "w").close()
+while True:
+    for key, _ in servers.select():
+        client, _ = key.fileobj.accept()
+        asked += 1
+        open(f"{sys.argv[1]}/asked", "w").write(f"{asked}\n")
+        client.recv(100)
+        client.send(b"unknown")
+        client.close()
+EOF
+  fake=$!
+  wait_for 20 test -e $folder/listens
+  equal 1 "$(status_of "$heaptap" snapshot $his)" 'exit status'
+  kill $fake $his
+  equal 64 "$(cat $folder/asked)" 'sockets that were asked'
+}
+
 test_a_link_to_the_socket_of_another() {
   alone
   his_process
