@@ -220,16 +220,17 @@ test_weights_are_not_fused() {
 # A worker that has dropped root does not see what its master's stacks hold, and is profiled all the same.
 test_worker_does_not_see_its_masters_stacks() {
   need_root
-  for backend in copy auto; do
+  for how in uid/copy uid/auto reuid/copy resuid/copy; do
+    backend=${how#*/}
     rm -rf out.d
-    equal 0 "$(status_of "$heaptap" record -q -b $backend -p 1 -o out.d/ "$edges" drop)" "$backend"
+    equal 0 "$(status_of "$heaptap" record -q -b $backend -p 1 -o out.d/ "$edges" drop "${how%/*}")" "$how"
     matches '^worker: not seen$' out
     equal 2 "$(find out.d -name '*.exit.pb.gz' | wc -l)" profiles
     for profile in out.d/*.exit.pb.gz; do
       profile_check "$profile"
       "$readers/oracle" -reach '^worker_allocates$' "$profile"
     done | awk -F '\t' '$1 == "reach" && $2 ~ /^alloc_objects/ { print $3 }' | sort -n >blocks
-    equal 1000 "$(tail -n 1 blocks)" "$backend: the worker's blocks"
+    equal 1000 "$(tail -n 1 blocks)" "$how: the worker's blocks"
   done
 }
 

@@ -22,16 +22,24 @@ test_the_sampler() {
   matches ' __(snprintf|vsnprintf|read|memcpy|sprintf|strcpy)_chk' symbols
 }
 
-# It reads what servers send.
-test_the_pusher() {
-  has_linker_hardening "$HEAPTAP_PROGRAMS/heaptap-push"
-  matches 'FLAGS_1.*PIE' dynamic
-  readelf --dyn-syms -W "$HEAPTAP_PROGRAMS/heaptap-push" | grep -q ' __stack_chk_fail' || fail 'no stack protector'
+# They read what servers and browsers send.
+test_the_pusher_and_the_server() {
+  for program in "$HEAPTAP_PROGRAMS/heaptap-push" "$HEAPTAP_PROGRAMS/heaptap-serve"; do
+    has_linker_hardening "$program"
+    matches 'FLAGS_1.*PIE' dynamic
+    readelf --dyn-syms -W "$program" >symbols
+    matches ' __stack_chk_fail' symbols
+    case $HEAPTAP_BUILD in
+      *address* | *thread* | *undefined*) continue ;; # a sanitizer has checks of its own
+    esac
+    matches ' __(snprintf|vsnprintf|read|memcpy|sprintf|strcpy)_chk' symbols
+  done
   # No other process speaks HTTP.
   ! readelf -dW "$heaptap" | grep -i curl || fail 'heaptap itself loads libcurl'
 }
 
-# It lives in other people's processes, where a canary would be one more thing that can go wrong: linker hardening only.
-test_the_library() {
+# They live in other people's processes, where a canary would be one more thing that can go wrong: linker hardening only.
+test_the_libraries() {
   has_linker_hardening "$HEAPTAP_PROGRAMS/libheaptap.so"
+  has_linker_hardening "$HEAPTAP_PROGRAMS/libheaptap-attach.so"
 }

@@ -7,7 +7,8 @@
  *   strict    enters seccomp's strict mode, then allocates
  *   hole      allocates on a coroutine's stack 50 MiB below the main one, with nothing mapped in between
  *   twice     runs the trigger a second time for its first block, as a signal at the right moment does
- *   drop      root forks a worker, which drops to uid 65534 and looks for the master's secret in shared
+ *   drop HOW  root forks a worker, which drops to uid 65534 by setuid, setreuid or
+ *             setresuid (HOW: uid, reuid, resuid), and looks for the master's secret in shared
  *             memory
  */
 #define _GNU_SOURCE
@@ -123,12 +124,19 @@ __attribute__((noinline)) static void worker_allocates(void)
 	__asm__ volatile("" ::: "memory"); /* no tail call: the function is looked for in the profile */
 }
 
+static int become_nobody(const char *how)
+{
+	return !strcmp(how, "uid")  ? setuid(65534)
+	    : !strcmp(how, "reuid") ? setreuid(65534, 65534)
+	                            : setresuid(65534, 65534, 65534);
+}
+
 /* Looks all the time while the master allocates, until the pipe is closed, and once more. */
-static int worker(int ready, int work)
+static int worker(const char *how, int ready, int work)
 {
 	char byte, secret[64];
 	int seen = 0;
-	if (setgid(65534) != 0 || setuid(65534) != 0 || write(ready, "", 1) != 1)
+	if (setgid(65534) != 0 || become_nobody(how) != 0 || write(ready, "", 1) != 1)
 		return 2;
 	while (read(work, &byte, 1) == 1) {
 		snprintf(secret, sizeof(secret), "secret=%s%d-%d", "hunter", 2, (int)getppid());
@@ -148,7 +156,7 @@ __attribute__((noinline)) static void master_allocates(void)
 	secret[0] = 0;
 }
 
-static int drop(void)
+static int drop(const char *how)
 {
 	int ready[2], work[2], status = 1;
 	char byte;
@@ -157,7 +165,7 @@ static int drop(void)
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(work[1]);
-		exit(worker(ready[1], work[0]));
+		exit(worker(how, ready[1], work[0]));
 	}
 	if (read(ready[0], &byte, 1) != 1)
 		return 1;
@@ -178,6 +186,6 @@ int main(int argc, char **argv)
 	    : !strcmp(mode, "strict")  ? strict()
 	    : !strcmp(mode, "hole")    ? hole()
 	    : !strcmp(mode, "twice")   ? twice()
-	    : !strcmp(mode, "drop")    ? drop()
+	    : !strcmp(mode, "drop")    ? drop(argc > 2 ? argv[2] : "uid")
 	                               : 2;
 }
