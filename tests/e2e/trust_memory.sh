@@ -17,7 +17,7 @@ test_books_have_a_bound() {
   front=$!
   wait_for 10 eval '[ -n "$(sampler_of $front)" ]'
   sampler=$(sampler_of $front)
-  wait_for 60 grep -q 'stacks take .* of 128 MiB: new ones of the largest processes are counted as lost' err
+  wait_for 60 grep -q 'stacks take .* of 128 MiB: new ones of the largest processes and users are counted as lost' err
   # From here on it would go on growing at the same speed.
   full=$(anonymous_kb "$sampler")
   echo now >go
