@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define DEFAULT_BYTES    (UINT64_C(1) << 30)
-#define ACCOUNT_ALPHA    3                    /* see memory_bound.h */
+#define ALPHA            3 /* so many times what is free may an account hold: see memory_bound.h */
 #define ROOM_LEAST_BYTES (UINT64_C(64) << 10) /* the maps of a program with 300 libraries */
 
 uint64_t memory_bound_bytes(uint64_t rss_max_bytes)
@@ -45,31 +45,25 @@ static uint64_t account_bytes(const struct memory_bound *bound, const struct mem
 	return row <= MEMORY_ACCOUNTS ? bound->accounts[row].held_bytes : 0;
 }
 
-/* Whether a share may grow that is own_bytes large, of an account that holds account_bytes. */
-static bool is_below(uint64_t left_bytes, uint64_t own_bytes, uint64_t account_bytes)
-{
-	return own_bytes < left_bytes && own_bytes + account_bytes < ACCOUNT_ALPHA * left_bytes;
-}
-
 bool memory_bound_allows(const struct memory_bound *bound, const struct memory_share *share)
 {
-	return !bound->max_bytes ||
-	    (bound->held_bytes < bound->max_bytes &&
-	        is_below(
-	            bound->max_bytes - bound->held_bytes, share->held_bytes, account_bytes(bound, share)));
+	if (!bound->max_bytes)
+		return true;
+	const uint64_t free_bytes =
+	    bound->held_bytes < bound->max_bytes ? bound->max_bytes - bound->held_bytes : 0;
+	return (ALPHA + 1) * share->held_bytes + account_bytes(bound, share) < ALPHA * free_bytes;
 }
 
-/* The largest x with x <= left - x and x + account + x <= alpha (left - x). */
+/* The largest x with (alpha + 1) x + (account + x) <= alpha (free - x). */
 uint64_t memory_bound_room(
     const struct memory_bound *bound, const struct memory_share *share, uint64_t own_bytes)
 {
 	const uint64_t others = bound->held_bytes > own_bytes ? bound->held_bytes - own_bytes : 0,
-	               left = others < bound->max_bytes ? bound->max_bytes - others : 0,
-	               all = account_bytes(bound, share), of_account = all > own_bytes ? all - own_bytes : 0;
-	uint64_t room =
-	    ACCOUNT_ALPHA * left > of_account ? (ACCOUNT_ALPHA * left - of_account) / (ACCOUNT_ALPHA + 2) : 0;
-	if (room > left / 2)
-		room = left / 2;
+	               free_bytes = others < bound->max_bytes ? bound->max_bytes - others : 0,
+	               all = account_bytes(bound, share), of_account = all > own_bytes ? all - own_bytes : 0,
+	               room = ALPHA * free_bytes > of_account
+	    ? (ALPHA * free_bytes - of_account) / (2 * ALPHA + 2)
+	    : 0;
 	return !bound->max_bytes ? 0 : room > ROOM_LEAST_BYTES ? room : ROOM_LEAST_BYTES;
 }
 

@@ -3,13 +3,13 @@
  * The memory of all processes' books together, in shares: one for each process, and each counts as its
  * account's (a user, a unit, a container), for a user may have as many processes as he likes.
  *
- * A share may grow while it is smaller than what is left: of n that want all they can get, each ends with
- * 1/(n+1) of it, and as much stays free, so whoever comes later still finds room. (Dynamic thresholds with
- * alpha = 1: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches",
- * IEEE/ACM Transactions on Networking 6(2), 1998.) And while it is smaller than what its account has left, of
- * which the threshold is three times what all have: n shares of one account end with 3/(4n+1) each if there
- * are more than two, and a quarter of the memory stays for the other accounts however many they are. Where
- * tables grow by no more than their own size at a time the sum stays below the bound.
+ * A share of s bytes may grow while 4 s + a < 3 f, where a is what its account holds and f what is free. So
+ * n shares of one account that want all they can get end with 3/(4 n + 4) of the memory each, and a quarter
+ * of it stays for the other accounts however many they are; n accounts with a share each end with 3/(3 n + 5).
+ * As tables grow by no more than their own size at a time, the sum stays below the bound, and a + s < 3 (f - s)
+ * after each step: whoever comes later still finds room, in the same account as long as no other grows.
+ * (Dynamic thresholds, where what is free is the measure of what one may have: Choudhury and Hahne, "Dynamic
+ * Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998.)
  */
 #ifndef SAMPLER_TARGET_MEMORY_BOUND_H
 #define SAMPLER_TARGET_MEMORY_BOUND_H
