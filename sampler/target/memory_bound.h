@@ -3,13 +3,14 @@
  * The memory of all processes' books together, in shares: one for each process, and each counts as its
  * account's (a user, a unit, a container), for a user may have as many processes as he likes.
  *
- * A share of s bytes may grow while 4 s + a < 3 f, where a is what its account holds and f what is free. So
- * n shares of one account that want all they can get end with 3/(4 n + 4) of the memory each, and a quarter
- * of it stays for the other accounts however many they are; n accounts with a share each end with 3/(3 n + 5).
- * As tables grow by no more than their own size at a time, the sum stays below the bound, and a + s < 3 (f - s)
- * after each step: whoever comes later still finds room, in the same account as long as no other grows.
- * (Dynamic thresholds, where what is free is the measure of what one may have: Choudhury and Hahne, "Dynamic
- * Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998.)
+ * A share of s bytes may grow while 4 s + a < 3 f, where a is what its account holds and f what is free.
+ * So n shares of one account that want all they can get end with 3/(4 n + 4) of the memory each, and a
+ * quarter of it stays for the other accounts however many they are; n accounts with a share each end with
+ * 3/(3 n + 5). As tables grow by no more than their own size at a time, the sum stays below the bound,
+ * and a + s < 3 (f - s) after each step: whoever comes later still finds room, in the same account as
+ * long as no other grows. (Dynamic thresholds, where what is free is the measure of what one may have:
+ * Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM
+ * Transactions on Networking 6(2), 1998.)
  */
 #ifndef SAMPLER_TARGET_MEMORY_BOUND_H
 #define SAMPLER_TARGET_MEMORY_BOUND_H

@@ -114,7 +114,7 @@ static void accounts_without_end(void **state)
 	assert_int_equal(bound.accounts[MEMORY_ACCOUNTS].held_bytes, 0); /* there is a row again */
 }
 
-/* And room is left for whoever comes next, of another account; of the same one, if that is alone, for a few. */
+/* And room is left for whoever comes next, of another account; of the same one for a few. */
 static void the_sum_stays_below_where_tables_double(void **state)
 {
 	enum { MANY = 64 };
