@@ -253,18 +253,23 @@ static bool has_thread_sanitizer(void)
 	return runtime.found != NULL;
 }
 
+static bool refused;
+
 void attach(void)
 {
 	int saved = errno;
-	if (claim_begin() && (has_thread_sanitizer() || !attach_region()))
-		claim_close();
+	if (claim_begin()) {
+		refused = has_thread_sanitizer();
+		if (refused || !attach_region())
+			claim_close();
+	}
 	errno = saved;
 }
 
 /* That runtime is ready before the constructors are called, but may have called a hook before. */
 void attach_refuse(void)
 {
-	if (claim_state() == CLAIM_CLOSED && has_thread_sanitizer() && !session_forbidden())
+	if (refused && !session_forbidden())
 		session_refuse(is_filtered(), REGION_DECLINED_SANITIZER);
 }
 

@@ -74,16 +74,6 @@ test_folder_that_must_not_be_written() {
   profile_check closed/exit.pb.gz
 }
 
-# Not even the shared memory can be had then; the program runs all the same.
-test_file_size_limit() {
-  status=$(
-    ulimit -f 1
-    status_of "$heaptap" record -p 1K -o big/%n.pb.gz "$targets/truth" /dev/null 1 0
-  )
-  equal 0 "$status" 'status of the program'
-  matches 'File too large' err
-}
-
 # The exit profile's name is the longest that there can be, the numbered ones' are longer: said once with its cause, and
 # who asks is told so at once.
 # Nothing tries again after the last one, so -q does not silence it.
