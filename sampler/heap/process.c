@@ -34,7 +34,8 @@ struct process *process_parent(struct process *process)
 	return parent && parent->generation == place->parent_generation ? parent : NULL;
 }
 
-struct process_finding *process_find(pid_t pid, struct modules *modules, struct memory_bound *memory)
+struct process_finding *process_find(
+    pid_t pid, uint64_t account, struct modules *modules, struct memory_bound *memory)
 {
 	struct process_finding *finding = calloc(1, sizeof(*finding));
 	const struct thread_facts facts = thread_facts_read(pid);
@@ -44,7 +45,7 @@ struct process_finding *process_find(pid_t pid, struct modules *modules, struct 
 	bool good = target_init(target, pid, clock_now_ns()) && facts.pid == pid;
 	finding->inner = facts.inner;
 	finding->memory = memory;
-	finding->share.account = target_account_of_user(facts.user);
+	finding->share.account = account ? account : target_account_of_user(facts.user);
 	target->pidfd = good ? pidfd_open_process(pid) : -1;
 	target->readable = target->pidfd >= 0;
 	target->maps = maps_new(modules, pid, true);

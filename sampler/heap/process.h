@@ -172,8 +172,9 @@ struct image {
 	struct process *process[REGION_PLACES];
 };
 
-/* NULL: it is gone, or out of memory. */
-struct process_finding *process_find(pid_t pid, struct modules *modules, struct memory_bound *memory);
+/* account: whose share of the memory it takes; 0: its user's. NULL: it is gone, or out of memory. */
+struct process_finding *process_find(
+    pid_t pid, uint64_t account, struct modules *modules, struct memory_bound *memory);
 void process_finding_weigh(struct process_finding *finding); /* after its maps have changed */
 void process_finding_free(struct process_finding *finding);  /* NULL is fine */
 

@@ -58,7 +58,8 @@ int registry_take_offer(struct registry *registry, const struct registry_offer *
 	image->plan = offer->plan;
 	image->period_bytes = offer->period_bytes;
 	image->mapped_by = offer->pid;
-	image->finding = process_find(offer->pid, registry->modules, image->memory);
+	image->finding = process_find(offer->pid, target_account(&(struct target){.plan = offer->plan}),
+	    registry->modules, image->memory);
 	/* Else it has ended, or executed another program, and what was found is that one's. */
 	if (image->finding && region_mapped_by(offer->region, offer->pid) != REGION_MAPPED) {
 		process_finding_free(image->finding);

@@ -448,7 +448,7 @@ static void mappings_count_against_the_bound(void **state)
 	struct stranger stranger = stranger_start(map_many, NULL);
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
-	struct process_finding *finding = process_find(stranger.pid, s->store, &memory);
+	struct process_finding *finding = process_find(stranger.pid, 0, s->store, &memory);
 	assert_non_null(finding);
 	assert_true(maps_count(finding->target.maps) > HOSTILE_RANGES); /* no bound */
 	const uint64_t all_bytes = memory.held_bytes;
@@ -457,7 +457,7 @@ static void mappings_count_against_the_bound(void **state)
 	assert_int_equal(memory.held_bytes, 0);
 	memory.max_bytes = all_bytes;
 	s->image->memory = &memory;
-	finding = process_find(stranger.pid, s->store, &memory);
+	finding = process_find(stranger.pid, 0, s->store, &memory);
 	assert_non_null(finding);
 	/* a table that doubles has half of its room to spare */
 	assert_in_range(memory.held_bytes, all_bytes / 4, all_bytes * 3 / 4);
@@ -506,6 +506,13 @@ static void memory_is_the_users_or_as_the_plan_says(void **state)
 	s->image->plan = NULL;
 	assert_int_equal(process->share.account, target_account(&process->target));
 	assert_int_not_equal(process->share.account, target_account_of_user(user));
+	/* likewise before it has taken a place */
+	for (uint64_t account = 0; account <= 5; account += 5) {
+		struct process_finding *finding = process_find(stranger.pid, account, s->store, NULL);
+		assert_non_null(finding);
+		assert_int_equal(finding->share.account, account ? account : target_account_of_user(user));
+		process_finding_free(finding);
+	}
 	stranger_end(&stranger);
 }
 
