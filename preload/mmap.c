@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mmap, mremap and munmap as the program calls them. Without `record --mmap` each is one test and the
- * forwarded call.
+ * mmap, mremap and munmap as the program calls them. Without `record --mmap` each is one test, the forwarded
+ * call, and a look whether the mapping is where we read the main thread's stack.
  *
  * With it, anonymous mappings are sampled by their length, rounded up to whole pages, on the same count of
  * bytes as the heap's blocks, and every unmapping is noted, also by a mapping placed over another one. A
@@ -19,6 +19,7 @@
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
 #include "preload/sampled.h"
+#include "preload/thread.h"
 
 #include <stdarg.h>
 #include <sys/auxv.h>
@@ -118,20 +119,29 @@ COLD static void *record_mmap(void *address, size_t length, int protection, int 
 	return start;
 }
 
+static inline void *placed(void *start, size_t length)
+{
+	if (start != MAP_FAILED)
+		thread_mapped(start, length);
+	return start;
+}
+
 EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
 	if (LIKELY(passive))
-		return real.mmap(address, length, protection, flags, fd, offset);
-	return record_mmap(
-	    address, length, protection, flags, fd, offset, real.mmap, __builtin_return_address(0));
+		return placed(real.mmap(address, length, protection, flags, fd, offset), length);
+	return placed(record_mmap(address, length, protection, flags, fd, offset, real.mmap,
+	                  __builtin_return_address(0)),
+	    length);
 }
 
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
 	if (LIKELY(passive))
-		return real.mmap64(address, length, protection, flags, fd, offset);
-	return record_mmap(
-	    address, length, protection, flags, fd, offset, real.mmap64, __builtin_return_address(0));
+		return placed(real.mmap64(address, length, protection, flags, fd, offset), length);
+	return placed(record_mmap(address, length, protection, flags, fd, offset, real.mmap64,
+	                  __builtin_return_address(0)),
+	    length);
 }
 
 COLD static int record_munmap(void *address, size_t length)
@@ -185,6 +195,6 @@ EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, 
 	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
 	va_end(arguments);
 	if (LIKELY(passive))
-		return real.mremap(old, old_length, new_length, flags, new);
-	return record_mremap(old, old_length, new_length, flags, new);
+		return placed(real.mremap(old, old_length, new_length, flags, new), new_length);
+	return placed(record_mremap(old, old_length, new_length, flags, new), new_length);
 }

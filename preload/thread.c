@@ -36,7 +36,10 @@ enum {
 
 static uint64_t tid_offset;
 static uint64_t block_below; /* bytes of the control block in front of where the thread pointer points */
-static uintptr_t main_low, main_end; /* of the main thread's stack; 0 unknown */
+/* Of the main thread's stack; 0 unknown. The lower one is raised by any thread. */
+static _Atomic uintptr_t main_low;
+static uintptr_t main_end;
+static struct sample_thread *_Atomic main_thread; /* NULL: its bounds are not known */
 static const struct region_stack *known_stacks;
 static uint32_t known_count;
 
@@ -191,11 +194,27 @@ void thread_open(uint32_t tid, bool main)
 	    (int (*)(const pthread_attr_t *, void **, size_t *))(uintptr_t)wishes[WISH_STACK].found;
 
 	main_end = thread_main_stack_end();
-	main_low = main_end ? main_end - main_stack_bytes() : 0;
+	atomic_store_explicit(&main_low, main_end ? main_end - main_stack_bytes() : 0, memory_order_relaxed);
 	if (main) {
 		sample_thread.stack_top = main_end;
 		sample_thread.stack_low = main_low;
+		atomic_store_explicit(&main_thread, &sample_thread, memory_order_relaxed);
 	}
+}
+
+/* A coroutine's stack at a fixed address, with a gap above: a copy from there up to main_end would end the
+ * program, wherever its limit for the stack is large enough (ulimit -s unlimited). It has the mapping before
+ * it can run there, whichever thread made it. */
+void thread_mapped(const void *start, size_t bytes)
+{
+	const uintptr_t from = (uintptr_t)start, end = from + bytes;
+	struct sample_thread *thread = atomic_load_explicit(&main_thread, memory_order_relaxed);
+	if (end <= atomic_load_explicit(&main_low, memory_order_relaxed) || from >= main_end ||
+	    end > main_end)
+		return;
+	atomic_store_explicit(&main_low, end, memory_order_relaxed);
+	if (thread)
+		__atomic_store_n(&thread->stack_low, end, __ATOMIC_RELAXED);
 }
 
 void thread_know_stacks(const struct region_stack *stacks, uint32_t count)

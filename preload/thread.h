@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Before the first event. On the main thread, whose id is the process'; or on any one (main: false), and then
@@ -38,6 +39,10 @@ uintptr_t thread_main_stack_end(void);
 
 /* Whether the caller runs on the main thread's stack; false if that is not known. */
 bool thread_on_main_stack(void);
+
+/* The program has a mapping there now. Between one within the range that may be the main thread's stack, and
+ * that stack, there may be nothing: what lies below the mapping's end is not read as the stack any more. */
+void thread_mapped(const void *start, size_t bytes);
 
 /* Before a thread is created with these: makes the thread start in a function of ours, which notes the bounds
  * of its stack and then calls the program's. NULL: too many threads are being created at once; nothing was

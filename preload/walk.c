@@ -21,8 +21,8 @@
  *
  *   main thread      one mapping that grows down and begins below sp: nothing is read where it would have to
  *                    grow, nor above __libc_stack_end. The kernel maps nothing of its own choice within
- *                    MAIN_STACK_BYTES below its end (thread.c); what a program places there itself, with
- *                    a gap above, is as fatal to the copy of a stack.
+ *                    MAIN_STACK_BYTES below its end (thread.c); what a program places there itself
+ *                    raises low (thread_mapped), but for what it maps by a raw system call.
  *   other threads    one mapping from pthread_create, up to the control block; guard pages are below sp
  *   not known        low is 0: no walk. So it is for threads of a raw clone, on their own TLS; one that
  *                    shares its parent's has an sp that is not in the parent's stack.

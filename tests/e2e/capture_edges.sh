@@ -32,6 +32,14 @@ test_strict_seccomp() { unharmed strict; }
 
 test_coroutine_stack_below_the_main_one() { unharmed hole; }
 
+# The main thread may then have all that is there for its stack, or nearly.
+test_coroutine_stack_where_the_main_one_may_grow() {
+  ulimit -s 409600 || skip 'the hard limit of the stack is lower'
+  unharmed hole
+  ulimit -s unlimited || return 0
+  unharmed hole
+}
+
 # ---- library constructors
 
 # build NAME LINKER-FLAG...: a program that does nothing, and a library whose constructor allocates 1,000,000 bytes
