@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mmap, mremap and munmap as the program calls them. Without `record --mmap` each is one test, the forwarded
- * call, and a look whether the mapping is where we read the main thread's stack.
+ * mmap, mremap and munmap as the program calls them. Without `record --mmap` each is one test and the
+ * forwarded call; and for a mapping at an address that the program gives, a look whether we read the main
+ * thread's stack there.
  *
  * With it, anonymous mappings are sampled by their length, rounded up to whole pages, on the same count of
  * bytes as the heap's blocks, and every unmapping is noted, also by a mapping placed over another one. A
@@ -33,7 +34,8 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
-static bool passive; /* mappings are not recorded; set once that is known */
+/* 0: mappings are not recorded, which is set once that is known. Of the width of an address: see mmap. */
+static uintptr_t active = 1;
 static bool opened;
 static uint64_t page_bytes = REGION_PAGE_BYTES;
 static uintptr_t allocator_start, allocator_end;
@@ -60,13 +62,14 @@ static bool recording(void)
 		return true;
 	}
 	/* who offers a region is never asked for its mappings */
-	passive = ready || claim_state() == CLAIM_CLOSED || claim_state() == CLAIM_OFFERED;
+	active = !(ready || claim_state() == CLAIM_CLOSED || claim_state() == CLAIM_OFFERED);
 	return false;
 }
 
 void mmap_open(void)
 {
-	passive = opened = false;
+	active = 1;
+	opened = false;
 }
 
 static uint64_t whole_pages(size_t length)
@@ -119,29 +122,37 @@ COLD static void *record_mmap(void *address, size_t length, int protection, int 
 	return start;
 }
 
-static inline void *placed(void *start, size_t length)
+static void *placed(void *start, size_t length)
 {
 	if (start != MAP_FAILED)
 		thread_mapped(start, length);
 	return start;
 }
 
+/* One that is recorded, or to be at a certain address. */
+COLD static void *place_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset,
+    void *(*next)(void *, size_t, int, int, int, off_t), const void *caller)
+{
+	return placed(active ? record_mmap(address, length, protection, flags, fd, offset, next, caller)
+	                     : next(address, length, protection, flags, fd, offset),
+	    length);
+}
+
+/* The kernel's own choice is never near the main thread's stack: one test for both. */
 EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-	if (LIKELY(passive))
-		return placed(real.mmap(address, length, protection, flags, fd, offset), length);
-	return placed(record_mmap(address, length, protection, flags, fd, offset, real.mmap,
-	                  __builtin_return_address(0)),
-	    length);
+	if (LIKELY(!(active | (uintptr_t)address)))
+		return real.mmap(address, length, protection, flags, fd, offset);
+	return place_mmap(
+	    address, length, protection, flags, fd, offset, real.mmap, __builtin_return_address(0));
 }
 
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-	if (LIKELY(passive))
-		return placed(real.mmap64(address, length, protection, flags, fd, offset), length);
-	return placed(record_mmap(address, length, protection, flags, fd, offset, real.mmap64,
-	                  __builtin_return_address(0)),
-	    length);
+	if (LIKELY(!(active | (uintptr_t)address)))
+		return real.mmap64(address, length, protection, flags, fd, offset);
+	return place_mmap(
+	    address, length, protection, flags, fd, offset, real.mmap64, __builtin_return_address(0));
 }
 
 COLD static int record_munmap(void *address, size_t length)
@@ -157,7 +168,7 @@ COLD static int record_munmap(void *address, size_t length)
 
 EXPORT int munmap(void *address, size_t length)
 {
-	if (LIKELY(passive))
+	if (LIKELY(!active))
 		return real.munmap(address, length);
 	return record_munmap(address, length);
 }
@@ -194,7 +205,7 @@ EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, 
 	va_start(arguments, flags);
 	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
 	va_end(arguments);
-	if (LIKELY(passive))
+	if (LIKELY(!active))
 		return placed(real.mremap(old, old_length, new_length, flags, new), new_length);
 	return placed(record_mremap(old, old_length, new_length, flags, new), new_length);
 }

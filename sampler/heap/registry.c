@@ -143,16 +143,24 @@ static bool is_older(const struct image *image, const struct image *than)
 	return (int32_t)(image->region->id - than->region->id) < 0;
 }
 
-/* It has executed a program that has not reported to us. Unless that one's image is just becoming ready. (An
- * image that declined its region has left already; of COMMAND's the reason is kept.) */
+/* The image that this process executed, or one after it. (One that declined its region has left already; of
+ * COMMAND's the reason is kept.) */
+static bool has_successor(const struct registry *registry, const struct process *process)
+{
+	for (const struct image *image = registry->intake->images; image; image = image->next)
+		if (is_older(process->image, image) && !region_declined_text(image->region) &&
+		    region_header(image->region)->pid == (uint32_t)process->target.pid)
+			return true;
+	return false;
+}
+
+/* It has executed a program that has not reported to us. Unless that one's image is just becoming ready. */
 static void finish_unseen(struct registry *registry, struct process *process)
 {
 	struct target *target = &process->target;
 	take_claims(registry);
-	for (const struct image *image = registry->intake->images; image; image = image->next)
-		if (is_older(process->image, image) && !region_declined_text(image->region) &&
-		    region_header(image->region)->pid == (uint32_t)target->pid)
-			target->unseen[0] = '\0';
+	if (has_successor(registry, process))
+		target->unseen[0] = '\0';
 	char *reason = strstr(target->unseen, EXECUTED_UNSEEN);
 	if (reason && target->command && registry->command_declined_text)
 		snprintf(reason, (size_t)(target->unseen + sizeof(target->unseen) - reason),
@@ -370,12 +378,13 @@ static struct pollfd *poll_all(const struct table *processes)
 }
 
 /* It had made way for another program before it was found, but somebody with its number lives: that one may
- * not have loaded the library yet, and its image closes this process. */
-static bool is_loading(const struct process *process, uint64_t now)
+ * not have loaded the library yet, and its image closes this process. Unless that is there already: what a
+ * child leaves in its parent's image may be found later. */
+static bool is_loading(const struct registry *registry, const struct process *process, uint64_t now)
 {
 	const struct target *target = &process->target;
 	return target->unseen[0] && target->pidfd < 0 && now <= process->executed_ns + LOADING_NS &&
-	    thread_facts_read(target->pid).pid == target->pid;
+	    thread_facts_read(target->pid).pid == target->pid && !has_successor(registry, process);
 }
 
 /* True: some have ended. */
@@ -392,7 +401,7 @@ static bool note_ended(struct registry *registry)
 		const bool runs = fds && i < count && !process->unsure && process->target.pidfd >= 0 &&
 		    fds[i].fd == process->target.pidfd && !fds[i].revents;
 		process->ended = !process->target.closed && !runs && registry_has_ended(registry, process) &&
-		    !is_loading(process, now);
+		    !is_loading(registry, process, now);
 		some = some || process->ended;
 	}
 	free(fds);

@@ -462,6 +462,30 @@ static void a_program_that_was_executed_before_the_first_look(void **state)
 	}
 }
 
+/* It is found when the program that it executed is known already. */
+static void a_child_that_is_found_after_its_program(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; exec sh)\n"), 5);
+	assert_int_equal(tell(&shell, "echo 6\n"), 6);
+	registry_settle_claims(&s->registry);
+	assert_int_equal(s->intake.processes.count, 2); /* both shells, and not what was before the second */
+	s->registry.linger_ns = s->registry.executed_ns = clock_now_ns();
+	registry_tend(&s->registry);
+	assert_int_equal(s->intake.processes.count, 3);
+	struct process *process = s->intake.processes.entries[2].item;
+	assert_int_equal(process->place, 1);
+	assert_int_equal(process->target.pidfd, -1);
+	executed_note(process, "sh", clock_now_ns() + 3600 * SECOND_NS);
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	assert_int_equal(s->registry.executed_unseen, 0);
+	stranger_end(&shell);
+}
+
 /* The front reaps it, and knows how it ended. */
 static void the_commands_end_waits_for_its_status(void **state)
 {
@@ -685,6 +709,7 @@ int main(void)
 	    TEST(another_program_that_has_ended_too),
 	    TEST(a_program_that_was_executed_after_the_look_began),
 	    TEST(a_program_that_was_executed_before_the_first_look),
+	    TEST(a_child_that_is_found_after_its_program),
 	    TEST(the_commands_end_waits_for_its_status),
 	    TEST(an_image_stays_until_its_profiles_are_written),
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),
