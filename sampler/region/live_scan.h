@@ -29,7 +29,7 @@ struct live_scan {
 	struct tally counted; /* what the process had counted just before */
 	uint64_t now_ns;      /* on the clock of the blocks' times */
 	uint64_t peak_order;  /* 0: nothing was ever live */
-	uint64_t peak_ns;
+	uint64_t peak_ns;     /* not later than now_ns */
 	/* samples that the process counted at its peak and that were not found; below 0: too many were
 	 * found */
 	int64_t peak_missing;

@@ -21,8 +21,10 @@ enum silence_verdict {
 	SILENCE_TOO_LONG,
 };
 
-/* now_ns: monotonic. */
+/* The sampler has said something. now_ns, here and below: monotonic. */
 void silence_end(struct silence *silence, uint64_t now_ns);
+
+/* Nothing has come: what is to be done about it? */
 enum silence_verdict silence_look(struct silence *silence, uint64_t now_ns);
 
 #endif

@@ -85,7 +85,7 @@ void memory_share_belongs(struct memory_share *share, struct memory_bound *bound
 {
 	const uint64_t bytes = share->held_bytes;
 	if (bytes)
-		memory_share_note(share, bound, 0); /* without a bound nothing is */
+		memory_share_note(share, bound, 0); /* who has no bound holds nothing */
 	share->account = account;
 	if (bytes)
 		memory_share_note(share, bound, bytes);

@@ -55,7 +55,7 @@ uint64_t memory_bound_room(
 /* The share is now_bytes large now. */
 void memory_share_note(struct memory_share *share, struct memory_bound *bound, uint64_t now_bytes);
 
-/* It is that account's, and what it holds already is. */
+/* It is that account's from now on, with what it holds already. bound may be NULL if that is nothing. */
 void memory_share_belongs(struct memory_share *share, struct memory_bound *bound, uint64_t account);
 
 /* Tells the user, once, that samples are refused. */
