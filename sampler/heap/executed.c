@@ -118,6 +118,36 @@ static bool is_without_proc(pid_t pid)
 	    faccessat(AT_FDCWD, proc, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
+/* The file that LD_PRELOAD names is not below the process' own root, and the loader has said so. */
+static bool is_without_library(pid_t pid, const char *preload)
+{
+	static const char separators[] = " :"; /* ld.so(8) */
+	char root[PATH_MAX], library[PATH_MAX], path[PATH_MAX];
+	const char *name = strstr(preload, PRELOAD_LIBRARY_NAME);
+	if (!name)
+		return false;
+	while (name > preload && !strchr(separators, name[-1]))
+		name--;
+	const size_t length = strcspn(name, separators);
+	if (name[0] != '/' || length >= sizeof(library))
+		return false;
+	memcpy(library, name, length);
+	library[length] = '\0';
+	return proc_root_path(root, sizeof(root), pid, "/") && access(root, F_OK) == 0 &&
+	    proc_root_path(path, sizeof(path), pid, library) &&
+	    faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+}
+
+/* Below another root than ours. `preload`: what LD_PRELOAD holds there, or NULL. */
+static const char *root_obstacle(pid_t pid, const char *preload)
+{
+	if (is_without_proc(pid))
+		return "there is no /proc where it runs";
+	if (preload && is_without_library(pid, preload))
+		return PRELOAD_LIBRARY_NAME " is not at its path in the root where it runs";
+	return NULL;
+}
+
 /* Who it is, and its environment, are the process' own: they were before the exec what they are now. */
 static const char *obstacle(pid_t pid)
 {
@@ -134,8 +164,8 @@ static const char *obstacle(pid_t pid)
 	};
 	const char *text =
 	    preload_check_obstacle(preload_check_inspect_by(proc_path(path, pid, "exe"), &who));
-	if (!text && is_without_proc(pid))
-		text = "there is no /proc where it runs";
+	if (!text)
+		text = root_obstacle(pid, preload);
 	if (!text && environment && (!preload || !strstr(preload, PRELOAD_LIBRARY_NAME)))
 		text = "its environment has no LD_PRELOAD of heaptap";
 	if (!text && environment && !variable(environment, length, "HEAPTAP="))
@@ -179,6 +209,19 @@ void executed_look(struct process *process, uint64_t now_ns)
 	note(process, path, process->image->attached_pid ? UNFOLLOWED_WHY : obstacle(target->pid), now_ns);
 }
 
+/* By the record alone, which comes for every exec: what is cheap. */
+static const char *noted_obstacle(pid_t pid)
+{
+	ssize_t length;
+	if (proc_shares_paths(pid))
+		return NULL;
+	char *environment = read_environment(pid, &length);
+	const char *why =
+	    root_obstacle(pid, environment ? variable(environment, length, "LD_PRELOAD=") : NULL);
+	free(environment);
+	return why;
+}
+
 void executed_note(struct process *process, const char *name, uint64_t time_ns)
 {
 	const struct region *region = process->image->region;
@@ -188,8 +231,6 @@ void executed_note(struct process *process, const char *name, uint64_t time_ns)
 		start_ns += TICK_NS;
 	if (process->target.closed || process->target.unseen[0] || time_ns <= start_ns)
 		return;
-	const char *why = process->image->attached_pid ? UNFOLLOWED_WHY
-	    : is_without_proc(process->target.pid)     ? "there is no /proc where it runs"
-	                                               : NULL;
+	const char *why = process->image->attached_pid ? UNFOLLOWED_WHY : noted_obstacle(process->target.pid);
 	note(process, name, why, time_ns);
 }

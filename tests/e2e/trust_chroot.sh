@@ -43,3 +43,40 @@ test_no_proc_in_a_chroot() {
   ! grep -q 'backend uprobe is not available' err || skip 'no uprobes here'
   matches 'not profiled: 1 processes after an exec; the last executed .*outlive, which is not profiled: .*no /proc' err
 }
+
+# FOLDER...: of the library or /proc, as the manual advises.
+in_a_chroot_with() {
+  # shellcheck disable=SC2016
+  HEAPTAP=$heaptap unshare -m sh -c 'for folder; do mount --bind "$folder" "root$folder" || exit; done
+    exec "$HEAPTAP" record -p 64K -i 0 -o prof/ chroot root "${HEAPTAP%/*}/outlive"' sh "$@" 2>err &
+  front=$!
+  wait_for 20 test -e root/ready
+}
+
+test_no_library_in_a_chroot() {
+  need_root
+  stage outlive
+  mkdir -p root/proc
+  make_root
+  rm "root$targets/libheaptap.so"
+  unshare -m mount --bind /proc root/proc 2>/dev/null || skip 'no mounts here'
+  in_a_chroot_with /proc
+  touch root/go
+  wait $front || [ $? = 7 ] || fail "status $?: $(cat err)"
+  matches 'ERROR: ld.so: .*libheaptap.so.* cannot be preloaded' err
+  matches 'not profiled: 1 processes after an exec; .*outlive, which is not profiled: libheaptap.so is not at its path in the root' err
+}
+
+test_the_librarys_folder_in_a_chroot() {
+  need_root
+  stage outlive
+  mkdir -p root/proc
+  make_root
+  rm "root$targets/libheaptap.so"
+  unshare -m mount --bind /proc root/proc 2>/dev/null || skip 'no mounts here'
+  in_a_chroot_with /proc "$targets"
+  touch root/go
+  wait $front || [ $? = 7 ] || fail "status $?: $(cat err)"
+  ! grep 'cannot be preloaded' err || fail 'not preloaded'
+  profile_check "$(only prof/heaptap.outlive.*.exit.pb.gz)"
+}
