@@ -345,12 +345,25 @@ size_t registry_settle_claims(struct registry *registry)
 	return came;
 }
 
+/* It had made way for another program before it was found, but somebody with its number lives: that one may
+ * not have loaded the library yet, and its image closes this process. Unless that is there already: what a
+ * child leaves in its parent's image may be found later. */
+static bool is_loading(const struct registry *registry, const struct process *process, uint64_t now)
+{
+	const struct target *target = &process->target;
+	return target->unseen[0] && target->pidfd < 0 && now <= process->executed_ns + LOADING_NS &&
+	    thread_facts_read(target->pid).pid == target->pid && !has_successor(registry, process);
+}
+
 static void finish_ended(struct registry *registry, struct process *process)
 {
 	const struct launch *launch = registry->launch;
 	registry_watch(registry, process);
 	/* COMMAND's own end waits for the front, which knows its status. */
 	if (process->target.command && !launch->front_gone && !launch->ended)
+		return;
+	/* The drain after it was noted may have told of the exec. */
+	if (is_loading(registry, process, clock_now_ns()))
 		return;
 	if (process->target.unseen[0])
 		finish_unseen(registry, process);
@@ -375,16 +388,6 @@ static struct pollfd *poll_all(const struct table *processes)
 		return NULL;
 	}
 	return fds;
-}
-
-/* It had made way for another program before it was found, but somebody with its number lives: that one may
- * not have loaded the library yet, and its image closes this process. Unless that is there already: what a
- * child leaves in its parent's image may be found later. */
-static bool is_loading(const struct registry *registry, const struct process *process, uint64_t now)
-{
-	const struct target *target = &process->target;
-	return target->unseen[0] && target->pidfd < 0 && now <= process->executed_ns + LOADING_NS &&
-	    thread_facts_read(target->pid).pid == target->pid && !has_successor(registry, process);
 }
 
 /* True: some have ended. */

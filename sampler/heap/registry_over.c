@@ -14,7 +14,8 @@ enum {
 	LOOK_REST = 20,
 };
 
-/* What the next look will find: we may be late by more than CLAIM_LIMIT_NS. */
+/* What the next look will find: we may be late by more than CLAIM_LIMIT_NS. (Which images are ready may be
+ * looked at in the middle of a look, too.) */
 static bool has_news(const struct image *image)
 {
 	return !image->ready && !image->declined &&
@@ -29,7 +30,7 @@ static bool is_left(const struct image *image, uint64_t now)
 {
 	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS && !image->declined)
 		return false;
-	if (has_news(image))
+	if (has_news(image) || (image->ready && !image->settled))
 		return false;
 	/* place 0 is kept */
 	uint32_t ended = image->process[0] && image->process[0]->target.closed;

@@ -54,8 +54,10 @@ struct scene {
 	struct process *held[CLOSED_MAX]; /* not released yet */
 	bool hold;
 	void (*meanwhile)(
-	    struct scene *s); /* what happens while the next process is looked at; NULL: nothing */
+	    struct scene *s);          /* what happens while the next process is looked at; NULL: nothing */
+	void (*then)(struct scene *s); /* and while the one after it is */
 	struct stranger late;
+	struct process *loading;
 };
 
 static char library[PATH_MAX];
@@ -462,6 +464,37 @@ static void a_program_that_was_executed_before_the_first_look(void **state)
 	}
 }
 
+static void tell_of_the_exec(struct scene *s)
+{
+	executed_note(s->loading, "cat", clock_now_ns() + 3600 * SECOND_NS);
+	s->meanwhile = NULL;
+}
+
+/* The kernel's record is read when it was noted already that nobody was found: it is being loaded still. */
+static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6);
+	registry_settle_claims(&s->registry);
+	size_t cursor = 0;
+	s->loading = table_next(&s->intake.processes, (uint64_t)shell.pid, &cursor);
+	assert_non_null(s->loading);
+	struct stranger another = start_shell(s);
+	assert_int_equal(tell(&another, "echo 1\n"), 1);
+	s->meanwhile = tell_of_the_exec;
+	registry_finish_ended(&s->registry);
+	assert_null(s->meanwhile);
+	assert_int_equal(s->closed_count, 0);
+	stranger_end(&shell);
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	stranger_end(&another);
+}
+
 /* It is found when the program that it executed is known already. */
 static void a_child_that_is_found_after_its_program(void **state)
 {
@@ -565,21 +598,29 @@ static void come_to_it_late(struct scene *s)
 		}
 }
 
+/* A sample is read meanwhile, and it might be of an image that is not known to be ready. */
+static void find_it_ready(struct scene *s)
+{
+	assert_true(s->intake.find_images(s->intake.context));
+	stranger_end(&s->late);
+	s->meanwhile = NULL;
+}
+
 static void start_another(struct scene *s)
 {
 	s->late = start_shell(s);
 	assert_int_equal(tell(&s->late, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
-	s->meanwhile = come_to_it_late;
+	s->meanwhile = s->then;
 }
 
-static void a_program_that_is_looked_at_late_is_profiled(void **state)
+static void start_another_in_the_look(struct scene *s, void (*then)(struct scene *s))
 {
-	struct scene *s = *state;
 	REQUIRE_LIBRARY();
 	struct stranger first = start_shell(s), second = start_shell(s);
 	assert_int_equal(tell(&first, "echo 1\n"), 1);
 	assert_int_equal(tell(&second, "echo 1\n"), 1);
 	s->meanwhile = start_another;
+	s->then = then;
 	s->registry.linger_ns = 0; /* the look is due */
 	registry_tend(&s->registry);
 	assert_null(s->meanwhile);
@@ -590,6 +631,16 @@ static void a_program_that_is_looked_at_late_is_profiled(void **state)
 	stranger_end(&second);
 	LOOK_UNTIL(s, registry_empty(&s->registry));
 	assert_int_equal(s->closed_count, 3);
+}
+
+static void a_program_that_is_looked_at_late_is_profiled(void **state)
+{
+	start_another_in_the_look(*state, come_to_it_late);
+}
+
+static void a_program_that_is_found_ready_in_the_look_is_profiled(void **state)
+{
+	start_another_in_the_look(*state, find_it_ready);
 }
 
 static void a_changed_period_reaches_who_is_there_and_who_comes(void **state)
@@ -709,11 +760,13 @@ int main(void)
 	    TEST(another_program_that_has_ended_too),
 	    TEST(a_program_that_was_executed_after_the_look_began),
 	    TEST(a_program_that_was_executed_before_the_first_look),
+	    TEST(a_program_that_is_told_of_after_the_end_was_noted),
 	    TEST(a_child_that_is_found_after_its_program),
 	    TEST(the_commands_end_waits_for_its_status),
 	    TEST(an_image_stays_until_its_profiles_are_written),
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),
 	    TEST(a_program_that_is_looked_at_late_is_profiled),
+	    TEST(a_program_that_is_found_ready_in_the_look_is_profiled),
 	    TEST(a_changed_period_reaches_who_is_there_and_who_comes),
 	    TEST(a_claim_that_nobody_ends_is_given_back),
 	    TEST(the_place_of_the_next_child_stays),
