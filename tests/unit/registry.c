@@ -1,202 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Who is being profiled, from the claim to the last look: real shells under the real library, which
- * allocate, fork, execute other programs and end. Every allocation is a sample, copied by the hook.
- */
+/* Who is being profiled, from the claim to the last look. */
 #include "sampler/heap/registry.h"
-#include "sampler/heap/executed.h"
-#include "sampler/heap/image.h"
-#include "sampler/heap/registry_steps.h"
-#include "sampler/target/launch.h"
-
-#include "proto/region_pool.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <setjmp.h>
 #include <signal.h>
+#include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "sampler/linux/clock.h"
 #include "sampler/region/region_takeover.h"
 #include "tests/unit/descriptors.h"
 #include "tests/unit/region_fixture.h"
-#include "tests/unit/stranger.h"
-
-#define SECOND_NS UINT64_C(1000000000)
-
-enum { DEADLINE_S = 30, CLOSED_MAX = 16 };
-
-/* The sampler's side, and what it was told. */
-struct scene {
-	struct modules *modules;
-	struct memory_bound memory;
-	struct probe probe;
-	struct intake intake;
-	struct region_pool *pool;
-	struct registry registry;
-	struct launch launch;
-	struct closed {
-		pid_t pid;
-		enum target_end end;
-		int status;
-		uint64_t counted, taken;
-		char title[64];
-	} closed[CLOSED_MAX];
-	size_t closed_count;
-	struct process *held[CLOSED_MAX]; /* not released yet */
-	bool hold;
-	void (*meanwhile)(
-	    struct scene *s);          /* what happens while the next process is looked at; NULL: nothing */
-	void (*then)(struct scene *s); /* and while the one after it is */
-	struct stranger late;
-	struct process *loading;
-};
-
-static char library[PATH_MAX];
-
-static int find_library(void **state)
-{
-	char path[PATH_MAX];
-	const char *build = getenv("HEAPTAP_BUILD");
-	(void)state;
-	snprintf(path, sizeof(path), "%s/libheaptap.so", build ? build : "build");
-	if (!realpath(path, library))
-		library[0] = '\0';
-	return 0;
-}
-
-static void on_watched(void *context, struct target *target)
-{
-	struct scene *s = context;
-	assert_false(target->closed); /* nobody would tell its listener to forget it */
-	if (s->meanwhile)
-		s->meanwhile(s);
-}
-
-static void on_closed(void *context, struct target *target)
-{
-	struct process *process = (struct process *)target; /* which begins with it */
-	struct scene *s = context;
-	assert_true(s->closed_count < CLOSED_MAX);
-	struct closed *closed = &s->closed[s->closed_count++];
-	*closed = (struct closed){.pid = process->target.pid,
-	    .end = process->target.end,
-	    .status = process->target.status,
-	    .counted = process_samples(process),
-	    .taken = process->counters.taken};
-	memcpy(closed->title, process->target.title, sizeof(closed->title));
-	if (s->hold)
-		s->held[s->closed_count - 1] = process;
-	else
-		registry_release(&s->registry, process);
-}
-
-static int open_scene(void **state)
-{
-	const struct region_options options = {.period_bytes = 1,
-	    .dump_bytes = 8192,
-	    .clock_id = 1,
-	    .live_max = 1 << 14,
-	    .mode = REGION_MODE_COPY};
-	struct scene *s = calloc(1, sizeof(*s));
-	*state = s;
-	s->modules = modules_new(64);
-	s->probe = (struct probe){.backend = BACKEND_COPY};
-	s->pool = region_pool_new(&options);
-	if (!s->pool || intake_init(&s->intake, s->modules, &s->memory, 0, false) != 0)
-		return -1;
-	s->registry = (struct registry){.intake = &s->intake,
-	    .pool = s->pool,
-	    .probe = &s->probe,
-	    .modules = s->modules,
-	    .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
-	    .verbosity = -1,
-	    .launch = &s->launch,
-	    .listener = {.watched = on_watched, .closed = on_closed, .context = s}};
-	registry_init(&s->registry);
-	return 0;
-}
-
-static int close_scene(void **state)
-{
-	struct scene *s = *state;
-	registry_fini(&s->registry);
-	region_pool_free(s->pool);
-	intake_fini(&s->intake);
-	modules_free(s->modules);
-	close(s->registry.epoll_fd);
-	free(s);
-	return 0;
-}
-
-/* ---- targets */
-
-static void be_a_shell(int fd, void *argument)
-{
-	dup2(fd, 0);
-	dup2(fd, 1);
-	setenv("LD_PRELOAD", library, 1);
-	setenv(REGION_ENV, argument, 1);
-	execl("/bin/sh", "sh", (char *)NULL);
-}
-
-static struct stranger start_shell(const struct scene *s)
-{
-	return stranger_start(be_a_shell, (void *)(uintptr_t)region_pool_env(s->pool));
-}
-
-/* Runs a line there, and waits for what it prints: a line. */
-static long tell(const struct stranger *shell, const char *line)
-{
-	char answer[64] = "";
-	struct pollfd ready = {.fd = shell->fd, .events = POLLIN};
-	assert_int_equal(write(shell->fd, line, strlen(line)), strlen(line));
-	assert_int_equal(poll(&ready, 1, STRANGER_DEADLINE_MS), 1);
-	assert_true(read(shell->fd, answer, sizeof(answer) - 1) > 0);
-	return atol(answer);
-}
-
-#define REQUIRE_LIBRARY()                                                                \
-	do {                                                                             \
-		if (!library[0]) {                                                       \
-			print_message("no libheaptap.so in $HEAPTAP_BUILD: make all\n"); \
-			skip();                                                          \
-		}                                                                        \
-	} while (0)
-
-/* ---- looking until something is so */
-
-static void look(struct scene *s)
-{
-	struct epoll_event event;
-	int count = epoll_wait(s->registry.epoll_fd, &event, 1, 2);
-	registry_tend(&s->registry);
-	registry_drain(&s->registry);
-	if (count > 0)
-		registry_finish_ended(&s->registry);
-}
-
-#define LOOK_UNTIL(s, condition)                                                         \
-	for (uint64_t end_ns = clock_now_ns() + DEADLINE_S * SECOND_NS; !(condition);) { \
-		look(s);                                                                 \
-		assert_true(clock_now_ns() < end_ns);                                    \
-	}
-
-static const struct closed *closed_of(const struct scene *s, pid_t pid)
-{
-	for (size_t i = 0; i < s->closed_count; i++)
-		if (s->closed[i].pid == pid)
-			return &s->closed[i];
-	return NULL;
-}
+#include "tests/unit/registry_scene.h"
 
 static void a_program_from_its_claim_to_its_end(void **state)
 {
@@ -344,179 +162,6 @@ static void a_forked_child_has_a_place_of_its_own(void **state)
 	stranger_end(&shell);
 	LOOK_UNTIL(s, closed_of(s, pid));
 	LOOK_UNTIL(s, registry_empty(&s->registry));
-}
-
-static void another_program_in_the_same_process(void **state)
-{
-	struct scene *s = *state;
-	REQUIRE_LIBRARY();
-	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	const struct image *before = registry_find(&s->registry, shell.pid)->image;
-	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
-	assert_int_equal(tell(&shell, "6\n"), 6); /* cat's answer: the first look finds both programs */
-	LOOK_UNTIL(s, s->closed_count);
-	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
-	assert_int_equal(s->closed[0].pid, shell.pid);
-	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	assert_string_equal(s->closed[0].title, "sh");
-	const struct process *process = registry_find(&s->registry, shell.pid);
-	assert_non_null(process);
-	assert_ptr_not_equal(process->image, before);
-	assert_string_equal(process->target.title, "cat");
-	assert_int_equal(s->registry.arrivals, 2);
-	stranger_end(&shell);
-	LOOK_UNTIL(s, s->closed_count == 2 || registry_empty(&s->registry));
-}
-
-/* What it took after the last drain is read before its books are closed. */
-static void a_program_that_is_never_seen_in_the_same_process(void **state)
-{
-	struct scene *s = *state;
-	REQUIRE_LIBRARY();
-	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	registry_drain(&s->registry);
-	const struct process *process = registry_find(&s->registry, shell.pid);
-	const uint64_t taken = process->counters.taken;
-	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 5; unset LD_PRELOAD; exec cat\n"), 5);
-	assert_int_equal(tell(&shell, "6\n"), 6);
-	for (uint64_t end_ns = clock_now_ns() + DEADLINE_S * SECOND_NS; !s->closed_count;) {
-		registry_tend(&s->registry);
-		usleep(2000);
-		assert_true(clock_now_ns() < end_ns);
-	}
-	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	assert_true(s->closed[0].counted > taken);
-	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
-	stranger_end(&shell);
-	LOOK_UNTIL(s, registry_empty(&s->registry));
-}
-
-/* Both ends are found at once, and nobody has looked at the second program before. */
-static void another_program_that_has_ended_too(void **state)
-{
-	struct scene *s = *state;
-	REQUIRE_LIBRARY();
-	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
-	assert_int_equal(tell(&shell, "6\n"), 6);
-	stranger_end(&shell);
-	registry_finish_ended(&s->registry);
-	assert_true(s->closed_count > 0);
-	assert_string_equal(s->closed[0].title, "sh");
-	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	LOOK_UNTIL(s, s->closed_count == 2);
-	assert_int_equal(s->closed[1].end, TARGET_UNSEEN);
-}
-
-/* Told by a record that was read during the look: it has not had the time yet to load the library. */
-static void a_program_that_was_executed_after_the_look_began(void **state)
-{
-	struct scene *s = *state;
-	REQUIRE_LIBRARY();
-	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	struct process *process = (struct process *)(uintptr_t)registry_find(&s->registry, shell.pid);
-	executed_note(process, "other", clock_now_ns() + 3600 * SECOND_NS);
-	assert_string_not_equal(process->target.unseen, "");
-	s->registry.linger_ns = 0; /* every look is due */
-	registry_tend(&s->registry);
-	assert_int_equal(s->closed_count, 0);
-	process->executed_ns = 0; /* long ago, however short the machine has been up */
-	s->registry.linger_ns = 0;
-	registry_tend(&s->registry);
-	assert_int_equal(s->closed_count, 1);
-	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	stranger_end(&shell);
-}
-
-/* At the first look it executes another program, of which only the kernel has told: that one is still being
- * loaded, or it has ended before it was. */
-static void a_program_that_was_executed_before_the_first_look(void **state)
-{
-	struct scene *s = *state;
-	REQUIRE_LIBRARY();
-	for (int late = 0; late < 2; late++) {
-		struct stranger shell = start_shell(s);
-		assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
-		assert_int_equal(tell(&shell, "6\n"), 6);
-		registry_settle_claims(&s->registry);
-		size_t cursor = 0;
-		struct process *process = table_next(&s->intake.processes, (uint64_t)shell.pid, &cursor);
-		assert_non_null(process);
-		assert_int_equal(process->target.pidfd, -1);
-		executed_note(process, "cat", clock_now_ns() + 3600 * SECOND_NS);
-		registry_finish_ended(&s->registry);
-		assert_int_equal(s->closed_count, 0);
-		if (late)
-			process->executed_ns = 0; /* long ago, however short the machine has been up */
-		else
-			stranger_end(&shell);
-		registry_finish_ended(&s->registry);
-		assert_int_equal(s->closed_count, 1);
-		assert_int_equal(s->closed[0].end, TARGET_EXEC);
-		assert_int_equal(s->registry.executed_unseen, 1 + late);
-		s->closed_count = 0;
-		if (late)
-			stranger_end(&shell);
-	}
-}
-
-static void tell_of_the_exec(struct scene *s)
-{
-	executed_note(s->loading, "cat", clock_now_ns() + 3600 * SECOND_NS);
-	s->meanwhile = NULL;
-}
-
-/* The kernel's record is read when it was noted already that nobody was found: it is being loaded still. */
-static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
-{
-	struct scene *s = *state;
-	REQUIRE_LIBRARY();
-	struct stranger shell = start_shell(s);
-	assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
-	assert_int_equal(tell(&shell, "6\n"), 6);
-	registry_settle_claims(&s->registry);
-	size_t cursor = 0;
-	s->loading = table_next(&s->intake.processes, (uint64_t)shell.pid, &cursor);
-	assert_non_null(s->loading);
-	struct stranger another = start_shell(s);
-	assert_int_equal(tell(&another, "echo 1\n"), 1);
-	s->meanwhile = tell_of_the_exec;
-	registry_finish_ended(&s->registry);
-	assert_null(s->meanwhile);
-	assert_int_equal(s->closed_count, 0);
-	stranger_end(&shell);
-	registry_finish_ended(&s->registry);
-	assert_int_equal(s->closed_count, 1);
-	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	stranger_end(&another);
-}
-
-/* It is found when the program that it executed is known already. */
-static void a_child_that_is_found_after_its_program(void **state)
-{
-	struct scene *s = *state;
-	REQUIRE_LIBRARY();
-	struct stranger shell = start_shell(s);
-	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; exec sh)\n"), 5);
-	assert_int_equal(tell(&shell, "echo 6\n"), 6);
-	registry_settle_claims(&s->registry);
-	assert_int_equal(s->intake.processes.count, 2); /* both shells, and not what was before the second */
-	s->registry.linger_ns = s->registry.executed_ns = clock_now_ns();
-	registry_tend(&s->registry);
-	assert_int_equal(s->intake.processes.count, 3);
-	struct process *process = s->intake.processes.entries[2].item;
-	assert_int_equal(process->place, 1);
-	assert_int_equal(process->target.pidfd, -1);
-	executed_note(process, "sh", clock_now_ns() + 3600 * SECOND_NS);
-	registry_finish_ended(&s->registry);
-	assert_int_equal(s->closed_count, 1);
-	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	assert_int_equal(s->registry.executed_unseen, 0);
-	stranger_end(&shell);
 }
 
 /* The front reaps it, and knows how it ended. */
@@ -747,7 +392,6 @@ static void books_are_taken_over(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_program_from_its_claim_to_its_end),
 	    TEST(the_last_samples_before_the_end_are_read),
@@ -755,13 +399,6 @@ int main(void)
 	    TEST(a_process_that_has_ended_before_it_was_seen),
 	    TEST(a_process_that_is_met_when_no_descriptor_is_left),
 	    TEST(a_forked_child_has_a_place_of_its_own),
-	    TEST(another_program_in_the_same_process),
-	    TEST(a_program_that_is_never_seen_in_the_same_process),
-	    TEST(another_program_that_has_ended_too),
-	    TEST(a_program_that_was_executed_after_the_look_began),
-	    TEST(a_program_that_was_executed_before_the_first_look),
-	    TEST(a_program_that_is_told_of_after_the_end_was_noted),
-	    TEST(a_child_that_is_found_after_its_program),
 	    TEST(the_commands_end_waits_for_its_status),
 	    TEST(an_image_stays_until_its_profiles_are_written),
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),

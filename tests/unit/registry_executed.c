@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes that execute another program: which of them is profiled, and what is said of the others. */
+#include "sampler/heap/registry.h"
+#include "sampler/heap/executed.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/registry_scene.h"
+
+static void another_program_in_the_same_process(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	const struct image *before = registry_find(&s->registry, shell.pid)->image;
+	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6); /* cat's answer: the first look finds both programs */
+	LOOK_UNTIL(s, s->closed_count);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
+	assert_int_equal(s->closed[0].pid, shell.pid);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	assert_string_equal(s->closed[0].title, "sh");
+	const struct process *process = registry_find(&s->registry, shell.pid);
+	assert_non_null(process);
+	assert_ptr_not_equal(process->image, before);
+	assert_string_equal(process->target.title, "cat");
+	assert_int_equal(s->registry.arrivals, 2);
+	stranger_end(&shell);
+	LOOK_UNTIL(s, s->closed_count == 2 || registry_empty(&s->registry));
+}
+
+/* What it took after the last drain is read before its books are closed. */
+static void a_program_that_is_never_seen_in_the_same_process(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	registry_drain(&s->registry);
+	const struct process *process = registry_find(&s->registry, shell.pid);
+	const uint64_t taken = process->counters.taken;
+	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 5; unset LD_PRELOAD; exec cat\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6);
+	for (uint64_t end_ns = clock_now_ns() + DEADLINE_S * SECOND_NS; !s->closed_count;) {
+		registry_tend(&s->registry);
+		usleep(2000);
+		assert_true(clock_now_ns() < end_ns);
+	}
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	assert_true(s->closed[0].counted > taken);
+	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
+	stranger_end(&shell);
+	LOOK_UNTIL(s, registry_empty(&s->registry));
+}
+
+/* Both ends are found at once, and nobody has looked at the second program before. */
+static void another_program_that_has_ended_too(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6);
+	stranger_end(&shell);
+	registry_finish_ended(&s->registry);
+	assert_true(s->closed_count > 0);
+	assert_string_equal(s->closed[0].title, "sh");
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	LOOK_UNTIL(s, s->closed_count == 2);
+	assert_int_equal(s->closed[1].end, TARGET_UNSEEN);
+}
+
+/* Told by a record that was read during the look: it has not had the time yet to load the library. */
+static void a_program_that_was_executed_after_the_look_began(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	struct process *process = (struct process *)(uintptr_t)registry_find(&s->registry, shell.pid);
+	executed_note(process, "other", clock_now_ns() + 3600 * SECOND_NS);
+	assert_string_not_equal(process->target.unseen, "");
+	s->registry.linger_ns = 0; /* every look is due */
+	registry_tend(&s->registry);
+	assert_int_equal(s->closed_count, 0);
+	process->executed_ns = 0; /* long ago, however short the machine has been up */
+	s->registry.linger_ns = 0;
+	registry_tend(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	stranger_end(&shell);
+}
+
+/* At the first look it executes another program, of which only the kernel has told: that one is still being
+ * loaded, or it has ended before it was. */
+static void a_program_that_was_executed_before_the_first_look(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	for (int late = 0; late < 2; late++) {
+		struct stranger shell = start_shell(s);
+		assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
+		assert_int_equal(tell(&shell, "6\n"), 6);
+		registry_settle_claims(&s->registry);
+		size_t cursor = 0;
+		struct process *process = table_next(&s->intake.processes, (uint64_t)shell.pid, &cursor);
+		assert_non_null(process);
+		assert_int_equal(process->target.pidfd, -1);
+		executed_note(process, "cat", clock_now_ns() + 3600 * SECOND_NS);
+		registry_finish_ended(&s->registry);
+		assert_int_equal(s->closed_count, 0);
+		if (late)
+			process->executed_ns = 0; /* long ago, however short the machine has been up */
+		else
+			stranger_end(&shell);
+		registry_finish_ended(&s->registry);
+		assert_int_equal(s->closed_count, 1);
+		assert_int_equal(s->closed[0].end, TARGET_EXEC);
+		assert_int_equal(s->registry.executed_unseen, 1 + late);
+		s->closed_count = 0;
+		if (late)
+			stranger_end(&shell);
+	}
+}
+
+static void tell_of_the_exec(struct scene *s)
+{
+	executed_note(s->loading, "cat", clock_now_ns() + 3600 * SECOND_NS);
+	s->meanwhile = NULL;
+}
+
+/* The kernel's record is read when it was noted already that nobody was found: it is being loaded still. */
+static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6);
+	registry_settle_claims(&s->registry);
+	size_t cursor = 0;
+	s->loading = table_next(&s->intake.processes, (uint64_t)shell.pid, &cursor);
+	assert_non_null(s->loading);
+	struct stranger another = start_shell(s);
+	assert_int_equal(tell(&another, "echo 1\n"), 1);
+	s->meanwhile = tell_of_the_exec;
+	registry_finish_ended(&s->registry);
+	assert_null(s->meanwhile);
+	assert_int_equal(s->closed_count, 0);
+	stranger_end(&shell);
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	stranger_end(&another);
+}
+
+/* It is found when the program that it executed is known already. */
+static void a_child_that_is_found_after_its_program(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; exec sh)\n"), 5);
+	assert_int_equal(tell(&shell, "echo 6\n"), 6);
+	registry_settle_claims(&s->registry);
+	assert_int_equal(s->intake.processes.count, 2); /* both shells, and not what was before the second */
+	s->registry.linger_ns = s->registry.executed_ns = clock_now_ns();
+	registry_tend(&s->registry);
+	assert_int_equal(s->intake.processes.count, 3);
+	struct process *process = s->intake.processes.entries[2].item;
+	assert_int_equal(process->place, 1);
+	assert_int_equal(process->target.pidfd, -1);
+	executed_note(process, "sh", clock_now_ns() + 3600 * SECOND_NS);
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	assert_int_equal(s->registry.executed_unseen, 0);
+	stranger_end(&shell);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(another_program_in_the_same_process),
+	    TEST(a_program_that_is_never_seen_in_the_same_process),
+	    TEST(another_program_that_has_ended_too),
+	    TEST(a_program_that_was_executed_after_the_look_began),
+	    TEST(a_program_that_was_executed_before_the_first_look),
+	    TEST(a_program_that_is_told_of_after_the_end_was_noted),
+	    TEST(a_child_that_is_found_after_its_program),
+	};
+	return cmocka_run_group_tests(tests, find_library, NULL);
+}
