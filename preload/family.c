@@ -15,6 +15,7 @@
 #include "preload/block.h"
 #include "preload/family_list.h"
 #include "preload/live.h"
+#include "preload/memory.h"
 #include "preload/redirect.h"
 #include "preload/sampled.h"
 
@@ -248,7 +249,7 @@ void family_redirect(void)
 		next.function[i] = (family_function *)functions[i].from;
 	uint64_t page_bytes = getauxval(AT_PAGESZ);
 	if (page_bytes && NEXT_ALIGNMENT % page_bytes == 0)
-		mprotect(&next, sizeof(next), PROT_READ);
+		memory_protect(&next, sizeof(next), PROT_READ);
 	for (int i = 0; i < LISTS; i++)
 		if (functions[lists[i]].from)
 			redirect_apply(&functions[lists[i]], (size_t)(lists[i + 1] - lists[i]));

@@ -64,12 +64,13 @@ void hook_table_fill(bool mappings)
 	ADD(setrlimit64, false);
 	ADD(prlimit, false);
 	ADD(prlimit64, false);
-	if (mappings) {
-		ADD(mmap, false);
-		ADD(mmap64, false);
-		ADD(mremap, false);
+	/* also for what they say of stacks (thread_mapped, thread_unreadable) */
+	ADD(mmap, false);
+	ADD(mmap64, false);
+	ADD(mremap, false);
+	ADD(mprotect, false);
+	if (mappings)
 		ADD(munmap, false);
-	}
 	for (size_t i = 0; i < LOADER_CALLS; i++)
 		add(loader_calls[i].name, loader_calls[i].real, loader_calls[i].hook, false);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/lookup.h"
 
+#include "preload/memory.h"
+
 #include <elf.h>
 #include <link.h>
 #include <stdint.h>
@@ -297,14 +299,14 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 	uintptr_t page = getauxval(AT_PAGESZ) - 1;
 	uintptr_t start = (uintptr_t)&table.symbols[low] & ~page,
 	          end = ((uintptr_t)&table.symbols[high + 1] + page) & ~page;
-	if (!high || mprotect((void *)start, end - start, PROT_READ | PROT_WRITE) != 0)
+	if (!high || !memory_protect((void *)start, end - start, PROT_READ | PROT_WRITE))
 		return 1;
 	for (size_t i = 0; i < hiding->count; i++) {
 		uint32_t index = find_gnu(&table, hiding->names[i]);
 		if (index)
 			((ElfW(Sym) *)(uintptr_t)table.symbols)[index].st_value = 0;
 	}
-	hiding->done = mprotect((void *)start, end - start, PROT_READ) == 0;
+	hiding->done = memory_protect((void *)start, end - start, PROT_READ);
 	return 1;
 }
 

@@ -28,7 +28,7 @@ static void *map_lazily(size_t bytes, int flags, int fd)
 		return start;
 	if (flags & MAP_PRIVATE)
 		syscall(SYS_munlock, start, bytes);
-	if (syscall(SYS_mprotect, start, bytes, USABLE) == 0)
+	if (memory_protect(start, bytes, USABLE))
 		return start;
 	memory_unmap(start, bytes);
 	return MAP_FAILED;
@@ -79,4 +79,9 @@ bool memory_cover(void *start, size_t bytes)
 void memory_unmap(void *start, size_t bytes)
 {
 	syscall(SYS_munmap, start, bytes);
+}
+
+bool memory_protect(void *start, size_t bytes, int protection)
+{
+	return syscall(SYS_mprotect, start, bytes, protection) == 0;
 }

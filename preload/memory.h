@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's mmap and munmap, for our own mappings: in this library the functions of these names are
- * hooks. */
+/* The kernel's mmap, munmap and mprotect, for our own purposes: in this library the functions of these names
+ * are hooks. */
 #ifndef PRELOAD_MEMORY_H
 #define PRELOAD_MEMORY_H
 
@@ -26,5 +26,8 @@ bool memory_replace(void *start, size_t bytes, int fd);
 bool memory_cover(void *start, size_t bytes);
 
 void memory_unmap(void *start, size_t bytes);
+
+/* PROT_*. False: refused. */
+bool memory_protect(void *start, size_t bytes, int protection);
 
 #endif

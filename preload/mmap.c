@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mmap, mremap and munmap as the program calls them. Without `record --mmap` each is one test and the
- * forwarded call; and for a mapping at an address that the program gives, a look whether we read the main
- * thread's stack there.
+ * mmap, mremap, munmap and mprotect as the program calls them. Without `record --mmap` each is one test and
+ * the forwarded call; and for a mapping at an address that the program gives, and for pages that it may not
+ * read any more, a look whether we read a stack there.
  *
  * With it, anonymous mappings are sampled by their length, rounded up to whole pages, on the same count of
  * bytes as the heap's blocks, and every unmapping is noted, also by a mapping placed over another one. A
@@ -122,10 +122,13 @@ COLD static void *record_mmap(void *address, size_t length, int protection, int 
 	return start;
 }
 
-static void *placed(void *start, size_t length)
+static void *placed(void *start, size_t length, int protection)
 {
-	if (start != MAP_FAILED)
-		thread_mapped(start, length);
+	if (start == MAP_FAILED)
+		return start;
+	if (!(protection & PROT_READ))
+		thread_unreadable(start, length);
+	thread_mapped(start, length);
 	return start;
 }
 
@@ -135,7 +138,7 @@ COLD static void *place_mmap(void *address, size_t length, int protection, int f
 {
 	return placed(active ? record_mmap(address, length, protection, flags, fd, offset, next, caller)
 	                     : next(address, length, protection, flags, fd, offset),
-	    length);
+	    length, protection);
 }
 
 /* The kernel's own choice is never near the main thread's stack: one test for both. */
@@ -206,6 +209,20 @@ EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, 
 	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
 	va_end(arguments);
 	if (LIKELY(!active))
-		return placed(real.mremap(old, old_length, new_length, flags, new), new_length);
-	return placed(record_mremap(old, old_length, new_length, flags, new), new_length);
+		return placed(real.mremap(old, old_length, new_length, flags, new), new_length, PROT_READ);
+	return placed(record_mremap(old, old_length, new_length, flags, new), new_length, PROT_READ);
+}
+
+/* Before the call: from then on a copy must not begin below these pages and go on above them. */
+COLD static int protect(void *address, size_t length, int protection)
+{
+	thread_unreadable(address, length);
+	return real.mprotect(address, length, protection);
+}
+
+EXPORT int mprotect(void *address, size_t length, int protection)
+{
+	if (LIKELY(protection & PROT_READ))
+		return real.mprotect(address, length, protection);
+	return protect(address, length, protection);
 }

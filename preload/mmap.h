@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hooks of mmap, mremap and munmap (mmap.c). */
+/* The hooks of mmap, mremap, munmap and mprotect (mmap.c). */
 #ifndef PRELOAD_MMAP_H
 #define PRELOAD_MMAP_H
 

@@ -2,6 +2,7 @@
 #include "preload/next_symbol.h"
 
 #include "preload/lookup.h"
+#include "preload/memory.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -106,6 +107,12 @@ static int first_munmap(void *address, size_t length)
 	return real.munmap(address, length);
 }
 
+static int first_mprotect(void *address, size_t length, int protection)
+{
+	next_symbol_resolve();
+	return real.mprotect(address, length, protection);
+}
+
 static int first_pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *argument)
 {
@@ -196,6 +203,7 @@ struct real real = {
     .mmap64 = first_mmap,
     .mremap = first_mremap,
     .munmap = first_munmap,
+    .mprotect = first_mprotect,
     .operator_go = OPERATORS_FIRST,
     .pthread_create = first_pthread_create,
     .dlclose = first_dlclose,
@@ -272,6 +280,11 @@ static int plain_munmap(void *address, size_t length)
 	return (int)syscall(SYS_munmap, address, length);
 }
 
+static int plain_mprotect(void *address, size_t length, int protection)
+{
+	return (int)syscall(SYS_mprotect, address, length, protection);
+}
+
 static int plain_mlockall(int flags)
 {
 	return (int)syscall(SYS_mlockall, flags);
@@ -337,6 +350,7 @@ enum wish {
 	WISH_MMAP64,
 	WISH_MREMAP,
 	WISH_MUNMAP,
+	WISH_MPROTECT,
 	WISH_PTHREAD_CREATE,
 	WISH_DLCLOSE,
 	WISH_PRCTL,
@@ -381,6 +395,7 @@ void next_symbol_resolve(void)
 	    [WISH_MMAP64] = {.name = "mmap64"},
 	    [WISH_MREMAP] = {.name = "mremap"},
 	    [WISH_MUNMAP] = {.name = "munmap"},
+	    [WISH_MPROTECT] = {.name = "mprotect"},
 	    [WISH_PTHREAD_CREATE] = {.name = "pthread_create"},
 	    [WISH_DLCLOSE] = {.name = "dlclose"},
 	    [WISH_PRCTL] = {.name = "prctl"},
@@ -412,6 +427,7 @@ void next_symbol_resolve(void)
 	TAKE(WISH_MMAP64, mmap64, plain_mmap);
 	TAKE(WISH_MREMAP, mremap, plain_mremap);
 	TAKE(WISH_MUNMAP, munmap, plain_munmap);
+	TAKE(WISH_MPROTECT, mprotect, plain_mprotect);
 	TAKE(WISH_PTHREAD_CREATE, pthread_create, missing_pthread_create);
 	TAKE(WISH_DLCLOSE, dlclose, late_dlclose);
 	TAKE(WISH_PRCTL, prctl, plain_prctl);
@@ -432,5 +448,5 @@ void next_symbol_resolve(void)
 void next_symbol_protect(uint64_t page_bytes)
 {
 	if (page_bytes && REAL_ALIGNMENT % page_bytes == 0)
-		mprotect(&real, sizeof(real), PROT_READ);
+		memory_protect(&real, sizeof(real), PROT_READ);
 }

@@ -39,6 +39,7 @@ struct real {
 	void *(*mmap64)(void *address, size_t length, int protection, int flags, int fd, off_t offset);
 	void *(*mremap)(void *old, size_t old_length, size_t new_length, int flags, ...);
 	int (*munmap)(void *address, size_t length);
+	int (*mprotect)(void *address, size_t length, int protection);
 	operator_function
 	    *operator_go[OPERATORS]; /* jump targets of the exported operators: see next_symbol_operators.c */
 	operator_function *operator_next[OPERATORS]; /* the next definitions; NULL: there is none (yet) */

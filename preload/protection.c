@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/protection.h"
 
+#include "preload/memory.h"
+
 #include "proto/region.h"
 
 #include <errno.h>
@@ -28,10 +30,10 @@ bool protection_store(uintptr_t *word, uintptr_t value)
 	enum writable writable = (uintptr_t)word % sizeof(*word) ? WRITABLE_UNKNOWN : ask(word);
 	if (writable == WRITABLE_UNKNOWN)
 		return false;
-	if (writable == WRITABLE_NO && mprotect(page, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE) != 0)
+	if (writable == WRITABLE_NO && !memory_protect(page, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE))
 		return false;
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 	if (writable == WRITABLE_NO)
-		mprotect(page, REGION_PAGE_BYTES, PROT_READ);
+		memory_protect(page, REGION_PAGE_BYTES, PROT_READ);
 	return true;
 }

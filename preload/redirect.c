@@ -2,6 +2,7 @@
 #include "preload/redirect.h"
 
 #include "preload/lookup.h"
+#include "preload/memory.h"
 #include "preload/relocations.h"
 
 #include <elf.h>
@@ -76,7 +77,7 @@ static bool slot_open(struct patch *patch, uintptr_t slot)
 	if (slot < patch->sealed || slot >= patch->sealed_to || patch->open)
 		return true;
 	patch->refused = patch->refused ||
-	    mprotect((void *)patch->sealed, patch->sealed_to - patch->sealed, PROT_READ | PROT_WRITE) != 0;
+	    !memory_protect((void *)patch->sealed, patch->sealed_to - patch->sealed, PROT_READ | PROT_WRITE);
 	patch->open = !patch->refused;
 	return patch->open;
 }
@@ -139,7 +140,7 @@ static void patch_definitions(const struct patch *patch)
 	if (!segment || segment != relocations_segment(patch->object.info, (uintptr_t)high))
 		return;
 	uintptr_t start = page_down((uintptr_t)low), end = (uintptr_t)(high + 1);
-	if (mprotect((void *)start, end - start, protection_of(segment) | PROT_WRITE) != 0)
+	if (!memory_protect((void *)start, end - start, protection_of(segment) | PROT_WRITE))
 		return;
 	for (size_t i = 0; i < patch->count; i++) {
 		const struct redirect *function = &patch->functions[i];
@@ -149,7 +150,7 @@ static void patch_definitions(const struct patch *patch)
 			((ElfW(Sym) *)(uintptr_t)symbol)->st_value =
 			    function->to - patch->object.info->dlpi_addr;
 	}
-	mprotect((void *)start, end - start, protection_of(segment));
+	memory_protect((void *)start, end - start, protection_of(segment));
 }
 
 static bool read_object(struct patch *patch, const struct dl_phdr_info *info)
@@ -180,7 +181,7 @@ static int patch_object(struct dl_phdr_info *info, size_t size, void *argument)
 		patch_slots(patch, &patch->object.calls);
 	}
 	if (patch->open)
-		mprotect((void *)patch->sealed, patch->sealed_to - patch->sealed, PROT_READ);
+		memory_protect((void *)patch->sealed, patch->sealed_to - patch->sealed, PROT_READ);
 	return 0;
 }
 

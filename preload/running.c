@@ -97,6 +97,7 @@ static bool begin(void)
 		left = NULL;
 		return false;
 	}
+	thread_mapped((const void *)(uintptr_t)header->below_main_stack, 0);
 	hook_table_fill(header->record_mmap == 1);
 	const struct import *imports = hook_table(&count);
 	import_turn(imports, count);

@@ -37,7 +37,7 @@ enum {
 static uint64_t tid_offset;
 static uint64_t block_below; /* bytes of the control block in front of where the thread pointer points */
 /* Of the main thread's stack; 0 unknown. The lower one is raised by any thread. */
-static _Atomic uintptr_t main_low;
+static uintptr_t main_low;
 static uintptr_t main_end;
 static struct sample_thread *_Atomic main_thread; /* NULL: its bounds are not known */
 static const struct region_stack *known_stacks;
@@ -194,7 +194,7 @@ void thread_open(uint32_t tid, bool main)
 	    (int (*)(const pthread_attr_t *, void **, size_t *))(uintptr_t)wishes[WISH_STACK].found;
 
 	main_end = thread_main_stack_end();
-	atomic_store_explicit(&main_low, main_end ? main_end - main_stack_bytes() : 0, memory_order_relaxed);
+	__atomic_store_n(&main_low, main_end ? main_end - main_stack_bytes() : 0, __ATOMIC_RELAXED);
 	if (main) {
 		sample_thread.stack_top = main_end;
 		sample_thread.stack_low = main_low;
@@ -202,19 +202,42 @@ void thread_open(uint32_t tid, bool main)
 	}
 }
 
+/* Of several threads' values the highest stays. */
+static void raise_low(uintptr_t *low, uintptr_t to)
+{
+	uintptr_t now = __atomic_load_n(low, __ATOMIC_SEQ_CST);
+	while (
+	    now < to && !__atomic_compare_exchange_n(low, &now, to, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		;
+}
+
+/* In whole pages, of which the kernel maps and protects. */
+static uintptr_t end_of(const void *start, size_t bytes)
+{
+	const uintptr_t page_bytes = getauxval(AT_PAGESZ), end = (uintptr_t)start + bytes;
+	return page_bytes ? (end + page_bytes - 1) & ~(page_bytes - 1) : end;
+}
+
 /* A coroutine's stack at a fixed address, with a gap above: a copy from there up to main_end would end the
  * program, wherever its limit for the stack is large enough (ulimit -s unlimited). It has the mapping before
  * it can run there, whichever thread made it. */
 void thread_mapped(const void *start, size_t bytes)
 {
-	const uintptr_t from = (uintptr_t)start, end = from + bytes;
-	struct sample_thread *thread = atomic_load_explicit(&main_thread, memory_order_relaxed);
-	if (end <= atomic_load_explicit(&main_low, memory_order_relaxed) || from >= main_end ||
-	    end > main_end)
+	const uintptr_t end = end_of(start, bytes);
+	if ((uintptr_t)start >= main_end || end <= __atomic_load_n(&main_low, __ATOMIC_RELAXED))
 		return;
-	atomic_store_explicit(&main_low, end, memory_order_relaxed);
+	raise_low(&main_low, end);
+	struct sample_thread *thread = atomic_load(&main_thread);
 	if (thread)
-		__atomic_store_n(&thread->stack_low, end, __ATOMIC_RELAXED);
+		raise_low(&thread->stack_low, end);
+}
+
+void thread_unreadable(const void *start, size_t bytes)
+{
+	const uintptr_t end = end_of(start, bytes);
+	if ((uintptr_t)start < sample_thread.stack_top && end > sample_thread.stack_low)
+		raise_low(&sample_thread.stack_low, end);
+	thread_mapped(start, bytes);
 }
 
 void thread_know_stacks(const struct region_stack *stacks, uint32_t count)
@@ -241,7 +264,9 @@ static void bounds_from_known(void)
 		sample_thread.stack_low = known_stacks[low].low;
 		sample_thread.stack_top = block;
 	} else if (main_low <= here && here < main_end) {
-		sample_thread.stack_low = main_low;
+		atomic_store(&main_thread, &sample_thread); /* who raises main_low from here on finds it */
+		sample_thread.stack_low = 0;
+		raise_low(&sample_thread.stack_low, __atomic_load_n(&main_low, __ATOMIC_SEQ_CST));
 		sample_thread.stack_top = main_end;
 	}
 }

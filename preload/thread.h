@@ -44,6 +44,10 @@ bool thread_on_main_stack(void);
  * that stack, there may be nothing: what lies below the mapping's end is not read as the stack any more. */
 void thread_mapped(const void *start, size_t bytes);
 
+/* The program is about to take away that these pages can be read (a guard of a stack that it has cut out of
+ * the caller's, or of the main thread's): likewise. */
+void thread_unreadable(const void *start, size_t bytes);
+
 /* Before a thread is created with these: makes the thread start in a function of ours, which notes the bounds
  * of its stack and then calls the program's. NULL: too many threads are being created at once; nothing was
  * changed, and copied stacks of that thread end with the page of its stack pointer. */

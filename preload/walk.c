@@ -2,6 +2,7 @@
 #include "preload/walk.h"
 
 #include "preload/lookup.h"
+#include "preload/memory.h"
 #include "preload/one_thread.h"
 #include "preload/place.h"
 #include "preload/sample.h"
@@ -51,7 +52,7 @@ void walk_open(void)
 	/* A stray store of the program must not change what is read here. If it is refused: no matter. Not
 	 * where a larger page of the kernel's would take in what is written beside it (aarch64). */
 	if ((((uintptr_t)first | (uintptr_t)end) & (getauxval(AT_PAGESZ) - 1)) == 0)
-		(void)mprotect(first, (size_t)(end - first), PROT_READ);
+		(void)memory_protect(first, (size_t)(end - first), PROT_READ);
 }
 
 static bool table_find(const struct walk_row *table, size_t entries, uintptr_t pc, struct walk_rule *rule)

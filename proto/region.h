@@ -63,7 +63,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define REGION_ABI   19u
+#define REGION_ABI   20u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 
 enum {
@@ -163,6 +163,8 @@ struct region_header {
 	/* of a process that ran already, for a sampler that adopts it: for how long it had, and the resident
 	 * memory that it had then; 0: started by heaptap */
 	uint64_t attached_after_ns, attached_rss_bytes;
+	/* likewise: where the mapping ends that came next below the main thread's stack; 0: unknown */
+	uint64_t below_main_stack;
 	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;

@@ -24,6 +24,10 @@ void thread_stacks_write(const struct address_space *space, const struct region 
 {
 	struct region_stack *stacks = (void *)(region->base + region->offsets.stacks);
 	uint32_t count = 0;
+	region_header(region)->below_main_stack = 0;
+	for (size_t i = 1; i < space->count; i++)
+		if (strcmp(space->mappings[i].path, "[stack]") == 0)
+			region_header(region)->below_main_stack = space->mappings[i - 1].end;
 	for (size_t i = 0; i < space->count && count < REGION_STACKS; i++)
 		if (may_be_stack(&space->mappings[i]) && has_guard(space, i))
 			stacks[count++] =

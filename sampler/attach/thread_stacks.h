@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stacks of the threads that run already, for the library (struct region_stack): a thread cannot find out
- * the bounds of its own without a system call. */
+/* The stacks of the threads that run already, for the library (struct region_stack, below_main_stack): a
+ * thread cannot find out the bounds of its own without a system call. */
 #ifndef SAMPLER_ATTACH_THREAD_STACKS_H
 #define SAMPLER_ATTACH_THREAD_STACKS_H
 

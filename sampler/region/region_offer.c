@@ -181,6 +181,7 @@ static void reset_sampler_part(struct region *region, bool attached)
 	header->attached_after_ns = 0;
 	header->attached_rss_bytes = 0;
 	header->thread_stacks = 0;
+	header->below_main_stack = 0;
 	header->filtered = 0;
 }
 

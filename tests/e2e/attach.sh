@@ -442,3 +442,21 @@ PY
   [ "$(total_of "$(only p/*.detach.pb.gz)" alloc_objects)" -ge 1000 ] || fail 'not sampled'
   finish
 }
+
+# Where the main thread's stack may grow far, its library has to know what is mapped below it.
+test_a_coroutine_below_the_main_stack() {
+  ulimit -S -s unlimited || skip 'the hard limit of the stack is lower'
+  for when in before after; do
+    rm -f in
+    running "$targets/capture_edges" attached $when
+    attach -p 1 -b copy
+    for times in 1 2; do
+      echo >&7
+      wait_for 30 said_times done $times
+    done
+    detach
+    profile=$(only p/*."$target".detach*.pb.gz)
+    profile_check "$profile"
+    finish
+  done
+}

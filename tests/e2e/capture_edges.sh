@@ -34,10 +34,17 @@ test_coroutine_stack_below_the_main_one() { unharmed hole; }
 
 # The main thread may then have all that is there for its stack, or nearly.
 test_coroutine_stack_where_the_main_one_may_grow() {
-  ulimit -s 409600 || skip 'the hard limit of the stack is lower'
-  unharmed hole
-  ulimit -s unlimited || return 0
-  unharmed hole
+  for limit in 409600 unlimited; do
+    ulimit -S -s $limit || skip 'the hard limit of the stack is lower'
+    unharmed hole
+    unharmed odd
+  done
+}
+
+# A copy from the coroutine's stack on would run over it.
+test_guard_page_within_a_stack() {
+  unharmed guard
+  unharmed thread_guard
 }
 
 # ---- library constructors

@@ -6,6 +6,10 @@
  *   no_tsc    forbids itself the time stamp counter, then allocates
  *   strict    enters seccomp's strict mode, then allocates
  *   hole      allocates on a coroutine's stack 50 MiB below the main one, with nothing mapped in between
+ *   odd       the same with a mapping of an odd length
+ *   guard     allocates on a coroutine's stack within the main one, with a page above it that cannot be read
+ *   thread_guard  the same within a thread's stack
+ *   attached before|after  like hole, at each line that it reads; mapped before the first, or then
  *   twice     runs the trigger a second time for its first block, as a signal at the right moment does
  *   drop HOW  root forks a worker, which drops to uid 65534 by setuid, setreuid or
  *             setresuid (HOW: uid, reuid, resuid), and looks for the master's secret in shared
@@ -15,6 +19,8 @@
 #include "tests/targets/own_region.h"
 
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,21 +70,82 @@ static int strict(void)
 	return 1;
 }
 
+/* ---- coroutines */
+
 static ucontext_t main_context, coroutine;
 
-static int hole(void)
+static void run_on(void *stack)
 {
-	uintptr_t low = ((uintptr_t)&low & ~(uintptr_t)0xfffff) - (50 << 20);
-	void *stack = mmap((void *)low, STACK_BYTES, PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	if (stack != (void *)low)
-		return 77;
 	getcontext(&coroutine);
 	coroutine.uc_stack.ss_sp = stack;
 	coroutine.uc_stack.ss_size = STACK_BYTES;
 	coroutine.uc_link = &main_context;
 	makecontext(&coroutine, allocate, 0);
 	swapcontext(&main_context, &coroutine);
+}
+
+/* NULL: something is mapped there. */
+static void *map_below_the_main_stack(size_t bytes)
+{
+	uintptr_t low = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)0xfffff) - (50 << 20);
+	void *stack = mmap((void *)low, bytes, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	return stack == (void *)low ? stack : NULL;
+}
+
+static int hole(size_t bytes)
+{
+	void *stack = map_below_the_main_stack(bytes);
+	if (!stack)
+		return 77;
+	run_on(stack);
+	return 0;
+}
+
+/* The guard is above the coroutine's stack, and below what called this. */
+static int guard(void)
+{
+	unsigned char area[2 * STACK_BYTES];
+	const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+	unsigned char *stack = (unsigned char *)(((uintptr_t)area + page_bytes - 1) & ~(page_bytes - 1));
+	if (mprotect(stack + STACK_BYTES, page_bytes, PROT_NONE) != 0)
+		return 77;
+	run_on(stack);
+	return mprotect(stack + STACK_BYTES, page_bytes, PROT_READ | PROT_WRITE) != 0;
+}
+
+static void *guard_of_thread(void *status)
+{
+	*(int *)status = guard();
+	return NULL;
+}
+
+static int thread_guard(void)
+{
+	pthread_t thread;
+	int status = 1;
+	if (pthread_create(&thread, NULL, guard_of_thread, &status) != 0)
+		return 1;
+	pthread_join(thread, NULL);
+	return status;
+}
+
+/* For who attaches: at each line it allocates, on its own stack first. */
+static int attached(bool before)
+{
+	char line[16];
+	void *stack = before ? map_below_the_main_stack(STACK_BYTES) : NULL;
+	if (before && !stack)
+		return 77;
+	for (puts("ready"), fflush(stdout); fgets(line, sizeof(line), stdin); puts("done"), fflush(stdout)) {
+		allocate();
+		release();
+		stack = stack ? stack : map_below_the_main_stack(STACK_BYTES);
+		if (!stack)
+			return 77;
+		run_on(stack);
+		release();
+	}
 	return 0;
 }
 
@@ -182,10 +249,14 @@ static int drop(const char *how)
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
-	return !strcmp(mode, "no_tsc") ? no_tsc()
-	    : !strcmp(mode, "strict")  ? strict()
-	    : !strcmp(mode, "hole")    ? hole()
-	    : !strcmp(mode, "twice")   ? twice()
-	    : !strcmp(mode, "drop")    ? drop(argc > 2 ? argv[2] : "uid")
-	                               : 2;
+	return !strcmp(mode, "no_tsc")      ? no_tsc()
+	    : !strcmp(mode, "strict")       ? strict()
+	    : !strcmp(mode, "hole")         ? hole(STACK_BYTES)
+	    : !strcmp(mode, "odd")          ? hole(STACK_BYTES - 4095)
+	    : !strcmp(mode, "guard")        ? guard()
+	    : !strcmp(mode, "thread_guard") ? thread_guard()
+	    : !strcmp(mode, "attached")     ? attached(argc > 2 && !strcmp(argv[2], "before"))
+	    : !strcmp(mode, "twice")        ? twice()
+	    : !strcmp(mode, "drop")         ? drop(argc > 2 ? argv[2] : "uid")
+	                                    : 2;
 }
