@@ -140,7 +140,7 @@ void registry_describe_missed(const struct registry *registry, char *text, size_
 
 bool registry_empty(const struct registry *registry);
 
-/* Processes that are recorded now. */
+/* Processes that are recorded now: that execute the program which we know. */
 size_t registry_running(const struct registry *registry);
 
 /* Frees every image, whatever its state. */

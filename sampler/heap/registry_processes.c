@@ -28,7 +28,9 @@ size_t registry_running(const struct registry *registry)
 	size_t count = 0;
 	for (size_t i = 0; i < processes->count; i++) {
 		const struct process *process = processes->entries[i].item;
-		count += process->watched && !process->target.closed && !process->image->unchosen;
+		/* What it has executed has an image of its own, or will have, or is not profiled. */
+		count += process->watched && !process->target.closed && !process->target.unseen[0] &&
+		    !process->image->unchosen;
 	}
 	return count;
 }

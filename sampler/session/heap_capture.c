@@ -305,10 +305,10 @@ void heap_capture_limit(struct heap_capture *h)
 }
 
 /* Lines about what could not be profiled. */
-static void print_missed(const struct heap_capture *h, FILE *out)
+static void print_missed(struct heap_capture *h, FILE *out)
 {
 	const struct registry *registry = &h->registry;
-	char text[512];
+	char text[sizeof(h->missed)];
 	const char *why = registry->command_declined_text;
 	if (registry->command_unchosen)
 		why = "not chosen by --only and --exclude";
@@ -320,8 +320,18 @@ static void print_missed(const struct heap_capture *h, FILE *out)
 		    why ? why
 		        : "it did not load libheaptap.so (statically linked, setuid, or it cleared "
 		          "LD_PRELOAD)");
-	registry_describe_missed(registry, text, sizeof(text));
-	if (text[0])
+	registry_describe_missed(registry, h->missed, sizeof(h->missed));
+	if (h->missed[0])
+		fprintf(out, "%s\n", h->missed);
+	h->summarized = true;
+}
+
+/* What has been found since COMMAND's end, of programs that it had started just before: all of them again. */
+static void print_missed_since(const struct heap_capture *h, FILE *out)
+{
+	char text[sizeof(h->missed)];
+	registry_describe_missed(&h->registry, text, sizeof(text));
+	if (h->summarized && strcmp(text, h->missed) != 0)
 		fprintf(out, "%s\n", text);
 }
 
@@ -331,7 +341,9 @@ void heap_capture_summarize(struct heap_capture *h, bool last)
 	char *missed = NULL, *screen = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&missed, &bytes);
-	if (out && !last)
+	if (out && last)
+		print_missed_since(h, out);
+	else if (out)
 		print_missed(h, out);
 	if (out)
 		fclose(out);

@@ -19,6 +19,8 @@ struct heap_capture {
 	struct heap_source source; /* its period_bytes is the current one; self_limits may have raised it */
 	struct self_limits limits;
 	struct poll_interval pace;
+	bool summarized;  /* once: at COMMAND's end */
+	char missed[512]; /* what that said of programs that were not profiled */
 };
 
 /* Are --only and --exclude valid? 0, or -errno with a line on stderr. */

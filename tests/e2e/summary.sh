@@ -183,6 +183,19 @@ test_min_samples() {
   matches '^heaptap: 2 processes of under 1000000 samples left no profile:$' err
 }
 
+# A program that COMMAND starts at its end may yet load the library: until that is known it is not said to be recorded.
+test_unprofiled_processes_that_go_on() {
+  echo 'int main(void) { puts("on"); fflush(stdout); return getchar() == 0; }' >still.c
+  gcc -static -include stdio.h -o still still.c 2>/dev/null || skip 'no static libc'
+  mkfifo in
+  exec 8<>in # until it is closed nobody has the end of a file there
+  record -p 1 -i 0 -o out/ bash -c ': >started; for i in 1 2 3; do ./still <in >>started & done
+    while [ "$(wc -l <started)" != 3 ]; do sleep 0.02; done' >log 2>err 8<&-
+  ! grep 'still recorded' err || fail 'none is recorded'
+  exec 8<&-
+  wait_for 30 grep -q '^heaptap: not profiled: 3 processes after an exec; the last executed .*still, which is not' err
+}
+
 # What outlives COMMAND is said to, and has its own summary when it has ended.
 test_processes_that_go_on() {
   cat >child.py <<'P'
