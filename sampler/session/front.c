@@ -243,8 +243,8 @@ static void on_sampler(struct front *front)
 	}
 }
 
-/* COMMAND has ended, and nothing has come for a while. */
-static void on_silence(struct front *front)
+/* COMMAND has ended: how long has the sampler said nothing? */
+static void look_at_silence(struct front *front)
 {
 	const pid_t pid = front->sampler;
 
@@ -266,6 +266,30 @@ static void on_silence(struct front *front)
 	}
 }
 
+/* Handles what has come: polls as in supervise(). */
+static void on_events(struct front *front, const struct pollfd *polls)
+{
+	struct signalfd_siginfo info;
+
+	if (polls[3].revents) /* even before its end */
+		notify_relay_pass(&front->notify, front->command);
+	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
+	 * not taken for a wish to end us. */
+	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		bool had_ended = front->ended;
+
+		front_on_signal(front, &info);
+		if (front->ended && !had_ended) {
+			sampler_tell(front, FRONT_MESSAGE_ENDED);
+			silence_end(&front->silence, clock_now_ns());
+		}
+	}
+	if (front->front_fd >= 0 && polls[1].revents)
+		on_sampler(front);
+	if (polls[2].revents)
+		pusher_finish(&front->pusher);
+}
+
 /* Waits once; returns when an event has been handled, or while the sampler is waited for once in a while. */
 static void supervise(struct front *front)
 {
@@ -275,29 +299,13 @@ static void supervise(struct front *front)
 	    {.fd = front->pusher.fd, .events = POLLIN},
 	    {.fd = front->notify.fd, .events = POLLIN},
 	};
-	struct signalfd_siginfo info;
 	const bool waits = front->ended && front->front_fd >= 0;
-	const int count = poll(polls, 4, waits ? SILENCE_LOOK_MS : -1);
 
-	if (count == 0 && waits)
-		on_silence(front);
-	if (count <= 0)
-		return;
-	if (polls[3].revents) /* even before its end */
-		notify_relay_pass(&front->notify, front->command);
-	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
-	 * not taken for a wish to end us. */
-	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		bool had_ended = front->ended;
-
-		front_on_signal(front, &info);
-		if (front->ended && !had_ended)
-			sampler_tell(front, FRONT_MESSAGE_ENDED);
-	}
-	if (front->front_fd >= 0 && polls[1].revents)
-		on_sampler(front);
-	if (polls[2].revents)
-		pusher_finish(&front->pusher);
+	if (poll(polls, 4, waits ? SILENCE_LOOK_MS : -1) > 0)
+		on_events(front, polls);
+	/* Whatever it was that came: who sends us signals all the time does not answer for the sampler. */
+	if (waits && front->front_fd >= 0 && !front->done)
+		look_at_silence(front);
 }
 
 /* Ten seconds at most: the pusher sees to that. */

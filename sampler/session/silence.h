@@ -3,16 +3,21 @@
  * How long the front waits after COMMAND's end for a sampler that says nothing. One that works says once a
  * second that it is alive (FRONT_MESSAGE_ALIVE); one that was stopped, or hangs in a file system, says
  * nothing. The user is told, more and more rarely, and after a minute is not held up any longer. Pure.
+ *
+ * Only time counts in which the front itself was there to hear something: while a whole container is frozen,
+ * the sampler cannot speak either. So the silence is the sum of the times between looks, none of which counts
+ * for more than it takes on a busy machine.
  */
 #ifndef SAMPLER_SESSION_SILENCE_H
 #define SAMPLER_SESSION_SILENCE_H
 
 #include <stdint.h>
 
-/* Zeroed at first. */
+/* silence_end() begins one. */
 struct silence {
-	uint64_t heard_ns; /* when the sampler said something; 0: nobody waits yet */
-	uint64_t said_ns;  /* how long it had been silent when the user was told last; 0: not told */
+	uint64_t looked_ns; /* at the last look, or when the sampler said something after it */
+	uint64_t silent_ns; /* how long it had been silent by then */
+	uint64_t told_ns;   /* how long it had been silent when the user was told last; 0: not told */
 };
 
 enum silence_verdict {
@@ -21,10 +26,10 @@ enum silence_verdict {
 	SILENCE_TOO_LONG,
 };
 
-/* The sampler has said something. now_ns, here and below: monotonic. */
+/* The sampler has said something, or is waited for from now on. now_ns, here and below: monotonic. */
 void silence_end(struct silence *silence, uint64_t now_ns);
 
-/* Nothing has come: what is to be done about it? */
+/* Nothing has come: what is to be done about it? To be asked about once a second, or more often. */
 enum silence_verdict silence_look(struct silence *silence, uint64_t now_ns);
 
 #endif

@@ -68,6 +68,19 @@ test_a_sampler_that_does_not_answer() {
   profile_check out/*.exit.pb.gz
 }
 
+# Nobody who sends signals to the front answers for the sampler: here they come faster than the front looks.
+test_a_sampler_that_does_not_answer_while_signals_come() {
+  start -p 1K -i 0 -o out/ "$targets/trust_hold" ready
+  kill -STOP $sampler
+  kill -TERM "$(child_of $front trust_hold)"
+  told() { kill -WINCH $front; grep -q "waiting for the sampler (pid $sampler)" err; }
+  wait_for 20 told
+  kill -CONT $sampler
+  ended
+  equal 143 $status
+  profile_check out/*.exit.pb.gz
+}
+
 # counts HOW: runs HOW on a front of talk, which is sent the signals of $wanted then, and no more
 counts() {
   mkfifo lines

@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <cmocka.h>
 
@@ -15,6 +16,7 @@ static void it_is_told_more_and_more_rarely(void **state)
 	struct silence silence = {0};
 	size_t told = 0;
 	(void)state;
+	silence_end(&silence, begin_ns);
 	for (uint64_t s = 0; s < 60; s++)
 		if (silence_look(&silence, begin_ns + s * SECOND_NS) == SILENCE_TO_TELL) {
 			assert_true(told < sizeof(told_at) / sizeof(told_at[0]));
@@ -33,10 +35,64 @@ static void who_says_something_is_waited_for(void **state)
 		silence_end(&silence, s * SECOND_NS);
 		assert_int_equal(silence_look(&silence, (s + 1) * SECOND_NS), SILENCE_SHORT);
 	}
+	assert_int_equal(silence_look(&silence, 3601 * SECOND_NS), SILENCE_SHORT);
 	assert_int_equal(silence_look(&silence, 3603 * SECOND_NS), SILENCE_TO_TELL);
 	silence_end(&silence, 3604 * SECOND_NS);
+	assert_int_equal(silence_look(&silence, 3606 * SECOND_NS), SILENCE_SHORT);
 	assert_int_equal(silence_look(&silence, 3607 * SECOND_NS), SILENCE_SHORT);
 	assert_int_equal(silence_look(&silence, 3608 * SECOND_NS), SILENCE_TO_TELL);
+}
+
+/* A container that is frozen, before the front looks for the first time or later. */
+static void a_pause_of_the_front_is_no_silence(void **state)
+{
+	(void)state;
+	for (uint64_t before = 0; before < 3; before++) {
+		struct silence silence = {0};
+		uint64_t now_ns = 5 * SECOND_NS;
+		silence_end(&silence, now_ns);
+		for (uint64_t s = 0; s < before; s++)
+			assert_int_equal(silence_look(&silence, now_ns += SECOND_NS), SILENCE_SHORT);
+		for (int pauses = 0; pauses < 10; pauses++) {
+			const enum silence_verdict verdict =
+			    silence_look(&silence, now_ns += 600 * SECOND_NS);
+			assert_int_not_equal(verdict, SILENCE_TOO_LONG);
+			assert_true(pauses || verdict == (before < 2 ? SILENCE_SHORT : SILENCE_TO_TELL));
+		}
+		/* If the sampler does not say a word when all run again, it is given up as ever. */
+		int seconds = 0;
+		while (silence_look(&silence, now_ns += SECOND_NS) != SILENCE_TOO_LONG)
+			assert_true(++seconds < 60);
+		assert_true(seconds >= 60 - 2 * 10 - 3);
+	}
+}
+
+/* The last word may be that COMMAND's counters are attached, an hour ago, and nobody waited since. */
+static void what_was_said_long_ago_is_no_silence(void **state)
+{
+	struct silence silence = {0};
+	(void)state;
+	silence_end(&silence, 5 * SECOND_NS);
+	assert_int_equal(silence_look(&silence, 3605 * SECOND_NS), SILENCE_SHORT);
+	assert_int_equal(silence_look(&silence, 3606 * SECOND_NS), SILENCE_SHORT);
+}
+
+/* Signals to the front make it look more often. */
+static void looks_between_change_nothing(void **state)
+{
+	const uint64_t begin_ns = 5 * SECOND_NS, step_ns = SECOND_NS / 100;
+	struct silence silence = {0};
+	uint64_t now_ns = begin_ns;
+	(void)state;
+	silence_end(&silence, now_ns);
+	while (now_ns < begin_ns + 60 * SECOND_NS - step_ns) {
+		const enum silence_verdict verdict = silence_look(&silence, now_ns += step_ns);
+		const uint64_t since_ns = now_ns - begin_ns;
+		const bool told = since_ns == 4 * SECOND_NS || since_ns == 8 * SECOND_NS ||
+		    since_ns == 16 * SECOND_NS || since_ns == 32 * SECOND_NS;
+		assert_int_equal(verdict, told ? SILENCE_TO_TELL : SILENCE_SHORT);
+	}
+	assert_int_equal(silence_look(&silence, now_ns + step_ns), SILENCE_TOO_LONG);
 }
 
 int main(void)
@@ -44,6 +100,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(it_is_told_more_and_more_rarely),
 	    cmocka_unit_test(who_says_something_is_waited_for),
+	    cmocka_unit_test(a_pause_of_the_front_is_no_silence),
+	    cmocka_unit_test(what_was_said_long_ago_is_no_silence),
+	    cmocka_unit_test(looks_between_change_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
