@@ -2,23 +2,35 @@
 #include "sampler/session/front_message.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+
+/* Has the other side not read yet what it was told last? */
+static bool is_unread(int fd)
+{
+	int bytes = 0;
+
+	return ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
 
 int front_message_write(int fd, enum front_message_kind kind, int32_t pid, int32_t status, const char *text)
 {
 	struct front_message message;
 	ssize_t sent;
 
+	if (kind == FRONT_MESSAGE_ALIVE && is_unread(fd))
+		return 0;
 	memset(&message, 0, sizeof(message));
 	message.kind = kind;
 	message.pid = pid;
 	message.status = status;
 	if (text)
 		strncpy(message.text, text, sizeof(message.text) - 1);
-	const int flags = kind == FRONT_MESSAGE_ALIVE ? MSG_NOSIGNAL | MSG_DONTWAIT : MSG_NOSIGNAL;
 	do
-		sent = send(fd, &message, sizeof(message), flags);
+		sent = send(fd, &message, sizeof(message), MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -errno : 0;
 }

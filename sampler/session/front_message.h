@@ -12,7 +12,7 @@
  *        | -- ATTACHED or FAILED (why) -----> |     only with events: their counters are on COMMAND
  *        | <-- CANCELLED (pid) -------------- |     the exec failed: nothing to report, end
  *        | <-- ENDED (pid, wait status) ----- |     COMMAND was reaped
- *        | -- ALIVE ------------------------> |     once a second from then on, until
+ *        | -- ALIVE ------------------------> |     once a second from then on, if the last is read, until
  *        | -- DONE -------------------------> |     the profiles of all ended processes are on disk
  *
  * End of file means that the other side is gone. The front's death before STARTED ends the sampler; after it
@@ -45,8 +45,9 @@ struct front_message {
 	char text[FRONT_MESSAGE_TEXT_BYTES];
 };
 
-/* Sends one message; `text` may be NULL and is cut to fit. Never raises SIGPIPE. ALIVE is dropped if there is
- * no room for it: the front may be stopped. Returns 0 or -errno. */
+/* Sends one message; `text` may be NULL and is cut to fit. Never raises SIGPIPE. ALIVE is not sent while
+ * a message before it is unread: the front may be stopped, and the socket must not be full when DONE comes.
+ * Returns 0 or -errno (-EAGAIN on a non-blocking descriptor without room: send it again later). */
 int front_message_write(int fd, enum front_message_kind kind, int32_t pid, int32_t status, const char *text);
 
 /* Receives one message, text NUL-terminated. Returns 0, -EPIPE at end of file, -EPROTO for a malformed

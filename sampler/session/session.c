@@ -146,15 +146,23 @@ static void on_signals(struct session *s)
 /* ---- the loop */
 
 /* Reports what the user has to know before the front exits. */
-static void say_done(struct session *s)
+static void summarize(struct session *s)
 {
 	uint64_t unsaid = s->events ? event_source_unsaid(&s->event_source) : 0;
 	if (s->heap)
 		heap_capture_summarize(s->heap, false);
 	if (unsaid)
 		log_line("and the events of %" PRIu64 " processes more", unsaid);
-	front_message_write(s->front_fd, FRONT_MESSAGE_DONE, 0, 0, NULL);
-	s->done_sent = true;
+	s->summarized = true;
+}
+
+/* To be called again until done_sent is set: while the front is stopped, there may be no room for a message.
+ * (If it is gone, on_front() hears of it.) */
+static void say_done(struct session *s)
+{
+	if (!s->summarized)
+		summarize(s);
+	s->done_sent = front_message_write(s->front_fd, FRONT_MESSAGE_DONE, 0, 0, NULL) != -EAGAIN;
 }
 
 static void say_progress(struct session *s)
@@ -194,6 +202,8 @@ static bool is_over(struct session *s)
 		say_done(s);
 	if (s->stopping)
 		return scheduler_idle(s->scheduler);
+	if (!s->done_sent)
+		return false;
 	return (!s->heap || registry_empty(&s->heap->registry)) && event_registry_empty(s->events);
 }
 

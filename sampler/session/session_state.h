@@ -32,7 +32,8 @@ struct session {
 	enum signals_role role;
 	pid_t front; /* 0: none */
 	int front_fd, epoll_fd, signal_fd;
-	int command_fd; /* COMMAND's pidfd, needed if the front has died; -1: none */
+	int command_fd;  /* COMMAND's pidfd, needed if the front has died; -1: none */
+	bool summarized; /* the front is to be told that all is done; done_sent: and it was, or cannot be */
 	bool done_sent, stopping;
 	struct progress progress;
 	uint32_t terminations;           /* SIGTERMs of a session with a front */

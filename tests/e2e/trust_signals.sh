@@ -81,6 +81,44 @@ test_a_sampler_that_does_not_answer_while_signals_come() {
   profile_check out/*.exit.pb.gz
 }
 
+# stop_front_when_full: COMMAND has ended, the front knows it and is stopped, and there is no room for a message to it:
+# the sampler, which has said what it has to say, looks many times whether there is
+stop_front_when_full() {
+  need_root # to fill its socket
+  # What is not profiled is said in each summary, and nothing else in a second one.
+  start -p 1K -i 0 -o out/ --exclude true sh -c '/bin/true; exec "$0" ready' "$targets/trust_hold"
+  kill -STOP $sampler
+  kill -TERM "$(child_of $front trust_hold)"
+  wait_for 60 grep -q "waiting for the sampler (pid $sampler)" err
+  kill -STOP $front
+  wait_for 20 grep -q '^State:.*stopped' /proc/$front/status
+  "$targets/trust_front_full" $front $sampler >filled || fail 'the socket cannot be filled'
+  kill -CONT $sampler
+  wait_for 60 grep -q 'killed by SIGTERM' err
+  local before=$(sampler_sleeps)
+  wait_for 60 eval '[ ! -e /proc/$sampler/exe ] || [ "$(sampler_sleeps)" -gt $((before + 50)) ]'
+  [ -e /proc/$sampler/exe ] || fail 'the sampler did not wait for room'
+  equal 1 "$(grep -c 'not chosen by --only and --exclude' err)" 'summaries'
+}
+sampler_sleeps() { awk '/^voluntary_ctxt_switches/ { print $2 }' /proc/$sampler/status || echo 0; }
+
+# Its user may stop it for long: it hears that all is written when it runs again.
+test_a_front_that_is_stopped_with_its_socket_full() {
+  stop_front_when_full
+  kill -CONT $front
+  ended
+  equal 143 $status
+  equal 0 "$(grep -c 'the sampler died' err)" 'front that takes the sampler for dead'
+  profile_check out/*.exit.pb.gz
+}
+
+test_a_front_that_is_killed_with_its_socket_full() {
+  stop_front_when_full
+  kill -KILL $front
+  wait_for 20 eval '[ ! -e /proc/$sampler/exe ]'
+  profile_check out/*.exit.pb.gz
+}
+
 # counts HOW: runs HOW on a front of talk, which is sent the signals of $wanted then, and no more
 counts() {
   mkfifo lines

@@ -179,6 +179,41 @@ static void signals_do_not_cut_it(void **state)
 	assert_int_equal(status, 0);
 }
 
+static void nothing_is_sent_that_has_no_room(void **state)
+{
+	const struct pair *pair = *state;
+	struct front_message message;
+	int error, sent = 0;
+	while ((error = front_message_write(pair->theirs, FRONT_MESSAGE_READY, 0, 0, NULL)) == 0)
+		sent++;
+	assert_int_equal(error, -EAGAIN);
+	assert_int_equal(front_message_write(pair->theirs, FRONT_MESSAGE_DONE, 0, 0, NULL), -EAGAIN);
+	for (int i = 0; i < sent; i++)
+		assert_int_equal(front_message_read(pair->ours, &message), 0);
+	assert_int_equal(message.kind, FRONT_MESSAGE_READY);
+	assert_int_equal(front_message_read(pair->ours, &message), -EAGAIN);
+	assert_int_equal(front_message_write(pair->theirs, FRONT_MESSAGE_DONE, 0, 0, NULL), 0);
+}
+
+/* Otherwise a front that is stopped for some minutes would leave no room for DONE. */
+static void one_sign_of_life_is_unread_at_most(void **state)
+{
+	const struct pair *pair = *state;
+	struct front_message message;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(front_message_write(pair->theirs, FRONT_MESSAGE_ALIVE, 0, 0, NULL), 0);
+	assert_int_equal(front_message_write(pair->theirs, FRONT_MESSAGE_DONE, 0, 0, NULL), 0);
+	assert_int_equal(front_message_read(pair->ours, &message), 0);
+	assert_int_equal(message.kind, FRONT_MESSAGE_ALIVE);
+	assert_int_equal(front_message_read(pair->ours, &message), 0);
+	assert_int_equal(message.kind, FRONT_MESSAGE_DONE);
+	assert_int_equal(front_message_read(pair->ours, &message), -EAGAIN);
+	/* All is read, and the next one is news. */
+	assert_int_equal(front_message_write(pair->theirs, FRONT_MESSAGE_ALIVE, 0, 0, NULL), 0);
+	assert_int_equal(front_message_read(pair->ours, &message), 0);
+	assert_int_equal(message.kind, FRONT_MESSAGE_ALIVE);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_pair, close_pair)
@@ -192,6 +227,8 @@ int main(void)
 	    TEST(a_text_without_an_end_gets_one),
 	    TEST(no_socket_at_all),
 	    TEST(signals_do_not_cut_it),
+	    TEST(nothing_is_sent_that_has_no_room),
+	    TEST(one_sign_of_life_is_unread_at_most),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
