@@ -90,6 +90,9 @@ size_t registry_tend(struct registry *registry);
 /* Closes the books of every process that is known and has ended, after it has read its last samples. */
 void registry_finish_ended(struct registry *registry);
 
+/* launch.pid has just been set: its program may have been found before. */
+void registry_know_command(struct registry *registry);
+
 /* The living process under that pid, or NULL. */
 const struct process *registry_find(const struct registry *registry, pid_t pid);
 

@@ -13,6 +13,19 @@ const struct process *registry_find(const struct registry *registry, pid_t pid)
 	return NULL;
 }
 
+void registry_know_command(struct registry *registry)
+{
+	struct process *process;
+	const pid_t pid = registry->launch->pid;
+	size_t cursor = 0;
+	while ((process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor))) {
+		if (!process->watched)
+			continue;
+		process->target.command = registry->command_seen = true;
+		registry->command_unchosen = process->image->unchosen;
+	}
+}
+
 void registry_set_period(struct registry *registry, uint64_t period_bytes)
 {
 	if (registry->pool)

@@ -74,6 +74,8 @@ static void on_front(struct session *s)
 	while ((error = front_message_read(s->front_fd, &message)) == 0) {
 		if (message.kind == FRONT_MESSAGE_STARTED) {
 			s->launch.pid = message.pid;
+			if (s->heap)
+				registry_know_command(&s->heap->registry);
 			s->command_fd = (int)syscall(SYS_pidfd_open, message.pid, 0);
 			attach_events(s, message.pid);
 		} else if (message.kind == FRONT_MESSAGE_CANCELLED) {

@@ -165,13 +165,18 @@ static void a_forked_child_has_a_place_of_its_own(void **state)
 }
 
 /* The front reaps it, and knows how it ended. */
-static void the_commands_end_waits_for_its_status(void **state)
+static void end_of_command(struct scene *s, bool told_late)
 {
-	struct scene *s = *state;
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	s->launch.pid = shell.pid;
+	if (!told_late)
+		s->launch.pid = shell.pid;
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	if (told_late) {
+		assert_false(s->registry.command_seen);
+		s->launch.pid = shell.pid;
+		registry_know_command(&s->registry);
+	}
 	assert_true(s->registry.command_seen);
 	stranger_end(&shell);
 	for (int i = 0; i < 20; i++) {
@@ -185,6 +190,16 @@ static void the_commands_end_waits_for_its_status(void **state)
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXITED);
 	assert_int_equal(s->closed[0].status, 7 << 8);
+}
+
+static void the_commands_end_waits_for_its_status(void **state)
+{
+	end_of_command(*state, false);
+}
+
+static void a_command_that_is_told_of_after_it_was_found(void **state)
+{
+	end_of_command(*state, true);
 }
 
 static void an_image_stays_until_its_profiles_are_written(void **state)
@@ -400,6 +415,7 @@ int main(void)
 	    TEST(a_process_that_is_met_when_no_descriptor_is_left),
 	    TEST(a_forked_child_has_a_place_of_its_own),
 	    TEST(the_commands_end_waits_for_its_status),
+	    TEST(a_command_that_is_told_of_after_it_was_found),
 	    TEST(an_image_stays_until_its_profiles_are_written),
 	    TEST(a_claim_that_comes_to_nothing_is_given_up_and_counted),
 	    TEST(a_program_that_is_looked_at_late_is_profiled),
