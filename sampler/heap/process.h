@@ -118,6 +118,9 @@ struct process {
 	ino_t executable_ino;
 	uint64_t executable_stack; /* of an attached process: where the stack of this very execution begins */
 	uint64_t executed_ns;      /* when target.unseen was noted */
+	/* why the program that it has executed, whose image is counted, does not use its region; NULL: not
+	 * known */
+	const char *executed_declined;
 	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
 	uint64_t triggered_before, arrived_before;
 	uint32_t silent_looks; /* looks in succession with triggers but without a stack */

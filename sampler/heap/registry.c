@@ -162,10 +162,13 @@ static void finish_unseen(struct registry *registry, struct process *process)
 	if (has_successor(registry, process))
 		target->unseen[0] = '\0';
 	char *reason = strstr(target->unseen, EXECUTED_UNSEEN);
-	if (reason && target->command && registry->command_declined_text)
+	const char *declined = process->executed_declined;
+	if (target->command && registry->command_declined_text)
+		declined = registry->command_declined_text;
+	if (reason && declined)
 		snprintf(reason, (size_t)(target->unseen + sizeof(target->unseen) - reason),
-		    EXECUTED_UNSEEN "%s", registry->command_declined_text);
-	if (reason) {
+		    EXECUTED_UNSEEN "%s", declined);
+	if (reason && !process->executed_declined) {
 		registry->executed_unseen++;
 		memcpy(registry->executed_text, target->unseen, sizeof(registry->executed_text));
 	}
@@ -212,8 +215,23 @@ static void choose(struct registry *registry, struct image *image)
 		atomic_store(&region_header(image->region)->mode, REGION_MODE_OFF);
 }
 
-/* Images whose header is complete now. Touches nothing but the images, so that it can be called while a ring
- * is being drained: a sample may come before the look that would have found its image. */
+/* It is counted, with its reason: not once more for the process that executed it. */
+static void note_declined(struct registry *registry, const struct image *image)
+{
+	const pid_t pid = (pid_t)region_header(image->region)->pid;
+	struct process *process;
+	registry->declined_text = image->declined;
+	registry->declined++;
+	if (pid == registry->launch->pid)
+		registry->command_declined_text = image->declined;
+	for (size_t cursor = 0;
+	     pid && (process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor));)
+		if (!process->target.closed && is_older(process->image, image))
+			process->executed_declined = image->declined;
+}
+
+/* Images whose header is complete now. Adds and removes nothing, so that it can be called while a ring is
+ * being drained: a sample may come before the look that would have found its image. */
 static size_t ready_images(struct registry *registry)
 {
 	size_t count = 0;
@@ -223,10 +241,8 @@ static size_t ready_images(struct registry *registry)
 		const struct region_header *header = region_header(image->region);
 		const char *declined = region_declined_text(image->region);
 		if (declined && !image->declined) {
-			image->declined = registry->declined_text = declined;
-			registry->declined++;
-			if (header->pid == (uint32_t)registry->launch->pid)
-				registry->command_declined_text = declined;
+			image->declined = declined;
+			note_declined(registry, image);
 		}
 		if (atomic_load_explicit(&header->state, memory_order_acquire) != REGION_READY)
 			continue;

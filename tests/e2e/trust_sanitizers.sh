@@ -79,4 +79,7 @@ test_a_child_with_thread() {
     equal 7 "$(status_of record -b $backend -p 1 -o prof/ sh -c './program; exit $?')" "exit status, $backend, not quiet"
     matches "not profiled: 0 .*, and 1 more: the runtime of gcc's ThreadSanitizer must be ready" err
   done
+  # A forked child of bash has samples of its own before it executes the program.
+  status_of record -p 1 -o prof/ bash -c 'for i in 1 2 3; do ./program; done; true' >/dev/null
+  matches 'and 3 more: the runtime of gcc.s ThreadSanitizer must be ready before the library is$' err
 }
