@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,24 +45,28 @@ static int look_into(int (*visit)(void *context, int folder_fd, const char *fold
 	return enough;
 }
 
-/* Root may ask the samplers of all users. */
+/* Root may ask the samplers of all users. Only what control_folders() names is one: "heaptap-007" is no other
+ * folder of user 7, who could have any number of them. */
 static void look_into_others(
     int (*visit)(void *context, int folder_fd, const char *folder, uid_t owner), void *context)
 {
-	static const char *const roots[][2] = {{"/tmp", "heaptap-%u%n"}, {"/run/user", "%u%n"}};
+	static const struct {
+		const char *root, *before, *after;
+	} places[] = {{"/tmp", "heaptap-", ""}, {"/run/user", "", "/heaptap"}};
 	int enough = 0;
 	for (size_t i = 0; i < 2 && !enough; i++) {
-		DIR *root = opendir(roots[i][0]);
+		DIR *root = opendir(places[i].root);
 		const struct dirent *entry;
+		const size_t before = strlen(places[i].before);
 		while (root && !enough && (entry = readdir(root))) {
-			char path[PATH_MAX];
-			unsigned int owner = 0;
-			int length = 0;
-			(void)sscanf(entry->d_name, roots[i][1], &owner, &length);
-			if (!length || entry->d_name[length] || owner == 0)
+			char name[32], path[CONTROL_FOLDER_BYTES];
+			if (strncmp(entry->d_name, places[i].before, before) != 0)
 				continue;
-			snprintf(path, sizeof(path), i == 0 ? "%s/%s" : "%s/%s/heaptap", roots[i][0],
-			    entry->d_name);
+			const unsigned int owner = (unsigned int)strtoul(entry->d_name + before, NULL, 10);
+			snprintf(name, sizeof(name), "%s%u", places[i].before, owner);
+			if (owner == 0 || strcmp(name, entry->d_name) != 0)
+				continue;
+			snprintf(path, sizeof(path), "%s/%s%s", places[i].root, name, places[i].after);
 			enough = look_into(visit, context, path, owner);
 		}
 		if (root)

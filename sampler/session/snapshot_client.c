@@ -25,8 +25,9 @@
 enum {
 	ANSWER_MS = 3000,      /* for a sampler to say whether it profiles the process: it may be stopped */
 	WRITE_MS = 60000,      /* between profiles */
-	STRANGER_MS = 60000,   /* for all answers of another user's samplers, which might never end */
-	STRANGER_SOCKETS = 64, /* of another user that are asked */
+	STRANGER_MS = 60000,   /* for all answers from a folder of another user, which might never end */
+	STRANGER_SOCKETS = 64, /* in such a folder that are asked */
+	UNASKED_NAMES = 10000, /* in such a folder that are read after that: their number may have no end */
 	LISTED = 4,            /* processes that are named to somebody who asked for another */
 };
 
@@ -38,6 +39,9 @@ struct asking {
 	uid_t owner;                        /* of the folder being searched */
 	uint64_t end_ns;                    /* if that is a stranger, when his time is over */
 	unsigned int sockets;               /* of his that were asked */
+	unsigned int unasked;               /* of his that were not, and the names among which they are */
+	unsigned int unasked_names;
+	bool incomplete;                    /* there were such sockets in any folder */
 	char refused[CONTROL_FOLDER_BYTES]; /* a folder with our name that is not only ours */
 };
 
@@ -87,17 +91,23 @@ static ssize_t receive(int fd, char text[CONTROL_ANSWER_BYTES], int patience_ms)
 	return got < 0 ? -errno : got;
 }
 
+/* How long to wait for what usually takes that time at most: a stranger has only the rest of his. */
+static int bounded_ms(const struct asking *asking, int usual_ms)
+{
+	const uint64_t now_ns = clock_now_ns();
+	if (asking->owner == geteuid())
+		return usual_ms;
+	const uint64_t rest_ms = now_ns < asking->end_ns ? (asking->end_ns - now_ns) / 1000000 : 0;
+	return rest_ms < (uint64_t)usual_ms ? (int)rest_ms : usual_ms;
+}
+
 /* Reads "asked N", "unknown" or "busy", then at most N answers. *outstanding: how many have not come. */
 static int read_answers(struct asking *asking, int fd, unsigned int *outstanding)
 {
 	char text[CONTROL_ANSWER_BYTES];
-	for (int patience_ms = ANSWER_MS;; patience_ms = WRITE_MS) {
-		uint64_t now_ns = clock_now_ns();
-		if (asking->owner != geteuid() && now_ns >= asking->end_ns)
-			return -ETIMEDOUT;
-		if (asking->owner != geteuid() && (asking->end_ns - now_ns) / 1000000 < (uint64_t)patience_ms)
-			patience_ms = (int)((asking->end_ns - now_ns) / 1000000);
-		ssize_t got = receive(fd, text, patience_ms);
+	for (int usual_ms = ANSWER_MS;; usual_ms = WRITE_MS) {
+		const int wait_ms = bounded_ms(asking, usual_ms);
+		ssize_t got = wait_ms ? receive(fd, text, wait_ms) : -ETIMEDOUT;
 		if (got == -ETIMEDOUT)
 			return -ETIMEDOUT;
 		if (got <= 0)
@@ -148,7 +158,7 @@ static int ask_one(struct asking *asking, int folder_fd, const char *name)
 {
 	char text[64];
 	int length = snprintf(text, sizeof(text), "snapshot %s", asking->what), error = 0;
-	int fd = control_folder_connect(folder_fd, name, asking->owner, ANSWER_MS);
+	int fd = control_folder_connect(folder_fd, name, asking->owner, bounded_ms(asking, ANSWER_MS));
 	if (fd < 0)
 		return fd;
 	if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length && errno != EPIPE &&
@@ -169,19 +179,43 @@ static bool is_enough(const struct asking *asking)
 static bool is_too_much(const struct asking *asking)
 {
 	return asking->owner != geteuid() &&
-	    (asking->sockets >= STRANGER_SOCKETS || clock_now_ns() >= asking->end_ns);
+	    (asking->sockets >= STRANGER_SOCKETS || bounded_ms(asking, ANSWER_MS) == 0);
+}
+
+/* Whether the next name of a folder is of use, if only to count it. */
+static bool may_read_on(struct asking *asking)
+{
+	if (is_too_much(asking))
+		asking->unasked_names++;
+	return !is_enough(asking) && asking->unasked_names <= UNASKED_NAMES;
 }
 
 static void ask_socket(struct asking *asking, int folder_fd, const char *folder, const char *name)
 {
-	if (is_too_much(asking))
+	if (is_too_much(asking)) {
+		asking->unasked++;
 		return;
-	asking->sockets++;
+	}
 	int error = ask_one(asking, folder_fd, name);
 	if (error == -ECONNREFUSED)
 		unlinkat(folder_fd, name, 0); /* its sampler was killed */
-	else if (error && error != -ENOENT)
+	if (error == -ECONNREFUSED || error == -ENOENT)
+		return; /* that took no time, and must not cost a living session its turn */
+	asking->sockets++;
+	if (error)
 		log_line("%s/%s: %s", folder, name, strerror(-error));
+}
+
+/* A session that was left out must not look like one that does not exist. */
+static void say_unasked(struct asking *asking, const char *folder)
+{
+	const bool uncounted = asking->unasked_names > UNASKED_NAMES;
+	if (is_enough(asking) || (!asking->unasked && !uncounted))
+		return;
+	asking->incomplete = true;
+	log_line("%s: %s%u more of user %u were not asked: only %d are, for %d s at most", folder,
+	    uncounted ? "at least " : "", asking->unasked, (unsigned int)asking->owner, STRANGER_SOCKETS,
+	    STRANGER_MS / 1000);
 }
 
 /* Asks everybody in a folder who may know. */
@@ -194,16 +228,17 @@ static int ask_folder(void *context, int folder_fd, const char *folder, uid_t ow
 	const struct dirent *entry;
 	asking->owner = owner;
 	asking->end_ns = clock_now_ns() + (uint64_t)STRANGER_MS * 1000000;
-	asking->sockets = 0;
+	asking->sockets = asking->unasked = asking->unasked_names = 0;
 	if (owner == geteuid() && (folder_fd == -EPERM || folder_fd == -ENOTDIR))
 		snprintf(asking->refused, sizeof(asking->refused), "%s", folder);
 	if (listing && may_answer(asking)) {
 		snprintf(likely, sizeof(likely), "%d.sock", (int)asking->sampler);
 		if (asking->sampler)
 			ask_socket(asking, fd, folder, likely);
-		while (!is_enough(asking) && !is_too_much(asking) && (entry = readdir(listing)))
+		while (may_read_on(asking) && (entry = readdir(listing)))
 			if (control_folder_is_socket(entry->d_name) && strcmp(entry->d_name, likely) != 0)
 				ask_socket(asking, fd, folder, entry->d_name);
+		say_unasked(asking, folder);
 	}
 	if (listing)
 		closedir(listing);
@@ -323,9 +358,10 @@ static int ask_about(const struct options *options, pid_t pid, bool session)
 	if (unheard)
 		log_line("too many others are waiting for snapshots of %s; try again later",
 		    asking.busy == 1 ? "a session" : "your sessions");
-	else if (!asking.written && !asking.failed)
+	else if (!asking.written && !asking.failed && !asking.incomplete)
 		say_unknown(&asking);
-	return asking.written && !asking.failed && !unheard ? EXIT_SUCCESS : EXIT_FAILURE;
+	const bool complete = !asking.incomplete || is_enough(&asking);
+	return asking.written && !asking.failed && !unheard && complete ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* 0: none. */

@@ -106,35 +106,88 @@ test_a_stranger_says_what_he_likes() {
   equal '/tmp/?[31m??31m???evil.pb.gz' "$(cat out)" 'standard output'
 }
 
-# Each may keep root waiting for a while: so their number has an end, and their time is one for all of them.
-test_a_stranger_has_sockets_without_end() {
-  alone
-  his_process
-  as_stranger mkdir -m 700 $folder
-  as_stranger python3 - $folder 8>&- <<'EOF' &
-import selectors, socket, sys
+# his_sessions FOLDER LIVING KILLED: so many samplers of his in that folder, each with a profile to tell of, and the sockets
+# of samplers that were killed; sets fake
+his_sessions() {
+  as_stranger mkdir -m 700 "$1"
+  (cd "$1" && exec setpriv --reuid $uid --regid $uid --clear-groups python3 - "$2" "$3" 8>&- <<'EOF') &
+import os, selectors, socket, sys
+living, killed = int(sys.argv[1]), int(sys.argv[2])
 servers = selectors.DefaultSelector()
-for i in range(200):
+for i in range(living + killed):
     server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    server.bind(f"{sys.argv[1]}/{i + 1}.sock")
+    server.bind(f"{i + 1}.sock")
     server.listen(8)
-    servers.register(server, selectors.EVENT_READ)
+    if i < living:
+        servers.register(server, selectors.EVENT_READ)
+    else:
+        server.close()
 asked = 0
-open(f"{sys.argv[1]}/listens", "w").close()
+open("listens", "w").close()
 while True:
     for key, _ in servers.select():
         client, _ = key.fileobj.accept()
         asked += 1
-        open(f"{sys.argv[1]}/asked", "w").write(f"{asked}\n")
-        client.recv(100)
-        client.send(b"unknown")
+        open("asked", "w").write(f"{asked}\n")
+        if client.recv(100) == b"snapshot all":
+            client.send(b"asked 1")
+            client.send(f"written 1 /profile/{asked}".encode())
+        else:
+            client.send(b"unknown")
         client.close()
 EOF
   fake=$!
-  wait_for 20 test -e $folder/listens
+  wait_for 20 test -e "$1/listens"
+}
+
+# Each may keep root waiting for a while: so their number has an end, and their time is one for all of them.
+test_a_stranger_has_sockets_without_end() {
+  alone
+  his_process
+  his_sessions $folder 200 0
   equal 1 "$(status_of "$heaptap" snapshot $his)" 'exit status'
   kill $fake $his
   equal 64 "$(cat $folder/asked)" 'sockets that were asked'
+  matches "^heaptap: $folder: 136 more of user $uid were not asked" err
+  ! grep 'is not being profiled' err || fail 'that is not known'
+}
+
+# all_in FOLDER: `heaptap snapshot --all` where that is /tmp: others have sessions in the real one, too
+all_in() {
+  unshare -m true 2>/dev/null || skip 'no mount namespace can be made'
+  status_of unshare -m bash -c 'exec 9<"$1" && mount --bind "$2" /tmp && mount -t tmpfs none /run &&
+    exec /proc/self/fd/9 snapshot --all' sh "$heaptap" "$1"
+}
+
+# Those of killed samplers cost the living ones nothing, and who is left out is not left out silently.
+test_all_sessions_of_a_user() {
+  need_root
+  mkdir tmp
+  chmod 777 tmp
+  his_sessions "$PWD/tmp/heaptap-$uid" 60 300
+  equal 0 "$(all_in tmp)" "exit status; $(cat err)"
+  kill $fake
+  equal 60 "$(grep -c '^/profile/' out)" 'profiles'
+  equal 60 "$(ls tmp/heaptap-$uid/*.sock | wc -l)" 'sockets that are left'
+  rm -r tmp/heaptap-$uid
+  his_sessions "$PWD/tmp/heaptap-$uid" 70 0
+  equal 1 "$(all_in tmp)" 'exit status with six more'
+  kill $fake
+  equal 64 "$(grep -c '^/profile/' out)" 'profiles'
+  matches "^heaptap: /tmp/heaptap-$uid: 6 more of user $uid were not asked" err
+}
+
+# Else he would have any number of them, each with its own 64 sockets and minute.
+test_a_user_has_one_folder_there() {
+  need_root
+  mkdir tmp
+  chmod 777 tmp
+  for name in "0$uid" "+$uid" " $uid" $((uid + (1 << 32))); do
+    his_sessions "$PWD/tmp/heaptap-$name" 1 0
+    equal 1 "$(all_in tmp)" 'exit status'
+    kill $fake
+    [ ! -e "tmp/heaptap-$name/asked" ] || fail "'heaptap-$name' is searched"
+  done
 }
 
 test_a_link_to_the_socket_of_another() {
