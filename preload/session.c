@@ -251,6 +251,7 @@ void session_refuse(bool filtered, enum region_declined reason)
 	const int fd = open_region(filtered, &head, &found);
 	if (fd < 0)
 		return;
-	decline(fd, filtered ? 0 : (uint32_t)getpid(), reason);
+	if (header_good(&head))
+		decline(fd, filtered ? 0 : (uint32_t)getpid(), reason);
 	raw_file_close(fd);
 }

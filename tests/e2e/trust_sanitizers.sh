@@ -83,3 +83,20 @@ test_a_child_with_thread() {
   status_of record -p 1 -o prof/ bash -c 'for i in 1 2 3; do ./program; done; true' >/dev/null
   matches 'and 3 more: the runtime of gcc.s ThreadSanitizer must be ready before the library is$' err
 }
+
+# What the session leads to may be any file, in another pid namespace: whoever says in it why it is not profiled looks first.
+test_a_file_that_is_no_region_is_left_alone() {
+  build thread gcc
+  head -c 8192 /dev/zero | tr '\0' A >precious
+  cp precious before
+  eval "$(sed -n 's/^#define \(REGION_ABI\|REGION_POOL_MAGIC\) *\([0-9a-fx]*\).*/\1=\2/p' "$top"/proto/region{,_pool}.h)"
+  python3 - $REGION_POOL_MAGIC $REGION_ABI <<'EOF'
+import struct, sys
+magic, abi = (int(word, 0) for word in sys.argv[1:])
+cookie = 0x1122334455667788
+open("page", "wb").write(struct.pack("=QIIQ64s64s", magic, abi, 0, cookie, b"ticket", b"ledger"))
+open("ticket", "wb").write(struct.pack("=Q56s", cookie, b"precious"))
+EOF
+  equal $native "$(HEAPTAP=page:1122334455667788 LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so status_of ./program)" 'exit status'
+  cmp before precious || fail 'it was written to'
+}
