@@ -65,4 +65,14 @@ static inline struct process *claim(struct scene *s, uint32_t number, pid_t pid,
 	return image_process(s->image, number, s->store);
 }
 
+/* One that is made anew. */
+static inline struct process *claim_again(struct scene *s, pid_t pid)
+{
+	if (s->image->process[0])
+		process_free(s->image->process[0]);
+	struct process *process = claim(s, 0, pid, 0);
+	assert_non_null(process);
+	return process;
+}
+
 #endif

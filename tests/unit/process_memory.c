@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory that a process' books take: what counts, and whose it is. Who the process is: process.c. */
+#include "sampler/heap/image.h"
+#include "sampler/heap/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "sampler/target/target_plan.h"
+#include "tests/unit/process_scene.h"
+#include "tests/unit/stranger.h"
+
+enum { HOSTILE_RANGES = 4000 };
+
+/* As many executable mappings as it likes. */
+static void map_many(int fd, void *unused)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char byte = 0;
+	(void)unused;
+	unsigned char *all = mmap(
+	    NULL, 2 * HOSTILE_RANGES * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	byte = all == MAP_FAILED;
+	for (size_t i = 0; !byte && i < HOSTILE_RANGES; i++)
+		byte = (char)mprotect(all + 2 * i * page, page, PROT_READ | PROT_EXEC);
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+/* They are weighed, and what there is no room for is left out: also of whoever is only known to have offered
+ * a region, and of children that have ended. */
+static void mappings_count_against_the_bound(void **state)
+{
+	struct scene *s = *state;
+	struct memory_bound memory = {0};
+	char byte;
+	struct stranger stranger = stranger_start(map_many, NULL);
+	assert_int_equal(read(stranger.fd, &byte, 1), 1);
+	assert_int_equal(byte, 0);
+	struct process_finding *finding = process_find(stranger.pid, 0, s->store, &memory);
+	assert_non_null(finding);
+	assert_true(maps_count(finding->target.maps) > HOSTILE_RANGES); /* no bound */
+	const uint64_t all_bytes = memory.held_bytes;
+	assert_in_range(all_bytes, HOSTILE_RANGES * sizeof(struct map), UINT64_MAX);
+	process_finding_free(finding);
+	assert_int_equal(memory.held_bytes, 0);
+	memory.max_bytes = all_bytes;
+	s->image->memory = &memory;
+	finding = process_find(stranger.pid, 0, s->store, &memory);
+	assert_non_null(finding);
+	/* a table that doubles has half of its room to spare */
+	assert_in_range(memory.held_bytes, all_bytes / 4, all_bytes * 3 / 4);
+	uint64_t in_maps = maps_bytes(finding->target.maps);
+	for (uint32_t i = 0; i < 8; i++) {
+		struct process *process = claim(s, i, stranger.pid, i ? 1 : 0);
+		assert_non_null(process);
+		assert_non_null(maps_find(process->target.maps, (uintptr_t)some_code));
+		in_maps += maps_bytes(process->target.maps);
+		assert_true(memory.held_bytes >= in_maps);
+	}
+	assert_in_range(in_maps, 1, all_bytes * 3); /* not nine times */
+	process_finding_free(finding);
+	for (uint32_t i = 8; i-- > 0;)
+		process_free(s->image->process[i]);
+	assert_int_equal(memory.held_bytes, 0);
+	s->image->memory = NULL;
+	stranger_end(&stranger);
+}
+
+/* ---- whose memory it takes */
+
+static void become_another(int fd, void *argument)
+{
+	const uid_t *user = argument;
+	char byte = (char)setresuid(*user, *user, *user);
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+static void memory_is_the_users_or_as_the_plan_says(void **state)
+{
+	struct scene *s = *state;
+	uid_t user = geteuid() == 0 ? 4242 : geteuid();
+	char byte;
+	struct stranger stranger = stranger_start(become_another, &user);
+	assert_int_equal(read(stranger.fd, &byte, 1), 1);
+	assert_int_equal(byte, 0);
+	const struct process *process = claim(s, 0, stranger.pid, 0), *child = claim(s, 3, 0, 1);
+	assert_int_equal(process->share.account, target_account_of_user(user));
+	assert_int_equal(child->share.account, process->share.account);
+	assert_int_equal(s->image->walked_share.account, process->share.account);
+	struct target_plan plan = {.account = "unit-a.service"};
+	s->image->plan = &plan;
+	process = claim_again(s, stranger.pid);
+	s->image->plan = NULL;
+	assert_int_equal(process->share.account, target_account(&process->target));
+	assert_int_not_equal(process->share.account, target_account_of_user(user));
+	/* likewise before it has taken a place */
+	for (uint64_t account = 0; account <= 5; account += 5) {
+		struct process_finding *finding = process_find(stranger.pid, account, s->store, NULL);
+		assert_non_null(finding);
+		assert_int_equal(finding->share.account, account ? account : target_account_of_user(user));
+		process_finding_free(finding);
+	}
+	stranger_end(&stranger);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+	const struct CMUnitTest tests[] = {
+	    TEST(mappings_count_against_the_bound),
+	    TEST(memory_is_the_users_or_as_the_plan_says),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
