@@ -53,8 +53,9 @@ struct event_process *event_processes_add(
 		memcpy(s->comm, parent->comm, sizeof(s->comm));
 		s->target.code_address = parent->target.code_address;
 	}
-	s->share.account =
-	    parent ? parent->share.account : target_account_of_user(thread_facts_read(pid).user);
+	s->share.account = parent ? parent->share.account : 0;
+	if (!s->share.account)
+		s->share.account = target_account_of_user(thread_facts_read(pid).user);
 	s->next = subjects->list;
 	subjects->list = s;
 	subjects->count++;

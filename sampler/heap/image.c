@@ -63,6 +63,7 @@ static void know_from_finding(struct process *process, const struct process_find
 	target->pid = finding->target.pid;
 	target->pidfd = fcntl(finding->target.pidfd, F_DUPFD_CLOEXEC, 0);
 	memcpy(target->name, finding->target.name, sizeof(target->name));
+	process->share.account = finding->share.account; /* by now nobody may know its user */
 	process->unsure = false;
 }
 

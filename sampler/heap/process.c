@@ -121,6 +121,8 @@ void process_find_account(struct process *process)
 	uint64_t account = target_account(&process->target);
 	if (!account && process->target.pidfd >= 0)
 		account = target_account_of_user(thread_facts_read(process->target.pid).user);
+	if (!account)
+		account = process->share.account;
 	if (!account && parent)
 		account = parent->share.account;
 	memory_share_belongs(&process->share, image->memory, account);

@@ -201,7 +201,8 @@ void process_look_for_room(struct process *process);
 void process_look_for_maps_room(struct process *process); /* before its maps are read */
 void process_weigh(struct process *process);
 
-/* Whose memory that is: of whom the plan says, or of its user; of a process that has ended, its parent's. */
+/* Whose memory that is: of whom the plan says, or of its user; of a process that has ended, as was known
+ * before, or its parent's. */
 void process_find_account(struct process *process);
 
 /* Whether it still executes the program that we know, which has our region mapped: the answer, and whether it

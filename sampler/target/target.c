@@ -74,7 +74,7 @@ uint64_t target_account(const struct target *target)
 
 uint64_t target_account_of_user(uid_t user)
 {
-	return (uint64_t)user + 1;
+	return user == (uid_t)-1 ? 0 : (uint64_t)user + 1;
 }
 
 /* ---- where it is */

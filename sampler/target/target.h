@@ -79,7 +79,8 @@ uid_t target_user(const struct target *target);
 /* Whose share it takes of what all have in common, as a number that nobody can foresee; 0: nobody counts. */
 uint64_t target_account(const struct target *target);
 
-/* The same where nobody said it: its user's, as a number that is none of the above. */
+/* The same where nobody said it: its user's, as a number that is none of the above. 0: nobody knows the user,
+ * -1, for it has ended and was reaped before it could be looked at. */
 uint64_t target_account_of_user(uid_t user);
 
 /* Reads the maps of a live process again if that was last done `every_ns` ago or more. True if they were

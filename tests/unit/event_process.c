@@ -107,6 +107,25 @@ static void stacks_and_books_have_a_bound(void **state)
 	modules_free(subjects.modules);
 }
 
+/* Its user is known to nobody: it is its parent's, or of an account that is no user's. */
+static void the_account_of_one_that_was_reaped(void **state)
+{
+	struct memory_bound memory = {0};
+	struct event_processes subjects = {.modules = modules_new(4), .memory = &memory};
+	const pid_t gone = fork();
+	(void)state;
+	if (gone == 0)
+		_exit(0);
+	assert_int_equal(waitpid(gone, NULL, 0), gone);
+	struct event_process *unknown = event_processes_add(&subjects, gone, NULL, 1),
+	                     *child = event_processes_add(&subjects, getpid(), unknown, 1);
+	assert_int_equal(unknown->share.account, 0);
+	assert_int_equal(child->share.account, target_account_of_user(getuid()));
+	assert_int_equal(event_processes_add(&subjects, gone, child, 1)->share.account, child->share.account);
+	event_processes_fini(&subjects);
+	modules_free(subjects.modules);
+}
+
 /* The name of a process that has ended when it is looked at, with these two maps. */
 static void expect_name(const char *wanted, const char *low, const char *high, uint64_t code_address)
 {
@@ -146,6 +165,7 @@ int main(void)
 	    cmocka_unit_test(end_without_descriptors),
 	    cmocka_unit_test(a_thread_has_ended_and_its_process_lives),
 	    cmocka_unit_test(stacks_and_books_have_a_bound),
+	    cmocka_unit_test(the_account_of_one_that_was_reaped),
 	    cmocka_unit_test(the_name_of_one_that_has_ended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,9 +3,12 @@
 #include "sampler/heap/image.h"
 #include "sampler/heap/process.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -109,12 +112,47 @@ static void memory_is_the_users_or_as_the_plan_says(void **state)
 	stranger_end(&stranger);
 }
 
+/* Its user is known to nobody, but whose memory it took before it ended is, or whose its parent's is. */
+static void memory_of_one_that_was_reaped(void **state)
+{
+	struct scene *s = *state;
+	uid_t user = geteuid() == 0 ? 4242 : geteuid();
+	char byte;
+	struct stranger stranger = stranger_start(become_another, &user);
+	assert_int_equal(read(stranger.fd, &byte, 1), 1);
+	assert_int_equal(byte, 0);
+	const pid_t gone = fork();
+	if (gone == 0) {
+		pause();
+		_exit(0);
+	}
+	s->image->finding = process_find(gone, 0, s->store, NULL);
+	assert_non_null(s->image->finding);
+	const int pidfd = fcntl(s->image->finding->target.pidfd, F_DUPFD_CLOEXEC, 0);
+	kill(gone, SIGKILL);
+	assert_int_equal(waitpid(gone, NULL, 0), gone);
+	const struct process *found = claim_again(s, gone);
+	assert_true(found->target.pidfd >= 0);
+	assert_int_equal(found->share.account, target_account_of_user(getuid()));
+	const struct process *parent = claim_again(s, stranger.pid);
+	struct process *child = claim(s, 3, 0, 1);
+	child->target.pid = gone;
+	child->target.pidfd = pidfd;
+	child->share.account = 0;
+	process_find_account(child);
+	assert_int_equal(parent->share.account, target_account_of_user(user));
+	assert_int_equal(child->share.account, parent->share.account);
+	child->target.pid = 0;
+	stranger_end(&stranger);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 	const struct CMUnitTest tests[] = {
 	    TEST(mappings_count_against_the_bound),
 	    TEST(memory_is_the_users_or_as_the_plan_says),
+	    TEST(memory_of_one_that_was_reaped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
