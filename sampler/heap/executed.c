@@ -2,6 +2,7 @@
 #include "sampler/heap/executed.h"
 
 #include "sampler/heap/unfollowed.h"
+#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/loader/preload_check.h"
@@ -21,7 +22,10 @@
 enum {
 	TICK_NS = 10 * 1000000, /* the coarse clock's, at most */
 	ENVIRONMENT_BYTES = 256 << 10,
+	COMM_BYTES = 32, /* 15, and more for a thread of the kernel */
 };
+
+#define SECOND_NS UINT64_C(1000000000)
 
 struct file_id {
 	dev_t dev;
@@ -58,19 +62,6 @@ static bool is_limited(const struct process *process)
 	const bool there = maps && maps_read_proc(maps) == 0 && maps_find(maps, target->code_address) != NULL;
 	maps_free(maps);
 	return there;
-}
-
-void executed_begin(struct process *process)
-{
-	struct file_id id;
-	if (!read_file_id(process, &id))
-		return;
-	bool there = process_is_there(process) || is_limited(process);
-	process->executable_known = true;
-	process->executable_dev = there ? id.dev : 0;
-	process->executable_ino = there ? id.ino : 0;
-	if (process->image->attached_pid)
-		process->executable_stack = thread_facts_birth(process->target.pid).stack_start;
 }
 
 /* The same program once more: one that is not attached to would tell us. */
@@ -222,15 +213,51 @@ static const char *noted_obstacle(pid_t pid)
 	return why;
 }
 
-void executed_note(struct process *process, const char *name, uint64_t time_ns)
+/* When the process took its place, at the latest. */
+static uint64_t place_taken_ns(const struct process *process)
 {
 	const struct region *region = process->image->region;
-	uint64_t start_ns = region_place(region, process->place)->start_ns;
+	const uint64_t start_ns = region_place(region, process->place)->start_ns;
 	/* That of the image itself comes late, too. */
-	if (region_header(region)->clock_id != CLOCK_MONOTONIC)
-		start_ns += TICK_NS;
-	if (process->target.closed || process->target.unseen[0] || time_ns <= start_ns)
+	return region_header(region)->clock_id != CLOCK_MONOTONIC ? start_ns + TICK_NS : start_ns;
+}
+
+void executed_note(struct process *process, const char *name, uint64_t time_ns)
+{
+	if (process->target.closed || process->target.unseen[0] || time_ns <= place_taken_ns(process))
 		return;
 	const char *why = process->image->attached_pid ? UNFOLLOWED_WHY : noted_obstacle(process->target.pid);
 	note(process, name, why, time_ns);
+}
+
+/* Nobody was found who has the region mapped, but whoever had that number when the place was taken lives: he
+ * executes another program. (After a suspend the kernel's time since the start is ahead of the clock, and
+ * nothing is said.) */
+static void note_found_late(struct process *process)
+{
+	const pid_t pid = process->target.pid;
+	const struct thread_birth birth = thread_facts_birth(pid);
+	const uint64_t born_ns = birth.ticks * SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
+	char name[COMM_BYTES];
+	/* One that is about to end has no memory any more: it was not found for that. */
+	if (!birth.stack_start || !born_ns || born_ns > place_taken_ns(process) ||
+	    thread_facts_read(pid).pid != pid || proc_read(pid, "comm", name, sizeof(name)) <= 0)
+		return;
+	name[strcspn(name, "\n")] = '\0';
+	executed_note(process, name, clock_now_ns());
+}
+
+void executed_begin(struct process *process)
+{
+	struct file_id id;
+	if (process->target.pidfd < 0 && !process->unsure && process->target.pid)
+		note_found_late(process);
+	if (!read_file_id(process, &id))
+		return;
+	bool there = process_is_there(process) || is_limited(process);
+	process->executable_known = true;
+	process->executable_dev = there ? id.dev : 0;
+	process->executable_ino = there ? id.ino : 0;
+	if (process->image->attached_pid)
+		process->executable_stack = thread_facts_birth(process->target.pid).stack_start;
 }

@@ -18,7 +18,8 @@
 #define EXECUTED_UNSEEN ", which is not profiled: "
 
 /* Notes the file that a process executes when it is first watched, unless it has made way for another by
- * then: the image's own has our region mapped. Of a process without a pidfd, COMMAND's alone. */
+ * then: the image's own has our region mapped. Of a process without a pidfd, COMMAND's alone; any other that
+ * lives has executed another program before it was found, which is noted. */
 void executed_begin(struct process *process);
 
 /* Looks whether it executes another now, and why the library is not in that: both go to target.unseen. */

@@ -118,6 +118,7 @@ struct process {
 	ino_t executable_ino;
 	uint64_t executable_stack; /* of an attached process: where the stack of this very execution begins */
 	uint64_t executed_ns;      /* when target.unseen was noted */
+	bool followed;             /* by the image of that program, which had been found before it */
 	/* why the program that it has executed, whose image is counted, does not use its region; NULL: not
 	 * known */
 	const char *executed_declined;

@@ -44,6 +44,23 @@ static void watch_end(struct registry *registry, const struct process *process)
 		registry->unwatched = true;
 }
 
+/* Ids increase: an image with a higher one was executed later. */
+static bool is_older(const struct image *image, const struct image *than)
+{
+	return (int32_t)(image->region->id - than->region->id) < 0;
+}
+
+/* The image that this process executed, or one after it. (One that declined its region has left already; of
+ * COMMAND's the reason is kept.) */
+static bool has_successor(const struct registry *registry, const struct process *process)
+{
+	for (const struct image *image = registry->intake->images; image; image = image->next)
+		if (is_older(process->image, image) && !region_declined_text(image->region) &&
+		    region_header(image->region)->pid == (uint32_t)process->target.pid)
+			return true;
+	return false;
+}
+
 void registry_watch(struct registry *registry, struct process *process)
 {
 	if (process->watched)
@@ -56,6 +73,10 @@ void registry_watch(struct registry *registry, struct process *process)
 		registry->command_unchosen = process->image->unchosen;
 	if (!process->image->unchosen) {
 		executed_begin(process);
+		/* Now: when it is closed, that image may be gone. */
+		process->followed = process->target.unseen[0] && has_successor(registry, process);
+		if (process->followed)
+			process->target.unseen[0] = '\0';
 		if (registry->verbosity >= 0 && !registry->containers_said && !process->image->attached_pid)
 			registry->containers_said = container_starter_say(process->target.pid);
 		registry->listener.watched(registry->listener.context, &process->target);
@@ -135,23 +156,6 @@ bool registry_has_ended(struct registry *registry, struct process *process)
 		watch_end(registry, process);
 	}
 	return process->target.pidfd < 0 ? !process->unsure : target_has_ended(&process->target);
-}
-
-/* Ids increase: an image with a higher one was executed later. */
-static bool is_older(const struct image *image, const struct image *than)
-{
-	return (int32_t)(image->region->id - than->region->id) < 0;
-}
-
-/* The image that this process executed, or one after it. (One that declined its region has left already; of
- * COMMAND's the reason is kept.) */
-static bool has_successor(const struct registry *registry, const struct process *process)
-{
-	for (const struct image *image = registry->intake->images; image; image = image->next)
-		if (is_older(process->image, image) && !region_declined_text(image->region) &&
-		    region_header(image->region)->pid == (uint32_t)process->target.pid)
-			return true;
-	return false;
 }
 
 /* It has executed a program that has not reported to us. Unless that one's image is just becoming ready. */
@@ -383,6 +387,8 @@ static void finish_ended(struct registry *registry, struct process *process)
 		return;
 	if (process->target.unseen[0])
 		finish_unseen(registry, process);
+	else if (process->followed)
+		registry_finish(registry, process, TARGET_EXEC, 0);
 	else if (process->target.command && launch->status_known)
 		registry_finish(registry, process, TARGET_EXITED, launch->status);
 	else

@@ -148,6 +148,7 @@ static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
 	size_t cursor = 0;
 	s->loading = table_next(&s->intake.processes, (uint64_t)shell.pid, &cursor);
 	assert_non_null(s->loading);
+	s->loading->target.unseen[0] = '\0'; /* as if it had not been looked at yet */
 	struct stranger another = start_shell(s);
 	assert_int_equal(tell(&another, "echo 1\n"), 1);
 	s->meanwhile = tell_of_the_exec;
@@ -159,6 +160,29 @@ static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
 	stranger_end(&another);
+}
+
+/* No record tells of it: by the copy backend there are none. */
+static void a_child_that_is_found_after_its_exec(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; unset LD_PRELOAD; exec cat)\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6);
+	LOOK_UNTIL(s, s->intake.processes.count == 2);
+	struct process *process = s->intake.processes.entries[1].item;
+	registry_finish_ended(&s->registry);
+	assert_string_equal(
+	    process->target.unseen, "executed cat, which is not profiled: it has not loaded libheaptap.so");
+	assert_int_equal(s->closed_count, 0);
+	process->executed_ns = 0; /* long ago, however short the machine has been up */
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_EXEC);
+	assert_int_equal(s->registry.executed_unseen, 1);
+	stranger_end(&shell);
 }
 
 /* It is found when the program that it executed is known already. */
@@ -194,6 +218,7 @@ int main(void)
 	    TEST(a_program_that_was_executed_after_the_look_began),
 	    TEST(a_program_that_was_executed_before_the_first_look),
 	    TEST(a_program_that_is_told_of_after_the_end_was_noted),
+	    TEST(a_child_that_is_found_after_its_exec),
 	    TEST(a_child_that_is_found_after_its_program),
 	};
 	return cmocka_run_group_tests(tests, find_library, NULL);
