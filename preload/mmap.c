@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mmap, mremap, munmap and mprotect as the program calls them. Without `record --mmap` each is one test and
+ * mmap, mremap, munmap and mprotect as the program calls them. Without `record --mmap` each is a test and
  * the forwarded call; and for a mapping at an address that the program gives, and for pages that it may not
  * read any more, a look whether we read a stack there.
  *
@@ -122,23 +122,32 @@ COLD static void *record_mmap(void *address, size_t length, int protection, int 
 	return start;
 }
 
-static void *placed(void *start, size_t length, int protection)
+static void *placed(void *start, size_t length)
 {
-	if (start == MAP_FAILED)
-		return start;
-	if (!(protection & PROT_READ))
-		thread_unreadable(start, length);
-	thread_mapped(start, length);
+	if (start != MAP_FAILED)
+		thread_mapped(start, length);
 	return start;
+}
+
+/* Before the call: from then on a copy must not begin below these pages and go on above them. */
+COLD static void unreadable(const void *address, size_t length)
+{
+	sample_enter();
+	if (claim_state() == CLAIM_OPEN) /* else there may be no region any more */
+		thread_find_bounds();
+	thread_unreadable(address, length);
+	sample_leave();
 }
 
 /* One that is recorded, or to be at a certain address. */
 COLD static void *place_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset,
     void *(*next)(void *, size_t, int, int, int, off_t), const void *caller)
 {
+	if (flags & MAP_FIXED && !(protection & PROT_READ))
+		unreadable(address, length);
 	return placed(active ? record_mmap(address, length, protection, flags, fd, offset, next, caller)
 	                     : next(address, length, protection, flags, fd, offset),
-	    length, protection);
+	    length);
 }
 
 /* The kernel's own choice is never near the main thread's stack: one test for both. */
@@ -209,14 +218,13 @@ EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, 
 	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
 	va_end(arguments);
 	if (LIKELY(!active))
-		return placed(real.mremap(old, old_length, new_length, flags, new), new_length, PROT_READ);
-	return placed(record_mremap(old, old_length, new_length, flags, new), new_length, PROT_READ);
+		return placed(real.mremap(old, old_length, new_length, flags, new), new_length);
+	return placed(record_mremap(old, old_length, new_length, flags, new), new_length);
 }
 
-/* Before the call: from then on a copy must not begin below these pages and go on above them. */
 COLD static int protect(void *address, size_t length, int protection)
 {
-	thread_unreadable(address, length);
+	unreadable(address, length);
 	return real.mprotect(address, length, protection);
 }
 

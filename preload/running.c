@@ -91,8 +91,8 @@ static bool begin(void)
 	left_bytes = header->offsets.end;
 	/* A filter that the program installs later may not know mremap, which a detach would use then. */
 	memory_map_lazily(header->filtered != 1 && memory_is_made_at_once());
-	thread_know_stacks(
-	    (const void *)((unsigned char *)header + header->offsets.stacks), header->thread_stacks);
+	thread_know_stacks((const void *)((unsigned char *)header + header->offsets.stacks),
+	    header->thread_stacks, (uint32_t)getpid());
 	if (!attach_to(header, header->filtered == 1, true)) {
 		left = NULL;
 		return false;

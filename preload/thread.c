@@ -41,7 +41,7 @@ static uintptr_t main_low;
 static uintptr_t main_end;
 static struct sample_thread *_Atomic main_thread; /* NULL: its bounds are not known */
 static const struct region_stack *known_stacks;
-static uint32_t known_count;
+static uint32_t known_count, known_main_tid;
 
 /* glibc moved these from libpthread to libc in 2.34; looked up, so that the library loads under either. */
 static int (*attr_init)(pthread_attr_t *attr);
@@ -240,9 +240,10 @@ void thread_unreadable(const void *start, size_t bytes)
 	thread_mapped(start, bytes);
 }
 
-void thread_know_stacks(const struct region_stack *stacks, uint32_t count)
+void thread_know_stacks(const struct region_stack *stacks, uint32_t count, uint32_t main_tid)
 {
 	known_stacks = stacks;
+	known_main_tid = main_tid;
 	known_count = count < REGION_STACKS ? count : REGION_STACKS;
 }
 
@@ -264,18 +265,24 @@ static void bounds_from_known(void)
 		sample_thread.stack_low = known_stacks[low].low;
 		sample_thread.stack_top = block;
 	} else if (main_low <= here && here < main_end) {
-		atomic_store(&main_thread, &sample_thread); /* who raises main_low from here on finds it */
-		sample_thread.stack_low = 0;
+		/* Others may run there too, on a stack within the main thread's, and end. */
+		if (thread_tid() == known_main_tid)
+			atomic_store(&main_thread, &sample_thread); /* for who raises main_low from now on */
 		raise_low(&sample_thread.stack_low, __atomic_load_n(&main_low, __ATOMIC_SEQ_CST));
 		sample_thread.stack_top = main_end;
 	}
 }
 
+void thread_find_bounds(void)
+{
+	if (!sample_thread.stack_top && known_stacks)
+		bounds_from_known();
+}
+
 void thread_first_event(void)
 {
 	sample_thread.tid = thread_tid();
-	if (!sample_thread.stack_top && known_stacks)
-		bounds_from_known();
+	thread_find_bounds();
 }
 
 /* The control block lies at the high end of the stack. Not always if the program gives the stack: where

@@ -24,7 +24,10 @@ void thread_open(uint32_t tid, bool main);
 /* The stacks of threads that ran before this library was loaded; borrowed, sorted. The content need not be
  * right: it is used for what it says of the caller's own control block and stack pointer. */
 struct region_stack;
-void thread_know_stacks(const struct region_stack *stacks, uint32_t count);
+void thread_know_stacks(const struct region_stack *stacks, uint32_t count, uint32_t main_tid);
+
+/* Looks for the caller's own among these, unless its bounds are known. */
+void thread_find_bounds(void);
 
 /* Kernel thread id of the caller, 0 unknown. Also valid in a forked child. */
 uint32_t thread_tid(void);

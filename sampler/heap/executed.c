@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/executed.h"
 
+#include "sampler/heap/process_identity.h"
 #include "sampler/heap/unfollowed.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
@@ -11,10 +12,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,7 +116,7 @@ static bool is_without_proc(pid_t pid)
 static bool is_without_library(pid_t pid, const char *preload)
 {
 	static const char separators[] = " :"; /* ld.so(8) */
-	char root[PATH_MAX], library[PATH_MAX], path[PATH_MAX];
+	char root[PROC_PATH_BYTES], library[PATH_MAX];
 	const char *name = strstr(preload, PRELOAD_LIBRARY_NAME);
 	if (!name)
 		return false;
@@ -124,9 +127,16 @@ static bool is_without_library(pid_t pid, const char *preload)
 		return false;
 	memcpy(library, name, length);
 	library[length] = '\0';
-	return proc_root_path(root, sizeof(root), pid, "/") && access(root, F_OK) == 0 &&
-	    proc_root_path(path, sizeof(path), pid, library) &&
-	    faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+	/* As the loader there does: a link leads to what is below that root. */
+	const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	const int root_fd = open(proc_path(root, pid, "root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const int fd = root_fd < 0 ? -1 : (int)syscall(SYS_openat2, root_fd, library, &how, sizeof(how));
+	const bool missing = root_fd >= 0 && fd < 0 && errno == ENOENT;
+	if (fd >= 0)
+		close(fd);
+	if (root_fd >= 0)
+		close(root_fd);
+	return missing;
 }
 
 /* Below another root than ours. `preload`: what LD_PRELOAD holds there, or NULL. */
@@ -230,6 +240,15 @@ void executed_note(struct process *process, const char *name, uint64_t time_ns)
 	note(process, name, why, time_ns);
 }
 
+/* Its number is its own word, and good here if the image's own process has told the truth. */
+static bool is_relative(const struct process *process, pid_t pid)
+{
+	const struct process *first = process->image->process[0];
+	return first && first != process && first->target.pidfd >= 0 && !target_has_ended(&first->target) &&
+	    first->target.pid == process_identity_told_pid(first) &&
+	    thread_facts_read(first->target.pid).user == thread_facts_read(pid).user;
+}
+
 /* Nobody was found who has the region mapped, but whoever had that number when the place was taken lives: he
  * executes another program. (After a suspend the kernel's time since the start is ahead of the clock, and
  * nothing is said.) */
@@ -241,7 +260,8 @@ static void note_found_late(struct process *process)
 	char name[COMM_BYTES];
 	/* One that is about to end has no memory any more: it was not found for that. */
 	if (!birth.stack_start || !born_ns || born_ns > place_taken_ns(process) ||
-	    thread_facts_read(pid).pid != pid || proc_read(pid, "comm", name, sizeof(name)) <= 0)
+	    thread_facts_read(pid).pid != pid || !is_relative(process, pid) ||
+	    proc_read(pid, "comm", name, sizeof(name)) <= 0)
 		return;
 	name[strcspn(name, "\n")] = '\0';
 	executed_note(process, name, clock_now_ns());

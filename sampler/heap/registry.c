@@ -61,6 +61,17 @@ static bool has_successor(const struct registry *registry, const struct process 
 	return false;
 }
 
+/* Why the program that it has executed does not use its region, which has been counted already; NULL: it
+ * does, or nothing is known of it. */
+static const char *declined_before(const struct registry *registry, const struct process *process)
+{
+	for (const struct image *image = registry->intake->images; image; image = image->next)
+		if (image->declined && is_older(process->image, image) && process->target.pid &&
+		    region_header(image->region)->pid == (uint32_t)process->target.pid)
+			return image->declined;
+	return NULL;
+}
+
 void registry_watch(struct registry *registry, struct process *process)
 {
 	if (process->watched)
@@ -77,6 +88,7 @@ void registry_watch(struct registry *registry, struct process *process)
 		process->followed = process->target.unseen[0] && has_successor(registry, process);
 		if (process->followed)
 			process->target.unseen[0] = '\0';
+		process->executed_declined = declined_before(registry, process);
 		if (registry->verbosity >= 0 && !registry->containers_said && !process->image->attached_pid)
 			registry->containers_said = container_starter_say(process->target.pid);
 		registry->listener.watched(registry->listener.context, &process->target);

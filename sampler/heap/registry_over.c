@@ -9,6 +9,8 @@
 enum {
 	/* time between the ticket and a complete header; then the image is abandoned */
 	CLAIM_LIMIT_NS = 2000 * 1000000,
+	/* for so long one that declined is kept: who has executed it may be found after it */
+	DECLINED_NS = 100 * 1000000,
 	/* After looking who has anonymous memory mapped, so many times as long is waited: it takes a reading
 	 * of the maps of one process for each image, and now and then of all processes that there are. */
 	LOOK_REST = 20,
@@ -28,7 +30,8 @@ static bool has_news(const struct image *image)
  * in it. */
 static bool is_left(const struct image *image, uint64_t now)
 {
-	if (!image->ready && now - image->claimed_ns < CLAIM_LIMIT_NS && !image->declined)
+	if (!image->ready &&
+	    now - image->claimed_ns < (uint64_t)(image->declined ? DECLINED_NS : CLAIM_LIMIT_NS))
 		return false;
 	if (has_news(image) || (image->ready && !image->settled))
 		return false;

@@ -24,6 +24,9 @@ void registry_know_command(struct registry *registry)
 		process->target.command = registry->command_seen = true;
 		registry->command_unchosen = process->image->unchosen;
 	}
+	for (const struct image *image = registry->intake->images; image; image = image->next)
+		if (image->declined && region_header(image->region)->pid == (uint32_t)pid)
+			registry->command_declined_text = image->declined;
 }
 
 void registry_set_period(struct registry *registry, uint64_t period_bytes)

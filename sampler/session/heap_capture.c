@@ -332,7 +332,7 @@ static void print_missed_since(const struct heap_capture *h, FILE *out)
 	char text[sizeof(h->missed)];
 	registry_describe_missed(&h->registry, text, sizeof(text));
 	if (h->summarized && strcmp(text, h->missed) != 0)
-		fprintf(out, "%s\n", text);
+		fprintf(out, "%s%s\n", h->missed[0] ? "in all, " : "", text);
 }
 
 void heap_capture_summarize(struct heap_capture *h, bool last)

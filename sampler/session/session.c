@@ -202,7 +202,7 @@ static bool is_over(struct session *s)
 		return false;
 	if (!s->done_sent)
 		say_done(s);
-	if (s->stopping)
+	if (s->stopping) /* told to for the second time: now, whether the front can be told or not */
 		return scheduler_idle(s->scheduler);
 	if (!s->done_sent)
 		return false;

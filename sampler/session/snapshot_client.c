@@ -213,9 +213,9 @@ static void say_unasked(struct asking *asking, const char *folder)
 	if (is_enough(asking) || (!asking->unasked && !uncounted))
 		return;
 	asking->incomplete = true;
-	log_line("%s: %s%u more of user %u were not asked: only %d are, for %d s at most", folder,
-	    uncounted ? "at least " : "", asking->unasked, (unsigned int)asking->owner, STRANGER_SOCKETS,
-	    STRANGER_MS / 1000);
+	log_line("%s: %s%u more sessions of user %u were not asked: only %d are asked, for %d s at most",
+	    folder, uncounted ? "at least " : "", asking->unasked, (unsigned int)asking->owner,
+	    STRANGER_SOCKETS, STRANGER_MS / 1000);
 }
 
 /* Asks everybody in a folder who may know. */

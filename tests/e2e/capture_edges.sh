@@ -8,15 +8,16 @@ backends() {
   echo auto breakpoint copy
 }
 
-# unharmed MODE: it ends as it does alone, whatever the backend, and each of its allocations is in the profile
+# unharmed MODE [OPTION...]: it ends as it does alone, whatever the backend, and each of its allocations is in the profile
 unharmed() {
-  local status
-  status=$(status_of "$edges" "$1")
-  [ "$status" != 77 ] || skip "not possible here: $1"
+  local status mode=$1
+  shift
+  status=$(status_of "$edges" "$mode")
+  [ "$status" != 77 ] || skip "not possible here: $mode"
   equal 0 "$status" 'native'
   for backend in $(backends); do
     rm -rf out.d
-    equal 0 "$(status_of "$heaptap" record -q -b "$backend" -p 1 -o out.d/ "$edges" "$1")" "$1 by $backend"
+    equal 0 "$(status_of "$heaptap" record -q -b "$backend" -p 1 -o out.d/ "$@" "$edges" "$mode")" "$mode by $backend"
   done
   profile=$(only out.d/*.exit.pb.gz)
   profile_check "$profile"
@@ -45,6 +46,7 @@ test_coroutine_stack_where_the_main_one_may_grow() {
 test_guard_page_within_a_stack() {
   unharmed guard
   unharmed thread_guard
+  unharmed mapped_guard --mmap
 }
 
 # ---- library constructors

@@ -148,7 +148,7 @@ test_a_stranger_has_sockets_without_end() {
   equal 1 "$(status_of "$heaptap" snapshot $his)" 'exit status'
   kill $fake $his
   equal 64 "$(cat $folder/asked)" 'sockets that were asked'
-  matches "^heaptap: $folder: 136 more of user $uid were not asked" err
+  matches "^heaptap: $folder: 136 more sessions of user $uid were not asked" err
   ! grep 'is not being profiled' err || fail 'that is not known'
 }
 
@@ -174,7 +174,7 @@ test_all_sessions_of_a_user() {
   equal 1 "$(all_in tmp)" 'exit status with six more'
   kill $fake
   equal 64 "$(grep -c '^/profile/' out)" 'profiles'
-  matches "^heaptap: /tmp/heaptap-$uid: 6 more of user $uid were not asked" err
+  matches "^heaptap: /tmp/heaptap-$uid: 6 more sessions of user $uid were not asked" err
 }
 
 # Else he would have any number of them, each with its own 64 sockets and minute.

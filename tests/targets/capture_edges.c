@@ -8,8 +8,10 @@
  *   hole      allocates on a coroutine's stack 50 MiB below the main one, with nothing mapped in between
  *   odd       the same with a mapping of an odd length
  *   guard     allocates on a coroutine's stack within the main one, with a page above it that cannot be read
+ *   mapped_guard  the same, where that page is a mapping
  *   thread_guard  the same within a thread's stack
- *   attached before|after  like hole, at each line that it reads; mapped before the first, or then
+ *   attached before|after  like hole, at each line that it reads; mapped before the first, or then; and at
+ *             the end like thread_guard
  *   twice     runs the trigger a second time for its first block, as a signal at the right moment does
  *   drop HOW  root forks a worker, which drops to uid 65534 by setuid, setreuid or
  *             setresuid (HOW: uid, reuid, resuid), and looks for the master's secret in shared
@@ -103,39 +105,64 @@ static int hole(size_t bytes)
 }
 
 /* The guard is above the coroutine's stack, and below what called this. */
-static int guard(void)
+static int guard(bool by_mmap)
 {
 	unsigned char area[2 * STACK_BYTES];
 	const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	unsigned char *stack = (unsigned char *)(((uintptr_t)area + page_bytes - 1) & ~(page_bytes - 1));
-	if (mprotect(stack + STACK_BYTES, page_bytes, PROT_NONE) != 0)
+	void *page = stack + STACK_BYTES;
+	if (by_mmap
+	        ? mmap(page, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page
+	        : mprotect(page, page_bytes, PROT_NONE) != 0)
 		return 77;
 	run_on(stack);
-	return mprotect(stack + STACK_BYTES, page_bytes, PROT_READ | PROT_WRITE) != 0;
+	return mprotect(page, page_bytes, PROT_READ | PROT_WRITE) != 0;
 }
 
-static void *guard_of_thread(void *status)
+/* In a thread that has allocated nothing, once it may go on; it lives on then. */
+struct worker {
+	int go[2], done[2];
+};
+
+static void *guard_of_thread(void *argument)
 {
-	*(int *)status = guard();
+	const struct worker *worker = argument;
+	char byte;
+	if (read(worker->go[0], &byte, 1) == 1) {
+		byte = (char)guard(false);
+		if (write(worker->done[1], &byte, 1) == 1)
+			pause();
+	}
 	return NULL;
+}
+
+static bool worker_start(struct worker *worker)
+{
+	pthread_t thread;
+	return pipe(worker->go) == 0 && pipe(worker->done) == 0 &&
+	    pthread_create(&thread, NULL, guard_of_thread, worker) == 0;
+}
+
+static int worker_run(const struct worker *worker)
+{
+	char byte = 1;
+	return write(worker->go[1], &byte, 1) == 1 && read(worker->done[0], &byte, 1) == 1 ? byte : 1;
 }
 
 static int thread_guard(void)
 {
-	pthread_t thread;
-	int status = 1;
-	if (pthread_create(&thread, NULL, guard_of_thread, &status) != 0)
-		return 1;
-	pthread_join(thread, NULL);
-	return status;
+	struct worker worker;
+	return worker_start(&worker) ? worker_run(&worker) : 1;
 }
 
 /* For who attaches: at each line it allocates, on its own stack first. */
-static int attached(bool before)
+static int attached(const char *when)
 {
 	char line[16];
+	const bool before = !strcmp(when, "before");
+	struct worker worker;
 	void *stack = before ? map_below_the_main_stack(STACK_BYTES) : NULL;
-	if (before && !stack)
+	if ((before && !stack) || !worker_start(&worker))
 		return 77;
 	for (puts("ready"), fflush(stdout); fgets(line, sizeof(line), stdin); puts("done"), fflush(stdout)) {
 		allocate();
@@ -146,7 +173,7 @@ static int attached(bool before)
 		run_on(stack);
 		release();
 	}
-	return 0;
+	return worker_run(&worker);
 }
 
 static int twice(void)
@@ -253,9 +280,10 @@ int main(int argc, char **argv)
 	    : !strcmp(mode, "strict")       ? strict()
 	    : !strcmp(mode, "hole")         ? hole(STACK_BYTES)
 	    : !strcmp(mode, "odd")          ? hole(STACK_BYTES - 4095)
-	    : !strcmp(mode, "guard")        ? guard()
+	    : !strcmp(mode, "guard")        ? guard(false)
+	    : !strcmp(mode, "mapped_guard") ? guard(true)
 	    : !strcmp(mode, "thread_guard") ? thread_guard()
-	    : !strcmp(mode, "attached")     ? attached(argc > 2 && !strcmp(argv[2], "before"))
+	    : !strcmp(mode, "attached")     ? attached(argc > 2 ? argv[2] : "")
 	    : !strcmp(mode, "twice")        ? twice()
 	    : !strcmp(mode, "drop")         ? drop(argc > 2 ? argv[2] : "uid")
 	                                    : 2;
