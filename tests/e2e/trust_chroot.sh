@@ -44,6 +44,15 @@ test_no_proc_in_a_chroot() {
   matches 'not profiled: 1 processes after an exec; the last executed .*outlive, which is not profiled: .*no /proc' err
 }
 
+a_root_without_the_library() {
+  need_root
+  stage outlive
+  mkdir -p root/proc
+  make_root
+  rm "root$targets/libheaptap.so"
+  unshare -m mount --bind /proc root/proc 2>/dev/null || skip 'no mounts here'
+}
+
 # FOLDER...: of the library or /proc, as the manual advises.
 in_a_chroot_with() {
   # shellcheck disable=SC2016
@@ -54,12 +63,7 @@ in_a_chroot_with() {
 }
 
 test_no_library_in_a_chroot() {
-  need_root
-  stage outlive
-  mkdir -p root/proc
-  make_root
-  rm "root$targets/libheaptap.so"
-  unshare -m mount --bind /proc root/proc 2>/dev/null || skip 'no mounts here'
+  a_root_without_the_library
   in_a_chroot_with /proc
   touch root/go
   wait $front || [ $? = 7 ] || fail "status $?: $(cat err)"
@@ -68,12 +72,7 @@ test_no_library_in_a_chroot() {
 }
 
 test_the_librarys_folder_in_a_chroot() {
-  need_root
-  stage outlive
-  mkdir -p root/proc
-  make_root
-  rm "root$targets/libheaptap.so"
-  unshare -m mount --bind /proc root/proc 2>/dev/null || skip 'no mounts here'
+  a_root_without_the_library
   in_a_chroot_with /proc "$targets"
   touch root/go
   wait $front || [ $? = 7 ] || fail "status $?: $(cat err)"
