@@ -175,7 +175,10 @@ static void end_of_command(struct scene *s, bool told_late)
 	if (told_late) {
 		assert_false(s->registry.command_seen);
 		s->launch.pid = shell.pid;
+		s->intake.images->declined = "a reason"; /* that came before, too */
 		registry_know_command(&s->registry);
+		s->intake.images->declined = NULL;
+		assert_string_equal(s->registry.command_declined_text, "a reason");
 	}
 	assert_true(s->registry.command_seen);
 	stranger_end(&shell);

@@ -185,6 +185,24 @@ static void a_child_that_is_found_after_its_exec(void **state)
 	stranger_end(&shell);
 }
 
+/* Where the image's own process has another number than it says, the child's is somebody else's here. */
+static void a_child_in_a_pid_namespace_is_not_taken_for_another(void **state)
+{
+	struct scene *s = *state;
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	region_place(s->intake.images->region, 0)->pid = 1;
+	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; unset LD_PRELOAD; exec cat)\n"), 5);
+	assert_int_equal(tell(&shell, "6\n"), 6);
+	LOOK_UNTIL(s, s->intake.processes.count == 2);
+	registry_finish_ended(&s->registry);
+	assert_int_equal(s->closed_count, 1);
+	assert_int_equal(s->closed[0].end, TARGET_UNSEEN);
+	assert_int_equal(s->registry.executed_unseen, 0);
+	stranger_end(&shell);
+}
+
 /* It is found when the program that it executed is known already. */
 static void a_child_that_is_found_after_its_program(void **state)
 {
@@ -219,6 +237,7 @@ int main(void)
 	    TEST(a_program_that_was_executed_before_the_first_look),
 	    TEST(a_program_that_is_told_of_after_the_end_was_noted),
 	    TEST(a_child_that_is_found_after_its_exec),
+	    TEST(a_child_in_a_pid_namespace_is_not_taken_for_another),
 	    TEST(a_child_that_is_found_after_its_program),
 	};
 	return cmocka_run_group_tests(tests, find_library, NULL);
