@@ -212,12 +212,7 @@ profile_show() {
 # ask too: with a /tmp in which there is nothing but our folders
 snapshot_all_here() {
   unshare -m true 2>/dev/null || { "$heaptap" snapshot --all; return; }
-  unshare -m bash -c 'here=$PWD
-    exec 8<"$XDG_RUNTIME_DIR" 9<"$1"
-    mount -t tmpfs none /tmp && mount -t tmpfs none /run && mkdir -p "$here" "$XDG_RUNTIME_DIR" &&
-      mount --no-canonicalize --bind . "$here" && cd /proc/self/fd/8 &&
-      mount --no-canonicalize --bind . "$XDG_RUNTIME_DIR" && cd "$here" &&
-      exec /proc/self/fd/9 snapshot --all' sh "$heaptap"
+  "$HEAPTAP_TOP/tests/empty_tmp" "$HEAPTAP_TOP" "$PWD" "$XDG_RUNTIME_DIR" -- "$heaptap" snapshot --all
 }
 
 # child_of PID NAME: the pids of its children that have this name

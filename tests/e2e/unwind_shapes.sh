@@ -316,7 +316,8 @@ test_generated_code_has_its_names_in_other_namespaces() {
   need_root
   unshare -pfm mount -t tmpfs none /tmp 2>/dev/null || skip 'cannot mount in a namespace'
   for mode in '' remove; do
-    jitted unshare -pfm sh -c "mount -t tmpfs none /tmp && '$targets/jit_names' $mode"
+    # shellcheck disable=SC2086
+    jitted unshare -pf "$HEAPTAP_TOP/tests/empty_tmp" "$HEAPTAP_TOP" "$PWD" -- "$targets/jit_names" $mode
     [ ! -e "/tmp/perf-$pid.map" ] || fail 'it is here, too'
     backend="copy $mode"
     crosses 50000 "leaf;jitted_function;\[guessed\];$start" "$exit"
