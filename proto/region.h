@@ -61,7 +61,9 @@
 #include "proto/walk.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define REGION_ABI   20u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
@@ -465,6 +467,18 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 		at += parts[i].bytes;
 	}
 	offsets->end = (at + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+}
+
+/* Whether a header is one that this build has written, of a file with that many bytes. All of it may be
+ * hostile: offsets are compared, and no sum is made of them. */
+static inline bool region_is_whole(const struct region_header *header, uint64_t file_bytes)
+{
+	struct region_offsets offsets;
+	if (header->magic != REGION_MAGIC || header->abi != REGION_ABI || header->segments < 1 ||
+	    header->segments > REGION_SEGMENTS)
+		return false;
+	region_lay_out(&offsets, header->segments);
+	return file_bytes == offsets.end && memcmp(&header->offsets, &offsets, sizeof(offsets)) == 0;
 }
 
 /* The trigger's first register: the region's key, with the place's index in these bits of it. */

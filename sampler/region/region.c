@@ -143,18 +143,15 @@ int region_reopen(struct region *region, int fd, bool anonymous)
 	if (seals < 0 || (!anonymous && (seals & F_SEAL_SHRINK) == 0))
 		return -EPROTO;
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    header.magic != REGION_MAGIC || header.abi != REGION_ABI || header.segments < 1 ||
-	    header.segments > REGION_SEGMENTS)
+	    !region_is_whole(&header, (uint64_t)status.st_size))
 		return -EPROTO;
 	*region = (struct region){.fd = fd,
 	    .id = header.region_id,
 	    .key = header.key & ~REGION_KEY_PLACE,
 	    .anonymous = anonymous,
-	    .walks = header.walk != 0};
-	lay_out(region, (uint64_t)header.segments * REGION_SEGMENT_SLOTS);
-	if ((uint64_t)status.st_size != region->offsets.end ||
-	    memcmp(&header.offsets, &region->offsets, sizeof(region->offsets)) != 0)
-		return -EPROTO;
+	    .walks = header.walk != 0,
+	    .segments = header.segments,
+	    .offsets = header.offsets};
 	region->ino = status.st_ino;
 	region->dev = status.st_dev;
 	return region_map(region);

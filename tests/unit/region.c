@@ -46,6 +46,60 @@ static void opens_as_described(void **unused)
 	assert_int_equal(-1, region.fd);
 }
 
+/* Both sides ask region_is_whole before they map a byte: each offset is the one of the layout, and a sum of
+ * hostile ones is never made. */
+static void a_header_is_refused_for_each_wrong_number(void **unused)
+{
+	struct region_header good = {.magic = REGION_MAGIC, .abi = REGION_ABI};
+	uint64_t *offset = (uint64_t *)&good.offsets;
+	const size_t offsets = sizeof(good.offsets) / sizeof(*offset);
+	const uint32_t segments[] = {1, 5, REGION_SEGMENTS};
+	for (size_t s = 0; s < sizeof(segments) / sizeof(segments[0]); s++) {
+		good.segments = segments[s];
+		region_lay_out(&good.offsets, good.segments);
+		const uint64_t end = good.offsets.end;
+		assert_true(region_is_whole(&good, end));
+		const uint64_t wrong_sizes[] = {0, 1, end - REGION_PAGE_BYTES, end - 1, end + 1, UINT64_MAX};
+		for (size_t i = 0; i < sizeof(wrong_sizes) / sizeof(wrong_sizes[0]); i++)
+			assert_false(region_is_whole(&good, wrong_sizes[i]));
+		for (size_t i = 0; i < offsets; i++) {
+			const uint64_t right = offset[i];
+			/* beyond the end, before the start, and what makes a sum small */
+			const uint64_t wrong[] = {0, 1, right - 1, right + 1, right + REGION_PAGE_BYTES, end,
+			    end - 8, end + REGION_PAGE_BYTES, UINT64_C(1) << 62, UINT64_C(1) << 63,
+			    UINT64_MAX, UINT64_MAX - REGION_PAGE_BYTES + 1, UINT64_MAX - right,
+			    -(uint64_t)REGION_COMMAND_LINE_BYTES, -(uint64_t)sizeof(struct walk_area),
+			    -(uint64_t)good.segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot)};
+			for (size_t w = 0; w < sizeof(wrong) / sizeof(wrong[0]); w++) {
+				offset[i] = wrong[w];
+				assert_int_equal(wrong[w] == right, region_is_whole(&good, end));
+				/* not even if the file is as large as it says */
+				if (wrong[w] != right)
+					assert_false(region_is_whole(&good, good.offsets.end));
+			}
+			offset[i] = right;
+		}
+	}
+	const uint32_t wrong_segments[] = {0, 1, REGION_SEGMENTS - 1, REGION_SEGMENTS + 1, UINT32_MAX};
+	for (size_t i = 0; i < sizeof(wrong_segments) / sizeof(wrong_segments[0]); i++) {
+		good.segments = wrong_segments[i];
+		assert_false(region_is_whole(&good, good.offsets.end));
+	}
+	/* More of them, laid out as they should be. */
+	good.segments = REGION_SEGMENTS + 1;
+	region_lay_out(&good.offsets, good.segments);
+	assert_false(region_is_whole(&good, good.offsets.end));
+	good.segments = 5;
+	region_lay_out(&good.offsets, good.segments);
+	good.magic++;
+	assert_false(region_is_whole(&good, good.offsets.end));
+	good.magic--;
+	good.abi++;
+	assert_false(region_is_whole(&good, good.offsets.end));
+	good.abi--;
+	assert_true(region_is_whole(&good, good.offsets.end));
+}
+
 static void sizes_are_bounded(void **unused)
 {
 	struct region region;
@@ -363,6 +417,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(opens_as_described),
+	    cmocka_unit_test(a_header_is_refused_for_each_wrong_number),
 	    cmocka_unit_test(sizes_are_bounded),
 	    cmocka_unit_test(abandoned_when_nobody_maps_it),
 	    cmocka_unit_test(slots_are_read_when_whole),
