@@ -244,6 +244,26 @@ bool lookup_beside(const void *address, const char *name)
 	return question.answer != NULL;
 }
 
+/* Only the libc starts programs. */
+static int ask_libc(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	struct question *question = argument;
+	struct table table;
+	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
+	    !table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) ||
+	    !table_find(&table, "__libc_start_main"))
+		return 0;
+	question->answer = table_find(&table, question->name);
+	return question->answer != NULL;
+}
+
+void *lookup_in_libc(const char *name)
+{
+	struct question question = {NULL, name, NULL};
+	iterate(ask_libc, &question);
+	return question.answer;
+}
+
 struct extent {
 	const void *address;
 	uintptr_t start, end;

@@ -35,6 +35,9 @@ void *lookup_before(const char *name);
 /* Whether the object that contains `address` also defines the name. */
 bool lookup_beside(const void *address, const char *name);
 
+/* The libc's own definition, whoever else defines the name; or NULL. */
+void *lookup_in_libc(const char *name);
+
 /* The address range of the object that contains `address`. */
 void lookup_extent(const void *address, uintptr_t *start, uintptr_t *end);
 

@@ -7,7 +7,12 @@
 
 int raw_file_open(const char *path, int flags)
 {
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0);
+	return raw_file_open_in(AT_FDCWD, path, flags);
+}
+
+int raw_file_open_in(int folder, const char *path, int flags)
+{
+	return (int)syscall(SYS_openat, folder, path, flags | O_CLOEXEC, 0);
 }
 
 void raw_file_close(int fd)

@@ -10,6 +10,7 @@
 
 /* Close-on-exec. A descriptor or -1. */
 int raw_file_open(const char *path, int flags);
+int raw_file_open_in(int folder, const char *path, int flags);
 void raw_file_close(int fd);
 
 /* Bytes read, or -1. */

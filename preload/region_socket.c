@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/region_socket.h"
 
+#include "preload/owned_file.h"
 #include "preload/raw_file.h"
 #include "proto/region_pool.h"
 
@@ -50,13 +51,6 @@ static bool is_answered(int socket_fd, int64_t wait_ms)
 	return poll(&ready, 1, wait_ms > 0 ? (int)wait_ms : 0) == 1;
 }
 
-/* In a user namespace all users without a number there have one and the same: it says nothing. */
-static bool may_serve(uid_t uid)
-{
-	enum { NO_NUMBER = 65534 }; /* unless /proc/sys/kernel/overflowuid was changed */
-	return uid == 0 || (uid == geteuid() && uid != NO_NUMBER);
-}
-
 int region_socket_ask(const char *pool_path, uint64_t cookie)
 {
 	struct sockaddr_un address;
@@ -72,7 +66,8 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 		return -1;
 	setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(socket_fd, (const struct sockaddr *)&address, address_bytes) == 0 &&
-	    getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 && may_serve(peer.uid) &&
+	    getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 &&
+	    owned_file_is_by(peer.uid) &&
 	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie) &&
 	    is_answered(socket_fd, (end_us - now_us()) / 1000))
 		fd = receive_fd(socket_fd);

@@ -5,7 +5,7 @@
  * setpriv, gosu), with fewer capabilities (heaptap has some by setcap or from a unit), or in a user namespace
  * of its own (unshare, rootless containers). It connects to an abstract socket, sends the session's cookie,
  * and receives the region's descriptor. Anybody may bind the name when the sampler has ended, so the other
- * side must be root or our own user.
+ * side must be root or our own user, and so must be the owner of the region, which the caller asks.
  *
  * This is the one place where the target waits for the sampler: at its start, REGION_SOCKET_WAIT_MS at most
  * in all, and never where a seccomp filter is in force (a socket could be its death). A descriptor can only

@@ -2,12 +2,12 @@
 #include "preload/session.h"
 
 #include "preload/arguments.h"
-#include "preload/raw_file.h"
 #include "preload/memory.h"
 #include "preload/overcommit.h"
+#include "preload/owned_file.h"
+#include "preload/raw_file.h"
 #include "preload/region_socket.h"
 #include "proto/region_pool.h"
-#include "proto/walk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Not getenv: programs define their own (bash does). */
@@ -51,57 +52,73 @@ static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t
 	return true;
 }
 
-/* Opens a file of the session and reads its first bytes. In another pid namespace the path may lead to a file
- * of another process: pread removes nothing from a pipe or socket, and the caller checks the bytes before
- * anything is mapped. No fstat: its symbol version is newer than the oldest glibc we load under. */
-static int open_checked(const char *path, int flags, void *head, size_t bytes)
+/*
+ * `heaptap record` sets both variables. From a program that gains privileges when it starts the loader takes
+ * LD_PRELOAD, but not ours. What that program executes may be root's: with /etc/ld.so.preload the library is
+ * there too, and our variable is still that of whoever started the first program.
+ */
+static bool is_preloaded_by_environment(void)
 {
-	int fd = raw_file_open(path, flags | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -1;
-	if (raw_file_read_at(fd, head, bytes, 0) == (ssize_t)bytes)
-		return fd;
-	raw_file_close(fd);
-	return -1;
+	static const char name[] = "libheaptap.so";
+	const size_t own = sizeof(name) - 1;
+	const char *entry = find_env("LD_PRELOAD");
+	while (entry && *entry) {
+		const size_t length = strcspn(entry, " :");
+		if (length >= own && memcmp(entry + length - own, name, own) == 0 &&
+		    (length == own || entry[length - own - 1] == '/'))
+			return true;
+		entry += length + (entry[length] != '\0');
+	}
+	return false;
 }
 
-static bool read_pool_page(const char *path, uint64_t cookie, struct region_pool_page *pool)
+/* In another pid namespace, and after the sampler has ended, the path leads to a file of another process. Not
+ * every file of root's or ours was written by its owner: it may be a copy of somebody's, or the region that
+ * root's sampler has given to a program. But a file in memory that has this very size and is sealed holds
+ * what its owner has put there. */
+static bool read_pool_page(int folder, const char *path, uint64_t cookie, struct region_pool_page *pool)
 {
-	int fd = open_checked(path, O_RDONLY, pool, sizeof(*pool));
+	uint64_t bytes;
+	int fd = owned_file_open(folder, path, S_IFREG, O_RDWR, OWNED_FILE_NO_OTHERS, &bytes);
 	if (fd < 0)
 		return false;
+	const bool got = bytes == sizeof(*pool) && owned_file_is_sealed(fd) &&
+	    raw_file_read_at(fd, pool, sizeof(*pool), 0) == (ssize_t)sizeof(*pool);
 	raw_file_close(fd);
-	return pool->magic == REGION_POOL_MAGIC && pool->abi == REGION_ABI && pool->cookie == cookie &&
+	return got && pool->magic == REGION_POOL_MAGIC && pool->abi == REGION_ABI && pool->cookie == cookie &&
 	    memchr(pool->tickets_path, '\0', sizeof(pool->tickets_path)) &&
 	    memchr(pool->ledger_path, '\0', sizeof(pool->ledger_path));
 }
 
-static bool read_ticket(const char *path, uint64_t cookie, struct ticket *ticket)
+/* folder: of who has the pool's page, the sampler. */
+static bool read_ticket(int folder, const struct region_pool_page *pool, struct ticket *ticket)
 {
-	int fd = raw_file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	uint64_t bytes;
+	int fd = owned_file_open(folder, pool->tickets_path, S_IFIFO, O_RDONLY, OWNED_FILE_NO_OTHERS, &bytes);
 	if (fd < 0)
 		return false;
 	ssize_t got = raw_file_read(fd, ticket, sizeof(*ticket));
 	raw_file_close(fd);
-	return got == (ssize_t)sizeof(*ticket) && ticket->cookie == cookie &&
+	return got == (ssize_t)sizeof(*ticket) && ticket->cookie == pool->cookie &&
 	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
 }
 
 /* There is no spare region: too many programs have started at once, or the sampler is stopped. The image must
  * not wait, so it is not profiled, but it is counted. */
-static void count_unserved(const struct region_pool_page *pool)
+static void count_unserved(int folder, const struct region_pool_page *pool)
 {
-	struct ledger head;
-	int fd = open_checked(pool->ledger_path, O_RDWR, &head, sizeof(head));
+	struct ledger *ledger = NULL;
+	uint64_t bytes;
+	int fd = owned_file_open(folder, pool->ledger_path, S_IFREG, O_RDWR, OWNED_FILE_NO_OTHERS, &bytes);
 	if (fd < 0)
 		return;
-	struct ledger *ledger = NULL;
-	if (head.magic == LEDGER_MAGIC && head.abi == REGION_ABI && head.cookie == pool->cookie)
+	if (bytes == REGION_PAGE_BYTES)
 		ledger = memory_map(REGION_PAGE_BYTES, MAP_SHARED, fd);
 	raw_file_close(fd);
 	if (!ledger)
 		return;
-	atomic_fetch_add(&ledger->unserved, 1);
+	if (ledger->magic == LEDGER_MAGIC && ledger->abi == REGION_ABI && ledger->cookie == pool->cookie)
+		atomic_fetch_add(&ledger->unserved, 1);
 	memory_unmap(ledger, REGION_PAGE_BYTES);
 }
 
@@ -109,21 +126,6 @@ void session_decline(struct region_header *header, enum region_declined reason)
 {
 	header->declined = reason;
 	atomic_store_explicit(&header->state, REGION_DECLINED, memory_order_release);
-}
-
-static bool header_good(const struct region_header *header)
-{
-	const struct region_offsets *offsets = &header->offsets;
-	uint64_t slots_bytes = (uint64_t)header->segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot);
-	return header->magic == REGION_MAGIC && header->abi == REGION_ABI &&
-	    offsets->end > REGION_PAGE_BYTES && offsets->places >= REGION_PAGE_BYTES &&
-	    header->segments <= REGION_SEGMENTS && offsets->slots + slots_bytes <= offsets->kept &&
-	    offsets->kept + slots_bytes <= offsets->addresses &&
-	    offsets->addresses + slots_bytes / sizeof(struct region_slot) * sizeof(uint64_t) <=
-	    offsets->end &&
-	    offsets->command_line + REGION_COMMAND_LINE_BYTES <= offsets->end &&
-	    offsets->walk % REGION_PAGE_BYTES == 0 && offsets->walk < offsets->end &&
-	    sizeof(struct walk_area) <= offsets->end - offsets->walk;
 }
 
 bool session_within(const struct rlimit *limit, uint64_t bytes)
@@ -149,45 +151,74 @@ static void decline(int fd, uint32_t pid, enum region_declined reason)
 	memory_unmap(header, REGION_PAGE_BYTES);
 }
 
-/* Maps a region whose header has been read; closes the descriptor. */
+/* Maps a region whose header has been checked; closes the descriptor. */
 static struct region_header *map_region(int fd, const struct region_header *head, uint32_t pid)
 {
 	struct region_header *header = NULL;
-	uint64_t bytes = head->offsets.end;
-	char last;
-	if (header_good(head) && raw_file_read_at(fd, &last, 1, bytes - 1) == 1) {
-		const bool strict = overcommit_is_strict(OVERCOMMIT_PATH);
-		if (!strict && session_affordable(RLIMIT_AS, bytes))
-			header = memory_map(bytes, MAP_SHARED, fd);
-		if (!header)
-			decline(fd, pid, strict ? REGION_DECLINED_OVERCOMMIT : REGION_DECLINED_NO_MEMORY);
-	}
+	const uint64_t bytes = head->offsets.end;
+	const bool strict = overcommit_is_strict(OVERCOMMIT_PATH);
+	if (!strict && session_affordable(RLIMIT_AS, bytes))
+		header = memory_map(bytes, MAP_SHARED, fd);
+	if (!header)
+		decline(fd, pid, strict ? REGION_DECLINED_OVERCOMMIT : REGION_DECLINED_NO_MEMORY);
 	raw_file_close(fd);
 	return header;
 }
 
-/* A file that came by a socket must not be able to shrink while it is mapped. */
-static int check_received(int fd, struct region_header *head)
+/* Its size must not change while it is mapped. To ask is no system call of the loader's; under a filter the
+ * region is its maker's word, as is all that is in it. */
+static bool has_size_sealed(int fd, bool filtered)
+{
+	const int size = F_SEAL_SHRINK | F_SEAL_GROW, seals = filtered ? size : fcntl(fd, F_GET_SEALS);
+	return seals >= 0 && (seals & size) == size;
+}
+
+/* Of a file of root's or ours: the descriptor if it is a region, else it is closed. */
+static int check_region(int fd, uint64_t bytes, bool filtered, struct region_header *head)
 {
 	if (fd < 0)
 		return -1;
-	if (fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK &&
-	    raw_file_read_at(fd, head, sizeof(*head), 0) == (ssize_t)sizeof(*head))
+	if (raw_file_read_at(fd, head, sizeof(*head), 0) == (ssize_t)sizeof(*head) &&
+	    region_is_whole(head, bytes) && has_size_sealed(fd, filtered || head->filtered == 1))
 		return fd;
 	raw_file_close(fd);
 	return -1;
 }
 
+/* One that came by a socket. */
+static int check_received(int fd, enum owned_file_others others, struct region_header *head)
+{
+	uint64_t bytes = 0;
+	if (fd >= 0 && !owned_file_check(fd, others, &bytes)) {
+		raw_file_close(fd);
+		fd = -1;
+	}
+	return check_region(fd, bytes, false, head);
+}
+
+/*
+ * The sampler is root, or our own user, and may have no number in our user namespace; but nobody who has a
+ * number there can have made such a file. The path comes from the sampler, or is beside that of our own code,
+ * which came the same way: whoever can exchange one can exchange the other.
+ */
+static int open_attached(const char *path, struct region_header *head)
+{
+	uint64_t bytes = 0;
+	const int folder = owned_file_folder(path);
+	if (folder < 0)
+		return check_received(region_socket_receive(path), OWNED_FILE_UNNUMBERED, head);
+	const int fd = owned_file_open(folder, path, S_IFREG, O_RDWR, OWNED_FILE_UNNUMBERED, &bytes);
+	raw_file_close(folder);
+	return check_region(fd, bytes, false, head);
+}
+
 struct region_header *session_region_at(const char *path, void *over, uint64_t over_bytes)
 {
 	struct region_header head;
-	int fd = open_checked(path, O_RDWR, &head, sizeof(head));
-	if (fd < 0)
-		fd = check_received(region_socket_receive(path), &head);
+	const int fd = open_attached(path, &head);
 	if (fd < 0)
 		return NULL;
-	if (!over || head.offsets.end != over_bytes || !header_good(&head) ||
-	    overcommit_is_strict(OVERCOMMIT_PATH))
+	if (!over || head.offsets.end != over_bytes || overcommit_is_strict(OVERCOMMIT_PATH))
 		return map_region(fd, &head, 0);
 	bool replaced = memory_replace(over, over_bytes, fd);
 	raw_file_close(fd);
@@ -195,13 +226,18 @@ struct region_header *session_region_at(const char *path, void *over, uint64_t o
 }
 
 /* If a ticket is read but the region is not used, the sampler counts that: no image becomes ready. */
-static int open_by_ticket(const struct region_pool_page *pool, struct region_header *head)
+static int open_by_ticket(
+    int folder, const struct region_pool_page *pool, bool filtered, struct region_header *head)
 {
 	struct ticket ticket;
-	if (read_ticket(pool->tickets_path, pool->cookie, &ticket))
-		return open_checked(ticket.region_path, O_RDWR, head, sizeof(*head));
-	count_unserved(pool);
-	return -1;
+	uint64_t bytes = 0;
+	if (!read_ticket(folder, pool, &ticket)) {
+		count_unserved(folder, pool);
+		return -1;
+	}
+	const int fd =
+	    owned_file_open(folder, ticket.region_path, S_IFREG, O_RDWR, OWNED_FILE_NO_OTHERS, &bytes);
+	return check_region(fd, bytes, filtered, head);
 }
 
 /* By the socket if the image may not open the descriptors of the sampler. Returns the region's descriptor and
@@ -211,14 +247,21 @@ static int open_region(bool filtered, struct region_header *head, bool *found)
 	char path[64];
 	uint64_t cookie;
 	struct region_pool_page pool;
-	const char *value = find_env(REGION_ENV);
+	int fd = -1;
+	const char *value = is_preloaded_by_environment() ? find_env(REGION_ENV) : NULL;
 	*found = false;
 	if (!value || !parse_env(value, path, sizeof(path), &cookie))
 		return -1;
-	*found = read_pool_page(path, cookie, &pool);
-	if (*found)
-		return open_by_ticket(&pool, head);
-	return filtered ? -1 : check_received(region_socket_ask(path, cookie), head);
+	const int folder = owned_file_folder(path);
+	if (folder >= 0) {
+		*found = read_pool_page(folder, path, cookie, &pool);
+		if (*found)
+			fd = open_by_ticket(folder, &pool, filtered, head);
+		raw_file_close(folder);
+	}
+	return *found || filtered
+	    ? fd
+	    : check_received(region_socket_ask(path, cookie), OWNED_FILE_NO_OTHERS, head);
 }
 
 bool session_is_command(uint32_t pid)
@@ -251,7 +294,6 @@ void session_refuse(bool filtered, enum region_declined reason)
 	const int fd = open_region(filtered, &head, &found);
 	if (fd < 0)
 		return;
-	if (header_good(&head))
-		decline(fd, filtered ? 0 : (uint32_t)getpid(), reason);
+	decline(fd, filtered ? 0 : (uint32_t)getpid(), reason);
 	raw_file_close(fd);
 }

@@ -3,10 +3,11 @@
  * The hand-over: finds the session that this image was started in, and gets a region from it
  * (proto/region.h).
  *
- * It uses open, read, mmap and close on paths below /proc, system calls that the loader itself has just used:
- * an image that is executed under a seccomp filter can still be profiled, whereas a socket might get it
- * killed. The kernel's permission check on /proc/<sampler>/fd (same user, or privileged) is the check of
- * credentials in both directions. Nothing waits for the sampler, except in region_socket.h.
+ * It uses open, fstat, read, mmap and close on paths below /proc, system calls that the loader itself has
+ * just used: an image that is executed under a seccomp filter can still be profiled, whereas a socket might
+ * get it killed. The kernel opens /proc/<sampler>/fd for nobody but the same user, or root; and of what is
+ * there the library takes only what is root's or its own user's (owned_file.h). Nothing waits for the
+ * sampler, except in region_socket.h.
  */
 #ifndef PRELOAD_SESSION_H
 #define PRELOAD_SESSION_H

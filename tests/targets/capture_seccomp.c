@@ -110,9 +110,16 @@ static void limit_memory(void)
 		_exit(9);
 }
 
-static const int for_loading[] = {SYS_execve, SYS_openat, SYS_read, SYS_mmap, SYS_close, SYS_fstat,
-    SYS_newfstatat, SYS_mprotect, SYS_munmap, SYS_pread64, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq,
-    SYS_prlimit64, SYS_getrandom, SYS_brk, SYS_write, SYS_exit_group,
+/* Of two calls that ask for a file's owner, the one that this version's loader makes. */
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33) && !__GLIBC_PREREQ(2, 39)
+#define SYS_FACTS SYS_newfstatat
+#else
+#define SYS_FACTS SYS_fstat
+#endif
+
+static const int for_loading[] = {SYS_execve, SYS_openat, SYS_read, SYS_mmap, SYS_close, SYS_FACTS,
+    SYS_mprotect, SYS_munmap, SYS_pread64, SYS_set_tid_address, SYS_set_robust_list, SYS_rseq, SYS_prlimit64,
+    SYS_getrandom, SYS_brk, SYS_write, SYS_exit_group,
 #if defined(__x86_64__)
     SYS_arch_prctl, SYS_access};
 #else
