@@ -253,14 +253,24 @@ static bool has_thread_sanitizer(void)
 	return runtime.found != NULL;
 }
 
+/* There may be two copies of the library, of `heaptap record` and of /etc/ld.so.preload. The program calls
+ * the first, which calls the second: each would count the same blocks. So the first has the session, or the
+ * offer. */
+static bool is_second(void)
+{
+	const void *other = lookup_before("heaptap_api");
+	return other && lookup_beside(other, "malloc");
+}
+
 static bool refused;
 
 void attach(void)
 {
 	int saved = errno;
 	if (claim_begin()) {
-		refused = has_thread_sanitizer();
-		if (refused || !attach_region())
+		const bool second = is_second();
+		refused = !second && has_thread_sanitizer();
+		if (second || refused || !attach_region())
 			claim_close();
 	}
 	errno = saved;
