@@ -94,9 +94,9 @@ static void reserve_levels(bool may_advise)
 }
 
 /* The image's part of the header. */
-static void describe_image(struct region_header *header, uint32_t pid, bool runs)
+static void describe_image(struct region_header *header, uint32_t pid, bool strict, bool runs)
 {
-	module_list_write((unsigned char *)header + header->offsets.modules);
+	module_list_write((unsigned char *)header + header->offsets.modules, !strict);
 	start_files_write(header, runs);
 	if (!runs && header->wants_command_line == 1) /* a running program may have changed it */
 		arguments_write((char *)header + header->offsets.command_line);
@@ -184,7 +184,7 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	}
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
-	describe_image(header, pid, runs);
+	describe_image(header, pid, strict, runs);
 	live_tell(header);
 	seed();
 	clock_open((int)header->clock_id, counter_of(strict, runs));

@@ -6,7 +6,11 @@
 
 #include "proto/region.h"
 
-/* Writes as many struct region_module as fit into REGION_MODULES_BYTES, which are zero. */
-void module_list_write(unsigned char *area);
+#include <stdbool.h>
+
+/* Writes as many struct region_module as fit into REGION_MODULES_BYTES, which are zero. may_ask: the kernel
+ * may be asked which files these are, by calls that the loader itself may not make (readlinkat, newfstatat).
+ */
+void module_list_write(unsigned char *area, bool may_ask);
 
 #endif

@@ -65,7 +65,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define REGION_ABI   20u
+#define REGION_ABI   21u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 
 enum {
@@ -418,12 +418,14 @@ static const struct {
 };
 
 /* A file that the loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded to
- * 8. */
+ * 8. The first is the program. If the path by which it was executed is not its file's, that path comes before
+ * it, with an empty range. */
 struct region_module {
 	uint32_t total_bytes;
 	uint32_t build_id_bytes;
 	uint64_t start, end;  /* executable range */
 	uint64_t file_offset; /* of start */
+	uint64_t dev, ino;    /* as stat() says; 0: not asked */
 	uint8_t build_id[REGION_BUILD_ID_MAX];
 	uint32_t path_bytes;
 };

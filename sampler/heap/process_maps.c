@@ -6,9 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 
 /* for so long the maps of a process that was found are good for its books */
 enum { FOUND_NS = 500 * 1000000 };
+
+/* A path by which every program may be executed is nobody's name. */
+static bool is_name(const char *path)
+{
+	return strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/fd/", 8) != 0;
+}
 
 /* Takes the maps from the image's own list of what its loader had mapped: the only source if the process has
  * already ended. */
@@ -22,12 +29,15 @@ static void maps_from_image(struct process *process)
 		memcpy(&module, at, sizeof(module));
 		if (module.total_bytes < sizeof(module) || module.total_bytes > (size_t)(end - at) ||
 		    module.path_bytes < 1 || module.path_bytes > sizeof(path) ||
-		    module.path_bytes > module.total_bytes - sizeof(module) || module.end <= module.start)
+		    module.path_bytes > module.total_bytes - sizeof(module) || module.end < module.start)
 			break;
 		memcpy(path, at + sizeof(module), module.path_bytes);
 		path[module.path_bytes - 1] = '\0';
-		if (i == 0 && !process->target.name[0])
+		at += module.total_bytes;
+		if (!process->target.name[0] && is_name(path))
 			snprintf(process->target.name, sizeof(process->target.name), "%s", path);
+		if (module.start == module.end)
+			continue; /* only by which path it was executed */
 		const struct map_range range = {
 		    .start = module.start,
 		    .len = module.end - module.start,
@@ -39,9 +49,12 @@ static void maps_from_image(struct process *process)
 		    .build_id = module.build_id_bytes ? module.build_id : NULL,
 		    .build_id_len =
 		        (uint8_t)(module.build_id_bytes <= REGION_BUILD_ID_MAX ? module.build_id_bytes : 0),
+		    .major = major(module.dev),
+		    .minor = minor(module.dev),
+		    .ino = module.ino,
+		    .listed = true,
 		};
 		maps_add(process->target.maps, &range);
-		at += module.total_bytes;
 	}
 }
 

@@ -22,6 +22,7 @@ struct map_file {
 	unsigned references;
 	uint64_t start, end; /* as announced: the name in /proc/PID/map_files */
 	uint64_t dev, ino;
+	bool listed;
 	uint8_t build_id_len;
 	uint8_t build_id[MODULE_BUILD_ID_BYTES];
 	uint32_t path_bytes;
@@ -237,6 +238,7 @@ static struct map_file *new_file(const struct map_range *range, const char *path
 	file->end = range->start + range->len;
 	file->dev = makedev(range->major, range->minor);
 	file->ino = range->ino;
+	file->listed = range->listed;
 	if (range->build_id && range->build_id_len <= MODULE_BUILD_ID_BYTES) {
 		file->build_id_len = range->build_id_len;
 		memcpy(file->build_id, range->build_id, range->build_id_len);
@@ -288,6 +290,7 @@ static void open_map(struct maps *maps, struct map *map)
 		    .build_id_len = map->file->build_id_len,
 		    .dev = map->file->dev,
 		    .ino = map->file->ino,
+		    .listed = map->file->listed,
 		};
 		map->module = module_get(maps->store, &request);
 		take_library(maps, map);
@@ -333,13 +336,11 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	char *full = NULL;
 	int err;
 
-	/*
-	 * A program that lists its own ranges names its file as it was executed, "./server". The folder is
-	 * unknown; it is mostly ours, and the build id verifies that. Without a build id it would be a guess.
-	 */
-	if (kind == MAP_KIND_ANON && path[0] && path[0] != '/' && path[0] != '[' && range->build_id_len) {
+	/* A program that lists its own ranges may name a file as it was opened, "./server". The folder is
+	 * unknown; it is mostly ours, and whether it is the file will be verified. */
+	if (range->listed && kind == MAP_KIND_ANON && path[0]) {
 		kind = MAP_KIND_FILE;
-		full = realpath(path, NULL);
+		full = path[0] == '/' ? NULL : realpath(path, NULL);
 	}
 	err = add_range(maps, range, full ? full : path, kind);
 	free(full);

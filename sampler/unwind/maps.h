@@ -56,13 +56,13 @@ struct map_range {
 	uint64_t start, len; /* bytes */
 	uint64_t pgoff;      /* bytes */
 	uint32_t prot;       /* PROT_* */
-	/* "", "//anon", "[vdso]", "/usr/bin/x", "/usr/bin/x (deleted)"; "./x" if there is a build id; NULL is
-	 * "" */
+	/* "", "//anon", "[vdso]", "/usr/bin/x", "/usr/bin/x (deleted)"; "./x" if it is listed; NULL is "" */
 	const char *path;
 	const uint8_t *build_id;
 	uint8_t build_id_len;  /* 0: unknown */
 	uint32_t major, minor; /* of the device; 0:0 if unknown */
 	uint64_t ino;          /* 0 if unknown */
+	bool listed;           /* a file by the target's own word (struct module_request) */
 };
 
 /*

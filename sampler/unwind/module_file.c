@@ -216,6 +216,18 @@ static int open_regular(const char *path, struct stat *st)
 	return open_location(open(path, O_PATH | O_CLOEXEC), st);
 }
 
+/* A path that a target has told must not lead to us: /proc/self/exe was its own file. */
+static int open_path(const struct module_request *request, const char *path, struct stat *st)
+{
+	struct open_how how = {
+	    .flags = O_PATH | O_CLOEXEC, .resolve = request->told ? RESOLVE_NO_MAGICLINKS : 0};
+	int location = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	if (location < 0 && (errno == ENOSYS || errno == EPERM))
+		return open_regular(path, st);
+	return open_location(location, st);
+}
+
 /* PATH as process PID sees it, symbolic links included. */
 static int open_in_root(pid_t pid, const char *path, struct stat *st)
 {
@@ -239,7 +251,7 @@ static int open_in_root(pid_t pid, const char *path, struct stat *st)
 
 /*
  * Is the opened file the requested one? Compares the build id if one is expected, else the inode. The device
- * is not compared: with overlayfs and btrfs it differs between /proc/PID/maps and stat(). CERTAIN: the
+ * of /proc/PID/maps is not compared: with overlayfs and btrfs it is another than stat()'s. CERTAIN: the
  * mapping itself was opened, and the inode has been compared as far as it can be (is_announced).
  */
 static int verify(const struct module_request *request, const struct module_file *file, bool certain)
@@ -249,6 +261,8 @@ static int verify(const struct module_request *request, const struct module_file
 		    memcmp(file->build_id, request->build_id, request->build_id_len) != 0)
 			return -ESTALE;
 	} else if (!certain && request->ino && request->ino != file->ino) {
+		return -ESTALE;
+	} else if (request->listed && request->dev != file->dev) {
 		return -ESTALE;
 	}
 	return 0;
@@ -384,10 +398,14 @@ int module_file_open(const struct module_request *request, struct module_file *f
 	file->fd = -1;
 	if (!path)
 		return -ENOMEM;
+	if (request->listed && !request->build_id_len && !request->ino) {
+		free(path);
+		return -ENOENT;
+	}
 	if (request->pid > 0)
 		err = open_through_process(request, path, deleted, file);
 	if (err && path[0] == '/' && (!deleted || request->build_id_len)) {
-		next = accept_file(request, open_regular(path, &st), path, false, &st, file);
+		next = accept_file(request, open_path(request, path, &st), path, false, &st, file);
 		err = next ? worse(err, next) : 0;
 	}
 	free(path);

@@ -31,6 +31,9 @@ struct module_request {
 	uint8_t build_id_len;
 	/* expected file if ino != 0 and there is no build id; dev as makedev() */
 	uint64_t dev, ino;
+	/* Nobody but the target says that it maps the file: dev and ino are what stat() told it. Without them
+	 * and without a build id no file is taken for it. */
+	bool listed;
 };
 
 /* One PT_LOAD, in the file's own terms. */

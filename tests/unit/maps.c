@@ -401,7 +401,8 @@ static void relative_names(void **state)
 	    .prot = RX,
 	    .path = relative,
 	    .build_id = self->file.build_id,
-	    .build_id_len = self->file.build_id_len};
+	    .build_id_len = self->file.build_id_len,
+	    .listed = true};
 	struct maps *maps = maps_new(store, 0, true);
 	assert_int_equal(maps_add(maps, &range), 0);
 	const struct map *map = maps_module(maps, 0x1000);
@@ -417,8 +418,8 @@ static void relative_names(void **state)
 	assert_int_equal(maps_add(maps, &range), 0);
 	assert_int_equal(maps_module(maps, 0x1000)->kind, MAP_KIND_FILE);
 	assert_false(maps_module(maps, 0x1000)->module->readable);
-	range.path = relative;
-	range.build_id_len = 0;
+	/* The kernel has such names of what is no file (anon_inode:[...]). */
+	range.listed = false;
 	assert_int_equal(maps_add(maps, &range), 0);
 	assert_int_equal(maps_module(maps, 0x1000)->kind, MAP_KIND_ANON);
 	maps_free(maps);
