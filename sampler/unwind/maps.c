@@ -21,6 +21,7 @@ enum {
 struct map_file {
 	unsigned references;
 	uint64_t start, end; /* as announced: the name in /proc/PID/map_files */
+	uint64_t pgoff;
 	uint64_t dev, ino;
 	bool listed;
 	uint8_t build_id_len;
@@ -35,8 +36,10 @@ struct maps {
 	bool eager;
 	struct map *map;
 	size_t count, capacity;
-	size_t room_bytes; /* 0: no bound but the general one */
-	size_t path_bytes; /* of the files of all ranges, each counted as if it had its own */
+	size_t room_bytes;   /* 0: no bound but the general one */
+	size_t path_bytes;   /* of the files of all ranges, each counted as if it had its own */
+	size_t copied_bytes; /* likewise, of what was copied from the process' memory */
+	uint64_t copies;     /* that were tried */
 	uint64_t generation;
 	uint64_t read_hash, read_generation; /* of the last whole reading; 0: none */
 	void *scratch;
@@ -59,8 +62,14 @@ struct maps *maps_new(struct modules *store, pid_t pid, bool eager)
 	return maps;
 }
 
+static size_t copied_bytes(const struct map *map)
+{
+	return map->module ? map->module->file.copied.bytes : 0;
+}
+
 static void drop_map(struct maps *maps, struct map *map)
 {
+	maps->copied_bytes -= copied_bytes(map);
 	module_unref(map->module);
 	if (!map->file)
 		return;
@@ -74,6 +83,7 @@ static void hold_map(struct maps *maps, const struct map *map)
 {
 	if (map->module)
 		module_ref(map->module);
+	maps->copied_bytes += copied_bytes(map);
 	if (!map->file)
 		return;
 	maps->path_bytes += map->file->path_bytes;
@@ -100,7 +110,8 @@ void maps_free(struct maps *maps)
 
 static size_t range_bytes(const struct maps *maps)
 {
-	return maps->count * (sizeof(*maps->map) + sizeof(struct map_file)) + maps->path_bytes;
+	return maps->count * (sizeof(*maps->map) + sizeof(struct map_file)) + maps->path_bytes +
+	    maps->copied_bytes;
 }
 
 static bool has_room(const struct maps *maps, size_t path_bytes)
@@ -200,32 +211,6 @@ int maps_remove(struct maps *maps, uint64_t start, uint64_t len)
 	return 0;
 }
 
-static enum map_kind kind_of(const char *path)
-{
-	static const struct {
-		const char *prefix;
-		enum map_kind kind;
-	} names[] = {
-	    {"//anon", MAP_KIND_ANON},
-	    {"[anon", MAP_KIND_ANON},
-	    {"/dev/zero", MAP_KIND_ANON},
-	    {"/memfd:libheaptap-attach.so", MAP_KIND_FILE}, /* our library in a process that is attached to */
-	    {"/memfd:", MAP_KIND_ANON},
-	    {"/anon_hugepage", MAP_KIND_ANON},
-	    {"/SYSV", MAP_KIND_ANON},
-	    {"[vdso]", MAP_KIND_VDSO},
-	    {"[stack", MAP_KIND_STACK},
-	    {"[heap]", MAP_KIND_HEAP},
-	    {"[uprobes]", MAP_KIND_UPROBES},
-	    {"[", MAP_KIND_SPECIAL},
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strncmp(path, names[i].prefix, strlen(names[i].prefix)) == 0)
-			return names[i].kind;
-	return path[0] == '/' ? MAP_KIND_FILE : MAP_KIND_ANON;
-}
-
 static struct map_file *new_file(const struct map_range *range, const char *path)
 {
 	size_t n = strlen(path) + 1;
@@ -238,6 +223,7 @@ static struct map_file *new_file(const struct map_range *range, const char *path
 	file->end = range->start + range->len;
 	file->dev = makedev(range->major, range->minor);
 	file->ino = range->ino;
+	file->pgoff = range->pgoff;
 	file->listed = range->listed;
 	if (range->build_id && range->build_id_len <= MODULE_BUILD_ID_BYTES) {
 		file->build_id_len = range->build_id_len;
@@ -270,6 +256,16 @@ static void take_library(struct maps *maps, struct map *map)
 	map->module = module;
 }
 
+/* How much may be copied from the process' memory for one file. */
+static uint64_t copy_room(const struct maps *maps)
+{
+	const size_t has = range_bytes(maps);
+
+	if (maps->copies >= MAPS_COPIES_MAX)
+		return 0;
+	return !maps->room_bytes ? UINT64_MAX : maps->room_bytes > has ? maps->room_bytes - has : 0;
+}
+
 /* Finds the module and with it the bias: bias = (map.start - map.pgoff) - (p_vaddr - p_offset). */
 static void open_map(struct maps *maps, struct map *map)
 {
@@ -291,9 +287,14 @@ static void open_map(struct maps *maps, struct map *map)
 		    .dev = map->file->dev,
 		    .ino = map->file->ino,
 		    .listed = map->file->listed,
+		    .pgoff = map->file->pgoff,
+		    .copy_bytes_max = copy_room(maps),
 		};
+		const uint64_t copies = modules_counters(maps->store)->copies;
 		map->module = module_get(maps->store, &request);
+		maps->copies += modules_counters(maps->store)->copies - copies;
 		take_library(maps, map);
+		maps->copied_bytes += copied_bytes(map);
 	}
 	map->has_bias = map->module && module_vaddr(map->module, map->pgoff, true, &vaddr);
 	map->bias = map->has_bias ? map->start - vaddr : 0;
@@ -332,7 +333,7 @@ static int add_range(struct maps *maps, const struct map_range *range, const cha
 int maps_add(struct maps *maps, const struct map_range *range)
 {
 	const char *path = range->path ? range->path : "";
-	enum map_kind kind = kind_of(path);
+	enum map_kind kind = maps_kind_of(path);
 	char *full = NULL;
 	int err;
 

@@ -72,6 +72,7 @@ struct map_range {
 enum {
 	MAPS_MAX = 16384, /* ranges */
 	MAPS_PATH_BYTES_MAX = 1 << 20,
+	MAPS_COPIES_MAX = 16, /* files that are copied from its memory at a time: each takes a child */
 };
 
 /*
@@ -119,6 +120,9 @@ uint64_t maps_retry_ns(uint64_t before_ns, bool helped);
  * line has another form. Pure.
  */
 bool maps_parse_line(const char *line, struct map_range *range);
+
+/* What a mapping with such a path is. Pure. */
+enum map_kind maps_kind_of(const char *path);
 
 /* The range that holds ADDRESS or NULL. */
 const struct map *maps_find(const struct maps *maps, uint64_t address);

@@ -37,3 +37,29 @@ bool maps_parse_line(const char *line, struct map_range *range)
 	range->path = line + path_at;
 	return true;
 }
+
+enum map_kind maps_kind_of(const char *path)
+{
+	static const struct {
+		const char *prefix;
+		enum map_kind kind;
+	} names[] = {
+	    {"//anon", MAP_KIND_ANON},
+	    {"[anon", MAP_KIND_ANON},
+	    {"/dev/zero", MAP_KIND_ANON},
+	    {"/memfd:libheaptap-attach.so", MAP_KIND_FILE}, /* our library in a process that is attached to */
+	    {"/memfd:", MAP_KIND_ANON},
+	    {"/anon_hugepage", MAP_KIND_ANON},
+	    {"/SYSV", MAP_KIND_ANON},
+	    {"[vdso]", MAP_KIND_VDSO},
+	    {"[stack", MAP_KIND_STACK},
+	    {"[heap]", MAP_KIND_HEAP},
+	    {"[uprobes]", MAP_KIND_UPROBES},
+	    {"[", MAP_KIND_SPECIAL},
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(path, names[i].prefix, strlen(names[i].prefix)) == 0)
+			return names[i].kind;
+	return path[0] == '/' ? MAP_KIND_FILE : MAP_KIND_ANON;
+}

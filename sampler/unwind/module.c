@@ -2,7 +2,9 @@
 #include "sampler/unwind/module.h"
 
 #include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
 #include "sampler/unwind/cfi_budget.h"
+#include "sampler/unwind/module_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,14 +31,23 @@ void module_unref(struct module *module)
 	struct module_entry *entry = modules_entry(module);
 	entry->store->unreferenced++;
 	modules_touch(entry);
-	/* A file that could not be read is not worth caching once it has no holder. */
-	if (!module->readable)
+	/* A file that could not be read is not worth caching once it has no holder, nor is what only one
+	 * process has. */
+	if (!module->readable || module->file.copied.pid)
 		modules_release(entry);
 	else
 		modules_trim(entry->store);
 }
 
-/* Calls module_file_open(), and closes descriptors as long as it fails for lack of them. */
+/* A mapping of which the kernel says that its file has no name any more, nor what is in it. */
+static bool is_of_deleted(const struct module_request *request)
+{
+	return request->pid > 0 && request->ino && !request->listed && !request->build_id_len &&
+	    proc_undeleted_length(request->path) != strlen(request->path);
+}
+
+/* Calls module_file_open(), and closes descriptors as long as it fails for lack of them. What a process has
+ * of a deleted file is read after all else. */
 static int open_file(struct modules *store, const struct module_request *request, struct module_file *file)
 {
 	int err;
@@ -45,6 +56,10 @@ static int open_file(struct modules *store, const struct module_request *request
 	do
 		err = module_file_open(request, file);
 	while ((err == -EMFILE || err == -ENFILE) && modules_drop_descriptor(store));
+	if (err && err != -EMFILE && err != -ENFILE && is_of_deleted(request) && request->copy_bytes_max) {
+		store->counters.copies++;
+		err = module_memory_open(request, file) == 0 ? 0 : err;
+	}
 	if (err == -EMFILE || err == -ENFILE)
 		store->counters.descriptors_short++;
 	else if (err == -ESTALE)
@@ -130,10 +145,11 @@ static struct module_entry *find_installed(
 	return found;
 }
 
-/* Are they the same file? A build id is its owner's choice; without one there is less to compare. */
+/* Are they the same file? A build id is its owner's choice; without one there is less to compare. What was
+ * copied from a process' memory is none. */
 static bool is_same(const struct module_file *known, const struct module_file *file)
 {
-	if (known->build_id_len != file->build_id_len)
+	if (known->build_id_len != file->build_id_len || known->copied.pid || file->copied.pid)
 		return false;
 	if (file->build_id_len)
 		return module_file_is(known, file, false) && module_file_resembles(known, file) &&
@@ -249,7 +265,7 @@ static struct module *get_readable(
 	entry->module.readable = true;
 	entry->module.vdso = file->memory;
 	entry->module.file = *file;
-	entry->by_file = has_many_alike(store, file, installed);
+	entry->by_file = file->copied.pid || has_many_alike(store, file, installed);
 	entry->installed = installed;
 	store->fds += file->fd >= 0;
 	modules_link(entry);
@@ -292,6 +308,31 @@ static struct module *get_file(
 	return share(entry);
 }
 
+/*
+ * The file of a mapping that has no name any more, if it was opened while it had one, or what was copied of it
+ * from this process' memory. As long as it is open its inode is no other file's. (Where the kernel's device is
+ * another than stat()'s, as with overlayfs, it is not found.)
+ */
+static struct module_entry *find_deleted(const struct modules *store, const struct module_request *request)
+{
+	struct module_entry *e = modules_of_inode(store, request->dev, request->ino, 0);
+	unsigned looked_at = 0;
+
+	for (; e && looked_at++ < MODULES_ALIKE_MAX; e = e->next_of_inode)
+		if (e->module.file.dev == request->dev && e->module.file.ino == request->ino &&
+		    e->module.file.fd >= 0 && !e->module.file.copied.pid)
+			return e;
+	e = modules_of_inode(store, request->dev, request->ino, request->pid);
+	const uint64_t birth = e ? thread_facts_birth(request->pid).ticks : 0;
+	for (; e && looked_at++ < 2 * MODULES_ALIKE_MAX; e = e->next_of_inode) {
+		const struct module_copied *copied = &e->module.file.copied;
+		if (e->module.file.dev == request->dev && e->module.file.ino == request->ino &&
+		    copied->pid == request->pid && copied->start == request->start && copied->birth == birth)
+			return e;
+	}
+	return NULL;
+}
+
 struct module *module_get(struct modules *store, const struct module_request *given)
 {
 	struct module_request request = *given;
@@ -303,6 +344,11 @@ struct module *module_get(struct modules *store, const struct module_request *gi
 		request.build_id_len = 0;
 	if (request.build_id_len)
 		installed = find_installed(store, request.build_id, request.build_id_len, request.path);
+	struct module_entry *deleted = is_of_deleted(&request) ? find_deleted(store, &request) : NULL;
+	if (deleted) {
+		store->counters.shared++;
+		return share(deleted);
+	}
 	/* Under its own name it is not opened again: processes come and go. */
 	if (installed && strcmp(installed->module.path, request.path) == 0) {
 		store->counters.shared++;

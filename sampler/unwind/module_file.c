@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/module_file.h"
-#include "sampler/arch/regs.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
 
@@ -16,11 +15,6 @@
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-enum {
-	PHDRS_MAX = 512,
-	NOTES_MAX = 64 * 1024, /* bytes that are read of one PT_NOTE */
-};
 
 int module_file_read(const struct module_file *file, void *to, size_t bytes, uint64_t offset)
 {
@@ -44,115 +38,6 @@ int module_file_read(const struct module_file *file, void *to, size_t bytes, uin
 static uint64_t align_up(uint64_t n, uint64_t align)
 {
 	return (n + align - 1) & ~(align - 1);
-}
-
-/* Looks for the GNU build id among N bytes of notes whose parts are padded to ALIGN. */
-static bool parse_notes(const uint8_t *notes, size_t n, uint64_t align, struct module_file *file)
-{
-	size_t at = 0;
-
-	while (n - at >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr note;
-		memcpy(&note, notes + at, sizeof(note));
-		uint64_t name = at + sizeof(note);
-		uint64_t desc = align_up(name + note.n_namesz, align);
-		uint64_t next = align_up(desc + note.n_descsz, align);
-		if (desc > n || note.n_descsz > n - desc)
-			return false;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz > 0 &&
-		    note.n_descsz <= MODULE_BUILD_ID_BYTES) {
-			file->build_id_len = (uint8_t)note.n_descsz;
-			memcpy(file->build_id, notes + desc, note.n_descsz);
-			return true;
-		}
-		if (next > n)
-			return false;
-		at = next;
-	}
-	return false;
-}
-
-static void read_notes(struct module_file *file, const Elf64_Phdr *phdr)
-{
-	size_t n = phdr->p_filesz < NOTES_MAX ? phdr->p_filesz : NOTES_MAX;
-	uint8_t *notes = n ? malloc(n) : NULL;
-
-	if (notes && module_file_read(file, notes, n, phdr->p_offset) == 0)
-		parse_notes(notes, n, phdr->p_align == 8 ? 8 : 4, file);
-	free(notes);
-}
-
-static int add_segment(const Elf64_Phdr *phdr, struct module_file *file)
-{
-	struct module_segment *segment;
-
-	if (file->segment_count == MODULE_SEGMENTS_MAX || phdr->p_filesz > phdr->p_memsz ||
-	    phdr->p_offset > INT64_MAX || phdr->p_filesz > INT64_MAX ||
-	    phdr->p_vaddr + phdr->p_memsz < phdr->p_vaddr)
-		return -ENOEXEC;
-	if (phdr->p_filesz == 0)
-		return 0;
-	if (!file->segments) {
-		file->segments = calloc(MODULE_SEGMENTS_MAX, sizeof(*file->segments));
-		if (!file->segments)
-			return -ENOMEM;
-	}
-	segment = &file->segments[file->segment_count++];
-	segment->vaddr = phdr->p_vaddr;
-	segment->offset = phdr->p_offset;
-	segment->file_bytes = phdr->p_filesz;
-	segment->memory_bytes = phdr->p_memsz;
-	segment->executable = phdr->p_flags & PF_X;
-	return 0;
-}
-
-static int compare_segments(const void *a, const void *b)
-{
-	const struct module_segment *x = a, *y = b;
-
-	return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-static int read_segments(struct module_file *file, const Elf64_Ehdr *ehdr)
-{
-	size_t bytes = ehdr->e_phnum * sizeof(Elf64_Phdr);
-	Elf64_Phdr *phdrs = malloc(bytes);
-	int err = phdrs ? 0 : -ENOMEM;
-
-	if (!err && module_file_read(file, phdrs, bytes, ehdr->e_phoff) != 0)
-		err = -ENOEXEC;
-	for (unsigned i = 0; !err && i < ehdr->e_phnum; i++) {
-		if (phdrs[i].p_type == PT_LOAD)
-			err = add_segment(&phdrs[i], file);
-		else if (phdrs[i].p_type == PT_NOTE && !file->build_id_len)
-			read_notes(file, &phdrs[i]);
-	}
-	free(phdrs);
-	if (err || !file->segment_count)
-		return err ? err : -ENOEXEC;
-	qsort(file->segments, file->segment_count, sizeof(*file->segments), compare_segments);
-	struct module_segment *fitting =
-	    realloc(file->segments, file->segment_count * sizeof(*file->segments));
-	if (fitting)
-		file->segments = fitting;
-	return 0;
-}
-
-static int read_headers(struct module_file *file)
-{
-	Elf64_Ehdr ehdr;
-
-	if (module_file_read(file, &ehdr, sizeof(ehdr), 0) != 0 ||
-	    memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    ehdr.e_ident[EI_DATA] != ELFDATA2LSB || (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN) ||
-	    !regs_arch_find(ehdr.e_machine) || ehdr.e_phentsize != sizeof(Elf64_Phdr) || ehdr.e_phnum == 0 ||
-	    ehdr.e_phnum > PHDRS_MAX)
-		return -ENOEXEC;
-	file->e_machine = ehdr.e_machine;
-	file->e_type = ehdr.e_type;
-	file->entry = ehdr.e_entry;
-	return read_segments(file, &ehdr);
 }
 
 void module_file_close(struct module_file *file)
@@ -216,11 +101,11 @@ static int open_regular(const char *path, struct stat *st)
 	return open_location(open(path, O_PATH | O_CLOEXEC), st);
 }
 
-/* A path that a target has told must not lead to us: /proc/self/exe was its own file. */
+/* A path that only the target has told must not lead to us: /proc/self/exe was its own file. */
 static int open_path(const struct module_request *request, const char *path, struct stat *st)
 {
 	struct open_how how = {
-	    .flags = O_PATH | O_CLOEXEC, .resolve = request->told ? RESOLVE_NO_MAGICLINKS : 0};
+	    .flags = O_PATH | O_CLOEXEC, .resolve = request->listed ? RESOLVE_NO_MAGICLINKS : 0};
 	int location = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	if (location < 0 && (errno == ENOSYS || errno == EPERM))
@@ -268,8 +153,7 @@ static int verify(const struct module_request *request, const struct module_file
 	return 0;
 }
 
-/* Takes FD (a descriptor or -errno), found at OPEN_PATH. */
-static int accept_file(const struct module_request *request, int fd, const char *open_path, bool certain,
+int module_file_take(const struct module_request *request, int fd, const char *open_path, bool certain,
     const struct stat *st, struct module_file *file)
 {
 	int err;
@@ -284,7 +168,7 @@ static int accept_file(const struct module_request *request, int fd, const char 
 	file->mtime_ns = mtime_ns(st);
 	file->ctime_ns = time_ns(&st->st_ctim);
 	file->uid = st->st_uid;
-	err = read_headers(file);
+	err = module_file_read_headers(file);
 	if (!err)
 		err = verify(request, file, certain);
 	if (!err) {
@@ -352,7 +236,7 @@ static int open_mapped(const struct module_request *request, const char *path, s
 		close(fd);
 		return -ESTALE;
 	}
-	return accept_file(request, fd, at, true, &st, file);
+	return module_file_take(request, fd, at, true, &st, file);
 }
 
 static int open_through_process(
@@ -369,8 +253,8 @@ static int open_through_process(
 	if (path[0] == '/' && (!deleted || request->build_id_len)) {
 		if (asprintf(&root_path, "/proc/%d/root%s", (int)request->pid, path) < 0)
 			return -ENOMEM;
-		next =
-		    accept_file(request, open_in_root(request->pid, path, &st), root_path, false, &st, file);
+		next = module_file_take(
+		    request, open_in_root(request->pid, path, &st), root_path, false, &st, file);
 		free(root_path);
 		if (!next)
 			return 0;
@@ -379,7 +263,7 @@ static int open_through_process(
 	/* The program itself, deleted or not; only if it can be verified that it is the mapped file. */
 	if (request->build_id_len || request->ino) {
 		proc_path(at, request->pid, "exe");
-		next = accept_file(request, open_regular(at, &st), at, false, &st, file);
+		next = module_file_take(request, open_regular(at, &st), at, false, &st, file);
 		if (!next)
 			return 0;
 		err = worse(err, next == -ESTALE ? -ENOENT : next);
@@ -405,7 +289,7 @@ int module_file_open(const struct module_request *request, struct module_file *f
 	if (request->pid > 0)
 		err = open_through_process(request, path, deleted, file);
 	if (err && path[0] == '/' && (!deleted || request->build_id_len)) {
-		next = accept_file(request, open_path(request, path, &st), path, false, &st, file);
+		next = module_file_take(request, open_path(request, path, &st), path, false, &st, file);
 		err = next ? worse(err, next) : 0;
 	}
 	free(path);
@@ -449,7 +333,7 @@ int module_file_open_vdso(struct module_file *file)
 	/* The linker puts the section headers last; the image is whole pages. */
 	file->bytes = align_up(
 	    ehdr->e_shoff + (uint64_t)ehdr->e_shnum * ehdr->e_shentsize, (uint64_t)sysconf(_SC_PAGESIZE));
-	err = read_headers(file);
+	err = module_file_read_headers(file);
 	file->open_path = err ? NULL : strdup("");
 	if (!err && !file->open_path)
 		err = -ENOMEM;

@@ -26,6 +26,8 @@ struct module_request {
 	pid_t pid;               /* the process to open through; 0: only by path */
 	bool told;               /* of pid 0: a target has told the path, which need not mean our file */
 	uint64_t start, end;     /* the mapping, for /proc/PID/map_files */
+	uint64_t pgoff;          /* of start in the file; if it may be copied (module_memory.h) */
+	uint64_t copy_bytes_max; /* so many bytes; 0: it may not */
 	const char *path;        /* as the target sees it; " (deleted)" is understood */
 	const uint8_t *build_id; /* expected build id, NULL: unknown */
 	uint8_t build_id_len;
@@ -45,6 +47,13 @@ struct module_segment {
 	bool executable;
 };
 
+/* A file that was put together from a process' memory (module_memory.h), and of nobody else's. */
+struct module_copied {
+	pid_t pid;             /* 0: it is a file of its own */
+	uint64_t birth, start; /* of the process, in ticks; of the mapping */
+	uint64_t bytes;        /* of our memory */
+};
+
 struct module_file {
 	int fd;             /* -1: closed, or `memory` */
 	const void *memory; /* the vdso's, borrowed for ever; NULL for a file */
@@ -59,6 +68,7 @@ struct module_file {
 	uint32_t segment_count;
 	struct module_segment *segments; /* sorted by offset */
 	char *open_path;                 /* the opened path, e.g. /proc/PID/map_files/...; may be stale */
+	struct module_copied copied;
 };
 
 /*
@@ -67,6 +77,11 @@ struct module_file {
  * no 64-bit little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
  */
 int module_file_open(const struct module_request *request, struct module_file *file);
+
+/* Takes FD (a descriptor or -errno), which was found at OPEN_PATH, if that is the right file. CERTAIN: what
+ * is mapped was opened. Closes it otherwise. */
+int module_file_take(const struct module_request *request, int fd, const char *open_path, bool certain,
+    const struct stat *st, struct module_file *file);
 void module_file_close(struct module_file *file);
 
 /* The vdso's image in our own address space. -ENOENT if this kernel has none. */
@@ -103,5 +118,9 @@ bool module_file_resembles(const struct module_file *file, const struct module_f
 
 /* A copy of `path` without the kernel's " (deleted)"; NULL: out of memory. */
 char *module_file_path(const char *path);
+
+/* For module_file.c alone: fills in what the ELF headers say. 0; -ENOEXEC: no 64-bit little-endian ELF file
+ * of an architecture we know, or one that makes no sense; -ENOMEM. */
+int module_file_read_headers(struct module_file *file);
 
 #endif

@@ -49,9 +49,31 @@ static uint64_t hash_of_entry(const struct module_entry *entry)
 	return hash_of_build_id(file->build_id, file->build_id_len);
 }
 
+static uint64_t hash_of_inode(uint64_t dev, uint64_t ino, pid_t pid)
+{
+	return index_mix(index_mix(index_mix(index_seed(), dev), ino), (uint64_t)pid);
+}
+
 static struct module_entry **bucket_of(const struct modules *store, uint64_t hash)
 {
 	return &store->bucket[index_fold(hash) & (store->buckets - 1)];
+}
+
+static struct module_entry **inode_bucket(const struct modules *store, uint64_t dev, uint64_t ino, pid_t pid)
+{
+	return &store->of_inode[index_fold(hash_of_inode(dev, ino, pid)) & (store->buckets - 1)];
+}
+
+static struct module_entry **inode_bucket_of(const struct module_entry *entry)
+{
+	const struct module_file *file = &entry->module.file;
+
+	return inode_bucket(entry->store, file->dev, file->ino, file->copied.pid);
+}
+
+struct module_entry *modules_of_inode(const struct modules *store, uint64_t dev, uint64_t ino, pid_t pid)
+{
+	return *inode_bucket(store, dev, ino, pid);
 }
 
 struct module_entry *modules_with_build_id(const struct modules *store, const uint8_t *build_id, uint8_t len)
@@ -78,7 +100,10 @@ struct modules *modules_new(unsigned fds_max)
 	if (!store)
 		return NULL;
 	store->bucket = calloc(MODULES_BUCKETS, sizeof(struct module_entry *));
-	if (!store->bucket) {
+	store->of_inode = calloc(MODULES_BUCKETS, sizeof(struct module_entry *));
+	if (!store->bucket || !store->of_inode) {
+		free(store->bucket);
+		free(store->of_inode);
 		free(store);
 		return NULL;
 	}
@@ -138,6 +163,11 @@ static void close_fd(struct module_entry *entry)
 	entry->store->fds--;
 }
 
+static bool is_file(const struct module_entry *entry)
+{
+	return entry->module.readable && !entry->module.vdso;
+}
+
 void modules_release(struct module_entry *entry)
 {
 	struct modules *store = entry->store;
@@ -146,6 +176,11 @@ void modules_release(struct module_entry *entry)
 	while (*link != entry)
 		link = &(*link)->next_in_bucket;
 	*link = entry->next_in_bucket;
+	if (is_file(entry)) {
+		for (link = inode_bucket_of(entry); *link != entry;)
+			link = &(*link)->next_of_inode;
+		*link = entry->next_of_inode;
+	}
 	list_unlink(entry);
 	close_fd(entry);
 	if (!entry->module.references)
@@ -174,6 +209,7 @@ void modules_free(struct modules *store)
 		while (lists[i]->oldest)
 			modules_release(lists[i]->oldest);
 	free(store->bucket);
+	free(store->of_inode);
 	free(store);
 }
 
@@ -209,36 +245,48 @@ struct module_entry *modules_add(struct modules *store, char *path)
 	return entry;
 }
 
+static void push(struct module_entry *entry)
+{
+	struct module_entry **bucket = bucket_of(entry->store, hash_of_entry(entry));
+
+	entry->next_in_bucket = *bucket;
+	*bucket = entry;
+	if (!is_file(entry))
+		return;
+	bucket = inode_bucket_of(entry);
+	entry->next_of_inode = *bucket;
+	*bucket = entry;
+}
+
 /* If there is no memory for it, the lists get longer. */
 static void double_buckets(struct modules *store)
 {
 	struct module_entry **old = store->bucket, *e, *next;
 	struct module_entry **bucket = calloc(store->buckets * 2, sizeof(struct module_entry *));
+	struct module_entry **of_inode = calloc(store->buckets * 2, sizeof(struct module_entry *));
 
-	if (!bucket)
+	if (!bucket || !of_inode) {
+		free(bucket);
+		free(of_inode);
 		return;
+	}
+	free(store->of_inode);
 	store->bucket = bucket;
+	store->of_inode = of_inode;
 	store->buckets *= 2;
 	for (size_t i = 0; i < store->buckets / 2; i++)
 		for (e = old[i]; e; e = next) {
-			struct module_entry **to = bucket_of(store, hash_of_entry(e));
 			next = e->next_in_bucket;
-			e->next_in_bucket = *to;
-			*to = e;
+			push(e);
 		}
 	free(old);
 }
 
 void modules_link(struct module_entry *entry)
 {
-	struct modules *store = entry->store;
-	struct module_entry **bucket;
-
-	if (store->count > store->buckets)
-		double_buckets(store);
-	bucket = bucket_of(store, hash_of_entry(entry));
-	entry->next_in_bucket = *bucket;
-	*bucket = entry;
+	if (entry->store->count > entry->store->buckets)
+		double_buckets(entry->store);
+	push(entry);
 }
 
 void modules_trim(struct modules *store)

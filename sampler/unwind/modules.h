@@ -37,6 +37,7 @@ struct module_counters {
 	uint64_t refused;    /* not a regular file, too big, not an ELF file, another machine */
 	uint64_t mismatched; /* the file found is not the file mapped */
 	uint64_t missing;    /* nothing could be opened */
+	uint64_t copies;     /* tries to copy a file from a process' memory */
 	/* opens that failed with EMFILE or ENFILE, although unused descriptors were closed */
 	uint64_t descriptors_short;
 	uint64_t descriptors_dropped; /* descriptors closed to make room; reopened on demand */
@@ -86,13 +87,14 @@ struct module_entry {
 	bool file_gone;  /* its file could not be found again: so its descriptor stays open */
 	struct modules *store;
 	struct module_entry *next_in_bucket;
+	struct module_entry *next_of_inode;
 	struct module_list *list; /* the one it is in */
 	struct module_entry *newer, *older;
 };
 
 /*
  * Every module is in one bucket (by build id, by what file it is, or by what was asked for if that could not
- * be read) and in one list.
+ * be read) and in one list; and files are in one more bucket, by device and inode.
  *
  * Programs choose how many files they map, and which build ids these have. So nothing here may take longer
  * for each file the more of them there are: a bucket has few that are alike, and each list begins with what
@@ -100,10 +102,10 @@ struct module_entry {
  */
 struct modules {
 	struct module_library library;
-	struct module_entry **bucket; /* lists, since modules also go */
-	size_t buckets;               /* a power of two; doubled when there are as many modules */
-	struct module_list idle;      /* no holder: released when there are too many */
-	struct module_list closable;  /* a holder, and a descriptor that is closed when there are too many */
+	struct module_entry **bucket, **of_inode; /* lists, since modules also go */
+	size_t buckets;              /* of each; a power of two; doubled when there are as many modules */
+	struct module_list idle;     /* no holder: released when there are too many */
+	struct module_list closable; /* a holder, and a descriptor that is closed when there are too many */
 	struct module_list others;
 	struct module_entry *vdso;
 	unsigned count;
@@ -123,6 +125,10 @@ struct module_entry *modules_with_build_id(const struct modules *store, const ui
 struct module_entry *modules_of_file(const struct modules *store, const struct module_file *file);
 struct module_entry *modules_unreadable(
     const struct modules *store, const uint8_t *build_id, uint8_t len, uint64_t ino, const char *path);
+
+/* The first entry of the bucket with the files of that device and inode, as stat() says, or of what was copied
+ * from the memory of that process in place of one (PID 0: not copied). Follow next_of_inode. */
+struct module_entry *modules_of_inode(const struct modules *store, uint64_t dev, uint64_t ino, pid_t pid);
 
 /* A new entry, which owns PATH, in no bucket yet: its module has to be filled in before. NULL: out of memory
  * (PATH is freed), or PATH is NULL. */
