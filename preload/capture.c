@@ -135,6 +135,14 @@ static uint64_t stack_extent(uintptr_t sp, bool *whole)
 	return *whole ? self->stack_top - sp : REGION_PAGE_BYTES - sp % REGION_PAGE_BYTES;
 }
 
+/* The kernel's dump does not fault. It ends where a page is not present: of an array that was never written, or
+ * one that was swapped out or given back. Any other reader faults it in. */
+static void stack_make_present(uintptr_t from, uintptr_t to)
+{
+	for (uintptr_t at = from; at < to; at = (at / REGION_PAGE_BYTES + 1) * REGION_PAGE_BYTES)
+		(void)*(const volatile unsigned char *)at;
+}
+
 /* Below the place where a stack is measured: the frame of the function that does it. */
 enum { FRAME_BYTES = 512 };
 
@@ -193,7 +201,8 @@ bool capture_sample(const struct live_entry *entry, const struct walk_start *wal
 {
 	struct region_header *header = place_header();
 	bool whole;
-	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
+	const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	const uint64_t extent = stack_extent(here, &whole);
 	const struct region_sample *sample = &entry->sample;
 	bool tapped = place_tapped() && !(whole && extent + FRAME_BYTES > header->dump_bytes);
 	/* A copy is several times cheaper than a trap. A trap never lacks a buffer, and it slows down a
@@ -208,6 +217,8 @@ bool capture_sample(const struct live_entry *entry, const struct walk_start *wal
 		tally_lost(REGION_LOSS_NO_BUFFER, sample);
 		return false;
 	}
+	if (whole)
+		stack_make_present(here, here + extent);
 	atomic_fetch_add_explicit(&place_self()->triggered, 1, memory_order_relaxed);
 	capture_trigger(place_key(), sample->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0),
 	    sample->seq, sample->size_bytes,

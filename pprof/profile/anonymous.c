@@ -15,8 +15,9 @@ static bool is_marker(const char *name)
 	    "[freed]", "[guessed]", "[hidden]", "[jit]", "[kernel]", "[lost samples]", "[lost stack]",
 	    "[mmap]", "[no address left]", "[no size known]", "[no stack]", "[no thread known]",
 	    "[no unwind rows]", "[no user stack]", "[unwind rows not read]", "[other]", "[stack loop]",
-	    "[stack switched]", "[too deep]", "[truncated]", "[unknown: sampled before restart]",
-	    "[unknown mapping]", "[unknown module]", "[unknown]", "<unknown>",
+	    "[stack page not present]", "[stack switched]", "[too deep]", "[truncated]",
+	    "[unknown: sampled before restart]", "[unknown mapping]", "[unknown module]", "[unknown]",
+	    "<unknown>",
 	    /* mappings that are no file */
 	    "[anon:jit]", "[heap]", "[heaptap]", "[kernel.kallsyms]", "[special]", "[stack]", "[uprobes]",
 	    "[vdso]", "[vsyscall]"};

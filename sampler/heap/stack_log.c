@@ -16,7 +16,13 @@ enum { PAGE_BYTES = 4096 }; /* of the mapping that is assumed where none is know
 
 /* The frames that are no code. The numbers are part of the log's format, which has no other version than the
  * region's. */
-enum { MARKER_GUESSED = UNWIND_TOO_DEEP + 1, MARKER_BEFORE_RESTART, MARKER_UNREAD_CFI, MARKERS };
+enum {
+	MARKER_GUESSED = UNWIND_TOO_DEEP + 1,
+	MARKER_BEFORE_RESTART,
+	MARKER_UNREAD_CFI,
+	MARKER_NOT_PRESENT,
+	MARKERS
+};
 
 static const char *marker_text(uint64_t number)
 {
@@ -27,6 +33,8 @@ static const char *marker_text(uint64_t number)
 		return STACK_BEFORE_RESTART;
 	case MARKER_UNREAD_CFI:
 		return unwind_marker(UNWIND_UNREAD_CFI);
+	case MARKER_NOT_PRESENT:
+		return unwind_marker(UNWIND_NOT_PRESENT);
 	default:
 		return number < MARKER_GUESSED ? unwind_marker((enum unwind_outcome)number) : NULL;
 	}

@@ -46,7 +46,9 @@ struct walk {
 	uint32_t entry_count; /* entries in the cache, a power of two */
 	struct regs regs;     /* of the frame being left */
 	uint64_t bound;       /* one past the dump's last byte */
-	bool cut;             /* the stack continues above the dump */
+	/* What it means to need a byte above the dump: UNWIND_TRUNCATED, the stack continues there;
+	 * UNWIND_NOT_PRESENT, it may; UNWIND_BAD_READ, it does not. */
+	enum unwind_outcome above;
 };
 
 /* The dump may lie in memory that the target still writes (sampler/region/region.h): what has been read once
@@ -191,9 +193,7 @@ static enum unwind_outcome why_missing(const struct walk *w, uint64_t address, b
 		return signal_frame ? UNWIND_STACK_SWITCH : UNWIND_BAD_READ;
 	if (address - w->in->stack_address >= same_stack_bytes)
 		return UNWIND_STACK_SWITCH;
-	if (w->cut)
-		return UNWIND_TRUNCATED;
-	return signal_frame ? UNWIND_STACK_SWITCH : UNWIND_BAD_READ;
+	return signal_frame && w->above != UNWIND_TRUNCATED ? UNWIND_STACK_SWITCH : w->above;
 }
 
 static inline bool known(const struct regs *regs, unsigned n)
@@ -318,7 +318,8 @@ static bool leads_on(const struct walk *w, uint64_t fp, uint64_t callee_fp)
 	uint64_t offset = fp - w->in->stack_address;
 
 	return fp > callee_fp && fp % 8 == 0 &&
-	    (offset + 16 <= w->in->stack_bytes || (w->cut && offset < same_stack_bytes));
+	    (offset + 16 <= w->in->stack_bytes ||
+	        (w->above == UNWIND_TRUNCATED && offset < same_stack_bytes));
 }
 
 /*
@@ -371,8 +372,12 @@ static enum unwind_outcome step_fp(
 	}
 	if (fp < sp || fp % 8)
 		return stuck;
-	if (!read_word(w, fp, &caller_fp) || !read_word(w, fp + 8, &pc))
-		return w->cut && fp - w->in->stack_address < same_stack_bytes ? UNWIND_TRUNCATED : stuck;
+	if (!read_word(w, fp, &caller_fp) || !read_word(w, fp + 8, &pc)) {
+		const uint64_t stack_bytes = w->above == UNWIND_TRUNCATED ? same_stack_bytes
+		    : w->above == UNWIND_NOT_PRESENT                      ? w->in->stack_want
+		                                                          : 0;
+		return fp - w->in->stack_address < stack_bytes ? w->above : stuck;
+	}
 	pc &= arch->code_mask;
 	if ((pc || caller_fp) && !is_return_address(w, from_file, fp, caller_fp, pc))
 		return stuck; /* info may be another's by now */
@@ -471,7 +476,9 @@ enum unwind_outcome unwind_stack(
 	w.regs.known = in->regs->known;
 	memcpy(w.regs.r, in->regs->r, in->arch->count * sizeof(w.regs.r[0]));
 	w.bound = in->stack_address + in->stack_bytes;
-	w.cut = !in->reaches_end && in->stack_bytes >= in->stack_want;
+	w.above = in->reaches_end              ? UNWIND_BAD_READ
+	    : in->stack_bytes < in->stack_want ? UNWIND_NOT_PRESENT
+	                                       : UNWIND_TRUNCATED;
 	w.cache = cache_of(in->maps, &w.entry_count);
 	if (w.cache)
 		prefetch_trail(w.cache, in->stack_address, in->stack, in->stack_bytes);

@@ -45,6 +45,9 @@ enum unwind_outcome {
 	UNWIND_TOO_DEEP, /* more frames than the caller's buffer holds */
 	/* as UNWIND_NO_CFI, but there may be rows: they could not be read, or are too much work or memory */
 	UNWIND_UNREAD_CFI,
+	/* the walk needs bytes above the dump, and the dump ends before what was wanted: the kernel copies
+	 * only pages that are present; this one was never written, swapped out, or is none of the stack's */
+	UNWIND_NOT_PRESENT,
 	UNWIND_OUTCOMES,
 	/* No outcome, but counted, named and marked as one: frames on the way were found by frame pointer. */
 	UNWIND_GUESSED = UNWIND_OUTCOMES,
@@ -80,7 +83,8 @@ struct unwind_input {
 	uint64_t stack_address; /* address of the dump's first byte; usually the stack pointer */
 	const void *stack;      /* the dump; need not be aligned */
 	size_t stack_bytes;     /* valid bytes (perf: dyn_size) */
-	/* bytes that were asked for (perf: size); a shorter dump was not cut */
+	/* bytes that were asked for (perf: size); a shorter dump ends where a page is not present, at the
+	 * stack's end or before it */
 	size_t stack_want;
 	bool reaches_end; /* the dump is known to reach the stack's end, whatever its size */
 };

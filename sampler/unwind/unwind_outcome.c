@@ -20,6 +20,7 @@ static const struct {
     [UNWIND_NO_CFI] = {"no unwind rows", "[no unwind rows]"},
     [UNWIND_TOO_DEEP] = {"too deep", "[too deep]"},
     [UNWIND_UNREAD_CFI] = {"unwind rows not read", "[unwind rows not read]"},
+    [UNWIND_NOT_PRESENT] = {"stack page not present", "[stack page not present]"},
     [UNWIND_GUESSED] = {"frames guessed", guessed_marker},
 };
 

@@ -143,6 +143,22 @@ static void the_next_sampler_finds_the_stacks(void **state)
 	assert_int_equal(stack_log_bytes(&s->log, 1), bytes);
 }
 
+static void every_marker_is_known_to_the_next(void **state)
+{
+	struct scene *s = *state;
+	for (uint32_t i = 0; i < UNWIND_COUNTS; i++) {
+		const char *marker = unwind_marker((enum unwind_outcome)i);
+		if (!marker)
+			continue;
+		stack_log_block(&s->log, 7, 40 + i, stacks_intern(s->before, NULL, 0, marker, s->maps));
+		const uint32_t stack = find(s, 7, 40 + i, 0);
+		if (stack == UINT32_MAX)
+			fail_msg("%s: not found", marker);
+		assert_string_equal(
+		    stacks_frame(s->after, stacks_node(s->after, stack)->frame)->marker, marker);
+	}
+}
+
 static void an_older_block_that_comes_late_changes_nothing(void **state)
 {
 	struct scene *s = *state;
@@ -295,6 +311,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(the_next_sampler_finds_the_stacks, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(
 	        an_older_block_that_comes_late_changes_nothing, open_scene, close_scene),
+	    cmocka_unit_test_setup_teardown(every_marker_is_known_to_the_next, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(nothing_is_written_while_it_waits, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(another_process_begins_with_nothing, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(only_so_many_places_have_one, open_scene, close_scene),
