@@ -2,6 +2,7 @@
 #include "sampler/control/control_client.h"
 
 #include "sampler/control/control_path.h"
+#include "sampler/control/control_peer.h"
 #include "sampler/control/control_socket.h"
 #include "sampler/linux/clock.h"
 
@@ -15,15 +16,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Whom we ask may be nobody but root or us, unless the user has named the socket. */
-static bool is_trusted(int fd)
-{
-	struct ucred peer;
-	socklen_t length = sizeof(peer);
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-	    (peer.uid == 0 || peer.uid == geteuid());
-}
 
 static void say_why(int error, const char *path, char *reason, size_t reason_bytes)
 {
@@ -60,7 +52,8 @@ int control_client_connect(const char *socket, char *reason, size_t reason_bytes
 	    CONTROL_PATH_BYTES - 1);
 	for (size_t i = 0; i < count; i++) {
 		int fd = control_socket_connect(paths[i]);
-		if (fd >= 0 && (chosen || is_trusted(fd)))
+		/* Whom we ask may be nobody but root or us, unless the user has named the socket. */
+		if (fd >= 0 && (chosen || control_peer_is_trusted(control_peer_user(fd))))
 			return fd;
 		error = fd < 0 ? fd : -EPERM;
 		if (fd >= 0)

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/control/control_peer.h"
 
+#include "sampler/linux/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +18,18 @@ gid_t control_peer_group(void)
 {
 	const struct group *group = getgrnam(GROUP_NAME);
 	return group ? group->gr_gid : CONTROL_NO_GROUP;
+}
+
+uid_t control_peer_user(int fd)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.uid : CONTROL_NOBODY;
+}
+
+bool control_peer_is_trusted(uid_t user)
+{
+	return user == 0 || user == geteuid();
 }
 
 /* SO_PEERGROUPS (Linux 4.13); the kernel says how much room it takes. */
@@ -38,7 +56,44 @@ bool control_peer_may(int fd, gid_t group)
 	socklen_t length = sizeof(peer);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
 		return false;
-	if (peer.uid == 0 || peer.uid == geteuid())
+	if (control_peer_is_trusted(peer.uid))
 		return true;
 	return group != CONTROL_NO_GROUP && (peer.gid == group || has_group(fd, group));
+}
+
+/* The kernel writes the users within the first lines, which no process can make long. */
+static bool is_of(int process_fd, uid_t user)
+{
+	char status[1024];
+	unsigned int real, effective;
+	int fd = openat(process_fd, "status", O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
+	if (fd >= 0)
+		close(fd);
+	status[length > 0 ? length : 0] = '\0';
+	const char *line = strstr(status, "\nUid:");
+	return line && sscanf(line, "\nUid: %u %u", &real, &effective) == 2 &&
+	    (real == user || effective == user);
+}
+
+int control_peer_open_process(uid_t user, pid_t pid)
+{
+	char path[PROC_PATH_BYTES];
+	int process_fd = open(proc_path(path, pid, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (process_fd < 0)
+		return -errno;
+	if (control_peer_is_trusted(user) || is_of(process_fd, user))
+		return process_fd;
+	close(process_fd);
+	return -EPERM;
+}
+
+bool control_peer_may_speak(uid_t user, pid_t pid)
+{
+	if (control_peer_is_trusted(user))
+		return true;
+	int fd = control_peer_open_process(user, pid);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }

@@ -3,6 +3,7 @@
 
 #include "sampler/control/control_client.h"
 #include "sampler/control/control_folder.h"
+#include "sampler/control/control_peer.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
@@ -41,6 +42,7 @@ struct asking {
 	unsigned int sockets;               /* of his that were asked */
 	unsigned int unasked;               /* of his that were not, and the names among which they are */
 	unsigned int unasked_names;
+	unsigned int foreign;               /* answers of his that are not of a process of his */
 	bool incomplete;                    /* there were such sockets in any folder */
 	char refused[CONTROL_FOLDER_BYTES]; /* a folder with our name that is not only ours */
 };
@@ -64,7 +66,9 @@ static bool take_answer(struct asking *asking, char *text)
 		return false;
 	*pid++ = '\0';
 	*rest++ = '\0';
-	if (strcmp(text, "written") == 0) {
+	if (!control_peer_may_speak(asking->owner, (pid_t)strtol(pid, NULL, 10))) {
+		asking->foreign++;
+	} else if (strcmp(text, "written") == 0) {
 		asking->written++;
 		print_path(asking, rest);
 	} else if (strcmp(text, "failed") == 0) {
@@ -137,22 +141,6 @@ static int take_answers(struct asking *asking, int fd)
 	return error;
 }
 
-/* May the folder's owner profile that process at all? If not, its sampler's answer would be a lie. */
-static bool may_answer(const struct asking *asking)
-{
-	char path[64], line[128];
-	unsigned int real = UINT_MAX, effective = UINT_MAX;
-	if (asking->owner == 0 || asking->owner == geteuid() || !asking->pid)
-		return true;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)asking->pid);
-	FILE *file = fopen(path, "re");
-	while (file && real == UINT_MAX && fgets(line, sizeof(line), file))
-		(void)sscanf(line, "Uid: %u %u", &real, &effective);
-	if (file)
-		fclose(file);
-	return real == asking->owner || effective == asking->owner;
-}
-
 /* -ECONNREFUSED: its sampler is gone. */
 static int ask_one(struct asking *asking, int folder_fd, const char *name)
 {
@@ -206,6 +194,14 @@ static void ask_socket(struct asking *asking, int folder_fd, const char *folder,
 		log_line("%s/%s: %s", folder, name, strerror(-error));
 }
 
+static void say_foreign(const struct asking *asking, const char *folder)
+{
+	if (asking->foreign)
+		log_line("%s: %u answers of user %u were left out: of processes that are not theirs, or have "
+		         "ended",
+		    folder, asking->foreign, (unsigned int)asking->owner);
+}
+
 /* A session that was left out must not look like one that does not exist. */
 static void say_unasked(struct asking *asking, const char *folder)
 {
@@ -228,10 +224,11 @@ static int ask_folder(void *context, int folder_fd, const char *folder, uid_t ow
 	const struct dirent *entry;
 	asking->owner = owner;
 	asking->end_ns = clock_now_ns() + (uint64_t)STRANGER_MS * 1000000;
-	asking->sockets = asking->unasked = asking->unasked_names = 0;
+	asking->sockets = asking->unasked = asking->unasked_names = asking->foreign = 0;
 	if (owner == geteuid() && (folder_fd == -EPERM || folder_fd == -ENOTDIR))
 		snprintf(asking->refused, sizeof(asking->refused), "%s", folder);
-	if (listing && may_answer(asking)) {
+	/* Of another's process its sampler's answer would be a lie. */
+	if (listing && (!asking->pid || control_peer_may_speak(owner, asking->pid))) {
 		snprintf(likely, sizeof(likely), "%d.sock", (int)asking->sampler);
 		if (asking->sampler)
 			ask_socket(asking, fd, folder, likely);
@@ -239,6 +236,7 @@ static int ask_folder(void *context, int folder_fd, const char *folder, uid_t ow
 			if (control_folder_is_socket(entry->d_name) && strcmp(entry->d_name, likely) != 0)
 				ask_socket(asking, fd, folder, entry->d_name);
 		say_unasked(asking, folder);
+		say_foreign(asking, folder);
 	}
 	if (listing)
 		closedir(listing);

@@ -100,7 +100,7 @@ test_a_stranger_does_not_answer_for_roots_process() {
 test_a_stranger_says_what_he_likes() {
   alone
   his_process
-  fake 'asked 1' 'written 1 /tmp/\x1b[31m\x9b31m\u202eevil.pb.gz'
+  fake 'asked 1' "written $his /tmp/\x1b[31m\x9b31m\u202eevil.pb.gz"
   equal 0 "$(status_of timeout "$(seconds 20)" "$heaptap" snapshot $his)" 'exit status'
   kill $fake $his
   equal '/tmp/?[31m??31m???evil.pb.gz' "$(cat out)" 'standard output'
@@ -131,7 +131,7 @@ while True:
         open("asked", "w").write(f"{asked}\n")
         if client.recv(100) == b"snapshot all":
             client.send(b"asked 1")
-            client.send(f"written 1 /profile/{asked}".encode())
+            client.send(f"written {os.getpid()} /profile/{asked}".encode())
         else:
             client.send(b"unknown")
         client.close()
@@ -157,6 +157,26 @@ all_in() {
   unshare -m true 2>/dev/null || skip 'no mount namespace can be made'
   status_of unshare -m bash -c 'exec 9<"$1" && mount --bind "$2" /tmp && mount -t tmpfs none /run &&
     exec /proc/self/fd/9 snapshot --all' sh "$heaptap" "$1"
+}
+
+# With --all he is not asked about a process: he may speak of his own ones alone.
+test_a_stranger_answers_for_others() {
+  need_root
+  his_process
+  sleep 60 &
+  roots=$!
+  sleep 0 &
+  ended=$!
+  wait $ended
+  folder=$PWD/tmp/heaptap-$uid
+  mkdir tmp
+  chmod 777 tmp
+  fake 'asked 4' "written $roots /roots" "written $his /his" "failed $roots of root" "written $ended /ended"
+  equal 0 "$(all_in tmp)" 'exit status'
+  kill $fake $his $roots
+  equal /his "$(cat out)" 'standard output'
+  ! grep 'of root' err || fail 'he speaks of a process of root'
+  matches "^heaptap: /tmp/heaptap-$uid: 3 answers of user $uid were left out" err
 }
 
 # Those of killed samplers cost the living ones nothing, and who is left out is not left out silently.
@@ -193,7 +213,7 @@ test_a_user_has_one_folder_there() {
 test_a_link_to_the_socket_of_another() {
   alone
   his_process
-  fake 'asked 1' 'written 1 /tmp/evil.pb.gz'
+  fake 'asked 1' "written $his /tmp/evil.pb.gz"
   mv $folder elsewhere
   as_stranger mkdir -m 700 $folder
   as_stranger ln -s "$PWD/elsewhere/1.sock" $folder/1.sock
