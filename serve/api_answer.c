@@ -29,10 +29,10 @@ void api_answer_refuse(struct reply *reply, int err, const char *text)
 	reply_json_error(reply, status_of(err), *text ? text : strerror(-err));
 }
 
-static int decode(
-    const struct blob *blob, size_t *left_bytes, struct profile **profile, char *error, size_t error_bytes)
+static int decode(const struct blob *blob, struct decoded_budget *budget, struct profile **profile,
+    char *error, size_t error_bytes)
 {
-	int err = decoded_make(blob, left_bytes, profile);
+	int err = decoded_make(blob, budget, profile);
 
 	if (err == -EBADMSG)
 		snprintf(error, error_bytes, "no valid profile");
@@ -54,11 +54,11 @@ static int write_view(FILE *out, const struct api_question *question, const stru
 	struct profile **profiles = calloc(question->count + 1, sizeof(struct profile *));
 	const struct api_input input = {profiles, question->columns, question->count, question->column_count,
 	    question->title, question->profile_owners};
-	size_t left_bytes = API_ANSWER_MEMORY_MAX / 2;
+	struct decoded_budget budget = {API_ANSWER_MEMORY_MAX / 2, DECODED_FOREIGN_BYTES};
 	int err = profiles ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < question->count && !err; i++)
-		err = decode(question->blobs[i], &left_bytes, &profiles[i], error, error_bytes);
+		err = decode(question->blobs[i], &budget, &profiles[i], error, error_bytes);
 	if (!err)
 		err = api_view_write(out, question->view, query, &input, error, error_bytes);
 	profiles_free(profiles, question->count);
@@ -76,12 +76,14 @@ static int compare(const void *left, const void *right)
 
 /* A profile that does not have what is asked for is no point. */
 static int add_profile(struct api_point *points, size_t *count, const struct api_question *question,
-    size_t index, const struct api_query *query, char *error, size_t error_bytes)
+    size_t index, const struct api_query *query, struct decoded_budget *budget, char *error,
+    size_t error_bytes)
 {
-	size_t left_bytes = API_ANSWER_MEMORY_MAX / 2; /* one at a time */
 	struct profile *profile;
-	int err = decode(question->blobs[index], &left_bytes, &profile, error, error_bytes);
+	int err;
 
+	budget->left_bytes = API_ANSWER_MEMORY_MAX / 2; /* one at a time */
+	err = decode(question->blobs[index], budget, &profile, error, error_bytes);
 	if (err)
 		return err;
 	err = api_point_make(&points[*count], profile, query);
@@ -100,11 +102,12 @@ static int add_profile(struct api_point *points, size_t *count, const struct api
 static int collect(const struct api_question *question, const struct api_query *query,
     struct api_point *points, size_t *owners, size_t *count, char *error, size_t error_bytes)
 {
+	struct decoded_budget budget = {.foreign_left_bytes = DECODED_FOREIGN_BYTES};
 	int err = 0;
 
 	for (size_t i = 0; i < question->count && !err; i++) {
 		owners[*count] = question->columns[i];
-		err = add_profile(points, count, question, i, query, error, error_bytes);
+		err = add_profile(points, count, question, i, query, &budget, error, error_bytes);
 	}
 	for (size_t i = 0; i < question->point_count && !err && api_query_is_plain(query); i++) {
 		owners[*count] = question->owners ? question->owners[i] : 0;

@@ -36,15 +36,14 @@ static const char *get(const void *context, const char *name)
 
 static int decode_all(struct file *file)
 {
-	size_t left_bytes = MEMORY_MAX;
+	struct decoded_budget budget = {MEMORY_MAX, DECODED_FOREIGN_BYTES};
 	int err = 0;
 
 	file->profiles = calloc(file->question->count + 1, sizeof(struct profile *));
 	if (!file->profiles)
 		return -ENOMEM;
 	while (file->count < file->question->count && !err) {
-		err = decoded_make(
-		    file->question->blobs[file->count], &left_bytes, &file->profiles[file->count]);
+		err = decoded_make(file->question->blobs[file->count], &budget, &file->profiles[file->count]);
 		file->count += !err;
 	}
 	return err;

@@ -19,6 +19,7 @@ struct blob *blob_new(void *bytes, size_t length)
 	atomic_init(&blob->holders, 1);
 	blob->length = length;
 	blob->bytes = bytes;
+	blob->foreign = false;
 	return blob;
 }
 

@@ -4,6 +4,7 @@
 #define SERVE_BLOB_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,6 +12,7 @@ struct blob {
 	_Atomic uint32_t holders;
 	size_t length;
 	uint8_t *bytes;
+	bool foreign; /* a profile by a sampler of another user; to be set before others have it */
 };
 
 /* Takes over `bytes`, from malloc(3): also in an error. The caller holds it. NULL: no memory. */

@@ -2,15 +2,15 @@
 #include "serve/broker.h"
 
 #include "pprof/service/spool_list.h"
-#include "pprof/text/log_line.h"
 #include "sampler/control/control_client.h"
+#include "sampler/control/control_peer.h"
 #include "sampler/control/control_server.h"
 #include "sampler/linux/clock.h"
-#include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
 #include "serve/broker_message.h"
 #include "serve/control_sockets.h"
 #include "serve/file_list.h"
+#include "serve/web_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,18 +22,16 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
 	/* Requests that wait for a control socket: a list of each, and profiles of several. */
 	ASKS_MAX = CONTROL_SOCKETS_MAX + 256,
 	LIST_MS = 3000,
+	LIST_FOREIGN_MS = 1000, /* all wait for what another user's sampler says */
 	PROFILE_MS = 60000,
 	READ_MS = 30000, /* for the web process to read a reply */
-	END_MS = 10000,  /* for it to end */
 	REQUESTS_AT_ONCE = 64,
-	CMDLINE_BYTES = 64 << 10,
 };
 
 /* A request that waits for a control socket's answers. */
@@ -119,12 +117,15 @@ static void end_ask(struct ask *ask)
 static int begin_ask(struct broker *broker, const struct broker_request *request, uint64_t server,
     const struct control_request *question)
 {
-	uint64_t patience_ms = question->verb == CONTROL_LIST ? LIST_MS : PROFILE_MS + request->duration_ms;
+	uint64_t patience_ms = PROFILE_MS + request->duration_ms;
+	struct control_sockets_item *item = control_sockets_find(&broker->sockets, server);
 	struct ask *ask = free_ask(broker);
-	int fd = ask ? control_sockets_connect(&broker->sockets, server) : -EBUSY, err;
+	int fd = !item ? -ENOENT : ask ? control_sockets_connect(&broker->sockets, item) : -EBUSY, err;
 
 	if (fd < 0)
 		return fd;
+	if (question->verb == CONTROL_LIST)
+		patience_ms = control_peer_is_trusted(item->listed.user) ? LIST_MS : LIST_FOREIGN_MS;
 	err = control_client_send(fd, question);
 	if (err) {
 		close(fd);
@@ -171,43 +172,55 @@ static void give_up(struct broker *broker, struct ask *ask, int error, const cha
 	}
 }
 
+/* A list that cannot be handed on is none. */
+static void take_list(struct broker *broker, struct broker_reply *message, int *fd)
+{
+	struct control_sockets_item *item = control_sockets_find(&broker->sockets, message->server);
+
+	if (!item) { /* it has gone since it was asked */
+		close(*fd);
+		*fd = -1;
+		return;
+	}
+	message->user = item->listed.user;
+	message->foreign = !control_peer_is_trusted(item->listed.user);
+	*fd = listed_take(&item->listed, *fd, &message->bytes, control_sockets_count(&broker->sockets, item),
+	    &message->left_out);
+}
+
+/* Why an answer is none. */
+static const struct refusal {
+	int error;
+	const char *why; /* NULL: the answer's own text */
+} refusals[] = {
+    [CONTROL_BUSY] = {-EBUSY, "too many others are waiting for this process' sampler"},
+    [CONTROL_UNKNOWN] = {-ESRCH, "the process is not profiled any more"},
+    [CONTROL_UNSUPPORTED] = {-EOPNOTSUPP, "the process' sampler has no such profile"},
+    [CONTROL_OFF] = {-ECANCELED, "the daemon is off"},
+    [CONTROL_GONE] = {-ESRCH, "the process has ended"},
+    [CONTROL_FAILED] = {-EIO, NULL},
+};
+
 static void take_answer(
     struct broker *broker, struct ask *ask, const struct control_answer *answer, int profile_fd)
 {
+	const struct refusal *refusal = &refusals[answer->kind];
 	struct broker_reply message = {
 	    .id = ask->id, .server = ask->server, .bytes = answer->bytes, .last = !ask->list};
 	uint64_t id = ask->id;
 	bool list = ask->list;
 
-	switch (answer->kind) {
-	case CONTROL_ASKED:
+	if (answer->kind == CONTROL_ASKED)
 		return;
-	case CONTROL_WRITTEN:
-		set_text(&message, answer->text);
-		break;
-	case CONTROL_LISTED:
-	case CONTROL_PROFILED:
-		break;
-	case CONTROL_BUSY:
-		give_up(broker, ask, -EBUSY, "too many others are waiting for this process' sampler");
-		return;
-	case CONTROL_UNKNOWN:
-		give_up(broker, ask, -ESRCH, "the process is not profiled any more");
-		return;
-	case CONTROL_UNSUPPORTED:
-		give_up(broker, ask, -EOPNOTSUPP, "the process' sampler has no such profile");
-		return;
-	case CONTROL_OFF:
-		give_up(broker, ask, -ECANCELED, "the daemon is off");
-		return;
-	case CONTROL_GONE:
-		give_up(broker, ask, -ESRCH, "the process has ended");
-		return;
-	case CONTROL_FAILED:
-		give_up(broker, ask, -EIO, answer->text);
+	if (refusal->error) {
+		give_up(broker, ask, refusal->error, refusal->why ? refusal->why : answer->text);
 		return;
 	}
+	if (answer->kind == CONTROL_WRITTEN)
+		set_text(&message, answer->text);
 	end_ask(ask);
+	if (answer->kind == CONTROL_LISTED)
+		take_list(broker, &message, &profile_fd);
 	reply(broker, &message, profile_fd);
 	if (list)
 		finish_list(broker, id);
@@ -253,12 +266,11 @@ static void ask_process(struct broker *broker, const struct broker_request *requ
 
 static void read_cmdline(struct broker *broker, const struct broker_request *request)
 {
-	char *text = malloc(CMDLINE_BYTES);
-	ssize_t length = text ? proc_read(request->pid, "cmdline", text, CMDLINE_BYTES) : -ENOMEM;
+	const struct control_sockets_item *item = control_sockets_find(&broker->sockets, request->server);
+	uint64_t bytes = 0;
+	int fd = item ? listed_command_line(&item->listed, request->pid, &bytes) : -ENOENT;
 
-	hand_over(broker, request->id, length < 0 ? (int)length : control_server_memory(text, (size_t)length),
-	    length < 0 ? 0 : (uint64_t)length);
-	free(text);
+	hand_over(broker, request->id, fd, bytes);
 }
 
 static void scan(struct broker *broker, const struct broker_request *request)
@@ -427,50 +439,6 @@ static bool wait_once(struct broker *broker)
 	return (!polls[1].revents || on_web(broker)) && !broker->stuck;
 }
 
-/* waitpid(2) for so long at most: 0 if it has not ended. SIGCHLD is blocked. */
-static pid_t wait_for(pid_t web, int *status, uint64_t patience_ms)
-{
-	const uint64_t end_ns = clock_now_ns() + patience_ms * CLOCK_NS_PER_MS;
-	sigset_t child;
-	pid_t ended;
-
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	while ((ended = waitpid(web, status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-		uint64_t now_ns = clock_now_ns(), left_ns = now_ns < end_ns ? end_ns - now_ns : 0;
-		const struct timespec left = {
-		    (time_t)(left_ns / CLOCK_NS_PER_S), (long)(left_ns % CLOCK_NS_PER_S)};
-
-		if (!left_ns)
-			return 0;
-		(void)sigtimedwait(&child, NULL, &left);
-	}
-	return ended;
-}
-
-/* It ends when its end of the socket pair is alone; if not, it is ended. */
-static int await_web(pid_t web)
-{
-	pid_t ended;
-	int status;
-
-	ended = wait_for(web, &status, END_MS);
-	if (ended == 0) {
-		log_line("the web process does not end, and is killed");
-		kill(web, SIGKILL);
-		waitpid(web, &status, 0);
-		return EXIT_FAILURE;
-	}
-	if (ended < 0)
-		return EXIT_FAILURE;
-	if (WIFSIGNALED(status)) {
-		log_line("the web process was killed by signal %d (%s)", WTERMSIG(status),
-		    strsignal(WTERMSIG(status)));
-		return EXIT_FAILURE;
-	}
-	return WEXITSTATUS(status);
-}
-
 int broker_run(const struct command_line *line, int web_fd, pid_t web)
 {
 	static struct broker broker;
@@ -492,5 +460,5 @@ int broker_run(const struct command_line *line, int web_fd, pid_t web)
 	file_list_fini(&broker.files);
 	close(broker.signal_fd);
 	close(web_fd);
-	return await_web(web);
+	return web_child_await(web);
 }

@@ -3,7 +3,7 @@
  * What the web process and its broker say to each other, over a socket pair of SOCK_SEQPACKET, a struct a
  * packet. The web process parses what browsers send, and may open nothing; the broker, which started it,
  * opens files and control sockets for it and hands over descriptors. It reads no byte that comes from a
- * network, a profile or a list.
+ * network or a profile, and of a list nothing but where rows begin and which processes they are about.
  */
 #ifndef SERVE_BROKER_MESSAGE_H
 #define SERVE_BROKER_MESSAGE_H
@@ -17,7 +17,7 @@ enum broker_verb {
 	BROKER_PROFILE,  /* the heap of a process, now */
 	BROKER_CPU,      /* where it spends CPU time, for duration_ms */
 	BROKER_SNAPSHOT, /* a snapshot as a file, by its own session or daemon */
-	BROKER_CMDLINE,  /* the bytes of /proc/PID/cmdline */
+	BROKER_CMDLINE,  /* the bytes of /proc/PID/cmdline, of a process in the last list of `server` */
 	BROKER_SCAN,     /* the files that were given: text, see file_list.h */
 	BROKER_OPEN,     /* one of them */
 	BROKER_SPOOLS,   /* what heaptap push has sent, and what waits: text, see spool_list.h */
@@ -41,6 +41,9 @@ struct broker_reply {
 	uint64_t id;
 	uint64_t server;
 	uint64_t bytes;               /* what the descriptor holds */
+	uint32_t user;                /* BROKER_LIST: who speaks */
+	uint32_t foreign;             /* and may of his own processes alone */
+	uint32_t left_out;            /* BROKER_LIST: rows of other processes, or too many */
 	int32_t error;                /* 0 or -errno */
 	uint32_t last;                /* no reply to this request follows */
 	char text[BROKER_TEXT_BYTES]; /* why there is an error; BROKER_SNAPSHOT: the path */

@@ -3,7 +3,6 @@
 
 #include "pprof/table/array.h"
 #include "sampler/linux/clock.h"
-#include "serve/catalog_lists.h"
 #include "serve/catalog_scan.h"
 
 #include <errno.h>
@@ -97,8 +96,18 @@ static struct catalog_process *add_process(struct catalog *catalog)
 	return process;
 }
 
+/* Services of other users have names of their own: nobody is in the sums of a service that is not his. */
+static void set_service(struct catalog_process *process, const struct control_process *listed,
+    const struct catalog_lists_item *by)
+{
+	set_name(process->service, listed->service[0] ? listed->service : process->program);
+	if (by->foreign)
+		snprintf(process->service, sizeof(process->service), "%.*s@%u", CATALOG_NAME_BYTES - 12,
+		    listed->service[0] ? listed->service : process->program, (unsigned int)by->user);
+}
+
 static void add_listed(
-    struct catalog *catalog, uint64_t server, const struct control_process *listed, bool is_new)
+    struct catalog *catalog, const struct catalog_lists_item *by, const struct control_process *listed)
 {
 	struct control_process noted = *listed;
 	const char *slash = strrchr(listed->exe, '/');
@@ -108,15 +117,15 @@ static void add_listed(
 		return;
 	/* Its start is the same to every daemon that takes it up; since when it is profiled is not. */
 	process->start_ns = listed->start_unix_ns ? listed->start_unix_ns : listed->since_unix_ns;
-	process->key = (struct process_key){server, process->start_ns, listed->pid};
+	process->key = (struct process_key){by->server, process->start_ns, listed->pid, by->foreign};
 	process->listed = listed;
 	set_name(process->program, listed->comm[0] ? listed->comm : slash ? slash + 1 : listed->exe);
-	set_name(process->service, listed->service[0] ? listed->service : process->program);
-	if (!is_new)
+	set_service(process, listed, by);
+	if (by->said_ns != catalog->began_ns)
 		noted.inuse_bytes = NAN; /* that was then */
 	process->history = catalog_histories_note(
 	    &catalog->histories, &process->key, &noted, catalog->began_ns, clock_unix_ns());
-	counters_note(catalog->setup.counters, process->service, listed, catalog->began_ns);
+	counters_note(catalog->setup.counters, process->service, listed, by->foreign, catalog->began_ns);
 }
 
 /* Files of one process follow each other, by time. */
@@ -160,7 +169,7 @@ static struct catalog_process *process_of(struct catalog *catalog, const struct 
 	process = add_process(catalog);
 	if (!process)
 		return NULL;
-	process->key = (struct process_key){0, file->start_ns, file->pid};
+	process->key = (struct process_key){0, file->start_ns, file->pid, false};
 	process->start_ns = file->start_ns;
 	set_name(process->program, file->program);
 	set_name(process->service, file->service[0] ? file->service : file->program);
@@ -205,14 +214,17 @@ static void look(struct catalog *catalog);
 static void rebuild(struct catalog *catalog)
 {
 	struct catalog_lists *lists = &catalog->lists;
+	int err;
 
 	catalog_lists_renew(lists, &catalog->new_lists);
 	catalog->process_count = 0;
+	err = catalog_lists_settle(lists);
 	for (size_t i = 0; i < lists->count; i++) {
-		counters_note_sampler(catalog->setup.counters, &lists->items[i]->daemon, catalog->began_ns);
-		for (size_t p = 0; p < lists->items[i]->process_count; p++)
-			add_listed(catalog, lists->servers[i], &lists->items[i]->processes[p],
-			    lists->said_ns[i] == catalog->began_ns);
+		const struct catalog_lists_item *by = &lists->items[i];
+
+		counters_note_sampler(catalog->setup.counters, &by->list->daemon, catalog->began_ns);
+		for (size_t p = 0; p < by->list->process_count && !(err && by->foreign); p++)
+			add_listed(catalog, by, &by->list->processes[p]);
 	}
 	counters_sweep(catalog->setup.counters, catalog->began_ns);
 	(void)add_files(catalog);
@@ -395,10 +407,9 @@ size_t catalog_files(const struct catalog *catalog, const struct catalog_file *c
 	return count;
 }
 
-size_t catalog_lists(const struct catalog *catalog, const struct control_list *const **lists)
+const struct catalog_lists *catalog_lists(const struct catalog *catalog)
 {
-	*lists = (const struct control_list *const *)catalog->lists.items;
-	return catalog->lists.count;
+	return &catalog->lists;
 }
 
 const struct spool_list *catalog_spools(const struct catalog *catalog)

@@ -12,6 +12,7 @@
 #include "serve/broker_client.h"
 #include "serve/catalog_file.h"
 #include "serve/catalog_history.h"
+#include "serve/catalog_lists.h"
 #include "serve/counters.h"
 #include "serve/jobs.h"
 #include "serve/route.h"
@@ -73,7 +74,7 @@ const struct catalog_file *catalog_file(const struct catalog *catalog, uint64_t 
 size_t catalog_files(const struct catalog *catalog, const struct catalog_file *const **files);
 
 /* What samplers say of themselves, each a list. */
-size_t catalog_lists(const struct catalog *catalog, const struct control_list *const **lists);
+const struct catalog_lists *catalog_lists(const struct catalog *catalog);
 
 /* The spools of `heaptap push` of the user that the server runs as. */
 const struct spool_list *catalog_spools(const struct catalog *catalog);

@@ -49,7 +49,7 @@ static struct catalog_history_entry *find_or_make(
 	    (entry->key.pid != key->pid || entry->key.start_unix_ns != key->start_unix_ns ||
 	        entry->key.server != key->server))
 		entry = entry->next;
-	if (entry || histories->count >= PROCESSES_MAX)
+	if (entry || histories->count >= (key->foreign ? PROCESSES_MAX / 2 : PROCESSES_MAX))
 		return entry;
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)

@@ -119,16 +119,16 @@ static void forget_before(struct counters *counters, struct table *table, uint64
 	}
 }
 
-static struct seen *find_or_make(
-    struct counters *counters, struct table *table, pid_t pid, int64_t start_unix_ns, uint64_t now_ns)
+static struct seen *find_or_make(struct counters *counters, struct table *table, pid_t pid,
+    int64_t start_unix_ns, size_t most, uint64_t now_ns)
 {
 	struct seen **bucket = bucket_of(table, pid, start_unix_ns), *seen = *bucket;
 
 	while (seen && (seen->pid != pid || seen->start_unix_ns != start_unix_ns))
 		seen = seen->next;
-	if (!seen && table->count >= table->most && now_ns > CROWDED_NS) /* the ended ones give way */
+	if (!seen && table->count >= most && now_ns > CROWDED_NS) /* the ended ones give way */
 		forget_before(counters, table, now_ns - CROWDED_NS);
-	if (!seen && table->count < table->most) {
+	if (!seen && table->count < most) {
 		seen = calloc(1, sizeof(*seen));
 		if (!seen)
 			return NULL;
@@ -190,9 +190,10 @@ static void count(struct counters_sum *sum, struct counters_sum *last, const str
 	}
 }
 
-void counters_note(
-    struct counters *counters, const char *service, const struct control_process *listed, uint64_t now_ns)
+void counters_note(struct counters *counters, const char *service, const struct control_process *listed,
+    bool foreign, uint64_t now_ns)
 {
+	size_t most = foreign ? counters->processes.most / 2 : counters->processes.most;
 	int64_t start_unix_ns = listed->start_unix_ns ? listed->start_unix_ns : listed->since_unix_ns;
 	struct service *now = service_of(counters, service);
 	struct seen *seen;
@@ -200,7 +201,7 @@ void counters_note(
 	if (!now)
 		return;
 	now->processes++; /* it stays, whoever makes room */
-	seen = find_or_make(counters, &counters->processes, listed->pid, start_unix_ns, now_ns);
+	seen = find_or_make(counters, &counters->processes, listed->pid, start_unix_ns, most, now_ns);
 	if (!seen) {
 		service_leave(counters, now);
 		return;
@@ -217,7 +218,8 @@ void counters_note_sampler(struct counters *counters, const struct control_daemo
 
 	if (!sampler->pid)
 		return;
-	seen = find_or_make(counters, &counters->samplers, sampler->pid, sampler->since_unix_ns, now_ns);
+	seen = find_or_make(counters, &counters->samplers, sampler->pid, sampler->since_unix_ns,
+	    counters->samplers.most, now_ns);
 	if (seen)
 		counters->cpu_ns += advance(&seen->cpu_ns, sampler->cpu_ns);
 }

@@ -36,29 +36,29 @@ static void refuse(struct reply *reply, int err, const char *what)
 }
 
 /* The profile of one process that the plan asks for. */
-static int make_one(const struct debug_plan *plan, const struct debug_input *input, size_t *left_bytes,
-    struct profile **profile)
+static int make_one(const struct debug_plan *plan, const struct debug_input *input,
+    struct decoded_budget *budget, struct profile **profile)
 {
-	size_t left = *left_bytes, made;
+	const size_t before_bytes = budget->left_bytes;
 	struct profile *first = NULL, *last = NULL;
-	int err = decoded_make(input->last, &left, &last);
+	int err = decoded_make(input->last, budget, &last);
+	size_t made;
 	bool differs = plan->kind == DEBUG_DIFFERENCE || plan->kind == DEBUG_DELTA;
 
 	if (err || !differs) {
-		*left_bytes = left;
 		*profile = last;
 		return err;
 	}
 	if (input->first)
-		err = decoded_make(input->first, &left, &first);
+		err = decoded_make(input->first, budget, &first);
 	if (!err)
 		err = difference_make(first, last, plan->kind == DEBUG_DELTA, input->unknown, profile);
 	profile_free(first);
 	profile_free(last);
 	if (err)
 		return err;
-	made = profile_bytes(*profile);
-	*left_bytes -= made < *left_bytes ? made : *left_bytes;
+	made = profile_bytes(*profile); /* the two are gone */
+	budget->left_bytes = made < before_bytes ? before_bytes - made : 0;
 	return 0;
 }
 
@@ -67,11 +67,12 @@ static int make_all(
     const struct debug_plan *plan, const struct debug_input *inputs, size_t count, struct profile **profile)
 {
 	struct profile **each = calloc(count, sizeof(struct profile *));
-	size_t made = 0, culprit, left_bytes = MEMORY_MAX;
+	struct decoded_budget budget = {MEMORY_MAX, DECODED_FOREIGN_BYTES};
+	size_t made = 0, culprit;
 	int err = each ? 0 : -ENOMEM;
 
 	while (!err && made < count) {
-		err = make_one(plan, &inputs[made], &left_bytes, &each[made]);
+		err = make_one(plan, &inputs[made], &budget, &each[made]);
 		made += !err;
 	}
 	if (!err && count == 1) {

@@ -106,9 +106,18 @@ static void done(struct job *job)
 		exchange_finish(exchange);
 }
 
+static bool is_foreign(const struct gather *gather)
+{
+	for (size_t i = 0; i < gather->count; i++)
+		if (gather->items[i].profile && gather->items[i].profile->foreign)
+			return true;
+	return false;
+}
+
 void exchange_submit(struct exchange *exchange, struct exchange_work *work)
 {
-	work->job = (struct job){.run = run, .done = done};
+	work->job = (struct job){
+	    .run = run, .done = done, .foreign = is_foreign(&exchange->first) || is_foreign(&exchange->last)};
 	work->exchange = exchange;
 	work->has_gzip = exchange->has_gzip;
 	exchange->work = work;

@@ -263,7 +263,8 @@ static void on_cmdline(void *context, const struct broker_reply *reply, int fd)
 
 static void answer_cmdline(struct exchange *exchange)
 {
-	const struct broker_request request = {.verb = BROKER_CMDLINE, .pid = exchange->keys[0].pid};
+	const struct broker_request request = {
+	    .verb = BROKER_CMDLINE, .server = exchange->keys[0].server, .pid = exchange->keys[0].pid};
 	const struct catalog_process *process = catalog_find(exchange->server->catalog, &exchange->keys[0]);
 
 	if (exchange->files[0]) { /* its file knows the name alone */

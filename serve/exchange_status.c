@@ -13,13 +13,14 @@
 static int write_metrics(FILE *out, const struct exchange *exchange)
 {
 	const struct server *server = exchange->server;
-	const struct control_list *const *lists;
-	size_t count, listed = 0, list_count = catalog_lists(server->catalog, &lists);
+	const struct catalog_lists *said = catalog_lists(server->catalog);
+	const struct control_list *lists[CATALOG_LISTS_MAX];
+	size_t count, listed = 0;
 	const struct catalog_process *processes = catalog_processes(server->catalog, &count);
 	struct metrics_process *rows = calloc(count + 1, sizeof(*rows));
 	struct metrics metrics = {.processes = rows,
 	    .lists = lists,
-	    .list_count = list_count,
+	    .list_count = said->count,
 	    .counters = server->counters,
 	    .spools = catalog_spools(server->catalog),
 	    .now_ns = clock_unix_ns(),
@@ -31,6 +32,10 @@ static int write_metrics(FILE *out, const struct exchange *exchange)
 
 	if (!rows)
 		return -ENOMEM;
+	for (size_t i = 0; i < said->count; i++) {
+		lists[i] = said->items[i].list;
+		metrics.server.left_out += said->items[i].left_out;
+	}
 	for (size_t i = 0; i < count; i++)
 		if (processes[i].listed)
 			rows[listed++] = (struct metrics_process){processes[i].service, processes[i].listed};

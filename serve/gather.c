@@ -59,6 +59,8 @@ static void on_reply(void *context, const struct broker_reply *reply, int fd)
 		profile = blob_read(fd, reply->bytes, &error);
 	else if (fd >= 0)
 		close(fd);
+	if (profile)
+		profile->foreign = item->key.foreign;
 	settle(item, profile, error, reply->text[0] ? reply->text : strerror(-error));
 }
 

@@ -17,8 +17,8 @@ struct jobs {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t more;
-	struct list waiting, finished;
-	unsigned int count; /* of those that wait or run */
+	struct list waiting[2], finished; /* [1]: foreign */
+	unsigned int count[2];            /* of those that wait or run */
 	bool stop;
 	int fd;
 };
@@ -47,8 +47,11 @@ static void *work(void *argument)
 
 	pthread_mutex_lock(&jobs->mutex);
 	while (!jobs->stop) {
-		struct job *job = take(&jobs->waiting);
+		struct job *job = take(&jobs->waiting[false]);
 		const uint64_t one = 1;
+
+		if (!job)
+			job = take(&jobs->waiting[true]);
 
 		if (!job) {
 			pthread_cond_wait(&jobs->more, &jobs->mutex);
@@ -95,7 +98,8 @@ void jobs_free(struct jobs *jobs)
 	pthread_cond_signal(&jobs->more);
 	pthread_mutex_unlock(&jobs->mutex);
 	pthread_join(jobs->thread, NULL);
-	while ((job = take(&jobs->finished)) || (job = take(&jobs->waiting)))
+	while ((job = take(&jobs->finished)) || (job = take(&jobs->waiting[false])) ||
+	    (job = take(&jobs->waiting[true])))
 		job->done(job);
 	pthread_cond_destroy(&jobs->more);
 	pthread_mutex_destroy(&jobs->mutex);
@@ -108,10 +112,10 @@ bool jobs_submit(struct jobs *jobs, struct job *job)
 	bool room;
 
 	pthread_mutex_lock(&jobs->mutex);
-	room = jobs->count < JOBS_MAX;
+	room = jobs->count[job->foreign] < JOBS_MAX;
 	if (room) {
-		put(&jobs->waiting, job);
-		jobs->count++;
+		put(&jobs->waiting[job->foreign], job);
+		jobs->count[job->foreign]++;
 		pthread_cond_signal(&jobs->more);
 	}
 	pthread_mutex_unlock(&jobs->mutex);
@@ -133,7 +137,8 @@ void jobs_event(struct jobs *jobs)
 	for (;;) {
 		pthread_mutex_lock(&jobs->mutex);
 		job = take(&jobs->finished);
-		jobs->count -= job != NULL;
+		if (job)
+			jobs->count[job->foreign]--;
 		pthread_mutex_unlock(&jobs->mutex);
 		if (!job)
 			return;

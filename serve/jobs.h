@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Work that takes long (decoding, adding up, views), done by a thread beside the one that talks to clients,
- * so that a large profile does not make the others wait. One at a time, in their order.
+ * so that a large profile does not make the others wait. One at a time, in their order; those with profiles
+ * by samplers of other users when there are no others.
  *
  * run() is called there and may touch nothing but its job; done() is called in the thread of jobs_event().
  */
@@ -16,6 +17,7 @@ struct job {
 	struct job *next;
 	void (*run)(struct job *job);
 	void (*done)(struct job *job); /* owns the job from then on */
+	bool foreign;                  /* with such a profile */
 };
 
 struct jobs;
@@ -23,7 +25,7 @@ struct jobs;
 struct jobs *jobs_new(int *error); /* starts the thread; NULL with -errno */
 void jobs_free(struct jobs *jobs); /* waits for the one that runs; done() is called of all */
 
-/* False: JOBS_MAX wait, and the job is the caller's. */
+/* False: JOBS_MAX of its kind wait, and the job is the caller's. */
 bool jobs_submit(struct jobs *jobs, struct job *job);
 
 /* Readable when jobs are done. */

@@ -154,6 +154,11 @@ static void write_server(FILE *out, const struct metrics_server *server)
 	head(out, "serve_refused_total", "counter",
 	    "Requests refused: without the token, for a foreign host, beyond a limit.");
 	fprintf(out, "heaptap_serve_refused_total %" PRIu64 "\n", server->refused);
+	head(out, "serve_rows_left_out", "gauge",
+	    "Rows that samplers of other users list of processes that are not theirs, or have ended, or "
+	    "beyond a "
+	    "limit.");
+	fprintf(out, "heaptap_serve_rows_left_out %" PRIu64 "\n", server->left_out);
 	head(out, "serve_waits", "gauge", "Requests that wait for their seconds.");
 	fprintf(out, "heaptap_serve_waits %u\n", server->waits);
 }

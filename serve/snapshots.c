@@ -83,7 +83,7 @@ static struct entry *find_or_make(struct snapshots *snapshots, const struct proc
 {
 	struct entry *entry = find(snapshots, key);
 
-	if (entry || snapshots->count >= SNAPSHOTS_PROCESSES)
+	if (entry || snapshots->count >= (key->foreign ? SNAPSHOTS_PROCESSES / 2 : SNAPSHOTS_PROCESSES))
 		return entry;
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
@@ -209,6 +209,7 @@ static void on_profile(void *context, const struct broker_reply *reply, int fd)
 	else if (fd >= 0)
 		close(fd);
 	if (profile) {
+		profile->foreign = entry->key.foreign;
 		entry->all->last_ns = clock_now_ns() - entry->asked_ns;
 		keep(entry, profile);
 	}

@@ -30,6 +30,8 @@ struct process_key {
 	uint64_t server;
 	int64_t start_unix_ns;
 	pid_t pid;
+	/* By a sampler of another user, who may make up any number: half of the room is for such. */
+	bool foreign;
 };
 
 struct snapshots_moment {

@@ -3,6 +3,7 @@
 #include "sampler/control/control_list.h"
 
 #include "sampler/control/control_request.h"
+#include "sampler/control/control_rows.h"
 
 #include <errno.h>
 #include <math.h>
@@ -194,6 +195,44 @@ static void a_process_for_which_there_is_no_room_is_left_out(void **state)
 	control_list_writer_fini(&writer);
 }
 
+/* Whoever hands rows on judges the process that whoever parses them sees. */
+static void a_row_is_about_the_process_that_is_parsed(void **state)
+{
+	static const char text[] = "daemon\0pid=1\0\0"
+	                           "process\0pid=11\0exe=/a\0\0"
+	                           "\0"
+	                           "process\0pid=12\0pid=13\0\0"
+	                           "process\0exe=pid=5\0\0"
+	                           "process\0\0"
+	                           "process\0pid=4294967310\0\0"
+	                           "process\0pid=-15\0\0"
+	                           "process\0pid= 16\0\0"
+	                           "process\0pid=17 \0\0"
+	                           "denied\0exe=/a\0\0"
+	                           "process\0pid=2147483647\0\0"
+	                           "process\0pid=18\0service=cut";
+	static const pid_t wanted[] = {11, 0, 0, 0, 0, 0, 0, 0, 2147483647};
+	struct control_rows rows = {text, text + sizeof(text)};
+	struct control_row row;
+	struct control_list list;
+	size_t count = 0;
+	(void)state;
+	while (control_rows_next(&rows, &row)) {
+		assert_in_range(count, 0, 8);
+		assert_int_equal(row.pid, wanted[count++]);
+		assert_int_equal(control_list_parse(&list, row.text, row.bytes), 0);
+		assert_int_equal(list.process_count, 1);
+		assert_int_equal(list.daemon.pid, 0);
+		if (row.pid)
+			assert_int_equal(list.processes[0].pid, row.pid);
+		control_list_fini(&list);
+	}
+	assert_int_equal(count, 9);
+	/* Without its end the text has no last string. */
+	rows = (struct control_rows){text + 15, text + 15 + 7};
+	assert_int_equal(control_rows_next(&rows, &row), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -203,6 +242,7 @@ int main(void)
 	    cmocka_unit_test(lists_are_bounded),
 	    cmocka_unit_test(what_is_written_is_bounded),
 	    cmocka_unit_test(a_process_for_which_there_is_no_room_is_left_out),
+	    cmocka_unit_test(a_row_is_about_the_process_that_is_parsed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "sampler/linux/clock.h"
 #include "serve/broker_client.h"
 #include "serve/catalog_history.h"
+#include "serve/catalog_lists.h"
 #include "serve/catalog_scan.h"
 #include "serve/gather.h"
 #include "serve/profile_choice.h"
@@ -399,6 +400,31 @@ static void a_series_is_by_time_with_its_ends(void **state)
 	broker_close(&broker);
 }
 
+/* Of several that list a process, root's sampler is right, then who came first; one that lists it as not
+ * profiled says nothing against the others. */
+static void one_sampler_is_right(void **state)
+{
+	struct control_process first[] = {{.pid = 1, .profiled = true}, {.pid = 2, .profiled = true}},
+	                       later[] = {{.pid = 2, .profiled = true}, {.pid = 3, .profiled = true}},
+	                       roots[] = {{.pid = 3, .profiled = true}, {.pid = 1, .profiled = false}},
+	                       daemons[] = {{.pid = 3, .profiled = true}};
+	struct control_list lists[] = {{.processes = later, .process_count = 2},
+	    {.processes = roots, .process_count = 2}, {.processes = first, .process_count = 2},
+	    {.processes = daemons, .process_count = 1}};
+	static struct catalog_lists all;
+
+	(void)state;
+	all = (struct catalog_lists){.items = {{.list = &lists[0], .server = 4, .user = 6, .foreign = true},
+	                                 {.list = &lists[1], .server = 9},
+	                                 {.list = &lists[2], .server = 3, .user = 5, .foreign = true},
+	                                 {.list = &lists[3], .server = 8}},
+	    .count = 4};
+	assert_int_equal(catalog_lists_settle(&all), 0);
+	assert_true(first[0].profiled && first[1].profiled);
+	assert_false(later[0].profiled || later[1].profiled);
+	assert_true(roots[0].profiled && daemons[0].profiled);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +433,7 @@ int main(void)
 	    cmocka_unit_test(kept_moments_are_bounded),
 	    cmocka_unit_test(who_is_not_listed_is_remembered_for_a_while),
 	    cmocka_unit_test(a_series_is_by_time_with_its_ends),
+	    cmocka_unit_test(one_sampler_is_right),
 	    cmocka_unit_test(files_that_are_gone_stay_until_nobody_refers_to_them),
 	};
 

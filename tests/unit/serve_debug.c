@@ -2,6 +2,7 @@
 /* /debug/pprof: what is asked, and what is made of profiles. */
 #include "pprof/codec/decode.h"
 #include "pprof/codec/encode.h"
+#include "pprof/codec/gzip.h"
 #include "pprof/profile/profile.h"
 #include "serve/debug_answer.h"
 #include "serve/debug_plan.h"
@@ -274,7 +275,7 @@ static void metrics_are_sums_by_service(void **state)
 	b.pid = 2;
 	c.pid = 3;
 	for (size_t i = 0; i < metrics.process_count; i++)
-		counters_note(counters, processes[i].service, processes[i].listed, 1);
+		counters_note(counters, processes[i].service, processes[i].listed, false, 1);
 	assert_int_equal(metrics_write(out, &metrics), 0);
 	fclose(out);
 	assert_non_null(strstr(text, "\nheaptap_inuse_bytes{service_name=\"web\"} 60\n"));
@@ -323,8 +324,8 @@ static void counters_never_fall(void **state)
 	uint64_t now_ns = UINT64_C(1) << 50;
 
 	(void)state;
-	counters_note(counters, "web", &one, now_ns);
-	counters_note(counters, "web", &two, now_ns);
+	counters_note(counters, "web", &one, false, now_ns);
+	counters_note(counters, "web", &two, false, now_ns);
 	counters_note_sampler(counters, &sampler, now_ns);
 	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 150, 0);
 	assert_null(counters_of(counters, "other"));
@@ -332,34 +333,34 @@ static void counters_never_fall(void **state)
 	two.alloc_bytes = 60;
 	two.samples = 6;
 	lost[0].count = 7;
-	counters_note(counters, "web", &two, later(&now_ns, 5));
+	counters_note(counters, "web", &two, false, later(&now_ns, 5));
 	counters_sweep(counters, now_ns);
 	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 160, 0);
 	assert_int_equal(counters_of(counters, "web")->samples, 16);
 	assert_int_equal(counters_of(counters, "web")->loss_count, 2);
 	assert_int_equal(counters_of(counters, "web")->losses[0].count, 7);
 	/* It had not ended: its sampler had not answered. It does not count twice. */
-	counters_note(counters, "web", &one, later(&now_ns, 5));
+	counters_note(counters, "web", &one, false, later(&now_ns, 5));
 	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 160, 0);
 	/* What says less than before is the same, by fewer words; what is not known is no 0. */
 	one.alloc_bytes = 90;
 	two.alloc_bytes = NAN;
-	counters_note(counters, "web", &one, now_ns);
-	counters_note(counters, "web", &two, now_ns);
+	counters_note(counters, "web", &one, false, now_ns);
+	counters_note(counters, "web", &two, false, now_ns);
 	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 160, 0);
 	/* Another program of the same pid is another process. */
 	one.since_unix_ns = 7;
 	one.alloc_bytes = 1;
-	counters_note(counters, "web", &one, now_ns);
+	counters_note(counters, "web", &one, false, now_ns);
 	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 161, 0);
 	/* As its profiles have its start it is the same, whenever a daemon took it up. */
 	one.start_unix_ns = 7;
 	one.since_unix_ns = 1000;
-	counters_note(counters, "web", &one, now_ns);
+	counters_note(counters, "web", &one, false, now_ns);
 	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 161, 0);
 	/* Its service is renamed: to each what was its own. */
 	one.alloc_bytes = 11;
-	counters_note(counters, "new", &one, now_ns);
+	counters_note(counters, "new", &one, false, now_ns);
 	assert_float_equal(counters_of(counters, "web")->alloc_bytes, 161, 0);
 	assert_float_equal(counters_of(counters, "new")->alloc_bytes, 10, 0);
 	/* All of them have been gone for long: nothing is remembered, but the CPU time. */
@@ -385,8 +386,8 @@ static void counters_are_bounded(void **state)
 		process.since_unix_ns = look + 1;
 		for (pid_t pid = 1; pid <= COUNTERS_PROCESSES_MAX + 10; pid++) {
 			process.pid = pid;
-			counters_note(counters, "web", &process, now_ns);
-			counters_note(counters, "web", &process, now_ns);
+			counters_note(counters, "web", &process, false, now_ns);
+			counters_note(counters, "web", &process, false, now_ns);
 		}
 		later(&now_ns, 61);
 	}
@@ -399,7 +400,8 @@ static void profiles_of_an_answer_share_one_bound(void **state)
 {
 	static const int64_t some[4] = {1, 2, 3, 4};
 	struct profile *profile = make(1, some, some), *kept[64];
-	size_t length, left = SIZE_MAX / 2, one, count = 0;
+	struct decoded_budget budget = {.left_bytes = SIZE_MAX / 2};
+	size_t length, one, count = 0;
 	struct blob *blob;
 	uint8_t *bytes;
 	int err;
@@ -408,17 +410,55 @@ static void profiles_of_an_answer_share_one_bound(void **state)
 	assert_int_equal(encode_profile(profile, &bytes, &length), 0);
 	profile_free(profile);
 	blob = blob_new(bytes, length);
-	assert_int_equal(decoded_make(blob, &left, &profile), 0);
+	assert_int_equal(decoded_make(blob, &budget, &profile), 0);
 	one = profile_bytes(profile);
-	assert_true(one > 0 && left == SIZE_MAX / 2 - one);
+	assert_true(one > 0 && budget.left_bytes == SIZE_MAX / 2 - one);
 	profile_free(profile);
-	left = 32 * one;
-	while ((err = decoded_make(blob, &left, &kept[count])) == 0 && count < 63)
+	budget.left_bytes = 32 * one;
+	while ((err = decoded_make(blob, &budget, &kept[count])) == 0 && count < 63)
 		count++;
 	assert_int_equal(err, -EFBIG);
 	assert_true(count > 0 && count <= 32);
 	while (count)
 		profile_free(kept[--count]);
+	blob_drop(blob);
+}
+
+/* A sampler of another user sends profiles that are small in the end and long to read: what was read of all
+ * of them has a bound. */
+static void foreign_profiles_share_what_is_read(void **state)
+{
+	enum { JUNK = 1 << 20 };
+	static const int64_t some[4] = {1, 2, 3, 4};
+	static const uint8_t head[] = {
+	    0xa2, 0x06, 0x80, 0x80, 0x40}; /* field 100, which nobody knows: JUNK bytes */
+	struct decoded_budget budget = {SIZE_MAX / 2, (size_t)16 * JUNK};
+	struct profile *profile = make(1, some, some);
+	size_t length, packed_length, count = 0;
+	uint8_t *bytes, *packed;
+	struct blob *blob;
+	int err;
+
+	(void)state;
+	assert_int_equal(encode_profile(profile, &bytes, &length), 0);
+	profile_free(profile);
+	bytes = realloc(bytes, length + sizeof(head) + JUNK);
+	assert_non_null(bytes);
+	memcpy(bytes + length, head, sizeof(head));
+	memset(bytes + length + sizeof(head), 0, JUNK);
+	assert_int_equal(
+	    gzip_encode(bytes, length + sizeof(head) + JUNK, GZIP_LEVEL_FAST, &packed, &packed_length), 0);
+	free(bytes);
+	blob = blob_new(packed, packed_length);
+	blob->foreign = true;
+	while ((err = decoded_make(blob, &budget, &profile)) == 0 && count++ < 64)
+		profile_free(profile);
+	assert_int_equal(err, -EFBIG);
+	assert_in_range(count, 8, 15);
+	/* Those of others are not concerned. */
+	blob->foreign = false;
+	assert_int_equal(decoded_make(blob, &budget, &profile), 0);
+	profile_free(profile);
 	blob_drop(blob);
 }
 
@@ -457,6 +497,7 @@ int main(void)
 	    cmocka_unit_test(addresses_have_names),
 	    cmocka_unit_test(metrics_are_sums_by_service),
 	    cmocka_unit_test(profiles_of_an_answer_share_one_bound),
+	    cmocka_unit_test(foreign_profiles_share_what_is_read),
 	    cmocka_unit_test(discovery_is_of_our_own_words),
 	};
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/control/control_rows.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The next string, "" at the end of a record. NULL: the text ends before that. */
+static const char *next_string(struct control_rows *rows)
+{
+	const char *string = rows->at;
+	const char *nul = string < rows->end ? memchr(string, '\0', (size_t)(rows->end - string)) : NULL;
+	if (nul)
+		rows->at = nul + 1;
+	return nul ? string : NULL;
+}
+
+/* As a writer writes it, and nothing that two readers could read in two ways. */
+static pid_t pid_of(const char *value)
+{
+	const size_t digits = strspn(value, "0123456789");
+	const long pid = digits && digits <= 10 && !value[digits] ? strtol(value, NULL, 10) : 0;
+	return pid <= INT_MAX ? (pid_t)pid : 0;
+}
+
+int control_rows_next(struct control_rows *rows, struct control_row *row)
+{
+	const char *name, *string;
+	while ((name = next_string(rows))) {
+		unsigned int said = 0;
+		*row = (struct control_row){.text = name};
+		for (string = name; string && *string; string = next_string(rows)) {
+			if (strncmp(string, "pid=", 4) != 0)
+				continue;
+			row->pid = said++ ? 0 : pid_of(string + 4);
+		}
+		if (!string)
+			return 0;
+		row->bytes = (size_t)(rows->at - name);
+		if (strcmp(name, "process") == 0)
+			return 1;
+	}
+	return 0;
+}
