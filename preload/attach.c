@@ -6,7 +6,6 @@
 #include "preload/claim.h"
 #include "preload/clock.h"
 #include "preload/raw_file.h"
-#include "preload/live.h"
 #include "preload/lock_all.h"
 #include "preload/lookup.h"
 #include "preload/memory.h"
@@ -18,6 +17,7 @@
 #include "preload/session.h"
 #include "preload/signal.h"
 #include "preload/start_files.h"
+#include "preload/tables.h"
 #include "preload/thread.h"
 #include "proto/region.h"
 
@@ -75,22 +75,6 @@ static bool register_atfork(void)
 	if (reg)
 		return reg(claim_forking, NULL, claim_forked, &__dso_handle) == 0;
 	return reg_here && reg_here(claim_forking, NULL, claim_forked) == 0;
-}
-
-static void reserve_levels(bool may_advise)
-{
-	size_t bytes = live_reserve_bytes();
-	if (!session_affordable(RLIMIT_AS, 2 * bytes) || !session_affordable(RLIMIT_DATA, 2 * bytes))
-		return;
-	void *memory = memory_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-	if (!memory)
-		return; /* the address space is limited: one level, 8 K live samples */
-	if (may_advise) {
-		madvise(memory, bytes, MADV_NOHUGEPAGE); /* one touched byte must not take 2 MiB */
-		madvise(memory, bytes, MADV_DONTDUMP);
-	}
-	live_reserve(memory);
-	lock_all_leave_out(LOCK_ALL_TABLES, memory, bytes);
 }
 
 /* The image's part of the header. */
@@ -157,7 +141,6 @@ static void open_lasting(struct lasting *lasting, bool strict)
 	leave_library_out();
 	lasting->wiped = strict ? NULL : map_wiped();
 	lasting->atfork = register_atfork();
-	reserve_levels(!strict);
 }
 
 static struct lasting lasting;
@@ -169,23 +152,36 @@ static void seed(void)
 		sample_seed(random);
 }
 
+static bool turn_down(struct region_header *header, uint32_t pid, enum region_declined reason)
+{
+	header->pid = pid;
+	session_decline(header, reason);
+	return false;
+}
+
 bool attach_to(struct region_header *header, bool strict, bool runs)
 {
 	atomic_store(&header->state, REGION_CLAIMED);
 	thread_open(strict ? 0 : runs ? (uint32_t)syscall(SYS_gettid) : (uint32_t)getpid(), !runs);
 	uint32_t pid = strict && !runs ? thread_tid() : (uint32_t)getpid();
 	open_lasting(&lasting, strict);
-	if (!lasting.atfork && !lasting.wiped) {
-		/* a child that does not notice the fork would write into its parent's place */
-		header->pid = pid;
-		session_decline(header, REGION_DECLINED_NO_FORK_NOTICE);
-		memory_unmap(header, header->offsets.end);
-		return false;
-	}
+	/* a child that does not notice the fork would write into its parent's place */
+	if (!lasting.atfork && !lasting.wiped)
+		return turn_down(header, pid, REGION_DECLINED_NO_FORK_NOTICE);
+	const struct tables_wish wish = {
+	    .period_bytes = runs ? 1 : atomic_load(&header->period_bytes),
+	    .segments = header->segments,
+	    .mappings = header->record_mmap == 1 ? TABLES_MAPPINGS
+	        : runs                           ? TABLES_MAPPINGS_IF_ROOM
+	                                         : TABLES_NO_MAPPINGS,
+	    .may_advise = !strict,
+	};
+	if (!tables_open(&wish))
+		return turn_down(header, pid, REGION_DECLINED_NO_MEMORY);
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	describe_image(header, pid, strict, runs);
-	live_tell(header);
+	tables_tell(header);
 	seed();
 	clock_open((int)header->clock_id, counter_of(strict, runs));
 	header->clock_id = (uint32_t)clock_chosen();
@@ -213,7 +209,9 @@ static bool offer(bool strict)
 	const uint32_t own = strict ? 0 : (uint32_t)getpid();
 	thread_open(own, true);
 	open_lasting(&lasting, strict);
-	if (!lasting.atfork && !lasting.wiped) {
+	const struct tables_wish wish = {
+	    .period_bytes = 1, .segments = header->segments, .may_advise = !strict};
+	if ((!lasting.atfork && !lasting.wiped) || !tables_open(&wish)) {
 		memory_unmap(header, header->offsets.end);
 		return false;
 	}
@@ -221,7 +219,7 @@ static bool offer(bool strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 	header->trigger_address = capture_breakpoint();
-	live_tell(header);
+	tables_tell(header);
 	seed();
 	clock_open((int)header->clock_id, counter_of(strict, false));
 	one_thread_open();
@@ -241,7 +239,13 @@ static bool attach_region(void)
 		return false;
 	strict = is_filtered();
 	struct region_header *header = session_region(strict, &found);
-	return header ? attach_to(header, strict, false) : !found && offer(strict);
+	if (!header)
+		return !found && offer(strict);
+	const uint64_t bytes = header->offsets.end;
+	const bool attached = attach_to(header, strict, false);
+	if (!attached)
+		memory_unmap(header, bytes);
+	return attached;
 }
 
 /* gcc's ThreadSanitizer intercepts what attaching calls (open, mmap, sigaction), and is not ready for that

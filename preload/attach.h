@@ -19,7 +19,7 @@ void attach(void);
 
 /* Makes a mapped region this process'. strict: with such system calls alone as the loader makes. runs: this
  * process ran before the library came; then the header's state is left to the caller, and the snapshot signal
- * to the program. False: declined, and unmapped. */
+ * to the program. False: declined; the caller unmaps it. */
 struct region_header;
 bool attach_to(struct region_header *header, bool strict, bool runs);
 

@@ -7,6 +7,7 @@
 #include "preload/request.h"
 #include "preload/sample.h"
 #include "preload/slot.h"
+#include "preload/tables.h"
 #include "preload/thread.h"
 #include "preload/walk.h"
 
@@ -89,7 +90,7 @@ static bool take_first(void)
 static void tell_first(void)
 {
 	place_header()->pid = place_self()->pid;
-	live_tell(place_header()); /* a limit may have taken it since the offer */
+	tables_tell(place_header()); /* a limit may have taken it since the offer */
 	atomic_store_explicit(&place_header()->state, REGION_READY, memory_order_release);
 }
 

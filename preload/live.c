@@ -5,7 +5,6 @@
 #include "preload/sample.h"
 
 #include <stdatomic.h>
-#include <sys/auxv.h>
 
 enum {
 	BUCKET_KEYS = 8,
@@ -17,19 +16,26 @@ enum {
 	KEY_BUSY = 1,
 	FILTER_STUCK = 255, /* the count is saturated: it is never lowered again */
 
-	LEVEL0_BITS = 14, /* number of keys, of which half may be used */
-	LEVEL1_BITS = 18,
-	LEVEL2_BITS = 21,
+	WINDOW = 4096, /* positions of a filter for 64 KiB of addresses */
 
-	FILTER1_BITS = LEVEL1_BITS + 4,
-	FILTER2_BITS = LEVEL2_BITS + 4,
+	/* of the numbers of keys, of which half may be used */
+	FIRST_BITS_MOST = 13,
+	FIRST_BITS_LEAST = 11,
+	SECOND_BITS = 18,
+	LAST_BITS_MOST = 21,
+
+	SPANS_OF_KEY_BITS = 7, /* so many spans for a key of the first level: 8 GiB of addresses at most */
+	FILTER_OF_KEY_BITS = 4,
+	SECOND_FILTER_BITS = SECOND_BITS + FILTER_OF_KEY_BITS,
 
 	READY_SHIFT = 8,
 	OPEN_MASK = (1 << READY_SHIFT) - 1,
 };
 
+#define HEAP_BYTES (UINT64_C(256) << 30) /* whose samples have room */
+
 struct level {
-	uint8_t *filter;
+	uint8_t *filter; /* and confirm after it */
 	_Atomic uint64_t *keys;
 	struct live_entry *entries;
 	uint32_t filter_bits;
@@ -37,94 +43,124 @@ struct level {
 	_Atomic uint64_t used;
 };
 
-_Alignas(64) uint8_t live_spans[LIVE_SPANS];
-/* filter and confirm */
-static _Alignas(64) uint8_t filter0[2 * ((1u << LIVE_FILTER0_BITS) + LIVE_WINDOW)];
-static _Alignas(64) _Atomic uint64_t keys0[1u << LEVEL0_BITS];
-static struct live_entry entries0[1u << LEVEL0_BITS];
+static const uintptr_t no_spans[2];
+const struct live_spans *live_spans = (const struct live_spans *)no_spans;
 
-static struct level levels[LIVE_LEVELS] = {
-    {filter0, keys0, entries0, LIVE_FILTER0_BITS, LEVEL0_BITS, 0},
-    {NULL, NULL, NULL, FILTER1_BITS, LEVEL1_BITS, 0},
-    {NULL, NULL, NULL, FILTER2_BITS, LEVEL2_BITS, 0},
-};
+static struct level levels[LIVE_LEVELS];
 /* How many are in use and, above READY_SHIFT, how many have memory. One word: a level whose memory is given
  * back cannot be taken into use at the same moment. */
-static _Atomic uint32_t levels_word = 1 | 1 << READY_SHIFT;
-static unsigned char *reserved; /* memory of the levels above the first that still have it */
+static _Atomic uint32_t levels_word;
 
 static uint32_t levels_open(void)
 {
 	return atomic_load(&levels_word) & OPEN_MASK;
 }
 
-static size_t filter_bytes(const struct level *level)
+static size_t filter_bytes(uint32_t key_bits)
 {
-	return ((size_t)1 << level->filter_bits) + LIVE_WINDOW;
+	return ((size_t)1 << (key_bits + FILTER_OF_KEY_BITS)) + WINDOW;
 }
 
-static size_t level_bytes(const struct level *level)
+static size_t level_bytes(uint32_t key_bits)
 {
-	size_t keys = (size_t)1 << level->key_bits;
-	return 2 * filter_bytes(level) + keys * (sizeof(uint64_t) + sizeof(struct live_entry));
+	return ((size_t)1 << key_bits) * (sizeof(uint64_t) + sizeof(struct live_entry)) +
+	    2 * filter_bytes(key_bits);
 }
 
-size_t live_reserve_bytes(void)
+static uint32_t key_bits_of(const struct live_size *size, uint32_t level)
 {
-	return level_bytes(&levels[1]) + level_bytes(&levels[2]);
+	return level == 0 ? size->first_bits : level == 1 ? SECOND_BITS : size->last_bits;
 }
 
-void live_reserve(void *memory)
+/* In front of the counts is the mask, and what aligns the level behind them. */
+static size_t spans_bytes(const struct live_size *size)
 {
-	unsigned char *at = reserved = memory;
-	for (uint32_t i = 1; i < LIVE_LEVELS; i++) {
-		struct level *level = &levels[i];
-		size_t keys = (size_t)1 << level->key_bits;
-		level->keys = (_Atomic uint64_t *)(void *)at;
-		at += keys * sizeof(uint64_t);
-		level->entries = (struct live_entry *)(void *)at;
-		at += keys * sizeof(struct live_entry);
-		level->filter = at;
-		at += 2 * filter_bytes(level);
-	}
-	atomic_store(&levels_word, 1 | LIVE_LEVELS << READY_SHIFT);
+	return 64 + ((size_t)1 << (size->first_bits + SPANS_OF_KEY_BITS));
 }
 
-/* The bytes of the levels from the second up to that one. */
-static size_t bytes_below(uint32_t level)
+struct live_size live_size_for(uint64_t period_bytes)
+{
+	struct live_size size = {LIVE_LEVELS, FIRST_BITS_MOST, LAST_BITS_MOST};
+	while (size.last_bits > SECOND_BITS && (period_bytes << size.last_bits) / 4 >= HEAP_BYTES)
+		size.last_bits--;
+	if (size.last_bits == SECOND_BITS)
+		size.levels--;
+	return size;
+}
+
+bool live_size_lower(struct live_size *size)
+{
+	if (size->levels > 1)
+		size->levels--;
+	else if (size->first_bits > FIRST_BITS_LEAST)
+		size->first_bits--;
+	else
+		return false;
+	return true;
+}
+
+uint32_t live_size_samples(const struct live_size *size)
+{
+	uint32_t samples = 0;
+	for (uint32_t i = 0; i < size->levels; i++)
+		samples += 1u << (key_bits_of(size, i) - 1);
+	return samples;
+}
+
+size_t live_first_bytes(const struct live_size *size)
+{
+	return spans_bytes(size) + level_bytes(size->first_bits);
+}
+
+size_t live_above_bytes(const struct live_size *size)
 {
 	size_t bytes = 0;
-	for (uint32_t i = 1; i < level; i++)
-		bytes += level_bytes(&levels[i]);
+	for (uint32_t i = 1; i < size->levels; i++)
+		bytes += level_bytes(key_bits_of(size, i));
 	return bytes;
 }
 
-static struct live_memory memory_between(size_t from, size_t to)
+static void level_open(struct level *level, uint32_t key_bits, unsigned char *memory)
 {
-	return (struct live_memory){reserved + from, to > from ? to - from : 0};
+	const size_t keys = (size_t)1 << key_bits;
+	level->keys = (_Atomic uint64_t *)(void *)memory;
+	level->entries = (struct live_entry *)(void *)(memory + keys * sizeof(uint64_t));
+	level->filter = memory + keys * (sizeof(uint64_t) + sizeof(struct live_entry));
+	level->filter_bits = key_bits + FILTER_OF_KEY_BITS;
+	level->key_bits = key_bits;
+	atomic_store(&level->used, 0);
 }
 
-struct live_memory live_reserved(void)
+void live_open(const struct live_size *size, void *first, void *above)
 {
-	return memory_between(0, bytes_below(atomic_load(&levels_word) >> READY_SHIFT));
+	struct live_spans *spans = first;
+	unsigned char *at = above;
+	spans->mask = ((uintptr_t)1 << (size->first_bits + SPANS_OF_KEY_BITS)) - 1;
+	level_open(&levels[0], size->first_bits, (unsigned char *)first + spans_bytes(size));
+	for (uint32_t i = 1; i < size->levels; i++) {
+		level_open(&levels[i], key_bits_of(size, i), at);
+		at += level_bytes(key_bits_of(size, i));
+	}
+	atomic_store(&levels_word, 1 | size->levels << READY_SHIFT);
+	__atomic_store_n(&live_spans, spans, __ATOMIC_RELEASE);
 }
 
-void live_tell(struct region_header *header)
+size_t live_give_back(void)
 {
-	const struct live_memory own = live_reserved();
-	header->own_start = own.bytes ? (uintptr_t)own.start : 0;
-	header->own_end = header->own_start + own.bytes;
-}
-
-struct live_memory live_give_back(bool all)
-{
-	const size_t page = getauxval(AT_PAGESZ);
 	uint32_t word = atomic_load(&levels_word), open;
+	size_t bytes = 0;
 	do
-		open = all ? 1 : word & OPEN_MASK;
+		open = word & OPEN_MASK;
 	while (!atomic_compare_exchange_strong(&levels_word, &word, open | open << READY_SHIFT));
-	const size_t used = bytes_below(open);
-	return memory_between((used + page - 1) / page * page, bytes_below(word >> READY_SHIFT));
+	for (uint32_t i = 1; i < open; i++)
+		bytes += level_bytes(levels[i].key_bits);
+	return bytes;
+}
+
+void live_close(void)
+{
+	atomic_store(&levels_word, 0);
+	__atomic_store_n(&live_spans, (const struct live_spans *)no_spans, __ATOMIC_RELEASE);
 }
 
 /* A key is a block's address with each bit turned over: LeakSanitizer takes any word in a library's data that
@@ -135,7 +171,7 @@ static inline uint64_t key_of(const void *pointer)
 	return ~(uint64_t)(uintptr_t)pointer;
 }
 
-/* The byte of a filter of 2^bits + LIVE_WINDOW. Blocks are 16-byte aligned. Each 64 KiB of addresses have
+/* The byte of a filter of 2^bits + WINDOW. Blocks are 16-byte aligned. Each 64 KiB of addresses have
  * adjacent bytes, from a position that is a hash of their number: neighbours share cache lines and pages, as
  * they do in the heap, but never a byte. */
 static inline size_t filter_at(const void *pointer, uint32_t bits)
@@ -148,7 +184,7 @@ static inline size_t filter_at(const void *pointer, uint32_t bits)
 static inline size_t confirm_at(const void *pointer, uint32_t bits)
 {
 	uint64_t window = ((uint64_t)(uintptr_t)pointer >> 16) * 0xd1b54a32d192ed03ull >> (64 - bits);
-	return ((size_t)1 << bits) + LIVE_WINDOW + window + (((uintptr_t)pointer & 0xffff) >> 4);
+	return ((size_t)1 << bits) + WINDOW + window + (((uintptr_t)pointer & 0xffff) >> 4);
 }
 
 static inline bool filter_has(const uint8_t *filter, uint32_t bits, const void *pointer)
@@ -169,7 +205,9 @@ static _Atomic uint8_t *confirm_byte(const struct level *level, const void *poin
 
 static _Atomic uint8_t *span_byte(const void *pointer)
 {
-	return (_Atomic uint8_t *)&live_spans[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & (LIVE_SPANS - 1)];
+	/* of live_open's memory, and not of no_spans: there are levels */
+	struct live_spans *spans = (struct live_spans *)__atomic_load_n(&live_spans, __ATOMIC_RELAXED);
+	return (_Atomic uint8_t *)&spans->counts[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & spans->mask];
 }
 
 static void count_up(_Atomic uint8_t *byte)
@@ -297,22 +335,17 @@ static bool level_put(struct level *level, const void *pointer, const struct liv
 	return false;
 }
 
-/* Written out for each level with constants: several times faster than a loop over levels[]. A signal handler
- * may take their memory away until sample_enter. */
-static inline bool maybe_above(const void *pointer)
-{
-	sample_enter();
-	uint32_t open = atomic_load_explicit(&levels_word, memory_order_relaxed) & OPEN_MASK;
-	bool maybe = (open > 1 && filter_has(levels[1].filter, FILTER1_BITS, pointer)) ||
-	    (open > 2 && filter_has(levels[2].filter, FILTER2_BITS, pointer));
-	sample_leave();
-	return maybe;
-}
-
+/* Written out for each level: several times faster than a loop over levels[]. A signal handler may take their
+ * memory away until sample_enter. */
 bool live_maybe_here(const void *pointer)
 {
-	uint32_t open = atomic_load_explicit(&levels_word, memory_order_relaxed) & OPEN_MASK;
-	return filter_has(filter0, LIVE_FILTER0_BITS, pointer) || (open > 1 && maybe_above(pointer));
+	sample_enter();
+	const uint32_t open = atomic_load_explicit(&levels_word, memory_order_relaxed) & OPEN_MASK;
+	const bool maybe = (open > 0 && filter_has(levels[0].filter, levels[0].filter_bits, pointer)) ||
+	    (open > 1 && filter_has(levels[1].filter, SECOND_FILTER_BITS, pointer)) ||
+	    (open > 2 && filter_has(levels[2].filter, levels[2].filter_bits, pointer));
+	sample_leave();
+	return maybe;
 }
 
 bool live_take(const void *pointer, struct live_entry *entry)

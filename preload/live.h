@@ -5,9 +5,9 @@
  *
  * Four steps, because nearly every free is of a block that was never sampled:
  *
- *   spans    one counting byte for 8 KiB of addresses. Zero means "nothing sampled there": one load, one
- *            test. 64 bytes of it stand for 512 KiB of heap, so it stays in the first cache whatever the
- *            program frees.
+ *   spans    one counting byte for 8 KiB of addresses; addresses far apart share one. Zero means "nothing
+ *            sampled there". 64 bytes of it stand for 512 KiB of heap, so it stays in the first cache
+ *            whatever the program frees.
  *   filter   one counting byte per position of the address, scaled to 32 bytes per live sample, so about 3 %
  *            of the frees that come so far take the next step when a level is full.
  *   confirm  a second filter of the same size, where other blocks are neighbours: lets 3 % of those through.
@@ -16,9 +16,11 @@
  *            lookup reads the same 96 words at most, mostly 8, and removing is a store of zero: no
  *            tombstones, no decay with use.
  *
- * Levels of filter, confirm and index: the first is static and serves 8 K live samples (4 GiB of heap at the
- * default period). When it is full, new entries go to the next, sixteen times larger; nothing ever moves. All
- * levels share the spans, so free() itself tests one byte, always.
+ * Levels of filter, confirm and index: the first serves 4 K live samples (2 GiB of heap at the default
+ * period), the second 128 K, and a third what the period may need. When a level is full, new entries go to
+ * the next; nothing ever moves. All levels share the spans, so free() itself tests one byte, always.
+ *
+ * The memory is given by tables.h, when there is a region. Until then the spans are one byte, which is zero.
  *
  * All operations are lock-free and safe against signal handlers and threads that die in the middle. A key is
  * 0 (empty), 1 (busy) or an address; a thread that dies while it holds a key busy leaks that one entry.
@@ -34,10 +36,14 @@
 
 enum {
 	LIVE_LEVELS = 3,
-	LIVE_FILTER0_BITS = 18,
-	LIVE_WINDOW = 4096, /* positions in 64 KiB of addresses */
 	LIVE_SPAN_SHIFT = 13,
-	LIVE_SPANS = 1 << 20, /* 8 GiB of addresses; addresses further apart may share a byte */
+};
+
+/* Of tables: how many levels, and of how many keys. */
+struct live_size {
+	uint32_t levels;
+	uint32_t first_bits; /* of the first level's number of keys */
+	uint32_t last_bits;  /* of the third level's */
 };
 
 struct live_entry {
@@ -47,14 +53,21 @@ struct live_entry {
 	uint32_t unmapped_pages; /* SLOT_MMAP: as in struct region_slot */
 };
 
-extern uint8_t live_spans[LIVE_SPANS];
+struct live_spans {
+	uintptr_t mask; /* number of spans - 1 */
+	uint8_t counts[];
+};
+
+/* Never NULL. Mask and counts are behind one pointer: who reads it finds both of one size. */
+extern const struct live_spans *live_spans;
 
 /* False: certainly not sampled. At the default period one span in 64 holds a sample, at 64 KiB one in 8. The
  * filter is not tested at once, because it has a cache line for each KiB of heap, and there is one for each
  * level. */
 static inline bool live_maybe(const void *pointer)
 {
-	return __atomic_load_n(&live_spans[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & (LIVE_SPANS - 1)],
+	const struct live_spans *spans = __atomic_load_n(&live_spans, __ATOMIC_RELAXED);
+	return __atomic_load_n(&spans->counts[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & spans->mask],
 	           __ATOMIC_RELAXED) != 0;
 }
 
@@ -62,27 +75,29 @@ static inline bool live_maybe(const void *pointer)
  * block in a thousand passes. */
 bool live_maybe_here(const void *pointer);
 
-/* Bytes that live_reserve needs for the levels above the first. */
-size_t live_reserve_bytes(void);
+/* The size that the live samples of 256 GiB of heap need, at most a million. */
+struct live_size live_size_for(uint64_t period_bytes);
 
-/* Gives the levels above the first their memory (zeroed, private). Without it there is one level. */
-void live_reserve(void *memory);
+/* Makes a size smaller. False: it is the smallest. */
+bool live_size_lower(struct live_size *size);
 
-struct live_memory {
-	void *start;
-	size_t bytes; /* 0: none */
-};
+/* How many live samples there is room for. */
+uint32_t live_size_samples(const struct live_size *size);
 
-/* What the levels above the first have of it now. */
-struct live_memory live_reserved(void);
+/* Bytes that live_open needs for spans and first level, a multiple of 64, and for the levels above. */
+size_t live_first_bytes(const struct live_size *size);
+size_t live_above_bytes(const struct live_size *size);
 
-/* Tells the sampler where that is. */
-void live_tell(struct region_header *header);
+/* Gives the tables their memory: zeroed, private. `first` is aligned to 64 bytes. */
+void live_open(const struct live_size *size, void *first, void *above);
 
-/* Takes the memory away from levels that are not in use, for good, or from all: then nothing that was entered
- * there is found any more, and the caller is the only thread and not in one of these functions. Returns what
- * the caller is to unmap. */
-struct live_memory live_give_back(bool all);
+/* Takes the memory away from levels above the first that are not in use, for good. Returns how many bytes of
+ * the memory above stay in use. */
+size_t live_give_back(void);
+
+/* Takes all memory away: nothing that was entered is found any more. The caller is the only thread, and not
+ * in one of these functions but live_maybe: `first` must stay readable, and read as zeroes. */
+void live_close(void);
 
 /* Enters a block; returns flags. An older entry with the same address (the hook did not see its free) is
  * removed and returned in *stale. */

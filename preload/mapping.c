@@ -9,6 +9,7 @@
 
 enum {
 	MAPPINGS = 16384, /* sampled mappings that exist at the same time */
+	NO_MAPPING = MAPPINGS,
 	SMALL_PIECES = 15,
 	SMALL_SHAPES = 4096,
 	LARGE_PIECES = 1023,
@@ -35,16 +36,44 @@ struct range {
 	_Atomic uint64_t first, pages;
 	_Atomic uint64_t born; /* moment << 1 | 1 if it is a file's */
 };
-static struct range ranges[MAPPINGS];
-static struct live_entry entries[MAPPINGS]; /* written only by a user of the range's word */
-static _Atomic uint32_t ranges_used;        /* ranges that have ever been in use */
-static _Atomic uint32_t ranges_hint;        /* where an empty one may be */
+
+/* The memory of mapping_open. */
+struct book {
+	/* [0]: number of pieces; then each first << 32 | end, in pages from the mapping's first. */
+	_Alignas(64) _Atomic uint64_t small_shapes[SMALL_SHAPES][SMALL_PIECES + 1];
+	_Atomic uint64_t large_shapes[LARGE_SHAPES][LARGE_PIECES + 1];
+	struct range ranges[MAPPINGS];
+	struct live_entry entries[MAPPINGS]; /* written only by a user of the range's word */
+	_Atomic uint64_t shapes_taken[(SMALL_SHAPES + LARGE_SHAPES) / 64];
+};
+static struct book *book;
+static _Atomic uint32_t ranges_room; /* how many ranges there are: MAPPINGS or none */
+static _Atomic uint32_t ranges_used; /* ranges that have ever been in use */
+static _Atomic uint32_t ranges_hint; /* where an empty one may be */
 static _Atomic uint64_t moment;
 
-/* [0]: number of pieces; then each first << 32 | end, in pages from the mapping's first. */
-static _Atomic uint64_t small_shapes[SMALL_SHAPES][SMALL_PIECES + 1];
-static _Atomic uint64_t large_shapes[LARGE_SHAPES][LARGE_PIECES + 1];
-static _Atomic uint64_t shapes_taken[(SMALL_SHAPES + LARGE_SHAPES) / 64];
+size_t mapping_bytes(void)
+{
+	return sizeof(struct book);
+}
+
+void mapping_open(void *memory)
+{
+	book = memory;
+	atomic_store(&ranges_room, MAPPINGS);
+}
+
+bool mapping_is_open(void)
+{
+	return atomic_load(&ranges_room) != 0;
+}
+
+/* Who is in one of these functions, below a signal handler that has called this, finds an empty book. */
+void mapping_close(void)
+{
+	atomic_store(&ranges_room, 0);
+	atomic_store(&ranges_used, 0);
+}
 
 uint64_t mapping_moment(void)
 {
@@ -57,8 +86,8 @@ static _Atomic uint64_t *shape_at(uint32_t shape, uint32_t *room)
 {
 	uint32_t number = shape - SHAPE_LIST;
 	*room = number < SMALL_SHAPES ? SMALL_PIECES : LARGE_PIECES;
-	return number < SMALL_SHAPES ? small_shapes[number]
-	                             : large_shapes[(number - SMALL_SHAPES) % LARGE_SHAPES];
+	return number < SMALL_SHAPES ? book->small_shapes[number]
+	                             : book->large_shapes[(number - SMALL_SHAPES) % LARGE_SHAPES];
 }
 
 static uint32_t shape_take(uint32_t pieces)
@@ -66,10 +95,11 @@ static uint32_t shape_take(uint32_t pieces)
 	uint32_t from = pieces <= SMALL_PIECES ? 0 : SMALL_SHAPES,
 	         to = from ? SMALL_SHAPES + LARGE_SHAPES : SMALL_SHAPES;
 	for (uint32_t at = from; at < to && pieces <= LARGE_PIECES; at += 64) {
-		uint64_t taken = atomic_load_explicit(&shapes_taken[at / 64], memory_order_relaxed);
+		uint64_t taken = atomic_load_explicit(&book->shapes_taken[at / 64], memory_order_relaxed);
 		while (~taken) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
-			if (atomic_compare_exchange_weak(&shapes_taken[at / 64], &taken, taken | 1ull << bit))
+			if (atomic_compare_exchange_weak(
+			        &book->shapes_taken[at / 64], &taken, taken | 1ull << bit))
 				return SHAPE_LIST + at + bit;
 		}
 	}
@@ -80,7 +110,7 @@ static void shape_give_back(uint32_t shape)
 {
 	if (shape >= SHAPE_LIST)
 		atomic_fetch_and(
-		    &shapes_taken[(shape - SHAPE_LIST) / 64], ~(1ull << (shape - SHAPE_LIST) % 64));
+		    &book->shapes_taken[(shape - SHAPE_LIST) / 64], ~(1ull << (shape - SHAPE_LIST) % 64));
 }
 
 /* What is left of a shape when [from, to) is taken out: the number of pages before, and pieces and pages
@@ -174,8 +204,8 @@ static void account(const struct live_entry *entry, uint64_t before, uint64_t af
 /* Called by the last thread that corrects slot and tallies of a mapping with no page left. */
 static void end_mapping(uint32_t at)
 {
-	struct range *range = &ranges[at];
-	struct live_entry entry = entries[at];
+	struct range *range = &book->ranges[at];
+	struct live_entry entry = book->entries[at];
 	if (slot_is_mine(&entry)) {
 		entry.unmapped_pages = atomic_load(&slot_at(entry.sample.slot)->unmapped_pages);
 		block_remove(&entry);
@@ -189,7 +219,7 @@ static void end_mapping(uint32_t at)
 
 static void leave(uint32_t at)
 {
-	uint64_t word = atomic_fetch_sub(&ranges[at].word, WORD_USER) - WORD_USER;
+	uint64_t word = atomic_fetch_sub(&book->ranges[at].word, WORD_USER) - WORD_USER;
 	if ((word & (WORD_USERS | SHAPE_MASK)) == SHAPE_GONE)
 		end_mapping(at);
 }
@@ -218,7 +248,7 @@ static bool read_range(
 /* Removes pages [from, to) of the address space from a mapping, as far as they are in it. */
 static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before)
 {
-	struct range *range = &ranges[at];
+	struct range *range = &book->ranges[at];
 	for (;;) {
 		uint64_t word = atomic_load_explicit(&range->word, memory_order_acquire), first, pages, born;
 		uint32_t shape = word & SHAPE_MASK, room;
@@ -250,8 +280,8 @@ static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before)
 		}
 		shape_give_back(shape);
 		if (lost)
-			lose(&entries[at], cut.after);
-		account(&entries[at], cut.before, lost ? 0 : cut.after);
+			lose(&book->entries[at], cut.after);
+		account(&book->entries[at], cut.before, lost ? 0 : cut.after);
 		leave(at);
 		return;
 	}
@@ -262,41 +292,42 @@ void mapping_remove(const void *start, uint64_t bytes, uint64_t before)
 	uint64_t from = (uintptr_t)start / REGION_PAGE_BYTES, to = from + bytes / REGION_PAGE_BYTES;
 	uint32_t used = atomic_load(&ranges_used);
 	for (uint32_t i = 0; i < used; i++) {
-		uint64_t first = atomic_load_explicit(&ranges[i].first, memory_order_relaxed);
-		if (first < to && from < first + atomic_load_explicit(&ranges[i].pages, memory_order_relaxed))
+		uint64_t first = atomic_load_explicit(&book->ranges[i].first, memory_order_relaxed);
+		if (first < to &&
+		    from < first + atomic_load_explicit(&book->ranges[i].pages, memory_order_relaxed))
 			trim(i, from, to, before);
 	}
 }
 
-/* The next empty range from `at` on, marked busy; MAPPINGS: there is none. */
+/* The next empty range from `at` on, marked busy; NO_MAPPING: there is none. */
 static uint32_t range_take_from(uint32_t at)
 {
-	for (; at < MAPPINGS; at++) {
+	for (; at < atomic_load_explicit(&ranges_room, memory_order_relaxed); at++) {
 		uint32_t used = atomic_load(&ranges_used);
 		while (at >= used && !atomic_compare_exchange_weak(&ranges_used, &used, at + 1))
 			;
-		uint64_t word = atomic_load_explicit(&ranges[at].word, memory_order_relaxed);
+		uint64_t word = atomic_load_explicit(&book->ranges[at].word, memory_order_relaxed);
 		if ((word & SHAPE_MASK) == SHAPE_EMPTY &&
 		    atomic_compare_exchange_strong(
-		        &ranges[at].word, &word, word + WORD_CHANGE + SHAPE_BUSY)) {
+		        &book->ranges[at].word, &word, word + WORD_CHANGE + SHAPE_BUSY)) {
 			atomic_store_explicit(&ranges_hint, at + 1, memory_order_relaxed);
 			return at;
 		}
 	}
-	return MAPPINGS;
+	return NO_MAPPING;
 }
 
 static uint32_t range_take(uint64_t bytes)
 {
 	if (bytes / REGION_PAGE_BYTES > UINT32_MAX)
-		return MAPPINGS; /* 16 TiB */
+		return NO_MAPPING; /* 16 TiB */
 	uint32_t hint = atomic_load_explicit(&ranges_hint, memory_order_relaxed), at = range_take_from(hint);
-	return at == MAPPINGS && hint ? range_take_from(0) : at;
+	return at == NO_MAPPING && hint ? range_take_from(0) : at;
 }
 
 static void range_fill(uint32_t at, const void *start, uint64_t bytes, bool file)
 {
-	struct range *range = &ranges[at];
+	struct range *range = &book->ranges[at];
 	atomic_store_explicit(&range->first, (uintptr_t)start / REGION_PAGE_BYTES, memory_order_relaxed);
 	atomic_store_explicit(&range->pages, bytes / REGION_PAGE_BYTES, memory_order_relaxed);
 	atomic_store_explicit(&range->born, mapping_moment() << 1 | file, memory_order_relaxed);
@@ -308,10 +339,10 @@ static void range_fill(uint32_t at, const void *start, uint64_t bytes, bool file
 void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry)
 {
 	uint32_t at = range_take(bytes);
-	bool entered = block_enter(entry, start, at < MAPPINGS);
-	if (at == MAPPINGS)
+	bool entered = block_enter(entry, start, at != NO_MAPPING);
+	if (at == NO_MAPPING)
 		return;
-	entries[at] = *entry;
+	book->entries[at] = *entry;
 	if (entered)
 		range_fill(at, start, bytes, false);
 	else
@@ -321,9 +352,9 @@ void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry)
 void mapping_insert_file(const void *start, uint64_t bytes)
 {
 	uint32_t at = range_take(bytes);
-	if (at == MAPPINGS)
+	if (at == NO_MAPPING)
 		return;
-	entries[at] = (struct live_entry){.sample.slot = REGION_NO_SLOT};
+	book->entries[at] = (struct live_entry){.sample.slot = REGION_NO_SLOT};
 	range_fill(at, start, bytes, true);
 }
 
@@ -332,16 +363,16 @@ bool mapping_is_file(const void *address)
 	uint64_t page = (uintptr_t)address / REGION_PAGE_BYTES;
 	uint32_t used = atomic_load(&ranges_used);
 	for (uint32_t i = 0; i < used; i++) {
-		uint64_t word = atomic_load_explicit(&ranges[i].word, memory_order_acquire), first, pages,
-		         born;
+		uint64_t word = atomic_load_explicit(&book->ranges[i].word, memory_order_acquire), first,
+		         pages, born;
 		if ((word & SHAPE_MASK) < SHAPE_WHOLE ||
-		    !read_range(&ranges[i], word, &first, &pages, &born) || !(born & 1) ||
+		    !read_range(&book->ranges[i], word, &first, &pages, &born) || !(born & 1) ||
 		    page - first >= pages)
 			continue;
 		uint32_t shape = word & SHAPE_MASK;
 		struct cut without = cut_shape(shape, pages, page - first, page - first + 1, NULL, 0);
 		atomic_thread_fence(memory_order_acquire);
-		if (atomic_load_explicit(&ranges[i].word, memory_order_relaxed) == word &&
+		if (atomic_load_explicit(&book->ranges[i].word, memory_order_relaxed) == word &&
 		    without.after != without.before)
 			return true;
 	}
@@ -352,17 +383,17 @@ void mapping_inherit(void)
 {
 	uint32_t used = atomic_load(&ranges_used);
 	for (uint32_t i = 0; i < used; i++) {
-		struct range *range = &ranges[i];
+		struct range *range = &book->ranges[i];
 		uint64_t word = atomic_load(&range->word);
 		uint32_t shape = word & SHAPE_MASK;
 		/* The parent's threads that were working on it do not exist here. */
 		word = (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE;
-		if (shape >= SHAPE_WHOLE && entries[i].sample.slot != REGION_NO_SLOT) {
+		if (shape >= SHAPE_WHOLE && book->entries[i].sample.slot != REGION_NO_SLOT) {
 			uint64_t pages = atomic_load(&range->pages);
-			entries[i].unmapped_pages =
+			book->entries[i].unmapped_pages =
 			    (uint32_t)(pages - cut_shape(shape, pages, pages, pages, NULL, 0).after);
 			const void *start = (const void *)(atomic_load(&range->first) * REGION_PAGE_BYTES);
-			if (!block_inherit(start, &entries[i])) {
+			if (!block_inherit(start, &book->entries[i])) {
 				shape_give_back(shape);
 				shape = SHAPE_EMPTY;
 			}

@@ -25,7 +25,17 @@
 #include "preload/live.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* Bytes that mapping_open needs, a multiple of 64. */
+size_t mapping_bytes(void);
+
+/* Gives the book its memory: zeroed, private, aligned to 64 bytes. Until then, and after mapping_close, it
+ * has no room. */
+void mapping_open(void *memory);
+bool mapping_is_open(void);
+void mapping_close(void);
 
 /* Draws the next moment. */
 uint64_t mapping_moment(void);

@@ -81,6 +81,11 @@ void memory_unmap(void *start, size_t bytes)
 	syscall(SYS_munmap, start, bytes);
 }
 
+bool memory_retire(void *start, size_t bytes)
+{
+	return map(start, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1) == start;
+}
+
 bool memory_protect(void *start, size_t bytes, int protection)
 {
 	return syscall(SYS_mprotect, start, bytes, protection) == 0;

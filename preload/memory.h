@@ -27,6 +27,10 @@ bool memory_cover(void *start, size_t bytes);
 
 void memory_unmap(void *start, size_t bytes);
 
+/* Pages that read as zeroes and may not be written in place of what is mapped there: they take no memory, and
+ * no limit of data counts them. False: refused, all is as it was. */
+bool memory_retire(void *start, size_t bytes);
+
 /* PROT_*. False: refused. */
 bool memory_protect(void *start, size_t bytes, int protection);
 

@@ -2,7 +2,6 @@
 #include "preload/memory_limit.h"
 
 #include "preload/claim.h"
-#include "preload/live.h"
 #include "preload/lock_all.h"
 #include "preload/memory.h"
 #include "preload/one_thread.h"
@@ -12,6 +11,7 @@
 #include "preload/seccomp_filter.h"
 #include "preload/session.h"
 #include "preload/signal.h"
+#include "preload/tables.h"
 #include "preload/thread.h"
 
 #include <errno.h>
@@ -59,14 +59,11 @@ static bool has_one_thread(void)
 	return has_number(text, "\nPid:\t", thread_tid()) && has_number(text, "\nThreads:\t", 1);
 }
 
-static void give_back_tables(bool all)
+static void give_back_tables(void)
 {
-	const struct live_memory gone = live_give_back(all), left = live_reserved();
-	if (gone.bytes)
-		memory_unmap(gone.start, gone.bytes);
-	lock_all_leave_out(LOCK_ALL_TABLES, left.bytes ? left.start : NULL, left.bytes);
+	tables_give_back();
 	if (claim_is_image())
-		live_tell(place_header());
+		tables_tell(place_header());
 }
 
 /* Of an offer that nobody has taken nothing was seen before. */
@@ -90,12 +87,12 @@ static void stop(void)
 	place_leave();
 	lock_all_leave_out(LOCK_ALL_REGION, NULL, 0);
 	memory_unmap(header, bytes);
-	give_back_tables(true);
+	tables_close();
 }
 
 static bool is_within(int resource, const struct rlimit *limit)
 {
-	return session_within(limit, 2 * live_reserved().bytes) &&
+	return session_within(limit, 2 * tables_bytes()) &&
 	    (resource != RLIMIT_AS || session_within(limit, place_view.region.offsets.end));
 }
 
@@ -105,8 +102,8 @@ void memory_limit_changed(int resource)
 	struct rlimit limit;
 	if (place_header() && (resource == RLIMIT_AS || resource == RLIMIT_DATA) &&
 	    read_own(resource, &limit) && !is_within(resource, &limit)) {
-		if (!session_within(&limit, 2 * live_reserved().bytes))
-			give_back_tables(false);
+		if (!session_within(&limit, 2 * tables_bytes()))
+			give_back_tables();
 		if (!is_within(resource, &limit) && !sample_thread.inside && has_one_thread())
 			stop();
 	}

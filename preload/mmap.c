@@ -96,6 +96,13 @@ static void mapped(const void *start, uint64_t bytes)
 	sample_leave();
 }
 
+static void mapped_file(const void *start, uint64_t bytes)
+{
+	sample_enter();
+	mapping_insert_file(start, bytes);
+	sample_leave();
+}
+
 static void unmapped(const void *start, uint64_t bytes, uint64_t before)
 {
 	sample_enter();
@@ -116,7 +123,7 @@ COLD static void *record_mmap(void *address, size_t length, int protection, int 
 	if (flags & MAP_FIXED)
 		unmapped(start, whole_pages(length), before);
 	if (!(flags & MAP_ANONYMOUS))
-		mapping_insert_file(start, whole_pages(length));
+		mapped_file(start, whole_pages(length));
 	else if (!is_allocator(caller))
 		mapped(start, whole_pages(length));
 	return start;
@@ -205,7 +212,7 @@ COLD static void *record_mremap(void *old, size_t old_length, size_t new_length,
 		/* not if old_length is 0: that makes a second mapping of the same pages */
 		unmapped(old, old_bytes, before);
 	if (file)
-		mapping_insert_file(start, new_bytes);
+		mapped_file(start, new_bytes);
 	else
 		mapped(start, new_bytes);
 	return start;

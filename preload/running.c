@@ -73,6 +73,15 @@ static void take_out(void)
 		(void)memory_cover(left, left_bytes);
 }
 
+/* The region is not used. Where one was before, a thread may still be in a hook. */
+static void take_away(bool again)
+{
+	if (again && memory_cover(left, left_bytes))
+		return;
+	memory_unmap(left, left_bytes);
+	left = NULL;
+}
+
 static bool begin(void)
 {
 	size_t count;
@@ -82,6 +91,7 @@ static bool begin(void)
 		left = NULL; /* given back because of a limit: others may have mapped something there */
 	if (!left) /* the calls that this takes here are the loader's own, whatever filter there is */
 		memory_map_lazily(true);
+	const void *before = left;
 	struct region_header *header =
 	    session_region_at(heaptap_attach_request.region_path, left, left_bytes);
 	heaptap_attach_request.region_path[0] = '\0';
@@ -94,7 +104,7 @@ static bool begin(void)
 	thread_know_stacks((const void *)((unsigned char *)header + header->offsets.stacks),
 	    header->thread_stacks, (uint32_t)getpid());
 	if (!attach_to(header, header->filtered == 1, true)) {
-		left = NULL;
+		take_away(header == before);
 		return false;
 	}
 	thread_mapped((const void *)(uintptr_t)header->below_main_stack, 0);

@@ -18,14 +18,38 @@ enum {
  * The segments that this process owns. `unused` has a bit for each of their slots that is free, and none
  * until the segment is ready: so several threads may take segments at the same time.
  */
-static uint16_t segments[REGION_SEGMENTS];
-static uint16_t segment_index[REGION_SEGMENTS]; /* the reverse: index into segments[] of a region's segment */
+static uint32_t segments_most;
+static _Atomic uint64_t (*unused)[SEGMENT_WORDS]; /* by index into segments[] */
+static _Atomic uint32_t *usable_words;            /* of a segment's words in `unused` */
+static uint16_t *segments;
+static uint16_t *segment_index; /* the reverse: index into segments[] of a region's segment */
 static _Atomic uint32_t segments_owned, segments_growing;
-static _Atomic uint64_t unused[REGION_SEGMENTS][SEGMENT_WORDS]; /* by index into segments[] */
-static _Atomic uint32_t usable_words[REGION_SEGMENTS];          /* of a segment's words in `unused` */
 static _Atomic uint32_t unused_count; /* as an int32_t: less than none while a segment becomes ready */
 static _Atomic uint32_t cursor;       /* word of `unused` where the search begins */
 static _Atomic uint32_t grow_later;   /* samples until the next search for a segment */
+
+size_t slot_bytes(uint32_t count)
+{
+	const size_t bytes = count * (sizeof(*unused) + sizeof(*usable_words) + sizeof(*segments)) +
+	    REGION_SEGMENTS * sizeof(*segment_index);
+	return (bytes + 63) & ~(size_t)63;
+}
+
+void slot_open(uint32_t count, void *memory)
+{
+	unused = memory;
+	usable_words = (_Atomic uint32_t *)(void *)(unused + count);
+	segments = (uint16_t *)(void *)(usable_words + count);
+	segment_index = segments + count;
+	segments_most = count;
+}
+
+void slot_close(void)
+{
+	segments_most = 0;
+	atomic_store(&segments_owned, 0);
+	atomic_store(&unused_count, 0);
+}
 
 void slot_reset(void)
 {
@@ -42,15 +66,21 @@ void slot_reset(void)
 	atomic_store(&grow_later, 0);
 }
 
-static void add_segment(uint32_t number)
+/* False: there is no room for the notes about another segment. */
+static bool add_segment(uint32_t number)
 {
-	const uint32_t at = atomic_fetch_add(&segments_owned, 1);
+	uint32_t at = atomic_load(&segments_owned);
+	do
+		if (at >= segments_most)
+			return false;
+	while (!atomic_compare_exchange_weak(&segments_owned, &at, at + 1));
 	segments[at] = (uint16_t)number;
 	segment_index[number] = (uint16_t)at;
 	atomic_store(&usable_words[at], SEGMENT_WORDS);
 	for (uint32_t w = 0; w < SEGMENT_WORDS; w++)
 		atomic_store(&unused[at][w], UINT64_MAX);
 	atomic_fetch_add(&unused_count, REGION_SEGMENT_SLOTS);
+	return true;
 }
 
 static void find_segment(void)
@@ -61,7 +91,10 @@ static void find_segment(void)
 		if (atomic_load_explicit(&owners[i], memory_order_relaxed) != 0 ||
 		    !atomic_compare_exchange_strong(&owners[i], &nobody, (uint16_t)(place_index() + 1)))
 			continue;
-		add_segment(i);
+		if (!add_segment(i)) {
+			atomic_store(&owners[i], 0);
+			break;
+		}
 		atomic_store(&grow_later, 0);
 		return;
 	}

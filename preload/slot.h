@@ -10,6 +10,17 @@
 #include "preload/live.h"
 #include "preload/place.h"
 
+#include <stddef.h>
+
+/* Bytes that slot_open needs for so many segments that a process may own, a multiple of 64. */
+size_t slot_bytes(uint32_t segments);
+
+/* Gives the notes about segments their memory: zeroed, private, aligned to 64 bytes. */
+void slot_open(uint32_t segments, void *memory);
+
+/* Takes that memory away: no slot is taken any more. */
+void slot_close(void);
+
 /* In a forked child: its parent's segments are not its own. */
 void slot_reset(void);
 

@@ -236,7 +236,7 @@ enum region_attaching {
 
 /* Why an image that got a region is not profiled. The name table is region_declined_text(). */
 enum region_declined {
-	REGION_DECLINED_NO_MEMORY = 1,      /* no address space for it: RLIMIT_AS, or mmap refused */
+	REGION_DECLINED_NO_MEMORY = 1,      /* no room: RLIMIT_AS, RLIMIT_DATA, or mmap refused */
 	REGION_DECLINED_NO_FORK_NOTICE = 2, /* neither MADV_WIPEONFORK nor an atfork hook of the libc */
 	REGION_DECLINED_OVERCOMMIT = 3,     /* vm.overcommit_memory=2: memory is refused when it is used */
 	REGION_DECLINED_SANITIZER = 4,      /* gcc's ThreadSanitizer is not ready when samples are */

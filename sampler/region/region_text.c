@@ -12,8 +12,8 @@ const char *region_declined_text(const struct region *region)
 		return NULL;
 	switch ((enum region_declined)header->declined) {
 	case REGION_DECLINED_NO_MEMORY:
-		return "its limit of address space (ulimit -v) leaves no room for the profiler's shared "
-		       "memory";
+		return "its limit of address space or of data (ulimit -v, ulimit -d) leaves no room for the "
+		       "profiler's memory";
 	case REGION_DECLINED_NO_FORK_NOTICE:
 		return "the library has no means to notice a fork";
 	case REGION_DECLINED_OVERCOMMIT:

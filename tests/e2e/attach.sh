@@ -407,6 +407,33 @@ test_listen() {
   finish
 }
 
+# Its data is limited: the tables are as small as that, those of --mmap wait until they are wanted, and if there is no room
+# for these the process is not attached to, and can be again.
+test_little_data() {
+  need_root
+  for kib in 8000 1000000; do
+    rm -f in
+    running sh -c "ulimit -s 256; ulimit -d $kib; exec $targets/attach_truth 1 $targets/attach_module"
+    for round in 1 2 3; do
+      case $round-$kib in
+        2-8000)
+          equal 1 "$(status_of "$heaptap" record -q -o p/ -p 1 --mmap -P "$target" --duration 1ms 7>&-)"
+          matches 'room' err
+          attach -p 1 ;;
+        2-*) attach -p 1 --mmap ;;
+        *) attach -p 1 ;;
+      esac
+      echo >&7
+      wait_for 30 said_times done $round
+      detach
+      profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
+      reached_exactly "$profile" module_alloc 'alloc_objects 200' 'alloc_space 200000' 'inuse_objects 200'
+      rm -r p
+    done
+    finish
+  done
+}
+
 # A process that limits its address space while it is attached to gets ours back, and what it has mapped there since is left
 # alone, also when it is attached to again after the limit is gone.
 test_limits_itself() {

@@ -35,6 +35,63 @@ test_data() {
   done
 }
 
+# What is mapped with the library itself: no limit can decline that.
+test_library_is_small() {
+  for library in "$HEAPTAP_PROGRAMS"/libheaptap*.so; do
+    bytes=$(readelf -SW "$library" | sed -n 's/.* \.bss *NOBITS *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\) .*/\1/p')
+    at_least "$((0x$bytes))" 32768 "bytes of .bss in $library, at most"
+  done
+}
+
+# The limit is there before the start: who starts natively starts with us, and is profiled.
+test_data_from_the_start() {
+  for command in 'bash --version' 'ls --version' true 'python3 --version' 'sqlite3 --version'; do
+    command -v ${command%% *} >/dev/null || continue
+    for kib in 4000 1000000; do
+      sh -c "ulimit -d $kib && exec $command" >native || fail "$command natively: $?"
+      LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so sh -c "ulimit -d $kib && exec $command" >offered || fail "$command, offered: $?"
+      cmp native offered
+      for options in '-p 1' '' '-p 1 --mmap'; do
+        rm -rf p
+        # shellcheck disable=SC2086
+        record $options -o p/ sh -c "ulimit -d $kib && exec $command" >recorded 2>err || fail "$command: $? $(cat err)"
+        cmp native recorded
+      done
+    done
+  done
+  for options in '-p 1' ''; do # a table of some KiB is enough for these few
+    rm -rf p
+    # shellcheck disable=SC2086
+    record $options -o p/ sh -c "ulimit -d 4000 && exec $targets/memory_limit setrlimit fill=0" >recorded
+    profile=$(only p/heaptap.memory_limit.*.exit.pb.gz)
+    profile_check "$profile"
+    [ "$options" = '' ] || reached_exactly "$profile" hold "alloc_objects $(($(cat recorded) / 4 + 1))"
+  done
+  # There is no room at all, which is said.
+  record -o p/ sh -c "ulimit -d 400 && exec $targets/memory_limit setrlimit fill=0" >recorded 2>err || fail "status $?"
+  matches 'ulimit' err
+}
+
+# share LIMIT_KIB NATIVE_KIB: no more than an eighth of the limit is ours.
+share() {
+  at_least $(($2 - $1 / 8 - 64)) "$(cat filled)" "KiB of $1 for the program, natively $2"
+}
+
+test_data_is_the_programs() {
+  for mib in 4 8 16 32 64; do
+    for when in "$targets/memory_limit setrlimit fill=$mib" \
+      "sh -c 'ulimit -d $((mib * 1024)) && exec $targets/memory_limit setrlimit fill=0'"; do
+      native=$(eval "$when")
+      LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so eval "$when" >filled || fail "$when, offered: $?"
+      share $((mib * 1024)) "$native"
+      for options in '' '-p 1' '-p 1 --mmap'; do
+        eval "record $options -o p/ $when" >filled || fail "$when, $options: $?"
+        share $((mib * 1024)) "$native"
+      done
+    done
+  done
+}
+
 test_forked_child() {
   alike "$targets/memory_limit" prlimit64 child
   equal 'result 0 77;heap 1;stack 1;status 0;' "$(tr '\n' ';' <native)"

@@ -30,7 +30,7 @@ test_address_space_limit() {
     ulimit -v 800000
     record -p 1K -o prof/ "$targets/truth" /dev/null 1 0 2>err
   ) || fail "status $?"
-  matches 'no profile of .*truth: its limit of address space \(ulimit -v\) leaves no room' err
+  matches 'no profile of .*truth: its limit of address space or of data \(ulimit -v, ulimit -d\) leaves no room' err
   matches 'not profiled: 0 .*, and 1 more: its limit of address space' err
 }
 

@@ -11,6 +11,7 @@
  *           vfork   a vfork child does so, and the parent allocates after it: nothing must change for that
  *           waits   as in `space`, and then reads a line
  *           raises  as in `space`, and then sends itself SIGUSR1
+ *           fill=N  N MiB of data (0: as it is), then blocks of 4 KiB until there is no more: how many KiB
  *           handler a signal handler sets the limit of `space`, thousands of times, while blocks are sampled
  */
 #define _GNU_SOURCE
@@ -79,6 +80,17 @@ static void limit_and_use(int resource, unsigned long long bytes)
 	printf("heap %d\n", use());
 	printf("stack %d\n", deep(FRAMES));
 	fflush(stdout);
+}
+
+static void fill(unsigned long long limit)
+{
+	unsigned long kib = 0;
+
+	if (limit && set(RLIMIT_DATA, limit * MIB) != 0)
+		exit(6);
+	while (hold(4080))
+		kib += 4;
+	printf("%lu\n", kib);
 }
 
 static void *wait_for(void *argument)
@@ -175,6 +187,8 @@ int main(int argc, char *argv[])
 		in_child(fork());
 	else if (strcmp(argv[2], "vfork") == 0)
 		in_vfork_child();
+	else if (strncmp(argv[2], "fill=", 5) == 0)
+		fill(strtoull(argv[2] + 5, NULL, 10));
 	else if (strcmp(argv[2], "handler") == 0)
 		in_handler();
 	else

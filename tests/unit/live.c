@@ -12,25 +12,35 @@
 
 #include <cmocka.h>
 
+enum { FIRST_SAMPLES = 1 << (FIRST_BITS_MOST - 1) };
+
+static void *map_zeroes(size_t bytes)
+{
+	void *memory =
+	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_true(memory != MAP_FAILED);
+	return memory;
+}
+
+static unsigned char *first, *above;
+
+static void open_size(struct live_size size)
+{
+	live_close();
+	first = map_zeroes(live_first_bytes(&size));
+	above = size.levels > 1 ? map_zeroes(live_above_bytes(&size)) : NULL;
+	live_open(&size, first, above);
+}
+
 static int reset(void **unused)
 {
-	memset(live_spans, 0, sizeof(live_spans));
-	memset(filter0, 0, sizeof(filter0));
-	memset((void *)keys0, 0, sizeof(keys0));
-	for (size_t l = 0; l < LIVE_LEVELS; l++)
-		levels[l].used = 0;
-	levels_word = 1 | 1 << READY_SHIFT;
-	reserved = NULL;
+	open_size((struct live_size){1, FIRST_BITS_MOST, LAST_BITS_MOST});
 	return 0;
 }
 
 static int reset_large(void **unused)
 {
-	reset(unused);
-	void *memory = mmap(NULL, live_reserve_bytes(), PROT_READ | PROT_WRITE,
-	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	assert_true(memory != MAP_FAILED);
-	live_reserve(memory);
+	open_size(live_size_for(1));
 	return 0;
 }
 
@@ -64,19 +74,19 @@ static bool take(uint64_t number)
 static size_t filter_sum(void)
 {
 	size_t sum = 0;
-	for (size_t i = 0; i < sizeof(live_spans); i++)
-		sum += live_spans[i];
-	for (size_t i = 0; i < sizeof(filter0); i++)
-		sum += filter0[i];
+	for (size_t i = 0; i <= live_spans->mask; i++)
+		sum += live_spans->counts[i];
+	for (size_t i = 0; i < 2 * filter_bytes(levels[0].key_bits); i++)
+		sum += levels[0].filter[i];
 	return sum;
 }
 
 static void comes_and_goes(void **unused)
 {
 	for (int round = 0; round < 20; round++) {
-		for (uint64_t i = 0; i < 8000; i++)
+		for (uint64_t i = 0; i < FIRST_SAMPLES - 96; i++)
 			assert_int_equal(0, put(i * 13 + 5));
-		for (uint64_t i = 0; i < 8000; i++) {
+		for (uint64_t i = 0; i < FIRST_SAMPLES - 96; i++) {
 			assert_true(live_maybe(block(i * 13 + 5)) && live_maybe_here(block(i * 13 + 5)));
 			assert_false(take(i * 13 + 6));
 			assert_true(take(i * 13 + 5));
@@ -153,7 +163,7 @@ static void full_is_said(void **unused)
 	while (put(number) == 0)
 		number++;
 	/* Half of the keys, or a window that happens to be full a little before. */
-	assert_in_range(number, 8000, 8192);
+	assert_in_range(number, FIRST_SAMPLES - 192, FIRST_SAMPLES);
 	for (uint64_t i = 0; i < number; i++)
 		assert_true(take(i));
 	assert_int_equal(0, put(number));
@@ -166,9 +176,9 @@ static void neighbours_of_any_size_fit(void **unused)
 	const struct live_entry entry = entry_of(1);
 	for (size_t s = 0; s < sizeof(spacing) / sizeof(spacing[0]); s++) {
 		struct live_entry other;
-		for (uintptr_t i = 1; i <= 8000; i++)
+		for (uintptr_t i = 1; i <= FIRST_SAMPLES - 96; i++)
 			assert_int_equal(0, live_put((const void *)(i * spacing[s]), &entry, &other));
-		for (uintptr_t i = 1; i <= 8000; i++)
+		for (uintptr_t i = 1; i <= FIRST_SAMPLES - 96; i++)
 			assert_true(live_take((const void *)(i * spacing[s]), &other));
 		assert_int_equal(0, levels[0].used);
 	}
@@ -177,7 +187,7 @@ static void neighbours_of_any_size_fit(void **unused)
 /* Small blocks of several pages may have the same keys: a few of them go to the next level. */
 static void pages_that_meet_have_room(void **unused)
 {
-	enum { PAGES = 64, EACH = 125 };
+	enum { PAGES = 32, EACH = 125 };
 	const struct live_entry entry = entry_of(1);
 	struct live_entry stale;
 	uintptr_t page = 1;
@@ -198,16 +208,16 @@ static void neighbours_have_keys_that_are_neighbours(void **unused)
 	enum { BLOCKS_OF_A_PAGE = 64 };
 	const struct live_entry entry = entry_of(1);
 	struct live_entry stale;
-	uint32_t first = UINT32_MAX, last = 0;
+	uint32_t least = UINT32_MAX, last = 0;
 	for (uintptr_t i = 0; i < BLOCKS_OF_A_PAGE; i++)
 		assert_int_equal(0, live_put((const void *)(0x555555557000 + i * 64), &entry, &stale));
-	for (uint32_t i = 0; i < 1u << LEVEL0_BITS; i++) {
-		if (keys0[i] == KEY_EMPTY)
+	for (uint32_t i = 0; i < 1u << levels[0].key_bits; i++) {
+		if (levels[0].keys[i] == KEY_EMPTY)
 			continue;
-		first = i < first ? i : first;
+		least = i < least ? i : least;
 		last = i;
 	}
-	assert_in_range(last - first, BLOCKS_OF_A_PAGE, 4096 / 16);
+	assert_in_range(last - least, BLOCKS_OF_A_PAGE, 4096 / 16);
 	live_clear();
 }
 
@@ -234,29 +244,67 @@ static void levels_follow(void **unused)
 static void unused_levels_are_given_back(void **unused)
 {
 	enum { MANY = 20000, TOO_MANY = 200000 };
-	unsigned char *start = live_reserved().start;
-	assert_int_equal(live_reserve_bytes(), live_reserved().bytes);
+	const size_t second = level_bytes(SECOND_BITS), third = level_bytes(LAST_BITS_MOST);
 	for (uint64_t i = 0; i < MANY; i++)
 		assert_int_equal(0, put(i));
 	assert_int_equal(2, levels_open());
-	struct live_memory gone = live_give_back(false);
-	assert_ptr_equal(start + level_bytes(&levels[1]), gone.start);
-	assert_int_equal(level_bytes(&levels[2]), gone.bytes);
-	assert_int_equal(level_bytes(&levels[1]), live_reserved().bytes);
-	assert_int_equal(0, live_give_back(false).bytes);
-	assert_int_equal(0, mprotect(gone.start, gone.bytes, PROT_NONE));
+	assert_int_equal(second, live_give_back());
+	assert_int_equal(second, live_give_back());
+	assert_int_equal(0, mprotect(above + second, third, PROT_NONE));
 	for (uint64_t i = MANY; i < TOO_MANY; i++)
 		put(i);
 	assert_int_equal(2, levels_open());
 	assert_int_equal(LIVE_PUT_FULL, put(TOO_MANY));
 	for (uint64_t i = 0; i < MANY; i++)
 		assert_true(take(i));
-	gone = live_give_back(true);
-	assert_ptr_equal(start, gone.start);
-	assert_int_equal(level_bytes(&levels[1]), gone.bytes);
-	assert_int_equal(0, live_reserved().bytes);
-	assert_int_equal(0, mprotect(gone.start, gone.bytes, PROT_NONE));
-	assert_false(live_maybe_here(block(MANY)) && take(MANY));
+}
+
+/* As a signal handler may call it between the two loads of a free. */
+static void nothing_is_found_in_closed_tables(void **unused)
+{
+	for (uint64_t i = 0; i < 20000; i++)
+		assert_int_equal(0, put(i));
+	const struct live_spans *read_before = live_spans;
+	live_close();
+	assert_true(read_before == (const struct live_spans *)first);
+	assert_int_equal(0, mprotect(above, level_bytes(SECOND_BITS), PROT_NONE));
+	assert_false(live_maybe(block(1)) || live_maybe_here(block(1)) || take(1));
+	assert_int_equal(LIVE_PUT_FULL, put(30000));
+	live_clear();
+}
+
+/* Before there is a region: whatever is freed. */
+static void without_memory_there_is_nothing(void **unused)
+{
+	live_close();
+	for (uintptr_t address = 1; address; address <<= 1)
+		assert_false(live_maybe((const void *)address) || live_maybe((const void *)-address));
+	assert_false(live_maybe(NULL));
+	assert_int_equal(LIVE_PUT_FULL, put(1));
+}
+
+static void a_smaller_period_has_more_room(void **unused)
+{
+	const uint64_t heap_bytes = UINT64_C(256) << 30;
+	uint32_t before = UINT32_MAX;
+	for (uint64_t period = 1; period <= UINT64_C(1) << 40; period *= 2) {
+		const struct live_size size = live_size_for(period);
+		const uint32_t room = live_size_samples(&size);
+		assert_true(room <= before && (room >= heap_bytes / period || room >= 1 << 20));
+		before = room;
+	}
+	struct live_size size = live_size_for(1), least;
+	do {
+		open_size(least = size);
+		const uint32_t room = live_size_samples(&size);
+		uint64_t number = 0;
+		while (number < 5000 && put(number) == 0)
+			number++;
+		assert_true(number >= 5000 || number > room * 9 / 10);
+		for (uint64_t i = 0; i < number; i++)
+			assert_true(live_maybe(block(i)) && live_maybe_here(block(i)) && take(i));
+	} while (live_size_lower(&size));
+	assert_true(live_first_bytes(&least) < 500000); /* under `ulimit -d 4000` an eighth is 512,000 */
 }
 
 static bool keep_even(const void *pointer, struct live_entry *entry)
@@ -283,12 +331,12 @@ static void visit_changes_and_drops(void **unused)
 /* Threads that ended in the middle of something leave keys busy; the others go round them. */
 static void busy_keys_are_gone_round(void **unused)
 {
-	for (size_t i = 0; i < sizeof(keys0) / sizeof(keys0[0]); i += 3)
-		keys0[i] = KEY_BUSY;
-	for (uint64_t i = 0; i < 4000; i++)
+	for (size_t i = 0; i < (size_t)1 << levels[0].key_bits; i += 3)
+		levels[0].keys[i] = KEY_BUSY;
+	for (uint64_t i = 0; i < FIRST_SAMPLES / 2; i++)
 		assert_int_equal(0, put(i));
 	live_visit(keep_even);
-	for (uint64_t i = 0; i < 4000; i += 2) {
+	for (uint64_t i = 0; i < FIRST_SAMPLES / 2; i += 2) {
 		struct live_entry entry;
 		assert_true(live_take(block(i), &entry));
 	}
@@ -372,6 +420,9 @@ int main(void)
 	    cmocka_unit_test_setup(neighbours_have_keys_that_are_neighbours, reset),
 	    cmocka_unit_test_setup(levels_follow, reset_large),
 	    cmocka_unit_test_setup(unused_levels_are_given_back, reset_large),
+	    cmocka_unit_test_setup(nothing_is_found_in_closed_tables, reset_large),
+	    cmocka_unit_test(without_memory_there_is_nothing),
+	    cmocka_unit_test(a_smaller_period_has_more_room),
 	    cmocka_unit_test_setup(visit_changes_and_drops, reset_large),
 	    cmocka_unit_test_setup(busy_keys_are_gone_round, reset),
 	    cmocka_unit_test_setup(threads_do_not_disturb_each_other, reset),

@@ -6,6 +6,7 @@
 #include "preload/claim.h"
 #include "preload/clock.h"
 #include "preload/mapping.c"
+#include "preload/tables.h"
 #include "preload/thread.h"
 #include "sampler/region/live_scan.h"
 #include "sampler/region/region.h"
@@ -43,6 +44,9 @@ static void open_region(void)
 	    .wiped = page,
 	};
 	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	const struct tables_wish wish = {
+	    .period_bytes = 1, .segments = region.segments, .mappings = TABLES_MAPPINGS};
+	assert_true(tables_open(&wish));
 	claim_open(&with);
 }
 
@@ -216,8 +220,8 @@ static void too_many_pieces_are_counted(void)
 	assert_int_equal(1, books->lost[REGION_LOSS_TABLE_FULL].samples);
 	assert_int_equal(
 	    (4000ull - LARGE_PIECES) * REGION_PAGE_BYTES * 256, books->lost[REGION_LOSS_TABLE_FULL].bytes_q8);
-	for (uint32_t i = 0; i < sizeof(shapes_taken) / sizeof(shapes_taken[0]); i++)
-		assert_int_equal(0, shapes_taken[i]);
+	for (uint32_t i = 0; i < sizeof(book->shapes_taken) / sizeof(book->shapes_taken[0]); i++)
+		assert_int_equal(0, book->shapes_taken[i]);
 }
 
 static void full_book_is_counted(void)
@@ -270,8 +274,8 @@ static void as_the_model(void)
 	}
 	unmap(0, PAGES);
 	expect_live(0, 0);
-	for (uint32_t i = 0; i < sizeof(shapes_taken) / sizeof(shapes_taken[0]); i++)
-		assert_int_equal(0, shapes_taken[i]);
+	for (uint32_t i = 0; i < sizeof(book->shapes_taken) / sizeof(book->shapes_taken[0]); i++)
+		assert_int_equal(0, book->shapes_taken[i]);
 }
 
 /* ---- threads */
@@ -325,8 +329,8 @@ static void threads_cut_the_same(void)
 	assert_int_equal(0, books->live_variance);
 	assert_int_equal(0, books->lost[REGION_LOSS_TABLE_FULL].samples);
 	assert_int_equal(ROUNDS * (SHARED + THREADS * 20), books->allocated.samples);
-	for (uint32_t i = 0; i < sizeof(shapes_taken) / sizeof(shapes_taken[0]); i++)
-		assert_int_equal(0, shapes_taken[i]);
+	for (uint32_t i = 0; i < sizeof(book->shapes_taken) / sizeof(book->shapes_taken[0]); i++)
+		assert_int_equal(0, book->shapes_taken[i]);
 	expect_live(0, 0);
 }
 

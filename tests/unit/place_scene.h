@@ -5,6 +5,7 @@
 
 #include "preload/claim.h"
 #include "preload/clock.h"
+#include "preload/tables.h"
 #include "preload/thread.h"
 #include "sampler/region/region.h"
 
@@ -30,6 +31,8 @@ static inline struct claim_setup make_region(bool wiped)
 	}
 	thread_open((uint32_t)getpid(), true);
 	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	const struct tables_wish wish = {.period_bytes = 1, .segments = region.segments};
+	assert_true(tables_open(&wish));
 	return (struct claim_setup){
 	    .place = {.base = region.base,
 	        .offsets = region.offsets,

@@ -165,6 +165,27 @@ static void nobody_waits_for_who_takes_a_segment(void **unused)
 	check_all_are_there(slots);
 }
 
+/* A limit of memory has left room for the notes about a few: the others' segments stay free. */
+static void no_more_segments_than_there_is_room_for(void **unused)
+{
+	enum { FEW = 3 };
+	static _Alignas(64) unsigned char memory[1 << 16];
+	static uint32_t slots[SLOTS];
+	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
+	assert_true(slot_bytes(FEW) <= sizeof(memory));
+	atomic_store(&owners[0], 0); /* of the notes that are replaced */
+	slot_close();
+	slot_open(FEW, memory);
+	slot_grow();
+	assert_int_equal(take_all(slots), FEW * REGION_SEGMENT_SLOTS);
+	for (uint32_t i = 0; i < region.segments; i++)
+		assert_int_equal(owners[i] != 0, i < FEW);
+	slot_give_back(slots[7]);
+	assert_int_equal(slot_take(), slots[7]);
+	slot_close();
+	assert_int_equal(slot_take(), REGION_NO_SLOT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +194,7 @@ int main(void)
 	    ISOLATED(segments_are_searched_for_now_and_then),
 	    ISOLATED(threads_leave_every_slot),
 	    ISOLATED(nobody_waits_for_who_takes_a_segment),
+	    ISOLATED(no_more_segments_than_there_is_room_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
