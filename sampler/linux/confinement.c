@@ -46,8 +46,19 @@ static void close_others(unsigned int one, unsigned int other)
 	descriptor_range_close(high + 1, UINT_MAX);
 }
 
+/* Zeroes of its own in place of memory that the process shares. Not nothing: a preloaded library, ours too,
+ * may still use what it has mapped there. Where the kernel has no memory to promise, nothing all the same. */
+static int replace_shared(void *start, size_t bytes)
+{
+	const int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+
+	return mmap(start, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == start || munmap(start, bytes) == 0
+	    ? 0
+	    : -errno;
+}
+
 /* Regions of targets, rings, what the children of a daemon count together: a fork has it all, writable. */
-static int unmap_shared(void)
+static int leave_shared(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char *line = NULL;
@@ -58,9 +69,8 @@ static int unmap_shared(void)
 		uintptr_t start, end;
 		char mode[5];
 
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &end, mode) == 3 &&
-		    mode[3] == 's' && munmap((void *)start, end - start) != 0) // NOLINT
-			err = -errno;
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &start, &end, mode) == 3 && mode[3] == 's')
+			err = replace_shared((void *)start, end - start); // NOLINT
 	}
 	free(line);
 	if (maps)
@@ -158,7 +168,7 @@ int confinement_filter_calls(void)
 
 int confinement_enter(int one, int other, unsigned int cpu_seconds)
 {
-	int err = unmap_shared();
+	int err = leave_shared();
 
 	close_others((unsigned int)one, (unsigned int)other);
 	set_limit(RLIMIT_CORE, 0);

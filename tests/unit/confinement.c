@@ -109,8 +109,10 @@ static __attribute__((noreturn)) void try_everything(int out, int in, int other,
 		found |= NOT_CONFINED;
 	if (dup(other) >= 0)
 		found |= HAS_OTHER_DESCRIPTOR;
-	if (madvise(shared, page_bytes, MADV_NORMAL) == 0)
+	/* A preloaded library that has it mapped can go on, and nobody else notices. */
+	if (*shared != 0)
 		found |= HAS_SHARED_MEMORY;
+	*shared = 'c';
 	if (!sanitized)
 		found |= calls_that_work(page_bytes);
 	if (write(out, &found, 1) != 1)
@@ -149,6 +151,7 @@ static void nothing_else_is_left(void **state)
 	unsigned char found = 0xff;
 
 	assert_ptr_not_equal(shared, MAP_FAILED);
+	*shared = 'p';
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(other, O_CLOEXEC), 0);
@@ -159,6 +162,7 @@ static void nothing_else_is_left(void **state)
 	assert_true(comes(out[0]));
 	assert_int_equal(read(out[0], &found, 1), 1);
 	assert_int_equal(found, 0);
+	assert_int_equal(*shared, 'p');
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)child);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
