@@ -123,7 +123,7 @@ WITH_ARM64    = $(if $(filter aarch64%,$(MACHINE)),,$(if $(T),$(findstring arm64
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
+.PHONY: growth all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
 	arm64 arm64-bin arm64-all lab check-lab \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
@@ -378,6 +378,14 @@ bench-run: all bench-bin
 	@/usr/bin/python3 -B bench/bench.py $(abspath $(O)) $(O)/bench-results
 
 bench-bin: $(BENCH_BIN) $(O)/bench/attach_cycles
+
+## growth: how often growth is found where there is none, and how soon where there is some (docs/design/growth.md)
+growth: $(O)/bench/growth
+	@$< $(GROWTH_RECORDINGS)
+
+GROWTH_RECORDINGS ?= 1000
+$(O)/bench/growth: $(O)/bench/growth.o $(O)/core.a
+	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 # Attaches by the sampler's own functions.
 $(O)/bench/attach_cycles: $(O)/bench/attach_cycles.o $(O)/core.a

@@ -53,7 +53,7 @@ static int write_view(FILE *out, const struct api_question *question, const stru
 {
 	struct profile **profiles = calloc(question->count + 1, sizeof(struct profile *));
 	const struct api_input input = {profiles, question->columns, question->count, question->column_count,
-	    question->title, question->profile_owners};
+	    question->title, question->profile_owners, question->profile_ended};
 	struct decoded_budget budget = {API_ANSWER_MEMORY_MAX / 2, DECODED_FOREIGN_BYTES};
 	int err = profiles ? 0 : -ENOMEM;
 

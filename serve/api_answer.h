@@ -22,6 +22,7 @@ struct api_question {
 	struct blob **blobs;          /* the profiles */
 	const size_t *columns;        /* of each */
 	const size_t *profile_owners; /* whose each is: see api_input.h */
+	const bool *profile_ended;    /* likewise */
 	size_t count, column_count;
 	/* of a time line */
 	const struct api_process *process;

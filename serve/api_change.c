@@ -4,13 +4,13 @@
 #include "pprof/analysis/contrast.h"
 #include "pprof/analysis/growth.h"
 #include "pprof/export/graph.h"
+#include "pprof/export/growth_json.h"
 #include "pprof/export/stack_json.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
-
-#define NS_PER_HOUR 3.6e12
 
 /* ---- diff */
 
@@ -119,31 +119,9 @@ static int growth_sum(const struct api_facts *facts, size_t last, struct contras
 	return 0;
 }
 
-static double hours_between(const struct api_facts *facts, size_t last)
-{
-	return ((double)facts->origins[last].time_ns - (double)facts->origins[0].time_ns) / NS_PER_HOUR;
-}
-
-static void write_growth_row(
-    struct json *json, const struct api_facts *facts, const struct growth_row *row, double hours)
-{
-	const struct traces *t = &facts->traces;
-	const struct traces_row *at = &t->rows[row->row];
-	const double change = row->last - row->first;
-
-	json_object(json, NULL);
-	json_text(json, "name", at->depth ? t->frames.rows[traces_stack(t, row->row)[at->head]].name : "");
-	json_number(json, "change", change, 0);
-	json_number(json, "error", sqrt(fmax(row->variance, 0)), 1);
-	json_number(json, "samples", row->samples, 1);
-	json_number(json, "first", row->first, 0);
-	json_number(json, "last", row->last, 0);
-	json_number(json, "per_hour", hours > 0 ? change / hours : NAN, 0);
-	stack_json(json, t, row->row);
-	json_end(json);
-}
-
-static int write_growth_total(struct json *json, const struct api_facts *facts, size_t last, double hours)
+/* What all of it has more at the end than at the beginning, what of that is a trend, and the rows. */
+static int write_growth(
+    struct json *json, const struct api_facts *facts, const struct growth *growth, size_t last)
 {
 	struct contrast_sum sum;
 	int err = growth_sum(facts, last, &sum);
@@ -152,76 +130,40 @@ static int write_growth_total(struct json *json, const struct api_facts *facts, 
 		return err;
 	json_object(json, "total");
 	json_number(json, "first", sum.before, 0);
-	json_number(json, "last", sum.after, 0);
-	json_number(json, "change", sum.after - sum.before, 0);
-	json_number(json, "error", sqrt(fmax(sum.variance, 0)), 1);
-	json_number(json, "per_hour", hours > 0 ? (sum.after - sum.before) / hours : NAN, 0);
-	json_boolean(json, "beyond_chance", is_sure(&sum));
+	json_number(json, "difference", sum.after - sum.before, 0);
+	json_number(json, "difference_error", sqrt(fmax(sum.variance, 0)), 1);
+	growth_json_trend(json, &growth->total);
 	json_end(json);
+	growth_json_rows(json, "rows", &facts->traces, growth, facts->query->rows);
 	return 0;
 }
 
 int api_change_growth(struct json *json, const struct api_facts *facts)
 {
 	const size_t count = facts->traces.column_count, last = count - 1;
-	const double hours = hours_between(facts, last);
-	struct growth growth = {0};
 	const bool is_series = facts->is_series && facts->process_counts[0];
-	size_t shown = 0;
-	int err = 0;
+	int64_t *times_ns = calloc(count + 1, sizeof(*times_ns));
+	struct growth growth = {0};
+	int err = times_ns ? 0 : -ENOMEM;
 
-	if (is_series)
-		err = growth_make(&growth, &facts->traces, count);
-	if (err)
-		return err;
-	api_facts_head(json, facts, last);
-	json_integer(json, "snapshots", (int64_t)count);
-	json_boolean(json, "one_process", is_series && facts->process_counts[last] == 1);
-	json_integer(json, "series_ns", facts->origins[last].time_ns - facts->origins[0].time_ns);
-	json_integer(
-	    json, "began_since", (int64_t)facts->process_counts[last] - (int64_t)facts->process_counts[0]);
-	json_number(json, "threshold", growth.threshold, 3);
-	if (is_series && count >= GROWTH_LEAST_COLUMNS && !facts->traces.unsure)
-		err = write_growth_total(json, facts, last, hours);
-	shown = facts->query->rows && facts->query->rows < growth.count ? facts->query->rows : growth.count;
-	json_array(json, "rows");
-	for (size_t i = 0; i < shown; i++)
-		write_growth_row(json, facts, &growth.rows[i], hours);
-	json_end(json);
-	json_integer(json, "left_out", (int64_t)(growth.count - shown));
-	growth_fini(&growth);
-	return err;
-}
-
-int api_growth_between(struct api_growth *growth, struct profile *first, struct profile *last)
-{
-	struct profile *const profiles[] = {first, last};
-	static const size_t columns[] = {0, 1};
-	static const struct api_query plain;
-	static const struct api_shape shape = {FRAMES_FULL, false, false, false};
-	const struct api_input input = {profiles, columns, 2, 2, "", NULL};
-	struct contrast_sum sum = {0};
-	struct api_facts facts;
-	char error[256];
-	double hours = 0;
-	int err = api_facts_make(&facts, &plain, &input, &shape, error, sizeof(error));
-
-	memset(growth, 0, sizeof(*growth));
-	if (!err)
-		hours = hours_between(&facts, 1);
-	if (!err && (!traces_has(&facts.traces, MEASURE_INUSE) || facts.traces.unsure))
-		err = -ENODATA;
-	if (!err && (!api_facts_same_process(&facts, 0, 1) || hours <= 0))
-		err = -EINVAL;
-	if (!err)
-		err = growth_sum(&facts, 1, &sum);
+	for (size_t i = 0; i < count && !err; i++)
+		times_ns[i] = facts->origins[i].time_ns;
+	if (!err && is_series)
+		err = growth_make(&growth, &facts->traces, 0, times_ns, count);
+	free(times_ns);
+	if (err == -ENODATA)
+		err = 0;
 	if (!err) {
-		growth->change = sum.after - sum.before;
-		growth->error = sqrt(fmax(sum.variance, 0));
-		growth->per_hour = growth->change / hours;
-		growth->per_hour_error = growth->error / hours;
-		growth->beyond_chance = is_sure(&sum);
+		api_facts_head(json, facts, last);
+		json_integer(json, "snapshots", (int64_t)count);
+		json_integer(json, "snapshots_least", TREND_POINTS_LEAST);
+		json_boolean(json, "one_process", is_series && facts->process_counts[last] == 1);
+		json_integer(json, "series_ns", facts->origins[last].time_ns - facts->origins[0].time_ns);
+		json_integer(json, "began_since",
+		    (int64_t)facts->process_counts[last] - (int64_t)facts->process_counts[0]);
 	}
-	api_facts_fini(&facts);
+	if (!err && growth.rows)
+		err = write_growth(json, facts, &growth, last);
+	growth_fini(&growth);
 	return err;
 }

@@ -10,20 +10,7 @@
 int api_change_diff(struct json *json, const struct api_facts *facts);
 int api_change_columns(struct json *json, const struct api_facts *facts); /* as the page reads it */
 
-/* Columns are snapshots of one process, by time; without `total` if there are too few, or of several
- * processes. */
+/* Columns are snapshots of one process, or sums of those of several, by time; without `total` if there are too few. */
 int api_change_growth(struct json *json, const struct api_facts *facts);
-
-/* Growth of what is in use between two profiles of one process. */
-struct api_growth {
-	double change, error, per_hour, per_hour_error; /* bytes */
-	bool beyond_chance;
-};
-
-struct profile;
-
-/* first is the older one. 0; -EINVAL if they are not of one process, or of one time; -ENODATA if they do
- * not say what is in use, or have no period; -ENOMEM. */
-int api_growth_between(struct api_growth *growth, struct profile *first, struct profile *last);
 
 #endif

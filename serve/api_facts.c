@@ -28,12 +28,19 @@ static int check_labels(
 	return -EINVAL;
 }
 
+static bool has_ended(const struct api_input *input, size_t i)
+{
+	return input->ended && input->ended[i];
+}
+
 static void describe(struct api_facts *facts, const struct api_input *input)
 {
 	for (size_t i = 0; i < input->count; i++) {
 		const size_t column = input->columns[i];
 		struct origin origin;
 
+		if (has_ended(input, i))
+			continue;
 		origin_read(&origin, input->profiles[i]);
 		if (!facts->process_counts[column])
 			facts->ended[column] = true;
@@ -72,7 +79,9 @@ static int fill(struct api_facts *facts, const struct api_input *input, char *er
 	for (size_t i = 0; i < input->count && !err; i++)
 		err = traces_expect(&facts->traces, input->profiles[i], input->columns[i]);
 	for (size_t i = 0; i < input->count && !err; i++)
-		err = traces_add(&facts->traces, input->profiles[i], input->columns[i]);
+		err = has_ended(input, i)
+		    ? traces_add_ended(&facts->traces, input->profiles[i], input->columns[i])
+		    : traces_add(&facts->traces, input->profiles[i], input->columns[i]);
 	if (err == -ENODATA)
 		snprintf(error, error_bytes, "the profiles have no sample type in common");
 	return err ? err : traces_finish(&facts->traces);

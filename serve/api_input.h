@@ -3,6 +3,7 @@
 #ifndef SERVE_API_INPUT_H
 #define SERVE_API_INPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct profile;
@@ -19,6 +20,9 @@ struct api_input {
 	/* Of growth: whose each profile is, numbers below `count`; those of one follow each other by time.
 	 * NULL: all are of one process. */
 	const size_t *owners;
+	/* Of growth, of each profile: its process had ended before, so what it had in use counts no longer.
+	 * NULL: none. */
+	const bool *ended;
 };
 
 #endif

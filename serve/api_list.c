@@ -58,7 +58,6 @@ static void write_growth(struct json *json, const struct api_growth *growth)
 	}
 	json_number(json, "growth_per_hour", growth->per_hour, 0);
 	json_number(json, "growth_error", growth->per_hour_error, 1);
-	json_boolean(json, "growth_beyond_chance", growth->beyond_chance);
 }
 
 static void write_process(struct json *json, const struct api_process *process)

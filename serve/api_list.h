@@ -3,11 +3,16 @@
 #ifndef SERVE_API_LIST_H
 #define SERVE_API_LIST_H
 
-#include "serve/api_change.h"
+#include "pprof/text/json.h"
 #include "serve/api_point.h"
 
 #include <stdio.h>
 #include <sys/types.h>
+
+/* Of all that a process has in use. */
+struct api_growth {
+	double per_hour, per_hour_error; /* bytes */
+};
 
 /* Borrows everything; no string is NULL. */
 struct api_process {
@@ -20,7 +25,8 @@ struct api_process {
 	size_t profile_count;           /* that can be looked at */
 	const struct api_point *points; /* by time; the newest says what is in use */
 	size_t point_count;
-	const struct api_growth *growth; /* NULL: not known */
+	const struct api_growth
+	    *growth; /* NULL: it does not grow by more than chance, or that is not known */
 };
 
 /* {"processes": [...]}; of a process with many points some. */

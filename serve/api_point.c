@@ -29,7 +29,8 @@ int api_point_make(struct api_point *point, struct profile *profile, const struc
 {
 	static const size_t column;
 	static const struct api_shape shape = {FRAMES_FULL, false, false, false};
-	const struct api_input input = {&profile, &column, 1, 1, "", NULL};
+	const struct api_input input = {
+	    .profiles = &profile, .columns = &column, .count = 1, .column_count = 1, .title = ""};
 	struct api_facts facts;
 	char error[256];
 	int err = api_facts_make(&facts, query, &input, &shape, error, sizeof(error));
@@ -39,8 +40,13 @@ int api_point_make(struct api_point *point, struct profile *profile, const struc
 		const struct traces_doubt doubt = traces_doubt_selected(&facts.traces, 0, facts.kind);
 
 		point->time_ns = facts.origins[0].time_ns;
-		for (size_t row = 0; row < facts.traces.row_count; row++)
+		point->allocated = traces_has(&facts.traces, MEASURE_ALLOC) ? 0 : NAN;
+		for (size_t row = 0; row < facts.traces.row_count; row++) {
 			point->value += (double)traces_value(&facts.traces, row, 0, facts.kind);
+			if (!isnan(point->allocated))
+				point->allocated +=
+				    (double)traces_value(&facts.traces, row, 0, MEASURE_ALLOC);
+		}
 		point->error = sqrt(fmax(doubt.variance, 0));
 		point->samples = doubt.samples;
 		point->known = api_facts_known(&facts);

@@ -14,6 +14,7 @@ struct api_point {
 	int64_t time_ns;
 	double value, error, samples; /* of what the query selects; in use without one */
 	bool known;                   /* error and samples are */
+	double allocated;             /* bytes, since the recording began; NaN: not known */
 	int64_t rss_bytes;            /* -1: the profile does not say */
 	char id[64], cause[96];       /* of the profile; filled in by the caller, if at all */
 	/* of a sum (timeline_sum.h): the processes that it is of, and those that it lacks */

@@ -83,6 +83,7 @@ static void free_data(struct exchange_work *base)
 	free(work->blobs);
 	free(work->columns);
 	free(work->profile_owners);
+	free(work->profile_ended);
 	free(work->gone);
 	free(work->ids);
 	free(work->query);
@@ -109,10 +110,11 @@ static struct api_work *work_new(const struct exchange *exchange, size_t count, 
 	work->blobs = calloc(count, sizeof(*work->blobs));
 	work->columns = calloc(count, sizeof(*work->columns));
 	work->profile_owners = calloc(count, sizeof(*work->profile_owners));
+	work->profile_ended = calloc(count, sizeof(*work->profile_ended));
 	work->gone = calloc(count, sizeof(*work->gone));
 	work->ids = calloc(count, sizeof(*work->ids));
 	if (!work->query || !work->title || !work->blobs || !work->columns || !work->profile_owners ||
-	    !work->gone || !work->ids) {
+	    !work->profile_ended || !work->gone || !work->ids) {
 		api_work_abandon(work);
 		return NULL;
 	}
@@ -123,6 +125,7 @@ static struct api_work *work_new(const struct exchange *exchange, size_t count, 
 	    .blobs = work->blobs,
 	    .columns = work->columns,
 	    .profile_owners = work->profile_owners,
+	    .profile_ended = work->profile_ended,
 	    .ids = work->ids,
 	    .process = &work->process};
 	return work;
@@ -177,6 +180,7 @@ static const struct gather_item *take_profiles(struct api_work *work, const stru
 		work->blobs[kept] = blob_hold(gather->items[i].profile);
 		work->columns[kept] = work->columns[i];
 		work->profile_owners[kept] = work->profile_owners[i];
+		work->profile_ended[kept] = work->profile_ended[i];
 		memmove(work->ids[kept++], work->ids[i], sizeof(work->ids[i]));
 	}
 	work->question.count = kept;

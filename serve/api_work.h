@@ -21,6 +21,7 @@ struct api_work {
 	/* Of each profile. Of an owner all are there, or none: it may end meanwhile, and its files go. */
 	struct blob **blobs;
 	size_t *columns, *profile_owners;
+	bool *profile_ended;
 	bool *gone; /* by owner */
 	char (*ids)[PROFILE_CHOICE_ID_BYTES], id[PROFILE_CHOICE_ID_BYTES];
 	/* of a time line; the arrays are freed with it */

@@ -68,6 +68,7 @@ struct catalog_history *catalog_histories_note(struct catalog_histories *histori
 	const struct catalog_point point = {.unix_ns = unix_ns,
 	    .inuse_bytes = listed->inuse_bytes,
 	    .error_bytes = listed->inuse_bytes_error,
+	    .allocated_bytes = listed->alloc_bytes,
 	    .rss_bytes = listed->rss_bytes ? (int64_t)listed->rss_bytes : -1};
 
 	if (!entry)

@@ -12,8 +12,8 @@ enum { CATALOG_HISTORY_POINTS = 512 };
 struct catalog_history {
 	struct catalog_point {
 		int64_t unix_ns;
-		double inuse_bytes, error_bytes;
-		int64_t rss_bytes; /* -1: not known */
+		double inuse_bytes, error_bytes, allocated_bytes; /* NaN: not known */
+		int64_t rss_bytes;                                /* -1: not known */
 	} * points;
 	size_t count;
 	int64_t step_ns;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/exchange_lists.h"
 
+#include "pprof/analysis/trend.h"
 #include "pprof/text/json.h"
 #include "pprof/text/utf8.h"
 #include "serve/exchange.h"
@@ -12,9 +13,6 @@
 
 enum { SPARK_POINTS = 64 };
 
-#define HOUR_NS       3600e9
-#define GROWTH_NS_MIN (INT64_C(30) * 1000000000)
-
 /* ---- points */
 
 static struct api_point point_of(const struct catalog_point *from)
@@ -24,6 +22,7 @@ static struct api_point point_of(const struct catalog_point *from)
 	    .error = from->error_bytes,
 	    .samples = NAN,
 	    .known = isfinite(from->error_bytes),
+	    .allocated = from->allocated_bytes,
 	    .rss_bytes = from->rss_bytes};
 }
 
@@ -46,27 +45,42 @@ static struct api_point *file_points(const struct catalog_process *process, size
 
 	*count = 0;
 	for (size_t i = 0; i < process->file_count && points; i++)
-		if (catalog_file_is_state(process->files[i]) && process->files[i]->point.time_ns)
+		if (catalog_file_is_state(process->files[i]) && process->files[i]->point.time_ns &&
+		    !catalog_file_is_last(process->files[i]))
 			points[(*count)++] = process->files[i]->point;
 	return points;
 }
 
-/* From the first point to the last. A block that is in both is in both estimates, by the same sample: so the
- * error of the difference is no larger than this. */
+/* A sample stands for as many bytes as the variance says, which is the sum of the samples' squares. */
+static struct trend_point trend_point_of(const struct api_point *point)
+{
+	const double variance = point->error * point->error;
+	const double each_bytes = point->value > 0 ? fmax(variance / point->value, 1) : NAN;
+
+	return (struct trend_point){.time_s = (double)point->time_ns / 1e9,
+	    .inuse_bytes = point->value,
+	    .inuse_variance = variance,
+	    .inuse_samples = point->value / each_bytes,
+	    .allocated_bytes = point->allocated,
+	    .allocated_variance = point->allocated * each_bytes,
+	    .allocated_samples = point->allocated / each_bytes};
+}
+
+/* Does all that the process has in use grow? The points are thinned out to as many as the test takes. */
 static bool growth_of(const struct api_point *points, size_t count, struct api_growth *growth)
 {
-	const struct api_point *first = points, *last = points + count - 1;
-	double hours;
+	struct trend_point taken[TREND_POINTS_MOST];
+	const size_t step = count / TREND_POINTS_MOST + 1;
+	size_t taken_count = 0;
 
-	if (count < 2 || !first->known || !last->known || last->time_ns - first->time_ns < GROWTH_NS_MIN)
-		return false;
-	hours = (double)(last->time_ns - first->time_ns) / HOUR_NS;
-	growth->change = last->value - first->value;
-	growth->error = sqrt(first->error * first->error + last->error * last->error);
-	growth->per_hour = growth->change / hours;
-	growth->per_hour_error = growth->error / hours;
-	growth->beyond_chance = fabs(growth->change) > API_CHANCE_ERRORS * growth->error;
-	return true;
+	for (size_t i = (count - 1) % step; i < count; i += step)
+		if (points[i].known && points[i].value > 0)
+			taken[taken_count++] = trend_point_of(&points[i]);
+	const struct trend trend = trend_find(taken, taken_count, trend_bar(1, taken_count));
+
+	*growth = (struct api_growth){.per_hour = trend.bytes_per_s * 3600,
+	    .per_hour_error = sqrt(fmax(trend.bytes_per_s_variance, 0)) * 3600};
+	return trend.kind == TREND_GROWS;
 }
 
 /* ---- processes */

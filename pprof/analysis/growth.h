@@ -1,34 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds stacks whose memory grows over a series of snapshots of one process, or of several, by more than
- * chance: possible leaks, found while the program still runs.
+ * What grows over a series of snapshots, and since when: the rows that the tables have, judged by trend.h.
  *
- * A stack grows if its in-use bytes at the end are above those at the beginning by more than the threshold
- * for all stacks together (estimate_threshold()), and if they rose in both halves of the time, each by more
- * than two standard errors: a cache that fills and then stays as it is does not count.
+ * A row is a function that heads stacks (headings.h). A leak whose stacks are headed by several functions, each of
+ * which grows too little to be sure, is found at the innermost function that called them all.
  */
 #ifndef PPROF_ANALYSIS_GROWTH_H
 #define PPROF_ANALYSIS_GROWTH_H
 
 #include "pprof/analysis/traces.h"
-
-#define GROWTH_LEAST_COLUMNS 3
+#include "pprof/analysis/trend.h"
 
 struct growth_row {
-	uint32_t row; /* of the traces */
-	/* bytes; variance of the difference; number of samples in the last */
-	double first, last, variance, samples;
+	uint32_t frame;
+	bool is_caller; /* of the functions that head these stacks */
+	struct trend trend;
+	/* the trend's points, as columns of the traces and in the times that were given */
+	size_t since_column, until_column;
+	int64_t since_ns, until_ns;
+	double inuse_bytes, samples; /* at the end */
 };
 
 struct growth {
-	struct growth_row *rows; /* largest first */
-	size_t count;
-	double threshold;
+	struct growth_row *rows; /* those that grow first, then those that rose; the largest first */
+	size_t count, growing_count;
+	struct growth_row total; /* of everything selected; its frame has no meaning */
+	size_t point_count;      /* fewer than TREND_POINTS_LEAST: nothing could be found */
 };
 
-/* Columns [0, column_count) of the traces, in the order of time. 0 or -ENOMEM; fewer columns than needed: no
- * rows. */
-int growth_make(struct growth *growth, const struct traces *t, size_t column_count);
+/* `column_count` columns of the traces, from `first_column` on, are the series, times_ns[] when they were taken, in
+ * their order. The caller ends it with growth_fini() in all cases. 0; -ENODATA if the profiles do not say what is in
+ * use, or at what period they were sampled; -ENOMEM. */
+int growth_make(struct growth *growth, const struct traces *t, size_t first_column, const int64_t *times_ns,
+    size_t column_count);
 void growth_fini(struct growth *growth);
 
 #endif

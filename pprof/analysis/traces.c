@@ -447,7 +447,16 @@ static void session_read(struct adding *a, const struct profile *profile)
 	memcpy(a->session, origin.session, sizeof(a->session));
 }
 
-int traces_add(struct traces *t, const struct profile *profile, size_t column)
+/* Types of what is in use match none, so they are 0 everywhere. */
+static void drop_inuse(const struct traces *t, const struct profile *profile, int *types)
+{
+	for (size_t i = 0; i < profile_sample_type_count(profile); i++)
+		if (types[i] >= 0 &&
+		    (types[i] == t->kinds[MEASURE_INUSE] || types[i] == t->kinds[MEASURE_INUSE_OBJECTS]))
+			types[i] = -1;
+}
+
+static int profile_add(struct traces *t, const struct profile *profile, size_t column, bool ended)
 {
 	struct adding a = {.profile = profile, .column = column};
 	size_t count = profile_sample_type_count(profile), held;
@@ -459,6 +468,8 @@ int traces_add(struct traces *t, const struct profile *profile, size_t column)
 		err = -ENOMEM;
 	if (!err)
 		err = types_match(t, profile, a.types);
+	if (!err && ended)
+		drop_inuse(t, profile, a.types);
 	if (!err)
 		err = prune_init(&a.prune, profile);
 	if (!err)
@@ -479,4 +490,14 @@ int traces_add(struct traces *t, const struct profile *profile, size_t column)
 	free(a.types);
 	free(values);
 	return err;
+}
+
+int traces_add(struct traces *t, const struct profile *profile, size_t column)
+{
+	return profile_add(t, profile, column, false);
+}
+
+int traces_add_ended(struct traces *t, const struct profile *profile, size_t column)
+{
+	return profile_add(t, profile, column, true);
 }

@@ -109,6 +109,9 @@ int traces_finish(struct traces *t);
  * -ENODATA: no sample type in common. */
 int traces_add(struct traces *t, const struct profile *profile, size_t column);
 
+/* The same of a process that has ended since: what it had in use counts no longer, what it allocated does. */
+int traces_add_ended(struct traces *t, const struct profile *profile, size_t column);
+
 /* 0, or -EFBIG if their memory and `more` bytes exceed max_bytes. */
 int traces_check_memory(const struct traces *t, size_t more);
 

@@ -16,26 +16,19 @@ const list = (() => {
 		return { ...address.USUAL, ...(own ? { pid: String(process.pid) } : { id: process.id }) };
 	}
 
-	/* "+12.3 MiB/h ±1.2 MiB" and, in words, whether that is more than chance. */
+	/* "+12.3 MiB/h ±1.2 MiB" of a process that grows by more than chance. */
 	function growth(process) {
-		if (process.growth_per_hour === null || process.growth_per_hour === undefined)
-			return el("span", { class: "quiet" }, "");
-		const sure = process.growth_beyond_chance,
-			up = process.growth_per_hour > 0;
+		if (!Number.isFinite(process.growth_per_hour)) return el("span", { class: "quiet" }, "");
 		return el(
 			"span",
-			{ class: "verdict " + (sure ? (up ? "more" : "less") : "chance") },
+			{ class: "verdict more" },
 			el("span", {}, words.change(process.growth_per_hour, "bytes") + "/h"),
 			el(
 				"span",
 				{ class: "doubt" },
 				process.growth_error > 0 ? " \u00b1" + words.bytes(process.growth_error) : "",
 			),
-			el(
-				"span",
-				{ class: "word" },
-				sure ? (up ? " \u25b2 more than chance" : " \u25bc more than chance") : " chance",
-			),
+			el("span", { class: "word" }, " \u25b2"),
 		);
 	}
 

@@ -146,61 +146,34 @@ const stacks = (() => {
 			);
 	}
 
-	/* answer: of /api/v1/growth */
-	function growth(host, answer) {
-		const total = answer.total;
-		host.replaceChildren();
-		if (!total)
-			return host.append(
-				el(
-					"p",
-					{},
-					(answer.profiles > 1
-						? "Growth needs three moments at which all of these processes are known"
-						: "Growth needs at least three snapshots of one process") +
-						"; there " +
-						(answer.snapshots === 1 ? "is one." : "are " + answer.snapshots + "."),
-				),
-			);
-		host.append(
-			el(
-				"p",
-				{ class: "sum" },
-				"In all " +
-					words.change(total.change, "bytes") +
-					(total.error > 0 ? " \u00b1 " + words.bytes(total.error) : "") +
-					" over " +
-					(answer.profiles > 1
-						? answer.profiles + " processes"
-						: answer.snapshots + " snapshots") +
-					" in " +
-					words.duration(answer.series_ns / 1e6) +
-					(total.beyond_chance ? ", more than chance." : ", within chance.") +
-					(answer.began_since > 0
-						? " " + answer.began_since + " of them began in that time."
-						: ""),
-			),
-			el(
-				"p",
-				{ class: "quiet" },
-				"Stacks that rose in both halves of the time, and in all by more than chance " +
-					"(" +
-					answer.threshold.toFixed(1) +
-					" standard errors for all stacks together).",
-			),
-		);
-		if (!answer.rows.length)
-			host.append(el("p", { class: "empty" }, "No stack rose in both halves by more than chance."));
-		for (const row of answer.rows.slice(0, 4 * SHOWN))
+	/* "since 12:23:41", with the date if that is another day's */
+	function since(ns) {
+		const time = new Date(ns / 1e6);
+		const today = time.toDateString() === new Date().toDateString();
+		return today ? time.toLocaleTimeString() : time.toLocaleString();
+	}
+
+	/* row: of /api/v1/growth, or its total */
+	function rise(row) {
+		return row.kind === "grows"
+			? "since " + since(row.since_ns) + ", " + words.bytes(row.per_hour) + " an hour"
+			: "from " + since(row.since_ns) + " to " + since(row.until_ns) + ", no more since";
+	}
+
+	function rows(host, title, list) {
+		if (!list.length) return;
+		host.append(el("h3", {}, title));
+		for (const row of list.slice(0, 4 * SHOWN))
 			host.append(
 				card(
 					[
 						["+" + words.bytes(row.change), "big"],
-						[words.doubt(row.change, row.samples, row.error * row.error, true), "quiet"],
-						[words.bytes(row.per_hour) + "/h", ""],
+						[words.doubt(row.change, row.samples, row.change_error ** 2, true), "quiet"],
+						[rise(row), ""],
 						["now " + words.bytes(row.last), "quiet"],
+						[row.is_caller ? "in several functions below " + row.name : "", "quiet"],
 					],
-					row.stack.map(frame =>
+					(row.stack || []).map(frame =>
 						frameLine({
 							name: frame.name,
 							label: frame.label || frame.name,
@@ -210,6 +183,55 @@ const stacks = (() => {
 					),
 				),
 			);
+	}
+
+	/* answer: of /api/v1/growth */
+	function growth(host, answer) {
+		const total = answer.total;
+		host.replaceChildren();
+		if (!total)
+			return host.append(
+				el(
+					"p",
+					{},
+					"What grows is not known yet: that takes " +
+						answer.snapshots_least +
+						" snapshots while the program runs; there " +
+						(answer.snapshots === 1 ? "is one." : "are " + answer.snapshots + "."),
+				),
+			);
+		const growing = answer.rows.filter(row => row.kind === "grows");
+		host.append(
+			el(
+				"p",
+				{ class: "sum" },
+				(growing.length
+					? growing[0].name +
+						" grows by more than chance: +" +
+						words.bytes(growing[0].change) +
+						" " +
+						rise(growing[0])
+					: "Nothing grows by more than chance") +
+					". In all " +
+					words.change(total.difference, "bytes") +
+					(total.difference_error > 0 ? " \u00b1 " + words.bytes(total.difference_error) : "") +
+					" over " +
+					answer.snapshots +
+					" snapshots in " +
+					words.duration(answer.series_ns / 1e6) +
+					(answer.profiles > 1 ? ", of " + answer.profiles + " processes" : "") +
+					"." +
+					(answer.began_since > 0
+						? " " + answer.began_since + " of them began in that time."
+						: ""),
+			),
+		);
+		rows(host, "Growing", growing);
+		rows(
+			host,
+			"Rose, and stayed",
+			answer.rows.filter(row => row.kind === "rose"),
+		);
 	}
 
 	return { leaks, growth, ofGraph };

@@ -101,7 +101,8 @@ static int merge_selected(
 int merge_run(struct options *options)
 {
 	const struct profile_files_choice whole = {.half_memory = true};
-	struct selection_choice choice = {options->read.state, options->read.session, true};
+	struct selection_choice choice = {
+	    .state = options->read.state, .session = options->read.session, .one_column = true};
 	struct selection selection = {0};
 	struct profile_files files;
 	int status;

@@ -145,7 +145,8 @@ static int pair_add(struct profile_input *input, const struct profile_files *fil
 
 	if (is_nameless(file->profile) && !input->nameless)
 		input->nameless = strdup(file->path);
-	err = traces_add(&input->traces, file->profile, pair->column);
+	err = pair->ended ? traces_add_ended(&input->traces, file->profile, pair->column)
+	                  : traces_add(&input->traces, file->profile, pair->column);
 	if (err == -ENODATA)
 		log_line("%s and %s have no sample type in common: read heap profiles and event profiles "
 		         "separately",
@@ -217,6 +218,20 @@ static void free_others(struct profile_files *files, const struct selection *s)
 	}
 }
 
+/* 0, or 1 after a line. */
+static int growth_times(struct profile_input *input, const struct selection *s)
+{
+	input->growth_times_ns = calloc(s->growth_count + 1, sizeof(*input->growth_times_ns));
+	if (!input->growth_times_ns) {
+		log_line("not enough memory");
+		return 1;
+	}
+	for (size_t i = 0; i < s->growth_count; i++)
+		input->growth_times_ns[i] =
+		    s->growth_first ? s->growth_times_ns[i] : input->origins[i].time_ns;
+	return 0;
+}
+
 static int input_fill(struct profile_input *input, const struct options *options, struct profile_files *files,
     const struct selection *s)
 {
@@ -226,13 +241,18 @@ static int input_fill(struct profile_input *input, const struct options *options
 	status = columns_fill(input, options, files, s);
 	if (status)
 		return status;
-	input->file_count = s->count;
+	for (size_t i = 0; i < s->count; i++)
+		input->file_count += !s->pairs[i].is_added_up;
 	input->series_count = s->series_count;
+	input->growth_first = s->growth_first;
+	input->growth_count = s->growth_count;
 	input->now = s->now;
 	input->has_peak = s->has_peak;
 	input->state = s->state;
 	input->session = s->session;
 	input->session_count = s->session_count;
+	if (growth_times(input, s))
+		return 1;
 	extremes_find(input);
 	if (s->state == READ_PEAK)
 		input->now = input->peak;
@@ -254,7 +274,9 @@ int profile_input_open(struct profile_input *input, const struct options *option
 {
 	const struct profile_files_choice whole = {
 	    .pass_unread = pass_unread, .services = STORE_MOMENT_SERIES};
-	const struct selection_choice choice = {options->read.state, options->read.session, false};
+	const struct selection_choice choice = {.state = options->read.state,
+	    .session = options->read.session,
+	    .no_growth = options->read.format >= 0};
 	struct selection selection = {0};
 	struct profile_files files;
 	int status = input_begin(input, options, &whole, &files);
@@ -285,8 +307,9 @@ static int side_append(struct selection *both, const struct selection *side)
 	}
 	both->pairs = pairs;
 	for (size_t i = 0; i < side->count; i++)
-		both->pairs[both->count++] =
-		    (struct selection_pair){side->pairs[i].file, both->column_count, side->pairs[i].process};
+		both->pairs[both->count++] = (struct selection_pair){.file = side->pairs[i].file,
+		    .column = both->column_count,
+		    .process = side->pairs[i].process};
 	both->column_count++;
 	return 0;
 }
@@ -300,7 +323,8 @@ struct side {
 static int sides_find(
     const struct profile_files *files, const struct options *options, struct side sides[COMPARED])
 {
-	const struct selection_choice choice = {options->read.state, options->read.session, true};
+	const struct selection_choice choice = {
+	    .state = options->read.state, .session = options->read.session, .one_column = true};
 	size_t base = 0;
 
 	sides[0] = sides[1] = (struct side){0, files->count, choice};
@@ -363,6 +387,7 @@ void profile_input_close(struct profile_input *input)
 	filter_close(&input->filter);
 	free(input->origins);
 	free(input->crowds);
+	free(input->growth_times_ns);
 	free(input->nameless);
 	memset(input, 0, sizeof(*input));
 }

@@ -18,11 +18,13 @@
 struct profile_input {
 	struct traces traces;
 	struct filter filter;
-	struct origin *origins; /* of each column; of several files added up, that of the newest */
-	struct crowd *crowds;   /* of each column */
-	size_t file_count;      /* that count, in all columns */
-	size_t series_count;    /* columns of the series, 1 if there is none */
-	size_t now;             /* the column to show: the last of the series, or what --state asks for */
+	struct origin *origins;            /* of each column; of several files added up, that of the newest */
+	struct crowd *crowds;              /* of each column */
+	size_t file_count;                 /* that count, in all columns */
+	size_t series_count;               /* columns of the series, 1 if there is none */
+	size_t growth_first, growth_count; /* columns to look for growth in: selection.h */
+	int64_t *growth_times_ns;          /* of these */
+	size_t now; /* the column to show: the last of the series, or what --state asks for */
 	/* column of the largest heap: the peak's, or that of the series with most in use */
 	size_t peak;
 	bool has_peak; /* there is a peak's profile */

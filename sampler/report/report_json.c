@@ -2,7 +2,6 @@
 /* The report as JSON: everything that the text has, unrounded, and for every function. */
 #include "sampler/report/report.h"
 
-#include "pprof/analysis/growth.h"
 #include "pprof/export/stack_json.h"
 #include "pprof/text/json.h"
 #include "pprof/analysis/totals.h"
@@ -83,32 +82,6 @@ static void write_totals(struct json *json, const struct traces *t, size_t colum
 		json_end(json);
 	}
 	json_end(json);
-}
-
-int report_json_growth(struct json *json, const struct profile_input *input)
-{
-	struct growth growth;
-
-	if (input->series_count < GROWTH_LEAST_COLUMNS)
-		return 0;
-	if (growth_make(&growth, &input->traces, input->series_count))
-		return -ENOMEM;
-	json_array(json, "growth");
-	for (size_t i = 0; i < growth.count; i++) {
-		const struct growth_row *row = &growth.rows[i];
-
-		json_object(json, NULL);
-		json_number(json, "first", row->first, 0);
-		json_number(json, "last", row->last, 0);
-		json_number(json, "change", row->last - row->first, 0);
-		json_number(json, "change_error", sqrt(row->variance), 1);
-		json_number(json, "samples", row->samples, 1);
-		stack_json(json, &input->traces, row->row);
-		json_end(json);
-	}
-	json_end(json);
-	growth_fini(&growth);
-	return 0;
 }
 
 static void write_function(

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is still in use, by stack; and what grows over a series of snapshots. */
+/* What is still in use, by stack. */
 #include "sampler/report/report.h"
 
 #include "pprof/export/stack_json.h"
 #include "pprof/codec/file.h"
-#include "pprof/analysis/growth.h"
 #include "pprof/analysis/leaks.h"
 #include "pprof/analysis/suppressions.h"
 #include "sampler/cli/status.h"
@@ -13,7 +12,6 @@
 #include "pprof/text/log_line.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,68 +198,4 @@ int report_leaks(
 	leaks_fini(&leaks);
 	suppressions_fini(&suppressions);
 	return status;
-}
-
-/* ---- growth */
-
-/* "parse < load < main": prints a stack, from its head outwards, with whole names on as many lines as needed,
- * none wider than the screen. */
-static void print_stack(const struct screen *screen, const struct traces *t, size_t row, int used)
-{
-	enum { INDENT = 12 };
-	const uint32_t *stack = traces_stack(t, row);
-	const uint32_t head = t->rows[row].head, depth = t->rows[row].depth;
-	int at = used;
-
-	for (uint32_t i = head; i < depth && i - head < FRAMES_SHOWN; i++) {
-		const char *name = t->frames.rows[stack[i]].label;
-
-		if (i > head && screen->width && at + 3 + screen_columns(name) > screen->width) {
-			fprintf(screen->out, "\n%*s< ", INDENT, "");
-			at = INDENT + 2;
-		} else if (i > head) {
-			fputs(" < ", screen->out);
-			at += 3;
-		}
-		at += screen_text(screen, name, screen_room(screen, at));
-	}
-	if (depth - head > FRAMES_SHOWN)
-		fprintf(screen->out, " < (%" PRIu32 " more)", depth - head - FRAMES_SHOWN);
-}
-
-int report_growth(const struct screen *screen, const struct profile_input *input, int32_t rows)
-{
-	const struct origin *first = input->origins, *last = &input->origins[input->series_count - 1];
-	double hours = ((double)last->time_ns - (double)first->time_ns) / 3.6e12; /* any times: no overflow */
-	struct growth growth;
-	char text[3][AMOUNT_BYTES];
-
-	if (input->series_count < GROWTH_LEAST_COLUMNS || !traces_has(&input->traces, MEASURE_INUSE))
-		return 0;
-	if (growth_make(&growth, &input->traces, input->series_count)) {
-		log_line("not enough memory");
-		return 1;
-	}
-	fprintf(screen->out, "\n%sGrowing over %zu snapshots, by more than chance (bytes in use)%s\n",
-	    screen_style(screen, SCREEN_HEAD), input->series_count, screen_style(screen, SCREEN_PLAIN));
-	if (growth.count)
-		fprintf(screen->out, "%10s %9s %10s %10s  stack\n", "growth", "error", "per hour", "now");
-	for (size_t i = 0; i < growth.count && i < (size_t)rows; i++) {
-		const struct growth_row *row = &growth.rows[i];
-		double change = row->last - row->first;
-
-		fprintf(screen->out, "%10s", amount_bytes(change, text[0]));
-		fprintf(
-		    screen->out, " %9s", amount_doubt(change, row->samples, row->variance, false, text[0]));
-		fprintf(screen->out, " %10s", hours > 0 ? amount_bytes(change / hours, text[0]) : "");
-		fprintf(screen->out, " %10s  ", amount_bytes(row->last, text[0]));
-		print_stack(screen, &input->traces, row->row, 44);
-		putc('\n', screen->out);
-	}
-	if (growth.count > (size_t)rows)
-		fprintf(screen->out, "%10s %zu more\n", "...", growth.count - (size_t)rows);
-	if (!growth.count)
-		fputs("  nothing\n", screen->out);
-	growth_fini(&growth);
-	return 0;
 }

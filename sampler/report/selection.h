@@ -3,7 +3,8 @@
  * Which of the given profiles count, and in which column: judged by their origins alone.
  *
  *   one process       a column for each state, by time, and one for the peak, the last
- *   several           a column with the newest state of each, and one with their peaks if there are any
+ *   several           a column with the newest state of each, one with their peaks if there are any, and one
+ *                     for each moment at which their states are added up
  *   deltas, all       one column with all of them
  *
  * Of several sessions the newest counts, of heap and event profiles those of the heap, and deltas only if
@@ -12,6 +13,7 @@
 #ifndef SAMPLER_REPORT_SELECTION_H
 #define SAMPLER_REPORT_SELECTION_H
 
+#include "pprof/analysis/moments.h"
 #include "pprof/profile/origin.h"
 #include "sampler/cli/options.h"
 
@@ -20,15 +22,21 @@
 
 struct selection_pair {
 	size_t file, column;
-	size_t process; /* of the file; those of one process follow each other within a column */
+	size_t process;   /* of the file; those of one process follow each other within a column */
+	bool is_added_up; /* in the series of several processes */
+	bool ended;       /* likewise; the process had ended before */
 };
 
 struct selection {
 	struct selection_pair *pairs; /* a file may be in two columns */
 	size_t count, column_count;
 	size_t series_count; /* columns of one process' states, else 1 */
-	size_t now;          /* the column that is asked for */
-	bool has_peak;       /* the last column is the peak's, or now is */
+	/* columns of what was in use while processes ran, by time: states of one process but for its exit, or sums of
+	 * the states of several (pprof/analysis/moments.h) */
+	size_t growth_first, growth_count;
+	int64_t growth_times_ns[MOMENTS_MOST]; /* of several; those of one process are its states' */
+	size_t now;                            /* the column that is asked for */
+	bool has_peak;                         /* the last column is the peak's, or now is */
 	enum read_state state;
 	size_t process_count;
 	size_t session_count, session; /* number of the one that counts, from 1; 0: all of them */
@@ -40,6 +48,7 @@ struct selection_choice {
 	enum read_state state;
 	int32_t session; /* as in read_options, SESSION_DEFAULT being SESSION_NEWEST */
 	bool one_column; /* only what is asked for */
+	bool no_growth;  /* nobody asks what grows */
 };
 
 /* Pure. 0; -ENOMEM; -ERANGE: no session of that number (session_count is set); -ENODATA: no delta; in

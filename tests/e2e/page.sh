@@ -68,8 +68,8 @@ for row, of in zip(diff["rows"], wanted["functions"]):
     assert (row["name"], row["flat"], row["error"], row["beyond_chance"]) == \
            (of["name"], of["flat"]["change"], of["flat"]["error"], of["flat"]["beyond_chance"]), (row, of)
 growth = load("growth")
-assert growth["total"]["beyond_chance"], growth["total"]
-assert growth["total"]["change"] > 10e6 and growth["total"]["error"] > 0, growth["total"]
+assert growth["total"]["kind"] == "grows", growth["total"]
+assert growth["total"]["difference"] > 10e6 and growth["total"]["difference_error"] > 0, growth["total"]
 assert any(frame["name"] == "take_held" for frame in growth["rows"][0]["stack"])
 points = load("timeline")["points"]
 assert len(points) >= 4 and all(p["error"] > 0 and p["id"] for p in points), points

@@ -268,17 +268,16 @@ test_the_growth_of_a_service() {
   wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 3
   moment
   equal 200 "$(fetch '/api/v1/growth?service=serve_program&focus=take_held')" "$(head -c 300 body)"
-  equal 950000 "$(json 'int(r["total"]["change"])')" "$(cat body)"
-  equal 'serve_program 0 3 1 3' \
-    "$(json '" ".join(str(r[k]) for k in ("title", "pid", "profiles", "began_since", "snapshots"))')"
-  equal 'True False' "$(json 'r["total"]["beyond_chance"], r["one_process"]' | tr -d '(,)')"
-  equal 950000 "$(json 'int(r["rows"][0]["change"])')" "$(cat body)"
-  # One that has ended is no part of it.
+  equal 950000 "$(json 'int(r["total"]["difference"])')" "$(cat body)"
+  equal 'serve_program 0 3 1' "$(json '" ".join(str(r[k]) for k in ("title", "pid", "profiles", "began_since"))')"
+  equal 'rose False' "$(json 'r["total"]["kind"], r["one_process"]' | tr -d "(,')")"
+  equal take_held "$(json 'r["rows"][0]["name"]')" "$(cat body)"
+  # One that has ended, and left no profile here, is no part of it.
   finish b
   wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 2
   sleep 1.1
   equal 200 "$(fetch '/api/v1/growth?service=serve_program&focus=take_held')"
-  equal 650000 "$(json 'int(r["total"]["change"])')" "$(cat body)"
+  equal 650000 "$(json 'int(r["total"]["difference"])')" "$(cat body)"
   finish a
   finish c
 }

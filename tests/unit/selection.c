@@ -69,7 +69,7 @@ static int clear(void **state)
 
 static struct selection selected(enum read_state state, int32_t session, bool one_column, int wanted)
 {
-	const struct selection_choice choice = {state, session, one_column};
+	const struct selection_choice choice = {state, session, one_column, false};
 	struct selection s;
 
 	assert_int_equal(selection_make(&s, pointers, count, &choice), wanted);

@@ -89,7 +89,11 @@ static char *view(enum api_view which, struct profile *const *profiles, size_t c
     const struct given *given, int *err, char error[256])
 {
 	size_t columns[8] = {0}, bytes;
-	struct api_input input = {profiles, columns, count, series ? count : 1, "", NULL};
+	struct api_input input = {.profiles = profiles,
+	    .columns = columns,
+	    .count = count,
+	    .column_count = series ? count : 1,
+	    .title = ""};
 	struct api_query query;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &bytes);
@@ -200,25 +204,26 @@ static void a_difference_knows_chance(void **state)
 	profile_free(pair[1]);
 }
 
-static void growth_is_per_hour_and_beyond_chance(void **state)
+static void growth_has_its_beginning_and_its_rate(void **state)
 {
-	struct profile *series[] = {snapshot_at(0, 10), snapshot_at(1800, 300), snapshot_at(3600, 700)};
-	struct api_growth growth;
+	struct profile *series[] = {
+	    snapshot_at(0, 10), snapshot_at(1200, 230), snapshot_at(2400, 470), snapshot_at(3600, 700)};
 	char error[256], *text;
 	int err;
 
-	text = view(API_GROWTH, series, 3, true, &nothing, &err, error);
+	text = view(API_GROWTH, series, 4, true, &nothing, &err, error);
 	assert_int_equal(err, 0);
-	contains(text, "\"snapshots\":3,\"one_process\":true,\"series_ns\":3600000000000");
-	contains(text, "{\"name\":\"leak\",\"change\":2826240,\"error\":");
-	contains(text, "\"per_hour\":2826240");
-	assert_null(strstr(text, "\"name\":\"cache\",\"change\""));
+	contains(
+	    text, "\"snapshots\":4,\"snapshots_least\":4,\"one_process\":true,\"series_ns\":3600000000000");
+	contains(text,
+	    "{\"name\":\"leak\",\"is_caller\":false,\"kind\":\"grows\",\"change\":2826240,\"change_error\":");
+	contains(text, "\"since_ns\":0,\"until_ns\":3600000000000,\"per_hour\":28");
+	assert_null(strstr(text, "\"name\":\"cache\",\"is_caller\""));
 	free(text);
-	assert_int_equal(api_growth_between(&growth, series[0], series[2]), 0);
-	assert_true(growth.beyond_chance && growth.error > 0);
-	assert_true(growth.per_hour > 2826239 && growth.per_hour < 2826241);
-	assert_int_equal(api_growth_between(&growth, series[2], series[0]), -EINVAL);
-	for (size_t i = 0; i < 3; i++)
+	text = view(API_GROWTH, series, 3, true, &nothing, &err, error);
+	assert_null(strstr(text, "\"total\""));
+	free(text);
+	for (size_t i = 0; i < 4; i++)
 		profile_free(series[i]);
 }
 
@@ -252,7 +257,7 @@ static void lists_say_what_is_not_known(void **state)
 	    .rss_bytes = -1,
 	    .points = points,
 	    .point_count = 200};
-	const struct api_growth growth = {.per_hour = 10, .per_hour_error = 2, .beyond_chance = true};
+	const struct api_growth growth = {.per_hour = 10, .per_hour_error = 2};
 	char *text = NULL;
 	size_t bytes, shown = 0;
 	FILE *out = open_memstream(&text, &bytes);
@@ -272,7 +277,7 @@ static void lists_say_what_is_not_known(void **state)
 	process.growth = &growth;
 	api_timeline_write(out, &process, &(struct api_query){0});
 	fclose(out);
-	contains(text, "\"growth_per_hour\":10,\"growth_error\":2.0,\"growth_beyond_chance\":true}");
+	contains(text, "\"growth_per_hour\":10,\"growth_error\":2.0}");
 	contains(text, "\"type\":\"inuse\",\"unit\":\"bytes\"");
 	free(text);
 	contains(api_openapi(), "\"openapi\": \"3.0.3\"");
@@ -355,7 +360,7 @@ int main(void)
 	    cmocka_unit_test(queries_are_read_and_wrong_ones_named),
 	    cmocka_unit_test(every_value_has_its_error),
 	    cmocka_unit_test(a_difference_knows_chance),
-	    cmocka_unit_test(growth_is_per_hour_and_beyond_chance),
+	    cmocka_unit_test(growth_has_its_beginning_and_its_rate),
 	    cmocka_unit_test(a_profile_is_a_point),
 	    cmocka_unit_test(lists_say_what_is_not_known),
 	};

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Moments at which the states of several processes are added up, as one series:
+ *
+ *     process    state     state       state      end
+ *     process         state     state       state       state
+ *     process                             (start) state     state
+ *     moments         1         2           3           4
+ *
+ * A moment is when each process that runs has a new state. A process that began between two moments had nothing before.
+ * One that has ended holds nothing any more; what it has allocated stays counted. Pure.
+ */
+#ifndef PPROF_ANALYSIS_MOMENTS_H
+#define PPROF_ANALYSIS_MOMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MOMENTS_MOST = 48 };
+
+struct moments_process {
+	int64_t start_ns;        /* since 1970; 0: before all states */
+	const int64_t *times_ns; /* of its states while it ran, in their order; one at least */
+	size_t count;
+	int64_t end_ns; /* 0: it runs, or nobody has seen its end */
+	bool runs;      /* its last state is what it has now */
+};
+
+struct moments_state {
+	bool begun; /* else `index` has no meaning */
+	bool over;  /* its last state, of which only what was allocated counts */
+	size_t index;
+};
+
+/* The times of at most `most` moments, evenly chosen among more. Returns how many, or -ENOMEM. */
+int moments_choose(
+    int64_t *moments_ns, size_t most, const struct moments_process *processes, size_t process_count);
+
+struct moments_state moments_state_at(const struct moments_process *process, int64_t moment_ns);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Series whose answer is known, drawn by no chance: what grows, what rose, and what only looks so. How often
+ * chance itself deceives the test says `make growth`. */
+#include "pprof/analysis/moments.h"
+#include "pprof/analysis/trend.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define MIB    1048576.0
+#define PERIOD (0.5 * MIB)
+
+enum { POINTS = 20 };
+
+static struct trend_point points[POINTS];
+
+/* Everything is sampled once in PERIOD bytes. */
+static void put(size_t at, double time_s, double inuse_mib, double allocated_mib)
+{
+	points[at] =
+	    (struct trend_point){time_s, inuse_mib * MIB, inuse_mib * MIB * PERIOD, inuse_mib * MIB / PERIOD,
+	        allocated_mib * MIB, allocated_mib * MIB * PERIOD, allocated_mib * MIB / PERIOD};
+}
+
+static struct trend find(size_t count)
+{
+	return trend_find(points, count, trend_bar(10, count));
+}
+
+static void a_leak_grows(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, 3.0 * (double)i, 3.0 * (double)i);
+	const struct trend trend = find(POINTS);
+	assert_int_equal(trend.kind, TREND_GROWS);
+	assert_int_equal(trend.since, 0);
+	assert_int_equal(trend.until, POINTS - 1);
+	assert_true(fabs(trend.bytes_per_s - 0.05 * MIB) < 1);
+	assert_true(fabs(trend.bytes - 57 * MIB) < 1);
+	assert_int_equal(find(TREND_POINTS_LEAST - 1).kind, TREND_NONE);
+}
+
+static void a_leak_that_began_late_has_its_beginning(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++) {
+		const double leaked = i > 13 ? 5.0 * (double)(i - 13) : 0;
+
+		put(i, 60.0 * (double)i, 40 + leaked, 40 + leaked);
+	}
+	const struct trend trend = find(POINTS);
+	assert_int_equal(trend.kind, TREND_GROWS);
+	assert_int_equal(trend.since, 13);
+	assert_true(fabs(trend.bytes_per_s - 5 * MIB / 60) < 1);
+}
+
+static void a_step_rose_and_grows_no_more(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, i < 9 ? 30 : 50, i < 9 ? 30 : 50);
+	const struct trend trend = find(POINTS);
+	assert_int_equal(trend.kind, TREND_ROSE);
+	assert_int_equal(trend.since, 8);
+	assert_int_equal(trend.until, 9);
+	assert_true(fabs(trend.bytes - 20 * MIB) < 1);
+}
+
+static void a_cache_that_has_filled_grows_no_more(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, fmin(10.0 * (double)(i + 1), 60), 10.0 * (double)(i + 1));
+	assert_int_equal(find(5).kind, TREND_GROWS); /* nobody can know yet */
+	assert_int_not_equal(find(POINTS).kind, TREND_GROWS);
+}
+
+/* In use is what one point of many finds of a saw's tooth; all that came has gone again. */
+static void teeth_do_not_grow(void **unused)
+{
+	static const double phases[] = {0.1, 0.7, 0.4, 0.9, 0.2, 0.6, 0.3, 0.8, 0.5};
+
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, 40 * phases[i % 9], 1000 + 400.0 * (double)i);
+	for (size_t count = TREND_POINTS_LEAST; count <= POINTS; count++)
+		assert_int_equal(find(count).kind, TREND_NONE);
+}
+
+static void one_batch_is_no_growth(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, i == POINTS - 1 ? 60 : 10, i == POINTS - 1 ? 60 : 10);
+	assert_int_equal(find(POINTS).kind, TREND_NONE);
+}
+
+/* 5 MiB a minute below 1 GiB a minute of short-lived blocks: only the order of the points tells. */
+static void a_leak_below_churn_grows(void **unused)
+{
+	static const double noise[] = {0.5, -1, 1, -0.5, 0, 1, -1, 0.5, -0.5, 0};
+
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, 50 + 5.0 * (double)i + 3 * noise[i % 10], 1024.0 * (double)(i + 1));
+	const struct trend trend = find(POINTS);
+	assert_int_equal(trend.kind, TREND_GROWS);
+	assert_true(fabs(trend.bytes_per_s * 60 / MIB - 5) < 0.5);
+	/* Falling, the same is nothing. */
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, 250 - 5.0 * (double)i + 3 * noise[i % 10], 1024.0 * (double)(i + 1));
+	assert_int_equal(find(POINTS).kind, TREND_NONE);
+}
+
+/* Blocks that live as long as the recording: what is in use wanders slowly, and its order says nothing. */
+static void what_wanders_slowly_does_not_grow(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, 100 + 0.3 * (double)i, 5.0 * (double)i);
+	assert_int_equal(find(POINTS).kind, TREND_NONE);
+}
+
+/* Profiles of other tools may not say what was allocated. */
+static void without_allocations_only_the_order_counts(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++) {
+		put(i, 60.0 * (double)i, 3.0 * (double)i, 0);
+		points[i].allocated_bytes = points[i].allocated_variance = points[i].allocated_samples = NAN;
+	}
+	assert_int_equal(find(POINTS).kind, TREND_GROWS);
+	for (size_t i = 0; i < POINTS; i++)
+		points[i].inuse_bytes = (double)(7 * i % POINTS) * MIB;
+	assert_int_equal(find(POINTS).kind, TREND_NONE);
+}
+
+/* Nothing that a file may say ends the test, or makes it find something in nothing. */
+static void any_numbers(void **unused)
+{
+	static const double values[] = {0, -1, 1e300, -1e300, INFINITY, 1e-300, 4, NAN};
+
+	(void)unused;
+	for (size_t first = 0; first < 8; first++)
+		for (size_t second = 0; second < 8; second++) {
+			for (size_t i = 0; i < POINTS; i++)
+				points[i] = (struct trend_point){values[(first + i) % 8], values[second],
+				    values[first], values[(second + i) % 8], values[first], values[second],
+				    values[i % 8]};
+			(void)find(POINTS);
+		}
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 0, 3.0 * (double)i, 3.0 * (double)i); /* all at one time */
+	(void)find(POINTS);
+}
+
+/* ---- several processes */
+
+static void each_moment_has_every_process(void **unused)
+{
+	static const int64_t a_ns[] = {10, 20, 30, 40}, b_ns[] = {11, 21}, c_ns[] = {33, 43};
+	const struct moments_process processes[] = {
+	    {.start_ns = 1, .times_ns = a_ns, .count = 4},
+	    {.start_ns = 2, .times_ns = b_ns, .count = 2, .end_ns = 25},
+	    {.start_ns = 28, .times_ns = c_ns, .count = 2},
+	};
+	int64_t moments_ns[MOMENTS_MOST];
+
+	(void)unused;
+	assert_int_equal(moments_choose(moments_ns, MOMENTS_MOST, processes, 3), 4);
+	assert_true(moments_ns[0] == 11 && moments_ns[1] == 21 && moments_ns[2] == 33 && moments_ns[3] == 43);
+	assert_false(moments_state_at(&processes[2], 21).begun);
+	assert_false(moments_state_at(&processes[1], 21).over);
+	assert_true(moments_state_at(&processes[1], 33).over);
+	assert_int_equal(moments_state_at(&processes[1], 33).index, 1);
+	assert_int_equal(moments_state_at(&processes[0], 33).index, 2);
+}
+
+/* It began at 5 and is known from 25 on: of the time between nobody knows what it had. */
+static void what_is_not_known_is_no_moment(void **unused)
+{
+	static const int64_t a_ns[] = {10, 20, 30, 40}, b_ns[] = {25, 35};
+	const struct moments_process processes[] = {
+	    {.start_ns = 1, .times_ns = a_ns, .count = 4}, {.start_ns = 5, .times_ns = b_ns, .count = 2}};
+	int64_t moments_ns[MOMENTS_MOST];
+	const int count = moments_choose(moments_ns, MOMENTS_MOST, processes, 2);
+
+	(void)unused;
+	assert_true(count >= 1);
+	assert_true(moments_ns[0] >= 25);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_leak_grows),
+	    cmocka_unit_test(a_leak_that_began_late_has_its_beginning),
+	    cmocka_unit_test(a_step_rose_and_grows_no_more),
+	    cmocka_unit_test(a_cache_that_has_filled_grows_no_more),
+	    cmocka_unit_test(teeth_do_not_grow),
+	    cmocka_unit_test(one_batch_is_no_growth),
+	    cmocka_unit_test(a_leak_below_churn_grows),
+	    cmocka_unit_test(what_wanders_slowly_does_not_grow),
+	    cmocka_unit_test(without_allocations_only_the_order_counts),
+	    cmocka_unit_test(any_numbers),
+	    cmocka_unit_test(each_moment_has_every_process),
+	    cmocka_unit_test(what_is_not_known_is_no_moment),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
