@@ -68,13 +68,13 @@ int owned_file_folder(const char *path)
  */
 static bool find_facts(int fd, struct stat *facts)
 {
-	int (*call)(int, struct stat *) = (int (*)(int, struct stat *))(uintptr_t)lookup_in_libc("fstat");
-	if (call)
-		return call(fd, facts) == 0;
 	enum { KERNELS_VERSION = 0 };
-	int (*old)(int, int, struct stat *) =
-	    (int (*)(int, int, struct stat *))(uintptr_t)lookup_in_libc("__fxstat");
-	return old && old(KERNELS_VERSION, fd, facts) == 0;
+	static int (*call)(int, struct stat *), (*old)(int, int, struct stat *);
+	if (!call && !old) {
+		call = (int (*)(int, struct stat *))(uintptr_t)lookup_in_libc("fstat");
+		old = (int (*)(int, int, struct stat *))(uintptr_t)lookup_in_libc("__fxstat");
+	}
+	return call ? call(fd, facts) == 0 : old && old(KERNELS_VERSION, fd, facts) == 0;
 }
 
 static bool is_unnumbered(const struct stat *facts, enum owned_file_others others)
