@@ -85,13 +85,14 @@ static struct region_buffer *class_take(
 	return NULL;
 }
 
-/* A free buffer with room for `stack_bytes`; stacks larger than the largest buffer get that one and are cut.
- * modest: of the smallest class that has the room, and only of its lower half. */
-static struct region_buffer *buffer_take(uint64_t stack_bytes, bool modest, uint64_t *room)
+/* A free buffer with room for `stack_bytes`, of most_bytes at most; stacks larger than the largest buffer get
+ * that one and are cut. modest: of the smallest class that has the room, and only of its lower half. */
+static struct region_buffer *buffer_take(
+    uint64_t stack_bytes, uint64_t most_bytes, bool modest, uint64_t *room)
 {
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)place_buffers();
 	unsigned char *buffers = place_buffers() + BUFFER_BITMAPS_BYTES;
-	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
+	for (uint32_t c = 0; c < BUFFER_CLASSES && buffer_class[c].bytes <= most_bytes; c++) {
 		*room = buffer_class[c].bytes - sizeof(struct region_buffer);
 		const bool fits = *room >= stack_bytes || c + 1 == BUFFER_CLASSES;
 		const uint32_t all = buffer_class[c].count, count = modest && all > 64 ? all / 2 : all;
@@ -135,8 +136,8 @@ static uint64_t stack_extent(uintptr_t sp, bool *whole)
 	return *whole ? self->stack_top - sp : REGION_PAGE_BYTES - sp % REGION_PAGE_BYTES;
 }
 
-/* The kernel's dump does not fault. It ends where a page is not present: of an array that was never written, or
- * one that was swapped out or given back. Any other reader faults it in. */
+/* The kernel's dump does not fault. It ends where a page is not present: of an array that was never written,
+ * or one that was swapped out or given back. Any other reader faults it in. */
 static void stack_make_present(uintptr_t from, uintptr_t to)
 {
 	for (uintptr_t at = from; at < to; at = (at / REGION_PAGE_BYTES + 1) * REGION_PAGE_BYTES)
@@ -158,13 +159,14 @@ static void buffer_fill(
 	atomic_fetch_add_explicit(&place_header()->copied, 1, memory_order_release);
 }
 
-/* False: no buffer was free. */
-__attribute__((noinline)) static bool capture_copy(const struct live_entry *entry)
+/* Into a buffer of most_bytes at most. False: none was free. */
+__attribute__((noinline)) static bool capture_copy(const struct live_entry *entry, uint64_t most_bytes)
 {
 	bool whole;
 	uint64_t room;
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
-	struct region_buffer *buffer = buffer_take(extent + FRAME_BYTES, entry->sample.stack != 0, &room);
+	struct region_buffer *buffer =
+	    buffer_take(extent + FRAME_BYTES, most_bytes, entry->sample.stack != 0, &room);
 	if (!buffer)
 		return false;
 	uint64_t *regs = buffer->regs;
@@ -181,7 +183,7 @@ __attribute__((noinline)) static bool capture_copy(const struct live_entry *entr
 static bool capture_frames(const struct live_entry *entry, struct walk_start start, uint64_t bytes)
 {
 	uint64_t room;
-	struct region_buffer *buffer = buffer_take(bytes, false, &room);
+	struct region_buffer *buffer = buffer_take(bytes, UINT64_MAX, false, &room);
 	if (!buffer)
 		return false;
 	size_t count = walk_frames(start, (uint64_t *)(buffer + 1), room / sizeof(uint64_t));
@@ -197,6 +199,13 @@ static bool capture_walked(const struct live_entry *entry, const struct walk_sta
 	        capture_frames(entry, *walked, (WALK_FRAMES_MAX + 1) * sizeof(uint64_t)));
 }
 
+/* The rings may be full before the sampler comes to read them. */
+static bool dumps_wait(const struct region_header *header)
+{
+	const uint64_t read = atomic_load_explicit(&header->dumps_read, memory_order_relaxed);
+	return atomic_load_explicit(&header->dumps, memory_order_relaxed) - read >= header->dumps_most;
+}
+
 bool capture_sample(const struct live_entry *entry, const struct walk_start *walked)
 {
 	struct region_header *header = place_header();
@@ -208,8 +217,11 @@ bool capture_sample(const struct live_entry *entry, const struct walk_start *wal
 	/* A copy is several times cheaper than a trap. A trap never lacks a buffer, and it slows down a
 	 * thread that fills buffers faster than they are emptied. On a stack with unknown bounds a trap gets
 	 * more of the stack. */
-	const bool copies = !tapped || (whole && sample->period_bytes <= header->copy_period_bytes);
-	if (copies && (capture_copy(entry) || capture_walked(entry, walked)))
+	const bool copies =
+	    !tapped || (whole && (sample->period_bytes <= header->copy_period_bytes || dumps_wait(header)));
+	/* Larger buffers are left to the stacks that no dump holds. */
+	const uint64_t most_bytes = tapped ? header->dump_bytes : UINT64_MAX;
+	if (copies && (capture_copy(entry, most_bytes) || capture_walked(entry, walked)))
 		return true;
 	if (copies && sample->stack)
 		return false; /* it is counted under its number */
@@ -220,6 +232,7 @@ bool capture_sample(const struct live_entry *entry, const struct walk_start *wal
 	if (whole)
 		stack_make_present(here, here + extent);
 	atomic_fetch_add_explicit(&place_self()->triggered, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&header->dumps, 1, memory_order_relaxed);
 	capture_trigger(place_key(), sample->slot | (entry->flags & SLOT_MMAP ? REGION_TRIGGER_MMAP : 0),
 	    sample->seq, sample->size_bytes,
 	    sample->period_bytes | (uint64_t)sample->stack << REGION_STACK_SHIFT, sample->time_ns);

@@ -9,10 +9,10 @@
  *
  * Copy backend: the hook writes the registers and [sp, end of the stack) into a buffer of the shared region.
  * Used when perf is refused, before the sampler has opened its events, for stacks deeper than perf's dump,
- * and at small periods (header.copy_period_bytes) for as long as there are buffers: a trap costs several
- * times what a copy does. The end of the stack must be known (thread.h): one byte too many would crash the
- * program. On a stack with unknown bounds (a signal stack, a coroutine's) the copy stops at the end of sp's
- * page, which is mapped as a whole.
+ * and for as long as there are buffers at small periods (header.copy_period_bytes) and while many dumps wait
+ * in the rings (header.dumps_most): a trap costs several times what a copy does. The end of the stack must be
+ * known (thread.h): one byte too many would crash the program. On a stack with unknown bounds (a signal
+ * stack, a coroutine's) the copy stops at the end of sp's page, which is mapped as a whole.
  *
  * Walked samples are copied only while half of the buffers of that size are free: others have no other way.
  * If the number of such a stack is new, its return addresses are written into a small buffer instead.

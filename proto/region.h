@@ -46,10 +46,10 @@
  * only such children write: a worker cannot read its master's stacks.
  *
  * Who writes what: the sampler writes the constant part of the header before the hand-over (of an offer the
- * image has written magic, abi, offsets and segments), `mode` and
- * `period_bytes` whenever it likes, and resets places and segments of processes that are gone. Everything
- * else is the target's. The sampler treats all of it as hostile: it keeps its own copy of every size and
- * offset and checks every value it reads.
+ * image has written magic, abi, offsets and segments), `mode`, `period_bytes` and `dumps_read` whenever it
+ * likes, and resets places and segments of processes that are gone. Everything else is the target's. The
+ * sampler treats all of it as hostile: it keeps its own copy of every size and offset and checks every value
+ * it reads.
  *
  * All integers are in native byte order: both sides run on one machine. Every struct's size is asserted
  * below.
@@ -170,6 +170,9 @@ struct region_header {
 	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
+	/* likewise while so many dumps may wait in the rings; each ring has room for several times as many,
+	 * since all images of a session share it */
+	uint64_t dumps_most;
 	uint64_t
 	    session; /* of an offer that was taken: which daemons do that (sampler/daemon/session_file.h) */
 
@@ -179,6 +182,7 @@ struct region_header {
 	 * of two */
 	_Atomic uint32_t walk;
 	_Atomic uint64_t period_bytes;
+	_Atomic uint64_t dumps_read; /* what `dumps` was before the rings were last emptied */
 
 	/* written by the image */
 	_Alignas(128) _Atomic uint32_t state; /* enum region_state */
@@ -188,8 +192,9 @@ struct region_header {
 	_Atomic uint64_t places_claimed;   /* by forked children: a change means a new process */
 	/* number of buffers filled so far: a change means there is something to read */
 	_Atomic uint64_t copied;
-	uint32_t unseen;   /* enum region_unseen, or'ed */
-	uint32_t declined; /* enum region_declined, if that is the state */
+	_Atomic uint64_t dumps; /* that the kernel was asked for, of all places */
+	uint32_t unseen;        /* enum region_unseen, or'ed */
+	uint32_t declined;      /* enum region_declined, if that is the state */
 	/* requests for snapshots, of all places: a change means that a place has a new one */
 	_Atomic uint64_t requests;
 	/* memory that the library has mapped for itself beside the region; 0 and 0: none */

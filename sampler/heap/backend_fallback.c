@@ -161,9 +161,7 @@ void backend_fallback_executed(struct backend_fallback *fallback, struct image *
  * arrived. */
 static bool is_silent(struct process *process, bool overrun)
 {
-	const struct region_place *place = region_place(process->image->region, process->place);
-	const struct process_counters *c = &process->counters;
-	uint64_t due = atomic_load_explicit(&place->triggered, memory_order_relaxed), came = c->dumps;
+	const uint64_t due = process_dumps_asked(process), came = process->counters.dumps;
 	bool comes = came != process->arrived_before;
 	process->arrived_before = came;
 	if (comes || overrun || (int64_t)(due - process->triggered_before) < 0) {

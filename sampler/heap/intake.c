@@ -176,9 +176,10 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	s.backend = image->event_backend;
 	uint64_t *count =
 	    s.backend == BACKEND_UPROBE ? &s.process->counters.by_uprobe : &s.process->counters.by_breakpoint;
-	s.process->counters.dumps++;
 	/* A trigger that a signal interrupts is executed, and dumped, a second time. */
-	*count += take_sample(intake, &s) && !s.walked;
+	const bool first = take_sample(intake, &s);
+	s.process->counters.dumps += first;
+	*count += first && !s.walked;
 }
 
 /* Ignores records of processes that are not profiled: nearly all of them if the event is system-wide. */

@@ -229,3 +229,9 @@ uint64_t process_samples(const struct process *process)
 {
 	return region_read_tally(&region_place(process->image->region, process->place)->allocated).samples;
 }
+
+uint64_t process_dumps_asked(const struct process *process)
+{
+	return atomic_load_explicit(
+	    &region_place(process->image->region, process->place)->triggered, memory_order_relaxed);
+}

@@ -150,6 +150,7 @@ struct image {
 	struct memory_bound *memory;      /* of all processes; borrowed, NULL: none */
 	struct table *processes; /* by pid: each of its processes is in it while it exists; borrowed */
 	uint64_t copied_seen, places_seen, requests_seen;
+	uint64_t dumps_noted;                                         /* see registry_drain.c */
 	uint64_t drain_round;                                         /* see registry_drain_some() */
 	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
 	struct walked *walked;                                        /* walked.h; NULL: none yet */
@@ -213,5 +214,8 @@ bool process_is_there(const struct process *process);
 
 /* Samples that the process has counted so far. */
 uint64_t process_samples(const struct process *process);
+
+/* Dumps that it has asked the kernel for so far; counters.dumps have come. */
+uint64_t process_dumps_asked(const struct process *process);
 
 #endif

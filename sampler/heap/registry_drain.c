@@ -6,6 +6,19 @@
 #include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 
+/* Before the rings are emptied, and after: what was asked for until then is in them no more. */
+static void note_dumps(struct image *image)
+{
+	image->dumps_noted = atomic_load_explicit(&region_header(image->region)->dumps, memory_order_relaxed);
+}
+
+static void tell_dumps(const struct image *image)
+{
+	_Atomic uint64_t *read = &region_header(image->region)->dumps_read;
+	if (atomic_load_explicit(read, memory_order_relaxed) != image->dumps_noted)
+		atomic_store_explicit(read, image->dumps_noted, memory_order_relaxed);
+}
+
 /* Copied samples and frees alone. */
 static void drain_image(struct registry *registry, struct image *image, uint64_t now_ns, size_t *frees)
 {
@@ -37,16 +50,20 @@ size_t registry_drain(struct registry *registry)
 {
 	const uint64_t before = registry->intake->taken, now = clock_now_ns();
 	for (struct image *image = registry->intake->images; image; image = image->next)
-		if (image->ready)
+		if (image->ready) {
 			free_log_note(image);
+			note_dumps(image);
+		}
 	if (registry->probe->rings)
 		rings_drain(registry->probe->rings, registry->probe->regs_mask, intake_record,
 		    registry->intake, &registry->intake->bad);
 	size_t frees = 0;
 	registry->drained_most = 0;
 	for (struct image *image = registry->intake->images; image; image = image->next)
-		if (image->ready)
+		if (image->ready) {
+			tell_dumps(image);
 			drain_image(registry, image, now, &frees);
+		}
 	return end_drain(registry, before, frees, now);
 }
 

@@ -11,10 +11,10 @@
  *   copy        no perf at all: the hook copies the stack itself.
  *
  * `auto` takes the first that the kernel actually opens; what a kernel allows is found by trying. At small
- * periods the probe is only used for stacks for which the hook has no buffer (proto/region.h,
- * copy_period_bytes). Total CPU at -p 1 over heaptrack's, Xeon guest with two CPUs, load 2 to 14: uprobe
- * alone 4 to 9 times, copy first 1.3 to 3.5 times, neither with a stack lost; copy alone 1 to 2 times, with
- * half of the stacks lost and more.
+ * periods, and while dumps wait in the rings, the probe is only used for stacks for which the hook has no
+ * buffer (proto/region.h, copy_period_bytes and dumps_most). Total CPU at -p 1 over heaptrack's, Xeon guest
+ * with two CPUs, load 2 to 14: uprobe alone 4 to 9 times, copy first 1.3 to 3.5 times, neither with a stack
+ * lost; copy alone 1 to 2 times, with half of the stacks lost and more.
  */
 #ifndef SAMPLER_PERF_PROBE_H
 #define SAMPLER_PERF_PROBE_H

@@ -148,6 +148,12 @@ size_t rings_count(const struct rings *rings)
 	return rings->count;
 }
 
+size_t rings_room(const struct rings *rings, uint32_t dump_bytes)
+{
+	enum { REST_BYTES = 256 }; /* of a sample, beside its dump */
+	return rings->data_bytes / (dump_bytes + REST_BYTES);
+}
+
 int rings_cpu(const struct rings *rings, size_t i)
 {
 	return rings->ring[i].cpu;

@@ -39,6 +39,7 @@ struct rings *rings_open(size_t want_bytes, int *error);
 void rings_close(struct rings *rings);
 
 size_t rings_count(const struct rings *rings);
+size_t rings_room(const struct rings *rings, uint32_t dump_bytes); /* samples that one ring has room for */
 int rings_cpu(const struct rings *rings, size_t i);
 int rings_fd(const struct rings *rings, size_t i); /* to poll and to redirect into */
 

@@ -72,6 +72,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .dump_bytes = options->dump_bytes,
 	    .clock_id = options->clock_id,
 	    .copy_period_bytes = options->copy_period_bytes,
+	    .dumps_most = options->dumps_most,
 	    .sampler_pid = (uint32_t)getpid(),
 	    .snapshot_signal = options->snapshot_signal,
 	    .signal_everywhere = options->signal_everywhere,

@@ -44,6 +44,7 @@ struct region_options {
 	uint32_t clock_id;
 	uint64_t live_max;          /* samples; rounded up to whole segments */
 	uint64_t copy_period_bytes; /* 0: the copy backend is used only if the mode says so */
+	uint64_t dumps_most;        /* as in the header */
 	enum region_mode mode;
 	uint32_t walk;            /* as in the header */
 	uint32_t snapshot_signal; /* 0: none */

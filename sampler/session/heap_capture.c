@@ -30,6 +30,8 @@ enum {
 	/* At this period and below, with backend auto, the hook copies stacks first and traps only when the
 	 * buffers are full. */
 	COPY_PERIOD_BYTES = 16 << 10,
+	/* With backend auto, the dumps of one image fill one of so many parts of a ring, all others copy. */
+	RING_SHARE = 32,
 };
 
 /* ---- opening */
@@ -97,6 +99,9 @@ static int open_pool(struct heap_capture *h)
 	    .clock_id = region_clock(),
 	    .live_max = LIVE_MAX,
 	    .copy_period_bytes = copies_first ? COPY_PERIOD_BYTES : 0,
+	    .dumps_most = copies_first && h->probe.rings
+	        ? rings_room(h->probe.rings, h->probe.dump_bytes) / RING_SHARE
+	        : UINT64_MAX,
 	    .mode = h->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
 	    .walk = walks(options) ? walked_interval(options->compare_walks) : 0,
 	    .snapshot_signal = (uint32_t)options->signal,

@@ -27,6 +27,11 @@ struct heap_sheet {
 
 /* ---- comments */
 
+const char *heap_snapshot_why_missing(const struct heap_snapshot *s)
+{
+	return s->rings_were_full ? "no room in the rings" : "not dumped by the kernel";
+}
+
 /* Of a delta: what else is known of the samples is not known of an interval. */
 static void comment_interval(struct profile *profile, const struct heap_view *delta)
 {
@@ -59,6 +64,8 @@ static void comment_losses(
 			fprintf(
 			    text.out, ", %s %" PRIu64, region_loss_name((enum region_loss)i), tally.samples);
 	}
+	if (s->dumps_missing)
+		fprintf(text.out, ", %s %" PRIu64, heap_snapshot_why_missing(s), s->dumps_missing);
 	if (c->not_dumped)
 		fprintf(text.out, ", walked but never dumped %" PRIu64, c->not_dumped);
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)

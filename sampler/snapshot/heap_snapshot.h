@@ -25,6 +25,10 @@ struct heap_snapshot {
 	 * been lowered since. */
 	uint64_t period_bytes, present_period_bytes;
 	uint64_t scan_ns; /* when the live blocks were looked at */
+	/* Dumps that the kernel was asked for and that have not come; and whether rings were full in this
+	 * session, which is why. */
+	uint64_t dumps_missing;
+	bool rings_were_full;
 	/* Of the snapshot's own moment; of an ended process: the last ones before. */
 	struct resident_watch resident;
 	struct lifetimes_taken lifetimes; /* sites: with lifetimes_path */
@@ -44,5 +48,8 @@ struct heap_snapshot {
 /* NULL: out of memory. Its item publishes the profile, then the others: 0, or -errno of the first that
  * failed; the others are tried all the same. */
 struct heap_snapshot *heap_snapshot_new(void);
+
+/* Why dumps are missing, as a cause of loss. */
+const char *heap_snapshot_why_missing(const struct heap_snapshot *snapshot);
 
 #endif

@@ -104,15 +104,25 @@ static void add_files(const struct heap_source *source, struct heap_snapshot *s,
 	}
 }
 
+/* asked: as it was before the drain. An earlier sampler may have had rings, if this one has none. */
+static void note_missing(struct heap_snapshot *s, const struct registry *registry, uint64_t asked)
+{
+	const uint64_t came = s->process->counters.dumps;
+	s->dumps_missing = registry->probe->rings && asked > came ? asked - came : 0;
+	s->rings_were_full = registry->intake->ring_lost != 0;
+}
+
 static int add_views(struct heap_source *source, struct heap_snapshot *s, struct snapshot_series *series,
     const struct snapshot_request *request)
 {
 	struct process *process = s->process;
 	struct live_scan live_scan;
+	const uint64_t asked = process_dumps_asked(process);
 	int error = live_scan_take(&live_scan, process->image->region, process->place);
 	if (!error) {
 		if (!process->target.closed) /* else all has been read */
 			registry_drain_image(source->registry, process->image);
+		note_missing(s, source->registry, asked);
 		error = heap_view_make(&s->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
 	}
 	if (error) {

@@ -144,6 +144,8 @@ static void print_samples(FILE *out, const struct summary_row *row, const struct
 		if (tally.samples)
 			fprintf(out, "; %s: %" PRIu64, region_loss_name((enum region_loss)i), tally.samples);
 	}
+	if (s->dumps_missing)
+		fprintf(out, "; %s: %" PRIu64, heap_snapshot_why_missing(s), s->dumps_missing);
 	for (uint32_t i = 0; i < UNWIND_COUNTS; i++)
 		if (i != UNWIND_COMPLETE && c->outcome[i])
 			fprintf(out, "; %s: %" PRIu64, unwind_outcome_name((enum unwind_outcome)i),

@@ -100,12 +100,25 @@ static void one_that_is_asked_for_is_read_alone(void **state)
 	assert_read(1, 1, 1);
 }
 
+/* Else the hooks would take the rings for full for ever. */
+static void dumps_are_read_when_the_rings_are(void **state)
+{
+	(void)state;
+	for (uint64_t dumps = 7; dumps < 10; dumps++) {
+		atomic_store(&region_header(images[1]->region)->dumps, dumps);
+		registry_drain(&registry);
+		assert_int_equal(atomic_load(&region_header(images[1]->region)->dumps_read), dumps);
+		assert_int_equal(atomic_load(&region_header(images[0]->region)->dumps_read), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(each_has_its_turn, begin, end),
 	    cmocka_unit_test_setup_teardown(where_there_is_time_all_are_read, begin, end),
 	    cmocka_unit_test_setup_teardown(one_that_is_asked_for_is_read_alone, begin, end),
+	    cmocka_unit_test_setup_teardown(dumps_are_read_when_the_rings_are, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,13 +144,16 @@ static void every_loss_by_its_cause(void **state)
 	s->process.counters.inherited_no_room = 1;
 	s->snapshot.view.lost_inherited = 4;
 	s->process.counters.before_restart = 6;
+	s->snapshot.dumps_missing = 2;
 	atomic_store(&place->lost[REGION_LOSS_NO_BUFFER].samples, 9);
 	snprintf(expected, sizeof(expected),
 	    "  samples 100 taken, 18 without a stack; inherited without a stack: 4; sampled before restart: "
-	    "6; %s: 9; %s: 13; %s: 5; no memory for: 3\n",
+	    "6; %s: 9; not dumped by the kernel: 2; %s: 13; %s: 5; no memory for: 3\n",
 	    region_loss_name(REGION_LOSS_NO_BUFFER), unwind_outcome_name(UNWIND_TRUNCATED),
 	    unwind_outcome_name(UNWIND_NO_CFI));
 	assert_non_null(strstr(print(s, 0), expected));
+	s->snapshot.rings_were_full = true;
+	assert_non_null(strstr(print(s, 0), "; no room in the rings: 2;"));
 	/* All of them, as high as a hostile target makes them: one line, cut short at worst. */
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++)
 		atomic_store(&place->lost[i].samples, UINT64_MAX);
