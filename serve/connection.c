@@ -31,6 +31,7 @@ struct connection {
 	struct call *call; /* that is suspended; NULL: none */
 	struct event_source source;
 	int fd;
+	struct crowd_member member;
 	uint64_t end_ns; /* it is cut off then; 0: we are to blame if it takes long */
 };
 
@@ -42,6 +43,20 @@ static struct connection *connection_of(struct MHD_Connection *mhd)
 static uint64_t after_ms(uint64_t ms)
 {
 	return clock_now_ns() + ms * CLOCK_NS_PER_MS;
+}
+
+static void set_state(struct connection *connection, enum crowd_state state)
+{
+	connection->member.state = state;
+	connection->member.since_ns = clock_now_ns();
+}
+
+/* libmicrohttpd sees it, and closes it. */
+static void cut_off(struct connection *connection)
+{
+	(void)shutdown(connection->fd, SHUT_RDWR);
+	crowd_leave(&connection->listener->crowd, &connection->member);
+	connection->end_ns = 0;
 }
 
 /* ---- suspended requests */
@@ -187,6 +202,7 @@ static enum MHD_Result answer(struct connection *connection, struct call *call, 
 		return MHD_NO;
 	connection->end_ns =
 	    after_ms(CONNECTION_SEND_MS + (uint64_t)bytes * 1000 / CONNECTION_SEND_BYTES_PER_S);
+	set_state(connection, CROWD_SENDING);
 	queued = MHD_queue_response(connection->mhd, reply->status, response);
 	MHD_destroy_response(response);
 	return queued;
@@ -221,6 +237,7 @@ static enum MHD_Result begin(struct connection *connection, struct call *call)
 
 	call->begun = true;
 	connection->end_ns = 0;
+	set_state(connection, CROWD_WORKING);
 	if (call->too_large) {
 		reply_text(&call->reply, 413, REPLY_TEXT, "413 Request Entity Too Large\n");
 		return answer(connection, call, &call->reply);
@@ -284,6 +301,7 @@ static void on_completed(
 	if (connection) {
 		connection->listener->web->sending_bytes -= call->sending_bytes;
 		connection->end_ns = after_ms(CONNECTION_READ_MS);
+		set_state(connection, CROWD_READING);
 		if (connection->call == call) {
 			event_loop_remove(connection->listener->web->epoll_fd, &connection->source);
 			connection->call = NULL;
@@ -294,6 +312,28 @@ static void on_completed(
 	free(call->target);
 	free(call);
 	*request = NULL;
+}
+
+/* Who is in no crowd for want of memory gives way himself. */
+static void make_room(struct connection *connection)
+{
+	struct connection_listener *listener = connection->listener;
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(connection->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct crowd_member *member;
+
+	if (crowd_join(&listener->crowd, &connection->member, info ? info->client_addr : NULL, connection->fd,
+	        clock_now_ns())) {
+		cut_off(connection);
+		return;
+	}
+	if (listener->crowd.count <= listener->most)
+		return;
+	member = crowd_gives_way(&listener->crowd, &connection->member);
+	if (!member)
+		return;
+	cut_off((struct connection *)((char *)member - offsetof(struct connection, member)));
+	listener->web->server.cut_off++;
 }
 
 static void begin_connection(struct connection_listener *listener, struct MHD_Connection *mhd, void **place)
@@ -313,6 +353,7 @@ static void begin_connection(struct connection_listener *listener, struct MHD_Co
 	if (connection->next)
 		connection->next->link = &connection->next;
 	listener->web->connections = connection;
+	make_room(connection);
 }
 
 static void on_connection(
@@ -323,6 +364,7 @@ static void on_connection(
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		begin_connection(context, mhd, place);
 	} else if (connection) {
+		crowd_leave(&connection->listener->crowd, &connection->member);
 		*connection->link = connection->next;
 		if (connection->next)
 			connection->next->link = connection->link;
@@ -340,14 +382,16 @@ static void on_ready(struct event_source *source, uint32_t events)
 	MHD_run(listener->daemon);
 }
 
-int connection_listen(struct web *web, struct connection_listener *listener, int fd)
+int connection_listen(struct web *web, struct connection_listener *listener, int fd, size_t files)
 {
 	const unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
 
 	listener->web = web;
+	listener->most = files * 7 / 8 < CONNECTIONS_MAX ? files * 7 / 8 : CONNECTIONS_MAX;
+	const size_t limit = listener->most + listener->most / 8; /* with those that are being cut off */
 	listen_address_text(&listener->address, listener->text);
 	listener->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, listener,
-	    MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS_MAX,
+	    MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)limit,
 	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)(CONNECTION_SEND_MS / 1000),
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_HEADER_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
 	    on_first_line, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
@@ -379,10 +423,8 @@ int connection_tend(struct web *web, uint64_t now_ns)
 	for (struct connection *at = web->connections; at; at = at->next) {
 		struct exchange *exchange = at->call ? at->call->exchange : NULL;
 
-		if (at->end_ns && now_ns >= at->end_ns) {
-			(void)shutdown(at->fd, SHUT_RDWR); /* libmicrohttpd sees it, and closes it */
-			at->end_ns = 0;
-		}
+		if (at->end_ns && now_ns >= at->end_ns)
+			cut_off(at);
 		if (!exchange || !exchange->wake_ns)
 			continue;
 		if (exchange->wake_ns <= now_ns && count < SERVER_WAITS_MAX)

@@ -2,13 +2,14 @@
 /*
  * Connections of clients: libmicrohttpd, what it must not accept, and how long each may take.
  *
- * A client has READ_MS to send a whole request, and as long to send the next; then it is cut off,
- * however slowly
- * it goes on writing. It must take an answer at SEND_BYTES_PER_S at least.
+ * A client has READ_MS to send a whole request, and as long to send the next; then it is cut off, however
+ * slowly it goes on writing. It must take an answer at SEND_BYTES_PER_S at least. Where there are too many,
+ * one connection is cut off for each new one (crowd.h).
  */
 #ifndef SERVE_CONNECTION_H
 #define SERVE_CONNECTION_H
 
+#include "serve/crowd.h"
 #include "serve/event_loop.h"
 #include "serve/listen_address.h"
 #include "serve/server.h"
@@ -19,6 +20,7 @@ enum {
 	CONNECTION_SEND_BYTES_PER_S = 32 << 10,
 	CONNECTION_HEADER_BYTES = 24 << 10, /* of a request, all in all */
 	CONNECTIONS_MAX = 512,              /* of one address that we listen on */
+	CONNECTION_OTHER_FDS = 128,         /* descriptors that are for other things */
 };
 
 /* Of answers that are being sent, each of which is there for one client alone. */
@@ -33,6 +35,8 @@ struct connection_listener {
 	struct MHD_Daemon *daemon; /* NULL: not started */
 	struct event_source source;
 	char text[LISTEN_ADDRESS_BYTES];
+	struct crowd crowd;
+	size_t most; /* of connections, CONNECTIONS_MAX if there are descriptors for so many */
 };
 
 struct web {
@@ -44,8 +48,8 @@ struct web {
 	bool stopped; /* the broker has ended */
 };
 
-/* Takes over fd, which listens. 0 or -errno. */
-int connection_listen(struct web *web, struct connection_listener *listener, int fd);
+/* Takes over fd, which listens. files: how many descriptors its connections may have. 0 or -errno. */
+int connection_listen(struct web *web, struct connection_listener *listener, int fd, size_t files);
 
 /* Does what is due on that address. Returns after how many ms at most to come again. */
 int connection_run(struct connection_listener *listener);

@@ -26,6 +26,7 @@ static int write_metrics(FILE *out, const struct exchange *exchange)
 	    .now_ns = clock_unix_ns(),
 	    .server = {.requests = server->requests,
 	        .refused = server->refused,
+	        .cut_off = server->cut_off,
 	        .snapshot_ns = snapshots_last_ns(server->snapshots),
 	        .waits = server->waits}};
 	int err;

@@ -12,7 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128 };
+/* At a unix socket who finds it full is refused at once. */
+enum { BACKLOG = SOMAXCONN };
 
 static bool is_loopback(const struct sockaddr_storage *socket)
 {

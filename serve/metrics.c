@@ -154,6 +154,9 @@ static void write_server(FILE *out, const struct metrics_server *server)
 	head(out, "serve_refused_total", "counter",
 	    "Requests refused: without the token, for a foreign host, beyond a limit.");
 	fprintf(out, "heaptap_serve_refused_total %" PRIu64 "\n", server->refused);
+	head(out, "serve_cut_off_total", "counter",
+	    "Connections that gave way to others, where there were too many.");
+	fprintf(out, "heaptap_serve_cut_off_total %" PRIu64 "\n", server->cut_off);
 	head(out, "serve_rows_left_out", "gauge",
 	    "Rows that samplers of other users list of processes that are not theirs, or have ended, or "
 	    "beyond a "

@@ -18,7 +18,7 @@ struct metrics_process {
 };
 
 struct metrics_server {
-	uint64_t requests, refused;
+	uint64_t requests, refused, cut_off;
 	uint64_t snapshot_ns; /* how long the last one took; 0: none has been made */
 	unsigned int waits;
 	uint64_t left_out; /* rows of lists that are not believed, in the last look */

@@ -20,6 +20,7 @@ struct server {
 	struct counters *counters;
 	struct token token;
 	unsigned int waits;         /* requests that wait for `seconds` now */
+	uint64_t cut_off;           /* connections that gave way to others */
 	uint64_t requests, refused; /* refused: without the token, of a foreign page, beyond a limit */
 	int64_t since_unix_ns;
 };

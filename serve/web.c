@@ -16,6 +16,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+enum { FILES_MAX = 8192 };
+
 /* Everything lives as long as the process does. */
 static struct web web;
 static struct connection_listener listeners[COMMAND_LINE_LISTEN_MAX];
@@ -61,8 +63,23 @@ static int open_server(const struct web_setup *setup)
 	return server->catalog ? 0 : -ENOMEM;
 }
 
+/* Descriptors for all connections: how many there are. */
+static size_t raise_limits(void)
+{
+	struct rlimit files = {.rlim_cur = FILES_MAX};
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max < FILES_MAX ? files.rlim_max : FILES_MAX;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	files.rlim_cur = files.rlim_cur < FILES_MAX ? files.rlim_cur : FILES_MAX;
+	return files.rlim_cur > 2 * CONNECTION_OTHER_FDS ? files.rlim_cur - CONNECTION_OTHER_FDS
+	                                                 : files.rlim_cur / 2;
+}
+
 static int open_loop(const struct web_setup *setup)
 {
+	const size_t files = raise_limits();
 	int err;
 
 	web.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -75,20 +92,9 @@ static int open_loop(const struct web_setup *setup)
 		err = event_loop_add(web.epoll_fd, &jobs_source, jobs_fd(web.server.jobs), EPOLLIN);
 	for (size_t i = 0; i < setup->count && !err; i++) {
 		listeners[i].address = setup->addresses[i];
-		err = connection_listen(&web, &listeners[i], setup->fds[i]);
+		err = connection_listen(&web, &listeners[i], setup->fds[i], files / setup->count);
 	}
 	return err;
-}
-
-/* Descriptors for all connections. */
-static void raise_limits(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
-		files.rlim_cur = files.rlim_max < 8192 ? files.rlim_max : 8192;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
 }
 
 static void say_where(const struct web_setup *setup)
@@ -129,7 +135,6 @@ int web_run(const struct web_setup *setup)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
-	raise_limits();
 	if (gethostname(web.own_name, sizeof(web.own_name) - 1))
 		web.own_name[0] = '\0';
 	if (sandbox_drop_root(error, sizeof(error))) {

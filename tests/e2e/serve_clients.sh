@@ -192,6 +192,142 @@ PYTHON
   finish a
 }
 
+# crowd ADDRESS KIND: 1,200 connections of one client, again and again, until it is ended: 127.0.0.1:PORT or a path;
+# idle, half (a request), body (half of it), or reader (asks and does not read). With what it has cut off in ./crowd.
+crowd() {
+  [ -e crowd.py ] || cat >crowd.py <<'PYTHON'
+import resource, socket, sys, time
+address, kind = sys.argv[1:]
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+first = {"idle": b"", "half": b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
+    "body": b"POST /debug/pprof/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\na",
+    "reader": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4}[kind]
+class Slow:
+    def __init__(self):
+        self.sent = not first
+        self.socket = socket.socket(socket.AF_UNIX if "/" in address else socket.AF_INET)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.setblocking(False)
+        try:
+            self.socket.connect(address if "/" in address else ("127.0.0.1", int(address.split(":")[1])))
+        except BlockingIOError:
+            pass
+    def tend(self):
+        try:
+            if not self.sent:
+                self.socket.send(first)
+                self.sent = True
+            elif kind in ("half", "body"):
+                self.socket.send(b"a")
+            return self.socket.recv(1, socket.MSG_PEEK if kind == "reader" else 0) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+clients = [Slow() for i in range(1200)]
+cut = 0
+while True:
+    for i in range(len(clients)):
+        if not clients[i].tend():
+            clients[i].socket.close()
+            clients[i] = Slow()
+            cut += 1
+    with open("crowd.new", "w") as out:
+        print(cut, file=out)
+    import os; os.rename("crowd.new", "crowd")
+    time.sleep(0.01)
+PYTHON
+  rm -f crowd
+  "${user[@]}" /usr/bin/python3 crowd.py "$@" &
+  crowd=$!
+  children+=($crowd)
+  wait_for 20 test -s crowd
+}
+
+# asked OPTION...: a whole request is answered meanwhile, before any slow client's time is over
+asked() {
+  local number
+  for number in 1 2 3 4 5; do
+    equal 200 "$(curl -sS -o body -w '%{http_code}' --max-time 20 "$@")" "request $number beside $kind"
+    sleep 0.2
+  done
+}
+
+test_slow_clients_keep_nobody_out() {
+  local kind
+  chmod 777 .
+  printf '%s\n' 0123456789abcdef0123 >token
+  chmod 600 token
+  own token
+  serve --token-file token --listen "unix:$PWD/run/web"
+  # Another client's connection stays, however long it does nothing.
+  /usr/bin/python3 -c '
+import http.client, sys, time, os
+c = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), source_address=("127.0.0.2", 0))
+def ask():
+    c.request("GET", "/healthz")
+    socket = c.sock
+    answer = c.getresponse()
+    answer.read()
+    return answer.status, socket
+first, socket = ask()
+open("other", "w").close()
+while not os.path.exists("crowded"):
+    time.sleep(0.1)
+second, again = ask()
+sys.exit(not (first == second == 200 and socket is again))' "${url##*:}" &
+  other=$!
+  children+=($other)
+  wait_for 20 test -e other
+  for kind in idle half body reader; do
+    crowd "${url#http://}" $kind
+    asked -H 'Authorization: Bearer 0123456789abcdef0123' "$url/metrics"
+    [ -e crowded ] || { : >crowded; wait $other || fail 'another client was cut off'; }
+    [ "$(cat crowd)" -gt 0 ] || fail "beside $kind no connection was cut off"
+    kill $crowd
+    wait $crowd || :
+  done
+  ! grep -q '^heaptap_serve_cut_off_total 0$' body || fail "$(cat body)"
+  # By the users at the other ends: the server's own are asked for, root asks.
+  for kind in idle half; do
+    crowd "$PWD/run/web" $kind
+    asked --unix-socket run/web http://localhost/healthz
+    kill $crowd
+    wait $crowd || :
+  done
+}
+
+test_slow_clients_of_a_session() {
+  local kind=half
+  chmod 777 .
+  mkfifo in
+  "${user[@]}" "$heaptap" record -p 1 -b copy --listen 127.0.0.1:0 -o '%n.pb.gz' "$targets/serve_program" <in >out 2>err &
+  children+=($!)
+  local words
+  exec {words}>in
+  wait_for 20 grep -q 'serving on http' err
+  url=$(sed -n 's,^heaptap: serving on \(http://[^/]*\)/$,\1,p' err)
+  wait_for 20 test -s out
+  crowd "${url#http://}" $kind
+  asked "$url/debug/pprof/heap"
+}
+
+# Where there are few descriptors there are as few connections. (The broker alone needs 515.)
+test_slow_clients_and_few_descriptors() {
+  local kind before=("${user[@]}")
+  chmod 777 .
+  user+=(prlimit --nofile=600:600)
+  serve
+  user=("${before[@]}")
+  for kind in idle half; do
+    crowd "${url#http://}" $kind
+    asked "$url/healthz"
+    kill $crowd
+    wait $crowd || :
+  done
+}
+
 # Answers that are there for one client alone are memory, however slowly they are taken.
 test_large_answers_are_bounded() {
   mkdir files
