@@ -291,13 +291,18 @@ static void scan(struct broker *broker, const struct broker_request *request)
 	free(text);
 }
 
-/* Of a folder's files none can become something else in between: only regular files are opened. */
+/* Of a folder's files none can become something else in between: a link in its place may lead to a file that
+ * is not the folder's. A new one of that name is found by the next scan. */
 static void open_file(struct broker *broker, const struct broker_request *request)
 {
 	const struct file_list_item *item = file_list_by_number(&broker->files, request->file);
 	struct stat status = {0};
 	int fd = item ? regular_file_open(AT_FDCWD, item->path, 0, &status) : -ENOENT;
 
+	if (fd >= 0 && (status.st_dev != item->device || status.st_ino != item->inode)) {
+		close(fd);
+		fd = -ENOENT;
+	}
 	hand_over(broker, request->id, fd, (uint64_t)status.st_size);
 }
 

@@ -53,7 +53,9 @@ static int add(struct file_list *list, const char *path, const struct stat *stat
 	list->items[list->count++] = (struct file_list_item){.number = number_of(path),
 	    .bytes = (uint64_t)status->st_size,
 	    .mtime_ns = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec,
-	    .path = copy};
+	    .path = copy,
+	    .device = status->st_dev,
+	    .inode = status->st_ino};
 	return 0;
 }
 
@@ -145,7 +147,7 @@ int file_list_parse(struct file_list *list, char *text, size_t bytes)
 	if (bytes && text[bytes - 1])
 		return -EPROTO;
 	for (char *at = text; at < text + bytes; at += strlen(at) + 1) {
-		struct file_list_item item;
+		struct file_list_item item = {0};
 		int length = 0;
 
 		if (sscanf(at, "%" SCNu64 " %" SCNu64 " %" SCNd64 " %n", &item.number, &item.bytes,

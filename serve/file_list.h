@@ -16,7 +16,8 @@ enum { FILE_LIST_MAX = 20000, FILE_LIST_DEPTH = 4 /* folders below a given one: 
 struct file_list_item {
 	uint64_t number, bytes;
 	int64_t mtime_ns;
-	const char *path; /* in `text`, or owned by the finder */
+	const char *path;       /* in `text`, or owned by the finder */
+	uint64_t device, inode; /* of the finder's: the file, whatever has its name now */
 };
 
 struct file_list {

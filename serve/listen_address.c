@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +84,7 @@ int listen_address_parse(struct listen_address *address, const char *text, char 
 	int err;
 
 	memset(address, 0, sizeof(*address));
+	address->folder_fd = -1;
 	err = strncmp(text, "unix:", 5) == 0 ? parse_unix(address, text + 5)
 	    : *text == '/'                   ? parse_unix(address, text)
 	                                     : parse_inet(address, text);
@@ -96,6 +98,7 @@ int listen_address_parse(struct listen_address *address, const char *text, char 
 int listen_address_of(struct listen_address *address, int fd)
 {
 	memset(address, 0, sizeof(*address));
+	address->folder_fd = -1;
 	address->length = sizeof(address->socket);
 	if (getsockname(fd, (struct sockaddr *)&address->socket, &address->length))
 		return -errno;
@@ -122,28 +125,78 @@ void listen_address_text(const struct listen_address *address, char text[LISTEN_
 	}
 }
 
+static const char *path_of(const struct listen_address *address)
+{
+	return ((const struct sockaddr_un *)&address->socket)->sun_path;
+}
+
+static const char *name_of(const struct listen_address *address)
+{
+	const char *slash = strrchr(path_of(address), '/');
+
+	return slash ? slash + 1 : path_of(address);
+}
+
+/* By the descriptor of its folder: nobody can lead us elsewhere by exchanging names above. */
+static struct sockaddr_un below_folder(const struct listen_address *address)
+{
+	struct sockaddr_un socket = {.sun_family = AF_UNIX};
+
+	snprintf(socket.sun_path, sizeof(socket.sun_path), "/proc/self/fd/%d/%.*s", address->folder_fd,
+	    (int)sizeof(socket.sun_path) - 32, name_of(address));
+	return socket;
+}
+
+static bool is_ours(const struct listen_address *address)
+{
+	struct stat status;
+
+	return fstatat(address->folder_fd, name_of(address), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISSOCK(status.st_mode) && status.st_uid == geteuid();
+}
+
+void listen_address_remove(const struct listen_address *address)
+{
+	if (address->is_unix && address->folder_fd >= 0 && is_ours(address))
+		unlinkat(address->folder_fd, name_of(address), 0);
+}
+
+static int open_folder(struct listen_address *address)
+{
+	char folder[sizeof(struct sockaddr_un)];
+	const size_t length = (size_t)(name_of(address) - path_of(address));
+
+	if (strlen(name_of(address)) > sizeof(((struct sockaddr_un *)0)->sun_path) - 33)
+		return -ENAMETOOLONG;
+	snprintf(folder, sizeof(folder), "%.*s", (int)length, path_of(address));
+	address->folder_fd = open(length ? folder : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return address->folder_fd < 0 ? -errno : 0;
+}
+
 /* A socket file that is left of a server that was killed. */
 static void remove_dead(const struct listen_address *address)
 {
-	const struct sockaddr_un *path = (const struct sockaddr_un *)&address->socket;
-	struct stat status;
-	int fd;
+	const struct sockaddr_un path = below_folder(address);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	if (lstat(path->sun_path, &status) || !S_ISSOCK(status.st_mode))
-		return;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)path, sizeof(*path)) && errno == ECONNREFUSED)
-		unlink(path->sun_path);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&path, sizeof(path)) && errno == ECONNREFUSED)
+		listen_address_remove(address);
 	if (fd >= 0)
 		close(fd);
 }
 
 /* Nobody may connect before the mode is right. */
-static int bind_unix(int fd, const struct listen_address *address)
+static int bind_unix(int fd, struct listen_address *address)
 {
-	mode_t mask = umask(0117);
-	int err = bind(fd, (const struct sockaddr *)&address->socket, address->length) ? -errno : 0;
+	int err = open_folder(address);
+	mode_t mask;
 
+	if (err)
+		return err;
+	remove_dead(address);
+	const struct sockaddr_un path = below_folder(address);
+	mask = umask(0117);
+	err = bind(fd, (const struct sockaddr *)&path, sizeof(path)) ? -errno : 0;
 	umask(mask);
 	return err;
 }
@@ -153,8 +206,6 @@ int listen_address_open(struct listen_address *address)
 	const int on = 1;
 	int err = 0, fd;
 
-	if (address->is_unix)
-		remove_dead(address);
 	fd = socket(address->socket.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;

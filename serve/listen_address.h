@@ -15,6 +15,7 @@ struct listen_address {
 	socklen_t length;
 	bool is_unix;
 	bool is_local; /* only this machine can reach it */
+	int folder_fd; /* of the socket's file, whatever has the folder's name now; -1: not opened */
 };
 
 /* Pure. 0, or -EINVAL with one line in error. Names other than localhost are not looked up. */
@@ -27,10 +28,13 @@ int listen_address_of(struct listen_address *address, int fd);
 void listen_address_text(const struct listen_address *address, char text[LISTEN_ADDRESS_BYTES]);
 
 /*
- * Binds and listens. A unix socket that nobody serves any more is replaced; a new one has mode 0660.
+ * Binds and listens. A unix socket of ours that nobody serves any more is replaced; a new one has mode 0660.
  * *address gets the port that was chosen for port 0. Returns a descriptor, close-on-exec and non-blocking,
  * or -errno.
  */
 int listen_address_open(struct listen_address *address);
+
+/* Removes the file of a unix socket that was opened. */
+void listen_address_remove(const struct listen_address *address);
 
 #endif

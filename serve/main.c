@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum { STATUS_USAGE = 2 };
@@ -126,8 +125,7 @@ static void close_sockets(const struct listening *listening)
 static void remove_sockets(const struct listening *listening)
 {
 	for (size_t i = 0; i < listening->count && listening->ours; i++)
-		if (listening->addresses[i].is_unix)
-			unlink(((const struct sockaddr_un *)&listening->addresses[i].socket)->sun_path);
+		listen_address_remove(&listening->addresses[i]);
 }
 
 /* The web process in a fork, the broker here. */

@@ -220,3 +220,53 @@ inside_bomb() {
 test_a_profile_that_is_a_bomb() {
   on_a_machine inside_bomb
 }
+
+# Root serves the profiles in a folder of the stranger's, who puts a link in the place of one: root's are not shown.
+test_a_link_in_the_place_of_a_profile() {
+  need_root
+  user=()
+  mkdir his
+  chown $stranger his
+  record -q -p 1 -b copy -o his/a.pb.gz "$targets/snapshot_api" hold 10
+  record -q -p 1 -b copy -o roots.pb.gz "$targets/snapshot_api" hold 10 hold 7
+  find his -type f ! -name a.pb.gz -delete # its peak
+  chown $stranger his/a.pb.gz
+  ! "${as_stranger[@]}" cat roots.pb.gz >/dev/null 2>&1 || fail 'all may read it'
+  cp his/a.pb.gz kept
+  chown $stranger kept
+  serve his
+  for attempt in 1 2 3; do
+    wait_for 20 bash -c "curl -s '$url/api/v1/profiles' | grep -q '\"id\"'"
+    id=$(curl -s "$url/api/v1/profiles" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
+    "${as_stranger[@]}" rm his/a.pb.gz
+    "${as_stranger[@]}" ln -s "$PWD/roots.pb.gz" his/a.pb.gz
+    if [ "$(fetch "/api/v1/profile?id=$id")" = 200 ]; then
+      [ "$(total_of body alloc_objects)" != "$(total_of roots.pb.gz alloc_objects)" ] || fail "root's profile is shown"
+    fi
+    rm his/a.pb.gz
+    cp -p kept his/a.pb.gz
+  done
+}
+
+# The folder of the socket is the stranger's, who puts a link in its place: nothing elsewhere is removed at the end.
+test_a_folder_of_the_socket_that_is_exchanged() {
+  need_root
+  user=()
+  mkdir -p his/run roots
+  chown -R $stranger his
+  echo precious >roots/web
+  "$heaptap" serve --listen "unix:$PWD/his/run/web" 2>serve.err &
+  children+=($!)
+  wait_for 20 test -S his/run/web
+  mv his/run his/away
+  ln -s "$PWD/roots" his/run
+  equal 200 "$(curl -sS -o body -w '%{http_code}' --unix-socket his/away/web http://localhost/healthz)"
+  kill "${children[-1]}"
+  wait "${children[-1]}" || :
+  equal precious "$(cat roots/web)"
+  [ ! -e his/away/web ] || fail 'its own socket is left'
+  # What is in the way and not ours stays, too.
+  "${as_stranger[@]}" /usr/bin/python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("his/away/web")'
+  equal 2 "$(status_of "$heaptap" serve --listen "unix:$PWD/his/away/web")"
+  [ -S his/away/web ] || fail 'a socket of the stranger is gone'
+}
