@@ -126,7 +126,8 @@ static struct seen *find_or_make(struct counters *counters, struct table *table,
 
 	while (seen && (seen->pid != pid || seen->start_unix_ns != start_unix_ns))
 		seen = seen->next;
-	if (!seen && table->count >= most && now_ns > CROWDED_NS) /* the ended ones give way */
+	/* the ended ones give way, but to no foreign one */
+	if (!seen && table->count >= table->most && most == table->most && now_ns > CROWDED_NS)
 		forget_before(counters, table, now_ns - CROWDED_NS);
 	if (!seen && table->count < most) {
 		seen = calloc(1, sizeof(*seen));

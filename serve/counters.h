@@ -35,8 +35,8 @@ struct counters *counters_new(void); /* NULL: no memory */
 void counters_free(struct counters *counters);
 
 /* What a list says of a process that is profiled, and of the sampler that wrote it. A process that there is
- * no room or memory for is not counted; half of the room is for foreign ones.
- * now_ns: monotonic. */
+ * no room or memory for is not counted; half of the room is for foreign ones. now_ns:
+ * monotonic. */
 void counters_note(struct counters *counters, const char *service, const struct control_process *listed,
     bool foreign, uint64_t now_ns);
 void counters_note_sampler(struct counters *counters, const struct control_daemon *sampler, uint64_t now_ns);
