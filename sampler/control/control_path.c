@@ -42,7 +42,7 @@ size_t control_path_candidates(
 {
 	const char *named = path_chosen(given);
 	size_t count = 0;
-	*chosen = named != NULL;
+	*chosen = named && (given || uid != 0); /* su and sudo -E leave root the variable of somebody else */
 	if (named)
 		return copy_path(named, paths[0]) == 0;
 	count += path_default(uid, paths[count]) == 0;

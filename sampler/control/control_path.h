@@ -23,7 +23,7 @@ int control_path_own(const char *given, uid_t uid, char path[CONTROL_PATH_BYTES]
 /*
  * For a client: the paths to try, in order. --socket, else $HEAPTAP_SOCKET, is the only one if there is
  * such; else the user's own daemon, then the machine's. Returns how many. *chosen: a user named it, so
- * anybody may serve it; otherwise only root or we may.
+ * anybody may serve it; otherwise only root or we may. Root names it by --socket alone.
  */
 size_t control_path_candidates(
     const char *given, uid_t uid, char paths[CONTROL_PATHS][CONTROL_PATH_BYTES], bool *chosen);

@@ -159,6 +159,20 @@ all_in() {
     exec /proc/self/fd/9 snapshot --all' sh "$heaptap" "$1"
 }
 
+# su keeps the variables: what root believes by one of them must be root's. What --socket names may be anybody's.
+test_a_variable_of_a_stranger() {
+  need_root
+  his_process
+  mkdir -m 777 tmp
+  folder=$PWD/tmp/heaptap-$uid
+  fake unknown
+  equal 1 "$(HEAPTAP_SOCKET=$folder/1.sock status_of "$heaptap" status)" 'exit status'
+  matches 'is served by another user, who is not root' err
+  status_of "$heaptap" status --socket $folder/1.sock
+  ! grep -q 'is served by another user' err || fail "$(cat err)"
+  kill $fake $his
+}
+
 # With --all he is not asked about a process: he may speak of his own ones alone.
 test_a_stranger_answers_for_others() {
   need_root

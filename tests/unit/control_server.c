@@ -535,6 +535,12 @@ static void the_order_of_paths(void **state)
 	assert_true(chosen);
 	assert_int_equal(control_path_candidates("c", 7, paths, &chosen), 1);
 	assert_string_equal(paths[0], "c");
+	/* Who has become root may still have the variable of whom he was. */
+	assert_int_equal(control_path_candidates(NULL, 0, paths, &chosen), 1);
+	assert_string_equal(paths[0], "/a/b");
+	assert_false(chosen);
+	assert_int_equal(control_path_candidates("c", 0, paths, &chosen), 1);
+	assert_true(chosen);
 	setenv("HEAPTAP_SOCKET", "", 1);
 	assert_int_equal(control_path_candidates(NULL, 0, paths, &chosen), 1);
 	assert_false(chosen);
