@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { ACCEPTED_AT_ONCE = 16 };
+
 /* A request. It begins with its first line, and ends when its answer is sent, or the client has gone. */
 struct call {
 	char *target;
@@ -314,26 +316,31 @@ static void on_completed(
 	*request = NULL;
 }
 
+/* newest: stays; NULL: none. */
+static void give_way(struct connection_listener *listener, const struct crowd_member *newest)
+{
+	struct crowd_member *member = crowd_gives_way(&listener->crowd, newest);
+
+	if (!member)
+		return;
+	cut_off((struct connection *)((char *)member - offsetof(struct connection, member)));
+	listener->web->server.cut_off++;
+}
+
 /* Who is in no crowd for want of memory gives way himself. */
 static void make_room(struct connection *connection)
 {
 	struct connection_listener *listener = connection->listener;
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(connection->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	struct crowd_member *member;
 
 	if (crowd_join(&listener->crowd, &connection->member, info ? info->client_addr : NULL, connection->fd,
 	        clock_now_ns())) {
 		cut_off(connection);
 		return;
 	}
-	if (listener->crowd.count <= listener->most)
-		return;
-	member = crowd_gives_way(&listener->crowd, &connection->member);
-	if (!member)
-		return;
-	cut_off((struct connection *)((char *)member - offsetof(struct connection, member)));
-	listener->web->server.cut_off++;
+	if (listener->crowd.count > listener->most)
+		give_way(listener, &connection->member);
 }
 
 static void begin_connection(struct connection_listener *listener, struct MHD_Connection *mhd, void **place)
@@ -382,26 +389,52 @@ static void on_ready(struct event_source *source, uint32_t events)
 	MHD_run(listener->daemon);
 }
 
+/* Few at once: between two looks at what clients have sent there may not come so many that the first of them
+ * has to give way unheard. (libmicrohttpd accepts all that come before it looks.) */
+static void on_incoming(struct event_source *source, uint32_t events)
+{
+	struct connection_listener *listener =
+	    (struct connection_listener *)((char *)source - offsetof(struct connection_listener, incoming));
+	struct sockaddr_storage address = {0};
+
+	(void)events;
+	for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
+		socklen_t length = sizeof(address);
+		int fd =
+		    accept4(source->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE)
+				give_way(listener, NULL);
+			return;
+		}
+		MHD_add_connection(listener->daemon, fd, (const struct sockaddr *)&address, length);
+	}
+}
+
 int connection_listen(struct web *web, struct connection_listener *listener, int fd, size_t files)
 {
-	const unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
+	const unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
+	int err;
 
 	listener->web = web;
-	listener->most = files * 7 / 8 < CONNECTIONS_MAX ? files * 7 / 8 : CONNECTIONS_MAX;
-	const size_t limit = listener->most + listener->most / 8; /* with those that are being cut off */
+	listener->most = files / 2 < CONNECTIONS_MAX ? files / 2 : CONNECTIONS_MAX;
+	/* With those that are being cut off: at its limit libmicrohttpd closes whoever comes. */
+	const size_t limit = 2 * listener->most;
 	listen_address_text(&listener->address, listener->text);
 	listener->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, listener,
-	    MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned int)limit,
-	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)(CONNECTION_SEND_MS / 1000),
-	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_HEADER_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
-	    on_first_line, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-	    MHD_OPTION_NOTIFY_CONNECTION, on_connection, listener, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-	    MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+	    MHD_OPTION_CONNECTION_LIMIT, (unsigned int)limit, MHD_OPTION_CONNECTION_TIMEOUT,
+	    (unsigned int)(CONNECTION_SEND_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	    (size_t)CONNECTION_HEADER_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, NULL,
+	    MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+	    listener, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 	if (!listener->daemon)
 		return -EINVAL;
 	listener->source.ready = on_ready;
-	return event_loop_add(web->epoll_fd, &listener->source,
+	listener->incoming.ready = on_incoming;
+	err = event_loop_add(web->epoll_fd, &listener->source,
 	    MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, EPOLLIN);
+	return err ? err : event_loop_add(web->epoll_fd, &listener->incoming, fd, EPOLLIN);
 }
 
 /* ---- time */

@@ -33,7 +33,7 @@ struct connection_listener {
 	struct web *web;
 	struct listen_address address;
 	struct MHD_Daemon *daemon; /* NULL: not started */
-	struct event_source source;
+	struct event_source source, incoming;
 	char text[LISTEN_ADDRESS_BYTES];
 	struct crowd crowd;
 	size_t most; /* of connections, CONNECTIONS_MAX if there are descriptors for so many */
