@@ -107,7 +107,7 @@ C
   refuse_program 'a root without /proc (not refused)' chroot root /rest
   "$heaptap" record -q -o recorded/ sleep 1000 &
   local front=$!
-  profiled() { other=$(pgrep -P $front -x sleep) && grep -qs /memfd:heaptap "/proc/$other/maps"; }
+  profiled() { other=$(pgrep -P "$(pgrep -P $front -x heaptap-parent)" -x sleep) && grep -qs /memfd:heaptap "/proc/$other/maps"; }
   until_true 20 profiled
   refuse 'profiled already' "$other"
   sampler=$(pgrep -P $front -f heaptap-sampler || pgrep -P $front heaptap)

@@ -13,7 +13,10 @@ build, rounds = os.path.abspath(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) 
 
 
 def child_of(pid, comm):
-    for line in subprocess.run(["pgrep", "-P", str(pid), comm], capture_output=True, text=True).stdout.split():
+    """COMMAND is heaptap-parent's."""
+    parents = ",".join([str(pid), *subprocess.run(["pgrep", "-P", str(pid), "heaptap-parent"], capture_output=True,
+                                                  text=True).stdout.split()])
+    for line in subprocess.run(["pgrep", "-P", parents, comm], capture_output=True, text=True).stdout.split():
         return int(line)
 
 

@@ -91,12 +91,8 @@ def counts(profile):
 
 
 def end(child, load):
-    """The target first: its recording ends with it."""
-    targets = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(child.pid)], capture_output=True, text=True,
-                             check=False).stdout.split("\n")
-    for line in targets:
-        if line.strip() and not line.split()[1].startswith("heaptap"):
-            os.kill(int(line.split()[0]), signal.SIGTERM)
+    """The recording ends with the target, which gets the signal from it."""
+    child.terminate()
     child.wait(60)
     if load:
         os.killpg(load.pid, signal.SIGKILL)

@@ -215,9 +215,14 @@ snapshot_all_here() {
   "$HEAPTAP_TOP/tests/empty_tmp" "$HEAPTAP_TOP" "$PWD" "$XDG_RUNTIME_DIR" -- "$heaptap" snapshot --all
 }
 
-# child_of PID NAME: the pids of its children that have this name
+# child_of PID NAME: the pids of its children that have this name; COMMAND is a front's, too
 child_of() {
-  ps -o pid=,comm= --ppid "$1" | awk -v name="$2" '$2 == name { print $1 }'
+  ps -e -o pid=,ppid=,comm= | awk -v pid="$1" -v name="$2" '
+    { parent[$1] = $2; called[$1] = $3 }
+    END { for (each in parent) {
+      above = parent[each]
+      if (called[above] == "heaptap-parent") above = parent[above]
+      if (above == pid && called[each] == name) print each } }' | sort -n
 }
 
 # sampler_of FRONT: its sampler's pid

@@ -14,6 +14,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/linux/clock.h"
+#include "sampler/linux/pidfd.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/session/session.h"
 #include "sampler/session/start_line.h"
@@ -26,6 +27,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -34,6 +36,7 @@
 #include <unistd.h>
 
 #define SILENCE_LOOK_MS 1000
+#define END_LOOK_MS     100
 #define READY_MS        10000 /* if the sampler is not ready by then, COMMAND runs without it */
 
 /* In the child that becomes the sampler. */
@@ -149,7 +152,7 @@ static char **command_environment(struct front *front)
 	size_t length = strlen(front->value);
 	char **made;
 
-	notify_relay_environment(&front->notify, getppid());
+	notify_relay_environment(&front->notify, front->self);
 	if (!length || front->options->no_heap || front->forecast == PRELOAD_CHECK_SANITIZER)
 		return environ;
 	snprintf(front->value + length, sizeof(front->value) - length, ",%d", (int)getpid());
@@ -166,9 +169,11 @@ static void command_exec(struct front *front, int channel)
 	char go;
 	int error;
 
-	/* End of file instead of a byte: the front was killed; COMMAND starts nevertheless. */
-	if (read(channel, &go, 1) < 0)
+	/* End of file instead of a byte: the front was killed, and COMMAND with it. */
+	if (read(channel, &go, 1) != 1)
 		_exit(STATUS_CANNOT_EXEC);
+	prctl(PR_SET_PDEATHSIG, front->end_signal);
+	prctl(PR_SET_CHILD_SUBREAPER, front->subreaper);
 	sigaction(SIGCHLD, &front->child_action, NULL);
 	sigprocmask(SIG_SETMASK, &front->mask, NULL);
 	execvpe(argv[0], argv, environment);
@@ -183,13 +188,25 @@ static int command_refused(struct front *front, int error)
 {
 	const char *name = front->options->operands[0];
 
-	waitpid(front->command, NULL, 0);
 	sampler_tell(front, FRONT_MESSAGE_CANCELLED);
 	if (error == ENOENT && !strchr(name, '/'))
 		log_line("%s: command not found", name);
 	else
 		log_line("cannot run %s: %s", name, strerror(error));
 	return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC;
+}
+
+/* What a program keeps over exec, and a child does not get: we leave it to COMMAND. */
+static void take_attributes(struct front *front)
+{
+	front->self = getpid();
+	prctl(PR_GET_CHILD_SUBREAPER, &front->subreaper);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	prctl(PR_GET_PDEATHSIG, &front->end_signal);
+	/* It comes when the thread ends that has forked us, too: look_at_supervisor() knows the difference.
+	 * SIGCHLD is the only signal that we never pass on. */
+	prctl(PR_SET_PDEATHSIG, SIGCHLD);
+	front->supervisor = getppid();
 }
 
 /* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
@@ -202,12 +219,14 @@ static int command_start(struct front *front)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	front->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-	witness_start(&front->witness);
+	take_attributes(front);
 	notify_relay_open(&front->notify);
-	if (front->signal_fd >= 0 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0)
-		front->command = fork();
+	if (front->signal_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		front->command = -errno;
+	else
+		front->command = parent_fork(&front->parent, front->signal_fd, front->options->signal);
 	if (front->command < 0) {
-		log_line("cannot start %s: %s", front->options->operands[0], strerror(errno));
+		log_line("cannot start %s: %s", front->options->operands[0], strerror(-front->command));
 		return STATUS_CANNOT_EXEC;
 	}
 	if (front->command == 0) {
@@ -215,6 +234,9 @@ static int command_start(struct front *front)
 		command_exec(front, pair[1]);
 	}
 	close(pair[1]);
+	/* Before it executes anything: from then on our end is its end. */
+	front->command_fd = pidfd_open_process(front->command);
+	witness_start(&front->witness, front->command, front->command_fd);
 	sampler_tell(front, FRONT_MESSAGE_STARTED);
 	events_await(front);
 	if (front->value[0]) /* before COMMAND's first output, so that it is never in the middle of that */
@@ -275,15 +297,10 @@ static void on_events(struct front *front, const struct pollfd *polls)
 		notify_relay_pass(&front->notify, front->command);
 	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
 	 * not taken for a wish to end us. */
-	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		bool had_ended = front->ended;
-
+	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info))
 		front_on_signal(front, &info);
-		if (front->ended && !had_ended) {
-			sampler_tell(front, FRONT_MESSAGE_ENDED);
-			silence_end(&front->silence, clock_now_ns());
-		}
-	}
+	if (polls[4].revents)
+		front_reap(front);
 	if (front->front_fd >= 0 && polls[1].revents)
 		on_sampler(front);
 	if (polls[2].revents)
@@ -298,11 +315,19 @@ static void supervise(struct front *front)
 	    {.fd = front->front_fd, .events = POLLIN},
 	    {.fd = front->pusher.fd, .events = POLLIN},
 	    {.fd = front->notify.fd, .events = POLLIN},
+	    {.fd = front->parent.fd, .events = POLLIN},
 	};
-	const bool waits = front->ended && front->front_fd >= 0;
+	const bool had_ended = front->ended, waits = had_ended && front->front_fd >= 0;
+	const bool looks = front->estranged && !had_ended;
 
-	if (poll(polls, 4, waits ? SILENCE_LOOK_MS : -1) > 0)
+	if (poll(polls, 5, looks ? END_LOOK_MS : waits ? SILENCE_LOOK_MS : -1) > 0)
 		on_events(front, polls);
+	if (looks && (front->command_fd < 0 || pidfd_has_ended(front->command_fd)))
+		front_note_end(front, FRONT_STATUS_UNKNOWN);
+	if (front->ended && !had_ended) {
+		sampler_tell(front, FRONT_MESSAGE_ENDED);
+		silence_end(&front->silence, clock_now_ns());
+	}
 	/* Whatever it was that came: who sends us signals all the time does not answer for the sampler. */
 	if (waits && front->front_fd >= 0 && !front->done)
 		look_at_silence(front);
@@ -363,13 +388,16 @@ static int stand_in(struct front *front)
 	ret = command_start(front);
 	if (ret)
 		return ret;
-	descriptors_drop((const int[]){front->signal_fd, front->front_fd, front->witness.fd, front->pusher.fd,
-	                     front->web_fd, front->notify.fd, front->notify.manager_fd},
-	    7);
+	descriptors_drop((const int[]){front->signal_fd, front->front_fd, front->witness.fd, front->parent.fd,
+	                     front->command_fd, front->pusher.fd, front->web_fd, front->notify.fd,
+	                     front->notify.manager_fd},
+	    9);
 	while (!front->ended || (front->front_fd >= 0 && !front->done))
 		supervise(front);
 	if (front->pusher.fd >= 0)
 		pusher_await(front);
+	if (front->status == FRONT_STATUS_UNKNOWN)
+		return EXIT_FAILURE;
 	return WIFSIGNALED(front->status) ? STATUS_SIGNAL + WTERMSIG(front->status)
 	                                  : WEXITSTATUS(front->status);
 }
@@ -410,7 +438,9 @@ int front_run(struct options *options)
 	    .sampler = -1,
 	    .command = -1,
 	    .front_fd = -1,
-	    .witness.fd = -1,
+	    .witness = {.pid = -1, .fd = -1},
+	    .parent = {-1, -1},
+	    .command_fd = -1,
 	    .notify = {-1, -1, ""},
 	    .pusher = {-1, -1},
 	    .web_fd = -1};

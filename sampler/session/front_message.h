@@ -40,7 +40,7 @@ enum front_message_kind {
 struct front_message {
 	uint32_t kind;
 	int32_t pid;    /* STARTED, CANCELLED, ENDED */
-	int32_t status; /* ENDED: as wait(2) gives it */
+	int32_t status; /* ENDED: as wait(2) gives it; -1: it is not known */
 	/* READY: value of HEAPTAP for COMMAND, "none" without a heap; FAILED: one line without a newline */
 	char text[FRONT_MESSAGE_TEXT_BYTES];
 };

@@ -13,12 +13,18 @@
  *     witness.h tells them apart.
  *   - The snapshot signal is for heaptap: it goes to the sampler, never to COMMAND, and it ends nobody,
  *     not even before COMMAND exists.
+ *   - Our own parent's end is told by SIGCHLD (front.c asks for that): then COMMAND gets another parent, as
+ *     it would natively, and we go on to stand for it.
  *   - When the terminal stops COMMAND, the shell waits for us to stop too; so we do, by the same signal.
  *     SIGSTOP is not mirrored: tools send it to one pid, and would not continue us later.
  */
 #include "sampler/session/front_state.h"
 
+#include "pprof/text/log_line.h"
+#include "sampler/linux/pidfd.h"
+
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,40 +55,106 @@ static void stop_self(int number)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static void reap(struct front *front)
+void front_note_end(struct front *front, int status)
+{
+	front->ended = true;
+	front->stopped = false;
+	front->status = status;
+	parent_end(&front->parent);
+}
+
+/* Returns the signal that has stopped it, or 0. */
+static int note_status(struct front *front, int status)
+{
+	if (front->ended)
+		return 0;
+	front->stopped = WIFSTOPPED(status);
+	if (WIFEXITED(status) || WIFSIGNALED(status))
+		front_note_end(front, status);
+	return WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+}
+
+static int read_parent(struct front *front)
 {
 	int status, stop = 0;
+
+	while (parent_read(&front->parent, &status))
+		stop = note_status(front, status);
+	return stop;
+}
+
+/* It was told to, or somebody killed it: then it may be that COMMAND is not our child. */
+static void on_parent_ended(struct front *front)
+{
+	siginfo_t info;
+
+	front->parent.pid = -1;
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	if (front->ended || waitid(P_PID, (id_t)front->command, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+		return;
+	front->estranged = true;
+	log_line("heaptap-parent was killed: the exit status of %s will not be known",
+	    front->options->operands[0]);
+}
+
+void front_reap(struct front *front)
+{
+	int status, stop = read_parent(front);
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
 		bool over = WIFEXITED(status) || WIFSIGNALED(status);
 		if (pid == front->sampler && over) /* it may also have been stopped, or continued */
 			front->sampler = -1;
-		if (pid != front->command)
-			continue;
-		front->stopped = WIFSTOPPED(status);
-		stop = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
-		front->ended = over;
-		if (front->ended)
-			front->status = status;
+		if (pid == front->witness.pid && over)
+			front->witness.pid = -1;
+		if (pid == front->parent.pid && over) {
+			stop = read_parent(front);
+			on_parent_ended(front);
+		}
+		if (pid == front->command)
+			stop = note_status(front, status);
 	}
 	if (is_job_stop(stop))
 		stop_self(stop);
 }
 
+/* Has our parent ended? */
+static void look_at_supervisor(struct front *front)
+{
+	if (getppid() == front->supervisor)
+		return;
+	front->supervisor = getppid();
+	if (front->ended || front->parent.pid < 0)
+		return;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	parent_end(&front->parent);
+}
+
+static void send_signal(const struct front *front, int number)
+{
+	if (!front->estranged || pidfd_holds_pid(front->command_fd))
+		kill(front->command, number);
+}
+
 /* We were continued. The shell continues COMMAND too; but if only our pid got the signal, it must be passed
- * on. */
+ * on. What stopped the group has stopped those who tell us of it. */
 static void pass_continue(struct front *front)
 {
-	struct pollfd poll_fd = {.fd = front->signal_fd, .events = POLLIN};
+	struct pollfd polls[] = {
+	    {.fd = front->signal_fd, .events = POLLIN}, {.fd = front->parent.fd, .events = POLLIN}};
 
-	reap(front);
-	if (!front->stopped)
-		return;
-	poll(&poll_fd, 1, CONTINUE_MS);
-	reap(front);
-	if (front->stopped && !front->ended)
-		kill(front->command, SIGCONT);
+	if (front->parent.pid > 0)
+		kill(front->parent.pid, SIGCONT);
+	if (front->witness.pid > 0)
+		kill(front->witness.pid, SIGCONT);
+	for (int look = 0; look < 2; look++) {
+		poll(polls, 2, CONTINUE_MS);
+		front_reap(front);
+		if (!front->stopped)
+			return;
+	}
+	send_signal(front, SIGCONT);
 }
 
 static void pass_signal(struct front *front, const struct signalfd_siginfo *info)
@@ -96,11 +168,11 @@ static void pass_signal(struct front *front, const struct signalfd_siginfo *info
 	}
 	if (info->ssi_code == SI_USER && witness_saw(&front->witness, number))
 		return;
-	if (info->ssi_code == SI_QUEUE)
+	if (info->ssi_code == SI_QUEUE && !front->estranged)
 		sigqueue(
 		    front->command, number, (union sigval){.sival_ptr = (void *)(uintptr_t)info->ssi_ptr});
 	else
-		kill(front->command, number);
+		send_signal(front, number);
 }
 
 /* Passed on as a signal, not as a message: it never blocks, and many are one. */
@@ -127,17 +199,19 @@ void front_on_signal(struct front *front, const struct signalfd_siginfo *info)
 {
 	int number = (int)info->ssi_signo;
 
-	if (number == SIGCHLD)
-		reap(front);
-	else if (number == front->options->signal)
+	if (number == SIGCHLD) {
+		front_reap(front);
+		look_at_supervisor(front);
+	} else if (number == front->options->signal) {
 		pass_to_sampler(front, number);
-	else if (!front->ended && number == SIGCONT)
+	} else if (!front->ended && number == SIGCONT) {
 		pass_continue(front);
-	else if (!front->ended)
+	} else if (!front->ended) {
 		pass_signal(front, info);
-	else if (is_job_stop(number))
+	} else if (is_job_stop(number)) {
 		stop_self(number);
-	else if (is_impatience(front, number))
+	} else if (is_impatience(front, number)) {
 		front->done = true;
+	}
 	front->told_to_end = front->told_to_end || number == SIGTERM;
 }

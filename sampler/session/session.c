@@ -82,7 +82,8 @@ static void on_front(struct session *s)
 			s->launch.ended = s->done_sent = true;
 			event_registry_cancel(s->events, s->launch.pid);
 		} else if (message.kind == FRONT_MESSAGE_ENDED) {
-			s->launch.ended = s->launch.status_known = true;
+			s->launch.ended = true;
+			s->launch.status_known = message.status >= 0;
 			s->launch.status = message.status;
 		}
 	}

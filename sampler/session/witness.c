@@ -2,10 +2,10 @@
 #include "sampler/session/witness.h"
 
 #include "sampler/linux/clock.h"
-#include "sampler/linux/descriptor_range.h"
+#include "sampler/linux/pidfd.h"
+#include "sampler/session/descriptors.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -22,17 +22,15 @@ static uint64_t bit(int number)
 }
 
 /* Signals stay pending until the front asks, so it does not matter when the witness gets a CPU. */
-static void testify(int channel)
+static _Noreturn void testify(int channel, pid_t command, int command_fd)
 {
 	const struct timespec now = {0};
 	sigset_t all;
 	char question;
 
 	prctl(PR_SET_NAME, "heaptap-witness");
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (channel > 0)
-		descriptor_range_close(0, (unsigned int)channel - 1);
-	descriptor_range_close((unsigned int)channel + 1, INT_MAX);
+	descriptors_drop((const int[]){channel, command_fd}, 2);
+	close(STDERR_FILENO);
 	sigfillset(&all);
 	while (read(channel, &question, 1) == 1) {
 		uint64_t seen = 0;
@@ -44,23 +42,25 @@ static void testify(int channel)
 		if (send(channel, &seen, sizeof(seen), MSG_NOSIGNAL) != sizeof(seen))
 			break;
 	}
+	if (pidfd_holds_pid(command_fd))
+		kill(command, SIGKILL);
 	_exit(0);
 }
 
-void witness_start(struct witness *witness)
+void witness_start(struct witness *witness, pid_t command, int command_fd)
 {
 	int pair[2];
 	pid_t pid;
 
-	*witness = (struct witness){.fd = -1};
+	*witness = (struct witness){.pid = -1, .fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return;
 	pid = fork();
 	if (pid == 0)
-		testify(pair[1]);
+		testify(pair[1], command, command_fd);
 	close(pair[1]);
 	if (pid > 0)
-		witness->fd = pair[0];
+		*witness = (struct witness){.pid = pid, .fd = pair[0]};
 	else
 		close(pair[0]);
 }
@@ -74,8 +74,7 @@ static void ask(struct witness *witness)
 		witness->seen |= seen;
 		return;
 	}
-	close(witness->fd); /* it was killed */
-	witness->fd = -1;
+	witness->pid = -1; /* it was killed */
 }
 
 bool witness_saw(struct witness *witness, int number)
@@ -85,13 +84,13 @@ bool witness_saw(struct witness *witness, int number)
 	for (;;) {
 		bool last = clock_now_ns() >= end_ns;
 
-		if (witness->fd >= 0)
+		if (witness->pid > 0)
 			ask(witness);
 		if (witness->seen & bit(number)) {
 			witness->seen &= ~bit(number);
 			return true;
 		}
-		if (last || witness->fd < 0)
+		if (last || witness->pid < 0)
 			return false;
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
 	}

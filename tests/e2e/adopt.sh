@@ -15,7 +15,7 @@ start_outlive() {
   front=$!
   wait_for 20 ready
   sampler=$(sampler_of $front)
-  target=$(ps -o pid=,comm= --ppid $front | awk '$2 == "outlive" {print $1}')
+  target=$(child_of $front outlive)
   [ -n "$sampler" ] && [ -n "$target" ] || fail "no sampler or no target"
 }
 

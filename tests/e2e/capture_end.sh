@@ -30,13 +30,11 @@ killed_front() {
   command=$(child_of $front "$name")
   wait_for 10 "$seen" "$command"
   kill -KILL $front
-  wait_for 2 eval '[ -e /proc/$command/exe ]'
-  kill -0 "$sampler"
-  kill -TERM "$command"
+  wait_for 20 eval '[ ! -e /proc/$command/exe ]'
   wait_for 20 sampler_gone
 }
 
-test_front_killed_then_command_ends() {
+test_front_killed() {
   seen=is_profiled
   killed_front sleep 10000
   profile_check sleep.pb.gz

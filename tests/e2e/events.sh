@@ -206,7 +206,7 @@ while time.time() < end:
     keep.append(bytearray(5000)); keep = keep[-100:]" &
   front=$!
   wait_for 30 eval 'ls x.*.0002.gz x.*.cpu-clock-0002.gz x.*.minor-faults-0002.gz 2>/dev/null | grep -c . | grep -q 3'
-  target=$(pgrep -P "$front" python3)
+  target=$(child_of "$front" python3)
   before=$(spent)
   works_on() { [ $(($(spent) - before)) -ge 50000000 ]; }
   wait_for 60 works_on
@@ -287,7 +287,7 @@ test_keep_with_an_event_that_never_occurs() {
   "$heaptap" record -q --keep 2 -p 1G -i 100ms -e cpu-clock@499 -e minor-faults/1000000000 -o 'x.%n.gz' "$split" functions 10000 >/dev/null &
   front=$!
   wait_for 60 test -e x.cpu-clock-0006.gz
-  pkill -TERM -P "$front" events_split
+  kill -TERM "$(child_of "$front" events_split)"
   wait "$front" || :
   equal 0 "$(find . -name 'x.minor-faults-0*' | wc -l)" 'files of what did not occur'
   equal 2 "$(find . -name 'x.cpu-clock-0*.gz' | wc -l)" 'snapshots that are kept'
@@ -512,7 +512,7 @@ test_attach_outlives_the_signals_it_was_to_ignore() {
 test_snapshot_on_request() {
   "$heaptap" record -q --no-heap -e cpu-clock@499 -o a.gz "$split" functions 10000 >/dev/null &
   front=$!
-  child() { pgrep -P "$front" events_split >pid; }
+  child() { child_of "$front" events_split >pid; [ -s pid ]; }
   wait_for 20 child
   answered() { "$heaptap" snapshot "$(cat pid)" >path 2>err; }
   wait_for 20 answered

@@ -38,7 +38,7 @@ test_forwarded_to_command() {
 test_signal_that_kills_command() {
   "$heaptap" record -q sleep 1000 &
   front=$!
-  wait_for 20 pgrep -P $front -x sleep
+  wait_for 20 eval '[ "$(child_of $front sleep)" ]'
   kill -TERM $front
   status=0
   wait $front || status=$?

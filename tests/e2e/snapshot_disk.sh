@@ -8,7 +8,7 @@ held() {
   front=$!
   exec 9>input
   wait_for 20 grep -q ready output
-  pid=$(pgrep -P "$front" snapshot_signal)
+  pid=$(child_of "$front" snapshot_signal)
 }
 
 finish() {

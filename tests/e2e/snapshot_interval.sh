@@ -8,7 +8,7 @@ held() {
   front=$!
   exec 9>input
   wait_for 20 grep -q ready output
-  pid=$(pgrep -P "$front" snapshot_signal)
+  pid=$(child_of "$front" snapshot_signal)
 }
 
 finish() {
@@ -163,7 +163,7 @@ two_ready() {
 }
 
 programs_of() {
-  pgrep -P "$(pgrep -P "$1" -x sh)" snapshot_signal
+  pgrep -P "$(child_of "$1" sh)" snapshot_signal
 }
 
 test_request_of_several_and_of_a_session() {

@@ -45,19 +45,6 @@ test_double_dash_ends_the_options() {
   equal 4 "$(status_of record -q sh -c 'exit 4' -- --help)"
 }
 
-# The front is only a stand-in: without it COMMAND runs to its end.
-test_killed_front_leaves_command_alone() {
-  mkfifo gate
-  "$heaptap" record -q sh -c 'echo started >started; read word <gate; echo "$word" >finished' &
-  front=$!
-  wait_for 20 test -s started
-  kill -KILL $front
-  wait $front 2>/dev/null || true
-  echo done >gate
-  wait_for 20 test -s finished
-  equal done "$(cat finished)"
-}
-
 test_killed_sampler_leaves_command_alone() {
   mkfifo gate
   "$heaptap" record sh -c 'echo started >started; read word <gate; exit 9' 2>err &

@@ -15,7 +15,7 @@ adopt_orphan() {
   front=$!
   wait_for 20 test -e ready
   sampler=$(sampler_of $front)
-  target=$(ps -o pid=,comm= --ppid $front | awk -v name="$(basename "$1")" '$2 == name {print $1}')
+  target=$(child_of $front "$(basename "$1")")
   [ -n "$sampler" ] && [ -n "$target" ] || fail "no sampler or no target"
   kill -KILL "$sampler"
   gone() { ! kill -0 "$sampler" 2>/dev/null; }

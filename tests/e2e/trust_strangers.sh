@@ -8,7 +8,7 @@ test_another_session_is_counted() {
   front=$!
   wait_for 20 test -e ready
   record -q -b uprobe -p 4K -i 0 -o there/ "$targets/truth" /dev/null 1 0
-  kill -TERM "$(ps -o pid=,comm= --ppid $front | awk '$2 == "trust_hold" { print $1 }')"
+  kill -TERM "$(child_of $front trust_hold)"
   wait $front || :
   ! grep -q 'backend uprobe is not available' err || skip 'no uprobes here'
   comment_of there/heaptap.truth.*.exit.pb.gz >comments

@@ -30,7 +30,7 @@ PYTHON
   "$heaptap" record -q -b copy -p 1 --symbols raw "$@" <hold >out 2>err &
   front=$!
   exec 9>hold
-  target() { pid=$(pgrep -x -P $front "$(basename "$1" | cut -c 1-15)"); }
+  target() { pid=$(child_of $front "$(basename "$1" | cut -c 1-15)") && [ "$pid" ]; }
   wait_for 20 target "$1"
   [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ] || need_root
   # In read(0): the number of read is 0 on x86-64, 63 on aarch64.
