@@ -17,6 +17,7 @@
 #include "sampler/session/front.h"
 #include "sampler/session/pusher.h"
 #include "sampler/session/web_server.h"
+#include "sampler/loader/foreign_preload.h"
 #include "sampler/report/ls.h"
 #include "sampler/report/merge.h"
 #include "pprof/text/log_line.h"
@@ -30,6 +31,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* One entry per command; `bit` chooses its options. */
 static const struct command commands[] = {
@@ -302,6 +306,26 @@ static int output_end(int status)
 	log_line("cannot write standard output: %s", strerror(errno));
 	return status ? status : EXIT_FAILURE;
 }
+
+/*
+ * Before the constructors of what LD_PRELOAD names, so that these never run: see foreign_preload.h. The
+ * call is `syscall`, for such a library may have an execve of its own. There is one second execution at
+ * most: what is hidden is given back first. It is by the name that we were executed by, which gives the
+ * process its name. If no exec succeeds (no /proc), or the loader was called as a program (AT_BASE is 0,
+ * and both names are the loader's), all is as the user has it.
+ */
+static void leave_foreign_preload(int argc, char *argv[], char *environment[])
+{
+	(void)argc;
+	if (foreign_preload_restore(environment) || !getauxval(AT_BASE) || !foreign_preload_hide(environment))
+		return;
+	syscall(SYS_execve, getauxval(AT_EXECFN), argv, environment);
+	syscall(SYS_execve, "/proc/self/exe", argv, environment);
+	foreign_preload_restore(environment);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(
+    int argc, char *argv[], char *environment[]) = leave_foreign_preload;
 
 int main(int argc, char *argv[])
 {

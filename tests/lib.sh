@@ -39,6 +39,14 @@ matches() {
   grep -qE -- "$1" "$2" || { echo "--- $2:" >&2; cat "$2" >&2; fail "no line of $2 matches '$1'"; }
 }
 
+# preload_heaptap LIBRARY: $heaptap becomes one whose own processes have the library. They leave to COMMAND what LD_PRELOAD
+# names, unless they were executed for that already (sampler/loader/foreign_preload.h).
+preload_heaptap() {
+  printf '#!/bin/sh\nexec env LD.AUDIT= LD_PRELOAD=%q %q "$@"\n' "$1" "$heaptap" >preloaded
+  chmod 755 preloaded
+  heaptap=$PWD/preloaded
+}
+
 # status_of COMMAND...: prints its exit status; stdout goes to ./out, stderr to ./err
 status_of() {
   local status=0

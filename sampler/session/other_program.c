@@ -4,6 +4,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
 #include "sampler/linux/companion.h"
+#include "sampler/loader/foreign_preload.h"
 #include "sampler/session/descriptors.h"
 
 #include <errno.h>
@@ -58,6 +59,7 @@ int other_program_find(const char *program, char path[PATH_MAX])
 
 void other_program_become(const char *path, const struct other_program_words *words)
 {
+	foreign_preload_hide(environ);
 	if (words->failed)
 		log_line("cannot run %s: out of memory", path);
 	else if (execv(path, words->at))

@@ -238,8 +238,10 @@ int session_loop(struct session *s)
 	for (uint64_t timeout_ns = 0;;) {
 		struct epoll_event events[64];
 		int count = poll_interval_wait(s->epoll_fd, events, 64, timeout_ns);
-		if (count < 0 && errno != EINTR)
+		if (count < 0 && errno != EINTR) {
+			log_line("the sampler cannot wait for events: %s", strerror(errno));
 			return EXIT_FAILURE;
+		}
 		bool ended = false;
 		for (int i = 0; i < count; i++) {
 			int fd = events[i].data.fd;

@@ -125,7 +125,8 @@ begin_all() {
   make_fault
   configure '[service faulty]' "match.exe = $PWD/nowhere"
   export XDG_CACHE_HOME=$PWD/cache
-  FAULT_FOLDER=$PWD LD_PRELOAD=$PWD/fault.so start_daemon
+  preload_heaptap "$PWD/fault.so"
+  FAULT_FOLDER=$PWD start_daemon
   carry on hold 1000 1000 touch held await end &
   good=$!
   wait_for 40 test -e held

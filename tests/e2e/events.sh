@@ -112,7 +112,8 @@ long syscall(long number, struct perf_event_attr *attr, long pid, long cpu, long
 }
 EOF
   gcc -w -D_GNU_SOURCE -DFIRST="$first" -shared -fPIC -o two_kinds.so two_kinds.c
-  LD_PRELOAD=$PWD/two_kinds.so record -q --no-heap -e cpu-clock@499 taskset -c "$last" "$split" functions 1 >truth
+  preload_heaptap "$PWD/two_kinds.so"
+  record -q --no-heap -e cpu-clock@499 taskset -c "$last" "$split" functions 1 >truth
   profile=$(only heaptap.events_split.*.cpu-clock-exit.pb.gz)
   events_check "$profile"
   at_least 100 "$(total_of "$profile" samples)" samples
@@ -274,9 +275,10 @@ int poll(struct pollfd *fds, nfds_t count, int timeout)
 }
 C
   gcc -shared -fPIC -o late.so late.c
+  preload_heaptap "$PWD/late.so"
   for _ in 1 2 3; do
     rm -rf over out
-    OVER=$PWD/over LD_PRELOAD=$PWD/late.so "$heaptap" record -q --no-heap -e cpu-clock@499 -o 'out/%e.%n.gz' \
+    OVER=$PWD/over "$heaptap" record -q --no-heap -e cpu-clock@499 -o 'out/%e.%n.gz' \
       sh -c "$split functions 0.2; sleep 0.7; : >over" >/dev/null
     events_check out/events_split*.cpu-clock-exit.gz
   done

@@ -76,7 +76,8 @@ test_a_program_with_two_names() {
 test_a_link_of_a_process_that_ends() {
   cp "$targets/leaky" one-name
   ln -s one-name other-name
-  LD_PRELOAD=$targets/ended_module record -q -p 4K -i 0 -e page-faults/1 -o ended/%n.pb.gz "$PWD/other-name" 3000 64
+  preload_heaptap "$targets/ended_module"
+  record -q -p 4K -i 0 -e page-faults/1 -o ended/%n.pb.gz "$PWD/other-name" 3000 64
   for profile in ended/exit.pb.gz ended/page-faults-exit.pb.gz; do
     "$heaptap" check "$profile" || fail "$profile is not valid"
     pprof_top $profile >top

@@ -102,7 +102,8 @@ int listen(int fd, int backlog)
 }
 C
   gcc -shared -fPIC -o slow.so slow.c
-  LD_PRELOAD=$PWD/slow.so "$heaptap" record -q -o p/ sleep 1000 &
+  preload_heaptap "$PWD/slow.so"
+  "$heaptap" record -q -o p/ sleep 1000 &
   front=$!
   wait_for 20 test -e binds
   equal 1 "$(status_of snapshot_all_here)" 'status while there is nobody'

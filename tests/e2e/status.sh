@@ -77,8 +77,9 @@ static void in_child(void) {
 __attribute__((constructor)) static void on_load(void) { pthread_atfork(NULL, in_parent, in_child); }
 C
   gcc -shared -fPIC -o shim.so shim.c
+  preload_heaptap "$PWD/shim.so"
   shimmed() {
-    SHIM_FORK=0 SHIM_SIGNAL=$1 LD_PRELOAD=$PWD/shim.so "$heaptap" record sh -c 'echo ran; exit 5'
+    SHIM_FORK=0 SHIM_SIGNAL=$1 "$heaptap" record sh -c 'echo ran; exit 5'
   }
   equal 5 "$(status_of shimmed 9)"
   equal ran "$(cat out)"

@@ -75,7 +75,8 @@ C
   timeout "$(seconds 20)" cat log >err &
   reader=$!
   status=0
-  LD_PRELOAD=$PWD/slow.so timeout "$(seconds 20)" "$heaptap" record -b uprobe -o out/ sh -c 'echo word >&2; exit 3' 2>log || status=$?
+  preload_heaptap "$PWD/slow.so"
+  timeout "$(seconds 20)" "$heaptap" record -b uprobe -o out/ sh -c 'echo word >&2; exit 3' 2>log || status=$?
   equal 3 $status
   wait $reader || fail 'the end of stderr did not come'
   wait_for 20 test -e closing
