@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "pprof/codec/folder.h"
 #include "sampler/linux/regular_file.h"
 
 #define MAGIC        "heaptap-symbols1"
@@ -37,70 +38,17 @@ _Static_assert(sizeof(struct header) == 32, "on disk");
 
 int symcache_folder(char *path, size_t path_bytes)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	int length;
-
-	/* The XDG rules: a relative path counts as unset. */
-	if (cache && cache[0] == '/')
-		length = snprintf(path, path_bytes, "%s/heaptap", cache);
-	else if (home && home[0] == '/')
-		length = snprintf(path, path_bytes, "%s/.cache/heaptap", home);
-	else
-		return -ENOENT;
-	return length >= 0 && (size_t)length < path_bytes ? 0 : -ENAMETOOLONG;
+	return folder_of_user("XDG_CACHE_HOME", ".cache", "/heaptap", path, path_bytes);
 }
 
-/*
- * Under sudo root keeps the user's $HOME: a folder that is not our own, or that others may write to, is not
- * used.
- */
-static int open_folder(const char *folder)
+/* Under sudo root keeps the user's $HOME: a folder that is not our own, or that others may write to, is not
+ * used, and nothing is made below another user's. Returns a descriptor or -errno. */
+static int open_folder(const char *path, unsigned int flags)
 {
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct stat status;
+	struct folder folder;
+	int error = folder_open(&folder, NULL, path, FOLDER_OWN | flags, 0700);
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH))) {
-		close(fd);
-		return -EPERM;
-	}
-	return fd;
-}
-
-/* May we make a folder in it? Only if it is ours or root's, such as /home or /tmp: one in another user's
- * folder would disturb that user. */
-static bool may_make_in(int folder_fd)
-{
-	struct stat status;
-
-	return fstat(folder_fd, &status) == 0 && (status.st_uid == geteuid() || status.st_uid == 0);
-}
-
-/* mkdir -p, step by step from the root. */
-static int make_folder(const char *folder)
-{
-	char *path = strdup(folder), *rest = path, *name;
-	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), error = path ? 0 : -ENOMEM;
-
-	while (!error && fd >= 0 && (name = strsep(&rest, "/"))) {
-		int next = *name ? openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC) : dup(fd);
-
-		if (next < 0 && errno == ENOENT) {
-			if (!may_make_in(fd))
-				error = -EPERM;
-			else if (mkdirat(fd, name, 0700) == 0 || errno == EEXIST)
-				next = openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		}
-		if (next < 0 && !error)
-			error = -errno;
-		close(fd);
-		fd = next;
-	}
-	if (fd >= 0)
-		close(fd);
-	free(path);
-	return error ? error : open_folder(folder);
+	return error ? error : folder.fd;
 }
 
 static int entry_name(char name[2 * BUILD_ID_MAX + 8], const uint8_t *build_id, size_t build_id_bytes)
@@ -170,7 +118,7 @@ int symcache_read(const char *folder, const uint8_t *build_id, size_t build_id_b
 
 	if (error)
 		return error;
-	folder_fd = open_folder(folder);
+	folder_fd = open_folder(folder, 0);
 	if (folder_fd < 0)
 		return folder_fd;
 	fd = regular_file_open(folder_fd, name, 1, &status);
@@ -354,7 +302,7 @@ int symcache_write(const char *folder, uint64_t limit_bytes, const uint8_t *buil
 	if (byte_count > SYMCACHE_ENTRY_BYTES_MAX)
 		return -EFBIG;
 	header.checksum = (uint32_t)crc32(0, bytes, (uInt)byte_count);
-	folder_fd = make_folder(folder);
+	folder_fd = open_folder(folder, FOLDER_MAKE);
 	if (folder_fd < 0)
 		return folder_fd;
 	error = write_entry(folder_fd, name, &header, bytes, &added_bytes);
