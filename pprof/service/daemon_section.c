@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/service/daemon_section.h"
 
+#include "pprof/codec/folder.h"
 #include "pprof/text/quantity.h"
 
 #include <errno.h>
@@ -127,22 +128,10 @@ int daemon_section_set(
 
 /* ---- where things are */
 
-/* $VARIABLE/heaptap/NAME or ~/DEFAULT/heaptap/NAME; name "": the folder itself. The XDG base directory
- * specification has variables ignored that are not absolute paths. */
 static int find(
-    const char *variable, const char *fallback, const char *name, char path[DAEMON_SECTION_PATH_BYTES])
+    const char *variable, const char *fallback, const char *below, char path[DAEMON_SECTION_PATH_BYTES])
 {
-	const char *base = getenv(variable), *home = getenv("HOME"), *slash = *name ? "/" : "";
-	int length;
-
-	if (base && *base == '/')
-		length = snprintf(path, DAEMON_SECTION_PATH_BYTES, "%s/heaptap%s%s", base, slash, name);
-	else if (home && *home == '/')
-		length = snprintf(
-		    path, DAEMON_SECTION_PATH_BYTES, "%s/%s/heaptap%s%s", home, fallback, slash, name);
-	else
-		return -ENOENT;
-	return length < DAEMON_SECTION_PATH_BYTES ? 0 : -ENAMETOOLONG;
+	return folder_of_user(variable, fallback, below, path, DAEMON_SECTION_PATH_BYTES);
 }
 
 static int of_root(const char *known, char path[DAEMON_SECTION_PATH_BYTES])
@@ -154,17 +143,18 @@ static int of_root(const char *known, char path[DAEMON_SECTION_PATH_BYTES])
 int daemon_section_file(char path[DAEMON_SECTION_PATH_BYTES])
 {
 	return geteuid() == 0 ? of_root(DAEMON_SECTION_FILE_ROOT, path)
-	                      : find("XDG_CONFIG_HOME", ".config", "heaptap.conf", path);
+	                      : find("XDG_CONFIG_HOME", ".config", "/heaptap/heaptap.conf", path);
 }
 
 int daemon_section_state(char path[DAEMON_SECTION_PATH_BYTES])
 {
 	return geteuid() == 0 ? of_root(DAEMON_SECTION_STATE_ROOT, path)
-	                      : find("XDG_STATE_HOME", ".local/state", "", path);
+	                      : find("XDG_STATE_HOME", ".local/state", "/heaptap", path);
 }
 
 int daemon_section_store(char path[DAEMON_SECTION_PATH_BYTES])
 {
-	return geteuid() == 0 ? of_root(DAEMON_SECTION_STATE_ROOT "/" DAEMON_SECTION_STORE_NAME, path)
-	                      : find("XDG_STATE_HOME", ".local/state", DAEMON_SECTION_STORE_NAME, path);
+	return geteuid() == 0
+	    ? of_root(DAEMON_SECTION_STATE_ROOT "/" DAEMON_SECTION_STORE_NAME, path)
+	    : find("XDG_STATE_HOME", ".local/state", "/heaptap/" DAEMON_SECTION_STORE_NAME, path);
 }

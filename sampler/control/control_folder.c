@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/control/control_folder.h"
 
+#include "pprof/codec/folder.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +17,10 @@
 
 size_t control_folders(char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES], uid_t uid)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	size_t count = 0;
-	if (runtime && runtime[0] == '/' && strlen(runtime) < CONTROL_FOLDER_BYTES - 16)
-		snprintf(folders[count++], CONTROL_FOLDER_BYTES, "%s/heaptap", runtime);
+	/* what is in it has a name, too */
+	if (folder_of_user("XDG_RUNTIME_DIR", NULL, "/heaptap", folders[0], CONTROL_FOLDER_BYTES - 8) == 0)
+		count++;
 	snprintf(folders[count++], CONTROL_FOLDER_BYTES, "/tmp/heaptap-%u", (unsigned int)uid);
 	snprintf(folders[count++], CONTROL_FOLDER_BYTES, "/run/user/%u/heaptap", (unsigned int)uid);
 	return count;

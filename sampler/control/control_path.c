@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/control/control_path.h"
 
+#include "pprof/codec/folder.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,15 +22,13 @@ static const char *path_chosen(const char *given)
 
 static int path_default(uid_t uid, char path[CONTROL_PATH_BYTES])
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	int length;
 	if (uid == 0)
 		return copy_path(CONTROL_PATH_ROOT, path);
-	if (runtime && runtime[0] == '/')
-		length = snprintf(path, CONTROL_PATH_BYTES, "%s/heaptap/control", runtime);
-	else
-		length = snprintf(path, CONTROL_PATH_BYTES, "/tmp/heaptap-%u/control", (unsigned int)uid);
-	return length < CONTROL_PATH_BYTES ? 0 : -ENAMETOOLONG;
+	int error = folder_of_user("XDG_RUNTIME_DIR", NULL, "/heaptap/control", path, CONTROL_PATH_BYTES);
+	if (error != -ENOENT)
+		return error;
+	snprintf(path, CONTROL_PATH_BYTES, "/tmp/heaptap-%u/control", (unsigned int)uid);
+	return 0;
 }
 
 int control_path_own(const char *given, uid_t uid, char path[CONTROL_PATH_BYTES])

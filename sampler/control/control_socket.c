@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/control/control_socket.h"
 
+#include "pprof/codec/folder.h"
 #include "sampler/control/control_path.h"
 #include "sampler/control/control_peer.h"
 
@@ -48,21 +49,24 @@ int control_socket_connect(const char *path)
 	return connect_to(&address);
 }
 
-/* Returns a descriptor, or -errno. */
-static int open_folder(const char *folder, gid_t group)
+/* Opens a folder of our own, or makes it, for `group` if there is one. Returns a descriptor, or -errno. */
+static int open_folder(const char *path, gid_t group)
 {
-	struct stat status;
-	bool made = mkdir(folder, 0700) == 0;
-	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct folder folder;
+	int fd, error = folder_open(&folder, NULL, path, FOLDER_OWN, 0);
+	bool made = error == -ENOENT;
+	if (made)
+		error = folder_open(&folder, NULL, path, FOLDER_OWN | FOLDER_MAKE_LAST, 0700);
+	if (error)
+		return error;
+	fd = openat(folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	error = -errno;
+	folder_close(&folder);
 	if (fd < 0)
-		return -errno;
+		return error;
 	if (made && group != CONTROL_NO_GROUP && fchown(fd, (uid_t)-1, group) == 0)
 		(void)fchmod(fd, 0750);
-	if (fstat(fd, &status) == 0 && (status.st_uid == geteuid() || status.st_uid == 0) &&
-	    (status.st_mode & 022) == 0)
-		return fd;
-	close(fd);
-	return -EPERM;
+	return fd;
 }
 
 /* May the name be taken? 0; -EADDRINUSE: a daemon serves it. */

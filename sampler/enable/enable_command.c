@@ -12,6 +12,7 @@
 #include "sampler/enable/root_folder.h"
 #include "sampler/enable/systemctl.h"
 #include "sampler/loader/preload_library.h"
+#include "pprof/codec/folder.h"
 #include "pprof/text/log_line.h"
 
 #include <errno.h>
@@ -110,10 +111,45 @@ static bool has_daemon(const char *control)
 	return fd >= 0;
 }
 
+/* The folder that the file `off` is in: our own. */
+static int off_folder(const char *path, unsigned int flags, struct folder *folder)
+{
+	const char *slash = strrchr(path, '/');
+	char around[CONTROL_PATH_BYTES];
+	snprintf(around, sizeof(around), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+	return folder_open(folder, NULL, around, FOLDER_OWN | flags, 0755);
+}
+
+static int off_make(const char *path)
+{
+	struct folder folder;
+	/* made if it is missing, so that also a daemon that starts later finds the file */
+	int error = off_folder(path, FOLDER_MAKE_LAST, &folder);
+	if (error)
+		return error;
+	int fd = openat(folder.fd, CONTROL_OFF_NAME, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	error = fd < 0 ? -errno : 0;
+	folder_close(&folder);
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+static int off_remove(const char *path)
+{
+	struct folder folder;
+	int error = off_folder(path, 0, &folder);
+	if (error)
+		return error == -ENOENT ? 0 : error;
+	error = unlinkat(folder.fd, CONTROL_OFF_NAME, 0) == 0 || errno == ENOENT ? 0 : -errno;
+	folder_close(&folder);
+	return error;
+}
+
 /* The file `off`. Exit status. */
 static int switch_all(const struct options *options, bool off)
 {
-	char control[CONTROL_PATH_BYTES], path[CONTROL_PATH_BYTES], folder[CONTROL_PATH_BYTES];
+	char control[CONTROL_PATH_BYTES], path[CONTROL_PATH_BYTES];
 	int error = control_path_own(options->socket, geteuid(), control);
 	if (!error)
 		error = control_path_off(control, path);
@@ -121,21 +157,7 @@ static int switch_all(const struct options *options, bool off)
 		log_line("the path of the control socket is too long");
 		return EXIT_FAILURE;
 	}
-	snprintf(folder, sizeof(folder), "%s", path);
-	char *slash = strrchr(folder, '/');
-	if (slash && slash != folder) {
-		*slash = '\0';
-		if (off)
-			(void)mkdir(folder, 0755); /* so that also a daemon that starts later finds it */
-	}
-	if (off) {
-		int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
-		error = fd < 0 ? -errno : 0;
-		if (fd >= 0)
-			close(fd);
-	} else {
-		error = unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
-	}
+	error = off ? off_make(path) : off_remove(path);
 	if (error) {
 		log_line("%s: %s", path, strerror(-error));
 		return EXIT_FAILURE;

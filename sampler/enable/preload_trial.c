@@ -236,11 +236,9 @@ static void child(const char *folder, const char *text, int answer_fd)
 
 int preload_trial_run(const char *text, char *reason, size_t reason_bytes)
 {
-	const char *temporary = getenv("TMPDIR");
-	char folder[PATH_MAX];
+	/* Not in $TMPDIR, which may be another user's: what programs of root find in /etc lies below it. */
+	char folder[] = "/run/heaptap-trial.XXXXXX";
 	int fds[2], status = 0;
-	snprintf(folder, sizeof(folder), "%s/heaptap-trial.XXXXXX",
-	    temporary && *temporary == '/' ? temporary : "/tmp");
 	if (!mkdtemp(folder) || pipe2(fds, O_CLOEXEC) != 0) {
 		snprintf(reason, reason_bytes, "it cannot be tried: %s", strerror(errno));
 		return -EPERM;

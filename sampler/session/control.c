@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/control.h"
 
+#include "pprof/codec/folder.h"
 #include "sampler/control/control_folder.h"
 #include "sampler/control/control_peer.h"
 
@@ -19,14 +20,17 @@ struct control {
 	char name[32]; /* of the socket in the folder; empty: not bound */
 };
 
-/* Opens the first folder that only we may write, or makes it. Returns its descriptor. */
+/* Opens the first folder that is our own, or makes it. Returns its descriptor. */
 static int find_folder(char folder[CONTROL_FOLDER_BYTES])
 {
 	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES];
 	size_t count = control_folders(folders, geteuid());
 	for (size_t i = 0; i < count; i++) {
-		mkdir(folders[i], 0700);
-		int fd = control_folder_open(folders[i], geteuid());
+		struct folder own;
+		if (folder_open(&own, NULL, folders[i], FOLDER_OWN | FOLDER_MAKE_LAST, 0700))
+			continue;
+		folder_close(&own);
+		int fd = control_folder_open(folders[i], geteuid()); /* no link: clients follow none */
 		if (fd < 0)
 			continue;
 		snprintf(folder, CONTROL_FOLDER_BYTES, "%s", folders[i]);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/debuginfod.h"
 
+#include "pprof/codec/folder.h"
+
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 #define SILENCE "DEBUGINFOD_TIMEOUT"
 #define RETRIES "DEBUGINFOD_RETRY_LIMIT"
 #define TOTAL   "DEBUGINFOD_MAXTIME"
+#define CACHE   "DEBUGINFOD_CACHE_PATH"
 
 struct client; /* libdebuginfod's */
 
@@ -53,6 +57,21 @@ static int on_progress(struct client *client, long a, long b)
 	return now_s() >= state.deadline_s;
 }
 
+/* The library makes and removes files in its cache, wherever links lead. */
+static int choose_cache(void)
+{
+	struct folder folder;
+	char path[PATH_MAX];
+
+	if (folder_of_user(CACHE, NULL, "", path, sizeof(path)) == 0)
+		return 0;
+	if (folder_of_user("XDG_CACHE_HOME", ".cache", "/debuginfod_client", path, sizeof(path)) ||
+	    folder_open(&folder, NULL, path, FOLDER_OWN | FOLDER_MAKE, 0700))
+		return -EPERM;
+	folder_close(&folder);
+	return setenv(CACHE, path, 1);
+}
+
 /*
  * Loaded only when asked for, as libdw does: the library brings curl and its start-up cost. One client for
  * all files keeps the connection. Never closed: curl leaves threads' exit handlers behind, and the process
@@ -67,6 +86,8 @@ static int begin(void)
 
 	if (!debuginfod_has_servers())
 		return -EDESTADDRREQ;
+	if (choose_cache())
+		return -EPERM;
 	/* The library's default is 90 s, three times for each file. */
 	snprintf(silence, sizeof(silence), "%d", DEBUGINFOD_SILENCE_SECONDS);
 	setenv(SILENCE, silence, 0);
@@ -115,6 +136,7 @@ bool debuginfod_describe(char *text, size_t text_bytes)
 	const char *why = state.error == -EDESTADDRREQ ? "$" URLS " names no server"
 	    : state.error == -ELIBACC                  ? "libdebuginfod.so.1 is not installed"
 	    : state.error == -ETIME                    ? "no more time"
+	    : state.error == -EPERM                    ? "no cache folder of our own"
 	                                               : strerror(-state.error);
 
 	if (state.asked == 0)

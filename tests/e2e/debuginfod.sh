@@ -121,6 +121,28 @@ PYTHON
   matches '^debuginfod: 0 of [0-9]+ debug files; stopped asking: ' comments
 }
 
+# The library makes files in its cache, and removes old ones wherever a link leads: root's $XDG_CACHE_HOME (su keeps it) may be
+# another user's.
+test_no_cache_of_another_user() {
+  local before
+  need_root
+  ldconfig -p | grep -q 'libdebuginfod\.so\.1' || skip 'no libdebuginfod'
+  make_program
+  mkdir theirs
+  chown 4243 theirs
+  before=$(stat -c '%y %n' theirs)
+  export DEBUGINFOD_URLS=http://127.0.0.1:$(free_port)
+  unset DEBUGINFOD_CACHE_PATH
+  XDG_CACHE_HOME=$PWD/theirs HOME=$PWD record -q -p 1 --debuginfod -o a.pb.gz ./program
+  DEBUGINFOD_CACHE_PATH=$PWD/theirs HOME=$PWD record -q -p 1 --debuginfod -o b.pb.gz ./program
+  equal "$before" "$(stat -c '%y %n' theirs)" "when something was made in the stranger's folder"
+  [ -d .cache/debuginfod_client ] || fail 'no cache in our own home'
+  XDG_CACHE_HOME=$PWD/theirs HOME=$PWD/theirs record -q -p 1 --debuginfod -o c.pb.gz ./program
+  comment_of c.pb.gz >comments
+  matches '^debuginfod: 0 of [0-9]+ debug files; stopped asking: no cache folder of our own$' comments
+  profile_check a.pb.gz b.pb.gz c.pb.gz
+}
+
 test_nobody_to_ask_is_said() {
   make_program
   record -q -p 1 --debuginfod -o named.pb.gz ./program 2>err

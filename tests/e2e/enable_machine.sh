@@ -57,7 +57,9 @@ EOF
 test_for_real() {
   stage leaky
   own_etc "
+    mount -t tmpfs none /run
     $heaptap enable --machine-wide
+    ls -A /run >trial
     cp /etc/ld.so.preload enabled
     cat /proc/self/maps >maps
     $heaptap enable --machine-wide >again
@@ -69,7 +71,17 @@ test_for_real() {
   matches 'is enabled already$' again
   matches 'every program loads the library when it starts' doctor
   matches 'No such file' left
-  [ -z "$(ls "$TMPDIR")" ] || fail 'the trial has left its folder'
+  [ ! -s trial ] || fail 'the trial has left its folder'
+}
+
+# What programs of root find in /etc while it is tried is in no folder of another user.
+test_the_trial_is_in_no_strangers_folder() {
+  stage leaky
+  mkdir theirs
+  chown 4243 theirs
+  before=$(stat -c %y theirs)
+  TMPDIR=$PWD/theirs own_etc "$heaptap enable --machine-wide" >log
+  equal "$before" "$(stat -c %y theirs)" 'when something was last made in it'
 }
 
 # refused CODE REGEX: with such a constructor in the library the trial fails, and the file is not there
