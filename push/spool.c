@@ -2,6 +2,7 @@
 #include "push/spool.h"
 
 #include "pprof/codec/file.h"
+#include "pprof/codec/folder.h"
 #include "pprof/service/spool_list.h"
 #include "pprof/table/array.h"
 #include "pprof/text/log_line.h"
@@ -381,8 +382,13 @@ static int open_folder(struct spool *spool)
 
 	path_in(spool, "state", state);
 	for (;;) {
-		int err = file_check_folder(state, FILE_MKDIR);
+		struct folder folder;
+		int err = folder_open(&folder, NULL, state, FOLDER_MAKE, 0777);
 
+		if (!err) {
+			err = file_check_folder(folder.fd);
+			folder_close(&folder);
+		}
 		chmod(spool->path, 0700);
 		if (!err)
 			spool->folder_fd = open(spool->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pprof/codec/folder.h"
 #include "pprof/table/array.h"
 
 /*
@@ -44,27 +45,6 @@ static int close_checked(int fd)
 	return close(fd) && errno != EINTR ? -errno : 0;
 }
 
-/* mkdir -p. It is no error if another process makes the same folder at the same time. */
-static int make_folders(const char *folder)
-{
-	char *path = strdup(folder), *at;
-	int err = 0;
-
-	if (!path)
-		return -ENOMEM;
-	for (at = path; at && !err;) {
-		at = strchr(at + 1, '/');
-		if (at)
-			*at = '\0';
-		if (mkdir(path, 0777) && errno != EEXIST)
-			err = -errno;
-		if (at)
-			*at = '/';
-	}
-	free(path);
-	return err;
-}
-
 /* Splits path. The caller frees *folder; *name points into path. */
 static int split(const char *path, char **folder, const char **name)
 {
@@ -82,18 +62,16 @@ static int split(const char *path, char **folder, const char **name)
 	return *folder ? 0 : -ENOMEM;
 }
 
-static int open_folder(const char *folder, unsigned int flags)
+int file_open_folder(
+    const char *path, const struct folder *from, unsigned int flags, struct folder *folder, const char **name)
 {
-	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int err;
+	char *around = NULL;
+	int err = split(path, &around, name);
 
-	if (fd < 0 && errno == ENOENT && flags & FILE_MKDIR) {
-		err = make_folders(folder);
-		if (err)
-			return err;
-		fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	}
-	return fd < 0 ? -errno : fd;
+	if (!err)
+		err = folder_open(folder, from, around, flags & FILE_MKDIR ? FOLDER_MAKE : 0, 0777);
+	free(around);
+	return err;
 }
 
 static int open_temp(int folder_fd, char *name, mode_t mode)
@@ -185,16 +163,24 @@ static int write_device(int handle, const uint8_t *data, size_t len)
 }
 
 /*
- * Deals with what already is at path. A device: writes the data to it, returns 0. A regular file, or nothing:
- * -ENOENT, it may be replaced. Anything else: the error that says why not. It is examined and opened through
- * one descriptor, because the folder's owner may replace it at any time.
+ * Deals with what already has the name. A device: writes the data to it, returns 0. A regular file, or
+ * nothing: -ENOENT, it may be replaced. Anything else: the error that says why not. It is examined and opened
+ * through one descriptor, because the folder's owner may replace it at any time.
  */
-static int publish_over(const char *path, const uint8_t *data, size_t len, unsigned int flags)
+static int publish_over(
+    const struct folder *folder, const char *name, const uint8_t *data, size_t len, unsigned int flags)
 {
-	struct stat st, own;
-	int handle = open(path, O_PATH | O_CLOEXEC);
+	int handle = openat(folder->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	bool is_link = false, follow = false;
+	struct stat st;
 	int err;
 
+	if (handle >= 0 && fstat(handle, &st) == 0 && S_ISLNK(st.st_mode)) {
+		is_link = true;
+		follow = flags & FILE_FOLLOW && folder_may_follow(folder, &st);
+		close(handle);
+		handle = openat(folder->fd, name, O_PATH | O_CLOEXEC);
+	}
 	if (handle < 0)
 		return -ENOENT;
 	if (fstat(handle, &st))
@@ -203,7 +189,7 @@ static int publish_over(const char *path, const uint8_t *data, size_t len, unsig
 		err = -ENOENT;
 	else if (!S_ISCHR(st.st_mode))
 		err = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	else if (!(flags & FILE_FOLLOW) && (lstat(path, &own) || !S_ISCHR(own.st_mode)))
+	else if (is_link && !follow)
 		err = -EINVAL;
 	else
 		err = write_device(handle, data, len);
@@ -211,23 +197,24 @@ static int publish_over(const char *path, const uint8_t *data, size_t len, unsig
 	return err;
 }
 
+int file_publish_in(const struct folder *folder, const char *name, const void *data, size_t len, mode_t mode,
+    unsigned int flags)
+{
+	int err = publish_over(folder, name, data, len, flags);
+
+	return err == -ENOENT ? publish_in(folder->fd, name, data, len, mode, NULL, flags) : err;
+}
+
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags)
 {
+	struct folder folder;
 	const char *name;
-	char *folder = NULL;
-	int folder_fd, err = publish_over(path, data, len, flags);
+	int err = file_open_folder(path, NULL, flags & FILE_MKDIR, &folder, &name);
 
-	if (err != -ENOENT)
-		return err;
-	err = split(path, &folder, &name);
 	if (err)
 		return err;
-	folder_fd = open_folder(folder, flags);
-	free(folder);
-	if (folder_fd < 0)
-		return folder_fd;
-	err = publish_in(folder_fd, name, data, len, mode, NULL, flags);
-	close(folder_fd);
+	err = file_publish_in(&folder, name, data, len, mode, flags);
+	folder_close(&folder);
 	return err;
 }
 
@@ -251,21 +238,16 @@ bool file_is_temporary(const char *name)
 	    strcmp(name + TEMP_NAME_BYTES - sizeof(suffix), suffix) == 0;
 }
 
-int file_check_folder(const char *folder, unsigned int flags)
+int file_check_folder(int folder_fd)
 {
 	char temp[TEMP_NAME_BYTES];
-	int folder_fd = open_folder(folder, flags);
-	int fd;
+	int fd = open_temp(folder_fd, temp, 0600);
 
-	if (folder_fd < 0)
-		return folder_fd;
-	fd = open_temp(folder_fd, temp, 0600);
-	if (fd >= 0) {
-		close(fd);
-		unlinkat(folder_fd, temp, 0);
-	}
-	close(folder_fd);
-	return fd < 0 ? fd : 0;
+	if (fd < 0)
+		return fd;
+	close(fd);
+	unlinkat(folder_fd, temp, 0);
+	return 0;
 }
 
 /* ---- reading */
@@ -336,14 +318,12 @@ static int open_readable(const char *path)
 	return fd;
 }
 
-int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len)
+/* fd is closed. */
+static int read_and_close(int fd, size_t max_bytes, uint8_t **data, size_t *len)
 {
-	int fd = open_readable(path);
 	uint8_t *bytes = NULL;
 	int err;
 
-	if (fd < 0)
-		return fd;
 	*len = 0;
 	err = read_all(fd, max_bytes, &bytes, len);
 	close(fd);
@@ -353,6 +333,48 @@ int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len)
 	}
 	*data = bytes;
 	return 0;
+}
+
+int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len)
+{
+	int fd = open_readable(path);
+
+	return fd < 0 ? fd : read_and_close(fd, max_bytes, data, len);
+}
+
+static int read_regular(
+    int folder_fd, const char *name, int flags, size_t max_bytes, uint8_t **data, size_t *len)
+{
+	int fd = openat(folder_fd, name, flags | O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return read_and_close(fd, max_bytes, data, len);
+	close(fd);
+	return -EINVAL;
+}
+
+int file_read_at(int folder_fd, const char *name, size_t max_bytes, uint8_t **data, size_t *len)
+{
+	return read_regular(folder_fd, name, O_NOFOLLOW, max_bytes, data, len);
+}
+
+int file_read_straight(const char *path, size_t max_bytes, uint8_t **data, size_t *len)
+{
+	struct folder folder;
+	struct stat link;
+	const char *name;
+	int err = file_open_folder(path, NULL, 0, &folder, &name);
+
+	if (err)
+		return err;
+	bool follow = fstatat(folder.fd, name, &link, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(link.st_mode) &&
+	    folder_may_follow(&folder, &link);
+	err = read_regular(folder.fd, name, follow ? 0 : O_NOFOLLOW, max_bytes, data, len);
+	folder_close(&folder);
+	return err;
 }
 
 const char *file_read_error(int err)

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct folder;
+
 enum file_flags {
 	FILE_MKDIR = 1 << 0,      /* create missing folders (0777 less the umask) */
 	FILE_FSYNC = 1 << 1,      /* file and folder are synced before 0 is returned */
@@ -29,12 +31,22 @@ enum file_flags {
  * A path that is a character device is written to directly (as root, renaming would replace /dev/null); any
  * other thing that is not a regular file is refused with -EISDIR or -EINVAL. A symbolic link to a file is
  * replaced, not followed; one to a device is refused unless FILE_FOLLOW is set. Set that only for a path that
- * the user wrote in full, and only once: the owner of the folder chooses the device.
+ * the user wrote in full. In a foreign folder (folder.h) it has no effect, and no link on the way to the
+ * folder is followed there (-ELOOP).
  */
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags);
 
+/* The same for a name in an open folder. FILE_MKDIR means nothing here. */
+int file_publish_in(const struct folder *folder, const char *name, const void *data, size_t len, mode_t mode,
+    unsigned int flags);
+
+/* Opens the folder of a path (folder_open), makes it with FILE_MKDIR; *name is the path's last part. 0,
+ * -EISDIR: there is none; or -errno. */
+int file_open_folder(const char *path, const struct folder *from, unsigned int flags, struct folder *folder,
+    const char **name);
+
 /*
- * The same for a name in an open folder, of a regular file or none (-EISDIR, -EINVAL), with exactly this
+ * Likewise for a name of a regular file or none (-EISDIR, -EINVAL), with exactly this
  * mode and, unless it is -1, group. FILE_MKDIR and FILE_FOLLOW mean nothing here.
  */
 int file_publish_at(int folder_fd, const char *name, const void *data, size_t len, mode_t mode, gid_t group,
@@ -44,11 +56,10 @@ int file_publish_at(int folder_fd, const char *name, const void *data, size_t le
 bool file_is_temporary(const char *name);
 
 /*
- * Could a file be published in this folder now? A temporary file is made there and removed; flags as above,
- * of which FILE_MKDIR makes the folder first. 0, or -errno as file_publish would return it. How much room the
- * disk has is not asked.
+ * Could a file be published in this folder now? A temporary file is made there and removed. 0, or -errno as
+ * file_publish would return it. How much room the disk has is not asked.
  */
-int file_check_folder(const char *folder, unsigned int flags);
+int file_check_folder(int folder_fd);
 
 /*
  * The whole file in memory, for readers of profiles. On 0 the caller owns *data (free(); never NULL). -EFBIG
@@ -57,6 +68,12 @@ int file_check_folder(const char *folder, unsigned int flags);
  * /dev/fd/N, /proc/self/fd/N are our own descriptors.
  */
 int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len);
+
+/* The same of a regular file; no link is followed that another user may have made (folder_open()): -ELOOP. */
+int file_read_straight(const char *path, size_t max_bytes, uint8_t **data, size_t *len);
+
+/* The same for a name in a folder of our own: a regular file, no link (-ELOOP, -EINVAL). */
+int file_read_at(int folder_fd, const char *name, size_t max_bytes, uint8_t **data, size_t *len);
 
 /* Why it could not be read, in words. */
 const char *file_read_error(int err);

@@ -165,6 +165,7 @@ static void say_done(struct session *s)
 {
 	if (!s->summarized)
 		summarize(s);
+	output_let_go(&s->output); /* who waits for the front may unmount it */
 	s->done_sent = front_message_write(s->front_fd, FRONT_MESSAGE_DONE, 0, 0, NULL) != -EAGAIN;
 }
 
@@ -280,7 +281,6 @@ static void fill_settings(struct snapshot_settings *settings, const struct optio
 	    .detail = options->symbols,
 	    .verbosity = options->verbosity,
 	    .debuginfod = options->debuginfod,
-	    .sink = options->sync ? &sink_files_synced : &sink_files,
 	    .delta = options->delta,
 	    .timeline = options->timeline,
 	    .lifetimes = options->lifetimes,
@@ -313,8 +313,10 @@ static int open_ground(struct session *s)
 {
 	int error = output_init(&s->output, s->options->output);
 	fill_settings(&s->settings, s->options);
+	sink_files_init(&s->files, &s->output, s->options->sync);
+	s->settings.sink = &s->files.base;
 	if (s->options->push.url) {
-		sink_announced_init(&s->announced, s->settings.sink, s->options->push.paths_fd);
+		sink_announced_init(&s->announced, &s->files.base, s->options->push.paths_fd);
 		s->settings.sink = &s->announced.base;
 	}
 	s->modules = modules_new(0);

@@ -19,6 +19,7 @@ struct session {
 	const struct options *options;
 	struct snapshot_settings settings;
 	struct output output;
+	struct sink_files files;
 	struct sink_announced announced; /* with --push */
 	struct modules *modules;
 	struct memory_bound memory;

@@ -108,11 +108,11 @@ static void keep(struct snapshot_series *series, const struct snapshot *snapshot
 	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
 	bool first = true;
 	for (size_t i = 0; i < s->sheet_count; i++) {
-		if (!s->sheets[i].base.path || access(s->sheets[i].base.path, F_OK) != 0)
+		if (!s->sheets[i].base.path || !sink_has_file(snapshot->sink, s->sheets[i].base.path))
 			continue; /* what was not written pushes out nothing */
 		const struct snapshot_series_file file = {
 		    (char *)s->sheets[i].base.path, NULL, first, snapshot->by_a_rule};
-		snapshot_series_keep(series, &file, count);
+		snapshot_series_keep(series, &file, count, snapshot->sink);
 		first = false;
 	}
 }

@@ -344,10 +344,11 @@ static void written(struct snapshot_series *series, const struct snapshot *snaps
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
 {
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
-	if (access(s->path, F_OK) != 0 && (!s->delta_path || access(s->delta_path, F_OK) != 0))
+	if (!sink_has_file(snapshot->sink, s->path) &&
+	    (!s->delta_path || !sink_has_file(snapshot->sink, s->delta_path)))
 		return; /* what was not written pushes out nothing */
 	const struct snapshot_series_file file = {(char *)s->path, s->delta_path, true, snapshot->by_a_rule};
-	snapshot_series_keep(series, &file, count);
+	snapshot_series_keep(series, &file, count, snapshot->sink);
 }
 
 /* With -v the others' blocks are shown at once; COMMAND's is part of the summary. */

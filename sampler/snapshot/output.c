@@ -7,9 +7,9 @@
 #include "sampler/snapshot/output.h"
 
 #include "pprof/codec/file.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -218,11 +218,35 @@ static char *directory_pattern(const char *directory)
 	return pattern;
 }
 
+/* What comes before the first directive, up to the last '/' in it. */
+static char *place_of(const char *pattern)
+{
+	char *place = malloc(strlen(pattern) + 1), *end = place;
+
+	if (!place)
+		return NULL;
+	for (; *pattern && (*pattern != '%' || pattern[1] == '%'); pattern++) {
+		*end++ = *pattern;
+		pattern += *pattern == '%';
+	}
+	*end = '\0';
+	end = strrchr(place, '/');
+	*(end ? end + 1 : place) = '\0';
+	return place;
+}
+
+static void open_base(struct output *output)
+{
+	if (output->base.fd < 0)
+		folder_open(&output->base, NULL, *output->place ? output->place : ".", 0, 0);
+}
+
 int output_init(struct output *output, const char *argument)
 {
 	struct stat status;
 
 	memset(output, 0, sizeof(*output));
+	output->base.fd = -1;
 	if (gethostname(output->host, sizeof(output->host) - 1) != 0)
 		output->host[0] = '\0';
 	output->used = calloc(1, sizeof(*output->used));
@@ -232,10 +256,13 @@ int output_init(struct output *output, const char *argument)
 		output->pattern = directory_pattern(argument);
 	else
 		output->pattern = strdup(argument);
-	if (output->pattern && output->used)
-		return 0;
-	output_fini(output);
-	return -ENOMEM;
+	output->place = output->pattern ? place_of(output->pattern) : NULL;
+	if (!output->place || !output->used) {
+		output_fini(output);
+		return -ENOMEM;
+	}
+	open_base(output);
+	return 0;
 }
 
 void output_fini(struct output *output)
@@ -244,7 +271,10 @@ void output_fini(struct output *output)
 		free(output->used->names);
 	free(output->used);
 	free(output->pattern);
-	memset(output, 0, sizeof(*output));
+	if (output->place)
+		folder_close(&output->base);
+	free(output->place);
+	*output = (struct output){.base.fd = -1};
 }
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo). Collisions made on purpose would gain nothing. */
@@ -299,23 +329,32 @@ static uint64_t *used_next(struct output_used *used, const char *name)
 	return &slot->next;
 }
 
-/* Is the path taken by something that a profile cannot replace: a FIFO, or another user's file in a folder
- * such as /tmp? */
-static bool is_taken(const char *path)
+static bool is_taken_in(int folder_fd, const char *name)
 {
-	const char *slash = strrchr(path, '/');
-	char folder[PATH_MAX] = ".";
 	struct stat status, around;
 
-	if (lstat(path, &status) != 0 || S_ISCHR(status.st_mode))
+	if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISCHR(status.st_mode))
 		return false;
 	if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode))
 		return true;
 	if (geteuid() == 0 || status.st_uid == geteuid())
 		return false;
-	if (slash)
-		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path), path);
-	return stat(folder, &around) == 0 && (around.st_mode & S_ISVTX) && around.st_uid != geteuid();
+	return fstat(folder_fd, &around) == 0 && (around.st_mode & S_ISVTX) && around.st_uid != geteuid();
+}
+
+/* Is the path taken by something that a profile cannot replace: a FIFO, or another user's file in a folder
+ * such as /tmp? */
+static bool is_taken(const struct output *output, const char *path)
+{
+	struct folder folder;
+	const char *name;
+	bool taken;
+
+	if (output_open_folder(output, path, 0, &folder, &name))
+		return false;
+	taken = is_taken_in(folder.fd, name);
+	folder_close(&folder);
+	return taken;
 }
 
 /* The name itself, or the next number of it that this run has not given out. */
@@ -356,9 +395,10 @@ int output_claim(struct output *output, const struct output_facts *facts, char *
 		ret = output_word(tagless, facts->snapshot, plain, sizeof(plain));
 	}
 
+	open_base(output);
 	for (int tries = 0; !ret; tries++) {
 		ret = next_name(output->used, plain, path, path_bytes);
-		if (ret || !is_taken(path))
+		if (ret || !is_taken(output, path))
 			return ret;
 		if (tries == TAKEN_NAMES) /* all the names were taken, probably on purpose */
 			ret = -EEXIST;
@@ -396,40 +436,4 @@ int output_describe(const char *argument, char *files, size_t files_bytes)
 		text_put_stars(&text, OUTPUT_DEFAULT);
 	output_fini(&output);
 	return text_end(&text);
-}
-
-/* The folder of the pattern's files, if every one of them goes to the same: false otherwise. */
-static bool common_folder(const char *pattern, char *folder, size_t folder_bytes)
-{
-	struct text text = {.start = folder, .size = folder_bytes};
-	const char *end = strrchr(pattern, '/');
-
-	if (!end)
-		text_put(&text, ".", 1);
-	else if (end == pattern)
-		text_put(&text, "/", 1);
-	for (; end && pattern < end; pattern++) {
-		if (*pattern == '%' && *++pattern != '%')
-			return false;
-		text_put(&text, pattern, 1);
-	}
-	return text_end(&text) == 0;
-}
-
-int output_check_folder(const char *argument)
-{
-	struct output output;
-	struct stat status;
-	char folder[PATH_MAX];
-	int ret = output_init(&output, argument);
-
-	if (ret)
-		return ret;
-	if ((stat(output.pattern, &status) != 0 || !S_ISCHR(status.st_mode)) &&
-	    common_folder(output.pattern, folder, sizeof(folder)))
-		ret = file_check_folder(folder, FILE_MKDIR);
-	output_fini(&output);
-	if (ret)
-		log_line("no profile can be written to the folder %s: %s", folder, strerror(-ret));
-	return ret;
 }

@@ -11,6 +11,8 @@
 #ifndef SAMPLER_SNAPSHOT_OUTPUT_H
 #define SAMPLER_SNAPSHOT_OUTPUT_H
 
+#include "pprof/codec/folder.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,6 +33,11 @@ struct output_used; /* the names of this run */
 
 struct output {
 	char *pattern;
+	/* The folder that all files are in or below, open from the first moment that it exists: should its
+	 * path be led elsewhere, the files stay together. `place` is how their paths begin: "", or up to the
+	 * '/' behind that folder. */
+	struct folder base;
+	char *place;
 	char host[OUTPUT_WORD_BYTES + 1];
 	struct output_used *used;
 };
@@ -54,10 +61,20 @@ int output_word(const char *path, const char *word, char *worded, size_t worded_
 
 /*
  * `argument` is -o's value or NULL for the default; an existing directory means the default name inside it.
- * The pattern is copied. Returns 0 or -errno.
+ * The pattern is copied; the folder is opened if it exists. Returns 0 or -errno.
  */
 int output_init(struct output *output, const char *argument);
 void output_fini(struct output *output);
+
+/* Closes the folder, which keeps its file system busy, until the next file is named. */
+void output_let_go(struct output *output);
+
+/*
+ * Opens the folder of a path that output_claim() has made (file_open_folder()), by the folder that is open.
+ * If that was removed meanwhile, it is made again, with FILE_MKDIR.
+ */
+int output_open_folder(const struct output *output, const char *path, unsigned int flags,
+    struct folder *folder, const char **name);
 
 /* All files that -o's value (as for output_init) can give, as a pattern of the shell's:
  * "out/heaptap.*.pb.gz". 0 or -errno. */

@@ -2,21 +2,69 @@
 #include "sampler/snapshot/sink.h"
 
 #include "pprof/codec/file.h"
+#include "pprof/codec/folder.h"
 #include "pprof/text/log_line.h"
 #include "sampler/linux/memory_file.h"
+#include "sampler/snapshot/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-static int publish(const struct sink *sink, const char *name, const void *data, size_t bytes)
+static int publish(const struct sink *base, const char *name, const void *data, size_t bytes)
 {
-	return file_publish(
-	    name, data, bytes, 0600, FILE_MKDIR | (sink == &sink_files_synced ? FILE_FSYNC : 0));
+	const struct sink_files *sink = (const struct sink_files *)base;
+	struct folder folder;
+	const char *file;
+	int error = output_open_folder(sink->output, name, FILE_MKDIR, &folder, &file);
+
+	if (error)
+		return error;
+	error = file_publish_in(&folder, file, data, bytes, 0600, sink->synced ? FILE_FSYNC : 0);
+	folder_close(&folder);
+	return error;
 }
 
-const struct sink sink_files = {publish}, sink_files_synced = {publish};
+static int open_folder(const struct sink *base, const char *name, struct folder *folder, const char **file)
+{
+	return output_open_folder(((const struct sink_files *)base)->output, name, 0, folder, file);
+}
+
+void sink_files_init(struct sink_files *sink, const struct output *output, bool synced)
+{
+	*sink = (struct sink_files){{publish, open_folder}, output, synced};
+}
+
+static int open_folder_of(const struct sink *sink, const char *name, struct folder *folder, const char **file)
+{
+	return sink->open_folder ? sink->open_folder(sink, name, folder, file)
+	                         : file_open_folder(name, NULL, 0, folder, file);
+}
+
+bool sink_has_file(const struct sink *sink, const char *name)
+{
+	struct folder folder;
+	const char *file;
+	bool has;
+
+	if (open_folder_of(sink, name, &folder, &file))
+		return false;
+	has = faccessat(folder.fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	folder_close(&folder);
+	return has;
+}
+
+void sink_remove_file(const struct sink *sink, const char *name)
+{
+	struct folder folder;
+	const char *file;
+
+	if (open_folder_of(sink, name, &folder, &file))
+		return;
+	unlinkat(folder.fd, file, 0);
+	folder_close(&folder);
+}
 
 /* A name fits into PIPE_BUF, so it is written as a whole or not at all; waiting would hold up sampling. */
 static int publish_announced(const struct sink *base, const char *name, const void *data, size_t bytes)
@@ -30,9 +78,14 @@ static int publish_announced(const struct sink *base, const char *name, const vo
 	return error;
 }
 
+static int open_announced(const struct sink *base, const char *name, struct folder *folder, const char **file)
+{
+	return open_folder_of(((const struct sink_announced *)base)->files, name, folder, file);
+}
+
 void sink_announced_init(struct sink_announced *sink, const struct sink *files, int fd)
 {
-	*sink = (struct sink_announced){{publish_announced}, files, fd};
+	*sink = (struct sink_announced){{publish_announced, open_announced}, files, fd};
 }
 
 /* A child may have been killed while it wrote: then another begins again. */
@@ -56,7 +109,7 @@ static int publish_memory(const struct sink *base, const char *name, const void 
 
 int sink_memory_open(struct sink_memory *sink)
 {
-	*sink = (struct sink_memory){{publish_memory}, memory_file_create("heaptap-profile")};
+	*sink = (struct sink_memory){{publish_memory, NULL}, memory_file_create("heaptap-profile")};
 	return sink->fd < 0 ? sink->fd : 0;
 }
 

@@ -3,16 +3,32 @@
 #ifndef SAMPLER_SNAPSHOT_SINK_H
 #define SAMPLER_SNAPSHOT_SINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+struct folder;
+struct output;
 
 struct sink {
 	/* Called in the writer's child, with all of the bytes at once. Returns 0 or -errno. */
 	int (*publish)(const struct sink *sink, const char *name, const void *data, size_t bytes);
+	/* Opens the folder of a file that it has published, as file_open_folder(). NULL: names are paths. */
+	int (*open_folder)(
+	    const struct sink *sink, const char *name, struct folder *folder, const char **file);
 };
 
-/* A file of that name, mode 0600, with the folders that it needs; it appears as a whole or not at all. The
- * second returns when it is on the disk. */
-extern const struct sink sink_files, sink_files_synced;
+/* A file of that name, mode 0600, with the folders that it needs; it appears as a whole or not at all. */
+struct sink_files {
+	struct sink base;
+	const struct output *output; /* borrowed; it made the names */
+	bool synced;                 /* publish returns when it is on the disk */
+};
+
+void sink_files_init(struct sink_files *sink, const struct output *output, bool synced);
+
+/* Is the file there? And removes it; if it was moved away, it stays where it is now. */
+bool sink_has_file(const struct sink *sink, const char *name);
+void sink_remove_file(const struct sink *sink, const char *name);
 
 /* The same, and then writes the name, with its NUL, into a pipe that does not block: for `record --push`. */
 struct sink_announced {

@@ -3,6 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/text/text.h"
+#include "sampler/snapshot/sink.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -112,7 +113,7 @@ bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns)
 /* ---- files */
 
 /* The oldest of one kind, of which there is one. */
-static void remove_oldest(struct snapshot_series *series, bool by_a_rule)
+static void remove_oldest(struct snapshot_series *series, bool by_a_rule, const struct sink *sink)
 {
 	size_t begin = 0, end;
 	while (series->kept[begin].by_a_rule != by_a_rule)
@@ -120,9 +121,9 @@ static void remove_oldest(struct snapshot_series *series, bool by_a_rule)
 	end = begin;
 	do {
 		const struct snapshot_series_file *file = &series->kept[end];
-		unlink(file->path); /* if it was moved away, it stays where it is now */
+		sink_remove_file(sink, file->path);
 		if (file->delta_path)
-			unlink(file->delta_path);
+			sink_remove_file(sink, file->delta_path);
 		free(file->path);
 		free(file->delta_path);
 	} while (++end < series->kept_count && !series->kept[end].first);
@@ -131,7 +132,8 @@ static void remove_oldest(struct snapshot_series *series, bool by_a_rule)
 	series->kept_count -= end - begin;
 }
 
-int snapshot_series_keep(struct snapshot_series *series, const struct snapshot_series_file *file, size_t keep)
+int snapshot_series_keep(struct snapshot_series *series, const struct snapshot_series_file *file, size_t keep,
+    const struct sink *sink)
 {
 	size_t snapshots = 0;
 	if (!keep)
@@ -148,6 +150,6 @@ int snapshot_series_keep(struct snapshot_series *series, const struct snapshot_s
 	for (size_t i = 0; i < series->kept_count; i++)
 		snapshots += series->kept[i].first && series->kept[i].by_a_rule == file->by_a_rule;
 	for (; snapshots > keep; snapshots--)
-		remove_oldest(series, file->by_a_rule);
+		remove_oldest(series, file->by_a_rule, sink);
 	return 0;
 }

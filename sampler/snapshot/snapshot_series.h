@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct sink;
 struct target;
 struct snapshot_source;
 
@@ -108,10 +109,10 @@ void snapshot_series_want_by_rule(struct snapshot_series *series, const struct t
  * `refused`. */
 bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns);
 
-/* A file of a numbered snapshot is on disk. Removes the oldest snapshots beyond `keep` (0: keeps all), of
+/* A file of a numbered snapshot is in the sink. Removes the oldest snapshots beyond `keep` (0: keeps all), of
  * those by thresholds and of all others each, so that the clock's do not push out the rarer ones. Strings are
  * copied. Returns 0 or -ENOMEM. */
-int snapshot_series_keep(
-    struct snapshot_series *series, const struct snapshot_series_file *file, size_t keep);
+int snapshot_series_keep(struct snapshot_series *series, const struct snapshot_series_file *file, size_t keep,
+    const struct sink *sink);
 
 #endif

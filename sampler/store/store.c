@@ -435,8 +435,10 @@ int store_open(struct store **made, const struct store_settings *settings)
 	if (err)
 		return err;
 	err = look(store, lock.root_fd, 0, 0);
+	if (!err)
+		err = file_check_folder(lock.root_fd);
 	store_folder_unlock(&lock);
-	return err ? err : file_check_folder(store->path, 0);
+	return err;
 }
 
 void store_close(struct store *store)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/store/store_folder.h"
 
+#include "pprof/codec/folder.h"
 #include "sampler/linux/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -72,43 +73,40 @@ int store_folder_open(int parent_fd, const char *name, gid_t group, bool *made)
 /* The folders on the way to the store are as others of the system; the store's own is not. */
 static int make_root(const char *path, gid_t group, bool *made)
 {
-	char part[PATH_MAX];
-	size_t length = strlen(path);
-	int fd;
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char *way = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	int fd, err = way ? 0 : -ENOMEM;
+	struct folder around;
 
-	if (length >= sizeof(part))
-		return -ENAMETOOLONG;
-	memcpy(part, path, length + 1);
-	while (length > 1 && part[length - 1] == '/')
-		part[--length] = '\0';
-	for (char *slash = part; (slash = strchr(slash + 1, '/'));) {
-		*slash = '\0';
-		if (mkdir(part, 0755) != 0 && errno != EEXIST)
-			return -errno;
-		*slash = '/';
-	}
-	if (mkdir(part, 0700) != 0)
-		return errno == EEXIST ? 0 : -errno;
-	fd = open(part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (!err)
+		err = folder_open(&around, NULL, way, FOLDER_MAKE, 0755);
+	free(way);
+	if (err)
+		return err;
+	fd = store_folder_open(around.fd, name, group, made);
+	folder_close(&around);
 	if (fd < 0)
-		return -errno;
-	set_access(fd, group);
+		return fd;
 	close(fd);
-	*made = true;
 	return 0;
 }
 
 static int open_root(const char *path, gid_t group, bool *made)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
+	struct folder root;
+	int fd, err = folder_open(&root, NULL, path, 0, 0);
 
-	if (fd >= 0 || errno != ENOENT || !made)
-		return fd < 0 ? -errno : fd;
-	err = make_root(path, group, made);
+	if (err == -ENOENT && made) {
+		err = make_root(path, group, made);
+		if (!err)
+			err = folder_open(&root, NULL, path, 0, 0);
+	}
 	if (err)
 		return err;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	fd = openat(root.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = -errno;
+	folder_close(&root);
+	return fd < 0 ? err : fd;
 }
 
 /* flock(2) has no deadline. */

@@ -30,6 +30,145 @@ victim_stays() {
   equal "$before" "$(victim_is)" "root's folder"
 }
 
+# exchange FOLDER: another user's, for a link to root's; what was in it is in FOLDER.was
+exchange() {
+  as_stranger sh -c 'mv "$1" "$1.was" && ln -s "$2" "$1"' sh "$1" "$PWD/victim"
+}
+
+# held PATTERN: records into the pattern a program that waits until ./go is there; sets recorder
+held() {
+  rm -f ready go
+  "$heaptap" record -p 4K -o "$1" sh -c '
+    "$1" /dev/null 1 0 >/dev/null; echo >ready; until [ -e go ]; do sleep 0.02; done; "$1" /dev/null 1 0 >/dev/null' sh \
+    "$targets/truth" 2>err &
+  recorder=$!
+  wait_for 20 test -e ready
+}
+
+# Ends it.
+released() {
+  touch go
+  wait $recorder || fail "record: $(cat err)"
+}
+
+# The folder was opened at the start: wherever its owner moves it, the profiles are in it.
+test_an_output_folder_is_exchanged() {
+  local folder
+  their_folder
+  for folder in theirs/out theirs/above/out; do
+    held "$folder/"
+    wait_for 20 eval "ls $folder/heaptap.truth.*.exit.pb.gz >ls 2>&1"
+    exchange theirs/"$(echo "$folder" | cut -d/ -f2)"
+    released
+    victim_stays
+    profile_check $(find theirs -name '*.exit.pb.gz')
+    equal 3 "$(find theirs -name '*.exit.pb.gz' | wc -l)" 'exit profiles in the folder that was moved'
+    rm -rf theirs/*
+  done
+}
+
+# A name that is in the linked folder, too.
+test_a_file_of_root_is_not_overwritten() {
+  their_folder
+  held theirs/out/config
+  wait_for 20 test -e theirs/out/config
+  exchange theirs/out
+  released
+  victim_stays
+  profile_check theirs/out.was/config-2
+}
+
+# A link that was there first: said before COMMAND is started.
+test_a_link_in_the_way_at_the_start() {
+  their_folder
+  as_stranger ln -s "$PWD/victim" theirs/link
+  for output in theirs/link/ theirs/link/x.pb.gz theirs/link/new/x.pb.gz "$PWD/theirs/link/%e"; do
+    equal 2 "$(status_of "$heaptap" record -q -o "$output" touch started)" "the status with $output"
+    matches "written to the folder .*theirs/link(/new)?: a symbolic link in another user's folder is not followed" err
+  done
+  [ ! -e started ] || fail 'COMMAND was started'
+  victim_stays
+}
+
+# A folder whose name is known only with the profile, and is the target's choice.
+test_a_link_in_place_of_a_directive() {
+  their_folder
+  as_stranger ln -s "$PWD/victim" theirs/truth
+  "$heaptap" record -p 4K -o 'theirs/%e/config' "$targets/truth" /dev/null 1 0 2>err >out
+  matches 'profile not written: theirs/truth/config: Too many levels of symbolic links' err
+  victim_stays
+  record -q -p 4K -o 'theirs/%p/%e.%n' "$targets/truth" /dev/null 1 0
+  profile_check theirs/*/truth.exit
+}
+
+# --keep removes files, too: those that were written, and no others of their names.
+test_files_beyond_keep_are_removed_where_they_are() {
+  local first number
+  their_folder
+  mkfifo input
+  "$heaptap" record -q -p 1K -i 100ms --keep 1 -o 'theirs/out/x.%n' "$targets/snapshot_signal" wait <input >output 2>err &
+  recorder=$!
+  exec 9>input
+  wait_for 20 eval 'ls theirs/out/x.0* >ls 2>&1'
+  for number in $(seq -w 0001 0999); do echo secret >"victim/x.$number"; done
+  before=$(victim_is)
+  exchange theirs/out
+  first=$(ls theirs/out.was/x.0* | head -1)
+  wait_for 20 test ! -e "$first"
+  wait_for 20 eval 'ls theirs/out.was/x.0* >ls 2>&1'
+  exec 9>&-
+  wait $recorder || fail "record: $(cat err)"
+  victim_stays
+  profile_check theirs/out.was/x.exit
+}
+
+# A folder that is gone is made again, as before; one that is moved keeps its profiles.
+test_an_own_folder_is_moved_or_removed() {
+  held own/
+  wait_for 20 eval 'ls own/heaptap.truth.*.exit.pb.gz >ls 2>&1'
+  mv own moved
+  released
+  equal 3 "$(ls moved/*.exit.pb.gz | wc -l)" 'exit profiles in the folder that was moved'
+  [ ! -e own ] || fail 'it was made again'
+  held own/
+  wait_for 20 eval 'ls own/heaptap.truth.*.exit.pb.gz >ls 2>&1'
+  wait_for 20 rm -rf own
+  released
+  equal 2 "$(ls own/*.exit.pb.gz | wc -l)" 'exit profiles in the folder that was made again'
+  profile_check moved/*.exit.pb.gz own/*.exit.pb.gz
+}
+
+# Links of one's own lead where they say, also in a folder such as /tmp.
+test_own_links_are_followed() {
+  mkdir real
+  ln -s real link
+  record -q -p 4K -o link/a.pb.gz "$targets/truth" /dev/null 1 0
+  record -q -p 4K -o "$PWD/link/%e/b.pb.gz" "$targets/truth" /dev/null 1 0
+  profile_check real/a.pb.gz real/truth/b.pb.gz
+  "$heaptap" merge -o link/c.pb.gz real/a.pb.gz
+  profile_check real/c.pb.gz
+  need_root
+  their_folder
+  stage truth
+  as_stranger sh -c 'mkdir theirs/real; ln -s real theirs/link'
+  as_stranger env HOME="$PWD/theirs" "$heaptap" record -q -p 4K -o theirs/link/ "$targets/truth" /dev/null 1 0
+  profile_check theirs/real/heaptap.truth.*.exit.pb.gz
+}
+
+# The commands that write what they read.
+test_reports_behind_a_link() {
+  their_folder
+  record -q -p 4K -o a.pb.gz "$targets/truth" /dev/null 1 0
+  as_stranger sh -c 'ln -s "$1" theirs/link; ln -s /dev/full theirs/device' sh "$PWD/victim"
+  equal 1 "$(status_of "$heaptap" merge -o theirs/link/config a.pb.gz a.pb.gz)" 'status of merge'
+  equal 1 "$(status_of "$heaptap" report -o theirs/link/config a.pb.gz)" 'status of report'
+  equal 1 "$(status_of "$heaptap" export -f folded -o theirs/link/config a.pb.gz)" 'status of export'
+  matches 'cannot write theirs/link/config: Too many levels of symbolic links' err
+  equal 1 "$(status_of "$heaptap" export -f folded -o theirs/device a.pb.gz)" 'status for a device'
+  matches 'cannot write theirs/device: Invalid argument' err # of /dev/full it would be "No space left on device"
+  victim_stays
+}
+
 # ---- folders that variables name, which su keeps
 
 # As the stranger has it: nothing new in it, nothing removed.

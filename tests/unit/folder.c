@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose folder is it? The rules by which folders are opened: with one of root's, ours, and a stranger's. */
 #include "pprof/codec/folder.h"
+#include "pprof/codec/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -260,6 +261,46 @@ static void variables_of_others_are_passed_over(void **state)
 	assert_null(of_user(theirs, NULL, NULL));
 }
 
+static int publish(const char *path, unsigned int flags)
+{
+	return file_publish(path, "text", 4, 0600, flags);
+}
+
+static void no_file_is_written_or_read_behind_a_strangers_link(void **state)
+{
+	uint8_t *bytes;
+	size_t length;
+
+	(void)state;
+	need_root();
+	assert_int_equal(publish("theirs/out/a", 0), -ELOOP);
+	assert_int_equal(publish("theirs/out/a/b", FILE_MKDIR), -ELOOP);
+	assert_false(exists("victim/a"));
+	assert_int_equal(symlink("/dev/full", "theirs/device"), 0);
+	assert_int_equal(publish("theirs/device", FILE_FOLLOW), -EINVAL); /* followed it would be -ENOSPC */
+	assert_int_equal(symlink("/dev/full", "ours/device"), 0);
+	assert_int_equal(publish("ours/device", FILE_FOLLOW), -ENOSPC);
+	/* a link to a file is replaced */
+	assert_int_equal(publish("victim/secret", 0), 0);
+	assert_int_equal(symlink("../victim/secret", "theirs/name"), 0);
+	assert_int_equal(symlink("../victim/secret", "ours/name"), 0);
+	assert_int_equal(file_read_straight("theirs/name", 10, &bytes, &length), -ELOOP);
+	assert_int_equal(file_read_straight("theirs/out/secret", 10, &bytes, &length), -ELOOP);
+	assert_int_equal(file_read_straight("ours/name", 10, &bytes, &length), 0);
+	free(bytes);
+	/* who may exchange it could do so between the look and the opening */
+	assert_int_equal(chmod("ours", 0775), 0);
+	assert_int_equal(file_read_straight("ours/name", 10, &bytes, &length), -ELOOP);
+	assert_int_equal(publish("ours/device", FILE_FOLLOW), -EINVAL);
+	assert_int_equal(opened("ours/link"), 0);
+	assert_int_equal(chmod("ours", 01777), 0);
+	assert_int_equal(file_read_straight("ours/name", 10, &bytes, &length), 0);
+	free(bytes);
+	assert_int_equal(publish("theirs/name", 0), 0);
+	assert_int_equal(file_read_straight("theirs/name", 10, &bytes, &length), 0);
+	free(bytes);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
 
 int main(void)
@@ -272,6 +313,7 @@ int main(void)
 	    TEST(a_user_follows_links_of_his_own_and_of_root),
 	    TEST(our_own_is_ours_all_the_way),
 	    TEST(variables_of_others_are_passed_over),
+	    TEST(no_file_is_written_or_read_behind_a_strangers_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,6 +35,7 @@ enum { DAY_S = 24 * 3600, DAYS = 7, KEEP = 2, FILES_AT_ONCE = 16 };
 struct scene {
 	struct sink sink; /* first: writes as `below` does, but what is to fail */
 	const struct sink *below;
+	struct sink_files files;
 	char *fails; /* shared with the writer's children: pattern of paths that cannot be written */
 	struct memory_bound memory;
 	struct intake intake;
@@ -128,7 +129,8 @@ static int open_scene(void **state)
 	strcpy(s->folder, "/tmp/heaptap-standing.XXXXXX");
 	assert_non_null(mkdtemp(s->folder));
 	s->sink.publish = publish;
-	s->below = &sink_files;
+	sink_files_init(&s->files, &s->output, false);
+	s->below = &s->files.base;
 	s->fails = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(s->fails != MAP_FAILED);
 	assert_int_equal(output_init(&s->output, s->folder), 0);

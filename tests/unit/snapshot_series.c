@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/sink.h"
 #include "sampler/snapshot/snapshot_series.h"
 
 #include <setjmp.h>
@@ -12,6 +13,9 @@
 #include <cmocka.h>
 
 enum { INTERVAL = 1000 };
+
+/* Names are paths. */
+static const struct sink sink = {NULL, NULL};
 
 static void the_clock_keeps_its_phase(void **state)
 {
@@ -102,7 +106,7 @@ static void the_newest_are_kept(void **state)
 		touch(path);
 		touch(delta);
 		const struct snapshot_series_file file = {path, i % 2 ? delta : NULL, true, false};
-		assert_int_equal(snapshot_series_keep(series, &file, 3), 0);
+		assert_int_equal(snapshot_series_keep(series, &file, 3, &sink), 0);
 	}
 	for (int i = 1; i <= 9; i++) {
 		snprintf(path, sizeof(path), "%s/%d", folder, i);
@@ -130,7 +134,7 @@ static void snapshots_are_kept_not_files(void **state)
 			snprintf(path, sizeof(path), "%s/%d-%d", folder, i, file);
 			touch(path);
 			const struct snapshot_series_file one = {path, NULL, file == 0, false};
-			assert_int_equal(snapshot_series_keep(series, &one, 2), 0);
+			assert_int_equal(snapshot_series_keep(series, &one, 2, &sink), 0);
 		}
 		for (int old = 1; old <= i; old++) {
 			snprintf(path, sizeof(path), "%s/%d-%d", folder, old, old < 4 ? 0 : 2);
@@ -159,7 +163,7 @@ static void each_kind_is_kept_for_itself(void **state)
 
 		snprintf(path, sizeof(path), "%s/%d", folder, i);
 		touch(path);
-		assert_int_equal(snapshot_series_keep(series, &file, 2), 0);
+		assert_int_equal(snapshot_series_keep(series, &file, 2, &sink), 0);
 	}
 	for (int i = 1; i <= 12; i++) {
 		snprintf(path, sizeof(path), "%s/%d", folder, i);

@@ -491,10 +491,49 @@ static void a_reader_cannot_lock_the_store(void **state)
 	clear();
 }
 
+/* Its owner exchanges it for a link to one of ours: nothing is made or removed there. */
+static void a_store_in_a_strangers_folder_is_not_led_elsewhere(void **state)
+{
+	char theirs[96], path[192], victim[96], away[128], made[PATH_MAX];
+	struct store_settings settings = {.path = path, .disk_bytes = 1 << 24, .days = 7};
+	struct store *store;
+	struct stat st;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("needs root\n");
+		skip();
+	}
+	snprintf(theirs, sizeof(theirs), "%s/theirs", folder);
+	snprintf(victim, sizeof(victim), "%s/victim", folder);
+	snprintf(path, sizeof(path), "%s/store", theirs);
+	snprintf(away, sizeof(away), "%s/away", theirs);
+	assert_int_equal(mkdir(theirs, 0755), 0);
+	assert_int_equal(mkdir(victim, 0755), 0);
+	assert_int_equal(chown(theirs, 4243, 4243), 0);
+	assert_int_equal(store_open(&store, &settings), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0750);
+	/* he has it away, and puts a link there */
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(symlink(victim, path), 0);
+	assert_int_equal(publish_at(store, "app", "exit", 7, time(NULL), 100, made), -ELOOP);
+	store_close(store);
+	assert_int_equal(store_open(&store, &settings), -ELOOP);
+	store_close(store);
+	assert_int_equal(rmdir(victim), 0); /* empty */
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/.lock", away);
+	unlink(path);
+	rmdir(away);
+	rmdir(theirs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(files_have_names_and_modes),
+	    cmocka_unit_test(a_store_in_a_strangers_folder_is_not_led_elsewhere),
 	    cmocka_unit_test(no_name_is_given_twice),
 	    cmocka_unit_test(a_file_that_is_replaced_counts_once),
 	    cmocka_unit_test(only_names_of_the_store_are_written),
