@@ -113,7 +113,7 @@ static int offer(const char *path, struct lane *lanes, size_t lane_count, int64_
 	struct origin origin;
 	uint8_t *bytes;
 	size_t length;
-	int err = file_read(path, FILE_MAX_BYTES, &bytes, &length);
+	int err = file_read_straight(path, FILE_MAX_BYTES, &bytes, &length);
 
 	if (err) {
 		if (err != -ENOENT)

@@ -32,7 +32,7 @@ int lane_open(struct lane *lane, struct target *target)
 	char path[PATH_MAX];
 	int err = spool_path(target->name, path, sizeof(path));
 
-	*lane = (struct lane){.target = target, .spool.folder_fd = -1, .spool.lock_fd = -1};
+	*lane = (struct lane){.target = target, .spool = {.folder_fd = -1, .state_fd = -1, .lock_fd = -1}};
 	if (!err)
 		err = spool_open(&lane->spool, path, target->spool_bytes);
 	if (err) {

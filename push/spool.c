@@ -6,7 +6,6 @@
 #include "pprof/service/spool_list.h"
 #include "pprof/table/array.h"
 #include "pprof/text/log_line.h"
-#include "pprof/text/text.h"
 #include "push/instant.h"
 
 #include <dirent.h>
@@ -19,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MODE = 0600, COUNTERS_FILE_BYTES = 4096, SPOOLED_MAX_BYTES = 1 << 30, HALF_WRITTEN_S = 60 };
+enum { MODE = 0600, COUNTERS_FILE_BYTES = 4096, SPOOLED_MAX_BYTES = 1 << 30 };
 
 int spool_path(const char *name, char *path, size_t path_bytes)
 {
@@ -31,38 +30,26 @@ int spool_path(const char *name, char *path, size_t path_bytes)
 	return (size_t)snprintf(path, path_bytes, "%s/%s", folder, name) < path_bytes ? 0 : -ENAMETOOLONG;
 }
 
-static void path_in(const struct spool *spool, const char *name, char path[PATH_MAX])
+int spool_write(int folder_fd, const char *name, const void *bytes, size_t length, unsigned int flags)
 {
-	snprintf(path, PATH_MAX, "%s/%s", spool->path, name);
-}
-
-static void entry_path(const struct spool *spool, const struct spool_entry *entry, char path[PATH_MAX])
-{
-	char name[SPOOL_NAME_BYTES];
-
-	spool_name_print(entry, name);
-	path_in(spool, name, path);
+	return file_publish_at(folder_fd, name, bytes, length, MODE, (gid_t)-1, flags);
 }
 
 static void write_counters(const struct spool *spool)
 {
-	char path[PATH_MAX], text[SPOOL_COUNTERS_BYTES];
+	char text[SPOOL_COUNTERS_BYTES];
 	size_t length = spool_counters_print(&spool->counters, text);
 
-	if (spool->lock_fd < 0)
-		return;
-	path_in(spool, "counters", path);
-	file_publish(path, text, length, MODE, 0);
+	if (spool->lock_fd >= 0)
+		spool_write(spool->folder_fd, "counters", text, length, 0);
 }
 
 static void read_counters(struct spool *spool)
 {
-	char path[PATH_MAX];
 	uint8_t *bytes;
 	size_t length;
 
-	path_in(spool, "counters", path);
-	if (file_read(path, COUNTERS_FILE_BYTES, &bytes, &length))
+	if (file_read_at(spool->folder_fd, "counters", COUNTERS_FILE_BYTES, &bytes, &length))
 		return;
 	spool_counters_parse(bytes, length, &spool->counters);
 	free(bytes);
@@ -73,11 +60,11 @@ static void read_counters(struct spool *spool)
 /* Takes an entry out of the list and of the folder. */
 static void remove_at(struct spool *spool, size_t at)
 {
-	char path[PATH_MAX];
+	char name[SPOOL_NAME_BYTES];
 
-	entry_path(spool, &spool->entries[at], path);
-	if (unlink(path) && errno != ENOENT)
-		log_line("cannot remove %s: %s", path, strerror(errno));
+	spool_name_print(&spool->entries[at], name);
+	if (unlinkat(spool->folder_fd, name, 0) && errno != ENOENT)
+		log_line("cannot remove %s/%s: %s", spool->path, name, strerror(errno));
 	if (spool->entries[at].number == spool->counters.sending)
 		spool->counters.sending = 0;
 	spool->bytes -= spool->entries[at].bytes;
@@ -116,7 +103,7 @@ static int compare_entries(const void *a, const void *b)
 
 int spool_scan(struct spool *spool)
 {
-	DIR *folder = opendir(spool->path);
+	DIR *folder = folder_list(spool->folder_fd, ".");
 	struct dirent *found;
 	struct stat st;
 	int err = folder ? 0 : -errno;
@@ -150,7 +137,7 @@ int spool_look(struct spool *spool)
 {
 	struct stat st;
 
-	if (stat(spool->path, &st))
+	if (fstat(spool->folder_fd, &st))
 		return -errno;
 	/* A file that came in the same tick of the file system's clock does not show in the time. */
 	if (st.st_mtim.tv_sec == spool->looked.tv_sec && st.st_mtim.tv_nsec == spool->looked.tv_nsec &&
@@ -166,7 +153,7 @@ bool spool_is_full(const struct spool *spool, uint64_t bytes)
 
 int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes, size_t length)
 {
-	char path[PATH_MAX];
+	char name[SPOOL_NAME_BYTES];
 	int err = array_reserve(&spool->entries, &spool->room, spool->count + 1, sizeof(*entry));
 
 	entry->bytes = length;
@@ -176,8 +163,8 @@ int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes,
 		entry->number = spool->entries[spool->count - 1].number;
 	while (!err) {
 		entry->number++;
-		entry_path(spool, entry, path);
-		err = file_publish(path, bytes, length, MODE, FILE_NO_REPLACE);
+		spool_name_print(entry, name);
+		err = spool_write(spool->folder_fd, name, bytes, length, FILE_NO_REPLACE);
 		if (err != -EEXIST)
 			break;
 		err = 0;
@@ -225,10 +212,10 @@ uint64_t spool_another(const struct spool *spool, uint64_t number)
 
 int spool_read(const struct spool *spool, uint8_t **bytes, size_t *length)
 {
-	char path[PATH_MAX];
+	char name[SPOOL_NAME_BYTES];
 
-	entry_path(spool, spool_head(spool), path);
-	return file_read(path, SPOOLED_MAX_BYTES, bytes, length);
+	spool_name_print(spool_head(spool), name);
+	return file_read_at(spool->folder_fd, name, SPOOLED_MAX_BYTES, bytes, length);
 }
 
 void spool_skip(struct spool *spool)
@@ -302,18 +289,17 @@ static int is_profile(const struct dirent *entry)
 	return spool_name_parse(entry->d_name, &parsed);
 }
 
-static void keep_last(const char *folder)
+static void keep_last(int folder_fd)
 {
 	struct dirent **names;
-	int count = scandir(folder, &names, is_profile, compare_names);
-	char path[PATH_MAX + 512];
+	int count = scandirat(folder_fd, ".", &names, is_profile, compare_names);
+	char text[SPOOL_NAME_BYTES + 8];
 
 	for (int i = 0; i < count; i++) {
 		if (i < count - SPOOL_REJECTED_KEPT) {
-			snprintf(path, sizeof(path), "%s/%s", folder, names[i]->d_name);
-			unlink(path);
-			snprintf(path, sizeof(path), "%s/%s.txt", folder, names[i]->d_name);
-			unlink(path);
+			snprintf(text, sizeof(text), "%.79s.txt", names[i]->d_name);
+			unlinkat(folder_fd, names[i]->d_name, 0);
+			unlinkat(folder_fd, text, 0);
 		}
 		free(names[i]);
 	}
@@ -321,23 +307,35 @@ static void keep_last(const char *folder)
 		free(names);
 }
 
+/* The folder of what was refused, or -errno. */
+static int open_rejected(const struct spool *spool)
+{
+	int fd;
+
+	mkdirat(spool->folder_fd, SPOOL_REJECTED, 0700);
+	fd = openat(spool->folder_fd, SPOOL_REJECTED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* counter: one of the spool's. */
 static void move_aside(struct spool *spool, const char *answer, uint64_t *counter)
 {
-	char from[PATH_MAX], to[PATH_MAX], name[SPOOL_NAME_BYTES], text[PATH_MAX + SPOOL_NAME_BYTES + 8];
+	char name[SPOOL_NAME_BYTES], text[SPOOL_NAME_BYTES + 8];
+	int to = open_rejected(spool), err = to < 0 ? to : 0;
 
 	spool_name_print(spool_head(spool), name);
-	entry_path(spool, spool_head(spool), from);
-	path_in(spool, "rejected", to);
-	mkdir(to, 0700);
-	snprintf(text, sizeof(text), "%s/%s.txt", to, name);
-	file_publish(text, answer, strlen(answer), MODE, 0);
-	text_append(to, sizeof(to), "/%s", name);
-	if (rename(from, to))
-		log_line("cannot move %s to %s: %s", from, to, strerror(errno));
+	snprintf(text, sizeof(text), "%s.txt", name);
+	if (!err)
+		spool_write(to, text, answer, strlen(answer), 0);
+	if (!err && renameat(spool->folder_fd, name, to, name))
+		err = -errno;
+	if (err)
+		log_line("cannot move %s/%s to " SPOOL_REJECTED "/: %s", spool->path, name, strerror(-err));
 	spool_skip(spool);
-	path_in(spool, "rejected", to);
-	keep_last(to);
+	if (to >= 0) {
+		keep_last(to);
+		close(to);
+	}
 	++*counter;
 	write_counters(spool);
 }
@@ -356,13 +354,11 @@ void spool_give_up(struct spool *spool, const char *answer)
 
 bool spool_lock(struct spool *spool)
 {
-	char path[PATH_MAX];
 	int fd;
 
 	if (spool->lock_fd >= 0)
 		return true;
-	path_in(spool, "lock", path);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE);
+	fd = openat(spool->folder_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE);
 	if (fd < 0)
 		return false;
 	if (flock(fd, LOCK_EX | LOCK_NB)) {
@@ -374,29 +370,56 @@ bool spool_lock(struct spool *spool)
 	return true;
 }
 
-/* Makes the folder and opens it, and again should it be removed in between. 0 or -errno. */
-static int open_folder(struct spool *spool)
+/* Opens the folder of our own, or makes it. 0 or -errno. */
+static int open_own(struct spool *spool)
 {
-	char state[PATH_MAX];
+	struct folder folder;
+	int err = folder_open(&folder, NULL, spool->path, FOLDER_OWN | FOLDER_MAKE, 0755);
+
+	if (err)
+		return err;
+	spool->folder_fd = openat(folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = spool->folder_fd < 0 ? -errno : 0;
+	folder_close(&folder);
+	if (!err && fchmod(spool->folder_fd, 0700))
+		err = -errno;
+	return err;
+}
+
+static int open_state(struct spool *spool)
+{
+	if (mkdirat(spool->folder_fd, SPOOL_STATE, 0700) && errno != EEXIST)
+		return -errno;
+	spool->state_fd =
+	    openat(spool->folder_fd, SPOOL_STATE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return spool->state_fd < 0 ? -errno : file_check_folder(spool->state_fd);
+}
+
+static void close_folders(struct spool *spool)
+{
+	if (spool->state_fd >= 0)
+		close(spool->state_fd);
+	if (spool->folder_fd >= 0)
+		close(spool->folder_fd);
+	spool->folder_fd = spool->state_fd = -1;
+}
+
+/* And again should it be removed in between. */
+static int open_folders(struct spool *spool)
+{
 	struct stat st;
 
-	path_in(spool, "state", state);
 	for (;;) {
-		struct folder folder;
-		int err = folder_open(&folder, NULL, state, FOLDER_MAKE, 0777);
+		int err = open_own(spool);
+		bool removed;
 
-		if (!err) {
-			err = file_check_folder(folder.fd);
-			folder_close(&folder);
-		}
-		chmod(spool->path, 0700);
-		if (!err)
-			spool->folder_fd = open(spool->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (err || spool->folder_fd < 0)
-			return err ? err : -errno;
-		if (flock(spool->folder_fd, LOCK_SH) || fstat(spool->folder_fd, &st) || st.st_nlink)
-			return 0;
-		close(spool->folder_fd);
+		if (err)
+			return err;
+		err = open_state(spool);
+		removed = !flock(spool->folder_fd, LOCK_SH) && !fstat(spool->folder_fd, &st) && !st.st_nlink;
+		if (!removed)
+			return err;
+		close_folders(spool);
 	}
 }
 
@@ -404,77 +427,24 @@ int spool_open(struct spool *spool, const char *path, uint64_t budget_bytes)
 {
 	int err;
 
-	*spool = (struct spool){.folder_fd = -1, .lock_fd = -1, .budget_bytes = budget_bytes};
+	*spool = (struct spool){.folder_fd = -1, .state_fd = -1, .lock_fd = -1, .budget_bytes = budget_bytes};
 	if (strlen(path) >= sizeof(spool->path))
 		return -ENAMETOOLONG;
 	strcpy(spool->path, path);
-	err = open_folder(spool);
+	err = open_folders(spool);
 	if (err)
 		return err;
 	spool_lock(spool);
 	return spool_scan(spool);
 }
 
-void spool_tidy(const struct spool *spool)
-{
-	static const char *const folders[] = {".", "state", "rejected"};
-	time_t before = (time_t)(instant_unix_ns() / 1000000000) - HALF_WRITTEN_S;
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		char path[PATH_MAX];
-		struct dirent *found;
-		struct stat st;
-		DIR *folder;
-
-		path_in(spool, folders[i], path);
-		folder = opendir(path);
-		while (folder && (found = readdir(folder)))
-			if (file_is_temporary(found->d_name) &&
-			    !fstatat(dirfd(folder), found->d_name, &st, AT_SYMLINK_NOFOLLOW) &&
-			    st.st_mtim.tv_sec < before)
-				unlinkat(dirfd(folder), found->d_name, 0);
-		if (folder)
-			closedir(folder);
-	}
-}
-
-static void remove_below(const struct spool *spool, const char *name)
-{
-	char path[PATH_MAX];
-	struct dirent *found;
-	DIR *folder;
-
-	path_in(spool, name, path);
-	folder = opendir(path);
-	while (folder && (found = readdir(folder)))
-		unlinkat(dirfd(folder), found->d_name, 0);
-	if (folder)
-		closedir(folder);
-	rmdir(path);
-}
-
-void spool_remove(struct spool *spool)
-{
-	char path[PATH_MAX];
-
-	path_in(spool, "rejected", path);
-	if (spool->lock_fd < 0 || flock(spool->folder_fd, LOCK_EX | LOCK_NB) || spool_scan(spool) ||
-	    spool->count || (rmdir(path) && errno != ENOENT))
-		return;
-	remove_below(spool, "state");
-	remove_below(spool, ".");
-	if (rmdir(spool->path))
-		log_line("cannot remove %s: %s", spool->path, strerror(errno));
-}
-
 void spool_close(struct spool *spool)
 {
 	if (spool->lock_fd >= 0)
 		close(spool->lock_fd);
-	if (spool->folder_fd >= 0)
-		close(spool->folder_fd);
+	close_folders(spool);
 	free(spool->entries);
 	spool->entries = NULL;
 	spool->count = 0;
-	spool->lock_fd = spool->folder_fd = -1;
+	spool->lock_fd = -1;
 }

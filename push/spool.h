@@ -28,12 +28,16 @@
 #include <stdint.h>
 #include <time.h>
 
+#define SPOOL_STATE    "state"
+#define SPOOL_REJECTED "rejected"
+
 enum { SPOOL_REJECTED_KEPT = 10 };
 
 struct spool {
 	char path[PATH_MAX - 256];
 	uint64_t budget_bytes;
 	int folder_fd;               /* locked (shared) while it is open, so that nobody removes it */
+	int state_fd;                /* of its folder `state` */
 	int lock_fd;                 /* -1: another process sends; this one only adds */
 	struct spool_entry *entries; /* ascending by number */
 	size_t count, room;
@@ -46,12 +50,13 @@ struct spool {
 /* The folder of a spool, in spool_list_folder(). 0, -ENAMETOOLONG; -ENOENT without a home. */
 int spool_path(const char *name, char *path, size_t path_bytes);
 
-/* Opens the folder, or makes it. 0 or -errno; spool_close() is due in any case. */
+/* Opens the folder, or makes it. It must be our own (FOLDER_OWN), and whatever is done in it is done by its
+ * descriptor. 0 or -errno; spool_close() is due in any case. */
 int spool_open(struct spool *spool, const char *path, uint64_t budget_bytes);
 void spool_close(struct spool *spool);
 
 /* Removes the folder with all that was noted, unless something waits or was rejected, or another process has
- * it open. Only spool_close() may follow. */
+ * it open. What was not made by us stays. Only spool_close() may follow. */
 void spool_remove(struct spool *spool);
 
 /* Tries to become the one who sends, if another was. */
@@ -105,7 +110,13 @@ void spool_retried(struct spool *spool, bool unread);
 /* Counts a profile that was not added. */
 void spool_passed_over(struct spool *spool);
 
+/* Writes a file of ours into one of its folders (FILE_NO_REPLACE). 0 or -errno. */
+int spool_write(int folder_fd, const char *name, const void *bytes, size_t length, unsigned int flags);
+
 /* ---- by process */
+
+/* Of a name in `state`: false if it is none of ours. */
+bool spool_state_parse(const char *name, uint64_t *process);
 
 /* Time of the newest profile that was added, 0 for none. */
 int64_t spool_taken(const struct spool *spool, uint64_t process);

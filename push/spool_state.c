@@ -3,6 +3,7 @@
 #include "push/spool.h"
 
 #include "pprof/codec/file.h"
+#include "pprof/codec/folder.h"
 #include "pprof/text/log_line.h"
 #include "push/instant.h"
 
@@ -16,23 +17,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MODE = 0600, ACCEPTED_MAX_BYTES = 256 << 20, TAKEN_MAX_BYTES = 64 };
+enum { ACCEPTED_MAX_BYTES = 256 << 20, TAKEN_MAX_BYTES = 64 };
 
-static void state_path(const struct spool *spool, uint64_t process, const char *kind, char path[PATH_MAX])
+/* Names in `state`: "4aa21527451f2630.taken". */
+enum { NAME_BYTES = 32 };
+
+static const char *const kinds[] = {"taken", "accepted"};
+
+static void print_name(uint64_t process, const char *kind, char name[NAME_BYTES])
 {
-	snprintf(path, PATH_MAX, "%s/state/%016" PRIx64 ".%s", spool->path, process, kind);
+	snprintf(name, NAME_BYTES, "%016" PRIx64 ".%s", process, kind);
+}
+
+bool spool_state_parse(const char *name, uint64_t *process)
+{
+	char again[NAME_BYTES];
+
+	*process = strtoull(name, NULL, 16);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		print_name(*process, kinds[i], again);
+		if (strcmp(name, again) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* What is in the spool counts too: it is older than the note if we were killed between the two. */
 int64_t spool_taken(const struct spool *spool, uint64_t process)
 {
-	char path[PATH_MAX], text[TAKEN_MAX_BYTES + 1];
+	char name[NAME_BYTES], text[TAKEN_MAX_BYTES + 1];
 	int64_t taken = 0;
 	uint8_t *bytes;
 	size_t length;
 
-	state_path(spool, process, "taken", path);
-	if (!file_read(path, TAKEN_MAX_BYTES, &bytes, &length)) {
+	print_name(process, "taken", name);
+	if (!file_read_at(spool->state_fd, name, TAKEN_MAX_BYTES, &bytes, &length)) {
 		memcpy(text, bytes, length);
 		text[length] = '\0';
 		taken = strtoll(text, NULL, 10);
@@ -46,23 +65,23 @@ int64_t spool_taken(const struct spool *spool, uint64_t process)
 
 int spool_take(const struct spool *spool, uint64_t process, int64_t time_ns)
 {
-	char path[PATH_MAX], text[TAKEN_MAX_BYTES];
+	char name[NAME_BYTES], text[TAKEN_MAX_BYTES];
 	int length = snprintf(text, sizeof(text), "%" PRId64 "\n", time_ns);
 
-	state_path(spool, process, "taken", path);
-	return file_publish(path, text, (size_t)length, MODE, 0);
+	print_name(process, "taken", name);
+	return spool_write(spool->state_fd, name, text, (size_t)length, 0);
 }
 
 int spool_accepted(const struct spool *spool, uint64_t process, struct delta_table *table)
 {
-	char path[PATH_MAX];
+	char name[NAME_BYTES];
 	uint8_t *bytes;
 	size_t length;
 	int err;
 
 	*table = (struct delta_table){0};
-	state_path(spool, process, "accepted", path);
-	err = file_read(path, ACCEPTED_MAX_BYTES, &bytes, &length);
+	print_name(process, "accepted", name);
+	err = file_read_at(spool->state_fd, name, ACCEPTED_MAX_BYTES, &bytes, &length);
 	if (err == -ENOENT)
 		return 0;
 	if (!err) {
@@ -76,15 +95,15 @@ int spool_accepted(const struct spool *spool, uint64_t process, struct delta_tab
 
 int spool_accept(const struct spool *spool, uint64_t process, const struct delta_table *table)
 {
-	char path[PATH_MAX];
+	char name[NAME_BYTES];
 	uint8_t *bytes;
 	size_t length;
 	int err = delta_encode(table, &bytes, &length);
 
 	if (err)
 		return err;
-	state_path(spool, process, "accepted", path);
-	err = file_publish(path, bytes, length, MODE, 0);
+	print_name(process, "accepted", name);
+	err = spool_write(spool->state_fd, name, bytes, length, 0);
 	free(bytes);
 	return err;
 }
@@ -93,13 +112,18 @@ int spool_accept(const struct spool *spool, uint64_t process, const struct delta
  * was acknowledged, and not what (spool_accepted()). */
 static void make_room_of_head(const struct spool *spool, const struct spool_entry *head)
 {
-	char from[PATH_MAX], to[PATH_MAX], name[SPOOL_NAME_BYTES];
+	char from[SPOOL_NAME_BYTES], to[NAME_BYTES];
+	int fd;
 
-	spool_name_print(head, name);
-	snprintf(from, sizeof(from), "%s/%s", spool->path, name);
-	state_path(spool, head->process, "accepted", to);
-	if (!rename(from, to) && truncate(to, 0))
+	spool_name_print(head, from);
+	print_name(head->process, "accepted", to);
+	if (renameat(spool->folder_fd, from, spool->state_fd, to))
+		return;
+	fd = openat(spool->state_fd, to, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
 		log_line("cannot empty %s: %s", to, strerror(errno));
+	else
+		close(fd);
 }
 
 int spool_accept_head(const struct spool *spool, const struct delta_table *table)
@@ -136,20 +160,16 @@ static bool is_ended(int folder_fd, const char *state)
 
 void spool_forget(struct spool *spool, int64_t age_ns, int64_t ended_ns)
 {
-	char path[PATH_MAX];
-	struct dirent *found;
-	static const char *const kinds[] = {"taken", "accepted"};
+	DIR *folder = folder_list(spool->state_fd, ".");
 	int64_t now = instant_unix_ns();
+	struct dirent *found;
+	char name[NAME_BYTES];
 	struct stat st;
-	DIR *folder;
 
-	snprintf(path, sizeof(path), "%s/state", spool->path);
-	folder = opendir(path);
 	while (folder && (found = readdir(folder))) {
-		char *end;
-		uint64_t process = strtoull(found->d_name, &end, 16);
+		uint64_t process;
 
-		if (end != found->d_name + 16 || *end != '.' || is_waiting(spool, process) ||
+		if (!spool_state_parse(found->d_name, &process) || is_waiting(spool, process) ||
 		    fstatat(dirfd(folder), found->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
 		    st.st_mtim.tv_sec > (now - ended_ns) / 1000000000)
 			continue;
@@ -158,8 +178,8 @@ void spool_forget(struct spool *spool, int64_t age_ns, int64_t ended_ns)
 			continue;
 		/* All of it at once: by one alone it could not be told that the process has ended. */
 		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-			state_path(spool, process, kinds[i], path);
-			unlink(path);
+			print_name(process, kinds[i], name);
+			unlinkat(dirfd(folder), name, 0);
 		}
 	}
 	if (folder)

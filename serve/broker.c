@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -308,12 +307,11 @@ static void open_file(struct broker *broker, const struct broker_request *reques
 
 static void read_spools(struct broker *broker, const struct broker_request *request)
 {
-	struct spool_list spools = {0};
-	char folder[PATH_MAX], *text = NULL;
+	struct spool_list spools;
+	char *text = NULL;
 	size_t bytes = 0;
-	int err = spool_list_folder(folder, sizeof(folder));
+	int err = spool_list_read(&spools);
 
-	err = err ? 0 : spool_list_read(&spools, folder);
 	if (!err)
 		text = spool_list_print(&spools, &bytes);
 	hand_over(broker, request->id, text ? control_server_memory(text, bytes) : -ENOMEM, (uint64_t)bytes);

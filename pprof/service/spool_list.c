@@ -2,6 +2,7 @@
 #include "pprof/service/spool_list.h"
 
 #include "pprof/codec/file.h"
+#include "pprof/codec/folder.h"
 #include "pprof/table/array.h"
 
 #include <dirent.h>
@@ -15,6 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of heaptap-push.service. */
+#define SPOOL_LIST_SERVICE "/var/lib/heaptap/push"
+
 enum { LINE_BYTES = 512 };
 
 void spool_list_fini(struct spool_list *list)
@@ -25,18 +29,17 @@ void spool_list_fini(struct spool_list *list)
 
 int spool_list_folder(char *path, size_t path_bytes)
 {
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	int length;
+	const char *path_of_root = SPOOL_LIST_SERVICE;
+	struct stat st;
+	int err = folder_of_user(
+	    "XDG_STATE_HOME", geteuid() ? ".local/state" : NULL, "/heaptap/push", path, path_bytes);
 
-	if (state && *state == '/')
-		length = snprintf(path, path_bytes, "%s/heaptap/push", state);
-	else if (geteuid() == 0)
-		length = snprintf(path, path_bytes, "/var/lib/heaptap/push");
-	else if (home && *home == '/')
-		length = snprintf(path, path_bytes, "%s/.local/state/heaptap/push", home);
-	else
-		return -ENOENT;
-	return (size_t)length < path_bytes ? 0 : -ENAMETOOLONG;
+	if (err != -ENOENT || geteuid())
+		return err;
+	/* heaptap-push.service runs as a user of its own, who may do there what he likes. */
+	if (lstat(SPOOL_LIST_SERVICE, &st) == 0 && st.st_uid != 0)
+		path_of_root = SPOOL_LIST_SERVICE "-root";
+	return (size_t)snprintf(path, path_bytes, "%s", path_of_root) < path_bytes ? 0 : -ENAMETOOLONG;
 }
 
 static struct spool_list_row *add_row(struct spool_list *list)
@@ -47,48 +50,46 @@ static struct spool_list_row *add_row(struct spool_list *list)
 	return &list->rows[list->count++];
 }
 
-static void read_counters(const char *folder, struct spool_counters *counters)
+static void read_counters(int folder_fd, struct spool_counters *counters)
 {
-	char path[PATH_MAX];
 	uint8_t *bytes;
 	size_t length;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/counters", folder) >= sizeof(path) ||
-	    file_read(path, SPOOL_COUNTERS_BYTES, &bytes, &length))
+	if (file_read_at(folder_fd, "counters", SPOOL_COUNTERS_BYTES, &bytes, &length))
 		return;
 	spool_counters_parse(bytes, length, counters);
 	free(bytes);
 }
 
 /* Adds the spool in a folder, unless that cannot be read. */
-static int read_spool(struct spool_list *list, const char *target, const char *path)
+static int read_spool(struct spool_list *list, int folder_fd, const char *target)
 {
-	DIR *folder = opendir(path);
+	DIR *spool = folder_list(folder_fd, target);
 	struct spool_list_row *row;
 	const struct dirent *found;
 
-	if (!folder)
+	if (!spool)
 		return errno == ENOMEM ? -ENOMEM : 0;
 	row = add_row(list);
 	if (!row) {
-		closedir(folder);
+		closedir(spool);
 		return -ENOMEM;
 	}
 	strcpy(row->target, target);
-	read_counters(path, &row->counters);
-	while ((found = readdir(folder))) {
+	read_counters(dirfd(spool), &row->counters);
+	while ((found = readdir(spool))) {
 		struct spool_entry entry = {0};
 		struct stat st;
 
 		if (!spool_name_parse(found->d_name, &entry) ||
-		    fstatat(dirfd(folder), found->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+		    fstatat(dirfd(spool), found->d_name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 			continue;
 		row->count++;
 		row->bytes += (uint64_t)st.st_size;
 		if (!row->oldest_ns || entry.time_ns < row->oldest_ns)
 			row->oldest_ns = entry.time_ns;
 	}
-	closedir(folder);
+	closedir(spool);
 	return 0;
 }
 
@@ -97,22 +98,36 @@ static int compare_rows(const void *a, const void *b)
 	return strcmp(((const struct spool_list_row *)a)->target, ((const struct spool_list_row *)b)->target);
 }
 
-int spool_list_read(struct spool_list *list, const char *folder)
+int spool_list_add(struct spool_list *list, const char *path)
 {
-	DIR *spools = opendir(folder);
+	struct folder folder;
 	const struct dirent *found;
-	char path[PATH_MAX];
 	int err = 0;
+	DIR *spools;
 
-	*list = (struct spool_list){0};
+	if (folder_open(&folder, NULL, path, 0, 0))
+		return 0;
+	spools = folder_list(folder.fd, ".");
 	while (spools && !err && list->count < SPOOL_LIST_MAX && (found = readdir(spools)))
-		if (spool_name_is_target(found->d_name) &&
-		    (size_t)snprintf(path, sizeof(path), "%s/%s", folder, found->d_name) < sizeof(path))
-			err = read_spool(list, found->d_name, path);
+		if (spool_name_is_target(found->d_name))
+			err = read_spool(list, folder.fd, found->d_name);
 	if (spools)
 		closedir(spools);
+	folder_close(&folder);
 	if (list->count)
 		qsort(list->rows, list->count, sizeof(*list->rows), compare_rows);
+	return err;
+}
+
+int spool_list_read(struct spool_list *list)
+{
+	char path[PATH_MAX];
+	int err = spool_list_folder(path, sizeof(path));
+
+	*list = (struct spool_list){0};
+	err = err ? 0 : spool_list_add(list, path);
+	if (!err && strcmp(path, SPOOL_LIST_SERVICE "-root") == 0)
+		err = spool_list_add(list, SPOOL_LIST_SERVICE);
 	return err;
 }
 

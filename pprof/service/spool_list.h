@@ -29,14 +29,18 @@ struct spool_list {
 
 void spool_list_fini(struct spool_list *list);
 
-/* The folder of all spools of the running user: $XDG_STATE_HOME/heaptap/push; without that variable
- * /var/lib/heaptap/push for root, ~/.local/state/heaptap/push for others. 0, -ENAMETOOLONG; -ENOENT without
- * a home. */
+/* The folder in which the running user's spools are made: $XDG_STATE_HOME/heaptap/push; without that
+ * variable, or if it leads to another user's folder (folder_of_user()), ~/.local/state/heaptap/push. Of root
+ * /var/lib/heaptap/push; push-root beside it where push is another user's, as heaptap-push.service's is. 0,
+ * -ENAMETOOLONG; -ENOENT without a home. */
 int spool_list_folder(char *path, size_t path_bytes);
 
-/* Reads them. A folder that is not there, or that may not be read, is an empty list. 0 or -ENOMEM; the list
- * is the caller's in both cases. */
-int spool_list_read(struct spool_list *list, const char *folder);
+/* Reads the spools of the running user, and as root those of the service. A folder that is not there, or
+ * that may not be read, is an empty list. 0 or -ENOMEM; the list is the caller's in both cases. */
+int spool_list_read(struct spool_list *list);
+
+/* Adds the spools in a folder, likewise. */
+int spool_list_add(struct spool_list *list, const char *path);
 
 /* Age of the oldest profile that waits, in seconds; 0 if none does. */
 double spool_list_age(const struct spool_list_row *row, int64_t now_ns);

@@ -9,7 +9,6 @@
 #include "pprof/text/log_line.h"
 #include "sampler/terminal/screen.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -65,16 +64,6 @@ static bool choose(struct control_list *list, const struct options *options)
 	return kept > 0;
 }
 
-/* Of the targets of `heaptap push`; none where there is no memory, or no home. */
-static void read_spools(struct spool_list *spools)
-{
-	char folder[PATH_MAX];
-
-	*spools = (struct spool_list){0};
-	if (!spool_list_folder(folder, sizeof(folder)))
-		(void)spool_list_read(spools, folder);
-}
-
 int status_command_run(struct options *options)
 {
 	const struct read_options *read = &options->read;
@@ -88,7 +77,7 @@ int status_command_run(struct options *options)
 		log_line("%s", reason);
 		return 1;
 	}
-	read_spools(&spools);
+	(void)spool_list_read(&spools); /* none where there is no memory */
 	if (options->operand_count && !choose(&list, options))
 		goto out;
 	if (list.process_count)

@@ -3,6 +3,8 @@
 # read behind the link. (The rules: unit/folder.)
 # timeout: 120
 
+. "$top/tests/push.sh"
+
 stranger=4243
 
 as_stranger() {
@@ -174,6 +176,105 @@ test_reports_behind_a_link() {
 # As the stranger has it: nothing new in it, nothing removed.
 their_folder_stays() {
   equal "$1" "$(find theirs -printf '%p %y %u %m %T@\n' | sort)" "the stranger's folder"
+}
+
+# in_private COMMAND...: with a /var/lib of its own, where root's spools are
+in_private() {
+  unshare -m true 2>/dev/null || skip 'no mount namespace can be made'
+  unshare -m sh -c 'mount -t tmpfs none /var/lib && exec "$@"' sh "$@"
+}
+
+# The pusher ends after `record`, and the last that it does is to remove a spool.
+pusher_ended() {
+  wait_for 20 eval '! pgrep -f "heaptap-push.*127.0.0.1:$port" >pushers'
+}
+
+# A recording that sends to a spool with a number, which is removed at the end: it waits for ./go. Sets recorder, and name,
+# the spool's, which anybody can compute.
+held_spool() {
+  rm -f ready go
+  "$heaptap" record -q -p 4K -o a.pb.gz --push "pyroscope+http://127.0.0.1:$port" --label env=prod \
+    sh -c 'echo >ready; until [ -e go ]; do sleep 0.02; done' 2>err &
+  recorder=$!
+  wait_for 20 test -e ready
+  wait_for 20 test -e "$spool"/*-*/lock
+  name=$(ls "$spool")
+}
+
+test_a_spool_that_is_a_link() {
+  local theirs_before
+  their_folder
+  server
+  held_spool
+  released
+  pusher_ended
+  equal 1 "$(requests)" 'profiles that were sent'
+  as_stranger sh -c 'mkdir -p theirs/heaptap/push; ln -s "$1" "theirs/heaptap/push/$2"' sh "$PWD/victim" "$name"
+  theirs_before=$(find theirs -printf '%p %y %u %m %T@\n' | sort)
+  in_private env XDG_STATE_HOME="$PWD/theirs" "$heaptap" record -q -p 4K -o a.pb.gz \
+    --push "pyroscope+http://127.0.0.1:$port" --label env=prod "$targets/leaky" 100 64 2>err || fail "record: $(cat err)"
+  pusher_ended
+  victim_stays
+  their_folder_stays "$theirs_before"
+  equal 2 "$(requests)" 'profiles that were sent'
+}
+
+# The folder of root's spools is root's, and in it is another user's: as it may be that of heaptap-push.service.
+test_a_spool_in_a_strangers_folder() {
+  their_folder
+  server
+  mkdir -p state/heaptap
+  as_stranger mkdir theirs/push
+  mv theirs/push state/heaptap/
+  status_of "$heaptap" record -q -p 4K -o a.pb.gz --push "pyroscope+http://127.0.0.1:$port" "$targets/leaky" 100 64 >status
+  equal '' "$(ls -A state/heaptap/push)" "made in the stranger's folder"
+  matches 'cannot use the spool .*: Operation not permitted' err
+  # The service's own spools lie there, so root has another folder; its status shows both.
+  in_private sh -c '
+    mkdir -p /var/lib/heaptap/push/prod
+    printf "sent 7\n" >/var/lib/heaptap/push/prod/counters
+    chown -R '$stranger' /var/lib/heaptap/push
+    shift; unset XDG_STATE_HOME
+    "$@" && ls /var/lib/heaptap >made && ls /var/lib/heaptap/push >service' sh - \
+    "$heaptap" record -q -p 4K -o a.pb.gz --push "pyroscope+http://127.0.0.1:$port" "$targets/leaky" 100 64
+  equal 'push push-root' "$(tr '\n' ' ' <made | sed 's/ $//')" 'folders in /var/lib/heaptap'
+  equal prod "$(cat service)" "in the service's folder"
+  equal 1 "$(requests)" 'profiles that were sent'
+}
+
+# What is no file of the spool's stays, and so does its folder.
+test_a_spool_removes_what_it_knows() {
+  server
+  held_spool
+  released
+  wait_for 20 test ! -e "$spool/$name" # as nothing waits in it
+  held_spool
+  mkdir "$spool/$name/folder"
+  echo mine | tee "$spool/$name/keepme" "$spool/$name/state/keepme" >/dev/null
+  released
+  pusher_ended
+  equal 2 "$(requests)" 'profiles that were sent'
+  equal 'mine mine' "$(cat "$spool/$name/keepme" "$spool/$name/state/keepme" | xargs)" 'files in the spool'
+}
+
+# What is root's to read is not sent as a profile of another user's: a file that he makes in the folder that he moved away
+# has the name of root's in that behind the link.
+test_a_profile_behind_a_link_is_not_sent() {
+  their_folder
+  server
+  made victim/secret.pb.gz 1 5 3 77
+  made b.pb.gz 1 5 3 78
+  as_stranger sh -c 'mkdir theirs/out; cp b.pb.gz theirs/out/'
+  "$heaptap" push --follow --to "pyroscope+http://127.0.0.1:$port" theirs 2>err &
+  pusher=$!
+  trap 'kill $pusher $server_pid 2>/dev/null || :' EXIT
+  wait_for 20 eval '[ "$(requests)" = 1 ]'
+  exchange theirs/out
+  as_stranger cp b.pb.gz theirs/out.was/secret.pb.gz
+  wait_for 20 eval 'grep -q "cannot read theirs/out/secret.pb.gz: Too many levels of symbolic links" err || [ "$(requests)" -gt 1 ]'
+  kill -TERM $pusher
+  wait $pusher || :
+  equal 1 "$(requests)" 'profiles that were sent'
 }
 
 test_nothing_is_made_in_another_users_runtime_folder() {

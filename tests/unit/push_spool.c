@@ -64,7 +64,7 @@ static bool reads_as(struct spool_list *list, const char *text)
 
 static void others_see_what_waits(void **state)
 {
-	struct spool_list list, again;
+	struct spool_list list = {0}, again;
 	struct spool spool;
 	size_t bytes;
 	char *text;
@@ -79,7 +79,7 @@ static void others_see_what_waits(void **state)
 	spool_sending(&spool);
 	spool_sent(&spool);
 	add(&spool, 9, INT64_C(60000000000), 1000);
-	assert_int_equal(spool_list_read(&list, folder), 0);
+	assert_int_equal(spool_list_add(&list, folder), 0);
 	assert_int_equal(list.count, 1);
 	assert_string_equal(list.rows[0].target, "one");
 	assert_int_equal(list.rows[0].counters.sent, 1);
@@ -98,7 +98,7 @@ static void others_see_what_waits(void **state)
 	spool_list_fini(&list);
 	spool_close(&spool);
 	/* No folder, no spools; and text that is none is not taken for one. */
-	assert_int_equal(spool_list_read(&list, "/nowhere"), 0);
+	assert_int_equal(spool_list_add(&list, "/nowhere"), 0);
 	assert_int_equal(list.count, 0);
 	assert_true(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10 11\n"));
 	assert_false(reads_as(&list, "a 1 2 3 4 5 6 7 8 9 10 11"));
