@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -25,7 +26,13 @@ static void run_child(int fd, int (*run)(struct attachment *attachment, const st
 {
 	struct attachment_wish wish = *given;
 	struct result result;
+	sigset_t alarm;
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
 	prctl(PR_SET_NAME, "heaptap-attach");
+	signal(SIGALRM, SIG_DFL); /* ends us if we keep a thread: see stopped_thread.h */
+	signal(SIGTSTP, SIG_IGN); /* or the thread would stand still with us */
+	sigprocmask(SIG_UNBLOCK, &alarm, NULL);
 	wish.cancel_fd = fd;
 	result.error = run(&result.attachment, &wish);
 	if (send(fd, &result, sizeof(result), MSG_NOSIGNAL) != (ssize_t)sizeof(result) && !result.error &&

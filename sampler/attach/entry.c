@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/entry.h"
 
+#include "sampler/attach/tracer.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 
@@ -18,24 +19,19 @@
 
 enum {
 	STACK_BYTES = 256 << 10,
-	THREADS_MOST = 65536,
 	ROUNDS_COLD = 1, /* in the first, no thread stands still while we meet new code */
 	PAUSE_NS = 300 * 1000,
 	LOOKS_LEAST = 256,  /* also where we get so little of a CPU that they take longer than the limit */
 	REFRESH_TRIES = 64, /* then the mappings are read again: threads come and go */
-	LATE_MOST = 64,
 };
-/* A thread that runs stops when it next gets a CPU. */
-#define STOP_LIMIT_NS   (UINT64_C(1) * 1000000000)
 #define SEARCH_LIMIT_NS (UINT64_C(10) * 1000000000)
 #define SEARCH_MOST_NS  (UINT64_C(60) * 1000000000)
-#define CALL_LIMIT_NS   (UINT64_C(30) * 1000000000)
 
 /* A search for a thread, over all of them again and again. */
 struct search {
 	struct entry *entry;
 	const struct remote_call *call;
-	struct stopped_thread *thread;
+	struct tracer *tracer;
 	unsigned char *stack;
 	uint64_t end_ns;
 	uint32_t round;
@@ -44,8 +40,7 @@ struct search {
 	bool called;
 	uint32_t filtered; /* looks at threads with a seccomp filter */
 	uint32_t verdicts[SAFE_POINT_VERDICTS];
-	pid_t late[LATE_MOST]; /* threads that did not stop in time: let go when they do */
-	size_t late_count;
+	bool outdated; /* a stack is in none of the mappings */
 };
 
 int entry_open(struct entry *entry, struct address_space *space, struct modules *modules)
@@ -90,24 +85,6 @@ static struct condition condition_of(pid_t tid)
 	    .filtered = proc_status_number(status, "\nSeccomp:", 10, !whole) != 0,
 	    .traced = proc_status_number(status, "\nTracerPid:", 10, 0) != 0,
 	};
-}
-
-/* Those that have stopped meanwhile run on. They may hold what a thread waits for that is called. */
-static void let_late_go(void *context)
-{
-	struct search *search = context;
-	for (size_t i = search->late_count; i-- > 0;)
-		if (stopped_thread_forget(search->late[i]))
-			search->late[i] = search->late[--search->late_count];
-}
-
-static bool is_late_still(struct search *search, pid_t tid)
-{
-	bool found = false;
-	let_late_go(search);
-	for (size_t i = 0; i < search->late_count; i++)
-		found = found || search->late[i] == tid;
-	return found;
 }
 
 /* Of a socket of the process: calls that wait for it end with EINTR at a stop. One that cannot be asked
@@ -155,22 +132,6 @@ static bool is_willing(pid_t pid, pid_t tid, bool *ends)
 	    number != SYS_exit_group;
 }
 
-static enum safe_point_verdict check(struct search *search)
-{
-	const struct address_space *space = search->entry->space;
-	uint64_t sp = stopped_thread_stack_pointer(search->thread);
-	const struct mapping *mapping = address_space_find(space, sp);
-	size_t want = STACK_BYTES;
-	if (!mapping)
-		return SAFE_POINT_STACK;
-	if (mapping->end - sp < want)
-		want = mapping->end - sp;
-	size_t got = address_space_read_some(space, sp, search->stack, want);
-	if (search->round < ROUNDS_COLD)
-		remote_call_decline(search->thread);
-	return safe_point_check(&search->entry->point, search->thread, search->stack, got);
-}
-
 static bool is_late(const struct search *search)
 {
 	uint64_t now_ns = clock_now_ns();
@@ -194,7 +155,6 @@ static bool is_candidate(struct search *search, pid_t tid)
 	if (condition.filtered && !search->entry->force)
 		search->filtered++;
 	bool willing = condition.stops && (!condition.filtered || search->entry->force) &&
-	    !is_late_still(search, tid) && search->late_count < LATE_MOST &&
 	    is_willing(search->entry->space->pid, tid, &ends);
 	search->any_willing = search->any_willing || (willing && !ends);
 	return willing && !(ends && (search->any_willing || search->round < ROUNDS_COLD + 2));
@@ -203,12 +163,36 @@ static bool is_candidate(struct search *search, pid_t tid)
 /* 1: the search is over. */
 static int failed_to_stop(struct search *search, pid_t tid, int error)
 {
-	if (error == -ETIMEDOUT)
-		search->late[search->late_count++] = tid;
 	struct condition condition = condition_of(tid);
 	bool forbidden = error == -EPERM && condition.stops && !condition.traced; /* else it was ending */
-	search->error = forbidden || error == -ECANCELED ? error : -EAGAIN;
-	return forbidden || error == -ECANCELED || is_late(search);
+	const bool final = forbidden || error == -ECANCELED || error == -ENOMEM;
+	search->error = final ? error : -EAGAIN;
+	return final || is_late(search);
+}
+
+/* Copies what is at the stack pointer. */
+static size_t copy_stack(struct search *search)
+{
+	const struct address_space *space = search->entry->space;
+	const uint64_t at = stopped_thread_stack_pointer(&search->tracer->thread);
+	const struct mapping *mapping = address_space_find(space, at);
+	uint64_t want = mapping ? mapping->end - at : 0;
+	search->outdated = search->outdated || !mapping;
+	return address_space_read_some(space, at, search->stack, want < STACK_BYTES ? want : STACK_BYTES);
+}
+
+/* At a thread that a tracer has stopped. Returns what tracer_end does. */
+static int look(struct search *search)
+{
+	struct tracer *tracer = search->tracer;
+	const bool cold = search->round < ROUNDS_COLD;
+	const size_t bytes = copy_stack(search);
+	if (cold)
+		(void)tracer_end(tracer, NULL);
+	const enum safe_point_verdict verdict =
+	    safe_point_check(&search->entry->point, &tracer->thread, search->stack, bytes);
+	search->verdicts[verdict]++;
+	return cold ? -EAGAIN : tracer_end(tracer, verdict == SAFE_POINT_SAFE ? search->call : NULL);
 }
 
 /* Returns 1 when the search is over. */
@@ -220,21 +204,14 @@ static int try_thread(void *context, pid_t tid)
 		return 1;
 	if (!is_candidate(search, tid))
 		return is_late(search);
-	int error = stopped_thread_stop(search->thread, tid, STOP_LIMIT_NS);
+	int error = tracer_stop(search->tracer, tid);
 	if (error)
 		return failed_to_stop(search, tid, error);
 	entry->tries++;
-	enum safe_point_verdict verdict = check(search);
-	search->verdicts[verdict]++;
-	if (search->round < ROUNDS_COLD)
-		return 0;
-	if (verdict != SAFE_POINT_SAFE) {
-		remote_call_decline(search->thread);
-		return is_late(search);
-	}
-	search->error = remote_call_run(search->call, search->thread, CALL_LIMIT_NS);
-	entry->stood_ns = clock_now_ns() - search->thread->since_ns;
+	search->error = look(search);
 	search->called = search->error != -EAGAIN;
+	if (search->called)
+		entry->stood_ns = clock_now_ns() - search->tracer->thread.since_ns;
 	return search->called || is_late(search);
 }
 
@@ -250,10 +227,12 @@ static enum safe_point_verdict worst(const struct search *search)
 
 static void explain(struct entry *entry, const struct search *search)
 {
-	if (search->error == -ECANCELED && search->called)
+	if (search->error == -ENOMEM)
+		snprintf(entry->reason, sizeof(entry->reason), "there is no memory, or no process more of ours");
+	else if (search->error == -ECANCELED && search->called)
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "given up while its thread %d was in the call; it goes on by itself, and records nothing",
-		    (int)search->thread->tid);
+		    (int)search->tracer->thread.tid);
 	else if (search->error == -ECANCELED)
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "given up before a thread was at a safe point (%" PRIu32 " looks)", entry->tries);
@@ -261,7 +240,7 @@ static void explain(struct entry *entry, const struct search *search)
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "the call in its thread %d has not returned in 30 s; it goes on by itself, and records "
 		    "nothing",
-		    (int)search->thread->tid);
+		    (int)search->tracer->thread.tid);
 	else if (search->called || search->error == -ESRCH)
 		snprintf(entry->reason, sizeof(entry->reason), "it ended, or executed another program");
 	else if (search->error == -EPERM)
@@ -289,10 +268,12 @@ static int run(struct search *search)
 			return search->error;
 		if (over)
 			return over < 0 ? (search->error = -ESRCH) : -EAGAIN;
-		if (search->entry->tries - refreshed >= REFRESH_TRIES &&
+		if ((search->outdated || search->entry->tries - refreshed >= REFRESH_TRIES) &&
 		    address_space_refresh(search->entry->space) == 0 &&
-		    maps_read_proc(search->entry->point.maps) == 0)
+		    maps_read_proc(search->entry->point.maps) == 0) {
 			refreshed = search->entry->tries;
+			search->outdated = false;
+		}
 		if (search->round >= ROUNDS_COLD)
 			ppoll(&cancel, 1, &pause, NULL);
 	}
@@ -306,19 +287,15 @@ int entry_call(struct entry *entry, const struct remote_call *wish)
 	struct search search = {
 	    .entry = entry,
 	    .call = &call,
-	    .thread = calloc(1, sizeof(*search.thread)),
+	    .tracer = tracer_new(entry->cancel_fd),
 	    .stack = malloc(STACK_BYTES),
 	    .end_ns = clock_now_ns() + SEARCH_LIMIT_NS,
 	};
 	entry->stood_ns = entry->tries = 0;
-	call.meanwhile = let_late_go;
-	call.context = &search;
-	if (search.thread)
-		search.thread->cancel_fd = entry->cancel_fd;
-	int error = search.thread && search.stack ? run(&search) : -ENOMEM;
+	int error = search.tracer && search.stack ? run(&search) : (search.error = -ENOMEM);
 	if (error)
 		explain(entry, &search);
-	free(search.thread);
+	tracer_free(search.tracer);
 	free(search.stack);
 	return error;
 }

@@ -25,7 +25,6 @@ enum {
 	TRAP_FLAG = 0x100,
 	IO_URING_TIMEOUT = 8, /* IORING_ENTER_EXT_ARG */
 	SIGNAL_CANCEL = 32,   /* glibc's, for pthread_cancel */
-	MEANWHILE_NS = 2 * 1000 * 1000,
 
 	/* include/linux/errno.h: only the kernel and debuggers see these */
 	RESTART_SYS = 512,
@@ -321,22 +320,6 @@ static bool is_told(const struct remote_call *call, const struct frames *frames,
 	    now.registers.rip == call->code->system_call + 2 && now.registers.rsp > frames->tell;
 }
 
-static enum stopped_thread_stop wait_for_stop(const struct remote_call *call,
-    const struct stopped_thread *thread, uint64_t limit_ns, int cancel_fd, int *signal)
-{
-	const uint64_t end_ns = clock_now_ns() + limit_ns;
-	for (;;) {
-		const uint64_t now_ns = clock_now_ns(), left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
-		const bool last = !call->meanwhile || left_ns <= MEANWHILE_NS;
-		if (call->meanwhile)
-			call->meanwhile(call->context);
-		const enum stopped_thread_stop stop =
-		    stopped_thread_wait(thread->tid, last ? left_ns : MEANWHILE_NS, cancel_fd, signal);
-		if (last || stop != STOPPED_THREAD_TIMEOUT)
-			return stop;
-	}
-}
-
 static int wait_for_end(const struct remote_call *call, const struct stopped_thread *thread,
     struct frames *frames, uint64_t limit_ns)
 {
@@ -345,8 +328,8 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
 	for (;;) {
 		uint64_t now_ns = clock_now_ns(), left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
 		int signal;
-		enum stopped_thread_stop stop = wait_for_stop(
-		    call, thread, late ? limit_ns : left_ns, late ? -1 : thread->cancel_fd, &signal);
+		enum stopped_thread_stop stop = stopped_thread_wait(
+		    thread->tid, late ? limit_ns : left_ns, late ? -1 : thread->cancel_fd, &signal);
 		switch (stop) {
 		case STOPPED_THREAD_ENDED:
 			return -ESRCH;

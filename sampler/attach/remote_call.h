@@ -55,9 +55,6 @@ struct remote_call {
 	uint64_t function;
 	const char *text; /* first argument, copied to the stack; NULL: it is `first` */
 	uint64_t first, second;
-	/* NULL, or called every few milliseconds until the function has returned */
-	void (*meanwhile)(void *context);
-	void *context;
 };
 
 /* Bytes of stack that the frames take, at most; the function needs room besides. */

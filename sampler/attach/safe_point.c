@@ -244,7 +244,8 @@ static bool is_in_sequence(const struct safe_point *point, const struct stopped_
 		uint32_t version, flags;
 		uint64_t start, bytes, abort;
 	} sequence;
-	uint64_t area = stopped_thread_sequences(thread), descriptor = 0;
+	const uint64_t area = thread->sequences;
+	uint64_t descriptor = 0;
 	return area != 0 &&
 	    address_space_read(point->space, area + DESCRIPTOR_AT, &descriptor, sizeof(descriptor)) == 0 &&
 	    descriptor != 0 &&

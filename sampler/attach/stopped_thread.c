@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ptrace.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -15,6 +16,7 @@
 enum {
 	LOOKS_AT_ONCE = 64, /* most stops take a few microseconds */
 	LOOK_NS = 50 * 1000,
+	STANDS_MOST_US = 400 * 1000,
 	GET_RSEQ_CONFIGURATION = 0x420f, /* linux/ptrace.h, since Linux 5.13 */
 };
 
@@ -25,6 +27,21 @@ enum {
 static int request(enum __ptrace_request what, pid_t tid, void *address, void *data)
 {
 	return ptrace(what, tid, address, data) == 0 ? 0 : -errno;
+}
+
+/* Whoever is held up meanwhile, by a page of the target's that does not come, is ended by the kernel. */
+static void guard(bool stands)
+{
+	const struct itimerval limit = {.it_value = {.tv_usec = stands ? STANDS_MOST_US : 0}};
+	(void)setitimer(ITIMER_REAL, &limit, NULL);
+}
+
+/* Lets a stopped thread go, in one way or another. */
+static int let_go(enum __ptrace_request how, pid_t tid, int signal)
+{
+	int error = request(how, tid, NULL, (void *)(uintptr_t)signal);
+	guard(false);
+	return error;
 }
 
 enum stopped_thread_stop stopped_thread_wait(pid_t tid, uint64_t limit_ns, int cancel_fd, int *signal)
@@ -46,10 +63,23 @@ enum stopped_thread_stop stopped_thread_wait(pid_t tid, uint64_t limit_ns, int c
 	}
 	if (!WIFSTOPPED(status))
 		return STOPPED_THREAD_ENDED;
+	guard(true);
 	*signal = WSTOPSIG(status);
 	if (status >> 16 != PTRACE_EVENT_STOP)
 		return STOPPED_THREAD_SIGNAL;
 	return *signal == SIGTRAP ? STOPPED_THREAD_INTERRUPTED : STOPPED_THREAD_GROUP;
+}
+
+/* linux/ptrace.h: struct ptrace_rseq_configuration */
+static uint64_t read_sequences(pid_t tid)
+{
+	struct {
+		uint64_t address;
+		uint32_t bytes, signature, flags, pad;
+	} found = {0};
+	long got = ptrace((enum __ptrace_request)GET_RSEQ_CONFIGURATION, tid,
+	    (void *)(uintptr_t)sizeof(found), &found);
+	return got == (long)sizeof(found) ? found.address : 0;
 }
 
 int stopped_thread_read(struct stopped_thread *thread)
@@ -65,6 +95,7 @@ int stopped_thread_read(struct stopped_thread *thread)
 	if (!error)
 		error = request(PTRACE_GETSIGMASK, thread->tid,
 		    (void *)(uintptr_t)sizeof(thread->signal_mask), &thread->signal_mask);
+	thread->sequences = read_sequences(thread->tid);
 	return error;
 }
 
@@ -108,28 +139,13 @@ int stopped_thread_stop(struct stopped_thread *thread, pid_t tid, uint64_t limit
 		error = stopped_thread_read(thread);
 	/* Only a stopped thread can be let go. */
 	if (error && error != -ETIMEDOUT && error != -ECANCELED)
-		(void)request(PTRACE_DETACH, tid, NULL, NULL);
+		stopped_thread_release(thread);
 	return error;
-}
-
-bool stopped_thread_forget(pid_t tid)
-{
-	int signal;
-	switch (stopped_thread_wait(tid, 0, -1, &signal)) {
-	case STOPPED_THREAD_TIMEOUT:
-		return false;
-	case STOPPED_THREAD_SIGNAL:
-		(void)request(PTRACE_DETACH, tid, NULL, (void *)(uintptr_t)signal);
-		return true;
-	default:
-		(void)request(PTRACE_DETACH, tid, NULL, NULL);
-		return true;
-	}
 }
 
 void stopped_thread_release(struct stopped_thread *thread)
 {
-	(void)request(PTRACE_DETACH, thread->tid, NULL, NULL);
+	(void)let_go(PTRACE_DETACH, thread->tid, 0);
 }
 
 uint64_t stopped_thread_stack_pointer(const struct stopped_thread *thread)
@@ -168,17 +184,6 @@ uint64_t stopped_thread_pointer(const struct stopped_thread *thread)
 #endif
 }
 
-uint64_t stopped_thread_sequences(const struct stopped_thread *thread)
-{
-	struct {
-		uint64_t address;
-		uint32_t bytes, signature, flags, pad;
-	} found = {0};
-	long got = ptrace((enum __ptrace_request)GET_RSEQ_CONFIGURATION, thread->tid,
-	    (void *)(uintptr_t)sizeof(found), &found);
-	return got == (long)sizeof(found) ? found.address : 0;
-}
-
 int stopped_thread_set_registers(
     const struct stopped_thread *thread, const struct user_regs_struct *registers)
 {
@@ -199,12 +204,12 @@ int stopped_thread_set_vector(const struct stopped_thread *thread)
 
 int stopped_thread_go(const struct stopped_thread *thread, int signal)
 {
-	return request(PTRACE_CONT, thread->tid, NULL, (void *)(uintptr_t)signal);
+	return let_go(PTRACE_CONT, thread->tid, signal);
 }
 
 int stopped_thread_listen(const struct stopped_thread *thread)
 {
-	return request(PTRACE_LISTEN, thread->tid, NULL, NULL);
+	return let_go(PTRACE_LISTEN, thread->tid, 0);
 }
 
 int stopped_thread_interrupt(const struct stopped_thread *thread)

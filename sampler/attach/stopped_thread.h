@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread of another process, stopped by ptrace(2); all others run on. If we are killed the kernel lets it
- * run on with the registers that it has then.
+ * run on with the registers that it has then. So while it stands still a SIGALRM is due, which is to end this
+ * process: it comes if the thread has not been let go after 0.4 s, whatever we are doing then.
  */
 #ifndef SAMPLER_ATTACH_STOPPED_THREAD_H
 #define SAMPLER_ATTACH_STOPPED_THREAD_H
@@ -21,7 +22,8 @@ struct stopped_thread {
 	uint64_t signal_mask;
 	unsigned char vector[STOPPED_THREAD_VECTOR_BYTES]; /* FPU and vector state, as XSAVE stores it */
 	size_t vector_bytes;
-	uint64_t since_ns; /* it stands still since then, at most */
+	uint64_t sequences; /* the address of its struct rseq (linux/rseq.h); 0: none, or before Linux 5.13 */
+	uint64_t since_ns;  /* it stands still since then, at most */
 };
 
 /* How a wait for a stop ended. */
@@ -35,17 +37,14 @@ enum stopped_thread_stop {
 };
 
 /* Stops the thread. Returns 0; -EAGAIN: it is stopped by a signal; -ETIMEDOUT: not within `limit_ns`;
- * -ECANCELED; -ESRCH; -EPERM. It runs on after every error; after the second and third only when it has
- * stopped and we have let it go, or when this process ends. */
+ * -ECANCELED; -ESRCH; -EPERM. It runs on after every error; after the second and third it may come to its
+ * stop yet, as long as the calling thread lives. */
 int stopped_thread_stop(struct stopped_thread *thread, pid_t tid, uint64_t limit_ns);
 
 /* Lets it run on, with its registers as they are. */
 void stopped_thread_release(struct stopped_thread *thread);
 
-/* A thread that did not stop in time is let go if it has stopped meanwhile. True: it has, or has ended. */
-bool stopped_thread_forget(pid_t tid);
-
-/* Reads registers, vector state and signal mask. Returns 0 or -errno. */
+/* Reads what the struct has of it. Returns 0 or -errno. */
 int stopped_thread_read(struct stopped_thread *thread);
 
 /* Its stack pointer; and the number of the system call that it is in, -1: in none, or it is not known. */
@@ -55,10 +54,6 @@ uint64_t stopped_thread_program_counter(const struct stopped_thread *thread);
 
 /* Its thread pointer: the address of what its libc keeps for it. 0: not known. */
 uint64_t stopped_thread_pointer(const struct stopped_thread *thread);
-
-/* The address of the thread's struct rseq (linux/rseq.h); 0: none is registered, or the kernel is older than
- * 5.13. */
-uint64_t stopped_thread_sequences(const struct stopped_thread *thread);
 
 /* Single ptrace(2) requests; 0 or -errno. */
 int stopped_thread_set_registers(

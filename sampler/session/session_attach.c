@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `record --pid`: a session in the foreground, of processes that run already. */
-#include "sampler/attach/attachment.h"
+#include "sampler/attach/attacher.h"
 #include "sampler/attach/delivery.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/cli/options.h"
@@ -169,22 +169,35 @@ int session_attach(struct options *options)
 
 /* ---- detach */
 
+/* A signal that stops us gives it up. */
+static int await(struct attacher *attacher, int signal_fd, struct attachment *attachment)
+{
+	struct pollfd fds[] = {{.fd = attacher->fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+	if (!fds[0].revents)
+		attacher_give_up(attacher);
+	return attacher_finish(attacher, attachment);
+}
+
 static int detach(pid_t pid, bool quiet)
 {
-	struct attachment attachment;
-	struct attachment_wish wish = {
-	    .pid = pid, .modules = modules_new(0), .cancel_fd = signals_open(SIGNALS_STOPS, 0)};
-	int error = wish.modules ? attachment_end(&attachment, &wish) : -ENOMEM;
+	struct attacher attacher;
+	struct attachment attachment = {.reason = "no process can be made for it"};
+	const int signal_fd = signals_open(SIGNALS_STOPS, 0);
+	const struct attachment_wish wish = {.pid = pid, .modules = modules_new(0)};
+	int error = wish.modules ? attacher_start(&attacher, attachment_end, &wish) : -ENOMEM;
+	if (!error)
+		error = await(&attacher, signal_fd, &attachment);
 	if (error == -ENOENT || error == -ESRCH)
 		log_line("pid %d is not attached", (int)pid);
 	else if (error)
-		log_line("pid %d cannot be detached from: %s", (int)pid,
-		    wish.modules ? attachment.reason : strerror(-error));
+		log_line("pid %d cannot be detached from: %s", (int)pid, attachment.reason);
 	else if (!quiet)
 		attachments_say("detached", pid, &attachment);
 	if (wish.modules)
 		modules_free(wish.modules);
-	close(wish.cancel_fd);
+	close(signal_fd);
 	return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
