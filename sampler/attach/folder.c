@@ -5,6 +5,7 @@
 #include "sampler/linux/proc.h"
 #include "sampler/region/region_socket.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,14 +23,17 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { FOLDER_MODE = 0711 };
 
 /* Where a program may keep files, in the order of our preference; the last is for bare roots. */
 static const char *const places[] = {"/tmp", "/var/tmp", "/dev/shm", "/run", "/"};
 
 struct folder {
 	int parent_fd, fd, socket_fd;
-	char name[32];
+	char name[32];                /* "": it has not been made */
 	char path[HANDED_PATH_BYTES]; /* in the target's view, ends with a slash */
 };
 
@@ -41,18 +45,35 @@ static void close_all(const struct folder *folder)
 			close(fds[i]);
 }
 
+/* By its name only if it is empty. Who has exchanged that may as well remove what he has put there. */
 static void remove_folder(const struct folder *folder)
 {
 	if (folder->fd >= 0) {
 		(void)unlinkat(folder->fd, ATTACH_REGION_FILE, 0);
 		(void)unlinkat(folder->fd, ATTACH_LIBRARY_FILE, 0);
-		(void)unlinkat(folder->parent_fd, folder->name, AT_REMOVEDIR);
 	}
+	if (folder->name[0])
+		(void)unlinkat(folder->parent_fd, folder->name, AT_REMOVEDIR);
 	close_all(folder);
 }
 
+/* Who is in a user namespace of its own may have mounted any folder anywhere: nothing is made in one where the
+ * target's user could make nothing. */
+static bool is_its_place(int fd, pid_t target)
+{
+	char path[PROC_PATH_BYTES], text[PROC_STATUS_BYTES];
+	struct stat own, other, place;
+	const bool own_users = stat("/proc/self/ns/user", &own) != 0 ||
+	    (stat(proc_path(path, target, "ns/user"), &other) == 0 && own.st_ino == other.st_ino &&
+	        own.st_dev == other.st_dev);
+	if (own_users)
+		return true;
+	return proc_read(target, "status", text, sizeof(text)) > 0 && fstat(fd, &place) == 0 &&
+	    (place.st_mode & S_IWOTH || place.st_uid == proc_status_number(text, "\nUid:", 10, UINT64_MAX));
+}
+
 /* The place is the target's word: its symbolic links lead nowhere out of its root. */
-static int open_place(int root_fd, const char *place)
+static int open_place(int root_fd, pid_t target, const char *place)
 {
 	struct statvfs mount;
 	struct open_how how = {
@@ -62,69 +83,107 @@ static int open_place(int root_fd, const char *place)
 	int fd = (int)syscall(SYS_openat2, root_fd, place, &how, sizeof(how));
 	if (fd < 0)
 		return -errno;
-	if (fstatvfs(fd, &mount) == 0 && !(mount.f_flag & (ST_NOEXEC | ST_RDONLY)))
+	if (fstatvfs(fd, &mount) == 0 && !(mount.f_flag & (ST_NOEXEC | ST_RDONLY)) &&
+	    is_its_place(fd, target))
 		return fd;
 	close(fd);
 	return -EACCES;
 }
 
-/* One that is new, and ours: others may not write there. The target need not be our user. */
+static bool is_empty(int folder_fd)
+{
+	int entries = 0;
+	const int fd = fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	if (!folder && fd >= 0)
+		close(fd);
+	while (folder && readdir(folder))
+		entries++;
+	if (folder)
+		closedir(folder);
+	return entries == 2; /* "." and ".." */
+}
+
+static bool is_before(const struct statx_timestamp *one, const struct timespec *other)
+{
+	return one->tv_sec != other->tv_sec ? one->tv_sec < other->tv_sec
+	                                    : (long)one->tv_nsec < other->tv_nsec;
+}
+
+/* The folder that we have just made: the target may have put another there, by a mount or a rename. */
+static bool is_ours(const struct folder *folder, const struct timespec *since)
+{
+	const unsigned int wish = STATX_BASIC_STATS | STATX_BTIME;
+	struct statx made, parent;
+	return statx(folder->fd, "", AT_EMPTY_PATH, wish, &made) == 0 &&
+	    statx(folder->parent_fd, "", AT_EMPTY_PATH, wish, &parent) == 0 && made.stx_uid == geteuid() &&
+	    (made.stx_mode & 01777) == FOLDER_MODE && made.stx_dev_major == parent.stx_dev_major &&
+	    made.stx_dev_minor == parent.stx_dev_minor &&
+	    !(made.stx_mask & STATX_BTIME && is_before(&made.stx_btime, since)) && is_empty(folder->fd);
+}
+
+/* One that is new, and ours: others may not write there. The target need not be our user. Nothing is done to
+ * what has the name before it is known to be that folder, nor is any mode changed ever: who works as root for a
+ * target may be shown what is root's. */
 static int make(struct folder *folder, const char *place)
 {
+	const struct open_how how = {
+	    .flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+	    .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS,
+	};
 	uint64_t random;
-	struct stat status;
+	struct timespec since;
+	char name[sizeof(folder->name)];
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
-	snprintf(folder->name, sizeof(folder->name), ".heaptap-%016" PRIx64, random);
-	snprintf(folder->path, sizeof(folder->path), "%s/%s/", place[1] ? place : "", folder->name);
-	if (mkdirat(folder->parent_fd, folder->name, 0700) != 0)
+	snprintf(name, sizeof(name), ".heaptap-%016" PRIx64, random);
+	snprintf(folder->path, sizeof(folder->path), "%s/%s/", place[1] ? place : "", name);
+	clock_gettime(CLOCK_REALTIME_COARSE, &since); /* that of files */
+	if (mkdirat(folder->parent_fd, name, FOLDER_MODE) != 0)
 		return -errno;
-	folder->fd = openat(folder->parent_fd, folder->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (folder->fd < 0 || fstat(folder->fd, &status) != 0 || status.st_uid != geteuid() ||
-	    fchmod(folder->fd, 0711) != 0)
-		return -EPERM;
-	return 0;
+	memcpy(folder->name, name, sizeof(name));
+	folder->fd = (int)syscall(SYS_openat2, folder->parent_fd, name, &how, sizeof(how));
+	if (folder->fd >= 0 && is_ours(folder, &since))
+		return 0;
+	if (folder->fd >= 0)
+		close(folder->fd);
+	folder->fd = -1;
+	return -EPERM;
 }
 
 static int write_library(const struct folder *folder, int library_fd)
 {
 	struct stat status;
 	int fd = openat(
-	    folder->fd, ATTACH_LIBRARY_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	    folder->fd, ATTACH_LIBRARY_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0755);
 	int error = fd < 0 || fstat(library_fd, &status) != 0 ? -errno : 0;
 	for (off_t at = 0; !error && at < status.st_size;) {
 		ssize_t sent = sendfile(fd, library_fd, &at, (size_t)(status.st_size - at));
 		if (sent <= 0)
 			error = sent < 0 ? -errno : -EIO;
 	}
-	if (!error && fchmod(fd, 0755) != 0)
-		error = -errno;
 	if (fd >= 0)
 		close(fd);
 	return error;
 }
 
-/* Everybody may connect, by the mask: to change the mode afterwards is to change that of what has the name by
- * then, and root of the target's container may have made it a link to a file of ours. */
+/* Everybody may connect. */
 static int listen_there(struct folder *folder)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	snprintf(
 	    address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" ATTACH_REGION_FILE, folder->fd);
 	folder->socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	mode_t mask = umask(0111); /* of this process, which is for the folder alone */
 	bool bound = folder->socket_fd >= 0 &&
 	    bind(folder->socket_fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
 	    listen(folder->socket_fd, 4) == 0;
-	int error = bound ? 0 : -errno;
-	umask(mask);
-	return error;
+	return bound ? 0 : -errno;
 }
 
-static int try_place(struct folder *folder, int root_fd, const char *place, int library_fd)
+static int try_place(struct folder *folder, int root_fd, pid_t target, const char *place, int library_fd)
 {
 	*folder = (struct folder){.fd = -1, .socket_fd = -1};
-	folder->parent_fd = open_place(root_fd, place);
+	folder->parent_fd = open_place(root_fd, target, place);
 	if (folder->parent_fd < 0)
 		return folder->parent_fd;
 	int error = make(folder, place);
@@ -144,7 +203,7 @@ static int open_folder(struct folder *folder, pid_t target, int library_fd)
 	int root_fd = open(proc_path(path, target, "root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int first = root_fd < 0 ? -errno : 0, error = first;
 	for (size_t i = 0; root_fd >= 0 && i < sizeof(places) / sizeof(places[0]); i++) {
-		error = try_place(folder, root_fd, places[i], library_fd);
+		error = try_place(folder, root_fd, target, places[i], library_fd);
 		if (!error)
 			break;
 		first = first ? first : error;
@@ -187,6 +246,7 @@ struct answer {
 static void run_child(int control, pid_t target, int library_fd, int region_fd)
 {
 	struct folder folder;
+	umask(0); /* each mode is right from the beginning, and never changed */
 	struct answer answer = {.error = open_folder(&folder, target, library_fd)};
 	if (!answer.error)
 		memcpy(answer.path, folder.path, sizeof(answer.path));

@@ -77,8 +77,8 @@ static uint64_t read_sequences(pid_t tid)
 		uint64_t address;
 		uint32_t bytes, signature, flags, pad;
 	} found = {0};
-	long got = ptrace((enum __ptrace_request)GET_RSEQ_CONFIGURATION, tid,
-	    (void *)(uintptr_t)sizeof(found), &found);
+	long got = ptrace(
+	    (enum __ptrace_request)GET_RSEQ_CONFIGURATION, tid, (void *)(uintptr_t)sizeof(found), &found);
 	return got == (long)sizeof(found) ? found.address : 0;
 }
 

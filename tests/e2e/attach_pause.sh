@@ -70,14 +70,14 @@ test_a_page_that_never_comes() {
 test_by_the_daemon() {
   . "$top/tests/daemon_lib.sh"
   stage attach_pause
-  configure '[service pausing]' "match.exe = $PWD/bin/attach_pause" 'profile = yes' 'attach = yes'
+  configure 'attach = yes'
   for mode in grow fiber; do
     pausing $mode
     rm -f daemon.log
     started=0
     start_daemon
     tried() { grep -qE "pid $target: (attached|cannot be attached)" daemon.log; }
-    wait_for 60 tried
+    wait_for 30 tried
     stop_daemon
     paused "$mode"
   done

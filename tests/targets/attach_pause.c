@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that must not stand still, and measure it: each does something every millisecond or two, and prints how
- * long the longest time in between was. Until SIGTERM.
+ * Programs that must not stand still, and measure it: each does something every millisecond or two, and
+ * prints how long the longest time in between was. Until SIGTERM.
  *
- *     attach_pause grow      its stack grows: a call deeper each millisecond, back after 400 (1.6 MB, and twice that
- *                            each time until it may grow no further)
- *     attach_pause fiber     a fiber every 2 ms on a stack where nothing was before, as PHP, Ruby and Boost make them
+ *     attach_pause grow      its stack grows: a call deeper each millisecond, back after 400 (1.6 MB, and
+ *                            twice that each time until it may grow no further)
+ *     attach_pause fiber     a fiber every 2 ms on a stack where nothing was before, as PHP, Ruby and Boost
+ *                            make them
  *     attach_pause stray     all on a stack of its own, where no function is called
- *     attach_pause absent    the same, and of that stack a page never comes (FUSE); 77: that cannot be mounted
+ *     attach_pause absent    the same, and of that stack a page never comes (FUSE); 77: that cannot be
+ *                            mounted
  *     attach_pause server    a thread for each connection; a child process connects, asks and measures
  */
 #define _GNU_SOURCE
@@ -99,7 +101,8 @@ static void fibers(void)
 {
 	puts("ready");
 	while (!stop) {
-		void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *stack =
+		    mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		getcontext(&fiber);
 		fiber.uc_stack.ss_sp = stack;
 		fiber.uc_stack.ss_size = STACK_BYTES;
@@ -169,11 +172,12 @@ static void run_stray(void)
 
 static int stray(int fd)
 {
-	char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+	char *stack = mmap(
+	    NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
 	if (stack == MAP_FAILED)
 		return 1;
 	madvise(stack, STACK_BYTES, MADV_RANDOM); /* no page before it is touched */
-	memset(stack, 1, HALF); /* the stack grows down from there */
+	memset(stack, 1, HALF);                   /* the stack grows down from there */
 	getcontext(&fiber);
 	fiber.uc_stack.ss_sp = stack;
 	fiber.uc_stack.ss_size = HALF;
@@ -226,8 +230,8 @@ static int serve_requests(void)
 	socklen_t length = sizeof(address);
 	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	pthread_attr_t detached;
-	if (bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 || listen(listener, 64) != 0 ||
-	    getsockname(listener, (struct sockaddr *)&address, &length) != 0)
+	if (bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+	    listen(listener, 64) != 0 || getsockname(listener, (struct sockaddr *)&address, &length) != 0)
 		return 1;
 	const pid_t client = fork();
 	if (client == 0) {
