@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/target_context.h"
 
+#include "sampler/linux/mount_id.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -50,25 +51,12 @@ static int open_namespace(int *fd, pid_t target, const char *name)
 	return 0;
 }
 
-static int mount_of(int fd)
-{
-	char name[32], line[128];
-	int mount = -1;
-	snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	FILE *info = proc_open_text(getpid(), name);
-	while (info && mount < 0 && fgets(line, sizeof(line), info))
-		(void)sscanf(line, "mnt_id: %d", &mount);
-	if (info)
-		fclose(info);
-	return mount;
-}
-
 /* A folder alone may be mounted in two places, of which one has less below it. */
 static bool is_own_root(int root_fd)
 {
 	struct stat own, other;
-	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), mount = mount_of(root_fd);
-	bool same = fd >= 0 && mount >= 0 && mount == mount_of(fd) && fstat(fd, &own) == 0 &&
+	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), mount = mount_id_of(root_fd);
+	bool same = fd >= 0 && mount >= 0 && mount == mount_id_of(fd) && fstat(fd, &own) == 0 &&
 	    fstat(root_fd, &other) == 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 	if (fd >= 0)
 		close(fd);

@@ -95,9 +95,9 @@ static void drop_folder(struct perf_map_folder *folder)
 	folder_count--;
 }
 
-/* The pid in the process's own pid namespace: the last number of NSpid. pid itself when that cannot be read.
- */
-static pid_t namespace_pid(int process_fd, pid_t pid)
+/* Who it is: its pid in its own pid namespace, the last number of NSpid, or pid itself where that cannot be read;
+ * and the user whose files it makes. Not the owner of its folder in /proc: any process can make that root's. */
+static bool read_ids(struct perf_map_file *file, int process_fd, pid_t pid)
 {
 	char text[8192], *field, *end;
 	int fd = openat(process_fd, "status", O_RDONLY | O_CLOEXEC);
@@ -106,19 +106,23 @@ static pid_t namespace_pid(int process_fd, pid_t pid)
 	if (fd >= 0)
 		close(fd);
 	if (length <= 0)
-		return pid;
+		return false;
 	text[length] = '\0';
+	field = strstr(text, "\nUid:");
+	if (!field || sscanf(field, " Uid: %*u %*u %*u %u", &file->uid) != 1)
+		return false;
+	file->pid = pid;
 	field = strstr(text, "\nNSpid:");
 	if (!field)
-		return pid;
+		return true;
 	for (field += strlen("\nNSpid:"); *field == '\t' || *field == ' '; field = end) {
 		pid_t inner = (pid_t)strtol(field, &end, 10);
 
 		if (end == field)
 			break;
-		pid = inner;
+		file->pid = inner;
 	}
-	return pid;
+	return true;
 }
 
 /* When it was forked, in seconds since 1970, or a little earlier. */
@@ -142,7 +146,9 @@ static int open_by_name(const struct perf_map_file *file)
 	int fd = regular_file_open(file->folder->fd, name, 1, &status);
 	if (fd < 0)
 		return fd;
-	const bool foreign = status.st_uid != file->uid && status.st_uid != 0;
+	/* Root's, from before the process has given up root: but not what is root's secret. */
+	const bool foreign =
+	    status.st_uid != file->uid && (status.st_uid != 0 || !(status.st_mode & S_IROTH));
 	if (!foreign && status.st_mtime >= file->since_unix_s)
 		return fd;
 	close(fd);
@@ -174,17 +180,14 @@ static int open_folder(int process_fd)
 int perf_map_file_note(struct perf_map_file *file, pid_t pid)
 {
 	char path[PROC_PATH_BYTES];
-	struct stat process;
 	int process_fd = open(proc_path(path, pid, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	*file = PERF_MAP_FILE_UNKNOWN;
 	if (process_fd < 0)
 		return -errno;
-	int folder_fd = fstat(process_fd, &process) == 0 ? open_folder(process_fd) : -errno;
+	int folder_fd = read_ids(file, process_fd, pid) ? open_folder(process_fd) : -ESRCH;
 	int error = folder_fd < 0 ? folder_fd : 0;
 	if (!error) {
-		file->uid = process.st_uid;
-		file->pid = namespace_pid(process_fd, pid);
 		file->since_unix_s = started_unix_s(pid);
 		file->folder = share_folder(folder_fd);
 		error = file->folder ? 0 : -ENFILE;

@@ -39,8 +39,8 @@ void perf_map_file_forget(struct perf_map_file *file);
 
 /*
  * A descriptor for reading the file, owned by the caller, or -errno; -ENOENT is the usual case. It is a
- * regular file of the process's user or root's, not reached through a symlink (-EPERM: somebody else's), and
- * written since the process started (-ESTALE).
+ * regular file of the process's user, or one of root's that everybody may read (-EPERM: another), not reached
+ * through a symlink or a mount of its own (-EXDEV), and written since the process started (-ESTALE).
  */
 int perf_map_file_open(const struct perf_map_file *file);
 

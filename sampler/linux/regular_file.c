@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/regular_file.h"
 
+#include "sampler/linux/mount_id.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -25,18 +26,34 @@ int regular_file_reopen(int location, struct stat *status)
 	return fd;
 }
 
-int regular_file_open(int dirfd, const char *path, int in_root, struct stat *status)
+/* Before Linux 5.6, or where openat2 is refused by a container's filter: of a name, which leads out of no folder,
+ * only the mount is in question. */
+static int open_without_openat2(int dirfd, const char *path, int flags, int in_folder)
 {
-	/* glibc has no wrapper for openat2, the only call that resolves symlinks inside another root. */
+	if (in_folder && strchr(path, '/'))
+		return -ENOSYS;
+	int location = openat(dirfd, path, flags);
+	if (location < 0)
+		return -errno;
+	const int mount = in_folder ? mount_id_of(location) : 0;
+	if (!in_folder || (mount >= 0 && mount == mount_id_of(dirfd)))
+		return location;
+	close(location);
+	return -EXDEV;
+}
+
+int regular_file_open(int dirfd, const char *path, int in_folder, struct stat *status)
+{
 	struct open_how how = {
-	    .flags = O_PATH | O_CLOEXEC | (in_root ? O_NOFOLLOW : 0),
-	    .resolve = in_root ? RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS : 0,
+	    .flags = O_PATH | O_CLOEXEC | (in_folder ? O_NOFOLLOW : 0),
+	    .resolve = in_folder ? RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS : 0,
 	};
+	/* glibc has no wrapper for openat2. */
 	int location = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 
-	/* Before Linux 5.6, or refused by a container's filter: the same for a plain path, and for a name,
-	 * which leads out of no folder. */
-	if (location < 0 && (errno == ENOSYS || errno == EPERM) && (!in_root || !strchr(path, '/')))
-		location = openat(dirfd, path, (int)how.flags);
-	return location < 0 ? -errno : regular_file_reopen(location, status);
+	if (location < 0 && (errno == ENOSYS || errno == EPERM))
+		location = open_without_openat2(dirfd, path, (int)how.flags, in_folder);
+	else if (location < 0)
+		location = -errno;
+	return location < 0 ? location : regular_file_reopen(location, status);
 }

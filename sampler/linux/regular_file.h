@@ -9,11 +9,12 @@
 #include <sys/stat.h>
 
 /*
- * Opens path for reading, close-on-exec, under the folder dirfd (AT_FDCWD as usual). With in_root, dirfd is
- * the root that absolute symlinks and .. cannot leave, and the file itself may not be a symlink. Returns a
- * descriptor and its *status, or -errno (-EINVAL: not a regular file).
+ * Opens path for reading, close-on-exec, under the folder dirfd (AT_FDCWD as usual). With in_folder, the
+ * file is below dirfd and on its mount, reached by no symlink: whoever may mount something there (a user in a
+ * namespace of their own) could show us any file. Returns a descriptor and its *status, or -errno (-EINVAL:
+ * not a regular file; -EXDEV: of another mount).
  */
-int regular_file_open(int dirfd, const char *path, int in_root, struct stat *status);
+int regular_file_open(int dirfd, const char *path, int in_folder, struct stat *status);
 
 /* The same for a file already found: `location` is a descriptor from open(O_PATH), and is closed. */
 int regular_file_reopen(int location, struct stat *status);

@@ -22,12 +22,15 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 
 enum { CALLS_MAX = 8 };
@@ -197,6 +200,8 @@ static int files_are_opened_by_name(void)
 	char folder[] = "/tmp/heaptap-missing.XXXXXX", path[64];
 	struct stat status;
 	int fd;
+	const bool mounts =
+	    unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 
 	CHECK(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/file", folder);
@@ -210,6 +215,11 @@ static int files_are_opened_by_name(void)
 	CHECK(regular_file_open(folder_fd, "link", 1, &status) < 0);
 	CHECK(regular_file_open(folder_fd, "../../etc/passwd", 1, &status) < 0);
 	CHECK(regular_file_open(folder_fd, "/etc/passwd", 1, &status) < 0);
+	if (mounts) {
+		CHECK(mount("/etc/passwd", path, NULL, MS_BIND, NULL) == 0);
+		CHECK(regular_file_open(folder_fd, "file", 1, &status) == -EXDEV);
+		CHECK(umount2(path, MNT_DETACH) == 0);
+	}
 	CHECK(unlinkat(folder_fd, "link", 0) == 0 && unlink(path) == 0 && rmdir(folder) == 0);
 	return 0;
 }

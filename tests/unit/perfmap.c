@@ -7,15 +7,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "sampler/symbol/perfmap.h"
+#include "tests/unit/stranger.h"
 
 static void expect_of(const char *text, size_t text_bytes, uint64_t addr, const char *name)
 {
@@ -288,6 +293,90 @@ static void strange_files_are_refused(void **state)
 	assert_true(open_map_of(-1) < 0);
 }
 
+/* ---- whose file it is, for a process of another user */
+
+enum { NOBODY = 65534 };
+
+/* Ends by itself with us. `mount_over`: what it mounts over its map, in namespaces of its own. */
+static void be_a_user(int fd, void *argument)
+{
+	const char *mount_over = argument;
+	char path[64], map[64],
+	    *ids[] = {"setgroups", "deny", "uid_map", "0 65534 1", "gid_map", "0 65534 1"};
+	bool good = setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0 &&
+	    prctl(PR_SET_DUMPABLE, 1) == 0;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
+	if (mount_over)
+		good = good && close(open(path, O_WRONLY | O_CREAT | O_EXCL, 0644)) == 0 &&
+		    unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0;
+	for (int i = 0; mount_over && i < 6; i += 2) {
+		snprintf(map, sizeof(map), "/proc/self/%s", ids[i]);
+		int map_fd = open(map, O_WRONLY | O_CLOEXEC);
+		good = good && map_fd >= 0 && write(map_fd, ids[i + 1], strlen(ids[i + 1])) > 0 &&
+		    close(map_fd) == 0;
+	}
+	char byte = !(good && (!mount_over || mount(mount_over, path, NULL, MS_BIND, NULL) == 0) &&
+	    prctl(PR_SET_DUMPABLE, 0) == 0); /* what is in /proc of it is root's then */
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+static struct stranger start_user(const char *mount_over)
+{
+	char byte = 1;
+	if (geteuid() != 0) {
+		print_message("needs root\n");
+		skip();
+	}
+	struct stranger user = stranger_start(be_a_user, (void *)(uintptr_t)mount_over);
+	assert_int_equal(read(user.fd, &byte, 1), 1);
+	if (byte == 0)
+		return user;
+	stranger_end(&user);
+	print_message("no namespaces can be made here\n");
+	skip();
+	return user;
+}
+
+static void write_map(const char *path, mode_t mode)
+{
+	unlink(path);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, mode);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "1000 20 jitted\n", 15), 15);
+	close(fd);
+}
+
+/* Written before it had given up root; and what it cannot have written, and may not read. */
+static void of_roots_files_those_that_everybody_may_read(void **state)
+{
+	char path[64];
+	struct stranger user = start_user(NULL);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)user.pid);
+	write_map(path, 0644);
+	int open_one = open_map_of(user.pid);
+	write_map(path, 0600);
+	int secret = open_map_of(user.pid);
+	unlink(path);
+	stranger_end(&user);
+	assert_int_equal(open_one, 0);
+	assert_int_equal(secret, -EPERM);
+}
+
+static void a_file_that_is_mounted_there_is_not_its_map(void **state)
+{
+	static const char file[] = "/tmp/perfmap-test.root";
+	char path[64];
+	write_map(file, 0644);
+	struct stranger user = start_user(file);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)user.pid);
+	int error = open_map_of(user.pid);
+	stranger_end(&user);
+	unlink(path);
+	unlink(file);
+	assert_int_equal(error, -EXDEV);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +389,8 @@ int main(void)
 	    cmocka_unit_test(a_large_file_is_one_text),
 	    cmocka_unit_test(the_oldest_lines_are_cut),
 	    cmocka_unit_test(strange_files_are_refused),
+	    cmocka_unit_test(of_roots_files_those_that_everybody_may_read),
+	    cmocka_unit_test(a_file_that_is_mounted_there_is_not_its_map),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
