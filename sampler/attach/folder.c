@@ -57,8 +57,8 @@ static void remove_folder(const struct folder *folder)
 	close_all(folder);
 }
 
-/* Who is in a user namespace of its own may have mounted any folder anywhere: nothing is made in one where the
- * target's user could make nothing. */
+/* Who is in a user namespace of its own may have mounted any folder anywhere: nothing is made in one where
+ * the target's user could make nothing. */
 static bool is_its_place(int fd, pid_t target)
 {
 	char path[PROC_PATH_BYTES], text[PROC_STATUS_BYTES];
@@ -123,8 +123,8 @@ static bool is_ours(const struct folder *folder, const struct timespec *since)
 }
 
 /* One that is new, and ours: others may not write there. The target need not be our user. Nothing is done to
- * what has the name before it is known to be that folder, nor is any mode changed ever: who works as root for a
- * target may be shown what is root's. */
+ * what has the name before it is known to be that folder, and no mode is changed ever: who works as root for
+ * a target may be shown what is root's. */
 static int make(struct folder *folder, const char *place)
 {
 	const struct open_how how = {

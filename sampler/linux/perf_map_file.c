@@ -95,8 +95,9 @@ static void drop_folder(struct perf_map_folder *folder)
 	folder_count--;
 }
 
-/* Who it is: its pid in its own pid namespace, the last number of NSpid, or pid itself where that cannot be read;
- * and the user whose files it makes. Not the owner of its folder in /proc: any process can make that root's. */
+/* Who it is: its pid in its own pid namespace, the last number of NSpid, or pid itself where that cannot be
+ * read; and the user whose files it makes. Not the owner of its folder in /proc: any process can make that
+ * root's. */
 static bool read_ids(struct perf_map_file *file, int process_fd, pid_t pid)
 {
 	char text[8192], *field, *end;

@@ -26,8 +26,8 @@ int regular_file_reopen(int location, struct stat *status)
 	return fd;
 }
 
-/* Before Linux 5.6, or where openat2 is refused by a container's filter: of a name, which leads out of no folder,
- * only the mount is in question. */
+/* Before Linux 5.6, or where openat2 is refused by a container's filter: of a name, which leads out of no
+ * folder, only the mount is in question. */
 static int open_without_openat2(int dirfd, const char *path, int flags, int in_folder)
 {
 	if (in_folder && strchr(path, '/'))
