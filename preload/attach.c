@@ -217,6 +217,7 @@ static bool offer(bool strict)
 	}
 	if (!strict)
 		madvise(header, header->offsets.end, MADV_DONTDUMP);
+	start_files_write(header, false);
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 	header->trigger_address = capture_breakpoint();
 	tables_tell(header);

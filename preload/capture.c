@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/capture.h"
 
+#include "preload/loader_log.h"
 #include "preload/place.h"
 #include "preload/tally.h"
 #include "preload/sample.h"
@@ -154,6 +155,7 @@ static void buffer_fill(
 	buffer->sample = entry->sample;
 	buffer->stack_bytes = (uint32_t)bytes;
 	buffer->flags = entry->flags;
+	buffer->unmaps = loader_log_now();
 	buffer->content = (uint16_t)content;
 	atomic_store_explicit(&buffer->word, buffer_word(BUFFER_FULL, place_index()), memory_order_release);
 	atomic_fetch_add_explicit(&place_header()->copied, 1, memory_order_release);

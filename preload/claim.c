@@ -3,6 +3,7 @@
 
 #include "preload/block.h"
 #include "preload/clock.h"
+#include "preload/loader_log.h"
 #include "preload/mapping.h"
 #include "preload/request.h"
 #include "preload/sample.h"
@@ -44,6 +45,7 @@ static void begin_place(uint32_t pid)
 	struct region_place *place = place_self();
 	place->pid = pid;
 	place->start_ns = clock_read_ns();
+	loader_log_open();
 	request_begin(place);
 	slot_grow();
 }

@@ -13,6 +13,7 @@
 #include "preload/claim.h"
 #include "preload/clock.h"
 #include "preload/live.h"
+#include "preload/loader_log.h"
 #include "preload/lock_all.h"
 #include "preload/memory_limit.h"
 #include "preload/next_symbol.h"
@@ -233,9 +234,12 @@ EXPORT int dlclose(void *handle)
 {
 	if (!place_header())
 		return real.dlclose(handle);
+	sampled_ready(); /* a forked child counts in a place of its own */
 	sample_enter();
 	const struct walk_unmapping begun = walk_unmapping(claim_is_image());
+	const struct loader_log_call call = loader_log_begin();
 	int result = real.dlclose(handle);
+	loader_log_end(call);
 	walk_unmapped(begun, claim_is_image());
 	sample_leave();
 	return result;

@@ -33,6 +33,16 @@ static bool is_mapped(const struct dl_phdr_info *info, uint64_t start, uint64_t 
 	return false;
 }
 
+bool module_list_code(const struct dl_phdr_info *info, const ElfW(Phdr) * segment, struct region_range *range)
+{
+	const uint64_t page = REGION_PAGE_BYTES - 1;
+	if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
+		return false;
+	range->start = (info->dlpi_addr + segment->p_vaddr) & ~page;
+	range->end = (info->dlpi_addr + segment->p_vaddr + segment->p_filesz + page) & ~page;
+	return true;
+}
+
 /* Length of the build id found in these notes; 0: there is none. */
 static uint32_t read_build_id(const unsigned char *note, size_t left, uint8_t id[REGION_BUILD_ID_MAX])
 {
@@ -54,7 +64,7 @@ static uint32_t read_build_id(const unsigned char *note, size_t left, uint8_t id
 	return 0;
 }
 
-static uint32_t find_build_id(const struct dl_phdr_info *info, uint8_t id[REGION_BUILD_ID_MAX])
+uint32_t module_list_build_id(const struct dl_phdr_info *info, uint8_t id[REGION_BUILD_ID_MAX])
 {
 	uint32_t bytes = 0;
 	for (int i = 0; i < info->dlpi_phnum && !bytes; i++) {
@@ -107,14 +117,14 @@ static bool find_own_file(const struct module_list *list, char path[REGION_PATH_
 static bool append_code(
     struct module_list *list, const struct dl_phdr_info *info, struct region_module *module, const char *path)
 {
-	const uint64_t page = REGION_PAGE_BYTES - 1;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-		if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
+		struct region_range range;
+		if (!module_list_code(info, segment, &range))
 			continue;
-		module->start = (info->dlpi_addr + segment->p_vaddr) & ~page;
-		module->end = (info->dlpi_addr + segment->p_vaddr + segment->p_filesz + page) & ~page;
-		module->file_offset = segment->p_offset & ~page;
+		module->start = range.start;
+		module->end = range.end;
+		module->file_offset = segment->p_offset & ~(uint64_t)(REGION_PAGE_BYTES - 1);
 		if (!append(list, module, path))
 			return false;
 	}
@@ -131,7 +141,7 @@ static bool list_program(struct module_list *list, const struct dl_phdr_info *in
 		return false;
 	if (found)
 		identify(&module, own_file);
-	module.build_id_bytes = find_build_id(info, module.build_id);
+	module.build_id_bytes = module_list_build_id(info, module.build_id);
 	return append_code(list, info, &module, found ? own : called);
 }
 
@@ -146,7 +156,7 @@ static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 		return !list_program(list, info, path);
 	}
 	struct region_module module = {0};
-	module.build_id_bytes = find_build_id(info, module.build_id);
+	module.build_id_bytes = module_list_build_id(info, module.build_id);
 	if (!module.build_id_bytes && list->may_ask)
 		identify(&module, path);
 	return !append_code(list, info, &module, path);

@@ -6,11 +6,19 @@
 
 #include "proto/region.h"
 
+#include <link.h>
 #include <stdbool.h>
 
 /* Writes as many struct region_module as fit into REGION_MODULES_BYTES, which are zero. may_ask: the kernel
  * may be asked which files these are, by calls that the loader itself may not make (readlinkat, newfstatat).
  */
 void module_list_write(unsigned char *area, bool may_ask);
+
+/* The addresses of a segment's code. False: it has none. */
+bool module_list_code(
+    const struct dl_phdr_info *info, const ElfW(Phdr) * segment, struct region_range *range);
+
+/* Length of the object's build id; 0: it has none. */
+uint32_t module_list_build_id(const struct dl_phdr_info *info, uint8_t id[REGION_BUILD_ID_MAX]);
 
 #endif

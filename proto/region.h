@@ -287,6 +287,8 @@ struct region_place {
 	_Atomic uint32_t paused;    /* 1: no samples are taken now */
 	uint32_t parent_generation; /* of the place of the process it was forked from, when that had it */
 	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: sum of the pauses that have ended */
+	_Atomic uint64_t unmaps;                     /* calls of dlclose (proto/loader_log.h) */
+	uint64_t forked_unmaps; /* that word when the process was forked, or had taken the place */
 	char asked_name[REGION_NAME_BYTES];
 };
 
@@ -377,7 +379,8 @@ struct region_buffer {
 	uint16_t content;     /* enum buffer_content */
 	uint16_t flags;       /* enum slot_flags */
 	uint64_t regs[BUFFER_REGS];
-	uint64_t reserved[3];
+	uint64_t unmaps; /* of the place, then */
+	uint64_t reserved[2];
 	/* the stack's bytes follow */
 };
 

@@ -23,6 +23,7 @@
 #ifndef PROTO_WALK_H
 #define PROTO_WALK_H
 
+#include "proto/loader_log.h"
 #include "proto/walk_number.h"
 
 #include <stdatomic.h>
@@ -77,6 +78,8 @@ struct walk_area {
 	/* written by the image, and by the sampler */
 	_Alignas(4096) struct walk_numbers numbers;
 	struct walk_counts counts[WALK_PLACES];
+	/* written by the image, also where nothing is walked */
+	_Alignas(4096) struct loader_log loader_log;
 };
 
 _Static_assert(sizeof(struct walk_rule) == sizeof(uint64_t), "loaded and stored as one word");

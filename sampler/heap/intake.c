@@ -258,8 +258,8 @@ static bool take_frames(struct buffer_context *context, const struct region_buff
 	if (!process || !count || count > WALK_FRAMES_MAX || !walked_is_ours(process, header->sample.stack))
 		return true;
 	struct walk_result walk;
-	if (!walk_read_frames(
-	        &process->target, (const uint64_t *)(const void *)addresses, count, intake->frames, &walk))
+	struct maps *maps = walk_maps(&process->target, intake->maps_follow, header->unmaps);
+	if (!walk_read_frames(maps, (const uint64_t *)(const void *)addresses, count, intake->frames, &walk))
 		return true;
 	process_look_for_room(process);
 	if (walked_told(process, &walk, header->sample.stack, header->sample.time_ns) != 0)
@@ -294,6 +294,7 @@ static bool take_buffer(
 	    .stack =
 	        {
 	            .time_ns = header->sample.time_ns,
+	            .unmaps = header->unmaps,
 	            .stack = stack,
 	            .stack_bytes = header->stack_bytes < room ? header->stack_bytes : room,
 	            .reaches_end = header->content == BUFFER_WHOLE_STACK,

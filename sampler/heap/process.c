@@ -106,8 +106,9 @@ void process_weigh(struct process *process)
 	const struct process_walked *walked = &process->walked;
 	if (process->image->memory)
 		memory_share_note(&process->share, process->image->memory,
-		    maps_bytes(process->target.maps) + stacks_bytes(process->target.stacks) +
-		        heap_bytes(process->heap) +
+		    maps_bytes(process->target.maps) +
+		        (process->target.past.maps ? maps_bytes(process->target.past.maps) : 0) +
+		        stacks_bytes(process->target.stacks) + heap_bytes(process->heap) +
 		        stack_log_bytes(&process->log, heap_segments(process->heap)) +
 		        walked->seen_room * sizeof(*walked->seen) +
 		        walked->stack_room * sizeof(*walked->stack) +

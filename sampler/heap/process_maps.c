@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/process_maps.h"
 
+#include "proto/loader_log.h"
 #include "sampler/linux/clock.h"
 
 #include <stdio.h>
@@ -15,6 +16,28 @@ enum { FOUND_NS = 500 * 1000000 };
 static bool is_name(const char *path)
 {
 	return strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/fd/", 8) != 0;
+}
+
+/* Where the process counts what it unmaps, and who notes it. A forked child counts on from its parent's
+ * count, so up to there the image's notes, or the parent's maps, are good for it too. */
+static void find_past(struct process *process, const struct process *parent)
+{
+	const struct region *region = process->image->region;
+	const struct region_place *place = region_place(region, process->place);
+	const uint64_t forked = loader_log_count(*(const volatile uint64_t *)&place->forked_unmaps);
+	struct past_source *source = &process->target.past.source;
+	*source = (struct past_source){.place = place, .header = region_header(region)};
+	if (process->place != 0 && (!parent || forked > parent->target.past.source.log_until))
+		return;
+	source->log = process->place == 0 ? &region_walk(region)->loader_log : parent->target.past.source.log;
+	source->log_until = process->place == 0 ? UINT64_MAX : forked;
+}
+
+/* When maps were read that are another process' too. */
+static uint64_t read_at_of(const struct process *process, uint64_t read_at)
+{
+	const uint64_t forked = *(const volatile uint64_t *)&process->target.past.source.place->forked_unmaps;
+	return loader_log_count(read_at) <= loader_log_count(forked) ? read_at : PAST_UNKNOWN;
 }
 
 /* Takes the maps from the image's own list of what its loader had mapped: the only source if the process has
@@ -59,14 +82,14 @@ static void maps_from_image(struct process *process)
 }
 
 /* Of an image that has offered its region, and so tells no modules: those of another of its processes. */
-static const struct maps *maps_of_image(const struct process *process)
+static const struct target *alike_of_image(const struct process *process)
 {
 	const struct image *image = process->image;
 	if (!image->offered)
 		return NULL;
 	if (image->finding)
-		return image->finding->target.maps;
-	return image->process[0] ? image->process[0]->target.maps : NULL;
+		return &image->finding->target;
+	return image->process[0] ? &image->process[0]->target : NULL;
 }
 
 /* Those that were read when it was found, if that was just now: to read them opens each of its files.
@@ -81,6 +104,7 @@ static bool take_maps_of_finding(struct process *process)
 		return false;
 	target->maps = found->maps;
 	target->maps_read_ns = found->start_ns;
+	past_maps_note(&target->past, 0, past_maps_now(&target->past)); /* the count was not read then */
 	found->maps = NULL;
 	process_finding_weigh(process->image->finding);
 	return true;
@@ -89,6 +113,7 @@ static bool take_maps_of_finding(struct process *process)
 void process_maps_open(struct process *process, struct modules *modules, const struct process *parent)
 {
 	struct target *target = &process->target;
+	find_past(process, parent);
 	if (take_maps_of_finding(process))
 		return;
 	target->maps = maps_new(modules, target->readable ? target->pid : 0, true);
@@ -96,13 +121,15 @@ void process_maps_open(struct process *process, struct modules *modules, const s
 	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
 		return;
 	target->maps_read_ns = 0;
-	const struct maps *alike = maps_of_image(process);
+	const struct target *alike = alike_of_image(process);
 	if (!alike && parent)
-		alike = parent->target.maps;
+		alike = &parent->target;
 	if (!alike) {
 		maps_from_image(process);
+		past_maps_note(&target->past, 0, 0);
 		return;
 	}
 	maps_free(target->maps);
-	target->maps = maps_copy(alike, 0, target->maps_room_bytes);
+	target->maps = maps_copy(alike->maps, 0, target->maps_room_bytes);
+	target->past.read_at = read_at_of(process, alike->past.read_at);
 }

@@ -9,6 +9,7 @@
 
 #include "sampler/linux/perf_map_file.h"
 #include "sampler/linux/threads.h"
+#include "sampler/target/past_maps.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"
 
@@ -54,7 +55,8 @@ struct target {
 	uint32_t prompt_reads;  /* of the maps since prompt_ns, out of turn */
 	uint64_t code_address;  /* mapped as long as it executes the program that we know; 0: unknown */
 	size_t maps_room_bytes; /* for the maps, when they are read; 0: no bound */
-	struct maps *maps;      /* owned, as the next two are */
+	struct maps *maps;      /* owned, as the next three are */
+	struct past_maps past;  /* what was mapped earlier */
 	struct stacks *stacks;
 	struct perf_map_file perf_map;  /* names of code made at run time */
 	uint64_t perf_map_noted_ns;     /* when a stack led through such code; 0: never */

@@ -18,6 +18,9 @@ static uint64_t retry_ns(struct target *target, const struct walk_sample *sample
 		return target->maps_retry_ns > rest_ns ? target->maps_retry_ns : rest_ns;
 	if (now_ns - target->maps_read_ns < rest_ns)
 		return rest_ns;
+	/* Something was unmapped since: these maps are of no use. */
+	if (target->past.source.place && target->past.read_at != sample->unmaps)
+		return 0;
 	if (now_ns - target->prompt_ns > PROMPT_NS) {
 		target->prompt_ns = now_ns;
 		target->prompt_reads = 0;
@@ -28,35 +31,53 @@ static uint64_t retry_ns(struct target *target, const struct walk_sample *sample
 	return 0;
 }
 
-static enum unwind_outcome unwind(
-    const struct target *target, const struct walk_sample *sample, struct unwind_frame *frames, size_t *count)
+static enum unwind_outcome unwind(const struct target *target, struct maps *maps,
+    const struct walk_sample *sample, struct unwind_frame *frames, size_t *count)
 {
 	const struct regs_arch *arch = regs_arch_native();
 	const struct unwind_input input = {
 	    .arch = arch,
 	    .regs = sample->regs,
-	    .maps = target->maps,
+	    .maps = maps,
 	    .stack_address = sample->regs->r[arch->sp],
 	    .stack = sample->stack,
 	    .stack_bytes = sample->stack_bytes,
 	    .stack_want = sample->stack_want,
 	    .reaches_end = sample->reaches_end,
 	};
-	return unwind_stack(&input, frames, UNWIND_FRAMES_MAX, count);
+	/* All maps of a process are at the expense of one budget. */
+	struct cfi_budget *budget = maps_cfi_budget(target->maps), *own = maps_cfi_budget(maps);
+	if (own != budget)
+		*own = *budget;
+	const enum unwind_outcome outcome = unwind_stack(&input, frames, UNWIND_FRAMES_MAX, count);
+	if (own != budget)
+		*budget = *own;
+	return outcome;
 }
 
-static enum unwind_outcome walk(
-    struct target *target, const struct walk_sample *sample, struct unwind_frame *frames, size_t *count)
+struct maps *walk_maps(struct target *target, bool maps_follow, uint64_t unmaps)
+{
+	return maps_follow ? target->maps : past_maps_at(target, unmaps);
+}
+
+/* Its maps are those by which it was unwound. */
+static enum unwind_outcome walk(struct target *target, const struct walk_sample *sample,
+    struct unwind_frame *frames, size_t *count, struct maps **maps)
 {
 	if (!sample->maps_follow)
 		target_look_at_maps(target, clock_now_ns());
-	enum unwind_outcome outcome = unwind(target, sample, frames, count);
-	if (!unwind_wants_maps(outcome))
+	*maps = walk_maps(target, sample->maps_follow, sample->unmaps);
+	enum unwind_outcome outcome = unwind(target, *maps, sample, frames, count);
+	/* What was mapped at a time that is over is not to be read any more. */
+	if (!unwind_wants_maps(outcome) ||
+	    (!sample->maps_follow && target->past.source.place &&
+	        past_maps_now(&target->past) != sample->unmaps))
 		return outcome;
 	uint64_t now_ns = clock_now_ns();
 	if (!target_read_maps(target, now_ns, retry_ns(target, sample, now_ns)))
 		return outcome;
-	outcome = unwind(target, sample, frames, count);
+	*maps = walk_maps(target, sample->maps_follow, sample->unmaps);
+	outcome = unwind(target, *maps, sample, frames, count);
 	target->maps_retry_ns = maps_retry_ns(target->maps_retry_ns, !unwind_wants_maps(outcome));
 	return outcome;
 }
@@ -91,9 +112,10 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 	size_t count = 0, skipped = 0;
 	enum unwind_outcome outcome = UNWIND_NO_MAP;
 	const char *marker = STACK_NONE;
+	struct maps *maps = target->maps;
 	if (sample->regs) {
 		const struct unwind_frame *innermost = frames + before;
-		outcome = walk(target, sample, frames + before, &count);
+		outcome = walk(target, sample, frames + before, &count, &maps);
 		outcomes[outcome]++;
 		struct rarities found = look_for_rarities(innermost, count);
 		outcomes[UNWIND_GUESSED] += found.guess;
@@ -103,17 +125,16 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		skipped = sample->skips_innermost ? own_frames(innermost, count) : 0;
 	}
 	if (result)
-		*result = (struct walk_result){frames + before, count, outcome};
-	return stacks_intern(
-	    target->stacks, frames + skipped, before + count - skipped, marker, target->maps);
+		*result = (struct walk_result){frames + before, count, outcome, maps};
+	return stacks_intern(target->stacks, frames + skipped, before + count - skipped, marker, maps);
 }
 
-bool walk_read_frames(const struct target *target, const uint64_t *addresses, size_t count,
-    struct unwind_frame *frames, struct walk_result *result)
+bool walk_read_frames(struct maps *maps, const uint64_t *addresses, size_t count, struct unwind_frame *frames,
+    struct walk_result *result)
 {
 	for (size_t i = 0; i < count; i++) {
 		const uint64_t pc = ((const volatile uint64_t *)addresses)[i] - 1;
-		const struct map *map = maps_module(target->maps, pc);
+		const struct map *map = maps_module(maps, pc);
 		if (!map || !map->has_bias)
 			return false;
 		frames[i] = (struct unwind_frame){
@@ -124,7 +145,7 @@ bool walk_read_frames(const struct target *target, const uint64_t *addresses, si
 		    .step = UNWIND_STEP_CFI,
 		};
 	}
-	*result = (struct walk_result){frames, count, UNWIND_COMPLETE};
+	*result = (struct walk_result){frames, count, UNWIND_COMPLETE, maps};
 	return true;
 }
 
@@ -132,5 +153,5 @@ uint32_t walk_intern(const struct target *target, const struct walk_result *resu
 {
 	const size_t own = own_frames(result->frames, result->count);
 	return stacks_intern(target->stacks, result->frames + own, result->count - own,
-	    unwind_marker(result->outcome), target->maps);
+	    unwind_marker(result->outcome), result->maps);
 }

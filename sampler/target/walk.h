@@ -19,6 +19,7 @@ struct walk_sample {
 	 * time. */
 	bool maps_follow;
 	uint64_t time_ns; /* when the sample was taken */
+	uint64_t unmaps;  /* likewise (past_maps.h), unless maps_follow */
 };
 
 /* The frames of a walk: those of the preloaded library first, and these left out of the stack. */
@@ -26,6 +27,7 @@ struct walk_result {
 	const struct unwind_frame *frames; /* as unwind_stack() left them; in the caller's array */
 	size_t count;
 	enum unwind_outcome outcome;
+	struct maps *maps; /* by which they were found; valid until the next walk */
 };
 
 /* The frames that the caller has put before the program's, innermost first: the kernel's. `frames` has room
@@ -36,8 +38,11 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 
 /* The frames of a stack that the target has walked itself: `count` return addresses, innermost first, which
  * may change while they are read; `frames` has room for them. False: one is in no file. */
-bool walk_read_frames(const struct target *target, const uint64_t *addresses, size_t count,
-    struct unwind_frame *frames, struct walk_result *result);
+bool walk_read_frames(struct maps *maps, const uint64_t *addresses, size_t count, struct unwind_frame *frames,
+    struct walk_result *result);
+
+/* What the target had mapped then, for walk_read_frames(): see struct walk_sample. */
+struct maps *walk_maps(struct target *target, bool maps_follow, uint64_t unmaps);
 
 /* Its number in target->stacks, or UINT32_MAX. */
 uint32_t walk_intern(const struct target *target, const struct walk_result *result);

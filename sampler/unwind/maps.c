@@ -330,6 +330,20 @@ static int add_range(struct maps *maps, const struct map_range *range, const cha
 	return 0;
 }
 
+int maps_share(struct maps *maps, const struct map *map)
+{
+	if (overlaps(maps, map->start, map->end))
+		return 0;
+	if (maps->count + 1 > MAPS_MAX || !has_room(maps, map->file ? map->file->path_bytes : 0))
+		return -ENOSPC;
+	if (reserve(maps, 1))
+		return -ENOMEM;
+	hold_map(maps, map);
+	insert_at(maps, first_above(maps, map->start), map);
+	maps->generation++;
+	return 0;
+}
+
 int maps_add(struct maps *maps, const struct map_range *range)
 {
 	const char *path = range->path ? range->path : "";

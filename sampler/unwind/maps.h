@@ -95,6 +95,9 @@ void maps_clear(struct maps *maps);
  */
 int maps_add(struct maps *maps, const struct map_range *range);
 
+/* Adds what a range of other maps has, with its module, unless something is there. As above. */
+int maps_share(struct maps *maps, const struct map *map);
+
 /* Removes [start, start + len); ranges that reach beyond it are split. 0 or -ENOMEM. */
 int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
 

@@ -27,7 +27,7 @@ static struct modules *store;
 static struct image *image;
 static struct process *process[2];
 static struct unwind_frame frames[FRAMES];
-static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE};
+static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE, NULL};
 
 /* Two frames of this very program, whose rows libdw reads; the innermost is in another file, as the library's
  * is. */
@@ -103,7 +103,7 @@ static uint32_t learn(uint32_t place, uint64_t time_ns)
 	struct maps *maps = maps_new(store, getpid(), true);
 	assert_int_equal(maps_read_proc(maps), 0);
 	make_frames(maps);
-	walk = (struct walk_result){frames, FRAMES, UNWIND_COMPLETE};
+	walk = (struct walk_result){frames, FRAMES, UNWIND_COMPLETE, process[place]->target.maps};
 	uint32_t stack = stacks_intern(process[place]->target.stacks, frames, FRAMES, NULL, maps);
 	walked_learn(process[place], &walk, stack, time_ns);
 	maps_free(maps);
@@ -128,7 +128,7 @@ static struct maps *other_frames(void)
 	struct maps *maps = maps_new(store, getpid(), true);
 	assert_int_equal(maps_read_proc(maps), 0);
 	make_frames(maps);
-	walk = (struct walk_result){frames, 2, UNWIND_COMPLETE};
+	walk = (struct walk_result){frames, 2, UNWIND_COMPLETE, process[0]->target.maps};
 	return maps;
 }
 
