@@ -237,9 +237,9 @@ EXPORT int dlclose(void *handle)
 	sampled_ready(); /* a forked child counts in a place of its own */
 	sample_enter();
 	const struct walk_unmapping begun = walk_unmapping(claim_is_image());
-	const struct loader_log_call call = loader_log_begin();
+	const struct loader_log_call call = loader_log_begin(claim_state() == CLAIM_OPEN, claim_is_image());
 	int result = real.dlclose(handle);
-	loader_log_end(call);
+	loader_log_end(call, claim_state() == CLAIM_OPEN, claim_is_image());
 	walk_unmapped(begun, claim_is_image());
 	sample_leave();
 	return result;

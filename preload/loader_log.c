@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/loader_log.h"
 
-#include "preload/claim.h"
 #include "preload/lookup.h"
 #include "preload/module_list.h"
 #include "preload/place.h"
@@ -154,9 +153,9 @@ static int note_locked(struct dl_phdr_info *info, size_t size, void *argument)
 }
 
 /* musl unmaps nothing, and holds no lock. A program's own dl_iterate_phdr may hold none either. */
-static bool may_note(void)
+static bool may_note(bool image)
 {
-	if (!claim_is_image() || !thread_libc_is_glibc())
+	if (!image || !thread_libc_is_glibc())
 		return false;
 	if (!atomic_exchange(&busy, true))
 		return true;
@@ -164,12 +163,12 @@ static bool may_note(void)
 	return false;
 }
 
-static void change(uint64_t delta, bool counted)
+static void change(uint64_t delta, bool counted, bool image)
 {
 	atomic_fetch_add(&unmaps, delta);
 	if (!counted)
 		return;
-	if (may_note()) {
+	if (may_note(image)) {
 		lookup_each(note_locked, &delta);
 		atomic_store(&busy, false);
 	} else {
@@ -177,25 +176,20 @@ static void change(uint64_t delta, bool counted)
 	}
 }
 
-struct loader_log_call loader_log_begin(void)
+struct loader_log_call loader_log_begin(bool claimed, bool image)
 {
-	const struct loader_log_call call = {
-	    .key = place_view.region.key, .counted = claim_state() == CLAIM_OPEN};
-	change(LOADER_LOG_BEGIN, call.counted);
+	const struct loader_log_call call = {.key = place_view.region.key, .counted = claimed};
+	change(LOADER_LOG_BEGIN, claimed, image);
 	return call;
 }
 
 /* Meanwhile a destructor may have forked, and this be the child, in whose place the call is counted too; or
  * this has got a place, or another region, only now. */
-void loader_log_end(struct loader_log_call call)
+void loader_log_end(struct loader_log_call call, bool claimed, bool image)
 {
-	if (claim_state() != CLAIM_OPEN) {
-		atomic_fetch_add(&unmaps, LOADER_LOG_END);
-		return;
-	}
-	const bool begun =
-	    call.counted && call.key == place_view.region.key && loader_log_calls(loader_log_now());
-	change(LOADER_LOG_END, begun);
-	if (!begun)
+	const bool begun = claimed && call.counted && call.key == place_view.region.key &&
+	    loader_log_calls(loader_log_now());
+	change(LOADER_LOG_END, begun, image);
+	if (claimed && !begun)
 		atomic_fetch_add(&place_self()->unmaps, 1ull << LOADER_LOG_CALLS_BITS);
 }

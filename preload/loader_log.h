@@ -11,9 +11,10 @@ struct loader_log_call {
 	bool counted; /* in the process' place */
 };
 
-/* Around a call of dlclose. Takes the loader's lock, as that does. */
-struct loader_log_call loader_log_begin(void);
-void loader_log_end(struct loader_log_call call);
+/* Around a call of dlclose. Takes the loader's lock, as that does. claimed: the process has a place now;
+ * image: that of the image's own process, which notes. */
+struct loader_log_call loader_log_begin(bool claimed, bool image);
+void loader_log_end(struct loader_log_call call, bool claimed, bool image);
 
 /* The count, for a stack that is copied; and for a place that is taken. */
 uint64_t loader_log_now(void);

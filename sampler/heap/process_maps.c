@@ -25,8 +25,8 @@ static void find_past(struct process *process, const struct process *parent)
 	const struct region *region = process->image->region;
 	const struct region_place *place = region_place(region, process->place);
 	const uint64_t forked = loader_log_count(*(const volatile uint64_t *)&place->forked_unmaps);
-	struct past_source *source = &process->target.past.source;
-	*source = (struct past_source){.place = place, .header = region_header(region)};
+	struct target_past_source *source = &process->target.past.source;
+	*source = (struct target_past_source){.place = place, .header = region_header(region)};
 	if (process->place != 0 && (!parent || forked > parent->target.past.source.log_until))
 		return;
 	source->log = process->place == 0 ? &region_walk(region)->loader_log : parent->target.past.source.log;
@@ -37,7 +37,7 @@ static void find_past(struct process *process, const struct process *parent)
 static uint64_t read_at_of(const struct process *process, uint64_t read_at)
 {
 	const uint64_t forked = *(const volatile uint64_t *)&process->target.past.source.place->forked_unmaps;
-	return loader_log_count(read_at) <= loader_log_count(forked) ? read_at : PAST_UNKNOWN;
+	return loader_log_count(read_at) <= loader_log_count(forked) ? read_at : TARGET_PAST_UNKNOWN;
 }
 
 /* Takes the maps from the image's own list of what its loader had mapped: the only source if the process has
@@ -104,7 +104,7 @@ static bool take_maps_of_finding(struct process *process)
 		return false;
 	target->maps = found->maps;
 	target->maps_read_ns = found->start_ns;
-	past_maps_note(&target->past, 0, past_maps_now(&target->past)); /* the count was not read then */
+	target_note_reading(target, 0); /* the count was not read then */
 	found->maps = NULL;
 	process_finding_weigh(process->image->finding);
 	return true;
@@ -126,7 +126,7 @@ void process_maps_open(struct process *process, struct modules *modules, const s
 		alike = &parent->target;
 	if (!alike) {
 		maps_from_image(process);
-		past_maps_note(&target->past, 0, 0);
+		target->past.read_at = 0;
 		return;
 	}
 	maps_free(target->maps);

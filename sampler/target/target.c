@@ -34,7 +34,7 @@ void target_fini(struct target *target)
 	if (target->pidfd >= 0)
 		close(target->pidfd);
 	perf_map_file_forget(&target->perf_map);
-	past_maps_free(&target->past);
+	maps_free(target->past.maps);
 	maps_free(target->maps);
 	stacks_unref(target->stacks);
 	threads_free(target->threads);
@@ -105,7 +105,7 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 	if (!target->readable || now_ns - target->maps_read_ns < every_ns)
 		return false;
 	const uint64_t begin_cpu_ns = begin_reading(target, now_ns);
-	const uint64_t before = past_maps_now(&target->past);
+	const uint64_t before = target_unmaps(target);
 	struct maps *fresh = maps_new(maps_store(target->maps), target->pid, true);
 	if (fresh)
 		maps_set_room(fresh, target->maps_room_bytes);
@@ -113,7 +113,7 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 	    (!target->code_address || maps_find(fresh, target->code_address))) {
 		maps_free(target->maps);
 		target->maps = fresh;
-		past_maps_note(&target->past, before, past_maps_now(&target->past));
+		target_note_reading(target, before);
 	} else {
 		maps_free(fresh);
 	}
@@ -130,7 +130,7 @@ void target_look_at_maps(struct target *target, uint64_t now_ns)
 	    now_ns - target->maps_read_ns < target_maps_rest_ns(target))
 		return;
 	const uint64_t begin_cpu_ns = begin_reading(target, now_ns);
-	const uint64_t before = past_maps_now(&target->past);
+	const uint64_t before = target_unmaps(target);
 	const bool current = maps_are_current(target->maps);
 	end_reading(target, begin_cpu_ns);
 	if (!current) {
@@ -138,7 +138,7 @@ void target_look_at_maps(struct target *target, uint64_t now_ns)
 		target_read_maps(target, now_ns, 0);
 		return;
 	}
-	past_maps_note(&target->past, before, past_maps_now(&target->past));
+	target_note_reading(target, before);
 	if (target->plan && target->maps_look_ns < MAPS_LOOK_MOST_NS)
 		target->maps_look_ns *= 2;
 }

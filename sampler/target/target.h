@@ -7,9 +7,9 @@
 #ifndef SAMPLER_TARGET_TARGET_H
 #define SAMPLER_TARGET_TARGET_H
 
+#include "proto/region.h"
 #include "sampler/linux/perf_map_file.h"
 #include "sampler/linux/threads.h"
-#include "sampler/target/past_maps.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"
 
@@ -27,6 +27,36 @@ enum target_end {
 	TARGET_EXEC,     /* executes another program now */
 	TARGET_DETACHED, /* runs on, and is not sampled any more */
 };
+
+/*
+ * What a process had mapped when a stack was copied, where no records of the kernel tell: it may have called
+ * dlclose since, and another file be where the one was.
+ *
+ * All times are the process' own count of its calls of dlclose (proto/loader_log.h). The maps that were read
+ * while it did not change are those of that time. Of any other time the code that is never unmapped is known,
+ * and of libraries what the process has noted. Of two that may have been in one place at that time, neither
+ * is believed.
+ */
+
+/* The process' count and notes, in shared memory: hostile. */
+struct target_past_source {
+	const struct region_place *place; /* NULL: it does not count */
+	const struct region_header *header;
+	const struct loader_log *log;
+	uint64_t log_until; /* up to that count the notes are of this process: an ancestor has made them */
+};
+
+struct target_past {
+	struct target_past_source source;
+	uint64_t read_at;  /* when the target's maps were read, or TARGET_PAST_UNKNOWN */
+	uint64_t readings; /* of the target's maps */
+	/* those of another time; NULL: none yet */
+	struct maps *maps;
+	uint64_t at, of_reading;
+	bool whole; /* the process has noted all of that time */
+};
+
+#define TARGET_PAST_UNKNOWN UINT64_MAX
 
 struct snapshot_series;
 struct target_plan;
@@ -47,16 +77,16 @@ struct target {
 	/* Absolute path by which it was executed, if that leads to the same file; else empty. */
 	char called[TARGET_NAME_BYTES];
 	uint64_t start_ns;
-	uint64_t maps_read_ns;  /* or looked at */
-	uint64_t maps_cost_ns;  /* CPU time that this took, less its share of the time since */
-	uint64_t maps_look_ns;  /* wait before it is looked whether they have changed */
-	uint64_t maps_retry_ns; /* wait before the maps are read again for a stack in no map */
-	uint64_t prompt_ns;     /* see walk.c */
-	uint32_t prompt_reads;  /* of the maps since prompt_ns, out of turn */
-	uint64_t code_address;  /* mapped as long as it executes the program that we know; 0: unknown */
-	size_t maps_room_bytes; /* for the maps, when they are read; 0: no bound */
-	struct maps *maps;      /* owned, as the next three are */
-	struct past_maps past;  /* what was mapped earlier */
+	uint64_t maps_read_ns;   /* or looked at */
+	uint64_t maps_cost_ns;   /* CPU time that this took, less its share of the time since */
+	uint64_t maps_look_ns;   /* wait before it is looked whether they have changed */
+	uint64_t maps_retry_ns;  /* wait before the maps are read again for a stack in no map */
+	uint64_t prompt_ns;      /* see walk.c */
+	uint32_t prompt_reads;   /* of the maps since prompt_ns, out of turn */
+	uint64_t code_address;   /* mapped as long as it executes the program that we know; 0: unknown */
+	size_t maps_room_bytes;  /* for the maps, when they are read; 0: no bound */
+	struct maps *maps;       /* owned, as the next three are */
+	struct target_past past; /* what was mapped earlier */
 	struct stacks *stacks;
 	struct perf_map_file perf_map;  /* names of code made at run time */
 	uint64_t perf_map_noted_ns;     /* when a stack led through such code; 0: never */
@@ -96,6 +126,15 @@ uint64_t target_maps_rest_ns(const struct target *target);
 /* For a process of which nobody tells what it maps: looks now and then whether that has changed, and reads
  * the maps again if so. */
 void target_look_at_maps(struct target *target, uint64_t now_ns);
+
+/* How often it has unmapped libraries (proto/loader_log.h); 0: it does not count. */
+uint64_t target_unmaps(const struct target *target);
+
+/* Its maps were read, which began at that count. */
+void target_note_reading(struct target *target, uint64_t before);
+
+/* The maps of that time (struct target_past); its own if they are. Valid until the next call, or reading. */
+struct maps *target_maps_at(struct target *target, uint64_t unmaps);
 
 /* Notes where the names of code made at run time are, while the process lives. It may change its user, its
  * root and the file: so this is repeated when a stack leads through such code, once a second. */

@@ -57,7 +57,7 @@ static enum unwind_outcome unwind(const struct target *target, struct maps *maps
 
 struct maps *walk_maps(struct target *target, bool maps_follow, uint64_t unmaps)
 {
-	return maps_follow ? target->maps : past_maps_at(target, unmaps);
+	return maps_follow ? target->maps : target_maps_at(target, unmaps);
 }
 
 /* Its maps are those by which it was unwound. */
@@ -70,8 +70,7 @@ static enum unwind_outcome walk(struct target *target, const struct walk_sample 
 	enum unwind_outcome outcome = unwind(target, *maps, sample, frames, count);
 	/* What was mapped at a time that is over is not to be read any more. */
 	if (!unwind_wants_maps(outcome) ||
-	    (!sample->maps_follow && target->past.source.place &&
-	        past_maps_now(&target->past) != sample->unmaps))
+	    (!sample->maps_follow && target->past.source.place && target_unmaps(target) != sample->unmaps))
 		return outcome;
 	uint64_t now_ns = clock_now_ns();
 	if (!target_read_maps(target, now_ns, retry_ns(target, sample, now_ns)))

@@ -19,7 +19,7 @@ struct walk_sample {
 	 * time. */
 	bool maps_follow;
 	uint64_t time_ns; /* when the sample was taken */
-	uint64_t unmaps;  /* likewise (past_maps.h), unless maps_follow */
+	uint64_t unmaps;  /* likewise (struct target_past), unless maps_follow */
 };
 
 /* The frames of a walk: those of the preloaded library first, and these left out of the stack. */

@@ -234,28 +234,6 @@ static struct map_file *new_file(const struct map_range *range, const char *path
 	return file;
 }
 
-/* A library of ours that the target has from memory, or from a file that is gone, and that we may not open
- * there. */
-static void take_library(struct maps *maps, struct map *map)
-{
-	static const char memory[] = "memfd:";
-	const struct module_library *library = modules_library(maps->store);
-	const struct module_request request = {.path = library->path};
-	const char *name = strrchr(map->file->path, '/');
-	struct module *module;
-
-	if (!map->module || map->module->readable || !library->name || !name)
-		return;
-	name += strncmp(name + 1, memory, strlen(memory)) == 0 ? 1 + strlen(memory) : 1;
-	if (strncmp(name, library->name, strlen(library->name)) != 0)
-		return;
-	module = module_get(maps->store, &request);
-	if (!module)
-		return;
-	module_unref(map->module);
-	map->module = module;
-}
-
 /* How much may be copied from the process' memory for one file. */
 static uint64_t copy_room(const struct maps *maps)
 {
@@ -270,6 +248,7 @@ static uint64_t copy_room(const struct maps *maps)
 static void open_map(struct maps *maps, struct map *map)
 {
 	uint64_t vaddr = 0;
+	struct module *library;
 
 	map->opened = true;
 	if (map->kind == MAP_KIND_VDSO) {
@@ -293,7 +272,11 @@ static void open_map(struct maps *maps, struct map *map)
 		const uint64_t copies = modules_counters(maps->store)->copies;
 		map->module = module_get(maps->store, &request);
 		maps->copies += modules_counters(maps->store)->copies - copies;
-		take_library(maps, map);
+		if (map->module && !map->module->readable &&
+		    (library = module_get_library(maps->store, map->file->path))) {
+			module_unref(map->module);
+			map->module = library;
+		}
 		maps->copied_bytes += copied_bytes(map);
 	}
 	map->has_bias = map->module && module_vaddr(map->module, map->pgoff, true, &vaddr);

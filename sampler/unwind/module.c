@@ -309,9 +309,9 @@ static struct module *get_file(
 }
 
 /*
- * The file of a mapping that has no name any more, if it was opened while it had one, or what was copied of it
- * from this process' memory. As long as it is open its inode is no other file's. (Where the kernel's device is
- * another than stat()'s, as with overlayfs, it is not found.)
+ * The file of a mapping that has no name any more, if it was opened while it had one, or what was copied of
+ * it from this process' memory. As long as it is open its inode is no other file's. (Where the kernel's
+ * device is another than stat()'s, as with overlayfs, it is not found.)
  */
 static struct module_entry *find_deleted(const struct modules *store, const struct module_request *request)
 {
@@ -367,6 +367,19 @@ struct module *module_get(struct modules *store, const struct module_request *gi
 	if (err)
 		return get_unreadable(store, &request, module_file_path(request.path), err);
 	return get_file(store, &request, &file);
+}
+
+struct module *module_get_library(struct modules *store, const char *path)
+{
+	static const char memory[] = "memfd:";
+	const struct module_library *library = modules_library(store);
+	const struct module_request request = {.path = library->path};
+	const char *name = strrchr(path, '/');
+
+	if (!library->name || !name)
+		return NULL;
+	name += strncmp(name + 1, memory, strlen(memory)) == 0 ? 1 + strlen(memory) : 1;
+	return strncmp(name, library->name, strlen(library->name)) == 0 ? module_get(store, &request) : NULL;
 }
 
 struct module *module_get_vdso(struct modules *store)

@@ -31,6 +31,10 @@
  */
 struct module *module_get(struct modules *store, const struct module_request *request);
 
+/* The same for a library of ours that a target has from memory, or from a file that is gone, and that we may
+ * not open there. NULL: the path is not its name, or out of memory. */
+struct module *module_get_library(struct modules *store, const char *path);
+
 /* The vdso's module with a reference for the caller; NULL: this kernel has none, or out of memory. */
 struct module *module_get_vdso(struct modules *store);
 

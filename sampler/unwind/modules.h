@@ -126,8 +126,8 @@ struct module_entry *modules_of_file(const struct modules *store, const struct m
 struct module_entry *modules_unreadable(
     const struct modules *store, const uint8_t *build_id, uint8_t len, uint64_t ino, const char *path);
 
-/* The first entry of the bucket with the files of that device and inode, as stat() says, or of what was copied
- * from the memory of that process in place of one (PID 0: not copied). Follow next_of_inode. */
+/* The first entry of the bucket with the files of that device and inode, as stat() says, or of what was
+ * copied from the memory of that process in place of one (PID 0: not copied). Follow next_of_inode. */
 struct module_entry *modules_of_inode(const struct modules *store, uint64_t dev, uint64_t ino, pid_t pid);
 
 /* A new entry, which owns PATH, in no bucket yet: its module has to be filled in before. NULL: out of memory

@@ -1,30 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/target/past_maps.h"
+#include "sampler/target/target.h"
 
 #include "sampler/linux/clock.h"
 #include "sampler/region/loader_log.h"
-#include "sampler/target/target.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
-uint64_t past_maps_now(const struct past_maps *past)
+uint64_t target_unmaps(const struct target *target)
 {
-	return past->source.place ? atomic_load_explicit(&past->source.place->unmaps, memory_order_acquire)
-	                          : 0;
+	const struct region_place *place = target->past.source.place;
+	return place ? atomic_load_explicit(&place->unmaps, memory_order_acquire) : 0;
 }
 
-void past_maps_note(struct past_maps *past, uint64_t before, uint64_t after)
+void target_note_reading(struct target *target, uint64_t before)
 {
-	past->read_at = before == after ? before : PAST_UNKNOWN;
+	struct target_past *past = &target->past;
+	past->read_at = before == target_unmaps(target) ? before : TARGET_PAST_UNKNOWN;
 	past->readings++;
-}
-
-void past_maps_free(struct past_maps *past)
-{
-	maps_free(past->maps);
-	past->maps = NULL;
 }
 
 /* ---- who was there */
@@ -67,7 +61,8 @@ static bool was_mapped(const struct loader_log_file *file, uint64_t count)
 /* What lies at its start in maps of another time at which it was mapped, and nothing else can have been. */
 static const struct map *find_in(const struct maps *maps, uint64_t of, const struct loader_log_file *file)
 {
-	if (!maps || of == PAST_UNKNOWN || loader_log_calls(of) || !was_mapped(file, loader_log_count(of)))
+	if (!maps || of == TARGET_PAST_UNKNOWN || loader_log_calls(of) ||
+	    !was_mapped(file, loader_log_count(of)))
 		return NULL;
 	const struct map *map = maps_find(maps, file->start);
 	return map && map->kind == MAP_KIND_FILE && map->start == file->start &&
@@ -84,7 +79,7 @@ static void add_candidate(struct choosing *c, struct candidate candidate)
 
 static void add_noted(struct choosing *c)
 {
-	const struct past_maps *past = &c->target->past;
+	const struct target_past *past = &c->target->past;
 	/* Of the time that has not ended nothing but what was there when it began is noted. */
 	for (uint32_t i = 0; c->noted && i < c->log->files; i++) {
 		const struct loader_log_file *file = &c->log->file[i];
@@ -137,7 +132,7 @@ static bool is_sure(const struct choosing *c, const struct candidate *one)
 
 /* ---- the maps */
 
-/* To open it costs the process as much as a reading of its maps does, of which it gets a share of the time. */
+/* To open it costs the process as much as a reading of its maps, of which it gets a share of the time. */
 static void open_noted(struct target *target, struct maps *maps, const struct loader_log_file *file)
 {
 	const uint64_t begin_cpu_ns = clock_thread_cpu_ns();
@@ -182,7 +177,7 @@ static struct maps *make_maps(struct choosing *c)
 /* Are there notes of that time? Of the count that has not ended, what it began with. */
 static bool read_notes(struct choosing *c, bool *whole)
 {
-	const struct past_source *source = &c->target->past.source;
+	const struct target_past_source *source = &c->target->past.source;
 	*whole = false;
 	if (!source->log || c->count > source->log_until || !loader_log_read(source->log, c->log))
 		return false;
@@ -195,7 +190,7 @@ static struct maps *choose(struct target *target, uint64_t unmaps)
 {
 	static struct loader_log_copy log;
 	static struct choosing c;
-	struct past_maps *past = &target->past;
+	struct target_past *past = &target->past;
 	bool whole;
 	c = (struct choosing){.target = target, .at = unmaps, .count = loader_log_count(unmaps), .log = &log};
 	c.noted = read_notes(&c, &whole);
@@ -212,14 +207,14 @@ static struct maps *choose(struct target *target, uint64_t unmaps)
 	return maps;
 }
 
-struct maps *past_maps_at(struct target *target, uint64_t unmaps)
+struct maps *target_maps_at(struct target *target, uint64_t unmaps)
 {
-	struct past_maps *past = &target->past;
+	struct target_past *past = &target->past;
 	if (!past->source.place || (unmaps == past->read_at && !loader_log_calls(unmaps)))
 		return target->maps;
 	/* What it was noted to be does not change any more. */
 	const bool same = past->maps && past->at == unmaps && past->of_reading == past->readings;
-	if (same && (past->whole || past_maps_now(past) == unmaps))
+	if (same && (past->whole || target_unmaps(target) == unmaps))
 		return past->maps;
 	return choose(target, unmaps);
 }
