@@ -35,10 +35,9 @@ static bool report(int channel, pid_t command)
 	                                     : info.si_status);
 }
 
-static _Noreturn void tend(int channel, int signal_fd, int snapshot_signal, pid_t command)
+static _Noreturn void tend(int channel, int signal_fd, int snapshot_signal, pid_t front, pid_t command)
 {
 	struct pollfd polls[] = {{.fd = channel, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
-	const pid_t front = getppid();
 	struct signalfd_siginfo info;
 	bool told = false;
 
@@ -61,6 +60,7 @@ static _Noreturn void tend(int channel, int signal_fd, int snapshot_signal, pid_
 
 pid_t parent_fork(struct parent *parent, int signal_fd, int snapshot_signal)
 {
+	const pid_t front = getpid();
 	int pair[2], command;
 
 	*parent = (struct parent){-1, -1};
@@ -71,7 +71,7 @@ pid_t parent_fork(struct parent *parent, int signal_fd, int snapshot_signal)
 		close(pair[0]);
 		command = fork();
 		if (command)
-			tend(pair[1], signal_fd, snapshot_signal, command < 0 ? -errno : command);
+			tend(pair[1], signal_fd, snapshot_signal, front, command < 0 ? -errno : command);
 		close(pair[1]);
 		return 0;
 	}
