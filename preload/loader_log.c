@@ -49,9 +49,11 @@ static bool is_of_start(uint64_t start)
 	return false;
 }
 
+/* Read once: others may write there. */
 static uint32_t files_of(const struct loader_log *log)
 {
-	return log->files < LOADER_LOG_FILES ? log->files : LOADER_LOG_FILES;
+	const uint32_t files = *(const volatile uint32_t *)&log->files;
+	return files < LOADER_LOG_FILES ? files : LOADER_LOG_FILES;
 }
 
 static bool is_same(const struct loader_log_file *a, const struct loader_log_file *b)
@@ -66,8 +68,11 @@ static bool is_same(const struct loader_log_file *a, const struct loader_log_fil
 static struct loader_log_file *make_room(struct loader_log *log)
 {
 	struct loader_log_file *first = NULL;
-	if (log->files < LOADER_LOG_FILES)
-		return &log->file[log->files++];
+	const uint32_t files = files_of(log);
+	if (files < LOADER_LOG_FILES) {
+		log->files = files + 1;
+		return &log->file[files];
+	}
 	for (uint32_t i = 0; i < LOADER_LOG_FILES; i++)
 		if (log->file[i].until != LOADER_LOG_STAYS && (!first || log->file[i].until < first->until))
 			first = &log->file[i];

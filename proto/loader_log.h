@@ -19,7 +19,7 @@
 
 /* The low bits of the word are the number of calls that have begun and not ended: if it is not 0, something
  * may be unmapped now. (A call that never ends is one of them for good.) */
-enum { LOADER_LOG_CALLS_BITS = 8 };
+enum { LOADER_LOG_CALLS_BITS = 16 };
 #define LOADER_LOG_BEGIN ((1ull << LOADER_LOG_CALLS_BITS) + 1)
 #define LOADER_LOG_END   ((1ull << LOADER_LOG_CALLS_BITS) - 1)
 

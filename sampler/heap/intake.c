@@ -259,7 +259,8 @@ static bool take_frames(struct buffer_context *context, const struct region_buff
 		return true;
 	struct walk_result walk;
 	struct maps *maps = walk_maps(&process->target, intake->maps_follow, header->unmaps);
-	if (!walk_read_frames(maps, (const uint64_t *)(const void *)addresses, count, intake->frames, &walk))
+	if (!maps ||
+	    !walk_read_frames(maps, (const uint64_t *)(const void *)addresses, count, intake->frames, &walk))
 		return true;
 	process_look_for_room(process);
 	if (walked_told(process, &walk, header->sample.stack, header->sample.time_ns) != 0)

@@ -133,7 +133,8 @@ uint64_t target_unmaps(const struct target *target);
 /* Its maps were read, which began at that count. */
 void target_note_reading(struct target *target, uint64_t before);
 
-/* The maps of that time (struct target_past); its own if they are. Valid until the next call, or reading. */
+/* The maps of that time (struct target_past); its own if they are. Valid until the next call, or reading.
+ * NULL: out of memory. */
 struct maps *target_maps_at(struct target *target, uint64_t unmaps);
 
 /* Notes where the names of code made at run time are, while the process lives. It may change its user, its

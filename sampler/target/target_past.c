@@ -85,9 +85,9 @@ static void add_noted(struct choosing *c)
 		const struct loader_log_file *file = &c->log->file[i];
 		if (!was_mapped(file, c->count))
 			continue;
-		const struct map *map = find_in(past->maps, past->at, file);
+		const struct map *map = find_in(c->target->maps, past->read_at, file);
 		if (!map)
-			map = find_in(c->target->maps, past->read_at, file);
+			map = find_in(past->maps, past->at, file);
 		add_candidate(c, (struct candidate){file->start, file->end, file, map});
 	}
 }
@@ -121,6 +121,8 @@ static bool is_same(const struct candidate *a, const struct candidate *b)
 /* While dlclose runs, one may have taken the place of the other. */
 static bool is_sure(const struct choosing *c, const struct candidate *one)
 {
+	if (loader_log_calls(c->at) && c->candidates == CANDIDATES)
+		return false;
 	for (size_t i = 0; loader_log_calls(c->at) && i < c->candidates; i++) {
 		const struct candidate *other = &c->candidate[i];
 		if (other != one && other->start < one->end && one->start < other->end &&

@@ -45,6 +45,8 @@ static enum unwind_outcome unwind(const struct target *target, struct maps *maps
 	    .stack_want = sample->stack_want,
 	    .reaches_end = sample->reaches_end,
 	};
+	if (!maps)
+		return UNWIND_NO_MAP;
 	/* All maps of a process are at the expense of one budget. */
 	struct cfi_budget *budget = maps_cfi_budget(target->maps), *own = maps_cfi_budget(maps);
 	if (own != budget)
@@ -115,6 +117,7 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 	if (sample->regs) {
 		const struct unwind_frame *innermost = frames + before;
 		outcome = walk(target, sample, frames + before, &count, &maps);
+		maps = maps ? maps : target->maps; /* of no frame */
 		outcomes[outcome]++;
 		struct rarities found = look_for_rarities(innermost, count);
 		outcomes[UNWIND_GUESSED] += found.guess;

@@ -41,7 +41,7 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 bool walk_read_frames(struct maps *maps, const uint64_t *addresses, size_t count, struct unwind_frame *frames,
     struct walk_result *result);
 
-/* What the target had mapped then, for walk_read_frames(): see struct walk_sample. */
+/* What the target had mapped then, for walk_read_frames(): see struct walk_sample. NULL: out of memory. */
 struct maps *walk_maps(struct target *target, bool maps_follow, uint64_t unmaps);
 
 /* Its number in target->stacks, or UINT32_MAX. */
