@@ -154,3 +154,47 @@ test_attached_after_an_upgrade() {
     equal 90000 "$(bytes_of x.pb.gz "main;after;plug_entry;plug_inner;$leaf")" "bytes, $new" 
   done
 }
+
+# Each security update of the C library leaves all services that run with one that is deleted. Where a thread stands can
+# still be told, so it is attached to at once.
+test_attached_after_an_update_of_the_c_library() {
+  need_x86_64 attaching
+  local libc loader
+  libc=$(ldd /bin/true | awk '/libc\.so\.6/ { print $3 }')
+  loader=$(ldd /bin/true | awk '/ld-linux/ { print $1 }')
+  cat >poller.c <<'C'
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+void *volatile kept;
+__attribute__((noinline)) static void work(void) { for (int i = 0; i < 1000; i++) kept = malloc(90); __asm__ volatile(""); }
+int main(void) {
+  struct pollfd input = {0, POLLIN, 0};
+  puts("ready");
+  fflush(stdout);
+  while (poll(&input, 1, 50) == 0) ;
+  work();
+  return 0;
+}
+C
+  mkdir own
+  cp "$libc" "$loader" own/
+  gcc -O1 -g -o poller poller.c -Wl,-rpath,"$PWD/own" -Wl,--dynamic-linker="$PWD/own/${loader##*/}"
+  stage
+  chmod a+rX -R .
+  chmod a+rwx .
+  mkfifo in
+  chmod a+rw in
+  unprivileged sh -c 'echo $$ >&2; exec "$@"' sh ./poller <in >out 2>pid &
+  exec 7>in
+  wait_for 20 grep -q ready out
+  cp "$libc" own/new && mv own/new own/libc.so.6
+  unprivileged "$heaptap" record -i 0 -p 1 -o x.pb.gz -P "$(cat pid)" >log 2>&1 &
+  local front=$!
+  wait_for 40 grep -qE 'attached|not' log
+  echo go >&7
+  exec 7>&-
+  wait $front || { cat log >&2; fail 'not attached'; }
+  "$heaptap" check x.pb.gz || fail 'not valid'
+  equal 90000 "$(bytes_of x.pb.gz 'main;work')" bytes
+}
