@@ -214,7 +214,8 @@ static void what_makes_no_sense_there_is_left_out(void **state)
 		}
 		atomic_store(&place.unmaps, random);
 		for (unsigned calls = 0; calls < 2; calls++)
-			assert_true(maps_count(target_maps_at(&target, (random & 0xff) << LOADER_LOG_CALLS_BITS | calls)) <=
+			assert_true(maps_count(target_maps_at(
+			                &target, (random & 0xff) << LOADER_LOG_CALLS_BITS | calls)) <=
 			    1 + 2 * LOADER_LOG_FILES);
 	}
 	end();
