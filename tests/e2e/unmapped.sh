@@ -26,7 +26,7 @@ C
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-/* "plain", "threads" or "children", rounds, milliseconds, two libraries */
+/* "plain", "threads", "children" or "offered", rounds, milliseconds, two libraries */
 static void *volatile kept;
 static char **libraries;
 static int rounds, ms;
@@ -40,6 +40,14 @@ static void swap(int first) {
     dlclose(library);
   }
 }
+/* Until a daemon has come: at the end of an interval, of 512 KiB in the mean. */
+static void await(void) {
+  for (int more = 200; more; more -= access("go", F_OK) == 0) {
+    kept = malloc(65536);
+    free(kept);
+    usleep(1000);
+  }
+}
 static void *run(void *first) { swap((int)(size_t)first); return NULL; }
 int main(int count, char **arguments) {
   pthread_t thread[4];
@@ -47,7 +55,8 @@ int main(int count, char **arguments) {
   rounds = atoi(arguments[2]);
   ms = atoi(arguments[3]);
   libraries = arguments + 4;
-  if (strcmp(arguments[1], "plain") == 0) swap(0);
+  if (strcmp(arguments[1], "offered") == 0) await();
+  if (strcmp(arguments[1], "plain") == 0 || strcmp(arguments[1], "offered") == 0) swap(0);
   for (size_t i = 0; i < 4 && strcmp(arguments[1], "threads") == 0; i++) pthread_create(&thread[i], NULL, run, (void *)i);
   for (size_t i = 0; i < 4 && strcmp(arguments[1], "threads") == 0; i++) pthread_join(thread[i], NULL);
   /* A library is open when the children are forked, and replaced in both. */
@@ -137,4 +146,27 @@ test_libraries_without_a_build_id() {
   swap_by unprivileged auto plain 40 0 0
   swap_by '' copy plain 40 5 0
   swap_by '' walk plain 40 20 0
+}
+
+# The daemon copies stacks, and reads no records.
+test_libraries_in_one_place_with_a_daemon() {
+  need_root
+  make_programs
+  . "$top/tests/daemon_lib.sh"
+  cp swap bin/
+  start_daemon
+  local ms right wrong unnamed target
+  for ms in 0 5; do
+    rm -f go
+    LD_PRELOAD=$PWD/bin/libheaptap.so bin/swap offered 40 $ms ./one.so ./two.so &
+    target=$!
+    wait_for 20 grep -q "pid $target " daemon.log
+    touch go
+    wait $target
+    wait_for 20 profile_of $target exit
+    read -r right wrong unnamed <<<"$(judge "$profile")"
+    equal 0 "$wrong" "wrong names, $ms ms ($right right, $unnamed without)"
+    at_least 160 "$right" "right names, $ms ms ($unnamed without)"
+  done
+  stop_daemon
 }
