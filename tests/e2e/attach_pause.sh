@@ -36,6 +36,7 @@ test_a_threaded_server() { come_and_go server; }
 
 # The one that is in a search for long goes on also if it is to stop (^Z): or a thread could stand still as long as it does.
 test_stopped_by_the_terminal() {
+  set -m # a process group for it, which a terminal can stop
   pausing stray
   "$heaptap" record -P "$target" --duration 1ms -o p/ 2>log 7>&- &
   sampler=$!
@@ -71,7 +72,7 @@ test_by_the_daemon() {
   . "$top/tests/daemon_lib.sh"
   stage attach_pause
   configure 'attach = yes'
-  for mode in grow fiber; do
+  for mode in grow fiber fiber fiber; do # not each look finds a new stack
     pausing $mode
     rm -f daemon.log
     started=0
