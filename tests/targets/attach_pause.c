@@ -235,6 +235,7 @@ static int serve_requests(void)
 		return 1;
 	const pid_t client = fork();
 	if (client == 0) {
+		close(listener); /* else nobody would end who is not accepted */
 		while (!stop)
 			ask(&address);
 		printf("longest pause %.1f ms\n", (double)longest_ns / 1e6);
