@@ -265,7 +265,7 @@ test_a_profile_behind_a_link_is_not_sent() {
   made victim/secret.pb.gz 1 5 3 77
   made b.pb.gz 1 5 3 78
   as_stranger sh -c 'mkdir theirs/out; cp b.pb.gz theirs/out/'
-  "$heaptap" push --follow --to "pyroscope+http://127.0.0.1:$port" theirs 2>err &
+  "$heaptap" push --follow --to "pyroscope+http://127.0.0.1:$port" theirs/out 2>err &
   pusher=$!
   trap 'kill $pusher $server_pid 2>/dev/null || :' EXIT
   wait_for 20 eval '[ "$(requests)" = 1 ]'

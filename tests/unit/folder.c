@@ -108,7 +108,7 @@ static void paths_lead_where_the_kernel_says(void **state)
 	assert_same("absolute/link", "ours/real");
 	assert_same("/proc/self/cwd/ours", "ours");
 	assert_same("/proc/self/root/tmp", "/tmp");
-	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)getppid());
+	snprintf(path, sizeof(path), "/proc/%d/cwd", (int)getpid());
 	assert_same(path, path);
 	assert_int_equal(symlink("round", "round"), 0);
 	assert_int_equal(symlink("nowhere", "dangling"), 0);
