@@ -79,6 +79,15 @@ static void read_comment(struct origin *origin, const char *text, size_t *counts
 	} else if (strncmp(text, attached, strlen(attached)) == 0) {
 		copy(origin->attached, sizeof(origin->attached), text + strlen(attached),
 		    strlen(text + strlen(attached)));
+		origin->gaps |= ORIGIN_GAP_ATTACHED;
+	} else if (strncmp(text, ORIGIN_TAKEN_OVER, strlen(ORIGIN_TAKEN_OVER)) == 0) {
+		copy(origin->taken_over, sizeof(origin->taken_over), text + strlen(ORIGIN_TAKEN_OVER),
+		    strlen(text + strlen(ORIGIN_TAKEN_OVER)));
+		origin->gaps |= ORIGIN_GAP_TAKEN_OVER;
+	} else if (strncmp(text, ORIGIN_LIMITED, strlen(ORIGIN_LIMITED)) == 0) {
+		origin->gaps |= ORIGIN_GAP_LIMITED;
+	} else if (strstr(text, ORIGIN_PAUSED)) {
+		origin->gaps |= ORIGIN_GAP_PAUSED;
 	} else if (strncmp(text, unseen, strlen(unseen)) == 0) {
 		copy(origin->unseen, sizeof(origin->unseen), text + strlen(unseen),
 		    strlen(text + strlen(unseen)));

@@ -21,6 +21,19 @@ enum origin_kind {
 	ORIGIN_DELTA, /* what was allocated in an interval */
 };
 
+/* What is not in a profile although it says that every allocation is. */
+enum origin_gap {
+	ORIGIN_GAP_ATTACHED = 1,   /* from before heaptap was attached */
+	ORIGIN_GAP_TAKEN_OVER = 2, /* from before a daemon took the process over */
+	ORIGIN_GAP_PAUSED = 4,
+	ORIGIN_GAP_LIMITED = 8, /* from after the process had set itself a limit of memory */
+};
+
+/* Comments that tell so, or how they begin. */
+#define ORIGIN_TAKEN_OVER "taken over: "
+#define ORIGIN_PAUSED     "sampling was paused for "
+#define ORIGIN_LIMITED    "not profiled since they set themselves a limit of memory: "
+
 struct origin {
 	char program[256]; /* "redis-server"; "" unknown */
 	pid_t pid;         /* 0 unknown */
@@ -28,9 +41,11 @@ struct origin {
 	char cause[512];   /* "exit: status 0"; "" unknown */
 	char samples[512]; /* "8234 taken, 2 lost stacks"; "" unknown */
 	char attached
-	    [160];        /* "3.1 s after the start; ...": it was attached to; "" it was started by heaptap */
-	char unseen[256]; /* what of the program's heap is not in the profile; "" nothing known */
-	char event[64];   /* "cpu-clock": not a heap profile but one of this event; "" */
+	    [160]; /* "3.1 s after the start; ...": it was attached to; "" it was started by heaptap */
+	char taken_over[64]; /* "3.1 s after the start": by a daemon; "" it was not */
+	uint32_t gaps;       /* enum origin_gap, or'ed */
+	char unseen[256];    /* what of the program's heap is not in the profile; "" nothing known */
+	char event[64];      /* "cpu-clock": not a heap profile but one of this event; "" */
 	char merged
 	    [512]; /* "3 processes: nginx (3)...": what `heaptap merge` added up; "" a profile as written */
 	char session[64];   /* which run of `heaptap record`; "" unknown, as in profiles of older versions */

@@ -10,6 +10,7 @@
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/thread_facts.h"
 #include "sampler/region/region_mapped.h"
 #include "sampler/region/region_offer.h"
 #include "sampler/target/target_plan.h"
@@ -106,7 +107,8 @@ static bool take(
 	*region = offer->region;
 	prefault(d, region);
 	verdict_plan(plan, d, verdict);
-	const struct registry_offer given = {region, plan, terms.period_bytes, entry->pid, offer->used};
+	const struct registry_offer given = {region, plan, terms.period_bytes, entry->pid,
+	    thread_facts_age_ns(entry->identity.ticks), offer->used};
 	if (registry_take_offer(&d->heap.registry, &given) != 0)
 		return false;
 	region_offer_turn(region, true);

@@ -160,6 +160,8 @@ struct image {
 	 * resident memory that it had then. */
 	pid_t attached_pid;
 	uint64_t attached_after_ns, attached_rss_bytes;
+	uint64_t offered_after_ns; /* it was taken over after so long; 0: that is not known */
+	uint64_t lowered_unix_ns;  /* when its period was last lowered; 0: never */
 	struct unfollowed unfollowed;
 	struct claims claims;
 	bool other_library;         /* its library is not the file on which the uprobe is */

@@ -107,8 +107,9 @@ struct registry_offer {
 	struct region *region;    /* owned from now on, as the plan is, which may be NULL */
 	struct target_plan *plan; /* by malloc */
 	uint64_t period_bytes;
-	pid_t pid; /* who has it mapped */
-	bool used; /* an earlier daemon had turned it on */
+	pid_t pid;         /* who has it mapped */
+	uint64_t after_ns; /* for how long it had run; 0: unknown */
+	bool used;         /* an earlier daemon had turned it on */
 };
 int registry_take_offer(struct registry *registry, const struct registry_offer *offer);
 

@@ -58,6 +58,7 @@ int registry_take_offer(struct registry *registry, const struct registry_offer *
 	image->plan = offer->plan;
 	image->period_bytes = offer->period_bytes;
 	image->mapped_by = offer->pid;
+	image->offered_after_ns = offer->used ? 0 : offer->after_ns;
 	image->finding = process_find(offer->pid, target_account(&(struct target){.plan = offer->plan}),
 	    registry->modules, image->memory);
 	/* Else it has ended, or executed another program, and what was found is that one's. */

@@ -70,3 +70,11 @@ uint64_t thread_facts_now(void)
 	clock_gettime(CLOCK_BOOTTIME, &up);
 	return (uint64_t)up.tv_sec * hertz + (uint64_t)up.tv_nsec * hertz / 1000000000;
 }
+
+uint64_t thread_facts_age_ns(uint64_t birth_ticks)
+{
+	const uint64_t now = thread_facts_now();
+	if (!birth_ticks || now <= birth_ticks)
+		return 0;
+	return (now - birth_ticks) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}

@@ -32,4 +32,7 @@ bool thread_facts_same_birth(const struct thread_birth *one, const struct thread
 /* The time now in such ticks. */
 uint64_t thread_facts_now(void);
 
+/* How long ago that was; 0: unknown. */
+uint64_t thread_facts_age_ns(uint64_t birth_ticks);
+
 #endif

@@ -16,6 +16,7 @@ struct crowd {
 	uint64_t taken, lost, lost_inherited;
 	char samples[512]; /* "8234 taken, 2 lost stacks": of one profile as in its comment; "" unknown */
 	int64_t period_least, period_most;
+	uint32_t gaps;           /* enum origin_gap, of any */
 	int64_t inherited_bytes; /* in use in several of them: see profile_files.h; not set by crowd_make() */
 	char programs[256];      /* "nginx (3), sh": the most frequent first, most of them */
 };

@@ -2,6 +2,7 @@
 /* What a report begins with: whose profile it is, how it was sampled, and the sums with their errors. */
 #include "sampler/report/report.h"
 
+#include "pprof/text/text.h"
 #include "sampler/report/operands.h"
 #include "sampler/terminal/amount.h"
 
@@ -71,10 +72,19 @@ static void print_sum(const struct screen *screen, const struct profile_input *i
 /* Of a period of one byte: what is recorded without its stack is said beside it. */
 static void describe_every(const struct crowd *crowd, char *line, size_t line_bytes)
 {
+	const bool attached = crowd->gaps & ORIGIN_GAP_ATTACHED,
+	           taken_over = crowd->gaps & ORIGIN_GAP_TAKEN_OVER;
+
 	snprintf(line, line_bytes, "every allocation recorded");
+	if (attached || taken_over)
+		text_append(line, line_bytes, " since %s%s%s", attached ? "heaptap attached" : "",
+		    attached && taken_over ? " or " : "", taken_over ? "a daemon took over" : "");
+	if (crowd->gaps & ORIGIN_GAP_PAUSED)
+		text_append(line, line_bytes, ", but not during pauses");
+	if (crowd->gaps & ORIGIN_GAP_LIMITED)
+		text_append(line, line_bytes, ", but not since a limit of memory left no room for heaptap");
 	if (crowd->lost)
-		snprintf(line, line_bytes,
-		    "every allocation recorded, %" PRIu64 " of %" PRIu64 " without its stack", crowd->lost,
+		text_append(line, line_bytes, ", %" PRIu64 " of %" PRIu64 " without its stack", crowd->lost,
 		    crowd->taken);
 }
 
@@ -87,6 +97,10 @@ static void print_samples(const struct screen *screen, const struct origin *orig
 		screen_lines(screen, 2, line);
 	if (*origin->attached) {
 		snprintf(line, sizeof(line), "attached %s, and not in these numbers", origin->attached);
+		screen_lines(screen, 2, line);
+	}
+	if (*origin->taken_over) {
+		snprintf(line, sizeof(line), "taken over %s", origin->taken_over);
 		screen_lines(screen, 2, line);
 	}
 	if (*origin->unseen) {

@@ -83,10 +83,8 @@ void attachments_say(const char *what, pid_t pid, const struct attachment *attac
 struct registry_attached attachments_facts(pid_t pid)
 {
 	char status[PROC_STATUS_BYTES];
-	uint64_t began = thread_facts_birth(pid).ticks, now = thread_facts_now();
-	struct registry_attached facts = {.pid = pid};
-	if (began && now > began)
-		facts.after_ns = (now - began) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+	struct registry_attached facts = {
+	    .pid = pid, .after_ns = thread_facts_age_ns(thread_facts_birth(pid).ticks)};
 	(void)proc_read(pid, "status", status, sizeof(status));
 	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
 	return facts;

@@ -169,6 +169,11 @@ static void comment_attached(struct profile *profile, const struct image *image)
 		    "attached: %.1f s after the start; about %s of resident memory are older",
 		    (double)image->attached_after_ns / 1e9,
 		    amount_bytes((double)image->attached_rss_bytes, bytes));
+	else if (image->offered && image->offered_after_ns)
+		sheet_comment(profile, ORIGIN_TAKEN_OVER "%.1f s after the start",
+		    (double)image->offered_after_ns / 1e9);
+	else if (image->offered)
+		sheet_comment(profile, ORIGIN_TAKEN_OVER "from an earlier daemon");
 	if (image->unfollowed.count)
 		sheet_comment(profile,
 		    "not followed: %s%" PRIu64 " programs that forked children executed, the last %s; "
@@ -177,14 +182,19 @@ static void comment_attached(struct profile *profile, const struct image *image)
 		    image->unfollowed.last);
 }
 
-/* The session's comment says the present one. */
 static void comment_period(struct profile *profile, const struct heap_snapshot *s)
 {
-	char bytes[AMOUNT_BYTES];
-	if (s->present_period_bytes && s->present_period_bytes < s->period_bytes)
-		sheet_comment(profile,
-		    "the period was lowered: that of the profile is the largest of its samples, %s",
-		    amount_bytes((double)s->period_bytes, bytes));
+	char present[AMOUNT_BYTES], bytes[AMOUNT_BYTES], when[64] = "";
+	const time_t seconds = (time_t)(s->process->image->lowered_unix_ns / 1000000000);
+	struct tm tm;
+	if (!s->present_period_bytes || s->present_period_bytes >= s->period_bytes)
+		return;
+	if (seconds && gmtime_r(&seconds, &tm))
+		strftime(when, sizeof(when), " at %Y-%m-%dT%H:%M:%SZ", &tm);
+	sheet_comment(profile,
+	    "the period was lowered to %s%s: that of the profile is the largest before, %s",
+	    amount_bytes((double)s->present_period_bytes, present), when,
+	    amount_bytes((double)s->period_bytes, bytes));
 }
 
 static void add_comments(
@@ -215,7 +225,8 @@ static void add_comments(
 		    not_cut_off);
 	if (not_afforded)
 		sheet_comment(profile,
-		    "not profiled since they set themselves a limit of memory: %" PRIu64
+		    ORIGIN_LIMITED
+		    "%" PRIu64
 		    " processes, whose limit leaves no room for heaptap's; what was in use then is shown as "
 		    "in use",
 		    not_afforded);

@@ -4,6 +4,7 @@
 #include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/snapshot/standing_file.h"
 #include "sampler/snapshot/summary.h"
+#include "pprof/profile/origin.h"
 #include "pprof/text/log_line.h"
 #include "sampler/linux/clock.h"
 
@@ -37,7 +38,7 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		    "%s%" PRIu64 " snapshot requests of the program refused (more than one a second)",
 		    at ? "; " : "", series->refused);
 	if (paused_ns && at < (int)text_bytes)
-		at += snprintf(text + at, text_bytes - (size_t)at, "%ssampling was paused for %.3f s%s",
+		at += snprintf(text + at, text_bytes - (size_t)at, "%s" ORIGIN_PAUSED "%.3f s%s",
 		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
 	uint64_t suppressed = series->thresholds ? threshold_watch_suppressed(series->thresholds) : 0;
 	if (suppressed && at < (int)text_bytes)

@@ -65,6 +65,8 @@ test_stop_and_start() {
   equal 110000 "$(func api/heap.pb.gz alloc_space take_held)" 'in the end'
   comment_of api/heap-0001-stopped.pb.gz >comments
   matches 'sampling was paused for .* and is now' comments
+  "$heaptap" report api/heap-0001-stopped.pb.gz >report
+  matches '^  every allocation recorded, but not during pauses$' report
 }
 
 test_frees_are_seen_while_stopped() {

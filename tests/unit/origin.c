@@ -79,6 +79,22 @@ static void long_texts_are_cut_between_characters(void **state)
 	}
 }
 
+/* What is said of a period of 1 depends on it. */
+static void what_was_not_recorded_is_known(void **state)
+{
+	struct origin o = ORIGIN(NGINX, SESSION, "snapshot: exit, status 0");
+
+	assert_int_equal(o.gaps, 0);
+	o = ORIGIN(NGINX, "attached: 3.1 s after the start; about 4.0 KiB of resident memory are older");
+	assert_int_equal(o.gaps, ORIGIN_GAP_ATTACHED);
+	o = ORIGIN(NGINX, "taken over: 3.1 s after the start");
+	assert_int_equal(o.gaps, ORIGIN_GAP_TAKEN_OVER);
+	assert_string_equal(o.taken_over, "3.1 s after the start");
+	o = ORIGIN(NGINX, "2 snapshots were skipped; sampling was paused for 2.000 s and is now",
+	    ORIGIN_LIMITED "1 processes, whose limit leaves no room");
+	assert_int_equal(o.gaps, ORIGIN_GAP_PAUSED | ORIGIN_GAP_LIMITED);
+}
+
 static void an_event_goes_back_to_the_beginning(void **state)
 {
 	struct origin o =
@@ -148,6 +164,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_session_is_read),
 	    cmocka_unit_test(long_texts_are_cut_between_characters),
+	    cmocka_unit_test(what_was_not_recorded_is_known),
 	    cmocka_unit_test(an_event_goes_back_to_the_beginning),
 	    cmocka_unit_test(one_process_is_a_session_a_pid_and_a_start),
 	    cmocka_unit_test(a_sum_is_of_no_process),

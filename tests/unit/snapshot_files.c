@@ -334,7 +334,7 @@ static struct profile *profile_of(const struct scene *s, const char *name)
 
 static void assert_period(const struct scene *s, const char *name, uint64_t period_bytes, bool lowered)
 {
-	static const char start[] = "the period was lowered: that of the profile is the largest";
+	static const char start[] = "the period was lowered to ";
 	struct profile *profile = profile_of(s, name);
 	bool said = false;
 	assert_int_equal(profile_period(profile), period_bytes);
