@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -76,7 +77,7 @@ static bool is_sampled(void)
 static void stop(void)
 {
 	struct region_header *header = place_header();
-	const uint64_t bytes = place_view.region.offsets.end;
+	const uint64_t bytes = place_view.region.offsets.end, first = getauxval(AT_PAGESZ);
 	if (is_sampled())
 		atomic_fetch_add(&header->not_afforded, 1);
 	signal_leave();
@@ -86,7 +87,11 @@ static void stop(void)
 		claim_close();
 	place_leave();
 	lock_all_leave_out(LOCK_ALL_REGION, NULL, 0);
-	memory_unmap(header, bytes);
+	/* malloc may just be reading what it watches in the header (region_set_period). Last, when the limit
+	 * has room for that. */
+	memory_unmap((unsigned char *)header + first, bytes - first);
+	(void)memory_retire(header, first);
+	sample_stop(false);
 	tables_close();
 }
 

@@ -61,6 +61,24 @@ static void forget(void)
 	mmap_open();
 }
 
+/* What threads watch that have taken samples for the region before (region_set_period). */
+static uint32_t watched;
+
+/* Whatever a thread watches from before, it comes by with its first allocation. */
+static void recount(struct region_header *header)
+{
+	atomic_store(&header->watch, watched);
+	region_recount(header);
+}
+
+/* Likewise of threads that watch zeroes in place of a header. */
+static void recount_left(void)
+{
+	struct region_header *zeroes = left;
+	for (uint32_t i = 0; i < REGION_WATCHES; i++)
+		atomic_store(&zeroes->extra_bytes[i], REGION_EXTRA_BYTES);
+}
+
 static void take_out(void)
 {
 	size_t count;
@@ -69,8 +87,11 @@ static void take_out(void)
 		return;
 	claim_detach();
 	import_turn_back(imports, count);
-	if (place_header()) /* else it was given back because of a limit */
-		(void)memory_cover(left, left_bytes);
+	if (!place_header())
+		return; /* it was given back because of a limit */
+	watched = atomic_load(&place_header()->watch) % REGION_WATCHES;
+	(void)memory_cover(left, left_bytes);
+	recount_left();
 }
 
 /* The region is not used. Where one was before, a thread may still be in a hook. */
@@ -103,6 +124,7 @@ static bool begin(void)
 	memory_map_lazily(header->filtered != 1 && memory_is_made_at_once());
 	thread_know_stacks((const void *)((unsigned char *)header + header->offsets.stacks),
 	    header->thread_stacks, (uint32_t)getpid());
+	recount(header);
 	if (!attach_to(header, header->filtered == 1, true)) {
 		take_away(header == before);
 		return false;

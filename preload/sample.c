@@ -2,12 +2,15 @@
 #include "preload/sample.h"
 
 #include "preload/weigh.h"
+#include "proto/region.h"
 #include "proto/weight.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
-__thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+const _Atomic uint64_t sample_no_extra;
+__thread struct sample_thread sample_thread
+    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = {.extra_bytes = &sample_no_extra};
 
 static uint64_t process_seed[2];
 static _Atomic uint64_t threads_seeded;
@@ -54,22 +57,44 @@ void sample_forked(uint32_t tid, uint64_t now_ns)
 	sample_thread.left_bytes = weigh_interval(draw(), sample_thread.period_bytes);
 }
 
+void sample_stop(bool never)
+{
+	sample_thread.left_bytes = never ? SAMPLE_NEVER : 0;
+	sample_thread.period_bytes = 0;
+	sample_thread.extra_bytes = &sample_no_extra;
+}
+
+/* No interval is so long: the largest draw is 36.7 periods (weight_interval). */
+#define INTERVAL_MAX (64 * WEIGHT_PERIOD_MAX)
+
+/* What was left before an allocation that came by because the period has changed; or, because there is none
+ * or it was drawn with another period, a new interval. */
+static uint64_t interval_of(uint64_t left_bytes, uint64_t period_bytes)
+{
+	struct sample_thread *self = &sample_thread;
+	if (self->period_bytes == period_bytes && left_bytes <= INTERVAL_MAX)
+		return left_bytes;
+	if (!self->period_bytes)
+		seed_thread();
+	self->period_bytes = period_bytes;
+	return weigh_interval(draw(), period_bytes);
+}
+
 uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off)
 {
 	struct sample_thread *self = &sample_thread;
 	if (period_bytes < 1 || period_bytes > WEIGHT_PERIOD_MAX)
 		period_bytes = 1;
-	uint64_t counted = (uint64_t)size + (size == 0), drawn_with = self->period_bytes;
-	if (!drawn_with) {
-		seed_thread();
-		self->period_bytes = period_bytes;
-		uint64_t interval = weigh_interval(draw(), period_bytes);
+	const uint64_t counted = (uint64_t)size + (size == 0), left = self->left_bytes + counted;
+	/* else it has ended in this allocation: nothing was counted but the allocation */
+	if (!self->period_bytes || left > INTERVAL_MAX) {
+		const uint64_t interval = interval_of(left + REGION_EXTRA_BYTES, period_bytes);
 		if (interval >= counted) {
 			self->left_bytes = interval - counted;
 			return 0;
 		}
-		drawn_with = period_bytes;
 	}
+	const uint64_t drawn_with = self->period_bytes;
 	/* The next interval starts behind the block: a block is sampled once, however many intervals end in
 	 * it, and the exponential distribution is memoryless. */
 	self->period_bytes = period_bytes;

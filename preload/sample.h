@@ -8,6 +8,9 @@
  * instruction to its last. A new thread starts with zero bytes left and therefore takes the slow path with
  * its first allocation. There the first interval is drawn, and the allocation is sampled only if that
  * interval ends in it: sampling every thread's first allocation would be a bias.
+ *
+ * Where the period changes each thread comes to the slow path once, though its interval has not ended
+ * (region_set_period); it is told so by what it has counted.
  */
 #ifndef PRELOAD_SAMPLE_H
 #define PRELOAD_SAMPLE_H
@@ -18,7 +21,9 @@
 #include <stdint.h>
 
 struct sample_thread {
-	uint64_t left_bytes;   /* of the current interval */
+	uint64_t left_bytes; /* of the current interval */
+	/* counted with each allocation: 0 or REGION_EXTRA_BYTES. In a region's header, or sample_no_extra */
+	const _Atomic uint64_t *extra_bytes;
 	uint64_t period_bytes; /* of the current interval; 0: none drawn yet */
 	uint64_t random;       /* state of the thread's generator */
 	uintptr_t stack_low;   /* bounds within which the thread's own stack may be read; 0 unknown */
@@ -31,6 +36,9 @@ _Static_assert(sizeof(struct sample_thread) <= 64, "static TLS is scarce: dlopen
 
 extern __thread struct sample_thread sample_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Of a thread that has no region's period to watch. */
+extern const _Atomic uint64_t sample_no_extra __attribute__((visibility("hidden")));
 
 /* Around all that uses the region, or memory of live.h: what a signal handler does meanwhile must not unmap
  * these (memory_limit.h). Where a handler leaves by longjmp the thread stays inside: nothing is unmapped. */
@@ -49,13 +57,24 @@ static inline void sample_leave(void)
 /* What a thread counts down from when there is nothing to sample: 2^63 bytes are never allocated. */
 #define SAMPLE_NEVER (1ull << 63)
 
-/* Counts an allocation of `size` bytes (0 counts as 1). True: the interval ended or was never begun; go to
- * the slow path. One subtraction and one branch on its borrow, right for any size_t. */
+/* Counts an allocation of `size` bytes (0 counts as 1). True: the interval ended or was never begun, or the
+ * period has changed; go to the slow path. One subtraction and one branch on its borrow, right for any
+ * size_t that an allocation can have. */
 static inline bool sample_count(size_t size)
 {
-	return __builtin_sub_overflow(
-	    sample_thread.left_bytes, (uint64_t)size + (size == 0), &sample_thread.left_bytes);
+	const uint64_t counted = (uint64_t)size + (size == 0) +
+	    atomic_load_explicit(sample_thread.extra_bytes, memory_order_relaxed);
+#if defined(__x86_64__)
+	bool ended; /* gcc makes three instructions of it */
+	__asm__("subq %2, %1" : "=@ccc"(ended), "+m"(sample_thread.left_bytes) : "r"(counted));
+	return ended;
+#else
+	return __builtin_sub_overflow(sample_thread.left_bytes, counted, &sample_thread.left_bytes);
+#endif
 }
+
+/* The thread has no interval any more. It comes to the slow path with its next allocation, or never. */
+void sample_stop(bool never);
 
 /* The slow path, after sample_count returned true: decides whether the allocation is a sample. If so, returns
  * the period that the interval was drawn with, and draws the next one with period_bytes; else returns 0.

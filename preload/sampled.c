@@ -13,13 +13,22 @@
 
 #define COLD __attribute__((noinline, cold))
 
+/* The period in force. What is watched is read first: if the period changes in between, the next allocation
+ * comes by again. */
+static uint64_t watch_period(struct region_header *header)
+{
+	const uint32_t watch = atomic_load(&header->watch) % REGION_WATCHES;
+	sample_thread.extra_bytes = &header->extra_bytes[watch];
+	return atomic_load(&header->period_bytes);
+}
+
 /* No sampler yet: the interval that is under way when one comes is as good as a new one, the exponential
  * distribution is memoryless. */
 COLD static void pass_by(size_t size)
 {
 	if (!sample_thread.period_bytes)
 		thread_first_event();
-	sample_decide(size, atomic_load_explicit(&place_header()->period_bytes, memory_order_relaxed), true);
+	sample_decide(size, watch_period(place_header()), true);
 }
 
 COLD static bool attach_first(void)
@@ -45,8 +54,7 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 		/* Take the slow path again as long as there may be a session; once there is none, never
 		 * again. The end of an interval is lost; without a new one the next block, which does take
 		 * that path, would be a sample for certain. */
-		sample_thread.left_bytes = claim_state() == CLAIM_CLOSED ? SAMPLE_NEVER : 0;
-		sample_thread.period_bytes = 0;
+		sample_stop(claim_state() == CLAIM_CLOSED);
 		return false;
 	}
 	struct region_header *header = place_header();
@@ -55,8 +63,7 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 	const bool off = atomic_load_explicit(&header->mode, memory_order_relaxed) == REGION_MODE_OFF ||
 	    request_paused() || sample_thread.inner;
 	sample_thread.inner = 0;
-	uint64_t period_bytes =
-	    sample_decide(size, atomic_load_explicit(&header->period_bytes, memory_order_relaxed), off);
+	uint64_t period_bytes = sample_decide(size, watch_period(header), off);
 	if (!period_bytes)
 		return false;
 	sample->size_bytes = (uint64_t)size + (size == 0);

@@ -125,12 +125,11 @@ void tables_close(void)
 	slot_close();
 	mapping_close();
 	for (int i = 0; i < 2; i++) {
-		if (!parts[i].bytes)
-			continue;
-		memory_retire(parts[i].start, parts[i].kept_bytes);
 		if (parts[i].bytes > parts[i].kept_bytes)
 			memory_unmap(
 			    parts[i].start + parts[i].kept_bytes, parts[i].bytes - parts[i].kept_bytes);
+		if (parts[i].bytes)
+			(void)memory_retire(parts[i].start, parts[i].kept_bytes);
 		parts[i].bytes = 0;
 	}
 	lock_all_leave_out(LOCK_ALL_TABLES, NULL, 0);

@@ -80,6 +80,7 @@ enum {
 	REGION_FREES = 4096,              /* entries of the ring; a power of two */
 	REGION_NAME_BYTES = 64,           /* name of a snapshot that the program requests */
 	REGION_BUILD_ID_MAX = 20,
+	REGION_WATCHES = 8,
 };
 
 /* How the hook gets a sample's stack to the sampler. */
@@ -183,6 +184,8 @@ struct region_header {
 	_Atomic uint32_t walk;
 	_Atomic uint64_t period_bytes;
 	_Atomic uint64_t dumps_read; /* what `dumps` was before the rings were last emptied */
+	_Atomic uint64_t extra_bytes[REGION_WATCHES]; /* region_set_period() */
+	_Atomic uint32_t watch;
 
 	/* written by the image */
 	_Alignas(128) _Atomic uint32_t state; /* enum region_state */
@@ -217,6 +220,40 @@ struct region_header {
 
 	_Alignas(128) _Atomic uint64_t frees_head; /* entries ever begun */
 };
+
+/*
+ * How a new period reaches every thread of every process with its next allocation, though none of them asks
+ * for it: with each allocation a thread also counts down extra_bytes[i], one of eight words, which is 0. The
+ * thread has taken `i` from `watch` when it came to the slow path of the hook last. At a change `watch`
+ * becomes the next number, and every other word becomes so large that it ends any interval. So a thread that
+ * does not know the period comes to the slow path. There it sees by what it has counted that its interval has
+ * not ended, and takes the new `i`.
+ *
+ * What is left of its interval is dropped, and another one is drawn with the new period. That is no bias: the
+ * exponential distribution is memoryless, and the change does not depend on what is left. A block is counted
+ * at one moment, by one word. So one period decides about the whole block, and its sample carries that.
+ *
+ * A thread that allocates nothing during eight changes, or sixteen, keeps its interval of before, and its
+ * sample carries that period. At a period of 1 no thread does: then every word is large, since each
+ * allocation takes the slow path anyway, and "every allocation" is true from the first one on.
+ */
+#define REGION_EXTRA_BYTES (1ull << 62)
+
+static inline void region_recount(struct region_header *header)
+{
+	const uint32_t watch = (atomic_load(&header->watch) + 1) % REGION_WATCHES;
+	const bool every = atomic_load(&header->period_bytes) <= 1;
+	for (uint32_t i = 0; i < REGION_WATCHES; i++)
+		atomic_store(&header->extra_bytes[i], i != watch || every ? REGION_EXTRA_BYTES : 0);
+	atomic_store(&header->watch, watch);
+}
+
+/* Sets it for what is allocated from now on. */
+static inline void region_set_period(struct region_header *header, uint64_t period_bytes)
+{
+	if (atomic_exchange(&header->period_bytes, period_bytes) != period_bytes)
+		region_recount(header);
+}
 
 /* Parts of the program's heap that the library does not see. */
 enum region_unseen {

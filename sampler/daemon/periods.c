@@ -3,15 +3,30 @@
 
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/sample_rate.h"
+#include "sampler/heap/heap.h"
 #include "sampler/linux/clock.h"
 #include "sampler/target/target_plan.h"
 
+/* A profile whose period is 1 says that every allocation is in it: not so one with allocations from before,
+ * also if none of these was a sample. */
+static void note_before(struct image *image, uint64_t before_bytes)
+{
+	if (image->period_bytes >= before_bytes)
+		return;
+	image->lowered_unix_ns = clock_unix_ns();
+	for (uint32_t i = 0; i < image->places_end; i++)
+		if (image->process[i] && image->period_bytes == 1)
+			heap_note_period(image->process[i]->heap, before_bytes);
+}
+
 static void set_period(struct image *image, double period_bytes)
 {
+	const uint64_t before_bytes = image->period_bytes;
 	image->period_bytes = period_bytes < 1        ? 1
 	    : period_bytes > (double)PERIOD_BYTES_MAX ? PERIOD_BYTES_MAX
 	                                              : (uint64_t)period_bytes;
-	atomic_store(&region_header(image->region)->period_bytes, image->period_bytes);
+	note_before(image, before_bytes);
+	region_set_period(region_header(image->region), image->period_bytes);
 }
 
 void periods_scale(struct daemon *d)

@@ -35,7 +35,7 @@ void registry_set_period(struct registry *registry, uint64_t period_bytes)
 		region_pool_set_period(registry->pool, period_bytes);
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		if (!image->period_bytes) /* else it has its own */
-			atomic_store(&region_header(image->region)->period_bytes, period_bytes);
+			region_set_period(region_header(image->region), period_bytes);
 }
 
 size_t registry_running(const struct registry *registry)

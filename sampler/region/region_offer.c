@@ -197,7 +197,7 @@ int region_offer_accept(struct region *region, const struct region_offer_terms *
 	header->clock_id = terms->clock_id;
 	header->session = terms->session;
 	reset_sampler_part(region, is_of_attached(region, terms->used));
-	atomic_store(&header->period_bytes, terms->period_bytes);
+	region_set_period(header, terms->period_bytes);
 	return 0;
 }
 

@@ -348,7 +348,7 @@ void region_pool_set_period(struct region_pool *pool, uint64_t period_bytes)
 	pool->options.period_bytes = period_bytes;
 	for (uint32_t i = 0; i < pool->count; i++)
 		if (region_map(pool->stock[i]) == 0)
-			atomic_store(&region_header(pool->stock[i])->period_bytes, period_bytes);
+			region_set_period(region_header(pool->stock[i]), period_bytes);
 }
 
 void region_pool_set_mode(struct region_pool *pool, enum region_mode mode)

@@ -23,6 +23,8 @@ test_address_space() {
   profile_check "$(cat profile)"
   comment_of "$(cat profile)" | grep -q "^$told" || fail 'not in the profile'
   reached_exactly "$(cat profile)" hold 'inuse_objects 1' 'inuse_space 1000' 'alloc_objects 1'
+  "$heaptap" report "$(cat profile)" >report
+  matches '^  every allocation recorded, but not since a limit of memory left no room for heaptap$' report
 }
 
 # Of address space there is enough: only tables that are not in use make way, and all is seen.
@@ -110,6 +112,14 @@ test_signal_handler() {
   alike "$targets/memory_limit" setrlimit handler
   equal 'result 0 77;heap 1;stack 1;' "$(tr '\n' ';' <native)"
   matches "$told" err
+}
+
+# What free() and malloc() may just be reading stays.
+test_at_any_moment() {
+  LD_PRELOAD=$HEAPTAP_PROGRAMS/libheaptap.so "$targets/memory_limit" setrlimit moments >offered
+  equal 'ended well 1000' "$(cat offered)"
+  record -o p/ "$targets/memory_limit" setrlimit moments >recorded
+  equal 'ended well 1000' "$(cat recorded)"
 }
 
 # Who asks for a snapshot by the signal must not end a program that would have lived until it limited itself.

@@ -12,6 +12,7 @@
  *           waits   as in `space`, and then reads a line
  *           raises  as in `space`, and then sends itself SIGUSR1
  *           fill=N  N MiB of data (0: as it is), then blocks of 4 KiB until there is no more: how many KiB
+ *           moments each of 1,000 children in a signal handler, at any moment of its allocations
  *           handler a signal handler sets the limit of `space`, thousands of times, while blocks are sampled
  */
 #define _GNU_SOURCE
@@ -165,6 +166,43 @@ static void in_handler(void)
 	limit_and_use(RLIMIT_AS, 512ull * MIB);
 }
 
+static void on_moment(int number)
+{
+	(void)number;
+	limited = set(RLIMIT_AS, 64ull * MIB) == 0 && set(RLIMIT_DATA, 4ull * MIB) == 0 ? 1 : 2;
+}
+
+/* Between any two instructions of malloc and free: most are in none that is sampled. */
+static int be_limited_after(int us)
+{
+	const struct itimerval then = {{0, 0}, {0, us}};
+	void *blocks[64] = {NULL};
+
+	signal(SIGALRM, on_moment);
+	setitimer(ITIMER_REAL, &then, NULL);
+	for (int after = 0; after < 100; after += limited != 0)
+		for (int i = 0; i < 64; i++) {
+			free(blocks[i]);
+			blocks[i] = hold(16 + (size_t)i);
+		}
+	return limited != 1;
+}
+
+static void at_many_moments(void)
+{
+	int ended = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		int status = -1;
+		const pid_t child = fork();
+
+		if (child == 0)
+			_exit(be_limited_after(50 + i % 700));
+		ended += waitpid(child, &status, 0) == child && status == 0;
+	}
+	printf("ended well %d\n", ended);
+}
+
 int main(int argc, char *argv[])
 {
 	if (argc != 3)
@@ -187,6 +225,8 @@ int main(int argc, char *argv[])
 		in_child(fork());
 	else if (strcmp(argv[2], "vfork") == 0)
 		in_vfork_child();
+	else if (strcmp(argv[2], "moments") == 0)
+		at_many_moments();
 	else if (strncmp(argv[2], "fill=", 5) == 0)
 		fill(strtoull(argv[2] + 5, NULL, 10));
 	else if (strcmp(argv[2], "handler") == 0)
