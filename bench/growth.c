@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How often growth is found where there is none, and how soon where there is some: programs whose blocks are drawn, each
- * sampled at the default period, judged by pprof/analysis/trend at every snapshot as a person who looks again and again
- * would. `make growth` runs it; docs/design/growth.md has its results.
+ * How often growth is found where there is none, and how soon where there is some: programs whose blocks
+ * are drawn, each sampled at the default period, judged by pprof/analysis/trend at every snapshot as a
+ * person who looks again and again would. `make growth` runs it; docs/design/growth.md has its results.
  *
  * Usage: growth [RECORDINGS [SEED]]
  */
@@ -67,7 +67,8 @@ struct program {
 	int row_count;
 };
 
-/* Small blocks: their samples are a Poisson process of one in PERIOD_BYTES, each of which stands for that many. */
+/* Small blocks: their samples are a Poisson process of one in PERIOD_BYTES, each of which stands for that
+ * many. */
 struct samples {
 	double *born_s, *died_s;
 	size_t count, capacity;

@@ -10,7 +10,8 @@
 int api_change_diff(struct json *json, const struct api_facts *facts);
 int api_change_columns(struct json *json, const struct api_facts *facts); /* as the page reads it */
 
-/* Columns are snapshots of one process, or sums of those of several, by time; without `total` if there are too few. */
+/* Columns are snapshots of one process, or sums of those of several, by time; without `total` if there are
+ * too few. */
 int api_change_growth(struct json *json, const struct api_facts *facts);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * What grows over a series of snapshots, and since when: the rows that the tables have, judged by trend.h.
  *
- * A row is a function that heads stacks (headings.h). A leak whose stacks are headed by several functions, each of
- * which grows too little to be sure, is found at the innermost function that called them all.
+ * A row is a function that heads stacks (headings.h). A leak whose stacks are headed by several functions,
+ * each of which grows too little to be sure, is found at the innermost function that called them all.
  */
 #ifndef PPROF_ANALYSIS_GROWTH_H
 #define PPROF_ANALYSIS_GROWTH_H
@@ -28,9 +28,9 @@ struct growth {
 	size_t point_count;      /* fewer than TREND_POINTS_LEAST: nothing could be found */
 };
 
-/* `column_count` columns of the traces, from `first_column` on, are the series, times_ns[] when they were taken, in
- * their order. The caller ends it with growth_fini() in all cases. 0; -ENODATA if the profiles do not say what is in
- * use, or at what period they were sampled; -ENOMEM. */
+/* `column_count` columns of the traces, from `first_column` on, are the series, times_ns[] when they were
+ * taken, in their order. The caller ends it with growth_fini() in all cases. 0; -ENODATA if the profiles
+ * do not say what is in use, or at what period they were sampled; -ENOMEM. */
 int growth_make(struct growth *growth, const struct traces *t, size_t first_column, const int64_t *times_ns,
     size_t column_count);
 void growth_fini(struct growth *growth);

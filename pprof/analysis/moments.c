@@ -54,8 +54,8 @@ static bool is_known(const struct moments_process *processes, size_t count, int6
 	return true;
 }
 
-/* Closes a moment when a process comes round that has a state in it already. Returns how many there are; they replace
- * the first ones of `seen`. */
+/* Closes a moment when a process comes round that has a state in it already. Returns how many there are;
+ * they replace the first ones of `seen`. */
 static size_t close_moments(struct seen *seen, size_t seen_count, const struct moments_process *processes,
     size_t process_count, size_t *round)
 {

@@ -7,8 +7,8 @@
  *     process                             (start) state     state
  *     moments         1         2           3           4
  *
- * A moment is when each process that runs has a new state. A process that began between two moments had nothing before.
- * One that has ended holds nothing any more; what it has allocated stays counted. Pure.
+ * A moment is when each process that runs has a new state. A process that began between two moments had
+ * nothing before. One that has ended holds nothing any more; what it has allocated stays counted. Pure.
  */
 #ifndef PPROF_ANALYSIS_MOMENTS_H
 #define PPROF_ANALYSIS_MOMENTS_H

@@ -76,9 +76,10 @@ static double order_tail(size_t count, double falling)
 
 double trend_bar(double rows, size_t points)
 {
-	/* Asking again with every point needs a bar that falls as the square of the logarithm of their number (Howard
-	 * et al., Annals of Statistics 49, 2021, section 3.1): the k-th octave of points has a k^2-th part of the
-	 * chance, and all octaves from the second on have less than the whole. 2 for the two kinds of evidence. */
+	/* Asking again with every point needs a bar that falls as the square of the logarithm of their
+	 * number (Howard et al., Annals of Statistics 49, 2021, section 3.1): the k-th octave of points
+	 * has a k^2-th part of the chance, and all octaves from the second on have less than the whole. 2
+	 * for the two kinds of evidence. */
 	const double octaves = log2(fmax((double)points, TREND_POINTS_LEAST));
 
 	return TREND_FALSE_ALARMS / (2 * fmax(rows, 1) * octaves * octaves);
@@ -185,7 +186,8 @@ static bool find_kept(
 
 /* ---- the order of points */
 
-/* What is in use for a quarter of the time at least. Not more, because growth itself makes blocks look longer-lived. */
+/* What is in use for a quarter of the time at least. Not more, because growth itself makes blocks look
+ * longer-lived. */
 static double low_bytes(const struct trend_point *points, size_t count)
 {
 	const double quarter_s = (points[count - 1].time_s - points[0].time_s) / 4;
@@ -235,8 +237,8 @@ static bool is_in_order(const struct trend_point *points, size_t count, double b
 /* ---- since when, and how fast */
 
 /*
- * The least squares fit of a level that becomes a slope at one of the points: that point. The slope is then that of the
- * points after it, through the level.
+ * The least squares fit of a level that becomes a slope at one of the points: that point. The slope is
+ * then that of the points after it, through the level.
  */
 static void fit_slope(const struct trend_point *points, size_t count, struct trend *trend)
 {
@@ -284,8 +286,8 @@ static struct trend grows(const struct trend_point *points, size_t count)
 	return trend;
 }
 
-/* A rise that has ended: the largest after which nothing falls below its end any more, up to where nearly all of it was
- * there. */
+/* A rise that has ended: the largest after which nothing falls below its end any more, up to where nearly
+ * all of it was there. */
 static struct trend rose(const struct trend_point *points, size_t count, double bar)
 {
 	struct trend trend = {.kind = TREND_NONE};

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does one sum of bytes in use grow? docs/design/growth.md explains the test, its false alarms and its power.
+ * Does one sum of bytes in use grow? docs/design/growth.md explains the test, its false alarms and its
+ * power.
  *
- * A sum is known at some points of time: what is in use, and what has been allocated since the recording began.
- * Two kinds of evidence count.
+ * A sum is known at some points of time: what is in use, and what has been allocated since the recording
+ * began. Two kinds of evidence count.
  *
- *   kept    Of what was allocated since a point, at least half is still in use, and more samples came than went than
- *           chance explains: in a steady program each of these samples is one that came or one that went with equal
- *           chance. The rise has several steps, so that one batch of work is not taken for growth.
- *   order   Later points lie above earlier ones (Mann, Econometrica 13, 1945; Kendall, Rank Correlation Methods, 1948).
- *           Only points count whose distance is twice the mean life of a block: blocks in use are what is allocated in a
- *           second, times their mean life in seconds (Little, Operations Research 9, 1961).
+ *   kept    Of what was allocated since a point, at least half is still in use, and more samples came than
+ *           went than chance explains: in a steady program each of these samples is one that came or one
+ *           that went with equal chance. The rise has several steps, so that one batch of work is not taken
+ *           for growth.
+ *   order   Later points lie above earlier ones (Mann, Econometrica 13, 1945; Kendall, Rank Correlation
+ *           Methods, 1948). Only points count whose distance is twice the mean life of a block: blocks in
+ *           use are what is allocated in a second, times their mean life in seconds (Little, Operations
+ *           Research 9, 1961).
  *
  * Pure functions.
  */
@@ -48,12 +51,12 @@ struct trend {
 	double bytes_per_s, bytes_per_s_variance; /* of TREND_GROWS; else 0 */
 };
 
-/* The chance that a rise must be below. rows: how many sums are asked about at once. points: how many there are,
- * because each of them was an occasion to ask. */
+/* The chance that a rise must be below. rows: how many sums are asked about at once. points: how many
+ * there are, because each of them was an occasion to ask. */
 double trend_bar(double rows, size_t points);
 
-/* Have enough samples come for the test to be able to pass this bar? Sums of which too few came cannot raise a false
- * alarm, and need not be counted among the rows (Tarone, Biometrics 46, 1990). */
+/* Have enough samples come for the test to be able to pass this bar? Sums of which too few came cannot
+ * raise a false alarm, and need not be counted among the rows (Tarone, Biometrics 46, 1990). */
 bool trend_is_askable(const struct trend_point *points, size_t count, double bar);
 
 /* At most TREND_POINTS_MOST points, in the order of time. */

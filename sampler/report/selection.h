@@ -31,8 +31,8 @@ struct selection {
 	struct selection_pair *pairs; /* a file may be in two columns */
 	size_t count, column_count;
 	size_t series_count; /* columns of one process' states, else 1 */
-	/* columns of what was in use while processes ran, by time: states of one process but for its exit, or sums of
-	 * the states of several (pprof/analysis/moments.h) */
+	/* columns of what was in use while processes ran, by time: states of one process but for its exit,
+	 * or sums of the states of several (pprof/analysis/moments.h) */
 	size_t growth_first, growth_count;
 	int64_t growth_times_ns[MOMENTS_MOST]; /* of several; those of one process are its states' */
 	size_t now;                            /* the column that is asked for */
