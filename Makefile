@@ -123,7 +123,7 @@ WITH_ARM64    = $(if $(filter aarch64%,$(MACHINE)),,$(if $(T),$(findstring arm64
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: growth all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
+.PHONY: growth trust all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
 	arm64 arm64-bin arm64-all lab check-lab \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
@@ -404,7 +404,11 @@ lint:
 	@.ci/packages $(PACKAGES_LINT)
 	@$(MAKE) --no-print-directory lint-run
 
-lint-run: layers headers format-check cppcheck
+lint-run: layers headers format-check trust cppcheck
+
+## trust: docs/design/trust.md names whatever is taken from others
+trust:
+	@.ci/trust
 
 # What is C, and ours.
 FORMATTED = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cc')
