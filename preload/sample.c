@@ -9,8 +9,7 @@
 #include <string.h>
 
 const _Atomic uint64_t sample_no_extra;
-__thread struct sample_thread sample_thread
-    __attribute__((tls_model("initial-exec"), visibility("hidden"))) = {.extra_bytes = &sample_no_extra};
+__thread struct sample_thread sample_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 static uint64_t process_seed[2];
 static _Atomic uint64_t threads_seeded;
@@ -61,7 +60,7 @@ void sample_stop(bool never)
 {
 	sample_thread.left_bytes = never ? SAMPLE_NEVER : 0;
 	sample_thread.period_bytes = 0;
-	sample_thread.extra_bytes = &sample_no_extra;
+	sample_watch(&sample_no_extra);
 }
 
 /* No interval is so long: the largest draw is 36.7 periods (weight_interval). */

@@ -21,9 +21,8 @@
 #include <stdint.h>
 
 struct sample_thread {
-	uint64_t left_bytes; /* of the current interval */
-	/* counted with each allocation: 0 or REGION_EXTRA_BYTES. In a region's header, or sample_no_extra */
-	const _Atomic uint64_t *extra_bytes;
+	uint64_t left_bytes;   /* of the current interval */
+	uintptr_t extra_at;    /* where sample_extra() is, from sample_no_extra on */
 	uint64_t period_bytes; /* of the current interval; 0: none drawn yet */
 	uint64_t random;       /* state of the thread's generator */
 	uintptr_t stack_low;   /* bounds within which the thread's own stack may be read; 0 unknown */
@@ -37,8 +36,20 @@ _Static_assert(sizeof(struct sample_thread) <= 64, "static TLS is scarce: dlopen
 extern __thread struct sample_thread sample_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Of a thread that has no region's period to watch. */
+/* Of a thread that has no region's period to watch. All of a thread's state is zero in the beginning: code that
+ * runs before the loader has initialized thread-local storage (the resolver of an IFUNC) may allocate too. */
 extern const _Atomic uint64_t sample_no_extra __attribute__((visibility("hidden")));
+
+/* What is counted with each allocation: 0 or REGION_EXTRA_BYTES. In a region's header, or sample_no_extra. */
+static inline const _Atomic uint64_t *sample_extra(void)
+{
+	return (const _Atomic uint64_t *)((uintptr_t)&sample_no_extra + sample_thread.extra_at);
+}
+
+static inline void sample_watch(const _Atomic uint64_t *extra)
+{
+	sample_thread.extra_at = (uintptr_t)extra - (uintptr_t)&sample_no_extra;
+}
 
 /* Around all that uses the region, or memory of live.h: what a signal handler does meanwhile must not unmap
  * these (memory_limit.h). Where a handler leaves by longjmp the thread stays inside: nothing is unmapped. */
@@ -62,8 +73,8 @@ static inline void sample_leave(void)
  * size_t that an allocation can have. */
 static inline bool sample_count(size_t size)
 {
-	const uint64_t counted = (uint64_t)size + (size == 0) +
-	    atomic_load_explicit(sample_thread.extra_bytes, memory_order_relaxed);
+	const uint64_t counted =
+	    (uint64_t)size + (size == 0) + atomic_load_explicit(sample_extra(), memory_order_relaxed);
 #if defined(__x86_64__)
 	bool ended; /* gcc makes three instructions of it */
 	__asm__("subq %2, %1" : "=@ccc"(ended), "+m"(sample_thread.left_bytes) : "r"(counted));

@@ -18,7 +18,7 @@
 static uint64_t watch_period(struct region_header *header)
 {
 	const uint32_t watch = atomic_load(&header->watch) % REGION_WATCHES;
-	sample_thread.extra_bytes = &header->extra_bytes[watch];
+	sample_watch(&header->extra_bytes[watch]);
 	return atomic_load(&header->period_bytes);
 }
 

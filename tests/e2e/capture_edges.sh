@@ -49,6 +49,17 @@ test_guard_page_within_a_stack() {
   unharmed mapped_guard --mmap
 }
 
+# The loader calls a resolver before thread-local storage is initialized.
+test_resolver_that_allocates() {
+  for library in '' "$HEAPTAP_PROGRAMS/libheaptap.so"; do
+    equal resolved "$(LD_PRELOAD=$library "$targets/capture_resolver")" "alone, LD_PRELOAD='$library'"
+  done
+  for backend in $(backends); do
+    equal resolved "$("$heaptap" record -q -b "$backend" -p 1 -o "$backend.pb.gz" "$targets/capture_resolver")" "$backend"
+    profile_check "$backend.pb.gz"
+  done
+}
+
 # ---- library constructors
 
 # build NAME LINKER-FLAG...: a program that does nothing, and a library whose constructor allocates 1,000,000 bytes

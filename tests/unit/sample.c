@@ -70,8 +70,7 @@ static void first_allocation_of_a_thread_is_like_any(void **unused)
 {
 	double n = 400000, count = 0, p = -expm1(-500.0 / 4096);
 	for (double i = 0; i < n; i++) {
-		sample_thread =
-		    (struct sample_thread){.extra_bytes = &sample_no_extra}; /* a thread is born */
+		sample_thread = (struct sample_thread){0}; /* a thread is born */
 		period_bytes = 4096;
 		count += sampled(500);
 	}

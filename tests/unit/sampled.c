@@ -67,8 +67,8 @@ static void inner_calls_leave_intervals_right(void **unused)
 	enum { ROUNDS = 20000, BYTES = 1, EXPECTED = ROUNDS / 64 };
 	int samples = 0;
 	for (int i = 0; i < ROUNDS; i++) {
-		sample_thread = (struct sample_thread){.extra_bytes = &sample_no_extra,
-		    .random = sample_thread.random}; /* the first event too */
+		sample_thread =
+		    (struct sample_thread){.random = sample_thread.random}; /* the first event too */
 		sample_thread.inner = 1;
 		assert_false(sampled(i % 2 ? 1 << 20 : 32));
 		sample_thread.inner = 0;
@@ -131,7 +131,7 @@ static void any_word_is_survived(void **unused)
 		atomic_store(&place_header()->watch, (uint32_t)odd[i]);
 		for (int n = 0; n < 1000; n++)
 			sampled((size_t)n);
-		const char *at = (const char *)sample_thread.extra_bytes,
+		const char *at = (const char *)sample_extra(),
 		           *words = (const char *)place_header()->extra_bytes;
 		assert_true(at >= words && at < words + sizeof(place_header()->extra_bytes));
 	}
