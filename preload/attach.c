@@ -6,6 +6,7 @@
 #include "preload/claim.h"
 #include "preload/clock.h"
 #include "preload/raw_file.h"
+#include "preload/loader_lock.h"
 #include "preload/lock_all.h"
 #include "preload/lookup.h"
 #include "preload/memory.h"
@@ -141,6 +142,8 @@ static void open_lasting(struct lasting *lasting, bool strict)
 	leave_library_out();
 	lasting->wiped = strict ? NULL : map_wiped();
 	lasting->atfork = register_atfork();
+	if (lasting->atfork)
+		loader_lock_find_list();
 }
 
 static struct lasting lasting;

@@ -3,6 +3,7 @@
 
 #include "preload/block.h"
 #include "preload/clock.h"
+#include "preload/loader_lock.h"
 #include "preload/loader_log.h"
 #include "preload/mapping.h"
 #include "preload/request.h"
@@ -252,6 +253,7 @@ void claim_look_for_fork(void)
 void claim_forked(void)
 {
 	const uint32_t tid = thread_tid();
+	loader_lock_forked(sample_thread.tid);
 	if (atomic_exchange(&fork_noticed, tid ? tid : UINT32_MAX) == 0)
 		forked(tid);
 }

@@ -18,4 +18,19 @@ bool loader_lock_find(uint32_t tid);
 bool loader_lock_take(void);
 void loader_lock_release(void);
 
+/*
+ * The lock of the loader's list of objects, which dl_iterate_phdr holds, and dlopen and dlclose while they
+ * change the list. A dlclose that does no more than count down does not take it. So who looks at the list
+ * beside such a call must not wait for it: its holder may be waiting for us. And fork() leaves it locked in
+ * the child, where its holder is no more.
+ */
+void loader_lock_find_list(void);
+
+/* Recursive. False: another thread has it, or it was not found. */
+bool loader_lock_try_list(void);
+void loader_lock_release_list(void);
+
+/* In a forked child: releases what another thread of the parent's had by loader_lock_try_list. */
+void loader_lock_forked(uint32_t parent_tid);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/loader_log.h"
 
+#include "preload/loader_lock.h"
 #include "preload/lookup.h"
 #include "preload/module_list.h"
 #include "preload/place.h"
@@ -157,13 +158,16 @@ static int note_locked(struct dl_phdr_info *info, size_t size, void *argument)
 	return 1;
 }
 
-/* musl unmaps nothing, and holds no lock. A program's own dl_iterate_phdr may hold none either. */
+/* musl unmaps nothing, and holds no lock. A program's own dl_iterate_phdr may hold none either: `busy`. */
 static bool may_note(bool image)
 {
 	if (!image || !thread_libc_is_glibc())
 		return false;
-	if (!atomic_exchange(&busy, true))
-		return true;
+	if (!atomic_exchange(&busy, true)) {
+		if (loader_lock_try_list())
+			return true;
+		atomic_store(&busy, false);
+	}
 	atomic_store(&skipped, true);
 	return false;
 }
@@ -175,6 +179,7 @@ static void change(uint64_t delta, bool counted, bool image)
 		return;
 	if (may_note(image)) {
 		lookup_each(note_locked, &delta);
+		loader_lock_release_list();
 		atomic_store(&busy, false);
 	} else {
 		atomic_fetch_add(&place_self()->unmaps, delta);

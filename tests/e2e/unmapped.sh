@@ -170,3 +170,17 @@ test_libraries_in_one_place_with_a_daemon() {
   done
   stop_daemon
 }
+
+# A dlclose that does no more than count down takes no lock of dl_iterate_phdr's, natively.
+test_closing_beside_a_fork() {
+  equal 0 "$("$targets/dlclose_beside" fork 300)" 'children that hang, natively'
+  for backend in copy auto; do
+    equal 0 "$("$heaptap" record -q -b $backend -o $backend.pb.gz "$targets/dlclose_beside" fork 300)" "children that hang, $backend"
+    profile_check $backend.pb.gz
+  done
+}
+
+test_closing_while_a_callback_of_the_loader_waits() {
+  equal 'done' "$(timeout 60 "$targets/dlclose_beside" callback 100)" 'natively'
+  equal 'done' "$(timeout 60 "$heaptap" record -q -o out.pb.gz "$targets/dlclose_beside" callback 100)" 'recorded'
+}
