@@ -104,10 +104,13 @@ void loader_lock_find_list(void)
 
 bool loader_lock_try_list(void)
 {
-	if (!list) /* without that function there are no threads */
-		return !list_try && thread_libc_is_glibc();
-	atomic_store(&list_holder, thread_tid());
-	if (list_try(list) == 0)
+	const uint32_t tid = thread_tid();
+	uint32_t nobody = 0;
+	/* Without that function there are no threads. A program's own dl_iterate_phdr may take no lock. */
+	if (!thread_libc_is_glibc() || !tid || (list_try && !list) ||
+	    !atomic_compare_exchange_strong(&list_holder, &nobody, tid))
+		return false;
+	if (!list || list_try(list) == 0)
 		return true;
 	atomic_store(&list_holder, 0);
 	return false;
@@ -125,7 +128,7 @@ void loader_lock_release_list(void)
 void loader_lock_forked(uint32_t parent_tid)
 {
 	const uint32_t holder = atomic_exchange(&list_holder, 0);
-	if (!holder || holder == parent_tid)
+	if (!holder || holder == parent_tid || !list)
 		return;
 	struct mutex *mutex = (struct mutex *)(void *)list;
 	if (mutex->owner != 0 && (uint32_t)mutex->owner != holder)

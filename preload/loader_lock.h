@@ -26,7 +26,8 @@ void loader_lock_release(void);
  */
 void loader_lock_find_list(void);
 
-/* Recursive. False: another thread has it, or it was not found. */
+/* False: another thread has it, or this one by this function, or it was not found; or the libc is
+ * musl. */
 bool loader_lock_try_list(void);
 void loader_lock_release_list(void);
 

@@ -15,7 +15,7 @@
 
 /* This process' own, from its start on: a forked child goes on from where its parent was. */
 static _Atomic uint64_t unmaps;
-static _Atomic bool busy, skipped; /* is noting; a count was not noted */
+static _Atomic bool skipped; /* a count was not noted */
 
 uint64_t loader_log_now(void)
 {
@@ -158,16 +158,13 @@ static int note_locked(struct dl_phdr_info *info, size_t size, void *argument)
 	return 1;
 }
 
-/* musl unmaps nothing, and holds no lock. A program's own dl_iterate_phdr may hold none either: `busy`. */
+/* musl unmaps nothing, and holds no lock. */
 static bool may_note(bool image)
 {
 	if (!image || !thread_libc_is_glibc())
 		return false;
-	if (!atomic_exchange(&busy, true)) {
-		if (loader_lock_try_list())
-			return true;
-		atomic_store(&busy, false);
-	}
+	if (loader_lock_try_list())
+		return true;
 	atomic_store(&skipped, true);
 	return false;
 }
@@ -180,7 +177,6 @@ static void change(uint64_t delta, bool counted, bool image)
 	if (may_note(image)) {
 		lookup_each(note_locked, &delta);
 		loader_lock_release_list();
-		atomic_store(&busy, false);
 	} else {
 		atomic_fetch_add(&place_self()->unmaps, delta);
 	}

@@ -166,8 +166,12 @@ static void turn_new(void)
 	const struct import *imports = hook_table(&count);
 	if (!imports || !loader_lock_take())
 		return;
-	if (import_turn_new(imports, count))
-		tell_imports(left);
+	/* Else it is done at the next of these calls. */
+	if (loader_lock_try_list()) {
+		if (import_turn_new(imports, count))
+			tell_imports(left);
+		loader_lock_release_list();
+	}
 	loader_lock_release();
 }
 

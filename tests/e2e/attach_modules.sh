@@ -230,3 +230,14 @@ C
   finish
   reached_exactly "$(only p/heaptap.again."$target".detach.pb.gz)" plug_alloc 'inuse_objects 1' 'inuse_space 800'
 }
+
+# dlsym looks for new objects. A child that is forked meanwhile finds the loader's locks free, as natively.
+test_dlsym_beside_a_fork() {
+  need_root
+  running "$targets/dlclose_beside" look 300
+  attach
+  echo >&7
+  wait_for 100 says '^[0-9]'
+  equal 0 "$(tail -1 said)" 'children that hang'
+  wait "$sampler" || fail "record ended with $?: $(cat log)"
+}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of dlclose that do no more than count down, beside what else needs the loader.
+ * Calls of dlclose that do no more than count down, and of dlsym, beside what else needs the loader.
  *
  * fork N: a thread opens and closes a library, while another forks N children, each of which opens another
  * one. Prints how many children did not end.
+ * look N: the same with dlsym, when a line has come on standard input.
  * callback N: N times a callback of dl_iterate_phdr waits for a thread that calls dlclose. Prints "done".
  */
 #define _GNU_SOURCE
@@ -36,17 +37,24 @@ static void *churn(void *argument)
 	return argument;
 }
 
+static void *look(void *argument)
+{
+	while (dlsym(RTLD_DEFAULT, "puts"))
+		;
+	return argument;
+}
+
 static int in_child(void)
 {
 	alarm(CHILD_SECONDS);
 	return dlopen("libutil.so.1", RTLD_NOW) ? 0 : 1;
 }
 
-static int fork_beside(int rounds)
+static int fork_beside(void *(*what)(void *argument), int rounds)
 {
 	pthread_t thread;
 	int hung = 0;
-	if (pthread_create(&thread, NULL, churn, NULL) != 0)
+	if (pthread_create(&thread, NULL, what, NULL) != 0)
 		return 1;
 	for (int i = 0; i < rounds && hung < 3; i++) {
 		int status;
@@ -96,5 +104,13 @@ int main(int argc, char **argv)
 	if (argc < 3 || !dlopen(library, RTLD_NOW))
 		return 2;
 	free(malloc(1 << 20));
-	return strcmp(argv[1], "fork") == 0 ? fork_beside(atoi(argv[2])) : callback_beside(atoi(argv[2]));
+	const int rounds = atoi(argv[2]);
+	if (strcmp(argv[1], "callback") == 0)
+		return callback_beside(rounds);
+	if (strcmp(argv[1], "fork") == 0)
+		return fork_beside(churn, rounds);
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	return fork_beside(look, rounds);
 }
