@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ACCEPTED_AT_ONCE = 16 };
+enum {
+	ACCEPTED_AT_ONCE = 16,
+	DEFER_S = 3, /* a connection is the kernel's until its client sends something, for so long */
+};
 
 /* A request. It begins with its first line, and ends when its answer is sent, or the client has gone. */
 struct call {
@@ -389,8 +394,8 @@ static void on_ready(struct event_source *source, uint32_t events)
 	MHD_run(listener->daemon);
 }
 
-/* Few at once: between two looks at what clients have sent there may not come so many that the first of them
- * has to give way unheard. (libmicrohttpd accepts all that come before it looks.) */
+/* Few at once, and then a look at what they have sent: none has to give way unheard because of those that come
+ * after it. (libmicrohttpd accepts all that come before it looks.) */
 static void on_incoming(struct event_source *source, uint32_t events)
 {
 	struct connection_listener *listener =
@@ -398,7 +403,7 @@ static void on_incoming(struct event_source *source, uint32_t events)
 	struct sockaddr_storage address = {0};
 
 	(void)events;
-	for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
+	for (size_t i = 0; i < ACCEPTED_AT_ONCE && i < listener->most; i++) {
 		socklen_t length = sizeof(address);
 		int fd =
 		    accept4(source->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -406,15 +411,17 @@ static void on_incoming(struct event_source *source, uint32_t events)
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE)
 				give_way(listener, NULL);
-			return;
+			break;
 		}
 		MHD_add_connection(listener->daemon, fd, (const struct sockaddr *)&address, length);
 	}
+	MHD_run(listener->daemon);
 }
 
 int connection_listen(struct web *web, struct connection_listener *listener, int fd, size_t files)
 {
 	const unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
+	const int defer_s = DEFER_S;
 	int err;
 
 	listener->web = web;
@@ -422,6 +429,8 @@ int connection_listen(struct web *web, struct connection_listener *listener, int
 	/* With those that are being cut off: at its limit libmicrohttpd closes whoever comes. */
 	const size_t limit = 2 * listener->most;
 	listen_address_text(&listener->address, listener->text);
+	if (!listener->address.is_unix) /* without it who is slow to send gives way more often */
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer_s, sizeof(defer_s));
 	listener->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, listener,
 	    MHD_OPTION_CONNECTION_LIMIT, (unsigned int)limit, MHD_OPTION_CONNECTION_TIMEOUT,
 	    (unsigned int)(CONNECTION_SEND_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
