@@ -149,12 +149,13 @@ static void finish_list(struct broker *broker, uint64_t id)
 	reply(broker, &message, -1);
 }
 
-/* There is somebody, who cannot say now what there is: that is no end. */
+/* There is somebody, who cannot say now what there is, or cannot be asked now: that is no end. */
 static void say_late(struct broker *broker, uint64_t id, uint64_t server, int error)
 {
 	struct broker_reply message = {.id = id, .server = server, .error = error};
 
-	if (error == -ETIMEDOUT || error == -EBUSY || error == -EAGAIN)
+	if (error == -ETIMEDOUT || error == -EBUSY || error == -EAGAIN || error == -EMFILE ||
+	    error == -ENFILE)
 		reply(broker, &message, -1);
 }
 
@@ -415,25 +416,30 @@ static bool is_stopped(const struct broker *broker)
 	return stopped;
 }
 
-/* The front sends nothing: that it is readable is its end. */
+/* The front sends nothing: that it is readable is its end. The kernel refuses more entries than we may have
+ * descriptors. */
 static bool wait_once(struct broker *broker)
 {
 	struct pollfd polls[3 + ASKS_MAX] = {{.fd = broker->signal_fd, .events = POLLIN},
 	    {.fd = broker->web_fd, .events = POLLIN}, {.fd = broker->line->front_fd, .events = POLLIN}};
+	struct ask *asked[ASKS_MAX];
+	nfds_t count = 0;
 	uint64_t now_ns;
 
-	for (size_t i = 0; i < ASKS_MAX; i++)
-		polls[3 + i] = (struct pollfd){.fd = broker->asks[i].fd, .events = POLLIN};
-	if (poll(polls, 3 + ASKS_MAX, 1000) < 0 && errno != EINTR)
+	for (struct ask *ask = broker->asks; ask < broker->asks + ASKS_MAX; ask++) {
+		if (ask->fd < 0)
+			continue;
+		polls[3 + count] = (struct pollfd){.fd = ask->fd, .events = POLLIN};
+		asked[count++] = ask;
+	}
+	if (poll(polls, 3 + count, 1000) < 0 && errno != EINTR)
 		return false;
 	now_ns = clock_now_ns();
-	for (size_t i = 0; i < ASKS_MAX; i++) {
-		struct ask *ask = &broker->asks[i];
-
-		if (ask->fd >= 0 && ask->fd == polls[3 + i].fd && polls[3 + i].revents)
-			on_socket(broker, ask);
-		else if (ask->fd >= 0 && now_ns >= ask->end_ns)
-			give_up(broker, ask, -ETIMEDOUT, "the process' sampler does not answer");
+	for (nfds_t i = 0; i < count; i++) {
+		if (polls[3 + i].revents)
+			on_socket(broker, asked[i]);
+		else if (now_ns >= asked[i]->end_ns)
+			give_up(broker, asked[i], -ETIMEDOUT, "the process' sampler does not answer");
 	}
 	if (polls[0].revents && is_stopped(broker))
 		return false;

@@ -394,8 +394,8 @@ static void on_ready(struct event_source *source, uint32_t events)
 	MHD_run(listener->daemon);
 }
 
-/* Few at once, and then a look at what they have sent: none has to give way unheard because of those that come
- * after it. (libmicrohttpd accepts all that come before it looks.) */
+/* Few at once, and then a look at what they have sent: none has to give way unheard because of those that
+ * come after it. (libmicrohttpd accepts all that come before it looks.) */
 static void on_incoming(struct event_source *source, uint32_t events)
 {
 	struct connection_listener *listener =
