@@ -365,26 +365,41 @@ bool catalog_is_meant(const struct catalog_process *process, const struct route 
 	return true;
 }
 
-size_t catalog_choose(const struct catalog *catalog, const struct route *route,
+static bool is_meant(const struct catalog_process *process, const struct route *route, bool foreign)
+{
+	return catalog_is_meant(process, route) && (foreign || !process->key.foreign);
+}
+
+/* foreign: also of other users' samplers. */
+static size_t choose(const struct catalog *catalog, const struct route *route, bool foreign,
     const struct catalog_process **chosen, size_t room)
 {
 	size_t count = 0;
 	bool live = false;
 
 	for (size_t i = 0; i < catalog->process_count; i++)
-		live =
-		    live || (catalog->processes[i].listed && catalog_is_meant(&catalog->processes[i], route));
+		live = live ||
+		    (catalog->processes[i].listed && is_meant(&catalog->processes[i], route, foreign));
 	for (size_t i = 0; i < catalog->process_count; i++) {
 		const struct catalog_process *process = &catalog->processes[i];
 
 		/* Where there are live ones, those that have ended are history. */
-		if (!catalog_is_meant(process, route) || (live && !process->listed))
+		if (!is_meant(process, route, foreign) || (live && !process->listed))
 			continue;
 		if (count < room)
 			chosen[count] = process;
 		count++;
 	}
 	return count;
+}
+
+size_t catalog_choose(const struct catalog *catalog, const struct route *route,
+    const struct catalog_process **chosen, size_t room)
+{
+	/* What others profile here changes nothing for who asks for the one process that there is. */
+	if (route->scope == ROUTE_ANY && choose(catalog, route, false, chosen, room) == 1)
+		return 1;
+	return choose(catalog, route, true, chosen, room);
 }
 
 const struct catalog_file *catalog_file(const struct catalog *catalog, uint64_t number)

@@ -64,7 +64,8 @@ const struct catalog_process *catalog_processes(const struct catalog *catalog, s
 /* By its pid or service, or because a route says neither. */
 bool catalog_is_meant(const struct catalog_process *process, const struct route *route);
 
-/* Those that a route means; those that have ended only where no live one is meant. Returns how many; at most
+/* Those that a route means; those that have ended only where no live one is meant. A route without a choice
+ * means the only one that is root's or our own user's, whatever others profile. Returns how many; at most
  * `room` are filled in. */
 size_t catalog_choose(const struct catalog *catalog, const struct route *route,
     const struct catalog_process **chosen, size_t room);

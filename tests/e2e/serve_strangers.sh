@@ -132,6 +132,33 @@ test_lies_about_processes() {
   on_a_machine inside_lies
 }
 
+# Without a choice root's only process is meant, whatever a stranger profiles.
+inside_choice() {
+  local his
+  "${as_stranger[@]}" sleep 600 &
+  his=$!
+  children+=($his)
+  program a -p 1 -b copy
+  tell a 'hold 300'
+  fake 1 forged.pb.gz "pid=$his service=other"
+  serve
+  wait_for 20 lists $his
+  wait_for 20 lists "$(cat a.pid)"
+  equal 200 "$(fetch /debug/pprof/heap)"
+  cp body heap.pb.gz
+  at_least 300000 "$(total_of heap.pb.gz inuse_space)"
+  profile_check heap.pb.gz
+  equal 200 "$(fetch /api/v1/top)"
+  # One more of root's: there is a choice.
+  program b -p 1 -b copy
+  wait_for 20 lists "$(cat b.pid)"
+  equal 404 "$(fetch /debug/pprof/heap)"
+  matches "^/pid/$his/" body
+}
+test_without_a_choice() {
+  on_a_machine inside_choice
+}
+
 # Both root and the owner sample it, as they say: root is right.
 inside_claims() {
   local both
