@@ -152,6 +152,7 @@ static void look_at(struct connection *connection, struct call *call, const char
 		exchange_free(exchange);
 		return;
 	}
+	exchange->client = connection->member.name;
 	exchange->post = strcmp(method, "POST") == 0;
 	client_describe(&client, exchange);
 	exchange->finished = on_finished;

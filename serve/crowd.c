@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct crowd_name {
-	uint64_t family, number;
-};
-
 struct crowd_client {
 	struct crowd_name name;
 	size_t count;
@@ -60,6 +56,7 @@ int crowd_join(
 	*member = (struct crowd_member){.next = crowd->first,
 	    .link = &crowd->first,
 	    .client = client,
+	    .name = name,
 	    .state = CROWD_READING,
 	    .since_ns = now_ns};
 	if (member->next)

@@ -21,9 +21,14 @@ enum crowd_state {
 	CROWD_WORKING, /* its request waits for us */
 };
 
+struct crowd_name {
+	uint64_t family, number;
+};
+
 struct crowd_member {
 	struct crowd_member *next, **link; /* link NULL: it is in no crowd */
 	struct crowd_client *client;
+	struct crowd_name name; /* of the client */
 	enum crowd_state state;
 	uint64_t since_ns; /* in that state */
 };

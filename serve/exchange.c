@@ -25,20 +25,39 @@ struct exchange *exchange_new(struct server *server, const char *target, int *er
 	return exchange;
 }
 
+static void end_wait(const struct exchange *exchange)
+{
+	struct server *server = exchange->server;
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < server->waits; i++)
+		if (server->waiting[i] != exchange)
+			server->waiting[kept++] = server->waiting[i];
+	server->waits = kept;
+}
+
+void exchange_stop(struct exchange *exchange)
+{
+	if (exchange->work)
+		exchange->work->exchange = NULL;
+	exchange->work = NULL;
+	if (exchange->planned)
+		exchange->planned->free_data(exchange->planned);
+	free(exchange->planned);
+	exchange->planned = NULL;
+	catalog_leave(&exchange->waiter);
+	broker_client_cancel(exchange->server->broker, exchange->request);
+	exchange->request = 0;
+	gather_fini(&exchange->first);
+	gather_fini(&exchange->last);
+	end_wait(exchange);
+}
+
 void exchange_free(struct exchange *exchange)
 {
 	if (!exchange)
 		return;
-	if (exchange->work)
-		exchange->work->exchange = NULL;
-	if (exchange->planned)
-		exchange->planned->free_data(exchange->planned);
-	free(exchange->planned);
-	catalog_leave(&exchange->waiter);
-	broker_client_cancel(exchange->server->broker, exchange->request);
-	gather_fini(&exchange->first);
-	gather_fini(&exchange->last);
-	exchange->server->waits -= exchange->counted;
+	exchange_stop(exchange);
 	reply_fini(&exchange->reply);
 	route_fini(&exchange->route);
 	free(exchange->body);
@@ -47,8 +66,7 @@ void exchange_free(struct exchange *exchange)
 
 void exchange_finish(struct exchange *exchange)
 {
-	exchange->server->waits -= exchange->counted;
-	exchange->counted = false;
+	end_wait(exchange);
 	exchange->wake_ns = 0;
 	exchange->finished(exchange);
 }

@@ -10,6 +10,7 @@
 #ifndef SERVE_EXCHANGE_H
 #define SERVE_EXCHANGE_H
 
+#include "serve/crowd.h"
 #include "serve/debug_plan.h"
 #include "serve/gather.h"
 #include "serve/server.h"
@@ -23,6 +24,7 @@ struct exchange {
 	bool trusted;        /* it has shown a token, and there is one */
 	char *body;          /* of POST, NUL-terminated; NULL: none */
 	size_t body_bytes;
+	struct crowd_name client;        /* whose share of the waits it takes */
 	char caller[CALLERS_NAME_BYTES]; /* for delta_heap */
 	char address[128];               /* at which it reached us, for /sd: "127.0.0.1:7337" */
 	struct reply reply;
@@ -39,7 +41,6 @@ struct exchange {
 	size_t process_count;
 	struct gather first, last;
 	uint64_t wake_ns;              /* the time of `seconds` is over; 0: none */
-	bool counted;                  /* in server->waits */
 	uint64_t request;              /* to the broker */
 	struct exchange_work *planned; /* a job that waits for its profiles */
 };
@@ -49,6 +50,9 @@ struct exchange *exchange_new(struct server *server, const char *target, int *er
 
 /* Ends it, in whatever state; finished() is not called any more. */
 void exchange_free(struct exchange *exchange);
+
+/* For the parts of it: whatever is under way for it is stopped. */
+void exchange_stop(struct exchange *exchange);
 
 /* For the parts of it: the reply is made, or the catalog has nothing for it. */
 void exchange_finish(struct exchange *exchange);

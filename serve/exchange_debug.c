@@ -290,15 +290,48 @@ static void answer_index(struct exchange *exchange)
 	exchange_finish(exchange);
 }
 
+static unsigned int waits_of(const struct server *server, const struct crowd_name *client)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < server->waits; i++)
+		count += server->waiting[i]->client.family == client->family &&
+		    server->waiting[i]->client.number == client->number;
+	return count;
+}
+
+/* The newest wait of the client with most makes room, if that client has more even then. */
+static bool make_room(const struct server *server, const struct crowd_name *client)
+{
+	struct exchange *newest = NULL;
+	unsigned int most = waits_of(server, client) + 2;
+
+	for (unsigned int i = 0; i < server->waits; i++) {
+		unsigned int count = waits_of(server, &server->waiting[i]->client);
+
+		if (count < most)
+			continue;
+		most = count;
+		newest = server->waiting[i];
+	}
+	if (!newest)
+		return false;
+	exchange_stop(newest);
+	newest->wake_ns = 0;
+	refuse(newest, 503, "the requests of others wait for their seconds, too: try again later");
+	return true;
+}
+
 /* A wait of `seconds`: only so many at once. */
 static bool count_wait(struct exchange *exchange)
 {
-	if (exchange->server->waits >= SERVER_WAITS_MAX) {
+	struct server *server = exchange->server;
+
+	if (server->waits == SERVER_WAITS_MAX && !make_room(server, &exchange->client)) {
 		refuse(exchange, 503, "8 other requests wait for their seconds: try again later");
 		return false;
 	}
-	exchange->server->waits++;
-	exchange->counted = true;
+	server->waiting[server->waits++] = exchange;
 	return true;
 }
 

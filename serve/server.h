@@ -19,8 +19,9 @@ struct server {
 	struct callers *callers;
 	struct counters *counters;
 	struct token token;
-	unsigned int waits;         /* requests that wait for `seconds` now */
-	uint64_t cut_off;           /* connections that gave way to others */
+	struct exchange *waiting[SERVER_WAITS_MAX]; /* for `seconds` now, by when they began */
+	unsigned int waits;                         /* how many those are */
+	uint64_t cut_off;                           /* connections that gave way to others */
 	uint64_t requests, refused; /* refused: without the token, of a foreign page, beyond a limit */
 	int64_t since_unix_ns;
 };

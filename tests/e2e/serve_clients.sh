@@ -463,3 +463,37 @@ test_its_end() {
   wait_for 10 bash -c "! curl -s -o /dev/null $url/healthz"
   serve --listen "unix:$PWD/socket"
 }
+
+# One client waits for its seconds as often as may be: another one has a share of the waits, of both kinds.
+test_waits_are_shared() {
+  local path=/debug/pprof/heap
+  waiting() {
+    metric heaptap_serve_waits "$1"
+  }
+  ended() {
+    [ "$(wc -l <one)" = "$1" ]
+  }
+  program a -p 1 -b copy
+  serve
+  for i in 1 2 3 4 5 6 7 8; do
+    [ $i -lt 5 ] || path=/debug/pprof/profile
+    curl -s -o "one.$i" -w '%{http_code}\n' "$url$path?seconds=500" >>one &
+    children+=($!)
+    wait_for 20 waiting $i
+  done
+  equal 503 "$(fetch '/debug/pprof/heap?seconds=1')" 'a ninth of the same client'
+  for path in heap profile; do
+    equal 200 "$(fetch "/debug/pprof/$path?seconds=1" --interface 127.0.0.2)" $path
+  done
+  # It gets half of them, and no more.
+  for i in 1 2 3 4; do
+    curl -s -o "two.$i" -w '%{http_code}\n' --interface 127.0.0.2 "$url/debug/pprof/heap?seconds=500" >>two &
+    children+=($!)
+  done
+  wait_for 20 ended 4
+  wait_for 20 waiting 8
+  equal 503 "$(fetch '/debug/pprof/heap?seconds=1' --interface 127.0.0.2)" 'a fifth'
+  equal 503 "$(sort -u one)"
+  [ ! -s two ] || fail "$(cat two)"
+  finish a
+}
