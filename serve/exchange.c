@@ -107,7 +107,11 @@ static void done(struct job *job)
 	struct exchange_work *work = (struct exchange_work *)job;
 	struct exchange *exchange = work->exchange;
 
-	if (exchange) {
+	if (job->refused && exchange) {
+		exchange->work = NULL;
+		exchange->server->refused++;
+		reply_go_error(&exchange->reply, 503, "too much to do: try again later");
+	} else if (exchange) {
 		if (work->done)
 			work->done(exchange, work);
 		reply_fini(&exchange->reply);
@@ -134,8 +138,10 @@ static bool is_foreign(const struct gather *gather)
 
 void exchange_submit(struct exchange *exchange, struct exchange_work *work)
 {
-	work->job = (struct job){
-	    .run = run, .done = done, .foreign = is_foreign(&exchange->first) || is_foreign(&exchange->last)};
+	work->job = (struct job){.run = run,
+	    .done = done,
+	    .client = exchange->client,
+	    .foreign = is_foreign(&exchange->first) || is_foreign(&exchange->last)};
 	work->exchange = exchange;
 	work->has_gzip = exchange->has_gzip;
 	exchange->work = work;

@@ -18,6 +18,7 @@ struct jobs {
 	pthread_mutex_t mutex;
 	pthread_cond_t more;
 	struct list waiting[2], finished; /* [1]: foreign */
+	uint64_t turn[2];                 /* of the job that was taken last */
 	unsigned int count[2];            /* of those that wait or run */
 	bool stop;
 	int fd;
@@ -41,6 +42,39 @@ static struct job *take(struct list *list)
 	return job;
 }
 
+/* A client's jobs have one turn each, from the next one on. */
+static uint64_t turn_of(const struct list *list, const struct job *job, uint64_t last_turn)
+{
+	for (const struct job *at = list->first; at; at = at->next)
+		if (at->client.family == job->client.family && at->client.number == job->client.number)
+			last_turn = at->turn;
+	return last_turn + 1;
+}
+
+static void put_in_turn(struct list *list, struct job *job)
+{
+	struct job **link = &list->first;
+
+	while (*link && (*link)->turn <= job->turn)
+		link = &(*link)->next;
+	job->next = *link;
+	*link = job;
+}
+
+/* The job with the last turn, if that comes after `turn`; it is in the list no more. */
+static struct job *take_last(struct list *list, uint64_t turn)
+{
+	struct job **link = &list->first, *job;
+
+	while (*link && (*link)->next)
+		link = &(*link)->next;
+	job = *link;
+	if (!job || job->turn <= turn)
+		return NULL;
+	*link = NULL;
+	return job;
+}
+
 static void *work(void *argument)
 {
 	struct jobs *jobs = argument;
@@ -57,6 +91,7 @@ static void *work(void *argument)
 			pthread_cond_wait(&jobs->more, &jobs->mutex);
 			continue;
 		}
+		jobs->turn[job->foreign] = job->turn;
 		pthread_mutex_unlock(&jobs->mutex);
 		job->run(job);
 		pthread_mutex_lock(&jobs->mutex);
@@ -109,12 +144,21 @@ void jobs_free(struct jobs *jobs)
 
 bool jobs_submit(struct jobs *jobs, struct job *job)
 {
+	struct list *waiting = &jobs->waiting[job->foreign];
+	struct job *refused;
+	const uint64_t one = 1;
 	bool room;
 
 	pthread_mutex_lock(&jobs->mutex);
+	job->turn = turn_of(waiting, job, jobs->turn[job->foreign]);
 	room = jobs->count[job->foreign] < JOBS_MAX;
+	if (!room && (refused = take_last(waiting, job->turn))) {
+		refused->refused = true;
+		put(&jobs->finished, refused);
+		room = write(jobs->fd, &one, sizeof(one)) > 0;
+	}
 	if (room) {
-		put(&jobs->waiting[job->foreign], job);
+		put_in_turn(waiting, job);
 		jobs->count[job->foreign]++;
 		pthread_cond_signal(&jobs->more);
 	}
