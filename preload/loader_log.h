@@ -11,8 +11,8 @@ struct loader_log_call {
 	bool counted; /* in the process' place */
 };
 
-/* Around a call of dlclose. Notes nothing where another thread has the lock of the loader's list. claimed: the process has a place now;
- * image: that of the image's own process, which notes. */
+/* Around a call of dlclose. Notes nothing where another thread has the lock of the loader's list. claimed:
+ * the process has a place now; image: that of the image's own process, which notes. */
 struct loader_log_call loader_log_begin(bool claimed, bool image);
 void loader_log_end(struct loader_log_call call, bool claimed, bool image);
 

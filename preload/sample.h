@@ -36,8 +36,9 @@ _Static_assert(sizeof(struct sample_thread) <= 64, "static TLS is scarce: dlopen
 extern __thread struct sample_thread sample_thread
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Of a thread that has no region's period to watch. All of a thread's state is zero in the beginning: code that
- * runs before the loader has initialized thread-local storage (the resolver of an IFUNC) may allocate too. */
+/* Of a thread that has no region's period to watch. All of a thread's state is zero in the beginning: code
+ * that runs before the loader has initialized thread-local storage (the resolver of an IFUNC) may allocate
+ * too. */
 extern const _Atomic uint64_t sample_no_extra __attribute__((visibility("hidden")));
 
 /* What is counted with each allocation: 0 or REGION_EXTRA_BYTES. In a region's header, or sample_no_extra. */
