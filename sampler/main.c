@@ -307,21 +307,52 @@ static int output_end(int status)
 	return status ? status : EXIT_FAILURE;
 }
 
+/* In front of the program's name in the path of a second execution: it says that what is hidden was hidden by
+ * us. An environment cannot say that. Whoever takes LD_PRELOAD out of it does not know our names (sudo; the
+ * loader, of a program that gains privileges). */
+static const char again[] = "/.//./";
+
+static bool is_second(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const size_t length = sizeof(again) - 1;
+	return slash && (size_t)(slash + 1 - path) >= length &&
+	    memcmp(slash + 1 - length, again, length) == 0;
+}
+
+/* Returns only if that fails. */
+static void execute_again(const char *path, char *argv[], char *environment[])
+{
+	char second[4096];
+	const char *slash = strrchr(path, '/'), *folder = slash ? path : ".",
+	           *name = slash ? slash + 1 : path;
+	const size_t folder_length = slash ? (size_t)(slash - path) : 1, name_bytes = strlen(name) + 1;
+	if (folder_length + sizeof(again) - 1 + name_bytes > sizeof(second))
+		return;
+	memcpy(second, folder, folder_length);
+	memcpy(second + folder_length, again, sizeof(again) - 1);
+	memcpy(second + folder_length + sizeof(again) - 1, name, name_bytes);
+	syscall(SYS_execve, second, argv, environment);
+}
+
 /*
  * Before the constructors of what LD_PRELOAD names, so that these never run: see foreign_preload.h. The
  * call is `syscall`, for such a library may have an execve of its own. There is one second execution at
- * most: what is hidden is given back first. It is by the name that we were executed by, which gives the
+ * most: it knows itself by its path. It is by the name that we were executed by, which gives the
  * process its name. If no exec succeeds (no /proc), or the loader was called as a program (AT_BASE is 0,
  * and both names are the loader's), all is as the user has it.
  */
 static void leave_foreign_preload(int argc, char *argv[], char *environment[])
 {
+	const char *path = (const char *)getauxval(AT_EXECFN);
 	(void)argc;
-	if (foreign_preload_restore(environment) || !getauxval(AT_BASE) || !foreign_preload_hide(environment))
-		return;
-	syscall(SYS_execve, getauxval(AT_EXECFN), argv, environment);
-	syscall(SYS_execve, "/proc/self/exe", argv, environment);
-	foreign_preload_restore(environment);
+	if (path && is_second(path))
+		foreign_preload_restore(environment);
+	else if (path && getauxval(AT_BASE) && foreign_preload_hide(environment)) {
+		execute_again(path, argv, environment);
+		execute_again("/proc/self/exe", argv, environment);
+		foreign_preload_restore(environment);
+	}
 }
 
 __attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(

@@ -49,9 +49,19 @@ static bool holds_foreign(char *const environment[])
 	return false;
 }
 
+/* Somebody else's, who would have them named LD_PRELOAD with ours. */
+static bool holds_hidden(char *const environment[])
+{
+	for (; *environment; environment++)
+		for (size_t i = 0; i < VARIABLE_COUNT; i++)
+			if (begins(*environment, variables[i].hidden))
+				return true;
+	return false;
+}
+
 bool foreign_preload_hide(char *const environment[])
 {
-	if (!holds_foreign(environment))
+	if (!holds_foreign(environment) || holds_hidden(environment))
 		return false;
 	for (; *environment; environment++)
 		for (size_t i = 0; i < VARIABLE_COUNT; i++)

@@ -186,3 +186,14 @@ C
   equal 4 "$(status_of record -q sh -c 'exit 4')"
   matches '^heaptap: the sampler cannot wait for events: Invalid argument$' err
 }
+
+# Whoever takes LD_PRELOAD out of an environment does not know the names that it has between the two executions.
+test_names_that_nobody_takes_out() {
+  for name in LD.PRELOAD LD.AUDIT; do
+    env "$name=/x.so" "$heaptap" record -q -o x.pb.gz env >variables
+    matches "^$name=/x.so\$" variables
+    ! grep -E '^LD_(PRELOAD|AUDIT)=.*/x.so' variables || fail "$name was believed"
+    env "$name=/x.so" LD_PRELOAD=/y.so "$heaptap" record -q -o x.pb.gz env >variables 2>/dev/null
+    ! grep -E '^LD_(PRELOAD|AUDIT)=.*/x.so' variables || fail "$name was believed beside LD_PRELOAD"
+  done
+}

@@ -63,12 +63,27 @@ static void all_of_a_name_are_hidden(void **state)
 	assert_string_equal(second, "LD_PRELOAD=libheaptap.so");
 }
 
+/* Else they would be LD_PRELOAD when ours are given back. */
+static void with_names_of_others_nothing_is_hidden(void **state)
+{
+	static const char *const others[] = {"LD.PRELOAD=/y.so", "LD.AUDIT="};
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		char first[] = "LD_PRELOAD=/x.so", second[32];
+		char *environment[] = {first, second, NULL};
+		snprintf(second, sizeof(second), "%s", others[i]);
+		assert_false(foreign_preload_hide(environment));
+		assert_string_equal(first, "LD_PRELOAD=/x.so");
+		assert_string_equal(second, others[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_is_foreign_is_hidden),
 	    cmocka_unit_test(ours_and_nothing_stay),
 	    cmocka_unit_test(all_of_a_name_are_hidden),
+	    cmocka_unit_test(with_names_of_others_nothing_is_hidden),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
