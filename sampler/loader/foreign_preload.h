@@ -16,9 +16,9 @@
 
 #include <stdbool.h>
 
-/* For an exec of a program of heaptap's: if the variables name anything but our own library, which does us no
- * harm, they get the other names, in place. False: they do not, and nothing has changed; or the other names are
- * there already. */
+/* For an exec of a program of heaptap's: if the variables name anything but our own library, which does us
+ * no harm, they get the other names, in place. False: they do not, and nothing has changed; or the other
+ * names are there already. */
 bool foreign_preload_hide(char *const environment[]);
 
 /* Takes that back. False: nothing was hidden. */
