@@ -297,8 +297,10 @@ static void on_events(struct front *front, const struct pollfd *polls)
 		notify_relay_pass(&front->notify, front->command);
 	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
 	 * not taken for a wish to end us. */
-	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info))
+	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		front_on_signal(front, &info);
+		front_reap(front); /* signals may come without end, and COMMAND's end is told by none */
+	}
 	if (polls[4].revents)
 		front_reap(front);
 	if (front->front_fd >= 0 && polls[1].revents)

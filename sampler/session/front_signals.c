@@ -22,6 +22,7 @@
 
 #include "pprof/text/log_line.h"
 #include "sampler/linux/pidfd.h"
+#include "sampler/linux/proc.h"
 
 #include <poll.h>
 #include <sys/prctl.h>
@@ -151,7 +152,8 @@ static void pass_continue(struct front *front)
 	for (int look = 0; look < 2; look++) {
 		poll(polls, 2, CONTINUE_MS);
 		front_reap(front);
-		if (!front->stopped)
+		/* Not what heaptap-parent has said: it may not have run yet since it was stopped as well. */
+		if (front->ended || proc_state(front->command) != 'T')
 			return;
 	}
 	send_signal(front, SIGCONT);

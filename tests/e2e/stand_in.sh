@@ -370,6 +370,7 @@ test_a_parent_that_is_killed() {
 
 # COMMAND may ask its parent for a snapshot.
 test_a_snapshot_from_the_parent() {
-  record -q -p 1K -i 0 -o out/ sh -c "kill -USR1 \$PPID; until ls out/*.0001.pb.gz; do sleep 0.02; done >/dev/null 2>&1"
+  timeout "$(seconds 60)" "$heaptap" record -q -p 1K -i 0 -o out/ \
+    sh -c "kill -USR1 \$PPID; until ls out/*.0001.pb.gz; do sleep 0.02; done >/dev/null 2>&1"
   profile_check out/*.0001.pb.gz
 }
