@@ -59,7 +59,6 @@ static void stop_self(int number)
 void front_note_end(struct front *front, int status)
 {
 	front->ended = true;
-	front->stopped = false;
 	front->status = status;
 	parent_end(&front->parent);
 }
@@ -69,7 +68,6 @@ static int note_status(struct front *front, int status)
 {
 	if (front->ended)
 		return 0;
-	front->stopped = WIFSTOPPED(status);
 	if (WIFEXITED(status) || WIFSIGNALED(status))
 		front_note_end(front, status);
 	return WIFSTOPPED(status) ? WSTOPSIG(status) : 0;

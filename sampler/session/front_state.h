@@ -38,7 +38,7 @@ struct front {
 	int subreaper;                    /* PR_SET_CHILD_SUBREAPER */
 	sigset_t mask;                    /* as we got it, for COMMAND */
 	struct sigaction child_action;    /* likewise: an ignored SIGCHLD would keep us from waiting */
-	bool stopped, ended, done;
+	bool ended, done;
 	struct silence silence; /* of the sampler, after COMMAND's end */
 	int status;             /* wait status of COMMAND, once it has ended, or FRONT_STATUS_UNKNOWN */
 	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of HEAPTAP for COMMAND; empty: not profiled */
