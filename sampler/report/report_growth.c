@@ -100,7 +100,7 @@ static int print_function(
 		        (double)traces_value(t, i, row->since_column, MEASURE_INUSE));
 	if (row->is_caller) {
 		report_frame(screen, t, row->frame, screen_room(screen, used));
-		fputs(" (in several functions below it)", screen->out);
+		fputs(" (several functions below together)", screen->out);
 	} else {
 		report_frame_callers(screen, t, values, row->frame, used);
 	}

@@ -81,6 +81,24 @@ static void a_cache_that_has_filled_grows_no_more(void **unused)
 	assert_int_not_equal(find(POINTS).kind, TREND_GROWS);
 }
 
+/* All that came is kept, but since the middle nothing comes. */
+static void a_leak_that_has_ended_grows_no_more(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, 5.0 * fmin((double)i, 10), 5.0 * fmin((double)i, 10));
+	assert_int_equal(find(POINTS).kind, TREND_ROSE);
+}
+
+/* A third of what came is kept: too few points to know whether that stays. */
+static void what_keeps_little_needs_more_points(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < 6; i++)
+		put(i, 60.0 * (double)i, 100 + 100.0 * (double)i, 300 + 300.0 * (double)i);
+	assert_int_equal(find(6).kind, TREND_NONE);
+}
+
 /* In use is what one point of many finds of a saw's tooth; all that came has gone again. */
 static void teeth_do_not_grow(void **unused)
 {
@@ -203,6 +221,8 @@ int main(void)
 	    cmocka_unit_test(a_leak_that_began_late_has_its_beginning),
 	    cmocka_unit_test(a_step_rose_and_grows_no_more),
 	    cmocka_unit_test(a_cache_that_has_filled_grows_no_more),
+	    cmocka_unit_test(a_leak_that_has_ended_grows_no_more),
+	    cmocka_unit_test(what_keeps_little_needs_more_points),
 	    cmocka_unit_test(teeth_do_not_grow),
 	    cmocka_unit_test(one_batch_is_no_growth),
 	    cmocka_unit_test(a_leak_below_churn_grows),
