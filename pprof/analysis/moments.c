@@ -30,8 +30,10 @@ static bool is_over(const struct moments_process *process, int64_t moment_ns)
 		return process->end_ns <= moment_ns;
 	if (process->runs || process->count < 2)
 		return false;
-	return moment_ns - last_of(process) >
-	    3 * (last_of(process) - process->times_ns[process->count - 2]) / 2;
+	/* In floating point: the times are from files, and their difference may have no room in 64 bits. */
+	const double last_ns = (double)last_of(process);
+
+	return (double)moment_ns - last_ns > 1.5 * (last_ns - (double)process->times_ns[process->count - 2]);
 }
 
 struct moments_state moments_state_at(const struct moments_process *process, int64_t moment_ns)

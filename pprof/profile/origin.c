@@ -35,6 +35,12 @@ static void read_process(struct origin *origin, const char *text)
 		    strlen(host + strlen(" host=")));
 }
 
+/* A time that no recording can have is none, so that the difference of two times always has room. */
+static int64_t time_of(int64_t time_ns)
+{
+	return time_ns > 0 && time_ns < INT64_MAX / 2 ? time_ns : 0;
+}
+
 /* "session=1795348560123456789-4711 start=1795348561000000000": what it says is only compared, and the
  * times shown. */
 static void read_identity(struct origin *origin, const char *text)
@@ -44,8 +50,8 @@ static void read_identity(struct origin *origin, const char *text)
 	if (!start)
 		return;
 	copy(origin->session, sizeof(origin->session), session, (size_t)(start - session));
-	origin->session_ns = strtoll(session, NULL, 10);
-	origin->start_ns = strtoll(start + strlen(" start="), NULL, 10);
+	origin->session_ns = time_of(strtoll(session, NULL, 10));
+	origin->start_ns = time_of(strtoll(start + strlen(" start="), NULL, 10));
 }
 
 static void read_comment(struct origin *origin, const char *text, size_t *counts)
@@ -157,7 +163,7 @@ void origin_read(struct origin *origin, const struct profile *profile)
 	 * process. */
 	if (strncmp(origin->cause, "delta", 5) == 0 || (!*origin->event && profile_duration_ns(profile) > 0))
 		origin->kind = ORIGIN_DELTA;
-	origin->time_ns = profile_time_ns(profile);
+	origin->time_ns = time_of(profile_time_ns(profile));
 	origin->duration_ns = profile_duration_ns(profile);
 	origin->period = profile_period(profile);
 	copy(origin->period_type, sizeof(origin->period_type), period.type, strlen(period.type));

@@ -28,8 +28,9 @@ static int find(struct growth *growth, const struct profile_input *input)
 /* "12:23:41", or with the date if the series is longer than a day. */
 static const char *clock_text(const struct profile_input *input, int64_t time_ns, char text[TIME_TEXT_BYTES])
 {
-	const int64_t *times_ns = input->growth_times_ns, last_ns = times_ns[input->growth_count - 1];
-	const bool is_long = (last_ns - times_ns[0]) / (int64_t)NS_PER_S >= SECONDS_A_DAY;
+	const int64_t *times_ns = input->growth_times_ns;
+	const double series_ns = (double)times_ns[input->growth_count - 1] - (double)times_ns[0];
+	const bool is_long = series_ns / NS_PER_S >= SECONDS_A_DAY;
 	const time_t seconds = (time_t)(time_ns / (int64_t)NS_PER_S);
 	struct tm local;
 

@@ -47,6 +47,25 @@ static void a_session_is_read(void **state)
 	assert_true(!o.ours && !*o.session && !origin_has_process(&o));
 }
 
+/* Their difference always has room in 64 bits. */
+static void times_that_no_recording_has_are_none(void **state)
+{
+	static const int64_t times_ns[] = {INT64_MIN, -1, INT64_MAX, INT64_MAX / 2};
+	struct origin o = ORIGIN(NGINX, "session=-9223372036854775808-42 start=9223372036854775807");
+
+	(void)state;
+	assert_int_equal(o.session_ns, 0);
+	assert_int_equal(o.start_ns, 0);
+	for (size_t i = 0; i < sizeof(times_ns) / sizeof(*times_ns); i++) {
+		struct profile *p = profile_new();
+
+		profile_set_time(p, times_ns[i], 0);
+		origin_read(&o, p);
+		profile_free(p);
+		assert_int_equal(o.time_ns, 0);
+	}
+}
+
 static void assert_cut_between_characters(const char *text, size_t room)
 {
 	assert_in_range(strlen(text), room - 2, room - 1);
@@ -163,6 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_session_is_read),
+	    cmocka_unit_test(times_that_no_recording_has_are_none),
 	    cmocka_unit_test(long_texts_are_cut_between_characters),
 	    cmocka_unit_test(what_was_not_recorded_is_known),
 	    cmocka_unit_test(an_event_goes_back_to_the_beginning),
