@@ -16,15 +16,18 @@ struct crowd_client {
 static struct crowd_name name_of(const struct sockaddr *address, int fd)
 {
 	struct crowd_name name = {.family = address ? address->sa_family : AF_UNIX};
-	const struct in6_addr *v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
 
 	if (name.family == AF_INET) {
 		name.number = ((const struct sockaddr_in *)address)->sin_addr.s_addr;
-	} else if (name.family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(v6)) {
-		name.family = AF_INET;
-		name.number = v6->s6_addr32[3];
 	} else if (name.family == AF_INET6) {
-		memcpy(&name.number, v6->s6_addr, sizeof(name.number));
+		const struct in6_addr *v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+
+		if (IN6_IS_ADDR_V4MAPPED(v6)) {
+			name.family = AF_INET;
+			name.number = v6->s6_addr32[3];
+		} else {
+			memcpy(&name.number, v6->s6_addr, sizeof(name.number));
+		}
 	} else {
 		name.number = control_peer_user(fd);
 	}
