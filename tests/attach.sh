@@ -19,7 +19,7 @@ said_times() { [ "$(grep -c "$1" said)" = "$2" ]; }
 # attach OPTIONS...: to target, and waits until it is in force; sets sampler
 attach() {
   rm -f log # of an attachment before
-  "$heaptap" record -o p/ "$@" -P "$target" 2>log 7>&- &
+  "$heaptap" record -i 60s -o p/ "$@" -P "$target" 2>log 7>&- &
   sampler=$!
   attached() { grep -qs 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
   wait_for 30 attached

@@ -54,8 +54,9 @@ status_of() {
   echo $status
 }
 
+# record OPTIONS... COMMAND...: without early snapshots, whose number would depend on how loaded the machine is
 record() {
-  "$heaptap" record "$@"
+  "$heaptap" record -i 60s "$@"
 }
 
 # record_whole FILE OPTIONS... COMMAND...: into FILE, again if stacks were lost, for tests of exact values. By the copy

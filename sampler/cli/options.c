@@ -3,6 +3,7 @@
 
 #include "sampler/cli/command.h"
 #include "sampler/cli/options_rows.h"
+#include "sampler/snapshot/schedule.h"
 #include "pprof/text/text.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ static void defaults_set(struct options *options)
 	memset(options, 0, sizeof(*options));
 	options->period_bytes = PERIOD_BYTES_DEFAULT;
 	options->stack_bytes = STACK_BYTES_DEFAULT;
-	options->interval_ns = INTERVAL_NS_DEFAULT;
+	options->interval_ns = SCHEDULE_USUAL;
 	options->on_limit_ns = ON_LIMIT_NS_DEFAULT;
 	options->temporary_ns = TEMPORARY_NS_DEFAULT;
 	options->signal = SIGUSR1;

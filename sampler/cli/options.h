@@ -25,7 +25,6 @@
 #define STACK_BYTES_DEFAULT  (32u << 10)
 #define STACK_BYTES_MIN      256u
 #define STACK_BYTES_MAX      (64u << 10)
-#define INTERVAL_NS_DEFAULT  (UINT64_C(60) * 1000000000)
 #define ON_LIMIT_NS_DEFAULT  (UINT64_C(10) * 1000000000)
 #define TEMPORARY_NS_DEFAULT (UINT64_C(1) * 1000000)
 #define KEEP_MAX             1000000u
@@ -131,7 +130,7 @@ struct options {
 	enum backend backend;
 	/* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
 	uint32_t stack_bytes;
-	uint64_t interval_ns;                /* between periodic snapshots, 0: none */
+	uint64_t interval_ns;                /* between periodic snapshots: see schedule.h */
 	uint64_t keep;                       /* numbered snapshots of a process, the newest; 0: all */
 	uint64_t min_samples;                /* processes with fewer leave no profile, COMMAND does */
 	const char *only, *exclude;          /* regular expressions of programs; NULL: not given */

@@ -120,8 +120,9 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, 'i', "interval", OPTION_TIME, OPTION_FIELD(interval_ns),
         .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
-        .help = "time between snapshots, default 60s; 500ms, 5m\n"
-                "and 1h work too, 0 means none"},
+        .help = "time between snapshots; 500ms, 5m and 1h work too,\n"
+                "0 means none; default: after 5, 10, 20 and 40 s,\n"
+                "then each 60s"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "on", OPTION_SET, .set = set_on, .value = "WHAT",
         .allowed =
             "rss=2G, inuse=2G (a level), rss=+256M, inuse=+256M (growth), alloc=10G or memory.high; at "

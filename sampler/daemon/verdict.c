@@ -4,6 +4,7 @@
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/library_id.h"
 #include "sampler/identity/process_labels.h"
+#include "sampler/snapshot/schedule.h"
 #include "sampler/target/target.h"
 #include "sampler/target/target_plan.h"
 
@@ -86,6 +87,7 @@ void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdi
 	const struct rules_service *how = verdict->decision.how;
 	plan->uid = verdict->facts.uid;
 	plan->decided = d->decisions;
+	_Static_assert(RULES_INTERVAL_NS_DEFAULT == SCHEDULE_USUAL, "nobody asked for an interval");
 	plan->interval_ns = how->interval_ns;
 	plan->keep = how->keep;
 	plan->samples_per_hour = how->samples_per_hour;

@@ -95,7 +95,9 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process->target.code_address = image->trigger_address;
 	process->target.plan = image->plan;
 	if (image->offered)
-		process->target.start_ns = started_ns(image, number);
+		process->target.start_ns = process->target.sampled_ns = started_ns(image, number);
+	if (image->offered_after_ns && process->target.sampled_ns < image->claimed_ns)
+		process->target.sampled_ns = image->claimed_ns;
 	process->heap = heap_new(image->region, &image->heap);
 	if (image->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();

@@ -466,6 +466,7 @@ const struct snapshot_source_kind heap_source_kind = {
     .look_for_requests = look_for_requests,
     .has = has,
     .in_memory = true,
+    .grows = true,
     .take = take,
     .taken = taken,
     .written = written,

@@ -5,6 +5,7 @@
 #include "pprof/profile/origin.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/process_end.h"
+#include "sampler/snapshot/schedule.h"
 #include "sampler/snapshot/scheduler_state.h"
 #include "sampler/target/target_plan.h"
 #include "pprof/text/log_line.h"
@@ -33,9 +34,12 @@ int scheduler_claim(
 	return output_claim(a->setup.output, &facts, path, path_bytes);
 }
 
-static uint64_t interval_of(const struct scheduler *a, const struct target *target)
+static uint64_t interval_of(
+    const struct scheduler *a, const struct snapshot_source *source, const struct target *target)
 {
-	return target->plan ? target->plan->interval_ns : a->setup.settings->interval_ns;
+	const uint64_t interval_ns =
+	    target->plan ? target->plan->interval_ns : a->setup.settings->interval_ns;
+	return interval_ns == SCHEDULE_USUAL && !source->kind->grows ? SCHEDULE_USUAL_NS : interval_ns;
 }
 
 /* NULL: out of memory. A process that an earlier sampler knew has had its snapshots, at the same times. */
@@ -43,14 +47,11 @@ static struct snapshot_series *series_of(struct snapshot_source *source, struct 
 {
 	struct scheduler *a = source->scheduler;
 	if (!target->series) {
-		uint64_t interval_ns = interval_of(a, target), now_ns = clock_now_ns();
-		uint64_t past = target->plan && interval_ns && now_ns > target->start_ns
-		    ? (now_ns - target->start_ns) / interval_ns
-		    : 0;
-		target->series = snapshot_series_new(target->start_ns + (past + 1) * interval_ns);
+		const uint64_t begin_ns = target->sampled_ns;
+		target->series = snapshot_series_new(
+		    begin_ns, interval_of(a, source, target), target->plan ? clock_now_ns() : begin_ns);
 		if (!target->series)
 			return NULL;
-		target->series->next += (uint32_t)past;
 		target->series->target = target;
 		target->series->source = source;
 		snapshot_series_enlist(target->series, &a->series);
@@ -212,13 +213,21 @@ void scheduler_take(
 
 /* ---- the tick */
 
+static bool is_early(const struct snapshot_series *series, uint64_t interval_ns)
+{
+	return schedule_is_early(interval_ns, series->due_ns - series->begin_ns);
+}
+
 static void tend_interval(struct scheduler *a, struct snapshot_series *series, uint64_t now_ns)
 {
-	uint64_t interval_ns = interval_of(a, series->target);
+	const uint64_t interval_ns = interval_of(a, series->source, series->target);
+	const bool waited = series->waiting;
 	bool due = snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_DUE;
 	series->skipped += due && a->paused;
 	series->waiting =
 	    due && !a->paused && series->source->kind->has(series->source, series->target, SNAPSHOT_DUE);
+	if (series->waiting && !waited && is_early(series, interval_ns))
+		series->waiting = scheduler_allows_early(a, now_ns);
 	if (due && !series->waiting)
 		snapshot_series_advance(series, interval_ns, now_ns);
 }
@@ -229,8 +238,8 @@ static void take_periodic(struct scheduler *a, uint64_t now_ns)
 	struct snapshot_series *series;
 	char cause[64];
 	while ((series = scheduler_next_in_turn(a))) {
-		uint64_t interval_ns = interval_of(a, series->target);
-		snprintf(cause, sizeof(cause), "every %g s", (double)interval_ns / 1e9);
+		const uint64_t interval_ns = interval_of(a, series->source, series->target);
+		schedule_describe(interval_ns, series->due_ns - series->begin_ns, cause, sizeof(cause));
 		take_next(a, series, cause, "", true);
 		series->waiting = false;
 		series->turn = ++a->turn;
@@ -242,7 +251,7 @@ static void take_periodic(struct scheduler *a, uint64_t now_ns)
 static uint64_t next_due_ns(const struct scheduler *a, const struct snapshot_series *series, uint64_t now_ns)
 {
 	/* If it waits for the writer, we look again when a snapshot has been written. */
-	if (!interval_of(a, series->target) || series->writing || series->waiting)
+	if (!interval_of(a, series->source, series->target) || series->writing || series->waiting)
 		return UINT64_MAX;
 	return series->due_ns < now_ns + 1000000 ? now_ns + 1000000 : series->due_ns;
 }

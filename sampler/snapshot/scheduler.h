@@ -2,7 +2,7 @@
 /*
  * The scheduler: every snapshot of the session, from the reason for it to the files on disk.
  *
- *   interval           scheduler_tend, when a target's is due
+ *   interval           scheduler_tend, when a target's is due (schedule.h)
  *   signal, API        snapshot_series_want, by a source that has seen the request
  *   threshold          snapshot_series_want_by_rule, likewise
  *   SIGUSR1 to us      scheduler_want_all
@@ -53,6 +53,7 @@ struct snapshot_source_kind {
 	bool (*has)(
 	    const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason);
 	bool in_memory; /* take() can make SNAPSHOT_MEMORY: of one profile, without any other file */
+	bool grows;     /* what grows is asked of it: see schedule.h */
 	/* Makes a snapshot: its item, files, and unix_ns; the scheduler fills in the rest. Returns 0 or
 	 * -errno. */
 	int (*take)(struct snapshot_source *source, struct target *target,

@@ -18,6 +18,7 @@ struct scheduler {
 	uint64_t look_ns;               /* time of the next look */
 	uint64_t due_ns;                /* time at which a snapshot is due: the sampler wakes up for it */
 	uint64_t turn;                  /* periodic snapshots so far */
+	uint64_t early_until_ns;        /* the early snapshots so far, at one a second, last until then */
 	bool paused;
 	uint64_t refresh_ns; /* of each target */
 	uint32_t closing;    /* closed targets whose last profile is not on disk yet */
@@ -30,5 +31,8 @@ struct scheduler {
  * account the writer has room; NULL: there is none. Where writing takes longer than the interval, something
  * is due whenever a child is free: so each series gets its turn. */
 struct snapshot_series *scheduler_next_in_turn(const struct scheduler *scheduler);
+
+/* Is there room for one more early snapshot? It is taken from it. */
+bool scheduler_allows_early(struct scheduler *scheduler, uint64_t now_ns);
 
 #endif

@@ -3,6 +3,13 @@
 #include "sampler/snapshot/scheduler_state.h"
 #include "sampler/target/target.h"
 
+enum {
+	/* Early snapshots of all processes together: fifty processes that begin at once have all of theirs, a
+	 * crowd of short-lived ones writes no more than this. */
+	EARLY_BURST = 256,
+	EARLY_EACH_NS = 1000 * 1000000,
+};
+
 struct snapshot_series *scheduler_next_in_turn(const struct scheduler *a)
 {
 	struct snapshot_series *found = NULL;
@@ -23,4 +30,14 @@ struct snapshot_series *scheduler_next_in_turn(const struct scheduler *a)
 		}
 	}
 	return found;
+}
+
+bool scheduler_allows_early(struct scheduler *a, uint64_t now_ns)
+{
+	if (a->early_until_ns < now_ns)
+		a->early_until_ns = now_ns;
+	if (a->early_until_ns - now_ns > (uint64_t)(EARLY_BURST - 1) * EARLY_EACH_NS)
+		return false;
+	a->early_until_ns += EARLY_EACH_NS;
+	return true;
 }

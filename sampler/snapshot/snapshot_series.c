@@ -3,6 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/text/text.h"
+#include "sampler/snapshot/schedule.h"
 #include "sampler/snapshot/sink.h"
 
 #include <errno.h>
@@ -11,13 +12,33 @@
 #include <string.h>
 #include <unistd.h>
 
-struct snapshot_series *snapshot_series_new(uint64_t first_due_ns)
+/* How many were due until then, and when the next one is. */
+static uint64_t count_until(const struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns)
+{
+	return now_ns > series->begin_ns ? schedule_count(interval_ns, now_ns - series->begin_ns) : 0;
+}
+
+static uint64_t due_ns(const struct snapshot_series *series, uint64_t interval_ns, uint64_t number)
+{
+	const uint64_t age_ns = schedule_due_ns(interval_ns, number);
+	return age_ns < UINT64_MAX - series->begin_ns ? series->begin_ns + age_ns : UINT64_MAX;
+}
+
+/* The configuration may change it. */
+static void set_interval(struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns)
+{
+	series->interval_ns = interval_ns;
+	series->due_ns = due_ns(series, interval_ns, count_until(series, interval_ns, now_ns) + 1);
+}
+
+struct snapshot_series *snapshot_series_new(uint64_t begin_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	struct snapshot_series *series = calloc(1, sizeof(*series));
 	if (!series)
 		return NULL;
-	series->next = 1;
-	series->due_ns = first_due_ns;
+	series->begin_ns = begin_ns;
+	series->next = 1 + (uint32_t)count_until(series, interval_ns, now_ns);
+	set_interval(series, interval_ns, now_ns);
 	oom_watch_init(&series->death);
 	return series;
 }
@@ -58,17 +79,21 @@ void snapshot_series_free(struct snapshot_series *series)
 enum snapshot_series_due snapshot_series_look(
     struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns)
 {
+	if (interval_ns != series->interval_ns)
+		set_interval(series, interval_ns, now_ns);
 	if (!interval_ns || now_ns < series->due_ns)
 		return SNAPSHOT_SERIES_NOT_DUE;
-	uint64_t late = (now_ns - series->due_ns) / interval_ns;
+	const uint64_t until_now = count_until(series, interval_ns, now_ns);
+	const uint64_t late = until_now - count_until(series, interval_ns, series->due_ns);
 	series->skipped += late;
-	series->due_ns += late * interval_ns;
+	if (late)
+		series->due_ns = due_ns(series, interval_ns, until_now);
 	return SNAPSHOT_SERIES_DUE;
 }
 
 void snapshot_series_advance(struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns)
 {
-	series->due_ns += interval_ns;
+	series->due_ns = due_ns(series, interval_ns, count_until(series, interval_ns, series->due_ns) + 1);
 	if (series->due_ns <= now_ns)
 		(void)snapshot_series_look(series, interval_ns, now_ns);
 }

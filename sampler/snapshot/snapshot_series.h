@@ -36,6 +36,8 @@ struct snapshot_series {
 	struct target *target;          /* the process */
 	struct snapshot_source *source; /* where its snapshots come from */
 	uint32_t next;                  /* number, from 1 */
+	uint64_t begin_ns;              /* since when the process is sampled */
+	uint64_t interval_ns;           /* by which due_ns was reckoned */
 	uint64_t due_ns;                /* of the next periodic one; monotonic */
 	bool waiting;                   /* the periodic one is due, and there is something to write */
 	uint64_t turn;                  /* of the periodic ones of all series: which it was, the last time */
@@ -79,14 +81,15 @@ struct snapshot_series {
 	bool limit_said;                    /* that it crosses one more often than there may be snapshots */
 };
 
-/* first_due_ns: of the first periodic snapshot. NULL: out of memory. */
-struct snapshot_series *snapshot_series_new(uint64_t first_due_ns);
+/* Of a process that is sampled since begin_ns: what was due until now_ns counts as taken, by an earlier
+ * sampler. interval_ns: see schedule.h, as below. NULL: out of memory. */
+struct snapshot_series *snapshot_series_new(uint64_t begin_ns, uint64_t interval_ns, uint64_t now_ns);
 void snapshot_series_free(struct snapshot_series *series); /* NULL is fine; leaves its list */
 
 /* Puts a new series at the head of a list. */
 void snapshot_series_enlist(struct snapshot_series *series, struct snapshot_series **list);
 
-/* Is the periodic snapshot due? Counts snapshots whose time has passed in `skipped`. interval_ns 0: never. */
+/* Is the periodic snapshot due? Counts snapshots whose time has passed in `skipped`. */
 enum snapshot_series_due {
 	SNAPSHOT_SERIES_NOT_DUE,
 	SNAPSHOT_SERIES_DUE,

@@ -13,7 +13,7 @@
 struct sink;
 
 struct snapshot_settings {
-	uint64_t interval_ns;            /* between periodic snapshots; 0: none */
+	uint64_t interval_ns;            /* between periodic snapshots: see schedule.h */
 	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
 	enum symbol_detail detail;       /* of symbols */
 	uint64_t min_samples;            /* processes with fewer leave no profile, but COMMAND does */

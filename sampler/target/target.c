@@ -23,8 +23,11 @@ enum {
 
 bool target_init(struct target *target, pid_t pid, uint64_t start_ns)
 {
-	*target =
-	    (struct target){.pid = pid, .pidfd = -1, .start_ns = start_ns, .perf_map = PERF_MAP_FILE_UNKNOWN};
+	*target = (struct target){.pid = pid,
+	    .pidfd = -1,
+	    .start_ns = start_ns,
+	    .sampled_ns = start_ns,
+	    .perf_map = PERF_MAP_FILE_UNKNOWN};
 	target->stacks = stacks_new();
 	return target->stacks != NULL;
 }

@@ -77,6 +77,7 @@ struct target {
 	/* Absolute path by which it was executed, if that leads to the same file; else empty. */
 	char called[TARGET_NAME_BYTES];
 	uint64_t start_ns;
+	uint64_t sampled_ns;     /* since when it is sampled: its start, but of one that ran before */
 	uint64_t maps_read_ns;   /* or looked at */
 	uint64_t maps_cost_ns;   /* CPU time that this took, less its share of the time since */
 	uint64_t maps_look_ns;   /* wait before it is looked whether they have changed */

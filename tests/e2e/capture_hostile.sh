@@ -15,7 +15,7 @@ peak_kb() {
 }
 
 attack() {
-  "$heaptap" record -q -b "$1" -p 1 -o out/ sh -c "
+  "$heaptap" record -i 60s -q -b "$1" -p 1 -o out/ sh -c "
     $targets/capture_hostile $seconds $RANDOM & hostile=\$!
     $targets/truth truth.tsv $((seconds * 3)) 4000
     wait \$hostile" 2>err &

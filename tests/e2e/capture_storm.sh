@@ -60,7 +60,7 @@ test_the_stock_of_regions_grows() {
 
 # Nobody restocks: what is there is used up, the others run unprofiled, without waiting, and say so.
 test_sampler_stopped_during_the_storm() {
-  "$heaptap" record -p 1 -o out/ sh -c "echo \$\$ >pid; exec $storm exec 400 ready go done" 2>err &
+  "$heaptap" record -i 60s -p 1 -o out/ sh -c "echo \$\$ >pid; exec $storm exec 400 ready go done" 2>err &
   front=$!
   wait_for 20 test -e ready
   sampler=$(sampler_of $front)
@@ -117,7 +117,7 @@ test_short_programs_beside_a_slow_sampler() {
   cat >crowd <<'BASH'
 for i in {1..250}; do cat /dev/null; grep -q x /dev/null; done
 BASH
-  "$heaptap" record -q -o out/ bash -c 'for i in {1..8}; do bash crowd & done; wait; echo >ended' &
+  "$heaptap" record -i 60s -q -o out/ bash -c 'for i in {1..8}; do bash crowd & done; wait; echo >ended' &
   front=$!
   # COMMAND runs once the sampler is ready.
   wait_for 20 eval 'sampler=$(child_of $front heaptap-sampler); [ -n "$sampler" ] && [ -n "$(child_of $front bash)" ]'

@@ -37,6 +37,26 @@ test_found_by_a_sweep() {
   stop_daemon
 }
 
+# Counted from when the daemon has found it: it has run for longer than until the first snapshot of a new one.
+test_the_first_snapshots_come_early() {
+  stage daemon_steps daemon_offer
+  configure
+  sed -i '/^interval = 0/d' heaptap.conf
+  carry touch there on hold 1000 1000 await go &
+  target=$!
+  wait_for 20 test -e there
+  is_old() { [ "$(ps -o etimes= -p "$target")" -gt 6 ]; }
+  wait_for 20 is_old
+  start_daemon
+  several() { [ "$(find store -name "*.$target.heap.pb.gz" | wc -l)" -ge 2 ]; }
+  wait_for 30 several
+  comment_of "$(find store -name "*.$target.heap.pb.gz" | sort | head -n 1)" >comments
+  matches '^snapshot: 0001, after 5 s$' comments
+  touch go
+  wait $target
+  stop_daemon
+}
+
 test_killed_and_taken_up_again() {
   start_daemon
   carry on hold 1000 1000 touch held await go drop 700 hold 500 1000 touch gone await end &

@@ -4,7 +4,7 @@
 # held OPTION...: a program that holds what it allocates until its input ends
 held() {
   mkfifo input 2>/dev/null || :
-  "$heaptap" record -p 1K "$@" "$targets/snapshot_signal" wait <input >output 2>err &
+  "$heaptap" record -i 60s -p 1K "$@" "$targets/snapshot_signal" wait <input >output 2>err &
   front=$!
   exec 9>input
   wait_for 20 grep -q ready output

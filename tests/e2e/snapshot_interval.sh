@@ -27,6 +27,24 @@ test_every_interval() {
   equal 1 "$(find out -name 'exit*' | wc -l)" 'exit profiles'
 }
 
+# Beside each other: where an interval is asked for, none comes early.
+test_the_first_come_early() {
+  mkfifo gate
+  "$heaptap" record -q -p 1K -i 60s -o asked/%n.pb.gz "$targets/snapshot_signal" wait <gate >/dev/null 2>&1 &
+  other=$!
+  exec 8>gate
+  held -q -o out/%n.pb.gz
+  wait_for 30 test -e out/0002.pb.gz
+  [ ! -e asked/0001.pb.gz ] || fail 'one came early where an interval was asked for'
+  finish
+  exec 8>&-
+  wait "$other"
+  profile_check out/*.pb.gz
+  comment_of out/0001.pb.gz | grep '^snapshot: ' >causes
+  comment_of out/0002.pb.gz | grep '^snapshot: ' >>causes
+  equal 'snapshot: 0001, after 5 s snapshot: 0002, after 10 s' "$(xargs <causes)"
+}
+
 test_no_interval() {
   held -q -i 0 -o out/%n.pb.gz
   finish

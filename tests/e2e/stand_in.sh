@@ -5,7 +5,7 @@
 # start COMMAND...: in a process group of its own, until it has made ./ready; sets front, sampler and command
 start() {
   rm -rf ready out
-  setsid "$heaptap" record -q -p 1K -o out/ "$@" 2>err &
+  setsid "$heaptap" record -i 60s -q -p 1K -o out/ "$@" 2>err &
   front=$!
   wait_for 20 test -s ready
   sampler=$(child_of $front heaptap-sampler)

@@ -4,7 +4,7 @@
 
 # start OPTION... COMMAND...: in a process group of its own, until it is ready; sets front and sampler
 start() {
-  setsid "$heaptap" record "$@" 2>err &
+  setsid "$heaptap" record -i 60s "$@" 2>err &
   front=$!
   wait_for 20 test -e ready
   sampler=$(child_of $front heaptap-sampler)

@@ -42,7 +42,7 @@ static int open_scene(void **state)
 	s->image = image_new(region, 1);
 	s->process.image = s->image;
 	s->process.target.pid = 4711;
-	s->process.target.series = snapshot_series_new(0);
+	s->process.target.series = snapshot_series_new(0, 0, 0);
 	s->process.target.series->target = &s->process.target;
 	s->place = region_place(region, 0);
 	s->settings.verbosity = -1;

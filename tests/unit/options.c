@@ -3,6 +3,7 @@
 #include "sampler/symbol/symbol.h"
 
 #include "sampler/cli/command.h"
+#include "sampler/snapshot/schedule.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -44,7 +45,7 @@ static void defaults_are_those_of_the_contract(void **state)
 	assert_int_equal(parse("true", NULL), 0);
 	assert_int_equal(options.period_bytes, 512 << 10);
 	assert_int_equal(options.stack_bytes, 32 << 10);
-	assert_int_equal(options.interval_ns, 60 * UINT64_C(1000000000));
+	assert_int_equal(options.interval_ns, SCHEDULE_USUAL);
 	assert_int_equal(options.backend, BACKEND_AUTO);
 	assert_int_equal(options.symbols, SYMBOL_FULL);
 	assert_int_equal(options.verbosity, 0);

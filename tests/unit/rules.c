@@ -41,7 +41,7 @@ static void nothing_gives_the_defaults(void **state)
 	assert_int_equal(rules.daemon.listen_count, 0);
 	assert_int_equal(rules.defaults.period_bytes, 512 << 10);
 	assert_int_equal(rules.defaults.samples_per_hour, 0);
-	assert_int_equal(rules.defaults.interval_ns, 60 * S);
+	assert_int_equal(rules.defaults.interval_ns, RULES_INTERVAL_NS_DEFAULT);
 	assert_int_equal(rules.defaults.keep, 0);
 	assert_true(rules.defaults.profile);
 	assert_false(rules.defaults.attach);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "sampler/snapshot/schedule.h"
 #include "sampler/snapshot/scheduler.h"
 #include "sampler/target/target_plan.h"
 
@@ -160,6 +161,7 @@ static const struct snapshot_source_kind kind = {.look = look,
     .look_for_requests = look_for_requests,
     .has = has,
     .in_memory = true,
+    .grows = true,
     .take = take,
     .keep = keep,
     .ended = ended,
@@ -167,20 +169,28 @@ static const struct snapshot_source_kind kind = {.look = look,
     .dropped = dropped,
     .release = release};
 
-static void open_target(struct desk *desk, pid_t pid, struct scheduler *scheduler)
+static void open_planned(
+    struct desk *desk, pid_t pid, struct scheduler *scheduler, const struct target_plan *plan)
 {
 	assert_non_null(scheduler);
 	desk->source = (struct snapshot_source){.kind = &kind, .scheduler = scheduler};
 	assert_true(target_init(&desk->target, pid, 0));
 	desk->target.readable = true;
+	desk->target.plan = plan;
 	const struct target_listener listener = scheduler_listener(&desk->source);
 	listener.watched(listener.context, &desk->target);
 }
 
-static void open_desk(struct desk *desk, pid_t pid)
+static void open_target(struct desk *desk, pid_t pid, struct scheduler *scheduler)
+{
+	open_planned(desk, pid, scheduler, NULL);
+}
+
+static void open_desk_every(struct desk *desk, pid_t pid, uint64_t interval_ns)
 {
 	memset(desk, 0, sizeof(*desk));
 	desk->settings.verbosity = -1;
+	desk->settings.interval_ns = interval_ns;
 	const struct scheduler_setup setup = {.settings = &desk->settings,
 	    .output = &desk->output,
 	    .answer = on_answer,
@@ -188,6 +198,11 @@ static void open_desk(struct desk *desk, pid_t pid)
 	    .context = desk,
 	    .memory = {give, desk}};
 	open_target(desk, pid, scheduler_new(&setup));
+}
+
+static void open_desk(struct desk *desk, pid_t pid)
+{
+	open_desk_every(desk, pid, 0);
 }
 
 /* Waits for the writer's child. */
@@ -397,8 +412,7 @@ static void a_busy_writer_is_not_asked_all_the_time(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(gate), 0);
-	open_desk(&desks[0], getpid());
-	desks[0].settings.interval_ns = SECOND;
+	open_desk_every(&desks[0], getpid(), SECOND);
 	scheduler = desks[0].source.scheduler;
 	for (int i = 1; i < DESKS; i++) {
 		memset(&desks[i], 0, sizeof(desks[i]));
@@ -473,8 +487,7 @@ static void a_full_queue_has_room_for_another_account(void **state)
 	struct scheduler *scheduler = scheduler_new(&setup);
 	desks[0].settings.verbosity = -1;
 	for (int i = 0; i < DESKS; i++) { /* the first comes last in each look */
-		open_target(&desks[i], getpid(), scheduler);
-		desks[i].target.plan = i == 0 ? &other : &many;
+		open_planned(&desks[i], getpid(), scheduler, i == 0 ? &other : &many);
 		desks[i].target.series->due_ns = SECOND;
 		desks[i].waits = true;
 	}
@@ -505,8 +518,7 @@ static void a_busy_writer_serves_all_alike(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(gate), 0);
-	open_desk(&desks[0], getpid());
-	desks[0].settings.interval_ns = SECOND;
+	open_desk_every(&desks[0], getpid(), SECOND);
 	scheduler = desks[0].source.scheduler;
 	for (int i = 1; i < DESKS; i++) {
 		memset(&desks[i], 0, sizeof(desks[i]));
@@ -555,8 +567,7 @@ static void nothing_is_taken_while_paused(void **state)
 	struct desk desk;
 
 	(void)state;
-	open_desk(&desk, getpid());
-	desk.settings.interval_ns = SECOND;
+	open_desk_every(&desk, getpid(), SECOND);
 	scheduler_pause(desk.source.scheduler, true);
 	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 7), 1);
 	for (uint64_t i = 1; i <= 3; i++)
@@ -573,6 +584,78 @@ static void nothing_is_taken_while_paused(void **state)
 	close_desk(&desk);
 	assert_int_equal(desk.tries, 1);
 	assert_int_equal(desk.dropped[SNAPSHOT_DROP_PAUSED], 1);
+}
+
+/* Due by its clock, taken and written; returns when, since the last: 0 if it was not. */
+static uint64_t taken_after_s(struct desk *desk, uint64_t *now_s, uint64_t until_s)
+{
+	const unsigned int before = desk->tries;
+	const uint64_t since_s = *now_s;
+
+	while (desk->tries == before && *now_s < until_s)
+		(void)scheduler_tend(desk->source.scheduler, ++*now_s * SECOND);
+	if (desk->tries == before)
+		return 0;
+	reap(desk);
+	return *now_s - since_s;
+}
+
+static void the_first_come_early_where_nobody_asked(void **state)
+{
+	static const uint64_t after_s[] = {5, 5, 10, 20, 20, 60, 60};
+	uint64_t now_s = 0;
+	struct desk desk;
+
+	(void)state;
+	open_desk_every(&desk, getpid(), SCHEDULE_USUAL);
+	for (size_t i = 0; i < sizeof(after_s) / sizeof(after_s[0]); i++)
+		assert_int_equal(taken_after_s(&desk, &now_s, 1000), after_s[i]);
+	assert_int_equal(desk.target.series->skipped, 0);
+	close_desk(&desk);
+}
+
+/* An interval that changes holds from now on. */
+static void an_interval_may_change(void **state)
+{
+	uint64_t now_s = 0;
+	struct desk desk;
+
+	(void)state;
+	open_desk(&desk, getpid());
+	assert_int_equal(taken_after_s(&desk, &now_s, 100), 0);
+	desk.settings.interval_ns = 30 * (uint64_t)SECOND;
+	assert_int_equal(taken_after_s(&desk, &now_s, 1000), 20);
+	assert_int_equal(taken_after_s(&desk, &now_s, 1000), 30);
+	close_desk(&desk);
+}
+
+/* Of a crowd that begins at once some have early snapshots, all have those of each minute. */
+static void a_crowd_has_few_early_ones(void **state)
+{
+	enum { DESKS = 300 };
+	static struct desk desks[DESKS];
+	unsigned int early = 0, more = 0;
+	struct scheduler *scheduler;
+
+	(void)state;
+	open_desk_every(&desks[0], getpid(), SCHEDULE_USUAL);
+	scheduler = desks[0].source.scheduler;
+	for (int i = 1; i < DESKS; i++)
+		open_target(&desks[i], getpid(), scheduler);
+	for (int i = 0; i < DESKS; i++)
+		desks[i].error = -EIO; /* nothing is written: who is asked is counted */
+	for (uint64_t now_s = 1; now_s < 60; now_s++)
+		(void)scheduler_tend(scheduler, now_s * SECOND);
+	for (int i = 0; i < DESKS; i++)
+		early += desks[i].tries;
+	assert_in_range(early, 256, 256 + 60);
+	(void)scheduler_tend(scheduler, 60 * (uint64_t)SECOND);
+	for (int i = 0; i < DESKS; i++)
+		more += desks[i].tries;
+	assert_int_equal(more - early, DESKS);
+	for (int i = DESKS; i-- > 0;)
+		close_target(&desks[i]);
+	scheduler_free(scheduler);
 }
 
 static void two_sessions_in_one_process(void **state)
@@ -610,6 +693,9 @@ int main(void)
 	    cmocka_unit_test(a_busy_writer_serves_all_alike),
 	    cmocka_unit_test(what_cannot_wait_is_dropped),
 	    cmocka_unit_test(nothing_is_taken_while_paused),
+	    cmocka_unit_test(the_first_come_early_where_nobody_asked),
+	    cmocka_unit_test(an_interval_may_change),
+	    cmocka_unit_test(a_crowd_has_few_early_ones),
 	    cmocka_unit_test(two_sessions_in_one_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

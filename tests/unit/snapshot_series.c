@@ -19,7 +19,7 @@ static const struct sink sink = {NULL, NULL};
 
 static void the_clock_keeps_its_phase(void **state)
 {
-	struct snapshot_series *series = snapshot_series_new(INTERVAL);
+	struct snapshot_series *series = snapshot_series_new(0, INTERVAL, 0);
 	uint64_t taken = 0;
 
 	(void)state;
@@ -39,7 +39,7 @@ static void the_clock_keeps_its_phase(void **state)
 
 static void what_cannot_be_made_up_for_is_skipped_and_counted(void **state)
 {
-	struct snapshot_series *series = snapshot_series_new(INTERVAL);
+	struct snapshot_series *series = snapshot_series_new(0, INTERVAL, 0);
 
 	(void)state;
 	/* but the writer is busy */
@@ -57,7 +57,7 @@ static void what_cannot_be_made_up_for_is_skipped_and_counted(void **state)
 
 static void no_interval_is_never_due(void **state)
 {
-	struct snapshot_series *series = snapshot_series_new(0);
+	struct snapshot_series *series = snapshot_series_new(0, 0, 0);
 
 	(void)state;
 	assert_int_equal(snapshot_series_look(series, 0, UINT64_MAX), SNAPSHOT_SERIES_NOT_DUE);
@@ -66,7 +66,7 @@ static void no_interval_is_never_due(void **state)
 
 static void requests_become_one(void **state)
 {
-	struct snapshot_series *series = snapshot_series_new(0);
+	struct snapshot_series *series = snapshot_series_new(0, 0, 0);
 
 	(void)state;
 	assert_true(snapshot_series_want(series, "first", "name", 0));
@@ -96,7 +96,7 @@ static void touch(const char *path)
 static void the_newest_are_kept(void **state)
 {
 	char folder[] = "/tmp/heaptap-series.XXXXXX", path[64], delta[64];
-	struct snapshot_series *series = snapshot_series_new(0);
+	struct snapshot_series *series = snapshot_series_new(0, 0, 0);
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
@@ -125,7 +125,7 @@ static void the_newest_are_kept(void **state)
 static void snapshots_are_kept_not_files(void **state)
 {
 	char folder[] = "/tmp/heaptap-series.XXXXXX", path[64];
-	struct snapshot_series *series = snapshot_series_new(0);
+	struct snapshot_series *series = snapshot_series_new(0, 0, 0);
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
@@ -154,7 +154,7 @@ static void snapshots_are_kept_not_files(void **state)
 static void each_kind_is_kept_for_itself(void **state)
 {
 	char folder[] = "/tmp/heaptap-series.XXXXXX", path[64];
-	struct snapshot_series *series = snapshot_series_new(0);
+	struct snapshot_series *series = snapshot_series_new(0, 0, 0);
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
@@ -176,7 +176,7 @@ static void each_kind_is_kept_for_itself(void **state)
 
 static void a_rule_and_a_user_at_once(void **state)
 {
-	struct snapshot_series *series = snapshot_series_new(0);
+	struct snapshot_series *series = snapshot_series_new(0, 0, 0);
 	const struct threshold_crossing crossing = {"rss", "rss 2.1 GiB >= 2.0 GiB"};
 
 	(void)state;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/snapshot/schedule.h"
+
+#include <stdio.h>
+
+static const uint64_t second_ns = UINT64_C(1000000000);
+static const uint64_t early_s[] = {5, 10, 20, 40};
+
+enum { EARLY = sizeof(early_s) / sizeof(early_s[0]) };
+
+static uint64_t regular_ns(uint64_t interval_ns)
+{
+	return interval_ns == SCHEDULE_USUAL ? SCHEDULE_USUAL_NS : interval_ns;
+}
+
+/* How many of the early ones were due up to that age. */
+static uint64_t early_count(uint64_t interval_ns, uint64_t age_ns)
+{
+	uint64_t count = 0;
+
+	while (interval_ns == SCHEDULE_USUAL && count < EARLY && early_s[count] * second_ns <= age_ns)
+		count++;
+	return count;
+}
+
+uint64_t schedule_due_ns(uint64_t interval_ns, uint64_t number)
+{
+	const uint64_t early = interval_ns == SCHEDULE_USUAL ? EARLY : 0;
+
+	if (!interval_ns)
+		return UINT64_MAX;
+	return number > early ? (number - early) * regular_ns(interval_ns) : early_s[number - 1] * second_ns;
+}
+
+uint64_t schedule_count(uint64_t interval_ns, uint64_t age_ns)
+{
+	return interval_ns ? early_count(interval_ns, age_ns) + age_ns / regular_ns(interval_ns) : 0;
+}
+
+bool schedule_is_early(uint64_t interval_ns, uint64_t age_ns)
+{
+	return interval_ns == SCHEDULE_USUAL && age_ns < SCHEDULE_USUAL_NS;
+}
+
+void schedule_describe(uint64_t interval_ns, uint64_t age_ns, char *text, size_t text_bytes)
+{
+	if (schedule_is_early(interval_ns, age_ns))
+		snprintf(text, text_bytes, "after %g s", (double)age_ns / 1e9);
+	else
+		snprintf(text, text_bytes, "every %g s", (double)regular_ns(interval_ns) / 1e9);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When snapshots are due that nobody asks for. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sampler/snapshot/schedule.h"
+
+#define S UINT64_C(1000000000)
+
+static void the_first_come_early_where_nobody_asked(void **state)
+{
+	static const uint64_t due_s[] = {5, 10, 20, 40, 60, 120, 180, 240};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(due_s) / sizeof(due_s[0]); i++) {
+		assert_int_equal(schedule_due_ns(SCHEDULE_USUAL, i + 1), due_s[i] * S);
+		assert_int_equal(schedule_count(SCHEDULE_USUAL, due_s[i] * S - 1), i);
+		assert_int_equal(schedule_count(SCHEDULE_USUAL, due_s[i] * S), i + 1);
+		assert_int_equal(schedule_is_early(SCHEDULE_USUAL, due_s[i] * S), due_s[i] < 60);
+	}
+}
+
+static void an_interval_is_kept(void **state)
+{
+	static const uint64_t intervals_ns[] = {1000000, S, 60 * S, 3600 * S};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(intervals_ns) / sizeof(intervals_ns[0]); i++)
+		for (uint64_t k = 0; k < 5; k++) {
+			const uint64_t interval_ns = intervals_ns[i], age_ns = k * interval_ns;
+
+			assert_int_equal(schedule_count(interval_ns, age_ns), k);
+			assert_int_equal(schedule_count(interval_ns, age_ns + interval_ns - 1), k);
+			assert_int_equal(schedule_due_ns(interval_ns, k + 1), age_ns + interval_ns);
+			assert_false(schedule_is_early(interval_ns, age_ns));
+		}
+}
+
+static void no_interval_is_never_due(void **state)
+{
+	(void)state;
+	assert_int_equal(schedule_due_ns(0, 1), UINT64_MAX);
+	assert_int_equal(schedule_count(0, UINT64_MAX), 0);
+}
+
+static void the_reason_is_said(void **state)
+{
+	char text[64];
+
+	(void)state;
+	schedule_describe(SCHEDULE_USUAL, 5 * S, text, sizeof(text));
+	assert_string_equal(text, "after 5 s");
+	schedule_describe(SCHEDULE_USUAL, 60 * S, text, sizeof(text));
+	assert_string_equal(text, "every 60 s");
+	schedule_describe(S / 10, 5 * S, text, sizeof(text));
+	assert_string_equal(text, "every 0.1 s");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_first_come_early_where_nobody_asked),
+	    cmocka_unit_test(an_interval_is_kept),
+	    cmocka_unit_test(no_interval_is_never_due),
+	    cmocka_unit_test(the_reason_is_said),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
