@@ -8,8 +8,10 @@
 #include <stdatomic.h>
 
 enum {
-	MAPPINGS = 16384, /* sampled mappings that exist at the same time */
+	MAPPINGS = 16384,            /* mappings that exist at the same time */
+	RESERVED_MAX = MAPPINGS / 2, /* of these, reservations: samples have room beside them */
 	NO_MAPPING = MAPPINGS,
+	KIND_BITS = 2,
 	SMALL_PIECES = 15,
 	SMALL_SHAPES = 4096,
 	LARGE_PIECES = 1023,
@@ -34,7 +36,7 @@ enum {
 struct range {
 	_Atomic uint64_t word;
 	_Atomic uint64_t first, pages;
-	_Atomic uint64_t born; /* moment << 1 | 1 if it is a file's */
+	_Atomic uint64_t born; /* moment << KIND_BITS | enum mapping_kind */
 };
 
 /* The memory of mapping_open. */
@@ -50,6 +52,7 @@ static struct book *book;
 static _Atomic uint32_t ranges_room; /* how many ranges there are: MAPPINGS or none */
 static _Atomic uint32_t ranges_used; /* ranges that have ever been in use */
 static _Atomic uint32_t ranges_hint; /* where an empty one may be */
+static _Atomic uint32_t reserved;    /* reservations that exist */
 static _Atomic uint64_t moment;
 
 size_t mapping_bytes(void)
@@ -73,6 +76,7 @@ void mapping_close(void)
 {
 	atomic_store(&ranges_room, 0);
 	atomic_store(&ranges_used, 0);
+	atomic_store(&reserved, 0);
 }
 
 uint64_t mapping_moment(void)
@@ -201,6 +205,11 @@ static void account(const struct live_entry *entry, uint64_t before, uint64_t af
 	tally_live_shrink(tally_weight(&then), tally_weight(&now));
 }
 
+static enum mapping_kind kind_of(uint64_t born)
+{
+	return (enum mapping_kind)(born & ((1u << KIND_BITS) - 1));
+}
+
 /* Called by the last thread that corrects slot and tallies of a mapping with no page left. */
 static void end_mapping(uint32_t at)
 {
@@ -210,6 +219,8 @@ static void end_mapping(uint32_t at)
 		entry.unmapped_pages = atomic_load(&slot_at(entry.sample.slot)->unmapped_pages);
 		block_remove(&entry);
 	}
+	if (kind_of(atomic_load_explicit(&range->born, memory_order_relaxed)) == MAPPING_RESERVED)
+		atomic_fetch_sub(&reserved, 1);
 	uint64_t word = atomic_load_explicit(&range->word, memory_order_relaxed);
 	atomic_store_explicit(&range->word, (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE, memory_order_release);
 	uint32_t hint = atomic_load_explicit(&ranges_hint, memory_order_relaxed);
@@ -245,8 +256,9 @@ static bool read_range(
 	return atomic_load_explicit(&range->word, memory_order_relaxed) == word;
 }
 
-/* Removes pages [from, to) of the address space from a mapping, as far as they are in it. */
-static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before)
+/* Removes pages [from, to) of the address space from a mapping, as far as they are in it. samples: from a
+ * sampled one alone. */
+static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before, bool samples)
 {
 	struct range *range = &book->ranges[at];
 	for (;;) {
@@ -256,7 +268,8 @@ static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before)
 			return;
 		if (!read_range(range, word, &first, &pages, &born))
 			continue;
-		if (born >> 1 >= before || to <= first || from >= first + pages)
+		if (born >> KIND_BITS >= before || to <= first || from >= first + pages ||
+		    (samples && kind_of(born) != MAPPING_SAMPLED))
 			return;
 		uint64_t low = from > first ? from - first : 0,
 		         high = to - first < pages ? to - first : pages;
@@ -287,7 +300,7 @@ static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before)
 	}
 }
 
-void mapping_remove(const void *start, uint64_t bytes, uint64_t before)
+static void remove_pages(const void *start, uint64_t bytes, uint64_t before, bool samples)
 {
 	uint64_t from = (uintptr_t)start / REGION_PAGE_BYTES, to = from + bytes / REGION_PAGE_BYTES;
 	uint32_t used = atomic_load(&ranges_used);
@@ -295,8 +308,18 @@ void mapping_remove(const void *start, uint64_t bytes, uint64_t before)
 		uint64_t first = atomic_load_explicit(&book->ranges[i].first, memory_order_relaxed);
 		if (first < to &&
 		    from < first + atomic_load_explicit(&book->ranges[i].pages, memory_order_relaxed))
-			trim(i, from, to, before);
+			trim(i, from, to, before, samples);
 	}
+}
+
+void mapping_remove(const void *start, uint64_t bytes, uint64_t before)
+{
+	remove_pages(start, bytes, before, false);
+}
+
+void mapping_remove_samples(const void *start, uint64_t bytes, uint64_t before)
+{
+	remove_pages(start, bytes, before, true);
 }
 
 /* The next empty range from `at` on, marked busy; NO_MAPPING: there is none. */
@@ -325,12 +348,12 @@ static uint32_t range_take(uint64_t bytes)
 	return at == NO_MAPPING && hint ? range_take_from(0) : at;
 }
 
-static void range_fill(uint32_t at, const void *start, uint64_t bytes, bool file)
+static void range_fill(uint32_t at, const void *start, uint64_t bytes, enum mapping_kind kind)
 {
 	struct range *range = &book->ranges[at];
 	atomic_store_explicit(&range->first, (uintptr_t)start / REGION_PAGE_BYTES, memory_order_relaxed);
 	atomic_store_explicit(&range->pages, bytes / REGION_PAGE_BYTES, memory_order_relaxed);
-	atomic_store_explicit(&range->born, mapping_moment() << 1 | file, memory_order_relaxed);
+	atomic_store_explicit(&range->born, mapping_moment() << KIND_BITS | kind, memory_order_relaxed);
 	uint64_t word = atomic_load_explicit(&range->word, memory_order_relaxed);
 	atomic_store_explicit(
 	    &range->word, (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE + SHAPE_WHOLE, memory_order_release);
@@ -343,45 +366,55 @@ void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry)
 	if (at == NO_MAPPING)
 		return;
 	book->entries[at] = *entry;
+	atomic_store_explicit(&book->ranges[at].born, MAPPING_SAMPLED, memory_order_relaxed);
 	if (entered)
-		range_fill(at, start, bytes, false);
+		range_fill(at, start, bytes, MAPPING_SAMPLED);
 	else
 		end_mapping(at);
 }
 
-void mapping_insert_file(const void *start, uint64_t bytes)
+bool mapping_insert_other(const void *start, uint64_t bytes, enum mapping_kind kind)
 {
-	uint32_t at = range_take(bytes);
-	if (at == NO_MAPPING)
-		return;
+	const bool counted = kind == MAPPING_RESERVED;
+	bool room = !counted || atomic_fetch_add(&reserved, 1) < RESERVED_MAX;
+	uint32_t at = room ? range_take(bytes) : NO_MAPPING;
+	if (at == NO_MAPPING) {
+		if (counted)
+			atomic_fetch_sub(&reserved, 1);
+		return false;
+	}
 	book->entries[at] = (struct live_entry){.sample.slot = REGION_NO_SLOT};
-	range_fill(at, start, bytes, true);
+	range_fill(at, start, bytes, kind);
+	return true;
 }
 
-bool mapping_is_file(const void *address)
+/* Has the range a page of [from, to), which are pages of the address space? */
+static bool range_has(const struct range *range, uint64_t from, uint64_t to, enum mapping_kind kind)
 {
-	uint64_t page = (uintptr_t)address / REGION_PAGE_BYTES;
+	uint64_t word = atomic_load_explicit(&range->word, memory_order_acquire), first, pages, born;
+	if ((word & SHAPE_MASK) < SHAPE_WHOLE || !read_range(range, word, &first, &pages, &born) ||
+	    kind_of(born) != kind || to <= first || from >= first + pages)
+		return false;
+	struct cut without = cut_shape(word & SHAPE_MASK, pages, from > first ? from - first : 0,
+	    to - first < pages ? to - first : pages, NULL, 0);
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&range->word, memory_order_relaxed) == word &&
+	    without.after != without.before;
+}
+
+bool mapping_has(const void *start, uint64_t bytes, enum mapping_kind kind)
+{
+	uint64_t from = (uintptr_t)start / REGION_PAGE_BYTES, to = from + bytes / REGION_PAGE_BYTES;
 	uint32_t used = atomic_load(&ranges_used);
-	for (uint32_t i = 0; i < used; i++) {
-		uint64_t word = atomic_load_explicit(&book->ranges[i].word, memory_order_acquire), first,
-		         pages, born;
-		if ((word & SHAPE_MASK) < SHAPE_WHOLE ||
-		    !read_range(&book->ranges[i], word, &first, &pages, &born) || !(born & 1) ||
-		    page - first >= pages)
-			continue;
-		uint32_t shape = word & SHAPE_MASK;
-		struct cut without = cut_shape(shape, pages, page - first, page - first + 1, NULL, 0);
-		atomic_thread_fence(memory_order_acquire);
-		if (atomic_load_explicit(&book->ranges[i].word, memory_order_relaxed) == word &&
-		    without.after != without.before)
+	for (uint32_t i = 0; i < used; i++)
+		if (range_has(&book->ranges[i], from, to, kind))
 			return true;
-	}
 	return false;
 }
 
 void mapping_inherit(void)
 {
-	uint32_t used = atomic_load(&ranges_used);
+	uint32_t used = atomic_load(&ranges_used), reservations = 0;
 	for (uint32_t i = 0; i < used; i++) {
 		struct range *range = &book->ranges[i];
 		uint64_t word = atomic_load(&range->word);
@@ -399,7 +432,10 @@ void mapping_inherit(void)
 			}
 		}
 		atomic_store(&range->word, word + (shape >= SHAPE_WHOLE ? shape : SHAPE_EMPTY));
+		reservations +=
+		    shape >= SHAPE_WHOLE && kind_of(atomic_load(&range->born)) == MAPPING_RESERVED;
 	}
+	atomic_store(&reserved, reservations);
 	atomic_store(&ranges_hint, 0);
 }
 

@@ -43,13 +43,24 @@ uint64_t mapping_moment(void);
 /* Enters a sampled mapping; bytes a multiple of REGION_PAGE_BYTES. entry: as for block_insert. */
 void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry);
 
-/* Remembers that this is the mapping of a file, so that a later mremap of it is not taken for an anonymous
- * one. */
-void mapping_insert_file(const void *start, uint64_t bytes);
-bool mapping_is_file(const void *at);
+/* Ranges that are remembered although they are no samples. */
+enum mapping_kind {
+	MAPPING_SAMPLED,
+	MAPPING_FILE,     /* so that a later mremap of it is not taken for an anonymous one */
+	MAPPING_RESERVED, /* was mapped without access; of its pages those are in use that were given access */
+};
+
+/* False: there is no room for another range, or for another reservation beside the samples. */
+bool mapping_insert_other(const void *start, uint64_t bytes, enum mapping_kind kind);
+
+/* Does a page of [start, start + bytes) belong to a range of that kind? */
+bool mapping_has(const void *start, uint64_t bytes, enum mapping_kind kind);
 
 /* Removes [start, start + bytes) from every mapping that was born before the moment. */
 void mapping_remove(const void *start, uint64_t bytes, uint64_t before);
+
+/* The same, but reservations stay: the pages are still mapped. */
+void mapping_remove_samples(const void *start, uint64_t bytes, uint64_t before);
 
 /* Attached again: forgets every mapping. */
 void mapping_clear(void);

@@ -9,6 +9,14 @@
  * mremap that grows or moves a mapping counts, like realloc, as a free and an allocation; one that shrinks it
  * in place unmaps its tail.
  *
+ * A mapping without any access is a reservation, and not in use: V8 and the JVM reserve hundreds of MiB and
+ * touch few. What mprotect gives access to in a reservation counts then, as an allocation of the range by who
+ * calls mprotect, and once: what was counted of the range before is freed. What mprotect takes the access
+ * from is freed. Whether a page of a mapping had access before is not asked, since no system call tells it
+ * without touching the page; therefore mprotect is recorded in mappings alone that began as reservations. (A
+ * thread's stack is mapped by the libc, which nobody tells us when it is gone: its guards must not count.)
+ * What mremap moves is taken to be in use.
+ *
  * Not recorded: files; what the allocator maps for itself, whose blocks are counted already; what the libc
  * maps through internal calls (malloc's arenas, threads' stacks); and raw system calls.
  */
@@ -96,11 +104,22 @@ static void mapped(const void *start, uint64_t bytes)
 	sample_leave();
 }
 
-static void mapped_file(const void *start, uint64_t bytes)
+/* False: it cannot be remembered. */
+static bool mapped_other(const void *start, uint64_t bytes, enum mapping_kind kind)
 {
 	sample_enter();
-	mapping_insert_file(start, bytes);
+	const bool remembered = mapping_insert_other(start, bytes, kind);
 	sample_leave();
+	return remembered;
+}
+
+/* Of a file or without access; else, and if there is no room to remember a reservation, it is in use. */
+static void mapped_as(const void *start, uint64_t bytes, bool file, bool reserved)
+{
+	if (file)
+		(void)mapped_other(start, bytes, MAPPING_FILE);
+	else if (!reserved || !mapped_other(start, bytes, MAPPING_RESERVED))
+		mapped(start, bytes);
 }
 
 static void unmapped(const void *start, uint64_t bytes, uint64_t before)
@@ -122,10 +141,8 @@ COLD static void *record_mmap(void *address, size_t length, int protection, int 
 		return start;
 	if (flags & MAP_FIXED)
 		unmapped(start, whole_pages(length), before);
-	if (!(flags & MAP_ANONYMOUS))
-		mapped_file(start, whole_pages(length));
-	else if (!is_allocator(caller))
-		mapped(start, whole_pages(length));
+	if (!(flags & MAP_ANONYMOUS) || !is_allocator(caller))
+		mapped_as(start, whole_pages(length), !(flags & MAP_ANONYMOUS), protection == PROT_NONE);
 	return start;
 }
 
@@ -198,7 +215,7 @@ COLD static void *record_mremap(void *old, size_t old_length, size_t new_length,
 		return real.mremap(old, old_length, new_length, flags, new);
 	uint64_t before = mapping_moment(), old_bytes = whole_pages(old_length),
 	         new_bytes = whole_pages(new_length);
-	bool file = mapping_is_file(old);
+	const bool file = mapping_has(old, REGION_PAGE_BYTES, MAPPING_FILE);
 	void *start = real.mremap(old, old_length, new_length, flags, new);
 	if (start == MAP_FAILED)
 		return start;
@@ -211,10 +228,7 @@ COLD static void *record_mremap(void *old, size_t old_length, size_t new_length,
 	if (!(flags & MREMAP_DONTUNMAP))
 		/* not if old_length is 0: that makes a second mapping of the same pages */
 		unmapped(old, old_bytes, before);
-	if (file)
-		mapped_file(start, new_bytes);
-	else
-		mapped(start, new_bytes);
+	mapped_as(start, new_bytes, file, false);
 	return start;
 }
 
@@ -229,15 +243,35 @@ EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, 
 	return placed(record_mremap(old, old_length, new_length, flags, new), new_length);
 }
 
+/* In a reservation, see above. */
+static int record_mprotect(void *address, size_t length, int protection)
+{
+	const uint64_t bytes = whole_pages(length);
+	if (!recording() || !mapping_has(address, bytes, MAPPING_RESERVED))
+		return real.mprotect(address, length, protection);
+	uint64_t before = mapping_moment();
+	int result = real.mprotect(address, length, protection);
+	if (result)
+		return result;
+	sample_enter();
+	mapping_remove_samples(address, bytes, before);
+	sample_leave();
+	if (protection != PROT_NONE)
+		mapped(address, bytes);
+	return result;
+}
+
 COLD static int protect(void *address, size_t length, int protection)
 {
-	unreadable(address, length);
-	return real.mprotect(address, length, protection);
+	if (!(protection & PROT_READ))
+		unreadable(address, length);
+	return active ? record_mprotect(address, length, protection)
+	              : real.mprotect(address, length, protection);
 }
 
 EXPORT int mprotect(void *address, size_t length, int protection)
 {
-	if (LIKELY(protection & PROT_READ))
+	if (LIKELY(!active && protection & PROT_READ))
 		return real.mprotect(address, length, protection);
 	return protect(address, length, protection);
 }

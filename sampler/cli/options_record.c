@@ -176,7 +176,8 @@ static const struct option rows[] = {
                 "(heaptap_start in heaptap.h)"},
     {COMMAND_RECORD, '\0', "mmap", OPTION_FLAG, OPTION_FIELD(record_mmap),
         .help = "record anonymous mappings too, as rows of their\n"
-                "own under [mmap] (mmap, mremap, munmap)"},
+                "own under [mmap]: who makes a pool grow (python's,\n"
+                "V8's, an allocator's inside the program)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", OPTION_SET, .set = set_labels, .value = "LIST",
         .allowed = "thread, age, size, lifetime and backend, separated by commas",
         .help = "distinguish blocks by thread, age, size, lifetime\n"

@@ -33,7 +33,8 @@ struct truth {
 	const char *name;
 	_Atomic long objects, bytes, live, live_bytes;
 };
-static struct truth take_truth = {"take"}, over_truth = {"take_over"}, grow_truth = {"take_grow"};
+static struct truth take_truth = {"take"}, over_truth = {"take_over"}, grow_truth = {"take_grow"},
+                    commit_truth = {"commit"};
 
 static void check(int good, const char *what)
 {
@@ -71,6 +72,40 @@ static NAMED char *take_over(char *at, size_t pages)
 	born(&over_truth, pages);
 	STAY(start);
 	return start;
+}
+
+static NAMED void commit(char *start, size_t pages, int protection)
+{
+	errno = 4321;
+	check(mprotect(start, pages * PAGE, protection) == 0 && errno == 4321, "mprotect");
+	born(&commit_truth, pages);
+	STAY(start);
+}
+
+/* Memory without access is not in use, as V8 and the JVM reserve it. */
+static void reserve(int fd)
+{
+	char *a = mmap(NULL, 1024 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	check(a != MAP_FAILED, "mmap without access");
+	commit(a, 64, PROT_READ | PROT_WRITE);
+	commit(a + 128 * PAGE, 64, PROT_READ | PROT_WRITE);
+	commit(a, 64, PROT_READ); /* again: counts once */
+	gone(&commit_truth, 64, 1);
+	check(mprotect(a + 60 * PAGE, 8 * PAGE, PROT_NONE) == 0, "mprotect"); /* half of that had access */
+	gone(&commit_truth, 4, 0);
+	take_over(a + 256 * PAGE, 32); /* as the JVM does it */
+	char *none =
+	    mmap(a + 128 * PAGE, 32 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	check(none == a + 128 * PAGE, "mmap without access over another");
+	gone(&commit_truth, 32, 0);
+	commit(none, 16, PROT_READ | PROT_WRITE);
+	check(munmap(a + 512 * PAGE, 512 * PAGE) == 0, "munmap of a part without access");
+	a = take(8); /* no reservation: its protection says nothing */
+	check(mprotect(a, 8 * PAGE, PROT_NONE) == 0 && mprotect(a, 8 * PAGE, PROT_READ) == 0, "mprotect");
+	a = mmap(NULL, 8 * PAGE, PROT_NONE, MAP_SHARED, fd, 0);
+	check(a != MAP_FAILED && mprotect(a, 8 * PAGE, PROT_READ) == 0, "mprotect of a file");
+	errno = 0;
+	check(mprotect(none + 1, PAGE, PROT_READ) == -1 && errno == EINVAL, "mprotect of no page");
 }
 
 static NAMED char *take_grow(char *old, size_t pages, size_t to_pages, int flags, char *to)
@@ -151,6 +186,8 @@ static void shapes(void)
 	check(b == a, "growing in place");
 	gone(&take_truth, 8, 1);
 	born(&grow_truth, 16);
+
+	reserve(fd);
 
 	/* other callers, to be seen as such */
 	a = mmap(NULL, 5000, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -285,11 +322,11 @@ static void time_pairs(void)
 
 static int tell(const char *path)
 {
-	const struct truth *all[] = {&take_truth, &over_truth, &grow_truth};
+	const struct truth *all[] = {&take_truth, &over_truth, &grow_truth, &commit_truth};
 	FILE *out = fopen(path, "w");
 	if (!out)
 		return 1;
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		if (all[i]->objects || all[i]->live)
 			fprintf(out, "%s\t%ld\t%ld\t%ld\t%ld\n", all[i]->name, all[i]->objects, all[i]->bytes,
 			    all[i]->live, all[i]->live_bytes);

@@ -143,19 +143,52 @@ static void later_mappings_are_left_alone(void)
 	expect_live(0, 0);
 }
 
+static bool has(uint64_t page, uint64_t pages, enum mapping_kind kind)
+{
+	return mapping_has(page_at(page), pages * REGION_PAGE_BYTES, kind);
+}
+
 static void files_are_known(void)
 {
-	mapping_insert_file(page_at(50), 10 * REGION_PAGE_BYTES);
+	assert_true(mapping_insert_other(page_at(50), 10 * REGION_PAGE_BYTES, MAPPING_FILE));
 	map(60, 10);
-	assert_false(mapping_is_file(page_at(49)));
-	assert_true(mapping_is_file(page_at(50)));
-	assert_true(mapping_is_file(page_at(59)));
-	assert_false(mapping_is_file(page_at(60)));
+	assert_false(has(49, 1, MAPPING_FILE));
+	assert_true(has(50, 1, MAPPING_FILE));
+	assert_true(has(59, 1, MAPPING_FILE));
+	assert_false(has(60, 1, MAPPING_FILE));
+	assert_false(has(50, 20, MAPPING_RESERVED));
 	unmap(55, 7);
-	assert_true(mapping_is_file(page_at(54)));
-	assert_false(mapping_is_file(page_at(55)));
+	assert_true(has(54, 1, MAPPING_FILE));
+	assert_false(has(55, 1, MAPPING_FILE));
 	expect_live(1, 8);
 	unmap(50, 20);
+	expect_live(0, 0);
+}
+
+/* What is taken out of the samples stays reserved; what is unmapped does not. And they leave room. */
+static void reservations_are_known(void)
+{
+	assert_true(mapping_insert_other(page_at(0), 100 * REGION_PAGE_BYTES, MAPPING_RESERVED));
+	map(10, 20);
+	mapping_remove_samples(page_at(0), 15 * REGION_PAGE_BYTES, mapping_moment());
+	expect_live(1, 15);
+	assert_true(has(0, 15, MAPPING_RESERVED));
+	unmap(0, 20);
+	expect_live(1, 10);
+	assert_false(has(0, 20, MAPPING_RESERVED));
+	assert_true(has(0, 21, MAPPING_RESERVED));
+	assert_true(has(99, 50, MAPPING_RESERVED));
+	assert_false(has(100, 50, MAPPING_RESERVED));
+	unmap(0, 100);
+	for (int round = 0; round < 2; round++) { /* their number falls with them */
+		uint64_t count = 0;
+		while (mapping_insert_other(page_at(1000 + 2 * count), REGION_PAGE_BYTES, MAPPING_RESERVED))
+			count++;
+		assert_int_equal(RESERVED_MAX, count);
+		map(0, 1);
+		expect_live(1, 1);
+		unmap(0, 1000 + 2 * count);
+	}
 	expect_live(0, 0);
 }
 
@@ -338,7 +371,7 @@ static void child_inherits(void)
 {
 	map(0, 100);
 	map(200, 100);
-	mapping_insert_file(page_at(400), 10 * REGION_PAGE_BYTES);
+	(void)mapping_insert_other(page_at(400), 10 * REGION_PAGE_BYTES, MAPPING_FILE);
 	unmap(20, 10);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -349,7 +382,7 @@ static void child_inherits(void)
 		unmap(0, 210);
 		expect_live(1, 90);
 		map(0, 7);
-		assert_true(mapping_is_file(page_at(405)));
+		assert_true(has(405, 1, MAPPING_FILE));
 		expect_live(2, 97);
 		_exit(0);
 	}
@@ -387,6 +420,7 @@ int main(void)
 	    ISOLATED(parts),
 	    ISOLATED(later_mappings_are_left_alone),
 	    ISOLATED(files_are_known),
+	    ISOLATED(reservations_are_known),
 	    ISOLATED(weights_of_parts),
 	    ISOLATED(peak_keeps_its_size),
 	    ISOLATED(too_many_pieces_are_counted),
