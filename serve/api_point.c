@@ -1,29 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/api_point.h"
 
-#include "pprof/profile/profile.h"
 #include "pprof/text/utf8.h"
 #include "serve/api_facts.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-int64_t api_point_rss(const struct profile *profile)
-{
-	static const char start[] = "rss: total=";
-
-	for (size_t i = 0; i < profile_comment_count(profile); i++) {
-		const char *text = profile_comment(profile, i);
-		long long bytes;
-
-		if (strncmp(text, start, strlen(start)) != 0)
-			continue;
-		bytes = strtoll(text + strlen(start), NULL, 10);
-		return bytes >= 0 ? bytes : -1;
-	}
-	return -1;
-}
 
 int api_point_make(struct api_point *point, struct profile *profile, const struct api_query *query)
 {
@@ -50,7 +32,7 @@ int api_point_make(struct api_point *point, struct profile *profile, const struc
 		point->error = sqrt(fmax(doubt.variance, 0));
 		point->samples = doubt.samples;
 		point->known = api_facts_known(&facts);
-		point->rss_bytes = api_point_rss(profile);
+		point->rss_bytes = facts.origins[0].rss_bytes;
 		snprintf(point->cause, sizeof(point->cause), "%.95s", facts.origins[0].cause);
 		point->cause[utf8_valid_prefix(point->cause, strlen(point->cause))] =
 		    '\0'; /* it may be cut */

@@ -24,7 +24,4 @@ struct api_point {
 /* 0, -ENODATA (no such values), -EINVAL (a label is missing), -ENOMEM, -EFBIG. */
 int api_point_make(struct api_point *point, struct profile *profile, const struct api_query *query);
 
-/* From the comment "rss: total=... heap=..."; -1: none. */
-int64_t api_point_rss(const struct profile *profile);
-
 #endif

@@ -58,7 +58,7 @@ static void read_comment(struct origin *origin, const char *text, size_t *counts
 {
 	static const char snapshot[] = "snapshot: ", samples[] = "samples: ", unseen[] = "not seen: ",
 	                  attached[] = "attached: ";
-	static const char event[] = "event: ", merged[] = "merged: ";
+	static const char event[] = "event: ", merged[] = "merged: ", rss[] = "rss: total=";
 
 	if (strncmp(text, "heaptap ", 8) == 0) {
 		origin->ours = true;
@@ -94,7 +94,11 @@ static void read_comment(struct origin *origin, const char *text, size_t *counts
 		origin->gaps |= ORIGIN_GAP_LIMITED;
 	} else if (strstr(text, ORIGIN_PAUSED)) {
 		origin->gaps |= ORIGIN_GAP_PAUSED;
-	} else if (strncmp(text, unseen, strlen(unseen)) == 0) {
+	} else if (strncmp(text, rss, strlen(rss)) == 0) {
+		origin->rss_bytes = strtoll(text + strlen(rss), NULL, 10);
+		if (origin->rss_bytes < 0)
+			origin->rss_bytes = -1;
+	} else if (strncmp(text, unseen, strlen(unseen)) == 0 && !*origin->unseen) {
 		copy(origin->unseen, sizeof(origin->unseen), text + strlen(unseen),
 		    strlen(text + strlen(unseen)));
 	}
@@ -146,12 +150,15 @@ void origin_read(struct origin *origin, const struct profile *profile)
 	size_t counts = 0;
 
 	memset(origin, 0, sizeof(*origin));
+	origin->rss_bytes = -1;
 	for (size_t i = 0; i < profile_comment_count(profile); i++)
 		read_comment(origin, profile_comment(profile, i), &counts);
 	if (origin->process_count > 1 && !*origin->merged) /* added up by another tool */
 		snprintf(origin->merged, sizeof(origin->merged), "%zu processes", origin->process_count);
-	if (*origin->merged) /* one of its profiles' */
+	if (*origin->merged) { /* one of its profiles' */
 		origin->cause[0] = '\0';
+		origin->rss_bytes = -1;
+	}
 	if (*origin->merged ||
 	    counts > 1) /* likewise; equal comments are there once, so no sum can be made */
 		read_merged_samples(origin);

@@ -44,8 +44,11 @@ struct origin {
 	    [160]; /* "3.1 s after the start; ...": it was attached to; "" it was started by heaptap */
 	char taken_over[64]; /* "3.1 s after the start": by a daemon; "" it was not */
 	uint32_t gaps;       /* enum origin_gap, or'ed */
-	char unseen[256];    /* what of the program's heap is not in the profile; "" nothing known */
-	char event[64];      /* "cpu-clock": not a heap profile but one of this event; "" */
+	/* what of the program's memory is not in the profile, and how to see it; of several the first, which
+	 * matters most; "" nothing known */
+	char unseen[256];
+	int64_t rss_bytes; /* resident memory of the process then; -1 unknown */
+	char event[64];    /* "cpu-clock": not a heap profile but one of this event; "" */
 	char merged
 	    [512]; /* "3 processes: nginx (3)...": what `heaptap merge` added up; "" a profile as written */
 	char session[64];   /* which run of `heaptap record`; "" unknown, as in profiles of older versions */

@@ -92,6 +92,8 @@ static int column_describe(
 	}
 	if (newest)
 		input->origins[column] = *newest;
+	for (size_t i = 0; i < count && !*input->origins[column].unseen; i++)
+		strcpy(input->origins[column].unseen, origins[i]->unseen);
 	if (origins)
 		err = crowd_make(&input->crowds[column], origins, count, process_count);
 	input->crowds[column].inherited_bytes = inherited_bytes;
@@ -137,7 +139,7 @@ static bool is_split(const struct read_options *read)
 	return read->format >= 0 && (export_formats[read->format].needs & EXPORT_SPLIT) != 0;
 }
 
-static int pair_add(struct profile_input *input, const struct profile_files *files,
+static int pair_add(struct profile_input *input, struct traces *traces, const struct profile_files *files,
     const struct selection_pair *pair, const struct selection_pair *first)
 {
 	struct profile_file *file = &files->files[pair->file];
@@ -145,8 +147,8 @@ static int pair_add(struct profile_input *input, const struct profile_files *fil
 
 	if (is_nameless(file->profile) && !input->nameless)
 		input->nameless = strdup(file->path);
-	err = pair->ended ? traces_add_ended(&input->traces, file->profile, pair->column)
-	                  : traces_add(&input->traces, file->profile, pair->column);
+	err = pair->ended ? traces_add_ended(traces, file->profile, pair->column)
+	                  : traces_add(traces, file->profile, pair->column);
 	if (err == -ENODATA)
 		log_line("%s and %s have no sample type in common: read heap profiles and event profiles "
 		         "separately",
@@ -154,10 +156,27 @@ static int pair_add(struct profile_input *input, const struct profile_files *fil
 	return err;
 }
 
+/* 0 or a negative errno. */
+static int rows_fill(struct traces *traces, struct profile_input *input, const struct traces_options *choices,
+    const struct profile_files *files, const struct selection *s)
+{
+	int err = traces_init(traces, choices, files->files[s->pairs[0].file].profile, s->column_count);
+
+	for (size_t i = 0; i < s->count && !err; i++)
+		err = traces_expect(traces, files->files[s->pairs[i].file].profile, s->pairs[i].column);
+	for (size_t i = 0; i < s->count && !err; i++)
+		err = pair_add(input, traces, files, &s->pairs[i], &s->pairs[0]);
+	if (!err)
+		err = traces_finish(traces);
+	if (!err && (choices->fold || choices->split))
+		err = headings_choose(traces);
+	return err;
+}
+
 static int columns_fill(struct profile_input *input, const struct options *options,
     const struct profile_files *files, const struct selection *s)
 {
-	const struct traces_options choices = {
+	struct traces_options choices = {
 	    .lines = options->read.lines,
 	    .anonymize = options->read.anonymize,
 	    .names = names_choose(&options->read),
@@ -171,22 +190,20 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 
 	input->origins = calloc(s->column_count, sizeof(*input->origins));
 	input->crowds = calloc(s->column_count, sizeof(*input->crowds));
-	if (!input->origins || !input->crowds ||
-	    traces_init(&input->traces, &choices, files->files[s->pairs[0].file].profile, s->column_count))
+	if (!input->origins || !input->crowds)
 		err = -ENOMEM;
 	if (!err)
 		err = labels_check(&input->filter, options->read.by, files, s);
 	for (size_t i = 0; i < s->column_count && !err; i++)
 		err = column_describe(input, files, s, i);
-	for (size_t i = 0; i < s->count && !err; i++)
-		err =
-		    traces_expect(&input->traces, files->files[s->pairs[i].file].profile, s->pairs[i].column);
-	for (size_t i = 0; i < s->count && !err; i++)
-		err = pair_add(input, files, &s->pairs[i], &s->pairs[0]);
 	if (!err)
-		err = traces_finish(&input->traces);
-	if (!err && (choices.fold || choices.split))
-		err = headings_choose(&input->traces);
+		err = rows_fill(&input->traces, input, &choices, files, s);
+	if (!err && (options->read.json || options->read.leaks)) {
+		choices.names = options->read.full_names ? FRAMES_FULL : FRAMES_SHORT;
+		choices.fold = !options->read.all_frames;
+		input->has_tables = true;
+		err = rows_fill(&input->tables, input, &choices, files, s);
+	}
 	if (err == -ENOMEM || err == -EOVERFLOW || err == -EFBIG)
 		profile_input_say_memory(&options->read, err);
 	return err ? 1 : 0;
@@ -218,17 +235,38 @@ static void free_others(struct profile_files *files, const struct selection *s)
 	}
 }
 
+/* Of the processes that run at that moment. */
+static int64_t rss_at(const struct profile_files *files, const struct selection *s, size_t column)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct origin *origin = files->origins[s->pairs[i].file];
+
+		if (s->pairs[i].column != column || s->pairs[i].ended)
+			continue;
+		if (origin->rss_bytes < 0)
+			return -1;
+		traces_sum(&sum, origin->rss_bytes);
+	}
+	return sum;
+}
+
 /* 0, or 1 after a line. */
-static int growth_times(struct profile_input *input, const struct selection *s)
+static int growth_points(
+    struct profile_input *input, const struct profile_files *files, const struct selection *s)
 {
 	input->growth_times_ns = calloc(s->growth_count + 1, sizeof(*input->growth_times_ns));
-	if (!input->growth_times_ns) {
+	input->growth_rss_bytes = calloc(s->growth_count + 1, sizeof(*input->growth_rss_bytes));
+	if (!input->growth_times_ns || !input->growth_rss_bytes) {
 		log_line("not enough memory");
 		return 1;
 	}
-	for (size_t i = 0; i < s->growth_count; i++)
+	for (size_t i = 0; i < s->growth_count; i++) {
 		input->growth_times_ns[i] =
 		    s->growth_first ? s->growth_times_ns[i] : input->origins[i].time_ns;
+		input->growth_rss_bytes[i] = rss_at(files, s, s->growth_first + i);
+	}
 	return 0;
 }
 
@@ -251,7 +289,7 @@ static int input_fill(struct profile_input *input, const struct options *options
 	input->state = s->state;
 	input->session = s->session;
 	input->session_count = s->session_count;
-	if (growth_times(input, s))
+	if (growth_points(input, files, s))
 		return 1;
 	extremes_find(input);
 	if (s->state == READ_PEAK)
@@ -384,12 +422,20 @@ int profile_input_open_columns(struct profile_input *input, const struct options
 void profile_input_close(struct profile_input *input)
 {
 	traces_fini(&input->traces);
+	if (input->has_tables)
+		traces_fini(&input->tables);
 	filter_close(&input->filter);
 	free(input->origins);
 	free(input->crowds);
 	free(input->growth_times_ns);
+	free(input->growth_rss_bytes);
 	free(input->nameless);
 	memset(input, 0, sizeof(*input));
+}
+
+const struct traces *profile_input_tables(const struct profile_input *input)
+{
+	return input->has_tables ? &input->tables : &input->traces;
 }
 
 int profile_input_kind(

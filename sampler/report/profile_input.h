@@ -17,6 +17,10 @@
 
 struct profile_input {
 	struct traces traces;
+	/* where `traces` are for programs: as the tables for people have them, for what is said of them in
+	 * words; use profile_input_tables() */
+	struct traces tables;
+	bool has_tables;
 	struct filter filter;
 	struct origin *origins;            /* of each column; of several files added up, that of the newest */
 	struct crowd *crowds;              /* of each column */
@@ -24,6 +28,7 @@ struct profile_input {
 	size_t series_count;               /* columns of the series, 1 if there is none */
 	size_t growth_first, growth_count; /* columns to look for growth in: selection.h */
 	int64_t *growth_times_ns;          /* of these */
+	int64_t *growth_rss_bytes;         /* resident memory of all processes then; -1: not known */
 	size_t now; /* the column to show: the last of the series, or what --state asks for */
 	/* column of the largest heap: the peak's, or that of the series with most in use */
 	size_t peak;
@@ -43,6 +48,9 @@ int profile_input_open(struct profile_input *input, const struct options *option
 /* The same for a comparison, with two columns: the two operands, or the last two sessions of the only one. */
 int profile_input_open_columns(struct profile_input *input, const struct options *options);
 void profile_input_close(struct profile_input *input);
+
+/* Rows with headings and short names, as tables for people have them. */
+const struct traces *profile_input_tables(const struct profile_input *input);
 
 /* Logs one line about the lack of memory: -ENOMEM, or -EFBIG for --max-memory. */
 void profile_input_say_memory(const struct read_options *read, int err);

@@ -156,8 +156,8 @@ static int print_table(const struct screen *screen, const struct profile_input *
 	return 0;
 }
 
-static int print_sections(
-    const struct screen *screen, const struct profile_input *input, const struct read_options *read)
+static int print_sections(const struct screen *screen, const struct profile_input *input,
+    const struct report_answer *answer, const struct read_options *read)
 {
 	size_t most = read->rows ? (size_t)read->rows : ROWS_SECTION;
 	int status = 0;
@@ -175,8 +175,9 @@ static int print_sections(
 			status = print_table(screen, input, read, &peak, input->peak, most);
 		}
 	}
-	if (!status)
-		status = report_growth(screen, input, read->rows ? read->rows : ROWS_SECTION);
+	if (!status && answer->has_growth)
+		status =
+		    report_growth(screen, input, &answer->growth, read->rows ? read->rows : ROWS_SECTION);
 	return status;
 }
 
@@ -199,31 +200,34 @@ static int print_sorted(
 
 /* ---- the command */
 
-static int print_report(
-    const struct screen *screen, const struct profile_input *input, const struct options *options)
+static int print_report(const struct screen *screen, const struct profile_input *input,
+    const struct report_answer *answer, const struct options *options)
 {
 	const struct read_options *read = &options->read;
-
 	char line[1024];
+	const bool is_empty = no_match_describe(&input->traces, read, line, sizeof(line));
 
-	if (!read->json)
-		report_header(screen, input);
-	else
+	if (read->json) {
 		no_match_say(&input->traces, read);
-	if (!read->json && no_match_describe(&input->traces, read, line, sizeof(line))) {
+	} else {
+		if (!is_empty)
+			report_answer_print(screen, answer);
+		report_header(screen, input);
+	}
+	if (!read->json && is_empty) {
 		putc('\n', screen->out);
 		screen_lines(screen, 0, line);
 		return 0;
 	}
 	if (read->leaks)
-		return report_leaks(screen, input, options);
+		return report_leaks(screen, input, answer, options);
 	if (read->tree || read->inverted)
-		return report_tree(screen, input, read);
+		return report_tree(screen, input, answer, read);
 	if (read->json)
-		return report_json(screen, input, read);
+		return report_json(screen, input, answer, read);
 	if (read->sort != SORT_DEFAULT)
 		return print_sorted(screen, input, read);
-	return print_sections(screen, input, read);
+	return print_sections(screen, input, answer, read);
 }
 
 /* --fail-over for the sum after filters; --leaks has its own check, without suppressed stacks. */
@@ -247,6 +251,7 @@ static int check_limit(const struct profile_input *input, const struct read_opti
 int report_run(struct options *options)
 {
 	struct profile_input input;
+	struct report_answer answer = {0};
 	struct screen screen;
 	int status;
 
@@ -255,17 +260,21 @@ int report_run(struct options *options)
 		return STATUS_USAGE;
 	}
 	status = profile_input_open(&input, options, true);
-
+	if (!status && report_answer_make(&answer, &input)) {
+		log_line("not enough memory");
+		status = 1;
+	}
 	if (!status &&
 	    screen_open(&screen, options->output, !options->read.no_pager, options->read.memory_max_bytes) ==
 	        0) {
-		status = print_report(&screen, &input, options);
+		status = print_report(&screen, &input, &answer, options);
 		if (!status)
 			status = check_limit(&input, &options->read);
 		status = screen_close(&screen, status);
 		if (!status && input.unread_count)
 			status = 1;
 	}
+	report_answer_fini(&answer);
 	profile_input_close(&input);
 	return status;
 }

@@ -8,28 +8,32 @@
 
 #include "pprof/text/json.h"
 #include "sampler/report/profile_input.h"
+#include "sampler/report/report_answer.h"
 #include "sampler/terminal/screen.h"
 
 /* The command. Returns the exit status. */
 int report_run(struct options *options);
 
-/* Its first lines. */
+/* What the profiles are of, and their sums. */
 void report_header(const struct screen *screen, const struct profile_input *input);
 
 /* Its parts; each returns 0 or an exit status after a line that says why. */
-int report_tree(
-    const struct screen *screen, const struct profile_input *input, const struct read_options *read);
-int report_leaks(
-    const struct screen *screen, const struct profile_input *input, const struct options *options);
-int report_growth(const struct screen *screen, const struct profile_input *input, int32_t rows);
-int report_json(
-    const struct screen *screen, const struct profile_input *input, const struct read_options *read);
+int report_tree(const struct screen *screen, const struct profile_input *input,
+    const struct report_answer *answer, const struct read_options *read);
+int report_leaks(const struct screen *screen, const struct profile_input *input,
+    const struct report_answer *answer, const struct options *options);
+int report_growth(const struct screen *screen, const struct profile_input *input, const struct growth *growth,
+    int32_t rows);
+int report_json(const struct screen *screen, const struct profile_input *input,
+    const struct report_answer *answer, const struct read_options *read);
 
-/* Shared parts of the JSON output: the beginning of the outermost object, about the profile in the column
- * that is shown, which the caller ends; growth, as a member (nothing if there are too few snapshots): 0 or
- * -ENOMEM. */
-void report_json_head(struct json *json, const struct profile_input *input, size_t column);
-int report_json_growth(struct json *json, const struct profile_input *input);
+/* Shared parts of the JSON output: the beginning of the outermost object, which the caller ends, with the
+ * answer, about the profile in the column that is shown; growth, as members (nothing if there are too few
+ * snapshots). */
+void report_json_head(
+    struct json *json, const struct profile_input *input, const struct report_answer *answer, size_t column);
+void report_json_growth(
+    struct json *json, const struct profile_input *input, const struct report_answer *answer);
 
 /* "main.c:12" after a name, if lines are told apart. Prints the frame in at most `room` columns; returns how
  * many it took. */

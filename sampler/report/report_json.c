@@ -17,7 +17,8 @@ static bool is_written(const struct traces *t, int kind)
 	return traces_has(t, (enum measure_kind)kind) && kind != MEASURE_FREED;
 }
 
-void report_json_head(struct json *json, const struct profile_input *input, size_t column)
+void report_json_head(
+    struct json *json, const struct profile_input *input, const struct report_answer *answer, size_t column)
 {
 	const struct origin *origin = &input->origins[column];
 
@@ -27,6 +28,7 @@ void report_json_head(struct json *json, const struct profile_input *input, size
 
 	json_object(json, NULL);
 	json_text(json, "heaptap", HEAPTAP_VERSION);
+	answer_json(json, &answer->answer);
 	json_text(json, "program", crowd->process_count > 1 ? crowd->programs : origin->program);
 	json_integer(json, "pid", crowd->process_count > 1 ? 0 : origin->pid);
 	json_text(json, "host", origin->host);
@@ -100,25 +102,23 @@ static void write_function(
 }
 
 /* -n is respected; without it everything is written. */
-static int write_report(FILE *out, const struct profile_input *input, const struct read_options *read,
-    size_t column, const struct totals *all, const struct totals *order)
+static void write_report(FILE *out, const struct profile_input *input, const struct report_answer *answer,
+    const struct read_options *read, size_t column, const struct totals *all, const struct totals *order)
 {
 	struct json json = {.out = out};
-	int err;
 
-	report_json_head(&json, input, column);
+	report_json_head(&json, input, answer, column);
 	write_totals(&json, &input->traces, column, all);
 	json_array(&json, "functions");
 	for (size_t i = 0; i < order->count && (!read->rows || i < (size_t)read->rows); i++)
 		write_function(&json, &input->traces, all, order->rows[i].frame);
 	json_end(&json);
-	err = report_json_growth(&json, input);
+	report_json_growth(&json, input, answer);
 	json_end(&json);
-	return err;
 }
 
-int report_json(
-    const struct screen *screen, const struct profile_input *input, const struct read_options *read)
+int report_json(const struct screen *screen, const struct profile_input *input,
+    const struct report_answer *answer, const struct read_options *read)
 {
 	const struct traces *t = &input->traces;
 	struct totals all[MEASURE_COUNT] = {0}, order = {0};
@@ -135,7 +135,7 @@ int report_json(
 		err = totals_make(&order, t, column, kind);
 	if (!err) {
 		totals_sort(&order, t, read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT);
-		err = write_report(screen->out, input, read, column, all, &order);
+		write_report(screen->out, input, answer, read, column, all, &order);
 	}
 	if (err)
 		profile_input_say_memory(read, err);

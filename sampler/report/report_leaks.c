@@ -120,12 +120,13 @@ static void write_leak(struct json *json, const struct profile_input *input, con
 }
 
 /* Writes the stacks, at most -n if given. */
-static int write_leaks(FILE *out, const struct profile_input *input, const struct leaks *leaks, int32_t rows)
+static void write_leaks(FILE *out, const struct profile_input *input, const struct report_answer *answer,
+    const struct leaks *leaks, int32_t rows)
 {
 	struct json json = {.out = out};
 	size_t most = rows ? (size_t)rows : leaks->count;
 
-	report_json_head(&json, input, input->now);
+	report_json_head(&json, input, answer, input->now);
 	json_boolean(&json, "running", is_running(input));
 	json_object(&json, "leaked");
 	json_integer(&json, "bytes", leaks->bytes);
@@ -142,12 +143,8 @@ static int write_leaks(FILE *out, const struct profile_input *input, const struc
 	for (size_t i = 0; i < leaks->count && i < most; i++)
 		write_leak(&json, input, &leaks->leaks[i]);
 	json_end(&json);
-	if (report_json_growth(&json, input)) {
-		log_line("not enough memory");
-		return 1;
-	}
+	report_json_growth(&json, input, answer);
 	json_end(&json);
-	return 0;
 }
 
 /* The program's own suppressions count too, if its file has not changed. */
@@ -167,8 +164,8 @@ static int suppressions_open(
 	return 0;
 }
 
-int report_leaks(
-    const struct screen *screen, const struct profile_input *input, const struct options *options)
+int report_leaks(const struct screen *screen, const struct profile_input *input,
+    const struct report_answer *answer, const struct options *options)
 {
 	const struct read_options *read = &options->read;
 	struct suppressions suppressions = {0};
@@ -182,11 +179,15 @@ int report_leaks(
 	}
 	if (suppressions_open(&suppressions, input, read->suppressions) == 0 &&
 	    leaks_find(&leaks, &input->traces, input->now, &suppressions) == 0) {
+		const int32_t most = read->rows ? read->rows : LEAKS_SHOWN;
+
+		status = 0;
 		if (read->json) {
-			status = write_leaks(screen->out, input, &leaks, read->rows);
+			write_leaks(screen->out, input, answer, &leaks, read->rows);
 		} else {
-			print_leaks(screen, input, &leaks, read->rows ? (size_t)read->rows : LEAKS_SHOWN);
-			status = report_growth(screen, input, read->rows ? read->rows : LEAKS_SHOWN);
+			print_leaks(screen, input, &leaks, (size_t)most);
+			if (answer->has_growth)
+				status = report_growth(screen, input, &answer->growth, most);
 		}
 	}
 	if (!status && leaks.bytes > 0 && (uint64_t)leaks.bytes > read->fail_over_bytes) {

@@ -27,6 +27,7 @@
 struct printing {
 	const struct screen *screen;
 	const struct profile_input *input;
+	const struct report_answer *answer;
 	const struct tree *tree;
 	enum measure_kind kind;
 	double all;
@@ -193,7 +194,7 @@ static void write_tree(const struct printing *p, size_t column, bool inverted)
 	struct json json = {.out = p->screen->out};
 	const struct traces *t = &p->input->traces;
 
-	report_json_head(&json, p->input, column);
+	report_json_head(&json, p->input, p->answer, column);
 	json_text(&json, "type", traces_kind_word(p->kind));
 	json_text(&json, "unit", traces_unit(t, p->kind));
 	json_boolean(&json, "inverted", inverted);
@@ -216,10 +217,10 @@ static void write_tree(const struct printing *p, size_t column, bool inverted)
 	json_end(&json);
 }
 
-int report_tree(
-    const struct screen *screen, const struct profile_input *input, const struct read_options *read)
+int report_tree(const struct screen *screen, const struct profile_input *input,
+    const struct report_answer *answer, const struct read_options *read)
 {
-	struct printing p = {.screen = screen, .input = input};
+	struct printing p = {.screen = screen, .input = input, .answer = answer};
 	struct tree tree;
 	size_t column;
 	int err;

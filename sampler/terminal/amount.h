@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Amounts in readable units, in at most 10 columns. Each function returns `text`. */
+/* Amounts (pprof/text/amount.h), and how sure they are, for a table. */
 #ifndef SAMPLER_TERMINAL_AMOUNT_H
 #define SAMPLER_TERMINAL_AMOUNT_H
 
+#include "pprof/text/amount.h"
+
 #include <stdbool.h>
-
-enum { AMOUNT_BYTES = 32 };
-
-/* "512 B", "4.3 MiB" in powers of 1024; may be negative. */
-const char *amount_bytes(double bytes, char text[AMOUNT_BYTES]);
-
-/* "1234", "12.3M": in full below a million, then in powers of 1000. */
-const char *amount_count(double count, char text[AMOUNT_BYTES]);
-
-/* A value in its sample type's unit: "bytes", "nanoseconds" ("151.5 ms", "3.4 s"); any other is a count. */
-const char *amount_measure(double value, const char *unit, char text[AMOUNT_BYTES]);
 
 /* The standard error of an estimate from so many samples: "+-2.8%", "3 samples" where there are too few for
  * an error, "exact", or "" if it is unknown (unsure). */

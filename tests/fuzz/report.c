@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "pprof/analysis/contrast.h"
+#include "pprof/export/answer.h"
 #include "pprof/export/format.h"
 #include "pprof/codec/decode.h"
 #include "pprof/codec/encode.h"
@@ -130,6 +131,19 @@ static void check_merge(struct profile *p, bool anonymize)
 	profile_free(merged);
 }
 
+static void check_answer(const struct traces *t, const struct origin *origin)
+{
+	const struct answer_facts facts = {
+	    .traces = t, .has_ended = true, .has_peak = true, .peak = 1, .unseen = origin->unseen};
+	struct json json = {.out = nowhere};
+	struct answer answer;
+
+	REQUIRE(!answer_make(&answer, &facts));
+	json_object(&json, NULL);
+	answer_json(&json, &answer);
+	json_end(&json);
+}
+
 static void look(struct profile *p, uint8_t choices)
 {
 	const struct filter filter = {.by_size = choices & 4, .size_max = 4096};
@@ -159,6 +173,7 @@ static void look(struct profile *p, uint8_t choices)
 		check_trees(&t, (enum measure_kind)kind);
 		check_columns(&t, (enum measure_kind)kind);
 	}
+	check_answer(&t, &origin);
 	if (t.type_count)
 		write_all(&t, traces_default_kind(&t), origin.program);
 	traces_fini(&t);

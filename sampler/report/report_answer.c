@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/report/report_answer.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Peaks and intervals are no points of a series. */
+static bool is_series(const struct profile_input *input)
+{
+	return input->state == READ_NEWEST;
+}
+
+/* Of a single profile that another tool wrote, or of a merged one, nobody expects that it says what grows. */
+static bool is_asked(const struct profile_input *input)
+{
+	const struct origin *origin = &input->origins[input->now];
+
+	return is_series(input) &&
+	    (input->growth_count >= TREND_POINTS_LEAST || (origin->ours && !*origin->merged));
+}
+
+int report_answer_make(struct report_answer *report, const struct profile_input *input)
+{
+	const struct crowd *crowd = &input->crowds[input->now];
+	struct answer_facts facts = {
+	    .traces = profile_input_tables(input),
+	    .column = input->now,
+	    .is_peak = input->state == READ_PEAK,
+	    .has_ended = crowd->ended == crowd->file_count,
+	    .is_attached = (crowd->gaps & ORIGIN_GAP_ATTACHED) != 0,
+	    .has_peak = input->has_peak && input->peak != input->now,
+	    .peak = input->peak,
+	    .point_count = input->growth_count,
+	    .times_ns = input->growth_times_ns,
+	    .rss_bytes = input->growth_rss_bytes,
+	    .unseen = input->origins[input->now].unseen,
+	};
+	int err = 0;
+
+	memset(report, 0, sizeof(*report));
+	if (is_asked(input))
+		err = growth_make(&report->growth, facts.traces, input->growth_first, input->growth_times_ns,
+		    input->growth_count);
+	report->has_growth = is_asked(input) && !err;
+	if (err == -ENODATA)
+		err = 0;
+	if (report->has_growth)
+		facts.growth = &report->growth;
+	return err ? err : answer_make(&report->answer, &facts);
+}
+
+void report_answer_fini(struct report_answer *report)
+{
+	growth_fini(&report->growth);
+}
+
+void report_answer_print(const struct screen *screen, const struct report_answer *report)
+{
+	const struct answer *answer = &report->answer;
+	const char *const sentences[] = {answer->held, answer->grows, answer->unseen};
+	bool any = false;
+
+	for (size_t i = 0; i < sizeof(sentences) / sizeof(*sentences); i++) {
+		if (!*sentences[i])
+			continue;
+		screen_lines(screen, 0, sentences[i]);
+		any = true;
+	}
+	if (any)
+		putc('\n', screen->out);
+}

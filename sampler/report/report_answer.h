@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answer (pprof/export/answer.h) for the profiles that a report is about, and the growth behind it. */
+#ifndef SAMPLER_REPORT_REPORT_ANSWER_H
+#define SAMPLER_REPORT_REPORT_ANSWER_H
+
+#include "pprof/analysis/growth.h"
+#include "pprof/export/answer.h"
+#include "sampler/report/profile_input.h"
+#include "sampler/terminal/screen.h"
+
+struct report_answer {
+	bool has_growth;      /* it was looked for; fewer than TREND_POINTS_LEAST points found nothing */
+	struct growth growth; /* its frames are those of profile_input_tables() */
+	struct answer answer;
+};
+
+/* 0 or -ENOMEM. The caller ends it with report_answer_fini() in both cases, before the input. */
+int report_answer_make(struct report_answer *report, const struct profile_input *input);
+void report_answer_fini(struct report_answer *report);
+
+/* A line or more for each sentence that there is, and an empty one; nothing if there is none. */
+void report_answer_print(const struct screen *screen, const struct report_answer *report);
+
+#endif
