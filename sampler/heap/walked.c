@@ -142,14 +142,27 @@ static bool rule_of(const struct cfi_rule *rule, struct walk_rule *out)
 	return true;
 }
 
-/* Publishes the row of a frame that a call is to return to. False: it cannot be published, or is a later
- * file's and must not. */
-static bool teach_row(struct walked *walked, const struct unwind_frame *frame, bool may_be_later, bool *later)
+static const struct cfi_rule *frame_rule(struct maps *maps, const struct unwind_frame *frame)
+{
+	if (frame->module)
+		return module_rule(frame->module, frame->vaddr);
+	const struct map *map = maps_find(maps, frame->pc);
+	return map ? maps_generated_rule(maps, map, frame->pc, regs_arch_native()->e_machine) : &cfi_no_rule;
+}
+
+/*
+ * Publishes the row of a frame that a call is to return to. False: it cannot be published, or is a later
+ * file's and must not. Code made at run time counts as a later file's. No dlclose ends it: where other code
+ * has taken its place, the hook's walk by the old row leads to no return address with a row, or to a stack
+ * that no dump confirms.
+ */
+static bool teach_row(struct walked *walked, struct maps *maps, const struct unwind_frame *frame,
+    bool may_be_later, bool *later)
 {
 	struct walk_rule rule;
 	uint64_t pc = frame->pc + 1;
-	if (frame->activation || frame->step != UNWIND_STEP_CFI || !frame->module ||
-	    is_banned(walked, frame->module) || !rule_of(module_rule(frame->module, frame->vaddr), &rule))
+	if (frame->activation || frame->step != UNWIND_STEP_CFI ||
+	    (frame->module && is_banned(walked, frame->module)) || !rule_of(frame_rule(maps, frame), &rule))
 		return false;
 	bool of_later = !is_start_file(walked, frame->pc);
 	*later |= of_later;
@@ -173,7 +186,7 @@ static struct lesson teach(struct walked *walked, const struct walk_result *walk
 		return lesson;
 	for (size_t i = 1; i < walk->count; i++) {
 		const struct unwind_frame *frame = &walk->frames[i];
-		if (!teach_row(walked, frame, may_be_later, &lesson.later))
+		if (!teach_row(walked, walk->maps, frame, may_be_later, &lesson.later))
 			return lesson;
 		if (frame->module != walk->frames[0].module)
 			hash = walk_hash_step(hash, frame->pc + 1);

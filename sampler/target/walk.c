@@ -137,12 +137,14 @@ bool walk_read_frames(struct maps *maps, const uint64_t *addresses, size_t count
 	for (size_t i = 0; i < count; i++) {
 		const uint64_t pc = ((const volatile uint64_t *)addresses)[i] - 1;
 		const struct map *map = maps_module(maps, pc);
-		if (!map || !map->has_bias)
+		if (!map ||
+		    (!map->has_bias &&
+		        maps_generated_rule(maps, map, pc, regs_arch_native()->e_machine)->kind == CFI_NONE))
 			return false;
 		frames[i] = (struct unwind_frame){
 		    .pc = pc,
-		    .vaddr = pc - map->bias,
-		    .module = map->module,
+		    .vaddr = map->has_bias ? pc - map->bias : pc,
+		    .module = map->has_bias ? map->module : NULL,
 		    .kind = (uint8_t)map->kind,
 		    .step = UNWIND_STEP_CFI,
 		};

@@ -37,7 +37,8 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
     size_t before, uint64_t outcomes[UNWIND_COUNTS], struct walk_result *result);
 
 /* The frames of a stack that the target has walked itself: `count` return addresses, innermost first, which
- * may change while they are read; `frames` has room for them. False: one is in no file. */
+ * may change while they are read; `frames` has room for them. False: one is in no file, and in no code that
+ * is known by its bytes. */
 bool walk_read_frames(struct maps *maps, const uint64_t *addresses, size_t count, struct unwind_frame *frames,
     struct walk_result *result);
 

@@ -4,30 +4,17 @@
 #include "pprof/table/array.h"
 #include "pprof/table/index.h"
 #include "sampler/linux/proc.h"
+#include "sampler/unwind/map_file.h"
+#include "sampler/unwind/trampolines.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sysmacros.h>
 
 enum {
 	SCRATCH_AFTER = 16, /* lookups before an address space is worth a cache of its own */
-};
-
-/* The file with which a range was announced, shared by the pieces into which it is split and by forked
- * copies. */
-struct map_file {
-	unsigned references;
-	uint64_t start, end; /* as announced: the name in /proc/PID/map_files */
-	uint64_t pgoff;
-	uint64_t dev, ino;
-	bool listed;
-	uint8_t build_id_len;
-	uint8_t build_id[MODULE_BUILD_ID_BYTES];
-	uint32_t path_bytes;
-	char path[];
 };
 
 struct maps {
@@ -38,7 +25,7 @@ struct maps {
 	size_t count, capacity;
 	size_t room_bytes;   /* 0: no bound but the general one */
 	size_t path_bytes;   /* of the files of all ranges, each counted as if it had its own */
-	size_t copied_bytes; /* likewise, of what was copied from the process' memory */
+	size_t copied_bytes; /* likewise, of what was found in the process' memory */
 	uint64_t copies;     /* that were tried */
 	uint64_t generation;
 	uint64_t read_hash, read_generation; /* of the last whole reading; 0: none */
@@ -64,18 +51,18 @@ struct maps *maps_new(struct modules *store, pid_t pid, bool eager)
 
 static size_t copied_bytes(const struct map *map)
 {
-	return map->module ? map->module->file.copied.bytes : 0;
+	return (map->module ? map->module->file.copied.bytes : 0) + trampolines_bytes(map->trampolines);
 }
 
 static void drop_map(struct maps *maps, struct map *map)
 {
 	maps->copied_bytes -= copied_bytes(map);
 	module_unref(map->module);
+	trampolines_unref(map->trampolines);
 	if (!map->file)
 		return;
 	maps->path_bytes -= map->file->path_bytes;
-	if (--map->file->references == 0)
-		free(map->file);
+	map_file_unref(map->file);
 }
 
 /* Takes references for a copy of MAP in MAPS. */
@@ -83,6 +70,8 @@ static void hold_map(struct maps *maps, const struct map *map)
 {
 	if (map->module)
 		module_ref(map->module);
+	if (map->trampolines)
+		trampolines_ref(map->trampolines);
 	maps->copied_bytes += copied_bytes(map);
 	if (!map->file)
 		return;
@@ -211,29 +200,6 @@ int maps_remove(struct maps *maps, uint64_t start, uint64_t len)
 	return 0;
 }
 
-static struct map_file *new_file(const struct map_range *range, const char *path)
-{
-	size_t n = strlen(path) + 1;
-	struct map_file *file = calloc(1, sizeof(*file) + n);
-
-	if (!file)
-		return NULL;
-	file->references = 1;
-	file->start = range->start;
-	file->end = range->start + range->len;
-	file->dev = makedev(range->major, range->minor);
-	file->ino = range->ino;
-	file->pgoff = range->pgoff;
-	file->listed = range->listed;
-	if (range->build_id && range->build_id_len <= MODULE_BUILD_ID_BYTES) {
-		file->build_id_len = range->build_id_len;
-		memcpy(file->build_id, range->build_id, range->build_id_len);
-	}
-	file->path_bytes = (uint32_t)n;
-	memcpy(file->path, path, n);
-	return file;
-}
-
 /* How much may be copied from the process' memory for one file. */
 static uint64_t copy_room(const struct maps *maps)
 {
@@ -299,7 +265,7 @@ static int add_range(struct maps *maps, const struct map_range *range, const cha
 	if (map.kind == MAP_KIND_FILE) {
 		if (maps->path_bytes + strlen(path) >= MAPS_PATH_BYTES_MAX)
 			return -ENOSPC;
-		map.file = new_file(range, path);
+		map.file = map_file_new(range, path);
 		if (!map.file)
 			return -ENOMEM;
 		maps->path_bytes += map.file->path_bytes;
@@ -427,6 +393,27 @@ const struct map *maps_module(struct maps *maps, uint64_t address)
 	if (map && !map->opened)
 		open_map(maps, map);
 	return map;
+}
+
+/* Code that is still being written may not be what it will be: only what nobody can write any more is looked
+ * at. */
+const struct cfi_rule *maps_generated_rule(
+    struct maps *maps, const struct map *found, uint64_t address, uint16_t e_machine)
+{
+	struct map *map = (struct map *)found;
+
+	if (map->kind != MAP_KIND_ANON || map->prot != (PROT_READ | PROT_EXEC) || !maps->pid)
+		return &cfi_no_rule;
+	if (!map->trampolines) {
+		if (!cfi_budget_allows(&maps->cfi_budget))
+			return &cfi_unread_rule;
+		cfi_budget_spend(&maps->cfi_budget, TRAMPOLINES_READ_COST);
+		map->trampolines = trampolines_read(maps->pid, map->start, map->end);
+		maps->copied_bytes += trampolines_bytes(map->trampolines);
+	}
+	if (!map->trampolines)
+		return &cfi_unread_rule;
+	return trampolines_rule(map->trampolines, address, e_machine);
 }
 
 const char *map_path(const struct map *map)

@@ -13,6 +13,7 @@
 #define SAMPLER_UNWIND_MAPS_H
 
 #include "sampler/unwind/cfi_budget.h"
+#include "sampler/unwind/map_file.h"
 #include "sampler/unwind/module.h"
 
 #include <stdbool.h>
@@ -36,7 +37,8 @@ enum map_kind {
 /* The upper half of the address space. */
 #define MAP_KERNEL_START UINT64_C(0x8000000000000000)
 
-struct map_file;
+struct trampolines;
+struct cfi_rule;
 
 /* Read-only outside maps.c; valid until the maps change. */
 struct map {
@@ -44,25 +46,12 @@ struct map {
 	uint64_t pgoff;      /* file offset of start, bytes */
 	uint32_t prot;       /* PROT_* */
 	enum map_kind kind;
-	bool opened;           /* module and bias are settled */
-	struct module *module; /* NULL for a kind without a file, and before maps_module() */
-	uint64_t bias;         /* address - bias = ELF vaddr, if has_bias */
-	bool has_bias;         /* false: no PT_LOAD of the file covers this range */
-	struct map_file *file; /* file with which the range was announced; NULL: none */
-};
-
-/* One range as an MMAP2 record or a line of /proc/PID/maps announces it. */
-struct map_range {
-	uint64_t start, len; /* bytes */
-	uint64_t pgoff;      /* bytes */
-	uint32_t prot;       /* PROT_* */
-	/* "", "//anon", "[vdso]", "/usr/bin/x", "/usr/bin/x (deleted)"; "./x" if it is listed; NULL is "" */
-	const char *path;
-	const uint8_t *build_id;
-	uint8_t build_id_len;  /* 0: unknown */
-	uint32_t major, minor; /* of the device; 0:0 if unknown */
-	uint64_t ino;          /* 0 if unknown */
-	bool listed;           /* a file by the target's own word (struct module_request) */
+	bool opened;                     /* module and bias are settled */
+	struct module *module;           /* NULL for a kind without a file, and before maps_module() */
+	uint64_t bias;                   /* address - bias = ELF vaddr, if has_bias */
+	bool has_bias;                   /* false: no PT_LOAD of the file covers this range */
+	struct map_file *file;           /* file with which the range was announced; NULL: none */
+	struct trampolines *trampolines; /* a reference; NULL: not looked for yet */
 };
 
 /*
@@ -132,6 +121,14 @@ const struct map *maps_find(const struct maps *maps, uint64_t address);
 
 /* The same, with the file opened, so that module and bias are settled. */
 const struct map *maps_module(struct maps *maps, uint64_t address);
+
+/*
+ * The rule for ADDRESS, in MAP, which has no file: of code that is known by its bytes (trampolines.h). The
+ * memory of a range is read once, at the expense of the budget below; what was found in it is forgotten with
+ * the range. Never NULL; cfi_unread_rule: it may be read the next time.
+ */
+const struct cfi_rule *maps_generated_rule(
+    struct maps *maps, const struct map *map, uint64_t address, uint16_t e_machine);
 
 /* The file the range was announced with, "" if none. */
 const char *map_path(const struct map *map);

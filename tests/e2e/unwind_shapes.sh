@@ -280,6 +280,63 @@ console.log(process.pid, busy());" >out
   done
 }
 
+# As CPython calls its functions with -X perf: no rows, no frame pointer, and known by the bytes all the same.
+test_trampolines_are_no_guess() {
+  for backend in $(backends) walk; do
+    rm -f heaptap.* hold out
+    mkfifo hold
+    record -q -b "$backend" -p 1 "$targets/trampolines" <hold >out 2>err &
+    front=$!
+    exec 9>hold
+    wait_for 30 grep -q . out
+    pid=$(cat out)
+    wait_for 30 map_is_open
+    exec 9>&-
+    wait $front || fail "$backend: status $?: $(cat err)"
+    profile=$(only heaptap.trampolines.*.exit.pb.gz)
+    profile_check "$profile"
+    rm -f "/tmp/perf-$pid.map"
+    crosses 1000000 "leaf;inner;named_inner;outer;named_outer;$start" "$profile"
+    comment_of "$profile" >comments
+    ! grep -E 'guessed|no unwind rows' comments || fail "$backend: guessed"
+    [ "$backend" != walk ] || at_least 500 \
+      "$(sed -n 's/^samples: .*walked by the hook \([0-9]*\).*/\1/p' comments)" 'walked by the hook'
+  done
+}
+
+# The same by CPython itself: each stack ends where the program began.
+test_python_has_whole_stacks() {
+  python=$(ls /usr/bin/python3.1[2-9] ~/.pyenv/versions/3.1[2-9].*/bin/python3.1[2-9] 2>/dev/null | tail -n 1)
+  [ -n "$python" ] || skip 'no python 3.12 or later'
+  cat >app.py <<'PYTHON'
+import os, sys
+kept = []
+def load(i): return bytearray(3000 + i % 7)
+def handle(i): kept.append(load(i))
+def serve():
+    for i in range(3000): handle(i)
+print(os.getpid(), flush=True)
+serve()
+sys.stdin.read()
+PYTHON
+  mkfifo hold
+  record -q -p 16K "$python" -X perf app.py <hold >out 2>err &
+  front=$!
+  exec 9>hold
+  wait_for 30 grep -q . out
+  pid=$(cat out)
+  wait_for 30 map_is_open
+  exec 9>&-
+  wait $front || fail "status $?: $(cat err)"
+  rm -f "/tmp/perf-$pid.map"
+  chains "$(only heaptap.python3*.exit.pb.gz)" >chains
+  all=$(bytes_of '.*py::load:.*')
+  at_least 6000000 "$all" 'bytes of load'
+  # pprof takes "<module>" for template arguments.
+  equal "$all" "$(bytes_of '.*;py::load:[^;]*;.*;py::handle:[^;]*;.*;py::serve:[^;]*;.*;py::[^;]*app.py;.*;__libc_start_main;_start')" \
+    "bytes of load below its callers in $(grep load chains)"
+}
+
 # jitted PREFIX... : a program that makes code and names it, with no snapshot before its end. It ends when the sampler
 # has met that code, and so has its map open: $pid, $exit and $peak.
 jitted() {
