@@ -16,6 +16,14 @@ struct reading {
 	const char *at; /* the next line */
 	int line;       /* number of the one that libinih has */
 	bool in_key;    /* an indented line goes on with it */
+	/* with reader->fault: */
+	bool passes_section; /* that was wrong */
+	bool passes_lines;   /* indented ones, behind a line that was wrong */
+	bool passes;         /* this line */
+	size_t faults;
+	const char *name;
+	char *first; /* fault, of first_bytes */
+	size_t first_bytes;
 	int err;
 	char error[INI_TEXT_ERROR_BYTES];
 };
@@ -30,6 +38,20 @@ int ini_text_wrong(char error[INI_TEXT_ERROR_BYTES], const char *format, ...)
 	vsnprintf(error, INI_TEXT_ERROR_BYTES, format, arguments);
 	va_end(arguments);
 	return -EINVAL;
+}
+
+/* Keeps the first fault, and goes on if the reader wants to hear of all. */
+static void note_fault(struct reading *r, int line)
+{
+	char text[INI_TEXT_ERROR_BYTES + 4096 + 16];
+
+	snprintf(text, sizeof(text), "%s:%d: %s", r->name, line, r->error);
+	if (!r->faults++)
+		snprintf(r->first, r->first_bytes, "%s", text);
+	if (!r->reader->fault)
+		return;
+	r->reader->fault(r->reader->context, text);
+	r->err = 0;
 }
 
 /* "[SECTION]": libinih tells of it only with its first key. */
@@ -74,11 +96,18 @@ static void look_at_line(struct reading *r, const char *line, size_t length)
 {
 	size_t indent = strspn(line, blanks);
 
-	if (indent >= length || strchr(";#", line[indent]) || (indent && r->in_key))
+	if (indent >= length || strchr(";#", line[indent]))
 		return;
+	r->passes = indent && r->passes_lines;
+	if (r->passes || (indent && r->in_key))
+		return;
+	r->passes_lines = false;
 	if (line[indent] == '[') {
 		r->in_key = false;
 		look_at_section(r, line + indent + 1, length - indent - 1);
+		r->passes_section = r->err != 0;
+	} else if (r->passes_section) {
+		r->passes = true;
 	} else {
 		look_at_key(r, line + indent, length - indent);
 	}
@@ -103,14 +132,23 @@ static char *read_line(char *to, int bytes, void *context)
 	if (!*r->at || r->err)
 		return NULL;
 	r->line++;
+	r->passes = false;
 	if (length >= (size_t)bytes - 1)
 		r->err = ini_text_wrong(r->error, "a line has more than %d bytes", bytes - 2);
 	else
 		look_at_line(r, r->at, uncommented(r->at, length, ";#"));
+	if (r->err == -EINVAL) {
+		note_fault(r, r->line);
+		r->passes = r->passes_lines = true;
+		r->in_key = false;
+	}
 	if (r->err)
 		return NULL;
+	const char *end = r->at + length;
+	if (r->passes)
+		length = 0;
 	memcpy(to, r->at, length);
-	r->at += length;
+	r->at = end;
 	length = uncommented(to, length, "#"); /* libinih knows only ';' there */
 	if (*r->at)
 		to[length++] = *r->at++;
@@ -124,6 +162,8 @@ static int on_value(void *context, const char *section, const char *name, const 
 
 	if (!r->err && r->reader->value)
 		r->err = r->reader->value(r->reader->context, section, name, value, r->line, r->error);
+	if (r->err == -EINVAL)
+		note_fault(r, r->line);
 	return !r->err;
 }
 
@@ -131,22 +171,21 @@ int ini_text_parse(
     const struct ini_text_reader *reader, const char *text, const char *name, char *error, size_t error_bytes)
 {
 	static const char byte_order_mark[] = "\xef\xbb\xbf";
-	struct reading r = {.reader = reader, .at = text};
+	struct reading r = {
+	    .reader = reader, .at = text, .name = name, .first = error, .first_bytes = error_bytes};
 	int line;
 
 	while (strncmp(r.at, byte_order_mark, strlen(byte_order_mark)) == 0) /* libinih passes over one too */
 		r.at += strlen(byte_order_mark);
 	line = ini_parse_stream(read_line, &r, on_value, &r);
 
-	if (!r.err && !line)
-		return 0;
 	if (line < 0 || r.err == -ENOMEM) {
 		snprintf(error, error_bytes, "not enough memory");
 		return -ENOMEM;
 	}
-	if (r.err && (!line || line >= r.line))
-		snprintf(error, error_bytes, "%s:%d: %s", name, r.line, r.error);
-	else
-		snprintf(error, error_bytes, "%s:%d: neither [SECTION] nor KEY = VALUE", name, line);
-	return -EINVAL;
+	if (line > 0 && !r.faults) { /* what libinih alone finds wrong */
+		r.err = ini_text_wrong(r.error, "neither [SECTION] nor KEY = VALUE");
+		note_fault(&r, line);
+	}
+	return r.faults ? -EINVAL : 0;
 }

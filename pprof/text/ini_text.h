@@ -23,10 +23,13 @@ struct ini_text_reader {
 	/* section "": before the first one. */
 	int (*value)(void *context, const char *section, const char *name, const char *value, int line,
 	    char error[INI_TEXT_ERROR_BYTES]);
+	/* NULL: the reading stops at the first fault. Else it goes on behind each, and tells of it: a line
+	 * "NAME:LINE: what is wrong". What stands in a section that is wrong itself is passed over. */
+	void (*fault)(void *context, const char *text);
 	void *context;
 };
 
-/* Stops at the first error: 0, or -errno with "NAME:LINE: what is wrong" in error. */
+/* 0, or -errno with the first fault in error, "NAME:LINE: what is wrong". */
 int ini_text_parse(const struct ini_text_reader *reader, const char *text, const char *name, char *error,
     size_t error_bytes);
 

@@ -5,6 +5,7 @@
 #include "pprof/table/array.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,17 @@ static int add_denied(
 	return ini_text_wrong(error, "'%s' is none of exe, unit, cgroup, user", name);
 }
 
+/* Of the last section, as far as it is a service's. */
+static void on_fault(void *context, const char *text)
+{
+	struct rules *rules = context;
+
+	if (rules->service_count)
+		rules->services[rules->service_count - 1].faulty = true;
+	rules->fault(text);
+	rules->fault_count++;
+}
+
 static int on_value(void *context, const char *section, const char *name, const char *value, int line,
     char error[INI_TEXT_ERROR_BYTES])
 {
@@ -77,9 +89,13 @@ static int on_value(void *context, const char *section, const char *name, const 
 
 /* ---- the whole */
 
-/* What can be said only when everything is read. */
+/* What can be said only when everything is read. What a service with a fault would be without it is not
+ * known. Returns 0, or -errno with the first fault in `error`. */
 static int complete(struct rules *rules, const char *name, char *error, size_t error_bytes)
 {
+	char text[RULES_TITLE_BYTES + 4096 + 256];
+	int err = 0;
+
 	for (size_t i = 0; i < rules->service_count; i++) {
 		struct rules_service *service = &rules->services[i];
 
@@ -87,45 +103,71 @@ static int complete(struct rules *rules, const char *name, char *error, size_t e
 			snprintf(error, error_bytes, "not enough memory");
 			return -ENOMEM;
 		}
-		if (!service->attach || !service->profile || rules_service_is_choosy(service))
+		if (!service->attach || !service->profile || service->faulty ||
+		    rules_service_is_choosy(service))
 			continue;
-		snprintf(error, error_bytes,
+		snprintf(text, sizeof(text),
 		    "%s:%d: [service %s] would attach to every process; give it a match.exe, match.unit or "
 		    "another match, or attach = no",
 		    name, service->line, service->title);
-		return -EINVAL;
+		if (!err)
+			snprintf(error, error_bytes, "%s", text);
+		err = -EINVAL;
+		if (!rules->fault)
+			return err;
+		on_fault(rules, text);
 	}
-	return 0;
+	return err;
 }
 
-static struct ini_text_reader begin(struct rules *rules)
+/* fault: see ini_text_reader; NULL: the first is enough. */
+static struct ini_text_reader begin(struct rules *rules, void (*fault)(const char *text))
 {
-	*rules = (struct rules){0};
+	*rules = (struct rules){.fault = fault};
 	daemon_section_init(&rules->daemon);
 	rules_service_init(&rules->defaults, "", 0);
-	return (struct ini_text_reader){.section = on_section, .value = on_value, .context = rules};
+	return (struct ini_text_reader){
+	    .section = on_section, .value = on_value, .fault = fault ? on_fault : NULL, .context = rules};
+}
+
+/* err: of the reading. */
+static int end(struct rules *rules, int err, const char *name, char *error, size_t error_bytes)
+{
+	char ignored[INI_TEXT_ERROR_BYTES];
+	int later;
+
+	if (err && (err != -EINVAL || !rules->fault))
+		return err;
+	later = complete(rules, name, err ? ignored : error, err ? sizeof(ignored) : error_bytes);
+	return err ? err : later;
 }
 
 int rules_parse(struct rules *rules, const char *text, const char *name, char *error, size_t error_bytes)
 {
-	const struct ini_text_reader reader = begin(rules);
-	int err = ini_text_parse(&reader, text, name, error, error_bytes);
+	const struct ini_text_reader reader = begin(rules, NULL);
 
-	return err ? err : complete(rules, name, error, error_bytes);
+	return end(rules, ini_text_parse(&reader, text, name, error, error_bytes), name, error, error_bytes);
 }
 
-int rules_read(struct rules *rules, const char *path, char *error, size_t error_bytes)
+static int read_file(struct rules *rules, const struct ini_text_reader *reader, const char *path, char *error,
+    size_t error_bytes)
 {
-	const struct ini_text_reader reader = begin(rules);
 	char own[DAEMON_SECTION_PATH_BYTES];
 	int err;
 
 	if (!path && daemon_section_file(own) != 0)
 		return 0;
-	err = config_file_read(&reader, path ? path : own, error, error_bytes);
+	err = config_file_read(reader, path ? path : own, error, error_bytes);
 	if (!path && err == -ENOENT)
 		return 0;
-	return err ? err : complete(rules, path ? path : own, error, error_bytes);
+	return end(rules, err, path ? path : own, error, error_bytes);
+}
+
+int rules_read(struct rules *rules, const char *path, char *error, size_t error_bytes)
+{
+	const struct ini_text_reader reader = begin(rules, NULL);
+
+	return read_file(rules, &reader, path, error, error_bytes);
 }
 
 void rules_fini(struct rules *rules)
@@ -140,13 +182,20 @@ void rules_fini(struct rules *rules)
 	*rules = (struct rules){0};
 }
 
+static void print_fault(const char *text)
+{
+	puts(text);
+}
+
 int rules_check(const char *path)
 {
 	struct rules rules;
 	char error[INI_TEXT_ERROR_BYTES + 4096];
-	int err = rules_read(&rules, path, error, sizeof(error));
+	const struct ini_text_reader reader = begin(&rules, print_fault);
+	int err = read_file(&rules, &reader, path, error, sizeof(error));
 
-	puts(err ? error : "ok");
+	if (!rules.fault_count)
+		puts(err ? error : "ok");
 	rules_fini(&rules);
 	return err;
 }

@@ -20,6 +20,9 @@ struct rules {
 	struct rules_service *services; /* in the order of the file */
 	size_t service_count, service_room;
 	struct rules_globs deny[RULES_FACTS];
+	/* while they are read: each fault goes there, and the reading goes on; NULL: it ends with the first */
+	void (*fault)(const char *text);
+	size_t fault_count;
 };
 
 /* path NULL: the user's own file (daemon_section_file()), and it is no error if there is none. Returns 0,
@@ -31,7 +34,7 @@ int rules_read(struct rules *rules, const char *path, char *error, size_t error_
 int rules_parse(struct rules *rules, const char *text, const char *name, char *error, size_t error_bytes);
 void rules_fini(struct rules *rules);
 
-/* heaptap daemon --check: prints "ok" or the error line to standard output. 0, or -errno: STATUS_USAGE. */
+/* heaptap daemon --check: prints "ok", or a line for each fault, to standard output. 0, or -errno: STATUS_USAGE. */
 int rules_check(const char *path);
 
 #endif

@@ -55,6 +55,7 @@ struct rules_service {
 	bool attach, profile;
 	struct labels labels;
 	unsigned int given; /* the keys it has itself, a bit each */
+	bool faulty;        /* a line of it, or of a section behind it, could not be read */
 };
 
 /* title "": [service], with its defaults. */

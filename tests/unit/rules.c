@@ -192,6 +192,42 @@ static void errors_name_the_line_and_what_is_allowed(void **state)
 	}
 }
 
+/* heaptap daemon --check: what follows a fault is read all the same, and no fault is the fault of another. */
+static void all_faults_are_told(void **state)
+{
+	char path[] = "/tmp/heaptap-rules.XXXXXX", expected[4096], printed[4096] = "";
+	static const char text[] = "[daemon]\ndisk = lots\ndays 7\n  and more\ncpu = 3\n"
+	                           "[servce x]\nfoo = 1\n  bar\n"
+	                           "[service a]\nperiod = zzz\nattach = yes\nmatch.exe /bin/x\n"
+	                           "[service b]\nattach = yes\n"
+	                           "[service c]\nattach = yes\nmatch.exe = /bin/c\n"
+	                           "[deny]\nbla = 1\nexe = /bin/d\n";
+	int fd = mkstemp(path), pipes[2], kept = dup(STDOUT_FILENO);
+
+	assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+	snprintf(expected, sizeof(expected),
+	    "%1$s:2: disk 'lots' is not 1M or more, for example 500M or 2G\n"
+	    "%1$s:3: neither [SECTION] nor KEY = VALUE\n"
+	    "%1$s:6: [servce x] is none of [daemon], [service], [service NAME], [deny], [push NAME]\n"
+	    "%1$s:10: period 'zzz' is not 1 to 1024G bytes, for example 512K\n"
+	    "%1$s:12: neither [SECTION] nor KEY = VALUE\n"
+	    "%1$s:19: 'bla' is none of exe, unit, cgroup, user\n"
+	    "%1$s:13: [service b] would attach to every process; give it a match.exe, match.unit or "
+	    "another match, or attach = no\n",
+	    path);
+	fflush(stdout);
+	assert_int_equal(pipe(pipes), 0);
+	dup2(pipes[1], STDOUT_FILENO);
+	int err = rules_check(path);
+	fflush(stdout);
+	dup2(kept, STDOUT_FILENO);
+	assert_true(read(pipes[0], printed, sizeof(printed) - 1) > 0);
+	assert_int_equal(err, -EINVAL);
+	assert_string_equal(printed, expected);
+	close(pipes[0]), close(pipes[1]), close(kept), close(fd);
+	unlink(path);
+}
+
 /* libinih cuts them in silence. */
 static void long_lines_are_errors(void **state)
 {
@@ -398,6 +434,7 @@ int main(void)
 	    cmocka_unit_test(nothing_gives_the_defaults),
 	    cmocka_unit_test(every_key_is_read),
 	    cmocka_unit_test(errors_name_the_line_and_what_is_allowed),
+	    cmocka_unit_test(all_faults_are_told),
 	    cmocka_unit_test(long_lines_are_errors),
 	    cmocka_unit_test(files_are_read),
 	    cmocka_unit_test(without_a_rule_a_process_with_the_library_is_profiled),
