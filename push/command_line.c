@@ -110,7 +110,7 @@ static int check(const struct command_line *line, char *error, size_t error_byte
 	else if (line->follow && line->dry_run)
 		wrong = "--dry-run is for a single push, not for --follow";
 	else if (!line->follow && line->paths_fd == COMMAND_LINE_NO_FD && !line->operand_count)
-		wrong = "no PROFILE given";
+		wrong = "no PROFILE or FOLDER given";
 	if (!wrong)
 		return 0;
 	snprintf(error, error_bytes, "%s", wrong);

@@ -5,6 +5,7 @@
 #include "pprof/codec/input.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/table/array.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/delivery.h"
@@ -15,21 +16,23 @@
 #include "push/request.h"
 #include "push/verbosity.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 enum { ERROR_BYTES = 1024 };
 
 struct one_file {
-	const char *path;
+	char *path;              /* owned */
 	struct profile *profile; /* NULL: is read again when it is sent; standard input cannot be */
 	uint64_t process;        /* identity_of_process(); 0 unknown */
 	int64_t time_ns;
-	size_t place; /* on the command line */
+	size_t place; /* on the command line, or in its folder */
 };
 
 struct one_shot {
@@ -37,7 +40,7 @@ struct one_shot {
 	bool dry_run;
 	struct http *http;
 	struct one_file *files;
-	size_t count, sent, failed;
+	size_t count, capacity, places, sent, failed;
 	uint64_t base_process; /* whose profile `base` is of */
 	struct delta_table base;
 	bool given_up; /* the server took none for a whole timeout: the rest is not tried */
@@ -78,21 +81,86 @@ static int compare_files(const void *a, const void *b)
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
+static bool is_profile_name(const char *name)
+{
+	static const char *const endings[] = {".pb.gz", ".pb"};
+	const size_t length = strlen(name);
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]) && *name != '.'; i++) {
+		const size_t ending = strlen(endings[i]);
+
+		if (length > ending && strcmp(name + length - ending, endings[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Takes the path. -ENOMEM; else 0: what cannot be read was said, and is counted. */
+static int add_file(struct one_shot *shot, char *path, bool keep)
+{
+	struct one_file file = {.path = path, .place = shot->places++};
+
+	if (!path || array_reserve(&shot->files, &shot->capacity, shot->count + 1, sizeof(file))) {
+		free(path);
+		return -ENOMEM;
+	}
+	if (file_read_head(&file, keep)) {
+		shot->failed++;
+		free(path);
+	} else {
+		shot->files[shot->count++] = file;
+	}
+	return 0;
+}
+
+/* The profiles that lie in the folder itself. */
+static int add_folder(struct one_shot *shot, const char *folder)
+{
+	const size_t length = strlen(folder), before = shot->count + shot->failed;
+	const char *slash = length && folder[length - 1] == '/' ? "" : "/";
+	struct dirent *entry;
+	DIR *listing = opendir(folder);
+	int err = 0;
+
+	if (!listing) {
+		log_line("cannot read %s: %s", folder, strerror(errno));
+		shot->failed++;
+		return 0;
+	}
+	while (!err && (entry = readdir(listing))) {
+		char *path;
+
+		if (!is_profile_name(entry->d_name))
+			continue;
+		err = add_file(
+		    shot, asprintf(&path, "%s%s%s", folder, slash, entry->d_name) < 0 ? NULL : path, false);
+	}
+	closedir(listing);
+	if (!err && shot->count + shot->failed == before) {
+		log_line("%s: there is no profile in it", folder);
+		shot->failed++;
+	}
+	return err;
+}
+
+static bool is_folder(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 static int read_heads(struct one_shot *shot, char *const *paths, size_t count)
 {
-	shot->files = calloc(count + 1, sizeof(*shot->files));
-	if (!shot->files)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		struct one_file file = {.path = paths[i], .place = i};
+	int err = 0;
 
-		if (file_read_head(&file, count == 1 || strcmp(paths[i], "-") == 0))
-			shot->failed++;
-		else
-			shot->files[shot->count++] = file;
-	}
-	qsort(shot->files, shot->count, sizeof(*shot->files), compare_files);
-	return 0;
+	for (size_t i = 0; i < count && !err; i++)
+		err = is_folder(paths[i])
+		    ? add_folder(shot, paths[i])
+		    : add_file(shot, strdup(paths[i]), count == 1 || strcmp(paths[i], "-") == 0);
+	if (shot->count)
+		qsort(shot->files, shot->count, sizeof(*shot->files), compare_files);
+	return err;
 }
 
 /* ---- one request and its retries */
@@ -269,18 +337,20 @@ static bool process_file(struct one_shot *shot, struct one_file *file)
 int one_shot_run(struct command_line *line)
 {
 	struct one_shot shot = {.target = &line->target, .dry_run = line->dry_run, .http = http_new()};
+	const bool ready = shot.http && read_heads(&shot, line->operands, (size_t)line->operand_count) == 0;
 
-	if (!shot.http || read_heads(&shot, line->operands, (size_t)line->operand_count)) {
+	if (!ready) {
 		log_line("out of memory");
-		http_free(shot.http);
-		return 1;
+		shot.failed++;
 	}
-	for (size_t i = 0; i < shot.count; i++)
+	for (size_t i = 0; i < shot.count && ready; i++)
 		shot.failed += !process_file(&shot, &shot.files[i]);
 	if (shot.sent && !verbosity)
 		log_line("%zu profile%s sent to %s", shot.sent, shot.sent == 1 ? "" : "s",
 		    line->target.url.address);
 	delta_table_fini(&shot.base);
+	for (size_t i = 0; i < shot.count; i++)
+		free(shot.files[i].path);
 	free(shot.files);
 	http_free(shot.http);
 	return shot.failed ? 1 : 0;

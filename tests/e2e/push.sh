@@ -231,6 +231,17 @@ test_folded() {
   matches '^  size    1[0-9]{6} bytes, [0-9]+ compressed, [0-9]+ stacks$' out
   matches '^  labels  __name__=memory service_name=made ' out
   equal 0 "$(ls server | grep -c large)" 'sent by a dry run'
+  # A folder: the profiles in it, sorted as if they were named; and what has none.
+  mkdir folder none
+  cp many.pb.gz large.pb.gz folder
+  echo no >folder/notes.txt
+  push --dry-run --to "pyroscope+http://127.0.0.1:$port" folder/ >out.folder
+  matches '^folder/many.pb.gz$' out.folder
+  equal "$(grep -v pb.gz out | sort)" "$(grep -v pb.gz out.folder | sort)" 'a folder, and the files in it'
+  status=0
+  push --dry-run --to "pyroscope+http://127.0.0.1:$port" none 2>err || status=$?
+  equal 1 $status
+  matches '^heaptap: none: there is no profile in it$' err
   # Others take it whole.
   rm -f server/0*
   push -q --to "datadog+http://127.0.0.1:$port" many.pb.gz
