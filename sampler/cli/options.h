@@ -106,9 +106,10 @@ struct daemon_options {
 
 /* What `heaptap enable` and `disable` were asked for. NULL strings: not given. */
 struct enable_options {
-	const char *root;  /* a folder in place of / */
-	bool machine_wide; /* /etc/ld.so.preload, not units */
-	bool now;          /* also the file `off` beside the control socket */
+	const char *root;    /* a folder in place of / */
+	const char *library; /* its absolute path, below `root` if that is given */
+	bool machine_wide;   /* /etc/ld.so.preload, not units */
+	bool now;            /* also the file `off` beside the control socket */
 };
 
 /* What `heaptap serve` was asked for, and `record --listen`. */
@@ -171,6 +172,7 @@ struct options {
 	size_t pid_count;
 	uint64_t duration_ns;       /* of recording them; 0: until they end */
 	bool force;                 /* also where a seccomp filter may end them */
+	bool no_children;           /* their children are not recorded */
 	const struct event *events; /* event_count of them; filled in by front_run, not by parsing */
 	/* absolute path of libheaptap.so; filled in by front_run, not by parsing */
 	const char *library;

@@ -7,6 +7,7 @@
 #include "sampler/control/control_path.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #define ENABLING (COMMAND_ENABLE | COMMAND_DISABLE)
@@ -27,6 +28,14 @@ static int set_root(struct options *options, const char *value)
 	return 0;
 }
 
+static int set_library(struct options *options, const char *value)
+{
+	if (*value != '/' || strlen(value) >= PATH_MAX)
+		return -EINVAL;
+	options->enable.library = value;
+	return 0;
+}
+
 static const struct option rows[] = {
     {COMMAND_DAEMON, '\0', "config", OPTION_TEXT, OPTION_FIELD(daemon.config), .value = "FILE",
         .allowed = "a file",
@@ -34,7 +43,7 @@ static const struct option rows[] = {
                 "/etc/heaptap/heaptap.conf (of a user:\n"
                 "$XDG_CONFIG_HOME/heaptap/heaptap.conf)"},
     {COMMAND_DAEMON, '\0', "check", OPTION_FLAG, OPTION_FIELD(daemon.check),
-        .help = "check the configuration: 'ok', or what is wrong"},
+        .help = "check the configuration: 'ok', or all its faults"},
     {COMMAND_DAEMON, '\0', "store", OPTION_TEXT, OPTION_FIELD(daemon.store), .value = "DIR",
         .allowed = "a folder",
         .help = "where profiles go, default as configured, or\n"
@@ -60,6 +69,10 @@ static const struct option rows[] = {
     {ENABLING, '\0', "root", OPTION_SET, .set = set_root, .value = "DIR", .allowed = "a folder",
         .help = "change the files below DIR, as for an image that\n"
                 "is being built; nothing is tried or reloaded"},
+    {ENABLING, '\0', "library", OPTION_SET, .set = set_library, .value = "PATH",
+        .allowed = "the absolute path of libheaptap.so; with --root as programs of the image see it",
+        .help = "the library to load, default: the one of this\n"
+                "heaptap; with --root its path in the image"},
 };
 
 const struct option_table options_daemon = {rows, sizeof(rows) / sizeof(rows[0])};

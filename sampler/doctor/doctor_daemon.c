@@ -100,7 +100,7 @@ static void examine_unit(void *context, const char *unit)
 
 	if (!enabled->library.path)
 		finding_say(enabled->findings, FINDING_BAD, "install the library again, or: heaptap disable",
-		    "%s shall load %s, which is not there", unit, enabled->library.paths[0]);
+		    "%s shall load %s, which is not there", unit, enabled->library.wanted);
 	else if (!enable_unit_is_in_force(
 	             &enabled->root, unit, enabled->library.path, reason, sizeof(reason)))
 		finding_say(
@@ -134,7 +134,7 @@ void doctor_daemon_examine_enabled(struct findings *findings)
 
 	if (root_folder_open(&enabled.root, NULL))
 		return;
-	enable_library_find(&enabled.library, &enabled.root);
+	enable_library_find(&enabled.library, &enabled.root, NULL);
 	examine_machine(&enabled);
 	(void)enable_unit_each(&enabled.root, examine_unit, &enabled);
 	root_folder_close(&enabled.root);

@@ -54,7 +54,7 @@ static int begin(struct job *job, const struct options *options)
 		log_line("%s: %s", enable->root, strerror(-error));
 		return STATUS_USAGE;
 	}
-	enable_library_find(&job->library, &job->root);
+	enable_library_find(&job->library, &job->root, enable->library);
 	return 0;
 }
 
@@ -177,7 +177,10 @@ static int check_library(const struct job *job)
 {
 	char reason[PATH_MAX * 3];
 	if (!job->library.path) {
-		log_line("%s%s is not there: install it first", job->root.path, job->library.paths[0]);
+		log_line("%s%s is not there: %s", job->root.path, job->library.wanted,
+		    !*job->root.path ? "install it first"
+		                     : "install heaptap in the image first, or give the library's path "
+		                       "in the image: --library PATH");
 		return EXIT_FAILURE;
 	}
 	if (!preload_library_is_preloadable(job->library.path)) {

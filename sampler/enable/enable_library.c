@@ -8,15 +8,36 @@
 #include <string.h>
 #include <sys/stat.h>
 
-void enable_library_find(struct enable_library *library, const struct root_folder *root)
+static const char *add(struct enable_library *library, const char *path)
+{
+	for (size_t i = 0; i < library->count; i++)
+		if (strcmp(library->paths[i], path) == 0)
+			return library->paths[i];
+	snprintf(library->paths[library->count], PATH_MAX, "%s", path);
+	return library->paths[library->count++];
+}
+
+/* "/opt/lib/heaptap/libheaptap.so", as `make install` puts it: not that of a build folder. */
+static bool is_installed(const char *path)
+{
+	static const char ending[] = "/heaptap/" PRELOAD_LIBRARY_NAME;
+	const size_t length = strlen(path);
+	return length >= sizeof(ending) - 1 && strcmp(path + length - (sizeof(ending) - 1), ending) == 0;
+}
+
+void enable_library_find(struct enable_library *library, const struct root_folder *root, const char *given)
 {
 	char found[PATH_MAX];
 	memset(library, 0, sizeof(*library));
-	strcpy(library->paths[library->count++], HEAPTAP_LIBDIR "/" PRELOAD_LIBRARY_NAME);
-	if (preload_library_find(found, sizeof(found)) == 0 && strcmp(found, library->paths[0]) != 0)
-		strcpy(library->paths[library->count++], found);
-	/* The one beside this program goes first: it is of the same version. */
-	for (size_t i = library->count; i-- > 0 && !library->path;)
+	library->wanted = given ? add(library, given) : NULL;
+	/* The one beside this program goes first: it is of the same version, and of the same PREFIX. */
+	if (preload_library_find(found, sizeof(found)) == 0) {
+		const char *own = add(library, found);
+		library->wanted = library->wanted || !is_installed(own) ? library->wanted : own;
+	}
+	const char *usual = add(library, HEAPTAP_LIBDIR "/" PRELOAD_LIBRARY_NAME);
+	library->wanted = library->wanted ? library->wanted : usual;
+	for (size_t i = 0; i < (given ? 1 : library->count) && !library->path; i++)
 		if (root_folder_has(root, library->paths[i]))
 			library->path = library->paths[i];
 }

@@ -9,16 +9,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ENABLE_LIBRARIES = 2 };
+enum { ENABLE_LIBRARIES = 3 };
 
 struct enable_library {
 	char paths[ENABLE_LIBRARIES]
 	          [PATH_MAX]; /* all that enable may have written, here or by another installation */
 	size_t count;
-	const char *path; /* the one in the root that is to be written; NULL: it is not there */
+	const char *path;   /* the one in the root that is to be written; NULL: it is not there */
+	const char *wanted; /* the one that should be there */
 };
 
-void enable_library_find(struct enable_library *library, const struct root_folder *root);
+/* given: no other is to be written; NULL: the one of this heaptap. */
+void enable_library_find(struct enable_library *library, const struct root_folder *root, const char *given);
 
 /*
  * Could anybody but root replace the machine's file, and so run code in every program that loads it? Looks

@@ -217,7 +217,28 @@ test_where_it_would_do_harm() {
   [ ! -e $admin/asan.service.d ] || fail 'it is enabled'
   rm "root$library"
   equal 1 "$(status_of enable rooted)"
-  matches 'is not there: install it first$' err
+  matches "^heaptap: root.*libheaptap.so is not there: install heaptap in the image first, or give the library's path in the image: --library PATH\$" err
+}
+
+# An image in which the library has another path than here: --library says which, as the image sees it.
+test_a_library_of_another_path() {
+  tree
+  unit redis-server.service 'Environment=LD_PRELOAD=/a.so'
+  mkdir -p root/opt/lib
+  mv "root$library" root/opt/lib/libheaptap.so
+  equal 1 "$(status_of enable redis-server)"
+  matches "^heaptap: root/.*/libheaptap.so is not there: install heaptap in the image first, or give the library's path in the image: --library PATH\$" err
+  equal 1 "$(status_of enable --library /opt/libheaptap.so redis-server)"
+  matches '^heaptap: root/opt/libheaptap.so is not there: ' err
+  equal 2 "$(status_of enable --library opt/lib/libheaptap.so redis-server)"
+  enable --library /opt/lib/libheaptap.so redis-server >/dev/null
+  comes_to redis-server.service "/opt/lib/libheaptap.so:/a.so"
+  disable redis-server >/dev/null
+  [ -z "$(find $admin -name '*heaptap*')" ] || fail 'something is left'
+  enable --machine-wide --library /opt/lib/libheaptap.so >/dev/null
+  matches '^/opt/lib/libheaptap.so$' root/etc/ld.so.preload
+  disable --machine-wide --library /opt/lib/libheaptap.so >/dev/null
+  ! grep -qs heaptap root/etc/ld.so.preload || fail 'something is left'
 }
 
 # Links in an image lead nowhere but into it.
