@@ -448,7 +448,7 @@ int front_run(struct options *options)
 	    .web_fd = -1};
 	char library[PATH_MAX];
 
-	if (output_check_folder(options->output))
+	if (output_check_folder(options->output, options->verbosity < 0))
 		return STATUS_USAGE;
 	if (heap_capture_check(options))
 		return STATUS_USAGE;

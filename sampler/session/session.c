@@ -478,7 +478,7 @@ int session_adopt(struct options *options)
 		    "'%s' is not a process id; usage: heaptap adopt [OPTIONS] PID", options->operands[0]);
 		return STATUS_USAGE;
 	}
-	if (output_check_folder(options->output))
+	if (output_check_folder(options->output, options->verbosity < 0))
 		return STATUS_USAGE;
 	s.heap = &heap;
 	session_without_command(&s, 0);

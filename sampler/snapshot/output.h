@@ -13,6 +13,7 @@
 
 #include "pprof/codec/folder.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -82,10 +83,10 @@ int output_describe(const char *argument, char *files, size_t files_bytes);
 
 /*
  * Can profiles be written where `argument` (as for output_init) says? The folder is made if it is missing and
- * a file is created in it and removed. 0, or -errno with a line on stderr. 0 also for a device, which needs
+ * a file is created in it and removed; that folders above it were missing too is said, unless `quiet`. 0, or -errno with a line on stderr. 0 also for a device, which needs
  * no folder, and for a directive in the folder's name, which nobody can fill in before there is a profile.
  */
-int output_check_folder(const char *argument);
+int output_check_folder(const char *argument, bool quiet);
 
 /*
  * Gives out the name for one file; every call claims a new one. A pattern without %n is the name of the exit

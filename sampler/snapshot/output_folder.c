@@ -6,9 +6,10 @@
 #include "pprof/text/log_line.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static bool is_removed(int fd)
 {
@@ -43,6 +44,23 @@ static bool has_one_folder(const char *pattern)
 	return true;
 }
 
+/* A folder whose own folder is not there is perhaps a path with a mistake in it. */
+static bool has_no_folder(const char *place)
+{
+	char above[PATH_MAX];
+	size_t length = strlen(place);
+
+	while (length && place[length - 1] == '/')
+		length--;
+	while (length && place[length - 1] != '/')
+		length--;
+	if (!length || length >= sizeof(above))
+		return false;
+	memcpy(above, place, length);
+	above[length] = '\0';
+	return access(above, F_OK) != 0;
+}
+
 static int check_folder(const struct output *output)
 {
 	struct folder folder;
@@ -55,14 +73,16 @@ static int check_folder(const struct output *output)
 	return ret;
 }
 
-int output_check_folder(const char *argument)
+int output_check_folder(const char *argument, bool quiet)
 {
 	struct output output;
 	struct stat status;
 	int ret = output_init(&output, argument), shown;
+	bool missing;
 
 	if (ret)
 		return ret;
+	missing = has_no_folder(output.place);
 	if ((stat(output.pattern, &status) != 0 || !S_ISCHR(status.st_mode)) &&
 	    has_one_folder(output.pattern))
 		ret = check_folder(&output);
@@ -73,6 +93,8 @@ int output_check_folder(const char *argument)
 		    *output.place ? output.place : ".",
 		    ret == -ELOOP ? "a symbolic link in another user's folder is not followed"
 		                  : strerror(-ret));
+	else if (missing && !quiet && !has_no_folder(output.place))
+		log_line("made %.*s", shown, output.place);
 	output_fini(&output);
 	return ret;
 }

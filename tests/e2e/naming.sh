@@ -26,6 +26,18 @@ test_folders_are_made() {
   only there/heaptap.truth.*.exit.pb.gz
 }
 
+# A path with a mistake in it is made, and said.
+test_folders_that_were_missing_are_said() {
+  record -p 1 -o ./profils/deep/ "$targets/truth" truth.tsv 1 0 2>err
+  matches '^heaptap: made ./profils/deep$' err
+  record -p 1 -o ./profils/deep/ "$targets/truth" truth.tsv 1 0 2>err
+  ! grep ' made ' err || fail 'it was there'
+  record -p 1 -o ./beside/ "$targets/truth" truth.tsv 1 0 2>err
+  ! grep ' made ' err || fail 'only the last part is new'
+  record -q -p 1 -o ./other/deep/ "$targets/truth" truth.tsv 1 0 2>err
+  ! grep ' made ' err || fail 'said with -q'
+}
+
 test_names_within_a_run_are_never_reused() {
   record -q -p 1 -o same.pb.gz sh -c "$targets/truth t1 1 0; $targets/truth t2 1 0; true"
   profile_check same.pb.gz same-2.pb.gz same-3.pb.gz
