@@ -48,6 +48,16 @@ static const struct command commands[] = {
                     "heaptap record --on rss=2G --on inuse=+256M ./server\n"
                     "heaptap record -e cpu-clock@99 ./server\n"
                     "heaptap record -P $(pidof redis-server) --duration 5m"},
+    {.name = "attach",
+        .bit = COMMAND_RECORD,
+        .synopsis = "[OPTIONS] PID...",
+        .operand = "PID",
+        .takes_pids = true,
+        .mixed = true,
+        .summary = "the same as record -P: profile processes that run already",
+        .run = front_run,
+        .examples = "heaptap attach $(pidof redis-server) --duration 5m\n"
+                    "heaptap attach -p 16K --children=no 4711"},
     {.name = "snapshot",
         .bit = COMMAND_SNAPSHOT,
         .synopsis = "PID... | --session PID | --service NAME | --all",
@@ -57,6 +67,7 @@ static const struct command commands[] = {
         .examples = "heaptap snapshot $(pidof redis-server)\n"
                     "heaptap snapshot --all"},
     {.name = "status",
+        .group = COMMAND_ALWAYS_ON,
         .bit = COMMAND_STATUS,
         .synopsis = "[OPTIONS] [PID | SERVICE]...",
         .mixed = true,
@@ -66,6 +77,7 @@ static const struct command commands[] = {
                     "heaptap status redis-server\n"
                     "heaptap status --json | jq '.processes[] | select(.growth_significant)'"},
     {.name = "enable",
+        .group = COMMAND_ALWAYS_ON,
         .bit = COMMAND_ENABLE,
         .synopsis = "[OPTIONS] UNIT... | --machine-wide | --now",
         .mixed = true,
@@ -75,6 +87,7 @@ static const struct command commands[] = {
                     "heaptap enable --machine-wide\n"
                     "heaptap enable --root /srv/image redis-server"},
     {.name = "disable",
+        .group = COMMAND_ALWAYS_ON,
         .bit = COMMAND_DISABLE,
         .synopsis = "[OPTIONS] [UNIT]... | --machine-wide | --now",
         .mixed = true,
@@ -84,6 +97,7 @@ static const struct command commands[] = {
                     "heaptap disable --machine-wide\n"
                     "heaptap disable --now"},
     {.name = "adopt",
+        .group = COMMAND_REPAIR,
         .bit = COMMAND_ADOPT,
         .synopsis = "[OPTIONS] PID",
         .operand = "PID",
@@ -92,6 +106,7 @@ static const struct command commands[] = {
         .examples = "heaptap adopt 4711\n"
                     "heaptap adopt -o profiles/ 4711"},
     {.name = "daemon",
+        .group = COMMAND_ALWAYS_ON,
         .bit = COMMAND_DAEMON,
         .synopsis = "[OPTIONS]",
         .summary = "profile every program on this machine that carries the library",
@@ -100,6 +115,7 @@ static const struct command commands[] = {
                     "heaptap daemon --check\n"
                     "heaptap daemon --config ./heaptap.conf --store ./profiles -v"},
     {.name = "detach",
+        .group = COMMAND_REPAIR,
         .bit = COMMAND_DETACH,
         .synopsis = "PID",
         .operand = "PID",
@@ -134,6 +150,7 @@ static const struct command commands[] = {
         .examples = "heaptap export -f flamegraph -o heap.html heaptap.server.4711.peak.pb.gz\n"
                     "heaptap export -f folded server.exit.pb.gz | flamegraph.pl >heap.svg"},
     {.name = "merge",
+        .group = COMMAND_FILES,
         .bit = COMMAND_MERGE,
         .synopsis = "-o FILE [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
@@ -142,6 +159,7 @@ static const struct command commands[] = {
         .examples = "heaptap merge -o all.pb.gz heaptap.worker.*.exit.pb.gz\n"
                     "heaptap merge --anonymize -o public.pb.gz heaptap.server.4711.peak.pb.gz"},
     {.name = "symbolize",
+        .group = COMMAND_FILES,
         .bit = COMMAND_SYMBOLIZE,
         .synopsis = "[OPTIONS] PROFILE | FOLDER...",
         .operand = "PROFILE",
@@ -151,6 +169,7 @@ static const struct command commands[] = {
         .examples = "heaptap symbolize profiles/\n"
                     "heaptap symbolize --debuginfod -o named.pb.gz raw.pb.gz"},
     {.name = "ls",
+        .group = COMMAND_FILES,
         .bit = COMMAND_LS,
         .synopsis = "[OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
@@ -160,6 +179,7 @@ static const struct command commands[] = {
                     "heaptap ls -v profiles/\n"
                     "heaptap ls /var/lib/heaptap/store"},
     {.name = "check",
+        .group = COMMAND_FILES,
         .bit = COMMAND_CHECK,
         .synopsis = "[OPTIONS] PROFILE | FOLDER | SERVICE[@TIME]...",
         .operand = "PROFILE",
@@ -169,8 +189,9 @@ static const struct command commands[] = {
         .examples = "heaptap check *.pb.gz\n"
                     "heaptap check --strict profile.pb.gz"},
     {.name = "push",
+        .group = COMMAND_ALWAYS_ON,
         .bit = COMMAND_PUSH,
-        .synopsis = "[OPTIONS] PROFILE... | --follow [OPTIONS] [FOLDER]...",
+        .synopsis = "[OPTIONS] PROFILE | FOLDER... | --follow [FOLDER]...",
         .mixed = true,
         .summary = "send profiles to Pyroscope, Parca, Datadog or OTLP",
         .run = pusher_run,
@@ -196,6 +217,7 @@ static const struct command commands[] = {
         .examples = "heaptap events\n"
                     "heaptap events 'clock|fault'"},
     {.name = "doctor",
+        .group = COMMAND_REPAIR,
         .bit = COMMAND_DOCTOR,
         .synopsis = "[PID | PROGRAM]",
         .summary = "say what can be profiled here, and how to fix the rest",
@@ -204,6 +226,7 @@ static const struct command commands[] = {
                     "heaptap doctor ./server\n"
                     "heaptap doctor 4711"},
     {.name = "completion",
+        .group = COMMAND_REPAIR,
         .bit = COMMAND_COMPLETION,
         .synopsis = "bash | zsh | fish",
         .operand = "shell",
@@ -226,15 +249,24 @@ static const struct command *command_find(const char *name)
 
 static void usage_print(FILE *out)
 {
+	static const char *const headings[COMMAND_GROUPS] = {[COMMAND_USE] = "to use",
+	    [COMMAND_ALWAYS_ON] = "always on, for services",
+	    [COMMAND_FILES] = "files of profiles",
+	    [COMMAND_REPAIR] = "set up and repair"};
+
 	fprintf(out,
 	    "usage: heaptap COMMAND [OPTIONS] ...\n"
 	    "       heaptap ./PROGRAM [ARG...]    (short for: heaptap record ./PROGRAM)\n"
 	    "       heaptap help COMMAND | --help | --version\n\n"
 	    "start here:\n"
 	    "  heaptap record ./server --its-options    until it ends, or Ctrl-C\n"
-	    "  heaptap report                           what it held, and where\n\ncommands:\n");
-	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	    "  heaptap report                           what it held, and where\n");
+	for (int group = 0; group < COMMAND_GROUPS; group++) {
+		fprintf(out, "\n%s:\n", headings[group]);
+		for (size_t i = 0; i < COMMAND_COUNT; i++)
+			if ((int)commands[i].group == group)
+				fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	}
 }
 
 static int fail_unknown(const char *word)

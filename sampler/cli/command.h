@@ -32,6 +32,8 @@ enum {
 	COMMAND_SERVE = 1 << 30,
 };
 
+enum command_group { COMMAND_USE, COMMAND_ALWAYS_ON, COMMAND_FILES, COMMAND_REPAIR, COMMAND_GROUPS };
+
 struct command {
 	const char *name;                    /* "record" */
 	unsigned int bit;                    /* COMMAND_RECORD: the options that it takes */
@@ -40,6 +42,8 @@ struct command {
 	const char *examples;                /* lines separated by '\n', for --help; NULL: none */
 	const char *operand;                 /* name of the required operand; NULL: none is required */
 	int (*run)(struct options *options); /* returns the exit status */
+	enum command_group group;            /* under which heading of `heaptap --help` */
+	bool takes_pids;                     /* the operands are process ids, as those of --pid */
 	/* options may stand after operands too; otherwise the first operand ends them */
 	bool mixed;
 };

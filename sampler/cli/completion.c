@@ -121,6 +121,7 @@ static void bash_write(const struct command *commands, size_t command_count)
 	printf(
 	    "' ;;\n\tcompletion) [ \"$COMP_CWORD\" = 2 ] && values='bash zsh fish' ;;\n"
 	    "\tsnapshot | adopt | detach) [ -n \"$files\" ] || profiled=1 ;;\n"
+	    "\tattach) [ -n \"$files\" ] || [ \"${current#-}\" != \"$current\" ] || processes=1 ;;\n"
 	    "\tdoctor) [[ $current == [0-9]* ]] && processes=1 ;;\n"
 	    "\tenable | disable) [ -n \"$files\" ] || [ \"${current#-}\" != \"$current\" ] ||\n"
 	    "\t\tvalues=$(" UNITS ") ;;\n\tesac\n"
@@ -179,6 +180,8 @@ static void zsh_value(const struct option *option)
 /* What stands behind the options. */
 static const char *zsh_operands(const struct command *command)
 {
+	if (command->takes_pids)
+		return "'*:process:_pids'";
 	switch (command->bit) {
 	case COMMAND_RECORD:
 		return "'(-)1:command:_command_names -e' '*::arguments:_normal'";
@@ -283,6 +286,8 @@ static void fish_option(const struct command *command, const struct option *opti
 /* What stands behind the options. */
 static const char *fish_operands(const struct command *command)
 {
+	if (command->takes_pids)
+		return "-a '(__fish_complete_pids)'";
 	switch (command->bit) {
 	case COMMAND_RECORD:
 		return "-F -a '(__fish_complete_command)'";

@@ -4,6 +4,7 @@
 #include "pprof/text/nearest.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/option_value.h"
+#include "sampler/cli/other_words.h"
 #include "pprof/text/text.h"
 
 #include <errno.h>
@@ -86,11 +87,12 @@ static int fail_unknown(const struct parsing *p, const char *word)
 	for (size_t i = 0; (option = option_at(p->tables, i)) && word[1] == '-'; i++)
 		if (option->commands & p->command->bit)
 			nearest_offer(&nearest, option->name);
-	for (size_t i = 0; i < nearest.count; i++)
+	const char *instead = other_words_option(p->command->bit, nearest.word);
+	for (size_t i = 0; i < nearest.count && !instead; i++)
 		text_append(list, sizeof(list), "%s--%s", i ? ", " : "", nearest.kept[i].name);
 	text_append(p->error, p->error_bytes, "unknown option '%s'", word);
-	if (*list)
-		text_append(p->error, p->error_bytes, "; did you mean %s?", list);
+	if (instead || *list)
+		text_append(p->error, p->error_bytes, "; did you mean %s?", instead ? instead : list);
 	text_append(p->error, p->error_bytes, " ('heaptap %s --help' lists all)", p->command->name);
 	return -EINVAL;
 }
@@ -175,7 +177,10 @@ static const char *value_fault(const struct option *option, const char *value)
 	case OPTION_CHOICE:
 		return "is none of its values";
 	default:
-		return *value ? "is not possible" : "is empty";
+		if (!*value)
+			return "is empty";
+		return option->by_name && option_value_is_name(value) ? "is not a process id"
+		                                                      : "is not possible";
 	}
 }
 
@@ -191,7 +196,10 @@ static void fail_value(const struct parsing *p, const struct option *option, con
 	allowed_describe(option, allowed, sizeof(allowed));
 	text_append(
 	    p->error, p->error_bytes, "--%s: '%s' %s", option->name, value, value_fault(option, value));
-	if (*list)
+	if (option->by_name && option_value_is_name(value))
+		text_append(
+		    p->error, p->error_bytes, "; by name: heaptap %s $(pidof %s)", option->by_name, value);
+	else if (*list)
 		text_append(p->error, p->error_bytes, "; did you mean %s? Give %s", list, allowed);
 	else
 		text_append(p->error, p->error_bytes, "; give %s", allowed);

@@ -39,6 +39,7 @@ struct option {
 	size_t offset, bytes; /* the field: OPTION_FIELD() */
 	uint64_t least, most;
 	int (*set)(struct options *options, const char *value); /* 0 or -EINVAL */
+	const char *by_name;        /* the command that takes the process ids which a value is a list of */
 	const char *value;          /* "BYTES"; NULL: takes none, or one of `choices` */
 	const char *const *choices; /* NULL-terminated */
 	const char *allowed;        /* what a value may be, for error lines; NULL with choices */

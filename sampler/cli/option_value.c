@@ -17,6 +17,16 @@ int option_value_choice(const char *const *choices, const char *value)
 	return -EINVAL;
 }
 
+bool option_value_is_name(const char *text)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+	const size_t first = strspn(text, letters);
+	const char *rest = text + first;
+	while (first && *rest && (strchr(letters, *rest) || strchr("0123456789._+-", *rest)))
+		rest++;
+	return first && !*rest;
+}
+
 int option_value_count(const char *text, uint64_t least, uint64_t most, uint64_t *count)
 {
 	const char *suffix;

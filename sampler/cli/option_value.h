@@ -15,6 +15,9 @@ int option_value_choice(const char *const *choices, const char *value);
 /* "100" */
 int option_value_count(const char *text, uint64_t least, uint64_t most, uint64_t *count);
 
+/* May it be the name of a program, without its folder? */
+bool option_value_is_name(const char *text);
+
 /* "USR1", "SIGUSR2", "RTMIN+3", each with ":all" behind it for *everywhere; "none" is 0. */
 int option_value_signal(const char *text, int *number, bool *everywhere);
 

@@ -33,6 +33,27 @@ static void defaults_set(struct options *options)
 	options->read.memory_max_bytes = MEMORY_MAX_BYTES_DEFAULT;
 }
 
+/* The operands are values of --pid. */
+static int take_pids(struct options *options, const struct command *command, char *error, size_t error_bytes)
+{
+	for (int i = 0; i < options->operand_count; i++) {
+		const char *word = options->operands[i];
+		if (options_add_pids(options, word) == 0)
+			continue;
+		text_append(error, error_bytes, "'%s' is not a process id", word);
+		if (options->pid_count == OPTION_PIDS_MAX)
+			text_append(error, error_bytes, ", or there are more than %d", OPTION_PIDS_MAX);
+		else if (strchr(word, '/'))
+			text_append(error, error_bytes, "; to start it: heaptap record %s", word);
+		else if (option_value_is_name(word))
+			text_append(
+			    error, error_bytes, "; by name: heaptap %s $(pidof %s)", command->name, word);
+		return -EINVAL;
+	}
+	options->operand_count = 0;
+	return 0;
+}
+
 int options_parse(struct options *options, const struct command *command, int argc, char *argv[], char *error,
     size_t error_bytes)
 {
@@ -49,6 +70,8 @@ int options_parse(struct options *options, const struct command *command, int ar
 		    command->bit == COMMAND_RECORD && options->period_bytes > 1 ? MIN_SAMPLES_DEFAULT : 1;
 	options->operands = argv + first;
 	options->operand_count = argc - first;
+	if (command->takes_pids && take_pids(options, command, error, error_bytes))
+		return -EINVAL;
 	if (command->bit == COMMAND_RECORD && options_events_check(options, error, error_bytes))
 		return -EINVAL;
 	if (command->operand && !options->pid_count && !options->operand_count) {

@@ -24,8 +24,7 @@ static int set_event(struct options *options, const char *value)
 	return 0;
 }
 
-/* "4711,4712": each once */
-static int set_pids(struct options *options, const char *value)
+int options_add_pids(struct options *options, const char *value)
 {
 	const char *suffix = value - 1;
 	do {
@@ -42,6 +41,8 @@ static int set_pids(struct options *options, const char *value)
 	return 0;
 }
 
+static const char *const yes_or_no[] = {"yes", "no", NULL};
+
 static const struct option rows[] = {
     {COMMAND_RECORD, 'e', "event", OPTION_SET, .set = set_event, .value = "NAME",
         .allowed = "NAME, NAME@HZ or NAME/PERIOD, such as cpu-clock@99 or page-faults/1; at most 16",
@@ -52,11 +53,14 @@ static const struct option rows[] = {
                 "`heaptap events` lists what there is"},
     {COMMAND_RECORD, '\0', "no-heap", OPTION_FLAG, OPTION_FIELD(no_heap),
         .help = "events only: nothing is preloaded"},
-    {COMMAND_RECORD, 'P', "pid", OPTION_SET, .set = set_pids, .value = "PID[,PID...]",
-        .allowed = "process ids of running processes, separated by commas; at most 64",
-        .help = "record running processes instead of COMMAND, until\n"
-                "they end or Ctrl-C; what they allocated before is\n"
-                "not in the profile"},
+    {COMMAND_RECORD, 'P', "pid", OPTION_SET, .set = options_add_pids, .value = "PID[,PID...]",
+        .by_name = "attach", .allowed = "process ids of running processes, separated by commas; at most 64",
+        .help = "record running processes and their children\n"
+                "instead of COMMAND, until they end or Ctrl-C; what\n"
+                "they allocated before is not in the profile"},
+    {COMMAND_RECORD, '\0', "children", OPTION_CHOICE, OPTION_FIELD(no_children), .choices = yes_or_no,
+        .help = "with --pid: whether the children that are there\n"
+                "are recorded too; default yes"},
     {COMMAND_RECORD, '\0', "duration", OPTION_TIME, OPTION_FIELD(duration_ns), .least = INTERVAL_NS_MIN,
         .most = INTERVAL_NS_MAX, .value = "TIME",
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
@@ -73,8 +77,8 @@ int options_events_check(const struct options *options, char *error, size_t erro
 {
 	if (options->no_heap && options->on_count)
 		text_append(error, error_bytes, "--on is about heaps: it does not go with --no-heap");
-	else if (!options->pid_count && (options->duration_ns || options->force))
-		text_append(error, error_bytes, "--duration and --force are for --pid");
+	else if (!options->pid_count && (options->duration_ns || options->force || options->no_children))
+		text_append(error, error_bytes, "--duration, --force and --children are for --pid");
 	else if (options->pid_count && !options->no_heap && (options->only || options->exclude))
 		text_append(error, error_bytes,
 		    "--only and --exclude choose among what COMMAND executes: they do not go with --pid");

@@ -16,6 +16,9 @@ extern const struct option_table options_daemon; /* options_daemon.c: the daemon
 /* All of them, recording first; NULL after the last. */
 const struct option *options_row(size_t index);
 
+/* Adds "4711,4712", each once: 0 or -EINVAL. */
+int options_add_pids(struct options *options, const char *value);
+
 /* Checks that the options of perf events fit together: 0, or -EINVAL with one line appended to `error`. */
 int options_events_check(const struct options *options, char *error, size_t error_bytes);
 

@@ -3,6 +3,7 @@
 
 #include "pprof/text/nearest.h"
 #include "sampler/cli/command.h"
+#include "sampler/cli/other_words.h"
 #include "sampler/linux/program_path.h"
 #include "pprof/text/log_line.h"
 
@@ -43,7 +44,16 @@ void unknown_command_say(const char *word, const struct command *commands, size_
 	nearest_offer(&nearest, "help");
 	nearest_offer(&nearest, "version");
 	nearest_list(&nearest, list, sizeof(list));
-	if (word[0] == '-' && nearest.count && is_no_command(nearest.kept[0].name))
+	const char *instead = other_words_command(word + strspn(word, "-"));
+	const bool is_program = word[0] != '-' && program_path_find(word, path, sizeof(path));
+	if (instead && word[0] == '-')
+		log_line("unknown option '%s'; did you mean %s? ('heaptap --help' lists the commands)", word,
+		    instead);
+	else if (instead && !is_profile(word))
+		log_line("unknown command '%s'; did you mean %s?%s%s ('heaptap --help' lists all)", word,
+		    instead, is_program ? " Or, to profile the program of that name: heaptap record " : "",
+		    is_program ? word : "");
+	else if (word[0] == '-' && nearest.count && is_no_command(nearest.kept[0].name))
 		log_line("unknown option '%s'; did you mean --%s? ('heaptap --help' lists the commands)",
 		    word, nearest.kept[0].name);
 	else if (word[0] == '-' && nearest.count && nearest.kept[0].distance == 0)
@@ -54,7 +64,7 @@ void unknown_command_say(const char *word, const struct command *commands, size_
 		    word, word);
 	else if (is_profile(word))
 		log_line("'%s' is a profile, no command; to see it: heaptap report %s", word, word);
-	else if (program_path_find(word, path, sizeof(path)))
+	else if (is_program)
 		log_line("'%s' is no command of heaptap%s%s%s to profile the program of that name: "
 		         "heaptap record %s",
 		    word, *list ? "; did you mean " : ";", list, *list ? "? Or," : "", word);

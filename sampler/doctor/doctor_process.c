@@ -9,6 +9,7 @@
 #include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/doctor/program_file.h"
+#include "sampler/linux/descendants.h"
 #include "sampler/linux/proc.h"
 #include "sampler/loader/malloc_binding.h"
 #include "sampler/loader/preload_library.h"
@@ -190,6 +191,20 @@ static int look_at_maps(pid_t pid, struct mapped *mapped)
 	return err;
 }
 
+/* A master allocates little: what its workers do is seen in them. */
+static void say_children(struct findings *findings, pid_t pid)
+{
+	struct descendant child;
+	const size_t count = descendants_find(&pid, 1, &child, 1);
+	char fix[64];
+
+	if (!count)
+		return;
+	snprintf(fix, sizeof(fix), "heaptap doctor %d", (int)child.pid);
+	finding_say(findings, FINDING_NOTE, fix, "it has %zu %s, which record -P %d records too", count,
+	    count == 1 ? "child" : "children", (int)pid);
+}
+
 /* Can it be attached to? */
 static void say_running(struct findings *findings, pid_t pid)
 {
@@ -202,6 +217,7 @@ static void say_running(struct findings *findings, pid_t pid)
 		    "process %d was started without heaptap: what it has allocated is not seen, what it "
 		    "will allocate can be",
 		    (int)pid);
+		say_children(findings, pid);
 		return;
 	}
 	finding_say(findings, FINDING_BAD, fitness.remedy[0] ? fitness.remedy : NULL,

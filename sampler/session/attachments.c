@@ -7,6 +7,8 @@
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
+#include "sampler/region/region_mapped.h"
+#include "sampler/session/children.h"
 #include "sampler/session/signals.h"
 #include "pprof/text/log_line.h"
 
@@ -22,7 +24,9 @@
 
 enum {
 	DETACH_AT_ONCE = 8,
-	LATE_LOOK_MS = 500, /* those that were given up may never be done */
+	LOOKS_FOR_CHILDREN = 8, /* at most: a process may fork without end while it is attached to */
+	REFUSALS_SAID = 5,      /* of children; -v says all */
+	LATE_LOOK_MS = 500,     /* those that were given up may never be done */
 };
 
 /* On its way to be attached to. */
@@ -30,6 +34,8 @@ struct beginning {
 	struct attacher attacher;
 	struct region *region; /* owned until the process uses it */
 	struct registry_attached facts;
+	bool is_child; /* not the user's choice, but a child of such a process: */
+	struct descendant child;
 };
 
 struct ending {
@@ -41,7 +47,11 @@ struct ending {
 struct attachments {
 	struct attachments_setup setup;
 	struct beginning beginnings[OPTION_PIDS_MAX];
-	size_t beginning_count, failed;
+	size_t beginning_count, begun, failed;
+	struct children children;
+	unsigned int looks; /* for children */
+	size_t children_refused;
+	bool all_found, children_said, stopping;
 	struct ending endings[DETACH_AT_ONCE];
 	size_t ending_count;
 	bool hurried; /* a second signal to stop has come */
@@ -50,8 +60,11 @@ struct attachments {
 struct attachments *attachments_new(const struct attachments_setup *setup)
 {
 	struct attachments *a = calloc(1, sizeof(*a));
-	if (a)
-		a->setup = *setup;
+	if (!a)
+		return NULL;
+	a->setup = *setup;
+	a->children.roots = setup->options->pids;
+	a->children.root_count = setup->options->pid_count;
 	return a;
 }
 
@@ -90,31 +103,81 @@ struct registry_attached attachments_facts(pid_t pid)
 	return facts;
 }
 
-static void refuse(struct attachments *a, pid_t pid, const char *cause, const char *remedy)
+static void note_refused_root(struct attachments *a, pid_t pid)
 {
 	a->failed++;
-	log_line("pid %d %s%s%s", (int)pid, cause, remedy[0] ? ": " : "", remedy);
+	for (size_t i = 0; i < a->children.root_count; i++)
+		if (a->children.roots[i] == pid)
+			a->children.of[i].refused = true;
 }
 
-static void refuse_attempt(struct attachments *a, pid_t pid, const char *reason)
+/* child: NULL of a process that the user chose */
+static void refuse(
+    struct attachments *a, pid_t pid, const struct descendant *child, const char *cause, const char *remedy)
+{
+	char name[PROC_COMM_BYTES];
+	const int verbosity = a->setup.options->verbosity;
+	if (!child) {
+		note_refused_root(a, pid);
+		log_line("pid %d %s%s%s", (int)pid, cause, remedy[0] ? ": " : "", remedy);
+		return;
+	}
+	a->children_refused++;
+	if (verbosity < 0 || (!verbosity && a->children_refused > REFUSALS_SAID))
+		return;
+	proc_read_comm(pid, name);
+	log_line("pid %d (%s), a child of pid %d, %s%s%s", (int)pid, name, (int)child->parent, cause,
+	    remedy[0] ? ": " : "", remedy);
+}
+
+static void refuse_attempt(
+    struct attachments *a, pid_t pid, const struct descendant *child, const char *reason)
 {
 	char cause[256];
 	snprintf(cause, sizeof(cause), "cannot be attached to: %s", reason);
-	refuse(a, pid, cause, "");
+	refuse(a, pid, child, cause, "");
 }
 
-void attachments_begin(struct attachments *a, pid_t pid)
+/* It was forked by one that we have attached to, and has the hooks and the region from there. */
+static bool is_followed(void *context, pid_t pid)
+{
+	const struct attachments *a = context;
+	for (const struct image *image = a->setup.heap->registry.intake->images; image; image = image->next)
+		if (image->attached_pid && region_mapped_by(image->region, pid) == REGION_MAPPED)
+			return true;
+	for (size_t i = 0; i < a->beginning_count; i++)
+		if (region_mapped_by(a->beginnings[i].region, pid) == REGION_MAPPED)
+			return true;
+	return false;
+}
+
+/* A child that is not attached to: it may have ended meanwhile, or been forked just when its parent was. */
+static bool needs_no_attachment(struct attachments *a, pid_t pid, const struct descendant *child)
+{
+	if (child && thread_facts_read(pid).pid != pid)
+		children_ended(&a->children, child);
+	else if (child && is_followed(a, pid))
+		children_took(&a->children, child);
+	else
+		return false;
+	return true;
+}
+
+static void begin(struct attachments *a, pid_t pid, const struct descendant *child)
 {
 	struct fitness fitness;
 	struct beginning *b = &a->beginnings[a->beginning_count];
 	if (!fitness_examine(&fitness, pid, a->setup.options->force)) {
-		refuse(a, pid, fitness.cause, fitness.remedy);
+		if (!needs_no_attachment(a, pid, child))
+			refuse(a, pid, child, fitness.cause, fitness.remedy);
 		return;
 	}
-	*b = (struct beginning){
-	    .region = region_pool_make(a->setup.heap->pool), .facts = attachments_facts(pid)};
+	*b = (struct beginning){.region = region_pool_make(a->setup.heap->pool),
+	    .facts = attachments_facts(pid),
+	    .is_child = child != NULL,
+	    .child = child ? *child : (struct descendant){0}};
 	if (!b->region) {
-		refuse_attempt(a, pid, "no shared memory can be made");
+		refuse_attempt(a, pid, child, "no shared memory can be made");
 		return;
 	}
 	region_header(b->region)->filtered = fitness.filtered;
@@ -130,32 +193,69 @@ void attachments_begin(struct attachments *a, pid_t pid)
 		error = epoll_set_add(a->setup.epoll_fd, b->attacher.fd);
 	if (!error) {
 		a->beginning_count++;
+		a->begun++;
 		return;
 	}
 	region_close(b->region);
 	free(b->region);
-	refuse_attempt(a, pid, strerror(-error));
+	refuse_attempt(a, pid, child, strerror(-error));
+}
+
+static size_t look_for_children(struct attachments *a)
+{
+	struct descendant found[OPTION_PIDS_MAX];
+	const size_t count = children_look(&a->children, found, OPTION_PIDS_MAX - a->begun, is_followed, a);
+	for (size_t i = 0; i < count; i++)
+		begin(a, found[i].pid, &found[i]);
+	a->looks++;
+	return count;
+}
+
+/* When nothing is on its way: those that were attached to may have forked before they were. */
+static void look_again(struct attachments *a)
+{
+	if (a->setup.options->no_children || a->stopping)
+		return;
+	while (!a->beginning_count && !a->all_found)
+		a->all_found = !look_for_children(a) || a->looks == LOOKS_FOR_CHILDREN;
+	if (!a->beginning_count && !a->children_said && a->setup.options->verbosity >= 0)
+		children_say(&a->children);
+	a->children_said = a->children_said || !a->beginning_count;
+}
+
+void attachments_begin(struct attachments *a)
+{
+	const struct options *options = a->setup.options;
+	for (size_t i = 0; i < options->pid_count; i++)
+		begin(a, options->pids[i], NULL);
+	if (!options->no_children)
+		(void)look_for_children(a);
+	look_again(a);
 }
 
 static void take_result(struct attachments *a, struct beginning *b)
 {
 	struct attachment attachment;
 	pid_t pid = b->facts.pid;
+	const struct descendant *child = b->is_child ? &b->child : NULL;
 	epoll_set_remove(a->setup.epoll_fd, b->attacher.fd);
 	if (attacher_finish(&b->attacher, &attachment) != 0) {
 		region_close(b->region);
 		free(b->region);
-		refuse_attempt(a, pid, attachment.reason);
+		if (!needs_no_attachment(a, pid, child))
+			refuse_attempt(a, pid, child, attachment.reason);
 		return;
 	}
 	b->facts.other_library = attachment.reused || attachment.by_file;
 	char text[REGION_UNSEEN_BYTES];
 	const char *unseen = region_unseen_text(b->region, text);
 	if (registry_attach(&a->setup.heap->registry, b->region, &b->facts) != 0) {
-		refuse_attempt(a, pid, "out of memory");
+		refuse_attempt(a, pid, child, "out of memory");
 		return;
 	}
-	if (a->setup.options->verbosity >= 0)
+	if (child)
+		children_took(&a->children, child);
+	if (a->setup.options->verbosity >= (child ? 1 : 0))
 		attachments_say("attached", pid, &attachment);
 	if (a->setup.options->verbosity > 0 && unseen)
 		log_line("pid %d: %s", (int)pid, unseen);
@@ -168,6 +268,7 @@ bool attachments_event(struct attachments *a, int fd)
 			struct beginning done = a->beginnings[i];
 			a->beginnings[i] = a->beginnings[--a->beginning_count];
 			take_result(a, &done);
+			look_again(a);
 			return true;
 		}
 	return false;
@@ -262,6 +363,7 @@ void attachments_stop(struct attachments *a)
 	if (!a)
 		return;
 	struct registry *registry = &a->setup.heap->registry;
+	a->stopping = true;
 	for (size_t i = 0; i < a->beginning_count; i++)
 		attacher_give_up(&a->beginnings[i].attacher);
 	while (a->beginning_count)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes that `record --pid` attaches to: each in a child process of its own (attacher.h), so that one
+ * The processes that `record --pid` attaches to, and their children: each in a child process of its own (attacher.h), so that one
  * whose threads never come to a safe point holds up neither the others nor the user; and the end of it all.
  */
 #ifndef SAMPLER_SESSION_ATTACHMENTS_H
@@ -28,8 +28,9 @@ struct attachments_setup {
 struct attachments *attachments_new(const struct attachments_setup *setup);
 void attachments_free(struct attachments *attachments);
 
-/* Begins to attach to a process. What comes of it, also if it is refused now, is said to the user. */
-void attachments_begin(struct attachments *attachments, pid_t pid);
+/* Begins to attach to the processes of the options, and to their children unless the options say no. What
+ * comes of it, also if one is refused now, is said to the user. */
+void attachments_begin(struct attachments *attachments);
 
 /* An event of the epoll set. True: it was for this. All functions from here on accept NULL: a session of
  * COMMAND. */
@@ -42,7 +43,7 @@ bool attachments_settled(const struct attachments *attachments);
  * safe point, or another signal to stop arrives. */
 void attachments_stop(struct attachments *attachments);
 
-/* Processes that could not be attached to. */
+/* Processes of the options that could not be attached to. A child is none of them. */
 size_t attachments_failed(const struct attachments *attachments);
 
 /* What is known of a running process when it is attached to. */

@@ -9,6 +9,7 @@
 #include "sampler/loader/preload_library.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/session/attachments.h"
+#include "sampler/session/children.h"
 #include "sampler/session/pusher.h"
 #include "sampler/session/session.h"
 #include "sampler/session/session_state.h"
@@ -95,22 +96,50 @@ static int begin_heap(struct session *s, const struct options *options, const st
 	};
 	*modules_library(s->modules) = (struct module_library){DELIVERY_NAME, options->library};
 	s->attachments = attachments_new(&setup);
-	for (size_t i = 0; s->attachments && i < options->pid_count; i++)
-		attachments_begin(s->attachments, options->pids[i]);
+	if (s->attachments)
+		attachments_begin(s->attachments);
 	return s->attachments ? 0 : -ENOMEM;
+}
+
+/* ---- the session */
+
+/* Looked for before their parents are sampled: what is forked from then on is sampled with these. Returns how
+ * many of the user's processes are sampled. */
+static size_t begin_events(const struct session *s, const struct options *options, size_t *children_good)
+{
+	struct children children = {.roots = options->pids, .root_count = options->pid_count};
+	struct descendant found[OPTION_PIDS_MAX];
+	size_t count = 0, good = 0;
+	if (!options->no_children)
+		count = children_look(&children, found, OPTION_PIDS_MAX - options->pid_count, NULL, NULL);
+	for (size_t i = 0; i < options->pid_count; i++) {
+		const bool sampled = attach_events(s, options->pids[i]);
+		children.of[i].refused = !sampled;
+		good += sampled;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const bool ended = proc_state(found[i].pid) == '?';
+		if (ended)
+			children_ended(&children, &found[i]);
+		else if (attach_events(s, found[i].pid))
+			children_took(&children, &found[i]), ++*children_good;
+	}
+	if (options->no_heap && options->verbosity >= 0)
+		children_say(&children);
+	return good;
 }
 
 static int run(struct session *s, const struct options *options, const struct delivery *delivery)
 {
-	size_t good = 0;
+	size_t good = 0, children_good = 0;
 	int error = session_open(s);
-	for (size_t i = 0; i < options->pid_count && !error && options->event_count; i++)
-		good += attach_events(s, options->pids[i]);
+	if (!error && options->event_count)
+		good = begin_events(s, options, &children_good);
 	if (!error && !options->no_heap)
 		error = begin_heap(s, options, delivery);
 	if (error)
 		log_line("cannot start the sampler: %s", why_not_sampled(error));
-	bool some = options->no_heap ? good > 0 : attachments_failed(s->attachments) < options->pid_count;
+	bool some = options->no_heap ? good || children_good : !attachments_settled(s->attachments);
 	int status = !error && some ? session_loop(s) : EXIT_FAILURE;
 	bool all = options->no_heap ? good == options->pid_count : !attachments_failed(s->attachments);
 	attachments_free(s->attachments);

@@ -96,6 +96,49 @@ test_mistyped_options() {
   done
 }
 
+# Words of other tools, and of habit: the answer is what does that here.
+test_words_of_other_tools() {
+  said "unknown command 'web'; did you mean heaptap serve? ('heaptap --help' lists all)" web
+  said "unknown command 'ui'; did you mean heaptap serve? ('heaptap --help' lists all)" ui
+  for word in flamegraph html svg; do
+    said "unknown command '$word'; did you mean heaptap export -f flamegraph? ('heaptap --help' lists all)" $word x.pb.gz
+  done
+  equal 2 "$(status_of "$heaptap" top)"
+  matches "^heaptap: unknown command 'top'; did you mean heaptap report, or heaptap status for a daemon's processes\?" err
+  said "unknown option '--port'; did you mean heaptap serve? ('heaptap --help' lists the commands)" --port 80
+  said "unknown option '--port'; did you mean --listen 127.0.0.1:7337? ('heaptap serve --help' lists all)" serve --port 80
+  said "unknown option '--top'; did you mean --rows N? ('heaptap report --help' lists all)" report --top 5
+  said "unknown option '--growth'; did you mean heaptap report FOLDER, which needs no option for it: it says what grows? ('heaptap report --help' lists all)" \
+    report --growth
+  said "unknown option '--flamegraph'; did you mean heaptap export -f flamegraph? ('heaptap report --help' lists all)" report --flamegraph
+  # What is near goes on to be found.
+  said "unknown option '--rwos'; did you mean --rows? ('heaptap report --help' lists all)" report --rwos 5
+  # Each of the commands and options that are named is there.
+  for words in 'serve --listen' 'export --format' 'report --rows' 'report --leaks' 'report --tree' 'report --json'; do
+    "$heaptap" "${words% *}" --help | grep -q -- "${words#* }" || fail "there is no $words"
+  done
+}
+
+# The name of a program where its number belongs.
+test_names_in_place_of_pids() {
+  said "--pid: 'redis-server' is not a process id; by name: heaptap attach \$(pidof redis-server)" record -P redis-server
+  said "--pid: '4711 4712' is not possible; give process ids of running processes, separated by commas; at most 64" record -P '4711 4712'
+  said "'redis-server' is not a process id; by name: heaptap attach \$(pidof redis-server)" attach redis-server
+  said "'./server' is not a process id; to start it: heaptap record ./server" attach ./server
+  said "'4711;' is not a process id" attach '4711;'
+  said 'no PID given; usage: heaptap attach [OPTIONS] PID...' attach
+  said '--duration, --force and --children are for --pid' record --children=no true
+}
+
+# In groups, so that what is rarely needed stands behind what is used each day.
+test_commands_stand_in_groups() {
+  "$heaptap" --help >help
+  equal 'to use:|always on, for services:|files of profiles:|set up and repair:' "$(sed -n '/^start here/,$p' help | grep '^[a-z].*:$' | tail -n +2 | paste -sd '|')"
+  equal 'adopt detach doctor completion' "$(sed -n '/^set up and repair:$/,$s/^  \([a-z]*\) .*/\1/p' help | xargs)"
+  sed -n '/^to use:$/,/^$/p' help >use
+  matches '^  attach  ' use
+}
+
 # A word without a slash is never started: a later heaptap may have a command of that name.
 test_a_program_in_place_of_a_command() {
   equal 2 "$(status_of "$heaptap" sleep 1)"
