@@ -87,14 +87,18 @@ int api_change_diff(struct json *json, const struct api_facts *facts)
 
 int api_change_columns(struct json *json, const struct api_facts *facts)
 {
+	const struct origin base_origin = api_facts_origin(facts, 0), origin = api_facts_origin(facts, 1);
+	char several[320];
 	const struct graph_choice choice = {
-	    .title = facts->title,
-	    .origin = &facts->origins[1],
+	    .title = facts->process_counts[1] == 1 ? facts->title
+	                                           : api_facts_several(facts, 1, several, sizeof(several)),
+	    .origin = &origin,
 	    .samples = facts->process_counts[1] == 1 ? facts->origins[1].samples : "",
 	    .ended = facts->ended[1],
 	    .column = 1,
 	    .base = 0,
-	    .base_origin = &facts->origins[0],
+	    .base_origin = &base_origin,
+	    .peak = GRAPH_NO_COLUMN,
 	    .kind = facts->kind,
 	    .same_process = api_facts_same_process(facts, 0, 1),
 	    .normalize = facts->query->normalize,

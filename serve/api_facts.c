@@ -44,6 +44,8 @@ static void describe(struct api_facts *facts, const struct api_input *input)
 		origin_read(&origin, input->profiles[i]);
 		if (!facts->process_counts[column])
 			facts->ended[column] = true;
+		else if (strcmp(origin.program, facts->origins[column].program) != 0)
+			facts->is_mixed = true;
 		facts->ended[column] = facts->ended[column] && strncmp(origin.cause, "exit", 4) == 0;
 		if (!facts->process_counts[column]++ || origin.time_ns > facts->origins[column].time_ns)
 			facts->origins[column] = origin;
@@ -105,6 +107,14 @@ static void say_memory(int err, size_t max_bytes, char *error, size_t error_byte
 		snprintf(error, error_bytes, "not enough memory");
 }
 
+/* The newest column's that has a profile. */
+static const char *program_of(const struct api_facts *facts, size_t column_count)
+{
+	while (column_count > 1 && !facts->process_counts[column_count - 1])
+		column_count--;
+	return facts->origins[column_count - 1].program;
+}
+
 int api_facts_make(struct api_facts *facts, const struct api_query *query, const struct api_input *input,
     const struct api_shape *shape, char *error, size_t error_bytes)
 {
@@ -129,7 +139,7 @@ int api_facts_make(struct api_facts *facts, const struct api_query *query, const
 	describe(facts, input);
 	if (input->column_count > 1 && check_series(facts, input))
 		return -ENOMEM;
-	facts->title = *input->title ? input->title : facts->origins[input->column_count - 1].program;
+	facts->title = *input->title ? input->title : program_of(facts, input->column_count);
 	err = check_labels(query, input, error, error_bytes);
 	if (!err)
 		err = traces_init(&facts->traces, &options, input->profiles[0], input->column_count);
@@ -152,10 +162,35 @@ void api_facts_fini(struct api_facts *facts)
 	memset(facts, 0, sizeof(*facts));
 }
 
+struct origin api_facts_origin(const struct api_facts *facts, size_t column)
+{
+	struct origin origin = facts->origins[column];
+
+	if (facts->process_counts[column] != 1) {
+		origin.pid = 0;
+		origin.cause[0] = '\0';
+	}
+	return origin;
+}
+
+const char *api_facts_several(const struct api_facts *facts, size_t column, char *text, size_t text_bytes)
+{
+	const size_t count = facts->process_counts[column];
+
+	if (facts->is_mixed)
+		snprintf(text, text_bytes, "%zu processes of %s", count, facts->title);
+	else
+		snprintf(text, text_bytes, "%zu processes: %s (%zu)", count, facts->origins[column].program,
+		    count);
+	return text;
+}
+
 bool api_facts_same_process(const struct api_facts *facts, size_t first, size_t second)
 {
 	const struct origin *a = &facts->origins[first], *b = &facts->origins[second];
 
+	if (facts->process_counts[first] > 1 || facts->process_counts[second] > 1)
+		return facts->is_series;
 	return facts->process_counts[first] == 1 && facts->process_counts[second] == 1 &&
 	    origin_same_process(a, b) && a->kind == ORIGIN_LIVE && b->kind == ORIGIN_LIVE &&
 	    a->time_ns <= b->time_ns;

@@ -13,6 +13,7 @@ struct api_facts {
 	struct origin *origins; /* of each column, its newest profile's */
 	size_t *process_counts; /* profiles in each column */
 	bool *ended;            /* of each column: all of them were written when their process ended */
+	bool is_mixed;          /* they are of different programs */
 	bool is_series;         /* those of one owner are states of one process, by time */
 	const char *title;      /* as given, or the program's name */
 	enum measure_kind kind; /* what is shown */
@@ -31,8 +32,14 @@ int api_facts_make(struct api_facts *facts, const struct api_query *query, const
     const struct api_shape *shape, char *error, size_t error_bytes);
 void api_facts_fini(struct api_facts *facts);
 
-/* Are both columns states of one process, in the order of time? */
+/* Are both columns states of one process, or sums of states of the same ones, in the order of time? */
 bool api_facts_same_process(const struct api_facts *facts, size_t first, size_t second);
+
+/* Of several processes without what holds of one alone: pid, cause. */
+struct origin api_facts_origin(const struct api_facts *facts, size_t column);
+
+/* "4 processes: python3.12 (4)", or of programs of several names "4 processes of gunicorn". Returns text. */
+const char *api_facts_several(const struct api_facts *facts, size_t column, char *text, size_t text_bytes);
 
 /* Members of the open object: what a column is of; the kind, its unit, and which there are. */
 void api_facts_head(struct json *json, const struct api_facts *facts, size_t column);

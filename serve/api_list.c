@@ -90,12 +90,15 @@ static void write_process(struct json *json, const struct api_process *process)
 	write_growth(json, process->growth);
 }
 
-void api_processes_write(FILE *out, const struct api_process *processes, size_t count)
+void api_processes_write(
+    FILE *out, const struct api_process *processes, size_t count, bool from_files, bool from_samplers)
 {
 	struct json json = {.out = out};
 
 	json_object(&json, NULL);
 	json_text(&json, "heaptap", HEAPTAP_VERSION);
+	json_boolean(&json, "files", from_files);
+	json_boolean(&json, "samplers", from_samplers);
 	json_array(&json, "processes");
 	for (size_t i = 0; i < count; i++) {
 		json_object(&json, NULL);

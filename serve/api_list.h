@@ -29,8 +29,10 @@ struct api_process {
 	    *growth; /* NULL: it does not grow by more than chance, or that is not known */
 };
 
-/* {"processes": [...]}; of a process with many points some. */
-void api_processes_write(FILE *out, const struct api_process *processes, size_t count);
+/* {"processes": [...]}; of a process with many points some. from_files, from_samplers: where they are looked
+ * for. */
+void api_processes_write(
+    FILE *out, const struct api_process *processes, size_t count, bool from_files, bool from_samplers);
 
 struct api_profile {
 	const char *id, *program, *service, *host, *cause;

@@ -134,20 +134,20 @@ static int write_tree(struct json *json, const struct api_facts *facts)
 static int write_columns(struct json *json, const struct api_facts *facts)
 {
 	const bool one = facts->process_counts[0] == 1;
-	struct origin origin = facts->origins[0];
+	const bool has_peaks =
+	    facts->traces.column_count > 1 && facts->process_counts[1] == facts->process_counts[0];
+	struct origin origin = api_facts_origin(facts, 0);
+	char several[320];
 	const struct graph_choice choice = {
-	    .title = facts->title,
+	    .title = one ? facts->title : api_facts_several(facts, 0, several, sizeof(several)),
 	    .origin = &origin,
 	    .samples = one ? origin.samples : "",
 	    .ended = facts->ended[0],
-	    .base = GRAPH_NO_BASE,
+	    .base = GRAPH_NO_COLUMN,
+	    .peak = has_peaks ? 1 : GRAPH_NO_COLUMN,
 	    .kind = facts->kind,
 	};
 
-	if (!one) {
-		origin.pid = 0;
-		origin.cause[0] = '\0';
-	}
 	return graph_write(json, &facts->traces, &choice);
 }
 
@@ -196,7 +196,7 @@ static const struct {
 	size_t columns_least, columns_most; /* 0: any number */
 } views[] = {
     [API_TOP] = {"top", {FRAMES_SHORT, true, true, false}, write_top, 1, 1},
-    [API_TREE] = {"tree", {FRAMES_SHORT, true, true, false}, write_tree, 1, 1},
+    [API_TREE] = {"tree", {FRAMES_SHORT, true, true, false}, write_tree, 1, 2},
     [API_DIFF] = {"diff", {FRAMES_SHORT, true, true, false}, api_change_diff, 2, 2},
     [API_GROWTH] = {"growth", {FRAMES_LABELS, false, true, false}, api_change_growth, 1, 0},
     [API_LEAKS] = {"leaks", {FRAMES_LABELS, false, true, false}, write_leaks, 1, 1},

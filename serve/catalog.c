@@ -346,6 +346,16 @@ void catalog_tend(struct catalog *catalog, uint64_t now_ns)
 
 /* ---- what there is */
 
+bool catalog_has_files(const struct catalog *catalog)
+{
+	return catalog->setup.with_files;
+}
+
+bool catalog_has_samplers(const struct catalog *catalog)
+{
+	return catalog->setup.with_samplers;
+}
+
 const struct catalog_process *catalog_processes(const struct catalog *catalog, size_t *count)
 {
 	*count = catalog->process_count;

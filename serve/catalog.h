@@ -58,6 +58,10 @@ void catalog_leave(struct catalog_waiter *waiter); /* ready() will not be called
 /* To be called about once a second: looks for the time lines' sake. */
 void catalog_tend(struct catalog *catalog, uint64_t now_ns);
 
+/* Where it looks: in files that were given, at what samplers list. */
+bool catalog_has_files(const struct catalog *catalog);
+bool catalog_has_samplers(const struct catalog *catalog);
+
 /* All processes, the live ones first. Valid until the next look, as all of these are. */
 const struct catalog_process *catalog_processes(const struct catalog *catalog, size_t *count);
 

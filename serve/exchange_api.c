@@ -90,7 +90,38 @@ static bool take_id(struct exchange *exchange, const char *name, struct gather_i
 	return false;
 }
 
-/* One column: a profile by its id, or those of the processes that are meant. */
+/* Is the answer the page's graph, of what is in use now or was at a moment? */
+static bool has_peak_beside(const struct exchange *exchange, enum api_view view)
+{
+	const char *layout = api_work_parameter(exchange, "layout"),
+	           *state = api_work_parameter(exchange, "state");
+
+	return view == API_TREE && layout && strcmp(layout, "columns") == 0 &&
+	    (!state || strcmp(state, "peak") != 0);
+}
+
+/* The peaks of these processes, as the second column, if each has one. */
+static void take_peaks(struct exchange *exchange, struct api_work *work,
+    const struct catalog_process *const *processes, size_t count)
+{
+	struct gather *gather = &exchange->last;
+	const size_t first = gather->count;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!profile_choice_of(
+		        processes[i], exchange->server->snapshots, 0, true, &gather->items[first + i])) {
+			gather->count = first;
+			return;
+		}
+		work->columns[first + i] = 1;
+		work->profile_owners[first + i] = count + i; /* one that is gone takes no other with it */
+		gather->count++;
+	}
+	work->question.column_count = 2;
+}
+
+/* One column: a profile by its id, or those of the processes that are meant. Of the page's graph a second
+ * one, of their peaks. */
 static void view_one(struct exchange *exchange, enum api_view view)
 {
 	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX];
@@ -101,8 +132,16 @@ static void view_one(struct exchange *exchange, enum api_view view)
 
 	if (!take_at(exchange, &at_ns) || !take_state(exchange, &peak))
 		return;
+	if (by_id && exchange->route.scope == ROUTE_SERVICE && !is_called(exchange, "profile") &&
+	    exchange_growth_moment(api_work_parameter(exchange, "id"), &at_ns)) {
+		exchange_growth_view(exchange, view, &at_ns, 1);
+		return;
+	}
+	if (by_id)
+		chosen[0] =
+		    profile_choice_owner(exchange->server->catalog, api_work_parameter(exchange, "id"));
 	count = by_id ? 1 : api_work_processes(exchange, chosen);
-	if (!count || !api_work_prepare(exchange, count, by_id ? "" : chosen[0]->service, &work))
+	if (!count || !api_work_prepare(exchange, 2 * count, by_id ? "" : chosen[0]->service, &work))
 		return;
 	work->question.view = view;
 	work->question.column_count = 1;
@@ -117,6 +156,8 @@ static void view_one(struct exchange *exchange, enum api_view view)
 		    chosen[i], exchange->server->snapshots, at_ns, peak, &exchange->last.items[kept]);
 	}
 	exchange->last.count = by_id ? 1 : kept;
+	if (has_peak_beside(exchange, view) && exchange->last.count == count && chosen[0])
+		take_peaks(exchange, work, chosen, count);
 	if (exchange->last.count) {
 		api_work_begin(exchange, work);
 		return;
@@ -127,8 +168,16 @@ static void view_one(struct exchange *exchange, enum api_view view)
 
 static void view_diff(struct exchange *exchange)
 {
+	const char *base = api_work_parameter(exchange, "base"), *new = api_work_parameter(exchange, "new");
+	int64_t moments_ns[2];
 	struct api_work *work;
 
+	if (exchange->route.scope == ROUTE_SERVICE && base &&
+	    new &&exchange_growth_moment(base, &moments_ns[0]) &&
+	    exchange_growth_moment(new, &moments_ns[1])) {
+		exchange_growth_view(exchange, API_DIFF, moments_ns, 2);
+		return;
+	}
 	if (!api_work_prepare(exchange, 2, "", &work))
 		return;
 	work->question.view = API_DIFF;

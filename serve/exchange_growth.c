@@ -6,7 +6,10 @@
 #include "sampler/linux/clock.h"
 #include "serve/api_work.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Profiles of one answer: as many moments as that leaves room for, of many processes few. */
 enum { PROFILES_MOST = 192 };
@@ -94,15 +97,31 @@ static void take_state(struct exchange *exchange, struct api_work *work, const s
 }
 
 /* Of each moment the state of each process: they are added up. */
-static void take_states(struct exchange *exchange, struct api_work *work, const struct members *members,
-    const int64_t *moments_ns, size_t moment_count)
+static void take_states(struct exchange *exchange, struct api_work *work, enum api_view view,
+    const struct members *members, const int64_t *moments_ns, size_t moment_count)
 {
 	exchange->last.count = 0;
 	for (size_t at = 0; at < moment_count; at++)
 		for (size_t i = 0; i < members->count; i++)
 			take_state(exchange, work, members, i, at, moments_ns[at]);
-	work->question.view = API_GROWTH;
+	work->question.view = view;
 	work->question.column_count = moment_count;
+}
+
+static void answer_at(struct exchange *exchange, enum api_view view, const struct members *members,
+    const int64_t *moments_ns, size_t moment_count)
+{
+	struct api_work *work;
+
+	if (!api_work_prepare(exchange, members->count * moment_count, exchange->route.service, &work))
+		return;
+	take_states(exchange, work, view, members, moments_ns, moment_count);
+	if (exchange->last.count) {
+		api_work_begin(exchange, work);
+		return;
+	}
+	api_work_abandon(work);
+	api_work_refuse(exchange, 404, "none of these processes is known at that moment");
 }
 
 static size_t moments_most(size_t process_count)
@@ -117,33 +136,40 @@ static void answer(struct exchange *exchange, const struct members *members)
 	int64_t moments_ns[MOMENTS_MOST];
 	const int count =
 	    moments_choose(moments_ns, moments_most(members->count), members->processes, members->count);
-	struct api_work *work;
 
 	if (count < 0)
 		api_work_refuse(exchange, 500, "out of memory");
 	else if (!count)
 		api_work_refuse(
 		    exchange, 404, "there is no moment at which all of these processes are known");
-	else if (api_work_prepare(exchange, members->count * (size_t)count, exchange->route.service, &work)) {
-		take_states(exchange, work, members, moments_ns, (size_t)count);
-		api_work_begin(exchange, work);
-	}
+	else
+		answer_at(exchange, API_GROWTH, members, moments_ns, (size_t)count);
+}
+
+/* False: a reply was made. The caller frees them in all cases. */
+static bool find_members(struct exchange *exchange, struct members *members,
+    const struct catalog_process *const *chosen, size_t chosen_count)
+{
+	const int64_t now_ns = clock_unix_ns();
+	bool made;
+
+	*members = (struct members){calloc(chosen_count + 1, sizeof(*members->list)),
+	    calloc(chosen_count + 1, sizeof(*members->processes)), 0};
+	made = members->list && members->processes;
+	for (size_t i = 0; i < chosen_count && made; i++)
+		made = add_member(members, chosen[i], exchange->server->snapshots, now_ns);
+	if (!made)
+		api_work_refuse(exchange, 500, "out of memory");
+	else if (!members->count)
+		api_work_refuse(exchange, 404, "there is no profile of these processes");
+	return made && members->count;
 }
 
 static void grow(struct exchange *exchange, const struct catalog_process *const *chosen, size_t chosen_count)
 {
-	const int64_t now_ns = clock_unix_ns();
-	struct members members = {
-	    calloc(chosen_count, sizeof(*members.list)), calloc(chosen_count, sizeof(*members.processes)), 0};
-	bool made = members.list && members.processes;
+	struct members members;
 
-	for (size_t i = 0; i < chosen_count && made; i++)
-		made = add_member(&members, chosen[i], exchange->server->snapshots, now_ns);
-	if (!made)
-		api_work_refuse(exchange, 500, "out of memory");
-	else if (!members.count)
-		api_work_refuse(exchange, 404, "there is no profile of these processes");
-	else
+	if (find_members(exchange, &members, chosen, chosen_count))
 		answer(exchange, &members);
 	free_members(&members);
 }
@@ -159,4 +185,37 @@ void exchange_growth(struct exchange *exchange)
 		count = 0;
 	if (count)
 		grow(exchange, chosen, count);
+}
+
+bool exchange_growth_moment(const char *id, int64_t *moment_ns)
+{
+	int length = 0;
+
+	if (strcmp(id, "now") == 0) {
+		*moment_ns = clock_unix_ns();
+		return true;
+	}
+	return sscanf(id, "at-%19" SCNd64 "%n", moment_ns, &length) == 1 && !id[length];
+}
+
+void exchange_growth_view(
+    struct exchange *exchange, enum api_view view, const int64_t *moments_ns, size_t moment_count)
+{
+	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX];
+	size_t all, count = 0;
+	const struct catalog_process *processes = catalog_processes(exchange->server->catalog, &all);
+	struct members members;
+
+	for (size_t i = 0; i < all && count < EXCHANGE_PROCESSES_MAX; i++)
+		if (catalog_is_meant(&processes[i], &exchange->route))
+			chosen[count++] = &processes[i];
+	if (find_members(exchange, &members, chosen, count)) {
+		/* One whose end nobody has seen counts up to what was last seen, as in the time line. */
+		for (size_t i = 0; i < members.count; i++)
+			if (!members.processes[i].runs && !members.processes[i].end_ns)
+				members.processes[i].end_ns =
+				    members.processes[i].times_ns[members.processes[i].count - 1] + 1;
+		answer_at(exchange, view, &members, moments_ns, moment_count);
+	}
+	free_members(&members);
 }

@@ -141,7 +141,8 @@ static bool write_processes(FILE *out, const struct exchange *exchange)
 	for (size_t i = 0; i < count && made; i++)
 		fill_process(&processes[i], &list[i], &rows[i]);
 	if (made)
-		api_processes_write(out, list, count);
+		api_processes_write(out, list, count, catalog_has_files(exchange->server->catalog),
+		    catalog_has_samplers(exchange->server->catalog));
 	for (size_t i = 0; i < count && rows; i++)
 		free(rows[i].points);
 	free(rows);

@@ -123,7 +123,8 @@ static int add_points(
 		if (!catalog_file_is_state(file) || !file->point.time_ns || (all - 1 - i) % step)
 			continue;
 		work->owners[*count] = member;
-		work->points[(*count)++] = file->point;
+		work->points[*count] = file->point;
+		profile_choice_file_id(work->points[(*count)++].id, file);
 	}
 	return 0;
 }

@@ -2,6 +2,8 @@
 #include "serve/timeline_sum.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define STEP_NS_MIN INT64_C(1000000000)
@@ -10,7 +12,7 @@
 struct present {
 	const struct api_point *last; /* NULL: nothing yet, or it has ended */
 	size_t left;                  /* points of it that are to come */
-	bool seen;
+	bool seen, has_profile;       /* a point; a profile of it */
 };
 
 static int compare(const void *left, const void *right)
@@ -22,10 +24,20 @@ static int compare(const void *left, const void *right)
 	return a->process < b->process ? -1 : a->process > b->process;
 }
 
+/* Does one of them end with this point? */
+static bool is_left(const struct timeline_sum_input *input, const struct present *present)
+{
+	for (size_t i = 0; i < input->process_count; i++)
+		if (present[i].last && !present[i].left && !input->processes[i].running)
+			return true;
+	return false;
+}
+
 static struct api_point sum_at(
     const struct timeline_sum_input *input, const struct present *present, int64_t time_ns)
 {
 	struct api_point sum = {.time_ns = time_ns, .known = true};
+	bool have_profiles = true;
 
 	for (size_t i = 0; i < input->process_count; i++) {
 		const struct api_point *last = present[i].last;
@@ -36,6 +48,7 @@ static struct api_point sum_at(
 			continue;
 		}
 		sum.processes++;
+		have_profiles = have_profiles && present[i].has_profile;
 		sum.value += last->value;
 		sum.error += last->error;
 		sum.samples += last->samples;
@@ -43,6 +56,8 @@ static struct api_point sum_at(
 		if (sum.rss_bytes >= 0)
 			sum.rss_bytes = last->rss_bytes < 0 ? -1 : sum.rss_bytes + last->rss_bytes;
 	}
+	if (have_profiles && !sum.missing && !is_left(input, present))
+		snprintf(sum.id, sizeof(sum.id), "at-%" PRId64, time_ns);
 	return sum;
 }
 
@@ -52,6 +67,7 @@ static void take(const struct timeline_sum_event *event, struct present *present
 
 	of->last = &event->point;
 	of->seen = true;
+	of->has_profile = of->has_profile || event->point.id[0];
 	of->left--;
 }
 
@@ -82,11 +98,19 @@ int timeline_sum_make(const struct timeline_sum_input *input, struct api_point *
 	    : 0;
 	step_ns = step_ns < STEP_NS_MIN ? STEP_NS_MIN : step_ns;
 	for (size_t i = 0, next; i < all; i = next) {
+		bool has_profile = false;
+
 		for (next = i; next < all && events[next].point.time_ns - events[i].point.time_ns < step_ns;
-		     next++)
+		     next++) {
 			take(&events[next], present);
-		if (events[next - 1].point.time_ns >= input->from_ns)
-			points[(*count)++] = sum_at(input, present, events[next - 1].point.time_ns);
+			has_profile = has_profile || events[next].point.id[0];
+		}
+		if (events[next - 1].point.time_ns >= input->from_ns) {
+			points[*count] = sum_at(input, present, events[next - 1].point.time_ns);
+			if (!has_profile)
+				points[*count].id[0] = '\0';
+			++*count;
+		}
 		leave(input, present);
 	}
 	free(present);

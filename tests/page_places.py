@@ -19,6 +19,8 @@ def main():
     with browsers.start() as browser:
         page = browser.page(ADDRESS)
         page.wait(READY + f" && {LINKS}.length", "the list")
+        opened = "[...document.querySelectorAll('#list .twist')].forEach(b => b.ariaExpanded === 'true' || b.click())"
+        page.run(opened)
         count = page.run(LINKS + ".length")
         for number in range(count):
             page.wait(f"!document.getElementById('list').hidden && {LINKS}.length === {count}", "the list again")
@@ -27,7 +29,7 @@ def main():
                       "&& (!document.getElementById('trouble').hidden || document.querySelector('#tiles .tile'))", "a profile")
             check("trouble: " + page.run("document.getElementById('trouble').textContent"),
                   page.run("document.getElementById('trouble').hidden"))
-            page.wait("profile.flame.shape && profile.flame.shape.count > 3", "its graph")
+            page.wait("profile.flame.shape && profile.flame.shape.count > 2", "its graph")
             page.key("5")
             page.wait("document.querySelector('#growth').innerText.length || !document.getElementById('trouble').hidden", "growth")
             check("growth: " + page.run("document.getElementById('trouble').textContent"),

@@ -8,6 +8,7 @@ import browser as browsers
 
 ADDRESS = "file://" + sys.argv[1]
 READY = "document.documentElement.dataset.ready === '1'"
+FUNCTIONS = "[...document.querySelectorAll('#table tbody .link')].map(link => link.innerText)"
 FOUND = "document.getElementById('found').textContent"
 
 
@@ -53,6 +54,30 @@ def graph(page):
     page.wait("!location.hash.includes('zoom=')", "the way back")
 
 
+def beginning(page):
+    """The graph begins at main, with sizes in its boxes; the frames before it are there for who asks."""
+    second = "[...profile.flame.rows[1].nodes].map(node => profile.flame.rows[1].shape.name(node))"
+    check(f"the graph begins at {page.run(second)}", "main" in page.run(second))
+    drawn = page.run("""(() => { const { context } = profile.flame, texts = [], draw = context.fillText;
+        context.fillText = text => texts.push(text); profile.flame.draw(); context.fillText = draw; return texts; })()""")
+    for name in "all", "main", "handle_request":
+        size = drawn[drawn.index(name) + 1]
+        check(f"{name} has no size: {drawn}", size.endswith("iB"))
+    page.run("document.getElementById('starts').click()")
+    page.wait("location.hash.includes('starts=1')", "the frames that start the program")
+    check(f"asked for all, the graph begins at {page.run(second)}", "main" not in page.run(second))
+    page.run("document.getElementById('starts').click()")
+    page.wait("!location.hash.includes('starts=1')", "without them again")
+
+
+def folding(page):
+    """Functions with one label are one, as in `heaptap report`."""
+    folded = page.run("""(() => { const frames = new Frames({ files: [""], modules: [""], frames: { file: [0, 0, 0], module: [0, 0, 0],
+        role: [1, 1, 0], name: ["JS:*f a.js:1", "JS:~f a.js:1", "g"], label: ["f a.js:1", "f a.js:1", ""] } });
+        return [[...frames.of], frames.names, frames.versions.length]; })()""")
+    check(f"folded is {folded}", folded == [[0, 0, 1], ["f a.js:1", "g"], 2])
+
+
 def search(page):
     page.key("/")
     check("'/' does not lead to the search", page.run("document.activeElement.id") == "search")
@@ -91,9 +116,13 @@ def views(page):
     page.wait("document.querySelector('#table tbody tr')", "the table")
     head = page.run("[...document.querySelectorAll('#table thead th')].map(th => th.innerText.replace(/[^a-z]/g, '')).join(' ')")
     check(f"columns are {head}", head.startswith("flat") and "error" in head)
+    check(f"functions are {page.run(FUNCTIONS)}", "remember_request" in page.run(FUNCTIONS) and "main" not in page.run(FUNCTIONS))
+    check("the rest is not told", "hold nothing themselves are not shown" in text(page, "#table caption"))
+    check(f"no callers: {text(page, '#table tbody tr')}", "< handle_request < main" in text(page, "#table tbody tr"))
     page.run("document.querySelector('#table [data-key=cum]').click()")
     order = "[...document.querySelectorAll('#table th')].find(th => th.innerText.includes('cum')).getAttribute('aria-sort')"
     check("not sorted by cum", page.run(order) == "descending")
+    check("by cum, main is not shown", "main" in page.run(FUNCTIONS))
     page.key("3")
     page.wait("document.querySelector('#tree [role=treegrid] tr[aria-level]')", "the tree")
     page.run("document.querySelector('#tree tr[data-node]').focus()")
@@ -111,7 +140,7 @@ def main():
     with browsers.start() as browser:
         page = browser.page(ADDRESS)
         page.wait(READY, "the page")
-        for step in graph, search, keyboard, views:
+        for step in graph, beginning, folding, search, keyboard, views:
             step(page)
         check("complaints: " + "; ".join(page.complaints()), not page.complaints())
         check("requests: " + " ".join(page.requests()), set(page.requests()) <= {ADDRESS})  # Firefox does not tell of files

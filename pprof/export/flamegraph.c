@@ -30,7 +30,9 @@ int flamegraph_write(FILE *out, const struct traces *t, const struct export_choi
 	    .samples = choice->samples,
 	    .ended = choice->ended,
 	    .column = choice->column,
-	    .base = GRAPH_NO_BASE,
+	    .base = GRAPH_NO_COLUMN,
+	    .peak = choice->has_peak ? choice->peak : GRAPH_NO_COLUMN,
+	    .peak_is_snapshot = choice->peak_is_snapshot,
 	    .kind = choice->kind,
 	};
 	struct writing writing = {t, &graph};

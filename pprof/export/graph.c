@@ -16,20 +16,26 @@ struct graph {
 	uint32_t *ends; /* by row */
 	bool *skip;     /* rows that are all zero in these columns */
 	double scale;   /* of the new values of a kind */
+	size_t column;  /* of the values that are written: the choice's, or its peak's */
 	enum measure_kind kinds[MEASURE_COUNT];
 	size_t kind_count;
 };
 
 static bool is_diff(const struct graph *g)
 {
-	return g->choice->base != GRAPH_NO_BASE;
+	return g->choice->base != GRAPH_NO_COLUMN;
+}
+
+static bool has_peak(const struct graph *g)
+{
+	return g->choice->peak != GRAPH_NO_COLUMN && traces_has(g->traces, MEASURE_INUSE);
 }
 
 /* ---- what a row has */
 
 static double value_at(const struct graph *g, size_t row, enum measure_kind kind)
 {
-	return (double)traces_value(g->traces, row, g->choice->column, kind) * g->scale;
+	return (double)traces_value(g->traces, row, g->column, kind) * g->scale;
 }
 
 static double base_at(const struct graph *g, size_t row, enum measure_kind kind)
@@ -40,7 +46,7 @@ static double base_at(const struct graph *g, size_t row, enum measure_kind kind)
 static struct traces_doubt doubt_at(const struct graph *g, size_t row, enum measure_kind kind)
 {
 	const struct graph_choice *c = g->choice;
-	struct traces_doubt doubt = traces_doubt(g->traces, row, c->column, kind), old;
+	struct traces_doubt doubt = traces_doubt(g->traces, row, g->column, kind), old;
 
 	if (!is_diff(g))
 		return doubt;
@@ -55,7 +61,7 @@ static bool is_zero(const struct graph *g, size_t row)
 	for (size_t k = 0; k < g->kind_count; k++)
 		if (value_at(g, row, g->kinds[k]) != 0 || base_at(g, row, g->kinds[k]) != 0)
 			return false;
-	return true;
+	return !has_peak(g) || traces_value(g->traces, row, g->choice->peak, MEASURE_INUSE) == 0;
 }
 
 /* ---- frames */
@@ -206,6 +212,11 @@ static int write_rows(struct json *json, const struct graph *g)
 		if (!g->skip[row])
 			json_integer(json, NULL, t->rows[row].head);
 	json_end(json);
+	json_array(json, "through");
+	for (size_t row = 0; row < t->row_count; row++)
+		if (!g->skip[row])
+			json_integer(json, NULL, t->rows[row].through);
+	json_end(json);
 	if (threads)
 		write_row_groups(json, g, "thread", false, numbers);
 	if (ages)
@@ -220,7 +231,7 @@ static int write_rows(struct json *json, const struct graph *g)
 static void write_all(struct json *json, const struct graph *g, enum measure_kind kind, bool known)
 {
 	const struct graph_choice *c = g->choice;
-	struct traces_doubt doubt = traces_doubt_selected(g->traces, c->column, kind), old = {0, 0};
+	struct traces_doubt doubt = traces_doubt_selected(g->traces, g->column, kind), old = {0, 0};
 	double value = 0, base = 0, variance = 0;
 
 	for (size_t row = 0; row < g->traces->row_count; row++) {
@@ -288,6 +299,14 @@ static double scale_of(const struct graph *g, enum measure_kind kind)
 	return g->choice->normalize && before > 0 && after > 0 ? before / after : 1;
 }
 
+static const char *kind_name(const struct graph *g, enum measure_kind kind)
+{
+	if (kind == MEASURE_INUSE && g->column == g->choice->peak)
+		return "peak";
+	return kind == MEASURE_OTHER ? g->traces->types[g->traces->kinds[MEASURE_OTHER]]
+	                             : traces_kind_word(kind);
+}
+
 static void write_kind(struct json *json, struct graph *g, enum measure_kind kind)
 {
 	const struct traces *t = g->traces;
@@ -295,8 +314,7 @@ static void write_kind(struct json *json, struct graph *g, enum measure_kind kin
 
 	g->scale = scale_of(g, kind);
 	json_object(json, NULL);
-	json_text(
-	    json, "name", kind == MEASURE_OTHER ? t->types[t->kinds[MEASURE_OTHER]] : traces_kind_word(kind));
+	json_text(json, "name", kind_name(g, kind));
 	json_text(json, "unit", traces_unit(t, kind));
 	write_all(json, g, kind, known);
 	write_values(json, g, "value", kind, value_at);
@@ -328,7 +346,11 @@ static void write_about(struct json *json, const struct graph *g)
 		json_text(json, "not_seen", o->unseen);
 		json_text(json, "samples", c->samples ? c->samples : "");
 		json_boolean(json, "running", o->ours && !c->ended);
+		json_text(json, "program", o->program);
+		json_integer(json, "period", strcmp(o->period_unit, "bytes") == 0 ? o->period : 0);
 	}
+	if (has_peak(g))
+		json_boolean(json, "peak_is_snapshot", c->peak_is_snapshot);
 	if (is_diff(g) && c->base_origin) {
 		json_text(json, "base_program", c->base_origin->program);
 		json_integer(json, "base_pid", c->base_origin->pid);
@@ -355,7 +377,7 @@ static void kinds_choose(struct graph *g)
 
 int graph_write(struct json *json, const struct traces *t, const struct graph_choice *choice)
 {
-	struct graph g = {.traces = t, .choice = choice, .scale = 1};
+	struct graph g = {.traces = t, .choice = choice, .scale = 1, .column = choice->column};
 	int err = 0;
 
 	g.ends = calloc((size_t)t->row_count + 1, sizeof(*g.ends));
@@ -378,6 +400,10 @@ int graph_write(struct json *json, const struct traces *t, const struct graph_ch
 	json_array(json, "kinds");
 	for (size_t k = 0; k < g.kind_count && !err; k++)
 		write_kind(json, &g, g.kinds[k]);
+	if (!err && has_peak(&g) && choice->peak != choice->column) {
+		g.column = choice->peak;
+		write_kind(json, &g, MEASURE_INUSE);
+	}
 	json_end(json);
 	tree_fini(&g.tree);
 	free(g.ends);

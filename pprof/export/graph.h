@@ -6,15 +6,16 @@
  *	title, about	what it is of
  *	files, modules	each path once; number 0 is "", unknown
  *	frames		by frame: name, label (short name, "" the same), file, module, role, and line if
- * told apart
+ *			they are told apart
  *	nodes		by node: frame and parent, -1 at the root; parents come before children
  *	threads, ages	names; number 0 is "", unknown
- *	rows		by row: the node where its stack ends; how many frames outwards from there the frame
- * is that
- *			a table shows it under (headings.h); thread and age, if some row has one
+ *	rows		by row: the node where its stack ends; how many frames outwards from there is the
+ *			frame that a table shows it under, and the one that this mostly called (headings.h);
+ *			thread and age, if some row has one
  *	kinds		of each sample type: by row the value, one standard error (null: not known; []: all
- * 0) and the
- *			number of samples; the total as `all`
+ *			0) and the number of samples; the total as `all`
+ *
+ * The kind `peak` is what was in use at the peak, of one profile only.
  *
  * Of a difference `value` is the new one, `base` the old one, and the error that of the change.
  */
@@ -25,7 +26,7 @@
 #include "pprof/profile/origin.h"
 #include "pprof/text/json.h"
 
-#define GRAPH_NO_BASE SIZE_MAX
+#define GRAPH_NO_COLUMN SIZE_MAX
 
 /* Borrows everything. */
 struct graph_choice {
@@ -33,7 +34,9 @@ struct graph_choice {
 	const struct origin *origin;      /* NULL: nothing is told of it */
 	const char *samples;              /* "8234 taken, 2 lost stacks"; "" unknown */
 	bool ended;                       /* the profile was written when the program ended */
-	size_t column, base;              /* base: GRAPH_NO_BASE if there is one profile only */
+	size_t column, base;              /* base: GRAPH_NO_COLUMN if there is one profile only */
+	size_t peak;                      /* what was in use at the peak: GRAPH_NO_COLUMN if not known */
+	bool peak_is_snapshot;            /* no peak was recorded, it is the largest of some snapshots */
 	const struct origin *base_origin; /* of a difference: what the base is */
 	enum measure_kind kind;           /* the one that is shown first */
 	bool same_process, normalize;

@@ -24,6 +24,7 @@ const address = (() => {
 		without: "",
 		thread: "",
 		age: "",
+		starts: "",
 		sort: "",
 	};
 

@@ -20,6 +20,7 @@ function el(tag, properties, ...children) {
 const kindTitle = name =>
 	({
 		inuse: "In use",
+		peak: "In use at the peak",
 		"inuse-objects": "Objects in use",
 		alloc: "Allocated",
 		objects: "Allocations",

@@ -224,7 +224,10 @@ class Flame {
 		if (wide >= Flame.TEXT_LEAST) {
 			if (!hit) context.globalAlpha = this.look.dark ? 1 : 0.6;
 			context.fillStyle = hit || !this.look.dark ? Flame.INK : this.style.quiet;
-			this.#text(this.#mark(found), shape.label(node), left + 4, wide - 7, y + height / 2 + 0.5);
+			const x = left + 4,
+				middle = y + height / 2 + 0.5,
+				used = this.#text(this.#mark(found), shape.label(node), x, wide - 7, middle);
+			if (used) this.#size(Flame.size(shape, node), x + used, wide - 7 - used, middle, hit);
 		}
 		context.globalAlpha = 1;
 		if (this.found && hit && frame >= 0) {
@@ -271,17 +274,34 @@ class Flame {
 		context.setLineDash([]);
 	}
 
-	/* mark: before the name, such as "+ " */
+	/* What a box stands for, of a difference by how much it changed. */
+	static size(shape, node) {
+		const { unit, isDiff } = shape.measure,
+			change = shape.value[node] - shape.base[node];
+		return !isDiff ? words.amount(shape.value[node], unit) : change ? words.change(change, unit) : "";
+	}
+
+	/* Behind the name, where there is room for all of it. */
+	#size(text, x, room, y, hit) {
+		if (!text || (text.length + 2) * this.letter > room) return;
+		if (hit) this.context.globalAlpha = 0.75;
+		this.context.fillText(text, x + 2 * this.letter, y);
+	}
+
+	/* mark: before the name, such as "+ ". Returns how wide it is, 0 where it was cut. */
 	#text(mark, name, x, room, y) {
 		const { context } = this;
 		const fits = Math.floor(room / this.letter);
-		if (fits < 2 + mark.length) return;
+		if (fits < 2 + mark.length) return 0;
 		let text = mark + Flame.shorten(name, fits - mark.length);
 		/* Letters of other scripts are wider than those that were measured. */
-		if (/[^\x20-\x7e\u2026\u2212]/.test(text))
+		const isPlain = !/[^\x20-\x7e\u2026\u2212]/.test(text);
+		if (!isPlain)
 			while (text.length > 1 && context.measureText(text).width > room)
 				text = text.slice(0, -2) + "\u2026";
 		context.fillText(text, x, y);
+		if (text !== mark + name) return 0;
+		return isPlain ? text.length * this.letter : context.measureText(text).width;
 	}
 
 	/* Of "store::Index::decode" the end says more than the beginning. */

@@ -26,14 +26,16 @@ const functions = (() => {
 			? el("span", { class: "few" }, text)
 			: text;
 
-	function nameCell(graph, row, open) {
+	/* What it called and who called it: as in `heaptap report`. */
+	function nameCell(graph, callers, row, open) {
 		const { frame } = row,
-			place = [
-				graph.place(frame) && words.file(graph.place(frame)),
-				graph.modules[frame] && words.file(graph.modules[frame]),
-			]
-				.filter(Boolean)
-				.join(" \u00b7 ");
+			around = callers.text(frame),
+			about = [
+				graph.names[frame],
+				graph.place(frame),
+				graph.modules[frame],
+				"show its callers and callees",
+			];
 		return el(
 			"span",
 			{ class: "name" },
@@ -42,16 +44,19 @@ const functions = (() => {
 				{
 					type: "button",
 					class: "link mono",
-					title: graph.names[frame] + "\nshow its callers and callees",
+					title: about.filter(Boolean).join("\n"),
 					onclick: () => open(frame),
 				},
 				graph.labels[frame],
 			),
-			place ? el("span", { class: "quiet place" }, place) : "",
+			graph.lines && graph.place(frame)
+				? el("span", { class: "quiet place" }, words.file(graph.place(frame)))
+				: "",
+			around ? el("span", { class: "mono quiet around" }, around) : "",
 		);
 	}
 
-	function single(graph, measure, whole, open) {
+	function single(graph, measure, whole, callers, open) {
 		const pair = (key, title, hint, extra) => [
 			{
 				key,
@@ -96,10 +101,10 @@ const functions = (() => {
 			{
 				key: "name",
 				name: true,
-				title: "function",
+				title: "function > callee < callers",
 				number: false,
 				of: row => graph.labels[row.frame],
-				cell: row => nameCell(graph, row, open),
+				cell: row => nameCell(graph, callers, row, open),
 			},
 		];
 	}
@@ -136,7 +141,7 @@ const functions = (() => {
 		);
 	}
 
-	function change(graph, measure, whole, open) {
+	function change(graph, measure, whole, callers, open) {
 		const of = key => row => row[key].value - row[key].base;
 		const plain = (key, side, title) => ({
 			key: key + side,
@@ -199,32 +204,46 @@ const functions = (() => {
 			{
 				key: "name",
 				name: true,
-				title: "function",
+				title: "function > callee < callers",
 				number: false,
 				of: row => graph.labels[row.frame],
-				cell: row => nameCell(graph, row, open),
+				cell: row => nameCell(graph, callers, row, open),
 			},
 		];
 	}
 
-	const hasChange = row =>
-		row.flat.value !== row.flat.base || row.cum.value !== row.cum.base;
+	const isThere = sum => sum.value !== 0 || sum.base !== 0,
+		hasChanged = sum => sum.value !== sum.base;
 
+	/* Those that hold nothing themselves are for who searches, or looks at what is below them. */
 	function show(host, graph, measure, found, sort, actions) {
 		const all = rowsOf(graph, measure, found),
-			rows = graph.isDiff ? all.filter(hasChange) : all,
+			rows = graph.isDiff ? all.filter(row => hasChanged(row.flat) || hasChanged(row.cum)) : all,
 			whole = measure.value.reduce((sum, value) => sum + value, 0);
 		const isSure = sum => verdict.of(sum.base, sum.value, sum.variance, measure.known).sure;
+		const isOwn = row => (graph.isDiff ? hasChanged : isThere)(row.flat);
 		if (graph.isDiff)
 			for (const row of rows) row.class = isSure(row.flat) || isSure(row.cum) ? "" : "within";
 		const table = new Table(host, {
 			caption: graph.isDiff
 				? "Functions by change; grey is within two standard errors."
 				: "Functions; one standard error.",
-			columns: (graph.isDiff ? change : single)(graph, measure, whole, actions.sandwich),
+			columns: (graph.isDiff ? change : single)(
+				graph,
+				measure,
+				whole,
+				new Callers(graph, measure),
+				actions.sandwich,
+			),
 			sort: sort || { key: "flat", down: true },
 			open: row => actions.sandwich(row.frame),
 			sorted: actions.sorted,
+			keep: (row, by) => found || by.key.startsWith("cum") || isOwn(row),
+			left: count =>
+				words.count(count) +
+				" that " +
+				(graph.isDiff ? "changed only below them" : "hold nothing themselves") +
+				" are not shown: sort by cum, or search.",
 		});
 		const notes = found ? ["Only those that the search finds."] : [];
 		if (rows.length < all.length)

@@ -4,7 +4,7 @@
 /*
  * A profile, or the difference of two, as pprof/export/graph writes it:
  *
- *	frames	names, labels (short names), file, module, line and role, by frame
+ *	frames	names, labels (short names), file, module, line and role, by frame: here as frames.js has them
  *	nodes	the call tree: frame and parent of each node, parents before children, node 0 is the whole
  *	rows	what was measured: the node where a stack ends, thread and age of its blocks
  *	kinds	for each sample type a value by row, with error and number of samples
@@ -13,23 +13,23 @@
  */
 class Graph {
 	constructor(data) {
-		const frames = data.frames,
-			rows = data.rows;
+		const rows = data.rows,
+			frames = (this.frames = new Frames(data));
 		this.title = data.title;
 		this.about = data.about || {};
+		this.answer = data.answer || null;
 		this.isDiff = Boolean(data.diff);
 		this.sameProcess = Boolean(data.diff && data.diff.same_process);
 		this.normalized = Boolean(data.diff && data.diff.normalized);
-		this.names = frames.name;
-		this.labels = frames.name.map((name, i) => frames.label[i] || name);
-		this.files = frames.file.map(i => data.files[i]);
-		this.modules = frames.module.map(i => data.modules[i]);
-		this.lines = frames.line || null;
-		this.roles = frames.role;
-		this.frame = Int32Array.from(data.nodes.frame);
-		this.parent = Int32Array.from(data.nodes.parent);
-		this.rowNode = Int32Array.from(rows.node);
+		for (const name of ["names", "labels", "files", "modules", "lines", "roles", "versions"])
+			this[name] = frames[name];
+		this.whole = {
+			frame: Int32Array.from(data.nodes.frame, i => (i < 0 ? -1 : frames.of[i])),
+			parent: Int32Array.from(data.nodes.parent),
+			rowNode: Int32Array.from(rows.node),
+		};
 		this.rowHead = Int32Array.from(rows.head);
+		this.rowThrough = Int32Array.from(rows.through || rows.head.map(() => 0));
 		this.rowThread = rows.thread ? Int32Array.from(rows.thread) : null;
 		this.rowAge = rows.age ? Int32Array.from(rows.age) : null;
 		this.threads = data.threads || [];
@@ -37,6 +37,39 @@ class Graph {
 		this.rowCount = rows.node.length;
 		this.kinds = data.kinds.map(kind => this.#kind(kind));
 		this.rank = this.#ranks();
+		this.showStarts(false);
+	}
+
+	/* The call tree, with the frames that start programs and threads or without; the frame that heads a
+	 * row stays. */
+	showStarts(shown) {
+		if (this.starts === shown) return;
+		const { frame, parent, rowNode } = this.whole,
+			isStart = shown ? new Uint8Array(parent.length) : starts.find(frame, parent, this.frames),
+			grower = new Grower(this.names.length),
+			made = new Int32Array(parent.length).fill(-1),
+			path = [];
+		made[0] = 0;
+		this.starts = shown;
+		this.hasStarts = shown ? this.hasStarts : isStart.includes(1);
+		this.rowNode = rowNode.map((end, row) => {
+			let node = end,
+				kept = false;
+			path.length = 0;
+			for (; made[node] < 0; node = parent[node]) {
+				if (isStart[node] && path.length > this.rowHead[row]) break;
+				kept ||= isStart[node] === 1;
+				path.push(node);
+			}
+			let at = made[node] < 0 ? 0 : made[node];
+			for (const below of path.reverse()) {
+				at = grower.below(at, frame[below]);
+				if (!kept) made[below] = at;
+			}
+			return at;
+		});
+		this.frame = grower.frame.slice(0, grower.count);
+		this.parent = grower.parent.slice(0, grower.count);
 	}
 
 	#kind(kind) {
@@ -66,6 +99,12 @@ class Graph {
 		return rank;
 	}
 
+	/* By a name or one of its versions: -1 if there is none. */
+	frameNamed(name) {
+		const at = this.names.indexOf(name);
+		return at >= 0 ? at : this.versions.findIndex(versions => versions.includes(name));
+	}
+
 	place(frame) {
 		const line = this.lines && this.lines[frame] > 0 ? ":" + this.lines[frame] : "";
 		return this.files[frame] ? this.files[frame] + line : "";
@@ -84,7 +123,12 @@ class Graph {
 			regex = new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i");
 		}
 		const frames = Uint8Array.from(this.names, (name, i) =>
-			regex.test(name) || regex.test(this.labels[i]) || regex.test(this.files[i]) ? 1 : 0,
+			regex.test(name) ||
+			regex.test(this.labels[i]) ||
+			regex.test(this.files[i]) ||
+			this.versions[i].some(version => regex.test(version))
+				? 1
+				: 0,
 		);
 		return { frames, wrong };
 	}

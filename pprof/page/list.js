@@ -3,8 +3,11 @@
 
 /* The services and their processes. */
 const list = (() => {
-	const REFRESH_MS = 10000;
+	const REFRESH_MS = 10000,
+		SNAPSHOTS_LEAST = 4; /* TREND_POINTS_LEAST of pprof/analysis/trend.h */
+	const opened = new Set(); /* services whose processes are shown */
 	let processes = [],
+		looksAt = {} /* the answer that they are from */,
 		pids = new Map() /* how many processes have each */,
 		timer = 0,
 		open = null,
@@ -12,13 +15,20 @@ const list = (() => {
 
 	/* What chooses a process: its pid, or where that is not known, or not its own alone, a profile of it. */
 	function place(process) {
+		if (process.members) return { ...address.USUAL, service: process.service };
 		const own = process.pid && pids.get(process.pid) === 1;
 		return { ...address.USUAL, ...(own ? { pid: String(process.pid) } : { id: process.id }) };
 	}
 
+	const later = text => el("span", { class: "quiet later" }, text);
+
 	/* "+12.3 MiB/h ±1.2 MiB" of a process that grows by more than chance. */
 	function growth(process) {
-		if (!Number.isFinite(process.growth_per_hour)) return el("span", { class: "quiet" }, "");
+		if (process.members) return groupGrowth(process);
+		if (!Number.isFinite(process.growth_per_hour))
+			return points(process).length < SNAPSHOTS_LEAST
+				? later("after " + SNAPSHOTS_LEAST + " snapshots")
+				: "";
 		return el(
 			"span",
 			{ class: "verdict more" },
@@ -32,11 +42,81 @@ const list = (() => {
 		);
 	}
 
+	/* What a service grows by its page says. */
+	function groupGrowth(group) {
+		const growing = group.members.filter(p => Number.isFinite(p.growth_per_hour)).length;
+		const isLong = p => points(p).length >= SNAPSHOTS_LEAST;
+		if (!growing) return growth(group.members.find(isLong) || group.members[0]);
+		return el(
+			"a",
+			{ class: "verdict more", href: address.text({ ...place(group), tab: "growth" }) },
+			growing + " of " + group.members.length + (growing === 1 ? " grows" : " grow"),
+		);
+	}
+
 	function points(process) {
 		return (process.points || []).map(point => ({
 			time: point.time_ns / 1e6,
 			inuse: point.inuse,
 		}));
+	}
+
+	/* The name of a process: the words behind it tell those of one program apart. */
+	function nameCell(p) {
+		const link = el(
+			"a",
+			{ class: "mono", href: address.text(place(p)) },
+			p.members ? p.service : p.name || p.program || "unknown program",
+		);
+		if (p.members) return groupCell(p, link);
+		return el(
+			"span",
+			{ class: p.under ? "name under" : "name" },
+			link,
+			el(
+				"span",
+				{ class: "quiet place" },
+				(p.pid ? "pid " + p.pid : "several processes, or not known") +
+					(p.running || !p.pid ? "" : " \u00b7 ended"),
+			),
+			p.service && p.service !== p.program && !p.under
+				? el("span", { class: "quiet place" }, p.service)
+				: "",
+		);
+	}
+
+	function groupCell(group, link) {
+		const isOpen = opened.has(group.service),
+			ended = group.all.length - group.members.length;
+		return el(
+			"span",
+			{ class: "name" },
+			el(
+				"button",
+				{
+					type: "button",
+					class: "twist",
+					"aria-expanded": String(isOpen),
+					"aria-label": "the processes of " + group.service,
+					"data-service": group.service,
+					onclick: () => {
+						isOpen ? opened.delete(group.service) : opened.add(group.service);
+						draw();
+						const same = [...$("list-rows").querySelectorAll(".twist")];
+						same.find(button => button.dataset.service === group.service)?.focus();
+					},
+				},
+				isOpen ? "\u25be" : "\u25b8",
+			),
+			link,
+			el(
+				"span",
+				{ class: "quiet place" },
+				words.count(group.members.length) +
+					" processes" +
+					(group.running ? (ended ? " \u00b7 " + ended + " ended" : "") : " \u00b7 ended"),
+			),
+		);
 	}
 
 	const columns = [
@@ -45,29 +125,8 @@ const list = (() => {
 			name: true,
 			title: "process",
 			number: false,
-			of: p => p.program + p.pid,
-			cell: p =>
-				el(
-					"span",
-					{ class: "name" },
-					el(
-						"a",
-						{
-							class: "mono",
-							href: address.text(place(p)),
-						},
-						p.program || "unknown program",
-					),
-					el(
-						"span",
-						{ class: "quiet place" },
-						(p.pid ? "pid " + p.pid : "several processes, or not known") +
-							(p.running || !p.pid ? "" : " \u00b7 ended"),
-					),
-					p.service && p.service !== p.program
-						? el("span", { class: "quiet place" }, p.service)
-						: "",
-				),
+			of: p => (p.members ? p.service : p.program + p.pid),
+			cell: nameCell,
 		},
 		{
 			key: "inuse",
@@ -117,83 +176,94 @@ const list = (() => {
 			of: p => p.profiles,
 			class: "second",
 			hint: "profiles that can be looked at and compared",
-			cell: p => (p.profiles ? words.count(p.profiles) : ""),
+			cell: p => (p.profiles ? words.count(p.profiles) : later("none yet")),
 		},
 	];
 
-	function services(shown) {
-		const groups = new Map();
-		for (const process of shown) {
-			if (!process.service) continue;
-			const group = groups.get(process.service) || [];
-			group.push(process);
-			groups.set(process.service, group);
-		}
-		return [...groups].filter(([, members]) => members.length > 1);
+	/* What was last known of each at each moment, added up; before and after it a process has nothing. */
+	function pointsTogether(members) {
+		const all = members
+				.flatMap((p, i) => (p.points || []).map(({ time_ns, inuse }) => ({ time_ns, inuse, i })))
+				.sort((a, b) => a.time_ns - b.time_ns),
+			last = new Float64Array(members.length);
+		let sum = 0;
+		const points = all.map(({ time_ns, inuse, i }) => {
+			sum += inuse - last[i];
+			last[i] = inuse;
+			return { time_ns, inuse: sum };
+		});
+		const step = Math.ceil(points.length / 64);
+		return points.filter((_, i) => (points.length - 1 - i) % step === 0);
+	}
+
+	/* The processes of a service as one row: those that run, or all if none does. Errors are upper limits,
+	 * since processes that were forked have samples in common. */
+	function groupOf(service, all) {
+		const running = all.filter(p => p.running),
+			members = running.length ? running : all,
+			sum = key => members.reduce((sum, p) => sum + (p[key] || 0), 0);
+		return {
+			service,
+			all,
+			members,
+			running: running.length > 0,
+			inuse: members.some(p => p.inuse !== null && p.inuse !== undefined) ? sum("inuse") : null,
+			error: members.some(p => p.error === null) ? null : sum("error"),
+			samples: sum("samples"),
+			rss: members.every(p => p.rss > 0) ? sum("rss") : null,
+			profiles: sum("profiles"),
+			points: pointsTogether(members),
+		};
+	}
+
+	/* Where several are of one service, that service; else each for itself. */
+	function entries(shown) {
+		const of = new Map();
+		for (const p of shown)
+			if (p.service) of.set(p.service, [...(of.get(p.service) || []), p]);
+		const isAlone = p => !p.service || of.get(p.service).length < 2;
+		return [
+			...[...of].filter(([, all]) => all.length > 1).map(([service, all]) => groupOf(service, all)),
+			...shown.filter(isAlone),
+		].map((p, number) => ({ ...p, number, class: p.running ? "" : "ended" }));
 	}
 
 	function draw() {
 		const text = $("list-filter").value.toLowerCase();
 		const shown = processes.filter(p =>
-			(p.program + " " + p.pid + " " + p.service + " " + p.host).toLowerCase().includes(text),
+			[p.name, p.program, p.pid, p.service, p.host].join(" ").toLowerCase().includes(text),
 		);
-		const host = $("list-rows");
-		host.replaceChildren();
-		const groups = services(shown);
-		if (groups.length)
-			host.append(
-				el(
-					"p",
-					{ class: "services" },
-					el("span", { class: "quiet" }, "as one: "),
-					...groups.map(([name, members]) =>
-						el(
-							"a",
-							{
-								class: "pill",
-								href: address.text({
-									...address.USUAL,
-									service: name,
-								}),
-							},
-							name + " (" + members.length + ")",
-						),
-					),
-				),
-			);
-		const table = el("div");
-		host.append(table);
 		if (!processes.length) {
-			table.append(
-				el(
-					"p",
-					{ class: "empty quiet" },
-					"Nothing is recorded here yet. heaptap record ./server, and heaptap record -P PID " +
-						"of a process that runs already, appear by themselves; heaptap serve FOLDER shows " +
-						"files. The daemon's processes are shown to root and the group heaptap, another " +
-						"user's to root.",
-				),
-			);
+			$("list-rows").replaceChildren(...empty.rows(looksAt));
 			return;
 		}
-		new Table(table, {
+		new Table($("list-rows"), {
 			caption:
-				"In use is an estimate with one standard error. Growth is that of in use, more than chance " +
-				"if it is beyond two standard errors.",
+				"In use is an estimate with one standard error. Growth is that of all that is in use, " +
+				"where it is more than chance; what a single function grows by is on the page of its " +
+				"process.",
 			columns,
 			sort,
 			open: p => open(p),
 			sorted: by => {
 				sort = by;
 			},
-		}).show(
-			shown.map((p, number) => ({ ...p, number, class: p.running ? "" : "ended" })),
-			"",
-		);
+			below: p =>
+				p.members && opened.has(p.service)
+					? p.all.map((member, number) => ({
+							...member,
+							number,
+							under: true,
+							class: member.running ? "" : "ended",
+						}))
+					: [],
+		}).show(entries(shown), "");
 	}
 
 	async function refresh() {
-		processes = (await source.json("processes")).processes;
+		const answer = await source.json("processes");
+		processes = answer.processes;
+		looksAt = answer;
 		pids = new Map();
 		for (const { pid } of processes) pids.set(pid, (pids.get(pid) || 0) + 1);
 		draw();
@@ -215,5 +285,5 @@ const list = (() => {
 	}
 
 	$("list-filter").addEventListener("input", draw);
-	return { show, stop, growth, place, processes: () => processes };
+	return { show, stop, place, processes: () => processes };
 })();

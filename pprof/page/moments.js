@@ -39,6 +39,7 @@ class Moments {
 	 * is no profile of it. */
 	load(answer) {
 		this.isRunning = Boolean(answer.process && answer.process.running);
+		this.isSum = answer.points.some(point => point.processes !== undefined);
 		this.running = this.isRunning && answer.process.pid ? answer.process.pid : 0;
 		/* A sum has no profile that could be compared. */
 		if (!answer.process || !answer.process.pid) this.others = [];
@@ -59,7 +60,12 @@ class Moments {
 	clear() {
 		this.points = [];
 		this.running = 0;
-		this.isRunning = false;
+		this.isRunning = this.isSum = false;
+	}
+
+	/* Of a service that has ended "" is the last of each of its processes, which is no moment. */
+	#isNoMoment() {
+		return !this.isRunning && (this.isSum || !this.newest());
 	}
 
 	newest() {
@@ -67,13 +73,14 @@ class Moments {
 		return last ? last.id : "";
 	}
 
-	/* The id of what "" stands for: a running process as it is now, else its newest profile. */
+	/* The id of what "" stands for: a running process or service as it is now, else its newest profile. */
 	current() {
-		return this.running ? "now-" + this.running : this.newest();
+		return this.running ? "now-" + this.running : this.isRunning ? "now" : this.newest();
 	}
 
 	/* The point of a profile, or the last one. */
 	find(id) {
+		if (!id && this.isSum && this.#isNoMoment()) return null;
 		return (
 			(id ? this.points.find(point => point.id === id) : this.points[this.points.length - 1]) ||
 			null
@@ -86,23 +93,28 @@ class Moments {
 		$("time").hidden = !points.length;
 		if (!points.length) return;
 		const number = id => points.findIndex(point => point.id === id);
-		const at = id ? number(id) : this.isRunning || !this.newest() ? last : number(this.newest());
+		const at = id
+			? number(id)
+			: this.isSum && this.#isNoMoment()
+				? -1
+				: this.isRunning || !this.newest()
+					? last
+					: number(this.newest());
 		this.chart.show(points, at, base ? number(base) : -1);
 		document.querySelector("#time .hint").textContent =
 			points.filter(point => point.isChoosable).length > 1
-				? "click: a moment \u00b7 drag: two of them to compare"
+				? "click: a moment \u00b7 drag: compare two"
 				: "there are no profiles of earlier moments";
 		const options = points
 			.filter(point => point.id)
 			.reverse()
 			.map(point => [point.id, words.moment(point.time) + "  " + Moments.#inUse(point)]);
-		/* Of a service that has ended "" is the last of each of its processes. */
 		const now = this.isRunning
 			? [["", "now"]]
-			: this.newest()
-				? []
-				: [["", "the last of each process"]];
-		Moments.#fill("moment", id || (this.isRunning ? "" : this.newest()), [...now, ...options]);
+			: this.#isNoMoment()
+				? [["", "the last of each process"]]
+				: [];
+		Moments.#fill("moment", id || (now.length ? "" : this.newest()), [...now, ...options]);
 		Moments.#fill("base", base, [["", "nothing"], ...options, ...this.others]);
 		$("moments").hidden = !options.length && !this.others.length;
 	}

@@ -31,7 +31,9 @@
 	X(views_css, "views.css", CSS) \
 	X(words, "words.js", SCRIPT) \
 	X(dom, "dom.js", SCRIPT) \
+	X(frames, "frames.js", SCRIPT) \
 	X(graph, "graph.js", SCRIPT) \
+	X(callers, "callers.js", SCRIPT) \
 	X(shape, "shape.js", SCRIPT) \
 	X(colour, "colour.js", SCRIPT) \
 	X(facts, "facts.js", SCRIPT) \
@@ -43,8 +45,10 @@
 	X(timeline, "timeline.js", SCRIPT) \
 	X(source, "source.js", SCRIPT) \
 	X(address, "address.js", SCRIPT) \
+	X(empty, "empty.js", SCRIPT) \
 	X(list, "list.js", SCRIPT) \
 	X(tools, "tools.js", SCRIPT) \
+	X(answer, "answer.js", SCRIPT) \
 	X(summary, "summary.js", SCRIPT) \
 	X(moments, "moments.js", SCRIPT) \
 	X(profile, "profile.js", SCRIPT) \

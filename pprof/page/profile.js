@@ -6,8 +6,9 @@ const profile = (() => {
 	let state = address.read(); /* what is shown, see address.js */
 	let graph = null; /* of what `loaded` says */
 	let loaded = "",
-		process = null,
-		grown = null;
+		process = null;
+	let grown = null /* the answer about growth, or its promise; of whom: */,
+		grownOf = "";
 	let mask = null,
 		found = null,
 		measure = null; /* filters, search, and the numbers they leave */
@@ -54,7 +55,7 @@ const profile = (() => {
 		process = all.processes.find(isOurs) || process;
 		moments.offer(all.processes, profiles.profiles, state.pid);
 		moments.show(state.id, state.base);
-		summary.show(graph, graph.kinds[kindNumber()], moments.find(state.id), process);
+		summary.show(graph, graph.kinds[kindNumber()], moments.find(state.id));
 	}
 
 	async function load() {
@@ -71,34 +72,81 @@ const profile = (() => {
 				process = null;
 				moments.clear();
 			});
-			const chosen = state.id ? { id: state.id } : owner();
-			const data = state.base
-				? source.json("diff", {
-						layout,
-						base: state.base,
-						new: state.id || moments.current(),
-						lines,
-					})
-				: source.json("tree", { layout, ...chosen, lines });
+			const { service, base, id } = state;
+			const data = base
+				? source.json("diff", { layout, service, base, new: id || moments.current(), lines })
+				: source.json("tree", { layout, ...(id ? { service, id } : owner()), lines });
 			graph = new Graph(await still(data));
 		}
-		grown = null;
 		loaded = wanted;
 		busy(false);
 	}
 
+	/* Of a process or service it is the same whichever of its moments is looked at. Nothing waits for it but
+	 * its tab; where profiles do not say what is in use there is none. */
+	function loadGrowth() {
+		const whose = JSON.stringify([owner(), state.id ? process && process.pid : 0, moments.newest()]);
+		if (whose !== grownOf) grown = null;
+		grownOf = whose;
+		return (grown ||= source.json("growth", owner()));
+	}
+
+	async function answerGrowth() {
+		const answer = await still(loadGrowth().catch(() => null));
+		showAnswer(answer && answer.answer);
+	}
+
+	/* What is held is of the moment that is looked at; what grows is of all of them. */
+	function showAnswer(growth) {
+		answers.show(
+			{
+				...graph.answer,
+				...(growth ? { grows: growth.grows, grows_function: growth.grows_function } : {}),
+			},
+			{
+				sandwich: name => toSandwich(graph.frameNamed(name)),
+				growth: source.embedded ? null : () => change({ tab: "growth" }, true),
+			},
+		);
+	}
+
 	/* ---- actions */
 
-	const kindNumber = () =>
-		Math.max(
-			0,
-			graph.kinds.findIndex(kind => kind.name === state.type),
+	/* A program that frees all before it ends: then its peak is what says something. */
+	const LEFT_LEAST = 0.01;
+
+	function kindNumber() {
+		const { kinds, about } = graph,
+			asked = kinds.findIndex(kind => kind.name === state.type),
+			peak = kinds.findIndex(kind => kind.name === "peak"),
+			left = kinds[0].name === "inuse" && peak >= 0 ? kinds[0].all.value / kinds[peak].all.value : 1;
+		if (asked >= 0) return asked;
+		return left === 0 || (left < LEFT_LEAST && about.running === false) ? peak : 0;
+	}
+
+	function showNotice(kind) {
+		const { kinds, about } = graph,
+			fellBack = kind.name === "peak" && state.type !== "peak" && kind !== kinds[0];
+		$("notice").hidden = !fellBack;
+		if (!fellBack) return;
+		const left = kinds[0].all.value ? words.bytes(kinds[0].all.value) : "nothing";
+		$("notice").replaceChildren(
+			(about.running === false ? "At its end " + left + " was in use" : "Nothing is in use") +
+				": this is " +
+				(about.peak_is_snapshot ? "its largest snapshot. " : "its peak. "),
+			el(
+				"button",
+				{ type: "button", class: "link", onclick: () => change({ type: "inuse" }) },
+				about.running === false ? "show the end" : "show what is in use",
+			),
 		);
+	}
 
 	function actions() {
 		const button = (text, onclick, title) => el("button", { type: "button", onclick, title }, text);
 		const list = [button("copy address", copy, "of what is shown (C)")];
-		if (!source.embedded && !graph.isDiff)
+		/* A moment of a service is in no file. */
+		if (!source.embedded && !graph.isDiff && !state.id.startsWith("at-"))
 			list.unshift(
 				button(
 					"download",
@@ -115,7 +163,8 @@ const profile = (() => {
 	}
 
 	function save() {
-		return source.download(state.id ? { id: state.id } : owner(), (graph.title || "heap") + ".pb.gz");
+		const name = (graph.about.program || "heap") + ".pb.gz";
+		return source.download(state.id ? { id: state.id } : owner(), name);
 	}
 
 	async function snapshot() {
@@ -170,9 +219,10 @@ const profile = (() => {
 	/* The numbers that the filters leave. */
 	function takeMeasure() {
 		const number = text => (text === "" ? -1 : Number(text));
-		const { type, wide, only, without, thread, age } = state;
-		const wanted = JSON.stringify([loaded, type, wide, only, without, thread, age]);
+		const { type, wide, only, without, thread, age, starts } = state;
+		const wanted = JSON.stringify([loaded, type, wide, only, without, thread, age, starts]);
 		if (wanted === measured) return;
+		graph.showStarts(starts === "1");
 		mask = graph.select({ only, without, thread: number(thread), age: number(age) });
 		measure = graph.measure(kindNumber(), mask, wide);
 		measured = wanted;
@@ -181,7 +231,7 @@ const profile = (() => {
 
 	/* Rows from top to bottom; of a function's callers the outermost are at the top. */
 	function flameRows() {
-		const frame = state.sandwich ? graph.names.indexOf(state.sandwich) : -1;
+		const frame = state.sandwich ? graph.frameNamed(state.sandwich) : -1;
 		const rows = shape =>
 			shape.levels.map((nodes, i) => ({
 				shape,
@@ -226,6 +276,9 @@ const profile = (() => {
 		view = flameRows();
 		showCrumbs();
 		const high = Math.max(260, innerHeight - 190);
+		$("nothing").hidden = view.shape.width[0] > 0;
+		$("nothing").textContent = words.nothing(measure, graph.about);
+		$("graph").hidden = !$("nothing").hidden;
 		$("graph").style.height = Math.min(view.rows.length * Flame.ROW + 2, high) + "px";
 		const look = { dark: document.documentElement.dataset.theme === "dark", by: state.by };
 		flame.show(view.rows, look, found && found.frames, view.frame >= 0 ? 0 : Number(state.zoom) || 0);
@@ -259,7 +312,9 @@ const profile = (() => {
 		);
 	}
 
-	const toSandwich = frame => change({ tab: "flame", sandwich: graph.names[frame], zoom: "" }, true);
+	function toSandwich(frame) {
+		if (frame >= 0) change({ tab: "flame", sandwich: graph.names[frame], zoom: "" }, true);
+	}
 
 	function showTable() {
 		const key = state.sort.replace(/-up$/, "");
@@ -296,8 +351,9 @@ const profile = (() => {
 	}
 
 	async function showGrowth() {
-		grown ||= await still(source.json("growth", owner()));
-		stacks.growth($("growth"), grown);
+		const answer = await still(loadGrowth());
+		showAnswer(answer.answer);
+		stacks.growth($("growth"), answer);
 	}
 
 	async function showView() {
@@ -316,7 +372,8 @@ const profile = (() => {
 		found = graph.match(state.search);
 		takeMeasure();
 		tools.show(state, graph, kind, change);
-		summary.show(graph, kind, moments.find(state.id), process);
+		summary.show(graph, kind, moments.find(state.id));
+		showNotice(kind);
 		await showView();
 	}
 
@@ -336,8 +393,11 @@ const profile = (() => {
 		summary.heading(graph);
 		actions();
 		moments.show(state.id, state.base);
+		showAnswer(null);
 		await draw();
-		if (!source.embedded && !state.service) loadOthers().catch(trouble);
+		if (source.embedded) return;
+		if (!graph.isDiff) answerGrowth().catch(trouble);
+		if (!state.service) loadOthers().catch(trouble);
 	}
 
 	/* keep: Back returns from it. */

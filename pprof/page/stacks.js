@@ -146,11 +146,10 @@ const stacks = (() => {
 			);
 	}
 
-	/* "since 12:23:41", with the date if that is another day's */
+	/* "12:23:41", with the date if that is another day's */
 	function since(ns) {
-		const time = new Date(ns / 1e6);
-		const today = time.toDateString() === new Date().toDateString();
-		return today ? time.toLocaleTimeString() : time.toLocaleString();
+		const isToday = new Date(ns / 1e6).toDateString() === new Date().toDateString();
+		return isToday ? words.clock(ns / 1e6) : words.moment(ns / 1e6);
 	}
 
 	/* row: of /api/v1/growth, or its total */
@@ -168,6 +167,7 @@ const stacks = (() => {
 				card(
 					[
 						["+" + words.bytes(row.change), "big"],
+						[row.name, "mono"],
 						[words.doubt(row.change, row.samples, row.change_error ** 2, true), "quiet"],
 						[rise(row), ""],
 						["now " + words.bytes(row.last), "quiet"],
@@ -185,53 +185,37 @@ const stacks = (() => {
 			);
 	}
 
-	/* answer: of /api/v1/growth */
+	function sum(answer) {
+		const { total } = answer,
+			error = total.difference_error > 0 ? " \u00b1 " + words.bytes(total.difference_error) : "";
+		return (
+			"In all " +
+			words.change(total.difference, "bytes") +
+			error +
+			" over " +
+			answer.snapshots +
+			" snapshots in " +
+			words.duration(answer.series_ns / 1e6) +
+			(answer.profiles > 1 ? ", of " + answer.profiles + " processes" : "") +
+			"." +
+			(answer.began_since > 0 ? " " + answer.began_since + " of them began in that time." : "")
+		);
+	}
+
+	/* answer: of /api/v1/growth; its sentence is on top of the page too. */
 	function growth(host, answer) {
-		const total = answer.total;
-		host.replaceChildren();
-		if (!total)
-			return host.append(
-				el(
-					"p",
-					{},
-					"What grows is not known yet: that takes " +
-						answer.snapshots_least +
-						" snapshots while the program runs; there " +
-						(answer.snapshots === 1 ? "is one." : "are " + answer.snapshots + "."),
-				),
+		host.replaceChildren(el("p", { class: "sum" }, answers.text(answer.answer?.grows)));
+		if (!answer.total) return;
+		host.append(el("p", { class: "quiet" }, sum(answer)));
+		for (const [title, kind] of [
+			["Growing", "grows"],
+			["Rose, and stayed", "rose"],
+		])
+			rows(
+				host,
+				title,
+				answer.rows.filter(row => row.kind === kind),
 			);
-		const growing = answer.rows.filter(row => row.kind === "grows");
-		host.append(
-			el(
-				"p",
-				{ class: "sum" },
-				(growing.length
-					? growing[0].name +
-						" grows by more than chance: +" +
-						words.bytes(growing[0].change) +
-						" " +
-						rise(growing[0])
-					: "Nothing grows by more than chance") +
-					". In all " +
-					words.change(total.difference, "bytes") +
-					(total.difference_error > 0 ? " \u00b1 " + words.bytes(total.difference_error) : "") +
-					" over " +
-					answer.snapshots +
-					" snapshots in " +
-					words.duration(answer.series_ns / 1e6) +
-					(answer.profiles > 1 ? ", of " + answer.profiles + " processes" : "") +
-					"." +
-					(answer.began_since > 0
-						? " " + answer.began_since + " of them began in that time."
-						: ""),
-			),
-		);
-		rows(host, "Growing", growing);
-		rows(
-			host,
-			"Rose, and stayed",
-			answer.rows.filter(row => row.kind === "rose"),
-		);
 	}
 
 	return { leaks, growth, ofGraph };

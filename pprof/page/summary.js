@@ -4,10 +4,12 @@
 /* What a profile is of, and its main numbers; of a difference what changed in all, and what the colours
  * mean. */
 const summary = (() => {
-	function tile(title, text, doubt) {
+	const TITLES = { peak: "At the peak", "inuse-objects": "Objects" };
+
+	function tile(title, text, doubt, hint) {
 		return el(
 			"div",
-			{ class: "tile" },
+			{ class: "tile", title: hint },
 			el("span", { class: "quiet" }, title),
 			el("b", {}, text),
 			el("span", { class: "doubt" }, doubt || ""),
@@ -19,34 +21,53 @@ const summary = (() => {
 		return el("div", { class: "tile" }, el("span", { class: "quiet" }, title), el("span", {}, text));
 	}
 
-	function kindTile(kind) {
+	/* Nothing sampled is no measured zero. */
+	function kindTile(kind, about) {
 		const { value, samples, error } = kind.all;
+		if (value === 0 && kind.unit === "bytes" && kind.known && about.period > 1)
+			return tile(kindTitle(kind.name), "nothing sampled");
 		const doubt = words.doubt(value, samples, (error || 0) ** 2, kind.known);
 		const plain =
-			error > 0 && doubt.startsWith("\u00b1") ? " (" + words.amount(error, kind.unit) + ")" : "";
-		return tile(kindTitle(kind.name), words.amount(value, kind.unit), doubt + plain);
+			error > 0 && doubt.startsWith("\u00b1") ? words.amount(error, kind.unit) : "";
+		return tile(
+			TITLES[kind.name] || kindTitle(kind.name),
+			words.amount(value, kind.unit),
+			/sample/.test(doubt) ? "(" + doubt + ")" : doubt,
+			plain && "one standard error: " + plain,
+		);
 	}
 
-	/* point: of the time line; process: as /api/v1/processes has it; null where there is none */
-	function ofProfile(graph, point, process) {
-		const tiles = ["inuse", "inuse-objects", "alloc", "objects"]
+	/* "949 taken, 0 lost stacks, ...": the number, and what was lost; the rest opens. */
+	function samplesTile(text) {
+		const found = /^(\d+) taken, (\d+) lost/.exec(text);
+		if (!found) return note("Samples", text);
+		const lost = found[2] === "0" ? "" : words.count(Number(found[2])) + " without their stack";
+		return el(
+			"details",
+			{ class: "tile" },
+			el(
+				"summary",
+				{},
+				el("span", { class: "quiet", "aria-hidden": "true" }, "\u25b8"),
+				el("span", { class: "quiet" }, "Samples"),
+				el("b", {}, words.count(Number(found[1]))),
+				lost ? el("span", { class: "doubt" }, lost) : "",
+			),
+			el("span", { class: "quiet" }, text),
+		);
+	}
+
+	/* point: of the time line, null where there is none */
+	function ofProfile(graph, point) {
+		const tiles = ["inuse", "peak", "inuse-objects", "alloc", "objects"]
 			.map(name => graph.kinds.find(kind => kind.name === name))
 			.filter(kind => kind && kind.all)
-			.map(kindTile);
+			.map(kind => kindTile(kind, graph.about));
 		if (point && point.rss > 0) {
 			const part = words.percent(point.inuse / point.rss) + " of it in use";
-			tiles.splice(1, 0, tile("Resident (RSS)", words.bytes(point.rss), part));
+			tiles.splice(1, 0, tile("RSS", words.bytes(point.rss), part));
 		}
-		if (process && Number.isFinite(process.growth_per_hour))
-			tiles.push(
-				el(
-					"div",
-					{ class: "tile" },
-					el("span", { class: "quiet" }, "Growth"),
-					list.growth(process),
-				),
-			);
-		if (graph.about.samples) tiles.push(note("Samples", graph.about.samples));
+		if (graph.about.samples) tiles.push(samplesTile(graph.about.samples));
 		return tiles;
 	}
 
@@ -65,7 +86,8 @@ const summary = (() => {
 				"Verdict",
 				verdict.text(of, kind.known),
 				graph.sameProcess
-					? "one process: samples in both cancel out"
+					? (graph.about.pid ? "one process" : "the same processes") +
+							": samples in both cancel out"
 					: "two runs: what they did differently shows too",
 			),
 		];
@@ -98,7 +120,8 @@ const summary = (() => {
 				el("br"),
 				"Errors are upper limits: the profiles do not say which inherited blocks are the same.",
 			);
-		if (about.not_seen) $("subtitle").append(el("br"), "Not seen: " + about.not_seen);
+		if (about.not_seen && !(graph.answer && graph.answer.unseen))
+			$("subtitle").append(el("br"), "Not seen: " + about.not_seen);
 		document.title = (graph.title || "heap profile") + " \u2014 heaptap";
 	}
 
@@ -117,9 +140,9 @@ const summary = (() => {
 	}
 
 	/* kind: the one that is shown */
-	function show(graph, kind, point, process) {
+	function show(graph, kind, point) {
 		$("tiles").replaceChildren(
-			...(graph.isDiff ? ofChange(graph, kind) : ofProfile(graph, point, process)),
+			...(graph.isDiff ? ofChange(graph, kind) : ofProfile(graph, point)),
 		);
 		$("legend").hidden = !graph.isDiff;
 		$("legend").replaceChildren(...(graph.isDiff ? legend(kind) : []));

@@ -9,8 +9,10 @@
 class Table {
 	static STEP = 200;
 
-	constructor(host, { caption, columns, sort, open, sorted }) {
-		Object.assign(this, { host, caption, columns, open, sorted });
+	/* keep(row, sort): is it shown, in this order? left(count) says what is not. below(row): rows that belong
+	 * under it. */
+	constructor(host, { caption, columns, sort, open, sorted, keep, left, below }) {
+		Object.assign(this, { host, caption, columns, open, sorted, keep, left, below });
 		this.sort = columns.some(column => column.key === sort.key)
 			? sort
 			: { key: columns[0].key, down: true };
@@ -23,14 +25,18 @@ class Table {
 		this.#draw();
 	}
 
-	#ordered() {
+	#ordered(all) {
 		const column = this.columns.find(({ key }) => key === this.sort.key),
 			way = this.sort.down ? -1 : 1;
-		return this.rows.slice().sort((a, b) => {
+		const rows = this.keep ? all.filter(row => this.keep(row, this.sort)) : all.slice();
+		rows.sort((a, b) => {
 			const x = column.of(a),
 				y = column.of(b);
 			return way * (typeof x === "string" ? x.localeCompare(y) : x - y) || a.number - b.number;
 		});
+		return this.below
+			? rows.flatMap(row => [row, ...(row.under ? [] : this.#ordered(this.below(row)))])
+			: rows;
 	}
 
 	#by(column) {
@@ -89,10 +95,12 @@ class Table {
 	}
 
 	#draw() {
-		const rows = this.#ordered(),
-			table = el("table", { class: "rows" });
+		const rows = this.#ordered(this.rows),
+			left = this.keep ? this.rows.length - rows.length : 0,
+			table = el("table", { class: "rows" }),
+			about = [this.caption, this.about, left ? this.left(left) : ""].filter(Boolean).join(" ");
 		table.append(
-			el("caption", { class: "quiet" }, this.caption + (this.about ? " " + this.about : "")),
+			el("caption", { class: "quiet" }, about),
 			el("thead", {}, el("tr", {}, ...this.columns.map(column => this.#head(column)))),
 		);
 		const body = el("tbody");

@@ -75,6 +75,7 @@ class Timeline {
 		this.#selection(c, scales);
 		this.#lines(c, scales);
 		this.#moments(c, scales);
+		this.#labels(c, scales);
 	}
 
 	#axes(c, { first, last, most, x, y }) {
@@ -118,18 +119,12 @@ class Timeline {
 		c.globalAlpha = 1;
 	}
 
-	#path(c, { x, y }, value, points = this.points) {
+	/* Points at which the value is not known are passed over: the line goes on to the next that is. */
+	#path(c, { x, y }, value) {
 		c.beginPath();
-		let pen = false;
-		for (const point of points) {
-			const v = value(point);
-			if (v === null || v === undefined) pen = false;
-			else if (pen) c.lineTo(x(point.time), y(v));
-			else {
-				c.moveTo(x(point.time), y(v));
-				pen = true;
-			}
-		}
+		this.points
+			.filter(point => value(point) > 0)
+			.forEach((point, i) => c[i ? "lineTo" : "moveTo"](x(point.time), y(value(point))));
 	}
 
 	#lines(c, scales) {
@@ -144,11 +139,12 @@ class Timeline {
 		c.globalAlpha = 0.2;
 		c.fill();
 		c.globalAlpha = 1;
-		this.#path(c, scales, p => p.inuse);
+		c.beginPath();
+		points.forEach((p, i) => c[i ? "lineTo" : "moveTo"](x(p.time), y(p.inuse)));
 		c.strokeStyle = this.colour("--heap");
 		c.lineWidth = 1.8;
 		c.stroke();
-		this.#path(c, scales, p => (p.rss > 0 ? p.rss : null));
+		this.#path(c, scales, p => p.rss);
 		c.strokeStyle = this.colour("--rss");
 		c.lineWidth = 1.4;
 		c.setLineDash([5, 3]);
@@ -163,34 +159,65 @@ class Timeline {
 		}
 	}
 
+	/* Where the words beside two lines go: the earlier one's to the left of its line, the later one's to the
+	 * right; at an edge inwards, one below the other if they would meet. */
+	static places(base, at, right, wideOf) {
+		const GAP = 6,
+			place = (x, label, toLeft) => ({
+				label,
+				from: toLeft ? x - GAP - wideOf(label) : x + GAP,
+				line: 0,
+			}),
+			places = [
+				place(base, "base", base - GAP - wideOf("base") >= Timeline.LEFT),
+				place(at, "new", at + GAP + wideOf("new") > right),
+			],
+			[first, second] = places;
+		if (first.from < second.from + wideOf("new") && second.from < first.from + wideOf("base"))
+			second.line = 1;
+		return places;
+	}
+
+	#labels(c, { x }) {
+		if (this.base < 0 || this.at < 0) return;
+		const places = Timeline.places(
+			x(this.points[this.base].time),
+			x(this.points[this.at].time),
+			this.width - 10,
+			label => c.measureText(label).width,
+		);
+		c.textAlign = "left";
+		/* A line may pass behind them. */
+		c.lineWidth = 4;
+		c.lineJoin = "round";
+		c.strokeStyle = this.colour("--surface");
+		c.fillStyle = this.colour("--accent");
+		for (const { label, from, line } of places) {
+			c.strokeText(label, from, Timeline.TOP + 9 + 14 * line);
+			c.fillText(label, from, Timeline.TOP + 9 + 14 * line);
+		}
+	}
+
 	#moments(c, { x, y }) {
-		for (const [number, label] of [
-			[this.base, "base"],
-			[this.at, this.base >= 0 ? "new" : ""],
-			[this.hover, null],
+		for (const [number, isChosen] of [
+			[this.base, true],
+			[this.at, true],
+			[this.hover, false],
 		]) {
 			const point = this.points[number];
 			if (!point) continue;
 			const at = Math.round(x(point.time)) + 0.5;
-			c.strokeStyle = this.colour(label === null ? "--quiet" : "--accent");
-			c.lineWidth = label === null ? 1 : 1.5;
+			c.strokeStyle = this.colour(isChosen ? "--accent" : "--quiet");
+			c.lineWidth = isChosen ? 1.5 : 1;
 			c.beginPath();
 			c.moveTo(at, Timeline.TOP);
 			c.lineTo(at, this.height - Timeline.BOTTOM);
 			c.stroke();
-			if (label === null) continue;
+			if (!isChosen) continue;
 			c.fillStyle = this.colour("--accent");
 			c.beginPath();
 			c.arc(at, y(point.inuse), 4, 0, 7);
 			c.fill();
-			c.textAlign = at > this.width - 60 ? "right" : "left";
-			/* A line may pass behind it. */
-			const left = at + (at > this.width - 60 ? -6 : 6);
-			c.lineWidth = 4;
-			c.lineJoin = "round";
-			c.strokeStyle = this.colour("--surface");
-			c.strokeText(label, left, Timeline.TOP + 9);
-			c.fillText(label, left, Timeline.TOP + 9);
 		}
 	}
 

@@ -7,11 +7,12 @@ const tools = (() => {
 		["flame", "Flame graph"],
 		["table", "Table"],
 		["tree", "Tree"],
-		["leaks", "Leaks"],
+		["leaks", "In use, by stack"],
 		["growth", "Growth"],
 	];
 
-	/* A difference has no leaks, and one profile alone no growth. */
+	/* A difference has no leaks, and one profile alone no growth. What is in use is leaked only when the
+	 * program has ended. */
 	function tabsOf(graph) {
 		return TABS.filter(([name]) =>
 			name === "leaks"
@@ -19,7 +20,10 @@ const tools = (() => {
 				: name === "growth"
 					? !graph.isDiff && !source.embedded
 					: true,
-		);
+		).map(([name, title]) => [
+			name,
+			name === "leaks" && graph.about.running === false ? "Leaks" : title,
+		]);
 	}
 
 	function showTabs(state, graph, change) {
@@ -78,11 +82,13 @@ const tools = (() => {
 			if ($(name) !== document.activeElement) $(name).value = state[name];
 		$("inverted").checked = state.inverted === "1";
 		$("lines").checked = state.lines === "1";
+		$("starts").checked = state.starts === "1";
+		$("starts-field").hidden = !graph.hasStarts;
 		$("by").value = state.by;
 		$("wide").value = state.wide;
 		showGroups("thread", state.thread, graph.threads);
 		showGroups("age", state.age, graph.ages);
-		if (state.only || state.without || state.thread || state.age) openFilters(true);
+		if (state.only || state.without || state.thread || state.age || state.starts) openFilters(true);
 		const flame = state.tab === "flame",
 			is = (selector, shown) =>
 				document.querySelectorAll(selector).forEach(element => {
@@ -105,6 +111,9 @@ const tools = (() => {
 		);
 		$("lines").addEventListener("change", () =>
 			change({ lines: $("lines").checked ? "1" : "", zoom: "", sandwich: "" }),
+		);
+		$("starts").addEventListener("change", () =>
+			change({ starts: $("starts").checked ? "1" : "", zoom: "" }),
 		);
 		$("more-filters").addEventListener("click", () => openFilters($("filters").hidden));
 		$("whole").addEventListener("click", whole);

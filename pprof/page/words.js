@@ -71,6 +71,17 @@ const words = (() => {
 		return variance > 0 && samples < FEW_SAMPLES - 0.5;
 	}
 
+	/* Why a graph is empty. By the law of rare events there are with 95 % fewer than 3 samples' worth; not
+	 * where something is known to be missing. */
+	function nothing(measure, about) {
+		if (measure.isDiff) return "Nothing is in these profiles.";
+		if (measure.kind.all && measure.kind.all.value > 0) return "The filters leave nothing.";
+		if (measure.unit !== "bytes" || !measure.known || about.period <= 1) return "Nothing.";
+		const bound =
+			about.period > 0 && !about.not_seen ? ": less than " + bytes(3 * about.period) + " (95 %)" : "";
+		return "Nothing sampled" + (about.running ? " yet" : "") + bound + ".";
+	}
+
 	const two = number => String(number).padStart(2, "0");
 
 	function clock(ms) {
@@ -115,6 +126,7 @@ const words = (() => {
 		doubt,
 		estimate,
 		isFew,
+		nothing,
 		clock,
 		moment,
 		duration,

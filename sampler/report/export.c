@@ -18,17 +18,30 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
     const struct options *options)
 {
 	const struct traces *t = &input->traces;
-	const char *program = input->origins[column].program;
+	const struct crowd *crowd = &input->crowds[column];
+	struct origin origin = input->origins[column];
+	const char *program = origin.program;
+	char several[512];
 	int64_t *time_ns = calloc(t->column_count, sizeof(*time_ns));
 	uint64_t scale = 1;
 	no_match_say(t, &options->read);
+	if (*crowd_describe(crowd, several, sizeof(several))) {
+		origin.pid = 0; /* what holds of one of them says nothing */
+		origin.cause[0] = '\0';
+	}
 	const struct export_choice choice = {
 	    .column = column,
 	    .kind = kind,
-	    .title = t->options.anonymize || !*program ? "heap profile" : program,
-	    .origin = &input->origins[column],
-	    .samples = input->crowds[column].samples,
-	    .ended = input->crowds[column].ended == input->crowds[column].file_count,
+	    .title = t->options.anonymize ? "heap profile"
+	        : *several                ? several
+	        : *program                ? program
+	                                  : "heap profile",
+	    .origin = &origin,
+	    .samples = crowd->samples,
+	    .ended = crowd->ended == crowd->file_count,
+	    .has_peak = input->has_peak || input->peak != column,
+	    .peak = input->peak,
+	    .peak_is_snapshot = !input->has_peak,
 	    .program = t->options.anonymize ? "program" : program,
 	    .series_count = input->series_count,
 	    .time_ns = time_ns,

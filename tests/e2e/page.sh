@@ -205,3 +205,80 @@ test_processes_without_a_pid_of_their_own() {
   serve one.pb.gz sum.pb.gz
   python3 -B "$top/tests/page_places.py" "$url/" || fail 'the page'
 }
+
+# Two processes of a program, each with four profiles, all at about the same times.
+service() {
+  mkdir -p -m 777 all
+  for name in a b; do
+    program $name -p 4K -b copy
+  done
+  for round in 1 2 3 4; do
+    for name in a b; do
+      tell $name 'hold 2000'
+      "${user[@]}" "$heaptap" snapshot "$(cat $name.pid)" >>snapshots
+      wait_for 20 test -s $name/000$round.pb.gz
+    done
+    sleep 1.2 # what is within a second is one moment
+  done
+  for name in a b; do
+    finish $name
+    for file in $name/*.pb.gz; do
+      mv "$file" "all/$name-${file##*/}"
+    done
+  done
+  serve "$PWD/all"
+}
+
+test_a_service_in_a_browser() {
+  command -v chromium >/dev/null || skip 'no chromium'
+  service
+  equal 200 "$(fetch "/api/v1/timeline?service=serve_program")"
+  python3 - <<'PYTHON' >moments
+import json
+points = json.load(open("body"))["points"]
+ids = [point["id"] for point in points if point["id"]]
+assert len(ids) >= 3 and all(id == f"at-{point['time_ns']}" for id, point in zip(ids, (p for p in points if p["id"]))), points
+print(ids[0], ids[-1])
+PYTHON
+  read -r first last <moments
+  equal 200 "$(fetch "/api/v1/diff?service=serve_program&base=$first&new=$last")"
+  python3 -c 'import json; d = json.load(open("body")); assert d["same_process"] is True and d["total"]["change"] > 8e6, d["total"]'
+  equal 400 "$(fetch "/api/v1/diff?service=serve_program&base=$first")"
+  equal 404 "$(fetch "/api/v1/top?service=serve_program&id=at-1")"
+  python3 -B "$top/tests/page_service.py" "$url/" serve_program || fail 'the page'
+}
+
+# A program that has freed all before it ends: the page shows the peak, served and as a file.
+test_a_clean_exit_shows_its_peak() {
+  command -v chromium >/dev/null || skip 'no chromium'
+  program a -p 4K -b copy
+  tell a 'hold 5000' drop
+  finish a
+  serve "$PWD/a"
+  python3 -B "$top/tests/page_peak.py" "$url/#pid=$(cat a.pid)" || fail 'the page'
+  "$heaptap" export -f flamegraph a -o graph.html
+  python3 -B "$top/tests/page_peak.py" "file://$PWD/graph.html" || fail 'the page as a file'
+}
+
+# Of several processes the page is of no single one.
+test_a_sum_has_the_title_of_a_sum() {
+  record -q -p 4K -o one.pb.gz "$targets/leaky" 3000 64
+  record -q -p 4K -o two.pb.gz "$targets/leaky" 2000 64
+  "$heaptap" export -f flamegraph --session all one.pb.gz two.pb.gz -o graph.html
+  grep -qF '<title>2 processes: leaky (2)</title>' graph.html || fail 'the title'
+  python3 - <<'PYTHON'
+import json, re
+data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', open("graph.html").read(), re.S)[1])
+assert data["title"] == "2 processes: leaky (2)" and data["about"]["pid"] == 0 and data["about"]["cause"] == "", data["about"]
+PYTHON
+}
+
+test_an_empty_page_says_what_to_type() {
+  command -v chromium >/dev/null || skip 'no chromium'
+  serve
+  python3 -B "$top/tests/page_empty.py" "$url/" 'heaptap record ./server' || fail 'the page'
+  kill "$serve_pid" && wait "$serve_pid" || :
+  mkdir -m 755 nothing
+  serve "$PWD/nothing"
+  python3 -B "$top/tests/page_empty.py" "$url/" 'heaptap record -o FOLDER/ ./server' || fail 'the page of a folder'
+}

@@ -101,10 +101,11 @@ test_flame_graph_adds_up() {
   cat >page.js <<'JS'
 const fs = require("fs"), html = fs.readFileSync("graph.html", "utf8"), report = JSON.parse(fs.readFileSync("report.json"));
 const data = JSON.parse(html.match(/<script id="data"[^>]*>([^]*?)<\/script>/)[1]);
-const scripts = [...html.matchAll(/<script>([^]*?)<\/script>/g)].map(match => match[1]).filter(text => /const words =|class Graph|class Shape/.test(text));
+const scripts = [...html.matchAll(/<script>([^]*?)<\/script>/g)].map(match => match[1]).filter(text => /const words =|class Frames|class Graph|class Shape/.test(text));
 const { Graph, Shape, words } = new Function("document", scripts.join("\n") + "; return { Graph, Shape, words };")({});
 const graph = new Graph(data), near = (a, b, what) => { if (Math.abs(a - b) > 1e-3 * Math.abs(b) + 1) throw new Error(`${what}: ${a}, not ${b}`); };
 const types = { inuse: "inuse_space", "inuse-objects": "inuse_objects", alloc: "alloc_space", objects: "alloc_objects" };
+graph.showStarts(true); // report has them
 console.log("kinds", graph.kinds.map(kind => kind.name).join(" "));
 for (const [i, kind] of graph.kinds.entries()) {
 	const all = report.totals[types[kind.name]];

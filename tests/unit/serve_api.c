@@ -264,8 +264,9 @@ static void lists_say_what_is_not_known(void **state)
 
 	for (size_t i = 0; i < 200; i++)
 		points[i] = (struct api_point){.time_ns = (int64_t)i, .value = (double)i, .rss_bytes = -1};
-	api_processes_write(out, &process, 1);
+	api_processes_write(out, &process, 1, true, false);
 	fclose(out);
+	contains(text, "\"files\":true,\"samplers\":false,");
 	contains(text, "\"program\":\"a\\\"b\"");
 	contains(text, "\"inuse\":199,\"error\":null,\"rss\":null,\"growth_per_hour\":null,");
 	for (const char *at = text; (at = strstr(at, "\"time_ns\":")); at++)
