@@ -18,13 +18,14 @@ enum { BYTES_MAX = 24 };
 static const struct kind {
 	uint16_t e_machine;
 	uint8_t bytes, returns_at;
+	uint8_t align; /* of instructions, bytes */
 	uint8_t code[BYTES_MAX];
 	struct cfi_rule rule;
 } kinds[] = {
-    {EM_X86_64, 11, 6, {0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3},
+    {EM_X86_64, 11, 6, 1, {0x48, 0x83, 0xec, 8, 0xff, 0xd1, 0x48, 0x83, 0xc4, 8, 0xc3},
         {.kind = CFI_SIMPLE, .cfa_reg = 7, .cfa_offset = 16, .ra_offset = -8}},
     /* rbp is the second of those that regs_x86_64 tracks */
-    {EM_X86_64, 8, 6, {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3},
+    {EM_X86_64, 8, 6, 1, {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3},
         {.kind = CFI_SIMPLE,
             .cfa_reg = 7,
             .cfa_offset = 16,
@@ -33,7 +34,7 @@ static const struct kind {
             .offset = {[1] = -16}}},
     /* x29 is the last of those of regs_aarch64. Built with pointer authentication, which puts an instruction
      * in front of all and one in front of ret, it is the same up to the second. */
-    {EM_AARCH64, 16, 12,
+    {EM_AARCH64, 16, 12, 4,
         {0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 3, 0, 0x91, 0x60, 0, 0x3f, 0xd6, 0xfd, 0x7b, 0xc1, 0xa8},
         {.kind = CFI_SIMPLE,
             .cfa_reg = 31,
@@ -80,7 +81,12 @@ size_t trampolines_find(uint16_t e_machine, const uint8_t *code, size_t code_byt
 
 		while (kind->e_machine == e_machine &&
 		    (at = memmem(at, (size_t)(end - at), kind->code, kind->bytes))) {
-			if (!add(runs, &count, first_of_kind, (uint32_t)(at - code) + kind->returns_at, i))
+			const uint32_t offset = (uint32_t)(at - code);
+			if (offset % kind->align) {
+				at++;
+				continue;
+			}
+			if (!add(runs, &count, first_of_kind, offset + kind->returns_at, i))
 				break;
 			at += kind->bytes;
 		}

@@ -88,6 +88,10 @@ static void other_code_is_not(void **unused)
 		assert_int_equal(trampolines_find(EM_X86_64, by_stack_pointer, i, runs), 0);
 	}
 	assert_int_equal(trampolines_find(EM_X86_64, NULL, 0, runs), 0);
+	/* Not where an instruction can begin. */
+	memcpy(code + 2, aarch64_code, sizeof(aarch64_code));
+	assert_int_equal(trampolines_find(EM_AARCH64, code, sizeof(code), runs), 0);
+	assert_int_equal(trampolines_find(EM_AARCH64, code + 2, sizeof(aarch64_code), runs), 1);
 	memset(code, 0, sizeof(code));
 	for (size_t at = 0, n = 0; at + 32 < sizeof(code); at += 16 + n++ % 7)
 		memcpy(code + at, by_stack_pointer, sizeof(by_stack_pointer));
