@@ -34,7 +34,8 @@ int rules_read(struct rules *rules, const char *path, char *error, size_t error_
 int rules_parse(struct rules *rules, const char *text, const char *name, char *error, size_t error_bytes);
 void rules_fini(struct rules *rules);
 
-/* heaptap daemon --check: prints "ok", or a line for each fault, to standard output. 0, or -errno: STATUS_USAGE. */
+/* heaptap daemon --check: prints "ok", or a line for each fault, to standard output. 0, or -errno:
+ * STATUS_USAGE. */
 int rules_check(const char *path);
 
 #endif

@@ -83,8 +83,9 @@ int output_describe(const char *argument, char *files, size_t files_bytes);
 
 /*
  * Can profiles be written where `argument` (as for output_init) says? The folder is made if it is missing and
- * a file is created in it and removed; that folders above it were missing too is said, unless `quiet`. 0, or -errno with a line on stderr. 0 also for a device, which needs
- * no folder, and for a directive in the folder's name, which nobody can fill in before there is a profile.
+ * a file is created in it and removed; that folders above it were missing too is said, unless `quiet`. 0, or
+ * -errno with a line on stderr. 0 also for a device, which needs no folder, and for a directive in the
+ * folder's name, which nobody can fill in before there is a profile.
  */
 int output_check_folder(const char *argument, bool quiet);
 
