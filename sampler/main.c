@@ -75,7 +75,7 @@ static const struct command commands[] = {
         .run = status_command_run,
         .examples = "heaptap status\n"
                     "heaptap status redis-server\n"
-                    "heaptap status --json | jq '.processes[] | select(.growth_significant)'"},
+                    "heaptap status --json | jq '.processes[] | select(.growth == \"grows\")'"},
     {.name = "enable",
         .group = COMMAND_ALWAYS_ON,
         .bit = COMMAND_ENABLE,

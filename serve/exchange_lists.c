@@ -66,8 +66,8 @@ static struct trend_point trend_point_of(const struct api_point *point)
 	    .allocated_samples = point->allocated / each_bytes};
 }
 
-/* Does all that the process has in use grow? The points are thinned out to as many as the test takes. */
-static bool growth_of(const struct api_point *points, size_t count, struct api_growth *growth)
+/* The points are thinned out to as many as the test takes. */
+static bool growth_of_points(const struct api_point *points, size_t count, struct api_growth *growth)
 {
 	struct trend_point taken[TREND_POINTS_MOST];
 	const size_t step = count / TREND_POINTS_MOST + 1;
@@ -81,6 +81,17 @@ static bool growth_of(const struct api_point *points, size_t count, struct api_g
 	*growth = (struct api_growth){.per_hour = trend.bytes_per_s * 3600,
 	    .per_hour_error = sqrt(fmax(trend.bytes_per_s_variance, 0)) * 3600};
 	return trend.kind == TREND_GROWS;
+}
+
+/* Does all that the process has in use grow? Of one that runs, its sampler says it. */
+static bool growth_of(const struct catalog_process *process, const struct api_point *points, size_t count,
+    struct api_growth *growth)
+{
+	if (!process->listed)
+		return count && growth_of_points(points, count, growth);
+	*growth = (struct api_growth){.per_hour = process->listed->growth.bytes_per_hour,
+	    .per_hour_error = process->listed->growth.bytes_per_hour_error};
+	return isfinite(growth->per_hour);
 }
 
 /* ---- processes */
@@ -127,7 +138,7 @@ static void fill_process(const struct catalog_process *from, struct api_process 
 	    .profile_count = from->file_count,
 	    .points = row->points,
 	    .point_count = count,
-	    .growth = count && growth_of(row->points, count, &row->growth) ? &row->growth : NULL};
+	    .growth = growth_of(from, row->points, count, &row->growth) ? &row->growth : NULL};
 }
 
 static bool write_processes(FILE *out, const struct exchange *exchange)

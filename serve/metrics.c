@@ -14,8 +14,9 @@
 struct service {
 	const char *name;
 	double inuse_bytes, variance;
+	double growth_bytes_per_s, growth_variance;
 	uint64_t rss_bytes, targets;
-	bool inuse_known;
+	bool inuse_known, growth_known;
 	const struct counters_sum *counted; /* NULL: nothing is */
 };
 
@@ -60,6 +61,11 @@ static void add_process(
 	}
 	if (isfinite(listed->inuse_bytes_error))
 		service->variance += listed->inuse_bytes_error * listed->inuse_bytes_error;
+	service->growth_known = service->growth_known || listed->growth.kind[0];
+	if (isfinite(listed->growth.bytes_per_hour))
+		service->growth_bytes_per_s += listed->growth.bytes_per_hour / 3600;
+	if (isfinite(listed->growth.bytes_per_hour_error))
+		service->growth_variance += pow(listed->growth.bytes_per_hour_error / 3600, 2);
 }
 
 /* ---- text */
@@ -88,6 +94,16 @@ static void write_services(FILE *out, const struct sums *sums)
 	for (const struct service *at = s; at < end; at++)
 		if (at->inuse_known)
 			row(out, "inuse_bytes_stderr", at->name, sqrt(at->variance));
+	head(out, "growth_bytes_per_second", "gauge",
+	    "How fast heap in use grows in processes where it grows by more than chance; 0: in none.");
+	for (const struct service *at = s; at < end; at++)
+		if (at->growth_known)
+			row(out, "growth_bytes_per_second", at->name, at->growth_bytes_per_s);
+	head(out, "growth_bytes_per_second_stderr", "gauge",
+	    "Standard error of heaptap_growth_bytes_per_second.");
+	for (const struct service *at = s; at < end; at++)
+		if (at->growth_known)
+			row(out, "growth_bytes_per_second_stderr", at->name, sqrt(at->growth_variance));
 	head(out, "alloc_bytes_total", "counter",
 	    "Bytes ever allocated, estimated, of ended processes as far as it was seen.");
 	for (const struct service *at = s; at < end; at++)

@@ -72,6 +72,11 @@ static double order_tail(size_t count, double falling)
 	return sum;
 }
 
+const char *trend_kind_name(enum trend_kind kind)
+{
+	return kind == TREND_GROWS ? "grows" : kind == TREND_ROSE ? "rose" : "steady";
+}
+
 /* ---- the bar */
 
 double trend_bar(double rows, size_t points)

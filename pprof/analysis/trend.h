@@ -51,6 +51,9 @@ struct trend {
 	double bytes_per_s, bytes_per_s_variance; /* of TREND_GROWS; else 0 */
 };
 
+/* "grows", "rose", "steady" */
+const char *trend_kind_name(enum trend_kind kind);
+
 /* The chance that a rise must be below. rows: how many sums are asked about at once. points: how many
  * there are, because each of them was an occasion to ask. */
 double trend_bar(double rows, size_t points);

@@ -5,16 +5,11 @@
 
 #include <math.h>
 
-static const char *kind_word(enum trend_kind kind)
-{
-	return kind == TREND_GROWS ? "grows" : kind == TREND_ROSE ? "rose" : "steady";
-}
-
 void growth_json_trend(struct json *json, const struct growth_row *row)
 {
 	const struct trend *trend = &row->trend;
 
-	json_text(json, "kind", kind_word(trend->kind));
+	json_text(json, "kind", trend_kind_name(trend->kind));
 	json_number(json, "change", trend->bytes, 0);
 	json_number(json, "change_error", sqrt(fmax(trend->variance, 0)), 1);
 	json_integer(json, "since_ns", row->since_ns);

@@ -49,6 +49,20 @@ struct control_label {
 	const char *key, *value;
 };
 
+/* Whether what is in use grows by more than chance (pprof/analysis/trend.h). */
+struct control_growth {
+	const char *kind; /* trend_kind_name(); "" or NULL: not known yet */
+	/* of the rise; NaN and 0 where there is none */
+	double bytes, bytes_error;
+	int64_t since_unix_ns, until_unix_ns;
+	double bytes_per_hour, bytes_per_hour_error; /* of one that goes on; else NaN */
+};
+
+#define CONTROL_GROWTH_NOT_KNOWN                                                                     \
+	{                                                                                            \
+		.bytes = NAN, .bytes_error = NAN, .bytes_per_hour = NAN, .bytes_per_hour_error = NAN \
+	}
+
 struct control_process {
 	pid_t pid;
 	const char *service; /* as the store names it */
@@ -60,11 +74,10 @@ struct control_process {
 	bool profiled;
 	const char *reason; /* why it is not profiled, one line; "" or NULL if it is */
 
-	/* Estimates, NaN if not known: in use, the standard error of the bytes, objects, the slope of the
-	 * bytes over the last snapshots. */
-	double inuse_bytes, inuse_bytes_error, inuse_objects, growth_bytes_per_hour;
-	double alloc_bytes;      /* ever allocated, since it is profiled; NaN: not known */
-	bool growth_significant; /* by more than two standard errors of the slope */
+	/* Estimates, NaN if not known: in use, the standard error of the bytes, objects. */
+	double inuse_bytes, inuse_bytes_error, inuse_objects;
+	double alloc_bytes; /* ever allocated, since it is profiled; NaN: not known */
+	struct control_growth growth;
 	uint64_t rss_bytes;
 	uint64_t samples;
 	const char *backend; /* "uprobe", "breakpoint", "copy"; none: "" or NULL */

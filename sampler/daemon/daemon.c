@@ -198,7 +198,6 @@ static uint64_t look(struct daemon *d, bool ended)
 	save_guard(d, false);
 	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {
 		periods_tune(d);
-		daemon_list_note_growth(d);
 		log_line_tell_held(false);
 	}
 	tell_manager(d, now_ns);

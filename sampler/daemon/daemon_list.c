@@ -9,6 +9,7 @@
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/session/process_losses.h"
+#include "sampler/session/process_sums.h"
 #include "sampler/session/self_limits.h"
 #include "sampler/target/target_plan.h"
 
@@ -67,33 +68,6 @@ static uint64_t resident_bytes(pid_t pid)
 	return proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
 }
 
-/* In use, and its standard error, from the process' own sums: hostile, so good for a display. */
-static void fill_amounts(struct control_process *row, const struct process *process)
-{
-	const struct region_place *place = region_place(process->image->region, process->place);
-	const struct tally live = region_read_tally(&place->live), all = region_read_tally(&place->allocated);
-	row->alloc_bytes = (double)(int64_t)all.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
-	row->inuse_bytes = (double)(int64_t)live.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
-	row->inuse_objects = (double)(int64_t)live.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
-	row->inuse_bytes_error = sqrt(region_live_variance(place));
-	row->samples = process_samples(process);
-}
-
-void daemon_list_note_growth(struct daemon *d)
-{
-	const uint64_t now_ns = clock_now_ns();
-	for (size_t i = 0; i < d->roster.count; i++) {
-		struct roster_entry *entry = d->roster.entries[i];
-		const struct process *process = process_of(d, entry);
-		struct control_process row;
-		if (!process)
-			continue;
-		fill_amounts(&row, process);
-		growth_rate_note(
-		    &entry->growth, now_ns, row.inuse_bytes, row.inuse_bytes_error * row.inuse_bytes_error);
-	}
-}
-
 static size_t fill_labels(const struct process *process, struct labels *labels, struct control_label *rows)
 {
 	const struct target_plan *plan = process->target.plan;
@@ -128,18 +102,17 @@ static void write_process(
 	    .inuse_bytes_error = NAN,
 	    .inuse_objects = NAN,
 	    .alloc_bytes = NAN,
-	    .growth_bytes_per_hour = NAN,
+	    .growth = CONTROL_GROWTH_NOT_KNOWN,
 	    .rss_bytes = resident_bytes(entry->pid),
 	    .backend = on ? "copy" : NULL,
 	    .losses = losses,
 	    .labels = rows,
 	};
 	if (process) {
-		fill_amounts(&row, process);
+		process_sums_fill(&row, process);
 		row.start_unix_ns = scheduler_start_unix_ns(d->scheduler, &process->target);
 		row.loss_count = process_losses(process, losses);
 		row.label_count = fill_labels(process, &labels, rows);
-		growth_rate_fit(&entry->growth, &row.growth_bytes_per_hour, &row.growth_significant);
 	}
 	control_list_write_process(writer, &row);
 	labels_fini(&labels);

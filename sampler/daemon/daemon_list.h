@@ -6,9 +6,6 @@
 struct control_list_writer;
 struct daemon;
 
-/* Notes what each process has in use, for its growth. */
-void daemon_list_note_growth(struct daemon *daemon);
-
 void daemon_list_write(struct daemon *daemon, struct control_list_writer *writer);
 
 #endif

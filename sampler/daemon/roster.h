@@ -7,7 +7,6 @@
 #ifndef SAMPLER_DAEMON_ROSTER_H
 #define SAMPLER_DAEMON_ROSTER_H
 
-#include "sampler/daemon/growth_rate.h"
 #include "sampler/linux/thread_facts.h"
 
 #include <stdbool.h>
@@ -38,7 +37,6 @@ struct roster_entry {
 	uint64_t again_ns; /* ROSTER_REFUSED: when it is looked at again; 0: never */
 	uint64_t since_ns; /* monotonic: of the hand-over, or when it was first seen */
 	int64_t since_unix_ns;
-	struct growth_rate growth;
 	int pidfd; /* of `first`; else -1 */
 	uid_t uid; /* effective, when it was decided about; with `library` */
 	/* texts, owned; NULL: unknown */

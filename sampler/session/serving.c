@@ -5,6 +5,7 @@
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/session/process_losses.h"
+#include "sampler/session/process_sums.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,19 +34,11 @@ static uint64_t resident_bytes(pid_t pid)
 	return proc_status_number(text, "\nVmRSS:", 10, 0) << 10;
 }
 
-/* What the process counts is hostile: any number may be there. */
-static double estimate(uint64_t fixed, unsigned int shift)
-{
-	return (int64_t)fixed < 0 ? 0 : (double)fixed / (double)(1ull << shift);
-}
-
 static void list_process(void *context, const struct target *target, int64_t start_unix_ns)
 {
 	const struct process *process = (const struct process *)target;
-	const struct region_place *place = region_place(process->image->region, process->place);
-	struct tally live = region_read_tally(&place->live), all = region_read_tally(&place->allocated);
 	struct control_loss losses[PROCESS_LOSSES];
-	const struct control_process row = {
+	struct control_process row = {
 	    .pid = target->pid,
 	    .service = target->title,
 	    .exe = target->name,
@@ -53,17 +46,13 @@ static void list_process(void *context, const struct target *target, int64_t sta
 	    .since_unix_ns = start_unix_ns,
 	    .start_unix_ns = start_unix_ns,
 	    .profiled = true,
-	    .inuse_bytes = estimate(live.bytes_q8, WEIGHT_BYTES_SHIFT),
-	    .inuse_bytes_error = sqrt(region_live_variance(place)),
-	    .inuse_objects = estimate(live.objects_q16, WEIGHT_OBJECTS_SHIFT),
-	    .alloc_bytes = estimate(all.bytes_q8, WEIGHT_BYTES_SHIFT),
-	    .growth_bytes_per_hour = NAN,
+	    .growth = CONTROL_GROWTH_NOT_KNOWN,
 	    .rss_bytes = resident_bytes(target->pid),
-	    .samples = process_samples(process),
 	    .backend = backend_name(process->image->backend),
 	    .losses = losses,
 	    .loss_count = process_losses(process, losses),
 	};
+	process_sums_fill(&row, process);
 	control_list_write_process(context, &row);
 }
 

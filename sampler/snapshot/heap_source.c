@@ -2,6 +2,7 @@
 #include "sampler/snapshot/heap_source.h"
 
 #include "sampler/snapshot/heap_snapshot.h"
+#include "sampler/snapshot/heap_trend.h"
 #include "sampler/snapshot/standing_file.h"
 #include "sampler/snapshot/summary.h"
 #include "pprof/profile/origin.h"
@@ -316,6 +317,8 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
 		    target->pid, counted > arrived ? counted - arrived : 0, now_ns, false);
 	}
+	if (rarely)
+		heap_trend_note(series, region_place(process->image->region, process->place), now_ns);
 	look_for_requests(base, target, now_ns);
 	if (target->readable && !series->wanted) /* else it is read with the snapshot */
 		resident_watch_look(&series->resident, process, now_ns,

@@ -69,6 +69,7 @@ void snapshot_series_free(struct snapshot_series *series)
 	free(series->timeline_file.path);
 	free(series->lifetimes_file.path);
 	timeline_fini(&series->timeline);
+	trend_series_fini(&series->trend);
 	oom_watch_fini(&series->death);
 	threshold_watch_free(series->thresholds);
 	free(series);

@@ -9,6 +9,7 @@
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
 
+#include "pprof/analysis/trend_series.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/snapshot/resident_watch.h"
 #include "sampler/snapshot/threshold_watch.h"
@@ -75,6 +76,7 @@ struct snapshot_series {
 	size_t kept_count, kept_capacity;
 
 	struct timeline timeline;
+	struct trend_series trend; /* of its heap, see heap_trend.h */
 	struct resident_watch resident;
 	struct oom_watch death;
 	struct threshold_watch *thresholds; /* NULL: none */

@@ -4,6 +4,7 @@
 #include "pprof/text/json.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 enum { TIME_BYTES = 32 };
@@ -21,6 +22,18 @@ static void write_time(struct json *json, const char *key, int64_t unix_ns)
 		json_text(json, key, text);
 }
 
+static void write_growth(struct json *json, const struct control_growth *growth)
+{
+	json_text(json, "growth", growth->kind);
+	json_number(json, "growth_bytes", growth->bytes, 0);
+	json_number(json, "growth_bytes_error", growth->bytes_error, 0);
+	write_time(json, "growth_since", growth->since_unix_ns);
+	write_time(json, "growth_until", growth->until_unix_ns);
+	json_boolean(json, "growth_significant", strcmp(growth->kind, "grows") == 0);
+	json_number(json, "growth_bytes_per_hour", growth->bytes_per_hour, 0);
+	json_number(json, "growth_bytes_per_hour_error", growth->bytes_per_hour_error, 0);
+}
+
 static void write_process(struct json *json, const struct control_process *process)
 {
 	json_object(json, NULL);
@@ -36,8 +49,7 @@ static void write_process(struct json *json, const struct control_process *proce
 	json_number(json, "inuse_bytes_error", process->inuse_bytes_error, 0);
 	json_number(json, "inuse_objects", process->inuse_objects, 0);
 	json_integer(json, "rss_bytes", (int64_t)process->rss_bytes);
-	json_number(json, "growth_bytes_per_hour", process->growth_bytes_per_hour, 0);
-	json_boolean(json, "growth_significant", process->growth_significant);
+	write_growth(json, &process->growth);
 	json_integer(json, "samples", (int64_t)process->samples);
 	json_object(json, "lost");
 	for (size_t i = 0; i < process->loss_count; i++)

@@ -4,14 +4,15 @@
  *
  *	{"daemon": {pid, since, cpu_seconds, rss_bytes, disk_bytes},
  *	 "processes": [{pid, service, exe, comm, container_id, since, profiled, reason, inuse_bytes,
- *	     inuse_bytes_error, inuse_objects, rss_bytes, growth_bytes_per_hour, growth_significant, samples,
- *	     lost: {cause: n}, backend, labels: {}}],
+ *	     inuse_bytes_error, inuse_objects, rss_bytes, growth, growth_bytes, growth_bytes_error,
+ *	     growth_since, growth_until, growth_significant, growth_bytes_per_hour,
+ *	     growth_bytes_per_hour_error, samples, lost: {cause: n}, backend, labels: {}}],
  *	 "push": [{name, sent, retried, rejected, dropped, given_up, passed_over, resent, denied,
  *	     spool_profiles, spool_bytes, oldest_seconds}]}
  *
- * `since` is a time in UTC, as RFC 3339 writes it; what is not known is null. Members may be added, none is
- * ever renamed. `push` has the targets of the user's own `heaptap push`, or root's; oldest_seconds is null
- * where nothing waits.
+ * Times are in UTC, as RFC 3339 writes them; what is not known is null. growth is "" while it is not known;
+ * growth_significant: it is "grows". Members may be added, none is ever renamed. `push` has the targets of
+ * the user's own `heaptap push`, or root's; oldest_seconds is null where nothing waits.
  */
 #ifndef SAMPLER_STATUS_STATUS_JSON_H
 #define SAMPLER_STATUS_STATUS_JSON_H

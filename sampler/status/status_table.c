@@ -13,7 +13,7 @@
 
 enum {
 	WIDTH_DEFAULT = 80, /* of a table that goes to no terminal, unless a name is longer */
-	FIXED_COLUMNS = 56, /* of all columns but the service's and the last, with what parts them */
+	FIXED_COLUMNS = 55, /* of all columns but the service's and the last, with what parts them */
 	BACKEND_COLUMNS = 6,
 	SERVICE_LEAST = 8,
 	CONTAINER_CHARACTERS = 12, /* of its id, as docker and podman show it */
@@ -22,7 +22,7 @@ enum {
 #define NS_PER_S INT64_C(1000000000)
 
 /* All columns behind the service. */
-#define PROFILED_FORMAT " %7s %6s %7s %5s %7s %9s %7s %s"
+#define PROFILED_FORMAT " %7s %6s %7s %5s %7s %8s %7s %s"
 
 /* ---- values */
 
@@ -58,16 +58,15 @@ static const char *error_share(const struct control_process *process, char text[
 	return text;
 }
 
-/* "+12.3M", with an asterisk if it is more than chance. */
-static const char *growth(const struct control_process *process, char text[AMOUNT_BYTES])
+/* "+12.3M", "" if nothing grows by more than chance, "?" if nobody knows yet. */
+static const char *growth(const struct control_growth *growth, char text[AMOUNT_BYTES])
 {
 	char bytes[AMOUNT_BYTES];
-	const char *amount = short_bytes(process->growth_bytes_per_hour, bytes);
 
-	if (!*amount)
-		return "";
-	snprintf(text, AMOUNT_BYTES, "%s%.20s%s", process->growth_bytes_per_hour > 0 ? "+" : "", amount,
-	    process->growth_significant ? "*" : " ");
+	if (!*growth->kind)
+		return "?";
+	snprintf(text, AMOUNT_BYTES, isfinite(growth->bytes_per_hour) ? "+%.20s" : "",
+	    short_bytes(growth->bytes_per_hour, bytes));
 	return text;
 }
 
@@ -254,16 +253,47 @@ static uint64_t lost_samples(const struct control_process *process)
 	return sum;
 }
 
+/* "12:26:59" of the last 20 hours, with the date before. */
+static void format_moment(int64_t unix_ns, int64_t now_unix_ns, char text[AMOUNT_BYTES])
+{
+	const bool is_recent = now_unix_ns - unix_ns < 20 * 3600 * NS_PER_S;
+
+	format_time(unix_ns, is_recent ? "%H:%M:%S" : "%Y-%m-%d %H:%M", text, AMOUNT_BYTES);
+}
+
+/* "grows since 12:26:59, by 4.8 GiB an hour +- 10 %", "rose by 18.6 MiB at 12:21:33 and is flat since" */
+static void describe_growth(
+    const struct control_growth *growth, int64_t now_unix_ns, char *text, size_t text_bytes)
+{
+	char since[AMOUNT_BYTES], until[AMOUNT_BYTES], amount[AMOUNT_BYTES];
+	const double percent = 100 * growth->bytes_per_hour_error / growth->bytes_per_hour;
+
+	format_moment(growth->since_unix_ns, now_unix_ns, since);
+	format_moment(growth->until_unix_ns, now_unix_ns, until);
+	if (isfinite(growth->bytes_per_hour)) {
+		text_append(text, text_bytes, "grows since %s, by %s an hour", since,
+		    amount_bytes(growth->bytes_per_hour, amount));
+		if (isfinite(percent))
+			text_append(text, text_bytes, " +- %.*f %%", percent < 9.5 ? 1 : 0, percent);
+	} else if (isfinite(growth->bytes)) {
+		text_append(text, text_bytes, "rose by %s %s%s%s %s and is flat since",
+		    amount_bytes(growth->bytes, amount), strcmp(since, until) == 0 ? "" : "from ",
+		    strcmp(since, until) == 0 ? "" : since, strcmp(since, until) == 0 ? "at" : " to", until);
+	}
+}
+
 /* A second line, for what most processes do not have. */
-static void print_details(const struct screen *screen, const struct control_process *process)
+static void print_details(
+    const struct screen *screen, const struct control_process *process, int64_t now_unix_ns)
 {
 	char text[2048] = "";
 	uint64_t lost = lost_samples(process);
 	bool more = false;
 
+	describe_growth(&process->growth, now_unix_ns, text, sizeof(text));
 	if (*process->container_id)
-		text_append(
-		    text, sizeof(text), "in container %.*s", CONTAINER_CHARACTERS, process->container_id);
+		text_append(text, sizeof(text), "%sin container %.*s", *text ? "; " : "",
+		    CONTAINER_CHARACTERS, process->container_id);
 	if (lost)
 		text_append(text, sizeof(text), "%s%" PRIu64 " sample%s lost: ", *text ? "; " : "", lost,
 		    lost == 1 ? "" : "s");
@@ -284,25 +314,27 @@ static void print_profiled(
 	char texts[6][AMOUNT_BYTES];
 	char pid[16];
 
-	if (process->growth_significant && process->growth_bytes_per_hour > 0)
+	if (isfinite(process->growth.bytes_per_hour))
 		fputs(screen_style(screen, SCREEN_MORE), screen->out);
 	print_service(screen, process, columns);
 	snprintf(pid, sizeof(pid), "%d", (int)process->pid);
 	fprintf(screen->out, PROFILED_FORMAT "\n", pid, since(process->since_unix_ns, now_unix_ns, texts[0]),
 	    short_bytes(process->inuse_bytes, texts[1]), error_share(process, texts[2]),
 	    process->rss_bytes ? short_bytes((double)process->rss_bytes, texts[3]) : "",
-	    growth(process, texts[4]), amount_count((double)process->samples, texts[5]), process->backend);
+	    growth(&process->growth, texts[4]), amount_count((double)process->samples, texts[5]),
+	    process->backend);
 	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
-	print_details(screen, process);
+	print_details(screen, process, now_unix_ns);
 }
 
-static void print_unprofiled(const struct screen *screen, const struct control_process *process, int columns)
+static void print_unprofiled(
+    const struct screen *screen, const struct control_process *process, int columns, int64_t now_unix_ns)
 {
 	print_service(screen, process, columns);
 	fprintf(screen->out, " %7d  ", (int)process->pid);
 	screen_text(screen, *process->reason ? process->reason : "?", screen_room(screen, columns + 10));
 	putc('\n', screen->out);
-	print_details(screen, process);
+	print_details(screen, process, now_unix_ns);
 }
 
 static void print_heading(const struct screen *screen, const char *first, int columns, const char *others)
@@ -316,7 +348,6 @@ void status_table_print(const struct screen *screen, const struct control_list *
 {
 	int columns = service_columns(screen, list);
 	size_t count[2] = {0, 0};
-	bool significant = false;
 
 	print_daemon(screen, list, now_unix_ns);
 	for (size_t i = 0; i < spools->count; i++)
@@ -330,20 +361,17 @@ void status_table_print(const struct screen *screen, const struct control_list *
 			char others[128];
 
 			snprintf(others, sizeof(others), PROFILED_FORMAT, "pid", "since", "in use", "+-",
-			    "RSS", "growth/h ", "samples", "by");
+			    "RSS", "growth/h", "samples", "by");
 			print_heading(screen, "service", columns, others);
 		}
 		print_profiled(screen, process, columns, now_unix_ns);
-		significant = significant || process->growth_significant;
 	}
-	if (significant)
-		screen_lines(screen, 0, "* more than chance: over two standard errors");
 	for (size_t i = 0; i < list->process_count; i++) {
 		if (list->processes[i].profiled)
 			continue;
 		if (!count[1]++)
 			print_heading(screen, "not profiled", columns, "     pid  why");
-		print_unprofiled(screen, &list->processes[i], columns);
+		print_unprofiled(screen, &list->processes[i], columns, now_unix_ns);
 	}
 	if (!list->process_count) {
 		putc('\n', screen->out);

@@ -20,6 +20,58 @@ start_both() {
   wait_for 20 is_profiled $program
 }
 
+# status, its JSON and /metrics say the same of one that leaks and of one that does not.
+test_status_says_what_grows() {
+  local steps=() step
+  start_daemon
+  for step in $(seq 400); do
+    steps+=(await "go$step" hold 100 1000)
+  done
+  carry on "${steps[@]}" await end &
+  leaks=$!
+  carry on hold 1000 1000 await end &
+  steady=$!
+  step=0
+  says_grows() {
+    touch go$((step += 1))
+    sleep 0.2
+    "$heaptap" status --socket "$socket" >table && grep -q '  grows since ' table
+  }
+  wait_for 20 is_profiled $leaks
+  wait_for 60 says_grows
+  matches "^steps +$leaks .* \\+[0-9.]+[MG] +[0-9]+ copy$" table
+  matches '^  grows since [0-9:]{8}, by [0-9.]+ [MG]iB an hour \+- [0-9.]+ %$' table
+  matches "^steps +$steady [^+?]* [0-9]+ copy$" table
+  "$heaptap" status --socket "$socket" --json >json
+  cp "$HEAPTAP_PROGRAMS/heaptap-serve" bin/
+  "$heaptap" serve --listen 127.0.0.1:0 --socket "$socket" 2>serve.err &
+  server=$!
+  wait_for 20 grep -q '^heaptap: serving on http' serve.err
+  url=$(sed -n 's,^heaptap: serving on \(http://[^/]*\)/$,\1,p' serve.err)
+  curl -sS "$url/metrics" >metrics
+  curl -sS "$url/api/v1/processes" >processes
+  kill $server
+  python3 - $leaks $steady <<'EOF'
+import json, re, sys
+leaks, steady = ({p["pid"]: p for p in json.load(open("json"))["processes"]}[int(pid)] for pid in sys.argv[1:])
+assert leaks["growth"] == "grows" and leaks["growth_significant"] and leaks["growth_bytes_per_hour"] > 0, leaks
+assert steady["growth"] == "steady" and not steady["growth_significant"], steady
+assert steady["growth_bytes_per_hour"] is None and steady["growth_since"] is None, steady
+rate = float(re.search(r'^heaptap_growth_bytes_per_second{service_name="steps"} (.*)$', open("metrics").read(), re.M)[1])
+listed = {p["pid"]: p["growth_per_hour"] for p in json.load(open("processes"))["processes"]}
+assert listed[int(sys.argv[2])] is None, listed
+# Asked a moment later, another point may have come.
+for other in rate * 3600, listed[int(sys.argv[1])]:
+    assert 0.7 < other / leaks["growth_bytes_per_hour"] < 1.4, (other, leaks)
+EOF
+  touch end
+  while [ "$step" -lt 400 ]; do
+    touch go$((step += 1))
+  done
+  wait $leaks $steady
+  stop_daemon
+}
+
 test_status_as_json() {
   start_both
   "$heaptap" status --socket "$socket" --json >json
@@ -32,7 +84,8 @@ assert list(status["daemon"]) == ["pid", "since", "cpu_seconds", "rss_bytes", "d
 assert status["daemon"]["pid"] == daemon
 process = next(p for p in status["processes"] if p["pid"] == program)
 assert list(process) == ["pid", "service", "exe", "comm", "container_id", "since", "profiled", "reason", "inuse_bytes",
-    "inuse_bytes_error", "inuse_objects", "rss_bytes", "growth_bytes_per_hour", "growth_significant", "samples", "lost",
+    "inuse_bytes_error", "inuse_objects", "rss_bytes", "growth", "growth_bytes", "growth_bytes_error", "growth_since",
+    "growth_until", "growth_significant", "growth_bytes_per_hour", "growth_bytes_per_hour_error", "samples", "lost",
     "backend", "labels"], list(process)
 assert process["profiled"] is True and process["service"] == "steps", process
 assert process["exe"].endswith("/bin/daemon_steps") and process["comm"] == "daemon_steps", process

@@ -39,8 +39,7 @@ static void all_fields_come_back(void **state)
 	    .inuse_bytes = 1.5e9,
 	    .inuse_bytes_error = NAN,
 	    .inuse_objects = 3,
-	    .growth_bytes_per_hour = -12.25,
-	    .growth_significant = true,
+	    .growth = {"grows", 1.5, NAN, 3, 4, 12.25, 2},
 	    .rss_bytes = 9,
 	    .samples = 10,
 	    .backend = "copy",
@@ -69,9 +68,13 @@ static void all_fields_come_back(void **state)
 	assert_int_equal(list.process_count, 2);
 	const struct control_process *read = &list.processes[0];
 	assert_string_equal(read->exe, process.exe);
-	assert_true(read->profiled && read->growth_significant);
+	assert_true(read->profiled);
 	assert_true(read->inuse_bytes == 1.5e9 && isnan(read->inuse_bytes_error));
-	assert_true(read->growth_bytes_per_hour == -12.25);
+	assert_string_equal(read->growth.kind, "grows");
+	assert_true(read->growth.bytes == 1.5 && isnan(read->growth.bytes_error));
+	assert_true(read->growth.since_unix_ns == 3 && read->growth.until_unix_ns == 4);
+	assert_true(read->growth.bytes_per_hour == 12.25 && read->growth.bytes_per_hour_error == 2);
+	assert_string_equal(list.processes[1].growth.kind, "");
 	assert_string_equal(read->reason, "");
 	assert_int_equal(read->loss_count, 2);
 	assert_string_equal(read->losses[0].cause, "full ring");

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon's pure parts: growth, its own load, the session's identity, lines of maps that may be offers. */
+/* The daemon's pure parts: its own load, the session's identity, lines of maps that may be offers. */
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/decisions.h"
 #include "sampler/daemon/ended_room.h"
-#include "sampler/daemon/growth_rate.h"
 #include "sampler/daemon/list_share.h"
 #include "sampler/daemon/own_load.h"
 #include "sampler/daemon/sample_rate.h"
@@ -26,66 +25,6 @@
 #include <cmocka.h>
 
 static const uint64_t second = 1000000000;
-
-static void test_growth_of_a_line(void **state)
-{
-	struct growth_rate growth = {0};
-	double slope;
-	bool significant;
-	(void)state;
-	growth_rate_fit(&growth, &slope, &significant);
-	assert_true(isnan(slope));
-	for (uint64_t t = 0; t < 10 * 3600; t += 10)
-		growth_rate_note(&growth, (1 + t) * second, 1e6 + 100.0 * (double)t, 1e4);
-	assert_in_range(growth.count, GROWTH_RATE_POINTS / 2, GROWTH_RATE_POINTS);
-	growth_rate_fit(&growth, &slope, &significant);
-	assert_true(fabs(slope - 360000) < 1);
-	assert_true(significant);
-}
-
-/* Readings that lie as far apart as chance puts them do not grow, however steep the line through them is. */
-static void test_growth_by_chance(void **state)
-{
-	struct growth_rate growth = {0};
-	double slope;
-	bool significant;
-	(void)state;
-	growth_rate_note(&growth, 10 * second, 1e6, 1e12);
-	growth_rate_note(&growth, 20 * second, 1.5e6, 1e12);
-	growth_rate_note(&growth, 30 * second, 2e6, 1e12);
-	growth_rate_fit(&growth, &slope, &significant);
-	assert_true(slope > 1e8);
-	assert_false(significant);
-	memset(&growth, 0, sizeof(growth));
-	for (uint64_t t = 1; t < 40; t++)
-		growth_rate_note(&growth, t * 10 * second, t % 2 ? 1e6 : 2e6, 1);
-	growth_rate_fit(&growth, &slope, &significant);
-	assert_false(significant);
-}
-
-/* A program that fills its caches when it starts is not taken for one that leaks, neither then nor later; one
- * that leaks is, in time. */
-static void test_growth_of_a_start(void **state)
-{
-	struct growth_rate fills = {0}, steps = {0}, leaks = {0};
-	double slope;
-	bool significant, found = false;
-	(void)state;
-	for (uint64_t t = 10; t <= 3600; t += 10) {
-		const double noise = (double)(t * 7919 % 1000) * 100; /* up to 100 KB */
-		growth_rate_note(&fills, t * second, 1e8 * (1 - exp(-(double)t / 60)) + noise, 1e8);
-		growth_rate_note(&steps, t * second, (t > 30 ? 1e8 : 1e6) + noise, 1e8);
-		growth_rate_note(&leaks, t * second, 1e8 + 1e3 * (double)t + noise, 1e8);
-		growth_rate_fit(&fills, &slope, &significant);
-		assert_false(significant);
-		growth_rate_fit(&steps, &slope, &significant);
-		assert_false(significant);
-		growth_rate_fit(&leaks, &slope, &significant);
-		found = found || significant;
-		assert_true(significant == found || t < 900);
-	}
-	assert_true(found);
-}
 
 static void test_sample_rate(void **state)
 {
@@ -363,9 +302,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_ended_that_may_wait),
-	    cmocka_unit_test(test_growth_of_a_line),
-	    cmocka_unit_test(test_growth_by_chance),
-	    cmocka_unit_test(test_growth_of_a_start),
 	    cmocka_unit_test(test_sample_rate),
 	    cmocka_unit_test(test_images_of_an_account),
 	    cmocka_unit_test(test_shares_of_the_list),

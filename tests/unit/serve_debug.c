@@ -243,6 +243,7 @@ static void metrics_are_sums_by_service(void **state)
 	    .alloc_bytes = 100,
 	    .rss_bytes = 7,
 	    .samples = 11,
+	    .growth = {.kind = "grows", .bytes_per_hour = 7200, .bytes_per_hour_error = 3 * 3600},
 	    .losses = lost,
 	    .loss_count = 1};
 	struct control_process b = a, c = a;
@@ -271,7 +272,9 @@ static void metrics_are_sums_by_service(void **state)
 	FILE *out = open_memstream(&text, &length);
 
 	b.inuse_bytes_error = 4;
+	b.growth.bytes_per_hour_error = 4 * 3600;
 	c.inuse_bytes = NAN;
+	c.growth = (struct control_growth){.kind = "", .bytes_per_hour = NAN, .bytes_per_hour_error = NAN};
 	b.pid = 2;
 	c.pid = 3;
 	for (size_t i = 0; i < metrics.process_count; i++)
@@ -280,6 +283,9 @@ static void metrics_are_sums_by_service(void **state)
 	fclose(out);
 	assert_non_null(strstr(text, "\nheaptap_inuse_bytes{service_name=\"web\"} 60\n"));
 	assert_non_null(strstr(text, "\nheaptap_inuse_bytes_stderr{service_name=\"web\"} 5\n"));
+	assert_non_null(strstr(text, "\nheaptap_growth_bytes_per_second{service_name=\"web\"} 4\n"));
+	assert_non_null(strstr(text, "\nheaptap_growth_bytes_per_second_stderr{service_name=\"web\"} 5\n"));
+	assert_null(strstr(text, "growth_bytes_per_second{service_name=\"a"));
 	assert_non_null(strstr(text, "\nheaptap_targets{service_name=\"web\"} 2\n"));
 	assert_non_null(
 	    strstr(text, "\nheaptap_lost_samples_total{service_name=\"web\",cause=\"full_ring\"} 6\n"));

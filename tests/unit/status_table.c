@@ -32,8 +32,8 @@ static struct control_process processes[] = {
         .inuse_bytes = 1.25 * (1 << 30),
         .inuse_bytes_error = 2e7,
         .inuse_objects = 1e6,
-        .growth_bytes_per_hour = 12.3 * (1 << 20),
-        .growth_significant = true,
+        .growth = {"grows", 12.3 * (1 << 20), 1 << 20, NOW_NS - HOUR_NS, NOW_NS, 12.3 * (1 << 20),
+            1.23 * (1 << 20)},
         .rss_bytes = 1610612736,
         .samples = 12345678,
         .backend = "copy",
@@ -52,7 +52,7 @@ static struct control_process processes[] = {
         .inuse_bytes = 1023.9 * (1 << 20),
         .inuse_bytes_error = 0,
         .inuse_objects = 3,
-        .growth_bytes_per_hour = -1023.9 * (1 << 20),
+        .growth = {"rose", 18.6 * (1 << 20), 1 << 20, NOW_NS - 48 * HOUR_NS, NOW_NS - HOUR_NS, NAN, NAN},
         .rss_bytes = 1023,
         .samples = 999999,
         .backend = "breakpoint"},
@@ -67,7 +67,7 @@ static struct control_process processes[] = {
         .inuse_bytes = NAN,
         .inuse_bytes_error = NAN,
         .inuse_objects = NAN,
-        .growth_bytes_per_hour = NAN,
+        .growth = {"", NAN, NAN, 0, 0, NAN, NAN},
         .backend = ""},
     {.pid = 1,
         .service = "init",
@@ -78,7 +78,7 @@ static struct control_process processes[] = {
         .inuse_bytes = NAN,
         .inuse_bytes_error = NAN,
         .inuse_objects = NAN,
-        .growth_bytes_per_hour = NAN,
+        .growth = {"", NAN, NAN, 0, 0, NAN, NAN},
         .backend = ""},
 };
 
@@ -139,15 +139,16 @@ static void the_table(void **state)
 	    "          the oldest for 1 h 0 min\n"
 	    "  push    two: 0 sent; the server refuses the token\n"
 	    "\n"
-	    "service                pid  since  in use    +-     RSS growth/h  samples by\n"
-	    "redis-server          4711  17:04    1.2G  1.5%    1.5G   +12.3M*   12.3M copy\n"
-	    "  in container 0123456789ab; 12 samples lost: full ring 10, no room 2\n"
-	    "a-servic..g-indeed       2 Nov 20 1023.9M exact   1023B -1023.9M   999999 breakpoint\n"
-	    "new                4194304  18:04                                       0 \n"
-	    "* more than chance: over two standard errors\n"
+	    "service                 pid  since  in use    +-     RSS growth/h samples by\n"
+	    "redis-server           4711  17:04    1.2G  1.5%    1.5G   +12.3M   12.3M copy\n"
+	    "  grows since 17:04:00, by 12.3 MiB an hour +- 10 %; in container 0123456789ab;\n"
+	    "  12 samples lost: full ring 10, no room 2\n"
+	    "a-servic..ng-indeed       2 Nov 20 1023.9M exact   1023B           999999 breakpoint\n"
+	    "  rose by 18.6 MiB from 2025-11-20 18:04 to 17:04:00 and is flat since\n"
+	    "new                 4194304  18:04                              ?       0 \n"
 	    "\n"
-	    "not profiled           pid  why\n"
-	    "init                     1  pid 1 is never profiled\n";
+	    "not profiled            pid  why\n"
+	    "init                      1  pid 1 is never profiled\n";
 	assert_string_equal(print(80), wanted);
 }
 
@@ -214,7 +215,10 @@ static void the_json(void **state)
 	    "\"profiled\":true,"
 	    "\"reason\":\"\",\"inuse_bytes\":1342177280,\"inuse_bytes_error\":20000000,\"inuse_objects\":"
 	    "1000000,"
-	    "\"rss_bytes\":1610612736,\"growth_bytes_per_hour\":12897485,\"growth_significant\":true,"
+	    "\"rss_bytes\":1610612736,\"growth\":\"grows\",\"growth_bytes\":12897485,"
+	    "\"growth_bytes_error\":1048576,\"growth_since\":\"2025-11-22T17:04:00Z\","
+	    "\"growth_until\":\"2025-11-22T18:04:00Z\",\"growth_significant\":true,"
+	    "\"growth_bytes_per_hour\":12897485,\"growth_bytes_per_hour_error\":1289748,"
 	    "\"samples\":12345678,\"lost\":{\"full ring\":10,\"unwind\":0,\"no "
 	    "room\":2},\"backend\":\"copy\","
 	    "\"labels\":{\"host\":\"a\"}}"));

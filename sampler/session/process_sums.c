@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/session/process_sums.h"
+
+#include "sampler/linux/clock.h"
+#include "sampler/snapshot/heap_trend.h"
+
+#include <math.h>
+
+static int64_t unix_ns_of(const struct trend_point *point)
+{
+	return clock_unix_ns() - (int64_t)(clock_now_ns() - (uint64_t)(point->time_s * 1e9));
+}
+
+static void fill_growth(struct control_growth *growth, struct trend_series *series)
+{
+	const struct trend *trend = trend_series_find(series);
+
+	if (!trend)
+		return;
+	growth->kind = trend_kind_name(trend->kind);
+	if (trend->kind == TREND_NONE)
+		return;
+	growth->bytes = trend->bytes;
+	growth->bytes_error = sqrt(fmax(trend->variance, 0));
+	growth->since_unix_ns = unix_ns_of(&series->points[trend->since]);
+	growth->until_unix_ns = unix_ns_of(&series->points[trend->until]);
+	if (trend->kind != TREND_GROWS)
+		return;
+	growth->bytes_per_hour = trend->bytes_per_s * 3600;
+	growth->bytes_per_hour_error = sqrt(fmax(trend->bytes_per_s_variance, 0)) * 3600;
+}
+
+void process_sums_fill(struct control_process *row, const struct process *process)
+{
+	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct trend_point now = heap_trend_point(place, clock_now_ns());
+	const struct tally live = region_read_tally(&place->live);
+
+	row->inuse_bytes = now.inuse_bytes;
+	row->inuse_bytes_error = sqrt(now.inuse_variance);
+	row->inuse_objects = fmax((double)(int64_t)live.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT), 0);
+	row->alloc_bytes = now.allocated_bytes;
+	row->samples = process_samples(process);
+	if (process->target.series)
+		fill_growth(&row->growth, &process->target.series->trend);
+}
