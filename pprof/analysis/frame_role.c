@@ -36,6 +36,13 @@ static bool is_library_file(const char *module)
 	return starts_any(slash ? slash + 1 : module, names, ARRAY_COUNT(names));
 }
 
+static bool is_program_file(const char *module)
+{
+	const char *slash = strrchr(module, '/');
+
+	return slash && !strstr(slash, ".so");
+}
+
 /* ---- namespaces */
 
 /* Rust's crates core and alloc by their modules, since a C++ program may have namespaces of these names. */
@@ -224,7 +231,9 @@ enum frame_role frame_role(const char *name, const char *brief, const char *modu
 	role = allocator_role(brief);
 	if (role == FRAME_ALLOCATOR)
 		return role;
-	if (*name == '[' || !*name || strstr(name, "+0x"))
+	if (*name == '[' || !*name)
 		return FRAME_UNNAMED;
+	if (strstr(name, "+0x"))
+		return is_program_file(module) ? FRAME_UNNAMED_OWN : FRAME_UNNAMED;
 	return is_library_file(module) || is_library(brief) ? FRAME_LIBRARY : role;
 }

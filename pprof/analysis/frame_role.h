@@ -26,6 +26,8 @@ enum frame_role {
 	FRAME_ALLOCATES,
 	/* no function is known: [libfoo.so], libfoo.so+0x1a2b, [jit], [guessed] */
 	FRAME_UNNAMED,
+	/* the same in the program's own file, which is no library: server+0x3a10 */
+	FRAME_UNNAMED_OWN,
 };
 
 /* name as in the profile, brief its short form (short_name.h); module: path of the file, "" unknown. */

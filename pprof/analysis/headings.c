@@ -56,7 +56,8 @@ static uint32_t choose_through(const struct traces *t, const uint32_t *caller, s
 		uint32_t at = script ? i : head - 1 - i;
 		enum frame_role role = role_of(t, caller, stack[at]);
 
-		if (role != FRAME_UNNAMED && !(script && role == FRAME_ALLOCATOR))
+		if (role != FRAME_UNNAMED && role != FRAME_UNNAMED_OWN &&
+		    !(script && role == FRAME_ALLOCATOR))
 			return at;
 	}
 	return head ? head - 1 : 0;
@@ -65,7 +66,7 @@ static uint32_t choose_through(const struct traces *t, const uint32_t *caller, s
 int headings_choose(struct traces *t)
 {
 	static const enum frame_role wanted[] = {
-	    FRAME_SCRIPT, FRAME_SCRIPT_LIBRARY, FRAME_OWN, FRAME_LIBRARY};
+	    FRAME_SCRIPT, FRAME_SCRIPT_LIBRARY, FRAME_OWN, FRAME_UNNAMED_OWN, FRAME_LIBRARY};
 	uint32_t *caller = calloc((size_t)t->frames.count + 1, sizeof(*caller));
 
 	if (!caller)

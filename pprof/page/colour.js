@@ -15,6 +15,7 @@ const colour = (() => {
 		ALLOCATOR: 4,
 		ALLOCATES: 5,
 		UNNAMED: 6,
+		UNNAMED_OWN: 7,
 	};
 
 	/* Hues from red to yellow, far enough apart to be told from each other. */

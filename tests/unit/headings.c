@@ -79,6 +79,7 @@ static const struct {
     {"[jit]", "[anon:jit]", FRAME_UNNAMED},
     {"[guessed]", "[heaptap]", FRAME_UNNAMED},
     {"libsqlite3.so.0.8.6+0xa7503", "/usr/lib/libsqlite3.so.0", FRAME_UNNAMED},
+    {"app+0x3a10", "/srv/app", FRAME_UNNAMED_OWN},
 };
 
 static void roles_of_frames(void **unused)
@@ -150,7 +151,11 @@ static const struct stack stacks[] = {
     /* no own code */
     {{"operator new", "std::locale::locale", "_start"}, "std::locale::locale", "operator new"},
     {{"[lost stack]"}, "[lost stack]", NULL},
-    {{"malloc", "libfoo.so+0x12"}, "malloc", NULL},
+    {{"malloc", "[guessed]"}, "malloc", NULL},
+    /* a stripped program */
+    {{"operator new", "std::string::append", "app+0x3a10", "app+0x2000", "start_thread"}, "app+0x3a10",
+        "std::string::append"},
+    {{"app+0x3a10", "handle", "start_thread"}, "handle", "app+0x3a10"},
     /* recursion */
     {{"walk", "walk", "walk", "main"}, "walk", NULL},
 };
