@@ -55,7 +55,7 @@ quantiles() {
 }
 
 says() { grep -qs "$1" said; }
-in_force() { grep -qs 'attached; one thread' log; }
+in_force() { grep -qs 'attached; paused one thread' log; }
 
 # start ALLOCATOR THREADS [spin]: sets target
 start() {

@@ -305,9 +305,9 @@ def measure(build, name):
             f"before {spread([run['before'][0] for run in runs], '{:.0f}')}; of that {ratios_of(runs)}")
         say(f"  alone: n {len(alone)}, errors {sum(errors for run in alone for _, errors in run.values())}, {ratios_of(alone)}")
         for what in "attached", "detached":
-            stood = [float(found[1]) for line in lines if (found := re.search(what + r"; one thread stood still for ([0-9.]+) ms", line))]
+            stood = [float(found[1]) for line in lines if (found := re.search(what + r"; paused one thread for ([0-9.]+) ms", line))]
             if stood:
-                say(f"  {what}: {len(stood)} times, one thread stood still for {spread(stood, '{:.1f}')} ms")
+                say(f"  {what}: {len(stood)} times, paused one thread for {spread(stood, '{:.1f}')} ms")
         for line in lines:
             if "stood still" not in line:
                 say("  " + line)

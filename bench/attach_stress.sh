@@ -8,10 +8,10 @@ memory_of() {
   echo "$(awk '/^VmRSS/ { print $2 }' /proc/$1/status) $(wc -l </proc/$1/maps) $(grep -cE 'heaptap|/dev/zero' /proc/$1/maps)"
 }
 
-# stood WHAT: ms and looks, from the log
+# stood WHAT: ms, from the log, which does not say the looks
 stood() {
   local found
-  found=$(sed -n "s/.*: $1; one thread stood still for \\([0-9.]*\\) ms (\\([0-9]*\\) looks)/\\1 \\2/p" log | head -n 1)
+  found=$(sed -n "s/.*: $1; paused one thread for \\([0-9.]*\\) ms$/\\1 -/p" log | head -n 1)
   echo "${found:-- -}"
 }
 

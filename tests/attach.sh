@@ -21,9 +21,9 @@ attach() {
   rm -f log # of an attachment before
   "$heaptap" record -i 60s -o p/ "$@" -P "$target" 2>log 7>&- &
   sampler=$!
-  attached() { grep -qs 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
+  attached() { grep -qs 'attached; paused one thread' log || ! kill -0 $sampler 2>/dev/null; }
   wait_for 30 attached
-  grep -q "attached; one thread" log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
+  grep -q "attached; paused one thread" log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
 }
 
 # detach: a job in the background ignores SIGINT

@@ -177,7 +177,7 @@ static void take_result(struct daemon *d, struct daemon_attaching *one)
 	roster_set(&entry->reason, NULL);
 	decisions_about(d, entry); /* meanwhile the rules may have changed, or everything is off */
 	if (d->options.verbosity > 0)
-		log_line_of(entry->uid, "pid %d: attached, service %s; one thread stood still for %.1f ms",
+		log_line_of(entry->uid, "pid %d: attached, service %s; paused one thread for %.1f ms",
 		    (int)entry->pid, facts.plan->service, (double)attachment.stood_ns / 1e6);
 }
 

@@ -87,8 +87,8 @@ void attachments_say(const char *what, pid_t pid, const struct attachment *attac
 {
 	char name[PROC_COMM_BYTES];
 	proc_read_comm(pid, name);
-	log_line("pid %d (%s): %s; one thread stood still for %.1f ms (%" PRIu32 " looks)", (int)pid, name,
-	    what, (double)attachment->stood_ns / 1e6, attachment->tries);
+	log_line("pid %d (%s): %s; paused one thread for %.1f ms", (int)pid, name, what,
+	    (double)attachment->stood_ns / 1e6);
 }
 
 /* ---- the beginning */

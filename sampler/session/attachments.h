@@ -50,7 +50,7 @@ size_t attachments_failed(const struct attachments *attachments);
 /* What is known of a running process when it is attached to. */
 struct registry_attached attachments_facts(pid_t pid);
 
-/* "pid 4020 (redis-server): detached; one thread stood still for 0.5 ms (5 looks)" */
+/* "pid 4020 (redis-server): detached; paused one thread for 0.5 ms" */
 void attachments_say(const char *what, pid_t pid, const struct attachment *attachment);
 
 #endif

@@ -70,8 +70,9 @@ static void add_anonymous(struct rows *rows, const struct resident_reading *read
 		    amount_bytes(reading->mapped_bytes, mapped),
 		    amount_bytes(sqrt(reading->mapped_variance), error));
 	else
-		add_row(rows, bytes, "other anonymous memory, in which no sampled block lies%s",
-		    reading->older ? " (blocks from before may)" : "");
+		add_row(rows, bytes, "not malloc, by the samples%s: pools, JS or Java heap, mmap%s",
+		    reading->older ? " since heaptap attached" : "",
+		    resident_text_wants_mmap(reading) ? " (look inside: --mmap)" : "");
 }
 
 static void add_kind(struct rows *rows, const struct resident_reading *reading, enum resident_kind kind)
@@ -129,8 +130,6 @@ void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t
 	size_t count = resident_text_rows(shown, true, rows);
 	for (size_t i = 0; i < count; i++)
 		fprintf(out, "    %s\n", rows[i]);
-	if (resident_text_wants_mmap(shown))
-		fputs("    less than half is heap: --mmap samples other anonymous memory, too\n", out);
 }
 
 /* ---- the comment */

@@ -173,9 +173,9 @@ test_without_privileges() {
     rm -f log # of the round before
     unprivileged "$heaptap" record -p 1 -o p/ -P "$target" --duration 4s 2>log 7>&- &
     sampler=$!
-    attached() { grep -q 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
+    attached() { grep -q 'attached; paused one thread' log || ! kill -0 $sampler 2>/dev/null; }
     wait_for 30 attached
-    grep -q "attached; one thread" log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
+    grep -q "attached; paused one thread" log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
     echo >&7
     wait_for 30 said_times done $round
     wait $sampler || fail "record ended with $?: $(cat log)"
@@ -345,7 +345,7 @@ test_a_process_in_many_groups() {
       echo >&7
       wait_for 30 said_times done 1
       detach
-      matches "^heaptap: pid $target \(attach_truth\): detached; one thread stood still" log
+      matches "^heaptap: pid $target \(attach_truth\): detached; paused one thread" log
       profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
       reached_exactly "$profile" thread_work 'alloc_objects 1000' 'inuse_objects 500'
       comment_of "$profile" >comments

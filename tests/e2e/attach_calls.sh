@@ -255,7 +255,7 @@ test_signals_during_the_call() {
       wait_for 20 taken
       echo >&7
       wait_for 20 says out
-      wait_for 30 grep -q 'attached; one thread' log
+      wait_for 30 grep -q 'attached; paused one thread' log
       number=15
       if [ $signal = USR1 ]; then number=10; fi
       if [ $signal = WINCH ]; then kill -TERM "$target"; fi
@@ -362,7 +362,7 @@ C
   wait_for 30 waits_for_the_lock
   : >go
   wait_for 20 says out
-  wait_for 20 grep -q 'attached; one thread' log
+  wait_for 20 grep -q 'attached; paused one thread' log
   : >over
   wait "$target" || fail "the target ended with $?"
   wait "$sampler" || fail "record ended with $?: $(cat log)"

@@ -62,9 +62,9 @@ test_user_namespace_without_privileges() {
   job unprivileged unshare --user --map-root-user --pid --fork "$targets/attach_truth" 2 "$targets/attach_module"
   unprivileged "$heaptap" record -p 1 -o p/ -P "$target" --duration 4s 2>log 7>&- &
   sampler=$!
-  attached() { grep -q 'attached; one thread' log || ! kill -0 $sampler 2>/dev/null; }
+  attached() { grep -q 'attached; paused one thread' log || ! kill -0 $sampler 2>/dev/null; }
   wait_for 30 attached
-  grep -q 'attached; one thread' log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
+  grep -q 'attached; paused one thread' log || fail "not attached, status $(wait $sampler || echo $?): $(cat log)"
   echo >&7
   wait_for 30 said_times done 1
   wait $sampler || fail "record ended with $?: $(cat log)"

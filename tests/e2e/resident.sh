@@ -138,7 +138,7 @@ test_every_part() {
   # The end summary has the newest reading: nothing changed after it.
   matches '^heaptap:   resident 1[0-9]{2}\.[0-9] MiB, [0-9.]+ s before the end:$' err
   matches '^heaptap:  +[0-9.]+ MiB  heap in use, \+- [0-9.]+ [KM]iB$' err
-  matches "^heaptap:  +4[01]\.[0-9] MiB  other anonymous memory, in which no sampled block lies$" err
+  matches "^heaptap:  +4[01]\.[0-9] MiB  not malloc, by the samples: pools, JS or Java heap, mmap$" err
   matches '^heaptap:  +8\.0 MiB  shared memory$' err
   matches '^heaptap:  +[0-9.]+ [KM]iB  stacks of 4 threads$' err
   ! grep -e --mmap err || fail 'the hint, though most is the heap'
@@ -152,13 +152,13 @@ test_the_hint() {
   waits "$targets/resident" 4 64 file
   adds_up "$pid" resident
   ends
-  matches '^heaptap: +less than half is heap: --mmap samples' err
+  matches 'MiB  not malloc, by the samples: .* \(look inside: --mmap\)$' err
   rm -f fifo out err heaptap.*
   waits --mmap "$targets/resident" 4 64 file
   adds_up "$pid" 'resident --mmap'
   between $((64 << 20)) $((72 << 20)) "$(part mmap)" 'mappings in use'
   ends
-  ! grep -q 'less than half' err || fail 'the hint, though it is followed'
+  ! grep -q 'look inside' err || fail 'the hint, though it is followed'
   matches 'MiB  other anonymous memory \(mapped by the program, touched or not: 6[4-9]\.' err
 }
 

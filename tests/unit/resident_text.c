@@ -49,7 +49,7 @@ static void the_rows(void **unused)
 	    "  resident 131.0 MiB, 0.5 s before the end:\n"
 	    "      80.0 MiB  heap in use, +- 2.0 MiB\n"
 	    "      20.0 MiB  allocator's slack, +- 2.0 MiB\n"
-	    "      20.0 MiB  other anonymous memory, in which no sampled block lies\n"
+	    "      20.0 MiB  not malloc, by the samples: pools, JS or Java heap, mmap\n"
 	    "       8.0 MiB  program and libraries\n"
 	    "       1.0 MiB  stacks of 5 threads\n"
 	    "       2.0 MiB  heaptap's own\n");
