@@ -131,6 +131,7 @@ static const struct command commands[] = {
         .run = report_run,
         .examples = "heaptap report heaptap.server.4711.peak.pb.gz\n"
                     "heaptap report --leaks heaptap.server.4711.exit.pb.gz\n"
+                    "heaptap report --fail-on growth FOLDER\n"
                     "heaptap report redis-server@14:30"},
     {.name = "diff",
         .bit = COMMAND_DIFF,

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_COLUMNS = 100, NAME_BYTES = 4 * NAME_COLUMNS + 8 };
+enum { NAME_COLUMNS = 72, NAME_BYTES = 4 * NAME_COLUMNS + 8 };
 
 /* Less than this part of the peak at the end is what a program leaves behind, not what it needs. */
 #define LEFT_PART           0.1
@@ -149,7 +149,7 @@ static void append_bytes(char *text, const struct holding *holding, const char *
 {
 	const struct totals_sum *sum = &holding->totals.sum;
 	const bool is_estimate = !holding->traces->unsure && sum->variance > 0;
-	const bool is_few = is_estimate && sum->samples < ESTIMATE_FEW_SAMPLES - 0.5;
+	const bool is_few = is_estimate && estimate_is_few(holding->bytes, sum->samples, sum->variance);
 	const long samples = lround(fmax(sum->samples, 1));
 	char amount[AMOUNT_BYTES], error[AMOUNT_BYTES];
 
@@ -328,10 +328,13 @@ static bool describe_resident(struct answer *answer, const struct answer_facts *
 
 static void describe_too_few(struct answer *answer, size_t count)
 {
+	char there[32] = "are none";
+
+	if (count)
+		snprintf(there, sizeof(there), "%s %zu", count == 1 ? "is" : "are", count);
 	text_append(answer->grows, ANSWER_BYTES,
-	    "What grows is not known yet: that takes %d snapshots, and there %s %zu (%s).",
-	    TREND_POINTS_LEAST, count == 1 ? "is" : "are", count,
-	    count == 1 ? "give the folder of all, or record with -i 10s" : "-i 10s gives more");
+	    "What grows is not known yet: that takes %d snapshots, and there %s (%s).", TREND_POINTS_LEAST,
+	    there, count == 1 ? "give the folder of all, or record with -i 10s" : "-i 10s gives more");
 }
 
 static void describe_grows(struct answer *answer, const struct answer_facts *facts)

@@ -26,11 +26,21 @@ struct estimate {
 	double bytes_variance, objects_variance;
 };
 
-/* A row with fewer samples shows their number instead of an error: the normal approximation fails there. */
+/* Of fewer samples the error itself is unsure, because the normal approximation fails there; unless they are
+ * of blocks so large that nearly each is sampled. */
 #define ESTIMATE_FEW_SAMPLES 5
+#define ESTIMATE_SURE_PART   0.1
 
 /* size_bytes is used when objects is 0 (0: not known either). period_bytes 1: everything was recorded. */
 struct estimate estimate_of(double bytes, double objects, double size_bytes, double period_bytes);
+
+/* value and variance: of bytes or of objects. */
+static inline bool estimate_is_few(double value, double samples, double variance)
+{
+	const double sure = ESTIMATE_SURE_PART * value;
+
+	return variance > sure * sure && samples < ESTIMATE_FEW_SAMPLES - 0.5;
+}
 
 static inline void estimate_add(struct estimate *sum, struct estimate more)
 {

@@ -57,6 +57,8 @@ enum read_state {
 	READ_ALL,
 };
 
+enum fail_on { FAIL_ON_NOTHING, FAIL_ON_GROWTH };
+
 enum { SESSION_DEFAULT = 0, SESSION_NEWEST = 1, SESSION_ALL = INT32_MAX };
 
 #define ROWS_ALL                   INT32_MAX
@@ -79,7 +81,8 @@ struct read_options {
 	uint32_t threshold_permille; /* of the total; smaller nodes of a tree are folded */
 	const char *suppressions;
 	uint64_t fail_over_bytes; /* FAIL_OVER_NEVER: not given */
-	int format;               /* number of an export format (pprof/export/format.h); -1: not given */
+	enum fail_on fail_on;
+	int format; /* number of an export format (pprof/export/format.h); -1: not given */
 	bool strict;
 	const char *store;         /* of the daemon, for words that name services */
 	uint64_t memory_max_bytes; /* limit for the profiles that are read */

@@ -25,6 +25,8 @@ const char *sort_key_name(enum sort_key key)
 
 static const char *const state_names[] = {"newest", "peak", "delta", "all", NULL};
 
+static const char *const fail_on_names[] = {"growth", NULL};
+
 static int set_session(struct options *options, const char *value)
 {
 	const char *suffix;
@@ -117,6 +119,10 @@ static const struct option rows[] = {
         .most = INT64_MAX, .value = "BYTES", .allowed = "0 or more, for example 100M",
         .help = "exit status 3 if more is in use (diff: if use grew\n"
                 "by more)"},
+    {COMMAND_REPORT, '\0', "fail-on", OPTION_CHOICE, OPTION_FIELD(read.fail_on), .least = FAIL_ON_GROWTH,
+        .choices = fail_on_names,
+        .help = "exit status 3 if anything grows by more than\n"
+                "chance, 1 if that is not known"},
     {COMMAND_DIFF, '\0', "normalize", OPTION_FLAG, OPTION_FIELD(read.normalize),
         .help = "scale NEW to the total of BASE first"},
     {READING, '\0', "focus", OPTION_TEXT, OPTION_FIELD(read.focus), .value = "RE", .allowed = REGEX,

@@ -235,6 +235,8 @@ static const struct option rows[] = {
     {COMMAND_DAEMON, 'q', "quiet", OPTION_SET, .set = set_quiet, .help = "report only what is wrong"},
     {COMMAND_DAEMON, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "report every process that is found, and why"},
+    {COMMAND_REPORT, 'v', "verbose", OPTION_SET, .set = set_verbose,
+        .help = "also say how the samples were taken"},
     {COMMAND_LS, 'v', "verbose", OPTION_SET, .set = set_verbose,
         .help = "list the files of each process too"},
     {~0u, 'h', "help", OPTION_STOP, OPTION_FIELD(help), .help = "print this help"},

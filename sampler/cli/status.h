@@ -4,7 +4,7 @@
 #define SAMPLER_CLI_STATUS_H
 
 #define STATUS_USAGE       2 /* options or installation wrong; COMMAND was not started */
-#define STATUS_FAIL_OVER   3 /* more than --fail-over allows */
+#define STATUS_FAIL_OVER   3 /* more than --fail-over allows, or what --fail-on names */
 #define STATUS_CANNOT_EXEC 126
 #define STATUS_NOT_FOUND   127
 #define STATUS_SIGNAL      128 /* plus the signal's number */

@@ -2,13 +2,17 @@
 #include "sampler/report/diff.h"
 
 #include "pprof/analysis/contrast.h"
+#include "pprof/export/answer.h"
+#include "pprof/export/change_text.h"
 #include "pprof/text/json.h"
 #include "sampler/cli/status.h"
 #include "sampler/terminal/amount.h"
 #include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 #include "sampler/report/report.h"
 #include "sampler/report/no_match.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,15 +60,20 @@ static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
 	fprintf(c->screen->out, " %9s",
 	    amount_doubt(change, sum->samples, sum->variance,
 	        c->input->traces.unsure || c->kind == MEASURE_OTHER, doubt));
-	print_plain(c, sum->before);
+	if (!screen_is_narrow(c->screen))
+		print_plain(c, sum->before);
 	print_plain(c, sum->after);
 }
+
+/* Where a row's name begins, with and without the column of BASE, for which a narrow screen has no room. */
+enum { NAME_AT = 50, NAME_AT_NARROW = 39 };
 
 /* '*' marks what matters: a change that is larger than the sampling error. */
 static void print_row(const struct comparing *c, const struct contrast_row *row)
 {
 	const struct contrast_sum *sum = sum_of(c, row);
 	bool sure = !c->input->traces.unsure && contrast_is_sure(sum, c->contrast.threshold);
+	const int name_at = screen_is_narrow(c->screen) ? NAME_AT_NARROW : NAME_AT;
 	enum screen_style style = !sure ? SCREEN_PLAIN : sum->after > sum->before ? SCREEN_MORE : SCREEN_LESS;
 
 	fputs(screen_style(c->screen, style), c->screen->out);
@@ -74,9 +83,9 @@ static void print_row(const struct comparing *c, const struct contrast_row *row)
 	        : sum->after == 0 ? "gone"
 	                          : "");
 	if (c->read->cum)
-		report_frame(c->screen, &c->input->traces, row->frame, screen_room(c->screen, 50));
+		report_frame(c->screen, &c->input->traces, row->frame, screen_room(c->screen, name_at));
 	else
-		report_frame_callers(c->screen, &c->input->traces, c->changes, row->frame, 50);
+		report_frame_callers(c->screen, &c->input->traces, c->changes, row->frame, name_at);
 	fprintf(c->screen->out, "%s\n", screen_style(c->screen, SCREEN_PLAIN));
 }
 
@@ -136,6 +145,37 @@ static void describe_no_change(const struct comparing *c, char *line, size_t lin
 		    line, line_bytes, "Nothing changed: every %s has the same values in BASE and NEW.", what);
 }
 
+static bool has_ended(const struct comparing *c, size_t column)
+{
+	const struct crowd *crowd = &c->input->crowds[column];
+
+	return crowd->ended == crowd->file_count;
+}
+
+/* The answer to what changed; 0 or -ENOMEM. Programs read rows of other names than people (JSON), but the
+ * sentence is the same. */
+static int answer_change(const struct comparing *c, struct answer *answer)
+{
+	const struct traces *t = profile_input_tables(c->input);
+	const struct contrast_options options = {
+	    .after = 1, .kind = c->kind, .same_process = c->same_process, .order = TOTALS_BY_FLAT};
+	struct contrast contrast;
+	char line[2];
+
+	*answer = (struct answer){.held_function = "", .grows_function = ""};
+	if (c->read->normalize || no_match_describe(t, c->read, line, sizeof(line)))
+		return 0;
+	if (contrast_make(&contrast, t, &options))
+		return -ENOMEM;
+	change_text(answer->grows, &answer->grows_function, t, c->kind, &contrast);
+	if (c->kind == MEASURE_INUSE && c->read->state == READ_NEWEST && has_ended(c, 0) && has_ended(c, 1) &&
+	    !contrast_is_sure(&contrast.sum, estimate_threshold(1)))
+		text_append(answer->grows, ANSWER_BYTES,
+		    " These are the ends of the programs: --state peak compares their peaks.");
+	contrast_fini(&contrast);
+	return 0;
+}
+
 /* What the marks mean, and, plainly, if there are none. */
 static void describe_chance(const struct comparing *c, char *line, size_t line_bytes)
 {
@@ -165,19 +205,25 @@ static void describe_chance(const struct comparing *c, char *line, size_t line_b
 		        : "Two runs: what the programs did differently is not chance and shows too.");
 }
 
-static void print_text(const struct comparing *c)
+static void print_text(const struct comparing *c, const struct answer *answer)
 {
 	size_t most = c->read->rows ? (size_t)c->read->rows : ROWS_DEFAULT;
 	const char *what = report_kind(&c->input->traces, c->kind);
 	char line[512];
 
+	if (*answer->grows) {
+		screen_lines(c->screen, 0, answer->grows);
+		putc('\n', c->screen->out);
+	}
 	print_name(c, "base", 0);
 	print_name(c, "new", 1);
 	fprintf(c->screen->out, "\n%s%s%s%s%s\n", screen_style(c->screen, SCREEN_HEAD), what,
 	    c->read->cum ? ", cum" : ", flat", c->read->normalize ? ", new scaled to base" : "",
 	    screen_style(c->screen, SCREEN_PLAIN));
-	fprintf(c->screen->out, "%10s %9s %10s %10s        %s\n", "change", "error", "base", "new",
-	    report_columns(c->read));
+	fprintf(c->screen->out, "%10s %9s", "change", "error");
+	if (!screen_is_narrow(c->screen))
+		fprintf(c->screen->out, " %10s", "base");
+	fprintf(c->screen->out, " %10s        %s\n", "new", report_columns(c->read));
 	print_sum(c, &c->contrast.sum);
 	fprintf(c->screen->out, " %c      (total)\n",
 	    !c->input->traces.unsure && contrast_is_sure(&c->contrast.sum, estimate_threshold(1)) ? '*'
@@ -206,13 +252,14 @@ static void write_sum(struct json *json, const struct comparing *c, const char *
 	json_end(json);
 }
 
-static void print_json(const struct comparing *c)
+static void print_json(const struct comparing *c, const struct answer *answer)
 {
 	struct json json = {.out = c->screen->out};
 	const struct traces *t = &c->input->traces;
 
 	json_object(&json, NULL);
 	json_text(&json, "heaptap", HEAPTAP_VERSION);
+	answer_json(&json, answer);
 	json_text(
 	    &json, "type", c->kind == MEASURE_OTHER ? t->types[t->default_type] : traces_kind_word(c->kind));
 	json_text(&json, "unit", traces_unit(t, c->kind));
@@ -264,8 +311,13 @@ static int compare(struct comparing *c)
 	    .normalize = c->read->normalize,
 	    .order = c->read->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT,
 	};
+	struct answer answer;
 	int status;
 
+	if (answer_change(c, &answer)) {
+		log_line("not enough memory");
+		return 1;
+	}
 	c->changes = calloc((size_t)c->input->traces.row_count + 1, sizeof(*c->changes));
 	if (!c->changes || contrast_make(&c->contrast, &c->input->traces, &options)) {
 		free(c->changes);
@@ -277,9 +329,9 @@ static int compare(struct comparing *c)
 		    (double)traces_value(&c->input->traces, row, 1, c->kind) * c->contrast.scale -
 		    (double)traces_value(&c->input->traces, row, 0, c->kind);
 	if (c->read->json)
-		print_json(c);
+		print_json(c, &answer);
 	else
-		print_text(c);
+		print_text(c, &answer);
 	status = check_limit(c);
 	contrast_fini(&c->contrast);
 	free(c->changes);

@@ -52,24 +52,31 @@ struct table {
 	double *values; /* by row of the traces, for callers_find() */
 };
 
-/* The second column's error is left out: 80 columns leave no room for it, --json has it. */
+/* Where a row's name begins, with and without the second column. */
+enum { NAME_AT = 40, NAME_AT_NARROW = 29 };
+
+/* The second column's error is left out: 80 columns leave no room for it, nor for the column; --json has
+ * both. */
 static void print_row(const struct table *table, const struct totals_row *row)
 {
 	const struct screen *screen = table->screen;
 	const struct traces *t = table->traces;
-	bool cum = table->cum;
+	const bool cum = table->cum, narrow = screen_is_narrow(screen);
+	const int name_at = narrow ? NAME_AT_NARROW : NAME_AT;
 	const struct totals_sum *first = cum ? &row->cum : &row->flat, *second = cum ? &row->flat : &row->cum;
-	bool few = !t->unsure && first->variance > 0 && first->samples < ESTIMATE_FEW_SAMPLES - 0.5;
+	bool few = !t->unsure && estimate_is_few((double)first->value, first->samples, first->variance);
 	char value[AMOUNT_BYTES];
 
 	fputs(few ? screen_style(screen, SCREEN_DIM) : "", screen->out);
 	print_value(screen, t, table->kind, first, table->all);
-	fprintf(screen->out, " %10s  ",
-	    amount_measure((double)second->value, traces_unit(t, table->kind), value));
+	if (!narrow)
+		fprintf(screen->out, " %10s",
+		    amount_measure((double)second->value, traces_unit(t, table->kind), value));
+	fputs("  ", screen->out);
 	if (cum)
-		report_frame(screen, t, row->frame, screen_room(screen, 40));
+		report_frame(screen, t, row->frame, screen_room(screen, name_at));
 	else
-		report_frame_callers(screen, t, table->values, row->frame, 40);
+		report_frame_callers(screen, t, table->values, row->frame, name_at);
 	fprintf(screen->out, "%s\n", few ? screen_style(screen, SCREEN_PLAIN) : "");
 }
 
@@ -114,7 +121,8 @@ static void print_rest(const struct table *table, const struct totals *totals, s
 		fprintf(screen->out, " %6s", "");
 	else
 		fprintf(screen->out, " %5.1f%%", 100 * rest / table->all);
-	fprintf(screen->out, " %10s  %zu more (-n all)\n", "", count - shown);
+	fprintf(screen->out, "%*s  %zu more (-n all)\n",
+	    screen_is_narrow(screen) ? 0 : NAME_AT - NAME_AT_NARROW, "", count - shown);
 }
 
 static int print_table(const struct screen *screen, const struct profile_input *input,
@@ -143,7 +151,10 @@ static int print_table(const struct screen *screen, const struct profile_input *
 	    screen_style(screen, SCREEN_PLAIN));
 	count = count_rows(&totals, read->cum);
 	shown = read->rows ? (count < most ? count : most) : count_shown(&table, &totals, count, most);
-	if (count)
+	if (count && screen_is_narrow(screen))
+		fprintf(screen->out, "%10s %9s %6s  %s\n", read->cum ? "cum" : "flat", "error", "share",
+		    report_columns(read));
+	else if (count)
 		fprintf(screen->out, "%10s %9s %6s %10s  %s\n", read->cum ? "cum" : "flat", "error", "share",
 		    read->cum ? "flat" : "cum", report_columns(read));
 	for (size_t i = 0; i < shown; i++)
@@ -210,9 +221,10 @@ static int print_report(const struct screen *screen, const struct profile_input 
 	if (read->json) {
 		no_match_say(&input->traces, read);
 	} else {
-		if (!is_empty)
+		/* With suppressions its sentences would be about what is suppressed. */
+		if (!is_empty && !read->leaks)
 			report_answer_print(screen, answer);
-		report_header(screen, input);
+		report_header(screen, input, options->verbosity > 0);
 	}
 	if (!read->json && is_empty) {
 		putc('\n', screen->out);
@@ -248,6 +260,24 @@ static int check_limit(const struct profile_input *input, const struct read_opti
 	return STATUS_FAIL_OVER;
 }
 
+/* --fail-on growth: what is not known is no success. */
+static int check_growth(const struct report_answer *report, const struct read_options *read)
+{
+	const struct growth *growth = &report->growth;
+
+	if (read->fail_on != FAIL_ON_GROWTH)
+		return 0;
+	if (!report->has_growth || growth->point_count < TREND_POINTS_LEAST) {
+		log_line("--fail-on growth: %s",
+		    *report->answer.grows ? report->answer.grows : "these profiles do not say what grows");
+		return 1;
+	}
+	if (!growth->growing_count && growth->total.trend.kind != TREND_GROWS)
+		return 0;
+	log_line("%s", report->answer.grows);
+	return STATUS_FAIL_OVER;
+}
+
 int report_run(struct options *options)
 {
 	struct profile_input input;
@@ -270,6 +300,8 @@ int report_run(struct options *options)
 		status = print_report(&screen, &input, &answer, options);
 		if (!status)
 			status = check_limit(&input, &options->read);
+		if (!status)
+			status = check_growth(&answer, &options->read);
 		status = screen_close(&screen, status);
 		if (!status && input.unread_count)
 			status = 1;

@@ -14,8 +14,8 @@
 /* The command. Returns the exit status. */
 int report_run(struct options *options);
 
-/* What the profiles are of, and their sums. */
-void report_header(const struct screen *screen, const struct profile_input *input);
+/* What the profiles are of, and their sums; verbose: and how the samples were taken. */
+void report_header(const struct screen *screen, const struct profile_input *input, bool is_verbose);
 
 /* Its parts; each returns 0 or an exit status after a line that says why. */
 int report_tree(const struct screen *screen, const struct profile_input *input,

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* Peaks and intervals are no points of a series. */
-static bool is_series(const struct profile_input *input)
+/* Sums over time are in use at no time. */
+static bool is_sum(const struct profile_input *input)
 {
-	return input->state == READ_NEWEST;
+	return input->state == READ_DELTA || input->state == READ_ALL;
 }
 
 /* Of a single profile that another tool wrote, or of a merged one, nobody expects that it says what grows. */
@@ -15,7 +15,7 @@ static bool is_asked(const struct profile_input *input)
 {
 	const struct origin *origin = &input->origins[input->now];
 
-	return is_series(input) &&
+	return input->state == READ_NEWEST &&
 	    (input->growth_count >= TREND_POINTS_LEAST || (origin->ours && !*origin->merged));
 }
 
@@ -46,7 +46,13 @@ int report_answer_make(struct report_answer *report, const struct profile_input 
 		err = 0;
 	if (report->has_growth)
 		facts.growth = &report->growth;
-	return err ? err : answer_make(&report->answer, &facts);
+	if (!err)
+		err = answer_make(&report->answer, &facts);
+	if (is_sum(input)) {
+		report->answer.held[0] = '\0';
+		report->answer.held_function = "";
+	}
+	return err;
 }
 
 void report_answer_fini(struct report_answer *report)

@@ -3,6 +3,7 @@
 #include "sampler/report/report.h"
 
 #include "pprof/analysis/callers.h"
+#include "pprof/text/utf8.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,13 +17,21 @@ static const char *file_name(const char *path)
 
 int report_frame(const struct screen *screen, const struct traces *traces, uint32_t number, int room)
 {
+	enum { NAME_LEAST = 8 };
 	const struct frames_row *frame = &traces->frames.rows[number];
-	char text[2048];
+	char place[256];
+	int taken;
 
 	if (!traces->options.lines || !*frame->file)
-		return screen_text(screen, frame->label, room);
-	snprintf(text, sizeof(text), "%s  %s:%" PRId64, frame->label, file_name(frame->file), frame->line);
-	return screen_text(screen, text, room);
+		return screen_name(screen, frame->label, room);
+	snprintf(place, sizeof(place), "  %.200s:%" PRId64, file_name(frame->file), frame->line);
+	place[utf8_valid_prefix(place, strlen(place))] = '\0'; /* it may be cut */
+	taken = screen_columns(place);
+	if (room > 0 && taken + NAME_LEAST > room)
+		taken = 0;
+	const int name_columns = screen_name(screen, frame->label, room > 0 ? room - taken : 0);
+
+	return name_columns + (taken ? screen_text(screen, place, 0) : 0);
 }
 
 enum { CALLERS_SHOWN = 3 };
@@ -31,6 +40,7 @@ struct shown {
 	size_t callers[CALLERS_SHOWN]; /* numbers of the callers that have a name */
 	size_t count;
 	char share[16]; /* of the last one, "" if it is all of it */
+	int name_room;  /* of a single one that is too long; 0: none is cut */
 };
 
 /* Is it the name of a function, not an address or a file? */
@@ -39,8 +49,8 @@ static bool is_named(const struct frames_row *frame)
 	return frame->name[0] != '[' && !strstr(frame->name, "+0x");
 }
 
-/* Chooses callers with names, as many as fit together with the share of the last one; no name is cut. " .. "
- * for " < " where some are left out. */
+/* Chooses callers with names, as many as fit together with the share of the last one. " .. " for " < " where
+ * some are left out. */
 static void callers_choose(
     struct shown *shown, const struct traces *traces, const struct callers *callers, int room)
 {
@@ -76,53 +86,98 @@ static void print_callers(const struct screen *screen, const struct traces *trac
 	fputs(screen_style(screen, SCREEN_DIM), screen->out);
 	for (size_t i = 0; i < shown->count; i++) {
 		fputs(shown->callers[i] > next ? " .. " : " < ", screen->out);
-		screen_text(screen, traces->frames.rows[callers->frames[shown->callers[i]]].label, 0);
+		screen_name(
+		    screen, traces->frames.rows[callers->frames[shown->callers[i]]].label, shown->name_room);
 		next = shown->callers[i] + 1;
 	}
 	fprintf(screen->out, "%s%s", shown->share, screen_style(screen, SCREEN_PLAIN));
 }
 
-/* " > std::vector::resize 80%": returns the columns it took of `room` (0: any number); 0 if there is none or
- * too little room to recognise it. */
+/* What the function mostly called: " > std::vector::resize 80%"; "" if there is none. */
+static void through_text(
+    const struct traces *traces, const struct callers *callers, char share[16], const char **name)
+{
+	*name = callers->through_share > 0 ? traces->frames.rows[callers->through].label : "";
+	share[0] = '\0';
+	if (callers->through_share < 0.995)
+		snprintf(share, 16, " %.0f%%", 100 * callers->through_share);
+}
+
+/* Of `room` columns (0: any number): returns those it took. */
 static int print_through(
     const struct screen *screen, const struct traces *traces, const struct callers *callers, int room)
 {
-	enum { LEAST_ROOM = 16 };
-	char share[16] = "";
-	int columns;
+	const char *name;
+	char share[16];
 
-	if (callers->through_share <= 0 || (room && room < LEAST_ROOM))
-		return 0;
-	if (callers->through_share < 0.995)
-		snprintf(share, sizeof(share), " %.0f%%", 100 * callers->through_share);
+	through_text(traces, callers, share, &name);
+	const int columns = 3 + (int)strlen(share);
+
 	fprintf(screen->out, "%s > ", screen_style(screen, SCREEN_DIM));
-	columns = 3 + (int)strlen(share);
-	columns +=
-	    screen_text(screen, traces->frames.rows[callers->through].label, room ? room - columns : 0);
+	const int taken = screen_name(screen, name, room ? room - columns : 0);
+
 	fprintf(screen->out, "%s%s", share, screen_style(screen, SCREEN_PLAIN));
-	return columns;
+	return columns + taken;
 }
 
+static int through_columns(const struct traces *traces, const struct callers *callers)
+{
+	const char *name;
+	char share[16];
+
+	through_text(traces, callers, share, &name);
+	return *name ? 3 + (int)strlen(share) + screen_columns(name) : 0;
+}
+
+/* Callers that fit behind what was printed. */
+static void callers_beside(
+    struct shown *shown, const struct traces *traces, const struct callers *callers, int room, int taken)
+{
+	*shown = (struct shown){.count = 0};
+	if (!room || taken < room)
+		callers_choose(shown, traces, callers, room ? room - taken : 0);
+}
+
+/* Callers in a line of their own: the first one is cut if it does not fit even there. */
+static void callers_alone(
+    struct shown *shown, const struct traces *traces, const struct callers *callers, int room)
+{
+	callers_choose(shown, traces, callers, room);
+	for (size_t i = 0; i < callers->count && !shown->count; i++) {
+		if (!is_named(&traces->frames.rows[callers->frames[i]]))
+			continue;
+		shown->callers[shown->count++] = i;
+		shown->share[0] = '\0';
+		shown->name_room = room - (i ? 4 : 3);
+	}
+}
+
+/* The callee, and the callers, begin a line of their own where they do not fit behind the function. */
 void report_frame_callers(
     const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used)
 {
-	int room = screen_room(screen, used), taken = report_frame(screen, traces, frame, room);
+	const int room = screen_room(screen, used);
+	int taken = report_frame(screen, traces, frame, room);
 	struct callers callers;
-	struct shown shown = {.count = 0};
-	int through = 0;
+	struct shown shown;
 
 	if (callers_find(&callers, traces, values, frame))
 		return;
-	if (room == 0 || taken < room)
-		through = print_through(screen, traces, &callers, room ? room - taken : 0);
-	taken += through + (through ? 1 : 0); /* a space more keeps callers apart from the callee */
-	if (room == 0 || taken < room)
-		callers_choose(&shown, traces, &callers, room ? room - taken : 0);
+	const int through = through_columns(traces, &callers);
+
+	if (through) {
+		if (room && taken + through > room) {
+			fprintf(screen->out, "\n%*s", used, "");
+			taken = 0;
+		}
+		/* a space more keeps callers apart from the callee */
+		taken += print_through(screen, traces, &callers, room) + 1;
+	}
+	callers_beside(&shown, traces, &callers, room, taken);
 	if (shown.count && through)
 		putc(' ', screen->out);
-	/* A function without a name says little without its callers: then they get a line of their own. */
-	if (!shown.count && room && !is_named(&traces->frames.rows[frame])) {
-		callers_choose(&shown, traces, &callers, room);
+	if (!shown.count) {
+		callers_alone(&shown, traces, &callers, room);
 		if (shown.count)
 			fprintf(screen->out, "\n%*s", used, "");
 	}

@@ -14,7 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SAMPLES_MANY = 30, TIME_COLUMNS = 28 };
+enum {
+	SAMPLES_MANY = 30,
+	ERROR_SHARE = 10, /* of a value, which is sure enough; both as in the end summary of record */
+	TIME_COLUMNS = 28
+};
 
 static void print_time(const struct screen *screen, int64_t time_ns)
 {
@@ -88,23 +92,27 @@ static void describe_every(const struct crowd *crowd, char *line, size_t line_by
 		    crowd->taken);
 }
 
-static void print_samples(const struct screen *screen, const struct origin *origin, const struct crowd *crowd)
+/* "; 949 samples, 2 of them without a stack"; "" unknown. */
+static void append_count(const struct crowd *crowd, char *line, size_t line_bytes)
+{
+	if (!*crowd->samples || !crowd->taken)
+		return;
+	text_append(line, line_bytes, "; %" PRIu64 " sample%s", crowd->taken, crowd->taken == 1 ? "" : "s");
+	if (crowd->lost)
+		text_append(line, line_bytes, ", %" PRIu64 " of them without a stack", crowd->lost);
+}
+
+/* How the samples were taken, for who looks at heaptap itself. */
+static void print_sampling(
+    const struct screen *screen, const struct origin *origin, const struct crowd *crowd)
 {
 	char line[1024];
 
 	snprintf(line, sizeof(line), "samples: %s", crowd->samples);
 	if (*crowd->samples)
 		screen_lines(screen, 2, line);
-	if (*origin->attached) {
-		snprintf(line, sizeof(line), "attached %s, and not in these numbers", origin->attached);
-		screen_lines(screen, 2, line);
-	}
 	if (*origin->taken_over) {
 		snprintf(line, sizeof(line), "taken over %s", origin->taken_over);
-		screen_lines(screen, 2, line);
-	}
-	if (*origin->unseen) {
-		snprintf(line, sizeof(line), "not seen: %s", origin->unseen);
 		screen_lines(screen, 2, line);
 	}
 }
@@ -131,35 +139,39 @@ static void print_period(
 		    strcmp(origin->period_unit, "count") == 0 ? "" : " of", origin->period_type);
 	else
 		strcpy(line, "no sampling period in the profile: no standard errors can be given");
+	if (!heap || origin->period != 1 || crowd->period_least != crowd->period_most)
+		append_count(crowd, line, sizeof(line));
 	screen_lines(screen, 2, line);
-	print_samples(screen, origin, crowd);
+	if (*origin->attached) {
+		snprintf(line, sizeof(line), "attached %s, and not in these numbers", origin->attached);
+		screen_lines(screen, 2, line);
+	}
 }
 
-/* Advice for a user who sees only "1 sample" in every row. By the peak if there is one, as at the end of
- * record: a smaller period does not help where little is left at the end. */
+/* Advice where the numbers are of few samples, by the peak if there is one, as at the end of record: a
+ * smaller period does not help where little is left at the end. Few samples of large blocks may be good
+ * enough. */
 static void print_advice(const struct screen *screen, const struct profile_input *input)
 {
 	const struct traces *t = &input->traces;
-	enum measure_kind kind = traces_default_kind(t);
+	const enum measure_kind kind = traces_default_kind(t);
 	const size_t column = input->has_peak ? input->peak : input->now;
-	double samples = 0, variance = 0;
-
-	for (size_t row = 0; row < t->row_count; row++) {
-		struct traces_doubt doubt = traces_doubt(t, row, column, kind);
-
-		samples += doubt.samples;
-		variance += doubt.variance;
-	}
+	const struct traces_doubt doubt = traces_doubt_selected(t, column, kind);
 	const struct origin *origin = &input->origins[input->now];
 	const int64_t period = origin->period / 32; /* 16K after the default of 512K */
+	double value = 0;
 	char line[128];
 
-	if (!origin->ours || t->unsure || variance <= 0 || samples >= SAMPLES_MANY || period < 1 ||
-	    strcmp(origin->period_unit, "bytes") != 0)
+	for (size_t row = 0; row < t->row_count; row++)
+		value += (double)traces_value(t, row, column, kind);
+	if (!origin->ours || t->unsure || doubt.variance <= 0 || doubt.samples >= SAMPLES_MANY ||
+	    period < 1 || strcmp(origin->period_unit, "bytes") != 0 || *origin->unseen ||
+	    sqrt(doubt.variance) <= value / ERROR_SHARE)
 		return;
 	snprintf(line, sizeof(line),
-	    "few samples: record with a smaller period for more, such as -p %" PRId64 "%s",
-	    period < 1024 ? period : period / 1024, period < 1024 ? "" : "K");
+	    "few samples of what is in use (%.0f): record with a smaller period for more, such as -p %" PRId64
+	    "%s",
+	    fmax(doubt.samples, 1), period < 1024 ? period : period / 1024, period < 1024 ? "" : "K");
 	screen_lines(screen, 2, line);
 }
 
@@ -179,9 +191,11 @@ static void print_states(const struct screen *screen, const struct profile_input
 		fputs("  each at its own peak, added up\n", screen->out);
 	else if (crowd->process_count > 1 && crowd->ended == crowd->file_count)
 		fputs("  each at its end, added up\n", screen->out);
+	else if (crowd->process_count > 1 && crowd->ended)
+		fprintf(screen->out, "  the newest state of each, added up; %zu of them at %s end\n",
+		    crowd->ended, crowd->ended == 1 ? "its" : "their");
 	else if (crowd->process_count > 1)
-		fprintf(screen->out, "  the newest profile of each, added up; %zu of them at their end\n",
-		    crowd->ended);
+		fprintf(screen->out, "  %zu running processes, added up\n", crowd->process_count);
 	else if (input->now == input->peak && input->state == READ_PEAK && !input->has_peak)
 		fprintf(screen->out,
 		    "  the largest of %zu snapshots of this process; it has no peak profile\n",
@@ -212,7 +226,7 @@ static void print_names_hint(const struct screen *screen, const struct profile_i
 	screen_lines(screen, 2, line);
 }
 
-void report_header(const struct screen *screen, const struct profile_input *input)
+void report_header(const struct screen *screen, const struct profile_input *input, bool is_verbose)
 {
 	const struct origin *origin = &input->origins[input->now];
 	const struct crowd *crowd = &input->crowds[input->now];
@@ -239,12 +253,13 @@ void report_header(const struct screen *screen, const struct profile_input *inpu
 		fprintf(screen->out, "  INCOMPLETE: %zu that could not be read %s not in these numbers\n",
 		    input->unread_count, input->unread_count == 1 ? "is" : "are");
 	print_period(screen, origin, crowd, !traces_has(t, MEASURE_OTHER));
+	if (is_verbose)
+		print_sampling(screen, origin, crowd);
 	print_sum(screen, input, input->now,
 	    input->now == input->peak && input->state == READ_PEAK ? "at peak" : "in use", MEASURE_INUSE,
 	    MEASURE_INUSE_OBJECTS);
 	if ((crowd->process_count > 1 || *origin->merged) && crowd->inherited_bytes > 0)
-		fprintf(screen->out,
-		    "  of that    %s inherited by fork: each process that has it counts it\n",
+		fprintf(screen->out, "  of that    %s counted more than once (shared after fork)\n",
 		    amount_bytes((double)crowd->inherited_bytes, text));
 	if (t->overlap.is_bound)
 		screen_lines(screen, 2,

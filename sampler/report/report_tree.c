@@ -92,7 +92,7 @@ static bool is_few(const struct printing *p, uint32_t node)
 {
 	const struct totals_sum *sum = &p->tree->nodes[node].sum;
 
-	return !p->input->traces.unsure && sum->variance > 0 && sum->samples < ESTIMATE_FEW_SAMPLES - 0.5;
+	return !p->input->traces.unsure && estimate_is_few((double)sum->value, sum->samples, sum->variance);
 }
 
 /* A chain of calls with the same few samples is marked once, at its beginning. */

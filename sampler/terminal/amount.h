@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* The standard error of an estimate from so many samples: "+-2.8%", "3 samples" where there are too few for
- * an error, "exact", or "" if it is unknown (unsure). */
+/* The standard error of an estimate from so many samples, in at most 9 columns: "+-2.8%"; "+-58%?" where
+ * there are too few for such an error to be sure; "exact"; or "" if it is unknown (unsure). */
 const char *amount_doubt(double value, double samples, double variance, bool unsure, char text[AMOUNT_BYTES]);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/codec/file.h"
+#include "pprof/text/fitted_name.h"
 #include "pprof/text/utf8.h"
 #include "pprof/text/log_line.h"
 
@@ -15,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROOM_LEAST = 16, PAGER_MISSING = 127 };
+enum { ROOM_LEAST = 16, NARROW_COLUMNS = 100, NAME_BYTES = 4096, PAGER_MISSING = 127 };
 
 int screen_width(int fd)
 {
@@ -28,6 +29,17 @@ int screen_width(int fd)
 	if (!isatty(fd))
 		return 0;
 	return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/* As setlocale(3) chooses, without its files. */
+static bool is_utf8_locale(void)
+{
+	static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	const char *value = NULL;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names) && (!value || !*value); i++)
+		value = getenv(names[i]);
+	return value && (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
 }
 
 /* As open_memstream(3), with a limit: a hostile profile of 1 MB may have a name of 100 KB in every row. */
@@ -58,6 +70,7 @@ int screen_open(struct screen *screen, const char *path, bool pages, size_t max_
 	screen->width = screen_width(path ? -1 : STDOUT_FILENO);
 	screen->pages = terminal && pages;
 	screen->colours = terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+	screen->is_ascii = !is_utf8_locale();
 	screen->max_bytes = max_bytes;
 	screen->out = fopencookie(screen, "w", (cookie_io_functions_t){.write = collect});
 	if (screen->out)
@@ -225,6 +238,17 @@ int screen_text(const struct screen *screen, const char *text, int room)
 	return room;
 }
 
+int screen_name(const struct screen *screen, const char *name, int room)
+{
+	const size_t columns = columns_of(name);
+	char text[NAME_BYTES];
+
+	if (room <= 0 || columns <= (size_t)room)
+		return screen_text(screen, name, 0);
+	fitted_name(name, (size_t)room, screen->is_ascii ? "..." : "\xe2\x80\xa6", text, sizeof(text));
+	return screen_text(screen, text, 0);
+}
+
 void screen_lines(const struct screen *screen, int indent, const char *text)
 {
 	screen_hanging(screen, "", indent, text);
@@ -252,6 +276,11 @@ void screen_hanging(const struct screen *screen, const char *label, int indent, 
 		text += strspn(text, " ");
 	}
 	putc('\n', screen->out);
+}
+
+bool screen_is_narrow(const struct screen *screen)
+{
+	return screen->width && screen->width < NARROW_COLUMNS;
 }
 
 int screen_room(const struct screen *screen, int used)

@@ -5,7 +5,7 @@
  *
  * Output is collected and written at the end, so that a command that fails half way has written nothing.
  * Environment: COLUMNS (width, also for a pipe), NO_COLOR, TERM, HEAPTAP_PAGER or PAGER ("" and "cat": none),
- * LESS.
+ * LESS, LC_ALL, LC_CTYPE, LANG.
  */
 #ifndef SAMPLER_TERMINAL_SCREEN_H
 #define SAMPLER_TERMINAL_SCREEN_H
@@ -18,6 +18,7 @@ struct screen {
 	FILE *out;
 	int width; /* columns; 0: no limit */
 	bool colours, pages;
+	bool is_ascii;    /* the locale has no UTF-8: what is printed to shorten a name is ASCII */
 	const char *path; /* NULL: standard output */
 	char *text;
 	size_t text_bytes, text_capacity, max_bytes;
@@ -44,6 +45,9 @@ int screen_width(int fd);
  * used. */
 int screen_text(const struct screen *screen, const char *text, int room);
 
+/* The same of a function's name, which loses folders and scopes first (pprof/text/fitted_name.h). */
+int screen_name(const struct screen *screen, const char *name, int room);
+
 /* The number of columns that text takes. */
 int screen_columns(const char *text);
 
@@ -52,6 +56,9 @@ void screen_lines(const struct screen *screen, int indent, const char *text);
 
 /* The same, with the label in the blanks of the first line. */
 void screen_hanging(const struct screen *screen, const char *label, int indent, const char *text);
+
+/* Is the terminal too narrow for all columns of a table? */
+bool screen_is_narrow(const struct screen *screen);
 
 /* The rest of the width after `used` columns; 0: no limit. At least 16, however narrow the terminal. */
 int screen_room(const struct screen *screen, int used);

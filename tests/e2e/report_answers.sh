@@ -78,5 +78,106 @@ test_the_advice_is_a_smaller_period() {
     "$heaptap" report x.pb.gz >out
     ! grep -q 'few samples' out || break
   done
-  matches 'few samples: record with a smaller period for more, such as -p 2K$' out
+  matches 'few samples of what is in use \([0-9]+\): record with a smaller period for more, such as -p 2K$' out
+}
+
+# Eight snapshots of ./p that keep() leaks in, or replaces its blocks in, in ./$1.
+series() {
+  cat >p.c <<'C'
+#include "heaptap.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *volatile kept[16000];
+__attribute__((noinline)) static void keep(int i)
+{
+	free(kept[i]);
+	kept[i] = malloc(1000);
+}
+int main(int argc, char **argv)
+{
+	char path[64];
+	int leaks = !strcmp(argv[1], "leak"), i;
+	for (int round = 1; round <= 8; round++) {
+		for (i = 0; i < 2000; i++)
+			keep(leaks ? (round - 1) * 2000 + i : i);
+		heaptap_snapshot("");
+		snprintf(path, sizeof(path), "%s/%04d.pb.gz", argv[1], round);
+		while (access(path, F_OK) != 0)
+			usleep(1000);
+	}
+	for (i = 0; i < 16000; i++)
+		free(kept[i]);
+	return argc > 9;
+}
+C
+  [ -x p ] || gcc -O1 -g -I"$top/proto" -o p p.c
+  record -q -p 4K -b copy -i 0 -o "$1/%n.pb.gz" ./p "$1"
+}
+
+answer_of() {
+  "$heaptap" report --json "$@" | python3 -c '
+import json, sys
+answer = json.load(sys.stdin)["answer"]
+print("\n".join(answer[name] for name in ("held", "grows", "unseen") if answer[name]))'
+}
+
+test_the_answer_comes_first() {
+  series leak
+  "$heaptap" report leak >out
+  sed '/^$/q' out | sed '$d' >sentences
+  matches '^Nothing sampled is in use at the end; 1[45]\.[0-9] MiB \+- [0-9.]+ KiB at the peak, all of it by keep\.$' sentences
+  matches '^keep grows since [0-9:]{8}, by [0-9.]+ MiB a (second|minute) \+- [0-9.]+ %\.$' sentences
+  equal "$(cat sentences)" "$(answer_of leak)" 'the same for programs'
+  for options in '--tree' '--sort alloc' '--cum' '--lines'; do
+    # shellcheck disable=SC2086
+    equal "$(cat sentences)" "$("$heaptap" report $options leak | sed '/^$/q' | sed '$d')" "report $options"
+  done
+  # A single file, a peak, and too few of them.
+  "$heaptap" report leak/0004.pb.gz >out
+  matches '^What grows is not known yet: that takes 4 snapshots, and there is 1 \(' out
+  "$heaptap" report leak/0004.pb.gz leak/0005.pb.gz >out
+  matches '^What grows is not known yet: that takes 4 snapshots, and there are 2 \(-i 10s gives more\)\.$' out
+  "$heaptap" report leak/peak.pb.gz --state peak >out
+  matches '^1[45]\.[0-9] MiB \+- [0-9.]+ KiB in use at the peak, all of it by keep\.$' out
+  ! grep -i 'grows' out || fail 'growth of a peak'
+  # Two processes are one series.
+  mv leak one
+  series leak
+  mv leak two
+  "$heaptap" report one two >out
+  matches '^keep grows since ' out
+  # For a test.
+  equal 3 "$(status_of "$heaptap" report --fail-on growth one)"
+  matches '^heaptap: keep grows since ' err
+  equal 1 "$(status_of "$heaptap" report --fail-on growth one/0001.pb.gz)"
+  matches '^heaptap: --fail-on growth: What grows is not known yet' err
+  series steady
+  equal 0 "$(status_of "$heaptap" report --fail-on growth steady)"
+  matches '^Nothing grows by more than chance, over 8 snapshots in [0-9]+ s\.$' out
+  # What changed is said first, too.
+  "$heaptap" diff one/0002.pb.gz one/0008.pb.gz | head -1 >out
+  matches '^In use rose by 1[0-9.]+ MiB \+- [0-9.]+ %, more than chance: keep \+1[0-9.]+ MiB\.$' out
+  equal "$(cat out)" "$("$heaptap" diff --json one/0002.pb.gz one/0008.pb.gz | python3 -c '
+import json, sys; print(json.load(sys.stdin)["answer"]["grows"])')"
+  "$heaptap" diff one two >out
+  matches '^In use: no change in all\. These are the ends of the programs: --state peak compares their peaks\.$' out
+  "$heaptap" diff --state peak one two >out
+  ! grep 'compares their peaks' out || fail 'advice that was followed'
+}
+
+test_narrow_screens() {
+  heap a.pb 'py::_run_forever_and_ever:/usr/lib/python3.12/site-packages/uvloop/asyncio/selector_events.py' 1000000 \
+    'gateway::detail::connection::RouteCache::resolve_all_of_them_again' 500000
+  COLUMNS=80 LC_ALL=C.UTF-8 "$heaptap" report a.pb >out
+  matches '  py::_run_forever_and_ever:…/selector_events\.py$' out
+  matches '  …connection::RouteCache::resolve_all_of_them_again$' out
+  equal 0 "$(grep -c '.\{81\}' out)" 'lines wider than 80 columns'
+  COLUMNS=80 LC_ALL=C "$heaptap" report a.pb >out
+  matches '  py::_run_forever_and_ever:\.\.\./selector_events\.py$' out
+  ! LC_ALL=C grep '[^ -~]' out || fail 'not ASCII'
+  matches '^      flat     error  share  function > callee < callers$' out
+  COLUMNS=120 "$heaptap" report a.pb >out
+  matches '^      flat     error  share        cum  function > callee < callers$' out
 }

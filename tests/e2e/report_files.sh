@@ -89,7 +89,7 @@ test_copies() {
   matches '^Session 1  .*: 2 processes, 7 profiles$' ls
   matches '^ {9}[0-9:]{8}    1\.1 MiB .*  merged: 2 profiles of 2 processes' ls
   equal "$both" "$(fact_of bytes dir/sum.pb.gz)" 'the sum alone'
-  "$heaptap" report dir/sum.pb.gz >report
+  "$heaptap" report -v dir/sum.pb.gz >report
   ! grep 'samples: .* copied by the hook' report || fail "one part's samples are said to be the sum's"
   equal $((both + one)) "$(fact_of bytes dir/sum.pb.gz "$first")" 'the sum and one of two'
   matches '^heaptap: dir/sum.pb.gz is a sum of processes, some of which are here themselves: these count twice$' err

@@ -158,6 +158,8 @@ test_what_is_not_there_is_said() {
   matches "'noon' is no time: now, 10m \(ago\), 14:30, 2026-11-22" err
   equal 1 "$(status_of "$heaptap" report --store store growin)"
   matches "store has no service 'growin'; did you mean growing\?" err
+  equal 1 "$(status_of "$heaptap" report --store store gro)" # "redis" for "redis-server"
+  matches "store has no service 'gro'; did you mean growing\?" err
   equal 1 "$(status_of "$heaptap" report --store nowhere growing)"
   matches 'cannot read growing: No such file' err
   # a file goes before a service

@@ -49,8 +49,9 @@ static void numbers_fit_their_columns(void **unused)
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
 		assert_string_equal(amount_measure(times[i].value, "nanoseconds", text), times[i].text);
 	assert_string_equal(amount_doubt(100, 10, 25, false, text), "+-5.0%");
-	assert_string_equal(amount_doubt(100, 4, 25, false, text), "4 samples");
-	assert_string_equal(amount_doubt(100, 1, 25, false, text), "1 sample");
+	assert_string_equal(amount_doubt(100, 4, 2500, false, text), "+-50%?");
+	assert_string_equal(amount_doubt(100, 1, 25, false, text), "+-5.0%"); /* a large block */
+	assert_string_equal(amount_doubt(100, 0.1, 1e12, false, text), "+->9999%?");
 	assert_string_equal(amount_doubt(100, 10, 0, false, text), "exact");
 	assert_string_equal(amount_doubt(100, 10, 25, true, text), "");
 }

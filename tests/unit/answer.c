@@ -2,6 +2,7 @@
 /* The answer's sentences, from series whose truth is known; and names in few columns. */
 #include "pprof/analysis/headings.h"
 #include "pprof/export/answer.h"
+#include "pprof/export/change_text.h"
 #include "pprof/export/growth_text.h"
 #include "pprof/profile/profile.h"
 #include "pprof/text/fitted_name.h"
@@ -227,6 +228,39 @@ static void code_without_a_name_is_no_function(void **unused)
 	end();
 }
 
+static void a_change_is_one_sentence(void **unused)
+{
+	struct moment moments[2] = {{.inuse = {100, 50, 0}, .allocated = {100, 50, 0}},
+	    {.inuse = {900, 52, 0}, .allocated = {900, 52, 0}}};
+	const struct contrast_options options = {.after = 1, .kind = MEASURE_INUSE};
+	char text[CHANGE_TEXT_BYTES];
+	struct contrast contrast;
+	const char *function;
+
+	series(moments, 2, PERIOD);
+	assert_int_equal(contrast_make(&contrast, &traces, &options), 0);
+	change_text(text, &function, &traces, MEASURE_INUSE, &contrast);
+	assert_string_equal(
+	    text, "In use rose by 3.1 MiB +- 3.2 %, more than chance: app::Cache::keep +3.1 MiB.");
+	assert_string_equal(function, "app::Cache::keep");
+	contrast_fini(&contrast);
+	end();
+	moments[1] = (struct moment){.inuse = {95, 50, 0}, .allocated = {100, 50, 0}};
+	series(moments, 2, PERIOD);
+	assert_int_equal(contrast_make(&contrast, &traces, &options), 0);
+	change_text(text, &function, &traces, MEASURE_INUSE, &contrast);
+	assert_string_equal(text, "In use fell by 20.0 KiB +- 262 %, no more than chance.");
+	assert_string_equal(function, "");
+	contrast_fini(&contrast);
+	end();
+	series(moments, 2, 0); /* nobody knows what is chance */
+	assert_int_equal(contrast_make(&contrast, &traces, &options), 0);
+	change_text(text, &function, &traces, MEASURE_INUSE, &contrast);
+	assert_string_equal(text, "In use fell by 20.0 KiB: app::Cache::keep -20.0 KiB.");
+	contrast_fini(&contrast);
+	end();
+}
+
 static void names_lose_folders_and_scopes_first(void **unused)
 {
 	static const struct {
@@ -286,6 +320,7 @@ int main(void)
 	    cmocka_unit_test(what_is_missing_is_said),
 	    cmocka_unit_test(the_peak_answers_for_a_clean_end),
 	    cmocka_unit_test(code_without_a_name_is_no_function),
+	    cmocka_unit_test(a_change_is_one_sentence),
 	    cmocka_unit_test(names_lose_folders_and_scopes_first),
 	    cmocka_unit_test(rates_and_spans_have_readable_units),
 	};
