@@ -275,12 +275,20 @@ static void read_cmdline(struct broker *broker, const struct broker_request *req
 
 static void scan(struct broker *broker, const struct broker_request *request)
 {
-	size_t bytes = 0;
+	struct file_list_store stores[CONTROL_SOCKETS_MAX];
+	size_t bytes = 0, count = 0;
 	char *text = NULL;
 	int err;
 
 	file_list_fini(&broker->files);
-	err = file_list_find(&broker->files, broker->line->operands);
+	for (size_t i = 0; i < broker->sockets.count; i++) {
+		const struct listed *listed = &broker->sockets.items[i].listed;
+
+		if (listed->store)
+			stores[count++] = (struct file_list_store){
+			    listed->store, listed->store_depth, listed->store_since_ns};
+	}
+	err = file_list_find(&broker->files, broker->line->operands, stores, count);
 	if (!err)
 		text = file_list_print(&broker->files, &bytes);
 	hand_over(broker, request->id,

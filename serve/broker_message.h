@@ -3,7 +3,8 @@
  * What the web process and its broker say to each other, over a socket pair of SOCK_SEQPACKET, a struct a
  * packet. The web process parses what browsers send, and may open nothing; the broker, which started it,
  * opens files and control sockets for it and hands over descriptors. It reads no byte that comes from a
- * network or a profile, and of a list nothing but where rows begin and which processes they are about.
+ * network or a profile, and of a list nothing but where rows begin, which processes they are about, and in which
+ * folder root's and our own samplers write.
  */
 #ifndef SERVE_BROKER_MESSAGE_H
 #define SERVE_BROKER_MESSAGE_H
@@ -18,10 +19,10 @@ enum broker_verb {
 	BROKER_CPU,      /* where it spends CPU time, for duration_ms */
 	BROKER_SNAPSHOT, /* a snapshot as a file, by its own session or daemon */
 	BROKER_CMDLINE,  /* the bytes of /proc/PID/cmdline, of a process in the last list of `server` */
-	BROKER_SCAN,     /* the files that were given: text, see file_list.h */
-	BROKER_OPEN,     /* one of them */
-	BROKER_SPOOLS,   /* what heaptap push has sent, and what waits: text, see spool_list.h */
-	BROKER_CANCEL,   /* of an earlier request: nobody waits any more */
+	BROKER_SCAN,   /* the files that were given, and of the samplers of the last lists: see file_list.h */
+	BROKER_OPEN,   /* one of them */
+	BROKER_SPOOLS, /* what heaptap push has sent, and what waits: text, see spool_list.h */
+	BROKER_CANCEL, /* of an earlier request: nobody waits any more */
 };
 
 struct broker_request {

@@ -250,6 +250,22 @@ static void on_scanned(void *context)
 	finish_part(context);
 }
 
+/* After the lists, which say where samplers write. Files are looked for only if somebody waits for them. */
+static void begin_scan(struct catalog *catalog)
+{
+	bool wanted = false;
+
+	for (const struct catalog_waiter *waiter = catalog->waiters; waiter; waiter = waiter->next)
+		wanted = wanted || waiter->needs_files || catalog->setup.with_files;
+	if (!wanted ||
+	    (catalog->scanned_ns &&
+	        catalog->began_ns - catalog->scanned_ns <= (uint64_t)SCAN_MS * CLOCK_NS_PER_MS) ||
+	    !catalog_scan_begin(catalog->scan))
+		return;
+	catalog->scanned_ns = catalog->began_ns;
+	catalog->pending++;
+}
+
 static void on_list(void *context, const struct broker_reply *reply, int fd)
 {
 	struct catalog *catalog = context;
@@ -258,8 +274,10 @@ static void on_list(void *context, const struct broker_reply *reply, int fd)
 		catalog_lists_take(&catalog->new_lists, reply, fd, catalog->began_ns);
 	else if (reply->error && reply->server)
 		catalog_lists_keep(&catalog->new_lists, &catalog->lists, reply->server, catalog->began_ns);
-	if (reply->last)
-		finish_part(catalog);
+	if (!reply->last)
+		return;
+	begin_scan(catalog);
+	finish_part(catalog);
 }
 
 /* What cannot be read is what it was. */
@@ -312,12 +330,8 @@ static void look(struct catalog *catalog)
 	}
 	if (broker_client_ask(catalog->setup.broker, &spools, on_spools, catalog))
 		catalog->pending++;
-	if (catalog->scan &&
-	    (!catalog->scanned_ns || now_ns - catalog->scanned_ns > (uint64_t)SCAN_MS * CLOCK_NS_PER_MS) &&
-	    catalog_scan_begin(catalog->scan)) {
-		catalog->scanned_ns = now_ns;
-		catalog->pending++;
-	}
+	if (!catalog->setup.with_samplers)
+		begin_scan(catalog);
 	finish_part(catalog);
 }
 
@@ -337,8 +351,7 @@ void catalog_want(struct catalog *catalog, struct catalog_waiter *waiter, uint64
 
 void catalog_tend(struct catalog *catalog, uint64_t now_ns)
 {
-	if (catalog->scan)
-		catalog_scan_tend(catalog->scan, now_ns);
+	catalog_scan_tend(catalog->scan, now_ns);
 	if (catalog->setup.with_samplers &&
 	    now_ns - catalog->looked_ns > (uint64_t)POINTS_MS * CLOCK_NS_PER_MS)
 		look(catalog);
@@ -461,8 +474,6 @@ struct catalog *catalog_new(const struct catalog_setup *setup)
 	if (!catalog)
 		return NULL;
 	catalog->setup = *setup;
-	if (!setup->with_files)
-		return catalog;
 	catalog->scan = catalog_scan_new(setup->broker, setup->jobs, on_scanned, catalog);
 	if (catalog->scan)
 		return catalog;

@@ -48,6 +48,7 @@ void catalog_free(struct catalog *catalog);
 struct catalog_waiter {
 	struct catalog_waiter *next, **link; /* link NULL: it does not wait */
 	uint64_t not_before_ns;
+	bool needs_files; /* of samplers; those that were given are looked for in any case */
 	void (*ready)(struct catalog_waiter *waiter);
 };
 

@@ -127,6 +127,7 @@ void exchange_route_begin(struct exchange *exchange)
 		break;
 	}
 	exchange->waiter.ready = on_catalog;
+	exchange->waiter.needs_files = exchange->route.kind == ROUTE_API;
 	catalog_want(exchange->server->catalog, &exchange->waiter, 0);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/file_list.h"
 
+#include "pprof/codec/folder.h"
 #include "pprof/table/array.h"
 
 #include <dirent.h>
@@ -39,6 +40,11 @@ static bool is_profile_name(const char *name)
 	return false;
 }
 
+static int64_t mtime_ns(const struct stat *status)
+{
+	return (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+}
+
 static int add(struct file_list *list, const char *path, const struct stat *status)
 {
 	char *copy;
@@ -52,15 +58,21 @@ static int add(struct file_list *list, const char *path, const struct stat *stat
 	}
 	list->items[list->count++] = (struct file_list_item){.number = number_of(path),
 	    .bytes = (uint64_t)status->st_size,
-	    .mtime_ns = (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec,
+	    .mtime_ns = mtime_ns(status),
 	    .path = copy,
 	    .device = status->st_dev,
 	    .inode = status->st_ino};
 	return 0;
 }
 
+struct look {
+	struct file_list *list;
+	unsigned int depth; /* of folders that are looked into */
+	int64_t since_ns;
+};
+
 /* fd: of the folder; it is closed. */
-static int look_into(struct file_list *list, int fd, const char *path, int depth)
+static int look_into(const struct look *look, int fd, const char *path, unsigned int depth)
 {
 	DIR *folder = fdopendir(fd);
 	const struct dirent *entry;
@@ -77,13 +89,14 @@ static int look_into(struct file_list *list, int fd, const char *path, int depth
 		    fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW))
 			continue;
 		if (S_ISREG(status.st_mode) && is_profile_name(entry->d_name)) {
-			err = add(list, below, &status);
-		} else if (S_ISDIR(status.st_mode) && depth < FILE_LIST_DEPTH) {
+			if (mtime_ns(&status) >= look->since_ns)
+				err = add(look->list, below, &status);
+		} else if (S_ISDIR(status.st_mode) && depth < look->depth) {
 			int next = openat(
 			    dirfd(folder), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 			if (next >= 0)
-				err = look_into(list, next, below, depth + 1);
+				err = look_into(look, next, below, depth + 1);
 		}
 	}
 	if (folder)
@@ -99,22 +112,83 @@ static int compare(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-int file_list_find(struct file_list *list, char *const *operands)
+static int find_given(struct file_list *list, const char *path)
+{
+	const struct look look = {.list = list, .depth = FILE_LIST_DEPTH, .since_ns = INT64_MIN};
+	struct stat status;
+	int fd;
+
+	if (stat(path, &status))
+		return 0; /* not there now */
+	if (S_ISREG(status.st_mode))
+		return add(list, path, &status);
+	fd = S_ISDIR(status.st_mode) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	return fd < 0 ? 0 : look_into(&look, fd, path, 0);
+}
+
+static int find_store(struct file_list *list, const struct file_list_store *store)
+{
+	const struct look look = {.list = list,
+	    .depth = store->depth < FILE_LIST_DEPTH ? store->depth : FILE_LIST_DEPTH,
+	    .since_ns = store->since_ns};
+	const size_t length = strlen(store->path);
+	char path[PATH_MAX];
+	struct folder folder;
+	int fd;
+
+	/* Without the '/' that it may end with: files are known by their paths. */
+	snprintf(path, sizeof(path), "%.*s",
+	    (int)(length > 1 && store->path[length - 1] == '/' ? length - 1 : length), store->path);
+	if (folder_open(&folder, NULL, path, 0, 0))
+		return 0; /* not there, or not for us */
+	fd = openat(folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	folder_close(&folder);
+	return fd < 0 ? 0 : look_into(&look, fd, path, 0);
+}
+
+/* Those that were given come first. */
+static int compare_inodes(const void *left, const void *right)
+{
+	const struct file_list_item *a = left, *b = right;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->inode != b->inode)
+		return a->inode < b->inode ? -1 : 1;
+	return a->is_given == b->is_given ? compare(a, b) : a->is_given ? -1 : 1;
+}
+
+static void drop_twins(struct file_list *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct file_list_item *last = kept ? &list->items[kept - 1] : NULL;
+
+		if (last && !list->items[i].is_given && last->device == list->items[i].device &&
+		    last->inode == list->items[i].inode)
+			free((char *)(uintptr_t)list->items[i].path);
+		else
+			list->items[kept++] = list->items[i];
+	}
+	list->count = kept;
+}
+
+int file_list_find(
+    struct file_list *list, char *const *operands, const struct file_list_store *stores, size_t store_count)
 {
 	int err = 0;
 
 	*list = (struct file_list){0};
-	for (; *operands && !err; operands++) {
-		struct stat status;
-		int fd;
-
-		if (stat(*operands, &status))
-			continue; /* not there now */
-		if (S_ISREG(status.st_mode))
-			err = add(list, *operands, &status);
-		fd = S_ISDIR(status.st_mode) ? open(*operands, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-		if (fd >= 0)
-			err = look_into(list, fd, *operands, 0);
+	for (; *operands && !err; operands++)
+		err = find_given(list, *operands);
+	for (size_t i = 0; i < list->count; i++)
+		list->items[i].is_given = true;
+	for (size_t i = 0; i < store_count && !err; i++)
+		err = find_store(list, &stores[i]);
+	if (list->count && store_count) {
+		qsort(list->items, list->count, sizeof(*list->items), compare_inodes);
+		drop_twins(list);
 	}
 	if (list->count)
 		qsort(list->items, list->count, sizeof(*list->items), compare);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The profile files that the server was given: found and opened by the broker, read by the web process.
+ * The profile files that the server was given, and those of samplers: found and opened by the broker, read by the web process.
  *
  * A file has a number, made of its path alone: it is the same after a restart, so that the address of a page
  * stays good. As text, a line each ended by NUL: "NUMBER BYTES MTIME_NS PATH".
@@ -8,6 +8,7 @@
 #ifndef SERVE_FILE_LIST_H
 #define SERVE_FILE_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ struct file_list_item {
 	int64_t mtime_ns;
 	const char *path;       /* in `text`, or owned by the finder */
 	uint64_t device, inode; /* of the finder's: the file, whatever has its name now */
+	bool is_given;          /* of the finder's: by an operand */
 };
 
 struct file_list {
@@ -26,10 +28,19 @@ struct file_list {
 	char *text; /* file_list_parse: all paths are in here */
 };
 
-/* For the broker: looks through files and folders (NULL-terminated). Of a folder only what is called as a
- * profile is; no symbolic link is followed there, and nothing hidden is looked at. 0 or -ENOMEM; the list is
- * the caller's, who calls file_list_fini with it in both cases. */
-int file_list_find(struct file_list *list, char *const *operands);
+/* A folder in which a sampler writes. */
+struct file_list_store {
+	const char *path;
+	unsigned int depth; /* so many folders below it */
+	int64_t since_ns;   /* what is older is not looked at */
+};
+
+/* For the broker: looks through files and folders (NULL-terminated), and those of samplers. Of a folder only
+ * what is called as a profile is; no symbolic link is followed there, and nothing hidden is looked at. A file
+ * that is found twice is in the list once. 0 or -ENOMEM; the list is the caller's, who calls file_list_fini
+ * with it in both cases. */
+int file_list_find(
+    struct file_list *list, char *const *operands, const struct file_list_store *stores, size_t store_count);
 
 /* As text, which the caller frees. NULL: no memory. */
 char *file_list_print(const struct file_list *list, size_t *bytes);

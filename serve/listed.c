@@ -66,6 +66,16 @@ static int sift(
 	return err;
 }
 
+static void note_store(struct listed *listed, const struct control_rows *rows)
+{
+	const struct control_store store = control_rows_store(rows);
+
+	free(listed->store);
+	listed->store = *store.path == '/' ? strdup(store.path) : NULL;
+	listed->store_depth = store.depth;
+	listed->store_since_ns = store.since_unix_ns;
+}
+
 int listed_take(struct listed *listed, int fd, uint64_t *bytes, size_t sockets, uint32_t *left_out)
 {
 	const bool trusted = control_peer_is_trusted(listed->user);
@@ -86,6 +96,8 @@ int listed_take(struct listed *listed, int fd, uint64_t *bytes, size_t sockets, 
 		const struct control_rows rows = {text, (const char *)text + *bytes};
 
 		*left_out = *bytes < said_bytes;
+		if (trusted)
+			note_store(listed, &rows);
 		err = trusted ? note_all(listed, rows)
 		              : sift(listed, rows, LISTED_ROWS_OF_USER / sockets, bytes, left_out);
 		if (!err && !trusted)
@@ -123,5 +135,6 @@ int listed_command_line(const struct listed *listed, pid_t pid, uint64_t *bytes)
 void listed_fini(struct listed *listed)
 {
 	free(listed->pids);
+	free(listed->store);
 	*listed = (struct listed){0};
 }

@@ -21,6 +21,10 @@ struct listed {
 	uid_t user;  /* who speaks */
 	pid_t *pids; /* of the rows that were handed on; owned */
 	size_t count, capacity;
+	/* Where its profiles are, if root or our own user says so; owned, NULL: nowhere. */
+	char *store;
+	unsigned int store_depth;
+	int64_t store_since_ns;
 };
 
 /*

@@ -33,6 +33,8 @@ static const struct field daemon_fields[] = {
     {"disk_budget_bytes", KIND_COUNT, offsetof(struct control_daemon, disk_budget_bytes)},
     {"version", KIND_TEXT, offsetof(struct control_daemon, version)},
     {"store", KIND_TEXT, offsetof(struct control_daemon, store)},
+    {"store_depth", KIND_COUNT, offsetof(struct control_daemon, store_depth)},
+    {"store_since", KIND_TIME, offsetof(struct control_daemon, store_since_unix_ns)},
     {"config", KIND_TEXT, offsetof(struct control_daemon, config)},
     {"off", KIND_TEXT, offsetof(struct control_daemon, off)},
 };
@@ -45,6 +47,7 @@ static const struct field process_fields[] = {
     {"container_id", KIND_TEXT, offsetof(struct control_process, container_id)},
     {"since", KIND_TIME, offsetof(struct control_process, since_unix_ns)},
     {"start", KIND_TIME, offsetof(struct control_process, start_unix_ns)},
+    {"next_snapshot", KIND_TIME, offsetof(struct control_process, next_unix_ns)},
     {"profiled", KIND_TRUTH, offsetof(struct control_process, profiled)},
     {"reason", KIND_TEXT, offsetof(struct control_process, reason)},
     {"inuse_bytes", KIND_ESTIMATE, offsetof(struct control_process, inuse_bytes)},

@@ -32,12 +32,14 @@ struct control_daemon {
 	int64_t since_unix_ns; /* its start */
 	uint64_t cpu_ns;       /* its children's included */
 	uint64_t rss_bytes;
-	uint64_t disk_bytes;        /* of the store */
-	uint64_t disk_budget_bytes; /* 0: none */
-	const char *version;        /* "0.1.0" */
-	const char *store;          /* its folder */
-	const char *config;         /* the file that is in force; "" or NULL: none, the defaults are */
-	const char *off;            /* why nothing is sampled at all; "" or NULL: it is */
+	uint64_t disk_bytes;         /* of the store */
+	uint64_t disk_budget_bytes;  /* 0: none */
+	const char *version;         /* "0.1.0" */
+	const char *store;           /* the folder of its profiles, of a session too */
+	uint64_t store_depth;        /* so many folders below it they are */
+	int64_t store_since_unix_ns; /* what is older there is none of its own; 0: all is */
+	const char *config;          /* the file that is in force; "" or NULL: none, the defaults are */
+	const char *off;             /* why nothing is sampled at all; "" or NULL: it is */
 };
 
 struct control_loss {
@@ -71,6 +73,7 @@ struct control_process {
 	const char *container_id; /* none: "" or NULL */
 	int64_t since_unix_ns;    /* profiled since; of one that is not: since when that is known */
 	int64_t start_unix_ns;    /* as its profiles have it (ORIGIN_IDENTITY_FORMAT); 0: not known */
+	int64_t next_unix_ns;     /* when its next periodic snapshot is due; 0: not known, or never */
 	bool profiled;
 	const char *reason; /* why it is not profiled, one line; "" or NULL if it is */
 

@@ -23,6 +23,31 @@ static pid_t pid_of(const char *value)
 	return pid <= INT_MAX ? (pid_t)pid : 0;
 }
 
+/* The value if that is the key. */
+static const char *value_of(const char *string, const char *key)
+{
+	const size_t length = strlen(key);
+	return strncmp(string, key, length) == 0 && string[length] == '=' ? string + length + 1 : NULL;
+}
+
+struct control_store control_rows_store(const struct control_rows *rows)
+{
+	struct control_rows left = *rows;
+	struct control_store store = {.path = ""};
+	const char *string = next_string(&left), *value;
+	if (!string || strcmp(string, "daemon") != 0)
+		return store;
+	while ((string = next_string(&left)) && *string) {
+		if ((value = value_of(string, "store")))
+			store.path = value;
+		else if ((value = value_of(string, "store_depth")))
+			store.depth = (unsigned int)strtoul(value, NULL, 10);
+		else if ((value = value_of(string, "store_since")))
+			store.since_unix_ns = strtoll(value, NULL, 10);
+	}
+	return store;
+}
+
 int control_rows_next(struct control_rows *rows, struct control_row *row)
 {
 	const char *name, *string;

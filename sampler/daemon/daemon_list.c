@@ -49,6 +49,7 @@ static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 	    .disk_budget_bytes = d->rules->daemon.disk_bytes,
 	    .version = HEAPTAP_VERSION,
 	    .store = d->store_path,
+	    .store_depth = 2, /* SERVICE/DAY */
 	    .config = d->config,
 	    .off = d->off.off ? d->off.path : NULL,
 	};

@@ -6,6 +6,7 @@
 #include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
 #include "sampler/cli/status.h"
+#include "sampler/report/recorded_here.h"
 #include "sampler/terminal/amount.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
@@ -73,6 +74,8 @@ static int say_nothing_there(
 {
 	if (passed->count)
 		log_line("%s", passed->error);
+	else if (recorded_here_say(operands->is_default ? "." : words[0]))
+		return 1;
 	else if (operands->is_default)
 		log_line("no PROFILE given, and none in this folder (" OPERANDS_ENDINGS
 		         "); record one: heaptap record COMMAND");

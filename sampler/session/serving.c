@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,13 @@ static uint64_t resident_bytes(pid_t pid)
 	return proc_status_number(text, "\nVmRSS:", 10, 0) << 10;
 }
 
+static int64_t next_unix_ns(const struct snapshot_series *series)
+{
+	if (!series || series->due_ns == UINT64_MAX)
+		return 0;
+	return clock_unix_ns() + (int64_t)(series->due_ns - clock_now_ns());
+}
+
 static void list_process(void *context, const struct target *target, int64_t start_unix_ns)
 {
 	const struct process *process = (const struct process *)target;
@@ -45,6 +53,7 @@ static void list_process(void *context, const struct target *target, int64_t sta
 	    .comm = target->title,
 	    .since_unix_ns = start_unix_ns,
 	    .start_unix_ns = start_unix_ns,
+	    .next_unix_ns = next_unix_ns(target->series),
 	    .profiled = true,
 	    .growth = CONTROL_GROWTH_NOT_KNOWN,
 	    .rss_bytes = resident_bytes(target->pid),
@@ -59,12 +68,20 @@ static void list_process(void *context, const struct target *target, int64_t sta
 static void on_list(void *context, struct control_list_writer *writer)
 {
 	const struct serving *serving = context;
+	char store[PATH_MAX];
+	unsigned int depth;
+	const bool has_store = serving->working_folder[0] &&
+	    output_place(scheduler_setup(serving->scheduler)->output, serving->working_folder, store,
+	        sizeof(store), &depth) == 0;
 	const struct control_daemon daemon = {
 	    .pid = getpid(),
 	    .since_unix_ns = serving->since_unix_ns,
 	    .cpu_ns = self_limits_cpu_ns(),
 	    .rss_bytes = self_limits_rss_bytes(),
 	    .version = HEAPTAP_VERSION,
+	    .store = has_store ? store : NULL,
+	    .store_depth = depth,
+	    .store_since_unix_ns = serving->since_unix_ns,
 	};
 	serving_find_processes(serving);
 	control_list_write_daemon(writer, &daemon);

@@ -265,6 +265,19 @@ int output_init(struct output *output, const char *argument)
 	return 0;
 }
 
+int output_place(const struct output *output, const char *working_folder, char *path, size_t path_bytes,
+    unsigned int *depth)
+{
+	const bool is_absolute = output->place[0] == '/';
+	const int length = snprintf(path, path_bytes, "%s%s%s", is_absolute ? "" : working_folder,
+	    is_absolute ? "" : "/", output->place);
+
+	*depth = 0;
+	for (const char *rest = output->pattern + strlen(output->place); (rest = strchr(rest, '/')); rest++)
+		++*depth;
+	return length < (int)path_bytes ? 0 : -ENAMETOOLONG;
+}
+
 void output_fini(struct output *output)
 {
 	if (output->used)

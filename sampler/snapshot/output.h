@@ -67,6 +67,11 @@ int output_word(const char *path, const char *word, char *worded, size_t worded_
 int output_init(struct output *output, const char *argument);
 void output_fini(struct output *output);
 
+/* Pure: the folder that all files are in, as an absolute path, and how many folders below it they are. 0 or
+ * -ENAMETOOLONG. */
+int output_place(const struct output *output, const char *working_folder, char *path, size_t path_bytes,
+    unsigned int *depth);
+
 /* Closes the folder, which keeps its file system busy, until the next file is named. */
 void output_let_go(struct output *output);
 

@@ -48,7 +48,11 @@ test_status_says_what_grows() {
   server=$!
   wait_for 20 grep -q '^heaptap: serving on http' serve.err
   url=$(sed -n 's,^heaptap: serving on \(http://[^/]*\)/$,\1,p' serve.err)
+  # The server has the daemon's store by itself.
+  "$heaptap" snapshot --socket "$socket" $leaks >path
   curl -sS "$url/metrics" >metrics
+  from_the_store() { [ "$(curl -sS "$url/api/v1/profiles?pid=$leaks" | grep -o '"id":"f' | wc -l)" -ge 1 ]; }
+  wait_for 20 from_the_store
   curl -sS "$url/api/v1/processes" >processes
   kill $server
   python3 - $leaks $steady <<'EOF'

@@ -309,6 +309,31 @@ PYTHON
   matches '^heaptap: no PROFILE given, and none in this folder' empty/err
 }
 
+# In the folder of a recording that has written nothing yet: what runs, when there will be something, and what helps now.
+test_the_folder_of_a_running_recording() {
+  mkdir out other
+  mkfifo gate
+  "$heaptap" record -q -p 1K -i 60s -o out/ "$targets/snapshot_signal" wait <gate >ready 2>&1 &
+  front=$!
+  exec 9>gate
+  wait_for 20 grep -q ready ready
+  pid=$(child_of "$front" snapshot_signal)
+  for command in report ls diff; do
+    equal 1 "$(cd out && status_of "$heaptap" $command)" "$command"
+    matches "^heaptap: snapshot_signal \(pid $pid\) is being recorded here, next snapshot in [1-6]?[0-9] s; now: heaptap snapshot $pid$" out/err
+    rm out/out out/err
+  done
+  ! "$heaptap" report out 2>said || fail 'a report of nothing'
+  matches "pid $pid\) is being recorded here" said
+  (cd other && status_of "$heaptap" report >/dev/null)
+  matches 'no PROFILE given, and none in this folder' other/err
+  "$heaptap" snapshot "$pid" >/dev/null
+  (cd out && "$heaptap" report) >table
+  matches 'snapshot_signal  pid' table
+  exec 9>&-
+  wait $front
+}
+
 # Profiles of versions that named no session: told apart by program, pid and time.
 test_older_profiles() {
   older() { # PID SECOND CAUSE BYTES FILE

@@ -253,6 +253,53 @@ test_record_listen() {
   equal 2 "$(status_of "${user[@]}" "$heaptap" record --listen nonsense "$targets/serve_program" </dev/null)"
 }
 
+# files_listed: of that many profiles the page knows
+files_listed() {
+  [ "$(curl -s "$url/api/v1/profiles" | grep -o '"id":"f' | wc -l)" -ge "$1" ]
+}
+
+# The page of a session has the session's own profiles, from before somebody looked at it: differences and growth.
+# What lies in the same folder and is older is none of them.
+test_the_page_knows_its_session() {
+  mkdir profiles
+  own profiles
+  "${user[@]}" "$heaptap" record -q -p 1 -b copy -o profiles/older.pb.gz "$targets/serve_program" </dev/null >out
+  touch -d '1 hour ago' profiles/older.pb.gz
+  mkfifo in
+  rm out
+  "${user[@]}" "$heaptap" record -p 1 -b copy -i 200ms --listen 127.0.0.1:0 -o 'profiles/%e/%n.pb.gz' \
+    "$targets/serve_program" <in >out 2>err &
+  front=$!
+  children+=($front)
+  local words round
+  exec {words}>in
+  wait_for 20 test -s out
+  for round in 1 2 3 4 5 6; do
+    echo 'hold 300' >&$words
+    wait_for 20 test -e profiles/serve_program/000$round.pb.gz
+  done
+  url=$(sed -n 's,^heaptap: serving on \(http://[^/]*\)/$,\1,p' err)
+  wait_for 20 files_listed 6
+  equal 200 "$(fetch /api/v1/processes)"
+  python3 - <<'EOF'
+import json
+processes = json.load(open("body"))["processes"]
+assert len(processes) == 1 and processes[0]["running"] and processes[0]["profiles"] >= 6, processes
+EOF
+  equal 200 "$(fetch /api/v1/growth)"
+  python3 - <<'EOF'
+import json
+growth = json.load(open("body"))
+assert growth["total"]["kind"] == "grows" and growth["total"]["change"] >= 900000, growth["total"]
+assert growth["rows"][0]["name"] == "take_held", growth["rows"]
+EOF
+  # Whoever serves all sessions has them too.
+  serve
+  wait_for 20 files_listed 6
+  echo quit >&$words
+  wait $front
+}
+
 # A sampler has room for 16 who ask; of a service with more processes each waits for its turn.
 test_a_service_of_many_processes() {
   local input

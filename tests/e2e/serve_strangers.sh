@@ -46,7 +46,8 @@ def sealed(data):
     fcntl.fcntl(fd, 1033, 15)
     return fd
 def rows():
-    text = b"daemon\0pid=1\0since=1\0cpu_ns=9000000000000000000\0rss_bytes=9000000000000\0disk_bytes=9000000000000\0\0"
+    text = b"daemon\0pid=1\0since=1\0cpu_ns=9000000000000000000\0rss_bytes=9000000000000\0disk_bytes=9000000000000\0"
+    text += b"store=" + os.getcwd().encode() + b"/secrets\0store_depth=4\0\0"
     for row in sys.argv[3:]:
         text += b"process\0profiled=1\0start=1700000000000000000\0inuse_bytes=1e15\0inuse_bytes_error=1\0rss_bytes=1\0"
         text += "".join(word + "\0" for word in row.split()).encode() + b"\0"
@@ -98,6 +99,7 @@ inside_lies() {
   gone=$!
   wait $gone
   ! "${as_stranger[@]}" cat /proc/$secret/cmdline 2>/dev/null || fail 'hidepid does nothing'
+  "$heaptap" record -q -p 1 -o secrets/x.pb.gz "$HEAPTAP_BUILD/tests/targets/leaky" 10 64
   serve
   wait_for 20 metric 'heaptap_targets{service_name="serve_program"}' 1
   curl -s "$url/metrics" | grep -E '^heaptap_(inuse_bytes|samplers|sampler_resident|disk)' | sed 's/ .*e+.*//' >before
@@ -107,6 +109,10 @@ inside_lies() {
   # His own is there: the list has been taken.
   wait_for 20 lists $his
   metric 'heaptap_targets{service_name="serve_program"}' 1 || fail "$(curl -s "$url/metrics")"
+  # Nor does he say where our files are.
+  lists "$roots" || fail 'nothing of ours is listed'
+  curl -s "$url/api/v1/profiles" >profiles
+  ! curl -s "$url/api/v1/processes" | grep '"program":"leaky"' || fail 'files were looked for where a stranger says'
   for pid in $secret 1 $gone 0; do
     ! lists $pid || fail "process $pid: $(curl -s "$url/api/v1/processes")"
     equal 404 "$(fetch "/pid/$pid/debug/pprof/cmdline")" "the command line of $pid"
@@ -182,7 +188,10 @@ inside_claims() {
     equal 200 "$(fetch "/pid/$both/debug/pprof/heap")"
     sleep 1.1 # another look, another profile
   done
-  equal 1 "$(curl -s "$url/api/v1/processes" | grep -o "\"pid\":$both[,}]" | wc -l)" 'rows of it'
+  # What executed it has left a profile, and is a process of its own.
+  curl -s "$url/api/v1/processes" >processes
+  equal 1 "$(python3 -c 'import json, sys
+print(sum(p["pid"] == int(sys.argv[1]) and p["running"] for p in json.load(open("processes"))["processes"]))' "$both")" 'rows of it'
   metric 'heaptap_targets{service_name="serve_program"}' 1 || fail "$(curl -s "$url/metrics" | grep targets)"
 }
 test_who_is_right() {

@@ -236,6 +236,33 @@ static void a_row_is_about_the_process_that_is_parsed(void **state)
 	assert_int_equal(control_rows_next(&rows, &row), 0);
 }
 
+static struct control_store store_of(const char *text, size_t bytes)
+{
+	const struct control_rows rows = {text, text + bytes};
+	return control_rows_store(&rows);
+}
+
+/* Where its profiles are, a sampler says at the beginning, or nobody does. */
+static void the_store_is_the_samplers(void **state)
+{
+	static const char other[] = "process\0store=/etc\0\0daemon\0store=/etc\0",
+	                  cut[] = "daemon\0store=/etc";
+	const struct control_daemon daemon = {
+	    .pid = 1, .store = "/var/lib", .store_depth = 2, .store_since_unix_ns = 7};
+	struct control_list_writer writer = {0};
+	(void)state;
+	control_list_write_daemon(&writer, &daemon);
+	assert_int_equal(writer.error, 0);
+	const struct control_store store = store_of(writer.text, writer.bytes);
+	assert_string_equal(store.path, "/var/lib");
+	assert_int_equal(store.depth, 2);
+	assert_int_equal(store.since_unix_ns, 7);
+	control_list_writer_fini(&writer);
+	assert_string_equal(store_of(other, sizeof(other)).path, "");
+	assert_string_equal(store_of(cut, sizeof(cut) - 1).path, ""); /* no end: it may go on */
+	assert_string_equal(store_of("", 0).path, "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +273,7 @@ int main(void)
 	    cmocka_unit_test(what_is_written_is_bounded),
 	    cmocka_unit_test(a_process_for_which_there_is_no_room_is_left_out),
 	    cmocka_unit_test(a_row_is_about_the_process_that_is_parsed),
+	    cmocka_unit_test(the_store_is_the_samplers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
