@@ -168,6 +168,8 @@ int api_change_growth(struct json *json, const struct api_facts *facts)
 	}
 	if (!err && growth.rows)
 		err = write_growth(json, facts, &growth, last);
+	if (!err)
+		err = api_facts_answer(json, facts, last, is_series ? &growth : NULL);
 	growth_fini(&growth);
 	return err;
 }

@@ -2,6 +2,7 @@
 #include "serve/api_facts.h"
 
 #include "pprof/analysis/headings.h"
+#include "pprof/export/answer.h"
 #include "pprof/profile/profile.h"
 
 #include <errno.h>
@@ -47,6 +48,11 @@ static void describe(struct api_facts *facts, const struct api_input *input)
 		else if (strcmp(origin.program, facts->origins[column].program) != 0)
 			facts->is_mixed = true;
 		facts->ended[column] = facts->ended[column] && strncmp(origin.cause, "exit", 4) == 0;
+		if (origin.rss_bytes < 0 || facts->rss_bytes[column] < 0)
+			facts->rss_bytes[column] = -1;
+		else
+			traces_sum(&facts->rss_bytes[column], origin.rss_bytes);
+		facts->gaps |= origin.gaps;
 		if (!facts->process_counts[column]++ || origin.time_ns > facts->origins[column].time_ns)
 			facts->origins[column] = origin;
 	}
@@ -134,7 +140,8 @@ int api_facts_make(struct api_facts *facts, const struct api_query *query, const
 	facts->origins = calloc(input->column_count, sizeof(*facts->origins));
 	facts->process_counts = calloc(input->column_count, sizeof(*facts->process_counts));
 	facts->ended = calloc(input->column_count, sizeof(*facts->ended));
-	if (!facts->origins || !facts->process_counts || !facts->ended)
+	facts->rss_bytes = calloc(input->column_count, sizeof(*facts->rss_bytes));
+	if (!facts->origins || !facts->process_counts || !facts->ended || !facts->rss_bytes)
 		return -ENOMEM;
 	describe(facts, input);
 	if (input->column_count > 1 && check_series(facts, input))
@@ -159,6 +166,7 @@ void api_facts_fini(struct api_facts *facts)
 	free(facts->origins);
 	free(facts->process_counts);
 	free(facts->ended);
+	free(facts->rss_bytes);
 	memset(facts, 0, sizeof(*facts));
 }
 
@@ -197,6 +205,39 @@ bool api_facts_same_process(const struct api_facts *facts, size_t first, size_t 
 }
 
 /* ---- as JSON */
+
+int api_facts_answer(
+    struct json *json, const struct api_facts *facts, size_t column, const struct growth *growth)
+{
+	const size_t count = facts->traces.column_count;
+	int64_t *times_ns = calloc(count + 1, sizeof(*times_ns));
+	const bool has_peak = !growth && count > 1 && facts->process_counts[1] == facts->process_counts[0];
+	const struct answer_facts about = {
+	    .traces = &facts->traces,
+	    .column = column,
+	    .is_peak = facts->origins[column].kind == ORIGIN_PEAK,
+	    .has_ended = facts->ended[column],
+	    .is_attached = (facts->gaps & ORIGIN_GAP_ATTACHED) != 0,
+	    .has_peak = has_peak,
+	    .peak = 1,
+	    .growth = growth,
+	    .point_count = count,
+	    .times_ns = times_ns,
+	    .rss_bytes = facts->rss_bytes,
+	    .unseen = facts->origins[column].unseen,
+	};
+	struct answer answer;
+	int err = times_ns ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < count && !err; i++)
+		times_ns[i] = facts->origins[i].time_ns;
+	if (!err)
+		err = answer_make(&answer, &about);
+	if (!err)
+		answer_json(json, &answer);
+	free(times_ns);
+	return err;
+}
 
 void api_facts_head(struct json *json, const struct api_facts *facts, size_t column)
 {

@@ -3,6 +3,7 @@
 #ifndef SERVE_API_FACTS_H
 #define SERVE_API_FACTS_H
 
+#include "pprof/analysis/growth.h"
 #include "pprof/profile/origin.h"
 #include "pprof/text/json.h"
 #include "serve/api_input.h"
@@ -13,6 +14,8 @@ struct api_facts {
 	struct origin *origins; /* of each column, its newest profile's */
 	size_t *process_counts; /* profiles in each column */
 	bool *ended;            /* of each column: all of them were written when their process ended */
+	int64_t *rss_bytes;     /* of each column: resident memory of its processes, -1 unknown */
+	uint32_t gaps;          /* enum origin_gap, of any */
 	bool is_mixed;          /* they are of different programs */
 	bool is_series;         /* those of one owner are states of one process, by time */
 	const char *title;      /* as given, or the program's name */
@@ -40,6 +43,11 @@ struct origin api_facts_origin(const struct api_facts *facts, size_t column);
 
 /* "4 processes: python3.12 (4)", or of programs of several names "4 processes of gunicorn". Returns text. */
 const char *api_facts_several(const struct api_facts *facts, size_t column, char *text, size_t text_bytes);
+
+/* The member "answer": what is held in the column, what is not seen, and if `growth` is given what grows over
+ * all columns. 0 or -ENOMEM. */
+int api_facts_answer(
+    struct json *json, const struct api_facts *facts, size_t column, const struct growth *growth);
 
 /* Members of the open object: what a column is of; the kind, its unit, and which there are. */
 void api_facts_head(struct json *json, const struct api_facts *facts, size_t column);

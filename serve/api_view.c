@@ -67,7 +67,7 @@ static int write_top(struct json *json, const struct api_facts *facts)
 	json_end(json);
 	json_integer(json, "left_out", (int64_t)(totals.count - rows_shown(facts->query, totals.count)));
 	totals_fini(&totals);
-	return 0;
+	return api_facts_answer(json, facts, 0, NULL);
 }
 
 /* ---- tree */
@@ -125,6 +125,7 @@ static int write_tree(struct json *json, const struct api_facts *facts)
 		}
 		json_end(json);
 		json_integer(json, "left_out", (int64_t)tree.count - 1 - shown);
+		err = api_facts_answer(json, facts, 0, NULL);
 	}
 	free(numbers);
 	tree_fini(&tree);
@@ -198,7 +199,7 @@ static const struct {
     [API_TOP] = {"top", {FRAMES_SHORT, true, true, false}, write_top, 1, 1},
     [API_TREE] = {"tree", {FRAMES_SHORT, true, true, false}, write_tree, 1, 2},
     [API_DIFF] = {"diff", {FRAMES_SHORT, true, true, false}, api_change_diff, 2, 2},
-    [API_GROWTH] = {"growth", {FRAMES_LABELS, false, true, false}, api_change_growth, 1, 0},
+    [API_GROWTH] = {"growth", {FRAMES_SHORT, true, true, false}, api_change_growth, 1, 0},
     [API_LEAKS] = {"leaks", {FRAMES_LABELS, false, true, false}, write_leaks, 1, 1},
 };
 
@@ -227,6 +228,7 @@ int api_view_write(FILE *out, enum api_view view, const struct api_query *query,
     const struct api_input *input, char *error, size_t error_bytes)
 {
 	struct json json = {.out = out};
+	static const struct api_shape tables = {FRAMES_SHORT, true, true, false};
 	const bool columns = query->columns && (view == API_TREE || view == API_DIFF);
 	const struct api_shape graph = {FRAMES_LABELS, false, true, view == API_TREE};
 	struct api_facts facts = {0};
@@ -249,6 +251,12 @@ int api_view_write(FILE *out, enum api_view view, const struct api_query *query,
 			                       : api_change_columns(&json, &facts);
 		else
 			err = views[view].write(&json, &facts);
+		if (!err && columns && view == API_TREE) {
+			/* Sentences are about rows of tables. A graph without them is better than none. */
+			api_facts_fini(&facts);
+			err = api_facts_make(&facts, query, input, &tables, error, error_bytes);
+			err = err ? 0 : api_facts_answer(&json, &facts, 0, NULL);
+		}
 		json_end(&json);
 		if (err)
 			snprintf(error, error_bytes, "not enough memory for this");

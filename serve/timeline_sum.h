@@ -31,8 +31,9 @@ struct timeline_sum_input {
 /*
  * Fills in `points`, room for TIMELINE_SUM_POINTS and one more, and how many there are. What falls within a
  * 512th of the time, or a second, is one point. It has an id, "at-NANOSECONDS", if one of its processes wrote
- * a profile then, there is one of each, and none of them ended. Errors are upper limits: processes that were forked have samples
- * in common. `missing` of a point: processes that ran then, and of which nothing was known yet. 0 or -ENOMEM.
+ * a profile then, there is one of each, and none of them ended. Errors are upper limits: processes that were
+ * forked have samples in common. `missing` of a point: processes that ran then, and of which nothing was
+ * known yet. 0 or -ENOMEM.
  */
 int timeline_sum_make(const struct timeline_sum_input *input, struct api_point *points, size_t *count);
 

@@ -47,6 +47,19 @@ def the_list(page):
     settled(page, "the process", "!document.getElementById('profile').hidden && document.querySelector('#tiles .tile')")
 
 
+def the_answer(page):
+    """On top, with functions that are links."""
+    page.wait("document.querySelector('#answer .grows')", "what grows")
+    held = text(page, "#answer .held")
+    check(f"held says '{held}'", " in use" in held and "take_held" in held and "\u00b1" in held)
+    page.run("document.querySelector('#answer .grows button').click()")
+    page.wait("location.hash.includes('tab=growth')", "its growth")
+    page.run("document.querySelector('#answer .held button').click()")
+    page.wait("location.hash.includes('sandwich=take_held')", "its callers and callees")
+    page.key("Escape")
+    page.wait("!location.hash.includes('sandwich=')", "the whole graph")
+
+
 def the_flame(page):
     page.wait("profile.flame.shape && profile.flame.shape.count > 2", "the graph")
     drawn = page.run("""(() => { const c = profile.flame.canvas, d = c.getContext('2d').getImageData(0, 0, c.width, 40).data;
@@ -87,6 +100,9 @@ def the_rest(page):
     page.key("5")
     page.wait("document.querySelector('#growth').innerText.includes('snapshots')", "growth")
     check("growth has no error", "\u00b1" in text(page, "#growth"))
+    said = text(page, "#growth .sum")
+    check(f"the tab says '{said}', the head '{text(page, '#answer .grows')}'", said == text(page, "#answer .grows"))
+    check(f"of a heap that grows it is said: {said}", "take_held grows since " in said)
     page.key("1")
     page.run("document.getElementById('lines').click()")
     settled(page, "source lines", "location.hash.includes('lines=1') && profile.flame.shape.graph.lines")
@@ -120,6 +136,7 @@ def main():
         page.wait(READY, "the page")
         the_list(page)
         the_flame(page)
+        the_answer(page)
         address = the_brush(page)
         the_rest(page)
         an_answer_that_is_late(page)

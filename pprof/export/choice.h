@@ -4,6 +4,7 @@
 #define PPROF_EXPORT_CHOICE_H
 
 #include "pprof/analysis/traces.h"
+#include "pprof/export/answer.h"
 #include "pprof/profile/origin.h"
 
 #include <stdint.h>
@@ -19,6 +20,7 @@ struct export_choice {
 	const struct origin *origin;     /* of the profile; NULL: not told */
 	const char *samples;             /* "8234 taken, 2 lost stacks"; "" unknown */
 	bool ended;                      /* written when the program ended */
+	const struct answer *answer;     /* NULL: none */
 	const char *program;             /* for formats that name it; "": unknown */
 	size_t series_count;             /* the first so many columns are snapshots of one process */
 	const int64_t *time_ns;          /* of each column of the series, in rising order */

@@ -8,6 +8,7 @@
 struct writing {
 	const struct traces *traces;
 	const struct graph_choice *graph;
+	const struct answer *answer;
 };
 
 static int write_data(FILE *out, void *context)
@@ -18,6 +19,8 @@ static int write_data(FILE *out, void *context)
 
 	json_object(&json, NULL);
 	err = graph_write(&json, writing->traces, writing->graph);
+	if (!err && writing->answer)
+		answer_json(&json, writing->answer);
 	json_end(&json);
 	return err;
 }
@@ -35,7 +38,7 @@ int flamegraph_write(FILE *out, const struct traces *t, const struct export_choi
 	    .peak_is_snapshot = choice->peak_is_snapshot,
 	    .kind = choice->kind,
 	};
-	struct writing writing = {t, &graph};
+	struct writing writing = {t, &graph, choice->answer};
 
 	return page_write(out, choice->title, write_data, &writing);
 }

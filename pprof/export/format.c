@@ -13,7 +13,7 @@
 /* name, function, what it needs */
 #define FORMATS(X) \
 	X(folded, folded_write, 0) \
-	X(flamegraph, flamegraph_write, EXPORT_LABELS | EXPORT_SPLIT | EXPORT_FILE) \
+	X(flamegraph, flamegraph_write, EXPORT_LABELS | EXPORT_SPLIT | EXPORT_ANSWER | EXPORT_FILE) \
 	X(speedscope, speedscope_write, EXPORT_FILE) \
 	X(json, gprof2dot_write, 0) \
 	X(csv, csv_write, 0) \

@@ -12,6 +12,7 @@ enum export_needs {
 	EXPORT_HEAP_ONLY = 1 << 1,  /* needs both the in-use and the allocated sample types */
 	EXPORT_LABELS = 1 << 2,     /* shows short labels beside the full names */
 	EXPORT_SPLIT = 1 << 4,      /* tells threads and ages apart, and shows rows under their headings */
+	EXPORT_ANSWER = 1 << 5,     /* begins with what is held and what grows */
 	EXPORT_FILE = 1 << 3,       /* a browser or another program reads it: never written to a terminal */
 };
 

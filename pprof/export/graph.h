@@ -15,6 +15,8 @@
  *	kinds		of each sample type: by row the value, one standard error (null: not known; []: all
  *			0) and the number of samples; the total as `all`
  *
+ * The page also reads the member `answer` (answer.h), which its writer adds.
+ *
  * The kind `peak` is what was in use at the peak, of one profile only.
  *
  * Of a difference `value` is the new one, `base` the old one, and the error that of the change.

@@ -113,7 +113,7 @@ const profile = (() => {
 	/* ---- actions */
 
 	/* A program that frees all before it ends: then its peak is what says something. */
-	const LEFT_LEAST = 0.01;
+	const LEFT_LEAST = 0.1; /* LEFT_PART of pprof/export/answer.c */
 
 	function kindNumber() {
 		const { kinds, about } = graph,
@@ -126,7 +126,8 @@ const profile = (() => {
 
 	function showNotice(kind) {
 		const { kinds, about } = graph,
-			fellBack = kind.name === "peak" && state.type !== "peak" && kind !== kinds[0];
+			isShown = ["flame", "table", "tree"].includes(state.tab),
+			fellBack = isShown && kind.name === "peak" && state.type !== "peak" && kind !== kinds[0];
 		$("notice").hidden = !fellBack;
 		if (!fellBack) return;
 		const left = kinds[0].all.value ? words.bytes(kinds[0].all.value) : "nothing";

@@ -155,7 +155,7 @@ const stacks = (() => {
 	/* row: of /api/v1/growth, or its total */
 	function rise(row) {
 		return row.kind === "grows"
-			? "since " + since(row.since_ns) + ", " + words.bytes(row.per_hour) + " an hour"
+			? "since " + since(row.since_ns) + ", " + words.rate(row.per_hour)
 			: "from " + since(row.since_ns) + " to " + since(row.until_ns) + ", no more since";
 	}
 
@@ -204,7 +204,9 @@ const stacks = (() => {
 
 	/* answer: of /api/v1/growth; its sentence is on top of the page too. */
 	function growth(host, answer) {
-		host.replaceChildren(el("p", { class: "sum" }, answers.text(answer.answer?.grows)));
+		const said = answers.text(answer.answer.grows),
+			unknown = "What grows is not known: these profiles are no series of one process or service.";
+		host.replaceChildren(el("p", { class: said ? "sum" : "" }, said || unknown));
 		if (!answer.total) return;
 		host.append(el("p", { class: "quiet" }, sum(answer)));
 		for (const [title, kind] of [

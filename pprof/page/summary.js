@@ -65,7 +65,7 @@ const summary = (() => {
 			.map(kind => kindTile(kind, graph.about));
 		if (point && point.rss > 0) {
 			const part = words.percent(point.inuse / point.rss) + " of it in use";
-			tiles.splice(1, 0, tile("RSS", words.bytes(point.rss), part));
+			tiles.splice(1, 0, tile("RSS", words.bytes(point.rss), "", "resident memory, " + part));
 		}
 		if (graph.about.samples) tiles.push(samplesTile(graph.about.samples));
 		return tiles;

@@ -71,6 +71,18 @@ const words = (() => {
 		return variance > 0 && samples < FEW_SAMPLES - 0.5;
 	}
 
+	/* "1.2 MiB a minute", in the unit of time that gives a readable number: pprof/export/growth_text.c */
+	function rate(per_hour) {
+		const units = [
+			["a second", 1 / 3600],
+			["a minute", 1 / 60],
+			["an hour", 1],
+			["a day", 24],
+		];
+		const [name, hours] = units.find(([, hours]) => per_hour * hours >= 64 * 1024) || units[3];
+		return bytes(per_hour * hours) + " " + name;
+	}
+
 	/* Why a graph is empty. By the law of rare events there are with 95 % fewer than 3 samples' worth; not
 	 * where something is known to be missing. */
 	function nothing(measure, about) {
@@ -127,6 +139,7 @@ const words = (() => {
 		estimate,
 		isFew,
 		nothing,
+		rate,
 		clock,
 		moment,
 		duration,

@@ -5,6 +5,7 @@
 #include "sampler/cli/status.h"
 #include "pprof/text/log_line.h"
 #include "sampler/report/profile_input.h"
+#include "sampler/report/report_answer.h"
 #include "sampler/report/no_match.h"
 #include "sampler/terminal/screen.h"
 #include "pprof/text/text.h"
@@ -14,6 +15,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* The sentences of `heaptap report`; of an anonymous profile without those that the sampler has written. */
+static int make_answer(
+    struct report_answer *report, const struct profile_input *input, const struct options *options)
+{
+	int err = report_answer_make(report, input);
+
+	if (options->read.anonymize)
+		report->answer.unseen[0] = '\0';
+	return err;
+}
+
 static int write_format(FILE *out, const struct profile_input *input, size_t column, enum measure_kind kind,
     const struct options *options)
 {
@@ -21,6 +33,8 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	const struct crowd *crowd = &input->crowds[column];
 	struct origin origin = input->origins[column];
 	const char *program = origin.program;
+	const bool has_answer = export_formats[options->read.format].needs & EXPORT_ANSWER;
+	struct report_answer report = {0};
 	char several[512];
 	int64_t *time_ns = calloc(t->column_count, sizeof(*time_ns));
 	uint64_t scale = 1;
@@ -42,6 +56,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	    .has_peak = input->has_peak || input->peak != column,
 	    .peak = input->peak,
 	    .peak_is_snapshot = !input->has_peak,
+	    .answer = has_answer ? &report.answer : NULL,
 	    .program = t->options.anonymize ? "program" : program,
 	    .series_count = input->series_count,
 	    .time_ns = time_ns,
@@ -51,10 +66,15 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 
 	for (size_t i = 0; time_ns && i < t->column_count; i++)
 		time_ns[i] = input->origins[i].time_ns;
-	int err = time_ns ? export_formats[options->read.format].write(out, t, &choice) : -ENOMEM;
+	int err = time_ns ? 0 : -ENOMEM;
+	if (!err && has_answer)
+		err = make_answer(&report, input, options);
+	if (!err)
+		err = export_formats[options->read.format].write(out, t, &choice);
 	if (!err && scale > 1)
 		log_line("too many blocks for %s: each stands for up to %" PRIu64 "; bytes are exact",
 		    export_format_names[options->read.format], scale);
+	report_answer_fini(&report);
 	free(time_ns);
 	return err;
 }

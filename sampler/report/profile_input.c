@@ -134,6 +134,11 @@ static enum frames_names names_choose(const struct read_options *read)
 	return !is_for_people(read) ? FRAMES_FULL : read->leaks ? FRAMES_LABELS : FRAMES_SHORT;
 }
 
+static bool has_answer(const struct read_options *read)
+{
+	return read->format < 0 || (export_formats[read->format].needs & EXPORT_ANSWER) != 0;
+}
+
 static bool is_split(const struct read_options *read)
 {
 	return read->format >= 0 && (export_formats[read->format].needs & EXPORT_SPLIT) != 0;
@@ -198,9 +203,12 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 		err = column_describe(input, files, s, i);
 	if (!err)
 		err = rows_fill(&input->traces, input, &choices, files, s);
-	if (!err && (options->read.json || options->read.leaks)) {
+	if (!err &&
+	    (options->read.json || options->read.leaks ||
+	        (options->read.format >= 0 && has_answer(&options->read)))) {
 		choices.names = options->read.full_names ? FRAMES_FULL : FRAMES_SHORT;
 		choices.fold = !options->read.all_frames;
+		choices.split = false;
 		input->has_tables = true;
 		err = rows_fill(&input->tables, input, &choices, files, s);
 	}
@@ -214,7 +222,8 @@ static void extremes_find(struct profile_input *input)
 	const struct traces *t = &input->traces;
 
 	if (input->has_peak) {
-		input->peak = t->column_count - 1;
+		/* The last one but for the series of several processes. */
+		input->peak = (input->growth_first ? input->growth_first : t->column_count) - 1;
 		return;
 	}
 	for (size_t i = 1; i < input->series_count; i++)
@@ -314,7 +323,7 @@ int profile_input_open(struct profile_input *input, const struct options *option
 	    .pass_unread = pass_unread, .services = STORE_MOMENT_SERIES};
 	const struct selection_choice choice = {.state = options->read.state,
 	    .session = options->read.session,
-	    .no_growth = options->read.format >= 0};
+	    .no_growth = !has_answer(&options->read)};
 	struct selection selection = {0};
 	struct profile_files files;
 	int status = input_begin(input, options, &whole, &files);
