@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""page_places.py ADDRESS: opens each process of the list, by its link: all have a graph, and nothing is complained of."""
+"""page_places.py ADDRESS: opens each service and process of the list, by its link: all have a graph, and nothing is complained of."""
 
 import sys
 
@@ -35,7 +35,7 @@ def main():
             check("growth: " + page.run("document.getElementById('trouble').textContent"),
                   page.run("document.getElementById('trouble').hidden"))
             page.run("document.getElementById('home').click()")
-        check(f"{count} processes are listed", count == 2)
+        check(f"{count} places are listed, a service and its two processes", count == 3)
         complaints = page.complaints()
         check("complaints: " + "; ".join(complaints), not complaints)
 
