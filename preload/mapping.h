@@ -47,7 +47,7 @@ void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry)
 enum mapping_kind {
 	MAPPING_SAMPLED,
 	MAPPING_FILE,     /* so that a later mremap of it is not taken for an anonymous one */
-	MAPPING_RESERVED, /* was mapped without access; of its pages those are in use that were given access */
+	MAPPING_RESERVED, /* mapped without access: in use are those of its pages that got access */
 };
 
 /* False: there is no room for another range, or for another reservation beside the samples. */

@@ -9,6 +9,7 @@
 #include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/doctor/program_file.h"
+#include "sampler/heap/inside.h"
 #include "sampler/linux/descendants.h"
 #include "sampler/linux/proc.h"
 #include "sampler/loader/malloc_binding.h"
@@ -47,8 +48,8 @@ struct mapped {
 	struct mapping *mappings; /* by address, ascending */
 	size_t count, capacity;
 	bool profiled, region; /* it has the library that is preloaded; the shared memory */
-	unsigned int libraries, without_names, symbolic, elsewhere, inside;
-	char first_symbolic[256], first_elsewhere[256], first_target[256], first_inside[256];
+	unsigned int libraries, without_names, symbolic, elsewhere;
+	char first_symbolic[256], first_elsewhere[256], first_target[256];
 };
 
 static const char *file_name(const char *path)
@@ -119,9 +120,7 @@ static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd,
 	if (mapped->profiled)
 		look_at_binding(pid, mapping, memory_fd, mapped);
 	mapped->libraries++;
-	mapped->without_names += !facts.symbols && !facts.debug;
-	if (facts.allocator[0] && !facts.exports_allocator && !is_ours(mapping) && !mapped->inside++)
-		snprintf(mapped->first_inside, sizeof(mapped->first_inside), "%s", path);
+	mapped->without_names += !facts.inside.table && !facts.debug;
 	if (facts.symbolic && !mapped->symbolic++)
 		snprintf(mapped->first_symbolic, sizeof(mapped->first_symbolic), "%s", path);
 }
@@ -247,11 +246,6 @@ static void say_process(struct findings *findings, pid_t pid, const struct mappe
 		    "open plug-ins without RTLD_DEEPBIND; link without -Bsymbolic",
 		    "%u mapped files call another malloc, which is not seen; %s calls that of %s",
 		    mapped->elsewhere, mapped->first_elsewhere, mapped->first_target);
-	if (mapped->inside)
-		finding_say(findings, FINDING_BAD,
-		    "link the allocator as a shared library, or use the system's",
-		    "%u mapped files contain an allocator of their own, which is not seen, such as %s",
-		    mapped->inside, mapped->first_inside);
 	if (mapped->symbolic)
 		finding_say(findings, FINDING_NOTE, "link it without -Bsymbolic",
 		    "%u mapped files bind calls to themselves first, such as %s", mapped->symbolic,
@@ -259,6 +253,20 @@ static void say_process(struct findings *findings, pid_t pid, const struct mappe
 	finding_say(findings, FINDING_GOOD, NULL,
 	    "%u mapped files with code, %u of them without names for functions they do not export",
 	    mapped->libraries, mapped->without_names);
+}
+
+/* How much that is, is known only once the heap is sampled. */
+static void say_unseen(struct findings *findings, pid_t pid)
+{
+	struct unseen_facts facts = {.stripped = false};
+	struct modules *modules = modules_new(0);
+	struct unseen unseen = {.count = 0};
+
+	if (modules && inside_look_at_process(&facts, modules, pid) == 0)
+		unseen_describe(&unseen, &facts);
+	doctor_program_say_unseen(findings, "it", &unseen);
+	if (modules)
+		modules_free(modules);
 }
 
 int doctor_process_examine(struct findings *findings, pid_t pid)
@@ -288,6 +296,7 @@ int doctor_process_examine(struct findings *findings, pid_t pid)
 		return 0;
 	}
 	say_process(findings, pid, &mapped);
+	say_unseen(findings, pid);
 	doctor_resident_say(findings, pid);
 	mapped_fini(&mapped);
 	/* What it runs, also if that path means another file by now, or in our mount namespace. */

@@ -7,23 +7,38 @@
 #include "sampler/loader/preload_check.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+void doctor_program_say_unseen(struct findings *findings, const char *name, const struct unseen *unseen)
+{
+	for (size_t i = 0; i < unseen->count; i++) {
+		const struct unseen_text *one = &unseen->texts[i];
+		finding_say(findings, one->reason == UNSEEN_ALLOCATOR ? FINDING_BAD : FINDING_NOTE,
+		    one->how[0] ? one->how : NULL, "not seen of %s: %s", name, one->what);
+	}
+}
 
 static void say_allocator(
     struct findings *findings, const char *name, const struct program_file *facts, bool running)
 {
-	if (facts->own_malloc)
-		finding_say(findings, FINDING_BAD, "link the allocator as a shared library",
-		    "%s contains a malloc of its own: calls to it are not seen", name);
-	else if (facts->allocator[0])
-		finding_say(findings, FINDING_BAD,
-		    "link the allocator as a shared library, or use the system's",
-		    "%s contains an allocator of its own (%s): what it allocates by that is not seen", name,
-		    facts->allocator);
-	else
-		finding_say(
-		    findings, FINDING_GOOD, NULL, "%s is dynamically linked: its allocations are seen", name);
+	const struct program_symbols *inside = &facts->inside;
+	struct unseen_facts seen = {.own_malloc = inside->own_malloc};
+	struct unseen unseen;
+
+	if (!running) { /* else the process was looked at already */
+		seen.runtime = inside->runtime;
+		seen.names_unknown = inside->runtime.kind != RUNTIME_NONE;
+		memcpy(seen.allocator, inside->allocator, sizeof(seen.allocator));
+	}
+	snprintf(seen.allocator_file, sizeof(seen.allocator_file), "the program");
+	unseen_describe(&unseen, &seen);
+	if (!inside->own_malloc && !inside->allocator[0])
+		finding_say(findings, FINDING_GOOD, NULL, "%s is dynamically linked: %s seen", name,
+		    inside->runtime.kind || !inside->table ? "what it allocates by malloc is"
+		                                           : "its allocations are");
+	doctor_program_say_unseen(findings, name, &unseen);
 	if (facts->library[0])
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "%s is linked to %s: calls to that library's own functions are seen too%s", name,
@@ -43,7 +58,7 @@ static void say_names(struct findings *findings, const char *name, const struct 
 		finding_say(findings, FINDING_NOTE,
 		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
 		    "%s is stripped; its debug info is in a separate file, if that is installed", name);
-	else if (facts->symbols)
+	else if (facts->inside.table)
 		finding_say(findings, FINDING_NOTE, "build it with -g",
 		    "%s has names of functions, but no lines or inlined calls", name);
 	else

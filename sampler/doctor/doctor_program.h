@@ -3,9 +3,14 @@
 #ifndef SAMPLER_DOCTOR_DOCTOR_PROGRAM_H
 #define SAMPLER_DOCTOR_DOCTOR_PROGRAM_H
 
+#include "sampler/heap/unseen.h"
+
 #include <stdbool.h>
 
 struct findings;
+
+/* What is not seen of the program or process, and how to see it. */
+void doctor_program_say_unseen(struct findings *findings, const char *name, const struct unseen *unseen);
 
 /* name: what the user knows the file by; running: a process executes it, so it can be executed. Returns 0, or
  * -errno after a line that says why it cannot be examined. */

@@ -14,36 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void look_at_symbol(const char *name, bool exported, struct program_file *file)
-{
-	if (exported && strcmp(name, "malloc") == 0)
-		file->own_malloc = true;
-	if (!allocator_names_function(name))
-		return;
-	file->exports_allocator = file->exports_allocator || exported;
-	if (!file->allocator[0])
-		snprintf(file->allocator, sizeof(file->allocator), "%s", name);
-}
-
-static void look_at_symbols(Elf_Scn *section, Elf *elf, const GElf_Shdr *header, struct program_file *file)
-{
-	Elf_Data *data = elf_getdata(section, NULL);
-	bool exported = header->sh_type == SHT_DYNSYM;
-
-	for (size_t i = 0; data && header->sh_entsize && i < header->sh_size / header->sh_entsize; i++) {
-		GElf_Sym symbol;
-		const char *name;
-
-		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF ||
-		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC ||
-		    (exported && GELF_ST_BIND(symbol.st_info) == STB_LOCAL))
-			continue;
-		name = elf_strptr(elf, header->sh_link, symbol.st_name);
-		if (name)
-			look_at_symbol(name, exported, file);
-	}
-}
-
 static void look_at_dynamic(Elf_Scn *section, Elf *elf, const GElf_Shdr *header, struct program_file *file)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
@@ -79,14 +49,11 @@ static void look_at_sections(Elf *elf, struct program_file *file)
 
 		if (!name)
 			continue;
-		file->symbols = file->symbols || header.sh_type == SHT_SYMTAB;
 		file->debug =
 		    file->debug || strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
 		file->debug_link = file->debug_link || strcmp(name, ".gnu_debuglink") == 0;
 		file->unwind =
 		    file->unwind || strcmp(name, ".eh_frame") == 0 || strcmp(name, ".debug_frame") == 0;
-		if (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB)
-			look_at_symbols(section, elf, &header, file);
 		if (header.sh_type == SHT_DYNAMIC)
 			look_at_dynamic(section, elf, &header, file);
 	}
@@ -122,6 +89,7 @@ int program_file_read(struct program_file *file, const char *path)
 	memset(file, 0, sizeof(*file));
 	if (fd < 0)
 		return fd;
+	(void)program_symbols_read_file(&file->inside, fd); /* else nothing is known of them */
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (elf && elf_kind(elf) == ELF_K_ELF) {

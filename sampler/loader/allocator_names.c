@@ -7,15 +7,19 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Several of each, since a linker leaves out what a program does not call. */
+static const char *const functions[] = {"mallocx", "rallocx", "sdallocx", "je_malloc", "je_mallocx",
+    "je_sdallocx", "_rjem_malloc", "_rjem_mallocx", "_rjem_sdallocx", "mi_malloc", "mi_malloc_aligned",
+    "mi_heap_malloc", "tc_malloc", "tc_new", "TCMallocInternalMalloc", "TCMallocInternalNew"};
+
+const char *allocator_names_at(size_t index)
+{
+	return index < COUNT(functions) ? functions[index] : NULL;
+}
+
 bool allocator_names_function(const char *name)
 {
-	static const char *const names[] = {"mallocx", "rallocx", "sdallocx", "je_malloc", "je_mallocx",
-	    "je_sdallocx", "_rjem_malloc", "_rjem_mallocx", "_rjem_sdallocx", "mi_malloc",
-	    "mi_malloc_aligned", "mi_heap_malloc", "tc_malloc", "tc_new", "TCMallocInternalMalloc",
-	    "TCMallocInternalNew"};
-
-	for (size_t i = 0; i < COUNT(names); i++)
-		if (strcmp(name, names[i]) == 0)
+	for (size_t i = 0; i < COUNT(functions); i++)
+		if (strcmp(name, functions[i]) == 0)
 			return true;
 	return false;
 }

@@ -179,8 +179,11 @@ uint64_t region_not_afforded(const struct region *region);
 /* Why an image does not use its region, as it reports; NULL: it has reported nothing. */
 const char *region_declined_text(const struct region *region);
 
-/* Which part of the program's heap the hook cannot see, as text; NULL: none is known. */
-enum { REGION_UNSEEN_BYTES = REGION_PATH_BYTES + 128 };
-const char *region_unseen_text(const struct region *region, char text[REGION_UNSEEN_BYTES]);
+/* Has the program a malloc of its own, which comes before the hook's? */
+bool region_unseen_malloc(const struct region *region);
+
+/* The files, separated by commas, whose calls to the allocator an attached hook does not see. False and "":
+ * none is known. */
+bool region_unseen_files(const struct region *region, char files[REGION_PATH_BYTES]);
 
 #endif

@@ -26,23 +26,20 @@ const char *region_declined_text(const struct region *region)
 	}
 }
 
-const char *region_unseen_text(const struct region *region, char text[REGION_UNSEEN_BYTES])
+bool region_unseen_malloc(const struct region *region)
+{
+	return region_header(region)->unseen & REGION_UNSEEN_MALLOC;
+}
+
+bool region_unseen_files(const struct region *region, char files[REGION_PATH_BYTES])
 {
 	const struct region_header *header = region_header(region);
-	uint32_t unseen = header->unseen;
-	if (unseen & REGION_UNSEEN_FILES) {
-		char files[REGION_PATH_BYTES];
-		memcpy(files, header->unseen_files, sizeof(files));
-		files[sizeof(files) - 1] = '\0';
-		for (char *c = files; *c; c++)
-			*c = *c >= ' ' && *c <= '~' ? *c : '?';
-		snprintf(text, REGION_UNSEEN_BYTES,
-		    "not seen: calls that lead by no import slot to the allocator, in %s", files);
-		return text;
-	}
-	if (!(unseen & REGION_UNSEEN_MALLOC))
-		return NULL;
-	snprintf(text, REGION_UNSEEN_BYTES,
-	    "not seen: the program has a malloc of its own, which comes before heaptap's");
-	return text;
+	files[0] = '\0';
+	if (!(header->unseen & REGION_UNSEEN_FILES))
+		return false;
+	memcpy(files, header->unseen_files, REGION_PATH_BYTES);
+	files[REGION_PATH_BYTES - 1] = '\0';
+	for (char *c = files; *c; c++)
+		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+	return files[0];
 }

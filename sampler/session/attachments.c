@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/attachments.h"
 
+#include "sampler/heap/inside.h"
+
 #include "sampler/attach/attacher.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/cli/options.h"
@@ -55,6 +57,7 @@ struct attachments {
 	struct ending endings[DETACH_AT_ONCE];
 	size_t ending_count;
 	bool hurried; /* a second signal to stop has come */
+	char unseen_said[UNSEEN_LINE_BYTES];
 };
 
 struct attachments *attachments_new(const struct attachments_setup *setup)
@@ -233,6 +236,22 @@ void attachments_begin(struct attachments *a)
 	look_again(a);
 }
 
+/* Of workers that are alike it is said once. Without -v the first alone. */
+static void say_unseen(struct attachments *a, pid_t pid, struct unseen_facts *facts)
+{
+	char line[UNSEEN_LINE_BYTES];
+	struct unseen unseen;
+	inside_look_at_process(facts, a->setup.modules, pid);
+	unseen_describe(&unseen, facts);
+	for (size_t i = 0; i < unseen.count && (i == 0 || a->setup.options->verbosity > 0); i++) {
+		unseen_line(&unseen.texts[i], line);
+		if (i > 0 || strcmp(line, a->unseen_said) != 0)
+			log_line("pid %d: %s", (int)pid, line);
+		if (i == 0)
+			memcpy(a->unseen_said, line, sizeof(line));
+	}
+}
+
 static void take_result(struct attachments *a, struct beginning *b)
 {
 	struct attachment attachment;
@@ -247,8 +266,9 @@ static void take_result(struct attachments *a, struct beginning *b)
 		return;
 	}
 	b->facts.other_library = attachment.reused || attachment.by_file;
-	char text[REGION_UNSEEN_BYTES];
-	const char *unseen = region_unseen_text(b->region, text);
+	struct unseen_facts seen = {.own_malloc = region_unseen_malloc(b->region),
+	    .with_mmap = region_header(b->region)->record_mmap == 1};
+	(void)region_unseen_files(b->region, seen.calls);
 	if (registry_attach(&a->setup.heap->registry, b->region, &b->facts) != 0) {
 		refuse_attempt(a, pid, child, "out of memory");
 		return;
@@ -257,8 +277,8 @@ static void take_result(struct attachments *a, struct beginning *b)
 		children_took(&a->children, child);
 	if (a->setup.options->verbosity >= (child ? 1 : 0))
 		attachments_say("attached", pid, &attachment);
-	if (a->setup.options->verbosity > 0 && unseen)
-		log_line("pid %d: %s", (int)pid, unseen);
+	if (a->setup.options->verbosity >= 0)
+		say_unseen(a, pid, &seen);
 }
 
 bool attachments_event(struct attachments *a, int fd)

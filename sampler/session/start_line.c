@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/start_line.h"
 
+#include "sampler/heap/unseen.h"
 #include "sampler/linux/program_path.h"
+#include "sampler/linux/regular_file.h"
+#include "sampler/loader/program_symbols.h"
+#include "sampler/loader/script_line.h"
 #include "sampler/snapshot/output.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* "512 KiB": as it was given, without decimals. */
@@ -47,6 +54,53 @@ void start_line_make(const struct options *options, bool heap, pid_t command, ch
 	text_append(text, text_bytes, "\na snapshot of it now: heaptap snapshot %d", (int)command);
 }
 
+/* ---- what is not seen */
+
+enum { SCRIPT_DEPTH = 4 }; /* interpreters that are scripts themselves: the kernel allows as many */
+
+/* The interpreter of a script, and that of env. False: it is no script. */
+static bool follow_script(int fd, char *path, size_t path_bytes)
+{
+	char head[SCRIPT_LINE_BYTES + 1] = "", program[SCRIPT_LINE_BYTES];
+	struct script_line line;
+	const ssize_t got = pread(fd, head, SCRIPT_LINE_BYTES, 0);
+
+	if (got < 2 || !script_line_parse(head, (size_t)got, &line))
+		return false;
+	if (script_line_env(&line, program))
+		return program_path_find(program, path, path_bytes);
+	snprintf(path, path_bytes, "%s", line.interpreter);
+	return true;
+}
+
+/* How much that will be is not known yet. What needs no --mmap is said at the end, if it matters. */
+static void say_unseen(const struct options *options, char path[PATH_MAX])
+{
+	struct program_symbols symbols = {.whole = false};
+	struct unseen_facts facts = {.with_mmap = options->record_mmap};
+	char line[UNSEEN_LINE_BYTES];
+	struct unseen unseen;
+	struct stat status;
+	bool script = true;
+
+	for (int depth = 0; script && depth <= SCRIPT_DEPTH; depth++) {
+		int fd = regular_file_open(AT_FDCWD, path, 0, &status);
+		if (fd < 0)
+			return;
+		script = follow_script(fd, path, PATH_MAX);
+		if (!script && program_symbols_read_file(&symbols, fd) != 0)
+			symbols = (struct program_symbols){.whole = false};
+		close(fd);
+	}
+	facts.own_malloc = symbols.own_malloc;
+	facts.runtime = symbols.runtime;
+	memcpy(facts.allocator, symbols.allocator, sizeof(facts.allocator));
+	snprintf(facts.allocator_file, sizeof(facts.allocator_file), "%s", strrchr(path, '/') + 1);
+	unseen_describe(&unseen, &facts);
+	if (unseen.count)
+		log_line("%s", unseen_line(&unseen.texts[0], line));
+}
+
 void start_line_say(const struct options *options, bool seen, pid_t command)
 {
 	bool heap = seen && !options->no_heap;
@@ -57,4 +111,6 @@ void start_line_say(const struct options *options, bool seen, pid_t command)
 		return;
 	start_line_make(options, heap, command, line, sizeof(line));
 	log_lines(line);
+	if (heap && strchr(path, '/'))
+		say_unseen(options, path);
 }

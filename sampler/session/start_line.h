@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two lines at the start of `heaptap record`. */
+/* The lines at the start of `heaptap record`. */
 #ifndef SAMPLER_SESSION_START_LINE_H
 #define SAMPLER_SESSION_START_LINE_H
 

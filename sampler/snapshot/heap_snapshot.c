@@ -212,9 +212,6 @@ static void add_comments(
 		comment_interval(profile, sheet->view);
 	else
 		comment_losses(profile, s, sheet->view);
-	char unseen[REGION_UNSEEN_BYTES];
-	if (region_unseen_text(region, unseen))
-		profile_add_comment(profile, unseen);
 	if (placeless)
 		sheet_comment(
 		    profile, "not profiled: %" PRIu64 " forked children without a free place", placeless);
@@ -366,6 +363,7 @@ static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, con
 	int error = 0;
 	for (size_t i = 0; i < sheet->view->count && !error; i++)
 		error = add_row(profile, symbolizer, s->process, &sheet->view->rows[i]);
+	snapshot_unseen_comment(profile, &s->unseen, sheet->view, symbolizer);
 	if (!error && s->lifetimes_path && sheet->kind == HEAP_VIEW_LIVE)
 		error = write_lifetimes(s, profile, symbolizer);
 	return error;

@@ -11,6 +11,7 @@
 #include "sampler/snapshot/lifetimes_file.h"
 #include "sampler/snapshot/resident_watch.h"
 #include "sampler/snapshot/snapshot.h"
+#include "sampler/snapshot/snapshot_unseen.h"
 
 #include <limits.h>
 
@@ -32,6 +33,7 @@ struct heap_snapshot {
 	/* Of the snapshot's own moment; of an ended process: the last ones before. */
 	struct resident_watch resident;
 	struct lifetimes_taken lifetimes; /* sites: with lifetimes_path */
+	struct snapshot_unseen unseen;
 
 	/* Further files of the same instant; path NULL: not written this time. The paths are owned. */
 	char *peak_path;

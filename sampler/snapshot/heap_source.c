@@ -138,6 +138,7 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 		resident_watch_look(
 		    &series->resident, process, live_scan.now_ns, source->registry->intake->processes.count);
 	s->resident = series->resident;
+	snapshot_unseen_look(&s->unseen, process, &s->resident, &s->view);
 	s->lifetimes = (struct lifetimes_taken){
 	    .all = *heap_lifetimes(process->heap),
 	    /* those of the image: of all of its processes */

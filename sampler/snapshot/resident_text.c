@@ -70,9 +70,8 @@ static void add_anonymous(struct rows *rows, const struct resident_reading *read
 		    amount_bytes(reading->mapped_bytes, mapped),
 		    amount_bytes(sqrt(reading->mapped_variance), error));
 	else
-		add_row(rows, bytes, "not malloc, by the samples%s: pools, JS or Java heap, mmap%s",
-		    reading->older ? " since heaptap attached" : "",
-		    resident_text_wants_mmap(reading) ? " (look inside: --mmap)" : "");
+		add_row(rows, bytes, "not malloc, by the samples%s: pools, JS or Java heap, mmap",
+		    reading->older ? " since heaptap attached" : "");
 }
 
 static void add_kind(struct rows *rows, const struct resident_reading *reading, enum resident_kind kind)
@@ -106,22 +105,12 @@ size_t resident_text_rows(
 
 /* ---- the end summary */
 
-bool resident_text_wants_mmap(const struct resident_reading *reading)
-{
-	double total = (double)reading->parts.total_bytes;
-	double others = (double)reading->parts.bytes[RESIDENT_ANONYMOUS];
-	return !reading->with_mmap && reading->heap_bytes < total / 2 && others > reading->heap_bytes &&
-	    others > total / 4;
-}
-
 void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t end_ns)
 {
 	char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES], amount[AMOUNT_BYTES];
-	const struct resident_reading *shown = &watch->newest;
+	const struct resident_reading *shown = resident_watch_shown(watch);
 	if (!shown->time_ns)
 		return;
-	if (watch->largest.parts.total_bytes / 8 * 7 > shown->parts.total_bytes)
-		shown = &watch->largest;
 	uint64_t before_ns = end_ns > shown->time_ns ? end_ns - shown->time_ns : 0;
 	fprintf(out, "  resident %s%s, %.1f s before the end%s:\n",
 	    amount_bytes((double)shown->parts.total_bytes, amount),

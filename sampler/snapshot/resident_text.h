@@ -17,10 +17,6 @@ enum { RESIDENT_TEXT_ROWS = RESIDENT_KINDS + 1, RESIDENT_TEXT_BYTES = 160 };
 size_t resident_text_rows(
     const struct resident_reading *reading, bool sampled, char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES]);
 
-/* Would --mmap tell more? The heap is less than half of all, and other anonymous memory is more than the
- * heap and than a quarter of all. */
-bool resident_text_wants_mmap(const struct resident_reading *reading);
-
 /* Writes the reading to show at the end of a process, lines with a newline each: the largest if that was
  * clearly more than the newest. Nothing if there is none. end_ns: when the process was seen to have ended. */
 void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t end_ns);

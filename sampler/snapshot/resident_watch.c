@@ -94,6 +94,12 @@ void resident_watch_read(struct resident_watch *watch, const struct process *pro
 		watch->largest = reading;
 }
 
+const struct resident_reading *resident_watch_shown(const struct resident_watch *watch)
+{
+	return watch->largest.parts.total_bytes / 8 * 7 > watch->newest.parts.total_bytes ? &watch->largest
+	                                                                                  : &watch->newest;
+}
+
 /* ---- when */
 
 uint64_t resident_watch_wait_ns(uint64_t age_ns, uint64_t cost_ns, size_t processes)

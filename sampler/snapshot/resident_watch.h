@@ -40,6 +40,9 @@ void resident_watch_read(struct resident_watch *watch, const struct process *pro
 void resident_watch_look(
     struct resident_watch *watch, const struct process *process, uint64_t now_ns, size_t processes);
 
+/* The one that stands for the process: the newest, or the largest if that was much larger. */
+const struct resident_reading *resident_watch_shown(const struct resident_watch *watch);
+
 /* How long to wait after a reading of a process of that age. Pure. */
 uint64_t resident_watch_wait_ns(uint64_t age_ns, uint64_t cost_ns, size_t processes);
 

@@ -41,7 +41,7 @@ static bool is_certain(const struct process *process, const struct region_place 
 {
 	return !region_read_tally(&place->lost[REGION_LOSS_TABLE_FULL]).samples &&
 	    !process->counters.before_restart && !atomic_load(&place->paused) &&
-	    !atomic_load(&place->paused_ns) && !region_header(process->image->region)->unseen;
+	    !atomic_load(&place->paused_ns);
 }
 
 static char *copy_of(const char *path)
@@ -61,6 +61,8 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	    .period_bytes = s->period_bytes,
 	    .has_peak = s->peak.inuse.samples > 0,
 	    .certain = is_certain(process, place),
+	    .unseen = s->unseen.texts,
+	    .hidden = unseen_may_hide(&s->unseen.facts, summary_bound_bytes(s->period_bytes)),
 	    .peak = estimate_view(&s->peak, s->period_bytes),
 	    .at_end = estimate_view(&s->view, s->period_bytes),
 	    .samples = s->view.allocated.samples,
@@ -68,13 +70,15 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	    .path = error ? NULL : copy_of(s->path),
 	    .peak_path = error || !s->peak.inuse.samples ? NULL : copy_of(s->peak_path),
 	};
+	row->certain = row->certain && !row->hidden;
+	row->stripped = row->hidden && s->unseen.facts.stripped && !s->unseen.facts.allocator[0] &&
+	    !s->unseen.facts.own_malloc;
 	summary_title(row->title, target->title);
 	snprintf(row->end, sizeof(row->end), "%s", end);
 	if (process->place == 0) {
 		row->placeless = region_placeless(process->image->region);
 		row->not_cut_off = region_not_cut_off(process->image->region);
 		row->not_afforded = region_not_afforded(process->image->region);
-		(void)region_unseen_text(process->image->region, row->unseen_text);
 	}
 	size_t bytes;
 	FILE *out = open_memstream(&row->block, &bytes);
@@ -109,7 +113,9 @@ static const char *bound_text(const struct summary_row *row, const char *what, c
 	char amount[AMOUNT_BYTES];
 	double bound = summary_bound_bytes(row->period_bytes);
 	text[0] = '\0';
-	if (bound > 0 && row->certain)
+	if (row->stripped)
+		snprintf(text, text_bytes, " (it is stripped: an allocator inside may be hidden)");
+	else if (bound > 0 && row->certain)
 		snprintf(
 		    text, text_bytes, " (less than about %s%s, 95 %%)", amount_bytes(bound, amount), what);
 	return text;
@@ -157,15 +163,14 @@ static void print_samples(FILE *out, const struct summary_row *row, const struct
 
 void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *s)
 {
-	const struct region *region = s->process->image->region;
+	char line[UNSEEN_LINE_BYTES];
 	fprintf(out, "%s (pid %d) %s\n", row->title, (int)row->pid, row->end);
 	if (row->has_peak)
 		print_estimate(out, "peak", &row->peak);
 	print_at_end(out, row);
 	print_samples(out, row, s);
-	char unseen[REGION_UNSEEN_BYTES];
-	if (region_unseen_text(region, unseen))
-		fprintf(out, "  %s\n", unseen);
+	for (size_t i = 0; i < row->unseen.count; i++)
+		fprintf(out, "  %s\n", unseen_line(&row->unseen.texts[i], line));
 	if (row->placeless)
 		fprintf(out, "  not profiled: %" PRIu64 " forked children without a free place\n",
 		    row->placeless);

@@ -104,8 +104,8 @@ void summary_list_add(struct summary_list *list, struct summary_row *row)
 	list->placeless += row->placeless;
 	list->not_cut_off += row->not_cut_off;
 	list->not_afforded += row->not_afforded;
-	if (row->unseen_text[0]) {
-		memcpy(list->unseen_text, row->unseen_text, sizeof(list->unseen_text));
+	if (row->unseen.count && (!list->unseen.what[0] || row->unseen.texts[0].bytes > list->unseen.bytes)) {
+		list->unseen = row->unseen.texts[0];
 		memcpy(list->unseen_title, row->title, sizeof(list->unseen_title));
 	}
 	if (row->alarm != PROCESS_END_QUIET && !command) {

@@ -7,6 +7,7 @@
 #define SAMPLER_SNAPSHOT_SUMMARY_LIST_H
 
 #include "proto/weight.h"
+#include "sampler/heap/unseen.h"
 #include "sampler/region/region.h"
 #include "sampler/region/tally.h"
 #include "sampler/snapshot/process_end.h"
@@ -38,11 +39,13 @@ struct summary_row {
 	struct summary_estimate peak, at_end;
 	uint64_t samples, stackless;
 	char *path, *peak_path; /* its last profiles, owned; NULL: there is none */
-	/* Of the image, if the process is its first: see region.h. "": all is seen. */
+	/* Of the image, if the process is its first: see region.h. */
 	uint64_t placeless, not_cut_off, not_afforded;
-	char unseen_text[REGION_UNSEEN_BYTES];
-	char *block;    /* lines about it alone, each with a newline; owned */
-	char *resident; /* lines about what its resident memory consists of; owned; NULL: not said */
+	struct unseen unseen; /* of it: the first is the one with most bytes */
+	bool hidden;          /* it may have allocated much that is not seen: no sample says nothing */
+	bool stripped;        /* that is so because an allocator inside could not be found */
+	char *block;          /* lines about it alone, each with a newline; owned */
+	char *resident;       /* lines about what its resident memory consists of; owned; NULL: not said */
 };
 
 void summary_row_fini(struct summary_row *row);
@@ -88,10 +91,10 @@ struct summary_list {
 		struct tally allocated;
 		double at_end_bytes;
 	} omitted;
-	/* processes, see region.h; the last program whose heap is not seen wholly, and why */
+	/* processes, see region.h; and the program of which most is not seen, and why */
 	uint64_t placeless, not_cut_off, not_afforded;
 	char unseen_title[TARGET_TITLE_BYTES];
-	char unseen_text[REGION_UNSEEN_BYTES];
+	struct unseen_text unseen;
 };
 
 /* Takes what the row owns, and leaves it empty. */

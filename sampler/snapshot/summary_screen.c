@@ -53,8 +53,9 @@ static void print_unseen(FILE *out, const struct summary_list *list)
 		    "not profiled since they set themselves a limit of memory: %" PRIu64
 		    " processes, whose limit leaves no room for heaptap's\n",
 		    list->not_afforded);
-	if (list->unseen_text[0])
-		fprintf(out, "%s: %s\n", list->unseen_title, list->unseen_text);
+	char line[UNSEEN_LINE_BYTES];
+	if (list->unseen.what[0])
+		fprintf(out, "%s: %s\n", list->unseen_title, unseen_line(&list->unseen, line));
 }
 
 /* ---- what is left out */
@@ -97,7 +98,7 @@ static void print_advice(FILE *out, const struct summary_row *row)
 	const struct summary_estimate *e = row->has_peak ? &row->peak : &row->at_end;
 	uint64_t samples = e->samples;
 	bool good = samples && sqrt(e->bytes_variance) <= e->bytes / ERROR_SHARE;
-	if (!period || samples >= SAMPLES_MANY || good)
+	if (!period || samples >= SAMPLES_MANY || good || row->hidden)
 		return;
 	fprintf(out, "%s: record with a smaller period for more, such as -p %" PRIu64 "%s\n",
 	    samples ? "few samples" : "no samples", period < 1024 ? period : period / 1024,

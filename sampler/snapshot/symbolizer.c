@@ -29,7 +29,8 @@ static const char no_address[] = "[no address left]";
 struct named_frame {
 	uint32_t location; /* 0: not made */
 	bool used;
-	bool allocator; /* every function at this address belongs to the allocator */
+	bool allocator;         /* every function at this address belongs to the allocator */
+	bool of_program, known; /* in the program's file; with a name */
 };
 
 struct symbolizer {
@@ -285,8 +286,11 @@ static int name_module(struct symbolizer *n, struct module *module)
 	};
 	if (!error)
 		error = symbols_resolve(n->source.symbols, &file, addresses, count, results, &facts);
-	for (uint32_t i = 0; i < count && !error; i++)
+	for (uint32_t i = 0; i < count && !error; i++) {
+		n->frames[numbers[i]].of_program = module == n->program;
+		n->frames[numbers[i]].known = results[i].known;
 		error = add_location(n, numbers[i], results[i].frames, results[i].frame_count);
+	}
 	free(addresses);
 	free(numbers);
 	free(results);
@@ -415,6 +419,19 @@ void symbolizer_free(struct symbolizer *n)
 	free(n->mappings);
 	free(n->path);
 	free(n);
+}
+
+bool symbolizer_is_stripped(const struct symbolizer *n, uint32_t stack)
+{
+	bool through = false;
+	for (uint32_t at = stack; at != STACK_ROOT && n->source.detail != SYMBOL_RAW;
+	     at = stacks_node(n->stacks, at)->outer) {
+		const struct named_frame *named = &n->frames[stacks_node(n->stacks, at)->frame];
+		if (named->of_program && named->known)
+			return false;
+		through = through || named->of_program;
+	}
+	return through;
 }
 
 size_t symbolizer_stack(struct symbolizer *n, uint32_t stack, bool mapped, const uint32_t **locations)

@@ -47,6 +47,10 @@ void symbolizer_free(struct symbolizer *symbolizer);
 size_t symbolizer_stack(
     struct symbolizer *symbolizer, uint32_t stack, bool mapped, const uint32_t **locations);
 
+/* Does the stack lead through the program's own file, and has none of its functions there a name? False where
+ * no names were looked up. */
+bool symbolizer_is_stripped(const struct symbolizer *symbolizer, uint32_t stack);
+
 /* The location of a marker frame ("[lost stack]"), made when first asked for; 0 on failure. */
 uint32_t symbolizer_marker(struct symbolizer *symbolizer, const char *marker);
 

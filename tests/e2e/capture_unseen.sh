@@ -37,3 +37,246 @@ test_32_bit() {
   equal 42 "$(status_of record -p 1 -o profiles/ sh -c 'exec ./program')"
   matches 'program, which is not profiled: it is built for another architecture|executed .*program, which is not profiled' err
 }
+
+# ---- an allocator inside the program
+
+# inside: 24 MiB held, by jemalloc's own functions under the names that Rust's tikv-jemallocator gives them.
+allocator_inside() {
+  local archive
+  archive=$(gcc -print-file-name=libjemalloc_pic.a)
+  nm --defined-only "$archive" 2>/dev/null |
+    awk 'NF == 3 && $2 == "T" && $3 !~ /^(je_|_Z)/ { print $3, "_rjem_" $3 }' | sort -u >names
+  grep -q '^mallocx ' names || fail 'no functions to rename'
+  objcopy --redefine-syms=names "$archive" prefixed.a
+  ar d prefixed.a "$(ar t prefixed.a | grep cpp)" # its operators would be the program's
+  cat >inside.c <<'C'
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+void *_rjem_malloc(size_t size);
+static char *held[24];
+__attribute__((noinline)) static void hold(void)
+{
+	for (int i = 0; i < 24; i++) memset(held[i] = _rjem_malloc(1 << 20), 1, 1 << 20);
+	__asm__ volatile("");
+}
+int main(int argc, char **argv)
+{
+	char byte;
+	int before = argc > 1;
+	if (before && (write(1, "a", 1) != 1 || read(0, &byte, 1) != 1)) return 1;
+	hold();
+	for (int i = 0; i < 10 && argc < 3; i++) usleep(100000);
+	return argc > 2 ? pause() : 0;
+}
+C
+  gcc -O1 -g -w -o inside inside.c prefixed.a -lm -lpthread
+}
+
+test_an_allocator_inside_is_told() {
+  allocator_inside
+  record -o out/ ./inside 2>err
+  what='of the allocator inside inside \(_rjem_[a-z]+\), or other mmap; --mmap shows who makes it grow, linking it as a shared library shows each block'
+  matches '^heaptap: not seen: what is allocated by the allocator inside inside \(_rjem_[a-z]+\); --mmap shows' err
+  matches "^heaptap:   not seen: [23][0-9]\.[0-9] MiB are $what\$" err
+  matches '^heaptap:   no allocation was sampled$' err
+  ! grep 'less than about\|smaller period' err || fail 'a bound, or the wrong remedy'
+  profile=$(only out/*.exit.pb.gz)
+  profile_check "$profile"
+  "$heaptap" report "$profile" >report
+  matches "not seen: [23][0-9]\.[0-9] MiB are of the allocator inside inside" report
+  # what it advises
+  record -q --mmap -p 64K -o mmap.pb.gz ./inside
+  at_least $((20 << 20)) "$("$readers/oracle" -reach '^hold$' mmap.pb.gz | awk -F '\t' '$2 == "alloc_space" { print int($3) }')" 'of hold, in mappings'
+}
+
+test_an_allocator_inside_is_told_of_what_runs() {
+  [ "$(id -u)" = 0 ] && [ "$(uname -m)" = x86_64 ] || skip 'attaching needs root and x86-64'
+  allocator_inside
+  mkfifo go
+  ./inside ask stay <go >asked &
+  target=$!
+  exec 7>go
+  wait_for 20 test -s asked
+  equal 1 "$(status_of "$heaptap" doctor $target)"
+  matches '^bad +not seen of it: what is allocated by the allocator inside inside \(_rjem_[a-z]+\)$' out
+  "$heaptap" record -P $target -o x.pb.gz 2>err &
+  front=$!
+  wait_for 30 grep -q 'attached' err
+  echo >&7
+  wait_for 30 grep -q 'not seen: what is allocated by the allocator inside inside' err
+  kill -TERM $front
+  wait $front || :
+  kill $target
+  ! grep 'less than about' err || fail 'a bound'
+  matches '^heaptap:   no allocation was sampled$' err
+}
+
+# Nothing tells that it is there.
+test_an_allocator_inside_may_be_hidden() {
+  allocator_inside
+  strip inside
+  record -o out/ ./inside 2>err
+  matches '^heaptap:   not seen: [23][0-9]\.[0-9] MiB are memory in which no sampled block lies: .*an allocator inside, which may be hidden: the program is stripped; --mmap' err
+  matches '^heaptap:   no allocation was sampled \(it is stripped: an allocator inside may be hidden\)$' err
+  ! grep 'less than about' err || fail 'a bound'
+}
+
+# ---- a stripped program
+
+test_a_missing_debug_file_is_named() {
+  cat >gateway.c <<'C'
+#include <stdlib.h>
+#include <string.h>
+static char *held[300];
+__attribute__((noinline)) static char *resolve(int i) { char *text = strdup("a"); free(text); return malloc(65536 + i); }
+__attribute__((noinline)) static void handle(void) { for (int i = 0; i < 300; i++) held[i] = resolve(i); __asm__ volatile(""); }
+int main(void) { handle(); return 0; }
+C
+  gcc -O1 -g -w -fno-builtin -Wl,--build-id -o gateway gateway.c
+  objcopy --only-keep-debug gateway kept
+  objcopy --strip-all --add-gnu-debuglink=kept gateway
+  mv kept gateway.debug
+  objcopy --remove-section=.gnu_debuglink gateway
+  objcopy --add-gnu-debuglink=gateway.debug gateway
+  id=$(readelf -n gateway | awk '/Build ID/ { print $3 }')
+  mv gateway.debug elsewhere
+  record -q -p 16K -o x.pb.gz ./gateway
+  profile_check x.pb.gz
+  equal "not seen: the functions of 100 % of the bytes, in gateway, which is stripped; its debug file is not there: looked for gateway.debug, /usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" "$(comment_of x.pb.gz | grep '^not seen')"
+  "$heaptap" report x.pb.gz >report
+  # not _start, nor a function of the C library
+  matches '100.0%.* gateway\+0x[0-9a-f]+ ' report
+  mv elsewhere gateway.debug
+  record -q -p 16K -o y.pb.gz ./gateway
+  ! comment_of y.pb.gz | grep '^not seen' || fail 'its debug file is there'
+  "$heaptap" report y.pb.gz >report
+  matches '100.0%.* resolve ' report
+}
+
+# ---- interpreters
+
+python() { python3 -c 'import os, sys; print(os.path.realpath(sys.executable))'; }
+
+test_pythons_pool() {
+  python=$(python)
+  cat >pool.py <<'P'
+import time
+held = [{"number": i, "name": str(i)} for i in range(100000)]
+time.sleep(1)
+P
+  record -o out/ "$python" pool.py 2>err
+  matches "^heaptap: not seen: python's own pool; --mmap shows who makes it grow, PYTHONMALLOC=malloc is exact\$" err
+  matches "^heaptap:   not seen: [0-9.]+ MiB are python's own pool or other mmap; --mmap shows who" err
+  "$heaptap" report out/ >report
+  matches "not seen: [0-9.]+ MiB are python's own pool or other mmap" report
+  # the half of what is resident at least
+  comment_of "$(only out/*.exit.pb.gz)" | awk '/^not seen: .*pool/ { pool = $3 } /^rss:/ { sub(/.*total=/, ""); total = $1 / 1048576 }
+    END { exit !(pool > total / 3 && pool < total) }' || fail 'the amounts'
+  status_of "$heaptap" doctor "$python" >status
+  matches '^ok .*: what it allocates by malloc is seen$' out
+  matches "^note +not seen of $python: python's own pool\$" out
+  # What it advises shows the pool, and is not advised again.
+  record --mmap -o mmap/ "$python" pool.py 2>err
+  ! grep 'pool' err || fail 'it is seen'
+  PYTHONMALLOC=malloc record -o exact/ "$python" pool.py 2>err
+  ! grep ' MiB are python' err || fail 'there is no pool'
+}
+
+# A program that is not python's is not told of it.
+test_other_programs_are_not_told() {
+  printf '#include <stdlib.h>\nint main(void) { for (int i = 0; i < 100; i++) *(char *)malloc(1 << 20) = 1; return 0; }\n' >plain.c
+  gcc -g -w -O1 -fno-builtin -o plain plain.c
+  record -o out/ ./plain 2>err
+  ! grep 'not seen' err || fail 'all is seen'
+  ! comment_of "$(only out/*.exit.pb.gz)" | grep '^not seen' || fail 'all is seen'
+}
+
+test_names_of_pythons_functions() {
+  python=$(python)
+  for newer in python3.14 python3.13 python3.12; do
+    ! "$newer" -c '' 2>/dev/null || python=$("$newer" -c 'import os, sys; print(os.path.realpath(sys.executable))')
+  done
+  printf 'held = [bytes(10000 + i) for i in range(2000)]\n' >names.py
+  record -q -p 64K -o x.pb.gz "$python" names.py
+  comment_of x.pb.gz | grep -qE '^not seen: the Python functions that allocated [0-9]+ % of the bytes; ' || fail 'no comment'
+  "$python" -c 'import sys; sys.exit(not hasattr(sys, "activate_stack_trampoline"))' || skip "$python does not name functions"
+  comment_of x.pb.gz | grep -q 'start it with PYTHONPERFSUPPORT=1' || fail 'no remedy'
+  PYTHONPERFSUPPORT=1 record -q -p 64K -o y.pb.gz "$python" names.py
+  ! comment_of y.pb.gz | grep 'Python functions' || fail 'they have names'
+}
+
+test_node() {
+  type node >/dev/null 2>&1 || skip 'no node'
+  cat >buffers.js <<'J'
+const held = [], objects = [];
+function keepBuffer(i) { held.push(Buffer.alloc(100000 + i, 1)); }
+for (let i = 0; i < 200; i++) keepBuffer(i);
+for (let i = 0; i < 200000; i++) objects.push({ number: i, name: "n" + i });
+setTimeout(() => 0, 1000);
+J
+  record -o out/ node buffers.js 2>err
+  matches '^heaptap: not seen: V8.s heap \(JavaScript objects\); node --heap-prof shows' err
+  matches '^heaptap:   not seen: [0-9.]+ MiB are V8.s heap \(JavaScript objects\) or other mmap; node --heap-prof' err
+  flags='--perf-basic-prof-only-functions --interpreted-frames-native-stack'
+  matches "^heaptap:   not seen: the JavaScript functions that allocated [0-9]+ % of the bytes; node $flags\$" err
+  # What it advises names the function that ran once or a few times.
+  record -p 64K -o named.pb.gz node $flags buffers.js 2>err
+  ! grep 'JavaScript functions' err || fail 'they have names'
+  "$readers/oracle" -reach 'keepBuffer' named.pb.gz | awk -F '\t' '$2 == "alloc_space" && $3 > 15e6 { found = 1 } END { exit !found }' ||
+    fail "no keepBuffer: $("$readers/oracle" -reach 'keepBuffer' named.pb.gz)"
+}
+
+# Reserved memory that nobody touched is not in use: V8 reserves some hundred MiB.
+test_nodes_reservations_are_not_in_use() {
+  type node >/dev/null 2>&1 || skip 'no node'
+  record --mmap -o out/ node -e 'setTimeout(() => 0, 1000)' 2>err
+  comment_of "$(only out/*.exit.pb.gz)" | awk -F '[ =]' '/^rss:/ { for (i = 1; i < NF; i++) value[$i] = $(i + 1)
+    if (value["mmap"] > value["anonymous"] * 3 + 33554432) { print; exit 1 } found = 1 } END { exit !found }' || fail 'what is reserved is in use'
+}
+
+# java: a JVM of version 17 or later, running; its pid.
+start_java() {
+  cat >Held.java <<'J'
+import java.nio.ByteBuffer;
+import java.util.*;
+public class Held {
+  static List<Object> held = new ArrayList<>();
+  static void keepBuffer(int i) { held.add(ByteBuffer.allocateDirect(100000 + i)); }
+  public static void main(String[] arguments) throws Exception {
+    for (int i = 0; i < 300; i++) keepBuffer(i);
+    System.out.println("held");
+    Thread.sleep(arguments.length > 0 ? 600000 : 1000);
+  }
+}
+J
+  javac Held.java
+}
+
+test_java() {
+  type java javac >/dev/null 2>&1 || skip 'no java'
+  start_java
+  record -o out/ java Held 2>err
+  matches '^heaptap: not seen: the JVM.s heap \(Java objects\); a heap dump shows them' err
+  flags='-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit'
+  matches "^heaptap:   not seen: the Java functions that allocated [0-9]+ % of the bytes; java ${flags//+/\\+}\$" err
+  # The flags as they are in the manual and in README.
+  for document in "$top/README.md" "$top/sampler/cli/heaptap.1.in"; do
+    tr -d '\\' <"$document" | tr '\n' ' ' | grep -qF -- "$flags" || fail "other flags in $document"
+  done
+  record -p 64K -o named.pb.gz java $flags -Xint Held 2>err || { cat err >&2; fail 'the JVM does not start with them'; }
+  for options in '' -Xrs; do
+    java $options Held stay >held &
+    wait_for 60 grep -q held held
+    status_of "$heaptap" doctor $! >status
+    kill -KILL $!
+    matches "^note +not seen of it: the JVM's heap \(Java objects\)\$" out
+    matches '^note +not seen of it: the names of Java functions$' out
+    # jcmd asks by SIGQUIT, which ends a JVM that does not catch it
+    case $options in
+    '') matches '^ +fix: jcmd PID Compiler.perfmap' out ;;
+    *) ! grep jcmd out || fail 'it would end' ;;
+    esac
+    rm held
+  done
+}

@@ -213,8 +213,8 @@ static void read_all(struct image *image)
 	region_placeless(image->region);
 	region_not_cut_off(image->region);
 	region_not_afforded(image->region);
-	char unseen[REGION_UNSEEN_BYTES];
-	region_unseen_text(image->region, unseen);
+	char unseen[REGION_PATH_BYTES];
+	(void)region_unseen_files(image->region, unseen);
 	region_declined_text(image->region);
 }
 

@@ -101,21 +101,12 @@ static void the_kernels_counters(void **unused)
 	    "      10.0 MiB  files: program, libraries and others\n");
 }
 
-static void the_hint(void **unused)
+static void with_mappings(void **unused)
 {
 	struct resident_watch watch = {.newest = example};
 	struct resident_reading *r = &watch.newest;
-	assert_false(resident_text_wants_mmap(r));
-	r->heap_bytes = 30.0 * MIB; /* less than half, but more than other mappings */
-	assert_false(resident_text_wants_mmap(r));
 	r->parts.bytes[RESIDENT_ANONYMOUS] = 40 * MIB;
-	assert_true(resident_text_wants_mmap(r));
-	assert_non_null(strstr(print(&watch, 7 * S), "--mmap"));
-	r->parts.total_bytes = 161 * MIB; /* mostly something else */
-	assert_false(resident_text_wants_mmap(r));
-	r->parts.total_bytes = 131 * MIB;
 	r->with_mmap = true;
-	assert_false(resident_text_wants_mmap(r));
 	r->mapped_bytes = 64.0 * MIB;
 	assert_non_null(strstr(print(&watch, 7 * S),
 	    " 40.0 MiB  other anonymous memory (mapped by the program, touched or not: 64.0 MiB +- 0 "
@@ -176,7 +167,7 @@ int main(void)
 	    cmocka_unit_test(the_largest),
 	    cmocka_unit_test(less_than_nothing),
 	    cmocka_unit_test(the_kernels_counters),
-	    cmocka_unit_test(the_hint),
+	    cmocka_unit_test(with_mappings),
 	    cmocka_unit_test(without_samples),
 	    cmocka_unit_test(the_comment),
 	    cmocka_unit_test(how_often),

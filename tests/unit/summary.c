@@ -180,12 +180,26 @@ static void children_without_a_place_are_told_of_by_the_image(void **state)
 	assert_null(strstr(print(s, 0), "not profiled"));
 }
 
+/* Then there is no bound: nothing sampled says nothing. */
 static void what_the_hook_cannot_see(void **state)
 {
-	char unseen[REGION_UNSEEN_BYTES];
 	struct scene *s = *state;
-	region_header(s->image->region)->unseen = REGION_UNSEEN_MALLOC;
-	assert_non_null(strstr(print(s, 0), region_unseen_text(s->image->region, unseen)));
+	strcpy(s->snapshot.unseen.facts.allocator, "_rjem_malloc");
+	strcpy(s->snapshot.unseen.facts.allocator_file, "serve");
+	unseen_describe(&s->snapshot.unseen.texts, &s->snapshot.unseen.facts);
+	hold(&s->snapshot.view, &s->live, 0, 0, 0);
+	s->snapshot.view.allocated.samples = 0;
+	assert_non_null(strstr(print(s, 0), "\n  no allocation was sampled\n"));
+	assert_non_null(strstr(
+	    s->row.block, "\n  not seen: what is allocated by the allocator inside serve (_rjem_malloc);"));
+	assert_true(s->row.hidden);
+	s->snapshot.unseen.facts = (struct unseen_facts){.stripped = true};
+	unseen_describe(&s->snapshot.unseen.texts, &s->snapshot.unseen.facts);
+	assert_non_null(strstr(print(s, 0),
+	    "\n  no allocation was sampled (it is stripped: an allocator inside may be hidden)\n"));
+	/* All that the kernel knows of is too little to hide anything. */
+	s->snapshot.unseen.facts.measured = true;
+	assert_non_null(strstr(print(s, 0), "sampled (less than about 191.7 KiB was allocated, 95 %)\n"));
 }
 
 static void a_profile_that_was_not_written_is_not_shown(void **state)
