@@ -165,13 +165,13 @@ import time
 held = [{"number": i, "name": str(i)} for i in range(100000)]
 time.sleep(1)
 P
-  record -o out/ "$python" pool.py 2>err
+  record -o recorded/ "$python" pool.py 2>err
   matches "^heaptap: not seen: python's own pool; --mmap shows who makes it grow, PYTHONMALLOC=malloc is exact\$" err
   matches "^heaptap:   not seen: [0-9.]+ MiB are python's own pool or other mmap; --mmap shows who" err
-  "$heaptap" report out/ >report
+  "$heaptap" report recorded/ >report
   matches "not seen: [0-9.]+ MiB are python's own pool or other mmap" report
   # the half of what is resident at least
-  comment_of "$(only out/*.exit.pb.gz)" | awk '/^not seen: .*pool/ { pool = $3 } /^rss:/ { sub(/.*total=/, ""); total = $1 / 1048576 }
+  comment_of "$(only recorded/*.exit.pb.gz)" | awk '/^not seen: .*pool/ { pool = $3 } /^rss:/ { sub(/.*total=/, ""); total = $1 / 1048576 }
     END { exit !(pool > total / 3 && pool < total) }' || fail 'the amounts'
   status_of "$heaptap" doctor "$python" >status
   matches '^ok .*: what it allocates by malloc is seen$' out
@@ -187,9 +187,9 @@ P
 test_other_programs_are_not_told() {
   printf '#include <stdlib.h>\nint main(void) { for (int i = 0; i < 100; i++) *(char *)malloc(1 << 20) = 1; return 0; }\n' >plain.c
   gcc -g -w -O1 -fno-builtin -o plain plain.c
-  record -o out/ ./plain 2>err
+  record -o recorded/ ./plain 2>err
   ! grep 'not seen' err || fail 'all is seen'
-  ! comment_of "$(only out/*.exit.pb.gz)" | grep '^not seen' || fail 'all is seen'
+  ! comment_of "$(only recorded/*.exit.pb.gz)" | grep '^not seen' || fail 'all is seen'
 }
 
 test_names_of_pythons_functions() {
@@ -215,7 +215,7 @@ for (let i = 0; i < 200; i++) keepBuffer(i);
 for (let i = 0; i < 200000; i++) objects.push({ number: i, name: "n" + i });
 setTimeout(() => 0, 1000);
 J
-  record -o out/ node buffers.js 2>err
+  record -o recorded/ node buffers.js 2>err
   matches '^heaptap: not seen: V8.s heap \(JavaScript objects\); node --heap-prof shows' err
   matches '^heaptap:   not seen: [0-9.]+ MiB are V8.s heap \(JavaScript objects\) or other mmap; node --heap-prof' err
   flags='--perf-basic-prof-only-functions --interpreted-frames-native-stack'
@@ -230,8 +230,8 @@ J
 # Reserved memory that nobody touched is not in use: V8 reserves some hundred MiB.
 test_nodes_reservations_are_not_in_use() {
   type node >/dev/null 2>&1 || skip 'no node'
-  record --mmap -o out/ node -e 'setTimeout(() => 0, 1000)' 2>err
-  comment_of "$(only out/*.exit.pb.gz)" | awk -F '[ =]' '/^rss:/ { for (i = 1; i < NF; i++) value[$i] = $(i + 1)
+  record --mmap -o recorded/ node -e 'setTimeout(() => 0, 1000)' 2>err
+  comment_of "$(only recorded/*.exit.pb.gz)" | awk -F '[ =]' '/^rss:/ { for (i = 1; i < NF; i++) value[$i] = $(i + 1)
     if (value["mmap"] > value["anonymous"] * 3 + 33554432) { print; exit 1 } found = 1 } END { exit !found }' || fail 'what is reserved is in use'
 }
 
@@ -256,7 +256,7 @@ J
 test_java() {
   type java javac >/dev/null 2>&1 || skip 'no java'
   start_java
-  record -o out/ java Held 2>err
+  record -o recorded/ java Held 2>err
   matches '^heaptap: not seen: the JVM.s heap \(Java objects\); a heap dump shows them' err
   flags='-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit'
   matches "^heaptap:   not seen: the Java functions that allocated [0-9]+ % of the bytes; java ${flags//+/\\+}\$" err
