@@ -15,17 +15,31 @@ struct choice {
 	uint32_t *rows;
 	size_t count;
 	double *sums; /* by frame; all zero between calls of choose() */
+	bool script;  /* the function is a script's */
 };
 
-/* The frame so many places outwards from the row's head; false: the stack ends before. */
+static enum frame_role role_of(const struct choice *c, uint32_t frame)
+{
+	return (enum frame_role)c->traces->frames.rows[frame].role;
+}
+
+static bool is_script(const struct choice *c, uint32_t frame)
+{
+	return role_of(c, frame) == FRAME_SCRIPT || role_of(c, frame) == FRAME_SCRIPT_LIBRARY;
+}
+
+/* The caller so many places outwards from the row's head; false: the stack ends before. */
 static bool frame_at(const struct choice *c, uint32_t row, size_t outwards, uint32_t *frame)
 {
 	const struct traces_row *r = &c->traces->rows[row];
+	const uint32_t *stack = traces_stack(c->traces, row);
 
-	if (outwards >= r->depth - r->head)
-		return false;
-	*frame = traces_stack(c->traces, row)[r->head + outwards];
-	return true;
+	for (uint32_t i = r->head + 1; i < r->depth; i++)
+		if ((!c->script || is_script(c, stack[i])) && --outwards == 0) {
+			*frame = stack[i];
+			return true;
+		}
+	return false;
 }
 
 /* Returns the caller at `depth` with the largest sum, and keeps only its rows. */
@@ -58,44 +72,68 @@ static uint32_t choose(struct choice *c, size_t depth, double *sum)
 	return largest;
 }
 
-/* What the function mostly calls where it does not allocate itself. */
-static void choose_through(const struct choice *c, double all, struct callers *callers)
+/* Where in the row's stack is what the function called; false: it called nothing. */
+typedef bool callee_fn(const struct choice *c, uint32_t row, uint32_t *frame);
+
+static bool through_of(const struct choice *c, uint32_t row, uint32_t *frame)
 {
-	const struct traces *t = c->traces;
+	*frame = traces_stack(c->traces, row)[c->traces->rows[row].through];
+	return c->traces->rows[row].head > 0;
+}
+
+/* The outermost function of a script's library inside of the user's own. */
+static bool library_of(const struct choice *c, uint32_t row, uint32_t *frame)
+{
+	const uint32_t *stack = traces_stack(c->traces, row), head = c->traces->rows[row].head;
+
+	for (uint32_t i = head; i-- > 0 && role_of(c, stack[head]) == FRAME_SCRIPT;)
+		if (role_of(c, stack[i]) == FRAME_SCRIPT_LIBRARY) {
+			*frame = stack[i];
+			return true;
+		}
+	return false;
+}
+
+/* What the function mostly calls, and its share; 0: nothing, or many. */
+static double choose_callee(const struct choice *c, double all, callee_fn *callee, uint32_t *chosen)
+{
 	double most = 0;
+	uint32_t frame;
 
 	for (size_t i = 0; i < c->count; i++)
-		if (t->rows[c->rows[i]].head)
-			c->sums[traces_stack(t, c->rows[i])[t->rows[c->rows[i]].through]] +=
-			    c->values[c->rows[i]];
+		if (callee(c, c->rows[i], &frame))
+			c->sums[frame] += c->values[c->rows[i]];
 	for (size_t i = 0; i < c->count; i++) {
-		uint32_t frame = traces_stack(t, c->rows[i])[t->rows[c->rows[i]].through];
-
+		if (!callee(c, c->rows[i], &frame))
+			continue;
 		if (fabs(c->sums[frame]) > fabs(most)) {
 			most = c->sums[frame];
-			callers->through = frame;
+			*chosen = frame;
 		}
 		c->sums[frame] = 0;
 	}
-	callers->through_share = most / all >= LEAST_SHARE ? most / all : 0;
+	return most / all >= LEAST_SHARE ? most / all : 0;
 }
 
 int callers_find(struct callers *callers, const struct traces *t, const double *values, uint32_t function)
 {
 	struct choice c = {t, values, malloc(((size_t)t->row_count + 1) * sizeof(uint32_t)), 0,
-	    calloc((size_t)t->frames.count + 1, sizeof(double))};
+	    calloc((size_t)t->frames.count + 1, sizeof(double)), false};
 	double all = 0, sum;
 	int err = c.rows && c.sums ? 0 : -ENOMEM;
 
 	*callers = (struct callers){0};
+	c.script = function < t->frames.count && is_script(&c, function);
 	for (uint32_t row = 0; row < t->row_count && !err; row++) {
 		if (!t->rows[row].depth || traces_stack(t, row)[t->rows[row].head] != function)
 			continue;
 		all += values[row];
 		c.rows[c.count++] = row;
 	}
-	if (!err && all != 0)
-		choose_through(&c, all, callers);
+	if (!err && all != 0) {
+		callers->through_share = choose_callee(&c, all, through_of, &callers->through);
+		callers->library_share = choose_callee(&c, all, library_of, &callers->library);
+	}
 	while (callers->count < CALLERS_MOST && !err && all != 0) {
 		uint32_t caller = choose(&c, callers->count + 1, &sum);
 

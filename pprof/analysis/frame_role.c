@@ -111,12 +111,25 @@ static bool is_library(const char *name)
 
 /* ---- scripts */
 
+/* "py::f:/usr/lib/python3.12/json/decoder.py". Packages are installed in folders of these names; pip and the
+ * like write a script into bin that only calls a package's main(). */
 static bool is_python_library(const char *name)
 {
-	const char *path = strstr(name, "/lib/python3");
+	static const char *const folders[] = {
+	    ":<frozen ", "/lib/python3", "/lib64/python3", "/site-packages/", "/dist-packages/"};
+	const char *slash = strrchr(name, '/');
 
-	return strstr(name, ":<frozen ") ||
-	    (path && !strstr(path, "/site-packages/") && !strstr(path, "/dist-packages/"));
+	for (size_t i = 0; i < ARRAY_COUNT(folders); i++)
+		if (strstr(name, folders[i]))
+			return true;
+	return starts(name, "py::<module>:") && slash && slash - name >= 4 && starts(slash - 4, "/bin/") &&
+	    !strchr(slash, '.');
+}
+
+/* "JS:*load /srv/load.js:3:1", "JS:~wrapSafe node:internal/modules/cjs/loader:1150:18" */
+static bool is_javascript_library(const char *name)
+{
+	return !strchr(name, '/') || strstr(name, " node:") || strstr(name, "/node_modules/");
 }
 
 /* The names that V8, the JVM and Python give to the code that they make. */
@@ -125,12 +138,12 @@ static enum frame_role script_role(const char *name, const char *brief, const ch
 	static const char *const functions[] = {"JS:", "LazyCompile:", "Function:", "Script:", "Eval:"};
 	static const char *const of_library[] = {"Builtin:", "BytecodeHandler:", "Handler:", "Stub:",
 	    "RegExp:", "Interpreter", "StubRoutines", "call_stub", "vtable stub", "itable stub"};
-	static const char *const of_java[] = {"java.", "jdk.", "sun."};
+	static const char *const of_java[] = {"java.", "javax.", "jdk.", "sun.", "com.sun."};
 
 	if (starts(name, "py::"))
 		return is_python_library(name) ? FRAME_SCRIPT_LIBRARY : FRAME_SCRIPT;
 	if (starts_any(name, functions, ARRAY_COUNT(functions)))
-		return strchr(name, '/') && !strstr(name, " node:") ? FRAME_SCRIPT : FRAME_SCRIPT_LIBRARY;
+		return is_javascript_library(name) ? FRAME_SCRIPT_LIBRARY : FRAME_SCRIPT;
 	if (strcmp(module, "[anon:jit]") != 0 || !*name)
 		return FRAME_OWN;
 	if (starts_any(name, of_library, ARRAY_COUNT(of_library)))

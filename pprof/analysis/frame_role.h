@@ -11,7 +11,8 @@
 enum frame_role {
 	FRAME_OWN, /* everything that is none of the others */
 	/* a function of a script or of bytecode, named by the program that made machine code of it: Python's
-	 * py::f:FILE, V8's JS:^f FILE, Java's; the second, of the language's own library */
+	 * py::f:FILE, V8's JS:^f FILE, Java's; the second, of the language's own library or of a package
+	 * that is installed (site-packages, node_modules) */
 	FRAME_SCRIPT,
 	FRAME_SCRIPT_LIBRARY,
 	/* C++: std::, __gnu_cxx::, __cxxabiv1::; Rust: std::, core::, alloc::, hashbrown::; the files of

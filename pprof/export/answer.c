@@ -96,8 +96,12 @@ static void append_callee(char *text, const struct holding *holding, uint32_t fr
 	struct callers callers;
 	char name[NAME_BYTES];
 
-	if (callers_find(&callers, t, holding->values, frame) == 0 && callers.through_share >= THROUGH_PART)
-		text_append(text, ANSWER_BYTES, " (> %s)", name_of(t, callers.through, name));
+	if (callers_find(&callers, t, holding->values, frame) != 0)
+		return;
+	const bool library = callers.library_share >= THROUGH_PART;
+	if (library || callers.through_share >= THROUGH_PART)
+		text_append(text, ANSWER_BYTES, " (> %s)",
+		    name_of(t, library ? callers.library : callers.through, name));
 }
 
 /* ", 93 % of it by f" */

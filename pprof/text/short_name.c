@@ -139,10 +139,27 @@ static bool open_bracket(struct shortening *s)
 	return true;
 }
 
+/* Java's constructors have such names: "java.util.zip.Inflater.<init>(boolean)". Returns the bytes. */
+static size_t constructor_bytes(const struct shortening *s)
+{
+	static const char *const names[] = {"<init>", "<clinit>"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (s->written && s->text[s->written - 1] == '.' &&
+		    starts(s->name, s->length, s->at, names[i]))
+			return strlen(names[i]);
+	return 0;
+}
+
 static bool take_angle(struct shortening *s)
 {
-	size_t end = close_of(s->name, s->length, s->at);
+	size_t end = close_of(s->name, s->length, s->at), constructor = constructor_bytes(s);
 
+	if (constructor) {
+		keep(s, constructor);
+		s->whole = true;
+		return true;
+	}
 	if (end == s->length)
 		return false;
 	if (!is_arguments(s, end))
@@ -197,6 +214,22 @@ static bool take_parenthesis(struct shortening *s)
 	return true;
 }
 
+/* "Svc$$Lambda$14/0x0000000800066840.run": what is behind the slash is an address of that run. */
+static bool take_slash(struct shortening *s)
+{
+	size_t end = s->at + strspn(s->name + s->at, "/0123456789abcdefx");
+
+	if (!s->depth && starts(s->name, s->length, s->at, "/0x") && end < s->length && s->name[end] == '.' &&
+	    memchr(s->text, '$', s->written)) {
+		s->at = end;
+		return true;
+	}
+	if (!s->depth)
+		return false;
+	keep(s, 1);
+	return true;
+}
+
 static void take_operator(struct shortening *s, size_t end)
 {
 	keep(s, end - s->at);
@@ -248,8 +281,9 @@ static bool take(struct shortening *s)
 		s->depth--;
 		keep(s, 1);
 		return true;
-	case ':': /* "JS:^load /srv/load.js:3:1", "py::<module>:/srv/load.py" */
 	case '/': /* Go's "net/http.(*conn).serve" */
+		return take_slash(s);
+	case ':': /* "JS:^load /srv/load.js:3:1", "py::<module>:/srv/load.py" */
 		if (!s->depth)
 			return false;
 		keep(s, 1);
@@ -264,17 +298,20 @@ static bool take(struct shortening *s)
 }
 
 /* V8 has a name for each way in which it runs a function: "JS:*load FILE" is optimized, "JS:~load FILE" is
- * interpreted. Returns the bytes before the function's own name. */
+ * interpreted. Returns the bytes before the function's own name; of one without a name, before its place. */
 static size_t tier_bytes(const char *name, size_t length)
 {
-	static const char *const tags[] = {"JS:", "LazyCompile:", "Function:"};
+	static const char *const tags[] = {"JS:", "LazyCompile:", "Function:", "Eval:", "Script:"};
 
 	for (size_t i = 0; i < sizeof(tags) / sizeof(*tags); i++) {
 		size_t at = strlen(tags[i]);
 
-		if (starts(name, length, 0, tags[i]) && at + 1 < length && strchr("*^~+", name[at]) &&
-		    name[at])
-			return name[at + 1] == ' ' ? 0 : at + 1;
+		if (!starts(name, length, 0, tags[i]) || at >= length || !name[at] ||
+		    !strchr("*^~+", name[at]))
+			continue;
+		at += starts(name, length, at + 1, "'") ? 2 : 1;
+		at += starts(name, length, at, " ");
+		return at < length ? at : 0;
 	}
 	return 0;
 }

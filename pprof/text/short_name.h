@@ -7,6 +7,7 @@
  *	f(int)::{lambda(int)#1}::operator()<int>(int) const	f::{lambda(int)#1}::operator()
  *	<alloc::vec::Vec<u8> as core::clone::Clone>::clone	<alloc::vec::Vec as core::clone::Clone>::clone
  *	JS:*loadUsers /srv/load.js:3:1				loadUsers /srv/load.js:3:1
+ *	void java.util.zip.Inflater.<init>(boolean)		java.util.zip.Inflater.<init>
  *
  * What is part of the name stays: operators with < and > in them, (anonymous namespace), lambdas, Rust's
  * <T as Trait>, {{closure}} and <impl T for U>. Names of other languages stay as they are, and so does a name

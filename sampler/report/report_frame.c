@@ -93,40 +93,51 @@ static void print_callers(const struct screen *screen, const struct traces *trac
 	fprintf(screen->out, "%s%s", shown->share, screen_style(screen, SCREEN_PLAIN));
 }
 
-/* What the function mostly called: " > std::vector::resize 80%"; "" if there is none. */
-static void through_text(
-    const struct traces *traces, const struct callers *callers, char share[16], const char **name)
+/* One function that was called on the way to the allocator: " > std::vector::resize 80%". */
+struct callee {
+	const char *name;
+	char share[16];
+};
+
+enum { CALLEES_MOST = 2 };
+
+/* The function of a library that own code called, and the last one before the allocator. Returns how many. */
+static int find_callees(
+    struct callee callees[CALLEES_MOST], const struct traces *traces, const struct callers *callers)
 {
-	*name = callers->through_share > 0 ? traces->frames.rows[callers->through].label : "";
-	share[0] = '\0';
-	if (callers->through_share < 0.995)
-		snprintf(share, 16, " %.0f%%", 100 * callers->through_share);
+	const bool same = callers->library == callers->through;
+	const double shares[CALLEES_MOST] = {callers->library_share, callers->through_share};
+	const uint32_t frames[CALLEES_MOST] = {callers->library, callers->through};
+	int count = 0;
+
+	for (int i = 0; i < CALLEES_MOST; i++) {
+		if (shares[i] <= 0 || (i && same && count))
+			continue;
+		struct callee *callee = &callees[count++];
+
+		callee->name = traces->frames.rows[frames[i]].label;
+		callee->share[0] = '\0';
+		if (shares[i] < 0.995)
+			snprintf(callee->share, sizeof(callee->share), " %.0f%%", 100 * shares[i]);
+	}
+	return count;
+}
+
+static int callee_columns(const struct callee *callee)
+{
+	return 3 + (int)strlen(callee->share) + screen_columns(callee->name);
 }
 
 /* Of `room` columns (0: any number): returns those it took. */
-static int print_through(
-    const struct screen *screen, const struct traces *traces, const struct callers *callers, int room)
+static int print_callee(const struct screen *screen, const struct callee *callee, int room)
 {
-	const char *name;
-	char share[16];
-
-	through_text(traces, callers, share, &name);
-	const int columns = 3 + (int)strlen(share);
+	const int columns = 3 + (int)strlen(callee->share);
 
 	fprintf(screen->out, "%s > ", screen_style(screen, SCREEN_DIM));
-	const int taken = screen_name(screen, name, room ? room - columns : 0);
+	const int taken = screen_name(screen, callee->name, room ? room - columns : 0);
 
-	fprintf(screen->out, "%s%s", share, screen_style(screen, SCREEN_PLAIN));
+	fprintf(screen->out, "%s%s", callee->share, screen_style(screen, SCREEN_PLAIN));
 	return columns + taken;
-}
-
-static int through_columns(const struct traces *traces, const struct callers *callers)
-{
-	const char *name;
-	char share[16];
-
-	through_text(traces, callers, share, &name);
-	return *name ? 3 + (int)strlen(share) + screen_columns(name) : 0;
 }
 
 /* Callers that fit behind what was printed. */
@@ -163,16 +174,17 @@ void report_frame_callers(
 
 	if (callers_find(&callers, traces, values, frame))
 		return;
-	const int through = through_columns(traces, &callers);
+	struct callee callees[CALLEES_MOST];
+	const int through = find_callees(callees, traces, &callers);
 
-	if (through) {
-		if (room && taken + through > room) {
+	for (int i = 0; i < through; i++) {
+		if (room && taken + callee_columns(&callees[i]) > room) {
 			fprintf(screen->out, "\n%*s", used, "");
 			taken = 0;
 		}
-		/* a space more keeps callers apart from the callee */
-		taken += print_through(screen, traces, &callers, room) + 1;
+		taken += print_callee(screen, &callees[i], room);
 	}
+	taken += through > 0; /* a space more keeps callers apart from the callee */
 	callers_beside(&shown, traces, &callers, room, taken);
 	if (shown.count && through)
 		putc(' ', screen->out);

@@ -168,6 +168,72 @@ JS
   equal 1 "$(shares_of js.pb.gz)"
 }
 
+# What an installed package allocates is its caller's, and callers are functions of the script.
+test_rows_begin_at_own_code_above_a_package() {
+  mkdir -p site-packages/frames node_modules/frames
+  echo 'def take(n): return bytearray(n)' >site-packages/frames/__init__.py
+  cat >own.py <<'PYTHON'
+import os, frames
+kept = []
+def build_report(n): kept.append(frames.take(9000 + n))
+def serve():
+    for i in range(2000): build_report(i % 7)
+serve()
+print(os.getpid())
+PYTHON
+  python=$(ls /usr/bin/python3.1[2-9] ~/.pyenv/versions/3.1[2-9].*/bin/python3.1[2-9] 2>/dev/null | head -n 1)
+  if [ -n "$python" ]; then
+    PYTHONPATH=$PWD/site-packages record -q -p 64K -o py.pb.gz "$python" -X perf own.py >pids
+    forget_perf_maps
+    COLUMNS=400 matches_text '^py::build_report:.*own\.py > py::take:.*site-packages/frames/__init__\.py( [0-9]+%)? > \S+( [0-9]+%)?  < py::serve:\S* < py::<module>:\S*own\.py' \
+      "$(first_row py.pb.gz)"
+  fi
+  echo 'exports.take = function take(n) { return Buffer.allocUnsafeSlow(n).fill(1); };' >node_modules/frames/index.js
+  cat >own.js <<'JS'
+const frames = require('frames'), kept = [];
+function buildReport(n) { kept.push(frames.take(9000 + n)); }
+function serve() { for (let i = 0; i < 4000; i++) buildReport(i % 7); }
+serve();
+console.log(process.pid);
+JS
+  record_whole js.pb.gz -p 64K node --perf-basic-prof-only-functions --interpreted-frames-native-stack own.js >pids
+  forget_perf_maps
+  matches_text '^buildReport .*own\.js:2:21 > (take|alloc)' "$(first_row js.pb.gz)"
+  matches_text ' < serve .*own\.js:3:15 < \S*own\.js:1:1' "$(first_row js.pb.gz)"
+}
+
+# As HotSpot names them: the row is the program's, above the library's constructor.
+test_rows_begin_at_own_code_in_java() {
+  command -v javac >/dev/null && command -v jcmd >/dev/null || skip 'no JDK'
+  cat >Svc.java <<'JAVA'
+import java.util.*;
+import java.util.zip.*;
+public class Svc {
+  static List<Object> kept = new ArrayList<>();
+  static void unzip() { kept.add(new Inflater(true)); }
+  static void serve() { for (int i = 0; i < 6000; i++) unzip(); }
+  public static void main(String[] arguments) throws Exception {
+    serve();
+    System.out.println(ProcessHandle.current().pid());
+    System.out.flush();
+    System.in.read();
+  }
+}
+JAVA
+  javac Svc.java
+  mkfifo hold
+  record_whole java.pb.gz -p 64K java -XX:+PreserveFramePointer -XX:-Inline -Xmx300m -cp . Svc <hold >out 2>err &
+  front=$!
+  exec 9>hold
+  wait_for 60 grep -q . out
+  pid=$(cat out)
+  jcmd "$pid" Compiler.perfmap >log 2>&1 || fail "jcmd: $(cat log)"
+  exec 9>&-
+  wait $front || fail "status $?: $(cat err)"
+  rm -f "/tmp/perf-$pid.map"
+  matches_text '^Svc\.unzip > java\.util\.zip\.Inflater\.<init>' "$(first_row java.pb.gz)"
+}
+
 test_hidden_functions_leave_their_bytes() {
   cpp_profile
   "$heaptap" report --hide '^load_users$|^std::' cpp.pb.gz --sort alloc >out

@@ -64,10 +64,24 @@ static const struct {
     {"test_malloc_of_ours", "/srv/app", FRAME_ALLOCATES},
     /* scripts */
     {"py::load_users:/srv/load.py", "[anon:jit]", FRAME_SCRIPT},
-    {"py::load:/usr/lib/python3.12/site-packages/x.py", "[anon:jit]", FRAME_SCRIPT},
+    {"py::load:/usr/lib/python3.12/site-packages/x.py", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
+    {"py::load:/usr/lib/python3/dist-packages/x.py", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
+    {"py::take:/srv/venv/lib64/python3.13/site-packages/pandas/core/take.py", "[anon:jit]",
+        FRAME_SCRIPT_LIBRARY},
+    {"py::<module>:/srv/venv/bin/gunicorn", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
+    {"py::<module>:/srv/bin/app.py", "[anon:jit]", FRAME_SCRIPT},
+    {"py::main:/srv/bin/app", "[anon:jit]", FRAME_SCRIPT},
     {"py::loads:/usr/lib/python3.12/json/__init__.py", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
     {"py::_find_and_load:<frozen importlib._bootstrap>", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
     {"JS:*loadUsers /srv/load.js:3:1", "[anon:jit]", FRAME_SCRIPT},
+    {"JS:*parse /srv/node_modules/body/index.js:3:1", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
+    {"void Svc.unzip()", "[anon:jit]", FRAME_SCRIPT},
+    {"void Svc$$Lambda$1/0x00007fc758000a08.run()", "[anon:jit]", FRAME_SCRIPT},
+    {"void java.util.zip.Inflater.<init>(boolean)", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
+    {"byte[] java.util.Arrays.copyOf(byte[], int)", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
+    {"javax.net.ssl.SSLEngine javax.net.ssl.SSLContext.createSSLEngine()", "[anon:jit]",
+        FRAME_SCRIPT_LIBRARY},
+    {"void javacard.Svc.unzip()", "[anon:jit]", FRAME_SCRIPT},
     {"JS:~wrapSafe node:internal/modules/cjs/loader:1150:18", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
     {"void app.Main.load(int)", "[anon:jit]", FRAME_SCRIPT},
     {"void java.util.HashMap.put(java.lang.Object)", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
@@ -147,6 +161,12 @@ static const struct stack stacks[] = {
         "py::load:/srv/load.py", "PyUnicode_New"},
     {{"node::New", "|JS:*node:buffer node:buffer:1:1", "|JS:^load /srv/load.js:1:1", "node::Start"},
         "load /srv/load.js:1:1", "node::New"},
+    {{"inflateInit2_", "Java_java_util_zip_Inflater_init", "|java.util.zip.Inflater.init",
+         "|void java.util.zip.Inflater.<init>(boolean)", "|void Svc.unzip()", "|Interpreter", "JavaMain"},
+        "Svc.unzip", "inflateInit2_"},
+    {{"PyArray_New", "|py::take:/usr/lib/python3/dist-packages/pandas/take.py", "_PyEval_EvalFrameDefault",
+         "|py::build_report:/srv/app.py", "_PyEval_EvalFrameDefault", "|py::<module>:/srv/app.py"},
+        "py::build_report:/srv/app.py", "PyArray_New"},
     {{"Zone", "|JS:~wrapSafe node:internal/x:1:1", "node::Start"}, "wrapSafe node:internal/x:1:1", "Zone"},
     /* no own code */
     {{"operator new", "std::locale::locale", "_start"}, "std::locale::locale", "operator new"},
@@ -235,6 +255,37 @@ static void callers_and_callee_of_a_row(void **unused)
 	profile_free(p);
 }
 
+/* Between the callers of a script's function is its interpreter; between it and what allocates, a library. */
+static void callers_and_callee_of_a_script(void **unused)
+{
+	static const char *const stack[] = {"PyArray_New", "_PyEval_EvalFrameDefault",
+	    "|py::inner:/usr/lib/python3/dist-packages/pandas/take.py", "_PyEval_EvalFrameDefault",
+	    "|py::take:/usr/lib/python3/dist-packages/pandas/take.py", "_PyEval_EvalFrameDefault",
+	    "|py::build:/srv/app.py", "_PyEval_EvalFrameDefault", "|py::serve:/srv/app.py", "Py_RunMain",
+	    NULL};
+	const struct traces_options options = {.names = FRAMES_SHORT, .fold = true};
+	struct profile *p = profile_new();
+	double values[1] = {300};
+	struct callers callers;
+	struct traces t;
+
+	profile_add_sample_type(p, "inuse_objects", "count");
+	profile_add_sample_type(p, "inuse_space", "bytes");
+	stack_put(p, stack, 300);
+	assert_int_equal(traces_init(&t, &options, p, 1), 0);
+	assert_int_equal(traces_add(&t, p, 0), 0);
+	assert_int_equal(headings_choose(&t), 0);
+	assert_int_equal(callers_find(&callers, &t, values, traces_stack(&t, 0)[t.rows[0].head]), 0);
+	assert_string_equal(t.frames.rows[callers.through].label, "PyArray_New");
+	assert_true(callers.library_share == 1);
+	assert_string_equal(
+	    t.frames.rows[callers.library].label, "py::take:/usr/lib/python3/dist-packages/pandas/take.py");
+	assert_int_equal(callers.count, 1);
+	assert_string_equal(t.frames.rows[callers.frames[0]].label, "py::serve:/srv/app.py");
+	traces_fini(&t);
+	profile_free(p);
+}
+
 /* Hidden frames leave their bytes, also where a stack has no others. */
 static void hidden_frames_leave_their_bytes(void **unused)
 {
@@ -267,6 +318,7 @@ int main(void)
 	    cmocka_unit_test(roles_of_frames),
 	    cmocka_unit_test(stacks_are_named_by_own_code),
 	    cmocka_unit_test(callers_and_callee_of_a_row),
+	    cmocka_unit_test(callers_and_callee_of_a_script),
 	    cmocka_unit_test(hidden_frames_leave_their_bytes),
 	};
 
