@@ -35,6 +35,8 @@ PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libcla
 PACKAGES_DEB   := $(PACKAGES_BUILD) build-essential dpkg-dev debhelper lintian fakeroot
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd
+PACKAGES_LEAKS := $(PACKAGES_BUILD) g++ binutils python3 python3-dev python3-venv cargo rustc nodejs npm openjdk-17-jdk-headless \
+	redis-server postgresql
 
 # The lab: what runs virtual machines, and what is in them, each with its own architecture's packages.
 PACKAGES_LAB   := qemu-system-x86 qemu-system-arm qemu-utils mmdebstrap arch-test e2fsprogs cpio kmod xz-utils zstd \
@@ -123,7 +125,7 @@ WITH_ARM64    = $(if $(filter aarch64%,$(MACHINE)),,$(if $(T),$(findstring arm64
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: growth trust all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
+.PHONY: growth growth-traces leaks trust all help clean install uninstall deb deb-run demo demo-run check check-run check-engines engines unit unit-bin e2e readers targets fuzz fuzz-bin \
 	arm64 arm64-bin arm64-all lab check-lab \
 	accuracy accuracy-run bench bench-run bench-bin bench-unwind lint lint-run layers graph graph-run headers cppcheck format \
 	format-check
@@ -383,9 +385,28 @@ bench-bin: $(BENCH_BIN) $(O)/bench/attach_cycles
 growth: $(O)/bench/growth
 	@$< $(GROWTH_RECORDINGS)
 
+## growth-traces: the same in real programs, all of whose allocations are written down for GROWTH_SECONDS, then sampled
+## again and again (GROWTH_RECORDINGS=1000)
+growth-traces: $(O)/bench/growth_replay $(O)/bench/growth_log.so
+	@.ci/packages $(PACKAGES_BENCH)
+	@[ -d $(O)/growth-traces ] || /usr/bin/python3 -B bench/growth_traces.py $(O) $(O)/growth-traces $(GROWTH_SECONDS)
+	@for trace in cache churn lists cycles sqlite; do \
+		$< $(O)/growth-traces/$$trace $(GROWTH_RECORDINGS) 512 5 || exit 1; done
+
 GROWTH_RECORDINGS ?= 1000
-$(O)/bench/growth: $(O)/bench/growth.o $(O)/core.a
+GROWTH_SECONDS ?= 240
+$(O)/bench/growth $(O)/bench/growth_replay: $(O)/bench/%: $(O)/bench/%.o $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(O)/bench/growth_log.so: bench/growth_log.c bench/growth_log.h
+	@mkdir -p $(@D)
+	$(call quiet,LD,$@)$(CC) $(CSTD) $(WARN) -O2 -fPIC -shared -I. -o $@ $< -lgcc_s
+
+## leaks: services that leak, in seven languages: what heaptap answers, and when (T=PATTERN, LEAKS_AT_ONCE=4)
+leaks: all
+	@.ci/packages $(PACKAGES_LEAKS)
+	@/usr/bin/python3 -B bench/leaks.py $(O) '$(T)' $(LEAKS_AT_ONCE)
+
+LEAKS_AT_ONCE ?= 1
 
 # Attaches by the sampler's own functions.
 $(O)/bench/attach_cycles: $(O)/bench/attach_cycles.o $(O)/core.a

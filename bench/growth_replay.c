@@ -23,7 +23,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MIB 1048576.0
+#define MIB       1048576.0
+/* Until then a program warms up. */
+#define WARM_PART 0.2
 
 enum {
 	SNAPSHOTS = 19,
@@ -309,7 +311,7 @@ static void add(struct recording *recording, const struct trace *trace, uint32_t
 		recording->row_of[stack] = ++t->row_count;
 	}
 	values = recording->values + (size_t)(recording->row_of[stack] - 1) * SNAPSHOTS * TYPES;
-	for (int i = SNAPSHOTS - 1; i >= 0 && times_s[i] >= born_s; i--, values += 0) {
+	for (int i = SNAPSHOTS - 1; i >= 0 && times_s[i] >= born_s; i--) {
 		double *at = values + i * TYPES;
 
 		at[ALLOC] += objects * bytes;
@@ -434,7 +436,7 @@ static bool finds(const struct recording *recording, const struct trace *trace, 
 
 static double draw_begin(const struct trace *trace)
 {
-	const double latest_s = trace->end_s - times_s[SNAPSHOTS - 1], earliest_s = 0.05 * trace->end_s;
+	const double latest_s = trace->end_s - times_s[SNAPSHOTS - 1], earliest_s = WARM_PART * trace->end_s;
 
 	return earliest_s + uniform() * fmax(latest_s - earliest_s, 0);
 }

@@ -18,7 +18,7 @@ import sys, time
 end = time.monotonic() + float(sys.argv[1])
 rows, begin = [], time.monotonic()
 def read_row(number):
-    return {"number": number, "name": "row %d" % number, "body": bytes(2000)}
+    return {"number": number, "name": "row %d" % number, "body": bytes(16000)}
 while time.monotonic() < end:
     for number in range(50):
         rows.append(read_row(number))
@@ -29,7 +29,7 @@ while time.monotonic() < end:
 CYCLES = """
 import json, random, sys, time
 end = time.monotonic() + float(sys.argv[1])
-text = json.dumps({"items": [{"id": i, "tags": ["a%d" % i, "b%d" % i], "price": i / 3} for i in range(40)]})
+text = json.dumps({"items": [{"id": i, "tags": ["a%d" % i, "b%d" % i], "price": i / 3} for i in range(10)]})
 class Node:
     def __init__(self, parent, item):
         self.parent, self.item, self.children = parent, item, []
@@ -37,12 +37,12 @@ def parse():
     root = Node(None, None)
     for item in json.loads(text)["items"]:
         root.children.append(Node(root, item))
-    root.body = bytes(random.randrange(20000))
+    root.body = bytes(random.randrange(100000))
     return root
 cache = {}
 while time.monotonic() < end:
     for _ in range(3):
-        cache[random.randrange(500)] = parse()
+        cache[random.randrange(60)] = parse()
     time.sleep(0.01)
 """
 TABLE = """CREATE TABLE IF NOT EXISTS log (id INTEGER PRIMARY KEY, at INT, body BLOB);
@@ -71,7 +71,7 @@ def drain(server):
         pass
 
 
-def redis(run, seconds, make, options=()):
+def redis(run, seconds, make, options=(), at_once=0):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -83,6 +83,8 @@ def redis(run, seconds, make, options=()):
         except OSError:
             time.sleep(0.05)
     threading.Thread(target=drain, args=(client,), daemon=True).start()
+    for number in range(at_once):
+        client.sendall(make(number))
     for number in paced(seconds, 50):
         client.sendall(b"".join(make(number * 60 + i) for i in range(60)))
     subprocess.run(["redis-cli", "-p", str(port), "shutdown", "nosave"], check=False, stdout=subprocess.DEVNULL)
@@ -91,18 +93,18 @@ def redis(run, seconds, make, options=()):
 
 def cache(run, seconds):
     redis(run, seconds, lambda number: words(b"SET", b"page:%d" % random.randrange(10**9), b"x" * random.randrange(8000)),
-          ("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"))
+          ("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"), 30000)
 
 
 def churn(run, seconds):
     def make(number):
         kind, key = number % 4, b"%d" % random.randrange(5000)
         if kind == 0:
-            return words(b"SET", b"session:" + key, b"x" * random.randrange(6000), b"PX", b"%d" % random.randrange(200, 6000))
+            return words(b"SET", b"session:" + key, b"x" * random.randrange(24000), b"PX", b"%d" % random.randrange(200, 6000))
         if kind == 1:
-            return words(b"LPUSH", b"queue:%d" % (number % 7), b"y" * random.randrange(1000))
+            return words(b"LPUSH", b"queue:%d" % (number % 7), b"y" * random.randrange(4000))
         if kind == 2:
-            return words(b"HSET", b"user:%d" % (number % 300), b"field%d" % random.randrange(20), b"z" * random.randrange(500))
+            return words(b"HSET", b"user:%d" % (number % 300), b"field%d" % random.randrange(20), b"z" * random.randrange(2000))
         return words(b"LTRIM", b"queue:%d" % ((number - 2) % 7), b"0", b"%d" % random.randrange(500, 3000))
     redis(run, seconds, make)
 

@@ -71,7 +71,7 @@ def is_right(text, expectation):
             grows = (RAISED.search(line) and not re.match(r"Most ", heading)) or listed
             if kind == "unseen" and re.search(regex, line):
                 return True
-            if kind == "nothing" and re.search(r"grow.*nothing|nothing (\w+ )?grows", line, re.I):
+            if kind == "nothing" and re.search(r"Growing.*\n +nothing|nothing (\w+ )?grows", paragraph, re.I):
                 return True
             if kind == "rose" and rose and re.search(regex, line) and not UNKNOWN.search(line):
                 return True

@@ -33,8 +33,12 @@ __attribute__((noinline)) static void leak_late(void)
 
 __attribute__((noinline)) static void load_table(void)
 {
-	for (int i = 0; i < 5000; i++)
-		leak_late();
+	for (int i = 0; i < 5000; i++) {
+		char *block = malloc(4096);
+
+		memset(block, 2, 4096);
+		kept = block;
+	}
 }
 
 __attribute__((noinline)) static void serve(void)
