@@ -89,10 +89,16 @@ bool origin_has_process(const struct origin *origin);
 /* Are both from one process, while it executed one program? False if that is not known. */
 bool origin_same_process(const struct origin *a, const struct origin *b);
 
+/* Was it written when heaptap left a process that ran on? */
+static inline bool origin_is_detach(const struct origin *origin)
+{
+	return strncmp(origin->cause, "detach", 6) == 0;
+}
+
 /* Is it the last state of its process that its session has? */
 static inline bool origin_is_last(const struct origin *origin)
 {
-	return strncmp(origin->cause, "exit", 4) == 0 || strncmp(origin->cause, "detach", 6) == 0;
+	return strncmp(origin->cause, "exit", 4) == 0 || origin_is_detach(origin);
 }
 
 #endif

@@ -115,6 +115,7 @@ int crowd_make(struct crowd *crowd, const struct origin *const *origins, size_t 
 
 		programs[i] = (struct program){*o->program ? o->program : "unknown program", 1};
 		crowd->ended += origin_is_last(o);
+		crowd->detached += origin_is_detach(o);
 		crowd->gaps |= o->gaps;
 		counted = samples_add(crowd, o) && counted;
 		if (!i || o->period < crowd->period_least)

@@ -11,7 +11,8 @@
 
 struct crowd {
 	size_t file_count, process_count;
-	size_t ended; /* profiles that were written when their process ended */
+	size_t ended;    /* profiles that were written when their process ended, or heaptap detached */
+	size_t detached; /* of these, by processes that ran on */
 	/* The sum of what they say: samples, those of them without a stack, inherited ones without. */
 	uint64_t taken, lost, lost_inherited;
 	char samples[512]; /* "8234 taken, 2 lost stacks": of one profile as in its comment; "" unknown */

@@ -149,7 +149,7 @@ static bool has_ended(const struct comparing *c, size_t column)
 {
 	const struct crowd *crowd = &c->input->crowds[column];
 
-	return crowd->ended == crowd->file_count;
+	return crowd->ended == crowd->file_count && !crowd->detached;
 }
 
 /* The answer to what changed; 0 or -ENOMEM. Programs read rows of other names than people (JSON), but the

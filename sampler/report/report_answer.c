@@ -26,7 +26,7 @@ int report_answer_make(struct report_answer *report, const struct profile_input 
 	    .traces = profile_input_tables(input),
 	    .column = input->now,
 	    .is_peak = input->state == READ_PEAK,
-	    .has_ended = crowd->ended == crowd->file_count,
+	    .has_ended = crowd->ended == crowd->file_count && !crowd->detached,
 	    .is_attached = (crowd->gaps & ORIGIN_GAP_ATTACHED) != 0,
 	    .has_peak = input->has_peak && input->peak != input->now,
 	    .peak = input->peak,

@@ -139,7 +139,7 @@ static void print_period(
 		    strcmp(origin->period_unit, "count") == 0 ? "" : " of", origin->period_type);
 	else
 		strcpy(line, "no sampling period in the profile: no standard errors can be given");
-	if (!heap || origin->period != 1 || crowd->period_least != crowd->period_most)
+	if (origin->period != 1 || crowd->period_least != crowd->period_most)
 		append_count(crowd, line, sizeof(line));
 	screen_lines(screen, 2, line);
 	if (*origin->attached) {
@@ -190,7 +190,8 @@ static void print_states(const struct screen *screen, const struct profile_input
 	else if (crowd->process_count > 1 && input->state == READ_PEAK)
 		fputs("  each at its own peak, added up\n", screen->out);
 	else if (crowd->process_count > 1 && crowd->ended == crowd->file_count)
-		fputs("  each at its end, added up\n", screen->out);
+		fprintf(screen->out, "  each at its end%s, added up\n",
+		    crowd->detached ? ", or when heaptap detached" : "");
 	else if (crowd->process_count > 1 && crowd->ended)
 		fprintf(screen->out, "  the newest state of each, added up; %zu of them at %s end\n",
 		    crowd->ended, crowd->ended == 1 ? "its" : "their");

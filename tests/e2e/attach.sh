@@ -42,6 +42,7 @@ test_truth() {
   matches '^snapshot: detach' comments
   "$heaptap" report "$profile" >report
   matches '^  attached [0-9.]+ s after the start; about .* are older, and not in these numbers$' report
+  matches '^[0-9.]+ [KM]iB in use, of what was allocated since heaptap attached, [0-9]+ % of it by ' report
   "$heaptap" ls p/ >list
   matches 'sampling was stopped, the process is still running' list
   child=$(only p/heaptap.attach_truth.*.exit.pb.gz)
