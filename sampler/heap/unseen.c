@@ -100,10 +100,11 @@ static void add_others(struct unseen *unseen, const struct unseen_facts *facts)
 	    facts->stripped ? ", or an allocator inside, which may be hidden: the program is stripped" : "");
 }
 
+/* Interpreters, which are stripped everywhere, are known. */
 bool unseen_may_hide(const struct unseen_facts *facts, double bound_bytes)
 {
 	return facts->own_malloc || facts->calls[0] || facts->allocator[0] ||
-	    (facts->stripped && (!facts->measured || facts->others >= bound_bytes));
+	    (facts->stripped && !facts->runtime.kind && (!facts->measured || facts->others >= bound_bytes));
 }
 
 /* ---- names */
