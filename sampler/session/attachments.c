@@ -236,15 +236,27 @@ void attachments_begin(struct attachments *a)
 	look_again(a);
 }
 
+/* What is not seen of it: before the process is known, since what it allocates from then on counts as growth
+ * once it has been looked at. */
+static void look_at_unseen(
+    const struct attachments *a, pid_t pid, const struct region *region, struct unseen *unseen)
+{
+	struct unseen_facts facts = {
+	    .own_malloc = region_unseen_malloc(region), .with_mmap = region_header(region)->record_mmap == 1};
+	unseen->count = 0;
+	if (a->setup.options->verbosity < 0)
+		return;
+	(void)region_unseen_files(region, facts.calls);
+	(void)inside_look_at_process(&facts, a->setup.modules, pid);
+	unseen_describe(unseen, &facts);
+}
+
 /* Of workers that are alike it is said once. Without -v the first alone. */
-static void say_unseen(struct attachments *a, pid_t pid, struct unseen_facts *facts)
+static void say_unseen(struct attachments *a, pid_t pid, const struct unseen *unseen)
 {
 	char line[UNSEEN_LINE_BYTES];
-	struct unseen unseen;
-	inside_look_at_process(facts, a->setup.modules, pid);
-	unseen_describe(&unseen, facts);
-	for (size_t i = 0; i < unseen.count && (i == 0 || a->setup.options->verbosity > 0); i++) {
-		unseen_line(&unseen.texts[i], line);
+	for (size_t i = 0; i < unseen->count && (i == 0 || a->setup.options->verbosity > 0); i++) {
+		unseen_line(&unseen->texts[i], line);
 		if (i > 0 || strcmp(line, a->unseen_said) != 0)
 			log_line("pid %d: %s", (int)pid, line);
 		if (i == 0)
@@ -266,9 +278,8 @@ static void take_result(struct attachments *a, struct beginning *b)
 		return;
 	}
 	b->facts.other_library = attachment.reused || attachment.by_file;
-	struct unseen_facts seen = {.own_malloc = region_unseen_malloc(b->region),
-	    .with_mmap = region_header(b->region)->record_mmap == 1};
-	(void)region_unseen_files(b->region, seen.calls);
+	struct unseen unseen;
+	look_at_unseen(a, pid, b->region, &unseen);
 	if (registry_attach(&a->setup.heap->registry, b->region, &b->facts) != 0) {
 		refuse_attempt(a, pid, child, "out of memory");
 		return;
@@ -277,8 +288,7 @@ static void take_result(struct attachments *a, struct beginning *b)
 		children_took(&a->children, child);
 	if (a->setup.options->verbosity >= (child ? 1 : 0))
 		attachments_say("attached", pid, &attachment);
-	if (a->setup.options->verbosity >= 0)
-		say_unseen(a, pid, &seen);
+	say_unseen(a, pid, &unseen);
 }
 
 bool attachments_event(struct attachments *a, int fd)
