@@ -60,6 +60,7 @@ static struct symbolizer *name_stacks(
 	    .program = target->name,
 	    .called = target->called[0] ? target->called : NULL,
 	    .perf_map = &target->perf_map,
+	    .jitdump = &target->jitdump,
 	    .symbols = symbols,
 	    .detail = s->item.detail,
 	    .allocator_stays = sheet->kind->allocator_stays,

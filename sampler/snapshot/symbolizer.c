@@ -4,6 +4,7 @@
 #include "sampler/snapshot/allocator_frames.h"
 #include "sampler/symbol/kernel_symbols.h"
 #include "sampler/snapshot/profile_addresses.h"
+#include "sampler/symbol/jitdump.h"
 #include "sampler/symbol/perfmap.h"
 #include "sampler/symbol/symbol.h"
 #include "sampler/symbol/symcache.h"
@@ -38,6 +39,7 @@ struct symbolizer {
 	struct symbolizer_source source;
 	const struct stacks *stacks; /* source.stacks */
 	struct perfmap *perfmap;
+	struct jitdump *jitdump;
 	struct kernel_symbols *kernel; /* read when its first frame is found */
 	struct named_frame *frames;    /* by frame number */
 	struct profile_addresses *layout;
@@ -219,8 +221,19 @@ static int name_anonymous(struct symbolizer *n, uint32_t number)
 {
 	const struct stack_frame *frame = stacks_frame(n->stacks, number);
 	uint8_t kind = stacks_mapping(n->stacks, frame->mapping)->kind;
-	const char *name = n->perfmap && kind == MAP_KIND_ANON ? perfmap_find(n->perfmap, frame->pc) : NULL;
-	return name_one(n, number, name ? name : kind == MAP_KIND_ANON ? "[jit]" : special_name(kind));
+	if (kind != MAP_KIND_ANON)
+		return name_one(n, number, special_name(kind));
+	const struct jitdump_name *made = n->jitdump ? jitdump_find(n->jitdump, frame->pc) : NULL;
+	const char *name = n->perfmap ? perfmap_find(n->perfmap, frame->pc) : NULL;
+	if (!made)
+		return name_one(n, number, name ? name : "[jit]");
+	const struct symbol_frame only = {
+	    .name = made->function,
+	    .system_name = made->function,
+	    .file = n->source.detail == SYMBOL_FULL ? made->file : NULL,
+	    .line = n->source.detail == SYMBOL_FULL ? made->line : 0,
+	};
+	return add_location(n, number, &only, 1);
 }
 
 static bool is_anonymous(const struct symbolizer *n, uint32_t number)
@@ -230,33 +243,54 @@ static bool is_anonymous(const struct symbolizer *n, uint32_t number)
 	    stacks_mapping(n->stacks, frame->mapping)->kind == MAP_KIND_ANON;
 }
 
-/* Without a perf map there are no names, but a profile. False: out of memory. */
-static bool read_perfmap(struct symbolizer *n)
+static void read_perfmap(struct symbolizer *n)
 {
-	uint32_t total = stacks_frame_count(n->stacks);
-	size_t count = 0;
-	int error = 0;
 	char comment[160];
-	if (!n->source.perf_map || n->source.detail == SYMBOL_RAW)
-		return true;
-	uint64_t *addrs = calloc(total + 1, sizeof(*addrs));
-	for (uint32_t i = 0; addrs && i < total; i++)
-		if (is_anonymous(n, i))
-			addrs[count++] = stacks_frame(n->stacks, i)->pc;
-	n->perfmap = addrs && count ? perfmap_new(addrs, count) : NULL;
-	bool ok = addrs && (n->perfmap || !count);
-	free(addrs);
-	if (n->perfmap)
-		error = perfmap_read(n->perfmap, n->source.perf_map);
+	int error = perfmap_read(n->perfmap, n->source.perf_map);
 	if (error == -ESTALE)
 		profile_add_comment(
 		    n->profile, "perf map: not read, it was written before the process started");
-	if (n->perfmap && perfmap_cut(n->perfmap)) {
+	if (perfmap_cut(n->perfmap)) {
 		snprintf(comment, sizeof(comment),
 		    "perf map: only its last %d MiB were read; older code in it is [jit] here",
 		    PERFMAP_BYTES_MAX >> 20);
 		profile_add_comment(n->profile, comment);
 	}
+}
+
+static void read_jitdump(struct symbolizer *n)
+{
+	char comment[160];
+	(void)jitdump_read(n->jitdump, n->source.jitdump->fd);
+	if (jitdump_cut(n->jitdump)) {
+		snprintf(comment, sizeof(comment),
+		    "jitdump: only its first %d MiB were read; other code in it is [jit] here",
+		    JITDUMP_BYTES_MAX >> 20);
+		profile_add_comment(n->profile, comment);
+	}
+}
+
+/* Without these files there are no names, but a profile. False: out of memory. */
+static bool read_names_of_generated(struct symbolizer *n)
+{
+	uint32_t total = stacks_frame_count(n->stacks);
+	const bool maps = n->source.perf_map != NULL;
+	const bool dumps = n->source.jitdump && n->source.jitdump->fd >= 0;
+	size_t count = 0;
+	if ((!maps && !dumps) || n->source.detail == SYMBOL_RAW)
+		return true;
+	uint64_t *addrs = calloc(total + 1, sizeof(*addrs));
+	for (uint32_t i = 0; addrs && i < total; i++)
+		if (is_anonymous(n, i))
+			addrs[count++] = stacks_frame(n->stacks, i)->pc;
+	n->perfmap = count && maps ? perfmap_new(addrs, count) : NULL;
+	n->jitdump = count && dumps ? jitdump_new(addrs, count) : NULL;
+	bool ok = addrs && (!count || ((n->perfmap || !maps) && (n->jitdump || !dumps)));
+	free(addrs);
+	if (n->perfmap)
+		read_perfmap(n);
+	if (n->jitdump)
+		read_jitdump(n);
 	return ok;
 }
 
@@ -401,7 +435,7 @@ struct symbolizer *symbolizer_new(
 	if (!n->frames || !n->mappings)
 		goto fail;
 	add_main_mapping(n);
-	if (mark_used(n, used) && reserve_path(n) && read_perfmap(n) && name_all(n) == 0)
+	if (mark_used(n, used) && reserve_path(n) && read_names_of_generated(n) && name_all(n) == 0)
 		return n;
 fail:
 	symbolizer_free(n);
@@ -413,6 +447,7 @@ void symbolizer_free(struct symbolizer *n)
 	if (!n)
 		return;
 	perfmap_free(n->perfmap);
+	jitdump_free(n->jitdump);
 	kernel_symbols_free(n->kernel);
 	profile_addresses_free(n->layout);
 	free(n->frames);

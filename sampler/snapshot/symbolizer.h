@@ -7,6 +7,7 @@
 #define SAMPLER_SNAPSHOT_SYMBOLIZER_H
 
 #include "pprof/profile/profile.h"
+#include "sampler/linux/jitdump_file.h"
 #include "sampler/linux/perf_map_file.h"
 #include "sampler/symbol/answer.h"
 #include "sampler/unwind/maps.h"
@@ -24,6 +25,7 @@ struct symbolizer_source {
 	const char *program;                  /* path of the executable: becomes the first mapping */
 	const char *called;                   /* the name that its mappings get; NULL: its path */
 	const struct perf_map_file *perf_map; /* the names of code generated at run time; NULL: unknown */
+	const struct jitdump_file *jitdump;   /* likewise, before the former; NULL: unknown */
 	struct symbols *symbols;
 	enum symbol_detail detail;
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */

@@ -27,7 +27,8 @@ bool target_init(struct target *target, pid_t pid, uint64_t start_ns)
 	    .pidfd = -1,
 	    .start_ns = start_ns,
 	    .sampled_ns = start_ns,
-	    .perf_map = PERF_MAP_FILE_UNKNOWN};
+	    .perf_map = PERF_MAP_FILE_UNKNOWN,
+	    .jitdump = JITDUMP_FILE_NONE};
 	target->stacks = stacks_new();
 	return target->stacks != NULL;
 }
@@ -37,6 +38,7 @@ void target_fini(struct target *target)
 	if (target->pidfd >= 0)
 		close(target->pidfd);
 	perf_map_file_forget(&target->perf_map);
+	jitdump_file_forget(&target->jitdump);
 	maps_free(target->past.maps);
 	maps_free(target->maps);
 	stacks_unref(target->stacks);
@@ -168,12 +170,42 @@ void target_note_perf_map(struct target *target)
 	target->perf_map = fresh;
 }
 
+/* A forked process has its parent's still mapped, beside its own. */
+static void note_jitdump(struct target *target)
+{
+	const struct map *found = NULL;
+	struct jitdump_file fresh = JITDUMP_FILE_NONE;
+	char own[32];
+	if (!target->readable || target->pidfd < 0 || !target->maps)
+		return;
+	const int length = snprintf(own, sizeof(own), "/jit-%d.dump", (int)target->perf_map.pid);
+	for (size_t i = 0; i < maps_count(target->maps); i++) {
+		const struct map *map = maps_at(target->maps, i);
+		const char *path = map_path(map);
+		if (!map->file || !jitdump_file_is_name(path))
+			continue;
+		const size_t bytes = strlen(path);
+		if (!found || (bytes > (size_t)length && strcmp(path + bytes - (size_t)length, own) == 0))
+			found = map;
+	}
+	if (!found || (target->jitdump.fd >= 0 && target->jitdump.ino == found->file->ino) ||
+	    jitdump_file_note(&fresh, target->pid, map_path(found), found->file->ino) != 0)
+		return;
+	if (target_has_ended(target)) {
+		jitdump_file_forget(&fresh);
+		return;
+	}
+	jitdump_file_forget(&target->jitdump);
+	target->jitdump = fresh;
+}
+
 void target_met_generated_code(struct target *target, uint64_t now_ns)
 {
 	if (target->perf_map_noted_ns && now_ns - target->perf_map_noted_ns < PERF_MAP_EVERY_NS)
 		return;
 	target->perf_map_noted_ns = now_ns;
 	target_note_perf_map(target);
+	note_jitdump(target);
 }
 
 bool target_has_ended(const struct target *target)

@@ -8,6 +8,7 @@
 #define SAMPLER_TARGET_TARGET_H
 
 #include "proto/region.h"
+#include "sampler/linux/jitdump_file.h"
 #include "sampler/linux/perf_map_file.h"
 #include "sampler/linux/threads.h"
 #include "sampler/unwind/maps.h"
@@ -90,6 +91,7 @@ struct target {
 	struct target_past past; /* what was mapped earlier */
 	struct stacks *stacks;
 	struct perf_map_file perf_map;  /* names of code made at run time */
+	struct jitdump_file jitdump;    /* likewise, with lines */
 	uint64_t perf_map_noted_ns;     /* when a stack led through such code; 0: never */
 	struct threads *threads;        /* NULL: names are not needed */
 	const struct target_plan *plan; /* target_plan.h; NULL: none; the image's */

@@ -354,7 +354,7 @@ jitted() {
   profile_check "$exit" "$peak"
 }
 
-map_is_open() { find /proc/[0-9]*/fd -lname "*/perf-$pid.map" 2>/dev/null | grep -q .; }
+map_is_open() { find /proc/[0-9]*/fd -lname "*/perf-$pid.map" -o -lname "*/jit-$pid.dump" 2>/dev/null | grep -q .; }
 
 test_generated_code_has_its_names_after_the_end() {
   named="leaf;jitted_function;\[guessed\];$start"
@@ -366,6 +366,46 @@ test_generated_code_has_its_names_after_the_end() {
     crosses 50000 "$named" "$exit"
     crosses 50000 "$named" "$peak"
   done
+}
+
+# By a file that only its mapping leads to, and that is gone with the process.
+test_generated_code_has_its_names_and_lines_by_a_jitdump() {
+  jitted "$targets/jit_names" jitdump
+  backend=jitdump
+  for profile in "$exit" "$peak"; do
+    crosses 50000 "leaf;dumped_function;\[guessed\];$start" "$profile"
+    go tool pprof -raw "$profile" >raw 2>/dev/null
+    matches 'dumped_function /srv/jitted.c:42' raw
+  done
+}
+
+# As CPython and node write it.
+test_jitdumps_of_interpreters() {
+  python=$(ls /usr/bin/python3.1[3-9] ~/.pyenv/versions/3.1[3-9].*/bin/python3.1[3-9] 2>/dev/null | head -n 1)
+  if [ -n "$python" ]; then
+    cat >app.py <<'PYTHON'
+import os
+kept = []
+def load(i): return bytearray(3000 + i % 7)
+def serve():
+    for i in range(5000): kept.append(load(i))
+serve()
+print(os.getpid())
+PYTHON
+    record -q -p 16K -o py.pb.gz "$python" -X perf_jit app.py >pid
+    rm -f "/tmp/jit-$(cat pid).dump"
+    chains py.pb.gz >chains
+    at_least 10000000 "$(bytes_of '.*;py::load:[^;]*;.*;py::serve:[^;]*;.*;__libc_start_main;_start')" 'bytes of load'
+  fi
+  cat >app.js <<'JS'
+const kept = [];
+function load(i) { return Buffer.allocUnsafeSlow(8000 + i % 7).fill(1); }
+function serve() { for (let i = 0; i < 4000; i++) kept.push(load(i)); }
+serve();
+JS
+  record -q -p 64K -o js.pb.gz node --perf-prof --interpreted-frames-native-stack app.js
+  chains js.pb.gz >chains
+  at_least 20000000 "$(bytes_of '.*(JS|Function|LazyCompile):[^ ]?(load|serve) .*')" 'bytes of load'
 }
 
 # It has another number there, and a /tmp that goes with its namespace.
