@@ -65,6 +65,7 @@ static const struct {
     /* scripts */
     {"py::load_users:/srv/load.py", "[anon:jit]", FRAME_SCRIPT},
     {"py::load:/usr/lib/python3.12/site-packages/x.py", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
+    {"py::load:/srv/site-packages/x.py", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
     {"py::load:/usr/lib/python3/dist-packages/x.py", "[anon:jit]", FRAME_SCRIPT_LIBRARY},
     {"py::take:/srv/venv/lib64/python3.13/site-packages/pandas/core/take.py", "[anon:jit]",
         FRAME_SCRIPT_LIBRARY},

@@ -266,6 +266,23 @@ static void broken_files(void **unused)
 	assert_int_equal(taken, -EIO);
 }
 
+/* Of several addresses, each has the last record's name. */
+static void each_address_has_its_own(void **unused)
+{
+	const uint64_t addrs[] = {CODE + 12, CODE + 4, CODE + 8, CODE + 4};
+	static const char *const names[] = {"old", "new", "newest", "new"};
+	struct jitdump *jd = jitdump_new(addrs, 4);
+
+	put_load(CODE, 16, 1, "old");
+	put_load(CODE, 12, 2, "new");
+	put_load(CODE + 8, 4, 3, "newest");
+	const struct jitdump_source source = {read_bytes, file, file->length};
+	assert_int_equal(jitdump_take(jd, &source), 0);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(jitdump_find(jd, addrs[i])->function, names[i]);
+	jitdump_free(jd);
+}
+
 /* Many records about all addresses do not take the product of both. */
 static void many_records_about_many_addresses(void **unused)
 {
@@ -346,6 +363,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(lines_are_those_of_the_code, begin, end),
 	    cmocka_unit_test_setup_teardown(lines_of_v8_are_not_believed, begin, end),
 	    cmocka_unit_test_setup_teardown(broken_files, begin, end),
+	    cmocka_unit_test_setup_teardown(each_address_has_its_own, begin, end),
 	    cmocka_unit_test_setup_teardown(many_records_about_many_addresses, begin, end),
 	    cmocka_unit_test(names_of_files),
 	    cmocka_unit_test_setup_teardown(files_that_are_opened, begin, end),
