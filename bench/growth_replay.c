@@ -29,6 +29,7 @@
 
 enum {
 	SNAPSHOTS = 19,
+	TRUTHS = 12,
 	AT_5 = 8, /* points of 5, 10 and 15 minutes */
 	AT_10 = 13,
 	AT_15 = 18,
@@ -272,6 +273,7 @@ static void recording_init(struct recording *recording, const struct trace *trac
 	t->selected_estimates = need(calloc(SNAPSHOTS * SIDE_COUNT, sizeof(*t->selected_estimates)));
 	t->stacks = trace->frames;
 	t->frames.count = trace->frame_count;
+	t->frames.rows = need(calloc(trace->frame_count, sizeof(*t->frames.rows))); /* all FRAME_OWN */
 	t->type_count = TYPES;
 	t->slot_count = SLOTS;
 	t->column_count = SNAPSHOTS;
@@ -434,6 +436,26 @@ static bool finds(const struct recording *recording, const struct trace *trace, 
 	return found;
 }
 
+/* What was in use below a function: a doubtful finding may be none. */
+static void show_truth(const struct trace *trace, uint32_t frame)
+{
+	double held[TRUTHS] = {0};
+
+	for (size_t i = 0; i < trace->block_count; i++) {
+		const struct block *block = &trace->blocks[i];
+
+		for (int at = 0; at < TRUTHS && is_in(trace, block->stack, frame); at++) {
+			const double now_s = trace->end_s * (WARM_PART + (1 - WARM_PART) * at / (TRUTHS - 1));
+
+			if (block->born_s <= now_s && block->died_s > now_s)
+				held[at] += block->bytes / MIB;
+		}
+	}
+	for (int at = 0; at < TRUTHS; at++)
+		printf(" %.1f", held[at]);
+	printf(" MiB\n");
+}
+
 static double draw_begin(const struct trace *trace)
 {
 	const double latest_s = trace->end_s - times_s[SNAPSHOTS - 1], earliest_s = WARM_PART * trace->end_s;
@@ -469,9 +491,11 @@ static void steady(
 	    100.0 * later / recordings, 100.0 * at_5 / recordings, 100.0 * at_10 / recordings,
 	    100.0 * at_15 / recordings);
 	for (uint32_t f = 0; f < trace->frame_count; f++)
-		if (counts[f] > 0.005 * recordings)
-			printf("    function %#llx: %.3f snapshots a recording\n",
+		if (counts[f] > 0) {
+			printf("    function %#llx: %.3f snapshots a recording; in truth it has",
 			    (unsigned long long)trace->functions[f], counts[f] / recordings);
+			show_truth(trace, f);
+		}
 	free(counts);
 }
 

@@ -29,7 +29,7 @@ HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leaks")
 SECONDS = float(os.environ.get("LEAKS_SECONDS", 240))
 POLL_S = 1
 UNKNOWN = re.compile(r"nothing|not known|snapshots? at least|no function", re.I)
-RAISED = re.compile(r"\b(grow\w*|since|rising)\b", re.I)
+RAISED = re.compile(r"\b(grows?|growing|since \d)", re.I)
 
 
 def free_port():
@@ -154,7 +154,7 @@ class Job:
             if is_right(self.ask("report", f"{self.folder}/f"), self.job["expect"]) and right_s is None:
                 right_s = time.monotonic() - begin
                 if self.job["expect"].startswith("nothing"):
-                    right_s = None
+                    right_s = None  # look on: is it never wrong?
                 elif "exit" not in self.job["name"]:
                     break
         return right_s

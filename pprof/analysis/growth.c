@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/analysis/growth.h"
 
+#include "pprof/analysis/frame_role.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -119,7 +121,8 @@ static struct growth_row row_of(const struct work *work, const struct trend_poin
 	    .since_ns = work->times_ns[trend.since],
 	    .until_ns = work->times_ns[trend.until],
 	    .inuse_bytes = last->inuse_bytes,
-	    .samples = last->inuse_samples};
+	    .samples = last->inuse_samples,
+	    .rise_bytes = last->inuse_bytes - points[0].inuse_bytes};
 }
 
 static bool is_worth_a_word(const struct work *work, const struct trend *trend)
@@ -203,6 +206,7 @@ static double bar_of(const struct work *work)
 
 struct caller {
 	uint32_t frame;
+	bool is_named;
 	double rise_bytes, inuse_bytes; /* from the first point to the last; at the last */
 };
 
@@ -211,13 +215,18 @@ static double at_end(const struct work *work, uint32_t row, size_t point)
 	return (double)traces_value(work->t, row, work->columns[point], MEASURE_INUSE);
 }
 
+static bool is_named(int role)
+{
+	return role != FRAME_UNNAMED && role != FRAME_UNNAMED_OWN;
+}
+
 /* Rises of those rows that were not found, by each function on their stacks outside of the head. */
 static void sum_callers(const struct work *work, struct caller *callers, uint32_t *seen)
 {
 	const struct traces *t = work->t;
 
 	for (uint32_t f = 0; f < t->frames.count; f++)
-		callers[f] = (struct caller){.frame = f};
+		callers[f] = (struct caller){.frame = f, .is_named = is_named(t->frames.rows[f].role)};
 	for (uint32_t row = 0; row < t->row_count; row++) {
 		const double last = at_end(work, row, work->point_count - 1),
 		             rise = last - at_end(work, row, 0);
@@ -234,11 +243,14 @@ static void sum_callers(const struct work *work, struct caller *callers, uint32_
 	}
 }
 
-/* The innermost first: what calls another holds more than that. */
+/* The innermost first: what calls another holds more than that. But an address tells nobody anything, and is
+ * of one call in a function of several. */
 static int compare_callers(const void *left, const void *right)
 {
 	const struct caller *a = left, *b = right;
 
+	if (a->is_named != b->is_named)
+		return a->is_named ? -1 : 1;
 	if (a->inuse_bytes != b->inuse_bytes)
 		return a->inuse_bytes < b->inuse_bytes ? -1 : 1;
 	return a->frame < b->frame ? -1 : a->frame > b->frame;

@@ -3,7 +3,8 @@
  * What grows over a series of snapshots, and since when: the rows that the tables have, judged by trend.h.
  *
  * A row is a function that heads stacks (headings.h). A leak whose stacks are headed by several functions,
- * each of which grows too little to be sure, is found at the innermost function that called them all.
+ * each of which grows too little to be sure, is found at the innermost function that called them all; at one
+ * that has a name, if any has.
  */
 #ifndef PPROF_ANALYSIS_GROWTH_H
 #define PPROF_ANALYSIS_GROWTH_H
@@ -19,6 +20,7 @@ struct growth_row {
 	size_t since_column, until_column;
 	int64_t since_ns, until_ns;
 	double inuse_bytes, samples; /* at the end */
+	double rise_bytes;           /* from the first point to the last, be it chance or not */
 };
 
 struct growth {

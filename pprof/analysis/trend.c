@@ -4,12 +4,24 @@
 #include <math.h>
 
 /* A rise keeps at least this part of what was allocated meanwhile. */
-#define KEPT_PART   0.5
+#define KEPT_PART      0.5
 /* One step alone is at most this part of a rise, and steps below SMALL_PART are not counted. */
-#define STEP_PART   0.6
-#define SMALL_PART  0.05
+#define STEP_PART      0.6
+#define SMALL_PART     0.05
+/* Of a step that takes longer than others, because snapshots do not come evenly, as much as of the time. */
+#define LONG_STEP_PART 0.75
+/* After a rise that has ended the mean is above its end by at most this part of it. */
+#define FLAT_PART      0.5
 /* Of a rise that goes on, the last third of the time has at least this part. */
-#define RECENT_PART 0.15
+#define RECENT_PART    0.15
+
+/* The kinds of evidence share the chance of a false alarm; kept has most, because it needs fewest points. */
+#define KEPT_SHARE  0.75
+#define OTHER_SHARE 0.125 /* order, and line */
+/* The sum of 1/k^2 from the second k on. */
+#define OCTAVES     (M_PI * M_PI / 6 - 1)
+/* What lies on a rising line is in rising order too, by this chance. */
+#define LINE_ORDER  0.01
 
 enum {
 	STEPS_LEAST = 3,
@@ -77,17 +89,32 @@ const char *trend_kind_name(enum trend_kind kind)
 	return kind == TREND_GROWS ? "grows" : kind == TREND_ROSE ? "rose" : "steady";
 }
 
+/* The chance that a line through points without any slope rises by as many of its errors: Student's t with
+ * `freedom` degrees (Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4). */
+static double student_tail(double t, size_t freedom)
+{
+	const double angle = atan(t / sqrt((double)freedom)), cosine = cos(angle);
+	const bool is_odd = freedom % 2;
+	double term = is_odd ? cosine : 1, sum = freedom > 1 ? term : 0;
+
+	for (size_t k = is_odd ? 3 : 2; k < freedom; k += 2) {
+		term *= cosine * cosine * (double)(k - 1) / (double)k;
+		sum += term;
+	}
+	sum *= sin(angle);
+	return (1 - (is_odd ? (angle + sum) * M_2_PI : sum)) / 2;
+}
+
 /* ---- the bar */
 
 double trend_bar(double rows, size_t points)
 {
 	/* Asking again with every point needs a bar that falls as the square of the logarithm of their
 	 * number (Howard et al., Annals of Statistics 49, 2021, section 3.1): the k-th octave of points
-	 * has a k^2-th part of the chance, and all octaves from the second on have less than the whole. 2
-	 * for the two kinds of evidence. */
+	 * has a k^2-th part of what OCTAVES leaves; from the second octave on that is the whole. */
 	const double octaves = log2(fmax((double)points, TREND_POINTS_LEAST));
 
-	return TREND_FALSE_ALARMS / (2 * fmax(rows, 1) * octaves * octaves);
+	return KEPT_SHARE * TREND_FALSE_ALARMS / (OCTAVES * fmax(rows, 1) * octaves * octaves);
 }
 
 bool trend_is_askable(const struct trend_point *points, size_t count, double bar)
@@ -129,12 +156,19 @@ static bool is_kept(const struct trend_point *points, const struct rise *rise, d
 
 static bool has_steps(const struct trend_point *points, const struct rise *rise)
 {
+	const double bottom_bytes = points[rise->until].inuse_bytes - (1 - SMALL_PART) * rise->bytes;
+	double begin_s = points[rise->since].time_s;
 	int steps = 0;
 
+	for (size_t i = rise->since; i < rise->until; i++)
+		if (points[i].inuse_bytes <= bottom_bytes)
+			begin_s = points[i].time_s;
 	for (size_t i = rise->since + 1; i <= rise->until; i++) {
 		const double step = points[i].inuse_bytes - points[i - 1].inuse_bytes;
+		const double step_s = points[i].time_s - points[i - 1].time_s;
+		const double time_part = step_s / (points[rise->until].time_s - begin_s);
 
-		if (step > STEP_PART * rise->bytes)
+		if (step > fmax(STEP_PART, fmin(LONG_STEP_PART, 1.2 * time_part)) * rise->bytes)
 			return false;
 		steps += step > SMALL_PART * rise->bytes;
 	}
@@ -219,24 +253,61 @@ static double life_s(const struct trend_point *points, size_t count)
 	    (last->allocated_bytes - first->allocated_bytes);
 }
 
+/* Of some points, the least squares line: how many of its errors does it rise by? */
+static double line_rise(const struct trend_point *const *points, size_t count)
+{
+	const double n = (double)count;
+	double x = 0, y = 0, xx = 0, xy = 0, yy = 0, sampling = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const double time_s = points[i]->time_s - points[count - 1]->time_s;
+
+		x += time_s / n;
+		y += points[i]->inuse_bytes / n;
+		sampling += points[i]->inuse_variance / n;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const double dx = points[i]->time_s - points[count - 1]->time_s - x;
+		const double dy = points[i]->inuse_bytes - y;
+
+		xx += dx * dx;
+		xy += dx * dy;
+		yy += dy * dy;
+	}
+	/* Points scatter by their sampling at least, even if few of them happen to lie on a line. */
+	return xy / sqrt(xx * fmax((yy - xy * xy / xx) / (n - 2), sampling));
+}
+
 static bool is_in_order(const struct trend_point *points, size_t count, double bar)
 {
 	const double apart_s = isnan(points[0].allocated_bytes) ? 0 : 2 * life_s(points, count);
-	double values[TREND_POINTS_MOST], falling = 0, next_s = points[count - 1].time_s;
+	const struct trend_point *chosen[TREND_POINTS_MOST]; /* the latest first */
+	double falling = 0, next_s = points[count - 1].time_s, chance;
+	struct rise rise = {.until = count - 1};
 	size_t used = 0;
 
 	for (size_t i = count; i-- > 0;) {
 		if (!(points[i].time_s <= next_s))
 			continue;
-		values[used++] = points[i].inuse_bytes;
+		chosen[used++] = &points[i];
 		next_s = points[i].time_s - apart_s;
 	}
 	if (used < ORDER_POINTS_LEAST || !(apart_s < INFINITY))
 		return false;
 	for (size_t late = 0; late < used; late++)
-		for (size_t early = late + 1; early < used; early++)
-			falling += values[late] < values[early] ? 1 : values[late] > values[early] ? 0 : 0.5;
-	return order_tail(used, falling) <= bar;
+		for (size_t early = late + 1; early < used; early++) {
+			const double step = chosen[late]->inuse_bytes - chosen[early]->inuse_bytes;
+
+			falling += step < 0 ? 1 : step > 0 ? 0 : 0.5;
+		}
+	chance = order_tail(used, falling);
+	bar *= OTHER_SHARE / KEPT_SHARE;
+	rise.since = (size_t)(chosen[used - 1] - points);
+	rise.bytes = chosen[0]->inuse_bytes - chosen[used - 1]->inuse_bytes;
+	/* One step is near a line too, as far as the sum of squares knows. */
+	return chance <= bar ||
+	    (chance <= LINE_ORDER && has_steps(points, &rise) &&
+	        student_tail(line_rise(chosen, used), used - 2) <= bar);
 }
 
 /* ---- since when, and how fast */
@@ -297,12 +368,16 @@ static struct trend rose(const struct trend_point *points, size_t count, double 
 {
 	struct trend trend = {.kind = TREND_NONE};
 	struct rise best = {.bytes = 0}, rise;
-	double least = INFINITY, most = 0;
+	double least = INFINITY, most = 0, since_bytes = 0;
 
 	for (size_t until = count; until-- > 1;) {
+		const double points_since = (double)(count - until);
+
 		least = fmin(least, points[until].inuse_bytes);
-		if (count - until < FLAT_POINTS_LEAST || least <= (1 - SMALL_PART) * most ||
-		    !find_kept(points, until, least, bar, &rise))
+		since_bytes += points[until].inuse_bytes;
+		if (points_since < FLAT_POINTS_LEAST || least <= (1 - SMALL_PART) * most ||
+		    !find_kept(points, until, least, bar, &rise) ||
+		    since_bytes / points_since - least > FLAT_PART * rise.bytes)
 			continue;
 		most = fmax(most, rise.bytes);
 		if (rise.bytes >= (1 - SMALL_PART) * most)

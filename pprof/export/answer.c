@@ -22,6 +22,8 @@ enum { NAME_COLUMNS = 72, NAME_BYTES = 4 * NAME_COLUMNS + 8 };
 #define THROUGH_PART        0.5
 /* A rise of resident memory is looked at as if this were one sample of it. */
 #define RESIDENT_STEP_BYTES (512.0 * 1024)
+/* The heap has a part in what resident memory grows by, if it rose by more than this part of that. */
+#define HEAP_PART           0.25
 
 static const char *name_of(const struct traces *t, uint32_t frame, char text[NAME_BYTES])
 {
@@ -321,12 +323,18 @@ static bool describe_resident(struct answer *answer, const struct answer_facts *
 
 	if (trend.kind != TREND_GROWS)
 		return false;
-	text_append(answer->grows, ANSWER_BYTES,
-	    "Resident memory grows since %s, by %s, to %s; the sampled heap does not (%s in use).",
+	text_append(answer->grows, ANSWER_BYTES, "Resident memory grows since %s, by %s, to %s; ",
 	    growth_text_clock(times_ns[trend.since], series_s, clock),
 	    growth_text_rate(trend.bytes_per_s, rate),
-	    amount_bytes((double)facts->rss_bytes[facts->point_count - 1], amount),
-	    amount_bytes(heap->inuse_bytes, inuse));
+	    amount_bytes((double)facts->rss_bytes[facts->point_count - 1], amount));
+	/* That no function grows by more than chance does not mean that the heap has no part in it. */
+	if (heap->rise_bytes > HEAP_PART * trend.bytes)
+		text_append(answer->grows, ANSWER_BYTES,
+		    "the sampled heap rose by %s, but in no function by more than chance.",
+		    amount_bytes(heap->rise_bytes, inuse));
+	else
+		text_append(answer->grows, ANSWER_BYTES, "the sampled heap does not (%s in use).",
+		    amount_bytes(heap->inuse_bytes, inuse));
 	return true;
 }
 

@@ -99,6 +99,57 @@ static void what_keeps_little_needs_more_points(void **unused)
 	assert_int_equal(find(6).kind, TREND_NONE);
 }
 
+/* An eighth of what came is kept, as in a server that works in blocks and forgets one: growth is so large that
+ * blocks look long-lived, and few points are left that are far enough apart, but they lie on a line. */
+static void what_keeps_an_eighth_grows(void **unused)
+{
+	static const double times_s[] = {5, 10, 20, 40, 60, 120, 180, 240, 300, 360};
+
+	(void)unused;
+	for (size_t i = 0; i < 10; i++)
+		put(i, times_s[i], 1 + 1.0 * times_s[i], 8 * times_s[i]);
+	assert_int_equal(trend_find(points, 10, trend_bar(2, 10)).kind, TREND_GROWS);
+	/* and so far from it that chance may have it so */
+	for (size_t i = 0; i < 10; i++)
+		put(i, times_s[i], 1 + 1.0 * times_s[i] + (i % 2 ? 60 : 0), 8 * times_s[i]);
+	assert_int_equal(trend_find(points, 10, trend_bar(2, 10)).kind, TREND_NONE);
+}
+
+/* Half of the points before a step and half after it are near a line too. */
+static void a_step_is_no_line(void **unused)
+{
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, i < 9 ? 1 : 21, 30.0 * (double)i);
+	for (size_t count = TREND_POINTS_LEAST; count <= POINTS; count++)
+		assert_int_not_equal(find(count).kind, TREND_GROWS);
+}
+
+/* Snapshots come 5, 10, 20, 40, 60 and 120 s after the start: the last step has most of a leak that began late. */
+static void a_long_step_has_more_of_a_rise(void **unused)
+{
+	static const double times_s[] = {5, 10, 20, 40, 60, 120};
+
+	(void)unused;
+	for (size_t i = 0; i < 6; i++) {
+		const double leaked = 4 * fmax(times_s[i] - 30, 0);
+
+		put(i, times_s[i], 15 + leaked, 15 + leaked);
+	}
+	assert_int_equal(find(6).kind, TREND_GROWS);
+}
+
+/* Each step is larger than all before it: whether that goes on nobody knows, but flat it is not. */
+static void what_rises_ever_faster_is_not_flat(void **unused)
+{
+	static const double inuse_mib[] = {10, 40, 130, 490};
+
+	(void)unused;
+	for (size_t i = 0; i < 4; i++)
+		put(i, 60.0 * (double)i, inuse_mib[i], inuse_mib[i]);
+	assert_int_equal(find(4).kind, TREND_NONE);
+}
+
 /* In use is what one point of many finds of a saw's tooth; all that came has gone again. */
 static void teeth_do_not_grow(void **unused)
 {
@@ -223,6 +274,10 @@ int main(void)
 	    cmocka_unit_test(a_cache_that_has_filled_grows_no_more),
 	    cmocka_unit_test(a_leak_that_has_ended_grows_no_more),
 	    cmocka_unit_test(what_keeps_little_needs_more_points),
+	    cmocka_unit_test(what_keeps_an_eighth_grows),
+	    cmocka_unit_test(a_step_is_no_line),
+	    cmocka_unit_test(a_long_step_has_more_of_a_rise),
+	    cmocka_unit_test(what_rises_ever_faster_is_not_flat),
 	    cmocka_unit_test(teeth_do_not_grow),
 	    cmocka_unit_test(one_batch_is_no_growth),
 	    cmocka_unit_test(a_leak_below_churn_grows),
