@@ -150,6 +150,18 @@ static void what_rises_ever_faster_is_not_flat(void **unused)
 	assert_int_equal(find(4).kind, TREND_NONE);
 }
 
+/* Of blocks that live for minutes the few samples tell the same again and again, and none at first tells little. */
+static void a_few_samples_are_no_order(void **unused)
+{
+	static const double inuse_mib[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 4, 4};
+
+	(void)unused;
+	for (size_t i = 0; i < POINTS; i++)
+		put(i, 60.0 * (double)i, inuse_mib[i] / 2, inuse_mib[i] / 2);
+	for (size_t count = TREND_POINTS_LEAST; count <= POINTS; count++)
+		assert_int_equal(find(count).kind, TREND_NONE);
+}
+
 /* In use is what one point of many finds of a saw's tooth; all that came has gone again. */
 static void teeth_do_not_grow(void **unused)
 {
@@ -278,6 +290,7 @@ int main(void)
 	    cmocka_unit_test(a_step_is_no_line),
 	    cmocka_unit_test(a_long_step_has_more_of_a_rise),
 	    cmocka_unit_test(what_rises_ever_faster_is_not_flat),
+	    cmocka_unit_test(a_few_samples_are_no_order),
 	    cmocka_unit_test(teeth_do_not_grow),
 	    cmocka_unit_test(one_batch_is_no_growth),
 	    cmocka_unit_test(a_leak_below_churn_grows),
