@@ -10,11 +10,15 @@
 #include <stdio.h>
 #include <time.h>
 
+/* Of the resident memory, at the end of a process: what is less is not worth a line. */
+#define SMALLEST_PART 0.01
+
 /* ---- rows */
 
 struct rows {
 	char (*text)[RESIDENT_TEXT_BYTES];
 	size_t count;
+	double least_bytes; /* smaller ones are left out */
 };
 
 __attribute__((format(printf, 3, 4))) static void add_row(
@@ -22,6 +26,8 @@ __attribute__((format(printf, 3, 4))) static void add_row(
 {
 	char amount[AMOUNT_BYTES], name[RESIDENT_TEXT_BYTES];
 	va_list arguments;
+	if (fabs(bytes) < rows->least_bytes)
+		return;
 	va_start(arguments, format);
 	vsnprintf(name, sizeof(name), format, arguments);
 	va_end(arguments);
@@ -48,7 +54,10 @@ static void add_heap(struct rows *rows, const struct resident_reading *reading)
 		return;
 	}
 	amount_bytes(error, text);
+	const double least_bytes = rows->least_bytes;
+	rows->least_bytes = 0;
 	add_row(rows, reading->heap_bytes, "heap in use, +- %s", text);
+	rows->least_bytes = least_bytes;
 	if (slack >= -3 * error)
 		add_row(rows, slack, "%s, +- %s", name, text);
 	else
@@ -88,10 +97,11 @@ static void add_kind(struct rows *rows, const struct resident_reading *reading, 
 		add_row(rows, bytes, "%s", resident_kind_name(kind));
 }
 
-size_t resident_text_rows(
-    const struct resident_reading *reading, bool sampled, char text[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES])
+/* Without what is less than least_bytes, but for the heap. */
+static size_t make_rows(const struct resident_reading *reading, bool sampled, double least_bytes,
+    char text[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES])
 {
-	struct rows rows = {.text = text};
+	struct rows rows = {.text = text, .least_bytes = least_bytes};
 	if (sampled)
 		add_heap(&rows, reading);
 	else if (reading->parts.bytes[RESIDENT_HEAP])
@@ -103,20 +113,28 @@ size_t resident_text_rows(
 	return rows.count;
 }
 
+size_t resident_text_rows(
+    const struct resident_reading *reading, bool sampled, char text[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES])
+{
+	return make_rows(reading, sampled, 0, text);
+}
+
 /* ---- the end summary */
 
 void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t end_ns)
 {
 	char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES], amount[AMOUNT_BYTES];
-	const struct resident_reading *shown = resident_watch_shown(watch);
+	/* Not the newest: a process that frees what it had is no longer what it was. */
+	const struct resident_reading *shown = &watch->largest;
 	if (!shown->time_ns)
 		return;
 	uint64_t before_ns = end_ns > shown->time_ns ? end_ns - shown->time_ns : 0;
 	fprintf(out, "  resident %s%s, %.1f s before the end%s:\n",
 	    amount_bytes((double)shown->parts.total_bytes, amount),
-	    shown == &watch->largest ? " at its largest" : "", (double)before_ns / CLOCK_NS_PER_S,
+	    shown->time_ns < watch->newest.time_ns ? " at its largest" : "",
+	    (double)before_ns / CLOCK_NS_PER_S,
 	    shown->parts.counters ? " (the kernel's counters; it is too large to look at each mapping)" : "");
-	size_t count = resident_text_rows(shown, true, rows);
+	size_t count = make_rows(shown, true, (double)shown->parts.total_bytes * SMALLEST_PART, rows);
 	for (size_t i = 0; i < count; i++)
 		fprintf(out, "    %s\n", rows[i]);
 }

@@ -17,8 +17,8 @@ enum { RESIDENT_TEXT_ROWS = RESIDENT_KINDS + 1, RESIDENT_TEXT_BYTES = 160 };
 size_t resident_text_rows(
     const struct resident_reading *reading, bool sampled, char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES]);
 
-/* Writes the reading to show at the end of a process, lines with a newline each: the largest if that was
- * clearly more than the newest. Nothing if there is none. end_ns: when the process was seen to have ended. */
+/* Writes the largest reading, at the end of a process, lines with a newline each, without those below a
+ * hundredth of it. Nothing if there is none. end_ns: when the process was seen to have ended. */
 void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t end_ns);
 
 /* "rss: total=34017280 heap=2097152 heap_error=65536 slack=1048576 anonymous=... (bytes; smaps, TIME)".
