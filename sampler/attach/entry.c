@@ -236,7 +236,7 @@ static void explain(struct entry *entry, const struct search *search)
 		    (int)search->tracer->thread.tid);
 	else if (search->error == -ECANCELED)
 		snprintf(entry->reason, sizeof(entry->reason),
-		    "given up before a thread was at a safe point (%" PRIu32 " looks)", entry->tries);
+		    "given up before a thread was at a safe point (%" PRIu32 " tries)", entry->tries);
 	else if (search->error == -ETIMEDOUT)
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "the call in its thread %d has not returned in 30 s; it goes on by itself, and records "

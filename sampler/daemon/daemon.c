@@ -334,8 +334,8 @@ static int open_finder(struct daemon *d)
 	if (!d->finder)
 		return -ENOMEM;
 	if (finder_fd(d->finder) < 0 && d->options.verbosity > 0)
-		log_line("new processes are found by sweeps of /proc alone: no notices of the library: %s",
-		    strerror(-finder_error(d->finder)));
+		log_line("new processes are found within %d s, not at once: %s", SWEEP_NS_S,
+		    geteuid() ? "we are not root" : strerror(-finder_error(d->finder)));
 	return 0;
 }
 

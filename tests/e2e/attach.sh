@@ -346,7 +346,7 @@ test_a_process_in_many_groups() {
       echo >&7
       wait_for 30 said_times done 1
       detach
-      matches "^heaptap: pid $target \(attach_truth\): detached; paused one thread" log
+      matches "^heaptap: pid $target \(attach_truth\): detached; paused one thread for" log
       profile=$(only p/heaptap.attach_truth."$target".detach.pb.gz)
       reached_exactly "$profile" thread_work 'alloc_objects 1000' 'inuse_objects 500'
       comment_of "$profile" >comments

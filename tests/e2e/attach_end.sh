@@ -90,7 +90,7 @@ test_second_signal_while_it_detaches() {
   echo >&8
   wait_for 20 grep -q out stuck.out
   equal 0 "$(status_of "$heaptap" detach "$stuck" 8>&-)" status
-  matches "^heaptap: pid $stuck \(attach_stuck\): detached; paused one thread" err
+  matches "^heaptap: pid $stuck \(attach_stuck\): detached; paused one thread for" err
   ! grep /memfd:heaptap "/proc/$stuck/maps" || fail 'the shared memory is still there'
   exec 8>&-
   wait $stuck || fail "the target ended with $?: $(cat stuck.out)"
