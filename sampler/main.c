@@ -23,7 +23,9 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/report.h"
+#include "sampler/report/report_answer.h"
 #include "sampler/report/symbolize.h"
+#include "sampler/session/end_answer.h"
 #include "sampler/session/session.h"
 #include "sampler/status/status_command.h"
 
@@ -398,5 +400,6 @@ int main(int argc, char *argv[])
 		usage_print(stderr);
 		exit(STATUS_USAGE);
 	}
+	end_answer_by(report_answer_of);
 	exit(output_end(word_run(argc, argv)));
 }

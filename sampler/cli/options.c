@@ -18,7 +18,7 @@ const struct option *options_row(size_t index)
 	return option_at(tables, index);
 }
 
-static void defaults_set(struct options *options)
+void options_defaults(struct options *options)
 {
 	memset(options, 0, sizeof(*options));
 	options->period_bytes = PERIOD_BYTES_DEFAULT;
@@ -59,7 +59,7 @@ int options_parse(struct options *options, const struct command *command, int ar
 {
 	int first, ret;
 
-	defaults_set(options);
+	options_defaults(options);
 	if (error_bytes)
 		error[0] = '\0';
 	ret = option_parse(tables, command, options, argc, argv, &first, error, error_bytes);

@@ -184,6 +184,9 @@ struct options {
 	size_t command_count;
 };
 
+/* As without any word. */
+void options_defaults(struct options *options);
+
 /*
  * Parses the words after the command's own name (argv[0] is the first of them) into `options`, defaults
  * included. The first word that is no option, or the one after `--`, begins the operands. Returns 0, or

@@ -75,3 +75,19 @@ void report_answer_print(const struct screen *screen, const struct report_answer
 	if (any)
 		putc('\n', screen->out);
 }
+
+void report_answer_of(FILE *out, char *const *paths, int count, int width)
+{
+	const struct screen screen = {.out = out, .width = width};
+	struct report_answer answer = {0};
+	struct profile_input input;
+	struct options options;
+
+	options_defaults(&options);
+	options.operands = (char **)(uintptr_t)paths;
+	options.operand_count = count;
+	if (profile_input_open(&input, &options, true) == 0 && report_answer_make(&answer, &input) == 0)
+		report_answer_print(&screen, &answer);
+	report_answer_fini(&answer);
+	profile_input_close(&input);
+}

@@ -8,6 +8,8 @@
 #include "sampler/report/profile_input.h"
 #include "sampler/terminal/screen.h"
 
+#include <stdio.h>
+
 struct report_answer {
 	bool has_growth;      /* it was looked for; fewer than TREND_POINTS_LEAST points found nothing */
 	struct growth growth; /* its frames are those of profile_input_tables() */
@@ -17,6 +19,9 @@ struct report_answer {
 /* 0 or -ENOMEM. The caller ends it with report_answer_fini() in both cases, before the input. */
 int report_answer_make(struct report_answer *report, const struct profile_input *input);
 void report_answer_fini(struct report_answer *report);
+
+/* What a report of these profiles begins with, for who has them: nothing if they cannot be read. */
+void report_answer_of(FILE *out, char *const *paths, int count, int width);
 
 /* A line or more for each sentence that there is, and an empty one; nothing if there is none. */
 void report_answer_print(const struct screen *screen, const struct report_answer *report);

@@ -9,6 +9,7 @@
 #include "sampler/loader/preload_library.h"
 #include "sampler/perf/trigger.h"
 #include "sampler/region/region_takeover.h"
+#include "sampler/session/end_answer.h"
 #include "sampler/snapshot/summary_screen.h"
 #include "sampler/terminal/amount.h"
 #include "pprof/text/log_line.h"
@@ -204,6 +205,7 @@ void heap_capture_close(struct heap_capture *h)
 	if (h->registry.intake)
 		registry_fini(&h->registry);
 	summary_list_clear(&h->source.ended);
+	heap_source_fini(&h->source);
 	choice_free(h->choice);
 	region_pool_free(h->pool);
 	intake_fini(&h->intake);
@@ -359,13 +361,17 @@ void heap_capture_summarize(struct heap_capture *h, bool last)
 	    .running = last ? 0 : registry_running(&h->registry),
 	    .width = width > (int)sizeof(prefix) ? width - (int)sizeof(prefix) + 1 : 0,
 	};
+	char *answer =
+	    h->options->verbosity >= 0 && !facts.running ? end_answer_make(&h->source, facts.width) : NULL;
 	out = open_memstream(&screen, &bytes);
 	if (out) {
+		fputs(answer ? answer : "", out);
 		summary_screen_print(out, &h->source.ended, &facts);
 		fclose(out);
 	}
 	if (screen && h->options->verbosity >= 0)
 		log_lines(screen);
+	free(answer);
 	free(missed);
 	free(screen);
 	summary_list_clear(&h->source.ended);

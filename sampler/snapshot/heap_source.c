@@ -339,11 +339,29 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	return reason == SNAPSHOT_REQUESTED || scheduler_is_enough(base->scheduler, target, samples);
 }
 
+/* Of a session, which has an end. */
+static void note_written(struct heap_source *source, const char *path)
+{
+	char *copy = source->written_count < HEAP_SOURCE_WRITTEN ? strdup(path) : NULL;
+	if (copy)
+		source->written[source->written_count++] = copy;
+	else
+		source->written_more = true;
+}
+
+void heap_source_fini(struct heap_source *source)
+{
+	while (source->written_count)
+		free(source->written[--source->written_count]);
+}
+
 static void written(struct snapshot_series *series, const struct snapshot *snapshot, int error)
 {
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
 	if (!error && s->peak_path) /* else the next one tries again */
 		series->peak_written = s->peak_order;
+	if (!error && !series->target->plan)
+		note_written((struct heap_source *)series->source, s->path);
 }
 
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)

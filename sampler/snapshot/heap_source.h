@@ -13,6 +13,8 @@
 #include "sampler/snapshot/scheduler.h"
 #include "sampler/snapshot/summary_list.h"
 
+enum { HEAP_SOURCE_WRITTEN = 256 };
+
 struct heap_source {
 	struct snapshot_source base; /* first */
 	struct registry *registry;   /* borrowed, as all here are */
@@ -22,7 +24,11 @@ struct heap_source {
 	void *context;
 	uint64_t period_bytes;     /* in force */
 	struct summary_list ended; /* since the last summary; for summary_list_clear() */
-	struct tally omitted;      /* what processes that leave no profile counted, since the beginning */
+	/* Numbered snapshots that a session has written, owned: for the answer at its end. */
+	char *written[HEAP_SOURCE_WRITTEN];
+	size_t written_count;
+	bool written_more;    /* there are others */
+	struct tally omitted; /* what processes that leave no profile counted, since the beginning */
 	uint64_t omitted_processes;
 	double omitted_at_end_bytes;
 	/* The same of those whose last profile was dropped, by cause. */
@@ -35,6 +41,9 @@ struct heap_source {
 };
 
 extern const struct snapshot_source_kind heap_source_kind;
+
+/* Frees what the source has. */
+void heap_source_fini(struct heap_source *source);
 
 /* What the processes without a profile counted, for the comments of the others; "" if there are none. */
 void heap_source_describe_omitted(const struct heap_source *source, char *text, size_t text_bytes);

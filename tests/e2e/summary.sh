@@ -81,7 +81,8 @@ S
 # A single process: lines, and the same error as heaptap report has for the same profile.
 test_one_process() {
   record -p 1K -i 0 -o x.pb.gz "$targets/leaky" 3000 64 2>err
-  equal 8 "$(wc -l <err)" lines
+  # Where it took long to start, its resident memory was looked at, too.
+  equal 8 "$(grep -vcE "^heaptap:   (resident|    )" err)" lines
   matches '^heaptap: recording pid [0-9]+ \(a sample per 1 KiB\) to x\.pb\.gz$' err
   matches '^heaptap: a snapshot of it now: heaptap snapshot [0-9]+$' err
   matches '^heaptap: show it: heaptap report x.pb.gz$' err
@@ -212,4 +213,25 @@ P
   wait_for 30 grep -q '^heaptap: 2 processes by their peaks; profiles in out/:$' err
   wait_for 30 grep -q '^heaptap: show all, added up: heaptap report out/$' err
   equal 2 "$(find out -name 'heaptap.python3*.exit.pb.gz' | wc -l)"
+}
+
+# Where snapshots were written, the end begins with what a report of them begins with, once.
+test_the_end_begins_with_the_answer() {
+  "$heaptap" record -i 300ms -p 4K -o p/ python3 -c '
+import time
+kept = []
+for i in range(40):
+    kept += [bytearray(20000) for _ in range(20)]
+    time.sleep(0.06)' 2>err
+  "$heaptap" report p | head -n 2 >report
+  matches 'in use at the end' report
+  matches ' grows since ' report
+  sed -n 's/^heaptap: //p' err | grep -n ' in use at the end\| grows since ' >said
+  equal 2 "$(wc -l <said)" 'sentences of the answer'
+  equal "$(tr -d '\n ' <report)" "$(sed 's/^[0-9]*://' said | tr -d '\n ')" 'the answer'
+  sed -n '/ grows since /,$p' err | sed -n 2p >next
+  matches '^heaptap: python3 \(pid [0-9]+\) exited' next
+  # Without snapshots there is none, nor is there one of less than all of them.
+  "$heaptap" record -i 0 -p 4K -o q/ "$targets/leaky" 300 64 2>err
+  ! grep ' in use at the end' err || fail 'an answer without snapshots'
 }
