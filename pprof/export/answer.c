@@ -205,7 +205,9 @@ static double peak_bytes(const struct answer_facts *facts)
 static int describe_held(struct answer *answer, const struct answer_facts *facts)
 {
 	const struct traces *t = facts->traces;
-	const bool is_sampled = !t->unsure && traces_doubt_all(t, facts->column, MEASURE_ALLOC).variance > 0;
+	const struct traces_doubt allocated = traces_doubt_all(t, facts->column, MEASURE_ALLOC);
+	/* Samples without an error are every allocation. No sample at all is no measured zero. */
+	const bool is_sampled = !t->unsure && (allocated.variance > 0 || allocated.samples == 0);
 	struct holding now;
 	char what[128];
 	int err = holding_make(&now, t, facts->column);

@@ -4,7 +4,7 @@
 /*
  * What a function mostly called where it allocates, and the path outwards from it that most of its bytes
  * take: "> std::make_shared 33%  < handle_request < worker", by the rules of `heaptap report`
- * (pprof/analysis/callers.c).
+ * (pprof/analysis/callers).
  */
 class Callers {
 	static LEAST_SHARE = 1 / 3;

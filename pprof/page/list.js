@@ -209,7 +209,7 @@ const list = (() => {
 			running: running.length > 0,
 			inuse: members.some(p => p.inuse !== null && p.inuse !== undefined) ? sum("inuse") : null,
 			error: members.some(p => p.error === null) ? null : sum("error"),
-			samples: sum("samples"),
+			samples: members.every(p => Number.isFinite(p.samples)) ? sum("samples") : NaN,
 			rss: members.every(p => p.rss > 0) ? sum("rss") : null,
 			profiles: sum("profiles"),
 			points: pointsTogether(members),

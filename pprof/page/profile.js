@@ -113,7 +113,7 @@ const profile = (() => {
 	/* ---- actions */
 
 	/* A program that frees all before it ends: then its peak is what says something. */
-	const LEFT_LEAST = 0.1; /* LEFT_PART of pprof/export/answer.c */
+	const LEFT_LEAST = 0.1; /* LEFT_PART of pprof/export/answer */
 
 	function kindNumber() {
 		const { kinds, about } = graph,

@@ -71,7 +71,7 @@ const words = (() => {
 		return variance > 0 && samples < FEW_SAMPLES - 0.5;
 	}
 
-	/* "1.2 MiB a minute", in the unit of time that gives a readable number: pprof/export/growth_text.c */
+	/* "1.2 MiB a minute", in the unit of time that gives a readable number: pprof/export/growth_text */
 	function rate(per_hour) {
 		const units = [
 			["a second", 1 / 3600],

@@ -292,3 +292,13 @@ test_an_empty_page_says_what_to_type() {
   serve "$PWD/nothing"
   python3 -B "$top/tests/page_empty.py" "$url/" 'heaptap record -o FOLDER/ ./server' || fail 'the page of a folder'
 }
+
+# What was not sampled is no measured zero, and no blank box.
+test_nothing_sampled_yet() {
+  command -v chromium >/dev/null || skip 'no chromium'
+  program a -p 8M -b copy
+  serve
+  python3 -B "$top/tests/page_says.py" "$url/#pid=$(cat a.pid)" '#nothing' 'Nothing sampled yet: less than 24.0 MiB (95 %).' \
+    '#answer .held' 'Nothing sampled is in use.' '#tab-leaks' 'In use, by stack' || fail 'the page'
+  finish a
+}
