@@ -3,7 +3,7 @@
 
 /*
  * What a function mostly called where it allocates, and the path outwards from it that most of its bytes
- * take: "> std::make_shared 33%  < handle_request < worker", by the rules of `heaptap report`
+ * take: "> std::make_shared 33%  < on_request < worker", by the rules of `heaptap report`
  * (pprof/analysis/callers).
  */
 class Callers {
@@ -85,7 +85,7 @@ class Callers {
 		return found;
 	}
 
-	/* The same as text: "> std::make_shared 33%  < handle_request < worker 80%" */
+	/* The same as text: "> std::make_shared 33%  < on_request < worker 80%" */
 	text(frame) {
 		const { through, callers, share } = this.of(frame),
 			{ labels } = this.graph;

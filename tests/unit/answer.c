@@ -226,6 +226,16 @@ static void the_peak_answers_for_a_clean_end(void **unused)
 	end();
 }
 
+static void no_sample_at_all_is_no_measured_zero(void **unused)
+{
+	const struct moment nothing = {.inuse = {0, 0, 0}, .allocated = {0, 0, 0}};
+
+	series(&nothing, 1, PERIOD);
+	answer_of((struct answer_facts){0}, 1, false);
+	assert_string_equal(answer.held, "Nothing sampled is in use.");
+	end();
+}
+
 static void code_without_a_name_is_no_function(void **unused)
 {
 	const struct moment moment = {.inuse = {100, 0, 300}, .allocated = {100, 0, 300}};
@@ -330,6 +340,7 @@ int main(void)
 	    cmocka_unit_test(nothing_grows_and_a_step_has_its_time),
 	    cmocka_unit_test(resident_memory_that_grows_alone_is_said_so),
 	    cmocka_unit_test(what_is_missing_is_said),
+	    cmocka_unit_test(no_sample_at_all_is_no_measured_zero),
 	    cmocka_unit_test(the_peak_answers_for_a_clean_end),
 	    cmocka_unit_test(code_without_a_name_is_no_function),
 	    cmocka_unit_test(a_change_is_one_sentence),
