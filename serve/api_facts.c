@@ -114,11 +114,11 @@ static void say_memory(int err, size_t max_bytes, char *error, size_t error_byte
 }
 
 /* The newest column's that has a profile. */
-static const char *program_of(const struct api_facts *facts, size_t column_count)
+static const char *name_of(const struct api_facts *facts, size_t column_count)
 {
 	while (column_count > 1 && !facts->process_counts[column_count - 1])
 		column_count--;
-	return facts->origins[column_count - 1].program;
+	return facts->origins[column_count - 1].name;
 }
 
 int api_facts_make(struct api_facts *facts, const struct api_query *query, const struct api_input *input,
@@ -146,7 +146,7 @@ int api_facts_make(struct api_facts *facts, const struct api_query *query, const
 	describe(facts, input);
 	if (input->column_count > 1 && check_series(facts, input))
 		return -ENOMEM;
-	facts->title = *input->title ? input->title : program_of(facts, input->column_count);
+	facts->title = *input->title ? input->title : name_of(facts, input->column_count);
 	err = check_labels(query, input, error, error_bytes);
 	if (!err)
 		err = traces_init(&facts->traces, &options, input->profiles[0], input->column_count);
@@ -247,6 +247,7 @@ void api_facts_head(struct json *json, const struct api_facts *facts, size_t col
 	json_text(json, "heaptap", HEAPTAP_VERSION);
 	json_text(json, "title", facts->title);
 	json_text(json, "program", origin->program);
+	json_text(json, "name", origin->name);
 	json_integer(json, "pid", one ? origin->pid : 0);
 	json_text(json, "host", origin->host);
 	json_integer(json, "time_ns", origin->time_ns);

@@ -68,6 +68,7 @@ static void write_process(struct json *json, const struct api_process *process)
 	json_text(json, "id", process->id);
 	json_integer(json, "pid", process->pid);
 	json_text(json, "program", process->program);
+	json_text(json, "name", process->name);
 	json_text(json, "service", process->service);
 	json_text(json, "host", process->host);
 	json_text(json, "session", process->session);
@@ -125,6 +126,7 @@ void api_profiles_write(FILE *out, const struct api_profile *profiles, size_t co
 		json_text(&json, "kind", profile->kind);
 		json_integer(&json, "pid", profile->pid);
 		json_text(&json, "program", profile->program);
+		json_text(&json, "name", profile->name);
 		json_text(&json, "service", profile->service);
 		json_text(&json, "host", profile->host);
 		json_integer(&json, "time_ns", profile->time_ns);

@@ -18,7 +18,7 @@ struct api_growth {
 struct api_process {
 	const char *id; /* of its newest profile; "" */
 	pid_t pid;      /* 0: of no process that is known, a sum or another tool's */
-	const char *program, *service, *host, *session;
+	const char *program, *name, *service, *host, *session;
 	int64_t start_ns;               /* since 1970; 0 unknown */
 	bool running, is_sum;           /* is_sum: of several processes, those of a service */
 	int64_t rss_bytes;              /* now, or of the newest point; -1 unknown */
@@ -35,7 +35,7 @@ void api_processes_write(
     FILE *out, const struct api_process *processes, size_t count, bool from_files, bool from_samplers);
 
 struct api_profile {
-	const char *id, *program, *service, *host, *cause;
+	const char *id, *program, *name, *service, *host, *cause;
 	const char *kind; /* "live", "peak", "delta", or the event it is of */
 	pid_t pid;
 	int64_t time_ns, duration_ns, bytes;

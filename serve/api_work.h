@@ -26,7 +26,8 @@ struct api_work {
 	char (*ids)[PROFILE_CHOICE_ID_BYTES], id[PROFILE_CHOICE_ID_BYTES];
 	/* of a time line; the arrays are freed with it */
 	struct api_process process;
-	char program[CATALOG_NAME_BYTES], service[CATALOG_NAME_BYTES], host[65], session[64];
+	char program[CATALOG_NAME_BYTES], name[CATALOG_NAME_BYTES], service[CATALOG_NAME_BYTES], host[65],
+	    session[64];
 	struct api_point *points;
 	size_t *owners;
 	struct timeline_sum_process *members;

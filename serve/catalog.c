@@ -120,6 +120,7 @@ static void add_listed(
 	process->key = (struct process_key){by->server, process->start_ns, listed->pid, by->foreign};
 	process->listed = listed;
 	set_name(process->program, listed->comm[0] ? listed->comm : slash ? slash + 1 : listed->exe);
+	set_name(process->name, listed->name[0] ? listed->name : process->program);
 	set_service(process, listed, by);
 	if (by->said_ns != catalog->began_ns)
 		noted.inuse_bytes = NAN; /* that was then */
@@ -172,6 +173,7 @@ static struct catalog_process *process_of(struct catalog *catalog, const struct 
 	process->key = (struct process_key){0, file->start_ns, file->pid, false};
 	process->start_ns = file->start_ns;
 	set_name(process->program, file->program);
+	set_name(process->name, file->name);
 	set_name(process->service, file->service[0] ? file->service : file->program);
 	return process;
 }

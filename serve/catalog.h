@@ -23,6 +23,7 @@ enum { CATALOG_NAME_BYTES = 129 };
 struct catalog_process {
 	struct process_key key; /* server 0: of files alone, it does not run, or nobody samples it now */
 	char program[CATALOG_NAME_BYTES], service[CATALOG_NAME_BYTES];
+	char name[CATALOG_NAME_BYTES];        /* the program, or what tells it apart from others of it */
 	const char *host, *session;           /* of its files; "" */
 	const struct control_process *listed; /* NULL: of files alone */
 	struct catalog_history *history;      /* NULL: none */

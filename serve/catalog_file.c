@@ -31,6 +31,7 @@ static void note(struct catalog_file *file, const struct origin *origin)
 	    origin->program[0] ? origin->program
 	        : slash        ? slash + 1
 	                       : file->path);
+	copy(file->name, sizeof(file->name), origin->name[0] ? origin->name : file->program);
 	copy(file->host, sizeof(file->host), origin->host);
 	copy(file->session, sizeof(file->session), origin->session);
 	copy(file->event, sizeof(file->event), origin->event);

@@ -21,7 +21,7 @@ struct catalog_file {
 	/* of its origin */
 	enum origin_kind kind;
 	pid_t pid;
-	char program[129], service[129], host[65], session[64], event[64], cause[96];
+	char program[129], name[129], service[129], host[65], session[64], event[64], cause[96];
 	int64_t session_ns, start_ns, time_ns, duration_ns;
 	struct api_point point; /* time_ns 0: it is none */
 };

@@ -127,6 +127,7 @@ static void fill_process(const struct catalog_process *from, struct api_process 
 	*to = (struct api_process){.id = row->id,
 	    .pid = from->key.pid,
 	    .program = from->program,
+	    .name = from->name,
 	    .service = from->service,
 	    .host = from->host,
 	    .session = from->session,
@@ -177,6 +178,7 @@ static void add_files(struct profiles *profiles, const struct catalog_process *p
 		profile_choice_file_id(profiles->ids[profiles->count], file);
 		profiles->list[profiles->count] = (struct api_profile){.id = profiles->ids[profiles->count],
 		    .program = process->program,
+		    .name = process->name,
 		    .service = process->service,
 		    .host = process->host,
 		    .cause = file->cause,
@@ -199,6 +201,7 @@ static void add_moments(
 		profile_choice_moment_id(profiles->ids[profiles->count], process, &moments[i]);
 		profiles->list[profiles->count] = (struct api_profile){.id = profiles->ids[profiles->count],
 		    .program = process->program,
+		    .name = process->name,
 		    .service = process->service,
 		    .host = process->host,
 		    .cause = "asked for by a client of heaptap serve",

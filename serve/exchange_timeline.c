@@ -19,12 +19,14 @@ enum {
 static void describe(struct api_work *work, const struct catalog_process *process)
 {
 	snprintf(work->program, sizeof(work->program), "%s", process->program);
+	snprintf(work->name, sizeof(work->name), "%s", process->name);
 	snprintf(work->service, sizeof(work->service), "%s", process->service);
 	snprintf(work->host, sizeof(work->host), "%s", process->host);
 	snprintf(work->session, sizeof(work->session), "%s", process->session);
 	work->process = (struct api_process){.id = work->id,
 	    .pid = process->key.pid,
 	    .program = work->program,
+	    .name = work->name,
 	    .service = work->service,
 	    .host = work->host,
 	    .session = work->session,
@@ -139,6 +141,7 @@ static void describe_sum(struct api_work *work, const struct members *members)
 	to->rss_bytes = -1;
 	to->profile_count = 0;
 	to->is_sum = true;
+	memcpy(work->name, work->program, sizeof(work->name));
 	for (size_t i = 0; i < members->count; i++) {
 		const struct catalog_process *process = members->processes[i];
 
@@ -147,7 +150,7 @@ static void describe_sum(struct api_work *work, const struct members *members)
 		to->profile_count += process->file_count;
 		to->start_ns = process->start_ns < to->start_ns ? process->start_ns : to->start_ns;
 		if (strcmp(process->program, work->program) != 0)
-			work->program[0] = '\0';
+			work->program[0] = work->name[0] = '\0';
 		if (process->listed)
 			to->rss_bytes =
 			    (to->rss_bytes < 0 ? 0 : to->rss_bytes) + (int64_t)process->listed->rss_bytes;

@@ -29,12 +29,12 @@ static void process_name(const struct profile *profile, char *text)
 	struct origin origin;
 
 	origin_read(&origin, profile);
-	if (!*origin.program)
-		strcpy(origin.program, "unknown program");
+	if (!*origin.name)
+		strcpy(origin.name, "unknown program");
 	if (origin.pid)
-		snprintf(text, GROUPING_TEXT_BYTES, "%s (%d)", origin.program, (int)origin.pid);
+		snprintf(text, GROUPING_TEXT_BYTES, "%s (%d)", origin.name, (int)origin.pid);
 	else
-		snprintf(text, GROUPING_TEXT_BYTES, "%s", origin.program);
+		snprintf(text, GROUPING_TEXT_BYTES, "%s", origin.name);
 }
 
 /* The label is the most that a block of the class has. */

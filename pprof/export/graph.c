@@ -352,7 +352,7 @@ static void write_about(struct json *json, const struct graph *g)
 	if (has_peak(g))
 		json_boolean(json, "peak_is_snapshot", c->peak_is_snapshot);
 	if (is_diff(g) && c->base_origin) {
-		json_text(json, "base_program", c->base_origin->program);
+		json_text(json, "base_program", c->base_origin->name);
 		json_integer(json, "base_pid", c->base_origin->pid);
 		json_integer(json, "base_time_ns", c->base_origin->time_ns);
 		json_text(json, "base_cause", c->base_origin->cause);

@@ -132,7 +132,7 @@ class Moments {
 	offer(processes, profiles, pid) {
 		const newest = new Map();
 		for (const profile of profiles) if (profile.kind === "live") newest.set(profile.pid, profile);
-		const name = of => (of.program || "unknown program") + " pid " + of.pid;
+		const name = of => (of.name || of.program || "unknown program") + " pid " + of.pid;
 		const running = processes.filter(process => process.running);
 		const isOther = of => String(of.pid) !== pid;
 		const isOver = of => !running.some(process => process.pid === of.pid);

@@ -69,6 +69,9 @@ static void read_comment(struct origin *origin, const char *text, size_t *counts
 		origin->process_count++;
 	} else if (strncmp(text, "session=", 8) == 0) {
 		read_identity(origin, text);
+	} else if (strncmp(text, ORIGIN_NAME, strlen(ORIGIN_NAME)) == 0) {
+		copy(origin->name, sizeof(origin->name), text + strlen(ORIGIN_NAME),
+		    strlen(text + strlen(ORIGIN_NAME)));
 	} else if (strncmp(text, event, strlen(event)) == 0) {
 		copy(origin->event, sizeof(origin->event), text + strlen(event),
 		    strcspn(text + strlen(event), ","));
@@ -164,6 +167,8 @@ void origin_read(struct origin *origin, const struct profile *profile)
 		read_merged_samples(origin);
 	if (profile_mapping_count(profile))
 		read_program(origin, profile);
+	if (!*origin->name || *origin->merged)
+		copy(origin->name, sizeof(origin->name), origin->program, strlen(origin->program));
 	if (strncmp(origin->cause, "peak", 4) == 0)
 		origin->kind = ORIGIN_PEAK;
 	/* Our profiles of an event have a duration too, but each goes back to the beginning of its

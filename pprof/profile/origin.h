@@ -36,6 +36,9 @@ enum origin_gap {
 
 struct origin {
 	char program[256]; /* "redis-server"; "" unknown */
+	/* what it is called in tables, which tells it apart from others of its program: "python3.11 gunicorn
+	 * app:app"; the program where no more is known, or it is a sum */
+	char name[256];
 	pid_t pid;         /* 0 unknown */
 	char host[65];     /* "" unknown */
 	char cause[512];   /* "exit: status 0"; "" unknown */
@@ -64,6 +67,9 @@ struct origin {
 };
 
 void origin_read(struct origin *origin, const struct profile *profile);
+
+/* Before what the process was called, in a comment of its own that older versions pass over. */
+#define ORIGIN_NAME "name: "
 
 /* How profiles tell by which they belong together; a comment of every profile of ours. */
 #define ORIGIN_IDENTITY_FORMAT "session=%" PRId64 "-%d start=%" PRId64

@@ -44,6 +44,7 @@ static const struct field process_fields[] = {
     {"service", KIND_TEXT, offsetof(struct control_process, service)},
     {"exe", KIND_TEXT, offsetof(struct control_process, exe)},
     {"comm", KIND_TEXT, offsetof(struct control_process, comm)},
+    {"name", KIND_TEXT, offsetof(struct control_process, name)},
     {"container_id", KIND_TEXT, offsetof(struct control_process, container_id)},
     {"since", KIND_TIME, offsetof(struct control_process, since_unix_ns)},
     {"start", KIND_TIME, offsetof(struct control_process, start_unix_ns)},

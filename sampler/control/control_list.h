@@ -70,6 +70,7 @@ struct control_process {
 	const char *service; /* as the store names it */
 	const char *exe;     /* path in the process' own root */
 	const char *comm;
+	const char *name;         /* which tells it apart from others of its program; "": comm does */
 	const char *container_id; /* none: "" or NULL */
 	int64_t since_unix_ns;    /* profiled since; of one that is not: since when that is known */
 	int64_t start_unix_ns;    /* as its profiles have it (ORIGIN_IDENTITY_FORMAT); 0: not known */

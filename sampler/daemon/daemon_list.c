@@ -111,6 +111,7 @@ static void write_process(
 	};
 	if (process) {
 		process_sums_fill(&row, process);
+		row.name = process->target.full_name;
 		row.start_unix_ns = scheduler_start_unix_ns(d->scheduler, &process->target);
 		row.loss_count = process_losses(process, losses);
 		row.label_count = fill_labels(process, &labels, rows);

@@ -200,6 +200,12 @@ void event_process_look(struct event_process *s)
 	if (!s->comm[0])
 		read_comm(s);
 	find_title(s, path);
+	char full_name[PROCESS_NAME_BYTES], again[TARGET_NAME_BYTES];
+	/* It has executed nothing else while it was read. */
+	if (target_read_full_name(&s->target, full_name) && target_read_executable(&s->target, again) &&
+	    proc_undeleted_length(again) == strlen(s->target.name) &&
+	    memcmp(again, s->target.name, strlen(s->target.name)) == 0)
+		target_set_full_name(&s->target, full_name);
 }
 
 void event_process_look_for_room(struct event_process *s, const struct memory_bound *memory)

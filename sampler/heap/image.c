@@ -83,6 +83,14 @@ static uint64_t started_ns(const struct image *image, uint32_t number)
 	return told_ns > 0 && told_ns < now_ns ? told_ns : now_ns;
 }
 
+/* A forked child that had ended before it could be asked was started as its parent was. */
+static void inherit_full_name(struct process *process, const struct process *parent)
+{
+	struct target *target = &process->target;
+	if (parent && !target->full_name[0] && (target->pidfd < 0 || target_has_ended(target)))
+		memcpy(target->full_name, parent->target.full_name, sizeof(target->full_name));
+}
+
 static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
 {
 	struct process *process = calloc(1, sizeof(*process));
@@ -130,6 +138,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	process_identity_read_title(process);
 	if (!finding)
 		process_identity_doubt_name(process);
+	inherit_full_name(process, parent);
 	forget_finding(process);
 	return process;
 }

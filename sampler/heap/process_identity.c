@@ -75,6 +75,9 @@ void process_identity_read_title(struct process *process)
 		guess_called(process, called);
 	const bool good = is_called(process, called);
 	target_set_title(&process->target, good ? called : process->target.name);
+	char full_name[PROCESS_NAME_BYTES];
+	if (target_read_full_name(&process->target, full_name))
+		target_set_full_name(&process->target, full_name);
 	if (good && called[0] == '/' && strlen(called) < sizeof(process->target.called))
 		strcpy(process->target.called, called);
 }
@@ -88,6 +91,7 @@ void process_identity_doubt_name(struct process *process)
 		return;
 	region_program_path(process->image->region, called);
 	snprintf(process->target.name, sizeof(process->target.name), "%s", called);
+	process->target.full_name[0] = '\0';
 	target_set_title(&process->target, called);
 }
 

@@ -106,7 +106,7 @@ static void print_name(const struct comparing *c, const char *what, size_t colum
 	}
 	at = 6 +
 	    screen_text(
-	        c->screen, *origin->program ? origin->program : "unknown program", screen_room(c->screen, 6));
+	        c->screen, *origin->name ? origin->name : "unknown program", screen_room(c->screen, 6));
 	if (origin->pid)
 		at += fprintf(out, "  pid %d", (int)origin->pid);
 	if (*origin->cause) {

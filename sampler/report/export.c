@@ -48,7 +48,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	    .kind = kind,
 	    .title = t->options.anonymize ? "heap profile"
 	        : *several                ? several
-	        : *program                ? program
+	        : *program                ? origin.name
 	                                  : "heap profile",
 	    .origin = &origin,
 	    .samples = crowd->samples,

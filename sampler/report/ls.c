@@ -81,9 +81,9 @@ static bool is_process(const struct facts *facts)
 	return !*facts->origin->merged;
 }
 
-static const char *program_of(const struct origin *o)
+static const char *name_of(const struct origin *o)
 {
-	return *o->program ? o->program : "unknown program";
+	return *o->name ? o->name : "unknown program";
 }
 
 static const char *kind_of(const struct origin *o)
@@ -150,7 +150,7 @@ static void print_process(const struct list *list, size_t process)
 	print_bytes(out, facts.inuse_bytes);
 	print_bytes(out, facts.peak_bytes);
 	fprintf(out, " %5zu  ", p->count);
-	columns = screen_text(screen, program_of(facts.origin), list->program_columns - 2);
+	columns = screen_text(screen, name_of(facts.origin), list->program_columns - 2);
 	if (*facts.end) {
 		fprintf(out, "%*s", list->program_columns - columns, "");
 		screen_text(screen, facts.end, screen_room(screen, FACTS_COLUMNS + list->program_columns));
@@ -167,8 +167,7 @@ static void columns_find(struct list *list, size_t session)
 
 	for (size_t i = 0; i < s->count; i++) {
 		const struct sessions_process *p = &list->sessions.processes[s->first + i];
-		int columns =
-		    screen_columns(program_of(list->sessions.origins[list->sessions.order[p->first]]));
+		int columns = screen_columns(name_of(list->sessions.origins[list->sessions.order[p->first]]));
 
 		most = columns > most ? columns : most;
 	}
@@ -230,6 +229,7 @@ static void write_process(struct json *json, const struct list *list, size_t pro
 	json_object(json, NULL);
 	json_integer(json, "pid", is_process(&facts) ? facts.origin->pid : 0);
 	json_text(json, "program", facts.origin->program);
+	json_text(json, "name", facts.origin->name);
 	json_integer(json, "start_ns", p->start_ns);
 	json_boolean(json, "ended", origin_is_last(facts.origin));
 	json_text(json, "end", facts.end);

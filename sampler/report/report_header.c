@@ -241,7 +241,7 @@ void report_header(const struct screen *screen, const struct profile_input *inpu
 	else if (*origin->merged)
 		screen_text(screen, origin->merged, 0);
 	else
-		screen_text(screen, *origin->program ? origin->program : "unknown program", 0);
+		screen_text(screen, *origin->name ? origin->name : "unknown program", 0);
 	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
 	if (crowd->process_count == 1 && origin->pid && !*origin->merged)
 		fprintf(screen->out, "  pid %d", (int)origin->pid);

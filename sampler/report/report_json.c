@@ -30,6 +30,7 @@ void report_json_head(
 	json_text(json, "heaptap", HEAPTAP_VERSION);
 	answer_json(json, &answer->answer);
 	json_text(json, "program", crowd->process_count > 1 ? crowd->programs : origin->program);
+	json_text(json, "name", crowd->process_count > 1 ? crowd->programs : origin->name);
 	json_integer(json, "pid", crowd->process_count > 1 ? 0 : origin->pid);
 	json_text(json, "host", origin->host);
 	json_integer(json, "time_ns", origin->time_ns);

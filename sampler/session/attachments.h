@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The processes that `record --pid` attaches to, and their children: each in a child process of its own
- * (attacher.h), so that one whose threads never come to a safe point holds up neither the others nor the user;
- * and the end of it all.
+ * (attacher.h), so that one whose threads never come to a safe point holds up neither the others nor the
+ * user; and the end of it all.
  */
 #ifndef SAMPLER_SESSION_ATTACHMENTS_H
 #define SAMPLER_SESSION_ATTACHMENTS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The children of the processes of `record --pid`, which are recorded too: the workers that a master has
- * forked before. A child in another control group than its process is no part of the same service, and is left
- * to a --pid of its own: what a session manager or a container's starter has started.
+ * forked before. A child in another control group than its process is no part of the same service, and is
+ * left to a --pid of its own: what a session manager or a container's starter has started.
  */
 #ifndef SAMPLER_SESSION_CHILDREN_H
 #define SAMPLER_SESSION_CHILDREN_H

@@ -51,6 +51,7 @@ static void list_process(void *context, const struct target *target, int64_t sta
 	    .service = target->title,
 	    .exe = target->name,
 	    .comm = target->title,
+	    .name = target->full_name,
 	    .since_unix_ns = start_unix_ns,
 	    .start_unix_ns = start_unix_ns,
 	    .next_unix_ns = next_unix_ns(target->series),

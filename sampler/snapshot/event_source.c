@@ -62,6 +62,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	/* The same names as in its heap profiles, unless that does not know what it executed. */
 	if (heap && strcmp(heap->target.name, target->name) == 0) {
 		memcpy(target->title, heap->target.title, sizeof(target->title));
+		memcpy(target->full_name, heap->target.full_name, sizeof(target->full_name));
 		memcpy(target->called, heap->target.called, sizeof(target->called));
 	}
 	s->base.unix_ns = clock_unix_ns();

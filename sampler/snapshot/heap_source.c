@@ -311,7 +311,7 @@ static void look_for_requests(struct snapshot_source *base, struct target *targe
 
 static void look(struct snapshot_source *base, struct target *target, uint64_t now_ns, bool rarely)
 {
-	const struct process *process = (const struct process *)target;
+	struct process *process = (struct process *)target;
 	struct snapshot_series *series = target->series;
 	if (rarely && scheduler_setup(base->scheduler)->settings->timeline) {
 		uint64_t counted = process_samples(process), arrived = heap_total(process->heap).samples;

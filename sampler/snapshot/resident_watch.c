@@ -73,7 +73,7 @@ static int read_parts(struct resident_reading *reading, const struct process *pr
 	return error;
 }
 
-void resident_watch_read(struct resident_watch *watch, const struct process *process)
+void resident_watch_read(struct resident_watch *watch, struct process *process)
 {
 	struct resident_reading reading = {
 	    .time_ns = clock_now_ns(),
@@ -85,10 +85,15 @@ void resident_watch_read(struct resident_watch *watch, const struct process *pro
 	if (!process->target.readable || process->target.closed)
 		return;
 	watch->tried_ns = reading.time_ns;
+	char name[PROCESS_NAME_BYTES];
+	const bool named = target_read_full_name(&process->target, name);
 	int error = read_parts(&reading, process);
 	watch->cost_ns = clock_thread_cpu_ns() - began_ns;
 	if (error)
 		return;
+	/* The process was still the one that we know when its name had been read. */
+	if (named)
+		target_set_full_name(&process->target, name);
 	watch->newest = reading;
 	if (reading.parts.total_bytes >= watch->largest.parts.total_bytes)
 		watch->largest = reading;
@@ -111,7 +116,7 @@ uint64_t resident_watch_wait_ns(uint64_t age_ns, uint64_t cost_ns, size_t proces
 }
 
 void resident_watch_look(
-    struct resident_watch *watch, const struct process *process, uint64_t now_ns, size_t processes)
+    struct resident_watch *watch, struct process *process, uint64_t now_ns, size_t processes)
 {
 	uint64_t start_ns = process->target.start_ns;
 	uint64_t before_ns = watch->tried_ns ? watch->tried_ns : start_ns;

@@ -33,12 +33,13 @@ struct resident_watch {
 	uint64_t tried_ns, cost_ns; /* the last one that was tried, also in vain: when, and its CPU time */
 };
 
-/* Reads a live process now. Keeps what it had if that fails: the process may just have ended. */
-void resident_watch_read(struct resident_watch *watch, const struct process *process);
+/* Reads a live process now, and what it is called by now (target.h). Keeps what it had if that fails: the
+ * process may just have ended. */
+void resident_watch_read(struct resident_watch *watch, struct process *process);
 
 /* The same if it is time to. processes: how many share the time that all readings may take. */
 void resident_watch_look(
-    struct resident_watch *watch, const struct process *process, uint64_t now_ns, size_t processes);
+    struct resident_watch *watch, struct process *process, uint64_t now_ns, size_t processes);
 
 /* The one that stands for the process: the newest, or the largest if that was much larger. */
 const struct resident_reading *resident_watch_shown(const struct resident_watch *watch);

@@ -3,6 +3,7 @@
 
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
+#include "pprof/profile/origin.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/symbol/symbol.h"
 
@@ -80,6 +81,8 @@ static int fill(
 	char fetched[512];
 	sheet_comment(profile, "heaptap " HEAPTAP_VERSION);
 	sheet_comment(profile, "pid=%d comm=%s host=%s", (int)s->target->pid, s->target->title, s->host);
+	if (s->target->full_name[0])
+		sheet_comment(profile, ORIGIN_NAME "%s", s->target->full_name);
 	if (s->identity[0])
 		profile_add_comment(profile, s->identity);
 	sheet->kind->describe(profile, s, sheet);

@@ -74,6 +74,7 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	row->stripped = row->hidden && s->unseen.facts.stripped && !s->unseen.facts.allocator[0] &&
 	    !s->unseen.facts.own_malloc;
 	summary_title(row->title, target->title);
+	snprintf(row->full_name, sizeof(row->full_name), "%s", target->full_name);
 	snprintf(row->end, sizeof(row->end), "%s", end);
 	if (process->place == 0) {
 		row->placeless = region_placeless(process->image->region);

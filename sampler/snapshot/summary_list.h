@@ -29,6 +29,7 @@ struct summary_estimate {
 /* One program of one process, which has ended. */
 struct summary_row {
 	char title[TARGET_TITLE_BYTES];
+	char full_name[PROCESS_NAME_BYTES]; /* "": the title says all that is known */
 	pid_t pid;
 	bool command; /* COMMAND, in its last program */
 	char end[PROCESS_END_BYTES];

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum column { PEAK, PEAK_ERROR, AT_END, AT_END_ERROR, SAMPLES, PID, PROCESS, PROFILE, COLUMNS };
-enum { LINES = SUMMARY_ROWS + 3, CELL_BYTES = TARGET_TITLE_BYTES + 32 };
+enum { LINES = SUMMARY_ROWS + 3, CELL_BYTES = PROCESS_NAME_BYTES + 32 };
 
 struct line {
 	char cell[PROFILE][CELL_BYTES];
@@ -73,7 +73,7 @@ static bool profiles_name_processes(const struct summary_row *const rows[], size
 	for (size_t i = 0; i < count; i++) {
 		const char *path = summary_row_path(rows[i]);
 		snprintf(pid, sizeof(pid), ".%d.", (int)rows[i]->pid);
-		if (!path || !strstr(path, pid) || !strstr(path, rows[i]->title))
+		if (!path || !strstr(path, pid) || !strstr(path, rows[i]->title) || rows[i]->full_name[0])
 			return false;
 	}
 	return true;
@@ -114,7 +114,7 @@ static void add_row(struct table *table, const struct summary_row *row, size_t f
 	set_estimate(line, AT_END, row, &row->at_end);
 	snprintf(line->cell[SAMPLES], CELL_BYTES, "%" PRIu64, row->samples);
 	snprintf(line->cell[PID], CELL_BYTES, "%d", (int)row->pid);
-	snprintf(line->cell[PROCESS], CELL_BYTES, "%s", row->title);
+	snprintf(line->cell[PROCESS], CELL_BYTES, "%s", row->full_name[0] ? row->full_name : row->title);
 	line->profile = path ? path + folder : "not written";
 }
 

@@ -41,6 +41,7 @@ static void write_process(struct json *json, const struct control_process *proce
 	json_text(json, "service", process->service);
 	json_text(json, "exe", process->exe);
 	json_text(json, "comm", process->comm);
+	json_text(json, "name", *process->name ? process->name : process->comm);
 	json_text(json, "container_id", process->container_id);
 	write_time(json, "since", process->since_unix_ns);
 	json_boolean(json, "profiled", process->profiled);

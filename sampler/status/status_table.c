@@ -282,15 +282,29 @@ static void describe_growth(
 	}
 }
 
-/* A second line, for what most processes do not have. */
-static void print_details(
-    const struct screen *screen, const struct control_process *process, int64_t now_unix_ns)
+/* Of several processes of a service each says which it is. */
+static bool needs_name(const struct control_list *list, const struct control_process *process)
 {
-	char text[2048] = "";
+	for (size_t i = 0; i < list->process_count && *process->name; i++)
+		if (&list->processes[i] != process &&
+		    strcmp(name_of(&list->processes[i]), name_of(process)) == 0)
+			return true;
+	return false;
+}
+
+/* A second line, for what most processes do not have. */
+static void print_details(const struct screen *screen, const struct control_list *list,
+    const struct control_process *process, int64_t now_unix_ns)
+{
+	char text[2048] = "", grows[512] = "";
 	uint64_t lost = lost_samples(process);
 	bool more = false;
 
-	describe_growth(&process->growth, now_unix_ns, text, sizeof(text));
+	if (needs_name(list, process))
+		text_append(text, sizeof(text), "%s", process->name);
+	describe_growth(&process->growth, now_unix_ns, grows, sizeof(grows));
+	if (*grows)
+		text_append(text, sizeof(text), "%s%s", *text ? "; " : "", grows);
 	if (*process->container_id)
 		text_append(text, sizeof(text), "%sin container %.*s", *text ? "; " : "",
 		    CONTAINER_CHARACTERS, process->container_id);
@@ -308,8 +322,8 @@ static void print_details(
 		screen_lines(screen, 2, text);
 }
 
-static void print_profiled(
-    const struct screen *screen, const struct control_process *process, int columns, int64_t now_unix_ns)
+static void print_profiled(const struct screen *screen, const struct control_list *list,
+    const struct control_process *process, int columns, int64_t now_unix_ns)
 {
 	char texts[6][AMOUNT_BYTES];
 	char pid[16];
@@ -324,17 +338,17 @@ static void print_profiled(
 	    growth(&process->growth, texts[4]), amount_count((double)process->samples, texts[5]),
 	    process->backend);
 	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
-	print_details(screen, process, now_unix_ns);
+	print_details(screen, list, process, now_unix_ns);
 }
 
-static void print_unprofiled(
-    const struct screen *screen, const struct control_process *process, int columns, int64_t now_unix_ns)
+static void print_unprofiled(const struct screen *screen, const struct control_list *list,
+    const struct control_process *process, int columns, int64_t now_unix_ns)
 {
 	print_service(screen, process, columns);
 	fprintf(screen->out, " %7d  ", (int)process->pid);
 	screen_text(screen, *process->reason ? process->reason : "?", screen_room(screen, columns + 10));
 	putc('\n', screen->out);
-	print_details(screen, process, now_unix_ns);
+	print_details(screen, list, process, now_unix_ns);
 }
 
 static void print_heading(const struct screen *screen, const char *first, int columns, const char *others)
@@ -364,14 +378,14 @@ void status_table_print(const struct screen *screen, const struct control_list *
 			    "RSS", "growth/h", "samples", "by");
 			print_heading(screen, "service", columns, others);
 		}
-		print_profiled(screen, process, columns, now_unix_ns);
+		print_profiled(screen, list, process, columns, now_unix_ns);
 	}
 	for (size_t i = 0; i < list->process_count; i++) {
 		if (list->processes[i].profiled)
 			continue;
 		if (!count[1]++)
 			print_heading(screen, "not profiled", columns, "     pid  why");
-		print_unprofiled(screen, &list->processes[i], columns, now_unix_ns);
+		print_unprofiled(screen, list, &list->processes[i], columns, now_unix_ns);
 	}
 	if (!list->process_count) {
 		putc('\n', screen->out);

@@ -61,6 +61,26 @@ void target_set_title(struct target *target, const char *path)
 	snprintf(target->title, sizeof(target->title), "%.63s", slash ? slash + 1 : path);
 }
 
+bool target_read_full_name(const struct target *target, char name[PROCESS_NAME_BYTES])
+{
+	name[0] = '\0';
+	if (target->pidfd < 0 || target->closed || !target->title[0])
+		return false;
+	process_name_read(name, target->pid, target->title);
+	return !target_has_ended(target);
+}
+
+void target_set_full_name(struct target *target, const char name[PROCESS_NAME_BYTES])
+{
+	snprintf(
+	    target->full_name, sizeof(target->full_name), "%s", strcmp(name, target->title) != 0 ? name : "");
+}
+
+const char *target_called(const struct target *target)
+{
+	return target->full_name[0] ? target->full_name : target->title;
+}
+
 void target_see_thread(struct target *target, uint32_t tid)
 {
 	if (target->threads && target->readable)

@@ -10,6 +10,7 @@
 #include "proto/region.h"
 #include "sampler/linux/jitdump_file.h"
 #include "sampler/linux/perf_map_file.h"
+#include "sampler/linux/process_name.h"
 #include "sampler/linux/threads.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"
@@ -74,6 +75,9 @@ struct target {
 	char unseen[TARGET_UNSEEN_BYTES];
 	/* What the user called it: redis-server, though the file is redis-check-rdb. */
 	char title[TARGET_TITLE_BYTES];
+	/* The same with what tells it apart from others of its program, for tables (process_name.h); "": the
+	 * title does. Valid UTF-8. */
+	char full_name[PROCESS_NAME_BYTES];
 	char name[TARGET_NAME_BYTES]; /* path of the executable, as far as it is known */
 	/* Absolute path by which it was executed, if that leads to the same file; else empty. */
 	char called[TARGET_NAME_BYTES];
@@ -107,6 +111,15 @@ bool target_read_executable(const struct target *target, char path[TARGET_NAME_B
 
 /* The title becomes the last part of a path. */
 void target_set_title(struct target *target, const char *path);
+
+/* Reads what a live process is called by now: it may give itself another title at any time. `name` is for
+ * target_set_full_name(), once it is known that the process has executed no other program meanwhile. False:
+ * nobody knows any more. */
+bool target_read_full_name(const struct target *target, char name[PROCESS_NAME_BYTES]);
+void target_set_full_name(struct target *target, const char name[PROCESS_NAME_BYTES]);
+
+/* The full name, or the title: text of the target, of which the title may hold any bytes. */
+const char *target_called(const struct target *target);
 
 /* Whose process it is, for log_line_of(); of a session all are its user's. */
 uid_t target_user(const struct target *target);

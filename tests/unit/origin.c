@@ -66,6 +66,25 @@ static void times_that_no_recording_has_are_none(void **state)
 	}
 }
 
+/* What tells a process apart from others of its program; a sum, and older versions, have the program's. */
+static void names(void **state)
+{
+	struct origin o = ORIGIN(NGINX, "name: nginx: worker process", SESSION);
+
+	(void)state;
+	assert_string_equal(o.program, "nginx");
+	assert_string_equal(o.name, "nginx: worker process");
+	o = ORIGIN(NGINX, SESSION);
+	assert_string_equal(o.name, "nginx");
+	o = ORIGIN(NGINX, "name: nginx: worker process", "pid=8 comm=sh host=box",
+	    "merged: 2 profiles of 2 processes: nginx, sh");
+	assert_string_equal(o.name, o.program);
+	o = ORIGIN(NGINX, "name: nginx: worker process", "pid=8 comm=nginx host=box");
+	assert_string_equal(o.name, "nginx");
+	o = ORIGIN("another tool", "name: nginx: worker process");
+	assert_string_equal(o.name, "");
+}
+
 static void assert_cut_between_characters(const char *text, size_t room)
 {
 	assert_in_range(strlen(text), room - 2, room - 1);
@@ -74,7 +93,7 @@ static void assert_cut_between_characters(const char *text, size_t room)
 
 static void long_texts_are_cut_between_characters(void **state)
 {
-	char comments[6][2048], long_text[1601];
+	char comments[7][2048], long_text[1601];
 	struct origin o;
 
 	for (size_t i = 0; i < 1600; i++)
@@ -82,13 +101,14 @@ static void long_texts_are_cut_between_characters(void **state)
 	long_text[1600] = '\0';
 	for (int odd = 0; odd < 2; odd++) { /* one of the two would be cut in a character */
 		static const char *const formats[] = {"pid=7 comm=%s%s host=box", "snapshot: %s%s",
-		    "samples: %s%s", "attached: %s%s", "not seen: %s%s", "event: %s%s"};
+		    "samples: %s%s", "attached: %s%s", "not seen: %s%s", "event: %s%s", "name: %s%s"};
 
-		for (size_t i = 0; i < 6; i++)
+		for (size_t i = 0; i < 7; i++)
 			snprintf(comments[i], sizeof(comments[i]), formats[i], odd ? "x" : "", long_text);
 		o = ORIGIN("heaptap 0.1.0", comments[0], comments[1], comments[2], comments[3], comments[4],
-		    comments[5]);
+		    comments[5], comments[6]);
 		assert_cut_between_characters(o.program, sizeof(o.program));
+		assert_cut_between_characters(o.name, sizeof(o.name));
 		assert_cut_between_characters(o.cause, sizeof(o.cause));
 		assert_cut_between_characters(o.samples, sizeof(o.samples));
 		assert_cut_between_characters(o.attached, sizeof(o.attached));
@@ -183,6 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_session_is_read),
 	    cmocka_unit_test(times_that_no_recording_has_are_none),
+	    cmocka_unit_test(names),
 	    cmocka_unit_test(long_texts_are_cut_between_characters),
 	    cmocka_unit_test(what_was_not_recorded_is_known),
 	    cmocka_unit_test(an_event_goes_back_to_the_beginning),

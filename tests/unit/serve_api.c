@@ -251,6 +251,7 @@ static void lists_say_what_is_not_known(void **state)
 	struct api_process process = {.id = "f-1",
 	    .pid = 7,
 	    .program = "a\"b",
+	    .name = "a\"b c",
 	    .service = "",
 	    .host = "",
 	    .session = "",
@@ -267,7 +268,7 @@ static void lists_say_what_is_not_known(void **state)
 	api_processes_write(out, &process, 1, true, false);
 	fclose(out);
 	contains(text, "\"files\":true,\"samplers\":false,");
-	contains(text, "\"program\":\"a\\\"b\"");
+	contains(text, "\"program\":\"a\\\"b\",\"name\":\"a\\\"b c\"");
 	contains(text, "\"inuse\":199,\"error\":null,\"rss\":null,\"growth_per_hour\":null,");
 	for (const char *at = text; (at = strstr(at, "\"time_ns\":")); at++)
 		shown++;

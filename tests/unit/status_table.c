@@ -25,6 +25,7 @@ static struct control_process processes[] = {
         .service = "redis-server",
         .exe = "/usr/bin/redis-server",
         .comm = "redis-server",
+        .name = "redis-server *:6379",
         .container_id = "0123456789abcdef0123456789abcdef",
         .since_unix_ns = NOW_NS - HOUR_NS,
         .profiled = true,
@@ -45,6 +46,7 @@ static struct control_process processes[] = {
         .service = "a-service-with-a-name-that-is-very-long-indeed",
         .exe = "",
         .comm = "",
+        .name = "",
         .container_id = "",
         .since_unix_ns = NOW_NS - 48 * HOUR_NS,
         .profiled = true,
@@ -60,6 +62,7 @@ static struct control_process processes[] = {
         .service = "new",
         .exe = "",
         .comm = "",
+        .name = "",
         .container_id = "",
         .since_unix_ns = NOW_NS,
         .profiled = true,
@@ -73,6 +76,7 @@ static struct control_process processes[] = {
         .service = "init",
         .exe = "/sbin/init",
         .comm = "init",
+        .name = "",
         .container_id = "",
         .reason = "pid 1 is never profiled",
         .inuse_bytes = NAN,
@@ -152,6 +156,29 @@ static void the_table(void **state)
 	assert_string_equal(print(80), wanted);
 }
 
+/* Only where the service does not: 80 columns have no room for more. */
+static void names_tell_processes_of_a_service_apart(void **state)
+{
+	struct control_process some[3] = {processes[0], processes[0], processes[1]};
+	const struct control_list pair = {.daemon = list.daemon, .processes = some, .process_count = 3};
+	char *text;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	const struct screen screen = {.out = out, .width = 80};
+	some[0].container_id = "";
+	some[0].loss_count = 0;
+	some[1].pid = 4712;
+	some[1].name = "redis-server: saving";
+	some[2].name = "another program";
+	status_table_print(&screen, &pair, &spools, NOW_NS);
+	fclose(out);
+	assert_non_null(strstr(text, "12.3M copy\n  redis-server *:6379\nredis-server          4712 "));
+	assert_non_null(
+	    strstr(text, "copy\n  redis-server: saving; in container 0123456789ab; 12 samples lost"));
+	assert_null(strstr(text, "another program"));
+	free(text);
+}
+
 /* Without a terminal no name is cut; and no width makes it write beyond. */
 static void other_widths(void **state)
 {
@@ -210,7 +237,7 @@ static void the_json(void **state)
 	    "\"rss_bytes\":67108864,\"disk_bytes\":314572800}"));
 	assert_non_null(strstr(text,
 	    "{\"pid\":4711,\"service\":\"redis-server\",\"exe\":\"/usr/bin/"
-	    "redis-server\",\"comm\":\"redis-server\","
+	    "redis-server\",\"comm\":\"redis-server\",\"name\":\"redis-server *:6379\","
 	    "\"container_id\":\"0123456789abcdef0123456789abcdef\",\"since\":\"2025-11-22T17:04:00Z\","
 	    "\"profiled\":true,"
 	    "\"reason\":\"\",\"inuse_bytes\":1342177280,\"inuse_bytes_error\":20000000,\"inuse_objects\":"
@@ -237,6 +264,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_table),
+	    cmocka_unit_test(names_tell_processes_of_a_service_apart),
 	    cmocka_unit_test(other_widths),
 	    cmocka_unit_test(it_says_that_everything_is_off),
 	    cmocka_unit_test(no_line_is_wider_than_the_screen),
