@@ -24,7 +24,8 @@ static PyObject *sign(PyObject *module, PyObject *argument)
 }
 
 static PyMethodDef methods[] = {{"sign", sign, METH_O, NULL}, {NULL, NULL, 0, NULL}};
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "digest", NULL, -1, methods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "digest", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_digest(void)
 {

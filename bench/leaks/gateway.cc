@@ -28,16 +28,18 @@
 #include <unordered_map>
 #include <vector>
 
-namespace gw {
+namespace gw
+{
 struct Route {
 	char rules[4000];
 };
 
-class RouteCache {
+class RouteCache
+{
 	std::mutex lock;
 	std::unordered_map<std::string, std::shared_ptr<Route>> routes;
 
-public:
+      public:
 	__attribute__((noinline)) std::shared_ptr<Route> resolve(const std::string &path)
 	{
 		const std::lock_guard<std::mutex> held(lock);

@@ -8,7 +8,7 @@
 // job: ingest-jemalloc
 //   build: cargo build -q --release --manifest-path $HERE/ingest/Cargo.toml --target-dir $OUT/ingest-je --features tikv-jemallocator
 //   start: $OUT/ingest-je/release/ingest
-//   expect: unseen allocator of its own
+//   expect: unseen allocator (inside|of its own)
 // job: ingest-jemalloc-mmap
 //   record: --mmap
 //   start: $OUT/ingest-je/release/ingest
