@@ -8,11 +8,11 @@ memory_of() {
   echo "$(awk '/^VmRSS/ { print $2 }' /proc/$1/status) $(wc -l </proc/$1/maps) $(grep -cE 'heaptap|/dev/zero' /proc/$1/maps)"
 }
 
-# stood WHAT: ms, from the log, which does not say the looks
+# stood WHAT: ms, from the log
 stood() {
   local found
-  found=$(sed -n "s/.*: $1; paused one thread for \\([0-9.]*\\) ms$/\\1 -/p" log | head -n 1)
-  echo "${found:-- -}"
+  found=$(sed -n "s/.*: $1; paused one thread for \\([0-9.]*\\) ms/\\1/p" log | head -n 1)
+  echo "${found:--}"
 }
 
 # recordings NAME COUNT: a line as bench/attach_cycles.c has them, for each
@@ -35,8 +35,8 @@ recordings() {
 cycles() {
   local how=$1 name=$2 library=$3 count=$4
   start "$library" 8 spin
-  # cycle, status, ms, then of attach and of detach the ms that it stood still and the looks, then memory
-  echo "0 0 0 - - - - $(memory_of $target)" >"$folder/$name"
+  # cycle, status, ms, then of attach and of detach the ms that one thread was paused, then memory
+  echo "0 0 0 - - $(memory_of $target)" >"$folder/$name"
   : >"$folder/$name.failed"
   if [ "$how" = recordings ]; then
     recordings $name "$count"
@@ -64,14 +64,12 @@ report() {
     file=${file%.failed}
     echo "$(basename "$file"): $(awk '$1 > 0' "$file" | wc -l) cycles, $(awk '$1 > 0 && $2 == 0' "$file" | wc -l) of them whole; the target: $(cat "$file.end" 2>/dev/null || echo 'runs')"
     awk '$4 != "-" { print $4 }' "$file" | quantiles 'attach stood still, ms'
-    awk '$6 != "-" { print $6 }' "$file" | quantiles 'detach stood still, ms'
-    awk '$4 != "-" { print $5 }' "$file" | quantiles 'looks for attach'
-    awk '$6 != "-" { print $7 }' "$file" | quantiles 'looks for detach'
+    awk '$5 != "-" { print $5 }' "$file" | quantiles 'detach stood still, ms'
     awk '$1 > 0 { print $3 }' "$file" | quantiles 'a cycle, ms'
     awk '$1 == 0 || $1 == 1 || $1 == 10 || $1 == 100 || $1 % 250 == 0 { last = $1; show() } { keep = $0 } END { split(keep, f); if (f[1] != last) { $0 = keep; show() } }
-      function show() { printf "  cycle %d: RSS %d KiB, %d mappings, %d of them ours\n", $1, $8, $9, $10 }' "$file"
+      function show() { printf "  cycle %d: RSS %d KiB, %d mappings, %d of them ours\n", $1, $6, $7, $8 }' "$file"
     [ ! -e "$file.control" ] || awk 'NR == 1 || NR % 3 == 0 { printf "  control, %d s: RSS %d KiB, %d mappings\n", $1, $2, $3 }' "$file.control"
-    [ ! -s "$file.failed" ] || sort "$file.failed" | cut -d : -f 2- | sed 's/pid [0-9]*//; s/[0-9]* looks/N looks/' | sort | uniq -c | sed 's/^/  failed /'
+    [ ! -s "$file.failed" ] || sort "$file.failed" | cut -d : -f 2- | sed 's/pid [0-9]*//; s/[0-9]* tries/N tries/' | sort | uniq -c | sed 's/^/  failed /'
   done
 }
 

@@ -67,7 +67,7 @@ test_workers_are_recorded() {
   for worker in $workers; do
     [ "$(held "$worker")" -ge $((4 << 20)) ] || fail "worker $worker: $(held "$worker") bytes"
   done
-  equal 1 "$(grep -c 'attached; one thread' log)" 'lines about attaching'
+  equal 1 "$(grep -c 'attached; paused one thread' log)" 'lines about attaching'
   finish
 }
 
@@ -115,7 +115,7 @@ test_lists() {
   sampler=$!
   all_attached
   matches "^heaptap: attached to python3[.0-9]* \\(pid $target\\) and its child\$" log
-  equal 2 "$(grep -c 'attached; one thread' log)" 'processes that were named'
+  equal 2 "$(grep -c 'attached; paused one thread' log)" 'processes that were named'
   detach
   finish
 }
