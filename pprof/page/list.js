@@ -125,7 +125,7 @@ const list = (() => {
 			name: true,
 			title: "process",
 			number: false,
-			of: p => (p.members ? p.service : p.program + p.pid),
+			of: p => (p.members ? p.service : (p.name || p.program) + p.pid),
 			cell: nameCell,
 		},
 		{
