@@ -202,12 +202,18 @@ static double peak_bytes(const struct answer_facts *facts)
 	return sum;
 }
 
+/* Of all that was allocated nothing was sampled: that says nothing of what is in use. */
+static bool is_unsampled(const struct answer_facts *facts)
+{
+	return traces_has(facts->traces, MEASURE_ALLOC) &&
+	    traces_all(facts->traces, facts->column, MEASURE_ALLOC) == 0 &&
+	    traces_all(facts->traces, facts->column, MEASURE_INUSE) == 0;
+}
+
 static int describe_held(struct answer *answer, const struct answer_facts *facts)
 {
 	const struct traces *t = facts->traces;
-	const struct traces_doubt allocated = traces_doubt_all(t, facts->column, MEASURE_ALLOC);
-	/* Samples without an error are every allocation. No sample at all is no measured zero. */
-	const bool is_sampled = !t->unsure && (allocated.variance > 0 || allocated.samples == 0);
+	const bool is_sampled = !t->unsure && traces_doubt_all(t, facts->column, MEASURE_ALLOC).variance > 0;
 	struct holding now;
 	char what[128];
 	int err = holding_make(&now, t, facts->column);
@@ -221,14 +227,16 @@ static int describe_held(struct answer *answer, const struct answer_facts *facts
 	snprintf(what, sizeof(what), "in use%s%s%s", when(facts),
 	    is_selected(&now) ? ", of what is selected" : "",
 	    facts->is_attached ? ", of what was allocated since heaptap attached" : "");
-	if (now.bytes == 0)
+	if (is_unsampled(facts))
+		text_append(answer->held, ANSWER_BYTES, "No allocation was sampled");
+	else if (now.bytes == 0)
 		text_append(
 		    answer->held, ANSWER_BYTES, "Nothing%s is %s", is_sampled ? " sampled" : "", what);
 	else
 		append_bytes(answer->held, &now, what);
 	if (is_left)
 		err = describe_peak(answer, facts);
-	else
+	else if (!is_unsampled(facts))
 		append_holders(answer, &now);
 	text_append(answer->held, ANSWER_BYTES, ".");
 	holding_fini(&now);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/inside.h"
 
+#include "sampler/linux/jitdump_file.h"
 #include "sampler/linux/perf_map_file.h"
 #include "sampler/linux/proc.h"
 #include "sampler/loader/preload_library.h"
@@ -123,9 +124,12 @@ bool inside_asks(pid_t pid)
 	    proc_status_number(text, "\nSigCgt:", 16, 0) & 1u << (SIGQUIT - 1);
 }
 
-static bool names_functions(pid_t pid)
+static bool names_functions(pid_t pid, const struct maps *maps)
 {
 	struct perf_map_file file;
+	for (size_t i = 0; i < maps_count(maps); i++)
+		if (jitdump_file_is_name(map_path(maps_at(maps, i))))
+			return true;
 	if (perf_map_file_note(&file, pid) != 0)
 		return false;
 	const int fd = perf_map_file_open(&file);
@@ -144,7 +148,7 @@ int inside_look_at_process(struct unseen_facts *facts, struct modules *modules, 
 		(void)proc_read_exe(pid, program, sizeof(program));
 		inside_look(facts, maps, program);
 		facts->asks = inside_asks(pid);
-		facts->names_unknown = facts->runtime.kind && !names_functions(pid);
+		facts->names_unknown = facts->runtime.kind && !names_functions(pid, maps);
 	}
 	if (maps)
 		maps_free(maps);

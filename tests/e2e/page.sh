@@ -299,6 +299,6 @@ test_nothing_sampled_yet() {
   program a -p 8M -b copy
   serve
   python3 -B "$top/tests/page_says.py" "$url/#pid=$(cat a.pid)" '#nothing' 'Nothing sampled yet: less than 24.0 MiB (95 %).' \
-    '#answer .held' 'Nothing sampled is in use.' '#tab-leaks' 'In use, by stack' || fail 'the page'
+    '#answer .held' 'No allocation was sampled.' '#tab-leaks' 'In use, by stack' || fail 'the page'
   finish a
 }

@@ -211,6 +211,16 @@ static void what_is_missing_is_said(void **unused)
 	end();
 }
 
+static void nothing_sampled_is_not_nothing(void **unused)
+{
+	const struct moment none[] = {{{0}, {0}}};
+
+	series(none, 1, PERIOD);
+	answer_of((struct answer_facts){.has_ended = true}, 1, true);
+	assert_string_equal(answer.held, "No allocation was sampled.");
+	end();
+}
+
 static void the_peak_answers_for_a_clean_end(void **unused)
 {
 	const struct moment end_and_peak[2] = {{.inuse = {0, 0, 0}, .allocated = {300, 100, 0}},
@@ -223,16 +233,6 @@ static void the_peak_answers_for_a_clean_end(void **unused)
 	    "app::Cache::keep (> std::make_shared).");
 	answer_of((struct answer_facts){.column = 1, .is_peak = true}, 0, false);
 	assert_non_null(strstr(answer.held, " in use at the peak, 75 % of it by app::Cache::keep"));
-	end();
-}
-
-static void no_sample_at_all_is_no_measured_zero(void **unused)
-{
-	const struct moment nothing = {.inuse = {0, 0, 0}, .allocated = {0, 0, 0}};
-
-	series(&nothing, 1, PERIOD);
-	answer_of((struct answer_facts){0}, 1, false);
-	assert_string_equal(answer.held, "Nothing sampled is in use.");
 	end();
 }
 
@@ -340,7 +340,7 @@ int main(void)
 	    cmocka_unit_test(nothing_grows_and_a_step_has_its_time),
 	    cmocka_unit_test(resident_memory_that_grows_alone_is_said_so),
 	    cmocka_unit_test(what_is_missing_is_said),
-	    cmocka_unit_test(no_sample_at_all_is_no_measured_zero),
+	    cmocka_unit_test(nothing_sampled_is_not_nothing),
 	    cmocka_unit_test(the_peak_answers_for_a_clean_end),
 	    cmocka_unit_test(code_without_a_name_is_no_function),
 	    cmocka_unit_test(a_change_is_one_sentence),
