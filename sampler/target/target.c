@@ -190,26 +190,28 @@ void target_note_perf_map(struct target *target)
 	target->perf_map = fresh;
 }
 
-/* A forked process has its parent's still mapped, beside its own. */
-static void note_jitdump(struct target *target)
+/* A forked process has its parent's still mapped, beside its own. NULL: none is in MAPS. */
+static const struct map *find_jitdump(const struct maps *maps, pid_t pid)
 {
 	const struct map *found = NULL;
-	struct jitdump_file fresh = JITDUMP_FILE_NONE;
 	char own[32];
-	if (!target->readable || target->pidfd < 0 || !target->maps)
-		return;
-	const int length = snprintf(own, sizeof(own), "/jit-%d.dump", (int)target->perf_map.pid);
-	for (size_t i = 0; i < maps_count(target->maps); i++) {
-		const struct map *map = maps_at(target->maps, i);
+	const size_t length = (size_t)snprintf(own, sizeof(own), "/jit-%d.dump", (int)pid);
+	for (size_t i = 0; i < maps_count(maps); i++) {
+		const struct map *map = maps_at(maps, i);
 		const char *path = map_path(map);
-		if (!map->file || !jitdump_file_is_name(path))
-			continue;
 		const size_t bytes = strlen(path);
-		if (!found || (bytes > (size_t)length && strcmp(path + bytes - (size_t)length, own) == 0))
+		if (map->file && jitdump_file_is_name(path) &&
+		    (!found || (bytes > length && strcmp(path + bytes - length, own) == 0)))
 			found = map;
 	}
-	if (!found || (target->jitdump.fd >= 0 && target->jitdump.ino == found->file->ino) ||
-	    jitdump_file_note(&fresh, target->pid, map_path(found), found->file->ino) != 0)
+	return found;
+}
+
+static void open_jitdump(struct target *target, const struct map *map)
+{
+	struct jitdump_file fresh = JITDUMP_FILE_NONE;
+	if ((target->jitdump.fd >= 0 && target->jitdump.ino == map->file->ino) ||
+	    jitdump_file_note(&fresh, target->pid, map_path(map), map->file->ino) != 0)
 		return;
 	if (target_has_ended(target)) {
 		jitdump_file_forget(&fresh);
@@ -219,13 +221,29 @@ static void note_jitdump(struct target *target)
 	target->jitdump = fresh;
 }
 
+/* FIRST: the maps may be from between the first code and the mapping that leads to the file, and there may be
+ * no second time. The target's own stay as they are: a stack is being unwound by them. */
+static void note_jitdump(struct target *target, bool first)
+{
+	if (!target->readable || target->pidfd < 0 || !target->maps)
+		return;
+	const struct map *found = find_jitdump(target->maps, target->perf_map.pid);
+	struct maps *now = !found && first ? maps_new(maps_store(target->maps), target->pid, false) : NULL;
+	if (now && maps_read_proc(now) == 0)
+		found = find_jitdump(now, target->perf_map.pid);
+	if (found)
+		open_jitdump(target, found);
+	maps_free(now);
+}
+
 void target_met_generated_code(struct target *target, uint64_t now_ns)
 {
 	if (target->perf_map_noted_ns && now_ns - target->perf_map_noted_ns < PERF_MAP_EVERY_NS)
 		return;
+	const bool first = !target->perf_map_noted_ns;
 	target->perf_map_noted_ns = now_ns;
 	target_note_perf_map(target);
-	note_jitdump(target);
+	note_jitdump(target, first);
 }
 
 bool target_has_ended(const struct target *target)

@@ -2,7 +2,7 @@
 /*
  * Calls its functions as CPython does with -X perf: each through a copy of a few instructions in an arena,
  * which has neither unwind rows nor, on x86-64, a frame pointer. The perf map names the copies. Prints its
- * pid.
+ * pid, and half way waits for a byte.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -80,10 +80,13 @@ int main(void)
 		abort();
 	printf("%d\n", (int)getpid());
 	fflush(stdout);
-	for (int i = 0; i < TIMES; i++)
-		copy(3)(NULL, NULL, 0, outer);
-	/* Until the standard input ends. */
 	char byte;
+	for (int i = 0; i < TIMES; i++) {
+		if (i == TIMES / 2)
+			(void)!read(0, &byte, 1);
+		copy(3)(NULL, NULL, 0, outer);
+	}
+	/* Until the standard input ends. */
 	while (read(0, &byte, 1) > 0)
 		;
 	return 0;
