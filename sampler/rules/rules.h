@@ -20,7 +20,7 @@ struct rules {
 	struct rules_service *services; /* in the order of the file */
 	size_t service_count, service_room;
 	struct rules_globs deny[RULES_FACTS];
-	/* While they are read: each fault goes there, and the reading goes on. NULL: it ends with the first. */
+	/* While they are read each fault goes there, and the reading goes on. NULL: it ends with one. */
 	void (*fault)(const char *text);
 	size_t fault_count;
 };
