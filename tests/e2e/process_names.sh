@@ -19,7 +19,7 @@ PY
 serving() {
   write_scripts
   mkfifo in
-  "$heaptap" record -i 0 -p 4K -o p/ sh -c "$python api/serve.py shop:app --token=secret & $python worker.py -q secret; wait" <in >said 2>err &
+  "$heaptap" record -i 0 -p 4K -o p/ sh -c "exec 3<&0; $python api/serve.py shop:app --token=secret <&3 & $python worker.py -q secret; wait" <in >said 2>err &
   front=$!
   exec 7>in
   both() { [ "$(grep -c ready said)" = 2 ]; }
