@@ -99,8 +99,8 @@ static void what_keeps_little_needs_more_points(void **unused)
 	assert_int_equal(find(6).kind, TREND_NONE);
 }
 
-/* An eighth of what came is kept, as in a server that works in blocks and forgets one: growth is so large that
- * blocks look long-lived, and few points are left that are far enough apart, but they lie on a line. */
+/* An eighth of what came is kept, as in a server that works in blocks and forgets one: growth is so large
+ * that blocks look long-lived, and few points are left that are far enough apart, but they lie on a line. */
 static void what_keeps_an_eighth_grows(void **unused)
 {
 	static const double times_s[] = {5, 10, 20, 40, 60, 120, 180, 240, 300, 360};
@@ -125,7 +125,8 @@ static void a_step_is_no_line(void **unused)
 		assert_int_not_equal(find(count).kind, TREND_GROWS);
 }
 
-/* Snapshots come 5, 10, 20, 40, 60 and 120 s after the start: the last step has most of a leak that began late. */
+/* Snapshots come 5, 10, 20, 40, 60 and 120 s after the start: the last step has most of a leak that began
+ * late. */
 static void a_long_step_has_more_of_a_rise(void **unused)
 {
 	static const double times_s[] = {5, 10, 20, 40, 60, 120};
@@ -150,7 +151,8 @@ static void what_rises_ever_faster_is_not_flat(void **unused)
 	assert_int_equal(find(4).kind, TREND_NONE);
 }
 
-/* Of blocks that live for minutes the few samples tell the same again and again, and none at first tells little. */
+/* Of blocks that live for minutes the few samples tell the same again and again, and none at first tells
+ * little. */
 static void a_few_samples_are_no_order(void **unused)
 {
 	static const double inuse_mib[] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 4, 4};
