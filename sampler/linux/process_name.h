@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a process is called in tables, so that processes of one program are told apart: the program, with the
- * script, module or first operand that it was started with ("python3.11 gunicorn app:app", "java x.jar"), or the
- * title that it has given itself ("nginx: worker process").
+ * script, module or first operand that it was started with ("python3.11 gunicorn app:app", "java x.jar"), or
+ * the title that it has given itself ("nginx: worker process").
  *
  * Of the command line no more is taken than that: passwords and tokens stand in arguments. What looks like
  * an option, an assignment, an address or an account is never an operand here.

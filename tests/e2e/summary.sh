@@ -75,7 +75,7 @@ S
   profile_check out/*.pb.gz
   # In a narrow terminal the files' names say which process it is.
   COLUMNS=80 record -p 4K -i 0 -o out/ bash ./script 2>err
-  matches '^heaptap: +100\.0 MiB +< 12\.0 KiB +[0-9]+  heaptap\.big\.[0-9]+\.peak\.pb\.gz$' err
+  matches '^heaptap: +100\.0 MiB +< 12\.0 KiB +[0-9]+ .* heaptap\.big\.[0-9]+\.peak\.pb\.gz$' err
 }
 
 # A single process: lines, and the same error as heaptap report has for the same profile.
