@@ -25,8 +25,8 @@ bool process_identity_may_be_anywhere(struct image *image, pid_t told);
 void process_identity_read_name(struct process *process);
 
 /* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name by which it
- * was executed, if that name leads to the program; a script gets the name of its interpreter. The full name is
- * read too. */
+ * was executed, if that name leads to the program; a script gets the name of its interpreter. The full
+ * name is read too. */
 void process_identity_read_title(struct process *process);
 
 /* If the process has executed another program since process_identity_find, /proc describes that one. */

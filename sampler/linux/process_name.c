@@ -135,7 +135,8 @@ static struct word script_of(struct word path)
 /* ---- interpreters */
 
 /* Options: single letters, which may stand together (-uc), or words (-jar, --eval). Their value is code; a
- * module that is executed; the script; or anything else, in the next word or (attached) always in the same. */
+ * module that is executed; the script; or anything else, in the next word or (attached) always in
+ * the same. */
 struct interpreter {
 	const char *names; /* a version may follow */
 	const char *code, *module, *file, *value, *attached;
