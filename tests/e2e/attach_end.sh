@@ -129,7 +129,7 @@ S
   running bash program.sh
   echo long >&7 # before the attach: not the attached one's
   wait_for 20 says 'done long'
-  attach -v -b "$backend" -p 1
+  attach -v -b "$backend" -p 1 --children=no
   echo long >&7
   wait_for 30 grep -q "^heaptap: pid $target: .*sleep (pid [0-9]*) was executed by a child of it, and is not followed (1 in all)" log
   if [ "$backend" = uprobe ]; then

@@ -56,6 +56,10 @@ static void the_rows(void **unused)
 	    "      20.0 MiB  not malloc, by the samples: pools, JS or Java heap, mmap\n"
 	    "       8.0 MiB  program and libraries\n"
 	    "       2.0 MiB  heaptap's own\n"); /* and not the stacks, which have less than a hundredth */
+	struct resident_watch attached = watch;
+	attached.newest.older = attached.largest.older = true;
+	assert_non_null(strstr(print(&attached, 7 * S),
+	    " 20.0 MiB  allocator's slack, blocks from before heaptap attached, +- "));
 	const struct resident_watch nothing = {0};
 	assert_string_equal(print(&nothing, S), "");
 }
