@@ -35,12 +35,12 @@ test_status_says_what_grows() {
   says_grows() {
     touch go$((step += 1))
     sleep 0.2
-    "$heaptap" status --socket "$socket" >table && grep -q '  grows since ' table
+    "$heaptap" status --socket "$socket" >table && grep -q '; grows since ' table
   }
   wait_for 20 is_profiled $leaks
   wait_for 60 says_grows
   matches "^steps +$leaks .* \\+[0-9.]+[MG] +[0-9]+ copy$" table
-  matches '^  grows since [0-9:]{8}, by [0-9.]+ [MG]iB an hour \+- [0-9.]+ %$' table
+  matches '^  daemon_steps on; grows since [0-9:]{8}, by [0-9.]+ [MG]iB an hour \+- [0-9.]+ %$' table
   matches "^steps +$steady [^+?]* [0-9]+ copy$" table
   "$heaptap" status --socket "$socket" --json >json
   cp "$HEAPTAP_PROGRAMS/heaptap-serve" bin/
