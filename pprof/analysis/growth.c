@@ -234,8 +234,8 @@ static void sum_callers(const struct work *work, struct caller *callers, uint32_
 		for (uint32_t i = t->rows[row].head + 1; !work->taken[row] && i < t->rows[row].depth; i++) {
 			const uint32_t frame = traces_stack(t, row)[i];
 
-			if (seen[frame] == row + 1)
-				continue;
+			if (seen[frame] == row + 1 || *t->frames.rows[frame].name == '[')
+				continue; /* what stands in brackets is no function */
 			seen[frame] = row + 1;
 			callers[frame].rise_bytes += rise;
 			callers[frame].inuse_bytes += last;

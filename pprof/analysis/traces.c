@@ -107,6 +107,7 @@ void traces_fini(struct traces *t)
 	free(t->prints);
 	overlap_fini(&t->overlap);
 	thread_names_fini(&t->thread_names);
+	code_names_fini(&t->code_names);
 	free(t->path);
 	memset(t, 0, sizeof(*t));
 }
@@ -117,7 +118,7 @@ int traces_check_memory(const struct traces *t, size_t more)
 	    t->row_capacity * sizeof(*t->rows) + t->stack_capacity * sizeof(*t->stacks) +
 	    t->value_capacity * sizeof(*t->values) + t->estimate_capacity * sizeof(*t->estimates) +
 	    t->path_capacity * sizeof(*t->path) + overlap_bytes(&t->overlap) +
-	    thread_names_bytes(&t->thread_names) +
+	    thread_names_bytes(&t->thread_names) + code_names_bytes(&t->code_names) +
 	    t->column_count * t->slot_count * (sizeof(*t->all) + sizeof(*t->prints));
 
 	return t->options.max_bytes && bytes + more > t->options.max_bytes ? -EFBIG : 0;
@@ -129,6 +130,7 @@ int traces_check_memory(const struct traces *t, size_t more)
 struct shown {
 	uint32_t *frames;
 	size_t *starts, count, capacity;
+	uint64_t process; /* of the profile, as code_names.h has it */
 };
 
 static int shown_location(
@@ -143,11 +145,13 @@ static int shown_location(
 		return -ENOMEM;
 	if (!location.line_count)
 		return frames_add(&t->frames, "", "", module, 0, &shown->frames[shown->count++]);
+	const char *late = code_names_of(&t->code_names, p, shown->process, id);
+
 	for (size_t i = cut; i < location.line_count && !err; i++) {
 		struct profile_function function = profile_function(p, location.lines[i].function);
 
-		err = frames_add(&t->frames, function.name, function.filename, module, location.lines[i].line,
-		    &shown->frames[shown->count++]);
+		err = frames_add(&t->frames, late ? late : function.name, function.filename, module,
+		    location.lines[i].line, &shown->frames[shown->count++]);
 	}
 	return err;
 }
@@ -159,6 +163,7 @@ static int shown_make(
 	int err = 0;
 
 	memset(shown, 0, sizeof(*shown));
+	shown->process = code_names_process(p);
 	shown->starts = calloc((size_t)count + 2, sizeof(*shown->starts));
 	if (!shown->starts)
 		return -ENOMEM;

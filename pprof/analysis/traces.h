@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pprof/analysis/code_names.h"
 #include "pprof/analysis/frames.h"
 #include "pprof/analysis/grouping.h"
 #include "pprof/analysis/overlap.h"
@@ -88,6 +89,7 @@ struct traces {
 	uint64_t *prints; /* of the selected stacks, see traces_differ() */
 	struct overlap overlap;
 	struct thread_names thread_names;
+	struct code_names code_names;
 	bool unsure;    /* some profile has no period: estimates are not valid */
 	uint32_t *path; /* buffer for the current stack */
 	size_t path_capacity;
@@ -99,7 +101,7 @@ int traces_init(
 void traces_fini(struct traces *t);
 
 /* Tells of a profile that will be added, before the first one is: which of them have samples in common, and
- * what threads are called. Not needed for one profile alone. 0 or -ENOMEM. */
+ * what threads, and functions that were made at run time, are called. Not needed for one profile alone. 0 or -ENOMEM. */
 int traces_expect(struct traces *t, const struct profile *profile, size_t column);
 
 /* Corrects the estimates for these samples, when all profiles have been added. 0 or -ENOMEM. */

@@ -12,7 +12,7 @@ int traces_expect(struct traces *t, const struct profile *profile, size_t column
 	    (t->options.by == GROUP_THREAD || t->options.split ||
 	        (t->options.filter && t->options.filter->thread)))
 		err = thread_names_learn(&t->thread_names, profile);
-	return err;
+	return err ? err : code_names_learn(&t->code_names, profile);
 }
 
 static void correct_all(

@@ -4,16 +4,18 @@
 #include <math.h>
 
 /* A rise keeps at least this part of what was allocated meanwhile. */
-#define KEPT_PART      0.5
+#define KEPT_PART        0.5
+/* A sum that has never fallen: a worker that leaks a part of what it allocates. */
+#define KEPT_PART_STEADY 0.2
 /* One step alone is at most this part of a rise, and steps below SMALL_PART are not counted. */
-#define STEP_PART      0.6
-#define SMALL_PART     0.05
+#define STEP_PART        0.6
+#define SMALL_PART       0.05
 /* Of a step that takes longer than others, because snapshots do not come evenly, as much as of the time. */
-#define LONG_STEP_PART 0.75
+#define LONG_STEP_PART   0.75
 /* After a rise that has ended the mean is above its end by at most this part of it. */
-#define FLAT_PART      0.5
+#define FLAT_PART        0.5
 /* Of a rise that goes on, the last third of the time has at least this part. */
-#define RECENT_PART    0.15
+#define RECENT_PART      0.15
 
 /* The kinds of evidence share the chance of a false alarm; kept has most, because it needs fewest points. */
 #define KEPT_SHARE  0.75
@@ -144,15 +146,29 @@ static double variance_between(const struct trend_point *from, const struct tren
 	return fmin(apart, to->allocated_variance * (came + went) / to->allocated_bytes);
 }
 
-/* Is more kept of what came than chance explains? */
-static bool is_kept(const struct trend_point *points, const struct rise *rise, double bar)
+/* Has no point been below an earlier one, by more than a small part of the rise? */
+static bool never_fell(const struct trend_point *points, size_t count)
+{
+	double most = points[0].inuse_bytes;
+	const double small = SMALL_PART * (points[count - 1].inuse_bytes - points[0].inuse_bytes);
+
+	for (size_t i = 1; i < count; i++) {
+		if (points[i].inuse_bytes < most - small)
+			return false;
+		most = fmax(most, points[i].inuse_bytes);
+	}
+	return true;
+}
+
+/* Is more kept of what came than chance explains, and `part` of it at least? */
+static bool is_kept(const struct trend_point *points, const struct rise *rise, double part, double bar)
 {
 	const struct trend_point *from = &points[rise->since], *to = &points[rise->until];
 	const double came_bytes = to->allocated_bytes - from->allocated_bytes;
 	const double came = to->allocated_samples - from->allocated_samples;
 	const double kept = came_bytes > 0 ? fmin(rise->bytes / came_bytes, 1) : 0;
 
-	return kept >= KEPT_PART && coin_tail(came, came * (1 - kept)) <= bar;
+	return kept >= part && coin_tail(came, came * (1 - kept)) <= bar;
 }
 
 static bool has_steps(const struct trend_point *points, const struct rise *rise)
@@ -208,6 +224,7 @@ static bool goes_on(const struct trend_point *points, size_t count, size_t since
 static bool find_kept(
     const struct trend_point *points, size_t until, double end_bytes, double bar, struct rise *found)
 {
+	const double part = never_fell(points, until + 1) ? KEPT_PART_STEADY : KEPT_PART;
 	struct rise rise = {.until = until};
 
 	for (rise.since = 0; rise.since < until; rise.since++) {
@@ -216,7 +233,7 @@ static bool find_kept(
 		rise.bytes = end_bytes - rise.base_bytes;
 		if (rise.bytes <= 0)
 			break;
-		if (is_kept(points, &rise, bar)) {
+		if (is_kept(points, &rise, part, bar)) {
 			*found = rise;
 			return true;
 		}

@@ -87,7 +87,7 @@ assert list(status) == ["daemon", "processes", "push"], list(status)
 assert list(status["daemon"]) == ["pid", "since", "cpu_seconds", "rss_bytes", "disk_bytes"], status["daemon"]
 assert status["daemon"]["pid"] == daemon
 process = next(p for p in status["processes"] if p["pid"] == program)
-assert list(process) == ["pid", "service", "exe", "comm", "container_id", "since", "profiled", "reason", "inuse_bytes",
+assert list(process) == ["pid", "service", "exe", "comm", "name", "container_id", "since", "profiled", "reason", "inuse_bytes",
     "inuse_bytes_error", "inuse_objects", "rss_bytes", "growth", "growth_bytes", "growth_bytes_error", "growth_since",
     "growth_until", "growth_significant", "growth_bytes_per_hour", "growth_bytes_per_hour_error", "samples", "lost",
     "backend", "labels"], list(process)

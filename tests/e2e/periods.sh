@@ -126,7 +126,7 @@ test_offered() {
   for who in main thread fresh child; do work $who 200 100; done
   snapshot_all "$target"
   for who in main thread fresh; do exact "$profile" ${who}_hold; done
-  "$heaptap" report "$profile" >report
+  "$heaptap" report -v "$profile" >report
   matches '^  every allocation recorded since a daemon took over$' report
   matches '^  taken over [0-9.]+ s after the start$' report
   exec 7>&-
