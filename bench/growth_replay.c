@@ -88,8 +88,8 @@ struct trace {
 	double bytes, end_s;
 	struct growth_log_stack *stacks;
 	uint32_t stack_count, leak_stack, churn_stack;
-	uint32_t *heads;    /* of each stack, a place in it */
-	uint32_t *frames;   /* [stack * GROWTH_LOG_DEPTH + place] */
+	uint32_t *heads;     /* of each stack, a place in it */
+	uint32_t *frames;    /* [stack * GROWTH_LOG_DEPTH + place] */
 	uint64_t *functions; /* of each frame */
 	uint32_t frame_count;
 };
@@ -115,7 +115,7 @@ struct addresses {
 	struct {
 		uint64_t address;
 		size_t block;
-	} *slots;
+	} * slots;
 	size_t mask;
 };
 
@@ -150,8 +150,8 @@ static void read_blocks(struct trace *trace, const char *path, double stretch)
 		trace->end_s = now_s;
 		if (!events[i].bytes)
 			continue;
-		trace->blocks[trace->block_count++] = (struct block){
-		    now_s, INFINITY, trace->bytes, events[i].bytes, events[i].stack};
+		trace->blocks[trace->block_count++] =
+		    (struct block){now_s, INFINITY, trace->bytes, events[i].bytes, events[i].stack};
 		trace->bytes += events[i].bytes;
 		*at = trace->block_count;
 	}
@@ -236,8 +236,9 @@ static void find_churn(struct trace *trace)
 		if (held[s] > held[trace->churn_stack])
 			trace->churn_stack = s;
 	}
-	printf("%zu blocks of %.0f MiB in %.0f s by %u stacks; %.1f MiB in use in the mean, %.1f of it by one "
-	       "stack\n",
+	printf(
+	    "%zu blocks of %.0f MiB in %.0f s by %u stacks; %.1f MiB in use in the mean, %.1f of it by one "
+	    "stack\n",
 	    trace->block_count, trace->bytes / MIB, trace->end_s, trace->stack_count - 1, mean,
 	    held[trace->churn_stack] / trace->end_s / MIB);
 	free(held);
@@ -409,7 +410,6 @@ static void record(struct recording *recording, const struct trace *trace, doubl
 
 /* ---- what is asked */
 
-
 static bool is_in(const struct trace *trace, uint32_t stack, uint32_t frame)
 {
 	for (uint32_t i = trace->heads[stack]; i < trace->stacks[stack].depth; i++)
@@ -419,8 +419,8 @@ static bool is_in(const struct trace *trace, uint32_t stack, uint32_t frame)
 }
 
 /* Does anything grow (stack UINT32_MAX), or what this stack is part of? */
-static bool finds(const struct recording *recording, const struct trace *trace, int points, uint32_t stack,
-    double *counts)
+static bool finds(
+    const struct recording *recording, const struct trace *trace, int points, uint32_t stack, double *counts)
 {
 	struct growth growth;
 	bool found = false;
@@ -485,8 +485,9 @@ static void steady(
 		any += seen;
 		later += seen_later;
 	}
-	printf("  %s: something grows at any snapshot %.1f %%, at any from 5 min on %.1f %%, at 5 min %.1f %%, "
-	       "at 10 min %.1f %%, at 15 min %.1f %%\n",
+	printf(
+	    "  %s: something grows at any snapshot %.1f %%, at any from 5 min on %.1f %%, at 5 min %.1f %%, "
+	    "at 10 min %.1f %%, at 15 min %.1f %%\n",
 	    is_blind ? "attached                 " : "recorded since long before", 100.0 * any / recordings,
 	    100.0 * later / recordings, 100.0 * at_5 / recordings, 100.0 * at_10 / recordings,
 	    100.0 * at_15 / recordings);
@@ -513,7 +514,8 @@ static void leaking(struct recording *recording, const struct trace *trace, int 
 			at[n - 1] += seen;
 		}
 	}
-	printf("  %4g MiB a minute %s: found by 1 min %5.1f %%, 5 min %5.1f %%, 10 min %5.1f %%, 15 min %5.1f %%\n",
+	printf("  %4g MiB a minute %s: found by 1 min %5.1f %%, 5 min %5.1f %%, 10 min %5.1f %%, 15 min "
+	       "%5.1f %%\n",
 	    leak->mib_per_min,
 	    leak->stack == trace->leak_stack ? "in a row of its own       " : "in the row with most in use",
 	    100.0 * at[4] / recordings, 100.0 * at[AT_5] / recordings, 100.0 * at[AT_10] / recordings,

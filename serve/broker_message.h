@@ -3,8 +3,8 @@
  * What the web process and its broker say to each other, over a socket pair of SOCK_SEQPACKET, a struct a
  * packet. The web process parses what browsers send, and may open nothing; the broker, which started it,
  * opens files and control sockets for it and hands over descriptors. It reads no byte that comes from a
- * network or a profile, and of a list nothing but where rows begin, which processes they are about, and in which
- * folder root's and our own samplers write.
+ * network or a profile, and of a list nothing but where rows begin, which processes they are about, and in
+ * which folder root's and our own samplers write.
  */
 #ifndef SERVE_BROKER_MESSAGE_H
 #define SERVE_BROKER_MESSAGE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The profile files that the server was given, and those of samplers: found and opened by the broker, read by the web process.
+ * The profile files that the server was given, and those of samplers: found and opened by the broker, read by
+ * the web process.
  *
  * A file has a number, made of its path alone: it is the same after a restart, so that the address of a page
  * stays good. As text, a line each ended by NUL: "NUMBER BYTES MTIME_NS PATH".

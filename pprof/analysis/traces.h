@@ -101,7 +101,8 @@ int traces_init(
 void traces_fini(struct traces *t);
 
 /* Tells of a profile that will be added, before the first one is: which of them have samples in common, and
- * what threads, and functions that were made at run time, are called. Not needed for one profile alone. 0 or -ENOMEM. */
+ * what threads, and functions that were made at run time, are called. Not needed for one profile alone. 0 or
+ * -ENOMEM. */
 int traces_expect(struct traces *t, const struct profile *profile, size_t column);
 
 /* Corrects the estimates for these samples, when all profiles have been added. 0 or -ENOMEM. */

@@ -137,7 +137,7 @@ static char *read_line(char *to, int bytes, void *context)
 		r->err = ini_text_wrong(r->error, "a line has more than %d bytes", bytes - 2);
 	else
 		look_at_line(r, r->at, uncommented(r->at, length, ";#"));
-	if (r->err == -EINVAL) {
+	if (r->err && r->err != -ENOMEM) {
 		note_fault(r, r->line);
 		r->passes = r->passes_lines = true;
 		r->in_key = false;
@@ -162,7 +162,7 @@ static int on_value(void *context, const char *section, const char *name, const 
 
 	if (!r->err && r->reader->value)
 		r->err = r->reader->value(r->reader->context, section, name, value, r->line, r->error);
-	if (r->err == -EINVAL)
+	if (r->err && r->err != -ENOMEM)
 		note_fault(r, r->line);
 	return !r->err;
 }
