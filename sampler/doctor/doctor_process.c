@@ -13,6 +13,7 @@
 #include "sampler/linux/descendants.h"
 #include "sampler/linux/proc.h"
 #include "sampler/loader/malloc_binding.h"
+#include "sampler/loader/preload_check.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/region/region_takeover.h"
 
@@ -296,10 +297,11 @@ int doctor_process_examine(struct findings *findings, pid_t pid)
 		return 0;
 	}
 	say_process(findings, pid, &mapped);
-	say_unseen(findings, pid);
-	doctor_resident_say(findings, pid);
-	mapped_fini(&mapped);
 	/* What it runs, also if that path means another file by now, or in our mount namespace. */
 	snprintf(opened, sizeof(opened), "/proc/%d/exe", (int)pid);
+	if (preload_check_inspect(opened) != PRELOAD_CHECK_STATIC) /* else nothing is seen */
+		say_unseen(findings, pid);
+	doctor_resident_say(findings, pid);
+	mapped_fini(&mapped);
 	return doctor_program_examine(findings, opened, program, true);
 }

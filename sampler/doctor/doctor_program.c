@@ -86,10 +86,13 @@ static bool say_no_program(struct findings *findings, const char *name, const st
 	return !facts->whole || facts->object || facts->shared_library;
 }
 
-static const char *fix_of(enum preload_check_kind kind)
+static const char *fix_of(enum preload_check_kind kind, enum runtime_kind runtime)
 {
 	switch (kind) {
 	case PRELOAD_CHECK_STATIC:
+		if (runtime == RUNTIME_GO)
+			return "Go's own heap profile (net/http/pprof): if it were linked dynamically (cgo), "
+			       "Go's heap would not be seen either";
 		return "link it dynamically (without -static)";
 	case PRELOAD_CHECK_PRIVILEGED:
 		return "record it as the user that it becomes, or a copy without the privilege";
@@ -110,8 +113,9 @@ int doctor_program_examine(struct findings *findings, const char *path, const ch
 	if (known && !running && say_no_program(findings, name, &facts))
 		return 0;
 	if (obstacle) {
-		finding_say(
-		    findings, FINDING_BAD, fix_of(kind), "%s %s, so nothing of it is seen", name, obstacle);
+		finding_say(findings, FINDING_BAD,
+		    fix_of(kind, known ? facts.inside.runtime.kind : RUNTIME_NONE),
+		    "%s %s, so nothing of it is seen", name, obstacle);
 		return 0;
 	}
 	if (access(path, R_OK) != 0) {

@@ -11,12 +11,13 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* ---- files */
 
-enum { KNOWN_FILES = 1024 };
+enum { KNOWN_FILES = 1024, ENVIRONMENT_BYTES = 256 << 10 /* more is not looked at */ };
 
 /* By the file: another one with its number takes its place. */
 static struct known {
@@ -124,6 +125,15 @@ bool inside_asks(pid_t pid)
 	    proc_status_number(text, "\nSigCgt:", 16, 0) & 1u << (SIGQUIT - 1);
 }
 
+bool inside_runtime_by_malloc(pid_t pid, enum runtime_kind kind)
+{
+	char *text = kind ? malloc(ENVIRONMENT_BYTES) : NULL;
+	const ssize_t bytes = text ? proc_read(pid, "environ", text, ENVIRONMENT_BYTES) : 0;
+	const bool by_malloc = bytes > 0 && runtime_memory_is_off(kind, text, (size_t)bytes);
+	free(text);
+	return by_malloc;
+}
+
 static bool names_functions(pid_t pid, const struct maps *maps)
 {
 	struct perf_map_file file;
@@ -148,6 +158,7 @@ int inside_look_at_process(struct unseen_facts *facts, struct modules *modules, 
 		(void)proc_read_exe(pid, program, sizeof(program));
 		inside_look(facts, maps, program);
 		facts->asks = inside_asks(pid);
+		facts->runtime_by_malloc = inside_runtime_by_malloc(pid, facts->runtime.kind);
 		facts->names_unknown = facts->runtime.kind && !names_functions(pid, maps);
 	}
 	if (maps)

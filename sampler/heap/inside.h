@@ -25,6 +25,9 @@ bool inside_runtime_entry(struct module *module, uint64_t *start, uint64_t *end)
  * SIGQUIT; nothing of its memory. 0 or -errno. */
 int inside_look_at_process(struct unseen_facts *facts, struct modules *modules, pid_t pid);
 
+/* Does the process' environment make its interpreter use malloc for all? */
+bool inside_runtime_by_malloc(pid_t pid, enum runtime_kind kind);
+
 /* Does the process' JVM answer SIGQUIT, so that jcmd may ask it? Without the signal's handler (-Xrs) it would
  * end. */
 bool inside_asks(pid_t pid);

@@ -73,12 +73,20 @@ static void add_allocator(struct unseen *unseen, const struct unseen_facts *fact
 		    facts->allocator_file, facts->allocator);
 }
 
+/* Does the interpreter map memory for itself? */
+static bool has_pool(const struct unseen_facts *facts)
+{
+	return runtime_memory(facts->runtime.kind) && !facts->runtime_by_malloc;
+}
+
 static void add_runtime(struct unseen *unseen, const struct unseen_facts *facts)
 {
 	const enum runtime_kind kind = facts->runtime.kind;
-	const char *memory = runtime_memory(kind), *how = runtime_memory_remedy(kind, facts->asks);
+	const char *memory = runtime_memory(kind),
+	           *how = facts->with_mmap ? runtime_memory_remedy_beside_mmap(kind, facts->asks)
+	                                   : runtime_memory_remedy(kind, facts->asks);
 	char amount[AMOUNT_BYTES];
-	if (facts->with_mmap && runtime_memory_by_mmap(kind))
+	if (!how)
 		return;
 	if (!facts->measured)
 		add(unseen, UNSEEN_POOL, 0, how, "%s", memory);
@@ -103,8 +111,11 @@ static void add_others(struct unseen *unseen, const struct unseen_facts *facts)
 /* Interpreters, which are stripped everywhere, are known. */
 bool unseen_may_hide(const struct unseen_facts *facts, double bound_bytes)
 {
+	const bool hides = facts->runtime.kind
+	    ? has_pool(facts) && runtime_avoids_malloc(facts->runtime.kind) && !facts->with_mmap
+	    : facts->stripped;
 	return facts->own_malloc || facts->calls[0] || facts->allocator[0] ||
-	    (facts->stripped && !facts->runtime.kind && (!facts->measured || facts->others >= bound_bytes));
+	    (hides && (!facts->measured || facts->others >= bound_bytes));
 }
 
 /* ---- names */
@@ -113,6 +124,8 @@ static void add_names(struct unseen *unseen, const struct unseen_facts *facts)
 {
 	const char *language = runtime_language(facts->runtime.kind),
 	           *how = runtime_names_remedy(&facts->runtime, facts->asks);
+	if (!language)
+		return;
 	if (facts->names_unknown)
 		add(unseen, UNSEEN_NAMES, 0, how, "the names of %s functions", language);
 	else if (facts->nameless > 0 && facts->nameless >= facts->named * names_share)
@@ -146,7 +159,7 @@ void unseen_describe(struct unseen *unseen, const struct unseen_facts *facts)
 	const bool inside = facts->own_malloc || facts->allocator[0];
 	if (inside)
 		add_allocator(unseen, facts);
-	if (facts->runtime.kind)
+	if (has_pool(facts))
 		add_runtime(unseen, facts);
 	else if (!inside)
 		add_others(unseen, facts);

@@ -22,7 +22,8 @@ struct unseen_facts {
 	char allocator[32];                     /* a function of an allocator inside a file; "": none */
 	char allocator_file[UNSEEN_FILE_BYTES]; /* which file that is */
 	struct runtime runtime;
-	bool stripped; /* the program's file: an allocator inside would not be found */
+	bool runtime_by_malloc; /* its environment makes the interpreter use malloc for all */
+	bool stripped;          /* the program's file: an allocator inside would not be found */
 	char debug_link[64], build_id[2 * 20 + 1]; /* by which its debug file is looked for; "": none */
 
 	/* ---- of its memory, in bytes */

@@ -183,7 +183,7 @@ static bool is_bounded(const Elf64_Shdr *section)
 	return section->sh_size <= TABLE_BYTES_MAX && section->sh_offset <= INT64_MAX - TABLE_BYTES_MAX;
 }
 
-/* ---- the name of its debug file */
+/* ---- the names of sections */
 
 static bool is_called(
     const struct scan *scan, const Elf64_Ehdr *header, const Elf64_Shdr *section, const char *name)
@@ -209,6 +209,15 @@ static void look_at_debug_link(const struct scan *scan, const Elf64_Ehdr *header
 	const size_t bytes = section->sh_size < most ? (size_t)section->sh_size : most;
 	if (scan->reader(scan->context, link, bytes, section->sh_offset) != 0 || strchr(link, '/'))
 		link[0] = '\0';
+}
+
+/* ---- Go */
+
+static void look_at_go(const struct scan *scan, const Elf64_Ehdr *header, const Elf64_Shdr *section)
+{
+	if (section->sh_type == SHT_PROGBITS && section->sh_flags & SHF_ALLOC &&
+	    !(section->sh_flags & SHF_EXECINSTR) && is_called(scan, header, section, RUNTIME_GO_SECTION))
+		runtime_note_go_section(&scan->symbols->runtime);
 }
 
 /* ---- the file */
@@ -259,6 +268,7 @@ int program_symbols_read(struct program_symbols *symbols, program_symbols_reader
 		if (reader(context, &section, sizeof(section), header.e_shoff + i * sizeof(section)) != 0)
 			return -ENOEXEC;
 		look_at_debug_link(&scan, &header, &section);
+		look_at_go(&scan, &header, &section);
 		const enum table_kind kind = kind_of(&section);
 		if (seen[kind])
 			continue;

@@ -19,6 +19,13 @@ static const struct {
     {"node_module_register", RUNTIME_NODE, .entry = false},
     {"Builtins_JSEntryTrampoline", RUNTIME_NODE, .local = true, .entry = true},
     {"JNI_CreateJavaVM", RUNTIME_JVM, .entry = false},
+    {"_zend_mm_alloc", RUNTIME_PHP, .entry = false},
+    {"execute_ex", RUNTIME_PHP, .entry = true},
+    {"erts_alloc_init", RUNTIME_ERLANG, .entry = false},
+    {"rb_vm_exec", RUNTIME_RUBY, .entry = true},
+    {"Perl_runops_standard", RUNTIME_PERL, .entry = true},
+    {"lua_pcallk", RUNTIME_LUA, .entry = true}, /* since 5.2 */
+    {"TclNRRunCallbacks", RUNTIME_TCL, .entry = true},
 };
 
 /* Libraries of an interpreter whose program has it not inside. */
@@ -30,6 +37,13 @@ static const struct {
     {"libnode.so", RUNTIME_NODE},
     {"libjli.so", RUNTIME_JVM},
     {"libjvm.so", RUNTIME_JVM},
+    {"libphp", RUNTIME_PHP},
+    {"libruby", RUNTIME_RUBY},
+    {"libperl.so", RUNTIME_PERL},
+    {"liblua5.3", RUNTIME_LUA},
+    {"liblua5.4", RUNTIME_LUA},
+    {"libtcl8", RUNTIME_TCL},
+    {"libtcl9", RUNTIME_TCL},
 };
 
 enum { PYTHON_NAMES_MINOR = 12 };
@@ -68,23 +82,60 @@ void runtime_note_library(struct runtime *runtime, const char *name)
 	}
 }
 
+/* Go's linker writes it into each program, and strip leaves it. */
+void runtime_note_go_section(struct runtime *runtime)
+{
+	if (!runtime->kind)
+		runtime->kind = RUNTIME_GO;
+}
+
 /* ---- what to say */
+
+#define BY_MMAP    "--mmap shows who makes it grow, "
+#define GO_PROFILE "Go's own heap profile (net/http/pprof)"
 
 static const struct {
 	const char *memory, *memory_remedy;
-	bool by_mmap;
-	const char *language;
+	const char *beside_mmap; /* NULL: --mmap shows enough */
+	bool avoids_malloc;
+	const char *off; /* how the variable begins that makes it use malloc; NULL: there is none */
+	const char *language, *names_remedy;
 } words[RUNTIME_KINDS] = {
     [RUNTIME_PYTHON] = {.memory = "python's own pool",
-        .memory_remedy = "--mmap shows who makes it grow, PYTHONMALLOC=malloc is exact",
-        .by_mmap = true,
-        .language = "Python"},
+        .memory_remedy = BY_MMAP "PYTHONMALLOC=malloc is exact",
+        .off = "PYTHONMALLOC=malloc",
+        .language = "Python",
+        .names_remedy = "memray shows their lines; heaptap names those of Python 3.12 and later"},
     [RUNTIME_NODE] = {.memory = "V8's heap (JavaScript objects)",
         .memory_remedy = "node --heap-prof shows who makes them, --heapsnapshot-signal=SIGUSR2 what there is",
-        .language = "JavaScript"},
+        .beside_mmap = "node --heap-prof shows who makes them, --heapsnapshot-signal=SIGUSR2 what there is",
+        .language = "JavaScript",
+        .names_remedy = "node --perf-basic-prof-only-functions --interpreted-frames-native-stack"},
     [RUNTIME_JVM] = {.memory = "the JVM's heap (Java objects)",
-        .memory_remedy = "a heap dump shows them: java -XX:+HeapDumpOnOutOfMemoryError",
-        .language = "Java"},
+        .memory_remedy = "a heap dump shows them: jcmd PID GC.heap_dump FILE (not where -Xrs is set)",
+        .language = "Java",
+        .names_remedy = "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
+                        "-XX:+DumpPerfMapAtExit"},
+    [RUNTIME_GO] = {.memory = "Go's own heap",
+        .memory_remedy = "--mmap shows that it grows, " GO_PROFILE " which code",
+        .beside_mmap = GO_PROFILE " shows which code",
+        .avoids_malloc = true},
+    [RUNTIME_PHP] = {.memory = "PHP's own pool",
+        .memory_remedy = BY_MMAP "USE_ZEND_ALLOC=0 is exact",
+        .avoids_malloc = true,
+        .off = "USE_ZEND_ALLOC=0",
+        .language = "PHP",
+        .names_remedy = "PHP's extension memprof shows them"},
+    [RUNTIME_ERLANG] = {.memory = "Erlang's own allocators",
+        .memory_remedy = BY_MMAP "erl +Mea min is exact",
+        .avoids_malloc = true,
+        .language = "Erlang",
+        .names_remedy = ""},
+    [RUNTIME_RUBY] = {.language = "Ruby",
+        .names_remedy = "Ruby's own ObjectSpace.trace_object_allocations shows their lines"},
+    [RUNTIME_PERL] = {.language = "Perl", .names_remedy = ""},
+    [RUNTIME_LUA] = {.language = "Lua", .names_remedy = ""},
+    [RUNTIME_TCL] = {.language = "Tcl", .names_remedy = ""},
 };
 
 const char *runtime_memory(enum runtime_kind kind)
@@ -99,9 +150,29 @@ const char *runtime_memory_remedy(enum runtime_kind kind, bool asks)
 	return words[kind].memory_remedy;
 }
 
-bool runtime_memory_by_mmap(enum runtime_kind kind)
+const char *runtime_memory_remedy_beside_mmap(enum runtime_kind kind, bool asks)
 {
-	return words[kind].by_mmap;
+	return kind == RUNTIME_JVM ? runtime_memory_remedy(kind, asks) : words[kind].beside_mmap;
+}
+
+bool runtime_avoids_malloc(enum runtime_kind kind)
+{
+	return words[kind].avoids_malloc;
+}
+
+bool runtime_memory_is_off(enum runtime_kind kind, const char *environment, size_t bytes)
+{
+	const char *off = words[kind].off;
+	const size_t length = off ? strlen(off) : 0;
+	for (size_t at = 0; off && bytes - at >= length;) {
+		if (memcmp(environment + at, off, length) == 0)
+			return true;
+		const char *end = memchr(environment + at, 0, bytes - at);
+		if (!end)
+			break;
+		at = (size_t)(end - environment) + 1;
+	}
+	return false;
 }
 
 const char *runtime_language(enum runtime_kind kind)
@@ -111,19 +182,11 @@ const char *runtime_language(enum runtime_kind kind)
 
 const char *runtime_names_remedy(const struct runtime *runtime, bool asks)
 {
-	switch (runtime->kind) {
-	case RUNTIME_PYTHON:
-		return runtime->python_names ? "start it with PYTHONPERFSUPPORT=1 in its environment"
-		                             : "Python 3.12 and later name them, with PYTHONPERFSUPPORT=1";
-	case RUNTIME_NODE:
-		return "node --perf-basic-prof-only-functions --interpreted-frames-native-stack";
-	case RUNTIME_JVM:
-		return asks
-		    ? "jcmd PID Compiler.perfmap (Java 17 and later), and java -XX:+PreserveFramePointer for "
-		      "callers"
-		    : "java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions "
-		      "-XX:+DumpPerfMapAtExit";
-	default:
-		return "";
-	}
+	if (runtime->kind == RUNTIME_PYTHON && runtime->python_names)
+		return "start it with PYTHONPERFSUPPORT=1 in its environment";
+	if (runtime->kind == RUNTIME_JVM && asks)
+		return "jcmd PID Compiler.perfmap (Java 17 and later), and java -XX:+PreserveFramePointer "
+		       "for "
+		       "callers";
+	return words[runtime->kind].names_remedy;
 }

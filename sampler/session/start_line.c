@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/start_line.h"
 
+#include "sampler/heap/inside.h"
 #include "sampler/heap/unseen.h"
 #include "sampler/linux/program_path.h"
 #include "sampler/linux/regular_file.h"
@@ -94,6 +95,7 @@ static void say_unseen(const struct options *options, char path[PATH_MAX])
 	}
 	facts.own_malloc = symbols.own_malloc;
 	facts.runtime = symbols.runtime;
+	facts.runtime_by_malloc = inside_runtime_by_malloc(getpid(), symbols.runtime.kind);
 	memcpy(facts.allocator, symbols.allocator, sizeof(facts.allocator));
 	snprintf(facts.allocator_file, sizeof(facts.allocator_file), "%s", strrchr(path, '/') + 1);
 	unseen_describe(&unseen, &facts);

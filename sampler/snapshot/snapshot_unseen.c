@@ -97,8 +97,10 @@ void snapshot_unseen_look(struct snapshot_unseen *unseen, const struct process *
 	(void)region_unseen_files(region, facts->calls);
 	inside_look(facts, process->target.maps, process->target.name);
 	measure(facts, resident);
-	if (facts->runtime.kind == RUNTIME_JVM && process->target.readable && !process->target.closed)
-		facts->asks = inside_asks(process->target.pid);
+	if (facts->runtime.kind && process->target.readable && !process->target.closed) {
+		facts->asks = facts->runtime.kind == RUNTIME_JVM && inside_asks(process->target.pid);
+		facts->runtime_by_malloc = inside_runtime_by_malloc(process->target.pid, facts->runtime.kind);
+	}
 	if (facts->runtime.kind && !names_functions(process))
 		weigh_names(facts, process, view);
 	unseen_describe(&unseen->texts, facts);

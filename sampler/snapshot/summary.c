@@ -72,7 +72,7 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	};
 	row->certain = row->certain && !row->hidden;
 	row->stripped = row->hidden && s->unseen.facts.stripped && !s->unseen.facts.allocator[0] &&
-	    !s->unseen.facts.own_malloc;
+	    !s->unseen.facts.own_malloc && !s->unseen.facts.runtime.kind;
 	summary_title(row->title, target->title);
 	snprintf(row->full_name, sizeof(row->full_name), "%s", target->full_name);
 	snprintf(row->end, sizeof(row->end), "%s", end);

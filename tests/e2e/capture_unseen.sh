@@ -181,7 +181,18 @@ P
   record --mmap -o mmap/ "$python" pool.py 2>err
   ! grep 'pool' err || fail 'it is seen'
   PYTHONMALLOC=malloc record -o exact/ "$python" pool.py 2>err
-  ! grep ' MiB are python' err || fail 'there is no pool'
+  ! grep "python's own pool\|PYTHONMALLOC" err || fail 'there is no pool'
+  for variable in IT_IS_ON=1 PYTHONMALLOC=malloc; do
+    env $variable "$python" -c 'import time; print("runs", flush=True); time.sleep(600)' >runs &
+    wait_for 30 grep -q runs runs
+    status_of "$heaptap" doctor $! >status
+    kill $!
+    case $variable in
+    PYTHON*) ! grep "python's own pool\|PYTHONMALLOC" out || fail 'there is no pool' ;;
+    *) matches "^note +not seen of it: python's own pool\$" out ;;
+    esac
+    rm runs
+  done
 }
 
 # A program that is not python's is not told of it.
@@ -258,7 +269,7 @@ test_java() {
   type java javac >/dev/null 2>&1 || skip 'no java'
   start_java
   record -o recorded/ java Held 2>err
-  matches '^heaptap: not seen: the JVM.s heap \(Java objects\); a heap dump shows them' err
+  matches '^heaptap: not seen: the JVM.s heap \(Java objects\); a heap dump shows them: jcmd PID GC.heap_dump FILE \(not where -Xrs is set\)$' err
   flags='-XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit'
   matches "^heaptap:   not seen: the Java functions that allocated [0-9]+ % of the bytes; java ${flags//+/\\+}\$" err
   # The flags as they are in the manual and in README.
@@ -275,9 +286,113 @@ test_java() {
     matches '^note +not seen of it: the names of Java functions$' out
     # jcmd asks by SIGQUIT, which ends a JVM that does not catch it
     case $options in
-    '') matches '^ +fix: jcmd PID Compiler.perfmap' out ;;
-    *) ! grep jcmd out || fail 'it would end' ;;
+    '') matches '^ +fix: jcmd PID Compiler.perfmap' out && matches 'GC.heap_dump FILE$' out ;;
+    *) ! grep jcmd out | grep -v '(not where -Xrs is set)$' || fail 'it would end' ;;
     esac
     rm held
   done
+}
+
+# Go's heap is mapped by Go itself, in whatever way the program is linked.
+test_go() {
+  type go >/dev/null 2>&1 || skip 'no go'
+  cat >held.go <<'G'
+package main
+
+// #include <stdlib.h>
+import "C"
+import "time"
+
+var held [][]byte
+
+func main() {
+	C.free(C.malloc(100))
+	for i := 0; i < 3000; i++ {
+		held = append(held, make([]byte, 10000+i))
+	}
+	time.Sleep(time.Second)
+}
+G
+  sed '/#include/d; /import "C"/d; /C\.free/d' held.go >pure.go
+  HOME=$PWD CGO_ENABLED=1 nice go build -o held held.go 2>build || skip "no cgo: $(head -1 build)"
+  HOME=$PWD CGO_ENABLED=0 nice go build -o pure pure.go
+  strip held
+  profile="Go.s own heap profile \(net/http/pprof\)"
+  equal 0 "$(status_of "$heaptap" doctor ./held)"
+  ! grep 'its allocations are seen' out || fail 'they are not'
+  matches '^note +not seen of ./held: Go.s own heap$' out
+  matches "^ +fix: --mmap shows that it grows, $profile which code\$" out
+  equal 1 "$(status_of "$heaptap" doctor ./pure)"
+  matches "^ +fix: $profile: if it were linked dynamically \(cgo\), Go's heap would not be seen either\$" out
+  ! grep 'without -static' out || fail 'that is of no use'
+  ./pure & # and of what runs
+  status_of "$heaptap" doctor $! >status
+  kill $!
+  ! grep -e '--mmap\|link it dynamically' out || fail 'that is of no use'
+  record -o recorded/ ./held 2>err
+  matches "^heaptap:   not seen: [23][0-9]\.[0-9] MiB are Go's own heap or other mmap; --mmap shows that it grows, $profile which code\$" err
+  ! grep 'less than about\|stripped' err || fail 'a bound, or a wrong guess'
+  record --mmap -p 64K -o mapped/ ./held 2>err
+  at_least $((16 << 20)) "$("$readers/oracle" -reach '^runtime\.|x_cgo_mmap|^held\+' "$(only mapped/*.exit.pb.gz)" | awk -F '\t' '$2 == "alloc_space" { print int($3) }')" 'mapped by Go'
+}
+
+test_phps_pool() {
+  php=$(type -P php-cgi php php8.2 php8.4 | head -1)
+  [ -n "$php" ] || skip 'no php'
+  cat >pool.php <<'P'
+<?php
+function hold($i) { return str_repeat("u$i", 200); }
+$held = [];
+for ($i = 0; $i < 30000; $i++) $held[] = hold($i);
+usleep(1000000);
+P
+  how="--mmap shows who makes it grow, USE_ZEND_ALLOC=0 is exact"
+  record -p 64K -o recorded/ "$php" pool.php 2>err
+  matches "^heaptap: not seen: PHP's own pool; $how\$" err
+  matches "^heaptap:   not seen: [0-9.]+ MiB are PHP's own pool or other mmap; $how\$" err
+  ! grep 'less than about' err || fail 'a bound'
+  profile_check "$(only recorded/*.exit.pb.gz)"
+  status_of "$heaptap" doctor "$php" >status
+  matches "^note +not seen of $php: the names of PHP functions\$" out
+  # What it advises is exact, and not advised again.
+  USE_ZEND_ALLOC=0 record -p 64K -o exact/ "$php" pool.php 2>err
+  ! grep "PHP's own pool" err || fail 'there is no pool'
+  matches '^heaptap:   not seen: the PHP functions that allocated [0-9]+ % of the bytes; ' err
+  "$readers/oracle" -reach execute_ex "$(only exact/*.exit.pb.gz)" | awk -F '\t' '$2 == "alloc_space" && $3 > 12e6 { found = 1 } END { exit !found }' || fail 'not exact'
+}
+
+test_php_fpm_is_known() {
+  fpm=$(compgen -c php-fpm | sort | head -1)
+  [ -n "$fpm" ] || skip 'no php-fpm'
+  status_of "$heaptap" doctor "$(type -P "$fpm")" >status
+  matches "^note +not seen of .*php-fpm[0-9.]*: PHP's own pool\$" out
+}
+
+test_erlangs_allocators() {
+  type erl >/dev/null 2>&1 || skip 'no erl'
+  beam=$(find /usr/lib/erlang/ -name beam.smp | head -1)
+  [ -n "$beam" ] || skip 'no beam.smp'
+  status_of "$heaptap" doctor "$beam" >status
+  matches "^note +not seen of $beam: Erlang's own allocators\$" out
+  matches '^ +fix: --mmap shows who makes it grow, erl \+Mea min is exact$' out
+}
+
+# Interpreters that use malloc: what they hold is seen, the functions of their scripts are not.
+test_names_of_perls_functions() {
+  type perl >/dev/null 2>&1 || skip 'no perl'
+  echo 'sub hold { return "x" x (10000 + $_[0]) } my @held = map { hold($_) } 1 .. 1000;' >held.pl
+  record -p 64K -o x.pb.gz perl held.pl 2>err
+  matches '^heaptap:   not seen: the Perl functions that allocated [0-9]+ % of the bytes$' err
+  status_of "$heaptap" doctor perl >status
+  matches '^note +not seen of .*perl: the names of Perl functions$' out
+}
+
+test_names_of_other_scripts_functions() {
+  for one in ruby:Ruby lua5.4:Lua tclsh:Tcl; do
+    type "${one%:*}" >/dev/null 2>&1 || { echo "no ${one%:*}" >&2; continue; }
+    status_of "$heaptap" doctor "${one%:*}" >status
+    matches "^note +not seen of .*: the names of ${one#*:} functions\$" out
+    looked=1
+  done
+  [ "${looked-}" ] || skip 'no ruby, lua5.4 or tclsh'
 }

@@ -124,6 +124,43 @@ static void interpreters_are_known(void **unused)
 	free(made.file.bytes);
 }
 
+static void more_interpreters(void **unused)
+{
+	static const struct {
+		const char *name;
+		enum runtime_kind kind;
+		bool entry;
+	} known[] = {{"_zend_mm_alloc", RUNTIME_PHP, false}, {"execute_ex", RUNTIME_PHP, true},
+	    {"erts_alloc_init", RUNTIME_ERLANG, false}, {"rb_vm_exec", RUNTIME_RUBY, true},
+	    {"Perl_runops_standard", RUNTIME_PERL, true}, {"lua_pcallk", RUNTIME_LUA, true},
+	    {"TclNRRunCallbacks", RUNTIME_TCL, true}};
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct made made = make(SHT_DYNSYM);
+		put(&made, 1, known[i].name, STB_GLOBAL, 1);
+		const struct program_symbols symbols = read_made(&made);
+		assert_int_equal(symbols.runtime.kind, known[i].kind);
+		assert_int_equal(symbols.runtime.entry_end, known[i].entry ? 0x1020 : 0);
+		free(made.file.bytes);
+	}
+}
+
+/* By a section, which a stripped program has too. */
+static void go_is_known(void **unused)
+{
+	struct made made = make(SHT_DYNSYM);
+	Elf64_Shdr *section = &made.sections[3];
+	strcpy((char *)made.file.bytes + NAMES_AT + 50, ".go.buildinfo");
+	*section = (Elf64_Shdr){.sh_name = 50, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_WRITE};
+	made.header->e_shnum = 4;
+	made.header->e_shstrndx = 1;
+	assert_int_equal(read_made(&made).runtime.kind, RUNTIME_GO);
+	section->sh_name = 51;
+	assert_int_equal(read_made(&made).runtime.kind, RUNTIME_NONE);
+	section->sh_name = UINT32_MAX;
+	assert_int_equal(read_made(&made).runtime.kind, RUNTIME_NONE);
+	free(made.file.bytes);
+}
+
 /* Any table too large, cut short or of the wrong kind: what is not read is not taken for nothing. */
 static void odd_files(void **unused)
 {
@@ -174,6 +211,8 @@ int main(void)
 	    cmocka_unit_test(names_are_found_anywhere),
 	    cmocka_unit_test(what_a_file_asks_for_is_not_inside),
 	    cmocka_unit_test(interpreters_are_known),
+	    cmocka_unit_test(more_interpreters),
+	    cmocka_unit_test(go_is_known),
 	    cmocka_unit_test(odd_files),
 	    cmocka_unit_test(too_many_names),
 	    cmocka_unit_test(a_real_file),

@@ -96,13 +96,81 @@ static void interpreters(void **unused)
 	assert_string_equal(described(&facts), "");
 	facts.runtime = (struct runtime){.kind = RUNTIME_JVM};
 	facts.nameless = 68 * MIB;
-	assert_null(strstr(described(&facts), "jcmd"));
+	assert_non_null(strstr(described(&facts), "jcmd PID GC.heap_dump FILE (not where -Xrs is set)\n"));
+	assert_null(strstr(described(&facts), "perfmap"));
 	facts.asks = true;
-	assert_non_null(strstr(described(&facts), "jcmd PID GC.heap_dump"));
+	assert_non_null(strstr(described(&facts), "jcmd PID GC.heap_dump FILE\n"));
 	assert_non_null(strstr(described(&facts), "jcmd PID Compiler.perfmap"));
 	facts.runtime = (struct runtime){.kind = RUNTIME_NODE};
 	assert_non_null(strstr(
 	    described(&facts), "node --perf-basic-prof-only-functions --interpreted-frames-native-stack"));
+}
+
+/* Nothing of what they hand out is malloc's: that nothing was sampled is no bound. */
+static void runtimes_that_avoid_malloc(void **unused)
+{
+	struct unseen_facts facts = measured(110, 92.3, 0);
+	facts.stripped = true;
+	facts.runtime = (struct runtime){.kind = RUNTIME_GO};
+	facts.nameless = facts.named = MIB; /* Go's functions have names */
+	assert_true(unseen_may_hide(&facts, 1.5 * MIB));
+	assert_string_equal(described(&facts),
+	    "not seen: 92.3 MiB are Go's own heap or other mmap; --mmap shows that it grows, Go's own heap "
+	    "profile (net/http/pprof) which code\n");
+	facts.with_mmap = true;
+	assert_string_equal(described(&facts),
+	    "not seen: 92.3 MiB are Go's own heap or other mmap; Go's own heap profile (net/http/pprof) "
+	    "shows which code\n");
+	facts = measured(110, 92.3, 0);
+	facts.runtime = (struct runtime){.kind = RUNTIME_ERLANG};
+	assert_string_equal(described(&facts),
+	    "not seen: 92.3 MiB are Erlang's own allocators or other mmap; --mmap shows who makes it grow, "
+	    "erl +Mea "
+	    "min is exact\n");
+	facts.runtime.kind = RUNTIME_PHP;
+	assert_non_null(strstr(described(&facts),
+	    "PHP's own pool or other mmap; --mmap shows who makes it grow, "
+	    "USE_ZEND_ALLOC=0 is exact\n"));
+	facts.runtime_by_malloc = true;
+	assert_false(unseen_may_hide(&facts, 1.5 * MIB));
+	assert_null(strstr(described(&facts), "USE_ZEND_ALLOC"));
+	assert_null(strstr(described(&facts), "pool or other"));
+	facts.runtime.kind = RUNTIME_PYTHON;
+	facts.measured = false;
+	assert_string_equal(described(&facts), "");
+}
+
+static void names_of_scripts_functions(void **unused)
+{
+	struct unseen_facts facts = measured(100, 1, 90);
+	facts.named = 100 * MIB;
+	facts.nameless = 68 * MIB;
+	facts.runtime = (struct runtime){.kind = RUNTIME_PERL};
+	assert_string_equal(
+	    described(&facts), "not seen: the Perl functions that allocated 68 % of the bytes\n");
+	facts.runtime.kind = RUNTIME_PYTHON;
+	assert_string_equal(described(&facts),
+	    "not seen: the Python functions that allocated 68 % of the bytes; memray shows their lines; "
+	    "heaptap names those of Python 3.12 and later\n");
+	facts = (struct unseen_facts){.names_unknown = true, .runtime = {.kind = RUNTIME_RUBY}};
+	assert_string_equal(described(&facts),
+	    "not seen: the names of Ruby functions; Ruby's own ObjectSpace.trace_object_allocations shows "
+	    "their lines\n");
+	assert_false(unseen_may_hide(&facts, MIB));
+}
+
+static void what_an_environment_turns_off(void **unused)
+{
+	static const char on[] = "A=1\0PYTHONMALLOC=pymalloc\0XPYTHONMALLOC=malloc\0PYTHONMALLOC=mal",
+	                  off[] = "A=1\0\0PYTHONMALLOC=malloc_debug";
+	assert_false(runtime_memory_is_off(RUNTIME_PYTHON, on, sizeof(on)));
+	assert_true(runtime_memory_is_off(RUNTIME_PYTHON, off, sizeof(off)));
+	assert_true(runtime_memory_is_off(RUNTIME_PYTHON, off, sizeof(off) - sizeof("_debug")));
+	assert_false(
+	    runtime_memory_is_off(RUNTIME_PYTHON, off, sizeof(off) - sizeof("_debug") - 1)); /* cut */
+	assert_false(runtime_memory_is_off(RUNTIME_PYTHON, "", 0));
+	assert_false(runtime_memory_is_off(RUNTIME_PHP, off, sizeof(off)));
+	assert_false(runtime_memory_is_off(RUNTIME_GO, off, sizeof(off)));
 }
 
 static void the_most_bytes_come_first(void **unused)
@@ -140,6 +208,9 @@ int main(void)
 	    cmocka_unit_test(an_allocator_inside),
 	    cmocka_unit_test(a_stripped_program),
 	    cmocka_unit_test(interpreters),
+	    cmocka_unit_test(runtimes_that_avoid_malloc),
+	    cmocka_unit_test(names_of_scripts_functions),
+	    cmocka_unit_test(what_an_environment_turns_off),
 	    cmocka_unit_test(the_most_bytes_come_first),
 	    cmocka_unit_test(a_missing_debug_file),
 	};
