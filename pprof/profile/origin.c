@@ -54,6 +54,21 @@ static void read_identity(struct origin *origin, const char *text)
 	origin->start_ns = time_of(strtoll(start + strlen(" start="), NULL, 10));
 }
 
+/* Of the kernel's counters there is only what the heap does not explain ("slack"). */
+static void read_resident(struct origin *origin, const char *text, const char *total)
+{
+	static const char anonymous[] = " anonymous=", slack[] = " slack=";
+	const char *part = strstr(text, anonymous), *rest = strstr(text, slack);
+	const int64_t bytes = part ? strtoll(part + strlen(anonymous), NULL, 10)
+	    : rest                 ? strtoll(rest + strlen(slack), NULL, 10)
+	                           : 0;
+
+	origin->rss_bytes = strtoll(total, NULL, 10);
+	if (origin->rss_bytes < 0)
+		origin->rss_bytes = -1;
+	origin->anonymous_bytes = bytes > 0 ? bytes : 0;
+}
+
 static void read_comment(struct origin *origin, const char *text, size_t *counts)
 {
 	static const char snapshot[] = "snapshot: ", samples[] = "samples: ", unseen[] = "not seen: ",
@@ -98,9 +113,7 @@ static void read_comment(struct origin *origin, const char *text, size_t *counts
 	} else if (strstr(text, ORIGIN_PAUSED)) {
 		origin->gaps |= ORIGIN_GAP_PAUSED;
 	} else if (strncmp(text, rss, strlen(rss)) == 0) {
-		origin->rss_bytes = strtoll(text + strlen(rss), NULL, 10);
-		if (origin->rss_bytes < 0)
-			origin->rss_bytes = -1;
+		read_resident(origin, text, text + strlen(rss));
 	} else if (strncmp(text, unseen, strlen(unseen)) == 0 && !*origin->unseen) {
 		copy(origin->unseen, sizeof(origin->unseen), text + strlen(unseen),
 		    strlen(text + strlen(unseen)));

@@ -50,8 +50,9 @@ struct origin {
 	/* what of the program's memory is not in the profile, and how to see it; of several the first, which
 	 * matters most; "" nothing known */
 	char unseen[256];
-	int64_t rss_bytes; /* resident memory of the process then; -1 unknown */
-	char event[64];    /* "cpu-clock": not a heap profile but one of this event; "" */
+	int64_t rss_bytes;       /* resident memory of the process then; -1 unknown */
+	int64_t anonymous_bytes; /* of it what is known not to be malloc's, by the samples; 0 unknown */
+	char event[64];          /* "cpu-clock": not a heap profile but one of this event; "" */
 	char merged
 	    [512]; /* "3 processes: nginx (3)...": what `heaptap merge` added up; "" a profile as written */
 	char session[64];   /* which run of `heaptap record`; "" unknown, as in profiles of older versions */

@@ -153,7 +153,8 @@ static const struct option rows[] = {
     {COMMAND_RECORD, '\0', "min-samples", OPTION_COUNT, OPTION_FIELD(min_samples), .least = 1,
         .most = MIN_SAMPLES_MAX, .value = "N", .allowed = "1 to 1000000000",
         .help = "processes with fewer samples, except COMMAND,\n"
-                "leave no profile and are only counted; default 16,\n"
+                "leave no profile and are only counted, unless they\n"
+                "have 16 MiB that no sample explains; default 16,\n"
                 "or 1 with -p 1"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
         .help = "beside each periodic snapshot, what was allocated\n"

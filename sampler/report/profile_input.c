@@ -69,6 +69,18 @@ void profile_input_say_memory(const struct read_options *read, int err)
 
 /* ---- columns */
 
+/* Of several processes, that one's comment is shown of which the most is not seen. */
+static void choose_unseen(struct origin *shown, const struct origin *const *origins, size_t count)
+{
+	const struct origin *most = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (*origins[i]->unseen && (!most || origins[i]->anonymous_bytes > most->anonymous_bytes))
+			most = origins[i];
+	if (most && (!*shown->unseen || most->anonymous_bytes > shown->anonymous_bytes))
+		strcpy(shown->unseen, most->unseen);
+}
+
 /* The origins of a column's files: the newest one's stands for all. */
 static int column_describe(
     struct profile_input *input, const struct profile_files *files, const struct selection *s, size_t column)
@@ -92,8 +104,7 @@ static int column_describe(
 	}
 	if (newest)
 		input->origins[column] = *newest;
-	for (size_t i = 0; i < count && !*input->origins[column].unseen; i++)
-		strcpy(input->origins[column].unseen, origins[i]->unseen);
+	choose_unseen(&input->origins[column], origins, count);
 	if (origins)
 		err = crowd_make(&input->crowds[column], origins, count, process_count);
 	input->crowds[column].inherited_bytes = inherited_bytes;

@@ -36,10 +36,12 @@ static bool is_folder(const struct search *search, const char *path)
 static void say(struct search *search, const struct control_process *process)
 {
 	const int64_t left_ns = process->next_unix_ns - clock_unix_ns();
-	char next[64] = "";
+	char next[96] = "";
 
 	if (search->found++ >= NAMED)
 		return;
+	if (process->profiled && !process->samples)
+		text_append(next, sizeof(next), ", nothing sampled yet");
 	if (process->next_unix_ns)
 		text_append(next, sizeof(next), ", next snapshot in %" PRId64 " s",
 		    left_ns > 0 ? (left_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S : 0);

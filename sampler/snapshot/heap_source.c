@@ -161,9 +161,8 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		return -ENOMEM;
 	s->base.path = s->path;
 	s->process = (struct process *)target;
-	s->present_period_bytes = s->process->image->period_bytes;
-	if (!s->present_period_bytes)
-		s->present_period_bytes = source->period_bytes;
+	const uint64_t own_bytes = s->process->image->period_bytes;
+	s->present_period_bytes = own_bytes ? own_bytes : source->period_bytes;
 	source->describe(source->context, s->present_period_bytes, s->session, sizeof(s->session));
 	int error = 0;
 	if (request->kind == SNAPSHOT_MEMORY)
@@ -172,9 +171,8 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		error = scheduler_claim(base->scheduler, target, request->name, s->path, sizeof(s->path));
 	if (!error)
 		error = add_views(source, s, target->series, request);
-	s->period_bytes = heap_period_bytes(s->process->heap);
-	if (s->period_bytes < s->present_period_bytes)
-		s->period_bytes = s->present_period_bytes;
+	const uint64_t most_bytes = heap_period_bytes(s->process->heap);
+	s->period_bytes = most_bytes > s->present_period_bytes ? most_bytes : s->present_period_bytes;
 	if (error)
 		s->base.item.discard(&s->base.item);
 	else
@@ -336,7 +334,10 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	/* Killed while it counted, a process may have sent more than it counted. */
 	if (reason == SNAPSHOT_END && process->counters.taken > samples)
 		samples = process->counters.taken;
-	return reason == SNAPSHOT_REQUESTED || scheduler_is_enough(base->scheduler, target, samples);
+	return reason == SNAPSHOT_REQUESTED || scheduler_is_enough(base->scheduler, target, samples) ||
+	    (target->series &&
+	        resident_watch_is_large(
+	            &target->series->resident, process, ((const struct heap_source *)base)->period_bytes));
 }
 
 /* Of a session, which has an end. */
@@ -436,7 +437,6 @@ static const char *const drops[] = {
 /* Said at most every ten seconds: there are many, or there would be none. */
 static void dropped(struct snapshot_source *base, const struct target *target, enum snapshot_drop why)
 {
-	static const uint64_t say_ns = UINT64_C(10000000000);
 	struct heap_source_dropped *d = &((struct heap_source *)base)->dropped[why];
 	const struct process *process = (const struct process *)target;
 	struct tally allocated =
@@ -445,7 +445,7 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 	tally_add(&d->allocated, &allocated);
 	d->processes++;
 	d->unsaid++;
-	if (d->said_ns && now_ns - d->said_ns < say_ns)
+	if (d->said_ns && now_ns - d->said_ns < 10 * CLOCK_NS_PER_S)
 		return;
 	log_line("%" PRIu64 " processes left no profile, %s (the last: %s, pid %d)", d->unsaid, drops[why],
 	    target->title, (int)target->pid);

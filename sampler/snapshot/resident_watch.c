@@ -14,6 +14,8 @@ enum {
 	PLANNED_SHARE = 4,
 	PLANNED_YOUNGEST_NS = 1000 * 1000000,
 	READING_MAX_NS = 100 * 1000000,
+	LARGE_BYTES = 16 << 20,
+	LARGE_PERIODS = 8, /* the chance that as much of malloc's has no sample is exp(-8) */
 };
 
 /* ---- the blocks */
@@ -71,6 +73,21 @@ static int read_parts(struct resident_reading *reading, const struct process *pr
 	if (!error && reading->parts.counters)
 		each_block(&scan, NULL);
 	return error;
+}
+
+/* What a forked process shares with others may be its parent's. */
+bool resident_watch_is_large(
+    const struct resident_watch *watch, const struct process *process, uint64_t period_bytes)
+{
+	const struct resident_reading *reading = &watch->largest;
+	const struct resident *parts = &reading->parts;
+	double bytes = (double)parts->bytes[RESIDENT_ANONYMOUS] -
+	    (parts->counters ? reading->heap_bytes : 0) - (reading->with_mmap ? reading->mapped_bytes : 0);
+	if (process->place != 0 && bytes > (double)parts->alone_bytes)
+		bytes = (double)parts->alone_bytes;
+	if (process->image->period_bytes)
+		period_bytes = process->image->period_bytes;
+	return bytes >= LARGE_BYTES && bytes >= LARGE_PERIODS * (double)period_bytes;
 }
 
 void resident_watch_read(struct resident_watch *watch, struct process *process)

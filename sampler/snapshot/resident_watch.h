@@ -41,6 +41,12 @@ void resident_watch_read(struct resident_watch *watch, struct process *process);
 void resident_watch_look(
     struct resident_watch *watch, struct process *process, uint64_t now_ns, size_t processes);
 
+/* Was the process ever seen with so much anonymous memory that no sample explains that it is worth a profile,
+ * however few its samples are? That is from 16 MiB on, if malloc at this sampling period would hardly have
+ * been without a sample. period_bytes: the session's. */
+bool resident_watch_is_large(
+    const struct resident_watch *watch, const struct process *process, uint64_t period_bytes);
+
 /* The one that stands for the process: the newest, or the largest if that was much larger. */
 const struct resident_reading *resident_watch_shown(const struct resident_watch *watch);
 

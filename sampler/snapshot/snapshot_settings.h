@@ -16,7 +16,8 @@ struct snapshot_settings {
 	uint64_t interval_ns;            /* between periodic snapshots: see schedule.h */
 	uint64_t keep;                   /* numbered snapshots of a process, the newest; 0: all */
 	enum symbol_detail detail;       /* of symbols */
-	uint64_t min_samples;            /* processes with fewer leave no profile, but COMMAND does */
+	uint64_t min_samples;            /* processes with fewer leave no profile, but COMMAND does, and who
+	                                  * is resident_watch_is_large() */
 	int verbosity;                   /* -1, 0, 1... as options have it */
 	bool debuginfod;                 /* missing debug files may be fetched */
 	bool delta, timeline, lifetimes; /* additional files to write */

@@ -195,8 +195,10 @@ static void add_mapping(void *context, const struct smaps_mapping *mapping)
 	} else {
 		close_file(reader);
 		reader->resident->bytes[kind] += mapping->rss_bytes;
-		if (kind == RESIDENT_ANONYMOUS)
+		if (kind == RESIDENT_ANONYMOUS) {
+			reader->resident->alone_bytes += mapping->alone_bytes;
 			add_area(reader, mapping);
+		}
 	}
 }
 

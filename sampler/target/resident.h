@@ -49,8 +49,11 @@ struct resident_facts {
 struct resident {
 	uint64_t bytes[RESIDENT_KINDS];
 	uint64_t total_bytes, swap_bytes; /* swap: not resident, of private memory */
-	uint64_t mappings, threads;       /* threads: with their stacks in RESIDENT_STACKS */
-	bool has_region;                  /* the region of the facts is mapped */
+	/* Of RESIDENT_ANONYMOUS, before the blocks are known: what was written to and is in no other process,
+	 * so neither a parent's that was not written to since the fork, nor a child's. */
+	uint64_t alone_bytes;
+	uint64_t mappings, threads; /* threads: with their stacks in RESIDENT_STACKS */
+	bool has_region;            /* the region of the facts is mapped */
 	/* Only the kernel's counters could be read: RESIDENT_ANONYMOUS, _FILES and _SHARED are all. */
 	bool counters;
 };

@@ -65,6 +65,7 @@ static void take_line(struct smaps *smaps)
 		begin_mapping(smaps);
 	else if (!read_amount(smaps, "Rss:", &smaps->mapping.rss_bytes) &&
 	    !read_amount(smaps, "Swap:", &smaps->mapping.swap_bytes) &&
+	    !read_amount(smaps, "Private_Dirty:", &smaps->mapping.alone_bytes) &&
 	    !isupper((unsigned char)smaps->line[0]))
 		smaps->broken = true;
 	smaps->length = 0;

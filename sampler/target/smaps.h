@@ -21,6 +21,7 @@ struct smaps_mapping {
 	struct map_range range; /* its path is valid during the visit only; no build id */
 	bool shared;
 	uint64_t rss_bytes, swap_bytes;
+	uint64_t alone_bytes; /* written to, and in no other process: Private_Dirty */
 };
 
 struct smaps {

@@ -153,6 +153,53 @@ static void who_leaves_a_profile(void **state)
 	}
 }
 
+/* However few its samples are. What a forked process shares with others may be its parent's. */
+static void who_has_much_that_is_not_sampled_leaves_one(void **state)
+{
+	static const uint64_t MIB = 1 << 20;
+	struct scene *s = *state;
+	struct target *target = &s->process.target;
+	struct resident_reading *reading = &target->series->resident.largest;
+	s->settings.min_samples = 16;
+	fixture_own(s->image->region, 0, 1);
+	const struct {
+		uint64_t anonymous_mib, alone_mib, period_bytes, own_period_bytes, heap_mib, mapped_mib;
+		bool counters, with_mmap;
+		uint32_t place;
+		bool leaves;
+	} cases[] = {
+	    {.anonymous_mib = 15, .period_bytes = 512 << 10},
+	    {.anonymous_mib = 16, .period_bytes = 512 << 10, .leaves = true},
+	    {.anonymous_mib = 16, .period_bytes = 3 * MIB},
+	    {.anonymous_mib = 24, .period_bytes = 3 * MIB, .leaves = true},
+	    {.anonymous_mib = 24, .period_bytes = 1, .own_period_bytes = 4 * MIB},
+	    {.anonymous_mib = 40, .with_mmap = true, .mapped_mib = 30},
+	    {.anonymous_mib = 40, .mapped_mib = 30, .leaves = true},
+	    {.anonymous_mib = 40, .counters = true, .heap_mib = 30},
+	    {.anonymous_mib = 40, .counters = true, .heap_mib = 20, .leaves = true},
+	    {.anonymous_mib = 40, .place = 1, .alone_mib = 15},
+	    {.anonymous_mib = 40, .place = 1, .alone_mib = 16, .leaves = true},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		*reading = (struct resident_reading){
+		    .heap_bytes = (double)(cases[i].heap_mib * MIB),
+		    .mapped_bytes = (double)(cases[i].mapped_mib * MIB),
+		    .with_mmap = cases[i].with_mmap,
+		};
+		reading->parts.bytes[RESIDENT_ANONYMOUS] = cases[i].anonymous_mib * MIB;
+		reading->parts.alone_bytes = cases[i].alone_mib * MIB;
+		reading->parts.counters = cases[i].counters;
+		s->source.period_bytes = cases[i].period_bytes;
+		s->image->period_bytes = cases[i].own_period_bytes;
+		s->process.place = cases[i].place;
+		assert_int_equal(
+		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_END), cases[i].leaves);
+		assert_int_equal(
+		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_DUE), cases[i].leaves);
+	}
+	s->process.place = 0;
+}
+
 /* What it was forked with is its parent's. */
 static void what_leaves_none_is_counted_once(void **state)
 {
@@ -191,6 +238,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(
 	        who_is_refused_waits_for_what_is_taken_anyway, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(who_leaves_a_profile, open_scene, close_scene),
+	    cmocka_unit_test_setup_teardown(
+	        who_has_much_that_is_not_sampled_leaves_one, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(what_leaves_none_is_counted_once, open_scene, close_scene),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

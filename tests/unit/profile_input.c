@@ -41,6 +41,8 @@ static int folder_remove(void **state)
 }
 
 /* A heap profile of `bytes` in use, as heaptap writes it for a process, at a second and for a cause. */
+static const char *more_comments[3]; /* of the next file; NULL: no more */
+
 static void file_make(int number, const char *type, int pid, int second, const char *cause, int64_t bytes)
 {
 	struct profile *p = profile_new();
@@ -59,6 +61,9 @@ static void file_make(int number, const char *type, int pid, int second, const c
 	profile_add_comment(p, text);
 	snprintf(text, sizeof(text), "snapshot: %s", cause);
 	profile_add_comment(p, text);
+	for (size_t i = 0; i < 2 && more_comments[i]; i++)
+		profile_add_comment(p, more_comments[i]);
+	memset(more_comments, 0, sizeof(more_comments));
 	profile_add_mapping(p, &(struct profile_mapping){0x1000, 0x2000, 0, "/bin/app", "", 0});
 	profile_add_function(p, &(struct profile_function){"f", "f", "", 0});
 	location = profile_add_location(
@@ -137,6 +142,36 @@ static void other_processes_are_added_up(void **state)
 	profile_input_close(&input);
 }
 
+static void file_of_unseen(int number, int pid, int second, const char *rss, const char *unseen)
+{
+	more_comments[0] = rss;
+	more_comments[1] = unseen;
+	file_make(number, "inuse_space", pid, second, "interval", 100);
+}
+
+/* Of several processes, that one's comment counts of which the most is not seen, and not the newest's. */
+static void most_unseen_is_shown(void **state)
+{
+	struct profile_input input;
+	struct options options;
+
+	file_of_unseen(
+	    0, 7, 10, "rss: total=9000 heap=0 heap_error=0 slack=0 anonymous=8000", "not seen: much");
+	file_of_unseen(
+	    1, 8, 30, "rss: total=9999 heap=9000 heap_error=0 slack=0 anonymous=9", "not seen: few");
+	file_of_unseen(2, 9, 20, "rss: total=9999 heap=1 heap_error=0 slack=9998", NULL);
+	options = options_of(3);
+	assert_int_equal(profile_input_open(&input, &options, false), 0);
+	assert_string_equal(input.origins[input.now].unseen, "much");
+	profile_input_close(&input);
+	/* of the kernel's counters: what the heap does not explain */
+	file_of_unseen(2, 9, 20, "rss: total=9999 heap=1 heap_error=0 slack=9998", "not seen: most");
+	options = options_of(3);
+	assert_int_equal(profile_input_open(&input, &options, false), 0);
+	assert_string_equal(input.origins[input.now].unseen, "most");
+	profile_input_close(&input);
+}
+
 static void what_is_missing_is_an_error(void **state)
 {
 	struct profile_input input;
@@ -191,6 +226,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(states_of_one_process_are_columns_in_order),
 	    cmocka_unit_test(other_processes_are_added_up),
+	    cmocka_unit_test(most_unseen_is_shown),
 	    cmocka_unit_test(what_is_missing_is_an_error),
 	    cmocka_unit_test(merging_adds_up),
 	};
