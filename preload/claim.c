@@ -18,6 +18,8 @@
 _Atomic uint32_t claim_unwiped = CLAIM_EARLY;
 _Atomic uint32_t *_Atomic claim_word = &claim_unwiped;
 
+uintptr_t claim_at_mapping;
+
 /* A child inherits its parent's breakpoint. One that was forked before it was set never gets it, so it must
  * copy its stacks itself. */
 static bool tapped_at_fork; /* set in the parent before each fork */
@@ -234,6 +236,7 @@ static void forked(uint32_t tid)
 		sample_forked(tid, clock_read_ns());
 	} else if (now == CLAIM_OPEN || now == CLAIM_CLAIMING) {
 		tapped_by_fork = tapped_at_fork;
+		claim_at_mapping = 1;
 		if (claim_word == &claim_unwiped)
 			atomic_store(&claim_unwiped, CLAIM_FORKED);
 		sample_forked(tid, clock_read_ns());

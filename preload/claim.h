@@ -3,9 +3,9 @@
  * Whether this process may take samples, and how a forked child gets its own place.
  *
  * The image that was executed has place 0. A forked child finds out that it is one at its first sampled
- * event, claims a free place with an atomic, and gives every block that was live at the fork a slot of its
- * own there, marked inherited. No system call is made. A vfork child shares its parent's memory, so it uses
- * its parent's place, which is right.
+ * event, or when it maps much memory (mmap.c), claims a free place with an atomic, and gives every block that
+ * was live at the fork a slot of its own there, marked inherited. No system call is made. A vfork child
+ * shares its parent's memory, so it uses its parent's place, which is right.
  *
  * One word holds the state of the process. It lies in a page that the kernel wipes at fork, so that in a
  * child it reads CLAIM_FORKED, which is 0; or, if a seccomp filter forbids the request for such a page, it
@@ -52,6 +52,11 @@ struct claim_setup {
 /* The word that is in force, and the one in plain memory. */
 extern _Atomic uint32_t *_Atomic claim_word __attribute__((visibility("hidden")));
 extern _Atomic uint32_t claim_unwiped __attribute__((visibility("hidden")));
+
+/* 1: a forked child, which claims its place at its first large mapping, unless it had a sampled event before:
+ * what it maps, for pools of its own, may be all that it allocates. Most children that execute another
+ * program map nothing before. Of the width of an address, for who tests it (mmap.c). */
+extern uintptr_t claim_at_mapping __attribute__((visibility("hidden")));
 
 /* True for one caller only, which must look for a region and then call claim_open or claim_close. */
 bool claim_begin(void);

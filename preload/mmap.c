@@ -42,6 +42,8 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
+enum { LARGE_BYTES = 256 << 10 };
+
 /* 0: mappings are not recorded, which is set once that is known. Of the width of an address: see mmap. */
 static uintptr_t active = 1;
 static bool opened;
@@ -163,10 +165,14 @@ COLD static void unreadable(const void *address, size_t length)
 	sample_leave();
 }
 
-/* One that is recorded, or to be at a certain address. */
+/* One that is recorded, or to be at a certain address, or of a forked child. */
 COLD static void *place_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset,
     void *(*next)(void *, size_t, int, int, int, off_t), const void *caller)
 {
+	if (claim_at_mapping && flags & MAP_ANONYMOUS && length >= LARGE_BYTES) {
+		claim_at_mapping = 0;
+		(void)sampled_ready();
+	}
 	if (flags & MAP_FIXED && !(protection & PROT_READ))
 		unreadable(address, length);
 	return placed(active ? record_mmap(address, length, protection, flags, fd, offset, next, caller)
@@ -177,7 +183,7 @@ COLD static void *place_mmap(void *address, size_t length, int protection, int f
 /* The kernel's own choice is never near the main thread's stack: one test for both. */
 EXPORT void *mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-	if (LIKELY(!(active | (uintptr_t)address)))
+	if (LIKELY(!(active | claim_at_mapping | (uintptr_t)address)))
 		return real.mmap(address, length, protection, flags, fd, offset);
 	return place_mmap(
 	    address, length, protection, flags, fd, offset, real.mmap, __builtin_return_address(0));
@@ -185,7 +191,7 @@ EXPORT void *mmap(void *address, size_t length, int protection, int flags, int f
 
 EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int fd, off_t offset)
 {
-	if (LIKELY(!(active | (uintptr_t)address)))
+	if (LIKELY(!(active | claim_at_mapping | (uintptr_t)address)))
 		return real.mmap64(address, length, protection, flags, fd, offset);
 	return place_mmap(
 	    address, length, protection, flags, fd, offset, real.mmap64, __builtin_return_address(0));

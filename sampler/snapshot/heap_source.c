@@ -445,7 +445,7 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 	tally_add(&d->allocated, &allocated);
 	d->processes++;
 	d->unsaid++;
-	if (d->said_ns && now_ns - d->said_ns < 10 * CLOCK_NS_PER_S)
+	if (d->said_ns && now_ns - d->said_ns < UINT64_C(10) * CLOCK_NS_PER_S)
 		return;
 	log_line("%" PRIu64 " processes left no profile, %s (the last: %s, pid %d)", d->unsaid, drops[why],
 	    target->title, (int)target->pid);
