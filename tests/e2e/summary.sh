@@ -229,7 +229,7 @@ for i in range(40):
   sed -n 's/^heaptap: //p' err | grep -n ' in use at the end\| grows since ' >said
   equal 2 "$(wc -l <said)" 'sentences of the answer'
   equal "$(tr -d '\n ' <report)" "$(sed 's/^[0-9]*://' said | tr -d '\n ')" 'the answer'
-  sed -n '/ grows since /,$p' err | sed -n 2p >next
+  sed -n '/ grows since /,$p' err | grep -v '^heaptap: Not seen: ' | sed -n 2p >next
   matches '^heaptap: python3 \(pid [0-9]+\) exited' next
   # Without snapshots there is none, nor is there one of less than all of them.
   "$heaptap" record -i 0 -p 4K -o q/ "$targets/leaky" 300 64 2>err
