@@ -25,8 +25,9 @@ struct jitdump_file {
 bool jitdump_file_is_name(const char *path);
 
 /*
- * Opens what process PID has mapped from PATH, as the process sees it, with inode INO. It is a regular file of
- * the process's user, or one of root's that everybody may read (-EPERM: another), with that inode (-ESTALE).
+ * Opens what process PID has mapped from PATH, as the process sees it, with inode INO. It is a regular file
+ * of the process's user, or one of root's that everybody may read (-EPERM: another), with that inode
+ * (-ESTALE).
  * 0, the caller calls jitdump_file_forget(); or -errno, and *file is as before.
  */
 int jitdump_file_note(struct jitdump_file *file, pid_t pid, const char *path, uint64_t ino);
