@@ -5,10 +5,10 @@
 //   build: g++ -O2 -g -pthread -o $OUT/gateway $HERE/gateway.cc
 //   start: $OUT/gateway
 //   expect: grows RouteCache::resolve
-// job: gateway-debuglink
-//   build: objcopy --only-keep-debug $OUT/gateway $OUT/gateway-debuglink.debug
-//   build: objcopy --strip-all --add-gnu-debuglink=$OUT/gateway-debuglink.debug $OUT/gateway $OUT/gateway-debuglink
-//   start: $OUT/gateway-debuglink
+// job: gateway-linked
+//   build: objcopy --only-keep-debug $OUT/gateway $OUT/gateway-linked.debug
+//   build: objcopy --strip-all --add-gnu-debuglink=$OUT/gateway-linked.debug $OUT/gateway $OUT/gateway-linked
+//   start: $OUT/gateway-linked
 //   expect: grows RouteCache::resolve
 // job: gateway-stripped
 //   build: strip -o $OUT/gateway-stripped $OUT/gateway
