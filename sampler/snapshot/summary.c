@@ -92,6 +92,7 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	out = open_memstream(&row->resident, &bytes);
 	if (!out)
 		return;
+	row->resident_bytes = s->resident.largest.parts.total_bytes;
 	resident_text_print(out, &s->resident, s->scan_ns);
 	fclose(out);
 }

@@ -42,11 +42,12 @@ struct summary_row {
 	char *path, *peak_path; /* its last profiles, owned; NULL: there is none */
 	/* Of the image, if the process is its first: see region.h. */
 	uint64_t placeless, not_cut_off, not_afforded;
-	struct unseen unseen; /* of it: the first is the one with most bytes */
-	bool hidden;          /* it may have allocated much that is not seen: no sample says nothing */
-	bool stripped;        /* that is so because an allocator inside could not be found */
-	char *block;          /* lines about it alone, each with a newline; owned */
-	char *resident;       /* lines about what its resident memory consists of; owned; NULL: not said */
+	struct unseen unseen;    /* of it: the first is the one with most bytes */
+	bool hidden;             /* it may have allocated much that is not seen: no sample says nothing */
+	bool stripped;           /* that is so because an allocator inside could not be found */
+	char *block;             /* lines about it alone, each with a newline; owned */
+	char *resident;          /* lines about what its resident memory consists of; owned; NULL: not said */
+	uint64_t resident_bytes; /* that they are about */
 };
 
 void summary_row_fini(struct summary_row *row);

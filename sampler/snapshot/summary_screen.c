@@ -91,6 +91,20 @@ static const struct summary_row *largest(const struct summary_list *list)
 	    : row;
 }
 
+/* Of whose resident memory the most is to say. NULL: nothing of anybody's. */
+static const struct summary_row *most_resident(const struct summary_list *list)
+{
+	const struct summary_row *most = largest(list);
+	if (most && !(most->resident && *most->resident))
+		most = NULL;
+	for (size_t i = 0; i < list->row_count; i++) {
+		const struct summary_row *row = &list->rows[i];
+		if (row->resident && *row->resident && (!most || row->resident_bytes > most->resident_bytes))
+			most = row;
+	}
+	return most;
+}
+
 /* For the row that the user looks at first. */
 static void print_advice(FILE *out, const struct summary_row *row)
 {
@@ -139,8 +153,10 @@ static void print_crowd(FILE *out, const struct summary_list *list, const struct
 	fprintf(out, "%" PRIu64 " processes by their peaks%s%.*s:\n", list->processes,
 	    folder_bytes ? "; profiles in " : "", (int)folder_bytes, folder ? folder : "");
 	summary_table_print(out, list, facts->width);
-	if (row && row->resident && *row->resident)
-		fprintf(out, "the largest, %s (pid %d):\n%s", row->title, (int)row->pid, row->resident);
+	const struct summary_row *most = most_resident(list);
+	if (most)
+		fprintf(out, "the %s, %s (pid %d):\n%s", most == row ? "largest" : "most resident",
+		    most->title, (int)most->pid, most->resident);
 	print_omitted(out, list, facts);
 	print_running(out, facts->running);
 	if (list->stackless)

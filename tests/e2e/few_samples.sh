@@ -42,5 +42,6 @@ test_a_child_grows() {
   profile_check out/heaptap.python3."$(cat child1)".{0006,exit}.pb.gz
   equal '' "$(ls out | grep -e "\.$(cat child0)\." -e "\.$(cat child2)\." || :)" 'profiles of those that do not grow'
   matches '^heaptap: Resident memory grows since ' err
+  matches "^heaptap: the most resident, python3 \(pid $(cat child1)\):\$" err
   matches '^heaptap: Not seen: [0-9.]+ MiB are python.s own pool or other mmap' err
 }
