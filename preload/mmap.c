@@ -256,15 +256,14 @@ static int record_mprotect(void *address, size_t length, int protection)
 	if (!recording() || !mapping_has(address, bytes, MAPPING_RESERVED))
 		return real.mprotect(address, length, protection);
 	uint64_t before = mapping_moment();
-	int result = real.mprotect(address, length, protection);
-	if (result)
-		return result;
+	if (real.mprotect(address, length, protection) != 0)
+		return -1;
 	sample_enter();
 	mapping_remove_samples(address, bytes, before);
 	sample_leave();
 	if (protection != PROT_NONE)
 		mapped(address, bytes);
-	return result;
+	return 0;
 }
 
 COLD static int protect(void *address, size_t length, int protection)
