@@ -275,6 +275,8 @@ static void recording_init(struct recording *recording, const struct trace *trac
 	t->stacks = trace->frames;
 	t->frames.count = trace->frame_count;
 	t->frames.rows = need(calloc(trace->frame_count, sizeof(*t->frames.rows))); /* all FRAME_OWN */
+	for (uint32_t i = 0; i < trace->frame_count; i++)
+		t->frames.rows[i].name = "";
 	t->type_count = TYPES;
 	t->slot_count = SLOTS;
 	t->column_count = SNAPSHOTS;
