@@ -7,12 +7,14 @@
 # A master that has forked workers. For each line, each worker keeps the line's number of MiB in blocks of 16 KiB and
 # says "done"; "fork" makes another worker.
 prefork='import os, sys
+def say(*words): # a line at once: several processes write into one file
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
 def work(feed):
     kept = []
-    print("worker", os.getpid(), flush=True)
+    say("worker", os.getpid())
     for line in os.fdopen(feed):
         kept += [b"x" * (16 << 10) for i in range(64 * int(line))]
-        print("done", os.getpid(), flush=True)
+        say("done", os.getpid())
     os._exit(0)
 feeds = []
 def fork():
@@ -25,7 +27,7 @@ def fork():
     os.close(out)
     feeds.append(into)
 for i in range(int(sys.argv[1])): fork()
-print("ready", flush=True)
+say("ready")
 for line in sys.stdin:
     if line == "fork\n": fork()
     else:

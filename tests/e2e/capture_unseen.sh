@@ -224,7 +224,7 @@ test_node() {
 const held = [], objects = [];
 function keepBuffer(i) { held.push(Buffer.alloc(100000 + i, 1)); }
 for (let i = 0; i < 200; i++) keepBuffer(i);
-for (let i = 0; i < 200000; i++) objects.push({ number: i, name: "n" + i });
+for (let i = 0; i < 1000000; i++) objects.push({ number: i, name: "n" + i });
 setTimeout(() => 0, 1000);
 J
   record -o recorded/ node buffers.js 2>err
