@@ -7,8 +7,8 @@
  * the code that is named next. The writer only appends, and an address is used again: where ranges overlap,
  * the later record is valid. So the file is looked through once from its beginning, and what was found for
  * the addresses that are asked for is used from its end. The bytes of the code, most of the file, are passed
- * over. (tools/perf/Documentation/jitdump-specification.txt in Linux. Its unwind information is not used: of
- * CPython's code the rows are known, see sampler/unwind/trampolines.h, and others keep frame pointers.)
+ * over. (tools/perf/Documentation/jitdump-specification.txt in Linux. The unwind rows in it are read while
+ * stacks are unwound: sampler/unwind/jit_rows.h.)
  *
  * The target writes the file: it is hostile input, and may be written at the same time (a last record that is
  * not whole is not read).

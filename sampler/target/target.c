@@ -6,11 +6,14 @@
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/target/target_plan.h"
+#include "sampler/unwind/jit_rows.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -39,6 +42,7 @@ void target_fini(struct target *target)
 		close(target->pidfd);
 	perf_map_file_forget(&target->perf_map);
 	jitdump_file_forget(&target->jitdump);
+	jit_rows_unref(target->jit_rows);
 	maps_free(target->past.maps);
 	maps_free(target->maps);
 	stacks_unref(target->stacks);
@@ -219,6 +223,28 @@ static void open_jitdump(struct target *target, const struct map *map)
 	}
 	jitdump_file_forget(&target->jitdump);
 	target->jitdump = fresh;
+	jit_rows_unref(target->jit_rows);
+	/* A descriptor of its own: maps may keep the rows for longer. */
+	struct module_file file = {.fd = fcntl(fresh.fd, F_DUPFD_CLOEXEC, 0)};
+	target->jit_rows = file.fd < 0 ? NULL : jit_rows_new(&file, regs_arch_native()->e_machine);
+	target->jit_rows_read_ns = 0;
+}
+
+bool target_read_jit_rows(struct target *target, bool wanted, uint64_t now_ns)
+{
+	const uint64_t wait_ns = wanted ? target->jit_rows_retry_ns : PERF_MAP_EVERY_NS;
+	struct stat status;
+
+	if (!target->jit_rows || !target->maps ||
+	    (target->jit_rows_read_ns && now_ns - target->jit_rows_read_ns < wait_ns) ||
+	    fstat(target->jitdump.fd, &status) != 0)
+		return false;
+	target->jit_rows_read_ns = now_ns;
+	const bool fresh =
+	    jit_rows_read(target->jit_rows, (uint64_t)status.st_size, maps_cfi_budget(target->maps));
+	if (wanted)
+		target->jit_rows_retry_ns = maps_retry_ns(target->jit_rows_retry_ns, fresh);
+	return fresh;
 }
 
 /* FIRST: the maps may be from between the first code and the mapping that leads to the file, and there may be

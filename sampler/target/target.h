@@ -96,6 +96,9 @@ struct target {
 	struct stacks *stacks;
 	struct perf_map_file perf_map;  /* names of code made at run time */
 	struct jitdump_file jitdump;    /* likewise, with lines */
+	struct jit_rows *jit_rows;      /* its unwind rows, a reference; NULL: none */
+	uint64_t jit_rows_read_ns;      /* when; 0: never */
+	uint64_t jit_rows_retry_ns;     /* wait before the file is read again for a stack without rows */
 	uint64_t perf_map_noted_ns;     /* when a stack led through such code; 0: never */
 	struct threads *threads;        /* NULL: names are not needed */
 	const struct target_plan *plan; /* target_plan.h; NULL: none; the image's */
@@ -157,6 +160,10 @@ struct maps *target_maps_at(struct target *target, uint64_t unmaps);
  * root and the file: so this is repeated when a stack leads through such code, once a second. */
 void target_note_perf_map(struct target *target);
 void target_met_generated_code(struct target *target, uint64_t now_ns);
+
+/* Reads what its jit-PID.dump has of unwind rows by now: once a second, or sooner if they are WANTED, with
+ * waits that grow where reading does not help. Whether there is something new. */
+bool target_read_jit_rows(struct target *target, bool wanted, uint64_t now_ns);
 
 /* Has it ended? Asks through its pidfd, or by its number if there was no descriptor left for one. */
 bool target_has_ended(const struct target *target);

@@ -51,6 +51,7 @@ static enum unwind_outcome unwind(const struct target *target, struct maps *maps
 	struct cfi_budget *budget = maps_cfi_budget(target->maps), *own = maps_cfi_budget(maps);
 	if (own != budget)
 		*own = *budget;
+	maps_set_jit_rows(maps, target->jit_rows);
 	const enum unwind_outcome outcome = unwind_stack(&input, frames, UNWIND_FRAMES_MAX, count);
 	if (own != budget)
 		*budget = *own;
@@ -118,11 +119,19 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		const struct unwind_frame *innermost = frames + before;
 		outcome = walk(target, sample, frames + before, &count, &maps);
 		maps = maps ? maps : target->maps; /* of no frame */
-		outcomes[outcome]++;
 		struct rarities found = look_for_rarities(innermost, count);
+		if (found.generated) {
+			const uint64_t now_ns = clock_now_ns();
+			target_met_generated_code(target, now_ns);
+			/* The code may be newer than what is known of its rows. */
+			const bool wanted = found.guess || outcome != UNWIND_COMPLETE;
+			if (target_read_jit_rows(target, wanted, now_ns) && maps) {
+				outcome = unwind(target, maps, sample, frames + before, &count);
+				found = look_for_rarities(innermost, count);
+			}
+		}
+		outcomes[outcome]++;
 		outcomes[UNWIND_GUESSED] += found.guess;
-		if (found.generated)
-			target_met_generated_code(target, clock_now_ns());
 		marker = unwind_marker(outcome);
 		skipped = sample->skips_innermost ? own_frames(innermost, count) : 0;
 	}

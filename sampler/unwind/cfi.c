@@ -437,6 +437,11 @@ const struct cfi_rule *cfi_find(
 	return rule;
 }
 
+void cfi_leave(struct cfi *cfi)
+{
+	forget_copies(cfi);
+}
+
 void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage)
 {
 	memset(usage, 0, sizeof(*usage));

@@ -82,6 +82,9 @@ const struct cfi_rule *cfi_known(const struct cfi *cfi, uint64_t vaddr);
 const struct cfi_rule *cfi_find(
     struct cfi *cfi, const struct module_file *file, uint64_t vaddr, struct cfi_budget *budget);
 
+/* Forgets what was copied of the file, so that the next look-up may be in another one, of other addresses. */
+void cfi_leave(struct cfi *cfi);
+
 struct cfi_usage {
 	size_t addresses, rules, odd;
 	size_t own_bytes;    /* slots, rules and odd rules */

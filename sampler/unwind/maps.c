@@ -4,6 +4,7 @@
 #include "pprof/table/array.h"
 #include "pprof/table/index.h"
 #include "sampler/linux/proc.h"
+#include "sampler/unwind/jit_rows.h"
 #include "sampler/unwind/map_file.h"
 #include "sampler/unwind/trampolines.h"
 
@@ -34,6 +35,8 @@ struct maps {
 	uint64_t scratch_generation;
 	unsigned scratch_asked;
 	struct cfi_budget cfi_budget;
+	struct jit_rows *jit_rows; /* a reference; NULL: none */
+	uint64_t jit_rows_version;
 };
 
 struct maps *maps_new(struct modules *store, pid_t pid, bool eager)
@@ -92,6 +95,7 @@ void maps_free(struct maps *maps)
 	if (!maps)
 		return;
 	maps_clear(maps);
+	jit_rows_unref(maps->jit_rows);
 	free(maps->map);
 	free(maps->scratch);
 	free(maps);
@@ -395,14 +399,26 @@ const struct map *maps_module(struct maps *maps, uint64_t address)
 	return map;
 }
 
+void maps_set_jit_rows(struct maps *maps, struct jit_rows *rows)
+{
+	const uint64_t version = rows ? jit_rows_version(rows) : 0;
+
+	if (rows == maps->jit_rows && version == maps->jit_rows_version)
+		return;
+	if (rows)
+		jit_rows_ref(rows);
+	jit_rows_unref(maps->jit_rows);
+	maps->jit_rows = rows;
+	maps->jit_rows_version = version;
+	maps->scratch_generation = 0;
+}
+
 /* Code that is still being written may not be what it will be: only what nobody can write any more is looked
  * at. */
-const struct cfi_rule *maps_generated_rule(
-    struct maps *maps, const struct map *found, uint64_t address, uint16_t e_machine)
+static const struct cfi_rule *known_code_rule(
+    struct maps *maps, struct map *map, uint64_t address, uint16_t e_machine)
 {
-	struct map *map = (struct map *)found;
-
-	if (map->kind != MAP_KIND_ANON || map->prot != (PROT_READ | PROT_EXEC) || !maps->pid)
+	if (map->prot != (PROT_READ | PROT_EXEC) || !maps->pid)
 		return &cfi_no_rule;
 	if (!map->trampolines) {
 		if (!cfi_budget_allows(&maps->cfi_budget))
@@ -416,19 +432,16 @@ const struct cfi_rule *maps_generated_rule(
 	return trampolines_rule(map->trampolines, address, e_machine);
 }
 
-const char *map_path(const struct map *map)
+const struct cfi_rule *maps_generated_rule(
+    struct maps *maps, const struct map *found, uint64_t address, uint16_t e_machine)
 {
-	static const char *const names[] = {
-	    [MAP_KIND_FILE] = "",
-	    [MAP_KIND_ANON] = "",
-	    [MAP_KIND_VDSO] = "[vdso]",
-	    [MAP_KIND_STACK] = "[stack]",
-	    [MAP_KIND_HEAP] = "[heap]",
-	    [MAP_KIND_UPROBES] = "[uprobes]",
-	    [MAP_KIND_SPECIAL] = "[special]",
-	};
-
-	return map->file ? map->file->path : names[map->kind];
+	if (found->kind != MAP_KIND_ANON)
+		return &cfi_no_rule;
+	const struct cfi_rule *known = known_code_rule(maps, (struct map *)found, address, e_machine);
+	if (known->kind != CFI_NONE || !maps->jit_rows)
+		return known;
+	const struct cfi_rule *told = jit_rows_rule(maps->jit_rows, address, e_machine, &maps->cfi_budget);
+	return told == &cfi_no_rule ? known : told;
 }
 
 size_t maps_count(const struct maps *maps)
@@ -444,7 +457,7 @@ const struct map *maps_at(const struct maps *maps, size_t index)
 size_t maps_bytes(const struct maps *maps)
 {
 	return sizeof(*maps) + range_bytes(maps) + (maps->capacity - maps->count) * sizeof(*maps->map) +
-	    maps_scratch_bytes(maps);
+	    maps_scratch_bytes(maps) + jit_rows_bytes(maps->jit_rows);
 }
 
 void maps_set_room(struct maps *maps, size_t bytes)

@@ -38,6 +38,7 @@ enum map_kind {
 #define MAP_KERNEL_START UINT64_C(0x8000000000000000)
 
 struct trampolines;
+struct jit_rows;
 struct cfi_rule;
 
 /* Read-only outside maps.c; valid until the maps change. */
@@ -122,10 +123,14 @@ const struct map *maps_find(const struct maps *maps, uint64_t address);
 /* The same, with the file opened, so that module and bias are settled. */
 const struct map *maps_module(struct maps *maps, uint64_t address);
 
+/* The rows of code made at run time that its maker has told (jit_rows.h); takes a reference. NULL: none. To
+ * be called again when ROWS has changed. */
+void maps_set_jit_rows(struct maps *maps, struct jit_rows *rows);
+
 /*
- * The rule for ADDRESS, in MAP, which has no file: of code that is known by its bytes (trampolines.h). The
- * memory of a range is read once, at the expense of the budget below; what was found in it is forgotten with
- * the range. Never NULL; cfi_unread_rule: it may be read the next time.
+ * The rule for ADDRESS, in MAP, which has no file: of code that is known by its bytes (trampolines.h), or has
+ * rows of its own. The memory of a range is read once, at the expense of the budget below; what was found in
+ * it is forgotten with the range. Never NULL; cfi_unread_rule: it may be read the next time.
  */
 const struct cfi_rule *maps_generated_rule(
     struct maps *maps, const struct map *map, uint64_t address, uint16_t e_machine);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of maps.h is pure: a line of /proc/PID/maps, and when the next reading is due. */
+/* What of maps.h is pure: a line of /proc/PID/maps, the path of a range, and when the next reading is due. */
 #include "sampler/unwind/maps.h"
 
 #include <inttypes.h>
@@ -62,4 +62,19 @@ enum map_kind maps_kind_of(const char *path)
 		if (strncmp(path, names[i].prefix, strlen(names[i].prefix)) == 0)
 			return names[i].kind;
 	return path[0] == '/' ? MAP_KIND_FILE : MAP_KIND_ANON;
+}
+
+const char *map_path(const struct map *map)
+{
+	static const char *const names[] = {
+	    [MAP_KIND_FILE] = "",
+	    [MAP_KIND_ANON] = "",
+	    [MAP_KIND_VDSO] = "[vdso]",
+	    [MAP_KIND_STACK] = "[stack]",
+	    [MAP_KIND_HEAP] = "[heap]",
+	    [MAP_KIND_UPROBES] = "[uprobes]",
+	    [MAP_KIND_SPECIAL] = "[special]",
+	};
+
+	return map->file ? map->file->path : names[map->kind];
 }

@@ -380,6 +380,17 @@ test_generated_code_has_its_names_and_lines_by_a_jitdump() {
   done
 }
 
+# Code without a frame pointer has a whole stack by the rows in its dump, from the first sample on.
+test_generated_code_has_its_unwind_rows_by_a_jitdump() {
+  jitted "$targets/jit_names" rows
+  backend=jitdump
+  for profile in "$exit" "$peak"; do
+    crosses 50000 "leaf;dumped_function;$start" "$profile"
+  done
+  go tool pprof -raw "$exit" >raw 2>/dev/null
+  ! grep -E 'guessed|no unwind rows' raw || fail 'a stack is not whole'
+}
+
 # As CPython and node write it.
 test_jitdumps_of_interpreters() {
   python=$(ls /usr/bin/python3.1[3-9] ~/.pyenv/versions/3.1[3-9].*/bin/python3.1[3-9] 2>/dev/null | head -n 1)
