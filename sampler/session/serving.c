@@ -70,7 +70,7 @@ static void on_list(void *context, struct control_list_writer *writer)
 {
 	const struct serving *serving = context;
 	char store[PATH_MAX];
-	unsigned int depth;
+	unsigned int depth = 0;
 	const bool has_store = serving->working_folder[0] &&
 	    output_place(scheduler_setup(serving->scheduler)->output, serving->working_folder, store,
 	        sizeof(store), &depth) == 0;
