@@ -65,8 +65,9 @@ static const char *growth(const struct control_growth *growth, char text[AMOUNT_
 
 	if (!*growth->kind)
 		return "?";
-	snprintf(text, AMOUNT_BYTES, isfinite(growth->bytes_per_hour) ? "+%.20s" : "",
-	    short_bytes(growth->bytes_per_hour, bytes));
+	if (!isfinite(growth->bytes_per_hour))
+		return "";
+	snprintf(text, AMOUNT_BYTES, "+%.20s", short_bytes(growth->bytes_per_hour, bytes));
 	return text;
 }
 
