@@ -79,7 +79,7 @@ size_t trampolines_find(uint16_t e_machine, const uint8_t *code, size_t code_byt
 		const size_t first_of_kind = count;
 		const uint8_t *at = code, *end = code + code_bytes;
 
-		while (kind->e_machine == e_machine &&
+		while (code_bytes && kind->e_machine == e_machine &&
 		    (at = memmem(at, (size_t)(end - at), kind->code, kind->bytes))) {
 			const uint32_t offset = (uint32_t)(at - code);
 			if (offset % kind->align) {
