@@ -217,8 +217,10 @@ static bool take_parenthesis(struct shortening *s)
 /* "Svc$$Lambda$14/0x0000000800066840.run": what is behind the slash is an address of that run. */
 static bool take_slash(struct shortening *s)
 {
-	size_t end = s->at + strspn(s->name + s->at, "/0123456789abcdefx");
+	size_t end = s->at;
 
+	while (end < s->length && s->name[end] && strchr("/0123456789abcdefx", s->name[end]))
+		end++;
 	if (!s->depth && starts(s->name, s->length, s->at, "/0x") && end < s->length && s->name[end] == '.' &&
 	    memchr(s->text, '$', s->written)) {
 		s->at = end;

@@ -176,6 +176,7 @@ static int close_scene(void **state)
 {
 	struct scene *s = *state;
 	scheduler_free(s->source.base.scheduler);
+	heap_source_fini(&s->source);
 	store_close(s->store);
 	output_fini(&s->output);
 	heap_free(s->process.heap);
