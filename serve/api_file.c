@@ -69,7 +69,7 @@ static int check_labels(struct file *file)
 /* Each by what is selected of it. */
 static int select_all(struct file *file)
 {
-	struct thread_names names = {0};
+	struct late_names names = {0};
 	int err = check_labels(file);
 
 	for (size_t i = 0; i < file->count && !err && file->query.filter.thread; i++)
@@ -83,7 +83,7 @@ static int select_all(struct file *file)
 		profile_free(file->profiles[i]);
 		file->profiles[i] = part;
 	}
-	thread_names_fini(&names);
+	late_names_fini(&names);
 	return err;
 }
 

@@ -18,7 +18,7 @@ struct excerpt {
 	const struct profile *in;
 	struct profile *out;
 	const struct filter *filter;
-	const struct thread_names *names;
+	const struct late_names *names;
 	struct origin origin;
 	struct prune prune;
 	struct frames frames;
@@ -201,7 +201,7 @@ static int fill(struct excerpt *e)
 	return err ? err : profile_error(e->out);
 }
 
-int excerpt_make(const struct profile *profile, const struct filter *filter, const struct thread_names *names,
+int excerpt_make(const struct profile *profile, const struct filter *filter, const struct late_names *names,
     struct profile **out)
 {
 	struct excerpt e = {.in = profile, .filter = filter, .names = names, .out = profile_new()};

@@ -8,10 +8,10 @@
 
 struct filter;
 struct profile;
-struct thread_names;
+struct late_names;
 
 /* On 0 the caller owns *out. -ENOMEM, -EOVERFLOW. */
-int excerpt_make(const struct profile *profile, const struct filter *filter, const struct thread_names *names,
+int excerpt_make(const struct profile *profile, const struct filter *filter, const struct late_names *names,
     struct profile **out);
 
 #endif

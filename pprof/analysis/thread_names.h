@@ -7,38 +7,18 @@
 #ifndef PPROF_ANALYSIS_THREAD_NAMES_H
 #define PPROF_ANALYSIS_THREAD_NAMES_H
 
-#include "pprof/table/index.h"
-#include "pprof/table/intern.h"
+#include "pprof/analysis/late_names.h"
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct profile;
 
-struct thread_names_entry {
-	uint64_t key; /* hash of session and thread id */
-	int64_t time_ns;
-	uint32_t name; /* in `names` */
-};
-
-struct thread_names {
-	struct index index;
-	struct intern names;
-	struct thread_names_entry *entries;
-	size_t capacity;
-	uint32_t count;
-};
-
-/* All zero knows none. */
-void thread_names_fini(struct thread_names *names);
-size_t thread_names_bytes(const struct thread_names *names);
-
 /* Takes the names from a profile's labels; of several names of a thread the newest counts. 0 or -ENOMEM. */
-int thread_names_learn(struct thread_names *names, const struct profile *profile);
+int thread_names_learn(struct late_names *names, const struct profile *profile);
 
 /* The name of a sample's thread: its own label, else what was learned; NULL: unknown. session: of its
  * profile, as origin.h has it. */
 const char *thread_names_of(
-    const struct thread_names *names, const struct profile *profile, const char *session, size_t sample);
+    const struct late_names *names, const struct profile *profile, const char *session, size_t sample);
 
 #endif

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "pprof/table/array.h"
+#include "pprof/analysis/code_names.h"
 #include "pprof/analysis/filter.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
 #include "pprof/analysis/prune.h"
 #include "pprof/analysis/split.h"
+#include "pprof/analysis/thread_names.h"
 
 /* ---- sample types */
 
@@ -106,8 +108,8 @@ void traces_fini(struct traces *t)
 	free(t->selected_estimates);
 	free(t->prints);
 	overlap_fini(&t->overlap);
-	thread_names_fini(&t->thread_names);
-	code_names_fini(&t->code_names);
+	late_names_fini(&t->thread_names);
+	late_names_fini(&t->code_names);
 	free(t->path);
 	memset(t, 0, sizeof(*t));
 }
@@ -118,7 +120,7 @@ int traces_check_memory(const struct traces *t, size_t more)
 	    t->row_capacity * sizeof(*t->rows) + t->stack_capacity * sizeof(*t->stacks) +
 	    t->value_capacity * sizeof(*t->values) + t->estimate_capacity * sizeof(*t->estimates) +
 	    t->path_capacity * sizeof(*t->path) + overlap_bytes(&t->overlap) +
-	    thread_names_bytes(&t->thread_names) + code_names_bytes(&t->code_names) +
+	    late_names_bytes(&t->thread_names) + late_names_bytes(&t->code_names) +
 	    t->column_count * t->slot_count * (sizeof(*t->all) + sizeof(*t->prints));
 
 	return t->options.max_bytes && bytes + more > t->options.max_bytes ? -EFBIG : 0;

@@ -19,11 +19,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pprof/analysis/code_names.h"
 #include "pprof/analysis/frames.h"
 #include "pprof/analysis/grouping.h"
+#include "pprof/analysis/late_names.h"
 #include "pprof/analysis/overlap.h"
-#include "pprof/analysis/thread_names.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
 
@@ -88,10 +87,9 @@ struct traces {
 	struct estimate *all_estimates, *selected_estimates;
 	uint64_t *prints; /* of the selected stacks, see traces_differ() */
 	struct overlap overlap;
-	struct thread_names thread_names;
-	struct code_names code_names;
-	bool unsure;    /* some profile has no period: estimates are not valid */
-	uint32_t *path; /* buffer for the current stack */
+	struct late_names thread_names, code_names; /* thread_names.h, code_names.h */
+	bool unsure;                                /* some profile has no period: estimates are not valid */
+	uint32_t *path;                             /* buffer for the current stack */
 	size_t path_capacity;
 };
 

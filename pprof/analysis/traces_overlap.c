@@ -2,7 +2,9 @@
 /* Samples that several profiles of the traces have: the estimates are corrected for them. */
 #include "pprof/analysis/traces.h"
 
+#include "pprof/analysis/code_names.h"
 #include "pprof/analysis/filter.h"
+#include "pprof/analysis/thread_names.h"
 
 int traces_expect(struct traces *t, const struct profile *profile, size_t column)
 {

@@ -35,7 +35,7 @@ static struct profile *profile_with(int pid, int64_t time_ns, const char *name, 
 	return p;
 }
 
-static struct code_names names;
+static struct late_names names;
 
 static void learn(int pid, int64_t time_ns, const char *name, const char *file)
 {
@@ -65,7 +65,7 @@ static void the_newest_name_counts(void **state)
 	learn(7, 3, "Svc.keep", "[anon:jit]");
 	learn(7, 2, "Interpreter", "[anon:jit]");
 	assert_string_equal(found(7, "[jit]", "[anon:jit]"), "Svc.keep");
-	code_names_fini(&names);
+	late_names_fini(&names);
 }
 
 static void only_code_without_a_name_gets_one(void **state)
@@ -75,10 +75,10 @@ static void only_code_without_a_name_gets_one(void **state)
 	assert_string_equal(found(7, "Svc.other", "[anon:jit]"), "");
 	assert_string_equal(found(8, "[jit]", "[anon:jit]"), "");
 	assert_string_equal(found(7, "[jit]", "/usr/lib/libc.so.6"), "");
-	code_names_fini(&names);
+	late_names_fini(&names);
 	learn(7, 3, "malloc", "/usr/lib/libc.so.6");
 	assert_string_equal(found(7, "[jit]", "[anon:jit]"), "");
-	code_names_fini(&names);
+	late_names_fini(&names);
 }
 
 int main(void)

@@ -104,7 +104,7 @@ static void compare(const struct traces *a, const struct traces *b)
 static void check(const struct filter_texts *texts, const struct filter *more, int64_t wanted)
 {
 	struct filter filter = *more;
-	const struct thread_names names = {0};
+	const struct late_names names = {0};
 	struct profile *whole = make(), *part;
 	struct traces filtered, of_part;
 	char error[256];
