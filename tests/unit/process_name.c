@@ -121,6 +121,7 @@ static void secrets(void **state)
 	    {"python3", LINE("python3\0run.py\0--token\0secret\0a:b"), "python3 run.py"},
 	    {"python3", LINE("python3\0/usr/bin/gunicorn\0--user\0bob:secret"), "python3 gunicorn"},
 	    {"node", LINE("node\0server.js\0https://u:p@host"), "node server.js"},
+	    {"curl", LINE("curl\0https://hooks.test/secret"), "curl"},
 	};
 	check(cases, COUNT(cases));
 }
