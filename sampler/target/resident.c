@@ -20,6 +20,9 @@ enum {
 	/* The most that lies above a thread's descriptor: on some machines its thread-local variables. A
 	 * mapping that goes on for longer is more than a stack. */
 	ABOVE_DESCRIPTOR_BYTES = 1 << 20,
+	/* The .bss of our library has less (28 KiB). A longer mapping there is the program's, with which the
+	 * kernel has merged the .bss. */
+	OWN_BSS_BYTES_MOST = 64 << 10,
 };
 
 static const struct {
@@ -160,7 +163,8 @@ static void add_file(struct resident_reader *reader, const struct smaps_mapping 
 static bool is_bss(const struct resident_reader *reader, const struct smaps_mapping *mapping)
 {
 	return reader->file.open && reader->file.data && mapping->range.start == reader->file.end &&
-	    !*mapping->range.path && mapping->range.prot & PROT_WRITE;
+	    !*mapping->range.path && mapping->range.prot & PROT_WRITE &&
+	    (!reader->file.ours || mapping->range.len <= OWN_BSS_BYTES_MOST);
 }
 
 static void add_area(struct resident_reader *reader, const struct smaps_mapping *mapping)

@@ -112,6 +112,20 @@ static void a_library_and_a_data_file(void **unused)
 	assert_int_equal(13, r.mappings);
 }
 
+/* The kernel merges our .bss with memory of the program that lies behind it. */
+static void memory_behind_our_library_is_the_programs(void **unused)
+{
+	const struct resident_facts facts = {.library = "libheaptap.so"};
+	struct resident r;
+	assert_int_equal(0,
+	    classify(&r, &facts,
+	        "b0000-c0000 r-xp 0 08:01 6 /opt/libheaptap.so\nRss: 7 kB\n"
+	        "c0000-d0000 rw-p 0 08:01 6 /opt/libheaptap.so\nRss: 9 kB\n"
+	        "d0000-3110000 rw-p 0 00:00 0\nRss: 49152 kB\n"));
+	assert_int_equal((7 + 9) << 10, r.bytes[RESIDENT_OURS]);
+	assert_int_equal(49152 << 10, r.bytes[RESIDENT_ANONYMOUS]);
+}
+
 /* Blocks say which mappings are the allocator's, and any address is taken. */
 struct block {
 	uint64_t address, size_bytes;
@@ -378,6 +392,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(names_the_kernel_gives),
 	    cmocka_unit_test(a_library_and_a_data_file),
+	    cmocka_unit_test(memory_behind_our_library_is_the_programs),
 	    cmocka_unit_test(blocks_and_descriptors),
 	    cmocka_unit_test(large_blocks_prove_only_themselves),
 	    cmocka_unit_test(a_broken_text_is_an_error),
