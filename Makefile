@@ -395,7 +395,8 @@ growth-traces: $(O)/bench/growth_replay $(O)/bench/growth_log.so
 
 GROWTH_RECORDINGS ?= 1000
 GROWTH_SECONDS ?= 240
-$(O)/bench/growth $(O)/bench/growth_replay: $(O)/bench/%: $(O)/bench/%.o $(O)/core.a
+$(O)/bench/growth_replay: $(O)/bench/growth_trace.o
+$(O)/bench/growth $(O)/bench/growth_replay: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/chance.o $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(O)/bench/growth_log.so: bench/growth_log.c bench/growth_log.h
 	@mkdir -p $(@D)

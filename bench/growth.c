@@ -6,6 +6,7 @@
  *
  * Usage: growth [RECORDINGS [SEED]]
  */
+#include "bench/chance.h"
 #include "pprof/analysis/trend.h"
 
 #include <math.h>
@@ -17,24 +18,6 @@
 #define PERIOD_BYTES (512.0 * 1024)
 #define MIB          (1024.0 * 1024)
 #define FOR_EVER     1e9
-
-/* ---- chance */
-
-static uint64_t state;
-
-static double uniform(void)
-{
-	uint64_t z = state += 0x9e3779b97f4a7c15ull; /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014) */
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double exponential(double mean)
-{
-	return -mean * log(uniform());
-}
 
 /* ---- programs: each row has blocks by some law */
 
@@ -90,7 +73,7 @@ static void sample(struct samples *samples, double born_s, double died_s)
 /* Samples of mib_per_s from one time to another. */
 static double next_birth(double now_s, double mib_per_s)
 {
-	return now_s + exponential(PERIOD_BYTES / (mib_per_s * MIB));
+	return now_s + chance_exponential(PERIOD_BYTES / (mib_per_s * MIB));
 }
 
 static void draw_part(struct samples *samples, const struct part *part, double end_s)
@@ -101,10 +84,10 @@ static void draw_part(struct samples *samples, const struct part *part, double e
 	switch (part->law) {
 	case CHURN:
 		for (double t = next_birth(0, per_s); t < end_s; t = next_birth(t, per_s))
-			sample(samples, t, t + exponential(part->time_s));
+			sample(samples, t, t + chance_exponential(part->time_s));
 		break;
 	case SAW:
-		phase_s = uniform() * part->time_s;
+		phase_s = chance_uniform() * part->time_s;
 		for (double t = next_birth(0, per_s); t < end_s; t = next_birth(t, per_s))
 			sample(
 			    samples, t, (floor((t + phase_s) / part->time_s) + 1) * part->time_s - phase_s);
@@ -118,9 +101,10 @@ static void draw_part(struct samples *samples, const struct part *part, double e
 			sample(samples, t, t + part->time_s);
 		break;
 	case BATCH:
-		for (double t = exponential(part->time_s); t < end_s; t += exponential(part->time_s)) {
-			const double ends_s = t + exponential(part->time_s / 2),
-			             mib = exponential(part->size_mib);
+		for (double t = chance_exponential(part->time_s); t < end_s;
+		     t += chance_exponential(part->time_s)) {
+			const double ends_s = t + chance_exponential(part->time_s / 2),
+			             mib = chance_exponential(part->size_mib);
 
 			for (double at = next_birth(0, mib); at < 1; at = next_birth(at, mib))
 				sample(samples, t, ends_s);
@@ -306,7 +290,7 @@ int main(int argc, char **argv)
 {
 	const int recordings = argc > 1 ? atoi(argv[1]) : 1000;
 
-	state = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+	chance_seed(argc > 2 ? strtoull(argv[2], NULL, 10) : 1);
 	for (int i = 4; i < SNAPSHOTS; i++)
 		times_s[i] = 60.0 * (i - 3);
 	steady(recordings, 300, 0);

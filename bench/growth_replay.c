@@ -10,18 +10,15 @@
  * STRETCH: time is that many times longer than it was. So an hour can be asked about without recording it;
  * the program then does the same more slowly.
  */
-#include "bench/growth_log.h"
+#include "bench/chance.h"
+#include "bench/growth_trace.h"
 #include "pprof/analysis/growth.h"
 #include "pprof/profile/estimate.h"
 
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define MIB       1048576.0
 /* Until then a program warms up. */
@@ -33,9 +30,6 @@ enum {
 	AT_5 = 8, /* points of 5, 10 and 15 minutes */
 	AT_10 = 13,
 	AT_15 = 18,
-	/* What so many functions call is an allocator's wrapper; a stack begins at what called it. */
-	WRAPPER_CALLERS = 8,
-	WRAPPERS_MOST = 3,
 	INUSE = 0,
 	INUSE_OBJECTS,
 	ALLOC,
@@ -46,203 +40,6 @@ enum {
 
 static const double leak_bytes = 4096;
 static double times_s[SNAPSHOTS] = {5, 10, 20, 40};
-
-static void *need(void *memory)
-{
-	if (!memory) {
-		fprintf(stderr, "growth_replay: no memory\n");
-		exit(1);
-	}
-	return memory;
-}
-
-/* ---- chance */
-
-static uint64_t state = 1;
-
-static double uniform(void)
-{
-	uint64_t z = state += 0x9e3779b97f4a7c15ull; /* splitmix64 (Steele, Lea and Flood, OOPSLA 2014) */
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double exponential(double mean)
-{
-	return -mean * log(uniform());
-}
-
-/* ---- what the program did */
-
-struct block {
-	double born_s, died_s;
-	double before_bytes; /* allocated before it */
-	uint32_t bytes, stack;
-};
-
-struct trace {
-	struct block *blocks;
-	size_t block_count;
-	double bytes, end_s;
-	struct growth_log_stack *stacks;
-	uint32_t stack_count, leak_stack, churn_stack;
-	uint32_t *heads;     /* of each stack, a place in it */
-	uint32_t *frames;    /* [stack * GROWTH_LOG_DEPTH + place] */
-	uint64_t *functions; /* of each frame */
-	uint32_t frame_count;
-};
-
-static void *map(const char *path, size_t *bytes)
-{
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat status;
-	void *memory;
-
-	if (fd < 0 || fstat(fd, &status) || !status.st_size) {
-		fprintf(stderr, "growth_replay: cannot read %s\n", path);
-		exit(1);
-	}
-	memory = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	*bytes = (size_t)status.st_size;
-	return memory == MAP_FAILED ? need(NULL) : memory;
-}
-
-/* The block at each address, number + 1. */
-struct addresses {
-	struct {
-		uint64_t address;
-		size_t block;
-	} * slots;
-	size_t mask;
-};
-
-static size_t *block_at(struct addresses *addresses, uint64_t address)
-{
-	size_t slot = (size_t)((address * 0x9e3779b97f4a7c15ull) >> 20) & addresses->mask;
-
-	while (addresses->slots[slot].address && addresses->slots[slot].address != address)
-		slot = (slot + 1) & addresses->mask;
-	addresses->slots[slot].address = address;
-	return &addresses->slots[slot].block;
-}
-
-static void read_blocks(struct trace *trace, const char *path, double stretch)
-{
-	size_t bytes, count;
-	const struct growth_log_event *events = map(path, &bytes);
-	struct addresses addresses = {.mask = 1};
-
-	count = bytes / sizeof(*events);
-	while (addresses.mask < 2 * count)
-		addresses.mask *= 2;
-	addresses.slots = need(calloc(addresses.mask--, sizeof(*addresses.slots)));
-	trace->blocks = need(calloc(count + 1, sizeof(*trace->blocks)));
-	for (size_t i = 0; i < count; i++) {
-		const double now_s = (double)(events[i].time_ns - events[0].time_ns) / 1e9 * stretch;
-		size_t *at = block_at(&addresses, events[i].address);
-
-		if (*at)
-			trace->blocks[*at - 1].died_s = now_s;
-		*at = 0;
-		trace->end_s = now_s;
-		if (!events[i].bytes)
-			continue;
-		trace->blocks[trace->block_count++] =
-		    (struct block){now_s, INFINITY, trace->bytes, events[i].bytes, events[i].stack};
-		trace->bytes += events[i].bytes;
-		*at = trace->block_count;
-	}
-	free(addresses.slots);
-	munmap((void *)events, bytes);
-}
-
-static uint32_t frame_of(struct trace *trace, uint64_t function)
-{
-	for (uint32_t f = 0; f < trace->frame_count; f++)
-		if (trace->functions[f] == function)
-			return f;
-	trace->functions[trace->frame_count] = function;
-	return trace->frame_count++;
-}
-
-static bool is_wrapper(const struct trace *trace, uint32_t frame)
-{
-	uint32_t callers[WRAPPER_CALLERS], count = 0;
-
-	for (uint32_t s = 0; s < trace->stack_count; s++)
-		for (uint32_t i = 0; i + 1 < trace->stacks[s].depth; i++) {
-			const uint32_t *at = &trace->frames[s * GROWTH_LOG_DEPTH + i];
-			uint32_t known = 0;
-
-			while (at[0] == frame && known < count && callers[known] != at[1])
-				known++;
-			if (at[0] != frame || known < count)
-				continue;
-			callers[count++] = at[1];
-			if (count == WRAPPER_CALLERS)
-				return true;
-		}
-	return false;
-}
-
-/* The stacks, and that of a leak in a function of its own, which the same function calls as the others. */
-static void read_stacks(struct trace *trace, const char *path)
-{
-	char name[4096];
-	size_t bytes;
-	const struct growth_log_stack *stacks;
-	bool *wraps;
-
-	snprintf(name, sizeof(name), "%s.stacks", path);
-	stacks = map(name, &bytes);
-	trace->stack_count = (uint32_t)(bytes / sizeof(*stacks)) + 1;
-	trace->stacks = need(calloc(trace->stack_count, sizeof(*stacks)));
-	memcpy(trace->stacks, stacks, bytes);
-	munmap((void *)stacks, bytes);
-	trace->leak_stack = trace->stack_count - 1;
-	trace->stacks[trace->leak_stack] = (struct growth_log_stack){2, {1, 2}};
-	trace->heads = need(calloc(trace->stack_count, sizeof(*trace->heads)));
-	trace->frames = need(calloc((size_t)trace->stack_count * GROWTH_LOG_DEPTH, sizeof(*trace->frames)));
-	trace->functions = need(calloc((size_t)trace->stack_count * GROWTH_LOG_DEPTH, sizeof(uint64_t)));
-	for (uint32_t s = 0; s < trace->stack_count; s++)
-		for (uint32_t i = 0; i < trace->stacks[s].depth; i++)
-			trace->frames[s * GROWTH_LOG_DEPTH + i] =
-			    frame_of(trace, trace->stacks[s].functions[i]);
-	wraps = need(calloc(trace->frame_count + 1, sizeof(*wraps)));
-	for (uint32_t f = 0; f < trace->frame_count; f++)
-		wraps[f] = is_wrapper(trace, f);
-	for (uint32_t s = 0; s < trace->stack_count; s++)
-		while (trace->heads[s] < WRAPPERS_MOST && trace->heads[s] + 1 < trace->stacks[s].depth &&
-		    wraps[trace->frames[s * GROWTH_LOG_DEPTH + trace->heads[s]]])
-			trace->heads[s]++;
-	free(wraps);
-}
-
-/* What most memory is in use by, in the mean over time. */
-static void find_churn(struct trace *trace)
-{
-	double *held = need(calloc(trace->stack_count, sizeof(*held))), mean = 0;
-
-	for (size_t i = 0; i < trace->block_count; i++) {
-		const struct block *block = &trace->blocks[i];
-
-		held[block->stack] += block->bytes * (fmin(block->died_s, trace->end_s) - block->born_s);
-	}
-	for (uint32_t s = 0; s < trace->stack_count; s++) {
-		mean += held[s] / trace->end_s / MIB;
-		if (held[s] > held[trace->churn_stack])
-			trace->churn_stack = s;
-	}
-	printf(
-	    "%zu blocks of %.0f MiB in %.0f s by %u stacks; %.1f MiB in use in the mean, %.1f of it by one "
-	    "stack\n",
-	    trace->block_count, trace->bytes / MIB, trace->end_s, trace->stack_count - 1, mean,
-	    held[trace->churn_stack] / trace->end_s / MIB);
-	free(held);
-}
 
 /* ---- a recording of it */
 
@@ -259,22 +56,24 @@ struct recording {
 	int64_t times_ns[SNAPSHOTS];
 };
 
-static void recording_init(struct recording *recording, const struct trace *trace)
+static void recording_init(struct recording *recording, const struct growth_trace *trace)
 {
 	struct traces *t = &recording->traces;
 	const size_t rows = trace->stack_count;
 
 	memset(recording, 0, sizeof(*recording));
-	recording->row_of = need(calloc(rows, sizeof(*recording->row_of)));
-	recording->stack_of = need(calloc(rows, sizeof(*recording->stack_of)));
-	recording->values = need(calloc(rows * SNAPSHOTS * TYPES, sizeof(*recording->values)));
-	t->rows = need(calloc(rows, sizeof(*t->rows)));
-	t->values = need(calloc(rows * SNAPSHOTS * SLOTS, sizeof(*t->values)));
-	t->estimates = need(calloc(rows * SNAPSHOTS * SIDE_COUNT, sizeof(*t->estimates)));
-	t->selected_estimates = need(calloc(SNAPSHOTS * SIDE_COUNT, sizeof(*t->selected_estimates)));
+	recording->row_of = growth_trace_need(calloc(rows, sizeof(*recording->row_of)));
+	recording->stack_of = growth_trace_need(calloc(rows, sizeof(*recording->stack_of)));
+	recording->values = growth_trace_need(calloc(rows * SNAPSHOTS * TYPES, sizeof(*recording->values)));
+	t->rows = growth_trace_need(calloc(rows, sizeof(*t->rows)));
+	t->values = growth_trace_need(calloc(rows * SNAPSHOTS * SLOTS, sizeof(*t->values)));
+	t->estimates = growth_trace_need(calloc(rows * SNAPSHOTS * SIDE_COUNT, sizeof(*t->estimates)));
+	t->selected_estimates =
+	    growth_trace_need(calloc(SNAPSHOTS * SIDE_COUNT, sizeof(*t->selected_estimates)));
 	t->stacks = trace->frames;
 	t->frames.count = trace->frame_count;
-	t->frames.rows = need(calloc(trace->frame_count, sizeof(*t->frames.rows))); /* all FRAME_OWN */
+	t->frames.rows =
+	    growth_trace_need(calloc(trace->frame_count, sizeof(*t->frames.rows))); /* all FRAME_OWN */
 	for (uint32_t i = 0; i < trace->frame_count; i++)
 		t->frames.rows[i].name = "";
 	t->type_count = TYPES;
@@ -301,7 +100,7 @@ static void clear(struct recording *recording)
 }
 
 /* A sampled block: born and died since the recording began. */
-static void add(struct recording *recording, const struct trace *trace, uint32_t stack, double bytes,
+static void add(struct recording *recording, const struct growth_trace *trace, uint32_t stack, double bytes,
     double period, double born_s, double died_s)
 {
 	struct traces *t = &recording->traces;
@@ -328,7 +127,7 @@ static void add(struct recording *recording, const struct trace *trace, uint32_t
 	}
 }
 
-static size_t block_over(const struct trace *trace, double at_bytes)
+static size_t block_over(const struct growth_trace *trace, double at_bytes)
 {
 	size_t low = 0, high = trace->block_count;
 
@@ -343,7 +142,7 @@ static size_t block_over(const struct trace *trace, double at_bytes)
 	return low;
 }
 
-static size_t block_since(const struct trace *trace, double time_s)
+static size_t block_since(const struct growth_trace *trace, double time_s)
 {
 	size_t low = 0, high = trace->block_count;
 
@@ -378,8 +177,8 @@ static void finish(struct recording *recording, double period)
 }
 
 /* From begin_s on; is_blind: what was allocated before is not known, as after an attach. */
-static void record(struct recording *recording, const struct trace *trace, double begin_s, bool is_blind,
-    double period, const struct leak *leak)
+static void record(struct recording *recording, const struct growth_trace *trace, double begin_s,
+    bool is_blind, double period, const struct leak *leak)
 {
 	const double end_s = begin_s + times_s[SNAPSHOTS - 1];
 	const size_t first = is_blind ? block_since(trace, begin_s) : 0;
@@ -388,10 +187,10 @@ static void record(struct recording *recording, const struct trace *trace, doubl
 	clear(recording);
 	if (first == trace->block_count)
 		return;
-	for (double at = trace->blocks[first].before_bytes + exponential(period); at < trace->bytes;
-	     at += exponential(period)) {
+	for (double at = trace->blocks[first].before_bytes + chance_exponential(period); at < trace->bytes;
+	     at += chance_exponential(period)) {
 		const size_t i = block_over(trace, at);
-		const struct block *block = &trace->blocks[i];
+		const struct growth_block *block = &trace->blocks[i];
 
 		if (block->born_s >= end_s)
 			break;
@@ -404,7 +203,8 @@ static void record(struct recording *recording, const struct trace *trace, doubl
 		/* Of blocks of 4 KiB nearly each sample is of another one. */
 		const double gap_s = period / (leak->mib_per_min * MIB / 60);
 
-		for (double at = exponential(gap_s); at < times_s[SNAPSHOTS - 1]; at += exponential(gap_s))
+		for (double at = chance_exponential(gap_s); at < times_s[SNAPSHOTS - 1];
+		     at += chance_exponential(gap_s))
 			add(recording, trace, leak->stack, leak_bytes, period, at, INFINITY);
 	}
 	finish(recording, period);
@@ -412,7 +212,7 @@ static void record(struct recording *recording, const struct trace *trace, doubl
 
 /* ---- what is asked */
 
-static bool is_in(const struct trace *trace, uint32_t stack, uint32_t frame)
+static bool is_in(const struct growth_trace *trace, uint32_t stack, uint32_t frame)
 {
 	for (uint32_t i = trace->heads[stack]; i < trace->stacks[stack].depth; i++)
 		if (trace->frames[stack * GROWTH_LOG_DEPTH + i] == frame)
@@ -421,14 +221,14 @@ static bool is_in(const struct trace *trace, uint32_t stack, uint32_t frame)
 }
 
 /* Does anything grow (stack UINT32_MAX), or what this stack is part of? */
-static bool finds(
-    const struct recording *recording, const struct trace *trace, int points, uint32_t stack, double *counts)
+static bool finds(const struct recording *recording, const struct growth_trace *trace, int points,
+    uint32_t stack, double *counts)
 {
 	struct growth growth;
 	bool found = false;
 
 	if (growth_make(&growth, &recording->traces, 0, recording->times_ns, (size_t)points))
-		need(NULL);
+		growth_trace_need(NULL);
 	for (size_t i = 0; i < growth.growing_count; i++) {
 		found |= stack == UINT32_MAX || is_in(trace, stack, growth.rows[i].frame);
 		if (counts)
@@ -439,12 +239,12 @@ static bool finds(
 }
 
 /* What was in use below a function: a doubtful finding may be none. */
-static void show_truth(const struct trace *trace, uint32_t frame)
+static void show_truth(const struct growth_trace *trace, uint32_t frame)
 {
 	double held[TRUTHS] = {0};
 
 	for (size_t i = 0; i < trace->block_count; i++) {
-		const struct block *block = &trace->blocks[i];
+		const struct growth_block *block = &trace->blocks[i];
 
 		for (int at = 0; at < TRUTHS && is_in(trace, block->stack, frame); at++) {
 			const double now_s = trace->end_s * (WARM_PART + (1 - WARM_PART) * at / (TRUTHS - 1));
@@ -458,17 +258,17 @@ static void show_truth(const struct trace *trace, uint32_t frame)
 	printf(" MiB\n");
 }
 
-static double draw_begin(const struct trace *trace)
+static double draw_begin(const struct growth_trace *trace)
 {
 	const double latest_s = trace->end_s - times_s[SNAPSHOTS - 1], earliest_s = WARM_PART * trace->end_s;
 
-	return earliest_s + uniform() * fmax(latest_s - earliest_s, 0);
+	return earliest_s + chance_uniform() * fmax(latest_s - earliest_s, 0);
 }
 
-static void steady(
-    struct recording *recording, const struct trace *trace, int recordings, bool is_blind, double period)
+static void steady(struct recording *recording, const struct growth_trace *trace, int recordings,
+    bool is_blind, double period)
 {
-	double *counts = need(calloc(trace->frame_count, sizeof(*counts)));
+	double *counts = growth_trace_need(calloc(trace->frame_count, sizeof(*counts)));
 	int any = 0, later = 0, at_5 = 0, at_10 = 0, at_15 = 0;
 
 	for (int r = 0; r < recordings; r++) {
@@ -502,8 +302,8 @@ static void steady(
 	free(counts);
 }
 
-static void leaking(struct recording *recording, const struct trace *trace, int recordings, double period,
-    const struct leak *leak)
+static void leaking(struct recording *recording, const struct growth_trace *trace, int recordings,
+    double period, const struct leak *leak)
 {
 	int at[SNAPSHOTS] = {0};
 
@@ -530,17 +330,15 @@ int main(int argc, char **argv)
 	const double period = (argc > 3 ? atof(argv[3]) : 512) * 1024, stretch = argc > 4 ? atof(argv[4]) : 1;
 	/* What happens in half of the recordings takes fewer to count than what hardly ever does. */
 	const int leaks = (recordings + 3) / 4;
-	struct trace trace = {0};
+	struct growth_trace trace = {0};
 	struct recording recording;
 
 	if (argc < 2)
 		return 2;
 	for (int i = 4; i < SNAPSHOTS; i++)
 		times_s[i] = 60.0 * (i - 3);
-	read_blocks(&trace, argv[1], stretch);
-	read_stacks(&trace, argv[1]);
 	printf("%s, a sample every %g KiB, time stretched %g times: ", argv[1], period / 1024, stretch);
-	find_churn(&trace);
+	growth_trace_read(&trace, argv[1], stretch);
 	recording_init(&recording, &trace);
 	steady(&recording, &trace, recordings, false, period);
 	steady(&recording, &trace, recordings, true, period);
