@@ -48,7 +48,8 @@ static struct profile *profile_at(int point, const char *const callers[CALLERS_M
 	return p;
 }
 
-/* The function that is said to grow; NULL: none, though all of them together grow. callers: of each head, the innermost first, the last NULL. */
+/* The function that is said to grow; NULL: none, though all of them together grow. callers: of each head, the
+ * innermost first, the last NULL. */
 static void assert_named(const char *name, const char *const callers[CALLERS_MOST])
 {
 	static const int64_t minute_ns = INT64_C(60) * 1000000000;
