@@ -7,6 +7,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -253,12 +254,7 @@ PUBLIC void *memalign(size_t alignment, size_t bytes)
 
 PUBLIC void *aligned_alloc(size_t alignment, size_t bytes)
 {
-	void *block;
-
-	load();
-	block = real_memalign(alignment, bytes);
-	log_alloc(block, bytes);
-	return block;
+	return memalign(alignment, bytes);
 }
 
 PUBLIC int posix_memalign(void **to, size_t alignment, size_t bytes)

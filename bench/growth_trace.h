@@ -27,8 +27,8 @@ struct growth_trace {
 	uint32_t frame_count;
 };
 
-/* Reads PATH and PATH.stacks, each time multiplied by STRETCH, and says in one line what is in them. A stack is
- * added for a leak in a function of its own. What cannot be read ends the program. */
+/* Reads PATH and PATH.stacks, each time multiplied by STRETCH, and says in one line what is in them. A stack
+ * is added for a leak in a function of its own. What cannot be read ends the program. */
 void growth_trace_read(struct growth_trace *trace, const char *path, double stretch);
 
 /* MEMORY; NULL ends the program. */

@@ -57,3 +57,16 @@ int regular_file_open(int dirfd, const char *path, int in_folder, struct stat *s
 		location = -errno;
 	return location < 0 ? location : regular_file_reopen(location, status);
 }
+
+int regular_file_read(int fd, void *to, size_t bytes, uint64_t offset)
+{
+	for (size_t done = 0; done < bytes;) {
+		const ssize_t got = pread(fd, (char *)to + done, bytes - done, (off_t)(offset + done));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : -EIO;
+		done += (size_t)got;
+	}
+	return 0;
+}

@@ -6,6 +6,8 @@
 #ifndef SAMPLER_LINUX_REGULAR_FILE_H
 #define SAMPLER_LINUX_REGULAR_FILE_H
 
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 /*
@@ -18,5 +20,9 @@ int regular_file_open(int dirfd, const char *path, int in_folder, struct stat *s
 
 /* The same for a file already found: `location` is a descriptor from open(O_PATH), and is closed. */
 int regular_file_reopen(int location, struct stat *status);
+
+/* Reads exactly so many bytes from OFFSET on; of /proc/PID/mem that is an address. 0 or -errno (-EIO: the
+ * file ends before). */
+int regular_file_read(int fd, void *to, size_t bytes, uint64_t offset);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "pprof/table/array.h"
+#include "sampler/linux/regular_file.h"
 #include "sampler/symbol/string_pool.h"
 
 enum {
@@ -452,17 +453,7 @@ int jitdump_take(struct jitdump *jd, const struct jitdump_source *source)
 
 static int read_file(void *context, void *to, size_t bytes, uint64_t offset)
 {
-	for (size_t done = 0; done < bytes;) {
-		const ssize_t got =
-		    pread(*(const int *)context, (char *)to + done, bytes - done, (off_t)(offset + done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : -EIO;
-		done += (size_t)got;
-	}
-	return 0;
+	return regular_file_read(*(const int *)context, to, bytes, offset);
 }
 
 int jitdump_read(struct jitdump *jd, int fd)

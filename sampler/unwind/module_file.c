@@ -24,15 +24,7 @@ int module_file_read(const struct module_file *file, void *to, size_t bytes, uin
 		memcpy(to, (const char *)file->memory + offset, bytes);
 		return 0;
 	}
-	for (size_t done = 0; done < bytes;) {
-		ssize_t got = pread(file->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : -EIO;
-		done += (size_t)got;
-	}
-	return 0;
+	return regular_file_read(file->fd, to, bytes, offset);
 }
 
 static uint64_t align_up(uint64_t n, uint64_t align)

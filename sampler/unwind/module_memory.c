@@ -4,6 +4,7 @@
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/memory_reader.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/regular_file.h"
 #include "sampler/linux/thread_facts.h"
 
 #include <elf.h>
@@ -371,16 +372,7 @@ struct process_copy {
 
 static int read_memory(void *context, void *to, size_t bytes, uint64_t address)
 {
-	for (size_t done = 0; done < bytes;) {
-		ssize_t got =
-		    pread(*(const int *)context, (char *)to + done, bytes - done, (off_t)(address + done));
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : -EIO;
-		done += (size_t)got;
-	}
-	return 0;
+	return regular_file_read(*(const int *)context, to, bytes, address);
 }
 
 static int open_memory(pid_t pid)
