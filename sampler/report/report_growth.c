@@ -47,12 +47,10 @@ static int print_function(
 		values[i] = fmax(0,
 		    (double)traces_value(t, i, row->until_column, MEASURE_INUSE) -
 		        (double)traces_value(t, i, row->since_column, MEASURE_INUSE));
-	if (row->is_caller) {
+	if (row->is_caller)
 		report_frame(screen, t, row->frame, screen_room(screen, used));
-		fputs(" (several functions below together)", screen->out);
-	} else {
+	else
 		report_frame_callers(screen, t, values, row->frame, used);
-	}
 	free(values);
 	return 0;
 }
@@ -62,14 +60,18 @@ static int print_row(
 {
 	enum { INDENT = 22 };
 	char amount[AMOUNT_BYTES], doubt[AMOUNT_BYTES], since[4 * GROWTH_TEXT_BYTES];
+	char line[8 * GROWTH_TEXT_BYTES];
 	int err;
 
 	fprintf(screen->out, "%10s %9s  ", amount_bytes(row->trend.bytes, amount),
 	    amount_doubt(row->trend.bytes, row->samples, row->trend.variance, false, doubt));
 	err = print_function(screen, input, row, INDENT);
-	fprintf(screen->out, "\n%*s%s%s, %s in use now%s\n", INDENT, "", screen_style(screen, SCREEN_DIM),
-	    since_text(input, row, since), amount_bytes(row->inuse_bytes, amount),
-	    screen_style(screen, SCREEN_PLAIN));
+	snprintf(line, sizeof(line), "%s%s, %s in use now",
+	    row->is_caller ? "several functions below it together, " : "", since_text(input, row, since),
+	    amount_bytes(row->inuse_bytes, amount));
+	fprintf(screen->out, "\n%s", screen_style(screen, SCREEN_DIM));
+	screen_lines(screen, INDENT, line);
+	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
 	return err;
 }
 

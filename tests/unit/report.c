@@ -260,7 +260,7 @@ static void growth_over_the_longest_time(void **unused)
 	for (size_t i = 0; i < 2; i++) {
 		char *text;
 		size_t bytes;
-		struct screen screen = {.out = open_memstream(&text, &bytes)};
+		struct screen screen = {.out = open_memstream(&text, &bytes), .width = 80};
 
 		input.growth_times_ns = times_ns[i];
 		series_make(&input.traces, 6, 8000);
@@ -272,6 +272,8 @@ static void growth_over_the_longest_time(void **unused)
 		assert_int_equal(report_growth(&screen, &input, &growth, 10), 0);
 		growth_fini(&growth);
 		fclose(screen.out);
+		for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+			assert_true(strcspn(line, "\n") <= 80);
 		free(text);
 		traces_fini(&input.traces);
 	}
