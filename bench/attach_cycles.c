@@ -32,6 +32,7 @@ static bool say_memory(pid_t pid)
 	char status[8192], *line = NULL;
 	size_t room = 0, count = 0, ours = 0;
 	FILE *maps = proc_open_text(pid, "maps");
+
 	while (maps && getline(&line, &room, maps) > 0) {
 		count++;
 		ours += strstr(line, "heaptap") || strstr(line, "/dev/zero");
@@ -56,6 +57,7 @@ static void cycle(struct attachment_wish wish, int number, long hold_ms)
 	struct region region;
 	uint64_t began_ns = clock_now_ns();
 	int error = region_open(&region, (uint32_t)number & 0xff, (uint64_t)(number + 1) << 32, &options);
+
 	if (!error) {
 		region_prefault(&region);
 		wish.region = &region;

@@ -9,14 +9,14 @@
  * -v prints the stacks that differ; -m: exit status 1 if less than PERCENT of the stacks of some program are
  * the same.
  */
+#include "sampler/unwind/unwind.h"
 #include "bench/unwind_cold.h"
 #include "bench/unwind_dwfl.h"
 #include "bench/unwind_record.h"
-#include "sampler/unwind/cfi.h"
 #include "sampler/heap/intake.h"
 #include "sampler/target/map_record.h"
+#include "sampler/unwind/cfi.h"
 #include "sampler/unwind/stacks.h"
-#include "sampler/unwind/unwind.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -195,6 +195,7 @@ static void print_difference(const struct bench *b, size_t n, size_t n_reference
 	printf("differs: %zu frames (%s), libdwfl %zu\n", n, unwind_outcome_name(outcome), n_reference);
 	for (size_t i = 0; i < most; i++) {
 		const struct unwind_frame *f = i < n ? &b->frames[i] : NULL;
+
 		if (f && i < n_reference && f->pc == b->pcs[i] && i + 3 < n && i + 3 < n_reference)
 			continue;
 		printf("  %2zu %016lx %016lx %s +%lx %s\n", i, f ? f->pc : 0, i < n_reference ? b->pcs[i] : 0,
@@ -325,9 +326,11 @@ static double pass(struct bench *b, enum what what, size_t max)
 	b->at = 0;
 	while (done < max && next_ring(b)) {
 		uint64_t start = now_ns();
+
 		for (size_t i = 0; i < b->used;) {
 			const struct perf_event_header *header = (const void *)(b->ring + i);
 			struct record record;
+
 			if (record_parse(header, header->size, regs_arch_native()->perf_mask, &record) == 0)
 				done += take(b, &record, what);
 			i += header->size;
@@ -352,8 +355,10 @@ static void time_passes(struct bench *b, struct result *result)
 		return;
 	for (unsigned turn = 0; turn < TURNS * WHATS; turn++) {
 		enum what what = turn % WHATS;
+
 		for (uint64_t end = now_ns() + TURN_NS; now_ns() < end;) {
 			double took = pass(b, what, what == REFERENCE ? REFERENCE_TIMED_MAX : SIZE_MAX);
+
 			best[what] = best[what] == 0 || took < best[what] ? took : best[what];
 		}
 	}
@@ -374,6 +379,7 @@ static void add_usage(struct bench *b, struct result *result)
 		const struct map *map = maps_at(b->maps, i);
 		struct cfi_usage usage;
 		bool again = !map->module;
+
 		for (size_t k = 0; k < n_seen; k++)
 			again |= seen[k] == map->module;
 		if (again || n_seen == 256)
@@ -486,10 +492,12 @@ int main(int argc, char **argv)
 	       "addrs rules    B    KiB  nodes\n");
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		bool wanted = optind == argc;
+
 		for (int k = optind; k < argc; k++)
 			wanted |= strcmp(argv[k], programs[i].name) == 0;
 		if (wanted) {
 			double same = run(&programs[i], on_clock, max_samples, verbose);
+
 			failed |= same >= 0 && same < least;
 		}
 	}

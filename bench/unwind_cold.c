@@ -41,6 +41,7 @@ void cold_add(struct cold *cold, const struct unwind_frame *frames, size_t count
 			continue;
 		for (; cold->slots[hash]; hash = (hash + 1) % (2 * SIGHTS_MAX)) {
 			const struct sight *s = &cold->sights[cold->slots[hash] - 1];
+
 			if (s->vaddr == f->vaddr && s->module == f->module)
 				break;
 		}
@@ -91,6 +92,7 @@ void cold_measure(const struct cold *cold, struct cold_cost *cost)
 	 * file. */
 	for (size_t i = 0; i < cold->count; i++) {
 		const struct sight *s = &cold->sights[i];
+
 		if (cost->files == FILES_MAX || find_file(before, cost->files, s->module) < cost->files)
 			continue;
 		uint64_t start = cpu_ns();
@@ -101,6 +103,7 @@ void cold_measure(const struct cold *cold, struct cold_cost *cost)
 	}
 	for (size_t k = 0; k < cost->files; k++) {
 		uint64_t start = cpu_ns();
+
 		for (size_t i = 0; i < cold->count; i++)
 			if (cold->sights[i].module == before[k])
 				module_rule(now[k], cold->sights[i].vaddr);

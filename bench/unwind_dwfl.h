@@ -6,8 +6,8 @@
 #ifndef BENCH_UNWIND_DWFL_H
 #define BENCH_UNWIND_DWFL_H
 
-#include "sampler/unwind/maps.h"
 #include "sampler/arch/regs.h"
+#include "sampler/unwind/maps.h"
 
 #include <stdbool.h>
 #include <stddef.h>

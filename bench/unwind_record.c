@@ -38,6 +38,7 @@ static uint64_t function_offset(const char *file, const char *function)
 			continue;
 		for (size_t i = 0; i < shdr.sh_size / shdr.sh_entsize; i++) {
 			GElf_Sym sym;
+
 			if (!gelf_getsym(elf_getdata(scn, NULL), (int)i, &sym) || sym.st_shndx == SHN_UNDEF)
 				continue;
 			const char *name = elf_strptr(elf, shdr.sh_link, sym.st_name);
@@ -49,6 +50,7 @@ static uint64_t function_offset(const char *file, const char *function)
 		elf_getphdrnum(elf, &n_phdrs);
 	for (size_t i = 0; vaddr && i < n_phdrs; i++) {
 		GElf_Phdr phdr;
+
 		gelf_getphdr(elf, (int)i, &phdr);
 		if (phdr.p_type == PT_LOAD && vaddr >= phdr.p_vaddr && vaddr < phdr.p_vaddr + phdr.p_filesz) {
 			vaddr = vaddr - phdr.p_vaddr + phdr.p_offset;
@@ -109,6 +111,7 @@ static bool append(struct recording *r, const uint8_t *ring, uint64_t mask, uint
 	if (r->room - r->used < n) {
 		size_t room = r->room ? 2 * r->room : 16 << 20;
 		uint8_t *bytes = realloc(r->bytes, room);
+
 		if (!bytes)
 			return false;
 		r->bytes = bytes;
@@ -117,6 +120,7 @@ static bool append(struct recording *r, const uint8_t *ring, uint64_t mask, uint
 	for (size_t done = 0; done < n;) {
 		uint64_t offset = (at + done) & mask;
 		size_t part = n - done < mask + 1 - offset ? n - done : mask + 1 - offset;
+
 		memcpy(r->bytes + r->used + done, ring + offset, part);
 		done += part;
 	}
@@ -131,6 +135,7 @@ static bool drain(struct recording *r, struct perf_event_mmap_page *page, size_t
 
 	while (tail != head && r->samples < max_samples) {
 		struct perf_event_header header;
+
 		memcpy(&header, ring + (tail & mask), sizeof(header));
 		if (!append(r, ring, mask, tail, header.size))
 			return false;
@@ -176,12 +181,14 @@ static int collect(struct recording *r, int event, int go, size_t max_samples)
 	for (time_t deadline = time(NULL) + SECONDS_MAX; time(NULL) < deadline;) {
 		struct pollfd p = {.fd = event, .events = POLLIN};
 		int ready = poll(&p, 1, 1000);
+
 		if (!drain(r, page, max_samples) || p.revents & POLLHUP || (ready < 0 && errno != EINTR) ||
 		    (ready == 0 && kill(r->pid, 0) != 0))
 			break;
 		/* A zombie keeps its pid; ask without waiting for it. */
 		if (ready == 0) {
 			siginfo_t info = {0};
+
 			if (waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 			    info.si_pid)
 				break;

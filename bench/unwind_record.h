@@ -7,10 +7,10 @@
 #ifndef BENCH_UNWIND_RECORD_H
 #define BENCH_UNWIND_RECORD_H
 
-#include <linux/perf_event.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <linux/perf_event.h>
 
 struct trigger {
 	const char *file, *function; /* NULL: the CPU clock */

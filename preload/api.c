@@ -9,13 +9,13 @@
 #include "preload/sampled.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/futex.h>
 
 enum {
 	WAIT_NS = 100 * 1000000,
@@ -39,6 +39,7 @@ static int ask(const char *name)
 	bool sampled = claim_ready() && atomic_load(&place_header()->mode) != REGION_MODE_OFF;
 	_Atomic uint32_t *answered =
 	    sampled ? request_snapshot(place_header(), place_self(), name, &number) : NULL;
+
 	if (!answered)
 		return 0;
 	const uint32_t missed = atomic_load(&in_vain);
@@ -46,6 +47,7 @@ static int ask(const char *name)
 	int waits = may_wait ? WAITS : 0;
 	while ((now = atomic_load(answered), is_after(number, now)) && waits-- > 0) {
 		struct timespec limit = {.tv_nsec = WAIT_NS};
+
 		syscall(SYS_futex, answered, FUTEX_WAIT, now, &limit, NULL, 0);
 	}
 	const bool done = !is_after(number, now);

@@ -25,6 +25,7 @@ static char **find(long *count)
 char **arguments_find(void)
 {
 	long count;
+
 	return find(&count);
 }
 
@@ -33,12 +34,14 @@ char **arguments_environment(void)
 {
 	long count;
 	char **argv = environ ? NULL : find(&count);
+
 	return argv ? argv + count + 1 : environ;
 }
 
 void arguments_write(char *area)
 {
 	size_t at = 0;
+
 	for (char **argument = arguments_find(); argument && *argument; argument++) {
 		if (at && at < REGION_COMMAND_LINE_BYTES - 1)
 			area[at++] = ' ';

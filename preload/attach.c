@@ -5,7 +5,6 @@
 #include "preload/capture.h"
 #include "preload/claim.h"
 #include "preload/clock.h"
-#include "preload/raw_file.h"
 #include "preload/loader_lock.h"
 #include "preload/lock_all.h"
 #include "preload/lookup.h"
@@ -13,6 +12,7 @@
 #include "preload/module_list.h"
 #include "preload/offer.h"
 #include "preload/one_thread.h"
+#include "preload/raw_file.h"
 #include "preload/sample.h"
 #include "preload/seccomp_filter.h"
 #include "preload/session.h"
@@ -38,6 +38,7 @@ static bool is_filtered(void)
 {
 	char text[4096];
 	int fd = raw_file_open("/proc/self/status", O_RDONLY);
+
 	if (fd < 0)
 		return true;
 	ssize_t got = raw_file_read(fd, text, sizeof(text) - 1);
@@ -53,6 +54,7 @@ static bool is_filtered(void)
 static _Atomic uint32_t *map_wiped(void)
 {
 	void *page = memory_map(REGION_PAGE_BYTES, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+
 	if (!page)
 		return NULL;
 	if (madvise(page, REGION_PAGE_BYTES, MADV_WIPEONFORK) != 0) {
@@ -128,6 +130,7 @@ struct lasting {
 static void leave_library_out(void)
 {
 	uintptr_t start = 0, end = 0;
+
 	lookup_extent((const void *)(uintptr_t)leave_library_out, &start, &end);
 	lock_all_leave_out(LOCK_ALL_LIBRARY, (const void *)start, end - start);
 }
@@ -151,6 +154,7 @@ static struct lasting lasting;
 static void seed(void)
 {
 	const unsigned char *random = (const unsigned char *)getauxval(AT_RANDOM);
+
 	if (random)
 		sample_seed(random);
 }
@@ -207,6 +211,7 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 static bool offer(bool strict)
 {
 	struct region_header *header = offer_region(strict);
+
 	if (!header)
 		return false;
 	const uint32_t own = strict ? 0 : (uint32_t)getpid();
@@ -239,6 +244,7 @@ static bool offer(bool strict)
 static bool attach_region(void)
 {
 	bool found, strict;
+
 	if (session_forbidden())
 		return false;
 	strict = is_filtered();
@@ -257,6 +263,7 @@ static bool attach_region(void)
 static bool has_thread_sanitizer(void)
 {
 	struct lookup runtime = {.name = "__tsan_init"};
+
 	lookup_next(&runtime, 1);
 	return runtime.found != NULL;
 }
@@ -267,6 +274,7 @@ static bool has_thread_sanitizer(void)
 static bool is_second(void)
 {
 	const void *other = lookup_before("heaptap_api");
+
 	return other && lookup_beside(other, "malloc");
 }
 
@@ -275,8 +283,10 @@ static bool refused;
 void attach(void)
 {
 	int saved = errno;
+
 	if (claim_begin()) {
 		const bool second = is_second();
+
 		refused = !second && has_thread_sanitizer();
 		if (second || refused || !attach_region())
 			claim_close();

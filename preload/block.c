@@ -32,6 +32,7 @@ static void log_free(const struct live_entry *entry)
 	/* Another writer may have been interrupted here while the ring wrapped around: then one of the two
 	 * entries is lost, but none is a mixture of both. */
 	uint64_t old = atomic_load_explicit(&entry_free->word, memory_order_relaxed);
+
 	if (old == REGION_FREE_BUSY || old > at ||
 	    !atomic_compare_exchange_strong(&entry_free->word, &old, REGION_FREE_BUSY))
 		return;
@@ -57,6 +58,7 @@ bool block_enter(struct live_entry *entry, const void *pointer, bool room)
 {
 	struct region_sample *sample = &entry->sample;
 	struct weighed weight = weigh(sample->size_bytes, UINT64_MAX, sample->period_bytes);
+
 	sample->seq = next_seq();
 	entry->place = place_tag();
 	tally_allocated(weight);
@@ -73,6 +75,7 @@ bool block_enter(struct live_entry *entry, const void *pointer, bool room)
 void block_insert(const void *pointer, struct live_entry *entry)
 {
 	struct live_entry stale;
+
 	if (!block_enter(entry, pointer, true))
 		return;
 	uint32_t result = live_put(pointer, entry, &stale);
@@ -91,6 +94,7 @@ void block_insert(const void *pointer, struct live_entry *entry)
 void block_restore(const void *pointer, const struct live_entry *entry)
 {
 	struct live_entry stale;
+
 	sample_enter();
 	if (live_put(pointer, entry, &stale) & LIVE_PUT_FULL) {
 		leave_books(entry);

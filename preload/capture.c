@@ -3,8 +3,8 @@
 
 #include "preload/loader_log.h"
 #include "preload/place.h"
-#include "preload/tally.h"
 #include "preload/sample.h"
+#include "preload/tally.h"
 #include "proto/region.h"
 
 #include <stdatomic.h>
@@ -75,8 +75,10 @@ static struct region_buffer *class_take(
 {
 	for (uint32_t word = 0; word < count / 64; word++) {
 		uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_relaxed);
+
 		while (~taken) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
+
 			if (!atomic_compare_exchange_weak(&bitmap[word], &taken, taken | 1ull << bit))
 				continue;
 			size_t at = (word * 64u + bit) * (size_t)buffer_class[class].bytes;
@@ -93,6 +95,7 @@ static struct region_buffer *buffer_take(
 {
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)place_buffers();
 	unsigned char *buffers = place_buffers() + BUFFER_BITMAPS_BYTES;
+
 	for (uint32_t c = 0; c < BUFFER_CLASSES && buffer_class[c].bytes <= most_bytes; c++) {
 		*room = buffer_class[c].bytes - sizeof(struct region_buffer);
 		const bool fits = *room >= stack_bytes || c + 1 == BUFFER_CLASSES;
@@ -133,6 +136,7 @@ static void copy_stack(void *to, const void *from, uint64_t bytes)
 static uint64_t stack_extent(uintptr_t sp, bool *whole)
 {
 	const struct sample_thread *self = &sample_thread;
+
 	*whole = sp >= self->stack_low && sp < self->stack_top;
 	return *whole ? self->stack_top - sp : REGION_PAGE_BYTES - sp % REGION_PAGE_BYTES;
 }
@@ -169,6 +173,7 @@ __attribute__((noinline)) static bool capture_copy(const struct live_entry *entr
 	uint64_t extent = stack_extent((uintptr_t)__builtin_frame_address(0), &whole);
 	struct region_buffer *buffer =
 	    buffer_take(extent + FRAME_BYTES, most_bytes, entry->sample.stack != 0, &room);
+
 	if (!buffer)
 		return false;
 	uint64_t *regs = buffer->regs;
@@ -186,6 +191,7 @@ static bool capture_frames(const struct live_entry *entry, struct walk_start sta
 {
 	uint64_t room;
 	struct region_buffer *buffer = buffer_take(bytes, UINT64_MAX, false, &room);
+
 	if (!buffer)
 		return false;
 	size_t count = walk_frames(start, (uint64_t *)(buffer + 1), room / sizeof(uint64_t));
@@ -205,6 +211,7 @@ static bool capture_walked(const struct live_entry *entry, const struct walk_sta
 static bool dumps_wait(const struct region_header *header)
 {
 	const uint64_t read = atomic_load_explicit(&header->dumps_read, memory_order_relaxed);
+
 	return atomic_load_explicit(&header->dumps, memory_order_relaxed) - read >= header->dumps_most;
 }
 
@@ -223,6 +230,7 @@ bool capture_sample(const struct live_entry *entry, const struct walk_start *wal
 	    !tapped || (whole && (sample->period_bytes <= header->copy_period_bytes || dumps_wait(header)));
 	/* Larger buffers are left to the stacks that no dump holds. */
 	const uint64_t most_bytes = tapped ? header->dump_bytes : UINT64_MAX;
+
 	if (copies && (capture_copy(entry, most_bytes) || capture_walked(entry, walked)))
 		return true;
 	if (copies && sample->stack)

@@ -38,6 +38,7 @@ static uint32_t offer_pid;
 bool claim_begin(void)
 {
 	uint32_t early = CLAIM_EARLY;
+
 	return atomic_compare_exchange_strong(&claim_unwiped, &early, CLAIM_ATTACHING);
 }
 
@@ -79,6 +80,7 @@ void claim_offer(const struct claim_setup *setup)
 static void read_sampler_part(void)
 {
 	struct region_header *header = place_header();
+
 	place_view.region.key = header->key & ~REGION_KEY_PLACE;
 	place_view.region.no_peak = header->no_peak == 1;
 	clock_choose((int)header->clock_id);
@@ -89,6 +91,7 @@ static void read_sampler_part(void)
 static bool take_first(void)
 {
 	uint32_t nobody = 0;
+
 	return atomic_compare_exchange_strong(&place_header()->taken, &nobody, 1);
 }
 
@@ -105,6 +108,7 @@ static void tell_first(void)
 static bool take_offered(void)
 {
 	uint32_t offered = CLAIM_OFFERED;
+
 	if (atomic_load_explicit(&place_header()->mode, memory_order_acquire) == REGION_MODE_OFF ||
 	    !atomic_compare_exchange_strong(&claim_unwiped, &offered, CLAIM_TAKING))
 		return false;
@@ -156,6 +160,7 @@ static bool inherit(const void *pointer, struct live_entry *entry)
 static void claim(void)
 {
 	const uint32_t parent = place_index(), generation = place_view.generation;
+
 	slot_reset();
 	if (!place_take()) {
 		claim_close();
@@ -202,6 +207,7 @@ bool claim_place(void)
 void claim_user_changed(void)
 {
 	int saved = errno;
+
 	sample_enter();
 	enum claim_state now = claim_state();
 	const bool child = now == CLAIM_FORKED || now == CLAIM_CLAIMING ||
@@ -229,6 +235,7 @@ void claim_forking(void)
 static void forked(uint32_t tid)
 {
 	const uint32_t now = atomic_load(&claim_unwiped);
+
 	if (now == CLAIM_OFFERED || now == CLAIM_TAKING) {
 		offer_child = true;
 		offer_pid = tid; /* the only thread's */
@@ -248,6 +255,7 @@ static void forked(uint32_t tid)
 void claim_look_for_fork(void)
 {
 	const uint32_t tid = thread_tid();
+
 	if (sample_thread.tid && sample_thread.tid != tid && tid <= INT32_MAX &&
 	    atomic_exchange(&fork_noticed, tid) != tid)
 		forked(tid);
@@ -256,6 +264,7 @@ void claim_look_for_fork(void)
 void claim_forked(void)
 {
 	const uint32_t tid = thread_tid();
+
 	loader_lock_forked(sample_thread.tid);
 	if (atomic_exchange(&fork_noticed, tid ? tid : UINT32_MAX) == 0)
 		forked(tid);

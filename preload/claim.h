@@ -90,6 +90,7 @@ bool claim_place(void);
 static inline enum claim_state claim_state(void)
 {
 	_Atomic uint32_t *word = atomic_load_explicit(&claim_word, memory_order_acquire);
+
 	return (enum claim_state)atomic_load_explicit(word, memory_order_acquire);
 }
 
@@ -115,6 +116,7 @@ static inline bool claim_ready(void)
 static inline bool claim_has_region(void)
 {
 	const enum claim_state now = claim_state();
+
 	return now <= CLAIM_OPEN || now >= CLAIM_OFFERED;
 }
 

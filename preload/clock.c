@@ -22,6 +22,7 @@ static int (*read_clock)(clockid_t clock, struct timespec *now);
 static bool is_counter_forbidden(void)
 {
 	unsigned int mode = 0;
+
 	return syscall(SYS_prctl, PR_GET_TSC, &mode) == 0 && mode == PR_TSC_SIGSEGV;
 }
 
@@ -30,10 +31,12 @@ static bool is_counter_forbidden(void)
 void clock_open(int id, enum clock_counter counter)
 {
 	void *found = lookup_vdso("__vdso_clock_gettime");
+
 	if (!found)
 		found = lookup_vdso("__kernel_clock_gettime");
 	if (!found && counter == CLOCK_ASK) {
 		struct lookup wish = {.name = "clock_gettime"};
+
 		lookup_next(&wish, 1);
 		found = wish.found;
 	}
@@ -67,6 +70,7 @@ void clock_avoid_counter(void)
 uint64_t clock_read_ns(void)
 {
 	struct timespec now;
+
 	if (!read_clock ||
 	    read_clock((clockid_t)atomic_load_explicit(&clock_id, memory_order_relaxed), &now) != 0)
 		return 0;

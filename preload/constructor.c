@@ -12,6 +12,7 @@
 __attribute__((constructor(101))) static void construct(void)
 {
 	int saved = errno;
+
 	next_symbol_resolve();
 	signal_prepare();
 	attach();

@@ -46,6 +46,7 @@ static inline uintptr_t stored(uintptr_t result, uintptr_t out)
 static size_t text_bytes(uintptr_t text)
 {
 	size_t length = 0;
+
 	while (((const volatile char *)text)[length])
 		length++;
 	return length + 1;
@@ -54,6 +55,7 @@ static size_t text_bytes(uintptr_t text)
 static size_t wide_text_bytes(uintptr_t text)
 {
 	size_t length = 0;
+
 	while (((const volatile unsigned short *)text)[length])
 		length++;
 	return (length + 1) * sizeof(unsigned short);
@@ -134,11 +136,13 @@ static inline uintptr_t resize(enum family self, enum family usable, PARAMETERS)
 	bool taken = take(a, &entry);
 	struct sampled_mark mark = sampled_mark();
 	uintptr_t result = next.function[self](ARGUMENTS);
+
 	if (__builtin_add_overflow(b, c, &most))
 		most = UINTPTR_MAX;
 	bool resized = result >= b;
 	if (resized && result > most && next.function[usable]) {
 		uintptr_t fresh = next.function[usable](most, d, 0, 0, 0, 0);
+
 		resized = fresh == 0 || result <= fresh;
 	}
 	if (taken)
@@ -163,6 +167,7 @@ HOOK_XALLOCX(_rjem_xallocx, _rjem_nallocx)
 static uintptr_t hook_mi_cfree(PARAMETERS)
 {
 	family_function *is_there = next.function[FAMILY_mi_is_in_heap_region];
+
 	if (UNLIKELY(live_maybe((const void *)a)) && is_there && (bool)(is_there(a, 0, 0, 0, 0, 0) & 0xff))
 		sampled_free((const void *)a);
 	return next.function[FAMILY_mi_cfree](ARGUMENTS);
@@ -174,6 +179,7 @@ static inline uintptr_t realloc_or_throw(enum family self, size_t bytes, PARAMET
 {
 	struct live_entry old, entry;
 	bool taken = take(a, &old);
+
 	if (taken)
 		block_restore((const void *)a, &old);
 	struct sampled_mark mark = sampled_mark();
@@ -206,8 +212,10 @@ static bool free_area(const void *heap, const struct heap_area *area, void *bloc
 {
 	const uintptr_t span = (uintptr_t)1 << LIVE_SPAN_SHIFT;
 	uintptr_t at = (area->start + 7) & ~(uintptr_t)7, end = area->start + area->committed_bytes;
+
 	while (at < end) {
 		uintptr_t stop = (at | (span - 1)) + 1;
+
 		if (!live_maybe((const void *)at))
 			at = stop;
 		for (; at < stop && at < end; at += 8)
@@ -221,6 +229,7 @@ static uintptr_t hook_mi_heap_destroy(PARAMETERS)
 {
 	family_function *backing = next.function[FAMILY_mi_heap_get_backing],
 	                *visit = next.function[FAMILY_mi_heap_visit_blocks];
+
 	if (a && backing && visit && backing(0, 0, 0, 0, 0, 0) != a)
 		visit(a, false, (uintptr_t)free_area, 0, 0, 0);
 	return next.function[FAMILY_mi_heap_destroy](ARGUMENTS);
@@ -241,6 +250,7 @@ enum { LISTS = sizeof(lists) / sizeof(lists[0]) - 1 };
 void family_redirect(void)
 {
 	bool any = false;
+
 	for (int i = 0; i < LISTS; i++)
 		any |= redirect_find(&functions[lists[i]], (size_t)(lists[i + 1] - lists[i]));
 	if (!any)

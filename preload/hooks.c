@@ -24,7 +24,6 @@
 #include "preload/walk.h"
 
 #include <dlfcn.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -32,6 +31,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <linux/seccomp.h>
 
 #define EXPORT      __attribute__((visibility("default")))
 #define COLD        __attribute__((noinline, cold))
@@ -62,6 +62,7 @@ EXPORT void *malloc(size_t size)
 COLD static void free_taken(void *pointer)
 {
 	struct live_entry entry;
+
 	if (sampled_take(pointer, &entry))
 		block_remove(&entry);
 	real.free(pointer);
@@ -117,6 +118,7 @@ EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
 static inline uint32_t begin_inner(void)
 {
 	const uint32_t outer = sample_thread.inner;
+
 	sample_thread.inner = 1;
 	return outer;
 }
@@ -132,6 +134,7 @@ EXPORT void *calloc(size_t count, size_t size)
 {
 	const uint32_t outer = begin_inner();
 	void *pointer = real.calloc(count, size);
+
 	end_inner(outer, pointer, count * size); /* not NULL, so the product did not overflow */
 	return pointer;
 }
@@ -144,6 +147,7 @@ static void *realloc_any(
 	    UNLIKELY(live_maybe(pointer)) && live_maybe_here(pointer) && sampled_take(pointer, &entry);
 	const uint32_t outer = begin_inner();
 	void *moved = next(pointer, count, each);
+
 	if (taken && (moved || size == 0))
 		block_remove(&entry);
 	else if (taken)
@@ -165,6 +169,7 @@ EXPORT void *realloc(void *pointer, size_t size)
 EXPORT void *reallocarray(void *pointer, size_t count, size_t each)
 {
 	size_t size;
+
 	/* On overflow the libc sets the error. */
 	if (__builtin_mul_overflow(count, each, &size))
 		return real.reallocarray(pointer, count, each);
@@ -175,6 +180,7 @@ EXPORT int posix_memalign(void **out, size_t alignment, size_t size)
 {
 	const uint32_t outer = begin_inner();
 	int result = real.posix_memalign(out, alignment, size);
+
 	end_inner(outer, result == 0 ? *out : NULL, size);
 	return result;
 }
@@ -183,6 +189,7 @@ EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
 	const uint32_t outer = begin_inner();
 	void *pointer = real.aligned_alloc(alignment, size);
+
 	end_inner(outer, pointer, size);
 	return pointer;
 }
@@ -191,6 +198,7 @@ EXPORT void *memalign(size_t alignment, size_t size)
 {
 	const uint32_t outer = begin_inner();
 	void *pointer = real.memalign(alignment, size);
+
 	end_inner(outer, pointer, size);
 	return pointer;
 }
@@ -199,6 +207,7 @@ EXPORT void *valloc(size_t size)
 {
 	const uint32_t outer = begin_inner();
 	void *pointer = real.valloc(size);
+
 	end_inner(outer, pointer, size);
 	return pointer;
 }
@@ -207,6 +216,7 @@ EXPORT void *pvalloc(size_t size)
 {
 	const uint32_t outer = begin_inner();
 	void *pointer = real.pvalloc(size);
+
 	end_inner(outer, pointer, size);
 	return pointer;
 }
@@ -250,6 +260,7 @@ EXPORT int dlclose(void *handle)
 EXPORT int setuid(uid_t user)
 {
 	int result = real.setuid(user);
+
 	if (result == 0 && user != 0)
 		claim_user_changed();
 	return result;
@@ -258,6 +269,7 @@ EXPORT int setuid(uid_t user)
 EXPORT int setreuid(uid_t user, uid_t effective)
 {
 	int result = real.setreuid(user, effective);
+
 	if (result == 0 && user != 0 && effective != 0)
 		claim_user_changed();
 	return result;
@@ -266,6 +278,7 @@ EXPORT int setreuid(uid_t user, uid_t effective)
 EXPORT int setresuid(uid_t user, uid_t effective, uid_t saved)
 {
 	int result = real.setresuid(user, effective, saved);
+
 	if (result == 0 && user != 0 && effective != 0 && saved != 0)
 		claim_user_changed();
 	return result;
@@ -283,6 +296,7 @@ EXPORT int mlockall(int flags)
 EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
 {
 	int result = real.setrlimit((int)resource, limit);
+
 	if (result == 0)
 		memory_limit_changed((int)resource);
 	return result;
@@ -291,6 +305,7 @@ EXPORT int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
 EXPORT int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
 {
 	int result = real.setrlimit64((int)resource, limit);
+
 	if (result == 0)
 		memory_limit_changed((int)resource);
 	return result;
@@ -299,6 +314,7 @@ EXPORT int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limi
 EXPORT int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit *limit, struct rlimit *before)
 {
 	int result = real.prlimit(pid, (int)resource, limit, before);
+
 	if (result == 0 && limit)
 		memory_limit_changed((int)resource);
 	return result;
@@ -308,6 +324,7 @@ EXPORT int prlimit64(
     pid_t pid, __rlimit_resource_t resource, const struct rlimit64 *limit, struct rlimit64 *before)
 {
 	int result = real.prlimit64(pid, (int)resource, limit, before);
+
 	if (result == 0 && limit)
 		memory_limit_changed((int)resource);
 	return result;
@@ -322,6 +339,7 @@ EXPORT int prctl(int option, ...)
 {
 	unsigned long arguments[4];
 	va_list list;
+
 	va_start(list, option);
 	for (int i = 0; i < 4; i++)
 		arguments[i] =

@@ -42,6 +42,7 @@ struct turn {
 static bool is_unbound(const struct relocations *object, const ElfW(Sym) * symbol, uintptr_t value)
 {
 	bool own = symbol->st_shndx != SHN_UNDEF && value == object->info->dlpi_addr + symbol->st_value;
+
 	return !own && lookup_contains(object->info, (const void *)value);
 }
 
@@ -58,6 +59,7 @@ static bool is_data(const struct relocations *object, const ElfW(Rela) * relocat
 {
 	const ElfW(Phdr) *segment =
 	    relocations_segment(object->info, (uintptr_t)relocations_slot(object, relocation));
+
 	return segment && (segment->p_flags & (PF_W | PF_X)) == PF_W;
 }
 
@@ -68,9 +70,11 @@ typedef bool visit_slot(const struct relocations *object, const struct turn *tur
 static bool each_slot(const struct relocations *object, const struct turn *turn, visit_slot *visit)
 {
 	const struct relocation_table *tables[] = {&object->data, &object->calls};
+
 	for (size_t t = 0; t < 2; t++)
 		for (size_t i = 0; i < tables[t]->count; i++) {
 			const ElfW(Rela) *relocation = &tables[t]->first[i];
+
 			if (!relocations_is_slot(relocation))
 				continue;
 			const struct import *import = find_import(turn, relocations_name(object, relocation));
@@ -87,6 +91,7 @@ static bool is_common(const struct relocations *object, const struct turn *turn,
 {
 	uintptr_t value = __atomic_load_n(relocations_slot(object, relocation), __ATOMIC_ACQUIRE);
 	const ElfW(Sym) *symbol = relocations_symbol(object, relocation);
+
 	if (!import->allocates || value == import->real || value == import->hook || value == 0)
 		return true;
 	if (is_unbound(object, symbol, value))
@@ -123,6 +128,7 @@ static void note_unseen(const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	size_t length = strlen(unseen), more = strlen(name = *name ? name : "the program itself");
 	const char *before = strstr(unseen, name);
+
 	if (length + more + 3 > sizeof(unseen) || (before && strchr(", ", before[more])))
 		return;
 	if (length)
@@ -137,6 +143,7 @@ static bool turn_slot(const struct relocations *object, const struct turn *turn,
 	uintptr_t value = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 	bool call = relocations_is_call(relocation);
 	const ElfW(Sym) *symbol = relocations_symbol(object, relocation);
+
 	if (value == import->hook)
 		return true;
 	if (value == import->real)
@@ -154,6 +161,7 @@ static bool turn_slot_back(const struct relocations *object, const struct turn *
     const struct import *import, const ElfW(Rela) * relocation)
 {
 	uintptr_t *slot = relocations_slot(object, relocation), value = import->real;
+
 	if (__atomic_load_n(slot, __ATOMIC_ACQUIRE) != import->hook)
 		return true;
 	for (size_t i = 0; i < unbound_count; i++)
@@ -176,6 +184,7 @@ static bool calls_itself(const struct relocations *object, const struct turn *tu
 {
 	const struct import *import = find_import(turn, "malloc");
 	bool everybodys = import && lookup_contains(object->info, (const void *)import->real);
+
 	if (!import || (everybodys && object->info->dlpi_name[0]))
 		return false;
 	return everybodys ||
@@ -186,6 +195,7 @@ static int turn_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct turn *turn = argument;
 	struct relocations object;
+
 	if (!turn->begun)
 		turn->program = *info;
 	turn->begun = true;
@@ -207,6 +217,7 @@ static int turn_object(struct dl_phdr_info *info, size_t size, void *argument)
 static void turn_all(const struct import *imports, size_t count, bool back)
 {
 	struct turn turn = {.imports = imports, .count = count, .back = back};
+
 	if (!loader_lock_take())
 		return;
 	lookup_each(turn_object, &turn);

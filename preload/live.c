@@ -81,6 +81,7 @@ static size_t spans_bytes(const struct live_size *size)
 struct live_size live_size_for(uint64_t period_bytes)
 {
 	struct live_size size = {LIVE_LEVELS, FIRST_BITS_MOST, LAST_BITS_MOST};
+
 	while (size.last_bits > SECOND_BITS && (period_bytes << size.last_bits) / 4 >= HEAP_BYTES)
 		size.last_bits--;
 	if (size.last_bits == SECOND_BITS)
@@ -102,6 +103,7 @@ bool live_size_lower(struct live_size *size)
 uint32_t live_size_samples(const struct live_size *size)
 {
 	uint32_t samples = 0;
+
 	for (uint32_t i = 0; i < size->levels; i++)
 		samples += 1u << (key_bits_of(size, i) - 1);
 	return samples;
@@ -115,6 +117,7 @@ size_t live_first_bytes(const struct live_size *size)
 size_t live_above_bytes(const struct live_size *size)
 {
 	size_t bytes = 0;
+
 	for (uint32_t i = 1; i < size->levels; i++)
 		bytes += level_bytes(key_bits_of(size, i));
 	return bytes;
@@ -123,6 +126,7 @@ size_t live_above_bytes(const struct live_size *size)
 static void level_open(struct level *level, uint32_t key_bits, unsigned char *memory)
 {
 	const size_t keys = (size_t)1 << key_bits;
+
 	level->keys = (_Atomic uint64_t *)(void *)memory;
 	level->entries = (struct live_entry *)(void *)(memory + keys * sizeof(uint64_t));
 	level->filter = memory + keys * (sizeof(uint64_t) + sizeof(struct live_entry));
@@ -135,6 +139,7 @@ void live_open(const struct live_size *size, void *first, void *above)
 {
 	struct live_spans *spans = first;
 	unsigned char *at = above;
+
 	spans->mask = ((uintptr_t)1 << (size->first_bits + SPANS_OF_KEY_BITS)) - 1;
 	level_open(&levels[0], size->first_bits, (unsigned char *)first + spans_bytes(size));
 	for (uint32_t i = 1; i < size->levels; i++) {
@@ -149,6 +154,7 @@ size_t live_give_back(void)
 {
 	uint32_t word = atomic_load(&levels_word), open;
 	size_t bytes = 0;
+
 	do
 		open = word & OPEN_MASK;
 	while (!atomic_compare_exchange_strong(&levels_word, &word, open | open << READY_SHIFT));
@@ -177,6 +183,7 @@ static inline uint64_t key_of(const void *pointer)
 static inline size_t filter_at(const void *pointer, uint32_t bits)
 {
 	uint32_t window = (uint32_t)((uintptr_t)pointer >> 16) * 0x9e3779b1u >> (32 - bits);
+
 	return window + ((uint32_t)(uint16_t)(uintptr_t)pointer >> 4);
 }
 
@@ -184,6 +191,7 @@ static inline size_t filter_at(const void *pointer, uint32_t bits)
 static inline size_t confirm_at(const void *pointer, uint32_t bits)
 {
 	uint64_t window = ((uint64_t)(uintptr_t)pointer >> 16) * 0xd1b54a32d192ed03ull >> (64 - bits);
+
 	return ((size_t)1 << bits) + WINDOW + window + (((uintptr_t)pointer & 0xffff) >> 4);
 }
 
@@ -207,12 +215,14 @@ static _Atomic uint8_t *span_byte(const void *pointer)
 {
 	/* of live_open's memory, and not of no_spans: there are levels */
 	struct live_spans *spans = (struct live_spans *)__atomic_load_n(&live_spans, __ATOMIC_RELAXED);
+
 	return (_Atomic uint8_t *)&spans->counts[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & spans->mask];
 }
 
 static void count_up(_Atomic uint8_t *byte)
 {
 	uint8_t old = atomic_load_explicit(byte, memory_order_relaxed);
+
 	while (old != FILTER_STUCK && !one_thread_exchange8(byte, &old, (uint8_t)(old + 1)))
 		;
 }
@@ -220,6 +230,7 @@ static void count_up(_Atomic uint8_t *byte)
 static void count_down(_Atomic uint8_t *byte)
 {
 	uint8_t old = atomic_load_explicit(byte, memory_order_relaxed);
+
 	while (old != FILTER_STUCK && old != 0 && !one_thread_exchange8(byte, &old, (uint8_t)(old - 1)))
 		;
 }
@@ -241,6 +252,7 @@ static void filter_remove(const struct level *level, const void *pointer)
 static inline uint32_t bucket_at(const struct level *level, uint64_t hash, uint32_t more)
 {
 	const uint32_t mask = ((1u << level->key_bits) - 1) & ~(uint32_t)(BUCKET_KEYS - 1);
+
 	return ((uint32_t)(hash >> (64 - level->key_bits)) + more) & mask;
 }
 
@@ -251,6 +263,7 @@ static inline uint32_t window_near(const struct level *level, const void *pointe
 {
 	const uint64_t address = (uintptr_t)pointer;
 	const uint32_t in_page = (uint32_t)(address & ((1u << PAGE_SHIFT) - 1)) >> PAGE_KEY_SHIFT;
+
 	return bucket_at(level, (address >> PAGE_SHIFT) * 0x9e3779b97f4a7c15ull, in_page);
 }
 
@@ -271,9 +284,11 @@ static inline uint32_t window_far(const struct level *level, const void *pointer
 static bool window_has(const struct level *level, uint32_t start, uint64_t wanted)
 {
 	const uint32_t mask = (1u << level->key_bits) - 1;
+
 	for (uint32_t b = 0; b < WINDOW_BUCKETS; b++) {
 		const _Atomic uint64_t *keys = &level->keys[(start + b * BUCKET_KEYS) & mask];
 		bool any = false;
+
 		for (uint32_t i = 0; i < BUCKET_KEYS; i++)
 			any |= atomic_load_explicit(&keys[i], memory_order_relaxed) == wanted;
 		if (any)
@@ -286,6 +301,7 @@ static bool level_take(struct level *level, const void *pointer, struct live_ent
 {
 	const uint64_t wanted = key_of(pointer);
 	uint32_t start = window_near(level, pointer);
+
 	for (uint32_t far = 0; !window_has(level, start, wanted); far++) {
 		if (far == WINDOWS_FAR)
 			return false;
@@ -293,6 +309,7 @@ static bool level_take(struct level *level, const void *pointer, struct live_ent
 	}
 	FOR_WINDOW (level, start, i) {
 		uint64_t key = wanted;
+
 		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != wanted)
 			continue;
 		/* If two threads free the same block (a bug of the program), only one gets it. */
@@ -312,6 +329,7 @@ static bool window_put(
 {
 	FOR_WINDOW (level, start, i) {
 		uint64_t key = KEY_EMPTY;
+
 		if (atomic_load_explicit(&level->keys[i], memory_order_relaxed) != KEY_EMPTY ||
 		    !one_thread_exchange64(&level->keys[i], &key, KEY_BUSY))
 			continue;
@@ -326,6 +344,7 @@ static bool window_put(
 static bool level_put(struct level *level, const void *pointer, const struct live_entry *entry)
 {
 	const bool room = one_thread_fetch_add(&level->used, 1) < 1u << (level->key_bits - 1);
+
 	if (room && window_put(level, window_near(level, pointer), pointer, entry))
 		return true;
 	for (uint32_t far = 0; room && far < WINDOWS_FAR; far++)
@@ -380,10 +399,13 @@ uint32_t live_put(const void *pointer, const struct live_entry *entry, struct li
 void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry))
 {
 	uint32_t open = levels_open();
+
 	for (uint32_t l = 0; l < open; l++) {
 		struct level *level = &levels[l];
+
 		for (uint32_t i = 0; i < 1u << level->key_bits; i++) {
 			uint64_t key = atomic_load_explicit(&level->keys[i], memory_order_relaxed);
+
 			/* Busy: a thread of the parent held it at the fork; that thread does not exist
 			 * here. */
 			if (key <= KEY_BUSY ||

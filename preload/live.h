@@ -67,6 +67,7 @@ extern const struct live_spans *live_spans;
 static inline bool live_maybe(const void *pointer)
 {
 	const struct live_spans *spans = __atomic_load_n(&live_spans, __ATOMIC_RELAXED);
+
 	return __atomic_load_n(&spans->counts[(uintptr_t)pointer >> LIVE_SPAN_SHIFT & spans->mask],
 	           __ATOMIC_RELAXED) != 0;
 }

@@ -43,6 +43,7 @@ void loader_calls_resolve(void (*look)(void))
 __attribute__((used)) void loader_calls_look(void)
 {
 	int saved = errno;
+
 	if (claim_ready())
 		look_for_objects();
 	errno = saved;
@@ -59,6 +60,7 @@ __attribute__((used)) void *loader_calls_open_plain(const char *file, int mode)
 {
 	void *(*open_object)(const char *, int) = (void *(*)(const char *, int))loader_calls_real[DLOPEN];
 	void *object = open_object(file, mode);
+
 	loader_calls_look();
 	return object;
 }

@@ -35,6 +35,7 @@ static pthread_mutex_t *last_held(uintptr_t start, uint32_t tid, uint32_t *count
 {
 	pthread_mutex_t *found = NULL;
 	uintptr_t low, high; /* of the loader */
+
 	lookup_extent((const void *)start, &low, &high);
 	const uintptr_t end = high - start < GLOBAL_BYTES ? high : start + GLOBAL_BYTES;
 	*count = 0;
@@ -50,6 +51,7 @@ bool loader_lock_find(uint32_t tid)
 {
 	struct lookup wishes[] = {
 	    {.name = "_rtld_global"}, {.name = "pthread_mutex_lock"}, {.name = "pthread_mutex_unlock"}};
+
 	lookup_next(wishes, 3);
 	if (!wishes[0].found || !wishes[1].found || !wishes[2].found || !tid)
 		return false;
@@ -84,6 +86,7 @@ static _Atomic uint32_t list_holder; /* the thread that takes, has or releases t
 static int find_list(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	uint32_t count; /* it has both if dlopen is running our constructor */
+
 	list = last_held(global, thread_tid(), &count);
 	return 1;
 }
@@ -92,6 +95,7 @@ void loader_lock_find_list(void)
 {
 	struct lookup wishes[] = {
 	    {.name = "_rtld_global"}, {.name = "pthread_mutex_trylock"}, {.name = "pthread_mutex_unlock"}};
+
 	if (list || !thread_libc_is_glibc() || !thread_tid())
 		return;
 	lookup_next(wishes, 3);
@@ -106,6 +110,7 @@ bool loader_lock_try_list(void)
 {
 	const uint32_t tid = thread_tid();
 	uint32_t nobody = 0;
+
 	/* Without that function there are no threads. A program's own dl_iterate_phdr may take no lock. */
 	if (!thread_libc_is_glibc() || !tid || (list_try && !list) ||
 	    !atomic_compare_exchange_strong(&list_holder, &nobody, tid))
@@ -128,6 +133,7 @@ void loader_lock_release_list(void)
 void loader_lock_forked(uint32_t parent_tid)
 {
 	const uint32_t holder = atomic_exchange(&list_holder, 0);
+
 	if (!holder || holder == parent_tid || !list)
 		return;
 	struct mutex *mutex = (struct mutex *)(void *)list;

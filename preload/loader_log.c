@@ -44,6 +44,7 @@ struct noting {
 static bool is_of_start(uint64_t start)
 {
 	const struct region_header *header = place_header();
+
 	for (uint32_t i = 0; i < header->start_files && i < REGION_START_FILES; i++)
 		if (header->start_file[i].start == start)
 			return true;
@@ -54,6 +55,7 @@ static bool is_of_start(uint64_t start)
 static uint32_t files_of(const struct loader_log *log)
 {
 	const uint32_t files = *(const volatile uint32_t *)&log->files;
+
 	return files < LOADER_LOG_FILES ? files : LOADER_LOG_FILES;
 }
 
@@ -70,6 +72,7 @@ static struct loader_log_file *make_room(struct loader_log *log)
 {
 	struct loader_log_file *first = NULL;
 	const uint32_t files = files_of(log);
+
 	if (files < LOADER_LOG_FILES) {
 		log->files = files + 1;
 		return &log->file[files];
@@ -86,6 +89,7 @@ static void note_file(struct noting *noting, const struct loader_log_file *file)
 {
 	struct loader_log *log = noting->log;
 	const uint32_t files = files_of(log);
+
 	for (uint32_t i = 0; i < files; i++)
 		if (log->file[i].until == LOADER_LOG_STAYS && is_same(&log->file[i], file)) {
 			noting->seen[i] = true;
@@ -105,9 +109,11 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *argument)
 	struct noting *noting = argument;
 	struct loader_log_file file = {.since = noting->count, .until = LOADER_LOG_STAYS};
 	bool described = false;
+
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		struct region_range range;
+
 		if (!module_list_code(info, segment, &range) || is_of_start(range.start))
 			continue;
 		if (!described)
@@ -185,6 +191,7 @@ static void change(uint64_t delta, bool counted, bool image)
 struct loader_log_call loader_log_begin(bool claimed, bool image)
 {
 	const struct loader_log_call call = {.key = place_view.region.key, .counted = claimed};
+
 	change(LOADER_LOG_BEGIN, claimed, image);
 	return call;
 }
@@ -195,6 +202,7 @@ void loader_log_end(struct loader_log_call call, bool claimed, bool image)
 {
 	const bool begun = claimed && call.counted && call.key == place_view.region.key &&
 	    loader_log_calls(loader_log_now());
+
 	change(LOADER_LOG_END, begun, image);
 	if (claimed && !begun)
 		atomic_fetch_add(&place_self()->unmaps, 1ull << LOADER_LOG_CALLS_BITS);

@@ -48,6 +48,7 @@ static bool each_other(void (*visit)(void *context, struct range part), void *co
 {
 	char bytes[READ_BYTES];
 	const int fd = raw_file_open("/proc/self/maps", O_RDONLY);
+
 	if (fd < 0)
 		return false;
 	enum { START, END, REST } field = START;
@@ -57,8 +58,10 @@ static bool each_other(void (*visit)(void *context, struct range part), void *co
 		for (ssize_t i = 0; i < got; i++) {
 			const char c = bytes[i];
 			uintptr_t *number = field == START ? &whole.start : &whole.end;
+
 			if (field == REST && c == '\n') {
 				struct range part = next_part(whole, whole.start);
+
 				for (; part.start < part.end; part = next_part(whole, part.end))
 					visit(context, part);
 				whole = (struct range){0, 0};
@@ -82,6 +85,7 @@ static void add(void *context, struct range part)
 static void lock(void *context, struct range part)
 {
 	const int *flags = context;
+
 	(void)syscall(
 	    SYS_mlock2, part.start, part.end - part.start, *flags & MCL_ONFAULT ? MLOCK_ONFAULT : 0);
 }
@@ -91,6 +95,7 @@ static bool is_within_limit(void)
 {
 	struct rlimit limit;
 	uint64_t bytes = 0;
+
 	return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && each_other(add, &bytes) && bytes <= limit.rlim_cur;
 }
 
@@ -109,6 +114,7 @@ static bool is_rest_locked(int flags)
 int lock_all(int flags, int (*next)(int flags))
 {
 	const int saved = errno;
+
 	if (!(flags & MCL_CURRENT) || !own[LOCK_ALL_REGION].end)
 		return next(flags);
 	const int result = next(flags | MCL_ONFAULT);

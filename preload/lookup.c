@@ -36,6 +36,7 @@ static bool table_read(struct table *table, uintptr_t base, const ElfW(Dyn) * dy
 	*table = (struct table){.base = base};
 	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
 		const void *address = dynamic_address(base, dynamic->d_un.d_ptr);
+
 		if (dynamic->d_tag == DT_SYMTAB)
 			table->symbols = address;
 		else if (dynamic->d_tag == DT_STRTAB)
@@ -53,6 +54,7 @@ static bool table_read(struct table *table, uintptr_t base, const ElfW(Dyn) * dy
 static bool table_init(struct table *table, uintptr_t base, const ElfW(Phdr) * segments, size_t count)
 {
 	const ElfW(Dyn) *dynamic = NULL;
+
 	for (size_t i = 0; i < count; i++)
 		if (segments[i].p_type == PT_DYNAMIC)
 			dynamic = (const void *)(base + segments[i].p_vaddr);
@@ -63,6 +65,7 @@ static bool defines(const struct table *table, uint32_t index, const char *name)
 {
 	const ElfW(Sym) *symbol = &table->symbols[index];
 	uint32_t bind = ELF64_ST_BIND(symbol->st_info), type = ELF64_ST_TYPE(symbol->st_info);
+
 	return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
 	    (bind == STB_GLOBAL || bind == STB_WEAK) && type != STT_TLS &&
 	    !(table->versions && table->versions[index] & VERSION_HIDDEN) &&
@@ -72,6 +75,7 @@ static bool defines(const struct table *table, uint32_t index, const char *name)
 static uint32_t find_gnu(const struct table *table, const char *name)
 {
 	uint32_t hash = 5381;
+
 	for (const char *c = name; *c; c++)
 		hash = hash * 33 + (unsigned char)*c;
 	const uint32_t buckets = table->gnu[0], first = table->gnu[1], bloom_words = table->gnu[2];
@@ -86,6 +90,7 @@ static uint32_t find_gnu(const struct table *table, const char *name)
 		return 0;
 	for (;; index++) {
 		uint32_t entry = chain[index - first];
+
 		if ((entry | 1) == (hash | 1) && defines(table, index, name))
 			return index;
 		if (entry & 1)
@@ -96,6 +101,7 @@ static uint32_t find_gnu(const struct table *table, const char *name)
 static uint32_t find_sysv(const struct table *table, const char *name)
 {
 	uint32_t hash = 0;
+
 	for (const char *c = name; *c; c++) {
 		hash = (hash << 4) + (unsigned char)*c;
 		hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
@@ -110,6 +116,7 @@ static uint32_t find_sysv(const struct table *table, const char *name)
 static void *table_find(const struct table *table, const char *name)
 {
 	uint32_t index = table->gnu ? find_gnu(table, name) : find_sysv(table, name);
+
 	if (!index)
 		return NULL;
 	uintptr_t address = table->base + table->symbols[index].st_value;
@@ -133,8 +140,10 @@ static iterate_fn *own_iterate(void)
 {
 	static const char libc_name[] = "/libc.so.6";
 	struct table table;
+
 	for (const struct link_map *map = &_r_debug ? _r_debug.r_map : NULL; map; map = map->l_next) {
 		const char *name = strrchr(map->l_name, '/');
+
 		if (name && strcmp(name, libc_name) == 0 && table_read(&table, map->l_addr, map->l_ld))
 			return (iterate_fn *)(uintptr_t)table_find(&table, "dl_iterate_phdr");
 	}
@@ -174,6 +183,7 @@ struct search {
 bool lookup_contains(const struct dl_phdr_info *info, const void *address)
 {
 	uintptr_t at = (uintptr_t)address - info->dlpi_addr;
+
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_LOAD && at >= info->dlpi_phdr[i].p_vaddr &&
 		    at - info->dlpi_phdr[i].p_vaddr < info->dlpi_phdr[i].p_memsz)
@@ -191,6 +201,7 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
 	struct search *search = argument;
 	struct table table;
 	bool ours = lookup_is_ours(info);
+
 	search->after_us = search->after_us || ours;
 	if (ours || (!search->after_us && !everywhere))
 		return 0;
@@ -206,6 +217,7 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
 void lookup_next(struct lookup *wishes, size_t count)
 {
 	struct search search = {wishes, count, false};
+
 	for (size_t i = 0; i < count; i++)
 		wishes[i].found = NULL;
 	iterate(search_object, &search);
@@ -221,6 +233,7 @@ static int ask_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct question *question = argument;
 	struct table table;
+
 	if (!question->address && lookup_is_ours(info))
 		return 1;
 	if (question->address && !lookup_contains(info, question->address))
@@ -233,6 +246,7 @@ static int ask_object(struct dl_phdr_info *info, size_t size, void *argument)
 void *lookup_before(const char *name)
 {
 	struct question question = {NULL, name, NULL};
+
 	iterate(ask_object, &question);
 	return question.answer;
 }
@@ -240,6 +254,7 @@ void *lookup_before(const char *name)
 bool lookup_beside(const void *address, const char *name)
 {
 	struct question question = {address, name, NULL};
+
 	iterate(ask_object, &question);
 	return question.answer != NULL;
 }
@@ -249,6 +264,7 @@ static int ask_libc(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct question *question = argument;
 	struct table table;
+
 	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
 	    !table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) ||
 	    !table_find(&table, "__libc_start_main"))
@@ -260,6 +276,7 @@ static int ask_libc(struct dl_phdr_info *info, size_t size, void *argument)
 void *lookup_in_libc(const char *name)
 {
 	struct question question = {NULL, name, NULL};
+
 	iterate(ask_libc, &question);
 	return question.answer;
 }
@@ -272,12 +289,14 @@ struct extent {
 static int measure_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct extent *extent = argument;
+
 	if (!lookup_contains(info, extent->address))
 		return 0;
 	extent->start = UINTPTR_MAX;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + segment->p_vaddr, end = start + segment->p_memsz;
+
 		if (segment->p_type != PT_LOAD)
 			continue;
 		extent->start = start < extent->start ? start : extent->start;
@@ -289,6 +308,7 @@ static int measure_object(struct dl_phdr_info *info, size_t size, void *argument
 void lookup_extent(const void *address, uintptr_t *start, uintptr_t *end)
 {
 	struct extent extent = {.address = address};
+
 	iterate(measure_object, &extent);
 	*start = extent.start;
 	*end = extent.end;
@@ -307,12 +327,14 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 	struct hiding *hiding = argument;
 	struct table table;
 	uint32_t low = UINT32_MAX, high = 0;
+
 	if (!lookup_is_ours(info))
 		return 0;
 	if (!table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) || !table.gnu)
 		return 1;
 	for (size_t i = 0; i < hiding->count; i++) {
 		uint32_t index = find_gnu(&table, hiding->names[i]);
+
 		low = index && index < low ? index : low;
 		high = index > high ? index : high;
 	}
@@ -323,6 +345,7 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 		return 1;
 	for (size_t i = 0; i < hiding->count; i++) {
 		uint32_t index = find_gnu(&table, hiding->names[i]);
+
 		if (index)
 			((ElfW(Sym) *)(uintptr_t)table.symbols)[index].st_value = 0;
 	}
@@ -333,6 +356,7 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 bool lookup_hide(const char *const *names, size_t count)
 {
 	struct hiding hiding = {names, count, count == 0};
+
 	iterate(hide_ours, &hiding);
 	return hiding.done;
 }
@@ -340,6 +364,7 @@ bool lookup_hide(const char *const *names, size_t count)
 const ElfW(Sym) * lookup_symbol(const struct dl_phdr_info *info, const char *name)
 {
 	struct table table;
+
 	if (!table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
 		return NULL;
 	uint32_t index = table.gnu ? find_gnu(&table, name) : find_sysv(&table, name);
@@ -349,6 +374,7 @@ const ElfW(Sym) * lookup_symbol(const struct dl_phdr_info *info, const char *nam
 void *lookup_vdso(const char *name)
 {
 	uintptr_t start = getauxval(AT_SYSINFO_EHDR);
+
 	if (!start)
 		return NULL;
 	const ElfW(Ehdr) *header = (const void *)start;

@@ -89,6 +89,7 @@ uint64_t mapping_moment(void)
 static _Atomic uint64_t *shape_at(uint32_t shape, uint32_t *room)
 {
 	uint32_t number = shape - SHAPE_LIST;
+
 	*room = number < SMALL_SHAPES ? SMALL_PIECES : LARGE_PIECES;
 	return number < SMALL_SHAPES ? book->small_shapes[number]
 	                             : book->large_shapes[(number - SMALL_SHAPES) % LARGE_SHAPES];
@@ -98,10 +99,13 @@ static uint32_t shape_take(uint32_t pieces)
 {
 	uint32_t from = pieces <= SMALL_PIECES ? 0 : SMALL_SHAPES,
 	         to = from ? SMALL_SHAPES + LARGE_SHAPES : SMALL_SHAPES;
+
 	for (uint32_t at = from; at < to && pieces <= LARGE_PIECES; at += 64) {
 		uint64_t taken = atomic_load_explicit(&book->shapes_taken[at / 64], memory_order_relaxed);
+
 		while (~taken) {
 			uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
+
 			if (atomic_compare_exchange_weak(
 			        &book->shapes_taken[at / 64], &taken, taken | 1ull << bit))
 				return SHAPE_LIST + at + bit;
@@ -142,9 +146,11 @@ static struct cut cut_shape(
 	uint32_t room = 1;
 	_Atomic uint64_t *list = shape >= SHAPE_LIST ? shape_at(shape, &room) : NULL;
 	uint64_t count = list ? atomic_load_explicit(&list[0], memory_order_relaxed) : 1;
+
 	for (uint64_t i = 1; i <= count && i <= room; i++) {
 		uint64_t piece = list ? atomic_load_explicit(&list[i], memory_order_relaxed) : pages;
 		uint64_t first = piece >> 32, end = piece & UINT32_MAX;
+
 		cut.before += end - first;
 		cut_piece(&cut, first, end < from ? end : from, into, into_room);
 		cut_piece(&cut, first > to ? first : to, end, into, into_room);
@@ -166,6 +172,7 @@ static void keep_peak(const struct live_entry *entry, uint32_t unmapped_before)
 	uint64_t peak = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
 	uint64_t whose = slot_word(entry->sample.seq, SLOT_FREED);
 	uint64_t old = atomic_load_explicit(&kept->word, memory_order_relaxed);
+
 	if (entry->sample.seq >= peak || slot_word_state(old) == SLOT_WRITING ||
 	    !atomic_compare_exchange_strong(&kept->word, &old, SLOT_WRITING))
 		return;
@@ -184,6 +191,7 @@ static void keep_peak(const struct live_entry *entry, uint32_t unmapped_before)
 static void raise_unmapped(struct region_slot *slot, uint32_t unmapped)
 {
 	uint32_t old = atomic_load_explicit(&slot->unmapped_pages, memory_order_relaxed);
+
 	while (old < unmapped && !atomic_compare_exchange_weak(&slot->unmapped_pages, &old, unmapped))
 		;
 }
@@ -215,6 +223,7 @@ static void end_mapping(uint32_t at)
 {
 	struct range *range = &book->ranges[at];
 	struct live_entry entry = book->entries[at];
+
 	if (slot_is_mine(&entry)) {
 		entry.unmapped_pages = atomic_load(&slot_at(entry.sample.slot)->unmapped_pages);
 		block_remove(&entry);
@@ -231,6 +240,7 @@ static void end_mapping(uint32_t at)
 static void leave(uint32_t at)
 {
 	uint64_t word = atomic_fetch_sub(&book->ranges[at].word, WORD_USER) - WORD_USER;
+
 	if ((word & (WORD_USERS | SHAPE_MASK)) == SHAPE_GONE)
 		end_mapping(at);
 }
@@ -238,6 +248,7 @@ static void leave(uint32_t at)
 static void lose(const struct live_entry *entry, uint64_t pages)
 {
 	struct region_sample part = entry->sample;
+
 	part.size_bytes = pages * REGION_PAGE_BYTES;
 	if (slot_is_mine(entry))
 		tally_lost(REGION_LOSS_TABLE_FULL, &part);
@@ -261,9 +272,11 @@ static bool read_range(
 static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before, bool samples)
 {
 	struct range *range = &book->ranges[at];
+
 	for (;;) {
 		uint64_t word = atomic_load_explicit(&range->word, memory_order_acquire), first, pages, born;
 		uint32_t shape = word & SHAPE_MASK, room;
+
 		if (shape < SHAPE_WHOLE)
 			return;
 		if (!read_range(range, word, &first, &pages, &born))
@@ -283,6 +296,7 @@ static void trim(uint32_t at, uint64_t from, uint64_t to, uint64_t before, bool 
 		bool lost = next == SHAPE_EMPTY;
 		if (next >= SHAPE_LIST) {
 			_Atomic uint64_t *list = shape_at(next, &room);
+
 			cut = cut_shape(shape, pages, low, high, list, room);
 		}
 		uint64_t swapped =
@@ -304,8 +318,10 @@ static void remove_pages(const void *start, uint64_t bytes, uint64_t before, boo
 {
 	uint64_t from = (uintptr_t)start / REGION_PAGE_BYTES, to = from + bytes / REGION_PAGE_BYTES;
 	uint32_t used = atomic_load(&ranges_used);
+
 	for (uint32_t i = 0; i < used; i++) {
 		uint64_t first = atomic_load_explicit(&book->ranges[i].first, memory_order_relaxed);
+
 		if (first < to &&
 		    from < first + atomic_load_explicit(&book->ranges[i].pages, memory_order_relaxed))
 			trim(i, from, to, before, samples);
@@ -327,6 +343,7 @@ static uint32_t range_take_from(uint32_t at)
 {
 	for (; at < atomic_load_explicit(&ranges_room, memory_order_relaxed); at++) {
 		uint32_t used = atomic_load(&ranges_used);
+
 		while (at >= used && !atomic_compare_exchange_weak(&ranges_used, &used, at + 1))
 			;
 		uint64_t word = atomic_load_explicit(&book->ranges[at].word, memory_order_relaxed);
@@ -351,6 +368,7 @@ static uint32_t range_take(uint64_t bytes)
 static void range_fill(uint32_t at, const void *start, uint64_t bytes, enum mapping_kind kind)
 {
 	struct range *range = &book->ranges[at];
+
 	atomic_store_explicit(&range->first, (uintptr_t)start / REGION_PAGE_BYTES, memory_order_relaxed);
 	atomic_store_explicit(&range->pages, bytes / REGION_PAGE_BYTES, memory_order_relaxed);
 	atomic_store_explicit(&range->born, mapping_moment() << KIND_BITS | kind, memory_order_relaxed);
@@ -363,6 +381,7 @@ void mapping_insert(const void *start, uint64_t bytes, struct live_entry *entry)
 {
 	uint32_t at = range_take(bytes);
 	bool entered = block_enter(entry, start, at != NO_MAPPING);
+
 	if (at == NO_MAPPING)
 		return;
 	book->entries[at] = *entry;
@@ -378,6 +397,7 @@ bool mapping_insert_other(const void *start, uint64_t bytes, enum mapping_kind k
 	const bool counted = kind == MAPPING_RESERVED;
 	bool room = !counted || atomic_fetch_add(&reserved, 1) < RESERVED_MAX;
 	uint32_t at = room ? range_take(bytes) : NO_MAPPING;
+
 	if (at == NO_MAPPING) {
 		if (counted)
 			atomic_fetch_sub(&reserved, 1);
@@ -392,6 +412,7 @@ bool mapping_insert_other(const void *start, uint64_t bytes, enum mapping_kind k
 static bool range_has(const struct range *range, uint64_t from, uint64_t to, enum mapping_kind kind)
 {
 	uint64_t word = atomic_load_explicit(&range->word, memory_order_acquire), first, pages, born;
+
 	if ((word & SHAPE_MASK) < SHAPE_WHOLE || !read_range(range, word, &first, &pages, &born) ||
 	    kind_of(born) != kind || to <= first || from >= first + pages)
 		return false;
@@ -406,6 +427,7 @@ bool mapping_has(const void *start, uint64_t bytes, enum mapping_kind kind)
 {
 	uint64_t from = (uintptr_t)start / REGION_PAGE_BYTES, to = from + bytes / REGION_PAGE_BYTES;
 	uint32_t used = atomic_load(&ranges_used);
+
 	for (uint32_t i = 0; i < used; i++)
 		if (range_has(&book->ranges[i], from, to, kind))
 			return true;
@@ -415,14 +437,17 @@ bool mapping_has(const void *start, uint64_t bytes, enum mapping_kind kind)
 void mapping_inherit(void)
 {
 	uint32_t used = atomic_load(&ranges_used), reservations = 0;
+
 	for (uint32_t i = 0; i < used; i++) {
 		struct range *range = &book->ranges[i];
 		uint64_t word = atomic_load(&range->word);
 		uint32_t shape = word & SHAPE_MASK;
+
 		/* The parent's threads that were working on it do not exist here. */
 		word = (word & ~(WORD_CHANGE - 1)) + WORD_CHANGE;
 		if (shape >= SHAPE_WHOLE && book->entries[i].sample.slot != REGION_NO_SLOT) {
 			uint64_t pages = atomic_load(&range->pages);
+
 			book->entries[i].unmapped_pages =
 			    (uint32_t)(pages - cut_shape(shape, pages, pages, pages, NULL, 0).after);
 			const void *start = (const void *)(atomic_load(&range->first) * REGION_PAGE_BYTES);

@@ -24,6 +24,7 @@ static void *map(void *start, size_t bytes, int protection, int flags, int fd)
 static void *map_lazily(size_t bytes, int flags, int fd)
 {
 	void *start = map(NULL, bytes, PROT_NONE, flags, fd);
+
 	if (start == MAP_FAILED)
 		return start;
 	if (flags & MAP_PRIVATE)
@@ -39,6 +40,7 @@ bool memory_is_made_at_once(void)
 	enum { BYTES = 4096 }; /* is rounded up to a page */
 	unsigned char made[1] = {0};
 	void *start = map(NULL, BYTES, USABLE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+
 	if (start == MAP_FAILED)
 		return false;
 	const bool known = syscall(SYS_mincore, start, BYTES, made) == 0;
@@ -49,6 +51,7 @@ bool memory_is_made_at_once(void)
 void *memory_map(size_t bytes, int flags, int fd)
 {
 	void *start = lazy ? map_lazily(bytes, flags, fd) : map(NULL, bytes, USABLE, flags, fd);
+
 	return start == MAP_FAILED ? NULL : start;
 }
 

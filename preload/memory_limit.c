@@ -29,6 +29,7 @@ static bool read_own(int resource, struct rlimit *limit)
 {
 	struct rlimit noted;
 	const uint32_t tid = thread_tid();
+
 	return tid && syscall(SYS_prlimit64, 0, resource, NULL, limit) == 0 &&
 	    syscall(SYS_prlimit64, tid, resource, NULL, &noted) == 0 && noted.rlim_cur == limit->rlim_cur;
 }
@@ -37,6 +38,7 @@ static bool has_number(const char *text, const char *name, uint64_t number)
 {
 	const char *at = strstr(text, name);
 	uint64_t read = 0;
+
 	for (at = at ? at + strlen(name) : ""; *at >= '0' && *at <= '9' && read <= UINT32_MAX; at++)
 		read = 10 * read + (uint64_t)(*at - '0');
 	return read == number && *at == '\n';
@@ -47,6 +49,7 @@ static bool has_number(const char *text, const char *name, uint64_t number)
 static bool has_one_thread(void)
 {
 	char text[4096];
+
 	if (*one_thread_word != 0)
 		return true;
 	if (seccomp_filter_is_noted())
@@ -71,6 +74,7 @@ static void give_back_tables(void)
 static bool is_sampled(void)
 {
 	const enum claim_state now = claim_state();
+
 	return now == CLAIM_OPEN || now == CLAIM_FORKED;
 }
 
@@ -78,6 +82,7 @@ static void stop(void)
 {
 	struct region_header *header = place_header();
 	const uint64_t bytes = place_view.region.offsets.end, first = getauxval(AT_PAGESZ);
+
 	if (is_sampled())
 		atomic_fetch_add(&header->not_afforded, 1);
 	signal_leave();
@@ -105,6 +110,7 @@ void memory_limit_changed(int resource)
 {
 	const int saved = errno;
 	struct rlimit limit;
+
 	if (place_header() && (resource == RLIMIT_AS || resource == RLIMIT_DATA) &&
 	    read_own(resource, &limit) && !is_within(resource, &limit)) {
 		if (!session_within(&limit, 2 * tables_bytes()))

@@ -20,11 +20,11 @@
  * Not recorded: files; what the allocator maps for itself, whose blocks are counted already; what the libc
  * maps through internal calls (malloc's arenas, threads' stacks); and raw system calls.
  */
+#include "preload/mmap.h"
 #include "preload/capture.h"
+#include "preload/claim.h"
 #include "preload/lookup.h"
 #include "preload/mapping.h"
-#include "preload/mmap.h"
-#include "preload/claim.h"
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
 #include "preload/sampled.h"
@@ -53,6 +53,7 @@ static uintptr_t allocator_start, allocator_end;
 static void open_recording(void)
 {
 	uint64_t bytes = getauxval(AT_PAGESZ);
+
 	if (bytes >= REGION_PAGE_BYTES)
 		page_bytes = bytes;
 	/* The libc's own malloc does not call these functions; other mappings by the libc are made for the
@@ -66,6 +67,7 @@ static void open_recording(void)
 static bool recording(void)
 {
 	bool ready = sampled_ready();
+
 	if (ready && place_view.region.record_mmap) {
 		if (!opened)
 			open_recording();
@@ -241,6 +243,7 @@ COLD static void *record_mremap(void *old, size_t old_length, size_t new_length,
 EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, ...)
 {
 	va_list arguments;
+
 	va_start(arguments, flags);
 	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
 	va_end(arguments);
@@ -253,6 +256,7 @@ EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, 
 static int record_mprotect(void *address, size_t length, int protection)
 {
 	const uint64_t bytes = whole_pages(length);
+
 	if (!recording() || !mapping_has(address, bytes, MAPPING_RESERVED))
 		return real.mprotect(address, length, protection);
 	uint64_t before = mapping_moment();

@@ -25,6 +25,7 @@ static bool is_mapped(const struct dl_phdr_info *info, uint64_t start, uint64_t 
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
 		if (segment->p_type == PT_LOAD && segment->p_flags & PF_R && start >= segment->p_vaddr &&
 		    start - segment->p_vaddr <= segment->p_filesz &&
 		    bytes <= segment->p_filesz - (start - segment->p_vaddr))
@@ -36,6 +37,7 @@ static bool is_mapped(const struct dl_phdr_info *info, uint64_t start, uint64_t 
 bool module_list_code(const struct dl_phdr_info *info, const ElfW(Phdr) * segment, struct region_range *range)
 {
 	const uint64_t page = REGION_PAGE_BYTES - 1;
+
 	if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
 		return false;
 	range->start = (info->dlpi_addr + segment->p_vaddr) & ~page;
@@ -51,6 +53,7 @@ static uint32_t read_build_id(const unsigned char *note, size_t left, uint8_t id
 		size_t name = ((size_t)head->n_namesz + 3) & ~(size_t)3;
 		size_t desc = ((size_t)head->n_descsz + 3) & ~(size_t)3;
 		size_t all = sizeof(*head) + name + desc;
+
 		if (all > left)
 			break;
 		if (head->n_type == NT_GNU_BUILD_ID && head->n_namesz == 4 &&
@@ -67,8 +70,10 @@ static uint32_t read_build_id(const unsigned char *note, size_t left, uint8_t id
 uint32_t module_list_build_id(const struct dl_phdr_info *info, uint8_t id[REGION_BUILD_ID_MAX])
 {
 	uint32_t bytes = 0;
+
 	for (int i = 0; i < info->dlpi_phnum && !bytes; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
 		if (segment->p_type == PT_NOTE && is_mapped(info, segment->p_vaddr, segment->p_memsz))
 			bytes = read_build_id((const unsigned char *)(info->dlpi_addr + segment->p_vaddr),
 			    segment->p_memsz, id);
@@ -93,6 +98,7 @@ static bool append(struct module_list *list, struct region_module *module, const
 static void identify(struct region_module *module, const char *path)
 {
 	struct stat status;
+
 	/* the kernel's own call: the libc's wrapper has another name before glibc 2.33 */
 	if (syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0) {
 		module->dev = status.st_dev;
@@ -120,6 +126,7 @@ static bool append_code(
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
 		struct region_range range;
+
 		if (!module_list_code(info, segment, &range))
 			continue;
 		module->start = range.start;
@@ -137,6 +144,7 @@ static bool list_program(struct module_list *list, const struct dl_phdr_info *in
 	char own[REGION_PATH_BYTES];
 	struct region_module nothing = {0}, module = {0};
 	const bool found = find_own_file(list, own);
+
 	if (found && strcmp(own, called) != 0 && !append(list, &nothing, called))
 		return false;
 	if (found)
@@ -149,6 +157,7 @@ static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct module_list *list = argument;
 	const char *path = info->dlpi_name ? info->dlpi_name : "";
+
 	if (!list->begun) {
 		list->begun = true;
 		if (!*path && getauxval(AT_EXECFN))
@@ -165,5 +174,6 @@ static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 void module_list_write(unsigned char *area, bool may_ask)
 {
 	struct module_list list = {.at = area, .end = area + REGION_MODULES_BYTES, .may_ask = may_ask};
+
 	dl_iterate_phdr(list_module, &list);
 }

@@ -94,6 +94,7 @@ static void *first_mmap(void *address, size_t length, int protection, int flags,
 static void *first_mremap(void *old, size_t old_length, size_t new_length, int flags, ...)
 {
 	va_list arguments;
+
 	va_start(arguments, flags);
 	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
 	va_end(arguments);
@@ -130,6 +131,7 @@ static int first_prctl(int option, ...)
 {
 	unsigned long arguments[4];
 	va_list list;
+
 	va_start(list, option);
 	for (int i = 0; i < 4; i++)
 		arguments[i] = va_arg(list, unsigned long);
@@ -253,6 +255,7 @@ static void plain_free_aligned_sized(void *pointer, size_t alignment, size_t siz
 static void *plain_reallocarray(void *pointer, size_t count, size_t size)
 {
 	size_t bytes;
+
 	if (__builtin_mul_overflow(count, size, &bytes)) {
 		errno = ENOMEM;
 		return NULL;
@@ -269,6 +272,7 @@ static void *plain_mmap(void *address, size_t length, int protection, int flags,
 static void *plain_mremap(void *old, size_t old_length, size_t new_length, int flags, ...)
 {
 	va_list arguments;
+
 	va_start(arguments, flags);
 	void *new = va_arg(arguments, void *);
 	va_end(arguments);
@@ -311,6 +315,7 @@ static int missing_pthread_create(
 static int late_dlclose(void *handle)
 {
 	struct lookup wish = {.name = "dlclose"};
+
 	lookup_next(&wish, 1);
 	int (*found)(void *) = (int (*)(void *))(uintptr_t)wish.found;
 	return found ? found(handle) : -1;
@@ -326,6 +331,7 @@ static int plain_prctl(int option, ...)
 {
 	unsigned long arguments[4];
 	va_list list;
+
 	va_start(list, option);
 	for (int i = 0; i < 4; i++)
 		arguments[i] = va_arg(list, unsigned long);
@@ -376,6 +382,7 @@ enum wish {
 void next_symbol_resolve(void)
 {
 	static bool resolved;
+
 	if (resolved)
 		return;
 	struct lookup wishes[WISHES] = {

@@ -14,9 +14,9 @@
 #include "preload/operator_list.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 

@@ -39,6 +39,7 @@ static const char *const names[OPERATORS] = {OPERATORS_NEW(OPERATOR_NAME) OPERAT
 static void *call_found(enum operator form, uintptr_t first, uintptr_t second, uintptr_t third)
 {
 	struct lookup wish = {.name = names[form]};
+
 	lookup_next(&wish, 1);
 	if (wish.found)
 		return ((operator_function *)(uintptr_t)wish.found)(first, second, third);
@@ -52,6 +53,7 @@ static inline void *count_new(enum operator form, uintptr_t size, uintptr_t seco
 {
 	struct sampled_mark mark = sampled_mark();
 	void *pointer = real.operator_next[form](size, second, third);
+
 	if (pointer)
 		sampled_after(mark, pointer, size);
 	return pointer;
@@ -94,6 +96,7 @@ void next_symbol_resolve_operators(void)
 {
 	struct lookup wishes[OPERATORS] = {{.name = names[OPERATOR_Znwm]}};
 	uintptr_t start, end;
+
 	lookup_next(wishes, 1);
 	if (!wishes[0].found)
 		return; /* a C program: it has no other forms either */
@@ -103,6 +106,7 @@ void next_symbol_resolve_operators(void)
 	lookup_extent((const void *)(uintptr_t)real.malloc, &start, &end);
 	for (int i = 0; i < OPERATORS; i++) {
 		uintptr_t found = (uintptr_t)wishes[i].found;
+
 		if (!found)
 			continue;
 		real.operator_next[i] = (operator_function *)found;
@@ -119,6 +123,7 @@ void next_symbol_hide_operators(void)
 {
 	const char *hidden[OPERATORS];
 	size_t count = 0;
+
 	for (int i = 0; i < OPERATORS; i++)
 		if (real.operator_go[i] != counted[i])
 			hidden[count++] = names[i];

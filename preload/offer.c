@@ -6,12 +6,12 @@
 #include "preload/raw_file.h"
 #include "preload/session.h"
 
-#include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/memfd.h>
 
 /* A file beyond RLIMIT_FSIZE would end the program with SIGXFSZ. */
 static int open_memfd(uint64_t bytes)
@@ -29,6 +29,7 @@ static int open_memfd(uint64_t bytes)
 static void *map(bool strict, uint64_t bytes)
 {
 	int fd = strict ? -1 : open_memfd(bytes);
+
 	if (fd < 0)
 		return memory_map(bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	void *start = memory_map(bytes, MAP_SHARED | MAP_NORESERVE, fd);
@@ -39,6 +40,7 @@ static void *map(bool strict, uint64_t bytes)
 struct region_header *offer_region(bool strict)
 {
 	struct region_offsets offsets;
+
 	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
 	if (overcommit_is_strict(OVERCOMMIT_PATH) || !session_affordable(RLIMIT_AS, offsets.end))
 		return NULL;

@@ -12,6 +12,7 @@ void one_thread_open(void)
 	static const char name[] = "__libc_single_threaded";
 	struct lookup wish = {.name = name};
 	void *copy = lookup_before(name);
+
 	if (!copy) {
 		lookup_next(&wish, 1);
 		copy = wish.found;

@@ -9,6 +9,7 @@ bool overcommit_is_strict(const char *path)
 {
 	char text[2];
 	const int fd = raw_file_open(path, O_RDONLY);
+
 	if (fd < 0)
 		return false;
 	const ssize_t got = raw_file_read(fd, text, sizeof(text));

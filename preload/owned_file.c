@@ -32,6 +32,7 @@ bool owned_file_is_by(uid_t uid)
 static size_t count_digits(const char *text)
 {
 	const size_t count = strspn(text, "0123456789");
+
 	return count <= DIGITS_MOST ? count : 0;
 }
 
@@ -39,6 +40,7 @@ static size_t count_digits(const char *text)
 static const char *name_in(const char *path)
 {
 	static const char before[] = "/proc/", between[] = "/fd/";
+
 	if (strncmp(path, before, sizeof(before) - 1) != 0)
 		return NULL;
 	path += sizeof(before) - 1;
@@ -54,6 +56,7 @@ int owned_file_folder(const char *path)
 {
 	char folder[PATH_BYTES];
 	const char *name = name_in(path);
+
 	if (!name)
 		return -1;
 	memcpy(folder, path, (size_t)(name - path));
@@ -70,6 +73,7 @@ static bool find_facts(int fd, struct stat *facts)
 {
 	enum { KERNELS_VERSION = 0 };
 	static int (*call)(int, struct stat *), (*old)(int, int, struct stat *);
+
 	if (!call && !old) {
 		call = (int (*)(int, struct stat *))(uintptr_t)lookup_in_libc("fstat");
 		old = (int (*)(int, int, struct stat *))(uintptr_t)lookup_in_libc("__fxstat");
@@ -87,6 +91,7 @@ static int open_again(int fd, int flags)
 {
 	char path[PATH_BYTES] = "/proc/self/fd/", digits[DIGITS_MOST + 1];
 	size_t count = 0, length = strlen(path);
+
 	for (; fd > 0 || !count; fd /= 10)
 		digits[count++] = (char)('0' + fd % 10);
 	while (count > 0)
@@ -101,6 +106,7 @@ int owned_file_open(
 	const char *name = name_in(path);
 	const int place = name ? raw_file_open_in(folder, name, O_PATH) : -1;
 	int fd = -1;
+
 	if (place < 0)
 		return -1;
 	if (find_facts(place, &facts) && (facts.st_mode & S_IFMT) == type) {
@@ -117,6 +123,7 @@ int owned_file_open(
 bool owned_file_check(int fd, enum owned_file_others others, uint64_t *bytes)
 {
 	struct stat facts;
+
 	if (!find_facts(fd, &facts) || !S_ISREG(facts.st_mode) ||
 	    !(owned_file_is_by(facts.st_uid) || is_unnumbered(&facts, others)))
 		return false;
@@ -128,6 +135,7 @@ bool owned_file_check(int fd, enum owned_file_others others, uint64_t *bytes)
 bool owned_file_is_sealed(int fd)
 {
 	void *page = memory_map(1, MAP_SHARED, fd);
+
 	if (!page)
 		return errno == EPERM;
 	memory_unmap(page, 1);

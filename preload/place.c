@@ -26,6 +26,7 @@ void place_open(const struct place_setup *setup)
 bool place_drop_buffers(void)
 {
 	const struct region_offsets *offsets = &place_view.region.offsets;
+
 	place_view.buffers = offsets->dropped_buffers;
 	if (memory_cover(place_part(offsets->buffers), offsets->frees - offsets->buffers))
 		return true;
@@ -45,6 +46,7 @@ void place_begin(void)
 bool place_ready(void)
 {
 	uint32_t claimed = PLACE_CLAIMED;
+
 	if (atomic_load(&place_view.self->generation) == place_view.generation &&
 	    atomic_compare_exchange_strong(&place_view.self->state, &claimed, PLACE_READY))
 		return true;
@@ -72,6 +74,7 @@ bool place_take(void)
 	place_view.self = NULL;
 	for (uint32_t n = 1; n < REGION_PLACES; n++) {
 		uint32_t free_state = PLACE_FREE;
+
 		if (atomic_load_explicit(&place_at(n)->state, memory_order_acquire) != PLACE_FREE)
 			continue;
 		/* Before we have it: afterwards it may have been given away, if we stand still. */

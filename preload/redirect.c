@@ -30,11 +30,13 @@ struct finding {
 static int find_in_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct finding *finding = argument;
+
 	if (lookup_is_ours(info))
 		finding->after_us = true;
 	else if (lookup_symbol(info, finding->functions[0].name)) {
 		for (size_t i = 0; finding->after_us && i < finding->count; i++) {
 			const ElfW(Sym) *symbol = lookup_symbol(info, finding->functions[i].name);
+
 			if (symbol && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC)
 				finding->functions[i].from = info->dlpi_addr + symbol->st_value;
 		}
@@ -46,6 +48,7 @@ static int find_in_object(struct dl_phdr_info *info, size_t size, void *argument
 bool redirect_find(struct redirect *functions, size_t count)
 {
 	struct finding finding = {.functions = functions, .count = count};
+
 	lookup_each(find_in_object, &finding);
 	return functions[0].from != 0;
 }
@@ -72,6 +75,7 @@ static int protection_of(const ElfW(Phdr) * segment)
 static bool slot_open(struct patch *patch, uintptr_t slot)
 {
 	const ElfW(Phdr) *segment = relocations_segment(patch->object.info, slot);
+
 	if (!segment || !(segment->p_flags & PF_W) || slot % sizeof(uintptr_t))
 		return false;
 	if (slot < patch->sealed || slot >= patch->sealed_to || patch->open)
@@ -91,6 +95,7 @@ static void slot_write(struct patch *patch, uintptr_t slot, uintptr_t value)
 static const struct redirect *function_named(const struct patch *patch, const ElfW(Rela) * relocation)
 {
 	const char *name = relocations_name(&patch->object, relocation);
+
 	for (size_t i = 0; i < patch->count; i++)
 		if (patch->functions[i].from && strcmp(patch->functions[i].name, name) == 0)
 			return &patch->functions[i];
@@ -101,6 +106,7 @@ static void patch_slots(struct patch *patch, const struct relocation_table *tabl
 {
 	for (size_t i = 0; i < table->count; i++) {
 		const ElfW(Rela) *relocation = &table->first[i];
+
 		if (!relocations_is_slot(relocation))
 			continue;
 		const uintptr_t *slot = relocations_slot(&patch->object, relocation);
@@ -120,6 +126,7 @@ static void bind_own_calls(struct patch *patch)
 		const uintptr_t *slot = relocations_slot(&patch->object, relocation);
 		const struct redirect *function =
 		    relocations_is_slot(relocation) ? function_named(patch, relocation) : NULL;
+
 		/* Unbound, a slot leads back into the object's own table of calls. */
 		if (function && *slot != function->from && relocations_segment(patch->object.info, *slot))
 			slot_write(patch, (uintptr_t)slot, function->from);
@@ -129,10 +136,12 @@ static void bind_own_calls(struct patch *patch)
 static void patch_definitions(const struct patch *patch)
 {
 	const ElfW(Sym) *low = NULL, *high = NULL;
+
 	for (size_t i = 0; i < patch->count; i++) {
 		const struct redirect *function = &patch->functions[i];
 		const ElfW(Sym) *symbol =
 		    function->from && function->to ? lookup_symbol(patch->object.info, function->name) : NULL;
+
 		low = symbol && (!low || symbol < low) ? symbol : low;
 		high = symbol && (!high || symbol > high) ? symbol : high;
 	}
@@ -146,6 +155,7 @@ static void patch_definitions(const struct patch *patch)
 		const struct redirect *function = &patch->functions[i];
 		const ElfW(Sym) *symbol =
 		    function->from && function->to ? lookup_symbol(patch->object.info, function->name) : NULL;
+
 		if (symbol)
 			((ElfW(Sym) *)(uintptr_t)symbol)->st_value =
 			    function->to - patch->object.info->dlpi_addr;
@@ -159,6 +169,7 @@ static bool read_object(struct patch *patch, const struct dl_phdr_info *info)
 	    .functions = patch->functions, .count = patch->count, .low = patch->low, .high = patch->high};
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
 		if (info->dlpi_phdr[i].p_type == PT_GNU_RELRO) {
 			patch->sealed = page_down(start);
 			patch->sealed_to = page_down(start + info->dlpi_phdr[i].p_memsz);
@@ -170,6 +181,7 @@ static bool read_object(struct patch *patch, const struct dl_phdr_info *info)
 static int patch_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct patch *patch = argument;
+
 	if (lookup_is_ours(info) || info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
 	    !read_object(patch, info))
 		return 0;
@@ -188,8 +200,10 @@ static int patch_object(struct dl_phdr_info *info, size_t size, void *argument)
 void redirect_apply(const struct redirect *functions, size_t count)
 {
 	struct patch patch = {.functions = functions, .count = count, .low = UINTPTR_MAX};
+
 	for (size_t i = 0; i < count; i++) {
 		uintptr_t from = functions[i].from;
+
 		patch.low = from && from < patch.low ? from : patch.low;
 		patch.high = from > patch.high ? from : patch.high;
 	}

@@ -20,6 +20,7 @@ enum { RECEIVE_WAIT_SECONDS = 2 }; /* the other side is there, and may wait for 
 static int64_t now_us(void)
 {
 	struct timespec now = {0};
+
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
 }
@@ -36,6 +37,7 @@ static int receive_fd(int socket_fd)
 	struct msghdr message = {
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	int fd = -1;
+
 	if (syscall(SYS_recvmsg, socket_fd, &message, MSG_CMSG_CLOEXEC) < 1)
 		return -1;
 	if (control.header.cmsg_level == SOL_SOCKET && control.header.cmsg_type == SCM_RIGHTS &&
@@ -48,6 +50,7 @@ static int receive_fd(int socket_fd)
 static bool is_answered(int socket_fd, int64_t wait_ms)
 {
 	struct pollfd ready = {socket_fd, POLLIN, 0};
+
 	return poll(&ready, 1, wait_ms > 0 ? (int)wait_ms : 0) == 1;
 }
 
@@ -62,6 +65,7 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 	/* Strangers may keep the backlog full; then a place becomes free now and then. We wait for it, since
 	 * an image that gave up could not be counted: the counters are in memory that it cannot map. */
 	const struct timeval patience = {.tv_usec = REGION_SOCKET_WAIT_MS * 1000};
+
 	if (socket_fd < 0)
 		return -1;
 	setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
@@ -79,6 +83,7 @@ int region_socket_receive(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = -1, socket_fd = -1;
+
 	if (strlen(path) < sizeof(address.sun_path))
 		socket_fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (socket_fd < 0)

@@ -12,6 +12,7 @@ enum { CALL = R_AARCH64_JUMP_SLOT, DATA = R_AARCH64_GLOB_DAT, WORD = R_AARCH64_A
 bool relocations_is_slot(const ElfW(Rela) * relocation)
 {
 	uint64_t type = ELF64_R_TYPE(relocation->r_info);
+
 	return (type == CALL || type == DATA || type == WORD) && relocation->r_addend == 0 &&
 	    ELF64_R_SYM(relocation->r_info) != 0;
 }
@@ -39,8 +40,10 @@ uintptr_t *relocations_slot(const struct relocations *relocations, const ElfW(Re
 const ElfW(Phdr) * relocations_segment(const struct dl_phdr_info *info, uintptr_t address)
 {
 	uintptr_t at = address - info->dlpi_addr;
+
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
 		if (segment->p_type == PT_LOAD && at >= segment->p_vaddr &&
 		    at - segment->p_vaddr < segment->p_memsz)
 			return segment;
@@ -53,6 +56,7 @@ static void read_entry(struct relocations *relocations, const ElfW(Dyn) * entry)
 {
 	uintptr_t value = entry->d_un.d_val, base = relocations->info->dlpi_addr;
 	const void *address = (const void *)(value < base ? base + value : value);
+
 	if (entry->d_tag == DT_SYMTAB)
 		relocations->symbols = address;
 	else if (entry->d_tag == DT_STRTAB)
@@ -72,6 +76,7 @@ static void read_entry(struct relocations *relocations, const ElfW(Dyn) * entry)
 bool relocations_read(struct relocations *relocations, const struct dl_phdr_info *info)
 {
 	const ElfW(Dyn) *entry = NULL;
+
 	*relocations = (struct relocations){.info = info};
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)

@@ -26,6 +26,7 @@ bool request_paused(void)
 void request_pause(struct region_place *place, uint64_t now_ns, bool pause)
 {
 	uint32_t want = pause ? 1 : 0;
+
 	if (atomic_exchange(&paused, want) == want || !place)
 		return;
 	if (pause)
@@ -56,6 +57,7 @@ _Atomic uint32_t *request_snapshot(
     struct region_header *header, struct region_place *place, const char *name, uint32_t *number)
 {
 	static _Atomic uint32_t asking;
+
 	if (atomic_exchange(&asking, 1))
 		return NULL;
 	size_t length = 0;
@@ -72,5 +74,6 @@ bool request_refused(const struct region_place *place, uint32_t number)
 {
 	uint64_t refused = atomic_load(&place->refused);
 	uint32_t first = (uint32_t)(refused >> 32), last = (uint32_t)refused;
+
 	return refused && number - first <= last - first;
 }

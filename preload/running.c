@@ -75,6 +75,7 @@ static void recount(struct region_header *header)
 static void recount_left(void)
 {
 	struct region_header *zeroes = left;
+
 	for (uint32_t i = 0; i < REGION_WATCHES; i++)
 		atomic_store(&zeroes->extra_bytes[i], REGION_EXTRA_BYTES);
 }
@@ -83,6 +84,7 @@ static void take_out(void)
 {
 	size_t count;
 	const struct import *imports = hook_table(&count);
+
 	if (!imports || !left)
 		return;
 	claim_detach();
@@ -107,6 +109,7 @@ static bool begin(void)
 {
 	size_t count;
 	uint32_t attaching = REGION_ATTACHING;
+
 	forget();
 	if (!place_header())
 		left = NULL; /* given back because of a limit: others may have mapped something there */
@@ -148,6 +151,7 @@ EXPORT void heaptap_attach(void)
 	int saved = errno;
 	enum claim_state now = claim_state();
 	bool idle = now == CLAIM_EARLY || now == CLAIM_CLOSED || now == CLAIM_DETACHED;
+
 	if (idle && heaptap_attach_request.region_path[0] && !begin())
 		claim_detach();
 	errno = saved;
@@ -156,6 +160,7 @@ EXPORT void heaptap_attach(void)
 EXPORT void heaptap_detach(void)
 {
 	int saved = errno;
+
 	take_out();
 	errno = saved;
 }
@@ -164,6 +169,7 @@ static void turn_new(void)
 {
 	size_t count;
 	const struct import *imports = hook_table(&count);
+
 	if (!imports || !loader_lock_take())
 		return;
 	/* Else it is done at the next of these calls. */
@@ -185,6 +191,7 @@ static int find_own_name(struct dl_phdr_info *info, size_t size, void *argument)
 	char *path = argument;
 	const char *slash = strrchr(info->dlpi_name, '/');
 	size_t folder = slash ? (size_t)(slash + 1 - info->dlpi_name) : 0;
+
 	if (!lookup_is_ours(info))
 		return 0;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -200,6 +207,7 @@ static int find_own_name(struct dl_phdr_info *info, size_t size, void *argument)
 static bool is_alone(void)
 {
 	struct lookup other = {.name = ATTACH_REQUEST_SYMBOL};
+
 	lookup_next(&other, 1);
 	if (other.found)
 		heaptap_attach_request.abi = 0;
@@ -210,6 +218,7 @@ static bool is_alone(void)
 __attribute__((constructor)) static void construct(void)
 {
 	int saved = errno;
+
 	lookup_everywhere();
 	if (is_alone()) {
 		next_symbol_resolve();

@@ -31,6 +31,7 @@ static uint64_t draw(void)
 static void seed_thread(void)
 {
 	uint64_t number = atomic_fetch_add_explicit(&threads_seeded, 1, memory_order_relaxed);
+
 	sample_thread.random = mix(process_seed[0] + mix(process_seed[1] + number)) + sample_thread.tid;
 }
 
@@ -71,6 +72,7 @@ void sample_stop(bool never)
 static uint64_t interval_of(uint64_t left_bytes, uint64_t period_bytes)
 {
 	struct sample_thread *self = &sample_thread;
+
 	if (self->period_bytes == period_bytes && left_bytes <= INTERVAL_MAX)
 		return left_bytes;
 	if (!self->period_bytes)
@@ -82,12 +84,14 @@ static uint64_t interval_of(uint64_t left_bytes, uint64_t period_bytes)
 uint64_t sample_decide(size_t size, uint64_t period_bytes, bool off)
 {
 	struct sample_thread *self = &sample_thread;
+
 	if (period_bytes < 1 || period_bytes > WEIGHT_PERIOD_MAX)
 		period_bytes = 1;
 	const uint64_t counted = (uint64_t)size + (size == 0), left = self->left_bytes + counted;
 	/* else it has ended in this allocation: nothing was counted but the allocation */
 	if (!self->period_bytes || left > INTERVAL_MAX) {
 		const uint64_t interval = interval_of(left + REGION_EXTRA_BYTES, period_bytes);
+
 		if (interval >= counted) {
 			self->left_bytes = interval - counted;
 			return 0;

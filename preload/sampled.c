@@ -18,6 +18,7 @@
 static uint64_t watch_period(struct region_header *header)
 {
 	const uint32_t watch = atomic_load(&header->watch) % REGION_WATCHES;
+
 	sample_watch(&header->extra_bytes[watch]);
 	return atomic_load(&header->period_bytes);
 }
@@ -88,6 +89,7 @@ static inline __attribute__((always_inline)) void enter(
 {
 	bool asked;
 	uint32_t stack = walk_stack(caller, &asked);
+
 	entry->sample.stack = stack;
 	/* Before the block is in use: who looks in between must not see more in use than was allocated. */
 	if (stack)
@@ -102,6 +104,7 @@ void sampled_alloc(const void *pointer, size_t size)
 {
 	struct live_entry entry = {.flags = 0};
 	struct walk_start caller;
+
 	sample_enter();
 	if (sampled_decide(size, &entry.sample)) {
 		CALLER(caller);
@@ -114,6 +117,7 @@ void *sampled_malloc(size_t size, void *(*next)(size_t size))
 {
 	struct live_entry entry = {.flags = 0};
 	struct walk_start caller;
+
 	sample_enter();
 	const bool chosen = sampled_decide(size, &entry.sample);
 	sample_leave();
@@ -143,6 +147,7 @@ bool sampled_take(const void *pointer, struct live_entry *entry)
 void sampled_free(const void *pointer)
 {
 	struct live_entry entry;
+
 	if (live_maybe_here(pointer) && sampled_take(pointer, &entry))
 		block_remove(&entry);
 }

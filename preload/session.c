@@ -24,6 +24,7 @@
 static const char *find_env(const char *name)
 {
 	size_t length = strlen(name);
+
 	for (char **entry = arguments_environment(); entry && *entry; entry++)
 		if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
 			return *entry + length + 1;
@@ -39,6 +40,7 @@ static int hex_digit(char c)
 static bool parse_env(const char *value, char *path, size_t path_bytes, uint64_t *cookie)
 {
 	const char *colon = strrchr(value, ':');
+
 	if (!colon || (size_t)(colon - value) >= path_bytes || strcspn(colon + 1, ",") != 16)
 		return false;
 	memcpy(path, value, (size_t)(colon - value));
@@ -62,8 +64,10 @@ static bool is_preloaded_by_environment(void)
 	static const char name[] = "libheaptap.so";
 	const size_t own = sizeof(name) - 1;
 	const char *entry = find_env("LD_PRELOAD");
+
 	while (entry && *entry) {
 		const size_t length = strcspn(entry, " :");
+
 		if (length >= own && memcmp(entry + length - own, name, own) == 0 &&
 		    (length == own || entry[length - own - 1] == '/'))
 			return true;
@@ -80,6 +84,7 @@ static bool read_pool_page(int folder, const char *path, uint64_t cookie, struct
 {
 	uint64_t bytes;
 	int fd = owned_file_open(folder, path, S_IFREG, O_RDWR, OWNED_FILE_NO_OTHERS, &bytes);
+
 	if (fd < 0)
 		return false;
 	const bool got = bytes == sizeof(*pool) && owned_file_is_sealed(fd) &&
@@ -95,6 +100,7 @@ static bool read_ticket(int folder, const struct region_pool_page *pool, struct 
 {
 	uint64_t bytes;
 	int fd = owned_file_open(folder, pool->tickets_path, S_IFIFO, O_RDONLY, OWNED_FILE_NO_OTHERS, &bytes);
+
 	if (fd < 0)
 		return false;
 	ssize_t got = raw_file_read(fd, ticket, sizeof(*ticket));
@@ -110,6 +116,7 @@ static void count_unserved(int folder, const struct region_pool_page *pool)
 	struct ledger *ledger = NULL;
 	uint64_t bytes;
 	int fd = owned_file_open(folder, pool->ledger_path, S_IFREG, O_RDWR, OWNED_FILE_NO_OTHERS, &bytes);
+
 	if (fd < 0)
 		return;
 	if (bytes == REGION_PAGE_BYTES)
@@ -137,6 +144,7 @@ bool session_within(const struct rlimit *limit, uint64_t bytes)
 bool session_affordable(int resource, uint64_t bytes)
 {
 	struct rlimit limit;
+
 	return getrlimit(resource, &limit) == 0 && session_within(&limit, bytes);
 }
 
@@ -144,6 +152,7 @@ bool session_affordable(int resource, uint64_t bytes)
 static void decline(int fd, uint32_t pid, enum region_declined reason)
 {
 	struct region_header *header = memory_map(REGION_PAGE_BYTES, MAP_SHARED, fd);
+
 	if (!header)
 		return;
 	header->pid = pid;
@@ -157,6 +166,7 @@ static struct region_header *map_region(int fd, const struct region_header *head
 	struct region_header *header = NULL;
 	const uint64_t bytes = head->offsets.end;
 	const bool strict = overcommit_is_strict(OVERCOMMIT_PATH);
+
 	if (!strict && session_affordable(RLIMIT_AS, bytes))
 		header = memory_map(bytes, MAP_SHARED, fd);
 	if (!header)
@@ -170,6 +180,7 @@ static struct region_header *map_region(int fd, const struct region_header *head
 static bool has_size_sealed(int fd, bool filtered)
 {
 	const int size = F_SEAL_SHRINK | F_SEAL_GROW, seals = filtered ? size : fcntl(fd, F_GET_SEALS);
+
 	return seals >= 0 && (seals & size) == size;
 }
 
@@ -189,6 +200,7 @@ static int check_region(int fd, uint64_t bytes, bool filtered, struct region_hea
 static int check_received(int fd, enum owned_file_others others, struct region_header *head)
 {
 	uint64_t bytes = 0;
+
 	if (fd >= 0 && !owned_file_check(fd, others, &bytes)) {
 		raw_file_close(fd);
 		fd = -1;
@@ -205,6 +217,7 @@ static int open_attached(const char *path, struct region_header *head)
 {
 	uint64_t bytes = 0;
 	const int folder = owned_file_folder(path);
+
 	if (folder < 0)
 		return check_received(region_socket_receive(path), OWNED_FILE_UNNUMBERED, head);
 	const int fd = owned_file_open(folder, path, S_IFREG, O_RDWR, OWNED_FILE_UNNUMBERED, &bytes);
@@ -216,6 +229,7 @@ struct region_header *session_region_at(const char *path, void *over, uint64_t o
 {
 	struct region_header head;
 	const int fd = open_attached(path, &head);
+
 	if (fd < 0)
 		return NULL;
 	if (!over || head.offsets.end != over_bytes || overcommit_is_strict(OVERCOMMIT_PATH))
@@ -231,6 +245,7 @@ static int open_by_ticket(
 {
 	struct ticket ticket;
 	uint64_t bytes = 0;
+
 	if (!read_ticket(folder, pool, &ticket)) {
 		count_unserved(folder, pool);
 		return -1;
@@ -249,6 +264,7 @@ static int open_region(bool filtered, struct region_header *head, bool *found)
 	struct region_pool_page pool;
 	int fd = -1;
 	const char *value = is_preloaded_by_environment() ? find_env(REGION_ENV) : NULL;
+
 	*found = false;
 	if (!value || !parse_env(value, path, sizeof(path), &cookie))
 		return -1;
@@ -269,6 +285,7 @@ bool session_is_command(uint32_t pid)
 	const char *value = find_env(REGION_ENV);
 	const char *colon = value ? strrchr(value, ':') : NULL, *comma = colon ? strchr(colon, ',') : NULL;
 	uint64_t number = 0;
+
 	for (const char *c = comma ? comma + 1 : ""; *c >= '0' && *c <= '9' && number <= UINT32_MAX; c++)
 		number = 10 * number + (uint64_t)(*c - '0');
 	return number != 0 && number == pid;
@@ -277,6 +294,7 @@ bool session_is_command(uint32_t pid)
 bool session_forbidden(void)
 {
 	const char *value = getauxval(AT_SECURE) ? "1" : find_env(REGION_DISABLE_ENV);
+
 	return value && value[0] && strcmp(value, "0") != 0;
 }
 
@@ -284,6 +302,7 @@ struct region_header *session_region(bool filtered, bool *found)
 {
 	struct region_header head;
 	const int fd = open_region(filtered, &head, found);
+
 	return fd < 0 ? NULL : map_region(fd, &head, filtered ? 0 : (uint32_t)getpid());
 }
 
@@ -292,6 +311,7 @@ void session_refuse(bool filtered, enum region_declined reason)
 	struct region_header head;
 	bool found;
 	const int fd = open_region(filtered, &head, &found);
+
 	if (fd < 0)
 		return;
 	decline(fd, filtered ? 0 : (uint32_t)getpid(), reason);

@@ -46,6 +46,7 @@ static void *next_of(int function)
 {
 	if (!atomic_load_explicit(&known, memory_order_acquire)) {
 		struct lookup found[FUNCTIONS];
+
 		memcpy(found, next, sizeof(found));
 		lookup_next(found, FUNCTIONS);
 		memcpy(next, found, sizeof(found));
@@ -63,6 +64,7 @@ static int next_sigaction(int number, const struct sigaction *action, struct sig
 {
 	int (*function)(int, const struct sigaction *, struct sigaction *) =
 	    (int (*)(int, const struct sigaction *, struct sigaction *))(uintptr_t)next_of(SIGACTION);
+
 	if (function)
 		return function(number, action, old);
 	errno = ENOSYS;
@@ -99,6 +101,7 @@ void signal_leave(void)
 static bool is_left(const siginfo_t *info)
 {
 	const uint32_t pid = atomic_load(&left_pid);
+
 	return pid && is_from_outside(info, pid) && (uint32_t)syscall(SYS_getpid) == pid;
 }
 
@@ -107,6 +110,7 @@ static bool is_left(const siginfo_t *info)
 static void end_process(int number)
 {
 	struct sigaction action;
+
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = SIG_DFL;
 	if (next_sigaction(number, &action, NULL) == 0)
@@ -116,6 +120,7 @@ static void end_process(int number)
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	int saved = errno;
+
 	(void)context;
 	if (everywhere && claim_state() == CLAIM_CLAIMING) {
 		request_postpone();
@@ -136,6 +141,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 void signal_open(int number, bool in_children)
 {
 	struct sigaction action;
+
 	if (next_sigaction(number, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
 		return;
 	memset(&action, 0, sizeof(action));
@@ -153,6 +159,7 @@ void signal_open(int number, bool in_children)
 static int any_sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
 	int result = next_sigaction(number, action, old);
+
 	if (result == 0 && old && old->sa_sigaction == on_signal)
 		memset(old, 0, sizeof(*old)); /* as after an exec: SIG_DFL, no flags, an empty mask */
 	return result;
@@ -171,6 +178,7 @@ EXPORT int __sigaction(int number, const struct sigaction *action, struct sigact
 static handler_fn *any_signal(int function, int number, handler_fn *handler)
 {
 	set_handler_fn *set = (set_handler_fn *)(uintptr_t)next_of(function);
+
 	if (!set) {
 		errno = ENOSYS;
 		return SIG_ERR;

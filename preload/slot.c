@@ -32,6 +32,7 @@ size_t slot_bytes(uint32_t count)
 {
 	const size_t bytes = count * (sizeof(*unused) + sizeof(*usable_words) + sizeof(*segments)) +
 	    REGION_SEGMENTS * sizeof(*segment_index);
+
 	return (bytes + 63) & ~(size_t)63;
 }
 
@@ -54,6 +55,7 @@ void slot_close(void)
 void slot_reset(void)
 {
 	const uint32_t owned = atomic_load(&segments_owned);
+
 	for (uint32_t i = 0; i < owned; i++) {
 		for (uint32_t w = 0; w < SEGMENT_WORDS; w++)
 			atomic_store(&unused[i][w], 0);
@@ -70,6 +72,7 @@ void slot_reset(void)
 static bool add_segment(uint32_t number)
 {
 	uint32_t at = atomic_load(&segments_owned);
+
 	do
 		if (at >= segments_most)
 			return false;
@@ -86,8 +89,10 @@ static bool add_segment(uint32_t number)
 static void find_segment(void)
 {
 	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
+
 	for (uint32_t i = 0; i < place_view.region.segments; i++) {
 		uint16_t nobody = 0;
+
 		if (atomic_load_explicit(&owners[i], memory_order_relaxed) != 0 ||
 		    !atomic_compare_exchange_strong(&owners[i], &nobody, (uint16_t)(place_index() + 1)))
 			continue;
@@ -114,6 +119,7 @@ void slot_grow(void)
 static bool may_grow(void)
 {
 	const uint32_t later = atomic_load_explicit(&grow_later, memory_order_relaxed);
+
 	if (later)
 		atomic_store_explicit(&grow_later, later - 1, memory_order_relaxed);
 	return !later;
@@ -125,9 +131,11 @@ static uint32_t take_from(uint32_t word)
 	const uint32_t segment = word / SEGMENT_WORDS;
 	_Atomic uint64_t *bits = &unused[segment][word % SEGMENT_WORDS];
 	uint64_t old = atomic_load(bits);
+
 	while (old) {
 		const uint32_t bit = (uint32_t)__builtin_ctzll(old);
 		const uint64_t rest = old & ~(1ull << bit);
+
 		if (!one_thread_exchange64(bits, &old, rest))
 			continue;
 		one_thread_add32(&unused_count, UINT32_MAX);
@@ -145,6 +153,7 @@ static uint32_t take_from(uint32_t word)
 static uint32_t word_after(uint32_t word)
 {
 	const uint32_t segment = word / SEGMENT_WORDS;
+
 	return atomic_load_explicit(&usable_words[segment], memory_order_relaxed) == 0
 	    ? (segment + 1) * SEGMENT_WORDS
 	    : word + 1;
@@ -154,6 +163,7 @@ static uint32_t word_after(uint32_t word)
 static uint32_t count_unused(void)
 {
 	const uint32_t count = atomic_load_explicit(&unused_count, memory_order_relaxed);
+
 	return (int32_t)count > 0 ? count : 0;
 }
 
@@ -203,6 +213,7 @@ void slot_give_back(uint32_t number)
 	struct region_slot *slot = slot_at(number);
 	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
 	uint64_t order = one_thread_fetch_add(&place_self()->next_seq, 1);
+
 	atomic_store_explicit(&slot->freed_order, order, memory_order_relaxed);
 	atomic_store_explicit(&slot->word, slot_word(slot_word_seq(word), SLOT_FREED), memory_order_release);
 	_Atomic uint64_t *bits = &unused[at][in_segment / WORD_SLOTS];
@@ -222,6 +233,7 @@ static void keep_peak(uint32_t number)
 	struct region_slot *kept = slot_kept(number);
 	uint64_t word = atomic_load_explicit(&slot->word, memory_order_relaxed);
 	uint64_t peak = atomic_load_explicit(&place_self()->peak_order, memory_order_relaxed);
+
 	if (slot_word_state(word) != SLOT_FREED || slot_word_seq(word) >= peak || slot->freed_order < peak)
 		return;
 	if (kept->word == word && kept->freed_order >= peak)
@@ -239,6 +251,7 @@ void slot_write(const struct live_entry *entry, const void *pointer, const struc
     uint16_t flags, uint32_t origin_place)
 {
 	struct region_slot *slot = slot_at(entry->sample.slot);
+
 	keep_peak(entry->sample.slot);
 	atomic_store_explicit(&slot->word, slot_word(entry->sample.seq, SLOT_WRITING), memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);

@@ -27,6 +27,7 @@ struct objects {
 static void add_range(struct region_header *header, uint64_t start, uint64_t end)
 {
 	uint32_t count = header->start_files;
+
 	if (count >= REGION_START_FILES)
 		return;
 	header->start_file[count] = (struct region_range){start, end};
@@ -37,6 +38,7 @@ static void add_code(
     struct region_header *header, uintptr_t base, const ElfW(Phdr) * segments, size_t segment_count)
 {
 	const uint64_t page = REGION_PAGE_BYTES - 1;
+
 	for (size_t i = 0; i < segment_count; i++)
 		if (segments[i].p_type == PT_LOAD && segments[i].p_flags & PF_X)
 			add_range(header, (base + segments[i].p_vaddr) & ~page,
@@ -55,11 +57,13 @@ static int add_all(struct dl_phdr_info *info, size_t size, void *argument)
 static void read_dynamic(struct object *object)
 {
 	size_t shared_name = 0;
+
 	for (size_t i = 0; i < object->segment_count; i++)
 		if (object->segments[i].p_type == PT_DYNAMIC)
 			object->dynamic = (const void *)(object->base + object->segments[i].p_vaddr);
 	for (const ElfW(Dyn) *entry = object->dynamic; entry && entry->d_tag != DT_NULL; entry++) {
 		uintptr_t value = entry->d_un.d_ptr;
+
 		if (entry->d_tag == DT_STRTAB)
 			object->strings = (const char *)(value < object->base ? object->base + value : value);
 		else if (entry->d_tag == DT_SONAME)
@@ -72,6 +76,7 @@ static void read_dynamic(struct object *object)
 static int add_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct objects *objects = argument;
+
 	if (objects->count == OBJECTS)
 		return 1;
 	const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
@@ -92,6 +97,7 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *argument)
 static bool has_name(const struct object *object, const char *name)
 {
 	const char *slash = strrchr(name, '/');
+
 	return strcmp(object->file_name, slash ? slash + 1 : name) == 0 ||
 	    (object->shared_name && strcmp(object->shared_name, name) == 0);
 }
@@ -119,6 +125,7 @@ static void mark_needed(const struct objects *objects, struct object *object)
 static void mark_all(const struct objects *objects)
 {
 	bool found = objects->count > 0;
+
 	if (found)
 		objects->of[0].stays = true; /* the program */
 	while (found) {
@@ -137,6 +144,7 @@ static int add_needed(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	static struct object of[OBJECTS];
 	struct objects objects = {.of = of};
+
 	lookup_each(add_object, &objects);
 	mark_all(&objects);
 	for (size_t i = 0; i < objects.count; i++)

@@ -27,6 +27,7 @@ static struct {
 static uint64_t whole_pages(uint64_t bytes)
 {
 	const uint64_t page = getauxval(AT_PAGESZ);
+
 	return page ? (bytes + page - 1) / page * page : bytes;
 }
 
@@ -35,6 +36,7 @@ static uint32_t segments_for(const struct live_size *size, uint32_t of_region)
 {
 	const uint32_t wanted =
 	    2 * (live_size_samples(size) + MAPPING_SAMPLES) / REGION_SEGMENT_SLOTS + SEGMENTS_MORE;
+
 	return wanted < of_region ? wanted : of_region;
 }
 
@@ -55,6 +57,7 @@ static bool open_mappings(bool may_advise)
 {
 	const uint64_t bytes = whole_pages(mapping_bytes());
 	unsigned char *memory = map(bytes, may_advise);
+
 	if (!memory)
 		return false;
 	parts[1].start = memory;
@@ -71,6 +74,7 @@ static bool open_with(const struct live_size *size, const struct tables_wish *wi
 	const uint64_t kept = whole_pages(first + slots + (mappings ? mapping_bytes() : 0));
 	const uint64_t bytes = kept + whole_pages(live_above_bytes(size));
 	unsigned char *memory = map(bytes, wish->may_advise);
+
 	if (!memory)
 		return false;
 	parts[0].start = memory;
@@ -88,6 +92,7 @@ bool tables_open(const struct tables_wish *wish)
 {
 	const bool must = wish->mappings == TABLES_MAPPINGS;
 	struct live_size size = live_size_for(wish->period_bytes);
+
 	if (parts[0].bytes)
 		return !must || mapping_is_open() || open_mappings(wish->may_advise);
 	do
@@ -112,6 +117,7 @@ void tables_tell(struct region_header *header)
 void tables_give_back(void)
 {
 	const uint64_t left = parts[0].kept_bytes + whole_pages(live_give_back());
+
 	if (!parts[0].bytes || left == parts[0].bytes)
 		return;
 	memory_unmap(parts[0].start + left, parts[0].bytes - left);

@@ -50,6 +50,7 @@ static _Atomic uint64_t *bytes_variance_of(struct region_place *place, struct we
 static void raise_peak_order(struct region_place *place, uint64_t order)
 {
 	uint64_t old = atomic_load_explicit(&place->peak_order, memory_order_relaxed);
+
 	while (old < order && !one_thread_exchange64(&place->peak_order, &old, order))
 		;
 }
@@ -57,6 +58,7 @@ static void raise_peak_order(struct region_place *place, uint64_t order)
 void tally_live_add(struct weighed weight, uint64_t now_ns, uint64_t seq)
 {
 	struct region_place *place = place_self();
+
 	add(&place->live, weight);
 	raise(bytes_variance_of(place, weight), weight.bytes_variance);
 	if (place_view.region.no_peak)
@@ -81,6 +83,7 @@ void tally_live_add(struct weighed weight, uint64_t now_ns, uint64_t seq)
 void tally_live_subtract(struct weighed weight)
 {
 	struct region_place *place = place_self();
+
 	subtract(&place->live, weight);
 	lower(bytes_variance_of(place, weight), weight.bytes_variance);
 }
@@ -88,6 +91,7 @@ void tally_live_subtract(struct weighed weight)
 void tally_live_shrink(struct weighed before, struct weighed after)
 {
 	struct region_place *place = place_self();
+
 	atomic_fetch_sub_explicit(
 	    &place->live.bytes_q8, before.bytes_q8 - after.bytes_q8, memory_order_relaxed);
 	raise(bytes_variance_of(place, after), after.bytes_variance);

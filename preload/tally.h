@@ -15,6 +15,7 @@ static inline struct weighed tally_weight(const struct live_entry *entry)
 {
 	uint64_t unmapped = (uint64_t)entry->unmapped_pages * REGION_PAGE_BYTES;
 	const struct region_sample *sample = &entry->sample;
+
 	return weigh(sample->size_bytes, sample->size_bytes - unmapped, sample->period_bytes);
 }
 

@@ -119,8 +119,10 @@ uintptr_t thread_main_stack_end(void)
 static uint64_t find_tid(uint32_t tid)
 {
 	uint64_t found = 0;
+
 	for (uint64_t offset = sizeof(void *); offset < CONTROL_BLOCK_BYTES; offset += sizeof(uint32_t)) {
 		uint32_t value;
+
 		__builtin_memcpy(&value, (const void *)(control_block() + offset), sizeof(value));
 		if (value == tid && found)
 			return 0;
@@ -135,6 +137,7 @@ static uint64_t find_tid(uint32_t tid)
 static uintptr_t main_stack_bytes(void)
 {
 	struct rlimit limit;
+
 	if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= MAIN_STACK_BYTES)
 		return MAIN_STACK_BYTES;
 	return limit.rlim_cur;
@@ -143,6 +146,7 @@ static uintptr_t main_stack_bytes(void)
 bool thread_on_main_stack(void)
 {
 	uintptr_t end = thread_main_stack_end(), here = (uintptr_t)__builtin_frame_address(0);
+
 	return here < end && end - here < main_stack_bytes();
 }
 
@@ -151,6 +155,7 @@ bool thread_on_main_stack(void)
 static void find_control_block(const uint32_t *field, const uint32_t *struct_bytes, uint32_t tid)
 {
 	bool known = field && field[0] == 32 && field[2] < STRUCT_BYTES_MAX && field[2] % 4 == 0;
+
 	if (block_is_below())
 		known =
 		    known && struct_bytes && *struct_bytes > field[2] && *struct_bytes <= STRUCT_BYTES_MAX;
@@ -182,6 +187,7 @@ void thread_open(uint32_t tid, bool main)
 	    [WISH_GUARD_SIZE] = {.name = "pthread_attr_getguardsize"},
 	    [WISH_STACK] = {.name = "pthread_attr_getstack"},
 	};
+
 	lookup_next(wishes, WISHES);
 	find_control_block(wishes[WISH_TID].found, wishes[WISH_STRUCT_BYTES].found, tid);
 	attr_init = (int (*)(pthread_attr_t *))(uintptr_t)wishes[WISH_ATTR_INIT].found;
@@ -206,6 +212,7 @@ void thread_open(uint32_t tid, bool main)
 static void raise_low(uintptr_t *low, uintptr_t to)
 {
 	uintptr_t now = __atomic_load_n(low, __ATOMIC_SEQ_CST);
+
 	while (
 	    now < to && !__atomic_compare_exchange_n(low, &now, to, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		;
@@ -215,6 +222,7 @@ static void raise_low(uintptr_t *low, uintptr_t to)
 static uintptr_t end_of(const void *start, size_t bytes)
 {
 	const uintptr_t page_bytes = getauxval(AT_PAGESZ), end = (uintptr_t)start + bytes;
+
 	return page_bytes ? (end + page_bytes - 1) & ~(page_bytes - 1) : end;
 }
 
@@ -224,6 +232,7 @@ static uintptr_t end_of(const void *start, size_t bytes)
 void thread_mapped(const void *start, size_t bytes)
 {
 	const uintptr_t end = end_of(start, bytes);
+
 	if ((uintptr_t)start >= main_end || end <= __atomic_load_n(&main_low, __ATOMIC_RELAXED))
 		return;
 	raise_low(&main_low, end);
@@ -235,6 +244,7 @@ void thread_mapped(const void *start, size_t bytes)
 void thread_unreadable(const void *start, size_t bytes)
 {
 	const uintptr_t end = end_of(start, bytes);
+
 	if ((uintptr_t)start < sample_thread.stack_top && end > sample_thread.stack_low)
 		raise_low(&sample_thread.stack_low, end);
 	thread_mapped(start, bytes);
@@ -253,8 +263,10 @@ static void bounds_from_known(void)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), block = control_block();
 	uint32_t low = 0, high = known_count;
+
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
+
 		if (known_stacks[middle].high <= block)
 			low = middle + 1;
 		else
@@ -293,6 +305,7 @@ static void bounds_from(const struct stack_asked *asked)
 	uintptr_t frame = (uintptr_t)__builtin_frame_address(0), block = control_block();
 	const bool apart = asked->high && (block < asked->low || block >= asked->high);
 	const uintptr_t top = apart ? asked->high : block;
+
 	if (frame >= top || (apart && frame < asked->low) || asked->bytes <= top - frame + STACK_SLACK_BYTES)
 		return;
 	sample_thread.stack_low = top - asked->bytes + STACK_SLACK_BYTES;
@@ -305,6 +318,7 @@ static void *thread_start(void *argument)
 	void *(*function)(void *) = begin->function;
 	void *with = begin->argument;
 	const struct stack_asked stack = begin->stack;
+
 	atomic_store_explicit(&begin->used, 0, memory_order_release);
 	if (stack.bytes)
 		bounds_from(&stack);
@@ -316,6 +330,7 @@ static size_t stack_bytes_of(const pthread_attr_t *attr)
 {
 	size_t stack = 0, guard = 0;
 	pthread_attr_t defaults;
+
 	if (!attr_getstacksize || !attr_getguardsize || !attr_init || !attr_destroy)
 		return 0;
 	const pthread_attr_t *asked = attr;
@@ -337,6 +352,7 @@ static struct stack_asked stack_of(const pthread_attr_t *attr)
 	struct stack_asked asked = {.bytes = stack_bytes_of(attr)};
 	void *low;
 	size_t bytes;
+
 	if (attr && attr_getstack && attr_getstack(attr, &low, &bytes) == 0 && low &&
 	    (uintptr_t)low + bytes > (uintptr_t)low) {
 		asked.low = (uintptr_t)low;
@@ -350,6 +366,7 @@ struct thread_begin *thread_creating(const pthread_attr_t *attr, void *(**functi
 	for (uint32_t i = 0; i < BEGINS; i++) {
 		struct thread_begin *begin = &begins[i];
 		uint32_t nobody = 0;
+
 		if (!atomic_compare_exchange_strong(&begin->used, &nobody, 1))
 			continue;
 		begin->function = *function;

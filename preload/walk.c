@@ -48,6 +48,7 @@ void walk_open(void)
 {
 	struct walk_area *area = area_of();
 	unsigned char *first = (unsigned char *)area->rows, *end = (unsigned char *)&area->numbers;
+
 	lookup_extent((const void *)(uintptr_t)walk_open, &own_start, &own_end);
 	/* A stray store of the program must not change what is read here. If it is refused: no matter. Not
 	 * where a larger page of the kernel's would take in what is written beside it (aarch64). */
@@ -58,11 +59,14 @@ void walk_open(void)
 static bool table_find(const struct walk_row *table, size_t entries, uintptr_t pc, struct walk_rule *rule)
 {
 	size_t at = walk_place_of(pc, entries);
+
 	for (size_t i = 0; i < WALK_PROBES; i++, at = (at + 1) & (entries - 1)) {
 		const struct walk_row *row = &table[at];
 		uint64_t found = atomic_load_explicit(&row->pc, memory_order_acquire);
+
 		if (found == pc) {
 			uint64_t word = atomic_load_explicit(&row->rule, memory_order_acquire);
+
 			__builtin_memcpy(rule, &word, sizeof(word));
 			/* The sampler may have emptied the row, and used it for another address, between
 			 * these. */
@@ -108,6 +112,7 @@ static bool step(struct walk_start *at, struct walk_rule rule, uintptr_t top)
 	    (rule.from_fp ? at->fp : at->sp) + (uintptr_t)(intptr_t)rule.cfa_words * sizeof(uintptr_t);
 	uintptr_t ra_at = cfa + (uintptr_t)(intptr_t)rule.ra_words * sizeof(uintptr_t);
 	uintptr_t fp_at = cfa + (uintptr_t)(intptr_t)rule.fp_words * sizeof(uintptr_t);
+
 	if (cfa <= at->sp || cfa % sizeof(uintptr_t) || ra_at < at->sp || ra_at > top - sizeof(uintptr_t))
 		return false;
 	if (rule.fp_words) {
@@ -134,10 +139,12 @@ static inline __attribute__((always_inline)) uint64_t hash_of(
 	const uintptr_t low = sample_thread.stack_low, top = sample_thread.stack_top;
 	uint64_t hash = WALK_HASH_BEGIN, generation, now;
 	bool later = later_usable(area, &generation), used_later = false;
+
 	if (at.sp < low || at.sp >= top || !low || !at.pc)
 		return 0;
 	for (uint32_t depth = 0; depth < WALK_FRAMES_MAX; depth++) {
 		struct walk_rule rule;
+
 		if (!table_find(area->rows, WALK_ROWS, at.pc, &rule)) {
 			if (!later || !table_find(area->later, WALK_LATER_ROWS, at.pc, &rule))
 				return 0;
@@ -163,6 +170,7 @@ static inline __attribute__((always_inline)) uint64_t hash_of(
 uint32_t walk_stack(struct walk_start start, bool *asked)
 {
 	struct walk_area *area = area_of();
+
 	*asked = false;
 	if (!atomic_load_explicit(&place_header()->walk, memory_order_relaxed) ||
 	    place_index() >= WALK_PLACES)
@@ -175,6 +183,7 @@ uint32_t walk_stack(struct walk_start start, bool *asked)
 size_t walk_frames(struct walk_start start, uint64_t *frames, size_t room)
 {
 	struct trail trail = {.frames = frames, .room = room};
+
 	frames[trail.count++] = (uintptr_t)walk_frames + 1;
 	return hash_of(area_of(), start, &trail) ? trail.count : 0;
 }
@@ -188,6 +197,7 @@ void walk_not_dumped(uint32_t stack)
 void walk_count(uint32_t stack, struct weighed weight)
 {
 	const uint32_t place = place_index();
+
 	if (place >= WALK_PLACES)
 		return;
 	struct walk_counts *counts = &area_of()->counts[place];
@@ -206,6 +216,7 @@ void walk_count(uint32_t stack, struct weighed weight)
 bool walk_is_compared(void)
 {
 	uint64_t one_in = atomic_load_explicit(&place_header()->walk, memory_order_relaxed);
+
 	/* the generator's state is a multiple of an odd number: its upper bits are as good as random */
 	return one_in && (sample_thread.random >> 32 & (one_in - 1)) == 0;
 }
@@ -215,6 +226,7 @@ struct walk_unmapping walk_unmapping(bool image)
 	const struct walk_unmapping begun = {
 	    .key = place_view.region.key, .tid = thread_tid(), .counted = image};
 	struct walk_area *area = area_of();
+
 	if (begun.counted) {
 		atomic_fetch_add(&area->unmapping, 1);
 		atomic_fetch_add(&area->generation, 1);

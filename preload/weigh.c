@@ -21,6 +21,7 @@ static inline struct float_saved float_begin(void)
 {
 	const uint32_t usual = 0x1f80; /* all exceptions masked, to nearest, no flag raised */
 	struct float_saved saved;
+
 	__asm__ volatile("stmxcsr %0" : "=m"(saved.mxcsr));
 	__asm__ volatile("ldmxcsr %0" : : "m"(usual));
 	return saved;
@@ -40,6 +41,7 @@ struct float_saved {
 static inline struct float_saved float_begin(void)
 {
 	struct float_saved saved;
+
 	__asm__ volatile("mrs %0, fpcr" : "=r"(saved.control));
 	__asm__ volatile("mrs %0, fpsr" : "=r"(saved.status));
 	__asm__ volatile("msr fpcr, xzr"); /* no exception traps, to nearest */
@@ -59,6 +61,7 @@ static inline void float_end(struct float_saved saved)
 struct weighed weigh(uint64_t size_bytes, uint64_t left_bytes, uint64_t period_bytes)
 {
 	const struct float_saved saved = float_begin();
+
 	HOLD(size_bytes);
 	HOLD(left_bytes);
 	HOLD(period_bytes);
@@ -77,6 +80,7 @@ struct weighed weigh(uint64_t size_bytes, uint64_t left_bytes, uint64_t period_b
 uint64_t weigh_interval(uint64_t random, uint64_t period_bytes)
 {
 	const struct float_saved saved = float_begin();
+
 	HOLD(random);
 	HOLD(period_bytes);
 	uint64_t interval = weight_interval(random, period_bytes);

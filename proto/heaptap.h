@@ -35,6 +35,7 @@ static inline const struct heaptap_api *heaptap_find(void)
 {
 	static const struct heaptap_api *api;
 	static int looked;
+
 	if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
 		/* A null handle is RTLD_DEFAULT in glibc and musl; its name needs _GNU_SOURCE. */
 		__atomic_store_n(
@@ -55,6 +56,7 @@ static inline const struct heaptap_api *heaptap_find(void)
 static inline int heaptap_snapshot(const char *name)
 {
 	const struct heaptap_api *api = heaptap_find();
+
 	return api ? api->snapshot(name) : 0;
 }
 
@@ -66,6 +68,7 @@ static inline int heaptap_snapshot(const char *name)
 static inline void heaptap_start(void)
 {
 	const struct heaptap_api *api = heaptap_find();
+
 	if (api)
 		api->start();
 }
@@ -73,6 +76,7 @@ static inline void heaptap_start(void)
 static inline void heaptap_stop(void)
 {
 	const struct heaptap_api *api = heaptap_find();
+
 	if (api)
 		api->stop();
 }
@@ -86,6 +90,7 @@ static inline void heaptap_stop(void)
 static inline void heaptap_report_alloc(const void *pointer, size_t bytes)
 {
 	const struct heaptap_api *api = heaptap_find();
+
 	if (api)
 		api->report_alloc(pointer, bytes);
 }
@@ -93,6 +98,7 @@ static inline void heaptap_report_alloc(const void *pointer, size_t bytes)
 static inline void heaptap_report_free(void *pointer, size_t bytes)
 {
 	const struct heaptap_api *api = heaptap_find();
+
 	if (api)
 		api->report_free(pointer, bytes);
 }

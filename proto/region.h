@@ -243,6 +243,7 @@ static inline void region_recount(struct region_header *header)
 {
 	const uint32_t watch = (atomic_load(&header->watch) + 1) % REGION_WATCHES;
 	const bool every = atomic_load(&header->period_bytes) <= 1;
+
 	for (uint32_t i = 0; i < REGION_WATCHES; i++)
 		atomic_store(&header->extra_bytes[i], i != watch || every ? REGION_EXTRA_BYTES : 0);
 	atomic_store(&header->watch, watch);
@@ -483,6 +484,7 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 {
 	const uint64_t slots = (uint64_t)segments * REGION_SEGMENT_SLOTS;
 	uint64_t buffers = BUFFER_BITMAPS_BYTES;
+
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
 		buffers += (uint64_t)buffer_class[c].count * buffer_class[c].bytes;
 	const struct {
@@ -510,6 +512,7 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 		    parts[i].offset == &offsets->buffers || parts[i].offset == &offsets->frees
 		    ? REGION_PAGE_BYTES_MOST
 		    : REGION_PAGE_BYTES;
+
 		*parts[i].offset = at = (at + page - 1) / page * page;
 		at += parts[i].bytes;
 	}
@@ -521,6 +524,7 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 static inline bool region_is_whole(const struct region_header *header, uint64_t file_bytes)
 {
 	struct region_offsets offsets;
+
 	if (header->magic != REGION_MAGIC || header->abi != REGION_ABI || header->segments < 1 ||
 	    header->segments > REGION_SEGMENTS)
 		return false;

@@ -58,6 +58,7 @@ static inline socklen_t region_socket_address(
 	static const char prefix[] = "heaptap", digits[] = "0123456789abcdef";
 	size_t length = strnlen(pool_path, 64);
 	char *to = address->sun_path + 1;
+
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
 	memcpy(to, prefix, sizeof(prefix) - 1);

@@ -62,6 +62,7 @@ _Static_assert(sizeof(struct walk_number) == 16, "four in a cache line");
 static inline uint32_t walk_numbers_given(const struct walk_numbers *numbers)
 {
 	uint32_t given = atomic_load_explicit(&numbers->given, memory_order_acquire);
+
 	return given < WALK_STACKS ? given : WALK_STACKS - 1;
 }
 
@@ -85,8 +86,10 @@ static inline uint32_t walk_number_take(struct walk_numbers *numbers, uint64_t h
 {
 	size_t at = (size_t)hash & (WALK_STACK_ENTRIES - 1);
 	uint32_t mine = 0;
+
 	for (size_t i = 0; i < WALK_STACK_PROBES; i++, at = (at + 1) & (WALK_STACK_ENTRIES - 1)) {
 		uint32_t there = atomic_load_explicit(&numbers->entry[at], memory_order_acquire);
+
 		if (!there) {
 			mine = mine ? mine : walk_number_draw(numbers, hash);
 			if (!mine)
@@ -108,6 +111,7 @@ static inline bool walk_number_use(struct walk_numbers *numbers, uint32_t number
 {
 	_Atomic uint32_t *word = &numbers->of[number].state;
 	uint32_t state = atomic_load_explicit(word, memory_order_relaxed);
+
 	*asked = state == WALK_NUMBER_WANTED &&
 	    atomic_compare_exchange_strong_explicit(
 	        word, &state, WALK_NUMBER_ASKED, memory_order_relaxed, memory_order_relaxed);
@@ -118,6 +122,7 @@ static inline bool walk_number_use(struct walk_numbers *numbers, uint32_t number
 static inline void walk_number_ask_again(struct walk_numbers *numbers, uint32_t number)
 {
 	uint32_t asked = WALK_NUMBER_ASKED;
+
 	atomic_compare_exchange_strong_explicit(&numbers->of[number].state, &asked, WALK_NUMBER_WANTED,
 	    memory_order_relaxed, memory_order_relaxed);
 }

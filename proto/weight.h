@@ -54,6 +54,7 @@ struct weight {
 static inline double weight_from_bits(uint64_t bits)
 {
 	double value;
+
 	__builtin_memcpy(&value, &bits, sizeof(value));
 	return value;
 }
@@ -82,6 +83,7 @@ static inline double weight_probability(double x)
 static inline double weight_minus_log(double u)
 {
 	uint64_t bits;
+
 	__builtin_memcpy(&bits, &u, sizeof(bits));
 	int exponent = (int)(bits >> 52) - 1023;
 	double m = weight_from_bits((bits & 0xfffffffffffffull) | 0x3ff0000000000000ull); /* [1, 2) */
@@ -113,6 +115,7 @@ static inline struct weight weight_of_part(uint64_t size_bytes, uint64_t left_by
 {
 	uint64_t size = size_bytes < 1 ? 1 : size_bytes > WEIGHT_SIZE_MAX ? WEIGHT_SIZE_MAX : size_bytes;
 	uint64_t left = left_bytes < size ? left_bytes : size;
+
 	if (period_bytes <= 1)
 		return (struct weight){left << WEIGHT_BYTES_SHIFT, 1ull << WEIGHT_OBJECTS_SHIFT, 0, 0};
 	uint64_t period = period_bytes > WEIGHT_PERIOD_MAX ? WEIGHT_PERIOD_MAX : period_bytes;
@@ -142,6 +145,7 @@ static inline bool weight_is_large(double bytes_variance)
 static inline uint64_t weight_fixed_bytes(double bytes_variance)
 {
 	double units = weight_is_large(bytes_variance) ? bytes_variance / WEIGHT_LARGE_UNIT : bytes_variance;
+
 	return units < 0x1p62 ? (uint64_t)(units + 0.5) : 1ull << 62;
 }
 

@@ -4,9 +4,9 @@
 #ifndef PUSH_DELIVERY_H
 #define PUSH_DELIVERY_H
 
+#include "pprof/profile/labels.h"
 #include "push/fold.h"
 #include "push/identity.h"
-#include "pprof/profile/labels.h"
 
 #include <stdbool.h>
 #include <stddef.h>

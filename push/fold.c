@@ -2,10 +2,10 @@
 #include "push/fold.h"
 
 #include "pprof/codec/encode.h"
+#include "pprof/profile/labels.h"
 #include "pprof/profile/profile.h"
 #include "pprof/table/array.h"
 #include "push/fold_rank.h"
-#include "pprof/profile/labels.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -18,8 +18,8 @@
 #define PUSH_SPOOL_H
 
 #include "pprof/service/spool_counters.h"
-#include "push/delta.h"
 #include "pprof/service/spool_name.h"
+#include "push/delta.h"
 #include "push/retry.h"
 
 #include <limits.h>

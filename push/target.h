@@ -4,9 +4,9 @@
 #ifndef PUSH_TARGET_H
 #define PUSH_TARGET_H
 
-#include "push/fold.h"
 #include "pprof/profile/labels.h"
 #include "pprof/service/spool_name.h"
+#include "push/fold.h"
 #include "push/url.h"
 
 #include <stdbool.h>

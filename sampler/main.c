@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
+#include "pprof/text/log_line.h"
 #include "sampler/attach/holder.h"
-#include "sampler/enable/enable_command.h"
-#include "sampler/session/snapshot_client.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/completion.h"
+#include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/cli/unknown_command.h"
-#include "sampler/report/check.h"
-#include "sampler/report/diff.h"
 #include "sampler/daemon/daemon.h"
 #include "sampler/doctor/doctor.h"
 #include "sampler/doctor/event_list.h"
-#include "sampler/report/export.h"
-#include "sampler/session/descriptors.h"
-#include "sampler/session/front.h"
-#include "sampler/session/pusher.h"
-#include "sampler/session/web_server.h"
+#include "sampler/enable/enable_command.h"
 #include "sampler/loader/foreign_preload.h"
+#include "sampler/report/check.h"
+#include "sampler/report/diff.h"
+#include "sampler/report/export.h"
 #include "sampler/report/ls.h"
 #include "sampler/report/merge.h"
-#include "pprof/text/log_line.h"
-#include "sampler/cli/options.h"
 #include "sampler/report/report.h"
 #include "sampler/report/report_answer.h"
 #include "sampler/report/symbolize.h"
+#include "sampler/session/descriptors.h"
 #include "sampler/session/end_answer.h"
+#include "sampler/session/front.h"
+#include "sampler/session/pusher.h"
 #include "sampler/session/session.h"
+#include "sampler/session/snapshot_client.h"
+#include "sampler/session/web_server.h"
 #include "sampler/status/status_command.h"
 
 #include <errno.h>
@@ -351,6 +351,7 @@ static bool is_second(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const size_t length = sizeof(again) - 1;
+
 	return slash && (size_t)(slash + 1 - path) >= length &&
 	    memcmp(slash + 1 - length, again, length) == 0;
 }
@@ -362,6 +363,7 @@ static void execute_again(const char *path, char *argv[], char *environment[])
 	const char *slash = strrchr(path, '/'), *folder = slash ? path : ".",
 	           *name = slash ? slash + 1 : path;
 	const size_t folder_length = slash ? (size_t)(slash - path) : 1, name_bytes = strlen(name) + 1;
+
 	if (folder_length + sizeof(again) - 1 + name_bytes > sizeof(second))
 		return;
 	memcpy(second, folder, folder_length);
@@ -380,6 +382,7 @@ static void execute_again(const char *path, char *argv[], char *environment[])
 static void leave_foreign_preload(int argc, char *argv[], char *environment[])
 {
 	const char *path = (const char *)getauxval(AT_EXECFN);
+
 	(void)argc;
 	if (path && is_second(path))
 		foreign_preload_restore(environment);

@@ -44,6 +44,7 @@ static int read_flag(const struct reading *r, const char *name, bool *flag)
 static int read_flags(const struct reading *r)
 {
 	struct api_query *q = r->query;
+
 	const struct {
 		const char *name;
 		bool *flag;

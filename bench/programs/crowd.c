@@ -43,6 +43,7 @@ int main(int argc, char *argv[])
 	for (long i = 0; i < seconds * 10; i++) {
 		for (long left = kibibytes * 1024 / 10; left > 0;) {
 			size_t bytes = 1024 + (size_t)rand() % 7168;
+
 			serve(bytes);
 			left -= (long)bytes;
 		}

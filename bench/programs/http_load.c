@@ -28,6 +28,7 @@ static atomic_long answers, errors;
 static double now_s(void)
 {
 	struct timespec now;
+
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
@@ -36,6 +37,7 @@ static double now_s(void)
 static long header(const char *head, const char *name)
 {
 	const char *at = strcasestr(head, name);
+
 	return at ? atol(at + strlen(name)) : -1;
 }
 
@@ -45,10 +47,12 @@ static int ask(int fd)
 	char request[256], answer[65536];
 	int length = snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
 	size_t got = 0, wanted = sizeof(answer);
+
 	if (send(fd, request, (size_t)length, MSG_NOSIGNAL) != length)
 		return 0;
 	while (got < wanted) {
 		ssize_t more = recv(fd, answer + got, sizeof(answer) - 1 - got, 0);
+
 		if (more <= 0)
 			return 0;
 		answer[got += (size_t)more] = '\0';
@@ -65,6 +69,7 @@ static int ask(int fd)
 static int open_connection(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
@@ -76,8 +81,10 @@ static void *load(void *argument)
 {
 	long number = (long)argument;
 	int fd = -1, left = 0;
+
 	while (now_s() < end_s) {
 		double began_s = now_s();
+
 		if (fd < 0) {
 			fd = open_connection();
 			left = each;
@@ -99,6 +106,7 @@ int main(int argc, char *argv[])
 	pthread_t threads[CONNECTIONS];
 	double longest = 0, began_s = now_s();
 	long count = argc > 4 ? atol(argv[3]) : 0;
+
 	if (count < 1 || count > CONNECTIONS)
 		return 2;
 	address = (struct sockaddr_in){.sin_family = AF_INET,

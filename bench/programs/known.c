@@ -67,6 +67,7 @@ static void pace(size_t size)
 static struct site *site_new(const char *name)
 {
 	struct site *site = &sites[site_count++];
+
 	site->name = name;
 	return site;
 }
@@ -88,6 +89,7 @@ static void **table_new(uint64_t count)
 {
 	void **table = mmap(
 	    NULL, (count + 1) * sizeof(*table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	if (table == MAP_FAILED)
 		abort();
 	return table;
@@ -96,6 +98,7 @@ static void **table_new(uint64_t count)
 static void write_truth(const char *path)
 {
 	FILE *out = fopen(path, "w");
+
 	if (!out)
 		abort();
 	for (unsigned int s = 0; s < site_count; s++) {
@@ -158,8 +161,10 @@ static void run_sizes(void)
 		size_t size = size_sites[s].size;
 		struct row *row = row_of(site_new(size_sites[s].name), size);
 		uint64_t times = bytes_each / size < 2 ? 2 : bytes_each / size;
+
 		for (uint64_t i = 0; i < times; i++) {
 			void *block = size_sites[s].take(size);
+
 			row->allocs++;
 			if (i % 2)
 				row->inuse++;
@@ -189,6 +194,7 @@ static double uniform(void)
 static size_t heavy_size(void)
 {
 	double u = uniform(), size = 16, step = 1.189207115002721, tail = 1;
+
 	while (size < (16 << 20)) {
 		tail *= 0.8264463; /* step^-1.1 */
 		if (u > tail)
@@ -201,11 +207,14 @@ static size_t heavy_size(void)
 static void run_heavy(void)
 {
 	struct site *kept = site_new("heavy_kept"), *temporary = site_new("heavy_temporary");
+
 	/* The mean of one block is about 130 bytes. */
 	for (uint64_t i = 0; i < bytes_each / 64; i++) {
 		size_t size = heavy_size();
+
 		if (i % 4 == 0) {
 			struct row *row = row_of(kept, size);
+
 			heavy_kept(size);
 			row->allocs++;
 			row->inuse++;
@@ -224,6 +233,7 @@ TAKER(growth_start);
 static NAMED void *growth_step(void *old, size_t size)
 {
 	void *block = realloc(old, size);
+
 	STAY(block);
 	return block;
 }
@@ -231,9 +241,11 @@ static NAMED void *growth_step(void *old, size_t size)
 static void run_growth(void)
 {
 	struct site *start = site_new("growth_start"), *step = site_new("growth_step");
+
 	for (uint64_t i = 0; i < bytes_each / (128 << 10) + 1; i++) {
 		size_t size = 64;
 		void *block = growth_start(size);
+
 		row_of(start, size)->allocs++;
 		while (size < (1 << 20)) {
 			size += size / 2;
@@ -268,9 +280,11 @@ static struct belt {
 static void *produce(void *argument)
 {
 	struct belt *belt = argument;
+
 	for (unsigned int k = 0; k < 3; k++) {
 		for (uint64_t i = 0; i < bytes_each / THREADS / thread_sizes[k]; i++) {
 			void *block = thread_takes[k](thread_sizes[k]);
+
 			belt->allocs[k]++;
 			pace(thread_sizes[k]);
 			if (i % 8 == 0) {
@@ -290,8 +304,10 @@ static void *produce(void *argument)
 static void *consume(void *argument)
 {
 	struct belt *belt = argument;
+
 	for (;;) {
 		int ended = belt->ended;
+
 		if (belt->taken == belt->put) {
 			if (ended)
 				return NULL;
@@ -306,12 +322,14 @@ static void *consume(void *argument)
 static void run_threads(void)
 {
 	pthread_t threads[2 * THREADS];
+
 	for (unsigned int i = 0; i < 2 * THREADS; i++)
 		pthread_create(&threads[i], NULL, i % 2 ? consume : produce, &belts[i / 2]);
 	for (unsigned int i = 0; i < 2 * THREADS; i++)
 		pthread_join(threads[i], NULL);
 	for (unsigned int k = 0; k < 3; k++) {
 		struct row *row = row_of(site_new(thread_names[k]), thread_sizes[k]);
+
 		for (unsigned int i = 0; i < THREADS; i++) {
 			row->allocs += belts[i].allocs[k];
 			row->inuse += belts[i].inuse[k];
@@ -329,6 +347,7 @@ TAKER(parent_take);
 static uint64_t take_some(void *(*take)(size_t), size_t size, struct row *row, void **table)
 {
 	uint64_t times = bytes_each / size;
+
 	for (uint64_t i = 0; i < times; i++) {
 		table[i] = take(size);
 		row->allocs++;
@@ -356,6 +375,7 @@ static void run_fork(const char *path)
 	uint64_t large_count = take_some(before_fork_large, large, large_row, large_table);
 	pid_t child = fork();
 	struct row *row = row_of(site_new(child ? "parent_take" : "child_take"), 500);
+
 	if (!child)
 		small_row->allocs = large_row->allocs = 0; /* its parent's doing */
 	free_some(small_row, small_table, small_count, child ? 4 : 2);
@@ -365,6 +385,7 @@ static void run_fork(const char *path)
 	free_some(row, table, count, 3);
 	if (child) {
 		int status;
+
 		if (waitpid(child, &status, 0) != child || status)
 			abort();
 		return;
@@ -384,6 +405,7 @@ static void run_pauses(void)
 {
 	const size_t size = 300;
 	struct row *row = row_of(site_new("pause_seen"), size);
+
 	row_of(site_new("pause_unseen"), size);
 	for (uint64_t i = 0; i < bytes_each / size; i++) {
 		if (i % 1000 == 0)
@@ -398,6 +420,7 @@ static void run_pauses(void)
 			heaptap_stop();
 			for (int k = 0; k < 1000; k++) {
 				void *unseen = pause_unseen(size);
+
 				if (k % 2)
 					free(unseen);
 			}
@@ -415,6 +438,7 @@ TAKER(flood_temporary);
 static void wait_line(const char *say)
 {
 	char byte;
+
 	if (write(1, say, strlen(say)) < 0)
 		abort();
 	while (read(0, &byte, 1) == 1 && byte != '\n')
@@ -425,6 +449,7 @@ static void run_flood(void)
 {
 	struct row *kept = row_of(site_new("flood_kept"), 1000),
 	           *temporary = row_of(site_new("flood_temporary"), 200);
+
 	wait_line("ready\n");
 	for (uint64_t i = 0; i < bytes_each / 1000; i++) {
 		if (i % 16 == 0) {

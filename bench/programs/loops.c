@@ -55,9 +55,11 @@ static inline uint32_t next(uint64_t *state)
 static void run_batch(uint64_t seed, uint32_t mask)
 {
 	void *live[LIVE] = {0};
+
 	for (uint64_t i = 0; i < pairs_each; i++) {
 		uint32_t random = next(&seed);
 		void **slot = &live[(uint64_t)(random & 0xffff) * LIVE >> 16];
+
 		free(*slot);
 		*slot = malloc(16 + (random >> 16 & mask));
 		USE(*slot);
@@ -73,6 +75,7 @@ static void run_pingpong(size_t size)
 {
 	for (uint64_t i = 0; i < pairs_each; i++) {
 		void *block = malloc(size);
+
 		USE(block);
 		free(block);
 	}
@@ -82,8 +85,10 @@ static void run_storm(uint64_t seed)
 {
 	enum { WORDS = (32 << 10) / sizeof(uint32_t) };
 	uint32_t hash = (uint32_t)seed;
+
 	for (uint64_t i = 0; i < pairs_each; i++) {
 		uint32_t *block = malloc(WORDS * sizeof(*block));
+
 		memset(block, (int)i, WORDS * sizeof(*block));
 		USE(block);
 		for (int k = 0; k < WORDS; k++)
@@ -120,10 +125,12 @@ static void run_take(struct belt *belt)
 static void run_pipe(int in, int out, int first)
 {
 	char byte = 0;
+
 	if (first && write(out, &byte, 1) != 1)
 		abort();
 	for (uint64_t i = 0; i < pairs_each; i++) {
 		void *block = malloc(64);
+
 		USE(block);
 		free(block);
 		/* The one who began reads last. */
@@ -137,6 +144,7 @@ static const char *kind;
 static __attribute__((noinline)) void run(unsigned int thread, unsigned int depth)
 {
 	volatile char frame[64];
+
 	frame[0] = (char)depth;
 	if (depth)
 		run(thread, depth - 1);
@@ -168,6 +176,7 @@ static void *start(void *argument)
 static uint64_t now(clockid_t clock)
 {
 	struct timespec t;
+
 	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
@@ -177,6 +186,7 @@ static struct region_header *find_header(void)
 	char line[4352];
 	uintptr_t start = 0;
 	FILE *maps = fopen("/proc/self/maps", "r");
+
 	while (maps && !start && fgets(line, sizeof(line), maps))
 		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%" SCNxPTR, &start) != 1)
 			start = 0;
@@ -188,6 +198,7 @@ static struct region_header *find_header(void)
 static void take_and_free(size_t size)
 {
 	void *block = malloc(size);
+
 	USE(block);
 	free(block);
 }
@@ -196,6 +207,7 @@ static void prepare_samples(uint64_t live, uint64_t churn)
 {
 	struct region_header *header = live + churn > 1 ? find_header() : NULL;
 	uint64_t period = header ? atomic_exchange(&header->period_bytes, 64) : 0;
+
 	for (int i = 0; header && i < 16; i++)
 		take_and_free(1 << 20); /* ends the interval under way */
 	for (uint64_t i = 0; i < churn; i++)
@@ -217,6 +229,7 @@ int main(int argc, char *argv[])
 {
 	uint64_t live = 0, churn = 0, heap = 0;
 	unsigned int threads = argc > 3 ? (unsigned int)atoi(argv[2]) : 0;
+
 	if (threads < 1 || threads > THREADS_MAX) {
 		fprintf(stderr, "usage: loops KIND THREADS PAIRS [live=N] [churn=N] [heap=BYTES] [deep=N]\n");
 		return 2;
@@ -225,6 +238,7 @@ int main(int argc, char *argv[])
 	pairs_each = strtoull(argv[3], NULL, 10) / threads;
 	for (int i = 4; i < argc; i++) {
 		unsigned long n = 0;
+
 		if (sscanf(argv[i], "live=%lu", &n) == 1)
 			live = n;
 		else if (sscanf(argv[i], "churn=%lu", &n) == 1)

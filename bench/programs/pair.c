@@ -14,6 +14,7 @@ enum { BATCH = 8, RUNS = 25, PAIRS = 40000 };
 static double now_ns(void)
 {
 	struct timespec now;
+
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
@@ -34,12 +35,15 @@ static double run(void)
 int main(void)
 {
 	char line[64];
+
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	puts("ready");
 	while (fgets(line, sizeof(line), stdin)) {
 		double best = run();
+
 		for (int i = 1; i < RUNS; i++) {
 			double taken = run();
+
 			best = taken < best ? taken : best;
 		}
 		printf("%.2f\n", best);

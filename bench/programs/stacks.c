@@ -26,6 +26,7 @@ static __attribute__((noinline, noipa)) void way(uint64_t n, unsigned int left)
 	static void (*const turns[4])(uint64_t, unsigned int) = {north, east, south, west};
 	if (left == 0) {
 		void *block = malloc(16 << 10);
+
 		__asm__ volatile("" : : "r"(block) : "memory");
 		free(block);
 		return;
@@ -38,6 +39,7 @@ int main(int argc, char *argv[])
 {
 	uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
 	unsigned int digits = 1;
+
 	while (1ull << 2 * digits < count)
 		digits++;
 	for (int round = 0; round < 8; round++)

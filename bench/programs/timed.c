@@ -21,6 +21,7 @@ int main(int argc, char *argv[])
 	struct timespec began, ended;
 	struct rusage used;
 	int status;
+
 	if (argc < 3)
 		return 2;
 	clock_gettime(CLOCK_MONOTONIC, &began);

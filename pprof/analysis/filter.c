@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/text/pattern.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/pattern.h"
 
 static int pattern_open(struct pattern **out, const char *prefix, const char *name, const char *regex,
     char *error, size_t error_bytes)

@@ -8,8 +8,8 @@
 
 #include "pprof/profile/anonymous.h"
 #include "pprof/profile/origin.h"
-#include "pprof/table/array.h"
 #include "pprof/profile/profile.h"
+#include "pprof/table/array.h"
 
 struct merge {
 	struct profile *out;

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "pprof/text/pattern.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/pattern.h"
 
 enum {
 	/* of CPU time: enough for ten million functions */

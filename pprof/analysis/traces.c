@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/table/array.h"
 #include "pprof/analysis/code_names.h"
 #include "pprof/analysis/filter.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
 #include "pprof/analysis/prune.h"
 #include "pprof/analysis/split.h"
 #include "pprof/analysis/thread_names.h"
+#include "pprof/profile/origin.h"
+#include "pprof/profile/profile.h"
+#include "pprof/table/array.h"
 
 /* ---- sample types */
 

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/table/array.h"
 #include "pprof/check/check_samples.h"
 #include "pprof/check/check_tables.h"
 #include "pprof/check/checker.h"
 #include "pprof/codec/gzip.h"
+#include "pprof/table/array.h"
 
 /* Pyroscope's default limit. */
 enum { ADVISED_BYTES = 4 << 20 };

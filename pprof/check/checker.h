@@ -13,10 +13,10 @@
 #include <stdint.h>
 
 #include "pprof/check/check_report.h"
-#include "pprof/table/idmap.h"
+#include "pprof/codec/wire.h"
 #include "pprof/profile/samples.h"
 #include "pprof/profile/schema.h"
-#include "pprof/codec/wire.h"
+#include "pprof/table/idmap.h"
 
 /* Who rejects a profile that breaks the rule; see the table in check.h. */
 enum checker_rule { RULE_PPROF, RULE_READERS, RULE_OURS, RULE_ADVICE, RULE_HEAP };

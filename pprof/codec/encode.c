@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pprof/codec/wire.h"
+#include "pprof/profile.pb-c.h"
+#include "pprof/profile/profile.h"
+#include "pprof/profile/schema.h"
 #include "pprof/table/array.h"
 #include "pprof/table/intern.h"
-#include "pprof/profile/profile.h"
-#include "pprof/profile.pb-c.h"
-#include "pprof/profile/schema.h"
-#include "pprof/codec/wire.h"
 
 typedef Perftools__Profiles__Profile pb_profile;
 typedef Perftools__Profiles__ValueType pb_value_type;

@@ -22,6 +22,7 @@ int folded_write(FILE *out, const struct traces *t, const struct export_choice *
 {
 	const size_t column = choice->column;
 	const enum measure_kind kind = choice->kind;
+
 	for (size_t row = 0; row < t->row_count; row++) {
 		int64_t value = traces_value(t, row, column, kind);
 		const uint32_t *stack = traces_stack(t, row);

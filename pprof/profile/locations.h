@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pprof/table/index.h"
 #include "pprof/profile/profile_location.h"
+#include "pprof/table/index.h"
 
 struct locations_row {
 	uint64_t address;

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/table/array.h"
-#include "pprof/table/intern.h"
 #include "pprof/profile/functions.h"
 #include "pprof/profile/locations.h"
 #include "pprof/profile/mappings.h"
 #include "pprof/profile/samples.h"
+#include "pprof/table/array.h"
+#include "pprof/table/intern.h"
 
 /* Internally a string is its number in the string table; 0 is "". */
 

@@ -20,11 +20,13 @@ unsigned int nearest_distance(const char *from, const char *to)
 {
 	size_t n = strnlen(from, NEAREST_WORD_BYTES - 1), m = strnlen(to, NEAREST_WORD_BYTES - 1);
 	unsigned int rows[3][NEAREST_WORD_BYTES];
+
 	for (size_t j = 0; j <= m; j++)
 		rows[0][j] = (unsigned int)j;
 	for (size_t i = 1; i <= n; i++) {
 		unsigned int *row = rows[i % 3];
 		const unsigned int *up = rows[(i + 2) % 3], *over = rows[(i + 1) % 3];
+
 		row[0] = (unsigned int)i;
 		for (size_t j = 1; j <= m; j++) {
 			row[j] =
@@ -55,6 +57,7 @@ void nearest_offer(struct nearest *nearest, const char *name)
 	size_t length = strlen(nearest->word), at = nearest->count;
 	const char *second = strrchr(name, ':');
 	unsigned int distance = nearest_distance(nearest->word, name), limit = limit_of(length);
+
 	if (second && !strchr(nearest->word, ':'))
 		distance = least(distance, nearest_distance(nearest->word, second + 1));
 	if (length >= NEAREST_PREFIX && strncasecmp(nearest->word, name, length) == 0)
@@ -75,6 +78,7 @@ void nearest_offer(struct nearest *nearest, const char *name)
 void nearest_list(const struct nearest *nearest, char *text, size_t text_bytes)
 {
 	size_t length = 0;
+
 	text[0] = '\0';
 	for (size_t i = 0; i < nearest->count && length < text_bytes; i++)
 		length += (size_t)snprintf(

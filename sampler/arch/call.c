@@ -9,6 +9,7 @@
 static size_t indirect_bytes(uint8_t modrm, uint8_t sib)
 {
 	unsigned mod = modrm >> 6, rm = modrm & 7;
+
 	if ((modrm >> 3 & 7) != 2)
 		return 0;
 	size_t bytes = mod != 3 && rm == 4 ? 3 : 2;
@@ -21,10 +22,12 @@ static size_t indirect_bytes(uint8_t modrm, uint8_t sib)
 static bool call_x86_64(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *target)
 {
 	int32_t distance;
+
 	*target = 0;
 	/* Before the direct call: its opcode, five bytes back, may be part of the instruction before. */
 	for (size_t n = 2; n <= CALL_BYTES_MAX && n <= bytes; n++) {
 		const uint8_t *at = code + bytes - n;
+
 		if (at[0] == 0xff && indirect_bytes(at[1], n > 2 ? at[2] : 0) == n)
 			return true;
 	}
@@ -38,6 +41,7 @@ static bool call_x86_64(const uint8_t *code, size_t bytes, uint64_t address, uin
 static bool call_aarch64(const uint8_t *code, size_t bytes, uint64_t address, uint64_t *target)
 {
 	uint32_t word;
+
 	if (address % 4 || bytes < 4)
 		return false;
 	memcpy(&word, code + bytes - 4, sizeof(word));

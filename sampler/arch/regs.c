@@ -24,6 +24,7 @@ const struct regs_arch *regs_arch_find(uint16_t e_machine)
 static uint64_t own_code_mask(void)
 {
 	uint64_t user_half = ~(UINT64_C(1) << 55), stripped;
+
 	__asm__ volatile("mov x30, %1\n\thint #7\n\tmov %0, x30" : "=r"(stripped) : "r"(user_half) : "x30");
 	return stripped & ((UINT64_C(1) << 55) - 1);
 }
@@ -52,6 +53,7 @@ int regs_from_perf(
 	for (; mask; mask &= mask - 1, values++) {
 		unsigned bit = (unsigned)__builtin_ctzll(mask);
 		uint8_t column = bit < arch->perf_count ? arch->perf_to_dwarf[bit] : REGS_NONE;
+
 		if (bit == arch->perf_pc)
 			regs->pc = *values;
 		if (column == REGS_NONE)

@@ -36,5 +36,6 @@ bool signal_frame_is_code(const uint8_t *code)
 {
 	/* mov x8, #139; svc #0 */
 	static const uint8_t call[SIGNAL_FRAME_CODE_BYTES] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
+
 	return memcmp(code, call, sizeof(call)) == 0;
 }

@@ -35,6 +35,7 @@ static int add_line(struct address_space *space, const char *line)
 {
 	struct map_range range;
 	const char *flags = strchr(line, ' ');
+
 	if (!maps_parse_line(line, &range))
 		return 0;
 	int error =
@@ -61,6 +62,7 @@ int address_space_refresh(struct address_space *space)
 	ssize_t length;
 	int error = 0;
 	FILE *file = proc_open_text(space->pid, "maps");
+
 	if (!file)
 		return -errno;
 	drop_mappings(space);
@@ -77,6 +79,7 @@ int address_space_refresh(struct address_space *space)
 int address_space_open(struct address_space *space, pid_t pid)
 {
 	char path[PROC_PATH_BYTES];
+
 	*space = (struct address_space){.pid = pid, .memory_fd = -1};
 	space->memory_fd = open(proc_path(path, pid, "mem"), O_RDWR | O_CLOEXEC);
 	return space->memory_fd < 0 ? -errno : address_space_refresh(space);
@@ -85,6 +88,7 @@ int address_space_open(struct address_space *space, pid_t pid)
 int address_space_lock(const struct address_space *space, int limit_ms, int cancel_fd)
 {
 	struct pollfd cancel = {.fd = cancel_fd, .events = POLLIN};
+
 	for (int ms = 0; flock(space->memory_fd, LOCK_EX | LOCK_NB) != 0; ms += LOCK_PAUSE_MS)
 		if (ms >= limit_ms || poll(&cancel, 1, LOCK_PAUSE_MS) > 0)
 			return -EBUSY;
@@ -103,6 +107,7 @@ void address_space_close(struct address_space *space)
 const struct mapping *address_space_find(const struct address_space *space, uint64_t address)
 {
 	size_t low = ARRAY_UPPER_BOUND(space->mappings, space->count, end, address);
+
 	return low < space->count && space->mappings[low].start <= address ? &space->mappings[low] : NULL;
 }
 
@@ -110,6 +115,7 @@ bool address_space_is_named(const struct mapping *mapping, const char *name, boo
 {
 	const char *slash = strrchr(mapping->path, '/'), *base = slash ? slash + 1 : mapping->path;
 	size_t length = strlen(name);
+
 	if (strncmp(base, MEMORY, strlen(MEMORY)) == 0)
 		base += strlen(MEMORY);
 	return strncmp(base, name, length) == 0 &&
@@ -137,6 +143,7 @@ static bool is_mere_offer(const struct address_space *space, const struct mappin
 {
 	uint32_t state;
 	const uint64_t at = mapping->start + offsetof(struct region_header, state);
+
 	return address_space_read_some(space, at, &state, sizeof(state)) == sizeof(state) &&
 	    state == REGION_OFFERED;
 }
@@ -154,9 +161,11 @@ const struct mapping *address_space_region(const struct address_space *space)
 size_t address_space_read_some(const struct address_space *space, uint64_t address, void *to, size_t bytes)
 {
 	size_t done = 0;
+
 	while (done < bytes) {
 		ssize_t got =
 		    pread(space->memory_fd, (char *)to + done, bytes - done, (off_t)(address + done));
+
 		if (got <= 0)
 			break;
 		done += (size_t)got;
@@ -180,6 +189,7 @@ uint64_t address_space_search(
 	for (size_t i = 0; i < space->count; i++) {
 		const struct mapping *mapping = &space->mappings[i];
 		size_t length = mapping->end - mapping->start;
+
 		if (!(mapping->prot & PROT_EXEC) || mapping->ino != file->ino ||
 		    strcmp(mapping->path, file->path) != 0 || length > SEARCH_MOST_BYTES)
 			continue;
@@ -198,6 +208,7 @@ uint64_t address_space_auxiliary(const struct address_space *space, uint64_t typ
 {
 	uint64_t words[128];
 	ssize_t got = proc_read(space->pid, "auxv", (char *)words, sizeof(words));
+
 	for (size_t i = 0; got > 0 && i + 1 < (size_t)got / sizeof(*words); i += 2)
 		if (words[i] == type)
 			return words[i + 1];

@@ -27,6 +27,7 @@ static void run_child(int fd, int (*run)(struct attachment *attachment, const st
 	struct attachment_wish wish = *given;
 	struct result result;
 	sigset_t alarm;
+
 	sigemptyset(&alarm);
 	sigaddset(&alarm, SIGALRM);
 	prctl(PR_SET_NAME, "heaptap-attach");
@@ -48,6 +49,7 @@ int attacher_start(struct attacher *attacher,
     const struct attachment_wish *wish)
 {
 	int pair[2];
+
 	*attacher = (struct attacher){.fd = -1, .region = wish->region};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return -errno;
@@ -75,6 +77,7 @@ void attacher_give_up(struct attacher *attacher)
 static uint64_t patience_ns(const struct attacher *attacher)
 {
 	const uint64_t passed_ns = clock_now_ns() - attacher->given_up_ns;
+
 	return passed_ns < answer_ns ? answer_ns - passed_ns : 0;
 }
 
@@ -86,6 +89,7 @@ bool attacher_is_late(const struct attacher *attacher)
 static void await_result(const struct attacher *attacher)
 {
 	struct pollfd done = {.fd = attacher->fd, .events = POLLIN};
+
 	while (
 	    poll(&done, 1, attacher->given_up_ns ? (int)(patience_ns(attacher) / CLOCK_NS_PER_MS) : -1) < 0 &&
 	    errno == EINTR)
@@ -96,6 +100,7 @@ static void await_result(const struct attacher *attacher)
 static void abandon(const struct attacher *attacher)
 {
 	uint32_t attaching = REGION_ATTACHING;
+
 	if (!attacher->region)
 		return;
 	struct region_header *header = region_header(attacher->region);
@@ -107,6 +112,7 @@ int attacher_finish(struct attacher *attacher, struct attachment *attachment)
 {
 	struct result result = {.error = -EIO};
 	ssize_t got;
+
 	await_result(attacher);
 	do
 		got = recv(attacher->fd, &result, sizeof(result), MSG_DONTWAIT);

@@ -27,6 +27,7 @@ static const char given_up[] = "given up before its library was at hand";
 static int fail(struct attachment *attachment, int error, const char *what)
 {
 	bool plain = error == -EIO || error == -ECANCELED;
+
 	snprintf(attachment->reason, sizeof(attachment->reason), "%s%s%s", what, plain ? "" : ": ",
 	    plain ? "" : strerror(-error));
 	return error;
@@ -54,6 +55,7 @@ static int is_loaded(const struct address_space *space, const struct mapping *fi
 static int read_inside(const struct address_space *space, uint64_t base, struct inside *inside)
 {
 	struct exports exports;
+
 	*inside = (struct inside){0};
 	int error = exports_read(&exports, space, base);
 	if (!error)
@@ -73,8 +75,10 @@ static int read_inside(const struct address_space *space, uint64_t base, struct 
 static int find_inside(const struct address_space *space, struct inside *inside)
 {
 	int error = -ENOENT;
+
 	for (size_t i = 0; i < space->count; i++) {
 		const struct mapping *mapping = &space->mappings[i];
+
 		if (is_loaded(space, mapping) != 1)
 			continue;
 		error = read_inside(space, mapping->start, inside);
@@ -92,6 +96,7 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 static bool is_same_library(const struct address_space *space, uint64_t base, int library_fd)
 {
 	unsigned char own[REGION_PAGE_BYTES], other[REGION_PAGE_BYTES];
+
 	return geteuid() == 0 ||
 	    (address_space_read(space, base, other, sizeof(other)) == 0 &&
 	        pread(library_fd, own, sizeof(own), 0) == (ssize_t)sizeof(own) &&
@@ -102,6 +107,7 @@ static bool is_same_library(const struct address_space *space, uint64_t base, in
 static int write_request(const struct address_space *space, const struct inside *inside, const char *path)
 {
 	struct attach_request request = inside->value;
+
 	snprintf(request.region_path, sizeof(request.region_path), "%s", path);
 	return address_space_write(space, inside->request, &request, sizeof(request));
 }
@@ -116,6 +122,7 @@ static bool give_up(const struct region *region)
 {
 	const struct timespec pause = {.tv_nsec = 1000 * 1000};
 	uint32_t attaching = REGION_ATTACHING;
+
 	if (atomic_compare_exchange_strong(&region_header(region)->attaching, &attaching, REGION_GIVEN_UP) ||
 	    attaching != REGION_ATTACHED)
 		return true;
@@ -140,6 +147,7 @@ static int call_in(struct beginning *b, const struct handed *handed)
 	struct attachment *attachment = b->attachment;
 	struct entry *entry = b->entry;
 	int error = attachment->reused ? write_request(b->space, &b->inside, handed->region_path) : 0;
+
 	if (error)
 		return fail(attachment, error, "the library cannot be told what to do");
 	const struct remote_call again = {.function = b->inside.attach};
@@ -165,10 +173,12 @@ static int call_in(struct beginning *b, const struct handed *handed)
 static void remove_refused(struct beginning *b)
 {
 	const uint64_t unmap = exports_address(&b->entry->point.libc, "munmap");
+
 	for (size_t i = 0; unmap && i < b->space->count; i++) {
 		const struct mapping *left = &b->space->mappings[i];
 		const struct remote_call call = {
 		    .function = unmap, .first = left->start, .second = left->end - left->start};
+
 		if (is_loaded(b->space, left) != 0)
 			continue;
 		(void)entry_call(b->entry, &call); /* the list may be read again: there is one at most */
@@ -181,6 +191,7 @@ static int by_memory(struct beginning *b)
 	const struct attachment_wish *wish = b->wish;
 	struct handed handed;
 	int error = holder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd, wish->cancel_fd);
+
 	if (error == -ECANCELED)
 		return fail(b->attachment, error, given_up);
 	if (error) {
@@ -198,6 +209,7 @@ static int by_file(struct beginning *b)
 	const struct attachment_wish *wish = b->wish;
 	struct handed handed;
 	int error = address_space_refresh(b->space);
+
 	if (error)
 		return fail(b->attachment, error, "its mappings cannot be read");
 	if (!b->attachment->reused && find_inside(b->space, &b->inside) != -ENOENT)
@@ -219,6 +231,7 @@ static int begin(struct beginning *b)
 {
 	const struct attachment_wish *wish = b->wish;
 	int error = address_space_refresh(b->space);
+
 	if (!error)
 		error = find_inside(b->space, &b->inside);
 	b->attachment->reused = error != -ENOENT;
@@ -239,6 +252,7 @@ static int begin(struct beginning *b)
 static bool is_another(const struct attachment_wish *wish)
 {
 	const struct thread_birth now = thread_facts_birth(wish->pid);
+
 	return wish->birth.ticks && !thread_facts_same_birth(&now, &wish->birth);
 }
 
@@ -247,6 +261,7 @@ int attachment_begin(struct attachment *attachment, const struct attachment_wish
 	struct address_space space;
 	struct entry entry = {.cancel_fd = wish->cancel_fd, .force = wish->force};
 	struct beginning beginning = {attachment, wish, &space, &entry, .called = false};
+
 	*attachment = (struct attachment){0};
 	int error = address_space_open(&space, wish->pid);
 	error = error          ? fail(attachment, error, "its memory cannot be opened")
@@ -264,6 +279,7 @@ static int end(struct attachment *attachment, struct address_space *space, const
 	struct inside inside;
 	struct entry entry = {.cancel_fd = wish->cancel_fd, .force = true};
 	int error = address_space_lock(space, BUSY_MS, wish->cancel_fd);
+
 	if (error)
 		return fail(attachment, -EIO, "another heaptap is attaching to it, or detaching");
 	error = address_space_refresh(space);
@@ -285,6 +301,7 @@ static int end(struct attachment *attachment, struct address_space *space, const
 int attachment_end(struct attachment *attachment, const struct attachment_wish *wish)
 {
 	struct address_space space;
+
 	*attachment = (struct attachment){0};
 	int error = address_space_open(&space, wish->pid);
 	error =

@@ -17,8 +17,10 @@ static bool await_end(pid_t child, uint64_t limit_ns)
 {
 	const struct timespec pause = {.tv_nsec = CLOCK_NS_PER_MS};
 	const uint64_t end_ns = clock_now_ns() + limit_ns;
+
 	for (;;) {
 		pid_t got = waitpid(child, NULL, WNOHANG);
+
 		if (got == child || (got < 0 && errno != EINTR))
 			return true;
 		if (clock_now_ns() >= end_ns)

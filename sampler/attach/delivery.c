@@ -20,6 +20,7 @@ enum { LIBRARY_MOST_BYTES = 16 << 20 };
 static int make_file(bool *executable)
 {
 	int fd = memory_file_create_executable(DELIVERY_NAME);
+
 	*executable = fd != -EACCES;
 	return *executable ? fd : memory_file_create(DELIVERY_NAME);
 }
@@ -29,6 +30,7 @@ static bool has_request(const unsigned char *file, size_t bytes)
 {
 	for (size_t at = 0; at + sizeof(struct attach_request) <= bytes; at += sizeof(uint64_t)) {
 		struct attach_request request;
+
 		memcpy(&request, file + at, sizeof(request));
 		if (request.magic == ATTACH_REQUEST_MAGIC && request.abi == REGION_ABI)
 			return true;
@@ -41,6 +43,7 @@ static int copy(int to, int from, size_t bytes)
 	const int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	unsigned char *file = malloc(bytes);
 	int error = file ? 0 : -ENOMEM;
+
 	if (!error && pread(from, file, bytes, 0) != (ssize_t)bytes)
 		error = -EIO;
 	if (!error && !has_request(file, bytes))
@@ -56,6 +59,7 @@ static int copy(int to, int from, size_t bytes)
 int delivery_open(struct delivery *delivery, const char *path)
 {
 	struct stat status;
+
 	*delivery = (struct delivery){.fd = -1};
 	int from = regular_file_open(AT_FDCWD, path, 0, &status);
 	if (from < 0)

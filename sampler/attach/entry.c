@@ -80,6 +80,7 @@ static struct condition condition_of(pid_t tid)
 	ssize_t length = proc_read(tid, "status", status, sizeof(status));
 	const char *state = length > 0 ? strstr(status, "\nState:\t") : NULL;
 	bool whole = length < (ssize_t)sizeof(status) - 1; /* else it may be behind many groups */
+
 	return (struct condition){
 	    .stops = state && !strchr("DZX", state[8]),
 	    .filtered = proc_status_number(status, "\nSeccomp:", 10, !whole) != 0,
@@ -95,9 +96,11 @@ static bool has_time_limit(pid_t pid, int fd)
 	int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	int copy = pid_fd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pid_fd, fd, 0);
 	bool limited = copy < 0 && errno != EBADF;
+
 	for (size_t i = 0; copy >= 0 && i < sizeof(names) / sizeof(names[0]); i++) {
 		struct timeval limit = {0};
 		socklen_t length = sizeof(limit);
+
 		limited = limited ||
 		    (getsockopt(copy, SOL_SOCKET, names[i], &limit, &length) == 0 &&
 		        (limit.tv_sec || limit.tv_usec));
@@ -115,6 +118,7 @@ static bool is_willing(pid_t pid, pid_t tid, bool *ends)
 	char text[256];
 	long number;
 	uint64_t arguments[6] = {0};
+
 	*ends = false;
 	if (proc_read(tid, "syscall", text, sizeof(text)) <= 0)
 		return false;
@@ -135,6 +139,7 @@ static bool is_willing(pid_t pid, pid_t tid, bool *ends)
 static bool is_late(const struct search *search)
 {
 	uint64_t now_ns = clock_now_ns();
+
 	return now_ns >= search->end_ns + (SEARCH_MOST_NS - SEARCH_LIMIT_NS) ||
 	    (now_ns >= search->end_ns && (!search->entry->tries || search->entry->tries >= LOOKS_LEAST));
 }
@@ -142,6 +147,7 @@ static bool is_late(const struct search *search)
 static bool is_canceled(struct search *search)
 {
 	struct pollfd cancel = {.fd = search->entry->cancel_fd, .events = POLLIN};
+
 	if (poll(&cancel, 1, 0) > 0)
 		search->error = -ECANCELED;
 	return search->error == -ECANCELED;
@@ -152,6 +158,7 @@ static bool is_candidate(struct search *search, pid_t tid)
 {
 	struct condition condition = condition_of(tid);
 	bool ends = false;
+
 	if (condition.filtered && !search->entry->force)
 		search->filtered++;
 	bool willing = condition.stops && (!condition.filtered || search->entry->force) &&
@@ -166,6 +173,7 @@ static int failed_to_stop(struct search *search, pid_t tid, int error)
 	struct condition condition = condition_of(tid);
 	bool forbidden = error == -EPERM && condition.stops && !condition.traced; /* else it was ending */
 	const bool final = forbidden || error == -ECANCELED || error == -ENOMEM;
+
 	search->error = final ? error : -EAGAIN;
 	return final || is_late(search);
 }
@@ -177,6 +185,7 @@ static size_t copy_stack(struct search *search)
 	const uint64_t at = stopped_thread_stack_pointer(&search->tracer->thread);
 	const struct mapping *mapping = address_space_find(space, at);
 	uint64_t want = mapping ? mapping->end - at : 0;
+
 	search->outdated = search->outdated || !mapping;
 	return address_space_read_some(space, at, search->stack, want < STACK_BYTES ? want : STACK_BYTES);
 }
@@ -187,6 +196,7 @@ static int look(struct search *search)
 	struct tracer *tracer = search->tracer;
 	const bool cold = search->round < ROUNDS_COLD;
 	const size_t bytes = copy_stack(search);
+
 	if (cold)
 		(void)tracer_end(tracer, NULL);
 	const enum safe_point_verdict verdict =
@@ -200,6 +210,7 @@ static int try_thread(void *context, pid_t tid)
 {
 	struct search *search = context;
 	struct entry *entry = search->entry;
+
 	if (is_canceled(search))
 		return 1;
 	if (!is_candidate(search, tid))
@@ -219,6 +230,7 @@ static int try_thread(void *context, pid_t tid)
 static enum safe_point_verdict worst(const struct search *search)
 {
 	enum safe_point_verdict most = SAFE_POINT_UNKNOWN;
+
 	for (int i = SAFE_POINT_SAFE + 1; i < SAFE_POINT_VERDICTS; i++)
 		if (search->verdicts[i] > search->verdicts[most])
 			most = (enum safe_point_verdict)i;
@@ -263,8 +275,10 @@ static int run(struct search *search)
 	struct pollfd cancel = {.fd = search->entry->cancel_fd, .events = POLLIN};
 	pid_t pid = search->entry->space->pid;
 	uint32_t refreshed = 0;
+
 	for (;; search->round++) {
 		int over = proc_each_thread(pid, try_thread, search);
+
 		if (search->called || search->error == -ECANCELED)
 			return search->error;
 		if (over)
@@ -283,6 +297,7 @@ static int run(struct search *search)
 int entry_call(struct entry *entry, const struct remote_call *wish)
 {
 	struct remote_call call = *wish;
+
 	call.space = entry->space;
 	call.code = &entry->code;
 	struct search search = {

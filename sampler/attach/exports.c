@@ -29,6 +29,7 @@ static int read_dynamic(
 {
 	for (int i = 0; i < DYNAMIC_MOST; i++) {
 		Elf64_Dyn entry;
+
 		if (address_space_read(space, address + (uint64_t)i * sizeof(entry), &entry, sizeof(entry)))
 			return -EFAULT;
 		uint64_t value = entry.d_un.d_val;
@@ -53,9 +54,11 @@ static uint64_t count_by_last_chain(
     const struct address_space *space, uint64_t chains_at, uint32_t first, uint32_t last)
 {
 	uint32_t piece[CHAIN_PIECE];
+
 	while (last < SYMBOLS_MOST) {
 		const uint64_t at = chains_at + (uint64_t)(last - first) * sizeof(*piece);
 		const size_t got = address_space_read_some(space, at, piece, sizeof(piece)) / sizeof(*piece);
+
 		for (size_t i = 0; i < got && last < SYMBOLS_MOST; i++, last++)
 			if (piece[i] & 1)
 				return last + 1;
@@ -69,6 +72,7 @@ static uint64_t count_by_last_chain(
 static uint64_t count_by_gnu_hash(const struct address_space *space, uint64_t table)
 {
 	uint32_t head[4], last = 0;
+
 	if (address_space_read(space, table, head, sizeof(head)) || head[0] > SYMBOLS_MOST ||
 	    head[2] > SYMBOLS_MOST)
 		return 0;
@@ -87,6 +91,7 @@ static uint64_t count_by_gnu_hash(const struct address_space *space, uint64_t ta
 static uint64_t count_symbols(const struct address_space *space, const struct dynamic *dynamic)
 {
 	uint32_t head[2];
+
 	if (dynamic->gnu_hash)
 		return count_by_gnu_hash(space, dynamic->gnu_hash);
 	if (dynamic->sysv_hash && !address_space_read(space, dynamic->sysv_hash, head, sizeof(head)) &&
@@ -98,6 +103,7 @@ static uint64_t count_symbols(const struct address_space *space, const struct dy
 static int compare(const void *left, const void *right)
 {
 	const struct export *a = left, *b = right;
+
 	return a->start < b->start ? -1 : a->start > b->start;
 }
 
@@ -106,6 +112,7 @@ static void take_symbols(
 {
 	for (uint64_t i = 0; i < count; i++) {
 		uint32_t type = ELF64_ST_TYPE(symbols[i].st_info);
+
 		if (symbols[i].st_shndx == SHN_UNDEF || symbols[i].st_name >= strings_bytes ||
 		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_OBJECT) || !symbols[i].st_value)
 			continue;
@@ -120,6 +127,7 @@ static int read_symbols(
     struct exports *exports, const struct address_space *space, const struct dynamic *dynamic, uint64_t bias)
 {
 	uint64_t count = count_symbols(space, dynamic), bytes = dynamic->strings_bytes;
+
 	if (!count || !dynamic->symbols || !dynamic->strings || !bytes || bytes > STRINGS_MOST)
 		return -ENOEXEC;
 	Elf64_Sym *symbols = calloc(count, sizeof(*symbols));
@@ -144,6 +152,7 @@ int exports_read(struct exports *exports, const struct address_space *space, uin
 	Elf64_Phdr segments[SEGMENTS_MOST];
 	struct dynamic dynamic = {0};
 	uint64_t bias = base, dynamic_at = 0;
+
 	*exports = (struct exports){.low = UINT64_MAX};
 	if (address_space_read(space, base, &header, sizeof(header)) ||
 	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -155,6 +164,7 @@ int exports_read(struct exports *exports, const struct address_space *space, uin
 			bias = base - segments[i].p_vaddr;
 	for (int i = 0; i < header.e_phnum; i++) {
 		uint64_t start = bias + segments[i].p_vaddr, end = start + segments[i].p_memsz;
+
 		if (segments[i].p_type == PT_DYNAMIC)
 			dynamic_at = start;
 		if (segments[i].p_type != PT_LOAD)
@@ -184,8 +194,10 @@ uint64_t exports_address(const struct exports *exports, const char *name)
 const struct export *exports_at(const struct exports *exports, uint64_t address)
 {
 	size_t low = 0, high = exports->count;
+
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
+
 		if (exports->list[middle].start <= address)
 			low = middle + 1;
 		else

@@ -26,6 +26,7 @@ static bool refuse(struct fitness *fitness, const char *remedy, const char *form
 static bool refuse(struct fitness *fitness, const char *remedy, const char *format, ...)
 {
 	va_list list;
+
 	va_start(list, format);
 	vsnprintf(fitness->cause, sizeof(fitness->cause), format, list);
 	va_end(list);
@@ -40,6 +41,7 @@ static bool examine_state(struct fitness *fitness, pid_t pid, const char *status
 	char state = line ? line[8] : '?';
 	pid_t group = (pid_t)proc_status_number(status, "\nTgid:", 10, 0);
 	pid_t tracer = (pid_t)proc_status_number(status, "\nTracerPid:", 10, 0);
+
 	if (group != pid)
 		return refuse(fitness, "", "is a thread of process %d", (int)group);
 	if (state == 'Z' && proc_status_number(status, "\nThreads:", 10, 1) > 1)
@@ -85,6 +87,7 @@ static int read_number(const char *path, int missing)
 	char text[16] = "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
 	if (fd >= 0)
 		close(fd);
 	return got > 0 ? atoi(text) : missing;
@@ -94,6 +97,7 @@ static bool examine_permission(struct fitness *fitness, const char *status, int 
 {
 	int scope = read_number("/proc/sys/kernel/yama/ptrace_scope", 0);
 	uid_t user = (uid_t)proc_status_number(status, "\nUid:", 10, geteuid());
+
 	if (error == -ESRCH || error == -ENOENT)
 		return refuse(fitness, "", "has just ended");
 	if (error != -EACCES && error != -EPERM)
@@ -118,6 +122,7 @@ static bool examine_program(struct fitness *fitness, pid_t pid)
 	unsigned char head[20];
 	uint16_t machine;
 	ssize_t got = proc_read(pid, "exe", (char *)head, sizeof(head));
+
 	memcpy(&machine, head + 18, sizeof(machine));
 	if (got < (ssize_t)sizeof(head) - 1 || memcmp(head, ELFMAG, SELFMAG) != 0)
 		return true; /* it may be hidden; the mappings tell */
@@ -132,6 +137,7 @@ static bool examine_program(struct fitness *fitness, pid_t pid)
 static bool examine_profiled(struct fitness *fitness, const struct address_space *space, pid_t pid)
 {
 	char remedy[64];
+
 	if (!address_space_region(space))
 		return true;
 	pid_t sampler = region_takeover_sampler(pid);
@@ -153,6 +159,7 @@ static bool examine_profiled(struct fitness *fitness, const struct address_space
 static bool uses_musl(const struct address_space *space)
 {
 	const struct mapping *loader = address_space_find(space, address_space_auxiliary(space, AT_BASE));
+
 	return loader && (strstr(loader->path, "/ld-musl-") || strstr(loader->path, "-linux-musl/"));
 }
 
@@ -161,12 +168,14 @@ static bool is_emulator(const struct address_space *space)
 {
 	const struct mapping *program = address_space_find(space, address_space_auxiliary(space, AT_PHDR));
 	const char *slash = program ? strrchr(program->path, '/') : NULL;
+
 	if (!slash || strncmp(slash + 1, "qemu-", 5) != 0)
 		return false;
 	for (size_t i = 0; i < space->count; i++) {
 		Elf64_Half machine;
 		unsigned char head[offsetof(Elf64_Ehdr, e_machine) + sizeof(machine)];
 		const struct mapping *mapping = &space->mappings[i];
+
 		if (mapping->offset != 0 || mapping->path[0] != '/' ||
 		    address_space_read(space, mapping->start, head, sizeof(head)) != 0)
 			continue;
@@ -182,6 +191,7 @@ static bool examine_mappings(struct fitness *fitness, const struct address_space
 	static const char *const sanitizers[] = {"libasan.so", "libtsan.so", "libmsan.so", "liblsan.so"};
 	struct exports program;
 	const struct mapping *first = space->mappings;
+
 	if (is_emulator(space))
 		return refuse(fitness, "", "is an emulator, and runs a program for another architecture");
 	if (uses_musl(space))
@@ -216,6 +226,7 @@ static bool examine(struct fitness *fitness, pid_t pid, bool force)
 	char status[PROC_STATUS_BYTES];
 	struct address_space space = {.memory_fd = -1};
 	ssize_t length = proc_read(pid, "status", status, sizeof(status));
+
 	if (length <= 0)
 		return refuse(fitness, "", "does not exist");
 	if (length == (ssize_t)sizeof(status) - 1) /* filters and shadow stacks are told behind them */
@@ -233,12 +244,14 @@ static bool examine(struct fitness *fitness, pid_t pid, bool force)
 static void run_examination(pid_t pid, void *result)
 {
 	struct examination *examination = result;
+
 	examination->fit = examine(&examination->fitness, pid, examination->force);
 }
 
 bool fitness_examine(struct fitness *fitness, pid_t pid, bool force)
 {
 	struct examination examination = {.force = force};
+
 	*fitness = (struct fitness){.cause = ""};
 #if !defined(__x86_64__)
 	return refuse(fitness, RECORD_REMEDY, "cannot be attached to: " FITNESS_ONLY_X86);

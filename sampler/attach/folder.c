@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,6 +24,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/openat2.h>
 
 enum { FOLDER_MODE = 0711 };
 
@@ -40,6 +40,7 @@ struct folder {
 static void close_all(const struct folder *folder)
 {
 	const int fds[] = {folder->parent_fd, folder->fd, folder->socket_fd};
+
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -66,6 +67,7 @@ static bool is_its_place(int fd, pid_t target)
 	const bool own_users = stat("/proc/self/ns/user", &own) != 0 ||
 	    (stat(proc_path(path, target, "ns/user"), &other) == 0 && own.st_ino == other.st_ino &&
 	        own.st_dev == other.st_dev);
+
 	if (own_users)
 		return true;
 	return proc_read(target, "status", text, sizeof(text)) > 0 && fstat(fd, &place) == 0 &&
@@ -81,6 +83,7 @@ static int open_place(int root_fd, pid_t target, const char *place)
 	    .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
 	int fd = (int)syscall(SYS_openat2, root_fd, place, &how, sizeof(how));
+
 	if (fd < 0)
 		return -errno;
 	if (fstatvfs(fd, &mount) == 0 && !(mount.f_flag & (ST_NOEXEC | ST_RDONLY)) &&
@@ -95,6 +98,7 @@ static bool is_empty(int folder_fd)
 	int entries = 0;
 	const int fd = fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
 	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+
 	if (!folder && fd >= 0)
 		close(fd);
 	while (folder && readdir(folder))
@@ -115,6 +119,7 @@ static bool is_ours(const struct folder *folder, const struct timespec *since)
 {
 	const unsigned int wish = STATX_BASIC_STATS | STATX_BTIME;
 	struct statx made, parent;
+
 	return statx(folder->fd, "", AT_EMPTY_PATH, wish, &made) == 0 &&
 	    statx(folder->parent_fd, "", AT_EMPTY_PATH, wish, &parent) == 0 && made.stx_uid == geteuid() &&
 	    (made.stx_mode & 01777) == FOLDER_MODE && made.stx_dev_major == parent.stx_dev_major &&
@@ -134,6 +139,7 @@ static int make(struct folder *folder, const char *place)
 	uint64_t random;
 	struct timespec since;
 	char name[sizeof(folder->name)];
+
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		return -EIO;
 	snprintf(name, sizeof(name), ".heaptap-%016" PRIx64, random);
@@ -157,8 +163,10 @@ static int write_library(const struct folder *folder, int library_fd)
 	int fd = openat(
 	    folder->fd, ATTACH_LIBRARY_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0755);
 	int error = fd < 0 || fstat(library_fd, &status) != 0 ? -errno : 0;
+
 	for (off_t at = 0; !error && at < status.st_size;) {
 		ssize_t sent = sendfile(fd, library_fd, &at, (size_t)(status.st_size - at));
+
 		if (sent <= 0)
 			error = sent < 0 ? -errno : -EIO;
 	}
@@ -171,6 +179,7 @@ static int write_library(const struct folder *folder, int library_fd)
 static int listen_there(struct folder *folder)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
 	snprintf(
 	    address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" ATTACH_REGION_FILE, folder->fd);
 	folder->socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -202,6 +211,7 @@ static int open_folder(struct folder *folder, pid_t target, int library_fd)
 	char path[PROC_PATH_BYTES];
 	int root_fd = open(proc_path(path, target, "root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int first = root_fd < 0 ? -errno : 0, error = first;
+
 	for (size_t i = 0; root_fd >= 0 && i < sizeof(places) / sizeof(places[0]); i++) {
 		error = try_place(folder, root_fd, target, places[i], library_fd);
 		if (!error)
@@ -219,6 +229,7 @@ static void serve(int socket_fd, pid_t target, int region_fd)
 	struct ucred peer = {.pid = 0};
 	socklen_t bytes = sizeof(peer);
 	int fd = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC);
+
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid == target)
@@ -231,6 +242,7 @@ static void keep(const struct folder *folder, int control, pid_t target, int reg
 {
 	struct pollfd fds[] = {
 	    {.fd = control, .events = POLLIN}, {.fd = folder->socket_fd, .events = POLLIN}};
+
 	while (!fds[0].revents)
 		if (poll(fds, 2, -1) > 0 && fds[1].revents)
 			serve(folder->socket_fd, target, region_fd);
@@ -246,6 +258,7 @@ struct answer {
 static void run_child(int control, pid_t target, int library_fd, int region_fd)
 {
 	struct folder folder;
+
 	umask(0); /* each mode is right from the beginning, and never changed */
 	struct answer answer = {.error = open_folder(&folder, target, library_fd)};
 	if (!answer.error)
@@ -262,6 +275,7 @@ int folder_start(struct handed *handed, pid_t target, int library_fd, int region
 {
 	struct answer answer;
 	int pair[2];
+
 	*handed = (struct handed){.fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return -errno;

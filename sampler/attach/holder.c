@@ -48,6 +48,7 @@ static int go_on_in_child(void)
 {
 	int gate[2];
 	char byte = 0;
+
 	if (pipe2(gate, O_CLOEXEC) != 0)
 		return -errno;
 	pid_t child = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
@@ -68,6 +69,7 @@ static int find_number(void)
 	char text[16] = "";
 	ssize_t length = readlink("/proc/self", text, sizeof(text) - 1);
 	int number = length > 0 ? atoi(text) : 0;
+
 	return number > 0 ? number : -ENOENT;
 }
 
@@ -82,6 +84,7 @@ static int become_one_of(pid_t target)
 {
 	struct target_context context;
 	int error = target_context_open(&context, target);
+
 	if (!error)
 		error = target_context_enter(&context);
 	if (!error)
@@ -97,6 +100,7 @@ static int become_one_of(pid_t target)
 int holder_main(int count, char *words[])
 {
 	char byte;
+
 	/* main() has filled them with a file of the sampler's (descriptors.h), by which root of a container
 	 * could change the mode of the machine's own. */
 	descriptor_range_close(0, SOCKET_FD - 1);
@@ -121,6 +125,7 @@ static void place_descriptors(int socket_fd, int library_fd, int region_fd, int 
 	const int fds[PLACES] = {socket_fd, library_fd, region_fd, program_fd};
 	const int to[PLACES] = {SOCKET_FD, ATTACH_LIBRARY_FD, ATTACH_REGION_FD, PROGRAM_FD};
 	int from[PLACES];
+
 	for (int i = 0; i < PLACES; i++) /* above the places first: one may be in the way of another */
 		from[i] = fcntl(fds[i], F_DUPFD, 64);
 	for (int i = 0; i < PLACES; i++)
@@ -138,10 +143,12 @@ static int copy_program(void)
 	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	int to = from < 0 ? -errno : memory_file_create_executable("heaptap-holder");
 	ssize_t sent = 1;
+
 	while (to >= 0 && sent > 0)
 		sent = sendfile(to, from, NULL, 1 << 20);
 	if (to >= 0 && (sent < 0 || fcntl(to, F_ADD_SEALS, seals) != 0)) {
 		int error = -errno;
+
 		close(to);
 		to = error;
 	}
@@ -156,6 +163,7 @@ static void run_child(pid_t target, int socket_fd, int library_fd, int region_fd
 	char number[16];
 	char *words[] = {"heaptap", HOLDER_COMMAND, number, NULL}, *environment[] = {NULL};
 	int program_fd = copy_program();
+
 	snprintf(number, sizeof(number), "%d", target);
 	if (program_fd >= 0) {
 		place_descriptors(socket_fd, library_fd, region_fd, program_fd);
@@ -171,6 +179,7 @@ int handed_await(const struct handed *handed, void *answer, size_t bytes, int ca
 {
 	struct pollfd fds[] = {{.fd = handed->fd, .events = POLLIN}, {.fd = cancel_fd, .events = POLLIN}};
 	int ready;
+
 	do
 		ready = poll(fds, 2, ANSWER_MS);
 	while (ready < 0 && errno == EINTR);
@@ -182,6 +191,7 @@ int handed_await(const struct handed *handed, void *answer, size_t bytes, int ca
 static int await_answers(struct handed *handed, int *answer, int cancel_fd)
 {
 	int error = handed_await(handed, answer, sizeof(*answer), cancel_fd);
+
 	if (error || *answer < 0)
 		return error;
 	if (*answer > 0) {
@@ -194,6 +204,7 @@ static int await_answers(struct handed *handed, int *answer, int cancel_fd)
 int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd)
 {
 	int pair[2], answer = -EIO;
+
 	*handed = (struct handed){.fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return -errno;

@@ -75,6 +75,7 @@ static uint64_t deferred(void)
 	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGCHLD, SIGTSTP,
 	    SIGTTIN, SIGTTOU, SIGVTALRM, SIGPROF, SIGWINCH, SIGIO, SIGNAL_CANCEL};
 	uint64_t set = 0;
+
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		set |= bit(signals[i]);
 	return set;
@@ -85,6 +86,7 @@ static int choose_signal(const char *status)
 {
 	static const int signals[] = {SIGURG, SIGWINCH, SIGCHLD};
 	uint64_t caught = proc_status_number(status, "\nSigCgt:", 16, UINT64_MAX);
+
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (!(caught & bit(signals[i])))
 			return signals[i];
@@ -96,6 +98,7 @@ static long inner_id(const char *status, const char *label)
 {
 	const char *line = strstr(status, label);
 	const char *end = line ? strchr(line + 1, '\n') : NULL, *last = end;
+
 	while (last && last > line && last[-1] != '\t')
 		last--;
 	return last ? strtol(last, NULL, 10) : 0;
@@ -105,6 +108,7 @@ static long inner_id(const char *status, const char *label)
 static void make_call_again(struct user_regs_struct *registers)
 {
 	int64_t result = (int64_t)registers->rax;
+
 	if ((int64_t)registers->orig_rax < 0)
 		return;
 	if (result == -RESTART_SYS || result == -RESTART_NO_INTERRUPT || result == -RESTART_NO_HANDLER) {
@@ -191,6 +195,7 @@ static void make_ended_call_again(struct user_regs_struct *registers)
 {
 	const uint64_t arguments[6] = {
 	    registers->rdi, registers->rsi, registers->rdx, registers->r10, registers->r8, registers->r9};
+
 	if ((int64_t)registers->rax == -EINTR && (int64_t)registers->orig_rax >= 0 &&
 	    is_endless(registers->orig_rax, arguments))
 		registers->rax = (uint64_t)-RESTART_NO_HANDLER;
@@ -200,6 +205,7 @@ static void make_ended_call_again(struct user_regs_struct *registers)
 static void end_call(struct user_regs_struct *registers)
 {
 	const int64_t result = (int64_t)registers->rax;
+
 	if ((int64_t)registers->orig_rax < 0 || (result != -RESTART_NO_HANDLER && result != -RESTART_BLOCK))
 		return;
 	registers->rax = (uint64_t)-EINTR;
@@ -209,6 +215,7 @@ static void end_call(struct user_regs_struct *registers)
 void remote_call_decline(struct stopped_thread *thread)
 {
 	struct user_regs_struct registers = thread->registers;
+
 	make_ended_call_again(&registers);
 	if (registers.rax != thread->registers.rax)
 		(void)stopped_thread_set_registers(thread, &registers);
@@ -263,6 +270,7 @@ static int write_frames(
 	size_t vector_bytes = vector_state_frame(thread->vector, thread->vector_bytes, vector);
 	uint64_t vector_at = (thread->registers.rsp - RED_ZONE_BYTES - vector_bytes) & ~UINT64_C(63);
 	uint64_t back_at = (vector_at - TEXT_BYTES - sizeof(struct frame)) & ~UINT64_C(15);
+
 	/* as behind a call instruction: 8 above a multiple of 16 */
 	frames->tell = back_at - TELL_WORDS * sizeof(uint64_t);
 	frames->text = vector_at - TEXT_BYTES;
@@ -295,6 +303,7 @@ static int begin(
     const struct remote_call *call, const struct stopped_thread *thread, const struct frames *frames)
 {
 	struct user_regs_struct registers = thread->registers;
+
 	registers.rip = call->function;
 	registers.rsp = frames->tell;
 	registers.rdi = call->text ? frames->text : call->first;
@@ -315,6 +324,7 @@ static int begin(
 static bool is_told(const struct remote_call *call, const struct frames *frames, pid_t tid, int signal)
 {
 	static struct stopped_thread now;
+
 	now.tid = tid;
 	return signal == frames->signal && stopped_thread_read(&now) == 0 &&
 	    now.registers.rip == call->code->system_call + 2 && now.registers.rsp > frames->tell;
@@ -325,11 +335,13 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
 {
 	const uint64_t end_ns = clock_now_ns() + limit_ns;
 	int late = 0; /* why we do not wait any longer */
+
 	for (;;) {
 		uint64_t now_ns = clock_now_ns(), left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
 		int signal;
 		enum stopped_thread_stop stop = stopped_thread_wait(
 		    thread->tid, late ? limit_ns : left_ns, late ? -1 : thread->cancel_fd, &signal);
+
 		switch (stop) {
 		case STOPPED_THREAD_ENDED:
 			return -ESRCH;
@@ -361,6 +373,7 @@ int remote_call_run(const struct remote_call *call, struct stopped_thread *threa
 {
 	struct frames frames;
 	int error = write_frames(call, thread, &frames);
+
 	if (!error)
 		error = begin(call, thread, &frames);
 	if (error) {

@@ -52,6 +52,7 @@ static void find_libc_malloc(struct safe_point *point)
 {
 	const struct exports *libc = &point->libc;
 	uint64_t first = UINT64_MAX, last = 0, low = libc->low, high = libc->high;
+
 	for (size_t i = 0; i < libc->count; i++)
 		if (AMONG(libc->list[i].name, malloc_names)) {
 			first = libc->list[i].start < first ? libc->list[i].start : first;
@@ -59,6 +60,7 @@ static void find_libc_malloc(struct safe_point *point)
 		}
 	for (size_t i = 0; i < libc->count; i++) {
 		const struct export *other = &libc->list[i];
+
 		if (AMONG(other->name, malloc_names))
 			continue;
 		if (other->end <= first && other->end > low)
@@ -75,9 +77,11 @@ static void find_libc_malloc(struct safe_point *point)
 static void find_allocator(struct safe_point *point, uint64_t libc_base)
 {
 	const uint64_t program = address_space_auxiliary(point->space, AT_PHDR);
+
 	for (size_t i = 0; i < point->space->count; i++) {
 		const struct mapping *mapping = &point->space->mappings[i];
 		struct exports exports;
+
 		if (mapping->offset != 0 || mapping->path[0] != '/' || mapping->start == libc_base ||
 		    (mapping->start >= point->loader_low && mapping->start < point->loader_high) ||
 		    (i > 0 && strcmp(mapping->path, point->space->mappings[i - 1].path) == 0))
@@ -99,6 +103,7 @@ int safe_point_open(struct safe_point *point, const struct address_space *space,
 {
 	const struct mapping *libc = address_space_file(space, "libc.so.6", false);
 	const struct mapping *loader = address_space_find(space, address_space_auxiliary(space, AT_BASE));
+
 	*point = (struct safe_point){.space = space};
 	if (!libc || !loader)
 		return -ENOEXEC;
@@ -154,6 +159,7 @@ static bool is_waiting_in_join(const char *name, const struct stopped_thread *th
 static bool is_resting(const struct safe_point *point, const struct stopped_thread *thread)
 {
 	const struct export *function = exports_at(&point->libc, stopped_thread_program_counter(thread));
+
 	switch (stopped_thread_system_call(thread)) {
 #if defined(__x86_64__)
 	case SYS_poll:
@@ -219,6 +225,7 @@ static bool has_own_frame(const struct safe_point *point, const struct unwind_fr
 static bool is_own_stack(const struct stopped_thread *thread, const struct mapping *mapping)
 {
 	const uint64_t descriptor = stopped_thread_pointer(thread);
+
 	return strcmp(mapping->path, "[stack]") == 0 ||
 	    (strcmp(mapping->path, "[heap]") != 0 &&
 	        is_in(descriptor, stopped_thread_stack_pointer(thread), mapping->end));
@@ -229,6 +236,7 @@ static bool has_room(const struct safe_point *point, const struct stopped_thread
 {
 	uint64_t sp = stopped_thread_stack_pointer(thread);
 	const struct mapping *mapping = address_space_find(point->space, sp);
+
 	if (!mapping || !is_own_stack(thread, mapping))
 		return false;
 	if (strcmp(mapping->path, "[stack]") == 0)
@@ -246,6 +254,7 @@ static bool is_in_sequence(const struct safe_point *point, const struct stopped_
 	} sequence;
 	const uint64_t area = thread->sequences;
 	uint64_t descriptor = 0;
+
 	return area != 0 &&
 	    address_space_read(point->space, area + DESCRIPTOR_AT, &descriptor, sizeof(descriptor)) == 0 &&
 	    descriptor != 0 &&
@@ -271,11 +280,13 @@ enum safe_point_verdict safe_point_check(struct safe_point *point, const struct 
 	size_t count = 0;
 	enum unwind_outcome outcome = unwind_stack(&input, frames, FRAMES_MOST, &count);
 	bool rests = is_resting(point, thread);
+
 	for (size_t i = 1; i < count; i++)
 		rests = rests && !frames[i].activation; /* what a signal has interrupted does not rest */
 	/* Beyond a signal handler too: what it has interrupted may hold a lock. */
 	for (size_t i = 0; i < count; i++) {
 		enum safe_point_verdict verdict = check_frame(point, thread, frames[i].pc, rests);
+
 		if (verdict != SAFE_POINT_SAFE)
 			return verdict;
 	}
@@ -299,5 +310,6 @@ const char *safe_point_text(enum safe_point_verdict verdict)
 	    [SAFE_POINT_STACK] = "on a stack that is not its own, or has too little room",
 	    [SAFE_POINT_UNKNOWN] = "on a stack that cannot be followed to its end",
 	};
+
 	return verdict < SAFE_POINT_VERDICTS ? texts[verdict] : "?";
 }

@@ -33,6 +33,7 @@ static int request(enum __ptrace_request what, pid_t tid, void *address, void *d
 static void guard(bool stands)
 {
 	const struct itimerval limit = {.it_value = {.tv_usec = stands ? STANDS_MOST_US : 0}};
+
 	(void)setitimer(ITIMER_REAL, &limit, NULL);
 }
 
@@ -40,6 +41,7 @@ static void guard(bool stands)
 static int let_go(enum __ptrace_request how, pid_t tid, int signal)
 {
 	int error = request(how, tid, NULL, (void *)(uintptr_t)signal);
+
 	guard(false);
 	return error;
 }
@@ -50,8 +52,10 @@ enum stopped_thread_stop stopped_thread_wait(pid_t tid, uint64_t limit_ns, int c
 	struct pollfd cancel = {.fd = cancel_fd, .events = POLLIN};
 	uint64_t end_ns = clock_now_ns() + limit_ns;
 	int status = 0;
+
 	for (uint32_t looks = 0;; looks++) {
 		pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
+
 		if (got < 0 && errno != EINTR)
 			return STOPPED_THREAD_ENDED;
 		if (got == tid)
@@ -79,6 +83,7 @@ static uint64_t read_sequences(pid_t tid)
 	} found = {0};
 	long got = ptrace(
 	    (enum __ptrace_request)GET_RSEQ_CONFIGURATION, tid, (void *)(uintptr_t)sizeof(found), &found);
+
 	return got == (long)sizeof(found) ? found.address : 0;
 }
 
@@ -87,6 +92,7 @@ int stopped_thread_read(struct stopped_thread *thread)
 	struct iovec registers = {&thread->registers, sizeof(thread->registers)};
 	struct iovec vector = {thread->vector, sizeof(thread->vector)};
 	int error = request(PTRACE_GETREGSET, thread->tid, (void *)(uintptr_t)NT_PRSTATUS, &registers);
+
 	if (!error && registers.iov_len != sizeof(thread->registers))
 		error = -ENOEXEC; /* a 32-bit thread's */
 	if (!error)
@@ -103,9 +109,11 @@ int stopped_thread_read(struct stopped_thread *thread)
 static int wait_until_stopped(const struct stopped_thread *thread, uint64_t limit_ns)
 {
 	const uint64_t end_ns = clock_now_ns() + limit_ns;
+
 	for (;;) {
 		uint64_t now_ns = clock_now_ns();
 		int signal;
+
 		switch (stopped_thread_wait(
 		    thread->tid, end_ns > now_ns ? end_ns - now_ns : 0, thread->cancel_fd, &signal)) {
 		case STOPPED_THREAD_INTERRUPTED:
@@ -188,6 +196,7 @@ int stopped_thread_set_registers(
     const struct stopped_thread *thread, const struct user_regs_struct *registers)
 {
 	struct iovec all = {(void *)(uintptr_t)registers, sizeof(*registers)};
+
 	return request(PTRACE_SETREGSET, thread->tid, (void *)(uintptr_t)NT_PRSTATUS, &all);
 }
 
@@ -199,6 +208,7 @@ int stopped_thread_set_mask(const struct stopped_thread *thread, uint64_t mask)
 int stopped_thread_set_vector(const struct stopped_thread *thread)
 {
 	struct iovec all = {(void *)(uintptr_t)thread->vector, thread->vector_bytes};
+
 	return request(PTRACE_SETREGSET, thread->tid, (void *)(uintptr_t)NT_X86_XSTATE, &all);
 }
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/capability.h>
 
 static const struct {
 	const char *name;
@@ -40,6 +40,7 @@ static int open_namespace(int *fd, pid_t target, const char *name)
 {
 	char path[PROC_PATH_BYTES];
 	struct stat own, other;
+
 	*fd = -1;
 	if (stat(proc_path(path, getpid(), name), &own) != 0)
 		return errno == ENOENT ? 0 : -errno;
@@ -58,6 +59,7 @@ static bool is_own_root(int root_fd)
 	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), mount = mount_id_of(root_fd);
 	bool same = fd >= 0 && mount >= 0 && mount == mount_id_of(fd) && fstat(fd, &own) == 0 &&
 	    fstat(root_fd, &other) == 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
+
 	if (fd >= 0)
 		close(fd);
 	return same;
@@ -69,6 +71,7 @@ static int map_id(pid_t target, const char *name, unsigned int *id)
 	unsigned int inner, outer, length;
 	int error = -EPERM;
 	FILE *map = proc_open_text(target, name);
+
 	while (map && error && fscanf(map, "%u %u %u", &inner, &outer, &length) == 3)
 		if (*id >= outer && *id - outer < length) {
 			*id = inner + (*id - outer);
@@ -85,6 +88,7 @@ static int read_ids(struct target_context *context, pid_t target)
 	char status[4096];
 	ssize_t length = proc_read(target, "status", status, sizeof(status));
 	const char *user = strstr(status, "\nUid:"), *group = strstr(status, "\nGid:");
+
 	if (length < 0 || !user || !group || sscanf(user, " Uid: %*u %*u %*u %u", &context->user) != 1 ||
 	    sscanf(group, " Gid: %*u %*u %*u %u", &context->group) != 1)
 		return length < 0 ? (int)length : -EIO;
@@ -99,6 +103,7 @@ static int read_ids(struct target_context *context, pid_t target)
 int target_context_open(struct target_context *context, pid_t target)
 {
 	char path[PROC_PATH_BYTES];
+
 	*context = (struct target_context){.root_fd = -1};
 	int error = open_namespace(&context->user_fd, target, "ns/user");
 	for (int i = 0; !error && i < TARGET_NAMESPACES; i++)
@@ -141,6 +146,7 @@ static int hide(void)
 int target_context_enter(struct target_context *context)
 {
 	int error = hide();
+
 	if (error)
 		return error;
 	enter_each(context);
@@ -159,6 +165,7 @@ static int drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
 	/* Without the second, root of a container would have all of ours again as it executes a file. */
 	if (syscall(SYS_capset, &header, none) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return -errno;

@@ -24,6 +24,7 @@ void thread_stacks_write(const struct address_space *space, const struct region 
 {
 	struct region_stack *stacks = (void *)(region->base + region->offsets.stacks);
 	uint32_t count = 0;
+
 	region_header(region)->below_main_stack = 0;
 	for (size_t i = 1; i < space->count; i++)
 		if (strcmp(space->mappings[i].path, "[stack]") == 0)

@@ -16,6 +16,7 @@ struct tracer *tracer_new(int cancel_fd)
 {
 	struct tracer *tracer = calloc(1, sizeof(*tracer));
 	pthread_condattr_t monotonic;
+
 	if (!tracer)
 		return NULL;
 	tracer->thread.cancel_fd = cancel_fd;
@@ -50,6 +51,7 @@ static const struct remote_call *await_answer(struct tracer *tracer)
 	const uint64_t end_ns = clock_now_ns() + PATIENCE_NS;
 	const struct timespec end = {
 	    .tv_sec = (time_t)(end_ns / CLOCK_NS_PER_S), .tv_nsec = (long)(end_ns % CLOCK_NS_PER_S)};
+
 	pthread_mutex_lock(&tracer->mutex);
 	while (tracer->state == TRACER_WAITING &&
 	    pthread_cond_timedwait(&tracer->changed, &tracer->mutex, &end) == 0)
@@ -64,6 +66,7 @@ static void *trace(void *argument)
 {
 	struct tracer *tracer = argument;
 	int error = stopped_thread_stop(&tracer->thread, tracer->thread.tid, STOP_LIMIT_NS);
+
 	tracer->error = error;
 	set_state(tracer, error ? TRACER_OVER : TRACER_WAITING);
 	if (error)

@@ -30,6 +30,7 @@ static size_t area_bytes(uint64_t components)
 #if defined(__x86_64__)
 	for (uint32_t i = 2; i < 63; i++) {
 		uint32_t bytes = 0, offset = 0, c, d;
+
 		if (components >> i & 1 && __get_cpuid_count(0xd, i, &bytes, &offset, &c, &d) &&
 		    (size_t)offset + bytes > end)
 			end = (size_t)offset + bytes;
@@ -43,6 +44,7 @@ size_t vector_state_frame(const unsigned char *area, size_t bytes, unsigned char
 	struct description description = {.magic = MAGIC_1};
 	uint64_t enabled, used;
 	const uint32_t mark = MAGIC_2;
+
 	if (bytes < LEGACY_BYTES + HEADER_BYTES)
 		return 0;
 	memcpy(&enabled, area + DESCRIPTION_AT, sizeof(enabled));

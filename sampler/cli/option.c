@@ -2,10 +2,10 @@
 #include "sampler/cli/option.h"
 
 #include "pprof/text/nearest.h"
+#include "pprof/text/text.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/option_value.h"
 #include "sampler/cli/other_words.h"
-#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,6 +45,7 @@ static void allowed_describe(const struct option *option, char *text, size_t tex
 		text_append(text, text_bytes, "%s", option->allowed);
 	for (int i = 0; option->choices && option->choices[i]; i++) {
 		const char *between = !i ? "" : option->choices[i + 1] ? ", " : " or ";
+
 		text_append(text, text_bytes, "%s%s", between, option->choices[i]);
 	}
 }

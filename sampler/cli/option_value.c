@@ -22,6 +22,7 @@ bool option_value_is_name(const char *text)
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 	const size_t first = strspn(text, letters);
 	const char *rest = text + first;
+
 	while (first && *rest && (strchr(letters, *rest) || strchr("0123456789._+-", *rest)))
 		rest++;
 	return first && !*rest;

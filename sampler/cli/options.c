@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/options.h"
 
+#include "pprof/text/text.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/options_rows.h"
 #include "sampler/snapshot/schedule.h"
-#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -38,6 +38,7 @@ static int take_pids(struct options *options, const struct command *command, cha
 {
 	for (int i = 0; i < options->operand_count; i++) {
 		const char *word = options->operands[i];
+
 		if (options_add_pids(options, word) == 0)
 			continue;
 		text_append(error, error_bytes, "'%s' is not a process id", word);

@@ -3,10 +3,10 @@
 #include "sampler/cli/options.h"
 
 #include "pprof/text/quantity.h"
+#include "pprof/text/text.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/options_rows.h"
 #include "sampler/perf/event.h"
-#include "pprof/text/text.h"
 
 #include <errno.h>
 
@@ -27,8 +27,10 @@ static int set_event(struct options *options, const char *value)
 int options_add_pids(struct options *options, const char *value)
 {
 	const char *suffix = value - 1;
+
 	do {
 		uint64_t pid;
+
 		if (quantity_number(suffix + 1, &pid, &suffix) || pid < 1 || pid > 1 << 22 ||
 		    (*suffix && *suffix != ',') || options->pid_count == OPTION_PIDS_MAX)
 			return -EINVAL;

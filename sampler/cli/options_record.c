@@ -74,6 +74,7 @@ static int set_on(struct options *options, const char *value)
 		return -EINVAL;
 	for (size_t i = 0; i < options->on_count; i++) {
 		const struct threshold *other = &options->on[i];
+
 		if (other->measure == threshold.measure && other->growth == threshold.growth &&
 		    other->bytes == threshold.bytes)
 			return 0;

@@ -53,8 +53,10 @@ static const struct {
 static int has_word(const char *words, const char *word)
 {
 	const size_t length = strlen(word);
+
 	while (length && *words) {
 		const size_t next = strcspn(words, " ");
+
 		if (next == length && memcmp(words, word, length) == 0)
 			return 1;
 		words += next + (words[next] == ' ');

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/unknown_command.h"
 
+#include "pprof/text/log_line.h"
 #include "pprof/text/nearest.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/other_words.h"
 #include "sampler/linux/program_path.h"
-#include "pprof/text/log_line.h"
 
 #include <limits.h>
 #include <stdio.h>

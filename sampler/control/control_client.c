@@ -48,10 +48,12 @@ int control_client_connect(const char *socket, char *reason, size_t reason_bytes
 	bool chosen;
 	int error = -ENAMETOOLONG;
 	size_t count = control_path_candidates(socket, geteuid(), paths, &chosen);
+
 	snprintf(reason, reason_bytes, "the path of the control socket is longer than %d bytes",
 	    CONTROL_PATH_BYTES - 1);
 	for (size_t i = 0; i < count; i++) {
 		int fd = control_socket_connect(paths[i]);
+
 		/* Whom we ask may be nobody but root or us, unless the user has named the socket. */
 		if (fd >= 0 && (chosen || control_peer_is_trusted(control_peer_user(fd))))
 			return fd;
@@ -67,6 +69,7 @@ int control_client_send(int fd, const struct control_request *request)
 {
 	char text[CONTROL_REQUEST_BYTES];
 	int length = control_request_format(request, text);
+
 	if (length < 0)
 		return length;
 	if (send(fd, text, (size_t)length, MSG_NOSIGNAL) == length || errno == EPIPE || errno == ECONNRESET)
@@ -78,6 +81,7 @@ int control_client_send(int fd, const struct control_request *request)
 static int descriptor_of(struct msghdr *message)
 {
 	int fd = -1;
+
 	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header))
 		if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
 		    header->cmsg_len == CMSG_LEN(sizeof(fd)))
@@ -91,6 +95,7 @@ static bool is_sealed(int fd, uint64_t bytes)
 	const int need = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 	struct stat status;
 	int seals = fcntl(fd, F_GET_SEALS);
+
 	return seals >= 0 && (seals & need) == need && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
 	    (uint64_t)status.st_size == bytes;
 }
@@ -105,6 +110,7 @@ static ssize_t receive_packet(int fd, char text[CONTROL_ANSWER_BYTES], int *prof
 	struct iovec bytes = {.iov_base = text, .iov_len = CONTROL_ANSWER_BYTES};
 	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &ancillary};
 	ssize_t got = -1;
+
 	*profile_fd = -1;
 	/* After a request that it has not read ("busy") it is a reset, but what it said before is still to
 	 * come: the second try has it. */
@@ -124,8 +130,10 @@ static int poll_once(int fd, int patience_ms)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	uint64_t end_ns = clock_now_ns() + (uint64_t)patience_ms * CLOCK_NS_PER_MS;
+
 	for (;;) {
 		int ready = poll(&poll_fd, 1, patience_ms);
+
 		if (ready >= 0)
 			return ready ? 0 : -ETIMEDOUT;
 		if (errno != EINTR)
@@ -139,6 +147,7 @@ int control_client_receive(int fd, int patience_ms, struct control_answer *answe
 {
 	char text[CONTROL_ANSWER_BYTES];
 	int error = patience_ms ? poll_once(fd, patience_ms) : 0;
+
 	*profile_fd = -1;
 	if (error)
 		return error;
@@ -148,6 +157,7 @@ int control_client_receive(int fd, int patience_ms, struct control_answer *answe
 	error = control_answer_parse(answer, text, (size_t)got);
 	if (!error) {
 		bool should = answer->kind == CONTROL_LISTED || answer->kind == CONTROL_PROFILED;
+
 		if (should == (*profile_fd >= 0) && (!should || is_sealed(*profile_fd, answer->bytes)))
 			return 1;
 		error = -EPROTO;
@@ -162,8 +172,10 @@ int control_client_read(int profile_fd, uint64_t length, void **bytes)
 {
 	char *read_bytes = malloc(length + 1);
 	int error = read_bytes ? 0 : -ENOMEM;
+
 	for (uint64_t done = 0; done < length && !error;) {
 		ssize_t got = pread(profile_fd, read_bytes + done, length - done, (off_t)done);
+
 		if (got > 0)
 			done += (uint64_t)got;
 		else if (got == 0 || errno != EINTR)
@@ -231,6 +243,7 @@ int control_client_list(const char *socket, struct control_list *list, char *rea
 	struct control_answer answer;
 	int fd = control_client_connect(socket, reason, reason_bytes), profile_fd;
 	void *bytes;
+
 	if (fd < 0)
 		return fd;
 	int error = ask(fd, &request, CONTROL_LISTED, &answer, &profile_fd, reason, reason_bytes);
@@ -262,8 +275,10 @@ static int receive_each(int fd, int patience_ms,
     uint32_t *missing, char *reason, size_t reason_bytes)
 {
 	struct control_answer answer;
+
 	while (*missing) {
 		int profile_fd, got = control_client_receive(fd, patience_ms, &answer, &profile_fd);
+
 		if (got == 1 && !is_final(answer.kind)) {
 			if (profile_fd >= 0)
 				close(profile_fd);
@@ -271,6 +286,7 @@ static int receive_each(int fd, int patience_ms,
 		}
 		if (got != 1) {
 			int error = got ? got : -ECONNRESET;
+
 			snprintf(reason, reason_bytes,
 			    "the daemon has not said what became of %u profile%s: %s", *missing,
 			    *missing == 1 ? "" : "s", strerror(-error));
@@ -289,6 +305,7 @@ int control_client_each(const char *socket, const struct control_request *reques
 {
 	struct control_answer answer;
 	int fd = control_client_connect(socket, reason, reason_bytes), profile_fd;
+
 	*missing = 0;
 	if (fd < 0)
 		return fd;

@@ -18,6 +18,7 @@
 size_t control_folders(char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES], uid_t uid)
 {
 	size_t count = 0;
+
 	/* what is in it has a name, too */
 	if (folder_of_user("XDG_RUNTIME_DIR", NULL, "/heaptap", folders[0], CONTROL_FOLDER_BYTES - 8) == 0)
 		count++;
@@ -30,6 +31,7 @@ int control_folder_open(const char *folder, uid_t owner)
 {
 	struct stat status;
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
 	if (fd < 0)
 		return errno == ELOOP ? -ENOTDIR : -errno;
 	if (fstat(fd, &status) == 0 && status.st_uid == owner && (status.st_mode & 022) == 0)
@@ -42,6 +44,7 @@ static int look_into(int (*visit)(void *context, int folder_fd, const char *fold
     void *context, const char *folder, uid_t owner)
 {
 	int fd = control_folder_open(folder, owner), enough = visit(context, fd, folder, owner);
+
 	if (fd >= 0)
 		close(fd);
 	return enough;
@@ -60,8 +63,10 @@ static void look_into_others(
 		DIR *root = opendir(places[i].root);
 		const struct dirent *entry;
 		const size_t before = strlen(places[i].before);
+
 		while (root && !enough && (entry = readdir(root))) {
 			char name[32], path[CONTROL_FOLDER_BYTES];
+
 			if (strncmp(entry->d_name, places[i].before, before) != 0)
 				continue;
 			const unsigned int owner = (unsigned int)strtoul(entry->d_name + before, NULL, 10);
@@ -81,8 +86,10 @@ void control_folder_each(
 {
 	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES];
 	size_t count = control_folders(folders, geteuid());
+
 	for (size_t i = 0; i < count; i++) {
 		bool again = false;
+
 		for (size_t n = 0; n < i; n++)
 			again = again || strcmp(folders[n], folders[i]) == 0;
 		if (!again && look_into(visit, context, folders[i], geteuid()))
@@ -95,6 +102,7 @@ void control_folder_each(
 bool control_folder_is_socket(const char *name)
 {
 	const char *dot = strrchr(name, '.');
+
 	return dot && strcmp(dot, ".sock") == 0;
 }
 
@@ -102,6 +110,7 @@ static bool serves(int fd, uid_t owner)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
+
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == owner;
 }
 
@@ -112,6 +121,7 @@ static int connect_to(int socket_fd, uid_t owner, int patience_ms)
 	const struct timeval patience = {patience_ms / 1000, patience_ms % 1000 * 1000};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (patience_ms ? 0 : SOCK_NONBLOCK), 0);
 	int error = 0;
+
 	if (fd < 0)
 		return -errno;
 	/* do not wait for a full backlog either */
@@ -132,6 +142,7 @@ int control_folder_connect(int folder_fd, const char *name, uid_t owner, int pat
 {
 	struct stat status;
 	int socket_fd = openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
 	if (socket_fd < 0)
 		return -errno; /* its sampler has just ended */
 	int fd = fstat(socket_fd, &status) == 0 && S_ISSOCK(status.st_mode)

@@ -85,6 +85,7 @@ enum { ROOM_FOR_OTHERS = CONTROL_LIST_BYTES_MAX / 4 };
 static void write_string(struct control_list_writer *writer, const char *string)
 {
 	size_t length = strlen(string) + 1;
+
 	if (writer->error)
 		return;
 	if (writer->bytes + length > CONTROL_LIST_BYTES_MAX)
@@ -102,6 +103,7 @@ __attribute__((format(printf, 2, 3))) static void write_formatted(
 {
 	char *string;
 	va_list arguments;
+
 	va_start(arguments, format);
 	int length = vasprintf(&string, format, arguments);
 	va_end(arguments);
@@ -117,6 +119,7 @@ static void write_field(struct control_list_writer *writer, const struct field *
 {
 	const void *at = (const char *)record + field->offset;
 	const char *key = field->key;
+
 	switch (field->kind) {
 	case KIND_TEXT:
 		if (*(const char *const *)at && **(const char *const *)at)
@@ -159,6 +162,7 @@ void control_list_write_daemon(struct control_list_writer *writer, const struct 
 void control_list_write_process(struct control_list_writer *writer, const struct control_process *process)
 {
 	const size_t before = writer->bytes;
+
 	if (writer->error)
 		return;
 	write_fields(writer, "process", process_fields, ARRAY_COUNT(process_fields), process);
@@ -205,6 +209,7 @@ struct strings {
 static char *next_string(struct strings *strings)
 {
 	char *string = strings->at;
+
 	if (string == strings->end)
 		return NULL;
 	strings->at += strlen(string) + 1;
@@ -214,6 +219,7 @@ static char *next_string(struct strings *strings)
 static void read_value(const struct field *field, void *record, char *value)
 {
 	void *at = (char *)record + field->offset;
+
 	switch (field->kind) {
 	case KIND_TEXT:
 		*(const char **)at = value;
@@ -240,6 +246,7 @@ static void begin_fields(const struct field *fields, size_t count, void *record)
 {
 	for (size_t i = 0; i < count; i++) {
 		void *at = (char *)record + fields[i].offset;
+
 		if (fields[i].kind == KIND_TEXT)
 			*(const char **)at = "";
 		if (fields[i].kind == KIND_ESTIMATE)
@@ -251,6 +258,7 @@ static void begin_fields(const struct field *fields, size_t count, void *record)
 static char *cut_value(char *string)
 {
 	char *equals = strchr(string, '=');
+
 	if (!equals)
 		return NULL;
 	*equals = '\0';
@@ -268,6 +276,7 @@ static void read_list_item(struct control_list *list, struct control_process *pr
 	if (begins(key, LOST) && process->loss_count < CONTROL_LOSSES_MAX) {
 		const struct control_loss loss = {
 		    key + strlen(LOST), *value == '-' ? 0 : strtoull(value, NULL, 10)};
+
 		process->losses[process->loss_count++] = loss;
 		list->loss_count++;
 	} else if (begins(key, LABEL) && process->label_count < CONTROL_LABELS_MAX) {
@@ -281,9 +290,11 @@ static void read_record(struct control_list *list, struct strings *strings, cons
     size_t count, void *record, struct control_process *process)
 {
 	char *string, *value;
+
 	begin_fields(fields, count, record);
 	while ((string = next_string(strings)) && *string) {
 		size_t i = 0;
+
 		value = cut_value(string);
 		if (!value)
 			continue;
@@ -315,6 +326,7 @@ static int read_denied(struct control_list *list, struct strings *strings)
 {
 	int error = array_reserve(
 	    &list->denied, &list->denied_capacity, list->denied_count + 1, sizeof(*list->denied));
+
 	if (error)
 		return error;
 	struct control_denied *denied = &list->denied[list->denied_count++];
@@ -328,6 +340,7 @@ static int read_note(struct control_list *list, struct strings *strings)
 	static const struct field fields[] = {{"text", KIND_TEXT, 0}};
 	int error =
 	    array_reserve(&list->notes, &list->note_capacity, list->note_count + 1, sizeof(*list->notes));
+
 	if (error)
 		return error;
 	read_record(list, strings, fields, 1, &list->notes[list->note_count++], NULL);
@@ -338,6 +351,7 @@ static int read_records(struct control_list *list, struct strings strings)
 {
 	char *name;
 	int error = 0;
+
 	while (!error && (name = next_string(&strings))) {
 		if (strcmp(name, "daemon") == 0)
 			read_record(
@@ -362,6 +376,7 @@ static int reserve_lists(struct control_list *list, struct strings strings)
 {
 	const char *string;
 	size_t losses = 0, labels = 0;
+
 	while ((string = next_string(&strings))) {
 		losses += begins(string, LOST);
 		labels += begins(string, LABEL);
@@ -375,6 +390,7 @@ static int reserve_lists(struct control_list *list, struct strings strings)
 static void disarm_strings(struct strings strings)
 {
 	char *string;
+
 	while ((string = next_string(&strings)))
 		utf8_disarm(string, strlen(string));
 }
@@ -382,6 +398,7 @@ static void disarm_strings(struct strings strings)
 int control_list_parse(struct control_list *list, const void *bytes, size_t length)
 {
 	struct strings strings;
+
 	memset(list, 0, sizeof(*list));
 	begin_fields(daemon_fields, ARRAY_COUNT(daemon_fields), &list->daemon);
 	if (length > CONTROL_LIST_BYTES_MAX)

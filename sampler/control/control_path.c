@@ -17,6 +17,7 @@ static int copy_path(const char *from, char path[CONTROL_PATH_BYTES])
 static const char *path_chosen(const char *given)
 {
 	const char *path = given ? given : getenv("HEAPTAP_SOCKET");
+
 	return path && *path ? path : NULL;
 }
 
@@ -34,6 +35,7 @@ static int path_default(uid_t uid, char path[CONTROL_PATH_BYTES])
 int control_path_own(const char *given, uid_t uid, char path[CONTROL_PATH_BYTES])
 {
 	const char *chosen = path_chosen(given);
+
 	return chosen ? copy_path(chosen, path) : path_default(uid, path);
 }
 
@@ -42,6 +44,7 @@ size_t control_path_candidates(
 {
 	const char *named = path_chosen(given);
 	size_t count = 0;
+
 	*chosen = named && (given || uid != 0); /* su and sudo -E leave root the variable of somebody else */
 	if (named)
 		return copy_path(named, paths[0]) == 0;
@@ -56,5 +59,6 @@ int control_path_off(const char *socket_path, char path[CONTROL_PATH_BYTES])
 	const char *slash = strrchr(socket_path, '/');
 	int folder = slash ? (int)(slash - socket_path) + 1 : 0;
 	int length = snprintf(path, CONTROL_PATH_BYTES, "%.*s" CONTROL_OFF_NAME, folder, socket_path);
+
 	return length < CONTROL_PATH_BYTES ? 0 : -ENAMETOOLONG;
 }

@@ -17,6 +17,7 @@
 gid_t control_peer_group(void)
 {
 	const struct group *group = getgrnam(GROUP_NAME);
+
 	return group ? group->gr_gid : CONTROL_NO_GROUP;
 }
 
@@ -24,6 +25,7 @@ uid_t control_peer_user(int fd)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
+
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.uid : CONTROL_NOBODY;
 }
 
@@ -39,6 +41,7 @@ static bool has_group(int fd, gid_t group)
 	socklen_t bytes = sizeof(few);
 	bool found = false;
 	int failed = getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, few, &bytes);
+
 	if (failed && bytes > sizeof(few)) {
 		groups = malloc(bytes);
 		failed = !groups || getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &bytes) != 0;
@@ -54,6 +57,7 @@ bool control_peer_may(int fd, gid_t group)
 {
 	struct ucred peer;
 	socklen_t length = sizeof(peer);
+
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
 		return false;
 	if (control_peer_is_trusted(peer.uid))
@@ -68,6 +72,7 @@ static bool is_of(int process_fd, uid_t user)
 	unsigned int real, effective;
 	int fd = openat(process_fd, "status", O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
+
 	if (fd >= 0)
 		close(fd);
 	status[length > 0 ? length : 0] = '\0';
@@ -80,6 +85,7 @@ int control_peer_open_process(uid_t user, pid_t pid)
 {
 	char path[PROC_PATH_BYTES];
 	int process_fd = open(proc_path(path, pid, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
 	if (process_fd < 0)
 		return -errno;
 	if (control_peer_is_trusted(user) || is_of(process_fd, user))

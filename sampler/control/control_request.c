@@ -33,6 +33,7 @@ static const char *const answers[] = {[CONTROL_BUSY] = "busy",
 static const char *take_word(char **text)
 {
 	char *word = *text, *space = strchr(word, ' ');
+
 	*text = space ? space + 1 : word + strlen(word);
 	if (space)
 		*space = '\0';
@@ -43,12 +44,14 @@ static const char *take_word(char **text)
 static bool parse_number(const char *text, uint64_t most, uint64_t *number)
 {
 	const char *rest;
+
 	return quantity_number(text, number, &rest) == 0 && !*rest && *number <= most;
 }
 
 static bool parse_pid(const char *text, pid_t *pid)
 {
 	uint64_t number;
+
 	if (!parse_number(text, INT_MAX, &number) || number == 0)
 		return false;
 	*pid = (pid_t)number;
@@ -58,6 +61,7 @@ static bool parse_pid(const char *text, pid_t *pid)
 static bool parse_duration(const char *text, uint32_t *ms)
 {
 	uint64_t number;
+
 	if (!parse_number(text, CONTROL_CPU_MS_MAX, &number) || number == 0)
 		return false;
 	*ms = (uint32_t)number;
@@ -67,6 +71,7 @@ static bool parse_duration(const char *text, uint32_t *ms)
 static bool is_service(const char *name)
 {
 	size_t length = strlen(name);
+
 	if (!length || length >= CONTROL_SERVICE_BYTES || utf8_valid_prefix(name, length) != length)
 		return false;
 	for (const char *at = name; *at; at++)
@@ -80,6 +85,7 @@ int control_request_format(const struct control_request *request, char text[CONT
 	char verb[32];
 	size_t room = CONTROL_REQUEST_BYTES;
 	bool of_pid = request->target == CONTROL_PID || request->target == CONTROL_SESSION;
+
 	snprintf(verb, sizeof(verb), "%s", verbs[request->verb]);
 	if (request->verb == CONTROL_LIST)
 		return snprintf(text, room, "%s", verb);
@@ -130,6 +136,7 @@ static int parse_target(struct control_request *request, char *text)
 int control_request_parse(struct control_request *request, const void *bytes, size_t length)
 {
 	char text[CONTROL_REQUEST_BYTES], *rest = text;
+
 	memset(request, 0, sizeof(*request));
 	if (length >= sizeof(text) || memchr(bytes, '\0', length))
 		return -EINVAL;
@@ -156,6 +163,7 @@ int control_answer_format(const struct control_answer *answer, char text[CONTROL
 	const char *word = answers[answer->kind];
 	size_t room = CONTROL_ANSWER_BYTES;
 	int length = 0;
+
 	switch (answer->kind) {
 	case CONTROL_BUSY:
 	case CONTROL_UNKNOWN:
@@ -186,6 +194,7 @@ int control_answer_format(const struct control_answer *answer, char text[CONTROL
 static bool parse_arguments(struct control_answer *answer, char *rest)
 {
 	uint64_t number;
+
 	switch (answer->kind) {
 	case CONTROL_BUSY:
 	case CONTROL_UNKNOWN:
@@ -217,6 +226,7 @@ static bool parse_arguments(struct control_answer *answer, char *rest)
 int control_answer_parse(struct control_answer *answer, const void *bytes, size_t length)
 {
 	char text[CONTROL_ANSWER_BYTES], *rest = text;
+
 	memset(answer, 0, sizeof(*answer));
 	if (length >= sizeof(text) || memchr(bytes, '\0', length))
 		return -EPROTO;

@@ -10,6 +10,7 @@ static const char *next_string(struct control_rows *rows)
 {
 	const char *string = rows->at;
 	const char *nul = string < rows->end ? memchr(string, '\0', (size_t)(rows->end - string)) : NULL;
+
 	if (nul)
 		rows->at = nul + 1;
 	return nul ? string : NULL;
@@ -20,6 +21,7 @@ static pid_t pid_of(const char *value)
 {
 	const size_t digits = strspn(value, "0123456789");
 	const long pid = digits && digits <= 10 && !value[digits] ? strtol(value, NULL, 10) : 0;
+
 	return pid <= INT_MAX ? (pid_t)pid : 0;
 }
 
@@ -27,6 +29,7 @@ static pid_t pid_of(const char *value)
 static const char *value_of(const char *string, const char *key)
 {
 	const size_t length = strlen(key);
+
 	return strncmp(string, key, length) == 0 && string[length] == '=' ? string + length + 1 : NULL;
 }
 
@@ -35,6 +38,7 @@ struct control_store control_rows_store(const struct control_rows *rows)
 	struct control_rows left = *rows;
 	struct control_store store = {.path = ""};
 	const char *string = next_string(&left), *value;
+
 	if (!string || strcmp(string, "daemon") != 0)
 		return store;
 	while ((string = next_string(&left)) && *string) {
@@ -51,8 +55,10 @@ struct control_store control_rows_store(const struct control_rows *rows)
 int control_rows_next(struct control_rows *rows, struct control_row *row)
 {
 	const char *name, *string;
+
 	while ((name = next_string(rows))) {
 		unsigned int said = 0;
+
 		*row = (struct control_row){.text = name};
 		for (string = name; string && *string; string = next_string(rows)) {
 			if (strncmp(string, "pid=", 4) != 0)

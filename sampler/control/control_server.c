@@ -52,6 +52,7 @@ struct control_server *control_server_new(
     int epoll_fd, int listen_fd, gid_t group, const struct control_handlers *handlers, int *error)
 {
 	struct control_server *server = calloc(1, sizeof(*server));
+
 	*error = server ? epoll_set_add(epoll_fd, listen_fd) : -ENOMEM;
 	if (*error) {
 		close(listen_fd);
@@ -83,6 +84,7 @@ static void disconnect(const struct control_server *server, struct client *clien
 	client->fd = -1;
 	while (client->first) {
 		struct waiting *waiting = client->first;
+
 		client->first = waiting->next;
 		waiting_free(waiting);
 	}
@@ -92,6 +94,7 @@ static void drop(const struct control_server *server, struct client *client)
 {
 	const struct control_handlers *handlers = &server->handlers;
 	bool waited = client->outstanding > 0;
+
 	disconnect(server, client);
 	client->outstanding = 0;
 	if (waited && handlers->gone)
@@ -120,6 +123,7 @@ static int send_packet(int fd, const char *text, size_t length, int profile_fd)
 	} ancillary = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
 	struct iovec bytes = {.iov_base = (void *)(uintptr_t)text, .iov_len = length};
 	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+
 	if (profile_fd >= 0) {
 		message.msg_control = &ancillary;
 		message.msg_controllen = sizeof(ancillary.room);
@@ -131,6 +135,7 @@ static int send_packet(int fd, const char *text, size_t length, int profile_fd)
 static void wait_for_room(const struct control_server *server, const struct client *client, bool wait)
 {
 	struct epoll_event event = {.events = wait ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.fd = client->fd};
+
 	(void)epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, client->fd, &event);
 }
 
@@ -140,6 +145,7 @@ static void flush_waiting(struct control_server *server, struct client *client)
 	while (client->first) {
 		struct waiting *waiting = client->first;
 		int error = send_packet(client->fd, waiting->text, waiting->length, waiting->profile_fd);
+
 		if (error == -EAGAIN)
 			return;
 		if (error) {
@@ -161,6 +167,7 @@ static bool put_waiting(
     struct control_server *server, struct client *client, const char *text, size_t length, int profile_fd)
 {
 	struct waiting *waiting = NULL;
+
 	if (client->waiting_bytes + length <= CONTROL_SERVER_QUEUE_BYTES &&
 	    (profile_fd < 0 || client->waiting_profiles < CONTROL_SERVER_QUEUE_PROFILES))
 		waiting = malloc(sizeof(*waiting) + length);
@@ -188,6 +195,7 @@ static void say(
 	char text[CONTROL_ANSWER_BYTES];
 	size_t length = (size_t)control_answer_format(answer, text);
 	int error = client->first ? -EAGAIN : send_packet(client->fd, text, length, profile_fd);
+
 	if (error == -EAGAIN) {
 		if (put_waiting(server, client, text, length, profile_fd))
 			wait_for_room(server, client, true);
@@ -222,6 +230,7 @@ static void take_client(struct control_server *server)
 {
 	int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client *client = NULL;
+
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
 			send_away_without_room(server);
@@ -245,10 +254,12 @@ int control_server_memory(const void *bytes, size_t length)
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 	int fd = memory_file_create("heaptap-control"), error = 0;
 	const char *at = length ? bytes : empty;
+
 	if (fd < 0)
 		return fd;
 	for (size_t done = 0; done < length && !error;) {
 		ssize_t wrote = write(fd, at + done, length - done);
+
 		if (wrote < 0 && errno != EINTR)
 			error = -errno;
 		else if (wrote > 0)
@@ -266,6 +277,7 @@ int control_server_memory(const void *bytes, size_t length)
 static int make_list(struct control_server *server, uint64_t *length)
 {
 	struct control_list_writer writer = {0};
+
 	server->handlers.list(server->handlers.context, &writer);
 	int fd = writer.error ? writer.error : control_server_memory(writer.text, writer.bytes);
 	*length = writer.bytes;
@@ -277,6 +289,7 @@ static void answer_list(struct control_server *server, struct client *client)
 {
 	struct control_answer answer = {.kind = CONTROL_UNSUPPORTED};
 	int fd = -1;
+
 	if (server->handlers.list) {
 		fd = make_list(server, &answer.bytes);
 		answer.kind = fd < 0 ? CONTROL_BUSY : CONTROL_LISTED;
@@ -301,6 +314,7 @@ static void answer_ask(
 {
 	struct control_answer answer = {.kind = CONTROL_UNKNOWN};
 	int64_t count = server->handlers.ask(server->handlers.context, request, client->id);
+
 	if (count > 0) {
 		answer.kind = CONTROL_ASKED;
 		answer.count = client->outstanding = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
@@ -315,6 +329,7 @@ static void take_request(struct control_server *server, struct client *client)
 	char text[CONTROL_REQUEST_BYTES];
 	struct control_request request;
 	ssize_t got = recv(client->fd, text, sizeof(text), 0);
+
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0 || client->asked || control_request_parse(&request, text, (size_t)got)) {
@@ -340,6 +355,7 @@ bool control_server_event(struct control_server *server, int fd)
 	}
 	for (size_t i = 0; i < CONTROL_SERVER_CLIENTS; i++) {
 		struct client *client = &server->clients[i];
+
 		if (client->fd != fd)
 			continue;
 		if (client->first)
@@ -365,6 +381,7 @@ static void give(
     struct control_server *server, uint64_t asker, const struct control_answer *answer, int profile_fd)
 {
 	struct client *client = find_asker(server, asker);
+
 	if (!client) {
 		if (profile_fd >= 0)
 			close(profile_fd);
@@ -379,6 +396,7 @@ static void give(
 static void answer_text(struct control_answer *answer, const char *text)
 {
 	size_t length = strnlen(text, sizeof(answer->text) - 1);
+
 	memcpy(answer->text, text, length);
 	answer->text[length] = '\0';
 }
@@ -386,6 +404,7 @@ static void answer_text(struct control_answer *answer, const char *text)
 void control_server_written(struct control_server *server, uint64_t asker, pid_t pid, const char *path)
 {
 	struct control_answer answer = {.kind = CONTROL_WRITTEN, .pid = pid};
+
 	answer_text(&answer, path);
 	give(server, asker, &answer, -1);
 }
@@ -393,6 +412,7 @@ void control_server_written(struct control_server *server, uint64_t asker, pid_t
 void control_server_failed(struct control_server *server, uint64_t asker, pid_t pid, int error)
 {
 	struct control_answer answer = {.kind = error == -ESRCH ? CONTROL_GONE : CONTROL_FAILED, .pid = pid};
+
 	if (answer.kind == CONTROL_FAILED)
 		answer_text(&answer, strerror(-error));
 	give(server, asker, &answer, -1);
@@ -402,6 +422,7 @@ void control_server_profiled(struct control_server *server, uint64_t asker, pid_
 {
 	struct control_answer answer = {.kind = CONTROL_PROFILED, .pid = pid};
 	struct stat status;
+
 	if (fstat(profile_fd, &status) == 0 && (uint64_t)status.st_size <= CONTROL_PROFILE_BYTES_MAX) {
 		answer.bytes = (uint64_t)status.st_size;
 		give(server, asker, &answer, profile_fd);

@@ -30,6 +30,7 @@ static int connect_to(const struct sockaddr_un *address)
 {
 	const struct timeval patience = {.tv_sec = CONNECT_SECONDS};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
 	if (fd < 0)
 		return -errno;
 	/* do not wait for a full backlog either */
@@ -44,6 +45,7 @@ static int connect_to(const struct sockaddr_un *address)
 int control_socket_connect(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
 	if (snprintf(address.sun_path, sizeof(address.sun_path), "%s", path) >= (int)sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	return connect_to(&address);
@@ -55,6 +57,7 @@ static int open_folder(const char *path, gid_t group)
 	struct folder folder;
 	int fd, error = folder_open(&folder, NULL, path, FOLDER_OWN, 0);
 	bool made = error == -ENOENT;
+
 	if (made)
 		error = folder_open(&folder, NULL, path, FOLDER_OWN | FOLDER_MAKE_LAST, 0700);
 	if (error)
@@ -74,6 +77,7 @@ static int check_free(int folder_fd, const char *name)
 {
 	struct sockaddr_un address;
 	struct stat status;
+
 	if (fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(status.st_mode))
@@ -90,6 +94,7 @@ static int bind_in(int folder_fd, const char *name, gid_t group)
 {
 	struct sockaddr_un address;
 	char early[32];
+
 	snprintf(early, sizeof(early), ".control.%d", (int)getpid());
 	address_of(folder_fd, early, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -113,6 +118,7 @@ int control_socket_bind(const char *path, gid_t group)
 	char folder[CONTROL_PATH_BYTES];
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	int length = slash ? (int)(slash - path) : 0;
+
 	if (length >= (int)sizeof(folder) || strlen(name) > 64)
 		return -ENAMETOOLONG;
 	if (!*name)

@@ -36,6 +36,7 @@ static int open_library(struct daemon *d)
 {
 	static char copy[PROC_PATH_BYTES];
 	char path[PATH_MAX];
+
 	if (d->delivery.fd >= 0)
 		return 0;
 	int error = attach_library_find(path, sizeof(path));
@@ -60,6 +61,7 @@ static struct region *make_region(struct daemon *d, uint64_t period_bytes)
 	    .live_max = LIVE_MAX,
 	    .mode = REGION_MODE_COPY,
 	};
+
 	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
 		key = clock_now_ns() << 16;
 	if (region && region_open(region, d->next_region++, key & ~REGION_KEY_PLACE, &options) == 0) {
@@ -87,8 +89,10 @@ struct daemon_attaching *attaching_seat(struct daemon *d, const char *account)
 {
 	struct daemon_attaching *seat = NULL;
 	size_t of_account = 0, free_seats = 0;
+
 	for (size_t i = 0; i < DAEMON_ATTACHING; i++) {
 		struct daemon_attaching *one = &d->attaching[i];
+
 		if (one->region) {
 			of_account += strcmp(one->facts.plan->account, account) == 0;
 		} else {
@@ -121,6 +125,7 @@ static int begin(struct daemon *d, struct daemon_attaching *one, const struct ro
     const struct verdict *verdict, bool filtered)
 {
 	const uint64_t period_bytes = verdict_period(d, verdict);
+
 	*one = (struct daemon_attaching){.attacher.fd = -1,
 	    .region = make_region(d, period_bytes),
 	    .facts = attachments_facts(entry->pid),
@@ -149,6 +154,7 @@ static void take_result(struct daemon *d, struct daemon_attaching *one)
 {
 	struct attachment attachment;
 	struct roster_entry *entry = roster_find(&d->roster, one->facts.pid);
+
 	if (entry && entry->state != ROSTER_ATTACHING) /* of a program that it has executed since */
 		entry = NULL;
 	epoll_set_remove(d->epoll_fd, one->attacher.fd);
@@ -195,6 +201,7 @@ void attaching_tend(struct daemon *d, uint64_t now_ns)
 {
 	for (size_t i = 0; i < DAEMON_ATTACHING; i++) {
 		struct daemon_attaching *one = &d->attaching[i];
+
 		if (one->region && now_ns > one->begun_ns + lasts_most_ns)
 			attacher_give_up(&one->attacher);
 		if (one->region && attacher_is_late(&one->attacher))
@@ -219,6 +226,7 @@ static bool attach(struct daemon *d, struct roster_entry *entry, const struct ve
 {
 	struct fitness fitness;
 	char account[TARGET_OWNER_BYTES];
+
 	if (is_on_its_way(d, entry->pid))
 		return false;
 	process_labels_owner(&verdict->facts, account, sizeof(account));
@@ -248,6 +256,7 @@ bool attaching_try(struct daemon *d, struct roster_entry *entry, bool has_librar
 {
 	struct verdict *verdict = verdict_make(d, entry, has_library);
 	bool decided = true;
+
 	entry->state = ROSTER_OTHER;
 	if (!verdict)
 		return true;

@@ -19,6 +19,7 @@
 static struct rules *read_rules(const char *path, char *error, size_t error_bytes, int *result)
 {
 	struct rules *rules = calloc(1, sizeof(*rules));
+
 	*result = -ENOMEM;
 	if (!rules) {
 		snprintf(error, error_bytes, "out of memory");
@@ -37,12 +38,14 @@ static int find_store(struct daemon *d, const char *given)
 	char usual[DAEMON_SECTION_PATH_BYTES];
 	const char *path = given ? given : d->rules->daemon.store;
 	char *absolute = NULL;
+
 	if (!path && daemon_section_store(usual) == 0)
 		path = usual;
 	if (!path)
 		return -ENOENT;
 	if (path[0] != '/') {
 		char folder[PATH_MAX];
+
 		if (!getcwd(folder, sizeof(folder)) || asprintf(&absolute, "%s/%s", folder, path) < 0)
 			return -errno;
 	}
@@ -58,6 +61,7 @@ int configuration_open(struct daemon *d, const char *store)
 {
 	char error[DAEMON_NOTE_BYTES];
 	int result;
+
 	d->rules = read_rules(d->config, error, sizeof(error), &result);
 	if (!d->rules) {
 		log_line("%s", error);
@@ -92,6 +96,7 @@ int configuration_open_store(struct daemon *d)
 	const struct store_settings settings = settings_of(d);
 	char path[PATH_MAX];
 	int error = store_open(&d->store, &settings);
+
 	if (!d->store)
 		return -ENOMEM;
 	if (error)
@@ -113,6 +118,7 @@ void configuration_reload(struct daemon *d)
 	char error[DAEMON_NOTE_BYTES];
 	int result;
 	struct rules *rules = read_rules(d->config, error, sizeof(error), &result);
+
 	if (!rules) {
 		snprintf(d->note, sizeof(d->note), "%.900s; the old configuration is in force", error);
 		log_line("%s", d->note);

@@ -70,8 +70,10 @@ static size_t one_to_forget(const void *rows, size_t count, size_t row_bytes, si
 {
 	const char *uids = (const char *)rows + uid_offset;
 	size_t found = 0, most = 0;
+
 	for (size_t i = 0; i < count && most < count - i; i++) {
 		size_t same = 0;
+
 		for (size_t j = i; j < count; j++)
 			same += memcmp(uids + i * row_bytes, uids + j * row_bytes, sizeof(uid_t)) == 0;
 		if (same > most) {
@@ -86,6 +88,7 @@ static void forget_denied(struct crash_guard *guard)
 {
 	const size_t at = one_to_forget(
 	    guard->denied, guard->count, sizeof(guard->denied[0]), offsetof(struct crash_guard_denied, uid));
+
 	free(guard->denied[at].exe);
 	free(guard->denied[at].reason);
 	guard->count--;
@@ -119,8 +122,10 @@ static bool counts(int number)
 static size_t recent_deaths(const struct crash_guard *guard, const struct crash_guard_death *death)
 {
 	size_t count = 0;
+
 	for (size_t i = 0; i < guard->death_count; i++) {
 		const struct death *other = &guard->deaths[i];
+
 		count += strcmp(other->exe, death->exe) == 0 && strcmp(other->library, death->library) == 0 &&
 		    other->uid == death->uid &&
 		    death->now_ns - other->at_ns <= CRASH_GUARD_WITHIN_S * second_ns;
@@ -132,11 +137,13 @@ static size_t recent_deaths(const struct crash_guard *guard, const struct crash_
 static bool keep_death(struct crash_guard *guard, const struct crash_guard_death *death)
 {
 	char *exe = strdup(death->exe);
+
 	if (!exe)
 		return false;
 	if (guard->death_count == DEATHS_KEPT) {
 		const size_t at = one_to_forget(
 		    guard->deaths, guard->death_count, sizeof(guard->deaths[0]), offsetof(struct death, uid));
+
 		free(guard->deaths[at].exe);
 		guard->death_count--;
 		memmove(&guard->deaths[at], &guard->deaths[at + 1],
@@ -153,6 +160,7 @@ const struct crash_guard_denied *crash_guard_note(
 {
 	char reason[REASON_BYTES];
 	const char *name = sigabbrev_np(death->signal);
+
 	if (!counts(death->signal) || death->age_ns > CRASH_GUARD_AGE_S * second_ns ||
 	    crash_guard_find(guard, death->exe, death->library, death->uid))
 		return NULL;
@@ -201,11 +209,13 @@ char *crash_guard_text(const struct crash_guard *guard, size_t *bytes)
 {
 	char *text = NULL;
 	FILE *out = open_memstream(&text, bytes);
+
 	if (!out)
 		return NULL;
 	fputs(header, out);
 	for (size_t i = 0; i < guard->count; i++) {
 		const struct crash_guard_denied *denied = &guard->denied[i];
+
 		fprintf(out, "%" PRId64 " %s %u %s\t", denied->since_unix_ns,
 		    denied->library[0] ? denied->library : "-", (unsigned int)denied->uid, denied->reason);
 		for (const char *c = denied->exe; *c; c++)
@@ -229,6 +239,7 @@ static int hex(char c)
 static void unescape(char *text)
 {
 	char *to = text;
+
 	for (; *text; text++)
 		if (text[0] == '%' && hex(text[1]) >= 0 && hex(text[2]) >= 0) {
 			*to++ = (char)(hex(text[1]) << 4 | hex(text[2]));
@@ -243,6 +254,7 @@ static int parse_line(struct crash_guard *guard, char *line)
 {
 	char *end, *tab = strchr(line, '\t'), *user, *reason;
 	struct crash_guard_denied denied = {.since_unix_ns = strtoll(line, &end, 10)};
+
 	if (line[0] == '#' || !tab || !tab[1] || end == line || *end != ' ')
 		return 0;
 	char *library = end + 1;
@@ -263,6 +275,7 @@ int crash_guard_parse(struct crash_guard *guard, const char *text)
 {
 	char *copy = strdup(text), *rest = copy, *line;
 	int error = copy ? 0 : -ENOMEM;
+
 	clear_denied(guard);
 	while (!error && (line = strsep(&rest, "\n")))
 		error = parse_line(guard, line);
@@ -274,6 +287,7 @@ int crash_guard_parse(struct crash_guard *guard, const char *text)
 static int take_unsaved(struct crash_guard *guard, struct crash_guard_denied **kept, size_t *count)
 {
 	size_t left = 0;
+
 	*count = 0;
 	*kept = calloc(guard->count + 1, sizeof(**kept));
 	if (!*kept)
@@ -292,11 +306,13 @@ static int parse_and_keep(struct crash_guard *guard, const char *text)
 	struct crash_guard_denied *kept;
 	size_t count;
 	int error = take_unsaved(guard, &kept, &count);
+
 	if (error)
 		return error;
 	error = crash_guard_parse(guard, text);
 	for (size_t i = 0; i < count; i++) {
 		int refused = deny(guard, kept[i].exe, kept[i].reason, kept[i]);
+
 		error = error ? error : refused;
 		free(kept[i].exe);
 		free(kept[i].reason);
@@ -310,6 +326,7 @@ int crash_guard_load(struct crash_guard *guard, const char *path)
 	uint8_t *bytes;
 	size_t length;
 	int error = file_read(path, FILE_BYTES_MAX, &bytes, &length);
+
 	if (error)
 		return error == -ENOENT ? parse_and_keep(guard, "") : error;
 	char *text = strndup((const char *)bytes, length);
@@ -322,6 +339,7 @@ int crash_guard_load(struct crash_guard *guard, const char *path)
 int crash_guard_save(struct crash_guard *guard, const char *path, uint64_t now_ns, bool last)
 {
 	size_t bytes;
+
 	if (!guard->changed ||
 	    (!last && guard->saved_ns && now_ns - guard->saved_ns < CRASH_GUARD_SAVE_S * second_ns))
 		return 0;

@@ -68,6 +68,7 @@ static int claim(void *context, const struct target *target, const char *name, c
 	        WTERMSIG(target->status) == SIGKILL,
 	};
 	int error, tries = 0;
+
 	do /* the daemon before this one may have written in this second */
 		error = store_claim(d->store, &wish, path, path_bytes);
 	while (!error && access(path, F_OK) == 0 && ++tries < CLAIM_TRIES);
@@ -87,6 +88,7 @@ static void on_signals(struct daemon *d)
 {
 	int number, status;
 	pid_t pid;
+
 	while ((number = signals_read(d->signal_fd)) != 0)
 		switch (number) {
 		case SIGHUP:
@@ -131,6 +133,7 @@ static bool is_due(uint64_t *last_ns, uint64_t now_ns, uint64_t every_ns)
 static void tell_manager(struct daemon *d, uint64_t now_ns)
 {
 	uint64_t watchdog_ns = notify_watchdog_ns();
+
 	if (watchdog_ns && is_due(&d->watchdog_ns, now_ns, watchdog_ns / 2))
 		notify_tell("WATCHDOG=1");
 	if (is_due(&d->status_ns, now_ns, STATUS_NS_S * second_ns))
@@ -142,6 +145,7 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 {
 	const struct own_load_limits limits = {d->rules->daemon.cpu_percent, d->rules->daemon.memory_bytes};
 	struct own_load_reading reading;
+
 	if (now_ns - d->load.looked_ns < OWN_LOAD_WINDOW_S * second_ns)
 		return;
 	own_load_read(&reading);
@@ -165,6 +169,7 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 static void save_guard(struct daemon *d, bool last)
 {
 	const int error = crash_guard_save(d->guard, d->guard_path, clock_now_ns(), last);
+
 	if (error && (last || error != d->guard_error))
 		log_line("%s: %s: %s", d->guard_path, strerror(-error),
 		    last ? "the newest of those that are denied are forgotten" : "it is tried again");
@@ -186,6 +191,7 @@ static void look_at_heaps(struct daemon *d, bool ended)
 static uint64_t look(struct daemon *d, bool ended)
 {
 	uint64_t now_ns = clock_now_ns();
+
 	if (off_switch_look(&d->off, now_ns))
 		move_switch(d);
 	attaching_tend(d, now_ns);
@@ -227,6 +233,7 @@ static int loop(struct daemon *d)
 	for (uint64_t timeout_ns = 0; !d->ending;) {
 		struct epoll_event events[64];
 		int count = poll_interval_wait(d->epoll_fd, events, 64, timeout_ns);
+
 		if (count < 0 && errno != EINTR)
 			return EXIT_FAILURE;
 		bool ended = false;
@@ -244,9 +251,11 @@ static void write_what_waits(struct daemon *d)
 {
 	const uint64_t end_ns = clock_now_ns() + WRITE_AT_END_S * second_ns;
 	uint64_t written, ended;
+
 	scheduler_hurry_writing(d->scheduler, true);
 	while (!scheduler_settled(d->scheduler) && clock_now_ns() < end_ns) {
 		struct pollfd signals = {.fd = d->signal_fd, .events = POLLIN};
+
 		(void)scheduler_tend(d->scheduler, clock_now_ns());
 		(void)poll(&signals, 1, 20);
 		on_signals(d);
@@ -330,6 +339,7 @@ static int open_finder(struct daemon *d)
 	    .burst_ns = LOOK_BURST_NS_S * second_ns,
 	    .context = d,
 	};
+
 	d->finder = finder_new(&setup);
 	if (!d->finder)
 		return -ENOMEM;
@@ -342,6 +352,7 @@ static int open_finder(struct daemon *d)
 static int open_all(struct daemon *d)
 {
 	int error = output_init(&d->output, NULL);
+
 	if (!error)
 		error = open_ground(d);
 	if (!error)
@@ -390,6 +401,7 @@ int daemon_run(struct options *options)
 	static struct daemon d = {
 	    .epoll_fd = -1, .signal_fd = -1, .delivery = {.fd = -1}, .round = 1, .off = {.fd = -1}};
 	int status = EXIT_FAILURE;
+
 	if (options->daemon.check)
 		return rules_check(options->daemon.config) == 0 ? EXIT_SUCCESS : STATUS_USAGE;
 	notify_open();

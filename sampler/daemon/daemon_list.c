@@ -27,8 +27,10 @@ static uint64_t cpu_ns(void)
 {
 	uint64_t sum = 0;
 	static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+
 	for (size_t i = 0; i < sizeof(whose) / sizeof(whose[0]); i++) {
 		struct rusage usage;
+
 		if (getrusage(whose[i], &usage) == 0)
 			sum += (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
 			    (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
@@ -39,6 +41,7 @@ static uint64_t cpu_ns(void)
 static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 {
 	struct store_counters counters = {0};
+
 	store_count(d->store, &counters);
 	const struct control_daemon daemon = {
 	    .pid = getpid(),
@@ -65,6 +68,7 @@ static const struct process *process_of(const struct daemon *d, const struct ros
 static uint64_t resident_bytes(pid_t pid)
 {
 	char status[PROC_STATUS_BYTES];
+
 	(void)proc_read(pid, "status", status, sizeof(status));
 	return proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
 }
@@ -72,6 +76,7 @@ static uint64_t resident_bytes(pid_t pid)
 static size_t fill_labels(const struct process *process, struct labels *labels, struct control_label *rows)
 {
 	const struct target_plan *plan = process->target.plan;
+
 	if (!plan || strncmp(plan->labels, LABELS_COMMENT, strlen(LABELS_COMMENT)) != 0 ||
 	    labels_add_comment(labels, plan->labels + strlen(LABELS_COMMENT)) != 0)
 		return 0;
@@ -88,6 +93,7 @@ static void write_process(
 	struct labels labels = {0};
 	char exe[EXE_BYTES];
 	const struct process *process = process_of(d, entry);
+
 	snprintf(exe, sizeof(exe), "%s", entry->exe ? entry->exe : "");
 	const bool on = entry->state == ROSTER_PROFILED && !entry->reason && !d->off.off;
 	struct control_process row = {
@@ -126,6 +132,7 @@ enum rank { RANK_FIRST, RANK_CHILD, RANK_REFUSED, RANKS, RANK_NONE = RANKS };
 static enum rank rank_of(const struct roster_entry *entry)
 {
 	const bool refused = entry->state == ROSTER_REFUSED || entry->state == ROSTER_ATTACHING;
+
 	if (entry->state == ROSTER_PROFILED)
 		return entry->first ? RANK_FIRST : RANK_CHILD;
 	return refused && entry->reason ? RANK_REFUSED : RANK_NONE;
@@ -140,9 +147,11 @@ static uint64_t write_rank(const struct daemon *d, struct control_list_writer *w
 	    [RANK_REFUSED] = CONTROL_LIST_BYTES_MAX / 32,
 	};
 	struct list_share share = {.most_bytes = most_bytes[rank]};
+
 	for (size_t i = 0; i < d->roster.count; i++) {
 		const struct roster_entry *entry = d->roster.entries[i];
 		const size_t before = writer->bytes;
+
 		if (rank_of(entry) != rank || !list_share_allows(&share, entry->uid))
 			continue;
 		write_process(d, entry, writer);
@@ -155,6 +164,7 @@ static void write_processes(const struct daemon *d, struct control_list_writer *
 {
 	uint64_t left_out = 0;
 	char note[128];
+
 	for (int rank = 0; rank < RANKS; rank++)
 		left_out += write_rank(d, writer, (enum rank)rank);
 	left_out += writer->left_out;
@@ -173,6 +183,7 @@ void daemon_list_write(struct daemon *d, struct control_list_writer *writer)
 		const struct crash_guard_denied *denied = crash_guard_at(d->guard, i);
 		const struct control_denied row = {
 		    denied->exe, denied->library, denied->since_unix_ns, denied->reason};
+
 		control_list_write_denied(writer, &row);
 	}
 	char dropped[256];

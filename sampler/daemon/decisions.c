@@ -29,6 +29,7 @@ bool decisions_has_room(const struct daemon *d, const struct process_facts *fact
 	const uint64_t most = d->rules->daemon.memory_bytes / IMAGE_BYTES;
 	char account[TARGET_OWNER_BYTES];
 	uint64_t all = 0, of_account = 0;
+
 	process_labels_owner(facts, account, sizeof(account));
 	for (const struct image *image = d->heap.intake.images; image; image = image->next) {
 		all++;
@@ -45,6 +46,7 @@ static struct image *image_of(const struct daemon *d, const struct roster_entry 
 static void decide_about_profiled(struct daemon *d, struct roster_entry *entry, struct image *image)
 {
 	struct verdict *verdict = verdict_make(d, entry, true);
+
 	if (!verdict || region_mapped_by(image->region, entry->pid) == REGION_MAPPED_NO) {
 		free(verdict); /* gone, or not the program that has this region */
 		return;
@@ -66,6 +68,7 @@ static void decide_about_profiled(struct daemon *d, struct roster_entry *entry, 
 void decisions_about(struct daemon *d, struct roster_entry *entry)
 {
 	struct image *image = image_of(d, entry);
+
 	if (image)
 		decide_about_profiled(d, entry, image);
 }
@@ -75,6 +78,7 @@ static void decide_about_children(struct daemon *d)
 {
 	for (size_t i = 0; i < d->roster.count; i++) {
 		struct image *image = image_of(d, d->roster.entries[i]);
+
 		if (image && image->plan && image->plan->decided != d->decisions)
 			decide_about_profiled(d, d->roster.entries[i], image);
 	}
@@ -86,6 +90,7 @@ void decisions_again(struct daemon *d)
 	for (size_t i = 0; i < d->roster.count; i++) {
 		struct roster_entry *entry = d->roster.entries[i];
 		struct image *image = image_of(d, entry);
+
 		if (image && entry->first)
 			decide_about_profiled(d, entry, image);
 		else if (!image && entry->state != ROSTER_NEW && entry->state != ROSTER_ATTACHING) {

@@ -18,6 +18,7 @@ enum {
 bool ended_room_has(const struct ended_room *room)
 {
 	uint64_t most = room->memory_bytes / EACH_BYTES;
+
 	if (most > room->descriptors / EACH_DESCRIPTORS)
 		most = room->descriptors / EACH_DESCRIPTORS;
 	if (most < LEAST)
@@ -40,6 +41,7 @@ bool ended_room_allows(void *context, const struct target *target)
 	const struct table *processes = &d->heap.intake.processes;
 	const uint64_t account = target_account(target);
 	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
+
 	(void)getrlimit(RLIMIT_NOFILE, &files);
 	struct ended_room room = {
 	    .memory_bytes = d->rules->daemon.memory_bytes,
@@ -50,6 +52,7 @@ bool ended_room_allows(void *context, const struct target *target)
 	};
 	for (size_t i = 0; i < processes->count; i++) {
 		const struct target *other = &((const struct process *)processes->entries[i].item)->target;
+
 		if (!scheduler_is_closing(other))
 			continue;
 		room.waiting++;

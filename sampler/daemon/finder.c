@@ -67,6 +67,7 @@ static void open_notices(struct finder *finder)
 struct finder *finder_new(const struct finder_setup *setup)
 {
 	struct finder *finder = calloc(1, sizeof(*finder));
+
 	if (!finder)
 		return NULL;
 	finder->setup = *setup;
@@ -105,6 +106,7 @@ enum outcome {
 static enum outcome look_at(struct finder *finder, pid_t pid, bool noticed, uint64_t now_ns)
 {
 	const struct finder_setup *setup = &finder->setup;
+
 	if (look_share_is_needed(&finder->share, now_ns) &&
 	    !look_share_allows(&finder->share, setup->account(setup->context, pid)))
 		return PASSED;
@@ -134,6 +136,7 @@ static void forget_young(struct finder *finder, struct young *young)
 void finder_drop(struct finder *finder, pid_t pid)
 {
 	struct young *young = find_young(finder, pid);
+
 	if (young)
 		forget_young(finder, young);
 }
@@ -141,6 +144,7 @@ void finder_drop(struct finder *finder, pid_t pid)
 static void note_young(struct finder *finder, pid_t pid, uint64_t now_ns)
 {
 	struct young *young = find_young(finder, pid);
+
 	if (young ? now_ns - young->since_ns < AGAIN_NS : finder->count == YOUNG)
 		return;
 	if (!young)
@@ -164,6 +168,7 @@ static void look_at_one(struct finder *finder, struct young *young, uint64_t now
 static void look_at_young(struct finder *finder, uint64_t now_ns)
 {
 	const uint64_t began_ns = clock_now_ns();
+
 	for (uint32_t left = finder->count; left > 0 && finder->count > 0; left--) {
 		if (finder->next_young == 0 || finder->next_young > finder->count)
 			finder->next_young = finder->count;
@@ -198,6 +203,7 @@ static int read_notices(struct finder *finder, uint64_t now_ns)
 	int n = 0;
 	while (finder->fd >= 0 && n < NOTICES_AT_ONCE) {
 		ssize_t left = read(finder->fd, bytes, sizeof(bytes));
+
 		if (left <= 0)
 			break;
 		const struct fanotify_event_metadata *notice = (const void *)bytes;
@@ -220,6 +226,7 @@ static void take_notices(struct finder *finder, uint64_t now_ns)
 		finder->rest_ns = now_ns + REST_NS;
 	} else if (finder->rest_ns) {
 		const bool wakes = epoll_set_add(finder->setup.epoll_fd, finder->fd) == 0;
+
 		finder->rest_ns = wakes ? 0 : now_ns + REST_NS;
 	}
 }
@@ -232,9 +239,11 @@ static void sweep_on(struct finder *finder, uint64_t now_ns)
 	const struct finder_setup *setup = &finder->setup;
 	const uint64_t began_ns = clock_now_ns();
 	struct dirent *entry;
+
 	errno = 0;
 	while ((entry = readdir(finder->proc))) {
 		pid_t pid = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? atoi(entry->d_name) : 0;
+
 		if (pid > 0 && pid != getpid()) {
 			if (look_at(finder, pid, false, now_ns) == PASSED)
 				setup->passed(setup->context, pid);

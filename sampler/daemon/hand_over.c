@@ -43,6 +43,7 @@ static const char busy[] = "another sampler of heaptap reads its memory";
 static uint64_t random_key(void)
 {
 	uint64_t key;
+
 	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
 		key = clock_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
 	return key & ~REGION_KEY_PLACE;
@@ -52,6 +53,7 @@ static uint64_t random_key(void)
 static void prefault(struct daemon *d, const struct region *region)
 {
 	uint64_t images = 0;
+
 	for (const struct image *image = d->heap.intake.images; image; image = image->next)
 		images++;
 	if ((images + 1) * PREFAULT_BYTES <= d->rules->daemon.memory_bytes / PREFAULT_SHARE)
@@ -98,6 +100,7 @@ static bool take(
 	    .sampler_pid = offer->sampler_pid,
 	};
 	const int error = region && plan ? region_offer_accept(&offer->region, &terms) : -ENOMEM;
+
 	if (error) {
 		free(region);
 		free(plan);
@@ -126,6 +129,7 @@ static bool take(
 static bool join(struct daemon *d, struct roster_entry *entry, const struct image *image)
 {
 	struct verdict *verdict = verdict_make(d, entry, true);
+
 	free(verdict);
 	entry->state = ROSTER_PROFILED;
 	entry->ino = image->region->ino;
@@ -140,6 +144,7 @@ static bool join(struct daemon *d, struct roster_entry *entry, const struct imag
 static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region_offer *offer)
 {
 	const struct image *image = registry_image_of(&d->heap.registry, offer->region.ino);
+
 	if (image) {
 		region_close(&offer->region);
 		return join(d, entry, image);
@@ -179,6 +184,7 @@ static bool on_unusable(struct daemon *d, struct roster_entry *entry, int error,
 {
 	struct verdict *verdict = verdict_make(d, entry, true);
 	const bool unwanted = !verdict || verdict_is_no(d, entry, verdict);
+
 	free(verdict);
 	if (unwanted)
 		return true;
@@ -206,6 +212,7 @@ static bool on_nothing(struct daemon *d, struct roster_entry *entry, bool notice
 static bool is_own_child(pid_t pid)
 {
 	char own[PATH_MAX], exe[PATH_MAX];
+
 	return thread_facts_read(pid).parent == getpid() && proc_read_exe(pid, exe, sizeof(exe)) > 0 &&
 	    proc_read_exe(getpid(), own, sizeof(own)) > 0 && strcmp(exe, own) == 0;
 }
@@ -214,6 +221,7 @@ static bool is_ours(pid_t pid)
 {
 	char path[PROC_PATH_BYTES];
 	struct stat status;
+
 	return geteuid() == 0 ||
 	    (stat(proc_path(path, pid, "."), &status) == 0 && status.st_uid == geteuid());
 }
@@ -221,6 +229,7 @@ static bool is_ours(pid_t pid)
 static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 {
 	struct region_offer offer = {.effort = &d->effort};
+
 	if (!is_ours(entry->pid) || is_own_child(entry->pid)) {
 		entry->state = ROSTER_OTHER;
 		return true;
@@ -250,6 +259,7 @@ static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 static void silence(struct daemon *d, struct roster_entry *entry)
 {
 	struct region_offer offer = {.effort = &d->effort};
+
 	if (entry->silenced || entry->state != ROSTER_NEW || !is_ours(entry->pid))
 		return;
 	entry->silenced = true;
@@ -270,6 +280,7 @@ bool hand_over_look(void *context, pid_t pid, bool noticed)
 	struct daemon *d = context;
 	const struct thread_birth identity = thread_facts_birth(pid);
 	bool is_new;
+
 	if (!identity.ticks) /* gone */
 		return true;
 	struct roster_entry *entry = roster_enter(&d->roster, pid, &identity, &is_new);
@@ -294,6 +305,7 @@ void hand_over_opened(void *context, pid_t pid)
 {
 	const struct daemon *d = context;
 	struct roster_entry *entry = roster_find(&d->roster, pid);
+
 	if (entry && entry->state == ROSTER_PROFILED)
 		entry->opened_again = true;
 }
@@ -302,6 +314,7 @@ void hand_over_passed(void *context, pid_t pid)
 {
 	const struct daemon *d = context;
 	struct roster_entry *entry = roster_find(&d->roster, pid);
+
 	if (entry)
 		entry->round = d->round; /* what is known of it stays */
 }
@@ -309,6 +322,7 @@ void hand_over_passed(void *context, pid_t pid)
 void hand_over_swept(void *context)
 {
 	struct daemon *d = context;
+
 	roster_forget(&d->roster, d->round);
 	d->round++;
 }
@@ -321,6 +335,7 @@ void hand_over_swept(void *context)
 static bool has_executed(struct daemon *d, const struct roster_entry *entry)
 {
 	char text[256];
+
 	if (proc_read(entry->pid, "stat", text, sizeof(text)) < 0 || !entry->comm)
 		return !finder_read(d->finder, clock_now_ns()) || entry->opened_again;
 	const char *begin = strchr(text, '('), *end = strrchr(text, ')');
@@ -331,6 +346,7 @@ static bool has_executed(struct daemon *d, const struct roster_entry *entry)
 static void note_end(struct daemon *d, const struct roster_entry *entry)
 {
 	int status;
+
 	if (exit_status_read(entry->pidfd, entry->pid, &status) != 0 || !WIFSIGNALED(status) || !entry->exe ||
 	    has_executed(d, entry))
 		return;
@@ -352,6 +368,7 @@ bool hand_over_ended(struct daemon *d, int fd)
 {
 	for (size_t i = 0; i < d->roster.count; i++) {
 		struct roster_entry *entry = d->roster.entries[i];
+
 		if (entry->pidfd != fd)
 			continue;
 		note_end(d, entry);

@@ -17,6 +17,7 @@
 static bool is_library(const char *path)
 {
 	const char *slash = strrchr(path, '/');
+
 	return slash && strncmp(slash + 1, PRELOAD_LIBRARY_NAME, strlen(PRELOAD_LIBRARY_NAME)) == 0;
 }
 
@@ -27,6 +28,7 @@ static bool find_mapping(pid_t pid, char name[64])
 	uint64_t start, end, offset;
 	bool found = false;
 	FILE *maps = proc_open_text(pid, "maps");
+
 	while (maps && !found && fgets(line, sizeof(line), maps)) {
 		path[0] = '\0';
 		if (!strstr(line, PRELOAD_LIBRARY_NAME))
@@ -46,6 +48,7 @@ static bool find_mapping(pid_t pid, char name[64])
 static void read_id(int fd, char id[LIBRARY_ID_BYTES])
 {
 	const void *bytes;
+
 	elf_version(EV_CURRENT);
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	ssize_t length = elf ? dwelf_elf_gnu_build_id(elf, &bytes) : -1;
@@ -60,6 +63,7 @@ void library_id_read(pid_t pid, char id[LIBRARY_ID_BYTES])
 	static char last_id[LIBRARY_ID_BYTES];
 	char name[64], path[PROC_PATH_BYTES];
 	struct stat status;
+
 	id[0] = '\0';
 	if (!find_mapping(pid, name))
 		return;

@@ -15,6 +15,7 @@ static struct list_share_user *user_of(struct list_share *share, uid_t uid)
 bool list_share_allows(struct list_share *share, uid_t uid)
 {
 	const bool allowed = user_of(share, uid)->bytes < share->most_bytes;
+
 	share->left_out += !allowed;
 	return allowed;
 }

@@ -5,10 +5,12 @@
 static void fill(struct look_share *share, uint64_t now_ns)
 {
 	size_t kept = 0;
+
 	for (size_t i = 0; i < share->count; i++) {
 		struct look_share_bucket bucket = share->buckets[i];
 		const uint64_t parts =
 		    now_ns > bucket.filled_ns ? (now_ns - bucket.filled_ns) / LOOK_SHARE_PART : 0;
+
 		bucket.filled_ns += parts * LOOK_SHARE_PART;
 		bucket.left_ns += (int64_t)parts;
 		if (bucket.left_ns < (int64_t)share->burst_ns)
@@ -37,6 +39,7 @@ bool look_share_is_needed(struct look_share *share, uint64_t now_ns)
 bool look_share_allows(const struct look_share *share, uint64_t account)
 {
 	const struct look_share_bucket *bucket = find(share, account);
+
 	return !bucket || bucket->left_ns > 0;
 }
 
@@ -44,6 +47,7 @@ bool look_share_allows(const struct look_share *share, uint64_t account)
 static struct look_share_bucket *make(struct look_share *share)
 {
 	struct look_share_bucket *found = &share->buckets[0];
+
 	if (share->count < LOOK_SHARE_ACCOUNTS)
 		return &share->buckets[share->count++];
 	for (size_t i = 1; i < share->count; i++)
@@ -55,6 +59,7 @@ static struct look_share_bucket *make(struct look_share *share)
 void look_share_spend(struct look_share *share, uint64_t account, uint64_t cpu_ns, uint64_t now_ns)
 {
 	struct look_share_bucket *bucket = find(share, account);
+
 	if (!bucket) {
 		bucket = make(share);
 		*bucket = (struct look_share_bucket){account, now_ns, (int64_t)share->burst_ns};

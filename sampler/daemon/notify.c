@@ -22,6 +22,7 @@ static uint64_t watchdog_ns;
 static bool is_for_us(const char *variable)
 {
 	const char *pid = getenv(variable);
+
 	return !pid || strtol(pid, NULL, 10) == getpid();
 }
 
@@ -29,6 +30,7 @@ static void find_manager(void)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	size_t length = path ? strlen(path) : 0;
+
 	if (length < 2 || length >= sizeof(manager.sun_path) || (path[0] != '/' && path[0] != '@'))
 		return;
 	manager.sun_family = AF_UNIX;
@@ -44,6 +46,7 @@ void notify_open(void)
 {
 	static const char *const variables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"};
 	const char *usec = getenv("WATCHDOG_USEC");
+
 	find_manager();
 	if (usec && is_for_us("WATCHDOG_PID"))
 		watchdog_ns = strtoull(usec, NULL, 10) * 1000 / 2;
@@ -55,6 +58,7 @@ void notify_tell(const char *format, ...)
 {
 	char text[1024];
 	va_list arguments;
+
 	if (!manager_bytes)
 		return;
 	va_start(arguments, format);

@@ -14,6 +14,7 @@ static void watch(struct off_switch *off)
 {
 	char folder[PATH_MAX];
 	const char *slash = strrchr(off->path, '/');
+
 	snprintf(
 	    folder, sizeof(folder), "%.*s", slash ? (int)(slash - off->path) : 1, slash ? off->path : ".");
 	off->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -28,6 +29,7 @@ static void watch(struct off_switch *off)
 static bool is_there(const struct off_switch *off)
 {
 	struct stat status;
+
 	return lstat(off->path, &status) == 0;
 }
 
@@ -52,6 +54,7 @@ static bool has_notice(const struct off_switch *off)
 {
 	char notices[4096];
 	bool any = false;
+
 	while (off->fd >= 0 && read(off->fd, notices, sizeof(notices)) > 0)
 		any = true;
 	return any;

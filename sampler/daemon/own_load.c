@@ -15,6 +15,7 @@ void own_load_read(struct own_load_reading *reading)
 {
 	struct rusage usage;
 	char status[4096];
+
 	*reading = (struct own_load_reading){0};
 	if (getrusage(RUSAGE_SELF, &usage) == 0)
 		reading->cpu_ns = timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime);
@@ -40,6 +41,7 @@ static uint64_t mean(const struct own_load *load)
 {
 	const uint32_t count = load->looks < OWN_LOAD_MEAN_LOOKS ? load->looks : OWN_LOAD_MEAN_LOOKS;
 	uint64_t sum = 0;
+
 	for (uint32_t i = 1; i <= count; i++)
 		sum += load->cpu_shares[(load->looks - i) % OWN_LOAD_MEAN_LOOKS];
 	return count ? sum / count : 0;
@@ -86,6 +88,7 @@ static bool take_back(struct own_load *load, uint64_t cpu)
 static bool doubt(struct own_load *load, uint64_t cpu)
 {
 	const uint64_t before = load->raised ? load->raised_at[load->raised - 1] : 0;
+
 	if (cpu <= 1000 || load->rest || !before || is_half(cpu, before))
 		return false;
 	lower(load);
@@ -95,6 +98,7 @@ static bool doubt(struct own_load *load, uint64_t cpu)
 static bool raise_period(struct own_load *load, uint64_t cpu, uint64_t memory)
 {
 	const bool by_cpu = cpu > 1000 && !load->rest;
+
 	if ((!by_cpu && memory <= 1000) || load->raised == OWN_LOAD_RAISED_MAX)
 		return false;
 	load->by_memory = memory > 1000;
@@ -118,6 +122,7 @@ bool own_load_look(struct own_load *load, const struct own_load_limits *limits,
 {
 	const uint64_t passed_ns = now_ns - load->looked_ns;
 	const bool first = load->looked_ns == 0;
+
 	if (passed_ns < OWN_LOAD_WINDOW_S * UINT64_C(1000000000))
 		return false;
 	const uint64_t cpu = cpu_share(limits, reading->cpu_ns - load->cpu_ns, passed_ns);

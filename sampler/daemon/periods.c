@@ -22,6 +22,7 @@ static void note_before(struct image *image, uint64_t before_bytes)
 static void set_period(struct image *image, double period_bytes)
 {
 	const uint64_t before_bytes = image->period_bytes;
+
 	image->period_bytes = period_bytes < 1        ? 1
 	    : period_bytes > (double)PERIOD_BYTES_MAX ? PERIOD_BYTES_MAX
 	                                              : (uint64_t)period_bytes;
@@ -39,6 +40,7 @@ void periods_scale(struct daemon *d)
 void periods_load_changed(struct daemon *d, uint32_t before)
 {
 	const double factor = (double)(1u << d->load.raised) / (double)(1u << before);
+
 	for (struct image *image = d->heap.intake.images; image; image = image->next)
 		if (image->plan && image->plan->samples_per_hour)
 			set_period(image, (double)image->period_bytes * factor);
@@ -48,9 +50,11 @@ void periods_load_changed(struct daemon *d, uint32_t before)
 void periods_tune(struct daemon *d)
 {
 	const uint64_t now_ns = clock_now_ns();
+
 	for (struct image *image = d->heap.intake.images; image; image = image->next) {
 		const struct target_plan *plan = image->plan;
 		uint64_t samples = 0;
+
 		if (!plan || !plan->samples_per_hour)
 			continue;
 		for (uint32_t i = 0; i < image->places_end; i++)

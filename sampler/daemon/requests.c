@@ -51,8 +51,10 @@ static uint32_t ask_service(struct daemon *d, const char *service, ask_one *ask,
 {
 	const struct table *processes = &d->heap.intake.processes;
 	uint32_t count = 0;
+
 	for (size_t i = 0; i < processes->count; i++) {
 		const struct target *target = &((const struct process *)processes->entries[i].item)->target;
+
 		if (!target->closed && target->plan && strcmp(target->plan->service, service) == 0)
 			count += ask(d->scheduler, target->pid, asker);
 	}
@@ -79,6 +81,7 @@ static int64_t ask_cpu(struct daemon *d, const struct control_request *request, 
 {
 	char file[CONTROL_PATH_BYTES + 64];
 	const char *slash = strrchr(d->socket_path, '/');
+
 	if (request->target != CONTROL_PID || !scheduler_serves(d->scheduler, request->pid))
 		return 0;
 	snprintf(file, sizeof(file), "%.*s.%d.cpu%" PRIu64, slash ? (int)(slash - d->socket_path) + 1 : 0,
@@ -90,6 +93,7 @@ static int64_t ask_cpu(struct daemon *d, const struct control_request *request, 
 static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
 {
 	struct daemon *d = context;
+
 	if (d->off.off && request->verb != CONTROL_LIST)
 		return -ECANCELED;
 	find_processes(d);
@@ -117,6 +121,7 @@ static void on_list(void *context, struct control_list_writer *writer)
 static void on_gone(void *context, uint64_t asker)
 {
 	struct daemon *d = context;
+
 	cpu_profiles_cancel(&d->cpu, asker);
 	scheduler_forget(d->scheduler, asker);
 }
@@ -126,6 +131,7 @@ static void on_gone(void *context, uint64_t asker)
 void requests_answer(void *context, uint64_t asker, pid_t pid, const char *path, int error)
 {
 	const struct daemon *d = context;
+
 	if (error)
 		control_server_failed(d->control, asker, pid, error);
 	else
@@ -135,6 +141,7 @@ void requests_answer(void *context, uint64_t asker, pid_t pid, const char *path,
 static void give(void *context, uint64_t asker, pid_t pid, int fd)
 {
 	const struct daemon *d = context;
+
 	if (fd < 0)
 		control_server_failed(d->control, asker, pid, fd);
 	else
@@ -150,6 +157,7 @@ int requests_open(struct daemon *d)
 	    .context = d, .list = on_list, .ask = on_asked, .gone = on_gone};
 	char path[CONTROL_PATH_BYTES];
 	int error = 0, fd = control_socket_bind(d->socket_path, group);
+
 	if (fd < 0) {
 		log_line(
 		    "%s: %s", d->socket_path, fd == -EADDRINUSE ? "another daemon serves it" : strerror(-fd));

@@ -12,6 +12,7 @@ static void entry_free(const struct roster *roster, struct roster_entry *entry)
 {
 	char *const texts[] = {entry->service, entry->exe, entry->comm, entry->container, entry->labels,
 	    entry->library, entry->reason};
+
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		free(texts[i]);
 	if (entry->pidfd >= 0)
@@ -31,8 +32,10 @@ void roster_fini(struct roster *roster)
 static size_t place_of(const struct roster *roster, pid_t pid)
 {
 	size_t low = 0, high = roster->count;
+
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
+
 		if (roster->entries[middle]->pid < pid)
 			low = middle + 1;
 		else
@@ -44,12 +47,14 @@ static size_t place_of(const struct roster *roster, pid_t pid)
 struct roster_entry *roster_find(const struct roster *roster, pid_t pid)
 {
 	size_t at = place_of(roster, pid);
+
 	return at < roster->count && roster->entries[at]->pid == pid ? roster->entries[at] : NULL;
 }
 
 void roster_remove(struct roster *roster, pid_t pid)
 {
 	size_t at = place_of(roster, pid);
+
 	if (at >= roster->count || roster->entries[at]->pid != pid)
 		return;
 	entry_free(roster, roster->entries[at]);
@@ -61,6 +66,7 @@ struct roster_entry *roster_enter(
     struct roster *roster, pid_t pid, const struct thread_birth *identity, bool *is_new)
 {
 	struct roster_entry *entry = roster_find(roster, pid);
+
 	*is_new = !entry || !thread_facts_same_birth(&entry->identity, identity);
 	if (!*is_new)
 		return entry;
@@ -84,6 +90,7 @@ struct roster_entry *roster_enter(
 void roster_forget(struct roster *roster, uint64_t round)
 {
 	size_t kept = 0;
+
 	for (size_t i = 0; i < roster->count; i++)
 		if (roster->entries[i]->round >= round)
 			roster->entries[kept++] = roster->entries[i];

@@ -6,6 +6,7 @@ double sample_rate_judge(struct sample_rate *rate, uint64_t samples, uint64_t no
 	/* Processes that have ended take their samples with them. */
 	const double came = samples > rate->samples ? (double)(samples - rate->samples) : 0;
 	const double wanted = per_hour * (double)(now_ns - rate->since_ns) / 3600e9;
+
 	if (samples < rate->samples)
 		rate->samples = samples;
 	if (came < SAMPLE_RATE_ENOUGH && wanted < SAMPLE_RATE_ENOUGH)

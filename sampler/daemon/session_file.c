@@ -20,6 +20,7 @@ enum { FILE_BYTES_MAX = 256 };
 bool session_identity_parse(struct session_identity *identity, const char *text)
 {
 	int pid = 0;
+
 	*identity = (struct session_identity){0};
 	bool good =
 	    sscanf(text, INPUT, identity->boot, &identity->unix_ns, &identity->monotonic_ns, &pid) == 4 &&
@@ -32,6 +33,7 @@ static void read_boot(char boot[SESSION_BOOT_BYTES])
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd >= 0 ? read(fd, boot, SESSION_BOOT_BYTES - 1) : -1;
+
 	boot[got > 0 ? got : 0] = '\0';
 	boot[strcspn(boot, " \n")] = '\0';
 	if (fd >= 0)
@@ -46,6 +48,7 @@ int session_identity_open(struct session_identity *identity, const char *path)
 	uint8_t *bytes;
 	size_t length;
 	bool known = false;
+
 	read_boot(boot);
 	if (file_read(path, FILE_BYTES_MAX, &bytes, &length) == 0) {
 		snprintf(text, sizeof(text), "%.*s", (int)length, (const char *)bytes);

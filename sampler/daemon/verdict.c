@@ -17,6 +17,7 @@ bool verdict_refuse(struct roster_entry *entry, const char *format, ...)
 {
 	char text[DECISION_REASON_BYTES + 256];
 	va_list arguments;
+
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
@@ -40,12 +41,14 @@ static void describe(
 static bool is_still(const struct roster_entry *entry)
 {
 	const struct thread_birth now = thread_facts_birth(entry->pid);
+
 	return thread_facts_same_birth(&now, &entry->identity);
 }
 
 struct verdict *verdict_make(struct daemon *d, struct roster_entry *entry, bool has_library)
 {
 	struct verdict *verdict = calloc(1, sizeof(*verdict));
+
 	if (!verdict || process_facts_read(&verdict->facts, entry->pid) != 0 || !is_still(entry)) {
 		free(verdict);
 		return NULL;
@@ -59,6 +62,7 @@ struct verdict *verdict_make(struct daemon *d, struct roster_entry *entry, bool 
 bool verdict_is_no(struct daemon *d, struct roster_entry *entry, const struct verdict *verdict)
 {
 	char library[CRASH_GUARD_LIBRARY_BYTES];
+
 	if (verdict->decision.verdict != DECISION_PROFILE)
 		return verdict_refuse(entry, "%s", verdict->decision.reason);
 	library_id_read(entry->pid, library);
@@ -72,6 +76,7 @@ bool verdict_is_no(struct daemon *d, struct roster_entry *entry, const struct ve
 static void fill_labels(char text[TARGET_LABELS_BYTES], struct daemon *d, const struct verdict *verdict)
 {
 	struct labels labels = {0};
+
 	text[0] = '\0';
 	char *comment = decision_labels(&labels, &verdict->decision, &verdict->facts, d->output.host) == 0
 	    ? labels_comment(&labels)
@@ -85,6 +90,7 @@ static void fill_labels(char text[TARGET_LABELS_BYTES], struct daemon *d, const 
 void verdict_plan(struct target_plan *plan, struct daemon *d, const struct verdict *verdict)
 {
 	const struct rules_service *how = verdict->decision.how;
+
 	plan->uid = verdict->facts.uid;
 	plan->decided = d->decisions;
 	_Static_assert(RULES_INTERVAL_NS_DEFAULT == SCHEDULE_USUAL, "nobody asked for an interval");
@@ -102,6 +108,7 @@ uint64_t verdict_account(void *context, pid_t pid)
 {
 	struct target_plan plan = {.account = ""};
 	struct process_facts facts;
+
 	(void)context;
 	(void)process_facts_read_owner(&facts, pid);
 	process_labels_owner(&facts, plan.account, sizeof(plan.account));
@@ -111,6 +118,7 @@ uint64_t verdict_account(void *context, pid_t pid)
 uint64_t verdict_period(const struct daemon *d, const struct verdict *verdict)
 {
 	const uint64_t period_bytes = verdict->decision.how->period_bytes;
+
 	/* that of samples-per-hour is adjusted later */
 	return (period_bytes ? period_bytes : RULES_PERIOD_BYTES_DEFAULT) << d->load.raised;
 }

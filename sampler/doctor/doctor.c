@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/doctor.h"
 
-#include "sampler/perf/event_attr.h"
-#include "sampler/linux/exit_status.h"
-#include "sampler/linux/memory_file.h"
-#include "sampler/loader/preload_library.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/doctor/doctor_daemon.h"
-#include "sampler/doctor/doctor_process.h"
 #include "sampler/doctor/doctor_perf.h"
+#include "sampler/doctor/doctor_process.h"
 #include "sampler/doctor/doctor_target.h"
 #include "sampler/doctor/finding.h"
+#include "sampler/linux/exit_status.h"
+#include "sampler/linux/memory_file.h"
+#include "sampler/loader/preload_library.h"
+#include "sampler/perf/event_attr.h"
 #include "sampler/perf/features.h"
 #include "sampler/perf/probe.h"
 #include "sampler/snapshot/threshold_watch.h"
@@ -85,6 +85,7 @@ static void examine_paranoia(struct findings *findings)
 	long paranoid = read_paranoid();
 	long mlock = read_number("/proc/sys/kernel/perf_event_mlock_kb", 0);
 	enum features_obstacle obstacle = features_obstacle();
+
 	unsigned long long capabilities = 0;
 	char held[128];
 	int seccomp = 0;
@@ -123,6 +124,7 @@ static void examine_backends(struct findings *findings)
 {
 	char library[PATH_MAX];
 	enum features_obstacle obstacle = features_obstacle();
+
 	unsigned long long capabilities = 0;
 	int seccomp;
 

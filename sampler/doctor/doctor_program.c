@@ -15,6 +15,7 @@ void doctor_program_say_unseen(struct findings *findings, const char *name, cons
 {
 	for (size_t i = 0; i < unseen->count; i++) {
 		const struct unseen_text *one = &unseen->texts[i];
+
 		finding_say(findings, one->reason == UNSEEN_ALLOCATOR ? FINDING_BAD : FINDING_NOTE,
 		    one->how[0] ? one->how : NULL, "not seen of %s: %s", name, one->what);
 	}

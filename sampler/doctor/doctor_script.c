@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/doctor_script.h"
 
+#include "pprof/text/log_line.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/linux/program_path.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/loader/script_line.h"
-#include "pprof/text/log_line.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -19,6 +19,7 @@
 void doctor_unit_fix(const struct doctor_unit *facts, char fix[DOCTOR_UNIT_FIX_BYTES])
 {
 	char file[LAUNCHER_FILE_BYTES], line[LAUNCHER_LINE_BYTES];
+
 	if (facts->launcher && !facts->told) {
 		(void)launcher_file(facts->launcher, facts->unit, file);
 		launcher_line(facts->library, line);
@@ -41,6 +42,7 @@ static bool is_older(pid_t pid, const char *unit)
 	struct stat status;
 	const uint64_t start = thread_facts_birth(pid).ticks, now = thread_facts_now();
 	const int64_t hertz = sysconf(_SC_CLK_TCK);
+
 	unit_preload_folder(unit, folder);
 	snprintf(path, sizeof(path), "%s/" UNIT_PRELOAD_NAME, folder);
 	if (!start || hertz <= 0 || stat(path, &status) != 0)
@@ -56,6 +58,7 @@ static const struct launcher *find_launcher(
 {
 	char file[LAUNCHER_FILE_BYTES];
 	const struct launcher *launcher = enable_launcher_find(root, facts->unit, facts->library);
+
 	if (launcher || facts->older)
 		return launcher;
 	/* Somebody's script may be what calls the launcher. */
@@ -69,6 +72,7 @@ bool doctor_unit_examine(
 	struct doctor_unit facts = {.unit = unit, .library = library};
 	char comm[PROC_COMM_BYTES], fix[DOCTOR_UNIT_FIX_BYTES];
 	pid_t pid = 0;
+
 	/* A template does not run. What does may end meanwhile, or not be ours to look at. */
 	if (strstr(unit, "@.") || !systemctl_runs() || systemctl_main_process(unit, &pid) != 0 || !pid ||
 	    profiled_has_library(pid) != 0)

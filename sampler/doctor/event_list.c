@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/event_list.h"
 
+#include "pprof/text/log_line.h"
 #include "pprof/text/pattern.h"
+#include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/perf/event_attr.h"
-#include "pprof/text/log_line.h"
-#include "sampler/cli/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,11 +31,13 @@ struct listing {
 static void collect(void *context, const char *name, const char *group)
 {
 	struct listing *l = context;
+
 	if (l->pattern && !pattern_matches(l->pattern, name) && !pattern_matches(l->pattern, group))
 		return;
 	if (l->count == l->capacity) {
 		size_t capacity = l->capacity ? l->capacity * 2 : 256;
 		struct entry *grown = reallocarray(l->entries, capacity, sizeof(*grown));
+
 		if (!grown) {
 			l->failed = true;
 			return;
@@ -65,12 +67,15 @@ static void print_entry(struct listing *l, const struct entry *entry)
 	struct event event;
 	char line[1024], verdict[320];
 	const char *fix = "";
+
 	if (event_parse(entry->name, &event, line, sizeof(line)) != 0) {
 		const char *colon = strstr(line, "': ");
+
 		snprintf(verdict, sizeof(verdict), "no   %.300s", colon ? colon + 3 : line);
 	} else if (event_try(&event, line, sizeof(line), &fix) != 0) {
 		size_t number = fix[0] ? fix_number(l, fix) : 0;
 		int at = snprintf(verdict, sizeof(verdict), "no   %.280s", line);
+
 		if (number && at < (int)sizeof(verdict))
 			snprintf(verdict + at, sizeof(verdict) - (size_t)at, " [%zu]", number);
 	} else {
@@ -84,9 +89,11 @@ static void print_all(struct listing *l)
 {
 	size_t tried = 0;
 	bool few = l->tracepoints <= TRACEPOINTS_TRIED;
+
 	for (size_t i = 0; i < l->count; i++) {
 		const struct entry *entry = &l->entries[i];
 		bool tracepoint = strcmp(entry->group, "tracepoint") == 0;
+
 		if (!tracepoint || few || tried++ == 0)
 			print_entry(l, entry);
 		else
@@ -123,6 +130,7 @@ int event_list_run(struct options *options)
 {
 	struct listing l = {0};
 	char why[256];
+
 	if (options->operand_count > 1) {
 		log_line("events takes one expression; usage: heaptap events [REGEX]");
 		return STATUS_USAGE;

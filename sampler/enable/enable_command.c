@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/enable/enable_command.h"
 
+#include "pprof/codec/folder.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/control/control_path.h"
@@ -12,8 +14,6 @@
 #include "sampler/enable/root_folder.h"
 #include "sampler/enable/systemctl.h"
 #include "sampler/loader/preload_library.h"
-#include "pprof/codec/folder.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +39,7 @@ static void note(struct job *job, enum enable_unit_result result)
 static int begin(struct job *job, const struct options *options)
 {
 	const struct enable_options *enable = &options->enable;
+
 	memset(job, 0, sizeof(*job));
 	job->root.fd = -1;
 	if (enable->machine_wide && options->operand_count) {
@@ -73,6 +74,7 @@ static void reload(struct job *job)
 static void ask_systemd(struct job *job, const char *word)
 {
 	char unit[UNIT_NAME_BYTES], value[UNIT_PRELOAD_BYTES];
+
 	if (*job->root.path || !systemctl_runs() || unit_sources_name(word, unit))
 		return;
 	if (systemctl_preload(unit, value, sizeof(value)) != 0)
@@ -90,6 +92,7 @@ static void enable_units(struct job *job, const struct options *options)
 	for (int i = 0; i < options->operand_count; i++) {
 		enum enable_unit_result result =
 		    enable_unit_add(&job->root, options->operands[i], &job->library);
+
 		note(job, result);
 	}
 	reload(job);
@@ -106,6 +109,7 @@ static void enable_units(struct job *job, const struct options *options)
 static bool has_daemon(const char *control)
 {
 	int fd = control_socket_connect(control);
+
 	if (fd >= 0)
 		close(fd);
 	return fd >= 0;
@@ -116,6 +120,7 @@ static int off_folder(const char *path, unsigned int flags, struct folder *folde
 {
 	const char *slash = strrchr(path, '/');
 	char around[CONTROL_PATH_BYTES];
+
 	snprintf(around, sizeof(around), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
 	return folder_open(folder, NULL, around, FOLDER_OWN | flags, 0755);
 }
@@ -125,6 +130,7 @@ static int off_make(const char *path)
 	struct folder folder;
 	/* made if it is missing, so that also a daemon that starts later finds the file */
 	int error = off_folder(path, FOLDER_MAKE_LAST, &folder);
+
 	if (error)
 		return error;
 	int fd = openat(folder.fd, CONTROL_OFF_NAME, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -139,6 +145,7 @@ static int off_remove(const char *path)
 {
 	struct folder folder;
 	int error = off_folder(path, 0, &folder);
+
 	if (error)
 		return error == -ENOENT ? 0 : error;
 	error = unlinkat(folder.fd, CONTROL_OFF_NAME, 0) == 0 || errno == ENOENT ? 0 : -errno;
@@ -151,6 +158,7 @@ static int switch_all(const struct options *options, bool off)
 {
 	char control[CONTROL_PATH_BYTES], path[CONTROL_PATH_BYTES];
 	int error = control_path_own(options->socket, geteuid(), control);
+
 	if (!error)
 		error = control_path_off(control, path);
 	if (error) {
@@ -176,6 +184,7 @@ static int switch_all(const struct options *options, bool off)
 static int check_library(const struct job *job)
 {
 	char reason[PATH_MAX * 3];
+
 	if (!job->library.path) {
 		log_line("%s%s is not there: %s", job->root.path, job->library.wanted,
 		    !*job->root.path ? "install it first"
@@ -199,6 +208,7 @@ int enable_command_run(struct options *options)
 {
 	const struct enable_options *enable = &options->enable;
 	struct job job;
+
 	if (getenv(PRELOAD_TRIAL_VARIABLE))
 		return preload_trial_threads();
 	if (!options->operand_count && !enable->machine_wide && !enable->now) {
@@ -222,6 +232,7 @@ int enable_command_run(struct options *options)
 static void remove_one(void *context, const char *unit)
 {
 	struct job *job = context;
+
 	note(job, enable_unit_remove(&job->root, unit));
 }
 
@@ -232,6 +243,7 @@ int disable_command_run(struct options *options)
 	struct job job;
 	int status = begin(&job, options), error = 0;
 	bool all = !options->operand_count && !enable->machine_wide && !enable->now;
+
 	if (!status && enable->now)
 		status = switch_all(options, true);
 	if (!status && (enable->machine_wide || all))

@@ -17,6 +17,7 @@ const struct launcher *enable_launcher_find(
 	struct unit_sources sources;
 	struct unit_preload *preload = malloc(sizeof(*preload)); /* large */
 	int error = unit_sources_find(&sources, root, unit);
+
 	if (preload && !error && unit_preload_read(preload, root, &sources, library, false) == 0)
 		launcher = launcher_of_program(preload->program);
 	unit_sources_fini(&sources);
@@ -29,6 +30,7 @@ bool enable_launcher_is_told(
 {
 	char file[LAUNCHER_FILE_BYTES], *text;
 	size_t length;
+
 	if (!launcher_file(launcher, unit, file) || root_folder_read(root, file, &text, &length) != 0)
 		return false;
 	const bool told = launcher_text_has(text, library);
@@ -40,6 +42,7 @@ static void say_launcher(
     const struct root_folder *root, const struct launcher *launcher, const char *unit, const char *library)
 {
 	char file[LAUNCHER_FILE_BYTES], line[LAUNCHER_LINE_BYTES];
+
 	if (enable_launcher_is_told(root, launcher, unit, library))
 		return;
 	(void)launcher_file(launcher, unit, file);
@@ -66,6 +69,7 @@ static int note_wanted(void *context, const char *name)
 {
 	struct wanted *wanted = context;
 	char unit[UNIT_NAME_BYTES];
+
 	if (unit_sources_name(name, unit) != 0 || strcmp(unit, name) != 0 || wanted->count == WANTED_MOST)
 		return 0;
 	for (size_t i = 0; i < wanted->count; i++)
@@ -80,6 +84,7 @@ static void find_wanted(struct wanted *wanted, const struct root_folder *root, c
 {
 	char name[UNIT_NAME_BYTES + 1];
 	struct unit_sources sources;
+
 	(void)unit_sources_wants(root, unit, note_wanted, wanted);
 	if (wanted->count) {
 		qsort(wanted->names, wanted->count, sizeof(*wanted->names), by_name);
@@ -98,6 +103,7 @@ static void say_idle(
     const struct root_folder *root, const char *unit, const char *program, const char *library)
 {
 	struct wanted *wanted = calloc(1, sizeof(*wanted));
+
 	if (!wanted)
 		return;
 	find_wanted(wanted, root, unit);
@@ -108,6 +114,7 @@ static void say_idle(
 	putchar('\n');
 	for (size_t i = 0; i < wanted->count; i++) {
 		const struct launcher *launcher = enable_launcher_find(root, wanted->names[i], library);
+
 		if (launcher)
 			say_launcher(root, launcher, wanted->names[i], library);
 	}
@@ -118,6 +125,7 @@ void enable_launcher_say(
     const struct root_folder *root, const char *unit, const char *program, const char *library)
 {
 	const struct launcher *launcher = launcher_of_program(program);
+
 	if (launcher)
 		say_launcher(root, launcher, unit, library);
 	else if (launcher_is_idle(program))

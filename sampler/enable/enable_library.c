@@ -22,17 +22,20 @@ static bool is_installed(const char *path)
 {
 	static const char ending[] = "/heaptap/" PRELOAD_LIBRARY_NAME;
 	const size_t length = strlen(path);
+
 	return length >= sizeof(ending) - 1 && strcmp(path + length - (sizeof(ending) - 1), ending) == 0;
 }
 
 void enable_library_find(struct enable_library *library, const struct root_folder *root, const char *given)
 {
 	char found[PATH_MAX];
+
 	memset(library, 0, sizeof(*library));
 	library->wanted = given ? add(library, given) : NULL;
 	/* The one beside this program goes first: it is of the same version, and of the same PREFIX. */
 	if (preload_library_find(found, sizeof(found)) == 0) {
 		const char *own = add(library, found);
+
 		library->wanted = library->wanted || !is_installed(own) ? library->wanted : own;
 	}
 	const char *usual = add(library, HEAPTAP_LIBDIR "/" PRELOAD_LIBRARY_NAME);
@@ -46,6 +49,7 @@ int enable_library_check(const char *path, char *reason, size_t reason_bytes)
 {
 	char part[PATH_MAX];
 	struct stat status;
+
 	snprintf(part, sizeof(part), "%s", path);
 	for (;;) {
 		if (stat(*part ? part : "/", &status) != 0) {

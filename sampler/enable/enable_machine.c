@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/enable/enable_machine.h"
 
+#include "pprof/text/log_line.h"
 #include "sampler/enable/preload_trial.h"
 #include "sampler/loader/preload_library.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +20,7 @@ static int read_file(const struct root_folder *root, char **text, bool *is_there
 {
 	size_t length;
 	int error = root_folder_read(root, PRELOAD_FILE, text, &length);
+
 	*is_there = error != -ENOENT;
 	if (error == -ENOENT) {
 		*text = strdup("");
@@ -47,6 +48,7 @@ static bool programs_start(void)
 	static char *const arguments[] = {(char *)"/bin/true", NULL}, *const environment[] = {NULL};
 	int status = -1;
 	pid_t pid = fork();
+
 	if (pid == 0) {
 		execve(arguments[0], arguments, environment);
 		_exit(127);
@@ -59,6 +61,7 @@ static bool programs_start(void)
 static int check(const struct root_folder *root, const char *library, const char *text)
 {
 	char reason[2048];
+
 	if (!preload_library_is_preloadable(library)) {
 		log_line(PRELOAD_FILE " cannot hold the path %s", library);
 		return -EINVAL;
@@ -76,6 +79,7 @@ static int check(const struct root_folder *root, const char *library, const char
 static int write_file(const struct root_folder *root, const char *old, bool was_there, const char *text)
 {
 	int error = root_folder_replace(root, FOLDER, NAME, text, NULL);
+
 	if (error) {
 		log_line("cannot write %s" PRELOAD_FILE ": %s", root->path, strerror(-error));
 		return error;
@@ -92,6 +96,7 @@ int enable_machine_add(const struct root_folder *root, const struct enable_libra
 {
 	char *old, *text;
 	bool was_there;
+
 	if (read_file(root, &old, &was_there))
 		return 1;
 	if (preload_file_state(old, library->path) == PRELOAD_FILE_FIRST) {
@@ -117,6 +122,7 @@ int enable_machine_remove(const struct root_folder *root, const struct enable_li
 	char *old, *text, *rest;
 	bool was_there;
 	int error = 0;
+
 	if (read_file(root, &old, &was_there))
 		return 1;
 	text = strdup(old);
@@ -146,6 +152,7 @@ enum preload_file_state enable_machine_state(
 	enum preload_file_state state = PRELOAD_FILE_ABSENT;
 	char *text;
 	size_t length;
+
 	if (root_folder_read(root, PRELOAD_FILE, &text, &length) != 0)
 		return state;
 	for (size_t i = 0; i < library->count && state == PRELOAD_FILE_ABSENT; i++) {

@@ -2,10 +2,10 @@
 #include "sampler/enable/enable_unit.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/log_line.h"
 #include "sampler/enable/enable_launcher.h"
 #include "sampler/enable/unit_sources.h"
 #include "sampler/loader/preload_check.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,6 +40,7 @@ static const char *why_not_found(int error)
 static int name_of(const char *word, char unit[UNIT_NAME_BYTES])
 {
 	int error = unit_sources_name(word, unit);
+
 	if (error)
 		log_line("%s: %s", word,
 		    error == -EOPNOTSUPP ? "only services can be enabled" : "that is no name of a unit");
@@ -58,6 +59,7 @@ static bool is_hopeless(const struct root_folder *root, const struct unit *unit,
 	const struct preload_check_who who = {
 	    .preload = preload->theirs, .open = open_in_root, .context = root};
 	char path[UNIT_SOURCE_BYTES * 2];
+
 	if (*preload->root_directory) {
 		snprintf(path, sizeof(path), "%s%s", preload->root_directory, library);
 		if (root_folder_has(root, path))
@@ -97,6 +99,7 @@ bool enable_unit_is_in_force(
 	struct unit *unit = calloc(1, sizeof(*unit));
 	bool in_force = false;
 	int error = unit ? unit_sources_find(&unit->sources, root, name) : -ENOMEM;
+
 	if (!error)
 		error = unit_preload_read(&unit->preload, root, &unit->sources, library, false);
 	if (error)
@@ -114,6 +117,7 @@ static char *read_own(const struct root_folder *root, const char *folder, bool *
 {
 	char path[UNIT_SOURCE_BYTES + sizeof(UNIT_PRELOAD_NAME)], *text;
 	size_t length;
+
 	snprintf(path, sizeof(path), "%s/" UNIT_PRELOAD_NAME, folder);
 	if (root_folder_read(root, path, &text, &length) != 0)
 		return NULL;
@@ -129,6 +133,7 @@ static int write_drop_in(
 {
 	bool made = false;
 	char *old = read_own(root, folder, &made);
+
 	if (made)
 		unit_preload_mark_folder(preload);
 	*changed = !old || strcmp(old, preload->drop_in) != 0;
@@ -150,6 +155,7 @@ static enum enable_unit_result add(const struct root_folder *root, struct unit *
 	const char *name = unit->sources.unit;
 	char folder[UNIT_SOURCE_BYTES], reason[UNIT_PRELOAD_BYTES * 2];
 	bool changed;
+
 	unit_preload_folder(name, folder);
 	if (preload->foreign) {
 		log_line("%s: %s%s/" UNIT_PRELOAD_NAME " is not heaptap's: it is left alone", name,
@@ -181,6 +187,7 @@ enum enable_unit_result enable_unit_add(
 {
 	enum enable_unit_result result = ENABLE_UNIT_FAILED;
 	char name[UNIT_NAME_BYTES];
+
 	if (name_of(word, name))
 		return result;
 	struct unit *unit = calloc(1, sizeof(*unit));
@@ -200,6 +207,7 @@ static int own_name(const struct root_folder *root, const char *word, char name[
 {
 	struct unit_sources sources;
 	int error = name_of(word, name);
+
 	if (error)
 		return error;
 	if (unit_sources_find(&sources, root, name) == 0)
@@ -212,6 +220,7 @@ enum enable_unit_result enable_unit_remove(const struct root_folder *root, const
 {
 	char name[UNIT_NAME_BYTES], folder[UNIT_SOURCE_BYTES];
 	bool made_folder;
+
 	if (own_name(root, word, name))
 		return ENABLE_UNIT_FAILED;
 	unit_preload_folder(name, folder);
@@ -245,6 +254,7 @@ static int add_name(void *context, const char *name)
 	char folder[UNIT_SOURCE_BYTES];
 	size_t length = strlen(name);
 	bool made_folder;
+
 	if (length < 3 || strcmp(name + length - 2, ".d") != 0 || length - 2 >= UNIT_NAME_BYTES)
 		return 0;
 	snprintf(folder, sizeof(folder), UNIT_FOLDER "/%s", name);
@@ -268,6 +278,7 @@ int enable_unit_each(
 {
 	struct names names = {.root = root};
 	int error = root_folder_each(root, UNIT_FOLDER, add_name, &names);
+
 	if (names.count)
 		qsort(names.names, names.count, sizeof(*names.names), by_name);
 	for (size_t i = 0; !error && i < names.count; i++)

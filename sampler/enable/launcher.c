@@ -19,6 +19,7 @@ static const struct launcher launchers[] = {
 static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
+
 	return slash ? slash + 1 : path;
 }
 
@@ -43,6 +44,7 @@ const struct launcher *launcher_of_server(const char *comm)
 static bool read_part(const char *text, char part[PART_BYTES])
 {
 	const char *at = text;
+
 	if (unit_file_word(&at, part, PART_BYTES) != 1 || *at || !*part || *part == '.')
 		return false;
 	for (const char *c = part; *c; c++)
@@ -56,6 +58,7 @@ static bool read_instance(const char *unit, char version[PART_BYTES], char clust
 {
 	char instance[PART_BYTES];
 	const char *at = strchr(unit, '@'), *end = strrchr(unit, '.');
+
 	if (!at || !end || end < at || end - at > (ptrdiff_t)sizeof(instance))
 		return false;
 	snprintf(instance, sizeof(instance), "%.*s", (int)(end - at - 1), at + 1);
@@ -70,6 +73,7 @@ bool launcher_file(const struct launcher *launcher, const char *unit, char file[
 {
 	char version[PART_BYTES], cluster[PART_BYTES];
 	const bool known = read_instance(unit, version, cluster);
+
 	if (known)
 		snprintf(file, LAUNCHER_FILE_BYTES, "%s/%s/%s/%s", launcher->folder, version, cluster,
 		    launcher->file);
@@ -88,6 +92,7 @@ bool launcher_text_has(const char *text, const char *library)
 {
 	const size_t library_length = strlen(library);
 	bool has = false;
+
 	for (size_t length; *text; text += length + (text[length] == '\n')) {
 		length = strcspn(text, "\n");
 		const char *at = text + strspn(text, " \t"), *end = text + length;

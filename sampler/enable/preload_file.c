@@ -37,9 +37,11 @@ static const char *entries_end(const char *line)
 enum preload_file_state preload_file_state(const char *text, const char *library)
 {
 	bool first = true;
+
 	for (const char *line = text; *line;) {
 		const char *at = line, *end = entries_end(line), *entry;
 		size_t length;
+
 		while ((length = next_entry(&at, end, &entry))) {
 			if (is_library(entry, length, library))
 				return first ? PRELOAD_FILE_FIRST : PRELOAD_FILE_BEHIND;
@@ -58,6 +60,7 @@ static char *copy_others(char *out, const char *line, const char *line_end, cons
 	const char *at = line, *end = entries_end(line), *entry;
 	bool others = false;
 	size_t length;
+
 	while ((length = next_entry(&at, end, &entry))) {
 		if (is_library(entry, length, library))
 			continue;
@@ -79,6 +82,7 @@ static bool has_library(const char *line, const char *library)
 {
 	const char *at = line, *end = entries_end(line), *entry;
 	size_t length;
+
 	while ((length = next_entry(&at, end, &entry)))
 		if (is_library(entry, length, library))
 			return true;
@@ -89,10 +93,12 @@ static bool has_library(const char *line, const char *library)
 char *preload_file_remove(const char *text, const char *library)
 {
 	char *rest = malloc(strlen(text) + 2), *out = rest;
+
 	if (!rest)
 		return NULL;
 	for (const char *line = text; *line;) {
 		const char *end = line + strcspn(line, "\n");
+
 		end += *end == '\n';
 		if (has_library(line, library)) {
 			out = copy_others(out, line, end, library);
@@ -109,6 +115,7 @@ char *preload_file_remove(const char *text, const char *library)
 char *preload_file_add(const char *text, const char *library)
 {
 	char *rest = preload_file_remove(text, library), *all;
+
 	if (!rest)
 		return NULL;
 	if (asprintf(&all, "%s\n%s", library, rest) < 0)

@@ -62,6 +62,7 @@ struct outcome {
 static void execute(const struct program *program, int output_fd)
 {
 	int null_fd = open("/dev/null", O_RDONLY);
+
 	if (null_fd < 0 || dup2(null_fd, 0) != 0 || dup2(output_fd, 1) != 1 || dup2(output_fd, 2) != 2)
 		_exit(126);
 	if (program->other_user &&
@@ -83,12 +84,14 @@ static void execute(const struct program *program, int output_fd)
 static void collect(int fd, struct outcome *outcome)
 {
 	uint64_t end_ns = clock_now_ns() + (uint64_t)PATIENCE_MS * CLOCK_NS_PER_MS;
+
 	for (;;) {
 		char more[512];
 		struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 		uint64_t now_ns = clock_now_ns();
 		int left_ms = now_ns < end_ns ? (int)((end_ns - now_ns) / CLOCK_NS_PER_MS) : 0;
 		int ready = poll(&poll_fd, 1, left_ms);
+
 		if (ready < 0 && errno == EINTR)
 			continue;
 		outcome->hangs = ready == 0;
@@ -105,6 +108,7 @@ static void collect(int fd, struct outcome *outcome)
 static int run(const struct program *program, struct outcome *outcome)
 {
 	int fds[2];
+
 	memset(outcome, 0, sizeof(*outcome));
 	if (pipe2(fds, O_CLOEXEC) != 0)
 		return -errno;
@@ -135,6 +139,7 @@ static int run(const struct program *program, struct outcome *outcome)
 static int overlay_etc(const char *folder)
 {
 	char upper[PATH_MAX + 8], work[PATH_MAX + 8], options[PATH_MAX * 3 + 64];
+
 	snprintf(upper, sizeof(upper), "%s/upper", folder);
 	snprintf(work, sizeof(work), "%s/work", folder);
 	snprintf(options, sizeof(options), "lowerdir=/etc,upperdir=%s,workdir=%s", upper, work);
@@ -148,6 +153,7 @@ static int overlay_etc(const char *folder)
 static int write_file(const char *text)
 {
 	int fd = open(PRELOAD_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
 	if (fd < 0)
 		return -errno;
 	ssize_t wrote = write(fd, text, strlen(text));
@@ -161,6 +167,7 @@ static int write_file(const char *text)
 static void describe(const struct outcome *outcome, char *text, size_t text_bytes)
 {
 	int end = (int)strcspn(outcome->output, "\n");
+
 	if (outcome->hangs)
 		snprintf(text, text_bytes, "hangs");
 	else if (WIFSIGNALED(outcome->status))
@@ -180,6 +187,7 @@ static bool is_same(const struct outcome *a, const struct outcome *b)
 static bool is_there(const struct program *program)
 {
 	struct stat status;
+
 	return stat(program->arguments[0], &status) == 0 &&
 	    (!program->other_user || ((status.st_mode & S_ISUID) && status.st_uid == 0));
 }
@@ -191,6 +199,7 @@ static int try_programs(const char *text, char *reason, size_t reason_bytes)
 	char with[320], without[320];
 	bool privileged = false;
 	int error = 0;
+
 	for (size_t i = 0; i < ARRAY_COUNT(programs) && !error; i++)
 		error = is_there(&programs[i]) ? run(&programs[i], &before[i]) : 0;
 	if (!error)
@@ -224,6 +233,7 @@ static void child(const char *folder, const char *text, int answer_fd)
 	int error = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0
 	    ? overlay_etc(folder)
 	    : -errno;
+
 	if (error)
 		snprintf(
 		    reason, sizeof(reason), "it cannot be tried in a mount namespace: %s", strerror(-error));
@@ -239,6 +249,7 @@ int preload_trial_run(const char *text, char *reason, size_t reason_bytes)
 	/* Not in $TMPDIR, which may be another user's: what programs of root find in /etc lies below it. */
 	char folder[] = "/run/heaptap-trial.XXXXXX";
 	int fds[2], status = 0;
+
 	if (!mkdtemp(folder) || pipe2(fds, O_CLOEXEC) != 0) {
 		snprintf(reason, reason_bytes, "it cannot be tried: %s", strerror(errno));
 		return -EPERM;

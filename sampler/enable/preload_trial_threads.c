@@ -23,8 +23,10 @@ static struct block *make_block(unsigned int *seed)
 {
 	size_t bytes = sizeof(struct block) + (size_t)rand_r(seed) % SIZE_MOST;
 	struct block *block = bytes % 3 ? malloc(bytes) : calloc(1, bytes);
+
 	if (block && bytes % 5 == 0) {
 		struct block *larger = realloc(block, bytes * 2);
+
 		if (!larger)
 			free(block);
 		block = larger;
@@ -49,8 +51,10 @@ static void *work(void *argument)
 {
 	unsigned int seed = (unsigned int)(uintptr_t)argument;
 	void *fault = NULL;
+
 	for (int i = 0; i < ROUNDS; i++) {
 		struct block *old = atomic_exchange(&slots[(size_t)rand_r(&seed) % SLOTS], make_block(&seed));
+
 		if (old && !is_whole(old))
 			fault = old;
 		free(old);
@@ -63,11 +67,13 @@ int preload_trial_threads(void)
 	pthread_t threads[THREADS];
 	size_t started = 0;
 	bool good = true;
+
 	while (started < THREADS &&
 	    pthread_create(&threads[started], NULL, work, (void *)(uintptr_t)(started + 1)) == 0)
 		started++;
 	for (size_t i = 0; i < started; i++) {
 		void *fault = NULL;
+
 		good = pthread_join(threads[i], &fault) == 0 && !fault && good;
 	}
 	for (size_t i = 0; i < SLOTS; i++)

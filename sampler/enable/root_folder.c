@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/openat2.h>
 
 /* Returns a descriptor or -errno. */
 static int open_below(const struct root_folder *root, const char *path, int flags)
@@ -22,6 +22,7 @@ static int open_below(const struct root_folder *root, const char *path, int flag
 	const struct open_how how = {
 	    .flags = (uint64_t)(unsigned int)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT};
 	int fd = (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
+
 	/* Before Linux 5.6, or refused by a container's filter: nothing leads out of the machine's own
 	 * root. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM) && !root->path[0])
@@ -32,6 +33,7 @@ static int open_below(const struct root_folder *root, const char *path, int flag
 int root_folder_open(struct root_folder *root, const char *path)
 {
 	bool machine = !path || strcmp(path, "/") == 0;
+
 	root->path = machine ? "" : path;
 	root->fd = open(machine ? "/" : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return root->fd < 0 ? -errno : 0;
@@ -48,6 +50,7 @@ int root_folder_file(const struct root_folder *root, const char *path)
 {
 	struct stat status;
 	int location = open_below(root, path, O_PATH);
+
 	return location < 0 ? location : regular_file_reopen(location, &status);
 }
 
@@ -55,6 +58,7 @@ int root_folder_read(const struct root_folder *root, const char *path, char **te
 {
 	struct stat status;
 	int fd = root_folder_file(root, path);
+
 	if (fd < 0)
 		return fd;
 	int error = fstat(fd, &status) != 0               ? -errno
@@ -87,6 +91,7 @@ bool root_folder_has(const struct root_folder *root, const char *path)
 	struct stat status;
 	int fd = open_below(root, path, O_PATH);
 	bool has = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+
 	if (fd >= 0)
 		close(fd);
 	return has;
@@ -97,6 +102,7 @@ static int open_parent(const struct root_folder *root, const char *path, const c
 {
 	char folder[PATH_MAX];
 	const char *slash = strrchr(path, '/');
+
 	if (!slash || slash - path >= (int)sizeof(folder))
 		return -ENAMETOOLONG;
 	snprintf(folder, sizeof(folder), "%.*s/", (int)(slash - path), path);
@@ -108,6 +114,7 @@ ssize_t root_folder_link(const struct root_folder *root, const char *path, char 
 {
 	const char *name;
 	int folder_fd = open_parent(root, path, &name);
+
 	if (folder_fd < 0)
 		return folder_fd;
 	ssize_t length = readlinkat(folder_fd, name, target, target_bytes - 1);
@@ -124,6 +131,7 @@ int root_folder_each(const struct root_folder *root, const char *folder,
 {
 	const struct dirent *entry;
 	int fd = open_below(root, folder, O_RDONLY | O_DIRECTORY), ret = 0;
+
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return 0;
 	if (fd < 0)
@@ -146,6 +154,7 @@ static int make_folder(const struct root_folder *root, const char *folder, bool 
 	char part[PATH_MAX];
 	const char *name;
 	int fd = open_below(root, folder, O_RDONLY | O_DIRECTORY);
+
 	*made = false;
 	if (fd != -ENOENT)
 		return fd;
@@ -170,6 +179,7 @@ static int write_all(int fd, const char *text)
 {
 	for (size_t length = strlen(text); length;) {
 		ssize_t wrote = write(fd, text, length);
+
 		if (wrote < 0 && errno != EINTR)
 			return -errno;
 		text += wrote > 0 ? wrote : 0;
@@ -182,6 +192,7 @@ static int replace_in(int folder_fd, const char *name, const char *text)
 {
 	char early[NAME_MAX + 1];
 	struct stat status;
+
 	if (snprintf(early, sizeof(early), ".%s.%d", name, (int)getpid()) >= (int)sizeof(early))
 		return -ENAMETOOLONG;
 	bool was = fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
@@ -211,6 +222,7 @@ int root_folder_replace(
 {
 	bool new_folder;
 	int fd = make_folder(root, folder, &new_folder);
+
 	if (made)
 		*made = new_folder;
 	if (fd < 0)
@@ -223,6 +235,7 @@ int root_folder_replace(
 int root_folder_remove(const struct root_folder *root, const char *folder, const char *name, bool with_folder)
 {
 	int fd = open_below(root, folder, O_RDONLY | O_DIRECTORY);
+
 	if (fd < 0)
 		return fd;
 	int error = unlinkat(fd, name, 0) == 0 ? 0 : -errno;

@@ -21,6 +21,7 @@ enum { ENVIRONMENT_BYTES = 1 << 16 };
 bool systemctl_runs(void)
 {
 	struct stat status;
+
 	return lstat("/run/systemd/system", &status) == 0 && S_ISDIR(status.st_mode);
 }
 
@@ -30,6 +31,7 @@ static int run(const char *const arguments[], char *output, size_t output_bytes)
 	int fds[2], status = -1;
 	size_t length = 0;
 	ssize_t got = 0;
+
 	if (pipe2(fds, O_CLOEXEC) != 0)
 		return -errno;
 	pid_t pid = fork();
@@ -56,6 +58,7 @@ int systemctl_reload(void)
 {
 	static const char *const arguments[] = {"systemctl", "daemon-reload", NULL};
 	char output[256];
+
 	return run(arguments, output, sizeof(output));
 }
 
@@ -65,6 +68,7 @@ int systemctl_preload(const char *unit, char *value, size_t value_bytes)
 	static char output[ENVIRONMENT_BYTES], word[ENVIRONMENT_BYTES];
 	int error = run(arguments, output, sizeof(output));
 	const char *at = output + strcspn(output, "=");
+
 	value[0] = '\0';
 	if (error)
 		return error;
@@ -82,6 +86,7 @@ int systemctl_main_process(const char *unit, pid_t *pid)
 	int error = run(arguments, output, sizeof(output));
 	const char *equals = strchr(output, '=');
 	long number = equals ? strtol(equals + 1, NULL, 10) : 0;
+
 	*pid = !error && number > 0 && number <= INT_MAX ? (pid_t)number : 0;
 	return error;
 }

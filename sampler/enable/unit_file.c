@@ -29,12 +29,14 @@ static bool is_comment(const char *line)
 static char *next_line(char **at, unsigned int *number, unsigned int *first)
 {
 	char *line = *at, *out = line;
+
 	if (!*line)
 		return NULL;
 	*first = *number + 1;
 	for (bool goes_on = true; goes_on && **at;) {
 		char *start = *at;
 		size_t length = strcspn(start, "\n");
+
 		*at = start + length + (start[length] == '\n');
 		++*number;
 		/* A comment goes on in no other line, and one between lines that belong together is passed
@@ -58,6 +60,7 @@ int unit_file_parse(
 	struct unit_file_entry entry = {.section = ""};
 	unsigned int number = 0;
 	char *copy = malloc(strlen(text) + 2), *at = copy, *line;
+
 	if (!copy)
 		return -ENOMEM;
 	strcpy(copy, text);
@@ -87,6 +90,7 @@ int unit_file_parse(
 static int hexadecimal(char digit)
 {
 	const char *digits = "0123456789abcdef", *found;
+
 	if (!digit)
 		return -1;
 	found = strchr(digits, digit >= 'A' && digit <= 'F' ? digit - 'A' + 'a' : digit);
@@ -98,6 +102,7 @@ static int unescape(const char **at)
 {
 	static const char names[] = "abfnrtvs\\\"'", bytes[] = "\a\b\f\n\r\t\v \\\"'";
 	const char *found = **at ? strchr(names, **at) : NULL;
+
 	if (found)
 		return (unsigned char)bytes[found - names];
 	if (**at != 'x')
@@ -112,10 +117,12 @@ int unit_file_word(const char **at, char *word, size_t word_bytes)
 	size_t length = 0;
 	char quote = '\0';
 	const char *c = *at + strspn(*at, BLANKS);
+
 	if (!*c)
 		return 0;
 	for (; *c && (quote || !strchr(BLANKS, *c)); c++) {
 		int byte = (unsigned char)*c;
+
 		if (quote ? *c == quote : *c == '"' || *c == '\'') {
 			quote = quote ? '\0' : *c;
 			continue;
@@ -136,11 +143,13 @@ int unit_file_word(const char **at, char *word, size_t word_bytes)
 int unit_file_quote(const char *word, char *text, size_t text_bytes)
 {
 	size_t length = 0;
+
 	if (text_bytes < 3)
 		return -ENAMETOOLONG;
 	text[length++] = '"';
 	for (; *word; word++) {
 		bool escaped = *word == '"' || *word == '\\';
+
 		if (length + escaped + 3 > text_bytes)
 			return -ENAMETOOLONG;
 		if (escaped)

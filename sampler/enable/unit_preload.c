@@ -32,6 +32,7 @@ struct reading {
 static void set_value(struct reading *reading, const char *value, unsigned int line)
 {
 	struct unit_preload *preload = reading->preload;
+
 	if (strlen(value) >= sizeof(preload->value)) {
 		reading->error = -ENAMETOOLONG;
 		return;
@@ -45,6 +46,7 @@ static void read_environment(struct reading *reading, const struct unit_file_ent
 {
 	const char *at = entry->value;
 	char word[UNIT_PRELOAD_BYTES + 32];
+
 	if (!*entry->value)
 		set_value(reading, "", entry->line);
 	while (unit_file_word(&at, word, sizeof(word)) == 1)
@@ -56,6 +58,7 @@ static void read_unset(struct reading *reading, const struct unit_file_entry *en
 {
 	const char *at = entry->value;
 	char word[UNIT_PRELOAD_BYTES + 32];
+
 	if (!*entry->value)
 		reading->unset = false;
 	while (unit_file_word(&at, word, sizeof(word)) == 1)
@@ -69,6 +72,7 @@ static void read_unset(struct reading *reading, const struct unit_file_entry *en
 static void note_file(struct reading *reading, const struct unit_file_entry *entry)
 {
 	size_t length = strlen(entry->value) + 1;
+
 	if (!*entry->value)
 		reading->files_length = 0;
 	else if (reading->files_length + length < sizeof(reading->files))
@@ -94,6 +98,7 @@ static void read_entry(void *context, const struct unit_file_entry *entry)
 {
 	struct reading *reading = context;
 	struct unit_preload *preload = reading->preload;
+
 	if (strcmp(entry->section, reading->section) != 0)
 		return;
 	if (strcmp(entry->key, reading->manager ? "DefaultEnvironment" : "Environment") == 0)
@@ -113,6 +118,7 @@ static void read_entry(void *context, const struct unit_file_entry *entry)
 static void read_text(struct reading *reading, const char *path, const char *text)
 {
 	int error;
+
 	reading->path = path;
 	error = unit_file_parse(text, read_entry, reading);
 	if (error)
@@ -123,6 +129,7 @@ static void read_source(struct reading *reading, const char *path)
 {
 	char *text;
 	size_t length;
+
 	/* A link to /dev/null, or one that has gone: says nothing. */
 	if (root_folder_read(reading->root, path, &text, &length) != 0)
 		return;
@@ -136,6 +143,7 @@ static void read_environment_file(struct reading *reading, const char *path)
 	char *text, *rest, *line, word[UNIT_PRELOAD_BYTES + 32];
 	size_t length;
 	unsigned int number = 0;
+
 	if (root_folder_read(reading->root, path, &text, &length) != 0)
 		return;
 	reading->path = path;
@@ -157,6 +165,7 @@ static void read_environment_file(struct reading *reading, const char *path)
 static void escape_percent(const char *path, char *text, size_t text_bytes)
 {
 	size_t length = 0;
+
 	for (; *path && length + 3 < text_bytes; path++) {
 		if (*path == '%')
 			text[length++] = '%';
@@ -170,12 +179,14 @@ static void leave_out(const char *value, const char *library, char *rest, size_t
 {
 	char escaped[UNIT_SOURCE_BYTES];
 	size_t length = 0;
+
 	escape_percent(library, escaped, sizeof(escaped));
 	rest[0] = '\0';
 	while (*(value += strspn(value, SEPARATORS))) {
 		size_t entry = strcspn(value, SEPARATORS);
 		bool ours = (entry == strlen(library) && memcmp(value, library, entry) == 0) ||
 		    (entry == strlen(escaped) && memcmp(value, escaped, entry) == 0);
+
 		if (!ours && length + entry + 2 < rest_bytes)
 			length += (size_t)snprintf(rest + length, rest_bytes - length, "%s%.*s",
 			    length ? ":" : "", (int)entry, value);
@@ -187,6 +198,7 @@ static void compose(struct unit_preload *preload, const char *library)
 {
 	char word[UNIT_PRELOAD_BYTES + UNIT_SOURCE_BYTES + 16], quoted[UNIT_PRELOAD_BYTES + 512];
 	char escaped[UNIT_SOURCE_BYTES];
+
 	escape_percent(library, escaped, sizeof(escaped));
 	snprintf(
 	    word, sizeof(word), VARIABLE "=%s%s%s", escaped, *preload->theirs ? ":" : "", preload->theirs);
@@ -204,6 +216,7 @@ bool unit_preload_is_ours(const char *text, bool *made_folder)
 void unit_preload_mark_folder(struct unit_preload *preload)
 {
 	char text[sizeof(preload->drop_in)];
+
 	strcpy(text, preload->drop_in);
 	snprintf(preload->drop_in, sizeof(preload->drop_in), MARK "\n" MARK_FOLDER "%s", strchr(text, '\n'));
 }
@@ -220,6 +233,7 @@ static bool is_own_place(struct reading *reading, const struct unit_sources *sou
 	char *text;
 	size_t length;
 	bool made;
+
 	unit_preload_folder(sources->unit, own);
 	if (strncmp(path, own, strlen(own)) != 0 || strcmp(path + strlen(own), "/" UNIT_PRELOAD_NAME) != 0)
 		return false;
@@ -236,6 +250,7 @@ static void judge(struct unit_preload *preload, const char *library, bool has_ou
 	char all[UNIT_PRELOAD_BYTES], others[UNIT_PRELOAD_BYTES], escaped[UNIT_SOURCE_BYTES];
 	const char *first = preload->value + strspn(preload->value, SEPARATORS);
 	size_t length = strcspn(first, SEPARATORS);
+
 	escape_percent(library, escaped, sizeof(escaped));
 	leave_out(preload->value, "", all, sizeof(all));
 	leave_out(preload->value, library, others, sizeof(others));
@@ -252,6 +267,7 @@ static void read_manager(struct reading *reading)
 {
 	struct unit_sources manager;
 	int error = unit_sources_manager(&manager, reading->root);
+
 	reading->section = "Manager";
 	reading->manager = true;
 	if (!error) {
@@ -270,6 +286,7 @@ static void read_ours(struct reading *reading, const struct unit_sources *source
 {
 	struct unit_preload *preload = reading->preload;
 	char path[UNIT_SOURCE_BYTES];
+
 	unit_preload_folder(sources->unit, path);
 	strncat(path, "/" UNIT_PRELOAD_NAME, sizeof(path) - strlen(path) - 1);
 	leave_out(preload->value, reading->library, preload->theirs, sizeof(preload->theirs));
@@ -281,11 +298,13 @@ static void read_ours(struct reading *reading, const struct unit_sources *source
 static void read_service(struct reading *reading, const struct unit_sources *sources, bool with_ours)
 {
 	bool done = false;
+
 	read_source(reading, sources->fragment.path);
 	for (size_t i = 0; i < sources->count; i++) {
 		const struct unit_source *source = &sources->drop_ins[i];
 		int order = strcmp(source->name, UNIT_PRELOAD_NAME);
 		bool own = order == 0 && is_own_place(reading, sources, source->path);
+
 		if (order >= 0 && !done) {
 			/* Another file of that name in a folder that goes first hides ours. */
 			read_ours(reading, sources, with_ours && (own || order > 0));
@@ -302,6 +321,7 @@ static void read_service(struct reading *reading, const struct unit_sources *sou
 static void read_late(struct reading *reading)
 {
 	char files[sizeof(reading->files)];
+
 	memcpy(files, reading->files, sizeof(files));
 	for (const char *file = files; *file; file += strlen(file) + 1)
 		read_environment_file(reading, file + (*file == '-'));
@@ -315,6 +335,7 @@ int unit_preload_read(struct unit_preload *preload, const struct root_folder *ro
     const struct unit_sources *sources, const char *library, bool with_ours)
 {
 	struct reading *reading = calloc(1, sizeof(*reading));
+
 	if (!reading)
 		return -ENOMEM;
 	memset(preload, 0, sizeof(*preload));

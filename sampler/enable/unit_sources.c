@@ -28,6 +28,7 @@ int unit_sources_name(const char *word, char unit[UNIT_NAME_BYTES])
 	    ".path", ".timer", ".slice", ".scope"};
 	const char *dot = strrchr(word, '.');
 	bool whole = dot && strcmp(dot, SERVICE) == 0;
+
 	for (size_t i = 0; dot && i < ARRAY_COUNT(others); i++)
 		if (strcmp(dot, others[i]) == 0)
 			return -EOPNOTSUPP;
@@ -42,6 +43,7 @@ int unit_sources_name(const char *word, char unit[UNIT_NAME_BYTES])
 static bool template_of(const char *unit, char name[UNIT_NAME_BYTES])
 {
 	const char *at = strchr(unit, '@');
+
 	if (!at || strcmp(at + 1, SERVICE) == 0)
 		return false;
 	snprintf(name, UNIT_NAME_BYTES, "%.*s" SERVICE, (int)(at + 1 - unit), unit);
@@ -58,6 +60,7 @@ static int find_named(
     const struct root_folder *root, char unit[UNIT_NAME_BYTES], char path[UNIT_SOURCE_BYTES])
 {
 	char target[PATH_MAX];
+
 	for (size_t i = 0; i < ARRAY_COUNT(folders); i++) {
 		if (!join(path, folders[i], unit))
 			continue;
@@ -83,6 +86,7 @@ static int find_fragment(struct unit_sources *sources, const struct root_folder 
 {
 	char name[UNIT_NAME_BYTES];
 	int error = -EAGAIN;
+
 	for (int i = 0; error == -EAGAIN && i < ALIASES_MOST; i++)
 		error = find_named(root, sources->unit, sources->fragment.path);
 	if (error == -ENOENT && template_of(sources->unit, name))
@@ -105,6 +109,7 @@ static int add_drop_in(void *context, const char *name)
 	const struct visit *visit = context;
 	struct unit_sources *sources = visit->sources;
 	const char *dot = strrchr(name, '.');
+
 	if (!dot || strcmp(dot, ".conf") != 0 || *name == '.')
 		return 0;
 	for (size_t i = 0; i < sources->count; i++)
@@ -122,6 +127,7 @@ static int add_folders(struct unit_sources *sources, const struct root_folder *r
 	char folder[UNIT_SOURCE_BYTES];
 	struct visit visit = {sources, root, folder};
 	int error = 0;
+
 	for (size_t i = 0; !error && i < ARRAY_COUNT(folders); i++)
 		if (snprintf(folder, sizeof(folder), "%s/%s.d", folders[i], of) < (int)sizeof(folder))
 			error = root_folder_each(root, folder, add_drop_in, &visit);
@@ -131,6 +137,7 @@ static int add_folders(struct unit_sources *sources, const struct root_folder *r
 static int by_name(const void *a, const void *b)
 {
 	const struct unit_source *x = a, *y = b;
+
 	return strcmp(strrchr(x->path, '/'), strrchr(y->path, '/'));
 }
 
@@ -139,6 +146,7 @@ static int add_prefixes(struct unit_sources *sources, const struct root_folder *
 {
 	char name[UNIT_NAME_BYTES];
 	int length = (int)strcspn(sources->unit, "@"), error = 0;
+
 	if (!sources->unit[length])
 		length = (int)strlen(sources->unit) - (int)strlen(SERVICE);
 	while (!error && --length > 0) {
@@ -161,6 +169,7 @@ static void sort_drop_ins(struct unit_sources *sources)
 int unit_sources_find(struct unit_sources *sources, const struct root_folder *root, const char *unit)
 {
 	char name[UNIT_NAME_BYTES];
+
 	memset(sources, 0, sizeof(*sources));
 	snprintf(sources->unit, sizeof(sources->unit), "%s", unit);
 	int error = find_fragment(sources, root);
@@ -181,10 +190,12 @@ int unit_sources_manager(struct unit_sources *sources, const struct root_folder 
 	static const char *const manager[] = {"/etc/systemd/system.conf.d", "/run/systemd/system.conf.d",
 	    "/usr/local/lib/systemd/system.conf.d", "/usr/lib/systemd/system.conf.d"};
 	int error = 0;
+
 	memset(sources, 0, sizeof(*sources));
 	strcpy(sources->fragment.path, "/etc/systemd/system.conf");
 	for (size_t i = 0; !error && i < ARRAY_COUNT(manager); i++) {
 		struct visit visit = {sources, root, manager[i]};
+
 		error = root_folder_each(root, manager[i], add_drop_in, &visit);
 	}
 	sort_drop_ins(sources);
@@ -196,6 +207,7 @@ int unit_sources_wants(const struct root_folder *root, const char *unit,
 {
 	char folder[UNIT_SOURCE_BYTES];
 	int error = 0;
+
 	for (size_t i = 0; !error && i < ARRAY_COUNT(folders); i++)
 		if (snprintf(folder, sizeof(folder), "%s/%s.wants", folders[i], unit) < (int)sizeof(folder))
 			error = root_folder_each(root, folder, visit, context);

@@ -40,6 +40,7 @@ static struct event_row *row_for(struct event_book *b, uint32_t stack, uint32_t 
 {
 	uint32_t hash = index_fold(index_mix(index_seed(), (uint64_t)tid << 32 | stack)), id;
 	size_t cursor = index_start(hash);
+
 	while ((id = index_next(&b->index, hash, &cursor)))
 		if (b->rows[id - 1].stack == stack && b->rows[id - 1].tid == tid)
 			return &b->rows[id - 1];
@@ -54,6 +55,7 @@ static struct event_row *row_for(struct event_book *b, uint32_t stack, uint32_t 
 bool event_book_add(struct event_book *b, const struct event_row *row)
 {
 	struct event_row *known = row_for(b, row->stack, row->tid);
+
 	if (!known)
 		return false;
 	event_row_add(known, row);

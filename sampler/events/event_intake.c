@@ -39,8 +39,10 @@ static size_t kernel_frames(const struct record *record, struct unwind_frame *fr
 {
 	size_t count = 0;
 	bool kernel = false;
+
 	for (size_t i = 0; i < record->chain_count && count < KERNEL_FRAMES; i++) {
 		uint64_t pc = record->chain[i];
+
 		if (pc >= (uint64_t)PERF_CONTEXT_MAX) {
 			kernel = pc == (uint64_t)PERF_CONTEXT_KERNEL;
 			continue;
@@ -73,6 +75,7 @@ static uint32_t take_stack(
 	    .stack_want = record->stack_want,
 	    .maps_follow = true,
 	};
+
 	return walk_take(
 	    &s->target, &sample, intake->frames, kernel, s->outcome[record->source->event], NULL);
 }
@@ -84,12 +87,14 @@ static uint64_t page_bytes(const struct record *record)
 {
 	uint64_t smallest = (uint64_t)sysconf(_SC_PAGESIZE), bytes = record->data_page_bytes;
 	bool sane = bytes >= smallest && bytes <= UINT64_C(1) << 34 && (bytes & (bytes - 1)) == 0;
+
 	return sane ? bytes : smallest;
 }
 
 static struct event_process *subject_of(struct event_intake *intake, const struct record *record)
 {
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
+
 	if (!s) {
 		/* The FORK record was lost, or arrives after the sample. */
 		s = event_processes_add(&intake->subjects, (pid_t)record->pid, NULL, record->time_ns);
@@ -104,6 +109,7 @@ static struct event_process *subject_of(struct event_intake *intake, const struc
 static void take_sample(struct event_intake *intake, const struct record *record)
 {
 	uint32_t number = record->source->event;
+
 	if (number >= intake->event_count)
 		return;
 	const struct event *event = &intake->events[number];
@@ -154,6 +160,7 @@ static void take_fork(struct event_intake *intake, const struct record *record)
 static void take_comm(struct event_intake *intake, const struct record *record)
 {
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
+
 	if (!record->exec) {
 		if (s && s->target.threads)
 			threads_call(s->target.threads, record->tid, record->path);
@@ -177,6 +184,7 @@ static void take_mmap(struct event_intake *intake, const struct record *record)
 {
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
 	const struct map_range range = map_record_range(record);
+
 	if (!s)
 		return;
 	maps_add(s->target.maps, &range);
@@ -188,6 +196,7 @@ static void take_record(void *context, const struct record *record)
 {
 	struct event_intake *intake = context;
 	struct event_process *s;
+
 	switch (record->kind) {
 	case RECORD_SAMPLE:
 		if (record->source)
@@ -224,6 +233,7 @@ static void take_record(void *context, const struct record *record)
 size_t event_intake_drain(struct event_intake *intake, bool everything)
 {
 	uint64_t before = intake->taken;
+
 	rings_drain_events(counters_rings(intake->counters), counters_layouts(intake->counters),
 	    everything ? UINT64_MAX : clock_now_ns() - YOUNG_NS, take_record, intake, &intake->bad);
 	return intake->taken - before;

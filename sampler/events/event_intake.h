@@ -8,8 +8,8 @@
 #ifndef SAMPLER_EVENTS_EVENT_INTAKE_H
 #define SAMPLER_EVENTS_EVENT_INTAKE_H
 
-#include "sampler/perf/counter.h"
 #include "sampler/events/event_process.h"
+#include "sampler/perf/counter.h"
 
 struct event_intake {
 	/* borrowed */

@@ -19,6 +19,7 @@ struct event_process *event_processes_find(const struct event_processes *subject
 {
 	struct event_process *s;
 	size_t cursor = 0;
+
 	while ((s = table_next(&subjects->by_pid, (uint64_t)pid, &cursor)) && s->target.closed)
 		continue;
 	return s;
@@ -36,6 +37,7 @@ struct event_process *event_processes_add(
     struct event_processes *subjects, pid_t pid, const struct event_process *parent, uint64_t first_ns)
 {
 	struct event_process *s = calloc(1, sizeof(*s));
+
 	if (!s)
 		return NULL;
 	bool ready = target_init(&s->target, pid, first_ns);
@@ -65,6 +67,7 @@ struct event_process *event_processes_add(
 void event_processes_remove(struct event_processes *subjects, struct event_process *subject)
 {
 	struct event_process **link = &subjects->list;
+
 	while (*link != subject)
 		link = &(*link)->next;
 	*link = subject->next;
@@ -86,12 +89,14 @@ void event_processes_fini(struct event_processes *subjects)
 static const char *last_part(const char *path)
 {
 	const char *slash = strrchr(path, '/');
+
 	return slash ? slash + 1 : path;
 }
 
 static bool leads_to(const char *path, const struct stat *file)
 {
 	struct stat status;
+
 	return stat(path, &status) == 0 && status.st_dev == file->st_dev && status.st_ino == file->st_ino;
 }
 
@@ -101,6 +106,7 @@ static bool is_called(
 {
 	char list[4096];
 	const char *search = getenv("PATH");
+
 	snprintf(path, PATH_MAX + 64, "%.*s%s", (int)(last_part(s->target.name) - s->target.name),
 	    s->target.name, called);
 	if (leads_to(path, file))
@@ -121,6 +127,7 @@ static void find_title(struct event_process *s, const char *exe)
 	struct stat file;
 	const char *title = last_part(s->target.name);
 	char path[PATH_MAX + 64];
+
 	/* The process may have ended since its name was read. */
 	if (s->comm[0] && strncmp(s->comm, title, sizeof(s->comm) - 1) != 0 &&
 	    (stat(exe, &file) == 0 || stat(s->target.name, &file) == 0) &&
@@ -137,6 +144,7 @@ static void find_title(struct event_process *s, const char *exe)
 static const struct map *program_map(const struct event_process *s)
 {
 	const struct map *map = maps_find(s->target.maps, s->target.code_address);
+
 	if (map && map->kind == MAP_KIND_FILE)
 		return map;
 	for (size_t i = 0; i < maps_count(s->target.maps); i++) {
@@ -151,6 +159,7 @@ static const struct map *program_map(const struct event_process *s)
 static void name_from_maps(struct event_process *s)
 {
 	const struct map *map = program_map(s);
+
 	if (map && !s->target.name[0])
 		snprintf(s->target.name, sizeof(s->target.name), "%s", map_path(map));
 	find_title(s, s->target.name);
@@ -171,6 +180,7 @@ static bool maps_file(const struct event_process *s, const char *path)
 static void read_comm(struct event_process *s)
 {
 	char path[64];
+
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)s->target.pid);
 	FILE *file = fopen(path, "re");
 	if (!file)
@@ -183,6 +193,7 @@ static void read_comm(struct event_process *s)
 void event_process_look(struct event_process *s)
 {
 	char path[64];
+
 	if (s->looked)
 		return;
 	s->looked = true;
@@ -211,6 +222,7 @@ void event_process_look(struct event_process *s)
 void event_process_look_for_room(struct event_process *s, const struct memory_bound *memory)
 {
 	bool full = !memory_bound_allows(memory, &s->share);
+
 	stacks_set_full(s->target.stacks, full);
 	for (size_t i = 0; i < EVENTS_MAX; i++)
 		if (s->books[i])
@@ -220,6 +232,7 @@ void event_process_look_for_room(struct event_process *s, const struct memory_bo
 void event_process_weigh(struct event_process *s, struct memory_bound *memory)
 {
 	uint64_t bytes = stacks_bytes(s->target.stacks);
+
 	for (size_t i = 0; i < EVENTS_MAX; i++)
 		if (s->books[i])
 			bytes += event_book_bytes(s->books[i]);

@@ -14,8 +14,8 @@
 #ifndef SAMPLER_EVENTS_EVENT_PROCESS_H
 #define SAMPLER_EVENTS_EVENT_PROCESS_H
 
-#include "sampler/perf/event.h"
 #include "sampler/events/event_book.h"
+#include "sampler/perf/event.h"
 #include "sampler/target/memory_bound.h"
 #include "sampler/target/table.h"
 #include "sampler/target/target.h"

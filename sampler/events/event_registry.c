@@ -28,6 +28,7 @@ static void on_replaced(void *context, struct event_process *process, enum targe
 static void on_first_sample(void *context, struct event_process *process)
 {
 	const struct event_registry *r = context;
+
 	r->setup.listener.watched(r->setup.listener.context, &process->target);
 }
 
@@ -35,6 +36,7 @@ static void on_first_sample(void *context, struct event_process *process)
 static bool is_over(const struct event_registry *r, const struct event_process *s)
 {
 	const struct launch *launch = r->setup.launch;
+
 	return s->target.pid == launch->pid && !launch->front_gone ? launch->ended
 	                                                           : target_has_ended(&s->target);
 }
@@ -43,6 +45,7 @@ void event_registry_sweep(struct event_registry *r, bool all)
 {
 	const struct launch *launch = r->setup.launch;
 	bool drained = false;
+
 	for (struct event_process *s = r->intake.subjects.list, *next; s; s = next) {
 		next = s->next;
 		bool is_command = s->target.pid == launch->pid;
@@ -129,6 +132,7 @@ static void drain(void *context)
 int event_registry_attach_command(struct event_registry *r, pid_t command)
 {
 	int error = counters_attach_waiting(r->counters, command);
+
 	if (!error && !event_processes_add(&r->intake.subjects, command, NULL, clock_now_ns()))
 		error = -ENOMEM;
 	return error;
@@ -137,6 +141,7 @@ int event_registry_attach_command(struct event_registry *r, pid_t command)
 void event_registry_cancel(struct event_registry *r, pid_t command)
 {
 	struct event_process *s = event_registry_find(r, command);
+
 	if (s)
 		event_registry_release(r, s);
 }
@@ -144,6 +149,7 @@ void event_registry_cancel(struct event_registry *r, pid_t command)
 int event_registry_attach_running(struct event_registry *r, pid_t pid)
 {
 	struct event_process *s = event_processes_add(&r->intake.subjects, pid, NULL, clock_now_ns());
+
 	if (!s)
 		return -ENOMEM;
 	target_read_maps(&s->target, clock_now_ns(), 0); /* its name is used only if that file is mapped */
@@ -162,6 +168,7 @@ int event_registry_attach_running(struct event_registry *r, pid_t pid)
 struct event_registry *event_registry_new(const struct event_registry_setup *setup, int *error)
 {
 	struct event_registry *r = setup->event_count ? calloc(1, sizeof(*r)) : NULL;
+
 	*error = setup->event_count ? -ENOMEM : 0;
 	if (!r)
 		return NULL;

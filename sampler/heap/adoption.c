@@ -23,6 +23,7 @@ static void adopt_block(struct process *process, const struct slot_copy *block, 
 	    .size_bytes = block->sample.size_bytes,
 	    .period_bytes = block->sample.period_bytes,
 	};
+
 	if (sample.stack != UINT32_MAX && !inherited && heap_add_older(process->heap, &sample) != -ENOMEM)
 		return;
 	if (sample.stack == UINT32_MAX || !inherited)
@@ -38,6 +39,7 @@ void adoption_end(struct process *process)
 	uint32_t number;
 	const uint32_t marker =
 	    stacks_intern(process->target.stacks, NULL, 0, STACK_BEFORE_RESTART, process->target.maps);
+
 	if (marker == UINT32_MAX)
 		return;
 	(void)stack_log_open(&log, &process->log, process->target.maps); /* without it no stack is known */
@@ -57,6 +59,7 @@ void adoption_begin(struct process *process)
 	const struct region_place *place = region_place(process->image->region, process->place);
 	/* The clock is read last: what is taken later is not in this. */
 	const struct tally before = region_read_tally(&place->allocated);
+
 	process->was_running = true;
 	heap_begin(process->heap, before, clock_now_ns());
 }
@@ -66,9 +69,11 @@ void adoption_log(struct process *process)
 	struct place_slots slots = place_slots_begin(process->image->region, process->place);
 	struct slot_copy block;
 	uint32_t number;
+
 	stack_log_renew(&process->log);
 	while (place_slots_next(&slots, &number, &block)) {
 		uint32_t site = heap_site_of_slot(process->heap, number, &block);
+
 		if (site != HEAP_NO_SITE)
 			stack_log_block(
 			    &process->log, number, block.seq, heap_site(process->heap, site)->key.stack);

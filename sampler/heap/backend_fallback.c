@@ -56,6 +56,7 @@ static int attach_one(
 	int *fds = NULL;
 	size_t count = 0;
 	int error = probe_attach(fallback->probe, process->target.pid, image->trigger_address, &fds, &count);
+
 	if (error)
 		return error;
 	/* The process has executed another program meanwhile, which would keep our breakpoint until its
@@ -89,6 +90,7 @@ static void begin_switches(struct image *image, const struct process *process)
 static int attach(const struct backend_fallback *fallback, struct image *image)
 {
 	int error = 0;
+
 	for (uint32_t i = 0; i < image->places_end && image->live_processes && (!error || error == -ESRCH);
 	     i++)
 		if (image->process[i] && !image->process[i]->target.closed &&
@@ -105,6 +107,7 @@ static bool has_library_of_its_own(const struct backend_fallback *fallback, cons
 {
 	char path[PATH_MAX + 32];
 	struct stat status;
+
 	if (!fallback->probe->library || process->target.pidfd < 0)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)process->target.pid, fallback->probe->library);
@@ -117,6 +120,7 @@ void backend_fallback_begin(
 {
 	bool copy = (image->other_library && fallback->probe->backend == BACKEND_UPROBE) ||
 	    (fallback->may_yield && has_library_of_its_own(fallback, process));
+
 	image->backend =
 	    backend_fallback_mode(fallback) == REGION_MODE_TRIGGER && !copy ? BACKEND_UPROBE : BACKEND_COPY;
 	image->event_backend = image->backend;
@@ -143,6 +147,7 @@ void backend_fallback_begin(
 void backend_fallback_executed(struct backend_fallback *fallback, struct image *image)
 {
 	uint32_t others = 0;
+
 	if (image->backend != BACKEND_BREAKPOINT || features_has(FEATURES_REMOVE_ON_EXEC))
 		return;
 	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++)
@@ -163,6 +168,7 @@ static bool is_silent(struct process *process, bool overrun)
 {
 	const uint64_t due = process_dumps_asked(process), came = process->counters.dumps;
 	bool comes = came != process->arrived_before;
+
 	process->arrived_before = came;
 	if (comes || overrun || (int64_t)(due - process->triggered_before) < 0) {
 		process->silent_looks = 0;
@@ -178,6 +184,7 @@ static bool is_silent(struct process *process, bool overrun)
 static const struct process *silent_process(struct image *image, bool overrun)
 {
 	const struct process *found = NULL;
+
 	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++)
 		if (image->process[i] && !image->process[i]->target.closed &&
 		    is_silent(image->process[i], overrun))
@@ -188,6 +195,7 @@ static const struct process *silent_process(struct image *image, bool overrun)
 static void step_down(struct backend_fallback *fallback, struct image *image, const struct process *process)
 {
 	enum backend from = image->backend;
+
 	fallback->causes[BACKEND_FALLBACK_SILENT]++;
 	fallback->images_without_uprobe_hits += from == BACKEND_UPROBE;
 	if (from == BACKEND_UPROBE && attach(fallback, image) == 0) {
@@ -211,6 +219,7 @@ static void look_at_switches(struct backend_fallback *fallback, struct image *im
 {
 	const struct process *process = image->process[0];
 	uint64_t turns;
+
 	if (image->backend != BACKEND_BREAKPOINT || !fallback->may_yield ||
 	    now_ns - image->turns_ns < image->turns_wait_ns || !process || process->target.closed ||
 	    process->target.pidfd < 0 || context_switches_read(process->target.pid, &turns) != 0)
@@ -237,6 +246,7 @@ bool backend_fallback_tend(
     struct backend_fallback *fallback, struct image *images, uint64_t ring_lost, uint64_t now_ns)
 {
 	enum region_mode before = backend_fallback_mode(fallback);
+
 	if (fallback->probe->backend == BACKEND_COPY)
 		return false;
 	for (struct image *image = images; image; image = image->next)
@@ -260,6 +270,7 @@ bool backend_fallback_tend(
 void backend_fallback_describe(const struct backend_fallback *fallback, char *text, size_t bytes)
 {
 	char executed[64] = "";
+
 	text[0] = '\0';
 	if (fallback->causes[BACKEND_FALLBACK_EXECUTED])
 		snprintf(executed, sizeof(executed), ", gone with an exec %" PRIu64,

@@ -14,8 +14,8 @@
 #ifndef SAMPLER_HEAP_BACKEND_FALLBACK_H
 #define SAMPLER_HEAP_BACKEND_FALLBACK_H
 
-#include "sampler/perf/probe.h"
 #include "sampler/heap/process.h"
+#include "sampler/perf/probe.h"
 
 #include <stdbool.h>
 

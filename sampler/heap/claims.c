@@ -19,8 +19,10 @@ static bool is_unused(const struct region_place *place)
 static uint32_t next_claim(const struct image *image, uint32_t after)
 {
 	uint32_t first = 0;
+
 	for (uint32_t i = 1; i < REGION_PLACES; i++) {
 		const struct region_place *place = region_place(image->region, i);
+
 		if (is_unused(place))
 			break;
 		if (atomic_load_explicit(&place->state, memory_order_acquire) != PLACE_CLAIMED ||
@@ -37,6 +39,7 @@ static uint32_t next_claim(const struct image *image, uint32_t after)
 static pid_t told_pid(const struct image *image, uint32_t number)
 {
 	const uint32_t told = *(const volatile uint32_t *)&region_place(image->region, number)->pid;
+
 	return (pid_t)told > 0 ? (pid_t)told : 0;
 }
 
@@ -58,6 +61,7 @@ static bool is_nobodys(struct image *image, uint32_t number)
 void claims_tend(struct image *image, uint64_t now_ns)
 {
 	struct claims *claims = &image->claims;
+
 	if (now_ns - claims->looked_ns < LOOK_NS)
 		return;
 	claims->looked_ns = now_ns;

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/openat2.h>
 
 enum {
 	TICK_NS = 10 * 1000000, /* the coarse clock's, at most */
@@ -39,6 +39,7 @@ struct file_id {
 static bool stat_file(const char *path, struct file_id *id)
 {
 	struct statx status;
+
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &status) != 0)
 		return false;
 	*id = (struct file_id){makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
@@ -48,6 +49,7 @@ static bool stat_file(const char *path, struct file_id *id)
 static bool read_file_id(const struct process *process, struct file_id *id)
 {
 	char path[PROC_PATH_BYTES];
+
 	/* COMMAND's number is the front's word, and does not go to another before the front has said so. */
 	return (process->target.pidfd >= 0 || (process->target.command && !process->unsure)) &&
 	    stat_file(proc_path(path, process->target.pid, "exe"), id) &&
@@ -59,6 +61,7 @@ static bool read_file_id(const struct process *process, struct file_id *id)
 static bool is_limited(const struct process *process)
 {
 	const struct target *target = &process->target;
+
 	if (!region_not_afforded(process->image->region) || !target->code_address || !target->maps)
 		return false;
 	struct maps *maps = maps_new(maps_store(target->maps), target->pid, true);
@@ -71,6 +74,7 @@ static bool is_limited(const struct process *process)
 static bool is_executed_again(const struct process *process)
 {
 	uint64_t now = process->executable_stack ? thread_facts_birth(process->target.pid).stack_start : 0;
+
 	return now && now != process->executable_stack;
 }
 
@@ -78,6 +82,7 @@ static bool is_executed_again(const struct process *process)
 static char *read_environment(pid_t pid, ssize_t *length)
 {
 	char *text = malloc(ENVIRONMENT_BYTES);
+
 	*length = text ? proc_read(pid, "environ", text, ENVIRONMENT_BYTES) : -1;
 	if (*length >= 0 && *length < ENVIRONMENT_BYTES - 1)
 		return text;
@@ -89,6 +94,7 @@ static char *read_environment(pid_t pid, ssize_t *length)
 static bool is_executing(pid_t pid)
 {
 	char any[2];
+
 	return proc_read(pid, "environ", any, sizeof(any)) == 0 &&
 	    thread_facts_birth(pid).environment_end == 0;
 }
@@ -97,6 +103,7 @@ static bool is_executing(pid_t pid)
 static const char *variable(const char *environment, ssize_t length, const char *name)
 {
 	const char *value = NULL;
+
 	for (const char *at = environment; at < environment + length; at += strlen(at) + 1)
 		if (strncmp(at, name, strlen(name)) == 0)
 			value = at + strlen(name);
@@ -107,6 +114,7 @@ static const char *variable(const char *environment, ssize_t length, const char 
 static bool is_without_proc(pid_t pid)
 {
 	char root[PATH_MAX], proc[PATH_MAX];
+
 	return proc_root_path(root, sizeof(root), pid, "/") &&
 	    proc_root_path(proc, sizeof(proc), pid, "/proc/self") && access(root, F_OK) == 0 &&
 	    faccessat(AT_FDCWD, proc, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
@@ -118,6 +126,7 @@ static bool is_without_library(pid_t pid, const char *preload)
 	static const char separators[] = " :"; /* ld.so(8) */
 	char root[PROC_PATH_BYTES], library[PATH_MAX];
 	const char *name = strstr(preload, PRELOAD_LIBRARY_NAME);
+
 	if (!name)
 		return false;
 	while (name > preload && !strchr(separators, name[-1]))
@@ -156,6 +165,7 @@ static const char *obstacle(pid_t pid)
 	ssize_t length;
 	char *environment = read_environment(pid, &length);
 	const char *preload = environment ? variable(environment, length, "LD_PRELOAD=") : NULL;
+
 	(void)proc_read(pid, "status", status, sizeof(status));
 	const struct preload_check_who who = {
 	    .uid = (uid_t)proc_status_number(status, "\nUid:", 10, getuid()),
@@ -178,6 +188,7 @@ static const char *obstacle(pid_t pid)
 static void note(struct process *process, const char *program, const char *why, uint64_t time_ns)
 {
 	struct target *target = &process->target;
+
 	snprintf(target->unseen, sizeof(target->unseen), "executed %s" EXECUTED_UNSEEN "%s", program,
 	    why ? why : "it has not loaded " PRELOAD_LIBRARY_NAME);
 	/* The name goes into texts, and is whatever the program's owner likes. */
@@ -191,6 +202,7 @@ void executed_look(struct process *process, uint64_t now_ns)
 	struct target *target = &process->target;
 	char path[TARGET_NAME_BYTES];
 	struct file_id id;
+
 	if (!process->executable_known || target->closed || !read_file_id(process, &id) ||
 	    (id.dev == process->executable_dev && id.ino == process->executable_ino &&
 	        !is_executed_again(process)) ||
@@ -214,6 +226,7 @@ void executed_look(struct process *process, uint64_t now_ns)
 static const char *noted_obstacle(pid_t pid)
 {
 	ssize_t length;
+
 	if (proc_shares_paths(pid))
 		return NULL;
 	char *environment = read_environment(pid, &length);
@@ -228,6 +241,7 @@ static uint64_t place_taken_ns(const struct process *process)
 {
 	const struct region *region = process->image->region;
 	const uint64_t start_ns = region_place(region, process->place)->start_ns;
+
 	/* That of the image itself comes late, too. */
 	return region_header(region)->clock_id != CLOCK_MONOTONIC ? start_ns + TICK_NS : start_ns;
 }
@@ -244,6 +258,7 @@ void executed_note(struct process *process, const char *name, uint64_t time_ns)
 static bool is_relative(const struct process *process, pid_t pid)
 {
 	const struct process *first = process->image->process[0];
+
 	return first && first != process && first->target.pidfd >= 0 && !target_has_ended(&first->target) &&
 	    first->target.pid == process_identity_told_pid(first) &&
 	    thread_facts_read(first->target.pid).user == thread_facts_read(pid).user;
@@ -258,6 +273,7 @@ static void note_found_late(struct process *process)
 	const struct thread_birth birth = thread_facts_birth(pid);
 	const uint64_t born_ns = birth.ticks * SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
 	char name[COMM_BYTES];
+
 	/* One that is about to end has no memory any more: it was not found for that. */
 	if (!birth.stack_start || !born_ns || born_ns > place_taken_ns(process) ||
 	    thread_facts_read(pid).pid != pid || !is_relative(process, pid) ||
@@ -270,6 +286,7 @@ static void note_found_late(struct process *process)
 void executed_begin(struct process *process)
 {
 	struct file_id id;
+
 	if (process->target.pidfd < 0 && !process->unsure && process->target.pid)
 		note_found_late(process);
 	if (!read_file_id(process, &id))

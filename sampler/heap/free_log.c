@@ -6,6 +6,7 @@ enum { PATIENCE_NS = 100 * 1000000 }; /* wait for an entry whose writer was inte
 void free_log_note(struct image *image)
 {
 	uint64_t head = atomic_load_explicit(&region_header(image->region)->frees_head, memory_order_acquire);
+
 	if (head < image->frees_seen) /* only a hostile target goes back */
 		image->frees_seen = head;
 	if (head - image->frees_seen > REGION_FREES) {
@@ -18,6 +19,7 @@ void free_log_note(struct image *image)
 static void enter(struct image *image, const struct free_copy *gone)
 {
 	struct process *process = gone->place < REGION_PLACES ? image->process[gone->place] : NULL;
+
 	if (process && !heap_freed(process->heap, gone))
 		process->counters.frees_unknown++;
 }
@@ -25,9 +27,11 @@ static void enter(struct image *image, const struct free_copy *gone)
 size_t free_log_drain(struct image *image, uint64_t now_ns)
 {
 	size_t count = 0;
+
 	while (image->frees_seen < image->frees_noted) {
 		struct free_copy gone;
 		bool read = region_read_free(image->region, image->frees_seen, &gone);
+
 		/* Reads the head only if needed: each free in the target writes it, so its cache line moves
 		 * to us and back. */
 		if (!read &&

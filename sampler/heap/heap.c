@@ -54,6 +54,7 @@ struct heap {
 struct heap *heap_new(const struct region *region, const struct heap_options *options)
 {
 	struct heap *heap = calloc(1, sizeof(*heap));
+
 	if (!heap)
 		return NULL;
 	heap->region = region;
@@ -94,6 +95,7 @@ const struct heap_options *heap_options(const struct heap *heap)
 static struct slot_memory *memory_of(const struct heap *heap, uint32_t slot)
 {
 	uint32_t segment = slot / REGION_SEGMENT_SLOTS;
+
 	if (segment >= heap->region->segments || !heap->memory[segment])
 		return NULL;
 	return &heap->memory[segment][slot % REGION_SEGMENT_SLOTS];
@@ -126,6 +128,7 @@ uint32_t heap_site_of_slot(const struct heap *heap, uint32_t slot, const struct 
 {
 	bool inherited = block->flags & SLOT_INHERITED;
 	uint32_t site = heap_site_of(heap, slot, block->seq, inherited ? 0 : (uint32_t)block->sample.stack);
+
 	/* a number that an earlier sampler gave: its blocks are known by their slots too (process_adopt) */
 	return site == HEAP_NO_SITE ? heap_site_of(heap, slot, block->seq, 0) : site;
 }
@@ -141,6 +144,7 @@ static void keep(
     struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
 {
 	struct slot_copy kept;
+
 	if (!seq_plus_1)
 		return;
 	if (region_kept_is_there(heap->region, slot) && region_read_kept(heap->region, slot, &kept) &&
@@ -158,6 +162,7 @@ static void keep(
 static int remember(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t site)
 {
 	uint32_t segment = slot / REGION_SEGMENT_SLOTS;
+
 	if (segment >= heap->region->segments)
 		return 0; /* has no slot: counted, not remembered */
 	if (!heap->memory[segment]) {
@@ -197,6 +202,7 @@ static uint32_t size_class(uint64_t size_bytes)
 static struct heap_key key_of(const struct heap *heap, const struct heap_sample *sample)
 {
 	struct heap_key key = {.stack = sample->stack, .mapped = sample->mapped, .origin = sample->origin};
+
 	if (heap->options.labels & HEAP_LABEL_THREAD)
 		key.tid = sample->tid;
 	if (heap->options.labels & HEAP_LABEL_SIZE)
@@ -211,6 +217,7 @@ _Static_assert(sizeof(struct heap_key) % sizeof(uint64_t) == 0, "hashed by words
 static uint32_t key_hash(const struct heap *heap, const struct heap_key *key)
 {
 	uint64_t words[sizeof(*key) / sizeof(uint64_t)], mixed = heap->seed;
+
 	memcpy(words, key, sizeof(words));
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		mixed = index_mix(mixed, words[i]);
@@ -222,6 +229,7 @@ static int site_reserve(struct heap *heap)
 {
 	const size_t need = (size_t)heap->site_count + 1;
 	int error = array_reserve(&heap->sites, &heap->site_room, need, sizeof(*heap->sites));
+
 	if (!error && heap->options.lifetimes)
 		error = array_reserve(
 		    &heap->site_lifetimes, &heap->lifetime_room, need, sizeof(*heap->site_lifetimes));
@@ -236,6 +244,7 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	const struct heap_site fresh = {.key = key_of(heap, sample)};
 	uint32_t hash = key_hash(heap, &fresh.key), id;
 	size_t cursor = index_start(hash);
+
 	while ((id = index_next(&heap->index, hash, &cursor)))
 		if (memcmp(&heap->sites[id - 1].key, &fresh.key, sizeof(fresh.key)) == 0)
 			return id - 1;
@@ -271,6 +280,7 @@ static int add(struct heap *heap, const struct heap_sample *sample, bool older)
 	struct weight weight = weight_of(sample->size_bytes, sample->period_bytes);
 	uint32_t site = site_find(heap, sample);
 	int error = site == HEAP_NO_SITE ? -ENOMEM : remember(heap, sample->slot, sample->seq, site);
+
 	if (error)
 		return error;
 	tally_count(&heap->sites[site].sums, weight);
@@ -298,6 +308,7 @@ int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct t
 	const struct heap_sample sample = {.stack = stack, .backend = BACKEND_WALK};
 	size_t room = heap->walked_room;
 	uint32_t site = walked_find(heap, number);
+
 	if (site == HEAP_NO_SITE)
 		site = site_find(heap, &sample);
 	if (site == HEAP_NO_SITE ||
@@ -346,6 +357,7 @@ uint64_t heap_adopt(struct heap *heap, uint32_t stack)
 	uint32_t site = site_find(heap, &anywhere);
 	const struct tally known = tally_excess(&heap->total, &heap->since);
 	const struct tally more = tally_excess(&heap->began, &known);
+
 	if (site == HEAP_NO_SITE)
 		return 0;
 	tally_add(&heap->sites[site].sums, &more);
@@ -359,6 +371,7 @@ int heap_inherit(struct heap *heap, const struct heap_sample *sample)
 {
 	uint32_t site = site_find(heap, sample);
 	int error = site == HEAP_NO_SITE ? -ENOMEM : remember(heap, sample->slot, sample->seq, site);
+
 	if (!error)
 		heap_note_period(heap, sample->period_bytes);
 	return error;
@@ -398,8 +411,10 @@ struct tally heap_total(const struct heap *heap)
 bool heap_freed(struct heap *heap, const struct free_copy *gone)
 {
 	uint32_t site = heap_site_of(heap, gone->sample.slot, gone->sample.seq, gone->sample.stack);
+
 	if (site == HEAP_NO_SITE && heap->departed && !gone->sample.stack) {
 		const struct departed *departed = departed_at(heap, gone->sample.slot, gone->sample.seq);
+
 		if (departed->seq_plus_1 == gone->sample.seq + 1 && departed->slot == gone->sample.slot)
 			site = departed->site;
 	}
@@ -437,6 +452,7 @@ struct tally heap_whole(struct tally sums)
 {
 	const struct tally least = {
 	    sums.samples, sums.samples << WEIGHT_BYTES_SHIFT, sums.samples << WEIGHT_OBJECTS_SHIFT};
+
 	if (!sums.samples)
 		return least;
 	if (sums.bytes_q8 < least.bytes_q8)
@@ -449,6 +465,7 @@ struct tally heap_whole(struct tally sums)
 struct tally heap_lost(const struct heap *heap, struct tally counted)
 {
 	const struct tally lost = tally_excess(&counted, &heap->total);
+
 	if (lost.samples > SAMPLES_MAX)
 		return (struct tally){0};
 	return heap_whole(lost);

@@ -22,6 +22,7 @@ static struct heap_view_row *row_for(struct making *m, uint32_t site, bool inher
 {
 	struct heap_view *view = m->view;
 	size_t at = site == HEAP_NO_SITE ? m->sites : site;
+
 	at = (at * 2 + inherited) * m->ages + (m->ages == 1 || age == HEAP_VIEW_NO_AGE ? 0 : age + 1);
 	if (m->row_of[at])
 		return &view->rows[m->row_of[at] - 1];
@@ -53,6 +54,7 @@ static int add_block(struct making *m, const struct live_scan_block *block, uint
 	struct heap_view *view = m->view;
 	bool inherited = slot->flags & SLOT_INHERITED;
 	uint32_t site = heap_site_of_slot(m->heap, block->number, slot), age = HEAP_VIEW_NO_AGE;
+
 	if (m->ages > 1)
 		age = lifetime_class(at_ns > slot->sample.time_ns ? at_ns - slot->sample.time_ns : 0);
 	struct heap_view_row *row = row_for(m, site, inherited, age);
@@ -118,6 +120,7 @@ static struct tally alloc_at_least(struct tally alloc, struct tally inuse)
 static uint64_t take_up_to(uint64_t *from, uint64_t wanted)
 {
 	uint64_t taken = wanted < *from ? wanted : *from;
+
 	*from -= taken;
 	return taken;
 }
@@ -127,6 +130,7 @@ static int add_temporary(struct making *m, uint32_t site, const struct tally *te
 {
 	struct heap_view *view = m->view;
 	struct heap_view_row *rest = row_for(m, site, false, HEAP_VIEW_NO_AGE);
+
 	if (!rest || array_reserve(&view->rows, &view->capacity, view->count + 1, sizeof(*view->rows)) != 0)
 		return -ENOMEM;
 	rest = row_for(m, site, false, HEAP_VIEW_NO_AGE); /* the rows may have moved */
@@ -142,11 +146,13 @@ static int add_allocated(struct making *m, bool delta, struct tally counted)
 {
 	struct tally all = {0}, lost = heap_lost(m->heap, counted);
 	int error = 0;
+
 	if (delta)
 		lost = heap_whole(tally_excess(&lost, &heap_last_mark(m->heap)->lost));
 	lost = alloc_at_least(lost, m->lost);
 	for (uint32_t i = 0; i < m->sites && !error; i++) {
 		struct tally sums = heap_site(m->heap, i)->sums, marked = heap_site_marked(m->heap, i);
+
 		if (delta)
 			sums = tally_excess(&sums, &marked);
 		tally_add(&all, &sums);
@@ -170,6 +176,7 @@ static int share_out(struct making *m)
 	for (uint32_t site = 0; site <= m->sites; site++)
 		for (uint32_t age = 0; age + 1 < m->ages; age++) {
 			uint32_t at = m->row_of[site * 2 * m->ages + age + 1];
+
 			if (!at)
 				continue;
 			struct heap_view_row *rest =

@@ -9,8 +9,8 @@
 #ifndef SAMPLER_HEAP_HEAP_VIEW_H
 #define SAMPLER_HEAP_HEAP_VIEW_H
 
-#include "sampler/region/live_scan.h"
 #include "sampler/heap/heap.h"
+#include "sampler/region/live_scan.h"
 
 /* Estimates with the variance of their sampling error (of bytes and of objects). */
 struct heap_estimate {

@@ -13,6 +13,7 @@
 struct image *image_new(struct region *region, uint64_t now_ns)
 {
 	struct image *image = calloc(1, sizeof(*image));
+
 	if (!image) {
 		region_close(region);
 		free(region);
@@ -41,6 +42,7 @@ void image_free(struct image *image)
 static const struct process_finding *found_before(const struct process *process, pid_t told)
 {
 	const struct process_finding *finding = process->image->finding;
+
 	return process->target.pidfd < 0 && finding && told &&
 	        (told == finding->target.pid || told == finding->inner)
 	    ? finding
@@ -51,6 +53,7 @@ static const struct process_finding *found_before(const struct process *process,
 static void forget_finding(const struct process *process)
 {
 	struct image *image = process->image;
+
 	if (!image->finding || image->finding->target.pid != process->target.pid)
 		return;
 	process_finding_free(image->finding);
@@ -60,6 +63,7 @@ static void forget_finding(const struct process *process)
 static void know_from_finding(struct process *process, const struct process_finding *finding)
 {
 	struct target *target = &process->target;
+
 	target->pid = finding->target.pid;
 	target->pidfd = fcntl(finding->target.pidfd, F_DUPFD_CLOEXEC, 0);
 	memcpy(target->name, finding->target.name, sizeof(target->name));
@@ -80,6 +84,7 @@ static uint64_t started_ns(const struct image *image, uint32_t number)
 {
 	const uint64_t told_ns = *(const volatile uint64_t *)&region_place(image->region, number)->start_ns;
 	const uint64_t now_ns = clock_now_ns();
+
 	return told_ns > 0 && told_ns < now_ns ? told_ns : now_ns;
 }
 
@@ -87,6 +92,7 @@ static uint64_t started_ns(const struct image *image, uint32_t number)
 static void inherit_full_name(struct process *process, const struct process *parent)
 {
 	struct target *target = &process->target;
+
 	if (parent && !target->full_name[0] && (target->pidfd < 0 || target_has_ended(target)))
 		memcpy(target->full_name, parent->target.full_name, sizeof(target->full_name));
 }
@@ -94,6 +100,7 @@ static void inherit_full_name(struct process *process, const struct process *par
 static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
 {
 	struct process *process = calloc(1, sizeof(*process));
+
 	if (!process)
 		return NULL;
 	process->image = image;
@@ -147,6 +154,7 @@ bool image_look_again(struct process *process)
 {
 	struct target *target = &process->target;
 	pid_t before = target->pid;
+
 	if (!process->unsure)
 		return false;
 	process_identity_find(process, process_identity_told_pid(process));
@@ -169,6 +177,7 @@ bool image_look_again(struct process *process)
 struct process *image_process(struct image *image, uint32_t number, struct modules *modules)
 {
 	struct region_place *place = region_place(image->region, number);
+
 	if (!image->ready || !place)
 		return NULL;
 	if (image->process[number])

@@ -37,6 +37,7 @@ static const struct program_symbols *symbols_of(struct module *module)
 {
 	const struct module_file *file = &module->file;
 	struct known *known = &known_files[(file->ino * 31 + file->dev) % KNOWN_FILES];
+
 	if (!module->readable || module->vdso)
 		return NULL;
 	if (known->any && known->dev == file->dev && known->ino == file->ino && known->bytes == file->bytes &&
@@ -56,6 +57,7 @@ static const struct program_symbols *symbols_of(struct module *module)
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
+
 	return slash ? slash + 1 : path;
 }
 
@@ -88,6 +90,7 @@ static bool is_program(const struct map *map, const char *program)
 static bool is_ours(const struct map *map)
 {
 	const char *name = base_name(map_path(map));
+
 	return strcmp(name, PRELOAD_LIBRARY_NAME) == 0 ||
 	    strncmp(name, ATTACH_LIBRARY_NAME, strlen(ATTACH_LIBRARY_NAME)) == 0 ||
 	    strncmp(name, "memfd:" ATTACH_LIBRARY_NAME, strlen("memfd:" ATTACH_LIBRARY_NAME)) == 0;
@@ -96,10 +99,12 @@ static bool is_ours(const struct map *map)
 void inside_look(struct unseen_facts *facts, const struct maps *maps, const char *program)
 {
 	const struct module *before = NULL;
+
 	for (size_t i = 0; i < maps_count(maps); i++) {
 		const struct map *map = maps_at(maps, i);
 		const struct program_symbols *symbols =
 		    map->module && map->module != before && !is_ours(map) ? symbols_of(map->module) : NULL;
+
 		before = map->module;
 		if (symbols)
 			note_file(facts, map->module, symbols, is_program(map, program));
@@ -109,6 +114,7 @@ void inside_look(struct unseen_facts *facts, const struct maps *maps, const char
 bool inside_runtime_entry(struct module *module, uint64_t *start, uint64_t *end)
 {
 	const struct program_symbols *symbols = module ? symbols_of(module) : NULL;
+
 	if (!symbols || !symbols->runtime.entry_end)
 		return false;
 	*start = symbols->runtime.entry_start;
@@ -121,6 +127,7 @@ bool inside_runtime_entry(struct module *module, uint64_t *start, uint64_t *end)
 bool inside_asks(pid_t pid)
 {
 	char text[PROC_STATUS_BYTES];
+
 	return proc_read(pid, "status", text, sizeof(text)) >= 0 &&
 	    proc_status_number(text, "\nSigCgt:", 16, 0) & 1u << (SIGQUIT - 1);
 }
@@ -130,6 +137,7 @@ bool inside_runtime_by_malloc(pid_t pid, enum runtime_kind kind)
 	char *text = kind ? malloc(ENVIRONMENT_BYTES) : NULL;
 	const ssize_t bytes = text ? proc_read(pid, "environ", text, ENVIRONMENT_BYTES) : 0;
 	const bool by_malloc = bytes > 0 && runtime_memory_is_off(kind, text, (size_t)bytes);
+
 	free(text);
 	return by_malloc;
 }
@@ -137,6 +145,7 @@ bool inside_runtime_by_malloc(pid_t pid, enum runtime_kind kind)
 static bool names_functions(pid_t pid, const struct maps *maps)
 {
 	struct perf_map_file file;
+
 	for (size_t i = 0; i < maps_count(maps); i++)
 		if (jitdump_file_is_name(map_path(maps_at(maps, i))))
 			return true;
@@ -154,6 +163,7 @@ int inside_look_at_process(struct unseen_facts *facts, struct modules *modules, 
 	char program[PATH_MAX];
 	struct maps *maps = maps_new(modules, pid, true);
 	int error = maps ? maps_read_proc(maps) : -ENOMEM;
+
 	if (!error) {
 		(void)proc_read_exe(pid, program, sizeof(program));
 		inside_look(facts, maps, program);

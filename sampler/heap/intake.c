@@ -50,6 +50,7 @@ void intake_fini(struct intake *intake)
 static int enter_sample(struct intake *intake, struct sample *s)
 {
 	struct process *process = s->process;
+
 	s->stack.regs = &s->regs;
 	s->stack.skips_innermost = true;
 	s->stack.maps_follow = intake->maps_follow;
@@ -127,12 +128,14 @@ static struct image *find_image(const struct intake *intake, uint64_t key)
 {
 	size_t cursor = 0;
 	struct image *image = table_next(&intake->keys, key & ~REGION_KEY_PLACE, &cursor);
+
 	return image && image->ready ? image : NULL;
 }
 
 static struct process *find_process(struct intake *intake, struct image *image, uint32_t place)
 {
 	struct process *process = image ? image_process(image, place, intake->modules) : NULL;
+
 	return process && !process->target.closed ? process : NULL;
 }
 
@@ -146,6 +149,7 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	};
 	/* the trigger's arguments: key, slot, seq, size, period, time */
 	const uint8_t *argument = intake->arch->arguments;
+
 	if (record->regs_abi != PERF_SAMPLE_REGS_ABI_64 ||
 	    regs_from_perf(intake->arch, intake->regs_mask, record->regs, record->regs_count, &s.regs) != 0) {
 		intake->bad++;
@@ -187,6 +191,7 @@ static void take_mmap(struct intake *intake, const struct record *record)
 {
 	const struct process *process;
 	size_t cursor, known = 0;
+
 	/* Stacks that were copied before the record must be unwound with the old maps. They may be the first
 	 * of a new process. */
 	while (record->time_ns && known != intake->processes.count) {
@@ -206,6 +211,7 @@ static void take_comm(const struct intake *intake, const struct record *record)
 {
 	struct process *process;
 	size_t cursor = 0;
+
 	while ((process = table_next(&intake->processes, record->pid, &cursor)))
 		if (record->exec)
 			executed_note(process, record->path, record->time_ns);
@@ -216,6 +222,7 @@ static void take_comm(const struct intake *intake, const struct record *record)
 void intake_record(void *context, const struct record *record)
 {
 	struct intake *intake = context;
+
 	unfollowed_record(&intake->births, &intake->processes, record);
 	switch (record->kind) {
 	case RECORD_SAMPLE:
@@ -255,6 +262,7 @@ static bool take_frames(struct buffer_context *context, const struct region_buff
 	struct process *process = find_process(intake, context->image, header->place);
 	const size_t bytes = header->stack_bytes < room ? header->stack_bytes : room;
 	const size_t count = bytes / sizeof(uint64_t);
+
 	if (!process || !count || count > WALK_FRAMES_MAX || !walked_is_ours(process, header->sample.stack))
 		return true;
 	struct walk_result walk;
@@ -273,6 +281,7 @@ static bool take_buffer(
     void *argument, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
 	struct buffer_context *context = argument;
+
 	if (context->image->unchosen)
 		return true;
 	if (header->sample.time_ns >= context->before_ns &&
@@ -319,6 +328,7 @@ static void look_ahead(void *argument, const struct region_buffer *next, size_t 
 	size_t bytes = *(const volatile uint32_t *)&next->stack_bytes;
 	uint64_t sp = next->regs[context->intake->arch->copied_sp];
 	const struct process *process = place < REGION_PLACES ? context->image->process[place] : NULL;
+
 	if (process && !process->target.closed)
 		unwind_prefetch(process->target.maps, sp, next + 1, bytes < room ? bytes : room);
 }
@@ -328,6 +338,7 @@ size_t intake_buffers(struct intake *intake, struct image *image, uint64_t befor
 	struct buffer_context context = {.intake = intake, .image = image, .before_ns = before_ns};
 	const struct region_drain drain = {.taken = take_buffer, .ahead = look_ahead, .context = &context};
 	uint64_t copied = atomic_load_explicit(&region_header(image->region)->copied, memory_order_acquire);
+
 	if (copied == image->copied_seen)
 		return 0;
 	size_t count = region_drain_buffers(image->region, &drain);

@@ -52,6 +52,7 @@ static inline void intake_prefetch(const struct record *sample)
 {
 	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 }; /* header, registers, the innermost frames */
 	uintptr_t next = (uintptr_t)sample->stack + sample->stack_want + sizeof(uint64_t);
+
 	for (uintptr_t i = 0; i < BEGINNING_BYTES; i += LINE_BYTES)
 		__builtin_prefetch((const void *)(next + i));
 }

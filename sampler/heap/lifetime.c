@@ -21,6 +21,7 @@ static const struct {
 uint32_t lifetime_class(uint64_t ns)
 {
 	uint32_t class = 0;
+
 	while (class < LIFETIME_CLASSES - 1 && ns >= classes[class].below_ns)
 		class ++;
 	return class;
@@ -34,6 +35,7 @@ const char *lifetime_class_name(uint32_t class)
 void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end)
 {
 	double objects = (double)end->weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
+
 	lifetime->objects[lifetime_class(end->lived_ns)] += objects;
 	lifetime->bytes += (double)end->weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	if (!end->same_thread) {
@@ -48,6 +50,7 @@ void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end)
 double lifetime_objects(const struct lifetime *lifetime)
 {
 	double sum = 0;
+
 	for (uint32_t i = 0; i < LIFETIME_CLASSES; i++)
 		sum += lifetime->objects[i];
 	return sum;

@@ -31,6 +31,7 @@ struct process *process_parent(struct process *process)
 	struct process *parent = word >= 1 && word <= REGION_PLACES && word - 1 != process->place
 	    ? process->image->process[word - 1]
 	    : NULL;
+
 	return parent && parent->generation == place->parent_generation ? parent : NULL;
 }
 
@@ -39,6 +40,7 @@ struct process_finding *process_find(
 {
 	struct process_finding *finding = calloc(1, sizeof(*finding));
 	const struct thread_facts facts = thread_facts_read(pid);
+
 	if (!finding)
 		return NULL;
 	struct target *target = &finding->target;
@@ -65,6 +67,7 @@ struct process_finding *process_find(
 void process_finding_weigh(struct process_finding *finding)
 {
 	const struct maps *maps = finding->target.maps;
+
 	if (finding->memory)
 		memory_share_note(&finding->share, finding->memory, maps ? maps_bytes(maps) : 0);
 }
@@ -83,6 +86,7 @@ void process_look_for_room(struct process *process)
 {
 	const struct memory_bound *bound = process->image->memory;
 	bool full = bound && !memory_bound_allows(bound, &process->share);
+
 	stacks_set_full(process->target.stacks, full);
 	heap_set_full(process->heap, full);
 	process_look_for_maps_room(process);
@@ -95,6 +99,7 @@ void process_look_for_maps_room(struct process *process)
 	const struct maps *maps = process->target.maps;
 	const uint64_t has = maps ? maps_bytes(maps) : 0;
 	const uint64_t held = process->share.held_bytes;
+
 	process->target.maps_room_bytes =
 	    bound ? memory_bound_room(bound, &process->share, has < held ? has : held) : 0;
 	if (maps)
@@ -104,6 +109,7 @@ void process_look_for_maps_room(struct process *process)
 void process_weigh(struct process *process)
 {
 	const struct process_walked *walked = &process->walked;
+
 	if (process->image->memory)
 		memory_share_note(&process->share, process->image->memory,
 		    maps_bytes(process->target.maps) +
@@ -120,6 +126,7 @@ void process_find_account(struct process *process)
 	struct image *image = process->image;
 	const struct process *parent = process_parent(process);
 	uint64_t account = target_account(&process->target);
+
 	if (!account && process->target.pidfd >= 0)
 		account = target_account_of_user(thread_facts_read(process->target.pid).user);
 	if (!account)
@@ -168,6 +175,7 @@ static void inherit_block(struct process *process, const struct process *parent,
 {
 	const struct heap_key key = heap_site(parent->heap, site)->key;
 	const char *thread = key.tid ? threads_name(parent->target.threads, key.tid) : NULL;
+
 	if (thread)
 		threads_call(process->target.threads, key.tid, thread);
 	process_look_for_room(process);
@@ -195,6 +203,7 @@ void process_inherit(struct process *process)
 	const struct process *parent = process_parent(process);
 	struct slot_copy block;
 	uint32_t number;
+
 	process->counters.inherited_no_room = 0;
 	if (!parent)
 		return;
@@ -213,6 +222,7 @@ void process_inherit(struct process *process)
 void process_free(struct process *process)
 {
 	struct image *image = process->image;
+
 	image->process[process->place] = NULL;
 	image->live_processes--;
 	table_remove(image->processes, (uint64_t)process->target.pid, process);

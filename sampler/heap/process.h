@@ -12,14 +12,14 @@
 #ifndef SAMPLER_HEAP_PROCESS_H
 #define SAMPLER_HEAP_PROCESS_H
 
-#include "sampler/perf/backend.h"
 #include "sampler/heap/heap.h"
 #include "sampler/heap/stack_log.h"
+#include "sampler/perf/backend.h"
+#include "sampler/region/region.h"
+#include "sampler/region/region_mapped.h"
 #include "sampler/target/memory_bound.h"
 #include "sampler/target/table.h"
 #include "sampler/target/target.h"
-#include "sampler/region/region.h"
-#include "sampler/region/region_mapped.h"
 #include "sampler/unwind/unwind.h"
 
 #include <stdbool.h>

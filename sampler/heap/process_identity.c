@@ -23,6 +23,7 @@ enum { SEARCHES_FREE = 64, SEARCH_REST = 20 };
 void process_identity_read_name(struct process *process)
 {
 	char path[TARGET_NAME_BYTES];
+
 	if (!target_read_executable(&process->target, path))
 		return;
 	proc_strip_deleted(path);
@@ -32,6 +33,7 @@ void process_identity_read_name(struct process *process)
 static bool is_same_file(const char *one, const char *other)
 {
 	struct stat a, b;
+
 	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
@@ -40,6 +42,7 @@ static bool is_same_file(const char *one, const char *other)
 static bool is_called(const struct process *process, const char *called)
 {
 	char path[REGION_PATH_BYTES + 64], exe[PROC_PATH_BYTES];
+
 	proc_path(exe, process->target.pid, "exe");
 	snprintf(path, sizeof(path), "/proc/%d/%s/%s", (int)process->target.pid,
 	    called[0] == '/' ? "root" : "cwd", called);
@@ -57,6 +60,7 @@ static void guess_called(const struct process *process, char called[REGION_PATH_
 {
 	const char *path = process->target.name, *slash = strrchr(path, '/');
 	char comm[64];
+
 	if (process->target.pidfd < 0 || !slash ||
 	    proc_read(process->target.pid, "comm", comm, sizeof(comm)) <= 0)
 		return;
@@ -70,6 +74,7 @@ static void guess_called(const struct process *process, char called[REGION_PATH_
 void process_identity_read_title(struct process *process)
 {
 	char called[REGION_PATH_BYTES];
+
 	region_program_path(process->image->region, called);
 	if (!called[0])
 		guess_called(process, called);
@@ -85,6 +90,7 @@ void process_identity_read_title(struct process *process)
 void process_identity_doubt_name(struct process *process)
 {
 	char called[REGION_PATH_BYTES];
+
 	if (process->target.pidfd < 0 ||
 	    region_mapped_by(process->image->region, process->target.pid) != REGION_MAPPED_NO ||
 	    thread_facts_read(process->target.pid).pid == 0)
@@ -123,6 +129,7 @@ static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 {
 	struct image *image = process->image;
 	DIR *proc = opendir("/proc");
+
 	process->unsure = !proc && proc_is_shortage(errno);
 	image->searches += proc != NULL;
 	pid_t found = 0;
@@ -132,6 +139,7 @@ static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 		pid_t pid = atoi(entry->d_name);
 		struct thread_facts facts = pid > 0 ? thread_facts_read(pid) : (struct thread_facts){0};
 		bool likely = cloned ? facts.parent == told : facts.inner == told && pid != told;
+
 		process->unsure |= facts.unread;
 		if (!likely || known(image, pid))
 			continue;
@@ -155,6 +163,7 @@ static bool is_too_early(const struct image *image, uint64_t now_ns)
 static void rest(struct image *image, uint64_t begin_ns)
 {
 	const uint64_t end_ns = clock_now_ns();
+
 	image->search_again_ns = end_ns + SEARCH_REST * (end_ns - begin_ns);
 }
 
@@ -164,6 +173,7 @@ static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 {
 	struct image *image = process->image;
 	const uint64_t begin_ns = clock_now_ns();
+
 	process->unsure = is_too_early(image, begin_ns);
 	if (process->unsure)
 		return 0;
@@ -182,12 +192,14 @@ bool process_identity_may_be_here(const struct image *image, pid_t told)
 {
 	const struct thread_facts facts = thread_facts_read(told);
 	const enum region_mapped answer = region_mapped_by(image->region, told);
+
 	return answer == REGION_MAPPED || answer == REGION_MAPPED_UNREAD || may_belong(&facts, image->region);
 }
 
 bool process_identity_may_be_anywhere(struct image *image, pid_t told)
 {
 	const uint64_t begin_ns = clock_now_ns();
+
 	if (process_identity_may_be_here(image, told) || is_too_early(image, begin_ns))
 		return true;
 	DIR *proc = opendir("/proc");
@@ -195,6 +207,7 @@ bool process_identity_may_be_anywhere(struct image *image, pid_t told)
 	struct dirent *entry;
 	while (!may_be && (entry = readdir(proc))) {
 		const pid_t pid = atoi(entry->d_name);
+
 		if (pid <= 0)
 			continue;
 		const struct thread_facts facts = thread_facts_read(pid);
@@ -210,6 +223,7 @@ bool process_identity_may_be_anywhere(struct image *image, pid_t told)
 bool process_identity_all_known(struct image *image)
 {
 	const uint64_t begin_ns = clock_now_ns();
+
 	if (is_too_early(image, begin_ns))
 		return false;
 	DIR *proc = opendir("/proc");
@@ -217,6 +231,7 @@ bool process_identity_all_known(struct image *image)
 	struct dirent *entry;
 	while (all_known && (entry = readdir(proc))) {
 		const pid_t pid = atoi(entry->d_name);
+
 		if (pid <= 0 || known(image, pid))
 			continue;
 		const struct thread_facts facts = thread_facts_read(pid);
@@ -233,6 +248,7 @@ pid_t process_identity_told_pid(const struct process *process)
 {
 	uint32_t told =
 	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->pid;
+
 	return (pid_t)told > 0 ? (pid_t)told : 0;
 }
 
@@ -241,12 +257,14 @@ pid_t process_identity_told_pid(const struct process *process)
 static bool counts_apart(const struct image *image)
 {
 	const struct process *first = image->process[0];
+
 	return first && first->target.pidfd >= 0 && first->target.pid != process_identity_told_pid(first);
 }
 
 void process_identity_find(struct process *process, pid_t told)
 {
 	struct image *image = process->image;
+
 	process->target.pid = told;
 	struct thread_facts facts = told ? thread_facts_read(told) : (struct thread_facts){0};
 	process->unsure = facts.unread;

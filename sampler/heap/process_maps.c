@@ -26,6 +26,7 @@ static void find_past(struct process *process, const struct process *parent)
 	const struct region_place *place = region_place(region, process->place);
 	const uint64_t forked = loader_log_count(*(const volatile uint64_t *)&place->forked_unmaps);
 	struct target_past_source *source = &process->target.past.source;
+
 	*source = (struct target_past_source){.place = place, .header = region_header(region)};
 	if (process->place != 0 && (!parent || forked > parent->target.past.source.log_until))
 		return;
@@ -37,6 +38,7 @@ static void find_past(struct process *process, const struct process *parent)
 static uint64_t read_at_of(const struct process *process, uint64_t read_at)
 {
 	const uint64_t forked = *(const volatile uint64_t *)&process->target.past.source.place->forked_unmaps;
+
 	return loader_log_count(read_at) <= loader_log_count(forked) ? read_at : TARGET_PAST_UNKNOWN;
 }
 
@@ -46,9 +48,11 @@ static void maps_from_image(struct process *process)
 {
 	const struct region *region = process->image->region;
 	const unsigned char *at = region->base + region->offsets.modules, *end = at + REGION_MODULES_BYTES;
+
 	for (uint32_t i = 0; i < 4096 && (size_t)(end - at) > sizeof(struct region_module); i++) {
 		struct region_module module;
 		char path[REGION_PATH_BYTES];
+
 		memcpy(&module, at, sizeof(module));
 		if (module.total_bytes < sizeof(module) || module.total_bytes > (size_t)(end - at) ||
 		    module.path_bytes < 1 || module.path_bytes > sizeof(path) ||
@@ -85,6 +89,7 @@ static void maps_from_image(struct process *process)
 static const struct target *alike_of_image(const struct process *process)
 {
 	const struct image *image = process->image;
+
 	if (!image->offered)
 		return NULL;
 	if (image->finding)
@@ -98,6 +103,7 @@ static bool take_maps_of_finding(struct process *process)
 {
 	struct target *target = &process->target,
 	              *found = process->image->finding ? &process->image->finding->target : NULL;
+
 	if (!found || !found->maps || !target->readable || found->pid != target->pid ||
 	    clock_now_ns() - found->start_ns > FOUND_NS ||
 	    (target->code_address && !maps_find(found->maps, target->code_address)))
@@ -113,6 +119,7 @@ static bool take_maps_of_finding(struct process *process)
 void process_maps_open(struct process *process, struct modules *modules, const struct process *parent)
 {
 	struct target *target = &process->target;
+
 	find_past(process, parent);
 	if (take_maps_of_finding(process))
 		return;

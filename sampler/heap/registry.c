@@ -2,6 +2,7 @@
 #include "sampler/heap/registry.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
 #include "sampler/heap/adoption.h"
 #include "sampler/heap/claims.h"
@@ -15,11 +16,10 @@
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/region/region_program.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +99,7 @@ void registry_watch(struct registry *registry, struct process *process)
 struct image *registry_add_image(struct registry *registry, struct region *region)
 {
 	struct image *image = image_new(region, clock_now_ns());
+
 	if (image && intake_add_image(registry->intake, image) == 0) {
 		image->heap = registry->heap;
 		return image;
@@ -113,6 +114,7 @@ static size_t take_claims(struct registry *registry)
 {
 	struct region *region;
 	size_t count = 0;
+
 	while (registry->pool && (region = region_pool_next(registry->pool)) &&
 	    registry_add_image(registry, region))
 		count++;
@@ -174,6 +176,7 @@ bool registry_has_ended(struct registry *registry, struct process *process)
 static void finish_unseen(struct registry *registry, struct process *process)
 {
 	struct target *target = &process->target;
+
 	take_claims(registry);
 	if (has_successor(registry, process))
 		target->unseen[0] = '\0';
@@ -197,6 +200,7 @@ static void finish_executed(struct registry *registry, pid_t pid, const struct i
 {
 	struct process *process;
 	const struct image *read = NULL;
+
 	for (size_t cursor = 0;
 	     (process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor));) {
 		if (process->target.closed || !is_older(process->image, by))
@@ -220,6 +224,7 @@ static void finish_executed(struct registry *registry, pid_t pid, const struct i
 static void choose(struct registry *registry, struct image *image)
 {
 	char path[REGION_PATH_BYTES], line[REGION_COMMAND_LINE_BYTES];
+
 	if (!registry->choice)
 		return;
 	region_program_path(image->region, path);
@@ -236,6 +241,7 @@ static void note_declined(struct registry *registry, const struct image *image)
 {
 	const pid_t pid = (pid_t)region_header(image->region)->pid;
 	struct process *process;
+
 	registry->declined_text = image->declined;
 	registry->declined++;
 	if (pid == registry->launch->pid)
@@ -251,6 +257,7 @@ static void note_declined(struct registry *registry, const struct image *image)
 static size_t ready_images(struct registry *registry)
 {
 	size_t count = 0;
+
 	for (struct image *image = registry->intake->images; image; image = image->next) {
 		if (image->ready)
 			continue;
@@ -274,6 +281,7 @@ static size_t ready_images(struct registry *registry)
 static bool find_images(void *context)
 {
 	struct registry *registry = context;
+
 	take_claims(registry);
 	return ready_images(registry) > 0;
 }
@@ -297,11 +305,13 @@ static void settle_image(struct registry *registry, struct image *image, bool *d
 static void find_places(struct registry *registry, struct image *image)
 {
 	uint64_t claimed = atomic_load(&region_header(image->region)->places_claimed);
+
 	if (claimed == image->places_seen)
 		return;
 	image->places_seen = claimed;
 	for (uint32_t i = 1; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
+
 		if (process && !process->target.closed)
 			registry_watch(registry, process);
 	}
@@ -312,6 +322,7 @@ static void look_at_executed(struct registry *registry, struct image *image, uin
 {
 	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++) {
 		struct process *process = image->process[i];
+
 		if (!process || process->target.closed || !process->watched)
 			continue;
 		executed_look(process, now);
@@ -326,6 +337,7 @@ static void look_at_executed(struct registry *registry, struct image *image, uin
 static void note_requests(struct registry *registry, struct image *image)
 {
 	uint64_t requests = atomic_load(&region_header(image->region)->requests);
+
 	registry->requests += requests != image->requests_seen;
 	image->requests_seen = requests;
 }
@@ -353,6 +365,7 @@ static int compare_images(const void *a, const void *b)
 static void settle_images(struct registry *registry)
 {
 	size_t count = 0, settled = 0;
+
 	for (const struct image *image = registry->intake->images; image; image = image->next)
 		count += image->ready && !image->settled;
 	if (!count ||
@@ -372,6 +385,7 @@ static void settle_images(struct registry *registry)
 size_t registry_settle_claims(struct registry *registry)
 {
 	size_t came = take_claims(registry);
+
 	ready_images(registry);
 	settle_images(registry);
 	return came;
@@ -383,6 +397,7 @@ size_t registry_settle_claims(struct registry *registry)
 static bool is_loading(const struct registry *registry, const struct process *process, uint64_t now)
 {
 	const struct target *target = &process->target;
+
 	return target->unseen[0] && target->pidfd < 0 && now <= process->executed_ns + LOADING_NS &&
 	    thread_facts_read(target->pid).pid == target->pid && !has_successor(registry, process);
 }
@@ -390,6 +405,7 @@ static bool is_loading(const struct registry *registry, const struct process *pr
 static void finish_ended(struct registry *registry, struct process *process)
 {
 	const struct launch *launch = registry->launch;
+
 	registry_watch(registry, process);
 	/* COMMAND's own end waits for the front, which knows its status. */
 	if (process->target.command && !launch->front_gone && !launch->ended)
@@ -413,8 +429,10 @@ static void finish_ended(struct registry *registry, struct process *process)
 static struct pollfd *poll_all(const struct table *processes)
 {
 	struct pollfd *fds = calloc(processes->count + 1, sizeof(*fds));
+
 	for (size_t i = 0; fds && i < processes->count; i++) {
 		const struct process *process = processes->entries[i].item;
+
 		fds[i] = (struct pollfd){process->target.closed ? -1 : process->target.pidfd, POLLIN, 0};
 	}
 	if (fds && poll(fds, processes->count, 0) < 0) {
@@ -432,11 +450,13 @@ static bool note_ended(struct registry *registry)
 	const uint64_t now = clock_now_ns();
 	struct pollfd *fds = poll_all(processes);
 	bool some = false;
+
 	/* From behind: one whose pid was wrong becomes the last. */
 	for (size_t i = processes->count; i-- > 0;) {
 		struct process *process = processes->entries[i].item;
 		const bool runs = fds && i < count && !process->unsure && process->target.pidfd >= 0 &&
 		    fds[i].fd == process->target.pidfd && !fds[i].revents;
+
 		process->ended = !process->target.closed && !runs && registry_has_ended(registry, process) &&
 		    !is_loading(registry, process, now);
 		some = some || process->ended;
@@ -448,6 +468,7 @@ static bool note_ended(struct registry *registry)
 void registry_finish_ended(struct registry *registry)
 {
 	const struct table *processes = &registry->intake->processes;
+
 	if (!note_ended(registry))
 		return;
 	registry_drain_ended(registry); /* after the end of each */
@@ -456,6 +477,7 @@ void registry_finish_ended(struct registry *registry)
 	/* From behind: a process that goes is replaced by the last. */
 	for (size_t i = processes->count; i-- > 0;) {
 		struct process *process = processes->entries[i].item;
+
 		if (process->ended && !process->target.closed)
 			finish_ended(registry, process);
 	}
@@ -467,6 +489,7 @@ size_t registry_tend(struct registry *registry)
 	uint64_t now = clock_now_ns();
 	bool linger = now - registry->linger_ns >= (registry->launch->ended ? LINGER_END_NS : LINGER_NS);
 	bool often = now - registry->executed_ns >= EXECUTED_NS, gone = false;
+
 	if (linger)
 		registry_look_who_maps(registry, now);
 	for (struct image *image = registry->intake->images, *next; image; image = next) {

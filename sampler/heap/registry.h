@@ -11,11 +11,11 @@
 #ifndef SAMPLER_HEAP_REGISTRY_H
 #define SAMPLER_HEAP_REGISTRY_H
 
+#include "sampler/heap/backend_fallback.h"
 #include "sampler/heap/choice.h"
 #include "sampler/heap/intake.h"
-#include "sampler/heap/backend_fallback.h"
-#include "sampler/region/region_pool.h"
 #include "sampler/perf/probe.h"
+#include "sampler/region/region_pool.h"
 #include "sampler/target/launch.h"
 
 #include <stdbool.h>

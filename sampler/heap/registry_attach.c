@@ -14,6 +14,7 @@
 static void adopt(struct registry *registry, struct image *image)
 {
 	struct region_header *header = region_header(image->region);
+
 	image->ready = image->settled = image->adopting = true;
 	image->trigger_address = header->trigger_address;
 	image->attached_after_ns = header->attached_after_ns;
@@ -21,6 +22,7 @@ static void adopt(struct registry *registry, struct image *image)
 	claims_adopt(image);
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		struct process *process = image_process(image, i, registry->modules);
+
 		if (!process)
 			continue;
 		if (i == 0 && image->attached_after_ns)
@@ -41,6 +43,7 @@ static void adopt(struct registry *registry, struct image *image)
 int registry_adopt(struct registry *registry, struct region *region)
 {
 	struct image *image = registry_add_image(registry, region);
+
 	if (!image)
 		return -ENOMEM;
 	adopt(registry, image);
@@ -50,6 +53,7 @@ int registry_adopt(struct registry *registry, struct region *region)
 int registry_take_offer(struct registry *registry, const struct registry_offer *offer)
 {
 	struct image *image = registry_add_image(registry, offer->region);
+
 	if (!image) {
 		free(offer->plan);
 		return -ENOMEM;
@@ -75,6 +79,7 @@ int registry_attach(
     struct registry *registry, struct region *region, const struct registry_attached *attached)
 {
 	struct image *image = registry_add_image(registry, region);
+
 	if (!image) {
 		free(attached->plan);
 		return -ENOMEM;
@@ -95,10 +100,12 @@ int registry_attach(
 void registry_close_attached(struct registry *registry)
 {
 	const struct table *processes = &registry->intake->processes;
+
 	registry_drain(registry);
 	/* From behind: a process that goes is replaced by the last. */
 	for (size_t i = processes->count; i-- > 0;) {
 		struct process *process = processes->entries[i].item;
+
 		if (process->image->attached_pid && !process->target.closed)
 			registry_finish(registry, process,
 			    registry_has_ended(registry, process) ? TARGET_GONE : TARGET_DETACHED, 0);
@@ -116,9 +123,11 @@ void registry_visit_attached(
     struct registry *registry, void (*visit)(void *context, const struct target *target), void *context)
 {
 	const struct table *processes = &registry->intake->processes;
+
 	registry_finish_ended(registry);
 	for (size_t i = processes->count; i-- > 0;) {
 		struct process *process = processes->entries[i].item;
+
 		if (process->image->attached_pid && !process->target.closed)
 			visit(context, &process->target);
 	}

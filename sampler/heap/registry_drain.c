@@ -15,6 +15,7 @@ static void note_dumps(struct image *image)
 static void tell_dumps(const struct image *image)
 {
 	_Atomic uint64_t *read = &region_header(image->region)->dumps_read;
+
 	if (atomic_load_explicit(read, memory_order_relaxed) != image->dumps_noted)
 		atomic_store_explicit(read, image->dumps_noted, memory_order_relaxed);
 }
@@ -24,6 +25,7 @@ static void drain_image(struct registry *registry, struct image *image, uint64_t
 {
 	const size_t copied =
 	    intake_buffers(registry->intake, image, registry->probe->rings ? now_ns : UINT64_MAX);
+
 	/* before the frees: blocks may have been allocated and freed since the last drain */
 	registry->intake->taken += walked_drain(image, registry->intake->maps_follow);
 	const size_t freed = free_log_drain(image, now_ns);
@@ -49,6 +51,7 @@ static size_t end_drain(struct registry *registry, uint64_t before, size_t frees
 size_t registry_drain(struct registry *registry)
 {
 	const uint64_t before = registry->intake->taken, now = clock_now_ns();
+
 	for (struct image *image = registry->intake->images; image; image = image->next)
 		if (image->ready) {
 			free_log_note(image);
@@ -72,6 +75,7 @@ size_t registry_drain_some(struct registry *registry, uint64_t budget_ns)
 	const uint64_t before = registry->intake->taken, now = clock_now_ns();
 	size_t frees = 0;
 	bool in_time = true, left = false;
+
 	if (registry->probe->rings)
 		return registry_drain(registry);
 	registry->drained_most = 0;
@@ -94,6 +98,7 @@ size_t registry_drain_some(struct registry *registry, uint64_t budget_ns)
 void registry_drain_image(struct registry *registry, struct image *image)
 {
 	size_t frees = 0;
+
 	if (registry->probe->rings) {
 		registry_drain(registry);
 		return;
@@ -105,12 +110,14 @@ void registry_drain_image(struct registry *registry, struct image *image)
 void registry_drain_ended(struct registry *registry)
 {
 	const struct table *processes = &registry->intake->processes;
+
 	if (registry->probe->rings) {
 		registry_drain(registry); /* once for all of them */
 		return;
 	}
 	for (size_t i = 0; i < processes->count; i++) {
 		const struct process *process = processes->entries[i].item;
+
 		if (process->ended && !process->target.closed)
 			registry_drain_image(registry, process->image);
 	}

@@ -55,6 +55,7 @@ bool registry_is_over(const struct image *image, uint64_t now)
 void registry_look_who_maps(struct registry *registry, uint64_t now)
 {
 	size_t count = 0;
+
 	if (clock_now_ns() < registry->look_again_ns)
 		return;
 	const uint64_t begin_ns = clock_now_ns();
@@ -71,6 +72,7 @@ void registry_look_who_maps(struct registry *registry, uint64_t now)
 	region_search_all(registry->searches, count);
 	for (size_t i = 0; i < count; i++) {
 		struct image *image = registry->searches[i].context;
+
 		image->mapped_by = registry->searches[i].pid;
 		image->unmapped = registry->searches[i].answer == REGION_MAPPED_NO;
 	}

@@ -6,6 +6,7 @@ const struct process *registry_find(const struct registry *registry, pid_t pid)
 {
 	const struct process *process;
 	size_t cursor = 0;
+
 	while ((process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor)))
 		if (process->watched && !process->target.closed && process->target.pidfd >= 0 &&
 		    !process->image->unchosen)
@@ -18,6 +19,7 @@ void registry_know_command(struct registry *registry)
 	struct process *process;
 	const pid_t pid = registry->launch->pid;
 	size_t cursor = 0;
+
 	while ((process = table_next(&registry->intake->processes, (uint64_t)pid, &cursor))) {
 		if (!process->watched)
 			continue;
@@ -42,8 +44,10 @@ size_t registry_running(const struct registry *registry)
 {
 	const struct table *processes = &registry->intake->processes;
 	size_t count = 0;
+
 	for (size_t i = 0; i < processes->count; i++) {
 		const struct process *process = processes->entries[i].item;
+
 		/* What it has executed has an image of its own, or will have, or is not profiled. */
 		count += process->watched && !process->target.closed && !process->target.unseen[0] &&
 		    !process->image->unchosen;

@@ -53,8 +53,10 @@ static uint64_t fingerprint(const struct stack_mapping *mapping)
 {
 	uint64_t hash =
 	    index_mix(index_mix(index_mix(0, mapping->start), mapping->file_offset), mapping->kind);
+
 	if (mapping->module) {
 		const struct module_file *file = &mapping->module->file;
+
 		hash = file->build_id_len ? index_mix_bytes(hash, file->build_id, file->build_id_len)
 		                          : index_mix(index_mix(hash, file->dev), file->ino);
 	}
@@ -64,6 +66,7 @@ static uint64_t fingerprint(const struct stack_mapping *mapping)
 static struct stack_log_frame frame_of(const struct stacks *stacks, uint32_t number)
 {
 	const struct stack_frame *frame = stacks_frame(stacks, number);
+
 	if (frame->marker)
 		return (struct stack_log_frame){marker_number(frame->marker), STACK_LOG_MARKER};
 	return (struct stack_log_frame){frame->pc, fingerprint(stacks_mapping(stacks, frame->mapping))};
@@ -79,6 +82,7 @@ static struct stack_mapping mapping_at(struct maps *maps, uint64_t pc, uint64_t 
 	const struct map *map = maps_module(maps, pc);
 	if (!map) {
 		uint64_t start = pc & ~(uint64_t)(PAGE_BYTES - 1);
+
 		return (struct stack_mapping){
 		    .start = start, .end = start + PAGE_BYTES, .kind = MAP_KIND_SPECIAL};
 	}
@@ -109,6 +113,7 @@ static struct stack_log_place *place_of(const struct stack_log *log)
 static bool is_open(struct stack_log *log)
 {
 	struct stack_log_place *place = place_of(log);
+
 	if (log->open || log->waits || !place)
 		return log->open;
 	log->epoch = atomic_load(&place->epoch) + 1;
@@ -123,10 +128,12 @@ static void write_tree(struct stack_log *log)
 {
 	struct stack_log_place *place = place_of(log);
 	const uint32_t frames = stacks_frame_count(log->stacks), nodes = stacks_node_count(log->stacks);
+
 	for (; log->frame_count < frames && log->frame_count < STACK_LOG_FRAMES; log->frame_count++)
 		place->frames[log->frame_count] = frame_of(log->stacks, log->frame_count);
 	for (; log->node_count < nodes && log->node_count < STACK_LOG_NODES; log->node_count++) {
 		const struct stack_node *node = stacks_node(log->stacks, log->node_count);
+
 		place->nodes[log->node_count] = (struct stack_log_node){node->outer, node->frame};
 	}
 	atomic_store_explicit(&place->frame_count, log->frame_count, memory_order_release);
@@ -144,6 +151,7 @@ static struct stack_log_name name_of(struct stack_log *log, uint32_t stack)
 void stack_log_block(struct stack_log *log, uint32_t slot, uint64_t seq, uint32_t stack)
 {
 	struct stack_log_slot *entry = region_stack_log_slot(log->region, slot);
+
 	if (!entry || !is_open(log))
 		return;
 	const struct stack_log_name name = name_of(log, stack);
@@ -221,6 +229,7 @@ static uint32_t add(struct stack_log_reader *reader, uint32_t outer, const struc
 {
 	struct stack_frame frame = {.pc = from->pc};
 	struct stack_mapping mapping = {.kind = MAP_KIND_SPECIAL};
+
 	if (from->mapping == STACK_LOG_MARKER) {
 		frame.pc = 0;
 		frame.marker = marker_text(from->pc);
@@ -239,6 +248,7 @@ static uint32_t add(struct stack_log_reader *reader, uint32_t outer, const struc
 static uint32_t restore(struct stack_log_reader *reader, uint32_t wanted)
 {
 	uint32_t depth = 0, outer = STACK_ROOT;
+
 	for (uint32_t node = wanted; node != STACK_ROOT; node = reader->nodes[node].outer) {
 		if (reader->stacks[node]) {
 			outer = reader->stacks[node] == NOT_KNOWN ? NOT_KNOWN : reader->stacks[node] - 1;
@@ -252,6 +262,7 @@ static uint32_t restore(struct stack_log_reader *reader, uint32_t wanted)
 	}
 	while (depth > 0) {
 		uint32_t node = reader->path[--depth];
+
 		if (outer != NOT_KNOWN)
 			outer = add(reader, outer, &reader->frames[reader->nodes[node].frame]);
 		reader->stacks[node] = outer == NOT_KNOWN ? NOT_KNOWN : outer + 1;
@@ -263,6 +274,7 @@ static uint32_t restore(struct stack_log_reader *reader, uint32_t wanted)
 static struct stack_log_name read_name(const struct stack_log_name *from)
 {
 	const volatile struct stack_log_name *shared = from;
+
 	return (struct stack_log_name){.node = shared->node, .epoch = shared->epoch};
 }
 
@@ -270,6 +282,7 @@ uint32_t stack_log_find(struct stack_log_reader *reader, uint32_t slot, const st
 {
 	const struct stack_log_slot *entry = region_stack_log_slot(reader->log->region, slot);
 	struct stack_log_name name = {0};
+
 	if (!reader->nodes || !entry)
 		return NOT_KNOWN;
 	const struct region *region = reader->log->region;

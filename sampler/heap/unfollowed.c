@@ -2,9 +2,9 @@
 #include "sampler/heap/unfollowed.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/log_line.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
-#include "pprof/text/log_line.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@ void unfollowed_begin(struct image *image)
 {
 	struct thread_birth birth = thread_facts_birth(image->attached_pid);
 	struct unfollowed *u = &image->unfollowed;
+
 	u->stack_start = birth.stack_start;
 	u->since_ticks = thread_facts_now();
 }
@@ -38,6 +39,7 @@ static void note(struct image *image, pid_t pid, const char *comm)
 {
 	struct unfollowed *u = &image->unfollowed;
 	char path[TARGET_NAME_BYTES], name[PROC_COMM_BYTES];
+
 	if (!comm)
 		proc_read_comm(pid, name);
 	if (proc_read_exe(pid, path, sizeof(path)) <= 0)
@@ -62,6 +64,7 @@ static void look_at_child(struct look *look, pid_t pid)
 {
 	struct unfollowed *u = &look->image->unfollowed;
 	struct thread_birth birth = thread_facts_birth(pid);
+
 	if (!birth.ticks || birth.ticks < u->since_ticks || !birth.stack_start || !u->stack_start)
 		return;
 	if (birth.stack_start == u->stack_start) { /* forked, and has executed nothing */
@@ -82,11 +85,13 @@ static void look_at_child(struct look *look, pid_t pid)
 static int look_at_thread(void *context, pid_t tid)
 {
 	char path[PROC_PATH_BYTES], *text = malloc(CHILDREN_BYTES), *end;
+
 	snprintf(path, sizeof(path), "task/%d/children", (int)tid);
 	ssize_t length = text ? proc_read(tid, path, text, CHILDREN_BYTES) : -1;
 	if (length > 0 && length < CHILDREN_BYTES - 1)
 		for (const char *at = text; *at; at = end) {
 			long pid = strtol(at, &end, 10);
+
 			if (end == at)
 				break;
 			look_at_child(context, (pid_t)pid);
@@ -106,9 +111,11 @@ static void forget_ended(struct unfollowed *u)
 static void look(struct image *image)
 {
 	struct look all = {.image = image};
+
 	forget_ended(&image->unfollowed);
 	for (uint32_t i = 0; i < image->places_end; i++) {
 		const struct process *process = image->process[i];
+
 		if (process && !process->target.closed && process->target.pidfd >= 0)
 			(void)proc_each_thread(process->target.pid, look_at_thread, &all);
 	}
@@ -121,6 +128,7 @@ static struct image *image_of(const struct table *births, const struct table *pr
 	size_t cursor = 0;
 	struct image *image = table_next(births, (uint64_t)pid, &cursor);
 	const struct process *process;
+
 	for (cursor = 0; !image && (process = table_next(processes, (uint64_t)pid, &cursor));)
 		if (!process->target.closed && process->image->attached_pid)
 			image = process->image;
@@ -131,6 +139,7 @@ static void forget_birth(struct table *births, pid_t pid)
 {
 	size_t cursor = 0;
 	const struct image *image = table_next(births, (uint64_t)pid, &cursor);
+
 	if (image)
 		table_remove(births, (uint64_t)pid, image);
 }
@@ -140,6 +149,7 @@ void unfollowed_record(struct table *births, const struct table *processes, cons
 	pid_t pid = (pid_t)record->pid;
 	struct image *image;
 	size_t cursor = 0;
+
 	if (record->kind == RECORD_EXIT && record->pid == record->tid)
 		forget_birth(births, pid);
 	if (record->kind == RECORD_FORK && record->pid != record->parent_pid) {
@@ -159,6 +169,7 @@ void unfollowed_record(struct table *births, const struct table *processes, cons
 void unfollowed_tend(struct image *image, bool by_records, int verbosity)
 {
 	struct unfollowed *u = &image->unfollowed;
+
 	if (!image->attached_pid)
 		return;
 	if (!by_records)

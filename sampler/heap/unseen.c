@@ -17,6 +17,7 @@ void unseen_add(
     struct unseen *unseen, enum unseen_reason reason, double bytes, const char *what, const char *how)
 {
 	size_t at = unseen->count;
+
 	if (at == UNSEEN_MAX)
 		return;
 	for (; at > 0 && unseen->texts[at - 1].bytes < bytes; at--)
@@ -36,6 +37,7 @@ __attribute__((format(printf, 5, 6))) static void add(
 {
 	char what[UNSEEN_WHAT_BYTES];
 	va_list arguments;
+
 	va_start(arguments, format);
 	vsnprintf(what, sizeof(what), format, arguments);
 	va_end(arguments);
@@ -56,6 +58,7 @@ static void add_allocator(struct unseen *unseen, const struct unseen_facts *fact
 {
 	static const char shared[] = "linking it as a shared library shows each block";
 	char how[UNSEEN_HOW_BYTES], amount[AMOUNT_BYTES];
+
 	snprintf(how, sizeof(how), "%s%s", facts->with_mmap ? "" : BY_MMAP ", ", shared);
 	if (facts->own_malloc)
 		add(unseen, UNSEEN_ALLOCATOR, facts->others, how,
@@ -86,6 +89,7 @@ static void add_runtime(struct unseen *unseen, const struct unseen_facts *facts)
 	           *how = facts->with_mmap ? runtime_memory_remedy_beside_mmap(kind, facts->asks)
 	                                   : runtime_memory_remedy(kind, facts->asks);
 	char amount[AMOUNT_BYTES];
+
 	if (!how)
 		return;
 	if (!facts->measured)
@@ -99,6 +103,7 @@ static void add_runtime(struct unseen *unseen, const struct unseen_facts *facts)
 static void add_others(struct unseen *unseen, const struct unseen_facts *facts)
 {
 	char amount[AMOUNT_BYTES];
+
 	if (facts->with_mmap || !facts->measured || facts->others < others_least ||
 	    facts->others <= facts->heap || facts->others < facts->resident / 4)
 		return;
@@ -114,6 +119,7 @@ bool unseen_may_hide(const struct unseen_facts *facts, double bound_bytes)
 	const bool hides = facts->runtime.kind
 	    ? has_pool(facts) && runtime_avoids_malloc(facts->runtime.kind) && !facts->with_mmap
 	    : facts->stripped;
+
 	return facts->own_malloc || facts->calls[0] || facts->allocator[0] ||
 	    (hides && (!facts->measured || facts->others >= bound_bytes));
 }
@@ -124,6 +130,7 @@ static void add_names(struct unseen *unseen, const struct unseen_facts *facts)
 {
 	const char *language = runtime_language(facts->runtime.kind),
 	           *how = runtime_names_remedy(&facts->runtime, facts->asks);
+
 	if (!language)
 		return;
 	if (facts->names_unknown)
@@ -138,6 +145,7 @@ void unseen_add_stripped(
     struct unseen *unseen, const struct unseen_facts *facts, double nameless_bytes, double bytes)
 {
 	char how[UNSEEN_HOW_BYTES] = "build it with -g", beside[96] = "", by_id[96] = "";
+
 	if (!facts->program[0] || nameless_bytes <= 0 || nameless_bytes < bytes * names_share)
 		return;
 	if (facts->debug_link[0])

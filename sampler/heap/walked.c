@@ -43,6 +43,7 @@ static void read_start_files(struct walked *walked, const struct region *region)
 {
 	const struct region_header *header = region_header(region);
 	uint32_t count = *(const volatile uint32_t *)&header->start_files;
+
 	walked->start_count = count < REGION_START_FILES ? count : REGION_START_FILES;
 	memcpy(walked->start_files, header->start_file, sizeof(walked->start_files));
 	walked->no_later_files = header->attached_after_ns != 0;
@@ -68,6 +69,7 @@ void walked_begin(struct image *image)
 void walked_free(struct image *image)
 {
 	struct walked *walked = image->walked;
+
 	if (!walked)
 		return;
 	for (size_t i = 0; i < walked->banned_count; i++)
@@ -85,6 +87,7 @@ uint32_t walked_interval(uint64_t one_in)
 {
 	enum { COMPARED = 256, COMPARED_MOST = 1 << 30 };
 	uint32_t interval = 1;
+
 	if (!one_in)
 		return COMPARED;
 	while (interval < one_in && interval < COMPARED_MOST)
@@ -123,6 +126,7 @@ static bool in_words(int32_t bytes, int32_t least, int32_t most)
 static bool rule_of(const struct cfi_rule *rule, struct walk_rule *out)
 {
 	const struct regs_arch *arch = regs_arch_native();
+
 	*out = (struct walk_rule){.ra_words = 0};
 	if (rule->kind == CFI_END)
 		return true;
@@ -161,6 +165,7 @@ static bool teach_row(struct walked *walked, struct maps *maps, const struct unw
 {
 	struct walk_rule rule;
 	uint64_t pc = frame->pc + 1;
+
 	if (frame->activation || frame->step != UNWIND_STEP_CFI ||
 	    (frame->module && is_banned(walked, frame->module)) || !rule_of(frame_rule(maps, frame), &rule))
 		return false;
@@ -182,10 +187,12 @@ static struct lesson teach(struct walked *walked, const struct walk_result *walk
 {
 	struct lesson lesson = {.later = false};
 	uint64_t hash = WALK_HASH_BEGIN;
+
 	if (walk->outcome != UNWIND_COMPLETE || walk->count < 2 || walk->count > WALK_FRAMES_MAX)
 		return lesson;
 	for (size_t i = 1; i < walk->count; i++) {
 		const struct unwind_frame *frame = &walk->frames[i];
+
 		if (!teach_row(walked, walk->maps, frame, may_be_later, &lesson.later))
 			return lesson;
 		if (frame->module != walk->frames[0].module)
@@ -204,6 +211,7 @@ static bool is_named(const struct walked *walked, uint32_t number)
 static uint32_t keep(struct walked *walked, const struct process *process, uint32_t stack)
 {
 	struct stacks *stacks = process->target.stacks;
+
 	if (process->place == 0 && !walked->own)
 		walked->own = stacks_ref(stacks);
 	if (walked->own == stacks)
@@ -217,6 +225,7 @@ static uint32_t keep(struct walked *walked, const struct process *process, uint3
 static int name(struct walked *walked, const struct process *process, uint32_t number, uint32_t stack)
 {
 	size_t room = walked->stack_room;
+
 	if (stack == UINT32_MAX ||
 	    array_reserve(&walked->stack_of, &walked->stack_room, number + 1, sizeof(uint32_t)) != 0)
 		return -ENOMEM;
@@ -230,6 +239,7 @@ static int name(struct walked *walked, const struct process *process, uint32_t n
 static void weigh(struct image *image)
 {
 	const struct walked *walked = image->walked;
+
 	if (image->memory)
 		memory_share_note(&image->walked_share, image->memory,
 		    sizeof(*walked) + walked->stack_room * sizeof(*walked->stack_of) +
@@ -245,6 +255,7 @@ static bool may_be_later(const struct walked *walked, const struct process *proc
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns)
 {
 	struct walked *walked = open_walked(process->image);
+
 	if (!walked || process->place >= WALK_PLACES)
 		return;
 	const struct lesson lesson = teach(walked, walk, may_be_later(walked, process, time_ns));
@@ -257,6 +268,7 @@ void walked_learn(struct process *process, const struct walk_result *walk, uint3
 bool walked_is_ours(const struct process *process, uint32_t number)
 {
 	const struct walked *walked = process->image->walked;
+
 	return walked && process->place < WALK_PLACES && walk_table_is_ours(&walked->table, number);
 }
 
@@ -277,6 +289,7 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 	const struct walked *walked = process->image->walked;
 	struct process_walked *mine = &process->walked;
 	size_t room = mine->stack_room;
+
 	if (!is_named(walked, number) ||
 	    array_reserve(&mine->stack, &mine->stack_room, number + 1, sizeof(*mine->stack)) != 0)
 		return UINT32_MAX;
@@ -285,6 +298,7 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 		const uint32_t kept = walked->stack_of[number];
 		const uint32_t stack = stacks_translate(kept & IN_OWN ? walked->own : walked->others,
 		    kept & ~(uint32_t)IN_OWN, process->target.stacks);
+
 		if (stack == UINT32_MAX)
 			return UINT32_MAX;
 		mine->stack[number] = stack + 1;
@@ -297,6 +311,7 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 static void compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
 {
 	struct walked *walked = process->image->walked;
+
 	/* A dump that ends early, since it holds no more of the stack, says nothing. */
 	if (stack == UINT32_MAX || walk->outcome != UNWIND_COMPLETE)
 		return;
@@ -335,6 +350,7 @@ static int introduce(struct process *process, const struct dumped_walk *dumped)
 	    teach(walked, dumped->walk, may_be_later(walked, process, dumped->time_ns));
 	const bool same = lesson.hash && lesson.hash == walk_table_hash(&walked->table, dumped->number);
 	int error = name(walked, process, dumped->number, dumped->stack);
+
 	weigh(process->image);
 	if (error)
 		return error;
@@ -361,6 +377,7 @@ int walked_dumped(struct process *process, const struct dumped_walk *dumped)
 int walked_told(struct process *process, const struct walk_result *walk, uint32_t number, uint64_t time_ns)
 {
 	struct walked *walked = process->image->walked;
+
 	if (is_named(walked, number))
 		return 0;
 	const struct lesson lesson = teach(walked, walk, may_be_later(walked, process, time_ns));
@@ -401,6 +418,7 @@ static bool enter_count(void *context, uint32_t number, struct tally now)
 	struct process *process = d->process;
 	struct process_walked *mine = &process->walked;
 	size_t room = mine->seen_room;
+
 	if (array_reserve(&mine->seen, &mine->seen_room, number + 1, sizeof(*mine->seen)) != 0)
 		return false;
 	memset(mine->seen + room, 0, (mine->seen_room - room) * sizeof(*mine->seen));
@@ -428,6 +446,7 @@ static bool enter_count(void *context, uint32_t number, struct tally now)
 static void ask_again(struct walked *walked, struct process_walked_waiting *waiting)
 {
 	const uint64_t now_ns = clock_now_ns();
+
 	if (now_ns - waiting->asked_ns < ASK_AGAIN_NS)
 		return;
 	waiting->asked_ns = now_ns;
@@ -444,6 +463,7 @@ static size_t drain_place(struct walked *walked, struct process *process)
 	struct process_walked *mine = &process->walked;
 	const struct region_place *place = region_place(process->image->region, process->place);
 	uint64_t now = atomic_load_explicit(&place->walked, memory_order_acquire);
+
 	if (now == mine->samples_seen && !(mine->waiting && mine->waiting->any))
 		return 0;
 	if (!mine->waiting && !(mine->waiting = calloc(1, sizeof(*mine->waiting))))
@@ -475,6 +495,7 @@ static void renew_later(struct walked *walked, struct image *image, bool maps_fo
 {
 	uint64_t generation, again;
 	struct process *process = image->process[0];
+
 	if (!walk_table_is_stale(&walked->table, &generation) || !process || process->target.closed ||
 	    clock_now_ns() - walked->later_since_ns < RENEW_NS ||
 	    (!maps_follow && !may_read_maps(&process->target)))
@@ -491,11 +512,13 @@ size_t walked_drain(struct image *image, bool maps_follow)
 {
 	size_t samples = 0;
 	struct walked *walked = image->walked;
+
 	if (!walked)
 		return 0;
 	renew_later(walked, image, maps_follow);
 	for (uint32_t i = 0; i < WALK_PLACES && i < image->places_end; i++) {
 		struct process *process = image->process[i];
+
 		if (!process || process->target.closed)
 			continue;
 		samples += drain_place(walked, process);

@@ -84,6 +84,7 @@ void process_facts_called(const char *comm, const char *command_line, char calle
 {
 	const size_t word = strcspn(command_line, " "), comm_length = strlen(comm);
 	const char *name = command_line + word;
+
 	while (name > command_line && name[-1] != '/')
 		name--;
 	const size_t length = (size_t)(command_line + word - name);
@@ -100,6 +101,7 @@ void process_facts_called(const char *comm, const char *command_line, char calle
 static void read_called(struct process_facts *facts)
 {
 	char line[PATH_MAX];
+
 	if (proc_read(facts->pid, "cmdline", line, sizeof(line)) > 0)
 		process_facts_called(facts->comm, line, facts->called);
 }

@@ -69,6 +69,7 @@ int process_labels_make(struct labels *labels, const struct process_facts *facts
     const char *host, const struct labels *given)
 {
 	const struct declared_names *said = &facts->declared;
+
 	const struct {
 		const char *name, *value;
 	} found[] = {

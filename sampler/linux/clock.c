@@ -6,6 +6,7 @@
 uint64_t clock_now_ns(void)
 {
 	struct timespec now;
+
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * CLOCK_NS_PER_S + (uint64_t)now.tv_nsec;
 }
@@ -13,6 +14,7 @@ uint64_t clock_now_ns(void)
 int64_t clock_unix_ns(void)
 {
 	struct timespec now;
+
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (int64_t)now.tv_sec * CLOCK_NS_PER_S + now.tv_nsec;
 }

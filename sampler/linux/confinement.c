@@ -7,10 +7,6 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/audit.h>
-#include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +17,10 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 enum { NOBODY = 65534 }; /* the kernel's overflow user and group; nothing is looked up for it */
 

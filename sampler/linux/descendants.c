@@ -12,6 +12,7 @@
 static int compare(const void *one, const void *other)
 {
 	const struct descendants_pair *a = one, *b = other;
+
 	if (a->parent != b->parent)
 		return a->parent < b->parent ? -1 : 1;
 	return a->pid < b->pid ? -1 : a->pid > b->pid;
@@ -21,8 +22,10 @@ static int compare(const void *one, const void *other)
 static size_t first_of(const struct descendants_pair *pairs, size_t count, pid_t parent)
 {
 	size_t low = 0, high = count;
+
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
+
 		if (pairs[middle].parent < parent)
 			low = middle + 1;
 		else
@@ -59,6 +62,7 @@ size_t descendants_of(struct descendants_pair *pairs, size_t pair_count, const p
 {
 	struct descendant *queue = calloc(pair_count + 1, sizeof(*queue));
 	size_t queued = 0;
+
 	if (!queue || !pair_count) {
 		free(queue);
 		return 0;
@@ -82,9 +86,11 @@ size_t descendants_find(const pid_t *roots, size_t root_count, struct descendant
 	size_t count = 0, capacity = 0;
 	const struct dirent *entry;
 	DIR *proc = opendir("/proc");
+
 	while (proc && (entry = readdir(proc))) {
 		const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 		const struct thread_facts facts = pid > 0 ? thread_facts_read(pid) : (struct thread_facts){0};
+
 		if (facts.pid != pid || pid <= 0)
 			continue;
 		if (array_reserve(&pairs, &capacity, count + 1, sizeof(*pairs)) != 0)

@@ -24,6 +24,7 @@ static void close_each(unsigned int first, unsigned int last)
 	while ((entry = readdir(folder))) {
 		char *end;
 		unsigned long fd = strtoul(entry->d_name, &end, 10);
+
 		if (end != entry->d_name && fd >= first && fd <= last && (int)fd != dirfd(folder))
 			close((int)fd);
 	}

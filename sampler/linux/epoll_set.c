@@ -9,6 +9,7 @@
 int epoll_set_add(int epoll_fd, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 

@@ -27,6 +27,7 @@ _Static_assert(sizeof(struct pidfd_info) == 64, "PIDFD_INFO_SIZE_VER0");
 static ssize_t read_text(int fd, char *text, size_t text_bytes)
 {
 	ssize_t got = pread(fd, text, text_bytes - 1, 0);
+
 	text[got > 0 ? got : 0] = '\0';
 	return got;
 }
@@ -36,6 +37,7 @@ static ssize_t read_text(int fd, char *text, size_t text_bytes)
 static int status_of_zombie(int pidfd, pid_t pid, int *status)
 {
 	char text[4096], state;
+
 	if (proc_read(pid, "stat", text, sizeof(text)) <= 0)
 		return -ENODATA;
 	const char *at = strrchr(text, ')');
@@ -52,6 +54,7 @@ static int status_of_zombie(int pidfd, pid_t pid, int *status)
 static int status_of_reaped(int pidfd, int *status)
 {
 	struct pidfd_info info = {.mask = PIDFD_INFO_EXIT};
+
 	if (ioctl(pidfd, PIDFD_GET_INFO, &info) != 0 || !(info.mask & PIDFD_INFO_EXIT))
 		return -ENODATA;
 	*status = info.exit_code;
@@ -86,9 +89,11 @@ int oom_watch_parse_counter(const char *text, uint64_t *count)
 int oom_watch_parse_cgroup(const char *text, int *version, char *path, size_t path_bytes)
 {
 	struct cgroup_line line;
+
 	*version = 0;
 	while (cgroup_line_next(&text, &line)) {
 		bool memory = cgroup_line_has(&line, "memory");
+
 		if ((!memory && line.controllers_bytes) || line.path_bytes >= path_bytes)
 			continue;
 		/* If a version 1 hierarchy has the memory controller, version 2 does not have it. */
@@ -108,6 +113,7 @@ static int open_counter(int version, const char *cgroup)
 	    {"/sys/fs/cgroup%s/memory.events.local", "/sys/fs/cgroup%s/memory.events"},
 	};
 	char path[PATH_MAX + 64];
+
 	for (int i = 0; i < 2 && files[version - 1][i]; i++) {
 		snprintf(path, sizeof(path), files[version - 1][i], strcmp(cgroup, "/") == 0 ? "" : cgroup);
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -120,6 +126,7 @@ static int open_counter(int version, const char *cgroup)
 static int read_counter(int fd, uint64_t *count)
 {
 	char text[16384]; /* /proc/vmstat is the longest */
+
 	if (fd < 0 || read_text(fd, text, sizeof(text)) <= 0)
 		return -ENOENT;
 	return oom_watch_parse_counter(text, count);
@@ -145,6 +152,7 @@ static bool is_exiting(pid_t pid)
 	unsigned int flags;
 	const ssize_t length = proc_read(pid, "stat", text, sizeof(text));
 	const char *end = length > 0 ? strrchr(text, ')') : NULL;
+
 	return !end || sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1 || flags & 4;
 }
 
@@ -152,6 +160,7 @@ void oom_watch_update(struct oom_watch *watch, pid_t pid)
 {
 	char text[8192], cgroup[PATH_MAX] = "";
 	int version = 0;
+
 	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
 		return; /* it has just ended: keep watching the same cgroup */
 	/* Until somebody waits for it, it is said to be in the root of each hierarchy of version 1. */
@@ -177,6 +186,7 @@ void oom_watch_update(struct oom_watch *watch, pid_t pid)
 int64_t oom_watch_kills(const struct oom_watch *watch)
 {
 	uint64_t now;
+
 	if (read_counter(watch->fd, &now) != 0 || now < watch->before)
 		return -1;
 	return (int64_t)(now - watch->before);

@@ -29,6 +29,7 @@ static const struct files {
 static int open_file(const struct memory_high_level *level, const char *name)
 {
 	char path[PATH_MAX + 64];
+
 	snprintf(path, sizeof(path), "%s/%s", level->folder, name);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
@@ -36,6 +37,7 @@ static int open_file(const struct memory_high_level *level, const char *name)
 static bool read_text(int fd, char *text, size_t text_bytes)
 {
 	ssize_t got = fd < 0 ? -1 : pread(fd, text, text_bytes - 1, 0);
+
 	text[got > 0 ? got : 0] = '\0';
 	return got > 0;
 }
@@ -44,6 +46,7 @@ static bool read_text(int fd, char *text, size_t text_bytes)
 static bool read_number(int fd, uint64_t *number)
 {
 	char text[64];
+
 	if (!read_text(fd, text, sizeof(text)))
 		return false;
 	*number = *text >= '0' && *text <= '9' ? strtoull(text, NULL, 10) : MEMORY_HIGH_NO_LIMIT;
@@ -54,6 +57,7 @@ static bool read_file(const struct memory_high_level *level, const char *name, u
 {
 	int fd = open_file(level, name);
 	bool found = read_number(fd, number);
+
 	if (fd >= 0)
 		close(fd);
 	return found;
@@ -64,6 +68,7 @@ static uint64_t read_events(const struct memory_high_level *level)
 {
 	char text[1024];
 	uint64_t count = level->seen;
+
 	if (read_text(level->fd, text, sizeof(text)))
 		count = proc_status_number(text, "\nhigh ", 10, level->seen);
 	return count;
@@ -72,6 +77,7 @@ static uint64_t read_events(const struct memory_high_level *level)
 static uint64_t read_open(int fd)
 {
 	uint64_t number;
+
 	return read_number(fd, &number) && number != MEMORY_HIGH_NO_LIMIT ? number : 0;
 }
 
@@ -108,9 +114,11 @@ static void open_level(int version, struct memory_high_level *level)
 static void refresh(struct memory_high *watch)
 {
 	size_t readable = 0, limited = 0;
+
 	for (size_t i = 0; i < watch->count; i++) {
 		struct memory_high_level *level = &watch->levels[i];
 		uint64_t limit = MEMORY_HIGH_NO_LIMIT;
+
 		readable += read_file(level, files_of[watch->version].limit, &limit);
 		if (limit >= LIMIT_MOST)
 			limit = MEMORY_HIGH_NO_LIMIT;
@@ -128,12 +136,14 @@ static void refresh(struct memory_high *watch)
 static void find_levels(struct memory_high *watch, const char *mount)
 {
 	size_t length = strlen(watch->cgroup), mount_bytes = strlen(mount);
+
 	while (length && watch->cgroup[length - 1] == '/')
 		length--;
 	if (strstr(watch->cgroup, "/..")) /* it is outside of our cgroup namespace */
 		return;
 	while (watch->count < MEMORY_HIGH_LEVELS && mount_bytes + length < sizeof(watch->levels[0].folder)) {
 		struct memory_high_level *level = &watch->levels[watch->count++];
+
 		memcpy(level->folder, mount, mount_bytes);
 		memcpy(level->folder + mount_bytes, watch->cgroup, length);
 		level->folder[mount_bytes + length] = '\0';
@@ -151,6 +161,7 @@ static bool look_at_events(struct memory_high_level *level, uint64_t *usage_byte
 {
 	uint64_t events = read_events(level);
 	bool happened = events > level->seen;
+
 	level->seen = events;
 	if (!happened && !level->above)
 		return false;
@@ -162,6 +173,7 @@ static bool look_at_events(struct memory_high_level *level, uint64_t *usage_byte
 static bool look_at_usage(struct memory_high_level *level, uint64_t *usage_bytes)
 {
 	uint64_t highest = read_open(level->highest_fd);
+
 	*usage_bytes = read_open(level->fd);
 	bool spiked = highest > level->seen && highest >= level->limit_bytes;
 	if (spiked && *usage_bytes < level->limit_bytes && !level->above)
@@ -175,6 +187,7 @@ static void look_at_level(struct memory_high *watch, struct memory_high_level *l
 	uint64_t usage_bytes = 0;
 	bool beyond =
 	    watch->version == 1 ? look_at_usage(level, &usage_bytes) : look_at_events(level, &usage_bytes);
+
 	if (beyond && !level->above) {
 		watch->crossings++;
 		watch->crossed = level;
@@ -198,6 +211,7 @@ void memory_high_look(struct memory_high *watch, uint64_t now_ns)
 	watch->above = false;
 	for (size_t i = 0; i < watch->count; i++) {
 		struct memory_high_level *level = &watch->levels[i];
+
 		if (level->fd >= 0)
 			look_at_level(watch, level);
 		watch->above = watch->above || level->above;
@@ -208,6 +222,7 @@ struct memory_high *memory_high_get(
     struct memory_high **list, int version, const char *cgroup, const char *mount, uint64_t now_ns)
 {
 	struct memory_high *watch;
+
 	for (watch = *list; watch; watch = watch->next)
 		if (watch->version == version && strcmp(watch->cgroup, cgroup) == 0)
 			break;
@@ -254,6 +269,7 @@ const struct memory_high_level *memory_high_limited(const struct memory_high *wa
 uint64_t memory_high_hard_limit(const struct memory_high *watch)
 {
 	uint64_t least = MEMORY_HIGH_NO_LIMIT, limit;
+
 	for (size_t i = 0; i < watch->count; i++)
 		if (read_file(&watch->levels[i], files_of[watch->version].hard, &limit) && limit < least)
 			least = limit;
@@ -263,5 +279,6 @@ uint64_t memory_high_hard_limit(const struct memory_high *watch)
 const char *memory_high_name(const struct memory_high_level *level)
 {
 	const char *name = level->folder + level->mount_bytes;
+
 	return *name ? name : "/";
 }

@@ -36,6 +36,7 @@ static int read_uid(pid_t pid, uid_t *uid)
 {
 	char status[4096];
 	ssize_t length = proc_read(pid, "status", status, sizeof(status));
+
 	if (length < 0)
 		return (int)length;
 	*uid = (uid_t)proc_status_number(status, "\nUid:", 10, 0);
@@ -54,6 +55,7 @@ static struct left *find_room(uid_t uid)
 {
 	const uint64_t now_ns = clock_now_ns();
 	struct left *room = NULL;
+
 	for (struct left *entry = left; entry < left + LEFT_MAX; entry++)
 		if (is_over(entry, now_ns))
 			room = entry;
@@ -67,6 +69,7 @@ static int64_t asleep(pid_t child)
 {
 	char status[PROC_STATUS_BYTES];
 	const char state = proc_state(child);
+
 	if (state == 'R' || state == '?' || proc_read(child, "status", status, sizeof(status)) <= 0)
 		return -1;
 	return (int64_t)proc_status_number(status, "\nvoluntary_ctxt_switches:", 10, 0);
@@ -77,6 +80,7 @@ static bool wait_for(pid_t child, int fd)
 {
 	struct pollfd end = {.fd = fd, .events = POLLIN};
 	int64_t before = -1;
+
 	for (int looks = 0, same = 0, sum = 0;
 	     looks < LOOKS_MAX && same < ASLEEP_LOOKS_MAX && sum < ASLEEP_LOOKS_SUM_MAX &&
 	     clock_process_cpu_ns(child) < CPU_MS_MAX * (uint64_t)CLOCK_NS_PER_MS;
@@ -95,6 +99,7 @@ _Noreturn static void run_child(memory_reader_fn *gather, pid_t pid, void *share
 {
 	struct sigaction by_default = {.sa_handler = SIG_DFL};
 	sigset_t none;
+
 	/* What ends the parent's group is not to be delayed by the parent's handlers. */
 	for (int number = 1; number < NSIG; number++)
 		(void)sigaction(number, &by_default, NULL);
@@ -112,6 +117,7 @@ static int run(memory_reader_fn *gather, pid_t pid, void *shared, struct left *r
 {
 	char done;
 	int ends[2], error = -ETIMEDOUT;
+
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -errno;
 	const pid_t child = fork();
@@ -136,6 +142,7 @@ int memory_reader_run(memory_reader_fn *gather, pid_t pid, void *result, size_t 
 {
 	uid_t uid;
 	int error = read_uid(pid, &uid);
+
 	if (error)
 		return error;
 	struct left *room = find_room(uid);

@@ -10,6 +10,7 @@ int mount_id_of(int fd)
 {
 	char name[32], line[128];
 	int mount = -1;
+
 	snprintf(name, sizeof(name), "fdinfo/%d", fd);
 	FILE *info = proc_open_text(getpid(), name);
 	while (info && mount < 0 && fgets(line, sizeof(line), info))

@@ -24,6 +24,7 @@ const char *proc_fd_path(char path[PROC_PATH_BYTES], int fd)
 bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file)
 {
 	char root[PROC_PATH_BYTES];
+
 	return snprintf(path, path_bytes, "%s%s", proc_path(root, pid, "root"), file) < (int)path_bytes;
 }
 
@@ -31,6 +32,7 @@ bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file)
 static bool is_same_file(const char *path, const char *other)
 {
 	struct statx one, two;
+
 	return statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &one) == 0 &&
 	    statx(AT_FDCWD, other, AT_STATX_DONT_SYNC, STATX_INO, &two) == 0 && one.stx_ino == two.stx_ino &&
 	    one.stx_dev_major == two.stx_dev_major && one.stx_dev_minor == two.stx_dev_minor;
@@ -39,6 +41,7 @@ static bool is_same_file(const char *path, const char *other)
 bool proc_shares_paths(pid_t pid)
 {
 	char mounts[PROC_PATH_BYTES], root[PROC_PATH_BYTES];
+
 	proc_path(mounts, pid, "ns/mnt");
 	return (is_same_file(mounts, "/proc/self/ns/mnt") || is_same_file(mounts, "/proc/1/ns/mnt")) &&
 	    is_same_file(proc_path(root, pid, "root"), "/");
@@ -47,6 +50,7 @@ bool proc_shares_paths(pid_t pid)
 FILE *proc_open_text(pid_t pid, const char *name)
 {
 	char path[PROC_PATH_BYTES];
+
 	return fopen(proc_path(path, pid, name), "re");
 }
 
@@ -59,6 +63,7 @@ ssize_t proc_read(pid_t pid, const char *name, char *text, size_t text_bytes)
 {
 	char path[PROC_PATH_BYTES];
 	int fd = open(proc_path(path, pid, name), O_RDONLY | O_CLOEXEC);
+
 	text[0] = '\0';
 	if (fd < 0)
 		return -errno;
@@ -76,6 +81,7 @@ char proc_state(pid_t pid)
 {
 	char text[512];
 	const char *name_end = proc_read(pid, "stat", text, sizeof(text)) > 0 ? strrchr(text, ')') : NULL;
+
 	return name_end && name_end[1] == ' ' && name_end[2] ? name_end[2] : '?';
 }
 
@@ -83,6 +89,7 @@ unsigned long long proc_status_number(
     const char *status, const char *label, int base, unsigned long long missing)
 {
 	const char *line = strstr(status, label);
+
 	return line ? strtoull(line + strlen(label), NULL, base) : missing;
 }
 
@@ -90,6 +97,7 @@ ssize_t proc_read_exe(pid_t pid, char *path, size_t path_bytes)
 {
 	char link[PROC_PATH_BYTES];
 	ssize_t length = readlink(proc_path(link, pid, "exe"), path, path_bytes - 1);
+
 	path[length > 0 ? length : 0] = '\0';
 	return length < 0 ? -errno : length;
 }
@@ -107,12 +115,14 @@ int proc_each_thread(pid_t pid, int (*visit)(void *context, pid_t tid), void *co
 {
 	char path[PROC_PATH_BYTES];
 	DIR *threads = opendir(proc_path(path, pid, "task"));
+
 	if (!threads)
 		return -errno;
 	const struct dirent *entry;
 	int result = 0;
 	while (!result && (entry = readdir(threads))) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
 		if (tid > 0)
 			result = visit(context, tid);
 	}
@@ -124,6 +134,7 @@ size_t proc_undeleted_length(const char *path)
 {
 	static const char suffix[] = " (deleted)";
 	size_t length = strlen(path), suffix_length = sizeof(suffix) - 1;
+
 	if (length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0)
 		length -= suffix_length;
 	return length;
@@ -133,6 +144,7 @@ bool proc_strip_deleted(char *path)
 {
 	size_t length = proc_undeleted_length(path);
 	bool stripped = path[length] != '\0';
+
 	path[length] = '\0';
 	return stripped;
 }

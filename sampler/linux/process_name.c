@@ -40,6 +40,7 @@ static bool is_in(struct word word, const char *list)
 {
 	while (list && *list) {
 		const size_t length = strcspn(list, " ");
+
 		if (word.length == length && memcmp(word.text, list, length) == 0)
 			return true;
 		list += length + (list[length] == ' ');
@@ -61,8 +62,10 @@ static struct words split(const char *line, size_t bytes)
 {
 	struct words words = {.count = 0};
 	size_t filled = 0;
+
 	for (size_t at = 0; at < bytes && words.count < WORDS_MOST;) {
 		const size_t length = strnlen(line + at, bytes - at);
+
 		words.word[words.count++] = (struct word){line + at, length};
 		filled += length > 0;
 		at += length + 1;
@@ -76,6 +79,7 @@ static struct words split(const char *line, size_t bytes)
 static struct word last_part(struct word path)
 {
 	const char *slash = memrchr(path.text, '/', path.length);
+
 	if (!slash)
 		return path;
 	return (struct word){slash + 1, path.length - (size_t)(slash + 1 - path.text)};
@@ -87,6 +91,7 @@ static void append(char name[PROCESS_NAME_BYTES], const char *before, struct wor
 {
 	const size_t length = strlen(name), used = length + strlen(before);
 	size_t most = word.length;
+
 	if (used >= PROCESS_NAME_BYTES - 1)
 		return;
 	if (most > PROCESS_NAME_BYTES - 1 - used)
@@ -105,6 +110,7 @@ static bool is_letter(char letter)
 static bool may_be_shown(struct word word)
 {
 	bool letters = false;
+
 	for (size_t i = 0; i < word.length && !letters; i++)
 		letters = is_letter(word.text[i]) || (unsigned char)word.text[i] >= 0x80;
 	return letters && !is_option(word) && !memchr(word.text, '=', word.length) &&
@@ -114,6 +120,7 @@ static bool may_be_shown(struct word word)
 static void append_operand(char name[PROCESS_NAME_BYTES], struct word word)
 {
 	const struct word part = last_part(word);
+
 	if (may_be_shown(word) && part.length && part.length <= OPERAND_LONGEST)
 		append(name, " ", part);
 }
@@ -123,6 +130,7 @@ static struct word script_of(struct word path)
 {
 	const struct word file = last_part(path);
 	struct word above = {path.text, path.length - file.length};
+
 	while (above.length && above.text[above.length - 1] == '/')
 		above.length--;
 	above = last_part(above);
@@ -165,6 +173,7 @@ static const struct interpreter interpreters[] = {
 static const struct interpreter *interpreter_of(const char *program)
 {
 	const struct word name = {program, strcspn(program, "-0123456789.")};
+
 	if (program[name.length + strspn(program + name.length, "-0123456789.")])
 		return NULL;
 	for (size_t i = 0; i < ARRAY_COUNT(interpreters); i++)
@@ -181,6 +190,7 @@ static enum meaning meaning_of_letters(
 {
 	for (size_t i = 1; i < word.length && word.text[1] != '-'; i++) {
 		const char letter[] = {word.text[i], '\0'};
+
 		*rest = (struct word){word.text + i + 1, word.length - i - 1};
 		if (interpreter->code && strpbrk(interpreter->code, letter))
 			return CODE;
@@ -215,6 +225,7 @@ static enum meaning meaning_of(const struct interpreter *interpreter, struct wor
 static bool is_application(struct word word)
 {
 	const char *colon = memchr(word.text, ':', word.length);
+
 	if (!colon || !may_be_shown(word) || !is_letter(word.text[0]) || has(word, "/"))
 		return false;
 	const size_t after = word.length - (size_t)(colon - word.text) - 1;
@@ -229,6 +240,7 @@ static void append_operand_of(char name[PROCESS_NAME_BYTES], const struct words 
 	static const char servers[] = "gunicorn uvicorn hypercorn daphne granian";
 	const struct word file = last_part(words->word[script]);
 	const size_t next = script + 1;
+
 	if (next < words->count && !is_option(words->word[next])) {
 		append_operand(name, words->word[next]);
 		return;
@@ -237,6 +249,7 @@ static void append_operand_of(char name[PROCESS_NAME_BYTES], const struct words 
 		const struct word word = words->word[i], before = words->word[i - 1];
 		const bool is_value = is_option(before) &&
 		    !is_in(before, "--reload --preload --factory --daemon -D") && !has(before, "=");
+
 		if ((is_in(file, servers) && is_application(word) && !is_value) ||
 		    (is(file, "celery") && is_in(word, "worker beat flower"))) {
 			append(name, " ", word);
@@ -248,6 +261,7 @@ static void append_operand_of(char name[PROCESS_NAME_BYTES], const struct words 
 static void append_script(char name[PROCESS_NAME_BYTES], struct word path)
 {
 	const struct word script = script_of(path);
+
 	if (script.length <= SCRIPT_LONGEST)
 		append(name, " ", script);
 }
@@ -257,6 +271,7 @@ static void append_module(
 {
 	const size_t next = rest.length ? at : at + 1;
 	const struct word module = rest.length ? rest : next < words->count ? words->word[next] : rest;
+
 	if (!module.length || module.length > SCRIPT_LONGEST)
 		return;
 	append(name, " -m ", module);
@@ -270,6 +285,7 @@ static void append_interpreted(
 	for (size_t i = 1; i < words->count; i++) {
 		const struct word word = words->word[i];
 		struct word rest;
+
 		if (!is_option(word) && !(word.length && word.text[0] == '+')) {
 			append_script(name, word);
 			append_operand_of(name, words, i);
@@ -303,8 +319,10 @@ static size_t title_length(struct word title)
 {
 	size_t length = 0;
 	unsigned int words = 0;
+
 	while (length < title.length && words < TITLE_WORDS_MOST) {
 		size_t blanks = 0, bytes = 0;
+
 		while (length + blanks < title.length && title.text[length + blanks] == ' ')
 			blanks++;
 		while (length + blanks + bytes < title.length && title.text[length + blanks + bytes] != ' ')
@@ -327,6 +345,7 @@ static bool is_title(const struct words *words, const char *program)
 {
 	const struct word first = words->word[0];
 	const char *blank = memchr(first.text, ' ', first.length);
+
 	if (!first.length || is_option(first))
 		return false;
 	if (blank && first.text[0] != '/' && blank > first.text && blank[-1] == ':')
@@ -361,6 +380,7 @@ void process_name_make(
 {
 	const struct words words = split(line, line_bytes);
 	const struct interpreter *interpreter = interpreter_of(program);
+
 	name[0] = '\0';
 	append(name, "", (struct word){program, strlen(program)});
 	if (words.count && is_title(&words, program))
@@ -378,5 +398,6 @@ void process_name_read(char name[PROCESS_NAME_BYTES], pid_t pid, const char *pro
 {
 	char line[PROCESS_NAME_LINE_BYTES];
 	const ssize_t length = proc_read(pid, "cmdline", line, sizeof(line));
+
 	process_name_make(name, program, line, length > 0 ? (size_t)length : 0);
 }

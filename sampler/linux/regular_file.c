@@ -6,11 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/openat2.h>
 
 int regular_file_reopen(int location, struct stat *status)
 {
@@ -62,6 +62,7 @@ int regular_file_read(int fd, void *to, size_t bytes, uint64_t offset)
 {
 	for (size_t done = 0; done < bytes;) {
 		const ssize_t got = pread(fd, (char *)to + done, bytes - done, (off_t)(offset + done));
+
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)

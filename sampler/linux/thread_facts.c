@@ -17,6 +17,7 @@ struct thread_facts thread_facts_read(pid_t tid)
 	unsigned int uid[4];
 	struct thread_facts facts = {.user = (uid_t)-1};
 	const ssize_t length = proc_read(tid, "status", status, sizeof(status));
+
 	if (length <= 0) {
 		facts.unread = length < 0 && proc_is_shortage((int)-length);
 		return facts;
@@ -28,6 +29,7 @@ struct thread_facts thread_facts_read(pid_t tid)
 	facts.parent = (pid_t)proc_status_number(status, "\nPPid:", 10, 0);
 	if (inner) {
 		const char *end = strchr(inner + 1, '\n'), *last = inner;
+
 		for (const char *at = inner; at && (!end || at < end); at = strchr(at + 1, '\t'))
 			last = at;
 		facts.inner = atoi(last + 1);
@@ -48,6 +50,7 @@ struct thread_birth thread_facts_birth(pid_t pid)
 	struct thread_birth birth = {0};
 	/* the name may contain any characters */
 	const char *after = proc_read(pid, "stat", line, sizeof(line)) > 0 ? strrchr(line, ')') : NULL;
+
 	if (!after ||
 	    sscanf(after + 1,
 	        " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64
@@ -67,6 +70,7 @@ uint64_t thread_facts_now(void)
 {
 	struct timespec up = {0};
 	uint64_t hertz = (uint64_t)sysconf(_SC_CLK_TCK);
+
 	clock_gettime(CLOCK_BOOTTIME, &up);
 	return (uint64_t)up.tv_sec * hertz + (uint64_t)up.tv_nsec * hertz / 1000000000;
 }
@@ -74,6 +78,7 @@ uint64_t thread_facts_now(void)
 uint64_t thread_facts_age_ns(uint64_t birth_ticks)
 {
 	const uint64_t now = thread_facts_now();
+
 	if (!birth_ticks || now <= birth_ticks)
 		return 0;
 	return (now - birth_ticks) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));

@@ -35,8 +35,10 @@ void threads_free(struct threads *threads)
 static struct thread *find(const struct threads *threads, uint32_t tid, size_t *at)
 {
 	size_t low = 0, high = threads->count;
+
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
+
 		if (threads->items[middle].tid < tid)
 			low = middle + 1;
 		else
@@ -51,6 +53,7 @@ static void put(struct threads *threads, uint32_t tid, const char *name)
 {
 	size_t at;
 	struct thread *thread = find(threads, tid, &at);
+
 	if (!thread) {
 		if (threads->count >= THREADS_MAX ||
 		    array_reserve(&threads->items, &threads->capacity, threads->count + 1, sizeof(*thread)) !=
@@ -68,6 +71,7 @@ static void put(struct threads *threads, uint32_t tid, const char *name)
 static void read_name(struct threads *threads, pid_t pid, uint32_t tid)
 {
 	char file[32], name[NAME_BYTES];
+
 	snprintf(file, sizeof(file), "task/%u/comm", tid);
 	proc_read(pid, file, name, sizeof(name));
 	name[strcspn(name, "\n")] = '\0';
@@ -77,6 +81,7 @@ static void read_name(struct threads *threads, pid_t pid, uint32_t tid)
 void threads_see(struct threads *threads, pid_t pid, uint32_t tid)
 {
 	size_t at;
+
 	if (!find(threads, tid, &at) && threads->count < THREADS_MAX)
 		read_name(threads, pid, tid);
 }
@@ -94,6 +99,7 @@ struct reading {
 static int read_thread(void *context, pid_t tid)
 {
 	const struct reading *reading = context;
+
 	read_name(reading->threads, reading->pid, (uint32_t)tid);
 	return 0;
 }
@@ -101,6 +107,7 @@ static int read_thread(void *context, pid_t tid)
 void threads_read(struct threads *threads, pid_t pid)
 {
 	struct reading reading = {threads, pid};
+
 	proc_each_thread(pid, read_thread, &reading);
 }
 
@@ -108,5 +115,6 @@ const char *threads_name(const struct threads *threads, uint32_t tid)
 {
 	size_t at;
 	const struct thread *thread = threads ? find(threads, tid, &at) : NULL;
+
 	return thread && thread->name[0] ? thread->name : NULL;
 }

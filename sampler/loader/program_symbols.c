@@ -41,6 +41,7 @@ static void look_for(struct scan *scan, const char *name)
 {
 	const size_t length = strlen(name);
 	size_t i = scan->name_count++;
+
 	for (; i > 0 && scan->lengths[i - 1] < length; i--) {
 		scan->lengths[i] = scan->lengths[i - 1];
 		scan->names[i] = scan->names[i - 1];
@@ -54,6 +55,7 @@ static void look_for_all(struct scan *scan)
 {
 	const size_t most = sizeof(scan->names) / sizeof(scan->names[0]);
 	const char *name;
+
 	look_for(scan, "malloc");
 	for (size_t i = 0; scan->name_count < most && (name = allocator_names_at(i)); i++)
 		look_for(scan, name);
@@ -67,6 +69,7 @@ static void find_at(struct scan *scan, const char *text, size_t end, uint64_t at
 {
 	for (size_t i = 0; i < scan->name_count; i++) {
 		const size_t length = scan->lengths[i];
+
 		if (length > end || memcmp(text + end - length, scan->names[i], length) != 0)
 			continue;
 		if (scan->place_count == PLACES_MAX)
@@ -82,10 +85,12 @@ static bool find_places(struct scan *scan, const Elf64_Shdr *table)
 {
 	char text[NAME_BYTES + PIECE_BYTES];
 	size_t kept = 0;
+
 	scan->place_count = 0;
 	for (uint64_t at = 0; at < table->sh_size;) {
 		const size_t bytes =
 		    table->sh_size - at < PIECE_BYTES ? (size_t)(table->sh_size - at) : PIECE_BYTES;
+
 		if (scan->reader(scan->context, text + kept, bytes, table->sh_offset + at) != 0)
 			return false;
 		for (size_t end = kept ? kept : 1; end < kept + bytes; end++)
@@ -105,6 +110,7 @@ static void note(struct program_symbols *symbols, const char *name, const Elf64_
 {
 	const struct runtime_symbol of_runtime = {
 	    .name = name, .exported = exported, .start = symbol->st_value, .bytes = symbol->st_size};
+
 	if (strcmp(name, "malloc") == 0)
 		symbols->own_malloc = symbols->own_malloc || exported;
 	runtime_note_symbol(&symbols->runtime, &of_runtime);
@@ -118,6 +124,7 @@ static void note(struct program_symbols *symbols, const char *name, const Elf64_
 static int compare_places(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
+
 	return (x->at > y->at) - (x->at < y->at);
 }
 
@@ -138,8 +145,10 @@ static bool look_at_symbols(const struct scan *scan, const Elf64_Shdr *table)
 	Elf64_Sym piece[PIECE_BYTES / sizeof(Elf64_Sym)];
 	const size_t most = sizeof(piece) / sizeof(piece[0]);
 	const uint64_t count = table->sh_size / sizeof(*piece);
+
 	for (uint64_t at = 0; at < count; at += most) {
 		const size_t some = count - at < most ? (size_t)(count - at) : most;
+
 		if (scan->reader(scan->context, piece, some * sizeof(*piece),
 		        table->sh_offset + at * sizeof(*piece)) != 0)
 			return false;
@@ -155,6 +164,7 @@ static bool look_at_symbols(const struct scan *scan, const Elf64_Shdr *table)
 static void look_at_needed(const struct scan *scan, const Elf64_Shdr *names, uint64_t offset)
 {
 	char name[NAME_BYTES] = "";
+
 	if (offset >= names->sh_size)
 		return;
 	const uint64_t left = names->sh_size - offset;
@@ -167,6 +177,7 @@ static bool look_at_dynamic(const struct scan *scan, const Elf64_Shdr *table, co
 {
 	for (uint64_t i = 0; i < table->sh_size / sizeof(Elf64_Dyn) && i < DYNAMIC_MAX; i++) {
 		Elf64_Dyn entry;
+
 		if (scan->reader(
 		        scan->context, &entry, sizeof(entry), table->sh_offset + i * sizeof(entry)) != 0)
 			return false;
@@ -191,6 +202,7 @@ static bool is_called(
 	Elf64_Shdr names;
 	char called[NAME_BYTES];
 	const size_t bytes = strlen(name) + 1;
+
 	return scan->reader(scan->context, &names, sizeof(names),
 	           header->e_shoff + header->e_shstrndx * sizeof(names)) == 0 &&
 	    is_bounded(&names) &&
@@ -203,6 +215,7 @@ static void look_at_debug_link(const struct scan *scan, const Elf64_Ehdr *header
 {
 	char *link = scan->symbols->debug_link;
 	const size_t most = sizeof(scan->symbols->debug_link) - 1;
+
 	if (section->sh_type != SHT_PROGBITS || section->sh_size > 4096 || section->sh_flags & SHF_ALLOC ||
 	    link[0] || !is_called(scan, header, section, ".gnu_debuglink"))
 		return;
@@ -225,6 +238,7 @@ static void look_at_go(const struct scan *scan, const Elf64_Ehdr *header, const 
 static bool look_at_table(struct scan *scan, const Elf64_Ehdr *header, const Elf64_Shdr *table)
 {
 	Elf64_Shdr names;
+
 	if (table->sh_link >= header->e_shnum ||
 	    scan->reader(scan->context, &names, sizeof(names),
 	        header->e_shoff + table->sh_link * sizeof(names)) != 0 ||
@@ -255,6 +269,7 @@ int program_symbols_read(struct program_symbols *symbols, program_symbols_reader
 	struct scan scan = {.symbols = symbols, .reader = reader, .context = context};
 	Elf64_Ehdr header;
 	bool seen[TABLES] = {[TABLE_NONE] = true};
+
 	*symbols = (struct program_symbols){.whole = true};
 	if (reader(context, &header, sizeof(header), 0) != 0 ||
 	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -265,6 +280,7 @@ int program_symbols_read(struct program_symbols *symbols, program_symbols_reader
 	look_for_all(&scan);
 	for (unsigned i = 0; i < header.e_shnum; i++) {
 		Elf64_Shdr section;
+
 		if (reader(context, &section, sizeof(section), header.e_shoff + i * sizeof(section)) != 0)
 			return -ENOEXEC;
 		look_at_debug_link(&scan, &header, &section);

@@ -56,6 +56,7 @@ const char *runtime_symbol(size_t index)
 void runtime_note_symbol(struct runtime *runtime, const struct runtime_symbol *symbol)
 {
 	size_t i = 0;
+
 	while (i < COUNT(symbols) && strcmp(symbol->name, symbols[i].name) != 0)
 		i++;
 	if (i == COUNT(symbols) || (!symbol->exported && !symbols[i].local))
@@ -74,6 +75,7 @@ void runtime_note_library(struct runtime *runtime, const char *name)
 {
 	for (size_t i = 0; i < COUNT(libraries); i++) {
 		const size_t length = strlen(libraries[i].name);
+
 		if (strncmp(name, libraries[i].name, length) != 0)
 			continue;
 		runtime->kind = libraries[i].kind;
@@ -164,6 +166,7 @@ bool runtime_memory_is_off(enum runtime_kind kind, const char *environment, size
 {
 	const char *off = words[kind].off;
 	const size_t length = off ? strlen(off) : 0;
+
 	for (size_t at = 0; off && bytes - at >= length;) {
 		if (memcmp(environment + at, off, length) == 0)
 			return true;

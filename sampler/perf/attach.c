@@ -26,6 +26,7 @@ static bool is_known(const struct round *round, pid_t tid)
 static int visit(void *context, pid_t tid)
 {
 	struct round *round = context;
+
 	if (is_known(round, tid))
 		return 0;
 	if (array_reserve(&round->known, &round->capacity, round->count + 1, sizeof(*round->known)) != 0)
@@ -44,6 +45,7 @@ ssize_t attach_threads(const struct attach *attach)
 	struct round round = {.attach = attach};
 	int error = 0;
 	bool quiet = false;
+
 	for (int i = 0; i < attach->rounds_max && !quiet && !error; i++) {
 		round.found = 0;
 		error = proc_each_thread(attach->pid, visit, &round);

@@ -71,12 +71,14 @@ struct counters {
 static int open_event(const struct perf_event_attr *attr, pid_t pid, int cpu)
 {
 	int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
 	return fd < 0 ? -errno : fd;
 }
 
 static int by_id(const void *left, const void *right)
 {
 	const struct record_source *a = left, *b = right;
+
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
@@ -89,6 +91,7 @@ static int index_sources(struct counters *c)
 	for (size_t i = 0; i < c->count; i++) {
 		struct perf_event_attr attr;
 		uint32_t event = c->list[i].event;
+
 		if (event == EVENTS_MAX)
 			event_attr_tracker(&attr);
 		else
@@ -133,6 +136,7 @@ static void drop_from(struct counters *c, size_t kept)
 static int open_on_all(struct counters *c, const struct perf_event_attr *tracker, pid_t tid)
 {
 	int error = 0;
+
 	for (size_t i = 0; i < rings_count(c->rings) && !error; i++)
 		error = open_counter(c, tracker, tid, i, EVENTS_MAX);
 	return error;
@@ -143,6 +147,7 @@ static int open_where_known(struct counters *c, const struct perf_event_attr *at
 {
 	int only_cpu = c->events[event].cpu;
 	size_t rings = rings_count(c->rings), opened = 0;
+
 	for (size_t i = 0; i < rings; i++) {
 		if (only_cpu >= 0 && only_cpu != rings_cpu(c->rings, i))
 			continue;
@@ -159,8 +164,10 @@ static int open_where_known(struct counters *c, const struct perf_event_attr *at
 static int open_on(struct counters *c, uint32_t event, pid_t tid, bool on_exec)
 {
 	uint32_t parts = event == EVENTS_MAX ? 1 : c->events[event].parts;
+
 	for (uint32_t part = 0; part < parts; part++) {
 		struct perf_event_attr attr;
+
 		if (event == EVENTS_MAX)
 			event_attr_tracker(&attr);
 		else
@@ -179,6 +186,7 @@ int counters_attach_waiting(struct counters *c, pid_t pid)
 {
 	size_t before = c->count;
 	int error = open_on(c, EVENTS_MAX, pid, true);
+
 	for (uint32_t i = 0; i < c->event_count && !error; i++)
 		error = open_on(c, i, pid, true);
 	if (!error)
@@ -195,6 +203,7 @@ void counters_note_fork(struct counters *c, const struct record *record)
 {
 	const struct lineage_fork fork = {
 	    .tid = (pid_t)record->tid, .parent_tid = (pid_t)record->parent_tid, .time_ns = record->time_ns};
+
 	c->forked = true;
 	if (c->attaching && record->pid == record->parent_pid && lineage_fork(&c->lineage, &fork) != 0)
 		c->no_memory = true;
@@ -221,6 +230,7 @@ static int attach_thread(void *context, pid_t tid)
 {
 	struct attaching *a = context;
 	struct counters *c = a->counters;
+
 	if (lineage_knows(&c->lineage, tid))
 		return 0;
 	size_t before = c->count;
@@ -242,6 +252,7 @@ static void drop_thread(struct attaching *a, pid_t tid)
 {
 	struct counters *c = a->counters;
 	size_t kept = a->first;
+
 	for (size_t i = a->first; i < c->count; i++) {
 		if (c->list[i].tid == tid)
 			close(c->list[i].fd);
@@ -256,6 +267,7 @@ static uint64_t ran_ns(const struct attaching *a, pid_t tid)
 {
 	const struct counters *c = a->counters;
 	uint64_t words[5], sum = 0; /* as in counters_read() */
+
 	for (size_t i = a->first; i < c->count; i++)
 		if (c->list[i].tid == tid && c->list[i].event == EVENTS_MAX &&
 		    read(c->list[i].fd, words, sizeof(words)) >= 32)
@@ -273,6 +285,7 @@ static void settle(struct attaching *a)
 	struct lineage *lineage = &a->counters->lineage;
 	size_t at = 0;
 	pid_t tid;
+
 	while ((tid = lineage_unsettled(lineage, &at)))
 		if (!strchr("RD", proc_state(tid)) || ran_ns(a, tid) >= CREATION_NS)
 			lineage_settle(lineage, tid, clock_now_ns());
@@ -285,6 +298,7 @@ static int drop_doubtful(struct attaching *a, void (*drain)(void *context), void
 	struct lineage *lineage = &a->counters->lineage;
 	int error = 0;
 	pid_t tid;
+
 	while (!error && (tid = lineage_doubtful(lineage))) {
 		drop_thread(a, tid);
 		lineage_forget(lineage, tid);
@@ -305,6 +319,7 @@ static int attach_round(struct attaching *a, pid_t pid, void (*drain)(void *cont
 {
 	const struct timespec pause = {.tv_nsec = ROUND_NS};
 	struct lineage *lineage = &a->counters->lineage;
+
 	a->found = 0;
 	int error = proc_each_thread(pid, attach_thread, a);
 	if (error)
@@ -352,9 +367,11 @@ static int attach_all(struct attaching *a, pid_t pid, void (*drain)(void *contex
 {
 	struct counters *c = a->counters;
 	uint64_t deadline_ns = clock_now_ns() + ATTACH_MAX_NS;
+
 	/* Twice: a list of threads that are ending just then may lack others. */
 	for (int quiet = 0; quiet < 2;) {
 		int result = attach_round(a, pid, drain, context);
+
 		if (result < 0 || c->no_memory)
 			return result < 0 ? result : -ENOMEM;
 		quiet = result ? quiet + 1 : 0;
@@ -369,10 +386,12 @@ static int attach_all(struct attaching *a, pid_t pid, void (*drain)(void *contex
 int counters_attach_running(struct counters *c, pid_t pid, void (*drain)(void *context), void *context)
 {
 	struct attaching attaching = {.counters = c, .first = c->count};
+
 	c->attaching = true;
 	int error = attach_all(&attaching, pid, drain, context);
 	if (!error) {
 		const struct timespec pause = {.tv_nsec = ENABLE_NS};
+
 		c->enable_until_ns = clock_now_ns() + (uint64_t)CREATION_MAX_S * CLOCK_NS_PER_S;
 		enable(c);
 		nanosleep(&pause, NULL);
@@ -400,6 +419,7 @@ static bool is_dense(const struct event *event)
 struct counters *counters_open(const struct event *events, size_t count, uint32_t stack_bytes, int *error)
 {
 	struct counters *c = calloc(1, sizeof(*c));
+
 	if (!c) {
 		*error = -ENOMEM;
 		return NULL;
@@ -457,6 +477,7 @@ void counters_read(const struct counters *c, size_t event, struct counter_totals
 		uint64_t words[5] = {0}; /* value, enabled, running, id, lost */
 		const struct counter *counter = &c->list[i];
 		bool is_tracker = counter->event == EVENTS_MAX;
+
 		if ((counter->event != event && !is_tracker) || (is_tracker && !on_ring[counter->ring]) ||
 		    read(counter->fd, words, sizeof(words)) < 32)
 			continue;

@@ -24,6 +24,7 @@
 static int take_rate(const char *digits, uint64_t *number)
 {
 	char *end;
+
 	if (!isdigit((unsigned char)digits[0]))
 		return -EINVAL;
 	errno = 0;
@@ -36,6 +37,7 @@ int event_split(const char *text, struct event_spec *spec, char *error, size_t e
 	const char *at = strrchr(text, '@'), *slash = strrchr(text, '/'),
 	           *rate = at && (!slash || at > slash) ? at : slash;
 	size_t length = rate ? (size_t)(rate - text) : strlen(text);
+
 	memset(spec, 0, sizeof(*spec));
 	if (!length || length >= sizeof(spec->name)) {
 		snprintf(error, error_bytes, length ? "its name is too long" : "it has no name");
@@ -77,6 +79,7 @@ static struct {
 static bool library_load(void)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* to the end of the process */
+
 	if (!library)
 		return false;
 	*(void **)&pfm.initialize = dlsym(library, "pfm_initialize");
@@ -92,6 +95,7 @@ static bool library_load(void)
 static bool library_ready(void)
 {
 	static int state;
+
 	if (!state)
 		state = library_load() && pfm.initialize() == PFM_SUCCESS ? 1 : -1;
 	return state > 0;
@@ -102,6 +106,7 @@ static int encode(const char *name, int sides, struct perf_event_attr *attr, int
 	/* The library's header has an older version of the struct than the kernel's: `size` tells which
 	 * members it knows. */
 	pfm_perf_encode_arg_t argument = {.attr = (void *)attr, .size = sizeof(argument)};
+
 	memset(attr, 0, sizeof(*attr));
 	attr->size = sizeof(*attr);
 	int result = library_ready()
@@ -131,6 +136,7 @@ struct visit {
 static void visit_tracepoint(void *context, const char *name)
 {
 	const struct visit *visit = context;
+
 	visit->found(visit->context, name, "tracepoint");
 }
 
@@ -144,9 +150,11 @@ static const char *group_of(const char *equal)
 static void each_of_pmu(const pfm_pmu_info_t *pmu, const struct visit *visit)
 {
 	bool generic = strcmp(pmu->name, "perf") == 0;
+
 	for (int i = pmu->first_event; i != -1; i = pfm.get_event_next(i)) {
 		pfm_event_info_t info = {.size = sizeof(info)};
 		char text[EVENT_TEXT_BYTES];
+
 		if (pfm.get_event_info(i, PFM_OS_PERF_EVENT_EXT, &info) != PFM_SUCCESS)
 			continue;
 		if (!generic)
@@ -161,9 +169,11 @@ int event_each(void (*found)(void *context, const char *name, const char *group)
 {
 	struct visit visit = {found, context};
 	int i;
+
 	pfm_for_all_pmus(i)
 	{
 		pfm_pmu_info_t pmu = {.size = sizeof(pmu)};
+
 		if (library_ready() && pfm.get_pmu_info((pfm_pmu_t)i, &pmu) == PFM_SUCCESS &&
 		    pmu.is_present && strcmp(pmu.name, "perf_raw") != 0)
 			each_of_pmu(&pmu, &visit);
@@ -184,6 +194,7 @@ static int fail_unknown(const char *name, char *error, size_t error_bytes)
 	struct nearest nearest;
 	struct tracepoint_name tracepoint;
 	char list[NEAREST_KEPT * NEAREST_WORD_BYTES + 8];
+
 	nearest_init(&nearest, name);
 	int closed = event_each(offer, &nearest);
 	nearest_list(&nearest, list, sizeof(list));
@@ -203,6 +214,7 @@ static int fail_pfm(const char *name, int result, char *error, size_t error_byte
 	    ? " (the part after ':'; u and k select user or kernel)"
 	    : result == PFM_ERR_UMASK ? " (the event needs a unit mask, NAME:MASK)"
 	                              : "";
+
 	snprintf(error, error_bytes, "event '%s': %s%s", name, pfm.strerror(result), hint);
 	return -EINVAL;
 }
@@ -211,6 +223,7 @@ static int find_tracepoint(const char *name, struct event *event)
 {
 	struct tracepoint_name tracepoint;
 	uint64_t id;
+
 	if (!tracepoint_parse(name, &tracepoint))
 		return -ENOENT;
 	int error = tracepoint_find(&tracepoint, &id);
@@ -228,6 +241,7 @@ static int find_tracepoint(const char *name, struct event *event)
 static void classify(struct event *event)
 {
 	const struct perf_event_attr *attr = &event->part[0];
+
 	event->kind = attr->type == PERF_TYPE_SOFTWARE || attr->type == PERF_TYPE_TRACEPOINT ? EVENT_COUNT
 	                                                                                     : EVENT_HARDWARE;
 	event->parts = 1;
@@ -259,11 +273,13 @@ static void name_files(struct event *event, const char *name)
 {
 	const char *plain = strncmp(name, "perf::", 6) == 0 ? name + 6 : name;
 	size_t end = strlen(plain), i;
+
 	if (event->part[0].type != PERF_TYPE_TRACEPOINT && !strstr(plain, "::"))
 		end = strcspn(plain, ":");
 	for (i = 0; plain[i]; i++) {
 		bool fits =
 		    isalnum((unsigned char)plain[i]) || plain[i] == '_' || plain[i] == '-' || plain[i] == '.';
+
 		event->label[i] = fits ? (char)tolower((unsigned char)plain[i]) : '-';
 		event->type[i] =
 		    isalnum((unsigned char)plain[i]) ? (char)tolower((unsigned char)plain[i]) : '_';
@@ -287,6 +303,7 @@ static int set_clock_rate(struct event *event, const struct event_spec *spec, ch
 static int set_rate(struct event *event, struct event_spec spec, char *error, size_t error_bytes)
 {
 	const struct perf_event_attr *attr = &event->part[0];
+
 	if (attr->sample_period && (spec.hz || spec.period)) {
 		snprintf(error, error_bytes, "event '%s': the rate is given twice", event->text);
 		return -EINVAL;
@@ -315,6 +332,7 @@ static int look_up(const char *name, struct event *event, char *error, size_t er
 {
 	struct perf_event_attr user_only;
 	int result = encode(name, PFM_PLM0 | PFM_PLM3, &event->part[0], &event->cpu), cpu;
+
 	if (result == PFM_SUCCESS) {
 		/* Encoded again with the user's side as default: if the kernel's side is still counted, a
 		 * modifier asks for it. */
@@ -339,6 +357,7 @@ int event_parse(const char *text, struct event *event, char *error, size_t error
 {
 	struct event_spec spec;
 	char clause[128];
+
 	memset(event, 0, sizeof(*event));
 	if (event_split(text, &spec, clause, sizeof(clause)) != 0) {
 		snprintf(error, error_bytes, "event '%s': %s", text, clause);
@@ -377,6 +396,7 @@ double event_scale(uint64_t enabled_ns, uint64_t running_ns)
 bool event_is_of_kernel(const struct event *event)
 {
 	const struct perf_event_attr *attr = &event->part[0];
+
 	if (attr->type == PERF_TYPE_SOFTWARE)
 		return event->kind == EVENT_COUNT;
 	/* Tracepoints of system calls report the user's registers. */

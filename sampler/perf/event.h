@@ -21,10 +21,10 @@
 #ifndef SAMPLER_PERF_EVENT_H
 #define SAMPLER_PERF_EVENT_H
 
-#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <linux/perf_event.h>
 
 enum event_kind {
 	EVENT_CLOCK,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/perf/event_attr.h"
 
-#include "sampler/perf/record.h"
 #include "sampler/arch/regs.h"
 #include "sampler/perf/features.h"
+#include "sampler/perf/record.h"
 #include "sampler/perf/ring.h"
 
 #include <errno.h>
@@ -71,6 +71,7 @@ void event_attr_part(
 static int try_part(const struct event *event, uint32_t part)
 {
 	struct perf_event_attr attr;
+
 	event_attr_part(&attr, event, part, 4096);
 	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, event->cpu, -1, PERF_FLAG_FD_CLOEXEC),
 	    error = fd < 0 ? -errno : 0;
@@ -82,6 +83,7 @@ static int try_part(const struct event *event, uint32_t part)
 static int try_all(const struct event *event)
 {
 	int error = 0;
+
 	for (uint32_t i = 0; i < event->parts && !error; i++)
 		error = try_part(event, i);
 	return error;
@@ -118,6 +120,7 @@ int event_try(struct event *event, char *reason, size_t reason_bytes, const char
 {
 	int error = try_all(event);
 	bool both_sides = !event->part[0].exclude_kernel && !event->part[0].exclude_user;
+
 	if ((error == -EACCES || error == -EPERM) && both_sides && !event->kernel_wanted) {
 		for (uint32_t i = 0; i < event->parts; i++)
 			event->part[i].exclude_kernel = event->part[i].exclude_hv = 1;

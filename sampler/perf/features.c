@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <linux/perf_event.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/perf_event.h>
 
 /* No process has this id: attributes are judged before it is looked for, so no event is made, which would
  * have to be closed. */

@@ -21,6 +21,7 @@ static size_t place_of(const struct lineage *l, pid_t tid)
 static struct lineage_thread *find(const struct lineage *l, pid_t tid)
 {
 	size_t at = place_of(l, tid);
+
 	return at < l->thread_count && l->threads[at].tid == (uint64_t)tid ? &l->threads[at] : NULL;
 }
 
@@ -28,6 +29,7 @@ static struct lineage_thread *find(const struct lineage *l, pid_t tid)
 static const struct lineage_thread *counted(const struct lineage *l, pid_t tid)
 {
 	const struct lineage_thread *thread = find(l, tid);
+
 	return thread && !thread->ended ? thread : NULL;
 }
 
@@ -50,6 +52,7 @@ int lineage_end(struct lineage *lineage, pid_t tid)
 {
 	int error = lineage_add(lineage, tid);
 	struct lineage_thread *thread = find(lineage, tid);
+
 	if (thread)
 		thread->ended = true;
 	return error;
@@ -75,6 +78,7 @@ int lineage_fork(struct lineage *lineage, const struct lineage_fork *fork)
 void lineage_settle(struct lineage *lineage, pid_t tid, uint64_t now_ns)
 {
 	struct lineage_thread *thread = find(lineage, tid);
+
 	if (thread && !thread->settled_ns)
 		thread->settled_ns = now_ns;
 }
@@ -83,6 +87,7 @@ pid_t lineage_unsettled(const struct lineage *lineage, size_t *at)
 {
 	while (*at < lineage->thread_count) {
 		const struct lineage_thread *thread = &lineage->threads[(*at)++];
+
 		if (!thread->ended && !thread->settled_ns)
 			return (pid_t)thread->tid;
 	}
@@ -94,6 +99,7 @@ pid_t lineage_doubtful(const struct lineage *lineage)
 	for (size_t i = 0; i < lineage->fork_count; i++) {
 		const struct lineage_fork *fork = &lineage->forks[i];
 		const struct lineage_thread *creator = counted(lineage, fork->parent_tid);
+
 		if (creator && (!creator->settled_ns || fork->time_ns <= creator->settled_ns))
 			return fork->parent_tid;
 	}
@@ -103,6 +109,7 @@ pid_t lineage_doubtful(const struct lineage *lineage)
 static void remove_thread(struct lineage *l, struct lineage_thread *thread)
 {
 	size_t at = (size_t)(thread - l->threads);
+
 	memmove(thread, thread + 1, (--l->thread_count - at) * sizeof(*thread));
 }
 
@@ -110,6 +117,7 @@ static void remove_thread(struct lineage *l, struct lineage_thread *thread)
 static bool is_orphan(const struct lineage *l, size_t fork, pid_t forgotten)
 {
 	pid_t parent = l->forks[fork].parent_tid;
+
 	if (parent == forgotten)
 		return true;
 	if (counted(l, parent))
@@ -124,6 +132,7 @@ void lineage_forget(struct lineage *lineage, pid_t tid)
 {
 	struct lineage_thread *thread = find(lineage, tid);
 	size_t kept = 0;
+
 	if (thread && !thread->ended)
 		remove_thread(lineage, thread);
 	for (size_t i = 0; i < lineage->fork_count; i++)
@@ -138,6 +147,7 @@ pid_t lineage_take_double(struct lineage *lineage)
 {
 	for (size_t i = 0; i < lineage->fork_count; i++) {
 		struct lineage_thread *thread = find(lineage, lineage->forks[i].tid);
+
 		if (thread) {
 			remove_thread(lineage, thread);
 			return lineage->forks[i].tid;

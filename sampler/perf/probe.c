@@ -10,13 +10,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/hw_breakpoint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/hw_breakpoint.h>
 
 enum {
 	RING_BYTES_ROOT = 8 << 20, /* 254 samples of 32 KiB */
@@ -32,10 +32,12 @@ enum {
 static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, int ring_fd)
 {
 	int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
 	if (fd < 0)
 		return -errno;
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring_fd) != 0) {
 		int error = -errno;
+
 		close(fd);
 		return error;
 	}
@@ -48,6 +50,7 @@ static int uprobe_type(void)
 {
 	char text[16] = "";
 	int fd = open("/sys/bus/event_source/devices/uprobe/type", O_RDONLY | O_CLOEXEC);
+
 	if (fd < 0)
 		return -errno;
 	ssize_t got = read(fd, text, sizeof(text) - 1);
@@ -74,6 +77,7 @@ static int open_uprobe_on(struct probe *probe, int library_fd)
 	uint64_t offset;
 	char path[32];
 	int type = uprobe_type(), error = trigger_find(library_fd, &offset);
+
 	if (type < 0 || error)
 		return type < 0 ? type : error;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", library_fd);
@@ -87,6 +91,7 @@ static int open_uprobe_on(struct probe *probe, int library_fd)
 	attr.config2 = offset;
 	for (size_t i = 0; i < rings_count(probe->rings); i++) {
 		int fd = open_event(&attr, -1, rings_cpu(probe->rings, i), rings_fd(probe->rings, i));
+
 		if (fd < 0) {
 			while (i > 0)
 				close(probe->uprobe_fds[--i]);
@@ -106,6 +111,7 @@ static int open_uprobe(struct probe *probe, const char *library)
 {
 	struct stat status;
 	int fd = regular_file_open(AT_FDCWD, library, 0, &status);
+
 	if (fd < 0)
 		return fd;
 	int error = open_uprobe_on(probe, fd);
@@ -135,6 +141,7 @@ static void breakpoint_attr(struct perf_event_attr *attr, const struct probe *pr
 static int try_breakpoint(const struct probe *probe)
 {
 	struct perf_event_attr attr;
+
 	breakpoint_attr(&attr, probe, (uintptr_t)try_breakpoint);
 	attr.disabled = 1;
 	int fd = open_event(&attr, 0, rings_cpu(probe->rings, 0), rings_fd(probe->rings, 0));
@@ -157,12 +164,14 @@ static int attach_thread(void *context, pid_t tid)
 	struct attachment *a = context;
 	const struct rings *rings = a->probe->rings;
 	size_t cpus = rings_count(rings);
+
 	if (array_reserve(&a->fds, &a->capacity, a->count + cpus, sizeof(*a->fds)) != 0)
 		return -ENOMEM;
 	struct perf_event_attr attr;
 	breakpoint_attr(&attr, a->probe, a->trigger_address);
 	for (size_t i = 0; i < cpus; i++) {
 		int fd = open_event(&attr, tid, rings_cpu(rings, i), rings_fd(rings, i));
+
 		if (fd < 0)
 			return fd;
 		a->fds[a->count++] = fd;
@@ -181,6 +190,7 @@ int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address,
 	    .context = &a,
 	};
 	ssize_t result = attach_threads(&attach);
+
 	if (result < 0) {
 		probe_detach(a.fds, a.count);
 		return (int)result;

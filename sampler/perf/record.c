@@ -22,6 +22,7 @@ struct cursor {
 static uint64_t take_u64(struct cursor *c)
 {
 	uint64_t value = 0;
+
 	if (c->end - c->at < 8)
 		c->bad = true;
 	else
@@ -33,6 +34,7 @@ static uint64_t take_u64(struct cursor *c)
 static uint32_t take_u32(struct cursor *c)
 {
 	uint32_t value = 0;
+
 	if (c->end - c->at < 4)
 		c->bad = true;
 	else
@@ -44,6 +46,7 @@ static uint32_t take_u32(struct cursor *c)
 static const unsigned char *take_bytes(struct cursor *c, uint64_t bytes)
 {
 	const unsigned char *start = c->at;
+
 	if ((uint64_t)(c->end - c->at) < bytes) {
 		c->bad = true;
 		return NULL;
@@ -78,6 +81,7 @@ static void parse_sample(struct cursor *c, uint64_t regs_mask, struct record *r)
 static const struct record_source *find_source(const struct record_layouts *layouts, uint64_t id)
 {
 	size_t low = ARRAY_LOWER_BOUND(layouts->sources, layouts->count, id, id);
+
 	return low < layouts->count && layouts->sources[low].id == id ? &layouts->sources[low] : NULL;
 }
 
@@ -115,6 +119,7 @@ static void parse_event(struct cursor *c, const struct record_layouts *layouts, 
 		r->period = take_u64(c);
 	if (type & PERF_SAMPLE_CALLCHAIN) {
 		uint64_t count = take_u64(c);
+
 		if (count > (uint64_t)(c->end - c->at) / 8)
 			c->bad = true;
 		r->chain = (const uint64_t *)(const void *)take_bytes(c, c->bad ? 0 : count * 8);
@@ -138,6 +143,7 @@ static void parse_throttle(
 static const char *take_path(struct cursor *c)
 {
 	const char *path = (const char *)c->at;
+
 	if (c->end - c->at < TRAILER_BYTES || !memchr(path, '\0', (size_t)(c->end - c->at) - TRAILER_BYTES)) {
 		c->bad = true;
 		return "";
@@ -187,6 +193,7 @@ size_t record_time_at(const struct perf_event_header *header)
 static uint64_t time_of(const void *data, size_t at)
 {
 	uint64_t time = 0;
+
 	if (at)
 		memcpy(&time, (const unsigned char *)data + at, sizeof(time));
 	return time;
@@ -196,6 +203,7 @@ static int parse(const void *data, size_t bytes, uint64_t regs_mask, const struc
     struct record *record)
 {
 	struct perf_event_header header;
+
 	memset(record, 0, sizeof(*record));
 	record->kind = RECORD_OTHER;
 	record->path = "";

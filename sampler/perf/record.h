@@ -9,10 +9,10 @@
 #ifndef SAMPLER_PERF_RECORD_H
 #define SAMPLER_PERF_RECORD_H
 
-#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <linux/perf_event.h>
 
 #define RECORD_SAMPLE_TYPE                                                                               \
 	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER | \

@@ -49,6 +49,7 @@ void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes)
 static int open_one(const struct rings *rings, struct ring *ring, int cpu)
 {
 	struct perf_event_attr attr;
+
 	ring_attr_init(&attr, 0);
 	attr.sample_type &= ~(uint64_t)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER);
 	attr.type = PERF_TYPE_SOFTWARE;
@@ -62,6 +63,7 @@ static int open_one(const struct rings *rings, struct ring *ring, int cpu)
 	    NULL, rings->page_bytes + rings->data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (ring->page == MAP_FAILED) {
 		int error = -errno;
+
 		close(ring->fd);
 		ring->fd = -1;
 		return error;
@@ -84,6 +86,7 @@ static int open_all(struct rings *rings, int cpus)
 	rings->count = 0;
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		int error = open_one(rings, &rings->ring[rings->count], cpu);
+
 		if (error == -ENODEV)
 			continue;
 		if (error) {
@@ -99,6 +102,7 @@ static int open_all(struct rings *rings, int cpus)
 size_t rings_share(size_t want_bytes, uint64_t cpus, uint64_t memory_bytes)
 {
 	uint64_t all = memory_bytes / 32 < ALL_BYTES_MAX ? memory_bytes / 32 : ALL_BYTES_MAX;
+
 	while (want_bytes > RING_BYTES_LEAST && want_bytes > all / (cpus ? cpus : 1))
 		want_bytes /= 2;
 	return want_bytes;
@@ -110,6 +114,7 @@ struct rings *rings_open(size_t want_bytes, int *error)
 	uint64_t memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * page_bytes;
 	long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct rings *rings = calloc(1, sizeof(*rings));
+
 	if (rings && cpus > 0)
 		rings->ring = calloc((size_t)cpus, sizeof(*rings->ring));
 	if (!rings || !rings->ring) {
@@ -151,6 +156,7 @@ size_t rings_count(const struct rings *rings)
 size_t rings_room(const struct rings *rings, uint32_t dump_bytes)
 {
 	enum { REST_BYTES = 256 }; /* of a sample, beside its dump */
+
 	return rings->data_bytes / (dump_bytes + REST_BYTES);
 }
 
@@ -173,6 +179,7 @@ static const unsigned char *data_at(const struct rings *rings, const struct ring
 static void peek(const struct rings *rings, struct ring *ring)
 {
 	struct perf_event_header header;
+
 	ring->next_bytes = 0;
 	if (ring->head - ring->tail < sizeof(header))
 		return;
@@ -191,6 +198,7 @@ static const void *whole_record(struct rings *rings, const struct ring *ring)
 {
 	size_t offset = ring->tail % rings->data_bytes, to_end = rings->data_bytes - offset;
 	const unsigned char *data = data_at(rings, ring, ring->tail);
+
 	if (ring->next_bytes <= to_end)
 		return data;
 	memcpy(rings->wrapped, data, to_end);
@@ -206,8 +214,10 @@ static void release(struct ring *ring)
 static struct ring *oldest(struct rings *rings)
 {
 	struct ring *first = NULL;
+
 	for (size_t i = 0; i < rings->count; i++) {
 		struct ring *ring = &rings->ring[i];
+
 		if (ring->next_bytes && (!first || ring->next_time < first->next_time))
 			first = ring;
 	}
@@ -224,8 +234,10 @@ struct drain {
 static size_t drain(struct rings *rings, const struct drain *d, uint64_t *bad)
 {
 	size_t count = 0;
+
 	for (size_t i = 0; i < rings->count; i++) {
 		struct ring *ring = &rings->ring[i];
+
 		ring->head =
 		    atomic_load_explicit((_Atomic uint64_t *)&ring->page->data_head, memory_order_acquire);
 		peek(rings, ring);
@@ -236,6 +248,7 @@ static size_t drain(struct rings *rings, const struct drain *d, uint64_t *bad)
 		const void *data = whole_record(rings, first);
 		int error = d->layouts ? record_parse_event(data, first->next_bytes, d->layouts, &record)
 		                       : record_parse(data, first->next_bytes, d->regs_mask, &record);
+
 		if (error == 0)
 			d->taken(d->context, &record);
 		else
@@ -247,6 +260,7 @@ static size_t drain(struct rings *rings, const struct drain *d, uint64_t *bad)
 	}
 	for (size_t i = 0; i < rings->count; i++) {
 		struct ring *ring = &rings->ring[i];
+
 		if (ring->tail == ring->head || ring->next_bytes)
 			continue;
 		++*bad; /* an invalid header: the next record cannot be found */
@@ -261,6 +275,7 @@ size_t rings_drain(struct rings *rings, uint64_t regs_mask,
 {
 	const struct drain all = {
 	    .regs_mask = regs_mask, .until_ns = UINT64_MAX, .taken = taken, .context = context};
+
 	return drain(rings, &all, bad);
 }
 
@@ -269,5 +284,6 @@ size_t rings_drain_events(struct rings *rings, const struct record_layouts *layo
 {
 	const struct drain some = {
 	    .until_ns = until_ns, .layouts = layouts, .taken = taken, .context = context};
+
 	return drain(rings, &some, bad);
 }

@@ -12,9 +12,9 @@
 
 #include "sampler/perf/record.h"
 
-#include <linux/perf_event.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <linux/perf_event.h>
 
 struct rings;
 

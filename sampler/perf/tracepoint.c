@@ -15,6 +15,7 @@ static const char *const roots[] = {"/sys/kernel/tracing/events", "/sys/kernel/d
 static bool take_part(const char **at, char part[TRACEPOINT_PART_BYTES])
 {
 	size_t length = 0;
+
 	while (isalnum((unsigned char)**at) || **at == '_' || **at == '-') {
 		if (length == TRACEPOINT_PART_BYTES - 1)
 			return false;
@@ -42,8 +43,10 @@ bool tracepoint_parse(const char *text, struct tracepoint_name *name)
 static int open_root(void)
 {
 	int error = -ENODEV;
+
 	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
 		int fd = open(roots[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
 		if (fd >= 0)
 			return fd;
 		if (errno == EACCES || errno == EPERM)
@@ -56,6 +59,7 @@ int tracepoint_find(const struct tracepoint_name *name, uint64_t *id)
 {
 	char path[2 * TRACEPOINT_PART_BYTES + 8], text[24] = "";
 	int root = open_root();
+
 	if (root < 0)
 		return root;
 	snprintf(path, sizeof(path), "%s/%s/id", name->subsystem, name->name);
@@ -78,11 +82,13 @@ static void each_of(
 	int fd = openat(root, subsystem, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
+
 	if (!folder && fd >= 0)
 		close(fd);
 	while (folder && (entry = readdir(folder))) {
 		char text[2 * TRACEPOINT_PART_BYTES + 8];
 		struct tracepoint_name name;
+
 		snprintf(text, sizeof(text), "%.63s:%.63s", subsystem, entry->d_name);
 		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && tracepoint_parse(text, &name))
 			found(context, text);
@@ -94,6 +100,7 @@ static void each_of(
 int tracepoint_each(void (*found)(void *context, const char *name), void *context)
 {
 	int root = open_root();
+
 	if (root < 0)
 		return root;
 	DIR *folder = fdopendir(root);

@@ -21,8 +21,10 @@ static int note_offset(Elf *elf, uint64_t *file_offset)
 	size_t count;
 	uint64_t address = 0;
 	Elf_Scn *section = NULL;
+
 	while (!address && (section = elf_nextscn(elf, section))) {
 		GElf_Shdr header;
+
 		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_NOTE)
 			continue;
 		Elf_Data *data = elf_getdata(section, NULL);
@@ -30,6 +32,7 @@ static int note_offset(Elf *elf, uint64_t *file_offset)
 		GElf_Nhdr note;
 		while (data && (next = gelf_getnote(data, at, &note, &name, &desc)) > 0) {
 			const char *bytes = data->d_buf;
+
 			if (note.n_type == NOTE_TYPE && note.n_namesz == sizeof(owner) &&
 			    memcmp(bytes + name, owner, sizeof(owner)) == 0 &&
 			    note.n_descsz >= PROVIDER_AT + sizeof(provider) &&
@@ -42,6 +45,7 @@ static int note_offset(Elf *elf, uint64_t *file_offset)
 		return -ENOENT;
 	for (size_t i = 0; i < count; i++) {
 		GElf_Phdr segment;
+
 		if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_LOAD &&
 		    address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz) {
 			*file_offset = address - segment.p_vaddr + segment.p_offset;
@@ -63,6 +67,7 @@ int trigger_find(int library_fd, uint64_t *file_offset)
 int trigger_hold(int library_fd, uint64_t file_offset, struct trigger_page *page)
 {
 	uint64_t page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1, start = file_offset & ~page_mask;
+
 	*page = (struct trigger_page){.bytes = file_offset + INSTRUCTION_BYTES_MAX - start};
 	void *mapped =
 	    mmap(NULL, page->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, library_fd, (off_t)start);

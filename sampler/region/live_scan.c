@@ -34,8 +34,10 @@ static int look_at_slot(
 	bool peak_found = false,
 	     peak_kept = kept_is_there && region_read_kept(region, number, &kept) &&
 	    was_at_peak(&kept, c->peak_order);
+
 	if (is_there && region_read_any(region, number, &slot)) {
 		bool live = slot.state == SLOT_LIVE;
+
 		/* For a mapping that has shrunk since the peak, the kept entry is used. */
 		peak_found = was_at_peak(&slot, c->peak_order) && !(peak_kept && kept.seq == slot.seq);
 		if (live || peak_found)
@@ -57,6 +59,7 @@ static int pass(struct live_scan *c, const struct region *region, uint32_t place
 			const uint32_t page = i / REGION_SLOTS_PER_PAGE;
 			int error = look_at_slot(c, region, s * REGION_SEGMENT_SLOTS + i,
 			    pages.slots >> page & 1, pages.kept >> page & 1);
+
 			if (error)
 				return error;
 		}
@@ -70,6 +73,7 @@ static void describe_peak(struct live_scan *c, const struct region_place *place,
 	c->peak_ns = atomic_load(&place->peak_ns);
 	for (size_t i = 0; i < c->count; i++) {
 		const struct live_scan_block *block = &c->blocks[i];
+
 		samples -= block->peak;
 		if (block->peak && block->slot.seq + 1 == c->peak_order &&
 		    !(block->slot.flags & SLOT_INHERITED))
@@ -81,6 +85,7 @@ static void describe_peak(struct live_scan *c, const struct region_place *place,
 int live_scan_take(struct live_scan *c, const struct region *region, uint32_t number)
 {
 	const struct region_place *place = region_place(region, number);
+
 	memset(c, 0, sizeof(*c));
 	if (!place)
 		return -EINVAL;

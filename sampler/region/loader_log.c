@@ -14,12 +14,14 @@ static bool is_good(const struct loader_log_file *file)
 static void copy_files(const struct loader_log *log, struct loader_log_copy *copy)
 {
 	const uint32_t files = *(const volatile uint32_t *)&log->files;
+
 	copy->count = *(const volatile uint64_t *)&log->count;
 	copy->whole_since = *(const volatile uint64_t *)&log->whole_since;
 	copy->full = *(const volatile uint32_t *)&log->full != 0;
 	copy->files = 0;
 	for (uint32_t i = 0; i < files && i < LOADER_LOG_FILES; i++) {
 		struct loader_log_file *to = &copy->file[copy->files];
+
 		memcpy(to, &log->file[i], sizeof(*to));
 		copy->files += is_good(to);
 	}
@@ -29,6 +31,7 @@ bool loader_log_read(const struct loader_log *log, struct loader_log_copy *copy)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
 		const uint64_t before = atomic_load_explicit(&log->changes, memory_order_acquire);
+
 		if (before % 2)
 			continue;
 		copy_files(log, copy);

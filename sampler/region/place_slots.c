@@ -10,6 +10,7 @@ struct place_slots place_slots_begin(const struct region *region, uint32_t place
 static bool open_segment(struct place_slots *slots)
 {
 	const uint32_t segment = slots->next / REGION_SEGMENT_SLOTS;
+
 	if (region_segment_owner(slots->region, segment) != (int)slots->place)
 		return false;
 	slots->pages = region_segment_pages(slots->region, segment).slots;
@@ -20,6 +21,7 @@ bool place_slots_next(struct place_slots *slots, uint32_t *number, struct slot_c
 {
 	while (slots->next < slots->region->segments * REGION_SEGMENT_SLOTS) {
 		const uint32_t i = slots->next % REGION_SEGMENT_SLOTS;
+
 		if (i == 0 && !open_segment(slots)) {
 			slots->next += REGION_SEGMENT_SLOTS;
 		} else if (!(slots->pages >> i / REGION_SLOTS_PER_PAGE & 1)) {

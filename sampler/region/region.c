@@ -21,8 +21,10 @@ uint32_t region_clock(void)
 	char text[64] = "";
 	int fd =
 	    open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+
 	if (fd >= 0) {
 		ssize_t got = read(fd, text, sizeof(text) - 1);
+
 		text[got > 0 ? got : 0] = '\0';
 		close(fd);
 	}
@@ -35,6 +37,7 @@ uint32_t region_clock(void)
 static void lay_out(struct region *region, uint64_t live_max)
 {
 	uint64_t segments = (live_max + REGION_SEGMENT_SLOTS - 1) / REGION_SEGMENT_SLOTS;
+
 	region->segments = segments < 1  ? 1
 	    : segments > REGION_SEGMENTS ? REGION_SEGMENTS
 	                                 : (uint32_t)segments;
@@ -86,6 +89,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .state = REGION_SPARE,
 	};
 	ssize_t written = pwrite(region->fd, &header, sizeof(header), 0);
+
 	return written == (ssize_t)sizeof(header) ? 0 : written < 0 ? -errno : -EIO;
 }
 
@@ -127,6 +131,7 @@ int region_map(struct region *region)
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
 {
 	int error = region_open_spare(region, id, key, options);
+
 	if (!error)
 		error = region_map(region);
 	if (error)
@@ -138,6 +143,7 @@ int region_reopen(struct region *region, int fd, bool anonymous)
 {
 	struct region_header header;
 	struct stat status;
+
 	if (fstat(fd, &status) != 0)
 		return -errno;
 	const int seals = fcntl(fd, F_GET_SEALS); /* -1: no memfd: it could be truncated while mapped */
@@ -205,12 +211,14 @@ struct walk_area *region_walk(const struct region *region)
 struct stack_log_place *region_stack_log(const struct region *region, uint32_t place)
 {
 	struct stack_log_place *places = (void *)(region->base + region->offsets.stack_log);
+
 	return place < STACK_LOG_PLACES ? &places[place] : NULL;
 }
 
 struct stack_log_slot *region_stack_log_slot(const struct region *region, uint32_t slot)
 {
 	struct stack_log_slot *slots = (void *)(region->base + region->offsets.stack_log_slots);
+
 	return slot / REGION_SEGMENT_SLOTS < region->segments ? &slots[slot] : NULL;
 }
 
@@ -227,6 +235,7 @@ double region_live_variance(const struct region_place *place)
 {
 	const double small = (double)(int64_t)atomic_load(&place->live_variance),
 	             large = (double)(int64_t)atomic_load(&place->live_large_variance);
+
 	return (small > 0 ? small : 0) + (large > 0 ? large * WEIGHT_LARGE_UNIT : 0);
 }
 
@@ -247,6 +256,7 @@ static uint64_t pages_there(const struct region *region, uint64_t offset, uint32
 {
 	struct sparse_run run = {0};
 	uint64_t mask = 0;
+
 	if (!region->sparse)
 		return (UINT64_C(1) << SEGMENT_PAGES) - 1;
 	offset += (uint64_t)segment * SEGMENT_BYTES;
@@ -293,6 +303,7 @@ static bool copy_slot(const struct region_slot *from, const _Atomic uint64_t *ad
 {
 	uint64_t word = atomic_load_explicit(&from->word, memory_order_acquire);
 	enum slot_state state = slot_word_state(word);
+
 	if (state != SLOT_LIVE && state != SLOT_FREED)
 		return false;
 	/* While the word still says that it is live, the owner may be storing the free's order number. */
@@ -332,6 +343,7 @@ bool region_is_written(const struct region *region, const void *part, size_t byt
 {
 	struct sparse_run run = {0};
 	const uint64_t begin = (uint64_t)((const unsigned char *)part - region->base), end = begin + bytes;
+
 	if (!region->sparse)
 		return true;
 	for (uint64_t page = begin / REGION_PAGE_BYTES * REGION_PAGE_BYTES; page < end;
@@ -350,6 +362,7 @@ struct weight region_weight(const struct slot_copy *copy)
 {
 	uint64_t gone = (uint64_t)copy->unmapped_pages * REGION_PAGE_BYTES;
 	uint64_t size = copy->sample.size_bytes;
+
 	return weight_of_part(size, gone < size ? size - gone : 0, copy->sample.period_bytes);
 }
 
@@ -358,6 +371,7 @@ bool region_read_free(const struct region *region, uint64_t number, struct free_
 	const struct region_free *from =
 	    (const struct region_free *)(void *)(region->base + region->offsets.frees) +
 	    number % REGION_FREES;
+
 	if (atomic_load_explicit(&from->word, memory_order_acquire) != number + 1)
 		return false;
 	*copy = (struct free_copy){
@@ -382,10 +396,12 @@ static void empty(const struct region *region, uint64_t offset, uint64_t bytes)
 {
 	const uint64_t end = offset + bytes;
 	struct sparse_run run = {0};
+
 	if (punch_hole(region, offset, bytes))
 		return;
 	for (uint64_t next; offset < end; offset = next) {
 		const uint64_t page = offset / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+
 		next = page + REGION_PAGE_BYTES < end ? page + REGION_PAGE_BYTES : end;
 		if (!region->sparse || sparse_run_has(&run, region->fd, page))
 			memset(region->base + offset, 0, next - offset);
@@ -395,6 +411,7 @@ static void empty(const struct region *region, uint64_t offset, uint64_t bytes)
 static void empty_counts(const struct region *region, uint32_t place)
 {
 	struct walk_counts *counts = &region_walk(region)->counts[place];
+
 	empty(region, (uint64_t)((unsigned char *)counts - region->base), sizeof(*counts));
 }
 
@@ -417,6 +434,7 @@ static void empty_slots(const struct region *region, uint32_t place, uint32_t se
 static void empty_stack_log(const struct region *region, uint32_t number)
 {
 	struct stack_log_place *log = region_stack_log(region, number);
+
 	if (!log || !atomic_load(&log->node_count))
 		return;
 	atomic_store(&log->node_count, 0);
@@ -436,6 +454,7 @@ static void empty_place(struct region_place *place)
 	             skipped = offsetof(struct region_place, generation),
 	             rest = skipped + sizeof(place->generation);
 	unsigned char *bytes = (unsigned char *)place;
+
 	_Static_assert(offsetof(struct region_place, state) == 0, "in front of what is cleared");
 	memset(bytes + first, 0, skipped - first);
 	memset(bytes + rest, 0, sizeof(*place) - rest);
@@ -446,6 +465,7 @@ static void empty_place(struct region_place *place)
 void region_release_place(const struct region *region, uint32_t number)
 {
 	struct region_place *place = region_place(region, number);
+
 	if (!place)
 		return;
 	atomic_store(&place->state, PLACE_DEAD);
@@ -466,6 +486,7 @@ void region_release_place(const struct region *region, uint32_t number)
 void region_release_place_of(const struct region *region, uint32_t number, uint32_t generation)
 {
 	const struct region_place *place = region_place(region, number);
+
 	if (place && atomic_load(&place->generation) == generation)
 		region_release_place(region, number);
 }

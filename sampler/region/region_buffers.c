@@ -11,6 +11,7 @@
 static void prefetch_ahead(const unsigned char *first, uint64_t bits, uint32_t bytes)
 {
 	enum { LINE_BYTES = 64, BEGINNING_BYTES = 512 };
+
 	bits &= bits - 1;
 	bits &= bits - 1;
 	for (size_t i = 0; bits && i < BEGINNING_BYTES; i += LINE_BYTES)
@@ -37,9 +38,11 @@ static uint64_t buffers_there(const struct region *region, const unsigned char *
 {
 	struct sparse_run run = {0};
 	uint64_t mask = 0;
+
 	for (; taken; taken &= taken - 1) {
 		const int number = __builtin_ctzll(taken);
 		const uint64_t offset = (uint64_t)(first - region->base) + (uint64_t)number * bytes;
+
 		there[number] = bytes;
 		if (region->sparse) {
 			if (!sparse_run_has(&run, region->fd, offset / REGION_PAGE_BYTES * REGION_PAGE_BYTES))
@@ -61,14 +64,17 @@ static size_t visit_area(const struct region *region, uint64_t offset,
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)area;
 	unsigned char *buffers = area + BUFFER_BITMAPS_BYTES;
 	uint32_t there[64];
+
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
 		for (uint32_t word = 0; word < buffer_class[c].count / 64; word++) {
 			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire), done = 0;
 			unsigned char *first = buffers + word * 64u * (size_t)buffer_class[c].bytes;
+
 			taken = buffers_there(region, first, taken, buffer_class[c].bytes, there);
 			for (; taken; taken &= taken - 1) {
 				struct region_buffer *buffer = buffer_of(first, taken, c);
 				const uint32_t bytes = there[__builtin_ctzll(taken)];
+
 				prefetch_ahead(first, taken, buffer_class[c].bytes);
 				if (!visit(context, buffer, buffer_of(first, taken & (taken - 1), c),
 				        bytes - sizeof(*buffer)))
@@ -103,6 +109,7 @@ static bool drain_one(
 {
 	const struct region_drain *drain = context;
 	struct region_buffer header;
+
 	if ((atomic_load_explicit(&buffer->word, memory_order_acquire) & BUFFER_STATE_MASK) != BUFFER_FULL)
 		return false;
 	if (next && drain->ahead)

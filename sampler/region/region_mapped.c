@@ -17,6 +17,7 @@
 static uint64_t inode_of(const char *line, bool anonymous)
 {
 	uint64_t ino;
+
 	return strstr(line, anonymous ? "/dev/zero (deleted)" : "/memfd:heaptap") &&
 	        sscanf(line, "%*s %*s %*s %*s %" SCNu64, &ino) == 1
 	    ? ino
@@ -34,6 +35,7 @@ enum region_mapped region_mapped_by(const struct region *region, pid_t pid)
 {
 	char line[4352];
 	FILE *maps = proc_open_text(pid, "maps");
+
 	if (!maps)
 		return refused();
 	bool found = false;
@@ -63,6 +65,7 @@ static int compare_searches(const void *a, const void *b)
 {
 	const uint64_t one = ((const struct region_search *)a)->region->ino,
 	               other = ((const struct region_search *)b)->region->ino;
+
 	return one < other ? -1 : one > other;
 }
 
@@ -72,6 +75,7 @@ static ssize_t look_at(struct region_search *searches, size_t count, pid_t pid)
 	char line[4352];
 	ssize_t found = 0;
 	FILE *maps = proc_open_text(pid, "maps");
+
 	if (!maps)
 		return refused() == REGION_MAPPED_UNREAD ? -1 : 0;
 	errno = 0;
@@ -80,6 +84,7 @@ static ssize_t look_at(struct region_search *searches, size_t count, pid_t pid)
 		const struct region_search key = {.region = &wanted};
 		struct region_search *search =
 		    wanted.ino ? bsearch(&key, searches, count, sizeof(*searches), compare_searches) : NULL;
+
 		if (!search || search->answer == REGION_MAPPED || is_ours(pid))
 			continue;
 		search->answer = REGION_MAPPED;
@@ -98,6 +103,7 @@ void region_search_all(struct region_search *searches, size_t count)
 	size_t left = count;
 	DIR *proc = count ? opendir("/proc") : NULL;
 	bool unread = !proc;
+
 	for (size_t i = 0; i < count; i++)
 		searches[i].answer = REGION_MAPPED_NO;
 	if (proc)
@@ -105,6 +111,7 @@ void region_search_all(struct region_search *searches, size_t count)
 	while (proc && left && (entry = readdir(proc))) {
 		const pid_t pid = atoi(entry->d_name);
 		const ssize_t found = pid > 0 && pid != getpid() ? look_at(searches, count, pid) : 0;
+
 		unread |= found < 0;
 		left -= found > 0 ? (size_t)found : 0;
 	}

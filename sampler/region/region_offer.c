@@ -22,6 +22,7 @@ enum { CANDIDATES = 8 }; /* mappings of one process that are opened, at most */
 static uint64_t offer_bytes(void)
 {
 	struct region_offsets offsets;
+
 	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
 	return offsets.end;
 }
@@ -31,6 +32,7 @@ bool region_offer_parse(const char *maps_line, struct region_offer_range *range)
 	char flags[5];
 	uint64_t offset;
 	int at = 0;
+
 	if (!strstr(maps_line, " rw-s ")) /* nearly all lines: the rest costs a microsecond */
 		return false;
 	if (sscanf(maps_line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*x:%*x %" SCNu64 " %n", &range->start,
@@ -54,6 +56,7 @@ static int each_candidate(
 	struct region_offer_range range;
 	int result = -ENOENT, count = 0;
 	FILE *maps = proc_open_text(pid, "maps");
+
 	if (!maps)
 		return errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;
 	while (result == -ENOENT && count < CANDIDATES && fgets(line, sizeof(line), maps))
@@ -72,6 +75,7 @@ static bool is_anonymous(int fd)
 	char path[PROC_PATH_BYTES], name[sizeof(NAME_ANONYMOUS) + 1];
 	struct stat status;
 	ssize_t length = readlink(proc_fd_path(path, fd), name, sizeof(name));
+
 	return length == sizeof(NAME_ANONYMOUS) - 1 &&
 	    memcmp(name, NAME_ANONYMOUS, sizeof(NAME_ANONYMOUS) - 1) == 0 && fstat(fd, &status) == 0 &&
 	    status.st_dev == memory_file_device() && status.st_dev != 0;
@@ -87,6 +91,7 @@ static bool make_safe(int fd, bool anonymous)
 static int reopen(struct region_offer *offer, int fd, bool anonymous)
 {
 	struct region_header header;
+
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
 		return anonymous ? -ENOENT : -EPROTO;
 	if (header.magic == 0)
@@ -118,6 +123,7 @@ static int open_candidate(void *context, pid_t pid, const struct region_offer_ra
 {
 	struct region_offer *offer = context;
 	char path[128];
+
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range->start,
 	    range->end);
 	int fd = memory_file_open(path);
@@ -150,6 +156,7 @@ static int note_inode(void *context, pid_t pid, const struct region_offer_range 
 uint64_t region_offer_inode(pid_t pid, int *error)
 {
 	uint64_t ino = 0;
+
 	*error = each_candidate(pid, note_inode, &ino);
 	if (*error == -ENOENT)
 		*error = 0;
@@ -161,6 +168,7 @@ uint64_t region_offer_inode(pid_t pid, int *error)
 static bool is_of_attached(const struct region *region, bool used)
 {
 	struct stat status;
+
 	return used && !region->anonymous && fstat(region->fd, &status) == 0 && status.st_uid == geteuid();
 }
 
@@ -168,6 +176,7 @@ static bool is_of_attached(const struct region *region, bool used)
 static void reset_sampler_part(struct region *region, bool attached)
 {
 	struct region_header *header = region_header(region);
+
 	region->walks = false;
 	atomic_store(&header->walk, 0);
 	header->dump_bytes = 0;
@@ -188,6 +197,7 @@ static void reset_sampler_part(struct region *region, bool attached)
 int region_offer_accept(struct region *region, const struct region_offer_terms *terms)
 {
 	struct region_header *header = region_header(region);
+
 	if (!region_takeover_claim(region, terms->sampler_pid))
 		return -EBUSY;
 	region->id = terms->id;

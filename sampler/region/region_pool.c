@@ -59,6 +59,7 @@ struct region_pool {
 static int open_ledger(struct region_pool *pool)
 {
 	const struct ledger head = {.magic = LEDGER_MAGIC, .abi = REGION_ABI, .cookie = pool->cookie};
+
 	pool->ledger_fd = memory_file_create("heaptap-ledger");
 	if (pool->ledger_fd < 0)
 		return pool->ledger_fd;
@@ -79,6 +80,7 @@ static int open_memory(struct region_pool *pool)
 {
 	struct region_pool_page page = {
 	    .magic = REGION_POOL_MAGIC, .abi = REGION_ABI, .cookie = pool->cookie};
+
 	snprintf(
 	    page.ledger_path, sizeof(page.ledger_path), "/proc/%d/fd/%d", (int)getpid(), pool->ledger_fd);
 	snprintf(
@@ -100,6 +102,7 @@ static int open_memory(struct region_pool *pool)
 static void open_socket(struct region_pool *pool)
 {
 	char path[64];
+
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), pool->memory_fd);
 	pool->socket = region_socket_new(path, pool->cookie, &pool->socket_error);
 }
@@ -109,6 +112,7 @@ static struct region *region_make(struct region_pool *pool, bool map, int *error
 {
 	struct region *region = malloc(sizeof(*region));
 	uint64_t random;
+
 	*error = -ENOMEM;
 	if (!region)
 		return NULL;
@@ -129,8 +133,10 @@ static struct region *region_make(struct region_pool *pool, bool map, int *error
 static struct region *socket_next(struct region_pool *pool)
 {
 	int visitor, error;
+
 	while (pool->socket && (visitor = region_socket_next(pool->socket)) >= 0) {
 		struct region *region = region_make(pool, true, &error);
+
 		if (region_socket_give(pool->socket, visitor, region))
 			return region;
 		if (region)
@@ -145,6 +151,7 @@ static int stock_one(struct region_pool *pool)
 {
 	int error;
 	struct region *region = region_make(pool, false, &error);
+
 	if (!region)
 		return error;
 	struct ticket ticket = {.cookie = pool->cookie};
@@ -176,6 +183,7 @@ static void grow(struct region_pool *pool)
 static void restock(struct region_pool *pool, uint32_t left)
 {
 	uint64_t now_ns = clock_now_ns();
+
 	if (now_ns >= pool->grow_ns) {
 		pool->age_ns *= 2;
 		pool->grow_ns = now_ns + pool->age_ns;
@@ -195,6 +203,7 @@ static int open_pipe(struct region_pool *pool)
 {
 	struct rlimit files;
 	int fds[2];
+
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK | O_DIRECT) != 0)
 		return -errno;
 	pool->read_fd = fds[0];
@@ -211,6 +220,7 @@ struct region_pool *region_pool_new(const struct region_options *options)
 {
 	struct region_pool *pool = calloc(1, sizeof(*pool));
 	int error;
+
 	if (!pool)
 		return NULL;
 	pool->options = *options;
@@ -288,6 +298,7 @@ void region_pool_knock(struct region_pool *pool)
 static struct region *take_claimed(struct region_pool *pool)
 {
 	struct region *region = pool->stock[0];
+
 	memmove(&pool->stock[0], &pool->stock[1], --pool->count * sizeof(pool->stock[0]));
 	pool->prefaulted -= pool->prefaulted > 0;
 	pool->claims++;
@@ -303,6 +314,7 @@ struct region *region_pool_next(struct region_pool *pool)
 {
 	for (;;) {
 		int unread = 0;
+
 		if (ioctl(pool->read_fd, FIONREAD, &unread) != 0)
 			return NULL;
 		uint32_t left = (uint32_t)((size_t)unread / sizeof(struct ticket));
@@ -321,6 +333,7 @@ struct region *region_pool_make(struct region_pool *pool)
 {
 	int error;
 	struct region *region = region_make(pool, true, &error);
+
 	if (region)
 		region_prefault(region);
 	errno = -error;

@@ -7,6 +7,7 @@ void region_program_path(const struct region *region, char path[REGION_PATH_BYTE
 {
 	struct region_module first;
 	const unsigned char *at = region->base + region->offsets.modules;
+
 	memcpy(&first, at, sizeof(first));
 	memcpy(path, at + sizeof(first), REGION_PATH_BYTES);
 	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] =

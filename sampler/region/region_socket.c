@@ -52,6 +52,7 @@ struct region_socket {
 static void divide_descriptors(struct region_socket *listener)
 {
 	struct rlimit files = {.rlim_cur = 1024};
+
 	(void)getrlimit(RLIMIT_NOFILE, &files); /* cannot fail */
 	listener->grant_room = files.rlim_cur / 2 < HELD_MAX ? (uint32_t)(files.rlim_cur / 2) : HELD_MAX;
 	listener->visitor_room = files.rlim_cur / 8 < VISITORS ? (uint32_t)(files.rlim_cur / 8) : VISITORS;
@@ -64,6 +65,7 @@ struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, 
 	struct sockaddr_un address;
 	socklen_t bytes = region_socket_address(pool_path, cookie, &address);
 	struct region_socket *listener = calloc(1, sizeof(*listener));
+
 	*error = -ENOMEM;
 	if (!listener)
 		return NULL;
@@ -120,6 +122,7 @@ static void show_out(struct region_socket *listener, uint32_t i, uint64_t *count
 static uint32_t visitors_of(const struct region_socket *listener, uid_t uid)
 {
 	uint32_t count = 0;
+
 	for (uint32_t i = 0; i < listener->visitor_count; i++)
 		count += listener->visitors[i].peer.uid == uid;
 	return count;
@@ -131,11 +134,13 @@ static void make_seat(struct region_socket *listener, uid_t uid)
 {
 	uid_t from = uid;
 	uint32_t most = 0;
+
 	if (visitors_of(listener, uid) < listener->visitor_room / SHARE_OF_USER) {
 		if (listener->visitor_count < listener->visitor_room)
 			return;
 		for (uint32_t i = 0; i < listener->visitor_count; i++) {
 			uint32_t count = visitors_of(listener, listener->visitors[i].peer.uid);
+
 			if (count > most) {
 				most = count;
 				from = listener->visitors[i].peer.uid;
@@ -155,6 +160,7 @@ static int visitor_known(const struct region_socket *listener, int fd)
 {
 	uint64_t cookie = 0;
 	ssize_t got = recv(fd, &cookie, sizeof(cookie), MSG_DONTWAIT);
+
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	return got == (ssize_t)sizeof(cookie) && cookie == listener->cookie ? 1 : -1;
@@ -165,8 +171,10 @@ static struct grant *find_room(const struct region_socket *listener, const struc
 {
 	struct grant *room = NULL;
 	uint32_t of_process = 0, of_user = 0;
+
 	for (uint32_t i = 0; i < listener->grant_room; i++) {
 		struct grant *grant = &listener->grants[i];
+
 		if (!grant->region)
 			room = room ? room : grant;
 		else if (grant->peer.uid == peer->uid)
@@ -179,6 +187,7 @@ static struct grant *find_room(const struct region_socket *listener, const struc
 static void miss(struct region_socket *listener, int error)
 {
 	bool was_short = listener->is_short;
+
 	listener->knocked = error != EAGAIN;
 	listener->is_short = proc_is_shortage(error);
 	listener->strangers += listener->knocked && error != EINTR && !(listener->is_short && was_short);
@@ -189,6 +198,7 @@ static int let_in(struct region_socket *listener, struct ucred *peer)
 {
 	socklen_t length = sizeof(*peer);
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+
 	if (fd < 0) {
 		miss(listener, errno);
 		return -1;
@@ -205,6 +215,7 @@ static bool hear(struct region_socket *listener, uint32_t i)
 {
 	struct visitor *visitor = &listener->visitors[i];
 	int known = visitor_known(listener, visitor->fd);
+
 	if (known > 0 && find_room(listener, &visitor->peer))
 		return true;
 	if (known > 0) {
@@ -220,6 +231,7 @@ static bool hear(struct region_socket *listener, uint32_t i)
 static int choose(struct region_socket *listener, uint32_t i)
 {
 	int fd = listener->visitors[i].fd;
+
 	listener->chosen = listener->visitors[i].peer;
 	forget(listener, i);
 	return fd;
@@ -236,6 +248,7 @@ int region_socket_next(struct region_socket *listener)
 	for (int n = 0; n < ACCEPTS && listener->knocked; n++) {
 		struct ucred peer;
 		int fd = let_in(listener, &peer);
+
 		if (fd < 0)
 			break;
 		make_seat(listener, peer.uid);
@@ -257,6 +270,7 @@ bool region_socket_send(int visitor, int fd)
 	struct iovec data = {&byte, 1};
 	const struct msghdr message = {
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+
 	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
 	return sendmsg(visitor, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
@@ -265,6 +279,7 @@ bool region_socket_give(struct region_socket *listener, int visitor, struct regi
 {
 	struct grant *grant = find_room(listener, &listener->chosen);
 	bool given = region && grant && region_socket_send(visitor, region->fd);
+
 	if (given) {
 		*grant = (struct grant){region, listener->chosen};
 		region->holder = &grant->region;

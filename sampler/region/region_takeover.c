@@ -26,6 +26,7 @@ static int find_range(pid_t pid, bool (*wanted)(const struct range *range, uint6
     uint64_t argument, struct range *range)
 {
 	char path[64], line[4352];
+
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	FILE *maps = fopen(path, "re");
 	if (!maps)
@@ -58,6 +59,7 @@ static bool holds_address(const struct range *range, uint64_t address)
 static bool is_file_of(const struct region *region, int folder, const char *name)
 {
 	struct statx facts;
+
 	return statx(folder, name, AT_STATX_DONT_SYNC, STATX_INO, &facts) == 0 &&
 	    facts.stx_ino == region->ino && makedev(facts.stx_dev_major, facts.stx_dev_minor) == region->dev;
 }
@@ -72,6 +74,7 @@ static enum answer holds_region(pid_t pid, const struct region *region, uint32_t
 	char path[64], link[sizeof(memory) - 1];
 	struct dirent *entry;
 	bool holds = false;
+
 	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
 	DIR *descriptors = opendir(path);
 	if (!descriptors)
@@ -99,12 +102,14 @@ static enum answer is_read(const struct region *region, uint32_t *left, uint32_t
 static bool is_surely_read(const struct region *region, uint32_t *sampler_pid)
 {
 	uint32_t left = UINT32_MAX;
+
 	return is_read(region, &left, sampler_pid) == YES;
 }
 
 bool region_takeover_is_read(const struct region *region)
 {
 	uint32_t sampler_pid;
+
 	return is_surely_read(region, &sampler_pid);
 }
 
@@ -113,6 +118,7 @@ bool region_takeover_may_be_read(
 {
 	enum { DESCRIPTORS = 1 << 14 };
 	const uint64_t now_ns = clock_now_ns();
+
 	if (now_ns - effort->since_ns >= CLOCK_NS_PER_S)
 		*effort = (struct region_takeover_effort){.since_ns = now_ns, .left = DESCRIPTORS};
 	return is_read(region, &effort->left, sampler_pid) != NO;
@@ -130,6 +136,7 @@ static int open_region(pid_t pid, struct region *region)
 	struct range range;
 	char path[128];
 	int error = find_range(pid, is_region, 0, &range);
+
 	if (error)
 		return error;
 	snprintf(
@@ -146,6 +153,7 @@ static int open_region(pid_t pid, struct region *region)
 pid_t region_takeover_sampler(pid_t pid)
 {
 	struct region region;
+
 	if (open_region(pid, &region) != 0)
 		return 0;
 	pid_t sampler = (pid_t)atomic_load(&region_header(&region)->sampler_pid);
@@ -158,6 +166,7 @@ int region_takeover_open(pid_t pid, struct region *region)
 {
 	uint32_t sampler_pid;
 	int error = open_region(pid, region);
+
 	if (error)
 		return error;
 	if (is_surely_read(region, &sampler_pid) || !region_takeover_claim(region, sampler_pid)) {
@@ -172,6 +181,7 @@ static bool is_trusted_copy(int fd, const struct stat *status, int own_fd)
 {
 	const void *id, *own_id;
 	bool same = false;
+
 	if ((status->st_uid != 0 && status->st_uid != geteuid()) || (status->st_mode & (S_IWGRP | S_IWOTH)))
 		return false;
 	elf_version(EV_CURRENT);
@@ -188,6 +198,7 @@ static bool is_library(int fd, const struct stat *status, const char *own_path)
 {
 	struct stat own;
 	int own_fd = regular_file_open(AT_FDCWD, own_path, 0, &own);
+
 	if (own_fd < 0)
 		return false;
 	bool same = (own.st_dev == status->st_dev && own.st_ino == status->st_ino) ||
@@ -202,6 +213,7 @@ int region_takeover_library(pid_t pid, uint64_t trigger_address, const char *own
 	struct stat status;
 	char path[128];
 	int error = find_range(pid, holds_address, trigger_address, &range);
+
 	if (error)
 		return error;
 	snprintf(

@@ -8,6 +8,7 @@
 const char *region_declined_text(const struct region *region)
 {
 	const struct region_header *header = region_header(region);
+
 	if (atomic_load_explicit(&header->state, memory_order_acquire) != REGION_DECLINED)
 		return NULL;
 	switch ((enum region_declined)header->declined) {
@@ -34,6 +35,7 @@ bool region_unseen_malloc(const struct region *region)
 bool region_unseen_files(const struct region *region, char files[REGION_PATH_BYTES])
 {
 	const struct region_header *header = region_header(region);
+
 	files[0] = '\0';
 	if (!(header->unseen & REGION_UNSEEN_FILES))
 		return false;

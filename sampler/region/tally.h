@@ -22,6 +22,7 @@ static inline void tally_add(struct tally *sum, const struct tally *more)
 static inline void tally_count(struct tally *sum, struct weight weight)
 {
 	const struct tally one = {1, weight.bytes_q8, weight.objects_q16};
+
 	tally_add(sum, &one);
 }
 
@@ -37,6 +38,7 @@ static inline struct tally tally_subtract(const struct tally *sum, const struct 
 static inline struct tally tally_excess(const struct tally *sum, const struct tally *less)
 {
 	struct tally more = tally_subtract(sum, less);
+
 	if ((int64_t)more.samples < 0 || (int64_t)more.bytes_q8 < 0 || (int64_t)more.objects_q16 < 0)
 		return (struct tally){0};
 	return more;

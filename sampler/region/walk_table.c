@@ -21,9 +21,11 @@ bool walk_table_add_row(struct walk_table *table, bool later, uint64_t pc, struc
 	struct walk_row *rows = rows_of(table, later, &entries);
 	size_t at = walk_place_of(pc, entries);
 	uint64_t word;
+
 	memcpy(&word, &rule, sizeof(word));
 	for (n = 0; n < WALK_PROBES; n++, at = (at + 1) & (entries - 1)) {
 		uint64_t there = atomic_load_explicit(&rows[at].pc, memory_order_relaxed);
+
 		if (there == pc)
 			return true;
 		if (there)
@@ -48,6 +50,7 @@ bool walk_table_is_ours(const struct walk_table *table, uint32_t number)
 uint32_t walk_table_number(struct walk_table *table, uint64_t hash)
 {
 	uint32_t number = walk_number_take(numbers_of(table), hash);
+
 	return walk_table_is_ours(table, number) ? number : 0;
 }
 
@@ -87,6 +90,7 @@ void walk_table_clear_later(struct walk_table *table)
 void walk_table_open(struct walk_table *table, const struct region *region)
 {
 	struct walk_area *area = region_walk(region);
+
 	*table = (struct walk_table){.region = region};
 	table->generation = atomic_load_explicit(&area->later_generation, memory_order_relaxed);
 	table->first = walk_numbers_given(&area->numbers);
@@ -122,6 +126,7 @@ static struct tally read_count(const struct walk_count *count)
 {
 	/* The hook adds this last, and looks at the bit then. */
 	const uint64_t objects_q16 = atomic_load(&count->objects_q16);
+
 	return (struct tally){
 	    .samples = atomic_load_explicit(&count->samples, memory_order_relaxed),
 	    .bytes_q8 = atomic_load_explicit(&count->bytes_q8, memory_order_relaxed),
@@ -134,8 +139,10 @@ bool walk_table_drain(struct walk_table *table, const struct walk_drain *drain)
 	struct walk_counts *counts = &area_of(table)->counts[drain->place];
 	const uint32_t words = walk_numbers_given(numbers_of(table)) / 64;
 	bool left = false;
+
 	for (uint32_t word = 0; word <= words; word++) {
 		uint64_t bits = drain->left[word];
+
 		/* The bits first: what is added after this sets them again. */
 		if (atomic_load_explicit(&counts->changed[word], memory_order_relaxed))
 			bits |= atomic_exchange(&counts->changed[word], 0);
@@ -144,6 +151,7 @@ bool walk_table_drain(struct walk_table *table, const struct walk_drain *drain)
 		const uint32_t given = bits ? walk_numbers_given(numbers_of(table)) : 0;
 		for (; bits; bits &= bits - 1) {
 			uint32_t number = word * 64 + (uint32_t)__builtin_ctzll(bits);
+
 			if (number > table->first && number <= given &&
 			    !drain->changed(drain->context, number, read_count(&counts->count[number])))
 				drain->left[word] |= bits & -bits;

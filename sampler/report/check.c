@@ -3,10 +3,10 @@
 
 #include "pprof/check/check.h"
 #include "pprof/codec/file.h"
+#include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/operands.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <stdarg.h>

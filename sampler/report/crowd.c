@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/crowd.h"
 
-#include "pprof/text/utf8.h"
 #include "pprof/text/text.h"
+#include "pprof/text/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>

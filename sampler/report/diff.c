@@ -5,12 +5,12 @@
 #include "pprof/export/answer.h"
 #include "pprof/export/change_text.h"
 #include "pprof/text/json.h"
-#include "sampler/cli/status.h"
-#include "sampler/terminal/amount.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
-#include "sampler/report/report.h"
+#include "sampler/cli/status.h"
 #include "sampler/report/no_match.h"
+#include "sampler/report/report.h"
+#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,13 +2,13 @@
 #include "sampler/report/export.h"
 
 #include "pprof/export/format.h"
-#include "sampler/cli/status.h"
 #include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
+#include "sampler/cli/status.h"
+#include "sampler/report/no_match.h"
 #include "sampler/report/profile_input.h"
 #include "sampler/report/report_answer.h"
-#include "sampler/report/no_match.h"
 #include "sampler/terminal/screen.h"
-#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,6 +38,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	char several[512];
 	int64_t *time_ns = calloc(t->column_count, sizeof(*time_ns));
 	uint64_t scale = 1;
+
 	no_match_say(t, &options->read);
 	if (*crowd_describe(crowd, several, sizeof(several))) {
 		origin.pid = 0; /* what holds of one of them says nothing */

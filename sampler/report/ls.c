@@ -2,12 +2,12 @@
 #include "sampler/report/ls.h"
 
 #include "pprof/text/json.h"
+#include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
 #include "sampler/report/ls_store.h"
-#include "sampler/report/sessions.h"
 #include "sampler/report/profile_files.h"
+#include "sampler/report/sessions.h"
 #include "sampler/terminal/amount.h"
-#include "pprof/text/log_line.h"
 #include "sampler/terminal/screen.h"
 
 #include <errno.h>

@@ -224,6 +224,7 @@ static char *read_file(int fd, const char *build_id)
 static int limit_memory(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
+
 	unsigned long long pages = 0;
 	int fields = file ? fscanf(file, "%*u %*u %*u %*u %*u %llu", &pages) : 0;
 	const rlim_t bytes = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY_BYTES;

@@ -10,8 +10,8 @@
 #ifndef SAMPLER_REPORT_LSAN_H
 #define SAMPLER_REPORT_LSAN_H
 
-#include "pprof/profile/origin.h"
 #include "pprof/analysis/traces.h"
+#include "pprof/profile/origin.h"
 
 /* Reads the program's file, if it still exists with the same build id. The caller frees the text; NULL: there
  * is none. */

@@ -4,12 +4,12 @@
 #include "pprof/analysis/merge.h"
 #include "pprof/codec/file.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/crowd.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/report/profile_output.h"
-#include "pprof/text/log_line.h"
-#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <stdio.h>

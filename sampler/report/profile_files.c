@@ -5,11 +5,11 @@
 #include "pprof/analysis/traces.h"
 #include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/recorded_here.h"
 #include "sampler/terminal/amount.h"
-#include "pprof/text/log_line.h"
-#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
 #include "pprof/analysis/headings.h"
 #include "pprof/export/format.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/terminal/amount.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #define SAMPLER_REPORT_PROFILE_INPUT_H
 
 #include "pprof/analysis/filter.h"
-#include "pprof/profile/origin.h"
 #include "pprof/analysis/traces.h"
+#include "pprof/profile/origin.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/crowd.h"
 

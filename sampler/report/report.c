@@ -2,10 +2,10 @@
 #include "sampler/report/report.h"
 
 #include "pprof/analysis/totals.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/no_match.h"
 #include "sampler/terminal/amount.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <math.h>

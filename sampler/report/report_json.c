@@ -2,9 +2,9 @@
 /* The report as JSON: everything that the text has, unrounded, and for every function. */
 #include "sampler/report/report.h"
 
+#include "pprof/analysis/totals.h"
 #include "pprof/export/stack_json.h"
 #include "pprof/text/json.h"
-#include "pprof/analysis/totals.h"
 #include "pprof/text/log_line.h"
 
 #include <errno.h>

@@ -2,14 +2,14 @@
 /* What is still in use, by stack. */
 #include "sampler/report/report.h"
 
-#include "pprof/export/stack_json.h"
-#include "pprof/codec/file.h"
 #include "pprof/analysis/leaks.h"
 #include "pprof/analysis/suppressions.h"
+#include "pprof/codec/file.h"
+#include "pprof/export/stack_json.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/lsan.h"
 #include "sampler/terminal/amount.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <math.h>

@@ -13,11 +13,11 @@
  */
 #include "sampler/report/report.h"
 
+#include "pprof/analysis/tree.h"
 #include "pprof/export/stack_json.h"
 #include "pprof/table/array.h"
-#include "pprof/analysis/tree.h"
-#include "sampler/terminal/amount.h"
 #include "pprof/text/log_line.h"
+#include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
 #include <math.h>

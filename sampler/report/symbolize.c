@@ -4,6 +4,7 @@
 #include "pprof/codec/file.h"
 #include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/report/operands.h"
@@ -11,7 +12,6 @@
 #include "sampler/snapshot/symbolizer.h"
 #include "sampler/symbol/symbol.h"
 #include "sampler/terminal/amount.h"
-#include "pprof/text/log_line.h"
 #include "sampler/unwind/module_file.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
 
 #include "sampler/heap/inside.h"
 
+#include "pprof/text/log_line.h"
 #include "sampler/attach/attacher.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/cli/options.h"
@@ -12,7 +13,6 @@
 #include "sampler/region/region_mapped.h"
 #include "sampler/session/children.h"
 #include "sampler/session/signals.h"
-#include "pprof/text/log_line.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -63,6 +63,7 @@ struct attachments {
 struct attachments *attachments_new(const struct attachments_setup *setup)
 {
 	struct attachments *a = calloc(1, sizeof(*a));
+
 	if (!a)
 		return NULL;
 	a->setup = *setup;
@@ -89,6 +90,7 @@ size_t attachments_failed(const struct attachments *a)
 void attachments_say(const char *what, pid_t pid, const struct attachment *attachment)
 {
 	char name[PROC_COMM_BYTES];
+
 	proc_read_comm(pid, name);
 	log_line("pid %d (%s): %s; paused one thread for %.1f ms", (int)pid, name, what,
 	    (double)attachment->stood_ns / 1e6);
@@ -101,6 +103,7 @@ struct registry_attached attachments_facts(pid_t pid)
 	char status[PROC_STATUS_BYTES];
 	struct registry_attached facts = {
 	    .pid = pid, .after_ns = thread_facts_age_ns(thread_facts_birth(pid).ticks)};
+
 	(void)proc_read(pid, "status", status, sizeof(status));
 	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
 	return facts;
@@ -120,6 +123,7 @@ static void refuse(
 {
 	char name[PROC_COMM_BYTES];
 	const int verbosity = a->setup.options->verbosity;
+
 	if (!child) {
 		note_refused_root(a, pid);
 		log_line("pid %d %s%s%s", (int)pid, cause, remedy[0] ? ": " : "", remedy);
@@ -137,6 +141,7 @@ static void refuse_attempt(
     struct attachments *a, pid_t pid, const struct descendant *child, const char *reason)
 {
 	char cause[256];
+
 	snprintf(cause, sizeof(cause), "cannot be attached to: %s", reason);
 	refuse(a, pid, child, cause, "");
 }
@@ -145,6 +150,7 @@ static void refuse_attempt(
 static bool is_followed(void *context, pid_t pid)
 {
 	const struct attachments *a = context;
+
 	for (const struct image *image = a->setup.heap->registry.intake->images; image; image = image->next)
 		if (image->attached_pid && region_mapped_by(image->region, pid) == REGION_MAPPED)
 			return true;
@@ -170,6 +176,7 @@ static void begin(struct attachments *a, pid_t pid, const struct descendant *chi
 {
 	struct fitness fitness;
 	struct beginning *b = &a->beginnings[a->beginning_count];
+
 	if (!fitness_examine(&fitness, pid, a->setup.options->force)) {
 		if (!needs_no_attachment(a, pid, child))
 			refuse(a, pid, child, fitness.cause, fitness.remedy);
@@ -208,6 +215,7 @@ static size_t look_for_children(struct attachments *a)
 {
 	struct descendant found[OPTION_PIDS_MAX];
 	const size_t count = children_look(&a->children, found, OPTION_PIDS_MAX - a->begun, is_followed, a);
+
 	for (size_t i = 0; i < count; i++)
 		begin(a, found[i].pid, &found[i]);
 	a->looks++;
@@ -229,6 +237,7 @@ static void look_again(struct attachments *a)
 void attachments_begin(struct attachments *a)
 {
 	const struct options *options = a->setup.options;
+
 	for (size_t i = 0; i < options->pid_count; i++)
 		begin(a, options->pids[i], NULL);
 	if (!options->no_children)
@@ -243,6 +252,7 @@ static void look_at_unseen(
 {
 	struct unseen_facts facts = {
 	    .own_malloc = region_unseen_malloc(region), .with_mmap = region_header(region)->record_mmap == 1};
+
 	unseen->count = 0;
 	if (a->setup.options->verbosity < 0)
 		return;
@@ -255,6 +265,7 @@ static void look_at_unseen(
 static void say_unseen(struct attachments *a, pid_t pid, const struct unseen *unseen)
 {
 	char line[UNSEEN_LINE_BYTES];
+
 	for (size_t i = 0; i < unseen->count && (i == 0 || a->setup.options->verbosity > 0); i++) {
 		unseen_line(&unseen->texts[i], line);
 		if (i > 0 || strcmp(line, a->unseen_said) != 0)
@@ -269,6 +280,7 @@ static void take_result(struct attachments *a, struct beginning *b)
 	struct attachment attachment;
 	pid_t pid = b->facts.pid;
 	const struct descendant *child = b->is_child ? &b->child : NULL;
+
 	epoll_set_remove(a->setup.epoll_fd, b->attacher.fd);
 	if (attacher_finish(&b->attacher, &attachment) != 0) {
 		region_close(b->region);
@@ -296,6 +308,7 @@ bool attachments_event(struct attachments *a, int fd)
 	for (size_t i = 0; a && i < a->beginning_count; i++)
 		if (a->beginnings[i].attacher.fd == fd) {
 			struct beginning done = a->beginnings[i];
+
 			a->beginnings[i] = a->beginnings[--a->beginning_count];
 			take_result(a, &done);
 			look_again(a);
@@ -310,6 +323,7 @@ static void finish_ending(struct attachments *a, size_t index)
 {
 	struct attachment attachment;
 	struct ending e = a->endings[index];
+
 	a->endings[index] = a->endings[--a->ending_count];
 	int verbosity = a->setup.options->verbosity;
 	int error = attacher_finish(&e.attacher, &attachment);
@@ -336,6 +350,7 @@ static void wait_for_endings(struct attachments *a, size_t most)
 	while (a->ending_count > most) {
 		struct pollfd fds[DETACH_AT_ONCE + 1];
 		size_t count = a->ending_count;
+
 		for (size_t i = 0; i < count; i++)
 			fds[i] = (struct pollfd){.fd = a->endings[i].attacher.fd, .events = POLLIN};
 		fds[count] = (struct pollfd){.fd = a->setup.signal_fd, .events = POLLIN};
@@ -352,6 +367,7 @@ static void wait_for_endings(struct attachments *a, size_t most)
 static void begin_ending(struct attachments *a, pid_t pid, const struct target *target)
 {
 	const struct attachment_wish wish = {.pid = pid, .modules = a->setup.modules};
+
 	wait_for_endings(a, DETACH_AT_ONCE - 1);
 	struct ending *e = &a->endings[a->ending_count];
 	*e = (struct ending){.pid = pid, .target = target};
@@ -375,10 +391,12 @@ static void detach_unknown(struct attachments *a)
 {
 	struct dirent *entry;
 	DIR *proc = opendir("/proc");
+
 	while (proc && (entry = readdir(proc))) {
 		pid_t pid = atoi(entry->d_name);
 		const struct image *image =
 		    pid > 0 && pid != getpid() ? a->setup.heap->registry.intake->images : NULL;
+
 		for (; image; image = image->next)
 			if (image->attached_pid && region_mapped_by(image->region, pid) == REGION_MAPPED)
 				begin_ending(a, pid, NULL);

@@ -14,6 +14,7 @@ enum { GROUP_BYTES = 8 << 10 };
 static bool is_in_group_of(pid_t pid, pid_t root)
 {
 	char own[GROUP_BYTES], other[GROUP_BYTES];
+
 	return proc_read(pid, "cgroup", own, sizeof(own)) <= 0 ||
 	    proc_read(root, "cgroup", other, sizeof(other)) <= 0 || strcmp(own, other) == 0;
 }
@@ -34,10 +35,12 @@ size_t children_look(struct children *c, struct descendant found[OPTION_PIDS_MAX
 	struct descendant all[CHILDREN_LOOKED_AT_MAX];
 	const size_t count = descendants_find(c->roots, c->root_count, all, CHILDREN_LOOKED_AT_MAX);
 	size_t taken = 0;
+
 	if (count > CHILDREN_LOOKED_AT_MAX)
 		c->left_out = count - CHILDREN_LOOKED_AT_MAX;
 	for (size_t i = 0; i < count && i < CHILDREN_LOOKED_AT_MAX; i++) {
 		struct children_of *of = &c->of[all[i].root];
+
 		if (!see(c, all[i].pid))
 			continue;
 		if (!is_in_group_of(all[i].pid, c->roots[all[i].root])) {
@@ -69,6 +72,7 @@ void children_ended(struct children *c, const struct descendant *child)
 static void describe(char *text, size_t text_bytes, const struct children_of *of, const char *whose)
 {
 	char part[32] = "";
+
 	text[0] = '\0';
 	if (of->taken < of->all && of->taken)
 		snprintf(part, sizeof(part), "%zu of ", of->taken);
@@ -83,6 +87,7 @@ static void describe(char *text, size_t text_bytes, const struct children_of *of
 static void say(const struct children_of *of, pid_t pid)
 {
 	char name[PROC_COMM_BYTES], text[128];
+
 	proc_read_comm(pid, name);
 	describe(text, sizeof(text), of, of->refused ? "the" : "its");
 	if (of->all && of->refused)

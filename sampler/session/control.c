@@ -25,8 +25,10 @@ static int find_folder(char folder[CONTROL_FOLDER_BYTES])
 {
 	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES];
 	size_t count = control_folders(folders, geteuid());
+
 	for (size_t i = 0; i < count; i++) {
 		struct folder own;
+
 		if (folder_open(&own, NULL, folders[i], FOLDER_OWN | FOLDER_MAKE_LAST, 0700))
 			continue;
 		folder_close(&own);
@@ -46,6 +48,7 @@ static int bind_in_folder(struct control *control)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char early[sizeof(control->name)];
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
 	if (fd < 0)
 		return -EMFILE;
 	snprintf(control->name, sizeof(control->name), "%d.sock", (int)getpid());
@@ -65,6 +68,7 @@ static int bind_in_folder(struct control *control)
 struct control *control_open(int epoll_fd, const struct control_handlers *handlers, int *error)
 {
 	struct control *control = calloc(1, sizeof(*control));
+
 	*error = -ENOMEM;
 	if (!control)
 		return NULL;
@@ -99,5 +103,6 @@ struct control_server *control_server_of(struct control *control)
 int control_file(const struct control *control, const char *word, char *path, size_t path_bytes)
 {
 	int length = snprintf(path, path_bytes, "%s/%d.%s", control->folder, (int)getpid(), word);
+
 	return length < (int)path_bytes ? 0 : -ENAMETOOLONG;
 }

@@ -34,6 +34,7 @@ static void become(pid_t pid, uint32_t duration_ms, const char *file)
 {
 	char pid_text[16], duration[32], event[32];
 	sigset_t stop;
+
 	snprintf(pid_text, sizeof(pid_text), "%d", (int)pid);
 	snprintf(duration, sizeof(duration), "%" PRIu64 "ms", (uint64_t)duration_ms + SPARE_MS);
 	snprintf(event, sizeof(event), EVENT "@%d", CPU_PROFILE_HZ);
@@ -56,6 +57,7 @@ int cpu_profiles_start(
 {
 	struct cpu_profile *item = profiles->items, *end = item + CPU_PROFILES;
 	char escaped[PATH_MAX], *to = escaped;
+
 	while (item < end && item->child)
 		item++;
 	if (item == end)
@@ -95,6 +97,7 @@ void cpu_profiles_cancel(struct cpu_profiles *profiles, uint64_t asker)
 uint64_t cpu_profiles_tend(struct cpu_profiles *profiles, uint64_t now_ns)
 {
 	uint64_t due_ns = UINT64_MAX;
+
 	for (struct cpu_profile *item = profiles->items; item < profiles->items + CPU_PROFILES; item++) {
 		if (!item->child)
 			continue;
@@ -128,6 +131,7 @@ static int take_file(const struct cpu_profile *item, const char *path, int statu
 	uint8_t *bytes;
 	size_t length;
 	int error = file_read(path, CONTROL_PROFILE_BYTES_MAX, &bytes, &length);
+
 	/* Why it had nothing to say it has said on its standard error, which nobody reads. */
 	if (error && has_ended(item))
 		return -ESRCH;
@@ -142,6 +146,7 @@ bool cpu_profiles_reap(struct cpu_profiles *profiles, pid_t child, int status)
 {
 	struct cpu_profile *item = profiles->items, *end = item + CPU_PROFILES;
 	char path[PATH_MAX + sizeof(ENDING)];
+
 	while (item < end && item->child != child)
 		item++;
 	if (item == end)
@@ -157,6 +162,7 @@ bool cpu_profiles_reap(struct cpu_profiles *profiles, pid_t child, int status)
 void cpu_profiles_fini(struct cpu_profiles *profiles)
 {
 	char path[PATH_MAX + sizeof(ENDING)];
+
 	for (struct cpu_profile *item = profiles->items; item < profiles->items + CPU_PROFILES; item++) {
 		if (!item->child)
 			continue;

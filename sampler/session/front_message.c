@@ -2,11 +2,11 @@
 #include "sampler/session/front_message.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <linux/sockios.h>
 
 /* Has the other side not read yet what it was told last? */
 static bool is_unread(int fd)

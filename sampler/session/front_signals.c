@@ -103,6 +103,7 @@ void front_reap(struct front *front)
 
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
 		bool over = WIFEXITED(status) || WIFSIGNALED(status);
+
 		if (pid == front->sampler && over) /* it may also have been stopped, or continued */
 			front->sampler = -1;
 		if (pid == front->witness.pid && over)

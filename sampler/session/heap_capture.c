@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/heap_capture.h"
 
+#include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 #include "sampler/arch/regs.h"
@@ -12,7 +13,6 @@
 #include "sampler/session/end_answer.h"
 #include "sampler/snapshot/summary_screen.h"
 #include "sampler/terminal/amount.h"
-#include "pprof/text/log_line.h"
 #include "sampler/terminal/screen.h"
 
 #include <errno.h>
@@ -42,6 +42,7 @@ int heap_capture_check(const struct options *options)
 	char error[512];
 	struct choice *choice;
 	int ret = choice_new(options->only, options->exclude, &choice, error, sizeof(error));
+
 	if (ret)
 		log_line("%s", ret == -EINVAL ? error : strerror(-ret));
 	choice_free(choice);
@@ -60,6 +61,7 @@ static bool walks(const struct options *options)
 static int prefer_copies(struct probe *probe, const struct options *options)
 {
 	char reason[sizeof(probe->reason)];
+
 	memcpy(reason, probe->reason, sizeof(reason));
 	probe_close(probe);
 	int error = probe_open(probe, BACKEND_COPY, "", options->stack_bytes, options->period_bytes);
@@ -70,6 +72,7 @@ static int prefer_copies(struct probe *probe, const struct options *options)
 int heap_capture_probe(struct heap_capture *h, const struct options *options)
 {
 	int ignored;
+
 	h->options = options;
 	if (options->backend == BACKEND_WALK && !walks(options)) {
 		snprintf(h->probe.reason, sizeof(h->probe.reason), "%s",
@@ -112,6 +115,7 @@ static int open_pool(struct heap_capture *h)
 	    .record_mmap = options->record_mmap,
 	    .command_line = options->only || options->exclude,
 	};
+
 	h->pool = region_pool_new(&region);
 	if (!h->pool)
 		return -errno;
@@ -126,6 +130,7 @@ static int open_pool(struct heap_capture *h)
 static int watch(int epoll_fd, int fd, uint32_t events)
 {
 	struct epoll_event event = {.events = events, .data.fd = fd};
+
 	return fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
@@ -134,6 +139,7 @@ static void describe(void *context, uint64_t period_bytes, char *text, size_t by
 {
 	const struct heap_capture *h = context;
 	char period[AMOUNT_BYTES], strangers[64] = "", missed[512], changed[256], omitted[256];
+
 	registry_describe_missed(&h->registry, missed, sizeof(missed));
 	backend_fallback_describe(&h->registry.fallback, changed, sizeof(changed));
 	heap_source_describe_omitted(&h->source, omitted, sizeof(omitted));
@@ -158,6 +164,7 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	char text[512];
 	int error = intake_init(
 	    &h->intake, setup->modules, setup->memory, h->probe.regs_mask, h->probe.rings != NULL);
+
 	if (!error) /* the expressions were checked before */
 		error = choice_new(options->only, options->exclude, &h->choice, text, sizeof(text));
 	if (!error && !setup->offered)
@@ -218,6 +225,7 @@ static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_a
 	char own[PATH_MAX], library[32];
 	uint64_t mapped_offset, offset;
 	int fd = preload_library_find(own, sizeof(own));
+
 	if (fd == 0)
 		fd = region_takeover_library(pid, trigger_address, own, &mapped_offset);
 	if (fd < 0)
@@ -280,6 +288,7 @@ bool heap_capture_look(struct heap_capture *h, bool ended)
 	const uint64_t arrivals = h->registry.arrivals, requests = h->registry.requests;
 	struct poll_interval_findings found = {.processes = registry_tend(&h->registry)};
 	uint64_t looked_ns = clock_now_ns();
+
 	found.samples = registry_drain_some(&h->registry, DRAIN_NS);
 	if (ended)
 		registry_finish_ended(&h->registry);
@@ -299,6 +308,7 @@ bool heap_capture_look(struct heap_capture *h, bool ended)
 void heap_capture_limit(struct heap_capture *h)
 {
 	enum self_limits_verdict verdict = self_limits_look(&h->limits, clock_now_ns());
+
 	if (verdict == SELF_LIMITS_FINE || h->source.period_bytes >= PERIOD_BYTES_MAX)
 		return;
 	char period[AMOUNT_BYTES];
@@ -317,6 +327,7 @@ static void print_missed(struct heap_capture *h, FILE *out)
 	const struct registry *registry = &h->registry;
 	char text[sizeof(h->missed)];
 	const char *why = registry->command_declined_text;
+
 	if (registry->command_unchosen)
 		why = "not chosen by --only and --exclude";
 	bool started = registry->launch->pid && h->options->operand_count; /* not attached to */
@@ -337,6 +348,7 @@ static void print_missed(struct heap_capture *h, FILE *out)
 static void print_missed_since(const struct heap_capture *h, FILE *out)
 {
 	char text[sizeof(h->missed)];
+
 	registry_describe_missed(&h->registry, text, sizeof(text));
 	if (h->summarized && strcmp(text, h->missed) != 0)
 		fprintf(out, "%s%s\n", h->missed[0] ? "in all, " : "", text);
@@ -348,6 +360,7 @@ void heap_capture_summarize(struct heap_capture *h, bool last)
 	char *missed = NULL, *screen = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&missed, &bytes);
+
 	if (out && last)
 		print_missed_since(h, out);
 	else if (out)

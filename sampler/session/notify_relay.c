@@ -69,6 +69,7 @@ static int listen_for_command(char *name, size_t name_bytes)
 		bytes = sizeof(address);
 		if (getsockname(fd, (struct sockaddr *)&address, &bytes) == 0) {
 			size_t length = bytes - offsetof(struct sockaddr_un, sun_path);
+
 			if (length > 1 && length < name_bytes) {
 				memcpy(name, address.sun_path, length);
 				name[0] = '@';
@@ -128,6 +129,7 @@ static bool receive(int fd, struct message *message, bool *whole)
 	message->sender = (struct ucred){.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
 	for (struct cmsghdr *at = CMSG_FIRSTHDR(&header); at; at = CMSG_NXTHDR(&header, at)) {
 		size_t bytes = at->cmsg_len - CMSG_LEN(0);
+
 		if (at->cmsg_level != SOL_SOCKET)
 			continue;
 		if (at->cmsg_type == SCM_CREDENTIALS && bytes >= sizeof(message->sender)) {
@@ -151,6 +153,7 @@ static void drop_main_pid(struct message *message)
 		const char *line = message->text + at;
 		const char *end = memchr(line, '\n', message->length - at);
 		size_t bytes = end ? (size_t)(end - line) + 1 : message->length - at;
+
 		next = at + bytes;
 		if (bytes >= sizeof(key) - 1 && memcmp(line, key, sizeof(key) - 1) == 0)
 			continue;
@@ -189,6 +192,7 @@ void notify_relay_pass(const struct notify_relay *relay, pid_t command)
 		/* Who has our user or is root could as well trace COMMAND, and speak by it. */
 		bool trusted = message.sender.pid == command || message.sender.uid == geteuid() ||
 		    message.sender.uid == 0;
+
 		drop_main_pid(&message);
 		if (whole && trusted && message.length)
 			goes_on = forward(relay->manager_fd, &message);

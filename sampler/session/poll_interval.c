@@ -62,6 +62,7 @@ static uint64_t tick_ns(const struct poll_interval *pace, uint64_t now_ns)
 uint64_t poll_interval_timeout_ns(const struct poll_interval *pace, uint64_t now_ns)
 {
 	uint64_t tick = tick_ns(pace, now_ns);
+
 	if (pace->drained * tick <= pace->elapsed_ns * FLOOD)
 		return tick;
 	uint64_t due_ns = pace->looked_ns + pace->elapsed_ns * FLOOD / pace->drained;
@@ -72,6 +73,7 @@ int poll_interval_wait(int epoll_fd, struct epoll_event *events, int room, uint6
 {
 	struct pollfd set = {.fd = epoll_fd, .events = POLLIN};
 	const struct timespec timeout = {(time_t)(timeout_ns / 1000000000), (long)(timeout_ns % 1000000000)};
+
 	if (timeout_ns % MS_NS == 0) /* the usual tick: one call */
 		return epoll_wait(epoll_fd, events, room, (int)(timeout_ns / MS_NS));
 	if (ppoll(&set, 1, &timeout, NULL) < 0)

@@ -27,6 +27,7 @@ bool progress_is_alive(struct progress *progress, uint64_t now_ns)
 void progress_tell(struct progress *progress, const struct scheduler *scheduler, uint64_t now_ns)
 {
 	uint64_t written, ended;
+
 	if (now_ns - progress->ended_ns < progress->after_ns)
 		return;
 	progress->after_ns *= 2;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/pusher.h"
 
+#include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/session/other_program.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,6 +17,7 @@ uint64_t self_limits_rss_bytes(void)
 {
 	uint64_t pages = 0;
 	FILE *file = fopen("/proc/self/statm", "re");
+
 	if (!file)
 		return 0;
 	if (fscanf(file, "%*u %" SCNu64, &pages) != 1)
@@ -33,6 +34,7 @@ static uint64_t timeval_ns(struct timeval t)
 static uint64_t cpu_ns(int whose)
 {
 	struct rusage usage;
+
 	return getrusage(whose, &usage) == 0 ? timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime) : 0;
 }
 
@@ -62,8 +64,10 @@ void self_limits_begin(void)
 	static const char score[] = "-500";
 	/* COMMAND is a child of the front and keeps its own limits. */
 	static const int raised[] = {RLIMIT_NOFILE, RLIMIT_FSIZE};
+
 	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++) {
 		struct rlimit limit;
+
 		if (getrlimit(raised[i], &limit) == 0) {
 			limit.rlim_cur = limit.rlim_max;
 			setrlimit(raised[i], &limit);

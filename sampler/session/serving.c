@@ -30,6 +30,7 @@ void serving_find_processes(const struct serving *serving)
 static uint64_t resident_bytes(pid_t pid)
 {
 	char text[PROC_STATUS_BYTES];
+
 	if (proc_read(pid, "status", text, sizeof(text)) <= 0)
 		return 0;
 	return proc_status_number(text, "\nVmRSS:", 10, 0) << 10;
@@ -62,6 +63,7 @@ static void list_process(void *context, const struct target *target, int64_t sta
 	    .losses = losses,
 	    .loss_count = process_losses(process, losses),
 	};
+
 	process_sums_fill(&row, process);
 	control_list_write_process(context, &row);
 }
@@ -84,6 +86,7 @@ static void on_list(void *context, struct control_list_writer *writer)
 	    .store_depth = depth,
 	    .store_since_unix_ns = serving->since_unix_ns,
 	};
+
 	serving_find_processes(serving);
 	control_list_write_daemon(writer, &daemon);
 	if (serving->heap)
@@ -102,6 +105,7 @@ static uint32_t ask_snapshot(
     const struct serving *serving, const struct control_request *request, uint64_t asker)
 {
 	static const char cause[] = "heaptap snapshot";
+
 	if (means_all(serving, request))
 		return scheduler_want_all(serving->scheduler, cause, asker);
 	if (request->target == CONTROL_PID)
@@ -127,6 +131,7 @@ static int64_t ask_cpu(struct serving *serving, const struct control_request *re
 {
 	char word[32], file[PATH_MAX];
 	int error;
+
 	if (request->target != CONTROL_PID || !scheduler_serves(serving->scheduler, request->pid))
 		return 0;
 	snprintf(word, sizeof(word), "cpu%" PRIu64, ++serving->cpu.number);
@@ -139,6 +144,7 @@ static int64_t ask_cpu(struct serving *serving, const struct control_request *re
 static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
 {
 	struct serving *serving = context;
+
 	serving_find_processes(serving);
 	if (request->target == CONTROL_SERVICE)
 		return -EOPNOTSUPP;
@@ -158,6 +164,7 @@ static int64_t on_asked(void *context, const struct control_request *request, ui
 static void on_gone(void *context, uint64_t asker)
 {
 	struct serving *serving = context;
+
 	cpu_profiles_cancel(&serving->cpu, asker);
 	scheduler_forget(serving->scheduler, asker);
 }
@@ -169,6 +176,7 @@ void serving_answer(void *context, uint64_t asker, pid_t pid, const char *path, 
 	const struct serving *serving = context;
 	struct control_server *server = control_server_of(serving->control);
 	char absolute[2 * PATH_MAX];
+
 	if (error) {
 		control_server_failed(server, asker, pid, error);
 		return;
@@ -183,6 +191,7 @@ void serving_give(void *context, uint64_t asker, pid_t pid, int fd)
 {
 	const struct serving *serving = context;
 	struct control_server *server = control_server_of(serving->control);
+
 	if (fd < 0)
 		control_server_failed(server, asker, pid, fd);
 	else
@@ -196,6 +205,7 @@ int serving_open(struct serving *serving, int epoll_fd)
 	const struct control_handlers handlers = {
 	    .context = serving, .list = on_list, .ask = on_asked, .gone = on_gone};
 	int error;
+
 	serving->since_unix_ns = clock_unix_ns();
 	serving->cpu.giver = (struct in_memory_giver){serving_give, serving};
 	if (!getcwd(serving->working_folder, sizeof(serving->working_folder)))

@@ -15,6 +15,7 @@
 
 #include "sampler/session/session_state.h"
 
+#include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/linux/clock.h"
@@ -26,7 +27,6 @@
 #include "sampler/session/signals.h"
 #include "sampler/snapshot/sink.h"
 #include "sampler/symbol/debuginfod.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,6 +59,7 @@ static void attach_events(const struct session *s, pid_t command)
 	char text[256];
 	int error = s->events ? event_registry_attach_command(s->events, command) : s->events_error;
 	bool no_room = !s->events && (error == -EPERM || error == -ENOMEM);
+
 	if (!s->events && !error)
 		return;
 	snprintf(text, sizeof(text), "no events are sampled: %s%s", strerror(-error),
@@ -71,6 +72,7 @@ static void on_front(struct session *s)
 {
 	struct front_message message;
 	int error;
+
 	while ((error = front_message_read(s->front_fd, &message)) == 0) {
 		if (message.kind == FRONT_MESSAGE_STARTED) {
 			s->launch.pid = message.pid;
@@ -125,6 +127,7 @@ static void reap(struct session *s)
 {
 	int status;
 	pid_t pid;
+
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (!serving_reap(&s->serving, pid, status))
 			scheduler_reap(s->scheduler, pid, status);
@@ -133,6 +136,7 @@ static void reap(struct session *s)
 static void on_signals(struct session *s)
 {
 	int number;
+
 	while ((number = signals_read(s->signal_fd)) != 0) {
 		if (number == s->options->signal) {
 			want_all(s, "a signal to heaptap");
@@ -152,6 +156,7 @@ static void on_signals(struct session *s)
 static void summarize(struct session *s)
 {
 	uint64_t unsaid = s->events ? event_source_unsaid(&s->event_source) : 0;
+
 	if (s->heap)
 		heap_capture_summarize(s->heap, false);
 	if (unsaid)
@@ -172,6 +177,7 @@ static void say_done(struct session *s)
 static void say_progress(struct session *s)
 {
 	uint64_t now_ns = clock_now_ns();
+
 	if (progress_begin(&s->progress, now_ns))
 		scheduler_hurry_writing(s->scheduler, !s->launch.front_gone);
 	if (!s->done_sent && !s->launch.front_gone && progress_is_alive(&s->progress, now_ns))
@@ -239,6 +245,7 @@ int session_loop(struct session *s)
 	for (uint64_t timeout_ns = 0;;) {
 		struct epoll_event events[64];
 		int count = poll_interval_wait(s->epoll_fd, events, 64, timeout_ns);
+
 		if (count < 0 && errno != EINTR) {
 			log_line("the sampler cannot wait for events: %s", strerror(errno));
 			return EXIT_FAILURE;
@@ -246,6 +253,7 @@ int session_loop(struct session *s)
 		bool ended = false;
 		for (int i = 0; i < count; i++) {
 			int fd = events[i].data.fd;
+
 			if (fd == s->front_fd)
 				on_front(s);
 			else if (fd == s->signal_fd)
@@ -312,6 +320,7 @@ static void open_events(struct session *s)
 static int open_ground(struct session *s)
 {
 	int error = output_init(&s->output, s->options->output);
+
 	fill_settings(&s->settings, s->options);
 	sink_files_init(&s->files, &s->output, s->options->sync);
 	s->settings.sink = &s->files.base;
@@ -344,6 +353,7 @@ static int open_ground(struct session *s)
 int session_open(struct session *s)
 {
 	int error = open_ground(s), control_error;
+
 	if (error)
 		return error;
 	open_events(s);
@@ -412,6 +422,7 @@ void session_without_command(struct session *s, pid_t pid)
 static int fail(int front_fd, const char *what, const char *why)
 {
 	char text[512];
+
 	snprintf(text, sizeof(text), "%s: %s", what, why);
 	front_message_write(front_fd, FRONT_MESSAGE_FAILED, 0, 0, text);
 	return EXIT_FAILURE;
@@ -430,6 +441,7 @@ int session_run(const struct options *options, int front_fd)
 	struct session s = session_of(options, SIGNALS_FRONT, front_fd);
 	struct heap_capture heap = {0};
 	char text[64];
+
 	if (!options->no_heap) {
 		s.heap = &heap;
 		snprintf(text, sizeof(text), "backend %s is not available", backend_name(options->backend));
@@ -473,6 +485,7 @@ int session_adopt(struct options *options)
 	struct region *region;
 	char *end;
 	long pid = strtol(options->operands[0], &end, 10);
+
 	if (*end || pid <= 0 || options->operand_count != 1) {
 		log_line(
 		    "'%s' is not a process id; usage: heaptap adopt [OPTIONS] PID", options->operands[0]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `record --pid`: a session in the foreground, of processes that run already. */
+#include "pprof/text/log_line.h"
 #include "sampler/attach/attacher.h"
 #include "sampler/attach/delivery.h"
 #include "sampler/attach/fitness.h"
@@ -14,7 +15,6 @@
 #include "sampler/session/session.h"
 #include "sampler/session/session_state.h"
 #include "sampler/session/web_server.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -44,6 +44,7 @@ static const char *why_not_sampled(int error)
 static bool attach_events(const struct session *s, pid_t pid)
 {
 	int error = s->events ? event_registry_attach_running(s->events, pid) : s->events_error;
+
 	if (error)
 		log_line("pid %d cannot be sampled: %s", (int)pid, why_not_sampled(error));
 	else if (s->options->verbosity > 0)
@@ -94,6 +95,7 @@ static int begin_heap(struct session *s, const struct options *options, const st
 	    .epoll_fd = s->epoll_fd,
 	    .signal_fd = s->signal_fd,
 	};
+
 	*modules_library(s->modules) = (struct module_library){DELIVERY_NAME, options->library};
 	s->attachments = attachments_new(&setup);
 	if (s->attachments)
@@ -110,15 +112,18 @@ static size_t begin_events(const struct session *s, const struct options *option
 	struct children children = {.roots = options->pids, .root_count = options->pid_count};
 	struct descendant found[OPTION_PIDS_MAX];
 	size_t count = 0, good = 0;
+
 	if (!options->no_children)
 		count = children_look(&children, found, OPTION_PIDS_MAX - options->pid_count, NULL, NULL);
 	for (size_t i = 0; i < options->pid_count; i++) {
 		const bool sampled = attach_events(s, options->pids[i]);
+
 		children.of[i].refused = !sampled;
 		good += sampled;
 	}
 	for (size_t i = 0; i < count; i++) {
 		const bool ended = proc_state(found[i].pid) == '?';
+
 		if (ended)
 			children_ended(&children, &found[i]);
 		else if (attach_events(s, found[i].pid))
@@ -133,6 +138,7 @@ static int run(struct session *s, const struct options *options, const struct de
 {
 	size_t good = 0, children_good = 0;
 	int error = session_open(s);
+
 	if (!error && options->event_count)
 		good = begin_events(s, options, &children_good);
 	if (!error && !options->no_heap)
@@ -153,6 +159,7 @@ static int attach(struct options options)
 	struct heap_capture heap = {0};
 	struct delivery delivery = {.fd = -1};
 	int error = options.no_heap ? 0 : prepare_heap(&s, &heap, &options, &delivery);
+
 	session_without_command(&s, options.pids[0]);
 	s.launch.attached = options.pids;
 	s.launch.attached_count = options.pid_count;
@@ -169,6 +176,7 @@ static void wait_for_pusher(struct pusher *pusher)
 {
 	struct pollfd ended = {.fd = pusher->fd, .events = POLLIN};
 	sigset_t none;
+
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	pusher_end(pusher);
@@ -181,6 +189,7 @@ int session_attach(struct options *options)
 {
 	struct pusher pusher = {-1, -1};
 	int web_fd = -1;
+
 	/* Before any process is touched. It looks for our control socket again and again. */
 	if (options->serve.listen_count && web_server_start(options, getpid(), &web_fd))
 		return STATUS_USAGE;
@@ -202,6 +211,7 @@ int session_attach(struct options *options)
 static int await(struct attacher *attacher, int signal_fd, struct attachment *attachment)
 {
 	struct pollfd fds[] = {{.fd = attacher->fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+
 	while (poll(fds, 2, -1) < 0 && errno == EINTR)
 		;
 	if (!fds[0].revents)
@@ -216,6 +226,7 @@ static int detach(pid_t pid, bool quiet)
 	const int signal_fd = signals_open(SIGNALS_STOPS, 0);
 	const struct attachment_wish wish = {.pid = pid, .modules = modules_new(0)};
 	int error = wish.modules ? attacher_start(&attacher, attachment_end, &wish) : -ENOMEM;
+
 	if (!error)
 		error = await(&attacher, signal_fd, &attachment);
 	if (error == -ENOENT || error == -ESRCH)
@@ -234,6 +245,7 @@ int session_detach(struct options *options)
 {
 	char *end;
 	long pid = strtol(options->operands[0], &end, 10);
+
 	if (*end || pid <= 0 || pid > INT_MAX || options->operand_count != 1) {
 		log_line("'%s' is not a process id; usage: heaptap detach PID", options->operands[0]);
 		return STATUS_USAGE;

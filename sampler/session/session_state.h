@@ -6,9 +6,9 @@
 
 #include "sampler/cli/options.h"
 #include "sampler/session/attachments.h"
-#include "sampler/session/serving.h"
 #include "sampler/session/heap_capture.h"
 #include "sampler/session/progress.h"
+#include "sampler/session/serving.h"
 #include "sampler/session/signals.h"
 #include "sampler/snapshot/event_source.h"
 #include "sampler/snapshot/scheduler.h"

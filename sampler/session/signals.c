@@ -18,6 +18,7 @@ static void take(sigset_t *mask, int number)
 static bool is_ignored(int number)
 {
 	struct sigaction action;
+
 	return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
@@ -25,6 +26,7 @@ int signals_open(enum signals_role role, int snapshot)
 {
 	static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
 	sigset_t mask;
+
 	sigemptyset(&mask);
 	if (role != SIGNALS_STOPS)
 		take(&mask, SIGCHLD);
@@ -47,5 +49,6 @@ int signals_open(enum signals_role role, int snapshot)
 int signals_read(int fd)
 {
 	struct signalfd_siginfo info;
+
 	return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/snapshot_client.h"
 
-#include "sampler/control/control_client.h"
-#include "sampler/control/control_folder.h"
-#include "sampler/control/control_peer.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
-#include "sampler/loader/profiled.h"
+#include "sampler/control/control_client.h"
+#include "sampler/control/control_folder.h"
+#include "sampler/control/control_peer.h"
 #include "sampler/linux/clock.h"
+#include "sampler/loader/profiled.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -51,6 +51,7 @@ struct asking {
 static void print_path(const struct asking *asking, const char *path)
 {
 	char text[CONTROL_ANSWER_BYTES];
+
 	snprintf(text, sizeof(text), "%s", path);
 	if (asking->owner != geteuid() || isatty(STDOUT_FILENO))
 		utf8_disarm(text, strlen(text));
@@ -62,6 +63,7 @@ static void print_path(const struct asking *asking, const char *path)
 static bool take_answer(struct asking *asking, char *text)
 {
 	char *pid = strchr(text, ' '), *rest = pid ? strchr(pid + 1, ' ') : NULL;
+
 	if (!rest)
 		return false;
 	*pid++ = '\0';
@@ -85,6 +87,7 @@ static ssize_t receive(int fd, char text[CONTROL_ANSWER_BYTES], int patience_ms)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	int ready = poll(&poll_fd, 1, patience_ms);
+
 	if (ready != 1)
 		return ready == 0 ? -ETIMEDOUT : -errno;
 	ssize_t got = recv(fd, text, CONTROL_ANSWER_BYTES - 1, 0);
@@ -99,6 +102,7 @@ static ssize_t receive(int fd, char text[CONTROL_ANSWER_BYTES], int patience_ms)
 static int bounded_ms(const struct asking *asking, int usual_ms)
 {
 	const uint64_t now_ns = clock_now_ns();
+
 	if (asking->owner == geteuid())
 		return usual_ms;
 	const uint64_t rest_ms = now_ns < asking->end_ns ? (asking->end_ns - now_ns) / 1000000 : 0;
@@ -109,9 +113,11 @@ static int bounded_ms(const struct asking *asking, int usual_ms)
 static int read_answers(struct asking *asking, int fd, unsigned int *outstanding)
 {
 	char text[CONTROL_ANSWER_BYTES];
+
 	for (int usual_ms = ANSWER_MS;; usual_ms = WRITE_MS) {
 		const int wait_ms = bounded_ms(asking, usual_ms);
 		ssize_t got = wait_ms ? receive(fd, text, wait_ms) : -ETIMEDOUT;
+
 		if (got == -ETIMEDOUT)
 			return -ETIMEDOUT;
 		if (got <= 0)
@@ -133,6 +139,7 @@ static int take_answers(struct asking *asking, int fd)
 {
 	unsigned int outstanding = 0;
 	int error = read_answers(asking, fd, &outstanding);
+
 	if (!outstanding)
 		return error;
 	asking->failed++;
@@ -147,6 +154,7 @@ static int ask_one(struct asking *asking, int folder_fd, const char *name)
 	char text[64];
 	int length = snprintf(text, sizeof(text), "snapshot %s", asking->what), error = 0;
 	int fd = control_folder_connect(folder_fd, name, asking->owner, bounded_ms(asking, ANSWER_MS));
+
 	if (fd < 0)
 		return fd;
 	if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length && errno != EPIPE &&
@@ -206,6 +214,7 @@ static void say_foreign(const struct asking *asking, const char *folder)
 static void say_unasked(struct asking *asking, const char *folder)
 {
 	const bool uncounted = asking->unasked_names > UNASKED_NAMES;
+
 	if (is_enough(asking) || (!asking->unasked && !uncounted))
 		return;
 	asking->incomplete = true;
@@ -222,6 +231,7 @@ static int ask_folder(void *context, int folder_fd, const char *folder, uid_t ow
 	int fd = folder_fd < 0 ? -1 : fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
 	DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;
 	const struct dirent *entry;
+
 	asking->owner = owner;
 	asking->end_ns = clock_now_ns() + (uint64_t)STRANGER_MS * 1000000;
 	asking->sockets = asking->unasked = asking->unasked_names = asking->foreign = 0;
@@ -253,6 +263,7 @@ struct listing {
 static int list_one(void *context, pid_t pid, const char *name, bool sampled)
 {
 	struct listing *listing = context;
+
 	if (!sampled)
 		return 0;
 	if (++listing->count > LISTED)
@@ -268,6 +279,7 @@ static void say_unknown(const struct asking *asking)
 {
 	struct listing listing = {.text = ""};
 	const char *whose = geteuid() == 0 ? "" : " by you";
+
 	if (asking->refused[0])
 		log_line("%s is ignored: you must own it, and nobody else may write there", asking->refused);
 	profiled_each(list_one, &listing);
@@ -281,6 +293,7 @@ static void say_unknown(const struct asking *asking)
 static int take_from_daemon(void *context, const struct control_answer *answer, int profile_fd)
 {
 	struct asking *asking = context;
+
 	if (profile_fd >= 0)
 		close(profile_fd);
 	if (answer->kind == CONTROL_WRITTEN) {
@@ -300,6 +313,7 @@ static bool ask_daemon(struct asking *asking, const struct options *options,
 {
 	const char *chosen = options->socket ? options->socket : getenv("HEAPTAP_SOCKET");
 	uint32_t missing;
+
 	/* What a user has named may be served by anybody. */
 	asking->owner = chosen && *chosen ? (uid_t)-1 : geteuid();
 	int error = control_client_each(
@@ -323,6 +337,7 @@ static int ask_daemon_alone(const struct options *options, pid_t pid)
 	    .verb = CONTROL_SNAPSHOT, .target = pid ? CONTROL_PID : CONTROL_ALL, .pid = pid};
 	struct asking asking = {.pid = pid};
 	char reason[512];
+
 	if (options->service) {
 		request.target = CONTROL_SERVICE;
 		if (snprintf(request.service, sizeof(request.service), "%s", options->service) >=
@@ -345,6 +360,7 @@ static int ask_about(const struct options *options, pid_t pid, bool session)
 	    .verb = CONTROL_SNAPSHOT, .target = pid ? CONTROL_PID : CONTROL_ALL, .pid = pid};
 	struct asking asking = {.pid = pid, .sampler = pid ? profiled_sampler(pid) : 0};
 	char reason[512];
+
 	if (pid)
 		snprintf(asking.what, sizeof(asking.what), "%s%d", session ? "session " : "", (int)pid);
 	else
@@ -367,6 +383,7 @@ static pid_t pid_parse(const char *word)
 {
 	char *end;
 	long pid = strtol(word, &end, 10);
+
 	if (pid >= 1 && pid <= INT_MAX && !*end && *word >= '0' && *word <= '9')
 		return (pid_t)pid;
 	if (!word[strspn(word, "0123456789")])
@@ -381,6 +398,7 @@ int snapshot_client_run(struct options *options)
 	int status = EXIT_SUCCESS,
 	    ways = options->all + (options->session != 0) + (options->service != NULL) +
 	    (options->operand_count > 0);
+
 	if (ways != 1) {
 		log_line(ways
 		        ? "PIDs, --session PID, --service NAME and --all each choose the processes: give "
@@ -398,6 +416,7 @@ int snapshot_client_run(struct options *options)
 	for (int i = 0; i < options->operand_count; i++) {
 		pid_t pid = pid_parse(options->operands[i]);
 		int answer = daemon_alone ? ask_daemon_alone(options, pid) : ask_about(options, pid, false);
+
 		if (answer != EXIT_SUCCESS)
 			status = EXIT_FAILURE;
 	}

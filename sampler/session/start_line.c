@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/start_line.h"
 
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
 #include "sampler/heap/inside.h"
 #include "sampler/heap/unseen.h"
 #include "sampler/linux/program_path.h"
@@ -8,8 +10,6 @@
 #include "sampler/loader/program_symbols.h"
 #include "sampler/loader/script_line.h"
 #include "sampler/snapshot/output.h"
-#include "pprof/text/log_line.h"
-#include "pprof/text/text.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -86,6 +86,7 @@ static void say_unseen(const struct options *options, char path[PATH_MAX])
 
 	for (int depth = 0; script && depth <= SCRIPT_DEPTH; depth++) {
 		int fd = regular_file_open(AT_FDCWD, path, 0, &status);
+
 		if (fd < 0)
 			return;
 		script = follow_script(fd, path, PATH_MAX);

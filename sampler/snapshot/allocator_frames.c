@@ -11,6 +11,7 @@
 bool allocator_frames_has(const char *function_name)
 {
 	static regex_t regex;
+
 	static enum { UNKNOWN, GOOD, BAD } state;
 	if (state == UNKNOWN)
 		state =

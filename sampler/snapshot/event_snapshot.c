@@ -29,6 +29,7 @@ static void comment_event(struct profile *profile, const struct event_sheet *she
 {
 	const struct event *event = sheet->event;
 	char rate[64];
+
 	event_describe_rate(event, rate, sizeof(rate));
 	sheet_comment(profile, "event: %s, %s; %s", event->text, rate,
 	    event->part[0].exclude_user          ? "the kernel's side only"
@@ -43,6 +44,7 @@ static void comment_samples(
 {
 	const uint64_t *outcome = s->subject->outcome[sheet - s->sheets];
 	struct sheet_text text;
+
 	if (!sheet_text_open(&text))
 		return;
 	fprintf(text.out, "samples: %" PRIu64 " taken", sheet->total.samples);
@@ -60,6 +62,7 @@ static void comment_counts(
 	const struct counter_totals *c = &sheet->counters;
 	const char *unit = sheet->event->kind == EVENT_CLOCK ? " ns" : "";
 	char lost[64] = "an unknown number";
+
 	if (c->lost_known)
 		snprintf(lost, sizeof(lost), "%" PRIu64, c->lost);
 	sheet_comment(profile,
@@ -106,6 +109,7 @@ static void fill_values(const struct event_sheet *sheet, const struct event_row 
 	double scale = event_sheet_scale(sheet);
 	int64_t value = scale > 1 ? (int64_t)llround((double)row->value * scale) : (int64_t)row->value;
 	bool clock = sheet->event->kind == EVENT_CLOCK;
+
 	values[0] = clock ? (int64_t)row->samples : value;
 	values[1] = clock ? value : (int64_t)row->bytes;
 }
@@ -121,6 +125,7 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	    {.key = "thread_id", .num = row->tid},
 	    {.key = "thread_name", .str = name},
 	};
+
 	fill_values(sheet, row, values);
 	return profile_add_sample(profile, locations, depth, values, labels, !row->tid ? 0 : name ? 2 : 1);
 }
@@ -136,6 +141,7 @@ static int add_lost(struct profile *profile, struct symbolizer *symbolizer, cons
 	        : 0};
 	uint32_t location = symbolizer_marker(symbolizer, STACK_LOST_SAMPLES);
 	int64_t values[2];
+
 	fill_values(sheet, &row, values);
 	return profile_add_sample(profile, &location, 1, values, NULL, 0);
 }
@@ -147,6 +153,7 @@ static void set_types(
 	uint64_t period =
 	    event->hz ? sheet->total.samples ? sheet->total.value / sheet->total.samples : 1 : event->period;
 	bool clock = event->kind == EVENT_CLOCK;
+
 	if (clock)
 		profile_add_sample_type(profile, "samples", "count");
 	profile_add_sample_type(profile, event->type, clock ? "nanoseconds" : "count");
@@ -161,6 +168,7 @@ static void describe(struct profile *profile, const struct snapshot *snapshot, c
 {
 	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
 	const struct event_sheet *sheet = (const struct event_sheet *)base;
+
 	set_types(profile, s, sheet);
 	sheet_comment(profile, "snapshot: %s", snapshot->cause);
 	comment_event(profile, sheet);
@@ -172,6 +180,7 @@ static void describe(struct profile *profile, const struct snapshot *snapshot, c
 static void mark_stacks(const struct sheet *base, bool *used)
 {
 	const struct event_sheet *sheet = (const struct event_sheet *)base;
+
 	for (size_t i = 0; i < sheet->count; i++)
 		used[sheet->rows[i].stack] = true;
 }
@@ -181,6 +190,7 @@ static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, con
 {
 	const struct event_sheet *sheet = (const struct event_sheet *)base;
 	int error = 0;
+
 	for (size_t i = 0; i < sheet->count && !error; i++)
 		error = add_row(profile, symbolizer, snapshot->target->threads, sheet, &sheet->rows[i]);
 	return !error && sheet->lost_here ? add_lost(profile, symbolizer, sheet) : error;
@@ -190,6 +200,7 @@ static int write_all(const struct writer_item *item, void **shared)
 {
 	const struct event_snapshot *s = (const struct event_snapshot *)item;
 	const struct sheet *sheets[EVENTS_MAX];
+
 	for (size_t i = 0; i < s->sheet_count; i++)
 		sheets[i] = &s->sheets[i].base;
 	return sheets_write(&s->base, sheets, s->sheet_count, shared);
@@ -198,6 +209,7 @@ static int write_all(const struct writer_item *item, void **shared)
 static void discard(struct writer_item *item)
 {
 	struct event_snapshot *s = (struct event_snapshot *)item;
+
 	for (size_t i = 0; i < s->sheet_count; i++) {
 		free((char *)s->sheets[i].base.path);
 		free(s->sheets[i].rows);
@@ -212,6 +224,7 @@ int event_snapshot_set_path(struct event_snapshot *s, size_t event, const char *
 	    .mark_stacks = mark_stacks,
 	    .fill_rows = fill_rows};
 	char *copy = strdup(path);
+
 	if (!copy)
 		return -ENOMEM;
 	s->sheets[event].base.kind = &kind;
@@ -224,6 +237,7 @@ int event_snapshot_set_path(struct event_snapshot *s, size_t event, const char *
 struct event_snapshot *event_snapshot_new(void)
 {
 	struct event_snapshot *s = calloc(1, sizeof(*s));
+
 	if (!s)
 		return NULL;
 	s->base.item.write = write_all;
@@ -238,6 +252,7 @@ static void print_sheet(const struct event_sheet *sheet)
 {
 	char value[64], bytes[48] = "", size[AMOUNT_BYTES], share[80] = "", lost[32] = "an unknown number";
 	double total = (double)sheet->total.value * event_sheet_scale(sheet);
+
 	if (sheet->event->kind == EVENT_CLOCK)
 		snprintf(value, sizeof(value), "%.3f s", total / 1e9);
 	else
@@ -258,6 +273,7 @@ void event_snapshot_print(const struct snapshot *snapshot)
 	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
 	const struct target *target = snapshot->target;
 	char end[PROCESS_END_BYTES];
+
 	process_end_phrase(target, end, sizeof(end));
 	log_line("%s (pid %d) %s; events:", target->title, (int)target->pid, end);
 	for (size_t i = 0; i < s->sheet_count; i++)

@@ -10,10 +10,10 @@
 #ifndef SAMPLER_SNAPSHOT_EVENT_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_EVENT_SNAPSHOT_H
 
+#include "sampler/events/event_process.h"
 #include "sampler/perf/counter.h"
 #include "sampler/snapshot/sheet.h"
 #include "sampler/snapshot/snapshot.h"
-#include "sampler/events/event_process.h"
 
 /* One event's part. */
 struct event_sheet {

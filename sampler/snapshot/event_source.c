@@ -34,6 +34,7 @@ static int fill_sheet(const struct event_source *source, struct event_snapshot *
 	const struct target *target = &snapshot->subject->target;
 	const struct event_book *book = snapshot->subject->books[event];
 	char name[EVENT_TEXT_BYTES + 96], path[PATH_MAX];
+
 	sheet->event = &intake->events[event];
 	counters_read(source->registry->counters, event, &sheet->counters);
 	sheet->sum = intake->sum[event];
@@ -55,6 +56,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	const struct event_source *source = (const struct event_source *)base;
 	const struct process *heap = source->heaps ? registry_find(source->heaps, target->pid) : NULL;
 	struct event_snapshot *s = event_snapshot_new();
+
 	if (!s)
 		return -ENOMEM;
 	s->subject = (struct event_process *)target;
@@ -95,6 +97,7 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 {
 	const struct event_source *source = (const struct event_source *)base;
 	const struct process *heap = NULL;
+
 	if (reason != SNAPSHOT_END && source->heaps)
 		heap = registry_find(source->heaps, target->pid);
 	if (heap &&
@@ -108,6 +111,7 @@ static void keep(struct snapshot_series *series, const struct snapshot *snapshot
 {
 	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
 	bool first = true;
+
 	for (size_t i = 0; i < s->sheet_count; i++) {
 		if (!s->sheets[i].base.path || !sink_has_file(snapshot->sink, s->sheets[i].base.path))
 			continue; /* what was not written pushes out nothing */
@@ -124,6 +128,7 @@ static void ended(struct snapshot_source *base, const struct snapshot *snapshot,
 	struct event_source *source = (struct event_source *)base;
 	bool other = !snapshot->target->command;
 	int verbosity = scheduler_setup(base->scheduler)->settings->verbosity;
+
 	if (!error && (!other || verbosity > 0 || source->others < OTHERS_SAID))
 		event_snapshot_print(snapshot);
 	source->others += other;
@@ -132,6 +137,7 @@ static void ended(struct snapshot_source *base, const struct snapshot *snapshot,
 uint64_t event_source_unsaid(const struct event_source *source)
 {
 	int verbosity = scheduler_setup(source->base.scheduler)->settings->verbosity;
+
 	return verbosity == 0 && source->others > OTHERS_SAID ? source->others - OTHERS_SAID : 0;
 }
 

@@ -44,6 +44,7 @@ static void comment_losses(
 {
 	const struct process_counters *c = &s->process->counters;
 	const struct region_place *place = region_place(s->process->image->region, s->process->place);
+
 	const struct {
 		const char *how;
 		uint64_t count;
@@ -60,6 +61,7 @@ static void comment_losses(
 		fprintf(text.out, ", sampled before restart %" PRIu64, c->before_restart);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
+
 		if (tally.samples)
 			fprintf(
 			    text.out, ", %s %" PRIu64, region_loss_name((enum region_loss)i), tally.samples);
@@ -88,6 +90,7 @@ static void comment_inherited(
     struct profile *profile, const struct process *process, const struct heap_view *view)
 {
 	struct sheet_text text;
+
 	if (!view->inherited.samples || !sheet_text_open(&text))
 		return;
 	fprintf(text.out, "inherited by fork: %.0f +- %.0f of these bytes", view->inherited.bytes,
@@ -104,6 +107,7 @@ static void comment_lifetimes(struct profile *profile, const struct heap_snapsho
 	double objects = lifetime_objects(all);
 	uint64_t unseen = s->lifetimes.frees_missing;
 	struct sheet_text text;
+
 	if ((!all->samples && !unseen) || !sheet_text_open(&text))
 		return;
 	double share = objects > 0 ? 100 / objects : 0;
@@ -123,6 +127,7 @@ static void comment_resident(
     struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
 {
 	char text[512];
+
 	if (sheet->kind == HEAP_VIEW_PEAK || !s->resident.newest.time_ns)
 		return;
 	resident_text_comment(&s->resident.newest, text, sizeof(text));
@@ -136,6 +141,7 @@ static void comment_peak(
 	struct tm tm;
 	char when[64] = "", missing[64] = "";
 	const char *end = strncmp(s->base.cause, "exit, ", 6) == 0 ? s->base.cause + 6 : NULL;
+
 	if (gmtime_r(&seconds, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
 	if (s->peak_missing)
@@ -164,6 +170,7 @@ static void comment_cause(
 static void comment_attached(struct profile *profile, const struct image *image)
 {
 	char bytes[AMOUNT_BYTES];
+
 	if (image->attached_pid)
 		sheet_comment(profile,
 		    "attached: %.1f s after the start; about %s of resident memory are older",
@@ -187,6 +194,7 @@ static void comment_period(struct profile *profile, const struct heap_snapshot *
 	char present[AMOUNT_BYTES], bytes[AMOUNT_BYTES], when[64] = "";
 	const time_t seconds = (time_t)(s->process->image->lowered_unix_ns / 1000000000);
 	struct tm tm;
+
 	if (!s->present_period_bytes || s->present_period_bytes >= s->period_bytes)
 		return;
 	if (seconds && gmtime_r(&seconds, &tm))
@@ -206,6 +214,7 @@ static void add_comments(
 	const struct region *region = s->process->image->region;
 	uint64_t placeless = region_placeless(region), not_cut_off = region_not_cut_off(region),
 	         not_afforded = region_not_afforded(region);
+
 	comment_cause(profile, s, sheet);
 	comment_attached(profile, s->process->image);
 	if (sheet->kind == HEAP_VIEW_DELTA)
@@ -247,6 +256,7 @@ static void describe(struct profile *profile, const struct snapshot *snapshot, c
 	    {"inuse_objects", "count"}, {"inuse_space", "bytes"}};
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
 	const struct heap_sheet *sheet = (const struct heap_sheet *)base;
+
 	for (size_t i = 0; i < 4; i++)
 		profile_add_sample_type(profile, types[i][0], types[i][1]);
 	profile_set_default_sample_type(
@@ -272,6 +282,7 @@ static size_t row_labels(
 	const struct threads *threads = process->target.threads;
 	pid_t origin = process_origin_pid(process, row->key.origin);
 	size_t count = 0;
+
 	if (row->inherited)
 		labels[count++] = (struct profile_label){.key = "inherited", .str = "yes"};
 	if (row->inherited && origin > 0) /* without it the origin is unknown */
@@ -280,6 +291,7 @@ static size_t row_labels(
 		labels[count++] = (struct profile_label){.key = "alloc_fn", .str = "mmap"};
 	if (row->key.tid) {
 		const char *name = threads_name(threads, row->key.tid);
+
 		labels[count++] = (struct profile_label){.key = "thread_id", .num = row->key.tid};
 		if (name)
 			labels[count++] = (struct profile_label){.key = "thread_name", .str = name};
@@ -303,6 +315,7 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	const uint32_t *locations;
 	uint32_t lost;
 	size_t depth = 1;
+
 	if (row->key.stack == UINT32_MAX) {
 		lost = symbolizer_marker(symbolizer, "[lost stack]");
 		locations = &lost;
@@ -343,6 +356,7 @@ static int write_lifetimes(
 	size_t bytes;
 	char *text = lifetimes_file_print(&input, &bytes);
 	int error = text ? publish(s, s->lifetimes_path, text, bytes) : -ENOMEM;
+
 	free(text);
 	return error;
 }
@@ -350,6 +364,7 @@ static int write_lifetimes(
 static void mark_stacks(const struct sheet *base, bool *used)
 {
 	const struct heap_view *view = ((const struct heap_sheet *)base)->view;
+
 	for (size_t i = 0; i < view->count; i++)
 		if (view->rows[i].key.stack != UINT32_MAX)
 			used[view->rows[i].key.stack] = true;
@@ -361,6 +376,7 @@ static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, con
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
 	const struct heap_sheet *sheet = (const struct heap_sheet *)base;
 	int error = 0;
+
 	for (size_t i = 0; i < sheet->view->count && !error; i++)
 		error = add_row(profile, symbolizer, s->process, &sheet->view->rows[i]);
 	snapshot_unseen_comment(profile, &s->unseen, sheet->view, symbolizer);
@@ -375,6 +391,7 @@ static int write_timeline(const struct heap_snapshot *s)
 {
 	size_t bytes;
 	char *text = timeline_print(s->timeline, s->base.unix_ns - (int64_t)s->scan_ns, &bytes);
+
 	if (!text)
 		return -ENOMEM;
 	int error = publish(s, s->timeline_path, text, bytes);
@@ -394,12 +411,14 @@ static int write_all(const struct writer_item *item, void **shared)
 	const struct sheet *const sheets[] = {&live.base, &delta.base, &peak.base};
 	int first = sheets_write(&s->base, sheets, sizeof(sheets) / sizeof(sheets[0]), shared);
 	int error = s->timeline_path ? write_timeline(s) : 0;
+
 	return first ? first : error;
 }
 
 static void discard(struct writer_item *item)
 {
 	struct heap_snapshot *s = (struct heap_snapshot *)item;
+
 	heap_view_fini(&s->view);
 	heap_view_fini(&s->peak);
 	heap_view_fini(&s->delta);
@@ -414,6 +433,7 @@ static void discard(struct writer_item *item)
 struct heap_snapshot *heap_snapshot_new(void)
 {
 	struct heap_snapshot *s = calloc(1, sizeof(*s));
+
 	if (!s)
 		return NULL;
 	s->base.item.write = write_all;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/heap_source.h"
 
+#include "pprof/profile/origin.h"
+#include "pprof/text/log_line.h"
+#include "sampler/linux/clock.h"
 #include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/snapshot/heap_trend.h"
 #include "sampler/snapshot/standing_file.h"
 #include "sampler/snapshot/summary.h"
-#include "pprof/profile/origin.h"
-#include "pprof/text/log_line.h"
-#include "sampler/linux/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/futex.h>
 
 /* ---- taking */
 
@@ -27,6 +27,7 @@ static void describe_trouble(const struct process *process, const struct snapsho
 	uint64_t paused_ns = atomic_load(&place->paused_ns), since_ns = atomic_load(&place->paused_since_ns);
 	bool paused = atomic_load(&place->paused) == 1;
 	int at = 0;
+
 	text[0] = '\0';
 	if (paused && now_ns > since_ns)
 		paused_ns += now_ns - since_ns;
@@ -52,6 +53,7 @@ static void add_peak(const struct scheduler *scheduler, struct heap_snapshot *s,
     struct snapshot_series *series, enum snapshot_kind kind, const struct live_scan *live_scan)
 {
 	const struct heap *heap = s->process->heap;
+
 	if (standing_file_is_old(scheduler, &series->peak_file))
 		series->peak_written = 0; /* it gets a new name, and nothing is there until that is written */
 	const bool is_there = live_scan->peak_order == series->peak_written;
@@ -71,6 +73,7 @@ static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *s
 	struct heap *heap = s->process->heap;
 	uint64_t since_ns = heap_last_mark(heap)->time_ns;
 	char delta_name[128];
+
 	if (!since_ns)
 		since_ns = s->process->target.start_ns;
 	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
@@ -87,6 +90,7 @@ static void add_files(const struct heap_source *source, struct heap_snapshot *s,
 	const struct scheduler *scheduler = source->base.scheduler;
 	const struct snapshot_settings *settings = scheduler_setup(scheduler)->settings;
 	const struct process *process = s->process;
+
 	add_peak(scheduler, s, series, request->kind, live_scan);
 	if (settings->delta && request->periodic)
 		add_delta(scheduler, s, request->name, live_scan);
@@ -110,6 +114,7 @@ static void add_files(const struct heap_source *source, struct heap_snapshot *s,
 static void note_missing(struct heap_snapshot *s, const struct registry *registry, uint64_t asked)
 {
 	const uint64_t came = s->process->counters.dumps;
+
 	s->dumps_missing = registry->probe->rings && asked > came ? asked - came : 0;
 	s->rings_were_full = registry->intake->ring_lost != 0;
 }
@@ -121,6 +126,7 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 	struct live_scan live_scan;
 	const uint64_t asked = process_dumps_asked(process);
 	int error = live_scan_take(&live_scan, process->image->region, process->place);
+
 	if (!error) {
 		if (!process->target.closed) /* else all has been read */
 			registry_drain_image(source->registry, process->image);
@@ -157,6 +163,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 {
 	struct heap_source *source = (struct heap_source *)base;
 	struct heap_snapshot *s = heap_snapshot_new();
+
 	if (!s)
 		return -ENOMEM;
 	s->base.path = s->path;
@@ -186,6 +193,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 static void answer_program(const struct process *process, const struct snapshot_series *series)
 {
 	struct region_place *place = region_place(process->image->region, process->place);
+
 	if (atomic_exchange(&place->answered, series->asked_seen) != series->asked_seen)
 		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
@@ -210,6 +218,7 @@ static void read_requests(const struct scheduler *scheduler, const struct proces
 	uint32_t signals = atomic_load(&place->signals), asked = atomic_load(&place->asked);
 	uint32_t first = series->asked_seen + 1;
 	char name[REGION_NAME_BYTES], cause[128];
+
 	if (signals != series->signals_seen && is_allowed(scheduler, series, now_ns))
 		snapshot_series_want(series, "a signal to the process", NULL, 0);
 	series->signals_seen = signals;
@@ -237,6 +246,7 @@ static void tell_cgroup(
 	struct memory_high *cgroup = threshold_watch_cgroup(watch);
 	bool watched = cgroup && cgroup->answer == MEMORY_HIGH_WATCHED;
 	char text[512];
+
 	if (cgroup ? cgroup->told && cgroup->told_answer == cgroup->answer : source->cgroup_said)
 		return;
 	threshold_describe_memory_high(cgroup, text, sizeof(text));
@@ -266,6 +276,7 @@ static void look_at_thresholds(
 	struct snapshot_series *series = process->target.series;
 	struct threshold_watch *watch = watch_of(&settings->thresholds, series);
 	struct threshold_crossing crossing;
+
 	if (!watch)
 		return;
 	const struct threshold_subject subject = {
@@ -296,6 +307,7 @@ static void taken(
     struct snapshot_source *base, struct target *target, const struct snapshot_request *request, int error)
 {
 	const struct heap_source *source = (const struct heap_source *)base;
+
 	if (!request->periodic)
 		answer_program((const struct process *)target, target->series);
 	if (!error && source->events)
@@ -311,8 +323,10 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 {
 	struct process *process = (struct process *)target;
 	struct snapshot_series *series = target->series;
+
 	if (rarely && scheduler_setup(base->scheduler)->settings->timeline) {
 		uint64_t counted = process_samples(process), arrived = heap_total(process->heap).samples;
+
 		timeline_note(&series->timeline, region_place(process->image->region, process->place),
 		    target->pid, counted > arrived ? counted - arrived : 0, now_ns, false);
 	}
@@ -331,6 +345,7 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 {
 	const struct process *process = (const struct process *)target;
 	uint64_t samples = process_samples(process);
+
 	/* Killed while it counted, a process may have sent more than it counted. */
 	if (reason == SNAPSHOT_END && process->counters.taken > samples)
 		samples = process->counters.taken;
@@ -344,6 +359,7 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 static void note_written(struct heap_source *source, const char *path)
 {
 	char *copy = source->written_count < HEAP_SOURCE_WRITTEN ? strdup(path) : NULL;
+
 	if (copy)
 		source->written[source->written_count++] = copy;
 	else
@@ -359,6 +375,7 @@ void heap_source_fini(struct heap_source *source)
 static void written(struct snapshot_series *series, const struct snapshot *snapshot, int error)
 {
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
+
 	if (!error && s->peak_path) /* else the next one tries again */
 		series->peak_written = s->peak_order;
 	if (!error && !series->target->plan)
@@ -368,6 +385,7 @@ static void written(struct snapshot_series *series, const struct snapshot *snaps
 static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
 {
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
+
 	if (!sink_has_file(snapshot->sink, s->path) &&
 	    (!s->delta_path || !sink_has_file(snapshot->sink, s->delta_path)))
 		return; /* what was not written pushes out nothing */
@@ -382,6 +400,7 @@ static void ended(struct snapshot_source *base, const struct snapshot *snapshot,
 	const struct target *target = snapshot->target;
 	char end[PROCESS_END_BYTES];
 	struct summary_row row;
+
 	if (target->end == TARGET_ALIVE)
 		snprintf(end, sizeof(end), "is running, sampling was stopped");
 	else
@@ -400,6 +419,7 @@ static struct tally in_use_of_its_own(const struct process *process)
 {
 	struct live_scan scan;
 	struct tally sum = {0};
+
 	/* Nothing is inherited at place 0, and to read slots that were never used costs memory. */
 	if (process->place == 0)
 		return region_read_tally(&region_place(process->image->region, 0)->live);
@@ -420,6 +440,7 @@ static void omitted(struct snapshot_source *base, const struct target *target)
 	struct tally at_end = in_use_of_its_own(process);
 	double peak_bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
 	struct tally allocated = region_read_tally(&place->allocated);
+
 	summary_list_omit(&source->ended, target, allocated, at_end, peak_bytes);
 	tally_add(&source->omitted, &allocated);
 	source->omitted_processes++;
@@ -442,6 +463,7 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 	struct tally allocated =
 	    region_read_tally(&region_place(process->image->region, process->place)->allocated);
 	const uint64_t now_ns = clock_now_ns();
+
 	tally_add(&d->allocated, &allocated);
 	d->processes++;
 	d->unsaid++;
@@ -457,6 +479,7 @@ bool heap_source_describe_dropped(
     const struct heap_source *source, enum snapshot_drop why, char *text, size_t text_bytes)
 {
 	const struct heap_source_dropped *d = &source->dropped[why];
+
 	text[0] = '\0';
 	if (d->processes)
 		snprintf(text, text_bytes,

@@ -23,6 +23,7 @@ bool in_memory_is_due(const struct in_memory *in_memory)
 int in_memory_begin(struct in_memory *in_memory, struct snapshot *snapshot)
 {
 	int error = sink_memory_open(&snapshot->memory);
+
 	if (error)
 		return error;
 	memcpy(snapshot->askers, in_memory->askers, sizeof(snapshot->askers));
@@ -40,6 +41,7 @@ void in_memory_end(
 	error = error ? error : sink_memory_seal(&snapshot->memory);
 	for (uint32_t i = 0; i < snapshot->asker_count; i++) {
 		int fd = error ? error : fcntl(snapshot->memory.fd, F_DUPFD_CLOEXEC, 0);
+
 		giver->give(
 		    giver->context, snapshot->askers[i], snapshot->target->pid, fd == -1 ? -errno : fd);
 	}
@@ -52,6 +54,7 @@ void in_memory_refuse(struct in_memory *in_memory, pid_t pid, const struct in_me
 {
 	uint64_t askers[SNAPSHOT_ASKERS]; /* one may be taken off the list meanwhile (scheduler_forget) */
 	const uint32_t count = in_memory->asker_count;
+
 	memcpy(askers, in_memory->askers, sizeof(askers));
 	in_memory->asker_count = 0;
 	for (uint32_t i = 0; i < count; i++)

@@ -22,10 +22,12 @@ static void print_stack(struct json *json, const struct profile *profile, struct
 {
 	const uint32_t *locations;
 	size_t depth = symbolizer_stack(symbolizer, site->key.stack, site->key.mapped, &locations);
+
 	json_array(json, "stack");
 	for (size_t i = 0; i < depth; i++) {
 		const struct profile_location location = profile_location(profile, locations[i]);
 		char address[32];
+
 		for (size_t l = 0; l < location.line_count; l++)
 			json_text(json, NULL, profile_function(profile, location.lines[l].function).name);
 		snprintf(address, sizeof(address), "0x%" PRIx64, location.address);
@@ -42,6 +44,7 @@ static void add_ages(struct lifetimes_site *sites, const struct heap *heap, cons
 		uint32_t site = heap_site_of_slot(heap, block->number, &block->slot);
 		uint64_t age_ns =
 		    scan->now_ns > block->slot.sample.time_ns ? scan->now_ns - block->slot.sample.time_ns : 0;
+
 		if (!block->live || site == HEAP_NO_SITE)
 			continue;
 		struct weight weight =
@@ -56,6 +59,7 @@ int lifetimes_file_take(
 {
 	const uint32_t count = heap_site_count(heap);
 	struct lifetimes_site *sites = calloc((size_t)count + 1, sizeof(*sites));
+
 	if (!sites)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
@@ -77,6 +81,7 @@ static void print_site(struct json *json, const struct lifetimes_input *input, u
 {
 	const struct lifetimes_site *taken = &input->taken->sites[site];
 	const struct lifetime *lifetime = &taken->freed;
+
 	json_object(json, NULL);
 	print_stack(json, input->profile, input->symbolizer, heap_site(input->heap, site));
 	print_classes(json, "freed", lifetime->objects);
@@ -92,6 +97,7 @@ static void print_all(FILE *out, const struct lifetimes_input *input)
 {
 	const struct lifetimes_taken *taken = input->taken;
 	struct json json = {.out = out, .lines = true};
+
 	json_object(&json, NULL);
 	json_array(&json, "classes");
 	for (uint32_t i = 0; i < LIFETIME_CLASSES; i++)
@@ -102,6 +108,7 @@ static void print_all(FILE *out, const struct lifetimes_input *input)
 	json_end(&json);
 	for (uint32_t i = 0; i < taken->site_count; i++) {
 		bool alive = false;
+
 		for (uint32_t c = 0; c < LIFETIME_CLASSES; c++)
 			alive = alive || taken->sites[i].live_objects[c] > 0;
 		if (alive || taken->sites[i].freed.samples)
@@ -113,6 +120,7 @@ char *lifetimes_file_print(const struct lifetimes_input *input, size_t *bytes)
 {
 	char *text = NULL;
 	FILE *out = input->taken->sites ? open_memstream(&text, bytes) : NULL;
+
 	if (out) {
 		print_all(out, input);
 		if (fclose(out) != 0) {

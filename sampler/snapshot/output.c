@@ -56,6 +56,7 @@ static void text_put(struct text *text, const char *bytes, size_t count)
 {
 	if (text->length < text->size) {
 		size_t room = text->size - text->length;
+
 		memcpy(text->start + text->length, bytes, count < room ? count : room);
 	}
 	text->length += count;
@@ -90,6 +91,7 @@ static void text_put_word(struct text *text, const char *word)
 		/* A leading dot would hide the file, a leading dash make it look like an option to every
 		 * tool. */
 		bool fits = is_plain(byte) && (length > 0 || (byte != '.' && byte != '-'));
+
 		text_put(text, fits ? &byte : "_", 1);
 	}
 }

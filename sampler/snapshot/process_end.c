@@ -11,6 +11,7 @@ void process_end_phrase(const struct target *target, char *text, size_t text_byt
 {
 	int status = target->status;
 	const char *name;
+
 	switch (target->end) {
 	case TARGET_EXITED:
 		if (WIFEXITED(status)) {
@@ -43,6 +44,7 @@ void process_end_cause(
     const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes)
 {
 	char end[PROCESS_END_BYTES];
+
 	if (target->end == TARGET_ALIVE || target->end == TARGET_DETACHED) {
 		snprintf(text, text_bytes, "sampling was stopped, the process is still running");
 		return;
@@ -61,6 +63,7 @@ void process_end_describe(
     const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes)
 {
 	const char *cgroup = watch->cgroup;
+
 	process_end_phrase(target, text, text_bytes);
 	int64_t kills = killer(target) == SIGKILL ? oom_watch_kills(watch) : 0;
 	size_t length = strlen(text);

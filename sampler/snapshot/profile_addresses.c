@@ -46,12 +46,14 @@ static bool is_same(const struct stack_mapping *a, const struct stack_mapping *b
 static int compare_cuts(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
 	return x < y ? -1 : x > y;
 }
 
 static void cut(struct profile_addresses *l)
 {
 	uint32_t mappings = stacks_mapping_count(l->stacks), count = 0, kept = 1;
+
 	l->cuts[count++] = 0;
 	l->cuts[count++] = PROFILE_ADDRESSES_RESERVED_START;
 	l->cuts[count++] = PROFILE_ADDRESSES_RESERVED_END;
@@ -60,6 +62,7 @@ static void cut(struct profile_addresses *l)
 	l->cuts[count++] = UINT64_MAX;
 	for (uint32_t i = 0; i < mappings; i++) {
 		const struct stack_mapping *m = stacks_mapping(l->stacks, i);
+
 		if (is_empty(m))
 			continue;
 		l->cuts[count++] = m->start;
@@ -76,8 +79,10 @@ static void cut(struct profile_addresses *l)
 static uint32_t segment_of(const struct profile_addresses *l, uint64_t address)
 {
 	uint32_t low = 0, high = l->segments;
+
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
+
 		if (l->cuts[middle] <= address)
 			low = middle;
 		else
@@ -89,10 +94,12 @@ static uint32_t segment_of(const struct profile_addresses *l, uint64_t address)
 static uint32_t free_from(struct profile_addresses *l, uint32_t segment)
 {
 	uint32_t end = segment;
+
 	while (l->next[end] != end)
 		end = l->next[end];
 	while (l->next[segment] != end) {
 		uint32_t after = l->next[segment];
+
 		l->next[segment] = end;
 		segment = after;
 	}
@@ -111,6 +118,7 @@ static void take(struct profile_addresses *l, uint64_t start, uint64_t end, uint
 static void take_all(struct profile_addresses *l)
 {
 	uint32_t mappings = stacks_mapping_count(l->stacks), kernel = RESERVED;
+
 	for (uint32_t i = 0; i <= l->segments; i++) {
 		l->owner[i] = NOBODY;
 		l->next[i] = i;
@@ -124,6 +132,7 @@ static void take_all(struct profile_addresses *l)
 	take(l, MAP_KERNEL_START, UINT64_MAX, kernel);
 	for (uint32_t i = 0; i < mappings; i++) {
 		const struct stack_mapping *m = stacks_mapping(l->stacks, i);
+
 		if (!is_empty(m))
 			take(l, m->start, end_of(m), i);
 	}
@@ -133,6 +142,7 @@ static void take_all(struct profile_addresses *l)
 static void join(struct profile_addresses *l)
 {
 	const struct stack_mapping *before = NULL;
+
 	for (uint32_t i = 0; i < l->segments; i++) {
 		if (l->owner[i] >= RESERVED) {
 			l->owner[i] = NOBODY;
@@ -164,6 +174,7 @@ static void move(struct profile_addresses *l, uint32_t mapping)
 {
 	const struct stack_mapping *m = stacks_mapping(l->stacks, mapping);
 	uint64_t bytes = end_of(m) - m->start, start = l->moved_end + m->start % PAGE;
+
 	/* A page in between, so that no reader joins two ranges. The check is needed because the lists of
 	 * hostile targets can hold anything. */
 	if (start > PROFILE_MOVED_END - 3 * PAGE || bytes > PROFILE_MOVED_END - 3 * PAGE - start)
@@ -177,12 +188,14 @@ static void move(struct profile_addresses *l, uint32_t mapping)
 static void move_all(struct profile_addresses *l)
 {
 	uint32_t range;
+
 	for (uint32_t i = 0; i < stacks_mapping_count(l->stacks); i++)
 		l->moved[i] = NOBODY;
 	l->moved_end = PROFILE_MOVED_START;
 	/* In the order of frames, used by this snapshot or not: see profile_addresses.h. */
 	for (uint32_t i = 0; i < stacks_frame_count(l->stacks); i++) {
 		const struct stack_frame *frame = stacks_frame(l->stacks, i);
+
 		if (!frame->marker && l->moved[frame->mapping] == NOBODY && !in_place(l, frame, &range))
 			move(l, frame->mapping);
 	}
@@ -192,6 +205,7 @@ struct profile_addresses *profile_addresses_new(const struct stacks *stacks)
 {
 	struct profile_addresses *l = calloc(1, sizeof(*l));
 	size_t mappings = stacks_mapping_count(stacks), cuts = 6 + 2 * mappings;
+
 	if (!l)
 		return NULL;
 	l->stacks = stacks;
@@ -227,6 +241,7 @@ bool profile_addresses_find(
     const struct profile_addresses *l, uint32_t number, uint32_t *range, uint64_t *address)
 {
 	const struct stack_frame *frame = stacks_frame(l->stacks, number);
+
 	*address = frame->pc;
 	if (!in_place(l, frame, range)) {
 		*range = l->moved[frame->mapping];

@@ -26,6 +26,7 @@ __attribute__((format(printf, 3, 4))) static void add_row(
 {
 	char amount[AMOUNT_BYTES], name[RESIDENT_TEXT_BYTES];
 	va_list arguments;
+
 	if (fabs(bytes) < rows->least_bytes)
 		return;
 	va_start(arguments, format);
@@ -45,6 +46,7 @@ static void add_heap(struct rows *rows, const struct resident_reading *reading)
 	double bytes = (double)reading->parts.bytes[counters ? RESIDENT_ANONYMOUS : RESIDENT_HEAP];
 	double error = sqrt(reading->heap_variance), slack = bytes - reading->heap_bytes;
 	char name[96];
+
 	snprintf(name, sizeof(name), "allocator's slack%s%s",
 	    reading->older ? ", blocks from before heaptap attached" : "",
 	    counters ? ", other anonymous memory and stacks" : "");
@@ -69,6 +71,7 @@ static void add_anonymous(struct rows *rows, const struct resident_reading *read
 {
 	char mapped[AMOUNT_BYTES], error[AMOUNT_BYTES];
 	double bytes = (double)reading->parts.bytes[RESIDENT_ANONYMOUS];
+
 	if (bytes == 0)
 		return;
 	if (!sampled)
@@ -86,6 +89,7 @@ static void add_anonymous(struct rows *rows, const struct resident_reading *read
 static void add_kind(struct rows *rows, const struct resident_reading *reading, enum resident_kind kind)
 {
 	double bytes = (double)reading->parts.bytes[kind];
+
 	if (bytes == 0)
 		return;
 	if (kind == RESIDENT_STACKS)
@@ -102,6 +106,7 @@ static size_t make_rows(const struct resident_reading *reading, bool sampled, do
     char text[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES])
 {
 	struct rows rows = {.text = text, .least_bytes = least_bytes};
+
 	if (sampled)
 		add_heap(&rows, reading);
 	else if (reading->parts.bytes[RESIDENT_HEAP])
@@ -126,6 +131,7 @@ void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t
 	char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES], amount[AMOUNT_BYTES];
 	/* Not the newest: a process that frees what it had is no longer what it was. */
 	const struct resident_reading *shown = &watch->largest;
+
 	if (!shown->time_ns)
 		return;
 	uint64_t before_ns = end_ns > shown->time_ns ? end_ns - shown->time_ns : 0;
@@ -151,6 +157,7 @@ void resident_text_comment(const struct resident_reading *reading, char *text, s
 	time_t seconds = (time_t)(reading->unix_ns / CLOCK_NS_PER_S);
 	struct tm tm;
 	char when[32] = "";
+
 	if (gmtime_r(&seconds, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
 	int at = snprintf(text, text_bytes,

@@ -31,6 +31,7 @@ static void add_block(
 {
 	struct weight weight = region_weight(block);
 	double bytes = (double)weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+
 	if (block->flags & SLOT_MMAP) {
 		reading->mapped_bytes += bytes;
 		reading->mapped_variance += weight.bytes_variance;
@@ -49,6 +50,7 @@ static void each_block(void *context, struct resident_reader *reader)
 	struct place_slots slots = place_slots_begin(scan->region, scan->place);
 	struct slot_copy block;
 	uint32_t number;
+
 	while (place_slots_next(&slots, &number, &block))
 		add_block(scan->reading, &block, reader);
 }
@@ -70,6 +72,7 @@ static int read_parts(struct resident_reading *reading, const struct process *pr
 	    .context = &scan,
 	};
 	int error = resident_read(&reading->parts, process->target.pid, &facts, READING_MAX_NS);
+
 	if (!error && reading->parts.counters)
 		each_block(&scan, NULL);
 	return error;
@@ -83,6 +86,7 @@ bool resident_watch_is_large(
 	const struct resident *parts = &reading->parts;
 	double bytes = (double)parts->bytes[RESIDENT_ANONYMOUS] -
 	    (parts->counters ? reading->heap_bytes : 0) - (reading->with_mmap ? reading->mapped_bytes : 0);
+
 	if (process->place != 0 && bytes > (double)parts->alone_bytes)
 		bytes = (double)parts->alone_bytes;
 	if (process->image->period_bytes)
@@ -99,6 +103,7 @@ void resident_watch_read(struct resident_watch *watch, struct process *process)
 	    .older = process->image->attached_pid != 0,
 	};
 	uint64_t began_ns = clock_thread_cpu_ns();
+
 	if (!process->target.readable || process->target.closed)
 		return;
 	watch->tried_ns = reading.time_ns;
@@ -128,6 +133,7 @@ uint64_t resident_watch_wait_ns(uint64_t age_ns, uint64_t cost_ns, size_t proces
 {
 	uint64_t wait_ns = age_ns / 8 < OFTEN_NS ? age_ns / 8 : OFTEN_NS;
 	uint64_t share_ns = cost_ns * COST_SHARE * (processes ? processes : 1);
+
 	wait_ns = wait_ns > YOUNGEST_NS ? wait_ns : YOUNGEST_NS;
 	return wait_ns > share_ns ? wait_ns : share_ns;
 }
@@ -138,6 +144,7 @@ void resident_watch_look(
 	uint64_t start_ns = process->target.start_ns;
 	uint64_t before_ns = watch->tried_ns ? watch->tried_ns : start_ns;
 	uint64_t age_ns = before_ns > start_ns ? before_ns - start_ns : 0;
+
 	if (process->target.plan) {
 		processes *= PLANNED_SHARE;
 		if (now_ns < start_ns + PLANNED_YOUNGEST_NS)

@@ -3,12 +3,11 @@
 #include "sampler/snapshot/scheduler_state.h"
 
 #include "pprof/profile/origin.h"
+#include "pprof/text/log_line.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/process_end.h"
 #include "sampler/snapshot/schedule.h"
-#include "sampler/snapshot/scheduler_state.h"
 #include "sampler/target/target_plan.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -29,6 +28,7 @@ int scheduler_claim(
 {
 	const struct output_facts facts = {
 	    .program = target->title, .pid = target->pid, .snapshot = name, .seconds = time(NULL)};
+
 	if (a->setup.claim)
 		return a->setup.claim(a->setup.context, target, name, path, path_bytes);
 	return output_claim(a->setup.output, &facts, path, path_bytes);
@@ -39,6 +39,7 @@ static uint64_t interval_of(
 {
 	const uint64_t interval_ns =
 	    target->plan ? target->plan->interval_ns : a->setup.settings->interval_ns;
+
 	return interval_ns == SCHEDULE_USUAL && !source->kind->grows ? SCHEDULE_USUAL_NS : interval_ns;
 }
 
@@ -46,8 +47,10 @@ static uint64_t interval_of(
 static struct snapshot_series *series_of(struct snapshot_source *source, struct target *target)
 {
 	struct scheduler *a = source->scheduler;
+
 	if (!target->series) {
 		const uint64_t begin_ns = target->sampled_ns;
+
 		target->series = snapshot_series_new(
 		    begin_ns, interval_of(a, source, target), target->plan ? clock_now_ns() : begin_ns);
 		if (!target->series)
@@ -74,6 +77,7 @@ static void refuse_askers(struct scheduler *a, struct snapshot_series *series, i
 {
 	uint64_t askers[SNAPSHOT_ASKERS];
 	const uint32_t count = series->asker_count;
+
 	memcpy(askers, series->askers, sizeof(askers));
 	series->asker_count = 0;
 	answer(a, askers, count, series->target->pid, "", error);
@@ -106,6 +110,7 @@ static int take(
 	const struct snapshot_settings *settings = a->setup.settings;
 	struct snapshot *s = NULL;
 	int error = series->source->kind->take(series->source, series->target, request, &s);
+
 	if (error)
 		return error;
 	s->item.series = series;
@@ -142,6 +147,7 @@ static void take_in_memory(struct scheduler *a, struct snapshot_series *series)
 	    .cause = "asked for through the control socket",
 	    .by_hand = true};
 	int error = take(a, series, &request, true);
+
 	if (error)
 		in_memory_refuse(&series->in_memory, series->target->pid, &a->setup.memory, error);
 }
@@ -150,6 +156,7 @@ static void take_in_memory(struct scheduler *a, struct snapshot_series *series)
 static void give_up(struct scheduler *a, struct snapshot_series *series, bool periodic, int error)
 {
 	pid_t pid = series->target->pid;
+
 	series->failed++;
 	if (error != series->error)
 		log_line_of(
@@ -166,6 +173,7 @@ static void take_numbered(
 	/* What a program requests itself is not urgent: others' profiles would wait for those of one that
 	 * does so all the time. */
 	int error = take(a, series, request, !request->periodic && series->wanted_at_once);
+
 	if (error)
 		give_up(a, series, request->periodic, error);
 	series->error = error;
@@ -179,6 +187,7 @@ static void take_next(
 	char name[96];
 	const struct snapshot_request request = {SNAPSHOT_NUMBERED, name, cause, periodic,
 	    !periodic && series->wanted_by_hand, !periodic && series->wanted_by_a_rule};
+
 	snprintf(name, sizeof(name), "%04" PRIu32 "%s%s", series->next, word[0] ? "-" : "", word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
 		*slash = '_'; /* else only the part after the last slash would be kept */
@@ -190,6 +199,7 @@ static void take_next(
 static void refuse(struct scheduler *a, struct snapshot_series *series)
 {
 	static const struct snapshot_request request = {SNAPSHOT_NUMBERED, "", "", false, false, false};
+
 	give_up(a, series, false, -ECANCELED);
 	series->error = -ECANCELED;
 	if (series->source->kind->taken)
@@ -206,6 +216,7 @@ void scheduler_take(
 {
 	struct snapshot_series *series = series_of(source, target);
 	struct snapshot_request beside = *request;
+
 	beside.periodic = true; /* the heap's own answers who asked */
 	if (series)
 		take_numbered(source->scheduler, series, &beside);
@@ -223,6 +234,7 @@ static void tend_interval(struct scheduler *a, struct snapshot_series *series, u
 	const uint64_t interval_ns = interval_of(a, series->source, series->target);
 	const bool waited = series->waiting;
 	bool due = snapshot_series_look(series, interval_ns, now_ns) == SNAPSHOT_SERIES_DUE;
+
 	series->skipped += due && a->paused;
 	series->waiting =
 	    due && !a->paused && series->source->kind->has(series->source, series->target, SNAPSHOT_DUE);
@@ -237,8 +249,10 @@ static void take_periodic(struct scheduler *a, uint64_t now_ns)
 {
 	struct snapshot_series *series;
 	char cause[64];
+
 	while ((series = scheduler_next_in_turn(a))) {
 		const uint64_t interval_ns = interval_of(a, series->source, series->target);
+
 		schedule_describe(interval_ns, series->due_ns - series->begin_ns, cause, sizeof(cause));
 		take_next(a, series, cause, "", true);
 		series->waiting = false;
@@ -261,6 +275,7 @@ static void tend_target(struct scheduler *a, struct snapshot_series *series, uin
 	struct target *target = series->target;
 	bool rarely =
 	    target->readable && (!series->refreshed_ns || now_ns - series->refreshed_ns >= a->refresh_ns);
+
 	if (rarely) {
 		series->refreshed_ns = now_ns;
 		oom_watch_update(&series->death, target->pid);
@@ -294,6 +309,7 @@ static void tend_targets(struct scheduler *a, uint64_t now_ns)
 	take_periodic(a, now_ns);
 	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
 		uint64_t due_ns = series->target->closed ? UINT64_MAX : next_due_ns(a, series, now_ns);
+
 		a->due_ns = due_ns < a->due_ns ? due_ns : a->due_ns;
 	}
 }
@@ -316,6 +332,7 @@ uint64_t scheduler_tend(struct scheduler *a, uint64_t now_ns)
 static void watch(void *context, struct target *target)
 {
 	struct snapshot_source *source = context;
+
 	(void)series_of(source, target); /* else: is tried again when it ends */
 	source->scheduler->look_ns = 0;  /* the process may end soon, so look at once */
 }
@@ -332,6 +349,7 @@ static void release(struct snapshot_source *source, struct target *target)
 static void answer_all(struct scheduler *a, struct target *target, int error)
 {
 	struct snapshot_series *series = target->series;
+
 	refuse_askers(a, series, error ? error : -ESRCH);
 	in_memory_refuse(&series->in_memory, target->pid, &a->setup.memory, -ESRCH);
 }
@@ -339,6 +357,7 @@ static void answer_all(struct scheduler *a, struct target *target, int error)
 static int take_last(struct scheduler *a, struct target *target)
 {
 	char cause[1024];
+
 	process_end_cause(target, &target->series->death, cause, sizeof(cause));
 	const struct snapshot_request request = {
 	    SNAPSHOT_EXIT, target->end == TARGET_DETACHED ? "detach" : "exit", cause, false, false, false};
@@ -354,6 +373,7 @@ static int take_last(struct scheduler *a, struct target *target)
 static void take_requested(struct snapshot_source *source, struct target *target)
 {
 	struct snapshot_series *series = target->series;
+
 	if (!series || series->wanted || source->scheduler->paused || !source->kind->look_for_requests)
 		return;
 	source->kind->look_for_requests(source, target, clock_now_ns());
@@ -366,6 +386,7 @@ static void close_target(void *context, struct target *target)
 	struct snapshot_source *source = context;
 	struct scheduler *a = source->scheduler;
 	int error = 0;
+
 	a->closing++;
 	if (target->end == TARGET_GONE && exit_status_read(target->pidfd, target->pid, &target->status) == 0)
 		target->end = TARGET_EXITED;
@@ -403,6 +424,7 @@ static void report(struct scheduler *a, const struct snapshot *s, int error)
 	bool last = s->kind == SNAPSHOT_EXIT;
 	uint64_t before = s->target->series->failed;
 	char count[64] = ""; /* no later profile has it */
+
 	if (before)
 		snprintf(count, sizeof(count), "; snapshots not written before it: %" PRIu64, before);
 	if (last && error) /* nothing tries again, so -q does not mean this */
@@ -431,6 +453,7 @@ static void on_written(void *context, const struct writer_item *item, int error)
 	struct snapshot *s = (struct snapshot *)(uintptr_t)item;
 	struct scheduler *a = context;
 	struct snapshot_series *series = s->target->series;
+
 	series->jobs--;
 	if (s->kind == SNAPSHOT_MEMORY) { /* nothing is logged: who asked is told */
 		in_memory_end(&series->in_memory, s, &a->setup.memory, error);
@@ -467,6 +490,7 @@ void scheduler_hurry_writing(struct scheduler *a, bool hurry)
 struct scheduler *scheduler_new(const struct scheduler_setup *setup)
 {
 	struct scheduler *a = calloc(1, sizeof(*a));
+
 	if (!a)
 		return NULL;
 	a->setup = *setup;

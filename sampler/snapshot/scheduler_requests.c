@@ -17,6 +17,7 @@ static bool want(struct scheduler *a, struct snapshot_series *series, const char
 uint32_t scheduler_want_all(struct scheduler *a, const char *cause, uint64_t asker)
 {
 	uint32_t count = 0;
+
 	for (struct snapshot_series *series = a->series; series; series = series->next_series)
 		count += want(a, series, cause, asker);
 	return count;
@@ -34,8 +35,10 @@ uint32_t scheduler_ask(struct scheduler *a, pid_t pid, uint64_t asker)
 uint32_t scheduler_ask_memory(struct scheduler *a, pid_t pid, uint64_t asker)
 {
 	uint32_t count = 0;
+
 	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
 		const struct target *target = series->target;
+
 		if ((pid && (target->pid != pid || !target->readable)) || target->closed ||
 		    !series->source->kind->in_memory || !in_memory_want(&series->in_memory, asker))
 			continue;
@@ -50,6 +53,7 @@ uint32_t scheduler_ask_memory(struct scheduler *a, pid_t pid, uint64_t asker)
 static uint32_t without(uint64_t *askers, uint32_t count, uint64_t gone)
 {
 	uint32_t kept = 0;
+
 	for (uint32_t i = 0; i < count; i++)
 		if (askers[i] != gone)
 			askers[kept++] = askers[i];
@@ -60,6 +64,7 @@ void scheduler_forget(struct scheduler *a, uint64_t asker)
 {
 	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
 		struct in_memory *in_memory = &series->in_memory;
+
 		series->asker_count = without(series->askers, series->asker_count, asker);
 		in_memory->asker_count = without(in_memory->askers, in_memory->asker_count, asker);
 	}

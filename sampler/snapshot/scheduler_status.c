@@ -11,6 +11,7 @@ const struct scheduler_setup *scheduler_setup(const struct scheduler *a)
 bool scheduler_is_enough(const struct scheduler *a, const struct target *target, uint64_t samples)
 {
 	const bool last_program = target->command && target->end != TARGET_EXEC;
+
 	return samples > 0 && (last_program || samples >= a->setup.settings->min_samples);
 }
 

@@ -15,6 +15,7 @@ struct snapshot_series *scheduler_next_in_turn(const struct scheduler *a)
 	struct snapshot_series *found = NULL;
 	uint64_t full = 0; /* an account for which there is no room */
 	bool one_is_full = false;
+
 	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
 		if (!series->waiting || series->writing || series->target->closed ||
 		    (found && series->turn >= found->turn))

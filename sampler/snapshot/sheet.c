@@ -18,6 +18,7 @@ void sheet_comment(struct profile *profile, const char *format, ...)
 {
 	char *text = NULL;
 	va_list arguments;
+
 	va_start(arguments, format);
 	int length = vasprintf(&text, format, arguments);
 	va_end(arguments);
@@ -67,6 +68,7 @@ static struct symbolizer *name_stacks(
 	    .allocator_stays = sheet->kind->allocator_stays,
 	};
 	bool *used = calloc(stacks_node_count(target->stacks), sizeof(*used));
+
 	if (!used)
 		return NULL;
 	sheet->kind->mark_stacks(sheet, used);
@@ -79,6 +81,7 @@ static int fill(
     struct profile *profile, const struct snapshot *s, const struct sheet *sheet, struct symbols *symbols)
 {
 	char fetched[512];
+
 	sheet_comment(profile, "heaptap " HEAPTAP_VERSION);
 	sheet_comment(profile, "pid=%d comm=%s host=%s", (int)s->target->pid, s->target->title, s->host);
 	if (s->target->full_name[0])
@@ -102,6 +105,7 @@ static int write_sheet(const struct snapshot *s, const struct sheet *sheet, stru
 	struct profile *profile = profile_new();
 	uint8_t *raw = NULL, *packed = NULL;
 	size_t raw_bytes, packed_bytes;
+
 	if (!profile)
 		return -ENOMEM;
 	int error = fill(profile, s, sheet, symbols);
@@ -126,6 +130,7 @@ int sheets_write(const struct snapshot *s, const struct sheet *const sheets[], s
 	int first = symbols ? 0 : -ENOMEM;
 	for (size_t i = 0; i < count && symbols; i++) {
 		int error = sheets[i]->path ? write_sheet(s, sheets[i], symbols) : 0;
+
 		first = first ? first : error;
 	}
 	return first;

@@ -21,6 +21,7 @@ static uint64_t count_until(const struct snapshot_series *series, uint64_t inter
 static uint64_t due_ns(const struct snapshot_series *series, uint64_t interval_ns, uint64_t number)
 {
 	const uint64_t age_ns = schedule_due_ns(interval_ns, number);
+
 	return age_ns < UINT64_MAX - series->begin_ns ? series->begin_ns + age_ns : UINT64_MAX;
 }
 
@@ -34,6 +35,7 @@ static void set_interval(struct snapshot_series *series, uint64_t interval_ns, u
 struct snapshot_series *snapshot_series_new(uint64_t begin_ns, uint64_t interval_ns, uint64_t now_ns)
 {
 	struct snapshot_series *series = calloc(1, sizeof(*series));
+
 	if (!series)
 		return NULL;
 	series->begin_ns = begin_ns;
@@ -126,6 +128,7 @@ void snapshot_series_want_by_rule(struct snapshot_series *series, const struct t
 bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns)
 {
 	static const uint64_t each_ns = 1000000000, burst = 16;
+
 	if (series->asked_until_ns < now_ns)
 		series->asked_until_ns = now_ns;
 	if (series->asked_until_ns - now_ns > (burst - 1) * each_ns) {
@@ -142,11 +145,13 @@ bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns)
 static void remove_oldest(struct snapshot_series *series, bool by_a_rule, const struct sink *sink)
 {
 	size_t begin = 0, end;
+
 	while (series->kept[begin].by_a_rule != by_a_rule)
 		begin++;
 	end = begin;
 	do {
 		const struct snapshot_series_file *file = &series->kept[end];
+
 		sink_remove_file(sink, file->path);
 		if (file->delta_path)
 			sink_remove_file(sink, file->delta_path);
@@ -162,6 +167,7 @@ int snapshot_series_keep(struct snapshot_series *series, const struct snapshot_s
     const struct sink *sink)
 {
 	size_t snapshots = 0;
+
 	if (!keep)
 		return 0;
 	if (array_reserve(

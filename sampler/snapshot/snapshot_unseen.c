@@ -15,6 +15,7 @@ static void measure(struct unseen_facts *facts, const struct resident_watch *wat
 {
 	const struct resident_reading *reading = resident_watch_shown(watch);
 	const double anonymous = (double)reading->parts.bytes[RESIDENT_ANONYMOUS];
+
 	if (!reading->time_ns)
 		return;
 	facts->measured = true;
@@ -46,8 +47,10 @@ static struct entry *find_entries(const struct stacks *stacks)
 {
 	const uint32_t count = stacks_mapping_count(stacks);
 	struct entry *entries = calloc(count + 1, sizeof(*entries));
+
 	for (uint32_t i = 0; entries && i < count; i++) {
 		const struct stack_mapping *mapping = stacks_mapping(stacks, i);
+
 		if (mapping->kind == MAP_KIND_ANON) /* itself: it was made at run time */
 			entries[i].end = UINT64_MAX;
 		else
@@ -62,10 +65,12 @@ static bool *find_nameless(const struct stacks *stacks)
 	const uint32_t count = stacks_node_count(stacks);
 	struct entry *entries = find_entries(stacks);
 	bool *through = entries ? calloc(count, sizeof(*through)) : NULL;
+
 	for (uint32_t i = 1; through && i < count; i++) {
 		const struct stack_node *node = stacks_node(stacks, i);
 		const struct stack_frame *frame = stacks_frame(stacks, node->frame);
 		const struct entry *entry = &entries[frame->marker ? 0 : frame->mapping];
+
 		through[i] = through[node->outer] ||
 		    (!frame->marker && frame->vaddr >= entry->start && frame->vaddr < entry->end);
 	}
@@ -77,9 +82,11 @@ static void weigh_names(
     struct unseen_facts *facts, const struct process *process, const struct heap_view *view)
 {
 	bool *through = find_nameless(process->target.stacks);
+
 	for (size_t i = 0; through && i < view->count; i++) {
 		const struct heap_view_row *row = &view->rows[i];
 		const double weight = (double)row->alloc.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+
 		facts->named += weight;
 		if (row->key.stack != UINT32_MAX && through[row->key.stack])
 			facts->nameless += weight;
@@ -92,6 +99,7 @@ void snapshot_unseen_look(struct snapshot_unseen *unseen, const struct process *
 {
 	const struct region *region = process->image->region;
 	struct unseen_facts *facts = &unseen->facts;
+
 	*facts = (struct unseen_facts){
 	    .with_mmap = region_header(region)->record_mmap == 1, .own_malloc = region_unseen_malloc(region)};
 	(void)region_unseen_files(region, facts->calls);
@@ -112,6 +120,7 @@ void snapshot_unseen_look(struct snapshot_unseen *unseen, const struct process *
 static double bytes_of_row(const struct heap_view *view, const struct heap_view_row *row)
 {
 	const uint64_t bytes_q8 = view->inuse.samples ? row->inuse.bytes_q8 : row->alloc.bytes_q8;
+
 	return (double)bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 }
 
@@ -121,8 +130,10 @@ void snapshot_unseen_comment(struct profile *profile, const struct snapshot_unse
 	char line[UNSEEN_LINE_BYTES];
 	struct unseen texts = unseen->texts;
 	double nameless = 0, all = 0;
+
 	for (size_t i = 0; i < view->count; i++) {
 		const uint32_t stack = view->rows[i].key.stack;
+
 		all += bytes_of_row(view, &view->rows[i]);
 		if (stack != UINT32_MAX && symbolizer_is_stripped(symbolizer, stack))
 			nameless += bytes_of_row(view, &view->rows[i]);

@@ -16,6 +16,7 @@ char *standing_file_beside(const struct scheduler *scheduler, const struct targe
 {
 	char path[PATH_MAX];
 	int error = scheduler_claim(scheduler, target, name, path, sizeof(path));
+
 	if (error && !target->series->extra_error)
 		log_line_of(target_user(target), "no file %s of pid %d: %s", name, (int)target->pid,
 		    strerror(-error));
@@ -29,6 +30,7 @@ static char *as_jsonl(char *plain)
 	static const char profile[] = ".pb.gz", lines[] = ".jsonl";
 	size_t length = plain ? strlen(plain) : 0, suffix = sizeof(profile) - 1;
 	char *path;
+
 	if (length > strlen(lines) && strcmp(plain + length - strlen(lines), lines) == 0)
 		return plain; /* a store names it so */
 	if (length > suffix && strcmp(plain + length - suffix, profile) == 0)
@@ -49,6 +51,7 @@ static char *path_of(const struct scheduler *scheduler, const struct target *tar
 {
 	if (!file->path || standing_file_is_old(scheduler, file)) {
 		char *path = standing_file_beside(scheduler, target, name);
+
 		path = jsonl ? as_jsonl(path) : path;
 		if (path) { /* else the old one will do */
 			free(file->path);

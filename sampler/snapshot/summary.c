@@ -26,10 +26,12 @@ static struct summary_estimate estimate_view(const struct heap_view *view, uint6
 {
 	struct summary_estimate sum = {
 	    .samples = view->inuse.samples, .bytes = view->inuse.bytes, .objects = view->inuse.objects};
+
 	for (size_t i = 0; i < view->count; i++) {
 		const struct tally *inuse = &view->rows[i].inuse;
 		struct estimate row = estimate_of(rounded(inuse->bytes_q8, WEIGHT_BYTES_SHIFT),
 		    rounded(inuse->objects_q16, WEIGHT_OBJECTS_SHIFT), 0, (double)period_bytes);
+
 		sum.bytes_variance += row.bytes_variance;
 		sum.objects_variance += row.objects_variance;
 	}
@@ -54,6 +56,7 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	const struct process *process = s->process;
 	const struct target *target = &process->target;
 	const struct region_place *place = region_place(process->image->region, process->place);
+
 	*row = (struct summary_row){
 	    .pid = target->pid,
 	    .command = target->command && (target->end != TARGET_EXEC || target->unseen[0]),
@@ -102,6 +105,7 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 static void print_estimate(FILE *out, const char *when, const struct summary_estimate *e)
 {
 	char value[AMOUNT_BYTES], error[AMOUNT_BYTES];
+
 	if (e->bytes_variance > 0)
 		fprintf(out, "  %-7s %s +- %s in %.0f +- %.0f objects\n", when, amount_bytes(e->bytes, value),
 		    amount_bytes(sqrt(e->bytes_variance), error), e->objects, sqrt(e->objects_variance));
@@ -114,6 +118,7 @@ static const char *bound_text(const struct summary_row *row, const char *what, c
 {
 	char amount[AMOUNT_BYTES];
 	double bound = summary_bound_bytes(row->period_bytes);
+
 	text[0] = '\0';
 	if (row->stripped)
 		snprintf(text, text_bytes, " (it is stripped: an allocator inside may be hidden)");
@@ -127,6 +132,7 @@ static void print_at_end(FILE *out, const struct summary_row *row)
 {
 	char bound[96];
 	bool exact = row->period_bytes <= 1 && row->certain;
+
 	if (row->at_end.samples)
 		print_estimate(out, "at end", &row->at_end);
 	else if (row->samples)
@@ -141,6 +147,7 @@ static void print_samples(FILE *out, const struct summary_row *row, const struct
 {
 	const struct region_place *place = region_place(s->process->image->region, s->process->place);
 	const struct process_counters *c = &s->process->counters;
+
 	fprintf(
 	    out, "  samples %" PRIu64 " taken, %" PRIu64 " without a stack", row->samples, row->stackless);
 	if (s->view.lost_inherited)
@@ -149,6 +156,7 @@ static void print_samples(FILE *out, const struct summary_row *row, const struct
 		fprintf(out, "; sampled before restart: %" PRIu64, c->before_restart);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
+
 		if (tally.samples)
 			fprintf(out, "; %s: %" PRIu64, region_loss_name((enum region_loss)i), tally.samples);
 	}
@@ -166,6 +174,7 @@ static void print_samples(FILE *out, const struct summary_row *row, const struct
 void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *s)
 {
 	char line[UNSEEN_LINE_BYTES];
+
 	fprintf(out, "%s (pid %d) %s\n", row->title, (int)row->pid, row->end);
 	if (row->has_peak)
 		print_estimate(out, "peak", &row->peak);

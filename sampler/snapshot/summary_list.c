@@ -33,6 +33,7 @@ double summary_row_bytes(const struct summary_row *row)
 const char *summary_row_path(const struct summary_row *row)
 {
 	bool little = row->has_peak && row->at_end.bytes < row->peak.bytes / SHARE_AT_END;
+
 	return row->peak_path && (little || !row->path) ? row->peak_path : row->path;
 }
 
@@ -46,6 +47,7 @@ double summary_bound_bytes(uint64_t period_bytes)
 static void add_to_rest(struct summary_list *list, struct summary_row *row)
 {
 	struct summary_rest *rest = &list->rest;
+
 	rest->processes++;
 	rest->samples += row->samples;
 	rest->peak_bytes += summary_row_bytes(row);
@@ -62,6 +64,7 @@ static void add_row(struct summary_list *list, struct summary_row *row)
 {
 	double bytes = summary_row_bytes(row);
 	size_t at = list->row_count;
+
 	while (at > 0 && summary_row_bytes(&list->rows[at - 1]) < bytes)
 		at--;
 	if (at == SUMMARY_ROWS) {
@@ -83,6 +86,7 @@ static bool is_worse(const struct summary_alarm *a, const struct summary_alarm *
 static void add_alarm(struct summary_list *list, const struct summary_alarm *alarm)
 {
 	size_t at = list->alarm_count;
+
 	list->alarms_all++;
 	while (at > 0 && is_worse(alarm, &list->alarms[at - 1]))
 		at--;
@@ -98,6 +102,7 @@ static void add_alarm(struct summary_list *list, const struct summary_alarm *ala
 void summary_list_add(struct summary_list *list, struct summary_row *row)
 {
 	bool command = row->command && !list->has_command; /* of several that were attached to the first */
+
 	list->processes++;
 	list->samples += row->samples;
 	list->stackless += row->stackless;
@@ -113,6 +118,7 @@ void summary_list_add(struct summary_list *list, struct summary_row *row)
 		    .alarm = row->alarm,
 		    .bytes = summary_row_bytes(row),
 		    .samples = row->samples};
+
 		memcpy(alarm.title, row->title, sizeof(alarm.title));
 		memcpy(alarm.end, row->end, sizeof(alarm.end));
 		add_alarm(list, &alarm);
@@ -130,6 +136,7 @@ void summary_list_omit(struct summary_list *list, const struct target *target, s
     struct tally at_end, double peak_bytes)
 {
 	struct summary_omitted *omitted = &list->omitted;
+
 	omitted->processes++;
 	omitted->unsampled += !allocated.samples;
 	omitted->allocated.samples += allocated.samples;

@@ -24,8 +24,10 @@ static const char *plural(uint64_t count)
 static void print_alarms(FILE *out, const struct summary_list *list)
 {
 	char amount[AMOUNT_BYTES];
+
 	for (size_t i = 0; i < list->alarm_count; i++) {
 		const struct summary_alarm *alarm = &list->alarms[i];
+
 		fprintf(out, "%s (pid %d) %s", alarm->title, (int)alarm->pid, alarm->end);
 		if (alarm->samples)
 			fprintf(out, "; %s at its largest\n", amount_bytes(alarm->bytes, amount));
@@ -65,6 +67,7 @@ static void print_omitted(FILE *out, const struct summary_list *list, const stru
 	const struct summary_omitted *omitted = &list->omitted;
 	double bytes = (double)omitted->allocated.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 	char allocated[AMOUNT_BYTES], left[AMOUNT_BYTES];
+
 	if (!omitted->allocated.samples)
 		return;
 	fprintf(out, "%" PRIu64 " process%s of under %" PRIu64 " samples left no profile", omitted->processes,
@@ -86,6 +89,7 @@ static void print_running(FILE *out, uint64_t running)
 static const struct summary_row *largest(const struct summary_list *list)
 {
 	const struct summary_row *row = list->row_count ? &list->rows[0] : NULL;
+
 	return list->has_command && (!row || summary_row_bytes(&list->command) >= summary_row_bytes(row))
 	    ? &list->command
 	    : row;
@@ -95,10 +99,12 @@ static const struct summary_row *largest(const struct summary_list *list)
 static const struct summary_row *most_resident(const struct summary_list *list)
 {
 	const struct summary_row *most = largest(list);
+
 	if (most && !(most->resident && *most->resident))
 		most = NULL;
 	for (size_t i = 0; i < list->row_count; i++) {
 		const struct summary_row *row = &list->rows[i];
+
 		if (row->resident && *row->resident && (!most || row->resident_bytes > most->resident_bytes))
 			most = row;
 	}
@@ -112,6 +118,7 @@ static void print_advice(FILE *out, const struct summary_row *row)
 	const struct summary_estimate *e = row->has_peak ? &row->peak : &row->at_end;
 	uint64_t samples = e->samples;
 	bool good = samples && sqrt(e->bytes_variance) <= e->bytes / ERROR_SHARE;
+
 	if (!period || samples >= SAMPLES_MANY || good || row->hidden)
 		return;
 	fprintf(out, "%s: record with a smaller period for more, such as -p %" PRIu64 "%s\n",
@@ -123,6 +130,7 @@ static void print_single(FILE *out, const struct summary_list *list, const struc
 {
 	const struct summary_row *row = largest(list);
 	const char *path = summary_row_path(row);
+
 	print_alarms(out, list);
 	fputs(facts->missed, out);
 	fputs(row->block ? row->block : "", out);
@@ -144,6 +152,7 @@ static void print_crowd(FILE *out, const struct summary_list *list, const struct
 	const struct summary_row *row = largest(list);
 	const char *folder = NULL, *path = summary_row_path(row);
 	size_t folder_bytes = summary_table_folder(list, &folder);
+
 	if (list->has_command)
 		fprintf(
 		    out, "%s (pid %d) %s\n", list->command.title, (int)list->command.pid, list->command.end);

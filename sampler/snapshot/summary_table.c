@@ -30,6 +30,7 @@ struct table {
 static size_t ordered(const struct summary_list *list, const struct summary_row *rows[SUMMARY_ROWS + 1])
 {
 	size_t count = 0, i = 0;
+
 	for (; i < list->row_count &&
 	     (!list->has_command || summary_row_bytes(&list->rows[i]) > summary_row_bytes(&list->command));
 	     i++)
@@ -44,6 +45,7 @@ static size_t ordered(const struct summary_list *list, const struct summary_row 
 static size_t folder_length(const char *path)
 {
 	const char *slash = strrchr(path, '/');
+
 	return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
@@ -52,8 +54,10 @@ size_t summary_table_folder(const struct summary_list *list, const char **folder
 	const struct summary_row *rows[SUMMARY_ROWS + 1];
 	size_t count = ordered(list, rows), length = 0;
 	const char *common = NULL;
+
 	for (size_t i = 0; i < count; i++) {
 		const char *path = summary_row_path(rows[i]);
+
 		if (!path)
 			continue;
 		if (!common)
@@ -70,8 +74,10 @@ size_t summary_table_folder(const struct summary_list *list, const char **folder
 static bool profiles_name_processes(const struct summary_row *const rows[], size_t count)
 {
 	char pid[24];
+
 	for (size_t i = 0; i < count; i++) {
 		const char *path = summary_row_path(rows[i]);
+
 		snprintf(pid, sizeof(pid), ".%d.", (int)rows[i]->pid);
 		if (!path || !strstr(path, pid) || !strstr(path, rows[i]->title) || rows[i]->full_name[0])
 			return false;
@@ -86,6 +92,7 @@ static void set_nothing(char *cell, bool certain, uint64_t period_bytes)
 {
 	char text[AMOUNT_BYTES];
 	double bound = certain ? summary_bound_bytes(period_bytes) : 0;
+
 	if (bound > 0)
 		snprintf(cell, CELL_BYTES, "< %s", amount_bytes(bound, text));
 	else
@@ -96,6 +103,7 @@ static void set_estimate(
     struct line *line, enum column column, const struct summary_row *row, const struct summary_estimate *e)
 {
 	char text[AMOUNT_BYTES];
+
 	if (!e->samples) {
 		set_nothing(line->cell[column], row->certain, row->period_bytes);
 		return;
@@ -109,6 +117,7 @@ static void add_row(struct table *table, const struct summary_row *row, size_t f
 {
 	struct line *line = &table->lines[table->count++];
 	const char *path = summary_row_path(row);
+
 	if (row->has_peak)
 		set_estimate(line, PEAK, row, &row->peak);
 	set_estimate(line, AT_END, row, &row->at_end);
@@ -122,6 +131,7 @@ static void add_rest(struct table *table, const struct summary_rest *rest)
 {
 	struct line *line = &table->lines[table->count++];
 	char text[AMOUNT_BYTES];
+
 	strcpy(line->cell[PEAK], amount_bytes(rest->peak_bytes, text));
 	if (rest->at_end_samples)
 		strcpy(line->cell[AT_END], amount_bytes(rest->at_end_bytes, text));
@@ -144,6 +154,7 @@ static void measure(struct table *table)
 	for (size_t i = 0; i < table->count; i++)
 		for (int c = 0; c < PROFILE; c++) {
 			int columns = columns_of(table->lines[i].cell[c]);
+
 			if (columns > table->widths[c])
 				table->widths[c] = columns;
 		}
@@ -157,6 +168,7 @@ static void measure(struct table *table)
 static int width_of(const struct table *table)
 {
 	int width = 0;
+
 	for (int c = 0; c < COLUMNS; c++)
 		if (table->shown[c])
 			width += table->widths[c] + 2;
@@ -167,6 +179,7 @@ static void print_line(FILE *out, const struct table *table, const struct line *
 {
 	for (int c = 0; c < PROFILE; c++) {
 		int blanks = table->widths[c] - columns_of(line->cell[c]);
+
 		if (!table->shown[c])
 			continue;
 		if (c == PROCESS)
@@ -190,6 +203,7 @@ void summary_table_print(FILE *out, const struct summary_list *list, int width)
 	const char *common = "";
 	size_t count = ordered(list, rows), folder = summary_table_folder(list, &common);
 	struct table table = {.count = 1, .lines[0].profile = "profile"};
+
 	for (size_t i = 0; i < count; i++)
 		add_row(&table, rows[i], folder);
 	if (list->rest.processes)

@@ -2,9 +2,9 @@
 #include "sampler/snapshot/symbolizer.h"
 
 #include "sampler/snapshot/allocator_frames.h"
-#include "sampler/symbol/kernel_symbols.h"
 #include "sampler/snapshot/profile_addresses.h"
 #include "sampler/symbol/jitdump.h"
+#include "sampler/symbol/kernel_symbols.h"
 #include "sampler/symbol/perfmap.h"
 #include "sampler/symbol/symbol.h"
 #include "sampler/symbol/symcache.h"
@@ -75,6 +75,7 @@ static uint32_t add_mapping(struct symbolizer *n, uint64_t start, uint64_t end, 
     const struct module *module, const char *name)
 {
 	char build_id[MODULE_BUILD_ID_BYTES * 2 + 1] = "";
+
 	for (size_t i = 0; module && i < module->file.build_id_len; i++)
 		sprintf(build_id + i * 2, "%02x", module->file.build_id[i]);
 	const struct profile_mapping mapping = {
@@ -101,6 +102,7 @@ static bool is_program(const char *path, const char *name)
 static const char *file_name(const struct symbolizer *n, const struct module *module, const char *path)
 {
 	const bool program = (module && module == n->program) || is_program(path, n->source.program);
+
 	return n->source.called && program ? n->source.called : path;
 }
 
@@ -111,6 +113,7 @@ static uint32_t mapping_id(struct symbolizer *n, uint32_t number)
 		const struct stack_mapping *m = stacks_mapping(n->stacks, range->mapping);
 		const char *name = m->module && !m->module->vdso ? file_name(n, m->module, m->module->path)
 		                                                 : special_name(m->kind);
+
 		n->mappings[number] =
 		    add_mapping(n, range->start, range->limit, range->file_offset, m->module, name);
 	}
@@ -125,12 +128,14 @@ static void find_main_mapping(struct symbolizer *n, const char *name, const char
 	/* A file has the path by which it was first met, which may be a link of another process'. */
 	for (size_t i = 0; i < maps_count(n->source.maps) && !n->program; i++) {
 		const struct map *map = maps_at(n->source.maps, i);
+
 		if (is_program(map_path(map), name) || strcmp(map_path(map), resolved) == 0)
 			n->program = map->module;
 	}
 	for (uint32_t i = 0; i < profile_addresses_count(n->layout); i++) {
 		const struct stack_mapping *m =
 		    stacks_mapping(n->stacks, profile_addresses_range(n->layout, i)->mapping);
+
 		if (m->module &&
 		    (m->module == n->program || is_program(m->module->path, name) ||
 		        strcmp(m->module->path, resolved) == 0)) {
@@ -140,6 +145,7 @@ static void find_main_mapping(struct symbolizer *n, const char *name, const char
 	}
 	for (size_t i = 0; i < maps_count(n->source.maps); i++) {
 		const struct map *map = maps_at(n->source.maps, i);
+
 		if ((is_program(map_path(map), name) || strcmp(map_path(map), resolved) == 0) &&
 		    !profile_addresses_overlaps(n->layout, map->start, map->end)) {
 			add_mapping(n, map->start, map->end, map->pgoff, map->module,
@@ -154,6 +160,7 @@ static void add_main_mapping(struct symbolizer *n)
 {
 	const char *name = n->source.program;
 	char *resolved = name[0] && name[0] != '/' ? realpath(name, NULL) : NULL;
+
 	find_main_mapping(n, name, resolved ? resolved : name);
 	free(resolved);
 }
@@ -166,6 +173,7 @@ static int add_location(struct symbolizer *n, uint32_t number, const struct symb
 	struct named_frame *named = &n->frames[number];
 	uint32_t range;
 	uint64_t address;
+
 	if (!profile_addresses_find(n->layout, number, &range, &address)) {
 		named->location = symbolizer_marker(n, no_address);
 		return named->location ? 0 : -1;
@@ -186,6 +194,7 @@ static int add_location(struct symbolizer *n, uint32_t number, const struct symb
 		    .filename = names[i].file ? names[i].file : "",
 		    .start_line = names[i].start_line,
 		};
+
 		lines[kept].function = profile_add_function(n->profile, &function);
 		lines[kept++].line = names[i].line;
 	}
@@ -203,6 +212,7 @@ static int add_location(struct symbolizer *n, uint32_t number, const struct symb
 static int name_one(struct symbolizer *n, uint32_t number, const char *name)
 {
 	const struct symbol_frame only = {.name = name, .system_name = name};
+
 	return add_location(n, number, &only, n->source.detail == SYMBOL_RAW ? 0 : 1);
 }
 
@@ -221,6 +231,7 @@ static int name_anonymous(struct symbolizer *n, uint32_t number)
 {
 	const struct stack_frame *frame = stacks_frame(n->stacks, number);
 	uint8_t kind = stacks_mapping(n->stacks, frame->mapping)->kind;
+
 	if (kind != MAP_KIND_ANON)
 		return name_one(n, number, special_name(kind));
 	const struct jitdump_name *made = n->jitdump ? jitdump_find(n->jitdump, frame->pc) : NULL;
@@ -239,6 +250,7 @@ static int name_anonymous(struct symbolizer *n, uint32_t number)
 static bool is_anonymous(const struct symbolizer *n, uint32_t number)
 {
 	const struct stack_frame *frame = stacks_frame(n->stacks, number);
+
 	return n->frames[number].used && !frame->marker &&
 	    stacks_mapping(n->stacks, frame->mapping)->kind == MAP_KIND_ANON;
 }
@@ -247,6 +259,7 @@ static void read_perfmap(struct symbolizer *n)
 {
 	char comment[160];
 	int error = perfmap_read(n->perfmap, n->source.perf_map);
+
 	if (error == -ESTALE)
 		profile_add_comment(
 		    n->profile, "perf map: not read, it was written before the process started");
@@ -261,6 +274,7 @@ static void read_perfmap(struct symbolizer *n)
 static void read_jitdump(struct symbolizer *n)
 {
 	char comment[160];
+
 	(void)jitdump_read(n->jitdump, n->source.jitdump->fd);
 	if (jitdump_cut(n->jitdump)) {
 		snprintf(comment, sizeof(comment),
@@ -277,6 +291,7 @@ static bool read_names_of_generated(struct symbolizer *n)
 	const bool maps = n->source.perf_map != NULL;
 	const bool dumps = n->source.jitdump && n->source.jitdump->fd >= 0;
 	size_t count = 0;
+
 	if ((!maps && !dumps) || n->source.detail == SYMBOL_RAW)
 		return true;
 	uint64_t *addrs = calloc(total + 1, sizeof(*addrs));
@@ -302,8 +317,10 @@ static int name_module(struct symbolizer *n, struct module *module)
 	uint32_t *numbers = malloc(total * sizeof(*numbers));
 	struct symbol_result *results = malloc(total * sizeof(*results));
 	int error = addresses && numbers && results ? 0 : -1;
+
 	for (uint32_t i = 0; i < total && !error; i++) {
 		const struct stack_frame *frame = stacks_frame(n->stacks, i);
+
 		if (!n->frames[i].used || n->frames[i].location || frame->marker ||
 		    stacks_mapping(n->stacks, frame->mapping)->module != module)
 			continue;
@@ -337,6 +354,7 @@ static bool mark_used(struct symbolizer *n, const bool *used)
 	/* A node is used if a used stack contains it; outer nodes have smaller numbers. */
 	uint32_t count = stacks_node_count(n->stacks);
 	bool *through = calloc(count, sizeof(*through));
+
 	for (uint32_t i = count; through && i-- > 1;) {
 		if (!used[i] && !through[i])
 			continue;
@@ -353,6 +371,7 @@ static bool reserve_path(struct symbolizer *n)
 {
 	uint32_t count = stacks_node_count(n->stacks), deepest = 0;
 	uint32_t *depths = calloc(count, sizeof(*depths));
+
 	for (uint32_t i = 1; depths && i < count; i++) {
 		depths[i] = depths[stacks_node(n->stacks, i)->outer] + 1;
 		deepest = depths[i] > deepest ? depths[i] : deepest;
@@ -365,8 +384,10 @@ static bool reserve_path(struct symbolizer *n)
 static int name_all(struct symbolizer *n)
 {
 	int error = 0;
+
 	for (uint32_t i = 0; i < stacks_frame_count(n->stacks) && !error; i++) {
 		const struct stack_frame *frame = stacks_frame(n->stacks, i);
+
 		if (!n->frames[i].used || n->frames[i].location)
 			continue;
 		struct module *module = stacks_mapping(n->stacks, frame->mapping)->module;
@@ -388,11 +409,13 @@ uint32_t symbolizer_marker(struct symbolizer *n, const char *marker)
 	static const char *const of_books[] = {
 	    STACK_BEFORE_RESTART, SYMBOLIZER_MMAP, STACK_LOST_SAMPLES, STACK_NONE, no_address};
 	uint32_t number = UNWIND_COUNTS;
+
 	for (uint32_t i = 0; i < sizeof(of_books) / sizeof(of_books[0]); i++)
 		if (strcmp(of_books[i], marker) == 0)
 			number = UNWIND_COUNTS + 1 + i;
 	for (uint32_t i = 0; i < UNWIND_COUNTS; i++) {
 		const char *name = unwind_marker((enum unwind_outcome)i);
+
 		if (name && strcmp(name, marker) == 0)
 			number = i;
 	}
@@ -417,6 +440,7 @@ struct symbols *symbolizer_symbols(enum symbol_detail detail, bool debuginfod)
 	    .cache_folder = symcache_folder(folder, sizeof(folder)) == 0 ? folder : NULL,
 	    .debuginfod = debuginfod,
 	};
+
 	return symbols_new(&options);
 }
 
@@ -424,6 +448,7 @@ struct symbolizer *symbolizer_new(
     struct profile *profile, const struct symbolizer_source *source, const bool *used)
 {
 	struct symbolizer *n = calloc(1, sizeof(*n));
+
 	if (!n)
 		return NULL;
 	n->profile = profile;
@@ -459,6 +484,7 @@ void symbolizer_free(struct symbolizer *n)
 bool symbolizer_is_stripped(const struct symbolizer *n, uint32_t stack)
 {
 	bool through = false;
+
 	for (uint32_t at = stack; at != STACK_ROOT && n->source.detail != SYMBOL_RAW;
 	     at = stacks_node(n->stacks, at)->outer) {
 		const struct named_frame *named = &n->frames[stacks_node(n->stacks, at)->frame];
@@ -473,11 +499,13 @@ size_t symbolizer_stack(struct symbolizer *n, uint32_t stack, bool mapped, const
 {
 	size_t depth = 0;
 	bool inner = true;
+
 	if (mapped)
 		n->path[depth++] = symbolizer_marker(n, SYMBOLIZER_MMAP);
 	for (uint32_t at = stack; at != STACK_ROOT; at = stacks_node(n->stacks, at)->outer) {
 		const struct stack_node *node = stacks_node(n->stacks, at);
 		const struct named_frame *named = &n->frames[node->frame];
+
 		/* Cut at the inner end only, and never the whole stack. */
 		inner = inner && named->allocator && node->outer != STACK_ROOT;
 		if (inner)

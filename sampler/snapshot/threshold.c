@@ -21,6 +21,7 @@ static uint64_t margin(const struct threshold *threshold, const struct threshold
 	uint64_t part = threshold->bytes / 10, most = threshold->bytes / 2;
 	uint64_t doubt = sum(reading->error_bytes, reading->error_bytes);
 	uint64_t wanted = doubt > part ? doubt : part;
+
 	return wanted < most ? wanted : most;
 }
 
@@ -40,6 +41,7 @@ static bool reaches_level(
 {
 	bool below = reading->bytes < threshold->bytes - margin(threshold, reading);
 	bool crossed = !state->above && reading->highest_bytes >= threshold->bytes;
+
 	state->above = (state->above || crossed) && !below;
 	return crossed;
 }
@@ -63,6 +65,7 @@ bool threshold_look(const struct threshold *threshold, struct threshold_state *s
 {
 	if (!threshold->growth) {
 		bool crossed = reaches_level(threshold, state, reading);
+
 		return threshold_cross(state, crossed, reading->bytes >= threshold->bytes, now_ns, limit_ns);
 	}
 	bool crossed = reading->highest_bytes >= sum(state->mark_bytes, threshold->bytes);
@@ -83,5 +86,6 @@ uint64_t threshold_distance(const struct threshold *threshold, const struct thre
 	uint64_t at = threshold->growth ? sum(state->mark_bytes, threshold->bytes)
 	    : state->above              ? threshold->bytes - margin(threshold, reading)
 	                                : threshold->bytes;
+
 	return at > reading->bytes ? at - reading->bytes : reading->bytes - at;
 }

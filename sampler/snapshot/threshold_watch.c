@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/threshold_watch.h"
 
+#include "pprof/text/text.h"
 #include "proto/weight.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/region/region.h"
 #include "sampler/terminal/amount.h"
-#include "pprof/text/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,6 +36,7 @@ struct threshold_watch *threshold_watch_new(const struct threshold_settings *set
 {
 	struct threshold_watch *watch =
 	    calloc(1, sizeof(*watch) + settings->count * sizeof(watch->states[0]));
+
 	if (!watch)
 		return NULL;
 	watch->settings = *settings;
@@ -64,6 +65,7 @@ static void read_inuse(
 {
 	struct threshold_reading *reading = &measure->reading;
 	uint64_t order = atomic_load(&place->peak_order), peak = bytes_of(atomic_load(&place->peak_bytes_q8));
+
 	reading->bytes = reading->highest_bytes = bytes_of(region_read_tally(&place->live).bytes_q8);
 	reading->error_bytes = (uint64_t)sqrt(region_live_variance(place));
 	if (order != watch->peak_order && peak > reading->bytes)
@@ -83,6 +85,7 @@ static void read_alloc(const struct region_place *place, struct measure *measure
 static void read_rss(struct threshold_watch *watch, pid_t pid, struct measure *measure)
 {
 	char text[PROC_STATUS_BYTES];
+
 	if (pid <= 0 || proc_read(pid, "status", text, sizeof(text)) <= 0)
 		return;
 	uint64_t kib = proc_status_number(text, "\nVmRSS:", 10, 0);
@@ -99,8 +102,10 @@ static void read_rss(struct threshold_watch *watch, pid_t pid, struct measure *m
 static void plan_rss(struct threshold_watch *watch, const struct measure *rss, uint64_t now_ns)
 {
 	uint64_t least = RSS_BYTES_PER_S;
+
 	for (size_t i = 0; i < watch->settings.count; i++) {
 		const struct threshold *rule = &watch->settings.rules[i];
+
 		if (rule->measure != THRESHOLD_RSS)
 			continue;
 		uint64_t distance = threshold_distance(rule, &watch->states[i], &rss->reading);
@@ -123,6 +128,7 @@ static void read_cgroup(
     struct threshold_watch *watch, const struct threshold_subject *subject, uint64_t now_ns)
 {
 	struct memory_high *before = watch->cgroup;
+
 	if (*subject->cgroup && (!before || strcmp(before->cgroup, subject->cgroup) != 0)) {
 		watch->cgroup =
 		    memory_high_get(subject->cgroups, subject->cgroup_version, subject->cgroup, NULL, now_ns);
@@ -142,6 +148,7 @@ static void add_cgroup(const struct memory_high_level *level, char *text, size_t
 {
 	const char *name = memory_high_name(level);
 	size_t length = strlen(name);
+
 	text_append(text, text_bytes, "%s%s", length > CGROUP_COLUMNS ? "..." : "",
 	    length > CGROUP_COLUMNS ? name + length - CGROUP_COLUMNS : name);
 }
@@ -154,6 +161,7 @@ static const char *limit_name(int version)
 static void add_cgroup_cause(const struct memory_high *cgroup, char *text, size_t text_bytes)
 {
 	char limit[AMOUNT_BYTES], usage[AMOUNT_BYTES];
+
 	text_append(text, text_bytes, "%s of cgroup ", limit_name(cgroup->version));
 	add_cgroup(cgroup->crossed, text, text_bytes);
 	if (cgroup->crossed_bytes)
@@ -170,6 +178,7 @@ static void add_cause(const struct threshold *rule, const struct threshold_readi
 	uint64_t reached = rule->growth ? base_bytes + rule->bytes : rule->bytes;
 	bool gone = reading->bytes < reached;
 	uint64_t counts = gone ? reading->highest_bytes : reading->bytes;
+
 	text_append(text, text_bytes, "%s %s", threshold_names[rule->measure],
 	    amount_bytes((double)reading->bytes, now));
 	if (reading->error_bytes)
@@ -191,8 +200,10 @@ static void begin(const struct threshold *rule, struct threshold_state *state, s
     const struct threshold_subject *subject)
 {
 	struct threshold_reading first = measure->reading;
+
 	if (rule->measure == THRESHOLD_INUSE && !subject->before) {
 		uint64_t own = bytes_of(region_read_tally(&subject->place->allocated).bytes_q8);
+
 		first.bytes = first.bytes > own ? first.bytes - own : 0;
 	}
 	bool fresh = !subject->forked && !subject->before;
@@ -206,6 +217,7 @@ static bool look_at_cgroup(struct threshold_watch *watch, struct threshold_state
     char *cause, size_t cause_bytes)
 {
 	const struct memory_high *cgroup = watch->cgroup;
+
 	if (!cgroup)
 		return false;
 	bool crossed = cgroup->crossings != state->crossings_seen;
@@ -221,6 +233,7 @@ static bool look_at_measure(struct threshold_watch *watch, size_t number, struct
 {
 	const struct threshold *rule = &watch->settings.rules[number];
 	struct threshold_state *state = &watch->states[number];
+
 	if (!measure->known)
 		return false;
 	if (!watch->begun[rule->measure])
@@ -251,11 +264,13 @@ bool threshold_watch_look(struct threshold_watch *watch, const struct threshold_
 {
 	struct measure measures[THRESHOLD_MEMORY_HIGH + 1] = {0};
 	char cause[128];
+
 	crossing->name = NULL;
 	crossing->cause[0] = '\0';
 	read_measures(watch, subject, now_ns, now, measures);
 	for (size_t i = 0; i < watch->settings.count; i++) {
 		enum threshold_measure what = watch->settings.rules[i].measure;
+
 		cause[0] = '\0';
 		if (what == THRESHOLD_MEMORY_HIGH
 		        ? !look_at_cgroup(watch, &watch->states[i], now_ns, cause, sizeof(cause))
@@ -276,6 +291,7 @@ bool threshold_watch_look(struct threshold_watch *watch, const struct threshold_
 uint64_t threshold_watch_suppressed(const struct threshold_watch *watch)
 {
 	uint64_t sum = 0;
+
 	for (size_t i = 0; i < watch->settings.count; i++)
 		sum += watch->states[i].suppressed + watch->states[i].waiting;
 	return sum;
@@ -295,6 +311,7 @@ void threshold_describe_memory_high(const struct memory_high *watch, char *text,
 {
 	const struct memory_high_level *level = watch ? memory_high_limited(watch) : NULL;
 	char amount[AMOUNT_BYTES];
+
 	text[0] = '\0';
 	if (!watch) {
 		text_append(text, text_bytes, "the process is in no memory cgroup");
@@ -311,6 +328,7 @@ void threshold_describe_memory_high(const struct memory_high *watch, char *text,
 		        : "the files of its memory cgroup are not readable here");
 	} else {
 		uint64_t hard = memory_high_hard_limit(watch);
+
 		if (watch->version == 1)
 			text_append(text, text_bytes, "cgroup v1 has no memory.high, and ");
 		text_append(text, text_bytes, "%s is not set for cgroup ",

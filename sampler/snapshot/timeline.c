@@ -15,6 +15,7 @@
 static void read_memory(struct timeline_point *point, pid_t pid)
 {
 	char text[PROC_STATUS_BYTES];
+
 	point->rss_bytes = point->swap_bytes = UINT64_MAX;
 	if (pid <= 0 || proc_read(pid, "status", text, sizeof(text)) <= 0)
 		return;
@@ -31,6 +32,7 @@ static void read_memory(struct timeline_point *point, pid_t pid)
 static void thin(struct timeline *timeline)
 {
 	size_t kept = 0;
+
 	for (size_t i = 0; i < timeline->count; i += 2)
 		timeline->points[kept++] = timeline->points[i];
 	timeline->count = kept;
@@ -78,6 +80,7 @@ static void print_point(
 	int64_t unix_ms = ((int64_t)p->time_ns + offset_ns) / CLOCK_NS_PER_MS;
 	double seconds = before ? (double)(p->time_ns - before->time_ns) / CLOCK_NS_PER_S : 0;
 	double rate = before && seconds > 0 ? (p->allocated_bytes - before->allocated_bytes) / seconds : 0;
+
 	json_object(json, NULL);
 	json_number(json, "time", (double)unix_ms / 1000, 3);
 	json_number(json, "inuse_bytes", p->inuse_bytes, 0);
@@ -99,6 +102,7 @@ char *timeline_print(const struct timeline *timeline, int64_t unix_offset_ns, si
 {
 	char *text = NULL;
 	FILE *out = open_memstream(&text, bytes);
+
 	if (!out)
 		return NULL;
 	struct json json = {.out = out, .lines = true};

@@ -61,6 +61,7 @@ struct writer *writer_new(
     void (*done)(void *context, const struct writer_item *item, int error), void *context)
 {
 	struct writer *writer = calloc(1, sizeof(*writer));
+
 	if (!writer)
 		return NULL;
 	writer->done = done;
@@ -83,6 +84,7 @@ void writer_free(struct writer *writer)
 			close(writer->children[i].results_fd);
 	while (writer->jobs) {
 		struct job *job = writer->jobs;
+
 		writer->jobs = job->next;
 		job_free(job);
 	}
@@ -96,6 +98,7 @@ static void prepare_child(bool yields)
 	const struct rlimit memory = {CHILD_MEMORY_BYTES, CHILD_MEMORY_BYTES};
 	const struct rlimit core = {0, 0};
 	sigset_t none;
+
 	sigemptyset(&none);
 	/* A signal for the sampler that was sent to all processes of its name must not end a snapshot, nor
 	 * one that a terminal sends to its whole foreground: it would be taken for a file that kills us.
@@ -124,9 +127,11 @@ static void limit_time(void)
 {
 	struct rusage used;
 	struct rlimit cpu;
+
 	if (getrusage(RUSAGE_SELF, &used) == 0 && getrlimit(RLIMIT_CPU, &cpu) == 0) {
 		rlim_t seconds =
 		    (rlim_t)used.ru_utime.tv_sec + (rlim_t)used.ru_stime.tv_sec + CHILD_CPU_SECONDS + 1;
+
 		cpu.rlim_cur = seconds < cpu.rlim_max ? seconds : cpu.rlim_max;
 		setrlimit(RLIMIT_CPU, &cpu);
 	}
@@ -140,6 +145,7 @@ static void run_child(
 {
 	const uint64_t batch_ns = writer->pace.batch_ns, began_ns = clock_now_ns();
 	void *shared = NULL;
+
 	prepare_child(yields);
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0 && batch_ns && clock_now_ns() - began_ns >= batch_ns)
@@ -160,6 +166,7 @@ static struct child *free_child(struct writer *writer, bool urgent)
 {
 	struct child *first = NULL;
 	int running = 0;
+
 	for (int i = 0; i < CHILDREN_MAX; i++) {
 		running += writer->children[i].pid != 0;
 		if (!writer->children[i].pid && !first)
@@ -192,6 +199,7 @@ static bool is_sooner(const struct writer *writer, const struct job *job, const 
 static struct job *next_job(const struct writer *writer, const struct job *first)
 {
 	struct job *found = NULL;
+
 	for (struct job *job = writer->jobs; job; job = job->next)
 		if ((first ? belongs_with(job, first) : may_start(job)) &&
 		    (!found || is_sooner(writer, job, found)))
@@ -204,6 +212,7 @@ static struct job *next_job(const struct writer *writer, const struct job *first
 static struct job **move_job(struct writer *writer, struct job *job, struct job **at)
 {
 	struct job **link = &writer->jobs;
+
 	writer->turn = job->item->account;
 	while (*link != job)
 		link = &(*link)->next;
@@ -218,6 +227,7 @@ static struct job **move_job(struct writer *writer, struct job *job, struct job 
 static size_t make_batch(struct writer *writer, struct job *first, struct job *batch[WRITER_BATCH])
 {
 	size_t waiting = 0, count = 0;
+
 	for (const struct job *job = writer->jobs; job && !first->alone; job = job->next)
 		waiting += belongs_with(job, first);
 	size_t most = (waiting + WRITER_CHILDREN - 1) / WRITER_CHILDREN;
@@ -235,6 +245,7 @@ static size_t make_batch(struct writer *writer, struct job *first, struct job *b
 static size_t count_waiting(const struct writer *writer)
 {
 	size_t count = 0;
+
 	for (const struct job *job = writer->jobs; job; job = job->next)
 		count += job->pid <= 0;
 	return count;
@@ -244,6 +255,7 @@ static size_t count_waiting(const struct writer *writer)
 static bool is_patient(const struct writer *writer)
 {
 	const uint64_t now_ns = clock_now_ns();
+
 	if (!writer->pace.patience_ns || writer->hurry || count_waiting(writer) >= WRITER_BATCH)
 		return false;
 	for (const struct job *job = writer->jobs; job; job = job->next)
@@ -264,6 +276,7 @@ static bool start_child(struct writer *writer, struct child *child, struct job *
 {
 	struct job *batch[WRITER_BATCH];
 	int results[2];
+
 	if (pipe2(results, O_CLOEXEC) != 0)
 		return false;
 	fcntl(results[0], F_SETFL, O_NONBLOCK);
@@ -291,6 +304,7 @@ static bool start(struct writer *writer)
 {
 	struct job *job;
 	struct child *child;
+
 	while ((job = next_job(writer, NULL)) && !is_patient(writer) &&
 	    (child = free_child(writer, job->item->urgent)))
 		if (!start_child(writer, child, job))
@@ -301,6 +315,7 @@ static bool start(struct writer *writer)
 void writer_submit(struct writer *writer, struct writer_item *item)
 {
 	struct job *job = calloc(1, sizeof(*job)), **end = &writer->jobs;
+
 	if (!job) {
 		writer->done(writer->context, item, -ENOMEM);
 		item->discard(item);
@@ -338,6 +353,7 @@ void writer_set_hurry(struct writer *writer, bool hurry)
 static struct job **link_of(struct writer *writer, pid_t pid)
 {
 	struct job **link = &writer->jobs;
+
 	while (*link && (*link)->pid != pid)
 		link = &(*link)->next;
 	return *link ? link : NULL;
@@ -346,6 +362,7 @@ static struct job **link_of(struct writer *writer, pid_t pid)
 static void finish_job(struct writer *writer, struct job **link, int error)
 {
 	struct job *job = *link;
+
 	*link = job->next;
 	for (struct job *later = job->next; later; later = later->next)
 		if (later->before == job)
@@ -358,6 +375,7 @@ static void read_results(struct writer *writer, struct child *child)
 {
 	struct job **link;
 	int32_t error;
+
 	while ((link = link_of(writer, child->pid)) &&
 	    read(child->results_fd, &error, sizeof(error)) == (ssize_t)sizeof(error)) {
 		child->told++;
@@ -374,6 +392,7 @@ static void read_results(struct writer *writer, struct child *child)
 void writer_tend(struct writer *writer, uint64_t now_ns)
 {
 	bool running = false;
+
 	for (int i = 0; i < CHILDREN_MAX; i++)
 		if (writer->children[i].pid)
 			read_results(writer, &writer->children[i]);
@@ -397,6 +416,7 @@ void writer_tend(struct writer *writer, uint64_t now_ns)
 static void retry(struct writer *writer, struct job **link, int status)
 {
 	struct job *job = *link;
+
 	if (WIFSIGNALED(status) && job->item->detail < SYMBOL_RAW) {
 		job->item->detail++;
 		job->alone = true;
@@ -409,6 +429,7 @@ static void retry(struct writer *writer, struct job **link, int status)
 void writer_reap(struct writer *writer, pid_t pid, int status)
 {
 	struct child *child = writer->children;
+
 	while (child < writer->children + CHILDREN_MAX && child->pid != pid)
 		child++;
 	if (child == writer->children + CHILDREN_MAX || pid <= 0)
@@ -432,6 +453,7 @@ bool writer_can_start(const struct writer *writer, uint64_t account)
 	const size_t room = writer->pace.room ? writer->pace.room : WRITER_CHILDREN;
 	size_t jobs = 0, of_account = 0;
 	const size_t account_room = writer->pace.account_room;
+
 	for (const struct job *job = writer->jobs; job && (jobs < room || of_account < account_room);
 	     job = job->next) {
 		jobs++;

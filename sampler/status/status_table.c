@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/status/status_table.h"
 
-#include "sampler/terminal/amount.h"
 #include "pprof/text/text.h"
+#include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
 #include <math.h>

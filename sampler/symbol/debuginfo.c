@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "sampler/symbol/debuginfod.h"
 #include "sampler/linux/regular_file.h"
+#include "sampler/symbol/debuginfod.h"
 
 enum { BUILD_ID_MIN = 3, BUILD_ID_MAX = 64 };
 #define CHECKSUM_BYTES_MAX (4ull << 30)

@@ -299,6 +299,7 @@ static int find_made(struct jitdump *jd, struct reader *r, const struct record *
 		return 0;
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
+
 		if (jd->moves[middle]->index < load.index)
 			low = middle + 1;
 		else
@@ -403,6 +404,7 @@ static int name_match(struct jitdump *jd, struct reader *r, const struct match *
 		if (!function) {
 			/* What was there before is not what is there now. */
 			const bool known = take_text(r, &name, text, &length) && length;
+
 			function = string_pool_add(jd->strings, known ? text : "[jit]", known ? length : 5);
 		}
 		if (!function)
@@ -443,6 +445,7 @@ int jitdump_take(struct jitdump *jd, const struct jitdump_source *source)
 		error = -ENOMEM;
 	if (error != -ENOMEM && error != -ENOEXEC) {
 		const int naming = name_all(jd, r);
+
 		error = error ? error : naming;
 	}
 	free(r);

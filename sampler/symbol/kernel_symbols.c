@@ -25,6 +25,7 @@ struct kernel_symbols {
 static int by_address(const void *left, const void *right)
 {
 	const struct kernel_symbol *a = left, *b = right;
+
 	return a->address < b->address ? -1 : a->address > b->address;
 }
 
@@ -34,6 +35,7 @@ static bool take_line(struct kernel_symbols *s, char *line)
 {
 	char *at;
 	uint64_t address = strtoull(line, &at, 16);
+
 	if (at == line || !address || at[0] != ' ' || !at[1] || !strchr("tTwW", at[1]) || at[2] != ' ' ||
 	    !at[3])
 		return true;
@@ -48,6 +50,7 @@ static bool take_line(struct kernel_symbols *s, char *line)
 struct kernel_symbols *kernel_symbols_parse(char *text, size_t bytes)
 {
 	struct kernel_symbols *s = calloc(1, sizeof(*s));
+
 	if (!s) {
 		free(text);
 		return NULL;
@@ -55,6 +58,7 @@ struct kernel_symbols *kernel_symbols_parse(char *text, size_t bytes)
 	s->text = text;
 	for (char *line = text, *end = text + bytes; line < end;) {
 		char *next = memchr(line, '\n', (size_t)(end - line));
+
 		next = next ? next : end;
 		*next = '\0';
 		if (!take_line(s, line)) {
@@ -74,6 +78,7 @@ struct kernel_symbols *kernel_symbols_open(const char *path)
 	size_t length = 0, capacity = 0;
 	char *text = NULL;
 	ssize_t got = 1;
+
 	if (fd < 0)
 		return NULL;
 	while (got > 0 && length < KERNEL_SYMBOLS_BYTES_MAX) {
@@ -107,5 +112,6 @@ size_t kernel_symbols_count(const struct kernel_symbols *s)
 const char *kernel_symbols_find(const struct kernel_symbols *s, uint64_t address)
 {
 	size_t after = ARRAY_UPPER_BOUND(s->symbols, s->count, address, address);
+
 	return after ? s->symbols[after - 1].name : NULL;
 }

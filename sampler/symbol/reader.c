@@ -65,6 +65,7 @@ static int send_all(int fd, struct reader *waiting, const void *from, size_t byt
 {
 	for (size_t done = 0; done < bytes;) {
 		ssize_t sent = send(fd, (const char *)from + done, bytes - done, MSG_NOSIGNAL);
+
 		if (sent < 0 && is_to_go_on(waiting))
 			continue;
 		if (sent <= 0)
@@ -78,6 +79,7 @@ static int receive_all(int fd, struct reader *waiting, void *to, size_t bytes)
 {
 	for (size_t done = 0; done < bytes;) {
 		ssize_t got = recv(fd, (char *)to + done, bytes - done, 0);
+
 		if (got < 0 && is_to_go_on(waiting))
 			continue;
 		if (got <= 0)

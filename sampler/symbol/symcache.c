@@ -211,6 +211,7 @@ static void restart_sizes(int folder_fd, uint64_t total_bytes)
 {
 	char temporary[64];
 	int64_t first = (int64_t)total_bytes;
+
 	snprintf(temporary, sizeof(temporary), ".new-%d-sizes", (int)getpid());
 	int fd = create_aside(folder_fd, temporary);
 	if (fd >= 0)
@@ -223,6 +224,7 @@ static bool note_size(int folder_fd, int64_t added_bytes, uint64_t limit_bytes)
 	int64_t sizes[SIZES_MAX + 1], sum = 0;
 	int fd = openat(
 	    folder_fd, SIZES_NAME, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
 	if (fd < 0)
 		return true;
 	ssize_t got = write(fd, &added_bytes, sizeof(added_bytes)) == (ssize_t)sizeof(added_bytes)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/symcodec.h"
 
+#include "pprof/codec/wire.h"
 #include "pprof/table/array.h"
 #include "pprof/table/index.h"
-#include "pprof/codec/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -31,6 +31,7 @@ static uint32_t find_row(const struct memory_bound *bound, uint64_t account)
 static uint32_t make_row(struct memory_bound *bound, uint64_t account)
 {
 	uint32_t row = find_row(bound, account);
+
 	if (row <= MEMORY_ACCOUNTS)
 		return row;
 	for (row = 0; row < MEMORY_ACCOUNTS && bound->accounts[row].shares;)
@@ -42,6 +43,7 @@ static uint32_t make_row(struct memory_bound *bound, uint64_t account)
 static uint64_t account_bytes(const struct memory_bound *bound, const struct memory_share *share)
 {
 	const uint32_t row = share->held_bytes ? share->row : find_row(bound, share->account);
+
 	return row <= MEMORY_ACCOUNTS ? bound->accounts[row].held_bytes : 0;
 }
 
@@ -64,6 +66,7 @@ uint64_t memory_bound_room(
 	               room = ALPHA * free_bytes > of_account
 	    ? (ALPHA * free_bytes - of_account) / (2 * ALPHA + 2)
 	    : 0;
+
 	return !bound->max_bytes ? 0 : room > ROOM_LEAST_BYTES ? room : ROOM_LEAST_BYTES;
 }
 
@@ -84,6 +87,7 @@ void memory_share_note(struct memory_share *share, struct memory_bound *bound, u
 void memory_share_belongs(struct memory_share *share, struct memory_bound *bound, uint64_t account)
 {
 	const uint64_t bytes = share->held_bytes;
+
 	if (bytes)
 		memory_share_note(share, bound, 0); /* who has no bound holds nothing */
 	share->account = account;

@@ -79,6 +79,7 @@ void smaps_feed(struct smaps *smaps, const char *bytes, size_t count)
 		const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
 		size_t part = (size_t)((newline ? newline : end) - bytes);
 		size_t room = sizeof(smaps->line) - 1 - smaps->length;
+
 		memcpy(smaps->line + smaps->length, bytes, part < room ? part : room);
 		smaps->length += part < room ? part : room;
 		bytes += part + (newline != NULL);

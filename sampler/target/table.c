@@ -20,6 +20,7 @@ void table_fini(struct table *table)
 int table_add(struct table *table, uint64_t key, void *item)
 {
 	size_t count = table->count + 1;
+
 	if (array_reserve(&table->entries, &table->capacity, count, sizeof(*table->entries)) != 0 ||
 	    index_add(&table->index, hash_of(key), (uint32_t)count) != 0)
 		return -ENOMEM;
@@ -32,6 +33,7 @@ static uint32_t next(const struct table *table, uint64_t key, size_t *cursor)
 {
 	uint32_t hash = hash_of(key), id;
 	size_t at = index_start(hash) + *cursor;
+
 	do
 		id = index_next(&table->index, hash, &at);
 	while (id && table->entries[id - 1].key != key);
@@ -42,6 +44,7 @@ static uint32_t next(const struct table *table, uint64_t key, size_t *cursor)
 void *table_next(const struct table *table, uint64_t key, size_t *cursor)
 {
 	uint32_t id = next(table, key, cursor);
+
 	return id ? table->entries[id - 1].item : NULL;
 }
 
@@ -49,6 +52,7 @@ void table_remove(struct table *table, uint64_t key, const void *item)
 {
 	size_t cursor = 0;
 	uint32_t id, last = (uint32_t)table->count;
+
 	while ((id = next(table, key, &cursor)) && table->entries[id - 1].item != item)
 		continue;
 	if (!id)
@@ -56,6 +60,7 @@ void table_remove(struct table *table, uint64_t key, const void *item)
 	index_remove(&table->index, hash_of(key), id);
 	if (id != last) {
 		uint32_t hash = hash_of(table->entries[last - 1].key);
+
 		index_remove(&table->index, hash, last);
 		(void)index_add(&table->index, hash, id); /* there is room: one was just removed */
 		table->entries[id - 1] = table->entries[last - 1];

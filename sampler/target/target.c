@@ -62,6 +62,7 @@ bool target_read_executable(const struct target *target, char path[TARGET_NAME_B
 void target_set_title(struct target *target, const char *path)
 {
 	const char *slash = strrchr(path, '/');
+
 	snprintf(target->title, sizeof(target->title), "%.63s", slash ? slash + 1 : path);
 }
 
@@ -99,6 +100,7 @@ uid_t target_user(const struct target *target)
 uint64_t target_account(const struct target *target)
 {
 	const char *account = target->plan ? target->plan->account : "";
+
 	return account[0] ? index_mix_bytes(index_seed(), account, strlen(account)) : 0;
 }
 
@@ -119,6 +121,7 @@ uint64_t target_maps_rest_ns(const struct target *target)
 static uint64_t begin_reading(struct target *target, uint64_t now_ns)
 {
 	const uint64_t paid_ns = (now_ns - target->maps_read_ns) / MAPS_SHARE;
+
 	target->maps_cost_ns -= paid_ns < target->maps_cost_ns ? paid_ns : target->maps_cost_ns;
 	target->maps_read_ns = now_ns;
 	return clock_thread_cpu_ns();
@@ -175,6 +178,7 @@ void target_look_at_maps(struct target *target, uint64_t now_ns)
 void target_note_perf_map(struct target *target)
 {
 	struct perf_map_file fresh;
+
 	if (!target->readable || target->pidfd < 0 || perf_map_file_note(&fresh, target->pid) != 0)
 		return;
 	/* It has not ended since: what was opened is not that of another process with its pid. */
@@ -200,10 +204,12 @@ static const struct map *find_jitdump(const struct maps *maps, pid_t pid)
 	const struct map *found = NULL;
 	char own[32];
 	const size_t length = (size_t)snprintf(own, sizeof(own), "/jit-%d.dump", (int)pid);
+
 	for (size_t i = 0; i < maps_count(maps); i++) {
 		const struct map *map = maps_at(maps, i);
 		const char *path = map_path(map);
 		const size_t bytes = strlen(path);
+
 		if (map->file && jitdump_file_is_name(path) &&
 		    (!found || (bytes > length && strcmp(path + bytes - length, own) == 0)))
 			found = map;
@@ -214,6 +220,7 @@ static const struct map *find_jitdump(const struct maps *maps, pid_t pid)
 static void open_jitdump(struct target *target, const struct map *map)
 {
 	struct jitdump_file fresh = JITDUMP_FILE_NONE;
+
 	if ((target->jitdump.fd >= 0 && target->jitdump.ino == map->file->ino) ||
 	    jitdump_file_note(&fresh, target->pid, map_path(map), map->file->ino) != 0)
 		return;
@@ -275,6 +282,7 @@ void target_met_generated_code(struct target *target, uint64_t now_ns)
 bool target_has_ended(const struct target *target)
 {
 	int pidfd = target->pidfd >= 0 ? target->pidfd : pidfd_open_process(target->pid);
+
 	/* No pidfd does not prove that it has ended: there may be no descriptor left, since thousands of
 	 * processes have one each. */
 	if (pidfd < 0)

@@ -11,12 +11,14 @@
 uint64_t target_unmaps(const struct target *target)
 {
 	const struct region_place *place = target->past.source.place;
+
 	return place ? atomic_load_explicit(&place->unmaps, memory_order_acquire) : 0;
 }
 
 void target_note_reading(struct target *target, uint64_t before)
 {
 	struct target_past *past = &target->past;
+
 	past->read_at = before == target_unmaps(target) ? before : TARGET_PAST_UNKNOWN;
 	past->readings++;
 }
@@ -45,6 +47,7 @@ static bool stays(const struct choosing *c, const struct map *map)
 {
 	const struct region_header *header = c->target->past.source.header;
 	const uint32_t files = *(const volatile uint32_t *)&header->start_files;
+
 	if (map->kind != MAP_KIND_FILE)
 		return true;
 	for (uint32_t i = 0; i < files && i < REGION_START_FILES; i++)
@@ -80,9 +83,11 @@ static void add_candidate(struct choosing *c, struct candidate candidate)
 static void add_noted(struct choosing *c)
 {
 	const struct target_past *past = &c->target->past;
+
 	/* Of the time that has not ended nothing but what was there when it began is noted. */
 	for (uint32_t i = 0; c->noted && i < c->log->files; i++) {
 		const struct loader_log_file *file = &c->log->file[i];
+
 		if (!was_mapped(file, c->count))
 			continue;
 		const struct map *map = find_in(c->target->maps, past->read_at, file);
@@ -95,8 +100,10 @@ static void add_noted(struct choosing *c)
 static void add_read(struct choosing *c)
 {
 	const struct maps *maps = c->target->maps;
+
 	for (size_t i = 0; c->target->past.read_at == c->at && i < maps_count(maps); i++) {
 		const struct map *map = maps_at(maps, i);
+
 		if (!stays(c, map))
 			add_candidate(c, (struct candidate){map->start, map->end, NULL, map});
 	}
@@ -125,6 +132,7 @@ static bool is_sure(const struct choosing *c, const struct candidate *one)
 		return false;
 	for (size_t i = 0; loader_log_calls(c->at) && i < c->candidates; i++) {
 		const struct candidate *other = &c->candidate[i];
+
 		if (other != one && other->start < one->end && one->start < other->end &&
 		    !is_same(one, other))
 			return false;
@@ -148,6 +156,7 @@ static void open_noted(struct target *target, struct maps *maps, const struct lo
 	    .build_id_len = (uint8_t)file->build_id_bytes,
 	    .listed = true,
 	};
+
 	if (clock_now_ns() - target->maps_read_ns < target_maps_rest_ns(target))
 		return;
 	(void)maps_add(maps, &range);
@@ -158,6 +167,7 @@ static struct maps *make_maps(struct choosing *c)
 {
 	const struct maps *base = c->target->maps;
 	struct maps *maps = maps_new(maps_store(base), c->target->readable ? c->target->pid : 0, true);
+
 	if (!maps)
 		return NULL;
 	maps_set_room(maps, c->target->maps_room_bytes);
@@ -166,6 +176,7 @@ static struct maps *make_maps(struct choosing *c)
 			(void)maps_share(maps, maps_at(base, i));
 	for (size_t i = 0; i < c->candidates; i++) {
 		const struct candidate *candidate = &c->candidate[i];
+
 		if (!is_sure(c, candidate) || maps_find(maps, candidate->start))
 			continue;
 		if (candidate->map)
@@ -180,6 +191,7 @@ static struct maps *make_maps(struct choosing *c)
 static bool read_notes(struct choosing *c, bool *whole)
 {
 	const struct target_past_source *source = &c->target->past.source;
+
 	*whole = false;
 	if (!source->log || c->count > source->log_until || !loader_log_read(source->log, c->log))
 		return false;
@@ -194,6 +206,7 @@ static struct maps *choose(struct target *target, uint64_t unmaps)
 	static struct choosing c;
 	struct target_past *past = &target->past;
 	bool whole;
+
 	c = (struct choosing){.target = target, .at = unmaps, .count = loader_log_count(unmaps), .log = &log};
 	c.noted = read_notes(&c, &whole);
 	add_read(&c);
@@ -212,6 +225,7 @@ static struct maps *choose(struct target *target, uint64_t unmaps)
 struct maps *target_maps_at(struct target *target, uint64_t unmaps)
 {
 	struct target_past *past = &target->past;
+
 	if (!past->source.place || (unmaps == past->read_at && !loader_log_calls(unmaps)))
 		return target->maps;
 	/* What it was noted to be does not change any more. */

@@ -14,6 +14,7 @@ enum {
 static uint64_t retry_ns(struct target *target, const struct walk_sample *sample, uint64_t now_ns)
 {
 	const uint64_t rest_ns = target_maps_rest_ns(target);
+
 	if (sample->maps_follow)
 		return target->maps_retry_ns > rest_ns ? target->maps_retry_ns : rest_ns;
 	if (now_ns - target->maps_read_ns < rest_ns)
@@ -45,6 +46,7 @@ static enum unwind_outcome unwind(const struct target *target, struct maps *maps
 	    .stack_want = sample->stack_want,
 	    .reaches_end = sample->reaches_end,
 	};
+
 	if (!maps)
 		return UNWIND_NO_MAP;
 	/* All maps of a process are at the expense of one budget. */
@@ -92,6 +94,7 @@ struct rarities {
 static struct rarities look_for_rarities(const struct unwind_frame *frames, size_t count)
 {
 	struct rarities found = {0};
+
 	for (size_t i = 0; i < count; i++) {
 		found.guess |= frames[i].step == UNWIND_STEP_FP;
 		found.generated |= frames[i].kind == MAP_KIND_ANON;
@@ -103,6 +106,7 @@ static struct rarities look_for_rarities(const struct unwind_frame *frames, size
 static size_t own_frames(const struct unwind_frame *frames, size_t count)
 {
 	size_t own = 0;
+
 	while (own < count && frames[own].module && frames[own].module == frames->module)
 		own++;
 	return own;
@@ -115,13 +119,16 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 	enum unwind_outcome outcome = UNWIND_NO_MAP;
 	const char *marker = STACK_NONE;
 	struct maps *maps = target->maps;
+
 	if (sample->regs) {
 		const struct unwind_frame *innermost = frames + before;
+
 		outcome = walk(target, sample, frames + before, &count, &maps);
 		maps = maps ? maps : target->maps; /* of no frame */
 		struct rarities found = look_for_rarities(innermost, count);
 		if (found.generated) {
 			const uint64_t now_ns = clock_now_ns();
+
 			target_met_generated_code(target, now_ns);
 			/* The code may be newer than what is known of its rows. */
 			const bool wanted = found.guess || outcome != UNWIND_COMPLETE;
@@ -146,6 +153,7 @@ bool walk_read_frames(struct maps *maps, const uint64_t *addresses, size_t count
 	for (size_t i = 0; i < count; i++) {
 		const uint64_t pc = ((const volatile uint64_t *)addresses)[i] - 1;
 		const struct map *map = maps_module(maps, pc);
+
 		if (!map ||
 		    (!map->has_bias &&
 		        maps_generated_rule(maps, map, pc, regs_arch_native()->e_machine)->kind == CFI_NONE))
@@ -165,6 +173,7 @@ bool walk_read_frames(struct maps *maps, const uint64_t *addresses, size_t count
 uint32_t walk_intern(const struct target *target, const struct walk_result *result)
 {
 	const size_t own = own_frames(result->frames, result->count);
+
 	return stacks_intern(target->stacks, result->frames + own, result->count - own,
 	    unwind_marker(result->outcome), result->maps);
 }

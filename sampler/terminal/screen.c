@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/terminal/screen.h"
 
-#include "pprof/table/array.h"
 #include "pprof/codec/file.h"
+#include "pprof/table/array.h"
 #include "pprof/text/fitted_name.h"
-#include "pprof/text/utf8.h"
 #include "pprof/text/log_line.h"
+#include "pprof/text/utf8.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -176,6 +176,7 @@ static struct cfi_rule *add_rule(struct cfi *cfi)
 		return NULL;
 	if (cfi->rule_count % CHUNK == 0) {
 		struct chunk *chunk = calloc(1, sizeof(*chunk));
+
 		if (!chunk)
 			return NULL;
 		chunk->next = cfi->chunks;
@@ -255,6 +256,7 @@ static void find_extent(const struct regs_arch *arch, struct cfi_rule *rule)
 
 	for (unsigned i = 0; i <= arch->tracked_count; i++) {
 		bool is_ra = i == arch->tracked_count;
+
 		if (is_ra ? rule->ra_in_register : !(rule->saved >> i & 1)) {
 			*(is_ra ? &rule->ra_offset : &rule->offset[i]) = -8;
 			continue;
@@ -298,6 +300,7 @@ static bool compile_simple(
 		 * rbx (3), so that every row that does not save rbx calls it undefined.
 		 */
 		enum saved how = how_saved(frame, arch->tracked[i], &rule->offset[i]);
+
 		if (how == SAVED_AT_OFFSET)
 			rule->saved |= (uint16_t)(1 << i);
 		else if (how != SAVED_NOT && how != SAVED_UNDEFINED)

@@ -27,6 +27,7 @@ static bool read_uleb(struct cursor *c, uint64_t *value)
 	*value = 0;
 	for (unsigned shift = 0; c->at < c->end && shift < 70; shift += 7) {
 		uint8_t byte = *c->at++;
+
 		if (shift < 64)
 			*value |= (uint64_t)(byte & 0x7f) << shift;
 		if (!(byte & 0x80))
@@ -151,6 +152,7 @@ static bool check_instructions(
 	while (c.at < c.end) {
 		uint8_t opcode = *c.at++;
 		bool ok;
+
 		switch (opcode & 0xc0) {
 		case DW_CFA_advance_loc:
 		case DW_CFA_restore:
@@ -193,6 +195,7 @@ static bool parse_augmentation(const Dwarf_CIE *entry, struct cie *cie)
 		return false;
 	for (const char *p = augmentation + 1; *p; p++) {
 		uint8_t byte = c.at < c.end ? *c.at : 0;
+
 		if (*p == 'S' || *p == 'B')
 			continue;
 		if (c.at == c.end)
@@ -270,6 +273,7 @@ bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *d
 	while (offset < data->d_size) {
 		struct cfi_check_cost cost = {0};
 		Dwarf_CFI_Entry entry;
+
 		next = offset;
 		int result = dwarf_next_cfi(e_ident, data, eh, offset, &next, &entry);
 		if (result > 0)

@@ -105,6 +105,7 @@ static int plain_size(
 			*bytes = *bytes << 8 | raw[i];
 	} else if (shdr->sh_flags & SHF_COMPRESSED) {
 		Elf64_Chdr chdr;
+
 		if (shdr->sh_size < sizeof(chdr))
 			return -ENOEXEC;
 		memcpy(&chdr, raw, sizeof(chdr));

@@ -46,6 +46,7 @@ static bool add_ops(struct cfi_odd *odd, struct cfi_odd_place *place, const Dwar
 	place->count = (uint16_t)n;
 	for (size_t i = 0; i < n; i++) {
 		struct cfi_odd_op *op = &odd->ops[odd->op_count++];
+
 		memset(op, 0, sizeof(*op)); /* the padding is compared */
 		op->atom = ops[i].atom;
 		op->number = ops[i].number;
@@ -390,6 +391,7 @@ bool cfi_odd_step(const struct cfi_odd *odd, const struct regs_arch *arch, struc
 	}
 	for (unsigned i = 0; i < arch->count; i++) {
 		uint64_t bit = UINT64_C(1) << i;
+
 		if (resolve(&m, odd, &odd->reg[i], regs->known & bit, &caller.r[i]))
 			caller.known |= bit;
 		else

@@ -58,6 +58,7 @@ static bool need(struct cfi_section *s, struct cfi_reading *reading, uint64_t of
 	for (uint64_t g = offset / GRANULE; g <= (offset + n - 1) / GRANULE; g++) {
 		uint64_t start = g * GRANULE;
 		size_t len = s->copy_bytes - start < GRANULE ? s->copy_bytes - start : GRANULE;
+
 		if (s->present[g / 8] >> g % 8 & 1)
 			continue;
 		reading->work += GRANULE_WORK;
@@ -79,6 +80,7 @@ static uint64_t copy_extent(const struct module_file *file, const Elf64_Ehdr *eh
 
 	for (uint32_t i = 0; i < file->segment_count; i++) {
 		uint64_t end = file->segments[i].offset + file->segments[i].file_bytes;
+
 		if (end > extent)
 			extent = end;
 	}
@@ -284,6 +286,7 @@ static bool search_table(struct cfi_section *s, struct cfi_reading *reading, uin
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2, start, entry, next = UINT64_MAX, ignored;
+
 		if (!table_entry(s, reading, middle, &start, &entry))
 			return false;
 		if (middle + 1 < s->entry_count && !table_entry(s, reading, middle + 1, &next, &ignored))

@@ -122,6 +122,7 @@ struct maps *maps_copy(const struct maps *maps, pid_t pid, size_t room_bytes)
 	copy->room_bytes = room_bytes;
 	for (size_t i = 0; i < maps->count; i++) {
 		const struct map *map = &maps->map[i];
+
 		if (!has_room(copy, map->file ? map->file->path_bytes : 0))
 			break;
 		if (array_reserve(&copy->map, &copy->capacity, copy->count + 1, sizeof(*copy->map)) != 0) {
@@ -165,8 +166,10 @@ static void punch(struct maps *maps, uint64_t start, uint64_t end)
 
 	if (first < maps->count && maps->map[first].start < start) {
 		struct map *map = &maps->map[first];
+
 		if (map->end > end) {
 			struct map tail = *map;
+
 			hold_map(maps, &tail);
 			cut_front(&tail, end);
 			map->end = start;
@@ -240,6 +243,7 @@ static void open_map(struct maps *maps, struct map *map)
 		    .copy_bytes_max = copy_room(maps),
 		};
 		const uint64_t copies = modules_counters(maps->store)->copies;
+
 		map->module = module_get(maps->store, &request);
 		maps->copies += modules_counters(maps->store)->copies - copies;
 		if (map->module && !map->module->readable &&
@@ -359,6 +363,7 @@ int maps_read_proc(struct maps *maps)
 	errno = 0;
 	while (!err && (len = getline(&line, &room, file)) > 0) {
 		struct map_range range;
+
 		if (!is_executable(line))
 			continue;
 		hash = index_mix_bytes(hash, line, (size_t)len);

@@ -294,6 +294,7 @@ static struct module *get_file(
 		entry = find_standing(store, file, installed);
 	if (!entry) {
 		struct module *module = get_readable(store, file, path, installed);
+
 		store->counters.opened += module != NULL;
 		return module;
 	}
@@ -326,6 +327,7 @@ static struct module_entry *find_deleted(const struct modules *store, const stru
 	const uint64_t birth = e ? thread_facts_birth(request->pid).ticks : 0;
 	for (; e && looked_at++ < 2 * MODULES_ALIKE_MAX; e = e->next_of_inode) {
 		const struct module_copied *copied = &e->module.file.copied;
+
 		if (e->module.file.dev == request->dev && e->module.file.ino == request->ino &&
 		    copied->pid == request->pid && copied->start == request->start && copied->birth == birth)
 			return e;

@@ -8,13 +8,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/openat2.h>
 
 int module_file_read(const struct module_file *file, void *to, size_t bytes, uint64_t offset)
 {
@@ -73,6 +73,7 @@ bool module_file_resembles(const struct module_file *file, const struct module_f
 		return false;
 	for (uint32_t i = 0; i < file->segment_count; i++) {
 		const struct module_segment *a = &file->segments[i], *b = &other->segments[i];
+
 		if (a->vaddr != b->vaddr || a->offset != b->offset || a->file_bytes != b->file_bytes ||
 		    a->memory_bytes != b->memory_bytes || a->executable != b->executable)
 			return false;
@@ -296,6 +297,7 @@ int module_file_reopen(const struct module_file *file, const char *path)
 	for (unsigned i = 0; i < 2; i++) {
 		struct stat st;
 		int fd = open_regular(paths[i], &st);
+
 		if (fd >= 0 && module_file_same(file, &st))
 			return fd;
 		if (fd >= 0) {

@@ -25,6 +25,7 @@ static bool parse_notes(const uint8_t *notes, size_t n, uint64_t align, struct m
 
 	while (n - at >= sizeof(Elf64_Nhdr)) {
 		Elf64_Nhdr note;
+
 		memcpy(&note, notes + at, sizeof(note));
 		uint64_t name = at + sizeof(note);
 		uint64_t desc = align_up(name + note.n_namesz, align);

@@ -54,6 +54,7 @@ static const Elf64_Phdr *segment_of(const struct gathering *g, uint64_t vaddr, u
 {
 	for (unsigned i = 0; i < g->ehdr.e_phnum; i++) {
 		const Elf64_Phdr *p = &g->phdrs[i];
+
 		if (p->p_type == PT_LOAD && vaddr >= p->p_vaddr && vaddr - p->p_vaddr <= p->p_filesz &&
 		    n <= p->p_filesz - (vaddr - p->p_vaddr))
 			return p;
@@ -105,6 +106,7 @@ static bool is_file_at(struct gathering *g, uint64_t address)
 		return false;
 	for (unsigned i = 0; i < g->ehdr.e_phnum; i++) {
 		const Elf64_Phdr *p = &g->phdrs[i];
+
 		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || pgoff + g->page_bytes <= p->p_offset ||
 		    pgoff >= p->p_offset + p->p_filesz)
 			continue;
@@ -178,6 +180,7 @@ static void read_dynamic(struct gathering *g, const Elf64_Phdr *dynamic, struct 
 	for (uint64_t i = 0; i < dynamic->p_filesz / sizeof(Elf64_Dyn) && i < DYNAMIC_MAX; i++) {
 		Elf64_Dyn entry;
 		const uint64_t at = dynamic->p_vaddr + i * sizeof(entry);
+
 		if (!segment_of(g, at, sizeof(entry)) || peek(g, &entry, sizeof(entry), g->bias + at) != 0 ||
 		    entry.d_tag == DT_NULL)
 			return;
@@ -208,6 +211,7 @@ static bool find_largest(struct gathering *g, uint64_t vaddr, uint32_t count, ui
 	*largest = 0;
 	for (uint32_t at = 0; at < count; at += CHAIN_WORDS) {
 		const uint32_t n = count - at < CHAIN_WORDS ? count - at : CHAIN_WORDS;
+
 		if (!read_words(g, words, n, vaddr + at * sizeof(*words)))
 			return false;
 		for (uint32_t i = 0; i < n; i++)
@@ -310,6 +314,7 @@ static uint64_t find_sections(const struct gathering *g, const Elf64_Ehdr *origi
 
 	for (unsigned i = 0; i < g->ehdr.e_phnum; i++) {
 		const Elf64_Phdr *p = &g->phdrs[i];
+
 		if (p->p_type == PT_LOAD && p->p_offset + p->p_filesz > at)
 			at = p->p_offset + p->p_filesz;
 	}
@@ -331,6 +336,7 @@ static int copy_parts(struct gathering *g)
 
 	for (unsigned i = 0; !error && i < g->ehdr.e_phnum; i++) {
 		const Elf64_Phdr *p = &g->phdrs[i];
+
 		if (p->p_type == PT_NOTE)
 			error = copy_vaddr(g, p->p_vaddr, p->p_filesz < NOTES_MAX ? p->p_filesz : NOTES_MAX);
 		else if (p->p_type == PT_GNU_EH_FRAME)

@@ -49,18 +49,21 @@ static uint64_t node_key(const struct stacks *s, uint32_t outer, uint32_t frame)
 	/* By the secret one, nobody can choose pairs that collide; then by 2^64 / golden ratio, numbers that
 	 * follow each other lie apart whatever the secret is. */
 	uint64_t key = ((uint64_t)outer << 32 | frame) * s->node_hash_factor;
+
 	return (key ^ key >> 32) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 static uint32_t hash_frame(const struct stack_frame *f)
 {
 	uint64_t hash = index_mix(index_mix(index_seed(), f->pc), f->mapping);
+
 	return index_fold(index_mix(hash, (uintptr_t)f->marker));
 }
 
 static uint32_t hash_mapping(const struct stack_mapping *m)
 {
 	uint64_t hash = index_mix(index_mix(index_seed(), m->start), m->end);
+
 	hash = index_mix(index_mix(hash, m->file_offset), (uintptr_t)m->module);
 	return index_fold(index_mix(hash, m->kind));
 }
@@ -77,6 +80,7 @@ static bool node_hash_grow(struct stacks *s)
 	uint32_t mask = (1u << bits) - 1;
 	for (uint32_t i = 1; i < s->node_count; i++) {
 		uint32_t at = (uint32_t)(node_key(s, s->nodes[i].outer, s->nodes[i].frame) >> (64 - bits));
+
 		while (grown[at].node)
 			at = (at + 1) & mask;
 		grown[at] = (struct node_slot){s->nodes[i].outer, s->nodes[i].frame, i};
@@ -90,6 +94,7 @@ static bool node_hash_grow(struct stacks *s)
 struct stacks *stacks_new(void)
 {
 	struct stacks *s = calloc(1, sizeof(*s));
+
 	if (!s)
 		return NULL;
 	s->references = 1;
@@ -128,8 +133,10 @@ static uint32_t find_mapping(struct stacks *s, const struct stack_mapping *wante
 {
 	uint32_t hash = hash_mapping(wanted), found, number = s->mapping_count;
 	size_t cursor = index_start(hash);
+
 	while ((found = index_next(&s->mapping_index, hash, &cursor))) {
 		const struct stack_mapping *m = &s->mappings[found - 1];
+
 		if (m->start == wanted->start && m->end == wanted->end && m->module == wanted->module &&
 		    m->file_offset == wanted->file_offset && m->kind == wanted->kind)
 			return found - 1;
@@ -148,8 +155,10 @@ static uint32_t find_frame(struct stacks *s, const struct stack_frame *wanted)
 {
 	uint32_t hash = hash_frame(wanted), found, number = s->frame_count;
 	size_t cursor = index_start(hash);
+
 	while ((found = index_next(&s->frame_index, hash, &cursor))) {
 		const struct stack_frame *f = &s->frames[found - 1];
+
 		if (f->pc == wanted->pc && f->mapping == wanted->mapping && f->marker == wanted->marker)
 			return found - 1;
 	}
@@ -167,6 +176,7 @@ static inline __attribute__((always_inline)) struct node_slot *node_slot(
 {
 	uint32_t mask = (1u << s->node_hash_bits) - 1;
 	uint32_t at = (uint32_t)(node_key(s, outer, frame) >> (64 - s->node_hash_bits));
+
 	while (s->node_hash[at].node && (s->node_hash[at].outer != outer || s->node_hash[at].frame != frame))
 		at = (at + 1) & mask;
 	return &s->node_hash[at];
@@ -176,6 +186,7 @@ static uint32_t find_node(struct stacks *s, uint32_t outer, uint32_t frame)
 {
 	struct node_slot *slot = node_slot(s, outer, frame);
 	uint32_t number = s->node_count, bits = s->node_hash_bits;
+
 	if (slot->node)
 		return slot->node;
 	if (s->full || number >= STACKS_NODES_MAX || !node_hash_grow(s) ||
@@ -194,12 +205,14 @@ static uint32_t marker_frame(struct stacks *s, const char *marker)
 {
 	const struct stack_mapping none = {.kind = MAP_KIND_SPECIAL};
 	struct stack_frame frame = {.marker = marker, .mapping = find_mapping(s, &none)};
+
 	return frame.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &frame);
 }
 
 static uint32_t marker_node(struct stacks *s, const char *marker)
 {
 	uint32_t number = marker_frame(s, marker);
+
 	return number == UINT32_MAX ? UINT32_MAX : find_node(s, STACK_ROOT, number);
 }
 
@@ -208,6 +221,7 @@ static uint32_t guess_frame(struct stacks *s)
 {
 	if (!s->guess_frame) {
 		uint32_t number = marker_frame(s, unwind_marker(UNWIND_GUESSED));
+
 		s->guess_frame = number == UINT32_MAX ? 0 : number + 1;
 	}
 	return s->guess_frame - 1;
@@ -218,6 +232,7 @@ static uint32_t look_up_frame(struct stacks *s, const struct unwind_frame *from,
 {
 	const struct map *map = from->kind == MAP_KIND_KERNEL ? NULL : maps_find(maps, from->pc);
 	struct stack_mapping mapping = {.module = from->module, .kind = from->kind};
+
 	if (from->kind == MAP_KIND_KERNEL) {
 		mapping.start = MAP_KERNEL_START;
 		mapping.end = UINT64_MAX;
@@ -254,6 +269,7 @@ static inline __attribute__((always_inline)) void add_inner(
     struct stacks *s, struct growing *stack, uint32_t number)
 {
 	uint32_t depth = stack->depth++;
+
 	stack->same = stack->same && depth < s->path_count && s->path[depth].frame == number;
 	if (stack->same) {
 		stack->node = s->path[depth].node;
@@ -277,6 +293,7 @@ uint32_t stacks_intern(
 	    .node = marker ? marker_node(s, marker) : (uint32_t)STACK_ROOT,
 	    .same = marker == s->path_marker,
 	};
+
 	s->path_marker = marker;
 	for (size_t i = count; i > 0 && stack.node != UINT32_MAX; i--) {
 		if (i < count && guess_begins(frames, i - 1)) {
@@ -306,6 +323,7 @@ uint32_t stacks_add(
     struct stacks *s, uint32_t outer, const struct stack_frame *frame, const struct stack_mapping *mapping)
 {
 	struct stack_frame wanted = *frame;
+
 	wanted.mapping = find_mapping(s, mapping);
 	uint32_t number = wanted.mapping == UINT32_MAX ? UINT32_MAX : find_frame(s, &wanted);
 	return number == UINT32_MAX ? UINT32_MAX : find_node(s, outer, number);
@@ -329,6 +347,7 @@ uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stac
 	uint32_t result = STACK_ROOT;
 	for (uint32_t i = 0;; i++) {
 		const struct stack_frame *frame = &from->frames[from->nodes[path[i]].frame];
+
 		result = stacks_add(to, result, frame, &from->mappings[frame->mapping]);
 		if (path[i] == stack || result == UINT32_MAX)
 			break;

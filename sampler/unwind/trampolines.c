@@ -129,6 +129,7 @@ const struct cfi_rule *trampolines_rule(const struct trampolines *t, uint64_t ad
 
 	for (size_t i = 0; i < t->count; i++) {
 		const struct trampolines_run *run = &t->run[i];
+
 		if (offset >= run->first && (offset - run->first) % run->stride == 0 &&
 		    (offset - run->first) / run->stride < run->count &&
 		    kinds[run->kind].e_machine == e_machine)

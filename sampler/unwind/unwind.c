@@ -116,6 +116,7 @@ static void prefetch_trail(
 {
 	for (uint32_t i = 0; i < cache->trail_count; i++) {
 		uint64_t offset = cache->trail[i] - SAVED_BYTES - stack_address;
+
 		if (offset >= stack_bytes || stack_bytes - offset < SAVED_BYTES)
 			continue;
 		__builtin_prefetch(stack + offset);
@@ -241,6 +242,7 @@ static inline bool step_compact(struct walk *w, const struct cfi_rule *rule)
 	at = (const char *)w->in->stack + (cfa - w->in->stack_address);
 	for (unsigned i = 0; i < arch->tracked_count; i++) {
 		uint64_t *r = &regs->r[arch->tracked[i]], is_saved = rule->saved >> i & 1;
+
 		memcpy(&word, at + rule->offset[i], 8);
 		READ_ONCE_ONLY(word);
 		*r = is_saved ? word : *r;
@@ -276,6 +278,7 @@ static enum unwind_outcome step_simple(struct walk *w, const struct cfi_rule *ru
 	}
 	for (unsigned saved = rule->saved; saved; saved &= saved - 1) {
 		unsigned i = (unsigned)__builtin_ctz(saved), number = arch->tracked[i];
+
 		slot = cfa + (uint64_t)(int64_t)rule->offset[i];
 		/* Below the stack pointer: popped already, so the register has its value again (compilers'
 		 * rows do not say so). */
@@ -378,6 +381,7 @@ static enum unwind_outcome step_fp(
 		const uint64_t stack_bytes = w->above == UNWIND_TRUNCATED ? same_stack_bytes
 		    : w->above == UNWIND_NOT_PRESENT                      ? w->in->stack_want
 		                                                          : 0;
+
 		return fp - w->in->stack_address < stack_bytes ? w->above : stuck;
 	}
 	pc &= arch->code_mask;
@@ -405,6 +409,7 @@ static void find_stack_pointer(struct walk *w, const struct cfi_rule *rule)
 		const unsigned i = (unsigned)__builtin_ctz(saved);
 		const uint64_t sp = w->regs.r[arch->fp] - (uint64_t)(int64_t)rule->offset[i] -
 		    (uint64_t)(int64_t)rule->cfa_offset;
+
 		if (arch->tracked[i] == arch->fp && sp > w->regs.r[arch->sp])
 			w->regs.r[arch->sp] = sp;
 	}
@@ -488,6 +493,7 @@ enum unwind_outcome unwind_stack(
 		uint64_t pc = w.regs.pc - !activation;
 		const struct pc_info *info = look_up(&w, pc, &uncached);
 		bool was_made_up = made_up;
+
 		/* One found by frame pointer is known to follow a call, if its code can be read. */
 		made_up = !activation && info->rule->kind == CFI_NONE && how != UNWIND_STEP_FP &&
 		    starts_function(&w, w.regs.pc, &exact);

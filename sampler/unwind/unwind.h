@@ -22,8 +22,8 @@
 #ifndef SAMPLER_UNWIND_UNWIND_H
 #define SAMPLER_UNWIND_UNWIND_H
 
-#include "sampler/unwind/maps.h"
 #include "sampler/arch/regs.h"
+#include "sampler/unwind/maps.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -51,6 +51,7 @@ static void use_module(struct modules *store, struct module *module, const char 
 		    .len = 0x2000,
 		    .prot = PROT_READ | PROT_EXEC,
 		    .path = path};
+
 		if (maps_add(maps, &range) != 0)
 			continue;
 		const struct map *map = maps_module(maps, range.start);

@@ -23,11 +23,13 @@ static void read_list(const void *bytes, size_t size)
 {
 	struct control_list list;
 	size_t sum = 0;
+
 	if (control_list_parse(&list, bytes, size) != 0)
 		return;
 	sum += use(list.daemon.version) + use(list.daemon.off) + use(list.daemon.store);
 	for (size_t i = 0; i < list.process_count; i++) {
 		const struct control_process *process = &list.processes[i];
+
 		sum += use(process->service) + use(process->exe) + use(process->reason);
 		for (size_t n = 0; n < process->loss_count; n++)
 			sum += use(process->losses[n].cause) + (process->losses[n].count != 0);
@@ -47,6 +49,7 @@ static void read_request(const void *bytes, size_t size)
 {
 	struct control_request request, again;
 	char text[CONTROL_REQUEST_BYTES];
+
 	if (control_request_parse(&request, bytes, size) != 0)
 		return;
 	int length = control_request_format(&request, text);
@@ -59,6 +62,7 @@ static void read_answer(const void *bytes, size_t size)
 {
 	static struct control_answer answer, again;
 	static char text[CONTROL_ANSWER_BYTES];
+
 	if (control_answer_parse(&answer, bytes, size) != 0)
 		return;
 	int length = control_answer_format(&answer, text);

@@ -4,10 +4,10 @@
  * /proc/kallsyms, or what follows -e.
  */
 #include "sampler/perf/event.h"
-#include "sampler/symbol/kernel_symbols.h"
 #include "pprof/text/nearest.h"
 #include "sampler/perf/record.h"
 #include "sampler/perf/tracepoint.h"
+#include "sampler/symbol/kernel_symbols.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +37,7 @@ static void records(const uint8_t *data, size_t size)
 {
 	struct perf_event_header header;
 	struct record r;
+
 	while (size >= sizeof(header)) {
 		memcpy(&header, data, sizeof(header));
 		if (header.size < sizeof(header) || header.size > size)
@@ -59,11 +60,13 @@ static void records(const uint8_t *data, size_t size)
 static void symbols(const uint8_t *data, size_t size)
 {
 	char *text = malloc(size + 1);
+
 	memcpy(text, data, size);
 	text[size] = '\0';
 	struct kernel_symbols *s = kernel_symbols_parse(text, size);
 	for (unsigned int shift = 0; s && shift < 64; shift++) {
 		const char *name = kernel_symbols_find(s, UINT64_C(1) << shift);
+
 		sink += name ? strlen(name) : 0;
 	}
 	kernel_symbols_free(s);
@@ -76,6 +79,7 @@ static void words(const uint8_t *data, size_t size)
 	struct tracepoint_name name;
 	struct nearest nearest;
 	size_t length = size < sizeof(text) - 1 ? size : sizeof(text) - 1;
+
 	memcpy(text, data, length);
 	text[length] = '\0';
 	if (event_split(text, &spec, error, sizeof(error)) == 0 && spec.hz && spec.period)

@@ -5,8 +5,8 @@
  *
  * Input: a byte that chooses the machine and how much of the file is there at first, the file.
  */
-#include "sampler/unwind/cfi_budget.h"
 #include "sampler/unwind/jit_rows.h"
+#include "sampler/unwind/cfi_budget.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -33,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint64_t i = 0; i < ADDRS; i++) {
 		const uint64_t address = START + i * STEP;
 		const struct cfi_rule *rule = jit_rows_rule(rows, address, e_machine, &budget);
+
 		if (rule != &cfi_unread_rule && jit_rows_rule(rows, address, e_machine, &budget) != rule)
 			abort();
 	}

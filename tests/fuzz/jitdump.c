@@ -44,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)jitdump_take(jd, &source);
 	for (size_t i = 0; i < ADDRS; i++) {
 		const struct jitdump_name *name = jitdump_find(jd, addrs[i]);
+
 		if (name && (!*name->function || (name->file && !*name->file)))
 			abort();
 	}

@@ -5,8 +5,8 @@
  *
  * Input: the program's name, a byte 0, and /proc/PID/cmdline.
  */
-#include "pprof/text/utf8.h"
 #include "sampler/linux/process_name.h"
+#include "pprof/text/utf8.h"
 
 #include <stdint.h>
 #include <stdlib.h>

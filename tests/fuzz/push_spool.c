@@ -4,12 +4,12 @@
  * byte says which, 0xff that it is what a server is told of all spools. What holds: a table that is taken
  * is in order and comes back the same, a name that is taken is the name of what was read from it.
  */
-#include "push/config.h"
-#include "pprof/service/spool_counters.h"
-#include "push/delta.h"
 #include "pprof/profile/labels.h"
+#include "pprof/service/spool_counters.h"
 #include "pprof/service/spool_list.h"
 #include "pprof/service/spool_name.h"
+#include "push/config.h"
+#include "push/delta.h"
 #include "push/stack_key.h"
 
 #include <stddef.h>

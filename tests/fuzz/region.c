@@ -54,10 +54,12 @@ static void fill_slot(struct region_slot *slot, uint64_t seq, enum slot_state st
 static void fill(void)
 {
 	struct region_header *header = region_header(&genuine);
+
 	atomic_store(&header->state, REGION_READY);
 	atomic_store(&header->places_claimed, 1);
 	for (uint32_t i = 0; i < 2; i++) {
 		struct region_place *place = region_place(&genuine, i);
+
 		place->parent = i;
 		place->inherited = i;
 		atomic_store(&place->next_seq, 30);
@@ -101,6 +103,7 @@ static void fill_stack_log(void)
 	const struct stack_frame inner = {.pc = 5000, .vaddr = 5000}, outer = {.pc = 6000, .vaddr = 6000};
 	struct stacks *stacks = stacks_new();
 	struct stack_log log;
+
 	if (!stacks)
 		abort();
 	uint32_t stack = stacks_intern(stacks, NULL, 0, unwind_marker(UNWIND_TRUNCATED), NULL);
@@ -161,6 +164,7 @@ static void change(const uint8_t *data, size_t size)
 	while (size > 4) {
 		const struct area *area = &areas[data[0] % AREAS];
 		size_t offset = (size_t)(data[1] | data[2] << 8) % area->bytes, bytes = data[3];
+
 		data += 4;
 		size -= 4;
 		bytes = bytes < size ? bytes : size;
@@ -178,6 +182,7 @@ static void look_at(struct process *process, const struct live_scan *scan)
 {
 	for (int kind = HEAP_VIEW_LIVE; kind <= HEAP_VIEW_DELTA; kind++) {
 		struct heap_view view;
+
 		if (heap_view_make(&view, (enum heap_view_kind)kind, process->heap, scan) != 0)
 			continue;
 		for (size_t i = 0; i < view.count; i++)
@@ -200,6 +205,7 @@ static void read_all(struct image *image)
 	for (uint32_t i = 0; i < PLACES; i++) {
 		struct process *process = image->process[i];
 		struct live_scan scan;
+
 		if (!process)
 			continue;
 		adoption_end(process);

@@ -12,22 +12,19 @@
 #include <string.h>
 
 #include "pprof/analysis/contrast.h"
-#include "pprof/export/answer.h"
-#include "pprof/export/format.h"
-#include "pprof/codec/decode.h"
-#include "pprof/codec/encode.h"
 #include "pprof/analysis/filter.h"
-#include "pprof/export/format.h"
 #include "pprof/analysis/growth.h"
 #include "pprof/analysis/headings.h"
-#include "pprof/export/format.h"
 #include "pprof/analysis/merge.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
-#include "pprof/export/format.h"
 #include "pprof/analysis/suppressions.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/analysis/tree.h"
+#include "pprof/codec/decode.h"
+#include "pprof/codec/encode.h"
+#include "pprof/export/answer.h"
+#include "pprof/export/format.h"
+#include "pprof/profile/origin.h"
+#include "pprof/profile/profile.h"
 
 enum { MAX_BYTES = 1 << 24 };
 

@@ -77,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* of just that size, so that a byte too many is seen */
 		size_t bytes = size - at < piece ? size - at : piece;
 		char *copy = malloc(bytes);
+
 		memcpy(copy, data + at, bytes);
 		resident_feed(&reader, copy, bytes);
 		free(copy);

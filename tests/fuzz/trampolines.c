@@ -5,8 +5,8 @@
  *
  * Input: a byte that chooses the machine, the memory.
  */
-#include "sampler/arch/call.h"
 #include "sampler/unwind/trampolines.h"
+#include "sampler/arch/call.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -30,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct trampolines *t = trampolines_new(START, runs, count);
 	for (uint64_t at = 0; at < size + 16; at++) {
 		uint64_t target;
+
 		if (trampolines_rule(t, START + at - 1, e_machine)->kind == CFI_NONE)
 			continue;
 		const size_t bytes = at < CALL_BYTES_MAX ? at : CALL_BYTES_MAX;

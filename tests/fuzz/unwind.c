@@ -30,6 +30,7 @@ static void add_program(struct modules *store, struct maps *maps, const char *na
 		    .len = 0x2000,
 		    .prot = PROT_READ | (s->executable ? PROT_EXEC : 0),
 		    .path = path};
+
 		maps_add(maps, &range);
 	}
 	module_unref(module);
@@ -63,6 +64,7 @@ static uint64_t make_word(uint64_t word, const struct maps *maps)
 		return STACK + low % 0x4000;
 	if (tag == 2 && maps_count(maps)) {
 		const struct map *map = maps_at(maps, (low >> 24) % maps_count(maps));
+
 		return map->start + (low & 0xffffff) % (map->end - map->start);
 	}
 	return word;

@@ -38,9 +38,11 @@ void API(free)(void *block);
 static unsigned arena_index(void)
 {
 	static _Atomic int made;
+
 	if (!made) {
 		unsigned index = 0;
 		size_t bytes = sizeof(index);
+
 		must(API(mallctl)("arenas.create", &index, &bytes, NULL, 0) == 0, "arenas.create");
 		made = (int)index;
 	}
@@ -50,6 +52,7 @@ static unsigned arena_index(void)
 static void *posix_aligned(size_t size)
 {
 	void *block = NULL;
+
 	return API(posix_memalign)(&block, 512, size) == 0 ? block : NULL;
 }
 
@@ -73,6 +76,7 @@ RESIZE(realloc, API(realloc)(old, size))
 static void drop_any(struct block *block, long turn)
 {
 	size_t size = block->size;
+
 	switch (turn % 4) {
 	case 0:
 		DROP(*block, API(free)(at));
@@ -102,6 +106,7 @@ __attribute__((noinline, noclone)) size_t resize_xallocx(void *old, size_t size,
 static int resized_in_place(struct block *block, size_t size, size_t extra)
 {
 	size_t before = API(sallocx)(block->at, 0), after = resize_xallocx(block->at, size, extra);
+
 	must(errno == ERRNO_BEFORE, "errno of xallocx");
 	must(after == API(sallocx)(block->at, 0), "xallocx tells the size");
 	if (after < size || (after == before && before > API(nallocx)(size + extra, 0)))
@@ -116,6 +121,7 @@ static int resized_in_place(struct block *block, size_t size, size_t extra)
 static void in_place(long turn)
 {
 	struct block small = TOOK(mallocx, 100), large = TOOK(mallocx, 300000);
+
 	must(resized_in_place(&small, 110, 0), "within its size class");
 	must(!resized_in_place(&small, 5000, 0), "a small block cannot grow");
 	must(!resized_in_place(&small, 20, 0), "a small block cannot shrink");
@@ -135,9 +141,11 @@ static void work(long turn)
 	struct block blocks[] = {TOOK(mallocx, size), TOOK(mallocx_aligned, size), TOOK(mallocx_arena, size),
 	    TOOK(malloc, size), TOOK(calloc, size), TOOK(realloc, size), TOOK(aligned_alloc, size),
 	    TOOK(memalign, size), TOOK(valloc, size), TOOK(posix_memalign, size)};
+
 	must((uintptr_t)blocks[1].at % 256 == 0, "alignment of mallocx");
 	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
 		long what = turn + (long)i;
+
 		if (what % 5 == 1)
 			blocks[i] = RESIZED(rallocx, blocks[i], size * 3);
 		if (what % 5 == 2)

@@ -24,6 +24,7 @@ static int kept_count;
 static void keep(struct block block)
 {
 	int at = __atomic_fetch_add(&kept_count, 1, __ATOMIC_RELAXED);
+
 	must(at < KEPT_MOST, "room for blocks");
 	kept[at] = block;
 }
@@ -41,6 +42,7 @@ static void *work_many(void *argument)
 static void write_own(const char *folder)
 {
 	char file[4096];
+
 	snprintf(file, sizeof(file), "%s/%d.tsv", folder, (int)getpid());
 	truth_write(file);
 	heaptap_snapshot(NULL); /* the sampler has read the maps before the process is gone */
@@ -51,6 +53,7 @@ int main(int argc, char *argv[])
 	pthread_t threads[THREADS];
 	long count = argc > 2 ? atol(argv[2]) : 0;
 	int status = 0;
+
 	if (argc < 3)
 		return 2;
 	for (int i = 0; i < THREADS; i++)

@@ -10,12 +10,14 @@ static __thread mi_heap_t *heap;
 static void *posix_aligned(size_t size)
 {
 	void *block = NULL;
+
 	return mi_posix_memalign(&block, 512, size) == 0 ? block : NULL;
 }
 
 static void *from_environment(void)
 {
 	char *text = NULL;
+
 	return mi_dupenv_s(&text, NULL, "ALLOCATOR_TEXT") == 0 ? text : NULL;
 }
 
@@ -172,6 +174,7 @@ static void texts(long turn)
 	struct block blocks[] = {text_took("take_mi_dupenv_s", take_mi_dupenv_s(0)),
 	    text_took("take_mi_realpath", take_mi_realpath(0)),
 	    text_took("take_mi_heap_realpath", take_mi_heap_realpath(0))};
+
 	for (int i = 0; i < 3; i++)
 		drop_any(&blocks[i], turn + i);
 }
@@ -179,6 +182,7 @@ static void texts(long turn)
 static void in_place(long turn)
 {
 	struct block block = took("take_mi_malloc", take_mi_malloc(100), 100);
+
 	must(resize_mi_expand(block.at, 50000) == NULL, "too large to expand");
 	leave(&block);
 	block = took("resize_mi_expand", resize_mi_expand(block.at, 104), 104);
@@ -194,6 +198,7 @@ static void heaps(long turn)
 		    took("take_mi_heap_malloc", take_mi_heap_malloc(64 << i % 12), 64 << i % 12);
 		struct block aligned =
 		    took("take_mi_heap_malloc_aligned", take_mi_heap_malloc_aligned(1000), 1000);
+
 		if (i % 4 == 0)
 			drop_any(&block, turn + i);
 		else
@@ -216,11 +221,13 @@ __attribute__((constructor)) static void write_texts(void)
 static void work(long turn)
 {
 	size_t size = 512 + (size_t)turn % 8 * 512;
+
 	heap = mi_heap_get_default();
 	for (int i = 0; i < 3; i++)
 		keep(took(small[i].name, small[i].call(96), 96));
 	for (long i = 0; i < TAKES; i++) {
 		struct block block = took(takes[i].name, takes[i].call(size), size);
+
 		if ((turn + i) % 3 == 1)
 			block = resized(block, turn + i, (turn + i) % 2 ? size * 3 : size / 2);
 		if ((turn + i) % 2)

@@ -33,6 +33,7 @@ static inline struct row *row_of(const char *name)
 {
 	for (int i = 0; i < TRUTH_ROWS; i++) {
 		const char *nobody = NULL;
+
 		if (!__atomic_load_n(&rows[i].name, __ATOMIC_ACQUIRE))
 			__atomic_compare_exchange_n(
 			    &rows[i].name, &nobody, name, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -70,6 +71,7 @@ static inline void leave(struct block *block)
 static inline struct block took(const char *name, void *at, size_t size)
 {
 	struct block block = {at, size, row_of(name)};
+
 	must(at != NULL, name);
 	must(errno == ERRNO_BEFORE, name);
 	memset(at, 0x5a, size);
@@ -111,6 +113,7 @@ static inline struct block took(const char *name, void *at, size_t size)
 static inline void truth_write(const char *file)
 {
 	FILE *out = fopen(file, "w");
+
 	must(out != NULL, file);
 	for (int i = 0; i < TRUTH_ROWS && rows[i].name; i++)
 		fprintf(out, "%s\t%ld\t%ld\t%ld\t%ld\n", rows[i].name, rows[i].objects, rows[i].bytes,

@@ -61,6 +61,7 @@ static void change(struct block *block, uint32_t *random)
 {
 	double before = (double)next(random) / 3.0, after = before;
 	size_t size = 1 + next(random) % (next(random) % 64 ? 512 : 65536);
+
 	check(block);
 	if (block->bytes && next(random) % 3 == 0) {
 		block->bytes = realloc(block->bytes, size);
@@ -102,6 +103,7 @@ static void *load(void *argument)
 {
 	while (!stop) {
 		void *library = dlopen("libutil.so.1", RTLD_LAZY), *math = dlopen("libz.so.1", RTLD_NOW);
+
 		if (math && !dlsym(math, "crc32"))
 			fault("no crc32 in libz");
 		if (math)
@@ -120,8 +122,10 @@ static void *breed(void *argument)
 	while (!stop) {
 		int status;
 		pid_t child = fork();
+
 		if (child == 0) {
 			void *block = malloc(1000);
+
 			free(malloc(50));
 			free(block);
 			_exit(0);
@@ -145,6 +149,7 @@ int main(int argc, char *argv[])
 	struct sigaction action = {.sa_handler = on_term, .sa_flags = SA_RESTART};
 	int threads = argc > 1 ? atoi(argv[1]) : 4;
 	pthread_t thread[64];
+
 	still = argc > 2 && strcmp(argv[2], "still") == 0;
 	spin = argc > 2 && strcmp(argv[2], "spin") == 0;
 	sigaction(SIGTERM, &action, NULL);

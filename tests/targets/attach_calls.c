@@ -11,8 +11,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/io_uring.h>
-#include <linux/time_types.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -32,6 +30,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/io_uring.h>
+#include <linux/time_types.h>
 
 static int timed_ms = 3000;
 static struct timespec timed;
@@ -39,6 +39,7 @@ static struct timespec timed;
 static struct timespec until(clockid_t clock)
 {
 	struct timespec now;
+
 	clock_gettime(clock, &now);
 	now.tv_sec += timed_ms / 1000;
 	return now;
@@ -52,12 +53,14 @@ static long call_poll(void)
 static long call_poll_input(void)
 {
 	struct pollfd input = {0, POLLIN, 0};
+
 	return poll(&input, 1, -1);
 }
 
 static long call_select(void)
 {
 	struct timeval limit = {.tv_sec = timed_ms / 1000};
+
 	return select(0, NULL, NULL, NULL, &limit);
 }
 
@@ -65,6 +68,7 @@ static long wait_epoll(int timeout)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 	int set = epoll_create1(0);
+
 	epoll_ctl(set, EPOLL_CTL_ADD, 0, &event);
 	return epoll_wait(set, &event, 1, timeout);
 }
@@ -82,6 +86,7 @@ static long call_epoll(void)
 static long call_read(void)
 {
 	char byte;
+
 	return read(0, &byte, 1);
 }
 
@@ -94,6 +99,7 @@ static long call_sem_timedwait(void)
 {
 	sem_t semaphore;
 	struct timespec end = until(CLOCK_REALTIME);
+
 	sem_init(&semaphore, 0, 0);
 	return sem_timedwait(&semaphore, &end);
 }
@@ -103,6 +109,7 @@ static long call_futex(void)
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 	struct timespec end = until(CLOCK_REALTIME);
+
 	pthread_mutex_lock(&mutex);
 	return errno = pthread_cond_timedwait(&condition, &mutex, &end);
 }
@@ -110,6 +117,7 @@ static long call_futex(void)
 static long call_sigwait(void)
 {
 	sigset_t set;
+
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	return sigwaitinfo(&set, NULL);
@@ -122,6 +130,7 @@ static long call_semop(void)
 	struct timespec limit = timed;
 	long result = semtimedop(set, &take, 1, &limit);
 	int saved = errno;
+
 	semctl(set, 0, IPC_RMID);
 	errno = saved;
 	return result;
@@ -130,6 +139,7 @@ static long call_semop(void)
 static long call_sigtimed(void)
 {
 	sigset_t set;
+
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	return sigtimedwait(&set, NULL, &timed);
@@ -139,6 +149,7 @@ static int listening(struct sockaddr_in *address)
 {
 	socklen_t length = sizeof(*address);
 	int listener = socket(AF_INET, SOCK_STREAM, 0);
+
 	*address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	if (bind(listener, (struct sockaddr *)address, length) != 0 || listen(listener, 1) != 0 ||
 	    getsockname(listener, (struct sockaddr *)address, &length) != 0)
@@ -151,9 +162,11 @@ static long call_accept(void)
 {
 	struct sockaddr_in address;
 	int listener = listening(&address);
+
 	if (fork() == 0) {
 		char byte;
 		ssize_t got = read(0, &byte, 1);
+
 		_exit(got != 1 ||
 		    connect(socket(AF_INET, SOCK_STREAM, 0), (void *)&address, sizeof(address)) != 0);
 	}
@@ -167,6 +180,7 @@ static long call_receive(void)
 	const struct timeval limit = {.tv_sec = timed_ms / 1000};
 	char byte;
 	int listener = listening(&address), client = socket(AF_INET, SOCK_STREAM, 0);
+
 	setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	if (connect(client, (void *)&address, sizeof(address)) != 0 || accept(listener, NULL, NULL) < 0)
 		exit(3);
@@ -179,10 +193,12 @@ enum { LONG_BYTES = 1 << 20 };
 static long call_write(void)
 {
 	int ends[2];
+
 	if (pipe(ends) != 0)
 		return -1;
 	if (fork() == 0) {
 		char bytes[4096];
+
 		close(ends[1]);
 		if (read(0, bytes, 1) == 1)
 			while (read(ends[0], bytes, sizeof(bytes)) > 0)
@@ -224,6 +240,7 @@ static long ring_enter(const struct ring *ring, unsigned int submit, const struc
 {
 	struct __kernel_timespec time = {.tv_sec = limit ? limit->tv_sec : 0};
 	struct io_uring_getevents_arg argument = {.ts = (uint64_t)(uintptr_t)&time};
+
 	return syscall(SYS_io_uring_enter, ring->fd, submit, 1,
 	    IORING_ENTER_GETEVENTS | (limit ? IORING_ENTER_EXT_ARG : 0), limit ? &argument : NULL,
 	    limit ? sizeof(argument) : 0);
@@ -232,6 +249,7 @@ static long ring_enter(const struct ring *ring, unsigned int submit, const struc
 static long call_uring_input(void)
 {
 	struct ring ring;
+
 	ring_open(&ring);
 	ring_enter(&ring, 1, &(struct timespec){0});
 	return ring_enter(&ring, 0, NULL);
@@ -240,6 +258,7 @@ static long call_uring_input(void)
 static long call_uring(void)
 {
 	struct ring ring;
+
 	ring_open(&ring);
 	return ring_enter(&ring, 0, &timed);
 }
@@ -248,6 +267,7 @@ static long call_uring(void)
 static long call_uring_submit(void)
 {
 	struct ring ring;
+
 	ring_open(&ring);
 	long result = ring_enter(&ring, 1, NULL);
 	struct pollfd input = {0, POLLIN, 0};
@@ -266,10 +286,12 @@ static long call_registers(void)
 	static unsigned char in[16][32], out[16][32];
 	static unsigned long general[6];
 	long differ = 0;
+
 	for (int i = 0; i < 16 * 32; i++)
 		in[i / 32][i % 32] = (unsigned char)(i * 7 + i / 32);
 	for (int round = 0; __builtin_cpu_supports("avx") && round < 3; round++) {
 		unsigned long turns = 400ul * 1000 * 1000;
+
 		__asm__ volatile(
 		    ".irp n,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\nvmovdqu 32*\\n(%1), %%ymm\\n\n.endr\n"
 		    "mov $0x1111, %%r10\nmov $0x2222, %%r11\nmov $0x3333, %%r12\nmov $0x4444, %%r13\n"
@@ -298,6 +320,7 @@ __attribute__((target("avx512f,avx512bw"))) static long compare_wide(void)
 {
 	static unsigned char in[32][64], out[32][64];
 	static unsigned long masks[8], masks_out[8];
+
 	static long double pi = 3.14159265358979323846L, pi_out;
 	unsigned long turns = 400ul * 1000 * 1000;
 	unsigned int rounding = 0x5f80, rounding_out = 0, rounding_before;
@@ -363,6 +386,7 @@ static void look_inside(struct inside *inside)
 	memset(inside, 0, sizeof(*inside));
 	for (int i = 1; i < _NSIG; i++) {
 		struct sigaction action;
+
 		if (sigaction(i, NULL, &action) != 0)
 			continue;
 		inside->actions[i].handler = action.sa_handler;
@@ -414,6 +438,7 @@ static const struct {
 int main(int argc, char *argv[])
 {
 	sigset_t set;
+
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	static struct inside before, after;
@@ -426,6 +451,7 @@ int main(int argc, char *argv[])
 		return 3;
 	for (size_t i = 0; argc >= 2 && i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct timespec begin, end;
+
 		if (strcmp(calls[i].name, argv[1]) != 0)
 			continue;
 		setvbuf(stdout, NULL, _IONBF, 0);

@@ -23,6 +23,7 @@ static const char place[] = "/var/tmp";
 static int write_map(const char *name, const char *text)
 {
 	char path[64];
+
 	snprintf(path, sizeof(path), "/proc/self/%s", name);
 	const int fd = open(path, O_WRONLY | O_CLOEXEC);
 	const int error = fd < 0 || write(fd, text, strlen(text)) < 0;
@@ -34,6 +35,7 @@ static int write_map(const char *name, const char *text)
 static int enter(const char *victim)
 {
 	char users[32], groups[32];
+
 	snprintf(users, sizeof(users), "0 %u 1", getuid());
 	snprintf(groups, sizeof(groups), "0 %u 1", getgid());
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 || write_map("setgroups", "deny") ||
@@ -49,6 +51,7 @@ static void watch(int victim_fd, int cpu)
 {
 	char text[4096] __attribute__((aligned(8))), path[512];
 	cpu_set_t here;
+
 	CPU_ZERO(&here);
 	CPU_SET(cpu, &here);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -59,8 +62,10 @@ static void watch(int victim_fd, int cpu)
 	int tree = open_tree(victim_fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE);
 	for (;;) {
 		const ssize_t length = read(fd, text, sizeof(text));
+
 		for (ssize_t at = 0; at < length;) {
 			const struct inotify_event *event = (const void *)(text + at);
+
 			at += (ssize_t)(sizeof(*event) + event->len);
 			if (!event->len || strncmp(event->name, ".heaptap-", 9) != 0)
 				continue;
@@ -81,6 +86,7 @@ static void on_term(int number)
 int main(int argc, char *argv[])
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
 	setvbuf(stdout, NULL, _IONBF, 0);
 	signal(SIGTERM, on_term);
 	printf("pid %d\n", (int)getpid());

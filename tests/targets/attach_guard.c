@@ -9,9 +9,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -23,6 +20,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 static int install(void)
 {
@@ -38,6 +38,7 @@ static int install(void)
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return -1;
 	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
@@ -46,6 +47,7 @@ static int install(void)
 static int is_memory(const struct seccomp_notif *asked)
 {
 	char path[64], file[PATH_MAX];
+
 	snprintf(path, sizeof(path), "/proc/%u/fd/%d", asked->pid, (int)asked->data.args[4]);
 	ssize_t length = readlink(path, file, sizeof(file) - 1);
 	return length > 0 && strncmp(file, "/memfd:", 7) == 0;
@@ -55,9 +57,11 @@ static int is_memory(const struct seccomp_notif *asked)
 static void guard(int listener)
 {
 	struct pollfd fd = {.fd = listener, .events = POLLIN};
+
 	while (poll(&fd, 1, -1) == 1 && !(fd.revents & (POLLHUP | POLLERR))) {
 		struct seccomp_notif asked = {0};
 		struct seccomp_notif_resp answer = {0};
+
 		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0)
 			continue; /* the thread was interrupted, and asks again */
 		answer.id = asked.id;
@@ -73,12 +77,14 @@ static void guard(int listener)
 static int take_listener(pid_t pid, int number)
 {
 	int pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
 	return pid_fd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pid_fd, number, 0);
 }
 
 int main(int argc, char *argv[])
 {
 	int pair[2], number = -1;
+
 	if (argc < 2 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return 2;
 	pid_t watched = getpid();

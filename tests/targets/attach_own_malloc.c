@@ -25,6 +25,7 @@ __attribute__((noinline)) static void *take(size_t bytes)
 {
 	size_t whole = (bytes + 2 * BLOCK_ALIGNMENT - 1) / BLOCK_ALIGNMENT * BLOCK_ALIGNMENT;
 	void *block = NULL;
+
 	pthread_mutex_lock(&lock);
 	if (bytes > 0 && bytes < BLOCK_ALIGNMENT) {
 		for (volatile int i = 0; i < 100000; i++)
@@ -56,6 +57,7 @@ void *realloc(void *old, size_t bytes)
 {
 	size_t had = 0;
 	unsigned char *block = malloc(bytes);
+
 	if (old)
 		memcpy(&had, (unsigned char *)old - BLOCK_ALIGNMENT, sizeof(had));
 	if (block && old)
@@ -73,6 +75,7 @@ static void *never_rest(void *argument)
 __attribute__((noinline)) static void copy_text(void)
 {
 	static char text[1000];
+
 	memset(text, 'x', sizeof(text) - 1);
 	for (int i = 0; i < 100; i++)
 		kept = strdup(text);
@@ -82,6 +85,7 @@ int main(void)
 {
 	pthread_t thread;
 	char byte;
+
 	setvbuf(stdout, NULL, _IONBF, 0);
 	pthread_create(&thread, NULL, never_rest, NULL);
 	puts("ready");

@@ -44,6 +44,7 @@ static uint64_t last_ns, longest_ns;
 static uint64_t now_ns(void)
 {
 	struct timespec now;
+
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
@@ -51,6 +52,7 @@ static uint64_t now_ns(void)
 static void tick(void)
 {
 	const uint64_t now = now_ns();
+
 	if (last_ns && now - last_ns > longest_ns)
 		longest_ns = now - last_ns;
 	last_ns = now;
@@ -59,6 +61,7 @@ static void tick(void)
 static void rest(long us)
 {
 	const struct timespec time = {.tv_nsec = us * 1000};
+
 	nanosleep(&time, NULL);
 	tick();
 }
@@ -70,6 +73,7 @@ static size_t level_bytes = LEVEL_BYTES;
 static int deeper(int levels)
 {
 	volatile char *frame = alloca(level_bytes);
+
 	frame[0] = 1;
 	rest(1000);
 	return frame[0] + (levels && !stop ? deeper(levels - 1) : 0);
@@ -78,6 +82,7 @@ static int deeper(int levels)
 static void grow(void)
 {
 	struct rlimit limit;
+
 	getrlimit(RLIMIT_STACK, &limit);
 	puts("ready");
 	while (!stop) {
@@ -103,6 +108,7 @@ static void fibers(void)
 	while (!stop) {
 		void *stack =
 		    mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 		getcontext(&fiber);
 		fiber.uc_stack.ss_sp = stack;
 		fiber.uc_stack.ss_size = STACK_BYTES;
@@ -128,6 +134,7 @@ static void serve(int fuse_fd)
 	static char text[1 << 16], zeroes[STACK_BYTES];
 	const struct fuse_in_header *request = (const void *)text;
 	const struct fuse_read_in *wish = (const void *)(request + 1);
+
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(fuse_fd, text, sizeof(text)) > 0)
 		if (request->opcode == FUSE_INIT)
@@ -151,6 +158,7 @@ static int open_absent(void)
 {
 	char folder[] = "/tmp/attach_pause.XXXXXX", path[64];
 	const int fuse_fd = mkdtemp(folder) ? fuse_mount(folder) : -1;
+
 	if (fuse_fd >= 0 && fork() == 0)
 		serve(fuse_fd);
 	snprintf(path, sizeof(path), "%s/stack", folder);
@@ -174,6 +182,7 @@ static int stray(int fd)
 {
 	char *stack = mmap(
 	    NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
+
 	if (stack == MAP_FAILED)
 		return 1;
 	madvise(stack, STACK_BYTES, MADV_RANDOM); /* no page before it is touched */
@@ -195,6 +204,7 @@ static void *answer(void *argument)
 	char request[64];
 	ssize_t length = read(fd, request, sizeof(request));
 	char *copy = malloc(4096);
+
 	memset(copy, 'x', 4096);
 	if (length > 0 && write(fd, copy, 64) != 64 && !stop)
 		abort();
@@ -208,6 +218,7 @@ static void ask(const struct sockaddr_in *address)
 	char text[64] = "GET";
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	const struct linger reset = {1, 0}; /* else there are no ports left after a minute */
+
 	last_ns = now_ns();
 	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 || write(fd, text, 3) != 3 ||
 	    recv(fd, text, sizeof(text), MSG_WAITALL) != (ssize_t)sizeof(text))
@@ -230,6 +241,7 @@ static int serve_requests(void)
 	socklen_t length = sizeof(address);
 	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	pthread_attr_t detached;
+
 	if (bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
 	    listen(listener, 64) != 0 || getsockname(listener, (struct sockaddr *)&address, &length) != 0)
 		return 1;
@@ -248,6 +260,7 @@ static int serve_requests(void)
 	while (!stop) {
 		pthread_t thread;
 		const int fd = accept(listener, NULL, NULL);
+
 		if (fd >= 0 && pthread_create(&thread, &detached, answer, (void *)(intptr_t)fd) != 0)
 			return 1;
 	}
@@ -259,6 +272,7 @@ static int serve_requests(void)
 int main(int argc, char *argv[])
 {
 	const char *mode = argc > 1 ? argv[1] : "";
+
 	sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_term}, NULL);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (strcmp(mode, "server") == 0)

@@ -20,6 +20,7 @@ static uint64_t sequences, aborted, broken;
 static void run_sequence(struct rseq *area)
 {
 	uint64_t turns = 100 * 1000, left = 0;
+
 	__asm__ volatile goto(".pushsection __rseq_cs, \"aw\"\n.balign 32\n"
 	                      "3: .long 0, 0\n.quad 1f, 2f - 1f, 4f\n.popsection\n"
 	                      "lea 3b(%%rip), %%rax\nmov %%rax, %[descriptor]\n"
@@ -43,6 +44,7 @@ int main(int argc, char *argv[])
 {
 	struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
 	struct timespec now, end;
+
 	if (argc != 2 || __rseq_size == 0)
 		return 77;
 	clock_gettime(CLOCK_MONOTONIC, &end);

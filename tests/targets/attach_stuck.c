@@ -27,6 +27,7 @@
 static int read_line(char *line, size_t bytes)
 {
 	size_t length = 0;
+
 	while (length + 1 < bytes && read(0, line + length, 1) == 1 && line[length] != '\n')
 		length++;
 	line[length] = '\0';
@@ -45,6 +46,7 @@ static void *wait_beside(void *argument)
 	sigset_t handled;
 	struct epoll_event event;
 	const int set = strcmp(argument, "epoll") == 0 ? epoll_create1(0) : -1;
+
 	sigemptyset(&handled);
 	sigaddset(&handled, SIGTERM);
 	sigaddset(&handled, SIGUSR1);
@@ -63,6 +65,7 @@ static int begin_beside(char *call)
 	pthread_t thread;
 	sigset_t handled;
 	const struct sigaction action = {.sa_handler = note};
+
 	sigemptyset(&handled);
 	sigaddset(&handled, SIGTERM);
 	sigaddset(&handled, SIGUSR1);
@@ -75,12 +78,14 @@ static int begin_beside(char *call)
 int main(int argc, char *argv[])
 {
 	char line[16];
+
 	setvbuf(stdout, NULL, _IONBF, 0);
 	if (argc == 3 && begin_beside(argv[2]) != 0)
 		return 3;
 	puts("ready");
 	while (argc >= 2 && read_line(line, sizeof(line))) {
 		void *library = strcmp(line, "in") == 0 ? dlopen(argv[1], RTLD_NOW) : NULL;
+
 		if (library)
 			dlclose(library);
 		free(malloc(1000));

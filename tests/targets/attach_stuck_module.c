@@ -6,6 +6,7 @@
 __attribute__((constructor)) static void wait_for_line(void)
 {
 	char byte;
+
 	if (write(1, "inside\n", 7) != 7)
 		return;
 	while (read(0, &byte, 1) == 1 && byte != '\n')

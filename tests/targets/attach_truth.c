@@ -77,6 +77,7 @@ static void use_module(const char *path)
 {
 	void *module = dlopen(path, RTLD_NOW);
 	void *(*alloc)(size_t) = module ? (void *(*)(size_t))dlsym(module, "module_alloc") : NULL;
+
 	if (!alloc)
 		_exit(3);
 	for (int i = 0; i < 200; i++)
@@ -87,6 +88,7 @@ static int work(const char *module)
 {
 	pthread_t thread;
 	int status;
+
 	old_frees();
 	pthread_barrier_wait(&begin);
 	pthread_barrier_wait(&end);
@@ -106,6 +108,7 @@ int main(int argc, char *argv[])
 {
 	int threads = atoi(argv[1]), bad = 0;
 	char line[16];
+
 	if (argc != 3 || threads > 64)
 		return 2;
 	for (int i = 0; i < 1000; i++)
@@ -114,6 +117,7 @@ int main(int argc, char *argv[])
 	pthread_barrier_init(&end, NULL, (unsigned)threads + 1);
 	for (int i = 0; i < threads; i++) {
 		pthread_t thread;
+
 		pthread_create(&thread, NULL, thread_main, (void *)kept[i]);
 	}
 	setvbuf(stdout, NULL, _IONBF, 0);

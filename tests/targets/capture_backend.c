@@ -22,8 +22,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/hw_breakpoint.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +30,13 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
 
 __attribute__((noinline, noclone)) void *take(void)
 {
 	char *block = malloc(1000);
+
 	memset(block, 1, 1000);
 	return block;
 }
@@ -44,6 +45,7 @@ static int work(const char *file, long count)
 {
 	static void *held[8192];
 	char end[4096];
+
 	snprintf(end, sizeof(end), "%s.end", file);
 	int fd = -1;
 	for (long i = 0; i < count; i++) {
@@ -69,6 +71,7 @@ static int switching(const char *file)
 	int there[2], back[2];
 	char byte = 0, end[4096];
 	long best = 0, before = 0, from = 0;
+
 	snprintf(end, sizeof(end), "%s.end", file);
 	if (pipe(there) != 0 || pipe(back) != 0)
 		return 7;
@@ -82,6 +85,7 @@ static int switching(const char *file)
 	while (time(NULL) < deadline && access(end, F_OK) != 0) {
 		struct timespec now;
 		struct rusage usage;
+
 		for (int i = 0; i < 1000; i++)
 			if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
 				return 8;
@@ -104,6 +108,7 @@ static int disable(int pid)
 {
 	char path[300], link[64];
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), count = 0;
+
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	DIR *folder = opendir(path);
 	struct dirent *entry;
@@ -129,6 +134,7 @@ static int hog(const char *preload, char *command[])
 	 * has forked us; on aarch64 2 to 16 for code alone. */
 	enum { MOST = 17 };
 	int taken = 0, opened;
+
 	do {
 		struct perf_event_attr attr = {.type = PERF_TYPE_BREAKPOINT,
 		    .size = sizeof(attr),
@@ -139,6 +145,7 @@ static int hog(const char *preload, char *command[])
 		    .exclude_kernel = 1,
 		    .exclude_hv = 1,
 		    .inherit = 1};
+
 		opened = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
 		taken += opened >= 0;
 	} while (opened >= 0 && taken < MOST);
@@ -152,6 +159,7 @@ static int hog(const char *preload, char *command[])
 static int parted(const char *file, char *command[])
 {
 	int error = await_event();
+
 	if (error)
 		return error;
 	if (fork() == 0)
@@ -166,6 +174,7 @@ static int chain(char *argv[])
 {
 	char number[16];
 	int n = atoi(argv[2]), error = await_event();
+
 	if (error)
 		return error;
 	snprintf(number, sizeof(number), "%d", n - 1);

@@ -40,6 +40,7 @@ static void *thread(void *unused)
 static void threads(int number)
 {
 	pthread_t ids[THREADS_MAX];
+
 	pthread_barrier_init(&start, NULL, (unsigned)number);
 	for (int i = 0; i < number; i++)
 		pthread_create(&ids[i], NULL, thread, NULL);
@@ -65,6 +66,7 @@ static void children(int number, char *const *executed)
 static void make(const char *file, const char *suffix)
 {
 	char path[4096];
+
 	snprintf(path, sizeof(path), "%s%s", file, suffix);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 }
@@ -72,6 +74,7 @@ static void make(const char *file, const char *suffix)
 static void wait_for(const char *file, const char *suffix)
 {
 	char path[4096];
+
 	snprintf(path, sizeof(path), "%s%s", file, suffix);
 	while (access(path, F_OK) != 0)
 		usleep(1000);
@@ -81,6 +84,7 @@ int main(int argc, char **argv)
 {
 	char *again[] = {argv[0], "burst", argc > 3 ? argv[3] : NULL, NULL};
 	const int number = argc > 4 ? atoi(argv[4]) : 1;
+
 	if (argc < 3 || number < 1 || number > THREADS_MAX)
 		return 2;
 	count = atoi(argv[argc > 3 ? 3 : 2]);

@@ -31,6 +31,7 @@ static pthread_barrier_t barrier;
 static double now_ns(void)
 {
 	struct timespec now;
+
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
@@ -40,6 +41,7 @@ static struct region_header *find_header(void)
 	char line[4352];
 	unsigned long start = 0;
 	FILE *maps = fopen("/proc/self/maps", "r");
+
 	while (maps && !start && fgets(line, sizeof(line), maps))
 		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%lx", &start) != 1)
 			start = 0;
@@ -51,6 +53,7 @@ static struct region_header *find_header(void)
 static void make_live(long live)
 {
 	struct region_header *header = find_header();
+
 	if (!header || !live)
 		return;
 	unsigned long period = header->period_bytes;
@@ -69,6 +72,7 @@ static void make_live(long live)
 static void wait_for_trigger(void)
 {
 	struct region_header *header = find_header();
+
 	for (int i = 0; header && header->mode != REGION_MODE_TRIGGER && i < 1000; i++)
 		usleep(10000);
 }
@@ -77,6 +81,7 @@ static double small_batch(long count)
 {
 	void *blocks[BATCH];
 	double start = now_ns();
+
 	for (long i = 0; i < count / BATCH; i++) {
 		for (int n = 0; n < BATCH; n++)
 			blocks[n] = malloc(16 + (size_t)n * 24);
@@ -89,6 +94,7 @@ static double small_batch(long count)
 static double random_places(long count, void **objects, unsigned long *random)
 {
 	double start = now_ns();
+
 	for (long i = 0; i < count; i++) {
 		*random = *random * 6364136223846793005ul + 1442695040888963407ul;
 		void **object = &objects[(*random >> 33) % OBJECTS];
@@ -104,6 +110,7 @@ static int system_memory(void)
 	char line[256];
 	long kib = 0;
 	FILE *rollup = fopen("/proc/self/smaps_rollup", "r");
+
 	while (rollup && fgets(line, sizeof(line), rollup))
 		if (sscanf(line, "Rss: %ld", &kib) == 1)
 			break;
@@ -116,6 +123,7 @@ static void *work(void *argument)
 	double *best = argument;
 	unsigned long random = (unsigned long)argument;
 	void **objects = at_random ? calloc(OBJECTS, sizeof(*objects)) : NULL;
+
 	*best = 1e18;
 	if (at_random)
 		random_places(OBJECTS * 2, objects, &random);

@@ -23,6 +23,7 @@ enum { BLOCK_KIB = 16 };
 __attribute__((noinline, noclone)) static void *keep(void)
 {
 	char *block = malloc(BLOCK_KIB << 10);
+
 	if (!block)
 		_exit(9);
 	block[0] = 1;
@@ -32,6 +33,7 @@ __attribute__((noinline, noclone)) static void *keep(void)
 __attribute__((noinline, noclone)) static void waste(void)
 {
 	char *block = malloc(BLOCK_KIB << 10);
+
 	if (!block)
 		_exit(9);
 	block[0] = 1;
@@ -41,6 +43,7 @@ __attribute__((noinline, noclone)) static void waste(void)
 static int member(int kib)
 {
 	const struct timespec life = {.tv_nsec = 1000000};
+
 	for (int i = 0; i < kib; i += 2 * BLOCK_KIB) {
 		keep();
 		waste();
@@ -52,6 +55,7 @@ static int member(int kib)
 int main(int argc, char *argv[])
 {
 	int failed = 0, running = 0, status;
+
 	if (argc == 3 && strcmp(argv[1], "member") == 0)
 		return member(atoi(argv[2]));
 	if (argc != 4)
@@ -59,6 +63,7 @@ int main(int argc, char *argv[])
 	for (int left = atoi(argv[1]); left > 0 || running > 0;) {
 		if (left > 0 && running < atoi(argv[2])) {
 			pid_t pid = fork();
+
 			if (pid < 0)
 				return 6;
 			if (pid == 0) {

@@ -20,7 +20,6 @@
 #define _GNU_SOURCE
 #include "tests/targets/own_region.h"
 
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,6 +32,7 @@
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <linux/seccomp.h>
 
 enum { BLOCKS = 1000, BLOCK_BYTES = 64, STACK_BYTES = 256 << 10, SCAN_BYTES = 26 << 20 };
 
@@ -92,12 +92,14 @@ static void *map_below_the_main_stack(size_t bytes)
 	uintptr_t low = ((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)0xfffff) - (50 << 20);
 	void *stack = mmap((void *)low, bytes, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
 	return stack == (void *)low ? stack : NULL;
 }
 
 static int hole(size_t bytes)
 {
 	void *stack = map_below_the_main_stack(bytes);
+
 	if (!stack)
 		return 77;
 	run_on(stack);
@@ -111,6 +113,7 @@ static int guard(bool by_mmap)
 	const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
 	unsigned char *stack = (unsigned char *)(((uintptr_t)area + page_bytes - 1) & ~(page_bytes - 1));
 	void *page = stack + STACK_BYTES;
+
 	if (by_mmap
 	        ? mmap(page, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page
 	        : mprotect(page, page_bytes, PROT_NONE) != 0)
@@ -128,6 +131,7 @@ static void *guard_of_thread(void *argument)
 {
 	const struct worker *worker = argument;
 	char byte;
+
 	if (read(worker->go[0], &byte, 1) == 1) {
 		byte = (char)guard(false);
 		if (write(worker->done[1], &byte, 1) == 1)
@@ -139,6 +143,7 @@ static void *guard_of_thread(void *argument)
 static bool worker_start(struct worker *worker)
 {
 	pthread_t thread;
+
 	return pipe(worker->go) == 0 && pipe(worker->done) == 0 &&
 	    pthread_create(&thread, NULL, guard_of_thread, worker) == 0;
 }
@@ -146,12 +151,14 @@ static bool worker_start(struct worker *worker)
 static int worker_run(const struct worker *worker)
 {
 	char byte = 1;
+
 	return write(worker->go[1], &byte, 1) == 1 && read(worker->done[0], &byte, 1) == 1 ? byte : 1;
 }
 
 static int thread_guard(void)
 {
 	struct worker worker;
+
 	return worker_start(&worker) ? worker_run(&worker) : 1;
 }
 
@@ -162,6 +169,7 @@ static int attached(const char *when)
 	const bool before = !strcmp(when, "before");
 	struct worker worker;
 	void *stack = before ? map_below_the_main_stack(STACK_BYTES) : NULL;
+
 	if ((before && !stack) || !worker_start(&worker))
 		return 77;
 	for (puts("ready"), fflush(stdout); fgets(line, sizeof(line), stdin); puts("done"), fflush(stdout)) {
@@ -200,8 +208,10 @@ static int secret_seen(const char *secret)
 	char line[4352];
 	FILE *maps = fopen("/proc/self/maps", "r");
 	int seen = 0;
+
 	while (maps && fgets(line, sizeof(line), maps)) {
 		unsigned long start, end;
+
 		if (!strstr(line, "/memfd:heaptap") || sscanf(line, "%lx-%lx", &start, &end) != 2)
 			continue;
 		size_t bytes = end - start < SCAN_BYTES ? end - start : SCAN_BYTES;
@@ -230,6 +240,7 @@ static int worker(const char *how, int ready, int work)
 {
 	char byte, secret[64];
 	int seen = 0;
+
 	if (setgid(65534) != 0 || become_nobody(how) != 0 || write(ready, "", 1) != 1)
 		return 2;
 	while (read(work, &byte, 1) == 1) {
@@ -245,6 +256,7 @@ static int worker(const char *how, int ready, int work)
 __attribute__((noinline)) static void master_allocates(void)
 {
 	volatile char secret[64];
+
 	snprintf((char *)secret, sizeof(secret), "secret=%s%d-%d", "hunter", 2, (int)getpid());
 	allocate();
 	secret[0] = 0;
@@ -254,6 +266,7 @@ static int drop(const char *how)
 {
 	int ready[2], work[2], status = 1;
 	char byte;
+
 	if (pipe(ready) != 0 || pipe(work) != 0)
 		return 77;
 	pid_t pid = fork();
@@ -276,6 +289,7 @@ static int drop(const char *how)
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
+
 	return !strcmp(mode, "no_tsc")      ? no_tsc()
 	    : !strcmp(mode, "strict")       ? strict()
 	    : !strcmp(mode, "hole")         ? hole(STACK_BYTES)

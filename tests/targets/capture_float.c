@@ -91,6 +91,7 @@ int main(int argc, char *argv[])
 	    : !strcmp(mode, "flags")        ? flags()
 	                                    : 2;
 	int length = snprintf(text, sizeof(text), "truth %ld %ld\n", objects, bytes);
+
 	if (write(1, text, (size_t)length) != length)
 		return 3;
 	return status;

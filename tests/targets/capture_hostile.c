@@ -51,6 +51,7 @@ static unsigned long odd_number(unsigned long *state)
 	static const unsigned long odd[] = {0, 1, 2, 3, 255, 256, 257, 4096, 65535, 65536, 1ul << 31,
 	    (1ul << 32) - 1, 1ul << 32, 1ul << 40, 1ul << 47, 1ul << 62, 1ul << 63, ~0ul, ~0ul - 1};
 	unsigned long random = next(state);
+
 	return random % 4 == 0 ? next(state) : odd[(random >> 8) % (sizeof(odd) / sizeof(odd[0]))];
 }
 
@@ -60,6 +61,7 @@ static void trigger(unsigned long *state)
 	    unsigned long) = (void (*)(unsigned long, unsigned long, unsigned long, unsigned long,
 	    unsigned long, unsigned long))header->trigger_address;
 	unsigned long key = next(state) % 3 ? header->key | next(state) % 300 : odd_number(state);
+
 	call(key, next(state) % 2 ? next(state) % 5000 : odd_number(state), odd_number(state),
 	    odd_number(state), odd_number(state), odd_number(state));
 }
@@ -69,6 +71,7 @@ static void fill_buffer(unsigned long *state)
 	unsigned char *area = (unsigned char *)header + buffers;
 	unsigned long at = BUFFER_BITMAPS_BYTES, bit = 0;
 	unsigned int class = next(state) % BUFFER_CLASSES, number;
+
 	for (unsigned int c = 0; c < class; c++) {
 		at += (unsigned long)buffer_class[c].count * buffer_class[c].bytes;
 		bit += buffer_class[c].count;
@@ -88,6 +91,7 @@ static void fill_buffer(unsigned long *state)
 static void fill_slot(unsigned long *state)
 {
 	unsigned int segment = next(state) % segments;
+
 	((unsigned short *)((unsigned char *)header + owners))[segment] = (unsigned short)(next(state) % 8);
 	struct region_slot *slot = (struct region_slot *)((unsigned char *)header + slots) +
 	    segment * REGION_SEGMENT_SLOTS + next(state) % REGION_SEGMENT_SLOTS;
@@ -105,6 +109,7 @@ static void scribble(unsigned long *state)
 	const unsigned long from[] = {0, places, modules, owners, buffers, frees, slots};
 	unsigned long start = from[next(state) % 7], value = odd_number(state);
 	unsigned long trigger_address = header->trigger_address;
+
 	memcpy((unsigned char *)header + start + next(state) % 4000, &value, 8);
 	header->trigger_address = trigger_address; /* else we are the ones who crash */
 }
@@ -113,6 +118,7 @@ static void claim_place(unsigned long *state)
 {
 	struct region_place *place =
 	    (struct region_place *)((unsigned char *)header + places) + next(state) % REGION_PLACES;
+
 	place->pid = next(state) % 2 ? (unsigned)odd_number(state) : (unsigned)(next(state) % 5000);
 	place->parent = (unsigned)odd_number(state);
 	place->allocated.samples = odd_number(state);
@@ -124,6 +130,7 @@ static void claim_place(unsigned long *state)
 static void *attack(void *argument)
 {
 	unsigned long state = (unsigned long)argument * 0x9e3779b97f4a7c15u + 1;
+
 	while (time(NULL) < deadline) {
 		for (int i = 0; i < 2000; i++)
 			switch (next(&state) % 16) {
@@ -154,9 +161,11 @@ static void *attack(void *argument)
 static int lie(int count, char *pids[])
 {
 	char path[64];
+
 	for (int i = 0; i < count; i++) {
 		struct region_place *place =
 		    (struct region_place *)((unsigned char *)header + places) + 10 + i;
+
 		place->pid = (unsigned)atoi(pids[i]);
 		place->allocated.samples = 1;
 		place->state = PLACE_READY;
@@ -181,6 +190,7 @@ static int lie(int count, char *pids[])
 int main(int argc, char *argv[])
 {
 	pthread_t thread;
+
 	find_region();
 	if (argc > 2 && strcmp(argv[1], "lie") == 0)
 		return lie(argc - 2, argv + 2);

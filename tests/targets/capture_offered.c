@@ -19,6 +19,7 @@ __attribute__((noinline)) static void allocate(void)
 {
 	for (int i = 0; i < 20; i++) {
 		void *block = malloc(4 << 20);
+
 		__asm__ volatile("" : "+r"(block) : : "memory");
 		free(block);
 	}
@@ -27,6 +28,7 @@ __attribute__((noinline)) static void allocate(void)
 __attribute__((noinline)) static void deep(int frames)
 {
 	volatile char frame[4096];
+
 	frame[0] = 1;
 	if (frames)
 		deep(frames - 1);
@@ -50,9 +52,11 @@ static int content_of(const struct region_header *header, uint32_t tid)
 {
 	const unsigned char *at =
 	    (const unsigned char *)header + header->offsets.buffers + BUFFER_BITMAPS_BYTES;
+
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
 		for (uint32_t i = 0; i < buffer_class[c].count; i++, at += buffer_class[c].bytes) {
 			const struct region_buffer *buffer = (const void *)at;
+
 			if ((buffer->word & BUFFER_STATE_MASK) == BUFFER_FULL && buffer->sample.tid == tid)
 				return buffer->content;
 		}
@@ -64,6 +68,7 @@ int main(void)
 	pthread_t thread;
 	uint32_t tid = 0;
 	struct region_header *header = own_region();
+
 	sem_init(&running, 0, 0);
 	sem_init(&on, 0, 0);
 	if (!header || header->state != REGION_OFFERED || pthread_create(&thread, NULL, work, &tid) != 0)

@@ -33,6 +33,7 @@ static int report_fd = 1;
 NAMED void *take(size_t size)
 {
 	void *block = malloc(size);
+
 	if (!block)
 		abort();
 	memset(block, 0x77, size < 4096 ? size : 4096);
@@ -53,6 +54,7 @@ static void report(void)
 	char text[128];
 	int length =
 	    snprintf(text, sizeof(text), "truth %d %ld %ld %ld\n", (int)getpid(), objects, bytes, inuse);
+
 	if (write(report_fd, text, (size_t)length) != length)
 		_exit(3);
 }
@@ -73,6 +75,7 @@ static void must(int status)
 static void join(pid_t pid)
 {
 	int status = -1;
+
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
 		status = -1;
 	must(status);
@@ -82,6 +85,7 @@ static void churn(int count, size_t size)
 {
 	for (int i = 0; i < count; i++) {
 		void *kept = take(size), *gone = take(size);
+
 		drop(gone, size);
 		(void)kept;
 	}
@@ -93,10 +97,12 @@ static void churn(int count, size_t size)
 static int mode_fork(int argc, char *argv[])
 {
 	void *held[100];
+
 	for (int i = 0; i < 100; i++)
 		held[i] = take(10000);
 	for (int child = 0; child < 3; child++) {
 		pid_t pid = fork();
+
 		if (pid == 0) {
 			forget();
 			for (int i = 0; i < 50; i++)
@@ -118,6 +124,7 @@ static int mode_siblings(int argc, char *argv[])
 	take(100);
 	for (int child = 0; child < 40; child++) {
 		pid_t pid = fork();
+
 		if (pid == 0) {
 			forget();
 			churn(32, 4096);
@@ -134,6 +141,7 @@ static int mode_vfork(int argc, char *argv[])
 {
 	for (int i = 0; i < 20; i++) {
 		pid_t pid = vfork();
+
 		if (pid == 0) {
 			take(3000); /* the parent's memory, so the parent's block */
 			_exit(0);
@@ -147,9 +155,11 @@ static int mode_vfork(int argc, char *argv[])
 static int mode_spawn(int argc, char *argv[])
 {
 	char *const arguments[] = {"true", NULL};
+
 	churn(10, 1000);
 	for (int i = 0; i < 20; i++) {
 		pid_t pid;
+
 		must(posix_spawnp(&pid, "true", NULL, NULL, arguments, environ));
 		join(pid);
 		must(system("true"));
@@ -165,6 +175,7 @@ static int mode_clone(int argc, char *argv[])
 	churn(10, 1000);
 	for (int i = 0; i < 5; i++) {
 		pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
 		if (pid == 0) {
 			churn(10, 1000);
 			_exit(0);
@@ -180,6 +191,7 @@ static int mode_exec(int argc, char *argv[])
 {
 	int left = argc > 2 ? atoi(argv[2]) : 0;
 	char text[16];
+
 	churn(10, 1000);
 	report();
 	if (left == 0)
@@ -193,6 +205,7 @@ static int mode_exec(int argc, char *argv[])
 static int mode_daemon(int argc, char *argv[])
 {
 	int go[2];
+
 	if (pipe(go) != 0)
 		return 1;
 	take(100);
@@ -242,6 +255,7 @@ static int mode_closed(int argc, char *argv[])
 static void *short_thread(void *argument)
 {
 	void *block = take(100);
+
 	drop(take(200), 200);
 	if ((intptr_t)argument % 2)
 		drop(block, 100);
@@ -251,8 +265,10 @@ static void *short_thread(void *argument)
 static int mode_threads(int argc, char *argv[])
 {
 	int count = atoi(argv[2]);
+
 	for (int i = 0; i < count; i += 8) {
 		pthread_t threads[8];
+
 		for (intptr_t n = 0; n < 8; n++)
 			must(pthread_create(&threads[n], NULL, short_thread, (void *)n));
 		for (int n = 0; n < 8; n++)
@@ -267,6 +283,7 @@ static pthread_key_t key;
 static void destroy(void *block)
 {
 	static _Thread_local int times;
+
 	drop(block, 1000);
 	if (++times < 3)
 		pthread_setspecific(key, take(1000)); /* once more, after other destructors have run */
@@ -283,6 +300,7 @@ static void *with_destructor(void *argument)
 static void at_exit(void)
 {
 	static int times;
+
 	drop(take(300), 300);
 	take(50);
 	if (++times < 4)
@@ -296,6 +314,7 @@ static int mode_destructors(int argc, char *argv[])
 	pthread_key_create(&key, destroy);
 	for (int i = 0; i < 50; i++) {
 		pthread_t thread;
+
 		must(pthread_create(&thread, NULL, with_destructor, NULL));
 		pthread_join(thread, NULL);
 	}
@@ -308,8 +327,10 @@ static int mode_destructors(int argc, char *argv[])
 static int mode_plugin(int argc, char *argv[])
 {
 	int flags = strcmp(argv[3], "deepbind") == 0 ? RTLD_DEEPBIND : 0;
+
 	for (int i = 0; i < 50; i++) {
 		void *handle = dlopen(argv[2], RTLD_NOW | flags);
+
 		if (!handle)
 			return 1;
 		void *(*plugin_take)(size_t) = dlsym(handle, "plugin_take");
@@ -374,6 +395,7 @@ static int mode_chroot(int argc, char *argv[])
 static int mode_limits(int argc, char *argv[])
 {
 	const struct rlimit none = {0, 0};
+
 	churn(10, 3000);
 	must(setrlimit(RLIMIT_NOFILE, &none) || setrlimit(RLIMIT_MEMLOCK, &none));
 	churn(100, 3000);
@@ -391,10 +413,12 @@ static int mode_limits(int argc, char *argv[])
 static int mode_storm(int argc, char *argv[])
 {
 	int count = atoi(argv[2]), at_once = atoi(argv[3]), alive = 0;
+
 	churn(100, 3000);
 	for (int i = 0; i < count; i++) {
 		if (alive == at_once) {
 			int status;
+
 			wait(&status);
 			must(status);
 			alive--;
@@ -425,6 +449,7 @@ static void *busy(void *argument)
 {
 	while (!stop) {
 		void *blocks[20];
+
 		for (int i = 0; i < 20; i++)
 			blocks[i] = malloc(100 + (size_t)i * 50);
 		for (int i = 0; i < 20; i++)
@@ -436,12 +461,15 @@ static void *busy(void *argument)
 static int mode_busyfork(int argc, char *argv[])
 {
 	pthread_t threads[6];
+
 	for (int i = 0; i < 6; i++)
 		must(pthread_create(&threads[i], NULL, busy, NULL));
 	for (int i = 0; i < atoi(argv[2]); i++) {
 		pid_t pid = fork();
+
 		if (pid == 0) {
 			pthread_t thread;
+
 			churn(10, 3000);
 			must(pthread_create(&thread, NULL, short_thread, NULL));
 			pthread_join(thread, NULL);

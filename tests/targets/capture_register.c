@@ -8,8 +8,6 @@
 #define _GNU_SOURCE
 #include "tests/targets/own_region.h"
 
-#include <linux/hw_breakpoint.h>
-#include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,8 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
 
 #if defined(__aarch64__)
 enum { SP = 12 };
@@ -46,6 +46,7 @@ static void overwrite(int number)
 static void watch(const struct region_header *header)
 {
 	const char *buffers = (const char *)header + header->offsets.buffers + BUFFER_BITMAPS_BYTES;
+
 	for (int i = 0; i < WATCHED; i++) {
 		buffers += (size_t)buffer_class[i].count * buffer_class[i].bytes;
 		words[i] = (volatile uint64_t *)&((struct region_buffer *)buffers)->regs[SP];
@@ -68,6 +69,7 @@ static void watch(const struct region_header *header)
 int main(void)
 {
 	volatile char deep[4096];
+
 	memset((char *)deep, 1, sizeof(deep));
 	signal(SIGTRAP, overwrite);
 	const struct region_header *header = own_region();

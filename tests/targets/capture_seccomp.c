@@ -12,9 +12,6 @@
  *   capture_seccomp exec COMMAND...    executes COMMAND under a sandbox of what the loader itself calls
  */
 #include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -26,6 +23,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #define NAMED __attribute__((noinline, noclone))
 static long objects, bytes, inuse;
@@ -33,6 +33,7 @@ static long objects, bytes, inuse;
 NAMED void *take(size_t size)
 {
 	void *block = malloc(size);
+
 	if (!block)
 		abort();
 	memset(block, 0x77, size);
@@ -47,6 +48,7 @@ static void churn(int count)
 	for (int i = 0; i < count; i++) {
 		size_t size = 100 + (size_t)(i * 7919 % 3000);
 		void *gone = take(size), *kept = take(size);
+
 		free(gone);
 		inuse -= (long)size;
 		(void)kept;
@@ -59,6 +61,7 @@ static void report(int pid)
 {
 	char text[128];
 	int length = snprintf(text, sizeof(text), "truth %d %ld %ld %ld\n", pid, objects, bytes, inuse);
+
 	if (write(1, text, (size_t)length) != length)
 		_exit(3);
 }
@@ -67,6 +70,7 @@ static void enter(const int *allowed, size_t count)
 {
 	struct sock_filter filter[64];
 	size_t n = 0;
+
 	filter[n++] =
 	    (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < count; i++) {
@@ -103,6 +107,7 @@ static void limit_memory(void)
 {
 	const struct rlimit limit = {1536ul << 20, 1536ul << 20};
 	pthread_t thread;
+
 	if (pthread_create(&thread, NULL, stay, NULL) != 0)
 		_exit(8);
 	enter(for_limiting, sizeof(for_limiting) / sizeof(*for_limiting));
@@ -129,6 +134,7 @@ static const int for_loading[] = {SYS_execve, SYS_openat, SYS_read, SYS_mmap, SY
 int main(int argc, char *argv[])
 {
 	const char *mode = argc > 1 ? argv[1] : "";
+
 	if (strcmp(mode, "exec") == 0) {
 		enter(for_loading, sizeof(for_loading) / sizeof(*for_loading));
 		execv(argv[2], argv + 2);
@@ -152,6 +158,7 @@ int main(int argc, char *argv[])
 	if (strcmp(mode, "fork") == 0) {
 		int status = -1;
 		pid_t child = fork();
+
 		if (child == 0) {
 			churn(100);
 			_exit(0);

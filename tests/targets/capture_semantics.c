@@ -27,6 +27,7 @@ static void say(const char *what, const void *pointer, size_t alignment, int res
 {
 	int error = errno;
 	char text[LINE_BYTES];
+
 	snprintf(text, sizeof(text), "%s: %s%s, result %d, errno %d%s%s", what, pointer ? "block" : "NULL",
 	    pointer && (uintptr_t)pointer % alignment ? ", misaligned" : "", result, error, *more ? ", " : "",
 	    more);
@@ -44,6 +45,7 @@ static const char *usable(void *pointer, size_t size)
 {
 	int saved = errno;
 	const char *text = malloc_usable_size(pointer) >= size ? "usable" : "too small";
+
 	if (pointer)
 		memset(pointer, 0x5a, malloc_usable_size(pointer));
 	errno = saved;
@@ -66,6 +68,7 @@ static void plain(void)
 {
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		void *block = malloc(sizes[i]);
+
 		say("malloc", block, 8, 0, usable(block, sizes[i]));
 		free(block);
 		say("free", NULL, 1, 0, "");
@@ -91,6 +94,7 @@ static void plain(void)
 static void resized(void)
 {
 	unsigned char *block = realloc(NULL, 100);
+
 	say("realloc NULL", block, 8, 0, "");
 	memset(block, 1, 100);
 	unsigned char *moved = realloc(block, huge - 4096);
@@ -125,8 +129,10 @@ static void aligned(void)
 {
 	void *untouched = &untouched, *block = untouched;
 	const size_t bad[] = {0, 1, 3, 4, 7, 24, 1000};
+
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		int result = posix_memalign(&block, bad[i], 100);
+
 		say("posix_memalign bad", NULL, 1, result, block == untouched ? "untouched" : "touched");
 		block = untouched;
 	}
@@ -157,6 +163,7 @@ static void aligned(void)
 static void through_libc(void)
 {
 	char *text = strdup("a text that is long enough to be somewhere else");
+
 	say("strdup", text, 8, 0, "");
 	free(text);
 	int length = asprintf(&text, "%d %s", 12345, "abc");

@@ -47,6 +47,7 @@ static void report(void)
 	char text[128];
 	int length =
 	    snprintf(text, sizeof(text), "truth %d %ld %ld %ld\n", (int)getpid(), objects, bytes, inuse);
+
 	if (write(1, text, (size_t)length) != length)
 		_exit(3);
 }
@@ -61,6 +62,7 @@ static void must(int status)
 static char *a_stack(size_t size)
 {
 	char *all = mmap(NULL, size + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	must(all == MAP_FAILED || mprotect(all + PAGE, size, PROT_READ | PROT_WRITE));
 	return all + PAGE;
 }
@@ -75,6 +77,7 @@ static int mode_altstack(int argc, char *argv[])
 {
 	stack_t stack = {.ss_sp = a_stack(STACK), .ss_size = STACK};
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
+
 	must(sigaltstack(&stack, NULL) || sigaction(SIGUSR1, &action, NULL));
 	for (int i = 0; i < 30; i++) {
 		take(50);
@@ -125,6 +128,7 @@ static int mode_fibers(int argc, char *argv[])
 NAMED static size_t deep(int depth)
 {
 	volatile char frame[1024];
+
 	frame[0] = (char)depth;
 	if (depth == 0) {
 		drop(take(2000), 2000);
@@ -151,6 +155,7 @@ static int mode_deep(int argc, char *argv[])
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		pthread_attr_t attr;
 		pthread_t thread;
+
 		must(pthread_attr_init(&attr) ||
 		    pthread_attr_setstack(&attr, a_stack(kinds[i].bytes), kinds[i].bytes) ||
 		    pthread_create(&thread, &attr, deep_thread, (void *)kinds[i].depth));
@@ -169,6 +174,7 @@ static volatile long handled, interrupted;
 static void on_timer(int number)
 {
 	sig_atomic_t was = allocating;
+
 	interrupted += was;
 	take(64);
 	drop(take(128), 128);
@@ -180,11 +186,13 @@ static int mode_timer(int argc, char *argv[])
 {
 	struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
 	struct itimerval timer = {.it_interval = {.tv_usec = 200}, .it_value = {.tv_usec = 200}};
+
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
 	time_t end = time(NULL) + 2;
 	while (time(NULL) < end || handled < 500) {
 		void *blocks[50];
+
 		for (int i = 0; i < 50; i++)
 			blocks[i] = take(100 + (size_t)i);
 		for (int i = 0; i < 50; i++)

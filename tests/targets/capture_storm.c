@@ -19,6 +19,7 @@
 __attribute__((noinline, noclone)) static void take(void)
 {
 	char *block = malloc(1000);
+
 	if (!block)
 		_exit(9);
 	memset(block, 1, 1000);
@@ -27,6 +28,7 @@ __attribute__((noinline, noclone)) static void take(void)
 static void make(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
 	if (fd < 0)
 		_exit(8);
 	close(fd);
@@ -36,6 +38,7 @@ int main(int argc, char *argv[])
 {
 	int gate[2], here[2], failed = 0;
 	char byte = 0;
+
 	if (argc < 3) {
 		take();
 		return 0;
@@ -45,6 +48,7 @@ int main(int argc, char *argv[])
 		return 7;
 	for (int i = 0; i < count; i++) {
 		pid_t pid = fork();
+
 		if (pid < 0)
 			return 6;
 		if (pid > 0)

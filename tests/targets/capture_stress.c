@@ -61,6 +61,7 @@ static volatile size_t huge = SIZE_MAX / 2 + 100;
 static void wrong(const char *what)
 {
 	static const char text[] = "capture_stress: wrong: ";
+
 	if (write(2, text, sizeof(text) - 1) + write(2, what, strlen(what)) + write(2, "\n", 1) < 0)
 		_exit(2);
 	_exit(1);
@@ -97,6 +98,7 @@ static size_t a_size(uint64_t *state)
 {
 	uint64_t random = next(state);
 	size_t size = random % 512 == 0 ? 1 << 20 : (size_t)16 << (random >> 20) % 11;
+
 	return sizeof(struct block) + size + (random >> 40) % size;
 }
 
@@ -109,6 +111,7 @@ static struct block *take_mapping(uint64_t *state)
 {
 	size_t size = pages(a_size(state));
 	struct block *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	if (block == MAP_FAILED)
 		wrong("mmap");
 	for (size_t i = 0; i < size; i += 512)
@@ -128,6 +131,7 @@ enum { MREMAP = 1 };
 static struct block *resize_mapping(struct block *block, uint64_t *state)
 {
 	size_t old = block->size, size = pages(a_size(state)), least = old < size ? old : size;
+
 	if (size < old && (next(state) & 1 || !MREMAP)) {
 		if (munmap((char *)block + size, old - size))
 			wrong("munmap of a tail");
@@ -144,6 +148,7 @@ static struct block *resize_mapping(struct block *block, uint64_t *state)
 static void drop_mapping(struct block *block, uint64_t *state)
 {
 	size_t size = block->size, cut = next(state) % (size / 4096) * 4096;
+
 	verify(block, size);
 	errno = 4321;
 	if ((cut && munmap(block, cut)) || munmap((char *)block + cut, size - cut) || errno != 4321)
@@ -156,6 +161,7 @@ static struct block *take_new(uint64_t *state)
 	uint64_t random = next(state);
 	enum kind kind = NEW + random % 4;
 	void *block;
+
 	if (kind >= ALIGNED_NEW) {
 		alignment = (size_t)32 << (random >> 30) % 8;
 		size = (size + alignment - 1) / alignment * alignment;
@@ -186,6 +192,7 @@ static void drop_new(struct block *block, uint64_t *state)
 	size_t size = block->size, alignment = block->alignment;
 	enum kind kind = block->kind;
 	int form = next(state) % 3;
+
 	verify(block, size);
 	if (kind == NEW)
 		form == 0       ? _ZdlPv(block)
@@ -327,9 +334,11 @@ static void drop(struct block *block, uint64_t *state)
 static void *work(void *argument)
 {
 	uint64_t state = ((uintptr_t)argument + 1) * 0x9e3779b97f4a7c15u, count = 0;
+
 	while (++count % 256 || time(NULL) < deadline) {
 		_Atomic(struct block *) *place = &shelf[next(&state) % SHELF];
 		struct block *block = atomic_exchange(place, NULL);
+
 		if (!block)
 			block = take(&state);
 		else if (next(&state) % 4 == 0)
@@ -351,6 +360,7 @@ int main(int argc, char *argv[])
 	int threads = argc > 2 ? atoi(argv[2]) : 8;
 	pthread_t others[64];
 	uint64_t state = 99;
+
 	deadline = time(NULL) + (argc > 1 ? atoi(argv[1]) : 1);
 	lax = getenv("LAX_ALIGNMENT") != NULL;
 	no_pvalloc = getenv("NO_PVALLOC") != NULL;

@@ -30,6 +30,7 @@ static time_t deadline;
 __attribute__((noinline, noclone)) void *take(size_t size)
 {
 	void *block = malloc(size);
+
 	if (!block)
 		_exit(9);
 	truth->inuse += (long)size;
@@ -50,6 +51,7 @@ static const char *file;
 static int ended(void)
 {
 	char path[4096];
+
 	snprintf(path, sizeof(path), "%s.end", file);
 	return time(NULL) >= deadline || access(path, F_OK) == 0;
 }
@@ -61,6 +63,7 @@ static void *load(void *argument)
 	    mmap(NULL, HELD * sizeof(void *), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	size_t *sizes =
 	    mmap(NULL, HELD * sizeof(size_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	for (long i = 0; i % 1024 || !ended(); i++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		size_t n = (random >> 33) % HELD;
@@ -82,6 +85,7 @@ static void *load(void *argument)
 static void await(const char *suffix)
 {
 	char path[4096];
+
 	snprintf(path, sizeof(path), "%s%s", file, suffix);
 	while (access(path, F_OK) != 0)
 		usleep(2000);
@@ -91,10 +95,12 @@ static int burst(long pairs, long keep)
 {
 	struct timespec from, to;
 	char path[4096], text[64];
+
 	await(".go");
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (long i = 0; i < pairs; i++) {
 		void *block = take(200);
+
 		if (i >= keep)
 			drop(block, 200);
 	}

@@ -43,6 +43,7 @@ static uint64_t draw(void)
 static struct region_header *make(size_t size, int *fd)
 {
 	struct region_offsets offsets;
+
 	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
 	bytes = offsets.end;
 	size = size ? size : bytes;
@@ -71,6 +72,7 @@ static struct region_header *make_whole(void)
 {
 	int fd;
 	struct region_header *header = make(0, &fd);
+
 	close(fd);
 	return header;
 }
@@ -80,6 +82,7 @@ static void fill_random(unsigned char *start)
 {
 	for (size_t at = REGION_PAGE_BYTES; at + 8 <= bytes; at += 8 * 1021) {
 		uint64_t word = draw();
+
 		memcpy(start + at, &word, sizeof(word));
 	}
 }
@@ -89,6 +92,7 @@ static void say_ready(struct region_header *header)
 	unsigned char *start = (unsigned char *)header;
 	struct region_place *places = (void *)(start + header->offsets.places);
 	uint16_t *owners = (void *)(start + header->offsets.owners);
+
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
 		places[i].pid = i % 2 ? (uint32_t)draw() : (uint32_t)getpid();
 		places[i].state = PLACE_READY;
@@ -107,10 +111,12 @@ static void flip(long seconds)
 {
 	const time_t end = time(NULL) + seconds;
 	static const size_t hot = 1 << 20; /* header, places, owners, the first buffers */
+
 	while (time(NULL) < end)
 		for (int i = 0; i < 10000 && count; i++) {
 			unsigned char *start = regions[draw() % count];
 			uint64_t word = draw() % 3 ? draw() : draw() % 300;
+
 			memcpy(start + draw() % (hot / 8) * 8, &word, sizeof(word));
 		}
 }
@@ -118,6 +124,7 @@ static void flip(long seconds)
 static void shrink(void)
 {
 	int fd;
+
 	make(0, &fd);
 	for (int i = 0; i < 100000; i++)
 		(void)!(ftruncate(fd, REGION_PAGE_BYTES) == 0 && ftruncate(fd, (off_t)bytes) == 0);
@@ -128,6 +135,7 @@ static void shrink(void)
 static void map_file(const char *folder)
 {
 	char path[4096];
+
 	if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    mount("tmpfs", folder, "tmpfs", 0, NULL) != 0)
 		abort();
@@ -142,6 +150,7 @@ static void map_file(const char *folder)
 static void await(const char *path)
 {
 	const struct timespec time = {0, 10000000};
+
 	while (access(path, F_OK) != 0)
 		nanosleep(&time, NULL);
 }
@@ -149,8 +158,10 @@ static void await(const char *path)
 int main(int argc, char *argv[])
 {
 	int fd;
+
 	for (int i = 1; i < argc; i++) {
 		const char *step = argv[i];
+
 		if (strcmp(step, "make") == 0)
 			for (long n = atol(argv[++i]); n > 0; n--)
 				make_whole();
@@ -162,15 +173,18 @@ int main(int argc, char *argv[])
 			fill_random((unsigned char *)make_whole());
 		else if (strcmp(step, "header") == 0) {
 			struct region_header *header = make_whole();
+
 			header->offsets.slots = draw();
 			header->segments = (uint32_t)draw();
 		} else if (strcmp(step, "half") == 0) {
 			struct region_header *header = make_whole();
+
 			header->magic = 0;
 			header->state = REGION_SPARE;
 		} else if (strcmp(step, "complete") == 0)
 			for (size_t r = 0; r < count; r++) {
 				struct region_header *header = (struct region_header *)regions[r];
+
 				header->magic = REGION_MAGIC;
 				header->state = REGION_OFFERED;
 			}

@@ -39,12 +39,14 @@ static size_t count;
 static void nap(long ms)
 {
 	const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+
 	nanosleep(&time, NULL);
 }
 
 __attribute__((noinline)) static void *hold(size_t bytes)
 {
 	void *block = malloc(bytes);
+
 	__asm__ volatile("" : "+r"(block) : : "memory");
 	return block;
 }
@@ -53,6 +55,7 @@ __attribute__((noinline)) static void churn(long rounds)
 {
 	for (long i = 0; i < rounds; i++) {
 		void *block = malloc(100);
+
 		__asm__ volatile("" : "+r"(block) : : "memory");
 		free(block);
 	}
@@ -65,6 +68,7 @@ static const struct region_header *find_region(void)
 	size_t length = 0;
 	ssize_t got;
 	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
 	while (fd >= 0 && (got = read(fd, text + length, sizeof(text) - 1 - length)) > 0)
 		length += (size_t)got;
 	text[length] = '\0';
@@ -72,6 +76,7 @@ static const struct region_header *find_region(void)
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
 		char *end;
 		uintptr_t start = strtoul(line, &end, 16);
+
 		if (!strstr(line, " rw-s 00000000 ") ||
 		    (!strstr(line, "/memfd:heaptap") && !strstr(line, "/dev/zero")))
 			continue;
@@ -86,12 +91,14 @@ static const struct region_header *find_region(void)
 static void on(void)
 {
 	const struct region_header *header = find_region();
+
 	while (!header || header->mode == REGION_MODE_OFF) {
 		nap(5);
 		header = header ? header : find_region();
 	}
 	for (int i = 0; i < 1000; i++) {
 		void *block = hold(WARM_BYTES);
+
 		free(block);
 	}
 }
@@ -99,6 +106,7 @@ static void on(void)
 static void off(void)
 {
 	const struct region_header *header = find_region();
+
 	while (header && header->mode != REGION_MODE_OFF)
 		nap(5);
 }
@@ -119,6 +127,7 @@ __attribute__((noinline)) static void spin(const char *path)
 static void touch(const char *path)
 {
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+
 	if (fd < 0)
 		abort();
 	close(fd);
@@ -128,6 +137,7 @@ static void become_child(bool leave)
 {
 	int status;
 	pid_t pid = fork();
+
 	if (pid < 0)
 		abort();
 	if (pid == 0)
@@ -151,6 +161,7 @@ static char **do_step(char **at);
 static void *do_some(void *argument)
 {
 	char **at = argument;
+
 	for (long n = atol(*at++); n > 0; n--)
 		at = do_step(at);
 	return at;
@@ -160,6 +171,7 @@ static char **be_thread(char **at)
 {
 	pthread_t thread;
 	void *next;
+
 	if (pthread_create(&thread, NULL, do_some, at) != 0 || pthread_join(thread, &next) != 0)
 		abort();
 	return next;
@@ -169,12 +181,14 @@ static char **be_thread(char **at)
 static char **do_step(char **at)
 {
 	const char *step = *at++;
+
 	if (strcmp(step, "on") == 0)
 		on();
 	else if (strcmp(step, "off") == 0)
 		off();
 	else if (strcmp(step, "hold") == 0) {
 		size_t bytes = (size_t)atol(at[1]);
+
 		for (long n = atol(at[0]); n > 0 && count < BLOCKS; n--)
 			blocks[count++] = hold(bytes);
 		at += 2;

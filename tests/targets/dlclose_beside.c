@@ -26,6 +26,7 @@ static sem_t called, closed;
 static void open_and_close(void)
 {
 	void *handle = dlopen(library, RTLD_NOW);
+
 	if (!handle || dlclose(handle) != 0)
 		abort();
 }
@@ -54,11 +55,13 @@ static int fork_beside(void *(*what)(void *argument), int rounds)
 {
 	pthread_t thread;
 	int hung = 0;
+
 	if (pthread_create(&thread, NULL, what, NULL) != 0)
 		return 1;
 	for (int i = 0; i < rounds && hung < 3; i++) {
 		int status;
 		const pid_t child = fork();
+
 		if (child == 0)
 			_exit(in_child());
 		if (waitpid(child, &status, 0) != child)
@@ -90,6 +93,7 @@ static int wait_for_close(struct dl_phdr_info *info, size_t size, void *argument
 static int callback_beside(int rounds)
 {
 	pthread_t thread;
+
 	if (sem_init(&called, 0, 0) != 0 || sem_init(&closed, 0, 0) != 0 ||
 	    pthread_create(&thread, NULL, close_when_called, NULL) != 0)
 		return 1;

@@ -12,6 +12,7 @@
 int stat(const char *restrict path, struct stat *restrict status)
 {
 	const size_t length = strlen(path);
+
 	if (strncmp(path, "/proc/", 6) == 0 && length > 4 && strcmp(path + length - 4, "/exe") == 0) {
 		errno = ENOENT;
 		return -1;

@@ -18,6 +18,7 @@ static void *churn(void *generation)
 	struct timespec start, now;
 	pthread_t next;
 	pthread_attr_t attributes;
+
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
 	do {
 		for (int i = 0; i < 10000; i++)
@@ -38,6 +39,7 @@ static void *churn(void *generation)
 int main(void)
 {
 	pthread_t thread[2];
+
 	pthread_create(&thread[0], NULL, churn, (void *)0);
 	pthread_create(&thread[1], NULL, churn, (void *)1000);
 	for (;;)

@@ -39,6 +39,7 @@ static _Thread_local uint64_t stalled_ns;
 static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
+
 	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
@@ -54,6 +55,7 @@ static uint64_t about(uint64_t mean)
 static inline __attribute__((always_inline)) uint64_t spend(uint64_t ns)
 {
 	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID), now = start, last;
+
 	do {
 		last = now;
 		for (int i = 0; i < 20000; i++)
@@ -102,12 +104,14 @@ static void arm(uint64_t ns)
 	/* The real one: the timers of CPU time count in ticks of the kernel's, one more thing to be in step
 	 * with. */
 	const struct itimerval timer = {.it_value.tv_usec = (suseconds_t)(ns / 1000)};
+
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
 static void on_timer(int number)
 {
 	int saved = errno;
+
 	spent[0] += handler_busy(about(2000000));
 	arm(about(3000000));
 	errno = saved;
@@ -126,6 +130,7 @@ static void threads(uint64_t ns)
 {
 	pthread_t thread[2];
 	uint64_t unit = ns / 4;
+
 	pthread_create(&thread[0], NULL, run_long, &unit);
 	pthread_create(&thread[1], NULL, run_short, &unit);
 	pthread_join(thread[0], NULL);
@@ -137,6 +142,7 @@ static void child(uint64_t ns)
 {
 	int status;
 	pid_t pid = fork();
+
 	if (pid == 0)
 		_exit(child_busy(ns / 2) < ns / 2);
 	spent[0] = parent_busy(ns / 2);
@@ -157,6 +163,7 @@ int main(int argc, char **argv)
 {
 	uint64_t ns = argc > 2 ? (uint64_t)(atof(argv[2]) * 1e9) : 0;
 	const char *how = ns ? argv[1] : "";
+
 	random_state = clock_ns(CLOCK_MONOTONIC);
 	if (strcmp(how, "functions") == 0)
 		functions(ns);

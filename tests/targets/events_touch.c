@@ -39,6 +39,7 @@ static void read_smaps(uintptr_t start, size_t bytes, unsigned long *resident, u
 	char line[512];
 	int inside = 0;
 	unsigned long from, to, value;
+
 	while (smaps && fgets(line, sizeof(line), smaps)) {
 		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
 			inside = from < start + bytes && to > start;
@@ -54,6 +55,7 @@ static void read_smaps(uintptr_t start, size_t bytes, unsigned long *resident, u
 int main(int argc, char **argv)
 {
 	size_t bytes = argc > 2 ? strtoul(argv[1], NULL, 10) << 20 : 0;
+
 	if (!bytes)
 		return 2;
 	char *map =

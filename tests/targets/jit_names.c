@@ -105,6 +105,7 @@ static void write_jitdump(const char *path, const void *memory, int with_rows)
 	    .fde = {0, FDE_REST}};
 	const struct load load = {0, sizeof(load), 0, 1, 1, start, start, made_bytes, 1, "dumped_function"};
 	const int fd = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
+
 	if (fd < 0 || write(fd, &dump, sizeof(dump)) != sizeof(dump) ||
 	    (with_rows && write(fd, &rows, sizeof(rows)) != sizeof(rows)) ||
 	    write(fd, &load, sizeof(load)) != sizeof(load) ||
@@ -128,6 +129,7 @@ int main(int argc, char **argv)
 	const int jitdump = rows || (argc > 1 && !strcmp(argv[1], "jitdump"));
 	char path[64];
 	void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	if (memory == MAP_FAILED)
 		abort();
 	if (rows) {

@@ -59,6 +59,7 @@ static void gone(struct truth *truth, size_t pages, int objects)
 static NAMED char *take(size_t pages)
 {
 	char *start = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	check(start != MAP_FAILED, "mmap");
 	born(&take_truth, pages);
 	STAY(start);
@@ -68,6 +69,7 @@ static NAMED char *take(size_t pages)
 static NAMED char *take_over(char *at, size_t pages)
 {
 	char *start = mmap64(at, pages * PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
 	check(start == at, "mmap over another");
 	born(&over_truth, pages);
 	STAY(start);
@@ -86,6 +88,7 @@ static NAMED void commit(char *start, size_t pages, int protection)
 static void reserve(int fd)
 {
 	char *a = mmap(NULL, 1024 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
 	check(a != MAP_FAILED, "mmap without access");
 	commit(a, 64, PROT_READ | PROT_WRITE);
 	commit(a + 128 * PAGE, 64, PROT_READ | PROT_WRITE);
@@ -111,6 +114,7 @@ static void reserve(int fd)
 static NAMED char *take_grow(char *old, size_t pages, size_t to_pages, int flags, char *to)
 {
 	char *start = mremap(old, pages * PAGE, to_pages * PAGE, flags, to);
+
 	check(start != MAP_FAILED, "mremap");
 	STAY(start);
 	return start;
@@ -125,6 +129,7 @@ static void drop(char *start, size_t pages)
 static void shapes(void)
 {
 	char *a = take(10);
+
 	drop(a, 10);
 	gone(&take_truth, 10, 1);
 	a = take(10); /* head, tail, middle: 5 pages in 2 pieces stay */
@@ -146,6 +151,7 @@ static void shapes(void)
 	for (int i = 0; i < 3; i++) {
 		char *b = mmap(
 		    a + i * 16 * PAGE, 16 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
 		check(b == a + i * 16 * PAGE, "mmap fixed");
 	}
 	drop(a, 48);
@@ -216,10 +222,12 @@ static long count;
 static void *many(void *argument)
 {
 	unsigned long state = (unsigned long)argument;
+
 	for (long i = 0; i < count; i++) {
 		size_t pages = 1 + next(&state) % 512, kept = next(&state) % pages,
 		       head = next(&state) % (kept + 1);
 		char *start = take(pages);
+
 		switch (next(&state) % 4) {
 		case 0: /* a piece stays: two unmappings */
 			if (kept == 0)
@@ -250,6 +258,7 @@ static pthread_barrier_t barrier;
 static void *unmap_shared(void *argument)
 {
 	long me = (long)argument;
+
 	for (int round = 0; round < ROUNDS; round++) {
 		if (me == 0)
 			for (int i = 0; i < SHARED; i++)
@@ -272,6 +281,7 @@ static void *unmap_shared(void *argument)
 static void run(void *(*work)(void *))
 {
 	pthread_t others[THREADS];
+
 	for (long i = 1; i < threads; i++)
 		check(pthread_create(&others[i], NULL, work, (void *)i) == 0, "pthread_create");
 	work((void *)0);
@@ -282,11 +292,13 @@ static void run(void *(*work)(void *))
 static int in_child(void)
 {
 	char *a = take(100), *b = take(100), *c = take(100);
+
 	drop(a + 20 * PAGE, 10);
 	gone(&take_truth, 10, 0);
 	pid_t child = fork();
 	if (child) {
 		int status;
+
 		check(waitpid(child, &status, 0) == child && status == 0, "the child");
 		return 0;
 	}
@@ -306,10 +318,12 @@ static void time_pairs(void)
 {
 	enum { RUNS = 25, PAIRS = 400 };
 	double best = 1e18;
+
 	for (long i = 0; i < count; i++)
 		take(1 + (size_t)i % 2);
 	for (int run = 0; run < RUNS; run++) {
 		struct timespec start, end;
+
 		clock_gettime(CLOCK_MONOTONIC, &start);
 		for (int i = 0; i < PAIRS; i++)
 			munmap(mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), PAGE);
@@ -324,6 +338,7 @@ static int tell(const char *path)
 {
 	const struct truth *all[] = {&take_truth, &over_truth, &grow_truth, &commit_truth};
 	FILE *out = fopen(path, "w");
+
 	if (!out)
 		return 1;
 	for (int i = 0; i < 4; i++)

@@ -77,6 +77,7 @@ static int use(void)
 static void limit_and_use(int resource, unsigned long long bytes)
 {
 	const int result = set(resource, bytes);
+
 	printf("result %d %d\n", result, errno);
 	printf("heap %d\n", use());
 	printf("stack %d\n", deep(FRAMES));

@@ -10,10 +10,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/perf_event.h>
-#include <linux/seccomp.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,6 +21,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/perf_event.h>
+#include <linux/seccomp.h>
 
 #define VERSION(major, minor) ((major)*1000 + (minor))
 
@@ -51,6 +51,7 @@ static int install(int error)
 {
 	struct sock_filter filter[2 * CALLS + 16];
 	unsigned short n = 0;
+
 	filter[n++] =
 	    (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (int i = 0; i < CALLS; i++) {
@@ -95,6 +96,7 @@ static int judge(const struct seccomp_notif *asked)
 {
 	struct perf_event_attr attr = {.size = 0};
 	char path[32];
+
 	snprintf(path, sizeof(path), "/proc/%u/mem", asked->pid);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -109,8 +111,10 @@ static int judge(const struct seccomp_notif *asked)
 static void answer(int listener)
 {
 	struct pollfd poll_fd = {.fd = listener, .events = POLLIN};
+
 	while (poll(&poll_fd, 1, -1) > 0 && poll_fd.revents & POLLIN) {
 		struct seccomp_notif asked;
+
 		memset(&asked, 0, sizeof(asked));
 		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0)
 			continue;
@@ -133,6 +137,7 @@ static int receive(int channel)
 	struct msghdr message = {
 	    .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	int fd;
+
 	if (recvmsg(channel, &message, 0) != 1 || !CMSG_FIRSTHDR(&message))
 		return -1;
 	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
@@ -142,6 +147,7 @@ static int receive(int channel)
 static int give(int channel, int fd)
 {
 	union control control;
+
 	memset(&control, 0, sizeof(control));
 	struct iovec part = {"x", 1};
 	struct msghdr message = {
@@ -177,6 +183,7 @@ int main(int argc, char *argv[])
 {
 	int permission = argc > 1 && strcmp(argv[1], "-p") == 0, major, minor, pair[2];
 	char **rest = argv + 1 + permission;
+
 	if (argc < 3 + permission || sscanf(rest[0], "%d.%d", &major, &minor) != 2)
 		return 2;
 	version = VERSION(major, minor);

@@ -11,6 +11,7 @@
 __attribute__((noinline)) static void *before(size_t size)
 {
 	void *block = malloc(size);
+
 	memset(block, 1, size);
 	return block;
 }
@@ -18,6 +19,7 @@ __attribute__((noinline)) static void *before(size_t size)
 __attribute__((noinline)) static void *after(size_t size)
 {
 	void *block = malloc(size);
+
 	memset(block, 2, size);
 	return block;
 }
@@ -25,6 +27,7 @@ __attribute__((noinline)) static void *after(size_t size)
 int main(void)
 {
 	static void *blocks[400], *more[300];
+
 	for (int i = 0; i < 400; i++)
 		blocks[i] = before(100000);
 	FILE *ready = fopen("ready", "w");

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <unistd.h>
+#include <unordered_map>
 #include <vector>
 
 struct User {

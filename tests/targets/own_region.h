@@ -17,8 +17,10 @@ static inline struct region_header *own_region(void)
 	char line[4352];
 	struct region_header *header = NULL;
 	FILE *maps = fopen("/proc/self/maps", "r");
+
 	while (maps && !header && fgets(line, sizeof(line), maps)) {
 		unsigned long start;
+
 		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%lx", &start) == 1)
 			header = (struct region_header *)start;
 	}
@@ -32,6 +34,7 @@ static inline struct region_header *own_region(void)
 static inline int await_event(void)
 {
 	struct region_header *header = own_region();
+
 	for (int i = 0; header && header->mode != REGION_MODE_TRIGGER && i < 60000; i++)
 		usleep(1000);
 	return header && header->mode == REGION_MODE_TRIGGER ? 0 : 10;

@@ -72,6 +72,7 @@ static void map_file(const char *path)
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
+
 	check(argc == 4, "arguments");
 	size_t heap_bytes = strtoul(argv[1], NULL, 10) << 20, mapped_bytes = strtoul(argv[2], NULL, 10) << 20;
 	size_t quarter_bytes = heap_bytes / 4;

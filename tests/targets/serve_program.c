@@ -25,6 +25,7 @@ static size_t held_count;
 static NAMED void *take_held(void)
 {
 	void *block = malloc(1000);
+
 	STAY(block);
 	return block;
 }
@@ -32,6 +33,7 @@ static NAMED void *take_held(void)
 static NAMED void spin_here(void)
 {
 	struct pollfd input = {.fd = 0, .events = POLLIN};
+
 	while (poll(&input, 1, 0) == 0)
 		for (volatile int i = 0; i < 1000000; i++)
 			;
@@ -40,11 +42,13 @@ static NAMED void spin_here(void)
 int main(void)
 {
 	static char line[64], out[4096];
+
 	setvbuf(stdin, NULL, _IONBF, 0);
 	setvbuf(stdout, out, _IOLBF, sizeof(out));
 	puts("done");
 	while (fgets(line, sizeof(line), stdin)) {
 		size_t count = strncmp(line, "hold ", 5) == 0 ? strtoul(line + 5, NULL, 10) : 0;
+
 		while (count-- && held_count < HELD_MAX)
 			held[held_count++] = take_held();
 		while (strcmp(line, "drop\n") == 0 && held_count)

@@ -32,6 +32,7 @@ static size_t pooled;
 static NAMED void *take_held(void)
 {
 	void *block = malloc(1000);
+
 	STAY(block);
 	return block;
 }
@@ -51,6 +52,7 @@ static NAMED void *take_pooled(void)
 static double now_s(void)
 {
 	struct timespec now;
+
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
@@ -59,6 +61,7 @@ static void snap(const char *name)
 {
 	double begun = now_s();
 	int done = heaptap_snapshot(name);
+
 	if (!done && now_s() - begun > 1.9) /* of 2 s */
 		fprintf(stderr, "waited in vain\n");
 	printf("snapshot %d\n", done);
@@ -68,6 +71,7 @@ static void snap(const char *name)
 static void snap_again(void)
 {
 	int done = 0;
+
 	for (int i = 0; i < 600 && !done; i++) {
 		done = heaptap_snapshot(NULL);
 		if (!done)
@@ -80,8 +84,10 @@ static void snap_again(void)
 int main(int argc, char **argv)
 {
 	char line[80];
+
 	for (int i = 1; i < argc; i++) {
 		size_t count = i + 1 < argc ? strtoul(argv[i + 1], NULL, 10) : 0;
+
 		if (strcmp(argv[i], "hold") == 0) {
 			while (count-- && held_count < HELD_MAX)
 				held[held_count++] = take_held();

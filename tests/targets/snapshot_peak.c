@@ -32,6 +32,7 @@ static double from, to, looked; /* looked: before the allocation that is being c
 static NAMED void *take_base(void)
 {
 	void *block = malloc(block_bytes);
+
 	STAY(block);
 	return block;
 }
@@ -39,6 +40,7 @@ static NAMED void *take_base(void)
 static NAMED void *take_spike(void)
 {
 	void *block = malloc(block_bytes);
+
 	STAY(block);
 	return block;
 }
@@ -46,6 +48,7 @@ static NAMED void *take_spike(void)
 static NAMED void *take_churn(void)
 {
 	void *block = malloc(block_bytes);
+
 	STAY(block);
 	return block;
 }
@@ -53,6 +56,7 @@ static NAMED void *take_churn(void)
 static double now(void)
 {
 	struct timespec t;
+
 	clock_gettime(CLOCK_REALTIME, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
@@ -77,6 +81,7 @@ static void shrinks(void)
 static void pause_ms(long ms)
 {
 	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
 	nanosleep(&t, NULL);
 }
 
@@ -105,6 +110,7 @@ static void churn(size_t count)
 	looked = now();
 	for (size_t i = 0; i < count; i++) {
 		void *block = take_churn();
+
 		grown();
 		shrinks();
 		free(block);
@@ -128,6 +134,7 @@ static void spike(void)
 static void saw(void)
 {
 	static const unsigned char tops[] = {3, 5, 4, 8, 6, 10, 9, 7, 9, 2};
+
 	for (size_t i = 0; i < sizeof(tops); i++) {
 		hold(0, tops[i] * rounds / 10, take_spike);
 		pause_ms(20);
@@ -146,6 +153,7 @@ static void *tooth(void *argument)
 {
 	/* known: THREADS * rounds * 8 bytes are part of the peak */
 	void **mine = calloc(rounds, sizeof(*mine));
+
 	for (size_t i = 0; i < rounds; i++) {
 		*(double *)argument = now();
 		mine[i] = take_spike();
@@ -163,6 +171,7 @@ static void *tooth(void *argument)
 static void threads(void)
 {
 	pthread_t ids[THREADS];
+
 	pthread_barrier_init(&barrier, NULL, THREADS + 1);
 	for (size_t i = 0; i < THREADS; i++)
 		if (pthread_create(&ids[i], NULL, tooth, &last_block[i]) != 0)

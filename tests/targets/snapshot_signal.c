@@ -59,6 +59,7 @@ static const char *name_of(handler_fn *handler)
 static void tell(void)
 {
 	struct sigaction action;
+
 	memset(&action, 0xff, sizeof(action));
 	if (sigaction(SIGUSR1, NULL, &action) != 0)
 		puts("sigaction failed");
@@ -70,6 +71,7 @@ static void tell(void)
 static void set(handler_fn *handler)
 {
 	struct sigaction action = {.sa_handler = handler}, old;
+
 	if (sigaction(SIGUSR1, &action, &old) == 0)
 		printf("was %s\n", name_of(old.sa_handler));
 	/* and again, the old way */
@@ -104,6 +106,7 @@ static void fork_it(void)
 static void wait_for_byte(void)
 {
 	char byte;
+
 	for (size_t i = 0; i < 1000; i++)
 		held[i] = malloc(1000);
 	puts("ready");
@@ -115,6 +118,7 @@ static void wait_for_byte(void)
 static void poll_for_byte(void)
 {
 	struct pollfd in = {.fd = 0, .events = POLLIN};
+
 	puts("ready");
 	fflush(stdout);
 	int got = poll(&in, 1, -1);
@@ -130,6 +134,7 @@ static void *raise_in_thread(void *unused)
 static void raise_by_thread(void)
 {
 	pthread_t thread;
+
 	if (pthread_create(&thread, NULL, raise_in_thread, NULL) == 0)
 		pthread_join(thread, NULL);
 	printf("handled %d\n", (int)handled);
@@ -141,6 +146,7 @@ static void raise_by_timer(void)
 	const struct itimerspec soon = {.it_value.tv_nsec = 1000000};
 	const sig_atomic_t before = handled;
 	timer_t timer;
+
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 && timer_settime(timer, 0, &soon, NULL) == 0)
 		for (int i = 0; i < 1000 && handled == before; i++)
 			usleep(5000);

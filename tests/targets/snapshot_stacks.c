@@ -16,6 +16,7 @@ static NAMED void *right(uint32_t path, int depth)
 	void *block = depth == 0 ? malloc(1000)
 	    : path & 1           ? left(path >> 1, depth - 1)
 	                         : right(path >> 1, depth - 1);
+
 	STAY(block);
 	return block;
 }
@@ -25,6 +26,7 @@ static NAMED void *left(uint32_t path, int depth)
 	void *block = depth == 0 ? malloc(1000)
 	    : path & 1           ? left(path >> 1, depth - 1)
 	                         : right(path >> 1, depth - 1);
+
 	STAY(block);
 	return block;
 }
@@ -33,6 +35,7 @@ int main(int argc, char **argv)
 {
 	uint32_t count = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000;
 	char byte;
+
 	for (uint32_t i = 0; i < count; i++) {
 		left(i * 2654435761u >> 22, 10);
 		if (i % 64 == 63)

@@ -20,6 +20,7 @@
 static NAMED void *take_leak(size_t bytes)
 {
 	void *block = malloc(bytes);
+
 	STAY(block);
 	return block;
 }
@@ -27,6 +28,7 @@ static NAMED void *take_leak(size_t bytes)
 static NAMED void *take_short(size_t bytes)
 {
 	void *block = malloc(bytes);
+
 	STAY(block);
 	return block;
 }
@@ -35,6 +37,7 @@ int main(int argc, char **argv)
 {
 	int fd = argc > 1 ? open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600) : -1;
 	size_t leak_bytes = argc > 2 ? strtoul(argv[2], NULL, 10) : 4096;
+
 	if (fd < 0 || ftruncate(fd, 4096) != 0)
 		return 2;
 	_Atomic uint64_t *truth = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

@@ -17,6 +17,7 @@ static int there[2], back[2];
 static void *answer(void *unused)
 {
 	char byte;
+
 	while (read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1)
 		;
 	return unused;
@@ -25,6 +26,7 @@ static void *answer(void *unused)
 static double cpu_ms(void)
 {
 	struct rusage usage;
+
 	getrusage(RUSAGE_SELF, &usage);
 	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
 	    (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
@@ -36,6 +38,7 @@ int main(int argc, char **argv)
 	long rounds = 0, fixed = argc > 2 ? atol(argv[2]) : 0;
 	cpu_set_t one;
 	pthread_t thread;
+
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	sched_setaffinity(0, sizeof(one), &one);

@@ -34,6 +34,7 @@ static trampoline_fn *copy(size_t number)
 {
 	char *at = arena + number * sizeof(code);
 	trampoline_fn *function;
+
 	memcpy(&function, &at, sizeof(function));
 	return function;
 }
@@ -61,6 +62,7 @@ NAMED void outer(void *a, void *b, int n)
 int main(void)
 {
 	char path[64];
+
 	arena = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (arena == MAP_FAILED)
 		abort();

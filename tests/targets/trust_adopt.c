@@ -48,6 +48,7 @@ static struct region_header *find_region(void)
 	struct region_header *region = NULL;
 	uintptr_t start;
 	FILE *maps = fopen("/proc/self/maps", "re");
+
 	while (maps && !region && fgets(line, sizeof(line), maps))
 		if (strstr(line, "/memfd:heaptap (deleted)") && sscanf(line, "%" SCNxPTR, &start) == 1)
 			region = (struct region_header *)start;

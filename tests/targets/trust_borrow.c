@@ -11,6 +11,7 @@ static int call(const char *library)
 {
 	void *handle = dlopen(library, RTLD_NOW);
 	void (*work)(void) = handle ? (void (*)(void))dlsym(handle, "work") : NULL;
+
 	if (!work) {
 		fprintf(stderr, "%s\n", dlerror());
 		return 1;

@@ -20,8 +20,10 @@ static void find_region(void)
 {
 	char line[4352];
 	FILE *maps = fopen("/proc/self/maps", "r");
+
 	while (maps && !header && fgets(line, sizeof(line), maps)) {
 		unsigned long start;
+
 		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%lx", &start) == 1)
 			header = (struct region_header *)start;
 	}

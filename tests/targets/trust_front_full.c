@@ -19,6 +19,7 @@ static bool is_of_front(int fd, pid_t front)
 	struct ucred peer;
 	int type;
 	socklen_t peer_bytes = sizeof(peer), type_bytes = sizeof(type);
+
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) == 0 && type == SOCK_SEQPACKET &&
 	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 && peer.pid == front;
 }
@@ -28,6 +29,7 @@ int main(int argc, char *argv[])
 	const struct front_message message = {.kind = FRONT_MESSAGE_ALIVE};
 	char path[64];
 	int sent = 0;
+
 	if (argc != 3)
 		return 2;
 	snprintf(path, sizeof(path), "/proc/%s/fd", argv[2]);
@@ -36,6 +38,7 @@ int main(int argc, char *argv[])
 	const struct dirent *entry;
 	while (folder && (entry = readdir(folder))) {
 		int fd = (int)syscall(SYS_pidfd_getfd, pidfd, atoi(entry->d_name), 0);
+
 		if (fd < 0 || !is_of_front(fd, atoi(argv[1])))
 			continue;
 		while (send(fd, &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)

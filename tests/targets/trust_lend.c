@@ -46,6 +46,7 @@ static void path_of(char *path, size_t bytes, int fd)
 static int memory(const char *name)
 {
 	const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
 	return fd < 0 ? (give_up("memfd"), -1) : fd;
 }
 
@@ -60,6 +61,7 @@ static void write_header(int fd, uint64_t modules)
 {
 	struct region_header header = {
 	    .magic = REGION_MAGIC, .abi = REGION_ABI, .segments = 4, .clock_id = 1};
+
 	region_lay_out(&header.offsets, header.segments);
 	if (ftruncate(fd, (off_t)header.offsets.end) != 0)
 		give_up("size");
@@ -83,6 +85,7 @@ static int ask(const char *pool_path, uint64_t cookie)
 	struct msghdr message = {
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	int fd = -1;
+
 	if (connect(to, (struct sockaddr *)&address, bytes) != 0 ||
 	    send(to, &cookie, sizeof(cookie), MSG_NOSIGNAL) != sizeof(cookie) || recvmsg(to, &message, 0) < 1)
 		give_up("socket");
@@ -101,6 +104,7 @@ static bool has_secret(const struct region_header *header)
 {
 	static const char secret[] = TRUST_SECRET_BEGIN TRUST_SECRET_END;
 	const unsigned char *at = (const unsigned char *)header + header->offsets.buffers;
+
 	return memmem(at, header->offsets.frees - header->offsets.buffers, secret, sizeof(secret) - 1) !=
 	    NULL;
 }
@@ -108,6 +112,7 @@ static bool has_secret(const struct region_header *header)
 static void tell(const char *file, const char *word)
 {
 	FILE *to = fopen(file, "w");
+
 	if (!to || fputs(word, to) < 0 || fclose(to) != 0)
 		give_up(file);
 }
@@ -129,6 +134,7 @@ int main(int argc, char *argv[])
 	           unsealed = strcmp(kind, "unsealed") == 0;
 	if (strcmp(kind, "place") == 0) {
 		const int fd = open("place", O_PATH);
+
 		if (fd < 0 || dup2(fd, place) != place)
 			give_up("place");
 		tell("lends", "");
@@ -154,6 +160,7 @@ int main(int argc, char *argv[])
 	int pool;
 	if (strcmp(kind, "copied") == 0) {
 		FILE *file = fopen("written", "w");
+
 		if (!file || fwrite(&page, sizeof(page), 1, file) != 1 || fclose(file) != 0)
 			give_up("written");
 		while (access("page", F_OK) != 0)

@@ -15,6 +15,7 @@
 __attribute__((noinline)) static void *take_secretly(int i)
 {
 	char secret[sizeof(TRUST_SECRET_BEGIN TRUST_SECRET_END)];
+
 	strcpy(secret, TRUST_SECRET_BEGIN);
 	strcat(secret, TRUST_SECRET_END);
 	void *block = malloc((size_t)(100 + i));

@@ -26,6 +26,7 @@
 static NAMED void *take_one_byte(size_t size)
 {
 	void *block = malloc(size);
+
 	STAY(block);
 	return block;
 }
@@ -33,6 +34,7 @@ static NAMED void *take_one_byte(size_t size)
 static NAMED void *take_small(size_t size)
 {
 	void *block = malloc(size);
+
 	STAY(block);
 	return block;
 }
@@ -40,6 +42,7 @@ static NAMED void *take_small(size_t size)
 static NAMED void *take_zeroed(size_t size)
 {
 	void *block = calloc(size / 10, 10);
+
 	STAY(block);
 	return block;
 }
@@ -47,6 +50,7 @@ static NAMED void *take_zeroed(size_t size)
 static NAMED void *take_pages(size_t size)
 {
 	void *block = malloc(size);
+
 	STAY(block);
 	return block;
 }
@@ -54,6 +58,7 @@ static NAMED void *take_pages(size_t size)
 static NAMED void *take_aligned(size_t size)
 {
 	void *block = NULL;
+
 	if (posix_memalign(&block, 64, size))
 		abort();
 	STAY(block);
@@ -63,6 +68,7 @@ static NAMED void *take_aligned(size_t size)
 static NAMED void *take_memalign(size_t size)
 {
 	void *block = memalign(256, size);
+
 	STAY(block);
 	return block;
 }
@@ -70,6 +76,7 @@ static NAMED void *take_memalign(size_t size)
 static NAMED void *take_array(size_t size)
 {
 	void *block = reallocarray(NULL, size / 4, 4);
+
 	STAY(block);
 	return block;
 }
@@ -77,6 +84,7 @@ static NAMED void *take_array(size_t size)
 static NAMED void *take_large(size_t size)
 {
 	void *block = malloc(size);
+
 	STAY(block);
 	return block;
 }
@@ -84,6 +92,7 @@ static NAMED void *take_large(size_t size)
 static NAMED void *take_temporary(size_t size)
 {
 	void *block = malloc(size);
+
 	STAY(block);
 	return block;
 }
@@ -91,6 +100,7 @@ static NAMED void *take_temporary(size_t size)
 static NAMED void *start_growth(size_t size)
 {
 	void *block = malloc(size);
+
 	STAY(block);
 	return block;
 }
@@ -98,6 +108,7 @@ static NAMED void *start_growth(size_t size)
 static NAMED void *grow(void *old, size_t size)
 {
 	void *block = realloc(old, size);
+
 	STAY(block);
 	return block;
 }

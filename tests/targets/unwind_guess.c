@@ -67,6 +67,7 @@ struct link {
 NAMED void with_list(void (*function)(void (*)(void), const void *))
 {
 	struct link list[INVENTED];
+
 	for (int i = 0; i < INVENTED; i++)
 		list[i] = (struct link){i + 1 < INVENTED ? &list[i + 1] : NULL, (uintptr_t)chain_outer + 4};
 	function(leaf, list);
@@ -83,6 +84,7 @@ NAMED void with_zero(void)
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
+
 	for (int i = 0; i < TIMES; i++)
 		if (!strcmp(mode, "chain"))
 			with_chain();

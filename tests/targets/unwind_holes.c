@@ -76,6 +76,7 @@ static uintptr_t stack_end; /* of the thread */
 static void give(const volatile char *start, uintptr_t end)
 {
 	const uintptr_t first = ((uintptr_t)start + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+
 	if (madvise((void *)first, end / PAGE_BYTES * PAGE_BYTES - first, MADV_DONTNEED) != 0)
 		exit(1);
 }
@@ -83,6 +84,7 @@ static void give(const volatile char *start, uintptr_t end)
 NOINLINE static void hole_given(void)
 {
 	volatile char array[20000];
+
 	memset((void *)array, 1, sizeof(array));
 	give(array, (uintptr_t)(array + sizeof(array)));
 	hole_leaf();
@@ -93,6 +95,7 @@ NOINLINE static void hole_given(void)
 NOINLINE static void hole_kept(void)
 {
 	volatile char array[8192];
+
 	array[0] = 1;
 	give(array, stack_end);
 	hole_leaf();
@@ -122,6 +125,7 @@ static void run(void (*function)(void), int sharing)
 	pthread_t id;
 	pthread_attr_t attributes;
 	void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS, -1, 0);
+
 	stack_end = (uintptr_t)stack + STACK_BYTES;
 	pthread_attr_init(&attributes);
 	pthread_attr_setstack(&attributes, stack, STACK_BYTES);
@@ -140,6 +144,7 @@ static void fiber(void)
 static void run_fiber(void (*function)(void))
 {
 	static ucontext_t own, other;
+
 	in_fiber = function;
 	getcontext(&other);
 	other.uc_stack.ss_sp =
@@ -154,6 +159,7 @@ int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "";
 	void (*function)(void) = NULL;
+
 	for (int i = 0; i < HOLES; i++)
 		if (argc > 2 && holes[i].bytes == atoi(argv[2]))
 			function = holes[i].function;

@@ -17,6 +17,7 @@ static void descend(unsigned int path, int depth);
 __attribute__((noinline)) static void *allocate(size_t bytes)
 {
 	void *block = malloc(bytes);
+
 	__asm__ volatile("" : "+r"(block));
 	allocations++;
 	return block;

@@ -16,6 +16,7 @@
 __attribute__((noinline)) static void *first(size_t bytes)
 {
 	void *block = malloc(bytes);
+
 	__asm__ volatile("" : "+r"(block));
 	return block;
 }
@@ -23,6 +24,7 @@ __attribute__((noinline)) static void *first(size_t bytes)
 __attribute__((noinline)) static void *second(size_t bytes)
 {
 	void *block = malloc(bytes + 1);
+
 	__asm__ volatile("" : "+r"(block));
 	return block;
 }
@@ -41,6 +43,7 @@ static struct region_header *find_region(void)
 	char line[512];
 	uintptr_t start;
 	FILE *maps = fopen("/proc/self/maps", "r");
+
 	while (maps && fgets(line, sizeof(line), maps))
 		if (strstr(line, "/memfd:heaptap") && sscanf(line, "%lx", &start) == 1) {
 			fclose(maps);
@@ -53,6 +56,7 @@ static void swap_numbers(struct walk_numbers *numbers, _Atomic uint32_t *a, _Ato
 {
 	uint32_t first_number = *a, second_number = *b;
 	uint64_t hash = numbers->of[first_number].hash;
+
 	numbers->of[first_number].hash = numbers->of[second_number].hash;
 	numbers->of[second_number].hash = hash;
 	*a = second_number;
@@ -62,6 +66,7 @@ static void swap_numbers(struct walk_numbers *numbers, _Atomic uint32_t *a, _Ato
 static int forge(void)
 {
 	struct region_header *header = find_region();
+
 	if (!header || header->magic != REGION_MAGIC)
 		return 1;
 	struct walk_area *area = (void *)((char *)header + header->offsets.walk);
@@ -79,6 +84,7 @@ static int forge(void)
 int main(void)
 {
 	int status = 0;
+
 	for (int round = 0; round < 2 && status == 0; round++) {
 		work();
 		status = forge();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer's sentences, from series whose truth is known; and names in few columns. */
-#include "pprof/analysis/headings.h"
 #include "pprof/export/answer.h"
+#include "pprof/analysis/headings.h"
 #include "pprof/export/change_text.h"
 #include "pprof/export/growth_text.h"
 #include "pprof/profile/profile.h"

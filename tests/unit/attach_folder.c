@@ -40,10 +40,12 @@ static int mount_there(void)
 {
 	char namespace[PROC_PATH_BYTES], path[400];
 	int status = -1;
+
 	snprintf(path, sizeof(path), "%s/%s", scene.parent, scene.name);
 	pid_t child = fork();
 	if (child == 0) {
 		int fd = open(proc_path(namespace, scene.target, "ns/mnt"), O_RDONLY | O_CLOEXEC);
+
 		_exit(fd < 0 || setns(fd, CLONE_NEWNS) != 0 ||
 		    mount(scene.victim, path, NULL, MS_BIND, NULL) != 0);
 	}
@@ -53,6 +55,7 @@ static int mount_there(void)
 static void play(enum trick trick)
 {
 	char path[400], away[256];
+
 	snprintf(path, sizeof(path), "%s/%s", scene.parent, scene.name);
 	snprintf(away, sizeof(away), "%s.away", scene.victim);
 	bool played = trick == NOTHING || (trick == MOUNT && mount_there() == 0) ||
@@ -67,6 +70,7 @@ int mkdirat(int parent_fd, const char *name, mode_t mode)
 {
 	static int (*real)(int, const char *, mode_t);
 	char link[PROC_PATH_BYTES];
+
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "mkdirat");
 	int error = real(parent_fd, name, mode);
@@ -82,6 +86,7 @@ int mkdirat(int parent_fd, const char *name, mode_t mode)
 int unlinkat(int fd, const char *name, int flags)
 {
 	static int (*real)(int, const char *, int);
+
 	if (!real)
 		*(void **)&real = dlsym(RTLD_NEXT, "unlinkat");
 	if (scene.before_removed != NOTHING)
@@ -94,6 +99,7 @@ static void be_a_target(int fd, void *argument)
 {
 	char byte = unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 	    chroot(argument) != 0 || chdir("/") != 0;
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -102,6 +108,7 @@ static void be_a_target(int fd, void *argument)
 static void open_scene(const struct workshop *shop, struct stranger *target)
 {
 	char byte = 1;
+
 	assert_int_equal(workshop_run(shop,
 	                     "umask 022; mkdir -p tmp victim; chmod 700 victim; echo own >victim/region; "
 	                     "echo own >victim/libheaptap-attach.so; chmod 755 ."),
@@ -132,6 +139,7 @@ static void play_with(void **state, enum trick after_made, enum trick before_rem
 	const struct workshop *shop = *state;
 	struct stranger target;
 	struct handed handed;
+
 	open_scene(shop, &target);
 	scene.after_made = after_made;
 	scene.before_removed = before_removed;
@@ -193,6 +201,7 @@ static void an_empty_folder_takes_its_name(void **state)
 	struct handed handed;
 	struct statx status;
 	struct timespec now;
+
 	open_scene(shop, &target);
 	assert_int_equal(workshop_run(shop, "mkdir -m 711 empty"), 0);
 	scene.victim = workshop_path(shop, "empty");
@@ -223,6 +232,7 @@ static bool write_map(const char *name, const char *text)
 	char path[PROC_PATH_BYTES];
 	int fd = open(proc_path(path, getpid(), name), O_WRONLY | O_CLOEXEC);
 	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
 	if (fd >= 0)
 		close(fd);
 	return written;
@@ -235,6 +245,7 @@ static void be_a_user(int fd, void *argument)
 	    !write_map("setgroups", "deny") || !write_map("uid_map", "0 65534 1") ||
 	    !write_map("gid_map", "0 65534 1") || chdir(argument) != 0 ||
 	    mount("victim", "tmp", NULL, MS_BIND, NULL) != 0 || chroot(".") != 0;
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -244,6 +255,7 @@ static void nothing_is_made_where_its_user_can_make_nothing(void **state)
 	const struct workshop *shop = *state;
 	struct handed handed;
 	char byte = 1;
+
 	assert_int_equal(
 	    workshop_run(shop, "umask 022; mkdir tmp victim; touch -d yesterday victim; chmod 755 ."), 0);
 	struct stranger target = stranger_start(be_a_user, (void *)(uintptr_t)workshop_path(shop, "."));
@@ -278,5 +290,6 @@ int main(void)
 	    PLAY(an_empty_folder_takes_its_name),
 	    PLAY(nothing_is_made_where_its_user_can_make_nothing),
 	};
+
 	return cmocka_run_group_tests_name("folder", tests, NULL, NULL);
 }

@@ -30,6 +30,7 @@ static int answer_at_once(struct attachment *attachment, const struct attachment
 static int answer_when_given_up(struct attachment *attachment, const struct attachment_wish *wish)
 {
 	struct pollfd cancel = {.fd = wish->cancel_fd, .events = POLLIN};
+
 	*attachment = (struct attachment){.reason = "given up"};
 	return poll(&cancel, 1, -1) == 1 ? -ECANCELED : 0;
 }
@@ -53,6 +54,7 @@ static void the_result_is_that_of_the_child(void **state)
 {
 	struct attacher attacher;
 	struct attachment attachment;
+
 	(void)state;
 	assert_int_equal(attacher_start(&attacher, answer_at_once, &(struct attachment_wish){.pid = 1}), 0);
 	assert_int_equal(attacher_finish(&attacher, &attachment), 0);
@@ -73,6 +75,7 @@ static void who_never_answers_is_not_waited_for(void **state)
 	struct attachment attachment;
 	struct region region;
 	pid_t pids[2];
+
 	(void)state;
 	fixture_open(&region, 1);
 	const struct attachment_wish wish = {.pid = 1, .region = &region};
@@ -109,5 +112,6 @@ int main(void)
 	    cmocka_unit_test(the_result_is_that_of_the_child),
 	    cmocka_unit_test(who_never_answers_is_not_waited_for),
 	};
+
 	return cmocka_run_group_tests_name("attacher", tests, NULL, NULL);
 }

@@ -6,13 +6,13 @@
 #include "sampler/heap/backend_fallback.h"
 
 #include <errno.h>
-#include <linux/hw_breakpoint.h>
-#include <linux/perf_event.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
 
 #include <cmocka.h>
 
@@ -42,6 +42,7 @@ struct scene {
 static void add_image(struct scene *s)
 {
 	struct region *region = malloc(sizeof(*region));
+
 	fixture_open(region, 1024);
 	s->image = image_new(region, 1);
 	assert_non_null(s->image);
@@ -56,6 +57,7 @@ static void add_image(struct scene *s)
 static int open_scene(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
+
 	*state = s;
 	add_image(s);
 	s->probe.backend = BACKEND_UPROBE;
@@ -67,6 +69,7 @@ static int open_scene(void **state)
 static int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	image_free(s->image);
 	if (s->process.target.pidfd >= 0)
 		close(s->process.target.pidfd);
@@ -107,6 +110,7 @@ static enum region_mode mode_of(const struct scene *s)
 static void sixteen_samples_without_a_stack_are_too_many(void **state)
 {
 	struct scene *s = *state;
+
 	begin(s);
 	assert_int_equal(s->image->backend, BACKEND_UPROBE);
 	assert_int_equal(backend_fallback_mode(&s->fallback), REGION_MODE_TRIGGER);
@@ -134,6 +138,7 @@ static void sixteen_samples_without_a_stack_are_too_many(void **state)
 static void one_stack_is_enough_to_stay(void **state)
 {
 	struct scene *s = *state;
+
 	begin(s);
 	for (int i = 0; i < 20; i++) {
 		trigger(s, 1000);
@@ -151,6 +156,7 @@ static void one_stack_is_enough_to_stay(void **state)
 static void other_stacks_do_not_count(void **state)
 {
 	struct scene *s = *state;
+
 	begin(s);
 	for (int i = 0; i < 2; i++) {
 		trigger(s, SILENT);
@@ -165,6 +171,7 @@ static void other_stacks_do_not_count(void **state)
 static void full_rings_explain_it(void **state)
 {
 	struct scene *s = *state;
+
 	begin(s);
 	for (uint64_t i = 1; i < 20; i++) {
 		trigger(s, 1000);
@@ -181,6 +188,7 @@ static void full_rings_explain_it(void **state)
 static void a_number_that_goes_back_proves_nothing(void **state)
 {
 	struct scene *s = *state;
+
 	begin(s);
 	for (int i = 0; i < 20; i++) {
 		atomic_store(&region_place(s->image->region, 0)->triggered, i % 2 ? 0 : UINT64_MAX / 2 - 1);
@@ -192,6 +200,7 @@ static void a_number_that_goes_back_proves_nothing(void **state)
 static void looks_have_their_time(void **state)
 {
 	struct scene *s = *state;
+
 	begin(s);
 	look(s, 0);
 	for (int i = 0; i < 20; i++) {
@@ -204,6 +213,7 @@ static void looks_have_their_time(void **state)
 static void who_has_not_settled_or_has_ended_is_left_alone(void **state)
 {
 	struct scene *s = *state;
+
 	begin(s);
 	s->image->settled = false;
 	for (int i = 0; i < 4; i++, look(s, 0))
@@ -221,6 +231,7 @@ static void two_images_without_uprobe_hits_end_the_uprobe_for_all_to_come(void *
 	struct scene *s = *state;
 	bool changed = false;
 	char text[256];
+
 	backend_fallback_describe(&s->fallback, text, sizeof(text));
 	assert_string_equal(text, "");
 	for (int n = 0; n < 2; n++) {
@@ -263,6 +274,7 @@ static bool perf_there(struct scene *s)
 static struct stranger live(struct scene *s, void (*body)(int, void *), void *argument)
 {
 	struct stranger stranger = stranger_start(body, argument);
+
 	s->process.target.pid = stranger.pid;
 	s->process.target.pidfd = dup(stranger.pidfd);
 	return stranger;
@@ -271,6 +283,7 @@ static struct stranger live(struct scene *s, void (*body)(int, void *), void *ar
 static void a_breakpoint_is_put_on_a_process_and_taken_off(void **state)
 {
 	struct scene *s = *state;
+
 	if (!perf_there(s))
 		skip();
 	struct stranger stranger = live(s, NULL, NULL);
@@ -294,6 +307,7 @@ static void a_breakpoint_is_put_on_a_process_and_taken_off(void **state)
 static void a_silent_uprobe_is_followed_by_a_breakpoint(void **state)
 {
 	struct scene *s = *state;
+
 	if (!perf_there(s))
 		skip();
 	s->probe.backend = BACKEND_UPROBE;
@@ -322,6 +336,7 @@ static void a_refused_breakpoint_means_copies(void **state)
 {
 	struct scene *s = *state;
 	int fds[BREAKPOINTS];
+
 	if (!perf_there(s))
 		skip();
 	struct stranger stranger = live(s, NULL, NULL);
@@ -332,6 +347,7 @@ static void a_refused_breakpoint_means_copies(void **state)
 		    .bp_addr = (uintptr_t)never_called + 4096 * (uint64_t)(i + 1),
 		    .bp_len = sizeof(long),
 		    .exclude_kernel = 1};
+
 		fds[i] = (int)syscall(SYS_perf_event_open, &attr, stranger.pid, -1, -1, 0);
 	}
 	begin(s);
@@ -348,6 +364,7 @@ static void a_refused_breakpoint_means_copies(void **state)
 static void a_process_that_has_ended_is_not_a_refusal(void **state)
 {
 	struct scene *s = *state;
+
 	if (!perf_there(s))
 		skip();
 	struct stranger stranger = live(s, NULL, NULL);
@@ -362,6 +379,7 @@ static void forget_region(int fd, void *argument)
 {
 	const struct region *region = argument;
 	char byte = (char)munmap(region->base, region->offsets.end);
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -371,6 +389,7 @@ static void a_process_that_has_moved_on_gets_none(void **state)
 {
 	struct scene *s = *state;
 	char byte;
+
 	if (!perf_there(s))
 		skip();
 	struct stranger stranger = live(s, forget_region, s->image->region);
@@ -387,6 +406,7 @@ static void a_process_that_has_moved_on_gets_none(void **state)
 static void echo(int fd, void *unused)
 {
 	char byte;
+
 	(void)unused;
 	while (read(fd, &byte, 1) == 1 && write(fd, &byte, 1) == 1)
 		;
@@ -396,6 +416,7 @@ static void switch_often(const struct stranger *stranger, uint64_t times)
 {
 	uint64_t before, after = 0;
 	char byte = 0;
+
 	assert_int_equal(context_switches_read(stranger->pid, &before), 0);
 	while (after < before + times) {
 		for (int i = 0; i < 100; i++) {
@@ -410,6 +431,7 @@ static void switch_often(const struct stranger *stranger, uint64_t times)
 static void many_context_switches_are_too_dear(void **state)
 {
 	struct scene *s = *state;
+
 	if (!perf_there(s))
 		skip();
 	struct stranger stranger = live(s, echo, NULL);

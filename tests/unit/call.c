@@ -2,9 +2,9 @@
 /*
  * Calls in front of an address. Bytes of x86-64 are what "as" makes of the instruction beside them.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -54,11 +54,13 @@ static void calls_of_x86_64(void **state)
 {
 	for (size_t i = 0; i < sizeof(x86_64) / sizeof(x86_64[0]); i++) {
 		const struct code *c = &x86_64[i];
+
 		/* As far as there is code, and in front of it bytes of other instructions; never beyond. */
 		for (size_t before = 0; before < 2 * CALL_BYTES_MAX; before++) {
 			size_t bytes = before + c->bytes;
 			uint8_t *code = malloc(bytes + 1);
 			uint64_t target = 1;
+
 			memset(code, 0x90, before);
 			memcpy(code + before, c->code, c->bytes);
 			bool is_call = call_ends_at(EM_X86_64, code, bytes, ADDRESS, &target);
@@ -94,6 +96,7 @@ static void calls_of_aarch64(void **state)
 		const struct word *w = &aarch64[i];
 		uint8_t code[4];
 		uint64_t target = 1;
+
 		memcpy(code, &w->word, sizeof(code));
 		bool is_call = call_ends_at(EM_AARCH64, code, sizeof(code), ADDRESS, &target);
 		if (is_call != w->is_call || (is_call && target != w->target))

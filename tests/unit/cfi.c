@@ -3,16 +3,16 @@
  * Compiled rows against libdw's own reading of the untouched file, row by row; rows written by hand for what
  * compilers seldom emit; files that lie, and files that change under us.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "sampler/arch/regs.h"
 #include "sampler/unwind/cfi.h"
 #include "sampler/unwind/cfi_check.h"
 #include "sampler/unwind/cfi_odd.h"
-#include "sampler/arch/regs.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>
@@ -212,6 +212,7 @@ static size_t compare_file(const char *path, uint64_t step)
 	Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
 	for (uint32_t i = 0; i < file->segment_count; i++) {
 		const struct module_segment *s = &file->segments[i];
+
 		for (uint64_t vaddr = s->vaddr; s->executable && vaddr < s->vaddr + s->file_bytes;
 		     vaddr += step) {
 			Dwarf_Frame *frame = NULL;
@@ -322,6 +323,7 @@ static void truncated_files(void **state)
 		for (int used = 0; used < 2; used++) {
 			struct opened opened;
 			int fd;
+
 			assert_true(from_memory(bytes, n, &fd, &opened));
 			if (used)
 				cfi_find(opened.cfi, &opened.file, 0x400300, NULL);
@@ -344,9 +346,11 @@ static void damaged_files(void **state)
 	for (size_t f = 0; f < 4; f++) {
 		size_t n;
 		char *bytes = read_file(files[f], &n), *damaged = malloc(n);
+
 		for (int round = 0; round < 60; round++) {
 			struct opened opened;
 			int fd, times = 1 + rand() % 20;
+
 			memcpy(damaged, bytes, n);
 			while (times--)
 				damaged[(size_t)rand() % (rand() % 2 ? n : 0x800)] = (char)rand();
@@ -395,6 +399,7 @@ static void entries_are_checked(void **state)
 		uint32_t cie_bytes = 17, fde_at, back;
 		struct cfi_check_cost cost = {0};
 		struct cfi_check_summary summary;
+
 		fde_at = cie_bytes;
 		entries[0] = (uint8_t)(cie_bytes - 4);
 		back = fde_at + 4;

@@ -3,9 +3,9 @@
  * Files whose rows are made to cost as much as they can: memory, time, and what other processes have of the
  * same file.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -66,6 +66,7 @@ static void write_headers(int fd, const struct made *made, uint64_t file_bytes)
 	Elf64_Phdr phdrs[] = {
 	    {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = file_bytes, .p_memsz = file_bytes},
 	    {.p_type = PT_GNU_EH_FRAME, .p_offset = TABLE, .p_vaddr = TABLE, .p_filesz = CODE - TABLE}};
+
 	const struct {
 		uint8_t formats[4];
 		int32_t eh_frame;
@@ -180,6 +181,7 @@ static void rules_of_one_file_leave_room_for_others(void **state)
 	make(&made, &memory, &hog);
 	for (uint32_t i = 0; i < made.count; i++) {
 		const struct cfi_rule *rule = find(&hog, 16 * i, NULL);
+
 		refused += rule == &cfi_unread_rule;
 		assert_true(rule->kind == CFI_SIMPLE || rule == &cfi_unread_rule);
 		assert_true(memory.held_bytes < memory.max_bytes);
@@ -277,6 +279,7 @@ static size_t remember_and_restore(uint32_t i, uint8_t *to, size_t bytes)
 {
 	/* A rule for the last register that is allowed makes each state as large as one can be. */
 	static const uint8_t last[] = {DW_CFA_undefined, 0xff, 1};
+
 	memcpy(to, last, sizeof(last));
 	for (size_t at = sizeof(last); at + 2 <= bytes; at += 2) {
 		to[at] = DW_CFA_remember_state;
@@ -415,6 +418,7 @@ static void shared_instructions_are_not_walked_without_end(void **state)
 	memcpy(entries, &word, 4);
 	for (uint32_t at = LONG_CIE; at < sizeof(entries); at += FDE) {
 		const uint32_t head[] = {FDE - 4, at + 4, 0, 1};
+
 		memcpy(entries + at, head, sizeof(head));
 	}
 	assert_false(cfi_check_all(e_ident, EM_X86_64, &data, true, FDES + 1, &summary));

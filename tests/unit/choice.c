@@ -14,6 +14,7 @@ static bool takes(const char *only, const char *exclude, const char *path, const
 {
 	struct choice *choice;
 	char error[256];
+
 	assert_int_equal(choice_new(only, exclude, &choice, error, sizeof(error)), 0);
 	bool answer = choice_takes(choice, path, line);
 	choice_free(choice);
@@ -66,6 +67,7 @@ static void broken_ones_are_named(void **state)
 {
 	struct choice *choice;
 	char error[256];
+
 	(void)state;
 	assert_int_equal(choice_new("a(", NULL, &choice, error, sizeof(error)), -EINVAL);
 	assert_null(choice);
@@ -84,5 +86,6 @@ int main(void)
 	    cmocka_unit_test(excluded),
 	    cmocka_unit_test(broken_ones_are_named),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ static void is_given_back_when_nobody_is_there(void **state)
 {
 	struct scene *s = *state;
 	struct stranger stranger = stranger_start(NULL, NULL);
+
 	begin_claim(s, 1, (uint32_t)stranger.pid, 0);
 	look(s, ENOUGH);
 	assert_int_equal(state_of(s, 1), PLACE_CLAIMED);
@@ -69,6 +70,7 @@ static void each_is_looked_at(void **state)
 	struct scene *s = *state;
 	struct stranger lives = stranger_start(NULL, NULL), ended = stranger_start(NULL, NULL);
 	const uint32_t gone = (uint32_t)ended.pid;
+
 	stranger_end(&ended);
 	assert_non_null(claim(s, 0, lives.pid, 0));
 	begin_claim(s, 1, (uint32_t)lives.pid, 0);
@@ -92,6 +94,7 @@ static void each_is_looked_at(void **state)
 static void be_first_of_a_namespace(int fd, void *unused)
 {
 	char byte;
+
 	(void)unused;
 	pid_t pid = unshare(CLONE_NEWPID) == 0 ? fork() : -1;
 	if (pid != 0) {
@@ -109,6 +112,7 @@ static void who_counts_apart_is_there(void **state)
 	struct scene *s = *state;
 	struct stranger stranger = stranger_start(be_first_of_a_namespace, NULL);
 	pid_t pid;
+
 	assert_int_equal(read(stranger.fd, &pid, sizeof(pid)), sizeof(pid));
 	if (pid < 0) {
 		stranger_end(&stranger);
@@ -133,6 +137,7 @@ static void a_number_may_be_anything(void **state)
 	struct scene *s = *state;
 	const uint32_t told[] = {0, (uint32_t)getpid(), UINT32_MAX, 1u << 31};
 	const uint32_t count = sizeof(told) / sizeof(told[0]);
+
 	for (uint32_t i = 0; i < count; i++)
 		begin_claim(s, i + 1, told[i], i != 0);
 	look(s, (int)count * ENOUGH);
@@ -152,6 +157,7 @@ static void who_did_not_come_to_say_his_number(void **state)
 {
 	struct scene *s = *state;
 	struct stranger first = stranger_start(NULL, NULL), other = stranger_start(NULL, NULL);
+
 	assert_non_null(claim(s, 0, first.pid, 0));
 	atomic_store(&region_place(s->region, 1)->state, PLACE_CLAIMED);
 	begin_claim(s, 2, 0, 1); /* that it has a segment is a lie, or worse: it stays */
@@ -169,6 +175,7 @@ static void who_did_not_come_to_say_his_number(void **state)
 static void an_earlier_sampler_was_killed_at_it(void **state)
 {
 	struct scene *s = *state;
+
 	begin_claim(s, 1, INT32_MAX, 0);
 	begin_claim(s, 2, INT32_MAX, 1);
 	atomic_store(&region_place(s->region, 2)->state, PLACE_DEAD);
@@ -192,6 +199,7 @@ static void a_child_dies_while_it_claims(void **state)
 	    .wiped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 	};
 	struct live_entry entry = {.sample = {.size_bytes = 64, .period_bytes = 64}};
+
 	assert_int_equal(madvise(with.wiped, 4096, MADV_WIPEONFORK), 0);
 	thread_open((uint32_t)getpid(), true);
 	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);

@@ -68,6 +68,7 @@ static void check(void (*open)(void))
 {
 	int status;
 	pid_t child = fork();
+
 	if (child == 0) {
 		open();
 		_exit(clock_read_ns() ? 0 : READS_ZERO);
@@ -109,6 +110,7 @@ static void is_not_read_under_a_filter(void **state)
 static void glibcs_loader_reads_it(void **state)
 {
 	int status;
+
 	(void)state;
 #if !defined(__x86_64__) || !defined(__GLIBC__)
 	skip();
@@ -139,6 +141,7 @@ static void precise_if_it_was_just_read(void **state)
 static void precise_otherwise(void **state)
 {
 	struct timespec before, after;
+
 	(void)state;
 	for (int i = 0; i < 3; i++) { /* the coarse clock is behind, but for the moment of a tick */
 		clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
@@ -162,5 +165,6 @@ int main(void)
 	    cmocka_unit_test(precise_if_it_was_just_read),
 	    cmocka_unit_test(precise_otherwise),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

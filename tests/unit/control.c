@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control socket with real clients: what they ask and are told, strangers, and those that do not read. */
-#include "sampler/control/control_folder.h"
 #include "sampler/session/control.h"
+#include "sampler/control/control_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +40,7 @@ struct session {
 static int64_t ask(void *context, const struct control_request *request, uint64_t asker)
 {
 	struct session *s = context;
+
 	s->asked++;
 	s->pid = request->target == CONTROL_SESSION ? -request->pid : request->pid;
 	s->asker = asker;
@@ -49,6 +50,7 @@ static int64_t ask(void *context, const struct control_request *request, uint64_
 static struct control *open_control(struct session *s, int *error)
 {
 	const struct control_handlers handlers = {.context = s, .ask = ask};
+
 	return control_open(s->epoll_fd, &handlers, error);
 }
 
@@ -62,6 +64,7 @@ static void answer(struct control *control, uint64_t asker, pid_t pid, const cha
 {
 	struct control_server *server = control_server_of(control);
 	char folder[PATH_MAX], absolute[2 * PATH_MAX];
+
 	if (error) {
 		control_server_failed(server, asker, pid, error);
 		return;
@@ -76,6 +79,7 @@ static int open_session(void **state)
 {
 	struct session *s = calloc(1, sizeof(*s));
 	int error;
+
 	strcpy(s->shop.folder, "/tmp/heaptap-unit.XXXXXX");
 	*state = s;
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -90,6 +94,7 @@ static int close_session(void **state)
 {
 	struct session *s = *state;
 	char command[128];
+
 	control_close(s->control);
 	close(s->epoll_fd);
 	snprintf(command, sizeof(command), "rm -rf %s", s->shop.folder);
@@ -102,6 +107,7 @@ static void pump(struct session *s)
 {
 	struct epoll_event events[64];
 	int count;
+
 	while ((count = epoll_wait(s->epoll_fd, events, 64, 0)) > 0)
 		for (int i = 0; i < count; i++)
 			(void)handle_event(s, events[i].data.fd);
@@ -116,6 +122,7 @@ static int try_connect(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
@@ -126,6 +133,7 @@ static int try_connect(const char *path)
 static int connect_client(struct session *s)
 {
 	char path[PATH_MAX];
+
 	socket_path(s, path);
 	int fd = try_connect(path);
 	assert_true(fd >= 0);
@@ -144,6 +152,7 @@ static void expect(int fd, const char *text)
 {
 	char got[CONTROL_ANSWER_BYTES + 1];
 	ssize_t bytes = recv(fd, got, sizeof(got) - 1, MSG_DONTWAIT);
+
 	if (!text) {
 		assert_int_equal(bytes, -1);
 		assert_int_equal(errno, EAGAIN);
@@ -161,6 +170,7 @@ static void a_request_and_its_answer(void **state)
 	struct session *s = *state;
 	char folder[PATH_MAX], text[PATH_MAX + 64];
 	int fd = connect_client(s);
+
 	expect(fd, NULL);
 	say(s, fd, "snapshot 4711");
 	assert_int_equal(s->pid, 4711);
@@ -187,6 +197,7 @@ static void all_means_an_answer_for_each(void **state)
 {
 	struct session *s = *state;
 	int fd = connect_client(s);
+
 	s->outstanding = 3;
 	say(s, fd, "snapshot all");
 	assert_int_equal(s->pid, 0);
@@ -208,6 +219,7 @@ static void a_session_is_a_negative_pid(void **state)
 {
 	struct session *s = *state;
 	int fd = connect_client(s);
+
 	s->outstanding = 2;
 	say(s, fd, "snapshot session 4711");
 	assert_int_equal(s->pid, -4711);
@@ -220,6 +232,7 @@ static void an_unknown_process(void **state)
 {
 	struct session *s = *state;
 	int fd = connect_client(s);
+
 	s->outstanding = 0;
 	say(s, fd, "snapshot 1");
 	assert_int_equal(s->asked, 1);
@@ -237,8 +250,10 @@ static void what_is_no_request_ends_the_connection(void **state)
 	    "snapshot 4294967297", "snapshot 2147483648", "snapshot 18446744073709551617",
 	    "snapshot 99999999999999999999999999999999999999999999999999999999999999999999999999999"};
 	struct session *s = *state;
+
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		int fd = connect_client(s);
+
 		say(s, fd, words[i]);
 		expect(fd, "");
 		close(fd);
@@ -255,6 +270,7 @@ static void one_request_at_a_time(void **state)
 {
 	struct session *s = *state;
 	int fd = connect_client(s);
+
 	say(s, fd, "snapshot 5");
 	uint64_t asker = s->asker;
 	say(s, fd, "snapshot 6");
@@ -269,6 +285,7 @@ static void who_leaves_early_disturbs_nobody(void **state)
 {
 	struct session *s = *state;
 	int leaves = connect_client(s);
+
 	say(s, leaves, "snapshot 5");
 	uint64_t asker = s->asker;
 	close(leaves);
@@ -296,6 +313,7 @@ static void who_has_left_is_not_waited_for_again(void **state)
 	struct session *s = *state;
 	int fd = connect_client(s), copy;
 	struct epoll_event event;
+
 	say(s, fd, "snapshot 5");
 	for (copy = fd + 1; fcntl(copy, F_GETFD) < 0; copy++)
 		; /* the server's end: accepted after ours was made */
@@ -323,6 +341,7 @@ static void who_does_not_read_is_dropped(void **state)
 	struct session *s = *state;
 	char path[4000], got[CONTROL_ANSWER_BYTES];
 	int deaf = connect_client(s), other = connect_client(s);
+
 	memset(path, '/', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	s->outstanding = ANSWERS;
@@ -349,6 +368,7 @@ static void there_is_room_for_so_many(void **state)
 {
 	struct session *s = *state;
 	int fds[CONTROL_SERVER_CLIENTS];
+
 	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)
 		fds[i] = connect_client(s);
 	int fd = connect_client(s);
@@ -371,6 +391,7 @@ static void only_our_user_and_root_may_ask(void **state)
 	struct session *s = *state;
 	char path[PATH_MAX], command[PATH_MAX + 256];
 	int status, told[2];
+
 	if (geteuid() != 0) {
 		print_message("only root can become a stranger\n");
 		skip();
@@ -386,6 +407,7 @@ static void only_our_user_and_root_may_ask(void **state)
 		char got;
 		int fd = setresuid(NOBODYS_UID, NOBODYS_UID, NOBODYS_UID) == 0 ? try_connect(path) : -1;
 		bool sent = fd >= 0 && send(fd, "snapshot 1", 10, MSG_NOSIGNAL) == 10;
+
 		if (!sent || write(told[1], "", 1) != 1)
 			_exit(1);
 		ssize_t bytes = recv(fd, &got, 1, 0);
@@ -406,6 +428,7 @@ static bool is_there(const char *folder)
 {
 	char path[PATH_MAX];
 	struct stat status;
+
 	snprintf(path, sizeof(path), "%s/%d.sock", folder, (int)getpid());
 	return stat(path, &status) == 0 && S_ISSOCK(status.st_mode);
 }
@@ -416,6 +439,7 @@ static void a_folder_of_its_own_that_is_left_clean(void **state)
 	char folder[PATH_MAX], path[PATH_MAX];
 	struct stat status;
 	int error;
+
 	snprintf(folder, sizeof(folder), "%s/heaptap", s->shop.folder);
 	assert_true(is_there(folder));
 	assert_int_equal(stat(folder, &status), 0);
@@ -440,9 +464,11 @@ static void a_folder_that_others_may_change_is_refused(void **state)
 	    "rm heaptap && mkdir heaptap && chown 54321 heaptap"};
 	struct session *s = *state;
 	char folder[PATH_MAX];
+
 	snprintf(folder, sizeof(folder), "%s/heaptap", s->shop.folder);
 	for (size_t i = 0; i < sizeof(spoils) / sizeof(spoils[0]); i++) {
 		int error;
+
 		control_close(s->control);
 		s->control = NULL;
 		if (workshop_run(&s->shop, "%s", spoils[i]) != 0)
@@ -457,6 +483,7 @@ static void the_folders_to_look_in(void **state)
 {
 	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES], wanted[CONTROL_FOLDER_BYTES], long_path[200];
 	const struct session *s = *state;
+
 	assert_int_equal(control_folders(folders, 77), 3);
 	snprintf(wanted, sizeof(wanted), "%s/heaptap", s->shop.folder);
 	assert_string_equal(folders[0], wanted);
@@ -476,6 +503,7 @@ static void the_folders_to_look_in(void **state)
 static void other_descriptors_are_none_of_its(void **state)
 {
 	struct session *s = *state;
+
 	assert_false(handle_event(s, s->epoll_fd));
 	assert_false(control_server_event(NULL, 0));
 	answer(NULL, 1, 1, "/x", 0);

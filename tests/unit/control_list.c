@@ -52,6 +52,7 @@ static void all_fields_come_back(void **state)
 	const struct control_denied denied = {"/bin/x", "0123", 77, "3 deaths"};
 	struct control_list_writer writer = {0};
 	struct control_list list;
+
 	control_list_write_daemon(&writer, &daemon);
 	control_list_write_process(&writer, &process);
 	control_list_write_process(&writer, &other);
@@ -98,6 +99,7 @@ static void a_newer_server_may_say_more(void **state)
 	static const char text[] =
 	    "weather\0wind=3\0\0process\0pid=5\0colour=blue\0novalue\0\0note\0text=n\0";
 	struct control_list list;
+
 	assert_int_equal(control_list_parse(&list, text, sizeof(text)), 0);
 	assert_int_equal(list.process_count, 1);
 	assert_int_equal(list.processes[0].pid, 5);
@@ -114,6 +116,7 @@ static void what_is_hostile_is_made_harmless(void **state)
 {
 	static const char text[] = "process\0service=a\x1b[2J\xff\xc2\x9b\0samples=-5\0label.k\n=\x07\0\0";
 	struct control_list list;
+
 	assert_int_equal(control_list_parse(&list, text, sizeof(text) - 1), 0);
 	assert_string_equal(list.processes[0].service, "a?[2J???");
 	assert_int_equal(list.processes[0].samples, 0);
@@ -130,6 +133,7 @@ static void lists_are_bounded(void **state)
 	struct control_label labels[CONTROL_LABELS_MAX + 1];
 	struct control_process process = {.labels = labels, .label_count = CONTROL_LABELS_MAX + 1};
 	struct control_list list;
+
 	for (size_t i = 0; i < CONTROL_LABELS_MAX + 1; i++)
 		labels[i] = (struct control_label){"k", "v"};
 	control_list_write_process(&writer, &process);
@@ -158,6 +162,7 @@ static void what_is_written_is_bounded(void **state)
 {
 	struct control_list_writer writer = {0};
 	char *note = malloc(1 << 20);
+
 	memset(note, 'x', (1 << 20) - 1);
 	note[(1 << 20) - 1] = '\0';
 	for (int i = 0; i < 40; i++)
@@ -174,6 +179,7 @@ static void a_process_for_which_there_is_no_room_is_left_out(void **state)
 	struct control_list_writer writer = {0};
 	struct control_list list;
 	char exe[4096];
+
 	memset(exe, 'x', sizeof(exe));
 	exe[sizeof(exe) - 1] = '\0';
 	const struct control_process first = {.pid = 7, .exe = "/bin/first"};
@@ -219,6 +225,7 @@ static void a_row_is_about_the_process_that_is_parsed(void **state)
 	struct control_row row;
 	struct control_list list;
 	size_t count = 0;
+
 	(void)state;
 	while (control_rows_next(&rows, &row)) {
 		assert_in_range(count, 0, 8);
@@ -239,6 +246,7 @@ static void a_row_is_about_the_process_that_is_parsed(void **state)
 static struct control_store store_of(const char *text, size_t bytes)
 {
 	const struct control_rows rows = {text, text + bytes};
+
 	return control_rows_store(&rows);
 }
 
@@ -250,6 +258,7 @@ static void the_store_is_the_samplers(void **state)
 	const struct control_daemon daemon = {
 	    .pid = 1, .store = "/var/lib", .store_depth = 2, .store_since_unix_ns = 7};
 	struct control_list_writer writer = {0};
+
 	(void)state;
 	control_list_write_daemon(&writer, &daemon);
 	assert_int_equal(writer.error, 0);
@@ -275,5 +284,6 @@ int main(void)
 	    cmocka_unit_test(a_row_is_about_the_process_that_is_parsed),
 	    cmocka_unit_test(the_store_is_the_samplers),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

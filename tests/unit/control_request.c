@@ -29,6 +29,7 @@ static void requests_come_back(void **state)
 	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
 		char text[CONTROL_REQUEST_BYTES];
 		struct control_request request;
+
 		assert_int_equal(control_request_format(&rows[i].request, text), strlen(rows[i].text));
 		assert_string_equal(text, rows[i].text);
 		assert_int_equal(control_request_parse(&request, text, strlen(text)), 0);
@@ -46,6 +47,7 @@ static void what_is_no_request_is_refused(void **state)
 	    "cpu 0 12", "cpu 600001 12", "cpu 12 ", "cpu x 12", "SNAPSHOT 1"};
 	struct control_request request;
 	char name[CONTROL_REQUEST_BYTES + 64];
+
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
 		if (control_request_parse(&request, texts[i], strlen(texts[i])) != -EINVAL)
 			fail_msg("'%s' is a request", texts[i]);
@@ -74,10 +76,12 @@ static void answers_come_back(void **state)
 	    {.kind = CONTROL_PROFILED, .pid = 7, .bytes = 12}, {.kind = CONTROL_GONE, .pid = 7},
 	    {.kind = CONTROL_FAILED, .pid = 7, .text = "No space left on device"},
 	    {.kind = CONTROL_FAILED, .pid = 7, .text = ""}};
+
 	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
 		char text[CONTROL_ANSWER_BYTES];
 		struct control_answer answer;
 		int length = control_answer_format(&rows[i], text);
+
 		assert_int_equal(length, strlen(text));
 		assert_int_equal(control_answer_parse(&answer, text, (size_t)length), 0);
 		assert_memory_equal(&answer, &rows[i], sizeof(answer));
@@ -92,6 +96,7 @@ static void what_is_no_answer_is_refused(void **state)
 	    "gone", "gone 0", "gone 7 x"};
 	struct control_answer answer;
 	char longest[CONTROL_ANSWER_BYTES + 1];
+
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
 		if (control_answer_parse(&answer, texts[i], strlen(texts[i])) != -EPROTO)
 			fail_msg("'%s' is an answer", texts[i]);
@@ -114,5 +119,6 @@ int main(void)
 	    cmocka_unit_test(answers_come_back),
 	    cmocka_unit_test(what_is_no_answer_is_refused),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,7 @@ struct daemon {
 static int64_t ask(void *context, const struct control_request *request, uint64_t asker)
 {
 	struct daemon *d = context;
+
 	d->asked++;
 	d->request = *request;
 	d->asker = asker;
@@ -56,6 +57,7 @@ static void list(void *context, struct control_list_writer *writer)
 {
 	const struct control_daemon daemon = {.pid = getpid(), .version = "1.2.3"};
 	const struct control_process process = {.pid = 7, .service = "redis"};
+
 	control_list_write_daemon(writer, &daemon);
 	for (int i = 0; i < 10000; i++)
 		control_list_write_process(writer, &process);
@@ -70,6 +72,7 @@ static int start(struct daemon *d, gid_t group)
 {
 	const struct control_handlers handlers = {d, list, ask, gone};
 	int error, fd = control_socket_bind(d->path, group);
+
 	if (fd < 0)
 		return fd;
 	d->server = control_server_new(d->epoll_fd, fd, group, &handlers, &error);
@@ -79,6 +82,7 @@ static int start(struct daemon *d, gid_t group)
 static int open_daemon(void **state)
 {
 	struct daemon *d = calloc(1, sizeof(*d));
+
 	strcpy(d->shop.folder, "/tmp/heaptap-unit.XXXXXX");
 	*state = d;
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -93,6 +97,7 @@ static int close_daemon(void **state)
 {
 	struct daemon *d = *state;
 	char command[128];
+
 	control_server_free(d->server);
 	close(d->epoll_fd);
 	snprintf(command, sizeof(command), "rm -rf %s", d->shop.folder);
@@ -105,6 +110,7 @@ static void pump(struct daemon *d)
 {
 	struct epoll_event events[64];
 	int count;
+
 	while ((count = epoll_wait(d->epoll_fd, events, 64, 0)) > 0)
 		for (int i = 0; i < count; i++)
 			(void)control_server_event(d->server, events[i].data.fd);
@@ -113,6 +119,7 @@ static void pump(struct daemon *d)
 static int connect_client(struct daemon *d)
 {
 	int fd = control_socket_connect(d->path);
+
 	assert_true(fd >= 0);
 	pump(d);
 	return fd;
@@ -121,6 +128,7 @@ static int connect_client(struct daemon *d)
 static int connect_and_ask(struct daemon *d, const struct control_request *request)
 {
 	int fd = connect_client(d);
+
 	assert_int_equal(control_client_send(fd, request), 0);
 	pump(d);
 	return fd;
@@ -133,6 +141,7 @@ static const struct control_request profile_7 = {.verb = CONTROL_PROFILE, .targe
 static int next(int fd, struct control_answer *answer)
 {
 	int profile_fd, got = control_client_receive(fd, 0, answer, &profile_fd);
+
 	if (profile_fd >= 0)
 		close(profile_fd);
 	return got;
@@ -141,6 +150,7 @@ static int next(int fd, struct control_answer *answer)
 static void expect_kind(int fd, enum control_answer_kind kind)
 {
 	struct control_answer answer;
+
 	assert_int_equal(next(fd, &answer), 1);
 	assert_int_equal(answer.kind, kind);
 }
@@ -148,6 +158,7 @@ static void expect_kind(int fd, enum control_answer_kind kind)
 static void expect_end(int fd)
 {
 	struct control_answer answer;
+
 	assert_int_equal(next(fd, &answer), 0);
 	close(fd);
 }
@@ -155,6 +166,7 @@ static void expect_end(int fd)
 static int count_fds(void)
 {
 	int count = 0;
+
 	for (int fd = 0; fd < 1024; fd++)
 		count += fcntl(fd, F_GETFD) >= 0;
 	return count;
@@ -166,6 +178,7 @@ static void a_snapshot(void **state)
 {
 	struct daemon *d = *state;
 	struct control_answer answer;
+
 	d->outstanding = 3;
 	int fd = connect_and_ask(d, &snapshot_all);
 	assert_int_equal(d->request.target, CONTROL_ALL);
@@ -198,6 +211,7 @@ static void a_profile_without_a_file(void **state)
 	struct control_answer answer;
 	int before = count_fds(), profile_fd;
 	int fd = connect_and_ask(d, &profile_7);
+
 	expect_kind(fd, CONTROL_ASKED);
 	control_server_profiled(d->server, d->asker, 7, control_server_memory(bytes, sizeof(bytes)));
 	assert_int_equal(control_client_receive(fd, 0, &answer, &profile_fd), 1);
@@ -220,6 +234,7 @@ static void a_profile_without_a_file(void **state)
 static int run_client(struct daemon *d, int (*body)(struct daemon *d))
 {
 	int status, fds[2];
+
 	assert_int_equal(pipe(fds), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -243,6 +258,7 @@ static int list_10000(struct daemon *d)
 {
 	struct control_list read_list;
 	char reason[256];
+
 	if (control_client_list(d->path, &read_list, reason, sizeof(reason)) != 0)
 		return 1;
 	bool good = read_list.process_count == 10000 && read_list.daemon.pid == getppid() &&
@@ -269,6 +285,7 @@ static int snapshot_5000(struct daemon *d)
 	char reason[256];
 	int error = control_client_each(
 	    d->path, &snapshot_all, count_visits, &visits, &missing, reason, sizeof(reason));
+
 	return error || missing || visits != 5000;
 }
 
@@ -276,6 +293,7 @@ static int snapshot_5000(struct daemon *d)
 static void many_answers(void **state)
 {
 	struct daemon *d = *state;
+
 	d->outstanding = 5000;
 	assert_int_equal(run_client(d, snapshot_5000), 0);
 }
@@ -284,6 +302,7 @@ static int unknown_process(struct daemon *d)
 {
 	uint32_t missing;
 	char reason[256];
+
 	return control_client_each(
 	           d->path, &profile_7, count_visits, NULL, &missing, reason, sizeof(reason)) != -ENOENT ||
 	    strcmp(reason, "the daemon profiles no such process") != 0;
@@ -293,6 +312,7 @@ static int busy(struct daemon *d)
 {
 	uint32_t missing;
 	char reason[256];
+
 	return control_client_each(
 	           d->path, &profile_7, count_visits, NULL, &missing, reason, sizeof(reason)) != -EBUSY;
 }
@@ -301,6 +321,7 @@ static int unsupported(struct daemon *d)
 {
 	uint32_t missing;
 	char reason[256];
+
 	return control_client_each(
 	           d->path, &profile_7, count_visits, NULL, &missing, reason, sizeof(reason)) != -EOPNOTSUPP;
 }
@@ -308,6 +329,7 @@ static int unsupported(struct daemon *d)
 static void what_the_daemon_cannot_do(void **state)
 {
 	struct daemon *d = *state;
+
 	d->outstanding = 0;
 	assert_int_equal(run_client(d, unknown_process), 0);
 	d->outstanding = -EOPNOTSUPP;
@@ -326,6 +348,7 @@ static void who_hangs_up_is_forgotten(void **state)
 	struct daemon *d = *state;
 	int fd = connect_and_ask(d, &snapshot_all);
 	uint64_t asker = d->asker;
+
 	close(fd);
 	pump(d);
 	assert_int_equal(d->gone, 1);
@@ -346,6 +369,7 @@ static void who_does_not_read_is_dropped(void **state)
 {
 	struct daemon *d = *state;
 	char path[4000];
+
 	memset(path, '/', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	d->outstanding = 100000;
@@ -365,6 +389,7 @@ static void profiles_that_wait_are_few(void **state)
 {
 	struct daemon *d = *state;
 	int before = count_fds(), sent = 0;
+
 	d->outstanding = 1000;
 	int fd = connect_and_ask(d, &profile_7);
 	for (; sent < 1000 && control_server_waits(d->server, d->asker); sent++)
@@ -388,6 +413,7 @@ static void a_second_request_ends_it(void **state)
 {
 	struct daemon *d = *state;
 	int fd = connect_and_ask(d, &snapshot_all);
+
 	assert_int_equal(control_client_send(fd, &snapshot_all), 0);
 	pump(d);
 	assert_int_equal(d->asked, 1);
@@ -402,6 +428,7 @@ static void there_is_room_for_so_many(void **state)
 {
 	struct daemon *d = *state;
 	int fds[CONTROL_SERVER_CLIENTS];
+
 	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)
 		fds[i] = connect_client(d);
 	int fd = connect_client(d);
@@ -421,6 +448,7 @@ static void without_a_descriptor_it_comes_to_rest(void **state)
 	struct rlimit limit, few;
 	struct epoll_event event;
 	int fds[3], none;
+
 	for (int i = 0; i < 3; i++)
 		assert_true((fds[i] = control_socket_connect(d->path)) >= 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -447,6 +475,7 @@ static int as_user(struct daemon *d, uid_t uid, gid_t gid, gid_t other)
 {
 	struct control_list read_list;
 	char reason[256];
+
 	if (setgroups(other != CONTROL_NO_GROUP, &other) != 0 || setresgid(gid, gid, gid) != 0 ||
 	    setresuid(uid, uid, uid) != 0)
 		return 9;
@@ -475,6 +504,7 @@ static void only_root_our_user_and_the_group_may_ask(void **state)
 {
 	struct daemon *d = *state;
 	struct stat status;
+
 	if (geteuid() != 0) {
 		print_message("only root can become a stranger\n");
 		skip();
@@ -500,6 +530,7 @@ static void only_root_our_user_and_the_group_may_ask(void **state)
 static void a_socket_that_nobody_serves_is_replaced(void **state)
 {
 	struct daemon *d = *state;
+
 	assert_int_equal(control_socket_bind(d->path, CONTROL_NO_GROUP), -EADDRINUSE);
 	control_server_free(d->server);
 	assert_int_equal(start(d, CONTROL_NO_GROUP), 0);
@@ -518,6 +549,7 @@ static void the_order_of_paths(void **state)
 {
 	char paths[CONTROL_PATHS][CONTROL_PATH_BYTES], path[CONTROL_PATH_BYTES], longest[256];
 	bool chosen;
+
 	unsetenv("HEAPTAP_SOCKET");
 	unsetenv("XDG_RUNTIME_DIR");
 	assert_int_equal(control_path_candidates(NULL, 0, paths, &chosen), 1);
@@ -563,6 +595,7 @@ static int lie(const char *text, int fd, int copies, int *profile_fd, struct con
 	char room[CMSG_SPACE(4 * sizeof(int))] = "";
 	struct iovec bytes = {(void *)(uintptr_t)text, strlen(text)};
 	struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
+
 	if (fd >= 0) {
 		message.msg_control = room;
 		message.msg_controllen = CMSG_SPACE((size_t)copies * sizeof(int));
@@ -585,6 +618,7 @@ static void a_server_that_lies(void **state)
 	int profile_fd, before = count_fds();
 	int sealed = control_server_memory("12345", 5),
 	    loose = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
 	assert_int_equal(ftruncate(loose, 5), 0);
 	assert_int_equal(lie("profile 7 5", -1, 0, &profile_fd, &answer), -EPROTO); /* without one */
 	assert_int_equal(lie("profile 7 6", sealed, 1, &profile_fd, &answer), -EPROTO);
@@ -623,5 +657,6 @@ int main(void)
 	    cmocka_unit_test(the_order_of_paths),
 	    cmocka_unit_test(a_server_that_lies),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

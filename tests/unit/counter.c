@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long an event was counted, of the time in which it could have been. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -11,7 +11,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,6 +23,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/perf_event.h>
 
 enum { MS = 1000000 };
 
@@ -44,6 +44,7 @@ long syscall(long number, ...) /* NOLINT */
 	va_end(more);
 	if (number == SYS_perf_event_open) {
 		const struct perf_event_attr *attr = (const struct perf_event_attr *)a[0]; /* NOLINT */
+
 		if (attr->config == PERF_COUNT_SW_CPU_CLOCK &&
 		    (without_cpu == -2 || (without_cpu >= 0 && (int)a[2] == without_cpu))) {
 			errno = ENOENT;
@@ -52,6 +53,7 @@ long syscall(long number, ...) /* NOLINT */
 	}
 	if (number == SYS_perf_event_open && opening_ns) {
 		const struct timespec pause = {.tv_nsec = opening_ns};
+
 		nanosleep(&pause, NULL);
 	}
 	if (!real)
@@ -270,6 +272,7 @@ static pid_t start_churning(void)
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		char byte;
+
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm(300);
 		close(begin[1]);
@@ -338,6 +341,7 @@ static void each_thread_is_counted_once(void **state)
 {
 	for (int i = 0; i < 40; i++) {
 		pid_t pid = start_churning();
+
 		opening_ns = i % 4 * 150000;
 		attach_to_churning(pid);
 		opening_ns = 0;

@@ -28,6 +28,7 @@ static void end(struct cpu_profiles *profiles)
 {
 	int status;
 	const pid_t child = profiles->items[0].child;
+
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_false(cpu_profiles_reap(profiles, child + 1, status));
 	assert_true(cpu_profiles_reap(profiles, child, status));
@@ -39,6 +40,7 @@ static void a_process_that_ends_meanwhile_has_ended(void **state)
 	struct cpu_profiles profiles = {.giver = {give, NULL}};
 	struct stranger stranger = stranger_start(NULL, NULL);
 	const pid_t pid = stranger.pid;
+
 	(void)state;
 	assert_int_equal(cpu_profiles_start(&profiles, pid, 1000, ASKER, "/nonexistent/cpu"), 0);
 	end(&profiles);
@@ -59,6 +61,7 @@ static void without_a_place_it_says_so(void **state)
 	struct stranger stranger = stranger_start(NULL, NULL);
 	const pid_t pid = stranger.pid;
 	int status;
+
 	(void)state;
 	for (int i = 0; i < CPU_PROFILES; i++)
 		assert_int_equal(cpu_profiles_start(&profiles, pid, 1000, ASKER, "/nonexistent/cpu"), 0);
@@ -77,6 +80,7 @@ static void at_our_own_end_who_waits_is_told(void **state)
 	struct cpu_profiles profiles = {.giver = {give, NULL}};
 	struct stranger stranger = stranger_start(NULL, NULL);
 	const pid_t pid = stranger.pid;
+
 	(void)state;
 	given = 0;
 	assert_int_equal(cpu_profiles_start(&profiles, pid, 1000, ASKER, "/nonexistent/cpu"), 0);
@@ -95,6 +99,7 @@ int main(int argc, char *argv[])
 	    cmocka_unit_test(at_our_own_end_who_waits_is_told),
 	    cmocka_unit_test(without_a_place_it_says_so),
 	};
+
 	(void)argv;
 	if (argc > 1)
 		return 1;

@@ -44,6 +44,7 @@ static int open_daemon(void **state)
 	static const char text[] = "[service every]\nmatch.comm = *\nprofile = yes\nattach = yes\n";
 	static struct rules rules;
 	char error[256];
+
 	(void)state;
 	d = (struct daemon){
 	    .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .rules = &rules, .round = 1, .delivery.fd = -1};
@@ -84,6 +85,7 @@ static struct roster_entry *enter(pid_t pid)
 	const struct thread_birth identity = thread_facts_birth(pid);
 	bool is_new;
 	struct roster_entry *entry = roster_enter(&d.roster, pid, &identity, &is_new);
+
 	assert_non_null(entry);
 	return entry;
 }
@@ -97,6 +99,7 @@ static struct daemon_attaching *begin(
 	    .live_max = (uint64_t)REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS,
 	    .mode = REGION_MODE_COPY};
 	struct daemon_attaching *one = d.attaching;
+
 	while (one->region)
 		one++;
 	*one = (struct daemon_attaching){.region = calloc(1, sizeof(*one->region)),
@@ -113,6 +116,7 @@ static struct daemon_attaching *begin(
 static void take_result(const struct daemon_attaching *one)
 {
 	struct epoll_event event;
+
 	assert_int_equal(epoll_wait(d.epoll_fd, &event, 1, DEADLINE_S * 1000), 1);
 	assert_int_equal(event.data.fd, one->attacher.fd);
 	assert_true(attaching_event(&d, event.data.fd));
@@ -129,6 +133,7 @@ static int fail_at_once(struct attachment *attachment, const struct attachment_w
 static int fail_when_given_up(struct attachment *attachment, const struct attachment_wish *wish)
 {
 	struct pollfd cancel = {.fd = wish->cancel_fd, .events = POLLIN};
+
 	*attachment = (struct attachment){.reason = "given up"};
 	return poll(&cancel, 1, -1) == 1 ? -ECANCELED : 0;
 }
@@ -167,11 +172,14 @@ static void seats_are_left_for_other_accounts(void **state)
 {
 	static const char *const accounts[] = {"uid-1000", "unit-a.service", "unit-b.service", "uid-0"};
 	static const size_t most[] = {8, 4, 2, 1};
+
 	(void)state;
 	for (size_t i = 0; i < sizeof(accounts) / sizeof(accounts[0]); i++) {
 		size_t seats = 0;
+
 		while (attaching_seat(&d, accounts[i])) {
 			struct daemon_attaching *one = begin(1, fail_when_given_up);
+
 			snprintf(
 			    one->facts.plan->account, sizeof(one->facts.plan->account), "%s", accounts[i]);
 			seats++;
@@ -190,6 +198,7 @@ static void it_is_not_attached_to_twice(void **state)
 {
 	struct stranger target = stranger_start(NULL, NULL);
 	struct roster_entry *entry = enter(target.pid);
+
 	(void)state;
 	struct daemon_attaching *one = begin(target.pid, fail_when_given_up);
 	entry->state = ROSTER_ATTACHING;
@@ -209,6 +218,7 @@ static void it_is_not_attached_to_twice(void **state)
 static void a_failure_is_said(void **state)
 {
 	struct roster_entry *entry = enter(getpid());
+
 	(void)state;
 	struct daemon_attaching *one = begin(getpid(), fail_at_once);
 	entry->state = ROSTER_ATTACHING;
@@ -256,6 +266,7 @@ int fgetpwent_r(FILE *restrict stream, struct passwd *restrict entry, char *rest
 {
 	struct stranger *stranger = at_the_facts;
 	char byte = 1;
+
 	(void)stream;
 	(void)entry;
 	(void)buffer;
@@ -272,6 +283,7 @@ int fgetpwent_r(FILE *restrict stream, struct passwd *restrict entry, char *rest
 static void then_execute(int fd, void *argument)
 {
 	char byte;
+
 	(void)argument;
 	if (read(fd, &byte, 1) == 1 && dup2(fd, 0) == 0 && dup2(fd, 1) == 1)
 		execl("/bin/sh", "sh", "-c", "printf x; exec cat", (char *)NULL);
@@ -282,6 +294,7 @@ static void then_unmap(int fd, void *argument)
 {
 	const struct region *region = argument;
 	char byte;
+
 	if (read(fd, &byte, 1) == 1 && munmap(region->base, region->offsets.end) == 0 &&
 	    write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
@@ -290,6 +303,7 @@ static void then_unmap(int fd, void *argument)
 static void stay(int fd, void *argument)
 {
 	char byte;
+
 	(void)argument;
 	if (read(fd, &byte, 1) == 1 && write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
@@ -302,6 +316,7 @@ static bool offers_and(void (*then)(int fd, void *argument))
 	    .clock_id = region_clock(),
 	    .live_max = (uint64_t)REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS};
 	struct region region;
+
 	assert_int_equal(region_open(&region, 1, 0x10000, &options), 0);
 	region_header(&region)->offered = 1;
 	atomic_store(&region_header(&region)->sampler_pid, 0);
@@ -357,5 +372,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(
 	        who_is_another_when_it_is_attached_to_is_left_alone, open_daemon, close_daemon),
 	};
+
 	return cmocka_run_group_tests_name("daemon_attaching", tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ static const struct crash_guard_denied *die_as(
 	    .now_ns = at_s * second,
 	    .now_unix_ns = (int64_t)(at_s * second),
 	};
+
 	return crash_guard_note(guard, &death);
 }
 
@@ -43,6 +44,7 @@ static const struct crash_guard_denied *die(
 static void test_three_deaths_deny(void **state)
 {
 	struct crash_guard *guard = crash_guard_new();
+
 	(void)state;
 	assert_null(die(guard, "/a", SIGSEGV, 1, 1000));
 	assert_null(die(guard, "/b", SIGSEGV, 1, 1001));
@@ -67,6 +69,7 @@ static void test_three_deaths_deny(void **state)
 static void test_a_users_deaths_are_its_own(void **state)
 {
 	struct crash_guard *guard = crash_guard_new();
+
 	(void)state;
 	assert_null(die_as(guard, 0, "/a", SIGSEGV, 1, 1000));
 	for (int i = 0; i < 5; i++)
@@ -81,6 +84,7 @@ static void test_a_users_deaths_are_its_own(void **state)
 static void test_deaths_are_forgotten(void **state)
 {
 	struct crash_guard *guard = crash_guard_new();
+
 	(void)state;
 	for (uint64_t at = 1000; at < 10000; at += 301)
 		assert_null(die(guard, "/a", SIGBUS, 1, at));
@@ -91,6 +95,7 @@ static void test_file(void **state)
 {
 	struct crash_guard *guard = crash_guard_new(), *other = crash_guard_new();
 	size_t bytes;
+
 	(void)state;
 	for (int i = 0; i < 3; i++)
 		die(guard, "/opt/a b%\n1 2 3\tx", SIGSEGV, 1, 1000);
@@ -103,6 +108,7 @@ static void test_file(void **state)
 	assert_int_equal(crash_guard_count(other), 2);
 	for (size_t i = 0; i < 2; i++) {
 		const struct crash_guard_denied *a = crash_guard_at(guard, i), *b = crash_guard_at(other, i);
+
 		assert_string_equal(a->exe, b->exe);
 		assert_string_equal(a->reason, b->reason);
 		assert_string_equal(a->library, b->library);
@@ -126,9 +132,11 @@ static void test_file(void **state)
 static void test_bounded(void **state)
 {
 	struct crash_guard *guard = crash_guard_new();
+
 	(void)state;
 	for (int i = 0; i < CRASH_GUARD_DENIED_MAX + 10; i++) {
 		char exe[32];
+
 		snprintf(exe, sizeof(exe), "/bin/%d", i);
 		for (int n = 0; n < 3; n++)
 			die(guard, exe, SIGSEGV, 1, 1000);
@@ -144,6 +152,7 @@ static void test_a_share_for_each_user(void **state)
 {
 	struct crash_guard *guard = crash_guard_new();
 	char exe[32];
+
 	(void)state;
 	for (int n = 0; n < 3; n++)
 		(void)die_as(guard, 33, "/usr/sbin/apache2", SIGSEGV, 1, 1000);
@@ -165,6 +174,7 @@ static void test_a_full_file_is_read_again(void **state)
 {
 	struct crash_guard *guard = crash_guard_new(), *other = crash_guard_new();
 	char path[] = "/tmp/heaptap-guard-XXXXXX", exe[PATH_MAX];
+
 	(void)state;
 	close(mkstemp(path));
 	memset(exe, '%', sizeof(exe));
@@ -191,6 +201,7 @@ static void test_the_file_is_not_written_all_the_time(void **state)
 	char path[] = "/tmp/heaptap-guard-XXXXXX", exe[32];
 	uint64_t now_ns = 100 * second;
 	int writes = 0;
+
 	(void)state;
 	close(mkstemp(path));
 	for (int i = 0; i < 60; i++, now_ns += second / 2) {
@@ -227,5 +238,6 @@ int main(void)
 	    cmocka_unit_test(test_a_full_file_is_read_again),
 	    cmocka_unit_test(test_the_file_is_not_written_all_the_time),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,7 @@ static const uint64_t second = 1000000000;
 static void test_sample_rate(void **state)
 {
 	struct sample_rate rate = {100 * second, 0};
+
 	(void)state;
 	/* 60 an hour: of none in 10 s nothing follows */
 	assert_true(sample_rate_judge(&rate, 0, 110 * second, 60) == 0);
@@ -52,12 +53,14 @@ static bool load_after(struct own_load *load, uint64_t seconds, double cpu_share
 	const struct own_load_limits limits = {5, 100 << 20};
 	const struct own_load_reading reading = {
 	    load->cpu_ns + (uint64_t)((double)(seconds * second) * cpu_share), bytes};
+
 	return own_load_look(load, &limits, &reading, load->looked_ns + seconds * second);
 }
 
 static void test_own_load(void **state)
 {
 	struct own_load load = {.looked_ns = 1 * second};
+
 	(void)state;
 	assert_false(load_after(&load, 5, 1, 0)); /* too early */
 	for (int i = 0; i < 60; i++)              /* 4.5 % in the mean, but often above the limit */
@@ -96,6 +99,7 @@ static void test_own_load_of_other_work(void **state)
 {
 	struct own_load load = {.looked_ns = 1 * second};
 	double share = 1;
+
 	(void)state;
 	for (uint32_t raised = 1; raised <= 3; raised++) {
 		changes_after(&load, raised == 1 ? 1 : OWN_LOAD_MEAN_LOOKS, share);
@@ -115,6 +119,7 @@ static void test_own_load_of_other_work(void **state)
 static void test_own_load_of_samples(void **state)
 {
 	struct own_load load = {.looked_ns = 1 * second};
+
 	(void)state;
 	for (int i = 0; i < 60; i++)
 		load_after(&load, 10, 1.2 / (1 << load.raised), 0);
@@ -136,6 +141,7 @@ static void test_own_load_that_feigns_help(void **state)
 {
 	static const double shares[] = {20, 17.9, 16, 14.3, 12.8, 11.5, 10.3, 9.2, 8.2, 7.3};
 	struct own_load load = {.looked_ns = 1 * second};
+
 	(void)state;
 	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
 		load_after(&load, 10, shares[i] * 0.05, 0);
@@ -150,6 +156,7 @@ static void test_own_load_that_comes_and_goes(void **state)
 {
 	struct own_load load = {.looked_ns = 1 * second};
 	uint32_t most = 0;
+
 	(void)state;
 	for (int i = 0; i < 5000; i++) {
 		load_after(&load, 10, load.judge ? 0.036 : 0.09, 0);
@@ -162,6 +169,7 @@ static void test_session_identity(void **state)
 {
 	struct session_identity first, second_one;
 	char path[] = "/tmp/heaptap-session-XXXXXX";
+
 	(void)state;
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
@@ -187,6 +195,7 @@ static void test_lines_of_maps(void **state)
 	struct region_offer_range range;
 	struct region_offsets offsets;
 	char line[256];
+
 	(void)state;
 	assert_true(region_offer_parse(
 	    "7f00000000-7f10000000 rw-s 00000000 00:01 1234                      /memfd:heaptap (deleted)\n",
@@ -219,6 +228,7 @@ static void test_ended_that_may_wait(void **state)
 {
 	struct ended_room room = {
 	    .memory_bytes = 256 << 20, .descriptors = 1 << 20, .books_max_bytes = 128 << 20};
+
 	(void)state;
 	room.waiting = 511;
 	assert_true(ended_room_has(&room));
@@ -252,6 +262,7 @@ static void test_shares_of_the_list(void **state)
 {
 	struct list_share share = {.most_bytes = 1000};
 	uint64_t rows = 0;
+
 	(void)state;
 	for (int i = 0; i < 5000; i++)
 		if (list_share_allows(&share, 1000)) {
@@ -280,6 +291,7 @@ static void test_images_of_an_account(void **state)
 	struct rules rules = {.daemon.memory_bytes = MOST * (128 << 10)};
 	struct process_facts container = {.uid = 0, .cgroup.container_id = "abc"};
 	struct process_facts unit = {.uid = 0, .cgroup.unit = "nginx.service"};
+
 	(void)state;
 	d.rules = &rules;
 	for (int i = 0; i < MOST / 2; i++) {
@@ -313,5 +325,6 @@ int main(void)
 	    cmocka_unit_test(test_session_identity),
 	    cmocka_unit_test(test_lines_of_maps),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@ static struct roster_entry *enter(
 {
 	const struct thread_birth identity = {.ticks = ticks, .stack_start = stack};
 	struct roster_entry *entry = roster_enter(roster, pid, &identity, is_new);
+
 	assert_non_null(entry);
 	return entry;
 }
@@ -29,6 +30,7 @@ static void test_another_program_is_another_entry(void **state)
 {
 	struct roster roster = {0};
 	bool is_new;
+
 	(void)state;
 	struct roster_entry *entry = enter(&roster, 10, 1, 100, &is_new);
 	assert_true(is_new);
@@ -50,6 +52,7 @@ static void test_sorted_and_forgotten(void **state)
 {
 	struct roster roster = {0};
 	bool is_new;
+
 	(void)state;
 	for (pid_t i = 0; i < 1000; i++)
 		enter(&roster, 1 + i * 7919 % 1000, 1, 1, &is_new)->round = (uint64_t)(i % 2);
@@ -73,6 +76,7 @@ static void test_closed_for_the_set_too(void **state)
 	struct roster roster = {.epoll_fd = epoll_create1(EPOLL_CLOEXEC)};
 	struct epoll_event event;
 	bool is_new;
+
 	(void)state;
 	struct roster_entry *entry = enter(&roster, 10, 1, 100, &is_new);
 	entry->pidfd = eventfd(1, EFD_CLOEXEC);
@@ -93,5 +97,6 @@ int main(void)
 	    cmocka_unit_test(test_sorted_and_forgotten),
 	    cmocka_unit_test(test_closed_for_the_set_too),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

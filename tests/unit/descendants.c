@@ -3,10 +3,10 @@
 #include "sampler/linux/descendants.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +21,7 @@ static void nearest_first_and_no_root(void **state)
 	    {12, 11}, {20, 1}, {21, 20}, {11, 10}, {10, 1}, {13, 10}, {30, 1}, {31, 30}, {1, 0}};
 	const pid_t roots[] = {10, 20};
 	struct descendant found[8];
+
 	assert_int_equal(descendants_of(pairs, COUNT(pairs), roots, 2, 0, found, COUNT(found)), 4);
 	assert_int_equal(found[0].pid, 11);
 	assert_int_equal(found[1].pid, 13);
@@ -37,6 +38,7 @@ static void a_root_below_a_root_is_a_root(void **state)
 	struct descendants_pair pairs[] = {{11, 10}, {12, 11}, {13, 12}, {10, 1}};
 	const pid_t roots[] = {10, 12};
 	struct descendant found[8];
+
 	assert_int_equal(descendants_of(pairs, COUNT(pairs), roots, 2, 0, found, COUNT(found)), 2);
 	assert_int_equal(found[0].pid, 11);
 	assert_int_equal(found[1].pid, 13);
@@ -48,6 +50,7 @@ static void without_one_and_its_children(void **state)
 	struct descendants_pair pairs[] = {{11, 10}, {12, 11}, {13, 10}};
 	const pid_t root = 10;
 	struct descendant found[8];
+
 	assert_int_equal(descendants_of(pairs, COUNT(pairs), &root, 1, 11, found, COUNT(found)), 1);
 	assert_int_equal(found[0].pid, 13);
 }
@@ -57,6 +60,7 @@ static void more_than_there_is_room_for(void **state)
 	struct descendants_pair pairs[100];
 	const pid_t root = 10;
 	struct descendant found[3] = {{.pid = 0}};
+
 	for (int i = 0; i < 100; i++)
 		pairs[i] = (struct descendants_pair){1000 + i, 10};
 	assert_int_equal(descendants_of(pairs, 100, &root, 1, 0, found, 2), 100);
@@ -72,6 +76,7 @@ static void circles_end(void **state)
 	const pid_t roots[] = {10, 14};
 	struct descendant found[8];
 	const size_t count = descendants_of(pairs, COUNT(pairs), roots, 2, 0, found, COUNT(found));
+
 	assert_true(count >= 2 && count <= 3);
 	assert_int_equal(descendants_of(pairs, 0, roots, 2, 0, found, COUNT(found)), 0);
 }
@@ -80,6 +85,7 @@ static void living_children(void **state)
 {
 	struct descendant found[64];
 	const pid_t self = getpid(), child = fork();
+
 	if (child == 0) {
 		pause();
 		_exit(0);
@@ -106,5 +112,6 @@ int main(void)
 	    cmocka_unit_test(circles_end),
 	    cmocka_unit_test(living_children),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ static inline struct rlimit descriptors_take_away(void)
 {
 	struct rlimit before;
 	int lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
 	assert_true(lowest >= 0);
 	close(lowest);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);

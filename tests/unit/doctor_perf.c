@@ -54,6 +54,7 @@ static void the_remedy_is_what_is_missing(void **state)
 	assert_non_null(strstr(doctor_perf_breakpoint_remedy(FEATURES_FILTERED, 3), "--privileged"));
 	for (enum features_obstacle obstacle = FEATURES_REACHED; obstacle <= FEATURES_PARANOID; obstacle++) {
 		const char *remedy = doctor_perf_breakpoint_remedy(obstacle, 3);
+
 		if (obstacle == FEATURES_FILTERED)
 			continue;
 		assert_non_null(strstr(remedy, "sudo sysctl kernel.perf_event_paranoid=2"));

@@ -38,6 +38,7 @@ static void the_fix_fits(void **state)
 		    .launcher = rows[i].launched ? launcher_of_program("/usr/bin/pg_ctlcluster") : NULL,
 		    .told = rows[i].told,
 		    .older = rows[i].older};
+
 		doctor_unit_fix(&facts, fix);
 		assert_string_equal(fix, rows[i].fix);
 	}
@@ -48,5 +49,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_fix_fits),
 	};
+
 	return cmocka_run_group_tests_name("doctor_unit", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events as users write them; what is near to a word; tracepoints' names; the books of events. */
 #include "sampler/perf/event.h"
-#include "sampler/events/event_book.h"
 #include "pprof/text/nearest.h"
+#include "sampler/events/event_book.h"
 #include "sampler/perf/tracepoint.h"
 
 #include <errno.h>
@@ -58,6 +58,7 @@ static void software_events(void **unused)
 {
 	struct event event, other;
 	char error[512];
+
 	assert_int_equal(0, event_parse("cpu-clock", &event, error, sizeof(error)));
 	assert_int_equal(EVENT_CLOCK, event.kind);
 	assert_int_equal(10101010, event.period);
@@ -101,6 +102,7 @@ static void refused(void **unused)
 	};
 	struct event event;
 	char error[1024];
+
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(-EINVAL, event_parse(bad[i][0], &event, error, sizeof(error)));
 		if (!strstr(error, bad[i][1]))
@@ -121,6 +123,7 @@ static void near_words(void **unused)
 {
 	struct nearest nearest;
 	char list[512];
+
 	assert_int_equal(0, nearest_distance("abc", "ABC"));
 	assert_int_equal(3, nearest_distance("", "abc"));
 	assert_int_equal(1, nearest_distance("cpu-clcok", "cpu-clock"));
@@ -133,6 +136,7 @@ static void near_words(void **unused)
 	assert_string_equal("sched:sched_switch, sched:sched_swat", list);
 	for (int i = 0; i < 9; i++) {
 		char name[32];
+
 		snprintf(name, sizeof(name), "sched_swich%.*s", 8 - i > 0 ? (8 - i) % 4 : 0, "xyz");
 		nearest_offer(&nearest, name);
 	}
@@ -148,6 +152,7 @@ static void tracepoint_names(void **unused)
 {
 	struct tracepoint_name name;
 	char longer[TRACEPOINT_PART_BYTES + 8];
+
 	assert_true(tracepoint_parse("sched:sched_switch", &name));
 	assert_string_equal("sched", name.subsystem);
 	assert_string_equal("sched_switch", name.name);
@@ -173,6 +178,7 @@ static void books(void **unused)
 	static uint64_t want[STACKS][2];
 	struct event_book *book = event_book_new();
 	uint32_t state = 12345;
+
 	for (uint32_t i = 0; i < TURNS; i++) {
 		state = state * 1664525 + 1013904223;
 		struct event_row row = {.stack = state >> 8 & 0xfff,
@@ -187,6 +193,7 @@ static void books(void **unused)
 	uint64_t sum = 0;
 	for (size_t i = 0; i < event_book_count(book); i++) {
 		const struct event_row *row = &event_book_rows(book)[i];
+
 		assert_int_equal(want[row->stack][row->tid], row->value);
 		assert_int_equal(2 * row->samples, row->bytes);
 		want[row->stack][row->tid] = 0;
@@ -211,5 +218,6 @@ int main(void)
 	    cmocka_unit_test(tracepoint_names),
 	    cmocka_unit_test(books),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes whose events are sampled: when one has ended, and when there is no telling by a descriptor. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -56,6 +56,7 @@ static void a_thread_has_ended_and_its_process_lives(void **state)
 	struct event_registry r = {.setup = {.launch = &launch},
 	    .intake = {.subjects = {.modules = modules_new(4), .memory = &memory}}};
 	struct event_process *s = event_processes_add(&r.intake.subjects, getppid(), NULL, 0);
+
 	assert_non_null(s);
 	s->exits = true;
 	event_registry_sweep(&r, false);
@@ -71,9 +72,11 @@ static void a_thread_has_ended_and_its_process_lives(void **state)
 static unsigned int enter(struct event_process *s, struct memory_bound *memory, unsigned int count)
 {
 	unsigned int refused = 0;
+
 	for (unsigned int i = 0; i < count; i++) {
 		const struct unwind_frame frame = {.pc = s->target.start_ns++, .kind = MAP_KIND_ANON};
 		struct event_row row = {.samples = 1};
+
 		event_process_look_for_room(s, memory);
 		row.stack = stacks_intern(s->target.stacks, &frame, 1, STACK_NONE, s->target.maps);
 		refused += row.stack == UINT32_MAX || !event_book_add(s->books[0], &row);
@@ -89,6 +92,7 @@ static void stacks_and_books_have_a_bound(void **state)
 	struct event_processes subjects = {.modules = modules_new(4), .memory = &memory};
 	struct event_process *hog = event_processes_add(&subjects, getpid(), NULL, 1),
 	                     *other = event_processes_add(&subjects, getppid(), NULL, 1);
+
 	hog->books[0] = event_book_new();
 	other->books[0] = event_book_new();
 	assert_true(enter(hog, &memory, MANY) > MANY / 2);
@@ -113,6 +117,7 @@ static void the_account_of_one_that_was_reaped(void **state)
 	struct memory_bound memory = {0};
 	struct event_processes subjects = {.modules = modules_new(4), .memory = &memory};
 	const pid_t gone = fork();
+
 	(void)state;
 	if (gone == 0)
 		_exit(0);
@@ -168,5 +173,6 @@ int main(void)
 	    cmocka_unit_test(the_account_of_one_that_was_reaped),
 	    cmocka_unit_test(the_name_of_one_that_has_ended),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,5 +185,6 @@ int main(void)
 	    cmocka_unit_test(a_watch_without_kills),
 	    cmocka_unit_test(a_zombie_does_not_move),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,6 +71,7 @@ static struct object *forge_chain(uint32_t count, bool ends, size_t *bytes)
 	const size_t table_bytes = head_bytes + (size_t)(count - 1) * sizeof(uint32_t);
 	struct object *object = forge(count, table_bytes, bytes);
 	char *end = (char *)object + *bytes;
+
 	object->dynamic[3].d_un.d_val = *bytes - table_bytes;
 	object->hash.first = object->hash.bucket = 1;
 	memcpy(end - table_bytes, &object->hash, head_bytes);
@@ -82,6 +83,7 @@ static int read_object(struct object *object, uint64_t *address)
 {
 	struct address_space space;
 	struct exports exports;
+
 	assert_int_equal(address_space_open(&space, getpid()), 0);
 	int error = exports_read(&exports, &space, (uintptr_t)object);
 	*address = exports_address(&exports, "the_function");
@@ -96,6 +98,7 @@ static int read_forged(uint32_t count, uint64_t *address)
 	size_t bytes;
 	struct object *object = forge(count, 0, &bytes);
 	int error = read_object(object, address);
+
 	munmap(object, bytes);
 	return error;
 }
@@ -105,6 +108,7 @@ static int read_chained(uint32_t count, bool ends, uint64_t *address)
 	size_t bytes;
 	struct object *object = forge_chain(count, ends, &bytes);
 	int error = read_object(object, address);
+
 	munmap(object, bytes);
 	return error;
 }
@@ -115,6 +119,7 @@ static long reads(void)
 	char line[64];
 	long count = -1;
 	FILE *file = fopen("/proc/self/io", "r");
+
 	while (file && count < 0 && fgets(line, sizeof(line), file))
 		(void)sscanf(line, "syscr: %ld", &count);
 	if (file)
@@ -126,6 +131,7 @@ static long reads(void)
 static void the_number_of_symbols_has_a_bound(void **state)
 {
 	uint64_t address;
+
 	(void)state;
 	assert_int_equal(read_forged(7, &address), 0);
 	assert_int_equal(address, 16);
@@ -141,6 +147,7 @@ static void a_chain_is_read_in_pieces(void **state)
 	/* one word, around a piece, and up to the bound */
 	static const uint32_t counts[] = {2, 1024, 1025, 1026, 5000, SYMBOLS_MOST - 1, SYMBOLS_MOST};
 	uint64_t address;
+
 	(void)state;
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		assert_int_equal(read_chained(counts[i], true, &address), 0);
@@ -164,5 +171,6 @@ int main(void)
 	    cmocka_unit_test(the_number_of_symbols_has_a_bound),
 	    cmocka_unit_test(a_chain_is_read_in_pieces),
 	};
+
 	return cmocka_run_group_tests_name("exports", tests, NULL, NULL);
 }

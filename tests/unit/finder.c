@@ -36,6 +36,7 @@ static struct {
 static void open_when_told(int fd, void *argument)
 {
 	char byte;
+
 	while (read(fd, &byte, 1) == 1) {
 		close(open(argument, O_RDONLY | O_CLOEXEC));
 		if (send(fd, &byte, 1, MSG_NOSIGNAL) != 1)
@@ -46,6 +47,7 @@ static void open_when_told(int fd, void *argument)
 static void opener_opens(void)
 {
 	char byte = 0;
+
 	assert_int_equal(send(scene.opener.fd, &byte, 1, MSG_NOSIGNAL), 1);
 	assert_int_equal(read(scene.opener.fd, &byte, 1), 1);
 }
@@ -164,6 +166,7 @@ static uint64_t tend_after(uint64_t passed_ns)
 static bool notices_wake(void)
 {
 	struct epoll_event event;
+
 	return epoll_wait(scene.epoll_fd, &event, 1, 0) == 1;
 }
 
@@ -235,6 +238,7 @@ static void a_sweep_is_made_of_parts(void **state)
 	while (!scene.sweeps && calls < CALLS_MOST) {
 		const unsigned int before = scene.all_looks;
 		const uint64_t wait_ns = tend_after(0);
+
 		assert_in_range(scene.all_looks - before, 0, 1);
 		assert_int_equal(wait_ns == 0, !scene.sweeps);
 		calls++;
@@ -298,5 +302,6 @@ int main(void)
 	        young_processes_do_not_hold_up_the_sweep, open_hurried, close_scene),
 	    cmocka_unit_test_setup_teardown(each_account_pays_for_its_looks, open_poor, close_scene),
 	};
+
 	return cmocka_run_group_tests_name("finder", tests, NULL, NULL);
 }

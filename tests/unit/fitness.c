@@ -36,6 +36,7 @@ static void serve_mute(int fuse_fd, int until_fd)
 	static char text[1 << 16];
 	const struct fuse_in_header *request = (const void *)text;
 	struct pollfd fds[] = {{.fd = fuse_fd, .events = POLLIN}, {.fd = until_fd}};
+
 	while (poll(fds, 2, MUTE_MS) > 0 && !fds[1].revents && read(fuse_fd, text, sizeof(text)) > 0) {
 		if (request->opcode == FUSE_INIT)
 			fuse_answer_init(fuse_fd, request);
@@ -55,6 +56,7 @@ static bool map_mute(const char *folder, int until_fd)
 {
 	char path[PATH_MAX];
 	int fuse_fd = fuse_mount(folder);
+
 	if (fuse_fd < 0)
 		return false;
 	if (fork() == 0) {
@@ -73,6 +75,7 @@ static bool map_mute(const char *folder, int until_fd)
 static void hold_mute(int fd, void *argument)
 {
 	char byte = (char)!map_mute(argument, fd);
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -80,6 +83,7 @@ static void hold_mute(int fd, void *argument)
 static void hold(int fd, void *argument)
 {
 	char byte;
+
 	(void)argument;
 	(void)!read(fd, &byte, 1);
 }
@@ -120,6 +124,7 @@ static void memory_that_does_not_answer_is_not_waited_for(void **state)
 static void others_are_examined(void **state)
 {
 	struct fitness fitness;
+
 	(void)state;
 	struct stranger target = stranger_start(hold, NULL);
 	const pid_t was = target.pid;

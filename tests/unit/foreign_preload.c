@@ -67,9 +67,11 @@ static void all_of_a_name_are_hidden(void **state)
 static void with_names_of_others_nothing_is_hidden(void **state)
 {
 	static const char *const others[] = {"LD.PRELOAD=/y.so", "LD.AUDIT="};
+
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		char first[] = "LD_PRELOAD=/x.so", second[32];
 		char *environment[] = {first, second, NULL};
+
 		snprintf(second, sizeof(second), "%s", others[i]);
 		assert_false(foreign_preload_hide(environment));
 		assert_string_equal(first, "LD_PRELOAD=/x.so");

@@ -24,6 +24,7 @@ static int open_pair(void **state)
 {
 	struct pair *pair = malloc(sizeof(*pair));
 	int fds[2];
+
 	*state = pair;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0)
 		return -1;
@@ -34,6 +35,7 @@ static int open_pair(void **state)
 static int close_pair(void **state)
 {
 	struct pair *pair = *state;
+
 	close(pair->ours);
 	close(pair->theirs);
 	free(pair);
@@ -44,6 +46,7 @@ static void messages_arrive_one_by_one(void **state)
 {
 	const struct pair *pair = *state;
 	struct front_message message;
+
 	assert_int_equal(
 	    front_message_write(pair->theirs, FRONT_MESSAGE_READY, 0, 0, "/proc/1/fd/3:0123456789abcdef"), 0);
 	assert_int_equal(front_message_write(pair->theirs, FRONT_MESSAGE_STARTED, 4711, 0, NULL), 0);
@@ -67,6 +70,7 @@ static void a_long_text_is_cut(void **state)
 	const struct pair *pair = *state;
 	struct front_message message;
 	char text[3 * FRONT_MESSAGE_TEXT_BYTES];
+
 	for (size_t bytes = FRONT_MESSAGE_TEXT_BYTES - 2; bytes < sizeof(text); bytes *= 1 + bytes % 2) {
 		memset(text, 'x', sizeof(text));
 		text[bytes++] = '\0';
@@ -81,6 +85,7 @@ static void the_other_side_is_gone(void **state)
 {
 	struct pair *pair = *state;
 	struct front_message message;
+
 	assert_int_equal(front_message_write(pair->theirs, FRONT_MESSAGE_DONE, 0, 0, NULL), 0);
 	close(pair->theirs);
 	pair->theirs = -1;
@@ -96,6 +101,7 @@ static void the_other_side_died_with_messages_unread(void **state)
 {
 	struct pair *pair = *state;
 	struct front_message message;
+
 	assert_int_equal(front_message_write(pair->ours, FRONT_MESSAGE_DONE, 0, 0, NULL), 0);
 	close(pair->theirs);
 	pair->theirs = -1;
@@ -109,6 +115,7 @@ static void a_packet_that_is_no_message(void **state)
 	    1, 4, sizeof(struct front_message) - FRONT_MESSAGE_TEXT_BYTES, sizeof(struct front_message) - 1};
 	const struct pair *pair = *state;
 	struct front_message message = {.kind = FRONT_MESSAGE_READY};
+
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		assert_int_equal(send(pair->theirs, &message, sizes[i], 0), sizes[i]);
 		assert_int_equal(front_message_read(pair->ours, &message), -EPROTO);
@@ -127,6 +134,7 @@ static void a_packet_that_is_too_long(void **state)
 		char more[8];
 	} packet = {.message.kind = FRONT_MESSAGE_READY};
 	struct front_message message;
+
 	assert_int_equal(send(pair->theirs, &packet, sizeof(packet), 0), sizeof(packet));
 	assert_int_equal(front_message_read(pair->ours, &message), -EPROTO);
 	assert_int_equal(front_message_read(pair->ours, &message), -EAGAIN);
@@ -136,6 +144,7 @@ static void a_text_without_an_end_gets_one(void **state)
 {
 	const struct pair *pair = *state;
 	struct front_message message = {.kind = FRONT_MESSAGE_FAILED};
+
 	memset(message.text, 'y', sizeof(message.text));
 	assert_int_equal(send(pair->theirs, &message, sizeof(message), 0), sizeof(message));
 	assert_int_equal(front_message_read(pair->ours, &message), 0);
@@ -145,6 +154,7 @@ static void a_text_without_an_end_gets_one(void **state)
 static void no_socket_at_all(void **state)
 {
 	struct front_message message;
+
 	(void)state;
 	assert_int_equal(front_message_read(-1, &message), -EBADF);
 	assert_int_equal(front_message_write(-1, FRONT_MESSAGE_DONE, 0, 0, NULL), -EBADF);
@@ -161,6 +171,7 @@ static void signals_do_not_cut_it(void **state)
 	const struct pair *pair = *state;
 	const struct sigaction action = {.sa_handler = interrupted}; /* without SA_RESTART */
 	struct front_message message;
+
 	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
 	assert_int_equal(fcntl(pair->ours, F_SETFL, 0), 0); /* blocking now */
 	pid_t reader = getpid(), pid = fork();
@@ -184,6 +195,7 @@ static void nothing_is_sent_that_has_no_room(void **state)
 	const struct pair *pair = *state;
 	struct front_message message;
 	int error, sent = 0;
+
 	while ((error = front_message_write(pair->theirs, FRONT_MESSAGE_READY, 0, 0, NULL)) == 0)
 		sent++;
 	assert_int_equal(error, -EAGAIN);
@@ -200,6 +212,7 @@ static void one_sign_of_life_is_unread_at_most(void **state)
 {
 	const struct pair *pair = *state;
 	struct front_message message;
+
 	for (int i = 0; i < 1000; i++)
 		assert_int_equal(front_message_write(pair->theirs, FRONT_MESSAGE_ALIVE, 0, 0, NULL), 0);
 	assert_int_equal(front_message_write(pair->theirs, FRONT_MESSAGE_DONE, 0, 0, NULL), 0);

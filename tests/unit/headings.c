@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which part of a program a frame is from, and which frame of a stack names its row. */
+#include "pprof/analysis/headings.h"
 #include "pprof/analysis/callers.h"
 #include "pprof/analysis/filter.h"
-#include "pprof/analysis/headings.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/profile/profile.h"
 #include "pprof/text/pattern.h"

@@ -16,6 +16,7 @@ static void lost_sums_are_whole(void **unused)
 {
 	struct region region;
 	const struct region_options options = {.period_bytes = 64, .clock_id = 1, .live_max = 1024};
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	struct heap *heap = heap_new(&region, &(const struct heap_options){0});
 	assert_non_null(heap);
@@ -24,6 +25,7 @@ static void lost_sums_are_whole(void **unused)
 	const struct tally wanted[] = {{1, 1 << 8, 1 << 16}, {1, 250 << 8, 1 << 16}, {1, 250 << 8, 5 << 15}};
 	for (size_t i = 0; i < 3; i++) {
 		struct tally lost = heap_lost(heap, steps[i]);
+
 		assert_int_equal(wanted[i].samples, lost.samples);
 		assert_int_equal(wanted[i].bytes_q8, lost.bytes_q8);
 		assert_int_equal(wanted[i].objects_q16, lost.objects_q16);
@@ -42,6 +44,7 @@ static uint64_t bytes_of_sites(const struct heap_options *options)
 	enum { SITES = 1000 };
 	struct region region;
 	const struct region_options of_region = {.period_bytes = 64, .clock_id = 1, .live_max = 1024};
+
 	assert_int_equal(0, region_open(&region, 3, 0, &of_region));
 	struct heap *heap = heap_new(&region, options);
 	assert_non_null(heap);
@@ -73,6 +76,7 @@ static void a_site_keeps_only_what_is_asked_for(void **unused)
 	const uint64_t least = bytes_of_sites(&(const struct heap_options){.labels = 0});
 	const uint64_t deltas = bytes_of_sites(&(const struct heap_options){.deltas = true});
 	const uint64_t all = bytes_of_sites(&(const struct heap_options){.lifetimes = true, .deltas = true});
+
 	assert_in_range(least, sizeof(struct heap_site), 120); /* with indexes, and what grows by half */
 	assert_in_range(deltas, least + sizeof(struct tally), least + 2 * sizeof(struct tally));
 	assert_in_range(all, deltas + sizeof(struct lifetime), deltas + 2 * sizeof(struct lifetime));
@@ -84,5 +88,6 @@ int main(void)
 	    cmocka_unit_test(lost_sums_are_whole),
 	    cmocka_unit_test(a_site_keeps_only_what_is_asked_for),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

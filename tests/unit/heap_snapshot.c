@@ -35,6 +35,7 @@ static int keep(const struct sink *sink, const char *name, const void *data, siz
 	struct scene *s = (struct scene *)(uintptr_t)sink;
 	uint8_t *raw;
 	size_t raw_bytes;
+
 	(void)name;
 	profile_free(s->profile);
 	assert_int_equal(gzip_decode(data, bytes, MEMORY_MAX, &raw, &raw_bytes, NULL), 0);
@@ -47,6 +48,7 @@ static int open_scene(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
 	struct region *region = malloc(sizeof(*region));
+
 	*state = s;
 	s->sink.publish = keep;
 	s->modules = modules_new(4);
@@ -66,6 +68,7 @@ static int open_scene(void **state)
 static int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	profile_free(s->profile);
 	heap_free(s->process.heap);
 	target_fini(&s->process.target);
@@ -84,6 +87,7 @@ static void block(struct scene *s, uint32_t slot, uint32_t origin, bool lost)
 	    .size_bytes = 64,
 	    .period_bytes = 1,
 	    .origin = origin};
+
 	fixture_live(s->image->region, slot,
 	    &(const struct fixture_block){.seq = slot + 1,
 	        .size_bytes = 64,
@@ -100,6 +104,7 @@ static void write_profile(struct scene *s, enum heap_view_kind kind)
 	struct heap_snapshot *snapshot = heap_snapshot_new();
 	struct live_scan scan;
 	void *shared = NULL;
+
 	assert_non_null(snapshot);
 	snapshot->base.target = &s->process.target;
 	snapshot->base.sink = &s->sink;
@@ -134,6 +139,7 @@ static int64_t label_of(const struct scene *s, int64_t inuse_bytes, const char *
 	for (size_t i = 0; i < profile_sample_count(s->profile); i++)
 		for (size_t l = 0; l < profile_sample(s->profile, i).label_count; l++) {
 			struct profile_label label = profile_sample_label(s->profile, i, l);
+
 			if (profile_sample(s->profile, i).values[3] == inuse_bytes &&
 			    strcmp(label.key, key) == 0)
 				return label.str ? 1 : label.num;
@@ -144,6 +150,7 @@ static int64_t label_of(const struct scene *s, int64_t inuse_bytes, const char *
 static void a_child_says_whose_blocks_it_has(void **state)
 {
 	struct scene *s = *state;
+
 	block(s, 0, HEAP_ORIGIN_SELF, false);
 	block(s, 1, 1, false);
 	block(s, 2, 1, false);
@@ -162,6 +169,7 @@ static void a_child_says_whose_blocks_it_has(void **state)
 static void inherited_blocks_without_a_stack_are_counted(void **state)
 {
 	struct scene *s = *state;
+
 	block(s, 0, HEAP_ORIGIN_SELF, false);
 	block(s, 1, 1, true);
 	block(s, 2, 1, true);
@@ -184,6 +192,7 @@ static void inherited_blocks_without_a_stack_are_counted(void **state)
 static void a_delta_counts_its_own_samples(void **state)
 {
 	struct scene *s = *state;
+
 	block(s, 0, HEAP_ORIGIN_SELF, false);
 	block(s, 1, HEAP_ORIGIN_SELF, false);
 	heap_mark(

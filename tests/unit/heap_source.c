@@ -9,12 +9,12 @@
 #include "sampler/heap/image.h"
 #include "sampler/snapshot/heap_source.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/futex.h>
 
 #include "tests/unit/region_fixture.h"
 
@@ -37,6 +37,7 @@ static int open_scene(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
 	struct region *region = malloc(sizeof(*region));
+
 	*state = s;
 	fixture_open(region, 1024);
 	s->image = image_new(region, 1);
@@ -55,6 +56,7 @@ static int open_scene(void **state)
 static int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	snapshot_series_free(s->process.target.series);
 	scheduler_free(s->source.base.scheduler);
 	image_free(s->image);
@@ -75,6 +77,7 @@ static void look(struct scene *s)
 static void was_taken(struct scene *s)
 {
 	const struct snapshot_request request = {.kind = SNAPSHOT_NUMBERED};
+
 	assert_true(s->process.target.series->wanted);
 	s->process.target.series->wanted = false;
 	heap_source_kind.taken(&s->source.base, &s->process.target, &request, 0);
@@ -95,6 +98,7 @@ static void *wait_for_answer(void *argument)
 {
 	struct scene *s = argument;
 	uint32_t asked = s->place->asked, answered;
+
 	while ((answered = s->place->answered) != asked)
 		syscall(SYS_futex, &s->place->answered, FUTEX_WAIT, answered, NULL, NULL, 0);
 	return NULL;
@@ -105,6 +109,7 @@ static void who_is_refused_does_not_wait(void **state)
 	struct scene *s = *state;
 	struct timespec deadline;
 	pthread_t program;
+
 	use_up_the_burst(s);
 	ask(s);
 	assert_int_equal(pthread_create(&program, NULL, wait_for_answer, s), 0);
@@ -120,6 +125,7 @@ static void who_is_refused_does_not_wait(void **state)
 static void who_is_refused_waits_for_what_is_taken_anyway(void **state)
 {
 	struct scene *s = *state;
+
 	use_up_the_burst(s);
 	snapshot_series_want(s->process.target.series, "heaptap snapshot", NULL, 1);
 	ask(s);
@@ -134,6 +140,7 @@ static void who_leaves_a_profile(void **state)
 {
 	struct scene *s = *state;
 	struct target *target = &s->process.target;
+
 	s->settings.min_samples = 16;
 	const struct {
 		uint64_t samples;
@@ -160,6 +167,7 @@ static void who_has_much_that_is_not_sampled_leaves_one(void **state)
 	struct scene *s = *state;
 	struct target *target = &s->process.target;
 	struct resident_reading *reading = &target->series->resident.largest;
+
 	s->settings.min_samples = 16;
 	fixture_own(s->image->region, 0, 1);
 	const struct {
@@ -206,6 +214,7 @@ static void what_leaves_none_is_counted_once(void **state)
 	struct scene *s = *state;
 	const struct region *region = s->image->region;
 	char text[256];
+
 	heap_source_describe_omitted(&s->source, text, sizeof(text));
 	assert_string_equal(text, "");
 	s->process.place = 1;
@@ -242,5 +251,6 @@ int main(void)
 	        who_has_much_that_is_not_sampled_leaves_one, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(what_leaves_none_is_counted_once, open_scene, close_scene),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

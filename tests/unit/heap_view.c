@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Books, live_scan and frees against a shared region that the test fills in as the hook would. */
-#include "sampler/heap/free_log.h"
 #include "sampler/heap/heap_view.h"
+#include "sampler/heap/free_log.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -46,6 +46,7 @@ static void arrive(struct world *w, uint32_t slot, uint64_t seq, uint32_t stack,
 {
 	const struct heap_sample sample = {
 	    .slot = slot, .seq = seq, .stack = stack, .tid = 7, .size_bytes = size, .period_bytes = 1};
+
 	assert_int_equal(heap_add(w->heap, &sample), 0);
 }
 
@@ -57,6 +58,7 @@ static void count(struct world *w, uint64_t samples, uint64_t bytes)
 static uint64_t inuse_of(const struct heap_view *view, uint32_t stack)
 {
 	uint64_t bytes = 0;
+
 	for (size_t i = 0; i < view->count; i++)
 		if (view->rows[i].key.stack == stack)
 			bytes += view->rows[i].inuse.bytes_q8 >> WEIGHT_BYTES_SHIFT;
@@ -66,6 +68,7 @@ static uint64_t inuse_of(const struct heap_view *view, uint32_t stack)
 static uint64_t alloc_of(const struct heap_view *view, uint32_t stack)
 {
 	uint64_t bytes = 0;
+
 	for (size_t i = 0; i < view->count; i++)
 		if (view->rows[i].key.stack == stack)
 			bytes += view->rows[i].alloc.bytes_q8 >> WEIGHT_BYTES_SHIFT;
@@ -369,6 +372,7 @@ static void temporaries_have_rows_of_their_own(void **state)
 			struct live_scan live_scan;
 			struct heap_view view;
 			size_t temporary = 0;
+
 			open_world(&w, labels[run]);
 			free_three(&w, &image, &process);
 			atomic_store(&region_header(&w.region)->frees_head, 3);
@@ -408,5 +412,6 @@ int main(void)
 	    cmocka_unit_test(frees_become_lifetimes),
 	    cmocka_unit_test(temporaries_have_rows_of_their_own),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

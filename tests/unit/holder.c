@@ -3,8 +3,8 @@
  * The processes by which a target gets the library: the holder, which is this program executed anew, and the
  * child that makes a folder. Those that say nothing, and those that do not end.
  */
-#include "sampler/attach/folder.h"
 #include "sampler/attach/holder.h"
+#include "sampler/attach/folder.h"
 #include "sampler/attach/target_context.h"
 
 #include "proto/attach_request.h"
@@ -17,8 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -32,6 +30,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #include <cmocka.h>
 
@@ -50,6 +50,7 @@ static int be_a_holder(int count, char *words[])
 {
 	const int answers[] = {0, 1};
 	char byte;
+
 	descriptors_fill_gaps(); /* as heaptap's own main does before it knows its command */
 	if (read(ATTACH_REGION_FD, &byte, 1) != 1) /* /dev/null */
 		return holder_main(count, words);
@@ -63,6 +64,7 @@ static int be_a_holder(int count, char *words[])
 static int open_kind(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
 	assert_true(fd >= 0);
 	return fd;
 }
@@ -71,6 +73,7 @@ static void a_holder_holds_until_it_is_ended(void **state)
 {
 	struct handed handed;
 	char path[HANDED_PATH_BYTES];
+
 	(void)state;
 	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
 	assert_int_equal(holder_start(&handed, getpid(), library_fd, region_fd, -1), 0);
@@ -86,6 +89,7 @@ static void a_holder_holds_until_it_is_ended(void **state)
 static void a_holder_that_does_not_end_is_left(void **state)
 {
 	struct handed handed;
+
 	(void)state;
 	int region_fd = open_kind("/dev/zero");
 	assert_int_equal(pipe2(until, O_CLOEXEC), 0);
@@ -109,6 +113,7 @@ struct contained {
 static void run_contained(const char *folder, int ready_fd)
 {
 	char path[300];
+
 	snprintf(path, sizeof(path), "%s/proc", folder);
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mkdir(path, 0755) == 0 &&
 	    mount("proc", path, "proc", 0, NULL) == 0 && chmod(folder, 0755) == 0 && chroot(folder) == 0 &&
@@ -127,6 +132,7 @@ static void be_a_container(int fd, void *argument)
 	int ready[2];
 	char byte;
 	pid_t pid = -1;
+
 	if (unshare(kinds) == 0 && pipe(ready) == 0) {
 		pid = fork();
 		if (pid == 0)
@@ -146,6 +152,7 @@ static bool write_proc(const char *name, const char *text)
 	char path[PROC_PATH_BYTES];
 	int fd = open(proc_path(path, getpid(), name), O_WRONLY | O_CLOEXEC);
 	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
 	if (fd >= 0)
 		close(fd);
 	return written;
@@ -156,6 +163,7 @@ static void be_a_user_alone(int fd, void *argument)
 {
 	pid_t pid = getpid();
 	char byte;
+
 	(void)argument;
 	if (setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0 ||
 	    prctl(PR_SET_DUMPABLE, 1) != 0 || unshare(CLONE_NEWUSER) != 0 ||
@@ -182,6 +190,7 @@ static void assert_same(pid_t one, pid_t other, const char *name)
 {
 	char path[PROC_PATH_BYTES];
 	struct stat status[2];
+
 	assert_int_equal(stat(proc_path(path, one, name), &status[0]), 0);
 	assert_int_equal(stat(proc_path(path, other, name), &status[1]), 0);
 	if (status[0].st_ino != status[1].st_ino || status[0].st_dev != status[1].st_dev)
@@ -193,6 +202,7 @@ static void assert_harmless(pid_t holder, unsigned int user)
 	static const char *const lines[] = {"\nCapPrm:\t0000000000000000\n", "\nCapInh:\t0000000000000000\n",
 	    "\nCapAmb:\t0000000000000000\n", "\nNoNewPrivs:\t1\n"};
 	char status[PROC_STATUS_BYTES], ids[64];
+
 	assert_true(proc_read(holder, "status", status, sizeof(status)) > 0);
 	snprintf(ids, sizeof(ids), "\nUid:\t%u\t%u\t%u\t%u\nGid:\t%u\t%u\t%u\t%u\n", user, user, user, user,
 	    user, user, user, user);
@@ -212,6 +222,7 @@ static void assert_program_is_sealed(pid_t holder)
 	char path[PROC_PATH_BYTES];
 	struct stat own, other;
 	int fd = open(proc_path(path, holder, "exe"), O_RDONLY | O_CLOEXEC);
+
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &own), 0);
 	assert_int_equal(stat("/proc/self/exe", &other), 0);
@@ -226,6 +237,7 @@ static int descriptors_of(pid_t holder)
 	DIR *folder = opendir(proc_path(path, holder, "fd"));
 	struct dirent *entry;
 	int count = 0;
+
 	assert_non_null(folder);
 	while ((entry = readdir(folder)))
 		count += entry->d_name[0] != '.';
@@ -240,6 +252,7 @@ static void a_holder_has_nothing_of_ours(void **state)
 	    "root", "cwd", "ns/mnt", "ns/net", "ns/ipc", "ns/uts", "ns/cgroup", "ns/pid", "ns/user"};
 	struct contained target;
 	struct handed handed;
+
 	start_contained(&target, be_a_container, *state);
 	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
 	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), 0);
@@ -262,6 +275,7 @@ static int become_unseen(pid_t target)
 	bool unseen = target_context_open(&context, target) == 0 && target_context_enter(&context) == 0 &&
 	    prctl(PR_GET_DUMPABLE) == 0 && target_context_become(&context) == 0 &&
 	    prctl(PR_GET_DUMPABLE) == 0;
+
 	return unseen ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -270,6 +284,7 @@ static void nobody_looks_into_who_becomes_one_of_a_target(void **state)
 {
 	struct stranger target = stranger_start(NULL, NULL);
 	int status;
+
 	(void)state;
 	pid_t child = fork();
 	if (child == 0)
@@ -284,6 +299,7 @@ static void a_holder_that_is_stopped_is_killed(void **state)
 {
 	struct contained target;
 	struct handed handed;
+
 	start_contained(&target, be_a_container, *state);
 	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
 	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), 0);
@@ -300,6 +316,7 @@ static void root_lends_to_a_user_namespace_of_another_user(void **state)
 {
 	struct contained target;
 	struct handed handed;
+
 	(void)state;
 	start_contained(&target, be_a_user_alone, NULL);
 	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
@@ -333,6 +350,7 @@ static int refuse_changed_modes(void)
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	};
 	const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0
 	    ? 0
@@ -343,6 +361,7 @@ static int socket_mode_of_a_folder(int library_fd, int region_fd)
 {
 	struct handed handed;
 	struct stat status;
+
 	umask(077);
 	if (refuse_changed_modes() != 0)
 		return 1;
@@ -359,6 +378,7 @@ static int socket_mode_of_a_folder(int library_fd, int region_fd)
 static void everybody_may_connect_and_no_mode_is_changed(void **state)
 {
 	int status;
+
 	(void)state;
 	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
 	pid_t child = fork();
@@ -380,6 +400,7 @@ static void serve_mute(int fuse_fd)
 {
 	static char text[1 << 16];
 	const struct fuse_in_header *request = (const void *)text;
+
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(fuse_fd, text, sizeof(text)) > 0)
 		if (request->opcode == FUSE_INIT)
@@ -392,6 +413,7 @@ static void serve_mute(int fuse_fd)
 static bool enter_mute_root(const char *folder)
 {
 	int fuse_fd = fuse_mount(folder);
+
 	if (fuse_fd < 0)
 		return false;
 	if (fork() == 0)
@@ -403,6 +425,7 @@ static bool enter_mute_root(const char *folder)
 static void be_a_mute_target(int fd, void *argument)
 {
 	char byte = (char)!enter_mute_root(argument);
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -410,6 +433,7 @@ static void be_a_mute_target(int fd, void *argument)
 static int start_mute_target(struct stranger *target, const struct workshop *shop)
 {
 	char byte = 1;
+
 	*target = stranger_start(be_a_mute_target, (void *)(uintptr_t)workshop_path(shop, "."));
 	assert_int_equal(read(target->fd, &byte, 1), 1);
 	if (byte == 0)
@@ -432,6 +456,7 @@ static void a_root_that_never_answers_is_not_waited_for(void **state)
 	const struct workshop *shop = *state;
 	struct handed handed;
 	struct stranger target;
+
 	if (start_mute_target(&target, shop) != 0)
 		skip();
 	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
@@ -449,6 +474,7 @@ static void who_is_canceled_does_not_wait(void **state)
 	struct handed handed;
 	struct stranger target;
 	int cancel[2];
+
 	if (start_mute_target(&target, shop) != 0)
 		skip();
 	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
@@ -477,6 +503,7 @@ int main(int argc, char *argv[])
 	        a_root_that_never_answers_is_not_waited_for, workshop_open, workshop_close),
 	    cmocka_unit_test_setup_teardown(who_is_canceled_does_not_wait, workshop_open, workshop_close),
 	};
+
 	if (argc > 1 && strcmp(argv[1], HOLDER_COMMAND) == 0)
 		return be_a_holder(argc - 2, argv + 2);
 	return cmocka_run_group_tests_name("holder", tests, NULL, NULL);

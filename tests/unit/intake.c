@@ -3,16 +3,16 @@
  * What comes by records and by stack buffers, into the books of two places: true, doubled, late,
  * and from a target that writes whatever it likes.
  */
-#include "sampler/heap/image.h"
 #include "sampler/heap/intake.h"
+#include "sampler/heap/image.h"
 
-#include <linux/perf_event.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <linux/perf_event.h>
 
 #include <cmocka.h>
 
@@ -40,6 +40,7 @@ static int open_scene(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
 	struct region *region = malloc(sizeof(*region));
+
 	*state = s;
 	s->store = modules_new(16);
 	fixture_open(region, 1024);
@@ -63,6 +64,7 @@ static int open_scene(void **state)
 static int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (s->image->process[i])
 			process_free(s->image->process[i]);
@@ -120,12 +122,14 @@ static struct record sample_of(struct scene *s, const struct arguments *a)
 static void take(struct scene *s, const struct arguments *a)
 {
 	const struct record record = sample_of(s, a);
+
 	intake_record(&s->intake, &record);
 }
 
 static void a_sample_goes_to_the_place_that_its_key_names(void **state)
 {
 	struct scene *s = *state;
+
 	take(s, &(const struct arguments){KEY | 1, 5, 9, 100, 1});
 	assert_int_equal(samples_of(s, 0), 0);
 	assert_int_equal(samples_of(s, 1), 1);
@@ -146,6 +150,7 @@ static void a_sample_goes_to_the_place_that_its_key_names(void **state)
 static void two_events_that_saw_the_same_count_once(void **state)
 {
 	struct scene *s = *state;
+
 	for (int i = 0; i < 2; i++)
 		take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
 	assert_int_equal(samples_of(s, 0), 1);
@@ -162,6 +167,7 @@ static void two_events_that_saw_the_same_count_once(void **state)
 static void strays_and_lies_are_nobodys(void **state)
 {
 	struct scene *s = *state;
+
 	take(s, &(const struct arguments){KEY + 0x10000, 5, 9, 100, 1}); /* another session's */
 	take(s, &(const struct arguments){KEY | 2, 5, 9, 100, 1});       /* a place that is free */
 	take(s, &(const struct arguments){KEY | REGION_PLACES, 5, 9, 100, 1});
@@ -185,6 +191,7 @@ static void registers_that_are_not_there(void **state)
 {
 	struct scene *s = *state;
 	struct record record = sample_of(s, &(const struct arguments){KEY, 5, 9, 100, 1});
+
 	record.regs_abi = PERF_SAMPLE_REGS_ABI_32;
 	intake_record(&s->intake, &record);
 	record.regs_abi = PERF_SAMPLE_REGS_ABI_64;
@@ -198,6 +205,7 @@ static bool find_it(void *context)
 {
 	struct scene *s = context;
 	bool found = s->waiting && !s->waiting->ready;
+
 	if (found)
 		s->waiting->ready = true;
 	return found;
@@ -206,6 +214,7 @@ static bool find_it(void *context)
 static void a_sample_may_come_before_its_image_was_seen(void **state)
 {
 	struct scene *s = *state;
+
 	s->image->ready = false;
 	s->waiting = s->image;
 	s->intake.find_images = find_it;
@@ -219,6 +228,7 @@ static void a_sample_may_come_before_its_image_was_seen(void **state)
 static void what_the_kernel_lost_is_counted(void **state)
 {
 	struct scene *s = *state;
+
 	intake_record(&s->intake, &(const struct record){.kind = RECORD_LOST, .lost = 7});
 	intake_record(&s->intake, &(const struct record){.kind = RECORD_LOST, .lost = 4});
 	intake_record(&s->intake, &(const struct record){.kind = RECORD_OTHER, .lost = 100});
@@ -232,6 +242,7 @@ static struct region_buffer *copy(
     struct scene *s, uint32_t number, uint32_t place, uint64_t seq, uint64_t time_ns)
 {
 	struct region_buffer *buffer = fixture_buffer(s->region, 0, number);
+
 	memset(buffer, 0, sizeof(*buffer));
 	fixture_take_buffer(s->region, 0, number);
 	buffer->place = place;
@@ -252,6 +263,7 @@ static struct region_buffer *copy(
 static void copies_are_taken_up_to_a_time(void **state)
 {
 	struct scene *s = *state;
+
 	copy(s, 0, 0, 1, NOW_NS - 10);
 	copy(s, 1, 1, 2, NOW_NS + 10);
 	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 1);
@@ -270,6 +282,7 @@ static void copies_are_taken_up_to_a_time(void **state)
 static void a_time_in_the_far_future_does_not_hold_it_up(void **state)
 {
 	struct scene *s = *state;
+
 	copy(s, 0, 0, 1, UINT64_MAX);
 	copy(s, 1, 0, 2, NOW_NS + 5000000000u);
 	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 2);
@@ -278,6 +291,7 @@ static void a_time_in_the_far_future_does_not_hold_it_up(void **state)
 static void a_hostile_buffer(void **state)
 {
 	struct scene *s = *state;
+
 	copy(s, 0, 2, 1, 1); /* nobody's place */
 	copy(s, 1, UINT32_MAX, 1, 1);
 	copy(s, 2, 0, 1, 1)->stack_bytes = UINT32_MAX; /* more than the buffer has */
@@ -293,6 +307,7 @@ static void a_hostile_buffer(void **state)
 	uint64_t random = 88172645463325252u;
 	for (uint32_t n = 0; n < 2000; n++) {
 		struct region_buffer *buffer = copy(s, n % 64, 0, n, 1);
+
 		for (size_t i = 4; i < sizeof(*buffer); i += 4) {
 			random ^= random << 13;
 			random ^= random >> 7;
@@ -310,8 +325,10 @@ static void frames_that_nobody_asked_for_are_nobodys(void **state)
 {
 	struct scene *s = *state;
 	const uint32_t bytes[] = {0, 8, 512, UINT32_MAX};
+
 	for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
 		struct region_buffer *buffer = copy(s, i, 0, i, 1);
+
 		buffer->content = BUFFER_FRAMES;
 		buffer->sample.stack = 1 + i;
 		buffer->stack_bytes = bytes[i];
@@ -330,6 +347,7 @@ static void a_stack_ends_with_its_buffer(void **state)
 {
 	enum { CODE = 0x10000000, STACK = 0x20000000, FRAME_BYTES = 32 };
 	const uint32_t room = buffer_class[0].bytes - sizeof(struct region_buffer);
+
 	const struct {
 		uint32_t claimed_bytes, at, frames;
 		bool cut;
@@ -347,6 +365,7 @@ static void a_stack_ends_with_its_buffer(void **state)
 		const uint64_t frame = STACK + stacks[i].at;
 		const uint64_t words[] = {frame + 16, CODE + 8, 0, 0}; /* the caller, and that it has none */
 		struct region_buffer *buffer = copy(s, 3, 0, i, 1);
+
 		memset(buffer + 1, 0xff, 2 * buffer_class[0].bytes - sizeof(*buffer));
 		memcpy((unsigned char *)(buffer + 1) + stacks[i].at, words, sizeof(words));
 		buffer->stack_bytes = stacks[i].claimed_bytes;
@@ -374,6 +393,7 @@ static void an_exec_is_noted_unless_it_began_this_program(void **state)
 {
 	struct scene *s = *state;
 	struct process *process = s->process[0];
+
 	region_place(s->region, 0)->start_ns = NOW_NS;
 	region_header(s->region)->clock_id = CLOCK_MONOTONIC;
 	struct record record = {
@@ -395,6 +415,7 @@ static void an_exec_is_noted_unless_it_began_this_program(void **state)
 static void take_as(struct scene *s, uint32_t tid, const struct arguments *a)
 {
 	struct record record = sample_of(s, a);
+
 	record.tid = tid; /* a row of its own */
 	intake_record(&s->intake, &record);
 }
@@ -404,6 +425,7 @@ static void books_that_would_grow_without_end(void **state)
 {
 	struct scene *s = *state;
 	enum { BOUND_BYTES = 4 << 20, ROWS = 100000 };
+
 	s->memory.max_bytes = BOUND_BYTES;
 	for (uint32_t i = 0; i < ROWS; i++)
 		take_as(s, i + 1, &(const struct arguments){KEY, REGION_NO_SLOT, i, 100, 1});

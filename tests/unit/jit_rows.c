@@ -281,6 +281,7 @@ static void broken_bytes_do_no_harm(void **state)
 	put_load(CODE + 64, V8_BYTES);
 	for (size_t at = 0; at < length; at++) {
 		const uint8_t was = bytes[at];
+
 		bytes[at] ^= (uint8_t)(0xff >> at % 7);
 		(void)take();
 		assert_non_null(rule_at(CODE + 5));
@@ -376,5 +377,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(pieces_are_bounded, begin, end),
 	    cmocka_unit_test_setup_teardown(maps_have_the_rows_of_their_target, begin, end),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

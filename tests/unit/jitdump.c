@@ -95,6 +95,7 @@ struct line {
 static void put_lines(uint64_t start, const struct line *lines, size_t count)
 {
 	size_t bytes = 32;
+
 	for (size_t i = 0; i < count; i++)
 		bytes += 16 + strlen(lines[i].file) + 1;
 	put_u32(2);

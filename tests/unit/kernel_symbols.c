@@ -23,6 +23,7 @@ static void functions(void **unused)
 	                                 "ffffffff81000200 t third\n"
 	                                 "ffffffffc0000000 t in_module\t[ext4]\n"
 	                                 "ffffffff81000300 W weak");
+
 	assert_int_equal(5, kernel_symbols_count(s));
 	assert_null(kernel_symbols_find(s, 0xffffffff80ffffffu));
 	assert_string_equal("_text", kernel_symbols_find(s, 0xffffffff81000000u));
@@ -39,8 +40,10 @@ static void nothing(void **unused)
 {
 	static const char *const texts[] = {"", "\n\n", "0000000000000000 T _text\n0000000000000000 t x\n",
 	    "xyz\n", "12\n", "12 T\n", "12 T \n", "12  name\n", "ffffffff81000000 D data\n", " \t\n12Tname"};
+
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct kernel_symbols *s = parse(texts[i]);
+
 		assert_int_equal(0, kernel_symbols_count(s));
 		assert_null(kernel_symbols_find(s, UINT64_MAX));
 		kernel_symbols_free(s);
@@ -54,5 +57,6 @@ int main(void)
 	    cmocka_unit_test(functions),
 	    cmocka_unit_test(nothing),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 static void known_launchers(void **state)
 {
 	const struct launcher *launcher = launcher_of_program("/usr/bin/pg_ctlcluster");
+
 	(void)state;
 	assert_non_null(launcher);
 	assert_ptr_equal(launcher_of_program("pg_ctlcluster"), launcher);
@@ -59,6 +60,7 @@ static void instances(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
 		char file[LAUNCHER_FILE_BYTES], wanted[LAUNCHER_FILE_BYTES];
+
 		snprintf(wanted, sizeof(wanted), "/etc/postgresql/%s/environment",
 		    rows[i].part ? rows[i].part : "VERSION/CLUSTER");
 		assert_int_equal(launcher_file(launcher, rows[i].unit, file), rows[i].part != NULL);
@@ -70,6 +72,7 @@ static void too_long_a_name_is_not_known(void **state)
 {
 	char unit[1024] = "postgresql@15-", file[LAUNCHER_FILE_BYTES];
 	const size_t before = strlen(unit);
+
 	(void)state;
 	for (size_t length = 180; length < 900; length++) {
 		memset(unit + before, 'x', length);
@@ -119,5 +122,6 @@ int main(void)
 	    cmocka_unit_test(too_long_a_name_is_not_known),
 	    cmocka_unit_test(lines_of_the_file),
 	};
+
 	return cmocka_run_group_tests_name("launcher", tests, NULL, NULL);
 }

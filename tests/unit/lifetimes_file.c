@@ -37,6 +37,7 @@ static int open_scene(void **state)
 {
 	const struct map_range code = {.start = CODE, .len = 1 << 20, .prot = PROT_READ | PROT_EXEC};
 	struct scene *s = calloc(1, sizeof(*s));
+
 	*state = s;
 	fixture_open(&s->region, 1024);
 	s->heap = heap_new(&s->region, &(const struct heap_options){.temporary_ns = MS, .lifetimes = true});
@@ -50,6 +51,7 @@ static int open_scene(void **state)
 static int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	free(s->text);
 	lifetimes_file_release(&s->taken);
 	live_scan_fini(&s->live_scan);
@@ -76,6 +78,7 @@ static void allocate(struct scene *s, uint64_t seq, uint64_t at, const char *mar
 	    .mapped = mapped,
 	    .size_bytes = SIZE_BYTES,
 	    .period_bytes = 1};
+
 	assert_int_not_equal(sample.stack, UINT32_MAX);
 	assert_int_equal(heap_add(s->heap, &sample), 0);
 }
@@ -94,6 +97,7 @@ static void free_after(struct scene *s, uint64_t seq, uint64_t lived_ns, uint32_
 {
 	const struct free_copy gone = {
 	    .sample = sample_of(seq), .freed_ns = TIME_NS + lived_ns, .freed_tid = tid};
+
 	assert_true(heap_freed(s->heap, &gone));
 }
 
@@ -101,6 +105,7 @@ static void free_after(struct scene *s, uint64_t seq, uint64_t lived_ns, uint32_
 static struct live_scan_block *find_block(struct scene *s, uint64_t seq)
 {
 	enum { BLOCKS_MAX = 8 };
+
 	if (!s->live_scan.blocks)
 		s->live_scan.blocks = calloc(BLOCKS_MAX, sizeof(*s->live_scan.blocks));
 	struct live_scan_block *block = &s->live_scan.blocks[s->live_scan.count++];
@@ -127,6 +132,7 @@ static const char *print(struct scene *s, uint64_t frees_missing)
 	    .symbols = s->symbols = symbols_new(&(const struct symbol_options){.detail = SYMBOL_RAW}),
 	    .detail = SYMBOL_RAW};
 	bool *used = malloc(count);
+
 	memset(used, true, count);
 	s->symbolizer = symbolizer_new(s->profile, &source, used);
 	free(used);
@@ -150,6 +156,7 @@ static const char first_line[] =
 static const char *print_stacks(struct scene *s)
 {
 	const char *text = print(s, 3);
+
 	assert_memory_equal(text, first_line, sizeof(first_line) - 1);
 	return text + sizeof(first_line) - 1;
 }
@@ -162,6 +169,7 @@ static void an_empty_file_names_the_classes(void **state)
 static void frees_by_age_and_by_thread(void **state)
 {
 	struct scene *s = *state;
+
 	for (uint64_t seq = 1; seq <= 4; seq++)
 		allocate(s, seq, 0x40, NULL, false);
 	free_after(s, 1, MS / 2, TID);
@@ -177,6 +185,7 @@ static void frees_by_age_and_by_thread(void **state)
 static void what_lives_by_its_age_so_far(void **state)
 {
 	struct scene *s = *state;
+
 	s->live_scan.now_ns = TIME_NS + 2000 * MS;
 	for (uint64_t seq = 1; seq <= 4; seq++)
 		allocate(s, seq, 0x40, NULL, seq == 4);
@@ -199,6 +208,7 @@ static void what_lives_by_its_age_so_far(void **state)
 static void what_is_freed_later_is_still_live(void **state)
 {
 	struct scene *s = *state;
+
 	s->live_scan.now_ns = TIME_NS + 2000 * MS;
 	allocate(s, 1, 0x40, NULL, false);
 	find_block(s, 1);
@@ -218,6 +228,7 @@ static void names_do_not_break_lines(void **state)
 	static const char *const names[] = {
 	    "a\nb", "a\"},\n{\"stack\":[", "\\\n", "\r\xe2\x80\xa8", "\xff\n"};
 	struct scene *s = *state;
+
 	for (uint64_t seq = 0; seq < sizeof(names) / sizeof(names[0]); seq++) {
 		allocate(s, seq, 0x40, names[seq], false);
 		free_after(s, seq, 1, TID);
@@ -227,6 +238,7 @@ static void names_do_not_break_lines(void **state)
 	for (const char *end; (end = strchr(line, '\n')); line = end + 1, lines++) {
 		static const char first[] = "{\"stack\":[\"0x7f1000000040\",\"",
 		                  last[] = "\"other_thread\":0}";
+
 		assert_true((size_t)(end - line) > sizeof(first) + sizeof(last));
 		assert_memory_equal(line, first, sizeof(first) - 1);
 		assert_memory_equal(end - (sizeof(last) - 1), last, sizeof(last) - 1);

@@ -18,6 +18,7 @@ static void *map_zeroes(size_t bytes)
 {
 	void *memory =
 	    mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
 	assert_true(memory != MAP_FAILED);
 	return memory;
 }
@@ -59,12 +60,14 @@ static struct live_entry entry_of(uint64_t number)
 static uint32_t put(uint64_t number)
 {
 	struct live_entry entry = entry_of(number), stale;
+
 	return live_put(block(number), &entry, &stale);
 }
 
 static bool take(uint64_t number)
 {
 	struct live_entry entry, wanted = entry_of(number);
+
 	if (!live_take(block(number), &entry))
 		return false;
 	assert_memory_equal(&wanted, &entry, sizeof(entry));
@@ -74,6 +77,7 @@ static bool take(uint64_t number)
 static size_t filter_sum(void)
 {
 	size_t sum = 0;
+
 	for (size_t i = 0; i <= live_spans->mask; i++)
 		sum += live_spans->counts[i];
 	for (size_t i = 0; i < 2 * filter_bytes(levels[0].key_bits); i++)
@@ -101,6 +105,7 @@ static void comes_and_goes(void **unused)
 static void null_is_never_live(void **unused)
 {
 	uint64_t number = 1;
+
 	while (filter_byte(&levels[0], block(number)) != filter_byte(&levels[0], NULL))
 		number++;
 	assert_int_equal(0, put(number));
@@ -122,8 +127,10 @@ static void the_last_addresses_are_not_entered(void **unused)
 {
 	const struct live_entry entry = entry_of(1);
 	struct live_entry stale;
+
 	for (uintptr_t end = 1; end <= 2; end++) {
 		const void *last = (const void *)(0 - end);
+
 		assert_int_equal(LIVE_PUT_FULL, live_put(last, &entry, &stale));
 		assert_false(live_maybe(last));
 		assert_false(live_take(last, &stale));
@@ -139,6 +146,7 @@ static void spans_keep_the_rest_away(void **unused)
 {
 	const char *sampled = (const char *)0x7f0000002010, *far = sampled + ((uintptr_t)64 << 20);
 	struct live_entry entry = entry_of(1), stale;
+
 	assert_int_equal(0, live_put(sampled, &entry, &stale));
 	assert_true(live_maybe(sampled) && live_maybe(sampled + 0x1fe0) && !live_maybe(sampled + 0x1ff0));
 	assert_false(live_maybe(sampled - 0x20) || live_maybe(far) || live_maybe_here(sampled + 16));
@@ -149,6 +157,7 @@ static void spans_keep_the_rest_away(void **unused)
 static void stale_entry_is_handed_back(void **unused)
 {
 	struct live_entry old = entry_of(1), new = entry_of(2), stale;
+
 	assert_int_equal(0, live_put(block(9), &old, &stale));
 	assert_int_equal(LIVE_PUT_STALE, live_put(block(9), &new, &stale));
 	assert_memory_equal(&old, &stale, sizeof(stale));
@@ -160,6 +169,7 @@ static void stale_entry_is_handed_back(void **unused)
 static void full_is_said(void **unused)
 {
 	uint64_t number = 0;
+
 	while (put(number) == 0)
 		number++;
 	/* Half of the keys, or a window that happens to be full a little before. */
@@ -174,8 +184,10 @@ static void neighbours_of_any_size_fit(void **unused)
 {
 	static const uintptr_t spacing[] = {16, 32, 48, 64, 112, 1024, 4096, 65536, 1 << 20};
 	const struct live_entry entry = entry_of(1);
+
 	for (size_t s = 0; s < sizeof(spacing) / sizeof(spacing[0]); s++) {
 		struct live_entry other;
+
 		for (uintptr_t i = 1; i <= FIRST_SAMPLES - 96; i++)
 			assert_int_equal(0, live_put((const void *)(i * spacing[s]), &entry, &other));
 		for (uintptr_t i = 1; i <= FIRST_SAMPLES - 96; i++)
@@ -192,6 +204,7 @@ static void pages_that_meet_have_room(void **unused)
 	struct live_entry stale;
 	uintptr_t page = 1;
 	uint32_t full = 0;
+
 	for (uint32_t i = 0; i < PAGES * EACH; i++) {
 		if (i % EACH == 0)
 			page = page * 0x5851f42d4c957f2dull + 1;
@@ -209,6 +222,7 @@ static void neighbours_have_keys_that_are_neighbours(void **unused)
 	const struct live_entry entry = entry_of(1);
 	struct live_entry stale;
 	uint32_t least = UINT32_MAX, last = 0;
+
 	for (uintptr_t i = 0; i < BLOCKS_OF_A_PAGE; i++)
 		assert_int_equal(0, live_put((const void *)(0x555555557000 + i * 64), &entry, &stale));
 	for (uint32_t i = 0; i < 1u << levels[0].key_bits; i++) {
@@ -224,6 +238,7 @@ static void neighbours_have_keys_that_are_neighbours(void **unused)
 static void levels_follow(void **unused)
 {
 	enum { MANY = 300000 };
+
 	for (uint64_t i = 0; i < MANY; i++)
 		assert_int_equal(0, put(i));
 	assert_int_equal(3, levels_open());
@@ -245,6 +260,7 @@ static void unused_levels_are_given_back(void **unused)
 {
 	enum { MANY = 20000, TOO_MANY = 200000 };
 	const size_t second = level_bytes(SECOND_BITS), third = level_bytes(LAST_BITS_MOST);
+
 	for (uint64_t i = 0; i < MANY; i++)
 		assert_int_equal(0, put(i));
 	assert_int_equal(2, levels_open());
@@ -287,9 +303,11 @@ static void a_smaller_period_has_more_room(void **unused)
 {
 	const uint64_t heap_bytes = UINT64_C(256) << 30;
 	uint32_t before = UINT32_MAX;
+
 	for (uint64_t period = 1; period <= UINT64_C(1) << 40; period *= 2) {
 		const struct live_size size = live_size_for(period);
 		const uint32_t room = live_size_samples(&size);
+
 		assert_true(room <= before && (room >= heap_bytes / period || room >= 1 << 20));
 		before = room;
 	}
@@ -320,6 +338,7 @@ static void visit_changes_and_drops(void **unused)
 	live_visit(keep_even);
 	for (uint64_t i = 0; i < 20000; i++) {
 		struct live_entry entry;
+
 		assert_int_equal(i % 2 == 0, live_take(block(i), &entry));
 		if (i % 2 == 0)
 			assert_int_equal(5, entry.place);
@@ -338,6 +357,7 @@ static void busy_keys_are_gone_round(void **unused)
 	live_visit(keep_even);
 	for (uint64_t i = 0; i < FIRST_SAMPLES / 2; i += 2) {
 		struct live_entry entry;
+
 		assert_true(live_take(block(i), &entry));
 	}
 	assert_int_equal(0, filter_sum());
@@ -349,6 +369,7 @@ static void *churn(void *argument)
 {
 	uint64_t random = (uintptr_t)argument * 0x9e3779b97f4a7c15u + 1;
 	bool in[BLOCKS] = {false};
+
 	for (int i = 0; i < 300000; i++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		uint64_t n = (random >> 33) % BLOCKS, number = n * THREADS + (uintptr_t)argument;
@@ -366,10 +387,12 @@ static void *churn(void *argument)
 static void threads_do_not_disturb_each_other(void **unused)
 {
 	pthread_t threads[THREADS];
+
 	for (uintptr_t i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, churn, (void *)i);
 	for (int i = 0; i < THREADS; i++) {
 		void *failed;
+
 		pthread_join(threads[i], &failed);
 		assert_null(failed);
 	}
@@ -398,6 +421,7 @@ static void *race(void *argument)
 static void double_free_is_taken_once(void **unused)
 {
 	pthread_t thread;
+
 	pthread_barrier_init(&barrier, NULL, 2);
 	pthread_create(&thread, NULL, race, NULL);
 	race((void *)1);
@@ -428,5 +452,6 @@ int main(void)
 	    cmocka_unit_test_setup(threads_do_not_disturb_each_other, reset),
 	    cmocka_unit_test_setup(double_free_is_taken_once, reset),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@ enum { SEGMENTS = 4, SLOTS = SEGMENTS * REGION_SEGMENT_SLOTS };
 static int open_region(void **state)
 {
 	struct region *region = malloc(sizeof(*region));
+
 	fixture_open(region, SLOTS);
 	*state = region;
 	return region->segments != SEGMENTS;
@@ -43,6 +44,7 @@ static void put(const struct region *region, uint32_t number, uint64_t seq)
 static struct live_scan scan(const struct region *region, uint32_t place)
 {
 	struct live_scan found;
+
 	assert_int_equal(live_scan_take(&found, region, place), 0);
 	for (size_t i = 0; i < found.count; i++) {
 		assert_true(found.blocks[i].live || found.blocks[i].peak);
@@ -55,8 +57,10 @@ static struct live_scan scan(const struct region *region, uint32_t place)
 static char found_as(const struct live_scan *found, uint32_t number, uint64_t seq)
 {
 	char as = '-';
+
 	for (size_t i = 0; i < found->count; i++) {
 		const struct live_scan_block *block = &found->blocks[i];
+
 		if (block->number != number || block->slot.seq != seq)
 			continue;
 		assert_int_equal(as, '-');
@@ -68,6 +72,7 @@ static char found_as(const struct live_scan *found, uint32_t number, uint64_t se
 static void a_place_has_the_blocks_of_its_own_segments(void **state)
 {
 	const struct region *region = *state;
+
 	fixture_own(region, 0, 0);
 	fixture_own(region, 1, 3);
 	fixture_own(region, 3, 0);
@@ -100,6 +105,7 @@ static void a_place_has_the_blocks_of_its_own_segments(void **state)
 static void no_such_place(void **state)
 {
 	struct live_scan found;
+
 	assert_int_equal(live_scan_take(&found, *state, REGION_PLACES), -EINVAL);
 	live_scan_fini(&found);
 	assert_int_equal(live_scan_take(&found, *state, UINT32_MAX), -EINVAL);
@@ -111,6 +117,7 @@ static void no_such_place(void **state)
 static void half_written_slots_are_not_blocks(void **state)
 {
 	const struct region *region = *state;
+
 	fixture_own(region, 0, 0);
 	for (uint32_t word = 0; word < 256; word++) {
 		put(region, word, word);
@@ -129,6 +136,7 @@ static void half_written_slots_are_not_blocks(void **state)
 static void the_peak_is_what_lived_when_it_was_reached(void **state)
 {
 	const struct region *region = *state;
+
 	fixture_own(region, 0, 0);
 	for (uint32_t i = 0; i < 4; i++)
 		put(region, i, i);
@@ -169,6 +177,7 @@ static void the_peak_is_what_lived_when_it_was_reached(void **state)
 static void a_mapping_that_has_shrunk_since_the_peak_is_kept(void **state)
 {
 	const struct region *region = *state;
+
 	fixture_own(region, 0, 0);
 	put(region, 0, 0);
 	fixture_peak(region, 0, 0, 1);
@@ -190,6 +199,7 @@ static void a_mapping_that_has_shrunk_since_the_peak_is_kept(void **state)
 static void an_inherited_block_does_not_date_the_peak(void **state)
 {
 	const struct region *region = *state;
+
 	fixture_own(region, 0, 0);
 	fixture_live(region, 0,
 	    &(const struct fixture_block){.seq = 4, .size_bytes = 9, .time_ns = 1, .flags = SLOT_INHERITED});
@@ -212,8 +222,10 @@ struct writer {
 static void *use_slots(void *argument)
 {
 	struct writer *w = argument;
+
 	for (uint64_t seq = 0; !atomic_load(&w->stop); seq++) {
 		uint32_t number = (uint32_t)(seq % 8);
+
 		put(w->region, number, seq);
 		if (seq % 3 == 0)
 			fixture_freed(w->region, number, seq + 1);
@@ -228,13 +240,16 @@ static void no_block_is_a_mixture_of_two(void **state)
 	struct writer w = {.region = region};
 	pthread_t thread;
 	uint64_t blocks = 0;
+
 	fixture_own(region, 0, 0);
 	fixture_peak(region, 0, UINT64_MAX / 1024, 0);
 	assert_int_equal(pthread_create(&thread, NULL, use_slots, &w), 0);
 	while (atomic_load(&w.rounds) < 3000000 || blocks < 1000) {
 		struct live_scan found = scan(region, 0);
+
 		for (size_t i = 0; i < found.count; i++) {
 			const struct slot_copy *slot = &found.blocks[i].slot;
+
 			assert_int_equal(slot->sample.size_bytes, 100 + slot->seq);
 			assert_int_equal(slot->sample.time_ns, 7 * slot->seq);
 			assert_int_equal(slot->sample.tid, (uint32_t)slot->seq);
@@ -249,6 +264,7 @@ static void no_block_is_a_mixture_of_two(void **state)
 static void *move_peak(void *argument)
 {
 	struct writer *w = argument;
+
 	for (uint64_t seq = 0; !atomic_load(&w->stop); seq++) {
 		fixture_peak(w->region, 0, seq % 64, seq);
 		atomic_fetch_add(&w->rounds, 1);
@@ -262,12 +278,14 @@ static void a_peak_that_never_rests(void **state)
 	const struct region *region = *state;
 	struct writer w = {.region = region};
 	pthread_t thread;
+
 	fixture_own(region, 0, 0);
 	for (uint32_t i = 0; i < 64; i++)
 		put(region, i, i);
 	assert_int_equal(pthread_create(&thread, NULL, move_peak, &w), 0);
 	for (int n = 0; n < 1000 || atomic_load(&w.rounds) < 100000; n++) {
 		struct live_scan found = scan(region, 0);
+
 		assert_int_equal(found.count, 64);
 		for (uint32_t i = 0; i < 64; i++)
 			assert_int_equal(found_as(&found, i, i), i < found.peak_order ? 'b' : 'l');
@@ -281,6 +299,7 @@ static void every_byte_hostile(void **state)
 {
 	const struct region *region = *state;
 	uint64_t random = 88172645463325252u;
+
 	for (size_t at = region->offsets.slots; at < region->offsets.end; at += 8) {
 		random ^= random << 13;
 		random ^= random >> 7;
@@ -313,6 +332,7 @@ static void what_nobody_has_written_takes_no_memory(void **state)
 	struct region *region = *state;
 	const struct region_drain drain = {0};
 	struct stat before, after;
+
 	region->sparse = true;
 	for (uint32_t s = 0; s < SEGMENTS; s++)
 		fixture_own(region, s, 0);
@@ -351,6 +371,7 @@ static bool read_all(
 	size_t *most = context;
 	unsigned char sum = 0;
 	const size_t bytes = header->stack_bytes < room ? header->stack_bytes : room;
+
 	for (size_t i = 0; i < bytes; i++)
 		sum = (unsigned char)(sum + ((const volatile unsigned char *)stack)[i]);
 	*most = bytes > *most ? bytes : *most;
@@ -366,12 +387,14 @@ static void a_stack_with_holes_takes_no_memory(void **state)
 	struct stat before, after;
 	const struct region_drain drain = {.taken = read_all, .context = &most};
 	const uint32_t bytes = buffer_class[LARGE].bytes;
+
 	region->sparse = true;
 	for (int class = 0; class < LARGE; class ++)
 		at += (size_t)buffer_class[class].count * buffer_class[class].bytes;
 	memset(region->base + region->offsets.buffers, 0xff, BUFFER_BITMAPS_BYTES);
 	for (uint32_t i = 0; i < buffer_class[LARGE].count; i++) {
 		struct region_buffer *buffer = (void *)(region->base + at + (size_t)i * bytes);
+
 		buffer->stack_bytes = bytes - sizeof(*buffer);
 		if (i > 0) /* the first: its header alone */
 			for (uint32_t page = 0; page < 16; page += page == 3 ? 2 : 1)

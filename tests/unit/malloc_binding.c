@@ -31,6 +31,7 @@ static void *base_of(const void *address)
 static void this_programs_malloc(void **state)
 {
 	uint64_t target = 0;
+
 	void *volatile block = malloc(100);
 
 	if (base_of((const void *)(uintptr_t)malloc) == base_of(base_of)) {

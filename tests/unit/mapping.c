@@ -3,9 +3,9 @@
  * The hook's book of mappings, compiled into the test: against a model that has a byte for every page, with
  * threads that cut the same mappings, at the peak, when the pieces get too many, and in a forked child.
  */
+#include "preload/mapping.c"
 #include "preload/claim.h"
 #include "preload/clock.h"
-#include "preload/mapping.c"
 #include "preload/tables.h"
 #include "preload/thread.h"
 #include "sampler/region/live_scan.h"
@@ -31,6 +31,7 @@ static void open_region(void)
 	    .clock_id = CLOCK_MONOTONIC,
 	    .live_max = 64 << 10,
 	    .mode = REGION_MODE_COPY};
+
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
 	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
@@ -61,6 +62,7 @@ static struct live_entry map_at_period(uint64_t page, uint64_t pages, uint64_t p
 {
 	struct live_entry entry = {
 	    .sample = {.size_bytes = pages * REGION_PAGE_BYTES, .period_bytes = period}, .flags = SLOT_MMAP};
+
 	mapping_insert(page_at(page), pages * REGION_PAGE_BYTES, &entry);
 	return entry;
 }
@@ -83,9 +85,11 @@ static struct seen look(uint32_t number)
 {
 	struct live_scan live_scan;
 	struct seen seen = {0};
+
 	assert_int_equal(0, live_scan_take(&live_scan, &region, number));
 	for (size_t i = 0; i < live_scan.count; i++) {
 		uint64_t pages = region_weight(&live_scan.blocks[i].slot).bytes_q8 / 256 / REGION_PAGE_BYTES;
+
 		seen.samples += live_scan.blocks[i].live;
 		seen.pages += live_scan.blocks[i].live ? pages : 0;
 		seen.peak_samples += live_scan.blocks[i].peak;
@@ -100,6 +104,7 @@ static void expect_live(uint64_t samples, uint64_t pages)
 {
 	struct seen seen = look(place_index());
 	const struct region_place *books = region_place(&region, place_index());
+
 	assert_int_equal(samples, seen.samples);
 	assert_int_equal(pages, seen.pages);
 	assert_int_equal(samples, books->live.samples);
@@ -198,6 +203,7 @@ static void weights_of_parts(void)
 	const uint64_t period = 524288;
 	struct live_entry entry = map_at_period(0, 100, period);
 	struct weighed whole = weigh(entry.sample.size_bytes, UINT64_MAX, period);
+
 	unmap(20, 60);
 	const struct region_place *books = region_place(&region, 0);
 	assert_int_equal(whole.objects_q16, books->live.objects_q16);
@@ -241,6 +247,7 @@ static void peak_keeps_its_size(void)
 static void too_many_pieces_are_counted(void)
 {
 	struct region_place *books = region_place(&region, 0);
+
 	map(0, 4000);
 	map(10000, 100);
 	for (uint64_t i = 1; i < 2 * LARGE_PIECES - 2; i += 2)
@@ -260,6 +267,7 @@ static void too_many_pieces_are_counted(void)
 static void full_book_is_counted(void)
 {
 	struct region_place *books = region_place(&region, 0);
+
 	for (uint64_t i = 0; i < MAPPINGS + 10; i++)
 		map(i * 2, 1);
 	expect_live(MAPPINGS, MAPPINGS);
@@ -283,6 +291,7 @@ static void as_the_model(void)
 	static int owner[PAGES];
 	static bool alive[STEPS + 1];
 	uint64_t random = 12345;
+
 	for (int step = 1; step <= STEPS; step++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		uint64_t from = (random >> 33) % PAGES, most = random >> 60 ? 40 : PAGES,
@@ -331,6 +340,7 @@ static void come_and_go(uint64_t me, uint64_t *random)
 static void *cut(void *argument)
 {
 	uint64_t me = (uintptr_t)argument, random = me * 77 + 1;
+
 	for (int round = 0; round < ROUNDS; round++) {
 		if (me == 0)
 			for (uint64_t i = 0; i < SHARED; i++)
@@ -350,6 +360,7 @@ static void *cut(void *argument)
 static void threads_cut_the_same(void)
 {
 	pthread_t threads[THREADS];
+
 	pthread_barrier_init(&barrier, NULL, THREADS);
 	for (uintptr_t i = 1; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, cut, (void *)i);
@@ -397,6 +408,7 @@ static void in_child(void **unused)
 {
 	void (*test)(void) = *unused;
 	pid_t pid = fork();
+
 	if (pid == 0) {
 		open_region();
 		test();
@@ -429,5 +441,6 @@ int main(void)
 	    ISOLATED(threads_cut_the_same),
 	    ISOLATED(child_inherits),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

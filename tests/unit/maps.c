@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -37,6 +37,7 @@ static const char *listed(const struct maps *maps)
 	text[0] = 0;
 	for (size_t i = 0; i < maps_count(maps); i++) {
 		const struct map *map = maps_at(maps, i);
+
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%lx-%lx:%lx", i ? " " : "", map->start,
 		    map->end, map->pgoff);
 	}
@@ -86,6 +87,7 @@ static void random_ranges_match_a_page_array(void **state)
 	for (int round = 0; round < 20000; round++) {
 		unsigned first = (unsigned)rand() % PAGES, n = (unsigned)rand() % (PAGES - first) + 1;
 		bool map = rand() % 3;
+
 		if (map)
 			add(maps, first, first + n, (uint64_t)round * 100, RX, "");
 		else
@@ -95,6 +97,7 @@ static void random_ranges_match_a_page_array(void **state)
 		for (unsigned i = 0; i < PAGES; i++) {
 			const struct map *found = maps_find(maps, i);
 			uint64_t offset = found ? found->pgoff + (i - found->start) + 1 : 0;
+
 			if (offset != page[i])
 				fail_msg("round %d page %u: %lu, not %lu", round, i, offset, page[i]);
 		}
@@ -254,11 +257,13 @@ static pid_t fork_with_ranges(size_t ranges)
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	int ready[2];
 	char byte = 0;
+
 	assert_int_equal(pipe(ready), 0);
 	pid_t child = fork();
 	if (child == 0) {
 		/* Every second page: neighbours would be one range. */
 		char *at = mmap(NULL, 2 * ranges * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 		for (size_t i = 0; i < ranges; i++)
 			mprotect(at + 2 * i * page, page, RX);
 		(void)!write(ready[1], &byte, 1);
@@ -275,10 +280,12 @@ static pid_t fork_with_ranges(size_t ranges)
 static void a_process_that_ends_while_it_is_read(void **state)
 {
 	enum { RANGES = 2000, ROUNDS = 40 };
+
 	for (int i = 0; i < ROUNDS; i++) {
 		struct modules *store = modules_new(0);
 		pid_t child = fork_with_ranges(RANGES), killer;
 		struct maps *maps = maps_new(store, child, false);
+
 		killer = fork();
 		if (killer == 0) {
 			usleep((useconds_t)i * 100);
@@ -385,6 +392,7 @@ static void relative_names(void **state)
 	struct modules *store = modules_new(0);
 	char full[4096], relative[8192] = ".";
 	ssize_t n = readlink("/proc/self/exe", full, sizeof(full) - 1);
+
 	assert_true(n > 0);
 	full[n] = 0;
 	/* As many folders up as it takes from here. */

@@ -13,6 +13,7 @@ enum { MIB = 1 << 20, HOGS_MAX = 16 };
 static void fill(struct memory_bound *bound, struct memory_share *shares, unsigned int count, uint64_t step)
 {
 	bool grown = true;
+
 	while (grown) {
 		grown = false;
 		for (unsigned int i = 0; i < count; i++)
@@ -27,11 +28,13 @@ static void fill(struct memory_bound *bound, struct memory_share *shares, unsign
 static void hogs_share_and_leave_a_share(void **state)
 {
 	enum { STEP = 1024 };
+
 	(void)state;
 	for (unsigned int hogs = 1; hogs <= HOGS_MAX; hogs++) {
 		struct memory_bound bound = {.max_bytes = 64 * MIB};
 		struct memory_share own[HOGS_MAX + 1] = {0};
 		const uint64_t share = 3 * bound.max_bytes / (3 * hogs + 5);
+
 		for (unsigned int i = 0; i <= hogs; i++)
 			own[i].account = i;
 		fill(&bound, own, hogs, STEP);
@@ -49,11 +52,13 @@ static void hogs_share_and_leave_a_share(void **state)
 static void an_account_has_a_share_however_many_its_processes_are(void **state)
 {
 	enum { STEP = 1024, CROWD = 200 };
+
 	(void)state;
 	for (unsigned int hogs = 1; hogs <= CROWD; hogs += hogs < 8 ? 1 : 64) {
 		struct memory_bound bound = {.max_bytes = 64 * MIB};
 		struct memory_share own[CROWD + 1] = {0}, other = {.account = 7};
 		const uint64_t share = 3 * bound.max_bytes / (4 * hogs + 4);
+
 		fill(&bound, own, hogs, STEP);
 		for (unsigned int i = 0; i < hogs; i++)
 			assert_in_range(own[i].held_bytes, share - hogs * STEP, share + STEP);
@@ -71,6 +76,7 @@ static void a_share_may_become_anothers(void **state)
 {
 	struct memory_bound bound = {.max_bytes = 64 * MIB};
 	struct memory_share hogs[8] = {0}, last = {0}, early = {.held_bytes = 0};
+
 	(void)state;
 	memory_share_note(&early, &bound, 3 * MIB);
 	memory_share_belongs(&early, &bound, 5);
@@ -99,6 +105,7 @@ static void accounts_without_end(void **state)
 	enum { MANY = 3 * MEMORY_ACCOUNTS };
 	static struct memory_share shares[MANY];
 	struct memory_bound bound = {.max_bytes = 64 * MIB};
+
 	(void)state;
 	for (uint64_t i = 0; i < MANY; i++) {
 		memory_share_belongs(&shares[i], &bound, i);
@@ -118,11 +125,13 @@ static void accounts_without_end(void **state)
 static void the_sum_stays_below_where_tables_double(void **state)
 {
 	enum { MANY = 64 };
+
 	(void)state;
 	for (unsigned int accounts = 1; accounts <= 8; accounts++)
 		for (unsigned int first = 0; first <= 1; first++) {
 			struct memory_bound bound = {.max_bytes = 64 * MIB};
 			struct memory_share own[MANY] = {0};
+
 			for (unsigned int i = 0; i < MANY; i++) {
 				own[i].account = i % accounts;
 				assert_true(
@@ -159,5 +168,6 @@ int main(void)
 	    cmocka_unit_test(the_sum_stays_below_where_tables_double),
 	    cmocka_unit_test(from_the_limit_or_the_machine),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

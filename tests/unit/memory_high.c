@@ -287,5 +287,6 @@ int main(void)
 	    TEST(processes_of_a_cgroup_share_it),
 	    TEST(what_cannot_be_read),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

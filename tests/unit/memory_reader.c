@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that never answers, as a reader that never returns. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -28,6 +28,7 @@ static int witness_fd;
 static void answers(pid_t pid, void *result)
 {
 	struct numbers *numbers = result;
+
 	numbers->given++;
 	numbers->pid = pid;
 	numbers->descriptors_open = fcntl(witness_fd, F_GETFD) >= 0;
@@ -45,6 +46,7 @@ static void hangs(pid_t pid, void *result)
 static void comes_in_parts(pid_t pid, void *result)
 {
 	const struct timespec part = {.tv_nsec = 60 * 1000 * 1000};
+
 	for (int i = 0; i < 5; i++)
 		nanosleep(&part, NULL);
 	answers(pid, result);
@@ -78,6 +80,7 @@ static void dies(pid_t pid, void *result)
 static void what_the_child_finds_is_ours(void **state)
 {
 	struct numbers *numbers = calloc(1, sizeof(*numbers));
+
 	(void)state;
 	numbers->given = 5;
 	assert_int_equal(memory_reader_run(answers, getpid(), numbers, sizeof(*numbers)), 0);
@@ -95,6 +98,7 @@ static void what_the_child_finds_is_ours(void **state)
 static void a_child_that_fails_leaves_nothing(void **state)
 {
 	struct numbers *numbers = calloc(1, sizeof(*numbers));
+
 	(void)state;
 	assert_int_equal(memory_reader_run(dies, getpid(), numbers, sizeof(*numbers)), -EIO);
 	assert_int_equal(numbers->given, 0);
@@ -105,6 +109,7 @@ static void a_child_that_fails_leaves_nothing(void **state)
 static void who_hangs_is_not_read_again_for_a_while(void **state)
 {
 	struct numbers *numbers = calloc(1, sizeof(*numbers));
+
 	(void)state;
 	assert_int_equal(memory_reader_run(hangs, getpid(), numbers, sizeof(*numbers)), -ETIMEDOUT);
 	assert_int_equal(memory_reader_run(answers, getpid(), numbers, sizeof(*numbers)), -EBUSY);
@@ -117,6 +122,7 @@ static void who_computes_for_long_is_not_read_again_for_a_while(void **state)
 {
 	struct numbers *numbers = calloc(1, sizeof(*numbers));
 	int status;
+
 	(void)state;
 	const pid_t child = fork();
 	if (child == 0) {
@@ -137,6 +143,7 @@ int main(void)
 	    cmocka_unit_test(who_computes_for_long_is_not_read_again_for_a_while),
 	    cmocka_unit_test(who_hangs_is_not_read_again_for_a_while),
 	};
+
 	witness_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,6 +30,8 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 enum { CALLS_MAX = 8 };
 
@@ -103,6 +103,7 @@ static void leave_a_thread(void)
 static char state_of(pid_t pid)
 {
 	char path[64], text[512] = "";
+
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	int fd = open(path, O_RDONLY);
 	if (fd >= 0 && read(fd, text, sizeof(text) - 1) < 0)
@@ -265,6 +266,7 @@ static void refuse_new_memfd_flags(void)
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {sizeof(filter) / sizeof(filter[0]), filter};
+
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		_exit(77);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -465,6 +465,7 @@ static void no_file_that_is_worth_reading(void **state)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) + 2; i++) {
 		const char *path = i == 0 ? fifo : i == 1 ? text : others[i - 2];
 		struct module *module = get(store, getpid(), path, NULL);
+
 		assert_non_null(module);
 		assert_false(module->readable);
 		assert_true(module->error < 0);
@@ -493,6 +494,7 @@ static void few_descriptors(void **state)
 	}
 	for (uint32_t i = 0; i < FILES; i++) {
 		uint32_t serial;
+
 		assert_int_equal(module_fd(module[i]) >= 0, 1);
 		uint8_t notes[4096];
 		assert_int_equal(module_read(module[i], notes, sizeof(notes), 0), 0);

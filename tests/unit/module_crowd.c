@@ -3,9 +3,9 @@
  * A program maps as many files as it likes, all with one build id, one inode or one name if it likes: finding
  * each costs no more for that. What it costs is counted in entries of the store that are looked at.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -39,6 +39,7 @@ struct image {
 static const char *path_of(unsigned i)
 {
 	static char path[sizeof(folder) + 16];
+
 	snprintf(path, sizeof(path), "%s/%u", folder, i);
 	return path;
 }
@@ -68,6 +69,7 @@ static struct image image_of(unsigned i)
 	    .build_id = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID},
 	    .name = "GNU",
 	};
+
 	memset(image.id, 0xab, sizeof(image.id));
 	return image;
 }
@@ -75,6 +77,7 @@ static struct image image_of(unsigned i)
 static void write_file(const char *path, const struct image *image)
 {
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
+
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, image, sizeof(*image), 0), sizeof(*image));
 	assert_int_equal(close(fd), 0);
@@ -84,6 +87,7 @@ static struct module *get(struct modules *store, const char *path, uint64_t ino)
 {
 	const struct module_request request = {.path = path, .ino = ino};
 	struct module *module = module_get(store, &request);
+
 	assert_non_null(module);
 	return module;
 }
@@ -91,6 +95,7 @@ static struct module *get(struct modules *store, const char *path, uint64_t ino)
 static void expect_few_looks(struct modules *store, uint64_t *before)
 {
 	const uint64_t now = modules_counters(store)->looked_at;
+
 	assert_in_range(now - *before, 0, LOOKS_MAX);
 	*before = now;
 }
@@ -104,6 +109,7 @@ static void one_build_id(void **state)
 	(void)state;
 	for (unsigned i = 0; i < FILES; i++) {
 		const struct image image = image_of(i);
+
 		write_file(path_of(i), &image);
 		module[i] = get(store, path_of(i), 0);
 		assert_true(module[i]->readable);
@@ -117,6 +123,7 @@ static void one_build_id(void **state)
 		const struct module_request request = {
 		    .path = path_of(i), .build_id = module[0]->file.build_id, .build_id_len = 20};
 		struct module *again = module_get(store, &request);
+
 		assert_ptr_equal(again, module[i]);
 		module_unref(again);
 		expect_few_looks(store, &looks);
@@ -155,6 +162,7 @@ static void one_inode(void **state)
 	(void)state;
 	for (unsigned i = 0; i < TIMES; i++) {
 		const struct image image = image_of(FILES + i);
+
 		write_anew(path_of(0), &image);
 		module[i] = get(store, path_of(0), 0);
 		assert_true(module[i]->readable);
@@ -182,6 +190,7 @@ static void one_name_of_what_cannot_be_read(void **state)
 	const uint64_t added = looks;
 	for (unsigned i = 0; i < FILES; i++) {
 		struct module *again = get(store, "/nowhere/at all", i + 1);
+
 		assert_ptr_equal(again, module[i]);
 		module_unref(again);
 		expect_few_looks(store, &looks);
@@ -203,6 +212,7 @@ static void few_descriptors(void **state)
 	(void)state;
 	for (unsigned i = 0; i < FILES; i++) {
 		struct image image = image_of(i);
+
 		memcpy(image.id, &i, sizeof(i));
 		unlink(path_of(i));
 		write_file(path_of(i), &image);
@@ -246,5 +256,6 @@ int main(void)
 	    cmocka_unit_test(one_name_of_what_cannot_be_read),
 	    cmocka_unit_test(few_descriptors),
 	};
+
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -3,9 +3,9 @@
  * Of a process that has ended, or executes another program by now, its own word is all there is: which file a
  * path means must be told by the file.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -100,6 +100,7 @@ static void what_is_listed_is_a_file(void **state)
 		    .prot = PROT_READ | PROT_EXEC,
 		    .path = paths[i],
 		    .listed = true};
+
 		assert_int_equal(maps_add(maps, &range), 0);
 		const struct map *map = maps_module(maps, 0x1800);
 		assert_int_equal(map->kind, MAP_KIND_FILE);
@@ -133,6 +134,7 @@ static void a_relative_path_is_verified(void **state)
 		    .minor = minor(own.st_dev),
 		    .ino = own.st_ino + other,
 		    .listed = true};
+
 		assert_int_equal(maps_add(maps, &range), 0);
 		assert_int_equal(maps_module(maps, 0x1800)->module->readable, !other);
 	}

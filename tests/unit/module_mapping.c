@@ -3,9 +3,9 @@
  * What is mapped in a range need not be what was announced there: a library that was unloaded leaves its
  * range to the next, and we look when it is our turn.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

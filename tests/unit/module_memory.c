@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is put together from a process' memory says the same as the file, as far as it is in memory; and
  * whatever is in memory, no more than is allowed is read of it. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -158,6 +158,7 @@ static void it_says_what_the_file_says(void **state)
 	(void)state;
 	for (unsigned i = 0; i < LAYOUTS; i++) {
 		struct modules *store = modules_new(0), *other_store = modules_new(0);
+
 		if (!make_library(i)) {
 			modules_free(store);
 			modules_free(other_store);
@@ -195,6 +196,7 @@ static void it_says_what_the_file_says(void **state)
 		const uint64_t bytes = copied->file.copied.bytes;
 		for (uint64_t most = 0; most < bytes; most += bytes / 7) {
 			struct module_memory_copy less = gather(&range, most, &error);
+
 			assert_int_equal(error, -EFBIG);
 			assert_true(less.bytes <= most);
 			munmap(less.area, AREA_BYTES);

@@ -28,6 +28,7 @@ static int write_after_protection(uint64_t page_bytes)
 {
 	int status = -1;
 	pid_t pid = fork();
+
 	if (pid == 0) {
 		signal(SIGSEGV, SIG_DFL); /* cmocka catches it */
 		next_symbol_protect(page_bytes);
@@ -69,5 +70,6 @@ int main(void)
 	    cmocka_unit_test(left_alone_where_pages_are_larger),
 	    cmocka_unit_test(resolves_to_the_libc),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

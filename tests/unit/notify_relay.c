@@ -29,6 +29,7 @@ static socklen_t abstract(struct sockaddr_un *address, const char *name)
 static void own_namespace(void)
 {
 	static const char length[] = "256";
+
 	_Static_assert(QUEUE == 256, "as it is written");
 	int fd = unshare(CLONE_NEWNET) == 0 ? open("/proc/sys/net/unix/max_dgram_qlen", O_WRONLY) : -1;
 	if (fd < 0 || write(fd, length, strlen(length)) < 0) {
@@ -42,6 +43,7 @@ static int count_readable(int fd)
 {
 	char text[64];
 	int count = 0;
+
 	while (recv(fd, text, sizeof(text), MSG_DONTWAIT) >= 0)
 		count++;
 	return count;
@@ -51,6 +53,7 @@ static size_t fill(const struct sockaddr_un *to, socklen_t bytes)
 {
 	size_t count = 0;
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
 	assert_true(fd >= 0);
 	while (sendto(fd, "WATCHDOG=1", 10, 0, (const struct sockaddr *)to, bytes) >= 0)
 		count++;
@@ -64,6 +67,7 @@ static void who_writes_without_end_is_not_read_without_end(void **state)
 {
 	struct notify_relay relay;
 	struct sockaddr_un address;
+
 	(void)state;
 	own_namespace();
 	int manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -99,5 +103,6 @@ static void who_writes_without_end_is_not_read_without_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(who_writes_without_end_is_not_read_without_end)};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,7 @@ static void check_values(void **state)
 	for (alone = 0; alone < 2; alone++) {
 		uint64_t old = 8;
 		uint8_t old_byte = 0;
+
 		sum = 7;
 		small = 5;
 		byte = 0;
@@ -60,6 +61,7 @@ static void change(void)
 {
 	uint64_t old = atomic_load(&bits);
 	uint8_t count = atomic_load(&byte);
+
 	one_thread_add(&sum, 3);
 	one_thread_fetch_add(&drawn, 1);
 	one_thread_add32(&small, 1);
@@ -130,5 +132,6 @@ int main(void)
 	    cmocka_unit_test_setup(check_threads, begin),
 	    cmocka_unit_test_setup(check_signals, begin),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

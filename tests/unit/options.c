@@ -181,6 +181,7 @@ static void thresholds(void **state)
 	for (int i = 1; i <= THRESHOLDS_MAX + 1; i++) {
 		char *words[2 * (THRESHOLDS_MAX + 1) + 2];
 		char texts[THRESHOLDS_MAX + 1][16];
+
 		for (int j = 0; j < i; j++) {
 			snprintf(texts[j], sizeof(texts[j]), "rss=%dM", j + 1);
 			words[2 * j] = "--on";

@@ -17,6 +17,7 @@ static bool is_strict(const char *text)
 {
 	char path[] = "/tmp/heaptap-overcommit.XXXXXX";
 	int fd = mkstemp(path);
+
 	assert_true(fd >= 0);
 	assert_int_equal(strlen(text), write(fd, text, strlen(text)));
 	close(fd);
@@ -41,5 +42,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(two_is_strict_and_nothing_else),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

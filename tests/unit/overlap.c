@@ -194,6 +194,7 @@ static void a_difference_of_two_recordings_is_chance(void **unused)
 
 	for (int run = 0; run < RUNS; run++) {
 		struct family base = family_make(1, true), new = family_make(2, true);
+
 		struct profile *const *const columns[] = {base.profiles, new.profiles};
 		struct contrast_options options = {.after = 1, .kind = MEASURE_INUSE};
 		struct contrast contrast;
@@ -294,6 +295,7 @@ static void an_untold_origin_is_an_upper_bound(void **unused)
 	/* Whichever comes first: keys are random, and those of the holders are made in their order. */
 	for (size_t i = 1; i + 1 < CHILDREN; i++) {
 		struct profile *pair[] = {untold.profiles[i + 1], untold.profiles[0]};
+
 		one_column(&t, NULL, pair, 2);
 		assert_true(t.overlap.is_bound);
 		traces_fini(&t);

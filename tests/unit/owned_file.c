@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose a descriptor is that a path below /proc names, and what is opened of it. */
-#include "preload/lookup.h"
 #include "preload/owned_file.h"
+#include "preload/lookup.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -25,6 +25,7 @@ enum { OTHER_USER = 1000, NO_NUMBER = 65534 };
 static const char *path_of(int fd)
 {
 	static char path[64];
+
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
 	return path;
 }
@@ -32,6 +33,7 @@ static const char *path_of(int fd)
 static int memory(size_t bytes, int seals)
 {
 	const int fd = memfd_create("heaptap-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
 	assert_true(fd >= 0);
 	assert_int_equal(0, ftruncate(fd, (off_t)bytes));
 	assert_int_equal(0, fcntl(fd, F_ADD_SEALS, seals));
@@ -45,6 +47,7 @@ static bool opens(int fd, mode_t type, enum owned_file_others others)
 	struct stat status;
 	const char *path = path_of(fd);
 	const int folder = owned_file_folder(path);
+
 	assert_true(folder >= 0);
 	const int opened = owned_file_open(folder, path, type, O_RDONLY, others, &bytes);
 	close(folder);
@@ -64,8 +67,10 @@ static void only_descriptors_of_a_process(void **unused)
 	    "/proc/self/fd/3", "/proc/1/fd/../fd/3", "/proc/1/cwd/3", "/proc/1/task/1/fd/3", "/proc/1//fd/3",
 	    "//proc/1/fd/3", "proc/1/fd/3", " /proc/1/fd/3", "/proc/-1/fd/3", "/proc/+1/fd/3",
 	    "/proc/1/fd/-3", "/proc/12345678901/fd/3", "/proc/1/fd/12345678901", "/proc/1/fd/3:"};
+
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		uint64_t bytes;
+
 		if (owned_file_folder(wrong[i]) >= 0)
 			fail_msg("'%s' names a folder", wrong[i]);
 		const int folder = owned_file_folder(path_of(0));
@@ -87,6 +92,7 @@ static void of_the_process_of_the_folder(void **unused)
 	const int fd = memory(100, 0), folder = owned_file_folder(path_of(fd));
 	char other[64];
 	uint64_t bytes = 0;
+
 	snprintf(other, sizeof(other), "/proc/1/fd/%d", fd);
 	const int opened = owned_file_open(folder, other, S_IFREG, O_RDONLY, OWNED_FILE_NO_OTHERS, &bytes);
 	assert_true(opened >= 0);
@@ -100,6 +106,7 @@ static void of_the_type_that_is_asked_for(void **unused)
 {
 	int pipe_fds[2];
 	const int file = memory(100, 0), device = open("/dev/null", O_PATH), folder = open("/", O_PATH);
+
 	assert_int_equal(0, pipe(pipe_fds));
 	assert_true(opens(file, S_IFREG, OWNED_FILE_NO_OTHERS));
 	assert_true(opens(pipe_fds[0], S_IFIFO, OWNED_FILE_NO_OTHERS));
@@ -121,6 +128,7 @@ static void what_is_refused_is_not_opened(void **state)
 	const char *fifo = workshop_path(shop, "fifo"), *file = workshop_path(shop, "file");
 	char event[sizeof(struct inotify_event) + 256];
 	const int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
 	assert_int_equal(0, mkfifo(fifo, 0600));
 	assert_true(workshop_write(shop, "file", "text"));
 	const int fifo_place = open(fifo, O_PATH), file_place = open(file, O_PATH);
@@ -144,6 +152,7 @@ static void of_root_or_of_ourselves(void **unused)
 {
 	uint64_t bytes = 0;
 	const int own = memory(100, 0);
+
 	assert_true(owned_file_is_by(0));
 	const bool is_numbered = geteuid() != NO_NUMBER;
 	assert_int_equal(is_numbered, owned_file_is_by(geteuid()));
@@ -182,6 +191,7 @@ static void sealed_against_writing_and_nothing_less(void **state)
 	    {F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, true}};
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		const int fd = memory(152, files[i].seals);
+
 		assert_int_equal(files[i].is_sealed, owned_file_is_sealed(fd));
 		close(fd);
 	}
@@ -200,6 +210,7 @@ static void sealed_against_writing_and_nothing_less(void **state)
 int fstat(int fd, struct stat *status)
 {
 	static int (*real)(int, struct stat *);
+
 	if (!real)
 		real = (int (*)(int, struct stat *))(uintptr_t)lookup_in_libc("fstat");
 	const int result = real(fd, status);
@@ -210,6 +221,7 @@ int fstat(int fd, struct stat *status)
 static void the_libc_is_asked_and_not_the_program(void **unused)
 {
 	uint64_t bytes;
+
 	assert_non_null(lookup_in_libc("fstat"));
 	assert_ptr_not_equal(fstat, lookup_in_libc("fstat"));
 	assert_null(lookup_in_libc("owned_file_check"));
@@ -232,5 +244,6 @@ int main(void)
 	    cmocka_unit_test(sealed_against_writing_and_nothing_less),
 	    cmocka_unit_test(the_libc_is_asked_and_not_the_program),
 	};
+
 	return cmocka_run_group_tests(tests, workshop_open, workshop_close);
 }

@@ -305,6 +305,7 @@ static void be_a_user(int fd, void *argument)
 	    *ids[] = {"setgroups", "deny", "uid_map", "0 65534 1", "gid_map", "0 65534 1"};
 	bool good = setresgid(NOBODY, NOBODY, NOBODY) == 0 && setresuid(NOBODY, NOBODY, NOBODY) == 0 &&
 	    prctl(PR_SET_DUMPABLE, 1) == 0;
+
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)getpid());
 	if (mount_over)
 		good = good && close(open(path, O_WRONLY | O_CREAT | O_EXCL, 0644)) == 0 &&
@@ -324,6 +325,7 @@ static void be_a_user(int fd, void *argument)
 static struct stranger start_user(const char *mount_over)
 {
 	char byte = 1;
+
 	if (geteuid() != 0) {
 		print_message("needs root\n");
 		skip();
@@ -352,6 +354,7 @@ static void of_roots_files_those_that_everybody_may_read(void **state)
 {
 	char path[64];
 	struct stranger user = start_user(NULL);
+
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)user.pid);
 	write_map(path, 0644);
 	int open_one = open_map_of(user.pid);
@@ -367,6 +370,7 @@ static void a_file_that_is_mounted_there_is_not_its_map(void **state)
 {
 	static const char file[] = "/tmp/perfmap-test.root";
 	char path[64];
+
 	write_map(file, 0644);
 	struct stranger user = start_user(file);
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)user.pid);

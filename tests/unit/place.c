@@ -10,8 +10,6 @@
 #include "preload/tally.h"
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,6 +21,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #include <cmocka.h>
 
@@ -40,6 +40,7 @@ static struct live_entry insert(uint64_t address)
 	                               .period_bytes = size_of(address) * 3,
 	                               .time_ns = address * 5,
 	                               .tid = (uint32_t)address}};
+
 	block_insert((const void *)(uintptr_t)address, &entry);
 	return entry;
 }
@@ -47,6 +48,7 @@ static struct live_entry insert(uint64_t address)
 static bool drop(uint64_t address)
 {
 	struct live_entry entry;
+
 	if (!live_take((const void *)(uintptr_t)address, &entry))
 		return false;
 	block_remove(&entry);
@@ -56,6 +58,7 @@ static bool drop(uint64_t address)
 static bool whole(const struct slot_copy *slot)
 {
 	const struct region_sample *sample = &slot->sample;
+
 	return slot->address == sample->time_ns / 5 && sample->size_bytes == sample->period_bytes / 3 &&
 	    sample->period_bytes % 3 == 0 && sample->size_bytes == size_of(sample->time_ns / 5) &&
 	    (uint32_t)(sample->time_ns / 5) == sample->tid;
@@ -65,8 +68,10 @@ static bool whole(const struct slot_copy *slot)
 static uint32_t count_live(uint32_t number, uint32_t *torn, uint64_t *bytes)
 {
 	uint32_t live = 0;
+
 	for (uint32_t i = 0; i < region.segments * (uint32_t)REGION_SEGMENT_SLOTS; i++) {
 		struct slot_copy slot;
+
 		if (region_segment_owner(&region, i / REGION_SEGMENT_SLOTS) != (int)number ||
 		    !region_read_slot(&region, i, &slot))
 			continue;
@@ -82,6 +87,7 @@ static void books_agree(void **unused)
 {
 	uint32_t torn = 0;
 	uint64_t bytes = 0;
+
 	for (uint64_t i = 1; i <= 3000; i++)
 		assert_true(insert(i * 160).sample.slot != REGION_NO_SLOT);
 	for (uint64_t i = 1; i <= 3000; i += 2)
@@ -107,10 +113,12 @@ static void variances_of_any_period_add_up(void **unused)
 	const uint64_t periods[PERIODS] = {64 << 10, 1 << 20, 1 << 30, 1ull << 33, WEIGHT_PERIOD_MAX};
 	struct region_place *books = region_place(&region, 0);
 	double sum = 0;
+
 	for (uint64_t i = 0; i < PERIODS; i++) {
 		for (uint64_t j = 1; j <= EACH; j++) {
 			struct live_entry entry = {
 			    .sample = {.size_bytes = SIZE, .period_bytes = periods[i]}};
+
 			block_insert((const void *)(uintptr_t)((i * EACH + j) * 160), &entry);
 			sum += weight_of(SIZE, periods[i]).bytes_variance;
 		}
@@ -129,6 +137,7 @@ static void what_shrinks_changes_its_sum(void **unused)
 	struct region_place *books = region_place(&region, 0);
 	const struct weighed whole_one = weigh(1 << 20, UINT64_MAX, 1ull << 22),
 	                     part = weigh(1 << 20, 4096, 1ull << 22);
+
 	assert_true(whole_one.large && !part.large);
 	tally_live_add(whole_one, 1, 1);
 	tally_live_shrink(whole_one, part);
@@ -143,6 +152,7 @@ static void what_shrinks_changes_its_sum(void **unused)
 static void restored_entry_is_live_again(void **unused)
 {
 	struct live_entry entry;
+
 	insert(8000);
 	uint64_t before = region_place(&region, 0)->live.bytes_q8;
 	assert_true(live_take((void *)8000, &entry));
@@ -155,6 +165,7 @@ static void restored_entry_is_live_again(void **unused)
 static void stale_entry_is_counted(void **unused)
 {
 	struct region_place *books = region_place(&region, 0);
+
 	insert(8000);
 	insert(8000);
 	assert_int_equal(1, books->live.samples);
@@ -169,6 +180,7 @@ static void full_table_loses_and_says_so(void **unused)
 {
 	struct region_place *books = region_place(&region, 0);
 	uint64_t without = 0, count = 70000;
+
 	for (uint64_t i = 1; i <= count; i++)
 		without += insert(i * 160).sample.slot == REGION_NO_SLOT;
 	assert_true(without > 0);
@@ -191,6 +203,7 @@ static void work(uint64_t number, int steps)
 {
 	uint64_t random = number * 0x9e3779b97f4a7c15u + 1;
 	bool in[BLOCKS] = {false};
+
 	for (int i = 0; i < steps && !stop; i++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		uint64_t n = (random >> 33) % BLOCKS, address = (n * THREADS + number + 1) * 16;
@@ -200,6 +213,7 @@ static void work(uint64_t number, int steps)
 			abort();
 		else if (random >> 60 == 0) {
 			struct live_entry entry;
+
 			if (!live_take((void *)(uintptr_t)address, &entry))
 				abort();
 			block_restore((void *)(uintptr_t)address, &entry);
@@ -221,6 +235,7 @@ static void *work_thread(void *argument)
 static void readers_see_whole_slots(void **unused)
 {
 	pthread_t threads[THREADS];
+
 	stop = 0;
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(0, pthread_create(&threads[i], NULL, work_thread, (void *)i));
@@ -250,6 +265,7 @@ static void child_inherits(void **unused)
 		insert(i * 160);
 	for (int child = 0; child < 3; child++) {
 		pid_t pid = fork();
+
 		if (pid == 0) {
 			for (uint64_t i = 1; i <= 100; i++)
 				if (!claim_ready() || !drop(i * 160))
@@ -283,6 +299,7 @@ static void child_inherits(void **unused)
 static int inherits_in_place(uint32_t index)
 {
 	uint32_t torn = 0;
+
 	if (!claim_ready() || place_index() != index)
 		return 1;
 	const struct region_place *books = region_place(&region, index);
@@ -303,8 +320,10 @@ static int inherits_in_place(uint32_t index)
 static int fork_two(pid_t (*fork_by)(void), bool (*is_right)(uint32_t number))
 {
 	int status;
+
 	for (uint32_t number = 1; number <= 2; number++) {
 		pid_t pid = fork_by();
+
 		if (pid == 0 && is_right(number))
 			continue;
 		if (pid <= 0 || waitpid(pid, &status, 0) != pid)
@@ -330,6 +349,7 @@ static bool handler_was_in_place(uint32_t number)
 {
 	const bool right =
 	    freed_early && claim_ready() && place_index() == number && !drop(160) && drop(1600000);
+
 	insert(160);
 	return right;
 }
@@ -337,6 +357,7 @@ static bool handler_was_in_place(uint32_t number)
 static void a_handler_at_fork_has_the_childs_place(void **unused)
 {
 	uint32_t torn = 0;
+
 	for (uint64_t i = 1; i <= 500; i++)
 		insert(i * 160);
 	assert_int_equal(pthread_atfork(NULL, NULL, before_ours), 0);
@@ -361,6 +382,7 @@ static bool frees_in_place(uint32_t number)
 static void a_fork_that_calls_no_handler_is_noticed(void **unused)
 {
 	uint32_t torn = 0;
+
 	if (!_Fork)
 		_exit(0);
 	insert(160);
@@ -376,6 +398,7 @@ static void a_fork_that_calls_no_handler_is_noticed(void **unused)
 static void a_child_of_who_was_claiming_a_place(void **unused)
 {
 	int status;
+
 	atomic_store(claim_word, CLAIM_CLAIMING);
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -393,6 +416,7 @@ static void a_child_of_who_was_claiming_a_place(void **unused)
 static int in_grandchild(int (*body)(void))
 {
 	int go[2], done[2], status;
+
 	assert_true(pipe(go) == 0 && pipe(done) == 0);
 	for (uint64_t i = 1; i <= 500; i++)
 		insert(i * 160);
@@ -479,6 +503,7 @@ static void who_stood_still_when_it_had_taken_a_place_is_closed(void **unused)
 {
 	int status;
 	pid_t pid = fork();
+
 	if (pid == 0) {
 		if (!place_take() || place_index() != 1)
 			_exit(9);
@@ -504,6 +529,7 @@ static void who_stood_still_while_it_claimed_is_closed(void **unused)
 {
 	int status;
 	pid_t pid = fork();
+
 	if (pid == 0) {
 		begin_to_claim();
 		region_release_place(&region, 1);
@@ -528,6 +554,7 @@ static void who_stood_still_while_it_claimed_is_closed(void **unused)
 static void a_child_of_who_was_taking_a_place(void **unused)
 {
 	int status;
+
 	region_header(&region)->taken = 1;
 	slot_grow();
 	atomic_store(claim_word, CLAIM_TAKING);
@@ -553,6 +580,7 @@ static void places_run_out_quietly(void **unused)
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct live_entry entry;
+
 		if (claim_ready() || claim_state() != CLAIM_CLOSED || !live_take((void *)160, &entry))
 			_exit(1);
 		block_remove(&entry); /* the parent's: not touched */
@@ -579,6 +607,7 @@ static void refuse_mmap(void)
 	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	const struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
 		_exit(9);
@@ -593,6 +622,7 @@ static void no_data(void)
 static int forked_child(void (*meet)(void), bool claims_first, bool cut_off)
 {
 	unsigned char *stacks = region.base + region.offsets.buffers + BUFFER_BITMAPS_BYTES;
+
 	*stacks = 42; /* a secret */
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -637,11 +667,13 @@ static void killed_in_mid_write(void **unused)
 {
 	for (int round = 0; round < 40; round++) {
 		int ready[2];
+
 		assert_int_equal(0, pipe(ready));
 		pid_t pid = fork();
 		assert_true(pid >= 0); /* kill(-1) would be everybody */
 		if (pid == 0) {
 			pthread_t threads[THREADS];
+
 			if (!claim_ready() || write(ready[1], "", 1) != 1)
 				_exit(1);
 			stop = 0;
@@ -692,5 +724,6 @@ int main(void)
 	    ISOLATED(a_limit_of_data_is_not_in_the_way),
 	    ISOLATED(killed_in_mid_write),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

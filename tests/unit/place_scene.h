@@ -23,6 +23,7 @@ static inline struct claim_setup make_region(bool wiped)
 	    .clock_id = CLOCK_MONOTONIC,
 	    .live_max = 64 << 10,
 	    .mode = REGION_MODE_COPY};
+
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
 	void *page = NULL;
 	if (wiped) {
@@ -46,12 +47,14 @@ static inline struct claim_setup make_region(bool wiped)
 static inline void open_wiped(void)
 {
 	const struct claim_setup with = make_region(true);
+
 	claim_open(&with);
 }
 
 static inline void open_unwiped(void)
 {
 	const struct claim_setup with = make_region(false);
+
 	claim_open(&with);
 }
 
@@ -59,12 +62,14 @@ static inline void open_unwiped(void)
 static inline void open_offered(void)
 {
 	const struct claim_setup with = make_region(false);
+
 	claim_offer(&with);
 }
 
 static inline void in_child(void (*open)(void), void (*test)(void **))
 {
 	pid_t pid = fork();
+
 	if (pid == 0) {
 		open();
 		test(NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/poll_interval.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -19,6 +19,7 @@ static int after(struct poll_interval pace, uint64_t ms)
 static struct poll_interval noted(struct poll_interval_findings found)
 {
 	struct poll_interval pace;
+
 	poll_interval_begin(&pace, begin_ns - 3000 * MS);
 	poll_interval_note(&pace, &(struct poll_interval_findings){0}, begin_ns - 100 * MS);
 	poll_interval_note(&pace, &found, begin_ns);
@@ -28,6 +29,7 @@ static struct poll_interval noted(struct poll_interval_findings found)
 static void nothing_happens(void **state)
 {
 	struct poll_interval pace = noted((struct poll_interval_findings){0});
+
 	assert_int_equal(40, after(pace, 0));
 	assert_int_equal(40, after(pace, 100000));
 }
@@ -35,6 +37,7 @@ static void nothing_happens(void **state)
 static void samples_slow_down_by_steps(void **state)
 {
 	struct poll_interval few = noted((struct poll_interval_findings){.samples = 1});
+
 	assert_int_equal(10, after(few, 0));
 	assert_int_equal(10, after(few, 199));
 	assert_int_equal(20, after(few, 200));
@@ -46,6 +49,7 @@ static void samples_slow_down_by_steps(void **state)
 static void many_samples_are_looked_for_at_their_rate(void **state)
 {
 	struct poll_interval pace = noted((struct poll_interval_findings){.samples = 1200}); /* in 100 ms */
+
 	assert_int_equal(5, after(pace, 0));
 	assert_int_equal(5, after(pace, 199));
 	assert_int_equal(20, after(pace, 200));
@@ -66,6 +70,7 @@ static void many_samples_are_looked_for_at_their_rate(void **state)
 static void a_flood_is_not_slept_through(void **state)
 {
 	struct poll_interval pace;
+
 	poll_interval_begin(&pace, begin_ns - 10 * MS);
 	poll_interval_note(&pace, &(struct poll_interval_findings){.samples = 5120}, begin_ns);
 	assert_true(poll_interval_timeout_ns(&pace, begin_ns) == MS / 2);
@@ -81,6 +86,7 @@ static void a_flood_is_not_slept_through(void **state)
 static void a_new_process_is_looked_at_soon(void **state)
 {
 	struct poll_interval pace = noted((struct poll_interval_findings){.processes = 1});
+
 	assert_int_equal(2, after(pace, 199));
 	assert_int_equal(20, after(pace, 200));
 }
@@ -88,6 +94,7 @@ static void a_new_process_is_looked_at_soon(void **state)
 static void who_asks_once_may_ask_again(void **state)
 {
 	struct poll_interval pace = noted((struct poll_interval_findings){.requests = 1});
+
 	assert_int_equal(20, after(pace, 1999));
 	assert_int_equal(40, after(pace, 2000));
 }
@@ -102,5 +109,6 @@ int main(void)
 	    cmocka_unit_test(a_new_process_is_looked_at_soon),
 	    cmocka_unit_test(who_asks_once_may_ask_again),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,8 @@
 
 #include "pprof/check/check.h"
 #include "pprof/codec/decode.h"
-#include "pprof/profile/schema.h"
 #include "pprof/codec/wire.h"
+#include "pprof/profile/schema.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/check.h"
 #include "tests/unit/pprof_good.h"

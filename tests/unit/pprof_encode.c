@@ -13,8 +13,8 @@
 #include "pprof/codec/decode.h"
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/profile/schema.h"
 #include "pprof/codec/wire.h"
+#include "pprof/profile/schema.h"
 #include "tests/unit/pprof_bytes.h"
 
 static struct profile *write_and_read(const struct profile *p)

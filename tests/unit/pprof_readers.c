@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pprof/profile/drop_frames.h"
 #include "pprof/codec/encode.h"
 #include "pprof/codec/file.h"
 #include "pprof/codec/gzip.h"
+#include "pprof/profile/drop_frames.h"
 #include "tests/unit/pprof_bytes.h"
 
 static char path[] = "/tmp/heaptap-readers.XXXXXX";

@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "pprof/codec/wire.h"
 #include "pprof/profile.pb-c.h"
 #include "pprof/profile/schema.h"
-#include "pprof/codec/wire.h"
 #include "tests/unit/pprof_bytes.h"
 
 static struct wire wire_of(const struct bytes *b)

@@ -184,6 +184,7 @@ ssize_t pread(int fd, void *data, size_t bytes, off_t at)
 static void a_hostile_file_is_read_once(void **state)
 {
 	enum { HEADERS = 1170, ENTRIES = 1024 };
+
 	static struct {
 		Elf64_Ehdr elf;
 		Elf64_Phdr segment[HEADERS];

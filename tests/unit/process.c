@@ -3,19 +3,19 @@
  * Who a place in a region is: real processes that map it, that do not, that have ended; numbers that lie;
  * what they had mapped by their own word. Their books: process_books.c; memory: process_memory.c.
  */
+#include "sampler/heap/process.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/image.h"
-#include "sampler/heap/process.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -33,6 +33,7 @@ static void forget_region(int fd, void *argument)
 {
 	const struct region *region = argument;
 	char byte = (char)munmap(region->base, region->offsets.end);
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -41,6 +42,7 @@ static struct stranger stranger_without_region(const struct scene *s)
 {
 	char byte;
 	struct stranger stranger = stranger_start(forget_region, (void *)(uintptr_t)s->region);
+
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
 	return stranger;
@@ -49,6 +51,7 @@ static struct stranger stranger_without_region(const struct scene *s)
 static void nobody_there(void **state)
 {
 	struct scene *s = *state;
+
 	assert_null(image_process(s->image, 0, s->store));
 	atomic_store(&region_place(s->region, 0)->state, PLACE_CLAIMED);
 	assert_null(image_process(s->image, 0, s->store));
@@ -66,6 +69,7 @@ static void who_maps_the_region_is_known(void **state)
 	struct scene *s = *state;
 	struct stranger stranger = stranger_start(NULL, NULL);
 	struct process *process = claim(s, 0, stranger.pid, 0);
+
 	assert_non_null(process);
 	assert_int_equal(process->target.pid, stranger.pid);
 	assert_true(process->target.pidfd >= 0);
@@ -89,6 +93,7 @@ static void without_descriptors_it_is_unsure(void **state)
 	struct rlimit before = descriptors_take_away();
 	struct process *process = claim(s, 0, stranger.pid, 0);
 	bool unsure = process && process->unsure, found = process && image_look_again(process);
+
 	descriptors_give_back(before);
 	assert_non_null(process);
 	assert_true(unsure && !found && process->unsure);
@@ -107,6 +112,7 @@ static void without_descriptors_nothing_is_known_to_be_executed(void **state)
 	struct scene *s = *state;
 	struct stranger stranger = stranger_start(NULL, NULL);
 	struct process *process = claim(s, 0, stranger.pid, 0);
+
 	executed_begin(process);
 	assert_true(process->executable_known);
 	ino_t ino = process->executable_ino;
@@ -129,6 +135,7 @@ static void execute(int fd, void *argument)
 	char *arguments[] = {argument, "30", NULL};
 	char *environment[] = {"HEAPTAP=1", "LD_PRELOAD=" PRELOAD_LIBRARY_NAME, NULL};
 	char byte = 1;
+
 	if (write(fd, &byte, 1) == 1 && read(fd, &byte, 1) == 1)
 		execve(arguments[0], arguments, environment);
 }
@@ -137,9 +144,11 @@ static void execute(int fd, void *argument)
 static void a_program_has_no_environment_while_it_is_executed(void **state)
 {
 	struct scene *s = *state;
+
 	for (int i = 0; i < 200; i++) {
 		char byte;
 		struct stranger stranger = stranger_start(execute, "/bin/sleep");
+
 		assert_int_equal(read(stranger.fd, &byte, 1), 1);
 		struct process *process = claim_again(s, stranger.pid);
 		executed_begin(process);
@@ -161,6 +170,7 @@ static void a_number_is_a_targets_word(void **state)
 {
 	struct scene *s = *state;
 	struct region another; /* which the other does map */
+
 	fixture_open(&another, 1);
 	struct stranger other = stranger_without_region(s), ended = stranger_start(NULL, NULL);
 	pid_t was = ended.pid, child = fork();
@@ -173,6 +183,7 @@ static void a_number_is_a_targets_word(void **state)
 	const pid_t words[] = {getpid(), child, 1, other.pid, was, 0, -1, INT32_MAX};
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		const struct process *process = claim_again(s, words[i]);
+
 		assert_int_equal(process->target.pidfd, -1);
 		assert_false(process_is_there(process));
 	}
@@ -185,6 +196,7 @@ static void a_number_is_a_targets_word(void **state)
 static void count_from_one(int fd, void *unused)
 {
 	char byte;
+
 	(void)unused;
 	pid_t pid = unshare(CLONE_NEWPID) == 0 ? fork() : -1;
 	if (pid != 0 && (pid < 0 || write(fd, &pid, sizeof(pid)) != (ssize_t)sizeof(pid)))
@@ -196,6 +208,7 @@ static void count_from_one(int fd, void *unused)
 static pid_t pid_or_skip(struct stranger *stranger)
 {
 	pid_t pid;
+
 	assert_int_equal(read(stranger->fd, &pid, sizeof(pid)), sizeof(pid));
 	if (pid >= 0)
 		return pid;
@@ -212,6 +225,7 @@ static void a_process_with_a_number_of_its_own_is_searched_for(void **state)
 	struct stranger stranger = stranger_start(count_from_one, NULL);
 	pid_t inner = pid_or_skip(&stranger);
 	const struct process *process = claim(s, 0, 1, 0);
+
 	assert_non_null(process);
 	assert_int_equal(process->target.pid, inner);
 	assert_true(process->target.pidfd >= 0);
@@ -222,6 +236,7 @@ static void a_process_with_a_number_of_its_own_is_searched_for(void **state)
 static void fork_in_a_namespace(int fd, void *unused)
 {
 	char byte;
+
 	(void)unused;
 	pid_t pid = unshare(CLONE_NEWPID) == 0 ? fork() : -1;
 	if (pid > 0)
@@ -244,6 +259,7 @@ static void a_child_with_a_number_that_nobody_has_here_is_searched_for(void **st
 	struct scene *s = *state;
 	struct stranger stranger = stranger_start(fork_in_a_namespace, NULL);
 	pid_t inner = pid_or_skip(&stranger);
+
 	while (kill(inner, 0) == 0 || errno != ESRCH) {
 		assert_int_equal(write(stranger.fd, "", 1), 1);
 		assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
@@ -263,6 +279,7 @@ static void who_could_not_be_searched_for_has_not_ended(void **state)
 	struct scene *s = *state;
 	struct stranger stranger = stranger_start(fork_in_a_namespace, NULL);
 	pid_t inner = pid_or_skip(&stranger);
+
 	while (kill(inner, 0) == 0 || errno != ESRCH) {
 		assert_int_equal(write(stranger.fd, "", 1), 1);
 		assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
@@ -287,6 +304,7 @@ static void a_clone_is_searched_for_among_the_children(void **state)
 	struct scene *s = *state;
 	struct stranger stranger = stranger_start(count_from_one, NULL);
 	pid_t inner = pid_or_skip(&stranger);
+
 	assert_int_equal(claim(s, 0, stranger.pid, 0)->target.pid, stranger.pid);
 	const struct process *process = claim(s, 1, stranger.pid, 1);
 	assert_int_equal(process->target.pid, inner);
@@ -302,6 +320,7 @@ static unsigned char *put_module(unsigned char *at, uint64_t start, uint64_t pag
 	    .end = start + pages * REGION_PAGE_BYTES,
 	    .file_offset = 4096,
 	    .path_bytes = (uint32_t)strlen(path) + 1};
+
 	module.total_bytes = (uint32_t)((sizeof(module) + module.path_bytes + 7) & ~(size_t)7);
 	memcpy(at, &module, sizeof(module));
 	memcpy(at + sizeof(module), path, module.path_bytes);
@@ -312,6 +331,7 @@ static void of_a_process_that_is_gone_its_own_word_is_all_there_is(void **state)
 {
 	struct scene *s = *state;
 	unsigned char *at = s->region->base + s->region->offsets.modules;
+
 	at = put_module(at, 0x400000, 16, "/opt/server/bin/serve");
 	put_module(at, 0x7f0000000000, 4, "/opt/server/lib/gone.so");
 	const struct process *process = claim(s, 0, 0, 0);
@@ -343,6 +363,7 @@ static void what_makes_no_sense_there_ends_it(void **state)
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		unsigned char *second = put_module(at, 0x400000, 16, "/first"),
 		              *third = put_module(second, 0x800000, 16, "/second");
+
 		put_module(third, 0xc00000, 16, "/third");
 		memcpy(second + lies[i].offset, &lies[i].word, sizeof(lies[i].word));
 		assert_int_equal(maps_count(claim_again(s, 0)->target.maps), 1);
@@ -370,6 +391,7 @@ static void a_child_that_is_gone_has_its_parents_maps_and_name(void **state)
 	struct scene *s = *state;
 	struct stranger stranger = stranger_start(NULL, NULL);
 	const struct process *parent = claim(s, 0, stranger.pid, 0), *child = claim(s, 3, 0, 1);
+
 	assert_int_equal(child->target.pidfd, -1);
 	assert_string_equal(child->target.name, parent->target.name);
 	assert_int_equal(maps_count(child->target.maps), maps_count(parent->target.maps));
@@ -380,8 +402,10 @@ static void a_parent_that_cannot_be(void **state)
 {
 	struct scene *s = *state;
 	const uint32_t words[] = {4, 9, REGION_PLACES, REGION_PLACES + 1, UINT32_MAX};
+
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		struct process *process = claim(s, 3, 0, words[i]);
+
 		assert_non_null(process);
 		assert_int_equal(maps_count(process->target.maps), 0);
 		process_inherit(process);
@@ -395,6 +419,7 @@ static void maps_are_read_again_when_they_are_old(void **state)
 	struct stranger stranger = stranger_start(NULL, NULL);
 	struct process *process = claim(s, 0, stranger.pid, 0);
 	uint64_t read_ns = process->target.maps_read_ns;
+
 	assert_int_not_equal(read_ns, 0);
 	const struct maps *before = process->target.maps;
 	target_read_maps(&process->target, read_ns + 99, 100);

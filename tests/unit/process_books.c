@@ -25,6 +25,7 @@ static void enter_at(struct process *process, uint32_t slot, uint64_t seq, uint6
 	    .size_bytes = 64,
 	    .period_bytes = 1,
 	    .time_ns = time_ns};
+
 	assert_int_equal(heap_add(process->heap, &sample), 0);
 }
 
@@ -45,6 +46,7 @@ static void inherit_slot(struct scene *s, uint32_t number, uint64_t seq, uint32_
 static uint64_t pc_of(const struct process *process, uint32_t slot, uint64_t seq)
 {
 	uint32_t site = heap_site_of(process->heap, slot, seq, 0);
+
 	if (site == HEAP_NO_SITE)
 		return 0;
 	uint32_t stack = heap_site(process->heap, site)->key.stack;
@@ -55,6 +57,7 @@ static void inherited_blocks_keep_their_stacks(void **state)
 {
 	enum { FIRST = REGION_SEGMENT_SLOTS }; /* of the child's slots */
 	struct scene *s = *state;
+
 	fixture_own(s->region, 0, 0);
 	fixture_own(s->region, 1, 3);
 	struct process *parent = claim(s, 0, 0, 0);
@@ -87,6 +90,7 @@ static void inherited_blocks_keep_their_stacks(void **state)
 static pid_t origin_of(const struct process *process, uint32_t slot, uint64_t seq)
 {
 	uint32_t site = heap_site_of(process->heap, slot, seq, 0);
+
 	assert_int_not_equal(site, HEAP_NO_SITE);
 	return process_origin_pid(process, heap_site(process->heap, site)->key.origin);
 }
@@ -96,6 +100,7 @@ static void inherited_blocks_keep_their_origin(void **state)
 {
 	enum { CHILD = REGION_SEGMENT_SLOTS / 4, GRANDCHILD = CHILD * 2 };
 	struct scene *s = *state;
+
 	fixture_own(s->region, 0, 0);
 	fixture_own(s->region, 1, 3);
 	struct process *parent = claim(s, 0, 0, 0);
@@ -131,6 +136,7 @@ static void a_long_chain_has_unknown_origins(void **state)
 {
 	struct scene *s = *state;
 	struct process *process = claim(s, 0, 0, 0);
+
 	process->target.pid = 1000;
 	for (uint32_t i = 1; i < PROCESS_ANCESTORS + 5; i++) {
 		process = claim(s, i, 0, i);
@@ -146,6 +152,7 @@ static void whoever_has_the_parents_place_is_not_the_parent(void **state)
 {
 	enum { FIRST = REGION_SEGMENT_SLOTS };
 	struct scene *s = *state;
+
 	fixture_own(s->region, 1, 3);
 	claim(s, 0, 0, 0);
 	struct process *parent = claim(s, 2, 0, 1);
@@ -174,6 +181,7 @@ static void whoever_has_the_parents_place_is_not_the_parent(void **state)
 static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 {
 	struct scene *s = *state;
+
 	fixture_own(s->region, 0, 0);
 	for (uint32_t i = 0; i < 5; i++)
 		fixture_live(s->region, i, &(const struct fixture_block){.seq = i, .size_bytes = 100});
@@ -190,6 +198,7 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	assert_int_equal(heap_total(process->heap).bytes_q8, 500 << WEIGHT_BYTES_SHIFT);
 	for (uint32_t i = 0; i < 4; i++) {
 		uint32_t site = heap_site_of(process->heap, i, i, 0);
+
 		assert_int_not_equal(site, HEAP_NO_SITE);
 		uint32_t stack = heap_site(process->heap, site)->key.stack;
 		const struct stack_frame *frame =
@@ -208,6 +217,7 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 static void what_comes_meanwhile_is_no_part_of_it(void **state)
 {
 	struct scene *s = *state;
+
 	fixture_own(s->region, 0, 0);
 	fixture_count(s->region, 0, 5, 5 * 64);
 	struct process *process = claim(s, 0, 0, 0);
@@ -230,6 +240,7 @@ static struct heap_view delta_of(const struct scene *s, const struct process *pr
 {
 	struct heap_view view;
 	struct live_scan scan;
+
 	assert_int_equal(live_scan_take(&scan, s->region, process->place), 0);
 	assert_int_equal(heap_view_make(&view, HEAP_VIEW_DELTA, process->heap, &scan), 0);
 	heap_mark(process->heap, scan.counted, scan.now_ns);
@@ -244,6 +255,7 @@ static void no_delta_has_what_was_before(void **state)
 {
 	for (int early = 0; early < 2; early++) {
 		struct scene *s = *state;
+
 		fixture_own(s->region, 0, 0);
 		for (uint32_t i = 0; i < 5; i++)
 			fixture_live(s->region, i,
@@ -255,6 +267,7 @@ static void no_delta_has_what_was_before(void **state)
 		enter_at(process, 6, 7, 0x6666, 8);
 		if (early) {
 			struct heap_view view = delta_of(s, process);
+
 			assert_int_equal(view.allocated.samples, 0);
 			assert_int_equal(view.inuse.samples, 0);
 		}
@@ -279,6 +292,7 @@ static void no_delta_has_what_was_before(void **state)
 static void a_clock_of_its_own_hides_nothing_for_long(void **state)
 {
 	struct scene *s = *state;
+
 	fixture_own(s->region, 0, 0);
 	s->image->heap.deltas = true;
 	struct process *process = claim(s, 0, 0, 0);

@@ -33,6 +33,7 @@ static void an_end_as_a_phrase(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		const struct target target = {.end = ends[i].end, .status = ends[i].status};
+
 		process_end_phrase(&target, text, sizeof(text));
 		assert_string_equal(text, ends[i].text);
 	}
@@ -54,6 +55,7 @@ static void a_kill_beside_the_oom_killer(void **state)
 	struct oom_watch watch = {.fd = memfd_create("memory.events", MFD_CLOEXEC), .before = 3};
 	struct target target = {.end = TARGET_EXITED, .status = SIGKILL};
 	char text[PROCESS_END_BYTES];
+
 	(void)state;
 	assert_int_equal(write(watch.fd, counter, sizeof(counter) - 1), sizeof(counter) - 1);
 	process_end_describe(&target, &watch, text, sizeof(text));
@@ -81,6 +83,7 @@ static void which_ends_alarm(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		const struct target target = {.end = ends[i].end, .status = ends[i].status};
+
 		assert_int_equal(process_end_alarm(&target), ends[i].alarm);
 	}
 }
@@ -92,5 +95,6 @@ int main(void)
 	    cmocka_unit_test(a_kill_beside_the_oom_killer),
 	    cmocka_unit_test(which_ends_alarm),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

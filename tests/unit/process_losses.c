@@ -19,6 +19,7 @@ static void each_cause_is_said(void **state)
 	struct scene *s = *state;
 	struct control_loss losses[PROCESS_LOSSES];
 	struct process *process = claim(s, 0, getpid(), 0);
+
 	assert_non_null(process);
 	assert_int_equal(process_losses(process, losses), 0);
 	fixture_count(s->region, 0, 5, 5000);
@@ -44,5 +45,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(each_cause_is_said, open_scene, close_scene),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ static void map_many(int fd, void *unused)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char byte = 0;
+
 	(void)unused;
 	unsigned char *all = mmap(
 	    NULL, 2 * HOSTILE_RANGES * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -42,6 +43,7 @@ static void mappings_count_against_the_bound(void **state)
 	struct memory_bound memory = {0};
 	char byte;
 	struct stranger stranger = stranger_start(map_many, NULL);
+
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
 	struct process_finding *finding = process_find(stranger.pid, 0, s->store, &memory);
@@ -60,6 +62,7 @@ static void mappings_count_against_the_bound(void **state)
 	uint64_t in_maps = maps_bytes(finding->target.maps);
 	for (uint32_t i = 0; i < 8; i++) {
 		struct process *process = claim(s, i, stranger.pid, i ? 1 : 0);
+
 		assert_non_null(process);
 		assert_non_null(maps_find(process->target.maps, (uintptr_t)some_code));
 		in_maps += maps_bytes(process->target.maps);
@@ -80,6 +83,7 @@ static void become_another(int fd, void *argument)
 {
 	const uid_t *user = argument;
 	char byte = (char)setresuid(*user, *user, *user);
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -90,6 +94,7 @@ static void memory_is_the_users_or_as_the_plan_says(void **state)
 	uid_t user = geteuid() == 0 ? 4242 : geteuid();
 	char byte;
 	struct stranger stranger = stranger_start(become_another, &user);
+
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
 	const struct process *process = claim(s, 0, stranger.pid, 0), *child = claim(s, 3, 0, 1);
@@ -105,6 +110,7 @@ static void memory_is_the_users_or_as_the_plan_says(void **state)
 	/* likewise before it has taken a place */
 	for (uint64_t account = 0; account <= 5; account += 5) {
 		struct process_finding *finding = process_find(stranger.pid, account, s->store, NULL);
+
 		assert_non_null(finding);
 		assert_int_equal(finding->share.account, account ? account : target_account_of_user(user));
 		process_finding_free(finding);
@@ -119,6 +125,7 @@ static void memory_of_one_that_was_reaped(void **state)
 	uid_t user = geteuid() == 0 ? 4242 : geteuid();
 	char byte;
 	struct stranger stranger = stranger_start(become_another, &user);
+
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
 	const pid_t gone = fork();

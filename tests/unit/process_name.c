@@ -27,6 +27,7 @@ static void check(const struct name_case *cases, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		char name[PROCESS_NAME_BYTES];
+
 		process_name_make(name, cases[i].program, cases[i].line, cases[i].bytes);
 		assert_string_equal(name, cases[i].name);
 	}
@@ -67,6 +68,7 @@ static void scripts_and_modules(void **state)
 	    {"bash", LINE("bash\0-ec\0mysql -psecret"), "bash"},
 	    {"sh", LINE("/bin/sh\0./run.sh"), "sh run.sh"},
 	};
+
 	check(cases, COUNT(cases));
 }
 
@@ -81,6 +83,7 @@ static void other_programs(void **state)
 	    {"dotnet", LINE("dotnet\0shop.dll"), "dotnet shop.dll"},
 	    {"pythonic", LINE("pythonic\0-c\0x"), "pythonic"},
 	};
+
 	check(cases, COUNT(cases));
 }
 
@@ -105,6 +108,7 @@ static void titles(void **state)
 	    {"bash", LINE("-bash\0\0"), "bash"},
 	    {"My App", LINE("/opt/My App/My App\0--x"), "My App"},
 	};
+
 	check(cases, COUNT(cases));
 }
 
@@ -129,6 +133,7 @@ static void secrets(void **state)
 static void hostile_lines(void **state)
 {
 	char line[PROCESS_NAME_LINE_BYTES], name[PROCESS_NAME_BYTES];
+
 	/* All of it at once, at every length: valid, bounded, nothing for a terminal. */
 	for (size_t i = 0; i < sizeof(line); i++)
 		line[i] = (char)(i * 7919 % 251);
@@ -163,6 +168,7 @@ static void hostile_lines(void **state)
 static void of_a_process(void **state)
 {
 	char name[PROCESS_NAME_BYTES];
+
 	process_name_read(name, getpid(), "process_name");
 	assert_string_equal(name, "process_name");
 	process_name_read(name, 0x7ffffffe, "gone");
@@ -179,5 +185,6 @@ int main(void)
 	    cmocka_unit_test(hostile_lines),
 	    cmocka_unit_test(of_a_process),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ static inline int open_scene(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
 	struct region *region = malloc(sizeof(*region));
+
 	*state = s;
 	s->store = modules_new(16);
 	fixture_open(region, SEGMENTS * REGION_SEGMENT_SLOTS);
@@ -45,6 +46,7 @@ static inline int open_scene(void **state)
 static inline int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	for (uint32_t i = REGION_PLACES; i-- > 0;)
 		if (s->image->process[i])
 			process_free(s->image->process[i]);
@@ -59,6 +61,7 @@ static inline int close_scene(void **state)
 static inline struct process *claim(struct scene *s, uint32_t number, pid_t pid, uint32_t parent_word)
 {
 	struct region_place *place = region_place(s->region, number);
+
 	place->pid = (uint32_t)pid;
 	place->parent = parent_word;
 	atomic_store(&place->state, PLACE_READY);

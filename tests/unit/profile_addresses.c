@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses that were used again: every frame keeps an address, and a file offset, that is its own. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -132,6 +132,7 @@ static void check(struct space *s, bool distinct)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct stack_frame *frame = stacks_frame(s->stacks, i);
 		const struct stack_mapping *m = stacks_mapping(s->stacks, frame->mapping);
+
 		assert_true(profile_addresses_find(l, i, &range, &addresses[i]));
 		const struct profile_addresses_range *r = profile_addresses_range(l, range);
 		assert_in_range(addresses[i], r->start, r->limit - 1);
@@ -169,6 +170,7 @@ static void libraries_by_turns(void **state)
 	for (int round = 0; round < 3; round++)
 		for (int i = 0; i < FILES; i++) {
 			uint64_t start = 0x7f0000 - (uint64_t)i * PAGE;
+
 			map(s, start, 0x5000, 0x2000 + (uint64_t)i * PAGE);
 			frame[i][round] = seen(s, 0x7f0100 + (uint64_t)round, i);
 			address[i][round] = address_of(s, frame[i][round]);
@@ -270,6 +272,7 @@ static void anything(void **state)
 	srandom(1);
 	for (int i = 0; i < 20000; i++) {
 		uint64_t start = (uint64_t)(random() % 64) * PAGE;
+
 		if (i % 4 == 0)
 			map(s, start, (uint64_t)(1 + random() % 16) * PAGE,
 			    (uint64_t)(random() % 2) * PAGE + start);
@@ -307,5 +310,6 @@ int main(void)
 	    TEST(anything),
 	    TEST(a_million_mappings),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,7 @@ static bool read_places(struct prctl_mm_map *map)
 	char text[2048];
 	FILE *file = fopen("/proc/self/stat", "re");
 	size_t length = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+
 	if (file)
 		fclose(file);
 	text[length] = '\0';
@@ -62,6 +63,7 @@ static bool become(const struct environment *environment)
 	struct prctl_mm_map map;
 	char *start = mmap(NULL, environment->bytes, PROT_READ | PROT_WRITE,
 	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
 	if (start == MAP_FAILED || !read_places(&map))
 		return false;
 	memcpy(start + environment->at, VARIABLE, sizeof(VARIABLE));
@@ -73,6 +75,7 @@ static bool become(const struct environment *environment)
 static void hold(int fd, void *argument)
 {
 	char byte = (char)!become(argument);
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -82,6 +85,7 @@ static pid_t sampler_of(struct environment environment)
 	char byte;
 	pid_t sampler = -1;
 	struct stranger target = stranger_start(hold, &environment);
+
 	assert_int_equal(read(target.fd, &byte, 1), 1);
 	if (byte == 0)
 		sampler = profiled_sampler(target.pid);
@@ -118,5 +122,6 @@ int main(void)
 	    cmocka_unit_test(the_sampler_is_found),
 	    cmocka_unit_test(an_environment_is_not_read_for_ever),
 	};
+
 	return cmocka_run_group_tests_name("profiled", tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ struct file {
 static int read_bytes(void *context, void *to, size_t bytes, uint64_t offset)
 {
 	const struct file *file = context;
+
 	if (offset > file->length || bytes > file->length - offset)
 		return -EIO;
 	memcpy(to, file->bytes + offset, bytes);
@@ -42,6 +43,7 @@ struct made {
 static struct made make(uint32_t type)
 {
 	struct made made = {.file.length = SYMBOLS_AT + SYMBOLS_MAX * sizeof(Elf64_Sym)};
+
 	made.file.bytes = calloc(1, made.file.length);
 	assert_non_null(made.file.bytes);
 	made.header = (Elf64_Ehdr *)made.file.bytes;
@@ -61,6 +63,7 @@ static struct made make(uint32_t type)
 static void put(struct made *made, uint32_t name_at, const char *name, uint8_t bind, uint16_t section)
 {
 	Elf64_Shdr *table = &made->sections[2];
+
 	memcpy(made->file.bytes + NAMES_AT + name_at, name, strlen(name));
 	made->symbols[table->sh_size / sizeof(Elf64_Sym)] = (Elf64_Sym){.st_name = name_at,
 	    .st_info = ELF64_ST_INFO(bind, STT_FUNC),
@@ -73,6 +76,7 @@ static void put(struct made *made, uint32_t name_at, const char *name, uint8_t b
 static struct program_symbols read_made(struct made *made)
 {
 	struct program_symbols symbols;
+
 	assert_int_equal(program_symbols_read(&symbols, read_bytes, &made->file), 0);
 	return symbols;
 }
@@ -82,6 +86,7 @@ static void names_are_found_anywhere(void **unused)
 {
 	for (uint32_t at = 32768 - 20; at < 32768 + 4; at++) {
 		struct made made = make(SHT_SYMTAB);
+
 		put(&made, 7, "unlike_malloc", STB_LOCAL, 1);
 		put(&made, at, "x_rjem_malloc", STB_GLOBAL, 1);
 		made.symbols[1].st_name = at + 1;
@@ -96,6 +101,7 @@ static void names_are_found_anywhere(void **unused)
 static void what_a_file_asks_for_is_not_inside(void **unused)
 {
 	struct made made = make(SHT_DYNSYM);
+
 	put(&made, 1, "_rjem_malloc", STB_GLOBAL, SHN_UNDEF);
 	put(&made, 100, "malloc", STB_LOCAL, 1);
 	struct program_symbols symbols = read_made(&made);
@@ -111,6 +117,7 @@ static void what_a_file_asks_for_is_not_inside(void **unused)
 static void interpreters_are_known(void **unused)
 {
 	struct made made = make(SHT_DYNSYM);
+
 	put(&made, 1, "_PyEval_EvalFrameDefault", STB_GLOBAL, 1);
 	struct program_symbols symbols = read_made(&made);
 	assert_int_equal(symbols.runtime.kind, RUNTIME_PYTHON);
@@ -136,6 +143,7 @@ static void more_interpreters(void **unused)
 	    {"TclNRRunCallbacks", RUNTIME_TCL, true}};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct made made = make(SHT_DYNSYM);
+
 		put(&made, 1, known[i].name, STB_GLOBAL, 1);
 		const struct program_symbols symbols = read_made(&made);
 		assert_int_equal(symbols.runtime.kind, known[i].kind);
@@ -149,6 +157,7 @@ static void go_is_known(void **unused)
 {
 	struct made made = make(SHT_DYNSYM);
 	Elf64_Shdr *section = &made.sections[3];
+
 	strcpy((char *)made.file.bytes + NAMES_AT + 50, ".go.buildinfo");
 	*section = (Elf64_Shdr){.sh_name = 50, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_WRITE};
 	made.header->e_shnum = 4;
@@ -165,6 +174,7 @@ static void go_is_known(void **unused)
 static void odd_files(void **unused)
 {
 	struct made made = make(SHT_SYMTAB);
+
 	put(&made, 1, "_rjem_malloc", STB_GLOBAL, 1);
 	made.sections[1].sh_size = (64 << 20) + 1;
 	assert_false(read_made(&made).whole);
@@ -189,6 +199,7 @@ static void odd_files(void **unused)
 static void too_many_names(void **unused)
 {
 	struct made made = make(SHT_SYMTAB);
+
 	for (uint32_t at = 1; at + 8 < NAMES_MAX; at += 8)
 		memcpy(made.file.bytes + NAMES_AT + at, "amalloc", 8);
 	assert_false(read_made(&made).whole);
@@ -199,6 +210,7 @@ static void a_real_file(void **unused)
 {
 	struct program_symbols symbols;
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
 	assert_int_equal(program_symbols_read_file(&symbols, fd), 0);
 	assert_true(symbols.table && symbols.whole);
 	assert_string_equal(symbols.allocator, "");
@@ -217,5 +229,6 @@ int main(void)
 	    cmocka_unit_test(too_many_names),
 	    cmocka_unit_test(a_real_file),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What heaptap-push reads from users and servers: URLs, labels, answers, the retry table, names in the
  * spool. */
+#include "pprof/profile/labels.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
-#include "push/answer.h"
 #include "pprof/service/spool_counters.h"
-#include "pprof/profile/labels.h"
-#include "push/retry.h"
 #include "pprof/service/spool_name.h"
+#include "push/answer.h"
+#include "push/retry.h"
 #include "push/url.h"
 
 #include <errno.h>

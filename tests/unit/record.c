@@ -38,6 +38,7 @@ static void add_u32(struct bytes *b, uint32_t value)
 static void begin(struct bytes *b, uint32_t type, uint16_t misc)
 {
 	const struct perf_event_header header = {.type = type, .misc = misc};
+
 	b->count = 0;
 	add(b, &header, sizeof(header));
 }
@@ -75,6 +76,7 @@ static void make_sample(struct bytes *b)
 static void make_mmap(struct bytes *b, bool build_id)
 {
 	unsigned char identity[24] = {1, 0, 0, 0, 2, 0, 0, 0, 33};
+
 	begin(b, PERF_RECORD_MMAP2, build_id ? PERF_RECORD_MISC_MMAP_BUILD_ID : 0);
 	add_u32(b, 10);
 	add_u32(b, 11);
@@ -125,6 +127,7 @@ static void samples(void **unused)
 {
 	struct bytes b;
 	struct record r;
+
 	make_sample(&b);
 	assert_int_equal(0, parse(&b, &r));
 	assert_int_equal(RECORD_SAMPLE, r.kind);
@@ -142,6 +145,7 @@ static void others(void **unused)
 {
 	struct bytes b;
 	struct record r;
+
 	make_mmap(&b, false);
 	assert_int_equal(0, parse(&b, &r));
 	assert_int_equal(RECORD_MMAP, r.kind);
@@ -179,10 +183,12 @@ static int parse_exactly(const unsigned char *data, size_t count, uint64_t mask)
 {
 	struct record r;
 	uint64_t *copy = malloc(count ? count : 1);
+
 	memcpy(copy, data, count);
 	int result = record_parse(copy, count, mask, &r);
 	if (result == 0 && r.kind == RECORD_SAMPLE) {
 		const unsigned char *low = (const unsigned char *)copy, *high = low + count;
+
 		if (r.stack)
 			assert_true((const unsigned char *)r.stack >= low &&
 			    (const unsigned char *)r.stack + r.stack_bytes <= high);
@@ -198,6 +204,7 @@ static int parse_exactly(const unsigned char *data, size_t count, uint64_t mask)
 static void cut_off(void **unused)
 {
 	struct bytes b;
+
 	for (int kind = 0; kind < 6; kind++) {
 		if (kind == 0)
 			make_sample(&b);
@@ -225,8 +232,10 @@ static void cut_off(void **unused)
 static void made_up(void **unused)
 {
 	uint64_t state = 88172645463325252u;
+
 	for (int i = 0; i < 300000; i++) {
 		struct bytes b;
+
 		if (i % 2)
 			make_sample(&b);
 		else
@@ -245,6 +254,7 @@ static void made_up(void **unused)
 static void impossible_sizes(void **unused)
 {
 	struct bytes b;
+
 	make_sample(&b);
 	uint64_t huge = 65;
 	memcpy(b.data + b.count - 8, &huge, 8);
@@ -301,6 +311,7 @@ static void make_event(struct bytes *b, uint64_t id, uint64_t extra)
 static int parse_event_exactly(const void *data, size_t count, struct record *r)
 {
 	void *copy = malloc(count ? count : 1);
+
 	memcpy(copy, data, count);
 	int result = record_parse_event(copy, count, &layouts, r);
 	free(copy);
@@ -311,8 +322,10 @@ static void events(void **unused)
 {
 	struct bytes b;
 	struct record r;
+
 	for (size_t i = 0; i < 3; i++) {
 		uint64_t extra = sources[i].sample_type & ~(uint64_t)RECORD_EVENT_TYPE;
+
 		make_event(&b, sources[i].id, extra);
 		assert_int_equal(0, record_parse_event(b.data, b.count, &layouts, &r));
 		assert_int_equal(RECORD_SAMPLE, r.kind);
@@ -326,6 +339,7 @@ static void events(void **unused)
 		assert_int_equal(extra & PERF_SAMPLE_DATA_PAGE_SIZE ? 2 << 20 : 0, r.data_page_bytes);
 		for (size_t cut = 8; cut < b.count; cut++) {
 			struct bytes c = b;
+
 			c.count = cut;
 			end(&c, false);
 			assert_int_equal(-EBADMSG, parse_event_exactly(c.data, c.count, &r));
@@ -341,6 +355,7 @@ static void events_impossible(void **unused)
 	struct bytes b;
 	struct record r;
 	uint64_t huge = UINT64_MAX;
+
 	make_event(&b, 900, RECORD_EVENT_EXTRA);
 	memcpy(b.data + 8 + 40 + 8, &huge, 8); /* frames in the call chain */
 	assert_int_equal(-EBADMSG, parse_event_exactly(b.data, b.count, &r));
@@ -353,6 +368,7 @@ static void throttled(void **unused)
 {
 	struct bytes b;
 	struct record r;
+
 	begin(&b, PERF_RECORD_THROTTLE, 0);
 	add_u64(&b, 1);
 	add_u64(&b, 70);
@@ -371,6 +387,7 @@ static void the_time_is_where_the_header_says(void **unused)
 	const struct perf_event_header short_sample = {.type = PERF_RECORD_SAMPLE, .size = 24},
 	                               short_other = {.type = PERF_RECORD_FORK, .size = 24};
 	struct bytes all[5];
+
 	make_sample(&all[0]);
 	make_mmap(&all[1], true);
 	make_comm(&all[2], 0);
@@ -380,6 +397,7 @@ static void the_time_is_where_the_header_says(void **unused)
 		struct perf_event_header header;
 		struct record r;
 		uint64_t time;
+
 		memcpy(&header, all[i].data, sizeof(header));
 		assert_int_equal(0,
 		    i == 4 ? record_parse_event(all[i].data, all[i].count, &layouts, &r)
@@ -405,5 +423,6 @@ int main(void)
 	    cmocka_unit_test(throttled),
 	    cmocka_unit_test(the_time_is_where_the_header_says),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

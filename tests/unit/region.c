@@ -9,9 +9,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,6 +24,7 @@ static const struct region_options options = {
 static void opens_as_described(void **unused)
 {
 	struct region region;
+
 	assert_int_equal(0, region_open(&region, 3, 0x123450000, &options));
 	const struct region_header *header = region_header(&region);
 	assert_int_equal(5, region.segments);
@@ -54,6 +55,7 @@ static void a_header_is_refused_for_each_wrong_number(void **unused)
 	uint64_t *offset = (uint64_t *)&good.offsets;
 	const size_t offsets = sizeof(good.offsets) / sizeof(*offset);
 	const uint32_t segments[] = {1, 5, REGION_SEGMENTS};
+
 	for (size_t s = 0; s < sizeof(segments) / sizeof(segments[0]); s++) {
 		good.segments = segments[s];
 		region_lay_out(&good.offsets, good.segments);
@@ -70,6 +72,7 @@ static void a_header_is_refused_for_each_wrong_number(void **unused)
 			    UINT64_MAX, UINT64_MAX - REGION_PAGE_BYTES + 1, UINT64_MAX - right,
 			    -(uint64_t)REGION_COMMAND_LINE_BYTES, -(uint64_t)sizeof(struct walk_area),
 			    -(uint64_t)good.segments * REGION_SEGMENT_SLOTS * sizeof(struct region_slot)};
+
 			for (size_t w = 0; w < sizeof(wrong) / sizeof(wrong[0]); w++) {
 				offset[i] = wrong[w];
 				assert_int_equal(wrong[w] == right, region_is_whole(&good, end));
@@ -104,6 +107,7 @@ static void sizes_are_bounded(void **unused)
 {
 	struct region region;
 	struct region_options odd = options;
+
 	odd.live_max = UINT64_MAX / 2;
 	assert_int_equal(0, region_open(&region, 3, 0, &odd));
 	assert_int_equal(REGION_SEGMENTS, region.segments);
@@ -119,6 +123,7 @@ static void sizes_are_bounded(void **unused)
 static void abandoned_when_nobody_maps_it(void **unused)
 {
 	struct region region;
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	void *other = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, region.fd, 0);
 	assert_false(region_abandoned(&region));
@@ -132,6 +137,7 @@ static void slots_are_read_when_whole(void **unused)
 {
 	struct region region;
 	struct slot_copy copy;
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	assert_false(region_read_slot(&region, 0, &copy));
 	fixture_slot(&region, 0)->word = 5 << 8 | SLOT_WRITING;
@@ -155,6 +161,7 @@ static void the_free_of_a_live_slot_is_not_read(void **unused)
 {
 	struct region region;
 	struct slot_copy copy;
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	fixture_live(
 	    &region, 0, &(const struct fixture_block){.seq = 5, .size_bytes = 77, .time_ns = 9, .tid = 3});
@@ -174,6 +181,7 @@ static void the_free_of_a_live_slot_is_not_read(void **unused)
 static void owners_are_checked(void **unused)
 {
 	struct region region;
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	fixture_own(&region, 0, 0);
 	fixture_own(&region, 1, REGION_PLACES - 1);
@@ -199,6 +207,7 @@ struct seen {
 static bool see(void *context, const struct region_buffer *header, const unsigned char *stack, size_t room)
 {
 	struct seen *seen = context;
+
 	if (seen->count < 4)
 		seen->places[seen->count] = header->place;
 	seen->count++;
@@ -217,6 +226,7 @@ static void buffers_are_drained_once(void **unused)
 	struct region region;
 	struct seen seen = {0};
 	const struct region_drain drain = {.taken = see, .context = &seen};
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	uint64_t *bitmap = (uint64_t *)(void *)buffer_area(&region);
 	for (uint32_t i = 0; i < 3; i++) {
@@ -245,6 +255,7 @@ static void both_areas_are_drained(void **unused)
 	struct region region;
 	struct seen seen = {0};
 	const struct region_drain drain = {.taken = see, .context = &seen};
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	unsigned char *area = region.base + region.offsets.dropped_buffers;
 	struct region_buffer *first = (void *)(area + BUFFER_BITMAPS_BYTES),
@@ -264,6 +275,7 @@ static void every_bit_set(void **unused)
 	struct region region;
 	struct seen seen = {0};
 	const struct region_drain drain = {.taken = see, .context = &seen};
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	memset(buffer_area(&region), 0xff, BUFFER_BITMAPS_BYTES);
 	assert_int_equal(0, region_drain_buffers(&region, &drain));
@@ -284,6 +296,7 @@ static void released_place_is_clean(void **unused)
 {
 	struct region region;
 	struct slot_copy copy;
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	fixture_own(&region, 1, 5);
 	fixture_own(&region, 2, 6);
@@ -312,8 +325,10 @@ static _Atomic uint32_t releases, taken_early;
 static void *take_again_and_again(void *argument)
 {
 	struct region_place *place = region_place(argument, WANTED);
+
 	while (!stop) {
 		uint32_t free_state = PLACE_FREE;
+
 		if (!atomic_compare_exchange_strong(&place->state, &free_state, PLACE_CLAIMED))
 			continue;
 		const uint32_t generation = atomic_load(&place->generation);
@@ -332,6 +347,7 @@ static void a_place_is_free_when_it_is_empty(void **unused)
 {
 	struct region region;
 	pthread_t thread;
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	struct region_place *place = region_place(&region, WANTED);
 	releases = taken_early = 0;
@@ -357,6 +373,7 @@ static void *scribble(void *argument)
 {
 	const struct region *region = argument;
 	uint64_t state = 88172645463325252u;
+
 	while (!stop) {
 		state ^= state << 13;
 		state ^= state >> 7;
@@ -376,6 +393,7 @@ static void scribbled_over(void **unused)
 	const struct region_drain drain = {.taken = see, .context = &seen};
 	struct slot_copy copy;
 	pthread_t thread;
+
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	const struct region before = region;
 	stop = 0;
@@ -399,6 +417,7 @@ static void clock_is_monotonic_time(void **unused)
 {
 	struct timespec before, told, after;
 	uint32_t clock = region_clock();
+
 	assert_true(clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE);
 	clock_gettime(CLOCK_MONOTONIC, &before);
 	clock_gettime((clockid_t)clock, &told);
@@ -432,5 +451,6 @@ int main(void)
 	    cmocka_unit_test(clock_is_monotonic_time),
 	    cmocka_unit_test(every_loss_has_a_name),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

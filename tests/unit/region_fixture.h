@@ -17,6 +17,7 @@ static inline void fixture_open(struct region *region, uint64_t live_max)
 	    .clock_id = 1,
 	    .live_max = live_max,
 	    .mode = REGION_MODE_COPY};
+
 	assert_int_equal(region_open(region, 1, 0x10000, &options), 0);
 }
 
@@ -58,6 +59,7 @@ static inline void fixture_live(
     const struct region *region, uint32_t number, const struct fixture_block *block)
 {
 	struct region_slot *slot = fixture_slot(region, number);
+
 	atomic_store(&slot->word, block->seq << 8 | SLOT_WRITING);
 	slot->sample.size_bytes = block->size_bytes;
 	slot->sample.period_bytes = 1;
@@ -71,6 +73,7 @@ static inline void fixture_live(
 static inline void fixture_freed(const struct region *region, uint32_t number, uint64_t order)
 {
 	struct region_slot *slot = fixture_slot(region, number);
+
 	slot->freed_order = order;
 	atomic_store(&slot->word, (atomic_load(&slot->word) & ~SLOT_STATE_MASK) | SLOT_FREED);
 }
@@ -94,6 +97,7 @@ static inline void fixture_count(
     const struct region *region, uint32_t place, uint64_t samples, uint64_t bytes)
 {
 	struct region_tally *allocated = &region_place(region, place)->allocated;
+
 	atomic_store(&allocated->samples, samples);
 	atomic_store(&allocated->objects_q16, samples << WEIGHT_OBJECTS_SHIFT);
 	atomic_store(&allocated->bytes_q8, bytes << WEIGHT_BYTES_SHIFT);
@@ -111,6 +115,7 @@ static inline void fixture_free(const struct region *region, uint64_t number, ui
     uint64_t lived_ns, uint32_t freed_tid)
 {
 	struct region_free *entry = fixture_free_entry(region, number);
+
 	entry->sample.seq = seq;
 	entry->sample.slot = slot;
 	entry->sample.size_bytes = 64;
@@ -130,6 +135,7 @@ static inline struct region_buffer *fixture_buffer(
     const struct region *region, uint32_t class, uint32_t number)
 {
 	unsigned char *at = region->base + region->offsets.buffers + BUFFER_BITMAPS_BYTES;
+
 	for (uint32_t c = 0; c < class; c++)
 		at += (size_t)buffer_class[c].count * buffer_class[c].bytes;
 	return (struct region_buffer *)(void *)(at + (size_t)number * buffer_class[class].bytes);
@@ -139,6 +145,7 @@ static inline struct region_buffer *fixture_buffer(
 static inline void fixture_take_buffer(const struct region *region, uint32_t class, uint32_t number)
 {
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->offsets.buffers);
+
 	for (uint32_t c = 0; c < class; c++)
 		number += buffer_class[c].count;
 	atomic_fetch_or(&bitmap[number / 64], UINT64_C(1) << number % 64);

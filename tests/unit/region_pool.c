@@ -40,6 +40,7 @@ struct visit {
 static int open_visit(void **state)
 {
 	struct visit *v = calloc(1, sizeof(*v));
+
 	v->pool = region_pool_new(&options);
 	*state = v;
 	if (!v->pool || sscanf(region_pool_env(v->pool), "%63[^:]:%16" SCNx64, v->page_path, &v->cookie) != 2)
@@ -53,6 +54,7 @@ static int open_visit(void **state)
 static int close_visit(void **state)
 {
 	struct visit *v = *state;
+
 	region_pool_free(v->pool);
 	free(v);
 	return 0;
@@ -61,6 +63,7 @@ static int close_visit(void **state)
 static bool read_ticket(const struct visit *v, struct ticket *ticket)
 {
 	int fd = open(v->page.tickets_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
 	assert_true(fd >= 0);
 	ssize_t got = read(fd, ticket, sizeof(*ticket));
 	close(fd);
@@ -70,6 +73,7 @@ static bool read_ticket(const struct visit *v, struct ticket *ticket)
 static uint64_t inode_at(const char *path)
 {
 	struct stat status;
+
 	return stat(path, &status) == 0 ? status.st_ino : 0;
 }
 
@@ -78,6 +82,7 @@ static uint64_t claim(const struct visit *v)
 {
 	struct ticket ticket;
 	struct region_header header;
+
 	if (!read_ticket(v, &ticket))
 		return 0;
 	assert_int_equal(ticket.cookie, v->cookie);
@@ -94,6 +99,7 @@ static uint64_t told(const struct visit *v)
 {
 	struct region *region = region_pool_next(v->pool);
 	uint64_t inode = region ? region->ino : 0;
+
 	if (!region)
 		return 0;
 	assert_non_null(region->base);
@@ -108,6 +114,7 @@ static uint32_t claim_all(const struct visit *v)
 {
 	uint64_t claimed[STOCK_MAX + 1];
 	uint32_t count = 0;
+
 	while (count <= STOCK_MAX && (claimed[count] = claim(v)))
 		count++;
 	for (uint32_t i = 0; i < count; i++)
@@ -121,6 +128,7 @@ static uint32_t claim_all(const struct visit *v)
 static void the_page_is_what_the_protocol_says(void **state)
 {
 	const struct visit *v = *state;
+
 	assert_int_equal(v->page.magic, REGION_POOL_MAGIC);
 	assert_int_equal(v->page.abi, REGION_ABI);
 	assert_int_equal(v->page.cookie, v->cookie);
@@ -131,6 +139,7 @@ static void nobody_changes_the_page_or_shrinks_the_ledger(void **state)
 {
 	const struct visit *v = *state;
 	int fd = open(v->page_path, O_RDWR | O_CLOEXEC);
+
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
 	assert_int_equal(errno, EPERM);
@@ -149,6 +158,7 @@ static void who_found_no_region_is_counted(void **state)
 	const struct visit *v = *state;
 	struct ledger *ledger;
 	int fd = open(v->page.ledger_path, O_RDWR | O_CLOEXEC);
+
 	ledger = mmap(NULL, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	assert_ptr_not_equal(ledger, MAP_FAILED);
@@ -171,6 +181,7 @@ static void claims_are_told_in_their_order(void **state)
 	const struct visit *v = *state;
 	struct region *first, *second;
 	uint64_t inode[3];
+
 	assert_int_equal(told(v), 0);
 	for (int i = 0; i < 3; i++)
 		inode[i] = claim(v);
@@ -194,6 +205,7 @@ static void a_claim_wakes_us(void **state)
 	const struct visit *v = *state;
 	int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
+
 	assert_int_equal(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, region_pool_fd(v->pool), &event), 0);
 	for (int i = 0; i < 300; i++) { /* however often the pipe has gone round, and grown */
 		for (int looks = 0; looks < 10; looks++) /* room that we made ourselves, filled in parts */
@@ -202,6 +214,7 @@ static void a_claim_wakes_us(void **state)
 		pid_t pid = fork();
 		if (pid == 0) {
 			struct ticket ticket;
+
 			_exit(!read_ticket(v, &ticket));
 		}
 		int status;
@@ -218,6 +231,7 @@ static void the_stock_is_filled_up_and_grows_with_the_claims(void **state)
 {
 	const struct visit *v = *state;
 	uint32_t count = claim_all(v), before = count, claims = count;
+
 	assert_in_range(count, STOCK_LEAST, STOCK_MAX);
 	while (count < STOCK_MAX && claims < 100 * STOCK_MAX) {
 		for (uint32_t looks = 0; looks < 8; looks++) /* a look makes a part of what is wanted */
@@ -233,6 +247,7 @@ static void few_descriptors_mean_few_spares(void **state)
 {
 	struct rlimit before, few;
 	struct visit *v = *state;
+
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = before;
 	few.rlim_cur = 8 * STOCK_LEAST;
@@ -248,8 +263,10 @@ static void few_descriptors_mean_few_spares(void **state)
 static void what_they_begin_with_can_be_changed(void **state)
 {
 	const struct visit *v = *state;
+
 	for (uint64_t n = 1; n < 4; n++) {
 		enum region_mode mode = n % 2 ? REGION_MODE_TRIGGER : REGION_MODE_COPY;
+
 		region_pool_set_mode(v->pool, mode);
 		region_pool_set_period(v->pool, n * 1000);
 		/* those that were spare, and those made since */
@@ -273,6 +290,7 @@ struct seen {
 static void note_told(const struct visit *v, struct seen *seen)
 {
 	uint64_t inode;
+
 	for (int i = 0; i < 2 * STOCK_MAX && (inode = told(v)); i++) {
 		for (size_t n = 0; n < seen->count; n++)
 			assert_int_not_equal(seen->inode[n], inode);
@@ -290,6 +308,7 @@ static void hostile_tickets_do_no_harm(void **state)
 	const struct visit *v = *state;
 	char junk[4096];
 	struct seen seen = {0};
+
 	memset(junk, 0xa5, sizeof(junk));
 	int in = open(v->page.tickets_path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
 	int out = open(v->page.tickets_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -318,12 +337,14 @@ static uint64_t serve(const struct visit *v, uint64_t cookie, int *status)
 {
 	int answer[2];
 	uint64_t inode = 0, got = 0;
+
 	assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
 		struct stat file = {0};
 		int fd = region_socket_ask(v->page_path, cookie);
 		bool good = fd >= 0 && fstat(fd, &file) == 0;
+
 		got = file.st_ino;
 		_exit(write(answer[1], &got, sizeof(got)) != (ssize_t)sizeof(got) || !good);
 	}
@@ -347,6 +368,7 @@ static uint64_t serve(const struct visit *v, uint64_t cookie, int *status)
 static bool served(const struct visit *v)
 {
 	int status = -1;
+
 	for (int i = 0; i < 50 && status != 0; i++)
 		serve(v, v->cookie, &status);
 	return status == 0;
@@ -356,6 +378,7 @@ static void the_socket_hands_one_to_who_knows_the_cookie(void **state)
 {
 	const struct visit *v = *state;
 	int status;
+
 	if (region_pool_socket_fd(v->pool) < 0) {
 		print_message("only root's pool has a socket\n");
 		skip();
@@ -371,6 +394,7 @@ static int visit_silently(const struct visit *v, const void *words, size_t bytes
 	struct sockaddr_un address;
 	socklen_t length = region_socket_address(v->page_path, v->cookie, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (const struct sockaddr *)&address, length), 0);
 	if (bytes)
@@ -383,6 +407,7 @@ static void who_says_nothing_at_the_socket_keeps_nobody_out(void **state)
 	enum { SILENT = 40 };
 	const struct visit *v = *state;
 	int fds[SILENT];
+
 	if (region_pool_socket_fd(v->pool) < 0) {
 		print_message("only root's pool has a socket\n");
 		skip();
@@ -399,6 +424,7 @@ static void who_says_nothing_at_the_socket_keeps_nobody_out(void **state)
 static void who_leaves_the_socket_too_early_is_counted(void **state)
 {
 	const struct visit *v = *state;
+
 	if (region_pool_socket_fd(v->pool) < 0) {
 		print_message("only root's pool has a socket\n");
 		skip();
@@ -416,6 +442,7 @@ static void everything_is_given_back(void **state)
 	close(before);
 	for (int i = 0; i < 3; i++) {
 		struct region_pool *pool = region_pool_new(&options);
+
 		assert_non_null(pool);
 		region_pool_free(pool);
 	}

@@ -28,6 +28,7 @@ static char path[64];
 static struct region_socket *open_listener(void)
 {
 	int error;
+
 	snprintf(path, sizeof(path), "/proc/%d/fd/7", (int)getpid());
 	struct region_socket *listener = region_socket_new(path, cookie, &error);
 	assert_non_null(listener);
@@ -40,6 +41,7 @@ static int visit(uint64_t word)
 	struct sockaddr_un address;
 	socklen_t bytes = region_socket_address(path, cookie, &address);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
 	assert_int_equal(connect(fd, (const struct sockaddr *)&address, bytes), 0);
 	if (word)
 		assert_int_equal(send(fd, &word, sizeof(word), MSG_NOSIGNAL), sizeof(word));
@@ -49,6 +51,7 @@ static int visit(uint64_t word)
 static bool is_turned_away(int fd)
 {
 	char byte;
+
 	return recv(fd, &byte, 1, MSG_DONTWAIT) == 0 || errno == ECONNRESET;
 }
 
@@ -57,6 +60,7 @@ static void the_name_has_a_secret_part_but_not_the_cookie(void **state)
 	struct sockaddr_un address;
 	socklen_t bytes = region_socket_address("/proc/1/fd/7", cookie, &address);
 	size_t length = bytes - offsetof(struct sockaddr_un, sun_path) - 1;
+
 	assert_int_equal(address.sun_path[0], 0);
 	assert_int_equal(length, strlen("heaptap/proc/1/fd/7-012345"));
 	assert_memory_equal(address.sun_path + 1, "heaptap/proc/1/fd/7-012345", length);
@@ -66,6 +70,7 @@ static void a_name_that_is_taken_is_an_error(void **state)
 {
 	struct region_socket *listener = open_listener();
 	int error = 0;
+
 	assert_null(region_socket_new(path, cookie, &error));
 	assert_int_equal(error, -EADDRINUSE);
 	region_socket_free(listener);
@@ -76,9 +81,11 @@ static void a_process_holds_so_many_regions_and_no_more(void **state)
 	static struct region regions[64];
 	struct region_socket *listener = open_listener();
 	int null[2];
+
 	assert_int_equal(pipe(null), 0);
 	for (size_t i = 0; i < 64; i++) {
 		int fd = visit(cookie);
+
 		region_socket_knock(listener);
 		int visitor = region_socket_next(listener);
 		assert_true(visitor >= 0);
@@ -115,6 +122,7 @@ static void strangers_do_not_keep_others_waiting(void **state)
 	enum { STRANGERS = 200 };
 	struct region_socket *listener = open_listener();
 	int fds[STRANGERS];
+
 	for (int i = 0; i < STRANGERS; i++)
 		fds[i] = visit(i % 2 ? 0 : 42);
 	int fd = visit(cookie);
@@ -141,6 +149,7 @@ static void many_who_speak_late_are_heard(void **state)
 	enum { PROGRAMS = 30 };
 	struct region_socket *listener = open_listener();
 	int fds[PROGRAMS], visitor, heard = 0;
+
 	for (int i = 0; i < PROGRAMS; i++)
 		fds[i] = visit(0);
 	region_socket_knock(listener);
@@ -159,6 +168,7 @@ static void who_speaks_late_is_heard(void **state)
 {
 	struct region_socket *listener = open_listener();
 	int fd = visit(0);
+
 	region_socket_knock(listener);
 	assert_int_equal(region_socket_next(listener), -1);
 	assert_int_equal(send(fd, &cookie, sizeof(cookie), 0), sizeof(cookie));
@@ -175,6 +185,7 @@ static void who_cannot_be_accepted_is_counted(void **state)
 	struct region_socket *listener = open_listener();
 	int fd = visit(cookie);
 	struct rlimit before = descriptors_take_away();
+
 	for (int i = 0; i < 3; i++) {
 		region_socket_knock(listener);
 		assert_int_equal(region_socket_next(listener), -1);
@@ -203,6 +214,7 @@ static int asked_timeout_ms = -1; /* of the last poll */
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	const struct timespec none = {0};
+
 	asked_timeout_ms = timeout_ms;
 	return ppoll(fds, count, &none, NULL);
 }
@@ -210,6 +222,7 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 static int64_t now_ms(void)
 {
 	struct timespec now;
+
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
@@ -222,6 +235,7 @@ struct late {
 static void *let_in_late(void *argument)
 {
 	struct late *late = argument;
+
 	while (!late->asked_ms || now_ms() < late->asked_ms + REGION_SOCKET_WAIT_MS / 4)
 		usleep(1000);
 	late->accepted_ms = now_ms();
@@ -243,6 +257,7 @@ static void the_target_waits_once(void **state)
 {
 	struct sockaddr_un address;
 	pthread_t thread;
+
 	if (geteuid() != 0)
 		skip(); /* it asks nobody but root */
 	snprintf(path, sizeof(path), "/proc/%d/fd/8", (int)getpid());
@@ -287,5 +302,6 @@ int main(void)
 	    cmocka_unit_test(who_cannot_be_accepted_is_counted),
 	    cmocka_unit_test(the_target_waits_once),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,8 @@
  * Regions and libraries that are found in another process: of a sampler that lives or has ended, damaged
  * ones, copies of our library that anybody may have written.
  */
-#include "sampler/linux/clock.h"
 #include "sampler/region/region_takeover.h"
+#include "sampler/linux/clock.h"
 #include "sampler/region/region_offer.h"
 
 #include <errno.h>
@@ -43,6 +43,7 @@ enum { NOBODY = 65534 };
 static int next_fd(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
 	close(fd);
 	return fd;
 }
@@ -51,6 +52,7 @@ static void forget(int fd, void *argument)
 {
 	const struct region *region = argument;
 	char byte = (char)munmap(region->base, region->offsets.end);
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -60,6 +62,7 @@ static void close_descriptor(int fd, void *argument)
 {
 	const struct region *region = argument;
 	char byte = (char)close(region->fd);
+
 	if (write(fd, &byte, 1) == 1)
 		(void)!read(fd, &byte, 1);
 }
@@ -68,6 +71,7 @@ static struct stranger start_with(void (*body)(int fd, void *argument), struct r
 {
 	char byte;
 	struct stranger stranger = stranger_start(body, region);
+
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
 	return stranger;
@@ -81,6 +85,7 @@ static struct stranger start_without(struct region *region)
 static void the_target_of_a_sampler_that_has_ended(void **state)
 {
 	struct region made, taken;
+
 	(void)state;
 	REQUIRE_ROOT();
 	fixture_open(&made, 2048);
@@ -111,6 +116,7 @@ static void the_target_of_a_sampler_that_has_ended(void **state)
 static void a_number_alone_is_no_sampler(void **state)
 {
 	struct region made, another, taken;
+
 	(void)state;
 	REQUIRE_ROOT();
 	fixture_open(&another, 1);
@@ -135,6 +141,7 @@ static void a_number_alone_is_no_sampler(void **state)
 static void of_two_that_find_it_free_one_gets_it(void **state)
 {
 	struct region made, one, other;
+
 	(void)state;
 	fixture_open(&made, 1);
 	struct stranger ended = stranger_start(NULL, NULL);
@@ -164,6 +171,7 @@ static void open_many(int fd, void *argument)
 {
 	const uint32_t *count = argument;
 	char byte = 0;
+
 	for (uint32_t i = 0; i < *count; i++)
 		byte = (char)(byte | (dup(fd) < 0));
 	if (write(fd, &byte, 1) == 1)
@@ -181,6 +189,7 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	struct rlimit limit, before;
 	struct region made;
 	char byte;
+
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	limit = (struct rlimit){.rlim_cur = before.rlim_max, .rlim_max = before.rlim_max};
@@ -203,6 +212,7 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	for (int i = 0; i < REGIONS; i++) {
 		bool read = region_takeover_may_be_read(&made, &effort, &whom);
 		bool anew = effort.since_ns != since_ns;
+
 		seconds += anew;
 		looked_at += (anew ? second : left) - effort.left;
 		since_ns = effort.since_ns;
@@ -232,6 +242,7 @@ static void serve_fuse(int fuse_fd, _Atomic int *asked)
 	const struct fuse_open_out opened = {0};
 	static char text[1 << 16];
 	const struct fuse_in_header *request = (const void *)text;
+
 	while (read(fuse_fd, text, sizeof(text)) > 0) {
 		if (request->opcode == FUSE_GETATTR && request->nodeid == ASKED_NODE)
 			atomic_store(asked, 1);
@@ -253,6 +264,7 @@ static bool open_asked(const char *folder, const char *name, _Atomic int *asked)
 {
 	char path[PATH_MAX];
 	int fuse_fd = fuse_mount(folder);
+
 	if (fuse_fd < 0)
 		return false;
 	if (fork() == 0) { /* ends when the file is closed: with us */
@@ -276,6 +288,7 @@ static void hold_asked(int fd, void *argument)
 {
 	const struct asking *asking = argument;
 	char byte;
+
 	if (asking->region)
 		close(asking->region->fd);
 	byte = (char)!open_asked(asking->folder, asking->name, asking->asked);
@@ -290,6 +303,7 @@ static void nobody_is_asked_who_a_file_is(void **state)
 	struct region made;
 	char byte, path[64];
 	bool found = false;
+
 	REQUIRE_ROOT();
 	_Atomic int *asked =
 	    mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -300,6 +314,7 @@ static void nobody_is_asked_who_a_file_is(void **state)
 	assert_int_equal(read(other.fd, &byte, 1), 1);
 	for (int fd = 0; fd < 64 && !found; fd++) {
 		char link[64] = "";
+
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)other.pid, fd);
 		found = readlink(path, link, sizeof(link) - 1) > 0 && strcmp(link, "/memfd:x") == 0;
 	}
@@ -327,6 +342,7 @@ static void a_file_of_a_regions_name_is_not_opened(void **state)
 {
 	struct region taken;
 	char byte;
+
 	REQUIRE_ROOT();
 	_Atomic int *asked =
 	    mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -352,6 +368,7 @@ static void a_file_of_a_regions_name_is_not_opened(void **state)
 static void who_has_no_region(void **state)
 {
 	struct region made, taken;
+
 	(void)state;
 	fixture_open(&made, 1);
 	struct stranger other = start_without(&made), ended = stranger_start(NULL, NULL);
@@ -370,6 +387,7 @@ static void who_has_no_region(void **state)
 static unsigned char *map_forged(const struct region_header *header, size_t bytes, bool sealed)
 {
 	int fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
 	assert_int_equal(pwrite(fd, header, sizeof(*header), 0), sizeof(*header));
@@ -388,6 +406,7 @@ static int takeover_of_forged(const struct region_header *header, size_t bytes, 
 	struct stranger target = stranger_start(NULL, NULL);
 	int fd = next_fd();
 	int error = region_takeover_open(target.pid, &taken);
+
 	if (error == 0)
 		region_close(&taken);
 	assert_int_equal(next_fd(), fd);
@@ -400,6 +419,7 @@ static void a_region_that_we_would_not_have_made(void **state)
 {
 	struct region made;
 	struct region_header good, bad;
+
 	(void)state;
 	REQUIRE_ROOT();
 	fixture_open(&made, 1024);
@@ -434,6 +454,7 @@ static void a_region_that_we_would_not_have_made(void **state)
 static int takeover_by_nobody(void)
 {
 	struct region taken;
+
 	if (setresgid(NOBODY, NOBODY, NOBODY) != 0 || setresuid(NOBODY, NOBODY, NOBODY) != 0)
 		return 1;
 	prctl(PR_SET_DUMPABLE, 1); /* the process that follows lets its user read its maps */
@@ -447,6 +468,7 @@ static void only_root_opens_another_process_mapping(void **state)
 {
 	struct region made;
 	int status;
+
 	(void)state;
 	REQUIRE_ROOT();
 	fixture_open(&made, 1);
@@ -465,6 +487,7 @@ static void only_root_opens_another_process_mapping(void **state)
 static void *map_code(const struct workshop *shop, const char *name)
 {
 	int fd = open(workshop_path(shop, name), O_RDONLY | O_CLOEXEC);
+
 	assert_true(fd >= 0);
 	void *base = mmap(NULL, REGION_PAGE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, REGION_PAGE_BYTES);
 	assert_ptr_not_equal(base, MAP_FAILED);
@@ -481,6 +504,7 @@ static int takeover_of_library(const struct workshop *shop, const char *name, co
 	struct stranger target = stranger_start(NULL, NULL);
 	int fd = region_takeover_library(
 	    target.pid, (uintptr_t)base + 0x123, workshop_path(shop, own_name), &offset);
+
 	stranger_end(&target);
 	munmap(base, REGION_PAGE_BYTES);
 	if (fd < 0)
@@ -496,6 +520,7 @@ static int takeover_of_library(const struct workshop *shop, const char *name, co
 static void a_library_is_ours_or_a_copy_that_nobody_can_have_changed(void **state)
 {
 	const struct workshop *shop = *state;
+
 	REQUIRE_ROOT();
 	assert_true(workshop_write(shop, "a.c", "int a(void) { return 1; }\n") &&
 	    workshop_write(shop, "b.c", "int b(void) { return 2; }\n"));
@@ -542,5 +567,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(
 	        a_library_is_ours_or_a_copy_that_nobody_can_have_changed, workshop_open, workshop_close),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

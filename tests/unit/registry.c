@@ -3,8 +3,8 @@
 #include "sampler/heap/registry.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +19,7 @@
 static void a_program_from_its_claim_to_its_end(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	assert_true(registry_empty(&s->registry));
 	struct stranger shell = start_shell(s);
@@ -49,6 +50,7 @@ static void a_program_from_its_claim_to_its_end(void **state)
 static void the_last_samples_before_the_end_are_read(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
@@ -71,6 +73,7 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	const struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
 	struct stranger *shell = at_the_first_poll;
+
 	at_the_first_poll = NULL;
 	if (shell) {
 		assert_int_equal(tell(shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
@@ -83,6 +86,7 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 static void samples_and_an_end_during_the_look(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
@@ -99,6 +103,7 @@ static void samples_and_an_end_during_the_look(void **state)
 static void a_process_that_has_ended_before_it_was_seen(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
@@ -116,6 +121,7 @@ static void a_process_that_has_ended_before_it_was_seen(void **state)
 static void a_process_that_is_met_when_no_descriptor_is_left(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
@@ -144,6 +150,7 @@ static void a_process_that_is_met_when_no_descriptor_is_left(void **state)
 static void a_forked_child_has_a_place_of_its_own(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	/* The child allocates, says so, and waits for the end of the socket. */
@@ -208,6 +215,7 @@ static void a_command_that_is_told_of_after_it_was_found(void **state)
 static void an_image_stays_until_its_profiles_are_written(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	s->hold = true;
 	struct stranger shell = start_shell(s);
@@ -230,6 +238,7 @@ static void a_claim_that_comes_to_nothing_is_given_up_and_counted(void **state)
 	struct region_pool_page page;
 	struct ticket ticket;
 	char path[64], text[256];
+
 	registry_describe_missed(&s->registry, text, sizeof(text));
 	assert_string_equal(text, "");
 	assert_int_equal(sscanf(region_pool_env(s->pool), "%63[^:]", path), 1);
@@ -309,6 +318,7 @@ static void a_program_that_is_found_ready_in_the_look_is_profiled(void **state)
 static void a_changed_period_reaches_who_is_there_and_who_comes(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger first = start_shell(s);
 	LOOK_UNTIL(s, registry_find(&s->registry, first.pid));
@@ -325,6 +335,7 @@ static void a_changed_period_reaches_who_is_there_and_who_comes(void **state)
 static void a_claim_that_nobody_ends_is_given_back(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	tell(&shell, "echo 1\n");
@@ -345,6 +356,7 @@ static void the_place_of_the_next_child_stays(void **state)
 {
 	struct scene *s = *state;
 	struct region *region = calloc(1, sizeof(*region));
+
 	fixture_open(region, 2048);
 	struct image *image = image_new(region, 1);
 	struct table processes = {0};
@@ -376,6 +388,7 @@ static void the_place_of_the_next_child_stays(void **state)
 static void books_are_taken_over(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct region *region = malloc(sizeof(*region)), none;
 	struct stranger shell = start_shell(s);
@@ -428,5 +441,6 @@ int main(void)
 	    TEST(the_place_of_the_next_child_stays),
 	    TEST(books_are_taken_over),
 	};
+
 	return cmocka_run_group_tests(tests, find_library, NULL);
 }

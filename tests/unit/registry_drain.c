@@ -28,6 +28,7 @@ static int begin(void **state)
 	registry_init(&registry);
 	for (int i = IMAGES; i-- > 0;) {
 		struct region *region = malloc(sizeof(*region));
+
 		fixture_open(region, 64);
 		images[i] = image_new(region, 1);
 		images[i]->ready = true;
@@ -48,6 +49,7 @@ static int end(void **state)
 static void a_free(int i)
 {
 	_Atomic uint64_t *head = &region_header(images[i]->region)->frees_head;
+
 	fixture_free(images[i]->region, atomic_load(head), 0, 0, 500, 7);
 	atomic_fetch_add(head, 1);
 }
@@ -120,5 +122,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(one_that_is_asked_for_is_read_alone, begin, end),
 	    cmocka_unit_test_setup_teardown(dumps_are_read_when_the_rings_are, begin, end),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that execute another program: which of them is profiled, and what is said of the others. */
-#include "sampler/heap/registry.h"
 #include "sampler/heap/executed.h"
+#include "sampler/heap/registry.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 static void another_program_in_the_same_process(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
@@ -39,6 +40,7 @@ static void another_program_in_the_same_process(void **state)
 static void a_program_that_is_never_seen_in_the_same_process(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
@@ -63,6 +65,7 @@ static void a_program_that_is_never_seen_in_the_same_process(void **state)
 static void another_program_that_has_ended_too(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
@@ -81,6 +84,7 @@ static void another_program_that_has_ended_too(void **state)
 static void a_program_that_was_executed_after_the_look_began(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
@@ -103,9 +107,11 @@ static void a_program_that_was_executed_after_the_look_began(void **state)
 static void a_program_that_was_executed_before_the_first_look(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	for (int late = 0; late < 2; late++) {
 		struct stranger shell = start_shell(s);
+
 		assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
 		assert_int_equal(tell(&shell, "6\n"), 6);
 		registry_settle_claims(&s->registry);
@@ -140,6 +146,7 @@ static void tell_of_the_exec(struct scene *s)
 static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
@@ -166,6 +173,7 @@ static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
 static void a_child_that_is_found_after_its_exec(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
@@ -189,6 +197,7 @@ static void a_child_that_is_found_after_its_exec(void **state)
 static void a_child_in_a_pid_namespace_is_not_taken_for_another(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
@@ -207,6 +216,7 @@ static void a_child_in_a_pid_namespace_is_not_taken_for_another(void **state)
 static void a_child_that_is_found_after_its_program(void **state)
 {
 	struct scene *s = *state;
+
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; exec sh)\n"), 5);
@@ -240,5 +250,6 @@ int main(void)
 	    TEST(a_child_in_a_pid_namespace_is_not_taken_for_another),
 	    TEST(a_child_that_is_found_after_its_program),
 	};
+
 	return cmocka_run_group_tests(tests, find_library, NULL);
 }

@@ -36,6 +36,7 @@ static uint8_t openings[PIDS]; /* of /proc/PID/maps, by the pid */
 FILE *fopen(const char *restrict path, const char *restrict mode)
 {
 	int pid, length = 0;
+
 	if (sscanf(path, "/proc/%d/maps%n", &pid, &length) == 1 && length && !path[length] && pid > 0 &&
 	    pid < PIDS)
 		openings[pid]++;
@@ -48,6 +49,7 @@ static uint64_t inode_at(const void *base)
 	char line[4352];
 	uint64_t start, ino, found = 0;
 	FILE *maps = fopen("/proc/self/maps", "r");
+
 	while (fgets(line, sizeof(line), maps))
 		if (sscanf(line, "%" SCNx64 "-%*s %*s %*s %*s %" SCNu64, &start, &ino) == 2 &&
 		    start == (uintptr_t)base)
@@ -59,6 +61,7 @@ static uint64_t inode_at(const void *base)
 static struct region *make_anonymous(void)
 {
 	struct region *region = calloc(1, sizeof(*region));
+
 	*region = (struct region){.fd = -1, .segments = 1, .anonymous = true, .sparse = true};
 	region_lay_out(&region->offsets, 1);
 	region->base = mmap(NULL, region->offsets.end, PROT_READ | PROT_WRITE,
@@ -102,6 +105,7 @@ static int end(void **state)
 static void keep_one(int fd, void *argument)
 {
 	char byte = 1;
+
 	for (int i = 0; i < OFFERS; i++)
 		if (regions[i] != argument)
 			munmap(regions[i]->base, regions[i]->offsets.end);
@@ -113,6 +117,7 @@ static struct stranger start(struct region *region)
 {
 	char byte;
 	struct stranger stranger = stranger_start(keep_one, region);
+
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	return stranger;
 }
@@ -120,6 +125,7 @@ static struct stranger start(struct region *region)
 static struct image *take(struct region *region, pid_t pid)
 {
 	const struct registry_offer offer = {.region = region, .pid = pid};
+
 	assert_int_equal(registry_take_offer(&registry, &offer), 0);
 	struct image *image = registry_image_of(&registry, region->ino);
 	assert_non_null(image);
@@ -136,6 +142,7 @@ static void linger(void)
 static size_t count_images(void)
 {
 	size_t count = 0;
+
 	for (const struct image *image = intake.images; image; image = image->next)
 		count++;
 	return count;

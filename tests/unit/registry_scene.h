@@ -58,6 +58,7 @@ static inline int find_library(void **state)
 {
 	char path[PATH_MAX];
 	const char *build = getenv("HEAPTAP_BUILD");
+
 	(void)state;
 	snprintf(path, sizeof(path), "%s/libheaptap.so", build ? build : "build");
 	if (!realpath(path, library))
@@ -68,6 +69,7 @@ static inline int find_library(void **state)
 static inline void on_watched(void *context, struct target *target)
 {
 	struct scene *s = context;
+
 	assert_false(target->closed); /* nobody would tell its listener to forget it */
 	if (s->meanwhile)
 		s->meanwhile(s);
@@ -77,6 +79,7 @@ static inline void on_closed(void *context, struct target *target)
 {
 	struct process *process = (struct process *)target; /* which begins with it */
 	struct scene *s = context;
+
 	assert_true(s->closed_count < CLOSED_MAX);
 	struct closed *closed = &s->closed[s->closed_count++];
 	*closed = (struct closed){.pid = process->target.pid,
@@ -99,6 +102,7 @@ static inline int open_scene(void **state)
 	    .live_max = 1 << 14,
 	    .mode = REGION_MODE_COPY};
 	struct scene *s = calloc(1, sizeof(*s));
+
 	*state = s;
 	s->modules = modules_new(64);
 	s->probe = (struct probe){.backend = BACKEND_COPY};
@@ -120,6 +124,7 @@ static inline int open_scene(void **state)
 static inline int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	registry_fini(&s->registry);
 	region_pool_free(s->pool);
 	intake_fini(&s->intake);
@@ -150,6 +155,7 @@ static inline long tell(const struct stranger *shell, const char *line)
 {
 	char answer[64] = "";
 	struct pollfd ready = {.fd = shell->fd, .events = POLLIN};
+
 	assert_int_equal(write(shell->fd, line, strlen(line)), strlen(line));
 	assert_int_equal(poll(&ready, 1, STRANGER_DEADLINE_MS), 1);
 	assert_true(read(shell->fd, answer, sizeof(answer) - 1) > 0);
@@ -170,6 +176,7 @@ static inline void look(struct scene *s)
 {
 	struct epoll_event event;
 	int count = epoll_wait(s->registry.epoll_fd, &event, 1, 2);
+
 	registry_tend(&s->registry);
 	registry_drain(&s->registry);
 	if (count > 0)

@@ -18,6 +18,7 @@ static void only_calls_with_a_timeout_end(void **state)
 {
 	const uint64_t none[6] = {0}, endless[6] = {3, 0, 1, UINT32_MAX, 0, 0},
 	               timed[6] = {3, 0, 1, 100, 0, 0};
+
 	assert_false(remote_call_ends_call(SYS_poll, timed));
 	assert_false(remote_call_ends_call(SYS_read, none));
 	assert_false(remote_call_ends_call(SYS_futex, timed));
@@ -37,6 +38,7 @@ static void only_calls_with_a_timeout_end(void **state)
 static void long_transfers_end(void **state)
 {
 	const uint64_t none[6] = {0}, whole[6] = {3, 0, MSG_WAITALL, MSG_WAITALL, 0, 0};
+
 	assert_true(remote_call_ends_call(SYS_write, none));
 	assert_true(remote_call_ends_call(SYS_sendmsg, none));
 	assert_false(remote_call_ends_call(SYS_recvfrom, none));
@@ -47,6 +49,7 @@ static void long_transfers_end(void **state)
 static void sockets_are_asked_for_their_limits(void **state)
 {
 	const uint64_t arguments[6] = {7, 0, 0, 0, 0, 0};
+
 	assert_int_equal(remote_call_socket(SYS_recvfrom, arguments), 7);
 	assert_int_equal(remote_call_socket(SYS_accept4, arguments), 7);
 	assert_int_equal(remote_call_socket(SYS_poll, arguments), -1);
@@ -62,6 +65,7 @@ static void put(unsigned char *area, size_t at, uint64_t value)
 static uint32_t word(const unsigned char *frame, size_t at)
 {
 	uint32_t value;
+
 	memcpy(&value, frame + at, sizeof(value));
 	return value;
 }
@@ -69,6 +73,7 @@ static uint32_t word(const unsigned char *frame, size_t at)
 static void a_frame_describes_its_state(void **state)
 {
 	unsigned char area[4096], frame[sizeof(area) + 4];
+
 	memset(area, 0x5a, sizeof(area));
 	put(area, DESCRIPTION, 3); /* x87 and SSE are enabled, */
 	put(area, LEGACY, 3);      /* and in use */
@@ -85,6 +90,7 @@ static void a_frame_describes_its_state(void **state)
 static void state_that_would_be_lost_is_refused(void **state)
 {
 	unsigned char area[4096] = {0}, frame[sizeof(area) + 4];
+
 	put(area, DESCRIPTION, 3 | UINT64_C(1) << 18);
 	put(area, LEGACY, 3 | UINT64_C(1) << 18); /* AMX tiles are in use */
 	assert_int_equal(vector_state_frame(area, sizeof(area), frame), 0);
@@ -102,5 +108,6 @@ int main(void)
 	    cmocka_unit_test(a_frame_describes_its_state),
 	    cmocka_unit_test(state_that_would_be_lost_is_refused),
 	};
+
 	return cmocka_run_group_tests_name("remote_call", tests, NULL, NULL);
 }

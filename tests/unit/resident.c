@@ -21,6 +21,7 @@
 static int classify(struct resident *resident, const struct resident_facts *facts, const char *text)
 {
 	struct resident_reader *reader = malloc(sizeof(*reader));
+
 	resident_begin(reader, facts, resident);
 	resident_feed(reader, text, strlen(text));
 	int error = resident_end(reader, 0);
@@ -38,6 +39,7 @@ static enum resident_kind kind_of(const char *line)
 	const struct resident_facts facts = {.library = "libheaptap.so"};
 	struct resident resident;
 	char text[512];
+
 	snprintf(text, sizeof(text), "%s\nRss: 8 kB\n", line);
 	assert_int_equal(0, classify(&resident, &facts, text));
 	assert_int_equal(8192, resident.total_bytes);
@@ -90,6 +92,7 @@ static void a_library_and_a_data_file(void **unused)
 {
 	const struct resident_facts facts = {.library = "libheaptap.so"};
 	struct resident r;
+
 	assert_int_equal(0,
 	    classify(&r, &facts,
 	        "10000-20000 r--p 0 08:01 9 /lib/a.so\nRss: 4 kB\n"
@@ -117,6 +120,7 @@ static void memory_behind_our_library_is_the_programs(void **unused)
 {
 	const struct resident_facts facts = {.library = "libheaptap.so"};
 	struct resident r;
+
 	assert_int_equal(0,
 	    classify(&r, &facts,
 	        "b0000-c0000 r-xp 0 08:01 6 /opt/libheaptap.so\nRss: 7 kB\n"
@@ -151,6 +155,7 @@ static void blocks_and_descriptors(void **unused)
 	static const uint64_t addresses[] = {0x1fffff, 0x250000, 0x100000, 0x500000, 0x4000000, 1, UINT64_MAX,
 	    0x6000010, 0x7000000, 0x8000000000000000};
 	struct block blocks[11] = {{0}};
+
 	for (int i = 0; i < 10; i++)
 		blocks[i] = (struct block){addresses[i], 131071, 1e6};
 	/* of two threads in one mapping; far below the end of a large one */
@@ -185,6 +190,7 @@ static void large_blocks_prove_only_themselves(void **unused)
 	    {0}, {0}};
 	const struct resident_facts facts = {.each_block = point, .context = blocks};
 	struct resident r;
+
 	assert_int_equal(0, classify(&r, &facts, text));
 	assert_int_equal((1536 + 1024) << 10, r.bytes[RESIDENT_HEAP]);
 	assert_int_equal((16384 - 1536) << 10, r.bytes[RESIDENT_ANONYMOUS]);
@@ -198,6 +204,7 @@ static void a_broken_text_is_an_error(void **unused)
 	struct block blocks[] = {{0x100000, 1, 1}, {0}};
 	const struct resident_facts facts = {.each_block = point, .context = blocks};
 	struct resident r;
+
 	assert_int_equal(-EPROTO, classify(&r, &facts, "100000-200000 rw-p 0 00:00 0\nRss: 4 kB"));
 }
 
@@ -205,6 +212,7 @@ static void the_region_is_looked_for(void **unused)
 {
 	const struct resident_facts facts = {.region_ino = 9};
 	struct resident r;
+
 	assert_int_equal(
 	    0, classify(&r, &facts, "1000-2000 rw-s 0 00:01 8 /memfd:heaptap (deleted)\nRss: 4 kB\n"));
 	assert_false(r.has_region);
@@ -221,6 +229,7 @@ static void the_region_is_looked_for(void **unused)
 static void counters(void **unused)
 {
 	struct resident r;
+
 	assert_true(resident_parse_status(&r,
 	    "Name:\tx\nVmRSS:\t 99 kB\nRssAnon:\t 4 kB\nRssFile:\t 8 kB\nRssShmem:\t 16 kB\nVmSwap:\t 32 "
 	    "kB\n"));
@@ -250,6 +259,7 @@ enum { THREADS = 3, STACK_BYTES = 1 << 20, FILL_BYTES = 300 << 10 };
 static void fill_stack(void)
 {
 	volatile char deep[FILL_BYTES];
+
 	for (size_t i = 0; i < sizeof(deep); i += 4096)
 		deep[i] = 1;
 }
@@ -268,6 +278,7 @@ static void stacks_of_threads(void **unused)
 	pthread_t threads[THREADS];
 	pthread_barrier_t barrier;
 	pthread_attr_t attributes;
+
 	assert_int_equal(0, resident_read(&before, getpid(), &facts, 0));
 	pthread_barrier_init(&barrier, NULL, THREADS + 1);
 	pthread_attr_init(&attributes);
@@ -290,6 +301,7 @@ static void the_sum_is_the_kernels(void **unused)
 	enum { BYTES = 32 << 20 };
 	const struct resident_facts facts = {.library = "libheaptap.so"};
 	struct resident r, before;
+
 	assert_int_equal(0, resident_read(&before, getpid(), &facts, 0));
 	char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *shared = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -307,6 +319,7 @@ static void the_sum_is_the_kernels(void **unused)
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)child);
 	for (int tries = 0; state != 'S' && tries < 60000; tries++) {
 		FILE *stat = fopen(path, "r");
+
 		assert_non_null(stat);
 		assert_int_equal(1, fscanf(stat, "%*d (%*[^)]) %c", &state));
 		fclose(stat);
@@ -341,6 +354,7 @@ static void who_is_not_there(void **unused)
 	const struct resident_facts facts = {.library = "libheaptap.so"};
 	struct resident r;
 	pid_t child = fork();
+
 	if (child == 0)
 		_exit(0);
 	siginfo_t info;
@@ -357,6 +371,7 @@ static int read_one_that_ends(struct resident *resident, unsigned int after_us)
 	const struct resident_facts facts = {0};
 	int ready[2];
 	char byte;
+
 	assert_int_equal(0, pipe(ready));
 	pid_t child = fork();
 	if (child == 0) {
@@ -378,9 +393,11 @@ static int read_one_that_ends(struct resident *resident, unsigned int after_us)
 static void a_part_is_no_reading(void **unused)
 {
 	unsigned int ended = 0;
+
 	for (unsigned int i = 0; i < 100; i++) {
 		struct resident r;
 		int error = read_one_that_ends(&r, 100 * i);
+
 		assert_true(error <= 0);
 		ended += error != 0;
 	}
@@ -403,5 +420,6 @@ int main(void)
 	    cmocka_unit_test(a_part_is_no_reading),
 	    cmocka_unit_test(who_is_not_there),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

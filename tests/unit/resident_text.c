@@ -37,6 +37,7 @@ static char printed[8192];
 static const char *print(const struct resident_watch *watch, uint64_t end_ns)
 {
 	struct resident_watch whole = *watch;
+
 	if (!whole.largest.time_ns)
 		whole.largest = whole.newest;
 	printed[0] = '\0';
@@ -49,6 +50,7 @@ static const char *print(const struct resident_watch *watch, uint64_t end_ns)
 static void the_rows(void **unused)
 {
 	const struct resident_watch watch = {.newest = example, .largest = example};
+
 	assert_string_equal(print(&watch, 7 * S + S / 2),
 	    "  resident 131.0 MiB, 0.5 s before the end:\n"
 	    "      80.0 MiB  heap in use, +- 2.0 MiB\n"
@@ -68,6 +70,7 @@ static void the_rows(void **unused)
 static void the_largest(void **unused)
 {
 	struct resident_watch watch = {.newest = example, .largest = example};
+
 	watch.newest.time_ns = 9 * S;
 	watch.newest.parts.bytes[RESIDENT_HEAP] -= 10 * MIB;
 	watch.newest.parts.total_bytes -= 10 * MIB;
@@ -83,6 +86,7 @@ static void the_largest(void **unused)
 static void less_than_nothing(void **unused)
 {
 	struct resident_watch watch = {.newest = example};
+
 	watch.newest.heap_bytes = 105.0 * MIB;
 	assert_non_null(strstr(print(&watch, 7 * S), "  -5.0 MiB  allocator's slack, +- 2.0 MiB\n"));
 	watch.newest.heap_bytes = 107.0 * MIB;
@@ -97,6 +101,7 @@ static void less_than_nothing(void **unused)
 static void the_kernels_counters(void **unused)
 {
 	struct resident_watch watch = {.newest = example};
+
 	memset(watch.newest.parts.bytes, 0, sizeof(watch.newest.parts.bytes));
 	watch.newest.parts.counters = true;
 	watch.newest.parts.bytes[RESIDENT_ANONYMOUS] = 121 * MIB;
@@ -113,6 +118,7 @@ static void with_mappings(void **unused)
 {
 	struct resident_watch watch = {.newest = example};
 	struct resident_reading *r = &watch.newest;
+
 	r->parts.bytes[RESIDENT_ANONYMOUS] = 40 * MIB;
 	r->with_mmap = true;
 	r->mapped_bytes = 64.0 * MIB;
@@ -124,6 +130,7 @@ static void with_mappings(void **unused)
 static void without_samples(void **unused)
 {
 	char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES];
+
 	assert_int_equal(5, resident_text_rows(&example, false, rows));
 	assert_string_equal(rows[0], " 100.0 MiB  [heap]");
 	assert_string_equal(
@@ -135,6 +142,7 @@ static void the_comment(void **unused)
 {
 	struct resident_reading reading = example;
 	char text[512];
+
 	resident_text_comment(&reading, text, sizeof(text));
 	assert_string_equal(text,
 	    "rss: total=137363456 heap=83886080 heap_error=2097152 slack=20971520 anonymous=20971520 "
@@ -160,6 +168,7 @@ static void the_comment(void **unused)
 static void how_often(void **unused)
 {
 	const uint64_t ms = 1000000;
+
 	assert_int_equal(50 * ms, resident_watch_wait_ns(0, 0, 0));
 	assert_int_equal(50 * ms, resident_watch_wait_ns(400 * ms, ms / 10, 1));
 	assert_int_equal(125 * ms, resident_watch_wait_ns(S, ms / 10, 1));
@@ -180,5 +189,6 @@ int main(void)
 	    cmocka_unit_test(the_comment),
 	    cmocka_unit_test(how_often),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

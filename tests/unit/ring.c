@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the perf rings take of a machine. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -21,6 +21,7 @@ static void rings_of_large_machines_are_smaller(void **state)
 	for (uint64_t cpus = 0; cpus < 1 << 16; cpus += 1 + cpus / 16)
 		for (uint64_t memory = 0; memory < UINT64_C(1) << 45; memory += 1 + memory) {
 			size_t each = rings_share(64 * MIB, cpus, memory);
+
 			assert_int_equal(each & (each - 1), 0);
 			assert_in_range(each, 128 << 10, 64 * MIB);
 			assert_true(
@@ -31,5 +32,6 @@ static void rings_of_large_machines_are_smaller(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(rings_of_large_machines_are_smaller)};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/rules/rules.h"
 #include "sampler/rules/decision.h"
 #include "sampler/rules/deny_list.h"
-#include "sampler/rules/rules.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -17,6 +17,7 @@ static bool off;
 static int seed(void **unused)
 {
 	const unsigned char random[16] = "a fixed seed 123";
+
 	sample_seed(random);
 	return 0;
 }
@@ -43,9 +44,11 @@ static void near(double wanted, double deviation, double got)
 static void every_size_has_its_probability(void **unused)
 {
 	const size_t sizes[] = {1, 16, 100, 1000, 4096, 10000, 50000};
+
 	set_period(4096);
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
 		double p = -expm1(-(double)sizes[s] / 4096), n = p < 0.01 ? 20e6 : 2e6, count = 0;
+
 		for (double i = 0; i < n; i++)
 			count += sampled(sizes[s]);
 		near(n * p, sqrt(n * p * (1 - p)), count);
@@ -69,6 +72,7 @@ static void sizes_do_not_influence_each_other(void **unused)
 static void first_allocation_of_a_thread_is_like_any(void **unused)
 {
 	double n = 400000, count = 0, p = -expm1(-500.0 / 4096);
+
 	for (double i = 0; i < n; i++) {
 		sample_thread = (struct sample_thread){0}; /* a thread is born */
 		period_bytes = 4096;
@@ -106,6 +110,7 @@ static void period_changes_between_intervals(void **unused)
 static void any_period_is_survived(void **unused)
 {
 	const uint64_t odd[] = {0, 1ull << 41, UINT64_MAX, WEIGHT_PERIOD_MAX};
+
 	for (size_t i = 0; i < 4; i++) {
 		set_period(odd[i]);
 		for (int n = 0; n < 100; n++)
@@ -120,9 +125,11 @@ static void any_period_is_survived(void **unused)
 static void failed_allocations_are_no_bias(void **unused)
 {
 	const size_t sizes[] = {100, 4096, 50000, SIZE_MAX};
+
 	set_period(65536);
 	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
 		double p = -expm1(-4096.0 / 65536), n = 2e6, count = 0;
+
 		for (double i = 0; i < n; i++) {
 			sampled(sizes[s]);
 			count += sampled(4096);
@@ -151,11 +158,13 @@ static void off_samples_nothing(void **unused)
 static void forked_children_draw_anew(void **unused)
 {
 	const uint64_t period = UINT64_C(1) << 40; /* of 1 MiB, one run in a thousand draws one twice */
+
 	set_period(period);
 	sampled(1);
 	uint64_t left[64];
 	for (int i = 0; i < 64; i++) {
 		int ends[2];
+
 		assert_int_equal(0, pipe(ends));
 		pid_t pid = fork();
 		if (pid == 0) {
@@ -189,5 +198,6 @@ int main(void)
 	    cmocka_unit_test(off_samples_nothing),
 	    cmocka_unit_test(forked_children_draw_anew),
 	};
+
 	return cmocka_run_group_tests(tests, seed, NULL);
 }

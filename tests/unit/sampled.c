@@ -24,6 +24,7 @@ bool attach_early(void)
 static bool sampled(size_t bytes)
 {
 	struct region_sample sample;
+
 	return sample_count(bytes) && sampled_decide(bytes, &sample);
 }
 
@@ -33,6 +34,7 @@ static void check_interval_begins_anew(enum claim_state meanwhile)
 {
 	enum { ROUNDS = 20000, BYTES = 1, EXPECTED = ROUNDS / 64 };
 	int samples = 0;
+
 	for (int i = 0; i < ROUNDS; i++) {
 		sampled(BYTES);
 		atomic_store(claim_word, meanwhile);
@@ -66,6 +68,7 @@ static void inner_calls_leave_intervals_right(void **unused)
 {
 	enum { ROUNDS = 20000, BYTES = 1, EXPECTED = ROUNDS / 64 };
 	int samples = 0;
+
 	for (int i = 0; i < ROUNDS; i++) {
 		sample_thread =
 		    (struct sample_thread){.random = sample_thread.random}; /* the first event too */
@@ -125,6 +128,7 @@ static void any_word_is_survived(void **unused)
 {
 	static const uint64_t odd[] = {0, 1, 1000, UINT64_C(1) << 46, UINT64_C(1) << 61,
 	    REGION_EXTRA_BYTES - 1, REGION_EXTRA_BYTES + 1, UINT64_C(1) << 63, UINT64_MAX};
+
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		for (uint32_t w = 0; w < REGION_WATCHES; w++)
 			atomic_store(&place_header()->extra_bytes[w], odd[i]);
@@ -150,6 +154,7 @@ static void changes_are_no_bias(void **unused)
 	static const size_t sizes[SIZES] = {1, 300, 20000};
 	double truth[PERIODS][SIZES] = {{0}}, sum[PERIODS][SIZES] = {{0}}, variance[PERIODS][SIZES] = {{0}};
 	uint64_t random = 1;
+
 	for (int c = 0; c < CHANGES; c++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		const uint32_t p = (random >> 40) % PERIODS, blocks = 1 + (random >> 50) % 20;
@@ -157,6 +162,7 @@ static void changes_are_no_bias(void **unused)
 		for (uint32_t b = 0; b < blocks; b++) {
 			struct region_sample sample;
 			const size_t s = (random >> 20 ^ b * 7) % SIZES;
+
 			truth[p][s]++;
 			if (!sample_count(sizes[s]) || !sampled_decide(sizes[s], &sample))
 				continue;
@@ -168,6 +174,7 @@ static void changes_are_no_bias(void **unused)
 	for (int p = 0; p < PERIODS; p++)
 		for (int s = 0; s < SIZES; s++) {
 			const double q = periods[p] == 1 ? 1 : -expm1(-(double)sizes[s] / (double)periods[p]);
+
 			variance[p][s] = truth[p][s] * (1 - q) / q;
 			if (fabs(sum[p][s] - truth[p][s]) > 5.5 * sqrt(variance[p][s]) + 2 / q * (q < 1))
 				fail_msg("period %d, size %zu: wanted %g +- %g, got %g", (int)periods[p],
@@ -211,6 +218,7 @@ static void *next_malloc(size_t bytes)
 	static unsigned int calls;
 	static char block[BLOCK_BYTES];
 	struct region_sample sample;
+
 	if (handler_bytes && sample_count(handler_bytes))
 		sampled_decide(handler_bytes, &sample);
 	if (leaves)
@@ -231,6 +239,7 @@ static void check_samples(double rounds, uint64_t before)
 	const double p = -expm1(-(double)BLOCK_BYTES / PERIOD_BYTES), wanted = rounds * p;
 	const uint64_t samples = region_place(&region, 0)->allocated.samples - before;
 	const double off = ((double)samples - wanted) / sqrt(rounds * p * (1 - p));
+
 	if (off > 5 || off < -5)
 		fail_msg("%d samples, wanted %.0f", (int)samples, wanted);
 }
@@ -247,6 +256,7 @@ static void who_fails_first_is_sampled_as_any(void **unused)
 	seed();
 	for (failures = 0; failures < 4; failures++) {
 		const uint64_t before = region_place(&region, 0)->allocated.samples;
+
 		for (int i = 0; i < CALLS; i++)
 			while (!any_malloc(BLOCK_BYTES))
 				;
@@ -270,6 +280,7 @@ static void a_call_that_is_left_does_no_harm(void **unused)
 {
 	static jmp_buf back;
 	static volatile int left; /* calls */
+
 	seed();
 	leaves = &back;
 	setjmp(back);
@@ -299,5 +310,6 @@ int main(void)
 	    ISOLATED(a_handler_in_a_failing_call_does_no_harm),
 	    ISOLATED(a_call_that_is_left_does_no_harm),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests for snapshots of targets, with a source whose snapshots are empty files. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -71,6 +71,7 @@ static bool has(
 static void look_for_requests(struct snapshot_source *source, struct target *target, uint64_t now_ns)
 {
 	struct desk *desk = (struct desk *)source;
+
 	(void)now_ns;
 	if (desk->asks)
 		snapshot_series_want(target->series, "the program", NULL, 0);
@@ -87,6 +88,7 @@ static int take(struct snapshot_source *source, struct target *target, const str
     struct snapshot **snapshot)
 {
 	struct desk *desk = (struct desk *)source;
+
 	assert_ptr_equal(target, &desk->target);
 	snprintf(desk->names[desk->tries++ % 4], sizeof(desk->names[0]), "%s", request->name);
 	if (desk->error)
@@ -210,6 +212,7 @@ static void reap(struct desk *desk)
 {
 	int status;
 	pid_t pid = waitpid(-1, &status, 0);
+
 	assert_true(pid > 0);
 	scheduler_reap(desk->source.scheduler, pid, status);
 }
@@ -217,6 +220,7 @@ static void reap(struct desk *desk)
 static void close_target(struct desk *desk)
 {
 	const struct target_listener listener = scheduler_listener(&desk->source);
+
 	desk->target.closed = true;
 	listener.closed(listener.context, &desk->target);
 	if (!desk->error && !desk->empty && !desk->dropped[SNAPSHOT_DROP_CROWD] &&
@@ -698,5 +702,6 @@ int main(void)
 	    cmocka_unit_test(a_crowd_has_few_early_ones),
 	    cmocka_unit_test(two_sessions_in_one_process),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

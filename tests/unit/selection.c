@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which profiles belong together, from their origins alone: sessions, processes, states; and what of
  * them counts. */
+#include "sampler/report/selection.h"
 #include "sampler/report/crowd.h"
 #include "sampler/report/sessions.h"
-#include "sampler/report/selection.h"
 
 #include <errno.h>
 #include <setjmp.h>

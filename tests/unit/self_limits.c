@@ -21,6 +21,7 @@ enum { MIB = 1 << 20 };
 static void resident_memory_is_what_was_touched(void **state)
 {
 	enum { BYTES = 64 * MIB };
+
 	(void)state;
 	uint64_t before = self_limits_rss_bytes();
 	char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -39,6 +40,7 @@ static void resident_memory_is_what_was_touched(void **state)
 static void one_look_a_second(void **state)
 {
 	struct self_limits guard = {.rss_max_bytes = 1};
+
 	(void)state;
 	assert_int_equal(self_limits_look(&guard, 5 * SECOND_NS), SELF_LIMITS_MEMORY);
 	assert_int_equal(self_limits_look(&guard, 5 * SECOND_NS + 1), SELF_LIMITS_FINE);
@@ -49,6 +51,7 @@ static void one_look_a_second(void **state)
 static uint64_t cpu_ns(int whose)
 {
 	struct rusage usage;
+
 	getrusage(whose, &usage);
 	return ((uint64_t)usage.ru_utime.tv_sec + (uint64_t)usage.ru_stime.tv_sec) * SECOND_NS +
 	    ((uint64_t)usage.ru_utime.tv_usec + (uint64_t)usage.ru_stime.tv_usec) * 1000;
@@ -65,6 +68,7 @@ static void burn(uint64_t ns)
 static void cpu_beyond_the_limit(void **state)
 {
 	struct self_limits guard = {.cpu_max_percent = 10};
+
 	(void)state;
 	burn(120000000);
 	/* what was used before the first look is nobody's */
@@ -85,6 +89,7 @@ static void the_writers_children_are_not_the_periods_fault(void **state)
 {
 	struct self_limits guard = {.cpu_max_percent = 10};
 	int status;
+
 	(void)state;
 	assert_int_equal(self_limits_look(&guard, 100 * SECOND_NS), SELF_LIMITS_FINE);
 	const uint64_t before_ns = self_limits_cpu_ns();
@@ -104,6 +109,7 @@ static int begin_and_look(void)
 {
 	struct rlimit files = {.rlim_cur = 0};
 	char score[16] = "";
+
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max / 2;
 	if (setrlimit(RLIMIT_NOFILE, &files) != 0)
@@ -122,6 +128,7 @@ static int begin_and_look(void)
 static void all_descriptors_and_no_signal(void **state)
 {
 	int status;
+
 	(void)state;
 	pid_t pid = fork();
 	if (pid == 0)
@@ -139,5 +146,6 @@ int main(void)
 	    cmocka_unit_test(the_writers_children_are_not_the_periods_fault),
 	    cmocka_unit_test(all_descriptors_and_no_signal),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

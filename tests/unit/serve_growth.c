@@ -6,9 +6,9 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,5 +167,6 @@ int main(void)
 	    cmocka_unit_test(states_of_others_are_no_series),
 	    cmocka_unit_test(the_error_of_what_is_inherited_counts_for_each),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

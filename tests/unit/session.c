@@ -29,6 +29,7 @@ static const struct region_options options = {
 static const char *path_of(int fd)
 {
 	static char path[64];
+
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
 	return path;
 }
@@ -43,6 +44,7 @@ static void set_session(const char *preload, const char *value)
 static bool gets_region(bool filtered, bool *found)
 {
 	struct region_header *header = session_region(filtered, found);
+
 	if (!header)
 		return false;
 	assert_int_equal(REGION_MAGIC, header->magic);
@@ -54,6 +56,7 @@ static void from_a_pool(void **unused)
 {
 	struct region_pool *pool = region_pool_new(&options);
 	bool found;
+
 	assert_non_null(pool);
 	set_session("/somewhere/libheaptap.so", region_pool_env(pool));
 	for (int filtered = 0; filtered < 2; filtered++) {
@@ -82,6 +85,7 @@ static void only_beside_a_preload_that_names_us(void **unused)
 	    "/a/otherlibheaptap.so", "/libheaptap.so/b.so", "libheaptap-attach.so", "heaptap.so"};
 	struct region_pool *pool = region_pool_new(&options);
 	bool found;
+
 	assert_non_null(pool);
 	for (size_t i = 0; i < sizeof(naming) / sizeof(naming[0]); i++) {
 		set_session(naming[i], region_pool_env(pool));
@@ -103,6 +107,7 @@ static void only_beside_a_preload_that_names_us(void **unused)
 static void a_pool_page_is_its_owners_word(void **unused)
 {
 	const uint64_t cookie = 0x0123456789abcdef;
+
 	const struct {
 		uid_t owner;
 		int seals;
@@ -126,6 +131,7 @@ static void a_pool_page_is_its_owners_word(void **unused)
 		    .ledger_path = "/proc/1/fd/99999"};
 		char value[128];
 		bool found = false;
+
 		assert_int_equal(0, seteuid(pages[i].owner));
 		const int fd = memfd_create("heaptap-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		assert_int_equal(0, seteuid(0));
@@ -146,6 +152,7 @@ static void a_pool_page_is_its_owners_word(void **unused)
 static void write_region(int fd, uint64_t modules)
 {
 	struct region_header header = {.magic = REGION_MAGIC, .abi = REGION_ABI, .segments = 1};
+
 	region_lay_out(&header.offsets, header.segments);
 	assert_int_equal(0, ftruncate(fd, (off_t)header.offsets.end));
 	header.offsets.modules = modules ? modules : header.offsets.modules;
@@ -155,6 +162,7 @@ static void write_region(int fd, uint64_t modules)
 static bool is_mapped(int fd)
 {
 	struct region_header *header = session_region_at(path_of(fd), NULL, 0);
+
 	if (header)
 		munmap(header, header->offsets.end);
 	close(fd);
@@ -181,6 +189,7 @@ static void a_region_at_a_path(void **state)
 	};
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		const bool may_be = geteuid() == 0; /* else all files are our own */
+
 		if (may_be)
 			assert_int_equal(0, seteuid(files[i].owner));
 		const int fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -206,5 +215,6 @@ int main(void)
 	    cmocka_unit_test(a_pool_page_is_its_owners_word),
 	    cmocka_unit_test(a_region_at_a_path),
 	};
+
 	return cmocka_run_group_tests(tests, workshop_open, workshop_close);
 }

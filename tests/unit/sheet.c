@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A profile need not become a file: what is written into a sink is a whole profile, with the rows of its
  * kind. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -65,6 +65,7 @@ static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, con
 	const uint32_t *locations;
 	const int64_t value = VALUE;
 	size_t depth = symbolizer_stack(symbolizer, stack, false, &locations);
+
 	(void)snapshot, (void)sheet;
 	return profile_add_sample(profile, locations, depth, &value, NULL, 0);
 }
@@ -139,5 +140,6 @@ int main(void)
 	    cmocka_unit_test(a_profile_goes_into_memory),
 	    cmocka_unit_test(the_first_error_is_told_and_all_are_tried),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

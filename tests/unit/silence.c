@@ -15,6 +15,7 @@ static void it_is_told_more_and_more_rarely(void **state)
 	const uint64_t begin_ns = 5 * SECOND_NS, told_at[] = {4, 8, 16, 32};
 	struct silence silence = {0};
 	size_t told = 0;
+
 	(void)state;
 	silence_end(&silence, begin_ns);
 	for (uint64_t s = 0; s < 60; s++)
@@ -30,6 +31,7 @@ static void it_is_told_more_and_more_rarely(void **state)
 static void who_says_something_is_waited_for(void **state)
 {
 	struct silence silence = {0};
+
 	(void)state;
 	for (uint64_t s = 1; s < 3600; s++) {
 		silence_end(&silence, s * SECOND_NS);
@@ -50,12 +52,14 @@ static void a_pause_of_the_front_is_no_silence(void **state)
 	for (uint64_t before = 0; before < 3; before++) {
 		struct silence silence = {0};
 		uint64_t now_ns = 5 * SECOND_NS;
+
 		silence_end(&silence, now_ns);
 		for (uint64_t s = 0; s < before; s++)
 			assert_int_equal(silence_look(&silence, now_ns += SECOND_NS), SILENCE_SHORT);
 		for (int pauses = 0; pauses < 10; pauses++) {
 			const enum silence_verdict verdict =
 			    silence_look(&silence, now_ns += 600 * SECOND_NS);
+
 			assert_int_not_equal(verdict, SILENCE_TOO_LONG);
 			assert_true(pauses || verdict == (before < 2 ? SILENCE_SHORT : SILENCE_TO_TELL));
 		}
@@ -71,6 +75,7 @@ static void a_pause_of_the_front_is_no_silence(void **state)
 static void what_was_said_long_ago_is_no_silence(void **state)
 {
 	struct silence silence = {0};
+
 	(void)state;
 	silence_end(&silence, 5 * SECOND_NS);
 	assert_int_equal(silence_look(&silence, 3605 * SECOND_NS), SILENCE_SHORT);
@@ -83,6 +88,7 @@ static void looks_between_change_nothing(void **state)
 	const uint64_t begin_ns = 5 * SECOND_NS, step_ns = SECOND_NS / 100;
 	struct silence silence = {0};
 	uint64_t now_ns = begin_ns;
+
 	(void)state;
 	silence_end(&silence, now_ns);
 	while (now_ns < begin_ns + 60 * SECOND_NS - step_ns) {
@@ -90,6 +96,7 @@ static void looks_between_change_nothing(void **state)
 		const uint64_t since_ns = now_ns - begin_ns;
 		const bool told = since_ns == 4 * SECOND_NS || since_ns == 8 * SECOND_NS ||
 		    since_ns == 16 * SECOND_NS || since_ns == 32 * SECOND_NS;
+
 		assert_int_equal(verdict, told ? SILENCE_TO_TELL : SILENCE_SHORT);
 	}
 	assert_int_equal(silence_look(&silence, now_ns + step_ns), SILENCE_TOO_LONG);
@@ -104,5 +111,6 @@ int main(void)
 	    cmocka_unit_test(what_was_said_long_ago_is_no_silence),
 	    cmocka_unit_test(looks_between_change_nothing),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

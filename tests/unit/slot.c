@@ -22,6 +22,7 @@ enum { SLOTS = 64 << 10, THREADS = 4 };
 static uint32_t take_all(uint32_t slots[SLOTS])
 {
 	uint32_t count = 0, slot;
+
 	while ((slot = slot_take()) != REGION_NO_SLOT) {
 		assert_in_range(count, 0, SLOTS - 1);
 		slots[count++] = slot;
@@ -32,6 +33,7 @@ static uint32_t take_all(uint32_t slots[SLOTS])
 static int by_number(const void *a, const void *b)
 {
 	const uint32_t *one = a, *other = b;
+
 	return (*one > *other) - (*one < *other);
 }
 
@@ -47,6 +49,7 @@ static void a_run_of_blocks_that_stay_is_stepped_over(void **unused)
 {
 	enum { STAY = 5000, QUEUE = 1000 };
 	static uint32_t queue[QUEUE];
+
 	for (int i = 0; i < STAY; i++)
 		assert_true(slot_take() != REGION_NO_SLOT);
 	for (uint32_t i = 0; i < 60000; i++) {
@@ -60,9 +63,11 @@ static void a_run_of_blocks_that_stay_is_stepped_over(void **unused)
 static void the_only_free_slot_is_found(void **unused)
 {
 	static uint32_t slots[SLOTS];
+
 	assert_int_equal(take_all(slots), SLOTS);
 	for (uint32_t i = 0; i < 20000; i++) {
 		const uint32_t slot = slots[i * 40503u % SLOTS];
+
 		assert_int_equal(slot_take(), REGION_NO_SLOT);
 		slot_give_back(slot);
 		assert_int_equal(slot_take(), slot);
@@ -75,6 +80,7 @@ static void segments_are_searched_for_now_and_then(void **unused)
 {
 	enum { OURS = 10, LATER = 20, OTHER_PLACE = 9 };
 	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
+
 	for (uint32_t i = OURS; i < region.segments; i++)
 		owners[i] = OTHER_PLACE;
 	for (int i = 0; i <= OURS * REGION_SEGMENT_SLOTS / 2; i++)
@@ -92,6 +98,7 @@ static void *take_and_give_back(void *argument)
 	enum { HELD = SLOTS / THREADS };
 	static uint32_t held[THREADS][HELD];
 	uint32_t *mine = held[(uintptr_t)argument], random = (uint32_t)(uintptr_t)argument, count = 0;
+
 	for (uint32_t i = 0; i < 300000; i++) {
 		random = random * 1664525 + 1013904223;
 		if (count < HELD && (i < HELD || random >> 31)) {
@@ -99,6 +106,7 @@ static void *take_and_give_back(void *argument)
 			count += mine[count] != REGION_NO_SLOT;
 		} else if (count) {
 			const uint32_t at = random / 4 % count;
+
 			slot_give_back(mine[at]);
 			mine[at] = mine[--count];
 		}
@@ -113,6 +121,7 @@ static void threads_leave_every_slot(void **unused)
 {
 	static uint32_t slots[SLOTS];
 	pthread_t threads[THREADS];
+
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give_back, (void *)i), 0);
 	for (int i = 0; i < THREADS; i++)
@@ -151,6 +160,7 @@ static void nobody_waits_for_who_takes_a_segment(void **unused)
 	enum { HALF = REGION_SEGMENT_SLOTS / 2 + 1, SEVERAL = 5 * REGION_SEGMENT_SLOTS };
 	static uint32_t slots[SEVERAL + SLOTS];
 	pthread_t thread;
+
 	signal(SIGSEGV, stand_still);
 	protect_owners(PROT_NONE);
 	assert_int_equal(pthread_create(&thread, NULL, take_half_a_segment, slots), 0);
@@ -169,6 +179,7 @@ static void nobody_waits_for_who_takes_a_segment(void **unused)
 static void no_more_segments_than_there_is_room_for(void **unused)
 {
 	enum { FEW = 3 };
+
 	static _Alignas(64) unsigned char memory[1 << 16];
 	static uint32_t slots[SLOTS];
 	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
@@ -196,5 +207,6 @@ int main(void)
 	    ISOLATED(nobody_waits_for_who_takes_a_segment),
 	    ISOLATED(no_more_segments_than_there_is_room_for),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

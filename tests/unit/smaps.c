@@ -20,6 +20,7 @@ struct seen {
 static void see(void *context, const struct smaps_mapping *mapping)
 {
 	struct seen *seen = context;
+
 	seen->count++;
 	seen->shared += mapping->shared;
 	seen->rss_bytes += mapping->rss_bytes;
@@ -32,6 +33,7 @@ static void see(void *context, const struct smaps_mapping *mapping)
 static int parse(const char *text, size_t bytes, size_t piece, struct seen *seen)
 {
 	struct smaps *smaps = malloc(sizeof(*smaps));
+
 	*seen = (struct seen){0};
 	smaps_begin(smaps, see, seen);
 	for (size_t at = 0; at < bytes; at += piece)
@@ -50,6 +52,7 @@ static char *read_file(const char *path, size_t *bytes)
 {
 	char *text = calloc(1, 1 << 22);
 	FILE *file = fopen(path, "r");
+
 	assert_non_null(file);
 	*bytes = fread(text, 1, (1 << 22) - 1, file);
 	fclose(file);
@@ -62,6 +65,7 @@ static void a_real_process(void **unused)
 	uint64_t rss_kib = 0;
 	struct seen whole, pieces;
 	char *text = read_file("/proc/self/smaps", &bytes);
+
 	assert_int_equal(0, parse(text, bytes, bytes, &whole));
 	for (size_t piece = 1; piece < 5000; piece = piece * 3 + 1) {
 		assert_int_equal(0, parse(text, bytes, piece, &pieces));
@@ -82,6 +86,7 @@ static void a_real_process(void **unused)
 static void what_a_mapping_says(void **unused)
 {
 	struct seen seen;
+
 	assert_int_equal(0, parse_text("", &seen));
 	assert_int_equal(0, seen.count);
 	assert_int_equal(0,
@@ -101,6 +106,7 @@ static void names_are_no_lines(void **unused)
 {
 	struct seen seen;
 	char text[8192 + 256];
+
 	assert_int_equal(
 	    0, parse_text("1000-5000 rw-p 0 00:01 7 /tmp/x\\012Rss:    16 kB\nRss: 4 kB\n", &seen));
 	assert_int_equal(4096, seen.rss_bytes);
@@ -136,6 +142,7 @@ static void what_is_no_such_text(void **unused)
 	    "ELF",
 	};
 	struct seen seen;
+
 	for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
 		if (parse_text(broken[i], &seen) != -EPROTO)
 			fail_msg("taken for good: %s", broken[i]);
@@ -154,5 +161,6 @@ int main(void)
 	    cmocka_unit_test(names_are_no_lines),
 	    cmocka_unit_test(what_is_no_such_text),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,7 @@ struct scene {
 static int publish(const struct sink *sink, const char *path, const void *data, size_t bytes)
 {
 	const struct scene *s = (const struct scene *)(const void *)sink;
+
 	if (fnmatch(s->fails, path, 0) == 0)
 		return -ENOSPC;
 	return s->below->publish(s->below, path, data, bytes);
@@ -72,6 +73,7 @@ static int claim(void *context, const struct target *target, const char *name, c
 	const struct scene *s = context;
 	const struct store_claim wish = {
 	    .service = "app", .snapshot = name, .pid = target->pid, .time_s = s->now_s};
+
 	return store_claim(s->store, &wish, path, path_bytes);
 }
 
@@ -83,6 +85,7 @@ static void answer(void *context, uint64_t asker, pid_t pid, const char *path, i
 static void open_process(struct scene *s)
 {
 	struct region *region = malloc(sizeof(*region));
+
 	fixture_open(region, REGION_SEGMENT_SLOTS);
 	fixture_own(region, 0, 0);
 	s->modules = modules_new(4);
@@ -125,6 +128,7 @@ static void open_scheduler(struct scene *s)
 static int open_scene(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
+
 	*state = s;
 	strcpy(s->folder, "/tmp/heaptap-standing.XXXXXX");
 	assert_non_null(mkdtemp(s->folder));
@@ -141,6 +145,7 @@ static int open_scene(void **state)
 static const struct store_settings *store_settings_of(const struct scene *s)
 {
 	static struct store_settings settings;
+
 	settings = (struct store_settings){.path = s->folder, .disk_bytes = 1 << 24, .days = DAYS};
 	return &settings;
 }
@@ -175,6 +180,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 static int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	scheduler_free(s->source.base.scheduler);
 	heap_source_fini(&s->source);
 	store_close(s->store);
@@ -193,6 +199,7 @@ static int close_scene(void **state)
 static void snapshot(struct scene *s, const char *fails)
 {
 	int status;
+
 	strcpy(s->fails, fails);
 	(void)scheduler_tend(s->source.base.scheduler, ++s->turn * SECOND_NS + 1);
 	pid_t pid = waitpid(-1, &status, 0);
@@ -230,6 +237,7 @@ static void a_day_passes(struct scene *s)
 	struct snapshot_series *series = s->process.target.series;
 	struct snapshot_series_standing *const files[] = {
 	    &series->peak_file, &series->timeline_file, &series->lifetimes_file};
+
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		files[i]->claimed_ns -= DAY_S * SECOND_NS;
 	s->now_s += DAY_S;
@@ -242,6 +250,7 @@ static void the_peak_of_an_old_process_stays_in_a_store(void **state)
 {
 	static const char *const standing[] = {"*.peak.pb.gz", "*.timeline.jsonl", "*.lifetimes.jsonl"};
 	struct scene *s = *state;
+
 	s->now_s = time(NULL) - (int64_t)(DAYS + 2) * DAY_S;
 	for (int day = 0; day <= DAYS + 2; day++) {
 		snapshot(s, "");
@@ -255,6 +264,7 @@ static void the_peak_of_an_old_process_stays_in_a_store(void **state)
 static void within_a_day_they_are_replaced(void **state)
 {
 	struct scene *s = *state;
+
 	s->now_s = time(NULL) - 100;
 	for (uint64_t seq = 2; seq <= 4; seq++) {
 		snapshot(s, "");
@@ -273,6 +283,7 @@ static void within_a_day_they_are_replaced(void **state)
 static void a_peak_that_was_not_written_is_tried_again(void **state)
 {
 	struct scene *s = *state;
+
 	snapshot(s, "*peak*");
 	assert_int_equal(count(s, "*peak*"), 0);
 	snapshot(s, "");
@@ -284,6 +295,7 @@ static void a_new_name_that_was_not_written_is_tried_again(void **state)
 {
 	struct scene *s = *state;
 	const struct snapshot_series_standing *file = &s->process.target.series->peak_file;
+
 	s->now_s = time(NULL) - 2 * DAY_S;
 	snapshot(s, "");
 	assert_int_equal(access(file->path, F_OK), 0);
@@ -297,6 +309,7 @@ static void a_new_name_that_was_not_written_is_tried_again(void **state)
 static void what_is_written_is_removed_although_the_rest_was_not(void **state)
 {
 	struct scene *s = *state;
+
 	for (int i = 0; i < KEEP + 3; i++)
 		snapshot(s, i % 2 ? "*delta*" : "*peak*");
 	assert_int_equal(count(s, "*000[1-9].pb.gz"), KEEP);
@@ -308,6 +321,7 @@ static void what_is_written_is_removed_although_the_rest_was_not(void **state)
 static void what_was_not_written_pushes_out_nothing(void **state)
 {
 	struct scene *s = *state;
+
 	for (int i = 0; i < KEEP; i++)
 		snapshot(s, "");
 	for (int i = 0; i < KEEP; i++)
@@ -324,6 +338,7 @@ static struct profile *profile_of(const struct scene *s, const char *name)
 	char path[PATH_MAX];
 	uint8_t *packed, *raw;
 	size_t packed_bytes, raw_bytes;
+
 	snprintf(path, sizeof(path), "%s/heaptap.unknown.%d.%s.pb.gz", s->folder, (int)getpid(), name);
 	assert_int_equal(file_read(path, MOST, &packed, &packed_bytes), 0);
 	assert_int_equal(gzip_decode(packed, packed_bytes, MOST, &raw, &raw_bytes, NULL), 0);
@@ -338,6 +353,7 @@ static void assert_period(const struct scene *s, const char *name, uint64_t peri
 	static const char start[] = "the period was lowered to ";
 	struct profile *profile = profile_of(s, name);
 	bool said = false;
+
 	assert_int_equal(profile_period(profile), period_bytes);
 	for (size_t i = 0; i < profile_comment_count(profile); i++)
 		said |= strncmp(profile_comment(profile, i), start, strlen(start)) == 0;
@@ -355,6 +371,7 @@ static void a_period_is_that_of_the_samples(void **state)
 	    .stack = stacks_intern(s->process.target.stacks, NULL, 0, STACK_NONE, s->process.target.maps),
 	    .size_bytes = 64,
 	    .period_bytes = LARGE};
+
 	fixture_slot(s->image->region, 0)->sample.period_bytes = LARGE;
 	assert_int_equal(heap_add(s->process.heap, &sample), 0);
 	s->image->period_bytes = LARGE;

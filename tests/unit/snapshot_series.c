@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/snapshot/sink.h"
 #include "sampler/snapshot/snapshot_series.h"
+#include "sampler/snapshot/sink.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -208,5 +208,6 @@ int main(void)
 	    cmocka_unit_test(each_kind_is_kept_for_itself),
 	    cmocka_unit_test(a_rule_and_a_user_at_once),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

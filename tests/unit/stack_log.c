@@ -43,6 +43,7 @@ static void outer_code(void)
 static int open_scene(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
+
 	*state = s;
 	fixture_open(&s->region, SEGMENTS * REGION_SEGMENT_SLOTS);
 	s->store = modules_new(16);
@@ -58,6 +59,7 @@ static int open_scene(void **state)
 static int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	stacks_unref(s->before);
 	stacks_unref(s->after);
 	maps_free(s->maps);
@@ -72,6 +74,7 @@ static struct unwind_frame frame_at(struct scene *s, uint64_t pc)
 	const struct map *map = maps_module(s->maps, pc);
 	struct unwind_frame frame = {
 	    .pc = pc, .vaddr = pc, .kind = MAP_KIND_SPECIAL, .step = UNWIND_STEP_CFI};
+
 	if (map) {
 		frame.kind = (uint8_t)map->kind;
 		frame.module = map->has_bias ? map->module : NULL;
@@ -85,6 +88,7 @@ static uint32_t stack_of(struct scene *s, uint64_t inner, uint64_t outer, const 
 {
 	const struct unwind_frame frames[] = {frame_at(s, inner), frame_at(s, outer)};
 	uint32_t stack = stacks_intern(s->before, frames, 2, marker, s->maps);
+
 	assert_int_not_equal(stack, UINT32_MAX);
 	return stack;
 }
@@ -100,6 +104,7 @@ static uint32_t find(struct scene *s, uint32_t slot, uint64_t seq, uint32_t walk
 	struct stack_log_reader reader;
 	const struct slot_copy block = {.seq = seq, .sample = {.stack = walked}};
 	uint32_t stack = UINT32_MAX;
+
 	if (stack_log_open(&reader, &s->next, s->maps) == 0)
 		stack = stack_log_find(&reader, slot, &block);
 	stack_log_close(&reader);
@@ -127,6 +132,7 @@ static void assert_known(struct scene *s, uint32_t stack)
 static void the_next_sampler_finds_the_stacks(void **state)
 {
 	struct scene *s = *state;
+
 	assert_int_equal(find(s, 7, 40, 0), UINT32_MAX);
 	(void)stack_of(s, (uintptr_t)outer_code, (uintptr_t)inner_code, NULL); /* so that numbers differ */
 	stack_log_block(&s->log, 7, 40, known_stack(s));
@@ -146,8 +152,10 @@ static void the_next_sampler_finds_the_stacks(void **state)
 static void every_marker_is_known_to_the_next(void **state)
 {
 	struct scene *s = *state;
+
 	for (uint32_t i = 0; i < UNWIND_COUNTS; i++) {
 		const char *marker = unwind_marker((enum unwind_outcome)i);
+
 		if (!marker)
 			continue;
 		stack_log_block(&s->log, 7, 40 + i, stacks_intern(s->before, NULL, 0, marker, s->maps));
@@ -162,6 +170,7 @@ static void every_marker_is_known_to_the_next(void **state)
 static void an_older_block_that_comes_late_changes_nothing(void **state)
 {
 	struct scene *s = *state;
+
 	stack_log_block(&s->log, 7, 40, known_stack(s));
 	stack_log_block(&s->log, 7, 39, stack_of(s, (uintptr_t)outer_code, (uintptr_t)outer_code, NULL));
 	assert_known(s, find(s, 7, 40, 0));
@@ -171,6 +180,7 @@ static void an_older_block_that_comes_late_changes_nothing(void **state)
 static void nothing_is_written_while_it_waits(void **state)
 {
 	struct scene *s = *state;
+
 	stack_log_block(&s->log, 7, 40, known_stack(s));
 	s->next.waits = true;
 	stack_log_block(&s->next, 7, 41, STACK_ROOT);
@@ -183,6 +193,7 @@ static void nothing_is_written_while_it_waits(void **state)
 static void another_process_begins_with_nothing(void **state)
 {
 	struct scene *s = *state;
+
 	stack_log_block(&s->log, 7, 40, known_stack(s));
 	region_release_place(&s->region, PLACE);
 	assert_int_equal(find(s, 7, 40, 0), UINT32_MAX);
@@ -195,6 +206,7 @@ static void another_process_begins_with_nothing(void **state)
 static void only_so_many_places_have_one(void **state)
 {
 	struct scene *s = *state;
+
 	stack_log_init(&s->log, &s->region, STACK_LOG_PLACES, s->before);
 	stack_log_init(&s->next, &s->region, STACK_LOG_PLACES, s->after);
 	stack_log_block(&s->log, 7, 40, known_stack(s));
@@ -207,6 +219,7 @@ static void code_that_is_another_by_now_has_no_name(void **state)
 {
 	struct scene *s = *state;
 	char *code = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
 	assert_int_equal(maps_read_proc(s->maps), 0);
 	stack_log_block(&s->log, 7, 40, stack_of(s, (uintptr_t)code + 8, (uintptr_t)outer_code, NULL));
 	stack_log_block(&s->log, 8, 41, known_stack(s));
@@ -227,8 +240,10 @@ static void more_frames_and_nodes_than_there_is_room_for(void **state)
 	struct scene *s = *state;
 	uint32_t stack = STACK_ROOT;
 	const struct stack_mapping mapping = {.start = PAGE, .end = 2 * PAGE, .kind = MAP_KIND_SPECIAL};
+
 	for (uint64_t i = 0; i < STACK_LOG_NODES + 10; i++) {
 		const struct stack_frame frame = {.pc = PAGE + i % PAGE, .vaddr = PAGE + i % PAGE};
+
 		stack = stacks_add(s->before, stack, &frame, &mapping);
 		if (i == STACK_LOG_NODES - 100)
 			stack_log_block(&s->log, 7, 40, stack);
@@ -245,6 +260,7 @@ static void a_hostile_log_is_refused(void **state)
 {
 	struct scene *s = *state;
 	struct stack_log_place *place = region_stack_log(&s->region, PLACE);
+
 	stack_log_block(&s->log, 7, 40, known_stack(s));
 	const uint32_t top = known_stack(s), frames = place->frame_count, nodes = place->node_count;
 	const uint32_t counts[][2] = {{UINT32_MAX, nodes}, {STACK_LOG_FRAMES + 1, nodes}, {0, nodes},
@@ -286,6 +302,7 @@ static void a_log_that_nobody_has_written_takes_no_memory(void **state)
 	struct stack_log_place *place = region_stack_log(&s->region, PLACE);
 	struct stack_log_reader reader;
 	struct stat before, after;
+
 	s->region.sparse = true;
 	atomic_store(&place->epoch, 1);
 	atomic_store(&place->node_count, STACK_LOG_NODES);
@@ -322,5 +339,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(
 	        a_log_that_nobody_has_written_takes_no_memory, open_scene, close_scene),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

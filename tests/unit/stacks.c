@@ -4,9 +4,9 @@
  * its table, without the table, with a compressed .debug_frame only, with signed return addresses,
  * interrupted by signals. The program wrote down itself what the frames are.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -61,6 +61,7 @@ static struct maps *map_program(struct modules *store, const char *name)
 		    .pgoff = s->offset & ~UINT64_C(4095),
 		    .prot = PROT_READ | (s->executable ? PROT_EXEC : 0),
 		    .path = full};
+
 		range.len = ((s->vaddr + s->file_bytes + 4095) & ~UINT64_C(4095)) - range.start;
 		assert_int_equal(maps_add(maps, &range), 0);
 	}
@@ -128,10 +129,12 @@ static void recorded_stacks(void **state)
 		struct maps *maps = map_program(store, programs[i].name);
 		size_t bytes, at = 0, stacks = 0;
 		char name[64];
+
 		snprintf(name, sizeof(name), "%s.stacks", programs[i].name);
 		char *file = read_file(name, &bytes);
 		while (at + sizeof(struct stack_head) <= bytes) {
 			struct stack_head head;
+
 			memcpy(&head, file + at, sizeof(head));
 			at += sizeof(head);
 			assert_true(head.magic == STACK_MAGIC && head.n_truth <= STACK_TRUTH_MAX);
@@ -180,11 +183,13 @@ static void libdwfl_agrees(void **state)
 		struct maps *maps = map_program(store, both[i]);
 		size_t bytes, at = 0;
 		char name[64];
+
 		snprintf(name, sizeof(name), "%s.stacks", both[i]);
 		char *file = read_file(name, &bytes);
 		struct dwfl_reference *reference = NULL;
 		while (at + sizeof(struct stack_head) <= bytes) {
 			struct stack_head head;
+
 			memcpy(&head, file + at, sizeof(head));
 			at += sizeof(head);
 			if (!reference)
@@ -209,6 +214,7 @@ static void signed_return_addresses(void **state)
 
 	for (size_t i = 0; i + 8 <= bytes; i += 8) {
 		uint64_t word;
+
 		memcpy(&word, file + i, 8);
 		n_signed += word >> 48 && (word & regs_aarch64.code_mask) - 0x400000 < 0x10000;
 	}
@@ -259,6 +265,7 @@ static void interned_stacks(void **state)
 			uint64_t stack[64];
 			struct regs regs = {.pc = elsewhere.start, .known = 1 << 6 | 1 << 7};
 			size_t n, depth = 2 + i % 29;
+
 			/* In code without rows each frame is {frame pointer, return address}. */
 			for (size_t k = 0; k < depth; k++) {
 				seed = seed * 1664525 + 1013904223;
@@ -330,6 +337,7 @@ enum { OUTERS = 4096, MADE = 4 * OUTERS };
 static uint64_t cpu_ns(void)
 {
 	struct timespec now;
+
 	assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
@@ -339,13 +347,16 @@ static uint64_t add_nodes(const struct stack_node *wanted)
 {
 	const struct stack_mapping mapping = {.start = 1 << 20, .end = 2 << 20, .kind = MAP_KIND_SPECIAL};
 	struct stacks *table = stacks_new();
+
 	for (uint32_t i = 0; i < OUTERS; i++) {
 		const struct stack_frame frame = {.pc = (1 << 20) + i};
+
 		assert_int_equal(stacks_add(table, STACK_ROOT, &frame, &mapping), i + 1);
 	}
 	const uint64_t begun_ns = cpu_ns();
 	for (uint32_t i = 0; i < MADE; i++) {
 		const struct stack_frame frame = {.pc = (1 << 20) + wanted[i].frame};
+
 		assert_int_not_equal(stacks_add(table, wanted[i].outer, &frame, &mapping), UINT32_MAX);
 	}
 	const uint64_t taken_ns = cpu_ns() - begun_ns;
@@ -359,6 +370,7 @@ static void nobody_chooses_nodes_that_collide(void **state)
 {
 	static struct stack_node chosen[MADE], others[MADE];
 	size_t count = 0;
+
 	(void)state;
 	for (uint32_t outer = 1; outer <= OUTERS && count < MADE; outer++)
 		for (uint32_t frame = 0; frame < OUTERS && count < MADE; frame++)
@@ -373,6 +385,7 @@ static void nobody_chooses_nodes_that_collide(void **state)
 	uint64_t usual_ns = UINT64_MAX, chosen_ns = UINT64_MAX;
 	for (int i = 0; i < 3; i++) {
 		const uint64_t others_ns = add_nodes(others), these_ns = add_nodes(chosen);
+
 		usual_ns = others_ns < usual_ns ? others_ns : usual_ns;
 		chosen_ns = these_ns < chosen_ns ? these_ns : chosen_ns;
 	}

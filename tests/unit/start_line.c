@@ -12,6 +12,7 @@
 static const char *line(const struct options *options, bool heap)
 {
 	static char text[2048];
+
 	start_line_make(options, heap, 4711, text, sizeof(text));
 	return text;
 }
@@ -19,6 +20,7 @@ static const char *line(const struct options *options, bool heap)
 static void what_where_and_how(void **state)
 {
 	struct options options = {.period_bytes = 512 << 10};
+
 	(void)state;
 	assert_string_equal(line(&options, true),
 	    "recording pid 4711 (a sample per 512 KiB) to heaptap.*.pb.gz\n"
@@ -41,6 +43,7 @@ static void what_where_and_how(void **state)
 static void events_alone(void **state)
 {
 	struct options options = {.period_bytes = 512 << 10, .output = "x.gz"};
+
 	(void)state;
 	options.event_texts[options.event_count++] = "cpu-clock";
 	options.event_texts[options.event_count++] = "page-faults/1";
@@ -55,5 +58,6 @@ int main(void)
 	    cmocka_unit_test(what_where_and_how),
 	    cmocka_unit_test(events_alone),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

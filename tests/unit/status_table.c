@@ -122,6 +122,7 @@ static const char *print(int width)
 {
 	static char *text;
 	size_t bytes;
+
 	free(text);
 	FILE *out = open_memstream(&text, &bytes);
 	const struct screen screen = {.out = out, .width = width};
@@ -153,6 +154,7 @@ static void the_table(void **state)
 	    "\n"
 	    "not profiled            pid  why\n"
 	    "init                      1  pid 1 is never profiled\n";
+
 	assert_string_equal(print(80), wanted);
 }
 
@@ -165,6 +167,7 @@ static void names_tell_processes_of_a_service_apart(void **state)
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 	const struct screen screen = {.out = out, .width = 80};
+
 	some[0].container_id = "";
 	some[0].loss_count = 0;
 	some[1].pid = 4712;
@@ -193,6 +196,7 @@ static void it_says_that_everything_is_off(void **state)
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 	const struct screen screen = {.out = out, .width = 80};
+
 	off.daemon.off = "/run/heaptap/off";
 	status_table_print(&screen, &off, &spools, NOW_NS);
 	fclose(out);
@@ -217,6 +221,7 @@ static void no_line_is_wider_than_the_screen(void **state)
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 	const struct screen screen = {.out = out, .width = 80};
+
 	status_table_print(&screen, &none, &spools, NOW_NS);
 	fclose(out);
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
@@ -229,6 +234,7 @@ static void the_json(void **state)
 	char *text;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
+
 	status_json_write(out, &list, &spools, NOW_NS);
 	fclose(out);
 	assert_non_null(strstr(text,
@@ -269,6 +275,7 @@ int main(void)
 	    cmocka_unit_test(no_line_is_wider_than_the_screen),
 	    cmocka_unit_test(the_json),
 	};
+
 	setenv("TZ", "UTC", 1);
 	tzset();
 	return cmocka_run_group_tests(tests, NULL, NULL);

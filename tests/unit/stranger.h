@@ -28,11 +28,13 @@ static inline struct stranger stranger_start(void (*body)(int fd, void *argument
 {
 	struct stranger stranger;
 	int fds[2];
+
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
 	pid_t middle = fork();
 	if (middle == 0) {
 		char byte;
 		pid_t pid = fork();
+
 		if (pid != 0)
 			_exit(pid < 0);
 		close(fds[0]);
@@ -59,6 +61,7 @@ static inline struct stranger stranger_start(void (*body)(int fd, void *argument
 static inline void stranger_await_end(const struct stranger *stranger)
 {
 	struct pollfd ended = {.fd = stranger->pidfd, .events = POLLIN};
+
 	assert_int_equal(poll(&ended, 1, STRANGER_DEADLINE_MS), 1);
 }
 

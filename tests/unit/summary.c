@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the user reads of one process that has ended. */
-#include "sampler/heap/image.h"
 #include "sampler/snapshot/summary.h"
+#include "sampler/heap/image.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -42,6 +42,7 @@ static int open_scene(void **state)
 {
 	struct scene *s = calloc(1, sizeof(*s));
 	struct region *region = malloc(sizeof(*region));
+
 	*state = s;
 	fixture_open(region, 1024);
 	s->image = image_new(region, 1);
@@ -60,6 +61,7 @@ static int open_scene(void **state)
 static int close_scene(void **state)
 {
 	struct scene *s = *state;
+
 	summary_row_fini(&s->row);
 	image_free(s->image);
 	free(s);
@@ -77,6 +79,7 @@ static const char *print(struct scene *s, int error)
 static void all_is_well(void **state)
 {
 	struct scene *s = *state;
+
 	assert_string_equal(print(s, 0),
 	    "serve (pid 4711) exited with status 0\n"
 	    "  at end  1.5 MiB +- 253.3 KiB in 30 +- 5 objects\n"
@@ -88,6 +91,7 @@ static void all_is_well(void **state)
 static void every_allocation_recorded(void **state)
 {
 	struct scene *s = *state;
+
 	s->snapshot.period_bytes = 1;
 	assert_non_null(strstr(print(s, 0), "\n  at end  1.5 MiB in 30 objects\n"));
 	hold(&s->snapshot.view, &s->live, 0, 0, 0);
@@ -101,6 +105,7 @@ static void nothing_has_an_upper_bound(void **state)
 {
 	struct scene *s = *state;
 	struct region_place *place = region_place(s->image->region, 0);
+
 	hold(&s->snapshot.view, &s->live, 0, 0, 0);
 	assert_non_null(
 	    strstr(print(s, 0), "\n  at end  nothing sampled in use (less than about 191.7 KiB, 95 %)\n"));
@@ -120,6 +125,7 @@ static void nothing_has_an_upper_bound(void **state)
 static void the_peak(void **state)
 {
 	struct scene *s = *state;
+
 	s->snapshot.peak_path = "/tmp/serve.4711.peak.pb.gz";
 	assert_null(strstr(print(s, 0), "  peak ")); /* none was ever */
 	hold(&s->snapshot.peak, &s->peak, 50, 3.0 * (1 << 20), 60);
@@ -136,6 +142,7 @@ static void every_loss_by_its_cause(void **state)
 	struct scene *s = *state;
 	struct region_place *place = region_place(s->image->region, 0);
 	char expected[256];
+
 	s->snapshot.view.lost_alloc.samples = 12;
 	s->process.counters.outcome[UNWIND_COMPLETE] = 70;
 	s->process.counters.outcome[UNWIND_TRUNCATED] = 13;
@@ -168,6 +175,7 @@ static void every_loss_by_its_cause(void **state)
 static void children_without_a_place_are_told_of_by_the_image(void **state)
 {
 	struct scene *s = *state;
+
 	atomic_store(&region_header(s->image->region)->places_exhausted, 3);
 	assert_non_null(strstr(print(s, 0), "\n  not profiled: 3 forked children without a free place\n"));
 	atomic_store(&region_header(s->image->region)->not_cut_off, 2);
@@ -184,6 +192,7 @@ static void children_without_a_place_are_told_of_by_the_image(void **state)
 static void what_the_hook_cannot_see(void **state)
 {
 	struct scene *s = *state;
+
 	strcpy(s->snapshot.unseen.facts.allocator, "_rjem_malloc");
 	strcpy(s->snapshot.unseen.facts.allocator_file, "serve");
 	unseen_describe(&s->snapshot.unseen.texts, &s->snapshot.unseen.facts);
@@ -205,6 +214,7 @@ static void what_the_hook_cannot_see(void **state)
 static void a_profile_that_was_not_written_is_not_shown(void **state)
 {
 	struct scene *s = *state;
+
 	print(s, -ENOSPC);
 	assert_null(summary_row_path(&s->row));
 }
@@ -213,6 +223,7 @@ static void a_profile_that_was_not_written_is_not_shown(void **state)
 static void a_title_adds_no_lines(void **state)
 {
 	struct scene *s = *state;
+
 	strcpy(s->process.target.title, "a\nheaptap: b\x1b[2J\xff");
 	const char *block = print(s, 0);
 	assert_ptr_equal(strstr(block, "a?heaptap: b?[2J? (pid 4711) exited"), block);
@@ -222,6 +233,7 @@ static void a_title_adds_no_lines(void **state)
 static void which_row_is_commands(void **state)
 {
 	struct scene *s = *state;
+
 	s->process.target.command = true;
 	print(s, 0);
 	assert_true(s->row.command);

@@ -46,6 +46,7 @@ static void assert_widest_line(const char *lines, size_t columns)
 static struct summary_estimate mebibytes(double mib)
 {
 	uint64_t samples = (uint64_t)(2 * mib);
+
 	return (struct summary_estimate){samples, mib * MIB, (double)samples, mib * MIB * PERIOD_BYTES, 1};
 }
 
@@ -58,6 +59,7 @@ static struct summary_row row_of(const char *title, pid_t pid, double peak_mib, 
 	    .peak = mebibytes(peak_mib),
 	    .at_end = mebibytes(at_end_mib),
 	    .samples = (uint64_t)(2 * peak_mib)};
+
 	snprintf(row.title, sizeof(row.title), "%s", title);
 	strcpy(row.end, "exited with status 0");
 	assert_true(asprintf(&row.path, "out/heaptap.%s.%d.exit.pb.gz", title, (int)pid) > 0);
@@ -68,6 +70,7 @@ static struct summary_row row_of(const char *title, pid_t pid, double peak_mib, 
 static void add(const char *title, pid_t pid, double peak_mib, double at_end_mib)
 {
 	struct summary_row row = row_of(title, pid, peak_mib, at_end_mib);
+
 	summary_list_add(&list, &row);
 	assert_null(row.path);
 }
@@ -75,6 +78,7 @@ static void add(const char *title, pid_t pid, double peak_mib, double at_end_mib
 static void add_command(double peak_mib, double at_end_mib)
 {
 	struct summary_row row = row_of("bash", 4711, peak_mib, at_end_mib);
+
 	row.command = true;
 	row.block = strdup("bash (pid 4711) exited with status 0\n  peak\n");
 	summary_list_add(&list, &row);
@@ -83,6 +87,7 @@ static void add_command(double peak_mib, double at_end_mib)
 static const char *printed(void (*print)(FILE *, int width), int width)
 {
 	size_t bytes;
+
 	free(text);
 	FILE *out = open_memstream(&text, &bytes);
 	assert_non_null(out);
@@ -100,6 +105,7 @@ static void screen(FILE *out, int width)
 {
 	const struct summary_facts facts = {
 	    .missed = "not profiled: 1 processes\n", .min_samples = 16, .running = running, .width = width};
+
 	summary_screen_print(out, &list, &facts);
 }
 
@@ -140,6 +146,7 @@ static void the_worst_ends_are_kept(void **state)
 	(void)state;
 	for (int i = 0; i < 20; i++) {
 		struct summary_row row = row_of("worker", 100 + i, 50, 50);
+
 		row.alarm = PROCESS_END_TOLD;
 		summary_list_add(&list, &row);
 	}

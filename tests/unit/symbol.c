@@ -59,6 +59,7 @@ static void read_marks(const struct workshop *shop, const char *binary, uint64_t
 	while (fgets(line, sizeof(line), file)) {
 		for (int i = 0; i < MARKS; i++) {
 			char name[64], symbol[256];
+
 			unsigned long long vaddr;
 			char type;
 

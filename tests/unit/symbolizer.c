@@ -92,6 +92,7 @@ static void open_library(struct desk *d, const char *name)
 static int open_desk(void **state)
 {
 	struct desk *d = calloc(1, sizeof(*d));
+
 	*state = d;
 	d->store = modules_new(16);
 	d->maps = maps_new(d->store, 0, false);
@@ -106,6 +107,7 @@ static int open_desk(void **state)
 static int close_desk(void **state)
 {
 	struct desk *d = *state;
+
 	symbolizer_free(d->symbolizer);
 	symbols_free(d->symbols);
 	profile_free(d->profile);
@@ -134,11 +136,13 @@ static struct unwind_frame outside(uint64_t pc, enum map_kind kind)
 static struct unwind_frame in_grow(const struct desk *d)
 {
 	struct unwind_frame frame = in_library(d, GROW);
+
 	for (uint64_t at = vaddrs[GROW]; at < vaddrs[GROW] + 64; at++) {
 		struct symbols *symbols = symbols_new(&(const struct symbol_options){.detail = SYMBOL_FULL});
 		const struct symbol_file file = {.fd = module_fd(d->library), .path = d->path};
 		struct symbol_result result;
 		struct symbol_facts facts;
+
 		assert_int_equal(symbols_resolve(symbols, &file, &at, 1, &result, &facts), 0);
 		bool found = result.frame_count == 2;
 		symbols_free(symbols);
@@ -155,6 +159,7 @@ static struct unwind_frame in_grow(const struct desk *d)
 static uint32_t intern(struct desk *d, const struct unwind_frame *frames, size_t count, const char *marker)
 {
 	uint32_t stack = stacks_intern(d->stacks, frames, count, marker, d->maps);
+
 	assert_int_not_equal(stack, UINT32_MAX);
 	return stack;
 }
@@ -163,6 +168,7 @@ static uint32_t intern(struct desk *d, const struct unwind_frame *frames, size_t
 static void symbolize(struct desk *d, uint32_t unused)
 {
 	bool *used = calloc(stacks_node_count(d->stacks), sizeof(*used));
+
 	for (uint32_t i = 1; i < stacks_node_count(d->stacks); i++)
 		used[i] = i != unused;
 	d->symbols = symbols_new(&(const struct symbol_options){.detail = d->source.detail});
@@ -177,11 +183,13 @@ static void symbolize(struct desk *d, uint32_t unused)
 static const char *spelled(struct desk *d, uint32_t stack, bool mapped)
 {
 	static char text[1024];
+
 	text[0] = '\0';
 	const uint32_t *locations;
 	size_t depth = symbolizer_stack(d->symbolizer, stack, mapped, &locations), length = 0;
 	for (size_t i = 0; i < depth; i++) {
 		struct profile_location location = profile_location(d->profile, locations[i]);
+
 		assert_int_not_equal(location.mapping, 0);
 		if (!location.line_count)
 			length += (size_t)sprintf(text + length, "%s?", i ? " " : "");
@@ -195,6 +203,7 @@ static const char *spelled(struct desk *d, uint32_t stack, bool mapped)
 static struct profile_location innermost(struct desk *d, uint32_t stack)
 {
 	const uint32_t *locations;
+
 	assert_true(symbolizer_stack(d->symbolizer, stack, false, &locations) > 0);
 	return profile_location(d->profile, locations[0]);
 }
@@ -209,6 +218,7 @@ static const char *mapping_of(struct desk *d, uint32_t stack)
 static void functions_files_and_lines(void **state)
 {
 	struct desk *d = *state;
+
 	open_library(d, "app.so");
 	const struct unwind_frame frames[] = {in_grow(d), in_library(d, WORK)};
 	uint32_t stack = intern(d, frames, 2, NULL);
@@ -234,6 +244,7 @@ static void functions_files_and_lines(void **state)
 static void less_detail_means_fewer_words(void **state)
 {
 	struct desk *d = *state;
+
 	open_library(d, "app.so");
 	const struct unwind_frame frames[] = {in_grow(d), outside(JIT + 64, MAP_KIND_ANON)};
 	uint32_t stack = intern(d, frames, 2, "[truncated]");
@@ -255,6 +266,7 @@ static void less_detail_means_fewer_words(void **state)
 static void a_file_deleted_since_still_has_names(void **state)
 {
 	struct desk *d = *state;
+
 	assert_int_equal(workshop_run(shop, "cp app.so deleted.so"), 0);
 	open_library(d, "deleted.so");
 	const struct unwind_frame frame = in_library(d, WORK);
@@ -269,6 +281,7 @@ static void a_file_that_was_never_seen_has_addresses(void **state)
 {
 	struct desk *d = *state;
 	char name[64];
+
 	open_library(d, "gone.so");
 	assert_false(d->library->readable);
 	const struct unwind_frame frame = in_library(d, WORK);
@@ -282,6 +295,7 @@ static void a_file_that_was_never_seen_has_addresses(void **state)
 static void what_no_used_stack_needs_is_not_named(void **state)
 {
 	struct desk *d = *state;
+
 	open_library(d, "app.so");
 	const struct unwind_frame used[] = {in_library(d, MALLOC), in_library(d, WORK)};
 	const struct unwind_frame unused[] = {in_library(d, REALLOC), in_library(d, WORK)};
@@ -298,6 +312,7 @@ static void what_no_used_stack_needs_is_not_named(void **state)
 static void the_allocator_goes_from_the_inner_end_only(void **state)
 {
 	struct desk *d = *state;
+
 	open_library(d, "app.so");
 	const struct unwind_frame within[] = {in_library(d, MALLOC), in_library(d, REALLOC),
 	    in_library(d, WORK), in_library(d, MALLOC), in_library(d, WORK)};
@@ -313,6 +328,7 @@ static void the_allocator_goes_from_the_inner_end_only(void **state)
 static void events_keep_the_allocator(void **state)
 {
 	struct desk *d = *state;
+
 	open_library(d, "app.so");
 	const struct unwind_frame within[] = {in_library(d, MALLOC), in_grow(d), in_library(d, WORK)};
 	uint32_t stack = intern(d, within, 3, NULL);
@@ -324,6 +340,7 @@ static void events_keep_the_allocator(void **state)
 static void mappings_begin_with_mmap(void **state)
 {
 	struct desk *d = *state;
+
 	open_library(d, "app.so");
 	const struct unwind_frame frames[] = {in_library(d, MALLOC), in_library(d, WORK)};
 	uint32_t stack = intern(d, frames, 2, NULL);
@@ -343,10 +360,12 @@ static void code_made_at_run_time_has_the_names_it_was_given(void **state)
 	uint32_t stack = intern(d, frames, 2, NULL);
 	int gate[2];
 	char path[64];
+
 	assert_int_equal(pipe(gate), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
 		char byte;
+
 		close(gate[1]);
 		(void)!read(gate[0], &byte, 1); /* until we are done, or gone */
 		_exit(0);
@@ -461,6 +480,7 @@ static void what_nothing_explains(void **state)
 	uint32_t stacks[KINDS];
 	for (size_t i = 0; i < KINDS; i++) {
 		const struct unwind_frame frame = outside(WILD + 0x10000 * i, kinds[i].kind);
+
 		stacks[i] = intern(d, &frame, 1, NULL);
 	}
 	symbolize(d, STACK_ROOT);
@@ -477,6 +497,7 @@ static uint64_t kernel_function(char name[128])
 	FILE *file = fopen("/proc/kallsyms", "r");
 	char line[256];
 	uint64_t address = 0;
+
 	while (file && fgets(line, sizeof(line), file))
 		if (sscanf(line, "%" SCNx64 " T %127s", &address, name) == 2 && strcmp(name, "vfs_read") == 0)
 			break;
@@ -494,6 +515,7 @@ static void the_kernels_side(void **state)
 	    outside(address ? address + 4 : UINT64_C(0xffffffff81000004), MAP_KIND_KERNEL),
 	    outside(WILD, MAP_KIND_SPECIAL)};
 	uint32_t stack = intern(d, frames, 2, NULL);
+
 	if (!address)
 		print_message("this kernel tells no addresses: only its fallback is tested\n");
 	symbolize(d, STACK_ROOT);
@@ -512,10 +534,12 @@ static void every_marker_has_an_address_of_its_own(void **state)
 	struct desk *d = *state;
 	uint64_t addresses[UNWIND_OUTCOMES + BOOKS];
 	size_t count = 0;
+
 	symbolize(d, STACK_ROOT);
 	for (size_t i = 0; i < UNWIND_OUTCOMES + BOOKS; i++) {
 		const char *marker = i < UNWIND_OUTCOMES ? unwind_marker((enum unwind_outcome)i)
 		                                         : of_books[i - UNWIND_OUTCOMES];
+
 		if (!marker)
 			continue;
 		uint32_t id = symbolizer_marker(d->symbolizer, marker);
@@ -538,6 +562,7 @@ static void every_marker_has_an_address_of_its_own(void **state)
 static void the_first_mapping_is_the_program(void **state)
 {
 	static const char *const relative[] = {"app.so", "./app.so", "elsewhere/app.so"};
+
 	for (size_t i = 0; i < 6; i++) {
 		assert_int_equal(open_desk(state), 0);
 		struct desk *d = *state;
@@ -573,6 +598,7 @@ static void the_program_has_the_name_it_was_called_by(void **state)
 		symbolize(d, STACK_ROOT);
 		for (uint32_t at = 1; at <= profile_mapping_count(d->profile); at++) {
 			const char *name = profile_mapping(d->profile, at).filename;
+
 			assert_true(i || strcmp(name, d->path) != 0);
 			assert_true(!i || strcmp(name, "/usr/bin/link") != 0);
 		}

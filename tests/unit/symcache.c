@@ -258,6 +258,7 @@ static void without_its_list_the_folder_is_looked_through(void **state)
 		assert_int_equal(unlink(list), 0);
 		if (i < 3) {
 			FILE *file = fopen(list, "w");
+
 			assert_non_null(file);
 			fputs(lists[i], file);
 			fclose(file);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Items by key, against a plain list. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -16,6 +16,7 @@ static bool is_in(const struct table *table, uint64_t key, const void *item)
 {
 	size_t cursor = 0;
 	unsigned int times = 0;
+
 	for (const void *found; (found = table_next(table, key, &cursor));)
 		times += found == item;
 	assert_true(times <= 1);
@@ -73,5 +74,6 @@ int main(void)
 	    cmocka_unit_test(finds_what_was_added_and_not_removed),
 	    cmocka_unit_test(two_tables_know_nothing_of_each_other),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

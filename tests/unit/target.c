@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What heap and events share of a process: its name, its maps, its end. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -72,10 +72,12 @@ static pid_t start_with_mappings(size_t count)
 {
 	int ready[2];
 	char byte;
+
 	assert_int_equal(pipe(ready), 0);
 	pid_t child = fork();
 	if (child == 0) {
 		int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
 		for (size_t i = 0; i < count; i++)
 			if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED)
 				_exit(1);
@@ -101,6 +103,7 @@ static struct readings walk_into_nowhere(struct target *target, bool maps_follow
 	uint64_t outcomes[UNWIND_COUNTS] = {0}, stack[2] = {0};
 	struct regs regs = {.pc = 64, .known = 1u << regs_arch_native()->sp};
 	struct readings readings = {0};
+
 	regs.r[regs_arch_native()->sp] = (uintptr_t)stack;
 	while (clock_now_ns() < end_ns) {
 		const uint64_t before_ns = target->maps_read_ns, begin_cpu_ns = clock_thread_cpu_ns();
@@ -110,6 +113,7 @@ static struct readings walk_into_nowhere(struct target *target, bool maps_follow
 		    .stack_want = sizeof(stack),
 		    .maps_follow = maps_follow,
 		    .time_ns = clock_now_ns()};
+
 		walk_take(target, &sample, frames, 0, outcomes, NULL);
 		if (target->maps_read_ns == before_ns)
 			continue;
@@ -205,6 +209,7 @@ static size_t open_descriptors(void)
 {
 	size_t count = 0;
 	DIR *folder = opendir("/proc/self/fd");
+
 	assert_non_null(folder);
 	while (readdir(folder))
 		count++;
@@ -217,6 +222,7 @@ static struct target waiting_target(void)
 {
 	struct target target;
 	pid_t child = fork();
+
 	if (child == 0) {
 		pause();
 		_exit(0);
@@ -245,6 +251,7 @@ static void expect_map(const struct target *target, bool there)
 {
 	char text[64];
 	int fd = perf_map_file_open(&target->perf_map);
+
 	assert_int_equal(fd >= 0, there);
 	if (!there)
 		return;
@@ -339,6 +346,7 @@ static void perf_maps_take_few_descriptors(void **state)
 	assert_int_equal(open_descriptors(), before + 1 + PERF_MAP_FILES_MAX);
 	for (size_t i = 0; i < CROWD; i++) {
 		int fd = perf_map_file_open(&crowd[i]);
+
 		assert_true(fd >= 0);
 		close(fd);
 		perf_map_file_forget(&crowd[i]);
@@ -361,5 +369,6 @@ int main(void)
 	    cmocka_unit_test(nobody_is_asked_whose_pid_was_not_checked),
 	    cmocka_unit_test(perf_maps_take_few_descriptors),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,7 @@ static void bounds_are_those_of_the_stack(void **state)
 		pthread_attr_t attr;
 		pthread_t thread;
 		void *(*function)(void *) = stack_is_known, *argument = NULL, *result;
+
 		pthread_attr_init(&attr);
 		assert_int_equal(pthread_attr_setstacksize(&attr, sizes[i]), 0);
 		assert_non_null(thread_creating(&attr, &function, &argument));

@@ -19,6 +19,7 @@
 static pid_t start_child(void)
 {
 	pid_t child = fork();
+
 	if (child == 0) {
 		pause();
 		_exit(0);
@@ -32,6 +33,7 @@ static void a_child_lives_and_ends(void **state)
 	siginfo_t info;
 	pid_t child = start_child();
 	struct thread_facts facts = thread_facts_read(child);
+
 	assert_int_equal(facts.pid, child);
 	assert_int_equal(facts.parent, getpid());
 	assert_int_not_equal(facts.inner, 0);
@@ -51,6 +53,7 @@ static void when_it_was_forked(void **state)
 {
 	char text[1024], *rest;
 	FILE *file = fopen("/proc/self/stat", "r");
+
 	assert_non_null(file);
 	assert_non_null(fgets(text, sizeof(text), file));
 	fclose(file);
@@ -77,6 +80,7 @@ static void without_descriptors_nothing_is_said(void **state)
 {
 	struct rlimit before = descriptors_take_away();
 	struct thread_facts facts = thread_facts_read(getpid());
+
 	descriptors_give_back(before);
 	assert_true(facts.unread);
 	assert_int_equal(facts.pid, 0);
@@ -90,5 +94,6 @@ int main(void)
 	    cmocka_unit_test(when_it_was_forked),
 	    cmocka_unit_test(without_descriptors_nothing_is_said),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

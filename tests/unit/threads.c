@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/threads.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 static void threads_are_known_by_name(void **state)
 {
@@ -61,5 +61,6 @@ int main(void)
 	    cmocka_unit_test(a_sample_names_its_thread_once),
 	    cmocka_unit_test(there_is_an_end_to_it),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

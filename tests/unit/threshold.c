@@ -146,6 +146,7 @@ static void numbers_that_cannot_be(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		const struct threshold *const rules[] = {&level, &growth, &most};
+
 		for (size_t r = 0; r < 3; r++) {
 			struct threshold_state s;
 			struct threshold_reading reading = {odd[i], odd[i], odd[6 - i]};
@@ -190,5 +191,6 @@ int main(void)
 	    cmocka_unit_test(numbers_that_cannot_be),
 	    cmocka_unit_test(the_way_to_the_next),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

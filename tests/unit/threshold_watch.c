@@ -177,5 +177,6 @@ int main(void)
 	    TEST(resident_memory),
 	    TEST(any_numbers),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

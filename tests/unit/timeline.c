@@ -135,5 +135,6 @@ int main(void)
 	    cmocka_unit_test(lines_of_json),
 	    cmocka_unit_test(a_process_in_hundreds_of_groups),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

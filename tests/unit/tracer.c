@@ -38,6 +38,7 @@ static void who_answers_late_keeps_nobody(void **state)
 	struct tracer *tracer = tracer_new(-1);
 	const struct remote_call call = {.function = 1};
 	int error = tracer_stop(tracer, target.pid);
+
 	if (error == -EPERM) {
 		print_message("no process can be stopped here\n");
 		skip();
@@ -61,8 +62,10 @@ static void who_never_lets_go_is_ended(void **state)
 	struct stranger target = stranger_start(NULL, NULL);
 	int status;
 	pid_t child = fork();
+
 	if (child == 0) {
 		int error = stopped_thread_stop(&thread, target.pid, UINT64_C(10) * 1000000000);
+
 		while (!error)
 			pause();
 		_exit(-error);
@@ -83,5 +86,6 @@ int main(void)
 	    cmocka_unit_test(who_answers_late_keeps_nobody),
 	    cmocka_unit_test(who_never_lets_go_is_ended),
 	};
+
 	return cmocka_run_group_tests_name("tracer", tests, NULL, NULL);
 }

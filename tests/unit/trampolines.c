@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Code that an interpreter copies for each function: found by its bytes, in memory that nobody writes any
  * more, and unwound through without a guess. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -55,6 +55,7 @@ static void arenas_are_found(void **unused)
 
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
 		uint8_t *code = calloc(3, ARENA);
+
 		for (size_t arena = 0; arena < 3; arena++)
 			fill(code + arena * ARENA, layouts[i].code, layouts[i].code_bytes, layouts[i].stride);
 		size_t count = trampolines_find(layouts[i].e_machine, code, 3 * ARENA, runs);
@@ -64,6 +65,7 @@ static void arenas_are_found(void **unused)
 			const uint64_t in_arena = at % ARENA, start = in_arena - layouts[i].returns_at;
 			const bool returns = in_arena >= layouts[i].returns_at &&
 			    start % layouts[i].stride == 0 && start + layouts[i].code_bytes <= ARENA;
+
 			if (is_known(t, 0x1000 + at - 1, layouts[i].e_machine) != returns)
 				fail_msg("layout %zu: address %#zx", i, (size_t)at);
 		}
@@ -110,6 +112,7 @@ static void map_arena(int prot)
 {
 	const struct map_range range = {
 	    .start = (uintptr_t)arena, .len = ARENA, .prot = (uint32_t)prot, .path = ""};
+
 	assert_int_equal(mprotect(arena, ARENA, prot), 0);
 	assert_int_equal(maps_add(maps, &range), 0);
 }
@@ -117,6 +120,7 @@ static void map_arena(int prot)
 static const struct cfi_rule *rule_at(size_t copy)
 {
 	const uint64_t address = (uintptr_t)arena + copy * 16 + returns_at - 1;
+
 	return maps_generated_rule(maps, maps_find(maps, address), address, regs_arch_native()->e_machine);
 }
 

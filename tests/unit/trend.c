@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Series whose answer is known, drawn by no chance: what grows, what rose, and what only looks so. How often
  * chance itself deceives the test says `make growth`. */
-#include "pprof/analysis/moments.h"
 #include "pprof/analysis/trend.h"
+#include "pprof/analysis/moments.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -304,5 +304,6 @@ int main(void)
 	    cmocka_unit_test(each_moment_has_every_process),
 	    cmocka_unit_test(what_is_not_known_is_no_moment),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,7 @@ static int find_in(const char *path, uint64_t *offset)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int error = fd < 0 ? -errno : trigger_find(fd, offset);
+
 	if (fd >= 0)
 		close(fd);
 	return error;
@@ -139,12 +140,14 @@ static void another_type(unsigned char *note)
 static void too_short(unsigned char *note)
 {
 	const uint32_t descriptor_bytes = 24;
+
 	memcpy(note - 8, &descriptor_bytes, 4);
 }
 
 static void beyond_the_file(unsigned char *note)
 {
 	const uint32_t descriptor_bytes = UINT32_MAX - 7;
+
 	memcpy(note - 8, &descriptor_bytes, 4);
 }
 

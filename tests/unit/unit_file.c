@@ -21,6 +21,7 @@ static void note(void *context, const struct unit_file_entry *entry)
 {
 	struct seen *seen = context;
 	size_t length = strlen(seen->text);
+
 	snprintf(seen->text + length, sizeof(seen->text) - length, "%u %s.%s=%s|", entry->line,
 	    entry->section, entry->key, entry->value);
 }
@@ -36,8 +37,10 @@ static void assignments(void **state)
 	    {"[S]\n# comment \\\nA=1\n", "3 S.A=1|"},
 	    {"novalue\n=x\nA=b=c", "2 .=x|3 .A=b=c|"},
 	};
+
 	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
 		struct seen seen = {""};
+
 		assert_int_equal(unit_file_parse(rows[i][0], note, &seen), 0);
 		assert_string_equal(seen.text, rows[i][1]);
 	}
@@ -59,10 +62,12 @@ static void words(void **state)
 	    {"a\\", "!"},
 	    {"123456789012345678901234567890123", "!"},
 	};
+
 	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
 		char text[256] = "", word[32];
 		const char *at = rows[i][0];
 		int ret;
+
 		while ((ret = unit_file_word(&at, word, sizeof(word))) == 1) {
 			strcat(text, word);
 			strcat(text, "|");
@@ -76,9 +81,11 @@ static void words(void **state)
 static void quoted_words_come_back(void **state)
 {
 	static const char *const rows[] = {"a", "", "a b", "\"\\'", "%%h", "\t"};
+
 	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
 		char text[64], word[32];
 		const char *at = text;
+
 		assert_int_equal(unit_file_quote(rows[i], text, sizeof(text)), 0);
 		assert_int_equal(unit_file_word(&at, word, sizeof(word)), 1);
 		assert_string_equal(word, rows[i]);
@@ -98,5 +105,6 @@ int main(void)
 	    cmocka_unit_test(words),
 	    cmocka_unit_test(quoted_words_come_back),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

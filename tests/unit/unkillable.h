@@ -31,6 +31,7 @@ static inline bool unkillable_become(int until_fd)
 	pthread_t thread;
 	int told[2];
 	char byte = 0;
+
 	if (pipe(told) != 0 || pthread_create(&thread, NULL, unkillable_thread, &tid) != 0)
 		return false;
 	while (!atomic_load(&tid))

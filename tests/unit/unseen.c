@@ -16,6 +16,7 @@ static const char *described(const struct unseen_facts *facts)
 	static char text[UNSEEN_MAX * UNSEEN_LINE_BYTES];
 	char line[UNSEEN_LINE_BYTES];
 	struct unseen unseen;
+
 	text[0] = '\0';
 	unseen_describe(&unseen, facts);
 	for (size_t i = 0; i < unseen.count; i++) {
@@ -37,6 +38,7 @@ static struct unseen_facts measured(double resident, double others, double heap)
 static void nothing_is_said_of_a_plain_program(void **unused)
 {
 	struct unseen_facts facts = measured(100, 3, 80);
+
 	assert_string_equal(described(&facts), "");
 	assert_false(unseen_may_hide(&facts, MIB));
 	facts = measured(100, 30, 60); /* most is the heap */
@@ -46,6 +48,7 @@ static void nothing_is_said_of_a_plain_program(void **unused)
 static void an_allocator_inside(void **unused)
 {
 	struct unseen_facts facts = measured(50, 26.7, 0);
+
 	strcpy(facts.allocator, "_rjem_malloc");
 	strcpy(facts.allocator_file, "ingest");
 	assert_true(unseen_may_hide(&facts, 100 * MIB));
@@ -66,6 +69,7 @@ static void an_allocator_inside(void **unused)
 static void a_stripped_program(void **unused)
 {
 	struct unseen_facts facts = measured(50, 1, 40);
+
 	facts.stripped = true;
 	assert_false(unseen_may_hide(&facts, 1.5 * MIB));
 	assert_true(unseen_may_hide(&facts, 0.5 * MIB));
@@ -81,6 +85,7 @@ static void a_stripped_program(void **unused)
 static void interpreters(void **unused)
 {
 	struct unseen_facts facts = measured(110, 92.3, 11.8);
+
 	facts.runtime = (struct runtime){.kind = RUNTIME_PYTHON, .python_names = true};
 	facts.named = 100 * MIB;
 	assert_string_equal(described(&facts),
@@ -110,6 +115,7 @@ static void interpreters(void **unused)
 static void runtimes_that_avoid_malloc(void **unused)
 {
 	struct unseen_facts facts = measured(110, 92.3, 0);
+
 	facts.stripped = true;
 	facts.runtime = (struct runtime){.kind = RUNTIME_GO};
 	facts.nameless = facts.named = MIB; /* Go's functions have names */
@@ -143,6 +149,7 @@ static void runtimes_that_avoid_malloc(void **unused)
 static void names_of_scripts_functions(void **unused)
 {
 	struct unseen_facts facts = measured(100, 1, 90);
+
 	facts.named = 100 * MIB;
 	facts.nameless = 68 * MIB;
 	facts.runtime = (struct runtime){.kind = RUNTIME_PERL};
@@ -163,6 +170,7 @@ static void what_an_environment_turns_off(void **unused)
 {
 	static const char on[] = "A=1\0PYTHONMALLOC=pymalloc\0XPYTHONMALLOC=malloc\0PYTHONMALLOC=mal",
 	                  off[] = "A=1\0\0PYTHONMALLOC=malloc_debug";
+
 	assert_false(runtime_memory_is_off(RUNTIME_PYTHON, on, sizeof(on)));
 	assert_true(runtime_memory_is_off(RUNTIME_PYTHON, off, sizeof(off)));
 	assert_true(runtime_memory_is_off(RUNTIME_PYTHON, off, sizeof(off) - sizeof("_debug")));
@@ -176,6 +184,7 @@ static void what_an_environment_turns_off(void **unused)
 static void the_most_bytes_come_first(void **unused)
 {
 	struct unseen unseen = {.count = 0};
+
 	unseen_add(&unseen, UNSEEN_OTHERS, 2, "two", "");
 	unseen_add(&unseen, UNSEEN_OTHERS, 0, "unknown", "");
 	unseen_add(&unseen, UNSEEN_OTHERS, 3, "three\n", "");
@@ -192,6 +201,7 @@ static void a_missing_debug_file(void **unused)
 	struct unseen_facts facts = {.program = "gateway", .debug_link = "gateway.debug", .build_id = "12ab"};
 	struct unseen unseen = {.count = 0};
 	char line[UNSEEN_LINE_BYTES];
+
 	unseen_add_stripped(&unseen, &facts, 5, 100);
 	assert_int_equal(unseen.count, 0);
 	unseen_add_stripped(&unseen, &facts, 77, 100);
@@ -214,5 +224,6 @@ int main(void)
 	    cmocka_unit_test(the_most_bytes_come_first),
 	    cmocka_unit_test(a_missing_debug_file),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,9 @@
 /*
  * Stacks of this very process, copied in passing, against what glibc's backtrace() says at the same place.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -58,6 +58,7 @@ static uint64_t stack_end(uint64_t address)
 
 	while (getline(&line, &room, file) > 0) {
 		struct map_range range;
+
 		if (maps_parse_line(line, &range) && address >= range.start &&
 		    address < range.start + range.len)
 			end = range.start + range.len;
@@ -147,6 +148,7 @@ static void check_truth(size_t n_expected)
 	assert_true(n_frames > 1 && taken.n_truth > 1);
 	for (size_t i = 1; i < n_expected; i++) {
 		uint64_t pc = (uintptr_t)taken.truth[i];
+
 		if (i >= n_frames ||
 		    (frames[i].pc != pc - 1 && !(frames[i].activation && frames[i].pc == pc)))
 			fail_msg("frame %zu of %zu: %lx, backtrace() says %lx", i, n_frames,
@@ -333,6 +335,7 @@ static void interrupted_in_the_vdso(void **state)
 	assert_int_equal(maps_read_proc(maps), 0);
 	for (size_t i = 0; i < maps_count(maps); i++) {
 		const struct map *map = maps_at(maps, i);
+
 		if (map->kind == MAP_KIND_VDSO) {
 			vdso_start = map->start;
 			vdso_end = map->end;
@@ -414,6 +417,7 @@ static void file_mapped_twice(void **state)
 	/* Half of the return addresses moved there: the same frames. */
 	for (size_t i = 0; i + 8 <= taken.stack_bytes; i += 8) {
 		uint64_t word;
+
 		memcpy(&word, stack_copy + i, 8);
 		if (word >= start && word < start + range.len && i % 16) {
 			word += moved - start;

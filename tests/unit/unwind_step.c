@@ -2,9 +2,9 @@
 /*
  * Hand-made stacks for every outcome of the unwinder, and random ones.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -65,6 +65,7 @@ enum { PAGE = 4096 };
 static enum unwind_outcome made_outcome(const struct made *m, bool stopped)
 {
 	const bool needs = m->fp >= SP && m->fp % 8 == 0 && m->fp - SP + 16 > m->bytes;
+
 	return !stopped || !needs          ? m->outcome
 	    : m->fp - SP < m->bytes + PAGE ? UNWIND_NOT_PRESENT
 	                                   : UNWIND_NO_CFI;
@@ -80,6 +81,7 @@ static void walk_made(bool stopped)
 		const struct made *m = &made[i];
 		struct maps *own = maps_new(store, 0, true);
 		struct regs regs = {.pc = m->pc, .known = UINT64_C(1) << arch->sp | UINT64_C(1) << arch->fp};
+
 		regs.r[arch->sp] = SP;
 		regs.r[arch->fp] = m->fp;
 		assert_int_equal(maps_add(own, &code), 0);
@@ -164,6 +166,7 @@ static void walk_by_rows(bool stopped)
 		const struct row_case *c = &row_cases[i];
 		uint64_t words[24];
 		struct regs regs = {.pc = (uintptr_t)c->pc, .known = UINT64_C(0x1ffff)};
+
 		for (size_t k = 0; k < 24; k++)
 			words[k] = 0x1111 * (k + 1);
 		words[8] = (uintptr_t)c->first;
@@ -245,6 +248,7 @@ static void steps_by_frame_pointer_follow_calls(void **state)
 {
 	const struct map_range anonymous = {
 	    .start = (uintptr_t)generated, .len = 0x1000, .prot = PROT_READ | PROT_EXEC};
+
 	assert_int_equal(maps_read_proc(maps), 0);
 	assert_int_equal(maps_add(maps, &anonymous), 0);
 	/* Once without the unwinder's cache, then with it. */
@@ -252,6 +256,7 @@ static void steps_by_frame_pointer_follow_calls(void **state)
 		const struct call_case *c = &call_cases[i % (sizeof(call_cases) / sizeof(call_cases[0]))];
 		struct regs regs = {.pc = (uintptr_t)no_rows, .known = 1 << 6 | 1 << 7};
 		uint64_t words[8] = {c->first_fp, (uintptr_t)c->first, c->second_fp, (uintptr_t)c->second};
+
 		regs.r[6] = regs.r[7] = SP;
 		struct unwind_input in = {.arch = &regs_x86_64,
 		    .regs = &regs,
@@ -297,6 +302,7 @@ static int add_code(struct dl_phdr_info *program, size_t bytes, void *path)
 		    .pgoff = part->p_offset - before,
 		    .prot = PROT_READ | PROT_EXEC,
 		    .path = path};
+
 		if (part->p_type == PT_LOAD && part->p_flags & PF_X)
 			assert_int_equal(maps_add(maps, &code), 0);
 	}
@@ -384,6 +390,7 @@ static void random_registers_and_stacks(void **state)
 	srand(2);
 	for (int round = 0; round < 20000; round++) {
 		struct regs regs = {.known = UINT64_MAX};
+
 		for (size_t i = 0; i < 512; i++)
 			words[i] = rand() % 2
 			    ? (uintptr_t)random_registers_and_stacks + (uint64_t)(rand() % 4096)

@@ -3,12 +3,12 @@
  * The hook's walk over stacks made by hand, by rows that the sampler's side has published: what is found, and
  * that neither a wrong row nor a wrong stack leads outside the stack.
  */
+#include "preload/walk.h"
 #include "preload/claim.h"
 #include "preload/clock.h"
 #include "preload/place.h"
 #include "preload/sample.h"
 #include "preload/thread.h"
-#include "preload/walk.h"
 #include "sampler/region/region.h"
 #include "sampler/region/walk_table.h"
 
@@ -43,6 +43,7 @@ static int open_region(void **state)
 	    .mode = REGION_MODE_COPY,
 	    .walk = 4};
 	const size_t bytes = WORDS * WORD_BYTES;
+
 	(void)state;
 	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
 	thread_open((uint32_t)getpid(), true);
@@ -90,6 +91,7 @@ static void publish(bool later, uint64_t pc, struct walk_rule rule)
 static uint32_t number_of(const uint64_t *pcs, size_t count, uint64_t generation)
 {
 	uint64_t hash = WALK_HASH_BEGIN;
+
 	for (size_t i = 0; i < count; i++)
 		hash = walk_hash_step(hash, pcs[i]);
 	uint32_t number = walk_table_number(&table, walk_hash_end(hash, generation));
@@ -100,6 +102,7 @@ static uint32_t number_of(const uint64_t *pcs, size_t count, uint64_t generation
 static uint32_t walk(struct walk_start start)
 {
 	bool asked;
+
 	return walk_stack(start, &asked);
 }
 
@@ -107,6 +110,7 @@ static uint32_t walk(struct walk_start start)
 static bool asks(struct walk_start start)
 {
 	bool asked;
+
 	return walk_stack(start, &asked) && asked;
 }
 
@@ -214,6 +218,7 @@ static void no_row_leads_outside_the_stack(void **state)
 	    INT32_MIN / 2, -WORDS, -1, 0, 1, WORDS - 1, WORDS, WORDS + 1, INT32_MAX / 2};
 	static const int16_t words[] = {INT16_MIN, -400, -2, -1, 1, 2, 400, INT16_MAX};
 	static const int16_t fp_words[] = {0, -1, 1, -400, 400, INT16_MIN, INT16_MAX};
+
 	(void)state;
 	uint64_t pc = LEAF;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++)
@@ -223,9 +228,11 @@ static void no_row_leads_outside_the_stack(void **state)
 				    .fp_words = fp_words[k / 2],
 				    .ra_words = words[j],
 				    .from_fp = k % 2};
+
 				publish(false, ++pc, rule);
 				for (size_t at = 0; at < WORDS; at += WORDS - 1) {
 					struct walk_start start = at_word(pc, at);
+
 					start.fp = at ? UINTPTR_MAX - 7 : start.sp;
 					(void)walk(start);
 				}
@@ -264,6 +271,7 @@ static void a_row_that_leads_back_to_itself_ends(void **state)
 static void the_depth_is_bounded(void **state)
 {
 	static uint64_t pcs[WALK_FRAMES_MAX + 1];
+
 	(void)state;
 	publish(false, LEAF, (struct walk_rule){.cfa_words = 1, .ra_words = -1});
 	for (size_t i = 0; i <= WALK_FRAMES_MAX; i++)
@@ -315,6 +323,7 @@ struct sums {
 static bool note(void *context, uint32_t number, struct tally count)
 {
 	struct sums *sums = context;
+
 	sums->calls++;
 	sums->stack = number;
 	sums->count = count;
@@ -324,6 +333,7 @@ static bool note(void *context, uint32_t number, struct tally count)
 static bool drain(uint32_t place, struct sums *sums)
 {
 	const struct walk_drain with = {.place = place, .left = left, .changed = note, .context = sums};
+
 	return walk_table_drain(&table, &with);
 }
 
@@ -352,6 +362,7 @@ static void what_is_counted_arrives_once(void **state)
 static bool note_and_count_more(void *context, uint32_t number, struct tally count)
 {
 	struct sums *sums = context;
+
 	if (number == 1)
 		walk_count(walk_number_take(&region_walk(&region)->numbers, 12345),
 		    (struct weighed){.bytes_q8 = 7, .objects_q16 = 1});
@@ -439,6 +450,7 @@ static void tables_take_what_they_have_room_for(void **state)
 static void another_sampler_begins_after_the_last_number(void **state)
 {
 	bool asked;
+
 	(void)state;
 	uint32_t number = three_frames();
 	struct walk_numbers *numbers = &region_walk(&region)->numbers;
@@ -458,6 +470,7 @@ static void another_sampler_begins_after_the_last_number(void **state)
 static void a_number_of_an_earlier_sampler_is_taken_out_of_use(void **state)
 {
 	bool asked;
+
 	(void)state;
 	uint32_t number = three_frames();
 	struct sums sums = {.known = true};
@@ -474,6 +487,7 @@ static void a_forked_child_ends_no_dlclose(void **state)
 {
 	int status;
 	uint64_t generation;
+
 	(void)state;
 	struct walk_unmapping begun = walk_unmapping(claim_is_image());
 	pid_t child = fork();
@@ -501,6 +515,7 @@ static void a_forked_child_that_ends_inside_dlclose_costs_no_row(void **state)
 {
 	int status;
 	uint64_t generation;
+
 	(void)state;
 	uint32_t number = plugin_frames();
 	pid_t child = fork();
@@ -523,6 +538,7 @@ static void a_raw_clone_ends_no_dlclose(void **state)
 {
 	int status;
 	uint64_t generation;
+
 	(void)state;
 	struct walk_unmapping begun = walk_unmapping(claim_is_image());
 	pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
@@ -542,6 +558,7 @@ static void a_raw_clone_ends_no_dlclose(void **state)
 static void a_dlclose_that_began_before_the_region_voids_its_rows(void **state)
 {
 	uint64_t generation;
+
 	(void)state;
 	struct walk_unmapping begun = walk_unmapping(claim_is_image());
 	walk_unmapped(begun, claim_is_image());
@@ -585,5 +602,6 @@ int main(void)
 	    cmocka_unit_test_setup(a_raw_clone_ends_no_dlclose, begin),
 	    cmocka_unit_test_setup(a_dlclose_that_began_before_the_region_voids_its_rows, begin),
 	};
+
 	return cmocka_run_group_tests(tests, open_region, NULL);
 }

@@ -37,6 +37,7 @@ static int end(void **state)
 static uint64_t hash_at(uint64_t i)
 {
 	uint64_t z = (i + 1) * 0x9e3779b97f4a7c15ull;
+
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
 	return z ^ z >> 27;
 }
@@ -44,6 +45,7 @@ static uint64_t hash_at(uint64_t i)
 static bool asks(uint32_t number)
 {
 	bool asked;
+
 	assert_true(walk_number_use(numbers, number, &asked));
 	return asked;
 }
@@ -62,6 +64,7 @@ static void a_stack_has_one_number(void **state)
 static void its_first_sample_is_dumped(void **state)
 {
 	bool asked;
+
 	(void)state;
 	uint32_t number = walk_number_take(numbers, hash_at(1));
 	assert_true(asks(number));
@@ -137,6 +140,7 @@ static void a_late_number_is_no_other_stacks(void **state)
 static void made_up_words_lead_nowhere(void **state)
 {
 	bool asked;
+
 	(void)state;
 	uint32_t *words = (uint32_t *)(void *)numbers;
 	for (uint64_t round = 0; round < 8; round++) {
@@ -144,6 +148,7 @@ static void made_up_words_lead_nowhere(void **state)
 			words[i] = (uint32_t)hash_at(round * 1000003 + i) >> (round % 4 * 8);
 		for (uint64_t i = 0; i < 20000; i++) {
 			uint32_t number = walk_number_take(numbers, hash_at(i));
+
 			assert_in_range(number, 0, WALK_STACKS - 1);
 			if (number)
 				(void)walk_number_use(numbers, number, &asked);
@@ -166,9 +171,11 @@ struct found {
 static void meet_all(struct found *found, uint64_t worker)
 {
 	bool asked;
+
 	for (uint64_t i = 0; i < 3 * HASHES; i++) {
 		uint64_t at = (i * (worker * 2 + 1) + worker * 997) % HASHES;
 		uint32_t number = walk_number_take(numbers, hash_at(at));
+
 		if (!number || (found->number[at] && found->number[at] != number))
 			_exit(1);
 		found->number[at] = number;
@@ -179,9 +186,11 @@ static void meet_all(struct found *found, uint64_t worker)
 static void all_agree(const struct found *found)
 {
 	static uint32_t owner[WALK_STACKS];
+
 	memset(owner, 0, sizeof(owner));
 	for (uint32_t at = 0; at < HASHES; at++) {
 		uint32_t asked = 0;
+
 		for (int w = 0; w < WORKERS; w++) {
 			assert_int_equal(found[w].number[at], found[0].number[at]);
 			asked += found[w].asked[at];
@@ -198,6 +207,7 @@ static struct found *shared_found(void)
 {
 	struct found *found =
 	    mmap(NULL, WORKERS * sizeof(*found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
 	assert_ptr_not_equal(found, MAP_FAILED);
 	return found;
 }
@@ -208,6 +218,7 @@ static struct found *thread_found;
 static void *work(void *argument)
 {
 	uint64_t worker = (uint64_t)(uintptr_t)argument;
+
 	pthread_barrier_wait(&together);
 	meet_all(&thread_found[worker], worker);
 	return NULL;
@@ -216,6 +227,7 @@ static void *work(void *argument)
 static void threads_agree(void **state)
 {
 	pthread_t threads[WORKERS];
+
 	(void)state;
 	thread_found = shared_found();
 	assert_int_equal(pthread_barrier_init(&together, NULL, WORKERS), 0);
@@ -231,6 +243,7 @@ static void threads_agree(void **state)
 static void forked_children_agree(void **state)
 {
 	pid_t children[WORKERS];
+
 	(void)state;
 	struct found *found = shared_found();
 	for (uint64_t w = 0; w < WORKERS; w++)
@@ -240,6 +253,7 @@ static void forked_children_agree(void **state)
 		}
 	for (int w = 0; w < WORKERS; w++) {
 		int status;
+
 		assert_int_equal(waitpid(children[w], &status, 0), children[w]);
 		assert_int_equal(status, 0);
 	}
@@ -261,5 +275,6 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(threads_agree, begin, end),
 	    cmocka_unit_test_setup_teardown(forked_children_agree, begin, end),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,10 @@
  * What the sampler teaches a hook from one dump: rows and stacks of files that stay, and of later ones only
  * if they can be believed; and that no number that a target makes up leads anywhere.
  */
+#include "sampler/heap/walked.h"
 #include "proto/walk.h"
 #include "sampler/heap/image.h"
 #include "sampler/heap/registry.h"
-#include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/region/region_offer.h"
 
@@ -34,9 +34,11 @@ static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE, NULL};
 static void make_frames(struct maps *maps)
 {
 	const uintptr_t where[FRAMES] = {(uintptr_t)qsort, (uintptr_t)walked_learn, (uintptr_t)maps_new};
+
 	for (int i = 0; i < FRAMES; i++) {
 		uint64_t pc = where[i] + 16;
 		const struct map *map = maps_module(maps, pc);
+
 		assert_non_null(map);
 		assert_non_null(map->module);
 		frames[i] = (struct unwind_frame){.pc = pc,
@@ -88,6 +90,7 @@ static int end(void **state)
 static size_t rows(const struct walk_row *table, size_t entries)
 {
 	size_t count = 0;
+
 	for (size_t i = 0; i < entries; i++)
 		count += table[i].pc != 0;
 	return count;
@@ -101,6 +104,7 @@ static struct walk_area *area(void)
 static uint32_t learn(uint32_t place, uint64_t time_ns)
 {
 	struct maps *maps = maps_new(store, getpid(), true);
+
 	assert_int_equal(maps_read_proc(maps), 0);
 	make_frames(maps);
 	walk = (struct walk_result){frames, FRAMES, UNWIND_COMPLETE, process[place]->target.maps};
@@ -114,6 +118,7 @@ static int dumped_in(uint32_t place, uint32_t number, uint32_t stack)
 {
 	const struct dumped_walk with = {
 	    .walk = &walk, .number = number, .stack = stack, .time_ns = UINT64_MAX};
+
 	return walked_dumped(process[place], &with);
 }
 
@@ -126,6 +131,7 @@ static int dumped(uint32_t number, uint32_t stack)
 static struct maps *other_frames(void)
 {
 	struct maps *maps = maps_new(store, getpid(), true);
+
 	assert_int_equal(maps_read_proc(maps), 0);
 	make_frames(maps);
 	walk = (struct walk_result){frames, 2, UNWIND_COMPLETE, process[0]->target.maps};
@@ -136,6 +142,7 @@ static uint32_t other_stack_in(uint32_t place)
 {
 	struct maps *maps = other_frames();
 	uint32_t stack = stacks_intern(process[place]->target.stacks, frames, 2, NULL, maps);
+
 	maps_free(maps);
 	return stack;
 }
@@ -148,6 +155,7 @@ static uint32_t other_stack(void)
 static const struct stack_frame *frame_of(uint32_t place, uint32_t stack)
 {
 	const struct stacks *stacks = process[place]->target.stacks;
+
 	return stacks_frame(stacks, stacks_node(stacks, stack)->frame);
 }
 
@@ -162,6 +170,7 @@ static uint32_t take_samples_in(uint32_t place, uint64_t generation, uint64_t sa
 	uint64_t hash = walk_hash_end(walk_hash_step(WALK_HASH_BEGIN, frames[1].pc + 1), generation);
 	uint32_t number = walk_number_take(&area()->numbers, hash);
 	struct walk_count *count = &area()->counts[place].count[number];
+
 	assert_int_not_equal(number, 0);
 	area()->numbers.of[number].state = WALK_NUMBER_ASKED;
 	count->samples += samples;
@@ -354,6 +363,7 @@ static void what_a_hook_makes_up_takes_no_memory(void **state)
 static void tell_frames(uint32_t number)
 {
 	struct region_buffer *buffer = fixture_buffer(image->region, 0, 0);
+
 	memset(buffer, 0, sizeof(*buffer));
 	fixture_take_buffer(image->region, 0, 0);
 	buffer->content = BUFFER_FRAMES;
@@ -362,6 +372,7 @@ static void tell_frames(uint32_t number)
 	buffer->stack_bytes = (uint32_t)(walk.count * sizeof(uint64_t));
 	for (size_t i = 0; i < walk.count; i++) {
 		const uint64_t address = frames[i].pc + 1;
+
 		memcpy((unsigned char *)(buffer + 1) + i * sizeof(address), &address, sizeof(address));
 	}
 	atomic_store(&buffer->word, buffer_word(BUFFER_FULL, 0));
@@ -373,6 +384,7 @@ static void what_a_hook_tells_counts_against_the_bound(void **state)
 {
 	struct memory_bound memory = {.max_bytes = 1};
 	struct intake intake;
+
 	(void)state;
 	assert_int_equal(intake_init(&intake, store, &memory, 0, true), 0);
 	image->memory = &memory;
@@ -415,6 +427,7 @@ static void frees_of_the_first_samples_of_a_number_are_known(void **state)
 	struct intake intake = {.images = image};
 	struct probe probe = {.backend = BACKEND_COPY};
 	struct registry registry = {.intake = &intake, .probe = &probe, .verbosity = -1};
+
 	(void)state;
 	registry_init(&registry);
 	learn(0, LEARNED_NS);
@@ -519,6 +532,7 @@ static void old_dumps_teach_nothing_of_later_files(void **state)
 static void later_files_wait_for_the_maps(void **state)
 {
 	struct target *target = &process[0]->target;
+
 	(void)state;
 	learn(0, LEARNED_NS);
 	atomic_store(&area()->generation, 1);
@@ -577,6 +591,7 @@ static void cut_dumps_are_not_compared(void **state)
 static int64_t blocks(void)
 {
 	struct stat status;
+
 	assert_int_equal(fstat(image->region->fd, &status), 0);
 	return status.st_blocks;
 }
@@ -611,6 +626,7 @@ static void an_offer_that_says_that_it_walks_takes_no_memory(void **state)
 	for (uint64_t seq = 0; seq < 4; seq++) {
 		const struct heap_sample sample = {
 		    .slot = 5, .seq = seq, .stack = stack, .size_bytes = 8, .period_bytes = 1};
+
 		assert_int_equal(heap_add(process[0]->heap, &sample), 0);
 	}
 	assert_int_equal(blocks(), before);
@@ -641,5 +657,6 @@ int main(void)
 	        a_dump_of_files_that_were_unmapped_since_says_nothing, begin, end),
 	    cmocka_unit_test_setup_teardown(an_offer_that_says_that_it_walks_takes_no_memory, begin, end),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

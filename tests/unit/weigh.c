@@ -45,6 +45,7 @@ static int compute_wanted(void **unused)
 		const uint64_t size = any_size(), left = i % 2 ? UINT64_MAX : any_size(),
 		               period = any_period();
 		const struct weight weight = weight_of_part(size, left, period);
+
 		wanted[i] = (struct weighed){weight.bytes_q8, weight.objects_q16,
 		    weight_fixed_bytes(weight.bytes_variance), weight_is_large(weight.bytes_variance)};
 		intervals[i] = weight_interval(next(), period);
@@ -56,11 +57,13 @@ static int compute_wanted(void **unused)
 static int differences(void)
 {
 	int count = 0;
+
 	state = 88172645463325252u;
 	for (int i = 0; i < INPUTS; i++) {
 		const uint64_t size = any_size(), left = i % 2 ? UINT64_MAX : any_size(),
 		               period = any_period();
 		const struct weighed got = weigh(size, left, period);
+
 		count += got.bytes_q8 != wanted[i].bytes_q8 || got.objects_q16 != wanted[i].objects_q16 ||
 		    got.bytes_variance != wanted[i].bytes_variance || got.large != wanted[i].large;
 		count += weigh_interval(next(), period) != intervals[i];
@@ -82,6 +85,7 @@ static void sums_do_not_depend_on_the_direction(void **unused)
 static void flags_are_the_programs(void **unused)
 {
 	const int all[] = {0, FE_INEXACT, FE_DIVBYZERO, FE_INVALID | FE_OVERFLOW, FE_ALL_EXCEPT};
+
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		feclearexcept(FE_ALL_EXCEPT);
 		feraiseexcept(all[i]);
@@ -111,5 +115,6 @@ int main(void)
 	    cmocka_unit_test(flags_are_the_programs),
 	    cmocka_unit_test(traps_are_not_sprung),
 	};
+
 	return cmocka_run_group_tests(tests, compute_wanted, NULL);
 }

@@ -28,6 +28,7 @@ static void probability_is_expm1(void **unused)
 {
 	for (int i = 0; i < 2000000; i++) {
 		double x = exp2(-47 + (double)(next() >> 11) * 0x1p-53 * 53); /* 2^-47 .. 64 */
+
 		assert_true(relative(weight_probability(x), -expm1(-x)) < 4e-16);
 	}
 	assert_true(weight_probability(41) == 1);
@@ -39,6 +40,7 @@ static void logarithm_is_log(void **unused)
 	for (int i = 0; i < 2000000; i++) {
 		double u = (double)((next() >> 11) + 1) * 0x1p-53;
 		double wanted = -log(u), got = weight_minus_log(u);
+
 		assert_true(wanted == 0 ? fabs(got) < 1e-16 : fabs(got - wanted) < 4e-16 * fmax(1, wanted));
 	}
 	assert_true(weight_minus_log(1) == 0);
@@ -48,11 +50,14 @@ static void logarithm_is_log(void **unused)
 static void intervals_have_the_mean(void **unused)
 {
 	const uint64_t periods[] = {2, 64, 4096, 524288, 1ull << 40};
+
 	for (size_t p = 0; p < sizeof(periods) / sizeof(periods[0]); p++) {
 		double sum = 0, squares = 0;
 		const int count = 2000000;
+
 		for (int i = 0; i < count; i++) {
 			double interval = (double)weight_interval(next(), periods[p]);
+
 			sum += interval;
 			squares += interval * interval;
 		}
@@ -75,6 +80,7 @@ static void expectation_is_the_truth(void **unused)
 		struct weight weight = weight_of(size, period);
 		double p = weight_probability((double)size / (double)period);
 		double bytes = (double)weight.bytes_q8 / 256, objects = (double)weight.objects_q16 / 65536;
+
 		/* Rounded to 1/256 and 1/65536. */
 		assert_true(fabs(bytes * p - (double)size) <= (double)size * 1e-15 + 1.0 / 512);
 		assert_true(fabs(objects * p - 1) <= 1e-15 + p / 131072 + 1e-12);
@@ -85,6 +91,7 @@ static void period_1_is_exact(void **unused)
 {
 	for (uint64_t size = 1; size < 1ull << 46; size = size * 3 + 1) {
 		struct weight weight = weight_of(size, 1);
+
 		assert_int_equal(size << 8, weight.bytes_q8);
 		assert_int_equal(1 << 16, weight.objects_q16);
 		assert_true(weight.bytes_variance == 0 && weight.objects_variance == 0);
@@ -95,9 +102,11 @@ static void period_1_is_exact(void **unused)
 static void anything_is_clamped(void **unused)
 {
 	const uint64_t odd[] = {0, 1, 2, 1ull << 40, (1ull << 40) + 1, 1ull << 47, 1ull << 63, UINT64_MAX};
+
 	for (size_t i = 0; i < 8; i++)
 		for (size_t j = 0; j < 8; j++) {
 			struct weight weight = weight_of(odd[i], odd[j]);
+
 			assert_true(weight.bytes_q8 > 0 && weight.bytes_q8 <= 1ull << 56);
 			assert_true(weight.objects_q16 >= 1 << 16 && weight.objects_q16 <= 1ull << 57);
 			assert_true(weight_fixed_bytes(weight.bytes_variance) <= 1ull << 62);
@@ -109,6 +118,7 @@ static void small_variances_are_kept(void **unused)
 {
 	struct weight weight = weight_of(2 << 20, 1 << 20);
 	double p = -expm1(-2);
+
 	assert_true(fabs(weight.objects_variance - (1 - p) / (p * p)) < 1e-12);
 }
 
@@ -123,5 +133,6 @@ int main(void)
 	    cmocka_unit_test(anything_is_clamped),
 	    cmocka_unit_test(small_variances_are_kept),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

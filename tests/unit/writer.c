@@ -5,6 +5,7 @@
 static void a_child_writes_and_its_end_is_told(void **state)
 {
 	struct bench *bench = *state;
+
 	submit(bench, make(bench, 0));
 	assert_int_equal(bench->done, 0);
 	reap_one(bench);
@@ -19,8 +20,10 @@ static void its_error_is_told(void **state)
 {
 	static const int errors[] = {-ENOSPC, -EIO, -EDQUOT, -128};
 	struct bench *bench = *state;
+
 	for (int i = 0; i < 4; i++) {
 		struct item *item = make(bench, i);
+
 		item->result = errors[i];
 		submit(bench, item);
 		reap_one(bench);
@@ -34,6 +37,7 @@ static void a_killed_child_is_followed_by_one_that_looks_at_less(void **state)
 {
 	struct bench *bench = *state;
 	struct item *item = make(bench, 0);
+
 	item->dies_below = 2;
 	submit(bench, item);
 	for (int i = 0; i < 3; i++)
@@ -61,6 +65,7 @@ static void only_who_is_waited_for_has_our_priority(void **state)
 	struct bench *bench = *state;
 	int ours = getpriority(PRIO_PROCESS, 0);
 	struct item *item = make(bench, 0);
+
 	item->item.urgent = true;
 	submit(bench, item);
 	reap_one(bench);
@@ -78,6 +83,7 @@ static void a_child_is_deaf_to_our_signals_and_limited(void **state)
 	struct item *item = make(bench, 0);
 	void (*handlers[3])(int);
 	sigset_t ours, before;
+
 	item->item.write = write_and_look_around;
 	for (int i = 0; i < 3; i++)
 		handlers[i] = signal(keys[i], SIG_DFL);
@@ -101,6 +107,7 @@ static void a_child_is_deaf_to_our_signals_and_limited(void **state)
 static void an_end_that_is_not_ours_changes_nothing(void **state)
 {
 	struct bench *bench = *state;
+
 	writer_reap(bench->writer, getpid(), 0);
 	struct item *item = make(bench, 0);
 	item->waits = true;
@@ -115,8 +122,10 @@ static void an_end_that_is_not_ours_changes_nothing(void **state)
 static void what_waits_at_the_end_is_discarded(void **state)
 {
 	struct bench *bench = *state;
+
 	for (int i = 0; i < 4; i++) {
 		struct item *item = make(bench, i);
+
 		item->waits = true;
 		submit(bench, item);
 	}
@@ -141,6 +150,7 @@ static void what_waits_at_the_end_is_discarded(void **state)
 static void set_processes(rlim_t count)
 {
 	struct rlimit limit;
+
 	expect(getrlimit(RLIMIT_NPROC, &limit) == 0);
 	limit.rlim_cur = count < limit.rlim_max ? count : limit.rlim_max;
 	expect(setrlimit(RLIMIT_NPROC, &limit) == 0);
@@ -149,6 +159,7 @@ static void set_processes(rlim_t count)
 static void tried_again_for_ten_seconds(struct bench *bench)
 {
 	uint64_t now_ns = 77 * (uint64_t)SECOND_NS;
+
 	set_processes(0);
 	submit(bench, make(bench, 0));
 	submit(bench, make(bench, 1));
@@ -190,6 +201,7 @@ static void a_refused_fork_is_tried_again_and_given_up(void **state)
 	enum { NOBODYS_UID = 54321 };
 	int status;
 	pid_t pid = fork();
+
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (geteuid() == 0 && setresuid(NOBODYS_UID, NOBODYS_UID, NOBODYS_UID) != 0)
@@ -213,5 +225,6 @@ int main(void)
 	    TEST(what_waits_at_the_end_is_discarded),
 	    TEST(a_refused_fork_is_tried_again_and_given_up),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 static void no_more_than_two_at_a_time_and_what_waits_is_shared(void **state)
 {
 	struct bench *bench = *state;
+
 	assert_true(writer_can_start(bench->writer, 0));
 	occupy(bench);
 	assert_false(writer_can_start(bench->writer, 0));
@@ -20,6 +21,7 @@ static void no_more_than_two_at_a_time_and_what_waits_is_shared(void **state)
 	/* The first child that was free took half of what waited, the oldest, one after the other. */
 	for (uint32_t i = 0; i < 3; i++) {
 		uint32_t at = attempt_at(bench, WRITER_CHILDREN + (int)i, 0);
+
 		assert_int_equal(bench->notes->before[at], i);
 		assert_int_equal(
 		    bench->notes->pid[at], bench->notes->pid[attempt_at(bench, WRITER_CHILDREN, 0)]);
@@ -32,6 +34,7 @@ static void no_more_than_two_at_a_time_and_what_waits_is_shared(void **state)
 static void a_batch_is_limited(void **state)
 {
 	struct bench *bench = *state;
+
 	occupy(bench);
 	for (int i = WRITER_CHILDREN; i < 202; i++)
 		submit(bench, make(bench, i));
@@ -50,9 +53,11 @@ static void a_batch_is_limited(void **state)
 static void a_result_does_not_wait_for_the_batch(void **state)
 {
 	struct bench *bench = *state;
+
 	occupy(bench);
 	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 3; i++) {
 		struct item *item = make(bench, i);
+
 		item->waits = i == WRITER_CHILDREN + 1; /* the second of the first batch */
 		item->result = -i;
 		submit(bench, item);
@@ -71,9 +76,11 @@ static void a_result_does_not_wait_for_the_batch(void **state)
 static void a_child_killed_in_a_batch_keeps_what_it_told(void **state)
 {
 	struct bench *bench = *state;
+
 	occupy(bench);
 	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 12; i++) {
 		struct item *item = make(bench, i);
+
 		item->dies_below = i == WRITER_CHILDREN + 2 ? 2 : 0; /* the third of six */
 		submit(bench, item);
 	}
@@ -82,6 +89,7 @@ static void a_child_killed_in_a_batch_keeps_what_it_told(void **state)
 	int bad = WRITER_CHILDREN + 2;
 	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 12; i++) {
 		int place = place_of(bench, i);
+
 		assert_int_equal(bench->done_error[place], 0);
 		assert_int_equal(bench->done_detail[place], i == bad ? 2 : 0); /* nobody else has less */
 	}
@@ -89,6 +97,7 @@ static void a_child_killed_in_a_batch_keeps_what_it_told(void **state)
 	assert_int_equal(bench->notes->attempts, WRITER_CHILDREN + 12 + 2);
 	for (int nth = 0; nth < 3; nth++) {
 		uint32_t at = attempt_at(bench, bad, nth);
+
 		assert_int_equal(bench->notes->detail[at], nth);
 		assert_int_equal(bench->notes->before[at], nth == 0 ? 2 : 0);
 		for (uint32_t i = 0; i < bench->notes->attempts && nth > 0; i++)
@@ -99,9 +108,11 @@ static void a_child_killed_in_a_batch_keeps_what_it_told(void **state)
 static void too_little_memory_in_a_batch_is_tried_again_alone(void **state)
 {
 	struct bench *bench = *state;
+
 	occupy(bench);
 	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + 8; i++) {
 		struct item *item = make(bench, i);
+
 		item->short_of_memory = i == WRITER_CHILDREN + 1;
 		submit(bench, item);
 	}
@@ -124,6 +135,7 @@ static void too_little_memory_in_a_batch_is_tried_again_alone(void **state)
 static void who_is_waited_for_does_not_wait_for_a_batch(void **state)
 {
 	struct bench *bench = *state;
+
 	occupy(bench); /* all children are busy until we let them go on */
 	submit(bench, make(bench, 2));
 	struct item *item = make(bench, 3);
@@ -140,8 +152,10 @@ static void who_is_waited_for_does_not_wait_for_a_batch(void **state)
 static void a_series_is_written_in_its_order(void **state)
 {
 	struct bench *bench = *state;
+
 	for (int i = 0; i < 3; i++) {
 		struct item *item = make(bench, i);
+
 		item->waits = i == 0;
 		item->item.urgent = i > 0;
 		item->item.series = i < 2 ? "one" : NULL;
@@ -159,9 +173,11 @@ static void a_series_is_written_in_its_order(void **state)
 static void a_series_does_not_wait_for_a_batch_either(void **state)
 {
 	struct bench *bench = *state;
+
 	occupy(bench);
 	for (int i = 2; i < 5; i++) {
 		struct item *item = make(bench, i);
+
 		item->item.series = i < 3 ? "one" : "other";
 		item->item.urgent = i == 4;
 		submit(bench, item);
@@ -181,6 +197,7 @@ static void a_retry_keeps_its_place_in_the_series(void **state)
 	static const char one[] = "one";
 	struct bench *bench = *state;
 	struct item *item = make(bench, 0);
+
 	item->dies_below = 2;
 	item->item.series = one;
 	submit(bench, item);
@@ -197,6 +214,7 @@ static void nobody_yields_when_all_is_waited_for(void **state)
 {
 	struct bench *bench = *state;
 	int ours = getpriority(PRIO_PROCESS, 0);
+
 	writer_set_hurry(bench->writer, true);
 	submit(bench, make(bench, 0));
 	reap_one(bench);
@@ -212,6 +230,7 @@ static void what_may_wait_is_written_together(void **state)
 {
 	struct bench *bench = *state;
 	struct writer_pace pace = {.patience_ns = 3600 * (uint64_t)SECOND_NS, .room = 4};
+
 	writer_set_pace(bench->writer, &pace);
 	for (int i = 0; i < 3; i++)
 		submit(bench, make(bench, i));
@@ -240,6 +259,7 @@ static void a_queue_that_grows_yields_to_nobody(void **state)
 	struct bench *bench = *state;
 	const struct writer_pace pace = {.patience_ns = 3600 * (uint64_t)SECOND_NS, .room = WRITER_BATCH};
 	int ours = getpriority(PRIO_PROCESS, 0);
+
 	writer_set_pace(bench->writer, &pace);
 	for (int i = 0; i < WRITER_BATCH; i++)
 		submit(bench, make(bench, i));
@@ -253,6 +273,7 @@ static void a_retry_keeps_its_turn(void **state)
 {
 	struct bench *bench = *state;
 	struct item *item = make(bench, 0);
+
 	item->dies_below = 1;
 	submit(bench, item);
 	for (int i = 1; i < 4; i++) {
@@ -277,9 +298,11 @@ static void accounts_take_turns(void **state)
 {
 	struct bench *bench = *state;
 	const int last = WRITER_CHILDREN + 100;
+
 	occupy(bench);
 	for (int i = WRITER_CHILDREN; i < last; i++) {
 		struct item *item = make(bench, i);
+
 		item->item.account = 1 + (uint64_t)(i % 2); /* two that have many */
 		submit(bench, item);
 	}
@@ -302,9 +325,11 @@ static void urgent_ones_take_turns_too(void **state)
 {
 	struct bench *bench = *state;
 	enum { ROUNDS = 8, OTHER = 200 };
+
 	occupy(bench);
 	for (int i = WRITER_CHILDREN; i < WRITER_CHILDREN + ROUNDS; i++) {
 		struct item *item = make(bench, i);
+
 		item->item.urgent = item->waits = true;
 		item->item.account = 1;
 		submit(bench, item);
@@ -331,6 +356,7 @@ static void a_batch_ends_after_its_time(void **state)
 {
 	struct bench *bench = *state;
 	const struct writer_pace pace = {.batch_ns = 1};
+
 	writer_set_pace(bench->writer, &pace);
 	occupy(bench);
 	for (int i = WRITER_CHILDREN; i < 20; i++)
@@ -349,10 +375,12 @@ static void each_account_has_room(void **state)
 {
 	struct bench *bench = *state;
 	const struct writer_pace pace = {.room = 4, .account_room = 2};
+
 	writer_set_pace(bench->writer, &pace);
 	occupy(bench);
 	for (int i = 2; i < 7; i++) {
 		struct item *item = make(bench, i);
+
 		item->item.account = 1 + (i == 6);
 		assert_int_equal(writer_can_start(bench->writer, 1), i < 4);
 		assert_true(writer_can_start(bench->writer, 2));
@@ -384,5 +412,6 @@ int main(void)
 	    TEST(a_batch_ends_after_its_time),
 	    TEST(each_account_has_room),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,7 @@ static __attribute__((unused)) int write_item(const struct writer_item *of, void
 	uint32_t attempt = atomic_fetch_add(&notes->attempts, 1) % ITEMS;
 	uint32_t running = atomic_fetch_add(&notes->running, 1) + 1;
 	char byte;
+
 	if (running > atomic_load(&notes->running_most))
 		atomic_store(&notes->running_most, running);
 	notes->detail[attempt] = of->detail;
@@ -112,6 +113,7 @@ static __attribute__((unused)) int write_and_look_around(const struct writer_ite
 static __attribute__((unused)) void discard_item(struct writer_item *of)
 {
 	struct item *item = (struct item *)of;
+
 	item->bench->discarded++;
 	item->bench->item[item->number] = NULL;
 	free(item);
@@ -121,6 +123,7 @@ static __attribute__((unused)) void done(void *context, const struct writer_item
 {
 	struct bench *bench = context;
 	const struct item *item = (const struct item *)of;
+
 	assert_true(bench->done < ITEMS);
 	assert_ptr_equal(bench->item[item->number], item); /* not discarded yet */
 	bench->done_number[bench->done] = item->number;
@@ -131,6 +134,7 @@ static __attribute__((unused)) void done(void *context, const struct writer_item
 static __attribute__((unused)) int open_bench(void **state)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
+
 	bench->notes =
 	    mmap(NULL, sizeof(*bench->notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bench->writer = writer_new(done, bench);
@@ -142,6 +146,7 @@ static __attribute__((unused)) int open_bench(void **state)
 static __attribute__((unused)) int close_bench(void **state)
 {
 	struct bench *bench = *state;
+
 	writer_free(bench->writer);
 	close(bench->gate[0]);
 	close(bench->gate[1]);
@@ -157,6 +162,7 @@ static __attribute__((unused)) int close_bench(void **state)
 static __attribute__((unused)) struct item *make(struct bench *bench, int number)
 {
 	struct item *item = calloc(1, sizeof(*item));
+
 	assert_non_null(item);
 	item->item = (struct writer_item){.write = write_item, .discard = discard_item};
 	item->bench = bench;
@@ -175,6 +181,7 @@ static __attribute__((unused)) void reap_one(struct bench *bench)
 {
 	int status;
 	pid_t pid = waitpid(-1, &status, 0);
+
 	assert_true(pid > 0);
 	writer_reap(bench->writer, pid, status);
 }
@@ -182,6 +189,7 @@ static __attribute__((unused)) void reap_one(struct bench *bench)
 static __attribute__((unused)) void await_start(struct bench *bench)
 {
 	char byte;
+
 	assert_int_equal(read(bench->started[0], &byte, 1), 1);
 }
 
@@ -195,6 +203,7 @@ static __attribute__((unused)) void reap_all(struct bench *bench, uint32_t done)
 {
 	int status;
 	pid_t pid;
+
 	while (bench->done < done)
 		reap_one(bench);
 	while ((pid = waitpid(-1, &status, 0)) > 0)
@@ -208,6 +217,7 @@ static __attribute__((unused)) void occupy(struct bench *bench)
 {
 	for (int i = 0; i < WRITER_CHILDREN; i++) {
 		struct item *item = make(bench, i);
+
 		item->waits = true;
 		submit(bench, item);
 	}

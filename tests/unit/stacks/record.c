@@ -120,6 +120,7 @@ NOINLINE void aligned(const char *name, unsigned n, int a, int b, int c, int d, 
 {
 	volatile char block[128] __attribute__((aligned(64)));
 	volatile char *bytes = __builtin_alloca(n);
+
 	ENTER();
 	block[0] = (char)(a + g);
 	bytes[0] = block[0];
@@ -131,6 +132,7 @@ NOINLINE void aligned(const char *name, unsigned n, int a, int b, int c, int d, 
 NOINLINE void large(const char *name)
 {
 	volatile char block[9000];
+
 	ENTER();
 	block[0] = 1;
 	variable(name, 40);

@@ -37,6 +37,7 @@ static void put(const void *bytes, unsigned long n)
 NOINLINE void take(uint32_t n_truth)
 {
 	uint64_t scratch;
+
 	truth[0] = RETURNS_TO();
 	__asm__ volatile(
 	    "stp x19,x20,[%1,#152]; stp x21,x22,[%1,#168]; stp x23,x24,[%1,#184]; stp x25,x26,[%1,#200];"
@@ -87,6 +88,7 @@ static const char *code;
 NOINLINE void on_signal(long number, long info, unsigned char *context)
 {
 	unsigned n = 1;
+
 	(void)number, (void)info;
 	truth[n++] = (uint64_t)code;
 	truth[n++] = (uint64_t)leaf_fault;
@@ -102,6 +104,7 @@ NOINLINE void calls_leaf(unsigned n)
 {
 	volatile char *bytes = __builtin_alloca(n);
 	uint64_t after;
+
 	returns_to[1] = RETURNS_TO();
 	bytes[0] = 1;
 	__asm__ volatile("adr %0,0f; str %0,[%1]; bl leaf; 0:"
@@ -122,6 +125,7 @@ NOINLINE void with_signal(const char *case_name, const char *restorer)
 {
 	struct action action = {
 	    .handler = (void *)on_signal, .flags = SA_SIGINFO | SA_RESTORER, .restorer = restorer};
+
 	name = case_name;
 	code = restorer;
 	returns_to[2] = RETURNS_TO();
@@ -157,6 +161,7 @@ NOINLINE void in_fiber(void)
 NOINLINE void with_fiber(void)
 {
 	uint64_t top = stack_top;
+
 	name = "prepared";
 	stack_top = (uint64_t)other + sizeof(other);
 	__asm__ volatile(
