@@ -27,7 +27,7 @@ struct source {
 
 static struct source sources[SOURCES];
 
-static void write_line(const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static void write_line(const char *format, va_list args)
 {
 	static const char prefix[] = "heaptap: ";
 	char line[LOG_LINE_BYTES];

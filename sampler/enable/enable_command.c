@@ -170,13 +170,11 @@ static int switch_all(const struct options *options, bool off)
 		log_line("%s: %s", path, strerror(-error));
 		return EXIT_FAILURE;
 	}
-	const char *text = off ? "made %s: nothing is sampled until `heaptap enable --now`\n"
-	                       : "%s is not there: the daemon samples\n";
+	const char *text = off ? "nothing is sampled until `heaptap enable --now`" : "the daemon samples";
 	if (!has_daemon(control))
-		text = off
-		    ? "made %s: no daemon runs; what one has left sampling goes on until one is started\n"
-		    : "%s is not there: a daemon samples when it is started\n";
-	printf(text, path);
+		text = off ? "no daemon runs; what one has left sampling goes on until one is started"
+		           : "a daemon samples when it is started";
+	printf("%s%s%s: %s\n", off ? "made " : "", path, off ? "" : " is not there", text);
 	return EXIT_SUCCESS;
 }
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { UNSEEN_MAX = 8, UNSEEN_WHAT_BYTES = 320, UNSEEN_HOW_BYTES = 192, UNSEEN_FILE_BYTES = 64 };
+enum { UNSEEN_MAX = 8, UNSEEN_WHAT_BYTES = 320, UNSEEN_HOW_BYTES = 240, UNSEEN_FILE_BYTES = 64 };
 
 struct unseen_facts {
 	/* ---- of its files (inside.h) */

@@ -109,13 +109,14 @@ int oom_watch_parse_cgroup(const char *text, int *version, char *path, size_t pa
 static int open_counter(int version, const char *cgroup)
 {
 	static const char *const files[2][2] = {
-	    {"/sys/fs/cgroup/memory%s/memory.oom_control", NULL},
-	    {"/sys/fs/cgroup%s/memory.events.local", "/sys/fs/cgroup%s/memory.events"},
+	    {"memory.oom_control", NULL},
+	    {"memory.events.local", "memory.events"},
 	};
 	char path[PATH_MAX + 64];
 
 	for (int i = 0; i < 2 && files[version - 1][i]; i++) {
-		snprintf(path, sizeof(path), files[version - 1][i], strcmp(cgroup, "/") == 0 ? "" : cgroup);
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s%s/%s", version == 1 ? "/memory" : "",
+		    strcmp(cgroup, "/") == 0 ? "" : cgroup, files[version - 1][i]);
 		int fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd >= 0)
 			return fd;

@@ -71,6 +71,8 @@ static const char *growth(const struct control_growth *growth, char text[AMOUNT_
 	return text;
 }
 
+/* Each caller writes its format as a literal: the warning is about formats that others choose. */
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static void format_time(int64_t unix_ns, const char *format, char *text, size_t text_bytes)
 {
 	time_t seconds = (time_t)(unix_ns / NS_PER_S);
@@ -79,6 +81,7 @@ static void format_time(int64_t unix_ns, const char *format, char *text, size_t 
 	if (unix_ns <= 0 || !localtime_r(&seconds, &tm) || !strftime(text, text_bytes, format, &tm))
 		text[0] = '\0';
 }
+#pragma GCC diagnostic warning "-Wformat-nonliteral"
 
 /* "09:14" of the last 20 hours, "Nov 21" before. */
 static const char *since(int64_t unix_ns, int64_t now_unix_ns, char text[AMOUNT_BYTES])

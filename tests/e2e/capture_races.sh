@@ -6,7 +6,7 @@ test_no_races() {
   local module
   echo 'int main(void) { return 0; }' >empty.c
   gcc -fsanitize=thread -o empty empty.c 2>/dev/null && ./empty || skip 'no ThreadSanitizer here'
-  # As an archive, as in the Makefile: a test may bring a source of the hook's itself. What it exports is left out.
+  # As an archive, as in tests/tests.mk: a test may bring a source of the hook's itself. What it exports is left out.
   hook=$(cd "$top" && find preload -name '*.c' | grep -vE '/(api|attach|constructor|hooks|mmap|next_symbol.*|sampled|signal)\.c')
   region=$(cd "$top" && echo sampler/region/*.c sampler/linux/{clock,memory_file,proc}.c)
   for source in $hook $region tests/unit/live.c tests/unit/place.c tests/unit/slot.c tests/unit/mapping.c; do

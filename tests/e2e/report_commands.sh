@@ -564,12 +564,21 @@ test_manual_page() {
 
 test_install() {
   make -s -C "$top" O="$HEAPTAP_BUILD" install DESTDIR="$PWD/root" PREFIX=/usr >log 2>&1 || { cat log >&2; fail 'make install'; }
-  equal "usr/bin/heaptap usr/include/heaptap.h usr/lib/heaptap/heaptap-push usr/lib/heaptap/heaptap-serve usr/lib/heaptap/libheaptap-attach.so usr/lib/heaptap/libheaptap.so usr/share/bash-completion/completions/heaptap \
+  equal "etc/heaptap/heaptap.conf usr/bin/heaptap usr/include/heaptap.h usr/lib/heaptap/heaptap-push usr/lib/heaptap/heaptap-serve \
+usr/lib/heaptap/libheaptap-attach.so usr/lib/heaptap/libheaptap.so usr/lib/systemd/system/heaptap-push.service \
+usr/lib/systemd/system/heaptapd.service usr/lib/sysusers.d/heaptap.conf usr/lib/tmpfiles.d/heaptap.conf usr/share/bash-completion/completions/heaptap \
 usr/share/fish/vendor_completions.d/heaptap.fish usr/share/man/man1/heaptap.1 usr/share/zsh/site-functions/_heaptap" "$(cd root && find . -type f | sed 's,^\./,,' | sort | xargs)"
   root/usr/bin/heaptap record -q -p 4K -o installed.pb.gz "$targets/leaky" 1000 64
   root/usr/bin/heaptap report installed.pb.gz >out
   matches 'remember_request' out
   cmp root/usr/share/bash-completion/completions/heaptap <("$heaptap" completion bash)
+  echo '# of the operators' >>root/etc/heaptap/heaptap.conf
+  make -s -C "$top" O="$HEAPTAP_BUILD" install DESTDIR="$PWD/root" PREFIX=/usr >log 2>&1
+  matches '^# of the operators$' root/etc/heaptap/heaptap.conf
   make -s -C "$top" O="$HEAPTAP_BUILD" uninstall DESTDIR="$PWD/root" PREFIX=/usr >log 2>&1
-  equal '' "$(find root -type f)" 'what uninstall leaves'
+  equal root/etc/heaptap/heaptap.conf "$(find root -type f)" 'what uninstall leaves'
+  make -s -C "$top" O="$HEAPTAP_BUILD" install DESTDIR="$PWD/other" PREFIX=/opt/heaptap >log 2>&1
+  matches '^ExecStart=/opt/heaptap/bin/heaptap daemon' other/opt/heaptap/lib/systemd/system/heaptapd.service
+  make -s -C "$top" O="$HEAPTAP_BUILD" uninstall DESTDIR="$PWD/other" PREFIX=/opt/heaptap >log 2>&1
+  equal '' "$(find other -type f)" 'what uninstall leaves of a heaptap.conf that nobody changed'
 }

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+# Where heaptap is put: `make install` owns the whole layout, and the Debian packages are cut from it.
+
+PREFIX  ?= /usr/local
+BINDIR  ?= $(PREFIX)/bin
+LIBDIR  ?= $(PREFIX)/lib/heaptap
+INCDIR  ?= $(PREFIX)/include
+MANDIR  ?= $(PREFIX)/share/man
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+# heaptap.conf is looked for in /etc/heaptap alone.
+CONFDIR ?= /etc/heaptap
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
+
+.PHONY: docs install uninstall deb deb-run
+
+# ---- what `make` writes from the tables of commands and options, so that `make install` runs nothing that was built
+
+DOCS := $(addprefix $(O)/,heaptap.1 heaptap.bash _heaptap heaptap.fish)
+docs: $(DOCS)
+
+# Which heaptap writes it: that of this build, or of a build for this machine where it is for another (HOSTCC).
+HOSTCC ?= cc
+NATIVE  = $(if $(filter $(shell uname -m)-%,$(MACHINE)),$(O),build-native)
+build-native/heaptap:
+	@$(MAKE) --no-print-directory O=build-native CC='$(HOSTCC)' AR=ar CFLAGS=-O0 SAN= PKG_CONFIG= build-native/heaptap
+
+$(O)/heaptap.1: sampler/cli/heaptap.1.in $(NATIVE)/heaptap
+	$(call quiet,MAN,$@)$(NATIVE)/heaptap completion man <$< >$@
+$(O)/heaptap.bash: $(NATIVE)/heaptap
+	$(call quiet,BASH,$@)$< completion bash >$@
+$(O)/_heaptap: $(NATIVE)/heaptap
+	$(call quiet,ZSH,$@)$< completion zsh >$@
+$(O)/heaptap.fish: $(NATIVE)/heaptap
+	$(call quiet,FISH,$@)$< completion fish >$@
+
+# $(call put,MODE,FOLDER,FILES): into the folder, which is made
+put = install -d '$(DESTDIR)$(2)' && install -m $(1) -t '$(DESTDIR)$(2)' $(3)
+# $(call put_as,MODE,FILE,FOLDER,NAME)
+put_as = install -d '$(DESTDIR)$(3)' && install -m $(1) '$(2)' '$(DESTDIR)$(3)/$(4)'
+UNITS := $(addprefix contrib/systemd/,heaptapd.service heaptap-push.service)
+
+## install: programs, libraries, header, manual page, completions, systemd's units, users and folders below PREFIX, and
+##          heaptap.conf in /etc/heaptap unless there is a heaptap.conf (DESTDIR is honoured)
+install: all
+	$(call put,755,$(BINDIR),$(O)/heaptap)
+	$(call put,755,$(LIBDIR),$(O)/libheaptap.so $(ATTACH_LIB) $(O)/heaptap-push $(O)/heaptap-serve)
+	$(call put,644,$(INCDIR),proto/heaptap.h)
+	$(call put,644,$(MANDIR)/man1,$(O)/heaptap.1)
+	$(call put_as,644,$(O)/heaptap.bash,$(BASHDIR),heaptap)
+	$(call put,644,$(ZSHDIR),$(O)/_heaptap)
+	$(call put,644,$(FISHDIR),$(O)/heaptap.fish)
+	$(call put,644,$(UNITDIR),$(UNITS))
+	sed -i 's,/usr/bin/heaptap,$(BINDIR)/heaptap,' $(UNITS:contrib/systemd/%='$(DESTDIR)$(UNITDIR)/%')
+	$(call put_as,644,contrib/systemd/heaptap.sysusers,$(SYSUSERSDIR),heaptap.conf)
+	$(call put_as,644,contrib/systemd/heaptap.tmpfiles,$(TMPFILESDIR),heaptap.conf)
+	[ -e '$(DESTDIR)$(CONFDIR)/heaptap.conf' ] || { $(call put,644,$(CONFDIR),contrib/heaptap.conf); }
+
+## uninstall: the reverse; a heaptap.conf that was changed stays
+uninstall:
+	rm -f $(patsubst %,'$(DESTDIR)%',$(BINDIR)/heaptap $(INCDIR)/heaptap.h $(MANDIR)/man1/heaptap.1 $(BASHDIR)/heaptap \
+		$(ZSHDIR)/_heaptap $(FISHDIR)/heaptap.fish $(UNITS:contrib/systemd/%=$(UNITDIR)/%) $(SYSUSERSDIR)/heaptap.conf \
+		$(TMPFILESDIR)/heaptap.conf $(addprefix $(LIBDIR)/,libheaptap.so libheaptap-attach.so heaptap-push heaptap-serve))
+	! cmp -s contrib/heaptap.conf '$(DESTDIR)$(CONFDIR)/heaptap.conf' || rm '$(DESTDIR)$(CONFDIR)/heaptap.conf'
+	-rmdir '$(DESTDIR)$(LIBDIR)'
+	[ ! -d '$(DESTDIR)$(CONFDIR)' ] || rmdir --ignore-fail-on-non-empty '$(DESTDIR)$(CONFDIR)'
+
+# A copy, so that what debhelper leaves is not in the tree, and what is not committed is not in the packages.
+DEB := $(abspath $(O))/deb
+
+## deb: Debian packages in build/deb: heaptap, heaptap-daemon, libheaptap-preload; install what is missing, lintian
+deb:
+	@.ci/packages $(PACKAGES_DEB)
+	@$(MAKE) --no-print-directory deb-run
+
+deb-run:
+	@[ "$$(dpkg-parsechangelog -S Version)" = $(VERSION) ] || { echo 'deb: debian/changelog is of another version' >&2; exit 1; }
+	rm -rf $(DEB)
+	install -d $(DEB)/heaptap
+	git ls-files -z --cached --others --exclude-standard | tar --null -c -T - | tar -x -C $(DEB)/heaptap
+	cd $(DEB)/heaptap && dpkg-buildpackage --no-sign --build=binary $(if $(filter 1,$(V)),,>$(DEB)/build.log 2>&1) || \
+		{ tail -n 40 $(DEB)/build.log >&2; exit 1; }
+	rm -rf $(DEB)/heaptap
+	lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs $(DEB)/*.changes
+	@ls $(DEB)/*.deb
