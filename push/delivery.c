@@ -4,9 +4,9 @@
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/text.h"
 #include "push/delta.h"
-#include "push/instant.h"
 #include "push/target.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static void set_window(struct delivery *delivery, const struct making *m)
 {
 	int64_t since = m->base->time_ns ? m->base->time_ns : m->origin->start_ns;
 
-	delivery->end_ns = m->origin->time_ns > 0 ? m->origin->time_ns : instant_unix_ns();
+	delivery->end_ns = m->origin->time_ns > 0 ? m->origin->time_ns : clock_unix_ns();
 	if (m->origin->kind == ORIGIN_DELTA || !m->origin->ours)
 		since = delivery->end_ns - m->origin->duration_ns;
 	delivery->start_ns = since > 0 && since < delivery->end_ns ? since : delivery->end_ns;

@@ -5,8 +5,8 @@
 #include "pprof/codec/file.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "push/instant.h"
 #include "push/lane.h"
 #include "push/verbosity.h"
 #include "push/version_set.h"
@@ -38,9 +38,9 @@ struct feed {
 	struct watch_file *files; /* to be offered, oldest first, from `next` on; NULL: none */
 	size_t file_count, next;
 	bool scanned;                   /* they are what a scan has found, else what events told of */
-	uint64_t go_on_ns;              /* instant_now_ns() when the next of them is due */
+	uint64_t go_on_ns;              /* clock_now_ns() when the next of them is due */
 	struct version_set seen, found; /* files that need not be read again; those of the scan under way */
-	uint64_t scan_ns;               /* instant_now_ns() of the next */
+	uint64_t scan_ns;               /* clock_now_ns() of the next */
 	bool scanned_once;              /* all that lay there at the start has been offered */
 	bool behind; /* a file could not be spooled: only a scan may go on, from that one */
 };
@@ -90,7 +90,7 @@ size_t feed_fds(const struct feed *feed, struct pollfd fds[FEED_FDS_MAX])
 
 uint64_t feed_due_ns(const struct feed *feed)
 {
-	uint64_t now = instant_now_ns(), due_ns = feed->files ? feed->go_on_ns : feed->scan_ns;
+	uint64_t now = clock_now_ns(), due_ns = feed->files ? feed->go_on_ns : feed->scan_ns;
 
 	if (!feed->watch)
 		return UINT64_MAX;
@@ -150,7 +150,7 @@ static bool is_other_kind(const char *path)
 /* Is it older than any target takes? By when it was written, so that it need not be read. */
 static bool is_too_old(const struct watch_file *file, const struct lane *lanes, size_t lane_count)
 {
-	int64_t now = instant_unix_ns();
+	int64_t now = clock_unix_ns();
 
 	for (size_t i = 0; i < lane_count; i++) {
 		uint64_t past_ns = target_limits(lanes[i].target)->past_ns;
@@ -176,7 +176,7 @@ static void end_files(struct feed *feed)
 	feed->found = (struct version_set){0};
 	feed->behind = false;
 	feed->scanned_once = true;
-	feed->scan_ns = instant_now_ns() + (watch_fd(feed->watch) < 0 ? SCAN_SOON_NS : SCAN_NS);
+	feed->scan_ns = clock_now_ns() + (watch_fd(feed->watch) < 0 ? SCAN_SOON_NS : SCAN_NS);
 }
 
 /* After a file that could not be spooled none is tried: a later one of the same process would count as
@@ -188,8 +188,8 @@ static void fall_behind(struct feed *feed)
 	feed->file_count = 0;
 	version_set_fini(&feed->found);
 	feed->behind = true;
-	if (feed->scanned || feed->scan_ns > instant_now_ns() + SCAN_SOON_NS)
-		feed->scan_ns = instant_now_ns() + SCAN_SOON_NS;
+	if (feed->scanned || feed->scan_ns > clock_now_ns() + SCAN_SOON_NS)
+		feed->scan_ns = clock_now_ns() + SCAN_SOON_NS;
 }
 
 static void begin_files(struct feed *feed, struct watch_file *files, size_t count, bool scanned)
@@ -206,11 +206,11 @@ static void begin_files(struct feed *feed, struct watch_file *files, size_t coun
 /* Offers files in their order, for a while. */
 static void offer_files(struct feed *feed, struct lane *lanes, size_t lane_count)
 {
-	uint64_t end_ns = instant_now_ns() + SLICE_NS;
+	uint64_t end_ns = clock_now_ns() + SLICE_NS;
 	struct version_set *set = feed->scanned ? &feed->found : &feed->seen;
 	int err = 0;
 
-	while (feed->next < feed->file_count && !err && instant_now_ns() < end_ns) {
+	while (feed->next < feed->file_count && !err && clock_now_ns() < end_ns) {
 		const struct watch_file *file = &feed->files[feed->next];
 		bool gone = false;
 
@@ -226,7 +226,7 @@ static void offer_files(struct feed *feed, struct lane *lanes, size_t lane_count
 		feed->next += !err;
 	}
 	if (err == -EAGAIN)
-		feed->go_on_ns = instant_now_ns() + WAIT_NS;
+		feed->go_on_ns = clock_now_ns() + WAIT_NS;
 	else if (err)
 		fall_behind(feed);
 	else if (feed->next == feed->file_count)
@@ -302,8 +302,8 @@ void feed_read(struct feed *feed, const struct pollfd *fds, struct lane *lanes, 
 	}
 	if (!feed->files && watch_fd(feed->watch) >= 0 && fds[0].revents)
 		read_events(feed);
-	if (!feed->files && feed->scan_ns <= instant_now_ns())
+	if (!feed->files && feed->scan_ns <= clock_now_ns())
 		scan(feed);
-	if (feed->files && feed->go_on_ns <= instant_now_ns())
+	if (feed->files && feed->go_on_ns <= clock_now_ns())
 		offer_files(feed, lanes, lane_count);
 }

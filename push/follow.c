@@ -2,12 +2,12 @@
 #include "push/follow.h"
 
 #include "pprof/service/store_places.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/config.h"
 #include "push/feed.h"
 #include "push/http.h"
-#include "push/instant.h"
 #include "push/lane.h"
 #include "push/verbosity.h"
 
@@ -38,7 +38,7 @@ struct follow {
 	bool reload;   /* SIGHUP: begin again with the same words */
 	bool passing;  /* who names the same server with the same options again may never come */
 	const char *config_path; /* of the configuration that is in force; NULL: none */
-	uint64_t end_ns; /* paths from a descriptor have ended: instant_now_ns() of the end; 0: not yet */
+	uint64_t end_ns; /* paths from a descriptor have ended: clock_now_ns() of the end; 0: not yet */
 };
 
 /* ---- one turn */
@@ -61,7 +61,7 @@ static bool is_empty(const struct follow *f)
 
 static uint64_t left_ns(const struct follow *f)
 {
-	uint64_t now = instant_now_ns();
+	uint64_t now = clock_now_ns();
 
 	return f->end_ns > now ? f->end_ns - now : 0;
 }
@@ -71,7 +71,7 @@ static bool is_over(struct follow *f)
 	if (f->stopping)
 		return is_idle(f);
 	if (!f->end_ns && feed_has_ended(f->feed))
-		f->end_ns = instant_now_ns() + END_NS;
+		f->end_ns = clock_now_ns() + END_NS;
 	return feed_has_ended(f->feed) && (is_empty(f) || !left_ns(f));
 }
 
@@ -114,7 +114,7 @@ static void look_at_end(struct follow *f, const struct pollfd *fd)
 	if (f->end_fd < 0)
 		return;
 	if (!f->end_ns && fd->revents && recv(f->end_fd, &byte, 1, MSG_DONTWAIT) == 0)
-		f->end_ns = instant_now_ns() + END_NS;
+		f->end_ns = clock_now_ns() + END_NS;
 	if (f->end_ns && (is_empty(f) || !left_ns(f)))
 		release_record(f);
 }

@@ -4,10 +4,10 @@
 #include "pprof/codec/decode.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "push/delivery.h"
 #include "push/identity.h"
-#include "push/instant.h"
 #include "push/request.h"
 #include "push/verbosity.h"
 
@@ -47,7 +47,7 @@ int lane_open(struct lane *lane, struct target *target)
  * totals that were accepted are kept for longer. */
 static void forget_some(struct lane *lane)
 {
-	uint64_t past_ns = target_limits(lane->target)->past_ns, now = instant_now_ns();
+	uint64_t past_ns = target_limits(lane->target)->past_ns, now = clock_now_ns();
 	int64_t age_ns = OLDEST_NS + OLDEST_NS / 4;
 
 	if (lane->spool.lock_fd < 0 || lane->forget_ns > now)
@@ -80,7 +80,7 @@ void lane_close(struct lane *lane, struct http *http)
  * allocated until then is in the next one that is sent. */
 static void pass_over_new(struct lane *lane, const struct origin *origin, uint64_t process, int64_t taken_ns)
 {
-	uint64_t now = instant_now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (lane->passed_over_ns == origin->time_ns) /* it is offered again, because of another lane */
 		return;
@@ -100,7 +100,7 @@ int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes
 {
 	uint64_t process = identity_of_process(origin);
 	struct spool_entry entry = {.time_ns = origin->time_ns, .process = process};
-	int64_t now = instant_unix_ns(), taken_ns;
+	int64_t now = clock_unix_ns(), taken_ns;
 	int err;
 
 	if (!process || origin->kind != ORIGIN_LIVE || *origin->event || origin->time_ns <= 0 ||
@@ -144,7 +144,7 @@ static bool pass_over(struct lane *lane, const struct spool_entry *head, const s
 		spool_skip(&lane->spool);
 		return true;
 	}
-	if (delivery_age(lane->target, head->time_ns, instant_unix_ns()) == DELIVERY_TOO_OLD) {
+	if (delivery_age(lane->target, head->time_ns, clock_unix_ns()) == DELIVERY_TOO_OLD) {
 		log_line("%s: a profile dropped: it is older than %s takes", lane->target->name,
 		    url_protocol_title(lane->target->url.protocol));
 		spool_drop(&lane->spool);
@@ -212,9 +212,9 @@ static void wait_longer(struct lane *lane, uint64_t asked_ns, const char *why)
 	uint64_t random, delay;
 
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = instant_now_ns();
+		random = clock_now_ns();
 	delay = retry_delay_ns(++lane->failures, random, asked_ns);
-	lane->due_ns = instant_now_ns() + delay;
+	lane->due_ns = clock_now_ns() + delay;
 	if (strcmp(lane->trouble, why) != 0 || verbosity > 0)
 		log_line("%s: %s; again in %.1f s", lane->target->name, why, (double)delay / 1e9);
 	snprintf(lane->trouble, sizeof(lane->trouble), "%s", why);
@@ -245,7 +245,7 @@ static void commit(struct lane *lane)
 	lane->next_due = err != 0;
 	if (err) {
 		/* Not sent again, and nothing else is, until it is. */
-		lane->due_ns = instant_now_ns() + RETRY_DISK_NS;
+		lane->due_ns = clock_now_ns() + RETRY_DISK_NS;
 		if (!lane->spool_full)
 			log_line("%s: cannot write to the spool: %s; nothing is sent until that works",
 			    lane->spool.path, strerror(-err));
@@ -333,7 +333,7 @@ static void choose_probe(struct lane *lane)
 
 uint64_t lane_step(struct lane *lane, struct http *http)
 {
-	uint64_t now = instant_now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (lane->spool.lock_fd < 0) {
 		bool locked = spool_lock(&lane->spool);
@@ -357,7 +357,7 @@ uint64_t lane_step(struct lane *lane, struct http *http)
 	choose_probe(lane);
 	while (!lane->next_due && spool_head(&lane->spool) && start_head(lane, http))
 		;
-	now = instant_now_ns();
+	now = clock_now_ns();
 	if (lane->call)
 		return UINT64_MAX;
 	if (lane->due_ns)
@@ -377,10 +377,10 @@ static void try_later(struct lane *lane, const char *error, const char *text)
 {
 	uint64_t number = lane->spool.in_flight;
 	bool probe =
-	    suspect_failed(&lane->suspect, number, !*error, instant_now_ns(), lane->target->give_up_ns);
+	    suspect_failed(&lane->suspect, number, !*error, clock_now_ns(), lane->target->give_up_ns);
 
 	spool_retried(&lane->spool, is_unread(lane, error));
-	wait_longer(lane, retry_after_ns(lane->answer.retry_after, instant_unix_ns()), text);
+	wait_longer(lane, retry_after_ns(lane->answer.retry_after, clock_unix_ns()), text);
 	lane->suspect.probe = probe ? spool_another(&lane->spool, number) : 0;
 	if (lane->suspect.probe)
 		lane->due_ns = 0;

@@ -23,13 +23,13 @@ struct lane {
 	bool unwanted;                   /* the head has nothing that the target wants: it is only noted */
 	bool next_due;                   /* it was accepted, but that could not be written down yet */
 	unsigned int failures;           /* in a row */
-	uint64_t due_ns;                 /* instant_now_ns() of the next attempt; 0: at once */
+	uint64_t due_ns;                 /* clock_now_ns() of the next attempt; 0: at once */
 	bool spool_full;                 /* the disk is: said once */
-	uint64_t look_ns, forget_ns;     /* instant_now_ns() when the spool is looked at next, and tidied */
+	uint64_t look_ns, forget_ns;     /* clock_now_ns() when the spool is looked at next, and tidied */
 	struct suspect suspect;          /* what the server may not be able to take */
 	struct version_set said;         /* processes of which it was said that the clock was set back */
 	int64_t passed_over_ns;          /* time of the last profile that was counted so */
-	uint64_t say_ns;                 /* instant_now_ns() when the next of them may be named */
+	uint64_t say_ns;                 /* clock_now_ns() when the next of them may be named */
 	char trouble[ANSWER_TEXT_BYTES]; /* of the last attempt, said once */
 };
 

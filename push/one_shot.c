@@ -6,13 +6,13 @@
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
 #include "pprof/table/array.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/delivery.h"
 #include "push/delta.h"
 #include "push/dry_run.h"
 #include "push/http.h"
-#include "push/instant.h"
 #include "push/request.h"
 #include "push/verbosity.h"
 
@@ -195,7 +195,7 @@ static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *
 		/* Who waits for us gives us no other token. */
 		if (verdict == RETRY_DENIED)
 			verdict = RETRY_REFUSED;
-		*asked_ns = retry_after_ns(answer.retry_after, instant_unix_ns());
+		*asked_ns = retry_after_ns(answer.retry_after, clock_unix_ns());
 	}
 	http_request_fini(&request);
 	return verdict;
@@ -203,11 +203,11 @@ static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *
 
 static void wait_ns(struct one_shot *shot, uint64_t ns)
 {
-	uint64_t end = instant_now_ns() + ns, now;
+	uint64_t end = clock_now_ns() + ns, now;
 	char error[HTTP_ERROR_BYTES];
 	void *owner;
 
-	while ((now = instant_now_ns()) < end)
+	while ((now = clock_now_ns()) < end)
 		http_wait(shot->http, NULL, 0, end - now, &owner, error);
 }
 
@@ -215,13 +215,13 @@ static void wait_ns(struct one_shot *shot, uint64_t ns)
 static enum retry_verdict send_one(
     struct one_shot *shot, const struct delivery *delivery, char text[ANSWER_TEXT_BYTES])
 {
-	uint64_t end = instant_now_ns() + shot->target->timeout_ns, left, asked_ns, delay, random;
+	uint64_t end = clock_now_ns() + shot->target->timeout_ns, left, asked_ns, delay, random;
 	char last[ANSWER_TEXT_BYTES] = "";
 	enum retry_verdict verdict;
 	unsigned int failures = 0;
 
 	while (true) {
-		left = instant_now_ns() < end ? end - instant_now_ns() : 1;
+		left = clock_now_ns() < end ? end - clock_now_ns() : 1;
 		verdict = attempt(shot, delivery, left, last, &asked_ns);
 		/* What an attempt ran into that had little time left says less than what those before did. */
 		if (verdict != RETRY_LATER || !failures || left > shot->target->timeout_ns / 2)
@@ -233,9 +233,9 @@ static enum retry_verdict send_one(
 		if (verdict != RETRY_LATER)
 			return verdict;
 		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-			random = instant_now_ns();
+			random = clock_now_ns();
 		delay = retry_delay_ns(++failures, random, asked_ns);
-		if (instant_now_ns() + delay >= end)
+		if (clock_now_ns() + delay >= end)
 			return verdict;
 		if (verbosity > 0)
 			log_line("%s; again in %.1f s", last, (double)delay / 1e9);
@@ -248,7 +248,7 @@ static enum retry_verdict send_one(
 static bool is_in_time(const struct one_shot *shot, const struct one_file *file)
 {
 	const char *title = url_protocol_title(shot->target->url.protocol);
-	int64_t now = instant_unix_ns();
+	int64_t now = clock_unix_ns();
 
 	switch (delivery_age(shot->target, file->time_ns, now)) {
 	case DELIVERY_TOO_OLD:

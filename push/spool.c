@@ -5,8 +5,8 @@
 #include "pprof/codec/folder.h"
 #include "pprof/service/spool_list.h"
 #include "pprof/table/array.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "push/instant.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -141,7 +141,7 @@ int spool_look(struct spool *spool)
 		return -errno;
 	/* A file that came in the same tick of the file system's clock does not show in the time. */
 	if (st.st_mtim.tv_sec == spool->looked.tv_sec && st.st_mtim.tv_nsec == spool->looked.tv_nsec &&
-	    instant_unix_ns() / 1000000000 > st.st_mtim.tv_sec + 1)
+	    clock_unix_ns() / 1000000000 > st.st_mtim.tv_sec + 1)
 		return 0;
 	return spool_scan(spool);
 }
@@ -158,7 +158,7 @@ int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes,
 
 	entry->bytes = length;
 	/* Microseconds, so that the order is that of arrival whoever adds. */
-	entry->number = (uint64_t)instant_unix_ns() / 1000;
+	entry->number = (uint64_t)clock_unix_ns() / 1000;
 	if (spool->count && entry->number < spool->entries[spool->count - 1].number)
 		entry->number = spool->entries[spool->count - 1].number;
 	while (!err) {

@@ -4,8 +4,8 @@
 
 #include "pprof/codec/file.h"
 #include "pprof/codec/folder.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "push/instant.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static void remove_in(
 
 static bool is_half_written(int folder_fd, const char *name)
 {
-	time_t before = (time_t)(instant_unix_ns() / 1000000000) - HALF_WRITTEN_S;
+	time_t before = (time_t)(clock_unix_ns() / 1000000000) - HALF_WRITTEN_S;
 	struct stat st;
 
 	return file_is_temporary(name) && !fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) &&

@@ -4,8 +4,8 @@
 
 #include "pprof/codec/file.h"
 #include "pprof/codec/folder.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "push/instant.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -161,7 +161,7 @@ static bool is_ended(int folder_fd, const char *state)
 void spool_forget(struct spool *spool, int64_t age_ns, int64_t ended_ns)
 {
 	DIR *folder = folder_list(spool->state_fd, ".");
-	int64_t now = instant_unix_ns();
+	int64_t now = clock_unix_ns();
 	struct dirent *found;
 	char name[NAME_BYTES];
 	struct stat st;

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "pprof/profile/profile.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/pattern.h"
 
 enum {
@@ -57,19 +57,11 @@ static int matches(struct pattern *drop, struct pattern *keep, const char *name,
 	return 0;
 }
 
-static int64_t cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Matches every function once; locations then look the result up. -ETIME if that takes too long: a name's
  * match is bounded (pattern.h), but a hostile profile has a million names that cost almost that. */
 static int match_functions(const struct profile *p, struct pattern *drop, struct pattern *keep, bool *dropped)
 {
-	const int64_t end_ns = cpu_ns() + SECONDS_MAX * INT64_C(1000000000);
+	const uint64_t end_ns = clock_thread_cpu_ns() + SECONDS_MAX * UINT64_C(1000000000);
 	size_t functions = 0, bytes = 0;
 
 	for (uint32_t id = 1; id <= profile_function_count(p); id++) {
@@ -81,7 +73,7 @@ static int match_functions(const struct profile *p, struct pattern *drop, struct
 		bytes += strlen(name);
 		if (++functions < LOOK_FUNCTIONS && bytes < LOOK_BYTES)
 			continue;
-		if (cpu_ns() > end_ns)
+		if (clock_thread_cpu_ns() > end_ns)
 			return -ETIME;
 		functions = bytes = 0;
 	}

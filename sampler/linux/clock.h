@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two clocks: the monotonic one for durations, and the real-time clock for the user. */
+/* The clocks are in pprof/text/clock.h. This header goes when its users include that one. */
 #ifndef SAMPLER_LINUX_CLOCK_H
 #define SAMPLER_LINUX_CLOCK_H
 
-#include <stdint.h>
-#include <sys/types.h>
-
-enum { CLOCK_NS_PER_S = 1000000000, CLOCK_NS_PER_MS = 1000000 };
-
-/* CLOCK_MONOTONIC: also the clock of perf records and slots. */
-uint64_t clock_now_ns(void);
-
-/* CPU time of the calling thread. */
-uint64_t clock_thread_cpu_ns(void);
-
-/* CPU time of a process, of all its threads; 0 if it does not exist. */
-uint64_t clock_process_cpu_ns(pid_t pid);
-
-/* Nanoseconds since 1970. */
-int64_t clock_unix_ns(void);
+#include "pprof/text/clock.h" /* IWYU pragma: export */
 
 #endif

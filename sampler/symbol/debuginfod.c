@@ -2,6 +2,7 @@
 #include "sampler/symbol/debuginfod.h"
 
 #include "pprof/codec/folder.h"
+#include "pprof/text/clock.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define URLS    "DEBUGINFOD_URLS"
 #define SILENCE "DEBUGINFOD_TIMEOUT"
@@ -30,10 +30,7 @@ static struct {
 
 static int64_t now_s(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
+	return (int64_t)(clock_now_ns() / CLOCK_NS_PER_S);
 }
 
 bool debuginfod_has_servers(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 
 #include <time.h>
 
