@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/text/log_line.h"
 
+#include "pprof/text/clock.h"
+#include "pprof/text/throttle.h"
 #include "pprof/text/utf8.h"
 
 #include <errno.h>
@@ -9,20 +11,23 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum {
-	SOURCES =
-	    64, /* users times formats; when there are more, the one that began first is said and forgotten */
-	WINDOW_S = 60,
-};
+/* Users times formats. When there are more, the one that began first is said and forgotten. */
+enum { SOURCES = 64 };
+
+#define WINDOW_NS (60 * (uint64_t)CLOCK_NS_PER_S)
+
+/* As many units as the burst in each step: a count for each minute. */
+static const struct throttle_rate rate = {
+    .burst = LOG_LINE_BURST, .units = LOG_LINE_BURST, .step_ns = WINDOW_NS};
 
 struct source {
 	const char *format; /* NULL: free */
 	unsigned int uid;
-	int64_t since_s;
-	uint32_t said, held;
+	uint32_t held;
+	uint64_t since_ns;
+	struct throttle throttle;
 };
 
 static struct source sources[SOURCES];
@@ -59,14 +64,6 @@ void log_line(const char *format, ...)
 	va_end(args);
 }
 
-static int64_t now_s(void)
-{
-	struct timespec now = {0};
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec;
-}
-
 /* The window is over, or its place is needed. */
 static void close_source(struct source *source)
 {
@@ -76,39 +73,37 @@ static void close_source(struct source *source)
 	*source = (struct source){0};
 }
 
-static struct source *find_source(unsigned int uid, const char *format, int64_t time_s)
+static struct source *find_source(unsigned int uid, const char *format, uint64_t now_ns)
 {
 	struct source *oldest = sources;
 
 	for (size_t i = 0; i < SOURCES; i++) {
 		if (sources[i].format == format && sources[i].uid == uid)
 			return &sources[i];
-		if (!sources[i].format || (oldest->format && sources[i].since_s < oldest->since_s))
+		if (!sources[i].format || (oldest->format && sources[i].since_ns < oldest->since_ns))
 			oldest = &sources[i];
 	}
 	close_source(oldest);
-	*oldest = (struct source){.format = format, .uid = uid, .since_s = time_s};
+	*oldest = (struct source){.format = format, .uid = uid, .since_ns = now_ns};
 	return oldest;
 }
 
 static bool may_say(unsigned int uid, const char *format)
 {
-	const int64_t time_s = now_s();
+	const uint64_t now_ns = clock_now_ns();
 	struct source *source;
 
 	if (uid == 0 || uid == geteuid())
 		return true;
-	source = find_source(uid, format, time_s);
-	if (time_s - source->since_s >= WINDOW_S) {
+	source = find_source(uid, format, now_ns);
+	if (now_ns - source->since_ns >= WINDOW_NS) {
 		close_source(source);
-		*source = (struct source){.format = format, .uid = uid, .since_s = time_s};
+		*source = (struct source){.format = format, .uid = uid, .since_ns = now_ns};
 	}
-	if (source->said == LOG_LINE_BURST) {
-		source->held++;
-		return false;
-	}
-	source->said++;
-	return true;
+	if (throttle_take(&source->throttle, &rate, now_ns))
+		return true;
+	source->held++;
+	return false;
 }
 
 void log_line_of(unsigned int uid, const char *format, ...)
@@ -124,10 +119,10 @@ void log_line_of(unsigned int uid, const char *format, ...)
 
 void log_line_tell_held(bool all)
 {
-	const int64_t time_s = now_s();
+	const uint64_t now_ns = clock_now_ns();
 
 	for (size_t i = 0; i < SOURCES; i++)
-		if (sources[i].format && (all || time_s - sources[i].since_s >= WINDOW_S))
+		if (sources[i].format && (all || now_ns - sources[i].since_ns >= WINDOW_NS))
 			close_source(&sources[i]);
 }
 

@@ -38,15 +38,3 @@ bool throttle_take(struct throttle *throttle, const struct throttle_rate *rate, 
 		throttle_spend(throttle, 1);
 	return allowed;
 }
-
-uint64_t throttle_rest_ns(struct throttle *throttle, const struct throttle_rate *rate, uint64_t now_ns)
-{
-	uint64_t steps, rest_ns;
-
-	if (throttle_allows(throttle, rate, now_ns))
-		return 0;
-	steps = (uint64_t)-throttle->left / (uint64_t)rate->units + 1;
-	if (__builtin_mul_overflow(steps, rate->step_ns, &rest_ns))
-		return UINT64_MAX;
-	return rest_ns - (now_ns > throttle->filled_ns ? now_ns - throttle->filled_ns : 0);
-}

@@ -37,7 +37,4 @@ void throttle_spend(struct throttle *throttle, uint64_t units);
 /* Asks, and spends one unit if that is allowed. */
 bool throttle_take(struct throttle *throttle, const struct throttle_rate *rate, uint64_t now_ns);
 
-/* How long until anything is left: 0 if there is now. */
-uint64_t throttle_rest_ns(struct throttle *throttle, const struct throttle_rate *rate, uint64_t now_ns);
-
 #endif
