@@ -484,9 +484,9 @@ static size_t drain_place(struct walked *walked, struct process *process)
 }
 
 /* May the maps be read again? A target can call dlclose all the time. */
-static bool may_read_maps(const struct target *target)
+static bool may_read_maps(struct target *target)
 {
-	return clock_now_ns() - target->maps_read_ns >= target_maps_rest_ns(target);
+	return target_maps_allowed(target, clock_now_ns());
 }
 
 /* Files may have been unmapped: their rows are void already, and the maps are out of date unless the kernel's

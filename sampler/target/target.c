@@ -20,9 +20,9 @@ enum {
 	PERF_MAP_EVERY_NS = 1000 * 1000000,
 	MAPS_LOOK_NS = 1000 * 1000000,
 	MAPS_LOOK_MOST_NS = 2000 * 1000000, /* it may double once more */
-	MAPS_SHARE = 20,                    /* one of so many parts of a processor */
-	MAPS_ADVANCE_NS = 100 * 1000000,
 };
+
+static const struct throttle_rate maps_rate = {.burst = 100 * 1000000, .units = 1, .step_ns = 20};
 
 bool target_init(struct target *target, pid_t pid, uint64_t start_ns)
 {
@@ -111,25 +111,22 @@ uint64_t target_account_of_user(uid_t user)
 
 /* ---- where it is */
 
-uint64_t target_maps_rest_ns(const struct target *target)
+bool target_maps_allowed(struct target *target, uint64_t now_ns)
 {
-	return target->maps_cost_ns > MAPS_ADVANCE_NS ? (target->maps_cost_ns - MAPS_ADVANCE_NS) * MAPS_SHARE
-	                                              : 0;
+	return throttle_allows(&target->maps_work, &maps_rate, now_ns);
 }
 
 /* Returns the CPU time, for end_reading(). */
 static uint64_t begin_reading(struct target *target, uint64_t now_ns)
 {
-	const uint64_t paid_ns = (now_ns - target->maps_read_ns) / MAPS_SHARE;
-
-	target->maps_cost_ns -= paid_ns < target->maps_cost_ns ? paid_ns : target->maps_cost_ns;
+	throttle_fill(&target->maps_work, &maps_rate, now_ns);
 	target->maps_read_ns = now_ns;
 	return clock_thread_cpu_ns();
 }
 
 static void end_reading(struct target *target, uint64_t begin_cpu_ns)
 {
-	target->maps_cost_ns += clock_thread_cpu_ns() - begin_cpu_ns;
+	throttle_spend(&target->maps_work, clock_thread_cpu_ns() - begin_cpu_ns);
 }
 
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
@@ -159,7 +156,7 @@ void target_look_at_maps(struct target *target, uint64_t now_ns)
 	if (!target->maps_look_ns)
 		target->maps_look_ns = MAPS_LOOK_NS;
 	if (!target->readable || now_ns - target->maps_read_ns < target->maps_look_ns ||
-	    now_ns - target->maps_read_ns < target_maps_rest_ns(target))
+	    !target_maps_allowed(target, now_ns))
 		return;
 	const uint64_t begin_cpu_ns = begin_reading(target, now_ns);
 	const uint64_t before = target_unmaps(target);
@@ -248,7 +245,7 @@ bool target_read_jit_rows(struct target *target, bool wanted, uint64_t now_ns)
 		return false;
 	target->jit_rows_read_ns = now_ns;
 	const bool fresh =
-	    jit_rows_read(target->jit_rows, (uint64_t)status.st_size, maps_cfi_budget(target->maps));
+	    jit_rows_read(target->jit_rows, (uint64_t)status.st_size, maps_cfi_work(target->maps));
 	if (wanted)
 		target->jit_rows_retry_ns = maps_retry_ns(target->jit_rows_retry_ns, fresh);
 	return fresh;

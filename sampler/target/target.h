@@ -7,6 +7,7 @@
 #ifndef SAMPLER_TARGET_TARGET_H
 #define SAMPLER_TARGET_TARGET_H
 
+#include "pprof/text/throttle.h"
 #include "proto/region.h"
 #include "sampler/linux/jitdump_file.h"
 #include "sampler/linux/perf_map_file.h"
@@ -82,17 +83,16 @@ struct target {
 	/* Absolute path by which it was executed, if that leads to the same file; else empty. */
 	char called[TARGET_NAME_BYTES];
 	uint64_t start_ns;
-	uint64_t sampled_ns;     /* since when it is sampled: its start, but of one that ran before */
-	uint64_t maps_read_ns;   /* or looked at */
-	uint64_t maps_cost_ns;   /* CPU time that this took, less its share of the time since */
-	uint64_t maps_look_ns;   /* wait before it is looked whether they have changed */
-	uint64_t maps_retry_ns;  /* wait before the maps are read again for a stack in no map */
-	uint64_t prompt_ns;      /* see walk.c */
-	uint32_t prompt_reads;   /* of the maps since prompt_ns, out of turn */
-	uint64_t code_address;   /* mapped as long as it executes the program that we know; 0: unknown */
-	size_t maps_room_bytes;  /* for the maps, when they are read; 0: no bound */
-	struct maps *maps;       /* owned, as the next three are */
-	struct target_past past; /* what was mapped earlier */
+	uint64_t sampled_ns;          /* since when it is sampled: its start, but of one that ran before */
+	uint64_t maps_read_ns;        /* or looked at */
+	struct throttle maps_work;    /* CPU time of this, in nanoseconds */
+	uint64_t maps_look_ns;        /* wait before it is looked whether they have changed */
+	uint64_t maps_retry_ns;       /* wait before the maps are read again for a stack in no map */
+	struct throttle prompt_reads; /* of the maps, out of turn (walk.c) */
+	uint64_t code_address;        /* mapped as long as it executes the program that we know; 0: unknown */
+	size_t maps_room_bytes;       /* for the maps, when they are read; 0: no bound */
+	struct maps *maps;            /* owned, as the next three are */
+	struct target_past past;      /* what was mapped earlier */
 	struct stacks *stacks;
 	struct perf_map_file perf_map;  /* names of code made at run time */
 	struct jitdump_file jitdump;    /* likewise, with lines */
@@ -138,9 +138,9 @@ uint64_t target_account_of_user(uid_t user);
  * read; they stay as they are when the process has just ended or executes another program. */
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns);
 
-/* How old the maps must be before a program can make us read them again: it may have thousands of mappings.
- * For all readings it gets a twentieth of a processor, and 100 ms in advance. */
-uint64_t target_maps_rest_ns(const struct target *target);
+/* May the program make us read its maps now? They may have thousands of mappings: all readings together get a
+ * twentieth of a processor, and 100 ms in advance. */
+bool target_maps_allowed(struct target *target, uint64_t now_ns);
 
 /* For a process of which nobody tells what it maps: looks now and then whether that has changed, and reads
  * the maps again if so. */

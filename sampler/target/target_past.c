@@ -157,10 +157,10 @@ static void open_noted(struct target *target, struct maps *maps, const struct lo
 	    .listed = true,
 	};
 
-	if (clock_now_ns() - target->maps_read_ns < target_maps_rest_ns(target))
+	if (!target_maps_allowed(target, clock_now_ns()))
 		return;
 	(void)maps_add(maps, &range);
-	target->maps_cost_ns += clock_thread_cpu_ns() - begin_cpu_ns;
+	throttle_spend(&target->maps_work, clock_thread_cpu_ns() - begin_cpu_ns);
 }
 
 static struct maps *make_maps(struct choosing *c)

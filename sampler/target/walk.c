@@ -3,32 +3,25 @@
 
 #include "sampler/linux/clock.h"
 
-enum {
-	PROMPT_NS = 1000 * 1000000,
-	PROMPT_READS = 10, /* extra readings of the maps in that time */
-};
+enum { PROMPT_READS = 10 }; /* extra readings of the maps in a second */
 
 /* How old the maps must be to be read again. Without records there is no other way to learn of a new library.
  * A stack that was copied after the last reading does not wait (a few times a second), since the library may
  * be unloaded soon. */
 static uint64_t retry_ns(struct target *target, const struct walk_sample *sample, uint64_t now_ns)
 {
-	const uint64_t rest_ns = target_maps_rest_ns(target);
+	static const struct throttle_rate prompt = {
+	    .burst = PROMPT_READS, .units = PROMPT_READS, .step_ns = CLOCK_NS_PER_S};
 
+	if (!target_maps_allowed(target, now_ns))
+		return UINT64_MAX;
 	if (sample->maps_follow)
-		return target->maps_retry_ns > rest_ns ? target->maps_retry_ns : rest_ns;
-	if (now_ns - target->maps_read_ns < rest_ns)
-		return rest_ns;
+		return target->maps_retry_ns;
 	/* Something was unmapped since: these maps are of no use. */
 	if (target->past.source.place && target->past.read_at != sample->unmaps)
 		return 0;
-	if (now_ns - target->prompt_ns > PROMPT_NS) {
-		target->prompt_ns = now_ns;
-		target->prompt_reads = 0;
-	}
-	if (sample->time_ns <= target->maps_read_ns || target->prompt_reads >= PROMPT_READS)
+	if (sample->time_ns <= target->maps_read_ns || !throttle_take(&target->prompt_reads, &prompt, now_ns))
 		return maps_retry_ns(0, false);
-	target->prompt_reads++;
 	return 0;
 }
 
@@ -50,7 +43,7 @@ static enum unwind_outcome unwind(const struct target *target, struct maps *maps
 	if (!maps)
 		return UNWIND_NO_MAP;
 	/* All maps of a process are at the expense of one budget. */
-	struct cfi_budget *budget = maps_cfi_budget(target->maps), *own = maps_cfi_budget(maps);
+	struct throttle *budget = maps_cfi_work(target->maps), *own = maps_cfi_work(maps);
 	if (own != budget)
 		*own = *budget;
 	maps_set_jit_rows(maps, target->jit_rows);

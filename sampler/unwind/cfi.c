@@ -3,7 +3,8 @@
 
 #include "pprof/table/array.h"
 #include "pprof/table/index.h"
-#include "sampler/unwind/cfi_budget.h"
+#include "pprof/text/clock.h"
+#include "pprof/text/throttle.h"
 #include "sampler/unwind/cfi_odd.h"
 #include "sampler/unwind/cfi_section.h"
 
@@ -18,7 +19,7 @@ enum {
 	SLOTS_MAX = 1 << 20,
 	RULES_MAX = 1 << 18,
 	CHUNK = 64,
-	FAILED_WORK = 16 << 10, /* of a look-up that will be tried again (cfi_budget.h) */
+	FAILED_WORK = 16 << 10, /* of a look-up that will be tried again (cfi.h) */
 };
 
 /* An address seen and its rule; rule is NULL in a free slot. */
@@ -416,27 +417,35 @@ static const struct cfi_rule *make_rule(struct cfi *cfi, struct cfi_reading *rea
 	return rule;
 }
 
+bool cfi_work_allows(struct throttle *work)
+{
+	static const struct throttle_rate rate = {
+	    .burst = CFI_WORK_BURST, .units = CFI_WORK_PER_US, .step_ns = 1000};
+
+	return throttle_allows(work, &rate, clock_now_ns());
+}
+
 const struct cfi_rule *cfi_known(const struct cfi *cfi, uint64_t vaddr)
 {
 	return find_slot(cfi, vaddr)->rule;
 }
 
 const struct cfi_rule *cfi_find(
-    struct cfi *cfi, const struct module_file *file, uint64_t vaddr, struct cfi_budget *budget)
+    struct cfi *cfi, const struct module_file *file, uint64_t vaddr, struct throttle *budget)
 {
 	struct cfi_reading reading = {.file = file, .bytes_max = left_bytes(cfi->memory)};
 	const struct cfi_rule *rule = cfi_known(cfi, vaddr);
 
 	if (rule)
 		return rule;
-	if (budget && !cfi_budget_allows(budget))
+	if (budget && !cfi_work_allows(budget))
 		return &cfi_unread_rule;
 	rule = make_rule(cfi, &reading, vaddr);
 	note_bytes(cfi, own_bytes(cfi) + copied_bytes(cfi));
 	if (cfi->noted_bytes >= left_bytes(cfi->memory))
 		forget_copies(cfi);
 	if (budget)
-		cfi_budget_spend(budget, reading.work + (reading.failed ? FAILED_WORK : 0));
+		throttle_spend(budget, reading.work + (reading.failed ? FAILED_WORK : 0));
 	return rule;
 }
 

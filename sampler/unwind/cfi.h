@@ -20,12 +20,13 @@
 #include "sampler/arch/regs.h"
 #include "sampler/unwind/module_file.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct cfi;
 struct cfi_odd;
-struct cfi_budget;
+struct throttle;
 
 enum cfi_kind {
 	CFI_NONE, /* nothing is known about this address */
@@ -75,12 +76,27 @@ void cfi_free(struct cfi *cfi); /* NULL is allowed */
 const struct cfi_rule *cfi_known(const struct cfi *cfi, uint64_t vaddr);
 
 /*
+ * The work of looking up new rules, in units of a byte of call frame instructions (2 to 5 ns where it was
+ * measured). A rule is looked up once for each address, and an address is a word of a stack that the process
+ * wrote, in a file that it may have made: thousands of look-ups of a millisecond each would keep the sampler of
+ * all processes from its other work. So each process has a throttle of its own. Rules that are known already cost
+ * nothing.
+ */
+enum {
+	CFI_WORK_BURST = 64 << 20, /* a compiler's first 100,000 rows take some 40 million */
+	CFI_WORK_PER_US = 32,
+};
+
+/* May one more rule be looked up now? A look-up may leave a debt. */
+bool cfi_work_allows(struct throttle *work);
+
+/*
  * The rule for `vaddr` of `file`, the same file each time; never NULL, valid as long as `cfi`. The first use
  * reads the file's headers, the first use of an address some pages of it, at the expense of `budget` (NULL:
  * whatever it takes).
  */
 const struct cfi_rule *cfi_find(
-    struct cfi *cfi, const struct module_file *file, uint64_t vaddr, struct cfi_budget *budget);
+    struct cfi *cfi, const struct module_file *file, uint64_t vaddr, struct throttle *budget);
 
 /* Forgets what was copied of the file, so that the next look-up may be in another one, of other addresses. */
 void cfi_leave(struct cfi *cfi);

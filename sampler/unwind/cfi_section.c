@@ -18,7 +18,7 @@ enum {
 	/* What libdw keeps of an entry that it has met, and of a byte of an expression. */
 	ENTRY_HEAP_BYTES = 112,
 	EXPRESSION_HEAP_BYTES = 40,
-	/* Units of work (cfi_budget.h). */
+	/* Units of work (cfi.h). */
 	LOOK_UP_WORK = 256,
 	GRANULE_WORK = 2048,
 	REMEMBERED_WORK = 64,

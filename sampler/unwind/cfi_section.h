@@ -30,7 +30,7 @@ struct cfi_section;
 struct cfi_reading {
 	const struct module_file *file;
 	uint64_t bytes_max; /* memory that a section read from end to end may take */
-	uint64_t work;      /* in the units of cfi_budget.h */
+	uint64_t work;      /* in units of work (cfi.h) */
 	/* something could not be read, or had no memory: what was not found may be there */
 	bool failed;
 };

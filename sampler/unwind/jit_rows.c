@@ -2,7 +2,7 @@
 #include "sampler/unwind/jit_rows.h"
 
 #include "pprof/table/array.h"
-#include "sampler/unwind/cfi_budget.h"
+#include "pprof/text/throttle.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum {
 	CODE_LOAD = 0,
 	CODE_MOVE = 1,
 	UNWINDING_INFO = 4,
-	/* Units of a cfi_budget: a system call, and bytes that are moved. */
+	/* Units of work (cfi.h): a system call, and bytes that are moved. */
 	READ_WORK = 512,
 	MOVED_WORK_PART = 16,
 };
@@ -131,7 +131,7 @@ static size_t first_above(const struct jit_rows *r, uint64_t address)
 }
 
 /* FRESH replaces what it overlaps, all of that; also where it has no rows. */
-static void put(struct jit_rows *r, const struct piece *fresh, struct cfi_budget *budget)
+static void put(struct jit_rows *r, const struct piece *fresh, struct throttle *budget)
 {
 	const size_t first = first_above(r, fresh->start);
 	size_t last = first;
@@ -142,7 +142,7 @@ static void put(struct jit_rows *r, const struct piece *fresh, struct cfi_budget
 	    array_reserve(&r->pieces, &r->capacity, r->count + 1, sizeof(*r->pieces)) == 0;
 	if (!has_room && first == last)
 		return;
-	cfi_budget_spend(budget, (r->count - last) * sizeof(*r->pieces) / MOVED_WORK_PART);
+	throttle_spend(budget, (r->count - last) * sizeof(*r->pieces) / MOVED_WORK_PART);
 	memmove(r->pieces + first + has_room, r->pieces + last, (r->count - last) * sizeof(*r->pieces));
 	r->count = r->count - (last - first) + has_room;
 	if (has_room)
@@ -155,7 +155,7 @@ static bool is_code(uint64_t start, uint64_t bytes)
 	return bytes && bytes <= JIT_ROWS_CODE_BYTES_MAX && start <= UINT64_MAX - bytes;
 }
 
-static void take_move(struct jit_rows *r, const struct record *record, struct cfi_budget *budget)
+static void take_move(struct jit_rows *r, const struct record *record, struct throttle *budget)
 {
 	const uint64_t bytes = record->move.bytes, from = record->move.old_start;
 
@@ -170,7 +170,7 @@ static void take_move(struct jit_rows *r, const struct record *record, struct cf
 	put(r, &fresh, budget);
 }
 
-static void take_record(struct jit_rows *r, const struct record *record, struct cfi_budget *budget)
+static void take_record(struct jit_rows *r, const struct record *record, struct throttle *budget)
 {
 	const uint64_t payload = record->bytes - PREFIX_BYTES;
 
@@ -211,17 +211,17 @@ static bool read_header(struct jit_rows *r, uint64_t file_bytes)
 	return !r->broken;
 }
 
-bool jit_rows_read(struct jit_rows *r, uint64_t file_bytes, struct cfi_budget *budget)
+bool jit_rows_read(struct jit_rows *r, uint64_t file_bytes, struct throttle *budget)
 {
 	const uint64_t version = r->version;
 
 	if (r->broken || (!r->at && !read_header(r, file_bytes)))
 		return false;
-	while (r->at < file_bytes && file_bytes - r->at >= PREFIX_BYTES && cfi_budget_allows(budget)) {
+	while (r->at < file_bytes && file_bytes - r->at >= PREFIX_BYTES && cfi_work_allows(budget)) {
 		const uint64_t left = file_bytes - r->at;
 		struct record record = {0};
 
-		cfi_budget_spend(budget, READ_WORK);
+		throttle_spend(budget, READ_WORK);
 		if (module_file_read(
 		        &r->file, &record, left < sizeof(record) ? (size_t)left : sizeof(record), r->at) != 0)
 			break;
@@ -284,7 +284,7 @@ static struct image *make_image(const struct jit_rows *r, const struct piece *pi
 }
 
 const struct cfi_rule *jit_rows_rule(
-    struct jit_rows *r, uint64_t address, uint16_t e_machine, struct cfi_budget *budget)
+    struct jit_rows *r, uint64_t address, uint16_t e_machine, struct throttle *budget)
 {
 	const size_t i = first_above(r, address);
 
@@ -295,11 +295,11 @@ const struct cfi_rule *jit_rows_rule(
 	const struct cfi_rule *rule = cfi_known(r->cfi, vaddr);
 	if (rule)
 		return rule;
-	if (!cfi_budget_allows(budget))
+	if (!cfi_work_allows(budget))
 		return &cfi_unread_rule;
 	struct image *image = make_image(r, piece, base);
 	if (!image) {
-		cfi_budget_spend(budget, READ_WORK);
+		throttle_spend(budget, READ_WORK);
 		return &cfi_unread_rule;
 	}
 	const struct module_file file = {.fd = -1,

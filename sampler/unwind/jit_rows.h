@@ -43,13 +43,13 @@ size_t jit_rows_bytes(const struct jit_rows *rows);
 
 /* Looks at the records that are whole, in the file's first FILE_BYTES, and were not looked at yet, as far as
  * BUDGET allows. Whether anything changed. */
-bool jit_rows_read(struct jit_rows *rows, uint64_t file_bytes, struct cfi_budget *budget);
+bool jit_rows_read(struct jit_rows *rows, uint64_t file_bytes, struct throttle *budget);
 
 /* Grows with each change. */
 uint64_t jit_rows_version(const struct jit_rows *rows);
 
 /* The rule for ADDRESS, valid as long as ROWS. Never NULL; cfi_unread_rule: it may be known the next time. */
 const struct cfi_rule *jit_rows_rule(
-    struct jit_rows *rows, uint64_t address, uint16_t e_machine, struct cfi_budget *budget);
+    struct jit_rows *rows, uint64_t address, uint16_t e_machine, struct throttle *budget);
 
 #endif

@@ -34,7 +34,7 @@ struct maps {
 	size_t scratch_len;
 	uint64_t scratch_generation;
 	unsigned scratch_asked;
-	struct cfi_budget cfi_budget;
+	struct throttle cfi_work;
 	struct jit_rows *jit_rows; /* a reference; NULL: none */
 	uint64_t jit_rows_version;
 };
@@ -426,9 +426,9 @@ static const struct cfi_rule *known_code_rule(
 	if (map->prot != (PROT_READ | PROT_EXEC) || !maps->pid)
 		return &cfi_no_rule;
 	if (!map->trampolines) {
-		if (!cfi_budget_allows(&maps->cfi_budget))
+		if (!cfi_work_allows(&maps->cfi_work))
 			return &cfi_unread_rule;
-		cfi_budget_spend(&maps->cfi_budget, TRAMPOLINES_READ_COST);
+		throttle_spend(&maps->cfi_work, TRAMPOLINES_READ_COST);
 		map->trampolines = trampolines_read(maps->pid, map->start, map->end);
 		maps->copied_bytes += trampolines_bytes(map->trampolines);
 	}
@@ -445,7 +445,7 @@ const struct cfi_rule *maps_generated_rule(
 	const struct cfi_rule *known = known_code_rule(maps, (struct map *)found, address, e_machine);
 	if (known->kind != CFI_NONE || !maps->jit_rows)
 		return known;
-	const struct cfi_rule *told = jit_rows_rule(maps->jit_rows, address, e_machine, &maps->cfi_budget);
+	const struct cfi_rule *told = jit_rows_rule(maps->jit_rows, address, e_machine, &maps->cfi_work);
 	return told == &cfi_no_rule ? known : told;
 }
 
@@ -475,9 +475,9 @@ struct modules *maps_store(const struct maps *maps)
 	return maps->store;
 }
 
-struct cfi_budget *maps_cfi_budget(struct maps *maps)
+struct throttle *maps_cfi_work(struct maps *maps)
 {
-	return &maps->cfi_budget;
+	return &maps->cfi_work;
 }
 
 size_t maps_scratch_bytes(const struct maps *maps)

@@ -12,7 +12,7 @@
 #ifndef SAMPLER_UNWIND_MAPS_H
 #define SAMPLER_UNWIND_MAPS_H
 
-#include "sampler/unwind/cfi_budget.h"
+#include "pprof/text/throttle.h"
 #include "sampler/unwind/map_file.h"
 #include "sampler/unwind/module.h"
 
@@ -151,7 +151,7 @@ void maps_set_room(struct maps *maps, size_t bytes);
 struct modules *maps_store(const struct maps *maps);
 
 /* What look-ups of rows for the process' stacks may still cost. */
-struct cfi_budget *maps_cfi_budget(struct maps *maps);
+struct throttle *maps_cfi_work(struct maps *maps);
 
 /*
  * Scratch space for the unwinder's cache of this address space: LEN zeroed bytes, allocated at the first

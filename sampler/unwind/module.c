@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/module.h"
 
+#include "pprof/text/throttle.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
-#include "sampler/unwind/cfi_budget.h"
 #include "sampler/unwind/module_memory.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { REOPEN_WORK = 64 << 10 }; /* to look for a file that is not found (cfi_budget.h) */
+enum { REOPEN_WORK = 64 << 10 }; /* to look for a file that is not found (cfi.h) */
 
 struct module *module_ref(struct module *module)
 {
@@ -441,7 +441,7 @@ bool module_vaddr(const struct module *module, uint64_t offset, bool executable,
 	return true;
 }
 
-const struct cfi_rule *module_rule_within(struct module *module, uint64_t vaddr, struct cfi_budget *budget)
+const struct cfi_rule *module_rule_within(struct module *module, uint64_t vaddr, struct throttle *budget)
 {
 	struct module_entry *entry = modules_entry(module);
 	const struct cfi_rule *known;
@@ -455,11 +455,11 @@ const struct cfi_rule *module_rule_within(struct module *module, uint64_t vaddr,
 		return known;
 	/* The descriptor may have been closed to make room. If it cannot be opened again now, it may be
 	 * later. */
-	if (budget && !cfi_budget_allows(budget))
+	if (budget && !cfi_work_allows(budget))
 		return &cfi_unread_rule;
 	if (!module->vdso && module_fd(module) < 0) {
 		if (budget)
-			cfi_budget_spend(budget, REOPEN_WORK);
+			throttle_spend(budget, REOPEN_WORK);
 		return &cfi_unread_rule;
 	}
 	return cfi_find(entry->cfi, &module->file, vaddr, budget);

@@ -59,7 +59,7 @@ bool module_vaddr(const struct module *module, uint64_t offset, bool executable,
 const struct cfi_rule *module_rule(struct module *module, uint64_t vaddr);
 
 /* The same, at the expense of the budget of the process whose frame it is. */
-const struct cfi_rule *module_rule_within(struct module *module, uint64_t vaddr, struct cfi_budget *budget);
+const struct cfi_rule *module_rule_within(struct module *module, uint64_t vaddr, struct throttle *budget);
 
 void module_measure_cfi(const struct module *module, struct cfi_usage *usage);
 

@@ -24,7 +24,7 @@
 enum {
 	TRAMPOLINES_RUNS_MAX = 64,         /* of a range; an arena is one */
 	TRAMPOLINES_BYTES_MAX = 4 << 20,   /* of a range that are read, its first ones */
-	TRAMPOLINES_READ_COST = 512 << 10, /* units of a cfi_budget: 1 to 2 ms, mostly that of a fork */
+	TRAMPOLINES_READ_COST = 512 << 10, /* units of work (cfi.h): 1 to 2 ms, mostly that of a fork */
 };
 
 struct trampolines_run {

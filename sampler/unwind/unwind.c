@@ -148,7 +148,7 @@ static void find_info(const struct walk *w, uint64_t pc, struct pc_info *info)
 	if (has_file(info) && info->map->module->readable &&
 	    info->map->module->file.e_machine == w->arch->e_machine)
 		info->rule =
-		    module_rule_within(info->map->module, pc - info->map->bias, maps_cfi_budget(w->in->maps));
+		    module_rule_within(info->map->module, pc - info->map->bias, maps_cfi_work(w->in->maps));
 	else if (info->map && !info->map->module)
 		info->rule = maps_generated_rule(w->in->maps, info->map, pc, w->arch->e_machine);
 }

@@ -6,7 +6,7 @@
  * Makes no system call except to open and read a module when it is first seen, to read the code in front
  * of a return address that is found by frame pointer for the first time, and to look once for known code in
  * memory that is in no file (trampolines.h); keeps no state except caches and the process' budget for new
- * rows (cfi_budget.h): within it, the same input gives the same frames.
+ * rows (cfi.h): within it, the same input gives the same frames.
  * Everything in the input may be hostile.
  *
  * Each frame costs one lookup pc -> row (cfi.h) and a few loads from the dump. The caller of a frame is

@@ -6,7 +6,7 @@
  * Input: a byte that chooses the machine and how much of the file is there at first, the file.
  */
 #include "sampler/unwind/jit_rows.h"
-#include "sampler/unwind/cfi_budget.h"
+#include "pprof/text/throttle.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct cfi_budget budget = {0};
+	struct throttle budget = {0};
 
 	if (size < 1)
 		return 0;

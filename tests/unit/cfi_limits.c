@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "pprof/text/throttle.h"
 #include "sampler/unwind/cfi.h"
-#include "sampler/unwind/cfi_budget.h"
 #include "sampler/unwind/cfi_check.h"
 #include "sampler/unwind/unwind.h"
 
@@ -132,7 +132,7 @@ static void shut(struct opened *opened)
 	close(opened->fd);
 }
 
-static const struct cfi_rule *find(struct opened *opened, uint32_t offset, struct cfi_budget *budget)
+static const struct cfi_rule *find(struct opened *opened, uint32_t offset, struct throttle *budget)
 {
 	return cfi_find(opened->cfi, &opened->file, CODE + offset, budget);
 }
@@ -292,12 +292,12 @@ static const struct made laborious = {
     .count = 1, .range = 64 * KIB, .instruction_bytes = 120 * KIB + 1, .instructions = remember_and_restore};
 
 /* A budget that time does not fill: not a full one, whose time begins with the first look. */
-static const struct cfi_budget standing = {.left = CFI_BUDGET_MAX - 1, .filled_ns = UINT64_MAX};
+static const struct throttle standing = {.left = CFI_WORK_BURST - 1, .filled_ns = UINT64_MAX};
 
 static void a_process_has_a_budget_for_new_rows(void **state)
 {
 	struct cfi_memory memory = {.max_bytes = 256 * MIB};
-	struct cfi_budget first = standing, second = standing;
+	struct throttle first = standing, second = standing;
 	struct opened opened;
 	uint32_t n = 0;
 
@@ -315,16 +315,16 @@ static void a_process_has_a_budget_for_new_rows(void **state)
 
 static void time_fills_the_budget(void **state)
 {
-	struct cfi_budget budget = {0};
+	struct throttle budget = {0};
 
-	assert_true(cfi_budget_allows(&budget));
-	assert_int_equal(budget.left, CFI_BUDGET_MAX);
-	cfi_budget_spend(&budget, CFI_BUDGET_MAX + 1);
+	assert_true(cfi_work_allows(&budget));
+	assert_int_equal(budget.left, CFI_WORK_BURST);
+	throttle_spend(&budget, CFI_WORK_BURST + 1);
 	assert_int_equal(budget.left, -1);
 	/* A second ago. */
 	budget.filled_ns -= 1000000000;
-	assert_true(cfi_budget_allows(&budget));
-	assert_in_range(budget.left, 1000000 * CFI_BUDGET_PER_US - 1, CFI_BUDGET_MAX);
+	assert_true(cfi_work_allows(&budget));
+	assert_in_range(budget.left, 1000000 * CFI_WORK_PER_US - 1, CFI_WORK_BURST);
 }
 
 /* A stack of 4,096 return addresses, each another one. */
@@ -348,7 +348,7 @@ static void one_stack_takes_no_longer_than_its_budget(void **state)
 	regs.pc += range.start;
 	regs.r[regs_x86_64.sp] = 0x7000;
 	regs.known = UINT64_C(1) << regs_x86_64.sp;
-	*maps_cfi_budget(maps) = standing;
+	*maps_cfi_work(maps) = standing;
 	const struct unwind_input in = {.arch = &regs_x86_64,
 	    .regs = &regs,
 	    .maps = maps,
@@ -366,7 +366,7 @@ static void one_stack_takes_no_longer_than_its_budget(void **state)
 /* One look-up, and what it costs the process. */
 static int64_t cost_of_nothing(struct opened *opened)
 {
-	struct cfi_budget budget = standing;
+	struct throttle budget = standing;
 
 	assert_ptr_equal(find(opened, 0, &budget), &cfi_no_rule);
 	return standing.left - budget.left;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "sampler/unwind/cfi_budget.h"
+#include "pprof/text/throttle.h"
 #include "sampler/unwind/jit_rows.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/modules.h"
@@ -35,7 +35,7 @@ enum { HEADER_BYTES = 20 };
 static uint8_t *bytes;
 static size_t length, capacity;
 static struct jit_rows *rows;
-static struct cfi_budget budget;
+static struct throttle budget;
 
 static void put(const void *from, size_t n)
 {
@@ -95,7 +95,7 @@ static int begin(void **state)
 {
 	(void)state;
 	length = 0;
-	budget = (struct cfi_budget){0};
+	budget = (struct throttle){0};
 	put_file_header();
 	return 0;
 }
@@ -141,7 +141,7 @@ static void expect_rule(uint64_t address, unsigned cfa_reg, int cfa_offset)
 	assert_int_equal(rule->cfa_offset, cfa_offset);
 	assert_int_equal(rule->ra_offset, -8);
 	/* It is kept, and needs no budget. */
-	struct cfi_budget spent = {-CFI_BUDGET_MAX, UINT64_MAX};
+	struct throttle spent = {-CFI_WORK_BURST, UINT64_MAX};
 	assert_ptr_equal(jit_rows_rule(rows, address, EM_X86_64, &spent), rule);
 }
 
@@ -299,12 +299,12 @@ static void work_is_at_the_expense_of_the_budget(void **state)
 	}
 	open_rows();
 	/* One that no time fills again. */
-	budget = (struct cfi_budget){1, UINT64_MAX};
+	budget = (struct throttle){1, UINT64_MAX};
 	(void)jit_rows_read(rows, length, &budget);
 	assert_true(budget.left <= 0);
 	assert_false(jit_rows_read(rows, length, &budget));
 	assert_ptr_equal(rule_at(CODE + 5), &cfi_no_rule);
-	budget = (struct cfi_budget){CFI_BUDGET_MAX - 1, UINT64_MAX};
+	budget = (struct throttle){CFI_WORK_BURST - 1, UINT64_MAX};
 	assert_true(jit_rows_read(rows, length, &budget));
 	budget.left = 0;
 	assert_ptr_equal(rule_at(CODE + 99 * 16 + 5), &cfi_unread_rule);
@@ -320,7 +320,7 @@ static void pieces_are_bounded(void **state)
 		put_rows(cpython, sizeof(cpython));
 		put_load(CODE + i * 16, CPYTHON_BYTES);
 	}
-	budget = (struct cfi_budget){CFI_BUDGET_MAX - 1, UINT64_MAX};
+	budget = (struct throttle){CFI_WORK_BURST - 1, UINT64_MAX};
 	assert_true(take());
 	expect_cpython(CODE + (JIT_ROWS_MAX - 1) * UINT64_C(16));
 	assert_ptr_equal(rule_at(CODE + JIT_ROWS_MAX * UINT64_C(16) + 5), &cfi_no_rule);

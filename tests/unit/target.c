@@ -169,16 +169,15 @@ static void what_was_spent_is_paid_with_time(void **state)
 	target.readable = true;
 	target.maps = maps_new(modules, getpid(), true);
 	assert_true(target_read_maps(&target, 10 * s, 0));
-	assert_int_equal(target_maps_rest_ns(&target), 0); /* few mappings: nobody notices */
-	target.maps_cost_ns = 300 * ms;
-	assert_int_equal(target_maps_rest_ns(&target), 4 * s);
-	target_look_at_maps(&target, 14 * s - 1);
-	assert_int_equal(target.maps_read_ns, 10 * s);
+	assert_true(target_maps_allowed(&target, 10 * s)); /* few mappings: nobody notices */
+	target.maps_work = (struct throttle){.left = -(int64_t)(200 * ms), .filled_ns = 10 * s};
 	target_look_at_maps(&target, 14 * s);
-	assert_int_equal(target.maps_read_ns, 14 * s);
-	assert_in_range(target.maps_cost_ns, 100 * ms, 200 * ms);
+	assert_int_equal(target.maps_read_ns, 10 * s);
+	target_look_at_maps(&target, 14 * s + 20);
+	assert_int_equal(target.maps_read_ns, 14 * s + 20);
+	assert_true(target.maps_work.left <= 0 && target.maps_work.left > -(int64_t)(100 * ms));
 	target_look_at_maps(&target, 100 * s);
-	assert_in_range(target.maps_cost_ns, 1, 99 * ms);
+	assert_in_range(target.maps_work.left, 1, 100 * ms - 1);
 	target_fini(&target);
 	modules_free(modules);
 }
@@ -195,10 +194,10 @@ static void who_has_spent_all_waits(void **state)
 	target.maps = maps_new(modules, getpid(), true);
 	for (int maps_follow = 0; maps_follow < 2; maps_follow++) {
 		target.maps_retry_ns = 0;
-		target.maps_cost_ns = 0;
+		target.maps_work = (struct throttle){0};
 		assert_true(walk_into_nowhere(&target, maps_follow, 50 * CLOCK_NS_PER_MS).count > 0);
 		target.maps_retry_ns = 0;
-		target.maps_cost_ns = 60 * (uint64_t)CLOCK_NS_PER_S;
+		target.maps_work.left = -60 * (int64_t)CLOCK_NS_PER_S;
 		assert_int_equal(walk_into_nowhere(&target, maps_follow, 50 * CLOCK_NS_PER_MS).count, 0);
 	}
 	target_fini(&target);

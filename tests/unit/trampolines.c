@@ -199,15 +199,15 @@ static void what_cannot_be_read_has_none(void **unused)
 static void reading_is_bounded(void **unused)
 {
 	/* A budget as good as full, that no time fills again. */
-	*maps_cfi_budget(maps) = (struct cfi_budget){CFI_BUDGET_MAX - 1, UINT64_MAX};
+	*maps_cfi_work(maps) = (struct throttle){CFI_WORK_BURST - 1, UINT64_MAX};
 	fill(arena, native_code, native_bytes, native_bytes <= 16 ? 16 : 32);
-	for (size_t reads = 0; reads < CFI_BUDGET_MAX / TRAMPOLINES_READ_COST; reads++) {
+	for (size_t reads = 0; reads < CFI_WORK_BURST / TRAMPOLINES_READ_COST; reads++) {
 		map_arena(PROT_READ | PROT_EXEC);
 		assert_int_equal(rule_at(0)->kind, CFI_SIMPLE);
 	}
 	map_arena(PROT_READ | PROT_EXEC);
 	assert_ptr_equal(rule_at(0), &cfi_unread_rule);
-	*maps_cfi_budget(maps) = (struct cfi_budget){CFI_BUDGET_MAX - 1, UINT64_MAX};
+	*maps_cfi_work(maps) = (struct throttle){CFI_WORK_BURST - 1, UINT64_MAX};
 	assert_int_equal(rule_at(0)->kind, CFI_SIMPLE);
 }
 
