@@ -68,7 +68,7 @@ struct daemon {
 	struct control_server *control;
 	struct cpu_profiles cpu; /* for who asks the control socket for one */
 	int epoll_fd, signal_fd;
-	struct region_takeover_effort effort; /* of finding out whether others read a region */
+	struct throttle effort; /* of finding out whether others read a region */
 	bool ending;
 	int64_t since_unix_ns;
 	uint64_t heap_ns;                          /* when the regions are looked at next */

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/look_share.h"
 
-/* Full ones are forgotten. */
+static struct throttle_rate rate_of(const struct look_share *share)
+{
+	return (struct throttle_rate){
+	    .burst = (int64_t)share->burst_ns, .units = 1, .step_ns = LOOK_SHARE_PART};
+}
+
+/* Full buckets are forgotten. */
 static void fill(struct look_share *share, uint64_t now_ns)
 {
+	const struct throttle_rate rate = rate_of(share);
 	size_t kept = 0;
 
 	for (size_t i = 0; i < share->count; i++) {
 		struct look_share_bucket bucket = share->buckets[i];
-		const uint64_t parts =
-		    now_ns > bucket.filled_ns ? (now_ns - bucket.filled_ns) / LOOK_SHARE_PART : 0;
 
-		bucket.filled_ns += parts * LOOK_SHARE_PART;
-		bucket.left_ns += (int64_t)parts;
-		if (bucket.left_ns < (int64_t)share->burst_ns)
+		throttle_fill(&bucket.throttle, &rate, now_ns);
+		if (bucket.throttle.left < rate.burst)
 			share->buckets[kept++] = bucket;
 	}
 	share->count = kept;
@@ -31,7 +35,7 @@ bool look_share_is_needed(struct look_share *share, uint64_t now_ns)
 {
 	fill(share, now_ns);
 	for (size_t i = 0; i < share->count; i++)
-		if (share->buckets[i].left_ns <= 0)
+		if (share->buckets[i].throttle.left <= 0)
 			return true;
 	return false;
 }
@@ -40,7 +44,7 @@ bool look_share_allows(const struct look_share *share, uint64_t account)
 {
 	const struct look_share_bucket *bucket = find(share, account);
 
-	return !bucket || bucket->left_ns > 0;
+	return !bucket || bucket->throttle.left > 0;
 }
 
 /* A free bucket, or that of whoever has the most left. */
@@ -51,18 +55,20 @@ static struct look_share_bucket *make(struct look_share *share)
 	if (share->count < LOOK_SHARE_ACCOUNTS)
 		return &share->buckets[share->count++];
 	for (size_t i = 1; i < share->count; i++)
-		if (share->buckets[i].left_ns > found->left_ns)
+		if (share->buckets[i].throttle.left > found->throttle.left)
 			found = &share->buckets[i];
 	return found;
 }
 
 void look_share_spend(struct look_share *share, uint64_t account, uint64_t cpu_ns, uint64_t now_ns)
 {
+	const struct throttle_rate rate = rate_of(share);
 	struct look_share_bucket *bucket = find(share, account);
 
 	if (!bucket) {
 		bucket = make(share);
-		*bucket = (struct look_share_bucket){account, now_ns, (int64_t)share->burst_ns};
+		*bucket = (struct look_share_bucket){.account = account};
 	}
-	bucket->left_ns -= (int64_t)cpu_ns;
+	throttle_fill(&bucket->throttle, &rate, now_ns);
+	throttle_spend(&bucket->throttle, cpu_ns);
 }

@@ -7,6 +7,8 @@
 #ifndef SAMPLER_DAEMON_LOOK_SHARE_H
 #define SAMPLER_DAEMON_LOOK_SHARE_H
 
+#include "pprof/text/throttle.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +24,8 @@ struct look_share {
 	uint64_t burst_ns; /* in a full bucket */
 	size_t count;
 	struct look_share_bucket {
-		uint64_t account, filled_ns; /* monotonic, until when */
-		int64_t left_ns; /* a look is begun while this is positive, and may make it negative */
+		uint64_t account;
+		struct throttle throttle; /* of CPU time in nanoseconds; a look may leave a debt */
 	} buckets[LOOK_SHARE_ACCOUNTS];
 };
 

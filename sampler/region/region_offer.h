@@ -23,10 +23,10 @@
 
 struct region_offer {
 	struct region region;
-	struct region_takeover_effort *effort; /* the caller's, of all offers that it looks at */
-	bool used;                             /* an earlier daemon had turned it on: it has books */
-	uint64_t session;                      /* that daemon's, or 0 */
-	uint32_t sampler_pid;                  /* whom the header named when it was looked who reads it */
+	struct throttle *effort; /* the caller's, of all offers that it looks at */
+	bool used;               /* an earlier daemon had turned it on: it has books */
+	uint64_t session;        /* that daemon's, or 0 */
+	uint32_t sampler_pid;    /* whom the header named when it was looked who reads it */
 	/* of -EPROTO: the version of the library, as it says, if it is another one; 0: it is none of ours */
 	uint32_t abi;
 };

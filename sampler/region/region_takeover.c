@@ -68,7 +68,7 @@ enum answer { NO, YES, UNKNOWN };
 
 /* Whether a process has a descriptor of this very region. Looks at *left descriptors at most, and takes those
  * that it has looked at from it. */
-static enum answer holds_region(pid_t pid, const struct region *region, uint32_t *left)
+static enum answer holds_region(pid_t pid, const struct region *region, int64_t *left)
 {
 	static const char memory[] = "/memfd:";
 	char path[64], link[sizeof(memory) - 1];
@@ -92,7 +92,7 @@ static enum answer holds_region(pid_t pid, const struct region *region, uint32_t
  * process' by now, even one that has the region mapped (a child of the target's). But samplers keep the
  * descriptor, and targets close it when they have mapped it.
  */
-static enum answer is_read(const struct region *region, uint32_t *left, uint32_t *sampler_pid)
+static enum answer is_read(const struct region *region, int64_t *left, uint32_t *sampler_pid)
 {
 	*sampler_pid = atomic_load(&region_header(region)->sampler_pid);
 	const pid_t sampler = (pid_t)*sampler_pid;
@@ -101,7 +101,7 @@ static enum answer is_read(const struct region *region, uint32_t *left, uint32_t
 
 static bool is_surely_read(const struct region *region, uint32_t *sampler_pid)
 {
-	uint32_t left = UINT32_MAX;
+	int64_t left = INT64_MAX;
 
 	return is_read(region, &left, sampler_pid) == YES;
 }
@@ -113,14 +113,13 @@ bool region_takeover_is_read(const struct region *region)
 	return is_surely_read(region, &sampler_pid);
 }
 
-bool region_takeover_may_be_read(
-    const struct region *region, struct region_takeover_effort *effort, uint32_t *sampler_pid)
+bool region_takeover_may_be_read(const struct region *region, struct throttle *effort, uint32_t *sampler_pid)
 {
 	enum { DESCRIPTORS = 1 << 14 };
-	const uint64_t now_ns = clock_now_ns();
+	static const struct throttle_rate rate = {
+	    .burst = DESCRIPTORS, .units = DESCRIPTORS, .step_ns = CLOCK_NS_PER_S};
 
-	if (now_ns - effort->since_ns >= CLOCK_NS_PER_S)
-		*effort = (struct region_takeover_effort){.since_ns = now_ns, .left = DESCRIPTORS};
+	throttle_fill(effort, &rate, clock_now_ns());
 	return is_read(region, &effort->left, sampler_pid) != NO;
 }
 

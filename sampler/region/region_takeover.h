@@ -7,6 +7,7 @@
 #ifndef SAMPLER_REGION_REGION_TAKEOVER_H
 #define SAMPLER_REGION_REGION_TAKEOVER_H
 
+#include "pprof/text/throttle.h"
 #include "sampler/region/region.h"
 
 #include <stddef.h>
@@ -26,16 +27,11 @@ bool region_takeover_is_read(const struct region *region);
 /*
  * The same for whoever asks about many regions, again and again. Each question may be about a process with a
  * million descriptors, and be asked by that: 200 processes of another session with 900 took three seconds
- * beside a load. What would go beyond 16,384 a second is taken for being read; whose header names no process,
- * or one that is gone, never needs any.
+ * beside a load. `effort` counts descriptors: beyond 16,384 a second a region is taken for being read. A header
+ * that names no process, or one that is gone, needs no descriptor.
  * *sampler_pid: whom the header named.
  */
-struct region_takeover_effort {
-	uint64_t since_ns; /* all zeroes at first */
-	uint32_t left;     /* descriptors that may be looked at in the second since then */
-};
-bool region_takeover_may_be_read(
-    const struct region *region, struct region_takeover_effort *effort, uint32_t *sampler_pid);
+bool region_takeover_may_be_read(const struct region *region, struct throttle *effort, uint32_t *sampler_pid);
 
 /* We become the sampler that reads it, unless another has become that since the header named the one who was
  * asked about (sampler_pid above). False: another has. Two that both read it would give its places back

@@ -151,7 +151,7 @@ static void of_two_that_find_it_free_one_gets_it(void **state)
 	atomic_store(&header->sampler_pid, (uint32_t)was);
 	assert_int_equal(region_reopen(&one, dup(made.fd), false), 0);
 	assert_int_equal(region_reopen(&other, dup(made.fd), false), 0);
-	struct region_takeover_effort effort = {0};
+	struct throttle effort = {0};
 	struct region_offer_terms terms = {.id = 7, .key = 0x70000, .period_bytes = 4096};
 	struct region_offer_terms late = {.id = 8, .key = 0x80000, .period_bytes = 8192};
 	assert_false(region_takeover_may_be_read(&one, &effort, &terms.sampler_pid));
@@ -184,7 +184,7 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	enum { DESCRIPTORS = 3000, REGIONS = 30 };
 	const uint32_t second = 1 << 14;
 	uint32_t count = DESCRIPTORS;
-	struct region_takeover_effort effort = {0};
+	struct throttle effort = {0};
 	uint32_t whom;
 	struct rlimit limit, before;
 	struct region made;
@@ -207,15 +207,15 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	atomic_store(&region_header(&made)->sampler_pid, (uint32_t)other.pid);
 	assert_false(region_takeover_may_be_read(&made, &effort, &whom));
 	assert_in_range(effort.left, second - DESCRIPTORS - 100, second - DESCRIPTORS);
-	uint64_t looked_at = second - effort.left, since_ns = effort.since_ns, seconds = 0;
+	uint64_t looked_at = second - effort.left, since_ns = effort.filled_ns, seconds = 0;
 	uint32_t left = effort.left;
 	for (int i = 0; i < REGIONS; i++) {
 		bool read = region_takeover_may_be_read(&made, &effort, &whom);
-		bool anew = effort.since_ns != since_ns;
+		bool anew = effort.filled_ns != since_ns;
 
 		seconds += anew;
 		looked_at += (anew ? second : left) - effort.left;
-		since_ns = effort.since_ns;
+		since_ns = effort.filled_ns;
 		left = effort.left;
 		assert_true(read == !left); /* or it is not known */
 	}
@@ -223,7 +223,7 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	stranger_end(&other);
 	atomic_store(&region_header(&made)->sampler_pid, (uint32_t)other.pid);
 	/* It has ended, which is known at once even if others have used up everything. */
-	effort = (struct region_takeover_effort){.since_ns = clock_now_ns()};
+	effort = (struct throttle){.filled_ns = clock_now_ns()};
 	assert_false(region_takeover_may_be_read(&made, &effort, &whom));
 	atomic_store(&region_header(&made)->sampler_pid, 0);
 	assert_false(region_takeover_may_be_read(&made, &effort, &whom));
