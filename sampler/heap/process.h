@@ -12,6 +12,7 @@
 #ifndef SAMPLER_HEAP_PROCESS_H
 #define SAMPLER_HEAP_PROCESS_H
 
+#include "pprof/text/throttle.h"
 #include "sampler/heap/heap.h"
 #include "sampler/heap/stack_log.h"
 #include "sampler/perf/backend.h"
@@ -173,8 +174,8 @@ struct image {
 	uint64_t turns, turns_ns, turns_wait_ns;
 	uint32_t live_processes;
 	uint32_t unreleased; /* processes with closed books whose profiles are being written */
-	uint32_t searches;   /* for processes that reported a wrong pid */
-	uint64_t search_again_ns;
+	struct throttle
+	    search_work;     /* time of searches for processes that reported a wrong pid, in nanoseconds */
 	uint32_t places_end; /* no process at this place or beyond: shortens searches */
 	struct process *process[REGION_PLACES];
 };

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 /* Searches of /proc for one image: a hostile one causes many, and so does a service in a container, whose
- * children each cost one. Beyond so many they take a twentieth of the time. */
-enum { SEARCHES_FREE = 64, SEARCH_REST = 20 };
+ * children each cost one (10 ms where 1,000 processes run). Beyond a second they take a twentieth of the time. */
+static const struct throttle_rate search_rate = {.burst = CLOCK_NS_PER_S, .units = 1, .step_ns = 20};
 
 void process_identity_read_name(struct process *process)
 {
@@ -131,7 +131,6 @@ static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 	DIR *proc = opendir("/proc");
 
 	process->unsure = !proc && proc_is_shortage(errno);
-	image->searches += proc != NULL;
 	pid_t found = 0;
 	uint32_t candidates = 0;
 	struct dirent *entry;
@@ -155,16 +154,9 @@ static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 	return candidates == 1 && !process->unsure ? found : 0;
 }
 
-static bool is_too_early(const struct image *image, uint64_t now_ns)
+static bool may_search(struct image *image, uint64_t now_ns)
 {
-	return image->searches >= SEARCHES_FREE && now_ns < image->search_again_ns;
-}
-
-static void rest(struct image *image, uint64_t begin_ns)
-{
-	const uint64_t end_ns = clock_now_ns();
-
-	image->search_again_ns = end_ns + SEARCH_REST * (end_ns - begin_ns);
+	return throttle_allows(&image->search_work, &search_rate, now_ns);
 }
 
 /* If the reported pid is wrong: a process in a pid namespace of its own reports its pid there; one made by a
@@ -174,11 +166,11 @@ static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 	struct image *image = process->image;
 	const uint64_t begin_ns = clock_now_ns();
 
-	process->unsure = is_too_early(image, begin_ns);
+	process->unsure = !may_search(image, begin_ns);
 	if (process->unsure)
 		return 0;
 	pid_t found = search_proc(process, told, cloned);
-	rest(image, begin_ns);
+	throttle_spend(&image->search_work, clock_now_ns() - begin_ns);
 	return found;
 }
 
@@ -200,7 +192,7 @@ bool process_identity_may_be_anywhere(struct image *image, pid_t told)
 {
 	const uint64_t begin_ns = clock_now_ns();
 
-	if (process_identity_may_be_here(image, told) || is_too_early(image, begin_ns))
+	if (process_identity_may_be_here(image, told) || !may_search(image, begin_ns))
 		return true;
 	DIR *proc = opendir("/proc");
 	bool may_be = !proc;
@@ -215,8 +207,7 @@ bool process_identity_may_be_anywhere(struct image *image, pid_t told)
 	}
 	if (proc)
 		closedir(proc);
-	image->searches++;
-	rest(image, begin_ns);
+	throttle_spend(&image->search_work, clock_now_ns() - begin_ns);
 	return may_be;
 }
 
@@ -224,7 +215,7 @@ bool process_identity_all_known(struct image *image)
 {
 	const uint64_t begin_ns = clock_now_ns();
 
-	if (is_too_early(image, begin_ns))
+	if (!may_search(image, begin_ns))
 		return false;
 	DIR *proc = opendir("/proc");
 	bool all_known = proc != NULL;
@@ -239,8 +230,7 @@ bool process_identity_all_known(struct image *image)
 	}
 	if (proc)
 		closedir(proc);
-	image->searches++;
-	rest(image, begin_ns);
+	throttle_spend(&image->search_work, clock_now_ns() - begin_ns);
 	return all_known;
 }
 

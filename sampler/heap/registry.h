@@ -11,6 +11,7 @@
 #ifndef SAMPLER_HEAP_REGISTRY_H
 #define SAMPLER_HEAP_REGISTRY_H
 
+#include "pprof/text/throttle.h"
 #include "sampler/heap/backend_fallback.h"
 #include "sampler/heap/choice.h"
 #include "sampler/heap/intake.h"
@@ -63,7 +64,7 @@ struct registry {
 	size_t batch_capacity;
 	struct region_search *searches; /* registry_look_who_maps() */
 	size_t searches_capacity;
-	uint64_t look_again_ns; /* not before: who has anonymous memory mapped */
+	struct throttle look_work; /* time of looks at who has anonymous memory mapped, in nanoseconds */
 };
 
 /* To be called once the borrowed fields are set. */

@@ -11,10 +11,11 @@ enum {
 	CLAIM_LIMIT_NS = 2000 * 1000000,
 	/* for so long one that declined is kept: who has executed it may be found after it */
 	DECLINED_NS = 100 * 1000000,
-	/* After looking who has anonymous memory mapped, so many times as long is waited: it takes a reading
-	 * of the maps of one process for each image, and now and then of all processes that there are. */
-	LOOK_REST = 20,
 };
+
+/* A look at who has anonymous memory mapped takes a reading of the maps of one process for each image, and now
+ * and then of all processes that there are. After it we wait 20 times as long. */
+static const struct throttle_rate look_rate = {.burst = 1, .units = 1, .step_ns = 20};
 
 /* What the next look will find: we may be late by more than CLAIM_LIMIT_NS. (Which images are ready may be
  * looked at in the middle of a look, too.) */
@@ -56,9 +57,9 @@ void registry_look_who_maps(struct registry *registry, uint64_t now)
 {
 	size_t count = 0;
 
-	if (clock_now_ns() < registry->look_again_ns)
-		return;
 	const uint64_t begin_ns = clock_now_ns();
+	if (!throttle_allows(&registry->look_work, &look_rate, begin_ns))
+		return;
 	for (struct image *image = registry->intake->images; image; image = image->next) {
 		if (!image->region->anonymous || !is_left(image, now) ||
 		    region_mapped_still(image->region, image->mapped_by))
@@ -76,6 +77,5 @@ void registry_look_who_maps(struct registry *registry, uint64_t now)
 		image->mapped_by = registry->searches[i].pid;
 		image->unmapped = registry->searches[i].answer == REGION_MAPPED_NO;
 	}
-	const uint64_t end_ns = clock_now_ns();
-	registry->look_again_ns = end_ns + LOOK_REST * (end_ns - begin_ns);
+	throttle_spend(&registry->look_work, clock_now_ns() - begin_ns);
 }

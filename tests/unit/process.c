@@ -285,16 +285,15 @@ static void who_could_not_be_searched_for_has_not_ended(void **state)
 		assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
 	}
 	assert_true(claim(s, 0, 1, 0)->target.pidfd >= 0);
-	s->image->searches = 1000;
-	s->image->search_again_ns = UINT64_MAX;
+	s->image->search_work = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
 	struct process *child = claim(s, 1, inner, 1);
 	assert_int_equal(child->target.pidfd, -1);
 	assert_true(child->unsure);
 	assert_false(image_look_again(child));
-	const uint64_t now_ns = s->image->search_again_ns = clock_now_ns();
+	s->image->search_work = (struct throttle){.left = 1, .filled_ns = clock_now_ns()};
 	assert_true(image_look_again(child));
 	assert_true(child->target.pidfd >= 0);
-	assert_true(s->image->search_again_ns > now_ns);
+	assert_true(s->image->search_work.left <= 0);
 	stranger_end(&stranger);
 }
 
