@@ -2,6 +2,7 @@
 #include "sampler/snapshot/snapshot_series.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/text.h"
 #include "sampler/snapshot/schedule.h"
 #include "sampler/snapshot/sink.h"
@@ -127,16 +128,11 @@ void snapshot_series_want_by_rule(struct snapshot_series *series, const struct t
 
 bool snapshot_series_allows(struct snapshot_series *series, uint64_t now_ns)
 {
-	static const uint64_t each_ns = 1000000000, burst = 16;
+	static const struct throttle_rate rate = {.burst = 16, .units = 1, .step_ns = CLOCK_NS_PER_S};
+	const bool allowed = throttle_take(&series->own_requests, &rate, now_ns);
 
-	if (series->asked_until_ns < now_ns)
-		series->asked_until_ns = now_ns;
-	if (series->asked_until_ns - now_ns > (burst - 1) * each_ns) {
-		series->refused++;
-		return false;
-	}
-	series->asked_until_ns += each_ns;
-	return true;
+	series->refused += !allowed;
+	return allowed;
 }
 
 /* ---- files */

@@ -10,6 +10,7 @@
 #define SAMPLER_SNAPSHOT_SNAPSHOT_SERIES_H
 
 #include "pprof/analysis/trend_series.h"
+#include "pprof/text/throttle.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/snapshot/resident_watch.h"
 #include "sampler/snapshot/threshold_watch.h"
@@ -45,10 +46,10 @@ struct snapshot_series {
 	bool writing;                   /* a numbered one is in the writer */
 	uint32_t jobs;                  /* in the writer, of any kind */
 	uint64_t skipped, failed;
-	uint64_t refused;        /* requests of the program that were refused */
-	uint64_t asked_until_ns; /* its requests so far, at one a second, last until then */
-	int error;               /* of the last one that was tried; 0: success */
-	uint64_t refreshed_ns;   /* when thread names and cgroup were last looked at */
+	uint64_t refused;             /* requests of the program that were refused */
+	struct throttle own_requests; /* of the program */
+	int error;                    /* of the last one that was tried; 0: success */
+	uint64_t refreshed_ns;        /* when thread names and cgroup were last looked at */
 
 	/* asked for */
 	bool wanted;
