@@ -26,7 +26,7 @@ struct catalog_process {
 	char name[CATALOG_NAME_BYTES];        /* the program, or what tells it apart from others of it */
 	const char *host, *session;           /* of its files; "" */
 	const struct control_process *listed; /* NULL: of files alone */
-	struct catalog_history *history;      /* NULL: none */
+	struct series *history;               /* of struct catalog_point; NULL: none */
 	const struct catalog_file **files;    /* its profiles, by time */
 	size_t file_count;
 	int64_t start_ns; /* since 1970 */

@@ -11,33 +11,25 @@ enum { STEP_S = 5, PROCESSES_MAX = 20000 };
 struct catalog_history_entry {
 	struct catalog_history_entry *next;
 	struct process_key key;
-	struct catalog_history history;
+	struct series history;
 	uint64_t seen_ns;
 };
 
-void catalog_history_add(struct catalog_history *history, const struct catalog_point *point)
+void catalog_history_add(struct series *history, const struct catalog_point *point)
 {
-	size_t kept = 0;
+	static const struct series_shape shape = {.point_bytes = sizeof(*point),
+	    .points_max = CATALOG_HISTORY_POINTS,
+	    .first_step_ns = (int64_t)STEP_S * CLOCK_NS_PER_S};
+	struct catalog_point *points = history->points, *added;
 
-	if (!history->points) {
-		history->points = calloc(CATALOG_HISTORY_POINTS, sizeof(*history->points));
-		history->step_ns = (int64_t)STEP_S * CLOCK_NS_PER_S;
-	}
-	if (!history->points)
-		return;
-	/* The newest is what there is now: it is replaced until the next one is due. */
-	if (history->count > 1 &&
-	    point->unix_ns - history->points[history->count - 2].unix_ns < history->step_ns) {
-		history->points[history->count - 1] = *point;
+	/* The newest point is what there is now: it is replaced until the next point is due. */
+	if (history->count > 1 && point->unix_ns - points[history->count - 2].unix_ns < history->step_ns) {
+		points[history->count - 1] = *point;
 		return;
 	}
-	if (history->count == CATALOG_HISTORY_POINTS) {
-		for (size_t i = 0; i < history->count; i += 2)
-			history->points[kept++] = history->points[i];
-		history->count = kept;
-		history->step_ns *= 2;
-	}
-	history->points[history->count++] = *point;
+	added = series_add(history, &shape);
+	if (added)
+		*added = *point;
 }
 
 static struct catalog_history_entry *find_or_make(
@@ -61,8 +53,8 @@ static struct catalog_history_entry *find_or_make(
 	return entry;
 }
 
-struct catalog_history *catalog_histories_note(struct catalog_histories *histories,
-    const struct process_key *key, const struct control_process *listed, uint64_t now_ns, int64_t unix_ns)
+struct series *catalog_histories_note(struct catalog_histories *histories, const struct process_key *key,
+    const struct control_process *listed, uint64_t now_ns, int64_t unix_ns)
 {
 	struct catalog_history_entry *entry = find_or_make(histories, key);
 	const struct catalog_point point = {.unix_ns = unix_ns,
@@ -91,7 +83,7 @@ static void forget_before(struct catalog_histories *histories, uint64_t seen_ns)
 			continue;
 		}
 		*link = entry->next;
-		free(entry->history.points);
+		series_fini(&entry->history);
 		free(entry);
 		histories->count--;
 	}

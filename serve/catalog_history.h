@@ -3,20 +3,16 @@
 #ifndef SERVE_CATALOG_HISTORY_H
 #define SERVE_CATALOG_HISTORY_H
 
+#include "pprof/table/series.h"
 #include "sampler/control/control_list.h"
 #include "serve/snapshots.h"
 
 enum { CATALOG_HISTORY_POINTS = 512 };
 
-/* At regular intervals: when there are too many, every second one is dropped and the interval doubles. */
-struct catalog_history {
-	struct catalog_point {
-		int64_t unix_ns;
-		double inuse_bytes, error_bytes, allocated_bytes; /* NaN: not known */
-		int64_t rss_bytes;                                /* -1: not known */
-	} * points;
-	size_t count;
-	int64_t step_ns;
+struct catalog_point {
+	int64_t unix_ns;
+	double inuse_bytes, error_bytes, allocated_bytes; /* NaN: not known */
+	int64_t rss_bytes;                                /* -1: not known */
 };
 
 struct catalog_histories {
@@ -24,10 +20,10 @@ struct catalog_histories {
 	size_t count;
 };
 
-/* Notes what a list says of a process now. Returns its history; NULL: no memory, or there are too many.
- * now_ns: monotonic. */
-struct catalog_history *catalog_histories_note(struct catalog_histories *histories,
-    const struct process_key *key, const struct control_process *listed, uint64_t now_ns, int64_t unix_ns);
+/* Notes what a list says of a process now. Returns the points of the process, or NULL if there is no memory or
+ * there are too many processes. now_ns: monotonic. */
+struct series *catalog_histories_note(struct catalog_histories *histories, const struct process_key *key,
+    const struct control_process *listed, uint64_t now_ns, int64_t unix_ns);
 
 /* Forgets those of processes that were not noted for a while: a sampler that does not answer once, or that
  * is started again, is no end. */
@@ -35,6 +31,6 @@ void catalog_histories_sweep(struct catalog_histories *histories, uint64_t now_n
 void catalog_histories_fini(struct catalog_histories *histories);
 
 /* Adds a point, if one is due. Pure. */
-void catalog_history_add(struct catalog_history *history, const struct catalog_point *point);
+void catalog_history_add(struct series *history, const struct catalog_point *point);
 
 #endif

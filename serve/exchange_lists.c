@@ -29,12 +29,13 @@ static struct api_point point_of(const struct catalog_point *from)
 struct api_point *exchange_lists_points(const struct catalog_process *process, size_t *count, size_t most)
 {
 	size_t all = process->history ? process->history->count : 0, step = most ? all / most + 1 : 1;
+	const struct catalog_point *noted = all ? process->history->points : NULL;
 	struct api_point *points = calloc(all + 1, sizeof(*points));
 
 	*count = 0;
 	for (size_t i = 0; i < all && points; i++)
 		if ((all - 1 - i) % step == 0)
-			points[(*count)++] = point_of(&process->history->points[i]);
+			points[(*count)++] = point_of(&noted[i]);
 	return points;
 }
 

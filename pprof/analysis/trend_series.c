@@ -1,53 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/analysis/trend_series.h"
 
-#include <stdlib.h>
-#include <string.h>
+static const struct series_shape shape = {.point_bytes = sizeof(struct trend_point),
+    .points_max = TREND_SERIES_POINTS,
+    .first_step_ns = INT64_C(5000000000)};
 
-static const double first_every_s = 5;
-
-bool trend_series_is_due(const struct trend_series *series, double time_s)
+bool trend_series_is_due(const struct trend_series *trend, double time_s)
 {
-	return !series->count || time_s - series->points[series->count - 1].time_s >= series->every_s;
+	const struct series *series = &trend->series;
+	const struct trend_point *points = series->points;
+
+	return !series->count || time_s - points[series->count - 1].time_s >= (double)series->step_ns / 1e9;
 }
 
-static void thin(struct trend_series *series)
+void trend_series_note(struct trend_series *trend, const struct trend_point *point)
 {
-	size_t kept = 0;
+	struct trend_point *added = series_add(&trend->series, &shape);
 
-	for (size_t i = 0; i < series->count; i += 2)
-		series->points[kept++] = series->points[i];
-	series->count = kept;
-	series->every_s *= 2;
-}
-
-void trend_series_note(struct trend_series *series, const struct trend_point *point)
-{
-	if (!series->points) {
-		series->points = calloc(TREND_SERIES_POINTS, sizeof(*series->points));
-		series->every_s = first_every_s;
-	}
-	if (!series->points)
+	if (!added)
 		return;
-	if (series->count == TREND_SERIES_POINTS)
-		thin(series);
-	series->points[series->count++] = *point;
-	series->noted++;
+	*added = *point;
+	trend->noted++;
 }
 
-const struct trend *trend_series_find(struct trend_series *series)
+const struct trend *trend_series_find(struct trend_series *trend)
 {
-	if (series->count < TREND_POINTS_LEAST)
+	if (trend->series.count < TREND_POINTS_LEAST)
 		return NULL;
 	/* Each point that was noted was an occasion to ask, also those that were dropped. */
-	if (series->found_of != series->noted)
-		series->found = trend_find(series->points, series->count, trend_bar(1, series->noted));
-	series->found_of = series->noted;
-	return &series->found;
+	if (trend->found_of != trend->noted)
+		trend->found =
+		    trend_find(trend->series.points, trend->series.count, trend_bar(1, trend->noted));
+	trend->found_of = trend->noted;
+	return &trend->found;
 }
 
-void trend_series_fini(struct trend_series *series)
+void trend_series_fini(struct trend_series *trend)
 {
-	free(series->points);
-	memset(series, 0, sizeof(*series));
+	series_fini(&trend->series);
+	*trend = (struct trend_series){0};
 }

@@ -14,6 +14,7 @@ static int64_t unix_ns_of(const struct trend_point *point)
 static void fill_growth(struct control_growth *growth, struct trend_series *series)
 {
 	const struct trend *trend = trend_series_find(series);
+	const struct trend_point *points = series->series.points;
 
 	if (!trend)
 		return;
@@ -22,8 +23,8 @@ static void fill_growth(struct control_growth *growth, struct trend_series *seri
 		return;
 	growth->bytes = trend->bytes;
 	growth->bytes_error = sqrt(fmax(trend->variance, 0));
-	growth->since_unix_ns = unix_ns_of(&series->points[trend->since]);
-	growth->until_unix_ns = unix_ns_of(&series->points[trend->until]);
+	growth->since_unix_ns = unix_ns_of(&points[trend->since]);
+	growth->until_unix_ns = unix_ns_of(&points[trend->until]);
 	if (trend->kind != TREND_GROWS)
 		return;
 	growth->bytes_per_hour = trend->bytes_per_s * 3600;
