@@ -134,7 +134,7 @@ static struct api_work *work_new(const struct exchange *exchange, size_t count, 
 bool api_work_prepare(struct exchange *exchange, size_t count, const char *title, struct api_work **work)
 {
 	*work = work_new(exchange, count, title);
-	if (*work && gather_init(&exchange->last, count) == 0)
+	if (*work && fetch_init(&exchange->last, count) == 0)
 		return true;
 	if (*work)
 		api_work_abandon(*work);
@@ -143,9 +143,9 @@ bool api_work_prepare(struct exchange *exchange, size_t count, const char *title
 }
 
 void api_work_now(
-    const struct catalog_process *process, struct gather_item *item, char id[PROFILE_CHOICE_ID_BYTES])
+    const struct catalog_process *process, struct fetch_item *item, char id[PROFILE_CHOICE_ID_BYTES])
 {
-	item->kind = GATHER_NOW;
+	item->kind = FETCH_NOW;
 	item->key = process->key;
 	snprintf(id, PROFILE_CHOICE_ID_BYTES, "now-%d", (int)process->key.pid);
 }
@@ -153,48 +153,48 @@ void api_work_now(
 void api_work_series(struct exchange *exchange, const struct catalog_process *process, struct api_work *work,
     size_t most, bool with_now)
 {
-	struct gather *gather = &exchange->last;
+	struct fetch *fetch = &exchange->last;
 
-	gather->count += profile_choice_series(process, exchange->server->snapshots,
-	    &gather->items[gather->count], &work->ids[gather->count], most - with_now);
+	fetch->count += profile_choice_series(process, exchange->server->snapshots,
+	    &fetch->items[fetch->count], &work->ids[fetch->count], most - with_now);
 	if (with_now && process->listed) {
-		api_work_now(process, &gather->items[gather->count], work->ids[gather->count]);
-		gather->count++;
+		api_work_now(process, &fetch->items[fetch->count], work->ids[fetch->count]);
+		fetch->count++;
 	}
 }
 
 /* Those of owners of whom one is gone are left out. NULL, or why there is no answer. */
-static const struct gather_item *take_profiles(struct api_work *work, const struct gather *gather)
+static const struct fetch_item *take_profiles(struct api_work *work, const struct fetch *fetch)
 {
-	const struct gather_item *failure = gather_failure_of_sum(gather);
+	const struct fetch_item *failure = fetch_failure_of_sum(fetch);
 	bool *gone = work->gone;
 	size_t kept = 0;
 
 	if (failure)
 		return failure;
-	for (size_t i = 0; i < gather->count; i++)
-		gone[work->profile_owners[i]] = gone[work->profile_owners[i]] || gather->items[i].error;
-	for (size_t i = 0; i < gather->count; i++) {
+	for (size_t i = 0; i < fetch->count; i++)
+		gone[work->profile_owners[i]] = gone[work->profile_owners[i]] || fetch->items[i].error;
+	for (size_t i = 0; i < fetch->count; i++) {
 		if (gone[work->profile_owners[i]])
 			continue;
-		work->blobs[kept] = blob_hold(gather->items[i].profile);
+		work->blobs[kept] = blob_hold(fetch->items[i].profile);
 		work->columns[kept] = work->columns[i];
 		work->profile_owners[kept] = work->profile_owners[i];
 		work->profile_ended[kept] = work->profile_ended[i];
 		memmove(work->ids[kept++], work->ids[i], sizeof(work->ids[i]));
 	}
 	work->question.count = kept;
-	return kept ? NULL : gather_failure(gather);
+	return kept ? NULL : fetch_failure(fetch);
 }
 
-static void on_gathered(struct gather *gather)
+static void on_fetched(struct fetch *fetch)
 {
-	struct exchange *exchange = gather->context;
+	struct exchange *exchange = fetch->context;
 	struct api_work *work = (struct api_work *)exchange->planned;
-	const struct gather_item *failure = take_profiles(work, gather);
+	const struct fetch_item *failure = take_profiles(work, fetch);
 
 	if (failure) {
-		api_work_refuse(exchange, gather_status(failure), failure->why);
+		api_work_refuse(exchange, fetch_status(failure), failure->why);
 		return;
 	}
 	exchange->planned = NULL;
@@ -204,9 +204,9 @@ static void on_gathered(struct gather *gather)
 void api_work_begin(struct exchange *exchange, struct api_work *work)
 {
 	exchange->planned = &work->base;
-	exchange->last.done = on_gathered;
+	exchange->last.done = on_fetched;
 	exchange->last.context = exchange;
 	exchange->last.broker = exchange->server->broker;
 	exchange->last.snapshots = exchange->server->snapshots;
-	gather_begin(&exchange->last);
+	fetch_begin(&exchange->last);
 }

@@ -57,7 +57,7 @@ void api_work_series(struct exchange *exchange, const struct catalog_process *pr
 
 /* Sets an item, and its id, for what a live process has now. */
 void api_work_now(
-    const struct catalog_process *process, struct gather_item *item, char id[PROFILE_CHOICE_ID_BYTES]);
+    const struct catalog_process *process, struct fetch_item *item, char id[PROFILE_CHOICE_ID_BYTES]);
 
 /* Gathers the items, then answers: it is the exchange's now. Or it is dropped. */
 void api_work_begin(struct exchange *exchange, struct api_work *work);

@@ -38,7 +38,7 @@ struct connection {
 	struct call *call; /* that is suspended; NULL: none */
 	struct event_source source;
 	int fd;
-	struct crowd_member member;
+	struct connection_set_member member;
 	uint64_t end_ns; /* it is cut off then; 0: we are to blame if it takes long */
 };
 
@@ -52,7 +52,7 @@ static uint64_t after_ms(uint64_t ms)
 	return clock_now_ns() + ms * CLOCK_NS_PER_MS;
 }
 
-static void set_state(struct connection *connection, enum crowd_state state)
+static void set_state(struct connection *connection, enum connection_set_state state)
 {
 	connection->member.state = state;
 	connection->member.since_ns = clock_now_ns();
@@ -62,7 +62,7 @@ static void set_state(struct connection *connection, enum crowd_state state)
 static void cut_off(struct connection *connection)
 {
 	(void)shutdown(connection->fd, SHUT_RDWR);
-	crowd_leave(&connection->listener->crowd, &connection->member);
+	connection_set_remove(&connection->listener->set, &connection->member);
 	connection->end_ns = 0;
 }
 
@@ -210,7 +210,7 @@ static enum MHD_Result answer(struct connection *connection, struct call *call, 
 		return MHD_NO;
 	connection->end_ns =
 	    after_ms(CONNECTION_SEND_MS + (uint64_t)bytes * 1000 / CONNECTION_SEND_BYTES_PER_S);
-	set_state(connection, CROWD_SENDING);
+	set_state(connection, CONNECTION_SET_SENDING);
 	queued = MHD_queue_response(connection->mhd, reply->status, response);
 	MHD_destroy_response(response);
 	return queued;
@@ -245,7 +245,7 @@ static enum MHD_Result begin(struct connection *connection, struct call *call)
 
 	call->begun = true;
 	connection->end_ns = 0;
-	set_state(connection, CROWD_WORKING);
+	set_state(connection, CONNECTION_SET_WORKING);
 	if (call->too_large) {
 		reply_text(&call->reply, 413, REPLY_TEXT, "413 Request Entity Too Large\n");
 		return answer(connection, call, &call->reply);
@@ -309,7 +309,7 @@ static void on_completed(
 	if (connection) {
 		connection->listener->web->sending_bytes -= call->sending_bytes;
 		connection->end_ns = after_ms(CONNECTION_READ_MS);
-		set_state(connection, CROWD_READING);
+		set_state(connection, CONNECTION_SET_READING);
 		if (connection->call == call) {
 			event_loop_remove(connection->listener->web->epoll_fd, &connection->source);
 			connection->call = NULL;
@@ -323,9 +323,9 @@ static void on_completed(
 }
 
 /* newest: stays; NULL: none. */
-static void give_way(struct connection_listener *listener, const struct crowd_member *newest)
+static void give_way(struct connection_listener *listener, const struct connection_set_member *newest)
 {
-	struct crowd_member *member = crowd_gives_way(&listener->crowd, newest);
+	struct connection_set_member *member = connection_set_choose(&listener->set, newest);
 
 	if (!member)
 		return;
@@ -333,19 +333,19 @@ static void give_way(struct connection_listener *listener, const struct crowd_me
 	listener->web->server.cut_off++;
 }
 
-/* Who is in no crowd for want of memory gives way himself. */
+/* Who is in no set for want of memory gives way himself. */
 static void make_room(struct connection *connection)
 {
 	struct connection_listener *listener = connection->listener;
 	const union MHD_ConnectionInfo *info =
 	    MHD_get_connection_info(connection->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
-	if (crowd_join(&listener->crowd, &connection->member, info ? info->client_addr : NULL, connection->fd,
-	        clock_now_ns())) {
+	if (connection_set_add(&listener->set, &connection->member, info ? info->client_addr : NULL,
+	        connection->fd, clock_now_ns())) {
 		cut_off(connection);
 		return;
 	}
-	if (listener->crowd.count > listener->most)
+	if (listener->set.count > listener->most)
 		give_way(listener, &connection->member);
 }
 
@@ -377,7 +377,7 @@ static void on_connection(
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		begin_connection(context, mhd, place);
 	} else if (connection) {
-		crowd_leave(&connection->listener->crowd, &connection->member);
+		connection_set_remove(&connection->listener->set, &connection->member);
 		*connection->link = connection->next;
 		if (connection->next)
 			connection->next->link = connection->link;

@@ -4,12 +4,12 @@
  *
  * A client has READ_MS to send a whole request, and as long to send the next; then it is cut off, however
  * slowly it goes on writing. It must take an answer at SEND_BYTES_PER_S at least. Where there are too many,
- * one connection is cut off for each new one (crowd.h).
+ * one connection is cut off for each new one (connection_set.h).
  */
 #ifndef SERVE_CONNECTION_H
 #define SERVE_CONNECTION_H
 
-#include "serve/crowd.h"
+#include "serve/connection_set.h"
 #include "serve/event_loop.h"
 #include "serve/listen_address.h"
 #include "serve/server.h"
@@ -35,7 +35,7 @@ struct connection_listener {
 	struct MHD_Daemon *daemon; /* NULL: not started */
 	struct event_source source, incoming;
 	char text[LISTEN_ADDRESS_BYTES];
-	struct crowd crowd;
+	struct connection_set set;
 	size_t most; /* of connections, CONNECTIONS_MAX if there are descriptors for so many */
 };
 

@@ -48,8 +48,8 @@ void exchange_stop(struct exchange *exchange)
 	catalog_leave(&exchange->waiter);
 	broker_client_cancel(exchange->server->broker, exchange->request);
 	exchange->request = 0;
-	gather_fini(&exchange->first);
-	gather_fini(&exchange->last);
+	fetch_fini(&exchange->first);
+	fetch_fini(&exchange->last);
 	end_wait(exchange);
 }
 
@@ -117,8 +117,8 @@ static void done(struct job *job)
 		reply_fini(&exchange->reply);
 		exchange->reply = work->reply;
 		exchange->work = NULL;
-		gather_fini(&exchange->first); /* the reply is made: it may take long to send it */
-		gather_fini(&exchange->last);
+		fetch_fini(&exchange->first); /* the reply is made: it may take long to send it */
+		fetch_fini(&exchange->last);
 	} else {
 		reply_fini(&work->reply);
 	}
@@ -128,10 +128,10 @@ static void done(struct job *job)
 		exchange_finish(exchange);
 }
 
-static bool is_foreign(const struct gather *gather)
+static bool is_foreign(const struct fetch *fetch)
 {
-	for (size_t i = 0; i < gather->count; i++)
-		if (gather->items[i].profile && gather->items[i].profile->foreign)
+	for (size_t i = 0; i < fetch->count; i++)
+		if (fetch->items[i].profile && fetch->items[i].profile->foreign)
 			return true;
 	return false;
 }

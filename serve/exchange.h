@@ -10,9 +10,9 @@
 #ifndef SERVE_EXCHANGE_H
 #define SERVE_EXCHANGE_H
 
-#include "serve/crowd.h"
+#include "serve/connection_set.h"
 #include "serve/debug_plan.h"
-#include "serve/gather.h"
+#include "serve/fetch.h"
 #include "serve/server.h"
 
 enum { EXCHANGE_BODY_BYTES = 64 << 10, EXCHANGE_PROCESSES_MAX = 256 };
@@ -24,9 +24,9 @@ struct exchange {
 	bool trusted;        /* it has shown a token, and there is one */
 	char *body;          /* of POST, NUL-terminated; NULL: none */
 	size_t body_bytes;
-	struct crowd_name client;        /* whose share of the waits it takes */
-	char caller[CALLERS_NAME_BYTES]; /* for delta_heap */
-	char address[128];               /* at which it reached us, for /sd: "127.0.0.1:7337" */
+	struct client_key client;              /* whose share of the waits it takes */
+	char caller[DELTA_CLIENTS_NAME_BYTES]; /* for delta_heap */
+	char address[128];                     /* at which it reached us, for /sd: "127.0.0.1:7337" */
 	struct reply reply;
 	void (*finished)(struct exchange *exchange);
 	void *context;
@@ -39,7 +39,7 @@ struct exchange {
 	struct process_key keys[EXCHANGE_PROCESSES_MAX]; /* of the processes that it is about */
 	uint64_t files[EXCHANGE_PROCESSES_MAX];          /* of those without a sampler: their newest file */
 	size_t process_count;
-	struct gather first, last;
+	struct fetch first, last;
 	uint64_t wake_ns;              /* the time of `seconds` is over; 0: none */
 	uint64_t request;              /* to the broker */
 	struct exchange_work *planned; /* a job that waits for its profiles */

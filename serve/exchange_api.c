@@ -73,7 +73,7 @@ static bool take_state(struct exchange *exchange, bool *peak)
 	return false;
 }
 
-static bool take_id(struct exchange *exchange, const char *name, struct gather_item *item)
+static bool take_id(struct exchange *exchange, const char *name, struct fetch_item *item)
 {
 	const char *id = api_work_parameter(exchange, name);
 	char text[160];
@@ -104,18 +104,18 @@ static bool has_peak_beside(const struct exchange *exchange, enum api_view view)
 static void take_peaks(struct exchange *exchange, struct api_work *work,
     const struct catalog_process *const *processes, size_t count)
 {
-	struct gather *gather = &exchange->last;
-	const size_t first = gather->count;
+	struct fetch *fetch = &exchange->last;
+	const size_t first = fetch->count;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!profile_choice_of(
-		        processes[i], exchange->server->snapshots, 0, true, &gather->items[first + i])) {
-			gather->count = first;
+		        processes[i], exchange->server->snapshots, 0, true, &fetch->items[first + i])) {
+			fetch->count = first;
 			return;
 		}
 		work->columns[first + i] = 1;
 		work->profile_owners[first + i] = count + i; /* one that is gone takes no other with it */
-		gather->count++;
+		fetch->count++;
 	}
 	work->question.column_count = 2;
 }

@@ -133,8 +133,8 @@ static void note_caller(struct exchange *exchange, struct exchange_work *base)
 	const struct debug_work *work = (const struct debug_work *)base;
 
 	for (size_t i = 0; i < work->count && base->reply.status == 200; i++)
-		callers_note(
-		    exchange->server->callers, exchange->caller, &exchange->keys[i], work->inputs[i].last);
+		delta_clients_note(exchange->server->delta_clients, exchange->caller, &exchange->keys[i],
+		    work->inputs[i].last);
 }
 
 static void fill_inputs(struct exchange *exchange, struct debug_work *work)
@@ -151,26 +151,26 @@ static void fill_inputs(struct exchange *exchange, struct debug_work *work)
 		if (is_difference)
 			input->first = blob_hold(exchange->first.items[i].profile);
 		else if (work->plan.kind == DEBUG_DELTA)
-			input->first = callers_last(
-			    exchange->server->callers, exchange->caller, &exchange->keys[i], &input->unknown);
+			input->first = delta_clients_last(exchange->server->delta_clients, exchange->caller,
+			    &exchange->keys[i], &input->unknown);
 	}
 	exchange->process_count = work->count;
 }
 
-static void answer(struct gather *gather)
+static void answer(struct fetch *fetch)
 {
-	struct exchange *exchange = gather->context;
-	const struct gather_item *failure = gather_failure_of_sum(gather);
+	struct exchange *exchange = fetch->context;
+	const struct fetch_item *failure = fetch_failure_of_sum(fetch);
 	const char *query = exchange->post ? exchange->body : exchange->route.query;
 	struct debug_work *work;
 
 	if (failure) {
-		refuse(exchange, gather_status(failure), failure->why);
+		refuse(exchange, fetch_status(failure), failure->why);
 		return;
 	}
 	work = calloc(1, sizeof(*work));
 	if (work) {
-		work->inputs = calloc(gather->count, sizeof(*work->inputs));
+		work->inputs = calloc(fetch->count, sizeof(*work->inputs));
 		work->query = strdup(query ? query : "");
 	}
 	if (!work || !work->inputs || !work->query) {
@@ -196,46 +196,46 @@ static void answer(struct gather *gather)
 
 /* ---- profiles */
 
-static void gather(
-    struct exchange *exchange, struct gather *gather, void (*done)(struct gather *), uint64_t not_before_ns)
+static void fetch(
+    struct exchange *exchange, struct fetch *fetch, void (*done)(struct fetch *), uint64_t not_before_ns)
 {
-	gather->broker = exchange->server->broker;
-	gather->snapshots = exchange->server->snapshots;
-	gather->not_before_ns = not_before_ns;
-	gather->done = done;
-	gather->context = exchange;
-	if (gather_init(gather, exchange->process_count)) {
+	fetch->broker = exchange->server->broker;
+	fetch->snapshots = exchange->server->snapshots;
+	fetch->not_before_ns = not_before_ns;
+	fetch->done = done;
+	fetch->context = exchange;
+	if (fetch_init(fetch, exchange->process_count)) {
 		refuse(exchange, 500, "out of memory");
 		return;
 	}
-	for (size_t i = 0; i < gather->count; i++) {
-		struct gather_item *item = &gather->items[i];
+	for (size_t i = 0; i < fetch->count; i++) {
+		struct fetch_item *item = &fetch->items[i];
 
 		item->key = exchange->keys[i];
 		item->file = exchange->files[i];
 		item->duration_ms = exchange->plan.seconds * 1000;
-		item->kind = item->file                ? GATHER_FILE
-		    : exchange->plan.kind == DEBUG_CPU ? GATHER_CPU
-		                                       : GATHER_NOW;
+		item->kind = item->file                ? FETCH_FILE
+		    : exchange->plan.kind == DEBUG_CPU ? FETCH_CPU
+		                                       : FETCH_NOW;
 	}
-	gather_begin(gather);
+	fetch_begin(fetch);
 }
 
 /* The first ones of a difference are there: the time begins. */
-static void begin_waiting(struct gather *first)
+static void begin_waiting(struct fetch *first)
 {
 	struct exchange *exchange = first->context;
-	const struct gather_item *failure = gather_failure_of_sum(first);
+	const struct fetch_item *failure = fetch_failure_of_sum(first);
 
 	if (failure)
-		refuse(exchange, gather_status(failure), failure->why);
+		refuse(exchange, fetch_status(failure), failure->why);
 	else
 		exchange->wake_ns = clock_now_ns() + (uint64_t)exchange->plan.seconds * CLOCK_NS_PER_S;
 }
 
 void exchange_debug_wake(struct exchange *exchange)
 {
-	gather(exchange, &exchange->last, answer, clock_now_ns());
+	fetch(exchange, &exchange->last, answer, clock_now_ns());
 }
 
 /* ---- the rest */
@@ -290,7 +290,7 @@ static void answer_index(struct exchange *exchange)
 	exchange_finish(exchange);
 }
 
-static unsigned int waits_of(const struct server *server, const struct crowd_name *client)
+static unsigned int waits_of(const struct server *server, const struct client_key *client)
 {
 	unsigned int count = 0;
 
@@ -301,7 +301,7 @@ static unsigned int waits_of(const struct server *server, const struct crowd_nam
 }
 
 /* The newest wait of the client with most makes room, if that client has more even then. */
-static bool make_room(const struct server *server, const struct crowd_name *client)
+static bool make_room(const struct server *server, const struct client_key *client)
 {
 	struct exchange *newest = NULL;
 	unsigned int most = waits_of(server, client) + 2;
@@ -375,7 +375,7 @@ void exchange_debug(struct exchange *exchange)
 	else if (waits && !count_wait(exchange))
 		return;
 	else if (kind == DEBUG_DIFFERENCE)
-		gather(exchange, &exchange->first, begin_waiting, clock_now_ns());
+		fetch(exchange, &exchange->first, begin_waiting, clock_now_ns());
 	else
-		gather(exchange, &exchange->last, answer, 0);
+		fetch(exchange, &exchange->last, answer, 0);
 }

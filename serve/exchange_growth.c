@@ -81,19 +81,19 @@ static void take_state(struct exchange *exchange, struct api_work *work, const s
 	const struct member *member = &members->list[number];
 	const struct moments_process *process = &members->processes[number];
 	const struct moments_state state = moments_state_at(process, moment_ns);
-	struct gather *gather = &exchange->last;
-	struct gather_item *item = &gather->items[gather->count];
+	struct fetch *fetch = &exchange->last;
+	struct fetch_item *item = &fetch->items[fetch->count];
 
 	if (!state.begun)
 		return;
 	if (process->runs && state.index + 1 == process->count)
-		api_work_now(member->process, item, work->ids[gather->count]);
+		api_work_now(member->process, item, work->ids[fetch->count]);
 	else
 		profile_choice_take(member->process, &member->states[state.over ? member->end : state.index],
-		    item, work->ids[gather->count]);
-	work->columns[gather->count] = column;
-	work->profile_ended[gather->count] = state.over;
-	work->profile_owners[gather->count++] = number;
+		    item, work->ids[fetch->count]);
+	work->columns[fetch->count] = column;
+	work->profile_ended[fetch->count] = state.over;
+	work->profile_owners[fetch->count++] = number;
 }
 
 /* Of each moment the state of each process: they are added up. */

@@ -192,14 +192,14 @@ static void add_files(struct profiles *profiles, const struct catalog_process *p
 	}
 }
 
-static void add_moments(
+static void add_kept_snapshots(
     struct profiles *profiles, const struct catalog_process *process, const struct snapshots *snapshots)
 {
-	const struct snapshots_moment *moments;
-	size_t count = snapshots_kept(snapshots, &process->key, &moments);
+	const struct kept_snapshot *kept;
+	size_t count = snapshots_kept(snapshots, &process->key, &kept);
 
 	for (size_t i = 0; i < count; i++) {
-		profile_choice_moment_id(profiles->ids[profiles->count], process, &moments[i]);
+		profile_choice_kept_id(profiles->ids[profiles->count], process, &kept[i]);
 		profiles->list[profiles->count] = (struct api_profile){.id = profiles->ids[profiles->count],
 		    .program = process->program,
 		    .name = process->name,
@@ -208,8 +208,8 @@ static void add_moments(
 		    .cause = "asked for by a client of heaptap serve",
 		    .kind = "live",
 		    .pid = process->key.pid,
-		    .time_ns = moments[i].unix_ns,
-		    .bytes = (int64_t)moments[i].profile->length};
+		    .time_ns = kept[i].unix_ns,
+		    .bytes = (int64_t)kept[i].profile->length};
 		profiles->count++;
 	}
 }
@@ -218,7 +218,7 @@ static void add_moments(
 static bool write_profiles(FILE *out, const struct exchange *exchange)
 {
 	const struct server *server = exchange->server;
-	const struct snapshots_moment *moments;
+	const struct kept_snapshot *kept;
 	size_t count, room = 1;
 	const struct catalog_process *processes = catalog_processes(server->catalog, &count),
 	                             *end = processes + count;
@@ -226,7 +226,7 @@ static bool write_profiles(FILE *out, const struct exchange *exchange)
 	bool made;
 
 	for (const struct catalog_process *at = processes; at < end; at++)
-		room += at->file_count + snapshots_kept(server->snapshots, &at->key, &moments);
+		room += at->file_count + snapshots_kept(server->snapshots, &at->key, &kept);
 	profiles.list = calloc(room, sizeof(*profiles.list));
 	profiles.ids = calloc(room, sizeof(*profiles.ids));
 	made = profiles.list && profiles.ids;
@@ -234,7 +234,7 @@ static bool write_profiles(FILE *out, const struct exchange *exchange)
 		if (!catalog_is_meant(at, &exchange->route))
 			continue;
 		add_files(&profiles, at);
-		add_moments(&profiles, at, server->snapshots);
+		add_kept_snapshots(&profiles, at, server->snapshots);
 	}
 	if (made)
 		api_profiles_write(out, profiles.list, profiles.count);

@@ -161,24 +161,24 @@ static void describe_sum(struct api_work *work, const struct members *members)
 static int fill_sum(
     struct exchange *exchange, struct api_work *work, const struct members *members, bool plain)
 {
-	struct gather *gather = &exchange->last;
+	struct fetch *fetch = &exchange->last;
 	int err = 0;
 
 	work->members = calloc(members->count, sizeof(*work->members));
 	work->points = calloc(POINTS_MAX, sizeof(*work->points));
 	work->owners = calloc(POINTS_MAX, sizeof(*work->owners));
-	gather->count = 0;
+	fetch->count = 0;
 	if (!work->members || !work->points || !work->owners)
 		return -1;
 	for (size_t i = 0; i < members->count && !err; i++) {
-		size_t before = gather->count, most = PROFILES_MAX / members->count;
+		size_t before = fetch->count, most = PROFILES_MAX / members->count;
 
 		if (plain)
 			err = add_points(work, members->processes[i], i, POINTS_MAX / 2 / members->count);
 		else
 			api_work_series(exchange, members->processes[i], work,
 			    most < PROFILES_LEAST ? PROFILES_LEAST : most, false);
-		for (size_t item = before; item < gather->count; item++) {
+		for (size_t item = before; item < fetch->count; item++) {
 			work->columns[item] = i;
 			work->profile_owners[item] = item; /* one that is gone is a point less */
 		}

@@ -9,7 +9,7 @@
 #ifndef SERVE_JOBS_H
 #define SERVE_JOBS_H
 
-#include "serve/crowd.h"
+#include "serve/connection_set.h"
 
 #include <stdbool.h>
 
@@ -20,7 +20,7 @@ struct job {
 	void (*run)(struct job *job);
 	void (*done)(struct job *job); /* owns the job from then on */
 	bool foreign;                  /* with such a profile */
-	struct crowd_name client;      /* who waits for it */
+	struct client_key client;      /* who waits for it */
 	bool refused;                  /* it was not run: it made room for another client's */
 	uint64_t turn;                 /* the queue's own */
 };

@@ -21,22 +21,22 @@ void profile_choice_file_id(char id[PROFILE_CHOICE_ID_BYTES], const struct catal
 	snprintf(id, PROFILE_CHOICE_ID_BYTES, "f-%016" PRIx64, file->number);
 }
 
-void profile_choice_moment_id(char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_process *process,
-    const struct snapshots_moment *moment)
+void profile_choice_kept_id(
+    char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_process *process, const struct kept_snapshot *kept)
 {
-	snprintf(id, PROFILE_CHOICE_ID_BYTES, "m-%d-%" PRId64, (int)process->key.pid, moment->unix_ns);
+	snprintf(id, PROFILE_CHOICE_ID_BYTES, "m-%d-%" PRId64, (int)process->key.pid, kept->unix_ns);
 }
 
-static void take_file(struct gather_item *item, const struct catalog_file *file)
+static void take_file(struct fetch_item *item, const struct catalog_file *file)
 {
-	item->kind = GATHER_FILE;
+	item->kind = FETCH_FILE;
 	item->file = file->number;
 }
 
-static void take_moment(struct gather_item *item, const struct snapshots_moment *moment)
+static void take_kept_snapshot(struct fetch_item *item, const struct kept_snapshot *kept)
 {
-	item->kind = GATHER_READY;
-	item->profile = blob_hold(moment->profile);
+	item->kind = FETCH_READY;
+	item->profile = blob_hold(kept->profile);
 }
 
 static const struct catalog_process *process_of(const struct catalog *catalog, pid_t pid)
@@ -51,22 +51,22 @@ static const struct catalog_process *process_of(const struct catalog *catalog, p
 }
 
 static bool take_kept(const struct catalog_process *process, const struct snapshots *snapshots,
-    int64_t unix_ns, struct gather_item *item)
+    int64_t unix_ns, struct fetch_item *item)
 {
-	const struct snapshots_moment *moments;
-	size_t count = snapshots_kept(snapshots, &process->key, &moments);
+	const struct kept_snapshot *kept;
+	size_t count = snapshots_kept(snapshots, &process->key, &kept);
 
 	for (size_t i = 0; i < count; i++) {
-		if (moments[i].unix_ns == unix_ns) {
-			take_moment(item, &moments[i]);
+		if (kept[i].unix_ns == unix_ns) {
+			take_kept_snapshot(item, &kept[i]);
 			return true;
 		}
 	}
 	return false;
 }
 
-bool profile_choice_by_id(const struct catalog *catalog, const struct snapshots *snapshots, const char *id,
-    struct gather_item *item)
+bool profile_choice_by_id(
+    const struct catalog *catalog, const struct snapshots *snapshots, const char *id, struct fetch_item *item)
 {
 	const struct catalog_process *process;
 	const struct catalog_file *file;
@@ -103,11 +103,11 @@ static bool is_better(int64_t time_ns, int64_t best_ns, int64_t at_ns)
 }
 
 static bool take_at(const struct catalog_process *process, const struct snapshots *snapshots, int64_t at_ns,
-    struct gather_item *item)
+    struct fetch_item *item)
 {
 	const struct catalog_file *file = NULL;
-	const struct snapshots_moment *moments, *moment = NULL;
-	size_t count = snapshots_kept(snapshots, &process->key, &moments);
+	const struct kept_snapshot *kept, *nearest = NULL;
+	size_t count = snapshots_kept(snapshots, &process->key, &kept);
 	int64_t best_ns = 0;
 
 	for (size_t i = 0; i < process->file_count; i++) {
@@ -118,20 +118,20 @@ static bool take_at(const struct catalog_process *process, const struct snapshot
 		best_ns = file->time_ns;
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (!is_better(moments[i].unix_ns, best_ns, at_ns))
+		if (!is_better(kept[i].unix_ns, best_ns, at_ns))
 			continue;
-		moment = &moments[i];
-		best_ns = moment->unix_ns;
+		nearest = &kept[i];
+		best_ns = nearest->unix_ns;
 	}
-	if (moment)
-		take_moment(item, moment);
+	if (nearest)
+		take_kept_snapshot(item, nearest);
 	else if (file)
 		take_file(item, file);
-	return moment || file;
+	return nearest || file;
 }
 
 bool profile_choice_of(const struct catalog_process *process, const struct snapshots *snapshots,
-    int64_t at_ns, bool peak, struct gather_item *item)
+    int64_t at_ns, bool peak, struct fetch_item *item)
 {
 	const struct catalog_file *file = NULL;
 
@@ -147,7 +147,7 @@ bool profile_choice_of(const struct catalog_process *process, const struct snaps
 	if (at_ns && take_at(process, snapshots, at_ns, item))
 		return true;
 	if (process->listed) {
-		item->kind = GATHER_NOW;
+		item->kind = FETCH_NOW;
 		return true;
 	}
 	file = profile_choice_newest(process);
@@ -194,9 +194,9 @@ static bool is_chosen(size_t index, size_t all, size_t most)
 struct profile_choice_state *profile_choice_states(
     const struct catalog_process *process, const struct snapshots *snapshots, size_t *count)
 {
-	const struct snapshots_moment *moments;
-	size_t moment_count = snapshots_kept(snapshots, &process->key, &moments), moment = 0;
-	struct profile_choice_state *states = calloc(process->file_count + moment_count + 1, sizeof(*states)),
+	const struct kept_snapshot *kept;
+	size_t kept_count = snapshots_kept(snapshots, &process->key, &kept), next = 0;
+	struct profile_choice_state *states = calloc(process->file_count + kept_count + 1, sizeof(*states)),
 	                            *to = states;
 
 	for (size_t i = 0; i < process->file_count && states; i++) {
@@ -204,32 +204,31 @@ struct profile_choice_state *profile_choice_states(
 
 		if (!catalog_file_is_state(file))
 			continue;
-		for (; moment < moment_count && moments[moment].unix_ns < file->time_ns; moment++)
-			*to++ = (struct profile_choice_state){
-			    .time_ns = moments[moment].unix_ns, .moment = &moments[moment]};
+		for (; next < kept_count && kept[next].unix_ns < file->time_ns; next++)
+			*to++ =
+			    (struct profile_choice_state){.time_ns = kept[next].unix_ns, .kept = &kept[next]};
 		*to++ = (struct profile_choice_state){.time_ns = file->time_ns, .file = file};
 	}
-	for (; moment < moment_count && states; moment++)
-		*to++ = (struct profile_choice_state){
-		    .time_ns = moments[moment].unix_ns, .moment = &moments[moment]};
+	for (; next < kept_count && states; next++)
+		*to++ = (struct profile_choice_state){.time_ns = kept[next].unix_ns, .kept = &kept[next]};
 	*count = (size_t)(to - states);
 	return states;
 }
 
 void profile_choice_take(const struct catalog_process *process, const struct profile_choice_state *state,
-    struct gather_item *item, char id[PROFILE_CHOICE_ID_BYTES])
+    struct fetch_item *item, char id[PROFILE_CHOICE_ID_BYTES])
 {
 	if (state->file) {
 		take_file(item, state->file);
 		profile_choice_file_id(id, state->file);
 	} else {
-		take_moment(item, state->moment);
-		profile_choice_moment_id(id, process, state->moment);
+		take_kept_snapshot(item, state->kept);
+		profile_choice_kept_id(id, process, state->kept);
 	}
 }
 
 size_t profile_choice_series(const struct catalog_process *process, const struct snapshots *snapshots,
-    struct gather_item *items, char (*ids)[PROFILE_CHOICE_ID_BYTES], size_t most)
+    struct fetch_item *items, char (*ids)[PROFILE_CHOICE_ID_BYTES], size_t most)
 {
 	size_t all, count = 0;
 	struct profile_choice_state *states = profile_choice_states(process, snapshots, &all);

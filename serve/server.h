@@ -3,9 +3,9 @@
 #ifndef SERVE_SERVER_H
 #define SERVE_SERVER_H
 
-#include "serve/callers.h"
 #include "serve/catalog.h"
 #include "serve/counters.h"
+#include "serve/delta_clients.h"
 #include "serve/jobs.h"
 #include "serve/token.h"
 
@@ -16,7 +16,7 @@ struct server {
 	struct jobs *jobs;
 	struct snapshots *snapshots;
 	struct catalog *catalog;
-	struct callers *callers;
+	struct delta_clients *delta_clients;
 	struct counters *counters;
 	struct token token;
 	struct exchange *waiting[SERVER_WAITS_MAX]; /* for `seconds` now, by when they began */

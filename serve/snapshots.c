@@ -16,7 +16,7 @@ struct entry {
 	uint64_t asked_ns; /* when it was asked for */
 	uint64_t seen_ns;  /* when it was there, or was asked for */
 	struct snapshots_waiter *waiters;
-	struct snapshots_moment kept[SNAPSHOTS_KEPT]; /* oldest first; the last is the newest there is */
+	struct kept_snapshot kept[SNAPSHOTS_KEPT]; /* oldest first; the last is the newest there is */
 	size_t count;
 };
 
@@ -188,7 +188,7 @@ static void keep(struct entry *entry, struct blob *profile)
 			drop_kept(entry, i);
 	}
 	entry->kept[entry->count++] =
-	    (struct snapshots_moment){clock_unix_ns(), entry->asked_ns, blob_hold(profile)};
+	    (struct kept_snapshot){clock_unix_ns(), entry->asked_ns, blob_hold(profile)};
 	all->bytes += profile->length;
 	while (all->bytes > SNAPSHOTS_KEPT_BYTES)
 		if (!drop_least_missed(all) && !drop_oldest(all, entry))
@@ -253,11 +253,11 @@ void snapshots_want(struct snapshots *snapshots, const struct process_key *key,
 }
 
 size_t snapshots_kept(
-    const struct snapshots *snapshots, const struct process_key *key, const struct snapshots_moment **moments)
+    const struct snapshots *snapshots, const struct process_key *key, const struct kept_snapshot **kept)
 {
 	const struct entry *entry = find(snapshots, key);
 
-	*moments = entry ? entry->kept : NULL;
+	*kept = entry ? entry->kept : NULL;
 	return entry ? entry->count : 0;
 }
 

@@ -34,7 +34,7 @@ struct process_key {
 	bool foreign;
 };
 
-struct snapshots_moment {
+struct kept_snapshot {
 	int64_t unix_ns;
 	uint64_t now_ns; /* monotonic: when it was asked for */
 	struct blob *profile;
@@ -61,8 +61,8 @@ void snapshots_want(struct snapshots *snapshots, const struct process_key *key,
 void snapshots_leave(struct snapshots_waiter *waiter);
 
 /* The moments that are kept of a process, oldest first. Returns how many. */
-size_t snapshots_kept(const struct snapshots *snapshots, const struct process_key *key,
-    const struct snapshots_moment **moments);
+size_t snapshots_kept(
+    const struct snapshots *snapshots, const struct process_key *key, const struct kept_snapshot **kept);
 
 /* Forgets processes for which `is_there` has said no for a while. now_ns: monotonic. */
 void snapshots_sweep(struct snapshots *snapshots,

@@ -51,7 +51,7 @@ static int open_server(const struct web_setup *setup)
 	if (!server->jobs)
 		return server->broker ? err : -ENOMEM;
 	server->snapshots = snapshots_new(server->broker);
-	server->callers = callers_new();
+	server->delta_clients = delta_clients_new();
 	server->counters = counters_new();
 	catalog.broker = server->broker;
 	catalog.snapshots = server->snapshots;
@@ -59,7 +59,7 @@ static int open_server(const struct web_setup *setup)
 	catalog.counters = server->counters;
 	catalog.with_samplers = !catalog.with_files || setup->line->socket || setup->line->sampler;
 	server->catalog =
-	    server->snapshots && server->callers && server->counters ? catalog_new(&catalog) : NULL;
+	    server->snapshots && server->delta_clients && server->counters ? catalog_new(&catalog) : NULL;
 	return server->catalog ? 0 : -ENOMEM;
 }
 

@@ -5,7 +5,7 @@
 #include "serve/catalog_history.h"
 #include "serve/catalog_lists.h"
 #include "serve/catalog_scan.h"
-#include "serve/gather.h"
+#include "serve/fetch.h"
 #include "serve/profile_choice.h"
 #include "serve/snapshots.h"
 
@@ -139,9 +139,9 @@ static void a_sampler_makes_few_profiles_at_once(void **state)
 	broker_close(&broker);
 }
 
-static void count_done(struct gather *gather)
+static void count_done(struct fetch *fetch)
 {
-	++*(size_t *)gather->context;
+	++*(size_t *)fetch->context;
 }
 
 /* Where one is refused nobody waits for the others. */
@@ -150,29 +150,29 @@ static void cpu_time_is_of_all_or_nobody(void **state)
 	enum { MOST = BROKER_CLIENT_CPU_AT_ONCE };
 	struct broker_request sent[4 * MOST];
 	struct broker broker;
-	struct gather gather = {0};
+	struct fetch fetch = {0};
 	size_t done = 0;
 
 	(void)state;
 	broker_open(&broker);
 	for (size_t count = MOST + 1; count >= MOST; count--) {
-		gather = (struct gather){.broker = broker.client, .done = count_done, .context = &done};
-		assert_int_equal(gather_init(&gather, count), 0);
+		fetch = (struct fetch){.broker = broker.client, .done = count_done, .context = &done};
+		assert_int_equal(fetch_init(&fetch, count), 0);
 		for (size_t i = 0; i < count; i++) {
-			gather.items[i].kind = GATHER_CPU;
-			gather.items[i].key = (struct process_key){.server = 7, .pid = (pid_t)i + 1};
+			fetch.items[i].kind = FETCH_CPU;
+			fetch.items[i].key = (struct process_key){.server = 7, .pid = (pid_t)i + 1};
 		}
-		gather_begin(&gather);
+		fetch_begin(&fetch);
 		if (count == MOST)
 			break;
 		assert_int_equal(done, 1);
-		assert_int_equal(gather_failure_of_sum(&gather)->error, -EBUSY);
+		assert_int_equal(fetch_failure_of_sum(&fetch)->error, -EBUSY);
 		assert_int_equal(take_all(&broker, sent, 4 * MOST), 2 * MOST);
 		for (size_t i = 0; i < MOST; i++) {
 			assert_int_equal(sent[MOST + i].verb, BROKER_CANCEL);
 			assert_int_equal(sent[MOST + i].id, sent[i].id);
 		}
-		gather_fini(&gather);
+		fetch_fini(&fetch);
 	}
 	/* There is room again, and of so many each is waited for. */
 	assert_int_equal(done, 1);
@@ -180,7 +180,7 @@ static void cpu_time_is_of_all_or_nobody(void **state)
 	for (size_t i = 0; i < MOST; i++)
 		refuse(&broker, sent[i].id);
 	assert_int_equal(done, 2);
-	gather_fini(&gather);
+	fetch_fini(&fetch);
 	broker_close(&broker);
 }
 
@@ -199,7 +199,7 @@ static void on_snapshot(struct snapshots_waiter *waiter, struct blob *profile, i
 	blob_drop(profile);
 }
 
-static void kept_moments_are_bounded(void **state)
+static void kept_snapshots_are_bounded(void **state)
 {
 	enum { PROCESSES = 8, BYTES = 20 << 20 };
 	struct broker broker;
@@ -227,7 +227,7 @@ static void kept_moments_are_bounded(void **state)
 	}
 	for (int i = 1; i <= PROCESSES; i++) {
 		const struct process_key key = {.server = 1, .pid = i};
-		const struct snapshots_moment *moments;
+		const struct kept_snapshot *moments;
 
 		kept += snapshots_kept(snapshots, &key, &moments);
 	}
@@ -250,7 +250,7 @@ static void who_is_not_listed_is_remembered_for_a_while(void **state)
 	const struct control_process listed = {.pid = 9, .inuse_bytes = 1};
 	const uint64_t now_ns = clock_now_ns(), step_ns = UINT64_C(1000000000);
 	struct catalog_histories histories = {0};
-	const struct snapshots_moment *moments;
+	const struct kept_snapshot *moments;
 	struct got got = {.waiter.got = on_snapshot};
 	struct broker_request request;
 	struct snapshots *snapshots;
@@ -350,7 +350,7 @@ static void a_series_is_by_time_with_its_ends(void **state)
 {
 	enum { FILES = 100, MOST = 10 };
 	static struct catalog_file files[FILES];
-	static struct gather_item items[FILES + 1];
+	static struct fetch_item items[FILES + 1];
 	const struct catalog_file *list[FILES];
 	char ids[FILES + 1][PROFILE_CHOICE_ID_BYTES];
 	struct catalog_process process = {.key = {.server = 1, .pid = 5}, .files = list};
@@ -393,7 +393,7 @@ static void a_series_is_by_time_with_its_ends(void **state)
 	answer(&broker, request.id, "x", 1);
 	assert_int_equal(profile_choice_series(&process, snapshots, items, ids, FILES + 1), FILES + 1);
 	assert_int_equal(items[50].file, 50);
-	assert_int_equal(items[51].kind, GATHER_READY);
+	assert_int_equal(items[51].kind, FETCH_READY);
 	assert_int_equal(items[52].file, 51);
 	blob_drop(items[51].profile);
 	snapshots_free(snapshots);
@@ -430,7 +430,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_sampler_makes_few_profiles_at_once),
 	    cmocka_unit_test(cpu_time_is_of_all_or_nobody),
-	    cmocka_unit_test(kept_moments_are_bounded),
+	    cmocka_unit_test(kept_snapshots_are_bounded),
 	    cmocka_unit_test(who_is_not_listed_is_remembered_for_a_while),
 	    cmocka_unit_test(a_series_is_by_time_with_its_ends),
 	    cmocka_unit_test(one_sampler_is_right),

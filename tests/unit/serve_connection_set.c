@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which connection gives way where there are too many. */
-#include "serve/crowd.h"
+#include "serve/connection_set.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,15 +15,15 @@
 enum { MOST = 64 };
 
 struct scene {
-	struct crowd crowd;
-	struct crowd_member members[MOST];
+	struct connection_set set;
+	struct connection_set_member members[MOST];
 	size_t count;
 };
 
 /* It comes a ns after the one before. */
-static struct crowd_member *come(struct scene *scene, const char *address)
+static struct connection_set_member *come(struct scene *scene, const char *address)
 {
-	struct crowd_member *member = &scene->members[scene->count];
+	struct connection_set_member *member = &scene->members[scene->count];
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((in_port_t)scene->count)};
 	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
 	bool is_v6 = inet_pton(AF_INET6, address, &v6.sin6_addr) == 1;
@@ -31,7 +31,7 @@ static struct crowd_member *come(struct scene *scene, const char *address)
 	if (!is_v6)
 		assert_int_equal(inet_pton(AF_INET, address, &v4.sin_addr), 1);
 	assert_int_equal(
-	    crowd_join(&scene->crowd, member,
+	    connection_set_add(&scene->set, member,
 	        is_v6 ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4, -1, ++scene->count),
 	    0);
 	return member;
@@ -40,34 +40,34 @@ static struct crowd_member *come(struct scene *scene, const char *address)
 static void leave(struct scene *scene)
 {
 	for (size_t i = 0; i < scene->count; i++) {
-		crowd_leave(&scene->crowd, &scene->members[i]);
-		crowd_leave(&scene->crowd, &scene->members[i]); /* again is fine */
+		connection_set_remove(&scene->set, &scene->members[i]);
+		connection_set_remove(&scene->set, &scene->members[i]); /* again is fine */
 	}
-	assert_null(scene->crowd.first);
-	assert_int_equal(scene->crowd.count, 0);
+	assert_null(scene->set.first);
+	assert_int_equal(scene->set.count, 0);
 }
 
 static void who_has_most_gives_way(void **state)
 {
 	struct scene scene = {.count = 0};
-	struct crowd_member *first, *many, *newest;
+	struct connection_set_member *first, *many, *newest;
 
 	(void)state;
 	first = come(&scene, "10.0.0.1");
-	assert_null(crowd_gives_way(&scene.crowd, first));
+	assert_null(connection_set_choose(&scene.set, first));
 	many = come(&scene, "10.0.0.2");
 	for (int i = 0; i < 5; i++)
 		come(&scene, "::ffff:10.0.0.2");
 	for (int i = 0; i < 4; i++) {
 		newest = come(&scene, "10.0.0.3");
-		assert_ptr_equal(crowd_gives_way(&scene.crowd, newest), many);
+		assert_ptr_equal(connection_set_choose(&scene.set, newest), many);
 	}
 	for (int i = 0; i < 2; i++) {
-		crowd_leave(&scene.crowd, many);
+		connection_set_remove(&scene.set, many);
 		many = i ? many : &scene.members[2];
 	}
 	/* Four each now: the oldest of them all, but not that of who has one. */
-	assert_ptr_equal(crowd_gives_way(&scene.crowd, newest), &scene.members[3]);
+	assert_ptr_equal(connection_set_choose(&scene.set, newest), &scene.members[3]);
 	leave(&scene);
 }
 
@@ -75,12 +75,12 @@ static void who_has_most_gives_way(void **state)
 static void a_network_is_one_client(void **state)
 {
 	struct scene scene = {.count = 0};
-	struct crowd_member *other, *first;
+	struct connection_set_member *other, *first;
 
 	(void)state;
 	other = come(&scene, "2001:db8:0:1::1");
 	first = come(&scene, "2001:db8:0:2::1");
-	assert_ptr_equal(crowd_gives_way(&scene.crowd, come(&scene, "2001:db8:0:2:ffff::2")), first);
+	assert_ptr_equal(connection_set_choose(&scene.set, come(&scene, "2001:db8:0:2:ffff::2")), first);
 	assert_ptr_not_equal(other->client, first->client);
 	leave(&scene);
 }
@@ -88,26 +88,26 @@ static void a_network_is_one_client(void **state)
 static void who_reads_gives_way_before_who_is_served(void **state)
 {
 	struct scene scene = {.count = 0};
-	struct crowd_member *working, *sending, *newest;
+	struct connection_set_member *working, *sending, *newest;
 
 	(void)state;
 	working = come(&scene, "10.0.0.1");
-	working->state = CROWD_WORKING;
+	working->state = CONNECTION_SET_WORKING;
 	sending = come(&scene, "10.0.0.1");
-	sending->state = CROWD_SENDING;
+	sending->state = CONNECTION_SET_SENDING;
 	/* Some room is left for those who have just come, before those who are served for ever. */
-	for (int i = 0; i < CROWD_READING_MIN; i++) {
+	for (int i = 0; i < CONNECTION_SET_READING_MIN; i++) {
 		newest = come(&scene, "10.0.0.1");
-		assert_ptr_equal(crowd_gives_way(&scene.crowd, newest), sending);
+		assert_ptr_equal(connection_set_choose(&scene.set, newest), sending);
 	}
 	newest = come(&scene, "10.0.0.1");
-	assert_ptr_equal(crowd_gives_way(&scene.crowd, newest), &scene.members[2]);
-	crowd_leave(&scene.crowd, sending);
+	assert_ptr_equal(connection_set_choose(&scene.set, newest), &scene.members[2]);
+	connection_set_remove(&scene.set, sending);
 	for (int i = 2; i < 5; i++)
-		crowd_leave(&scene.crowd, &scene.members[i]);
-	assert_ptr_equal(crowd_gives_way(&scene.crowd, newest), working);
-	crowd_leave(&scene.crowd, working);
-	assert_ptr_equal(crowd_gives_way(&scene.crowd, newest), &scene.members[5]);
+		connection_set_remove(&scene.set, &scene.members[i]);
+	assert_ptr_equal(connection_set_choose(&scene.set, newest), working);
+	connection_set_remove(&scene.set, working);
+	assert_ptr_equal(connection_set_choose(&scene.set, newest), &scene.members[5]);
 	leave(&scene);
 }
 
@@ -119,7 +119,7 @@ static void users_are_clients_of_a_unix_socket(void **state)
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(crowd_join(&scene.crowd, &scene.members[i], NULL, pair[i], 1), 0);
+		assert_int_equal(connection_set_add(&scene.set, &scene.members[i], NULL, pair[i], 1), 0);
 	assert_ptr_equal(scene.members[0].client, scene.members[1].client);
 	close(pair[0]);
 	close(pair[1]);
