@@ -81,22 +81,20 @@ static const struct command commands[] = {
     {.name = "enable",
         .group = COMMAND_ALWAYS_ON,
         .bit = COMMAND_ENABLE,
-        .synopsis = "[OPTIONS] UNIT... | --machine-wide | --now",
+        .synopsis = "[OPTIONS] UNIT... | --now",
         .mixed = true,
-        .summary = "let units or all programs load the library for the daemon",
+        .summary = "let systemd units load the library for the daemon",
         .run = enable_command_run,
         .examples = "heaptap enable redis-server nginx\n"
-                    "heaptap enable --machine-wide\n"
                     "heaptap enable --root /srv/image redis-server"},
     {.name = "disable",
         .group = COMMAND_ALWAYS_ON,
         .bit = COMMAND_DISABLE,
-        .synopsis = "[OPTIONS] [UNIT]... | --machine-wide | --now",
+        .synopsis = "[OPTIONS] [UNIT]... | --now",
         .mixed = true,
         .summary = "take exactly that away again; without operands all of it",
         .run = disable_command_run,
         .examples = "heaptap disable redis-server\n"
-                    "heaptap disable --machine-wide\n"
                     "heaptap disable --now"},
     {.name = "adopt",
         .group = COMMAND_REPAIR,

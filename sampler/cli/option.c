@@ -84,6 +84,11 @@ static int fail_unknown(const struct parsing *p, const char *word)
 	char name[NEAREST_WORD_BYTES], list[NEAREST_KEPT * (NEAREST_WORD_BYTES + 2)] = "";
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+	const char *gone = other_words_gone(p->command->bit, name + strspn(name, "-"));
+	if (gone) {
+		text_append(p->error, p->error_bytes, "%s is gone: %s", name, gone);
+		return -EINVAL;
+	}
 	nearest_init(&nearest, name + strspn(name, "-"));
 	for (size_t i = 0; (option = option_at(p->tables, i)) && word[1] == '-'; i++)
 		if (option->commands & p->command->bit)

@@ -111,7 +111,6 @@ struct daemon_options {
 struct enable_options {
 	const char *root;    /* a folder in place of / */
 	const char *library; /* its absolute path, below `root` if that is given */
-	bool machine_wide;   /* /etc/ld.so.preload, not units */
 	bool now;            /* also the file `off` beside the control socket */
 };
 

@@ -58,8 +58,6 @@ static const struct option rows[] = {
     {COMMAND_SNAPSHOT, '\0', "service", OPTION_TEXT, OPTION_FIELD(service), .value = "NAME",
         .allowed = "the name of a service, as `heaptap status` shows it",
         .help = "every process of a service of the daemon"},
-    {ENABLING, '\0', "machine-wide", OPTION_FLAG, OPTION_FIELD(enable.machine_wide),
-        .help = "every program, by /etc/ld.so.preload; not units"},
     {COMMAND_ENABLE, '\0', "now", OPTION_FLAG, OPTION_FIELD(enable.now),
         .help = "remove the file `off` beside the control socket:\n"
                 "what disable --now has stopped goes on"},

@@ -50,6 +50,15 @@ static const struct {
     {COMMAND_RECORD | COMMAND_SERVE, "port host bind address addr http web", "--listen 127.0.0.1:7337"},
 };
 
+/* Options that heaptap had. */
+static const struct {
+	unsigned int commands;
+	const char *words, *instead;
+} gone[] = {
+    {COMMAND_ENABLE | COMMAND_DISABLE, "machine-wide",
+        "name the UNITs; the library's line in /etc/ld.so.preload is for you to write and to remove"},
+};
+
 static int has_word(const char *words, const char *word)
 {
 	const size_t length = strlen(word);
@@ -77,5 +86,13 @@ const char *other_words_option(unsigned int command, const char *name)
 	for (size_t i = 0; i < ARRAY_COUNT(options); i++)
 		if (options[i].commands & command && has_word(options[i].words, name))
 			return options[i].instead;
+	return NULL;
+}
+
+const char *other_words_gone(unsigned int command, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(gone); i++)
+		if (gone[i].commands & command && has_word(gone[i].words, name))
+			return gone[i].instead;
 	return NULL;
 }

@@ -5,14 +5,16 @@
 #include "sampler/doctor/doctor_unit.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/enable/enable_library.h"
-#include "sampler/enable/enable_machine.h"
 #include "sampler/enable/enable_unit.h"
 #include "sampler/enable/root_folder.h"
+#include "sampler/loader/preload_library.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PRELOAD_FILE "/etc/ld.so.preload"
 
 enum { REASON_BYTES = 4096 };
 
@@ -38,8 +40,7 @@ static void examine_target(struct findings *findings, const struct control_list 
 			    process->reason);
 		return;
 	}
-	finding_say(findings, FINDING_NOTE,
-	    "heaptap enable UNIT, and start the service again; or heaptap enable --machine-wide",
+	finding_say(findings, FINDING_NOTE, "heaptap enable UNIT, and start the service again",
 	    "the daemon knows no process %ld: it does not carry the library", pid);
 }
 
@@ -110,22 +111,20 @@ static void examine_unit(void *context, const char *unit)
 		    enabled->findings, FINDING_GOOD, NULL, "%s loads the library when it starts", unit);
 }
 
+/* An administrator may have written the library down for all programs. */
 static void examine_machine(struct enabled *enabled)
 {
-	const char *path = "";
-	enum preload_file_state state = enable_machine_state(&enabled->root, &enabled->library, &path);
+	size_t length;
+	char *text;
 
-	if (state == PRELOAD_FILE_ABSENT)
+	if (root_folder_read(&enabled->root, PRELOAD_FILE, &text, &length) != 0)
 		return;
-	if (!root_folder_has(&enabled->root, path))
-		finding_say(enabled->findings, FINDING_BAD, "heaptap disable --machine-wide",
-		    PRELOAD_FILE " names %s, which is not there: every program says so when it starts", path);
-	else if (state == PRELOAD_FILE_BEHIND)
-		finding_say(enabled->findings, FINDING_NOTE, "heaptap enable --machine-wide",
-		    PRELOAD_FILE " names another library before %s: its malloc is called, not ours", path);
-	else
-		finding_say(enabled->findings, FINDING_GOOD, NULL,
-		    "every program loads the library when it starts (" PRELOAD_FILE ")");
+	if (enabled->library.path && strstr(text, enabled->library.path))
+		finding_say(enabled->findings, FINDING_GOOD, NULL, PRELOAD_FILE " names the library");
+	else if (strstr(text, "/" PRELOAD_LIBRARY_NAME))
+		finding_say(enabled->findings, FINDING_BAD, "remove it from " PRELOAD_FILE,
+		    PRELOAD_FILE " names a " PRELOAD_LIBRARY_NAME " that is not of this heaptap");
+	free(text);
 }
 
 void doctor_daemon_examine_enabled(struct findings *findings)

@@ -2,9 +2,9 @@
 #include "sampler/doctor/doctor_unit.h"
 
 #include "sampler/doctor/finding.h"
-#include "sampler/enable/enable_launcher.h"
+#include "sampler/enable/launcher.h"
 #include "sampler/enable/systemctl.h"
-#include "sampler/enable/unit_preload.h"
+#include "sampler/enable/unit.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
@@ -38,13 +38,13 @@ void doctor_unit_fix(const struct doctor_unit *facts, char fix[DOCTOR_UNIT_FIX_B
  * the latter it may be wrong. */
 static bool is_older(pid_t pid, const char *unit)
 {
-	char folder[UNIT_SOURCE_BYTES], path[UNIT_SOURCE_BYTES + sizeof(UNIT_PRELOAD_NAME) + 1];
+	char folder[UNIT_PATH_BYTES], path[UNIT_PATH_BYTES + sizeof(UNIT_DROP_IN) + 1];
 	struct stat status;
 	const uint64_t start = thread_facts_birth(pid).ticks, now = thread_facts_now();
 	const int64_t hertz = sysconf(_SC_CLK_TCK);
 
-	unit_preload_folder(unit, folder);
-	snprintf(path, sizeof(path), "%s/" UNIT_PRELOAD_NAME, folder);
+	unit_folder(unit, folder);
+	snprintf(path, sizeof(path), "%s/" UNIT_DROP_IN, folder);
 	if (!start || hertz <= 0 || stat(path, &status) != 0)
 		return false;
 	const int64_t written = status.st_mtim.tv_sec * (int64_t)CLOCK_NS_PER_S + status.st_mtim.tv_nsec;
@@ -57,7 +57,7 @@ static const struct launcher *find_launcher(
     const struct root_folder *root, const struct doctor_unit *facts, const char *comm)
 {
 	char file[LAUNCHER_FILE_BYTES];
-	const struct launcher *launcher = enable_launcher_find(root, facts->unit, facts->library);
+	const struct launcher *launcher = launcher_of_unit(root, facts->unit, facts->library);
 
 	if (launcher || facts->older)
 		return launcher;
@@ -80,7 +80,7 @@ bool doctor_unit_examine(
 	proc_read_comm(pid, comm);
 	facts.older = is_older(pid, unit);
 	facts.launcher = find_launcher(root, &facts, comm);
-	facts.told = facts.launcher && enable_launcher_is_told(root, facts.launcher, unit, library);
+	facts.told = facts.launcher && launcher_is_told(root, facts.launcher, unit, library);
 	doctor_unit_fix(&facts, fix);
 	finding_say(findings, FINDING_NOTE, fix, "%s: its main process %d (%s) has not loaded the library",
 	    unit, (int)pid, comm);

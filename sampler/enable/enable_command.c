@@ -8,11 +8,10 @@
 #include "sampler/control/control_path.h"
 #include "sampler/control/control_socket.h"
 #include "sampler/enable/enable_library.h"
-#include "sampler/enable/enable_machine.h"
 #include "sampler/enable/enable_unit.h"
-#include "sampler/enable/preload_trial.h"
 #include "sampler/enable/root_folder.h"
 #include "sampler/enable/systemctl.h"
+#include "sampler/enable/unit.h"
 #include "sampler/loader/preload_library.h"
 
 #include <errno.h>
@@ -42,10 +41,6 @@ static int begin(struct job *job, const struct options *options)
 
 	memset(job, 0, sizeof(*job));
 	job->root.fd = -1;
-	if (enable->machine_wide && options->operand_count) {
-		log_line("UNITs and --machine-wide each choose the programs: give only one of them");
-		return STATUS_USAGE;
-	}
 	if (enable->now && enable->root) {
 		log_line("--now is for this machine, --root for another one");
 		return STATUS_USAGE;
@@ -75,7 +70,7 @@ static void ask_systemd(struct job *job, const char *word)
 {
 	char unit[UNIT_NAME_BYTES], value[UNIT_PRELOAD_BYTES];
 
-	if (*job->root.path || !systemctl_runs() || unit_sources_name(word, unit))
+	if (*job->root.path || !systemctl_runs() || unit_name(word, unit))
 		return;
 	if (systemctl_preload(unit, value, sizeof(value)) != 0)
 		return;
@@ -190,8 +185,9 @@ static int check_library(const struct job *job)
 		                       "in the image: --library PATH");
 		return EXIT_FAILURE;
 	}
-	if (!preload_library_is_preloadable(job->library.path)) {
-		log_line("LD_PRELOAD cannot hold the path %s", job->library.path);
+	/* '%' begins a specifier of a unit file. */
+	if (!preload_library_is_preloadable(job->library.path) || strchr(job->library.path, '%')) {
+		log_line("LD_PRELOAD of a unit cannot hold the path %s", job->library.path);
 		return EXIT_FAILURE;
 	}
 	if (!*job->root.path && geteuid() == 0 &&
@@ -207,20 +203,16 @@ int enable_command_run(struct options *options)
 	const struct enable_options *enable = &options->enable;
 	struct job job;
 
-	if (getenv(PRELOAD_TRIAL_VARIABLE))
-		return preload_trial_threads();
-	if (!options->operand_count && !enable->machine_wide && !enable->now) {
-		log_line("enable needs UNITs, --machine-wide or --now");
+	if (!options->operand_count && !enable->now) {
+		log_line("enable needs UNITs or --now");
 		return STATUS_USAGE;
 	}
 	int status = begin(&job, options);
-	bool writes = options->operand_count || enable->machine_wide;
-	if (!status && writes)
+	if (!status && options->operand_count) {
 		status = check_library(&job);
-	if (!status && enable->machine_wide)
-		status = enable_machine_add(&job.root, &job.library);
-	if (!status && options->operand_count)
-		enable_units(&job, options);
+		if (!status)
+			enable_units(&job, options);
+	}
 	if (!status && enable->now)
 		status = switch_all(options, false);
 	root_folder_close(&job.root);
@@ -234,19 +226,16 @@ static void remove_one(void *context, const char *unit)
 	note(job, enable_unit_remove(&job->root, unit));
 }
 
-/* Without anything that says what: all that enable may have written. */
+/* Without operands and --now: all units. */
 int disable_command_run(struct options *options)
 {
 	const struct enable_options *enable = &options->enable;
 	struct job job;
 	int status = begin(&job, options), error = 0;
-	bool all = !options->operand_count && !enable->machine_wide && !enable->now;
 
 	if (!status && enable->now)
 		status = switch_all(options, true);
-	if (!status && (enable->machine_wide || all))
-		status = enable_machine_remove(&job.root, &job.library, all);
-	if (!status && all)
+	if (!status && !options->operand_count && !enable->now)
 		error = enable_unit_each(&job.root, remove_one, &job);
 	if (error)
 		log_line("%s" UNIT_FOLDER ": %s", job.root.path, strerror(-error));

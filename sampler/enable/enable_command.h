@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heaptap enable` and `heaptap disable`: the library that lets the daemon profile a program is loaded by
- * systemd units (a drop-in), or by all programs (/etc/ld.so.preload), or no longer. Both may be repeated;
- * an interruption leaves each file as it was or as it shall be.
+ * `heaptap enable` and `heaptap disable`: a drop-in lets a systemd unit load the library, so that the daemon
+ * profiles it. Both may be repeated. An interruption leaves each file as it was or as it shall be.
  */
 #ifndef SAMPLER_ENABLE_ENABLE_COMMAND_H
 #define SAMPLER_ENABLE_ENABLE_COMMAND_H

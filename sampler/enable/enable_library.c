@@ -8,15 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char *add(struct enable_library *library, const char *path)
-{
-	for (size_t i = 0; i < library->count; i++)
-		if (strcmp(library->paths[i], path) == 0)
-			return library->paths[i];
-	snprintf(library->paths[library->count], PATH_MAX, "%s", path);
-	return library->paths[library->count++];
-}
-
 /* "/opt/lib/heaptap/libheaptap.so", as `make install` puts it: not that of a build folder. */
 static bool is_installed(const char *path)
 {
@@ -28,21 +19,21 @@ static bool is_installed(const char *path)
 
 void enable_library_find(struct enable_library *library, const struct root_folder *root, const char *given)
 {
-	char found[PATH_MAX];
+	char own[PATH_MAX];
 
 	memset(library, 0, sizeof(*library));
-	library->wanted = given ? add(library, given) : NULL;
-	/* The one beside this program goes first: it is of the same version, and of the same PREFIX. */
-	if (preload_library_find(found, sizeof(found)) == 0) {
-		const char *own = add(library, found);
-
-		library->wanted = library->wanted || !is_installed(own) ? library->wanted : own;
+	snprintf(library->usual, sizeof(library->usual), "%s",
+	    given ? given : HEAPTAP_LIBDIR "/" PRELOAD_LIBRARY_NAME);
+	/* The library beside this program goes first: it is of the same version, and of the same PREFIX. */
+	const bool found = !given && preload_library_find(own, sizeof(own)) == 0;
+	snprintf(library->wanted, sizeof(library->wanted), "%s",
+	    found && is_installed(own) ? own : library->usual);
+	if (found && root_folder_has(root, own)) {
+		strcpy(library->wanted, own);
+		library->path = library->wanted;
+	} else if (root_folder_has(root, library->usual)) {
+		library->path = library->usual;
 	}
-	const char *usual = add(library, HEAPTAP_LIBDIR "/" PRELOAD_LIBRARY_NAME);
-	library->wanted = library->wanted ? library->wanted : usual;
-	for (size_t i = 0; i < (given ? 1 : library->count) && !library->path; i++)
-		if (root_folder_has(root, library->paths[i]))
-			library->path = library->paths[i];
 }
 
 int enable_library_check(const char *path, char *reason, size_t reason_bytes)
@@ -60,9 +51,8 @@ int enable_library_check(const char *path, char *reason, size_t reason_bytes)
 		bool sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX);
 		if (status.st_uid != 0 || ((status.st_mode & 022) && !sticky)) {
 			snprintf(reason, reason_bytes,
-			    "%s belongs to another user than root, or others may write there: who replaces "
-			    "%s runs code "
-			    "in every program that loads it",
+			    "%s belongs to another user than root, or others may write there: whoever "
+			    "replaces %s runs code in every program that loads it",
 			    *part ? part : "/", path);
 			return -EPERM;
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library that programs are made to load: which path of it is written down, and is it safe there? */
+/* Which file is the library that units are made to load, and is that file safe? */
 #ifndef SAMPLER_ENABLE_ENABLE_LIBRARY_H
 #define SAMPLER_ENABLE_ENABLE_LIBRARY_H
 
@@ -9,17 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ENABLE_LIBRARIES = 3 };
-
 struct enable_library {
-	char paths[ENABLE_LIBRARIES]
-	          [PATH_MAX]; /* all that enable may have written, here or by another installation */
-	size_t count;
-	const char *path;   /* the one in the root that is to be written; NULL: it is not there */
-	const char *wanted; /* the one that should be there */
+	char wanted[PATH_MAX]; /* the path that should be there, in the root */
+	char usual[PATH_MAX];  /* where this heaptap was installed */
+	const char *path;      /* one of them, which is there; NULL if none is */
 };
 
-/* given: no other is to be written; NULL: the one of this heaptap. */
+/* given: the only path that may be written down; NULL: the path of this heaptap's library. */
 void enable_library_find(struct enable_library *library, const struct root_folder *root, const char *given);
 
 /*

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our drop-in of one unit: written, removed, looked at. Each prints what it did, and says what is wrong. */
+/* Writes, removes and looks at our drop-in of a unit. Each prints what it did, or what is wrong. */
 #ifndef SAMPLER_ENABLE_ENABLE_UNIT_H
 #define SAMPLER_ENABLE_ENABLE_UNIT_H
 
 #include "sampler/enable/enable_library.h"
 #include "sampler/enable/root_folder.h"
-#include "sampler/enable/unit_preload.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 /* What was done to a unit. */
 enum enable_unit_result {
@@ -18,14 +20,14 @@ enum enable_unit_result {
 enum enable_unit_result enable_unit_add(
     const struct root_folder *root, const char *word, const struct enable_library *library);
 
-/* Also of a unit that is gone. */
+/* A unit that is missing is known by the name that is given. */
 enum enable_unit_result enable_unit_remove(const struct root_folder *root, const char *word);
 
 /* Calls `visit` for each unit that has our drop-in, by name. 0 or -errno. */
 int enable_unit_each(
     const struct root_folder *root, void (*visit)(void *context, const char *unit), void *context);
 
-/* Is the drop-in that is there in force? Says it if not, and what overrides it. */
+/* Is the drop-in that is there in force? If not, `reason` says what overrides it. */
 bool enable_unit_is_in_force(
     const struct root_folder *root, const char *unit, const char *library, char *reason, size_t reason_bytes);
 

@@ -57,33 +57,22 @@ int root_folder_file(const struct root_folder *root, const char *path)
 int root_folder_read(const struct root_folder *root, const char *path, char **text, size_t *length)
 {
 	struct stat status;
-	int fd = root_folder_file(root, path);
+	int location = open_below(root, path, O_PATH);
+	int fd = location < 0 ? location : regular_file_reopen(location, &status);
 
 	if (fd < 0)
 		return fd;
-	int error = fstat(fd, &status) != 0               ? -errno
-	    : status.st_size > ROOT_FOLDER_FILE_BYTES_MAX ? -EFBIG
-	                                                  : 0;
-	size_t room = error ? 0 : (size_t)status.st_size + 1;
-	char *bytes = error ? NULL : malloc(room);
-	ssize_t got = 0;
-	*length = 0;
-	if (!error && !bytes)
-		error = -ENOMEM;
-	while (!error && *length < room - 1 && (got = read(fd, bytes + *length, room - 1 - *length)) != 0) {
-		if (got > 0)
-			*length += (size_t)got;
-		else if (errno != EINTR)
-			error = -errno;
-	}
+	int error = status.st_size > ROOT_FOLDER_FILE_BYTES_MAX ? -EFBIG : 0;
+	*length = error ? 0 : (size_t)status.st_size;
+	*text = error ? NULL : malloc(*length + 1);
+	if (!error)
+		error = *text ? regular_file_read(fd, *text, *length, 0) : -ENOMEM;
 	close(fd);
-	if (error) {
-		free(bytes);
-		return error;
-	}
-	bytes[*length] = '\0';
-	*text = bytes;
-	return 0;
+	if (error)
+		free(*text);
+	else
+		(*text)[*length] = '\0';
+	return error;
 }
 
 bool root_folder_has(const struct root_folder *root, const char *path)
@@ -148,16 +137,12 @@ int root_folder_each(const struct root_folder *root, const char *folder,
 	return ret;
 }
 
-/* All of the folders on the way; *made: the last one is new. Returns a descriptor or -errno. */
-static int make_folder(const struct root_folder *root, const char *folder, bool *made)
+/* Makes what is missing of the path. Returns a descriptor or -errno. */
+static int make_folder(const struct root_folder *root, const char *folder)
 {
 	char part[PATH_MAX];
 	const char *name;
-	int fd = open_below(root, folder, O_RDONLY | O_DIRECTORY);
 
-	*made = false;
-	if (fd != -ENOENT)
-		return fd;
 	for (const char *end = folder; *end;) {
 		end += 1 + strcspn(end + 1, "/");
 		if (snprintf(part, sizeof(part), "%.*s", (int)(end - folder), folder) >= (int)sizeof(part))
@@ -165,9 +150,9 @@ static int make_folder(const struct root_folder *root, const char *folder, bool 
 		int parent = open_parent(root, part, &name);
 		if (parent < 0)
 			return parent;
-		*made = mkdirat(parent, name, 0755) == 0;
-		int error =
-		    *made && fchmodat(parent, name, 0755, 0) != 0 ? -errno : 0; /* whatever the umask */
+		/* whatever the umask */
+		const bool made = mkdirat(parent, name, 0755) == 0;
+		const int error = made && fchmodat(parent, name, 0755, 0) != 0 ? -errno : 0;
 		close(parent);
 		if (error)
 			return error;
@@ -178,62 +163,43 @@ static int make_folder(const struct root_folder *root, const char *folder, bool 
 static int write_all(int fd, const char *text)
 {
 	for (size_t length = strlen(text); length;) {
-		ssize_t wrote = write(fd, text, length);
+		const ssize_t wrote = write(fd, text, length);
 
 		if (wrote < 0 && errno != EINTR)
 			return -errno;
 		text += wrote > 0 ? wrote : 0;
 		length -= wrote > 0 ? (size_t)wrote : 0;
 	}
-	return fsync(fd) == 0 ? 0 : -errno;
-}
-
-static int replace_in(int folder_fd, const char *name, const char *text)
-{
-	char early[NAME_MAX + 1];
-	struct stat status;
-
-	if (snprintf(early, sizeof(early), ".%s.%d", name, (int)getpid()) >= (int)sizeof(early))
-		return -ENAMETOOLONG;
-	bool was = fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
-	if (was && !S_ISREG(status.st_mode))
-		return -EEXIST;
-	(void)unlinkat(folder_fd, early, 0); /* of a killed one that had our pid */
-	int fd = openat(folder_fd, early, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	int error = write_all(fd, text);
-	if (!error && was && fchown(fd, status.st_uid, status.st_gid) != 0)
-		error = -errno;
-	if (!error && fchmod(fd, was ? status.st_mode & 07777 : 0644) != 0)
-		error = -errno;
-	close(fd);
-	if (!error && renameat(folder_fd, early, folder_fd, name) != 0)
-		error = -errno;
-	if (error)
-		(void)unlinkat(folder_fd, early, 0);
-	else
-		(void)fsync(folder_fd);
-	return error;
+	return fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? 0 : -errno;
 }
 
 int root_folder_replace(
-    const struct root_folder *root, const char *folder, const char *name, const char *text, bool *made)
+    const struct root_folder *root, const char *folder, const char *name, const char *text)
 {
-	bool new_folder;
-	int fd = make_folder(root, folder, &new_folder);
+	char early[NAME_MAX + 1];
+	int folder_fd = make_folder(root, folder), error;
 
-	if (made)
-		*made = new_folder;
-	if (fd < 0)
-		return fd;
-	int error = replace_in(fd, name, text);
-	close(fd);
+	if (folder_fd < 0)
+		return folder_fd;
+	snprintf(early, sizeof(early), ".%.200s.%d", name, (int)getpid());
+	(void)unlinkat(folder_fd, early, 0); /* left by a killed process that had our pid */
+	int fd = openat(folder_fd, early, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	error = fd < 0 ? -errno : write_all(fd, text);
+	if (!error && renameat(folder_fd, early, folder_fd, name) != 0)
+		error = -errno;
+	if (error && fd >= 0)
+		(void)unlinkat(folder_fd, early, 0);
+	if (!error)
+		(void)fsync(folder_fd);
+	if (fd >= 0)
+		close(fd);
+	close(folder_fd);
 	return error;
 }
 
-int root_folder_remove(const struct root_folder *root, const char *folder, const char *name, bool with_folder)
+int root_folder_remove(const struct root_folder *root, const char *folder, const char *name)
 {
+	const char *last;
 	int fd = open_below(root, folder, O_RDONLY | O_DIRECTORY);
 
 	if (fd < 0)
@@ -242,12 +208,9 @@ int root_folder_remove(const struct root_folder *root, const char *folder, const
 	if (!error)
 		(void)fsync(fd);
 	close(fd);
-	if (error || !with_folder)
-		return error;
-	const char *last;
-	int parent = open_parent(root, folder, &last);
+	int parent = error ? -1 : open_parent(root, folder, &last);
 	if (parent < 0)
-		return parent;
+		return error ? error : parent;
 	if (unlinkat(parent, last, AT_REMOVEDIR) != 0 && errno != ENOTEMPTY && errno != EEXIST)
 		error = -errno;
 	close(parent);

@@ -22,32 +22,31 @@ void root_folder_close(struct root_folder *root);
 
 enum { ROOT_FOLDER_FILE_BYTES_MAX = 1 << 20 };
 
-/* The whole of a regular file, NUL-terminated; the caller frees it. -EFBIG above the limit; -errno. */
+/* Reads a whole regular file, NUL-terminated; the caller frees it. 0, -EFBIG or -errno. */
 int root_folder_read(const struct root_folder *root, const char *path, char **text, size_t *length);
 
-/* Opens a regular file for reading; what is none is not opened: a descriptor, or -errno (-EINVAL). */
+/* Opens a regular file for reading. Returns a descriptor or -errno (-EINVAL: not a regular file). */
 int root_folder_file(const struct root_folder *root, const char *path);
 
 /* Is it a regular file, links followed? */
 bool root_folder_has(const struct root_folder *root, const char *path);
 
-/* Where a symbolic link leads; -EINVAL: it is none. Returns the length or -errno. */
+/* Where a symbolic link leads. Returns the length or -errno (-EINVAL: not a link). */
 ssize_t root_folder_link(const struct root_folder *root, const char *path, char *target, size_t target_bytes);
 
-/* Calls `visit` for each name in a folder, in no order; none if there is no such folder. 0 or -errno. */
+/* Calls `visit` for each name in a folder, in no order, until it returns something else than 0. A folder that
+ * is missing has no names. 0, what `visit` returned, or -errno. */
 int root_folder_each(const struct root_folder *root, const char *folder,
     int (*visit)(void *context, const char *name), void *context);
 
 /*
- * Writes a file so that it is there with the old text or with the new one at any time, and on the disk when
- * this returns. It keeps mode and owner if it was there, else its mode is 0644. `made` (may be NULL): the
- * folder was missing and has been made, 0755. Returns 0 or -errno.
+ * Replaces a file, mode 0644, and makes its folder if that is missing. At any time the old text or the new one
+ * is there. The new one is on the disk when this returns. 0 or -errno.
  */
 int root_folder_replace(
-    const struct root_folder *root, const char *folder, const char *name, const char *text, bool *made);
+    const struct root_folder *root, const char *folder, const char *name, const char *text);
 
-/* Removes a file, and then its folder if that is empty and with_folder. 0 or -errno. */
-int root_folder_remove(
-    const struct root_folder *root, const char *folder, const char *name, bool with_folder);
+/* Removes a file, and its folder if nothing else is in it. 0 or -errno. */
+int root_folder_remove(const struct root_folder *root, const char *folder, const char *name);
 
 #endif

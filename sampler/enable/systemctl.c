@@ -16,7 +16,7 @@
 
 #define VARIABLE "LD_PRELOAD="
 
-enum { ENVIRONMENT_BYTES = 1 << 16 };
+enum { OUTPUT_BYTES = 1 << 16 };
 
 bool systemctl_runs(void)
 {
@@ -26,12 +26,11 @@ bool systemctl_runs(void)
 }
 
 /* Its standard output, cut to fit. 0, -EIO: it failed; or -errno. */
-static int run(const char *const arguments[], char *output, size_t output_bytes)
+static int run(const char *const arguments[], char output[OUTPUT_BYTES])
 {
 	int fds[2], status = -1;
-	size_t length = 0;
-	ssize_t got = 0;
 
+	output[0] = '\0';
 	if (pipe2(fds, O_CLOEXEC) != 0)
 		return -errno;
 	pid_t pid = fork();
@@ -41,52 +40,57 @@ static int run(const char *const arguments[], char *output, size_t output_bytes)
 		_exit(127);
 	}
 	close(fds[1]);
-	while (pid > 0 && length < output_bytes - 1 &&
-	    (got = read(fds[0], output + length, output_bytes - 1 - length)) != 0) {
-		if (got < 0 && errno != EINTR)
-			break;
-		length += got > 0 ? (size_t)got : 0;
-	}
-	output[length] = '\0';
-	close(fds[0]);
+	FILE *file = fdopen(fds[0], "r");
+	if (file && pid > 0)
+		output[fread(output, 1, OUTPUT_BYTES - 1, file)] = '\0';
+	if (file)
+		fclose(file);
+	else
+		close(fds[0]);
 	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }
 
+/* Cuts the output "PROPERTY=value" off before the value. */
+static int show(const char *property, const char *unit, char output[OUTPUT_BYTES])
+{
+	const char *const arguments[] = {"systemctl", "show", property, "--", unit, NULL};
+	int error = run(arguments, output);
+	const char *equals = strchr(output, '=');
+	const char *value = equals ? equals + 1 : "";
+
+	memmove(output, value, strlen(value) + 1);
+	return error;
+}
+
 int systemctl_reload(void)
 {
 	static const char *const arguments[] = {"systemctl", "daemon-reload", NULL};
-	char output[256];
+	static char output[OUTPUT_BYTES];
 
-	return run(arguments, output, sizeof(output));
+	return run(arguments, output);
 }
 
 int systemctl_preload(const char *unit, char *value, size_t value_bytes)
 {
-	const char *const arguments[] = {"systemctl", "show", "--property=Environment", "--", unit, NULL};
-	static char output[ENVIRONMENT_BYTES], word[ENVIRONMENT_BYTES];
-	int error = run(arguments, output, sizeof(output));
-	const char *at = output + strcspn(output, "=");
+	static char output[OUTPUT_BYTES], word[OUTPUT_BYTES];
+	int error = show("--property=Environment", unit, output);
+	const char *at = output;
 
 	value[0] = '\0';
-	if (error)
-		return error;
-	at += *at == '=';
-	while (unit_file_word(&at, word, sizeof(word)) == 1)
+	while (!error && unit_file_word(&at, word, sizeof(word)) == 1)
 		if (strncmp(word, VARIABLE, strlen(VARIABLE)) == 0)
 			snprintf(value, value_bytes, "%s", word + strlen(VARIABLE));
-	return 0;
+	return error;
 }
 
 int systemctl_main_process(const char *unit, pid_t *pid)
 {
-	const char *const arguments[] = {"systemctl", "show", "--property=MainPID", "--", unit, NULL};
-	char output[256] = "";
-	int error = run(arguments, output, sizeof(output));
-	const char *equals = strchr(output, '=');
-	long number = equals ? strtol(equals + 1, NULL, 10) : 0;
+	static char output[OUTPUT_BYTES];
+	int error = show("--property=MainPID", unit, output);
+	long number = error ? 0 : strtol(output, NULL, 10);
 
-	*pid = !error && number > 0 && number <= INT_MAX ? (pid_t)number : 0;
+	*pid = number > 0 && number <= INT_MAX ? (pid_t)number : 0;
 	return error;
 }

@@ -394,7 +394,6 @@ void status_table_print(const struct screen *screen, const struct control_list *
 	if (!list->process_count) {
 		putc('\n', screen->out);
 		screen_lines(screen, 0,
-		    "no process carries the library: `heaptap enable UNIT` and a restart, or `heaptap enable "
-		    "--machine-wide`");
+		    "no process carries the library: `heaptap enable UNIT`, and start the service again");
 	}
 }

@@ -72,13 +72,8 @@ test_a_unit_and_back() {
   picture | cmp - before
   equal 0 "$(status_of disable redis)"
   matches '^redis.service: is not enabled$' out
-  # A folder that was there stays, and what is in it.
+  # A folder that was there stays, with what is in it.
   drop_in redis.service.d/10-limits.conf LimitNOFILE=9
-  picture >before
-  enable redis >/dev/null
-  disable redis >/dev/null
-  picture | cmp - before
-  rm $admin/redis.service.d/*
   picture >before
   enable redis >/dev/null
   disable redis >/dev/null
@@ -182,6 +177,7 @@ test_names_of_units() {
   comes_to redis-server.service "$library:/type.so"
   equal 2 "$(status_of enable)"
   equal 2 "$(status_of enable --machine-wide redis)"
+  matches '^heaptap: --machine-wide is gone: name the UNITs; the library.s line in /etc/ld.so.preload is for you' err
 }
 
 test_what_is_not_ours_stays() {
@@ -235,10 +231,6 @@ test_a_library_of_another_path() {
   comes_to redis-server.service "/opt/lib/libheaptap.so:/a.so"
   disable redis-server >/dev/null
   [ -z "$(find $admin -name '*heaptap*')" ] || fail 'something is left'
-  enable --machine-wide --library /opt/lib/libheaptap.so >/dev/null
-  matches '^/opt/lib/libheaptap.so$' root/etc/ld.so.preload
-  disable --machine-wide --library /opt/lib/libheaptap.so >/dev/null
-  ! grep -qs heaptap root/etc/ld.so.preload || fail 'something is left'
 }
 
 # Links in an image lead nowhere but into it.
@@ -441,4 +433,16 @@ test_doctor_looks_at_the_main_process() {
   wait_for 20 grep -qx postgres /proc/$without/comm
   says "pg_ctlcluster replaces the environment: put LD_PRELOAD = '$library' into $file, then: systemctl restart $name"
   kill $with $without
+}
+
+# An administrator may have written the library down for all programs.
+test_doctor_reads_ld_so_preload() {
+  own_machine
+  echo 0 >main_pid
+  echo "$library" >etc/ld.so.preload
+  doctor_of 0
+  matches '^ok +/etc/ld.so.preload names the library$' said
+  echo /opt/libheaptap.so >etc/ld.so.preload
+  doctor_of 0
+  matches '^bad +/etc/ld.so.preload names a libheaptap.so that is not of this heaptap$' said
 }
