@@ -84,16 +84,16 @@ static int fail_unknown(const struct parsing *p, const char *word)
 	char name[NEAREST_WORD_BYTES], list[NEAREST_KEPT * (NEAREST_WORD_BYTES + 2)] = "";
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-	const char *gone = other_words_gone(p->command->bit, name + strspn(name, "-"));
-	if (gone) {
-		text_append(p->error, p->error_bytes, "%s is gone: %s", name, gone);
-		return -EINVAL;
-	}
 	nearest_init(&nearest, name + strspn(name, "-"));
 	for (size_t i = 0; (option = option_at(p->tables, i)) && word[1] == '-'; i++)
 		if (option->commands & p->command->bit)
 			nearest_offer(&nearest, option->name);
+	const char *gone = other_words_gone(p->command->bit, nearest.word);
 	const char *instead = other_words_option(p->command->bit, nearest.word);
+	if (gone) {
+		text_append(p->error, p->error_bytes, "%s is gone: use %s", name, gone);
+		return -EINVAL;
+	}
 	for (size_t i = 0; i < nearest.count && !instead; i++)
 		text_append(list, sizeof(list), "%s--%s", i ? ", " : "", nearest.kept[i].name);
 	text_append(p->error, p->error_bytes, "unknown option '%s'", word);

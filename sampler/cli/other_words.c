@@ -50,13 +50,16 @@ static const struct {
     {COMMAND_RECORD | COMMAND_SERVE, "port host bind address addr http web", "--listen 127.0.0.1:7337"},
 };
 
-/* Options that heaptap had. */
+/* options that heaptap had */
 static const struct {
 	unsigned int commands;
-	const char *words, *instead;
+	const char *word, *instead;
 } gone[] = {
+    {COMMAND_RECORD | COMMAND_ADOPT, "timeline",
+        "heaptap report --timeline, which reads the profiles that record writes"},
+    {COMMAND_RECORD | COMMAND_ADOPT, "lifetimes", "--labels lifetime, and heaptap report --by lifetime"},
     {COMMAND_ENABLE | COMMAND_DISABLE, "machine-wide",
-        "name the UNITs; the library's line in /etc/ld.so.preload is for you to write and to remove"},
+        "the names of units; the library's line in /etc/ld.so.preload is for you to write and to remove"},
 };
 
 static int has_word(const char *words, const char *word)
@@ -81,18 +84,18 @@ const char *other_words_command(const char *word)
 	return NULL;
 }
 
+const char *other_words_gone(unsigned int command, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(gone); i++)
+		if (gone[i].commands & command && strcmp(gone[i].word, name) == 0)
+			return gone[i].instead;
+	return NULL;
+}
+
 const char *other_words_option(unsigned int command, const char *name)
 {
 	for (size_t i = 0; i < ARRAY_COUNT(options); i++)
 		if (options[i].commands & command && has_word(options[i].words, name))
 			return options[i].instead;
-	return NULL;
-}
-
-const char *other_words_gone(unsigned int command, const char *name)
-{
-	for (size_t i = 0; i < ARRAY_COUNT(gone); i++)
-		if (gone[i].commands & command && has_word(gone[i].words, name))
-			return gone[i].instead;
 	return NULL;
 }

@@ -40,8 +40,8 @@ int root_folder_each(const struct root_folder *root, const char *folder,
     int (*visit)(void *context, const char *name), void *context);
 
 /*
- * Replaces a file, mode 0644, and makes its folder if that is missing. At any time the old text or the new one
- * is there. The new one is on the disk when this returns. 0 or -errno.
+ * Replaces a file, mode 0644, and makes its folder if that is missing. At any time the old text or the new
+ * one is there. The new one is on the disk when this returns. 0 or -errno.
  */
 int root_folder_replace(
     const struct root_folder *root, const char *folder, const char *name, const char *text);

@@ -177,7 +177,7 @@ test_names_of_units() {
   comes_to redis-server.service "$library:/type.so"
   equal 2 "$(status_of enable)"
   equal 2 "$(status_of enable --machine-wide redis)"
-  matches '^heaptap: --machine-wide is gone: name the UNITs; the library.s line in /etc/ld.so.preload is for you' err
+  matches '^heaptap: --machine-wide is gone: use the names of units; the library.s line in /etc/ld.so.preload is for you' err
 }
 
 test_what_is_not_ours_stays() {
