@@ -6,7 +6,7 @@
 #ifndef BENCH_UNWIND_DWFL_H
 #define BENCH_UNWIND_DWFL_H
 
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 #include "sampler/unwind/maps.h"
 
 #include <stdbool.h>

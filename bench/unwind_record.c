@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/unwind_record.h"
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 #include "sampler/perf/ring.h"
 
 #include <errno.h>

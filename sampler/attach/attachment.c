@@ -7,7 +7,6 @@
 #include "sampler/attach/exports.h"
 #include "sampler/attach/folder.h"
 #include "sampler/attach/holder.h"
-#include "sampler/attach/thread_stacks.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,6 +19,7 @@
 enum {
 	BUSY_MS = 30000, /* as long as a call may take */
 	READY_MS = 1000,
+	STACK_LEAST_BYTES = 8 << 10,
 };
 
 static const char given_up[] = "given up before its library was at hand";
@@ -227,6 +227,38 @@ static int by_file(struct beginning *b)
 	return error;
 }
 
+static bool may_be_stack(const struct mapping *mapping)
+{
+	return (mapping->prot & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE) && !mapping->shared &&
+	    mapping->ino == 0 && strcmp(mapping->path, "[heap]") != 0 &&
+	    mapping->end - mapping->start >= STACK_LEAST_BYTES;
+}
+
+/* glibc puts pages that allow nothing below each stack; a program's own stacks may have none. */
+static bool has_guard(const struct address_space *space, size_t index)
+{
+	return index > 0 && space->mappings[index - 1].end == space->mappings[index].start &&
+	    !(space->mappings[index - 1].prot & (PROT_READ | PROT_WRITE));
+}
+
+/* Before the hand-over: tells the library the stacks of the threads that run already (struct region_stack,
+ * below_main_stack). A thread cannot find the bounds of its own stack without a system call. */
+static void write_thread_stacks(const struct address_space *space, const struct region *region)
+{
+	struct region_stack *stacks = (void *)(region->base + region->offsets.stacks);
+	uint32_t count = 0;
+
+	region_header(region)->below_main_stack = 0;
+	for (size_t i = 1; i < space->count; i++)
+		if (strcmp(space->mappings[i].path, "[stack]") == 0)
+			region_header(region)->below_main_stack = space->mappings[i - 1].end;
+	for (size_t i = 0; i < space->count && count < REGION_STACKS; i++)
+		if (may_be_stack(&space->mappings[i]) && has_guard(space, i))
+			stacks[count++] =
+			    (struct region_stack){space->mappings[i].start, space->mappings[i].end};
+	region_header(region)->thread_stacks = count;
+}
+
 static int begin(struct beginning *b)
 {
 	const struct attachment_wish *wish = b->wish;
@@ -240,7 +272,7 @@ static int begin(struct beginning *b)
 		return fail(b->attachment, -EIO, "it has the library of another version of heaptap");
 	if (address_space_region(b->space))
 		return fail(b->attachment, -EIO, "another heaptap has attached to it");
-	thread_stacks_write(b->space, wish->region);
+	write_thread_stacks(b->space, wish->region);
 	if (entry_open(b->entry, b->space, wish->modules) != 0)
 		return fail(b->attachment, -EIO, b->entry->reason);
 	b->called = !b->attachment->reused && !wish->delivery->executable;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/remote_call.h"
 
-#include "sampler/attach/vector_state.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 
@@ -265,9 +264,9 @@ struct frames {
 static int write_frames(
     const struct remote_call *call, const struct stopped_thread *thread, struct frames *frames)
 {
-	unsigned char vector[STOPPED_THREAD_VECTOR_BYTES + VECTOR_STATE_MARK_BYTES];
+	unsigned char vector[STOPPED_THREAD_VECTOR_BYTES + STOPPED_THREAD_MARK_BYTES];
 	char status[PROC_STATUS_BYTES], text[TEXT_BYTES] = "";
-	size_t vector_bytes = vector_state_frame(thread->vector, thread->vector_bytes, vector);
+	size_t vector_bytes = stopped_thread_frame_vector(thread->vector, thread->vector_bytes, vector);
 	uint64_t vector_at = (thread->registers.rsp - RED_ZONE_BYTES - vector_bytes) & ~UINT64_C(63);
 	uint64_t back_at = (vector_at - TEXT_BYTES - sizeof(struct frame)) & ~UINT64_C(15);
 

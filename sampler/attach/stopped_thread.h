@@ -67,4 +67,14 @@ int stopped_thread_interrupt(const struct stopped_thread *thread);
 /* cancel_fd: as above. */
 enum stopped_thread_stop stopped_thread_wait(pid_t tid, uint64_t limit_ns, int cancel_fd, int *signal);
 
+enum { STOPPED_THREAD_MARK_BYTES = 4 };
+
+/*
+ * Turns the vector state that ptrace(2) gives for NT_X86_XSTATE (`area`) into the form that a signal frame
+ * has (arch/x86/include/uapi/asm/sigcontext.h): the same XSAVE area with a description in its unused bytes
+ * and a mark behind its end. `frame` has room for `bytes` and the mark. Returns the bytes of the frame, or 0
+ * if the thread uses state that would not come back (AMX tiles). Pure.
+ */
+size_t stopped_thread_frame_vector(const unsigned char *area, size_t bytes, unsigned char *frame);
+
 #endif

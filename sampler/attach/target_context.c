@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/target_context.h"
 
-#include "sampler/linux/mount_id.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/regular_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,8 +56,8 @@ static int open_namespace(int *fd, pid_t target, const char *name)
 static bool is_own_root(int root_fd)
 {
 	struct stat own, other;
-	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), mount = mount_id_of(root_fd);
-	bool same = fd >= 0 && mount >= 0 && mount == mount_id_of(fd) && fstat(fd, &own) == 0 &&
+	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), mount = regular_file_mount(root_fd);
+	bool same = fd >= 0 && mount >= 0 && mount == regular_file_mount(fd) && fstat(fd, &own) == 0 &&
 	    fstat(root_fd, &other) == 0 && own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 
 	if (fd >= 0)

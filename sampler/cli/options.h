@@ -11,7 +11,7 @@
 
 #include "pprof/analysis/grouping.h"
 #include "sampler/cli/option_value.h"
-#include "sampler/perf/backend.h"
+#include "sampler/perf/probe.h"
 #include "sampler/symbol/answer.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/table/index.h"
-#include "sampler/perf/backend.h"
+#include "sampler/perf/probe.h"
 
 #include <errno.h>
 #include <stdlib.h>

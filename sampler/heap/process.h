@@ -15,7 +15,7 @@
 #include "pprof/text/throttle.h"
 #include "sampler/heap/heap.h"
 #include "sampler/heap/stack_log.h"
-#include "sampler/perf/backend.h"
+#include "sampler/perf/probe.h"
 #include "sampler/region/region.h"
 #include "sampler/region/region_mapped.h"
 #include "sampler/target/memory_bound.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/regular_file.h"
 
-#include "sampler/linux/mount_id.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -26,6 +25,20 @@ int regular_file_reopen(int location, struct stat *status)
 	return fd;
 }
 
+int regular_file_mount(int fd)
+{
+	char name[32], line[128];
+	int mount = -1;
+
+	snprintf(name, sizeof(name), "fdinfo/%d", fd);
+	FILE *info = proc_open_text(getpid(), name);
+	while (info && mount < 0 && fgets(line, sizeof(line), info))
+		(void)sscanf(line, "mnt_id: %d", &mount);
+	if (info)
+		fclose(info);
+	return mount;
+}
+
 /* Before Linux 5.6, or where openat2 is refused by a container's filter: of a name, which leads out of no
  * folder, only the mount is in question. */
 static int open_without_openat2(int dirfd, const char *path, int flags, int in_folder)
@@ -35,8 +48,8 @@ static int open_without_openat2(int dirfd, const char *path, int flags, int in_f
 	int location = openat(dirfd, path, flags);
 	if (location < 0)
 		return -errno;
-	const int mount = in_folder ? mount_id_of(location) : 0;
-	if (!in_folder || (mount >= 0 && mount == mount_id_of(dirfd)))
+	const int mount = in_folder ? regular_file_mount(location) : 0;
+	if (!in_folder || (mount >= 0 && mount == regular_file_mount(dirfd)))
 		return location;
 	close(location);
 	return -EXDEV;

@@ -25,4 +25,8 @@ int regular_file_reopen(int location, struct stat *status);
  * file ends before). */
 int regular_file_read(int fd, void *to, size_t bytes, uint64_t offset);
 
+/* The number of the mount through which a descriptor was opened, or -1 if it cannot be read. Works before
+ * Linux 5.8 too (STATX_MNT_ID). A device number is not enough: one device may be mounted in many places. */
+int regular_file_mount(int fd);
+
 #endif

@@ -2,9 +2,9 @@
 #include "sampler/perf/counter.h"
 
 #include "pprof/table/array.h"
-#include "sampler/arch/regs.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/regs.h"
 #include "sampler/perf/event_attr.h"
 #include "sampler/perf/features.h"
 #include "sampler/perf/lineage.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/perf/event_attr.h"
 
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 #include "sampler/perf/features.h"
 #include "sampler/perf/record.h"
 #include "sampler/perf/ring.h"
@@ -136,4 +136,38 @@ int event_try(struct event *event, char *reason, size_t reason_bytes, const char
 		    reason, reason_bytes, "it happens on the kernel's side, which this user may not see");
 	}
 	return error;
+}
+
+/* It is also an error if the event clashes with an earlier one. */
+static int prepare(const char *text, struct event *events, size_t number, char *error)
+{
+	char reason[256];
+	const char *fix;
+
+	if (event_parse(text, &events[number], error, EVENTS_ERROR_BYTES) != 0)
+		return -EINVAL;
+	if (event_try(&events[number], reason, sizeof(reason), &fix) != 0) {
+		snprintf(error, EVENTS_ERROR_BYTES, "event '%s' cannot be sampled: %s%s%s",
+		    events[number].text, reason, fix[0] ? "; fix: " : "", fix);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < number; i++) {
+		if (!event_clashes(&events[i], &events[number]))
+			continue;
+		snprintf(error, EVENTS_ERROR_BYTES,
+		    "event '%s' cannot be sampled beside '%s': the kernel cannot tell them apart and would "
+		    "mix their samples up",
+		    events[number].text, events[i].text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int events_choose(
+    const char *const *texts, size_t count, struct event *events, char error[EVENTS_ERROR_BYTES])
+{
+	for (size_t i = 0; i < count; i++)
+		if (prepare(texts[i], events, i, error))
+			return -EINVAL;
+	return 0;
 }

@@ -20,4 +20,13 @@ void event_attr_part(
  */
 int event_try(struct event *event, char *reason, size_t reason_bytes, const char **remedy);
 
+enum { EVENTS_ERROR_BYTES = 1024 };
+
+/*
+ * The events that a user chose: parses each text into events[0..count) (event_parse), tries it on this
+ * machine, and rejects two that would clash. Returns 0, or -EINVAL with one line (no newline) in `error`.
+ */
+int events_choose(
+    const char *const *texts, size_t count, struct event *events, char error[EVENTS_ERROR_BYTES]);
+
 #endif

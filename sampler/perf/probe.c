@@ -2,10 +2,10 @@
 #include "sampler/perf/probe.h"
 
 #include "pprof/table/array.h"
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 #include "sampler/linux/regular_file.h"
-#include "sampler/perf/attach.h"
 #include "sampler/perf/features.h"
+#include "sampler/perf/thread_rounds.h"
 #include "sampler/perf/trigger.h"
 
 #include <errno.h>
@@ -28,6 +28,13 @@ enum {
 	RING_BYTES_DENSE = 64 << 20,
 	ATTACH_ROUNDS = 8,
 };
+
+const char *const backend_names[] = {"auto", "uprobe", "breakpoint", "copy", "walk", NULL};
+
+const char *backend_name(enum backend backend)
+{
+	return backend_names[backend];
+}
 
 static int open_event(struct perf_event_attr *attr, pid_t pid, int cpu, int ring_fd)
 {
@@ -151,7 +158,8 @@ static int try_breakpoint(const struct probe *probe)
 	return 0;
 }
 
-struct attachment {
+/* The breakpoints of one process. */
+struct breakpoints {
 	const struct probe *probe;
 	uint64_t trigger_address;
 	int *fds;
@@ -161,42 +169,42 @@ struct attachment {
 /* One event per CPU. Each that was opened is put in the list at once, in case the next one fails. */
 static int attach_thread(void *context, pid_t tid)
 {
-	struct attachment *a = context;
-	const struct rings *rings = a->probe->rings;
+	struct breakpoints *all = context;
+	const struct rings *rings = all->probe->rings;
 	size_t cpus = rings_count(rings);
 
-	if (array_reserve(&a->fds, &a->capacity, a->count + cpus, sizeof(*a->fds)) != 0)
+	if (array_reserve(&all->fds, &all->capacity, all->count + cpus, sizeof(*all->fds)) != 0)
 		return -ENOMEM;
 	struct perf_event_attr attr;
-	breakpoint_attr(&attr, a->probe, a->trigger_address);
+	breakpoint_attr(&attr, all->probe, all->trigger_address);
 	for (size_t i = 0; i < cpus; i++) {
 		int fd = open_event(&attr, tid, rings_cpu(rings, i), rings_fd(rings, i));
 
 		if (fd < 0)
 			return fd;
-		a->fds[a->count++] = fd;
+		all->fds[all->count++] = fd;
 	}
 	return 0;
 }
 
 int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address, int **fds, size_t *count)
 {
-	struct attachment a = {.probe = probe, .trigger_address = trigger_address};
-	const struct attach attach = {
+	struct breakpoints all = {.probe = probe, .trigger_address = trigger_address};
+	const struct thread_rounds rounds = {
 	    .pid = pid,
 	    .rounds_max = ATTACH_ROUNDS,
 	    .one_is_quiet = true,
 	    .thread = attach_thread,
-	    .context = &a,
+	    .context = &all,
 	};
-	ssize_t result = attach_threads(&attach);
+	ssize_t result = thread_rounds_run(&rounds);
 
 	if (result < 0) {
-		probe_detach(a.fds, a.count);
+		probe_detach(all.fds, all.count);
 		return (int)result;
 	}
-	*fds = a.fds;
-	*count = a.count;
+	*fds = all.fds;
+	*count = all.count;
 	return 0;
 }
 

@@ -19,11 +19,23 @@
 #ifndef SAMPLER_PERF_PROBE_H
 #define SAMPLER_PERF_PROBE_H
 
-#include "sampler/perf/backend.h"
 #include "sampler/perf/ring.h"
 #include "sampler/perf/trigger.h"
 
 #include <sys/types.h>
+
+/* How stacks are captured. */
+enum backend {
+	BACKEND_AUTO,
+	BACKEND_UPROBE,
+	BACKEND_BREAKPOINT,
+	BACKEND_COPY,
+	BACKEND_WALK, /* the hook walks the stack; what it cannot walk is copied, or dumped */
+};
+
+/* As users write them, in the order of the enum; NULL ends the list. */
+extern const char *const backend_names[];
+const char *backend_name(enum backend backend);
 
 struct probe {
 	enum backend backend; /* chosen; never BACKEND_AUTO */

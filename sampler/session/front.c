@@ -8,7 +8,7 @@
 #include "sampler/linux/pidfd.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/loader/preload_library.h"
-#include "sampler/perf/event_choice.h"
+#include "sampler/perf/event_attr.h"
 #include "sampler/session/descriptors.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/front_state.h"
@@ -407,9 +407,9 @@ static int stand_in(struct front *front)
 /* Sets options->events, or logs one line about what is wrong with -e. */
 static int events_prepare(struct options *options, struct event *events)
 {
-	char error[EVENT_CHOICE_ERROR_BYTES];
+	char error[EVENTS_ERROR_BYTES];
 
-	if (event_choice_prepare(options->event_texts, options->event_count, events, error)) {
+	if (events_choose(options->event_texts, options->event_count, events, error)) {
 		log_line("%s", error);
 		return -EINVAL;
 	}

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "pprof/table/array.h"
-#include "sampler/symbol/units.h"
 
 enum {
 	DEPTH_MAX = 192,      /* of DIEs; clang and rustc stay below 100 */

@@ -51,7 +51,7 @@ const char *inlines_linkage_name(const struct inlines_node *node);
 const char *inlines_name(const struct inlines_node *node);
 uint32_t inlines_start_line(const struct inlines_node *node);
 
-/* Where an inlined node was called from: file number for lines_file() (UINT64_MAX: unknown) and line. */
+/* Where an inlined node was called from: file number for unit_lines_file() (UINT64_MAX: unknown) and line. */
 void inlines_call(const struct inlines_node *node, uint64_t *file, uint32_t *line);
 
 #endif

@@ -12,7 +12,6 @@
 
 #include "sampler/symbol/demangle.h"
 #include "sampler/symbol/inlines.h"
-#include "sampler/symbol/lines.h"
 #include "sampler/symbol/scopes.h"
 #include "sampler/symbol/symcodec.h"
 #include "sampler/symbol/units.h"
@@ -245,7 +244,7 @@ static const char *symtab_name(const struct symsource *source, uint64_t vaddr)
 
 struct unit {
 	struct symsource *source;
-	struct lines lines;
+	struct unit_lines lines;
 	struct inlines inlines;
 	struct scopes scopes;
 	struct symbol_frame *named; /* by node; name NULL: not looked up yet */
@@ -334,7 +333,7 @@ static int resolve_chain(struct unit *unit, int32_t node, uint64_t vaddr, struct
 	uint32_t count = 0, line;
 	const char *file;
 
-	lines_find(&unit->lines, vaddr, &file, &line);
+	unit_lines_find(&unit->lines, vaddr, &file, &line);
 	while (node != INLINES_NONE && count < SYMBOL_FRAMES_MAX) {
 		const struct inlines_node *one = &unit->inlines.nodes[node];
 		struct symbol_frame *named = &unit->named[node];
@@ -350,7 +349,7 @@ static int resolve_chain(struct unit *unit, int32_t node, uint64_t vaddr, struct
 		if (one->parent == INLINES_NONE)
 			break;
 		inlines_call(one, &call_file, &line);
-		file = lines_file(&unit->lines, call_file);
+		file = unit_lines_file(&unit->lines, call_file);
 		line = file ? line : 0;
 		node = one->parent;
 	}
@@ -377,7 +376,7 @@ static int resolve_unit(struct symsource *source, Dwarf_Off offset, const uint64
 		return -ENOMEM;
 	if (!dwarf_offdie(source->dwarf, offset, &die))
 		return 0;
-	lines_init(&unit.lines, &die, source->names);
+	unit_lines_init(&unit.lines, &die, source->names);
 	scopes_init(&unit.scopes, &die);
 	source->dwarf_lines += unit.lines.line_count;
 	error = inlines_init(&unit.inlines, &die, vaddrs, n);

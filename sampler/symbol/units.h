@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which compilation unit does an address belong to?
+ * Compilation units: the one that an address belongs to, and the source files and lines of one.
  *
- * Reads the units' own DW_AT_ranges, not .debug_aranges, the only way in libdw 0.188: clang does not write
- * that section. All addresses are known in advance, so each range is looked up in the sorted addresses; this
- * needs no index over all units and no memory per unit.
+ * The first reads the units' own DW_AT_ranges, not .debug_aranges, the only way in libdw 0.188: clang does
+ * not write that section. All addresses are known in advance, so each range is looked up in the sorted
+ * addresses; this needs no index over all units and no memory per unit.
+ *
+ * libdw decodes a unit's whole line table at the first lookup and keeps it until dwarf_end(): about 16 bytes
+ * of memory per byte of .debug_line. From line_count the caller knows when to end the Dwarf.
  */
 #ifndef SAMPLER_SYMBOL_UNITS_H
 #define SAMPLER_SYMBOL_UNITS_H
@@ -16,6 +19,7 @@
 #include <elfutils/libdw.h>
 
 #include "sampler/symbol/extents.h"
+#include "sampler/symbol/string_pool.h"
 
 struct unit_facts {
 	bool any;       /* at least one compilation unit */
@@ -28,5 +32,22 @@ struct unit_facts {
  */
 int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *vaddrs, size_t n,
     Dwarf_Off *unit_offsets, struct unit_facts *facts);
+
+struct unit_lines {
+	Dwarf_Die *unit;           /* borrowed */
+	struct string_pool *names; /* borrowed; owns the file names */
+	const char *folder;        /* DW_AT_comp_dir or NULL */
+	Dwarf_Files *files;        /* NULL: no line table */
+	size_t file_count;
+	size_t line_count;
+};
+
+void unit_lines_init(struct unit_lines *lines, Dwarf_Die *unit, struct string_pool *names);
+
+/* Writes file (NULL: unknown) and line (0: unknown) of an address. */
+void unit_lines_find(struct unit_lines *lines, uint64_t vaddr, const char **file, uint32_t *line);
+
+/* The name of file number `index`, as DW_AT_call_file uses it; NULL: there is none. */
+const char *unit_lines_file(struct unit_lines *lines, uint64_t index);
 
 #endif

@@ -17,7 +17,7 @@
 #ifndef SAMPLER_UNWIND_CFI_H
 #define SAMPLER_UNWIND_CFI_H
 
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 #include "sampler/unwind/module_file.h"
 
 #include <stdbool.h>

@@ -9,8 +9,8 @@
 #ifndef SAMPLER_UNWIND_CFI_ODD_H
 #define SAMPLER_UNWIND_CFI_ODD_H
 
-#include "sampler/arch/regs.h"
-#include "sampler/arch/signal_frame.h"
+#include "sampler/linux/regs.h"
+#include "sampler/unwind/signal_frame.h"
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/module_file.h"
 
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/return_address.h"
 
-#include "sampler/arch/call.h"
+#include "sampler/unwind/call.h"
 #include "sampler/unwind/module.h"
 
 /* Code behind a file's entry point that sets the frame pointer to zero for the outermost frame: _start, and

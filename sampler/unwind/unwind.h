@@ -22,7 +22,7 @@
 #ifndef SAMPLER_UNWIND_UNWIND_H
 #define SAMPLER_UNWIND_UNWIND_H
 
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 #include "sampler/unwind/maps.h"
 
 #include <stdbool.h>

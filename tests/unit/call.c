@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /*
  * Calls in front of an address. Bytes of x86-64 are what "as" makes of the instruction beside them.
  */
@@ -8,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/arch/call.h"
+#include "sampler/unwind/call.h"
 
 #include <elf.h>
 #include <stdlib.h>

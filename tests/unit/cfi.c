@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /*
  * Compiled rows against libdw's own reading of the untouched file, row by row; rows written by hand for what
  * compilers seldom emit; files that lie, and files that change under us.
@@ -9,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 #include "sampler/unwind/cfi.h"
 #include "sampler/unwind/cfi_check.h"
 #include "sampler/unwind/cfi_odd.h"

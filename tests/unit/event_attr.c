@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 #include "sampler/perf/event_attr.h"
 #include "sampler/perf/record.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is pure in attaching: which calls end at a stop, and the vector state of a signal frame. */
 #include "sampler/attach/remote_call.h"
-#include "sampler/attach/vector_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +76,7 @@ static void a_frame_describes_its_state(void **state)
 	memset(area, 0x5a, sizeof(area));
 	put(area, DESCRIPTION, 3); /* x87 and SSE are enabled, */
 	put(area, LEGACY, 3);      /* and in use */
-	size_t bytes = vector_state_frame(area, sizeof(area), frame);
+	size_t bytes = stopped_thread_frame_vector(area, sizeof(area), frame);
 	assert_int_equal(bytes, LEGACY + 64 + 4);
 	assert_int_equal(word(frame, DESCRIPTION), 0x46505853);
 	assert_int_equal(word(frame, DESCRIPTION + 4), bytes);
@@ -93,10 +92,10 @@ static void state_that_would_be_lost_is_refused(void **state)
 
 	put(area, DESCRIPTION, 3 | UINT64_C(1) << 18);
 	put(area, LEGACY, 3 | UINT64_C(1) << 18); /* AMX tiles are in use */
-	assert_int_equal(vector_state_frame(area, sizeof(area), frame), 0);
+	assert_int_equal(stopped_thread_frame_vector(area, sizeof(area), frame), 0);
 	put(area, LEGACY, 3);
-	assert_int_not_equal(vector_state_frame(area, sizeof(area), frame), 0);
-	assert_int_equal(vector_state_frame(area, 100, frame), 0);
+	assert_int_not_equal(stopped_thread_frame_vector(area, sizeof(area), frame), 0);
+	assert_int_equal(stopped_thread_frame_vector(area, 100, frame), 0);
 }
 
 int main(void)

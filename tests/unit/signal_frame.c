@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* The code to which signal handlers return, and the frame that it finds. Whole stacks: stacks.c. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/arch/signal_frame.h"
+#include "sampler/unwind/signal_frame.h"
 
 #include <elf.h>
 #include <signal.h>

@@ -264,7 +264,7 @@ static size_t activations(void)
 }
 
 /* Exact pcs in a stack that one signal has interrupted: the interrupted one's, and on aarch64 that of the
- * code to which handlers return, which is known by itself (sampler/arch/signal_frame.h). */
+ * code to which handlers return, which is known by itself (sampler/unwind/signal_frame.h). */
 #ifdef __aarch64__
 enum { ACTIVATIONS = 2 };
 #else

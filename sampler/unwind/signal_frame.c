@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/arch/signal_frame.h"
+#include "sampler/unwind/signal_frame.h"
 
 #include <elf.h>
 #include <stddef.h>

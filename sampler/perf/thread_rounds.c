@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/perf/attach.h"
+#include "sampler/perf/thread_rounds.h"
 
 #include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct round {
-	const struct attach *attach;
+	const struct thread_rounds *rounds;
 	pid_t *known; /* threads of all rounds, also ended ones: they may have created others before */
 	size_t count, capacity;
 	size_t found; /* in this round */
@@ -31,7 +31,7 @@ static int visit(void *context, pid_t tid)
 		return 0;
 	if (array_reserve(&round->known, &round->capacity, round->count + 1, sizeof(*round->known)) != 0)
 		return -ENOMEM;
-	int result = round->attach->thread(round->attach->context, tid);
+	int result = round->rounds->thread(round->rounds->context, tid);
 	if (result && result != -ESRCH)
 		return result;
 	round->known[round->count++] = tid;
@@ -40,17 +40,17 @@ static int visit(void *context, pid_t tid)
 	return 0;
 }
 
-ssize_t attach_threads(const struct attach *attach)
+ssize_t thread_rounds_run(const struct thread_rounds *rounds)
 {
-	struct round round = {.attach = attach};
+	struct round round = {.rounds = rounds};
 	int error = 0;
 	bool quiet = false;
 
-	for (int i = 0; i < attach->rounds_max && !quiet && !error; i++) {
+	for (int i = 0; i < rounds->rounds_max && !quiet && !error; i++) {
 		round.found = 0;
-		error = proc_each_thread(attach->pid, visit, &round);
+		error = proc_each_thread(rounds->pid, visit, &round);
 		error = error == -ENOENT ? -ESRCH : error;
-		quiet = round.found == 0 || (attach->one_is_quiet && i == 0 && round.found == 1);
+		quiet = round.found == 0 || (rounds->one_is_quiet && i == 0 && round.found == 1);
 	}
 	free(round.known);
 	return error ? error : (ssize_t)round.reached;

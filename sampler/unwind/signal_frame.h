@@ -10,8 +10,8 @@
  * Layout: struct rt_sigframe, arch/arm64/kernel/signal.c; struct ucontext and struct sigcontext,
  * arch/arm64/include/uapi/asm. The instructions: arch/arm64/kernel/vdso/sigreturn.S.
  */
-#ifndef SAMPLER_ARCH_SIGNAL_FRAME_H
-#define SAMPLER_ARCH_SIGNAL_FRAME_H
+#ifndef SAMPLER_UNWIND_SIGNAL_FRAME_H
+#define SAMPLER_UNWIND_SIGNAL_FRAME_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * DWARF numbers: System V ABI AMD64 supplement, figure 3.36; "DWARF for the Arm 64-bit Architecture", section
  * 4.1. perf numbers: arch/x86/include/uapi/asm/perf_regs.h, arch/arm64/include/uapi/asm/perf_regs.h in Linux.
  */
-#ifndef SAMPLER_ARCH_REGS_H
-#define SAMPLER_ARCH_REGS_H
+#ifndef SAMPLER_LINUX_REGS_H
+#define SAMPLER_LINUX_REGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

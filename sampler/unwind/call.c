@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/arch/call.h"
+#include "sampler/unwind/call.h"
 
 #include <elf.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  * Encodings: Intel SDM volume 2, CALL, and section 2.1.5 (ModR/M and SIB bytes); Arm Architecture Reference
  * Manual for A-profile, C6.2, BL, BLR and BLRAA.
  */
-#ifndef SAMPLER_ARCH_CALL_H
-#define SAMPLER_ARCH_CALL_H
+#ifndef SAMPLER_UNWIND_CALL_H
+#define SAMPLER_UNWIND_CALL_H
 
 #include <stdbool.h>
 #include <stddef.h>

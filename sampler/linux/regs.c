@@ -1,7 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/arch/regs.h"
+#include "sampler/linux/regs.h"
 
+#include <elf.h>
 #include <errno.h>
+
+/* enum perf_event_x86_regs: ax bx cx dx si di bp sp ip flags cs ss ds es fs gs r8..r15 */
+static const uint8_t x86_64_columns[24] = {0, 3, 2, 1, 4, 5, 6, 7, 16, REGS_NONE, REGS_NONE, REGS_NONE,
+    REGS_NONE, REGS_NONE, REGS_NONE, REGS_NONE, 8, 9, 10, 11, 12, 13, 14, 15};
+
+const struct regs_arch regs_x86_64 = {
+    .name = "x86-64",
+    .e_machine = EM_X86_64,
+    .count = 17,
+    .sp = 7,
+    .fp = 6,
+    .ra = 16,
+    .ra_in_register = false,
+    .tracked_count = 6,
+    .tracked = {3, 6, 12, 13, 14, 15}, /* rbx rbp r12-r15 */
+    .preserved = 1 << 3 | 1 << 6 | 1 << 7 | 0xf << 12,
+    .perf_mask = 0xff0fff,
+    .perf_pc = 8,
+    .perf_to_dwarf = x86_64_columns,
+    .perf_count = 24,
+    .arguments = {5, 4, 1, 2, 8, 9},     /* rdi rsi rdx rcx r8 r9 */
+    .copied = {3, 6, 7, 12, 13, 14, 15}, /* rbx rbp rsp r12-r15 */
+    .copied_count = 7,
+    .copied_sp = 2,
+    .code_mask = ~UINT64_C(0),
+    .record_ends_frame = true,
+};
+
+/* enum perf_event_arm_regs: x0..x29 lr sp pc; DWARF has x0..x30 sp at 31 and no column for pc */
+static const uint8_t aarch64_columns[33] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
+    19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, REGS_NONE};
+
+/*
+ * A return address signed by PAC has its code in the bits above the virtual address; with 48-bit user
+ * addresses those are bits 48 to 63, pointer tags included. For the machine we run on regs_arch_native()
+ * asks.
+ */
+const struct regs_arch regs_aarch64 = {
+    .name = "aarch64",
+    .e_machine = EM_AARCH64,
+    .count = 32,
+    .sp = 31,
+    .fp = 29,
+    .ra = 30,
+    .ra_in_register = true,
+    .tracked_count = 11,
+    .tracked = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29},
+    .preserved = UINT64_C(0x7ff) << 19 | UINT64_C(1) << 31,
+    .perf_mask = UINT64_C(0x1ffffffff),
+    .perf_pc = 32,
+    .perf_to_dwarf = aarch64_columns,
+    .perf_count = 33,
+    .arguments = {0, 1, 2, 3, 4, 5},
+    .copied = {19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}, /* x19-x30 sp */
+    .copied_count = 13,
+    .copied_sp = 12,
+    .code_mask = (UINT64_C(1) << 48) - 1,
+};
 
 static const struct regs_arch *const archs[] = {&regs_x86_64, &regs_aarch64};
 
