@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* Sums that a process left behind in the middle of counting: none has bytes without objects, or objects
  * without bytes. */
 #include "sampler/heap/heap.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* Differences to the profile that was accepted, and folding to a server's limits: sums must come out the
  * same. */
 #include "pprof/codec/decode.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* What heaptap-push reads from users and servers: URLs, labels, answers, the retry table, names in the
  * spool. */
 #include "pprof/profile/labels.h"

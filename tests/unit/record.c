@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* perf records as the kernel writes them, cut off, lengthened and made up. */
 #include "sampler/perf/record.h"
 

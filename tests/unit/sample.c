@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* The hook's decision: how often is a block of a size chosen, and by whom. */
 #include "preload/sample.h"
 #include "proto/weight.h"

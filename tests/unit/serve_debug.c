@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* /debug/pprof: what is asked, and what is made of profiles. */
 #include "pprof/codec/decode.h"
 #include "pprof/codec/encode.h"

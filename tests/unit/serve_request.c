@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* What heaptap-serve makes of a request's first line and headers, and of its own addresses and token. */
 #include "serve/host_header.h"
 #include "serve/listen_address.h"

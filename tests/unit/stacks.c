@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /*
  * Recorded stacks (tests/unit/stacks): programs of both architectures, by gcc and clang, with .eh_frame and
  * its table, without the table, with a compressed .debug_frame only, with signed return addresses,

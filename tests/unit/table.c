@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* Items by key, against a plain list. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* What the hook knows of the calling thread without asking the kernel: its id, and where its stack ends. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /*
  * The hook's walk over stacks made by hand, by rows that the sampler's side has published: what is found, and
  * that neither a wrong row nor a wrong stack leads outside the stack.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* The hook's arithmetic in programs that have changed their floating-point environment. */
 #include "preload/weigh.h"
 #include "proto/weight.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* arm64: qemu-aarch64 runs this test, too */
 /* The hook's arithmetic without libm against libm, and the estimator's expectation against the truth. */
 #include "proto/weight.h"
 
