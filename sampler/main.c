@@ -7,6 +7,7 @@
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/cli/unknown_command.h"
+#include "sampler/core/descriptors.h"
 #include "sampler/daemon/daemon.h"
 #include "sampler/doctor/doctor.h"
 #include "sampler/doctor/event_list.h"
@@ -20,8 +21,7 @@
 #include "sampler/report/report.h"
 #include "sampler/report/report_answer.h"
 #include "sampler/report/symbolize.h"
-#include "sampler/session/descriptors.h"
-#include "sampler/session/end_answer.h"
+#include "sampler/session/end_summary.h"
 #include "sampler/session/front.h"
 #include "sampler/session/pusher.h"
 #include "sampler/session/session.h"
@@ -401,6 +401,6 @@ int main(int argc, char *argv[])
 		usage_print(stderr);
 		exit(STATUS_USAGE);
 	}
-	end_answer_by(report_answer_of);
+	end_summary_answer_by(report_answer_of);
 	exit(output_end(word_run(argc, argv)));
 }

@@ -4,7 +4,7 @@
  * out.
  *
  * The daemon has one control socket (control_path.h), each `heaptap record` one of its own
- * (sampler/session/control.h); both speak this. SOCK_SEQPACKET, one message a packet, of text without a
+ * (sampler/session/session_socket.h); both speak this. SOCK_SEQPACKET, one message a packet, of text without a
  * final newline or NUL; one request a connection:
  *
  *     -> "list"                        what is known of the daemon and its processes

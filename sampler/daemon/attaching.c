@@ -12,7 +12,6 @@
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/proc.h"
 #include "sampler/loader/preload_library.h"
-#include "sampler/session/attachments.h"
 #include "sampler/target/target_plan.h"
 
 #include <errno.h>
@@ -46,7 +45,7 @@ static int open_library(struct daemon *d)
 		d->delivery.fd = -1;
 		return error;
 	}
-	*modules_library(d->modules) =
+	*modules_library(d->core.modules) =
 	    (struct module_library){DELIVERY_NAME, proc_fd_path(copy, d->delivery.fd)};
 	return 0;
 }
@@ -76,27 +75,18 @@ static struct region *make_region(struct daemon *d, uint64_t period_bytes)
 
 /* ---- on their way */
 
-static void drop(struct daemon_attaching *one)
+struct attach_job *attaching_seat(struct daemon *d, const char *account)
 {
-	if (one->region)
-		region_close(one->region);
-	free(one->region);
-	free(one->facts.plan);
-	*one = (struct daemon_attaching){.attacher.fd = -1};
-}
-
-struct daemon_attaching *attaching_seat(struct daemon *d, const char *account)
-{
-	struct daemon_attaching *seat = NULL;
+	struct attach_job *seat = NULL;
 	size_t of_account = 0, free_seats = 0;
 
 	for (size_t i = 0; i < DAEMON_ATTACHING; i++) {
-		struct daemon_attaching *one = &d->attaching[i];
+		struct attach_job *job = &d->attaching[i];
 
-		if (one->region) {
-			of_account += strcmp(one->facts.plan->account, account) == 0;
+		if (job->region) {
+			of_account += strcmp(job->facts.plan->account, account) == 0;
 		} else {
-			seat = one;
+			seat = job;
 			free_seats++;
 		}
 	}
@@ -121,62 +111,49 @@ bool attaching_has_region(const struct daemon *d, uint64_t ino)
 }
 
 /* 0, or -errno and everything is as it was. */
-static int begin(struct daemon *d, struct daemon_attaching *one, const struct roster_entry *entry,
+static int begin(struct daemon *d, struct attach_job *job, const struct roster_entry *entry,
     const struct verdict *verdict, bool filtered)
 {
 	const uint64_t period_bytes = verdict_period(d, verdict);
 
-	*one = (struct daemon_attaching){.attacher.fd = -1,
-	    .region = make_region(d, period_bytes),
-	    .facts = attachments_facts(entry->pid),
-	    .begun_ns = clock_now_ns()};
-	one->facts.period_bytes = period_bytes;
-	one->facts.plan = calloc(1, sizeof(*one->facts.plan));
-	int error = one->region && one->facts.plan ? 0 : -ENOMEM;
-	if (!error) {
-		verdict_plan(one->facts.plan, d, verdict);
-		region_header(one->region)->filtered = filtered;
-		const struct attachment_wish wish = {.pid = entry->pid,
-		    .birth = entry->identity,
-		    .modules = d->modules,
-		    .region = one->region,
-		    .delivery = &d->delivery};
-		error = attacher_start(&one->attacher, attachment_begin, &wish);
+	*job = (struct attach_job){
+	    .attacher.fd = -1, .region = make_region(d, period_bytes), .facts = attach_job_facts(entry->pid)};
+	job->facts.period_bytes = period_bytes;
+	job->facts.plan = calloc(1, sizeof(*job->facts.plan));
+	if (!job->region || !job->facts.plan) {
+		attach_job_drop(job);
+		return -ENOMEM;
 	}
-	if (!error)
-		error = epoll_set_add(d->epoll_fd, one->attacher.fd);
-	if (error)
-		drop(one);
-	return error;
+	verdict_plan(job->facts.plan, d, verdict);
+	region_header(job->region)->filtered = filtered;
+	const struct attachment_wish wish = {.pid = entry->pid,
+	    .birth = entry->identity,
+	    .modules = d->core.modules,
+	    .delivery = &d->delivery};
+	return attach_job_start(job, &wish, d->core.epoll_fd);
 }
 
-static void take_result(struct daemon *d, struct daemon_attaching *one)
+static void take_result(struct daemon *d, struct attach_job *job)
 {
 	struct attachment attachment;
-	struct roster_entry *entry = roster_find(&d->roster, one->facts.pid);
+	struct roster_entry *entry = roster_find(&d->roster, job->facts.pid);
 
 	if (entry && entry->state != ROSTER_ATTACHING) /* of a program that it has executed since */
 		entry = NULL;
-	epoll_set_remove(d->epoll_fd, one->attacher.fd);
-	int error = attacher_finish(&one->attacher, &attachment);
+	int error = attach_job_result(job, d->core.epoll_fd, &attachment);
 	if (error) {
 		if (entry)
 			verdict_refuse(entry, "cannot be attached to: %s", attachment.reason);
-		drop(one);
 		return;
 	}
-	one->facts.other_library = attachment.reused || attachment.by_file;
-	struct region *region = one->region;
-	const struct registry_attached facts = one->facts;
-	one->region = NULL;
-	one->facts.plan = NULL;
-	error = registry_attach(&d->heap.registry, region, &facts);
+	const uint64_t ino = job->region->ino;
+	error = attach_job_register(job, &d->core.heap.registry);
 	if (error && entry)
 		verdict_refuse(entry, "cannot be attached to: %s", strerror(-error));
 	if (error || !entry)
 		return;
 	entry->state = ROSTER_PROFILED;
-	entry->ino = region->ino;
+	entry->ino = ino;
 	entry->first = entry->attached = true;
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
@@ -184,7 +161,8 @@ static void take_result(struct daemon *d, struct daemon_attaching *one)
 	decisions_about(d, entry); /* meanwhile the rules may have changed, or everything is off */
 	if (d->options.verbosity > 0)
 		log_line_of(entry->uid, "pid %d: attached, service %s; paused one thread for %.1f ms",
-		    (int)entry->pid, facts.plan->service, (double)attachment.stood_ns / 1e6);
+		    (int)entry->pid, entry->service ? entry->service : "?",
+		    (double)attachment.stood_ns / 1e6);
 }
 
 bool attaching_event(struct daemon *d, int fd)
@@ -200,12 +178,12 @@ bool attaching_event(struct daemon *d, int fd)
 void attaching_tend(struct daemon *d, uint64_t now_ns)
 {
 	for (size_t i = 0; i < DAEMON_ATTACHING; i++) {
-		struct daemon_attaching *one = &d->attaching[i];
+		struct attach_job *job = &d->attaching[i];
 
-		if (one->region && now_ns > one->begun_ns + lasts_most_ns)
-			attacher_give_up(&one->attacher);
-		if (one->region && attacher_is_late(&one->attacher))
-			take_result(d, one);
+		if (job->region && now_ns > job->begun_ns + lasts_most_ns)
+			attacher_give_up(&job->attacher);
+		if (job->region && attacher_is_late(&job->attacher))
+			take_result(d, job);
 	}
 }
 
@@ -230,7 +208,7 @@ static bool attach(struct daemon *d, struct roster_entry *entry, const struct ve
 	if (is_on_its_way(d, entry->pid))
 		return false;
 	process_labels_owner(&verdict->facts, account, sizeof(account));
-	struct daemon_attaching *seat = attaching_seat(d, account);
+	struct attach_job *seat = attaching_seat(d, account);
 	/* first: where nothing can be attached to there is no library either */
 	const bool fit = fitness_examine(&fitness, entry->pid, false);
 	if (fitness.later)

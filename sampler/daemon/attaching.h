@@ -13,12 +13,12 @@
 #include <stdint.h>
 
 struct daemon;
-struct daemon_attaching;
+struct attach_job;
 
 /* A free seat for a process of that account, if fewer of its processes are on their way than seats are free:
  * half of all for one account, a quarter for the next, so that processes that do not answer keep out nobody
  * but their own. NULL: none. */
-struct daemon_attaching *attaching_seat(struct daemon *daemon, const char *account);
+struct attach_job *attaching_seat(struct daemon *daemon, const char *account);
 
 /* Begins, if the rules say so. has_library: it carries the library. Returns true: it is decided about;
  * false: too many are on their way. */

@@ -127,7 +127,7 @@ void configuration_reload(struct daemon *d)
 	d->note[0] = '\0';
 	configuration_close(d);
 	d->rules = rules;
-	d->memory.max_bytes = memory_bound_bytes(rules->daemon.memory_bytes);
+	d->core.memory.max_bytes = memory_bound_bytes(rules->daemon.memory_bytes);
 	const struct store_settings settings = settings_of(d);
 	result = store_change(d->store, &settings);
 	if (result)

@@ -4,31 +4,28 @@
 #include "pprof/codec/file.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
+#include "sampler/core/requests.h"
 #include "sampler/daemon/attaching.h"
 #include "sampler/daemon/configuration.h"
 #include "sampler/daemon/daemon_list.h"
+#include "sampler/daemon/daemon_socket.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/decisions.h"
 #include "sampler/daemon/ended_room.h"
 #include "sampler/daemon/hand_over.h"
 #include "sampler/daemon/notify.h"
 #include "sampler/daemon/periods.h"
-#include "sampler/daemon/requests.h"
 #include "sampler/daemon/verdict.h"
 #include "sampler/linux/clock.h"
-#include "sampler/linux/epoll_set.h"
 #include "sampler/loader/preload_library.h"
-#include "sampler/session/signals.h"
 #include "sampler/target/target_plan.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -56,7 +53,7 @@ static const uint64_t second_ns = UINT64_C(1000000000);
 
 static int claim(void *context, const struct target *target, const char *name, char *path, size_t path_bytes)
 {
-	const struct daemon *d = context;
+	const struct daemon *d = ((const struct core *)context)->command;
 	const struct store_claim wish = {
 	    .service = target->plan ? target->plan->service : target->title,
 	    .snapshot = name,
@@ -84,28 +81,32 @@ static void reload(struct daemon *d)
 	notify_tell("READY=1");
 }
 
-static void on_signals(struct daemon *d)
+static void want_all(struct daemon *d)
 {
-	int number, status;
-	pid_t pid;
+	if (d->off.off)
+		log_line("no snapshots: everything is off, while %s exists", d->off.path);
+	else
+		(void)requests_want_all(&d->core, "a signal to heaptap");
+}
 
-	while ((number = signals_read(d->signal_fd)) != 0)
-		switch (number) {
-		case SIGHUP:
-			reload(d);
-			break;
-		case SIGUSR1:
-			requests_want_all(d, "a signal to heaptap", 0);
-			break;
-		case SIGCHLD:
-			break;
-		default:
-			d->ending = true;
-			break;
-		}
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (!cpu_profiles_reap(&d->cpu, pid, status) && !store_keeper_reap(&d->keeper, pid))
-			scheduler_reap(d->scheduler, pid, status);
+static void on_signal(struct core *core, int number)
+{
+	struct daemon *d = core->command;
+
+	if (number == SIGHUP)
+		reload(d);
+	else if (number == SIGUSR1)
+		want_all(d);
+	else
+		d->ending = true;
+}
+
+static bool on_child(struct core *core, pid_t child, int status)
+{
+	struct daemon *d = core->command;
+
+	(void)status;
+	return store_keeper_reap(&d->keeper, child);
 }
 
 /* ---- the loop */
@@ -115,7 +116,7 @@ static void move_switch(struct daemon *d)
 	log_line("%s: %s", d->off.path,
 	    d->off.off ? "found: nothing is sampled until it is removed, and nothing written"
 	               : "gone: sampling goes on");
-	scheduler_pause(d->scheduler, d->off.off);
+	scheduler_pause(d->core.scheduler, d->off.off);
 	if (d->off.off)
 		hand_over_stop(d);
 	else
@@ -138,7 +139,7 @@ static void tell_manager(struct daemon *d, uint64_t now_ns)
 		notify_tell("WATCHDOG=1");
 	if (is_due(&d->status_ns, now_ns, STATUS_NS_S * second_ns))
 		notify_tell("STATUS=%s%zu processes are profiled%s%s", d->off.off ? "off: " : "",
-		    registry_running(&d->heap.registry), d->note[0] ? "; " : "", d->note);
+		    registry_running(&d->core.heap.registry), d->note[0] ? "; " : "", d->note);
 }
 
 static void limit_load(struct daemon *d, uint64_t now_ns)
@@ -176,28 +177,16 @@ static void save_guard(struct daemon *d, bool last)
 	d->guard_error = error;
 }
 
-/* Every region, so not at each notice that a program has begun. */
-static void look_at_heaps(struct daemon *d, bool ended)
+static uint64_t look(struct core *core, bool ended)
 {
-	if (!ended && clock_now_ns() < d->heap_ns)
-		return;
-	if (heap_capture_look(&d->heap, ended))
-		scheduler_hurry(d->scheduler);
-	const uint64_t now_ns = clock_now_ns();
-	d->heap_ns = now_ns + poll_interval_timeout_ns(&d->heap.pace, now_ns);
-}
-
-/* Everything that causes no event. Returns the time until the next look, in nanoseconds, at most. */
-static uint64_t look(struct daemon *d, bool ended)
-{
+	struct daemon *d = core->command;
 	uint64_t now_ns = clock_now_ns();
 
 	if (off_switch_look(&d->off, now_ns))
 		move_switch(d);
 	attaching_tend(d, now_ns);
-	uint64_t find_ns = finder_tend(d->finder, now_ns);
-	look_at_heaps(d, ended);
-	uint64_t due_ns = scheduler_tend(d->scheduler, clock_now_ns());
+	const uint64_t find_ns = finder_tend(d->finder, now_ns);
+	const uint64_t due_ns = core_look(core, ended, false); /* not every region at each notice */
 	now_ns = clock_now_ns();
 	store_keeper_tend(&d->keeper, d->store, now_ns);
 	limit_load(d, now_ns);
@@ -207,41 +196,27 @@ static uint64_t look(struct daemon *d, bool ended)
 		log_line_tell_held(false);
 	}
 	tell_manager(d, now_ns);
-	uint64_t cpu_ns = cpu_profiles_tend(&d->cpu, now_ns);
-	due_ns = cpu_ns < due_ns ? cpu_ns : due_ns;
-	uint64_t tick_ns = d->heap_ns > now_ns ? d->heap_ns - now_ns : 0;
-	due_ns = find_ns < due_ns ? find_ns : due_ns;
-	return due_ns < tick_ns ? due_ns : tick_ns;
+	return find_ns < due_ns ? find_ns : due_ns;
 }
 
-/* True: a process may have ended. */
-static bool on_event(struct daemon *d, int fd)
+static bool on_event(struct core *core, int fd)
 {
-	if (fd == d->signal_fd)
-		on_signals(d);
-	else if (fd == d->off.fd || fd == finder_fd(d->finder))
-		return false; /* looked at in any case */
-	else if (!control_server_event(d->control, fd) && !attaching_event(d, fd)) {
-		hand_over_ended(d, fd);
-		return true;
-	}
-	return false;
+	struct daemon *d = core->command;
+
+	if (fd == d->off.fd || fd == finder_fd(d->finder) || attaching_event(d, fd))
+		return false; /* look() looks at the switch and the notices in any case */
+	(void)hand_over_ended(d, fd);
+	return true;
 }
 
-static int loop(struct daemon *d)
+static bool is_over(struct core *core)
 {
-	for (uint64_t timeout_ns = 0; !d->ending;) {
-		struct epoll_event events[64];
-		int count = poll_interval_wait(d->epoll_fd, events, 64, timeout_ns);
+	return ((const struct daemon *)core->command)->ending;
+}
 
-		if (count < 0 && errno != EINTR)
-			return EXIT_FAILURE;
-		bool ended = false;
-		for (int i = 0; i < count; i++)
-			ended = on_event(d, events[i].data.fd) || ended;
-		timeout_ns = look(d, ended);
-	}
-	return EXIT_SUCCESS;
+static bool is_off(const struct core *core)
+{
+	return ((const struct daemon *)core->command)->off.off;
 }
 
 /* ---- beginning and end */
@@ -252,15 +227,15 @@ static void write_what_waits(struct daemon *d)
 	const uint64_t end_ns = clock_now_ns() + WRITE_AT_END_S * second_ns;
 	uint64_t written, ended;
 
-	scheduler_hurry_writing(d->scheduler, true);
-	while (!scheduler_settled(d->scheduler) && clock_now_ns() < end_ns) {
-		struct pollfd signals = {.fd = d->signal_fd, .events = POLLIN};
+	scheduler_hurry_writing(d->core.scheduler, true);
+	while (!scheduler_settled(d->core.scheduler) && clock_now_ns() < end_ns) {
+		struct pollfd signals = {.fd = d->core.signal_fd, .events = POLLIN};
 
-		(void)scheduler_tend(d->scheduler, clock_now_ns());
+		(void)scheduler_tend(d->core.scheduler, clock_now_ns());
 		(void)poll(&signals, 1, 20);
-		on_signals(d);
+		core_read_signals(&d->core);
 	}
-	scheduler_progress(d->scheduler, &written, &ended);
+	scheduler_progress(d->core.scheduler, &written, &ended);
 	if (ended > written)
 		log_line("%" PRIu64 " profiles of processes that have ended could not be written in time",
 		    ended - written);
@@ -268,21 +243,16 @@ static void write_what_waits(struct daemon *d)
 
 static int open_ground(struct daemon *d)
 {
-	d->signal_fd = signals_open(SIGNALS_DAEMON, SIGUSR1);
-	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (d->signal_fd < 0 || d->epoll_fd < 0)
-		return -errno;
-	d->roster.epoll_fd = d->epoll_fd;
-	d->modules = modules_new(0);
+	const int error = core_open(&d->core, SIGNALS_DAEMON, SIGUSR1);
+
+	d->roster.epoll_fd = d->core.epoll_fd;
 	d->guard = crash_guard_new();
-	if (!d->modules || !d->guard)
-		return -ENOMEM;
-	return epoll_set_add(d->epoll_fd, d->signal_fd);
+	return error || d->guard ? error : -ENOMEM;
 }
 
 static int open_capture(struct daemon *d)
 {
-	d->settings = (struct snapshot_settings){
+	d->core.settings = (struct snapshot_settings){
 	    .interval_ns = d->options.interval_ns,
 	    .min_samples = d->options.min_samples,
 	    .detail = d->options.symbols,
@@ -292,12 +262,7 @@ static int open_capture(struct daemon *d)
 	    .timeline = true,
 	};
 	const struct scheduler_setup setup = {
-	    .settings = &d->settings,
-	    .output = &d->output,
 	    .claim = claim,
-	    .answer = requests_answer,
-	    .context = d,
-	    .memory = d->cpu.giver,
 	    .may_wait = ended_room_allows,
 	    .pace = {.patience_ns = PATIENCE_NS_S * second_ns,
 	        .batch_ns = BATCH_S * second_ns,
@@ -308,19 +273,12 @@ static int open_capture(struct daemon *d)
 	    .began_ns = d->identity.monotonic_ns,
 	    .began_pid = d->identity.pid,
 	};
-	d->scheduler = scheduler_new(&setup);
-	if (!d->scheduler)
-		return -ENOMEM;
-	int error = heap_capture_probe(&d->heap, &d->options);
-	const struct heap_capture_setup heap = {
-	    .launch = &d->launch,
-	    .modules = d->modules,
-	    .memory = &d->memory,
-	    .epoll_fd = d->epoll_fd,
-	    .scheduler = d->scheduler,
-	    .offered = true,
-	};
-	return error ? error : heap_capture_open(&d->heap, &heap);
+	int error = core_open_scheduler(&d->core, setup);
+	if (error)
+		return error;
+	d->core.has_heap = true;
+	error = heap_capture_probe(&d->core.heap, &d->options);
+	return error ? error : core_open_heap(&d->core, NULL, true);
 }
 
 static int open_finder(struct daemon *d)
@@ -328,7 +286,7 @@ static int open_finder(struct daemon *d)
 	static char library[PATH_MAX];
 	const struct finder_setup setup = {
 	    .library = preload_library_find(library, sizeof(library)) == 0 ? library : NULL,
-	    .epoll_fd = d->epoll_fd,
+	    .epoll_fd = d->core.epoll_fd,
 	    .sweep_ns = SWEEP_NS_S * second_ns,
 	    .look = hand_over_look,
 	    .opened = hand_over_opened,
@@ -351,14 +309,14 @@ static int open_finder(struct daemon *d)
 
 static int open_all(struct daemon *d)
 {
-	int error = output_init(&d->output, NULL);
+	int error = output_init(&d->core.output, NULL);
 
 	if (!error)
 		error = open_ground(d);
 	if (!error)
 		error = configuration_open_store(d);
 	if (!error)
-		error = requests_open(d);
+		error = daemon_socket_open(d);
 	if (!error)
 		error = open_capture(d);
 	return error ? error : open_finder(d);
@@ -368,22 +326,14 @@ static void close_all(struct daemon *d)
 {
 	attaching_end(d);
 	finder_free(d->finder);
-	requests_close(d);
-	off_switch_close(&d->off);
-	scheduler_free(d->scheduler);
-	if (d->scheduler)
-		heap_capture_close(&d->heap);
-	if (d->modules)
-		modules_free(d->modules);
+	daemon_socket_close(d);
 	roster_fini(&d->roster);
+	core_close(&d->core);
 	crash_guard_free(d->guard);
 	store_close(d->store);
-	output_fini(&d->output);
 	configuration_close(d);
-	const int fds[] = {d->delivery.fd, d->signal_fd, d->epoll_fd};
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	if (d->delivery.fd >= 0)
+		close(d->delivery.fd);
 }
 
 /* What the command line does not say and the configuration does. */
@@ -393,19 +343,27 @@ static void fix_options(struct daemon *d, const struct options *options)
 	d->options.backend = BACKEND_COPY;
 	d->options.period_bytes = RULES_PERIOD_BYTES_DEFAULT;
 	d->options.min_samples = MIN_SAMPLES_DEFAULT;
-	d->memory.max_bytes = memory_bound_bytes(d->rules->daemon.memory_bytes);
+	d->core.memory.max_bytes = memory_bound_bytes(d->rules->daemon.memory_bytes);
 }
 
 int daemon_run(struct options *options)
 {
-	static struct daemon d = {
-	    .epoll_fd = -1, .signal_fd = -1, .delivery = {.fd = -1}, .round = 1, .off = {.fd = -1}};
+	static const struct core_handlers handlers = {.signal = on_signal,
+	    .event = on_event,
+	    .reap = on_child,
+	    .look = look,
+	    .is_over = is_over,
+	    .list = daemon_list_write,
+	    .is_off = is_off};
+	static struct daemon d = {.delivery = {.fd = -1}, .round = 1, .off = {.fd = -1}};
 	int status = EXIT_FAILURE;
 
 	if (options->daemon.check)
 		return rules_check(options->daemon.config) == 0 ? EXIT_SUCCESS : STATUS_USAGE;
 	notify_open();
 	umask(0027);
+	d.core = core_of(&handlers);
+	d.core.command = &d;
 	d.config = options->daemon.config;
 	d.since_unix_ns = clock_unix_ns();
 	if (control_path_own(options->socket, geteuid(), d.socket_path) != 0) {
@@ -425,8 +383,8 @@ int daemon_run(struct options *options)
 		if (d.options.verbosity >= 0)
 			log_line("profiles go to %s; control socket %s%s", d.store_path, d.socket_path,
 			    d.off.off ? "; the file 'off' is beside it: nothing is sampled" : "");
-		scheduler_pause(d.scheduler, d.off.off);
-		status = loop(&d);
+		scheduler_pause(d.core.scheduler, d.off.off);
+		status = core_run(&d.core);
 		notify_tell("STOPPING=1");
 		write_what_waits(&d);
 		save_guard(&d, true);

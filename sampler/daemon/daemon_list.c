@@ -4,39 +4,21 @@
 #include "pprof/profile/labels.h"
 #include "sampler/control/control_list.h"
 #include "sampler/control/control_request.h"
+#include "sampler/core/process_row.h"
+#include "sampler/core/self_limits.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/list_share.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
-#include "sampler/session/process_losses.h"
-#include "sampler/session/process_sums.h"
-#include "sampler/session/self_limits.h"
 #include "sampler/target/target_plan.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { EXE_BYTES = 256 }; /* of a row that says why a process is not profiled */
-
-static uint64_t cpu_ns(void)
-{
-	uint64_t sum = 0;
-	static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
-
-	for (size_t i = 0; i < sizeof(whose) / sizeof(whose[0]); i++) {
-		struct rusage usage;
-
-		if (getrusage(whose[i], &usage) == 0)
-			sum += (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
-			    (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
-	}
-	return sum;
-}
 
 static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 {
@@ -46,7 +28,7 @@ static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 	const struct control_daemon daemon = {
 	    .pid = getpid(),
 	    .since_unix_ns = d->since_unix_ns,
-	    .cpu_ns = cpu_ns(),
+	    .cpu_ns = self_limits_cpu_ns(),
 	    .rss_bytes = self_limits_rss_bytes(),
 	    .disk_bytes = counters.disk_bytes,
 	    .disk_budget_bytes = d->rules->daemon.disk_bytes,
@@ -62,15 +44,7 @@ static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 /* The living process that has taken a place; NULL: it has not allocated enough since, or is not profiled. */
 static const struct process *process_of(const struct daemon *d, const struct roster_entry *entry)
 {
-	return entry->state == ROSTER_PROFILED ? registry_find(&d->heap.registry, entry->pid) : NULL;
-}
-
-static uint64_t resident_bytes(pid_t pid)
-{
-	char status[PROC_STATUS_BYTES];
-
-	(void)proc_read(pid, "status", status, sizeof(status));
-	return proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
+	return entry->state == ROSTER_PROFILED ? registry_find(&d->core.heap.registry, entry->pid) : NULL;
 }
 
 static size_t fill_labels(const struct process *process, struct labels *labels, struct control_label *rows)
@@ -88,7 +62,7 @@ static size_t fill_labels(const struct process *process, struct labels *labels, 
 static void write_process(
     const struct daemon *d, const struct roster_entry *entry, struct control_list_writer *writer)
 {
-	struct control_loss losses[PROCESS_LOSSES];
+	struct control_loss losses[PROCESS_ROW_LOSSES];
 	struct control_label rows[LABELS_MAX];
 	struct labels labels = {0};
 	char exe[EXE_BYTES];
@@ -110,16 +84,14 @@ static void write_process(
 	    .inuse_objects = NAN,
 	    .alloc_bytes = NAN,
 	    .growth = CONTROL_GROWTH_NOT_KNOWN,
-	    .rss_bytes = resident_bytes(entry->pid),
+	    .rss_bytes = process_row_resident_bytes(entry->pid),
 	    .backend = on ? "copy" : NULL,
-	    .losses = losses,
 	    .labels = rows,
 	};
 	if (process) {
-		process_sums_fill(&row, process);
+		process_row_fill(&row, losses, process);
 		row.name = process->target.full_name;
-		row.start_unix_ns = scheduler_start_unix_ns(d->scheduler, &process->target);
-		row.loss_count = process_losses(process, losses);
+		row.start_unix_ns = scheduler_start_unix_ns(d->core.scheduler, &process->target);
 		row.label_count = fill_labels(process, &labels, rows);
 	}
 	control_list_write_process(writer, &row);
@@ -175,8 +147,10 @@ static void write_processes(const struct daemon *d, struct control_list_writer *
 		control_list_write_note(writer, note);
 }
 
-void daemon_list_write(struct daemon *d, struct control_list_writer *writer)
+void daemon_list_write(struct core *core, struct control_list_writer *writer)
 {
+	struct daemon *d = core->command;
+
 	write_daemon(d, writer);
 	write_processes(d, writer);
 	for (size_t i = 0; i < crash_guard_count(d->guard); i++) {
@@ -189,7 +163,7 @@ void daemon_list_write(struct daemon *d, struct control_list_writer *writer)
 	char dropped[256];
 	for (int why = 0; why < SNAPSHOT_DROPS; why++)
 		if (heap_source_describe_dropped(
-		        &d->heap.source, (enum snapshot_drop)why, dropped, sizeof(dropped)))
+		        &d->core.heap.source, (enum snapshot_drop)why, dropped, sizeof(dropped)))
 			control_list_write_note(writer, dropped);
 	if (d->note[0])
 		control_list_write_note(writer, d->note);

@@ -4,8 +4,9 @@
 #define SAMPLER_DAEMON_DAEMON_LIST_H
 
 struct control_list_writer;
-struct daemon;
+struct core;
 
-void daemon_list_write(struct daemon *daemon, struct control_list_writer *writer);
+/* For struct core_handlers. */
+void daemon_list_write(struct core *core, struct control_list_writer *writer);
 
 #endif

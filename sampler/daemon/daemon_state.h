@@ -3,10 +3,10 @@
 #ifndef SAMPLER_DAEMON_DAEMON_STATE_H
 #define SAMPLER_DAEMON_DAEMON_STATE_H
 
-#include "sampler/attach/attacher.h"
 #include "sampler/cli/options.h"
 #include "sampler/control/control_path.h"
-#include "sampler/control/control_server.h"
+#include "sampler/core/attach_job.h"
+#include "sampler/core/core.h"
 #include "sampler/daemon/crash_guard.h"
 #include "sampler/daemon/finder.h"
 #include "sampler/daemon/off_switch.h"
@@ -16,10 +16,7 @@
 #include "sampler/daemon/store_keeper.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/rules/rules.h"
-#include "sampler/session/cpu_profile.h"
-#include "sampler/session/heap_capture.h"
 #include "sampler/store/store.h"
-#include "sampler/target/launch.h"
 
 #include <limits.h>
 
@@ -35,16 +32,10 @@ struct daemon {
 	struct rules *rules;          /* in force */
 	char note[DAEMON_NOTE_BYTES]; /* why others are not, "" if nothing is wrong */
 
-	struct snapshot_settings settings;
-	struct output output; /* only its host's name is used: the store names the files */
+	struct core core; /* of its output only the host's name is used: the store names the files */
 	struct store *store;
 	struct store_keeper keeper;
 	struct session_identity identity;
-	struct modules *modules;
-	struct memory_bound memory;
-	struct scheduler *scheduler;
-	struct heap_capture heap;
-	struct launch launch; /* none */
 
 	struct finder *finder;
 	struct roster roster;
@@ -55,23 +46,13 @@ struct daemon {
 	uint64_t round;     /* of sweeps */
 	uint64_t decisions; /* how often it was decided about all again */
 	uint32_t next_region;
-	struct delivery delivery; /* of the attach library; fd -1: not opened yet */
-	struct daemon_attaching {
-		struct attacher attacher;
-		struct region
-		    *region; /* owned until the process uses it, as the plan is; NULL: a free seat */
-		struct registry_attached facts;
-		uint64_t begun_ns;
-	} attaching[DAEMON_ATTACHING];
+	struct delivery delivery;                      /* of the attach library; fd -1: not opened yet */
+	struct attach_job attaching[DAEMON_ATTACHING]; /* an empty job is a free seat */
 
 	char socket_path[CONTROL_PATH_BYTES];
-	struct control_server *control;
-	struct cpu_profiles cpu; /* for who asks the control socket for one */
-	int epoll_fd, signal_fd;
 	struct throttle effort; /* of finding out whether others read a region */
 	bool ending;
 	int64_t since_unix_ns;
-	uint64_t heap_ns;                          /* when the regions are looked at next */
 	uint64_t status_ns, watchdog_ns, tuned_ns; /* when these were last done */
 };
 

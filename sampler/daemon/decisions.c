@@ -31,7 +31,7 @@ bool decisions_has_room(const struct daemon *d, const struct process_facts *fact
 	uint64_t all = 0, of_account = 0;
 
 	process_labels_owner(facts, account, sizeof(account));
-	for (const struct image *image = d->heap.intake.images; image; image = image->next) {
+	for (const struct image *image = d->core.heap.intake.images; image; image = image->next) {
 		all++;
 		of_account += image->plan && strcmp(image->plan->account, account) == 0;
 	}
@@ -40,7 +40,7 @@ bool decisions_has_room(const struct daemon *d, const struct process_facts *fact
 
 static struct image *image_of(const struct daemon *d, const struct roster_entry *entry)
 {
-	return entry->state == ROSTER_PROFILED ? registry_image_of(&d->heap.registry, entry->ino) : NULL;
+	return entry->state == ROSTER_PROFILED ? registry_image_of(&d->core.heap.registry, entry->ino) : NULL;
 }
 
 static void decide_about_profiled(struct daemon *d, struct roster_entry *entry, struct image *image)

@@ -37,8 +37,8 @@ static const char *service_of(const struct target *target)
 
 bool ended_room_allows(void *context, const struct target *target)
 {
-	const struct daemon *d = context;
-	const struct table *processes = &d->heap.intake.processes;
+	const struct daemon *d = ((const struct core *)context)->command;
+	const struct table *processes = &d->core.heap.intake.processes;
 	const uint64_t account = target_account(target);
 	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
 
@@ -46,8 +46,8 @@ bool ended_room_allows(void *context, const struct target *target)
 	struct ended_room room = {
 	    .memory_bytes = d->rules->daemon.memory_bytes,
 	    .descriptors = files.rlim_cur,
-	    .books_bytes = d->memory.held_bytes,
-	    .books_max_bytes = d->memory.max_bytes,
+	    .books_bytes = d->core.memory.held_bytes,
+	    .books_max_bytes = d->core.memory.max_bytes,
 	    .killed = process_end_alarm(target) == PROCESS_END_KILLED,
 	};
 	for (size_t i = 0; i < processes->count; i++) {

@@ -54,7 +54,7 @@ static void prefault(struct daemon *d, const struct region *region)
 {
 	uint64_t images = 0;
 
-	for (const struct image *image = d->heap.intake.images; image; image = image->next)
+	for (const struct image *image = d->core.heap.intake.images; image; image = image->next)
 		images++;
 	if ((images + 1) * PREFAULT_BYTES <= d->rules->daemon.memory_bytes / PREFAULT_SHARE)
 		region_prefault(region);
@@ -66,7 +66,7 @@ static void watch(struct daemon *d, struct roster_entry *entry)
 	entry->pidfd = (int)syscall(SYS_pidfd_open, entry->pid, 0);
 	if (entry->pidfd >= 0 &&
 	    (thread_facts_birth(entry->pid).ticks != entry->identity.ticks ||
-	        epoll_set_add(d->epoll_fd, entry->pidfd) != 0)) {
+	        epoll_set_add(d->core.epoll_fd, entry->pidfd) != 0)) {
 		close(entry->pidfd);
 		entry->pidfd = -1;
 	}
@@ -112,7 +112,7 @@ static bool take(
 	verdict_plan(plan, d, verdict);
 	const struct registry_offer given = {region, plan, terms.period_bytes, entry->pid,
 	    thread_facts_age_ns(entry->identity.ticks), offer->used};
-	if (registry_take_offer(&d->heap.registry, &given) != 0)
+	if (registry_take_offer(&d->core.heap.registry, &given) != 0)
 		return false;
 	region_offer_turn(region, true);
 	entry->state = ROSTER_PROFILED;
@@ -143,7 +143,7 @@ static bool join(struct daemon *d, struct roster_entry *entry, const struct imag
 
 static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region_offer *offer)
 {
-	const struct image *image = registry_image_of(&d->heap.registry, offer->region.ino);
+	const struct image *image = registry_image_of(&d->core.heap.registry, offer->region.ino);
 
 	if (image) {
 		region_close(&offer->region);
@@ -382,6 +382,6 @@ bool hand_over_ended(struct daemon *d, int fd)
 
 void hand_over_stop(struct daemon *d)
 {
-	for (struct image *image = d->heap.intake.images; image; image = image->next)
+	for (struct image *image = d->core.heap.intake.images; image; image = image->next)
 		region_offer_turn(image->region, false);
 }

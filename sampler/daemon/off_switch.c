@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/off_switch.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>

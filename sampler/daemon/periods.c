@@ -32,7 +32,7 @@ static void set_period(struct image *image, double period_bytes)
 
 void periods_scale(struct daemon *d)
 {
-	for (struct image *image = d->heap.intake.images; image; image = image->next)
+	for (struct image *image = d->core.heap.intake.images; image; image = image->next)
 		if (image->plan && image->plan->period_bytes)
 			set_period(image, (double)image->plan->period_bytes * (double)(1u << d->load.raised));
 }
@@ -41,7 +41,7 @@ void periods_load_changed(struct daemon *d, uint32_t before)
 {
 	const double factor = (double)(1u << d->load.raised) / (double)(1u << before);
 
-	for (struct image *image = d->heap.intake.images; image; image = image->next)
+	for (struct image *image = d->core.heap.intake.images; image; image = image->next)
 		if (image->plan && image->plan->samples_per_hour)
 			set_period(image, (double)image->period_bytes * factor);
 	periods_scale(d);
@@ -51,7 +51,7 @@ void periods_tune(struct daemon *d)
 {
 	const uint64_t now_ns = clock_now_ns();
 
-	for (struct image *image = d->heap.intake.images; image; image = image->next) {
+	for (struct image *image = d->core.heap.intake.images; image; image = image->next) {
 		const struct target_plan *plan = image->plan;
 		uint64_t samples = 0;
 

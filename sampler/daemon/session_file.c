@@ -4,7 +4,6 @@
 #include "pprof/codec/file.h"
 #include "sampler/linux/clock.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -78,7 +78,8 @@ static void fill_labels(char text[TARGET_LABELS_BYTES], struct daemon *d, const 
 	struct labels labels = {0};
 
 	text[0] = '\0';
-	char *comment = decision_labels(&labels, &verdict->decision, &verdict->facts, d->output.host) == 0
+	char *comment =
+	    decision_labels(&labels, &verdict->decision, &verdict->facts, d->core.output.host) == 0
 	    ? labels_comment(&labels)
 	    : NULL;
 	if (comment && strlen(comment) < TARGET_LABELS_BYTES)

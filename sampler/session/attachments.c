@@ -4,19 +4,17 @@
 #include "sampler/heap/inside.h"
 
 #include "pprof/text/log_line.h"
-#include "sampler/attach/attacher.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/cli/options.h"
-#include "sampler/linux/epoll_set.h"
+#include "sampler/core/attach_job.h"
+#include "sampler/core/signals.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/region/region_mapped.h"
 #include "sampler/session/children.h"
-#include "sampler/session/signals.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,9 +31,7 @@ enum {
 
 /* On its way to be attached to. */
 struct beginning {
-	struct attacher attacher;
-	struct region *region; /* owned until the process uses it */
-	struct registry_attached facts;
+	struct attach_job job;
 	bool is_child; /* not the user's choice, but a child of such a process: */
 	struct descendant child;
 };
@@ -98,17 +94,6 @@ void attachments_say(const char *what, pid_t pid, const struct attachment *attac
 
 /* ---- the beginning */
 
-struct registry_attached attachments_facts(pid_t pid)
-{
-	char status[PROC_STATUS_BYTES];
-	struct registry_attached facts = {
-	    .pid = pid, .after_ns = thread_facts_age_ns(thread_facts_birth(pid).ticks)};
-
-	(void)proc_read(pid, "status", status, sizeof(status));
-	facts.rss_bytes = proc_status_number(status, "\nVmRSS:", 10, 0) << 10;
-	return facts;
-}
-
 static void note_refused_root(struct attachments *a, pid_t pid)
 {
 	a->failed++;
@@ -155,7 +140,7 @@ static bool is_followed(void *context, pid_t pid)
 		if (image->attached_pid && region_mapped_by(image->region, pid) == REGION_MAPPED)
 			return true;
 	for (size_t i = 0; i < a->beginning_count; i++)
-		if (region_mapped_by(a->beginnings[i].region, pid) == REGION_MAPPED)
+		if (region_mapped_by(a->beginnings[i].job.region, pid) == REGION_MAPPED)
 			return true;
 	return false;
 }
@@ -182,33 +167,28 @@ static void begin(struct attachments *a, pid_t pid, const struct descendant *chi
 			refuse(a, pid, child, fitness.cause, fitness.remedy);
 		return;
 	}
-	*b = (struct beginning){.region = region_pool_make(a->setup.heap->pool),
-	    .facts = attachments_facts(pid),
+	*b = (struct beginning){
+	    .job = {.region = region_pool_make(a->setup.heap->pool), .facts = attach_job_facts(pid)},
 	    .is_child = child != NULL,
 	    .child = child ? *child : (struct descendant){0}};
-	if (!b->region) {
+	if (!b->job.region) {
 		refuse_attempt(a, pid, child, "no shared memory can be made");
 		return;
 	}
-	region_header(b->region)->filtered = fitness.filtered;
+	region_header(b->job.region)->filtered = fitness.filtered;
 	const struct attachment_wish wish = {
 	    .pid = pid,
 	    .modules = a->setup.modules,
 	    .force = a->setup.options->force,
-	    .region = b->region,
 	    .delivery = a->setup.delivery,
 	};
-	int error = attacher_start(&b->attacher, attachment_begin, &wish);
-	if (!error)
-		error = epoll_set_add(a->setup.epoll_fd, b->attacher.fd);
-	if (!error) {
-		a->beginning_count++;
-		a->begun++;
+	int error = attach_job_start(&b->job, &wish, a->setup.epoll_fd);
+	if (error) {
+		refuse_attempt(a, pid, child, strerror(-error));
 		return;
 	}
-	region_close(b->region);
-	free(b->region);
-	refuse_attempt(a, pid, child, strerror(-error));
+	a->beginning_count++;
+	a->begun++;
 }
 
 static size_t look_for_children(struct attachments *a)
@@ -278,21 +258,17 @@ static void say_unseen(struct attachments *a, pid_t pid, const struct unseen *un
 static void take_result(struct attachments *a, struct beginning *b)
 {
 	struct attachment attachment;
-	pid_t pid = b->facts.pid;
+	pid_t pid = b->job.facts.pid;
 	const struct descendant *child = b->is_child ? &b->child : NULL;
 
-	epoll_set_remove(a->setup.epoll_fd, b->attacher.fd);
-	if (attacher_finish(&b->attacher, &attachment) != 0) {
-		region_close(b->region);
-		free(b->region);
+	if (attach_job_result(&b->job, a->setup.epoll_fd, &attachment) != 0) {
 		if (!needs_no_attachment(a, pid, child))
 			refuse_attempt(a, pid, child, attachment.reason);
 		return;
 	}
-	b->facts.other_library = attachment.reused || attachment.by_file;
 	struct unseen unseen;
-	look_at_unseen(a, pid, b->region, &unseen);
-	if (registry_attach(&a->setup.heap->registry, b->region, &b->facts) != 0) {
+	look_at_unseen(a, pid, b->job.region, &unseen);
+	if (attach_job_register(&b->job, &a->setup.heap->registry) != 0) {
 		refuse_attempt(a, pid, child, "out of memory");
 		return;
 	}
@@ -306,7 +282,7 @@ static void take_result(struct attachments *a, struct beginning *b)
 bool attachments_event(struct attachments *a, int fd)
 {
 	for (size_t i = 0; a && i < a->beginning_count; i++)
-		if (a->beginnings[i].attacher.fd == fd) {
+		if (a->beginnings[i].job.attacher.fd == fd) {
 			struct beginning done = a->beginnings[i];
 
 			a->beginnings[i] = a->beginnings[--a->beginning_count];
@@ -413,9 +389,9 @@ void attachments_stop(struct attachments *a)
 	struct registry *registry = &a->setup.heap->registry;
 	a->stopping = true;
 	for (size_t i = 0; i < a->beginning_count; i++)
-		attacher_give_up(&a->beginnings[i].attacher);
+		attacher_give_up(&a->beginnings[i].job.attacher);
 	while (a->beginning_count)
-		(void)attachments_event(a, a->beginnings[0].attacher.fd);
+		(void)attachments_event(a, a->beginnings[0].job.attacher.fd);
 	registry_stop_attached(registry);
 	registry_visit_attached(registry, detach, a);
 	wait_for_endings(a, 0);

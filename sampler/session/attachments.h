@@ -8,7 +8,7 @@
 #define SAMPLER_SESSION_ATTACHMENTS_H
 
 #include "sampler/attach/attachment.h"
-#include "sampler/session/heap_capture.h"
+#include "sampler/core/heap_capture.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,9 +46,6 @@ void attachments_stop(struct attachments *attachments);
 
 /* Processes of the options that could not be attached to. A child is none of them. */
 size_t attachments_failed(const struct attachments *attachments);
-
-/* What is known of a running process when it is attached to. */
-struct registry_attached attachments_facts(pid_t pid);
 
 /* "pid 4020 (redis-server): detached; paused one thread for 0.5 ms" */
 void attachments_say(const char *what, pid_t pid, const struct attachment *attachment);

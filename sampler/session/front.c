@@ -4,15 +4,15 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
+#include "sampler/core/descriptors.h"
+#include "sampler/heap/choice.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/perf/event_attr.h"
-#include "sampler/session/descriptors.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/front_state.h"
-#include "sampler/session/heap_capture.h"
 #include "sampler/session/notify_relay.h"
 #include "sampler/session/pusher.h"
 #include "sampler/session/session.h"
@@ -433,6 +433,19 @@ static void snapshot_signal_block(struct front *front)
 	sigprocmask(SIG_BLOCK, &set, &front->mask);
 }
 
+/* Are --only and --exclude valid? 0, or -errno with a line on stderr. */
+static int check_choice(const struct options *options)
+{
+	char error[512];
+	struct choice *choice;
+	int ret = choice_new(options->only, options->exclude, &choice, error, sizeof(error));
+
+	if (ret)
+		log_line("%s", ret == -EINVAL ? error : strerror(-ret));
+	choice_free(choice);
+	return ret;
+}
+
 int front_run(struct options *options)
 {
 	struct event events[EVENTS_MAX];
@@ -450,7 +463,7 @@ int front_run(struct options *options)
 
 	if (output_check_folder(options->output, options->verbosity < 0))
 		return STATUS_USAGE;
-	if (heap_capture_check(options))
+	if (check_choice(options))
 		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;

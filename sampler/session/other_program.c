@@ -3,9 +3,9 @@
 
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
+#include "sampler/core/descriptors.h"
 #include "sampler/linux/companion.h"
 #include "sampler/loader/foreign_preload.h"
-#include "sampler/session/descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>

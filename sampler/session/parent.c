@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/parent.h"
 
-#include "sampler/session/descriptors.h"
+#include "sampler/core/descriptors.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -43,7 +43,7 @@ static const char *why_not_sampled(int error)
 /* True: its events are sampled. */
 static bool attach_events(const struct session *s, pid_t pid)
 {
-	int error = s->events ? event_registry_attach_running(s->events, pid) : s->events_error;
+	int error = s->core.events ? event_registry_attach_running(s->core.events, pid) : s->events_error;
 
 	if (error)
 		log_line("pid %d cannot be sampled: %s", (int)pid, why_not_sampled(error));
@@ -55,9 +55,9 @@ static bool attach_events(const struct session *s, pid_t pid)
 /* ---- the heap */
 
 /* The library's copy in memory is what every target loads, so the uprobe is set on that. */
-static int prepare_heap(
-    struct session *s, struct heap_capture *heap, struct options *options, struct delivery *delivery)
+static int prepare_heap(struct session *s, struct options *options, struct delivery *delivery)
 {
+	struct heap_capture *heap = &s->core.heap;
 	static char copy[PROC_PATH_BYTES];
 	char path[PATH_MAX];
 #if !defined(__x86_64__)
@@ -81,7 +81,7 @@ static int prepare_heap(
 		    "backend %s is not available: %s", backend_name(options->backend), heap->probe.reason);
 	else if (options->verbosity > 0)
 		log_line("stacks by %s, %s", backend_name(heap->probe.backend), heap->probe.reason);
-	s->heap = heap;
+	s->core.has_heap = true;
 	return error;
 }
 
@@ -89,14 +89,14 @@ static int begin_heap(struct session *s, const struct options *options, const st
 {
 	const struct attachments_setup setup = {
 	    .options = options,
-	    .heap = s->heap,
-	    .modules = s->modules,
+	    .heap = &s->core.heap,
+	    .modules = s->core.modules,
 	    .delivery = delivery,
-	    .epoll_fd = s->epoll_fd,
-	    .signal_fd = s->signal_fd,
+	    .epoll_fd = s->core.epoll_fd,
+	    .signal_fd = s->core.signal_fd,
 	};
 
-	*modules_library(s->modules) = (struct module_library){DELIVERY_NAME, options->library};
+	*modules_library(s->core.modules) = (struct module_library){DELIVERY_NAME, options->library};
 	s->attachments = attachments_new(&setup);
 	if (s->attachments)
 		attachments_begin(s->attachments);
@@ -146,7 +146,7 @@ static int run(struct session *s, const struct options *options, const struct de
 	if (error)
 		log_line("cannot start the sampler: %s", why_not_sampled(error));
 	bool some = options->no_heap ? good || children_good : !attachments_settled(s->attachments);
-	int status = !error && some ? session_loop(s) : EXIT_FAILURE;
+	int status = !error && some ? core_run(&s->core) : EXIT_FAILURE;
 	bool all = options->no_heap ? good == options->pid_count : !attachments_failed(s->attachments);
 	attachments_free(s->attachments);
 	s->attachments = NULL;
@@ -155,14 +155,14 @@ static int run(struct session *s, const struct options *options, const struct de
 
 static int attach(struct options options)
 {
-	struct session s = session_of(&options, SIGNALS_FOREGROUND, -1);
-	struct heap_capture heap = {0};
+	struct session s;
 	struct delivery delivery = {.fd = -1};
-	int error = options.no_heap ? 0 : prepare_heap(&s, &heap, &options, &delivery);
 
+	session_init(&s, &options, SIGNALS_FOREGROUND, -1);
+	int error = options.no_heap ? 0 : prepare_heap(&s, &options, &delivery);
 	session_without_command(&s, options.pids[0]);
-	s.launch.attached = options.pids;
-	s.launch.attached_count = options.pid_count;
+	s.core.launch.attached = options.pids;
+	s.core.launch.attached_count = options.pid_count;
 	int status = error ? EXIT_FAILURE : run(&s, &options, &delivery);
 	if (!error)
 		session_close(&s);

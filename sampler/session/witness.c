@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/witness.h"
 
+#include "sampler/core/descriptors.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/pidfd.h"
-#include "sampler/session/descriptors.h"
 
-#include <errno.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>

@@ -105,7 +105,7 @@ void scheduler_hurry(struct scheduler *scheduler);
 void scheduler_pause(struct scheduler *scheduler, bool paused);
 
 /* Requests snapshots of all live targets, or of one: returns how many (0: the process is not ours). asker:
- * see session/control.h, 0 for none. */
+ * see control/control_server.h; 0: nobody waits. */
 uint32_t scheduler_want_all(struct scheduler *scheduler, const char *cause, uint64_t asker);
 uint32_t scheduler_ask(struct scheduler *scheduler, pid_t pid, uint64_t asker);
 /* The same for snapshots as shared memory: of the process, or of all (pid 0). */

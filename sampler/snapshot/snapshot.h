@@ -35,7 +35,7 @@ struct snapshot {
 	    [96]; /* session and start of the process: a comment, see ORIGIN_IDENTITY_FORMAT; "" none */
 	bool debuginfod; /* missing debug files may be fetched */
 	int64_t unix_ns; /* when the snapshot was taken */
-	/* Who is told when it is complete; see sampler/session/control.h. */
+	/* Who is told when it is complete; see sampler/control/control_server.h. */
 	uint64_t askers[SNAPSHOT_ASKERS];
 	uint32_t asker_count;
 };

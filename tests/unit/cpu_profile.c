@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why there is no CPU profile. This program is its own heaptap: one that has nothing to write. */
-#include "sampler/session/cpu_profile.h"
+#include "sampler/core/cpu_profile.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -47,21 +47,21 @@ static int open_daemon(void **state)
 
 	(void)state;
 	d = (struct daemon){
-	    .epoll_fd = epoll_create1(EPOLL_CLOEXEC), .rules = &rules, .round = 1, .delivery.fd = -1};
-	d.roster.epoll_fd = d.epoll_fd;
+	    .core.epoll_fd = epoll_create1(EPOLL_CLOEXEC), .rules = &rules, .round = 1, .delivery.fd = -1};
+	d.roster.epoll_fd = d.core.epoll_fd;
 	d.guard = crash_guard_new();
-	d.modules = modules_new(64);
+	d.core.modules = modules_new(64);
 	d.finder = finder_new(&(struct finder_setup){.sweep_ns = CLOCK_NS_PER_S, .look = look_at_none});
-	d.heap.registry = (struct registry){.intake = &d.heap.intake,
-	    .probe = &d.heap.probe,
-	    .modules = d.modules,
-	    .epoll_fd = d.epoll_fd,
+	d.core.heap.registry = (struct registry){.intake = &d.core.heap.intake,
+	    .probe = &d.core.heap.probe,
+	    .modules = d.core.modules,
+	    .epoll_fd = d.core.epoll_fd,
 	    .verbosity = -1,
-	    .launch = &d.launch};
-	d.heap.probe.backend = BACKEND_COPY;
-	registry_init(&d.heap.registry);
-	return !d.guard || !d.modules || !d.finder ||
-	    intake_init(&d.heap.intake, d.modules, &d.memory, 0, false) != 0 ||
+	    .launch = &d.core.launch};
+	d.core.heap.probe.backend = BACKEND_COPY;
+	registry_init(&d.core.heap.registry);
+	return !d.guard || !d.core.modules || !d.finder ||
+	    intake_init(&d.core.heap.intake, d.core.modules, &d.core.memory, 0, false) != 0 ||
 	    rules_parse(&rules, text, "f", error, sizeof(error)) != 0;
 }
 
@@ -69,14 +69,14 @@ static int close_daemon(void **state)
 {
 	(void)state;
 	attaching_end(&d);
-	registry_fini(&d.heap.registry);
-	intake_fini(&d.heap.intake);
+	registry_fini(&d.core.heap.registry);
+	intake_fini(&d.core.heap.intake);
 	finder_free(d.finder);
 	crash_guard_free(d.guard);
-	modules_free(d.modules);
+	modules_free(d.core.modules);
 	roster_fini(&d.roster);
 	rules_fini(d.rules);
-	close(d.epoll_fd);
+	close(d.core.epoll_fd);
 	return 0;
 }
 
@@ -91,33 +91,33 @@ static struct roster_entry *enter(pid_t pid)
 }
 
 /* One that is on its way, to that process. */
-static struct daemon_attaching *begin(
+static struct attach_job *begin(
     pid_t pid, int (*run)(struct attachment *attachment, const struct attachment_wish *wish))
 {
 	const struct region_options options = {.period_bytes = 1,
 	    .clock_id = region_clock(),
 	    .live_max = (uint64_t)REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS,
 	    .mode = REGION_MODE_COPY};
-	struct daemon_attaching *one = d.attaching;
+	struct attach_job *one = d.attaching;
 
 	while (one->region)
 		one++;
-	*one = (struct daemon_attaching){.region = calloc(1, sizeof(*one->region)),
+	*one = (struct attach_job){.region = calloc(1, sizeof(*one->region)),
 	    .facts = {.pid = pid, .plan = calloc(1, sizeof(struct target_plan))},
 	    .begun_ns = clock_now_ns()};
 	assert_int_equal(region_open(one->region, 1, 0x10000, &options), 0);
 	region_header(one->region)->offered = 1;
 	const struct attachment_wish wish = {.pid = pid, .region = one->region};
 	assert_int_equal(attacher_start(&one->attacher, run, &wish), 0);
-	assert_int_equal(epoll_set_add(d.epoll_fd, one->attacher.fd), 0);
+	assert_int_equal(epoll_set_add(d.core.epoll_fd, one->attacher.fd), 0);
 	return one;
 }
 
-static void take_result(const struct daemon_attaching *one)
+static void take_result(const struct attach_job *one)
 {
 	struct epoll_event event;
 
-	assert_int_equal(epoll_wait(d.epoll_fd, &event, 1, DEADLINE_S * 1000), 1);
+	assert_int_equal(epoll_wait(d.core.epoll_fd, &event, 1, DEADLINE_S * 1000), 1);
 	assert_int_equal(event.data.fd, one->attacher.fd);
 	assert_true(attaching_event(&d, event.data.fd));
 	assert_null(one->region);
@@ -151,7 +151,7 @@ static int answer_never(struct attachment *attachment, const struct attachment_w
 static void a_seat_is_not_lost(void **state)
 {
 	(void)state;
-	struct daemon_attaching *mute = begin(getpid(), answer_never), *young = begin(1, fail_when_given_up);
+	struct attach_job *mute = begin(getpid(), answer_never), *young = begin(1, fail_when_given_up);
 	const uint64_t now_ns = clock_now_ns(), end_ns = now_ns + UINT64_C(1000000000) * DEADLINE_S;
 	attaching_tend(&d, now_ns);
 	assert_int_equal(mute->attacher.given_up_ns, 0);
@@ -178,7 +178,7 @@ static void seats_are_left_for_other_accounts(void **state)
 		size_t seats = 0;
 
 		while (attaching_seat(&d, accounts[i])) {
-			struct daemon_attaching *one = begin(1, fail_when_given_up);
+			struct attach_job *one = begin(1, fail_when_given_up);
 
 			snprintf(
 			    one->facts.plan->account, sizeof(one->facts.plan->account), "%s", accounts[i]);
@@ -200,7 +200,7 @@ static void it_is_not_attached_to_twice(void **state)
 	struct roster_entry *entry = enter(target.pid);
 
 	(void)state;
-	struct daemon_attaching *one = begin(target.pid, fail_when_given_up);
+	struct attach_job *one = begin(target.pid, fail_when_given_up);
 	entry->state = ROSTER_ATTACHING;
 	decisions_again(&d);
 	assert_int_equal(entry->state, ROSTER_ATTACHING);
@@ -220,7 +220,7 @@ static void a_failure_is_said(void **state)
 	struct roster_entry *entry = enter(getpid());
 
 	(void)state;
-	struct daemon_attaching *one = begin(getpid(), fail_at_once);
+	struct attach_job *one = begin(getpid(), fail_at_once);
 	entry->state = ROSTER_ATTACHING;
 	take_result(one);
 	assert_int_equal(entry->state, ROSTER_REFUSED);
@@ -237,7 +237,7 @@ static void a_child_waits_for_its_parent(void **state)
 		print_message("only root opens others' mappings\n");
 		skip();
 	}
-	struct daemon_attaching *one = begin(getpid(), fail_when_given_up);
+	struct attach_job *one = begin(getpid(), fail_when_given_up);
 	struct region *region = one->region;
 	struct region_header *header = region_header(region);
 	atomic_store(&header->sampler_pid, (uint32_t)getpid());
@@ -246,12 +246,12 @@ static void a_child_waits_for_its_parent(void **state)
 	struct roster_entry *entry = enter(child.pid);
 	assert_false(hand_over_look(&d, child.pid, false));
 	assert_int_equal(entry->state, ROSTER_NOTHING);
-	assert_null(d.heap.intake.images);
+	assert_null(d.core.heap.intake.images);
 	/* It is nobody's any more: what the child offers is taken. */
 	one->region = NULL;
 	assert_true(hand_over_look(&d, child.pid, false));
 	assert_int_equal(entry->state, ROSTER_PROFILED);
-	assert_non_null(d.heap.intake.images);
+	assert_non_null(d.core.heap.intake.images);
 	one->region = region;
 	stranger_end(&child);
 }
@@ -327,7 +327,7 @@ static bool offers_and(void (*then)(int fd, void *argument))
 	(void)hand_over_look(&d, stranger.pid, false);
 	assert_null(at_the_facts);
 	const bool taken = entry->state == ROSTER_PROFILED;
-	assert_int_equal(d.heap.intake.images != NULL, taken);
+	assert_int_equal(d.core.heap.intake.images != NULL, taken);
 	stranger_end(&stranger);
 	region_close(&region);
 	return taken;

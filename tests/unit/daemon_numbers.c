@@ -297,15 +297,15 @@ static void test_images_of_an_account(void **state)
 	for (int i = 0; i < MOST / 2; i++) {
 		assert_true(decisions_has_room(&d, &container));
 		images[i].plan = &plan;
-		images[i].next = d.heap.intake.images;
-		d.heap.intake.images = &images[i];
+		images[i].next = d.core.heap.intake.images;
+		d.core.heap.intake.images = &images[i];
 	}
 	assert_false(decisions_has_room(&d, &container));
 	assert_true(decisions_has_room(&d, &unit));
 	for (int i = MOST / 2; i < MOST; i++) {
 		assert_true(decisions_has_room(&d, &unit));
-		images[i].next = d.heap.intake.images;
-		d.heap.intake.images = &images[i];
+		images[i].next = d.core.heap.intake.images;
+		d.core.heap.intake.images = &images[i];
 	}
 	assert_false(decisions_has_room(&d, &unit));
 }

@@ -10,8 +10,8 @@
 #include "proto/attach_request.h"
 #include "proto/region.h"
 
+#include "sampler/core/descriptors.h"
 #include "sampler/linux/proc.h"
-#include "sampler/session/descriptors.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -9,12 +9,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "sampler/core/descriptors.h"
 #include "sampler/enable/root_folder.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/regular_file.h"
-#include "sampler/session/descriptors.h"
 #include "tests/unit/stranger.h"
 
 #include <errno.h>

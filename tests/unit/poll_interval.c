@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/poll_interval.h"
+#include "sampler/core/poll_interval.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,8 +7,8 @@
  * CPU time is the main loop's: the children that write profiles take theirs whatever the period is, and the
  * kernel reports all of it at the moment when a child is waited for.
  */
-#ifndef SAMPLER_SESSION_SELF_LIMITS_H
-#define SAMPLER_SESSION_SELF_LIMITS_H
+#ifndef SAMPLER_CORE_SELF_LIMITS_H
+#define SAMPLER_CORE_SELF_LIMITS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/cpu_profile.h"
+#include "sampler/core/cpu_profile.h"
 
 #include "pprof/codec/file.h"
 #include "sampler/control/control_request.h"
 #include "sampler/control/control_server.h"
+#include "sampler/core/descriptors.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/pidfd.h"
-#include "sampler/session/descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/self_limits.h"
+#include "sampler/core/self_limits.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

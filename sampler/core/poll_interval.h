@@ -14,8 +14,8 @@
  *   20 ms   or in the last two seconds, or a snapshot was requested
  *   40 ms   none of these
  */
-#ifndef SAMPLER_SESSION_POLL_INTERVAL_H
-#define SAMPLER_SESSION_POLL_INTERVAL_H
+#ifndef SAMPLER_CORE_POLL_INTERVAL_H
+#define SAMPLER_CORE_POLL_INTERVAL_H
 
 #include <stdint.h>
 #include <sys/epoll.h>

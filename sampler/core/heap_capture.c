@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/heap_capture.h"
+#include "sampler/core/heap_capture.h"
 
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
-#include "pprof/text/utf8.h"
 #include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/regs.h"
-#include "sampler/loader/preload_library.h"
-#include "sampler/perf/trigger.h"
-#include "sampler/region/region_takeover.h"
-#include "sampler/session/end_answer.h"
-#include "sampler/snapshot/summary_screen.h"
 #include "sampler/terminal/amount.h"
-#include "sampler/terminal/screen.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -36,18 +29,6 @@ enum {
 };
 
 /* ---- opening */
-
-int heap_capture_check(const struct options *options)
-{
-	char error[512];
-	struct choice *choice;
-	int ret = choice_new(options->only, options->exclude, &choice, error, sizeof(error));
-
-	if (ret)
-		log_line("%s", ret == -EINVAL ? error : strerror(-ret));
-	choice_free(choice);
-	return ret;
-}
 
 /* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
 static bool walks(const struct options *options)
@@ -219,51 +200,6 @@ void heap_capture_close(struct heap_capture *h)
 	probe_close(&h->probe);
 }
 
-/* A uprobe on the library that the target has mapped. The target names the file, so it must be verified. */
-static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_address)
-{
-	char own[PATH_MAX], library[32];
-	uint64_t mapped_offset, offset;
-	int fd = preload_library_find(own, sizeof(own));
-
-	if (fd == 0)
-		fd = region_takeover_library(pid, trigger_address, own, &mapped_offset);
-	if (fd < 0)
-		return fd;
-	int error = trigger_find(fd, &offset);
-	if (!error && offset + REGION_BREAKPOINT_AT != mapped_offset)
-		error = -EPROTO;
-	snprintf(library, sizeof(library), "/proc/self/fd/%d", fd);
-	if (!error)
-		error = probe_open(
-		    &h->probe, BACKEND_UPROBE, library, h->options->stack_bytes, h->options->period_bytes);
-	h->probe.library = NULL; /* only needed for the open */
-	close(fd);
-	return error;
-}
-
-/* Only a uprobe or the copy backend: breakpoints would have to be set again on every thread of every
- * process. */
-int heap_capture_find_orphan(
-    struct heap_capture *h, struct options *options, pid_t pid, struct region **region)
-{
-	*region = calloc(1, sizeof(**region));
-	int error = *region ? region_takeover_open(pid, *region) : -ENOMEM;
-	if (error) {
-		free(*region);
-		return error;
-	}
-	h->options = options;
-	options->period_bytes = atomic_load(&region_header(*region)->period_bytes);
-	if (probe_of_orphan(h, pid, region_header(*region)->trigger_address) != 0)
-		error = probe_open(&h->probe, BACKEND_COPY, "", options->stack_bytes, options->period_bytes);
-	if (error) {
-		region_close(*region);
-		free(*region);
-	}
-	return error;
-}
-
 /* ---- running */
 
 static bool is_ring(const struct heap_capture *h, int fd)
@@ -319,73 +255,4 @@ void heap_capture_limit(struct heap_capture *h)
 		log_line("sampler above %s: sampling period doubled to %s",
 		    verdict == SELF_LIMITS_MEMORY ? "--max-rss" : "--max-cpu",
 		    amount_bytes((double)h->source.period_bytes, period));
-}
-
-/* Lines about what could not be profiled. */
-static void print_missed(struct heap_capture *h, FILE *out)
-{
-	const struct registry *registry = &h->registry;
-	char text[sizeof(h->missed)];
-	const char *why = registry->command_declined_text;
-
-	if (registry->command_unchosen)
-		why = "not chosen by --only and --exclude";
-	bool started = registry->launch->pid && h->options->operand_count; /* not attached to */
-	snprintf(text, sizeof(text), "%s", started ? h->options->operands[0] : "");
-	utf8_disarm(text, strlen(text)); /* no name adds a line */
-	if ((!registry->command_seen || registry->command_unchosen) && started)
-		fprintf(out, "no profile of %s: %s\n", text,
-		    why ? why
-		        : "it did not load libheaptap.so (statically linked, setuid, or it cleared "
-		          "LD_PRELOAD)");
-	registry_describe_missed(registry, h->missed, sizeof(h->missed));
-	if (h->missed[0])
-		fprintf(out, "%s\n", h->missed);
-	h->summarized = true;
-}
-
-/* What has been found since COMMAND's end, of programs that it had started just before: all of them again. */
-static void print_missed_since(const struct heap_capture *h, FILE *out)
-{
-	char text[sizeof(h->missed)];
-
-	registry_describe_missed(&h->registry, text, sizeof(text));
-	if (h->summarized && strcmp(text, h->missed) != 0)
-		fprintf(out, "%s%s\n", h->missed[0] ? "in all, " : "", text);
-}
-
-void heap_capture_summarize(struct heap_capture *h, bool last)
-{
-	static const char prefix[] = "heaptap: ";
-	char *missed = NULL, *screen = NULL;
-	size_t bytes;
-	FILE *out = open_memstream(&missed, &bytes);
-
-	if (out && last)
-		print_missed_since(h, out);
-	else if (out)
-		print_missed(h, out);
-	if (out)
-		fclose(out);
-	int width = screen_width(STDERR_FILENO);
-	const struct summary_facts facts = {
-	    .missed = missed ? missed : "",
-	    .min_samples = h->options->min_samples,
-	    .running = last ? 0 : registry_running(&h->registry),
-	    .width = width > (int)sizeof(prefix) ? width - (int)sizeof(prefix) + 1 : 0,
-	};
-	char *answer =
-	    h->options->verbosity >= 0 && !facts.running ? end_answer_make(&h->source, facts.width) : NULL;
-	out = open_memstream(&screen, &bytes);
-	if (out) {
-		fputs(answer ? answer : "", out);
-		summary_screen_print(out, &h->source.ended, &facts);
-		fclose(out);
-	}
-	if (screen && h->options->verbosity >= 0)
-		log_lines(screen);
-	free(answer);
-	free(missed);
-	free(screen);
-	summary_list_clear(&h->source.ended);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors of the processes beside COMMAND: ours do not get its numbers, its own do not stay open here. */
-#ifndef SAMPLER_SESSION_DESCRIPTORS_H
-#define SAMPLER_SESSION_DESCRIPTORS_H
+#ifndef SAMPLER_CORE_DESCRIPTORS_H
+#define SAMPLER_CORE_DESCRIPTORS_H
 
 #include <stddef.h>
 

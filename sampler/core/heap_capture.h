@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heap's part of a session: probe, regions, processes, and the limits on the sampler's own load. */
-#ifndef SAMPLER_SESSION_HEAP_CAPTURE_H
-#define SAMPLER_SESSION_HEAP_CAPTURE_H
+#ifndef SAMPLER_CORE_HEAP_CAPTURE_H
+#define SAMPLER_CORE_HEAP_CAPTURE_H
 
 #include "sampler/cli/options.h"
+#include "sampler/core/poll_interval.h"
+#include "sampler/core/self_limits.h"
 #include "sampler/heap/registry.h"
-#include "sampler/session/poll_interval.h"
-#include "sampler/session/self_limits.h"
 #include "sampler/snapshot/heap_source.h"
 
 struct heap_capture {
@@ -19,12 +19,7 @@ struct heap_capture {
 	struct heap_source source; /* its period_bytes is the current one; self_limits may have raised it */
 	struct self_limits limits;
 	struct poll_interval pace;
-	bool summarized;  /* once: at COMMAND's end */
-	char missed[512]; /* what that said of programs that were not profiled */
 };
-
-/* Are --only and --exclude valid? 0, or -errno with a line on stderr. */
-int heap_capture_check(const struct options *options);
 
 /* Opens the best backend that the options allow. Returns 0, or -errno with the reason in probe.reason. */
 int heap_capture_probe(struct heap_capture *capture, const struct options *options);
@@ -52,14 +47,5 @@ bool heap_capture_look(struct heap_capture *capture, bool ended);
 
 /* Raises the period if the sampler uses more memory or CPU than allowed. */
 void heap_capture_limit(struct heap_capture *capture);
-
-/* Logs the summary of the processes that have ended since the last one. Called when COMMAND has ended, and,
- * last, when the session is over: others may outlive COMMAND. */
-void heap_capture_summarize(struct heap_capture *capture, bool last);
-
-/* Finds the region of a target whose sampler has died (heap, owned by the caller), and sets options and probe
- * accordingly. Returns 0 or -errno. */
-int heap_capture_find_orphan(
-    struct heap_capture *capture, struct options *options, pid_t pid, struct region **region);
 
 #endif

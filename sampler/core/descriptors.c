@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/descriptors.h"
+#include "sampler/core/descriptors.h"
 
 #include "sampler/linux/descriptor_range.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What lists of processes say is missing. */
-#include "sampler/session/process_losses.h"
+#include "sampler/core/process_row.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -17,11 +17,13 @@
 static void each_cause_is_said(void **state)
 {
 	struct scene *s = *state;
-	struct control_loss losses[PROCESS_LOSSES];
+	struct control_loss losses[PROCESS_ROW_LOSSES];
+	struct control_process row = {.pid = getpid()};
 	struct process *process = claim(s, 0, getpid(), 0);
 
 	assert_non_null(process);
-	assert_int_equal(process_losses(process, losses), 0);
+	process_row_fill(&row, losses, process);
+	assert_int_equal(row.loss_count, 0);
 	fixture_count(s->region, 0, 5, 5000);
 	const struct heap_sample sample = {
 	    .slot = REGION_NO_SLOT, .stack = 1, .size_bytes = 8, .period_bytes = 1};
@@ -29,7 +31,8 @@ static void each_cause_is_said(void **state)
 	assert_int_equal(heap_add(process->heap, &sample), 0);
 	atomic_store(&region_place(s->region, 0)->lost[REGION_LOSS_NO_BUFFER].samples, 3);
 	process->counters.before_restart = 7;
-	assert_int_equal(process_losses(process, losses), 3);
+	process_row_fill(&row, losses, process);
+	assert_int_equal(row.loss_count, 3);
 	assert_string_equal(losses[0].cause, "stack");
 	assert_int_equal(losses[0].count, 3);
 	assert_string_equal(losses[1].cause, region_loss_name(REGION_LOSS_NO_BUFFER));
@@ -37,7 +40,8 @@ static void each_cause_is_said(void **state)
 	assert_string_equal(losses[2].cause, "stack before restart");
 	assert_int_equal(losses[2].count, 7);
 	s->image->adopting = true; /* the earlier sampler's are not in the books yet */
-	assert_int_equal(process_losses(process, losses), 2);
+	process_row_fill(&row, losses, process);
+	assert_int_equal(row.loss_count, 2);
 }
 
 int main(void)

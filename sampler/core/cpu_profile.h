@@ -7,8 +7,8 @@
  * Its file is made in the folder of the control socket, which nobody else may read, and becomes shared
  * memory.
  */
-#ifndef SAMPLER_SESSION_CPU_PROFILE_H
-#define SAMPLER_SESSION_CPU_PROFILE_H
+#ifndef SAMPLER_CORE_CPU_PROFILE_H
+#define SAMPLER_CORE_CPU_PROFILE_H
 
 #include "sampler/snapshot/in_memory.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/signals.h"
+#include "sampler/core/signals.h"
 
 #include <signal.h>
 #include <stdbool.h>

@@ -10,8 +10,8 @@
  *
  * SIGUSR1 and SIGUSR2 never end a session, also if they are not the snapshot signal.
  */
-#ifndef SAMPLER_SESSION_SIGNALS_H
-#define SAMPLER_SESSION_SIGNALS_H
+#ifndef SAMPLER_CORE_SIGNALS_H
+#define SAMPLER_CORE_SIGNALS_H
 
 enum signals_role {
 	SIGNALS_FRONT,      /* COMMAND has a front, which handles the terminal's signals */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control socket with real clients: what they ask and are told, strangers, and those that do not read. */
-#include "sampler/session/control.h"
-#include "sampler/control/control_folder.h"
+#include "sampler/session/session_socket.h"
+
+#include "sampler/control/control_server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,8 @@ enum { NOBODYS_UID = 54321 };
 /* The session's side, which notes what it is asked. */
 struct session {
 	struct workshop shop;
-	struct control *control;
+	struct session_socket socket;
+	struct control_server *server;
 	int epoll_fd;
 	uint32_t outstanding; /* the answer to what comes next */
 	uint32_t asked;
@@ -47,22 +49,35 @@ static int64_t ask(void *context, const struct control_request *request, uint64_
 	return s->outstanding;
 }
 
-static struct control *open_control(struct session *s, int *error)
+static int open_control(struct session *s)
 {
 	const struct control_handlers handlers = {.context = s, .ask = ask};
+	int error = 0, fd = session_socket_open(&s->socket);
 
-	return control_open(s->epoll_fd, &handlers, error);
+	s->server = NULL;
+	if (fd < 0) {
+		session_socket_close(&s->socket);
+		return fd;
+	}
+	s->server = control_server_new(s->epoll_fd, fd, CONTROL_NO_GROUP, &handlers, &error);
+	return error;
+}
+
+static void close_control(struct session *s)
+{
+	control_server_free(s->server);
+	s->server = NULL;
+	session_socket_close(&s->socket);
 }
 
 static bool handle_event(const struct session *s, int fd)
 {
-	return control_server_event(control_server_of(s->control), fd);
+	return control_server_event(s->server, fd);
 }
 
-/* As serving.c does, which makes paths absolute. */
-static void answer(struct control *control, uint64_t asker, pid_t pid, const char *path, int error)
+/* As core.c does, which makes paths absolute. */
+static void answer(struct control_server *server, uint64_t asker, pid_t pid, const char *path, int error)
 {
-	struct control_server *server = control_server_of(control);
 	char folder[PATH_MAX], absolute[2 * PATH_MAX];
 
 	if (error) {
@@ -78,16 +93,14 @@ static void answer(struct control *control, uint64_t asker, pid_t pid, const cha
 static int open_session(void **state)
 {
 	struct session *s = calloc(1, sizeof(*s));
-	int error;
 
 	strcpy(s->shop.folder, "/tmp/heaptap-unit.XXXXXX");
 	*state = s;
 	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!mkdtemp(s->shop.folder) || setenv("XDG_RUNTIME_DIR", s->shop.folder, 1) != 0)
 		return -1;
-	s->control = open_control(s, &error);
 	s->outstanding = 1;
-	return error;
+	return open_control(s);
 }
 
 static int close_session(void **state)
@@ -95,7 +108,7 @@ static int close_session(void **state)
 	struct session *s = *state;
 	char command[128];
 
-	control_close(s->control);
+	close_control(s);
 	close(s->epoll_fd);
 	snprintf(command, sizeof(command), "rm -rf %s", s->shop.folder);
 	free(s);
@@ -177,7 +190,7 @@ static void a_request_and_its_answer(void **state)
 	assert_int_not_equal(s->asker, 0);
 	expect(fd, "asked 1");
 	expect(fd, NULL);
-	answer(s->control, s->asker, 4711, "/tmp/a b.pb.gz", 0);
+	answer(s->server, s->asker, 4711, "/tmp/a b.pb.gz", 0);
 	expect(fd, "written 4711 /tmp/a b.pb.gz");
 	expect(fd, "");
 	close(fd);
@@ -185,7 +198,7 @@ static void a_request_and_its_answer(void **state)
 	fd = connect_client(s);
 	say(s, fd, "snapshot 4711");
 	expect(fd, "asked 1");
-	answer(s->control, s->asker, 4711, "b.pb.gz", 0);
+	answer(s->server, s->asker, 4711, "b.pb.gz", 0);
 	assert_non_null(getcwd(folder, sizeof(folder)));
 	snprintf(text, sizeof(text), "written 4711 %s/b.pb.gz", folder);
 	expect(fd, text);
@@ -202,13 +215,13 @@ static void all_means_an_answer_for_each(void **state)
 	say(s, fd, "snapshot all");
 	assert_int_equal(s->pid, 0);
 	expect(fd, "asked 3");
-	answer(s->control, s->asker, 10, "/x", 0);
-	answer(s->control, s->asker, 11, "/y", -ENOSPC);
-	answer(s->control, s->asker + 1, 12, "/z", 0); /* somebody else's */
+	answer(s->server, s->asker, 10, "/x", 0);
+	answer(s->server, s->asker, 11, "/y", -ENOSPC);
+	answer(s->server, s->asker + 1, 12, "/z", 0); /* somebody else's */
 	expect(fd, "written 10 /x");
 	expect(fd, "failed 11 No space left on device");
 	expect(fd, NULL);
-	answer(s->control, s->asker, 12, "/z", 0);
+	answer(s->server, s->asker, 12, "/z", 0);
 	expect(fd, "written 12 /z");
 	expect(fd, "");
 	close(fd);
@@ -277,7 +290,7 @@ static void one_request_at_a_time(void **state)
 	assert_int_equal(s->asked, 1);
 	expect(fd, "asked 1");
 	expect(fd, "");
-	answer(s->control, asker, 5, "/x", 0); /* nobody is there to hear it */
+	answer(s->server, asker, 5, "/x", 0); /* nobody is there to hear it */
 	close(fd);
 }
 
@@ -293,8 +306,8 @@ static void who_leaves_early_disturbs_nobody(void **state)
 	int stays = connect_client(s); /* in the same place */
 	say(s, stays, "snapshot 6");
 	assert_int_not_equal(s->asker, asker);
-	answer(s->control, asker, 5, "/x", 0);
-	answer(s->control, s->asker, 6, "/y", 0);
+	answer(s->server, asker, 5, "/x", 0);
+	answer(s->server, s->asker, 6, "/y", 0);
 	expect(stays, "asked 1");
 	expect(stays, "written 6 /y");
 	expect(stays, "");
@@ -303,7 +316,7 @@ static void who_leaves_early_disturbs_nobody(void **state)
 	leaves = connect_client(s);
 	say(s, leaves, "snapshot 7");
 	close(leaves);
-	answer(s->control, s->asker, 7, "/z", 0);
+	answer(s->server, s->asker, 7, "/z", 0);
 	pump(s);
 }
 
@@ -349,8 +362,8 @@ static void who_does_not_read_is_dropped(void **state)
 	uint64_t asker = s->asker;
 	say(s, other, "snapshot all");
 	for (int i = 0; i < ANSWERS / 2; i++)
-		answer(s->control, asker, 1, path, 0);
-	answer(s->control, s->asker, 2, "/x", 0);
+		answer(s->server, asker, 1, path, 0);
+	answer(s->server, s->asker, 2, "/x", 0);
 	expect(other, "asked 100000");
 	expect(other, "written 2 /x");
 	expect(other, NULL);
@@ -438,21 +451,19 @@ static void a_folder_of_its_own_that_is_left_clean(void **state)
 	struct session *s = *state;
 	char folder[PATH_MAX], path[PATH_MAX];
 	struct stat status;
-	int error;
 
 	snprintf(folder, sizeof(folder), "%s/heaptap", s->shop.folder);
 	assert_true(is_there(folder));
 	assert_int_equal(stat(folder, &status), 0);
 	assert_int_equal(status.st_mode & 07777, 0700);
-	control_close(s->control);
+	close_control(s);
 	assert_false(is_there(folder));
 	/* What a sampler left that had our number and was killed is replaced. */
 	socket_path(s, path);
 	FILE *file = fopen(path, "w");
 	assert_non_null(file);
 	fclose(file);
-	s->control = open_control(s, &error);
-	assert_int_equal(error, 0);
+	assert_int_equal(open_control(s), 0);
 	close(connect_client(s));
 }
 
@@ -467,15 +478,13 @@ static void a_folder_that_others_may_change_is_refused(void **state)
 
 	snprintf(folder, sizeof(folder), "%s/heaptap", s->shop.folder);
 	for (size_t i = 0; i < sizeof(spoils) / sizeof(spoils[0]); i++) {
-		int error;
-
-		control_close(s->control);
-		s->control = NULL;
+		close_control(s);
 		if (workshop_run(&s->shop, "%s", spoils[i]) != 0)
 			continue; /* only root gives folders away */
-		s->control = open_control(s, &error);
+		const int error = open_control(s);
+
 		assert_false(is_there(folder));
-		assert_int_equal(error != 0, s->control == NULL); /* there may be another, or none */
+		assert_int_equal(error != 0, s->server == NULL); /* there may be another, or none */
 	}
 }
 
@@ -507,8 +516,9 @@ static void other_descriptors_are_none_of_its(void **state)
 	assert_false(handle_event(s, s->epoll_fd));
 	assert_false(control_server_event(NULL, 0));
 	answer(NULL, 1, 1, "/x", 0);
-	answer(s->control, 4711, 1, "/x", 0);
-	control_close(NULL);
+	answer(s->server, 4711, 1, "/x", 0);
+	struct session_socket none = {.folder_fd = -1};
+	session_socket_close(&none);
 }
 
 int main(void)
