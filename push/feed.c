@@ -139,14 +139,6 @@ static int offer(const char *path, struct lane *lanes, size_t lane_count, int64_
 	return err;
 }
 
-/* Time lines and lifetimes lie beside the profiles. */
-static bool is_other_kind(const char *path)
-{
-	size_t length = strlen(path);
-
-	return length > 6 && strcmp(path + length - 6, ".jsonl") == 0;
-}
-
 /* Is it older than any target takes? By when it was written, so that it need not be read. */
 static bool is_too_old(const struct watch_file *file, const struct lane *lanes, size_t lane_count)
 {
@@ -214,8 +206,7 @@ static void offer_files(struct feed *feed, struct lane *lanes, size_t lane_count
 		const struct watch_file *file = &feed->files[feed->next];
 		bool gone = false;
 
-		if (!version_set_has(&feed->seen, file->version) && !is_other_kind(file->path) &&
-		    !is_too_old(file, lanes, lane_count))
+		if (!version_set_has(&feed->seen, file->version) && !is_too_old(file, lanes, lane_count))
 			err = offer(file->path, lanes, lane_count,
 			    feed->scanned_once && !feed->behind ? file->written_ns : INT64_MAX);
 		/* By its new name it is the same version, and has not been read. */
@@ -279,8 +270,7 @@ static bool read_paths(struct feed *feed, struct lane *lanes, size_t lane_count)
 	while ((end = memchr(feed->paths, '\0', feed->paths_bytes))) {
 		size_t length = (size_t)(end + 1 - feed->paths);
 
-		int err =
-		    is_other_kind(feed->paths) ? 0 : offer(feed->paths, lanes, lane_count, PATH_WRITTEN);
+		int err = offer(feed->paths, lanes, lane_count, PATH_WRITTEN);
 
 		if (err && err != -ENOENT)
 			log_line("%s is not sent: it could not be written to the spool", feed->paths);

@@ -84,8 +84,7 @@ static int add_file(struct store_list *list, uint32_t service, const struct stor
 	    .bytes = bytes,
 	    .service = service,
 	    .pid = name->pid,
-	    .class = (uint8_t)name->class,
-	    .is_profile = name->is_profile};
+	    .class = (uint8_t)name->class};
 
 	if (list->file_count == STORE_LIST_FILES_MOST)
 		return 0;
@@ -249,7 +248,7 @@ const char *store_list_kind(const struct store_list *list, const struct store_fi
 int store_list_path(
     const struct store_list *list, const struct store_file *file, char *path, size_t path_bytes)
 {
-	struct store_name name = {.time_s = file->time_s, .pid = file->pid, .is_profile = file->is_profile};
+	struct store_name name = {.time_s = file->time_s, .pid = file->pid};
 	char day[STORE_NAME_DAY_BYTES], base[STORE_NAME_FILE_BYTES];
 
 	snprintf(name.kind, sizeof(name.kind), "%s", store_list_kind(list, file));

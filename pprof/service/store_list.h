@@ -24,7 +24,6 @@ struct store_file {
 	uint32_t kind;    /* for store_list_kind() */
 	pid_t pid;
 	uint8_t class; /* enum store_class */
-	bool is_profile;
 };
 
 struct store_day {      /* a folder */

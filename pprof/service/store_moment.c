@@ -314,8 +314,7 @@ int store_moment_choose(const struct store_list *list, size_t first, size_t coun
 		return -ENOMEM;
 	}
 	for (size_t i = first; i < first + count && list->files[i].time_s <= time_s; i++)
-		if (list->files[i].is_profile)
-			order[known++] = i;
+		order[known++] = i;
 	if (wanted == STORE_MOMENT_EVERYTHING) {
 		memcpy(chosen, order, known * sizeof(*order));
 		*chosen_count = known;

@@ -9,23 +9,20 @@
 
 enum { PID_MOST = 1 << 22, YEAR_MOST = 9999 };
 
-static const char profile_ending[] = ".pb.gz", lines_ending[] = ".jsonl";
+static const char ending[] = ".pb.gz";
 
 /* ---- kinds */
 
 static const struct {
 	const char *word;
 	enum store_class class;
-	bool is_profile;
 } words[] = {
-    {"heap", STORE_HEAP, true},
-    {"delta", STORE_DELTA, true},
-    {"event", STORE_EVENT, true},
-    {"lifetimes", STORE_LIFETIMES, false},
-    {"timeline", STORE_TIMELINE, false},
-    {"peak", STORE_PEAK, true},
-    {"exit", STORE_EXIT, true},
-    {"oom", STORE_OOM, true},
+    {"heap", STORE_HEAP},
+    {"delta", STORE_DELTA},
+    {"event", STORE_EVENT},
+    {"peak", STORE_PEAK},
+    {"exit", STORE_EXIT},
+    {"oom", STORE_OOM},
 };
 
 static bool is_letter(char byte)
@@ -43,19 +40,16 @@ static bool is_plain(char byte)
 	return is_letter(byte) || is_digit(byte) || (byte && strchr("._@+-", byte));
 }
 
-/* Sets class and is_profile by the first word. "heap-2" is the second of a second, "heap-rss" has a cause. */
+/* Sets the class by the first word. "heap-2" is the second file of one second; "heap-rss" has a cause. */
 static void classify(struct store_name *name)
 {
 	size_t length = strcspn(name->kind, "-");
 	const char *rest = name->kind + length;
 
 	name->class = STORE_OTHER;
-	name->is_profile = true;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strlen(words[i].word) != length || strncmp(words[i].word, name->kind, length) != 0)
-			continue;
-		name->class = words[i].class;
-		name->is_profile = words[i].is_profile;
+		if (strlen(words[i].word) == length && strncmp(words[i].word, name->kind, length) == 0)
+			name->class = words[i].class;
 	}
 	if (name->class == STORE_HEAP && *rest && rest[1 + strspn(rest + 1, "0123456789")])
 		name->class = STORE_HEAP_CAUSE;
@@ -81,15 +75,14 @@ static size_t number_length(const char *text)
 
 void store_name_of_snapshot(const char *snapshot, bool oom, struct store_name *name)
 {
-	static const char *const standing[] = {"exit", "peak", "timeline", "lifetimes"};
 	size_t digits = number_length(snapshot), length = strlen(snapshot);
 	const char *at = snapshot;
 
 	name->kind[0] = '\0';
-	for (size_t i = 0; i < sizeof(standing) / sizeof(standing[0]); i++)
-		if (strcmp(snapshot, standing[i]) == 0)
-			put_kind(name, i == 0 && oom ? "oom" : standing[i],
-			    strlen(i == 0 && oom ? "oom" : standing[i]));
+	if (strcmp(snapshot, "exit") == 0)
+		snprintf(name->kind, sizeof(name->kind), "%s", oom ? "oom" : "exit");
+	else if (strcmp(snapshot, "peak") == 0)
+		snprintf(name->kind, sizeof(name->kind), "peak");
 	if (digits && strcmp(snapshot + digits, "-delta") == 0) {
 		put_kind(name, "delta", strlen("delta"));
 	} else if (digits) {
@@ -158,9 +151,6 @@ static bool clock_parse(const char *file, int64_t *time_s)
 static bool kind_parse(const char *text, struct store_name *name)
 {
 	size_t length = strlen(text);
-	bool is_lines =
-	    length > strlen(lines_ending) && strcmp(text + length - strlen(lines_ending), lines_ending) == 0;
-	const char *ending = is_lines ? lines_ending : profile_ending;
 
 	if (length <= strlen(ending) || strcmp(text + length - strlen(ending), ending) != 0)
 		return false;
@@ -173,7 +163,7 @@ static bool kind_parse(const char *text, struct store_name *name)
 	memcpy(name->kind, text, length);
 	name->kind[length] = '\0';
 	classify(name);
-	return name->is_profile != is_lines;
+	return true;
 }
 
 bool store_name_parse(const char *day, const char *file, struct store_name *name)
@@ -204,6 +194,6 @@ int store_name_format(
 		return -EINVAL;
 	strftime(day, STORE_NAME_DAY_BYTES, "%Y-%m-%d", &tm);
 	snprintf(file, STORE_NAME_FILE_BYTES, "%02d%02d%02d.%d.%s%s", tm.tm_hour, tm.tm_min, tm.tm_sec,
-	    (int)name->pid, name->kind, name->is_profile ? profile_ending : lines_ending);
+	    (int)name->pid, name->kind, ending);
 	return store_name_parse(day, file, &same) ? 0 : -EINVAL;
 }

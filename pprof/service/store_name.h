@@ -3,7 +3,6 @@
  * Names in the store of a machine's profiles, from which alone any index can be made:
  *
  *	STORE/SERVICE/2026-11-22/HHMMSS.PID.KIND.pb.gz
- *	STORE/SERVICE/2026-11-22/HHMMSS.PID.timeline.jsonl
  *
  * Times are UTC. SERVICE is a name of service_name.h. KIND begins with a word that says what it is, and may
  * go on with `-` and words about it:
@@ -13,7 +12,6 @@
  *	peak          the heap at its largest so far; a later one of the same process takes its place
  *	exit          the end of the process, and oom: its end by the OOM killer
  *	delta         what was allocated between two snapshots
- *	timeline      the points of the process' time line, a later one takes its place; lifetimes likewise
  *	event-NAME    of a perf event
  *
  * A second file with a name gets `-2` behind KIND, and so on. Pure functions over text; what they do not
@@ -38,9 +36,7 @@ enum store_class {
 	STORE_HEAP_CAUSE, /* heap-rss */
 	STORE_DELTA,
 	STORE_EVENT,
-	STORE_LIFETIMES,
 	STORE_OTHER, /* a word that this version does not know */
-	STORE_TIMELINE,
 	STORE_PEAK,
 	STORE_EXIT,
 	STORE_OOM,
@@ -52,7 +48,6 @@ struct store_name {
 	pid_t pid;
 	char kind[STORE_NAME_KIND_BYTES]; /* "heap-rss" */
 	enum store_class class;
-	bool is_profile; /* .pb.gz, else .jsonl */
 };
 
 /* false: not such a name. */
@@ -63,9 +58,9 @@ bool store_name_parse(const char *day, const char *file, struct store_name *name
 int store_name_format(
     const struct store_name *name, char day[STORE_NAME_DAY_BYTES], char file[STORE_NAME_FILE_BYTES]);
 
-/* KIND and is_profile of what the scheduler calls "0042", "0042-rss", "0042-delta", "peak", "exit",
- * "timeline", "cpu-clock-0042": the number is gone, the rest is cleaned. oom: of "exit", the OOM killer
- * ended the process. */
+/* Sets KIND and its class by the scheduler's name of a snapshot: "0042", "0042-rss", "0042-delta", "peak",
+ * "exit", "cpu-clock-0042". The number is left out, and other bytes are cleaned. oom: the OOM killer ended the
+ * process, so "exit" becomes "oom". */
 void store_name_of_snapshot(const char *snapshot, bool oom, struct store_name *name);
 
 /* Seconds since 1970 of midnight UTC of "2026-11-22"; false: no such day. */

@@ -145,13 +145,13 @@ struct options {
 	bool record_mmap;                    /* anonymous mappings too */
 	struct threshold on[THRESHOLDS_MAX]; /* of --on: snapshots when they are crossed */
 	size_t on_count;
-	uint64_t on_limit_ns;            /* between two of one process for the same one, 0: none */
-	bool delta, timeline, lifetimes; /* additional files to write */
-	uint64_t compare_walks;          /* of so many walked stacks one is compared; 0: the default */
-	bool no_peak;                    /* do not track or write the peak */
-	bool sync;                       /* fsync what is written */
-	bool all;                        /* snapshot: of every process of every session */
-	pid_t session;                   /* snapshot: of every process of this one's session; 0: not given */
+	uint64_t on_limit_ns;   /* between two of one process for the same one, 0: none */
+	bool delta;             /* write a delta beside each periodic snapshot */
+	uint64_t compare_walks; /* of so many walked stacks one is compared; 0: the default */
+	bool no_peak;           /* do not track or write the peak */
+	bool sync;              /* fsync what is written */
+	bool all;               /* snapshot: of every process of every session */
+	pid_t session;          /* snapshot: of every process of this one's session; 0: not given */
 	enum symbol_detail symbols;
 	bool debuginfod;          /* missing debug files may be fetched */
 	uint64_t rss_max_bytes;   /* of the sampler, 0: no limit */

@@ -185,16 +185,10 @@ static const struct option rows[] = {
         .help = "distinguish blocks by thread, age, size, lifetime\n"
                 "(temporary or not) or backend (how the stack was\n"
                 "captured)"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "lifetimes", OPTION_FLAG, OPTION_FIELD(lifetimes),
-        .help = "write how long blocks lived, by stack, as JSON\n"
-                "lines (lifetimes.jsonl)"},
     {COMMAND_RECORD, '\0', "temporary", OPTION_TIME, OPTION_FIELD(temporary_ns), .least = 1,
         .most = INTERVAL_NS_MAX, .value = "TIME", .allowed = "a whole number with its unit, for example 1ms",
         .help = "a block that is freed sooner, by the thread that\n"
                 "allocated it, is called temporary; default 1ms"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "timeline", OPTION_FLAG, OPTION_FIELD(timeline),
-        .help = "write the heap over time, beside the resident\n"
-                "memory, as JSON lines (timeline.jsonl)"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "fsync", OPTION_FLAG, OPTION_FIELD(sync),
         .help = "sync each profile to disk before it gets its name"},
     {COMMAND_SNAPSHOT, '\0', "all", OPTION_FLAG, OPTION_FIELD(all),

@@ -170,7 +170,6 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	    .may_yield = options->backend == BACKEND_AUTO,
 	    .heap = {.labels = options->labels,
 	        .temporary_ns = options->temporary_ns,
-	        .lifetimes = options->lifetimes,
 	        .deltas = options->delta},
 	    .launch = setup->launch,
 	    .choice = h->choice,

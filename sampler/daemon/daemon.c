@@ -259,7 +259,6 @@ static int open_capture(struct daemon *d)
 	    .verbosity = d->options.verbosity > 0 ? d->options.verbosity - 1 : -1,
 	    .debuginfod = d->options.debuginfod,
 	    .sink = store_sink(d->store),
-	    .timeline = true,
 	};
 	const struct scheduler_setup setup = {
 	    .claim = claim,

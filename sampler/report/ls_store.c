@@ -111,10 +111,9 @@ static void row_make(struct row *row, const struct store_list *list, size_t serv
 	row->processes = count_processes(list, first, count);
 	row->first_s = list->files[first].time_s;
 	row->last_s = list->files[first + count - 1].time_s;
-	for (size_t i = first; i < first + count; i++) {
+	row->profiles = count;
+	for (size_t i = first; i < first + count; i++)
 		row->bytes += list->files[i].bytes;
-		row->profiles += list->files[i].is_profile;
-	}
 }
 
 static void print_time(FILE *out, int64_t time_s)

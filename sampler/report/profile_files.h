@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The profiles that a command was given, read into memory with their origins. What is not a profile (a
- * timeline in a glob) is passed over with a word, if there is a profile besides. A profile that is damaged
+ * log in a glob) is passed over with a word, if there is a profile besides. A profile that is damaged
  * or missing, or whatever else has a profile's name, is an error, or at least named and counted: a sum must
  * not lack a process in silence. What tells nothing new (see duplicates.h) does not count.
  */

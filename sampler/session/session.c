@@ -240,8 +240,6 @@ static void fill_settings(struct snapshot_settings *settings, const struct optio
 	    .verbosity = options->verbosity,
 	    .debuginfod = options->debuginfod,
 	    .delta = options->delta,
-	    .timeline = options->timeline,
-	    .lifetimes = options->lifetimes,
 	    .thresholds = {options->on, options->on_count, options->on_limit_ns},
 	};
 }

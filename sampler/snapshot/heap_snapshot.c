@@ -103,9 +103,9 @@ static void comment_inherited(
 
 static void comment_lifetimes(struct profile *profile, const struct heap_snapshot *s)
 {
-	const struct lifetime *all = &s->lifetimes.all;
+	const struct lifetime *all = &s->lifetimes;
 	double objects = lifetime_objects(all);
-	uint64_t unseen = s->lifetimes.frees_missing;
+	uint64_t unseen = s->frees_missing;
 	struct sheet_text text;
 
 	if ((!all->samples && !unseen) || !sheet_text_open(&text))
@@ -339,28 +339,6 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	return profile_add_sample(profile, locations, depth, values, labels, count);
 }
 
-static int publish(const struct heap_snapshot *s, const char *path, const void *data, size_t bytes)
-{
-	return s->base.sink->publish(s->base.sink, path, data, bytes);
-}
-
-static int write_lifetimes(
-    const struct heap_snapshot *s, const struct profile *profile, struct symbolizer *symbolizer)
-{
-	const struct lifetimes_input input = {
-	    .taken = &s->lifetimes,
-	    .heap = s->process->heap,
-	    .profile = profile,
-	    .symbolizer = symbolizer,
-	};
-	size_t bytes;
-	char *text = lifetimes_file_print(&input, &bytes);
-	int error = text ? publish(s, s->lifetimes_path, text, bytes) : -ENOMEM;
-
-	free(text);
-	return error;
-}
-
 static void mark_stacks(const struct sheet *base, bool *used)
 {
 	const struct heap_view *view = ((const struct heap_sheet *)base)->view;
@@ -380,24 +358,10 @@ static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, con
 	for (size_t i = 0; i < sheet->view->count && !error; i++)
 		error = add_row(profile, symbolizer, s->process, &sheet->view->rows[i]);
 	snapshot_unseen_comment(profile, &s->unseen, sheet->view, symbolizer);
-	if (!error && s->lifetimes_path && sheet->kind == HEAP_VIEW_LIVE)
-		error = write_lifetimes(s, profile, symbolizer);
 	return error;
 }
 
 /* ---- files */
-
-static int write_timeline(const struct heap_snapshot *s)
-{
-	size_t bytes;
-	char *text = timeline_print(s->timeline, s->base.unix_ns - (int64_t)s->scan_ns, &bytes);
-
-	if (!text)
-		return -ENOMEM;
-	int error = publish(s, s->timeline_path, text, bytes);
-	free(text);
-	return error;
-}
 
 static int write_all(const struct writer_item *item, void **shared)
 {
@@ -409,10 +373,8 @@ static int write_all(const struct writer_item *item, void **shared)
 	    {&kind, s->delta_path}, HEAP_VIEW_DELTA, &s->delta, s->base.unix_ns, (int64_t)s->delta_ns};
 	const struct heap_sheet peak = {{&kind, s->peak_path}, HEAP_VIEW_PEAK, &s->peak, s->peak_unix_ns, 0};
 	const struct sheet *const sheets[] = {&live.base, &delta.base, &peak.base};
-	int first = sheets_write(&s->base, sheets, sizeof(sheets) / sizeof(sheets[0]), shared);
-	int error = s->timeline_path ? write_timeline(s) : 0;
 
-	return first ? first : error;
+	return sheets_write(&s->base, sheets, sizeof(sheets) / sizeof(sheets[0]), shared);
 }
 
 static void discard(struct writer_item *item)
@@ -422,11 +384,8 @@ static void discard(struct writer_item *item)
 	heap_view_fini(&s->view);
 	heap_view_fini(&s->peak);
 	heap_view_fini(&s->delta);
-	lifetimes_file_release(&s->lifetimes);
 	free(s->peak_path);
 	free(s->delta_path);
-	free(s->timeline_path);
-	free(s->lifetimes_path);
 	free(s);
 }
 

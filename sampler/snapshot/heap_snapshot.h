@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot of a process' heap: a profile in a file, and further files: the peak so far, the difference to
- * the previous snapshot, the time line, the lifetimes.
+ * A snapshot of a process' heap: a profile of what is in use, and two more files: the peak so far, and the delta,
+ * which is what was allocated since the previous periodic snapshot.
  */
 #ifndef SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
 
 #include "sampler/heap/heap_view.h"
 #include "sampler/heap/process.h"
-#include "sampler/snapshot/lifetimes_file.h"
 #include "sampler/snapshot/resident_watch.h"
 #include "sampler/snapshot/snapshot.h"
 #include "sampler/snapshot/snapshot_unseen.h"
@@ -25,14 +24,15 @@ struct heap_snapshot {
 	/* The profile's, by which readers reckon errors: the largest that any of its samples had. It may have
 	 * been lowered since. */
 	uint64_t period_bytes, present_period_bytes;
-	uint64_t scan_ns; /* when the live blocks were looked at */
+	uint64_t scan_ns; /* when the live blocks were looked at; monotonic */
 	/* Dumps that the kernel was asked for and that have not come; and whether rings were full in this
 	 * session, which is why. */
 	uint64_t dumps_missing;
 	bool rings_were_full;
 	/* Of the snapshot's own moment; of an ended process: the last ones before. */
 	struct resident_watch resident;
-	struct lifetimes_taken lifetimes; /* sites: with lifetimes_path */
+	struct lifetime lifetimes; /* of all freed blocks */
+	uint64_t frees_missing;
 	struct snapshot_unseen unseen;
 
 	/* Further files of the same instant; path NULL: not written this time. The paths are owned. */
@@ -43,8 +43,6 @@ struct heap_snapshot {
 	char *delta_path;
 	struct heap_view delta;
 	uint64_t delta_ns; /* since the snapshot before */
-	char *timeline_path, *lifetimes_path;
-	const struct timeline *timeline; /* borrowed from the series */
 };
 
 /* NULL: out of memory. Its item publishes the profile, then the others: 0, or -errno of the first that

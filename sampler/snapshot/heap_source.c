@@ -6,7 +6,7 @@
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/snapshot/heap_trend.h"
-#include "sampler/snapshot/standing_file.h"
+#include "sampler/snapshot/peak.h"
 #include "sampler/snapshot/summary.h"
 
 #include <errno.h>
@@ -49,23 +49,6 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		    suppressed);
 }
 
-static void add_peak(const struct scheduler *scheduler, struct heap_snapshot *s,
-    struct snapshot_series *series, enum snapshot_kind kind, const struct live_scan *live_scan)
-{
-	const struct heap *heap = s->process->heap;
-
-	if (standing_file_is_old(scheduler, &series->peak_file))
-		series->peak_written = 0; /* it gets a new name, and nothing is there until that is written */
-	const bool is_there = live_scan->peak_order == series->peak_written;
-	if (!live_scan->peak_order || (kind == SNAPSHOT_NUMBERED && is_there) ||
-	    heap_view_make(&s->peak, HEAP_VIEW_PEAK, heap, live_scan) != 0)
-		return;
-	s->peak_order = live_scan->peak_order;
-	s->peak_path = standing_file_path(scheduler, series->target, "peak", &series->peak_file);
-	s->peak_unix_ns = s->base.unix_ns - (int64_t)(live_scan->now_ns - live_scan->peak_ns);
-	s->peak_missing = live_scan->peak_missing;
-}
-
 /* The difference to the last periodic snapshot, beside this one. */
 static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *s, const char *name,
     const struct live_scan *live_scan)
@@ -79,7 +62,7 @@ static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *s
 	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
 	s->delta_ns = live_scan->now_ns > since_ns ? live_scan->now_ns - since_ns : 1;
 	if (heap_view_make(&s->delta, HEAP_VIEW_DELTA, heap, live_scan) == 0)
-		s->delta_path = standing_file_beside(scheduler, &s->process->target, delta_name);
+		s->delta_path = scheduler_claim_beside(scheduler, &s->process->target, delta_name);
 	heap_mark(heap, live_scan->counted, live_scan->now_ns);
 }
 
@@ -88,26 +71,10 @@ static void add_files(const struct heap_source *source, struct heap_snapshot *s,
     struct snapshot_series *series, const struct snapshot_request *request, const struct live_scan *live_scan)
 {
 	const struct scheduler *scheduler = source->base.scheduler;
-	const struct snapshot_settings *settings = scheduler_setup(scheduler)->settings;
-	const struct process *process = s->process;
 
-	add_peak(scheduler, s, series, request->kind, live_scan);
-	if (settings->delta && request->periodic)
+	peak_add(scheduler, s, series, live_scan);
+	if (scheduler_setup(scheduler)->settings->delta && request->periodic)
 		add_delta(scheduler, s, request->name, live_scan);
-	if (settings->timeline) {
-		timeline_note(&series->timeline, region_place(process->image->region, process->place),
-		    process->target.closed ? 0 : process->target.pid, s->view.lost_alloc.samples,
-		    live_scan->now_ns, true);
-		s->timeline = &series->timeline;
-		s->timeline_path =
-		    standing_file_jsonl(scheduler, series->target, "timeline", &series->timeline_file);
-	}
-	if (settings->lifetimes) {
-		(void)lifetimes_file_take(
-		    &s->lifetimes, process->heap, live_scan); /* else the writer says so */
-		s->lifetimes_path =
-		    standing_file_jsonl(scheduler, series->target, "lifetimes", &series->lifetimes_file);
-	}
 }
 
 /* asked: as it was before the drain. An earlier sampler may have had rings, if this one has none. */
@@ -145,11 +112,9 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 		    &series->resident, process, live_scan.now_ns, source->registry->intake->processes.count);
 	s->resident = series->resident;
 	snapshot_unseen_look(&s->unseen, process, &s->resident, &s->view);
-	s->lifetimes = (struct lifetimes_taken){
-	    .all = *heap_lifetimes(process->heap),
-	    /* those of the image: of all of its processes */
-	    .frees_missing = process->image->frees_lost + process->counters.frees_unknown,
-	};
+	s->lifetimes = *heap_lifetimes(process->heap);
+	/* of the image: of all of its processes */
+	s->frees_missing = process->image->frees_lost + process->counters.frees_unknown;
 	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
 	if (request->kind != SNAPSHOT_MEMORY)
 		add_files(source, s, series, request, &live_scan);
@@ -167,6 +132,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	if (!s)
 		return -ENOMEM;
 	s->base.path = s->path;
+	s->base.kind = request->kind;
 	s->process = (struct process *)target;
 	const uint64_t own_bytes = s->process->image->period_bytes;
 	s->present_period_bytes = own_bytes ? own_bytes : source->period_bytes;
@@ -324,12 +290,6 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 	struct process *process = (struct process *)target;
 	struct snapshot_series *series = target->series;
 
-	if (rarely && scheduler_setup(base->scheduler)->settings->timeline) {
-		uint64_t counted = process_samples(process), arrived = heap_total(process->heap).samples;
-
-		timeline_note(&series->timeline, region_place(process->image->region, process->place),
-		    target->pid, counted > arrived ? counted - arrived : 0, now_ns, false);
-	}
 	if (rarely)
 		heap_trend_note(series, region_place(process->image->region, process->place), now_ns);
 	look_for_requests(base, target, now_ns);
@@ -376,8 +336,8 @@ static void written(struct snapshot_series *series, const struct snapshot *snaps
 {
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
 
-	if (!error && s->peak_path) /* else the next one tries again */
-		series->peak_written = s->peak_order;
+	if (!error) /* else the next one tries again */
+		peak_written(series, s);
 	if (!error && !series->target->plan)
 		note_written((struct heap_source *)series->source, s->path);
 }

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,18 @@ int scheduler_claim(
 	if (a->setup.claim)
 		return a->setup.claim(a->setup.context, target, name, path, path_bytes);
 	return output_claim(a->setup.output, &facts, path, path_bytes);
+}
+
+char *scheduler_claim_beside(const struct scheduler *a, const struct target *target, const char *name)
+{
+	char path[PATH_MAX];
+	int error = scheduler_claim(a, target, name, path, sizeof(path));
+
+	if (error && !target->series->beside_error)
+		log_line_of(target_user(target), "no file %s of pid %d: %s", name, (int)target->pid,
+		    strerror(-error));
+	target->series->beside_error = error;
+	return error ? NULL : strdup(path);
 }
 
 static uint64_t interval_of(

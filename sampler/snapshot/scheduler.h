@@ -129,6 +129,11 @@ void scheduler_take(
 int scheduler_claim(const struct scheduler *scheduler, const struct target *target, const char *name,
     char *path, size_t path_bytes);
 
+/* The same for another file of the same instant. Returns a copy, for free(). NULL: there is no path; the error
+ * is logged once. */
+char *scheduler_claim_beside(
+    const struct scheduler *scheduler, const struct target *target, const char *name);
+
 /* A child of the sampler has ended. */
 void scheduler_reap(struct scheduler *scheduler, pid_t pid, int status);
 

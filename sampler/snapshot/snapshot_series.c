@@ -68,10 +68,7 @@ void snapshot_series_free(struct snapshot_series *series)
 		free(series->kept[i].delta_path);
 	}
 	free(series->kept);
-	free(series->peak_file.path);
-	free(series->timeline_file.path);
-	free(series->lifetimes_file.path);
-	timeline_fini(&series->timeline);
+	free(series->peak.path);
 	trend_series_fini(&series->trend);
 	oom_watch_fini(&series->death);
 	threshold_watch_free(series->thresholds);

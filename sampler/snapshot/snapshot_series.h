@@ -14,7 +14,6 @@
 #include "sampler/linux/exit_status.h"
 #include "sampler/snapshot/resident_watch.h"
 #include "sampler/snapshot/threshold_watch.h"
-#include "sampler/snapshot/timeline.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +29,13 @@ struct in_memory {
 	uint64_t askers[SNAPSHOT_ASKERS];
 	uint32_t asker_count;
 	bool writing;
+};
+
+/* The file of the peak, see peak.h. */
+struct peak_file {
+	char *path;          /* owned; NULL: none was made yet */
+	uint64_t claimed_ns; /* when the path was made; monotonic */
+	uint64_t order;      /* number of the peak in the file; 0: the file was not written yet */
 };
 
 struct snapshot_series {
@@ -62,13 +68,8 @@ struct snapshot_series {
 	uint32_t signals_seen, asked_seen;
 	struct in_memory in_memory;
 
-	/* files that every snapshot replaces, see standing_file.h */
-	struct snapshot_series_standing {
-		char *path; /* NULL: not made yet */
-		uint64_t claimed_ns;
-	} peak_file, timeline_file, lifetimes_file;
-	uint64_t peak_written; /* order number of the peak in it */
-	int extra_error;       /* error of the last attempt to name such a file */
+	struct peak_file peak;
+	int beside_error; /* of the last path that scheduler_claim_beside() made */
 	struct snapshot_series_file {
 		char *path, *delta_path;
 		bool first;     /* of its snapshot, which may have several */
@@ -76,7 +77,6 @@ struct snapshot_series {
 	} * kept;               /* oldest first */
 	size_t kept_count, kept_capacity;
 
-	struct timeline timeline;
 	struct trend_series trend; /* of its heap, see heap_trend.h */
 	struct resident_watch resident;
 	struct oom_watch death;

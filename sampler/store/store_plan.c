@@ -95,11 +95,6 @@ static bool same_series(const struct store_file *x, const struct store_file *y)
 	return same_process(x, y) && x->class == y->class && (x->class != STORE_EVENT || x->kind == y->kind);
 }
 
-static bool is_standing(const struct store_file *file)
-{
-	return file->class == STORE_PEAK || file->class == STORE_TIMELINE || file->class == STORE_LIFETIMES;
-}
-
 /* The length of the slots in which one file stays; 0: all do. */
 static int64_t slot_s(int64_t age_s)
 {
@@ -156,7 +151,7 @@ static void thin_process(struct plan *plan, const size_t *order, size_t count)
 		for (length = 1;
 		     i + length < count && same_series(&files[order[i]], &files[order[i + length]]);)
 			length++;
-		if (is_standing(&files[order[i]]))
+		if (files[order[i]].class == STORE_PEAK)
 			thin_standing(plan, order + i, length, order, end_count);
 		else
 			thin_snapshots(plan, order + i, length);

@@ -35,7 +35,7 @@ static void leave(struct place *place)
 static void day_name(int64_t time_s, char day[STORE_NAME_DAY_BYTES])
 {
 	char file[STORE_NAME_FILE_BYTES];
-	const struct store_name any = {.time_s = time_s, .pid = 1, .kind = "heap", .is_profile = true};
+	const struct store_name any = {.time_s = time_s, .pid = 1, .kind = "heap"};
 
 	if (store_name_format(&any, day, file) != 0)
 		day[0] = '\0';

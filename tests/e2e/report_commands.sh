@@ -554,7 +554,7 @@ test_manual_page() {
   for section in FILES SIGNALS ENVIRONMENT 'SEE ALSO'; do
     matches "^.SH $section\$" heaptap.1
   done
-  for word in XDG_CACHE_HOME XDG_RUNTIME_DIR DEBUGINFOD_URLS DEBUGINFOD_TIMEOUT HEAPTAP_PAGER SIGTERM timeline.jsonl pprof; do
+  for word in XDG_CACHE_HOME XDG_RUNTIME_DIR DEBUGINFOD_URLS DEBUGINFOD_TIMEOUT HEAPTAP_PAGER SIGTERM pprof; do
     matches "$word" heaptap.1
   done
   command -v man >/dev/null || skip 'no man to read the page with'

@@ -62,7 +62,7 @@ C
   dated recorded/peak.pb.gz $day/104001.4711.peak.pb.gz "$(date -u -d '2026-11-20 10:40:01' +%s)"
   cp recorded/exit.pb.gz $day/110000.4711.exit.pb.gz
   cp recorded/exit.pb.gz store/other/2026-11-20/110000.12.exit.pb.gz
-  echo text >$day/100000.4711.timeline.jsonl
+  echo text >$day/100000.4711.other.jsonl
   echo text >$day/README
   ln -s $PWD/recorded store/growing/2026-11-22
   export TZ=UTC

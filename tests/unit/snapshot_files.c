@@ -154,7 +154,6 @@ static int open_scene_with_store(void **state)
 {
 	open_scene(state);
 	struct scene *s = *state;
-	s->settings.timeline = s->settings.lifetimes = true;
 	assert_int_equal(store_open(&s->store, store_settings_of(s)), 0);
 	s->below = store_sink(s->store);
 	open_scheduler(s);
@@ -234,21 +233,15 @@ static void sweep(struct scene *s)
 
 static void a_day_passes(struct scene *s)
 {
-	struct snapshot_series *series = s->process.target.series;
-	struct snapshot_series_standing *const files[] = {
-	    &series->peak_file, &series->timeline_file, &series->lifetimes_file};
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		files[i]->claimed_ns -= DAY_S * SECOND_NS;
+	s->process.target.series->peak.claimed_ns -= DAY_S * SECOND_NS;
 	s->now_s += DAY_S;
 }
 
-/* ---- files that are replaced */
+/* ---- the peak, which is replaced */
 
 /* Also if it does not move any more. */
 static void the_peak_of_an_old_process_stays_in_a_store(void **state)
 {
-	static const char *const standing[] = {"*.peak.pb.gz", "*.timeline.jsonl", "*.lifetimes.jsonl"};
 	struct scene *s = *state;
 
 	s->now_s = time(NULL) - (int64_t)(DAYS + 2) * DAY_S;
@@ -257,11 +250,10 @@ static void the_peak_of_an_old_process_stays_in_a_store(void **state)
 		a_day_passes(s);
 	}
 	sweep(s);
-	for (size_t i = 0; i < sizeof(standing) / sizeof(standing[0]); i++)
-		assert_int_equal(count(s, standing[i]), 1);
+	assert_int_equal(count(s, "*.peak.pb.gz"), 1);
 }
 
-static void within_a_day_they_are_replaced(void **state)
+static void within_a_day_the_peak_is_replaced(void **state)
 {
 	struct scene *s = *state;
 
@@ -275,7 +267,6 @@ static void within_a_day_they_are_replaced(void **state)
 	}
 	assert_int_equal(count(s, "*.heap.pb.gz"), 3);
 	assert_int_equal(count(s, "*.peak.pb.gz"), 1);
-	assert_int_equal(count(s, "*.timeline.jsonl"), 1);
 }
 
 /* ---- what cannot be written */
@@ -294,7 +285,7 @@ static void a_peak_that_was_not_written_is_tried_again(void **state)
 static void a_new_name_that_was_not_written_is_tried_again(void **state)
 {
 	struct scene *s = *state;
-	const struct snapshot_series_standing *file = &s->process.target.series->peak_file;
+	const struct peak_file *file = &s->process.target.series->peak;
 
 	s->now_s = time(NULL) - 2 * DAY_S;
 	snapshot(s, "");
@@ -390,7 +381,7 @@ int main(void)
 #define TEST(name, open) cmocka_unit_test_setup_teardown(name, open, close_scene)
 	const struct CMUnitTest tests[] = {
 	    TEST(the_peak_of_an_old_process_stays_in_a_store, open_scene_with_store),
-	    TEST(within_a_day_they_are_replaced, open_scene_with_store),
+	    TEST(within_a_day_the_peak_is_replaced, open_scene_with_store),
 	    TEST(a_peak_that_was_not_written_is_tried_again, open_scene_with_files),
 	    TEST(a_new_name_that_was_not_written_is_tried_again, open_scene_with_store),
 	    TEST(what_is_written_is_removed_although_the_rest_was_not, open_scene_with_files),

@@ -77,14 +77,14 @@ static void no_name_is_given_twice(void **state)
 	clear();
 }
 
-/* A time line is written again and again. */
+/* A peak is written again and again. */
 static void a_file_that_is_replaced_counts_once(void **state)
 {
 	struct store *store = open_store(1 << 20);
 	struct store_counters counters;
 	char path[PATH_MAX];
 
-	assert_int_equal(publish_at(store, "a", "timeline", 7, time(NULL), 200000, path), 0);
+	assert_int_equal(publish_at(store, "a", "peak", 7, time(NULL), 200000, path), 0);
 	for (int i = 0; i < 50; i++)
 		assert_int_equal(store_sink(store)->publish(store_sink(store), path, bytes, 200000), 0);
 	store_count(store, &counters);

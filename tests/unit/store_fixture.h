@@ -30,11 +30,9 @@ static inline void fixture_add(
 	struct store_file file = {.time_s = time_s, .bytes = bytes, .pid = pid};
 
 	snprintf(name.kind, sizeof(name.kind), "%s", kind);
-	name.is_profile = strcmp(kind, "timeline") != 0 && strcmp(kind, "lifetimes") != 0;
 	assert_int_equal(store_name_format(&name, day, base), 0);
 	assert_true(store_name_parse(day, base, &name));
 	file.class = (uint8_t)name.class;
-	file.is_profile = name.is_profile;
 	file.service = fixture_service(list, service);
 	assert_int_equal(intern_add(&list->kinds, kind, strlen(kind), &file.kind), 0);
 	assert_int_equal(

@@ -116,20 +116,19 @@ static void the_state_is_the_last_snapshot_of_each_process(void **state)
 	fixture_add(&list, "a", NOW - 600, 7, "heap", 1);     /* A */
 	fixture_add(&list, "a", NOW - 590, 8, "heap", 1);     /* B */
 	fixture_add(&list, "a", NOW - 580, 7, "peak", 1);     /* C */
-	fixture_add(&list, "a", NOW - 580, 7, "timeline", 1); /* D */
-	fixture_add(&list, "a", NOW - 540, 7, "heap-rss", 1); /* E */
-	fixture_add(&list, "a", NOW - 530, 8, "exit", 1);     /* F */
-	fixture_add(&list, "a", NOW - 520, 7, "delta", 1);    /* G */
-	fixture_add(&list, "a", NOW - 510, 7, "heap", 1);     /* H */
+	fixture_add(&list, "a", NOW - 540, 7, "heap-rss", 1); /* D */
+	fixture_add(&list, "a", NOW - 530, 8, "exit", 1);     /* E */
+	fixture_add(&list, "a", NOW - 520, 7, "delta", 1);    /* F */
+	fixture_add(&list, "a", NOW - 510, 7, "heap", 1);     /* G */
 	fixture_add(&list, "b", NOW - 500, 9, "heap", 1);
-	expect(&list, NOW, STORE_MOMENT_STATES, "CH");
-	expect(&list, NOW - 535, STORE_MOMENT_STATES, "BCE");
+	expect(&list, NOW, STORE_MOMENT_STATES, "CG");
+	expect(&list, NOW - 535, STORE_MOMENT_STATES, "BCD");
 	expect(&list, NOW - 591, STORE_MOMENT_STATES, "A");
 	expect(&list, NOW - 601, STORE_MOMENT_STATES, "");
-	expect(&list, NOW, STORE_MOMENT_SERIES, "ACEH");
-	expect(&list, NOW - 535, STORE_MOMENT_SERIES, "BCE"); /* two processes */
-	expect(&list, NOW, STORE_MOMENT_ALL, "ACEGH");
-	expect(&list, NOW, STORE_MOMENT_EVERYTHING, "ABCEFGH");
+	expect(&list, NOW, STORE_MOMENT_SERIES, "ACDG");
+	expect(&list, NOW - 535, STORE_MOMENT_SERIES, "BCD"); /* two processes */
+	expect(&list, NOW, STORE_MOMENT_ALL, "ACDFG");
+	expect(&list, NOW, STORE_MOMENT_EVERYTHING, "ABCDEFG");
 	store_list_fini(&list);
 }
 

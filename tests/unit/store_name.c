@@ -55,7 +55,6 @@ static void names_are_taken_apart(void **state)
 	    {"2026-11-22", "235959.4194304.oom.pb.gz", "oom", 1795391999, 4194304, STORE_OOM},
 	    {"2026-11-22", "000000.1.peak.pb.gz", "peak", 1795305600, 1, STORE_PEAK},
 	    {"2026-11-22", "000000.1.delta.pb.gz", "delta", 1795305600, 1, STORE_DELTA},
-	    {"2026-11-22", "000000.1.timeline.jsonl", "timeline", 1795305600, 1, STORE_TIMELINE},
 	    {"2026-11-22", "000000.1.event-cpu-clock.pb.gz", "event-cpu-clock", 1795305600, 1, STORE_EVENT},
 	    {"2026-11-22", "000000.1.other.pb.gz", "other", 1795305600, 1, STORE_OTHER},
 	};
@@ -80,7 +79,7 @@ static void other_names_are_not_ours(void **state)
 	static const char *const names[][2] = {
 	    {"2026-11-22", "101500.4711.heap.pb"},
 	    {"2026-11-22", "101500.4711.heap.jsonl"},
-	    {"2026-11-22", "101500.4711.timeline.pb.gz"},
+	    {"2026-11-22", "101500.4711.timeline.jsonl"},
 	    {"2026-11-22", "101500.4711.heap.pb.gz.symbolized"},
 	    {"2026-11-22", "101500.4711..pb.gz"},
 	    {"2026-11-22", "101500.4711.pb.gz"},
@@ -117,22 +116,19 @@ static void snapshots_have_kinds(void **state)
 		const char *snapshot;
 		bool oom;
 		const char *kind;
-		bool is_profile;
 	} cases[] = {
-	    {"0001", false, "heap", true},
-	    {"123456", false, "heap", true},
-	    {"0001-rss", false, "heap-rss", true},
-	    {"0001-memory.high", false, "heap-memory.high", true},
-	    {"0001-a b/c", false, "heap-a_b_c", true},
-	    {"0001-delta", false, "delta", true},
-	    {"exit", false, "exit", true},
-	    {"exit", true, "oom", true},
-	    {"peak", true, "peak", true},
-	    {"timeline", false, "timeline", false},
-	    {"lifetimes", false, "lifetimes", false},
-	    {"cpu-clock-0001", false, "event-cpu-clock", true},
-	    {"cpu-clock-0001-rss", false, "event-cpu-clock-rss", true},
-	    {"cpu-clock-exit", false, "event-cpu-clock-exit", true},
+	    {"0001", false, "heap"},
+	    {"123456", false, "heap"},
+	    {"0001-rss", false, "heap-rss"},
+	    {"0001-memory.high", false, "heap-memory.high"},
+	    {"0001-a b/c", false, "heap-a_b_c"},
+	    {"0001-delta", false, "delta"},
+	    {"exit", false, "exit"},
+	    {"exit", true, "oom"},
+	    {"peak", true, "peak"},
+	    {"cpu-clock-0001", false, "event-cpu-clock"},
+	    {"cpu-clock-0001-rss", false, "event-cpu-clock-rss"},
+	    {"cpu-clock-exit", false, "event-cpu-clock-exit"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -140,7 +136,6 @@ static void snapshots_have_kinds(void **state)
 
 		store_name_of_snapshot(cases[i].snapshot, cases[i].oom, &name);
 		assert_string_equal(name.kind, cases[i].kind);
-		assert_int_equal(name.is_profile, cases[i].is_profile);
 	}
 }
 

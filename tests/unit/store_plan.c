@@ -121,17 +121,14 @@ static void the_last_peak_of_a_process_stays(void **state)
 
 	fixture_add(&list, "a", NOW - 500, 7, "peak", 100);
 	fixture_add(&list, "a", NOW - 500, 8, "peak", 100);
-	fixture_add(&list, "a", NOW - 500, 7, "timeline", 100);
 	fixture_add(&list, "a", NOW - 400, 7, "peak", 100);
-	fixture_add(&list, "a", NOW - 400, 7, "timeline", 100);
 	fixture_add(&list, "a", NOW - 300, 7, "exit", 100);
 	fixture_add(&list, "a", NOW - 299, 7, "peak", 100); /* of the exit */
 	fixture_add(&list, "a", NOW - 200, 7, "peak", 100); /* of the next process with that pid */
-	fixture_add(&list, "a", NOW - 200, 7, "timeline", 100);
 	fixture_add(&list, "a", NOW - 100, 7, "peak", 100);
 	expect(&list, &roomy,
-	    "t.tt.."
-	    ".t..");
+	    "t.t.."
+	    "t.");
 }
 
 /* Ten files of 4160 bytes each, of which six may stay. */
@@ -140,7 +137,7 @@ static void the_oldest_snapshots_go_first(void **state)
 	struct store_plan_limits limits = roomy;
 	struct store_list list = {0};
 	static const char *const kinds[] = {
-	    "oom", "exit", "peak", "heap", "heap", "delta", "heap-rss", "timeline", "heap", "heap"};
+	    "oom", "exit", "peak", "heap", "heap", "delta", "heap-rss", "other", "heap", "heap"};
 
 	limits.most_bytes = limits.evict_to_bytes = 6 * store_plan_charge(100);
 	for (int i = 0; i < 10; i++)
@@ -301,7 +298,7 @@ static void simulate(struct simulation *s, int64_t seconds, int64_t step_s, bool
 		for (uint32_t i = 0; i < 3; i++) {
 			uint64_t bytes = 3000 + (uint64_t)now_s * 7919 % 20000,
 			         charge = store_plan_charge(bytes);
-			struct store_file file = {now_s, bytes, i, kind, 7, STORE_HEAP, true};
+			struct store_file file = {now_s, bytes, i, kind, 7, STORE_HEAP};
 
 			if (now_s % s->interval_s[i])
 				continue;
