@@ -7,8 +7,9 @@
  * the next peak (preload/slot.c). A snapshot copies those slots (region/live_scan.c), makes rows of them
  * (heap/heap_view.c), and writes them here.
  *
- * One file holds the peak; each new peak replaces it. A store removes files by the time in their names. So in a
- * store the file gets a new name twice a day, and a process that runs for longer than `days` still has a peak.
+ * One file holds the peak; each new peak replaces it. A store removes files by the time in their names. So
+ * in a store the file gets a new name twice a day, and a process that runs for longer than `days` still has a
+ * peak.
  */
 #ifndef SAMPLER_SNAPSHOT_PEAK_H
 #define SAMPLER_SNAPSHOT_PEAK_H

@@ -129,8 +129,8 @@ void scheduler_take(
 int scheduler_claim(const struct scheduler *scheduler, const struct target *target, const char *name,
     char *path, size_t path_bytes);
 
-/* The same for another file of the same instant. Returns a copy, for free(). NULL: there is no path; the error
- * is logged once. */
+/* The same for another file of the same instant. Returns a copy, for free(). NULL if there is no path: the
+ * error is logged once. */
 char *scheduler_claim_beside(
     const struct scheduler *scheduler, const struct target *target, const char *name);
 

@@ -3,43 +3,43 @@
 #include "sampler/snapshot/scheduler.h"
 #include "sampler/snapshot/scheduler_state.h"
 
-const struct scheduler_setup *scheduler_setup(const struct scheduler *a)
+const struct scheduler_setup *scheduler_setup(const struct scheduler *scheduler)
 {
-	return &a->setup;
+	return &scheduler->setup;
 }
 
-bool scheduler_is_enough(const struct scheduler *a, const struct target *target, uint64_t samples)
+bool scheduler_is_enough(const struct scheduler *scheduler, const struct target *target, uint64_t samples)
 {
 	const bool last_program = target->command && target->end != TARGET_EXEC;
 
-	return samples > 0 && (last_program || samples >= a->setup.settings->min_samples);
+	return samples > 0 && (last_program || samples >= scheduler->setup.settings->min_samples);
 }
 
-int64_t scheduler_start_unix_ns(const struct scheduler *a, const struct target *target)
+int64_t scheduler_start_unix_ns(const struct scheduler *scheduler, const struct target *target)
 {
-	return a->began_unix_ns + (int64_t)(target->start_ns - a->began_ns);
+	return scheduler->began_unix_ns + (int64_t)(target->start_ns - scheduler->began_ns);
 }
 
-void scheduler_each(const struct scheduler *a, const struct snapshot_source *source,
+void scheduler_each(const struct scheduler *scheduler, const struct snapshot_source *source,
     void (*visit)(void *context, const struct target *target, int64_t start_unix_ns), void *context)
 {
-	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
+	for (const struct snapshot_series *series = scheduler->series; series; series = series->next_series)
 		if (series->source == source && !series->target->closed && series->target->readable)
-			visit(context, series->target, scheduler_start_unix_ns(a, series->target));
+			visit(context, series->target, scheduler_start_unix_ns(scheduler, series->target));
 }
 
-bool scheduler_serves(const struct scheduler *a, pid_t pid)
+bool scheduler_serves(const struct scheduler *scheduler, pid_t pid)
 {
-	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
+	for (const struct snapshot_series *series = scheduler->series; series; series = series->next_series)
 		if (series->target->pid == pid)
 			return true;
 	return false;
 }
 
-void scheduler_progress(const struct scheduler *a, uint64_t *written, uint64_t *ended)
+void scheduler_progress(const struct scheduler *scheduler, uint64_t *written, uint64_t *ended)
 {
-	*ended = a->ended;
-	*written = a->ended > a->closing ? a->ended - a->closing : 0;
+	*ended = scheduler->ended;
+	*written = scheduler->ended > scheduler->closing ? scheduler->ended - scheduler->closing : 0;
 }
 
 bool scheduler_is_closing(const struct target *target)
@@ -47,15 +47,15 @@ bool scheduler_is_closing(const struct target *target)
 	return target->closed && target->series && target->series->jobs;
 }
 
-bool scheduler_settled(const struct scheduler *a)
+bool scheduler_settled(const struct scheduler *scheduler)
 {
-	return a->closing == 0;
+	return scheduler->closing == 0;
 }
 
-bool scheduler_idle(const struct scheduler *a)
+bool scheduler_idle(const struct scheduler *scheduler)
 {
-	for (const struct snapshot_series *series = a->series; series; series = series->next_series)
+	for (const struct snapshot_series *series = scheduler->series; series; series = series->next_series)
 		if (series->wanted || series->jobs)
 			return false;
-	return a->closing == 0;
+	return scheduler->closing == 0;
 }

@@ -10,20 +10,20 @@ enum {
 	EARLY_EACH_NS = 1000 * 1000000,
 };
 
-struct snapshot_series *scheduler_next_in_turn(const struct scheduler *a)
+struct snapshot_series *scheduler_next_in_turn(const struct scheduler *scheduler)
 {
 	struct snapshot_series *found = NULL;
 	uint64_t full = 0; /* an account for which there is no room */
 	bool one_is_full = false;
 
-	for (struct snapshot_series *series = a->series; series; series = series->next_series) {
+	for (struct snapshot_series *series = scheduler->series; series; series = series->next_series) {
 		if (!series->waiting || series->writing || series->target->closed ||
 		    (found && series->turn >= found->turn))
 			continue;
 		const uint64_t account = target_account(series->target);
 		if (one_is_full && account == full)
 			continue;
-		if (writer_can_start(a->writer, account)) {
+		if (writer_can_start(scheduler->writer, account)) {
 			found = series;
 		} else {
 			one_is_full = true;
@@ -33,12 +33,12 @@ struct snapshot_series *scheduler_next_in_turn(const struct scheduler *a)
 	return found;
 }
 
-bool scheduler_allows_early(struct scheduler *a, uint64_t now_ns)
+bool scheduler_allows_early(struct scheduler *scheduler, uint64_t now_ns)
 {
-	if (a->early_until_ns < now_ns)
-		a->early_until_ns = now_ns;
-	if (a->early_until_ns - now_ns > (uint64_t)(EARLY_BURST - 1) * EARLY_EACH_NS)
+	if (scheduler->early_until_ns < now_ns)
+		scheduler->early_until_ns = now_ns;
+	if (scheduler->early_until_ns - now_ns > (uint64_t)(EARLY_BURST - 1) * EARLY_EACH_NS)
 		return false;
-	a->early_until_ns += EARLY_EACH_NS;
+	scheduler->early_until_ns += EARLY_EACH_NS;
 	return true;
 }
