@@ -59,8 +59,8 @@ int store_name_format(
     const struct store_name *name, char day[STORE_NAME_DAY_BYTES], char file[STORE_NAME_FILE_BYTES]);
 
 /* Sets KIND and its class by the scheduler's name of a snapshot: "0042", "0042-rss", "0042-delta", "peak",
- * "exit", "cpu-clock-0042". The number is left out, and other bytes are cleaned. oom: the OOM killer ended the
- * process, so "exit" becomes "oom". */
+ * "exit", "cpu-clock-0042". The number is left out, and other bytes are cleaned. oom: the OOM killer ended
+ * the process, so "exit" becomes "oom". */
 void store_name_of_snapshot(const char *snapshot, bool oom, struct store_name *name);
 
 /* Seconds since 1970 of midnight UTC of "2026-11-22"; false: no such day. */

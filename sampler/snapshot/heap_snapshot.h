@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A snapshot of a process' heap: a profile of what is in use, and two more profiles beside it. The peak is the
- * heap at its largest so far. The delta is what was allocated since the periodic snapshot before.
+ * A snapshot of a process' heap: a profile of what is in use, and two more profiles beside it. The peak is
+ * the heap at its largest so far. The delta is what was allocated since the periodic snapshot before.
  */
 #ifndef SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_HEAP_SNAPSHOT_H

@@ -2,10 +2,10 @@
 /*
  * The profile of a process' peak: its heap at the largest so far.
  *
- * The process finds its own peak. Each time it counts a block, it compares what is live with the largest sum so
- * far, and gives a larger one the next number (preload/tally.c). The blocks of the peak keep their slots until
- * the next peak (preload/slot.c). A snapshot copies those slots (region/live_scan.c), makes rows of them
- * (heap/heap_view.c), and writes them here.
+ * The process finds its own peak. Each time it counts a block, it compares what is live with the largest sum
+ * so far, and gives a larger one the next number (preload/tally.c). The blocks of the peak keep their slots
+ * until the next peak (preload/slot.c). A snapshot copies those slots (region/live_scan.c), makes rows of
+ * them (heap/heap_view.c), and writes them here.
  *
  * One file holds the peak; each new peak replaces it. A store removes files by the time in their names. So
  * in a store the file gets a new name twice a day, and a process that runs for longer than `days` still has a
