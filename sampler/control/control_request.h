@@ -4,8 +4,8 @@
  * out.
  *
  * The daemon has one control socket (control_path.h), each `heaptap record` one of its own
- * (sampler/session/session_socket.h); both speak this. SOCK_SEQPACKET, one message a packet, of text without a
- * final newline or NUL; one request a connection:
+ * (sampler/session/session_socket.h); both speak this. SOCK_SEQPACKET, one message a packet, of text without
+ * a final newline or NUL; one request a connection:
  *
  *     -> "list"                        what is known of the daemon and its processes
  *     -> "snapshot TARGET"             a profile of each of these processes, as a file of its own

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The core of a sampler: what `heaptap record` and `heaptap daemon` have in common. Each command has one core,
- * and adds its own part by struct core_handlers: record adds COMMAND and the front process, the daemon adds the
- * finder, the rules and the store.
+ * The core of a sampler: what `heaptap record` and `heaptap daemon` have in common. Each command has one
+ * core, and adds its own part by struct core_handlers: record adds COMMAND and the front process, the daemon
+ * adds the finder, the rules and the store.
  *
  * The main loop is one thread with one epoll set:
  *
@@ -94,9 +94,9 @@ int core_run(struct core *core);
 /* Handles the signals that have arrived, and waits for the children that have ended. */
 void core_read_signals(struct core *core);
 
-/* Reads what processes have written into shared memory, writes snapshots that are due, ends CPU profiles. With
- * at_once or `ended` it reads the regions now, else when that is due. Returns the time until the next look, in
- * nanoseconds, at most. */
+/* Reads what processes have written into shared memory, writes snapshots that are due, ends CPU profiles.
+ * With at_once or `ended` it reads the regions now, else when that is due. Returns the time until the next
+ * look, in nanoseconds, at most. */
 uint64_t core_look(struct core *core, bool ended, bool at_once);
 
 /* Finds the processes that have started since the last look: a request means these too. */

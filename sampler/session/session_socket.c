@@ -32,8 +32,8 @@ static int find_folder(char folder[CONTROL_FOLDER_BYTES])
 	return -EACCES;
 }
 
-/* Returns a listening descriptor, or -errno. The socket has another name until it listens: a client that finds
- * one that does not listen takes its sampler for killed, and removes it. */
+/* Returns a listening descriptor, or -errno. The socket has another name until it listens: a client that
+ * finds one that does not listen takes its sampler for killed, and removes it. */
 static int bind_in_folder(struct session_socket *own)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
