@@ -176,8 +176,6 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	    .listener = scheduler_listener(&h->source.base),
 	};
 	registry_init(&h->registry);
-	h->limits = (struct self_limits){
-	    .rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent};
 	poll_interval_begin(&h->pace, clock_now_ns());
 	error = h->pool ? watch(setup->epoll_fd, region_pool_fd(h->pool), EPOLLOUT | EPOLLET) : 0;
 	if (!error && h->pool)
@@ -238,20 +236,4 @@ bool heap_capture_look(struct heap_capture *h, bool ended)
 	found.requests = h->registry.requests - requests;
 	poll_interval_note(&h->pace, &found, looked_ns);
 	return found.requests > 0;
-}
-
-void heap_capture_limit(struct heap_capture *h)
-{
-	enum self_limits_verdict verdict = self_limits_look(&h->limits, clock_now_ns());
-
-	if (verdict == SELF_LIMITS_FINE || h->source.period_bytes >= PERIOD_BYTES_MAX)
-		return;
-	char period[AMOUNT_BYTES];
-	h->source.period_bytes *= 2;
-	h->limits.raised++;
-	registry_set_period(&h->registry, h->source.period_bytes);
-	if (h->options->verbosity > 0 || h->limits.raised == 1)
-		log_line("sampler above %s: sampling period doubled to %s",
-		    verdict == SELF_LIMITS_MEMORY ? "--max-rss" : "--max-cpu",
-		    amount_bytes((double)h->source.period_bytes, period));
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap's part of a session: probe, regions, processes, and the limits on the sampler's own load. */
+/* The heap's part of a sampler: probe, regions and processes. */
 #ifndef SAMPLER_CORE_HEAP_CAPTURE_H
 #define SAMPLER_CORE_HEAP_CAPTURE_H
 
 #include "sampler/cli/options.h"
 #include "sampler/core/poll_interval.h"
-#include "sampler/core/self_limits.h"
 #include "sampler/heap/registry.h"
 #include "sampler/snapshot/heap_source.h"
 
@@ -16,8 +15,8 @@ struct heap_capture {
 	struct region_pool *pool; /* NULL: processes make their regions themselves */
 	struct choice *choice;    /* NULL: all programs */
 	struct registry registry;
-	struct heap_source source; /* its period_bytes is the current one; self_limits may have raised it */
-	struct self_limits limits;
+	struct heap_source
+	    source; /* its period_bytes is the current one; the limits on our own load may have raised it */
 	struct poll_interval pace;
 };
 
@@ -44,8 +43,5 @@ bool heap_capture_event(struct heap_capture *capture, int fd);
 /* Looks for changes in shared memory, which cause no event; with `ended` also for processes that have ended.
  * True if there are requests for snapshots. */
 bool heap_capture_look(struct heap_capture *capture, bool ended);
-
-/* Raises the period if the sampler uses more memory or CPU than allowed. */
-void heap_capture_limit(struct heap_capture *capture);
 
 #endif

@@ -4,6 +4,7 @@
 #include "pprof/codec/file.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/core/requests.h"
 #include "sampler/daemon/attaching.h"
 #include "sampler/daemon/configuration.h"
@@ -144,17 +145,16 @@ static void tell_manager(struct daemon *d, uint64_t now_ns)
 
 static void limit_load(struct daemon *d, uint64_t now_ns)
 {
-	const struct own_load_limits limits = {d->rules->daemon.cpu_percent, d->rules->daemon.memory_bytes};
-	struct own_load_reading reading;
-
-	if (now_ns - d->load.looked_ns < OWN_LOAD_WINDOW_S * second_ns)
+	const struct load_limiter_limits limits = {
+	    d->rules->daemon.cpu_percent, d->rules->daemon.memory_bytes};
+	if (now_ns - d->load.looked_ns < LOAD_LIMITER_WINDOW_S * second_ns)
 		return;
-	own_load_read(&reading);
+	const struct load_limiter_reading reading = {own_resources_cpu_ns(), own_resources_private_bytes()};
 	const uint32_t before = d->load.raised;
-	if (!own_load_look(&d->load, &limits, &reading, now_ns))
+	if (!load_limiter_look(&d->load, &limits, &reading, now_ns))
 		return;
 	periods_load_changed(d, before);
-	if (d->load.rest == OWN_LOAD_REST_LOOKS)
+	if (d->load.rest == LOAD_LIMITER_REST_LOOKS)
 		log_line("larger sampling periods do not make the daemon's CPU time less: they are %u times "
 		         "what is configured",
 		    1u << d->load.raised);
@@ -372,7 +372,7 @@ int daemon_run(struct options *options)
 	int error = configuration_open(&d, options->daemon.store);
 	if (error)
 		return STATUS_USAGE;
-	self_limits_begin();
+	own_resources_raise_limits();
 	fix_options(&d, options);
 	error = open_all(&d);
 	if (error) {

@@ -4,8 +4,8 @@
 #include "pprof/profile/labels.h"
 #include "sampler/control/control_list.h"
 #include "sampler/control/control_request.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/core/process_row.h"
-#include "sampler/core/self_limits.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/list_share.h"
 #include "sampler/linux/clock.h"
@@ -28,8 +28,8 @@ static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 	const struct control_daemon daemon = {
 	    .pid = getpid(),
 	    .since_unix_ns = d->since_unix_ns,
-	    .cpu_ns = self_limits_cpu_ns(),
-	    .rss_bytes = self_limits_rss_bytes(),
+	    .cpu_ns = own_resources_cpu_with_children_ns(),
+	    .rss_bytes = own_resources_rss_bytes(),
 	    .disk_bytes = counters.disk_bytes,
 	    .disk_budget_bytes = d->rules->daemon.disk_bytes,
 	    .version = HEAPTAP_VERSION,

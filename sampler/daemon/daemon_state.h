@@ -9,8 +9,8 @@
 #include "sampler/core/core.h"
 #include "sampler/daemon/crash_guard.h"
 #include "sampler/daemon/finder.h"
+#include "sampler/daemon/load_limiter.h"
 #include "sampler/daemon/off_switch.h"
-#include "sampler/daemon/own_load.h"
 #include "sampler/daemon/roster.h"
 #include "sampler/daemon/session_file.h"
 #include "sampler/daemon/store_keeper.h"
@@ -42,7 +42,7 @@ struct daemon {
 	struct crash_guard *guard;
 	int guard_error; /* of the last attempt to save it */
 	struct off_switch off;
-	struct own_load load;
+	struct load_limiter load;
 	uint64_t round;     /* of sweeps */
 	uint64_t decisions; /* how often it was decided about all again */
 	uint32_t next_region;

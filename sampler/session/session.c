@@ -5,8 +5,8 @@
 
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/core/requests.h"
-#include "sampler/core/self_limits.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/session/front_message.h"
@@ -206,7 +206,7 @@ static uint64_t look(struct core *core, bool ended)
 	const uint64_t end_ns = look_at_duration(s);
 
 	if (core->has_heap)
-		heap_capture_limit(&core->heap);
+		self_limits_apply(&s->limits, &core->heap);
 	if (s->stopping && !s->attachments_stopped) {
 		attachments_stop(s->attachments);
 		s->attachments_stopped = true;
@@ -338,9 +338,10 @@ void session_init(struct session *s, const struct options *options, enum signals
 	    .is_over = is_over,
 	    .list = session_list_write};
 
-	self_limits_begin();
+	own_resources_raise_limits();
 	*s = (struct session){.options = options,
 	    .core = core_of(&handlers),
+	    .limits = {.rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent},
 	    .socket = {.folder_fd = -1},
 	    .role = role,
 	    .front_fd = front_fd,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/session_list.h"
 
+#include "sampler/core/own_resources.h"
 #include "sampler/core/process_row.h"
-#include "sampler/core/self_limits.h"
 #include "sampler/linux/clock.h"
 #include "sampler/session/session_state.h"
 
@@ -50,8 +50,8 @@ void session_list_write(struct core *core, struct control_list_writer *writer)
 	const struct control_daemon daemon = {
 	    .pid = getpid(),
 	    .since_unix_ns = s->since_unix_ns,
-	    .cpu_ns = self_limits_cpu_ns(),
-	    .rss_bytes = self_limits_rss_bytes(),
+	    .cpu_ns = own_resources_cpu_with_children_ns(),
+	    .rss_bytes = own_resources_rss_bytes(),
 	    .version = HEAPTAP_VERSION,
 	    .store = has_store ? store : NULL,
 	    .store_depth = depth,

@@ -9,6 +9,7 @@
 #include "sampler/session/attachments.h"
 #include "sampler/session/end_summary.h"
 #include "sampler/session/progress.h"
+#include "sampler/session/self_limits.h"
 #include "sampler/session/session_socket.h"
 #include "sampler/snapshot/event_source.h"
 #include "sampler/snapshot/sink.h"
@@ -28,6 +29,7 @@ struct session {
 	bool done_sent, stopping;
 	struct progress progress;
 	struct end_summary summary;
+	struct self_limits limits;
 	uint32_t terminations;           /* SIGTERMs of a session with a front */
 	uint64_t end_ns;                 /* when it stops by itself; 0: not */
 	struct attachments *attachments; /* of running processes; NULL: none */

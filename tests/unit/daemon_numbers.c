@@ -4,7 +4,7 @@
 #include "sampler/daemon/decisions.h"
 #include "sampler/daemon/ended_room.h"
 #include "sampler/daemon/list_share.h"
-#include "sampler/daemon/own_load.h"
+#include "sampler/daemon/load_limiter.h"
 #include "sampler/daemon/sample_rate.h"
 #include "sampler/daemon/session_file.h"
 #include "sampler/identity/process_facts.h"
@@ -48,46 +48,46 @@ static void test_sample_rate(void **state)
 	assert_true(sample_rate_judge(&rate, 102, (160 + 118 * 60) * second, 60) == SAMPLE_RATE_STEP);
 }
 
-static bool load_after(struct own_load *load, uint64_t seconds, double cpu_share, uint64_t bytes)
+static bool load_after(struct load_limiter *load, uint64_t seconds, double cpu_share, uint64_t bytes)
 {
-	const struct own_load_limits limits = {5, 100 << 20};
-	const struct own_load_reading reading = {
+	const struct load_limiter_limits limits = {5, 100 << 20};
+	const struct load_limiter_reading reading = {
 	    load->cpu_ns + (uint64_t)((double)(seconds * second) * cpu_share), bytes};
 
-	return own_load_look(load, &limits, &reading, load->looked_ns + seconds * second);
+	return load_limiter_look(load, &limits, &reading, load->looked_ns + seconds * second);
 }
 
 static void test_own_load(void **state)
 {
-	struct own_load load = {.looked_ns = 1 * second};
+	struct load_limiter load = {.looked_ns = 1 * second};
 
 	(void)state;
 	assert_false(load_after(&load, 5, 1, 0)); /* too early */
 	for (int i = 0; i < 60; i++)              /* 4.5 % in the mean, but often above the limit */
 		assert_false(load_after(&load, 10, i % 2 ? 0.03 : 0.06, 0));
-	for (int i = 2; i < OWN_LOAD_MEAN_LOOKS; i++)
+	for (int i = 2; i < LOAD_LIMITER_MEAN_LOOKS; i++)
 		if (load_after(&load, 10, 0.06, 0))
 			break;
 	assert_int_equal(load.raised, 1);
 	assert_false(load.by_memory);
-	for (int i = 1; i < OWN_LOAD_MEAN_LOOKS; i++)
+	for (int i = 1; i < LOAD_LIMITER_MEAN_LOOKS; i++)
 		assert_false(load_after(&load, 10, i % 2 ? 0.03 : 0.02, 0)); /* it has helped */
 	assert_true(load_after(&load, 10, 0, 101 << 20));
 	assert_int_equal(load.raised, 2);
 	assert_true(load.by_memory);
-	for (int i = 2; i < OWN_LOAD_CALM_LOOKS; i++)
+	for (int i = 2; i < LOAD_LIMITER_CALM_LOOKS; i++)
 		assert_false(load_after(&load, 10, 0.01, 1 << 20));
-	for (int i = 0; i < OWN_LOAD_MEAN_LOOKS; i++)
+	for (int i = 0; i < LOAD_LIMITER_MEAN_LOOKS; i++)
 		if (load_after(&load, 10, 0.045, 1 << 20))
 			break; /* one busy look in a calm time is none */
 	assert_int_equal(load.raised, 1);
 	for (int i = 0; i < 30; i++)
 		load_after(&load, 10, 0, 101 << 20);
-	assert_int_equal(load.raised, OWN_LOAD_RAISED_MAX);
+	assert_int_equal(load.raised, LOAD_LIMITER_RAISED_MAX);
 }
 
 /* So many looks, of which only the last changes anything. */
-static void changes_after(struct own_load *load, int looks, double cpu_share)
+static void changes_after(struct load_limiter *load, int looks, double cpu_share)
 {
 	for (int i = 1; i < looks; i++)
 		assert_false(load_after(load, 10, cpu_share, 0));
@@ -97,20 +97,20 @@ static void changes_after(struct own_load *load, int looks, double cpu_share)
 /* Larger periods go on as long as they help; what no period makes less costs no samples. */
 static void test_own_load_of_other_work(void **state)
 {
-	struct own_load load = {.looked_ns = 1 * second};
+	struct load_limiter load = {.looked_ns = 1 * second};
 	double share = 1;
 
 	(void)state;
 	for (uint32_t raised = 1; raised <= 3; raised++) {
-		changes_after(&load, raised == 1 ? 1 : OWN_LOAD_MEAN_LOOKS, share);
+		changes_after(&load, raised == 1 ? 1 : LOAD_LIMITER_MEAN_LOOKS, share);
 		assert_int_equal(load.raised, raised);
 		share *= 0.6;
 	}
-	changes_after(&load, OWN_LOAD_MEAN_LOOKS, 0.6 * 0.6); /* the third did not help */
+	changes_after(&load, LOAD_LIMITER_MEAN_LOOKS, 0.6 * 0.6); /* the third did not help */
 	assert_int_equal(load.raised, 2);
-	changes_after(&load, OWN_LOAD_REST_LOOKS + 1, share); /* tried again */
+	changes_after(&load, LOAD_LIMITER_REST_LOOKS + 1, share); /* tried again */
 	assert_int_equal(load.raised, 3);
-	changes_after(&load, OWN_LOAD_MEAN_LOOKS, share);
+	changes_after(&load, LOAD_LIMITER_MEAN_LOOKS, share);
 	assert_int_equal(load.raised, 2);
 }
 
@@ -118,7 +118,7 @@ static void test_own_load_of_other_work(void **state)
  * so, also when there is a quarter more to do, and are as before when there is nothing. */
 static void test_own_load_of_samples(void **state)
 {
-	struct own_load load = {.looked_ns = 1 * second};
+	struct load_limiter load = {.looked_ns = 1 * second};
 
 	(void)state;
 	for (int i = 0; i < 60; i++)
@@ -130,7 +130,7 @@ static void test_own_load_of_samples(void **state)
 	for (int i = 0; i < 600; i++)
 		load_after(&load, 10, 3.0 / (1 << load.raised), 0);
 	assert_int_equal(load.raised, 6);
-	for (int i = 0; i < 6 * (OWN_LOAD_CALM_LOOKS + OWN_LOAD_MEAN_LOOKS); i++)
+	for (int i = 0; i < 6 * (LOAD_LIMITER_CALM_LOOKS + LOAD_LIMITER_MEAN_LOOKS); i++)
 		load_after(&load, 10, 0, 0);
 	assert_int_equal(load.raised, 0);
 }
@@ -140,13 +140,13 @@ static void test_own_load_of_samples(void **state)
 static void test_own_load_that_feigns_help(void **state)
 {
 	static const double shares[] = {20, 17.9, 16, 14.3, 12.8, 11.5, 10.3, 9.2, 8.2, 7.3};
-	struct own_load load = {.looked_ns = 1 * second};
+	struct load_limiter load = {.looked_ns = 1 * second};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
 		load_after(&load, 10, shares[i] * 0.05, 0);
 	assert_in_range(load.raised, 0, 1);
-	for (int i = 0; i < 10 * (OWN_LOAD_CALM_LOOKS + 1); i++) /* held by a look now and then */
+	for (int i = 0; i < 10 * (LOAD_LIMITER_CALM_LOOKS + 1); i++) /* held by a look now and then */
 		load_after(&load, 10, i % 29 ? 0 : 0.05, 0);
 	assert_int_equal(load.raised, 0);
 }
@@ -154,7 +154,7 @@ static void test_own_load_that_feigns_help(void **state)
 /* ... nor by pauses, for as long as it is judged. */
 static void test_own_load_that_comes_and_goes(void **state)
 {
-	struct own_load load = {.looked_ns = 1 * second};
+	struct load_limiter load = {.looked_ns = 1 * second};
 	uint32_t most = 0;
 
 	(void)state;

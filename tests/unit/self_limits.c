@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The guard over the sampler's own memory and CPU, which this process really uses. */
-#include "sampler/core/self_limits.h"
+#include "sampler/session/self_limits.h"
+#include "sampler/core/own_resources.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,12 +24,12 @@ static void resident_memory_is_what_was_touched(void **state)
 	enum { BYTES = 64 * MIB };
 
 	(void)state;
-	uint64_t before = self_limits_rss_bytes();
+	uint64_t before = own_resources_rss_bytes();
 	char *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(memory, MAP_FAILED);
-	assert_true(self_limits_rss_bytes() < before + BYTES / 2); /* mapped is not resident */
+	assert_true(own_resources_rss_bytes() < before + BYTES / 2); /* mapped is not resident */
 	memset(memory, 1, BYTES);
-	uint64_t after = self_limits_rss_bytes();
+	uint64_t after = own_resources_rss_bytes();
 	assert_true(before > 0 && after >= before + BYTES - BYTES / 8);
 	struct self_limits guard = {.rss_max_bytes = (before + after) / 2};
 	assert_int_equal(self_limits_look(&guard, 1 * SECOND_NS), SELF_LIMITS_MEMORY);
@@ -92,7 +93,7 @@ static void the_writers_children_are_not_the_periods_fault(void **state)
 
 	(void)state;
 	assert_int_equal(self_limits_look(&guard, 100 * SECOND_NS), SELF_LIMITS_FINE);
-	const uint64_t before_ns = self_limits_cpu_ns();
+	const uint64_t before_ns = own_resources_cpu_with_children_ns();
 	pid_t pid = fork();
 	if (pid == 0) {
 		burn(150000000);
@@ -101,7 +102,7 @@ static void the_writers_children_are_not_the_periods_fault(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(self_limits_look(&guard, 101 * SECOND_NS), SELF_LIMITS_FINE);
-	assert_true(self_limits_cpu_ns() - before_ns >= 150000000);
+	assert_true(own_resources_cpu_with_children_ns() - before_ns >= 150000000);
 }
 
 /* In a child, for it is for good. */
@@ -114,7 +115,7 @@ static int begin_and_look(void)
 	files.rlim_cur = files.rlim_max / 2;
 	if (setrlimit(RLIMIT_NOFILE, &files) != 0)
 		return 1;
-	self_limits_begin();
+	own_resources_raise_limits();
 	if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur != files.rlim_max)
 		return 2;
 	raise(SIGXFSZ); /* would end us */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/core/self_limits.h"
+#include "sampler/core/own_resources.h"
+
+#include "sampler/linux/proc.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,11 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum {
-	LOOK_NS = 1000 * 1000000,
-};
-
-uint64_t self_limits_rss_bytes(void)
+uint64_t own_resources_rss_bytes(void)
 {
 	uint64_t pages = 0;
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -38,31 +36,28 @@ static uint64_t cpu_ns(int whose)
 	return getrusage(whose, &usage) == 0 ? timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime) : 0;
 }
 
-uint64_t self_limits_cpu_ns(void)
+uint64_t own_resources_cpu_ns(void)
+{
+	return cpu_ns(RUSAGE_SELF);
+}
+
+uint64_t own_resources_cpu_with_children_ns(void)
 {
 	return cpu_ns(RUSAGE_SELF) + cpu_ns(RUSAGE_CHILDREN);
 }
 
-enum self_limits_verdict self_limits_look(struct self_limits *guard, uint64_t now_ns)
+uint64_t own_resources_private_bytes(void)
 {
-	if (now_ns - guard->looked_ns < LOOK_NS)
-		return SELF_LIMITS_FINE;
-	uint64_t elapsed_ns = now_ns - guard->looked_ns, cpu = cpu_ns(RUSAGE_SELF),
-	         used_ns = cpu - guard->cpu_ns;
-	bool first = guard->looked_ns == 0;
-	guard->looked_ns = now_ns;
-	guard->cpu_ns = cpu;
-	if (guard->rss_max_bytes && self_limits_rss_bytes() > guard->rss_max_bytes)
-		return SELF_LIMITS_MEMORY;
-	if (!first && guard->cpu_max_percent && used_ns > elapsed_ns / 100 * guard->cpu_max_percent)
-		return SELF_LIMITS_CPU;
-	return SELF_LIMITS_FINE;
+	char status[PROC_STATUS_BYTES];
+
+	(void)proc_read(getpid(), "status", status, sizeof(status));
+	return proc_status_number(status, "\nRssAnon:", 10, 0) << 10;
 }
 
-void self_limits_begin(void)
+void own_resources_raise_limits(void)
 {
 	static const char score[] = "-500";
-	/* COMMAND is a child of the front and keeps its own limits. */
+	/* COMMAND keeps its own limits: it is no child of this process. */
 	static const int raised[] = {RLIMIT_NOFILE, RLIMIT_FSIZE};
 
 	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++) {
