@@ -4,6 +4,7 @@
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/profile/sample_types.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/text.h"
 #include "push/delta.h"
@@ -85,7 +86,7 @@ static size_t choose_types(const struct making *m, int part)
 
 		m->types[i] = target_wants(m->target, type) && (part != PART_STATE || !total) &&
 		    (part != PART_TOTALS || total) && !(total && m->base->unknown) &&
-		    !(m->origin->kind == ORIGIN_PEAK && strncmp(type, "alloc_", 6) == 0);
+		    !(m->origin->kind == ORIGIN_PEAK && sample_type_is_total(type));
 		chosen += m->types[i];
 	}
 	return chosen;

@@ -3,6 +3,7 @@
 
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
+#include "pprof/profile/sample_types.h"
 #include "pprof/table/array.h"
 #include "push/stack_key.h"
 
@@ -35,7 +36,7 @@ bool delta_is_total(const struct origin *origin, const char *type)
 {
 	if (origin->kind != ORIGIN_LIVE)
 		return false;
-	return *origin->event || strncmp(type, "alloc_", 6) == 0;
+	return *origin->event || sample_type_is_total(type);
 }
 
 /* Columns of the profile that are totals, as many as fit. */

@@ -2,6 +2,7 @@
 #include "serve/api_query.h"
 
 #include "pprof/text/quantity.h"
+#include "pprof/text/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,6 +61,7 @@ static int read_flags(const struct reading *r)
 static int read_kind(const struct reading *r)
 {
 	const char *value = value_of(r, "sort");
+	char words[256] = "";
 
 	if (!value)
 		return 0;
@@ -70,7 +72,10 @@ static int read_kind(const struct reading *r)
 		r->query->sorted = true;
 		return 0;
 	}
-	return refuse(r, "sort", value, "inuse, inuse-objects, alloc, objects, freed, temporary");
+	for (int kind = 0; kind < MEASURE_OTHER; kind++)
+		text_append(words, sizeof(words), "%s%s", kind ? ", " : "",
+		    traces_kind_word((enum measure_kind)kind));
+	return refuse(r, "sort", value, words);
 }
 
 static int read_grouping(const struct reading *r)

@@ -4,6 +4,7 @@
 #include "pprof/analysis/merge.h"
 #include "pprof/profile/profile.h"
 #include "pprof/profile/profile_copy.h"
+#include "pprof/profile/sample_types.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static struct factors factors_all(int factor)
 
 static bool is_total(const struct profile *profile, size_t type)
 {
-	return strncmp(profile_sample_type(profile, type).type, "alloc_", 6) == 0;
+	return sample_type_is_total(profile_sample_type(profile, type).type);
 }
 
 static int64_t times(int64_t value, int factor)

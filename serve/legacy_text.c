@@ -2,6 +2,7 @@
 #include "serve/legacy_text.h"
 
 #include "pprof/profile/profile.h"
+#include "pprof/profile/sample_types.h"
 #include "pprof/text/utf8.h"
 
 #include <inttypes.h>
@@ -10,16 +11,13 @@
 /* The columns: objects and bytes in use, objects and bytes ever allocated. */
 static bool find_columns(const struct profile *profile, size_t columns[4])
 {
-	static const char *const names[4] = {"inuse_objects", "inuse_space", "alloc_objects", "alloc_space"};
+	static const enum sample_type types[4] = {SAMPLE_TYPE_INUSE_OBJECTS, SAMPLE_TYPE_INUSE_SPACE,
+	    SAMPLE_TYPE_ALLOC_OBJECTS, SAMPLE_TYPE_ALLOC_SPACE};
 
 	for (size_t i = 0; i < 4; i++) {
-		size_t type = 0, count = profile_sample_type_count(profile);
-
-		while (type < count && strcmp(profile_sample_type(profile, type).type, names[i]) != 0)
-			type++;
-		if (type == count)
+		columns[i] = sample_type_find(profile, types[i]);
+		if (columns[i] == SIZE_MAX)
 			return false;
-		columns[i] = type;
 	}
 	return true;
 }

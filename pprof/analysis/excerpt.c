@@ -8,6 +8,7 @@
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
 #include "pprof/profile/profile_copy.h"
+#include "pprof/profile/sample_types.h"
 #include "pprof/table/array.h"
 
 #include <errno.h>
@@ -121,25 +122,18 @@ static uint32_t hidden_location(struct excerpt *e)
 
 /* ---- samples */
 
-/* As traces find it: what is in use is also called without that word, as tcmalloc does. */
-static double value_of(const struct excerpt *e, const struct profile_sample *sample, const char *name)
+static double value_of(const struct excerpt *e, const struct profile_sample *sample, enum sample_type type)
 {
-	const char *bare = strncmp(name, "inuse_", 6) == 0 ? name + 6 : name;
+	const size_t index = sample_type_find(e->in, type);
 
-	for (size_t i = 0; i < profile_sample_type_count(e->in); i++) {
-		const char *type = profile_sample_type(e->in, i).type;
-
-		if (strcmp(type, name) == 0 || strcmp(type, bare) == 0)
-			return (double)sample->values[i];
-	}
-	return 0;
+	return index == SIZE_MAX ? 0 : (double)sample->values[index];
 }
 
 static bool is_selected(const struct excerpt *e, size_t index, const struct profile_sample *sample)
 {
-	const struct filter_block block = {filter_size(e->in, index), value_of(e, sample, "alloc_objects"),
-	    value_of(e, sample, "alloc_space"), value_of(e, sample, "inuse_objects"),
-	    value_of(e, sample, "inuse_space")};
+	const struct filter_block block = {filter_size(e->in, index),
+	    value_of(e, sample, SAMPLE_TYPE_ALLOC_OBJECTS), value_of(e, sample, SAMPLE_TYPE_ALLOC_SPACE),
+	    value_of(e, sample, SAMPLE_TYPE_INUSE_OBJECTS), value_of(e, sample, SAMPLE_TYPE_INUSE_SPACE)};
 	const char *thread = thread_names_of(e->names, e->in, e->origin.session, index);
 	unsigned int marks = 0;
 

@@ -17,30 +17,25 @@
 
 /* ---- sample types */
 
-/* Exact, or without "inuse_" as tcmalloc and old profiles have it; the first match counts, as in pprof. */
-static int type_find(const struct traces *t, const char *name)
+static int type_find(const struct traces *t, enum sample_type type)
 {
-	const char *bare = strncmp(name, "inuse_", 6) == 0 ? name + 6 : name;
-
-	for (size_t i = 0; i < t->type_count; i++)
-		if (strcmp(t->types[i], name) == 0 || strcmp(t->types[i], bare) == 0)
+	for (size_t i = 0; i < t->type_count && type != SAMPLE_TYPE_NONE; i++)
+		if (sample_type_is(type, t->types[i]))
 			return (int)i;
 	return -1;
 }
 
 static void kinds_find(struct traces *t)
 {
-	static const char *const names[MEASURE_OTHER] = {
-	    [MEASURE_INUSE] = "inuse_space",
-	    [MEASURE_INUSE_OBJECTS] = "inuse_objects",
-	    [MEASURE_ALLOC] = "alloc_space",
-	    [MEASURE_OBJECTS] = "alloc_objects",
-	    [MEASURE_FREED] = "alloc_objects",
+	static const enum sample_type types[MEASURE_OTHER] = {
+#define TYPE(constant, word, type) [MEASURE_##constant] = SAMPLE_TYPE_##type,
+	    MEASURES(TYPE)
+#undef TYPE
 	};
 	bool heap = false;
 
 	for (size_t i = 0; i < MEASURE_OTHER; i++) {
-		t->kinds[i] = names[i] ? type_find(t, names[i]) : -1;
+		t->kinds[i] = type_find(t, types[i]);
 		heap = heap || t->kinds[i] >= 0;
 	}
 	if (t->kinds[MEASURE_INUSE_OBJECTS] < 0)

@@ -22,6 +22,7 @@
 #include "pprof/analysis/frames.h"
 #include "pprof/analysis/grouping.h"
 #include "pprof/analysis/late_names.h"
+#include "pprof/analysis/measure.h"
 #include "pprof/analysis/overlap.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
@@ -37,18 +38,6 @@ struct traces_row {
 	uint32_t head, through;
 	uint32_t thread, age; /* numbers in `strings`; 0: unknown, or rows are not split */
 	bool is_shared;       /* profiles of one column have samples of it in common (overlap.h) */
-};
-
-/* What a table can show. */
-enum measure_kind {
-	MEASURE_INUSE, /* bytes */
-	MEASURE_INUSE_OBJECTS,
-	MEASURE_ALLOC,     /* bytes, since the recording began */
-	MEASURE_OBJECTS,   /* allocations since the recording began */
-	MEASURE_FREED,     /* those of them that were freed again */
-	MEASURE_TEMPORARY, /* freed soon, by the thread that allocated them: label "lifetime" */
-	MEASURE_OTHER,     /* the default sample type of a profile that is not a heap profile */
-	MEASURE_COUNT
 };
 
 struct traces_options {

@@ -103,13 +103,10 @@ bool traces_differ(const struct traces *t, size_t column, size_t other, enum mea
 const char *traces_kind_word(enum measure_kind kind)
 {
 	static const char *const words[MEASURE_COUNT] = {
-	    [MEASURE_INUSE] = "inuse",
-	    [MEASURE_INUSE_OBJECTS] = "inuse-objects",
-	    [MEASURE_ALLOC] = "alloc",
-	    [MEASURE_OBJECTS] = "objects",
-	    [MEASURE_FREED] = "freed",
-	    [MEASURE_TEMPORARY] = "temporary",
-	    [MEASURE_OTHER] = "other",
+#define WORD(constant, word, type) [MEASURE_##constant] = (word),
+	    MEASURES(WORD)
+#undef WORD
+	        [MEASURE_OTHER] = "other",
 	};
 
 	return words[kind];

@@ -10,6 +10,7 @@
 #include "pprof/check/check_tables.h"
 #include "pprof/check/checker.h"
 #include "pprof/codec/gzip.h"
+#include "pprof/profile/sample_types.h"
 #include "pprof/table/array.h"
 
 /* Pyroscope's default limit. */
@@ -165,21 +166,16 @@ static void check_period_type(struct checker *c, const struct header *h)
 
 static void check_heap_types(struct checker *c)
 {
-	static const char *const go_order[][2] = {
-	    {"alloc_objects", "count"},
-	    {"alloc_space", "bytes"},
-	    {"inuse_objects", "count"},
-	    {"inuse_space", "bytes"},
-	};
-	size_t i;
+	for (size_t i = 0; i < SAMPLE_TYPE_COUNT; i++) {
+		const struct sample_type_row *row = &sample_types[i];
 
-	for (i = 0; i < 4; i++)
-		if (i >= c->type_count || !checker_string_is(c, c->types[i].type, go_order[i][0]) ||
-		    !checker_string_is(c, c->types[i].unit, go_order[i][1])) {
-			checker_find(c, RULE_HEAP, "sample type %zu is not %s/%s", i + 1, go_order[i][0],
-			    go_order[i][1]);
+		if (i >= c->type_count || !checker_string_is(c, c->types[i].type, row->name) ||
+		    !checker_string_is(c, c->types[i].unit, row->unit)) {
+			checker_find(
+			    c, RULE_HEAP, "sample type %zu is not %s/%s", i + 1, row->name, row->unit);
 			return;
 		}
+	}
 }
 
 static void check_header(struct checker *c, const struct header *h)
@@ -198,8 +194,8 @@ static void check_header(struct checker *c, const struct header *h)
 	checker_string(c, h->numbers[PROFILE_DOC_URL], "doc_url");
 	if (checker_string(c, default_type, "default_sample_type") && !is_a_type(c, default_type))
 		checker_find(c, RULE_OURS, "default_sample_type is none of the sample types");
-	if (!checker_string_is(c, default_type, "inuse_space") &&
-	    !checker_string_is(c, default_type, "alloc_space"))
+	if (!checker_string_is(c, default_type, sample_types[SAMPLE_TYPE_INUSE_SPACE].name) &&
+	    !checker_string_is(c, default_type, sample_types[SAMPLE_TYPE_ALLOC_SPACE].name))
 		checker_find(c, RULE_HEAP, "default_sample_type is neither inuse_space nor alloc_space");
 	if ((int64_t)h->numbers[PROFILE_TIME_NANOS] < 0 || (int64_t)h->numbers[PROFILE_DURATION_NANOS] < 0)
 		checker_find(c, RULE_OURS, "time or duration is negative");

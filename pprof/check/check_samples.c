@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pprof/profile/origin.h"
+#include "pprof/profile/sample_types.h"
 #include "pprof/table/array.h"
 
 /* JavaScript viewers count in doubles. The others are Pyroscope's default limits. */
@@ -160,19 +161,20 @@ static void check_label_kinds(struct checker *c)
 /* ---- values */
 
 /*
- * For alloc_objects, alloc_space, inuse_objects, inuse_space: no more is in use than was allocated, and there
- * are objects if and only if there are bytes. Blocks that a process inherited through fork() were allocated
- * by its parent; they have a label that says so.
+ * No more is in use than was allocated, and there are objects if and only if there are bytes. Blocks that a process
+ * inherited through fork() were allocated by its parent; they have a label that says so.
  */
 static void check_heap_values(struct checker *c, const struct sample *s)
 {
 	const int64_t *v = c->values;
 
-	if (c->type_count != 4)
+	if (c->type_count != SAMPLE_TYPE_COUNT)
 		return;
-	if (!s->inherited && (v[2] > v[0] || v[3] > v[1]))
+	const int64_t alloc_objects = v[SAMPLE_TYPE_ALLOC_OBJECTS], alloc_space = v[SAMPLE_TYPE_ALLOC_SPACE];
+	const int64_t inuse_objects = v[SAMPLE_TYPE_INUSE_OBJECTS], inuse_space = v[SAMPLE_TYPE_INUSE_SPACE];
+	if (!s->inherited && (inuse_objects > alloc_objects || inuse_space > alloc_space))
 		checker_find(c, RULE_HEAP, "sample %zu: more in use than was allocated", c->sample_count);
-	if (!v[0] != !v[1] || !v[2] != !v[3])
+	if (!alloc_objects != !alloc_space || !inuse_objects != !inuse_space)
 		checker_find(c, RULE_HEAP, "sample %zu: objects without bytes or bytes without objects",
 		    c->sample_count);
 }

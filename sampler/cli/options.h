@@ -10,6 +10,7 @@
 #define SAMPLER_CLI_OPTIONS_H
 
 #include "pprof/analysis/grouping.h"
+#include "pprof/analysis/measure.h"
 #include "sampler/cli/option_value.h"
 #include "sampler/perf/probe.h"
 #include "sampler/symbol/answer.h"
@@ -40,13 +41,10 @@
 
 enum sort_key {
 	SORT_DEFAULT,
-	SORT_INUSE,
-	SORT_INUSE_OBJECTS,
-	SORT_ALLOC,
-	SORT_OBJECTS,
-	SORT_FREED,
-	SORT_TEMPORARY,
-	SORT_PEAK,
+#define SORT_CONSTANT(constant, word, type) SORT_##constant,
+	MEASURES(SORT_CONSTANT)
+#undef SORT_CONSTANT
+	    SORT_PEAK,
 };
 
 /* Which of the profiles of one process count. */

@@ -14,7 +14,11 @@
 #define REGEX   "a regular expression, not empty"
 
 static const char *const sort_names[] = {
-    "inuse", "inuse-objects", "alloc", "objects", "freed", "temporary", "peak", NULL};
+#define WORD(constant, word, type) word,
+    MEASURES(WORD)
+#undef WORD
+        "peak",
+    NULL};
 
 static const char *const group_names[] = {"function", "thread", "process", "size", "age", NULL};
 

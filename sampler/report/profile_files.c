@@ -5,6 +5,7 @@
 #include "pprof/analysis/traces.h"
 #include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
+#include "pprof/profile/sample_types.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/cli/status.h"
@@ -95,19 +96,17 @@ static bool is_inherited(const struct profile *p, size_t sample)
 static void sums_find(struct profile_file *file)
 {
 	const struct profile *p = file->profile;
-	size_t types = profile_sample_type_count(p), type = 0;
+	const size_t type = sample_type_find(p, SAMPLE_TYPE_INUSE_SPACE);
 	int64_t sum = 0, inherited = 0;
 
-	while (type < types && strcmp(profile_sample_type(p, type).type, "inuse_space") != 0)
-		type++;
-	for (size_t i = 0; i < profile_sample_count(p) && type < types; i++) {
+	for (size_t i = 0; i < profile_sample_count(p) && type != SIZE_MAX; i++) {
 		int64_t value = profile_sample(p, i).values[type];
 
 		traces_sum(&sum, value);
 		if (file->origin.ours && is_inherited(p, i))
 			traces_sum(&inherited, value);
 	}
-	file->inuse_bytes = type == types ? -1 : sum > 0 ? sum : 0;
+	file->inuse_bytes = type == SIZE_MAX ? -1 : sum > 0 ? sum : 0;
 	file->inherited_bytes = inherited > 0 ? inherited : 0;
 }
 

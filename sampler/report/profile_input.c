@@ -462,13 +462,10 @@ int profile_input_kind(
     const struct profile_input *input, enum sort_key key, enum measure_kind *kind, size_t *column)
 {
 	static const enum measure_kind kinds[] = {
-	    [SORT_INUSE] = MEASURE_INUSE,
-	    [SORT_INUSE_OBJECTS] = MEASURE_INUSE_OBJECTS,
-	    [SORT_ALLOC] = MEASURE_ALLOC,
-	    [SORT_OBJECTS] = MEASURE_OBJECTS,
-	    [SORT_FREED] = MEASURE_FREED,
-	    [SORT_TEMPORARY] = MEASURE_TEMPORARY,
-	    [SORT_PEAK] = MEASURE_INUSE,
+#define KIND(constant, word, type) [SORT_##constant] = MEASURE_##constant,
+	    MEASURES(KIND)
+#undef KIND
+	        [SORT_PEAK] = MEASURE_INUSE,
 	};
 
 	*column = key == SORT_PEAK ? input->peak : input->now;

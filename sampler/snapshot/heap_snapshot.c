@@ -6,6 +6,7 @@
 
 #include "pprof/profile/drop_frames.h"
 #include "pprof/profile/origin.h"
+#include "pprof/profile/sample_types.h"
 #include "sampler/snapshot/resident_text.h"
 #include "sampler/snapshot/sheet.h"
 #include "sampler/terminal/amount.h"
@@ -252,15 +253,14 @@ static void add_comments(
 
 static void describe(struct profile *profile, const struct snapshot *snapshot, const struct sheet *base)
 {
-	static const char *const types[4][2] = {{"alloc_objects", "count"}, {"alloc_space", "bytes"},
-	    {"inuse_objects", "count"}, {"inuse_space", "bytes"}};
 	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
 	const struct heap_sheet *sheet = (const struct heap_sheet *)base;
 
-	for (size_t i = 0; i < 4; i++)
-		profile_add_sample_type(profile, types[i][0], types[i][1]);
-	profile_set_default_sample_type(
-	    profile, sheet->kind == HEAP_VIEW_DELTA ? "alloc_space" : "inuse_space");
+	for (size_t i = 0; i < SAMPLE_TYPE_COUNT; i++)
+		profile_add_sample_type(profile, sample_types[i].name, sample_types[i].unit);
+	profile_set_default_sample_type(profile,
+	    sample_types[sheet->kind == HEAP_VIEW_DELTA ? SAMPLE_TYPE_ALLOC_SPACE : SAMPLE_TYPE_INUSE_SPACE]
+	        .name);
 	profile_set_period(profile, "space", "bytes", (int64_t)s->period_bytes);
 	profile_set_time(profile, sheet->unix_ns, sheet->duration_ns);
 	profile_set_drop_frames(profile, DROP_FRAMES_HEAP);
@@ -322,16 +322,17 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	} else {
 		depth = symbolizer_stack(symbolizer, row->key.stack, row->key.mapped, &locations);
 	}
-	const int64_t values[4] = {
-	    rounded(row->alloc.objects_q16, WEIGHT_OBJECTS_SHIFT),
-	    rounded(row->alloc.bytes_q8, WEIGHT_BYTES_SHIFT),
-	    rounded(row->inuse.objects_q16, WEIGHT_OBJECTS_SHIFT),
-	    rounded(row->inuse.bytes_q8, WEIGHT_BYTES_SHIFT),
+	const int64_t values[SAMPLE_TYPE_COUNT] = {
+	    [SAMPLE_TYPE_ALLOC_OBJECTS] = rounded(row->alloc.objects_q16, WEIGHT_OBJECTS_SHIFT),
+	    [SAMPLE_TYPE_ALLOC_SPACE] = rounded(row->alloc.bytes_q8, WEIGHT_BYTES_SHIFT),
+	    [SAMPLE_TYPE_INUSE_OBJECTS] = rounded(row->inuse.objects_q16, WEIGHT_OBJECTS_SHIFT),
+	    [SAMPLE_TYPE_INUSE_SPACE] = rounded(row->inuse.bytes_q8, WEIGHT_BYTES_SHIFT),
 	};
 	/* The mean size of this row's blocks, as Go writes it: the quotient of the estimates of bytes and
 	 * objects. */
-	bool allocated = values[0] > 0;
-	int64_t objects = allocated ? values[0] : values[2], bytes = allocated ? values[1] : values[3];
+	bool allocated = values[SAMPLE_TYPE_ALLOC_OBJECTS] > 0;
+	int64_t objects = values[allocated ? SAMPLE_TYPE_ALLOC_OBJECTS : SAMPLE_TYPE_INUSE_OBJECTS];
+	int64_t bytes = values[allocated ? SAMPLE_TYPE_ALLOC_SPACE : SAMPLE_TYPE_INUSE_SPACE];
 	struct profile_label labels[ROW_LABELS + 1] = {
 	    {.key = "bytes", .num = objects > 0 ? (bytes + objects / 2) / objects : bytes, .unit = "bytes"},
 	};
