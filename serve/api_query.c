@@ -84,7 +84,8 @@ static int read_grouping(const struct reading *r)
 	    [GROUP_THREAD] = "thread",
 	    [GROUP_PROCESS] = "process",
 	    [GROUP_SIZE] = "size",
-	    [GROUP_AGE] = "age"};
+	    [GROUP_AGE] = "age",
+	    [GROUP_LIFETIME] = "lifetime"};
 	const char *value = value_of(r, "by");
 
 	if (!value)

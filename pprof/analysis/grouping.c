@@ -66,6 +66,10 @@ void grouping_name(enum grouping grouping, const struct profile *profile, size_t
 		process_name(profile, text);
 	else if (grouping == GROUP_SIZE)
 		size_name(profile, sample, text);
+	else if (grouping == GROUP_LIFETIME)
+		snprintf(text, GROUPING_TEXT_BYTES, "%.256s",
+		    filter_label(profile, sample, "lifetime", &label) && label.str ? label.str
+		                                                                   : "[not temporary]");
 	else if (filter_label(profile, sample, "age", &label) && label.str)
 		snprintf(text, GROUPING_TEXT_BYTES, "%.256s", label.str);
 	else
@@ -74,9 +78,11 @@ void grouping_name(enum grouping grouping, const struct profile *profile, size_t
 
 const char *grouping_missing_label(enum grouping grouping, const struct profile *profile)
 {
-	static const char *const labels[] = {
-	    [GROUP_THREAD] = "thread", [GROUP_SIZE] = "size", [GROUP_AGE] = "age"};
-	const char *label = grouping <= GROUP_AGE ? labels[grouping] : NULL;
+	static const char *const labels[] = {[GROUP_THREAD] = "thread",
+	    [GROUP_SIZE] = "size",
+	    [GROUP_AGE] = "age",
+	    [GROUP_LIFETIME] = "lifetime"};
+	const char *label = grouping <= GROUP_LIFETIME ? labels[grouping] : NULL;
 
 	if (!label || !profile_sample_count(profile) || filter_label_exists(profile, label))
 		return NULL;

@@ -71,7 +71,7 @@ struct read_options {
 	int32_t rows; /* ROWS_ALL; 0: the command's default */
 	enum read_state state;
 	int32_t session; /* SESSION_DEFAULT, SESSION_ALL, or a number, 1 for the newest */
-	bool tree, inverted, cum, lines, leaks, json, normalize, anonymize, no_pager;
+	bool tree, inverted, cum, lines, leaks, timeline, json, normalize, anonymize, no_pager;
 	bool full_names; /* with template arguments */
 	bool all_frames; /* rows begin at the leaf, nothing is folded */
 	const char *focus, *ignore, *module, *thread, *hide;

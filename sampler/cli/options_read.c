@@ -20,7 +20,7 @@ static const char *const sort_names[] = {
         "peak",
     NULL};
 
-static const char *const group_names[] = {"function", "thread", "process", "size", "age", NULL};
+static const char *const group_names[] = {"function", "thread", "process", "size", "age", "lifetime", NULL};
 
 const char *sort_key_name(enum sort_key key)
 {
@@ -85,8 +85,8 @@ static const struct option rows[] = {
                 "snapshot"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "by", OPTION_CHOICE, OPTION_FIELD(read.by), .choices = group_names,
         .help = "what a row is: a function (the default), or a\n"
-                "thread, process, size or age; all but the process\n"
-                "need record --labels"},
+                "thread, process, size, age or lifetime (temporary\n"
+                "or not); all but the process need record --labels"},
     {GROUPED, '\0', "state", OPTION_CHOICE, OPTION_FIELD(read.state), .choices = state_names,
         .help = "which of a process' profiles counts: the newest\n"
                 "(the default), its peak, its deltas, or all of\n"
@@ -115,6 +115,9 @@ static const struct option rows[] = {
         .help = "combine smaller nodes of a tree, default 1"},
     {COMMAND_REPORT, 'l', "leaks", OPTION_FLAG, OPTION_FIELD(read.leaks),
         .help = "stacks of what is still in use, for exit profiles"},
+    {COMMAND_REPORT, '\0', "timeline", OPTION_FLAG, OPTION_FIELD(read.timeline),
+        .help = "a picture of what was in use, and resident, at\n"
+                "each snapshot; with --json as numbers"},
     {COMMAND_REPORT, '\0', "suppressions", OPTION_TEXT, OPTION_FIELD(read.suppressions), .value = "FILE",
         .allowed = "the name of a file",
         .help = "leave out leaks listed in FILE, in LeakSanitizer's\n"

@@ -330,8 +330,8 @@ static int input_begin(struct profile_input *input, const struct options *option
 
 int profile_input_open(struct profile_input *input, const struct options *options, bool pass_unread)
 {
-	const struct profile_files_choice whole = {
-	    .pass_unread = pass_unread, .services = STORE_MOMENT_SERIES};
+	const struct profile_files_choice whole = {.pass_unread = pass_unread,
+	    .services = options->read.timeline ? STORE_MOMENT_ALL : STORE_MOMENT_SERIES};
 	const struct selection_choice choice = {.state = options->read.state,
 	    .session = options->read.session,
 	    .no_growth = !has_answer(&options->read)};

@@ -231,6 +231,8 @@ static int print_report(const struct screen *screen, const struct profile_input 
 		screen_lines(screen, 0, line);
 		return 0;
 	}
+	if (read->timeline)
+		return report_timeline(screen, input, answer, read);
 	if (read->leaks)
 		return report_leaks(screen, input, answer, options);
 	if (read->tree || read->inverted)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heaptap report: shows a profile as text on a terminal (or JSON): a header and several tables; or a call
- * tree; or the stacks of blocks that were never freed.
+ * tree; or the stacks of blocks that were never freed; or a picture of the snapshots over time.
  */
 #ifndef SAMPLER_REPORT_REPORT_H
 #define SAMPLER_REPORT_REPORT_H
@@ -24,6 +24,8 @@ int report_leaks(const struct screen *screen, const struct profile_input *input,
     const struct report_answer *answer, const struct options *options);
 int report_growth(const struct screen *screen, const struct profile_input *input, const struct growth *growth,
     int32_t rows);
+int report_timeline(const struct screen *screen, const struct profile_input *input,
+    const struct report_answer *answer, const struct read_options *read);
 int report_json(const struct screen *screen, const struct profile_input *input,
     const struct report_answer *answer, const struct read_options *read);
 

@@ -202,7 +202,8 @@ const char *report_columns(const struct read_options *read)
 	static const char *const groups[] = {[GROUP_THREAD] = "thread",
 	    [GROUP_PROCESS] = "process",
 	    [GROUP_SIZE] = "size of a block",
-	    [GROUP_AGE] = "age"};
+	    [GROUP_AGE] = "age",
+	    [GROUP_LIFETIME] = "lifetime"};
 
 	if (read->by != GROUP_FUNCTION)
 		return groups[read->by];

@@ -80,7 +80,7 @@ test_mistyped_options() {
   said "unknown option '--sessoin'; did you mean --session? ('heaptap report --help' lists all)" report --sessoin 1
   said "unknown option '--sessoin'; did you mean --session? ('heaptap snapshot --help' lists all)" snapshot --sessoin 1
   said "unknown option '--sessoin' ('heaptap diff --help' lists all)" diff --sessoin 1
-  said "--by: 'thred' is none of its values; did you mean thread? Give function, thread, process, size or age" \
+  said "--by: 'thred' is none of its values; did you mean thread? Give function, thread, process, size, age or lifetime" \
     report --by thred
   said "unknown option '--pid' ('heaptap report --help' lists all)" report --pid 4711
   said "unknown command '' ('heaptap --help' lists all)" ''

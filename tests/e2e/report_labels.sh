@@ -90,7 +90,9 @@ test_tables_by_label() {
   equal 3000 "$(row_of '\[freed\]')"
   "$heaptap" report --by process --sort objects labelled.pb.gz >out
   matches '100\.0% .*  late \([0-9]+\)$' out
-  for by in thread size age; do
+  "$heaptap" report --by lifetime --sort objects labelled.pb.gz >out
+  equal 2000 "$(row_of temporary)"
+  for by in thread size age lifetime; do
     equal "$("$heaptap" report labelled.pb.gz | grep -E '^  (in use|allocated)')" \
       "$("$heaptap" report --by $by labelled.pb.gz | grep -E '^  (in use|allocated)')" "sums by $by"
     equal 1 "$(status_of "$heaptap" report --by $by plain.pb.gz)"

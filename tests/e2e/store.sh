@@ -87,6 +87,26 @@ test_report_of_a_service_at_a_time() {
   matches '^  peak' out
 }
 
+# In 80 columns, of the states that are in the store.
+test_a_timeline() {
+  make_store
+  "$heaptap" report --timeline --store store growing >out
+  matches '^In use \(.*\) and resident \(\.\) over 6 snapshots$' out
+  matches '^most in use: [0-9.]+ MiB at 20' out
+  equal 10 "$(grep -c '^ .* |' out)" 'rows of the picture'
+  equal '' "$(grep ' |' out | sed 's/[^ -~]../#/g' | awk 'length > 80')" 'rows of more than 80 columns'
+  "$heaptap" report --timeline --json --store store growing@2026-11-20T10:45 | python3 -c '
+import json, sys
+points = json.load(sys.stdin)["timeline"]
+assert len(points) == 5, points
+assert [p["time_ns"] for p in points] == sorted(p["time_ns"] for p in points)
+assert points[-1]["inuse_bytes"] > points[0]["inuse_bytes"] and points[-1]["rss_bytes"] > points[-1]["inuse_bytes"], points'
+  equal 1 "$(status_of "$heaptap" report --timeline --state peak --store store growing)"
+  matches '^heaptap: --timeline shows what was in use at each snapshot: it cannot be had with --state$' err
+  "$heaptap" report --timeline recorded/0001.pb.gz >out
+  matches '^here is one snapshot, and a timeline takes two' out
+}
+
 # The name is that of the first peak; what is in the file is the last.
 test_a_peak_that_came_later() {
   make_store
