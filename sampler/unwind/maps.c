@@ -326,50 +326,31 @@ static bool is_executable(const char *line)
 	return prot && memchr(prot, '\0', 4) == NULL && prot[3] == 'x';
 }
 
-bool maps_are_current(const struct maps *maps)
+/* Goes over the executable lines of /proc/PID/maps: hashes them and, unless MAPS is NULL, replaces its ranges
+ * by theirs. */
+static int read_proc(pid_t pid, struct maps *maps, uint64_t *hash)
 {
-	uint64_t hash = index_seed();
 	char *line = NULL;
 	size_t room = 0;
 	ssize_t len;
-	FILE *file;
-
-	if (!maps->read_generation || maps->read_generation != maps->generation)
-		return false;
-	file = proc_open_text(maps->pid, "maps");
-	if (!file)
-		return false;
-	while ((len = getline(&line, &room, file)) > 0)
-		if (is_executable(line))
-			hash = index_mix_bytes(hash, line, (size_t)len);
-	free(line);
-	fclose(file);
-	return hash == maps->read_hash;
-}
-
-int maps_read_proc(struct maps *maps)
-{
-	uint64_t hash = index_seed();
-	char *line = NULL;
-	size_t room = 0;
-	ssize_t len;
-	FILE *file;
 	int err = 0;
+	FILE *file = proc_open_text(pid, "maps");
 
-	file = proc_open_text(maps->pid, "maps");
 	if (!file)
 		return -errno;
-	maps_clear(maps);
+	if (maps)
+		maps_clear(maps);
+	*hash = index_seed();
 	errno = 0;
 	while (!err && (len = getline(&line, &room, file)) > 0) {
 		struct map_range range;
 
 		if (!is_executable(line))
 			continue;
-		hash = index_mix_bytes(hash, line, (size_t)len);
+		*hash = index_mix_bytes(*hash, line, (size_t)len);
 		if (line[len - 1] == '\n')
 			line[len - 1] = 0;
-		if (maps_parse_line(line, &range) && range.prot & PROT_EXEC)
+		if (maps && maps_parse_line(line, &range) && range.prot & PROT_EXEC)
 			err = maps_add(maps, &range);
 		if (err == -ENOSPC)
 			err = 0;
@@ -381,10 +362,26 @@ int maps_read_proc(struct maps *maps)
 	rewind(file);
 	if (!err && getc(file) == EOF)
 		err = -ESRCH;
-	maps->read_hash = hash;
-	maps->read_generation = err ? 0 : maps->generation;
 	free(line);
 	fclose(file);
+	return err;
+}
+
+bool maps_are_current(const struct maps *maps)
+{
+	uint64_t hash;
+
+	return maps->read_generation && maps->read_generation == maps->generation &&
+	    read_proc(maps->pid, NULL, &hash) == 0 && hash == maps->read_hash;
+}
+
+int maps_read_proc(struct maps *maps)
+{
+	uint64_t hash = 0;
+	const int err = read_proc(maps->pid, maps, &hash);
+
+	maps->read_hash = hash;
+	maps->read_generation = err ? 0 : maps->generation;
 	return err;
 }
 
