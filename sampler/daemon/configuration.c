@@ -4,7 +4,7 @@
 #include "pprof/service/daemon_section.h"
 #include "pprof/text/log_line.h"
 #include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/decisions.h"
+#include "sampler/daemon/policy_recheck.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -135,7 +135,7 @@ void configuration_reload(struct daemon *d)
 	result = crash_guard_load(d->guard, d->guard_path);
 	if (result)
 		log_line("%s: %s", d->guard_path, strerror(-result));
-	decisions_again(d);
+	policy_recheck_all(d);
 	if (d->options.verbosity >= 0)
 		log_line("configuration read again");
 }

@@ -6,17 +6,17 @@
 #include "sampler/cli/status.h"
 #include "sampler/core/own_resources.h"
 #include "sampler/core/requests.h"
-#include "sampler/daemon/attaching.h"
+#include "sampler/daemon/attach_jobs.h"
+#include "sampler/daemon/candidate.h"
 #include "sampler/daemon/configuration.h"
 #include "sampler/daemon/daemon_list.h"
 #include "sampler/daemon/daemon_socket.h"
 #include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/decisions.h"
-#include "sampler/daemon/ended_room.h"
-#include "sampler/daemon/hand_over.h"
+#include "sampler/daemon/exit_queue_limit.h"
 #include "sampler/daemon/notify.h"
 #include "sampler/daemon/periods.h"
-#include "sampler/daemon/verdict.h"
+#include "sampler/daemon/policy_match.h"
+#include "sampler/daemon/policy_recheck.h"
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/target/target_plan.h"
@@ -119,9 +119,9 @@ static void move_switch(struct daemon *d)
 	               : "gone: sampling goes on");
 	scheduler_pause(d->core.scheduler, d->off.off);
 	if (d->off.off)
-		hand_over_stop(d);
+		candidate_stop_all(d);
 	else
-		decisions_again(d);
+		policy_recheck_all(d);
 }
 
 static bool is_due(uint64_t *last_ns, uint64_t now_ns, uint64_t every_ns)
@@ -184,7 +184,7 @@ static uint64_t look(struct core *core, bool ended)
 
 	if (off_switch_look(&d->off, now_ns))
 		move_switch(d);
-	attaching_tend(d, now_ns);
+	attach_jobs_tend(d, now_ns);
 	const uint64_t find_ns = finder_tend(d->finder, now_ns);
 	const uint64_t due_ns = core_look(core, ended, false); /* not every region at each notice */
 	now_ns = clock_now_ns();
@@ -203,9 +203,9 @@ static bool on_event(struct core *core, int fd)
 {
 	struct daemon *d = core->command;
 
-	if (fd == d->off.fd || fd == finder_fd(d->finder) || attaching_event(d, fd))
+	if (fd == d->off.fd || fd == finder_fd(d->finder) || attach_jobs_event(d, fd))
 		return false; /* look() looks at the switch and the notices in any case */
-	(void)hand_over_ended(d, fd);
+	(void)candidate_ended(d, fd);
 	return true;
 }
 
@@ -245,7 +245,7 @@ static int open_ground(struct daemon *d)
 {
 	const int error = core_open(&d->core, SIGNALS_DAEMON, SIGUSR1);
 
-	d->roster.epoll_fd = d->core.epoll_fd;
+	d->processes.epoll_fd = d->core.epoll_fd;
 	d->guard = crash_guard_new();
 	return error || d->guard ? error : -ENOMEM;
 }
@@ -262,7 +262,7 @@ static int open_capture(struct daemon *d)
 	};
 	const struct scheduler_setup setup = {
 	    .claim = claim,
-	    .may_wait = ended_room_allows,
+	    .may_wait = exit_queue_limit_allows,
 	    .pace = {.patience_ns = PATIENCE_NS_S * second_ns,
 	        .batch_ns = BATCH_S * second_ns,
 	        .room = WRITER_BATCH,
@@ -287,11 +287,11 @@ static int open_finder(struct daemon *d)
 	    .library = preload_library_find(library, sizeof(library)) == 0 ? library : NULL,
 	    .epoll_fd = d->core.epoll_fd,
 	    .sweep_ns = SWEEP_NS_S * second_ns,
-	    .look = hand_over_look,
-	    .opened = hand_over_opened,
-	    .swept = hand_over_swept,
-	    .account = verdict_account,
-	    .passed = hand_over_passed,
+	    .look = candidate_look,
+	    .opened = candidate_opened,
+	    .swept = candidate_swept,
+	    .account = policy_match_account,
+	    .passed = candidate_passed,
 	    .budget_ns = LOOK_NS,
 	    .burst_ns = LOOK_BURST_NS_S * second_ns,
 	    .context = d,
@@ -323,10 +323,10 @@ static int open_all(struct daemon *d)
 
 static void close_all(struct daemon *d)
 {
-	attaching_end(d);
+	attach_jobs_end(d);
 	finder_free(d->finder);
 	daemon_socket_close(d);
-	roster_fini(&d->roster);
+	process_table_fini(&d->processes);
 	core_close(&d->core);
 	crash_guard_free(d->guard);
 	store_close(d->store);

@@ -7,7 +7,7 @@
 #include "sampler/core/own_resources.h"
 #include "sampler/core/process_row.h"
 #include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/list_share.h"
+#include "sampler/daemon/list_quota.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/target/target_plan.h"
@@ -42,9 +42,9 @@ static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 }
 
 /* The living process that has taken a place; NULL: it has not allocated enough since, or is not profiled. */
-static const struct process *process_of(const struct daemon *d, const struct roster_entry *entry)
+static const struct process *process_of(const struct daemon *d, const struct process_entry *entry)
 {
-	return entry->state == ROSTER_PROFILED ? registry_find(&d->core.heap.registry, entry->pid) : NULL;
+	return entry->state == PROCESS_PROFILED ? registry_find(&d->core.heap.registry, entry->pid) : NULL;
 }
 
 static size_t fill_labels(const struct process *process, struct labels *labels, struct control_label *rows)
@@ -60,7 +60,7 @@ static size_t fill_labels(const struct process *process, struct labels *labels, 
 }
 
 static void write_process(
-    const struct daemon *d, const struct roster_entry *entry, struct control_list_writer *writer)
+    const struct daemon *d, const struct process_entry *entry, struct control_list_writer *writer)
 {
 	struct control_loss losses[PROCESS_ROW_LOSSES];
 	struct control_label rows[LABELS_MAX];
@@ -69,11 +69,11 @@ static void write_process(
 	const struct process *process = process_of(d, entry);
 
 	snprintf(exe, sizeof(exe), "%s", entry->exe ? entry->exe : "");
-	const bool on = entry->state == ROSTER_PROFILED && !entry->reason && !d->off.off;
+	const bool on = entry->state == PROCESS_PROFILED && !entry->reason && !d->off.off;
 	struct control_process row = {
 	    .pid = entry->pid,
 	    .service = entry->service,
-	    .exe = entry->state == ROSTER_PROFILED ? entry->exe : exe,
+	    .exe = entry->state == PROCESS_PROFILED ? entry->exe : exe,
 	    .comm = entry->comm,
 	    .container_id = entry->container,
 	    .since_unix_ns = entry->since_unix_ns,
@@ -101,11 +101,11 @@ static void write_process(
 enum rank { RANK_FIRST, RANK_CHILD, RANK_REFUSED, RANKS, RANK_NONE = RANKS };
 
 /* Which rows come first: where there is no room for all, others are left out. */
-static enum rank rank_of(const struct roster_entry *entry)
+static enum rank rank_of(const struct process_entry *entry)
 {
-	const bool refused = entry->state == ROSTER_REFUSED || entry->state == ROSTER_ATTACHING;
+	const bool refused = entry->state == PROCESS_REFUSED || entry->state == PROCESS_ATTACHING;
 
-	if (entry->state == ROSTER_PROFILED)
+	if (entry->state == PROCESS_PROFILED)
 		return entry->first ? RANK_FIRST : RANK_CHILD;
 	return refused && entry->reason ? RANK_REFUSED : RANK_NONE;
 }
@@ -118,16 +118,16 @@ static uint64_t write_rank(const struct daemon *d, struct control_list_writer *w
 	    [RANK_CHILD] = CONTROL_LIST_BYTES_MAX / 8,
 	    [RANK_REFUSED] = CONTROL_LIST_BYTES_MAX / 32,
 	};
-	struct list_share share = {.most_bytes = most_bytes[rank]};
+	struct list_quota share = {.most_bytes = most_bytes[rank]};
 
-	for (size_t i = 0; i < d->roster.count; i++) {
-		const struct roster_entry *entry = d->roster.entries[i];
+	for (size_t i = 0; i < d->processes.count; i++) {
+		const struct process_entry *entry = d->processes.entries[i];
 		const size_t before = writer->bytes;
 
-		if (rank_of(entry) != rank || !list_share_allows(&share, entry->uid))
+		if (rank_of(entry) != rank || !list_quota_allows(&share, entry->uid))
 			continue;
 		write_process(d, entry, writer);
-		list_share_take(&share, entry->uid, writer->bytes - before);
+		list_quota_take(&share, entry->uid, writer->bytes - before);
 	}
 	return share.left_out;
 }

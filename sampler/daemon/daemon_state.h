@@ -11,8 +11,8 @@
 #include "sampler/daemon/finder.h"
 #include "sampler/daemon/load_limiter.h"
 #include "sampler/daemon/off_switch.h"
-#include "sampler/daemon/roster.h"
-#include "sampler/daemon/session_file.h"
+#include "sampler/daemon/process_table.h"
+#include "sampler/daemon/session_identity.h"
 #include "sampler/daemon/store_keeper.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/rules/rules.h"
@@ -22,7 +22,7 @@
 
 enum {
 	DAEMON_NOTE_BYTES = 1024,
-	DAEMON_ATTACHING = 16, /* processes that are being attached to at a time */
+	DAEMON_ATTACH_JOBS = 16, /* processes that are being attached to at a time */
 };
 
 struct daemon {
@@ -38,16 +38,16 @@ struct daemon {
 	struct session_identity identity;
 
 	struct finder *finder;
-	struct roster roster;
+	struct process_table processes;
 	struct crash_guard *guard;
 	int guard_error; /* of the last attempt to save it */
 	struct off_switch off;
 	struct load_limiter load;
-	uint64_t round;     /* of sweeps */
-	uint64_t decisions; /* how often it was decided about all again */
+	uint64_t round;         /* of sweeps */
+	uint64_t policy_checks; /* how often it was decided about all again */
 	uint32_t next_region;
-	struct delivery delivery;                      /* of the attach library; fd -1: not opened yet */
-	struct attach_job attaching[DAEMON_ATTACHING]; /* an empty job is a free seat */
+	struct delivery delivery;                          /* of the attach library; fd -1: not opened yet */
+	struct attach_job attach_jobs[DAEMON_ATTACH_JOBS]; /* an empty job is a free seat */
 
 	char socket_path[CONTROL_PATH_BYTES];
 	struct throttle effort; /* of finding out whether others read a region */

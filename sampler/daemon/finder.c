@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/finder.h"
 
-#include "sampler/daemon/look_share.h"
+#include "sampler/daemon/scan_budget.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 
@@ -38,7 +38,7 @@ struct finder {
 	struct young young[YOUNG];
 	uint32_t count, next_young; /* the looks go downwards from there */
 	DIR *proc;                  /* of a sweep that is under way; else NULL */
-	struct look_share share;
+	struct scan_budget share;
 	uint64_t sweep_ns; /* when the next one is due */
 	uint64_t rest_ns;  /* notices wake us again then; 0: they do now */
 };
@@ -106,14 +106,14 @@ static enum outcome look_at(struct finder *finder, pid_t pid, bool noticed, uint
 {
 	const struct finder_setup *setup = &finder->setup;
 
-	if (look_share_is_needed(&finder->share, now_ns) &&
-	    !look_share_allows(&finder->share, setup->account(setup->context, pid)))
+	if (scan_budget_is_needed(&finder->share, now_ns) &&
+	    !scan_budget_allows(&finder->share, setup->account(setup->context, pid)))
 		return PASSED;
 	const uint64_t before_ns = clock_thread_cpu_ns();
 	const bool done = setup->look(setup->context, pid, noticed);
 	const uint64_t cpu_ns = clock_thread_cpu_ns() - before_ns;
 	if (cpu_ns >= CHEAP_NS)
-		look_share_spend(&finder->share, setup->account(setup->context, pid), cpu_ns, now_ns);
+		scan_budget_spend(&finder->share, setup->account(setup->context, pid), cpu_ns, now_ns);
 	return done ? DONE : AGAIN;
 }
 

@@ -5,7 +5,7 @@
  *
  * Input: a byte for the length of the process' path, the path, the file's text.
  */
-#include "sampler/rules/decision.h"
+#include "sampler/rules/policy.h"
 
 #include "pprof/text/glob.h"
 
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void decide(const struct rules *rules, const char *path)
 {
 	static struct process_facts facts;
-	struct decision decision;
+	struct policy policy;
 	struct labels labels;
 
 	memset(&facts, 0, sizeof(facts));
@@ -28,11 +28,11 @@ static void decide(const struct rules *rules, const char *path)
 	strcpy(facts.exe, path);
 	snprintf(facts.comm, sizeof(facts.comm), "%.16s", path);
 	cgroup_names_of_path(&facts.cgroup, path);
-	decision_make(&decision, rules, &facts);
-	if (!service_name_is_good(decision.service) || !decision.how ||
-	    (decision.verdict == DECISION_PROFILE) != !*decision.reason)
+	policy_decide(&policy, rules, &facts);
+	if (!service_name_is_good(policy.service) || !policy.how ||
+	    (policy.answer == POLICY_PROFILE) != !*policy.reason)
 		abort();
-	if (decision_labels(&labels, &decision, &facts, "host") == 0 && !labels_find(&labels, "service_name"))
+	if (policy_labels(&labels, &policy, &facts, "host") == 0 && !labels_find(&labels, "service_name"))
 		abort();
 	labels_fini(&labels);
 }

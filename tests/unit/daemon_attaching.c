@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon makes of attachments that are on their way: the children that attach are the test's. */
-#include "sampler/daemon/attaching.h"
+#include "sampler/daemon/attach_jobs.h"
+#include "sampler/daemon/candidate.h"
 #include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/decisions.h"
-#include "sampler/daemon/hand_over.h"
+#include "sampler/daemon/policy_recheck.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/target/target_plan.h"
@@ -48,7 +48,7 @@ static int open_daemon(void **state)
 	(void)state;
 	d = (struct daemon){
 	    .core.epoll_fd = epoll_create1(EPOLL_CLOEXEC), .rules = &rules, .round = 1, .delivery.fd = -1};
-	d.roster.epoll_fd = d.core.epoll_fd;
+	d.processes.epoll_fd = d.core.epoll_fd;
 	d.guard = crash_guard_new();
 	d.core.modules = modules_new(64);
 	d.finder = finder_new(&(struct finder_setup){.sweep_ns = CLOCK_NS_PER_S, .look = look_at_none});
@@ -68,23 +68,23 @@ static int open_daemon(void **state)
 static int close_daemon(void **state)
 {
 	(void)state;
-	attaching_end(&d);
+	attach_jobs_end(&d);
 	registry_fini(&d.core.heap.registry);
 	intake_fini(&d.core.heap.intake);
 	finder_free(d.finder);
 	crash_guard_free(d.guard);
 	modules_free(d.core.modules);
-	roster_fini(&d.roster);
+	process_table_fini(&d.processes);
 	rules_fini(d.rules);
 	close(d.core.epoll_fd);
 	return 0;
 }
 
-static struct roster_entry *enter(pid_t pid)
+static struct process_entry *enter(pid_t pid)
 {
 	const struct thread_birth identity = thread_facts_birth(pid);
 	bool is_new;
-	struct roster_entry *entry = roster_enter(&d.roster, pid, &identity, &is_new);
+	struct process_entry *entry = process_table_enter(&d.processes, pid, &identity, &is_new);
 
 	assert_non_null(entry);
 	return entry;
@@ -98,7 +98,7 @@ static struct attach_job *begin(
 	    .clock_id = region_clock(),
 	    .live_max = (uint64_t)REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS,
 	    .mode = REGION_MODE_COPY};
-	struct attach_job *one = d.attaching;
+	struct attach_job *one = d.attach_jobs;
 
 	while (one->region)
 		one++;
@@ -119,7 +119,7 @@ static void take_result(const struct attach_job *one)
 
 	assert_int_equal(epoll_wait(d.core.epoll_fd, &event, 1, DEADLINE_S * 1000), 1);
 	assert_int_equal(event.data.fd, one->attacher.fd);
-	assert_true(attaching_event(&d, event.data.fd));
+	assert_true(attach_jobs_event(&d, event.data.fd));
 	assert_null(one->region);
 }
 
@@ -153,13 +153,13 @@ static void a_seat_is_not_lost(void **state)
 	(void)state;
 	struct attach_job *mute = begin(getpid(), answer_never), *young = begin(1, fail_when_given_up);
 	const uint64_t now_ns = clock_now_ns(), end_ns = now_ns + UINT64_C(1000000000) * DEADLINE_S;
-	attaching_tend(&d, now_ns);
+	attach_jobs_tend(&d, now_ns);
 	assert_int_equal(mute->attacher.given_up_ns, 0);
 	/* An hour later, not earlier: the clock begins when the machine does. */
 	const uint64_t hour_ns = UINT64_C(3600) * CLOCK_NS_PER_S;
 	young->begun_ns += hour_ns;
 	while (mute->region && clock_now_ns() < end_ns) {
-		attaching_tend(&d, clock_now_ns() + hour_ns);
+		attach_jobs_tend(&d, clock_now_ns() + hour_ns);
 		usleep(100 * 1000);
 	}
 	assert_null(mute->region);
@@ -177,7 +177,7 @@ static void seats_are_left_for_other_accounts(void **state)
 	for (size_t i = 0; i < sizeof(accounts) / sizeof(accounts[0]); i++) {
 		size_t seats = 0;
 
-		while (attaching_seat(&d, accounts[i])) {
+		while (attach_jobs_seat(&d, accounts[i])) {
 			struct attach_job *one = begin(1, fail_when_given_up);
 
 			snprintf(
@@ -186,47 +186,47 @@ static void seats_are_left_for_other_accounts(void **state)
 		}
 		assert_int_equal(seats, most[i]);
 	}
-	assert_non_null(attaching_seat(&d, "uid-33")); /* the last one */
-	attacher_give_up(&d.attaching[0].attacher);
-	take_result(&d.attaching[0]);
-	assert_null(attaching_seat(&d, accounts[0]));
-	assert_non_null(attaching_seat(&d, accounts[3]));
+	assert_non_null(attach_jobs_seat(&d, "uid-33")); /* the last one */
+	attacher_give_up(&d.attach_jobs[0].attacher);
+	take_result(&d.attach_jobs[0]);
+	assert_null(attach_jobs_seat(&d, accounts[0]));
+	assert_non_null(attach_jobs_seat(&d, accounts[3]));
 }
 
 /* The rules may be read anew meanwhile, or everything turned off and on. */
 static void it_is_not_attached_to_twice(void **state)
 {
 	struct stranger target = stranger_start(NULL, NULL);
-	struct roster_entry *entry = enter(target.pid);
+	struct process_entry *entry = enter(target.pid);
 
 	(void)state;
 	struct attach_job *one = begin(target.pid, fail_when_given_up);
-	entry->state = ROSTER_ATTACHING;
-	decisions_again(&d);
-	assert_int_equal(entry->state, ROSTER_ATTACHING);
-	assert_false(attaching_try(&d, entry, false)); /* as another program that it has executed */
-	assert_int_equal(entry->state, ROSTER_NOTHING);
-	assert_null(d.attaching[1].region);
-	entry->state = ROSTER_PROFILED;
+	entry->state = PROCESS_ATTACHING;
+	policy_recheck_all(&d);
+	assert_int_equal(entry->state, PROCESS_ATTACHING);
+	assert_false(attach_jobs_try(&d, entry, false)); /* as another program that it has executed */
+	assert_int_equal(entry->state, PROCESS_NOT_YET);
+	assert_null(d.attach_jobs[1].region);
+	entry->state = PROCESS_PROFILED;
 	attacher_give_up(&one->attacher);
 	take_result(one);
-	assert_int_equal(entry->state, ROSTER_PROFILED);
+	assert_int_equal(entry->state, PROCESS_PROFILED);
 	assert_null(entry->reason);
 	stranger_end(&target);
 }
 
 static void a_failure_is_said(void **state)
 {
-	struct roster_entry *entry = enter(getpid());
+	struct process_entry *entry = enter(getpid());
 
 	(void)state;
 	struct attach_job *one = begin(getpid(), fail_at_once);
-	entry->state = ROSTER_ATTACHING;
+	entry->state = PROCESS_ATTACHING;
 	take_result(one);
-	assert_int_equal(entry->state, ROSTER_REFUSED);
+	assert_int_equal(entry->state, PROCESS_REFUSED);
 	assert_string_equal(entry->reason, "cannot be attached to: another heaptap has attached to it");
-	decisions_again(&d);
-	assert_int_equal(entry->state, ROSTER_NOTHING); /* another look */
+	policy_recheck_all(&d);
+	assert_int_equal(entry->state, PROCESS_NOT_YET); /* another look */
 }
 
 /* A child that the target forks before the result is there has the region, too: that is no second image. */
@@ -243,14 +243,14 @@ static void a_child_waits_for_its_parent(void **state)
 	atomic_store(&header->sampler_pid, (uint32_t)getpid());
 	atomic_store(&header->state, REGION_READY);
 	struct stranger child = stranger_start(NULL, NULL);
-	struct roster_entry *entry = enter(child.pid);
-	assert_false(hand_over_look(&d, child.pid, false));
-	assert_int_equal(entry->state, ROSTER_NOTHING);
+	struct process_entry *entry = enter(child.pid);
+	assert_false(candidate_look(&d, child.pid, false));
+	assert_int_equal(entry->state, PROCESS_NOT_YET);
 	assert_null(d.core.heap.intake.images);
 	/* It is nobody's any more: what the child offers is taken. */
 	one->region = NULL;
-	assert_true(hand_over_look(&d, child.pid, false));
-	assert_int_equal(entry->state, ROSTER_PROFILED);
+	assert_true(candidate_look(&d, child.pid, false));
+	assert_int_equal(entry->state, PROCESS_PROFILED);
 	assert_non_null(d.core.heap.intake.images);
 	one->region = region;
 	stranger_end(&child);
@@ -322,11 +322,11 @@ static bool offers_and(void (*then)(int fd, void *argument))
 	atomic_store(&region_header(&region)->sampler_pid, 0);
 	atomic_store(&region_header(&region)->state, REGION_OFFERED);
 	struct stranger stranger = stranger_start(then, &region);
-	struct roster_entry *entry = enter(stranger.pid);
+	struct process_entry *entry = enter(stranger.pid);
 	at_the_facts = &stranger;
-	(void)hand_over_look(&d, stranger.pid, false);
+	(void)candidate_look(&d, stranger.pid, false);
 	assert_null(at_the_facts);
-	const bool taken = entry->state == ROSTER_PROFILED;
+	const bool taken = entry->state == PROCESS_PROFILED;
 	assert_int_equal(d.core.heap.intake.images != NULL, taken);
 	stranger_end(&stranger);
 	region_close(&region);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's pure parts: its own load, the session's identity, lines of maps that may be offers. */
 #include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/decisions.h"
-#include "sampler/daemon/ended_room.h"
-#include "sampler/daemon/list_share.h"
+#include "sampler/daemon/exit_queue_limit.h"
+#include "sampler/daemon/list_quota.h"
 #include "sampler/daemon/load_limiter.h"
+#include "sampler/daemon/policy_recheck.h"
 #include "sampler/daemon/sample_rate.h"
-#include "sampler/daemon/session_file.h"
+#include "sampler/daemon/session_identity.h"
 #include "sampler/identity/process_facts.h"
 #include "sampler/region/region_offer.h"
 #include "sampler/target/target_plan.h"
@@ -226,59 +226,60 @@ static void test_lines_of_maps(void **state)
 
 static void test_ended_that_may_wait(void **state)
 {
-	struct ended_room room = {
+	struct exit_queue_limit room = {
 	    .memory_bytes = 256 << 20, .descriptors = 1 << 20, .books_max_bytes = 128 << 20};
 
 	(void)state;
 	room.waiting = 511;
-	assert_true(ended_room_has(&room));
+	assert_true(exit_queue_limit_has_room(&room));
 	room.of_service = 384; /* a service leaves some for the others, unless it is killed */
-	assert_false(ended_room_has(&room));
+	assert_false(exit_queue_limit_has_room(&room));
 	room.killed = true;
-	assert_true(ended_room_has(&room));
+	assert_true(exit_queue_limit_has_room(&room));
 	room.of_account = 448; /* nor do many services of one account, whatever becomes of them */
-	assert_false(ended_room_has(&room));
+	assert_false(exit_queue_limit_has_room(&room));
 	room.of_service = 1;
-	assert_false(ended_room_has(&room));
+	assert_false(exit_queue_limit_has_room(&room));
 	room.of_account = 447;
-	assert_true(ended_room_has(&room));
+	assert_true(exit_queue_limit_has_room(&room));
 	room.waiting = 512;
-	assert_false(ended_room_has(&room));
-	room = (struct ended_room){.memory_bytes = UINT64_C(1) << 40, .descriptors = 1024, .waiting = 127};
+	assert_false(exit_queue_limit_has_room(&room));
+	room =
+	    (struct exit_queue_limit){.memory_bytes = UINT64_C(1) << 40, .descriptors = 1024, .waiting = 127};
 	room.books_max_bytes = 1000;
-	assert_true(ended_room_has(&room));
+	assert_true(exit_queue_limit_has_room(&room));
 	room.waiting = 128; /* descriptors are short */
-	assert_false(ended_room_has(&room));
+	assert_false(exit_queue_limit_has_room(&room));
 	room.waiting = 20;
-	assert_true(ended_room_has(&room));
+	assert_true(exit_queue_limit_has_room(&room));
 	room.books_bytes = 751; /* memory is: the books of all take three quarters */
-	assert_false(ended_room_has(&room));
-	room = (struct ended_room){.memory_bytes = 1 << 20, .descriptors = 64, .waiting = 11};
-	assert_true(ended_room_has(&room));
+	assert_false(exit_queue_limit_has_room(&room));
+	room = (struct exit_queue_limit){.memory_bytes = 1 << 20, .descriptors = 64, .waiting = 11};
+	assert_true(exit_queue_limit_has_room(&room));
 }
 
 /* A user with any number of processes has a share of the list, and all others theirs. */
 static void test_shares_of_the_list(void **state)
 {
-	struct list_share share = {.most_bytes = 1000};
+	struct list_quota share = {.most_bytes = 1000};
 	uint64_t rows = 0;
 
 	(void)state;
 	for (int i = 0; i < 5000; i++)
-		if (list_share_allows(&share, 1000)) {
-			list_share_take(&share, 1000, 300);
+		if (list_quota_allows(&share, 1000)) {
+			list_quota_take(&share, 1000, 300);
 			rows++;
 		}
 	assert_int_equal(rows, 4);
 	assert_int_equal(share.left_out, 4996);
-	assert_true(list_share_allows(&share, 33));
+	assert_true(list_quota_allows(&share, 33));
 	for (uid_t uid = 2000; uid < 4000; uid++)
-		if (list_share_allows(&share, uid)) {
-			list_share_take(&share, uid, 300);
+		if (list_quota_allows(&share, uid)) {
+			list_quota_take(&share, uid, 300);
 			rows++;
 		}
-	assert_in_range(rows, LIST_SHARE_USERS, LIST_SHARE_USERS + 8);
-	assert_true(list_share_allows(&share, 33));
+	assert_in_range(rows, LIST_QUOTA_USERS, LIST_QUOTA_USERS + 8);
+	assert_true(list_quota_allows(&share, 33));
 }
 
 /* Where an account has half of all images, another still has room, and root in a container is an account. */
@@ -295,19 +296,19 @@ static void test_images_of_an_account(void **state)
 	(void)state;
 	d.rules = &rules;
 	for (int i = 0; i < MOST / 2; i++) {
-		assert_true(decisions_has_room(&d, &container));
+		assert_true(policy_match_has_room(&d, &container));
 		images[i].plan = &plan;
 		images[i].next = d.core.heap.intake.images;
 		d.core.heap.intake.images = &images[i];
 	}
-	assert_false(decisions_has_room(&d, &container));
-	assert_true(decisions_has_room(&d, &unit));
+	assert_false(policy_match_has_room(&d, &container));
+	assert_true(policy_match_has_room(&d, &unit));
 	for (int i = MOST / 2; i < MOST; i++) {
-		assert_true(decisions_has_room(&d, &unit));
+		assert_true(policy_match_has_room(&d, &unit));
 		images[i].next = d.core.heap.intake.images;
 		d.core.heap.intake.images = &images[i];
 	}
-	assert_false(decisions_has_room(&d, &unit));
+	assert_false(policy_match_has_room(&d, &unit));
 }
 
 int main(void)

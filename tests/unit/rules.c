@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/rules/rules.h"
-#include "sampler/rules/decision.h"
 #include "sampler/rules/deny_list.h"
+#include "sampler/rules/policy.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -282,31 +282,31 @@ static struct process_facts redis_facts(void)
 static void without_a_rule_a_process_with_the_library_is_profiled(void **state)
 {
 	struct process_facts facts = redis_facts();
-	struct decision decision;
+	struct policy policy;
 	struct labels labels;
 	struct rules rules;
 
 	parse(&rules, "[service]\nlabel.env = prod\nattach = yes\n");
-	decision_make(&decision, &rules, &facts);
-	assert_int_equal(decision.verdict, DECISION_PROFILE);
-	assert_string_equal(decision.reason, "");
-	assert_string_equal(decision.service, "redis-server");
-	assert_ptr_equal(decision.how, &rules.defaults);
-	assert_int_equal(decision_labels(&labels, &decision, &facts, "vm"), 0);
+	policy_decide(&policy, &rules, &facts);
+	assert_int_equal(policy.answer, POLICY_PROFILE);
+	assert_string_equal(policy.reason, "");
+	assert_string_equal(policy.service, "redis-server");
+	assert_ptr_equal(policy.how, &rules.defaults);
+	assert_int_equal(policy_labels(&labels, &policy, &facts, "vm"), 0);
 	assert_string_equal(labels_find(&labels, "service_name"), "redis-server");
 	assert_string_equal(labels_find(&labels, "unit"), "redis-server.service");
 	assert_string_equal(labels_find(&labels, "env"), "prod");
 	labels_fini(&labels);
 	facts.has_library = false; /* attach = yes of [service] is for sections that choose */
-	decision_make(&decision, &rules, &facts);
-	assert_int_equal(decision.verdict, DECISION_NO_LIBRARY);
+	policy_decide(&policy, &rules, &facts);
+	assert_int_equal(policy.answer, POLICY_NO_LIBRARY);
 	rules_fini(&rules);
 }
 
 static void the_first_section_that_matches_wins(void **state)
 {
 	struct process_facts facts = redis_facts();
-	struct decision decision;
+	struct policy policy;
 	struct rules rules;
 
 	parse(&rules,
@@ -314,18 +314,18 @@ static void the_first_section_that_matches_wins(void **state)
 	    "[service web]\nmatch.container = *\n"
 	    "[service first]\nmatch.comm = nginx\nmatch.comm = redis*\nmatch.user = 110\n"
 	    "[service second]\nmatch.unit = redis*\n");
-	decision_make(&decision, &rules, &facts);
-	assert_int_equal(decision.verdict, DECISION_PROFILE);
-	assert_string_equal(decision.service, "first");
-	assert_string_equal(decision.service_name, "first");
-	assert_true(decision.by_rule);
+	policy_decide(&policy, &rules, &facts);
+	assert_int_equal(policy.answer, POLICY_PROFILE);
+	assert_string_equal(policy.service, "first");
+	assert_string_equal(policy.service_name, "first");
+	assert_true(policy.by_rule);
 	facts.uid = 0;
 	strcpy(facts.user, "root");
-	decision_make(&decision, &rules, &facts);
-	assert_string_equal(decision.service, "second");
+	policy_decide(&policy, &rules, &facts);
+	assert_string_equal(policy.service, "second");
 	strcpy(facts.cgroup.container_id, "abc");
-	decision_make(&decision, &rules, &facts);
-	assert_string_equal(decision.service, "web");
+	policy_decide(&policy, &rules, &facts);
+	assert_string_equal(policy.service, "web");
 	rules_fini(&rules);
 }
 
@@ -337,14 +337,14 @@ static void each_fact_can_be_matched(void **state)
 	struct process_facts facts = redis_facts();
 
 	for (size_t i = 0; i < sizeof(matches) / sizeof(matches[0]); i++) {
-		struct decision decision;
+		struct policy policy;
 		struct rules rules;
 		char text[256];
 
 		snprintf(text, sizeof(text), "[service x]\n%s\n", matches[i]);
 		parse(&rules, text);
-		decision_make(&decision, &rules, &facts);
-		assert_string_equal(decision.service, "x");
+		policy_decide(&policy, &rules, &facts);
+		assert_string_equal(policy.service, "x");
 		rules_fini(&rules);
 	}
 }
@@ -354,40 +354,40 @@ static void processes_are_left_alone_for_a_reason(void **state)
 	static const struct {
 		const char *text, *exe, *comm;
 		bool disabled, has_library;
-		enum decision_verdict verdict;
+		enum policy_answer answer;
 		const char *reason;
 	} cases[] = {
 	    {"[deny]\nexe = /usr/bin/*\n[service x]\nmatch.exe = *\n", "/usr/bin/a", "a", false, true,
-	        DECISION_DENIED, "denied by the configuration: exe = /usr/bin/*"},
-	    {"[deny]\nuser = redis\n", "/usr/bin/a", "a", false, true, DECISION_DENIED,
+	        POLICY_DENIED, "denied by the configuration: exe = /usr/bin/*"},
+	    {"[deny]\nuser = redis\n", "/usr/bin/a", "a", false, true, POLICY_DENIED,
 	        "denied by the configuration: user = redis"},
-	    {"[deny]\nunit = redis*\n", "/usr/bin/a", "a", false, true, DECISION_DENIED,
+	    {"[deny]\nunit = redis*\n", "/usr/bin/a", "a", false, true, POLICY_DENIED,
 	        "denied by the configuration: unit = redis*"},
-	    {"[deny]\ncgroup = *\n", "/usr/bin/a", "a", false, true, DECISION_DENIED,
+	    {"[deny]\ncgroup = *\n", "/usr/bin/a", "a", false, true, POLICY_DENIED,
 	        "denied by the configuration: cgroup = *"},
-	    {"[service x]\nmatch.exe = *\n", "/usr/sbin/sshd", "sshd", false, true, DECISION_BUILT_IN,
+	    {"[service x]\nmatch.exe = *\n", "/usr/sbin/sshd", "sshd", false, true, POLICY_BUILT_IN,
 	        "never profiled: logins and changes of users"},
 	    {"[service x]\nmatch.exe = *\n", "/usr/bin/python3.11", "unattended-upgr", false, true,
-	        DECISION_BUILT_IN, "never profiled: package managers"},
-	    {"[service x]\nmatch.exe = *\nprofile = no\n", "/bin/a", "a", false, true, DECISION_NOT_WANTED,
+	        POLICY_BUILT_IN, "never profiled: package managers"},
+	    {"[service x]\nmatch.exe = *\nprofile = no\n", "/bin/a", "a", false, true, POLICY_NOT_WANTED,
 	        "profile = no in [service x]"},
-	    {"[service]\nprofile = no\n", "/bin/a", "a", false, true, DECISION_NOT_WANTED,
+	    {"[service]\nprofile = no\n", "/bin/a", "a", false, true, POLICY_NOT_WANTED,
 	        "no [service NAME] matches it, and [service] says profile = no"},
 	    {"[service]\nprofile = no\n[service x]\nmatch.exe = *\nprofile = yes\n", "/bin/a", "a", false,
-	        true, DECISION_PROFILE, ""},
-	    {"[service x]\nmatch.exe = *\n", "/bin/a", "a", false, false, DECISION_NO_LIBRARY,
+	        true, POLICY_PROFILE, ""},
+	    {"[service x]\nmatch.exe = *\n", "/bin/a", "a", false, false, POLICY_NO_LIBRARY,
 	        "it does not carry the library, and [service x] has no attach = yes"},
-	    {"", "/bin/a", "a", false, false, DECISION_NO_LIBRARY,
+	    {"", "/bin/a", "a", false, false, POLICY_NO_LIBRARY,
 	        "it does not carry the library, and no [service NAME] matches it"},
-	    {"[service x]\nmatch.exe = *\nattach = yes\n", "/bin/a", "a", false, false, DECISION_PROFILE, ""},
+	    {"[service x]\nmatch.exe = *\nattach = yes\n", "/bin/a", "a", false, false, POLICY_PROFILE, ""},
 	    {"[service]\nattach = yes\n[service x]\nmatch.exe = *\n", "/bin/a", "a", false, false,
-	        DECISION_PROFILE, ""},
-	    {"", "/bin/a", "a", true, true, DECISION_DISABLED, "HEAPTAP_DISABLE is set in its environment"},
+	        POLICY_PROFILE, ""},
+	    {"", "/bin/a", "a", true, true, POLICY_DISABLED, "HEAPTAP_DISABLE is set in its environment"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct process_facts facts = redis_facts();
-		struct decision decision;
+		struct policy policy;
 		struct rules rules;
 
 		strcpy(facts.exe, cases[i].exe);
@@ -395,9 +395,9 @@ static void processes_are_left_alone_for_a_reason(void **state)
 		facts.declared.disabled = cases[i].disabled;
 		facts.has_library = cases[i].has_library;
 		parse(&rules, cases[i].text);
-		decision_make(&decision, &rules, &facts);
-		assert_string_equal(decision.reason, cases[i].reason);
-		assert_int_equal(decision.verdict, cases[i].verdict);
+		policy_decide(&policy, &rules, &facts);
+		assert_string_equal(policy.reason, cases[i].reason);
+		assert_int_equal(policy.answer, cases[i].answer);
 		rules_fini(&rules);
 	}
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/daemon/attaching.h"
+#include "sampler/daemon/attach_jobs.h"
 
 #include "pprof/text/log_line.h"
 #include "sampler/attach/attacher.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/decisions.h"
-#include "sampler/daemon/verdict.h"
+#include "sampler/daemon/policy_match.h"
+#include "sampler/daemon/policy_recheck.h"
 #include "sampler/identity/process_labels.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
@@ -75,13 +75,13 @@ static struct region *make_region(struct daemon *d, uint64_t period_bytes)
 
 /* ---- on their way */
 
-struct attach_job *attaching_seat(struct daemon *d, const char *account)
+struct attach_job *attach_jobs_seat(struct daemon *d, const char *account)
 {
 	struct attach_job *seat = NULL;
 	size_t of_account = 0, free_seats = 0;
 
-	for (size_t i = 0; i < DAEMON_ATTACHING; i++) {
-		struct attach_job *job = &d->attaching[i];
+	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++) {
+		struct attach_job *job = &d->attach_jobs[i];
 
 		if (job->region) {
 			of_account += strcmp(job->facts.plan->account, account) == 0;
@@ -96,25 +96,25 @@ struct attach_job *attaching_seat(struct daemon *d, const char *account)
 /* Also to a program that this process has executed since. */
 static bool is_on_its_way(const struct daemon *d, pid_t pid)
 {
-	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
-		if (d->attaching[i].region && d->attaching[i].facts.pid == pid)
+	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++)
+		if (d->attach_jobs[i].region && d->attach_jobs[i].facts.pid == pid)
 			return true;
 	return false;
 }
 
-bool attaching_has_region(const struct daemon *d, uint64_t ino)
+bool attach_jobs_has_region(const struct daemon *d, uint64_t ino)
 {
-	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
-		if (d->attaching[i].region && d->attaching[i].region->ino == ino)
+	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++)
+		if (d->attach_jobs[i].region && d->attach_jobs[i].region->ino == ino)
 			return true;
 	return false;
 }
 
 /* 0, or -errno and everything is as it was. */
-static int begin(struct daemon *d, struct attach_job *job, const struct roster_entry *entry,
-    const struct verdict *verdict, bool filtered)
+static int begin(struct daemon *d, struct attach_job *job, const struct process_entry *entry,
+    const struct policy_match *match, bool filtered)
 {
-	const uint64_t period_bytes = verdict_period(d, verdict);
+	const uint64_t period_bytes = policy_match_period(d, match);
 
 	*job = (struct attach_job){
 	    .attacher.fd = -1, .region = make_region(d, period_bytes), .facts = attach_job_facts(entry->pid)};
@@ -124,7 +124,7 @@ static int begin(struct daemon *d, struct attach_job *job, const struct roster_e
 		attach_job_drop(job);
 		return -ENOMEM;
 	}
-	verdict_plan(job->facts.plan, d, verdict);
+	policy_match_plan(job->facts.plan, d, match);
 	region_header(job->region)->filtered = filtered;
 	const struct attachment_wish wish = {.pid = entry->pid,
 	    .birth = entry->identity,
@@ -136,49 +136,49 @@ static int begin(struct daemon *d, struct attach_job *job, const struct roster_e
 static void take_result(struct daemon *d, struct attach_job *job)
 {
 	struct attachment attachment;
-	struct roster_entry *entry = roster_find(&d->roster, job->facts.pid);
+	struct process_entry *entry = process_table_find(&d->processes, job->facts.pid);
 
-	if (entry && entry->state != ROSTER_ATTACHING) /* of a program that it has executed since */
+	if (entry && entry->state != PROCESS_ATTACHING) /* of a program that it has executed since */
 		entry = NULL;
 	int error = attach_job_result(job, d->core.epoll_fd, &attachment);
 	if (error) {
 		if (entry)
-			verdict_refuse(entry, "cannot be attached to: %s", attachment.reason);
+			process_entry_refuse(entry, "cannot be attached to: %s", attachment.reason);
 		return;
 	}
 	const uint64_t ino = job->region->ino;
 	error = attach_job_register(job, &d->core.heap.registry);
 	if (error && entry)
-		verdict_refuse(entry, "cannot be attached to: %s", strerror(-error));
+		process_entry_refuse(entry, "cannot be attached to: %s", strerror(-error));
 	if (error || !entry)
 		return;
-	entry->state = ROSTER_PROFILED;
+	entry->state = PROCESS_PROFILED;
 	entry->ino = ino;
 	entry->first = entry->attached = true;
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
-	roster_set(&entry->reason, NULL);
-	decisions_about(d, entry); /* meanwhile the rules may have changed, or everything is off */
+	process_entry_set(&entry->reason, NULL);
+	policy_recheck_one(d, entry); /* meanwhile the rules may have changed, or everything is off */
 	if (d->options.verbosity > 0)
 		log_line_of(entry->uid, "pid %d: attached, service %s; paused one thread for %.1f ms",
 		    (int)entry->pid, entry->service ? entry->service : "?",
 		    (double)attachment.stood_ns / 1e6);
 }
 
-bool attaching_event(struct daemon *d, int fd)
+bool attach_jobs_event(struct daemon *d, int fd)
 {
-	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
-		if (d->attaching[i].region && d->attaching[i].attacher.fd == fd) {
-			take_result(d, &d->attaching[i]);
+	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++)
+		if (d->attach_jobs[i].region && d->attach_jobs[i].attacher.fd == fd) {
+			take_result(d, &d->attach_jobs[i]);
 			return true;
 		}
 	return false;
 }
 
-void attaching_tend(struct daemon *d, uint64_t now_ns)
+void attach_jobs_tend(struct daemon *d, uint64_t now_ns)
 {
-	for (size_t i = 0; i < DAEMON_ATTACHING; i++) {
-		struct attach_job *job = &d->attaching[i];
+	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++) {
+		struct attach_job *job = &d->attach_jobs[i];
 
 		if (job->region && now_ns > job->begun_ns + lasts_most_ns)
 			attacher_give_up(&job->attacher);
@@ -187,65 +187,65 @@ void attaching_tend(struct daemon *d, uint64_t now_ns)
 	}
 }
 
-void attaching_end(struct daemon *d)
+void attach_jobs_end(struct daemon *d)
 {
-	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
-		if (d->attaching[i].region)
-			attacher_give_up(&d->attaching[i].attacher);
-	for (size_t i = 0; i < DAEMON_ATTACHING; i++)
-		if (d->attaching[i].region)
-			take_result(d, &d->attaching[i]);
+	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++)
+		if (d->attach_jobs[i].region)
+			attacher_give_up(&d->attach_jobs[i].attacher);
+	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++)
+		if (d->attach_jobs[i].region)
+			take_result(d, &d->attach_jobs[i]);
 }
 
 /* ---- whom */
 
 /* True: on its way, or refused for a reason; false: later. */
-static bool attach(struct daemon *d, struct roster_entry *entry, const struct verdict *verdict)
+static bool attach(struct daemon *d, struct process_entry *entry, const struct policy_match *match)
 {
 	struct fitness fitness;
 	char account[TARGET_OWNER_BYTES];
 
 	if (is_on_its_way(d, entry->pid))
 		return false;
-	process_labels_owner(&verdict->facts, account, sizeof(account));
-	struct attach_job *seat = attaching_seat(d, account);
+	process_labels_owner(&match->facts, account, sizeof(account));
+	struct attach_job *seat = attach_jobs_seat(d, account);
 	/* first: where nothing can be attached to there is no library either */
 	const bool fit = fitness_examine(&fitness, entry->pid, false);
 	if (fitness.later)
 		entry->again_ns = clock_now_ns() + later_ns;
 	if (!fit)
-		return verdict_refuse(
+		return process_entry_refuse(
 		    entry, "%s%s%s", fitness.cause, fitness.remedy[0] ? ": " : "", fitness.remedy);
 	int error = open_library(d);
 	if (error)
-		return verdict_refuse(
+		return process_entry_refuse(
 		    entry, "cannot be attached to: no " ATTACH_LIBRARY_NAME ": %s", strerror(-error));
 	if (!seat)
 		return false;
-	error = begin(d, seat, entry, verdict, fitness.filtered);
+	error = begin(d, seat, entry, match, fitness.filtered);
 	if (error)
-		return verdict_refuse(entry, "cannot be attached to: %s", strerror(-error));
-	roster_set(&entry->reason, "is being attached to");
-	entry->state = ROSTER_ATTACHING;
+		return process_entry_refuse(entry, "cannot be attached to: %s", strerror(-error));
+	process_entry_set(&entry->reason, "is being attached to");
+	entry->state = PROCESS_ATTACHING;
 	return true;
 }
 
-bool attaching_try(struct daemon *d, struct roster_entry *entry, bool has_library)
+bool attach_jobs_try(struct daemon *d, struct process_entry *entry, bool has_library)
 {
-	struct verdict *verdict = verdict_make(d, entry, has_library);
+	struct policy_match *match = policy_match_make(d, entry, has_library);
 	bool decided = true;
 
-	entry->state = ROSTER_OTHER;
-	if (!verdict)
+	entry->state = PROCESS_WITHOUT_LIBRARY;
+	if (!match)
 		return true;
 	/* Of nearly all processes nothing need be said: nobody has asked for them. */
-	const bool wanted = has_library || verdict->decision.verdict == DECISION_PROFILE;
-	if (wanted && !verdict_is_no(d, entry, verdict))
-		decided = decisions_has_room(d, &verdict->facts) && attach(d, entry, verdict);
+	const bool wanted = has_library || match->policy.answer == POLICY_PROFILE;
+	if (wanted && !policy_match_refuses(d, entry, match))
+		decided = policy_match_has_room(d, &match->facts) && attach(d, entry, match);
 	if (!decided) {
-		entry->state = ROSTER_NOTHING; /* at the next sweep */
+		entry->state = PROCESS_NOT_YET; /* at the next sweep */
 		entry->looks--;
 	}
-	free(verdict);
+	free(match);
 	return decided;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/daemon/hand_over.h"
+#include "sampler/daemon/candidate.h"
 
 #include "pprof/text/log_line.h"
-#include "sampler/daemon/attaching.h"
+#include "sampler/daemon/attach_jobs.h"
 #include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/decisions.h"
-#include "sampler/daemon/verdict.h"
+#include "sampler/daemon/policy_match.h"
+#include "sampler/daemon/policy_recheck.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/exit_status.h"
@@ -61,7 +61,7 @@ static void prefault(struct daemon *d, const struct region *region)
 }
 
 /* A pidfd proves later which process has ended; it is this one's if it still is who it was. */
-static void watch(struct daemon *d, struct roster_entry *entry)
+static void watch(struct daemon *d, struct process_entry *entry)
 {
 	entry->pidfd = (int)syscall(SYS_pidfd_open, entry->pid, 0);
 	if (entry->pidfd >= 0 &&
@@ -72,28 +72,28 @@ static void watch(struct daemon *d, struct roster_entry *entry)
 	}
 }
 
-static void say_taken(const struct daemon *d, const struct roster_entry *entry, const char *what)
+static void say_taken(const struct daemon *d, const struct process_entry *entry, const char *what)
 {
 	if (d->options.verbosity > 0)
 		log_line_of(entry->uid, "pid %d (%s): %s, service %s", (int)entry->pid,
 		    entry->comm ? entry->comm : "?", what, entry->service ? entry->service : "?");
 }
 
-static bool refuse_for_now(struct roster_entry *entry, unsigned int seconds, const char *why)
+static bool refuse_for_now(struct process_entry *entry, unsigned int seconds, const char *why)
 {
 	entry->again_ns = clock_now_ns() + seconds * second_ns;
-	return verdict_refuse(entry, "%s", why);
+	return process_entry_refuse(entry, "%s", why);
 }
 
-static bool take(
-    struct daemon *d, struct roster_entry *entry, struct region_offer *offer, const struct verdict *verdict)
+static bool take(struct daemon *d, struct process_entry *entry, struct region_offer *offer,
+    const struct policy_match *match)
 {
 	struct region *region = malloc(sizeof(*region));
 	struct target_plan *plan = calloc(1, sizeof(*plan));
 	const struct region_offer_terms terms = {
 	    .id = d->next_region++,
 	    .key = random_key(),
-	    .period_bytes = verdict_period(d, verdict),
+	    .period_bytes = policy_match_period(d, match),
 	    .clock_id = region_clock(),
 	    .session = (uint64_t)d->identity.unix_ns,
 	    .used = offer->used,
@@ -109,13 +109,13 @@ static bool take(
 	}
 	*region = offer->region;
 	prefault(d, region);
-	verdict_plan(plan, d, verdict);
+	policy_match_plan(plan, d, match);
 	const struct registry_offer given = {region, plan, terms.period_bytes, entry->pid,
 	    thread_facts_age_ns(entry->identity.ticks), offer->used};
 	if (registry_take_offer(&d->core.heap.registry, &given) != 0)
 		return false;
 	region_offer_turn(region, true);
-	entry->state = ROSTER_PROFILED;
+	entry->state = PROCESS_PROFILED;
 	entry->ino = region->ino;
 	entry->first = true;
 	entry->since_ns = clock_now_ns();
@@ -126,22 +126,23 @@ static bool take(
 }
 
 /* A forked child, which has its parent's region. */
-static bool join(struct daemon *d, struct roster_entry *entry, const struct image *image)
+static bool join(struct daemon *d, struct process_entry *entry, const struct image *image)
 {
-	struct verdict *verdict = verdict_make(d, entry, true);
+	struct policy_match *match = policy_match_make(d, entry, true);
 
-	free(verdict);
-	entry->state = ROSTER_PROFILED;
+	free(match);
+	entry->state = PROCESS_PROFILED;
 	entry->ino = image->region->ino;
 	entry->first = false;
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
-	if (image->plan && image->plan->decided != d->decisions) /* when none of its processes was known */
-		decisions_about(d, entry);
+	if (image->plan &&
+	    image->plan->decided != d->policy_checks) /* when none of its processes was known */
+		policy_recheck_one(d, entry);
 	return true;
 }
 
-static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region_offer *offer)
+static bool on_offer(struct daemon *d, struct process_entry *entry, struct region_offer *offer)
 {
 	const struct image *image = registry_image_of(&d->core.heap.registry, offer->region.ino);
 
@@ -149,23 +150,23 @@ static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region
 		region_close(&offer->region);
 		return join(d, entry, image);
 	}
-	if (attaching_has_region(d, offer->region.ino)) { /* it will have an image, and this is a child */
+	if (attach_jobs_has_region(d, offer->region.ino)) { /* it will have an image, and this is a child */
 		region_close(&offer->region);
-		entry->state = ROSTER_NOTHING;
+		entry->state = PROCESS_NOT_YET;
 		return false;
 	}
-	struct verdict *verdict = verdict_make(d, entry, true);
+	struct policy_match *match = policy_match_make(d, entry, true);
 	/* Facts of whoever has this region, and of nobody else: else the next sweep meets another program. */
-	if (verdict && region_mapped_by(&offer->region, entry->pid) != REGION_MAPPED) {
-		free(verdict);
+	if (match && region_mapped_by(&offer->region, entry->pid) != REGION_MAPPED) {
+		free(match);
 		region_close(&offer->region);
-		entry->state = ROSTER_NOTHING;
+		entry->state = PROCESS_NOT_YET;
 		return false;
 	}
-	const bool wanted = verdict && !verdict_is_no(d, entry, verdict);
+	const bool wanted = match && !policy_match_refuses(d, entry, match);
 	bool done = true;
-	if (wanted && decisions_has_room(d, &verdict->facts)) {
-		done = take(d, entry, offer, verdict);
+	if (wanted && policy_match_has_room(d, &match->facts)) {
+		done = take(d, entry, offer, match);
 	} else {
 		if (offer->session == (uint64_t)d->identity.unix_ns) /* an earlier daemon has turned it on */
 			region_offer_turn(&offer->region, false);
@@ -173,38 +174,38 @@ static bool on_offer(struct daemon *d, struct roster_entry *entry, struct region
 		if (wanted)
 			done = refuse_for_now(entry, FULL_S, "too many processes are profiled already");
 	}
-	free(verdict);
+	free(match);
 	return done;
 }
 
 /* ---- a look at a process */
 
 /* The library is there, but cannot be used: that is said unless the rules leave the process alone anyway. */
-static bool on_unusable(struct daemon *d, struct roster_entry *entry, int error, uint32_t abi)
+static bool on_unusable(struct daemon *d, struct process_entry *entry, int error, uint32_t abi)
 {
-	struct verdict *verdict = verdict_make(d, entry, true);
-	const bool unwanted = !verdict || verdict_is_no(d, entry, verdict);
+	struct policy_match *match = policy_match_make(d, entry, true);
+	const bool unwanted = !match || policy_match_refuses(d, entry, match);
 
-	free(verdict);
+	free(match);
 	if (unwanted)
 		return true;
 	if (error == -EBUSY)
 		return refuse_for_now(entry, BUSY_S, busy);
 	if (abi)
-		return verdict_refuse(entry,
+		return process_entry_refuse(entry,
 		    "its library is of another version (ABI %" PRIu32 ", the daemon's is %u): restart it",
 		    abi, REGION_ABI);
-	return verdict_refuse(entry, "its shared memory is not what the library makes");
+	return process_entry_refuse(entry, "its shared memory is not what the library makes");
 }
 
 /* A process without the library: it is attached to if a rule says so. */
-static bool on_nothing(struct daemon *d, struct roster_entry *entry, bool noticed)
+static bool on_nothing(struct daemon *d, struct process_entry *entry, bool noticed)
 {
-	entry->state = ROSTER_NOTHING;
+	entry->state = PROCESS_NOT_YET;
 	if (noticed || ++entry->looks < LOOKS)
 		return false;
-	entry->state = ROSTER_OTHER;
-	(void)attaching_try(d, entry, false);
+	entry->state = PROCESS_WITHOUT_LIBRARY;
+	(void)attach_jobs_try(d, entry, false);
 	return true;
 }
 
@@ -226,12 +227,12 @@ static bool is_ours(pid_t pid)
 	    (stat(proc_path(path, pid, "."), &status) == 0 && status.st_uid == geteuid());
 }
 
-static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
+static bool look(struct daemon *d, struct process_entry *entry, bool noticed)
 {
 	struct region_offer offer = {.effort = &d->effort};
 
 	if (!is_ours(entry->pid) || is_own_child(entry->pid)) {
-		entry->state = ROSTER_OTHER;
+		entry->state = PROCESS_WITHOUT_LIBRARY;
 		return true;
 	}
 	int error = region_offer_open(&offer, entry->pid);
@@ -241,13 +242,13 @@ static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 	case ENOENT:
 		return on_nothing(d, entry, noticed);
 	case EAGAIN: /* it is just being made, for as long as that takes */
-		entry->state = ROSTER_NOTHING;
+		entry->state = PROCESS_NOT_YET;
 		return false;
 	case EPROTO:
 	case EBUSY:
 		return on_unusable(d, entry, error, offer.abi);
 	case EPERM:
-		return attaching_try(d, entry, true);
+		return attach_jobs_try(d, entry, true);
 	case ESRCH:
 		return true;
 	default:
@@ -256,11 +257,11 @@ static bool look(struct daemon *d, struct roster_entry *entry, bool noticed)
 }
 
 /* While everything is off: what an earlier daemon has left on is turned off too. Once for each program. */
-static void silence(struct daemon *d, struct roster_entry *entry)
+static void silence(struct daemon *d, struct process_entry *entry)
 {
 	struct region_offer offer = {.effort = &d->effort};
 
-	if (entry->silenced || entry->state != ROSTER_NEW || !is_ours(entry->pid))
+	if (entry->silenced || entry->state != PROCESS_NEW || !is_ours(entry->pid))
 		return;
 	entry->silenced = true;
 	if (region_offer_open(&offer, entry->pid) != 0)
@@ -269,13 +270,13 @@ static void silence(struct daemon *d, struct roster_entry *entry)
 	region_close(&offer.region);
 }
 
-static bool is_to_be_looked_at(const struct roster_entry *entry)
+static bool is_to_be_looked_at(const struct process_entry *entry)
 {
-	return entry->state == ROSTER_NEW || entry->state == ROSTER_NOTHING ||
-	    (entry->state == ROSTER_REFUSED && entry->again_ns && clock_now_ns() >= entry->again_ns);
+	return entry->state == PROCESS_NEW || entry->state == PROCESS_NOT_YET ||
+	    (entry->state == PROCESS_REFUSED && entry->again_ns && clock_now_ns() >= entry->again_ns);
 }
 
-bool hand_over_look(void *context, pid_t pid, bool noticed)
+bool candidate_look(void *context, pid_t pid, bool noticed)
 {
 	struct daemon *d = context;
 	const struct thread_birth identity = thread_facts_birth(pid);
@@ -283,7 +284,7 @@ bool hand_over_look(void *context, pid_t pid, bool noticed)
 
 	if (!identity.ticks) /* gone */
 		return true;
-	struct roster_entry *entry = roster_enter(&d->roster, pid, &identity, &is_new);
+	struct process_entry *entry = process_table_enter(&d->processes, pid, &identity, &is_new);
 	if (!entry)
 		return false;
 	entry->round = d->round;
@@ -293,37 +294,37 @@ bool hand_over_look(void *context, pid_t pid, bool noticed)
 		silence(d, entry);
 		return true;
 	}
-	if (entry->state == ROSTER_OTHER && noticed)
-		entry->state = ROSTER_NOTHING;
+	if (entry->state == PROCESS_WITHOUT_LIBRARY && noticed)
+		entry->state = PROCESS_NOT_YET;
 	if (!is_to_be_looked_at(entry))
 		return true;
 	entry->again_ns = 0;
 	return look(d, entry, noticed);
 }
 
-void hand_over_opened(void *context, pid_t pid)
+void candidate_opened(void *context, pid_t pid)
 {
 	const struct daemon *d = context;
-	struct roster_entry *entry = roster_find(&d->roster, pid);
+	struct process_entry *entry = process_table_find(&d->processes, pid);
 
-	if (entry && entry->state == ROSTER_PROFILED)
+	if (entry && entry->state == PROCESS_PROFILED)
 		entry->opened_again = true;
 }
 
-void hand_over_passed(void *context, pid_t pid)
+void candidate_passed(void *context, pid_t pid)
 {
 	const struct daemon *d = context;
-	struct roster_entry *entry = roster_find(&d->roster, pid);
+	struct process_entry *entry = process_table_find(&d->processes, pid);
 
 	if (entry)
 		entry->round = d->round; /* what is known of it stays */
 }
 
-void hand_over_swept(void *context)
+void candidate_swept(void *context)
 {
 	struct daemon *d = context;
 
-	roster_forget(&d->roster, d->round);
+	process_table_forget(&d->processes, d->round);
 	d->round++;
 }
 
@@ -332,7 +333,7 @@ void hand_over_swept(void *context)
 /* Whether it was another program that has ended. That has another name, unless it was given the same; if it
  * was reaped before we could ask, it has opened the library, unless it is static. What cannot be told is
  * taken for another: the guard must not be unjust. */
-static bool has_executed(struct daemon *d, const struct roster_entry *entry)
+static bool has_executed(struct daemon *d, const struct process_entry *entry)
 {
 	char text[256];
 
@@ -343,7 +344,7 @@ static bool has_executed(struct daemon *d, const struct roster_entry *entry)
 	return begin && (strlen(entry->comm) != length || memcmp(begin + 1, entry->comm, length) != 0);
 }
 
-static void note_end(struct daemon *d, const struct roster_entry *entry)
+static void note_end(struct daemon *d, const struct process_entry *entry)
 {
 	int status;
 
@@ -364,15 +365,15 @@ static void note_end(struct daemon *d, const struct roster_entry *entry)
 		log_line_of(entry->uid, "%s is not profiled any more: %s", denied->exe, denied->reason);
 }
 
-bool hand_over_ended(struct daemon *d, int fd)
+bool candidate_ended(struct daemon *d, int fd)
 {
-	for (size_t i = 0; i < d->roster.count; i++) {
-		struct roster_entry *entry = d->roster.entries[i];
+	for (size_t i = 0; i < d->processes.count; i++) {
+		struct process_entry *entry = d->processes.entries[i];
 
 		if (entry->pidfd != fd)
 			continue;
 		note_end(d, entry);
-		roster_remove(&d->roster, entry->pid);
+		process_table_remove(&d->processes, entry->pid);
 		return true;
 	}
 	return false;
@@ -380,7 +381,7 @@ bool hand_over_ended(struct daemon *d, int fd)
 
 /* ---- the switch */
 
-void hand_over_stop(struct daemon *d)
+void candidate_stop_all(struct daemon *d)
 {
 	for (struct image *image = d->core.heap.intake.images; image; image = image->next)
 		region_offer_turn(image->region, false);

@@ -3,8 +3,8 @@
  * Which session a daemon's profiles belong to: one for each boot of the machine, whichever daemon wrote them,
  * so that a process' profiles before and after a restart are of one series (pprof/profile/origin.h).
  */
-#ifndef SAMPLER_DAEMON_SESSION_FILE_H
-#define SAMPLER_DAEMON_SESSION_FILE_H
+#ifndef SAMPLER_DAEMON_SESSION_IDENTITY_H
+#define SAMPLER_DAEMON_SESSION_IDENTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>

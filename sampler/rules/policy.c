@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/rules/decision.h"
+#include "sampler/rules/policy.h"
 
 #include "pprof/text/glob.h"
 #include "sampler/identity/process_labels.h"
@@ -67,72 +67,72 @@ static bool matches(const struct rules_service *service, const struct process_fa
 }
 
 __attribute__((format(printf, 3, 4))) static void leave(
-    struct decision *decision, enum decision_verdict verdict, const char *format, ...)
+    struct policy *policy, enum policy_answer answer, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(decision->reason, sizeof(decision->reason), format, arguments);
+	vsnprintf(policy->reason, sizeof(policy->reason), format, arguments);
 	va_end(arguments);
-	decision->verdict = verdict;
+	policy->answer = answer;
 }
 
-static bool is_denied(struct decision *decision, const struct rules *rules, const struct process_facts *facts)
+static bool is_denied(struct policy *policy, const struct rules *rules, const struct process_facts *facts)
 {
 	const char *built_in = deny_list_find(facts);
 
 	if (facts->declared.disabled)
-		leave(decision, DECISION_DISABLED, "HEAPTAP_DISABLE is set in its environment");
+		leave(policy, POLICY_DISABLED, "HEAPTAP_DISABLE is set in its environment");
 	else if (built_in)
-		leave(decision, DECISION_BUILT_IN, "never profiled: %s", built_in);
-	for (int i = 0; i < RULES_FACTS && decision->verdict == DECISION_PROFILE; i++) {
+		leave(policy, POLICY_BUILT_IN, "never profiled: %s", built_in);
+	for (int i = 0; i < RULES_FACTS && policy->answer == POLICY_PROFILE; i++) {
 		const char *glob = glob_find(&rules->deny[i], facts, (enum rules_fact)i);
 
 		if (glob)
-			leave(decision, DECISION_DENIED, "denied by the configuration: %s = %.400s",
+			leave(policy, POLICY_DENIED, "denied by the configuration: %s = %.400s",
 			    rules_fact_name((enum rules_fact)i), glob);
 	}
-	return decision->verdict != DECISION_PROFILE;
+	return policy->answer != POLICY_PROFILE;
 }
 
 static void name_service(
-    struct decision *decision, const struct rules_service *rule, const struct process_facts *facts)
+    struct policy *policy, const struct rules_service *rule, const struct process_facts *facts)
 {
 	if (rule)
-		snprintf(decision->service_name, sizeof(decision->service_name), "%s", rule->title);
+		snprintf(policy->service_name, sizeof(policy->service_name), "%s", rule->title);
 	else
-		process_labels_service(facts, decision->service_name, sizeof(decision->service_name));
-	service_name_clean(decision->service_name, decision->service);
+		process_labels_service(facts, policy->service_name, sizeof(policy->service_name));
+	service_name_clean(policy->service_name, policy->service);
 }
 
-void decision_make(struct decision *decision, const struct rules *rules, const struct process_facts *facts)
+void policy_decide(struct policy *policy, const struct rules *rules, const struct process_facts *facts)
 {
 	const struct rules_service *rule = NULL;
 
-	memset(decision, 0, sizeof(*decision));
+	memset(policy, 0, sizeof(*policy));
 	for (size_t i = 0; i < rules->service_count && !rule; i++)
 		if (matches(&rules->services[i], facts))
 			rule = &rules->services[i];
-	decision->how = rule ? rule : &rules->defaults;
-	decision->by_rule = rule != NULL;
-	name_service(decision, rule, facts);
-	if (is_denied(decision, rules, facts))
+	policy->how = rule ? rule : &rules->defaults;
+	policy->by_rule = rule != NULL;
+	name_service(policy, rule, facts);
+	if (is_denied(policy, rules, facts))
 		return;
-	if (!decision->how->profile && rule)
-		leave(decision, DECISION_NOT_WANTED, "profile = no in [service %s]", rule->title);
-	else if (!decision->how->profile)
-		leave(decision, DECISION_NOT_WANTED,
+	if (!policy->how->profile && rule)
+		leave(policy, POLICY_NOT_WANTED, "profile = no in [service %s]", rule->title);
+	else if (!policy->how->profile)
+		leave(policy, POLICY_NOT_WANTED,
 		    "no [service NAME] matches it, and [service] says profile = no");
 	else if (!facts->has_library && !rule)
-		leave(decision, DECISION_NO_LIBRARY,
+		leave(policy, POLICY_NO_LIBRARY,
 		    "it does not carry the library, and no [service NAME] matches it");
 	else if (!facts->has_library && !rule->attach)
-		leave(decision, DECISION_NO_LIBRARY,
+		leave(policy, POLICY_NO_LIBRARY,
 		    "it does not carry the library, and [service %s] has no attach = yes", rule->title);
 }
 
-int decision_labels(struct labels *labels, const struct decision *decision, const struct process_facts *facts,
-    const char *host)
+int policy_labels(
+    struct labels *labels, const struct policy *policy, const struct process_facts *facts, const char *host)
 {
-	return process_labels_make(labels, facts, decision->service_name, host, &decision->how->labels);
+	return process_labels_make(labels, facts, policy->service_name, host, &policy->how->labels);
 }

@@ -5,8 +5,8 @@
  * all day, would take what the living need. What is over the bound is dropped and counted
  * (snapshot/heap_source.h).
  */
-#ifndef SAMPLER_DAEMON_ENDED_ROOM_H
-#define SAMPLER_DAEMON_ENDED_ROOM_H
+#ifndef SAMPLER_DAEMON_EXIT_QUEUE_LIMIT_H
+#define SAMPLER_DAEMON_EXIT_QUEUE_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 struct target;
 
 /* What there is, and what waits already. */
-struct ended_room {
+struct exit_queue_limit {
 	uint64_t memory_bytes;                 /* of the daemon: its limit */
 	uint64_t descriptors;                  /* that it may have */
 	uint64_t books_bytes, books_max_bytes; /* of all processes, also of the living */
@@ -26,9 +26,9 @@ struct ended_room {
 /* Pure. One service may have three quarters of the room, so that others find some; what was killed need not
  * mind that, for a profile is most wanted of it. But names and ends are the processes' own: an account leaves
  * an eighth to the others in any case. */
-bool ended_room_has(const struct ended_room *room);
+bool exit_queue_limit_has_room(const struct exit_queue_limit *room);
 
 /* For struct scheduler_setup. */
-bool ended_room_allows(void *context, const struct target *target);
+bool exit_queue_limit_allows(void *context, const struct target *target);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/daemon/ended_room.h"
+#include "sampler/daemon/exit_queue_limit.h"
 
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/snapshot/process_end.h"
@@ -15,7 +15,7 @@ enum {
 	LEAST = 16,           /* so many fit into the smallest daemon */
 };
 
-bool ended_room_has(const struct ended_room *room)
+bool exit_queue_limit_has_room(const struct exit_queue_limit *room)
 {
 	uint64_t most = room->memory_bytes / EACH_BYTES;
 
@@ -35,7 +35,7 @@ static const char *service_of(const struct target *target)
 	return target->plan ? target->plan->service : target->title;
 }
 
-bool ended_room_allows(void *context, const struct target *target)
+bool exit_queue_limit_allows(void *context, const struct target *target)
 {
 	const struct daemon *d = ((const struct core *)context)->command;
 	const struct table *processes = &d->core.heap.intake.processes;
@@ -43,7 +43,7 @@ bool ended_room_allows(void *context, const struct target *target)
 	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
 
 	(void)getrlimit(RLIMIT_NOFILE, &files);
-	struct ended_room room = {
+	struct exit_queue_limit room = {
 	    .memory_bytes = d->rules->daemon.memory_bytes,
 	    .descriptors = files.rlim_cur,
 	    .books_bytes = d->core.memory.held_bytes,
@@ -59,5 +59,5 @@ bool ended_room_allows(void *context, const struct target *target)
 		room.of_account += target_account(other) == account;
 		room.of_service += strcmp(service_of(other), service_of(target)) == 0;
 	}
-	return ended_room_has(&room);
+	return exit_queue_limit_has_room(&room);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/daemon/session_file.h"
+#include "sampler/daemon/session_identity.h"
 
 #include "pprof/codec/file.h"
 #include "sampler/linux/clock.h"

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/daemon/look_share.h"
+#include "sampler/daemon/scan_budget.h"
 
-static struct throttle_rate rate_of(const struct look_share *share)
+static struct throttle_rate rate_of(const struct scan_budget *share)
 {
 	return (struct throttle_rate){
-	    .burst = (int64_t)share->burst_ns, .units = 1, .step_ns = LOOK_SHARE_PART};
+	    .burst = (int64_t)share->burst_ns, .units = 1, .step_ns = SCAN_BUDGET_PART};
 }
 
 /* Full buckets are forgotten. */
-static void fill(struct look_share *share, uint64_t now_ns)
+static void fill(struct scan_budget *share, uint64_t now_ns)
 {
 	const struct throttle_rate rate = rate_of(share);
 	size_t kept = 0;
 
 	for (size_t i = 0; i < share->count; i++) {
-		struct look_share_bucket bucket = share->buckets[i];
+		struct scan_budget_bucket bucket = share->buckets[i];
 
 		throttle_fill(&bucket.throttle, &rate, now_ns);
 		if (bucket.throttle.left < rate.burst)
@@ -23,15 +23,15 @@ static void fill(struct look_share *share, uint64_t now_ns)
 	share->count = kept;
 }
 
-static struct look_share_bucket *find(const struct look_share *share, uint64_t account)
+static struct scan_budget_bucket *find(const struct scan_budget *share, uint64_t account)
 {
 	for (size_t i = 0; i < share->count; i++)
 		if (share->buckets[i].account == account)
-			return (struct look_share_bucket *)&share->buckets[i];
+			return (struct scan_budget_bucket *)&share->buckets[i];
 	return NULL;
 }
 
-bool look_share_is_needed(struct look_share *share, uint64_t now_ns)
+bool scan_budget_is_needed(struct scan_budget *share, uint64_t now_ns)
 {
 	fill(share, now_ns);
 	for (size_t i = 0; i < share->count; i++)
@@ -40,19 +40,19 @@ bool look_share_is_needed(struct look_share *share, uint64_t now_ns)
 	return false;
 }
 
-bool look_share_allows(const struct look_share *share, uint64_t account)
+bool scan_budget_allows(const struct scan_budget *share, uint64_t account)
 {
-	const struct look_share_bucket *bucket = find(share, account);
+	const struct scan_budget_bucket *bucket = find(share, account);
 
 	return !bucket || bucket->throttle.left > 0;
 }
 
 /* A free bucket, or that of whoever has the most left. */
-static struct look_share_bucket *make(struct look_share *share)
+static struct scan_budget_bucket *make(struct scan_budget *share)
 {
-	struct look_share_bucket *found = &share->buckets[0];
+	struct scan_budget_bucket *found = &share->buckets[0];
 
-	if (share->count < LOOK_SHARE_ACCOUNTS)
+	if (share->count < SCAN_BUDGET_ACCOUNTS)
 		return &share->buckets[share->count++];
 	for (size_t i = 1; i < share->count; i++)
 		if (share->buckets[i].throttle.left > found->throttle.left)
@@ -60,14 +60,14 @@ static struct look_share_bucket *make(struct look_share *share)
 	return found;
 }
 
-void look_share_spend(struct look_share *share, uint64_t account, uint64_t cpu_ns, uint64_t now_ns)
+void scan_budget_spend(struct scan_budget *share, uint64_t account, uint64_t cpu_ns, uint64_t now_ns)
 {
 	const struct throttle_rate rate = rate_of(share);
-	struct look_share_bucket *bucket = find(share, account);
+	struct scan_budget_bucket *bucket = find(share, account);
 
 	if (!bucket) {
 		bucket = make(share);
-		*bucket = (struct look_share_bucket){.account = account};
+		*bucket = (struct scan_budget_bucket){.account = account};
 	}
 	throttle_fill(&bucket->throttle, &rate, now_ns);
 	throttle_spend(&bucket->throttle, cpu_ns);

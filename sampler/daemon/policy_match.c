@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/daemon/policy_match.h"
+
+#include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/library_id.h"
+#include "sampler/identity/process_labels.h"
+#include "sampler/snapshot/schedule.h"
+#include "sampler/target/target.h"
+#include "sampler/target/target_plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void describe(
+    struct process_entry *entry, const struct process_facts *facts, const struct policy *policy)
+{
+	process_entry_set(&entry->exe, facts->exe);
+	process_entry_set(&entry->comm, facts->comm);
+	process_entry_set(&entry->container, facts->cgroup.container_id);
+	process_entry_set(&entry->service, policy->service);
+	entry->uid = facts->uid;
+}
+
+/* What was read is of the program that we have looked at: it may have executed another meanwhile, perhaps one
+ * that runs as another user. */
+static bool is_still(const struct process_entry *entry)
+{
+	const struct thread_birth now = thread_facts_birth(entry->pid);
+
+	return thread_facts_same_birth(&now, &entry->identity);
+}
+
+struct policy_match *policy_match_make(struct daemon *d, struct process_entry *entry, bool has_library)
+{
+	struct policy_match *match = calloc(1, sizeof(*match));
+
+	if (!match || process_facts_read(&match->facts, entry->pid) != 0 || !is_still(entry)) {
+		free(match);
+		return NULL;
+	}
+	match->facts.has_library = has_library;
+	policy_decide(&match->policy, d->rules, &match->facts);
+	describe(entry, &match->facts, &match->policy);
+	return match;
+}
+
+bool policy_match_refuses(struct daemon *d, struct process_entry *entry, const struct policy_match *match)
+{
+	char library[CRASH_GUARD_LIBRARY_BYTES];
+
+	if (match->policy.answer != POLICY_PROFILE)
+		return process_entry_refuse(entry, "%s", match->policy.reason);
+	library_id_read(entry->pid, library);
+	process_entry_set(&entry->library, library);
+	entry->uid = match->facts.uid;
+	const struct crash_guard_denied *denied =
+	    crash_guard_find(d->guard, match->facts.exe, library, match->facts.uid);
+	return denied && process_entry_refuse(entry, "denied: %s", denied->reason);
+}
+
+static void fill_labels(char text[TARGET_LABELS_BYTES], struct daemon *d, const struct policy_match *match)
+{
+	struct labels labels = {0};
+
+	text[0] = '\0';
+	char *comment = policy_labels(&labels, &match->policy, &match->facts, d->core.output.host) == 0
+	    ? labels_comment(&labels)
+	    : NULL;
+	if (comment && strlen(comment) < TARGET_LABELS_BYTES)
+		strcpy(text, comment);
+	free(comment);
+	labels_fini(&labels);
+}
+
+void policy_match_plan(struct target_plan *plan, struct daemon *d, const struct policy_match *match)
+{
+	const struct rules_service *how = match->policy.how;
+
+	plan->uid = match->facts.uid;
+	plan->decided = d->policy_checks;
+	_Static_assert(RULES_INTERVAL_NS_DEFAULT == SCHEDULE_USUAL, "nobody asked for an interval");
+	plan->interval_ns = how->interval_ns;
+	plan->keep = how->keep;
+	plan->samples_per_hour = how->samples_per_hour;
+	plan->period_bytes = how->period_bytes;
+	snprintf(plan->service, sizeof(plan->service), "%s", match->policy.service);
+	process_labels_owner(&match->facts, plan->account, sizeof(plan->account));
+	snprintf(plan->owner, sizeof(plan->owner), "%s", match->policy.by_rule ? "" : plan->account);
+	fill_labels(plan->labels, d, match);
+}
+
+uint64_t policy_match_account(void *context, pid_t pid)
+{
+	struct target_plan plan = {.account = ""};
+	struct process_facts facts;
+
+	(void)context;
+	(void)process_facts_read_owner(&facts, pid);
+	process_labels_owner(&facts, plan.account, sizeof(plan.account));
+	return target_account(&(struct target){.plan = &plan});
+}
+
+uint64_t policy_match_period(const struct daemon *d, const struct policy_match *match)
+{
+	const uint64_t period_bytes = match->policy.how->period_bytes;
+
+	/* that of samples-per-hour is adjusted later */
+	return (period_bytes ? period_bytes : RULES_PERIOD_BYTES_DEFAULT) << d->load.raised;
+}
+
+/* ---- room */
+
+/* An image costs the daemon 20 to 100 KiB, and the memory that is prefaulted for it. */
+enum { IMAGE_BYTES = 128 << 10 };
+
+/* Who runs the daemon need not share with himself; but of root's processes that is not true of those that a
+ * container or a unit has. */
+static bool is_own(const struct process_facts *facts, const char *account)
+{
+	return facts->uid == geteuid() && (facts->uid != 0 || strcmp(account, "uid-0") == 0);
+}
+
+/* Counts images, not processes: a child keeps its parent's when that has ended. */
+bool policy_match_has_room(const struct daemon *d, const struct process_facts *facts)
+{
+	const uint64_t most = d->rules->daemon.memory_bytes / IMAGE_BYTES;
+	char account[TARGET_OWNER_BYTES];
+	uint64_t all = 0, of_account = 0;
+
+	process_labels_owner(facts, account, sizeof(account));
+	for (const struct image *image = d->core.heap.intake.images; image; image = image->next) {
+		all++;
+		of_account += image->plan && strcmp(image->plan->account, account) == 0;
+	}
+	return all < most && (of_account < most / 2 || is_own(facts, account));
+}

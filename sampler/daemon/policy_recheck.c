@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/daemon/policy_recheck.h"
+
+#include "sampler/daemon/daemon_state.h"
+#include "sampler/daemon/periods.h"
+#include "sampler/daemon/policy_match.h"
+#include "sampler/region/region_mapped.h"
+#include "sampler/region/region_offer.h"
+#include "sampler/target/target_plan.h"
+
+#include <stdlib.h>
+
+static struct image *image_of(const struct daemon *d, const struct process_entry *entry)
+{
+	return entry->state == PROCESS_PROFILED ? registry_image_of(&d->core.heap.registry, entry->ino)
+	                                        : NULL;
+}
+
+static void recheck_profiled(struct daemon *d, struct process_entry *entry, struct image *image)
+{
+	struct policy_match *match = policy_match_make(d, entry, true);
+
+	if (!match || region_mapped_by(image->region, entry->pid) == REGION_MAPPED_NO) {
+		free(match); /* gone, or not the program that has this region */
+		return;
+	}
+	if (image->plan)
+		image->plan->decided = d->policy_checks;
+	if (policy_match_refuses(d, entry, match)) {
+		region_offer_turn(image->region, false);
+		entry->state = PROCESS_PROFILED; /* its books stay, and the entry says why it is off */
+	} else {
+		if (image->plan)
+			policy_match_plan(image->plan, d, match);
+		process_entry_set(&entry->reason, NULL);
+		region_offer_turn(image->region, !d->off.off);
+	}
+	free(match);
+}
+
+void policy_recheck_one(struct daemon *d, struct process_entry *entry)
+{
+	struct image *image = image_of(d, entry);
+
+	if (image)
+		recheck_profiled(d, entry, image);
+}
+
+/* Images whose first process has ended: any of those that are left speaks for it. */
+static void recheck_children(struct daemon *d)
+{
+	for (size_t i = 0; i < d->processes.count; i++) {
+		struct image *image = image_of(d, d->processes.entries[i]);
+
+		if (image && image->plan && image->plan->decided != d->policy_checks)
+			recheck_profiled(d, d->processes.entries[i], image);
+	}
+}
+
+void policy_recheck_all(struct daemon *d)
+{
+	d->policy_checks++;
+	for (size_t i = 0; i < d->processes.count; i++) {
+		struct process_entry *entry = d->processes.entries[i];
+		struct image *image = image_of(d, entry);
+
+		if (image && entry->first)
+			recheck_profiled(d, entry, image);
+		else if (!image && entry->state != PROCESS_NEW && entry->state != PROCESS_ATTACHING) {
+			entry->state = PROCESS_NOT_YET;
+			entry->looks = entry->looks ? entry->looks - 1 : 0;
+		}
+	}
+	recheck_children(d);
+	periods_scale(d);
+	finder_hurry(d->finder);
+}
