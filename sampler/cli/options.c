@@ -4,14 +4,51 @@
 #include "pprof/text/text.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/options_rows.h"
+#include "sampler/control/control_path.h"
 #include "sampler/snapshot/schedule.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 
-static const struct option_table *const tables[] = {
-    &options_record, &options_events, &options_read, &options_push, &options_serve, &options_daemon, NULL};
+int options_set_quiet(struct options *options, const char *value)
+{
+	options->verbosity = -1;
+	return 0;
+}
+
+int options_set_verbose(struct options *options, const char *value)
+{
+	options->verbosity = options->verbosity < 0 ? 1 : options->verbosity + 1;
+	return 0;
+}
+
+static int set_socket(struct options *options, const char *value)
+{
+	if (!*value || strlen(value) >= CONTROL_PATH_BYTES)
+		return -EINVAL;
+	options->socket = value;
+	return 0;
+}
+
+/* What commands of several files have in common. */
+static const struct option rows[] = {
+    {COMMAND_DAEMON | COMMAND_STATUS | COMMAND_SNAPSHOT | COMMAND_DOCTOR | COMMAND_SERVE | COMMAND_ENABLE |
+            COMMAND_DISABLE,
+        '\0', "socket", OPTION_SET, .set = set_socket, .value = "PATH",
+        .allowed = "a path of at most 107 bytes",
+        .help = "the daemon's control socket, default\n"
+                "$HEAPTAP_SOCKET or /run/heaptap/control (a user's\n"
+                "own: $XDG_RUNTIME_DIR/heaptap/control, without\n"
+                "that variable /tmp/heaptap-UID/control)"},
+    {~0u, 'h', "help", OPTION_STOP, OPTION_FIELD(help), .help = "print this help"},
+    {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "print heaptap's version"},
+};
+
+static const struct option_table options_all = {rows, sizeof(rows) / sizeof(rows[0])};
+
+static const struct option_table *const tables[] = {&options_record, &options_snapshot, &options_read,
+    &options_push, &options_serve, &options_daemon, &options_enable, &options_all, NULL};
 
 const struct option *options_row(size_t index)
 {
@@ -73,7 +110,7 @@ int options_parse(struct options *options, const struct command *command, int ar
 	options->operand_count = argc - first;
 	if (command->takes_pids && take_pids(options, command, error, error_bytes))
 		return -EINVAL;
-	if (command->bit == COMMAND_RECORD && options_events_check(options, error, error_bytes))
+	if (command->bit == COMMAND_RECORD && options_record_check(options, error, error_bytes))
 		return -EINVAL;
 	if (command->operand && !options->pid_count && !options->operand_count) {
 		text_append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of sending profiles; those of a target are also options of `record`, for its --push. */
+/* The options of push. Those of a target are also options of record, for its --push. */
 #include "sampler/cli/options.h"
 
 #include "sampler/cli/command.h"
@@ -79,6 +79,10 @@ static const struct option rows[] = {
     {COMMAND_PUSH, '\0', "dry-run", OPTION_FLAG, OPTION_FIELD(push.dry_run),
         .help = "send nothing; print labels, sizes and what would\n"
                 "be cut to the server's limits"},
+    {COMMAND_PUSH, 'q', "quiet", OPTION_SET, .set = options_set_quiet,
+        .help = "report only what could not be sent"},
+    {COMMAND_PUSH, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
+        .help = "report every profile, and every further attempt"},
 };
 
 const struct option_table options_push = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of the commands that read profiles. */
+/* The options of the commands that read profiles: report, diff, export, merge, check, symbolize and ls. */
 #include "sampler/cli/options.h"
 
 #include "pprof/export/format.h"
@@ -176,6 +176,12 @@ static const struct option rows[] = {
                 "of 100 KiB can unpack to gigabytes"},
     {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS | COMMAND_STATUS, '\0', "no-pager", OPTION_FLAG,
         OPTION_FIELD(read.no_pager), .help = "print to the terminal without a pager"},
+    {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
+        .help = "also report valid files, and what is only unusual"},
+    {COMMAND_REPORT, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
+        .help = "also say how the samples were taken"},
+    {COMMAND_LS, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
+        .help = "list the files of each process too"},
 };
 
 const struct option_table options_read = {rows, sizeof(rows) / sizeof(rows[0])};

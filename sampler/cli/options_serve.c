@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of the web server; --socket is in options_daemon.c. */
+/* The options of serve, and of record --listen. */
 #include "sampler/cli/options.h"
 
 #include "sampler/cli/command.h"
@@ -25,13 +25,14 @@ static const struct option rows[] = {
     {COMMAND_SERVE, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
         .help = "where to listen: ADDRESS:PORT, default\n"
                 "127.0.0.1:7337, or unix:PATH; repeatable"},
-    {COMMAND_RECORD, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
-        .help = "show this session in a browser, and to pprof\n"
-                "and scrapers, at ADDRESS:PORT or unix:PATH"},
     {COMMAND_SERVE, '\0', "token-file", OPTION_TEXT, OPTION_FIELD(serve.token_file), .value = "FILE",
         .allowed = "the name of a file with one line",
         .help = "the token that clients must show (Authorization:\n"
                 "Bearer); needed where other machines can connect"},
+    {COMMAND_SERVE, 'q', "quiet", OPTION_SET, .set = options_set_quiet, .help = "no line at the start"},
+    {COMMAND_RECORD, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
+        .help = "show this session in a browser, and to pprof\n"
+                "and scrapers, at ADDRESS:PORT or unix:PATH"},
 };
 
 const struct option_table options_serve = {rows, sizeof(rows) / sizeof(rows[0])};
