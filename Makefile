@@ -22,8 +22,7 @@ O     := $(O)
 ##      (build/libheaptap.so, preloaded, and build/libheaptap-attach.so, for those that run already), and their manual page
 all: programs docs
 
-# The default goal is above: the files below have goals of their own.
-include packages.mk install.mk
+include packages.mk
 
 # ---- how things are compiled
 # $(call quiet,CC,what): says what is made, unless V=1 shows the command itself
@@ -138,7 +137,7 @@ help:
 	@echo '  options: V=1 (show commands), SAN=address,undefined, CC=clang, O=FOLDER, PREFIX=, DESTDIR=,'
 	@echo '           T=PATTERN (only the tests whose name matches), FUZZ_SECONDS=10'
 
-include tests/tests.mk tests/lab/lab.mk bench/bench.mk
+include install.mk tests/tests.mk tests/lab/lab.mk bench/bench.mk
 
 # What each object was made of, as the compiler wrote it.
 -include $(patsubst %.o,%.d,$(SAMPLER_OBJ) $(PPROF_OBJ) $(PUSH_OBJ) $(SERVE_OBJ) $(PRELOAD_OBJ) $(HOOK_OBJ) $(FUZZ_OBJ) \

@@ -25,8 +25,10 @@ docs: $(DOCS)
 # Which heaptap writes it: that of this build, or of a build for this machine where it is for another (HOSTCC).
 HOSTCC ?= cc
 NATIVE  = $(if $(filter $(shell uname -m)-%,$(MACHINE)),$(O),build-native)
+ifneq ($(O),build-native)
 build-native/heaptap:
 	@$(MAKE) --no-print-directory O=build-native CC='$(HOSTCC)' AR=ar CFLAGS=-O0 SAN= PKG_CONFIG= build-native/heaptap
+endif
 
 $(O)/heaptap.1: sampler/cli/heaptap.1.in $(NATIVE)/heaptap
 	$(call quiet,MAN,$@)$(NATIVE)/heaptap completion man <$< >$@

@@ -5,8 +5,8 @@
 
 #include "sampler/attach/entry.h"
 #include "sampler/attach/exports.h"
-#include "sampler/attach/folder.h"
 #include "sampler/attach/holder.h"
+#include "sampler/attach/library_folder.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -215,7 +215,8 @@ static int by_file(struct beginning *b)
 	if (!b->attachment->reused && find_inside(b->space, &b->inside) != -ENOENT)
 		return -EIO;
 	remove_refused(b);
-	error = folder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd, wish->cancel_fd);
+	error =
+	    library_folder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd, wish->cancel_fd);
 	if (error == -ECANCELED)
 		return fail(b->attachment, error, given_up);
 	if (error)

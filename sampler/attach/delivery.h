@@ -10,7 +10,7 @@
 
 struct delivery {
 	int fd;          /* closed by the caller; -1: none */
-	bool executable; /* may be mapped as code; if not, each target gets a file (folder.h) */
+	bool executable; /* may be mapped as code; if not, each target gets a file (library_folder.h) */
 };
 
 /* Reads the library at `path`. Returns 0; -ENOEXEC: it is of another version; or -errno. */

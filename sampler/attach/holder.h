@@ -18,7 +18,7 @@
 
 enum { HANDED_PATH_BYTES = 96 };
 
-/* How a target gets its library and its region: from a holder, or from a folder (folder.h). */
+/* How a target gets its library and its region: from a holder, or from a folder (library_folder.h). */
 struct handed {
 	int fd; /* its socket: it ends when this is closed. -1: none */
 	pid_t child;
@@ -35,7 +35,7 @@ int holder_start(struct handed *handed, pid_t target, int library_fd, int region
 /* Reads the child's answer, all of it. Returns 0; -EIO: it has ended; -ETIMEDOUT; or -ECANCELED. */
 int handed_await(const struct handed *handed, void *answer, size_t bytes, int cancel_fd);
 
-/* Ends what holder_start or folder_start has started, within seconds. */
+/* Ends what holder_start or library_folder_start has started, within seconds. */
 void handed_end(struct handed *handed);
 
 /* The holder's own main. words: the target's PID. Returns the exit status. */

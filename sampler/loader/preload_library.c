@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/loader/preload_library.h"
 
-#include "sampler/linux/companion.h"
+#include "sampler/linux/installed_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +18,12 @@ enum { MADE_COUNT = 3 };
 
 int preload_library_find(char *path, size_t path_bytes)
 {
-	return companion_find(PRELOAD_LIBRARY_NAME, path, path_bytes);
+	return installed_file_find(PRELOAD_LIBRARY_NAME, path, path_bytes);
 }
 
 int attach_library_find(char *path, size_t path_bytes)
 {
-	return companion_find(ATTACH_LIBRARY_NAME, path, path_bytes);
+	return installed_file_find(ATTACH_LIBRARY_NAME, path, path_bytes);
 }
 
 bool preload_library_is_preloadable(const char *path)

@@ -11,7 +11,7 @@
 /* What a target that was attached to has mapped: a copy in memory, or a file that was removed. */
 #define ATTACH_LIBRARY_MAPPED ATTACH_LIBRARY_NAME " (deleted)"
 
-/* Where companion_find() finds it. Returns 0 or -ENOENT. `path` is absolute. */
+/* Where installed_file_find() finds it. Returns 0 or -ENOENT. `path` is absolute. */
 int preload_library_find(char *path, size_t path_bytes);
 
 /* The same for the library of processes that run already. */

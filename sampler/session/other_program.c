@@ -4,7 +4,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
 #include "sampler/core/descriptors.h"
-#include "sampler/linux/companion.h"
+#include "sampler/linux/installed_file.h"
 #include "sampler/loader/foreign_preload.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ void other_program_words_free(struct other_program_words *words)
 
 int other_program_find(const char *program, char path[PATH_MAX])
 {
-	int err = companion_find(program, path, PATH_MAX);
+	int err = installed_file_find(program, path, PATH_MAX);
 
 	if (err)
 		log_line("%s not found next to heaptap or in %s", program, HEAPTAP_LIBDIR);

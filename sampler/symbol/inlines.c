@@ -13,7 +13,7 @@ enum {
 	NODES_MAX = 1 << 20,
 };
 
-struct walk {
+struct search {
 	struct inlines *inlines;
 	const uint64_t *vaddrs;
 	size_t n;
@@ -21,17 +21,17 @@ struct walk {
 	int error;
 };
 
-static bool work(struct walk *walk)
+static bool work(struct search *search)
 {
-	if (walk->error || walk->inlines->work_left == 0)
+	if (search->error || search->inlines->work_left == 0)
 		return false;
-	walk->inlines->work_left--;
+	search->inlines->work_left--;
 	return true;
 }
 
-static int32_t node_add(struct walk *walk, const Dwarf_Die *die, int32_t parent)
+static int32_t node_add(struct search *search, const Dwarf_Die *die, int32_t parent)
 {
-	struct inlines *inlines = walk->inlines;
+	struct inlines *inlines = search->inlines;
 
 	if (inlines->node_count == inlines->node_capacity) {
 		size_t capacity = inlines->node_capacity ? inlines->node_capacity * 2 : 64;
@@ -41,7 +41,7 @@ static int32_t node_add(struct walk *walk, const Dwarf_Die *die, int32_t parent)
 			return INLINES_NONE;
 		nodes = reallocarray(inlines->nodes, capacity, sizeof(*nodes));
 		if (!nodes) {
-			walk->error = -ENOMEM;
+			search->error = -ENOMEM;
 			return INLINES_NONE;
 		}
 		inlines->nodes = nodes;
@@ -56,21 +56,21 @@ static int32_t node_add(struct walk *walk, const Dwarf_Die *die, int32_t parent)
  * must still belong to the parent, ranges that exceed the parent's have no effect, and of overlapping
  * siblings the first one wins. Returns the node; INLINES_NONE: it has no address.
  */
-static int32_t claim(struct walk *walk, Dwarf_Die *die, int32_t parent)
+static int32_t assign(struct search *search, Dwarf_Die *die, int32_t parent)
 {
-	int32_t *innermost = walk->inlines->innermost;
+	int32_t *innermost = search->inlines->innermost;
 	Dwarf_Addr base, start, end;
 	int32_t node = INLINES_NONE;
 	ptrdiff_t next = 0;
 
-	while (work(walk) && (next = dwarf_ranges(die, next, &base, &start, &end)) > 0) {
-		size_t i = array_lower_bound(walk->vaddrs, walk->n, sizeof(start), 0, start);
+	while (work(search) && (next = dwarf_ranges(die, next, &base, &start, &end)) > 0) {
+		size_t i = array_lower_bound(search->vaddrs, search->n, sizeof(start), 0, start);
 
-		for (; i < walk->n && walk->vaddrs[i] < end; i++) {
+		for (; i < search->n && search->vaddrs[i] < end; i++) {
 			if (innermost[i] != parent)
 				continue;
 			if (node == INLINES_NONE)
-				node = node_add(walk, die, parent);
+				node = node_add(search, die, parent);
 			if (node == INLINES_NONE)
 				return INLINES_NONE;
 			innermost[i] = node;
@@ -85,65 +85,65 @@ static bool has_ranges(Dwarf_Die *die)
 }
 
 /* Can a block contain addresses of this node? A block without ranges spans what its parent spans. */
-static bool touches(struct walk *walk, Dwarf_Die *die, int32_t node)
+static bool touches(struct search *search, Dwarf_Die *die, int32_t node)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t next = 0;
 
 	if (!has_ranges(die))
 		return true;
-	while (work(walk) && (next = dwarf_ranges(die, next, &base, &start, &end)) > 0) {
-		size_t i = array_lower_bound(walk->vaddrs, walk->n, sizeof(start), 0, start);
+	while (work(search) && (next = dwarf_ranges(die, next, &base, &start, &end)) > 0) {
+		size_t i = array_lower_bound(search->vaddrs, search->n, sizeof(start), 0, start);
 
-		for (; i < walk->n && walk->vaddrs[i] < end; i++)
-			if (walk->inlines->innermost[i] == node)
+		for (; i < search->n && search->vaddrs[i] < end; i++)
+			if (search->inlines->innermost[i] == node)
 				return true;
 	}
 	return false;
 }
 
-static void walk_children(struct walk *walk, Dwarf_Die *die, int32_t node, unsigned depth);
+static void search_children(struct search *search, Dwarf_Die *die, int32_t node, unsigned depth);
 
-static void visit(struct walk *walk, Dwarf_Die *die, int32_t node, unsigned depth)
+static void visit(struct search *search, Dwarf_Die *die, int32_t node, unsigned depth)
 {
 	int32_t own;
 
 	switch (dwarf_tag(die)) {
 	case DW_TAG_subprogram:
-		own = claim(walk, die, INLINES_NONE);
-		if (own != INLINES_NONE || walk->thorough)
-			walk_children(walk, die, own, depth);
+		own = assign(search, die, INLINES_NONE);
+		if (own != INLINES_NONE || search->thorough)
+			search_children(search, die, own, depth);
 		return;
 	case DW_TAG_inlined_subroutine:
-		own = node == INLINES_NONE ? INLINES_NONE : claim(walk, die, node);
+		own = node == INLINES_NONE ? INLINES_NONE : assign(search, die, node);
 		if (own != INLINES_NONE)
-			walk_children(walk, die, own, depth);
+			search_children(search, die, own, depth);
 		return;
 	case DW_TAG_lexical_block:
 	case DW_TAG_try_block:
 	case DW_TAG_catch_block:
 	case DW_TAG_with_stmt:
-		if (walk->thorough || (node != INLINES_NONE && touches(walk, die, node)))
-			walk_children(walk, die, node, depth);
+		if (search->thorough || (node != INLINES_NONE && touches(search, die, node)))
+			search_children(search, die, node, depth);
 		return;
 	case DW_TAG_namespace:
 	case DW_TAG_module:
-		walk_children(walk, die, INLINES_NONE, depth);
+		search_children(search, die, INLINES_NONE, depth);
 		return;
 	case DW_TAG_class_type:
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
 	case DW_TAG_interface_type:
 	case DW_TAG_enumeration_type:
-		if (walk->thorough)
-			walk_children(walk, die, INLINES_NONE, depth);
+		if (search->thorough)
+			search_children(search, die, INLINES_NONE, depth);
 		return;
 	default:
 		return;
 	}
 }
 
-static void walk_children(struct walk *walk, Dwarf_Die *die, int32_t node, unsigned depth)
+static void search_children(struct search *search, Dwarf_Die *die, int32_t node, unsigned depth)
 {
 	Dwarf_Off offset = 0;
 	Dwarf_Die child;
@@ -152,24 +152,24 @@ static void walk_children(struct walk *walk, Dwarf_Die *die, int32_t node, unsig
 		return;
 	do {
 		/* DW_AT_sibling of a hostile file may point back, which would make an endless loop. */
-		if (dwarf_dieoffset(&child) <= offset || !work(walk))
+		if (dwarf_dieoffset(&child) <= offset || !work(search))
 			return;
 		offset = dwarf_dieoffset(&child);
-		visit(walk, &child, node, depth + 1);
+		visit(search, &child, node, depth + 1);
 	} while (dwarf_siblingof(&child, &child) == 0);
 }
 
-static bool all_found(const struct walk *walk)
+static bool all_found(const struct search *search)
 {
-	for (size_t i = 0; i < walk->n; i++)
-		if (walk->inlines->innermost[i] == INLINES_NONE)
+	for (size_t i = 0; i < search->n; i++)
+		if (search->inlines->innermost[i] == INLINES_NONE)
 			return false;
 	return true;
 }
 
 int inlines_init(struct inlines *inlines, Dwarf_Die *unit, const uint64_t *vaddrs, size_t n)
 {
-	struct walk walk = {.inlines = inlines, .vaddrs = vaddrs, .n = n};
+	struct search search = {.inlines = inlines, .vaddrs = vaddrs, .n = n};
 
 	*inlines =
 	    (struct inlines){.work_left = WORK_MAX, .innermost = malloc(n * sizeof(*inlines->innermost))};
@@ -177,16 +177,16 @@ int inlines_init(struct inlines *inlines, Dwarf_Die *unit, const uint64_t *vaddr
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		inlines->innermost[i] = INLINES_NONE;
-	walk_children(&walk, unit, INLINES_NONE, 0);
+	search_children(&search, unit, INLINES_NONE, 0);
 	/*
 	 * Functions inside functions and classes (GNU C's nested ones, lambdas) are rare: only a second,
-	 * slower walk finds them.
+	 * slower search finds them.
 	 */
-	if (!walk.error && !all_found(&walk)) {
-		walk.thorough = true;
-		walk_children(&walk, unit, INLINES_NONE, 0);
+	if (!search.error && !all_found(&search)) {
+		search.thorough = true;
+		search_children(&search, unit, INLINES_NONE, 0);
 	}
-	return walk.error;
+	return search.error;
 }
 
 void inlines_fini(struct inlines *inlines)

@@ -3,7 +3,7 @@
  * The chain of inlined calls around each address, of one compilation unit.
  *
  * A function's DIE has ranges, and so has every call that was inlined into it: a tree of nested address sets.
- * One walk over the unit's DIEs, from the outside in, finds the innermost node around every wanted address;
+ * One search over the unit's DIEs, from the outside in, finds the innermost node around every wanted address;
  * subtrees that contain no wanted address are skipped. For
  *
  *   subprogram f      [100,180)        wanted 110: node 0 (f)

@@ -6,26 +6,26 @@
 
 enum { DEPTH_MAX = 256, LIFETIMES_MAX = 1000 };
 
-struct walk {
+struct parser {
 	const char *text; /* after _R; back references count from here */
 	size_t at, length;
 	unsigned depth;
 	uint64_t begun[RUSTSYM_LENGTH_MAX / 64]; /* bit i: a path, type or constant begins at text[i] */
 };
 
-static bool walk_path(struct walk *walk);
-static bool walk_type(struct walk *walk);
+static bool parse_path(struct parser *parser);
+static bool parse_type(struct parser *parser);
 
-static char peek(const struct walk *walk)
+static char peek(const struct parser *parser)
 {
-	return walk->at < walk->length ? walk->text[walk->at] : '\0';
+	return parser->at < parser->length ? parser->text[parser->at] : '\0';
 }
 
-static bool take(struct walk *walk, char wanted)
+static bool take(struct parser *parser, char wanted)
 {
-	if (peek(walk) != wanted)
+	if (peek(parser) != wanted)
 		return false;
-	walk->at++;
+	parser->at++;
 	return true;
 }
 
@@ -41,15 +41,15 @@ static int digit_62(char c)
 }
 
 /* "_" is 0, "0_" is 1, "Z_" is 62. */
-static bool walk_number(struct walk *walk, uint64_t *number)
+static bool parse_number(struct parser *parser, uint64_t *number)
 {
 	uint64_t value = 0;
 
 	*number = 0;
-	if (take(walk, '_'))
+	if (take(parser, '_'))
 		return true;
-	for (; !take(walk, '_'); walk->at++) {
-		int digit = digit_62(peek(walk));
+	for (; !take(parser, '_'); parser->at++) {
+		int digit = digit_62(peek(parser));
 
 		if (digit < 0 || value > UINT64_MAX / 62 - 1)
 			return false;
@@ -59,205 +59,207 @@ static bool walk_number(struct walk *walk, uint64_t *number)
 	return true;
 }
 
-static bool walk_optional(struct walk *walk, char tag)
+static bool parse_optional(struct parser *parser, char tag)
 {
 	uint64_t number;
 
-	return !take(walk, tag) || walk_number(walk, &number);
+	return !take(parser, tag) || parse_number(parser, &number);
 }
 
-static bool walk_bytes(struct walk *walk)
+static bool parse_bytes(struct parser *parser)
 {
 	size_t count = 0;
 
-	take(walk, 'u');
-	if (peek(walk) < '0' || peek(walk) > '9')
+	take(parser, 'u');
+	if (peek(parser) < '0' || peek(parser) > '9')
 		return false;
-	if (!take(walk, '0'))
-		for (; peek(walk) >= '0' && peek(walk) <= '9' && count <= walk->length; walk->at++)
-			count = count * 10 + (size_t)(peek(walk) - '0');
-	take(walk, '_');
-	if (count > walk->length - walk->at)
+	if (!take(parser, '0'))
+		for (; peek(parser) >= '0' && peek(parser) <= '9' && count <= parser->length; parser->at++)
+			count = count * 10 + (size_t)(peek(parser) - '0');
+	take(parser, '_');
+	if (count > parser->length - parser->at)
 		return false;
-	walk->at += count;
+	parser->at += count;
 	return true;
 }
 
-static bool walk_identifier(struct walk *walk)
+static bool parse_identifier(struct parser *parser)
 {
-	return walk_optional(walk, 's') && walk_bytes(walk);
+	return parse_optional(parser, 's') && parse_bytes(parser);
 }
 
 /* The B has been read; a reference to its own position would never end. */
-static bool walk_reference(struct walk *walk, size_t own)
+static bool parse_reference(struct parser *parser, size_t own)
 {
 	uint64_t target;
 
-	return walk_number(walk, &target) && target < own && (walk->begun[target / 64] >> target % 64 & 1);
+	return parse_number(parser, &target) && target < own &&
+	    (parser->begun[target / 64] >> target % 64 & 1);
 }
 
-static bool walk_binder(struct walk *walk)
+static bool parse_binder(struct parser *parser)
 {
 	uint64_t lifetimes;
 
-	return !take(walk, 'G') || (walk_number(walk, &lifetimes) && lifetimes < LIFETIMES_MAX);
+	return !take(parser, 'G') || (parse_number(parser, &lifetimes) && lifetimes < LIFETIMES_MAX);
 }
 
-static bool begin(struct walk *walk)
+static bool begin(struct parser *parser)
 {
-	if (walk->at >= walk->length || ++walk->depth > DEPTH_MAX)
+	if (parser->at >= parser->length || ++parser->depth > DEPTH_MAX)
 		return false;
-	walk->begun[walk->at / 64] |= (uint64_t)1 << walk->at % 64;
+	parser->begun[parser->at / 64] |= (uint64_t)1 << parser->at % 64;
 	return true;
 }
 
-static bool walk_constant(struct walk *walk)
+static bool parse_constant(struct parser *parser)
 {
-	size_t own = walk->at;
+	size_t own = parser->at;
 
-	if (!begin(walk))
+	if (!begin(parser))
 		return false;
-	walk->depth--;
-	if (take(walk, 'p'))
+	parser->depth--;
+	if (take(parser, 'p'))
 		return true;
-	if (take(walk, 'B'))
-		return walk_reference(walk, own);
-	if (peek(walk) < 'a' || peek(walk) > 'z')
+	if (take(parser, 'B'))
+		return parse_reference(parser, own);
+	if (peek(parser) < 'a' || peek(parser) > 'z')
 		return false;
-	walk->at++;
-	take(walk, 'n');
-	while ((peek(walk) >= '0' && peek(walk) <= '9') || (peek(walk) >= 'a' && peek(walk) <= 'f'))
-		walk->at++;
-	return take(walk, '_');
+	parser->at++;
+	take(parser, 'n');
+	while ((peek(parser) >= '0' && peek(parser) <= '9') || (peek(parser) >= 'a' && peek(parser) <= 'f'))
+		parser->at++;
+	return take(parser, '_');
 }
 
-static bool walk_generics(struct walk *walk)
+static bool parse_generics(struct parser *parser)
 {
-	while (!take(walk, 'E')) {
+	while (!take(parser, 'E')) {
 		uint64_t lifetime;
 
-		if (take(walk, 'L')       ? !walk_number(walk, &lifetime)
-		        : take(walk, 'K') ? !walk_constant(walk)
-		                          : !walk_type(walk))
+		if (take(parser, 'L')       ? !parse_number(parser, &lifetime)
+		        : take(parser, 'K') ? !parse_constant(parser)
+		                            : !parse_type(parser))
 			return false;
 	}
 	return true;
 }
 
-static bool walk_types(struct walk *walk)
+static bool parse_types(struct parser *parser)
 {
-	while (!take(walk, 'E'))
-		if (!walk_type(walk))
+	while (!take(parser, 'E'))
+		if (!parse_type(parser))
 			return false;
 	return true;
 }
 
-static bool walk_function(struct walk *walk)
+static bool parse_function(struct parser *parser)
 {
-	if (!walk_binder(walk))
+	if (!parse_binder(parser))
 		return false;
-	take(walk, 'U');
-	if (take(walk, 'K') && !take(walk, 'C') && !walk_bytes(walk))
+	take(parser, 'U');
+	if (take(parser, 'K') && !take(parser, 'C') && !parse_bytes(parser))
 		return false;
-	return walk_types(walk) && walk_type(walk);
+	return parse_types(parser) && parse_type(parser);
 }
 
-static bool walk_dyn(struct walk *walk)
+static bool parse_dyn(struct parser *parser)
 {
 	uint64_t lifetime;
 
-	if (!walk_binder(walk))
+	if (!parse_binder(parser))
 		return false;
-	while (!take(walk, 'E')) {
-		if (!walk_path(walk))
+	while (!take(parser, 'E')) {
+		if (!parse_path(parser))
 			return false;
-		while (take(walk, 'p'))
-			if (!walk_bytes(walk) || !walk_type(walk))
+		while (take(parser, 'p'))
+			if (!parse_bytes(parser) || !parse_type(parser))
 				return false;
 	}
-	return take(walk, 'L') && walk_number(walk, &lifetime);
+	return take(parser, 'L') && parse_number(parser, &lifetime);
 }
 
-static bool walk_path_after(struct walk *walk, char tag, size_t own)
+static bool parse_path_after(struct parser *parser, char tag, size_t own)
 {
 	switch (tag) {
 	case 'C':
-		return walk_identifier(walk);
+		return parse_identifier(parser);
 	case 'M':
-		return walk_optional(walk, 's') && walk_path(walk) && walk_type(walk);
+		return parse_optional(parser, 's') && parse_path(parser) && parse_type(parser);
 	case 'X':
-		return walk_optional(walk, 's') && walk_path(walk) && walk_type(walk) && walk_path(walk);
+		return parse_optional(parser, 's') && parse_path(parser) && parse_type(parser) &&
+		    parse_path(parser);
 	case 'Y':
-		return walk_type(walk) && walk_path(walk);
+		return parse_type(parser) && parse_path(parser);
 	case 'N':
-		if (digit_62(peek(walk)) < 10)
+		if (digit_62(peek(parser)) < 10)
 			return false;
-		walk->at++;
-		return walk_path(walk) && walk_identifier(walk);
+		parser->at++;
+		return parse_path(parser) && parse_identifier(parser);
 	case 'I':
-		return walk_path(walk) && walk_generics(walk);
+		return parse_path(parser) && parse_generics(parser);
 	case 'B':
-		return walk_reference(walk, own);
+		return parse_reference(parser, own);
 	default:
 		return false;
 	}
 }
 
-static bool walk_path(struct walk *walk)
+static bool parse_path(struct parser *parser)
 {
-	size_t own = walk->at;
+	size_t own = parser->at;
 	bool ok;
 
-	if (!begin(walk))
+	if (!begin(parser))
 		return false;
-	walk->at++;
-	ok = walk_path_after(walk, walk->text[own], own);
-	walk->depth--;
+	parser->at++;
+	ok = parse_path_after(parser, parser->text[own], own);
+	parser->depth--;
 	return ok;
 }
 
-static bool walk_type_after(struct walk *walk, char tag, size_t own)
+static bool parse_type_after(struct parser *parser, char tag, size_t own)
 {
 	switch (tag) {
 	case 'A':
-		return walk_type(walk) && walk_constant(walk);
+		return parse_type(parser) && parse_constant(parser);
 	case 'S':
 	case 'P':
 	case 'O':
-		return walk_type(walk);
+		return parse_type(parser);
 	case 'R':
 	case 'Q':
-		return walk_optional(walk, 'L') && walk_type(walk);
+		return parse_optional(parser, 'L') && parse_type(parser);
 	case 'T':
-		return walk_types(walk);
+		return parse_types(parser);
 	case 'F':
-		return walk_function(walk);
+		return parse_function(parser);
 	case 'D':
-		return walk_dyn(walk);
+		return parse_dyn(parser);
 	default:
-		return (tag >= 'a' && tag <= 'z') || walk_path_after(walk, tag, own);
+		return (tag >= 'a' && tag <= 'z') || parse_path_after(parser, tag, own);
 	}
 }
 
-static bool walk_type(struct walk *walk)
+static bool parse_type(struct parser *parser)
 {
-	size_t own = walk->at;
+	size_t own = parser->at;
 	bool ok;
 
-	if (!begin(walk))
+	if (!begin(parser))
 		return false;
-	walk->at++;
-	ok = walk_type_after(walk, walk->text[own], own);
-	walk->depth--;
+	parser->at++;
+	ok = parse_type_after(parser, parser->text[own], own);
+	parser->depth--;
 	return ok;
 }
 
 bool rustsym_is_plausible(const char *symbol)
 {
-	struct walk walk = {.text = symbol + 2, .length = strlen(symbol) - 2};
+	struct parser parser = {.text = symbol + 2, .length = strlen(symbol) - 2};
 
-	if (walk.length >= RUSTSYM_LENGTH_MAX || !walk_path(&walk))
+	if (parser.length >= RUSTSYM_LENGTH_MAX || !parse_path(&parser))
 		return false;
 	/* The crate for which a generic function was instantiated. */
-	return walk.at == walk.length || (walk_path(&walk) && walk.at == walk.length);
+	return parser.at == parser.length || (parse_path(&parser) && parser.at == parser.length);
 }

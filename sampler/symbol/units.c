@@ -20,11 +20,11 @@ struct assignment {
 	const uint64_t *vaddrs;
 	size_t n;
 	Dwarf_Off *unit_offsets;
-	uint64_t *widths; /* of the range that claimed vaddrs[i] */
+	uint64_t *widths; /* of the range to which vaddrs[i] was assigned */
 	size_t ranges_left;
 };
 
-static void claim(struct assignment *assignment, Dwarf_Off unit, uint64_t start, uint64_t end)
+static void assign_range(struct assignment *assignment, Dwarf_Off unit, uint64_t start, uint64_t end)
 {
 	size_t i;
 
@@ -40,14 +40,14 @@ static void claim(struct assignment *assignment, Dwarf_Off unit, uint64_t start,
 	}
 }
 
-static void claim_all(struct assignment *assignment, Dwarf_Die *unit)
+static void assign_unit(struct assignment *assignment, Dwarf_Die *unit)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t next = 0;
 
 	while (assignment->ranges_left > 0 && (next = dwarf_ranges(unit, next, &base, &start, &end)) > 0) {
 		assignment->ranges_left--;
-		claim(assignment, dwarf_dieoffset(unit), start, end);
+		assign_range(assignment, dwarf_dieoffset(unit), start, end);
 	}
 }
 
@@ -76,7 +76,7 @@ int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *va
 			continue;
 		facts->any = true;
 		facts->any_lines |= dwarf_hasattr(&die, DW_AT_stmt_list) != 0;
-		claim_all(&assignment, &die);
+		assign_unit(&assignment, &die);
 	}
 	free(assignment.widths);
 	return 0;

@@ -27,7 +27,7 @@ struct unit_facts {
 };
 
 /*
- * vaddrs: n ascending addresses. Sets unit_offsets[i] to the offset of the unit's DIE, 0 when no unit claims
+ * vaddrs: n ascending addresses. Sets unit_offsets[i] to the offset of the unit's DIE, 0 when no unit has
  * the address; if several units do, the one with the narrowest range wins. Returns 0 or -ENOMEM.
  */
 int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *vaddrs, size_t n,

@@ -12,8 +12,8 @@ enum {
 	 * two. x86-64: return address, rbp, rbx, r12-r15. */
 	SAVED_BYTES = 7 * 8,
 	LAST_SAVED = SAVED_BYTES - 8,
-	/* Code behind a file's entry point that sets the frame pointer to zero for the outermost frame: _start,
-	 * and the loader's way from there to the constructors. */
+	/* Code behind a file's entry point that sets the frame pointer to zero for the outermost frame:
+	 * _start, and the loader's way from there to the constructors. */
 	ENTRY_BYTES = 256,
 };
 

@@ -4,7 +4,7 @@
  * child that makes a folder. Those that say nothing, and those that do not end.
  */
 #include "sampler/attach/holder.h"
-#include "sampler/attach/folder.h"
+#include "sampler/attach/library_folder.h"
 #include "sampler/attach/target_context.h"
 
 #include "proto/attach_request.h"
@@ -365,7 +365,7 @@ static int socket_mode_of_a_folder(int library_fd, int region_fd)
 	umask(077);
 	if (refuse_changed_modes() != 0)
 		return 1;
-	if (folder_start(&handed, getpid(), library_fd, region_fd, -1) != 0)
+	if (library_folder_start(&handed, getpid(), library_fd, region_fd, -1) != 0)
 		return 2;
 	int error = stat(handed.region_path, &status) == 0 && S_ISSOCK(status.st_mode) &&
 	        (status.st_mode & 0222) == 0222
@@ -461,7 +461,7 @@ static void a_root_that_never_answers_is_not_waited_for(void **state)
 		skip();
 	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
 	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), -ETIMEDOUT);
-	assert_int_equal(folder_start(&handed, target.pid, library_fd, region_fd, -1), -ETIMEDOUT);
+	assert_int_equal(library_folder_start(&handed, target.pid, library_fd, region_fd, -1), -ETIMEDOUT);
 	end_mute_target(&target);
 	close(library_fd);
 	close(region_fd);
@@ -481,7 +481,8 @@ static void who_is_canceled_does_not_wait(void **state)
 	assert_int_equal(pipe2(cancel, O_CLOEXEC), 0);
 	close(cancel[1]);
 	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, cancel[0]), -ECANCELED);
-	assert_int_equal(folder_start(&handed, target.pid, library_fd, region_fd, cancel[0]), -ECANCELED);
+	assert_int_equal(
+	    library_folder_start(&handed, target.pid, library_fd, region_fd, cancel[0]), -ECANCELED);
 	end_mute_target(&target);
 	close(cancel[0]);
 	close(library_fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/attach/folder.h"
+#include "sampler/attach/library_folder.h"
 
 #include "proto/attach_request.h"
 #include "sampler/linux/proc.h"
@@ -271,7 +271,7 @@ static void run_child(int control, pid_t target, int library_fd, int region_fd)
 	_exit(EXIT_SUCCESS);
 }
 
-int folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd)
+int library_folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd)
 {
 	struct answer answer;
 	int pair[2];

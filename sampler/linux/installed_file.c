@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/linux/companion.h"
+#include "sampler/linux/installed_file.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,7 +20,7 @@ static bool candidate_is_there(
 	    snprintf(path, path_bytes, "%s", resolved) < (int)path_bytes;
 }
 
-int companion_find(const char *name, char *path, size_t path_bytes)
+int installed_file_find(const char *name, char *path, size_t path_bytes)
 {
 	char folder[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);

@@ -3,7 +3,7 @@
  * The folder that is made in a target's root, where the target exchanges it between any two steps: by a mount
  * in its own namespace, a rename, a link. Nothing is done to what root has there.
  */
-#include "sampler/attach/folder.h"
+#include "sampler/attach/library_folder.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -146,7 +146,7 @@ static void play_with(void **state, enum trick after_made, enum trick before_rem
 	scene.victim = victim ? victim : workshop_path(shop, "victim");
 	look_at(shop, "before");
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int error = folder_start(&handed, target.pid, fd, fd, -1);
+	int error = library_folder_start(&handed, target.pid, fd, fd, -1);
 	if (!error)
 		handed_end(&handed);
 	close(fd);
@@ -216,7 +216,7 @@ static void an_empty_folder_takes_its_name(void **state)
 	while (now.tv_sec == status.stx_btime.tv_sec && now.tv_nsec <= (long)status.stx_btime.tv_nsec);
 	scene.after_made = RENAME;
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int error = folder_start(&handed, target.pid, fd, fd, -1);
+	int error = library_folder_start(&handed, target.pid, fd, fd, -1);
 	scene.after_made = NOTHING;
 	close(fd);
 	if (!error)
@@ -267,7 +267,7 @@ static void nothing_is_made_where_its_user_can_make_nothing(void **state)
 	}
 	look_at(shop, "before");
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	int error = folder_start(&handed, target.pid, fd, fd, -1);
+	int error = library_folder_start(&handed, target.pid, fd, fd, -1);
 	close(fd);
 	if (!error)
 		handed_end(&handed);

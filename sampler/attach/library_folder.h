@@ -4,13 +4,13 @@
  * target without a /proc of its own pid namespace, and where a file in memory may not be executed. A child
  * process makes it, and removes it when it is told to or its parent has died.
  */
-#ifndef SAMPLER_ATTACH_FOLDER_H
-#define SAMPLER_ATTACH_FOLDER_H
+#ifndef SAMPLER_ATTACH_LIBRARY_FOLDER_H
+#define SAMPLER_ATTACH_LIBRARY_FOLDER_H
 
 #include "sampler/attach/holder.h"
 
 /* Returns 0; -ETIMEDOUT or -ECANCELED as holder_start; or -errno: no folder in the target's root takes files
  * that may be executed, or we may not write there. handed_end in the first case. */
-int folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd);
+int library_folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd);
 
 #endif
