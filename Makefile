@@ -114,7 +114,7 @@ $(O)/%.o: %.c | $(O)/pprof/profile.pb-c.h
 # What .incbin reads -MMD does not see.
 PAGE_FILES := $(sort $(wildcard pprof/page/*.html pprof/page/*.css pprof/page/*.js pprof/page/*.svg))
 $(O)/pprof/page/page.o: $(PAGE_FILES)
-$(O)/serve/api_openapi.o: serve/openapi.json
+$(O)/serve/endpoint.o: serve/openapi.json
 
 # ---- what a user runs
 

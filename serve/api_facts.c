@@ -17,9 +17,9 @@ static int check_labels(
 	const char *missing = NULL;
 
 	for (size_t i = 0; i < input->count; i++) {
-		missing = filter_missing_label(&query->filter, input->profiles[i]);
+		missing = filter_missing_label(&query->filter, input->profiles[i].profile);
 		if (!missing)
-			missing = grouping_missing_label(query->by, input->profiles[i]);
+			missing = grouping_missing_label(query->by, input->profiles[i].profile);
 		if (!missing)
 			return 0;
 	}
@@ -29,20 +29,15 @@ static int check_labels(
 	return -EINVAL;
 }
 
-static bool has_ended(const struct api_input *input, size_t i)
-{
-	return input->ended && input->ended[i];
-}
-
 static void describe(struct api_facts *facts, const struct api_input *input)
 {
 	for (size_t i = 0; i < input->count; i++) {
-		const size_t column = input->columns[i];
+		const size_t column = input->profiles[i].column;
 		struct origin origin;
 
-		if (has_ended(input, i))
+		if (input->profiles[i].ended)
 			continue;
-		origin_read(&origin, input->profiles[i]);
+		origin_read(&origin, input->profiles[i].profile);
 		if (!facts->process_counts[column])
 			facts->ended[column] = true;
 		else if (strcmp(origin.program, facts->origins[column].program) != 0)
@@ -66,9 +61,9 @@ static int check_series(struct api_facts *facts, const struct api_input *input)
 
 	facts->is_series = last && has_last;
 	for (size_t i = 0; i < input->count && facts->is_series; i++) {
-		const size_t owner = input->owners ? input->owners[i] : 0;
+		const size_t owner = input->profiles[i].owner;
 
-		origin_read(&origin, input->profiles[i]);
+		origin_read(&origin, input->profiles[i].profile);
 		facts->is_series = !has_last[owner] ||
 		    (origin_same_process(&last[owner], &origin) && last[owner].time_ns <= origin.time_ns);
 		last[owner] = origin;
@@ -85,11 +80,11 @@ static int fill(struct api_facts *facts, const struct api_input *input, char *er
 	int err = 0;
 
 	for (size_t i = 0; i < input->count && !err; i++)
-		err = traces_expect(&facts->traces, input->profiles[i], input->columns[i]);
+		err = traces_expect(&facts->traces, input->profiles[i].profile, input->profiles[i].column);
 	for (size_t i = 0; i < input->count && !err; i++)
-		err = has_ended(input, i)
-		    ? traces_add_ended(&facts->traces, input->profiles[i], input->columns[i])
-		    : traces_add(&facts->traces, input->profiles[i], input->columns[i]);
+		err = input->profiles[i].ended
+		    ? traces_add_ended(&facts->traces, input->profiles[i].profile, input->profiles[i].column)
+		    : traces_add(&facts->traces, input->profiles[i].profile, input->profiles[i].column);
 	if (err == -ENODATA)
 		snprintf(error, error_bytes, "the profiles have no sample type in common");
 	return err ? err : traces_finish(&facts->traces);
@@ -149,7 +144,7 @@ int api_facts_make(struct api_facts *facts, const struct api_query *query, const
 	facts->title = *input->title ? input->title : name_of(facts, input->column_count);
 	err = check_labels(query, input, error, error_bytes);
 	if (!err)
-		err = traces_init(&facts->traces, &options, input->profiles[0], input->column_count);
+		err = traces_init(&facts->traces, &options, input->profiles[0].profile, input->column_count);
 	if (!err)
 		err = fill(facts, input, error, error_bytes);
 	if (!err && shape->headings && !query->all_frames)

@@ -6,8 +6,24 @@
 #include "pprof/analysis/growth.h"
 #include "pprof/profile/origin.h"
 #include "pprof/text/json.h"
-#include "serve/api_input.h"
 #include "serve/api_query.h"
+
+/* Decoded profiles in columns: what an answer is made of. Borrows everything. */
+struct api_input {
+	const struct api_input_profile {
+		struct profile *profile;
+		size_t column;
+		/* Of a view of several moments: the number of the profile's process. The profiles of one
+		 * process follow each other by time. */
+		size_t owner;
+		bool ended; /* the process had ended before the moment: what it had in use counts no longer */
+	} * profiles;
+	size_t count;
+	/* One; of a difference two, base and new; of growth one for each snapshot, by time. Several profiles
+	 * in one column are added up. */
+	size_t column_count;
+	const char *title; /* "" for what the profiles say */
+};
 
 struct api_facts {
 	struct traces traces;

@@ -9,10 +9,9 @@
 
 int api_point_make(struct api_point *point, struct profile *profile, const struct api_query *query)
 {
-	static const size_t column;
 	static const struct api_shape shape = {FRAMES_FULL, false, false, false};
-	const struct api_input input = {
-	    .profiles = &profile, .columns = &column, .count = 1, .column_count = 1, .title = ""};
+	const struct api_input_profile only = {.profile = profile};
+	const struct api_input input = {.profiles = &only, .count = 1, .column_count = 1, .title = ""};
 	struct api_facts facts;
 	char error[256];
 	int err = api_facts_make(&facts, query, &input, &shape, error, sizeof(error));

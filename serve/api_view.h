@@ -6,22 +6,22 @@
 #ifndef SERVE_API_VIEW_H
 #define SERVE_API_VIEW_H
 
-#include "serve/api_input.h"
+#include "serve/api_facts.h"
 #include "serve/api_query.h"
 
 #include <stdio.h>
 
-enum api_view { API_TOP, API_TREE, API_DIFF, API_GROWTH, API_LEAKS };
+struct api_view;
 
-/* "top"; -EINVAL if there is no such view. */
-int api_view_find(const char *name, enum api_view *view);
+/* By its name, "top"; NULL if there is no such view. */
+const struct api_view *api_view_find(const char *name);
 
 /*
  * 0, or -errno with one line in error: -EINVAL for a query that these profiles cannot answer, -ENODATA for
  * profiles without such values or without sample types in common, -ENOMEM, -EFBIG (beyond the query's
  * max_bytes), -EOVERFLOW. On failure nothing that was written to `out` is of use.
  */
-int api_view_write(FILE *out, enum api_view view, const struct api_query *query,
+int api_view_write(FILE *out, const struct api_view *view, const struct api_query *query,
     const struct api_input *input, char *error, size_t error_bytes);
 
 #endif

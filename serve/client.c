@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/client.h"
 
-#include "serve/exchange.h"
-#include "serve/host_header.h"
-
 #include <arpa/inet.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -11,67 +8,54 @@
 #include <string.h>
 #include <strings.h>
 
+enum { HOST_BYTES = 256 };
+
 static const char *header(const struct client *client, const char *name)
 {
 	return MHD_lookup_connection_value(client->mhd, MHD_HEADER_KIND, name);
 }
 
-/* Who asks, for delta_heap. */
-static void name_caller(const struct client *from, struct exchange *exchange)
-{
-	const char *client = parameters_get(&exchange->route.parameters, "client");
-	const char *agent = header(from, "User-Agent");
-	const union MHD_ConnectionInfo *info =
-	    MHD_get_connection_info(from->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	char host[INET6_ADDRSTRLEN] = "local";
+/* ---- Host */
 
-	if (client && *client) {
-		snprintf(exchange->caller, sizeof(exchange->caller), "client=%.200s", client);
-		return;
+/* "[::1]:80" -> "::1", "name:80" -> "name". False: the header has neither form. */
+static bool take_name(const char *host, char name[HOST_BYTES], bool *bracketed)
+{
+	const char *end = host + strcspn(host, ":");
+
+	*bracketed = host[0] == '[';
+	if (*bracketed) {
+		end = strchr(++host, ']');
+		if (!end || (end[1] && end[1] != ':'))
+			return false;
 	}
-	if (info && info->client_addr->sa_family == AF_INET)
-		inet_ntop(
-		    AF_INET, &((const struct sockaddr_in *)info->client_addr)->sin_addr, host, sizeof(host));
-	else if (info && info->client_addr->sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)info->client_addr)->sin6_addr, host,
-		    sizeof(host));
-	snprintf(exchange->caller, sizeof(exchange->caller), "%s %.180s", host, agent ? agent : "");
+	const char *port = end + (*bracketed ? 1 : 0);
+	if (end == host || end - host >= HOST_BYTES ||
+	    (*port && port[1 + strspn(port + 1, "0123456789")] != '\0'))
+		return false;
+	snprintf(name, HOST_BYTES, "%.*s", (int)(end - host), host);
+	return true;
 }
 
-/* Where clients reach us, for /sd: as this one has written it, or where it has come in. */
-static void name_us(const struct client *client, struct exchange *exchange)
+bool client_host_is_local(const char *host, const char *own_name)
 {
-	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_[]";
-	const char *host = header(client, "Host");
-	char text[LISTEN_ADDRESS_BYTES];
-	struct listen_address address;
+	static const char localhost[] = ".localhost";
+	char name[HOST_BYTES];
+	struct in6_addr v6;
+	struct in_addr v4;
+	bool bracketed;
+	size_t length;
 
-	if (client->address->is_unix || listen_address_of(&address, client->fd))
-		snprintf(text, sizeof(text), "%s", client->address_text);
-	else
-		listen_address_text(&address, text);
-	if (host && *host && strlen(host) < sizeof(exchange->address) && !host[strspn(host, good)])
-		snprintf(text, sizeof(text), "%s", host);
-	snprintf(exchange->address, sizeof(exchange->address), "%.127s", text);
-}
-
-void client_refuse(struct reply *reply, const struct route *route, unsigned int status, const char *text)
-{
-	if (route->kind == ROUTE_API)
-		reply_json_error(reply, status, text);
-	else
-		reply_go_error(reply, status, text);
-}
-
-/* Does a page of another site ask, by somebody's browser? It may link to us, as anything may that a person
- * clicks on, but not load from here: it could not read that, but use up time and waits. */
-static bool is_foreign_page(const struct client *client)
-{
-	const char *site = header(client, "Sec-Fetch-Site"), *mode = header(client, "Sec-Fetch-Mode"),
-	           *into = header(client, "Sec-Fetch-Dest");
-
-	return site && strcmp(site, "cross-site") == 0 &&
-	    !(mode && into && strcmp(mode, "navigate") == 0 && strcmp(into, "document") == 0);
+	if (!host)
+		return true;
+	if (!take_name(host, name, &bracketed))
+		return false;
+	if (bracketed)
+		return inet_pton(AF_INET6, name, &v6) == 1;
+	length = strlen(name);
+	/* A name without a dot is nobody's on the internet. */
+	return inet_pton(AF_INET, name, &v4) == 1 || strcasecmp(name, "localhost") == 0 ||
+	    (length > strlen(localhost) && strcasecmp(name + length - strlen(localhost), localhost) == 0) ||
+	    (own_name && *own_name && !strchr(own_name, '.') && strcasecmp(name, own_name) == 0);
 }
 
 static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -82,8 +66,8 @@ static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const 
 	return MHD_YES;
 }
 
-/* Two readers of such a request may take it for one to different hosts. */
-static bool has_hosts(const struct client *client)
+/* Two readers of such a request may take it for a request to different hosts. */
+static bool has_two_hosts(const struct client *client)
 {
 	unsigned int count = 0;
 
@@ -91,43 +75,87 @@ static bool has_hosts(const struct client *client)
 	return count > 1;
 }
 
-bool client_may_ask(const struct client *client, struct exchange *exchange, struct reply *reply)
-{
-	const struct token *token = &exchange->server->token;
-	bool needs_token = token->text[0] != '\0';
-	const char *host = header(client, "Host");
+/* ---- who may ask */
 
-	if (has_hosts(client)) {
-		client_refuse(reply, &exchange->route, 400, "a request has one Host");
-		return false;
-	}
-	if (needs_token && token_is_shown(token, header(client, "Authorization"))) {
-		exchange->trusted = true;
-		return true;
-	}
-	/* A foreign page has no token, and a unix socket is out of its reach. */
-	if (!needs_token && !client->address->is_unix && !host_header_is_local(host, client->own_name)) {
-		client_refuse(reply, &exchange->route, 403,
-		    "this server answers for addresses and localhost only, not for the name in Host");
-		return false;
-	}
-	if (!needs_token && is_foreign_page(client)) {
-		client_refuse(
-		    reply, &exchange->route, 403, "this server does not answer pages of other sites");
-		return false;
-	}
-	if (!needs_token || route_is_open(&exchange->route))
-		return true;
-	client_refuse(reply, &exchange->route, 401, "a token is needed: Authorization: Bearer TOKEN");
-	reply_header(reply, "WWW-Authenticate", "Bearer realm=\"heaptap\"");
-	return false;
+/* Does a page of another site ask, in somebody's browser? Such a page may link to us, as a person may click
+ * on any link. But it may not load from here: it could not read the answer, and would use up time and waits.
+ * */
+static bool is_foreign_page(const struct client *client)
+{
+	const char *site = header(client, "Sec-Fetch-Site"), *mode = header(client, "Sec-Fetch-Mode"),
+	           *into = header(client, "Sec-Fetch-Dest");
+
+	return site && strcmp(site, "cross-site") == 0 &&
+	    !(mode && into && strcmp(mode, "navigate") == 0 && strcmp(into, "document") == 0);
 }
 
-void client_describe(const struct client *client, struct exchange *exchange)
+unsigned int client_refusal(
+    const struct client *client, const struct token *token, bool is_open, bool *has_token, const char **why)
+{
+	const bool needs_token = token->text[0] != '\0';
+
+	*has_token = false;
+	*why = "a request has one Host";
+	if (has_two_hosts(client))
+		return 400;
+	*has_token = needs_token && token_is_shown(token, header(client, "Authorization"));
+	if (*has_token)
+		return 0;
+	/* A foreign page has no token, and cannot reach a unix socket. */
+	*why = "this server answers for addresses and localhost only, not for the name in Host";
+	if (!needs_token && !client->address->is_unix &&
+	    !client_host_is_local(header(client, "Host"), client->own_name))
+		return 403;
+	*why = "this server does not answer pages of other sites";
+	if (!needs_token && is_foreign_page(client))
+		return 403;
+	*why = "a token is needed: Authorization: Bearer TOKEN";
+	return needs_token && !is_open ? 401 : 0;
+}
+
+/* ---- what else the headers say */
+
+bool client_takes_gzip(const struct client *client)
 {
 	const char *encoding = header(client, "Accept-Encoding");
 
-	exchange->has_gzip = encoding && strstr(encoding, "gzip");
-	name_us(client, exchange);
-	name_caller(client, exchange);
+	return encoding && strstr(encoding, "gzip");
+}
+
+void client_name(
+    const struct client *client, const struct parameters *parameters, char name[CLIENT_NAME_BYTES])
+{
+	const char *given = parameters_get(parameters, "client");
+	const char *agent = header(client, "User-Agent");
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(client->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	char host[INET6_ADDRSTRLEN] = "local";
+
+	if (given && *given) {
+		snprintf(name, CLIENT_NAME_BYTES, "client=%.200s", given);
+		return;
+	}
+	if (info && info->client_addr->sa_family == AF_INET)
+		inet_ntop(
+		    AF_INET, &((const struct sockaddr_in *)info->client_addr)->sin_addr, host, sizeof(host));
+	else if (info && info->client_addr->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)info->client_addr)->sin6_addr, host,
+		    sizeof(host));
+	snprintf(name, CLIENT_NAME_BYTES, "%s %.180s", host, agent ? agent : "");
+}
+
+void client_server_address(const struct client *client, char address[CLIENT_ADDRESS_BYTES])
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_[]";
+	const char *host = header(client, "Host");
+	char text[LISTEN_ADDRESS_BYTES];
+	struct listen_address reached;
+
+	if (client->address->is_unix || listen_address_of(&reached, client->fd))
+		snprintf(text, sizeof(text), "%s", client->address_text);
+	else
+		listen_address_text(&reached, text);
+	if (host && *host && strlen(host) < CLIENT_ADDRESS_BYTES && !host[strspn(host, good)])
+		snprintf(text, sizeof(text), "%s", host);
+	snprintf(address, CLIENT_ADDRESS_BYTES, "%.127s", text);
 }

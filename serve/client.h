@@ -1,32 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request's headers say of whoever sends it, and whether that one may ask. */
+/*
+ * What a request's headers say of the client that sends it, and whether this client may ask.
+ *
+ * Against DNS rebinding: a foreign page can let its own name lead to 127.0.0.1, and then reads, in the
+ * browser of somebody who looks at that page, what listens there. Such requests have the page's name in Host.
+ * So a server without a token answers only for addresses, for localhost, and for names that mean this machine
+ * to nobody else.
+ */
 #ifndef SERVE_CLIENT_H
 #define SERVE_CLIENT_H
 
+#include "serve/connection_set.h"
 #include "serve/listen_address.h"
-#include "serve/reply.h"
 #include "serve/route.h"
+#include "serve/token.h"
 
-struct exchange;
 struct MHD_Connection;
 
 /* Borrows everything. */
 struct client {
 	struct MHD_Connection *mhd;
-	const struct listen_address *address; /* that it has come to */
+	const struct listen_address *address; /* on which the client has reached us */
 	const char *address_text;
 	const char *own_name; /* of this machine */
 	int fd;
+	struct client_key key; /* the client takes part in limits under this key */
 };
 
-/* By token, Host and, of browsers, where the page is from that asks. Notes in the exchange if it has shown
- * the token. False: `reply` says why not. */
-bool client_may_ask(const struct client *client, struct exchange *exchange, struct reply *reply);
+enum { CLIENT_NAME_BYTES = 256, CLIENT_ADDRESS_BYTES = 128 };
 
-/* Notes in the exchange what the client takes, its name and ours. */
-void client_describe(const struct client *client, struct exchange *exchange);
+/* May the client ask, by token, by Host, and by the site whose page asks? is_open: the answer holds no data,
+ * so no token is needed. Returns 0, or the status of the refusal with one line in *why. *has_token: the
+ * server has a token, and the client has shown it. */
+unsigned int client_refusal(
+    const struct client *client, const struct token *token, bool is_open, bool *has_token, const char **why);
 
-/* In the form that clients of that route read: JSON, or a line. */
-void client_refuse(struct reply *reply, const struct route *route, unsigned int status, const char *text);
+/* Pure: is that Host header one that a server without a token answers? host: NULL if there is no header
+ * (HTTP/1.0). own_name: this machine's; NULL or "" if it has none. */
+bool client_host_is_local(const char *host, const char *own_name);
+
+/* Does the client take Content-Encoding: gzip? */
+bool client_takes_gzip(const struct client *client);
+
+/* The client's name for delta_heap: the parameter client=, or else its address and User-Agent. */
+void client_name(
+    const struct client *client, const struct parameters *parameters, char name[CLIENT_NAME_BYTES]);
+
+/* The server's address for /sd, as the client has written it, or else on which it has reached us. */
+void client_server_address(const struct client *client, char address[CLIENT_ADDRESS_BYTES]);
 
 #endif

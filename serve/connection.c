@@ -2,9 +2,7 @@
 #include "serve/connection.h"
 
 #include "sampler/linux/clock.h"
-#include "serve/client.h"
-#include "serve/exchange.h"
-#include "serve/exchange_route.h"
+#include "serve/endpoint.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -22,20 +20,11 @@ enum {
 	DEFER_S = 3, /* a connection is the kernel's until its client sends something, for so long */
 };
 
-/* A request. It begins with its first line, and ends when its answer is sent, or the client has gone. */
-struct call {
-	char *target;
-	struct exchange *exchange; /* NULL: none is needed, or the client has gone */
-	struct reply reply;        /* where there is no exchange */
-	size_t sending_bytes;      /* of web->sending_bytes */
-	bool looked_at, begun, answered, gone, too_large;
-};
-
 struct connection {
 	struct connection *next, **link;
 	struct connection_listener *listener;
 	struct MHD_Connection *mhd;
-	struct call *call; /* that is suspended; NULL: none */
+	struct request *waiting; /* the request that is suspended; NULL if none is */
 	struct event_source source;
 	int fd;
 	struct connection_set_member member;
@@ -68,25 +57,19 @@ static void cut_off(struct connection *connection)
 
 /* ---- suspended requests */
 
-/* Its answer is there, or nobody is there for it. */
+/* The answer is there, or the client has gone. */
 static void resume(struct connection *connection)
 {
-	if (!connection->call)
+	if (!connection->waiting)
 		return;
 	event_loop_remove(connection->listener->web->epoll_fd, &connection->source);
-	connection->call = NULL;
+	connection->waiting = NULL;
 	MHD_resume_connection(connection->mhd);
 }
 
-static void on_finished(struct exchange *exchange)
+static void on_finished(struct request *request)
 {
-	struct MHD_Connection *mhd = exchange->context;
-	struct connection *connection = connection_of(mhd);
-
-	if (connection->call)
-		connection->call->answered = true;
-	exchange->context = NULL; /* it was called */
-	resume(connection);
+	resume(request->context);
 }
 
 /* While a request is suspended libmicrohttpd does not look at its connection. */
@@ -94,20 +77,18 @@ static void on_hung_up(struct event_source *source, uint32_t events)
 {
 	struct connection *connection =
 	    (struct connection *)((char *)source - offsetof(struct connection, source));
-	struct call *call = connection->call;
 
 	(void)events;
-	if (!call)
+	if (!connection->waiting)
 		return;
-	exchange_free(call->exchange);
-	call->exchange = NULL;
-	call->gone = true;
+	request_stop(connection->waiting);
+	connection->waiting->state = REQUEST_GONE;
 	resume(connection);
 }
 
-static void suspend(struct connection *connection, struct call *call)
+static void suspend(struct connection *connection, struct request *request)
 {
-	connection->call = call;
+	connection->waiting = request;
 	connection->source.ready = on_hung_up;
 	MHD_suspend_connection(connection->mhd);
 	(void)event_loop_add(connection->listener->web->epoll_fd, &connection->source, connection->fd,
@@ -126,37 +107,41 @@ static bool is_method(const char *methods, const char *method)
 	return false;
 }
 
-/* Judges all but the body. The exchange is made, or the reply. */
-static void look_at(struct connection *connection, struct call *call, const char *method)
+/* Judges all but the body: the request may send that, or has its reply. */
+static void judge(struct connection *connection, struct request *request, const char *method)
 {
 	struct web *web = connection->listener->web;
-	const struct client client = {connection->mhd, &connection->listener->address,
-	    connection->listener->text, web->own_name, connection->fd};
-	struct exchange *exchange;
-	int error = -EINVAL;
+	struct reply *reply = &request->reply;
+	unsigned int status;
+	const char *why;
 
-	call->looked_at = true;
 	web->server.requests++;
-	exchange = call->target ? exchange_new(&web->server, call->target, &error) : NULL;
-	if (!exchange) {
-		reply_text(&call->reply, error == -ENOMEM ? 500 : 400, REPLY_TEXT, "400 Bad Request\n");
+	request->state = REQUEST_ANSWERED;
+	if (request->error) {
+		reply_text(reply, request->error == -ENOMEM ? 500 : 400, REPLY_TEXT, "400 Bad Request\n");
 		return;
 	}
-	if (!client_may_ask(&client, exchange, &call->reply)) {
+	request->endpoint = endpoint_find(&request->route);
+	request->client = (struct client){connection->mhd, &connection->listener->address,
+	    connection->listener->text, web->own_name, connection->fd, connection->member.name};
+	status = client_refusal(&request->client, &web->server.token,
+	    request->endpoint->access == ENDPOINT_OPEN, &request->has_token, &why);
+	if (status) {
 		web->server.refused++;
-	} else if (!is_method(route_methods(&exchange->route), method)) {
-		client_refuse(&call->reply, &exchange->route, 405, "405 Method Not Allowed");
-		reply_header(&call->reply, "Allow", "%s", route_methods(&exchange->route));
-	}
-	if (call->reply.status) {
-		exchange_free(exchange);
+		request_set_refusal(request, status, why);
+		if (status == 401)
+			reply_header(reply, "WWW-Authenticate", "Bearer realm=\"heaptap\"");
 		return;
 	}
-	exchange->client = connection->member.name;
-	exchange->post = strcmp(method, "POST") == 0;
-	client_describe(&client, exchange);
-	exchange->finished = on_finished;
-	call->exchange = exchange;
+	if (!is_method(request->endpoint->methods, method)) {
+		request_set_refusal(request, 405, "405 Method Not Allowed");
+		reply_header(reply, "Allow", "%s", request->endpoint->methods);
+		return;
+	}
+	request->is_post = strcmp(method, "POST") == 0;
+	request->finished = on_finished;
+	request->context = connection;
+	request->state = REQUEST_BODY;
 }
 
 /* ---- answers */
@@ -182,144 +167,131 @@ static struct MHD_Response *response_of(const struct reply *reply)
 	return response;
 }
 
-/* Bytes that only this answer needs are limited for all together: clients may take their time. */
-static void count_bytes(struct web *web, struct call *call, struct reply *reply)
+/* Bytes that only this answer needs are limited for all answers together: clients may take their time. */
+static void count_bytes(struct web *web, struct request *request)
 {
+	const struct reply *reply = &request->reply;
 	size_t bytes = reply->body && atomic_load(&reply->body->holders) == 1 ? reply->body->length : 0;
 
 	if (web->sending_bytes && bytes > CONNECTION_SENDING_BYTES - web->sending_bytes) {
 		web->server.refused++;
-		reply_go_error(reply, 503, "too many large answers are being sent: try again later");
+		reply_go_error(
+		    &request->reply, 503, "too many large answers are being sent: try again later");
 		return;
 	}
-	call->sending_bytes = bytes < CONNECTION_SENDING_BYTES ? bytes : CONNECTION_SENDING_BYTES;
-	web->sending_bytes += call->sending_bytes;
+	request->sending_bytes = bytes < CONNECTION_SENDING_BYTES ? bytes : CONNECTION_SENDING_BYTES;
+	web->sending_bytes += request->sending_bytes;
 }
 
-static enum MHD_Result answer(struct connection *connection, struct call *call, struct reply *reply)
+static enum MHD_Result answer(struct connection *connection, struct request *request)
 {
 	struct MHD_Response *response;
 	size_t bytes;
 	enum MHD_Result queued;
 
-	count_bytes(connection->listener->web, call, reply);
-	response = response_of(reply);
-	bytes = reply->body ? reply->body->length : 0;
+	count_bytes(connection->listener->web, request);
+	response = response_of(&request->reply);
+	bytes = request->reply.body ? request->reply.body->length : 0;
 
 	if (!response)
 		return MHD_NO;
 	connection->end_ns =
 	    after_ms(CONNECTION_SEND_MS + (uint64_t)bytes * 1000 / CONNECTION_SEND_BYTES_PER_S);
 	set_state(connection, CONNECTION_SET_SENDING);
-	queued = MHD_queue_response(connection->mhd, reply->status, response);
+	queued = MHD_queue_response(connection->mhd, request->reply.status, response);
 	MHD_destroy_response(response);
 	return queued;
 }
 
-/* The client may have sent all of its request by now, or wait to send its body. */
-static void take_body(struct call *call, const char *bytes, size_t length)
+/* What does not fit is swallowed, and then refused. */
+static void take_body(struct request *request, const char *bytes, size_t length)
 {
-	struct exchange *exchange = call->exchange;
 	char *body;
 
-	if (!exchange || call->too_large)
+	if (request->state != REQUEST_BODY)
 		return;
-	if (exchange->body_bytes + length > EXCHANGE_BODY_BYTES) {
-		call->too_large = true;
-		return;
-	}
-	body = realloc(exchange->body, exchange->body_bytes + length + 1);
+	body = request->body_bytes + length > REQUEST_BODY_BYTES
+	    ? NULL
+	    : realloc(request->body, request->body_bytes + length + 1);
 	if (!body) {
-		call->too_large = true;
+		reply_text(&request->reply, 413, REPLY_TEXT, "413 Request Entity Too Large\n");
+		request->state = REQUEST_ANSWERED;
 		return;
 	}
-	memcpy(body + exchange->body_bytes, bytes, length);
-	exchange->body = body;
-	exchange->body_bytes += length;
-	body[exchange->body_bytes] = '\0';
+	memcpy(body + request->body_bytes, bytes, length);
+	request->body = body;
+	request->body_bytes += length;
+	body[request->body_bytes] = '\0';
 }
 
-static enum MHD_Result begin(struct connection *connection, struct call *call)
+static enum MHD_Result begin(struct connection *connection, struct request *request)
 {
-	struct exchange *exchange = call->exchange;
-
-	call->begun = true;
+	request->state = REQUEST_WORKING;
 	connection->end_ns = 0;
 	set_state(connection, CONNECTION_SET_WORKING);
-	if (call->too_large) {
-		reply_text(&call->reply, 413, REPLY_TEXT, "413 Request Entity Too Large\n");
-		return answer(connection, call, &call->reply);
-	}
-	exchange->context = connection->mhd;
-	exchange_route_begin(exchange);
-	if (!exchange->context) /* on_finished() has been called */
-		return answer(connection, call, &exchange->reply);
-	suspend(connection, call);
+	endpoint_begin(request);
+	if (request->state == REQUEST_ANSWERED)
+		return answer(connection, request);
+	suspend(connection, request);
 	return MHD_YES;
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *url,
-    const char *method, const char *version, const char *upload, size_t *upload_bytes, void **request)
+    const char *method, const char *version, const char *upload, size_t *upload_bytes, void **place)
 {
 	struct connection *connection = connection_of(mhd);
-	struct call *call = *request;
+	struct request *request = *place;
 
 	(void)context;
 	(void)url;
 	(void)version;
-	if (!call || !connection || call->gone)
+	if (!request || !connection)
 		return MHD_NO;
-	if (!call->looked_at) {
-		look_at(connection, call, method);
-		return call->exchange ? MHD_YES : answer(connection, call, &call->reply);
+	if (request->state == REQUEST_NEW) {
+		judge(connection, request, method);
+		return request->state == REQUEST_BODY ? MHD_YES : answer(connection, request);
 	}
-	if (*upload_bytes) {
-		take_body(call, upload, *upload_bytes);
+	if (*upload_bytes && request->state != REQUEST_GONE) {
+		take_body(request, upload, *upload_bytes);
 		*upload_bytes = 0;
 		return MHD_YES;
 	}
-	if (!call->begun)
-		return begin(connection, call);
-	return call->answered ? answer(connection, call, &call->exchange->reply) : MHD_NO;
+	if (request->state == REQUEST_BODY)
+		return begin(connection, request);
+	return request->state == REQUEST_ANSWERED ? answer(connection, request) : MHD_NO;
 }
 
 /* ---- what libmicrohttpd tells */
 
 static void *on_first_line(void *context, const char *target, struct MHD_Connection *mhd)
 {
-	struct call *call = calloc(1, sizeof(*call));
+	struct web *web = context;
 
-	(void)context;
 	(void)mhd;
-	if (call)
-		call->target = strdup(target);
-	return call;
+	return request_new(&web->server, target);
 }
 
 static void on_completed(
-    void *context, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
+    void *context, struct MHD_Connection *mhd, void **place, enum MHD_RequestTerminationCode code)
 {
 	struct connection *connection = connection_of(mhd);
-	struct call *call = *request;
+	struct request *request = *place;
 
 	(void)context;
 	(void)code;
-	if (!call)
+	if (!request)
 		return;
 	if (connection) {
-		connection->listener->web->sending_bytes -= call->sending_bytes;
+		connection->listener->web->sending_bytes -= request->sending_bytes;
 		connection->end_ns = after_ms(CONNECTION_READ_MS);
 		set_state(connection, CONNECTION_SET_READING);
-		if (connection->call == call) {
+		if (connection->waiting == request) {
 			event_loop_remove(connection->listener->web->epoll_fd, &connection->source);
-			connection->call = NULL;
+			connection->waiting = NULL;
 		}
 	}
-	exchange_free(call->exchange);
-	reply_fini(&call->reply);
-	free(call->target);
-	free(call);
-	*request = NULL;
+	request_free(request);
+	*place = NULL;
 }
 
 /* newest: stays; NULL: none. */
@@ -435,7 +407,7 @@ int connection_listen(struct web *web, struct connection_listener *listener, int
 	listener->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, listener,
 	    MHD_OPTION_CONNECTION_LIMIT, (unsigned int)limit, MHD_OPTION_CONNECTION_TIMEOUT,
 	    (unsigned int)(CONNECTION_SEND_MS / 1000), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-	    (size_t)CONNECTION_HEADER_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, NULL,
+	    (size_t)CONNECTION_HEADER_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_first_line, web,
 	    MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
 	    listener, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 	if (!listener->daemon)
@@ -460,22 +432,24 @@ int connection_run(struct connection_listener *listener)
 int connection_tend(struct web *web, uint64_t now_ns)
 {
 	uint64_t due_ns = now_ns + CLOCK_NS_PER_S;
-	struct exchange *due[SERVER_WAITS_MAX];
+	struct request *due[SERVER_WAITS_MAX];
 	size_t count = 0;
 
 	for (struct connection *at = web->connections; at; at = at->next) {
-		struct exchange *exchange = at->call ? at->call->exchange : NULL;
+		struct request *request = at->waiting;
 
 		if (at->end_ns && now_ns >= at->end_ns)
 			cut_off(at);
-		if (!exchange || !exchange->wake_ns)
+		if (!request || !request->wake_ns)
 			continue;
-		if (exchange->wake_ns <= now_ns && count < SERVER_WAITS_MAX)
-			due[count++] = exchange;
-		else if (exchange->wake_ns < due_ns)
-			due_ns = exchange->wake_ns;
+		if (request->wake_ns <= now_ns && count < SERVER_WAITS_MAX)
+			due[count++] = request;
+		else if (request->wake_ns < due_ns)
+			due_ns = request->wake_ns;
 	}
-	for (size_t i = 0; i < count; i++) /* may end them, and others never */
-		exchange_route_wake(due[i]);
+	for (size_t i = 0; i < count; i++) { /* wake() may end this request, and never another */
+		due[i]->wake_ns = 0;
+		due[i]->wake(due[i]);
+	}
 	return (int)((due_ns - now_ns) / CLOCK_NS_PER_MS) + 1;
 }

@@ -12,7 +12,7 @@
 #include "serve/connection_set.h"
 #include "serve/event_loop.h"
 #include "serve/listen_address.h"
-#include "serve/server.h"
+#include "serve/request.h"
 
 enum {
 	CONNECTION_READ_MS = 30000,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request for /debug/pprof/NAME wants, judged as Go's net/http/pprof judges it
- * (src/net/http/pprof/pprof.go
- * of golang/go): the same parameters, statuses and words. Pure.
+ * What a request for /debug/pprof/NAME wants. The parameters, statuses and words are those of Go's
+ * net/http/pprof (src/net/http/pprof/pprof.go of golang/go). Pure.
  */
 #ifndef SERVE_DEBUG_PLAN_H
 #define SERVE_DEBUG_PLAN_H
 
+#include "serve/parameters.h"
 #include "serve/reply.h"
-#include "serve/route.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,7 +32,8 @@ struct debug_plan {
 	uint32_t seconds;         /* 0: at once */
 };
 
-/* The plan of a ROUTE_DEBUG or ROUTE_OLD, or false and the reply that says what is wrong. */
-bool debug_plan_make(struct debug_plan *plan, const struct route *route, struct reply *reply);
+/* name: NAME of the above, "" for the index. False: the reply says what is wrong. */
+bool debug_plan_make(
+    struct debug_plan *plan, const char *name, const struct parameters *parameters, struct reply *reply);
 
 #endif

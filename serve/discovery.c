@@ -2,7 +2,10 @@
 #include "serve/discovery.h"
 
 #include "pprof/text/json.h"
+#include "serve/endpoint_list.h"
+#include "serve/request.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A name of a label to Prometheus. Those that begin with "__" are instructions to it, and these are ours. */
@@ -62,4 +65,23 @@ void discovery_write(FILE *out, const struct catalog_process *processes, size_t 
 		json_end(&json);
 	}
 	json_end(&json);
+}
+
+void answer_discovery(struct request *request)
+{
+	size_t count, length = 0;
+	const struct catalog_process *processes = catalog_processes(request->server->catalog, &count);
+	char *text = NULL, address[CLIENT_ADDRESS_BYTES];
+	FILE *out = open_memstream(&text, &length);
+
+	client_server_address(&request->client, address);
+	if (out)
+		discovery_write(out, processes, count, address);
+	if (out && fclose(out) == 0) {
+		reply_bytes(&request->reply, 200, REPLY_JSON, blob_new(text, length));
+	} else {
+		free(text);
+		reply_text(&request->reply, 500, REPLY_TEXT, "out of memory\n");
+	}
+	request_finish(request);
 }

@@ -2,6 +2,9 @@
 #include "serve/metrics.h"
 
 #include "pprof/text/utf8.h"
+#include "sampler/linux/clock.h"
+#include "serve/endpoint_list.h"
+#include "serve/request.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -256,4 +259,61 @@ int metrics_write(FILE *out, const struct metrics *metrics)
 	write_server(out, &metrics->server);
 	free(sums.services);
 	return 0;
+}
+
+/* ---- the endpoint */
+
+/* From the catalog to the plain structs. */
+static int write_all(FILE *out, const struct request *request)
+{
+	const struct server *server = request->server;
+	const struct catalog_lists *said = catalog_lists(server->catalog);
+	const struct control_list *lists[CATALOG_LISTS_MAX];
+	size_t count, listed = 0;
+	const struct catalog_process *processes = catalog_processes(server->catalog, &count);
+	struct metrics_process *rows = calloc(count + 1, sizeof(*rows));
+	struct metrics metrics = {.processes = rows,
+	    .lists = lists,
+	    .list_count = said->count,
+	    .counters = server->counters,
+	    .spools = catalog_spools(server->catalog),
+	    .now_ns = clock_unix_ns(),
+	    .server = {.requests = server->requests,
+	        .refused = server->refused,
+	        .cut_off = server->cut_off,
+	        .snapshot_ns = snapshots_last_ns(server->snapshots),
+	        .waits = server->waits}};
+	int err;
+
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < said->count; i++) {
+		lists[i] = said->items[i].list;
+		metrics.server.left_out += said->items[i].left_out;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (processes[i].listed)
+			rows[listed++] = (struct metrics_process){processes[i].service, processes[i].listed};
+	metrics.process_count = listed;
+	err = metrics_write(out, &metrics);
+	free(rows);
+	return err;
+}
+
+void answer_metrics(struct request *request)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+	int err = out ? write_all(out, request) : -ENOMEM;
+
+	if (out && fclose(out) && !err)
+		err = -ENOMEM;
+	if (!err) {
+		reply_bytes(&request->reply, 200, METRICS_TYPE, blob_new(text, length));
+	} else {
+		free(text);
+		reply_text(&request->reply, 500, REPLY_TEXT, "out of memory\n");
+	}
+	request_finish(request);
 }

@@ -16,26 +16,26 @@ const struct catalog_file *profile_choice_newest(const struct catalog_process *p
 	return newest ? newest : process->file_count ? process->files[process->file_count - 1] : NULL;
 }
 
-void profile_choice_file_id(char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_file *file)
+void profile_choice_file_id(char id[TASK_ID_BYTES], const struct catalog_file *file)
 {
-	snprintf(id, PROFILE_CHOICE_ID_BYTES, "f-%016" PRIx64, file->number);
+	snprintf(id, TASK_ID_BYTES, "f-%016" PRIx64, file->number);
 }
 
 void profile_choice_kept_id(
-    char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_process *process, const struct kept_snapshot *kept)
+    char id[TASK_ID_BYTES], const struct catalog_process *process, const struct kept_snapshot *kept)
 {
-	snprintf(id, PROFILE_CHOICE_ID_BYTES, "m-%d-%" PRId64, (int)process->key.pid, kept->unix_ns);
+	snprintf(id, TASK_ID_BYTES, "m-%d-%" PRId64, (int)process->key.pid, kept->unix_ns);
 }
 
-static void take_file(struct fetch_item *item, const struct catalog_file *file)
+static void take_file(struct task_item *item, const struct catalog_file *file)
 {
-	item->kind = FETCH_FILE;
+	item->kind = TASK_FILE;
 	item->file = file->number;
 }
 
-static void take_kept_snapshot(struct fetch_item *item, const struct kept_snapshot *kept)
+static void take_kept_snapshot(struct task_item *item, const struct kept_snapshot *kept)
 {
-	item->kind = FETCH_READY;
+	item->kind = TASK_READY;
 	item->profile = blob_hold(kept->profile);
 }
 
@@ -51,7 +51,7 @@ static const struct catalog_process *process_of(const struct catalog *catalog, p
 }
 
 static bool take_kept(const struct catalog_process *process, const struct snapshots *snapshots,
-    int64_t unix_ns, struct fetch_item *item)
+    int64_t unix_ns, struct task_item *item)
 {
 	const struct kept_snapshot *kept;
 	size_t count = snapshots_kept(snapshots, &process->key, &kept);
@@ -66,7 +66,7 @@ static bool take_kept(const struct catalog_process *process, const struct snapsh
 }
 
 bool profile_choice_by_id(
-    const struct catalog *catalog, const struct snapshots *snapshots, const char *id, struct fetch_item *item)
+    const struct catalog *catalog, const struct snapshots *snapshots, const char *id, struct task_item *item)
 {
 	const struct catalog_process *process;
 	const struct catalog_file *file;
@@ -74,7 +74,7 @@ bool profile_choice_by_id(
 	uint64_t number;
 	int pid, length = 0;
 
-	if (strlen(id) >= PROFILE_CHOICE_ID_BYTES)
+	if (strlen(id) >= TASK_ID_BYTES)
 		return false;
 	if (sscanf(id, "f-%16" SCNx64 "%n", &number, &length) == 1 && !id[length]) {
 		file = catalog_file(catalog, number);
@@ -103,7 +103,7 @@ static bool is_better(int64_t time_ns, int64_t best_ns, int64_t at_ns)
 }
 
 static bool take_at(const struct catalog_process *process, const struct snapshots *snapshots, int64_t at_ns,
-    struct fetch_item *item)
+    struct task_item *item)
 {
 	const struct catalog_file *file = NULL;
 	const struct kept_snapshot *kept, *nearest = NULL;
@@ -131,7 +131,7 @@ static bool take_at(const struct catalog_process *process, const struct snapshot
 }
 
 bool profile_choice_of(const struct catalog_process *process, const struct snapshots *snapshots,
-    int64_t at_ns, bool peak, struct fetch_item *item)
+    int64_t at_ns, bool peak, struct task_item *item)
 {
 	const struct catalog_file *file = NULL;
 
@@ -147,7 +147,7 @@ bool profile_choice_of(const struct catalog_process *process, const struct snaps
 	if (at_ns && take_at(process, snapshots, at_ns, item))
 		return true;
 	if (process->listed) {
-		item->kind = FETCH_NOW;
+		item->kind = TASK_NOW;
 		return true;
 	}
 	file = profile_choice_newest(process);
@@ -175,7 +175,7 @@ const struct catalog_process *profile_choice_owner(const struct catalog *catalog
 	uint64_t number;
 	int pid, length = 0;
 
-	if (strlen(id) >= PROFILE_CHOICE_ID_BYTES)
+	if (strlen(id) >= TASK_ID_BYTES)
 		return NULL;
 	if (sscanf(id, "f-%16" SCNx64 "%n", &number, &length) == 1 && !id[length])
 		return process_of_file(catalog, number);
@@ -215,20 +215,20 @@ struct profile_choice_state *profile_choice_states(
 	return states;
 }
 
-void profile_choice_take(const struct catalog_process *process, const struct profile_choice_state *state,
-    struct fetch_item *item, char id[PROFILE_CHOICE_ID_BYTES])
+void profile_choice_take(
+    const struct catalog_process *process, const struct profile_choice_state *state, struct task_item *item)
 {
 	if (state->file) {
 		take_file(item, state->file);
-		profile_choice_file_id(id, state->file);
+		profile_choice_file_id(item->id, state->file);
 	} else {
 		take_kept_snapshot(item, state->kept);
-		profile_choice_kept_id(id, process, state->kept);
+		profile_choice_kept_id(item->id, process, state->kept);
 	}
 }
 
 size_t profile_choice_series(const struct catalog_process *process, const struct snapshots *snapshots,
-    struct fetch_item *items, char (*ids)[PROFILE_CHOICE_ID_BYTES], size_t most)
+    struct task_item *items, size_t most)
 {
 	size_t all, count = 0;
 	struct profile_choice_state *states = profile_choice_states(process, snapshots, &all);
@@ -236,8 +236,7 @@ size_t profile_choice_series(const struct catalog_process *process, const struct
 	for (size_t i = 0; i < all && states; i++) {
 		if (!is_chosen(i, all, most))
 			continue;
-		profile_choice_take(process, &states[i], &items[count], ids[count]);
-		count++;
+		profile_choice_take(process, &states[i], &items[count++]);
 	}
 	free(states);
 	return count;

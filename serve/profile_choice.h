@@ -7,25 +7,23 @@
 #define SERVE_PROFILE_CHOICE_H
 
 #include "serve/catalog.h"
-#include "serve/fetch.h"
-
-enum { PROFILE_CHOICE_ID_BYTES = 64 };
+#include "serve/task.h"
 
 /* The newest state of a process' heap among its files, or what there is of it; NULL: it has none. */
 const struct catalog_file *profile_choice_newest(const struct catalog_process *process);
 
-void profile_choice_file_id(char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_file *file);
-void profile_choice_kept_id(char id[PROFILE_CHOICE_ID_BYTES], const struct catalog_process *process,
-    const struct kept_snapshot *kept);
+void profile_choice_file_id(char id[TASK_ID_BYTES], const struct catalog_file *file);
+void profile_choice_kept_id(
+    char id[TASK_ID_BYTES], const struct catalog_process *process, const struct kept_snapshot *kept);
 
 /* Sets kind, key and so on of the item for the profile of that id. False: there is none. */
-bool profile_choice_by_id(const struct catalog *catalog, const struct snapshots *snapshots, const char *id,
-    struct fetch_item *item);
+bool profile_choice_by_id(
+    const struct catalog *catalog, const struct snapshots *snapshots, const char *id, struct task_item *item);
 
 /* The same for a process: its heap now, or with at_ns (since 1970; 0: not given) that of the moment nearest
  * to it, not after it where there is such. peak: its peak. False: it has none. */
 bool profile_choice_of(const struct catalog_process *process, const struct snapshots *snapshots,
-    int64_t at_ns, bool peak, struct fetch_item *item);
+    int64_t at_ns, bool peak, struct task_item *item);
 
 /* Whose profile that is; NULL: there is no such profile, or nobody's any more. */
 const struct catalog_process *profile_choice_owner(const struct catalog *catalog, const char *id);
@@ -43,13 +41,13 @@ struct profile_choice_state *profile_choice_states(
     const struct catalog_process *process, const struct snapshots *snapshots, size_t *count);
 
 /* Sets the item, and its id, for a state. */
-void profile_choice_take(const struct catalog_process *process, const struct profile_choice_state *state,
-    struct fetch_item *item, char id[PROFILE_CHOICE_ID_BYTES]);
+void profile_choice_take(
+    const struct catalog_process *process, const struct profile_choice_state *state, struct task_item *item);
 
 /* A series of a process' states: its files and the moments that are kept of it, by time. `most` (2 at least)
  * of them, spread over all, the first and the last among them. Fills in items and their ids, and returns how
  * many: without memory none. */
 size_t profile_choice_series(const struct catalog_process *process, const struct snapshots *snapshots,
-    struct fetch_item *items, char (*ids)[PROFILE_CHOICE_ID_BYTES], size_t most);
+    struct task_item *items, size_t most);
 
 #endif

@@ -40,7 +40,7 @@ static bool is_plain(const char *path)
 	return utf8_valid_prefix(path, strlen(path)) == strlen(path);
 }
 
-/* Is `prefix` the beginning of the path? Then *path is behind it. */
+/* Does the path begin with `prefix`? Then *path moves behind it. */
 static bool skip(const char **path, const char *prefix)
 {
 	size_t length = strlen(prefix);
@@ -84,46 +84,25 @@ static bool take_service(const char **path, char service[ROUTE_SERVICE_BYTES])
 	return true;
 }
 
-static enum route_kind kind_of(struct route *route)
+/* What is behind /pid/PID or /service/NAME; NULL if the path leads nowhere. */
+static const char *read_process(struct route *route)
 {
-	static const struct {
-		const char *prefix;
-		enum route_kind kind;
-	} prefixes[] = {{"/debug/pprof/", ROUTE_DEBUG}, {"/pprof/", ROUTE_OLD}, {"/api/v1/", ROUTE_API}};
 	const char *path = route->path;
 
+	if (!is_plain(path))
+		return NULL;
 	if (skip(&path, "/pid/")) {
 		route->scope = ROUTE_PID;
-		if (!take_pid(&path, &route->pid))
-			return ROUTE_NONE;
-	} else if (skip(&path, "/service/")) {
+		return take_pid(&path, &route->pid) ? path : NULL;
+	}
+	if (skip(&path, "/service/")) {
 		route->scope = ROUTE_SERVICE;
-		if (!take_service(&path, route->service))
-			return ROUTE_NONE;
+		return take_service(&path, route->service) ? path : NULL;
 	}
-	route->name = "";
-	if (strcmp(path, "/debug/pprof") == 0)
-		return ROUTE_DEBUG_BARE;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-		if (skip(&path, prefixes[i].prefix)) {
-			route->name = path;
-			return prefixes[i].kind == ROUTE_API && route->scope != ROUTE_ANY ? ROUTE_NONE
-			                                                                  : prefixes[i].kind;
-		}
-	}
-	if (route->scope != ROUTE_ANY)
-		return ROUTE_NONE;
-	if (strcmp(path, "/metrics") == 0)
-		return ROUTE_METRICS;
-	if (strcmp(path, "/sd") == 0)
-		return ROUTE_DISCOVERY;
-	if (strcmp(path, "/healthz") == 0)
-		return ROUTE_HEALTH;
-	route->name = path + 1;
-	return strchr(path + 1, '/') ? ROUTE_NONE : ROUTE_PAGE;
+	return path;
 }
 
-/* pid= and service= choose where the path does not. A wrong pid is one that no process has. */
+/* pid= and service= choose processes if the path does not. A wrong number is a pid that no process has. */
 static void read_choice(struct route *route)
 {
 	const char *pid = parameters_get(&route->parameters, "pid");
@@ -148,7 +127,7 @@ int route_parse(struct route *route, const char *target)
 	const char *path = strip_authority(target);
 	char *query;
 
-	*route = (struct route){.name = ""};
+	*route = (struct route){.below = ""};
 	if (path[0] != '/' && !(path > target && (path[0] == '?' || !path[0])))
 		return -EINVAL;
 	if (strlen(path) >= ROUTE_TARGET_BYTES)
@@ -169,7 +148,10 @@ int route_parse(struct route *route, const char *target)
 		route_fini(route);
 		return -EINVAL;
 	}
-	route->kind = is_plain(route->path) ? kind_of(route) : ROUTE_NONE;
+	route->below = read_process(route);
+	route->is_below_process = route->scope != ROUTE_ANY;
+	if (!route->below)
+		route->below = "";
 	read_choice(route);
 	return 0;
 }
@@ -180,18 +162,4 @@ void route_fini(struct route *route)
 	free(route->path);
 	free(route->query);
 	route->path = route->query = NULL;
-}
-
-const char *route_methods(const struct route *route)
-{
-	bool symbol =
-	    (route->kind == ROUTE_DEBUG || route->kind == ROUTE_OLD) && strcmp(route->name, "symbol") == 0;
-	bool snapshot = route->kind == ROUTE_API && strcmp(route->name, "snapshot") == 0;
-
-	return snapshot ? "POST" : symbol ? "GET, HEAD, POST" : "GET, HEAD";
-}
-
-bool route_is_open(const struct route *route)
-{
-	return route->kind == ROUTE_PAGE || route->kind == ROUTE_HEALTH;
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request is about, from its first line: pure, of bytes that anybody may send.
+ * The first line of a request, taken apart. Pure: anybody may send any bytes.
  *
- *     /debug/pprof/NAME                   of the one process that is watched
- *     /pid/4711/debug/pprof/NAME          of that one
- *     /service/NAME/debug/pprof/NAME      of all of a service
- *     /pprof/NAME                         as gperftools' clients ask
- *     /api/v1/NAME  /metrics  /sd  /healthz
- *     /  /NAME                            the page, and its parts
+ *     /PATH                   about the one process that is profiled, or about those of pid= or service=
+ *     /pid/4711/PATH          about that process
+ *     /service/NAME/PATH      about all processes of that service
  *
- * A path with an empty, "." or ".." part, with a control character or with invalid UTF-8 leads nowhere. No
- * part of a path is ever looked up in a file system.
+ * The PATH is looked up in endpoint_list.h. A path leads nowhere if it has an empty, "." or ".." part, a
+ * control character or invalid UTF-8. No part of a path is ever looked up in a file system.
  */
 #ifndef SERVE_ROUTE_H
 #define SERVE_ROUTE_H
@@ -23,41 +20,20 @@
 
 enum { ROUTE_TARGET_BYTES = 8192, ROUTE_SERVICE_BYTES = 129 };
 
-enum route_kind {
-	ROUTE_NONE, /* nothing is there */
-	ROUTE_DEBUG,
-	ROUTE_DEBUG_BARE, /* /debug/pprof without its last slash: Go redirects */
-	ROUTE_OLD,        /* /pprof/NAME */
-	ROUTE_API,
-	ROUTE_METRICS,
-	ROUTE_DISCOVERY,
-	ROUTE_HEALTH,
-	ROUTE_PAGE,
-};
-
-/* Which processes: by the path, or by pid= and service=. */
-enum route_scope { ROUTE_ANY, ROUTE_PID, ROUTE_SERVICE };
-
 struct route {
-	enum route_kind kind;
-	enum route_scope scope;
+	enum route_scope { ROUTE_ANY, ROUTE_PID, ROUTE_SERVICE } scope; /* which processes are meant */
 	pid_t pid;
 	char service[ROUTE_SERVICE_BYTES];
-	const char *name; /* NAME of the above; "" is an index; in `path` */
-	char *path;       /* decoded */
+	bool is_below_process; /* the path says the scope, not a parameter */
+	char *path;            /* decoded */
+	const char *below;     /* PATH of the above, in `path`; "" if the path leads nowhere */
 	struct parameters parameters;
-	char *query; /* as it came; "" if there is none. /symbol reads it by itself */
+	char *query; /* as it came; "" if there is none. /debug/pprof/symbol reads it by itself */
 };
 
-/* target: "/path?query", or "http://host/path?query". 0, -ENOMEM, or -EINVAL if it is none. On 0 the caller
- * calls route_fini. */
+/* target: "/path?query", or "http://host/path?query". 0, -ENOMEM, or -EINVAL if the target has neither form.
+ * On 0 the caller calls route_fini. */
 int route_parse(struct route *route, const char *target);
 void route_fini(struct route *route);
-
-/* Which methods it has: "GET, HEAD" or "GET, HEAD, POST". */
-const char *route_methods(const struct route *route);
-
-/* May it be asked for without a token? True of what holds no data: the empty page, and whether we live. */
-bool route_is_open(const struct route *route);
 
 #endif

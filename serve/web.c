@@ -44,7 +44,6 @@ static int open_server(const struct web_setup *setup)
 	struct catalog_setup catalog = {.with_files = setup->line->operand_count > 0};
 	int err;
 
-	server->since_unix_ns = clock_unix_ns();
 	server->token = *setup->token;
 	server->broker = broker_client_new(setup->broker_fd);
 	server->jobs = server->broker ? jobs_new(&err) : NULL;

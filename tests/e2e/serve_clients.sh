@@ -46,7 +46,7 @@ test_a_token_where_others_can_connect() {
   program a -p 1 -b copy
   serve --token-file token
   for path in /debug/pprof/ /debug/pprof/heap "/pid/$(cat a.pid)/debug/pprof/heap" /metrics /sd /api/v1/processes \
-    /api/v1/openapi.json /pprof/heap; do
+    /api/v1/openapi.json; do
     equal 401 "$(fetch "$path")" "$path"
     matches '^WWW-Authenticate: Bearer' head
     equal 401 "$(fetch "$path" -H 'Authorization: Bearer 0123456789abcdef012')" "$path"
@@ -65,6 +65,11 @@ test_a_token_where_others_can_connect() {
   wait $serve_pid || :
   serve
   equal 403 "$(fetch "/api/v1/snapshot?pid=$(cat a.pid)" -X POST)"
+  # What was once there says where it is now.
+  for path in /pprof/heap "/pid/$(cat a.pid)/pprof/symbol"; do
+    equal 410 "$(fetch "$path")" "$path"
+    equal '/pprof/... is gone: use /debug/pprof/...' "$(cat body)"
+  done
   finish a
 }
 

@@ -7,8 +7,9 @@
  * within their bounds, and no token but the right one opens.
  */
 #include "serve/api_query.h"
+#include "serve/client.h"
 #include "serve/debug_plan.h"
-#include "serve/host_header.h"
+#include "serve/endpoint.h"
 #include "serve/listen_address.h"
 #include "serve/route.h"
 #include "serve/symbols.h"
@@ -46,6 +47,8 @@ static void read_query(const struct route *route)
 
 static void read_target(const char *target)
 {
+	static const char debug[] = "/debug/pprof/";
+	const struct endpoint *endpoint;
 	struct debug_plan plan;
 	struct reply reply = {0};
 	struct route route;
@@ -53,17 +56,20 @@ static void read_target(const char *target)
 	if (route_parse(&route, target))
 		return;
 	REQUIRE(route.path[0] == '/');
-	if (route.kind != ROUTE_NONE) {
+	endpoint = endpoint_find(&route);
+	if (*route.below) {
 		REQUIRE(!strstr(route.path, "/../") && !strstr(route.path, "//"));
 		for (const char *at = route.path; *at; at++)
 			REQUIRE((unsigned char)*at >= 0x20);
+	} else {
+		REQUIRE(strcmp(endpoint->path, "**") == 0);
 	}
 	REQUIRE(route.pid >= 0 && strlen(route.service) < sizeof(route.service));
-	REQUIRE(*route_methods(&route));
-	if (route_is_open(&route))
-		REQUIRE(route.kind == ROUTE_PAGE || route.kind == ROUTE_HEALTH);
-	if (route.kind == ROUTE_DEBUG || route.kind == ROUTE_OLD) {
-		if (debug_plan_make(&plan, &route, &reply))
+	REQUIRE(*endpoint->methods);
+	if (endpoint->access == ENDPOINT_OPEN)
+		REQUIRE(strlen(endpoint->path) <= 2 || strcmp(endpoint->path, "/healthz") == 0);
+	if (strncmp(endpoint->path, debug, sizeof(debug) - 1) == 0) {
+		if (debug_plan_make(&plan, endpoint->path + sizeof(debug) - 1, &route.parameters, &reply))
 			REQUIRE(plan.seconds <= DEBUG_SECONDS_MAX && plan.name && !reply.status);
 		else
 			REQUIRE(reply.status == 400 || reply.status == 404);
@@ -99,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			read_target(part);
 			break;
 		case 1:
-			(void)host_header_is_local(part, "box");
+			(void)client_host_is_local(part, "box");
 			(void)listen_address_parse(&address, part, error, sizeof(error));
 			break;
 		case 2:

@@ -2,9 +2,9 @@
 /* arm64: qemu-aarch64 runs this test, too */
 /* The JSON API of `heaptap serve`, from decoded profiles: queries, views, points, growth, lists. */
 #include "pprof/profile/profile.h"
-#include "serve/api_list.h"
-#include "serve/api_openapi.h"
+#include "serve/api_lists.h"
 #include "serve/api_view.h"
+#include "serve/endpoint.h"
 #include "serve/timeline_sum.h"
 
 #include <errno.h>
@@ -86,24 +86,23 @@ static struct profile *snapshot_at(int64_t seconds, int64_t leaked)
 }
 
 /* The answer's text, which the caller frees; NULL with *err. */
-static char *view(enum api_view which, struct profile *const *profiles, size_t count, bool series,
+static char *view(const char *which, struct profile *const *profiles, size_t count, bool series,
     const struct given *given, int *err, char error[256])
 {
-	size_t columns[8] = {0}, bytes;
-	struct api_input input = {.profiles = profiles,
-	    .columns = columns,
-	    .count = count,
-	    .column_count = series ? count : 1,
-	    .title = ""};
+	struct api_input_profile given_profiles[8] = {{0}};
+	const struct api_input input = {
+	    .profiles = given_profiles, .count = count, .column_count = series ? count : 1, .title = ""};
+	size_t bytes;
 	struct api_query query;
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &bytes);
 
-	for (size_t i = 0; i < count && series; i++)
-		columns[i] = i;
+	for (size_t i = 0; i < count; i++)
+		given_profiles[i] =
+		    (struct api_input_profile){.profile = profiles[i], .column = series ? i : 0};
 	error[0] = '\0';
 	assert_int_equal(api_query_parse(&query, get, given, error, 256), 0);
-	*err = api_view_write(out, which, &query, &input, error, 256);
+	*err = api_view_write(out, api_view_find(which), &query, &input, error, 256);
 	api_query_fini(&query);
 	fclose(out);
 	return text;
@@ -157,25 +156,25 @@ static void every_value_has_its_error(void **state)
 	char error[256], *text;
 	int err;
 
-	text = view(API_TOP, &p, 1, false, &nothing, &err, error);
+	text = view("top", &p, 1, false, &nothing, &err, error);
 	assert_int_equal(err, 0);
 	contains(text, "\"type\":\"inuse\"");
 	contains(text, "{\"name\":\"cache\",\"file\":\"\",\"module\":\"\",\"flat\":4096000,\"error\":");
 	contains(text, "\"cum_error\":");
 	contains(text, "\"total\":{\"value\":4300800,\"error\":");
 	free(text);
-	text = view(
-	    API_TREE, &p, 1, false, &(struct given){{"sort", "threshold"}, {"alloc", "10"}}, &err, error);
+	text =
+	    view("tree", &p, 1, false, &(struct given){{"sort", "threshold"}, {"alloc", "10"}}, &err, error);
 	assert_int_equal(err, 0);
 	contains(text, "\"type\":\"alloc\"");
 	contains(text, "\"left_out\":1");
 	assert_null(strstr(text, "\"name\":\"leak\""));
 	free(text);
-	text = view(API_LEAKS, &p, 1, false, &(struct given){{"focus"}, {"leak"}}, &err, error);
+	text = view("leaks", &p, 1, false, &(struct given){{"focus"}, {"leak"}}, &err, error);
 	assert_int_equal(err, 0);
 	contains(text, "\"stacks\":1,\"objects\":50,\"value\":204800,\"error\":");
 	free(text);
-	text = view(API_TREE, &p, 1, false, &(struct given){{"layout"}, {"columns"}}, &err, error);
+	text = view("tree", &p, 1, false, &(struct given){{"layout"}, {"columns"}}, &err, error);
 	assert_int_equal(err, 0);
 	contains(text, "\"nodes\":{\"frame\":[-1,0,1],\"parent\":[-1,0,0]}");
 	contains(text, "\"value\":[4096000,204800]");
@@ -189,7 +188,7 @@ static void a_difference_knows_chance(void **state)
 	char error[256], *text;
 	int err;
 
-	text = view(API_DIFF, pair, 2, true, &nothing, &err, error);
+	text = view("diff", pair, 2, true, &nothing, &err, error);
 	assert_int_equal(err, 0);
 	contains(text, "\"same_process\":true");
 	contains(text,
@@ -197,7 +196,7 @@ static void a_difference_knows_chance(void **state)
 	    "\"mark\":\"\"");
 	contains(text, "\"within_two_errors\":false,\"beyond_chance\":true");
 	free(text);
-	text = view(API_DIFF, pair, 1, true, &nothing, &err, error);
+	text = view("diff", pair, 1, true, &nothing, &err, error);
 	assert_int_equal(err, -EINVAL);
 	contains(error, "needs two profiles");
 	free(text);
@@ -212,7 +211,7 @@ static void growth_has_its_beginning_and_its_rate(void **state)
 	char error[256], *text;
 	int err;
 
-	text = view(API_GROWTH, series, 4, true, &nothing, &err, error);
+	text = view("growth", series, 4, true, &nothing, &err, error);
 	assert_int_equal(err, 0);
 	contains(
 	    text, "\"snapshots\":4,\"snapshots_least\":4,\"one_process\":true,\"series_ns\":3600000000000");
@@ -221,7 +220,7 @@ static void growth_has_its_beginning_and_its_rate(void **state)
 	contains(text, "\"since_ns\":0,\"until_ns\":3600000000000,\"per_hour\":28");
 	assert_null(strstr(text, "\"name\":\"cache\",\"is_caller\""));
 	free(text);
-	text = view(API_GROWTH, series, 3, true, &nothing, &err, error);
+	text = view("growth", series, 3, true, &nothing, &err, error);
 	assert_null(strstr(text, "\"total\""));
 	free(text);
 	for (size_t i = 0; i < 4; i++)
@@ -266,7 +265,7 @@ static void lists_say_what_is_not_known(void **state)
 
 	for (size_t i = 0; i < 200; i++)
 		points[i] = (struct api_point){.time_ns = (int64_t)i, .value = (double)i, .rss_bytes = -1};
-	api_processes_write(out, &process, 1, true, false);
+	api_lists_write_processes(out, &process, 1, true, false);
 	fclose(out);
 	contains(text, "\"files\":true,\"samplers\":false,");
 	contains(text, "\"program\":\"a\\\"b\",\"name\":\"a\\\"b c\"");
@@ -278,12 +277,71 @@ static void lists_say_what_is_not_known(void **state)
 	free(text);
 	out = open_memstream(&text, &bytes);
 	process.growth = &growth;
-	api_timeline_write(out, &process, &(struct api_query){0});
+	api_lists_write_timeline(out, &process, &(struct api_query){0});
 	fclose(out);
 	contains(text, "\"growth_per_hour\":10,\"growth_error\":2.0}");
 	contains(text, "\"type\":\"inuse\",\"unit\":\"bytes\"");
 	free(text);
-	contains(api_openapi(), "\"openapi\": \"3.0.3\"");
+}
+
+/* ---- the description */
+
+/* How often `wanted` is in the text before `end`. */
+static size_t count_in(const char *text, const char *end, const char *wanted)
+{
+	size_t count = 0;
+
+	while ((text = strstr(text, wanted)) && text < end) {
+		count++;
+		text += strlen(wanted);
+	}
+	return count;
+}
+
+static void check_description(const struct endpoint *endpoint, const char *text)
+{
+	static const char next[] = "\n    \"/", parameter[] = "#/components/parameters/";
+	char wanted[128], words[512], *rest = words, *word;
+	const char *begin, *end;
+	size_t count = 0;
+
+	snprintf(wanted, sizeof(wanted), "\n    \"%s\": {", endpoint->path + strlen("/api/v1"));
+	begin = strstr(text, wanted);
+	if (!begin)
+		fail_msg("%s is not described", endpoint->path);
+	end = strstr(begin + strlen(wanted), next);
+	end = end ? end : strstr(begin, "\n  },");
+	assert_int_equal(
+	    count_in(begin, end, strcmp(endpoint->methods, "POST") == 0 ? "\"post\": {" : "\"get\": {"), 1);
+	snprintf(words, sizeof(words), "%s", endpoint->parameters);
+	while ((word = strsep(&rest, " "))) {
+		if (!*word)
+			continue;
+		count++;
+		snprintf(wanted, sizeof(wanted), "%s%s\"", parameter, word);
+		if (count_in(begin, end, wanted) != 1)
+			fail_msg("%s: %s is not described", endpoint->path, word);
+	}
+	assert_int_equal(count_in(begin, end, parameter), count);
+}
+
+/* openapi.json has the paths, methods and parameters of the table of endpoints, and no other. */
+static void the_table_of_endpoints_is_described(void **state)
+{
+	const char *text = endpoint_openapi(), *paths = strstr(text, "\"paths\""),
+	           *end = strstr(text, "\"components\"");
+	size_t count, described = 0;
+	const struct endpoint *endpoints = endpoint_all(&count);
+
+	(void)state;
+	contains(text, "\"openapi\": \"3.0.3\"");
+	for (size_t i = 0; i < count; i++) {
+		if (strncmp(endpoints[i].path, "/api/v1/", 8) != 0 || strchr(endpoints[i].path, '*'))
+			continue;
+		check_description(&endpoints[i], text);
+		described++;
+	}
+	assert_int_equal(count_in(paths, end, "\n    \"/"), described);
 }
 
 static struct api_point point_of_sum(int64_t seconds, double value, double error, int64_t rss_bytes)
@@ -366,6 +424,7 @@ int main(void)
 	    cmocka_unit_test(growth_has_its_beginning_and_its_rate),
 	    cmocka_unit_test(a_profile_is_a_point),
 	    cmocka_unit_test(lists_say_what_is_not_known),
+	    cmocka_unit_test(the_table_of_endpoints_is_described),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

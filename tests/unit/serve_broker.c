@@ -6,9 +6,9 @@
 #include "serve/catalog_history.h"
 #include "serve/catalog_lists.h"
 #include "serve/catalog_scan.h"
-#include "serve/fetch.h"
 #include "serve/profile_choice.h"
 #include "serve/snapshots.h"
+#include "serve/task.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -140,9 +140,12 @@ static void a_sampler_makes_few_profiles_at_once(void **state)
 	broker_close(&broker);
 }
 
-static void count_done(struct fetch *fetch)
+static size_t fetched;
+
+static void count_fetched(struct task *task)
 {
-	++*(size_t *)fetch->context;
+	(void)task;
+	fetched++;
 }
 
 /* Where one is refused nobody waits for the others. */
@@ -151,37 +154,39 @@ static void cpu_time_is_of_all_or_nobody(void **state)
 	enum { MOST = BROKER_CLIENT_CPU_AT_ONCE };
 	struct broker_request sent[4 * MOST];
 	struct broker broker;
-	struct fetch fetch = {0};
-	size_t done = 0;
+	struct task *task = NULL;
 
 	(void)state;
 	broker_open(&broker);
 	for (size_t count = MOST + 1; count >= MOST; count--) {
-		fetch = (struct fetch){.broker = broker.client, .done = count_done, .context = &done};
-		assert_int_equal(fetch_init(&fetch, count), 0);
+		task = task_new(sizeof(*task), count);
+		assert_non_null(task);
+		task->broker = broker.client;
+		task->fetched = count_fetched;
+		task->count = count;
 		for (size_t i = 0; i < count; i++) {
-			fetch.items[i].kind = FETCH_CPU;
-			fetch.items[i].key = (struct process_key){.server = 7, .pid = (pid_t)i + 1};
+			task->items[i].kind = TASK_CPU;
+			task->items[i].key = (struct process_key){.server = 7, .pid = (pid_t)i + 1};
 		}
-		fetch_begin(&fetch);
+		task_fetch(task, 0, 0);
 		if (count == MOST)
 			break;
-		assert_int_equal(done, 1);
-		assert_int_equal(fetch_failure_of_sum(&fetch)->error, -EBUSY);
+		assert_int_equal(fetched, 1);
+		assert_int_equal(task_failure_of_sum(task)->error, -EBUSY);
 		assert_int_equal(take_all(&broker, sent, 4 * MOST), 2 * MOST);
 		for (size_t i = 0; i < MOST; i++) {
 			assert_int_equal(sent[MOST + i].verb, BROKER_CANCEL);
 			assert_int_equal(sent[MOST + i].id, sent[i].id);
 		}
-		fetch_fini(&fetch);
+		task_drop(task);
 	}
 	/* There is room again, and of so many each is waited for. */
-	assert_int_equal(done, 1);
+	assert_int_equal(fetched, 1);
 	assert_int_equal(take_all(&broker, sent, 4 * MOST), MOST);
 	for (size_t i = 0; i < MOST; i++)
 		refuse(&broker, sent[i].id);
-	assert_int_equal(done, 2);
-	fetch_fini(&fetch);
+	assert_int_equal(fetched, 2);
+	task_drop(task);
 	broker_close(&broker);
 }
 
@@ -351,9 +356,8 @@ static void a_series_is_by_time_with_its_ends(void **state)
 {
 	enum { FILES = 100, MOST = 10 };
 	static struct catalog_file files[FILES];
-	static struct fetch_item items[FILES + 1];
+	static struct task_item items[FILES + 1];
 	const struct catalog_file *list[FILES];
-	char ids[FILES + 1][PROFILE_CHOICE_ID_BYTES];
 	struct catalog_process process = {.key = {.server = 1, .pid = 5}, .files = list};
 	const int64_t now_ns = clock_unix_ns(), hour_ns = INT64_C(3600) * CLOCK_NS_PER_S;
 	struct got got = {.waiter.got = on_snapshot};
@@ -373,16 +377,16 @@ static void a_series_is_by_time_with_its_ends(void **state)
 	/* All of few, one of a kind that is no state left out. */
 	process.file_count = 3;
 	files[1].kind = ORIGIN_PEAK;
-	assert_int_equal(profile_choice_series(&process, snapshots, items, ids, MOST), 2);
-	assert_string_equal(ids[0], "f-0000000000000000");
-	assert_string_equal(ids[1], "f-0000000000000002");
+	assert_int_equal(profile_choice_series(&process, snapshots, items, MOST), 2);
+	assert_string_equal(items[0].id, "f-0000000000000000");
+	assert_string_equal(items[1].id, "f-0000000000000002");
 	files[1].kind = ORIGIN_LIVE;
 	/* Of many so many, always the first and the last. */
 	for (size_t count = MOST - 1; count <= FILES; count++) {
 		const size_t wanted = count < MOST ? count : MOST;
 
 		process.file_count = count;
-		assert_int_equal(profile_choice_series(&process, snapshots, items, ids, MOST), wanted);
+		assert_int_equal(profile_choice_series(&process, snapshots, items, MOST), wanted);
 		assert_int_equal(items[0].file, 0);
 		assert_int_equal(items[wanted - 1].file, count - 1);
 		for (size_t i = 1; i < wanted; i++)
@@ -392,9 +396,9 @@ static void a_series_is_by_time_with_its_ends(void **state)
 	snapshots_want(snapshots, &process.key, &got.waiter, 0);
 	assert_true(take(&broker, &request));
 	answer(&broker, request.id, "x", 1);
-	assert_int_equal(profile_choice_series(&process, snapshots, items, ids, FILES + 1), FILES + 1);
+	assert_int_equal(profile_choice_series(&process, snapshots, items, FILES + 1), FILES + 1);
 	assert_int_equal(items[50].file, 50);
-	assert_int_equal(items[51].kind, FETCH_READY);
+	assert_int_equal(items[51].kind, TASK_READY);
 	assert_int_equal(items[52].file, 51);
 	blob_drop(items[51].profile);
 	snapshots_free(snapshots);

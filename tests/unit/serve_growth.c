@@ -67,15 +67,20 @@ static const char *none(const void *context, const char *name)
 static char *growth(
     struct profile **profiles, const size_t *columns, const size_t *owners, const bool *ended, size_t count)
 {
-	const struct api_input input = {
-	    profiles, columns, count, columns[count - 1] + 1, "server", owners, ended};
+	struct api_input_profile given[16];
+	const struct api_input input = {given, count, columns[count - 1] + 1, "server"};
 	struct api_query query;
 	char *text = NULL, error[256] = "";
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 
+	assert_true(count <= sizeof(given) / sizeof(given[0]));
+	for (size_t i = 0; i < count; i++)
+		given[i] = (struct api_input_profile){
+		    profiles[i], columns[i], owners ? owners[i] : 0, ended && ended[i]};
 	assert_int_equal(api_query_parse(&query, none, NULL, error, sizeof(error)), 0);
-	assert_int_equal(api_view_write(out, API_GROWTH, &query, &input, error, sizeof(error)), 0);
+	assert_int_equal(
+	    api_view_write(out, api_view_find("growth"), &query, &input, error, sizeof(error)), 0);
 	api_query_fini(&query);
 	fclose(out);
 	for (size_t i = 0; i < count; i++)

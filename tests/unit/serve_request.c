@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arm64: qemu-aarch64 runs this test, too */
 /* What heaptap-serve makes of a request's first line and headers, and of its own addresses and token. */
-#include "serve/host_header.h"
+#include "serve/client.h"
+#include "serve/endpoint.h"
 #include "serve/listen_address.h"
 #include "serve/parameters.h"
 #include "serve/route.h"
@@ -67,61 +68,65 @@ static void integers_are_those_of_strconv(void **state)
 }
 
 struct expected {
-	const char *target;
-	enum route_kind kind;
+	const char *target, *endpoint;
 	enum route_scope scope;
 	pid_t pid;
-	const char *service, *name;
+	const char *service;
 };
 
 static void a_path_leads_where_it_says(void **state)
 {
+	static const char nowhere[] = "**";
 	static const struct expected cases[] = {
-	    {"/", ROUTE_PAGE, ROUTE_ANY, 0, "", ""},
-	    {"/page.css", ROUTE_PAGE, ROUTE_ANY, 0, "", "page.css"},
-	    {"/debug/pprof", ROUTE_DEBUG_BARE, ROUTE_ANY, 0, "", ""},
-	    {"/debug/pprof/", ROUTE_DEBUG, ROUTE_ANY, 0, "", ""},
-	    {"/debug/pprof/heap?gc=1", ROUTE_DEBUG, ROUTE_ANY, 0, "", "heap"},
-	    {"/debug/pprof/a/b", ROUTE_DEBUG, ROUTE_ANY, 0, "", "a/b"},
-	    {"/debug/pprof/heap?pid=12", ROUTE_DEBUG, ROUTE_PID, 12, "", "heap"},
-	    {"/debug/pprof/heap?pid=x", ROUTE_DEBUG, ROUTE_PID, 0, "", "heap"},
-	    {"/debug/pprof/heap?service=a%2Fb", ROUTE_DEBUG, ROUTE_SERVICE, 0, "a/b", "heap"},
-	    {"/pid/4711/debug/pprof/allocs", ROUTE_DEBUG, ROUTE_PID, 4711, "", "allocs"},
-	    {"/pid/4711/debug/pprof", ROUTE_DEBUG_BARE, ROUTE_PID, 4711, "", ""},
-	    {"/pid/2147483648/debug/pprof/heap", ROUTE_NONE, ROUTE_PID, 0, "", ""},
-	    {"/pid//debug/pprof/heap", ROUTE_NONE, ROUTE_ANY, 0, "", ""},
-	    {"/pid/-1/debug/pprof/heap", ROUTE_NONE, ROUTE_PID, 0, "", ""},
-	    {"/service/a%20b/debug/pprof/heap", ROUTE_DEBUG, ROUTE_SERVICE, 0, "a b", "heap"},
-	    {"/service/ns/web/debug/pprof/heap", ROUTE_DEBUG, ROUTE_SERVICE, 0, "ns/web", "heap"},
-	    {"/pid/1/api/v1/top", ROUTE_NONE, ROUTE_PID, 1, "", "top"},
-	    {"/pprof/heap", ROUTE_OLD, ROUTE_ANY, 0, "", "heap"},
-	    {"/api/v1/top?service=x", ROUTE_API, ROUTE_SERVICE, 0, "x", "top"},
-	    {"/metrics", ROUTE_METRICS, ROUTE_ANY, 0, "", ""},
-	    {"/sd", ROUTE_DISCOVERY, ROUTE_ANY, 0, "", ""},
-	    {"/healthz", ROUTE_HEALTH, ROUTE_ANY, 0, "", ""},
-	    {"http://h:1/metrics", ROUTE_METRICS, ROUTE_ANY, 0, "", ""},
-	    {"http://h", ROUTE_PAGE, ROUTE_ANY, 0, "", ""},
-	    {"/../etc/passwd", ROUTE_NONE, ROUTE_ANY, 0, "", ""},
-	    {"/%2e%2e/etc/passwd", ROUTE_NONE, ROUTE_ANY, 0, "", ""},
-	    {"/page.css%00.html", ROUTE_PAGE, ROUTE_ANY, 0, "", "page.css\xef\xbf\xbd.html"},
-	    {"//etc/passwd", ROUTE_NONE, ROUTE_ANY, 0, "", ""},
-	    {"/a%0ab", ROUTE_NONE, ROUTE_ANY, 0, "", ""},
-	    {"/%ff", ROUTE_NONE, ROUTE_ANY, 0, "", ""},
+	    {"/", "/", ROUTE_ANY, 0, ""},
+	    {"/page.css", "/*", ROUTE_ANY, 0, ""},
+	    {"/a/page.css", nowhere, ROUTE_ANY, 0, ""},
+	    {"/debug/pprof", "/debug/pprof", ROUTE_ANY, 0, ""},
+	    {"/debug/pprof/", "/debug/pprof/", ROUTE_ANY, 0, ""},
+	    {"/debug/pprof/heap?gc=1", "/debug/pprof/heap", ROUTE_ANY, 0, ""},
+	    {"/debug/pprof/a/b", "/debug/pprof/**", ROUTE_ANY, 0, ""},
+	    {"/debug/pprof/heap?pid=12", "/debug/pprof/heap", ROUTE_PID, 12, ""},
+	    {"/debug/pprof/heap?pid=x", "/debug/pprof/heap", ROUTE_PID, 0, ""},
+	    {"/debug/pprof/heap?service=a%2Fb", "/debug/pprof/heap", ROUTE_SERVICE, 0, "a/b"},
+	    {"/pid/4711/debug/pprof/allocs", "/debug/pprof/allocs", ROUTE_PID, 4711, ""},
+	    {"/pid/4711/debug/pprof", "/debug/pprof", ROUTE_PID, 4711, ""},
+	    {"/pid/2147483648/debug/pprof/heap", nowhere, ROUTE_PID, 0, ""},
+	    {"/pid//debug/pprof/heap", nowhere, ROUTE_ANY, 0, ""},
+	    {"/pid/-1/debug/pprof/heap", nowhere, ROUTE_PID, 0, ""},
+	    {"/pid/1/", nowhere, ROUTE_PID, 1, ""},
+	    {"/pid/1/metrics", nowhere, ROUTE_PID, 1, ""},
+	    {"/service/a%20b/debug/pprof/heap", "/debug/pprof/heap", ROUTE_SERVICE, 0, "a b"},
+	    {"/service/ns/web/debug/pprof/heap", "/debug/pprof/heap", ROUTE_SERVICE, 0, "ns/web"},
+	    {"/pid/1/api/v1/top", nowhere, ROUTE_PID, 1, ""},
+	    {"/pprof/heap", "/pprof/**", ROUTE_ANY, 0, ""},
+	    {"/pid/1/pprof/heap", "/pprof/**", ROUTE_PID, 1, ""},
+	    {"/api/v1/top?service=x", "/api/v1/top", ROUTE_SERVICE, 0, "x"},
+	    {"/api/v1/", "/api/v1/**", ROUTE_ANY, 0, ""},
+	    {"/metrics", "/metrics", ROUTE_ANY, 0, ""},
+	    {"/sd", "/sd", ROUTE_ANY, 0, ""},
+	    {"/healthz", "/healthz", ROUTE_ANY, 0, ""},
+	    {"http://h:1/metrics", "/metrics", ROUTE_ANY, 0, ""},
+	    {"http://h", "/", ROUTE_ANY, 0, ""},
+	    {"/../etc/passwd", nowhere, ROUTE_ANY, 0, ""},
+	    {"/%2e%2e/etc/passwd", nowhere, ROUTE_ANY, 0, ""},
+	    {"/page.css%00.html", "/*", ROUTE_ANY, 0, ""},
+	    {"//etc/passwd", nowhere, ROUTE_ANY, 0, ""},
+	    {"/a%0ab", nowhere, ROUTE_ANY, 0, ""},
+	    {"/%ff", nowhere, ROUTE_ANY, 0, ""},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct route route;
+		const struct endpoint *endpoint;
 
 		assert_int_equal(route_parse(&route, cases[i].target), 0);
-		if (route.kind != cases[i].kind)
+		endpoint = endpoint_find(&route);
+		if (strcmp(endpoint->path, cases[i].endpoint) != 0)
 			print_message("%s\n", cases[i].target);
-		assert_int_equal(route.kind, cases[i].kind);
-		if (route.kind != ROUTE_NONE) {
-			assert_int_equal(route.scope, cases[i].scope);
-			assert_int_equal(route.pid, cases[i].pid);
-			assert_string_equal(route.service, cases[i].service);
-			assert_string_equal(route.name, cases[i].name);
-		}
+		assert_string_equal(endpoint->path, cases[i].endpoint);
+		assert_int_equal(route.scope, cases[i].scope);
+		assert_int_equal(route.pid, cases[i].pid);
+		assert_string_equal(route.service, cases[i].service);
 		route_fini(&route);
 	}
 }
@@ -144,18 +149,18 @@ static void what_is_no_target_is_refused(void **state)
 static void only_what_holds_no_data_is_open(void **state)
 {
 	static const char *const closed[] = {"/debug/pprof/", "/debug/pprof/heap", "/pid/1/debug/pprof/heap",
-	    "/pprof/heap", "/api/v1/processes", "/api/v1/openapi.json", "/metrics", "/sd"};
+	    "/pprof/heap", "/api/v1/processes", "/api/v1/openapi.json", "/metrics", "/sd", "/a/page.js"};
 	static const char *const open[] = {"/", "/page.js", "/healthz"};
 	struct route route;
 
 	for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++) {
 		assert_int_equal(route_parse(&route, closed[i]), 0);
-		assert_false(route_is_open(&route));
+		assert_false(endpoint_find(&route)->access == ENDPOINT_OPEN);
 		route_fini(&route);
 	}
 	for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
 		assert_int_equal(route_parse(&route, open[i]), 0);
-		assert_true(route_is_open(&route));
+		assert_true(endpoint_find(&route)->access == ENDPOINT_OPEN);
 		route_fini(&route);
 	}
 }
@@ -168,13 +173,13 @@ static void a_foreign_name_in_host_is_seen(void **state)
 	    "127.0.0.1.example.org", "[::1", "[x]", "localhost:80x", "box.example.org", "notlocalhost", ".",
 	    "evil:80:80"};
 
-	assert_true(host_header_is_local(NULL, "box"));
+	assert_true(client_host_is_local(NULL, "box"));
 	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
-		assert_true(host_header_is_local(local[i], "box"));
+		assert_true(client_host_is_local(local[i], "box"));
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
-		assert_false(host_header_is_local(foreign[i], "box"));
+		assert_false(client_host_is_local(foreign[i], "box"));
 	/* a machine called by a name of the internet's is rebound as easily as any */
-	assert_false(host_header_is_local("box.example.org", "box.example.org"));
+	assert_false(client_host_is_local("box.example.org", "box.example.org"));
 }
 
 static void only_the_token_opens(void **state)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/exchange_lists.h"
+#include "serve/api_lists.h"
 
 #include "pprof/analysis/trend.h"
 #include "pprof/text/json.h"
 #include "pprof/text/utf8.h"
-#include "serve/exchange.h"
+#include "serve/endpoint_list.h"
+#include "serve/profile_choice.h"
+#include "serve/request.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,6 +14,171 @@
 #include <string.h>
 
 enum { SPARK_POINTS = 64 };
+
+/* ---- JSON of plain structs */
+
+static void write_null(struct json *json, const char *key)
+{
+	json_number(json, key, NAN, 0);
+}
+
+static void write_bytes(struct json *json, const char *key, int64_t bytes)
+{
+	if (bytes >= 0)
+		json_integer(json, key, bytes);
+	else
+		write_null(json, key);
+}
+
+static void write_point(struct json *json, const struct api_point *point)
+{
+	json_integer(json, "time_ns", point->time_ns);
+	json_number(json, "inuse", point->value, 0);
+	if (point->known) {
+		json_number(json, "error", point->error, 1);
+		json_number(json, "samples", point->samples, 1);
+	} else {
+		write_null(json, "error");
+		write_null(json, "samples");
+	}
+	write_bytes(json, "rss", point->rss_bytes);
+}
+
+/* At most so many, evenly, the last among them. */
+static void write_spark(struct json *json, const struct api_process *process)
+{
+	const size_t count = process->point_count;
+	const size_t step = count / SPARK_POINTS + 1;
+
+	json_array(json, "points");
+	for (size_t i = 0; i < count; i++) {
+		if ((count - 1 - i) % step)
+			continue;
+		json_object(json, NULL);
+		write_point(json, &process->points[i]);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+static void write_growth(struct json *json, const struct api_growth *growth)
+{
+	if (!growth) {
+		write_null(json, "growth_per_hour");
+		return;
+	}
+	json_number(json, "growth_per_hour", growth->per_hour, 0);
+	json_number(json, "growth_error", growth->per_hour_error, 1);
+}
+
+static void write_process(struct json *json, const struct api_process *process)
+{
+	const struct api_point *newest =
+	    process->point_count ? &process->points[process->point_count - 1] : NULL;
+
+	json_text(json, "id", process->id);
+	json_integer(json, "pid", process->pid);
+	json_text(json, "program", process->program);
+	json_text(json, "name", process->name);
+	json_text(json, "service", process->service);
+	json_text(json, "host", process->host);
+	json_text(json, "session", process->session);
+	json_integer(json, "start_ns", process->start_ns);
+	json_boolean(json, "running", process->running);
+	json_integer(json, "profiles", (int64_t)process->profile_count);
+	if (newest) {
+		json_integer(json, "time_ns", newest->time_ns);
+		json_number(json, "inuse", newest->value, 0);
+	} else {
+		write_null(json, "inuse");
+	}
+	if (newest && newest->known) {
+		json_number(json, "error", newest->error, 1);
+		json_number(json, "samples", newest->samples, 1);
+	} else {
+		write_null(json, "error");
+	}
+	write_bytes(json, "rss", process->rss_bytes);
+	write_growth(json, process->growth);
+}
+
+void api_lists_write_processes(
+    FILE *out, const struct api_process *processes, size_t count, bool from_files, bool from_samplers)
+{
+	struct json json = {.out = out};
+
+	json_object(&json, NULL);
+	json_text(&json, "heaptap", HEAPTAP_VERSION);
+	json_boolean(&json, "files", from_files);
+	json_boolean(&json, "samplers", from_samplers);
+	json_array(&json, "processes");
+	for (size_t i = 0; i < count; i++) {
+		json_object(&json, NULL);
+		write_process(&json, &processes[i]);
+		write_spark(&json, &processes[i]);
+		json_end(&json);
+	}
+	json_end(&json);
+	json_end(&json);
+}
+
+void api_lists_write_profiles(FILE *out, const struct api_profile *profiles, size_t count)
+{
+	struct json json = {.out = out};
+
+	json_object(&json, NULL);
+	json_text(&json, "heaptap", HEAPTAP_VERSION);
+	json_array(&json, "profiles");
+	for (size_t i = 0; i < count; i++) {
+		const struct api_profile *profile = &profiles[i];
+
+		json_object(&json, NULL);
+		json_text(&json, "id", profile->id);
+		json_text(&json, "kind", profile->kind);
+		json_integer(&json, "pid", profile->pid);
+		json_text(&json, "program", profile->program);
+		json_text(&json, "name", profile->name);
+		json_text(&json, "service", profile->service);
+		json_text(&json, "host", profile->host);
+		json_integer(&json, "time_ns", profile->time_ns);
+		json_integer(&json, "duration_ns", profile->duration_ns);
+		json_text(&json, "cause", profile->cause);
+		json_integer(&json, "bytes", profile->bytes);
+		json_end(&json);
+	}
+	json_end(&json);
+	json_end(&json);
+}
+
+void api_lists_write_timeline(FILE *out, const struct api_process *process, const struct api_query *query)
+{
+	struct json json = {.out = out};
+	const enum measure_kind kind = query->sorted ? query->kind : MEASURE_INUSE;
+	const bool bytes = kind == MEASURE_INUSE || kind == MEASURE_ALLOC;
+
+	json_object(&json, NULL);
+	json_text(&json, "heaptap", HEAPTAP_VERSION);
+	json_object(&json, "process");
+	write_process(&json, process);
+	json_end(&json);
+	json_text(&json, "type", traces_kind_word(kind));
+	json_text(&json, "unit", bytes ? "bytes" : "count");
+	json_array(&json, "points");
+	for (size_t i = 0; i < process->point_count; i++) {
+		json_object(&json, NULL);
+		write_point(&json, &process->points[i]);
+		json_text(&json, "id", process->points[i].id);
+		json_text(&json, "cause", process->points[i].cause);
+		if (process->is_sum) {
+			json_integer(&json, "processes", (int64_t)process->points[i].processes);
+			json_integer(&json, "missing", (int64_t)process->points[i].missing);
+		}
+		json_end(&json);
+	}
+	json_end(&json);
+	json_boolean(&json, "errors_are_upper_limits", process->is_sum);
+	json_end(&json);
+}
 
 /* ---- points */
 
@@ -26,7 +193,7 @@ static struct api_point point_of(const struct catalog_point *from)
 	    .rss_bytes = from->rss_bytes};
 }
 
-struct api_point *exchange_lists_points(const struct catalog_process *process, size_t *count, size_t most)
+struct api_point *api_lists_points(const struct catalog_process *process, size_t *count, size_t most)
 {
 	size_t all = process->history ? process->history->count : 0, step = most ? all / most + 1 : 1;
 	const struct catalog_point *noted = all ? process->history->points : NULL;
@@ -39,7 +206,7 @@ struct api_point *exchange_lists_points(const struct catalog_process *process, s
 	return points;
 }
 
-/* Of one that does not run: its files say it. */
+/* The points of a process that does not run: its files say them. */
 static struct api_point *file_points(const struct catalog_process *process, size_t *count)
 {
 	struct api_point *points = calloc(process->file_count + 1, sizeof(*points));
@@ -98,18 +265,18 @@ static bool growth_of(const struct catalog_process *process, const struct api_po
 /* ---- processes */
 
 struct row {
-	char id[PROFILE_CHOICE_ID_BYTES];
+	char id[TASK_ID_BYTES];
 	struct api_growth growth;
 	struct api_point *points;
 };
 
-void exchange_lists_id(const struct catalog_process *process, char id[PROFILE_CHOICE_ID_BYTES])
+void api_lists_id(const struct catalog_process *process, char id[TASK_ID_BYTES])
 {
 	const struct catalog_file *newest = profile_choice_newest(process);
 
 	id[0] = '\0';
 	if (process->listed)
-		snprintf(id, PROFILE_CHOICE_ID_BYTES, "now-%d", (int)process->key.pid);
+		snprintf(id, TASK_ID_BYTES, "now-%d", (int)process->key.pid);
 	else if (newest)
 		profile_choice_file_id(id, newest);
 }
@@ -119,12 +286,11 @@ static void fill_process(const struct catalog_process *from, struct api_process 
 	size_t count;
 	const struct api_point *newest;
 
-	row->points =
-	    from->listed ? exchange_lists_points(from, &count, SPARK_POINTS) : file_points(from, &count);
+	row->points = from->listed ? api_lists_points(from, &count, SPARK_POINTS) : file_points(from, &count);
 	if (!row->points)
 		count = 0;
 	newest = count ? &row->points[count - 1] : NULL;
-	exchange_lists_id(from, row->id);
+	api_lists_id(from, row->id);
 	*to = (struct api_process){.id = row->id,
 	    .pid = from->key.pid,
 	    .program = from->program,
@@ -143,10 +309,10 @@ static void fill_process(const struct catalog_process *from, struct api_process 
 	    .growth = growth_of(from, row->points, count, &row->growth) ? &row->growth : NULL};
 }
 
-static bool write_processes(FILE *out, const struct exchange *exchange)
+static bool write_processes(FILE *out, const struct request *request)
 {
 	size_t count;
-	const struct catalog_process *processes = catalog_processes(exchange->server->catalog, &count);
+	const struct catalog_process *processes = catalog_processes(request->server->catalog, &count);
 	struct api_process *list = calloc(count + 1, sizeof(*list));
 	struct row *rows = calloc(count + 1, sizeof(*rows));
 	bool made = list && rows;
@@ -154,8 +320,8 @@ static bool write_processes(FILE *out, const struct exchange *exchange)
 	for (size_t i = 0; i < count && made; i++)
 		fill_process(&processes[i], &list[i], &rows[i]);
 	if (made)
-		api_processes_write(out, list, count, catalog_has_files(exchange->server->catalog),
-		    catalog_has_samplers(exchange->server->catalog));
+		api_lists_write_processes(out, list, count, catalog_has_files(request->server->catalog),
+		    catalog_has_samplers(request->server->catalog));
 	for (size_t i = 0; i < count && rows; i++)
 		free(rows[i].points);
 	free(rows);
@@ -167,7 +333,7 @@ static bool write_processes(FILE *out, const struct exchange *exchange)
 
 struct profiles {
 	struct api_profile *list;
-	char (*ids)[PROFILE_CHOICE_ID_BYTES];
+	char (*ids)[TASK_ID_BYTES];
 	size_t count;
 };
 
@@ -215,9 +381,9 @@ static void add_kept_snapshots(
 }
 
 /* Those of processes that have ended too, beside live ones. */
-static bool write_profiles(FILE *out, const struct exchange *exchange)
+static bool write_profiles(FILE *out, const struct request *request)
 {
-	const struct server *server = exchange->server;
+	const struct server *server = request->server;
 	const struct kept_snapshot *kept;
 	size_t count, room = 1;
 	const struct catalog_process *processes = catalog_processes(server->catalog, &count),
@@ -231,50 +397,42 @@ static bool write_profiles(FILE *out, const struct exchange *exchange)
 	profiles.ids = calloc(room, sizeof(*profiles.ids));
 	made = profiles.list && profiles.ids;
 	for (const struct catalog_process *at = processes; at < end && made; at++) {
-		if (!catalog_is_meant(at, &exchange->route))
+		if (!catalog_is_meant(at, &request->route))
 			continue;
 		add_files(&profiles, at);
 		add_kept_snapshots(&profiles, at, server->snapshots);
 	}
 	if (made)
-		api_profiles_write(out, profiles.list, profiles.count);
+		api_lists_write_profiles(out, profiles.list, profiles.count);
 	free(profiles.list);
 	free(profiles.ids);
 	return made;
 }
 
-void exchange_lists(struct exchange *exchange)
+/* ---- replies */
+
+static void answer(struct request *request, bool (*write)(FILE *out, const struct request *request))
 {
-	bool processes = strcmp(exchange->route.name, "processes") == 0, made;
 	char *text = NULL;
 	size_t length = 0;
 	FILE *out = open_memstream(&text, &length);
+	bool made = out && write(out, request);
 
-	made = out && (processes ? write_processes(out, exchange) : write_profiles(out, exchange));
 	if (out && fclose(out) == 0 && made) {
-		reply_bytes(&exchange->reply, 200, REPLY_JSON, blob_new(text, length));
+		reply_bytes(&request->reply, 200, REPLY_JSON, blob_new(text, length));
+		request_finish(request);
 		return;
 	}
 	free(text);
-	reply_json_error(&exchange->reply, 500, "out of memory");
+	request_refuse(request, 500, "out of memory");
 }
 
-void exchange_lists_written(struct reply *reply, const char *path)
+void answer_processes(struct request *request)
 {
-	char *text = NULL, clean[BROKER_TEXT_BYTES];
-	size_t length = 0;
-	FILE *out = open_memstream(&text, &length);
-	struct json json = {.out = out};
+	answer(request, write_processes);
+}
 
-	snprintf(clean, sizeof(clean), "%s", path);
-	utf8_disarm(clean, strlen(clean));
-	if (out) {
-		json_object(&json, NULL);
-		json_text(&json, "path", clean);
-		json_end(&json);
-	}
-	if (out && fclose(out) == 0)
-		reply_bytes(reply, 200, REPLY_JSON, blob_new(text, length));
-	else
-		reply_json_error(reply, 500, "out of memory");
+void answer_profiles(struct request *request)
+{
+	answer(request, write_profiles);
 }

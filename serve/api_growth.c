@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/exchange_growth.h"
+#include "serve/api_growth.h"
 
 #include "pprof/analysis/moments.h"
 #include "pprof/analysis/trend.h"
 #include "sampler/linux/clock.h"
-#include "serve/api_work.h"
+#include "serve/api_task.h"
+#include "serve/endpoint_list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -75,53 +76,42 @@ static bool add_member(struct members *members, const struct catalog_process *pr
 	return true;
 }
 
-static void take_state(struct exchange *exchange, struct api_work *work, const struct members *members,
-    size_t number, size_t column, int64_t moment_ns)
+static void add_state(
+    struct api_task *task, const struct members *members, size_t number, size_t column, int64_t moment_ns)
 {
 	const struct member *member = &members->list[number];
 	const struct moments_process *process = &members->processes[number];
 	const struct moments_state state = moments_state_at(process, moment_ns);
-	struct fetch *fetch = &exchange->last;
-	struct fetch_item *item = &fetch->items[fetch->count];
+	struct task_item *item = api_task_next(task);
 
 	if (!state.begun)
 		return;
 	if (process->runs && state.index + 1 == process->count)
-		api_work_now(member->process, item, work->ids[fetch->count]);
+		api_task_set_now(item, member->process);
 	else
-		profile_choice_take(member->process, &member->states[state.over ? member->end : state.index],
-		    item, work->ids[fetch->count]);
-	work->columns[fetch->count] = column;
-	work->profile_ended[fetch->count] = state.over;
-	work->profile_owners[fetch->count++] = number;
+		profile_choice_take(
+		    member->process, &member->states[state.over ? member->end : state.index], item);
+	item->column = column;
+	item->ended = state.over;
+	item->owner = number;
+	task->base.count++;
 }
 
-/* Of each moment the state of each process: they are added up. */
-static void take_states(struct exchange *exchange, struct api_work *work, enum api_view view,
-    const struct members *members, const int64_t *moments_ns, size_t moment_count)
-{
-	exchange->last.count = 0;
-	for (size_t at = 0; at < moment_count; at++)
-		for (size_t i = 0; i < members->count; i++)
-			take_state(exchange, work, members, i, at, moments_ns[at]);
-	work->question.view = view;
-	work->question.column_count = moment_count;
-}
-
-static void answer_at(struct exchange *exchange, enum api_view view, const struct members *members,
+/* The states of all processes at each moment: the states of a moment are added up. */
+static void answer_at(struct request *request, const struct api_view *view, const struct members *members,
     const int64_t *moments_ns, size_t moment_count)
 {
-	struct api_work *work;
+	struct api_task *task =
+	    api_task_new(request, members->count * moment_count, request->route.service, api_answer_view);
 
-	if (!api_work_prepare(exchange, members->count * moment_count, exchange->route.service, &work))
+	if (!task)
 		return;
-	take_states(exchange, work, view, members, moments_ns, moment_count);
-	if (exchange->last.count) {
-		api_work_begin(exchange, work);
-		return;
-	}
-	api_work_abandon(work);
-	api_work_refuse(exchange, 404, "none of these processes is known at that moment");
+	for (size_t at = 0; at < moment_count; at++)
+		for (size_t i = 0; i < members->count; i++)
+			add_state(task, members, i, at, moments_ns[at]);
+	task->question.view = view;
+	task->question.column_count = moment_count;
+	api_task_begin(task, "none of these processes is known at that moment");
 }
 
 static size_t moments_most(size_t process_count)
@@ -131,23 +121,22 @@ static size_t moments_most(size_t process_count)
 	return most > MOMENTS_MOST ? MOMENTS_MOST : most < TREND_POINTS_LEAST ? TREND_POINTS_LEAST : most;
 }
 
-static void answer(struct exchange *exchange, const struct members *members)
+static void answer(struct request *request, const struct members *members)
 {
 	int64_t moments_ns[MOMENTS_MOST];
 	const int count =
 	    moments_choose(moments_ns, moments_most(members->count), members->processes, members->count);
 
 	if (count < 0)
-		api_work_refuse(exchange, 500, "out of memory");
+		request_refuse(request, 500, "out of memory");
 	else if (!count)
-		api_work_refuse(
-		    exchange, 404, "there is no moment at which all of these processes are known");
+		request_refuse(request, 404, "there is no moment at which all of these processes are known");
 	else
-		answer_at(exchange, API_GROWTH, members, moments_ns, (size_t)count);
+		answer_at(request, api_view_find("growth"), members, moments_ns, (size_t)count);
 }
 
 /* False: a reply was made. The caller frees them in all cases. */
-static bool find_members(struct exchange *exchange, struct members *members,
+static bool find_members(struct request *request, struct members *members,
     const struct catalog_process *const *chosen, size_t chosen_count)
 {
 	const int64_t now_ns = clock_unix_ns();
@@ -157,37 +146,37 @@ static bool find_members(struct exchange *exchange, struct members *members,
 	    calloc(chosen_count + 1, sizeof(*members->processes)), 0};
 	made = members->list && members->processes;
 	for (size_t i = 0; i < chosen_count && made; i++)
-		made = add_member(members, chosen[i], exchange->server->snapshots, now_ns);
+		made = add_member(members, chosen[i], request->server->snapshots, now_ns);
 	if (!made)
-		api_work_refuse(exchange, 500, "out of memory");
+		request_refuse(request, 500, "out of memory");
 	else if (!members->count)
-		api_work_refuse(exchange, 404, "there is no profile of these processes");
+		request_refuse(request, 404, "there is no profile of these processes");
 	return made && members->count;
 }
 
-static void grow(struct exchange *exchange, const struct catalog_process *const *chosen, size_t chosen_count)
+static void grow(struct request *request, const struct catalog_process *const *chosen, size_t chosen_count)
 {
 	struct members members;
 
-	if (find_members(exchange, &members, chosen, chosen_count))
-		answer(exchange, &members);
+	if (find_members(request, &members, chosen, chosen_count))
+		answer(request, &members);
 	free_members(&members);
 }
 
-void exchange_growth(struct exchange *exchange)
+void answer_growth(struct request *request)
 {
-	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX];
+	const struct catalog_process *chosen[REQUEST_PROCESSES_MAX];
 	size_t count = 1;
 
-	if (exchange->route.scope == ROUTE_SERVICE && !api_work_parameter(exchange, "id"))
-		count = api_work_processes(exchange, chosen);
-	else if (!(chosen[0] = api_work_process(exchange)))
+	if (request->route.scope == ROUTE_SERVICE && !request_parameter(request, "id"))
+		count = api_task_processes(request, chosen);
+	else if (!(chosen[0] = api_task_process(request)))
 		count = 0;
 	if (count)
-		grow(exchange, chosen, count);
+		grow(request, chosen, count);
 }
 
-bool exchange_growth_moment(const char *id, int64_t *moment_ns)
+bool api_growth_moment(const char *id, int64_t *moment_ns)
 {
 	int length = 0;
 
@@ -198,24 +187,24 @@ bool exchange_growth_moment(const char *id, int64_t *moment_ns)
 	return sscanf(id, "at-%19" SCNd64 "%n", moment_ns, &length) == 1 && !id[length];
 }
 
-void exchange_growth_view(
-    struct exchange *exchange, enum api_view view, const int64_t *moments_ns, size_t moment_count)
+void api_growth_answer_at(
+    struct request *request, const struct api_view *view, const int64_t *moments_ns, size_t moment_count)
 {
-	const struct catalog_process *chosen[EXCHANGE_PROCESSES_MAX];
+	const struct catalog_process *chosen[REQUEST_PROCESSES_MAX];
 	size_t all, count = 0;
-	const struct catalog_process *processes = catalog_processes(exchange->server->catalog, &all);
+	const struct catalog_process *processes = catalog_processes(request->server->catalog, &all);
 	struct members members;
 
-	for (size_t i = 0; i < all && count < EXCHANGE_PROCESSES_MAX; i++)
-		if (catalog_is_meant(&processes[i], &exchange->route))
+	for (size_t i = 0; i < all && count < REQUEST_PROCESSES_MAX; i++)
+		if (catalog_is_meant(&processes[i], &request->route))
 			chosen[count++] = &processes[i];
-	if (find_members(exchange, &members, chosen, count)) {
+	if (find_members(request, &members, chosen, count)) {
 		/* One whose end nobody has seen counts up to what was last seen, as in the time line. */
 		for (size_t i = 0; i < members.count; i++)
 			if (!members.processes[i].runs && !members.processes[i].end_ns)
 				members.processes[i].end_ns =
 				    members.processes[i].times_ns[members.processes[i].count - 1] + 1;
-		answer_at(exchange, view, &members, moments_ns, moment_count);
+		answer_at(request, view, &members, moments_ns, moment_count);
 	}
 	free_members(&members);
 }

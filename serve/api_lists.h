@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lists of /api/v1: processes, profiles, and the points of a time line. */
+#ifndef SERVE_API_LISTS_H
+#define SERVE_API_LISTS_H
+
+#include "pprof/text/json.h"
+#include "serve/api_point.h"
+#include "serve/catalog.h"
+#include "serve/task.h"
+
+#include <stdio.h>
+#include <sys/types.h>
+
+/* How fast all that a process has in use grows. */
+struct api_growth {
+	double per_hour, per_hour_error; /* bytes */
+};
+
+/* Borrows everything; no string is NULL. */
+struct api_process {
+	const char *id; /* of its newest profile; "" */
+	pid_t pid;      /* 0: of no process that is known, a sum or another tool's */
+	const char *program, *name, *service, *host, *session;
+	int64_t start_ns;               /* since 1970; 0 unknown */
+	bool running, is_sum;           /* is_sum: of several processes, those of a service */
+	int64_t rss_bytes;              /* now, or of the newest point; -1 unknown */
+	size_t profile_count;           /* that can be looked at */
+	const struct api_point *points; /* by time; the newest says what is in use */
+	size_t point_count;
+	const struct api_growth *growth; /* NULL: not known, or no more than chance */
+};
+
+/* Pure: {"processes": [...]}. A process with many points has some of them. from_files, from_samplers: where
+ * the server looks for processes. */
+void api_lists_write_processes(
+    FILE *out, const struct api_process *processes, size_t count, bool from_files, bool from_samplers);
+
+struct api_profile {
+	const char *id, *program, *name, *service, *host, *cause;
+	const char *kind; /* "live", "peak", "delta", or the event it is of */
+	pid_t pid;
+	int64_t time_ns, duration_ns, bytes;
+};
+
+/* Pure: {"profiles": [...]} */
+void api_lists_write_profiles(FILE *out, const struct api_profile *profiles, size_t count);
+
+/* Pure: {"process": {...}, "type", "unit", "points": [...]}, with all points. query: what the points show. */
+void api_lists_write_timeline(FILE *out, const struct api_process *process, const struct api_query *query);
+
+/* Points of what lists have said of a process over time: at most `most`, or all with 0. The caller frees
+ * them. NULL: no memory. */
+struct api_point *api_lists_points(const struct catalog_process *process, size_t *count, size_t most);
+
+/* The id of a process' newest state, "" if there is none. A process that runs has a state that is made when
+ * a client asks for it. */
+void api_lists_id(const struct catalog_process *process, char id[TASK_ID_BYTES]);
+
+#endif
