@@ -20,8 +20,8 @@ struct catalog_histories {
 	size_t count;
 };
 
-/* Notes what a list says of a process now. Returns the points of the process, or NULL if there is no memory or
- * there are too many processes. now_ns: monotonic. */
+/* Notes what a list says of a process now. Returns the points of the process, or NULL if there is no memory
+ * or there are too many processes. now_ns: monotonic. */
 struct series *catalog_histories_note(struct catalog_histories *histories, const struct process_key *key,
     const struct control_process *listed, uint64_t now_ns, int64_t unix_ns);
 

@@ -6,10 +6,10 @@
 #include "pprof/profile/sample_types.h"
 
 /*
- * Constant, the word for --sort, the sample type. The first that a profile has is what its tables show if nothing
- * else is asked for.
+ * Constant, the word for --sort, the sample type. The first that a profile has is what its tables show if
+ * nothing else is asked for.
  *   FREED      allocations since the recording began that were freed again: those less the objects in use
- *   TEMPORARY  allocations that were freed soon, by the thread that made them: of the samples with such a label
+ *   TEMPORARY  allocations that were freed soon, by the thread that made them: samples with that label
  */
 #define MEASURES(MEASURE)                                      \
 	MEASURE(INUSE, "inuse", INUSE_SPACE)                   \

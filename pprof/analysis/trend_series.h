@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one sum was over time (pprof/table/series.h), and whether it grows (trend.h), for a reader that asks again
- * and again. Pure.
+ * What one sum was over time (pprof/table/series.h), and whether it grows (trend.h), for a reader that asks
+ * again and again. Pure.
  */
 #ifndef PPROF_ANALYSIS_TREND_SERIES_H
 #define PPROF_ANALYSIS_TREND_SERIES_H

@@ -161,8 +161,8 @@ static void check_label_kinds(struct checker *c)
 /* ---- values */
 
 /*
- * No more is in use than was allocated, and there are objects if and only if there are bytes. Blocks that a process
- * inherited through fork() were allocated by its parent; they have a label that says so.
+ * No more is in use than was allocated, and there are objects if and only if there are bytes. Blocks that a
+ * process inherited through fork() were allocated by its parent; they have a label that says so.
  */
 static void check_heap_values(struct checker *c, const struct sample *s)
 {

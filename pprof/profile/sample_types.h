@@ -5,7 +5,7 @@
  * What to touch for a new type:
  *   here                               a line of the list below: check, push and serve know the type by it
  *   sampler/snapshot/heap_snapshot.c   add_row(): its value in a sample
- *   pprof/analysis/measure.h           a line there if `report --sort`, the exports and the page shall show it
+ *   pprof/analysis/measure.h           a line if report --sort, exports and the page shall show it
  *   pprof/page/dom.js                  its title on the page
  */
 #ifndef PPROF_PROFILE_SAMPLE_TYPES_H
@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Constant, name, unit, and whether it counts from the start of the process: such a total never falls, and the
- * difference of two profiles is what came between. What is in use is a state. */
+/* Constant, name, unit, and whether it counts from the start of the process: such a total never falls, and
+ * the difference of two profiles is what came between. What is in use is a state. */
 #define SAMPLE_TYPES(TYPE)                                   \
 	TYPE(ALLOC_OBJECTS, "alloc_objects", "count", true)  \
 	TYPE(ALLOC_SPACE, "alloc_space", "bytes", true)      \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points over time, a bounded number of them: when there is no more room every second point is dropped, and from
- * then on half as many are taken. So a series covers all of the time, however long.
+ * Points over time, a bounded number of them: when there is no more room every second point is dropped, and
+ * from then on half as many are taken. So a series covers all of the time, however long.
  *
  * The caller knows the type of a point and the clock, and asks whether the next point is due. Pure.
  */

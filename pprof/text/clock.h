@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks, in nanoseconds. Durations are measured by the monotonic clock. The real time is for the user. */
+/* The clocks, in nanoseconds. Durations are measured by the monotonic clock. The real time is for the user.
+ * */
 #ifndef PPROF_TEXT_CLOCK_H
 #define PPROF_TEXT_CLOCK_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A limit on work that somebody else causes: so many units at once, and so many more in each step of time. A unit
- * is whatever the caller counts: a line, a descriptor, a nanosecond of CPU time. Pure.
+ * A limit on work that somebody else causes: so many units at once, and so many more in each step of time. A
+ * unit is whatever the caller counts: a line, a descriptor, a nanosecond of CPU time. Pure.
  *
- * Work whose cost is known beforehand asks first and then spends one unit. Work whose cost is known only afterwards
- * (a reading of /proc) is begun while anything is left; it may leave a debt, which time pays off. With a rate of
- * one nanosecond in 20 such work takes a twentieth of a processor.
+ * Work whose cost is known beforehand asks first and then spends one unit. Work whose cost is known only
+ * afterwards (a reading of /proc) is begun while anything is left; it may leave a debt, which time pays off.
+ * With a rate of one nanosecond in 20 such work takes a twentieth of a processor.
  */
 #ifndef PPROF_TEXT_THROTTLE_H
 #define PPROF_TEXT_THROTTLE_H
@@ -19,7 +19,8 @@ struct throttle_rate {
 	uint64_t step_ns;
 };
 
-/* All zero: never used, and full. The caller passes the same rate and the same monotonic clock to each function. */
+/* All zero: never used, and full. The caller passes the same rate and the same monotonic clock to each
+ * function. */
 struct throttle {
 	int64_t left;       /* units; negative: a debt */
 	uint64_t filled_ns; /* the time up to which units have been added */

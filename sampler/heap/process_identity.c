@@ -17,7 +17,8 @@
 #include <unistd.h>
 
 /* Searches of /proc for one image: a hostile one causes many, and so does a service in a container, whose
- * children each cost one (10 ms where 1,000 processes run). Beyond a second they take a twentieth of the time. */
+ * children each cost one (10 ms where 1,000 processes run). Beyond a second they take a twentieth of the
+ * time. */
 static const struct throttle_rate search_rate = {.burst = CLOCK_NS_PER_S, .units = 1, .step_ns = 20};
 
 void process_identity_read_name(struct process *process)

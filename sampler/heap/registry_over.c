@@ -13,8 +13,8 @@ enum {
 	DECLINED_NS = 100 * 1000000,
 };
 
-/* A look at who has anonymous memory mapped takes a reading of the maps of one process for each image, and now
- * and then of all processes that there are. After it we wait 20 times as long. */
+/* A look at who has anonymous memory mapped takes a reading of the maps of one process for each image, and
+ * now and then of all processes that there are. After it we wait 20 times as long. */
 static const struct throttle_rate look_rate = {.burst = 1, .units = 1, .step_ns = 20};
 
 /* What the next look will find: we may be late by more than CLAIM_LIMIT_NS. (Which images are ready may be

@@ -27,9 +27,9 @@ bool region_takeover_is_read(const struct region *region);
 /*
  * The same for whoever asks about many regions, again and again. Each question may be about a process with a
  * million descriptors, and be asked by that: 200 processes of another session with 900 took three seconds
- * beside a load. `effort` counts descriptors: beyond 16,384 a second a region is taken for being read. A header
- * that names no process, or one that is gone, needs no descriptor.
- * *sampler_pid: whom the header named.
+ * beside a load. `effort` counts descriptors: beyond 16,384 a second a region is taken for being read. A
+ * header that names no process, or one that is gone, needs no descriptor. *sampler_pid: whom the header
+ * named.
  */
 bool region_takeover_may_be_read(const struct region *region, struct throttle *effort, uint32_t *sampler_pid);
 

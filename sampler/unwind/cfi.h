@@ -78,9 +78,9 @@ const struct cfi_rule *cfi_known(const struct cfi *cfi, uint64_t vaddr);
 /*
  * The work of looking up new rules, in units of a byte of call frame instructions (2 to 5 ns where it was
  * measured). A rule is looked up once for each address, and an address is a word of a stack that the process
- * wrote, in a file that it may have made: thousands of look-ups of a millisecond each would keep the sampler of
- * all processes from its other work. So each process has a throttle of its own. Rules that are known already cost
- * nothing.
+ * wrote, in a file that it may have made: thousands of look-ups of a millisecond each would keep the sampler
+ * of all processes from its other work. So each process has a throttle of its own. Rules that are known
+ * already cost nothing.
  */
 enum {
 	CFI_WORK_BURST = 64 << 20, /* a compiler's first 100,000 rows take some 40 million */
