@@ -38,11 +38,11 @@ struct symbol_options {
 	bool debuginfod;            /* fetch missing debug files from the servers in $DEBUGINFOD_URLS */
 };
 
-/* One loaded file. The caller owns all members; fd is read with pread and mmap, its offset is not used. */
+/* One loaded file. The caller owns all members. `fd` is read with pread and mmap; its offset is not used. */
 struct symbol_file {
 	int fd;
 	const char *path; /* as the target saw it; for fallback names and to find the debug file beside it */
-	const uint8_t *build_id; /* NULL: none, then nothing of this file is cached on disk */
+	const uint8_t *build_id; /* NULL: none, and nothing of this file is cached on disk */
 	size_t build_id_bytes;
 	/* identifies the file among all files of one struct symbols; NULL: not identified */
 	const void *key;
@@ -59,11 +59,11 @@ struct symbol_frame {
 
 enum { SYMBOL_FRAMES_MAX = 256 }; /* per address */
 
-/* Innermost frame first. Frames and strings live as long as the struct symbols that made them. */
+/* The innermost frame comes first. Frames and strings live as long as the struct symbols that made them. */
 struct symbol_result {
 	const struct symbol_frame *frames;
 	uint32_t frame_count;
-	bool known; /* false: nothing was found, the one frame is the fallback `libfoo.so.1+0x1a2b` */
+	bool known; /* false: no name was found; the only frame is the fallback `libfoo.so.1+0x1a2b` */
 };
 
 /* What one file contains, as the disk cache keeps it; a single address may still have no name. */

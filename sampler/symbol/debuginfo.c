@@ -243,7 +243,7 @@ void debuginfo_hide_unused(Elf *elf)
 
 		for (size_t i = 0; own && i < sizeof(unused) / sizeof(unused[0]); i++) {
 			if (strcmp(own, unused[i]) == 0) {
-				/* In memory only: as if the section had been stripped. */
+				/* Makes the section look stripped, in memory only. */
 				header.sh_type = SHT_NOBITS;
 				gelf_update_shdr(section, &header);
 			}

@@ -3,9 +3,8 @@
  * Separate debug files: the symbols and DWARF that a distribution strips from a program.
  *
  * Looked for in gdb's order: by build id (ROOT/.build-id/xx/yyyy.debug), then by the name in .gnu_debuglink
- * beside the file, in .debug/ beside it, and under ROOT. A candidate is taken only if it has the same build
- * id or, where the program has none, the CRC-32 that the link gives. debuginfod servers are asked only on
- * request.
+ * beside the file, in .debug/ beside it, and under ROOT. A candidate must have the same build id or, if the
+ * program has none, the CRC-32 that the link gives. debuginfod servers are asked only on request.
  */
 #ifndef SAMPLER_SYMBOL_DEBUGINFO_H
 #define SAMPLER_SYMBOL_DEBUGINFO_H
@@ -19,8 +18,8 @@
 
 #define DEBUGINFO_ROOT "/usr/lib/debug"
 
-/* Who opens files, for a process that may not: a regular file, or what debuginfod has, each to be verified. A
- * descriptor or -errno. */
+/* Opens files on behalf of a process that may not. `open` opens a regular file, `fetch` asks debuginfod; the
+ * caller verifies the file. Both return a descriptor or -errno. */
 struct debuginfo_files {
 	int (*open)(void *context, const char *path);
 	int (*fetch)(void *context, const uint8_t *build_id, size_t build_id_bytes);
@@ -51,7 +50,7 @@ struct debuginfo_alternate {
 	Dwarf *dwarf;
 };
 
-/* path is that of the file that dwarf was read from. */
+/* `path`: the file from which `dwarf` was read. */
 void debuginfo_alternate_init(struct debuginfo_alternate *alternate, Dwarf *dwarf, const char *path,
     const char *root, const struct debuginfo_files *files);
 
@@ -61,7 +60,7 @@ void debuginfo_alternate_fini(struct debuginfo_alternate *alternate);
 /*
  * Hides the sections that we do not use, in memory only. Call it before dwarf_begin_elf(): libdw decompresses
  * every section that it knows, also those with locations of variables or macros. In the C library's debug
- * file these take a sixth of 50 ms.
+ * file these sections take a sixth of 50 ms.
  */
 void debuginfo_hide_unused(Elf *elf);
 

@@ -23,7 +23,7 @@ static struct {
 	bool begun;
 	struct client *client;
 	int (*find)(struct client *client, const unsigned char *build_id, int build_id_bytes, char **path);
-	int error;          /* why no server is asked any more, -errno; 0: go on */
+	int error;          /* -errno: why no server is asked any more; 0: servers are asked */
 	int64_t deadline_s; /* of CLOCK_MONOTONIC */
 	unsigned asked, found;
 } state;
@@ -54,7 +54,7 @@ static int on_progress(struct client *client, long a, long b)
 	return now_s() >= state.deadline_s;
 }
 
-/* The library makes and removes files in its cache, wherever links lead. */
+/* The library makes and removes files in its cache, and follows links. */
 static int choose_cache(void)
 {
 	struct folder folder;
@@ -70,9 +70,9 @@ static int choose_cache(void)
 }
 
 /*
- * Loaded only when asked for, as libdw does: the library brings curl and its start-up cost. One client for
- * all files keeps the connection. Never closed: curl leaves threads' exit handlers behind, and the process
- * ends soon.
+ * The library is loaded only when it is needed, as libdw does: it brings curl and its start-up cost. One
+ * client for all files keeps the connection. Never closed: curl leaves threads' exit handlers behind, and the
+ * process ends soon.
  */
 static int begin(void)
 {

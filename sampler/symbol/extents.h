@@ -22,7 +22,7 @@ struct extents {
 
 void extents_read(struct extents *extents, Elf *elf);
 
-/* The end of the segment that contains vaddr; 0: none does. */
+/* The end of the segment that contains vaddr, or 0 if there is none. */
 uint64_t extents_end(const struct extents *extents, uint64_t vaddr);
 
 #endif

@@ -13,8 +13,8 @@
  *
  * only nodes that contain a wanted address are made: the second g is not.
  *
- * Why not dwarf_getscopes(): it walks the unit's tree again for each address (6 to 15 ms each in large C++
- * units), and it loses most of Rust's inlined calls.
+ * Why not dwarf_getscopes(): it goes over the unit's tree again for each address (6 to 15 ms each in large
+ * C++ units), and it loses most of Rust's inlined calls.
  */
 #ifndef SAMPLER_SYMBOL_INLINES_H
 #define SAMPLER_SYMBOL_INLINES_H
@@ -37,10 +37,10 @@ struct inlines {
 	size_t node_count;
 	size_t node_capacity;
 	int32_t *innermost; /* of vaddrs[i]: node or INLINES_NONE */
-	size_t work_left;   /* DIEs and ranges that may still be read; 0: given up */
+	size_t work_left;   /* DIEs and ranges that may still be read; 0: the search was given up */
 };
 
-/* Walks a unit for n ascending addresses. Returns 0 or -ENOMEM. inlines_fini() in both cases. */
+/* Searches a unit for n ascending addresses. Returns 0 or -ENOMEM. Call inlines_fini() in both cases. */
 int inlines_init(struct inlines *inlines, Dwarf_Die *unit, const uint64_t *vaddrs, size_t n);
 void inlines_fini(struct inlines *inlines);
 
@@ -51,7 +51,8 @@ const char *inlines_linkage_name(const struct inlines_node *node);
 const char *inlines_name(const struct inlines_node *node);
 uint32_t inlines_start_line(const struct inlines_node *node);
 
-/* Where an inlined node was called from: file number for unit_lines_file() (UINT64_MAX: unknown) and line. */
+/* Where an inlined node was called from: the line, and the file's number for unit_lines_file() (UINT64_MAX:
+ * unknown). */
 void inlines_call(const struct inlines_node *node, uint64_t *file, uint32_t *line);
 
 #endif

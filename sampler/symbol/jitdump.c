@@ -18,13 +18,13 @@ enum {
 	WINDOW_BYTES = 16 << 10,
 };
 
-/* V8 writes this where nothing is to be. Its lines are not to be believed: node 20 gives those of inlined
- * functions to the file of the outer one, and garbage for code of its baseline compiler. */
+/* V8 writes this number in a field that must be 0. V8's lines are not believed: node 20 gives lines of
+ * inlined functions to the file of the outer function, and garbage for code of its baseline compiler. */
 #define V8_PADDING UINT32_C(0xdeadbeef)
 
 enum record_id { CODE_LOAD, CODE_MOVE, CODE_DEBUG_INFO };
 
-/* In the file's byte order, which is ours. */
+/* Integers have the file's byte order, which is ours. */
 struct file_header {
 	uint32_t magic, version, header_bytes, machine, padding, pid;
 	uint64_t timestamp, flags;
@@ -59,12 +59,12 @@ struct part {
 	uint64_t at, bytes;
 };
 
-/* Code was made, or moved, to a range with an address that is asked for. */
+/* Code was made in a range, or moved to it, that has an address which is asked for. */
 struct match {
 	uint64_t start, bytes;
 	uint64_t made_at;        /* where it was made */
 	uint64_t index, offset;  /* of the code; of the record */
-	struct part name, lines; /* name: none for moved code that was never made */
+	struct part name, lines; /* name: none if the code was moved and never made */
 	bool moved;
 };
 
@@ -72,7 +72,7 @@ struct place {
 	uint64_t addr;
 	struct jitdump_name name; /* function NULL: none yet */
 	uint64_t line_start;      /* of the line that is known so far */
-	size_t next;              /* of a named one: where to look for one without a name */
+	size_t next;              /* for a place with a name: where to look for one without */
 };
 
 struct jitdump {
@@ -149,7 +149,7 @@ struct reader {
 	unsigned char window[WINDOW_BYTES];
 };
 
-/* False: it is beyond the end, or could not be read (error), or too much was. */
+/* False if the part is beyond the end, cannot be read (error), or the limit for reading is used up. */
 static bool read_at(struct reader *r, void *to, size_t bytes, uint64_t offset)
 {
 	if (r->error || offset > r->source->bytes || bytes > r->source->bytes - offset)
@@ -171,8 +171,8 @@ static bool read_at(struct reader *r, void *to, size_t bytes, uint64_t offset)
 	return true;
 }
 
-/* Takes a text off the front of PART, up to its NUL; of a longer one the first JITDUMP_NAME_MAX bytes. False:
- * it has no end. */
+/* Takes a text off the front of PART, up to its NUL. Cuts it to JITDUMP_NAME_MAX bytes. False if there is no
+ * NUL. */
 static bool take_text(struct reader *r, struct part *part, char text[JITDUMP_NAME_MAX], size_t *length)
 {
 	char c = 1;
@@ -188,7 +188,7 @@ static bool take_text(struct reader *r, struct part *part, char text[JITDUMP_NAM
 struct record {
 	uint32_t id;
 	struct part payload;
-	struct debug_info lines; /* the record before, if it is lines; and where they are */
+	struct debug_info lines; /* the record before, if it has lines; and where they are */
 	struct part lines_at;
 };
 
@@ -233,7 +233,7 @@ static bool is_asked_for(const struct jitdump *jd, uint64_t start, uint64_t byte
 	return bytes && start + bytes > start && at < jd->count && jd->places[at].addr < start + bytes;
 }
 
-/* The later ones are valid: of too many those are kept. */
+/* If there are too many, the later matches are kept: later records are valid. */
 static int add_match(struct jitdump *jd, const struct match *match)
 {
 	if (jd->match_count < JITDUMP_MATCHES_MAX &&
@@ -281,7 +281,7 @@ static int find_match(struct jitdump *jd, struct reader *r, const struct record 
 	return 0;
 }
 
-/* ---- code that was moved, and has the name under which it was made */
+/* ---- code that was moved: its name is in the record that made it */
 
 static int by_index(const void *left, const void *right)
 {
@@ -333,7 +333,7 @@ static int name_moved(struct jitdump *jd, struct reader *r)
 
 /* ---- names and lines */
 
-/* As perfmap.c does: many records may cover all places. */
+/* As in perfmap.c: many records may cover all places. */
 static size_t next_unnamed(struct jitdump *jd, size_t at)
 {
 	struct place *places = jd->places;
@@ -348,8 +348,8 @@ static size_t next_unnamed(struct jitdump *jd, size_t at)
 	return at;
 }
 
-/* The line of a place is the last one that begins at it or before. Lines are in any order, and all in FROM.
- * 0 or -ENOMEM. */
+/* The line of a place is the last line that begins at the place or before it. Lines come in any order, all of
+ * them in FROM. Returns 0 or -ENOMEM. */
 static int take_lines(
     struct jitdump *jd, struct reader *r, const struct match *match, const size_t *named, size_t count)
 {
@@ -391,7 +391,7 @@ static int take_lines(
 	return 0;
 }
 
-/* 0 or -ENOMEM; `named` has room for all places. */
+/* `named` has room for all places. Returns 0 or -ENOMEM. */
 static int name_match(struct jitdump *jd, struct reader *r, const struct match *match, size_t *named)
 {
 	char text[JITDUMP_NAME_MAX];
@@ -402,7 +402,7 @@ static int name_match(struct jitdump *jd, struct reader *r, const struct match *
 	for (size_t i = next_unnamed(jd, ARRAY_LOWER_BOUND(jd->places, jd->count, addr, match->start));
 	     i < jd->count && jd->places[i].addr < match->start + match->bytes; i = next_unnamed(jd, i)) {
 		if (!function) {
-			/* What was there before is not what is there now. */
+			/* Earlier code at the place is gone. */
 			const bool known = take_text(r, &name, text, &length) && length;
 
 			function = string_pool_add(jd->strings, known ? text : "[jit]", known ? length : 5);

@@ -15,7 +15,7 @@ enum { CHUNK_BYTES = 1 << 20 };
 struct place {
 	uint64_t addr;
 	const char *name; /* NULL: none yet */
-	size_t next;      /* of a named one: where to look for one without a name */
+	size_t next;      /* for a place with a name: where to look for one without */
 };
 
 struct perfmap {
@@ -106,7 +106,7 @@ static bool take_space(const char **at, const char *end)
 	return *at > start;
 }
 
-/* The first place without a name from AT on. Halves the way for the next one: a line may cover all places,
+/* The first place without a name from AT on. Halves the way for the next search: a line may cover all places,
  * and there may be millions of such lines. */
 static size_t next_unnamed(struct perfmap *map, size_t at)
 {
@@ -122,7 +122,7 @@ static size_t next_unnamed(struct perfmap *map, size_t at)
 	return at;
 }
 
-/* Returns false when out of memory only. */
+/* Returns false only if memory is short. */
 static bool take_line(struct perfmap *map, const char *at, const char *end)
 {
 	const char *name = NULL;
@@ -149,7 +149,7 @@ static bool take_line(struct perfmap *map, const char *at, const char *end)
 
 int perfmap_take(struct perfmap *map, const char *text, size_t text_bytes)
 {
-	const char *end = memrchr(text, '\n', text_bytes); /* of a line */
+	const char *end = memrchr(text, '\n', text_bytes); /* of the line before */
 
 	while (end && map->unnamed > 0) {
 		const char *newline = memrchr(text, '\n', (size_t)(end - text));
@@ -175,9 +175,9 @@ static ssize_t read_at(int fd, char *to, size_t bytes, off_t offset)
 	return got < 0 ? -errno : (ssize_t)length;
 }
 
-/* From the end to the beginning: the later line is valid, and what follows does not matter once every address
- * has a name. The line at the beginning of a chunk is read again, with the chunk before; one that is longer
- * than a chunk is left out. */
+/* From the end to the beginning: the later line is valid, and the rest does not matter once every address has
+ * a name. The line at the beginning of a chunk is read again with the chunk before it. A line longer than a
+ * chunk is skipped. */
 static int read_backwards(int fd, off_t size_bytes, char *chunk, struct perfmap *map)
 {
 	off_t low = size_bytes > PERFMAP_BYTES_MAX ? size_bytes - PERFMAP_BYTES_MAX : 0;

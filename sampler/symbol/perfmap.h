@@ -4,9 +4,9 @@
  * perf.
  *
  * One line per function: START SIZE NAME, numbers in hex. The writer only appends, so where ranges overlap
- * the later line is valid: a map of some hours has many lines for one address. So it is read from its end,
- * for the addresses that are asked for, in little memory. The target writes the file: it is hostile input,
- * and may be written at the same time (a last line without a newline is not read).
+ * the later line is valid: a map of some hours has many lines for one address. So it is read backwards from
+ * its end, only for the wanted addresses, in little memory. The target writes the file: it is hostile input,
+ * and may grow while it is read. A last line without a newline is not read.
  */
 #ifndef SAMPLER_SYMBOL_PERFMAP_H
 #define SAMPLER_SYMBOL_PERFMAP_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum {
-	PERFMAP_BYTES_MAX = 256 << 20, /* of a file, its last ones; the rest is not read */
+	PERFMAP_BYTES_MAX = 256 << 20, /* read from the end of a file; the rest is not read */
 	PERFMAP_NAME_MAX = 1024,       /* bytes; longer names are cut */
 };
 
@@ -28,18 +28,17 @@ struct perfmap;
 struct perfmap *perfmap_new(const uint64_t *addrs, size_t count);
 void perfmap_free(struct perfmap *map);
 
-/* Names what has no name yet, the last line first. Lines of any other form are skipped. Returns 0 or
- * -ENOMEM. */
+/* Gives names to the addresses that have none yet, from the last line to the first. Skips lines of any other
+ * form. Returns 0 or -ENOMEM. */
 int perfmap_take(struct perfmap *map, const char *text, size_t text_bytes);
 
-/* Reads the map of a process. Returns 0 or -errno, with what was found until then; -ENOENT is the usual
- * case. */
+/* Reads the map of a process. Returns 0 or -errno (usually -ENOENT); the names found until then stay. */
 int perfmap_read(struct perfmap *map, const struct perf_map_file *file);
 
-/* Is there an address without a name that may have one in a part of the file that was not read? */
+/* Does an address without a name remain, and a part of the file that was not read? */
 bool perfmap_cut(const struct perfmap *map);
 
-/* The name of the code at one of the addresses, owned by the map; NULL: none. */
+/* The name of the code at one of the addresses, owned by the map. NULL if there is none. */
 const char *perfmap_find(const struct perfmap *map, uint64_t addr);
 
 #endif

@@ -26,12 +26,12 @@
 enum {
 	FULL_SECONDS = 30, /* of CPU time: the C library's debug file takes 0.1 */
 	FUNCTIONS_SECONDS = 10,
-	START_TRIES = 100, /* 0.1 s apart, while the kernel has no process for us */
+	START_TRIES = 100, /* 0.1 s apart, while fork fails */
 	OPENS_MAX = 64,
 	LOOK_MS = 200,
-	ASLEEP_LOOKS_MAX = 25, /* it may be so for an instant before it sees what we have sent */
+	ASLEEP_LOOKS_MAX = 25, /* the child may sleep for an instant before it gets our message */
 	BUILD_ID_BYTES_MAX = 64,
-	/* Of an answer: names of one file, and what each address may add to them. */
+	/* Limits of an answer: the names of one file, and what each address may add. */
 	ANSWER_BYTES_MAX = 64 << 20,
 	ADDRESS_BYTES_MAX = 8192,
 };
@@ -42,15 +42,15 @@ struct header {
 	uint32_t message, bytes;
 };
 
-/* In MESSAGE_SOURCE. */
+/* The content of MESSAGE_SOURCE. */
 struct source {
 	uint64_t id;
 	int32_t error; /* of symsource_open */
 	uint32_t debug_file;
 };
 
-/* Whether to wait on, after a send() or recv() that has done nothing. The child's end of the socket has no
- * timeout: `waiting` is NULL there. */
+/* Called after a send() or recv() that did nothing: shall we go on waiting? `waiting` is NULL in the child,
+ * whose end of the socket has no timeout. */
 static bool is_to_go_on(struct reader *waiting)
 {
 	if (errno == EINTR)
@@ -97,7 +97,7 @@ static int send_message(int fd, enum message message, const void *from, size_t b
 	return err ? err : send_all(fd, NULL, from, bytes);
 }
 
-/* An int32_t, and a descriptor if that is 0. */
+/* An int32_t, followed by a descriptor if the number is 0. */
 union control {
 	struct cmsghdr header;
 	char bytes[CMSG_SPACE(sizeof(int))];
@@ -167,7 +167,7 @@ static int send_answer(int socket, struct symsource *source, const uint64_t *vad
 
 	if (!err)
 		err = symcodec_encode(&source->facts, vaddrs, results, n, &bytes, &byte_count);
-	/* Nothing at all: there was not enough memory for an answer. */
+	/* An empty answer: there was not enough memory for a real one. */
 	return send_message(socket, MESSAGE_ANSWER, bytes, err ? 0 : byte_count);
 }
 
@@ -207,7 +207,7 @@ static __attribute__((noreturn)) void run_child(
 	_exit(read_file(socket, file, options) == 0 ? 0 : 1);
 }
 
-/* ---- who asks */
+/* ---- in the sampler */
 
 static pid_t fork_patiently(void)
 {
@@ -246,7 +246,7 @@ int reader_start(struct reader *reader, const struct symbol_file *file, const st
 	return 0;
 }
 
-/* A core may hold secrets that its mode does not show. */
+/* The mode of a core file does not tell that it may hold secrets. */
 static bool is_debug_file(int fd, const struct stat *status, const struct symbol_file *file)
 {
 	struct stat first;
@@ -282,7 +282,7 @@ static int serve_fetch(struct reader *reader, const uint8_t *build_id, size_t bu
 	return err;
 }
 
-/* The next message's header; those before it that ask for files are served. */
+/* The header of the next message that does not ask for a file. Serves the messages before it, which do. */
 static int next_message(struct reader *reader, struct header *header)
 {
 	for (int opens = 0; opens < OPENS_MAX; opens++) {
@@ -333,7 +333,7 @@ int reader_answer(
 	if (!err)
 		err = send_all(reader->fd, reader, vaddrs, n * sizeof(*vaddrs));
 	if (!err)
-		err = next_message(reader, &header); /* it may ask for the file of dwz */
+		err = next_message(reader, &header); /* the child may first ask for dwz's file */
 	if (err)
 		return err;
 	if (header.message != MESSAGE_ANSWER || header.bytes > ANSWER_BYTES_MAX + n * ADDRESS_BYTES_MAX)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process that reads one ELF file: a child without privileges (linux/confinement), made for the file
- * and ended with it. A file that makes libdw crash or run for ever costs the names of that file, and a
- * file that makes it execute code gets into a process that can open nothing, reach no other process and
- * write nothing but its answer. While we wait for it, it has no reason to sleep: if it does, it is given up.
+ * The process that reads one ELF file: a child without privileges (linux/confinement), made for the file and
+ * ended with it. A file that makes libdw crash or run for ever costs only its own names. A file that makes
+ * libdw execute code controls a process that can open nothing, reach no other process, and write nothing but
+ * its answer. The child has no reason to sleep while we wait for it: a child that sleeps is given up.
  *
  *	asks                                         reads
  *	reader_start     the file --------------->   heaptap-symbols: symsource_open
@@ -28,21 +28,21 @@
 struct reader {
 	pid_t pid;
 	int fd;              /* the socket to it */
-	unsigned int asleep; /* looks at it, while we waited, that found it so */
+	unsigned int asleep; /* times that we found it asleep while we waited */
 	const struct symbol_file *file;
 	const struct symbol_options *options;
 };
 
-/* All four in this order; after an error only reader_end. Both pointers are borrowed until then. 0;
- * -ENOEXEC: no file; -EAGAIN: no process to be had. */
+/* Call all four in this order; after an error call only reader_end. Both pointers are borrowed until then.
+ * Returns 0, -ENOEXEC if the file has no descriptor, or -EAGAIN if no process can be made. */
 int reader_start(struct reader *reader, const struct symbol_file *file, const struct symbol_options *options);
 
-/* Waits until the files are open. 0; -ENOEXEC: not ELF; -EPIPE: the child has died; -EPROTO: it talks
- * nonsense. */
+/* Waits until the files are open. Returns 0, -ENOEXEC if the file is not ELF, -EPIPE if the child has died,
+ * or -EPROTO if its messages make no sense. */
 int reader_source(struct reader *reader, uint64_t *source_id, struct symbol_facts *facts);
 
-/* The answer for n ascending addresses as symcodec's bytes, malloc'd for the caller. 0, -EPIPE, -EPROTO or
- * -ENOMEM, which may be the child's. */
+/* The answer for n ascending addresses, as symcodec's bytes in memory from malloc, which the caller frees.
+ * Returns 0, -EPIPE, -EPROTO or -ENOMEM (here or in the child). */
 int reader_answer(
     struct reader *reader, const uint64_t *vaddrs, size_t n, uint8_t **bytes, size_t *byte_count);
 

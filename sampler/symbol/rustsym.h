@@ -4,9 +4,9 @@
  *
  * libiberty loops once for each lifetime that a binder declares, and the symbol chooses the number: 20
  * characters make it run for years without printing anything, so no limit on the output helps (found by
- * tests/fuzz/symbol.c). This walks the grammar of RFC 2603 and accepts symbols that a compiler could have
- * written: binders of a few lifetimes, bounded depth, back references only to where a path, type or constant
- * has begun.
+ * tests/fuzz/symbol.c). This parser follows the grammar of RFC 2603 and accepts symbols that a compiler could
+ * have written: binders of a few lifetimes, bounded depth, back references only to where a path, type or
+ * constant has begun.
  */
 #ifndef SAMPLER_SYMBOL_RUSTSYM_H
 #define SAMPLER_SYMBOL_RUSTSYM_H

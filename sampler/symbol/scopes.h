@@ -4,7 +4,7 @@
  *
  * Compilers leave DW_AT_linkage_name out where the linker needs no name, for instance for a constructor in an
  * anonymous namespace. Once such a function is inlined, no symbol table has it either. A DIE has no reference
- * to its parent, so the path to it is searched from the unit's root.
+ * to its parent, so the path to the DIE is searched from the unit's root.
  */
 #ifndef SAMPLER_SYMBOL_SCOPES_H
 #define SAMPLER_SYMBOL_SCOPES_H
@@ -31,10 +31,10 @@ void scopes_init(struct scopes *scopes, Dwarf_Die *unit);
 /* The first declaration: the end of the chain of abstract origins and specifications. */
 Dwarf_Die scopes_declaration(const Dwarf_Die *die);
 
-/* Writes the qualified name of a declaration; false: not found, or it has no name. */
+/* Writes the qualified name of a declaration. False if it is not found or has no name. */
 bool scopes_find(struct scopes *scopes, Dwarf_Die *declaration, char name[SCOPES_NAME_MAX]);
 
-/* Where the caller keeps the name that it made for this declaration; *result is NULL at first. */
+/* A place where the caller may keep the name of this declaration. It holds NULL at first. */
 const char **scopes_memo(struct scopes *scopes, Dwarf_Die *declaration);
 
 #endif

@@ -19,15 +19,16 @@ struct string_pool *string_pool_new(void);
 void string_pool_free(struct string_pool *names);
 
 /*
- * Limits how many more bytes of strings and memory can be taken; beyond that, calls fail. Without this call
- * there is no limit.
+ * Limits how many more bytes of strings and memory can be taken. Calls beyond the limit fail. There is no
+ * limit at first.
  */
 void string_pool_limit(struct string_pool *names, size_t bytes);
 
-/* The interned copy of text[0..length), owned by names; NULL when out of memory or limit. */
+/* The interned copy of text[0..length), owned by `names`. NULL if out of memory or beyond the limit. */
 const char *string_pool_add(struct string_pool *names, const char *text, size_t length);
 
-/* Uninitialized memory, aligned for any type, freed with names; NULL when out of memory or limit. */
+/* Uninitialized memory, aligned for any type, freed with `names`. NULL if out of memory or beyond the
+ * limit. */
 void *string_pool_alloc(struct string_pool *names, size_t bytes);
 
 #endif

@@ -77,7 +77,7 @@ static int compare_vaddrs(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-/* The addresses that are missing in `known`, sorted, without duplicates, without results. */
+/* The addresses that `known` lacks: sorted, without duplicates, without results. */
 static int table_init_missing(
     struct table *table, const struct table *known, const uint64_t *vaddrs, size_t n)
 {
@@ -188,8 +188,9 @@ static int load_one(void *arg, uint64_t vaddr, const struct symbol_result *resul
 	return 0;
 }
 
-/* The key of an entry: the build id, and which file has it. Whoever makes a file chooses its build id, and
- * what its reader says (source_id) if it takes that over, but not whose names its own replace. */
+/* The key of a cache entry: the build id, and the identity of the file that has it. The author of a file can
+ * choose its build id, and even the source_id if the file takes over its reader. But the author cannot choose
+ * the file's identity, so the file's names never replace those of another file. */
 struct cache_key {
 	uint8_t bytes[64];
 	size_t count; /* 0: the file is not cached */
@@ -233,7 +234,7 @@ static void cache_load(struct symbols *symbols, const struct symbol_file *file, 
 	free(bytes);
 }
 
-/* It is no error if the cache cannot be written: the next run searches again. */
+/* A cache that cannot be written is no error: the next run searches again. */
 static void cache_store(struct symbols *symbols, const struct symbol_file *file, uint64_t source_id,
     const struct table *table, const struct symbol_facts *facts)
 {
@@ -249,7 +250,7 @@ static void cache_store(struct symbols *symbols, const struct symbol_file *file,
 	free(bytes);
 }
 
-/* Answers what the cache cannot, by the file's reader; `known` ends up with both. */
+/* Asks the file's reader for what the cache lacks. `known` then has the answers of both. */
 static int resolve_missing(struct symbols *symbols, struct reader *reader, uint64_t source_id,
     struct table *known, struct symbol_facts *facts, const uint64_t *vaddrs, size_t n)
 {
@@ -302,7 +303,7 @@ static int result_fallback(
 	return frame->name ? 0 : -ENOMEM;
 }
 
-/* The file's memo, created if necessary. NULL: no key, or no memory. */
+/* The file's memo, created if necessary. NULL if the file has no key or memory is short. */
 static struct memo *memo_of(struct symbols *symbols, const struct symbol_file *file)
 {
 	struct memo *memo = symbols->memos;
@@ -330,7 +331,7 @@ static bool table_has_all(const struct table *table, const uint64_t *vaddrs, siz
 	return true;
 }
 
-/* Adds what is missing in `known`, which is emptied on failure. */
+/* Adds what `known` lacks; empties `known` on failure. */
 static int read_file(struct symbols *symbols, const struct symbol_file *file,
     const struct symbol_options *options, const uint64_t *vaddrs, size_t n, struct table *known,
     struct symbol_facts *facts)
@@ -356,8 +357,8 @@ static int read_file(struct symbols *symbols, const struct symbol_file *file,
 	return error;
 }
 
-/* A file that its reader does not survive, or has not the memory for, is read once more, without what is
- * largest and most intricate: DWARF. */
+/* If the reader dies of a file, or runs out of memory, the file is read once more without its DWARF, the
+ * largest and most intricate part. */
 static void read_patiently(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs,
     size_t n, struct table *known, struct symbol_facts *facts)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Symbols on disk, one file per ELF file (its build id and which file it is: symbol.c's key), so that a
- * library is searched only once, not in every run.
+ * Symbols on disk, so that a library is searched once and not in every run. There is one cache file for each
+ * ELF file (for each key of symbol.c: build id and identity of the file).
  *
  * A cache file is a header (magic, source id, CRC-32) and the bytes of symcodec.h. The source id identifies
  * the files that the symbols were read from: if a debug package is installed later, or a stripped copy has
- * the same build id, it differs and the entry is a miss. Files are written aside and renamed; several
- * samplers may share the folder. Everything read is verified: an entry with wrong owner, type, size, checksum
- * or content is a miss, and the next write replaces it. When the folder exceeds its limit, the least recently
- * used entries are removed.
+ * the same build id, the source id differs and the entry is a miss. Files are written aside and renamed;
+ * several samplers may share the folder. Everything read is verified: an entry with wrong owner, type, size,
+ * checksum or content is a miss, and the next write replaces it. When the folder exceeds its limit, the least
+ * recently used entries are removed.
  *
  * Listing the folder at each write would take longer than the write. So the file .sizes lists how many bytes
  * each write added, as int64_t. When their sum exceeds the limit, or the list has become long, the folder is

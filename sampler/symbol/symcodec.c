@@ -51,7 +51,7 @@ static uint32_t hash_of(const char *text)
 	return index_fold(index_mix_bytes(index_seed(), text, strlen(text)));
 }
 
-/* 0 for none, and for one that was not added. */
+/* The string's number; 0 for NULL and for a string that was not added. */
 static uint32_t string_number(const struct encoder *encoder, const char *text)
 {
 	uint32_t hash = text ? hash_of(text) : 0, number = 0;
@@ -181,7 +181,7 @@ static void get_frame(struct decoder *decoder, struct symbol_frame *frame)
 		decoder->bad = true;
 }
 
-/* One pass over all addresses; without each() it only checks. */
+/* One pass over all addresses. Without each() the pass only checks them. */
 static int get_results(struct decoder *decoder, symcodec_each_fn *each, void *arg)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];

@@ -25,7 +25,7 @@ enum { SYMCODEC_STRING_MAX = 64 * 1024 }; /* bytes */
 int symcodec_encode(const struct symbol_facts *facts, const uint64_t *vaddrs,
     const struct symbol_result *results, size_t n, uint8_t **bytes, size_t *byte_count);
 
-/* Return nonzero to stop; symcodec_decode() then returns that. */
+/* Returns 0 to go on. Any other value stops symcodec_decode(), which returns it. */
 typedef int symcodec_each_fn(void *arg, uint64_t vaddr, const struct symbol_result *result);
 
 /*

@@ -17,7 +17,7 @@
 #include "sampler/symbol/units.h"
 
 enum {
-	SOURCE_FORMAT = 1,        /* increase it when the same file would give other answers than before */
+	SOURCE_FORMAT = 1,        /* increase when the same file gives other answers than before */
 	DWARF_LINES_MAX = 400000, /* line rows that libdw may hold before it is restarted, 56 bytes each */
 };
 
@@ -105,8 +105,8 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 }
 
 /*
- * The size distinguishes a stripped copy with the same build id. The owner prevents that a hostile file with
- * a copied build id answers for the library: it cannot copy the library's owner.
+ * The size tells a stripped copy with the same build id from the original. The owner keeps a hostile file
+ * with a copied build id from answering for the library: the file cannot copy the library's owner.
  */
 uint64_t symsource_id(const struct symsource *source)
 {
@@ -137,7 +137,7 @@ static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name,
 
 /*
  * .gnu_debugdata is an xz-compressed ELF file with only a symbol table; and a file without section headers
- * still has its dynamic symbols. libdwfl can read both, so it is used here, once for the whole table.
+ * still has its dynamic symbols. libdwfl can read both, so libdwfl reads the whole table here, once.
  */
 static long add_minidebug(struct symsource *source)
 {
@@ -247,7 +247,7 @@ struct unit {
 	struct unit_lines lines;
 	struct inlines inlines;
 	struct scopes scopes;
-	struct symbol_frame *named; /* by node; name NULL: not looked up yet */
+	struct symbol_frame *named; /* by node; name is NULL until it is looked up */
 };
 
 /*
@@ -275,8 +275,8 @@ static const char *plain_name(struct unit *unit, const struct inlines_node *node
 }
 
 /*
- * The linker symbol of a function that is not inlined, if it has a size: one without size could belong to
- * another function.
+ * The linker symbol of a function that is not inlined, if the symbol has a size: without a size it could
+ * belong to another function.
  */
 static const char *own_symbol(const struct symsource *source, uint64_t vaddr)
 {
@@ -286,10 +286,11 @@ static const char *own_symbol(const struct symsource *source, uint64_t vaddr)
 }
 
 /*
- * Name and start line of a node, as a frame without place. A mangled linkage name is complete. Where there is
- * none (C, and C++ names without external linkage) a function that is not inlined gets the name in the symbol
- * table, the same as when the debug info is not installed: qsort, not __GI___qsort. The rest, inlined C and
- * inlined internal C++, has its name in DWARF only. A frame without name: unknown. False when out of memory.
+ * Name and start line of a node, as a frame without place. A mangled linkage name is complete. A function
+ * that has none (C, and C++ without external linkage) gets the name in the symbol table if it is not inlined.
+ * That is the name that it has when no debug info is installed: qsort, not __GI___qsort. An inlined function
+ * of C, or an internal one of C++, has its name only in DWARF. A frame without a name is unknown. False if
+ * out of memory.
  */
 static bool name_node(
     struct unit *unit, const struct inlines_node *node, uint64_t vaddr, struct symbol_frame *frame)
@@ -326,7 +327,7 @@ static bool store(
 	return true;
 }
 
-/* Fills one result from the innermost node outwards; an inlined call without a name is left out. */
+/* Fills in one result from the innermost node outwards. Leaves out an inlined call without a name. */
 static int resolve_chain(struct unit *unit, int32_t node, uint64_t vaddr, struct symbol_result *result)
 {
 	struct symbol_frame frames[SYMBOL_FRAMES_MAX];

@@ -32,17 +32,17 @@ struct symsource {
 };
 
 /*
- * Opens the file and looks for its debug file, but reads neither tables nor DWARF yet. Borrows all
- * pointers. Returns 0 or -ENOEXEC (not ELF); symsource_close() in both cases.
+ * Opens the file and looks for its debug file, but reads neither tables nor DWARF yet. Borrows all pointers.
+ * Returns 0, or -ENOEXEC if it is not ELF. Call symsource_close() in both cases.
  */
 int symsource_open(struct symsource *source, const struct symbol_file *file,
     const struct symbol_options *options, const struct debuginfo_files *files, struct string_pool *names);
 void symsource_close(struct symsource *source);
 
-/* Identifies the files and options that answers depend on: for the disk cache. */
+/* A number that changes with the files and options on which answers depend, for the disk cache. */
 uint64_t symsource_id(const struct symsource *source);
 
-/* Fills results; a result without frames: unknown. Returns 0 or -ENOMEM. */
+/* Fills in results; a result without frames is unknown. Returns 0 or -ENOMEM. */
 int symsource_resolve(
     struct symsource *source, const uint64_t *vaddrs, size_t n, struct symbol_result *results);
 

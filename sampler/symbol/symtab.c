@@ -11,15 +11,14 @@
 enum {
 	ENTRIES_MAX = 1 << 24, /* the largest binaries known have about a million functions */
 	LOOK_BACK_MAX = 256,   /* symbols to step back over to find one that encloses them */
-	CELLS = 4096,          /* of the span of the wanted addresses */
+	CELLS = 4096,          /* parts into which the span of the wanted addresses is cut */
 	COMPARE_MAX = 1024,    /* bytes of two names; a hostile table has long ones */
 };
 
-/* What is known so far about the symbols that begin after the previous wanted address, and not after this
- * one. */
+/* The symbols met so far that begin above the previous wanted address, up to this one. */
 struct wanted {
-	uint64_t nearest;   /* where the last of them begins */
-	uint64_t outermost; /* where the first of them begins that contains this address */
+	uint64_t nearest;   /* the start of the last symbol */
+	uint64_t outermost; /* the start of the first symbol that contains this address */
 	bool has_nearest, has_outermost;
 };
 
@@ -28,7 +27,7 @@ struct symtab {
 	const uint64_t *vaddrs; /* NULL: everything is wanted */
 	size_t vaddr_count;
 	struct wanted *wanted; /* by number of the address */
-	uint32_t *cells;       /* the first wanted address that is not before each cell, and one cell more */
+	uint32_t *cells; /* for each cell the first wanted address at or above its start; one cell more */
 	unsigned cell_shift;
 	struct symtab_entry *entries;
 	uint64_t *reach; /* reach[i]: the largest end of entries[0..i] */
@@ -155,7 +154,7 @@ struct table {
 	size_t name_bytes;
 };
 
-/* False if nothing in it can be read. */
+/* False if no symbol can be read. */
 static bool open_table(struct table *table, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
 	Elf_Scn *string_section = elf_getscn(elf, header->sh_link);
@@ -168,7 +167,7 @@ static bool open_table(struct table *table, Elf *elf, Elf_Scn *section, const GE
 	    elf, data->d_buf, data->d_size / sizeof(Elf64_Sym), strings->d_buf, strings->d_size};
 	if (table->count > ENTRIES_MAX)
 		table->count = ENTRIES_MAX;
-	/* Checks the last byte once, instead of each name as elf_strptr() does. */
+	/* Checks the table's last byte once. elf_strptr() would check each name. */
 	return table->name_bytes > 0 && table->names[table->name_bytes - 1] == '\0';
 }
 
@@ -179,7 +178,7 @@ static inline bool read_symbol(const struct table *table, size_t i, Elf64_Sym *s
 	return is_function(symbol) && symbol->st_name < table->name_bytes;
 }
 
-/* The first wanted address that is not before `start`; vaddr_count: none. */
+/* The first wanted address at or above `start`; vaddr_count if there is none. */
 static inline size_t first_wanted(const struct symtab *symtab, uint64_t start)
 {
 	const uint64_t *vaddrs = symtab->vaddrs;
@@ -190,7 +189,7 @@ static inline size_t first_wanted(const struct symtab *symtab, uint64_t start)
 		return 0;
 	if (start > vaddrs[symtab->vaddr_count - 1])
 		return symtab->vaddr_count;
-	/* Without the cells this search, for each of 150,000 symbols, took two thirds of the time to write
+	/* Without the cells, this search for each of 150,000 symbols took two thirds of the time to write
 	 * node's profile. */
 	cell = (start - vaddrs[0]) >> symtab->cell_shift;
 	low = symtab->cells[cell];
@@ -227,7 +226,8 @@ static inline void learn(struct symtab *symtab, const Elf64_Sym *symbol, const c
 	wanted->has_outermost |= outer;
 }
 
-/* The nearest symbol may lie inside others, and each has aliases: so all from the outermost on are kept. */
+/* The nearest symbol may lie inside others, and each may have aliases: so all symbols from the outermost on
+ * are kept. */
 static inline bool is_wanted(const struct symtab *symtab, uint64_t start)
 {
 	size_t at = first_wanted(symtab, start);
@@ -292,8 +292,8 @@ static size_t underscores(const char *name)
 }
 
 /*
- * Of equally good aliases takes the plainest: malloc, not __libc_malloc. The rule only must not depend on the
- * symbols' order.
+ * Takes the plainest of equally good aliases: malloc, not __libc_malloc. Any rule will do that does not
+ * depend on the symbols' order.
  */
 static int compare(const void *left, const void *right)
 {
@@ -334,7 +334,7 @@ void symtab_sort(struct symtab *symtab)
 	symtab->count = kept;
 	free(symtab->reach);
 	symtab->reach = calloc(kept, sizeof(*symtab->reach));
-	if (!symtab->reach) /* then symtab_find searches back without this short cut */
+	if (!symtab->reach) /* symtab_find then searches back without this short cut */
 		return;
 	for (size_t i = 0; i < kept; i++) {
 		uint64_t end = symtab->entries[i].start + symtab->entries[i].size;

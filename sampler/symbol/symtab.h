@@ -23,18 +23,19 @@ struct symtab_entry {
 	uint64_t size;    /* 0: unknown, reaches to the next symbol or to limit */
 	uint64_t limit;   /* end of its section, else of its segment */
 	const char *name; /* borrowed from the Elf or the caller */
-	uint8_t rank;     /* lower is better; of the winner among aliases */
+	uint8_t rank;     /* lower is better; aliases: the best one's */
 };
 
-/* Keeps a copy of extents: only symbols inside are taken. NULL when out of memory. */
+/* Keeps a copy of `extents`, and takes only symbols inside them. NULL if out of memory. */
 struct symtab *symtab_new(const struct extents *extents);
 void symtab_free(struct symtab *symtab);
 
 /*
- * Tells the table, before the first addition, which addresses will be looked up (ascending, no duplicates,
- * borrowed; none: all). symtab_add_elf() then keeps only symbols that can contain them: sorting all of node's
- * 150,000 symbols for some hundred addresses took 40 ms. Among aliases of different sizes in different
- * sections of the file, the best name may be lost. Returns 0 or -ENOMEM.
+ * Tells the table which addresses will be looked up (ascending, no duplicates, borrowed). Call it before the
+ * first addition; without the call every address may be looked up. symtab_add_elf() then keeps only symbols
+ * that can contain one of the addresses: sorting all of node's 150,000 symbols for some hundred addresses
+ * took 40 ms. Among aliases of different sizes in different sections of the file, the best name may be lost.
+ * Returns 0 or -ENOMEM.
  */
 int symtab_want(struct symtab *symtab, const uint64_t *vaddrs, size_t n);
 
@@ -46,17 +47,19 @@ int symtab_want(struct symtab *symtab, const uint64_t *vaddrs, size_t n);
 long symtab_add_elf(struct symtab *symtab, Elf *elf, uint32_t section_type);
 long symtab_add(struct symtab *symtab, const Elf64_Sym *symbol, uint64_t section_end, const char *name);
 
-/* Where section number `index` ends; 0: there is no such section. */
+/* The end of section number `index`, or 0 if there is no such section. */
 uint64_t symtab_section_end(Elf *elf, unsigned index);
 
-/* Sorts, after the last addition and before the first search; of aliases the best name stays. */
+/* Sorts the table, and keeps the best name among aliases. Call it after the last addition and before the
+ * first search. */
 void symtab_sort(struct symtab *symtab);
 
 size_t symtab_count(const struct symtab *symtab);
 
 /*
- * The function that contains vaddr: the innermost sized one, else the one without size that begins last
- * before it in the same section, with no other symbol in between. NULL: none.
+ * The function that contains vaddr: the innermost function with a size. If there is none, the last function
+ * without a size that begins before vaddr in the same section, with no other symbol in between. NULL if there
+ * is none.
  */
 const struct symtab_entry *symtab_find(const struct symtab *symtab, uint64_t vaddr);
 

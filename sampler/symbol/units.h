@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compilation units: the one that an address belongs to, and the source files and lines of one.
+ * Compilation units: which unit an address belongs to, and the source files and lines of a unit.
  *
- * The first reads the units' own DW_AT_ranges, not .debug_aranges, the only way in libdw 0.188: clang does
- * not write that section. All addresses are known in advance, so each range is looked up in the sorted
- * addresses; this needs no index over all units and no memory per unit.
+ * units_assign() reads the units' own DW_AT_ranges. libdw 0.188 itself reads only .debug_aranges, a section
+ * that clang does not write. All addresses are known in advance, so each range is looked up in the sorted
+ * addresses. That needs no index over all units, and no memory per unit.
  *
  * libdw decodes a unit's whole line table at the first lookup and keeps it until dwarf_end(): about 16 bytes
  * of memory per byte of .debug_line. From line_count the caller knows when to end the Dwarf.
@@ -27,8 +27,9 @@ struct unit_facts {
 };
 
 /*
- * vaddrs: n ascending addresses. Sets unit_offsets[i] to the offset of the unit's DIE, 0 when no unit has
- * the address; if several units do, the one with the narrowest range wins. Returns 0 or -ENOMEM.
+ * vaddrs: n ascending addresses. Sets unit_offsets[i] to the offset of the unit's DIE, or to 0 if no unit has
+ * the address. If several units have the address, the unit with the narrowest range wins. Returns 0 or
+ * -ENOMEM.
  */
 int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *vaddrs, size_t n,
     Dwarf_Off *unit_offsets, struct unit_facts *facts);
