@@ -2,24 +2,18 @@
 #include "pprof/export/growth_text.h"
 
 #include "pprof/text/amount.h"
+#include "pprof/text/clock.h"
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <time.h>
 
-enum { NS_PER_S = 1000000000, SECONDS_A_DAY = 86400 };
+enum { SECONDS_A_DAY = 86400 };
 
 const char *growth_text_clock(int64_t time_ns, double series_s, char text[GROWTH_TEXT_BYTES])
 {
-	const bool is_long = series_s >= SECONDS_A_DAY;
-	const time_t seconds = (time_t)(time_ns / NS_PER_S);
-	struct tm local;
-
-	if (!localtime_r(&seconds, &local) ||
-	    !strftime(text, GROWTH_TEXT_BYTES, is_long ? "%Y-%m-%d %H:%M" : "%H:%M:%S", &local))
-		text[0] = '\0';
-	return text;
+	return clock_text(
+	    time_ns, series_s >= SECONDS_A_DAY ? "%Y-%m-%d %H:%M" : "%H:%M:%S", text, GROWTH_TEXT_BYTES);
 }
 
 const char *growth_text_rate(double bytes_per_s, char text[GROWTH_TEXT_BYTES])

@@ -36,3 +36,14 @@ uint64_t clock_process_cpu_ns(pid_t pid)
 		return 0;
 	return (uint64_t)used.tv_sec * CLOCK_NS_PER_S + (uint64_t)used.tv_nsec;
 }
+
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+const char *clock_text(int64_t unix_ns, const char *format, char *text, size_t text_bytes)
+{
+	time_t seconds = (time_t)(unix_ns / CLOCK_NS_PER_S);
+	struct tm tm;
+
+	if (unix_ns <= 0 || !localtime_r(&seconds, &tm) || !strftime(text, text_bytes, format, &tm))
+		text[0] = '\0';
+	return text;
+}

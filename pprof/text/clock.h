@@ -4,6 +4,7 @@
 #ifndef PPROF_TEXT_CLOCK_H
 #define PPROF_TEXT_CLOCK_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,5 +21,11 @@ uint64_t clock_process_cpu_ns(pid_t pid);
 
 /* Nanoseconds since 1970. */
 int64_t clock_unix_ns(void);
+
+/*
+ * A real time for the user, local, in a format of strftime(3) that is a literal of the caller. Returns text,
+ * which is "" if the time is 0 or less, or if text_bytes are too few.
+ */
+const char *clock_text(int64_t unix_ns, const char *format, char *text, size_t text_bytes);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/ls.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/json.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { PROGRAM_COLUMNS_MOST = 24, FACTS_COLUMNS = 47 }; /* before the program's name */
 
@@ -95,16 +95,11 @@ static const char *kind_of(const struct origin *o)
 
 /* ---- text */
 
-static void print_time(FILE *out, int64_t time_ns, bool has_date, int columns)
+static void print_time(FILE *out, int64_t time_ns, const char *format, int columns)
 {
-	time_t seconds = (time_t)(time_ns / 1000000000);
-	char text[64] = "";
-	struct tm tm;
+	char text[64];
 
-	if (time_ns <= 0 || !localtime_r(&seconds, &tm) ||
-	    !strftime(text, sizeof(text), has_date ? "%Y-%m-%d %H:%M:%S %Z" : "%H:%M:%S", &tm))
-		text[0] = '\0';
-	fprintf(out, "%-*s", columns, text);
+	fprintf(out, "%-*s", columns, clock_text(time_ns, format, text, sizeof(text)));
 }
 
 static void print_bytes(FILE *out, int64_t bytes)
@@ -116,7 +111,7 @@ static void print_bytes(FILE *out, int64_t bytes)
 
 static void print_path(const struct list *list, const struct profile_file *file, const char *kind)
 {
-	print_time(list->screen->out, 0, false, 17);
+	print_time(list->screen->out, 0, "%T", 17);
 	print_bytes(list->screen->out, file->inuse_bytes);
 	fprintf(list->screen->out, "  %-10.24s ", kind);
 	screen_text(list->screen, file->path, 0);
@@ -147,7 +142,7 @@ static void print_process(const struct list *list, size_t process)
 		fprintf(out, "%7d  ", (int)facts.origin->pid);
 	else
 		fprintf(out, "%7s  ", "");
-	print_time(out, p->start_ns, false, 8);
+	print_time(out, p->start_ns, "%H:%M:%S", 8);
 	print_bytes(out, facts.inuse_bytes);
 	print_bytes(out, facts.peak_bytes);
 	fprintf(out, " %5zu  ", p->count);
@@ -192,7 +187,7 @@ static void print_session(const struct list *list, size_t session)
 	fprintf(screen->out, "%s%sSession %zu%s  ", session > list->first ? "\n" : "",
 	    screen_style(screen, SCREEN_HEAD), session + 1, screen_style(screen, SCREEN_PLAIN));
 	if (s->known)
-		print_time(screen->out, s->start_ns, true, 0);
+		print_time(screen->out, s->start_ns, "%Y-%m-%d %H:%M:%S %Z", 0);
 	else
 		fputs("profiles that name no session", screen->out);
 	if (s->known && *first->host) {

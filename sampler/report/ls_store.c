@@ -3,6 +3,7 @@
 
 #include "pprof/service/store_list.h"
 #include "pprof/service/store_places.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/json.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { NAME_COLUMNS_MOST = 40 };
 
@@ -118,13 +118,9 @@ static void row_make(struct row *row, const struct store_list *list, size_t serv
 
 static void print_time(FILE *out, int64_t time_s)
 {
-	time_t seconds = (time_t)time_s;
-	char text[32] = "";
-	struct tm tm;
+	char text[32];
 
-	if (!localtime_r(&seconds, &tm) || !strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm))
-		text[0] = '\0';
-	fprintf(out, "  %-19s", text);
+	fprintf(out, "  %-19s", clock_text(time_s * CLOCK_NS_PER_S, "%Y-%m-%d %H:%M:%S", text, sizeof(text)));
 }
 
 static void print_table(const struct screen *screen, const struct store_list *list, const char *store)

@@ -2,6 +2,7 @@
 /* What a report begins with: whose profile it is, how it was sampled, and the sums with their errors. */
 #include "sampler/report/report.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/text.h"
 #include "sampler/report/operands.h"
 #include "sampler/terminal/amount.h"
@@ -11,7 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -22,12 +22,9 @@ enum {
 
 static void print_time(const struct screen *screen, int64_t time_ns)
 {
-	time_t seconds = (time_t)(time_ns / 1000000000);
 	char text[64];
-	struct tm tm;
 
-	if (time_ns > 0 && localtime_r(&seconds, &tm) &&
-	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %Z", &tm))
+	if (*clock_text(time_ns, "%Y-%m-%d %H:%M:%S %Z", text, sizeof(text)))
 		fprintf(screen->out, "  %s", text);
 }
 

@@ -2,13 +2,13 @@
 /* What was in use and resident at each snapshot: a picture in text, or JSON. */
 #include "sampler/report/report.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
 #include "sampler/terminal/amount.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	WIDTH_USUAL = 80,
@@ -63,16 +63,6 @@ static int timeline_make(struct timeline *timeline, const struct profile_input *
 }
 
 /* ---- the picture */
-
-static const char *clock_of(int64_t time_ns, const char *format, char text[CLOCK_BYTES])
-{
-	time_t seconds = (time_t)(time_ns / 1000000000);
-	struct tm tm;
-
-	if (!localtime_r(&seconds, &tm) || !strftime(text, CLOCK_BYTES, format, &tm))
-		text[0] = '\0';
-	return text;
-}
 
 /* The newest point at or before the time of a column of the picture. */
 static const struct point *point_at(const struct timeline *timeline, int column, int columns)
@@ -130,12 +120,12 @@ static void print_picture(const struct screen *screen, const struct timeline *ti
 		}
 		putc('\n', screen->out);
 	}
-	clock_of(timeline->points[0].time_ns, format, from);
+	clock_text(timeline->points[0].time_ns, format, from, CLOCK_BYTES);
 	fprintf(screen->out, "%10s +", "0 B");
 	for (int i = 0; i < columns; i++)
 		putc('-', screen->out);
 	fprintf(screen->out, "\n%*s%s%*s\n", PICTURE_AT - 1, "", from, columns - (int)strlen(from),
-	    clock_of(last->time_ns, format, to));
+	    clock_text(last->time_ns, format, to, CLOCK_BYTES));
 }
 
 static void print_text(const struct screen *screen, const struct timeline *timeline, size_t processes)
@@ -151,7 +141,8 @@ static void print_text(const struct screen *screen, const struct timeline *timel
 	    processes > 1 ? " of several processes, added up" : "", screen_style(screen, SCREEN_PLAIN));
 	print_picture(screen, timeline);
 	snprintf(line, sizeof(line), "most in use: %s at %s; at the end: %s",
-	    amount_bytes(most->inuse_bytes, text), clock_of(most->time_ns, "%Y-%m-%d %H:%M:%S", when),
+	    amount_bytes(most->inuse_bytes, text),
+	    clock_text(most->time_ns, "%Y-%m-%d %H:%M:%S", when, CLOCK_BYTES),
 	    amount_bytes(last->inuse_bytes, at_end));
 	screen_lines(screen, 0, line);
 }

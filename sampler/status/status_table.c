@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/status/status_table.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/text.h"
 #include "sampler/terminal/amount.h"
 
@@ -9,7 +10,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
 	WIDTH_DEFAULT = 80, /* of a table that goes to no terminal, unless a name is longer */
@@ -71,24 +71,12 @@ static const char *growth(const struct control_growth *growth, char text[AMOUNT_
 	return text;
 }
 
-/* Each caller writes its format as a literal: the warning is about formats that others choose. */
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static void format_time(int64_t unix_ns, const char *format, char *text, size_t text_bytes)
-{
-	time_t seconds = (time_t)(unix_ns / NS_PER_S);
-	struct tm tm;
-
-	if (unix_ns <= 0 || !localtime_r(&seconds, &tm) || !strftime(text, text_bytes, format, &tm))
-		text[0] = '\0';
-}
-#pragma GCC diagnostic warning "-Wformat-nonliteral"
-
 /* "09:14" of the last 20 hours, "Nov 21" before. */
 static const char *since(int64_t unix_ns, int64_t now_unix_ns, char text[AMOUNT_BYTES])
 {
 	bool recent = now_unix_ns - unix_ns < 20 * 3600 * NS_PER_S;
 
-	format_time(unix_ns, recent ? "%H:%M" : "%b %d", text, AMOUNT_BYTES);
+	clock_text(unix_ns, recent ? "%H:%M" : "%b %d", text, AMOUNT_BYTES);
 	return text;
 }
 
@@ -145,7 +133,7 @@ static void print_denied(const struct screen *screen, const struct control_denie
 {
 	char text[1024] = "", when[AMOUNT_BYTES];
 
-	format_time(denied->since_unix_ns, "%Y-%m-%d %H:%M", when, sizeof(when));
+	clock_text(denied->since_unix_ns, "%Y-%m-%d %H:%M", when, sizeof(when));
 	text_append(text, sizeof(text), "%s: %s", denied->exe, denied->reason);
 	if (*when)
 		text_append(text, sizeof(text), ", since %s", when);
@@ -176,7 +164,7 @@ static void print_daemon(const struct screen *screen, const struct control_list 
 	char when[64], up[AMOUNT_BYTES];
 	int64_t up_ns = now_unix_ns - daemon->since_unix_ns;
 
-	format_time(daemon->since_unix_ns, "%Y-%m-%d %H:%M:%S", when, sizeof(when));
+	clock_text(daemon->since_unix_ns, "%Y-%m-%d %H:%M:%S", when, sizeof(when));
 	fprintf(screen->out, "%sheaptap daemon%s  pid %d", screen_style(screen, SCREEN_HEAD),
 	    screen_style(screen, SCREEN_PLAIN), (int)daemon->pid);
 	if (*daemon->version)
@@ -262,7 +250,7 @@ static void format_moment(int64_t unix_ns, int64_t now_unix_ns, char text[AMOUNT
 {
 	const bool is_recent = now_unix_ns - unix_ns < 20 * 3600 * NS_PER_S;
 
-	format_time(unix_ns, is_recent ? "%H:%M:%S" : "%Y-%m-%d %H:%M", text, AMOUNT_BYTES);
+	clock_text(unix_ns, is_recent ? "%H:%M:%S" : "%Y-%m-%d %H:%M", text, AMOUNT_BYTES);
 }
 
 /* "grows since 12:26:59, by 4.8 GiB an hour +- 10 %", "rose by 18.6 MiB at 12:21:33 and is flat since" */
