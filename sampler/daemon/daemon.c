@@ -9,8 +9,6 @@
 #include "sampler/daemon/attach_jobs.h"
 #include "sampler/daemon/candidate.h"
 #include "sampler/daemon/configuration.h"
-#include "sampler/daemon/daemon_list.h"
-#include "sampler/daemon/daemon_socket.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/exit_queue_limit.h"
 #include "sampler/daemon/notify.h"

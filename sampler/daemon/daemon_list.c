@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/daemon/daemon_list.h"
-
+/* What the daemon answers to "list": itself, its processes, what is denied, and notes. */
 #include "pprof/profile/labels.h"
 #include "sampler/control/control_list.h"
 #include "sampler/control/control_request.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/daemon/daemon_socket.h"
-
+/* The daemon's control socket, and the file `off` beside it. */
 #include "pprof/text/log_line.h"
 #include "sampler/control/control_peer.h"
 #include "sampler/control/control_socket.h"

@@ -56,4 +56,12 @@ struct daemon {
 	uint64_t status_ns, watchdog_ns, tuned_ns; /* when these were last done */
 };
 
+/* daemon_list.c: writes the daemon's answer to "list" (sampler/control/control_list.h). */
+void daemon_list_write(struct core *core, struct control_list_writer *writer);
+
+/* daemon_socket.c: opens the control socket, and looks for the file `off` beside it. 0, or -errno after a
+ * line. The second function may also be called without the first. */
+int daemon_socket_open(struct daemon *daemon);
+void daemon_socket_close(struct daemon *daemon);
+
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/finder.h"
 
-#include "sampler/daemon/scan_budget.h"
+#include "pprof/text/throttle.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 
@@ -25,6 +25,23 @@ enum {
 	REST_NS = 2 * 1000000,
 	NOTICES_AT_ONCE = 4096,
 	CHEAP_NS = 200 * 1000, /* a look of less costs nobody anything */
+	/* Accounts that have spent some. Beyond, the account that has spent the least is forgotten. */
+	SCAN_BUDGET_ACCOUNTS = 256,
+	SCAN_BUDGET_PART = 20, /* a bucket is filled with one in so many nanoseconds */
+};
+
+/*
+ * The CPU time of looks at the processes of one account: a bucket that time fills again. How long a look
+ * takes is up to the process, whose maps may have 65,530 lines and more. So an account that has spent its
+ * bucket is passed over for a while, and no other account is.
+ */
+struct scan_budget {
+	uint64_t burst_ns; /* in a full bucket */
+	size_t count;
+	struct scan_budget_bucket {
+		uint64_t account;
+		struct throttle throttle; /* of CPU time in nanoseconds; a look may leave a debt */
+	} buckets[SCAN_BUDGET_ACCOUNTS];
 };
 
 struct young {
@@ -38,7 +55,7 @@ struct finder {
 	struct young young[YOUNG];
 	uint32_t count, next_young; /* the looks go downwards from there */
 	DIR *proc;                  /* of a sweep that is under way; else NULL */
-	struct scan_budget share;
+	struct scan_budget budget;
 	uint64_t sweep_ns; /* when the next one is due */
 	uint64_t rest_ns;  /* notices wake us again then; 0: they do now */
 };
@@ -70,7 +87,7 @@ struct finder *finder_new(const struct finder_setup *setup)
 	if (!finder)
 		return NULL;
 	finder->setup = *setup;
-	finder->share.burst_ns = setup->burst_ns;
+	finder->budget.burst_ns = setup->burst_ns;
 	open_notices(finder);
 	return finder;
 }
@@ -94,6 +111,81 @@ int finder_error(const struct finder *finder)
 	return finder->error;
 }
 
+/* ---- what looks may cost */
+
+static struct throttle_rate rate_of(const struct scan_budget *budget)
+{
+	return (struct throttle_rate){
+	    .burst = (int64_t)budget->burst_ns, .units = 1, .step_ns = SCAN_BUDGET_PART};
+}
+
+/* Full buckets are forgotten. */
+static void fill_buckets(struct scan_budget *budget, uint64_t now_ns)
+{
+	const struct throttle_rate rate = rate_of(budget);
+	size_t kept = 0;
+
+	for (size_t i = 0; i < budget->count; i++) {
+		struct scan_budget_bucket bucket = budget->buckets[i];
+
+		throttle_fill(&bucket.throttle, &rate, now_ns);
+		if (bucket.throttle.left < rate.burst)
+			budget->buckets[kept++] = bucket;
+	}
+	budget->count = kept;
+}
+
+static struct scan_budget_bucket *find_bucket(const struct scan_budget *budget, uint64_t account)
+{
+	for (size_t i = 0; i < budget->count; i++)
+		if (budget->buckets[i].account == account)
+			return (struct scan_budget_bucket *)&budget->buckets[i];
+	return NULL;
+}
+
+/* Whether an account has nothing left. Only then does the finder ask which account a process is of. */
+static bool scan_budget_is_needed(struct scan_budget *budget, uint64_t now_ns)
+{
+	fill_buckets(budget, now_ns);
+	for (size_t i = 0; i < budget->count; i++)
+		if (budget->buckets[i].throttle.left <= 0)
+			return true;
+	return false;
+}
+
+static bool scan_budget_allows(const struct scan_budget *budget, uint64_t account)
+{
+	const struct scan_budget_bucket *bucket = find_bucket(budget, account);
+
+	return !bucket || bucket->throttle.left > 0;
+}
+
+/* A free bucket, or that of the account which has the most left. */
+static struct scan_budget_bucket *make_bucket(struct scan_budget *budget)
+{
+	struct scan_budget_bucket *found = &budget->buckets[0];
+
+	if (budget->count < SCAN_BUDGET_ACCOUNTS)
+		return &budget->buckets[budget->count++];
+	for (size_t i = 1; i < budget->count; i++)
+		if (budget->buckets[i].throttle.left > found->throttle.left)
+			found = &budget->buckets[i];
+	return found;
+}
+
+static void scan_budget_spend(struct scan_budget *budget, uint64_t account, uint64_t cpu_ns, uint64_t now_ns)
+{
+	const struct throttle_rate rate = rate_of(budget);
+	struct scan_budget_bucket *bucket = find_bucket(budget, account);
+
+	if (!bucket) {
+		bucket = make_bucket(budget);
+		*bucket = (struct scan_budget_bucket){.account = account};
+	}
+	throttle_fill(&bucket->throttle, &rate, now_ns);
+	throttle_spend(&bucket->throttle, cpu_ns);
+}
+
 /* ---- looks */
 
 enum outcome {
@@ -106,14 +198,14 @@ static enum outcome look_at(struct finder *finder, pid_t pid, bool noticed, uint
 {
 	const struct finder_setup *setup = &finder->setup;
 
-	if (scan_budget_is_needed(&finder->share, now_ns) &&
-	    !scan_budget_allows(&finder->share, setup->account(setup->context, pid)))
+	if (scan_budget_is_needed(&finder->budget, now_ns) &&
+	    !scan_budget_allows(&finder->budget, setup->account(setup->context, pid)))
 		return PASSED;
 	const uint64_t before_ns = clock_thread_cpu_ns();
 	const bool done = setup->look(setup->context, pid, noticed);
 	const uint64_t cpu_ns = clock_thread_cpu_ns() - before_ns;
 	if (cpu_ns >= CHEAP_NS)
-		scan_budget_spend(&finder->share, setup->account(setup->context, pid), cpu_ns, now_ns);
+		scan_budget_spend(&finder->budget, setup->account(setup->context, pid), cpu_ns, now_ns);
 	return done ? DONE : AGAIN;
 }
 

@@ -10,7 +10,7 @@
  * again, at growing distances.
  *
  * What a look costs is up to the process. So neither is more than a part of the work done at a time, nor can
- * one account's processes have more than a share of the CPU time (scan_budget.h).
+ * one account's processes have more than a share of the CPU time.
  */
 #ifndef SAMPLER_DAEMON_FINDER_H
 #define SAMPLER_DAEMON_FINDER_H
@@ -28,7 +28,7 @@ struct finder_setup {
 	/* So long a call of finder_tend looks at young processes, and as long it sweeps; the next goes on.
 	 * At least one look of each is made. */
 	uint64_t budget_ns;
-	uint64_t burst_ns; /* CPU time of looks at one account's processes: see scan_budget.h */
+	uint64_t burst_ns; /* CPU time of looks at one account's processes */
 	/* Looks at a process. noticed: it has opened the library just now. False: look again. */
 	bool (*look)(void *context, pid_t pid, bool noticed);
 	void (*opened)(void *context, pid_t pid); /* it has opened the library, by a notice */

@@ -16,9 +16,9 @@
 #include "sampler/session/notify_relay.h"
 #include "sampler/session/pusher.h"
 #include "sampler/session/session.h"
+#include "sampler/session/signal_witness.h"
 #include "sampler/session/start_line.h"
 #include "sampler/session/web_server.h"
-#include "sampler/session/witness.h"
 #include "sampler/snapshot/output.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SILENCE_LOOK_MS 1000
+#define TIMEOUT_LOOK_MS 1000
 #define END_LOOK_MS     100
 #define READY_MS        10000 /* if the sampler is not ready by then, COMMAND runs without it */
 
@@ -224,7 +224,8 @@ static int command_start(struct front *front)
 	if (front->signal_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		front->command = -errno;
 	else
-		front->command = parent_fork(&front->parent, front->signal_fd, front->options->signal);
+		front->command =
+		    command_parent_fork(&front->parent, front->signal_fd, front->options->signal);
 	if (front->command < 0) {
 		log_line("cannot start %s: %s", front->options->operands[0], strerror(-front->command));
 		return STATUS_CANNOT_EXEC;
@@ -236,7 +237,7 @@ static int command_start(struct front *front)
 	close(pair[1]);
 	/* Before it executes anything: from then on our end is its end. */
 	front->command_fd = pidfd_open_process(front->command);
-	witness_start(&front->witness, front->command, front->command_fd);
+	signal_witness_start(&front->witness, front->command, front->command_fd);
 	sampler_tell(front, FRONT_MESSAGE_STARTED);
 	events_await(front);
 	if (front->value[0]) /* before COMMAND's first output, so that it is never in the middle of that */
@@ -253,7 +254,7 @@ static void on_sampler(struct front *front)
 	struct front_message message;
 	int ret = front_message_read(front->front_fd, &message);
 
-	silence_end(&front->silence, clock_now_ns());
+	sampler_timeout_restart(&front->timeout, clock_now_ns());
 	if (!ret && message.kind == FRONT_MESSAGE_DONE) {
 		front->done = true;
 	} else if (ret) {
@@ -266,18 +267,18 @@ static void on_sampler(struct front *front)
 }
 
 /* COMMAND has ended: how long has the sampler said nothing? */
-static void look_at_silence(struct front *front)
+static void look_at_timeout(struct front *front)
 {
 	const pid_t pid = front->sampler;
 
-	switch (silence_look(&front->silence, clock_now_ns())) {
-	case SILENCE_TO_TELL:
+	switch (sampler_timeout_look(&front->timeout, clock_now_ns())) {
+	case SAMPLER_TIMEOUT_TELL:
 		if (front->options->verbosity >= 0)
 			log_line(
 			    "waiting for the sampler (pid %d), which does not answer: Ctrl-C ends the wait",
 			    (int)pid);
 		break;
-	case SILENCE_TOO_LONG:
+	case SAMPLER_TIMEOUT_OVER:
 		log_line("the sampler (pid %d) has not answered for a minute: it is not waited for, and its "
 		         "last profiles may be missing",
 		    (int)pid);
@@ -322,17 +323,17 @@ static void supervise(struct front *front)
 	const bool had_ended = front->ended, waits = had_ended && front->front_fd >= 0;
 	const bool looks = front->estranged && !had_ended;
 
-	if (poll(polls, 5, looks ? END_LOOK_MS : waits ? SILENCE_LOOK_MS : -1) > 0)
+	if (poll(polls, 5, looks ? END_LOOK_MS : waits ? TIMEOUT_LOOK_MS : -1) > 0)
 		on_events(front, polls);
 	if (looks && (front->command_fd < 0 || pidfd_has_ended(front->command_fd)))
 		front_note_end(front, FRONT_STATUS_UNKNOWN);
 	if (front->ended && !had_ended) {
 		sampler_tell(front, FRONT_MESSAGE_ENDED);
-		silence_end(&front->silence, clock_now_ns());
+		sampler_timeout_restart(&front->timeout, clock_now_ns());
 	}
 	/* Whatever it was that came: who sends us signals all the time does not answer for the sampler. */
 	if (waits && front->front_fd >= 0 && !front->done)
-		look_at_silence(front);
+		look_at_timeout(front);
 }
 
 /* Ten seconds at most: the pusher sees to that. */

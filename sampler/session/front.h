@@ -5,8 +5,8 @@
  * It forks the sampler into a session of its own, starts COMMAND with the library preloaded, and then only
  * stands in for COMMAND: it has the same process group and terminal, passes signals on, mirrors stops and
  * returns the exit status. It does no profiling itself. It is COMMAND to whoever started it: SIGKILL ends
- * both (witness.h), while the sampler goes on until the profiles are written. But it is not COMMAND's parent:
- * see parent.h.
+ * both (signal_witness.h), while the sampler goes on until the profiles are written. But it is not COMMAND's
+ * parent: see command_parent.h.
  *
  * The sampler is entered as session_run(options, front_fd) (sampler/session/session.h) in a process with
  *   - its own session, stdin and stdout on /dev/null, stderr as inherited, no other descriptor but

@@ -10,7 +10,7 @@
  *   - What the terminal sends goes to the whole process group: COMMAND has it already.
  *     Such a signal has si_code SI_KERNEL; one sent to us by kill(2) has SI_USER, SI_QUEUE or SI_TKILL.
  *     What kill(2) sends to the whole group, or a service manager to the whole unit, looks like the latter:
- *     witness.h tells them apart.
+ *     signal_witness.h tells them apart.
  *   - The snapshot signal is for heaptap: it goes to the sampler, never to COMMAND, and it ends nobody,
  *     not even before COMMAND exists.
  *   - Our own parent's end is told by SIGCHLD (front.c asks for that): then COMMAND gets another parent, as
@@ -60,7 +60,7 @@ void front_note_end(struct front *front, int status)
 {
 	front->ended = true;
 	front->status = status;
-	parent_end(&front->parent);
+	command_parent_end(&front->parent);
 }
 
 /* Returns the signal that has stopped it, or 0. */
@@ -77,7 +77,7 @@ static int read_parent(struct front *front)
 {
 	int status, stop = 0;
 
-	while (parent_read(&front->parent, &status))
+	while (command_parent_read(&front->parent, &status))
 		stop = note_status(front, status);
 	return stop;
 }
@@ -128,7 +128,7 @@ static void look_at_supervisor(struct front *front)
 	if (front->ended || front->parent.pid < 0)
 		return;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	parent_end(&front->parent);
+	command_parent_end(&front->parent);
 }
 
 static void send_signal(const struct front *front, int number)
@@ -167,7 +167,7 @@ static void pass_signal(struct front *front, const struct signalfd_siginfo *info
 		if (number == from_terminal[i] && info->ssi_code == SI_KERNEL)
 			return;
 	}
-	if (info->ssi_code == SI_USER && witness_saw(&front->witness, number))
+	if (info->ssi_code == SI_USER && signal_witness_saw(&front->witness, number))
 		return;
 	if (info->ssi_code == SI_QUEUE && !front->estranged)
 		sigqueue(

@@ -7,12 +7,12 @@
 
 #include "sampler/cli/options.h"
 #include "sampler/loader/preload_check.h"
+#include "sampler/session/command_parent.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/notify_relay.h"
-#include "sampler/session/parent.h"
 #include "sampler/session/pusher.h"
-#include "sampler/session/silence.h"
-#include "sampler/session/witness.h"
+#include "sampler/session/sampler_timeout.h"
+#include "sampler/session/signal_witness.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -25,8 +25,8 @@ struct front {
 	pid_t supervisor; /* our parent */
 	int front_fd;     /* to the sampler; -1 when it is gone */
 	int signal_fd;
-	struct witness witness;
-	struct parent parent;
+	struct signal_witness witness;
+	struct command_parent parent;
 	int command_fd; /* as pidfd_open_process() gives it; -errno */
 	bool estranged; /* the parent was killed: COMMAND's end is looked for, its status unknown */
 	struct notify_relay notify;       /* of COMMAND's messages to the service manager */
@@ -39,8 +39,8 @@ struct front {
 	sigset_t mask;                    /* as we got it, for COMMAND */
 	struct sigaction child_action;    /* likewise: an ignored SIGCHLD would keep us from waiting */
 	bool ended, done;
-	struct silence silence; /* of the sampler, after COMMAND's end */
-	int status;             /* wait status of COMMAND, once it has ended, or FRONT_STATUS_UNKNOWN */
+	struct sampler_timeout timeout; /* of the sampler, after COMMAND's end */
+	int status; /* wait status of COMMAND, once it has ended, or FRONT_STATUS_UNKNOWN */
 	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of HEAPTAP for COMMAND; empty: not profiled */
 };
 

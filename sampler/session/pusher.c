@@ -4,7 +4,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
-#include "sampler/session/other_program.h"
+#include "sampler/session/installed_program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,43 +19,43 @@
 
 enum { PIPE_BYTES = 1 << 20 }; /* names of some ten thousand profiles */
 
-static void add_options(struct other_program_words *words, const struct options *options)
+static void add_options(struct installed_program_words *words, const struct options *options)
 {
 	const struct push_options *push = &options->push;
 
-	other_program_add(words, PROGRAM);
-	other_program_add_text(words, "to", push->url);
-	other_program_add_text(words, "token-file", push->token_file);
-	other_program_add_text(words, "user", push->user);
-	other_program_add_text(words, "tenant", push->tenant);
-	other_program_add_text(words, "ca-file", push->ca_file);
-	other_program_add_text(words, "types", push->types);
+	installed_program_add(words, PROGRAM);
+	installed_program_add_text(words, "to", push->url);
+	installed_program_add_text(words, "token-file", push->token_file);
+	installed_program_add_text(words, "user", push->user);
+	installed_program_add_text(words, "tenant", push->tenant);
+	installed_program_add_text(words, "ca-file", push->ca_file);
+	installed_program_add_text(words, "types", push->types);
 	for (size_t i = 0; i < push->label_count; i++)
-		other_program_add_text(words, "label", push->labels[i]);
+		installed_program_add_text(words, "label", push->labels[i]);
 	if (push->timeout_ns)
-		other_program_add(words, "--timeout=%" PRIu64 "ms", push->timeout_ns / 1000000);
+		installed_program_add(words, "--timeout=%" PRIu64 "ms", push->timeout_ns / 1000000);
 	if (options->verbosity)
-		other_program_add(words, options->verbosity < 0 ? "--quiet" : "--verbose");
+		installed_program_add(words, options->verbosity < 0 ? "--quiet" : "--verbose");
 }
 
 int pusher_run(struct options *options)
 {
-	struct other_program_words words = {0};
+	struct installed_program_words words = {0};
 	char path[PATH_MAX];
 
-	if (other_program_find(PROGRAM, path))
+	if (installed_program_find(PROGRAM, path))
 		return STATUS_USAGE;
 	add_options(&words, options);
-	other_program_add_text(&words, "config", options->push.config);
+	installed_program_add_text(&words, "config", options->push.config);
 	if (options->push.follow)
-		other_program_add(&words, "--follow");
+		installed_program_add(&words, "--follow");
 	if (options->push.dry_run)
-		other_program_add(&words, "--dry-run");
-	other_program_add(&words, "--");
+		installed_program_add(&words, "--dry-run");
+	installed_program_add(&words, "--");
 	for (int i = 0; i < options->operand_count; i++)
-		other_program_add(&words, "%s", options->operands[i]);
-	other_program_become(path, &words);
-	other_program_words_free(&words);
+		installed_program_add(&words, "%s", options->operands[i]);
+	installed_program_become(path, &words);
+	installed_program_words_free(&words);
 	return STATUS_USAGE;
 }
 
@@ -78,9 +78,9 @@ static int open_ends(int pair[2], int paths[2])
 
 int pusher_start(struct pusher *pusher, const struct options *options)
 {
-	struct other_program_words words = {0};
+	struct installed_program_words words = {0};
 	char path[PATH_MAX];
-	int pair[2], paths[2], err = other_program_find(PROGRAM, path);
+	int pair[2], paths[2], err = installed_program_find(PROGRAM, path);
 	pid_t pid;
 
 	*pusher = (struct pusher){-1, -1};
@@ -92,14 +92,14 @@ int pusher_start(struct pusher *pusher, const struct options *options)
 		return err;
 	}
 	add_options(&words, options);
-	other_program_add(&words, "--paths-fd=%d", paths[0]);
-	other_program_add(&words, "--end-fd=%d", pair[1]);
+	installed_program_add(&words, "--paths-fd=%d", paths[0]);
+	installed_program_add(&words, "--end-fd=%d", pair[1]);
 	pid = words.failed ? -1 : fork();
 	if (pid == 0)
-		other_program_become_beside(path, &words, (const int[]){paths[0], pair[1]}, 2);
+		installed_program_become_beside(path, &words, (const int[]){paths[0], pair[1]}, 2);
 	close(paths[0]);
 	close(pair[1]);
-	other_program_words_free(&words);
+	installed_program_words_free(&words);
 	*pusher = (struct pusher){pair[0], paths[1]};
 	if (pid > 0)
 		return 0;

@@ -10,7 +10,6 @@
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/session/front_message.h"
-#include "sampler/session/session_list.h"
 #include "sampler/snapshot/sink.h"
 #include "sampler/symbol/debuginfod.h"
 
@@ -23,6 +22,10 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define ALIVE_NS (UINT64_C(1) * CLOCK_NS_PER_S) /* between messages to the front that the sampler works */
+#define PROGRESS_NS \
+	(UINT64_C(2) * CLOCK_NS_PER_S) /* after COMMAND's end, until its user is told the progress */
 
 /* ---- COMMAND, the front, signals */
 
@@ -137,16 +140,38 @@ static void say_done(struct session *s)
 	s->done_sent = front_message_write(s->front_fd, FRONT_MESSAGE_DONE, 0, 0, NULL) != -EAGAIN;
 }
 
+/* A user who waits after COMMAND's end is told how many profiles are still to be written, at double the time
+ * each time. */
+static void log_progress(struct session *s, uint64_t now_ns)
+{
+	uint64_t written, ended;
+
+	if (now_ns - s->ended_ns < s->progress_ns)
+		return;
+	s->progress_ns *= 2;
+	scheduler_progress(s->core.scheduler, &written, &ended);
+	if (written < ended)
+		log_line("writing %" PRIu64 " of %" PRIu64 " profiles", written + 1, ended);
+}
+
+/* COMMAND has ended, and its profiles are being written. */
 static void say_progress(struct session *s)
 {
-	uint64_t now_ns = clock_now_ns();
+	const uint64_t now_ns = clock_now_ns();
 
-	if (progress_begin(&s->progress, now_ns))
+	if (!s->ended_ns) {
+		s->ended_ns = now_ns;
+		s->progress_ns = PROGRESS_NS;
 		scheduler_hurry_writing(s->core.scheduler, !s->core.launch.front_gone);
-	if (!s->done_sent && !s->core.launch.front_gone && progress_is_alive(&s->progress, now_ns))
+	}
+	if (s->done_sent)
+		return;
+	if (!s->core.launch.front_gone && now_ns - s->alive_ns >= ALIVE_NS) {
+		s->alive_ns = now_ns;
 		front_message_write(s->front_fd, FRONT_MESSAGE_ALIVE, 0, 0, NULL);
-	if (!s->done_sent && s->options->verbosity >= 0)
-		progress_tell(&s->progress, s->core.scheduler, now_ns);
+	}
+	if (s->options->verbosity >= 0)
+		log_progress(s, now_ns);
 }
 
 /* The last profiles of COMMAND, and of all that have ended before it: such an end may be one of those that

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/session_list.h"
-
+/* What a session answers to "list": itself and its processes. */
 #include "sampler/core/own_resources.h"
 #include "sampler/core/process_row.h"
 #include "sampler/linux/clock.h"

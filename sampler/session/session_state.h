@@ -8,7 +8,6 @@
 #include "sampler/core/core.h"
 #include "sampler/session/attachments.h"
 #include "sampler/session/end_summary.h"
-#include "sampler/session/progress.h"
 #include "sampler/session/self_limits.h"
 #include "sampler/session/session_socket.h"
 #include "sampler/snapshot/event_source.h"
@@ -23,15 +22,18 @@ struct session {
 	struct event_source event_source;
 	int events_error; /* why no events are sampled, if some were requested */
 	enum signals_role role;
-	int front_fd;
-	int command_fd;  /* COMMAND's pidfd, needed if the front has died; -1: none */
-	bool summarized; /* the front is to be told that all is done; done_sent: and it was, or cannot be */
-	bool done_sent, stopping;
-	struct progress progress;
+	int front_fd;         /* to the front; -1: there is none, or it has ended */
+	int command_fd;       /* COMMAND's pidfd, needed if the front has died; -1: none */
+	bool summarized;      /* the user was told what COMMAND's end has left */
+	bool done_sent;       /* the front was told that all is done, or cannot be told */
+	bool stopping;        /* no more is sampled */
+	uint64_t ended_ns;    /* when COMMAND's end was seen; 0: not yet */
+	uint64_t progress_ns; /* time after COMMAND's end at which the progress is logged next */
+	uint64_t alive_ns;    /* when the front was last told that the sampler works */
 	struct end_summary summary;
 	struct self_limits limits;
-	uint32_t terminations;           /* SIGTERMs of a session with a front */
-	uint64_t end_ns;                 /* when it stops by itself; 0: not */
+	uint32_t terminations;           /* SIGTERMs to a session with a front */
+	uint64_t end_ns;                 /* when --duration is over; 0: it has not begun, or there is none */
 	struct attachments *attachments; /* of running processes; NULL: none */
 	bool attachments_stopped;
 	int64_t since_unix_ns;
@@ -48,5 +50,8 @@ void session_without_command(struct session *session, pid_t pid);
  * in both cases. */
 int session_open(struct session *session);
 void session_close(struct session *session);
+
+/* session_list.c: writes the session's answer to "list" (sampler/control/control_list.h). */
+void session_list_write(struct core *core, struct control_list_writer *writer);
 
 #endif

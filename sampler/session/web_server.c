@@ -4,7 +4,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
-#include "sampler/session/other_program.h"
+#include "sampler/session/installed_program.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,30 +17,30 @@
 
 enum { READY_MS = 10000 };
 
-static void add_options(struct other_program_words *words, const struct options *options)
+static void add_options(struct installed_program_words *words, const struct options *options)
 {
-	other_program_add(words, PROGRAM);
+	installed_program_add(words, PROGRAM);
 	for (size_t i = 0; i < options->serve.listen_count; i++)
-		other_program_add_text(words, "listen", options->serve.listen[i]);
+		installed_program_add_text(words, "listen", options->serve.listen[i]);
 	if (options->verbosity)
-		other_program_add(words, options->verbosity < 0 ? "--quiet" : "--verbose");
+		installed_program_add(words, options->verbosity < 0 ? "--quiet" : "--verbose");
 }
 
 int web_server_run(struct options *options)
 {
-	struct other_program_words words = {0};
+	struct installed_program_words words = {0};
 	char path[PATH_MAX];
 
-	if (other_program_find(PROGRAM, path))
+	if (installed_program_find(PROGRAM, path))
 		return STATUS_USAGE;
 	add_options(&words, options);
-	other_program_add_text(&words, "token-file", options->serve.token_file);
-	other_program_add_text(&words, "socket", options->socket);
-	other_program_add(&words, "--");
+	installed_program_add_text(&words, "token-file", options->serve.token_file);
+	installed_program_add_text(&words, "socket", options->socket);
+	installed_program_add(&words, "--");
 	for (int i = 0; i < options->operand_count; i++)
-		other_program_add(&words, "%s", options->operands[i]);
-	other_program_become(path, &words);
-	other_program_words_free(&words);
+		installed_program_add(&words, "%s", options->operands[i]);
+	installed_program_become(path, &words);
+	installed_program_words_free(&words);
 	return STATUS_USAGE;
 }
 
@@ -62,9 +62,9 @@ static int await_ready(int fd)
 
 int web_server_start(const struct options *options, pid_t sampler, int *fd)
 {
-	struct other_program_words words = {0};
+	struct installed_program_words words = {0};
 	char path[PATH_MAX];
-	int pair[2], err = other_program_find(PROGRAM, path);
+	int pair[2], err = installed_program_find(PROGRAM, path);
 	pid_t pid;
 
 	*fd = -1;
@@ -76,14 +76,14 @@ int web_server_start(const struct options *options, pid_t sampler, int *fd)
 		return err;
 	}
 	add_options(&words, options);
-	other_program_add(&words, "--sampler=%d", (int)sampler);
-	other_program_add(&words, "--front-fd=%d", pair[1]);
+	installed_program_add(&words, "--sampler=%d", (int)sampler);
+	installed_program_add(&words, "--front-fd=%d", pair[1]);
 	pid = words.failed ? -1 : fork();
 	if (pid == 0)
-		other_program_become_beside(path, &words, &pair[1], 1);
+		installed_program_become_beside(path, &words, &pair[1], 1);
 	err = pid < 0 ? -errno : 0;
 	close(pair[1]);
-	other_program_words_free(&words);
+	installed_program_words_free(&words);
 	if (err)
 		log_line("cannot start " PROGRAM ": %s", strerror(-err));
 	else

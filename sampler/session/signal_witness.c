@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/witness.h"
+#include "sampler/session/signal_witness.h"
 
 #include "sampler/core/descriptors.h"
 #include "sampler/linux/clock.h"
@@ -46,12 +46,12 @@ static _Noreturn void testify(int channel, pid_t command, int command_fd)
 	_exit(0);
 }
 
-void witness_start(struct witness *witness, pid_t command, int command_fd)
+void signal_witness_start(struct signal_witness *witness, pid_t command, int command_fd)
 {
 	int pair[2];
 	pid_t pid;
 
-	*witness = (struct witness){.pid = -1, .fd = -1};
+	*witness = (struct signal_witness){.pid = -1, .fd = -1};
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return;
 	pid = fork();
@@ -59,12 +59,12 @@ void witness_start(struct witness *witness, pid_t command, int command_fd)
 		testify(pair[1], command, command_fd);
 	close(pair[1]);
 	if (pid > 0)
-		*witness = (struct witness){.pid = pid, .fd = pair[0]};
+		*witness = (struct signal_witness){.pid = pid, .fd = pair[0]};
 	else
 		close(pair[0]);
 }
 
-static void ask(struct witness *witness)
+static void ask(struct signal_witness *witness)
 {
 	uint64_t seen;
 
@@ -76,7 +76,7 @@ static void ask(struct witness *witness)
 	witness->pid = -1; /* it was killed */
 }
 
-bool witness_saw(struct witness *witness, int number)
+bool signal_witness_saw(struct signal_witness *witness, int number)
 {
 	const uint64_t end_ns = clock_now_ns() + LIST_MS * UINT64_C(1000000);
 

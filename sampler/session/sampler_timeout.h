@@ -8,28 +8,28 @@
  * the sampler cannot speak either. So the silence is the sum of the times between looks, none of which counts
  * for more than it takes on a busy machine.
  */
-#ifndef SAMPLER_SESSION_SILENCE_H
-#define SAMPLER_SESSION_SILENCE_H
+#ifndef SAMPLER_SESSION_SAMPLER_TIMEOUT_H
+#define SAMPLER_SESSION_SAMPLER_TIMEOUT_H
 
 #include <stdint.h>
 
-/* silence_end() begins one. */
-struct silence {
+/* sampler_timeout_restart() begins one. */
+struct sampler_timeout {
 	uint64_t looked_ns; /* at the last look, or when the sampler said something after it */
 	uint64_t silent_ns; /* how long it had been silent by then */
 	uint64_t told_ns;   /* how long it had been silent when the user was told last; 0: not told */
 };
 
-enum silence_verdict {
-	SILENCE_SHORT,
-	SILENCE_TO_TELL, /* now, and not again until it is twice as long */
-	SILENCE_TOO_LONG,
+enum sampler_timeout_state {
+	SAMPLER_TIMEOUT_NOT_YET,
+	SAMPLER_TIMEOUT_TELL, /* now, and not again until it is twice as long */
+	SAMPLER_TIMEOUT_OVER,
 };
 
 /* The sampler has said something, or is waited for from now on. now_ns, here and below: monotonic. */
-void silence_end(struct silence *silence, uint64_t now_ns);
+void sampler_timeout_restart(struct sampler_timeout *timeout, uint64_t now_ns);
 
 /* Nothing has come: what is to be done about it? To be asked about once a second, or more often. */
-enum silence_verdict silence_look(struct silence *silence, uint64_t now_ns);
+enum sampler_timeout_state sampler_timeout_look(struct sampler_timeout *timeout, uint64_t now_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/parent.h"
+#include "sampler/session/command_parent.h"
 
 #include "sampler/core/descriptors.h"
 
@@ -58,12 +58,12 @@ static _Noreturn void tend(int channel, int signal_fd, int snapshot_signal, pid_
 	_exit(0);
 }
 
-pid_t parent_fork(struct parent *parent, int signal_fd, int snapshot_signal)
+pid_t command_parent_fork(struct command_parent *parent, int signal_fd, int snapshot_signal)
 {
 	const pid_t front = getpid();
 	int pair[2], command;
 
-	*parent = (struct parent){-1, -1};
+	*parent = (struct command_parent){-1, -1};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
 		return -errno;
 	parent->pid = fork();
@@ -83,7 +83,7 @@ pid_t parent_fork(struct parent *parent, int signal_fd, int snapshot_signal)
 	return command;
 }
 
-bool parent_read(struct parent *parent, int *status)
+bool command_parent_read(struct command_parent *parent, int *status)
 {
 	ssize_t got;
 
@@ -99,7 +99,7 @@ bool parent_read(struct parent *parent, int *status)
 	return false;
 }
 
-void parent_end(const struct parent *parent)
+void command_parent_end(const struct command_parent *parent)
 {
 	if (parent->fd >= 0)
 		shutdown(parent->fd, SHUT_WR);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/session/other_program.h"
+#include "sampler/session/installed_program.h"
 
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-void other_program_add(struct other_program_words *words, const char *format, ...)
+void installed_program_add(struct installed_program_words *words, const char *format, ...)
 {
 	char **grown = reallocarray(words->at, words->count + 2, sizeof(*grown));
 	va_list args;
@@ -35,20 +35,20 @@ void other_program_add(struct other_program_words *words, const char *format, ..
 	words->at[words->count] = NULL;
 }
 
-void other_program_add_text(struct other_program_words *words, const char *name, const char *value)
+void installed_program_add_text(struct installed_program_words *words, const char *name, const char *value)
 {
 	if (value)
-		other_program_add(words, "--%s=%s", name, value);
+		installed_program_add(words, "--%s=%s", name, value);
 }
 
-void other_program_words_free(struct other_program_words *words)
+void installed_program_words_free(struct installed_program_words *words)
 {
 	for (size_t i = 0; i < words->count; i++)
 		free(words->at[i]);
 	free(words->at);
 }
 
-int other_program_find(const char *program, char path[PATH_MAX])
+int installed_program_find(const char *program, char path[PATH_MAX])
 {
 	int err = installed_file_find(program, path, PATH_MAX);
 
@@ -57,7 +57,7 @@ int other_program_find(const char *program, char path[PATH_MAX])
 	return err;
 }
 
-void other_program_become(const char *path, const struct other_program_words *words)
+void installed_program_become(const char *path, const struct installed_program_words *words)
 {
 	foreign_preload_hide(environ);
 	if (words->failed)
@@ -66,8 +66,8 @@ void other_program_become(const char *path, const struct other_program_words *wo
 		log_line("cannot run %s: %s", path, strerror(errno));
 }
 
-_Noreturn void other_program_become_beside(
-    const char *path, const struct other_program_words *words, const int *kept, size_t count)
+_Noreturn void installed_program_become_beside(
+    const char *path, const struct installed_program_words *words, const int *kept, size_t count)
 {
 	sigset_t none;
 
@@ -79,6 +79,6 @@ _Noreturn void other_program_become_beside(
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	other_program_become(path, words);
+	installed_program_become(path, words);
 	_exit(STATUS_NOT_FOUND);
 }

@@ -13,13 +13,13 @@
  * exit status is not lost. An orphan that COMMAND leaves in that moment becomes the front's child too,
  * which reaps it.
  */
-#ifndef SAMPLER_SESSION_PARENT_H
-#define SAMPLER_SESSION_PARENT_H
+#ifndef SAMPLER_SESSION_COMMAND_PARENT_H
+#define SAMPLER_SESSION_COMMAND_PARENT_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct parent {
+struct command_parent {
 	pid_t pid; /* -1: it has been reaped, or never was */
 	int fd;    /* from it; -1: it has said all */
 };
@@ -29,13 +29,13 @@ struct parent {
  * with all signals blocked; signal_fd is a signalfd of them that does not block; snapshot_signal may be 0.
  * When the front ends, however it does, the parent ends too.
  */
-pid_t parent_fork(struct parent *parent, int signal_fd, int snapshot_signal);
+pid_t command_parent_fork(struct command_parent *parent, int signal_fd, int snapshot_signal);
 
 /* The next change of COMMAND's state, as wait(2) gives it, in order; false: no more now. COMMAND's number is
- * not given to another process before parent_end(). */
-bool parent_read(struct parent *parent, int *status);
+ * not given to another process before command_parent_end(). */
+bool command_parent_read(struct command_parent *parent, int *status);
 
 /* Tells it to end; what it has said before can still be read. SIGCHLD says that it did. */
-void parent_end(const struct parent *parent);
+void command_parent_end(const struct command_parent *parent);
 
 #endif
