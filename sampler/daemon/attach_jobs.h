@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that offer nothing, or whose offer is closed to a daemon that is not root: they are attached
- * to, each by a child process (sampler/attach/attacher.h), so that the search for a safe point holds up
- * nobody.
+ * The processes that the daemon attaches to: they offer no region, or a daemon that is not root cannot open
+ * the offer. Each has a job of its own (sampler/core/attach_job.h).
  */
 #ifndef SAMPLER_DAEMON_ATTACH_JOBS_H
 #define SAMPLER_DAEMON_ATTACH_JOBS_H
@@ -15,25 +14,25 @@
 struct daemon;
 struct attach_job;
 
-/* A free seat for a process of that account, if fewer of its processes are on their way than seats are free:
- * half of all for one account, a quarter for the next, so that processes that do not answer keep out nobody
- * but their own. NULL: none. */
+/* An empty job for a process of that account. NULL if the account has as many jobs as are empty: one
+ * account gets half of all jobs, the next a quarter. So processes that do not answer keep out only
+ * processes of their own account. */
 struct attach_job *attach_jobs_seat(struct daemon *daemon, const char *account);
 
-/* Begins, if the rules say so. has_library: it carries the library. Returns true: it is decided about;
- * false: too many are on their way. */
+/* Begins to attach to the process if the rules say so. has_library: it carries the library. False if there
+ * is no empty job: try again later. */
 bool attach_jobs_try(struct daemon *daemon, struct process_entry *entry, bool has_library);
 
-/* Is it the region of an attachment on its way? The process may have it already, and forked children too. */
+/* Does a job have this region? Its process may have mapped the region already, and forked children too. */
 bool attach_jobs_has_region(const struct daemon *daemon, uint64_t ino);
 
-/* True: the descriptor belongs to an attachment on its way, whose result was taken. */
+/* If the descriptor is that of a job, takes the job's result and returns true. */
 bool attach_jobs_event(struct daemon *daemon, int fd);
 
-/* Gives up those that have been on their way for too long, and lets go of those that do not answer then. */
+/* Gives up jobs that have lasted for too long, and drops those that do not answer to that. */
 void attach_jobs_tend(struct daemon *daemon, uint64_t now_ns);
 
-/* Gives up those that are on their way. */
+/* Gives up all jobs. */
 void attach_jobs_end(struct daemon *daemon);
 
 #endif

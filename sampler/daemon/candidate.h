@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a process that was found to one that is profiled, or to the reason why it is not: opens its offer,
- * asks the rules, turns it on; takes up what an earlier daemon had turned on; notes its end.
+ * What becomes of a process that the finder has met:
+ *
+ *   its region can be opened   if the rules choose the process, the region is accepted and sampling turned on;
+ *                              it may be on already, from an earlier daemon
+ *   it has no library          it is attached to, if a rule says so (attach_jobs.h)
+ *   neither                    the table of processes notes why it is not profiled
+ *
+ * And what becomes of a profiled process at its end: the crash guard hears of it.
  */
 #ifndef SAMPLER_DAEMON_CANDIDATE_H
 #define SAMPLER_DAEMON_CANDIDATE_H
@@ -11,16 +17,16 @@
 
 struct daemon;
 
-/* For struct finder_setup. */
+/* For struct finder_setup; context is the daemon. */
 bool candidate_look(void *context, pid_t pid, bool noticed);
 void candidate_opened(void *context, pid_t pid);
 void candidate_passed(void *context, pid_t pid);
 void candidate_swept(void *context);
 
-/* If the descriptor is the pidfd of a process that was handed over, notes its end and returns true. */
+/* If the descriptor is the pidfd of a profiled process, notes its end and returns true. */
 bool candidate_ended(struct daemon *daemon, int fd);
 
-/* Stops sampling in every region. The processes are still known, and policy_recheck_all begins again. */
+/* Stops sampling in every region. The processes stay known; policy_recheck_all() begins again. */
 void candidate_stop_all(struct daemon *daemon);
 
 #endif

@@ -5,15 +5,17 @@
 
 struct daemon;
 
-/* Reads it for the first time. store: --store; NULL: as configured. 0, or -errno with a line on stderr. */
+/* Reads the configuration for the first time. store: --store; NULL: as configured. 0, or -errno with a line
+ * on stderr. */
 int configuration_open(struct daemon *daemon, const char *store);
 void configuration_close(struct daemon *daemon);
 
-/* Opens the store, and what is kept beside the profiles: the session's identity, who is denied. A store
- * that cannot be written is no error: the next snapshot tries again. 0 or -ENOMEM. */
+/* Opens the store, and reads the files beside the profiles: the session's identity, the executables that
+ * are denied. A store that cannot be written is no error: the next snapshot tries again. 0 or -ENOMEM. */
 int configuration_open_store(struct daemon *daemon);
 
-/* Reads it again; an error is said, and leaves the old one in force. Then everything is decided again. */
+/* Reads the configuration again, and asks the new rules about every process. After an error, which is
+ * logged, the old configuration stays in force. */
 void configuration_reload(struct daemon *daemon);
 
 #endif

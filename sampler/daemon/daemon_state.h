@@ -26,13 +26,13 @@ enum {
 };
 
 struct daemon {
-	struct options options; /* of the heap's capture: the user's, and what the daemon decides */
+	struct options options; /* for the heap's capture: the user's options, and what the daemon decides */
 	const char *config;     /* --config; NULL: the user's own file */
 	char store_path[PATH_MAX], guard_path[PATH_MAX];
 	struct rules *rules;          /* in force */
-	char note[DAEMON_NOTE_BYTES]; /* why others are not, "" if nothing is wrong */
+	char note[DAEMON_NOTE_BYTES]; /* why a newer configuration is not in force; "" if nothing is wrong */
 
-	struct core core; /* of its output only the host's name is used: the store names the files */
+	struct core core; /* core.output gives the host's name only: the store names the files */
 	struct store *store;
 	struct store_keeper keeper;
 	struct session_identity identity;
@@ -40,20 +40,21 @@ struct daemon {
 	struct finder *finder;
 	struct process_table processes;
 	struct crash_guard *guard;
-	int guard_error; /* of the last attempt to save it */
+	int guard_error; /* of the last attempt to save the guard's file */
 	struct off_switch off;
 	struct load_limiter load;
-	uint64_t round;         /* of sweeps */
-	uint64_t policy_checks; /* how often it was decided about all again */
+	uint64_t round;         /* the sweep that is under way, as a number */
+	uint64_t policy_checks; /* how often the rules were asked about every process again */
 	uint32_t next_region;
-	struct delivery delivery;                          /* of the attach library; fd -1: not opened yet */
+	struct delivery delivery;                          /* the attach library; fd -1: not opened yet */
 	struct attach_job attach_jobs[DAEMON_ATTACH_JOBS]; /* an empty job is a free seat */
 
 	char socket_path[CONTROL_PATH_BYTES];
 	struct throttle effort; /* of finding out whether others read a region */
 	bool ending;
 	int64_t since_unix_ns;
-	uint64_t status_ns, watchdog_ns, tuned_ns; /* when these were last done */
+	/* When the service manager got the last STATUS and WATCHDOG, and when periods were last tuned. */
+	uint64_t status_ns, watchdog_ns, tuned_ns;
 };
 
 /* daemon_list.c: writes the daemon's answer to "list" (sampler/control/control_list.h). */

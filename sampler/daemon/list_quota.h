@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of the daemon's list one user's rows may take. The first process of each image has its row in
- * any case, for there is a bound on images (decisions.h); on forked children, and on those that are
- * refused, there is none, and a list that does not fit would be nobody's. What is left out is counted.
- * Pure.
+ * How much of the daemon's list the rows of one user may take. The first process of each image always has a
+ * row, since the number of images is limited (policy_match_has_room()). The numbers of forked children and of
+ * refused processes are not: without a quota the list could become too long for anybody to read. Rows that
+ * are left out are counted. Pure.
  */
 #ifndef SAMPLER_DAEMON_LIST_QUOTA_H
 #define SAMPLER_DAEMON_LIST_QUOTA_H
@@ -13,11 +13,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { LIST_QUOTA_USERS = 256 }; /* who is beyond shares one share with all such */
+enum { LIST_QUOTA_USERS = 256 }; /* all users beyond have one quota together */
 
 /* Zeroed but for most_bytes. */
 struct list_quota {
-	size_t most_bytes; /* of one user: a row is begun below it */
+	size_t most_bytes; /* of one user; a row that begins below is written whole */
 	size_t count;
 	struct list_quota_user {
 		uid_t uid;
@@ -26,7 +26,7 @@ struct list_quota {
 	uint64_t left_out; /* rows */
 };
 
-/* Whether one more row of the user may be written; else it is counted. */
+/* Whether one more row of the user may be written. If not, the row is counted as left out. */
 bool list_quota_allows(struct list_quota *share, uid_t uid);
 void list_quota_take(struct list_quota *share, uid_t uid, size_t bytes);
 

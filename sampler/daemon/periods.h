@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampling periods of all images: what the rules say, and what the daemon's own load makes of it. */
+/* The sampling periods of all images: those of the rules, raised by the load limiter. */
 #ifndef SAMPLER_DAEMON_PERIODS_H
 #define SAMPLER_DAEMON_PERIODS_H
 
@@ -7,13 +7,13 @@
 
 struct daemon;
 
-/* Those that are configured, as daemon->load has them raised. */
+/* Sets the periods of images whose rule has a period. */
 void periods_scale(struct daemon *daemon);
 
-/* daemon->load was raised so far before: all follow. */
+/* The limiter has changed daemon->load.raised, which was `before`: changes the periods of all images. */
 void periods_load_changed(struct daemon *daemon, uint32_t before);
 
-/* Brings those of services with a number of samples per hour nearer to that number. */
+/* For services whose rule has a number of samples per hour: changes the periods to come nearer to it. */
 void periods_tune(struct daemon *daemon);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is to be done about one process: what the rules say of its facts, and the crash-loop guard. */
+/* The match of one process and the rules: whether the process is profiled, and how. The crash-loop guard
+ * and the limit on images can still refuse it. */
 #ifndef SAMPLER_DAEMON_POLICY_MATCH_H
 #define SAMPLER_DAEMON_POLICY_MATCH_H
 
@@ -14,21 +15,22 @@ struct policy_match {
 	struct policy policy;
 };
 
-/* Reads the facts, decides, and notes in the entry what is known of the process. For free(). NULL: it is
- * gone, executes another program than the entry is of, or there is no memory. */
+/* Reads the facts, asks the rules, and notes in the entry what is known of the process. For free(). NULL
+ * if the process is gone, if it executes another program by now, or if there is no memory. */
 struct policy_match *policy_match_make(struct daemon *daemon, struct process_entry *entry, bool has_library);
 
-/* True: it is not to be profiled, and the entry says why. */
+/* True if the rules or the crash-loop guard refuse the process. Then the entry says why. */
 bool policy_match_refuses(
     struct daemon *daemon, struct process_entry *entry, const struct policy_match *match);
 
-/* The period to begin with. */
+/* The sampling period to begin with, in bytes. */
 uint64_t policy_match_period(const struct daemon *daemon, const struct policy_match *match);
 
-/* Whose share a process takes, which is none that we know of, as a number: target_account() once it has a
- * plan. For struct finder_setup. */
+/* For struct finder_setup: the account of a process that need not be known yet, as a number. It is the
+ * number of target_account() for a process that has a plan. */
 uint64_t policy_match_account(void *context, pid_t pid);
 
+/* Fills in the plan of a process that is to be profiled. */
 void policy_match_plan(struct target_plan *plan, struct daemon *daemon, const struct policy_match *match);
 
 /* Whether one more image of such a process may be profiled: images have their share of our memory, and

@@ -9,10 +9,10 @@
 struct daemon;
 struct process_entry;
 
-/* The rules have changed, or the switch was moved: decides again about every process that is known. */
+/* The rules have changed, or sampling was switched off or on: asks the rules about every process again. */
 void policy_recheck_all(struct daemon *daemon);
 
-/* The same of one that is profiled. */
+/* The same for one profiled process. */
 void policy_recheck_one(struct daemon *daemon, struct process_entry *entry);
 
 #endif
