@@ -23,12 +23,12 @@
 
 enum { LIVE_MAX = REGION_OFFER_SEGMENTS * REGION_SEGMENT_SLOTS };
 
-/* All limits of an attachment together are a few minutes: what lasts longer waits for the target's memory or
- * files, which need not answer. */
+/* All time limits of an attachment add up to a few minutes. A job that lasts longer waits for the memory
+ * or the files of its target, which need not answer. */
 static const uint64_t lasts_most_ns = UINT64_C(600) * CLOCK_NS_PER_S;
 
-/* Until a process is examined again whose memory did not answer: each time costs the loop 200 to 600 ms, or
- * about as much computing (memory_reader.c). */
+/* A process whose memory did not answer is examined again after this time. Each examination costs the loop
+ * 200 to 600 ms, or about as much computing (memory_reader.c). */
 static const uint64_t later_ns = UINT64_C(60) * CLOCK_NS_PER_S;
 
 static int open_library(struct daemon *d)
@@ -64,7 +64,7 @@ static struct region *make_region(struct daemon *d, uint64_t period_bytes)
 	if (getrandom(&key, sizeof(key), 0) != (ssize_t)sizeof(key))
 		key = clock_now_ns() << 16;
 	if (region && region_open(region, d->next_region++, key & ~REGION_KEY_PLACE, &options) == 0) {
-		region_header(region)->offered = 1; /* the next daemon takes it up as if it was */
+		region_header(region)->offered = 1; /* so that the next daemon takes it up */
 		region_header(region)->session = (uint64_t)d->identity.unix_ns;
 		region_prefault(region);
 		return region;
@@ -73,7 +73,7 @@ static struct region *make_region(struct daemon *d, uint64_t period_bytes)
 	return NULL;
 }
 
-/* ---- on their way */
+/* ---- the jobs */
 
 struct attach_job *attach_jobs_seat(struct daemon *d, const char *account)
 {
@@ -93,7 +93,7 @@ struct attach_job *attach_jobs_seat(struct daemon *d, const char *account)
 	return of_account < free_seats ? seat : NULL;
 }
 
-/* Also to a program that this process has executed since. */
+/* Does a job attach to this process? The process may have executed another program since the job began. */
 static bool is_on_its_way(const struct daemon *d, pid_t pid)
 {
 	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++)
@@ -110,7 +110,7 @@ bool attach_jobs_has_region(const struct daemon *d, uint64_t ino)
 	return false;
 }
 
-/* 0, or -errno and everything is as it was. */
+/* 0, or -errno: then the job is empty again. */
 static int begin(struct daemon *d, struct attach_job *job, const struct process_entry *entry,
     const struct policy_match *match, bool filtered)
 {
@@ -138,7 +138,7 @@ static void take_result(struct daemon *d, struct attach_job *job)
 	struct attachment attachment;
 	struct process_entry *entry = process_table_find(&d->processes, job->facts.pid);
 
-	if (entry && entry->state != PROCESS_ATTACHING) /* of a program that it has executed since */
+	if (entry && entry->state != PROCESS_ATTACHING) /* the process has executed another program since */
 		entry = NULL;
 	int error = attach_job_result(job, d->core.epoll_fd, &attachment);
 	if (error) {
@@ -158,7 +158,7 @@ static void take_result(struct daemon *d, struct attach_job *job)
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
 	process_entry_set(&entry->reason, NULL);
-	policy_recheck_one(d, entry); /* meanwhile the rules may have changed, or everything is off */
+	policy_recheck_one(d, entry); /* the rules may have changed meanwhile, or sampling was switched off */
 	if (d->options.verbosity > 0)
 		log_line_of(entry->uid, "pid %d: attached, service %s; paused one thread for %.1f ms",
 		    (int)entry->pid, entry->service ? entry->service : "?",
@@ -197,9 +197,9 @@ void attach_jobs_end(struct daemon *d)
 			take_result(d, &d->attach_jobs[i]);
 }
 
-/* ---- whom */
+/* ---- which processes */
 
-/* True: on its way, or refused for a reason; false: later. */
+/* True if the attachment has begun, or if the process is refused for a reason. False: try again later. */
 static bool attach(struct daemon *d, struct process_entry *entry, const struct policy_match *match)
 {
 	struct fitness fitness;
@@ -209,7 +209,7 @@ static bool attach(struct daemon *d, struct process_entry *entry, const struct p
 		return false;
 	process_labels_owner(&match->facts, account, sizeof(account));
 	struct attach_job *seat = attach_jobs_seat(d, account);
-	/* first: where nothing can be attached to there is no library either */
+	/* before the library is looked for: a machine on which no process can be attached to has none */
 	const bool fit = fitness_examine(&fitness, entry->pid, false);
 	if (fitness.later)
 		entry->again_ns = clock_now_ns() + later_ns;
@@ -238,7 +238,7 @@ bool attach_jobs_try(struct daemon *d, struct process_entry *entry, bool has_lib
 	entry->state = PROCESS_WITHOUT_LIBRARY;
 	if (!match)
 		return true;
-	/* Of nearly all processes nothing need be said: nobody has asked for them. */
+	/* Nobody asked for most processes: the table notes no reason for them. */
 	const bool wanted = has_library || match->policy.answer == POLICY_PROFILE;
 	if (wanted && !policy_match_refuses(d, entry, match))
 		decided = policy_match_has_room(d, &match->facts) && attach(d, entry, match);

@@ -30,7 +30,8 @@ enum {
 	LOOKS = 3, /* sweeps after which a process that offers nothing is taken for one without the library */
 	PREFAULT_BYTES = 224 << 10,
 	PREFAULT_SHARE = 4, /* of the daemon's memory: one in so many bytes */
-	/* Until a process is looked at again that another sampler had, or for which there was no room. */
+	/* A refused process is looked at again after so long: one whose region another sampler reads, and
+	 * one for which there was no room. */
 	BUSY_S = 10,
 	FULL_S = 30,
 };
@@ -49,7 +50,8 @@ static uint64_t random_key(void)
 	return key & ~REGION_KEY_PLACE;
 }
 
-/* The pages that it needs at once are charged to us, as long as we have some to give. */
+/* Makes the pages that the process needs at once, so that they are charged to us, while the daemon's
+ * memory allows that. */
 static void prefault(struct daemon *d, const struct region *region)
 {
 	uint64_t images = 0;
@@ -60,7 +62,8 @@ static void prefault(struct daemon *d, const struct region *region)
 		region_prefault(region);
 }
 
-/* A pidfd proves later which process has ended; it is this one's if it still is who it was. */
+/* Opens a pidfd, which tells later that this process has ended. It is closed again if the pid has another
+ * process by now. */
 static void watch(struct daemon *d, struct process_entry *entry)
 {
 	entry->pidfd = (int)syscall(SYS_pidfd_open, entry->pid, 0);
@@ -125,7 +128,7 @@ static bool take(struct daemon *d, struct process_entry *entry, struct region_of
 	return true;
 }
 
-/* A forked child, which has its parent's region. */
+/* Profiles a forked child, which has the region of its parent. */
 static bool join(struct daemon *d, struct process_entry *entry, const struct image *image)
 {
 	struct policy_match *match = policy_match_make(d, entry, true);
@@ -136,8 +139,8 @@ static bool join(struct daemon *d, struct process_entry *entry, const struct ima
 	entry->first = false;
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
-	if (image->plan &&
-	    image->plan->decided != d->policy_checks) /* when none of its processes was known */
+	/* The rules may have been asked while no process of the image was known. */
+	if (image->plan && image->plan->decided != d->policy_checks)
 		policy_recheck_one(d, entry);
 	return true;
 }
@@ -150,13 +153,15 @@ static bool on_offer(struct daemon *d, struct process_entry *entry, struct regio
 		region_close(&offer->region);
 		return join(d, entry, image);
 	}
-	if (attach_jobs_has_region(d, offer->region.ino)) { /* it will have an image, and this is a child */
+	/* A child of a process that is being attached to: the image is not made yet. */
+	if (attach_jobs_has_region(d, offer->region.ino)) {
 		region_close(&offer->region);
 		entry->state = PROCESS_NOT_YET;
 		return false;
 	}
 	struct policy_match *match = policy_match_make(d, entry, true);
-	/* Facts of whoever has this region, and of nobody else: else the next sweep meets another program. */
+	/* The facts must be those of the program that has mapped this region. If they are not, the process
+	 * has executed another program, which the next sweep meets. */
 	if (match && region_mapped_by(&offer->region, entry->pid) != REGION_MAPPED) {
 		free(match);
 		region_close(&offer->region);
@@ -168,7 +173,8 @@ static bool on_offer(struct daemon *d, struct process_entry *entry, struct regio
 	if (wanted && policy_match_has_room(d, &match->facts)) {
 		done = take(d, entry, offer, match);
 	} else {
-		if (offer->session == (uint64_t)d->identity.unix_ns) /* an earlier daemon has turned it on */
+		if (offer->session ==
+		    (uint64_t)d->identity.unix_ns) /* an earlier daemon has turned sampling on */
 			region_offer_turn(&offer->region, false);
 		region_close(&offer->region);
 		if (wanted)
@@ -180,7 +186,8 @@ static bool on_offer(struct daemon *d, struct process_entry *entry, struct regio
 
 /* ---- a look at a process */
 
-/* The library is there, but cannot be used: that is said unless the rules leave the process alone anyway. */
+/* The process has the library, but its region cannot be used. The entry says why, unless the rules leave
+ * the process alone anyway. */
 static bool on_unusable(struct daemon *d, struct process_entry *entry, int error, uint32_t abi)
 {
 	struct policy_match *match = policy_match_make(d, entry, true);
@@ -198,7 +205,8 @@ static bool on_unusable(struct daemon *d, struct process_entry *entry, int error
 	return process_entry_refuse(entry, "its shared memory is not what the library makes");
 }
 
-/* A process without the library: it is attached to if a rule says so. */
+/* The process offers no region. After a few looks it counts as one without the library, and is attached to
+ * if a rule says so. */
 static bool on_nothing(struct daemon *d, struct process_entry *entry, bool noticed)
 {
 	entry->state = PROCESS_NOT_YET;
@@ -209,7 +217,7 @@ static bool on_nothing(struct daemon *d, struct process_entry *entry, bool notic
 	return true;
 }
 
-/* A child of ours that writes a profile or attaches has the regions mapped as we have. */
+/* A child of the daemon that writes a profile or attaches has the regions mapped, as the daemon has. */
 static bool is_own_child(pid_t pid)
 {
 	char own[PATH_MAX], exe[PATH_MAX];
@@ -241,7 +249,7 @@ static bool look(struct daemon *d, struct process_entry *entry, bool noticed)
 		return on_offer(d, entry, &offer);
 	case ENOENT:
 		return on_nothing(d, entry, noticed);
-	case EAGAIN: /* it is just being made, for as long as that takes */
+	case EAGAIN: /* the process is making its region just now */
 		entry->state = PROCESS_NOT_YET;
 		return false;
 	case EPROTO:
@@ -252,11 +260,12 @@ static bool look(struct daemon *d, struct process_entry *entry, bool noticed)
 	case ESRCH:
 		return true;
 	default:
-		return false; /* no descriptor or memory is left: another sweep may have some */
+		return false; /* there was no descriptor or memory; a later sweep may have some */
 	}
 }
 
-/* While everything is off: what an earlier daemon has left on is turned off too. Once for each program. */
+/* Turns sampling off in a process where an earlier daemon has left it on: the daemon is switched off. Does
+ * so once for each program. */
 static void silence(struct daemon *d, struct process_entry *entry)
 {
 	struct region_offer offer = {.effort = &d->effort};
@@ -317,7 +326,7 @@ void candidate_passed(void *context, pid_t pid)
 	struct process_entry *entry = process_table_find(&d->processes, pid);
 
 	if (entry)
-		entry->round = d->round; /* what is known of it stays */
+		entry->round = d->round; /* so the entry stays */
 }
 
 void candidate_swept(void *context)
@@ -330,9 +339,9 @@ void candidate_swept(void *context)
 
 /* ---- ends */
 
-/* Whether it was another program that has ended. That has another name, unless it was given the same; if it
- * was reaped before we could ask, it has opened the library, unless it is static. What cannot be told is
- * taken for another: the guard must not be unjust. */
+/* Had the process executed another program before it ended? Another program has another comm, unless it
+ * was given the same one. If the process was reaped before we could read comm, another program has opened
+ * the library, unless it is static. True also if that cannot be told: the guard must not be unjust. */
 static bool has_executed(struct daemon *d, const struct process_entry *entry)
 {
 	char text[256];

@@ -12,10 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* In the store, beside the services; no service is called so. */
+/* A folder in the store, beside those of the services. No service has this name. */
 #define STATE_FOLDER ".state"
 
-/* NULL: refused, with one line in `error`. */
+/* NULL if the file is refused; then `error` has one line, and *result is -errno. */
 static struct rules *read_rules(const char *path, char *error, size_t error_bytes, int *result)
 {
 	struct rules *rules = calloc(1, sizeof(*rules));

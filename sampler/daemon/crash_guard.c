@@ -14,8 +14,8 @@
 enum {
 	DEATHS_KEPT = 256,
 	REASON_BYTES = 128,
-	/* The longest line of our own: a byte of the path may take three, and the time, library and user
-	 * less than the rest. What we have written has to be read again. */
+	/* The longest line that we write: a byte of the path may take three, and time, library and user
+	 * take less than 128. */
 	LINE_BYTES = 3 * PATH_MAX + REASON_BYTES + 128,
 	FILE_BYTES_MAX = 16 << 20,
 };
@@ -64,8 +64,8 @@ void crash_guard_free(struct crash_guard *guard)
 	free(guard);
 }
 
-/* The oldest of the user who has the most, of `count` rows of row_bytes, oldest first, with a uid_t at
- * uid_offset. */
+/* The row to forget: the oldest of the user who has the most rows. There are `count` rows of row_bytes,
+ * the oldest first, each with a uid_t at uid_offset. */
 static size_t one_to_forget(const void *rows, size_t count, size_t row_bytes, size_t uid_offset)
 {
 	const char *uids = (const char *)rows + uid_offset;
@@ -133,7 +133,7 @@ static size_t recent_deaths(const struct crash_guard *guard, const struct crash_
 	return count;
 }
 
-/* False: out of memory. */
+/* False if there is no memory. */
 static bool keep_death(struct crash_guard *guard, const struct crash_guard_death *death)
 {
 	char *exe = strdup(death->exe);

@@ -32,17 +32,17 @@
 
 enum {
 	SWEEP_NS_S = 2,
-	LOOK_NS = 50 * 1000000, /* of looks at processes, before what else there is to do */
+	LOOK_NS = 50 * 1000000, /* the finder looks at processes for so long, then other work is done */
 	LOOK_BURST_NS_S = 2,
 	CLAIM_TRIES = 100,
 	STATUS_NS_S = 10, /* between STATUS lines for the service manager */
 	TUNE_NS_S = 10,   /* between looks at periods and growth */
-	/* Profiles of the same files that are written one after the other by one child cost a tenth: so they
-	 * wait for each other, but nobody who asks for one does. */
+	/* One child that writes profiles of the same files one after the other needs a tenth of the time. So
+	 * periodic profiles wait for each other. A profile that a user has asked for does not wait. */
 	PATIENCE_NS_S = 1,
-	BATCH_S = 10,        /* of which one child writes in succession */
-	ACCOUNT_ROOM = 8,    /* periodic profiles of each account that may wait, however many of others do */
-	WRITE_AT_END_S = 10, /* what waits is still written when the daemon is told to end */
+	BATCH_S = 10,        /* one child writes for so long at most */
+	ACCOUNT_ROOM = 8,    /* so many periodic profiles of an account may wait, however many of others do */
+	WRITE_AT_END_S = 10, /* profiles that wait when the daemon is told to end are still written */
 	REFRESH_SHARE_NS = 20 * 1000000,
 };
 
@@ -65,7 +65,7 @@ static int claim(void *context, const struct target *target, const char *name, c
 	};
 	int error, tries = 0;
 
-	do /* the daemon before this one may have written in this second */
+	do /* an earlier daemon may have written a file of this name in this second */
 		error = store_claim(d->store, &wish, path, path_bytes);
 	while (!error && access(path, F_OK) == 0 && ++tries < CLAIM_TRIES);
 	return error;
@@ -219,7 +219,7 @@ static bool is_off(const struct core *core)
 
 /* ---- beginning and end */
 
-/* Of processes that have ended nobody else can write a profile. */
+/* Writes the last profiles of processes that have ended: no later daemon can write them. */
 static void write_what_waits(struct daemon *d)
 {
 	const uint64_t end_ns = clock_now_ns() + WRITE_AT_END_S * second_ns;
@@ -333,7 +333,7 @@ static void close_all(struct daemon *d)
 		close(d->delivery.fd);
 }
 
-/* What the command line does not say and the configuration does. */
+/* Fills in what the daemon decides, and the command line does not. */
 static void fix_options(struct daemon *d, const struct options *options)
 {
 	d->options = *options;

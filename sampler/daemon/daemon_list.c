@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EXE_BYTES = 256 }; /* of a row that says why a process is not profiled */
+enum { EXE_BYTES = 256 }; /* longer paths are cut in the rows of processes that are not profiled */
 
 static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 {
@@ -40,7 +40,7 @@ static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 	control_list_write_daemon(writer, &daemon);
 }
 
-/* The living process that has taken a place; NULL: it has not allocated enough since, or is not profiled. */
+/* The books of a living process. NULL if it is not profiled, or has not taken a sample yet. */
 static const struct process *process_of(const struct daemon *d, const struct process_entry *entry)
 {
 	return entry->state == PROCESS_PROFILED ? registry_find(&d->core.heap.registry, entry->pid) : NULL;
@@ -99,7 +99,7 @@ static void write_process(
 
 enum rank { RANK_FIRST, RANK_CHILD, RANK_REFUSED, RANKS, RANK_NONE = RANKS };
 
-/* Which rows come first: where there is no room for all, others are left out. */
+/* The order of rows: if there is no room for all, the last ones are left out. */
 static enum rank rank_of(const struct process_entry *entry)
 {
 	const bool refused = entry->state == PROCESS_REFUSED || entry->state == PROCESS_ATTACHING;
@@ -109,7 +109,7 @@ static enum rank rank_of(const struct process_entry *entry)
 	return refused && entry->reason ? RANK_REFUSED : RANK_NONE;
 }
 
-/* Returns how many are left out. */
+/* Returns how many rows are left out. */
 static uint64_t write_rank(const struct daemon *d, struct control_list_writer *writer, enum rank rank)
 {
 	static const size_t most_bytes[RANKS] = {

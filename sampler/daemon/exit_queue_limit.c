@@ -9,10 +9,10 @@
 #include <sys/resource.h>
 
 enum {
-	/* What one takes: 60 to 110 KiB of ours, and 230 KiB and more of shared memory. */
+	/* A process that waits takes 60 to 110 KiB of our memory, and 230 KiB or more of shared memory. */
 	EACH_BYTES = 512 << 10,
-	EACH_DESCRIPTORS = 8, /* two to four, and the living need theirs */
-	LEAST = 16,           /* so many fit into the smallest daemon */
+	EACH_DESCRIPTORS = 8, /* it has two to four; living processes need some too */
+	LEAST = 16,           /* so many may always wait: the smallest daemon has room for them */
 };
 
 bool exit_queue_limit_has_room(const struct exit_queue_limit *room)
@@ -23,7 +23,7 @@ bool exit_queue_limit_has_room(const struct exit_queue_limit *room)
 		most = room->descriptors / EACH_DESCRIPTORS;
 	if (most < LEAST)
 		most = LEAST;
-	/* Large ones: few of them, when the books of all take most of what they may. */
+	/* Few may wait when the books of all processes take most of what they may. */
 	if (room->books_bytes > room->books_max_bytes / 4 * 3)
 		most = LEAST;
 	return room->waiting < most && room->of_account < most - most / 8 &&

@@ -13,18 +13,19 @@
 #include <unistd.h>
 
 enum {
-	YOUNG = 1024, /* processes that were noticed and offer nothing yet; a sweep finds the rest */
+	YOUNG = 1024, /* processes that have opened the library and offer nothing yet; a sweep finds more */
 	FIRST_LOOK_NS = 2 * 1000000,
 	LAST_LOOK_NS = 500 * 1000000, /* between looks, at most */
 	YOUNG_FOR_NS_S = 10,
-	/* A process that opens the library again so soon after a notice gets no new looks by it: one that
-	 * does so in a loop would be looked at every 2 ms. One that has executed another program meanwhile is
-	 * found by the looks that are still to come, 128 ms later at most. */
+	/* If a process opens the library again within this time, its looks do not begin anew: a process
+	 * that does so in a loop would be looked at every 2 ms. If it has executed another program
+	 * meanwhile, a look that is still to come finds that, 128 ms later at most. */
 	AGAIN_NS = 250 * 1000000,
-	/* Notices wake us so often at most. The kernel keeps one for each process meanwhile. */
+	/* Notices wake the daemon so often at most. Meanwhile the kernel keeps one notice for each
+	 * process. */
 	REST_NS = 2 * 1000000,
 	NOTICES_AT_ONCE = 4096,
-	CHEAP_NS = 200 * 1000, /* a look of less costs nobody anything */
+	CHEAP_NS = 200 * 1000, /* a shorter look is charged to no account */
 	/* Accounts that have spent some. Beyond, the account that has spent the least is forgotten. */
 	SCAN_BUDGET_ACCOUNTS = 256,
 	SCAN_BUDGET_PART = 20, /* a bucket is filled with one in so many nanoseconds */
@@ -53,10 +54,10 @@ struct finder {
 	struct finder_setup setup;
 	int fd, error;
 	struct young young[YOUNG];
-	uint32_t count, next_young; /* the looks go downwards from there */
-	DIR *proc;                  /* of a sweep that is under way; else NULL */
+	uint32_t count, next_young; /* looks go on at next_young, downwards */
+	DIR *proc;                  /* the sweep that is under way; NULL: there is none */
 	struct scan_budget budget;
-	uint64_t sweep_ns; /* when the next one is due */
+	uint64_t sweep_ns; /* when the next sweep is due */
 	uint64_t rest_ns;  /* notices wake us again then; 0: they do now */
 };
 
@@ -189,7 +190,7 @@ static void scan_budget_spend(struct scan_budget *budget, uint64_t account, uint
 /* ---- looks */
 
 enum outcome {
-	AGAIN, /* it is to be looked at again */
+	AGAIN, /* look at the process again */
 	DONE,
 	PASSED, /* there was no look */
 };
@@ -255,7 +256,7 @@ static void look_at_one(struct finder *finder, struct young *young, uint64_t now
 	young->next_ns = now_ns + young->wait_ns;
 }
 
-/* Goes on where the call before has ended. */
+/* Goes on where the last call has ended. */
 static void look_at_young(struct finder *finder, uint64_t now_ns)
 {
 	const uint64_t began_ns = clock_now_ns();
@@ -287,7 +288,7 @@ static void take_notice(struct finder *finder, const struct fanotify_event_metad
 	}
 }
 
-/* Returns how many there were. */
+/* Returns how many notices there were. */
 static int read_notices(struct finder *finder, uint64_t now_ns)
 {
 	_Alignas(struct fanotify_event_metadata) char bytes[8192];
@@ -324,7 +325,7 @@ static void take_notices(struct finder *finder, uint64_t now_ns)
 
 /* ---- the sweep */
 
-/* A part of it: the next call goes on. */
+/* Does a part of the sweep; the next call goes on. */
 static void sweep_on(struct finder *finder, uint64_t now_ns)
 {
 	const struct finder_setup *setup = &finder->setup;

@@ -14,7 +14,7 @@ static uint64_t memory_share(const struct load_limiter_limits *limits, uint64_t 
 
 enum { FAR_ABOVE = 2000 };
 
-/* Of the last looks since the periods were last changed, which is not before the first of them. */
+/* The mean CPU time of the last looks. Looks from before the last change of the periods do not count. */
 static uint64_t mean(const struct load_limiter *load)
 {
 	const uint32_t count = load->looks < LOAD_LIMITER_MEAN_LOOKS ? load->looks : LOAD_LIMITER_MEAN_LOOKS;
@@ -25,8 +25,8 @@ static uint64_t mean(const struct load_limiter *load)
 	return count ? sum / count : 0;
 }
 
-/* The CPU time to judge by: the mean, or as long as the periods are as configured what is far above the limit
- * at once. 0: there is none yet. */
+/* The CPU time to judge by: the mean. While the periods are as configured, a value far above the limit
+ * counts at once. 0 if there is no value yet. */
 static uint64_t level(const struct load_limiter *load, uint64_t cpu)
 {
 	if (cpu > FAR_ABOVE && !load->raised)
@@ -34,8 +34,8 @@ static uint64_t level(const struct load_limiter *load, uint64_t cpu)
 	return load->looks < LOAD_LIMITER_MEAN_LOOKS ? 0 : mean(load);
 }
 
-/* Half as many samples are half of the work that they make. Whatever else it is that takes the CPU time, be
- * it somebody who makes it less at each raise, goes on as before. */
+/* Has the CPU time fallen to about a half? It does if samples took it, as twice the period makes half the
+ * samples. If other work took it, it does not, even if a process makes that work less at each raise. */
 static bool is_half(uint64_t cpu, uint64_t before)
 {
 	return cpu * 20 <= before * 13;
@@ -47,7 +47,7 @@ static void lower(struct load_limiter *load)
 	load->judge = false;
 }
 
-/* True: the last raise has not helped, and is taken back. */
+/* Takes the last raise back if it has not helped. Returns whether it did. */
 static bool take_back(struct load_limiter *load, uint64_t cpu)
 {
 	if (!load->judge || !load->raised || load->looks < LOAD_LIMITER_MEAN_LOOKS)
@@ -61,8 +61,8 @@ static bool take_back(struct load_limiter *load, uint64_t cpu)
 	return true;
 }
 
-/* True: it is as much as before the last raise, which is undone. There is more work now, and then the raise
- * comes again; or it was something else that fell when we raised. */
+/* Undoes the last raise if the CPU time is again what it was before. Returns whether it did. Either there
+ * is more work by now; then the raise comes again. Or the time had fallen for another reason. */
 static bool doubt(struct load_limiter *load, uint64_t cpu)
 {
 	const uint64_t before = load->raised ? load->raised_at[load->raised - 1] : 0;

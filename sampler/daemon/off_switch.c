@@ -47,8 +47,8 @@ void off_switch_close(struct off_switch *off)
 	off->fd = -1;
 }
 
-/* What the notices say is not read: the file is looked at. (The folder may be another one by now, so it is
- * also looked at without a notice.) */
+/* A notice only means that it is time to look for the file. (The folder may have been replaced, and then
+ * there are no notices: so we also look without one.) */
 static bool has_notice(const struct off_switch *off)
 {
 	char notices[4096];

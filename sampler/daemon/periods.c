@@ -7,8 +7,8 @@
 #include "sampler/linux/clock.h"
 #include "sampler/target/target_plan.h"
 
-/* A profile whose period is 1 says that every allocation is in it: not so one with allocations from before,
- * also if none of these was a sample. */
+/* A profile with period 1 says that it has every allocation. That is not true of the allocations before
+ * the period became 1, even if none of them was sampled: so the heap notes the earlier period. */
 static void note_before(struct image *image, uint64_t before_bytes)
 {
 	if (image->period_bytes >= before_bytes)

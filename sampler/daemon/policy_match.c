@@ -29,7 +29,7 @@ static bool is_library(const char *path)
 	return slash && strncmp(slash + 1, PRELOAD_LIBRARY_NAME, strlen(PRELOAD_LIBRARY_NAME)) == 0;
 }
 
-/* Where it begins in memory: its name in /proc/PID/map_files. */
+/* Finds the mapping at the beginning of the library's file: its name in /proc/PID/map_files. */
 static bool find_mapping(pid_t pid, char name[64])
 {
 	char line[4352], path[4096];
@@ -103,8 +103,8 @@ static void describe(
 	entry->uid = facts->uid;
 }
 
-/* What was read is of the program that we have looked at: it may have executed another meanwhile, perhaps one
- * that runs as another user. */
+/* Does the process still execute the program of the entry? It may have executed another one while its
+ * facts were read, perhaps as another user. */
 static bool is_still(const struct process_entry *entry)
 {
 	const struct thread_birth now = thread_facts_birth(entry->pid);
@@ -186,23 +186,23 @@ uint64_t policy_match_period(const struct daemon *d, const struct policy_match *
 {
 	const uint64_t period_bytes = match->policy.how->period_bytes;
 
-	/* that of samples-per-hour is adjusted later */
+	/* a rule with samples-per-hour has none; periods_tune() adjusts it later */
 	return (period_bytes ? period_bytes : RULES_PERIOD_BYTES_DEFAULT) << d->load.raised;
 }
 
 /* ---- room */
 
-/* An image costs the daemon 20 to 100 KiB, and the memory that is prefaulted for it. */
+/* An image takes 20 to 100 KiB of the daemon's memory, and the pages that were made for it in advance. */
 enum { IMAGE_BYTES = 128 << 10 };
 
-/* Who runs the daemon need not share with himself; but of root's processes that is not true of those that a
- * container or a unit has. */
+/* Is it a process of the user who runs the daemon? That user need not share with himself. If that is root,
+ * the processes of containers and units are not his own. */
 static bool is_own(const struct process_facts *facts, const char *account)
 {
 	return facts->uid == geteuid() && (facts->uid != 0 || strcmp(account, "uid-0") == 0);
 }
 
-/* Counts images, not processes: a child keeps its parent's when that has ended. */
+/* Images are counted, not processes: a child keeps the image of its parent when the parent has ended. */
 bool policy_match_has_room(const struct daemon *d, const struct process_facts *facts)
 {
 	const uint64_t most = d->rules->daemon.memory_bytes / IMAGE_BYTES;

@@ -21,14 +21,15 @@ static void recheck_profiled(struct daemon *d, struct process_entry *entry, stru
 	struct policy_match *match = policy_match_make(d, entry, true);
 
 	if (!match || region_mapped_by(image->region, entry->pid) == REGION_MAPPED_NO) {
-		free(match); /* gone, or not the program that has this region */
+		free(match); /* the process is gone, or has executed a program without this region */
 		return;
 	}
 	if (image->plan)
 		image->plan->decided = d->policy_checks;
 	if (policy_match_refuses(d, entry, match)) {
 		region_offer_turn(image->region, false);
-		entry->state = PROCESS_PROFILED; /* its books stay, and the entry says why it is off */
+		entry->state =
+		    PROCESS_PROFILED; /* its books stay, and entry->reason says why sampling is off */
 	} else {
 		if (image->plan)
 			policy_match_plan(image->plan, d, match);
@@ -46,7 +47,7 @@ void policy_recheck_one(struct daemon *d, struct process_entry *entry)
 		recheck_profiled(d, entry, image);
 }
 
-/* Images whose first process has ended: any of those that are left speaks for it. */
+/* For an image whose first process has ended, the rules are asked about any process that is left. */
 static void recheck_children(struct daemon *d)
 {
 	for (size_t i = 0; i < d->processes.count; i++) {

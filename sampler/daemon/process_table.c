@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A child that writes a profile has a copy of the pidfd, so it must be taken out of the set. */
+/* A child that writes a profile has a copy of the pidfd. So closing it is not enough: it must be taken out of
+ * the epoll set. */
 static void entry_free(const struct process_table *table, struct process_entry *entry)
 {
 	char *const texts[] = {entry->service, entry->exe, entry->comm, entry->container, entry->labels,
@@ -30,7 +31,7 @@ void process_table_fini(struct process_table *table)
 	*table = (struct process_table){0};
 }
 
-/* The index of the pid, or where it belongs. */
+/* The index of the pid, or the index at which to insert it. */
 static size_t place_of(const struct process_table *table, pid_t pid)
 {
 	size_t low = 0, high = table->count;

@@ -3,7 +3,7 @@
 
 double sample_rate_judge(struct sample_rate *rate, uint64_t samples, uint64_t now_ns, double per_hour)
 {
-	/* Processes that have ended take their samples with them. */
+	/* The samples of a process that has ended do not count any more, so `samples` may fall. */
 	const double came = samples > rate->samples ? (double)(samples - rate->samples) : 0;
 	const double wanted = per_hour * (double)(now_ns - rate->since_ns) / 3600e9;
 

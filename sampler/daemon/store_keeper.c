@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 enum {
-	AGAIN_S = 60,  /* a store that cannot be looked at is not tried at once again */
-	CHILD_S = 600, /* it may hang in a file system */
+	AGAIN_S = 60,  /* between two children, for the case that the store cannot be looked at */
+	CHILD_S = 600, /* then the child ends: it may hang in a file system */
 	CHILD_NICE = 5,
 };
 
-/* Nothing is lost if it is killed at any moment: so it goes with the daemon. */
+/* In the child, which ends with the daemon: nothing is lost if it is killed at any moment. */
 static void look(struct store *store)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -24,7 +24,7 @@ static void look(struct store *store)
 	signal(SIGALRM, SIG_DFL);
 	alarm(CHILD_S);
 	if (nice(CHILD_NICE) == -1)
-		errno = 0; /* it has a higher nice value already */
+		errno = 0; /* the nice value is higher already */
 	_exit(store_tend(store) ? 1 : 0);
 }
 
