@@ -2,7 +2,6 @@
 #include "push/request.h"
 
 #include "push/answer.h"
-#include "push/datadog.h"
 #include "push/http.h"
 #include "push/otlp.h"
 #include "push/parca.h"
@@ -17,7 +16,6 @@ const struct protocol *request_protocol(const struct target *target)
 {
 	static const struct protocol *const protocols[] = {[URL_PYROSCOPE] = &pyroscope_protocol,
 	    [URL_PARCA] = &parca_protocol,
-	    [URL_DATADOG] = &datadog_protocol,
 	    [URL_OTLP] = &otlp_protocol};
 
 	return protocols[target->url.protocol];

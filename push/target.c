@@ -152,13 +152,12 @@ const struct target_limits *target_limits(const struct target *target)
 	 * 64 MiB, but takes 40 us and 9 kB for each stack of 24 frames (v0.28, by two profiles of 15,000 to
 	 * 50,000 stacks); at 150,000 it took 4 GB and gave up after its own minute, each time that it was
 	 * sent again. So it gets no more than Pyroscope. A collector of OpenTelemetry takes 20 MiB over
-	 * HTTP; Datadog's limit is not known. */
+	 * HTTP. */
 	static const struct target_limits limits[] = {
 	    [URL_PYROSCOPE] = {{19 * MIB / 10 - 1, 15000, 1000, 65535, true}, UINT64_C(59) * 60 * 1000000000,
 	        UINT64_C(10) * 60 * 1000000000},
 	    [URL_PARCA] = {{19 * MIB / 10 - 1, 15000, SIZE_MAX, SIZE_MAX, false}, 0, 0},
 	    [URL_OTLP] = {{16 * MIB, SIZE_MAX, SIZE_MAX, SIZE_MAX, false}, 0, 0},
-	    [URL_DATADOG] = {{60 * MIB, SIZE_MAX, SIZE_MAX, SIZE_MAX, false}, 0, 0},
 	};
 
 	return &limits[target->url.protocol];

@@ -16,14 +16,13 @@ static const struct {
     {"pyroscope+https://", URL_PYROSCOPE, true, "443"},
     {"parca+http://", URL_PARCA, false, "80"},
     {"parca+https://", URL_PARCA, true, "443"},
-    {"datadog+http://", URL_DATADOG, false, "80"},
     {"otlp+http://", URL_OTLP, false, "80"},
     {"otlp+https://", URL_OTLP, true, "443"},
 };
 
 const char *url_protocol_title(enum url_protocol protocol)
 {
-	static const char *const titles[] = {"Pyroscope", "Parca", "Datadog", "OTLP"};
+	static const char *const titles[] = {"Pyroscope", "Parca", "OTLP"};
 
 	return titles[protocol];
 }
@@ -62,7 +61,7 @@ static int port_check(const char *port, size_t length)
 /* "pyroscope-host-4040", of letters, digits, '.', '_' and '-' only. */
 static void make_name(struct url *url, const char *authority, size_t length, bool has_port, const char *port)
 {
-	static const char *const words[] = {"pyroscope", "parca", "datadog", "otlp"};
+	static const char *const words[] = {"pyroscope", "parca", "otlp"};
 
 	snprintf(url->name, sizeof(url->name), "%s-%.*s%s%s", words[url->protocol], (int)length, authority,
 	    has_port ? "" : "-", has_port ? "" : port);
@@ -79,6 +78,11 @@ int url_parse(const char *text, struct url *url, char *error, size_t error_bytes
 	while (scheme < sizeof(schemes) / sizeof(schemes[0]) &&
 	    strncmp(text, schemes[scheme].prefix, strlen(schemes[scheme].prefix)) != 0)
 		scheme++;
+	if (strncmp(text, "datadog+", strlen("datadog+")) == 0) {
+		snprintf(error, error_bytes,
+		    "datadog+http:// is gone: use pyroscope+http(s)://, parca+http(s):// or otlp+http(s)://");
+		return -EINVAL;
+	}
 	if (scheme == sizeof(schemes) / sizeof(schemes[0]))
 		return fail(error, error_bytes, text, "is no address for profiles");
 	prefix = strlen(schemes[scheme].prefix);

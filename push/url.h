@@ -6,12 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum url_protocol { URL_PYROSCOPE, URL_PARCA, URL_DATADOG, URL_OTLP };
+enum url_protocol { URL_PYROSCOPE, URL_PARCA, URL_OTLP };
 
 /* What a URL may be, for messages. */
-#define URL_ALLOWED                                                                           \
-	"pyroscope+http(s)://HOST[:PORT][/PATH], parca+http(s)://..., datadog+http://... or " \
-	"otlp+http(s)://..."
+#define URL_ALLOWED "pyroscope+http(s)://HOST[:PORT][/PATH], parca+http(s)://... or otlp+http(s)://..."
 
 enum { URL_BYTES = 1024, URL_NAME_BYTES = 128 /* SPOOL_NAME_TARGET_BYTES */ };
 

@@ -194,7 +194,7 @@ static const struct command commands[] = {
         .bit = COMMAND_PUSH,
         .synopsis = "[OPTIONS] PROFILE | FOLDER... | --follow [FOLDER]...",
         .mixed = true,
-        .summary = "send profiles to Pyroscope, Parca, Datadog or OTLP",
+        .summary = "send profiles to Pyroscope, Parca or OTLP",
         .run = pusher_run,
         .examples = "heaptap push --to pyroscope+http://localhost:4040 heaptap.server.4711.*.pb.gz\n"
                     "heaptap push --follow --to parca+https://parca.example.org profiles/\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server that takes profiles as Pyroscope, Parca (gRPC), Datadog's agent and OTLP do, and can misbehave.
+"""A server that takes profiles as Pyroscope, Parca (gRPC) and OTLP do, and can misbehave.
 
     tests/push_server.py FOLDER [PORT]
 
@@ -18,7 +18,6 @@ FOLDER/plan says how to answer: a line per request, the last one for all that fo
     503with TEXT (503 if the body has it)
 """
 
-import email.parser
 import errno
 import gzip
 import json
@@ -90,13 +89,6 @@ def take_apart(path, headers, body):
         return {"labels": labels_of(series.labels.labels)}, [sample.raw_profile for sample in series.samples]
     if path.startswith("/ingest") or "/ingest?" in path:
         return {}, [body]
-    if path.endswith("/profiling/v1/input"):
-        whole = b"Content-Type: " + headers["content-type"].encode() + b"\r\n\r\n" + body
-        parts = email.parser.BytesParser().parsebytes(whole).get_payload()
-        by_name = {part.get_filename(): part.get_payload(decode=True) for part in parts}
-        # The parser takes a profile for text with ends of lines; the bytes are between the boundaries.
-        profile = body.split(b'filename="profile.pprof"', 1)[1].split(b"\r\n\r\n", 1)[1].rsplit(b"\r\n--", 1)[0]
-        return {"event": json.loads(by_name["event.json"])}, [profile]
     if path.endswith("/v1development/profiles"):
         return {"otlp": otlp_summary(otlp.ExportRequest.FromString(body))}, []
     return {}, []

@@ -9,16 +9,16 @@
 #include <string.h>
 
 #define TARGETED (COMMAND_PUSH | COMMAND_RECORD)
-#define URLS                                                                         \
-	"pyroscope+http(s)://HOST[:PORT][/PATH], parca+http(s)://, datadog+http:// " \
-	"or otlp+http(s)://"
+#define URLS                                                                                               \
+	"pyroscope+http(s)://HOST[:PORT][/PATH], parca+http(s):// or otlp+http(s):// (datadog+http:// is " \
+	"gone)"
 #define MS UINT64_C(1000000)
 
-/* Whether the rest of a URL is good is for heaptap-push to say. */
+/* heaptap-push judges the rest of a URL. */
 static int set_url(struct options *options, const char *value)
 {
 	static const char *const schemes[] = {"pyroscope+http://", "pyroscope+https://", "parca+http://",
-	    "parca+https://", "datadog+http://", "otlp+http://", "otlp+https://"};
+	    "parca+https://", "otlp+http://", "otlp+https://"};
 
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
 		if (strncmp(value, schemes[i], strlen(schemes[i])) == 0 && value[strlen(schemes[i])]) {
@@ -42,12 +42,12 @@ static int set_label(struct options *options, const char *value)
 static const struct option rows[] = {
     {COMMAND_PUSH, '\0', "to", OPTION_SET, .set = set_url, .value = "URL", .allowed = URLS,
         .help = "where to: pyroscope+http(s)://HOST:PORT[/PATH],\n"
-                "parca+http(s)://, datadog+http:// (the agent) or,\n"
-                "experimental, otlp+http(s)://"},
+                "parca+http(s):// or, experimental,\n"
+                "otlp+http(s)://"},
     {COMMAND_RECORD, '\0', "push", OPTION_SET, .set = set_url, .value = "URL", .allowed = URLS,
         .help = "send snapshots and exit profiles to a server, too:\n"
                 "pyroscope+http(s)://HOST:PORT, parca+http(s)://,\n"
-                "datadog+http://, otlp+http(s)://"},
+                "otlp+http(s)://"},
     {COMMAND_PUSH, '\0', "follow", OPTION_FLAG, OPTION_FIELD(push.follow),
         .help = "send what comes into the folders, until stopped;\n"
                 "what cannot be sent waits on disk"},

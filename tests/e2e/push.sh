@@ -59,17 +59,16 @@ duration_of() {
     awk '$1 == "duration_nanos:" { found = $2 } END { print found + 0 }'
 }
 
-test_datadog() {
-  snapshots >files
-  server
-  push -q --to "datadog+http://127.0.0.1:$port" --label version=7 $(cat files)
-  same_as_files
-  sent_check server/*.pb.gz
-  equal /profiling/v1/input "$(said 0001 'r["path"]')" path
-  said 0001 'r["event"]["tags_profiler"]' >tags
-  matches '^service:snapshot_api,version:7,host:[^,]*,runtime:native$' tags
-  equal "native 4 ['profile.pprof']" \
-    "$(said 0001 'r["event"]["family"] + " " + r["event"]["version"] + " " + str(r["event"]["attachments"])')"
+test_datadog_is_gone() {
+  local line='pyroscope\+http\(s\)://.*, parca\+http\(s\):// or otlp\+http\(s\):// \(datadog\+http:// is gone\)'
+  made a.pb.gz 0 10 3
+  equal 2 "$(status_of push --to datadog+http://127.0.0.1 a.pb.gz)" status
+  matches "$line" err
+  equal 2 "$(status_of "$heaptap" record --push datadog+http://127.0.0.1 true)" 'status of record'
+  matches "$line" err
+  printf '[push old]\nurl = datadog+http://agent:8126\n' >conf
+  status_of push --follow --config conf >/dev/null || :
+  matches 'datadog\+http:// is gone: use pyroscope' err
 }
 
 test_otlp() {
@@ -242,11 +241,10 @@ test_folded() {
   push --dry-run --to "pyroscope+http://127.0.0.1:$port" none 2>err || status=$?
   equal 1 $status
   matches '^heaptap: none: there is no profile in it$' err
-  # Others take it whole.
+  # OpenTelemetry takes it whole.
   rm -f server/0*
-  push -q --to "datadog+http://127.0.0.1:$port" many.pb.gz
-  equal 20000 "$(gunzip -c "$(only server/*.pb.gz)" |
-    protoc --proto_path="$top/proto" --decode=perftools.profiles.Profile profile.proto | grep -c '^sample {')" samples
+  push -q --to "otlp+http://127.0.0.1:$port" many.pb.gz
+  equal False "$(said "$(basename "$(only server/*.json)" .json)" '"[other]" in r["otlp"]["leaves"]')" '[other]'
 }
 
 test_window() {

@@ -32,10 +32,9 @@ static void url_has_protocol_address_and_name(void **state)
 	        URL_PYROSCOPE},
 	    {"pyroscope+https://h/base/", "https://h/base", "pyroscope-h-443", URL_PYROSCOPE},
 	    {"parca+http://[::1]:7070//", "http://[::1]:7070", "parca----1--7070", URL_PARCA},
-	    {"datadog+http://agent", "http://agent", "datadog-agent-80", URL_DATADOG},
 	    {"otlp+https://c.example:4318", "https://c.example:4318", "otlp-c.example-4318", URL_OTLP},
 	};
-	static const char *const bad[] = {"", "http://h", "datadog+https://h", "parca+http://",
+	static const char *const bad[] = {"", "http://h", "parca+http://",
 	    "parca+http:///x", "parca+http://h:", "parca+http://h:0", "parca+http://h:65536",
 	    "parca+http://h:1:2", "parca+http://u@h", "parca+http://h/?a", "parca+http://h/#a",
 	    "parca+http://h/ x", "parca+http://h/\n", "parca+http://[::1", "parca+http://[]",
@@ -52,6 +51,8 @@ static void url_has_protocol_address_and_name(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		if (url_parse(bad[i], &url, error, sizeof(error)) != -EINVAL)
 			fail_msg("'%s' was taken", bad[i]);
+	assert_int_equal(url_parse("datadog+http://agent", &url, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "datadog+http:// is gone: use pyroscope+http(s)://"));
 }
 
 static void labels_are_legal_and_few(void **state)
