@@ -123,8 +123,7 @@ static int number_parse(const struct option *option, const char *value, uint64_t
 	switch (option->kind) {
 	case OPTION_FLAG:
 	case OPTION_STOP:
-	case OPTION_FLAG_OFF:
-		*number = option->kind != OPTION_FLAG_OFF;
+		*number = 1;
 		return 0;
 	case OPTION_CHOICE:
 		choice = option_value_choice(option->choices, value);
@@ -194,7 +193,14 @@ static void fail_value(const struct parsing *p, const struct option *option, con
 {
 	char allowed[256], list[NEAREST_KEPT * NEAREST_WORD_BYTES];
 	struct nearest nearest;
+	char pair[NEAREST_WORD_BYTES];
 
+	snprintf(pair, sizeof(pair), "%s=%s", option->name, value);
+	const char *gone = other_words_gone(p->command->bit, pair);
+	if (gone) {
+		text_append(p->error, p->error_bytes, "--%s %s is gone: use %s", option->name, value, gone);
+		return;
+	}
 	nearest_init(&nearest, value);
 	for (int i = 0; option->choices && option->choices[i]; i++)
 		nearest_offer(&nearest, option->choices[i]);

@@ -19,7 +19,6 @@ struct options;
 
 enum option_kind {          /* the field                          the value */
 	OPTION_FLAG,        /* bool, set to true                  none */
-	OPTION_FLAG_OFF,    /* bool, set to false                 none */
 	OPTION_STOP,        /* bool, set to true none; what follows is ignored (--help) */
 	OPTION_TEXT,        /* const char *                       anything but "" */
 	OPTION_CHOICE,      /* enum, uint32_t: index + least      one of `choices` */

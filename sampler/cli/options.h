@@ -147,7 +147,6 @@ struct options {
 	bool delta;             /* write a delta beside each periodic snapshot */
 	uint64_t compare_walks; /* of so many walked stacks one is compared; 0: the default */
 	bool no_peak;           /* do not track or write the peak */
-	bool sync;              /* fsync what is written */
 	bool all;               /* snapshot: of every process of every session */
 	pid_t session;          /* snapshot: of every process of this one's session; 0: not given */
 	enum symbol_detail symbols;

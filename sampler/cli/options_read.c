@@ -154,8 +154,6 @@ static const struct option rows[] = {
     {READING, '\0', "age", OPTION_TIME_RANGE, OPTION_FIELD(read.age_ns), .value = "MIN:MAX",
         .allowed = "MIN:MAX with units, for example 1s:1m or 10s:", .help = "only blocks of this age"},
     {READING, '\0', "lines", OPTION_FLAG, OPTION_FIELD(read.lines), .help = "distinguish source lines"},
-    {READING, '\0', "functions", OPTION_FLAG_OFF, OPTION_FIELD(read.lines),
-        .help = "add up the lines of a function (the default)"},
     {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS | COMMAND_STATUS, '\0', "json", OPTION_FLAG,
         OPTION_FIELD(read.json), .help = "print everything as JSON"},
     {COMMAND_EXPORT, 'f', "format", OPTION_CHOICE, OPTION_FIELD(read.format), .choices = export_format_names,

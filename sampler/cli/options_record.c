@@ -15,7 +15,7 @@
 
 #define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const symbol_names[] = {"full", "functions", "raw", NULL};
+static const char *const symbol_names[] = {"full", "raw", NULL};
 
 static int set_output(struct options *options, const char *value)
 {
@@ -35,8 +35,7 @@ static int set_labels(struct options *options, const char *value)
 		const char *name;
 		unsigned int bit;
 	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE},
-	    {"lifetime", HEAP_LABEL_LIFETIME}, {"backend", HEAP_LABEL_BACKEND},
-	    {"rung", HEAP_LABEL_BACKEND} /* the name until November 2026 */};
+	    {"lifetime", HEAP_LABEL_LIFETIME}, {"backend", HEAP_LABEL_BACKEND}};
 
 	options->labels = 0;
 	while (true) {
@@ -54,6 +53,12 @@ static int set_labels(struct options *options, const char *value)
 			return 0;
 		value += length + 1;
 	}
+}
+
+static int set_symbols(struct options *options, const char *value)
+{
+	options->symbols = strcmp(value, "raw") == 0 ? SYMBOL_RAW : SYMBOL_FULL;
+	return option_value_choice(symbol_names, value) < 0 ? -EINVAL : 0;
 }
 
 static int set_cpu_max(struct options *options, const char *value)
@@ -214,10 +219,7 @@ static const struct option rows[] = {
         .most = INTERVAL_NS_MAX, .value = "TIME", .allowed = "a whole number with its unit, for example 1ms",
         .help = "a block that is freed sooner, by the thread that\n"
                 "allocated it, is called temporary; default 1ms"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "fsync", OPTION_FLAG, OPTION_FIELD(sync),
-        .help = "sync each profile to disk before it gets its name"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "symbols", OPTION_CHOICE, OPTION_FIELD(symbols),
-        .choices = symbol_names,
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "symbols", OPTION_SET, .set = set_symbols, .choices = symbol_names,
         .help = "names in the profile: full, the default, has\n"
                 "functions, inlined calls and lines; with raw there\n"
                 "are only addresses, for heaptap symbolize or pprof"},

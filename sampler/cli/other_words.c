@@ -50,7 +50,7 @@ static const struct {
     {COMMAND_RECORD | COMMAND_SERVE, "port host bind address addr http web", "--listen 127.0.0.1:7337"},
 };
 
-/* options that heaptap had */
+/* options, and values of options, that heaptap had */
 static const struct {
 	unsigned int commands;
 	const char *word, *instead;
@@ -58,6 +58,10 @@ static const struct {
     {COMMAND_RECORD | COMMAND_ADOPT, "timeline",
         "heaptap report --timeline, which reads the profiles that record writes"},
     {COMMAND_RECORD | COMMAND_ADOPT, "lifetimes", "--labels lifetime, and heaptap report --by lifetime"},
+    {COMMAND_RECORD | COMMAND_ADOPT, "fsync", "sync(1) after the recording"},
+    {COMMAND_RECORD | COMMAND_ADOPT, "symbols=functions", "--symbols full or --symbols raw"},
+    {COMMAND_RECORD | COMMAND_ADOPT, "labels=rung", "--labels backend"},
+    {READS, "functions", "no option for it: rows are functions unless --lines is given"},
     {COMMAND_ENABLE | COMMAND_DISABLE, "machine-wide",
         "the names of units; the library's line in /etc/ld.so.preload is for you to write and to remove"},
 };

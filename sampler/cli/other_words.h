@@ -11,7 +11,8 @@ const char *other_words_command(const char *word);
  * "top". */
 const char *other_words_option(unsigned int command, const char *name);
 
-/* What to use in place of an option that the command had. NULL if the command never had it. */
+/* What to use in place of an option that the command had ("fsync"), or of a value ("symbols=functions"). NULL
+ * if the command never had it. */
 const char *other_words_gone(unsigned int command, const char *name);
 
 #endif

@@ -296,7 +296,7 @@ static int open_ground(struct session *s)
 	int error = output_init(&core->output, s->options->output);
 
 	fill_settings(&core->settings, s->options);
-	sink_files_init(&s->files, &core->output, s->options->sync);
+	sink_files_init(&s->files, &core->output);
 	core->settings.sink = &s->files.base;
 	if (s->options->push.url) {
 		sink_announced_init(&s->announced, &s->files.base, s->options->push.paths_fd);

@@ -21,7 +21,7 @@ static int publish(const struct sink *base, const char *name, const void *data, 
 
 	if (error)
 		return error;
-	error = file_publish_in(&folder, file, data, bytes, 0600, sink->synced ? FILE_FSYNC : 0);
+	error = file_publish_in(&folder, file, data, bytes, 0600, 0);
 	folder_close(&folder);
 	return error;
 }
@@ -31,9 +31,9 @@ static int open_folder(const struct sink *base, const char *name, struct folder 
 	return output_open_folder(((const struct sink_files *)base)->output, name, 0, folder, file);
 }
 
-void sink_files_init(struct sink_files *sink, const struct output *output, bool synced)
+void sink_files_init(struct sink_files *sink, const struct output *output)
 {
-	*sink = (struct sink_files){{publish, open_folder}, output, synced};
+	*sink = (struct sink_files){{publish, open_folder}, output};
 }
 
 static int open_folder_of(const struct sink *sink, const char *name, struct folder *folder, const char **file)

@@ -21,10 +21,9 @@ struct sink {
 struct sink_files {
 	struct sink base;
 	const struct output *output; /* borrowed; it made the names */
-	bool synced;                 /* publish returns when it is on the disk */
 };
 
-void sink_files_init(struct sink_files *sink, const struct output *output, bool synced);
+void sink_files_init(struct sink_files *sink, const struct output *output);
 
 /* Is the file there? And removes it; if it was moved away, it stays where it is now. */
 bool sink_has_file(const struct sink *sink, const char *name);

@@ -96,6 +96,14 @@ test_mistyped_options() {
   done
 }
 
+# What heaptap had: one line that names what to use.
+test_what_is_gone() {
+  said '--fsync is gone: use sync(1) after the recording' record --fsync true
+  said '--symbols functions is gone: use --symbols full or --symbols raw' record --symbols functions true
+  said '--labels rung is gone: use --labels backend' adopt --labels=rung 1
+  said '--functions is gone: use no option for it: rows are functions unless --lines is given' report --functions
+}
+
 # Words of other tools, and of habit: the answer is what does that here.
 test_words_of_other_tools() {
   said "unknown command 'web'; did you mean heaptap serve? ('heaptap --help' lists all)" web

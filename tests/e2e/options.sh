@@ -89,7 +89,6 @@ test_help_and_version() {
   equal 0 "$(awk 'length > 80' help | wc -l)" 'lines of help wider than 80 columns'
   equal 'usage: -p -o -b -e -P --help examples:' "$(grep -oE '^(usage:|examples:)|^  -[pobeP]|--help ' help | xargs)" 'order of help'
   "$heaptap" report --help >help
-  matches '^ +--functions +add up the lines of a function \(the default\)$' help
   matches '^  -h, --help +print this help$' help
   "$heaptap" snapshot --help | tr -s '\n ' ' ' >words
   matches "all processes of all your sessions \\(as root: of every user's\\)" words

@@ -16,7 +16,7 @@
 enum shape { SHAPE_NONE, SHAPE_ROUND, SHAPE_SQUARE };
 
 struct options {
-	bool flag, off, stop;
+	bool flag, on, stop;
 	uint32_t small, small_bytes;
 	uint64_t large, bytes, time_ns;
 	const char *text;
@@ -41,7 +41,7 @@ static const char *const shapes[] = {"round", "square", NULL};
 
 static const struct option first_rows[] = {
     {1, 'f', "flag", OPTION_FLAG, OPTION_FIELD(flag), .help = "a flag"},
-    {1, '\0', "no-off", OPTION_FLAG_OFF, OPTION_FIELD(off), .help = "another"},
+    {1, '\0', "on", OPTION_FLAG, OPTION_FIELD(on), .help = "another"},
     {1, '\0', "stop", OPTION_STOP, OPTION_FIELD(stop), .help = "nothing more"},
     {1, 's', "small", OPTION_COUNT, OPTION_FIELD(small), .least = 2, .most = 9, .value = "N",
         .allowed = "2 to 9", .help = "a number of\ntwo lines"},
@@ -86,7 +86,7 @@ static int parse(const char *word, ...)
 	int count = 0;
 	va_list args;
 
-	options = (struct options){.off = true, .guard = 0xdeadbeef};
+	options = (struct options){.guard = 0xdeadbeef};
 	error[0] = '\0';
 	va_start(args, word);
 	for (; word && count < 15; word = va_arg(args, const char *))
@@ -96,11 +96,11 @@ static int parse(const char *word, ...)
 	return option_parse(tables, &command, &options, count, words, &first_operand, error, sizeof(error));
 }
 
-static void flags_are_set_and_cleared(void **state)
+static void flags_are_set(void **state)
 {
-	assert_int_equal(parse("-f", "--no-off", NULL), 0);
+	assert_int_equal(parse("-f", NULL), 0);
 	assert_true(options.flag);
-	assert_false(options.off);
+	assert_false(options.on);
 	assert_int_equal(parse("--flag=yes", NULL), -EINVAL);
 	assert_string_equal(error, "--flag takes no value");
 }
@@ -247,7 +247,7 @@ static void help_is_in_columns(void **state)
 	assert_non_null(strstr(text, "\n      --shape round|square    one\n"));
 	assert_null(strstr(text, "another command's"));
 	assert_null(strstr(text, "examples:"));
-	assert_true(strstr(text, "-l, --louder") < strstr(text, "    --no-off"));
+	assert_true(strstr(text, "-l, --louder") < strstr(text, "    --on"));
 	assert_true(strstr(text, "    --even") < strstr(text, "    --stop"));
 	free(text);
 	out = open_memstream(&text, &size);
@@ -262,7 +262,7 @@ static void help_is_in_columns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(flags_are_set_and_cleared),
+	    cmocka_unit_test(flags_are_set),
 	    cmocka_unit_test(a_stop_ends_parsing),
 	    cmocka_unit_test(numbers_fill_their_field_and_no_more),
 	    cmocka_unit_test(numbers_outside_their_limits_are_refused),

@@ -104,7 +104,7 @@ static void a_detail_is_the_symbolizers(void **state)
 		struct symbol_result result;
 		struct symbol_facts facts;
 
-		assert_int_equal(parse("--symbols", raw ? "raw" : "functions", "c", NULL), 0);
+		assert_int_equal(parse("--symbols", raw ? "raw" : "full", "c", NULL), 0);
 		struct symbols *symbols = symbols_new(&(struct symbol_options){.detail = options.symbols});
 		assert_non_null(symbols);
 		assert_int_equal(symbols_resolve(symbols, &no_file, &vaddr, 1, &result, &facts), 0);
@@ -290,9 +290,8 @@ static void help_wins_over_what_follows(void **state)
 static void help_names_every_option(void **state)
 {
 	static const char *const names[] = {"-p, --period BYTES", "-o, --output PATTERN", "-s, --stack-bytes",
-	    "-b, --backend auto|uprobe|breakpoint|copy", "-i, --interval TIME",
-	    "--symbols full|functions|raw", "-q, --quiet", "-v, --verbose", "--help", "--version",
-	    "usage: heaptap record [OPTIONS]"};
+	    "-b, --backend auto|uprobe|breakpoint|copy", "-i, --interval TIME", "--symbols full|raw",
+	    "-q, --quiet", "-v, --verbose", "--help", "--version", "usage: heaptap record [OPTIONS]"};
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);

@@ -133,7 +133,7 @@ static int open_scene(void **state)
 	strcpy(s->folder, "/tmp/heaptap-standing.XXXXXX");
 	assert_non_null(mkdtemp(s->folder));
 	s->sink.publish = publish;
-	sink_files_init(&s->files, &s->output, false);
+	sink_files_init(&s->files, &s->output);
 	s->below = &s->files.base;
 	s->fails = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(s->fails != MAP_FAILED);
