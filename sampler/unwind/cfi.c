@@ -14,7 +14,7 @@
 
 enum {
 	SLOTS_FIRST = 256,
-	/* Addresses come from hostile stacks: at the first limit the table is emptied, at the second no more
+	/* Addresses come from hostile stacks. At the first limit the table is emptied; at the second no more
 	 * rules are made. */
 	SLOTS_MAX = 1 << 20,
 	RULES_MAX = 1 << 18,
@@ -44,7 +44,7 @@ struct cfi {
 	size_t known_count, known_capacity;
 	struct index known_index;
 	size_t rule_count, odd_count, odd_bytes;
-	/* of the code to which signal handlers return; made when that is met first */
+	/* for the code to which signal handlers return; made at the first use */
 	const struct cfi_rule *signal_rule;
 	/* Opened when first needed. */
 	struct cfi_section *eh_frame, *debug_frame;
@@ -133,7 +133,7 @@ void cfi_free(struct cfi *cfi)
 
 static inline size_t slot_index(const struct cfi *cfi, uint64_t vaddr)
 {
-	/* Seeded: targets choose the addresses, and runs of full slots would take minutes to search. */
+	/* Seeded, because targets choose the addresses: runs of full slots would take minutes to search. */
 	return index_mix(index_seed(), vaddr) >> (64 - cfi->slot_bits);
 }
 
@@ -202,7 +202,7 @@ static bool is_equal(const struct cfi_rule *a, const struct cfi_rule *b)
 	return a->signal_frame == b->signal_frame && cfi_odd_equal(a->odd, b->odd);
 }
 
-/* The rule with this content; where it is new, an odd one's operations are taken (see `odd`). */
+/* The stored rule with this content. A new rule takes the operations of `odd`. */
 static const struct cfi_rule *intern(struct cfi *cfi, const struct cfi_rule *rule)
 {
 	uint32_t hash = hash_rule(rule), id;
@@ -217,7 +217,8 @@ static const struct cfi_rule *intern(struct cfi *cfi, const struct cfi_rule *rul
 	if (!added)
 		return &cfi_unread_rule;
 	*added = *rule;
-	/* Without memory for the index the rule is still valid, but may be made a second time. */
+	/* If there is no memory for the index, the rule is valid all the same, but may be made a second
+	 * time. */
 	if (index_add(&cfi->known_index, hash, (uint32_t)cfi->known_count + 1) == 0)
 		cfi->known[cfi->known_count++] = added;
 	return added;
@@ -249,8 +250,8 @@ static enum saved how_saved(Dwarf_Frame *frame, int column, int32_t *offset)
 	return SAVED_AT_OFFSET;
 }
 
-/* Finds one range of all places that the unwinder reads, so that it checks only once. Registers that are not
- * saved get a harmless place to read. */
+/* Finds one range that holds all places that the unwinder reads, so that the unwinder checks only once.
+ * Registers that are not saved get a harmless place to read. */
 static void find_extent(const struct regs_arch *arch, struct cfi_rule *rule)
 {
 	int32_t lowest = -8, highest = -8;
@@ -374,7 +375,7 @@ static Dwarf_Frame *find_frame(struct cfi *cfi, struct cfi_reading *reading, uin
 	return cfi->debug_frame ? cfi_section_frame(cfi->debug_frame, reading, vaddr) : NULL;
 }
 
-/* If VADDR is in code to which signal handlers return, known by its instructions: its rule, else NULL. */
+/* The rule for VADDR if it is in code to which signal handlers return (the instructions tell), else NULL. */
 static const struct cfi_rule *find_signal_rule(struct cfi *cfi, struct cfi_reading *reading, uint64_t vaddr)
 {
 	const struct module_file *file = reading->file;

@@ -5,14 +5,14 @@
  *	vaddr ──hash──> struct cfi_rule { CFA = r7 + 48;  RA at CFA - 8;  r3 at CFA - 32, r6 at CFA - 16 }
  *
  * The rule for an address is computed once, by libdw (.eh_frame, else .debug_frame), and kept with the module
- * (module.h) for all processes that map the file. Rules repeat (a file of 100,000 rows has some hundreds that
- * differ), so each is stored once: each address takes a slot of 16 bytes, each rule 64 bytes. What does not
- * fit the plain form (PLT stubs, __restore_rt, stack-realigning prologues) is kept as a list of DWARF
- * operations, see cfi_odd.h.
+ * (module.h) for all processes that map the file. Rules repeat (a file of 100,000 rows has some hundred
+ * different ones), so each rule is stored once: an address takes a slot of 16 bytes, a rule 64 bytes. A row
+ * that does not fit the plain form (PLT stubs, __restore_rt, prologues that realign the stack) is kept as a
+ * list of DWARF operations, see cfi_odd.h.
  *
- * The file's bytes are copied, a few pages around what is looked up, never mapped: a file that is truncated
- * would kill us with SIGBUS, and a file that changes while libdw reads it could pass a check and then hold
- * other bytes.
+ * The file is never mapped: a few pages around each look-up are copied. A mapped file that is truncated would
+ * kill us with SIGBUS, and a file that changes while libdw reads it could pass a check and then hold other
+ * bytes.
  */
 #ifndef SAMPLER_UNWIND_CFI_H
 #define SAMPLER_UNWIND_CFI_H
@@ -31,7 +31,7 @@ struct throttle;
 enum cfi_kind {
 	CFI_NONE, /* nothing is known about this address */
 	CFI_SIMPLE,
-	CFI_ODD, /* see `odd`; of the other fields only signal_frame is valid */
+	CFI_ODD, /* see `odd`; the only other valid field is signal_frame */
 	CFI_END, /* the outermost frame: the return address is undefined */
 };
 
@@ -55,20 +55,20 @@ struct cfi_rule {
 _Static_assert(sizeof(struct cfi_rule) <= 64, "a rule is one cache line");
 
 extern const struct cfi_rule cfi_no_rule; /* CFI_NONE */
-/* CFI_NONE for now: the file could not be read, or this row was too much for the limits below. Not kept: the
- * next look-up tries again. */
+/* CFI_NONE for now: the file could not be read, or the row exceeded the limits below. The answer is not kept:
+ * the next look-up tries again. */
 extern const struct cfi_rule cfi_unread_rule;
 
 /*
- * Memory of all files' rows. Files are hostile: one may add rules while it holds less than what is left, so
- * that of n which want all they can get each ends with 1/(n+1). What libdw needs to make rules is a copy, and
- * is given back when it is beyond that.
+ * Memory of all files' rows. Files are hostile: a file may add rules only while it holds less than what is
+ * left. So n greedy files end with 1/(n+1) of the memory each. libdw makes rules from a copy of the file; a
+ * copy beyond this limit is given back.
  */
 struct cfi_memory {
 	uint64_t max_bytes, held_bytes;
 };
 
-/* Rows of one file, none yet; borrows MEMORY. NULL: out of memory, or not a machine that we know. */
+/* Makes an empty table for one file; borrows MEMORY. NULL if out of memory or if the machine is unknown. */
 struct cfi *cfi_new(uint16_t e_machine, struct cfi_memory *memory);
 void cfi_free(struct cfi *cfi); /* NULL is allowed */
 
@@ -91,20 +91,20 @@ enum {
 bool cfi_work_allows(struct throttle *work);
 
 /*
- * The rule for `vaddr` of `file`, the same file each time; never NULL, valid as long as `cfi`. The first use
- * reads the file's headers, the first use of an address some pages of it, at the expense of `budget` (NULL:
- * whatever it takes).
+ * The rule for `vaddr` of `file`, which must be the same file each time. Never NULL, valid as long as `cfi`.
+ * The first call reads the file's headers; the first call for an address reads some pages of the file.
+ * `budget` pays for both (NULL: no limit).
  */
 const struct cfi_rule *cfi_find(
     struct cfi *cfi, const struct module_file *file, uint64_t vaddr, struct throttle *budget);
 
-/* Forgets what was copied of the file, so that the next look-up may be in another one, of other addresses. */
+/* Forgets the copied pages, so that the next look-up may be in another file with other addresses. */
 void cfi_leave(struct cfi *cfi);
 
 struct cfi_usage {
 	size_t addresses, rules, odd;
 	size_t own_bytes;    /* slots, rules and odd rules */
-	size_t copied_bytes; /* pages of the file, and what libdw keeps of them */
+	size_t copied_bytes; /* pages of the file, and libdw's memory for them */
 };
 
 void cfi_measure(const struct cfi *cfi, struct cfi_usage *usage);

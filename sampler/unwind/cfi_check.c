@@ -7,7 +7,8 @@
 /* DW_CFA_hi_user, which libdw refuses to run. */
 enum { UNUSABLE = 0x3f };
 
-/* Of all entries together, times the section's size: that of a CIE is walked for each of its FDEs. */
+/* Work for all entries together, as a multiple of the section's size: the instructions of a CIE are read for
+ * each of its FDEs. */
 enum { WALKS_MAX = 8 };
 
 struct cursor {
@@ -174,10 +175,10 @@ static bool check_instructions(
 struct cie {
 	uint8_t encoding;
 	bool sized;      /* FDEs have augmentation data with its length in front */
-	size_t fde_data; /* bytes of it where they do not */
+	size_t fde_data; /* bytes of augmentation data without a length */
 };
 
-/* ENTRY's encoding of addresses, from its augmentation. False if it has an unknown form. */
+/* ENTRY's encoding of addresses, from its augmentation. False if the augmentation has an unknown form. */
 static bool parse_augmentation(const Dwarf_CIE *entry, struct cie *cie)
 {
 	const char *augmentation = entry->augmentation;
@@ -224,7 +225,7 @@ static bool check_fde(
 	struct cursor c = {entry->start, entry->end};
 	uint64_t n = 0;
 
-	/* The range has the format of the address, but is not relative to anything. */
+	/* The range has the format of the address, but is never relative. */
 	return skip_pointer(&c, cie->encoding) && skip_pointer(&c, cie->encoding & 0x0f) &&
 	    (!cie->sized || read_uleb(&c, &n)) && skip(&c, n) &&
 	    check_instructions(c, e_machine, cie->encoding, cost);
@@ -278,7 +279,7 @@ bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *d
 		int result = dwarf_next_cfi(e_ident, data, eh, offset, &next, &entry);
 		if (result > 0)
 			break;
-		/* libdw too skips an entry that it cannot read if it knows the length. */
+		/* libdw too skips an unreadable entry if it knows the entry's length. */
 		if (result < 0 && next <= offset)
 			return false;
 		if (++summary->entries > entries_max || walked_bytes / WALKS_MAX > data->d_size)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What libdw does with an entry takes time and memory of this order; added up by the checks. */
+/* libdw's work on an entry takes time and memory of this order. The checks add it up. */
 struct cfi_check_cost {
 	uint64_t instruction_bytes;
 	uint64_t remembered; /* states, each a copy of the whole row */
@@ -21,14 +21,14 @@ struct cfi_check_cost {
 /* Of all entries of a section. */
 struct cfi_check_summary {
 	size_t entries;
-	struct cfi_check_cost largest; /* each of its members of the entry where it is largest */
+	struct cfi_check_cost largest; /* each member: its largest value in any entry */
 };
 
 enum {
 	CFI_CHECK_REGISTERS = 256, /* the highest in use are some 130 */
 	CFI_CHECK_REMEMBERED = 64,
 	CFI_CHECK_EXPRESSION_BYTES = 512,
-	CFI_CHECK_INSTRUCTION_BYTES = 128 << 10, /* of one entry; the largest met has 33 KiB */
+	CFI_CHECK_INSTRUCTION_BYTES = 128 << 10, /* of one entry; the largest that was met has 33 KiB */
 };
 
 /*
@@ -38,8 +38,8 @@ enum {
 bool cfi_check_entry(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh,
     uint64_t offset, struct cfi_check_cost *cost);
 
-/* Checks every entry of DATA, making those that fail unusable. At most ENTRIES_MAX of them; false if there
- * are more, or if they share instructions so often that the check would take long. */
+/* Checks every entry of DATA, and makes the entries that fail unusable. False if there are more than
+ * ENTRIES_MAX entries, or if they share instructions so often that the check would take long. */
 bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh,
     size_t entries_max, struct cfi_check_summary *summary);
 

@@ -44,7 +44,7 @@ static bool name_is(const char *names, uint64_t names_bytes, uint32_t at, const 
 	return at < names_bytes && n <= names_bytes - at && memcmp(names + at, name, n) == 0;
 }
 
-/* The header of section NAME or, if there is no such section, of OLD_NAME. */
+/* The header of section NAME, or of OLD_NAME if there is no section NAME. */
 static int find_section(const struct module_file *file, const Elf64_Ehdr *ehdr, const char *name,
     const char *old_name, struct cfi_extract *extract, Elf64_Shdr *found, bool *is_old)
 {
@@ -55,7 +55,7 @@ static int find_section(const struct module_file *file, const Elf64_Ehdr *ehdr, 
 
 	if (!ehdr->e_shoff || ehdr->e_shentsize != sizeof(Elf64_Shdr))
 		return -ENOENT;
-	/* More than 0xff00 sections: the numbers are in the first header. */
+	/* With more than 0xff00 sections the numbers are in the first header. */
 	if (ehdr->e_shoff > file->bytes - sizeof(first))
 		return -ENOEXEC;
 	err = n == 0 || names_index == SHN_XINDEX

@@ -47,7 +47,7 @@ static bool add_ops(struct cfi_odd *odd, struct cfi_odd_place *place, const Dwar
 	for (size_t i = 0; i < n; i++) {
 		struct cfi_odd_op *op = &odd->ops[odd->op_count++];
 
-		memset(op, 0, sizeof(*op)); /* the padding is compared */
+		memset(op, 0, sizeof(*op)); /* the padding is compared, too */
 		op->atom = ops[i].atom;
 		op->number = ops[i].number;
 		op->number2 = ops[i].number2;
@@ -55,7 +55,7 @@ static bool add_ops(struct cfi_odd *odd, struct cfi_odd_place *place, const Dwar
 	return true;
 }
 
-/* OPS as dwarf_frame_register() gives them; SCRATCH is the array it was given. */
+/* OPS: the result of dwarf_frame_register(). SCRATCH: the array that it was given. */
 static bool compile_place(
     struct cfi_odd *odd, struct cfi_odd_place *place, const Dwarf_Op *ops, size_t n, const Dwarf_Op *scratch)
 {
@@ -151,7 +151,7 @@ void cfi_odd_free(struct cfi_odd *odd)
 	free(odd);
 }
 
-/* What is in front of the pointer is all values, and zero between them. */
+/* All members in front of the pointer are plain values, with zeros between them. */
 enum { VALUE_BYTES = offsetof(struct cfi_odd, ops) };
 
 bool cfi_odd_equal(const struct cfi_odd *a, const struct cfi_odd *b)
@@ -200,7 +200,7 @@ static bool push_register(struct machine *m, uint64_t number, uint64_t offset)
 	return push(m, m->regs->r[number] + offset);
 }
 
-/* Operations with two operands: the one below the top, A, and the top, B. */
+/* Operations with two operands: B is the top of the stack, A is below it. */
 static bool binary(uint8_t atom, uint64_t a, uint64_t b, uint64_t *value)
 {
 	int64_t sa = (int64_t)a, sb = (int64_t)b;
@@ -326,8 +326,8 @@ static bool run(
 	return true;
 }
 
-/* Reads a saved register from memory; below the stack pointer, it was popped already, and the register has
- * its value again. */
+/* Reads a saved register from memory. A word below the stack pointer was popped already: the register has its
+ * value again. */
 static bool load_saved(struct machine *m, uint64_t address, bool known, uint64_t *value)
 {
 	if (address < m->regs->r[m->arch->sp])

@@ -2,8 +2,8 @@
 /*
  * Unwind rows that do not fit the plain form, kept as DWARF operations and evaluated on the dump.
  *
- * The evaluator knows the operations that compilers and hand-written assembly use in unwind rows; there are
- * no branches among them, so it always ends. Rows with any other operation are rejected when they are
+ * The evaluator knows the operations that compilers and hand-written assembly use in unwind rows. No
+ * operation is a branch, so the evaluator always ends. A row with any other operation is rejected when it is
  * compiled.
  */
 #ifndef SAMPLER_UNWIND_CFI_ODD_H
@@ -41,8 +41,8 @@ struct cfi_odd_op {
 };
 
 struct cfi_odd {
-	/* Code to which signal handlers return: no call is in front of it, the return address itself is
-	 * it. */
+	/* Code to which signal handlers return. No call is in front of this code, so 1 is not subtracted from
+	 * its return address. */
 	bool returned_to;
 	struct cfi_odd_place cfa; /* CFI_ODD_EXPRESSION or, with offset and reg, CFI_ODD_OFFSET */
 	uint8_t cfa_reg;
@@ -52,13 +52,13 @@ struct cfi_odd {
 	struct cfi_odd_op *ops; /* the last member, see cfi_odd_equal() */
 };
 
-/* Compiles FRAME, a row from libdw. NULL: out of memory or a row that cannot be evaluated. */
+/* Compiles FRAME, a row from libdw. NULL if out of memory, or if the row cannot be evaluated. */
 struct cfi_odd *cfi_odd_new(const struct regs_arch *arch, Dwarf_Frame *frame, int ra_column);
-/* The row of code to which signal handlers return. NULL: out of memory. */
+/* The row of code to which signal handlers return. NULL if out of memory. */
 struct cfi_odd *cfi_odd_new_signal(const struct regs_arch *arch, const struct signal_frame *frame);
 void cfi_odd_free(struct cfi_odd *odd);
 
-/* Rows repeat: each entry of a PLT has the same. */
+/* Rows repeat: all entries of a PLT have the same row. */
 bool cfi_odd_equal(const struct cfi_odd *a, const struct cfi_odd *b);
 uint64_t cfi_odd_mix(uint64_t hash, const struct cfi_odd *odd);
 
@@ -66,10 +66,10 @@ uint64_t cfi_odd_mix(uint64_t hash, const struct cfi_odd *odd);
 typedef bool cfi_odd_read(void *context, uint64_t address, unsigned n, uint64_t *value);
 
 /*
- * The caller's registers from REGS, which are overwritten, and its CFA. A register whose memory is below the
- * stack pointer has been popped already and keeps its value; one whose memory cannot be read is unknown.
- * False if the CFA or the return address cannot be computed; *MISSING is then the address that could not be
- * read, 0 if that was not the reason.
+ * Overwrites REGS with the caller's registers, and yields the CFA. A register whose memory is below the stack
+ * pointer has been popped already, and keeps its value. A register whose memory cannot be read becomes
+ * unknown. False if the CFA or the return address cannot be computed; *MISSING is then the address that could
+ * not be read, or 0 if there is another reason.
  */
 bool cfi_odd_step(const struct cfi_odd *odd, const struct regs_arch *arch, struct regs *regs,
     cfi_odd_read *read, void *context, uint64_t *cfa, uint64_t *missing);

@@ -13,9 +13,9 @@
 enum {
 	GRANULE = 16 * 1024,         /* unit in which the file is read */
 	ENTRY_BYTES_MAX = 256 << 10, /* of one CIE or FDE */
-	/* of a section that libdw reads from end to end */
+	/* for a section that libdw reads from end to end */
 	ENTRIES_MAX = 1 << 18,
-	/* What libdw keeps of an entry that it has met, and of a byte of an expression. */
+	/* Estimates of libdw's memory for an entry that it has met, and for a byte of an expression. */
 	ENTRY_HEAP_BYTES = 112,
 	EXPRESSION_HEAP_BYTES = 40,
 	/* Units of work (cfi.h). */
@@ -23,10 +23,10 @@ enum {
 	GRANULE_WORK = 2048,
 	REMEMBERED_WORK = 64,
 	SECTION_WORK = 64 << 10,  /* to look for a section */
-	READ_WORK_PART = 8,       /* so many bytes that are read at once are a unit */
-	PLAIN_WORK = 2,           /* of a byte that is inflated, or copied */
-	WALKED_WORK = 2,          /* of one that we have walked, and libdw will */
-	NO_MEMORY_WORK = 4 << 20, /* of one that was read, and is too large for now */
+	READ_WORK_PART = 8,       /* so many bytes, read at once, are one unit */
+	PLAIN_WORK = 2,           /* for a byte that is inflated or copied */
+	WALKED_WORK = 2,          /* for a byte that we have read and libdw will read */
+	NO_MEMORY_WORK = 4 << 20, /* for a section that was read and is too large for now */
 };
 
 static const uint64_t copy_max = UINT64_C(1) << 34;
@@ -39,12 +39,12 @@ struct cfi_section {
 	size_t copy_bytes;
 	bool mapped;                     /* copy is from mmap() and sparse, not from malloc() */
 	uint8_t *present;                /* a bit per granule that has been read; sparse copies only */
-	size_t copied_bytes, heap_bytes; /* of the file, and libdw's, reckoned */
+	size_t copied_bytes, heap_bytes; /* of the file; libdw's, estimated */
 	struct cfi_check_cost
-	    largest; /* of a section read from end to end: which entry libdw runs is unknown */
+	    largest; /* for a section read from end to end: it is unknown which entry libdw runs */
 	uint64_t table, entry_count; /* offset in the copy and length of the sorted table */
-	uint64_t met;                /* entries that libdw may know by now, at most all of the table */
-	uint64_t table_vaddr;        /* of .eh_frame_hdr, what the table is relative to */
+	uint64_t met;                /* entries that libdw may know by now, at most the whole table */
+	uint64_t table_vaddr;        /* of .eh_frame_hdr; the table is relative to it */
 	uint64_t eh_frame, eh_frame_vaddr;
 };
 
@@ -73,7 +73,7 @@ static bool need(struct cfi_section *s, struct cfi_reading *reading, uint64_t of
 	return true;
 }
 
-/* How far the copy must reach: the headers, and all PT_LOADs as far as the file has them. */
+/* How far the copy must reach: over the headers, and over all PT_LOADs that the file has. */
 static uint64_t copy_extent(const struct module_file *file, const Elf64_Ehdr *ehdr)
 {
 	uint64_t extent = ehdr->e_phoff + (uint64_t)ehdr->e_phnum * sizeof(Elf64_Phdr);
@@ -189,7 +189,7 @@ fail:
 	return NULL;
 }
 
-/* An ELF file in memory with that one section, every entry of it checked. */
+/* An ELF file in memory with this one section, all of whose entries were checked. */
 static struct cfi_section *open_extract(struct cfi_reading *reading, const char *name)
 {
 	const struct module_file *file = reading->file;
@@ -200,7 +200,7 @@ static struct cfi_section *open_extract(struct cfi_reading *reading, const char 
 	struct cfi_check_summary summary;
 
 	reading->work += err == -ENOMEM ? NO_MEMORY_WORK : SECTION_WORK;
-	/* Also for a section that turns out to be wrong, at its last byte for example. */
+	/* A section costs this even if it turns out to be wrong, at its last byte for example. */
 	reading->work += extract.read_bytes / READ_WORK_PART + PLAIN_WORK * extract.plain_bytes;
 	reading->failed |= err && err != -ENOENT && err != -ENOEXEC && err != -EFBIG;
 	if (err) {
@@ -277,8 +277,8 @@ static bool table_entry(
 }
 
 /*
- * Finds the entry that may cover VADDR. Probes the table in the same order as libdw, so that everything that
- * libdw will read is present.
+ * Finds the entry that may cover VADDR. Probes the table in libdw's order, so that all bytes that libdw will
+ * read are present.
  */
 static bool search_table(struct cfi_section *s, struct cfi_reading *reading, uint64_t vaddr, uint64_t *found)
 {
@@ -303,7 +303,8 @@ static bool search_table(struct cfi_section *s, struct cfi_reading *reading, uin
 	return false;
 }
 
-/* Reads the entry at OFFSET of .eh_frame and yields the offset of its CIE; if it is a CIE, its own. */
+/* Reads the entry at OFFSET of .eh_frame, and yields the offset of its CIE. The CIE of a CIE is the entry
+ * itself. */
 static bool need_entry(struct cfi_section *s, struct cfi_reading *reading, uint64_t offset, uint64_t *cie)
 {
 	uint64_t at = s->eh_frame + offset, len, header = 4;
@@ -330,7 +331,7 @@ static bool need_entry(struct cfi_section *s, struct cfi_reading *reading, uint6
 	return true;
 }
 
-/* Reads all that libdw needs for VADDR; true if it has passed the checks and may be run. */
+/* Reads all bytes that libdw needs for VADDR. True if they pass the checks, so that libdw may run them. */
 static bool prepare(
     struct cfi_section *s, struct cfi_reading *reading, uint64_t vaddr, struct cfi_check_cost *cost)
 {

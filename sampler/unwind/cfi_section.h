@@ -2,7 +2,7 @@
 /*
  * One section of call frame information, .eh_frame or .debug_frame, as input for libdw.
  *
- * libdw gets memory of ours, never the file. There are two ways:
+ * libdw gets our memory, never the file. There are two ways:
  *
  *  - .eh_frame with its binary search table (.eh_frame_hdr), the usual case: a sparse copy of the file, laid
  *    out as the file is, in which only the pages that a lookup touches are filled in. The copied ELF header
@@ -14,7 +14,7 @@
  * Every entry is checked before libdw runs it: its interpreter allocates whatever an entry asks for (2 GiB
  * for a register number near 2^31, a frame per DW_CFA_remember_state).
  *
- * A section holds nothing that the file does not have: it may be closed at any time, and opened again.
+ * A section holds only what the file has, too: it may be closed at any time, and opened again.
  */
 #ifndef SAMPLER_UNWIND_CFI_SECTION_H
 #define SAMPLER_UNWIND_CFI_SECTION_H
@@ -26,12 +26,12 @@
 
 struct cfi_section;
 
-/* One look-up, and what it took. */
+/* One look-up, and the work for it. */
 struct cfi_reading {
 	const struct module_file *file;
 	uint64_t bytes_max; /* memory that a section read from end to end may take */
 	uint64_t work;      /* in units of work (cfi.h) */
-	/* something could not be read, or had no memory: what was not found may be there */
+	/* something could not be read, or memory was short: a row that was not found may exist */
 	bool failed;
 };
 
@@ -41,11 +41,11 @@ struct cfi_section *cfi_section_open_eh_frame(struct cfi_reading *reading); /* .
 struct cfi_section *cfi_section_open_debug_frame(struct cfi_reading *reading);
 void cfi_section_close(struct cfi_section *section); /* NULL is allowed */
 
-/* The row for `vaddr`, to be released with free(); NULL if there is none or it is refused. The file is as
- * when opened. */
+/* The row for `vaddr`, which the caller frees with free(). NULL if there is no row or it is refused. The file
+ * must be the one that was opened. */
 Dwarf_Frame *cfi_section_frame(struct cfi_section *section, struct cfi_reading *reading, uint64_t vaddr);
 
-/* Memory that it takes, libdw's included, which is reckoned. */
+/* The memory that the section takes. libdw's part is estimated. */
 size_t cfi_section_bytes(const struct cfi_section *section);
 
 #endif

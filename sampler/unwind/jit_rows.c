@@ -15,7 +15,7 @@ enum {
 	CODE_LOAD = 0,
 	CODE_MOVE = 1,
 	UNWINDING_INFO = 4,
-	/* Units of work (cfi.h): a system call, and bytes that are moved. */
+	/* Units of work (cfi.h): for a system call, and for bytes that are moved. */
 	READ_WORK = 512,
 	MOVED_WORK_PART = 16,
 };
@@ -55,8 +55,8 @@ struct section {
 struct piece {
 	uint64_t start;
 	uint32_t bytes;         /* of the code */
-	uint32_t number;        /* of the record that told it */
-	uint32_t section_code;  /* bytes of the code for which the section was made */
+	uint32_t number;        /* of the code's record */
+	uint32_t section_code;  /* bytes of the code that the section was made for */
 	struct section section; /* never none */
 };
 
@@ -65,10 +65,10 @@ struct jit_rows {
 	uint16_t e_machine;
 	struct module_file file;
 	uint64_t at; /* of the next record; 0: not even the header was read */
-	bool broken; /* it is no such file, or goes on with something else */
+	bool broken; /* it is no jitdump, or not any more */
 	uint32_t records;
 	uint64_t version;
-	struct section next;  /* of the code that is told next */
+	struct section next;  /* of the code in the next record */
 	struct piece *pieces; /* by address, none overlapping */
 	size_t count, capacity;
 	struct cfi_memory memory;
@@ -130,7 +130,7 @@ static size_t first_above(const struct jit_rows *r, uint64_t address)
 	return i && address - r->pieces[i - 1].start < r->pieces[i - 1].bytes ? i - 1 : i;
 }
 
-/* FRESH replaces what it overlaps, all of that; also where it has no rows. */
+/* FRESH replaces every piece that it overlaps, wholly, even if FRESH has no rows. */
 static void put(struct jit_rows *r, const struct piece *fresh, struct throttle *budget)
 {
 	const size_t first = first_above(r, fresh->start);
@@ -247,7 +247,7 @@ struct image {
 
 static const char image_names[24] = "\0.eh_frame\0.shstrtab";
 
-/* From malloc(); NULL: it cannot be read now. */
+/* From malloc(). NULL if it cannot be read now. */
 static struct image *make_image(const struct jit_rows *r, const struct piece *piece, uint64_t vaddr)
 {
 	const struct section *section = &piece->section;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A range of an address space as it is announced, and the file with which it was. */
+/* A range of an address space as it is announced, and the file that was announced with it. */
 #ifndef SAMPLER_UNWIND_MAP_FILE_H
 #define SAMPLER_UNWIND_MAP_FILE_H
 
@@ -35,7 +35,7 @@ struct map_file {
 	char path[];
 };
 
-/* With one reference, the caller's. NULL: out of memory. */
+/* Made with one reference, the caller's. NULL if out of memory. */
 struct map_file *map_file_new(const struct map_range *range, const char *path);
 void map_file_unref(struct map_file *file);
 

@@ -25,9 +25,9 @@ struct maps {
 	struct map *map;
 	size_t count, capacity;
 	size_t room_bytes;   /* 0: no bound but the general one */
-	size_t path_bytes;   /* of the files of all ranges, each counted as if it had its own */
-	size_t copied_bytes; /* likewise, of what was found in the process' memory */
-	uint64_t copies;     /* that were tried */
+	size_t path_bytes;   /* of all ranges, as if each range had a path of its own */
+	size_t copied_bytes; /* likewise, of copies of the process' memory */
+	uint64_t copies;     /* tried so far */
 	uint64_t generation;
 	uint64_t read_hash, read_generation; /* of the last whole reading; 0: none */
 	void *scratch;
@@ -68,7 +68,7 @@ static void drop_map(struct maps *maps, struct map *map)
 	map_file_unref(map->file);
 }
 
-/* Takes references for a copy of MAP in MAPS. */
+/* Takes the references that a copy of MAP in MAPS needs. */
 static void hold_map(struct maps *maps, const struct map *map)
 {
 	if (map->module)
@@ -207,7 +207,7 @@ int maps_remove(struct maps *maps, uint64_t start, uint64_t len)
 	return 0;
 }
 
-/* How much may be copied from the process' memory for one file. */
+/* How many bytes may be copied from the process' memory for one file. */
 static uint64_t copy_room(const struct maps *maps)
 {
 	const size_t has = range_bytes(maps);
@@ -308,8 +308,8 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	char *full = NULL;
 	int err;
 
-	/* A program that lists its own ranges may name a file as it was opened, "./server". The folder is
-	 * unknown; it is mostly ours, and whether it is the file will be verified. */
+	/* A program that lists its own ranges may name a file as it was opened, "./server", in an unknown
+	 * folder. The folder is mostly ours, and the file is verified later. */
 	if (range->listed && kind == MAP_KIND_ANON && path[0]) {
 		kind = MAP_KIND_FILE;
 		full = path[0] == '/' ? NULL : realpath(path, NULL);
@@ -357,8 +357,8 @@ static int read_proc(pid_t pid, struct maps *maps, uint64_t *hash)
 	}
 	if (!err && ferror(file))
 		err = errno ? -errno : -EIO;
-	/* When the address space is given up while it is read, the list just ends. It is whole if there still
-	 * is a first line afterwards. */
+	/* If the process gives up its address space meanwhile, the list just ends. The list is complete if
+	 * there still is a first line afterwards. */
 	rewind(file);
 	if (!err && getc(file) == EOF)
 		err = -ESRCH;
@@ -415,8 +415,7 @@ void maps_set_jit_rows(struct maps *maps, struct jit_rows *rows)
 	maps->scratch_generation = 0;
 }
 
-/* Code that is still being written may not be what it will be: only what nobody can write any more is looked
- * at. */
+/* Only code that nobody can write any more is looked at: other code may still change. */
 static const struct cfi_rule *known_code_rule(
     struct maps *maps, struct map *map, uint64_t address, uint16_t e_machine)
 {

@@ -6,7 +6,7 @@
  *	0x7f01000-0x7f09000                        KIND_ANON     code made at run time (JIT)
  *	0x7fff1000-0x7fff3000 [vdso]               KIND_VDSO     module, bias
  *
- * Filled from /proc/PID/maps, MMAP2 records or the target's own list, in any order: a later range replaces
+ * Filled from /proc/PID/maps, MMAP2 records or the target's own list, in any order. A later range replaces
  * what it overlaps. A fork copies the maps, an exec clears them. Not thread-safe.
  */
 #ifndef SAMPLER_UNWIND_MAPS_H
@@ -25,7 +25,8 @@ struct maps;
 
 enum map_kind {
 	MAP_KIND_FILE,
-	MAP_KIND_ANON, /* anonymous, memfd and /dev/zero: JIT code; names may be in perf-PID.map */
+	/* anonymous, memfd and /dev/zero: code made at run time; names may be in perf-PID.map */
+	MAP_KIND_ANON,
 	MAP_KIND_VDSO,
 	MAP_KIND_STACK,   /* [stack], executable: trampolines */
 	MAP_KIND_HEAP,    /* [heap], executable */
@@ -47,22 +48,22 @@ struct map {
 	uint64_t pgoff;      /* file offset of start, bytes */
 	uint32_t prot;       /* PROT_* */
 	enum map_kind kind;
-	bool opened;                     /* module and bias are settled */
+	bool opened;                     /* module and bias are known */
 	struct module *module;           /* NULL for a kind without a file, and before maps_module() */
 	uint64_t bias;                   /* address - bias = ELF vaddr, if has_bias */
 	bool has_bias;                   /* false: no PT_LOAD of the file covers this range */
 	struct map_file *file;           /* file with which the range was announced; NULL: none */
-	struct trampolines *trampolines; /* a reference; NULL: not looked for yet */
+	struct trampolines *trampolines; /* a reference; NULL until they are looked for */
 };
 
 /*
- * Kept for one process: a target has as many mappings as it likes, under names as long as it likes. By the
- * kernel's default limit, 65530 mappings, half of them executable, it could make us keep 128 MiB.
+ * Limits for one process. A target may have as many mappings as it likes, with names as long as it likes: up
+ * to the kernel's default limit of 65530 mappings, half of them executable, it could make us keep 128 MiB.
  */
 enum {
 	MAPS_MAX = 16384, /* ranges */
 	MAPS_PATH_BYTES_MAX = 1 << 20,
-	MAPS_COPIES_MAX = 16, /* files that are copied from its memory at a time: each takes a child */
+	MAPS_COPIES_MAX = 16, /* files that are copied from the process' memory: each takes a child */
 };
 
 /*
@@ -73,7 +74,8 @@ enum {
 struct maps *maps_new(struct modules *store, pid_t pid, bool eager);
 void maps_free(struct maps *maps);
 
-/* Fork: the same ranges for process PID, as many as have room (maps_set_room). NULL: out of memory. */
+/* Fork: the same ranges for process PID, as many as fit in the room (maps_set_room). NULL if out of
+ * memory. */
 struct maps *maps_copy(const struct maps *maps, pid_t pid, size_t room_bytes);
 
 /* Exec: forgets every range. */
@@ -85,19 +87,19 @@ void maps_clear(struct maps *maps);
  */
 int maps_add(struct maps *maps, const struct map_range *range);
 
-/* Adds what a range of other maps has, with its module, unless something is there. As above. */
+/* Adds a range of other maps, with its module, unless something is there. Returns the same as maps_add. */
 int maps_share(struct maps *maps, const struct map *map);
 
 /* Removes [start, start + len); ranges that reach beyond it are split. 0 or -ENOMEM. */
 int maps_remove(struct maps *maps, uint64_t start, uint64_t len);
 
-/* Replaces the ranges by what /proc/PID/maps says now. 0 or -errno, -ESRCH if the process ended or executed
- * another program meanwhile; on error the ranges are as before, or the first part of the new ones. What is
- * beyond the limits is left out. */
+/* Replaces the ranges by what /proc/PID/maps says now. Returns 0 or -errno; -ESRCH if the process ended or
+ * executed another program meanwhile. After an error the ranges are the old ones, or the first part of the
+ * new ones. Ranges beyond the limits are left out. */
 int maps_read_proc(struct maps *maps);
 
-/* Whether these are what maps_read_proc() would find now: the executable lines have the same words. It opens
- * no file, which is most of what reading costs. */
+/* True if maps_read_proc() would find the same ranges now: the executable lines have the same words. Opens
+ * none of the files, which is most of the cost of maps_read_proc(). */
 bool maps_are_current(const struct maps *maps);
 
 /*
@@ -114,23 +116,24 @@ uint64_t maps_retry_ns(uint64_t before_ns, bool helped);
  */
 bool maps_parse_line(const char *line, struct map_range *range);
 
-/* What a mapping with such a path is. Pure. */
+/* The kind of a mapping with this path. Pure. */
 enum map_kind maps_kind_of(const char *path);
 
 /* The range that holds ADDRESS or NULL. */
 const struct map *maps_find(const struct maps *maps, uint64_t address);
 
-/* The same, with the file opened, so that module and bias are settled. */
+/* The same, with the file opened, so that module and bias are known. */
 const struct map *maps_module(struct maps *maps, uint64_t address);
 
-/* The rows of code made at run time that its maker has told (jit_rows.h); takes a reference. NULL: none. To
- * be called again when ROWS has changed. */
+/* Sets the rows of code made at run time, from the program that made the code (jit_rows.h). Takes a
+ * reference. NULL: none. Call it again when ROWS has changed. */
 void maps_set_jit_rows(struct maps *maps, struct jit_rows *rows);
 
 /*
- * The rule for ADDRESS, in MAP, which has no file: of code that is known by its bytes (trampolines.h), or has
- * rows of its own. The memory of a range is read once, at the expense of the budget below; what was found in
- * it is forgotten with the range. Never NULL; cfi_unread_rule: it may be read the next time.
+ * The rule for ADDRESS in MAP, which has no file: the rule of code that is known by its bytes
+ * (trampolines.h), or of code whose maker gave rows (jit_rows.h). The memory of a range is read once, and the
+ * budget below pays for it; the result is forgotten with the range. Never NULL; cfi_unread_rule if the memory
+ * may be readable the next time.
  */
 const struct cfi_rule *maps_generated_rule(
     struct maps *maps, const struct map *map, uint64_t address, uint16_t e_machine);
@@ -141,25 +144,24 @@ const char *map_path(const struct map *map);
 size_t maps_count(const struct maps *maps);
 const struct map *maps_at(const struct maps *maps, size_t index);
 
-/* The memory that they take, and their scratch space. What forked copies share counts in each. */
+/* The memory of the ranges and of the scratch space. Memory that forked copies share counts in each copy. */
 size_t maps_bytes(const struct maps *maps);
 
-/* Ranges that would take more than so many bytes are left out from now on, as beyond MAPS_MAX. 0: no
- * bound. */
+/* From now on, ranges are left out if all ranges would take more than so many bytes. 0: no bound. */
 void maps_set_room(struct maps *maps, size_t bytes);
 
 struct modules *maps_store(const struct maps *maps);
 
-/* What look-ups of rows for the process' stacks may still cost. */
+/* The budget for look-ups of rows for the process' stacks. */
 struct throttle *maps_cfi_work(struct maps *maps);
 
 /*
  * Scratch space for the unwinder's cache of this address space: LEN zeroed bytes, allocated at the first
- * call, zeroed again whenever LEN or the ranges changed since the last call. NULL: out of memory, or too few
- * calls so far to be worth the memory.
+ * call, zeroed again whenever LEN or the ranges have changed since the last call. NULL if out of memory, or
+ * if there were too few calls so far to be worth the memory.
  */
 void *maps_scratch(struct maps *maps, size_t len);
-/* LEN of the last call that returned memory; 0: none yet */
+/* LEN of the last call that returned memory; 0 if there was none */
 size_t maps_scratch_bytes(const struct maps *maps);
 
 #endif

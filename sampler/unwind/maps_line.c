@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of maps.h is pure: a line of /proc/PID/maps, the path of a range, and when the next reading is due. */
+/* The pure part of maps.h: a line of /proc/PID/maps, the path of a range, and the time of the next
+ * reading. */
 #include "sampler/unwind/maps.h"
 
 #include <inttypes.h>

@@ -31,23 +31,23 @@ void module_unref(struct module *module)
 	struct module_entry *entry = modules_entry(module);
 	entry->store->unreferenced++;
 	modules_touch(entry);
-	/* A file that could not be read is not worth caching once it has no holder, nor is what only one
-	 * process has. */
+	/* Without a holder, a module is not worth caching if its file could not be read, or if only one
+	 * process can have it. */
 	if (!module->readable || module->file.copied.pid)
 		modules_release(entry);
 	else
 		modules_trim(entry->store);
 }
 
-/* A mapping of which the kernel says that its file has no name any more, nor what is in it. */
+/* A mapping whose file has no name any more, by the kernel's word, and whose build id is unknown. */
 static bool is_of_deleted(const struct module_request *request)
 {
 	return request->pid > 0 && request->ino && !request->listed && !request->build_id_len &&
 	    proc_undeleted_length(request->path) != strlen(request->path);
 }
 
-/* Calls module_file_open(), and closes descriptors as long as it fails for lack of them. What a process has
- * of a deleted file is read after all else. */
+/* Calls module_file_open(), and closes descriptors as long as it fails for lack of them. A deleted file is
+ * copied from the process' memory if all else fails. */
 static int open_file(struct modules *store, const struct module_request *request, struct module_file *file)
 {
 	int err;
@@ -78,9 +78,10 @@ static bool same_build_id(const struct module *module, const uint8_t *build_id, 
 }
 
 /*
- * By root of this machine or by us. In a container everything is root's, and a folder that it shares with the
- * machine may have the same path for both: so whoever maps the file must see it where we do. (Nothing is
- * asked about a path of others, which may lead us to what never answers.)
+ * Was the file installed by root of this machine or by us? In a container everything is root's, and a folder
+ * that the container shares with the machine may have the same path in both. So the process that maps the
+ * file must see the same file at the path as we do. (Paths of other owners are not looked at: they may lead
+ * to a file system that never answers.)
  */
 static bool is_installed(
     const struct module_request *request, const struct module_file *file, const char *path)
@@ -93,10 +94,11 @@ static bool is_installed(
 }
 
 /*
- * Whoever makes a file chooses its build id: it may be that of root's libc. So an entry stands for other
- * files with its build id only if it is installed here and they are not, and only if their addresses mean the
- * same: tools that change program headers keep the build id. What is not installed stands for the same file,
- * also in the next container with its image, and for the user's other files that resemble it.
+ * The author of a file chooses its build id, which may be the build id of root's libc. So an entry stands for
+ * other files with its build id only if the entry's file is installed here and the others are not, and only
+ * if their addresses mean the same: tools that change program headers keep the build id. An entry whose file
+ * is not installed stands for that same file, also in the next container with its image, and for the user's
+ * other files that resemble it.
  */
 static bool stands_for(const struct module_entry *entry, const struct module_file *file, bool installed)
 {
@@ -108,7 +110,7 @@ static bool stands_for(const struct module_entry *entry, const struct module_fil
 	    (known->uid == file->uid && (known->uid != 0 || module_file_is(known, file, true)));
 }
 
-/* Goes on from an entry of the bucket (NULL: its end) to the next that the build id finds. */
+/* From an entry of the bucket (NULL: its end) on, the next entry that the build id finds. */
 static struct module_entry *with_build_id(struct module_entry *e, const uint8_t *build_id, uint8_t len)
 {
 	for (; e; e = e->next_in_bucket) {
@@ -131,7 +133,7 @@ static struct module_entry *next_with_build_id(const struct module_entry *e)
 	return with_build_id(e->next_in_bucket, e->module.file.build_id, e->module.file.build_id_len);
 }
 
-/* What is installed with that build id, under that path if there is one. */
+/* The installed file with this build id; the one with this path if there is one. */
 static struct module_entry *find_installed(
     const struct modules *store, const uint8_t *build_id, uint8_t len, const char *path)
 {
@@ -145,8 +147,8 @@ static struct module_entry *find_installed(
 	return found;
 }
 
-/* Are they the same file? A build id is its owner's choice; without one there is less to compare. What was
- * copied from a process' memory is none. */
+/* Are they the same file? The owner chooses the build id; without a build id there is less to compare. A copy
+ * of a process' memory is the same as no file. */
 static bool is_same(const struct module_file *known, const struct module_file *file)
 {
 	if (known->build_id_len != file->build_id_len || known->copied.pid || file->copied.pid)
@@ -177,8 +179,8 @@ static struct module_entry *find_same(const struct modules *store, const struct 
 }
 
 /*
- * Whoever makes files can give thousands of them one build id, and other contents: each look-up would go
- * through all of them. From the next on they are found by what file they are, and stand for no other.
+ * Thousands of different files can have one build id, and each look-up would go through all of them. From
+ * here on they are found by the file's identity, and stand for no other file.
  */
 static bool has_many_alike(const struct modules *store, const struct module_file *file, bool installed)
 {
@@ -228,8 +230,8 @@ static struct module *share(struct module_entry *entry)
 	return &entry->module;
 }
 
-/* An entry without a file, with one reference for the caller; takes ownership of `path`. NULL: out of memory,
- * `path` is freed. */
+/* An entry without a file, with one reference for the caller. Takes `path`, also on error. NULL if out of
+ * memory. */
 static struct module *get_unreadable(
     struct modules *store, const struct module_request *request, char *path, int err)
 {
@@ -252,7 +254,7 @@ static struct module *get_unreadable(
 	return &entry->module;
 }
 
-/* A module of `file`, which is taken, or closed if there is no memory. */
+/* A module of `file`. Takes `file`, or closes it if there is no memory. */
 static struct module *get_readable(
     struct modules *store, struct module_file *file, char *path, bool installed)
 {
@@ -273,7 +275,7 @@ static struct module *get_readable(
 	return &entry->module;
 }
 
-/* The module of a file that was opened, which is taken, or closed. */
+/* The module of an opened file. Takes the file or closes it. */
 static struct module *get_file(
     struct modules *store, const struct module_request *request, struct module_file *file)
 {
@@ -285,7 +287,8 @@ static struct module *get_file(
 		module_file_close(file);
 		return NULL;
 	}
-	/* The first that has mapped it may have been one of a container, or have ended too early. */
+	/* The first process that mapped the file may have been in a container, or may have ended too
+	 * early. */
 	if (!same || (!same->installed && strcmp(same->module.path, path) == 0))
 		installed = is_installed(request, file, path);
 	if (same)
@@ -310,9 +313,9 @@ static struct module *get_file(
 }
 
 /*
- * The file of a mapping that has no name any more, if it was opened while it had one, or what was copied of
- * it from this process' memory. As long as it is open its inode is no other file's. (Where the kernel's
- * device is another than stat()'s, as with overlayfs, it is not found.)
+ * The module of a mapped file that has no name any more: opened while the file had a name, or copied from
+ * this process' memory. As long as the file is open, no other file gets its inode number. (If the kernel
+ * gives another device than stat() does, as with overlayfs, the module is not found.)
  */
 static struct module_entry *find_deleted(const struct modules *store, const struct module_request *request)
 {
@@ -351,13 +354,13 @@ struct module *module_get(struct modules *store, const struct module_request *gi
 		store->counters.shared++;
 		return share(deleted);
 	}
-	/* Under its own name it is not opened again: processes come and go. */
+	/* It is not opened again under its own name, because processes come and go. */
 	if (installed && strcmp(installed->module.path, request.path) == 0) {
 		store->counters.shared++;
 		return share(installed);
 	}
 	if (installed)
-		module_ref(&installed->module); /* opening may release it */
+		module_ref(&installed->module); /* opening may release the module */
 	err = open_file(store, &request, &file);
 	if (installed && err && err != -ESTALE) {
 		store->counters.shared++;
@@ -453,8 +456,8 @@ const struct cfi_rule *module_rule_within(struct module *module, uint64_t vaddr,
 	known = cfi_known(entry->cfi, vaddr);
 	if (known)
 		return known;
-	/* The descriptor may have been closed to make room. If it cannot be opened again now, it may be
-	 * later. */
+	/* The descriptor may have been closed to make room. If the file cannot be opened now, a later call
+	 * may succeed. */
 	if (budget && !cfi_work_allows(budget))
 		return &cfi_unread_rule;
 	if (!module->vdso && module_fd(module) < 0) {

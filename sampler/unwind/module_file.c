@@ -94,7 +94,7 @@ static int open_regular(const char *path, struct stat *st)
 	return open_location(open(path, O_PATH | O_CLOEXEC), st);
 }
 
-/* A path that only the target has told must not lead to us: /proc/self/exe was its own file. */
+/* A path by the target's word must not lead to us: the target's /proc/self/exe was its own file. */
 static int open_path(const struct module_request *request, const char *path, struct stat *st)
 {
 	struct open_how how = {
@@ -129,8 +129,8 @@ static int open_in_root(pid_t pid, const char *path, struct stat *st)
 
 /*
  * Is the opened file the requested one? Compares the build id if one is expected, else the inode. The device
- * of /proc/PID/maps is not compared: with overlayfs and btrfs it is another than stat()'s. CERTAIN: the
- * mapping itself was opened, and the inode has been compared as far as it can be (is_announced).
+ * of /proc/PID/maps is not compared: with overlayfs and btrfs it differs from stat()'s. CERTAIN: the mapping
+ * itself was opened, and the inode has been compared as far as it can be (is_announced).
  */
 static int verify(const struct module_request *request, const struct module_file *file, bool certain)
 {
@@ -192,11 +192,11 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /*
- * FD is what is mapped in the range by now. Is it what was announced there? A library that was unloaded
- * leaves its range to the next. Where /proc/PID/maps and stat() agree about the device, the inode decides. On
- * overlayfs and btrfs the devices differ, and on overlayfs the inodes too: there the path decides. One of the
- * two paths may be only the end of the other: the process's, if it has a root folder of its own; ours, if the
- * file is on a mount that has another place here.
+ * FD is the file that is mapped in the range now. Is it the file that was announced there? A library that was
+ * unloaded leaves its range to the next library. Where /proc/PID/maps and stat() agree about the device, the
+ * inode decides. On overlayfs and btrfs the devices differ, and on overlayfs the inodes too: there the path
+ * decides. One of the two paths may be only the end of the other. The process's path is the shorter one if
+ * the process has a root folder of its own; ours is if the file is on a mount that has another place here.
  */
 static bool is_announced(
     const struct module_request *request, const char *path, int fd, const struct stat *st)
@@ -216,7 +216,7 @@ static bool is_announced(
 	return ends_with(now, path) || ends_with(path, now);
 }
 
-/* What is mapped in the range, if that still is the file that was announced there. */
+/* Opens what is mapped in the range, if it still is the file that was announced there. */
 static int open_mapped(const struct module_request *request, const char *path, struct module_file *file)
 {
 	char at[PROC_PATH_BYTES], name[64];
@@ -253,7 +253,7 @@ static int open_through_process(
 			return 0;
 		err = worse(err, next);
 	}
-	/* The program itself, deleted or not; only if it can be verified that it is the mapped file. */
+	/* Opens the program itself, deleted or not, if it can be verified to be the mapped file. */
 	if (request->build_id_len || request->ino) {
 		proc_path(at, request->pid, "exe");
 		next = module_file_take(request, open_regular(at, &st), at, false, &st, file);

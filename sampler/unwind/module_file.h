@@ -24,17 +24,17 @@ enum {
 /* What is known about a file before it is opened. */
 struct module_request {
 	pid_t pid;               /* the process to open through; 0: only by path */
-	bool told;               /* of pid 0: a target has told the path, which need not mean our file */
+	bool told;               /* with pid 0: the path is a target's word, and may not mean our file */
 	uint64_t start, end;     /* the mapping, for /proc/PID/map_files */
-	uint64_t pgoff;          /* of start in the file; if it may be copied (module_memory.h) */
+	uint64_t pgoff;          /* offset of start in the file; used if it may be copied (module_memory.h) */
 	uint64_t copy_bytes_max; /* so many bytes; 0: it may not */
 	const char *path;        /* as the target sees it; " (deleted)" is understood */
 	const uint8_t *build_id; /* expected build id, NULL: unknown */
 	uint8_t build_id_len;
 	/* expected file if ino != 0 and there is no build id; dev as makedev() */
 	uint64_t dev, ino;
-	/* Nobody but the target says that it maps the file: dev and ino are what stat() told it. Without them
-	 * and without a build id no file is taken for it. */
+	/* Only the target itself says that it maps the file: dev and ino are what stat() told the target. A
+	 * request without them and without a build id finds no file. */
 	bool listed;
 };
 
@@ -47,7 +47,7 @@ struct module_segment {
 	bool executable;
 };
 
-/* A file that was put together from a process' memory (module_memory.h), and of nobody else's. */
+/* A file that was put together from the memory of one process (module_memory.h). */
 struct module_copied {
 	pid_t pid;             /* 0: it is a file of its own */
 	uint64_t birth, start; /* of the process, in ticks; of the mapping */
@@ -72,14 +72,14 @@ struct module_file {
 };
 
 /*
- * Opens what `request` describes: /proc/PID/map_files, /proc/PID/root, /proc/PID/exe, the path, and takes the
- * first that is the right file. 0: the caller closes `file`. -ESTALE: only other files were found; -ENOEXEC:
- * no 64-bit little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
+ * Opens what `request` describes: tries /proc/PID/map_files, /proc/PID/root, /proc/PID/exe and the path, and
+ * takes the first right file. Returns 0, and the caller closes `file`; -ESTALE: only other files were found;
+ * -ENOEXEC: no 64-bit little-endian ELF file of an architecture we know; -EMFILE, -ENFILE, -ENOENT, ...
  */
 int module_file_open(const struct module_request *request, struct module_file *file);
 
-/* Takes FD (a descriptor or -errno), which was found at OPEN_PATH, if that is the right file. CERTAIN: what
- * is mapped was opened. Closes it otherwise. */
+/* Takes FD (a descriptor or -errno), which was found at OPEN_PATH, if it is the right file, and closes it
+ * otherwise. CERTAIN: the mapping itself was opened. */
 int module_file_take(const struct module_request *request, int fd, const char *open_path, bool certain,
     const struct stat *st, struct module_file *file);
 void module_file_close(struct module_file *file);
@@ -98,8 +98,8 @@ int module_file_read(const struct module_file *file, void *to, size_t bytes, uin
  */
 bool module_file_vaddr(const struct module_file *file, uint64_t offset, bool executable, uint64_t *vaddr);
 
-/* The reverse, for N bytes that one segment of the file holds. False: there is none, or it has no bytes
- * there. */
+/* The reverse, for N bytes that one segment of the file holds. False if there is no such segment, or if it
+ * has no bytes there. */
 bool module_file_offset(const struct module_file *file, uint64_t vaddr, uint64_t n, uint64_t *offset);
 
 /* Opens the same file again, where it was or at `path`. Returns a descriptor, -ESTALE if another file is
@@ -109,11 +109,12 @@ int module_file_reopen(const struct module_file *file, const char *path);
 /* Is `status` of the same file, unchanged? */
 bool module_file_same(const struct module_file *file, const struct stat *status);
 
-/* Are both the same file, by what nobody can choose for a new one? With ANY_DEVICE also where an image's
- * layer is mounted twice. */
+/* Are both the same file? Compares only what nobody can choose for a new file. ANY_DEVICE: the devices may
+ * differ, as when an image's layer is mounted twice. */
 bool module_file_is(const struct module_file *file, const struct module_file *other, bool any_device);
 
-/* Have both the same size, kind and segments, so that addresses in one are addresses in the other? */
+/* Do both have the same size, kind and segments, so that an address in the one is the same address in the
+ * other? */
 bool module_file_resembles(const struct module_file *file, const struct module_file *other);
 
 /* A copy of `path` without the kernel's " (deleted)"; NULL: out of memory. */

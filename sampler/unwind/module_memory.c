@@ -18,13 +18,13 @@
 
 enum {
 	PHDRS_MAX = 512,
-	GAPS = 17,               /* pages, by which linkers move code on against its place in the file */
+	GAPS = 17,               /* pages by which linkers place code higher than in the file */
 	NOTES_MAX = 64 << 10,    /* of one PT_NOTE */
 	DYNAMIC_MAX = 1024,      /* entries */
 	SYMBOLS_MAX = 1 << 20,   /* of one table */
 	BUCKETS_MAX = 1 << 20,   /* of its hash table */
-	CHAIN_WORDS = 256,       /* of a hash table that are read at once */
-	AREA_BYTES = 1 << 30,    /* the largest file; of addresses, not of memory */
+	CHAIN_WORDS = 256,       /* words of a hash table that are read at once */
+	AREA_BYTES = 1 << 30,    /* the largest file; these are addresses, not memory */
 	EH_FRAME_PTR_AT = 4,     /* in .eh_frame_hdr */
 	EH_FRAME_PTR_PCREL = 27, /* DW_EH_PE_pcrel | DW_EH_PE_sdata4 */
 	SECTIONS = 3,            /* none, symbols, strings */
@@ -39,7 +39,7 @@ struct gathering {
 	uint64_t page_bytes;
 };
 
-/* What the file's dynamic section says of its symbols, as vaddrs; 0: nothing. */
+/* What the file's dynamic section says of its symbols, as vaddrs; 0 if nothing. */
 struct symbol_table {
 	uint64_t symbols, strings, string_bytes, sysv_hash, gnu_hash;
 };
@@ -49,7 +49,7 @@ static int peek(const struct gathering *g, void *to, size_t bytes, uint64_t addr
 	return g->memory->read(g->memory->context, to, bytes, address);
 }
 
-/* The PT_LOAD that has the N bytes at VADDR from the file. */
+/* The PT_LOAD that holds the N bytes at VADDR, all of them from the file. */
 static const Elf64_Phdr *segment_of(const struct gathering *g, uint64_t vaddr, uint64_t n)
 {
 	for (unsigned i = 0; i < g->ehdr.e_phnum; i++) {
@@ -62,7 +62,7 @@ static const Elf64_Phdr *segment_of(const struct gathering *g, uint64_t vaddr, u
 	return NULL;
 }
 
-/* Where in the copied file that many bytes at OFFSET are; NULL: it would be too large. */
+/* Where the bytes at OFFSET are in the copied file. NULL if the file would be too large. */
 static unsigned char *place(struct gathering *g, uint64_t offset, uint64_t n)
 {
 	struct module_memory_copy *copy = g->copy;
@@ -118,7 +118,7 @@ static bool is_file_at(struct gathering *g, uint64_t address)
 	return false;
 }
 
-/* The header is in front of the code, as far as in the file, or some pages more. */
+/* The header is in front of the code: at the same distance as in the file, or some pages more. */
 static bool find_file(struct gathering *g)
 {
 	const uint64_t start = g->copy->start - g->copy->pgoff;
@@ -149,7 +149,7 @@ static int copy_headers(struct gathering *g)
 	return 0;
 }
 
-/* .eh_frame has no length of its own here, but an end at the latest: its segment's. */
+/* No header tells the length of .eh_frame here. It ends at the end of its segment at the latest. */
 static int copy_unwind_tables(struct gathering *g, const Elf64_Phdr *header)
 {
 	unsigned char start[EH_FRAME_PTR_AT + sizeof(int32_t)];
@@ -169,7 +169,7 @@ static int copy_unwind_tables(struct gathering *g, const Elf64_Phdr *header)
 	return segment ? copy_vaddr(g, vaddr, segment->p_filesz - (vaddr - segment->p_vaddr)) : 0;
 }
 
-/* The loader has made addresses of the vaddrs in the dynamic section, or it has not. */
+/* The loader may or may not have replaced the vaddrs in the dynamic section by addresses. */
 static uint64_t vaddr_of(const struct gathering *g, uint64_t value)
 {
 	return segment_of(g, value - g->bias, 1) ? value - g->bias : value;
@@ -221,10 +221,10 @@ static bool find_largest(struct gathering *g, uint64_t vaddr, uint32_t count, ui
 	return true;
 }
 
-/* Its chains are sorted: the last symbol is at the end of the chain that begins last. */
+/* The chains are sorted: the last symbol is at the end of the chain that begins last. */
 static uint32_t count_by_gnu_hash(struct gathering *g, uint64_t vaddr)
 {
-	uint32_t head[4], last, word; /* buckets, first symbol in a chain, words of 64 bits of a filter */
+	uint32_t head[4], last, word; /* buckets, first symbol in a chain, 64-bit words of the filter */
 
 	if (!read_words(g, head, 4, vaddr) || head[0] > BUCKETS_MAX || head[2] > BUCKETS_MAX)
 		return 0;
@@ -259,8 +259,8 @@ static uint64_t offset_of(const struct gathering *g, uint64_t vaddr)
 	return segment ? segment->p_offset + (vaddr - segment->p_vaddr) : 0;
 }
 
-/* The file's own section headers, at the end of it, are not in memory. Those of the symbols take their place,
- * so that the file has the length that it had. */
+/* The file's own section headers, at its end, are not in memory. Headers for the symbols take their place, so
+ * that the file has its old length. */
 static int add_sections(struct gathering *g, const struct symbol_table *table, uint32_t count, uint64_t at)
 {
 	const Elf64_Shdr sections[SECTIONS] = {
@@ -307,7 +307,8 @@ static int copy_symbols(struct gathering *g, const Elf64_Phdr *dynamic, uint64_t
 	return error ? error : add_sections(g, &table, count, sections_at);
 }
 
-/* The sections' place in the file: behind all that is loaded, and where they were if the header is no lie. */
+/* The place of the section headers in the file: behind all that is loaded, and at their old place if the
+ * header does not lie. */
 static uint64_t find_sections(const struct gathering *g, const Elf64_Ehdr *original, uint64_t *end)
 {
 	uint64_t at = g->copy->length;
@@ -389,7 +390,7 @@ static int open_memory(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* In a child: the area is shared with it, and the rest of the answer is small. */
+/* Runs in a child, with which the area is shared; the rest of the answer is small. */
 static void gather_process(pid_t pid, void *result)
 {
 	struct process_copy *p = result;
@@ -425,7 +426,7 @@ static int gather(const struct module_request *request, int file, uint64_t *byte
 	return !error && ftruncate(file, (off_t)p.copy.length) != 0 ? -errno : error;
 }
 
-/* The file at the path by now may be the same one again: then it has more to tell. */
+/* The file that is now at the path may be the same one. It then has more than the memory. */
 static void take_equal(const struct module_request *request, struct module_file *file)
 {
 	char *path = file->build_id_len ? module_file_path(request->path) : NULL;

@@ -15,8 +15,8 @@ struct module_entry *modules_entry(struct module *module)
 	return (struct module_entry *)module;
 }
 
-/* The same words as those by which files without a build id are the same; of others the time of change too,
- * since their owner can choose the rest and make thousands of them. */
+/* Hashes what tells files without a build id apart. For files with a build id also the time of change: their
+ * owner can choose all else, and make thousands of such files. */
 static uint64_t hash_of_file(const struct module_file *file)
 {
 	uint64_t hash = index_mix(index_seed(), file->dev);
@@ -258,7 +258,7 @@ static void push(struct module_entry *entry)
 	*bucket = entry;
 }
 
-/* If there is no memory for it, the lists get longer. */
+/* If memory is short, the lists get longer. */
 static void double_buckets(struct modules *store)
 {
 	struct module_entry **old = store->bucket, *e, *next;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store of modules (module.h): which there are, in which order they were used, and how many descriptors
- * they hold.
+ * The store of modules (module.h): the modules that there are, the order of their last use, and the number of
+ * descriptors that they hold.
  */
 #ifndef SAMPLER_UNWIND_MODULES_H
 #define SAMPLER_UNWIND_MODULES_H
@@ -19,10 +19,10 @@ enum {
 	MODULE_ROWS_BYTES_MAX = 128 << 20, /* of the unwind rows of all modules, see struct cfi_memory */
 };
 
-/* Read-only outside of these two files. */
+/* Read-only outside module.c and modules.c. */
 struct module {
 	uint32_t references;
-	/* false: the file could not be opened; only path and build id are valid */
+	/* false if the file could not be opened; only path and build id are valid then */
 	bool readable;
 	bool vdso; /* the kernel's, taken from our own address space */
 	/* why it is not readable, -errno; -ESTALE: another build id was found there */
@@ -37,12 +37,12 @@ struct module_counters {
 	uint64_t refused;    /* not a regular file, too big, not an ELF file, another machine */
 	uint64_t mismatched; /* the file found is not the file mapped */
 	uint64_t missing;    /* nothing could be opened */
-	uint64_t copies;     /* tries to copy a file from a process' memory */
+	uint64_t copies;     /* attempts to copy a file from a process' memory */
 	/* opens that failed with EMFILE or ENFILE, although unused descriptors were closed */
 	uint64_t descriptors_short;
 	uint64_t descriptors_dropped; /* descriptors closed to make room; reopened on demand */
 	uint64_t released;            /* modules freed */
-	uint64_t looked_at;           /* entries, to find one or to make room: what all that costs */
+	uint64_t looked_at; /* entries that were looked at to find one or to make room: the cost of both */
 };
 
 /* fds_max: most descriptors kept open, 0 for three quarters of RLIMIT_NOFILE. NULL: out of memory. */
@@ -51,11 +51,11 @@ struct modules *modules_new(unsigned fds_max);
 /* Frees the store and every module in it; no reference may be used afterwards. */
 void modules_free(struct modules *store);
 
-/* A library that targets have from memory (memfd), where only root can open it: used for mappings of that
- * name that cannot be opened. Both borrowed; NULL until somebody sets them. */
+/* A library that targets load from memory (memfd), where only root can open it. It is used for mappings of
+ * this name that cannot be opened. Both strings are borrowed, and NULL until a caller sets them. */
 struct module_library {
-	const char *name; /* of the memory */
-	const char *path; /* what can be opened here */
+	const char *name; /* the name of the memory file */
+	const char *path; /* a path that can be opened here */
 };
 struct module_library *modules_library(struct modules *store);
 
@@ -82,30 +82,31 @@ struct module_list {
 struct module_entry {
 	struct module module;
 	struct cfi *cfi; /* NULL until the unwinder needs it */
-	bool installed;  /* root's or ours, and this is what its path leads to, here and for who maps it */
-	bool by_file;    /* found by what file it is and not by its build id: too many have that one */
-	bool file_gone;  /* its file could not be found again: so its descriptor stays open */
+	/* root's or ours, and its path leads to it both here and for the process that maps it */
+	bool installed;
+	bool by_file;   /* found by the file's identity: too many files have its build id */
+	bool file_gone; /* its file could not be found again, so its descriptor stays open */
 	struct modules *store;
 	struct module_entry *next_in_bucket;
 	struct module_entry *next_of_inode;
-	struct module_list *list; /* the one it is in */
+	struct module_list *list; /* the list that it is in */
 	struct module_entry *newer, *older;
 };
 
 /*
- * Every module is in one bucket (by build id, by what file it is, or by what was asked for if that could not
- * be read) and in one list; and files are in one more bucket, by device and inode.
+ * Every module is in one list and in one bucket: by build id, or by the file's identity, or by the request if
+ * no file could be read. A file is also in a bucket by device and inode.
  *
- * Programs choose how many files they map, and which build ids these have. So nothing here may take longer
- * for each file the more of them there are: a bucket has few that are alike, and each list begins with what
- * is looked for.
+ * Programs choose how many files they map, and the build ids of the files. So the work for one file must not
+ * grow with the number of files: a bucket has few modules that are alike, and each list begins with the
+ * module that is looked for.
  */
 struct modules {
 	struct module_library library;
-	struct module_entry **bucket, **of_inode; /* lists, since modules also go */
-	size_t buckets;              /* of each; a power of two; doubled when there are as many modules */
-	struct module_list idle;     /* no holder: released when there are too many */
-	struct module_list closable; /* a holder, and a descriptor that is closed when there are too many */
+	struct module_entry **bucket, **of_inode; /* linked lists, since modules are removed, too */
+	size_t buckets;          /* number of each; a power of two; doubled when there are as many modules */
+	struct module_list idle; /* has no holder: released to make room */
+	struct module_list closable; /* has a holder, and a descriptor that may be closed to make room */
 	struct module_list others;
 	struct module_entry *vdso;
 	unsigned count;
@@ -119,35 +120,36 @@ struct modules {
 /* The entry of a module that has a holder. */
 struct module_entry *modules_entry(struct module *module);
 
-/* The first entry of the bucket with those that have a build id, a file's, and the one of what could not be
- * read. Others are in it too. */
+/* The first entry of the bucket for a build id, for a file, and for a request that could not be read. Other
+ * modules are in these buckets, too. */
 struct module_entry *modules_with_build_id(const struct modules *store, const uint8_t *build_id, uint8_t len);
 struct module_entry *modules_of_file(const struct modules *store, const struct module_file *file);
 struct module_entry *modules_unreadable(
     const struct modules *store, const uint8_t *build_id, uint8_t len, uint64_t ino, const char *path);
 
-/* The first entry of the bucket with the files of that device and inode, as stat() says, or of what was
- * copied from the memory of that process in place of one (PID 0: not copied). Follow next_of_inode. */
+/* The first entry of the bucket for stat()'s device and inode. PID: the process from whose memory the file
+ * was copied (0: not copied). Follow next_of_inode. */
 struct module_entry *modules_of_inode(const struct modules *store, uint64_t dev, uint64_t ino, pid_t pid);
 
-/* A new entry, which owns PATH, in no bucket yet: its module has to be filled in before. NULL: out of memory
- * (PATH is freed), or PATH is NULL. */
+/* A new entry that is in no bucket yet: the caller fills in its module before modules_link(). Takes PATH,
+ * also on error. NULL if out of memory, or if PATH is NULL. */
 struct module_entry *modules_add(struct modules *store, char *path);
-/* Puts it there. */
+/* Puts the entry in its buckets. */
 void modules_link(struct module_entry *entry);
 
-/* It is used now; also whenever it has got or lost its holders or its descriptor. */
+/* Notes that the module is used now. Also to be called when it gains or loses its holders or its
+ * descriptor. */
 void modules_touch(struct module_entry *entry);
 void modules_release(struct module_entry *entry);
 
-/* Releases what nobody has, oldest use first, as long as there is too much of it. */
+/* Releases modules without a holder, oldest use first, as long as there are too many. */
 void modules_trim(struct modules *store);
 
-/* Closes one descriptor, oldest use first: of a module without a holder, else of one that can be opened
- * again. */
+/* Closes one descriptor, oldest use first: that of a module without a holder, else that of a module whose
+ * file can be opened again. */
 bool modules_drop_descriptor(struct modules *store);
 
-/* The same until there is room for one. */
+/* Does so until there is room for one descriptor. */
 void modules_make_room(struct modules *store);
 
 #endif

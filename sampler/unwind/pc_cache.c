@@ -58,7 +58,7 @@ struct pc_info *pc_space_find_and_keep(const struct pc_space *space, uint64_t pc
 	if (!space->cache)
 		return uncached;
 	space->cache->misses++;
-	/* The row may be read the next time. */
+	/* The next look-up may be able to read the row. */
 	if (uncached->rule == &cfi_unread_rule)
 		return uncached;
 	struct pc_info *info = pc_space_entry(space, pc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the unwinder knows of a program counter: its map, its unwind row, and whether it follows a call. And a
- * cache of that for each address space, in front of the maps and of the modules' tables.
+ * What the unwinder knows of a program counter: its map, its unwind row, and whether it follows a call. Each
+ * address space has a cache of these, in front of the maps and of the modules' tables.
  *
  * The cache is direct-mapped, and empty again whenever the maps change. It grows on demand: a thousand short
  * processes must not take much memory, and a compiler has ten thousand return addresses.

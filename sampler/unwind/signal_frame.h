@@ -3,9 +3,9 @@
  * The frame that the kernel puts on the stack to call a signal handler, known by the code to which the
  * handler returns: the two instructions that call rt_sigreturn. Pure.
  *
- * aarch64 only. The unwind rows of its vdso for that code lead along the frame record, to the interrupted
- * function's caller, and leave out the interrupted function, its stack pointer and its registers; musl's
- * code has no rows. On x86-64 the rows are right.
+ * aarch64 only. The vdso's unwind rows for this code follow the frame record to the caller of the interrupted
+ * function. They skip the interrupted function, its stack pointer and its registers. musl's code has no rows.
+ * On x86-64 the rows are right.
  *
  * Layout: struct rt_sigframe, arch/arm64/kernel/signal.c; struct ucontext and struct sigcontext,
  * arch/arm64/include/uapi/asm. The instructions: arch/arm64/kernel/vdso/sigreturn.S.
@@ -19,20 +19,20 @@
 /* Where the interrupted code's registers are, in bytes from the stack pointer in the frame. */
 struct signal_frame {
 	uint16_t general_at; /* x0 and the following ones, without a gap */
-	uint16_t count;      /* of these; their DWARF numbers begin at 0 */
+	uint16_t count;      /* of the general registers; their DWARF numbers begin at 0 */
 	uint16_t sp_at, pc_at;
 };
 
 enum { SIGNAL_FRAME_CODE_BYTES = 8 };
 
-/* NULL: handlers of this ELF machine are known by their rows. */
+/* NULL if this ELF machine needs none: its unwind rows are right. */
 const struct signal_frame *signal_frame_of(uint16_t e_machine);
 
-/* Where such code would begin that holds an instruction at VADDR or, if VADDR is a return address less 1, to
- * which that one leads. */
+/* Where such code begins: at the instruction at VADDR or, if VADDR is a return address less 1, at that return
+ * address. */
 uint64_t signal_frame_code_at(uint64_t vaddr);
 
-/* Are these the instructions? SIGNAL_FRAME_CODE_BYTES. */
+/* Are these SIGNAL_FRAME_CODE_BYTES bytes the two instructions? */
 bool signal_frame_is_code(const uint8_t *code);
 
 #endif

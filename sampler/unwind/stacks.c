@@ -46,8 +46,8 @@ struct stacks {
 
 static uint64_t node_key(const struct stacks *s, uint32_t outer, uint32_t frame)
 {
-	/* By the secret one, nobody can choose pairs that collide; then by 2^64 / golden ratio, numbers that
-	 * follow each other lie apart whatever the secret is. */
+	/* The secret factor keeps targets from choosing pairs that collide. The second factor, 2^64 / golden
+	 * ratio, spreads consecutive numbers whatever the secret is. */
 	uint64_t key = ((uint64_t)outer << 32 | frame) * s->node_hash_factor;
 
 	return (key ^ key >> 32) * UINT64_C(0x9e3779b97f4a7c15);
@@ -216,7 +216,7 @@ static uint32_t marker_node(struct stacks *s, const char *marker)
 	return number == UINT32_MAX ? UINT32_MAX : find_node(s, STACK_ROOT, number);
 }
 
-/* The frame behind which the frames are guesses. */
+/* The marker frame in front of frames that are guesses. */
 static uint32_t guess_frame(struct stacks *s)
 {
 	if (!s->guess_frame) {
@@ -227,7 +227,7 @@ static uint32_t guess_frame(struct stacks *s)
 	return s->guess_frame - 1;
 }
 
-/* The number of a frame whose address has no remembered number. */
+/* The number of a frame, for an address without a remembered number. */
 static uint32_t look_up_frame(struct stacks *s, const struct unwind_frame *from, const struct maps *maps)
 {
 	const struct map *map = from->kind == MAP_KIND_KERNEL ? NULL : maps_find(maps, from->pc);
@@ -262,7 +262,7 @@ static uint32_t frame_number(struct stacks *s, const struct unwind_frame *from, 
 /* A stack in the making: its outer frames so far. */
 struct growing {
 	uint32_t node, depth;
-	bool same; /* as the stack interned last */
+	bool same; /* true while the frames are those of the stack interned last */
 };
 
 static inline __attribute__((always_inline)) void add_inner(

@@ -25,12 +25,13 @@ struct stacks;
 enum { STACK_ROOT = 0 }; /* the empty stack */
 
 /* Marker frames besides the unwinder's. */
-#define STACK_BEFORE_RESTART "[unknown: sampled before restart]" /* an earlier sampler knew the stacks */
-#define STACK_LOST_SAMPLES   "[lost samples]"                    /* the kernel had no room for them */
+/* only an earlier sampler knew these stacks */
+#define STACK_BEFORE_RESTART "[unknown: sampled before restart]"
+#define STACK_LOST_SAMPLES   "[lost samples]" /* the kernel's ring had no room for them */
 /* of a thread without an address space */
 #define STACK_NONE           "[no user stack]"
 
-/* Where a frame's code was mapped when it was first seen; module NULL: not in a file. */
+/* Where a frame's code was mapped when it was first seen. module is NULL if the code is in no file. */
 struct stack_mapping {
 	uint64_t start, end, file_offset;
 	struct module *module; /* holds a reference */
@@ -41,7 +42,7 @@ struct stack_frame {
 	uint64_t pc;      /* absolute, already moved into the call */
 	uint64_t vaddr;   /* in the module's file */
 	uint32_t mapping; /* index for stacks_mapping() */
-	/* "[truncated]" and the like (static string): not code; pc is then a small number */
+	/* a static string such as "[truncated]" if the frame is no code; pc is then a small number */
 	const char *marker;
 };
 
@@ -57,15 +58,16 @@ void stacks_unref(struct stacks *stacks); /* the last one frees it; NULL: nothin
 
 /*
  * The stack of `count` frames, innermost first, with `marker` (a static string or NULL) as the outermost
- * frame and one for UNWIND_GUESSED inside each run of frames found by frame pointer. Frames and MAPS must
- * be as unwind_stack() left them; MAPS remember the numbers of frames for this table alone (unwind_remember).
- * UINT32_MAX: out of memory, full, or more than STACKS_NODES_MAX nodes, which only a hostile target makes.
+ * frame and one for UNWIND_GUESSED inside each run of frames found by frame pointer. Frames and MAPS must be
+ * as unwind_stack() left them; MAPS remember the numbers of frames for this table alone (unwind_remember).
+ * Returns UINT32_MAX if out of memory, if full, or beyond STACKS_NODES_MAX nodes, which only a hostile target
+ * makes.
  */
 enum { STACKS_NODES_MAX = 1 << 22 };
 uint32_t stacks_intern(struct stacks *stacks, const struct unwind_frame *frames, size_t count,
     const char *marker, struct maps *maps);
 
-/* While full, a stack that is not there yet is refused (UINT32_MAX) and the tables take no more memory. */
+/* While the tables are full they take no more memory: a new stack is refused (UINT32_MAX). */
 void stacks_set_full(struct stacks *stacks, bool full);
 
 /* Memory that the tables take. */
@@ -75,7 +77,7 @@ uint64_t stacks_bytes(const struct stacks *stacks);
 uint32_t stacks_add(struct stacks *stacks, uint32_t outer, const struct stack_frame *frame,
     const struct stack_mapping *mapping);
 
-/* The same stack in another process' table (a forked child's: same addresses), or in the same one. */
+/* The same stack in another table (a forked child's, with the same addresses), or in the same table. */
 uint32_t stacks_translate(const struct stacks *from, uint32_t stack, struct stacks *to);
 
 uint32_t stacks_node_count(const struct stacks *stacks);

@@ -14,7 +14,7 @@
 
 enum { BYTES_MAX = 24 };
 
-/* What is behind the call takes the frame down again, so the rule is that of the return address. */
+/* The code behind the call takes the frame down again, so the rule holds at the return address. */
 static const struct kind {
 	uint16_t e_machine;
 	uint8_t bytes, returns_at;
@@ -52,7 +52,7 @@ struct trampolines {
 	struct trampolines_run run[];
 };
 
-/* Adds a return address above all others of its kind. False: there is no room. */
+/* Adds a return address, which must be above all others of its kind. False if there is no room. */
 static bool add(struct trampolines_run *runs, size_t *count, size_t first_of_kind, uint32_t at, uint32_t kind)
 {
 	struct trampolines_run *last = *count > first_of_kind ? &runs[*count - 1] : NULL;
@@ -147,7 +147,7 @@ struct found {
 	struct trampolines_run run[TRAMPOLINES_RUNS_MAX];
 };
 
-/* As far as it can be read. */
+/* Reads as much as can be read. */
 static size_t read_code(pid_t pid, uint8_t *code, size_t bytes, uint64_t address)
 {
 	char path[PROC_PATH_BYTES];
@@ -164,7 +164,7 @@ static size_t read_code(pid_t pid, uint8_t *code, size_t bytes, uint64_t address
 	return length;
 }
 
-/* In a child. */
+/* Runs in a child. */
 static void find_in_process(pid_t pid, void *result)
 {
 	struct found *found = result;

@@ -15,13 +15,13 @@ struct unwinding {
 	struct pc_space space;
 	struct regs regs; /* of the frame being left */
 	uint64_t bound;   /* one past the dump's last byte */
-	/* What it means to need a byte above the dump: UNWIND_TRUNCATED, the stack continues there;
-	 * UNWIND_NOT_PRESENT, it may; UNWIND_BAD_READ, it does not. */
+	/* The outcome if a byte above the dump is needed. UNWIND_TRUNCATED: the stack continues there;
+	 * UNWIND_NOT_PRESENT: it may; UNWIND_BAD_READ: it does not. */
 	enum unwind_outcome above;
 };
 
-/* The dump may lie in memory that the target still writes (sampler/region/region.h): what has been read once
- * must not be read a second time after it was checked, as a compiler is free to do with a copy of memory. */
+/* The dump may lie in memory that the target still writes (sampler/region/region.h): a word must not be read
+ * a second time after it was checked. A compiler is free to do that with a copy of memory. */
 #define READ_ONCE_ONLY(word) __asm__("" : "+r"(word))
 
 static inline bool read_word(const struct unwinding *u, uint64_t address, uint64_t *value)
@@ -63,8 +63,8 @@ static bool starts_function(const struct unwinding *u, uint64_t pc, struct pc_in
 	return info->rule->kind != CFI_NONE;
 }
 
-/* Is the code at INFO's pc what signal handlers return to? No call is in front of that, and symbols are those
- * of the address itself. */
+/* Do signal handlers return to the code at INFO's pc? No call is in front of such code, and its symbol is
+ * that of the address itself. */
 static bool is_returned_to(const struct pc_info *info)
 {
 	return info->rule->kind == CFI_ODD && info->rule->odd->returned_to;
@@ -85,8 +85,9 @@ static inline bool known(const struct regs *regs, unsigned n)
 	return regs->known >> n & 1;
 }
 
-/* A function that nobody has called (see starts_function) on a machine that has return addresses in a
- * register: the function that "returned" here has used that for its own. The prepared stack begins here. */
+/* A function that nobody has called (see starts_function), on a machine with return addresses in a register:
+ * the function that "returned" here has used the register for its own return address. The prepared stack
+ * begins here. */
 static bool lacks_return_address(const struct unwinding *u, const struct cfi_rule *rule)
 {
 	return rule->kind == CFI_SIMPLE && rule->ra_in_register && !known(&u->regs, u->arch->ra);
@@ -94,8 +95,8 @@ static bool lacks_return_address(const struct unwinding *u, const struct cfi_rul
 
 /*
  * The caller's stack pointer must be above the callee's: only a leaf whose return address is in a register
- * may have no frame at all. From a signal handler's frame the walk continues on the stack of the interrupted
- * code, which may be anywhere.
+ * may have no frame at all. From a signal handler's frame the unwinding goes on to the stack of the
+ * interrupted code, which may be anywhere.
  */
 static enum unwind_outcome check_progress(
     const struct unwinding *u, uint64_t sp, uint64_t next_sp, bool may_stay, bool signal_frame)
@@ -161,8 +162,8 @@ static enum unwind_outcome step_simple(struct unwinding *u, const struct cfi_rul
 		unsigned i = (unsigned)__builtin_ctz(saved), number = arch->tracked[i];
 
 		slot = cfa + (uint64_t)(int64_t)rule->offset[i];
-		/* Below the stack pointer: popped already, so the register has its value again (compilers'
-		 * rows do not say so). */
+		/* A word below the stack pointer was popped already: the register has its value again.
+		 * Compilers' rows do not say so. */
 		if (slot < sp)
 			continue;
 		if (read_word(u, slot, &regs->r[number]))
@@ -188,8 +189,8 @@ static enum unwind_outcome step_odd(struct unwinding *u, const struct cfi_rule *
 	    rule->odd->ra.how == CFI_ODD_REGISTER && activation, rule->signal_frame);
 	if (outcome != UNWIND_COMPLETE)
 		return outcome;
-	/* The interrupted code must be on this stack too, otherwise the next read would report only a missing
-	 * word. */
+	/* The interrupted code must be on this stack, too: otherwise the next read would only report a
+	 * missing word. */
 	if (rule->signal_frame && u->regs.r[arch->sp] >= u->bound)
 		return why_missing(u, u->regs.r[arch->sp], true);
 	if (!rule->signal_frame)
@@ -197,8 +198,8 @@ static enum unwind_outcome step_odd(struct unwinding *u, const struct cfi_rule *
 	return UNWIND_COMPLETE;
 }
 
-/* Could FP be the frame pointer of the caller of a function that has CALLEE's? Above the dump it could be if
- * the stack goes on there. */
+/* Can FP be the frame pointer of the caller of a function with the frame pointer CALLEE_FP? Above the dump it
+ * can if the stack goes on there. */
 static bool leads_on(const struct unwinding *u, uint64_t fp, uint64_t callee_fp)
 {
 	uint64_t offset = fp - u->in->stack_address;
@@ -209,10 +210,10 @@ static bool leads_on(const struct unwinding *u, uint64_t fp, uint64_t callee_fp)
 }
 
 /*
- * Is PC, found at the frame pointer FP with CALLER_FP below it, a return address? Where no call can be looked
- * for, the caller is code that keeps no rows either, and is believed if it has a frame pointer; or if both
- * are made at run time: native calls of Java are generated code with a frame pointer, and what calls them is
- * compiled without.
+ * Is PC, found at the frame pointer FP with CALLER_FP below it, a return address? Where the code cannot be
+ * read, the caller has no rows either. The caller is believed if it has a frame pointer, or if both functions
+ * were made at run time: Java's stubs for native calls are generated code with a frame pointer, and the
+ * compiled code that calls them has none.
  */
 static bool is_return_address(
     const struct unwinding *u, bool from_file, uint64_t fp, uint64_t caller_fp, uint64_t pc)
@@ -229,7 +230,7 @@ static bool is_return_address(
 
 /*
  * Code without rows: {caller's frame pointer, return address} at the frame pointer, as both ABIs lay it out.
- * Believed only if it is on this stack above us and the return address can be one.
+ * Believed only if the pair is on this stack above us and the return address can be one.
  */
 static enum unwind_outcome step_fp(
     struct unwinding *u, const struct pc_info *info, enum unwind_step found_by, bool activation)
@@ -240,14 +241,14 @@ static enum unwind_outcome step_fp(
 	    : info->rule == &cfi_unread_rule                                               ? UNWIND_UNREAD_CFI
 	                                                                                   : UNWIND_NO_CFI;
 	bool from_file = info->map->kind == MAP_KIND_FILE;
-	/* Frames that were found by frame pointer are marked as guesses already, and their end with them. */
+	/* Frames found by frame pointer are marked as guesses already, and so is their end. */
 	enum unwind_outcome end = found_by == UNWIND_STEP_FP ? UNWIND_COMPLETE : UNWIND_END_GUESSED;
 
 	if (!known(&u->regs, arch->fp))
 		return stuck;
 	/*
 	 * Both ABIs have the start-up code set the frame pointer to zero to mark the outermost frame. Other
-	 * code of a file may be such code, a thread's; run-time generated code may use the register for
+	 * code of a file may be a thread's start-up code. Code made at run time may use the register for
 	 * anything.
 	 */
 	if (fp == 0 && !activation && from_file) {
@@ -265,7 +266,7 @@ static enum unwind_outcome step_fp(
 	}
 	pc &= arch->code_mask;
 	if ((pc || caller_fp) && !is_return_address(u, from_file, fp, caller_fp, pc))
-		return stuck; /* info may be another's by now */
+		return stuck; /* the look-up may have replaced `info` */
 	u->regs.r[arch->sp] = fp + 16;
 	u->regs.r[arch->fp] = caller_fp;
 	u->regs.known = UINT64_C(1) << arch->sp | UINT64_C(1) << arch->fp;
@@ -274,9 +275,9 @@ static enum unwind_outcome step_fp(
 }
 
 /*
- * Of a function with rows that was found by frame pointer the stack pointer is not known. Its frame record is
- * where its frame pointer points to (AAPCS64, "The Frame Pointer"), and its row says how far that is from the
- * end of its frame. Seen with node, whose generated code is called by C++.
+ * If a function with rows was found by frame pointer, its stack pointer is unknown. Its frame pointer points
+ * to its frame record (AAPCS64, "The Frame Pointer"), and its row says how far the record is from the end of
+ * the frame. Seen with node, whose generated code is called by C++.
  */
 static void find_stack_pointer(struct unwinding *u, const struct cfi_rule *rule)
 {
@@ -323,7 +324,7 @@ void unwind_prefetch(struct maps *maps, uint64_t stack_address, const void *stac
 		pc_cache_prefetch(space.cache, stack_address, stack, stack_bytes);
 }
 
-/* Goes from the frame at a pc to its caller; *how and *activation then describe the caller. A pc of 0: there
+/* Goes from a frame to its caller; *how and *activation then describe the caller. A pc of 0 means that there
  * is no caller. */
 static enum unwind_outcome step(
     struct unwinding *u, const struct pc_info *info, enum unwind_step *how, bool *activation)
@@ -380,7 +381,7 @@ enum unwind_outcome unwind_stack(
 		const struct pc_info *info = pc_space_look_up(&u.space, pc, &uncached);
 		bool was_made_up = made_up;
 
-		/* One found by frame pointer is known to follow a call, if its code can be read. */
+		/* A frame found by frame pointer is known to follow a call, if its code can be read. */
 		made_up = !activation && info->rule->kind == CFI_NONE && how != UNWIND_STEP_FP &&
 		    starts_function(&u, u.regs.pc, &exact);
 		if (made_up || (!activation && is_returned_to(info))) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a walk ended, in words. */
+/* The outcomes of unwinding, in words. */
 #include "sampler/unwind/unwind.h"
 
-/* One address: interned stacks compare markers by it. */
+/* Only one copy: interned stacks compare markers by address. */
 static const char guessed_marker[] = "[guessed]";
 
 static const struct {
