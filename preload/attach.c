@@ -100,6 +100,7 @@ static struct claim_setup claim_setup_of(struct region_header *header, uint32_t 
 	            .base = (unsigned char *)header,
 	            .offsets = header->offsets,
 	            .segments = header->segments,
+	            .start_segments = header->start_segments,
 	            .key = header->key,
 	            .no_peak = header->no_peak == 1,
 	            .record_mmap = header->record_mmap == 1,
@@ -176,7 +177,7 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	if (!lasting.atfork && !lasting.wiped)
 		return turn_down(header, pid, REGION_DECLINED_NO_FORK_NOTICE);
 	const struct tables_wish wish = {
-	    .period_bytes = runs ? 1 : atomic_load(&header->period_bytes),
+	    .period_bytes = atomic_load(&header->period_bytes),
 	    .segments = header->segments,
 	    .mappings = header->record_mmap == 1 ? TABLES_MAPPINGS
 	        : runs                           ? TABLES_MAPPINGS_IF_ROOM
@@ -186,14 +187,14 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	if (!tables_open(&wish))
 		return turn_down(header, pid, REGION_DECLINED_NO_MEMORY);
 	if (!strict)
-		madvise(header, header->offsets.end, MADV_DONTDUMP);
+		madvise(header, region_start_bytes(header), MADV_DONTDUMP);
 	describe_image(header, pid, strict, runs);
 	tables_tell(header);
 	seed();
 	clock_open((int)header->clock_id, counter_of(strict, runs));
 	header->clock_id = (uint32_t)clock_chosen();
 	one_thread_open();
-	lock_all_leave_out(LOCK_ALL_REGION, header, header->offsets.end);
+	lock_all_leave_out(LOCK_ALL_REGION, header, region_start_bytes(header));
 	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);
 	claim_open(&setup);
 	/* Under a filter we make only system calls that the loader makes too; sigaction is none of them. */
@@ -218,13 +219,13 @@ static bool offer(bool strict)
 	thread_open(own, true);
 	open_lasting(&lasting, strict);
 	const struct tables_wish wish = {
-	    .period_bytes = 1, .segments = header->segments, .may_advise = !strict};
+	    .period_bytes = REGION_OFFER_PERIOD_BYTES, .segments = header->segments, .may_advise = !strict};
 	if ((!lasting.atfork && !lasting.wiped) || !tables_open(&wish)) {
-		memory_unmap(header, header->offsets.end);
+		memory_unmap(header, region_start_bytes(header));
 		return false;
 	}
 	if (!strict)
-		madvise(header, header->offsets.end, MADV_DONTDUMP);
+		madvise(header, region_start_bytes(header), MADV_DONTDUMP);
 	start_files_write(header, false);
 	header->unseen = lookup_before("malloc") ? REGION_UNSEEN_MALLOC : 0u;
 	header->trigger_address = capture_breakpoint();
@@ -232,7 +233,7 @@ static bool offer(bool strict)
 	seed();
 	clock_open((int)header->clock_id, counter_of(strict, false));
 	one_thread_open();
-	lock_all_leave_out(LOCK_ALL_REGION, header, header->offsets.end);
+	lock_all_leave_out(LOCK_ALL_REGION, header, region_start_bytes(header));
 	/* Whether it will still be this process that takes a place is known if forks are told. */
 	const uint32_t pid = !lasting.atfork ? 0 : strict ? thread_tid() : own;
 	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);
@@ -251,7 +252,7 @@ static bool attach_region(void)
 	struct region_header *header = session_region(strict, &found);
 	if (!header)
 		return !found && offer(strict);
-	const uint64_t bytes = header->offsets.end;
+	const uint64_t bytes = region_start_bytes(header);
 	const bool attached = attach_to(header, strict, false);
 	if (!attached)
 		memory_unmap(header, bytes);

@@ -2,6 +2,7 @@
 #include "preload/block.h"
 
 #include "preload/clock.h"
+#include "preload/last_level.h"
 #include "preload/one_thread.h"
 #include "preload/place.h"
 #include "preload/sample.h"
@@ -83,6 +84,8 @@ void block_insert(const void *pointer, struct live_entry *entry)
 		leave_books(&stale);
 		tally_lost(REGION_LOSS_STALE, &stale.sample);
 	}
+	if (result & LIVE_PUT_FULL && last_level_add())
+		result = live_put(pointer, entry, &stale);
 	if (result & LIVE_PUT_FULL) {
 		/* Its free could not be recognized, so the block must not count as live. */
 		leave_books(entry);

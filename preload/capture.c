@@ -73,11 +73,12 @@ uintptr_t capture_breakpoint(void)
 static struct region_buffer *class_take(
     uint32_t class, uint32_t count, unsigned char *buffers, _Atomic uint64_t *bitmap)
 {
-	for (uint32_t word = 0; word < count / 64; word++) {
+	for (uint32_t word = 0; word < buffer_words(count); word++) {
+		const uint64_t bits = buffer_bits(count, word);
 		uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_relaxed);
 
-		while (~taken) {
-			uint32_t bit = (uint32_t)__builtin_ctzll(~taken);
+		while (~taken & bits) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(~taken & bits);
 
 			if (!atomic_compare_exchange_weak(&bitmap[word], &taken, taken | 1ull << bit))
 				continue;
@@ -88,18 +89,25 @@ static struct region_buffer *class_take(
 	return NULL;
 }
 
+static unsigned char *buffer_area(void)
+{
+	return place_part(place_view.region.offsets.buffers);
+}
+
 /* A free buffer with room for `stack_bytes`, of most_bytes at most; stacks larger than the largest buffer get
  * that one and are cut. modest: of the smallest class that has the room, and only of its lower half. */
 static struct region_buffer *buffer_take(
     uint64_t stack_bytes, uint64_t most_bytes, bool modest, uint64_t *room)
 {
-	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)place_buffers();
-	unsigned char *buffers = place_buffers() + BUFFER_BITMAPS_BYTES;
+	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)buffer_area();
+	unsigned char *buffers = buffer_area() + BUFFER_BITMAPS_BYTES;
 
+	if (place_view.cut_off)
+		return NULL;
 	for (uint32_t c = 0; c < BUFFER_CLASSES && buffer_class[c].bytes <= most_bytes; c++) {
 		*room = buffer_class[c].bytes - sizeof(struct region_buffer);
 		const bool fits = *room >= stack_bytes || c + 1 == BUFFER_CLASSES;
-		const uint32_t all = buffer_class[c].count, count = modest && all > 64 ? all / 2 : all;
+		const uint32_t all = buffer_class[c].count, count = modest ? all / 2 : all;
 		struct region_buffer *buffer = fits ? class_take(c, count, buffers, bitmap) : NULL;
 		if (fits && modest && !buffer)
 			return NULL;
@@ -108,7 +116,7 @@ static struct region_buffer *buffer_take(
 			    &buffer->word, buffer_word(BUFFER_WRITING, place_index()), memory_order_relaxed);
 			return buffer;
 		}
-		bitmap += buffer_class[c].count / 64;
+		bitmap += buffer_words(buffer_class[c].count);
 		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
 	}
 	return NULL;
@@ -236,7 +244,7 @@ bool capture_sample(const struct live_entry *entry, const struct walk_start *wal
 	if (copies && sample->stack)
 		return false; /* it is counted under its number */
 	if (!tapped) {
-		tally_lost(REGION_LOSS_NO_BUFFER, sample);
+		tally_lost(place_view.cut_off ? REGION_LOSS_USER_CHANGED : REGION_LOSS_NO_BUFFER, sample);
 		return false;
 	}
 	if (whole)

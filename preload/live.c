@@ -21,7 +21,7 @@ enum {
 	/* of the numbers of keys, of which half may be used */
 	FIRST_BITS_MOST = 13,
 	FIRST_BITS_LEAST = 11,
-	SECOND_BITS = 18,
+	SECOND_BITS = 17,
 	LAST_BITS_MOST = 21,
 
 	SPANS_OF_KEY_BITS = 7, /* so many spans for a key of the first level: 8 GiB of addresses at most */
@@ -32,7 +32,7 @@ enum {
 	OPEN_MASK = (1 << READY_SHIFT) - 1,
 };
 
-#define HEAP_BYTES (UINT64_C(256) << 30) /* whose samples have room */
+#define HEAP_BYTES (UINT64_C(32) << 30) /* whose samples have room */
 
 struct level {
 	uint8_t *filter; /* and confirm after it */
@@ -50,6 +50,7 @@ static struct level levels[LIVE_LEVELS];
 /* How many are in use and, above READY_SHIFT, how many have memory. One word: a level whose memory is given
  * back cannot be taken into use at the same moment. */
 static _Atomic uint32_t levels_word;
+static uint32_t levels_at_first; /* whose memory live_open was given */
 
 static uint32_t levels_open(void)
 {
@@ -146,6 +147,7 @@ void live_open(const struct live_size *size, void *first, void *above)
 		level_open(&levels[i], key_bits_of(size, i), at);
 		at += level_bytes(key_bits_of(size, i));
 	}
+	levels_at_first = size->levels;
 	atomic_store(&levels_word, 1 | size->levels << READY_SHIFT);
 	__atomic_store_n(&live_spans, spans, __ATOMIC_RELEASE);
 }
@@ -158,9 +160,30 @@ size_t live_give_back(void)
 	do
 		open = word & OPEN_MASK;
 	while (!atomic_compare_exchange_strong(&levels_word, &word, open | open << READY_SHIFT));
-	for (uint32_t i = 1; i < open; i++)
+	for (uint32_t i = 1; i < open && i < levels_at_first; i++)
 		bytes += level_bytes(levels[i].key_bits);
 	return bytes;
+}
+
+/* The second level has one size, which live_maybe_here knows: no other can be added. */
+static bool lacks_the_last(uint32_t word)
+{
+	return word == ((LIVE_LEVELS - 1) | (uint32_t)(LIVE_LEVELS - 1) << READY_SHIFT);
+}
+
+size_t live_last_bytes(void)
+{
+	return lacks_the_last(atomic_load(&levels_word)) ? level_bytes(LAST_BITS_MOST) : 0;
+}
+
+void live_add_last(void *memory)
+{
+	uint32_t word = atomic_load(&levels_word);
+
+	level_open(&levels[LIVE_LEVELS - 1], LAST_BITS_MOST, memory);
+	while (lacks_the_last(word) &&
+	    !atomic_compare_exchange_weak(&levels_word, &word, word + (1 << READY_SHIFT)))
+		;
 }
 
 void live_close(void)

@@ -17,10 +17,11 @@
  *            tombstones, no decay with use.
  *
  * Levels of filter, confirm and index: the first serves 4 K live samples (2 GiB of heap at the default
- * period), the second 128 K, and a third what the period may need. When a level is full, new entries go to
+ * period), the second 64 K, and a third what the period may need. When a level is full, new entries go to
  * the next; nothing ever moves. All levels share the spans, so free() itself tests one byte, always.
  *
- * The memory is given by tables.h, when there is a region. Until then the spans are one byte, which is zero.
+ * The memory is given by tables.h, when there is a region; that of the third level perhaps later. Until there
+ * is memory the spans are one byte, which is zero.
  *
  * All operations are lock-free and safe against signal handlers and threads that die in the middle. A key is
  * 0 (empty), 1 (busy) or an address; a thread that dies while it holds a key busy leaks that one entry.
@@ -76,7 +77,7 @@ static inline bool live_maybe(const void *pointer)
  * block in a thousand passes. */
 bool live_maybe_here(const void *pointer);
 
-/* The size that the live samples of 256 GiB of heap need, at most a million. */
+/* The size that the live samples of 32 GiB of heap need, at most a million. */
 struct live_size live_size_for(uint64_t period_bytes);
 
 /* Makes a size smaller. False: it is the smallest. */
@@ -95,6 +96,12 @@ void live_open(const struct live_size *size, void *first, void *above);
 /* Takes the memory away from levels above the first that are not in use, for good. Returns how many bytes of
  * the memory above stay in use. */
 size_t live_give_back(void);
+
+/* If there are two levels and both are in use: the bytes of a third one, for a million samples; else 0. */
+size_t live_last_bytes(void);
+
+/* Gives the third level its memory, after live_last_bytes was not 0: zeroed, private. One thread at a time. */
+void live_add_last(void *memory);
 
 /* Takes all memory away: nothing that was entered is found any more. The caller is the only thread, and not
  * in one of these functions but live_maybe: `first` must stay readable, and read as zeroes. */

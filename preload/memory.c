@@ -9,9 +9,12 @@ enum { USABLE = PROT_READ | PROT_WRITE };
 
 static bool lazy;
 
-void memory_map_lazily(bool lazily)
+bool memory_map_lazily(bool lazily)
 {
+	const bool before = lazy;
+
 	lazy = lazily;
+	return before;
 }
 
 static void *map(void *start, size_t bytes, int protection, int flags, int fd)
@@ -53,6 +56,16 @@ void *memory_map(size_t bytes, int flags, int fd)
 	void *start = lazy ? map_lazily(bytes, flags, fd) : map(NULL, bytes, USABLE, flags, fd);
 
 	return start == MAP_FAILED ? NULL : start;
+}
+
+/* An old size of 0 leaves the mapping as it is, and makes another of the same file (mremap(2)). */
+void *memory_map_again(void *start, size_t bytes, void *over)
+{
+	void *again = over
+	    ? (void *)syscall(SYS_mremap, start, (size_t)0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, over)
+	    : (void *)syscall(SYS_mremap, start, (size_t)0, bytes, MREMAP_MAYMOVE);
+
+	return again == MAP_FAILED ? NULL : again;
 }
 
 /* A thread may be using what is there: it finds one or the other, and never nothing. */

@@ -12,11 +12,17 @@ bool memory_is_made_at_once(void);
 
 /* From now on mappings take no page before it is used, also after the program's own mlockall(MCL_FUTURE),
  * which would have the kernel make all of them at once. Takes two or three calls more for each, of which a
- * filter may not know munlock and mremap; only a program that runs already can have called mlockall. */
-void memory_map_lazily(bool lazily);
+ * filter may not know munlock and mremap; only a program that runs already can have called mlockall. Returns
+ * what was so before. */
+bool memory_map_lazily(bool lazily);
 
 /* Readable and writable; flags as of mmap; fd -1 for none. NULL: refused. */
 void *memory_map(size_t bytes, int flags, int fd);
+
+/* What is mapped at `start`, shared memory of a file, once more at another address: from there on `bytes` of the
+ * file, also beyond the end of the mapping. At `over` if that is not NULL, in place of what is mapped there.
+ * NULL: refused. */
+void *memory_map_again(void *start, size_t bytes, void *over);
 
 /* The same file, shared, in place of what is mapped at `start`. */
 bool memory_replace(void *start, size_t bytes, int fd);

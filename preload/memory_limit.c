@@ -81,7 +81,7 @@ static bool is_sampled(void)
 static void stop(void)
 {
 	struct region_header *header = place_header();
-	const uint64_t bytes = place_view.region.offsets.end, first = getauxval(AT_PAGESZ);
+	const uint64_t bytes = place_start_bytes(), first = getauxval(AT_PAGESZ);
 
 	if (is_sampled())
 		atomic_fetch_add(&header->not_afforded, 1);
@@ -95,6 +95,7 @@ static void stop(void)
 	/* malloc may just be reading what it watches in the header (region_set_period). Last, when the limit
 	 * has room for that. */
 	memory_unmap((unsigned char *)header + first, bytes - first);
+	place_unmap_grown();
 	(void)memory_retire(header, first);
 	sample_stop(false);
 	tables_close();
@@ -103,7 +104,7 @@ static void stop(void)
 static bool is_within(int resource, const struct rlimit *limit)
 {
 	return session_within(limit, 2 * tables_bytes()) &&
-	    (resource != RLIMIT_AS || session_within(limit, place_view.region.offsets.end));
+	    (resource != RLIMIT_AS || session_within(limit, place_bytes()));
 }
 
 void memory_limit_changed(int resource)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits of memory that the process sets for itself. The kernel counts the address space that we have mapped,
- * up to 690 MB, against RLIMIT_AS, and the private part of it, up to 217 MB (tables.h), against RLIMIT_DATA,
- * whether it is used or not. A process that limits itself below that would get no memory any more, and no
+ * 125 MB at the default period and more at smaller ones, against RLIMIT_AS, and the private part of it, 13 MB
+ * and more (tables.h), against RLIMIT_DATA, whether it is used or not. A process that limits itself below that would get no memory any more, and no
  * page of stack.
  *
  * So what the new limit has no room for, by the rule of the start (session_within), is given back: first the

@@ -25,13 +25,13 @@ static int open_memfd(uint64_t bytes)
 	return -1;
 }
 
-/* Anonymous shared memory takes one mmap, but has no name in /proc/PID/maps, and no seals. */
-static void *map(bool strict, uint64_t bytes)
+/* The beginning of a file that has room for more segments. NULL if there can be no file. */
+static void *map_file(struct region_offsets *offsets, uint64_t bytes)
 {
-	int fd = strict ? -1 : open_memfd(bytes);
-
+	region_lay_out(offsets, REGION_OFFER_SEGMENTS);
+	const int fd = open_memfd(offsets->end);
 	if (fd < 0)
-		return memory_map(bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+		return NULL;
 	void *start = memory_map(bytes, MAP_SHARED | MAP_NORESERVE, fd);
 	raw_file_close(fd);
 	return start;
@@ -40,16 +40,25 @@ static void *map(bool strict, uint64_t bytes)
 struct region_header *offer_region(bool strict)
 {
 	struct region_offsets offsets;
+	uint32_t segments = REGION_OFFER_SEGMENTS;
 
-	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
-	if (overcommit_is_strict(OVERCOMMIT_PATH) || !session_affordable(RLIMIT_AS, offsets.end))
+	region_lay_out(&offsets, REGION_START_SEGMENTS_LEAST);
+	const uint64_t bytes = offsets.end;
+	if (overcommit_is_strict(OVERCOMMIT_PATH) || !session_affordable(RLIMIT_AS, bytes))
 		return NULL;
-	struct region_header *header = map(strict, offsets.end);
+	struct region_header *header = strict ? NULL : map_file(&offsets, bytes);
+	if (!header) {
+		/* takes one mmap, but has no name in /proc/PID/maps, and no seals */
+		header = memory_map(bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+		segments = REGION_START_SEGMENTS_LEAST;
+		region_lay_out(&offsets, segments);
+	}
 	if (!header)
 		return NULL;
 	header->abi = REGION_ABI;
 	header->offsets = offsets;
-	header->segments = REGION_OFFER_SEGMENTS;
+	header->segments = segments;
+	header->start_segments = REGION_START_SEGMENTS_LEAST;
 	header->clock_id = CLOCK_MONOTONIC_COARSE;
 	header->offered = 1;
 	atomic_store_explicit(&header->period_bytes, REGION_OFFER_PERIOD_BYTES, memory_order_relaxed);

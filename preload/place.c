@@ -1,15 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/place.h"
 
+#include "preload/lock_all.h"
 #include "preload/memory.h"
+#include "preload/seccomp_filter.h"
+#include "preload/session.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <sys/resource.h>
 
 struct place_view place_view;
 
 static struct region_place *place_at(uint32_t index)
 {
 	return (struct region_place *)place_part(place_view.region.offsets.places) + index;
+}
+
+bool place_drop_buffers(void)
+{
+	const struct region_offsets *offsets = &place_view.region.offsets;
+
+	place_view.cut_off = true;
+	if (memory_cover(place_part(offsets->buffers), offsets->frees - offsets->buffers))
+		return true;
+	atomic_fetch_add(&place_view.header->not_cut_off, 1);
+	return false;
+}
+
+/* What place_grow has mapped, of whichever region: attached again, a process uses the same addresses. */
+static struct {
+	unsigned char *start;
+	uint64_t bytes;
+	_Atomic bool tried; /* for this region */
+} grown;
+
+uint64_t place_start_bytes(void)
+{
+	const struct place_setup *region = &place_view.region;
+
+	return region->offsets.segments + region->start_segments * sizeof(struct region_segment);
+}
+
+uint64_t place_bytes(void)
+{
+	return place_start_bytes() + grown.bytes;
+}
+
+/* The file goes on where the mapping of the start ends. */
+static struct region_segment *map_all(void)
+{
+	const struct place_setup *region = &place_view.region;
+	const uint64_t bytes = region->segments * sizeof(struct region_segment);
+
+	if (seccomp_filter_is_noted() || !session_affordable(RLIMIT_AS, place_start_bytes() + bytes))
+		return NULL;
+	unsigned char *start = memory_map_again(
+	    place_part(region->offsets.segments), bytes, grown.bytes == bytes ? grown.start : NULL);
+	if (!start)
+		return NULL;
+	grown.start = start;
+	grown.bytes = bytes;
+	lock_all_leave_out(LOCK_ALL_GROWN_REGION, start, bytes);
+	return (struct region_segment *)(void *)start;
+}
+
+bool place_grow(void)
+{
+	const int saved = errno;
+	const uint32_t all = place_view.region.segments;
+
+	if (atomic_load(&place_view.segments_mapped) >= all || atomic_exchange(&grown.tried, true))
+		return false;
+	struct region_segment *segments = map_all();
+	if (segments) {
+		atomic_store(&place_view.segments, segments);
+		atomic_store(&place_view.segments_mapped, all);
+	}
+	errno = saved;
+	return segments != NULL;
+}
+
+void place_cover_grown(void)
+{
+	if (grown.bytes)
+		(void)memory_cover(grown.start, grown.bytes);
+	atomic_store(&grown.tried, false);
+}
+
+void place_unmap_grown(void)
+{
+	if (grown.bytes)
+		memory_unmap(grown.start, grown.bytes);
+	grown.bytes = 0;
+	lock_all_leave_out(LOCK_ALL_GROWN_REGION, NULL, 0);
+}
+
+/* Attached again, after the last region has grown: a thread that has been in a hook all the while may have a
+ * slot of the segments that were mapped then. */
+static void open_segments(void)
+{
+	place_cover_grown();
+	atomic_store(&place_view.segments, place_part(place_view.region.offsets.segments));
+	atomic_store(&place_view.segments_mapped, place_view.region.start_segments);
+	if (grown.bytes)
+		(void)place_grow();
 }
 
 void place_open(const struct place_setup *setup)
@@ -19,19 +114,9 @@ void place_open(const struct place_setup *setup)
 	place_view.self = place_at(0);
 	place_view.index = 0;
 	atomic_store(&place_view.tag, PLACE_NONE);
-	place_view.buffers = setup->offsets.buffers;
+	place_view.cut_off = false;
 	place_view.tapped = true;
-}
-
-bool place_drop_buffers(void)
-{
-	const struct region_offsets *offsets = &place_view.region.offsets;
-
-	place_view.buffers = offsets->dropped_buffers;
-	if (memory_cover(place_part(offsets->buffers), offsets->frees - offsets->buffers))
-		return true;
-	atomic_fetch_add(&place_view.header->not_cut_off, 1);
-	return false;
+	open_segments();
 }
 
 void place_begin(void)

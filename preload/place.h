@@ -26,7 +26,7 @@ _Static_assert(PLACE_TAG_GENERATIONS << PLACE_TAG_INDEX_BITS <= PLACE_NONE, "and
 struct place_setup {
 	unsigned char *base; /* of the mapped region */
 	struct region_offsets offsets;
-	uint32_t segments;
+	uint32_t segments, start_segments; /* as in the header */
 	uint64_t key;
 	bool no_peak, record_mmap; /* as in the header */
 };
@@ -38,8 +38,11 @@ struct place_view {
 	uint32_t index;
 	uint32_t generation;  /* of the place, when it was taken */
 	_Atomic uint16_t tag; /* of the entries whose slots this process owns */
-	uint64_t buffers;     /* offset of the stack buffers that this process uses */
-	bool tapped;          /* the uprobe or breakpoint at the trigger is there for this process too */
+	/* the segments, and how many of them are mapped there */
+	struct region_segment *_Atomic segments;
+	_Atomic uint32_t segments_mapped;
+	bool cut_off; /* place_drop_buffers() */
+	bool tapped;  /* the uprobe or breakpoint at the trigger is there for this process too */
 };
 extern struct place_view place_view __attribute__((visibility("hidden")));
 
@@ -60,10 +63,24 @@ bool place_ready(void);
 /* In a forked child: the slots of entries with that tag, its parent's, are not its own. */
 void place_disown(uint16_t tag);
 
-/* In a forked child that has changed its user id: cuts its view of the stacks of others, and uses the
- * buffers of such children from now on. Threads that are writing a stack write it to nobody. One mmap.
- * False: it was refused, which is counted, and the process is to take no more samples. */
+/* In a forked child that has changed its user id: cuts off its view of the stacks of others. The child copies
+ * no stack from now on. Threads that are writing a stack write it to nobody. One mmap. False: it was refused,
+ * which is counted, and the process is to take no more samples. */
 bool place_drop_buffers(void);
+
+/* Maps all segments of the file, once more and elsewhere, if the process has used up those that it has. So an
+ * image that has more live samples than its period made likely gets room for them. The only system calls that
+ * a sample makes: getrlimit and mremap, once in a process' life, and none where a seccomp filter is known of.
+ * False: there are no more segments. Keeps errno. */
+bool place_grow(void);
+
+/* How many bytes of the region are mapped: when the image started, and by now. */
+uint64_t place_start_bytes(void);
+uint64_t place_bytes(void);
+
+/* The region makes way for zeroes, or is unmapped: so is what place_grow has mapped. */
+void place_cover_grown(void);
+void place_unmap_grown(void);
 
 /* The process takes no more samples and is about to unmap the region: nothing of it is used from now on. */
 void place_leave(void);
@@ -107,9 +124,9 @@ static inline void *place_part(uint64_t offset)
 	return place_view.region.base + offset;
 }
 
-static inline unsigned char *place_buffers(void)
+static inline struct region_segment *place_segment(uint32_t number)
 {
-	return place_part(place_view.buffers);
+	return atomic_load_explicit(&place_view.segments, memory_order_acquire) + number;
 }
 
 /* Whether a uprobe or breakpoint is set on the trigger. */

@@ -93,6 +93,7 @@ static void take_out(void)
 		return; /* it was given back because of a limit */
 	watched = atomic_load(&place_header()->watch) % REGION_WATCHES;
 	(void)memory_cover(left, left_bytes);
+	place_cover_grown();
 	recount_left();
 }
 
@@ -122,7 +123,7 @@ static bool begin(void)
 	if (!header)
 		return false;
 	left = header;
-	left_bytes = header->offsets.end;
+	left_bytes = region_start_bytes(header);
 	/* A filter that the program installs later may not know mremap, which a detach would use then. */
 	memory_map_lazily(header->filtered != 1 && memory_is_made_at_once());
 	thread_know_stacks((const void *)((unsigned char *)header + header->offsets.stacks),

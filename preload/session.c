@@ -164,7 +164,7 @@ static void decline(int fd, uint32_t pid, enum region_declined reason)
 static struct region_header *map_region(int fd, const struct region_header *head, uint32_t pid)
 {
 	struct region_header *header = NULL;
-	const uint64_t bytes = head->offsets.end;
+	const uint64_t bytes = region_start_bytes(head);
 	const bool strict = overcommit_is_strict(OVERCOMMIT_PATH);
 
 	if (!strict && session_affordable(RLIMIT_AS, bytes))
@@ -232,7 +232,7 @@ struct region_header *session_region_at(const char *path, void *over, uint64_t o
 
 	if (fd < 0)
 		return NULL;
-	if (!over || head.offsets.end != over_bytes || overcommit_is_strict(OVERCOMMIT_PATH))
+	if (!over || region_start_bytes(&head) != over_bytes || overcommit_is_strict(OVERCOMMIT_PATH))
 		return map_region(fd, &head, 0);
 	bool replaced = memory_replace(over, over_bytes, fd);
 	raw_file_close(fd);

@@ -86,11 +86,26 @@ static bool add_segment(uint32_t number)
 	return true;
 }
 
+/* About so many are free: it changes after the bits. */
+static uint32_t count_unused(void)
+{
+	const uint32_t count = atomic_load_explicit(&unused_count, memory_order_relaxed);
+
+	return (int32_t)count > 0 ? count : 0;
+}
+
+/* The next search for a segment comes GROW_AGAIN samples later. */
+static bool is_nearly_full(void)
+{
+	return count_unused() < 4 * GROW_AGAIN;
+}
+
 static void find_segment(void)
 {
 	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
 
-	for (uint32_t i = 0; i < place_view.region.segments; i++) {
+	for (uint32_t i = 0;
+	     i < atomic_load(&place_view.segments_mapped) || (is_nearly_full() && place_grow()); i++) {
 		uint16_t nobody = 0;
 
 		if (atomic_load_explicit(&owners[i], memory_order_relaxed) != 0 ||
@@ -157,14 +172,6 @@ static uint32_t word_after(uint32_t word)
 	return atomic_load_explicit(&usable_words[segment], memory_order_relaxed) == 0
 	    ? (segment + 1) * SEGMENT_WORDS
 	    : word + 1;
-}
-
-/* About so many are free: it changes after the bits. */
-static uint32_t count_unused(void)
-{
-	const uint32_t count = atomic_load_explicit(&unused_count, memory_order_relaxed);
-
-	return (int32_t)count > 0 ? count : 0;
 }
 
 /* The cursor wraps around, so that a slot is reused as late as possible: a stack that arrives late can still

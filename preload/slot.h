@@ -48,19 +48,19 @@ static inline bool slot_is_mine(const struct live_entry *entry)
 
 static inline struct region_slot *slot_at(uint32_t slot)
 {
-	return (struct region_slot *)place_part(place_view.region.offsets.slots) + slot;
+	return &place_segment(slot / REGION_SEGMENT_SLOTS)->slots[slot % REGION_SEGMENT_SLOTS];
 }
 
 /* The entry in which the slot keeps a block of the peak. */
 static inline struct region_slot *slot_kept(uint32_t slot)
 {
-	return (struct region_slot *)place_part(place_view.region.offsets.kept) + slot;
+	return &place_segment(slot / REGION_SEGMENT_SLOTS)->kept[slot % REGION_SEGMENT_SLOTS];
 }
 
 /* Where the slot's block is. */
 static inline _Atomic uint64_t *slot_address(uint32_t slot)
 {
-	return (_Atomic uint64_t *)place_part(place_view.region.offsets.addresses) + slot;
+	return &place_segment(slot / REGION_SEGMENT_SLOTS)->addresses[slot % REGION_SEGMENT_SLOTS];
 }
 
 #endif

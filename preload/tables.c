@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/tables.h"
 
+#include "preload/last_level.h"
 #include "preload/live.h"
 #include "preload/lock_all.h"
 #include "preload/mapping.h"
@@ -31,13 +32,14 @@ static uint64_t whole_pages(uint64_t bytes)
 	return page ? (bytes + page - 1) / page * page : bytes;
 }
 
-/* A process takes another segment when half of its slots are in use (slot.c). */
+/* A process takes another segment when half of its slots are in use (slot.c). With more than one level the
+ * tables may grow: then there are notes about every segment. */
 static uint32_t segments_for(const struct live_size *size, uint32_t of_region)
 {
 	const uint32_t wanted =
 	    2 * (live_size_samples(size) + MAPPING_SAMPLES) / REGION_SEGMENT_SLOTS + SEGMENTS_MORE;
 
-	return wanted < of_region ? wanted : of_region;
+	return size->levels == 1 && wanted < of_region ? wanted : of_region;
 }
 
 /* Of private memory an eighth of the limit. */
@@ -105,13 +107,17 @@ bool tables_open(const struct tables_wish *wish)
 
 uint64_t tables_bytes(void)
 {
-	return parts[0].bytes + parts[1].bytes;
+	uintptr_t start;
+
+	return parts[0].bytes + parts[1].bytes + last_level_bytes(&start);
 }
 
 void tables_tell(struct region_header *header)
 {
 	header->own_start = parts[0].bytes ? (uintptr_t)parts[0].start : 0;
 	header->own_end = header->own_start + parts[0].bytes;
+	const uint64_t grown = last_level_bytes(&header->grown_start);
+	header->grown_end = header->grown_start + grown;
 }
 
 void tables_give_back(void)
@@ -138,6 +144,7 @@ void tables_close(void)
 			(void)memory_retire(parts[i].start, parts[i].kept_bytes);
 		parts[i].bytes = 0;
 	}
+	last_level_close();
 	lock_all_leave_out(LOCK_ALL_TABLES, NULL, 0);
 	lock_all_leave_out(LOCK_ALL_MAPPINGS, NULL, 0);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library's private tables (live.h, slot.h, mapping.h): mapped when a region is taken, and never later,
- * as large as the period may need and the limits of address space and of data allow. Before there is a region
- * they take nothing, so that a program starts under whatever limit it starts under without us.
+ * The library's private tables (live.h, slot.h, mapping.h). They are mapped when a region is taken, as large
+ * as its period needs and as the limits of address space and of data allow. Before there is a region they take
+ * nothing: a program starts under every limit under which it starts without us.
  *
- * Who offers a region, or is attached to, does not know the period that may come: its tables are those of the
- * smallest. Where a limit has made them smaller, what has no room is counted (REGION_LOSS_TABLE_FULL).
+ * The period may become smaller later, and a heap may be larger than the period made likely. Then one more
+ * table is mapped (last_level.h). Where that cannot be (a limit, a seccomp filter), the samples that have no
+ * room are counted (REGION_LOSS_TABLE_FULL).
  */
 #ifndef PRELOAD_TABLES_H
 #define PRELOAD_TABLES_H
@@ -22,8 +23,8 @@ enum tables_mappings {
 };
 
 struct tables_wish {
-	uint64_t period_bytes; /* the smallest that may come */
-	uint32_t segments;     /* of the region */
+	uint64_t period_bytes;
+	uint32_t segments; /* of the region */
 	enum tables_mappings mappings;
 	bool may_advise; /* madvise is not forbidden */
 };

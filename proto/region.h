@@ -12,14 +12,18 @@
  *   ledger (memfd, one per session)               where an image that found no ticket counts itself
  *   region (memfd, one per executed image):
  *
- *     +--------+---------+---------+--------+---------+-------+----------------+-------------+-----------+
- *     | header | places  | modules | owners | buffers | frees | slots          | kept        | buffers   |
- *     +--------+---------+---------+--------+---------+-------+----------------+-------------+-----------+
- *       4 KiB    one per   written   place    stacks    ring    one 64-byte      one per slot: of those
- *                process   by the    of each  taken by  of the  slot per live    the peak's    that have
- *                          image     segment  the copy  last    sampled block,   block that    dropped
- *                                             backend   frees   handed to places the slot has  privileges
- *                                                               in segments      moved on from
+ *     +--------+---------+---------+--------+---------+-------+-------+-----------+-----------------+
+ *     | header | places  | modules | owners | buffers | frees | walk  | stack log | segments        |
+ *     +--------+---------+---------+--------+---------+-------+-------+-----------+-----------------+
+ *       4 KiB    one per   written   place    stacks    ring    rows,   stacks of   slots, one for each
+ *                process   by the    of each  taken by  of the  stack   the blocks  live sampled block;
+ *                          image     segment  the copy  last    counts  that live   each place takes
+ *                                             backend   frees                       segments as it needs
+ *
+ * Size. The file has all segments that the image may ever use (REGION_SEGMENTS at most). A file is sparse, so
+ * a segment that nobody uses costs nothing. The image's mapping does cost addresses, and a limit may count
+ * them. So the image maps only the first start_segments, as many as the period needs. Later an image may map
+ * the segments once more, all of them (preload/place.h).
  *
  * An image without a session makes its region itself and offers it: REGION_OFFERED, mode off, only the header
  * touched, the descriptor closed. A daemon that wants the process finds the mapping, opens it through
@@ -35,15 +39,10 @@
  * At most one block of a slot was live at any one instant, so one entry per slot is enough: nothing of the
  * peak is ever lost, and nothing grows.
  *
- * The addresses. Between `kept` and the last buffers lie 8 bytes for each slot: where its block is. They say
- * which of the process' mappings are the allocator's (sampler/target/resident.h), and identify nothing.
- *
- * The walk backend's tables (proto/walk.h) come next, and last what the sampler logs of the stacks of the
- * blocks that live (proto/stack_log.h), for the sampler that may have to follow it.
- *
  * Dropping privileges. The stacks in the buffers are those of every process of the image. A forked child
- * that changes its user id maps zeroes over the buffers, and from then on uses others, at the end, where
- * only such children write: a worker cannot read its master's stacks.
+ * that changes its user id maps zeroes over the buffers, so a worker cannot read its master's stacks. From
+ * then on the child copies no stack: its samples are counted, and their stacks are lost
+ * (REGION_LOSS_USER_CHANGED), unless the kernel dumps them or the hook walks them.
  *
  * Who writes what: the sampler writes the constant part of the header before the hand-over (of an offer the
  * image has written magic, abi, offsets and segments), `mode`, `period_bytes` and `dumps_read` whenever it
@@ -65,14 +64,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#define REGION_ABI   21u
+#define REGION_ABI   22u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 
 enum {
 	REGION_PAGE_BYTES = 4096,
 	REGION_PAGE_BYTES_MOST = 64 << 10, /* aarch64 kernels have pages of 4, 16 or 64 KiB */
 	REGION_PLACES = 256,               /* processes of one image at the same time */
-	REGION_SEGMENT_SLOTS = 1024,       /* slots that a place gets at a time: 64 KiB */
+	REGION_SEGMENT_SLOTS = 1024,       /* slots that a place gets at a time */
 	REGION_SEGMENTS = 4096,            /* limit: 4 M live samples per image and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
 	REGION_PATH_BYTES = 256,
@@ -103,13 +102,15 @@ enum region_loss {
 	REGION_LOSS_TABLE_FULL = 0, /* no slot or index entry: allocated, but absent from in-use */
 	REGION_LOSS_NO_BUFFER = 1,  /* copy backend: no free buffer; the stack is lost */
 	REGION_LOSS_STALE = 2, /* the hook did not see a free; found when the address was allocated again */
+	/* copy backend: a forked child has changed its user id and has no buffers; the stack is lost */
+	REGION_LOSS_USER_CHANGED = 3,
 	REGION_LOSS_COUNT = 8,
 };
 
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
-	uint64_t places, modules, stacks, command_line, owners, buffers, frees, slots, kept, addresses,
-	    dropped_buffers, walk, stack_log, stack_log_slots, end;
+	uint64_t places, modules, stacks, command_line, owners, buffers, frees, walk, stack_log, segments,
+	    end;
 };
 
 /*
@@ -149,7 +150,8 @@ struct region_header {
 	uint32_t region_id;
 	uint64_t key; /* the bits of REGION_KEY_PLACE are 0; the place's index goes there */
 	struct region_offsets offsets;
-	uint32_t segments; /* how many there are, at most REGION_SEGMENTS */
+	uint32_t segments;       /* how many the file has, at most REGION_SEGMENTS */
+	uint32_t start_segments; /* how many of them the image maps when it starts */
 	/* signal that requests a snapshot, if COMMAND leaves it at its default; 0: none */
 	uint32_t snapshot_signal;
 	uint32_t start_paused;        /* 1: no samples until heaptap_start() */
@@ -200,8 +202,9 @@ struct region_header {
 	uint32_t declined;      /* enum region_declined, if that is the state */
 	/* requests for snapshots, of all places: a change means that a place has a new one */
 	_Atomic uint64_t requests;
-	/* memory that the library has mapped for itself beside the region; 0 and 0: none */
-	uint64_t own_start, own_end;
+	/* memory that the library has mapped for itself beside the region, when it started and when that was
+	 * full; 0 and 0: none */
+	uint64_t own_start, own_end, grown_start, grown_end;
 	/* children that changed their user id and take no more samples: the kernel refused to cut off the
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;
@@ -387,6 +390,16 @@ enum slot_flags {
 	SLOT_MMAP = 2,      /* a mapping, not a block of the heap */
 };
 
+/* The slots that a place gets at a time. */
+struct region_segment {
+	struct region_slot slots[REGION_SEGMENT_SLOTS];
+	struct region_slot kept[REGION_SEGMENT_SLOTS]; /* the peak's block that the slot has moved on from */
+	/* Where each slot's block is. An address identifies nothing; the addresses of all blocks say which of
+	 * the process' mappings are the allocator's (sampler/target/resident.h). */
+	_Atomic uint64_t addresses[REGION_SEGMENT_SLOTS];
+	struct stack_log_slot logged[REGION_SEGMENT_SLOTS]; /* proto/stack_log.h */
+};
+
 /* A sampled block that was freed. `word` is the entry's number in the ring's history plus 1, stored last, and
  * REGION_FREE_BUSY meanwhile. Writers never wait: an entry that the sampler has not read in time is
  * overwritten; the sampler counts the numbers that are missing. */
@@ -446,22 +459,35 @@ static inline uint32_t buffer_word(enum buffer_state state, uint32_t place)
 
 /* Stack buffers come in size classes, each with a bitmap of the buffers in use. The lowest free buffer is
  * used first, so that no more memory is touched than stacks wait at the same time. Most stacks of C programs
- * take less than 2 KiB. The area begins with the bitmaps, in the order of the classes, padded to a page. */
+ * take less than 2 KiB. The area begins with the bitmaps, in the order of the classes, padded to a page. The
+ * bitmap of each class is a whole number of words; bits beyond the class' count mean nothing. */
 enum {
 	BUFFER_CLASSES = 6,
 	BUFFER_BITMAPS_BYTES = 4096,
 };
 static const struct {
-	uint32_t count; /* a multiple of 64 */
+	uint32_t count;
 	uint32_t bytes; /* struct region_buffer and the stack after it */
 } buffer_class[BUFFER_CLASSES] = {
     {4096, 2048},
     {1024, 8192},
     {512, 16384},
     {256, 32768},
-    {128, 65536},
-    {64, (1 << 20) + 65536},
+    {64, 65536},
+    {8, (1 << 20) + 65536},
 };
+
+/* Words of the bitmap of so many buffers. */
+static inline uint32_t buffer_words(uint32_t count)
+{
+	return (count + 63) / 64;
+}
+
+/* The bits of one of these words that stand for buffers. */
+static inline uint64_t buffer_bits(uint32_t count, uint32_t word)
+{
+	return count >= (word + 1) * 64 ? UINT64_MAX : (UINT64_C(1) << count % 64) - 1;
+}
 
 /* A file that the loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded to
  * 8. The first is the program. If the path by which it was executed is not its file's, that path comes before
@@ -476,13 +502,29 @@ struct region_module {
 	uint32_t path_bytes;
 };
 
-enum { REGION_OFFER_SEGMENTS = 1024 };         /* of an offered region */
-#define REGION_OFFER_PERIOD_BYTES (512u << 10) /* until a sampler says otherwise */
+#define REGION_OFFER_PERIOD_BYTES (512u << 10) /* of an offered region, until a sampler says otherwise */
+
+enum {
+	REGION_OFFER_SEGMENTS = 1024,     /* that the file of an offered region has */
+	REGION_START_SEGMENTS_LEAST = 64, /* and of one in anonymous memory, which has a size for ever */
+};
+
+/* How many segments an image maps when it starts: for the samples of 32 GiB of heap, a million at most. */
+static inline uint32_t region_start_segments(uint64_t period_bytes, uint32_t segments)
+{
+	const uint64_t slots = (UINT64_C(32) << 30) / (period_bytes ? period_bytes : 1);
+	uint64_t start = slots / REGION_SEGMENT_SLOTS;
+
+	if (start > REGION_OFFER_SEGMENTS)
+		start = REGION_OFFER_SEGMENTS;
+	if (start < REGION_START_SEGMENTS_LEAST)
+		start = REGION_START_SEGMENTS_LEAST;
+	return start < segments ? (uint32_t)start : segments;
+}
 
 /* Fills in the offsets of a region with that many segments: there is one layout. */
 static inline void region_lay_out(struct region_offsets *offsets, uint32_t segments)
 {
-	const uint64_t slots = (uint64_t)segments * REGION_SEGMENT_SLOTS;
 	uint64_t buffers = BUFFER_BITMAPS_BYTES;
 
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
@@ -497,19 +539,16 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 	    {&offsets->owners, REGION_SEGMENTS * sizeof(uint16_t)},
 	    {&offsets->buffers, buffers},
 	    {&offsets->frees, REGION_FREES * sizeof(struct region_free)},
-	    {&offsets->slots, slots * sizeof(struct region_slot)},
-	    {&offsets->kept, slots * sizeof(struct region_slot)},
-	    {&offsets->addresses, slots * sizeof(uint64_t)},
-	    {&offsets->dropped_buffers, buffers},
 	    {&offsets->walk, sizeof(struct walk_area)},
 	    {&offsets->stack_log, STACK_LOG_PLACES * sizeof(struct stack_log_place)},
-	    {&offsets->stack_log_slots, slots * sizeof(struct stack_log_slot)},
+	    {&offsets->segments, segments * sizeof(struct region_segment)},
 	};
 	uint64_t at = REGION_PAGE_BYTES;
 	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		/* A forked child maps zeros over the buffers: they begin and end with a page of any size. */
-		const uint64_t page =
-		    parts[i].offset == &offsets->buffers || parts[i].offset == &offsets->frees
+		/* A forked child maps zeroes over the buffers, and an image maps the segments once more. So
+		 * these parts begin, and the buffers end, with a page of any size. */
+		const uint64_t page = parts[i].offset == &offsets->buffers ||
+		        parts[i].offset == &offsets->frees || parts[i].offset == &offsets->segments
 		    ? REGION_PAGE_BYTES_MOST
 		    : REGION_PAGE_BYTES;
 
@@ -519,6 +558,12 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 	offsets->end = (at + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
 }
 
+/* Bytes that an image maps when it starts: the beginning of the file. */
+static inline uint64_t region_start_bytes(const struct region_header *header)
+{
+	return header->offsets.segments + header->start_segments * sizeof(struct region_segment);
+}
+
 /* Whether a header is one that this build has written, of a file with that many bytes. All of it may be
  * hostile: offsets are compared, and no sum is made of them. */
 static inline bool region_is_whole(const struct region_header *header, uint64_t file_bytes)
@@ -526,7 +571,8 @@ static inline bool region_is_whole(const struct region_header *header, uint64_t 
 	struct region_offsets offsets;
 
 	if (header->magic != REGION_MAGIC || header->abi != REGION_ABI || header->segments < 1 ||
-	    header->segments > REGION_SEGMENTS)
+	    header->segments > REGION_SEGMENTS || header->start_segments < 1 ||
+	    header->start_segments > header->segments)
 		return false;
 	region_lay_out(&offsets, header->segments);
 	return file_bytes == offsets.end && memcmp(&header->offsets, &offsets, sizeof(offsets)) == 0;
@@ -548,6 +594,7 @@ _Static_assert(sizeof(struct region_header) == 4096, "header is one page");
 _Static_assert(sizeof(struct region_place) == 512, "place layout");
 _Static_assert(sizeof(struct region_sample) == 40, "no padding");
 _Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
+_Static_assert(sizeof(struct region_segment) % REGION_PAGE_BYTES == 0, "segments share no page");
 _Static_assert(sizeof(struct region_free) == 64, "a free is one cache line");
 _Static_assert(sizeof(struct region_buffer) == 192, "buffer header layout");
 

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-	STACK_LOG_PLACES = 32, /* processes of an image that have one */
+	STACK_LOG_PLACES = 16, /* processes of an image that have one, of 1.3 MiB */
 	STACK_LOG_FRAMES = 1 << 15,
 	STACK_LOG_NODES = 1 << 16,
 };

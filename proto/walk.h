@@ -33,7 +33,7 @@
 enum {
 	WALK_ROWS = 1 << 15,       /* entries of each of these tables are a power of two */
 	WALK_LATER_ROWS = 1 << 13, /* of files mapped after the start */
-	WALK_PLACES = 64,          /* processes of an image with counts; others never walk */
+	WALK_PLACES = 32,          /* processes of an image with counts, 1 MiB each; others never walk */
 	WALK_PROBES = 8,           /* neighbouring entries in which a row may be */
 	WALK_FRAMES_MAX = 1024,
 };

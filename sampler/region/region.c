@@ -56,7 +56,7 @@ void region_prefault(const struct region *region)
 	    {region->offsets.modules, REGION_PAGE_BYTES * 4},
 	    {region->offsets.owners, REGION_PAGE_BYTES},
 	    {region->offsets.buffers, BUFFER_BITMAPS_BYTES + 64 * 2048},
-	    {region->offsets.slots, REGION_SEGMENT_SLOTS * sizeof(struct region_slot)},
+	    {region->offsets.segments, sizeof(((struct region_segment *)NULL)->slots)},
 	};
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		/* only saves time later */
@@ -72,6 +72,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .key = region->key,
 	    .offsets = region->offsets,
 	    .segments = region->segments,
+	    .start_segments = region_start_segments(options->period_bytes, region->segments),
 	    .dump_bytes = options->dump_bytes,
 	    .clock_id = options->clock_id,
 	    .copy_period_bytes = options->copy_period_bytes,
@@ -208,6 +209,11 @@ struct walk_area *region_walk(const struct region *region)
 	return (struct walk_area *)(void *)(region->base + region->offsets.walk);
 }
 
+struct region_segment *region_segments(const struct region *region)
+{
+	return (struct region_segment *)(void *)(region->base + region->offsets.segments);
+}
+
 struct stack_log_place *region_stack_log(const struct region *region, uint32_t place)
 {
 	struct stack_log_place *places = (void *)(region->base + region->offsets.stack_log);
@@ -217,9 +223,11 @@ struct stack_log_place *region_stack_log(const struct region *region, uint32_t p
 
 struct stack_log_slot *region_stack_log_slot(const struct region *region, uint32_t slot)
 {
-	struct stack_log_slot *slots = (void *)(region->base + region->offsets.stack_log_slots);
+	const uint32_t segment = slot / REGION_SEGMENT_SLOTS;
 
-	return slot / REGION_SEGMENT_SLOTS < region->segments ? &slots[slot] : NULL;
+	return segment < region->segments
+	    ? &region_segments(region)[segment].logged[slot % REGION_SEGMENT_SLOTS]
+	    : NULL;
 }
 
 struct tally region_read_tally(const struct region_tally *tally)
@@ -247,20 +255,32 @@ static _Atomic uint16_t *owners(const struct region *region)
 /* ---- slots */
 
 enum {
-	SEGMENT_BYTES = REGION_SEGMENT_SLOTS * sizeof(struct region_slot),
-	SEGMENT_PAGES = SEGMENT_BYTES / REGION_PAGE_BYTES,
+	SLOTS_BYTES = REGION_SEGMENT_SLOTS * sizeof(struct region_slot),
+	SLOTS_PAGES = SLOTS_BYTES / REGION_PAGE_BYTES,
 };
+_Static_assert(SLOTS_BYTES % REGION_PAGE_BYTES == 0, "slots and kept slots share no page");
 
-/* offset: where they begin. */
-static uint64_t pages_there(const struct region *region, uint64_t offset, uint32_t segment)
+static uint64_t slots_offset(const struct region *region, uint32_t segment)
+{
+	return region->offsets.segments + segment * sizeof(struct region_segment) +
+	    offsetof(struct region_segment, slots);
+}
+
+static uint64_t kept_offset(const struct region *region, uint32_t segment)
+{
+	return region->offsets.segments + segment * sizeof(struct region_segment) +
+	    offsetof(struct region_segment, kept);
+}
+
+/* Which pages of SLOTS_BYTES from the offset on have been written: a bit each. */
+static uint64_t pages_there(const struct region *region, uint64_t offset)
 {
 	struct sparse_run run = {0};
 	uint64_t mask = 0;
 
 	if (!region->sparse)
-		return (UINT64_C(1) << SEGMENT_PAGES) - 1;
-	offset += (uint64_t)segment * SEGMENT_BYTES;
-	for (uint32_t page = 0; page < SEGMENT_PAGES; page++)
+		return (UINT64_C(1) << SLOTS_PAGES) - 1;
+	for (uint32_t page = 0; page < SLOTS_PAGES; page++)
 		mask |=
 		    (uint64_t)sparse_run_has(&run, region->fd, offset + page * (uint64_t)REGION_PAGE_BYTES)
 		    << page;
@@ -270,8 +290,8 @@ static uint64_t pages_there(const struct region *region, uint64_t offset, uint32
 struct region_segment_pages region_segment_pages(const struct region *region, uint32_t segment)
 {
 	return (struct region_segment_pages){
-	    .slots = pages_there(region, region->offsets.slots, segment),
-	    .kept = pages_there(region, region->offsets.kept, segment),
+	    .slots = pages_there(region, slots_offset(region, segment)),
+	    .kept = pages_there(region, kept_offset(region, segment)),
 	};
 }
 
@@ -285,17 +305,17 @@ int region_segment_owner(const struct region *region, uint32_t segment)
 
 static struct region_slot *slot_at(const struct region *region, uint32_t slot)
 {
-	return (struct region_slot *)(void *)(region->base + region->offsets.slots) + slot;
+	return &region_segments(region)[slot / REGION_SEGMENT_SLOTS].slots[slot % REGION_SEGMENT_SLOTS];
 }
 
 static struct region_slot *kept_at(const struct region *region, uint32_t slot)
 {
-	return (struct region_slot *)(void *)(region->base + region->offsets.kept) + slot;
+	return &region_segments(region)[slot / REGION_SEGMENT_SLOTS].kept[slot % REGION_SEGMENT_SLOTS];
 }
 
 static const _Atomic uint64_t *address_at(const struct region *region, uint32_t slot)
 {
-	return (const _Atomic uint64_t *)(void *)(region->base + region->offsets.addresses) + slot;
+	return &region_segments(region)[slot / REGION_SEGMENT_SLOTS].addresses[slot % REGION_SEGMENT_SLOTS];
 }
 
 /* address: NULL: not known */
@@ -419,10 +439,9 @@ static void empty_counts(const struct region *region, uint32_t place)
  * its pages there. */
 static void empty_slots(const struct region *region, uint32_t place, uint32_t segment)
 {
-	if (place == 0 &&
-	    punch_hole(region, region->offsets.slots + (uint64_t)segment * SEGMENT_BYTES, SEGMENT_BYTES))
+	if (place == 0 && punch_hole(region, slots_offset(region, segment), SLOTS_BYTES))
 		return;
-	uint64_t pages = pages_there(region, region->offsets.slots, segment);
+	uint64_t pages = pages_there(region, slots_offset(region, segment));
 	for (; pages; pages &= pages - 1)
 		memset((void *)slot_at(region,
 		           segment * REGION_SEGMENT_SLOTS +
@@ -473,7 +492,7 @@ void region_release_place(const struct region *region, uint32_t number)
 		if (region_segment_owner(region, s) != (int)number)
 			continue;
 		empty_slots(region, number, s);
-		empty(region, region->offsets.kept + (uint64_t)s * SEGMENT_BYTES, SEGMENT_BYTES);
+		empty(region, kept_offset(region, s), SLOTS_BYTES);
 		atomic_store(&owners(region)[s], 0);
 	}
 	region_free_half_written(region, number);
@@ -500,6 +519,8 @@ const char *region_loss_name(enum region_loss loss)
 		return "no stack buffer";
 	case REGION_LOSS_STALE:
 		return "free not seen";
+	case REGION_LOSS_USER_CHANGED:
+		return "changed its user id";
 	default:
 		return "unknown";
 	}

@@ -96,7 +96,11 @@ struct region_place *region_place(const struct region *region, uint32_t place);
 /* The walk backend's tables (proto/walk.h); the target may write any of it. */
 struct walk_area *region_walk(const struct region *region);
 
-/* The log of stacks (proto/stack_log.h); the target may write any of it. NULL: no such place or slot. */
+/* All segments of the file; the target may write any of them. */
+struct region_segment *region_segments(const struct region *region);
+
+/* The log of stacks (proto/stack_log.h); the target may write any of it. NULL if there is no such place or
+ * slot. */
 struct stack_log_place *region_stack_log(const struct region *region, uint32_t place);
 struct stack_log_slot *region_stack_log_slot(const struct region *region, uint32_t slot);
 

@@ -55,19 +55,23 @@ static uint64_t buffers_there(const struct region *region, const unsigned char *
 	return mask;
 }
 
-static size_t visit_area(const struct region *region, uint64_t offset,
+static size_t visit_buffers(const struct region *region,
     bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
     void *context)
 {
 	size_t count = 0;
-	unsigned char *area = region->base + offset;
+	unsigned char *area = region->base + region->offsets.buffers;
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)area;
 	unsigned char *buffers = area + BUFFER_BITMAPS_BYTES;
 	uint32_t there[64];
 
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
-		for (uint32_t word = 0; word < buffer_class[c].count / 64; word++) {
-			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire), done = 0;
+		const uint32_t words = buffer_words(buffer_class[c].count);
+
+		for (uint32_t word = 0; word < words; word++) {
+			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire) &
+			    buffer_bits(buffer_class[c].count, word);
+			uint64_t done = 0;
 			unsigned char *first = buffers + word * 64u * (size_t)buffer_class[c].bytes;
 
 			taken = buffers_there(region, first, taken, buffer_class[c].bytes, there);
@@ -90,18 +94,10 @@ static size_t visit_area(const struct region *region, uint64_t offset,
 			if (done)
 				atomic_fetch_and_explicit(&bitmap[word], ~done, memory_order_release);
 		}
-		bitmap += buffer_class[c].count / 64;
+		bitmap += words;
 		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
 	}
 	return count;
-}
-
-static size_t visit_buffers(const struct region *region,
-    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
-    void *context)
-{
-	return visit_area(region, region->offsets.buffers, visit, context) +
-	    visit_area(region, region->offsets.dropped_buffers, visit, context);
 }
 
 static bool drain_one(

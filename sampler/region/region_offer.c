@@ -19,11 +19,12 @@
 
 enum { CANDIDATES = 8 }; /* mappings of one process that are opened, at most */
 
-static uint64_t offer_bytes(void)
+/* Of an offer in anonymous memory, all of which is mapped. */
+static uint64_t anonymous_bytes(void)
 {
 	struct region_offsets offsets;
 
-	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
+	region_lay_out(&offsets, REGION_START_SEGMENTS_LEAST);
 	return offsets.end;
 }
 
@@ -44,7 +45,7 @@ bool region_offer_parse(const char *maps_line, struct region_offer_range *range)
 	    length == strlen(NAME_ANONYMOUS) && strncmp(maps_line + at, NAME_ANONYMOUS, length) == 0;
 	/* The size of another version's is not known; anonymous memory has nothing else that tells it. */
 	return range->anonymous
-	    ? range->end - range->start == offer_bytes()
+	    ? range->end - range->start == anonymous_bytes()
 	    : length == strlen(NAME_MEMFD) && strncmp(maps_line + at, NAME_MEMFD, length) == 0;
 }
 
@@ -103,7 +104,7 @@ static int reopen(struct region_offer *offer, int fd, bool anonymous)
 		return -EPROTO;
 	if (header.offered != 1)
 		return -ENOENT; /* a session's */
-	if (header.segments != REGION_OFFER_SEGMENTS)
+	if (header.segments != (anonymous ? REGION_START_SEGMENTS_LEAST : REGION_OFFER_SEGMENTS))
 		return -EPROTO;
 	if (header.state == REGION_SPARE)
 		return -EAGAIN;

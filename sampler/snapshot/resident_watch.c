@@ -68,6 +68,8 @@ static int read_parts(struct resident_reading *reading, const struct process *pr
 	    .region_ino = region->ino,
 	    .own_start = header->own_start,
 	    .own_end = header->own_end,
+	    .grown_start = header->grown_start,
+	    .grown_end = header->grown_end,
 	    .each_block = each_block,
 	    .context = &scan,
 	};

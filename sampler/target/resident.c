@@ -76,7 +76,9 @@ static enum resident_kind anonymous_kind(struct resident_reader *reader, const s
 	/* the names that glibc gives with the tunable glibc.mem.decorate_maps */
 	if (starts(name, "[anon: glibc: malloc"))
 		return RESIDENT_HEAP;
-	if (start >= facts->own_start && end <= facts->own_end) /* else it was merged with others */
+	/* else it was merged with others */
+	if ((start >= facts->own_start && end <= facts->own_end) ||
+	    (start >= facts->grown_start && end <= facts->grown_end))
 		return RESIDENT_OURS;
 	size_t stacks = stacks_in(facts, start, end);
 	if (stacks || starts(name, "[anon: glibc: pthread")) {

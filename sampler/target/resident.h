@@ -36,9 +36,10 @@ struct resident_reader;
 
 /* What is known beside the text. */
 struct resident_facts {
-	const char *library;         /* name of our library's file */
-	uint64_t region_ino;         /* of the region's memfd; 0: unknown */
-	uint64_t own_start, own_end; /* memory that our library has mapped for itself; 0 and 0: unknown */
+	const char *library; /* name of our library's file */
+	uint64_t region_ino; /* of the region's memfd; 0: unknown */
+	/* memory that our library has mapped for itself, in one or two parts; 0 and 0: unknown */
+	uint64_t own_start, own_end, grown_start, grown_end;
 	const uint64_t *descriptors; /* of threads, ascending, see thread_descriptors.h */
 	size_t descriptor_count;
 	/* Calls resident_block for sampled blocks, once the text has been read; NULL: none are known. */

@@ -73,13 +73,14 @@ static void fill(void)
 	_Atomic uint16_t *owners = at(genuine.offsets.owners);
 	atomic_store(&owners[0], 1);
 	atomic_store(&owners[1], 2);
-	struct region_slot *slots = at(genuine.offsets.slots), *kept = at(genuine.offsets.kept);
+	struct region_segment *segments = at(genuine.offsets.segments);
+	struct region_slot *slots = segments[0].slots, *kept = segments[0].kept;
 	for (uint32_t i = 0; i < 11; i++)
 		fill_slot(&slots[i], i + 1, i < 8 ? SLOT_LIVE : SLOT_FREED);
 	fill_slot(&kept[2], 1, SLOT_FREED);
-	slots[REGION_SEGMENT_SLOTS] = slots[0];
-	slots[REGION_SEGMENT_SLOTS].flags = SLOT_INHERITED;
-	slots[REGION_SEGMENT_SLOTS].sample.seq = 1;
+	segments[1].slots[0] = slots[0];
+	segments[1].slots[0].flags = SLOT_INHERITED;
+	segments[1].slots[0].sample.seq = 1;
 	struct region_free *frees = at(genuine.offsets.frees);
 	for (uint32_t i = 0; i < 3; i++) {
 		frees[i] = (struct region_free){
@@ -135,14 +136,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	    {.offset = genuine.offsets.buffers,
 	        .bytes = BUFFER_BITMAPS_BYTES + (size_t)BUFFERS * buffer_class[0].bytes},
 	    {.offset = genuine.offsets.frees, .bytes = FREES * sizeof(struct region_free)},
-	    {.offset = genuine.offsets.slots, .bytes = SLOTS * sizeof(struct region_slot)},
-	    {.offset = genuine.offsets.kept, .bytes = SLOTS * sizeof(struct region_slot)},
-	    {.offset = genuine.offsets.dropped_buffers,
-	        .bytes = BUFFER_BITMAPS_BYTES + (size_t)BUFFERS * buffer_class[0].bytes},
+	    {.offset = genuine.offsets.segments, .bytes = SLOTS * sizeof(struct region_slot)},
+	    {.offset = genuine.offsets.segments + offsetof(struct region_segment, kept),
+	        .bytes = SLOTS * sizeof(struct region_slot)},
 	    {.offset = genuine.offsets.stack_log, .bytes = LOGGED},
 	    {.offset = genuine.offsets.stack_log + offsetof(struct stack_log_place, nodes), .bytes = LOGGED},
 	    {.offset = genuine.offsets.stack_log + offsetof(struct stack_log_place, walked), .bytes = LOGGED},
-	    {.offset = genuine.offsets.stack_log_slots, .bytes = LOGGED},
+	    {.offset = genuine.offsets.segments + offsetof(struct region_segment, logged), .bytes = LOGGED},
 	    {.offset = genuine.offsets.walk, .bytes = LOGGED},
 	    {.offset = genuine.offsets.walk + offsetof(struct walk_area, counts),
 	        .bytes = 2 * sizeof(uint64_t)},

@@ -191,7 +191,7 @@ static int twice(void)
 	if (!header)
 		return 0;
 	const struct region_slot *slot =
-	    (const struct region_slot *)((unsigned char *)header + header->offsets.slots);
+	    ((const struct region_segment *)((unsigned char *)header + header->offsets.segments))->slots;
 	const struct region_sample *sample = &slot->sample;
 	if (slot_word_state(slot->word) != SLOT_LIVE && slot_word_state(slot->word) != SLOT_FREED)
 		return 77;

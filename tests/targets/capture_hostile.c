@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 static struct region_header *header;
-static unsigned long total, places, owners, buffers, slots, modules, frees, segments;
+static unsigned long total, places, owners, buffers, first, modules, frees, segments;
 static time_t deadline;
 
 static unsigned long next(unsigned long *state)
@@ -35,14 +35,14 @@ static void find_region(void)
 	header = own_region();
 	if (!header)
 		exit(3);
-	total = header->offsets.end;
+	total = region_start_bytes(header);
 	places = header->offsets.places;
 	modules = header->offsets.modules;
 	owners = header->offsets.owners;
 	buffers = header->offsets.buffers;
 	frees = header->offsets.frees;
-	slots = header->offsets.slots;
-	segments = header->segments;
+	first = header->offsets.segments;
+	segments = header->start_segments;
 }
 
 /* Numbers that are worse than random ones. */
@@ -74,9 +74,9 @@ static void fill_buffer(unsigned long *state)
 
 	for (unsigned int c = 0; c < class; c++) {
 		at += (unsigned long)buffer_class[c].count * buffer_class[c].bytes;
-		bit += buffer_class[c].count;
+		bit += 64 * buffer_words(buffer_class[c].count);
 	}
-	number = next(state) % 16;
+	number = next(state) % (buffer_class[class].count < 16 ? buffer_class[class].count : 16);
 	struct region_buffer *buffer =
 	    (struct region_buffer *)(area + at + (unsigned long)number * buffer_class[class].bytes);
 	for (unsigned long i = 0; i < sizeof(*buffer) / 8; i++)
@@ -93,8 +93,8 @@ static void fill_slot(unsigned long *state)
 	unsigned int segment = next(state) % segments;
 
 	((unsigned short *)((unsigned char *)header + owners))[segment] = (unsigned short)(next(state) % 8);
-	struct region_slot *slot = (struct region_slot *)((unsigned char *)header + slots) +
-	    segment * REGION_SEGMENT_SLOTS + next(state) % REGION_SEGMENT_SLOTS;
+	struct region_slot *slot = &((struct region_segment *)((unsigned char *)header + first))[segment]
+	                                .slots[next(state) % REGION_SEGMENT_SLOTS];
 	slot->sample.size_bytes = odd_number(state);
 	slot->sample.period_bytes = odd_number(state);
 	slot->flags = (unsigned short)next(state);
@@ -106,7 +106,7 @@ static void fill_slot(unsigned long *state)
 
 static void scribble(unsigned long *state)
 {
-	const unsigned long from[] = {0, places, modules, owners, buffers, frees, slots};
+	const unsigned long from[] = {0, places, modules, owners, buffers, frees, first};
 	unsigned long start = from[next(state) % 7], value = odd_number(state);
 	unsigned long trigger_address = header->trigger_address;
 

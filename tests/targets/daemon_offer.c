@@ -59,6 +59,7 @@ static struct region_header *make(size_t size, int *fd)
 		header->abi = REGION_ABI;
 		header->offsets = offsets;
 		header->segments = REGION_OFFER_SEGMENTS;
+		header->start_segments = REGION_START_SEGMENTS_LEAST;
 		header->offered = 1;
 		header->period_bytes = REGION_OFFER_PERIOD_BYTES;
 		header->state = REGION_OFFERED;
@@ -174,7 +175,7 @@ int main(int argc, char *argv[])
 		else if (strcmp(step, "header") == 0) {
 			struct region_header *header = make_whole();
 
-			header->offsets.slots = draw();
+			header->offsets.segments = draw();
 			header->segments = (uint32_t)draw();
 		} else if (strcmp(step, "half") == 0) {
 			struct region_header *header = make_whole();

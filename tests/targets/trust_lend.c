@@ -60,7 +60,7 @@ static void seal(int fd, int seals)
 static void write_header(int fd, uint64_t modules)
 {
 	struct region_header header = {
-	    .magic = REGION_MAGIC, .abi = REGION_ABI, .segments = 4, .clock_id = 1};
+	    .magic = REGION_MAGIC, .abi = REGION_ABI, .segments = 4, .start_segments = 4, .clock_id = 1};
 
 	region_lay_out(&header.offsets, header.segments);
 	if (ftruncate(fd, (off_t)header.offsets.end) != 0)

@@ -194,6 +194,7 @@ static void a_child_dies_while_it_claims(void **state)
 	    .place = {.base = s->region->base,
 	        .offsets = s->region->offsets,
 	        .segments = s->region->segments,
+	        .start_segments = s->region->segments,
 	        .key = s->region->key},
 	    .pid = (uint32_t)getpid(),
 	    .wiped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
@@ -209,8 +210,8 @@ static void a_child_dies_while_it_claims(void **state)
 	pid_t pid = fork();
 	if (pid == 0) {
 		signal(SIGSEGV, SIG_DFL); /* cmocka's own */
-		mprotect(s->region->base + s->region->offsets.slots,
-		    s->region->offsets.kept - s->region->offsets.slots, PROT_NONE);
+		mprotect(region_segments(s->region), s->region->segments * sizeof(struct region_segment),
+		    PROT_NONE);
 		_exit(claim_ready());
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -301,7 +301,7 @@ static void without_memory_there_is_nothing(void **unused)
 
 static void a_smaller_period_has_more_room(void **unused)
 {
-	const uint64_t heap_bytes = UINT64_C(256) << 30;
+	const uint64_t heap_bytes = UINT64_C(32) << 30;
 	uint32_t before = UINT32_MAX;
 
 	for (uint64_t period = 1; period <= UINT64_C(1) << 40; period *= 2) {

@@ -40,6 +40,7 @@ static void open_region(void)
 	    .place = {.base = region.base,
 	        .offsets = region.offsets,
 	        .segments = region.segments,
+	        .start_segments = region.segments,
 	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,

@@ -38,6 +38,7 @@ static inline struct claim_setup make_region(bool wiped)
 	    .place = {.base = region.base,
 	        .offsets = region.offsets,
 	        .segments = region.segments,
+	        .start_segments = region.segments,
 	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,

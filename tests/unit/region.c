@@ -31,16 +31,17 @@ static void opens_as_described(void **unused)
 	assert_int_equal(5, region.segments);
 	assert_int_equal(REGION_MAGIC, header->magic);
 	assert_int_equal(region.offsets.end, header->offsets.end);
-	assert_int_equal(region.offsets.slots, header->offsets.slots);
+	assert_int_equal(region.offsets.segments, header->offsets.segments);
 	assert_int_equal(REGION_SPARE, header->state);
 	const uint64_t offsets[] = {region.offsets.places, region.offsets.modules, region.offsets.owners,
-	    region.offsets.buffers, region.offsets.slots, region.offsets.kept, region.offsets.addresses,
-	    region.offsets.dropped_buffers, region.offsets.end};
+	    region.offsets.buffers, region.offsets.frees, region.offsets.walk, region.offsets.stack_log,
+	    region.offsets.segments, region.offsets.end};
 	for (size_t i = 1; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		assert_true(offsets[i - 1] < offsets[i] && offsets[i] % 64 == 0);
-	/* A forked child maps zeros over the buffers, on any kernel's pages. */
+	/* Forked children and images map over these parts, or map them again, on any kernel's pages. */
 	assert_int_equal(region.offsets.buffers % (64 << 10), 0);
 	assert_int_equal(region.offsets.frees % (64 << 10), 0);
+	assert_int_equal(region.offsets.segments % (64 << 10), 0);
 	/* Nobody can make it shorter under us. */
 	assert_int_equal(-1, ftruncate(region.fd, 4096));
 	assert_int_equal(EPERM, errno);
@@ -59,6 +60,7 @@ static void a_header_is_refused_for_each_wrong_number(void **unused)
 
 	for (size_t s = 0; s < sizeof(segments) / sizeof(segments[0]); s++) {
 		good.segments = segments[s];
+		good.start_segments = 1;
 		region_lay_out(&good.offsets, good.segments);
 		const uint64_t end = good.offsets.end;
 		assert_true(region_is_whole(&good, end));
@@ -101,7 +103,31 @@ static void a_header_is_refused_for_each_wrong_number(void **unused)
 	good.abi++;
 	assert_false(region_is_whole(&good, good.offsets.end));
 	good.abi--;
+	const uint32_t wrong_starts[] = {0, 6, UINT32_MAX};
+	for (size_t i = 0; i < sizeof(wrong_starts) / sizeof(wrong_starts[0]); i++) {
+		good.start_segments = wrong_starts[i];
+		assert_false(region_is_whole(&good, good.offsets.end));
+	}
+	good.start_segments = 5;
 	assert_true(region_is_whole(&good, good.offsets.end));
+}
+
+/* What an image maps when it starts: no more than 128 MiB with the tables (live.c) at the default period. */
+static void the_mapping_of_the_start_is_by_the_period(void **unused)
+{
+	const struct {
+		uint64_t period_bytes;
+		uint32_t segments;
+	} want[] = {
+	    {1, 1024}, {16 << 10, 1024}, {64 << 10, 512}, {512 << 10, 64}, {UINT64_MAX, 64}, {0, 1024}};
+	struct region_header header = {0};
+
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		assert_int_equal(region_start_segments(want[i].period_bytes, 1024), want[i].segments);
+	assert_int_equal(region_start_segments(1, 5), 5);
+	region_lay_out(&header.offsets, REGION_OFFER_SEGMENTS);
+	header.start_segments = region_start_segments(512 << 10, REGION_OFFER_SEGMENTS);
+	assert_in_range(region_start_bytes(&header), 1, 112 << 20);
 }
 
 static void sizes_are_bounded(void **unused)
@@ -246,28 +272,6 @@ static void buffers_are_drained_once(void **unused)
 	/* The writer is dead: what it held comes back. */
 	region_release_place(&region, 2);
 	assert_int_equal(0, bitmap[0]);
-	region_close(&region);
-}
-
-/* Full buffers of children that dropped privileges come too, and only what a dead one was writing is given
- * back. */
-static void both_areas_are_drained(void **unused)
-{
-	struct region region;
-	struct seen seen = {0};
-	const struct region_drain drain = {.taken = see, .context = &seen};
-
-	assert_int_equal(0, region_open(&region, 3, 0, &options));
-	unsigned char *area = region.base + region.offsets.dropped_buffers;
-	struct region_buffer *first = (void *)(area + BUFFER_BITMAPS_BYTES),
-	                     *second = (void *)((unsigned char *)first + buffer_class[0].bytes);
-	*(uint64_t *)(void *)area = 3;
-	first->word = buffer_word(BUFFER_FULL, 2);
-	second->word = buffer_word(BUFFER_WRITING, 2);
-	assert_int_equal(1, region_drain_buffers(&region, &drain));
-	assert_int_equal(2, *(uint64_t *)(void *)area);
-	region_release_place(&region, 2);
-	assert_int_equal(0, *(uint64_t *)(void *)area);
 	region_close(&region);
 }
 
@@ -428,7 +432,7 @@ static void clock_is_monotonic_time(void **unused)
 
 static void every_loss_has_a_name(void **unused)
 {
-	for (int i = 0; i <= REGION_LOSS_STALE; i++)
+	for (int i = 0; i <= REGION_LOSS_USER_CHANGED; i++)
 		assert_string_not_equal("unknown", region_loss_name((enum region_loss)i));
 	assert_string_equal("unknown", region_loss_name((enum region_loss)4711));
 }
@@ -438,11 +442,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(opens_as_described),
 	    cmocka_unit_test(a_header_is_refused_for_each_wrong_number),
+	    cmocka_unit_test(the_mapping_of_the_start_is_by_the_period),
 	    cmocka_unit_test(sizes_are_bounded),
 	    cmocka_unit_test(abandoned_when_nobody_maps_it),
 	    cmocka_unit_test(slots_are_read_when_whole),
 	    cmocka_unit_test(the_free_of_a_live_slot_is_not_read),
-	    cmocka_unit_test(both_areas_are_drained),
 	    cmocka_unit_test(owners_are_checked),
 	    cmocka_unit_test(buffers_are_drained_once),
 	    cmocka_unit_test(every_bit_set),

@@ -35,17 +35,18 @@ static inline void fixture_own(const struct region *region, uint32_t segment, ui
 
 static inline struct region_slot *fixture_slot(const struct region *region, uint32_t number)
 {
-	return (struct region_slot *)(void *)(region->base + region->offsets.slots) + number;
+	return &region_segments(region)[number / REGION_SEGMENT_SLOTS].slots[number % REGION_SEGMENT_SLOTS];
 }
 
 static inline struct region_slot *fixture_kept(const struct region *region, uint32_t number)
 {
-	return (struct region_slot *)(void *)(region->base + region->offsets.kept) + number;
+	return &region_segments(region)[number / REGION_SEGMENT_SLOTS].kept[number % REGION_SEGMENT_SLOTS];
 }
 
 static inline _Atomic uint64_t *fixture_address(const struct region *region, uint32_t number)
 {
-	return (_Atomic uint64_t *)(void *)(region->base + region->offsets.addresses) + number;
+	return &region_segments(region)[number / REGION_SEGMENT_SLOTS]
+	            .addresses[number % REGION_SEGMENT_SLOTS];
 }
 
 struct fixture_block {
@@ -147,7 +148,7 @@ static inline void fixture_take_buffer(const struct region *region, uint32_t cla
 	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + region->offsets.buffers);
 
 	for (uint32_t c = 0; c < class; c++)
-		number += buffer_class[c].count;
+		number += 64 * buffer_words(buffer_class[c].count);
 	atomic_fetch_or(&bitmap[number / 64], UINT64_C(1) << number % 64);
 }
 

@@ -438,8 +438,10 @@ static void a_region_that_we_would_not_have_made(void **state)
 	    {offsetof(struct region_header, abi), REGION_ABI + 1},
 	    {offsetof(struct region_header, segments), 0}, {offsetof(struct region_header, segments), 2},
 	    {offsetof(struct region_header, segments), UINT32_MAX},
+	    {offsetof(struct region_header, start_segments), 0},
+	    {offsetof(struct region_header, start_segments), UINT32_MAX},
 	    {offsetof(struct region_header, offsets.places), 0},
-	    {offsetof(struct region_header, offsets.slots), UINT32_MAX},
+	    {offsetof(struct region_header, offsets.segments), UINT32_MAX},
 	    {offsetof(struct region_header, offsets.end), REGION_PAGE_BYTES}};
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		memcpy((void *)&bad, (const void *)&good, sizeof(bad));

@@ -151,7 +151,8 @@ static void a_pool_page_is_its_owners_word(void **unused)
 /* A file with the header of a region. modules: 0 where it should be. */
 static void write_region(int fd, uint64_t modules)
 {
-	struct region_header header = {.magic = REGION_MAGIC, .abi = REGION_ABI, .segments = 1};
+	struct region_header header = {
+	    .magic = REGION_MAGIC, .abi = REGION_ABI, .segments = 1, .start_segments = 1};
 
 	region_lay_out(&header.offsets, header.segments);
 	assert_int_equal(0, ftruncate(fd, (off_t)header.offsets.end));

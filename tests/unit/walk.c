@@ -60,6 +60,7 @@ static int open_region(void **state)
 	    .place = {.base = base,
 	        .offsets = region.offsets,
 	        .segments = region.segments,
+	        .start_segments = region.segments,
 	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	};

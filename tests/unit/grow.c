@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* More live samples than the image has mapped room for when it starts: segments and tables grow, once. */
+#include "preload/block.h"
+#include "preload/place.h"
+#include "preload/seccomp_filter.h"
+#include "preload/slot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/place_scene.h"
+
+enum { FEW = 2, SEGMENTS = 256, MANY = 150000 };
+
+static const void *block(uint32_t number)
+{
+	return (const void *)(0x555500000000 + (uintptr_t)number * 4096);
+}
+
+/* An image that has mapped FEW segments, and tables for the default period. */
+static void start(void)
+{
+	const struct region_options options = {.period_bytes = REGION_OFFER_PERIOD_BYTES,
+	    .clock_id = CLOCK_MONOTONIC,
+	    .live_max = SEGMENTS * REGION_SEGMENT_SLOTS,
+	    .mode = REGION_MODE_COPY};
+	const struct tables_wish wish = {.period_bytes = REGION_OFFER_PERIOD_BYTES, .segments = SEGMENTS};
+
+	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
+	struct claim_setup with = {
+	    .place = {.offsets = region.offsets,
+	        .segments = SEGMENTS,
+	        .start_segments = FEW,
+	        .key = region.key},
+	    .pid = (uint32_t)getpid(),
+	};
+	region_header(&region)->start_segments = FEW;
+	with.place.base = mmap(NULL, region_start_bytes(region_header(&region)), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_NORESERVE, region.fd, 0);
+	assert_true(with.place.base != MAP_FAILED);
+	thread_open((uint32_t)getpid(), true);
+	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	assert_true(tables_open(&wish));
+	claim_open(&with);
+}
+
+static void in_started_child(void **test)
+{
+	in_child(start, *test);
+}
+
+static void insert(uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		struct live_entry entry = {
+		    .sample = {.size_bytes = 1 + i, .period_bytes = REGION_OFFER_PERIOD_BYTES}};
+
+		block_insert(block(i), &entry);
+	}
+}
+
+static uint32_t take(uint32_t from, uint32_t to)
+{
+	struct live_entry entry;
+	uint32_t found = 0;
+
+	for (uint32_t i = from; i < to; i++)
+		if (live_take(block(i), &entry)) {
+			found += entry.sample.size_bytes == 1 + i;
+			block_remove(&entry);
+		}
+	return found;
+}
+
+static uint64_t full(void)
+{
+	return region_place(&region, 0)->lost[REGION_LOSS_TABLE_FULL].samples;
+}
+
+/* What the sampler reads. */
+static uint32_t live_slots(void)
+{
+	struct slot_copy copy;
+	uint32_t live = 0;
+
+	for (uint32_t i = 0; i < SEGMENTS * REGION_SEGMENT_SLOTS; i++)
+		live += region_read_slot(&region, i, &copy) &&
+		    copy.address == (uintptr_t)block((uint32_t)copy.sample.size_bytes - 1);
+	return live;
+}
+
+static void every_sample_has_room(void **unused)
+{
+	const uint64_t before = place_bytes(), tables = tables_bytes();
+	insert(0, 1000);
+	assert_int_equal(place_bytes(), before);
+	insert(1000, MANY);
+	assert_true(place_bytes() > before);
+	assert_true(tables_bytes() > tables);
+	assert_int_equal(full(), 0);
+	assert_int_equal(live_slots(), MANY);
+	const struct region_header *header = region_header(&region);
+	assert_true(header->own_end > header->own_start || header->grown_end > header->grown_start);
+	assert_int_equal(header->grown_end - header->grown_start, tables_bytes() - tables);
+	assert_int_equal(take(0, MANY), MANY);
+	assert_int_equal(live_slots(), 0);
+}
+
+static void a_forked_child_has_what_its_parent_has(void **unused)
+{
+	int status;
+
+	insert(0, MANY / 2);
+	const pid_t pid = fork();
+	if (pid == 0) {
+		claim_forked();
+		_exit(claim_ready() && take(0, MANY / 2) == MANY / 2 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(take(0, MANY / 2), MANY / 2);
+}
+
+/* A filter may punish the calls that this takes. */
+static void under_a_filter_nothing_grows(void **unused)
+{
+	const uint64_t before = place_bytes(), tables = tables_bytes();
+	seccomp_filter_note();
+	insert(0, MANY);
+	assert_int_equal(place_bytes(), before);
+	assert_int_equal(tables_bytes(), tables);
+	assert_int_equal(full(), MANY - FEW * REGION_SEGMENT_SLOTS);
+	assert_int_equal(take(0, MANY), FEW * REGION_SEGMENT_SLOTS);
+}
+
+static void a_limit_is_the_programs(void **unused)
+{
+	const uint64_t before = place_bytes(), limit = 3 * before;
+	assert_int_equal(setrlimit(RLIMIT_AS, &(const struct rlimit){limit, limit}), 0);
+	insert(0, 5000);
+	assert_int_equal(place_bytes(), before);
+	assert_int_equal(full(), 5000 - FEW * REGION_SEGMENT_SLOTS);
+}
+
+/* Attached again, the image finds the new region's segments where the last one's were. */
+static void another_region_has_its_own_segments(void **unused)
+{
+	insert(0, 5000);
+	struct region_segment *const grown = place_view.segments;
+	struct region first = region;
+	claim_detach();
+	live_clear();
+	slot_reset();
+	start();
+	insert(0, 5000);
+	assert_int_equal(full(), 0);
+	assert_int_equal(live_slots(), 5000);
+	assert_ptr_equal(place_view.segments, grown);
+	region_close(&first);
+}
+
+int main(void)
+{
+#define STARTED(test) IN_CHILD(test, in_started_child)
+	const struct CMUnitTest tests[] = {
+	    STARTED(every_sample_has_room),
+	    STARTED(a_forked_child_has_what_its_parent_has),
+	    STARTED(under_a_filter_nothing_grows),
+	    STARTED(a_limit_is_the_programs),
+	    STARTED(another_region_has_its_own_segments),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
