@@ -8,10 +8,10 @@
 
 #include <stdlib.h>
 
-struct registry_attached attach_job_facts(pid_t pid)
+struct arrivals_attached attach_job_facts(pid_t pid)
 {
 	char status[PROC_STATUS_BYTES];
-	struct registry_attached facts = {
+	struct arrivals_attached facts = {
 	    .pid = pid, .after_ns = thread_facts_age_ns(thread_facts_birth(pid).ticks)};
 
 	(void)proc_read(pid, "status", status, sizeof(status));
@@ -47,10 +47,10 @@ int attach_job_result(struct attach_job *job, int epoll_fd, struct attachment *a
 int attach_job_register(struct attach_job *job, struct registry *registry)
 {
 	struct region *region = job->region;
-	const struct registry_attached facts = job->facts;
+	const struct arrivals_attached facts = job->facts;
 
 	*job = (struct attach_job){.attacher.fd = -1};
-	return registry_attach(registry, region, &facts);
+	return arrivals_attach(registry, region, &facts);
 }
 
 void attach_job_drop(struct attach_job *job)

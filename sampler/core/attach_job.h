@@ -11,7 +11,7 @@
 #define SAMPLER_CORE_ATTACH_JOB_H
 
 #include "sampler/attach/attacher.h"
-#include "sampler/heap/registry.h"
+#include "sampler/heap/arrivals.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -19,12 +19,12 @@
 struct attach_job {
 	struct attacher attacher;
 	struct region *region;          /* owned until the process uses it; NULL: the job is empty */
-	struct registry_attached facts; /* facts.plan is owned for as long as the region is */
+	struct arrivals_attached facts; /* facts.plan is owned for as long as the region is */
 	uint64_t begun_ns;              /* monotonic */
 };
 
 /* What is known of a running process: its pid, age and resident memory. */
-struct registry_attached attach_job_facts(pid_t pid);
+struct arrivals_attached attach_job_facts(pid_t pid);
 
 /* Starts the attacher for job->region, and adds its descriptor to the epoll set. The wish says all but the
  * region. 0, or -errno: then the job is empty. */

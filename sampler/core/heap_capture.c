@@ -3,6 +3,9 @@
 
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
+#include "sampler/heap/drain.h"
+#include "sampler/heap/process_life.h"
+#include "sampler/heap/tend.h"
 #include "sampler/heap/walked.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/regs.h"
@@ -121,7 +124,7 @@ static void describe(void *context, uint64_t period_bytes, char *text, size_t by
 	const struct heap_capture *h = context;
 	char period[AMOUNT_BYTES], strangers[64] = "", missed[512], changed[256], omitted[256];
 
-	registry_describe_missed(&h->registry, missed, sizeof(missed));
+	missed_describe(&h->registry.missed, h->registry.setup.pool, missed, sizeof(missed));
 	backend_fallback_describe(&h->registry.fallback, changed, sizeof(changed));
 	heap_source_describe_omitted(&h->source, omitted, sizeof(omitted));
 	if (h->intake.strangers)
@@ -160,21 +163,21 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	    .context = h,
 	    .period_bytes = options->period_bytes,
 	};
-	h->registry = (struct registry){
-	    .intake = &h->intake,
-	    .pool = h->pool,
-	    .probe = &h->probe,
-	    .modules = setup->modules,
-	    .epoll_fd = setup->epoll_fd,
-	    .verbosity = options->verbosity,
-	    .may_yield = options->backend == BACKEND_AUTO,
-	    .heap = {.labels = options->labels,
-	        .temporary_ns = options->temporary_ns,
-	        .deltas = options->delta},
-	    .launch = setup->launch,
-	    .choice = h->choice,
-	    .listener = scheduler_listener(&h->source.base),
-	};
+	h->registry = (struct registry){.setup = {
+	                                    .intake = &h->intake,
+	                                    .pool = h->pool,
+	                                    .probe = &h->probe,
+	                                    .modules = setup->modules,
+	                                    .epoll_fd = setup->epoll_fd,
+	                                    .verbosity = options->verbosity,
+	                                    .may_yield = options->backend == BACKEND_AUTO,
+	                                    .heap = {.labels = options->labels,
+	                                        .temporary_ns = options->temporary_ns,
+	                                        .deltas = options->delta},
+	                                    .launch = setup->launch,
+	                                    .choice = h->choice,
+	                                    .listener = scheduler_listener(&h->source.base),
+	                                }};
 	registry_init(&h->registry);
 	poll_interval_begin(&h->pace, clock_now_ns());
 	error = h->pool ? watch(setup->epoll_fd, region_pool_fd(h->pool), EPOLLOUT | EPOLLET) : 0;
@@ -187,7 +190,7 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 
 void heap_capture_close(struct heap_capture *h)
 {
-	if (h->registry.intake)
+	if (h->registry.setup.intake)
 		registry_fini(&h->registry);
 	summary_list_clear(&h->source.ended);
 	heap_source_fini(&h->source);
@@ -218,22 +221,22 @@ bool heap_capture_event(struct heap_capture *h, int fd)
 
 bool heap_capture_look(struct heap_capture *h, bool ended)
 {
-	const uint64_t arrivals = h->registry.arrivals, requests = h->registry.requests;
-	struct poll_interval_findings found = {.processes = registry_tend(&h->registry)};
+	const uint64_t arrivals = h->registry.lives.arrivals, requests = h->registry.tend.requests;
+	struct poll_interval_findings found = {.processes = tend_images(&h->registry)};
 	uint64_t looked_ns = clock_now_ns();
 
-	found.samples = registry_drain_some(&h->registry, DRAIN_NS);
+	found.samples = drain_some(&h->registry, DRAIN_NS);
 	if (ended)
-		registry_finish_ended(&h->registry);
-	found.processes += h->registry.arrivals - arrivals;
+		tend_ended(&h->registry);
+	found.processes += h->registry.lives.arrivals - arrivals;
 	/* A daemon has read a new process' /proc when it took the offer, and there is always a new one. And
 	 * there are no rings, but buffers that each image has of its own: many images with a few samples are
 	 * no flood. */
 	if (!h->pool) {
 		found.processes = 0;
-		found.samples = h->registry.drained_most;
+		found.samples = h->registry.drain.most;
 	}
-	found.requests = h->registry.requests - requests;
+	found.requests = h->registry.tend.requests - requests;
 	poll_interval_note(&h->pace, &found, looked_ns);
 	return found.requests > 0;
 }

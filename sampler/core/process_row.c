@@ -47,7 +47,7 @@ static size_t fill_losses(const struct process *process, struct control_loss los
 	const uint64_t counted = process_samples(process), arrived = heap_total(process->heap).samples;
 	size_t count = 0;
 
-	if (!process->image->adopting && counted > arrived)
+	if (process->image->life.state != IMAGE_ADOPTING && counted > arrived)
 		losses[count++] = (struct control_loss){"stack", counted - arrived};
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		const struct tally lost = region_read_tally(&place->lost[i]);

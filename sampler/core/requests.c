@@ -26,11 +26,10 @@ typedef uint32_t ask_one(struct scheduler *scheduler, pid_t pid, uint64_t asker)
 
 static uint32_t ask_service(const struct core *core, const char *service, ask_one *ask, uint64_t asker)
 {
-	const struct table *processes = &core->heap.intake.processes;
 	uint32_t count = 0;
 
-	for (size_t i = 0; i < processes->count; i++) {
-		const struct target *target = &((const struct process *)processes->entries[i].item)->target;
+	books_each_process (process, &core->heap.intake.books) {
+		const struct target *target = &process->target;
 
 		if (!target->closed && target->plan && strcmp(target->plan->service, service) == 0)
 			count += ask(core->scheduler, target->pid, asker);

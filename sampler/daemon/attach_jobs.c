@@ -7,6 +7,7 @@
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/policy_match.h"
 #include "sampler/daemon/policy_recheck.h"
+#include "sampler/heap/arrivals.h"
 #include "sampler/identity/process_labels.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"

@@ -6,6 +6,7 @@
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/policy_match.h"
 #include "sampler/daemon/policy_recheck.h"
+#include "sampler/heap/arrivals.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/exit_status.h"
@@ -54,10 +55,8 @@ static uint64_t random_key(void)
  * memory allows that. */
 static void prefault(struct daemon *d, const struct region *region)
 {
-	uint64_t images = 0;
+	const uint64_t images = d->core.heap.intake.books.images.count;
 
-	for (const struct image *image = d->core.heap.intake.images; image; image = image->next)
-		images++;
 	if ((images + 1) * PREFAULT_BYTES <= d->rules->daemon.memory_bytes / PREFAULT_SHARE)
 		region_prefault(region);
 }
@@ -113,9 +112,9 @@ static bool take(struct daemon *d, struct process_entry *entry, struct region_of
 	*region = offer->region;
 	prefault(d, region);
 	policy_match_plan(plan, d, match);
-	const struct registry_offer given = {region, plan, terms.period_bytes, entry->pid,
+	const struct arrivals_offer given = {region, plan, terms.period_bytes, entry->pid,
 	    thread_facts_age_ns(entry->identity.ticks), offer->used};
-	if (registry_take_offer(&d->core.heap.registry, &given) != 0)
+	if (arrivals_offer(&d->core.heap.registry, &given) != 0)
 		return false;
 	region_offer_turn(region, true);
 	entry->state = PROCESS_PROFILED;
@@ -147,7 +146,7 @@ static bool join(struct daemon *d, struct process_entry *entry, const struct ima
 
 static bool on_offer(struct daemon *d, struct process_entry *entry, struct region_offer *offer)
 {
-	const struct image *image = registry_image_of(&d->core.heap.registry, offer->region.ino);
+	const struct image *image = books_image_of_region(&d->core.heap.intake.books, offer->region.ino);
 
 	if (image) {
 		region_close(&offer->region);
@@ -392,6 +391,6 @@ bool candidate_ended(struct daemon *d, int fd)
 
 void candidate_stop_all(struct daemon *d)
 {
-	for (struct image *image = d->core.heap.intake.images; image; image = image->next)
+	books_each_image (image, &d->core.heap.intake.books)
 		region_offer_turn(image->region, false);
 }

@@ -15,6 +15,7 @@
 #include "sampler/daemon/periods.h"
 #include "sampler/daemon/policy_match.h"
 #include "sampler/daemon/policy_recheck.h"
+#include "sampler/heap/process_life.h"
 #include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/target/target_plan.h"
@@ -138,7 +139,7 @@ static void tell_manager(struct daemon *d, uint64_t now_ns)
 		notify_tell("WATCHDOG=1");
 	if (is_due(&d->status_ns, now_ns, STATUS_NS_S * second_ns))
 		notify_tell("STATUS=%s%zu processes are profiled%s%s", d->off.off ? "off: " : "",
-		    registry_running(&d->core.heap.registry), d->note[0] ? "; " : "", d->note);
+		    process_life_running(&d->core.heap.registry), d->note[0] ? "; " : "", d->note);
 }
 
 static void limit_load(struct daemon *d, uint64_t now_ns)

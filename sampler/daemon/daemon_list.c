@@ -7,6 +7,7 @@
 #include "sampler/core/process_row.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/list_quota.h"
+#include "sampler/heap/process_life.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/target/target_plan.h"
@@ -43,7 +44,8 @@ static void write_daemon(struct daemon *d, struct control_list_writer *writer)
 /* The books of a living process. NULL if it is not profiled, or has not taken a sample yet. */
 static const struct process *process_of(const struct daemon *d, const struct process_entry *entry)
 {
-	return entry->state == PROCESS_PROFILED ? registry_find(&d->core.heap.registry, entry->pid) : NULL;
+	return entry->state == PROCESS_PROFILED ? process_life_find(&d->core.heap.registry, entry->pid)
+	                                        : NULL;
 }
 
 static size_t fill_labels(const struct process *process, struct labels *labels, struct control_label *rows)

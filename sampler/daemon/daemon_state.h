@@ -14,6 +14,7 @@
 #include "sampler/daemon/process_table.h"
 #include "sampler/daemon/session_identity.h"
 #include "sampler/daemon/store_keeper.h"
+#include "sampler/heap/arrivals.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/rules/rules.h"
 #include "sampler/store/store.h"

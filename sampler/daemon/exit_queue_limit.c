@@ -38,7 +38,6 @@ static const char *service_of(const struct target *target)
 bool exit_queue_limit_allows(void *context, const struct target *target)
 {
 	const struct daemon *d = ((const struct core *)context)->command;
-	const struct table *processes = &d->core.heap.intake.processes;
 	const uint64_t account = target_account(target);
 	struct rlimit files = {.rlim_cur = RLIM_INFINITY};
 
@@ -50,8 +49,8 @@ bool exit_queue_limit_allows(void *context, const struct target *target)
 	    .books_max_bytes = d->core.memory.max_bytes,
 	    .killed = process_end_alarm(target) == PROCESS_END_KILLED,
 	};
-	for (size_t i = 0; i < processes->count; i++) {
-		const struct target *other = &((const struct process *)processes->entries[i].item)->target;
+	books_each_process (process, &d->core.heap.intake.books) {
+		const struct target *other = &process->target;
 
 		if (!scheduler_is_closing(other))
 			continue;

@@ -207,12 +207,11 @@ bool policy_match_has_room(const struct daemon *d, const struct process_facts *f
 {
 	const uint64_t most = d->rules->daemon.memory_bytes / IMAGE_BYTES;
 	char account[TARGET_OWNER_BYTES];
-	uint64_t all = 0, of_account = 0;
+	uint64_t of_account = 0;
 
 	process_labels_owner(facts, account, sizeof(account));
-	for (const struct image *image = d->core.heap.intake.images; image; image = image->next) {
-		all++;
+	books_each_image (image, &d->core.heap.intake.books)
 		of_account += image->plan && strcmp(image->plan->account, account) == 0;
-	}
-	return all < most && (of_account < most / 2 || is_own(facts, account));
+	return d->core.heap.intake.books.images.count < most &&
+	    (of_account < most / 2 || is_own(facts, account));
 }

@@ -12,8 +12,9 @@
 
 static struct image *image_of(const struct daemon *d, const struct process_entry *entry)
 {
-	return entry->state == PROCESS_PROFILED ? registry_image_of(&d->core.heap.registry, entry->ino)
-	                                        : NULL;
+	return entry->state == PROCESS_PROFILED
+	    ? books_image_of_region(&d->core.heap.intake.books, entry->ino)
+	    : NULL;
 }
 
 static void recheck_profiled(struct daemon *d, struct process_entry *entry, struct image *image)

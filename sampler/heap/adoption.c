@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/adoption.h"
 
+#include "sampler/heap/registry.h"
 #include "sampler/linux/clock.h"
 #include "sampler/region/place_slots.h"
 
@@ -31,7 +32,7 @@ static void adopt_block(struct process *process, const struct slot_copy *block, 
 	heap_inherit(process->heap, &sample); /* without memory for it: a lost stack */
 }
 
-void adoption_end(struct process *process)
+void adoption_enter(struct process *process)
 {
 	struct place_slots slots = place_slots_begin(process->image->region, process->place);
 	struct slot_copy block;
@@ -64,7 +65,7 @@ void adoption_begin(struct process *process)
 	heap_begin(process->heap, before, clock_now_ns());
 }
 
-void adoption_log(struct process *process)
+static void renew_log(struct process *process)
 {
 	struct place_slots slots = place_slots_begin(process->image->region, process->place);
 	struct slot_copy block;
@@ -81,4 +82,15 @@ void adoption_log(struct process *process)
 	for (size_t walked = 1; walked < process->walked.stack_room; walked++)
 		if (process->walked.stack[walked])
 			stack_log_walked(&process->log, (uint32_t)walked, process->walked.stack[walked] - 1);
+}
+
+void adoption_end(struct intake *intake, struct image *image)
+{
+	intake_buffers(intake, image, UINT64_MAX);
+	image_each_process (process, image)
+		if (process->was_running)
+			adoption_enter(process);
+	registry_settled(image);
+	image_each_process (process, image)
+		renew_log(process);
 }

@@ -7,12 +7,16 @@
 #ifndef SAMPLER_HEAP_ADOPTION_H
 #define SAMPLER_HEAP_ADOPTION_H
 
-#include "sampler/heap/process.h"
+#include "sampler/heap/intake.h"
 
 void adoption_begin(struct process *process);
-void adoption_end(struct process *process);
 
-/* After all processes of the image were taken over: begins the log of the stacks anew. */
-void adoption_log(struct process *process);
+/* Enters the blocks that live, with the stacks that the earlier sampler has logged. */
+void adoption_enter(struct process *process);
+
+/* For all processes of the image. Reads first what the earlier sampler had not read, which has its stacks;
+ * then what it has logged; only then begins the log of the stacks anew. The image is settled
+ * afterwards. */
+void adoption_end(struct intake *intake, struct image *image);
 
 #endif

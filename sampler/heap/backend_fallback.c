@@ -37,9 +37,9 @@ enum region_mode backend_fallback_mode(const struct backend_fallback *fallback)
 
 static void detach(struct image *image)
 {
-	probe_detach(image->fds, image->fd_count);
-	image->fds = NULL;
-	image->fd_count = image->fd_room = 0;
+	probe_detach(image->capture.fds, image->capture.fd_count);
+	image->capture.fds = NULL;
+	image->capture.fd_count = image->capture.fd_room = 0;
 }
 
 static void to_copy(struct backend_fallback *fallback, struct image *image)
@@ -47,7 +47,7 @@ static void to_copy(struct backend_fallback *fallback, struct image *image)
 	atomic_store(&region_header(image->region)->mode, REGION_MODE_COPY);
 	detach(image);
 	fallback->to_copy++;
-	image->backend = BACKEND_COPY;
+	image->capture.backend = BACKEND_COPY;
 }
 
 static int attach_one(
@@ -55,7 +55,8 @@ static int attach_one(
 {
 	int *fds = NULL;
 	size_t count = 0;
-	int error = probe_attach(fallback->probe, process->target.pid, image->trigger_address, &fds, &count);
+	int error =
+	    probe_attach(fallback->probe, process->target.pid, image->life.trigger_address, &fds, &count);
 
 	if (error)
 		return error;
@@ -65,13 +66,14 @@ static int attach_one(
 		probe_detach(fds, count);
 		return -ESRCH;
 	}
-	if (array_reserve(&image->fds, &image->fd_room, image->fd_count + count, sizeof(*fds)) != 0) {
+	if (array_reserve(&image->capture.fds, &image->capture.fd_room, image->capture.fd_count + count,
+	        sizeof(*fds)) != 0) {
 		probe_detach(fds, count);
 		return -ENOMEM;
 	}
 	if (count)
-		memcpy(image->fds + image->fd_count, fds, count * sizeof(*fds));
-	image->fd_count += count;
+		memcpy(image->capture.fds + image->capture.fd_count, fds, count * sizeof(*fds));
+	image->capture.fd_count += count;
 	free(fds);
 	return 0;
 }
@@ -79,10 +81,10 @@ static int attach_one(
 /* The count of switches begins here: earlier ones cost nothing. */
 static void begin_switches(struct image *image, const struct process *process)
 {
-	image->turns_ns = clock_now_ns();
-	image->turns_wait_ns = SWITCHES_LEAST_NS;
-	if (context_switches_read(process->target.pid, &image->turns) != 0)
-		image->turns = UINT64_MAX; /* the first look begins */
+	image->capture.turns_ns = clock_now_ns();
+	image->capture.turns_wait_ns = SWITCHES_LEAST_NS;
+	if (context_switches_read(process->target.pid, &image->capture.turns) != 0)
+		image->capture.turns = UINT64_MAX; /* the first look begins */
 }
 
 /* Sets breakpoints on every known process of the image; children forked later inherit them. 0, or -errno with
@@ -91,12 +93,10 @@ static int attach(const struct backend_fallback *fallback, struct image *image)
 {
 	int error = 0;
 
-	for (uint32_t i = 0; i < image->places_end && image->live_processes && (!error || error == -ESRCH);
-	     i++)
-		if (image->process[i] && !image->process[i]->target.closed &&
-		    image->process[i]->target.pidfd >= 0)
-			error = attach_one(fallback, image, image->process[i]);
-	if (image->fd_count && (!error || error == -ESRCH))
+	image_each_process (process, image)
+		if ((!error || error == -ESRCH) && !process->target.closed && process->target.pidfd >= 0)
+			error = attach_one(fallback, image, process);
+	if (image->capture.fd_count && (!error || error == -ESRCH))
 		return 0;
 	detach(image);
 	return error ? error : -ESRCH;
@@ -115,21 +115,38 @@ static bool has_library_of_its_own(const struct backend_fallback *fallback, cons
 	    (status.st_dev != fallback->probe->library_dev || status.st_ino != fallback->probe->library_ino);
 }
 
+void backend_fallback_expect(const struct backend_fallback *fallback, struct image *image)
+{
+	image->capture.event_backend = fallback->probe->backend;
+}
+
+void backend_fallback_adopt(const struct backend_fallback *fallback, struct image *image)
+{
+	const bool uprobe = fallback->probe->backend == BACKEND_UPROBE;
+
+	image->capture.backend = image->capture.event_backend = uprobe ? BACKEND_UPROBE : BACKEND_COPY;
+	atomic_store(&region_header(image->region)->mode, uprobe ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
+}
+
 void backend_fallback_begin(
     struct backend_fallback *fallback, struct image *image, const struct process *process)
 {
-	bool copy = (image->other_library && fallback->probe->backend == BACKEND_UPROBE) ||
+	if (image->life.unchosen) {
+		image->capture.backend = BACKEND_COPY;
+		return;
+	}
+	bool copy = (image->origin.other_library && fallback->probe->backend == BACKEND_UPROBE) ||
 	    (fallback->may_yield && has_library_of_its_own(fallback, process));
 
-	image->backend =
+	image->capture.backend =
 	    backend_fallback_mode(fallback) == REGION_MODE_TRIGGER && !copy ? BACKEND_UPROBE : BACKEND_COPY;
-	image->event_backend = image->backend;
-	if (fallback->probe->backend == BACKEND_COPY || image->backend == BACKEND_UPROBE ||
+	image->capture.event_backend = image->capture.backend;
+	if (fallback->probe->backend == BACKEND_COPY || image->capture.backend == BACKEND_UPROBE ||
 	    process->target.pidfd < 0)
 		return;
 	int error = attach(fallback, image);
 	if (error == 0) {
-		image->backend = image->event_backend = BACKEND_BREAKPOINT;
+		image->capture.backend = image->capture.event_backend = BACKEND_BREAKPOINT;
 		fallback->to_breakpoint += fallback->probe->backend == BACKEND_UPROBE;
 		begin_switches(image, process);
 		atomic_store(&region_header(image->region)->mode, REGION_MODE_TRIGGER);
@@ -148,10 +165,10 @@ void backend_fallback_executed(struct backend_fallback *fallback, struct image *
 {
 	uint32_t others = 0;
 
-	if (image->backend != BACKEND_BREAKPOINT || features_has(FEATURES_REMOVE_ON_EXEC))
+	if (image->capture.backend != BACKEND_BREAKPOINT || features_has(FEATURES_REMOVE_ON_EXEC))
 		return;
-	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++)
-		others += image->process[i] && !image->process[i]->target.closed;
+	image_each_process (process, image)
+		others += !process->target.closed;
 	if (!others) {
 		detach(image);
 		return;
@@ -185,51 +202,52 @@ static const struct process *silent_process(struct image *image, bool overrun)
 {
 	const struct process *found = NULL;
 
-	for (uint32_t i = 0; i < image->places_end && image->live_processes; i++)
-		if (image->process[i] && !image->process[i]->target.closed &&
-		    is_silent(image->process[i], overrun))
-			found = image->process[i];
+	image_each_process (process, image)
+		if (!process->target.closed && is_silent(process, overrun))
+			found = process;
 	return found;
 }
 
 static void step_down(struct backend_fallback *fallback, struct image *image, const struct process *process)
 {
-	enum backend from = image->backend;
+	enum backend from = image->capture.backend;
 
 	fallback->causes[BACKEND_FALLBACK_SILENT]++;
 	fallback->images_without_uprobe_hits += from == BACKEND_UPROBE;
 	if (from == BACKEND_UPROBE && attach(fallback, image) == 0) {
-		image->backend = image->event_backend = BACKEND_BREAKPOINT;
+		image->capture.backend = image->capture.event_backend = BACKEND_BREAKPOINT;
 		fallback->to_breakpoint++;
 	} else {
 		to_copy(fallback, image);
 	}
-	for (uint32_t i = 0; i < image->places_end; i++)
-		if (image->process[i])
-			image->process[i]->silent_looks = 0;
+	image_each_process (each, image)
+		each->silent_looks = 0;
 	if (fallback->verbosity > 0 ||
 	    (fallback->verbosity == 0 && fallback->causes[BACKEND_FALLBACK_SILENT] == 1))
 		log_line("pid %d: no stacks received from the %s, switching to %s", (int)process->target.pid,
-		    backend_name(from), backend_name(image->backend));
+		    backend_name(from), backend_name(image->capture.backend));
 }
 
 /* ---- a breakpoint that costs too much */
 
 static void look_at_switches(struct backend_fallback *fallback, struct image *image, uint64_t now_ns)
 {
-	const struct process *process = image->process[0];
+	const struct process *process = image->places.at[0];
 	uint64_t turns;
 
-	if (image->backend != BACKEND_BREAKPOINT || !fallback->may_yield ||
-	    now_ns - image->turns_ns < image->turns_wait_ns || !process || process->target.closed ||
-	    process->target.pidfd < 0 || context_switches_read(process->target.pid, &turns) != 0)
+	if (image->capture.backend != BACKEND_BREAKPOINT || !fallback->may_yield ||
+	    now_ns - image->capture.turns_ns < image->capture.turns_wait_ns || !process ||
+	    process->target.closed || process->target.pidfd < 0 ||
+	    context_switches_read(process->target.pid, &turns) != 0)
 		return;
-	uint64_t elapsed = now_ns - image->turns_ns, came = turns - image->turns;
-	bool first = image->turns_ns == 0 || turns < image->turns; /* less: a thread has ended */
-	image->turns = turns;
-	image->turns_ns = now_ns;
-	image->turns_wait_ns = image->turns_wait_ns && image->turns_wait_ns < SWITCHES_MOST_NS / 2
-	    ? 2 * image->turns_wait_ns
+	uint64_t elapsed = now_ns - image->capture.turns_ns, came = turns - image->capture.turns;
+	bool first =
+	    image->capture.turns_ns == 0 || turns < image->capture.turns; /* less: a thread has ended */
+	image->capture.turns = turns;
+	image->capture.turns_ns = now_ns;
+	image->capture.turns_wait_ns =
+	    image->capture.turns_wait_ns && image->capture.turns_wait_ns < SWITCHES_MOST_NS / 2
+	    ? 2 * image->capture.turns_wait_ns
 	    : SWITCHES_MOST_NS;
 	if (first || came * 1000000000u / elapsed <= CONTEXT_SWITCHES_PER_SECOND_MAX)
 		return;
@@ -243,22 +261,22 @@ static void look_at_switches(struct backend_fallback *fallback, struct image *im
 }
 
 bool backend_fallback_tend(
-    struct backend_fallback *fallback, struct image *images, uint64_t ring_lost, uint64_t now_ns)
+    struct backend_fallback *fallback, const struct books *books, uint64_t ring_lost, uint64_t now_ns)
 {
 	enum region_mode before = backend_fallback_mode(fallback);
 
 	if (fallback->probe->backend == BACKEND_COPY)
 		return false;
-	for (struct image *image = images; image; image = image->next)
-		if (image->settled)
+	books_each_image (image, books)
+		if (image_is_settled(image))
 			look_at_switches(fallback, image, now_ns);
 	if (now_ns - fallback->looked_ns < LOOK_NS)
 		return false;
 	fallback->looked_ns = now_ns;
 	bool overrun = ring_lost != fallback->ring_lost; /* then stacks may be missing for that reason */
 	fallback->ring_lost = ring_lost;
-	for (struct image *image = images; image; image = image->next) {
-		if (!image->settled || image->backend == BACKEND_COPY)
+	books_each_image (image, books) {
+		if (!image_is_settled(image) || image->capture.backend == BACKEND_COPY)
 			continue;
 		const struct process *process = silent_process(image, overrun);
 		if (process)

@@ -14,7 +14,7 @@
 #ifndef SAMPLER_HEAP_BACKEND_FALLBACK_H
 #define SAMPLER_HEAP_BACKEND_FALLBACK_H
 
-#include "sampler/heap/process.h"
+#include "sampler/heap/books.h"
 #include "sampler/perf/probe.h"
 
 #include <stdbool.h>
@@ -43,7 +43,14 @@ struct backend_fallback {
 /* The mode for regions of future images; it changes when the uprobe is abandoned. */
 enum region_mode backend_fallback_mode(const struct backend_fallback *fallback);
 
-/* Gives a new image its first backend. `process` is its place 0. */
+/* The image is ready: until it has its first backend, its stacks come by the session's. */
+void backend_fallback_expect(const struct backend_fallback *fallback, struct image *image);
+
+/* Gives an image that an earlier sampler had its backend: the uprobe, or the copy. */
+void backend_fallback_adopt(const struct backend_fallback *fallback, struct image *image);
+
+/* Gives a new image its first backend; the copy if the image was not chosen: no event is opened for it,
+ * and none missed. `process` is its place 0. */
 void backend_fallback_begin(
     struct backend_fallback *fallback, struct image *image, const struct process *process);
 
@@ -58,7 +65,7 @@ void backend_fallback_executed(struct backend_fallback *fallback, struct image *
 /* To be called after the rings and buffers were drained. ring_lost: records lost so far because the rings
  * were full. Checks each image now and then. True if backend_fallback_mode has changed. */
 bool backend_fallback_tend(
-    struct backend_fallback *fallback, struct image *images, uint64_t ring_lost, uint64_t now_ns);
+    struct backend_fallback *fallback, const struct books *books, uint64_t ring_lost, uint64_t now_ns);
 
 /* Describes which backends were changed since the start; an empty text if none. */
 void backend_fallback_describe(const struct backend_fallback *fallback, char *text, size_t bytes);

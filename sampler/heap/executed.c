@@ -219,7 +219,8 @@ void executed_look(struct process *process, uint64_t now_ns)
 		return;
 	process->executable_known = false; /* once */
 	proc_strip_deleted(path);
-	note(process, path, process->image->attached_pid ? UNFOLLOWED_WHY : obstacle(target->pid), now_ns);
+	note(process, path, process->image->origin.attached_pid ? UNFOLLOWED_WHY : obstacle(target->pid),
+	    now_ns);
 }
 
 /* By the record alone, which comes for every exec: what is cheap. */
@@ -250,14 +251,15 @@ void executed_note(struct process *process, const char *name, uint64_t time_ns)
 {
 	if (process->target.closed || process->target.unseen[0] || time_ns <= place_taken_ns(process))
 		return;
-	const char *why = process->image->attached_pid ? UNFOLLOWED_WHY : noted_obstacle(process->target.pid);
+	const char *why =
+	    process->image->origin.attached_pid ? UNFOLLOWED_WHY : noted_obstacle(process->target.pid);
 	note(process, name, why, time_ns);
 }
 
 /* Its number is its own word, and good here if the image's own process has told the truth. */
 static bool is_relative(const struct process *process, pid_t pid)
 {
-	const struct process *first = process->image->process[0];
+	const struct process *first = process->image->places.at[0];
 
 	return first && first != process && first->target.pidfd >= 0 && !target_has_ended(&first->target) &&
 	    first->target.pid == process_identity_told_pid(first) &&
@@ -295,6 +297,6 @@ void executed_begin(struct process *process)
 	process->executable_known = true;
 	process->executable_dev = there ? id.dev : 0;
 	process->executable_ino = there ? id.ino : 0;
-	if (process->image->attached_pid)
+	if (process->image->origin.attached_pid)
 		process->executable_stack = thread_facts_birth(process->target.pid).stack_start;
 }

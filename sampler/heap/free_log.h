@@ -2,7 +2,7 @@
 /*
  * Reads an image's ring of frees (proto/region.h) into the books of its processes. The ring only serves to
  * know how long blocks lived: what is live is in the slots. An entry that is overwritten before it is read
- * costs one lifetime and is counted in image->frees_lost.
+ * costs one lifetime and is counted in image->frees.lost.
  */
 #ifndef SAMPLER_HEAP_FREE_LOG_H
 #define SAMPLER_HEAP_FREE_LOG_H

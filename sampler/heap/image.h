@@ -12,6 +12,13 @@ void image_free(struct image *image); /* closes the region; every process must b
 /* The process at a place; created if it is in the shared memory and not known yet; NULL if there is none. */
 struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
 
+/* Forgets a finished process. Its place in the region is released by region_release_place(), not here. */
+void image_free_process(struct process *process);
+
+/* The sampling period of the image: the first one (0: the session's), and a later one. */
+void image_begin_period(struct image *image, uint64_t period_bytes);
+void image_set_period(struct image *image, uint64_t period_bytes);
+
 /* Looks again for one that is unsure. True: now it has a pidfd. */
 bool image_look_again(struct process *process);
 

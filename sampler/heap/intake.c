@@ -29,7 +29,7 @@ int intake_init(struct intake *intake, struct modules *modules, struct memory_bo
 {
 	memset(intake, 0, sizeof(*intake));
 	intake->modules = modules;
-	intake->memory = memory;
+	intake->books.memory = memory;
 	intake->arch = regs_arch_native();
 	intake->regs_mask = regs_mask;
 	intake->maps_follow = maps_follow;
@@ -39,9 +39,8 @@ int intake_init(struct intake *intake, struct modules *modules, struct memory_bo
 
 void intake_fini(struct intake *intake)
 {
-	table_fini(&intake->keys);
+	books_fini(&intake->books);
 	table_fini(&intake->births);
-	table_fini(&intake->processes);
 	free(intake->frames);
 	intake->frames = NULL;
 }
@@ -97,39 +96,16 @@ static bool take_sample(struct intake *intake, struct sample *s)
 	process_weigh(s->process);
 	if (error == -ENOMEM) {
 		s->process->counters.no_room += !s->walked; /* of that, the samples wait for another dump */
-		intake->memory->refused++;
+		intake->books.memory->refused++;
 	}
 	return error != -EEXIST;
 }
 
-int intake_add_image(struct intake *intake, struct image *image)
-{
-	if (table_add(&intake->keys, image->region->key, image) != 0)
-		return -ENOMEM;
-	image->processes = &intake->processes;
-	image->memory = intake->memory;
-	image->next = intake->images;
-	image->link = &intake->images;
-	if (image->next)
-		image->next->link = &image->next;
-	intake->images = image;
-	return 0;
-}
-
-void intake_remove_image(struct intake *intake, struct image *image)
-{
-	*image->link = image->next;
-	if (image->next)
-		image->next->link = image->link;
-	table_remove(&intake->keys, image->region->key, image);
-}
-
 static struct image *find_image(const struct intake *intake, uint64_t key)
 {
-	size_t cursor = 0;
-	struct image *image = table_next(&intake->keys, key & ~REGION_KEY_PLACE, &cursor);
+	struct image *image = books_image_of_key(&intake->books, key & ~REGION_KEY_PLACE);
 
-	return image && image->ready ? image : NULL;
+	return image && image_is_ready(image) ? image : NULL;
 }
 
 static struct process *find_process(struct intake *intake, struct image *image, uint32_t place)
@@ -161,7 +137,7 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	if (!image && intake->find_images && intake->find_images(intake->context))
 		image = find_image(intake, key);
 	intake->strangers += !image;
-	if (image && image->unchosen)
+	if (image && image->life.unchosen)
 		return;
 	s.process = find_process(intake, image, key & REGION_KEY_PLACE);
 	if (!s.process) {
@@ -177,7 +153,7 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	s.period_bytes = s.regs.r[argument[4]] & ((1ull << REGION_STACK_SHIFT) - 1);
 	s.walked = (uint32_t)(s.regs.r[argument[4]] >> REGION_STACK_SHIFT);
 	s.stack.time_ns = record->time_ns;
-	s.backend = image->event_backend;
+	s.backend = image->capture.event_backend;
 	uint64_t *count =
 	    s.backend == BACKEND_UPROBE ? &s.process->counters.by_uprobe : &s.process->counters.by_breakpoint;
 	/* A trigger that a signal interrupts is executed, and dumped, a second time. */
@@ -194,15 +170,15 @@ static void take_mmap(struct intake *intake, const struct record *record)
 
 	/* Stacks that were copied before the record must be unwound with the old maps. They may be the first
 	 * of a new process. */
-	while (record->time_ns && known != intake->processes.count) {
-		known = intake->processes.count;
-		for (cursor = 0; (process = table_next(&intake->processes, record->pid, &cursor));)
+	while (record->time_ns && known != intake->books.processes.count) {
+		known = intake->books.processes.count;
+		for (cursor = 0; (process = table_next(&intake->books.processes, record->pid, &cursor));)
 			if (!process->target.closed)
 				intake_buffers(intake, process->image, record->time_ns);
 	}
 	const struct map_range range = map_record_range(record);
 	cursor = 0;
-	while ((process = table_next(&intake->processes, record->pid, &cursor)))
+	while ((process = table_next(&intake->books.processes, record->pid, &cursor)))
 		if (!process->target.closed)
 			maps_add(process->target.maps, &range);
 }
@@ -212,7 +188,7 @@ static void take_comm(const struct intake *intake, const struct record *record)
 	struct process *process;
 	size_t cursor = 0;
 
-	while ((process = table_next(&intake->processes, record->pid, &cursor)))
+	while ((process = table_next(&intake->books.processes, record->pid, &cursor)))
 		if (record->exec)
 			executed_note(process, record->path, record->time_ns);
 		else if (!process->target.closed && process->target.threads)
@@ -223,7 +199,7 @@ void intake_record(void *context, const struct record *record)
 {
 	struct intake *intake = context;
 
-	unfollowed_record(&intake->births, &intake->processes, record);
+	unfollowed_record(&intake->births, &intake->books.processes, record);
 	switch (record->kind) {
 	case RECORD_SAMPLE:
 		take_record_sample(intake, record);
@@ -272,7 +248,7 @@ static bool take_frames(struct buffer_context *context, const struct region_buff
 		return true;
 	process_look_for_room(process);
 	if (walked_told(process, &walk, header->sample.stack, header->sample.time_ns) != 0)
-		intake->memory->refused++; /* its samples wait for another */
+		intake->books.memory->refused++; /* its samples wait for another */
 	process_weigh(process);
 	return true;
 }
@@ -282,7 +258,7 @@ static bool take_buffer(
 {
 	struct buffer_context *context = argument;
 
-	if (context->image->unchosen)
+	if (context->image->life.unchosen)
 		return true;
 	if (header->sample.time_ns >= context->before_ns &&
 	    header->sample.time_ns - context->before_ns < CLOCKS_APART_NS) {
@@ -327,7 +303,7 @@ static void look_ahead(void *argument, const struct region_buffer *next, size_t 
 	uint32_t place = *(const volatile uint32_t *)&next->place;
 	size_t bytes = *(const volatile uint32_t *)&next->stack_bytes;
 	uint64_t sp = next->regs[context->intake->arch->copied_sp];
-	const struct process *process = place < REGION_PLACES ? context->image->process[place] : NULL;
+	const struct process *process = place < REGION_PLACES ? context->image->places.at[place] : NULL;
 
 	if (process && !process->target.closed)
 		unwind_prefetch(process->target.maps, sp, next + 1, bytes < room ? bytes : room);

@@ -7,15 +7,13 @@
 #ifndef SAMPLER_HEAP_INTAKE_H
 #define SAMPLER_HEAP_INTAKE_H
 
-#include "sampler/heap/process.h"
+#include "sampler/heap/books.h"
 #include "sampler/perf/record.h"
 
 struct intake {
 	struct modules *modules;
-	struct image *images;   /* list */
-	struct table keys;      /* images by their region's key */
-	struct table births;    /* forked children of attached processes, see unfollowed.h */
-	struct table processes; /* of all images, by pid; also ended ones that are still kept */
+	struct books books;
+	struct table births; /* forked children of attached processes, see unfollowed.h */
 	const struct regs_arch *arch;
 	uint64_t regs_mask;
 	bool maps_follow;   /* MMAP2 records arrive; otherwise maps are read again from time to time */
@@ -24,25 +22,19 @@ struct intake {
 	/* records with a key that no image has: from a uprobe, of another session or of a program that calls
 	 * the trigger itself */
 	uint64_t strangers;
-	uint64_t taken;              /* samples of our processes */
-	struct memory_bound *memory; /* borrowed */
-	/* Called for a key that no known image has: true if images have become ready meanwhile. May be NULL.
-	 * */
+	uint64_t taken; /* samples of our processes */
+	/* Called for a key that no known image has: true if images have become ready meanwhile. May be
+	 * NULL. */
 	bool (*find_images)(void *context);
 	void *context;
 	struct unwind_frame *frames;
 };
 
-/* Borrows modules and memory. Returns 0 or -ENOMEM. Every image must be removed from the list before
+/* Borrows modules and memory. Returns 0 or -ENOMEM. Every image must be removed from the books before
  * intake_fini. */
 int intake_init(struct intake *intake, struct modules *modules, struct memory_bound *memory,
     uint64_t regs_mask, bool maps_follow);
 void intake_fini(struct intake *intake);
-
-/* Adds a new image to the list, or removes one, which the caller then passes to image_free(). Returns 0 or
- * -ENOMEM. */
-int intake_add_image(struct intake *intake, struct image *image);
-void intake_remove_image(struct intake *intake, struct image *image);
 
 /* For rings_drain. */
 void intake_record(void *context, const struct record *record);

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/process.h"
 
-#include "sampler/linux/clock.h"
-#include "sampler/linux/pidfd.h"
-#include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/region/place_slots.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum region_mapped process_presence(const struct process *process)
 {
@@ -29,57 +23,10 @@ struct process *process_parent(struct process *process)
 	const volatile struct region_place *place = region_place(process->image->region, process->place);
 	const uint32_t word = place->parent;
 	struct process *parent = word >= 1 && word <= REGION_PLACES && word - 1 != process->place
-	    ? process->image->process[word - 1]
+	    ? process->image->places.at[word - 1]
 	    : NULL;
 
 	return parent && parent->generation == place->parent_generation ? parent : NULL;
-}
-
-struct process_finding *process_find(
-    pid_t pid, uint64_t account, struct modules *modules, struct memory_bound *memory)
-{
-	struct process_finding *finding = calloc(1, sizeof(*finding));
-	const struct thread_facts facts = thread_facts_read(pid);
-
-	if (!finding)
-		return NULL;
-	struct target *target = &finding->target;
-	bool good = target_init(target, pid, clock_now_ns()) && facts.pid == pid;
-	finding->inner = facts.inner;
-	finding->memory = memory;
-	finding->share.account = account ? account : target_account_of_user(facts.user);
-	target->pidfd = good ? pidfd_open_process(pid) : -1;
-	target->readable = target->pidfd >= 0;
-	target->maps = maps_new(modules, pid, true);
-	if (target->maps && memory)
-		maps_set_room(target->maps, memory_bound_room(memory, &finding->share, 0));
-	if (target->readable && target->maps && maps_read_proc(target->maps) == 0 &&
-	    target_read_executable(target, target->name)) {
-		proc_strip_deleted(target->name);
-		target_set_title(target, target->name);
-		process_finding_weigh(finding);
-		return finding;
-	}
-	process_finding_free(finding);
-	return NULL;
-}
-
-void process_finding_weigh(struct process_finding *finding)
-{
-	const struct maps *maps = finding->target.maps;
-
-	if (finding->memory)
-		memory_share_note(&finding->share, finding->memory, maps ? maps_bytes(maps) : 0);
-}
-
-void process_finding_free(struct process_finding *finding)
-{
-	if (!finding)
-		return;
-	if (finding->memory)
-		memory_share_note(&finding->share, finding->memory, 0);
-	target_fini(&finding->target);
-	free(finding);
 }
 
 void process_look_for_room(struct process *process)
@@ -134,8 +81,6 @@ void process_find_account(struct process *process)
 	if (!account && parent)
 		account = parent->share.account;
 	memory_share_belongs(&process->share, image->memory, account);
-	if (!image->walked_share.account)
-		memory_share_belongs(&image->walked_share, image->memory, account);
 }
 
 /* Once the parent's own are known. The list of a chain that is longer ends early: whoever would be next in it
@@ -217,23 +162,6 @@ void process_inherit(struct process *process)
 		if (site != HEAP_NO_SITE)
 			inherit_block(process, parent, number, &block, site);
 	}
-}
-
-void process_free(struct process *process)
-{
-	struct image *image = process->image;
-
-	image->process[process->place] = NULL;
-	image->live_processes--;
-	table_remove(image->processes, (uint64_t)process->target.pid, process);
-	if (image->memory)
-		memory_share_note(&process->share, image->memory, 0);
-	target_fini(&process->target);
-	heap_free(process->heap);
-	free(process->walked.seen);
-	free(process->walked.stack);
-	free(process->walked.waiting);
-	free(process);
 }
 
 uint64_t process_samples(const struct process *process)

@@ -27,25 +27,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What children of an attached image's processes execute, see unfollowed.h. */
-struct unfollowed {
-	uint64_t count, said;
-	char last[TARGET_NAME_BYTES]; /* "/usr/bin/ls (pid 4711)" */
-	uint64_t since_ticks, stack_start;
-	struct unfollowed_child {
-		pid_t pid;
-		uint64_t ticks;
-	} * seen; /* that live and were counted, by looks */
-	size_t seen_count, seen_capacity;
-};
-
-/* The claim that is being looked at, see claims.h. */
-struct claims {
-	uint32_t place; /* 0: none */
-	uint32_t looks; /* at which nobody was there */
-	uint64_t looked_ns;
-};
-
 /* Counters of what happened to a process' samples in the sampler, by cause. */
 struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
@@ -79,16 +60,10 @@ struct process_walked {
 	} * waiting;
 };
 
+struct books;
 struct image;
-
-/* Who has offered a region, noted when it was found: a process may take its place in the region and end
- * before the next look. */
-struct process_finding {
-	struct target target;        /* pid, pidfd, name, title and maps */
-	struct memory_bound *memory; /* as the image's */
-	struct memory_share share;   /* of that: the maps */
-	pid_t inner;                 /* its pid in its own namespace */
-};
+struct offerer;
+struct walked;
 
 /* A chain of forks is followed so far; blocks of whoever took his samples beyond it have no known origin. */
 enum { PROCESS_ANCESTORS = 16 };
@@ -106,6 +81,7 @@ struct process {
 	bool was_running; /* it was there before the session */
 	bool watched;     /* the registry knows it */
 	bool ended;       /* seen by the registry; its books may still be open */
+	bool released;    /* its books are closed, and the last profile is written */
 	/* It has no pidfd because no descriptor or memory was left for one: it may live. */
 	bool unsure;
 	struct heap *heap;
@@ -128,66 +104,158 @@ struct process {
 	uint32_t silent_looks; /* looks in succession with triggers but without a stack */
 };
 
-struct image {
-	struct image *next, **link; /* in the list: after it, and what leads to it */
-	struct region *region;      /* owned */
-	bool ready;                 /* the image has written its part of the header */
-	/* why the image does not use its region; NULL: it does, or has not answered */
-	const char *declined;
-	bool unchosen; /* by --only and --exclude: it takes no samples, and what it took before is dropped */
-	bool settled;  /* the work that follows from its being ready is done */
-	bool adopting; /* an earlier sampler's books are being taken over */
-	bool offered;  /* the image has made the region itself */
-	/* Of a region in anonymous memory: who had it mapped when that was last asked, 0: not known; and that
-	 * nobody had. */
-	pid_t mapped_by;
-	bool unmapped;
-	struct target_plan *plan;         /* owned, by malloc; NULL: none */
-	struct process_finding *finding;  /* who has offered it; owned; NULL: unknown */
-	uint64_t period_bytes;            /* its own; 0: the session's */
-	uint64_t tuned_ns, tuned_samples; /* when the period was last adjusted, and its samples then */
-	uint64_t claimed_ns;              /* when we saw that its ticket was taken */
-	struct heap_options heap;         /* for the books of its processes */
-	struct memory_bound *memory;      /* of all processes; borrowed, NULL: none */
-	struct table *processes; /* by pid: each of its processes is in it while it exists; borrowed */
-	uint64_t copied_seen, places_seen, requests_seen;
-	uint64_t dumps_noted;                                         /* see registry_drain.c */
-	uint64_t drain_round;                                         /* see registry_drain_some() */
-	uint64_t frees_seen, frees_noted, frees_lost, frees_stuck_ns; /* see free_log.h */
-	struct walked *walked;                                        /* walked.h; NULL: none yet */
-	struct memory_share walked_share;                             /* of `memory` */
-	uint64_t trigger_address;
-	/* It was attached to while it ran: its process' pid (0: it was not), for how long it had run, and the
-	 * resident memory that it had then. */
+/* ---- An image, in parts: each is written by the one file that its comment names, and read by others. */
+
+/* registry.c */
+enum image_state {
+	IMAGE_CLAIMED,  /* the region is taken; the image has not written its part of the header yet */
+	IMAGE_READY,    /* it has; the work that follows is not done */
+	IMAGE_ADOPTING, /* the books of an earlier sampler are being taken over */
+	IMAGE_SETTLED,
+};
+
+struct image_life {
+	enum image_state state;
+	const char *declined; /* why the image does not use its region; NULL: it does, or has not answered */
+	bool unchosen;        /* by --only and --exclude: no sample is taken, and earlier ones are dropped */
+	uint64_t trigger_address; /* from the header */
+};
+
+/* tend.c: counts in the header at the last look */
+struct image_looks {
+	uint64_t places_seen, requests_seen;
+};
+
+/* arrivals.c: how the image came */
+struct image_origin {
+	bool offered;              /* the image has made the region itself */
+	uint64_t offered_after_ns; /* how long it had run by then; 0: not known */
+	/* The process that was attached to while it ran, 0: none; how long it had run, and its resident
+	 * memory by then. */
 	pid_t attached_pid;
 	uint64_t attached_after_ns, attached_rss_bytes;
-	uint64_t offered_after_ns; /* it was taken over after so long; 0: that is not known */
-	uint64_t lowered_unix_ns;  /* when its period was last lowered; 0: never */
-	struct unfollowed unfollowed;
-	struct claims claims;
-	bool other_library;         /* its library is not the file on which the uprobe is */
-	enum backend backend;       /* by which its stacks arrive, see backend_fallback.h */
+	bool other_library; /* its library is not the file on which the uprobe is */
+};
+
+/* image.c: the processes by place */
+struct image_places {
+	struct process *at[REGION_PLACES];
+	uint32_t end;  /* no process is at this place or beyond */
+	uint32_t live; /* processes that are not freed yet */
+};
+
+/* image.c */
+struct image_period {
+	uint64_t bytes;           /* the image's own; 0: the session's */
+	uint64_t lowered_unix_ns; /* when it was last lowered; 0: never */
+};
+
+/* daemon/periods.c: when the period was last adjusted, and how many samples had been taken by then */
+struct image_tuning {
+	uint64_t since_ns, samples;
+};
+
+/* abandoned.c: who has a region in anonymous memory mapped, by the last look */
+struct image_mapped {
+	pid_t by;       /* 0: not known */
+	bool by_nobody; /* and never again */
+};
+
+/* backend_fallback.c: how stacks arrive */
+struct image_capture {
+	enum backend backend;
 	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */
 	size_t fd_count, fd_room;
 	/* Context switches of place 0 at the last look, its time, and the time to the next. */
 	uint64_t turns, turns_ns, turns_wait_ns;
-	uint32_t live_processes;
-	uint32_t unreleased; /* processes with closed books whose profiles are being written */
-	struct throttle
-	    search_work;     /* time of searches for processes that reported a wrong pid, in nanoseconds */
-	uint32_t places_end; /* no process at this place or beyond: shortens searches */
-	struct process *process[REGION_PLACES];
 };
 
-/* account: whose share of the memory it takes; 0: its user's. NULL: it is gone, or out of memory. */
-struct process_finding *process_find(
-    pid_t pid, uint64_t account, struct modules *modules, struct memory_bound *memory);
-void process_finding_weigh(struct process_finding *finding); /* after its maps have changed */
-void process_finding_free(struct process_finding *finding);  /* NULL is fine */
+/* drain.c */
+struct image_drain {
+	uint64_t dumps_noted;
+	uint64_t round; /* the last one of drain_some() in which the image was read */
+};
 
-/* Forgets a finished process; its place in the region is released by region_release_place, not here. */
-void process_free(struct process *process);
+/* free_log.c: how far the ring of frees is read */
+struct image_frees {
+	uint64_t seen, noted, lost, stuck_ns;
+};
+
+/* walked.c */
+struct image_walked {
+	struct walked *state; /* NULL: none yet */
+	struct memory_share share;
+};
+
+/* stale_places.c: the claimed place that is being looked at */
+struct image_claims {
+	uint32_t place; /* 0: none */
+	uint32_t looks; /* in succession at which nobody was there */
+	uint64_t looked_ns;
+};
+
+/* process_identity.c: searches of /proc for processes that reported a wrong pid */
+struct image_searches {
+	struct throttle work; /* time of the searches, in nanoseconds */
+};
+
+/* unfollowed.c: what children of an attached image's processes execute */
+struct unfollowed {
+	uint64_t count, said;
+	char last[TARGET_NAME_BYTES]; /* "/usr/bin/ls (pid 4711)" */
+	uint64_t since_ticks, stack_start;
+	struct unfollowed_child {
+		pid_t pid;
+		uint64_t ticks;
+	} * seen; /* that live and were counted, by looks */
+	size_t seen_count, seen_capacity;
+};
+
+struct image {
+	/* given when the image is made */
+	struct region *region;       /* owned */
+	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
+	struct target_plan *plan;    /* owned, by malloc; NULL: none */
+	struct heap_options heap;    /* for the books of its processes */
+	struct books *books;         /* that it is in; borrowed */
+	struct memory_bound *memory; /* of all processes; borrowed, NULL: none */
+
+	struct image_life life;
+	struct image_looks looks;
+	struct image_origin origin;
+	struct offerer *offerer; /* offerer.c; owned; NULL: unknown */
+	struct image_places places;
+	struct image_period period;
+	struct image_tuning tuning;
+	struct image_mapped mapped;
+	struct image_capture capture;
+	uint64_t copied_seen; /* intake.c */
+	struct image_drain drain;
+	struct image_frees frees;
+	struct image_walked walked;
+	struct image_claims claims;
+	struct image_searches searches;
+	struct unfollowed unfollowed;
+};
+
+/* Runs the statement that follows for each process of the image, by place. */
+#define image_each_process(process_, image)                                             \
+	for (struct process *const *process_##_at = (image)->places.at, *process_;      \
+	     process_##_at < (image)->places.at + (image)->places.end; process_##_at++) \
+		if (!(process_ = *process_##_at)) {                                     \
+		} else
+
+static inline bool image_is_ready(const struct image *image)
+{
+	return image->life.state >= IMAGE_READY;
+}
+
+/* True: the work that follows from the image's being ready is done. */
+static inline bool image_is_settled(const struct image *image)
+{
+	return image->life.state >= IMAGE_ADOPTING;
+}
 
 /* The pid of the process that took the samples of a site or row of this one's books; 0: not known. */
 pid_t process_origin_pid(const struct process *process, uint32_t origin);

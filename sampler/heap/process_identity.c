@@ -118,9 +118,8 @@ static enum region_mapped belongs(const struct thread_facts *facts, const struct
 
 static bool known(const struct image *image, pid_t pid)
 {
-	for (uint32_t i = 0; i < REGION_PLACES && image->live_processes; i++)
-		if (image->process[i] && image->process[i]->target.pid == pid &&
-		    image->process[i]->target.pidfd >= 0 && !image->process[i]->target.closed)
+	image_each_process (process, image)
+		if (process->target.pid == pid && process->target.pidfd >= 0 && !process->target.closed)
 			return true;
 	return false;
 }
@@ -157,7 +156,7 @@ static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 
 static bool may_search(struct image *image, uint64_t now_ns)
 {
-	return throttle_allows(&image->search_work, &search_rate, now_ns);
+	return throttle_allows(&image->searches.work, &search_rate, now_ns);
 }
 
 /* If the reported pid is wrong: a process in a pid namespace of its own reports its pid there; one made by a
@@ -171,7 +170,7 @@ static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 	if (process->unsure)
 		return 0;
 	pid_t found = search_proc(process, told, cloned);
-	throttle_spend(&image->search_work, clock_now_ns() - begin_ns);
+	throttle_spend(&image->searches.work, clock_now_ns() - begin_ns);
 	return found;
 }
 
@@ -208,7 +207,7 @@ bool process_identity_may_be_anywhere(struct image *image, pid_t told)
 	}
 	if (proc)
 		closedir(proc);
-	throttle_spend(&image->search_work, clock_now_ns() - begin_ns);
+	throttle_spend(&image->searches.work, clock_now_ns() - begin_ns);
 	return may_be;
 }
 
@@ -231,7 +230,7 @@ bool process_identity_all_known(struct image *image)
 	}
 	if (proc)
 		closedir(proc);
-	throttle_spend(&image->search_work, clock_now_ns() - begin_ns);
+	throttle_spend(&image->searches.work, clock_now_ns() - begin_ns);
 	return all_known;
 }
 
@@ -247,7 +246,7 @@ pid_t process_identity_told_pid(const struct process *process)
  * that is not known: nearly all of those have ended, and each search costs a look at every process.) */
 static bool counts_apart(const struct image *image)
 {
-	const struct process *first = image->process[0];
+	const struct process *first = image->places.at[0];
 
 	return first && first->target.pidfd >= 0 && first->target.pid != process_identity_told_pid(first);
 }

@@ -2,15 +2,13 @@
 #include "sampler/heap/process_maps.h"
 
 #include "proto/loader_log.h"
+#include "sampler/heap/offerer.h"
 #include "sampler/linux/clock.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
-
-/* for so long the maps of a process that was found are good for its books */
-enum { FOUND_NS = 500 * 1000000 };
 
 /* A path by which every program may be executed is nobody's name. */
 static bool is_name(const char *path)
@@ -90,30 +88,11 @@ static const struct target *alike_of_image(const struct process *process)
 {
 	const struct image *image = process->image;
 
-	if (!image->offered)
+	if (!image->origin.offered)
 		return NULL;
-	if (image->finding)
-		return &image->finding->target;
-	return image->process[0] ? &image->process[0]->target : NULL;
-}
-
-/* Those that were read when it was found, if that was just now: to read them opens each of its files.
- * (What has changed since is found as in any process: by a stack in no map.) */
-static bool take_maps_of_finding(struct process *process)
-{
-	struct target *target = &process->target,
-	              *found = process->image->finding ? &process->image->finding->target : NULL;
-
-	if (!found || !found->maps || !target->readable || found->pid != target->pid ||
-	    clock_now_ns() - found->start_ns > FOUND_NS ||
-	    (target->code_address && !maps_find(found->maps, target->code_address)))
-		return false;
-	target->maps = found->maps;
-	target->maps_read_ns = found->start_ns;
-	target_note_reading(target, 0); /* the count was not read then */
-	found->maps = NULL;
-	process_finding_weigh(process->image->finding);
-	return true;
+	if (image->offerer)
+		return &image->offerer->target;
+	return image->places.at[0] ? &image->places.at[0]->target : NULL;
 }
 
 void process_maps_open(struct process *process, struct modules *modules, const struct process *parent)
@@ -121,8 +100,11 @@ void process_maps_open(struct process *process, struct modules *modules, const s
 	struct target *target = &process->target;
 
 	find_past(process, parent);
-	if (take_maps_of_finding(process))
+	target->maps = offerer_take_maps(process, &target->maps_read_ns);
+	if (target->maps) {
+		target_note_reading(target, 0); /* the count was not read then */
 		return;
+	}
 	target->maps = maps_new(modules, target->readable ? target->pid : 0, true);
 	process_look_for_maps_room(process);
 	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))

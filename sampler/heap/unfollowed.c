@@ -19,7 +19,7 @@ enum {
 
 void unfollowed_begin(struct image *image)
 {
-	struct thread_birth birth = thread_facts_birth(image->attached_pid);
+	struct thread_birth birth = thread_facts_birth(image->origin.attached_pid);
 	struct unfollowed *u = &image->unfollowed;
 
 	u->stack_start = birth.stack_start;
@@ -113,12 +113,9 @@ static void look(struct image *image)
 	struct look all = {.image = image};
 
 	forget_ended(&image->unfollowed);
-	for (uint32_t i = 0; i < image->places_end; i++) {
-		const struct process *process = image->process[i];
-
-		if (process && !process->target.closed && process->target.pidfd >= 0)
+	image_each_process (process, image)
+		if (!process->target.closed && process->target.pidfd >= 0)
 			(void)proc_each_thread(process->target.pid, look_at_thread, &all);
-	}
 }
 
 /* ---- by records */
@@ -130,7 +127,7 @@ static struct image *image_of(const struct table *births, const struct table *pr
 	const struct process *process;
 
 	for (cursor = 0; !image && (process = table_next(processes, (uint64_t)pid, &cursor));)
-		if (!process->target.closed && process->image->attached_pid)
+		if (!process->target.closed && process->image->origin.attached_pid)
 			image = process->image;
 	return image;
 }
@@ -170,13 +167,13 @@ void unfollowed_tend(struct image *image, bool by_records, int verbosity)
 {
 	struct unfollowed *u = &image->unfollowed;
 
-	if (!image->attached_pid)
+	if (!image->origin.attached_pid)
 		return;
 	if (!by_records)
 		look(image);
 	if (u->count != u->said && verbosity > 0)
 		log_line("pid %d: %s was executed by a child of it, and is not followed (%" PRIu64 " in all)",
-		    (int)image->attached_pid, u->last, u->count);
+		    (int)image->origin.attached_pid, u->last, u->count);
 	u->said = u->count;
 }
 

@@ -51,14 +51,14 @@ static void read_start_files(struct walked *walked, const struct region *region)
 
 static struct walked *open_walked(struct image *image)
 {
-	if (image->walked || !image->region->walks)
-		return image->walked;
+	if (image->walked.state || !image->region->walks)
+		return image->walked.state;
 	struct walked *walked = calloc(1, sizeof(*walked));
 	if (!walked)
 		return NULL;
 	walk_table_open(&walked->table, image->region);
 	read_start_files(walked, image->region);
-	return image->walked = walked;
+	return image->walked.state = walked;
 }
 
 void walked_begin(struct image *image)
@@ -68,7 +68,7 @@ void walked_begin(struct image *image)
 
 void walked_free(struct image *image)
 {
-	struct walked *walked = image->walked;
+	struct walked *walked = image->walked.state;
 
 	if (!walked)
 		return;
@@ -78,9 +78,9 @@ void walked_free(struct image *image)
 	stacks_unref(walked->others);
 	free(walked->stack_of);
 	free(walked);
-	image->walked = NULL;
+	image->walked.state = NULL;
 	if (image->memory)
-		memory_share_note(&image->walked_share, image->memory, 0);
+		memory_share_note(&image->walked.share, image->memory, 0);
 }
 
 uint32_t walked_interval(uint64_t one_in)
@@ -238,10 +238,14 @@ static int name(struct walked *walked, const struct process *process, uint32_t n
 /* The process' own table is weighed with the process. */
 static void weigh(struct image *image)
 {
-	const struct walked *walked = image->walked;
+	const struct walked *walked = image->walked.state;
+	struct memory_share *share = &image->walked.share;
 
+	for (uint32_t i = 0; !share->account && i < image->places.end; i++)
+		if (image->places.at[i])
+			memory_share_belongs(share, image->memory, image->places.at[i]->share.account);
 	if (image->memory)
-		memory_share_note(&image->walked_share, image->memory,
+		memory_share_note(&image->walked.share, image->memory,
 		    sizeof(*walked) + walked->stack_room * sizeof(*walked->stack_of) +
 		        (walked->others ? stacks_bytes(walked->others) : 0));
 }
@@ -267,7 +271,7 @@ void walked_learn(struct process *process, const struct walk_result *walk, uint3
 
 bool walked_is_ours(const struct process *process, uint32_t number)
 {
-	const struct walked *walked = process->image->walked;
+	const struct walked *walked = process->image->walked.state;
 
 	return walked && process->place < WALK_PLACES && walk_table_is_ours(&walked->table, number);
 }
@@ -286,7 +290,7 @@ static void ban(struct walked *walked, struct image *image, struct module *modul
 /* The stack of a number in the process' own table; UINT32_MAX: unknown, or no memory. */
 static uint32_t stack_in(struct process *process, uint32_t number)
 {
-	const struct walked *walked = process->image->walked;
+	const struct walked *walked = process->image->walked.state;
 	struct process_walked *mine = &process->walked;
 	size_t room = mine->stack_room;
 
@@ -310,7 +314,7 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 /* Another dump of a stack that is known. */
 static void compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
 {
-	struct walked *walked = process->image->walked;
+	struct walked *walked = process->image->walked.state;
 
 	/* A dump that ends early, since it holds no more of the stack, says nothing. */
 	if (stack == UINT32_MAX || walk->outcome != UNWIND_COMPLETE)
@@ -345,7 +349,7 @@ static void compare(struct process *process, const struct walk_result *walk, uin
  * more. */
 static int introduce(struct process *process, const struct dumped_walk *dumped)
 {
-	struct walked *walked = process->image->walked;
+	struct walked *walked = process->image->walked.state;
 	const struct lesson lesson =
 	    teach(walked, dumped->walk, may_be_later(walked, process, dumped->time_ns));
 	const bool same = lesson.hash && lesson.hash == walk_table_hash(&walked->table, dumped->number);
@@ -366,7 +370,7 @@ static int introduce(struct process *process, const struct dumped_walk *dumped)
 
 int walked_dumped(struct process *process, const struct dumped_walk *dumped)
 {
-	if (!is_named(process->image->walked, dumped->number))
+	if (!is_named(process->image->walked.state, dumped->number))
 		return introduce(process, dumped);
 	compare(process, dumped->walk, dumped->number, dumped->stack);
 	return 0;
@@ -376,7 +380,7 @@ int walked_dumped(struct process *process, const struct dumped_walk *dumped)
  * found to be theirs. If rows, or files, have changed since, another is asked for. */
 int walked_told(struct process *process, const struct walk_result *walk, uint32_t number, uint64_t time_ns)
 {
-	struct walked *walked = process->image->walked;
+	struct walked *walked = process->image->walked.state;
 
 	if (is_named(walked, number))
 		return 0;
@@ -394,7 +398,7 @@ int walked_told(struct process *process, const struct walk_result *walk, uint32_
 
 struct walked_counters walked_counters(const struct image *image)
 {
-	return image->walked ? image->walked->counters : (struct walked_counters){0};
+	return image->walked.state ? image->walked.state->counters : (struct walked_counters){0};
 }
 
 /* ---- counts */
@@ -423,7 +427,7 @@ static bool enter_count(void *context, uint32_t number, struct tally now)
 		return false;
 	memset(mine->seen + room, 0, (mine->seen_room - room) * sizeof(*mine->seen));
 	const struct tally more = tally_excess(&now, &mine->seen[number]);
-	if (!is_named(process->image->walked, number)) {
+	if (!is_named(process->image->walked.state, number)) {
 		process->counters.not_dumped += more.samples;
 		return false;
 	}
@@ -433,7 +437,7 @@ static bool enter_count(void *context, uint32_t number, struct tally now)
 	if (stack == UINT32_MAX || heap_add_walked(process->heap, number, stack, more) != 0)
 		refuse(process, more.samples);
 	else
-		heap_note_period(process->heap, process->image->period_bytes);
+		heap_note_period(process->heap, process->image->period.bytes);
 	process_weigh(process);
 	process->counters.taken += more.samples;
 	process->counters.walked += more.samples;
@@ -494,7 +498,7 @@ static bool may_read_maps(struct target *target)
 static void renew_later(struct walked *walked, struct image *image, bool maps_follow)
 {
 	uint64_t generation, again;
-	struct process *process = image->process[0];
+	struct process *process = image->places.at[0];
 
 	if (!walk_table_is_stale(&walked->table, &generation) || !process || process->target.closed ||
 	    clock_now_ns() - walked->later_since_ns < RENEW_NS ||
@@ -511,17 +515,13 @@ static void renew_later(struct walked *walked, struct image *image, bool maps_fo
 size_t walked_drain(struct image *image, bool maps_follow)
 {
 	size_t samples = 0;
-	struct walked *walked = image->walked;
+	struct walked *walked = image->walked.state;
 
 	if (!walked)
 		return 0;
 	renew_later(walked, image, maps_follow);
-	for (uint32_t i = 0; i < WALK_PLACES && i < image->places_end; i++) {
-		struct process *process = image->process[i];
-
-		if (!process || process->target.closed)
-			continue;
-		samples += drain_place(walked, process);
-	}
+	image_each_process (process, image)
+		if (process->place < WALK_PLACES && !process->target.closed)
+			samples += drain_place(walked, process);
 	return samples;
 }

@@ -136,9 +136,8 @@ static bool is_followed(void *context, pid_t pid)
 {
 	const struct attachments *a = context;
 
-	for (const struct image *image = a->setup.heap->registry.intake->images; image; image = image->next)
-		if (image->attached_pid && region_mapped_by(image->region, pid) == REGION_MAPPED)
-			return true;
+	if (arrivals_has_attached(&a->setup.heap->intake.books, pid))
+		return true;
 	for (size_t i = 0; i < a->beginning_count; i++)
 		if (region_mapped_by(a->beginnings[i].job.region, pid) == REGION_MAPPED)
 			return true;
@@ -370,12 +369,9 @@ static void detach_unknown(struct attachments *a)
 
 	while (proc && (entry = readdir(proc))) {
 		pid_t pid = atoi(entry->d_name);
-		const struct image *image =
-		    pid > 0 && pid != getpid() ? a->setup.heap->registry.intake->images : NULL;
 
-		for (; image; image = image->next)
-			if (image->attached_pid && region_mapped_by(image->region, pid) == REGION_MAPPED)
-				begin_ending(a, pid, NULL);
+		if (pid > 0 && pid != getpid() && arrivals_has_attached(&a->setup.heap->intake.books, pid))
+			begin_ending(a, pid, NULL);
 	}
 	if (proc)
 		closedir(proc);
@@ -392,9 +388,9 @@ void attachments_stop(struct attachments *a)
 		attacher_give_up(&a->beginnings[i].job.attacher);
 	while (a->beginning_count)
 		(void)attachments_event(a, a->beginnings[0].job.attacher.fd);
-	registry_stop_attached(registry);
-	registry_visit_attached(registry, detach, a);
+	arrivals_stop_attached(registry);
+	arrivals_visit_attached(registry, detach, a);
 	wait_for_endings(a, 0);
 	detach_unknown(a);
-	registry_close_attached(registry);
+	arrivals_close_attached(registry);
 }

@@ -9,6 +9,7 @@
 
 #include "sampler/attach/attachment.h"
 #include "sampler/core/heap_capture.h"
+#include "sampler/heap/arrivals.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
 #include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
 #include "sampler/core/heap_capture.h"
+#include "sampler/heap/process_life.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/heap_source.h"
 #include "sampler/snapshot/summary_screen.h"
@@ -141,19 +142,19 @@ static void print_missed(struct end_summary *summary, const struct heap_capture 
 {
 	const struct registry *registry = &h->registry;
 	char text[sizeof(summary->missed)];
-	const char *why = registry->command_declined_text;
+	const char *why = registry->missed.command_declined_text;
 
-	if (registry->command_unchosen)
+	if (registry->missed.command_unchosen)
 		why = "not chosen by --only and --exclude";
-	bool started = registry->launch->pid && h->options->operand_count; /* not attached to */
+	bool started = registry->setup.launch->pid && h->options->operand_count; /* not attached to */
 	snprintf(text, sizeof(text), "%s", started ? h->options->operands[0] : "");
 	utf8_disarm(text, strlen(text)); /* no name adds a line */
-	if ((!registry->command_seen || registry->command_unchosen) && started)
+	if ((!registry->missed.command_seen || registry->missed.command_unchosen) && started)
 		fprintf(out, "no profile of %s: %s\n", text,
 		    why ? why
 		        : "it did not load libheaptap.so (statically linked, setuid, or it cleared "
 		          "LD_PRELOAD)");
-	registry_describe_missed(registry, summary->missed, sizeof(summary->missed));
+	missed_describe(&registry->missed, registry->setup.pool, summary->missed, sizeof(summary->missed));
 	if (summary->missed[0])
 		fprintf(out, "%s\n", summary->missed);
 	summary->said = true;
@@ -165,7 +166,7 @@ static void print_missed_since(const struct end_summary *summary, const struct h
 {
 	char text[sizeof(summary->missed)];
 
-	registry_describe_missed(&h->registry, text, sizeof(text));
+	missed_describe(&h->registry.missed, h->registry.setup.pool, text, sizeof(text));
 	if (summary->said && strcmp(text, summary->missed) != 0)
 		fprintf(out, "%s%s\n", summary->missed[0] ? "in all, " : "", text);
 }
@@ -187,7 +188,7 @@ void end_summary_say(struct end_summary *summary, struct heap_capture *h, bool l
 	const struct summary_facts facts = {
 	    .missed = missed ? missed : "",
 	    .min_samples = h->options->min_samples,
-	    .running = last ? 0 : registry_running(&h->registry),
+	    .running = last ? 0 : process_life_running(&h->registry),
 	    .width = width > (int)sizeof(prefix) ? width - (int)sizeof(prefix) + 1 : 0,
 	};
 	char *answer =

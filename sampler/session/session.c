@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/session.h"
 
+#include "sampler/heap/arrivals.h"
+#include "sampler/heap/process_life.h"
 #include "sampler/session/session_state.h"
 
 #include "pprof/text/log_line.h"
@@ -53,7 +55,7 @@ static void on_front(struct session *s)
 		if (message.kind == FRONT_MESSAGE_STARTED) {
 			s->core.launch.pid = message.pid;
 			if (s->core.has_heap)
-				registry_know_command(&s->core.heap.registry);
+				process_life_know_command(&s->core.heap.registry);
 			s->command_fd = (int)syscall(SYS_pidfd_open, message.pid, 0);
 			attach_events(s, message.pid);
 		} else if (message.kind == FRONT_MESSAGE_CANCELLED) {
@@ -345,7 +347,7 @@ int session_open(struct session *s)
 
 void session_close(struct session *s)
 {
-	if (s->core.has_heap && s->core.heap.registry.launch)
+	if (s->core.has_heap && s->core.heap.registry.setup.launch)
 		end_summary_say(&s->summary, &s->core.heap, true);
 	/* the kernel takes 160 ms to close a uprobe and its rings: a reader of the log must not wait for
 	 * that */

@@ -99,7 +99,7 @@ int session_adopt(struct options *options)
 	if (!error) {
 		error = session_open(&s);
 		if (!error)
-			error = registry_adopt(&s.core.heap.registry, region);
+			error = arrivals_adopt(&s.core.heap.registry, region);
 		else
 			region_close(region), free(region);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/event_source.h"
 
+#include "sampler/heap/process_life.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/event_snapshot.h"
 
@@ -54,7 +55,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
     struct snapshot **snapshot)
 {
 	const struct event_source *source = (const struct event_source *)base;
-	const struct process *heap = source->heaps ? registry_find(source->heaps, target->pid) : NULL;
+	const struct process *heap = source->heaps ? process_life_find(source->heaps, target->pid) : NULL;
 	struct event_snapshot *s = event_snapshot_new();
 
 	if (!s)
@@ -99,7 +100,7 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	const struct process *heap = NULL;
 
 	if (reason != SNAPSHOT_END && source->heaps)
-		heap = registry_find(source->heaps, target->pid);
+		heap = process_life_find(source->heaps, target->pid);
 	if (heap &&
 	    (reason == SNAPSHOT_REQUESTED ||
 	        scheduler_is_enough(base->scheduler, &heap->target, process_samples(heap))))

@@ -172,15 +172,15 @@ static void comment_attached(struct profile *profile, const struct image *image)
 {
 	char bytes[AMOUNT_BYTES];
 
-	if (image->attached_pid)
+	if (image->origin.attached_pid)
 		sheet_comment(profile,
 		    "attached: %.1f s after the start; about %s of resident memory are older",
-		    (double)image->attached_after_ns / 1e9,
-		    amount_bytes((double)image->attached_rss_bytes, bytes));
-	else if (image->offered && image->offered_after_ns)
+		    (double)image->origin.attached_after_ns / 1e9,
+		    amount_bytes((double)image->origin.attached_rss_bytes, bytes));
+	else if (image->origin.offered && image->origin.offered_after_ns)
 		sheet_comment(profile, ORIGIN_TAKEN_OVER "%.1f s after the start",
-		    (double)image->offered_after_ns / 1e9);
-	else if (image->offered)
+		    (double)image->origin.offered_after_ns / 1e9);
+	else if (image->origin.offered)
 		sheet_comment(profile, ORIGIN_TAKEN_OVER "from an earlier daemon");
 	if (image->unfollowed.count)
 		sheet_comment(profile,
@@ -193,7 +193,7 @@ static void comment_attached(struct profile *profile, const struct image *image)
 static void comment_period(struct profile *profile, const struct heap_snapshot *s)
 {
 	char present[AMOUNT_BYTES], bytes[AMOUNT_BYTES], when[64] = "";
-	const time_t seconds = (time_t)(s->process->image->lowered_unix_ns / 1000000000);
+	const time_t seconds = (time_t)(s->process->image->period.lowered_unix_ns / 1000000000);
 	struct tm tm;
 
 	if (!s->present_period_bytes || s->present_period_bytes >= s->period_bytes)

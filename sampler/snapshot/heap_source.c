@@ -3,6 +3,8 @@
 
 #include "pprof/profile/origin.h"
 #include "pprof/text/log_line.h"
+#include "sampler/heap/drain.h"
+#include "sampler/heap/process_life.h"
 #include "sampler/linux/clock.h"
 #include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/snapshot/heap_trend.h"
@@ -82,8 +84,8 @@ static void note_missing(struct heap_snapshot *s, const struct registry *registr
 {
 	const uint64_t came = s->process->counters.dumps;
 
-	s->dumps_missing = registry->probe->rings && asked > came ? asked - came : 0;
-	s->rings_were_full = registry->intake->ring_lost != 0;
+	s->dumps_missing = registry->setup.probe->rings && asked > came ? asked - came : 0;
+	s->rings_were_full = registry->setup.intake->ring_lost != 0;
 }
 
 static int add_views(struct heap_source *source, struct heap_snapshot *s, struct snapshot_series *series,
@@ -96,7 +98,7 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 
 	if (!error) {
 		if (!process->target.closed) /* else all has been read */
-			registry_drain_image(source->registry, process->image);
+			drain_image(source->registry, process->image);
 		note_missing(s, source->registry, asked);
 		error = heap_view_make(&s->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
 	}
@@ -108,13 +110,13 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 	if (request->kind != SNAPSHOT_MEMORY)
 		resident_watch_read(&series->resident, process);
 	else if (process->target.readable) /* a client may ask every second: no reading out of turn */
-		resident_watch_look(
-		    &series->resident, process, live_scan.now_ns, source->registry->intake->processes.count);
+		resident_watch_look(&series->resident, process, live_scan.now_ns,
+		    source->registry->setup.intake->books.processes.count);
 	s->resident = series->resident;
 	snapshot_unseen_look(&s->unseen, process, &s->resident, &s->view);
 	s->lifetimes = *heap_lifetimes(process->heap);
 	/* of the image: of all of its processes */
-	s->frees_missing = process->image->frees_lost + process->counters.frees_unknown;
+	s->frees_missing = process->image->frees.lost + process->counters.frees_unknown;
 	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
 	if (request->kind != SNAPSHOT_MEMORY)
 		add_files(source, s, series, request, &live_scan);
@@ -134,7 +136,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	s->base.path = s->path;
 	s->base.kind = request->kind;
 	s->process = (struct process *)target;
-	const uint64_t own_bytes = s->process->image->period_bytes;
+	const uint64_t own_bytes = s->process->image->period.bytes;
 	s->present_period_bytes = own_bytes ? own_bytes : source->period_bytes;
 	source->describe(source->context, s->present_period_bytes, s->session, sizeof(s->session));
 	int error = 0;
@@ -295,7 +297,7 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 	look_for_requests(base, target, now_ns);
 	if (target->readable && !series->wanted) /* else it is read with the snapshot */
 		resident_watch_look(&series->resident, process, now_ns,
-		    ((struct heap_source *)base)->registry->intake->processes.count);
+		    ((struct heap_source *)base)->registry->setup.intake->books.processes.count);
 	look_at_thresholds((struct heap_source *)base, process, now_ns, rarely);
 }
 
@@ -463,7 +465,7 @@ void heap_source_describe_omitted(const struct heap_source *source, char *text, 
 
 static void release(struct snapshot_source *base, struct target *target)
 {
-	registry_release(((struct heap_source *)base)->registry, (struct process *)target);
+	process_life_release(((struct heap_source *)base)->registry, (struct process *)target);
 }
 
 const struct snapshot_source_kind heap_source_kind = {

@@ -64,7 +64,7 @@ static int read_parts(struct resident_reading *reading, const struct process *pr
 	const struct region_header *header = region_header(region);
 	struct scan scan = {reading, region, process->place};
 	const struct resident_facts facts = {
-	    .library = process->image->attached_pid ? ATTACH_LIBRARY_MAPPED : PRELOAD_LIBRARY_NAME,
+	    .library = process->image->origin.attached_pid ? ATTACH_LIBRARY_MAPPED : PRELOAD_LIBRARY_NAME,
 	    .region_ino = region->ino,
 	    .own_start = header->own_start,
 	    .own_end = header->own_end,
@@ -91,8 +91,8 @@ bool resident_watch_is_large(
 
 	if (process->place != 0 && bytes > (double)parts->alone_bytes)
 		bytes = (double)parts->alone_bytes;
-	if (process->image->period_bytes)
-		period_bytes = process->image->period_bytes;
+	if (process->image->period.bytes)
+		period_bytes = process->image->period.bytes;
 	return bytes >= LARGE_BYTES && bytes >= LARGE_PERIODS * (double)period_bytes;
 }
 
@@ -102,7 +102,7 @@ void resident_watch_read(struct resident_watch *watch, struct process *process)
 	    .time_ns = clock_now_ns(),
 	    .unix_ns = clock_unix_ns(),
 	    .with_mmap = region_header(process->image->region)->record_mmap == 1,
-	    .older = process->image->attached_pid != 0,
+	    .older = process->image->origin.attached_pid != 0,
 	};
 	uint64_t began_ns = clock_thread_cpu_ns();
 

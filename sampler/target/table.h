@@ -27,4 +27,20 @@ void table_remove(struct table *table, uint64_t key, const void *item);
  * table. */
 void *table_next(const struct table *table, uint64_t key, size_t *cursor);
 
+/* The last of the first *left items, and takes one from *left; NULL if there is none. */
+static inline void *table_before(const struct table *table, size_t *left)
+{
+	if (*left > table->count)
+		*left = table->count;
+	return *left ? table->entries[--*left].item : NULL;
+}
+
+/* Runs the statement that follows for each item, the last one first. The statement may add items, which are not
+ * visited, and may remove its own item. After it has removed others, an item may be visited twice. (`_on` makes
+ * `break` end both loops.) */
+#define table_each(type, item, table)                                                       \
+	for (size_t item##_left = (table)->count, item##_on = 1; item##_on;)                \
+		for (type *item = (item##_on = 0, table_before(table, &item##_left)); item; \
+		     item = NULL, item##_on = 1)
+
 #endif

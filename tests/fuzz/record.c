@@ -8,6 +8,7 @@
  * Input: a byte that chooses, a byte for the number of 8-byte words that go to the list of modules, these,
  * the rest.
  */
+#include "sampler/heap/image.h"
 #include "sampler/heap/intake.h"
 
 #include <stdlib.h>
@@ -76,7 +77,7 @@ static void feed_buffer(struct image *image, const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct image image = {.region = &region, .ready = true};
+	struct image image = {.region = &region, .life.state = IMAGE_READY};
 	struct process *process;
 
 	if (size < 2)
@@ -89,17 +90,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		region_place(&region, i)->parent = i;
 		atomic_store(&region_place(&region, i)->state, PLACE_READY);
 	}
-	if (intake_add_image(&intake, &image) != 0)
+	if (books_add_image(&intake.books, &image) != 0)
 		abort();
 	if (buffer)
 		feed_buffer(&image, data + 2 + list_bytes, size - 2 - list_bytes);
 	else
 		feed_records(data + 2 + list_bytes, size - 2 - list_bytes);
 	for (uint32_t i = 0; i < PLACES; i++)
-		if ((process = image.process[i]))
-			process_free(process);
-	if (image.live_processes)
+		if ((process = image.places.at[i]))
+			image_free_process(process);
+	if (image.places.live)
 		abort();
-	intake_remove_image(&intake, &image);
+	books_remove_image(&image);
 	return 0;
 }

@@ -197,18 +197,18 @@ static void read_all(struct image *image)
 {
 	for (uint32_t i = 0; i < PLACES; i++)
 		if (image_process(image, i, store))
-			adoption_begin(image->process[i]);
+			adoption_begin(image->places.at[i]);
 	free_log_note(image);
 	intake_buffers(&intake, image, UINT64_MAX);
 	walked_drain(image, false);
 	free_log_drain(image, 1000000);
 	for (uint32_t i = 0; i < PLACES; i++) {
-		struct process *process = image->process[i];
+		struct process *process = image->places.at[i];
 		struct live_scan scan;
 
 		if (!process)
 			continue;
-		adoption_end(process);
+		adoption_enter(process);
 		process_inherit(process);
 		if (live_scan_take(&scan, image->region, i) == 0)
 			look_at(process, &scan);
@@ -243,19 +243,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!image)
 		return 0;
 	image->heap = (struct heap_options){.lifetimes = true, .deltas = true};
-	image->ready = image->adopting = true;
+	image->life.state = IMAGE_ADOPTING;
 	walked_begin(image);
-	if (intake_add_image(&intake, image) != 0)
+	if (books_add_image(&intake.books, image) != 0)
 		abort();
 	read_all(image);
-	intake_remove_image(&intake, image);
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
-		if (image->process[i]) {
+		if (image->places.at[i]) {
 			region_release_place(image->region, i);
-			process_free(image->process[i]);
+			image_free_process(image->places.at[i]);
 		}
-	if (image->live_processes)
+	if (image->places.live)
 		abort();
+	books_remove_image(image);
 	walked_free(image);
 	image_free(image);
 	return 0;

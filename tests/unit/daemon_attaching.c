@@ -52,12 +52,12 @@ static int open_daemon(void **state)
 	d.guard = crash_guard_new();
 	d.core.modules = modules_new(64);
 	d.finder = finder_new(&(struct finder_setup){.sweep_ns = CLOCK_NS_PER_S, .look = look_at_none});
-	d.core.heap.registry = (struct registry){.intake = &d.core.heap.intake,
-	    .probe = &d.core.heap.probe,
-	    .modules = d.core.modules,
-	    .epoll_fd = d.core.epoll_fd,
-	    .verbosity = -1,
-	    .launch = &d.core.launch};
+	d.core.heap.registry = (struct registry){.setup = {.intake = &d.core.heap.intake,
+	                                             .probe = &d.core.heap.probe,
+	                                             .modules = d.core.modules,
+	                                             .epoll_fd = d.core.epoll_fd,
+	                                             .verbosity = -1,
+	                                             .launch = &d.core.launch}};
 	d.core.heap.probe.backend = BACKEND_COPY;
 	registry_init(&d.core.heap.registry);
 	return !d.guard || !d.core.modules || !d.finder ||
@@ -246,12 +246,12 @@ static void a_child_waits_for_its_parent(void **state)
 	struct process_entry *entry = enter(child.pid);
 	assert_false(candidate_look(&d, child.pid, false));
 	assert_int_equal(entry->state, PROCESS_NOT_YET);
-	assert_null(d.core.heap.intake.images);
+	assert_true(registry_empty(&d.core.heap.registry));
 	/* It is nobody's any more: what the child offers is taken. */
 	one->region = NULL;
 	assert_true(candidate_look(&d, child.pid, false));
 	assert_int_equal(entry->state, PROCESS_PROFILED);
-	assert_non_null(d.core.heap.intake.images);
+	assert_false(registry_empty(&d.core.heap.registry));
 	one->region = region;
 	stranger_end(&child);
 }
@@ -327,7 +327,7 @@ static bool offers_and(void (*then)(int fd, void *argument))
 	(void)candidate_look(&d, stranger.pid, false);
 	assert_null(at_the_facts);
 	const bool taken = entry->state == PROCESS_PROFILED;
-	assert_int_equal(d.core.heap.intake.images != NULL, taken);
+	assert_int_equal(!registry_empty(&d.core.heap.registry), taken);
 	stranger_end(&stranger);
 	region_close(&region);
 	return taken;

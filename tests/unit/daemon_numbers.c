@@ -4,6 +4,7 @@
 #include "sampler/daemon/exit_queue_limit.h"
 #include "sampler/daemon/list_quota.h"
 #include "sampler/daemon/load_limiter.h"
+#include "sampler/daemon/policy_match.h"
 #include "sampler/daemon/policy_recheck.h"
 #include "sampler/daemon/sample_rate.h"
 #include "sampler/daemon/session_identity.h"
@@ -298,17 +299,16 @@ static void test_images_of_an_account(void **state)
 	for (int i = 0; i < MOST / 2; i++) {
 		assert_true(policy_match_has_room(&d, &container));
 		images[i].plan = &plan;
-		images[i].next = d.core.heap.intake.images;
-		d.core.heap.intake.images = &images[i];
+		assert_int_equal(table_add(&d.core.heap.intake.books.images, (uint64_t)i, &images[i]), 0);
 	}
 	assert_false(policy_match_has_room(&d, &container));
 	assert_true(policy_match_has_room(&d, &unit));
 	for (int i = MOST / 2; i < MOST; i++) {
 		assert_true(policy_match_has_room(&d, &unit));
-		images[i].next = d.core.heap.intake.images;
-		d.core.heap.intake.images = &images[i];
+		assert_int_equal(table_add(&d.core.heap.intake.books.images, (uint64_t)i, &images[i]), 0);
 	}
 	assert_false(policy_match_has_room(&d, &unit));
+	books_fini(&d.core.heap.intake.books);
 }
 
 int main(void)

@@ -198,7 +198,7 @@ static void who_has_much_that_is_not_sampled_leaves_one(void **state)
 		reading->parts.alone_bytes = cases[i].alone_mib * MIB;
 		reading->parts.counters = cases[i].counters;
 		s->source.period_bytes = cases[i].period_bytes;
-		s->image->period_bytes = cases[i].own_period_bytes;
+		s->image->period.bytes = cases[i].own_period_bytes;
 		s->process.place = cases[i].place;
 		assert_int_equal(
 		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_END), cases[i].leaves);

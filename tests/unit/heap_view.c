@@ -311,7 +311,7 @@ static void no_row_has_more_in_use_than_allocated(void **state)
 static void free_three(struct world *w, struct image *image, struct process *process)
 {
 	image->region = &w->region;
-	image->process[0] = process;
+	image->places.at[0] = process;
 	process->heap = w->heap;
 	for (uint64_t seq = 0; seq < 3; seq++)
 		arrive(w, 0, seq, 1, 64);
@@ -324,7 +324,7 @@ static void frees_become_lifetimes(void **state)
 {
 	struct world w;
 	struct process process = {0};
-	struct image image = {.ready = true};
+	struct image image = {.life.state = IMAGE_READY};
 
 	(void)state;
 	open_world(&w, 0);
@@ -339,16 +339,16 @@ static void frees_become_lifetimes(void **state)
 	assert_int_equal((int)heap_lifetimes(w.heap)->temporary_objects, 1);
 	assert_int_equal((int)heap_lifetimes(w.heap)->other_thread_objects, 1);
 	assert_int_equal(process.counters.frees_unknown, 1);
-	assert_int_equal(image.frees_lost, 0);
+	assert_int_equal(image.frees.lost, 0);
 	assert_int_equal(free_log_drain(&image, 50000000), 0);  /* patience */
 	assert_int_equal(free_log_drain(&image, 500000000), 0); /* its writer has died */
-	assert_int_equal(image.frees_lost, 1);
+	assert_int_equal(image.frees.lost, 1);
 	/* The ring went round: what was overwritten is counted. */
 	atomic_store(head, 5 + 3 * REGION_FREES);
 	free_log_note(&image);
 	free_log_drain(&image, 1);
 	free_log_drain(&image, 500000000);
-	assert_true(image.frees_lost >= 1 + 2 * REGION_FREES);
+	assert_true(image.frees.lost >= 1 + 2 * REGION_FREES);
 	/* A hostile target turns it back, and forward as far as it goes. */
 	atomic_store(head, 0);
 	free_log_note(&image);
@@ -369,7 +369,7 @@ static void temporaries_have_rows_of_their_own(void **state)
 		for (enum heap_view_kind kind = HEAP_VIEW_LIVE; kind <= HEAP_VIEW_DELTA; kind++) {
 			struct world w;
 			struct process process = {0};
-			struct image image = {.ready = true};
+			struct image image = {.life.state = IMAGE_READY};
 			struct live_scan live_scan;
 			struct heap_view view;
 			size_t temporary = 0;

@@ -46,12 +46,12 @@ static int open_scene(void **state)
 	fixture_open(region, 1024);
 	s->region = region;
 	s->image = image_new(region, 1);
-	s->image->ready = true;
+	s->image->life.state = IMAGE_READY;
 	s->image->heap.labels = HEAP_LABEL_THREAD;
-	s->image->event_backend = BACKEND_BREAKPOINT;
+	s->image->capture.event_backend = BACKEND_BREAKPOINT;
 	if (intake_init(&s->intake, s->store, &s->memory, regs_arch_native()->perf_mask, true) != 0)
 		return -1;
-	if (intake_add_image(&s->intake, s->image) != 0)
+	if (books_add_image(&s->intake.books, s->image) != 0)
 		return -1;
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = 0; /* nobody to be found: no maps either */
@@ -66,9 +66,9 @@ static int close_scene(void **state)
 	struct scene *s = *state;
 
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
-		if (s->image->process[i])
-			process_free(s->image->process[i]);
-	intake_remove_image(&s->intake, s->image);
+		if (s->image->places.at[i])
+			image_free_process(s->image->places.at[i]);
+	books_remove_image(s->image);
 	image_free(s->image);
 	intake_fini(&s->intake);
 	modules_free(s->store);
@@ -176,10 +176,10 @@ static void strays_and_lies_are_nobodys(void **state)
 	s->process[1]->target.closed = true;
 	take(s, &(const struct arguments){KEY | 1, 5, 9, 100, 1});
 	assert_int_equal(s->intake.bad, bad + 1);
-	s->image->ready = false;
+	s->image->life.state = IMAGE_CLAIMED;
 	take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
 	assert_int_equal(s->intake.taken, 0);
-	s->image->ready = true;
+	s->image->life.state = IMAGE_READY;
 	/* No slot, and one that cannot be. */
 	take(s, &(const struct arguments){KEY, REGION_NO_SLOT, 1, 100, 1});
 	take(s, &(const struct arguments){KEY, UINT64_MAX, 2, 100, 1});
@@ -204,10 +204,10 @@ static void registers_that_are_not_there(void **state)
 static bool find_it(void *context)
 {
 	struct scene *s = context;
-	bool found = s->waiting && !s->waiting->ready;
+	bool found = s->waiting && !image_is_ready(s->waiting);
 
 	if (found)
-		s->waiting->ready = true;
+		s->waiting->life.state = IMAGE_READY;
 	return found;
 }
 
@@ -215,7 +215,7 @@ static void a_sample_may_come_before_its_image_was_seen(void **state)
 {
 	struct scene *s = *state;
 
-	s->image->ready = false;
+	s->image->life.state = IMAGE_CLAIMED;
 	s->waiting = s->image;
 	s->intake.find_images = find_it;
 	s->intake.context = s;
@@ -449,7 +449,7 @@ static void books_that_would_grow_without_end(void **state)
 	assert_int_equal(samples_of(s, 1), 100);
 	assert_int_equal(other->counters.no_room, 0);
 	assert_int_equal(s->memory.refused, refused);
-	process_free(s->process[0]);
+	image_free_process(s->process[0]);
 	assert_int_equal(s->memory.held_bytes, other->share.held_bytes);
 }
 

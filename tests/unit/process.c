@@ -59,9 +59,9 @@ static void nobody_there(void **state)
 	assert_null(image_process(s->image, 0, s->store));
 	assert_null(image_process(s->image, REGION_PLACES, s->store));
 	assert_null(image_process(s->image, UINT32_MAX, s->store));
-	s->image->ready = false;
+	s->image->life.state = IMAGE_CLAIMED;
 	assert_null(claim(s, 0, getpid(), 0));
-	assert_int_equal(s->image->live_processes, 0);
+	assert_int_equal(s->image->places.live, 0);
 }
 
 static void who_maps_the_region_is_known(void **state)
@@ -80,7 +80,7 @@ static void who_maps_the_region_is_known(void **state)
 	assert_non_null(map);
 	assert_string_equal(map_path(map), s->exe);
 	assert_ptr_equal(image_process(s->image, 0, s->store), process);
-	assert_int_equal(s->image->live_processes, 1);
+	assert_int_equal(s->image->places.live, 1);
 	stranger_end(&stranger);
 	assert_false(process_is_there(process));
 }
@@ -285,15 +285,15 @@ static void who_could_not_be_searched_for_has_not_ended(void **state)
 		assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
 	}
 	assert_true(claim(s, 0, 1, 0)->target.pidfd >= 0);
-	s->image->search_work = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
+	s->image->searches.work = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
 	struct process *child = claim(s, 1, inner, 1);
 	assert_int_equal(child->target.pidfd, -1);
 	assert_true(child->unsure);
 	assert_false(image_look_again(child));
-	s->image->search_work = (struct throttle){.left = 1, .filled_ns = clock_now_ns()};
+	s->image->searches.work = (struct throttle){.left = 1, .filled_ns = clock_now_ns()};
 	assert_true(image_look_again(child));
 	assert_true(child->target.pidfd >= 0);
-	assert_true(s->image->search_work.left <= 0);
+	assert_true(s->image->searches.work.left <= 0);
 	stranger_end(&stranger);
 }
 
@@ -408,7 +408,7 @@ static void a_parent_that_cannot_be(void **state)
 		assert_non_null(process);
 		assert_int_equal(maps_count(process->target.maps), 0);
 		process_inherit(process);
-		process_free(process);
+		image_free_process(process);
 	}
 }
 

@@ -162,14 +162,14 @@ static void whoever_has_the_parents_place_is_not_the_parent(void **state)
 	fixture_slot(s->region, FIRST + 1)->origin_place = 2;
 	enter(parent, 0, 10, 0x1111);
 	struct process *child = claim(s, 3, 0, 3);
-	process_free(parent);
+	image_free_process(parent);
 	region_release_place(s->region, 2);
 	struct process *other = claim(s, 2, 0, 1);
 	enter(other, 1, 11, 0x2222);
 	process_inherit(child);
 	assert_int_equal(pc_of(child, FIRST, 1), 0x1111);
 	assert_int_equal(pc_of(child, FIRST + 1, 2), 0); /* its stack is lost */
-	assert_ptr_equal(process_parent(other), s->image->process[0]);
+	assert_ptr_equal(process_parent(other), s->image->places.at[0]);
 
 	/* Nor if all that has happened before the first look at the child. */
 	struct process *late = claim(s, 4, 0, 3);
@@ -191,7 +191,7 @@ static void what_an_earlier_sampler_counted_stands_under_one_mark(void **state)
 	struct process *process = claim(s, 0, 0, 0);
 	assert_int_equal(process_samples(process), 5);
 	adoption_begin(process);
-	adoption_end(process);
+	adoption_enter(process);
 	assert_int_equal(process->counters.before_restart, 5);
 	assert_int_equal(heap_period_bytes(process->heap), 8192);
 	assert_int_equal(heap_total(process->heap).samples, 5);
@@ -230,7 +230,7 @@ static void what_comes_meanwhile_is_no_part_of_it(void **state)
 	const uint32_t stack = heap_site(process->heap, heap_site_of(process->heap, 1, 6, 0))->key.stack;
 	const struct tally two = {2, 2 * 64 << WEIGHT_BYTES_SHIFT, 2 << WEIGHT_OBJECTS_SHIFT};
 	assert_int_equal(heap_add_walked(process->heap, 7, stack, two), 0);
-	adoption_end(process);
+	adoption_enter(process);
 	assert_int_equal(process->counters.before_restart, 4);
 	assert_int_equal(heap_total(process->heap).samples, 10);
 	assert_int_equal(heap_total(process->heap).bytes_q8, 10 * 64 << WEIGHT_BYTES_SHIFT);
@@ -276,7 +276,7 @@ static void no_delta_has_what_was_before(void **state)
 		    &(const struct fixture_block){.seq = 10, .size_bytes = 64, .time_ns = clock_now_ns()});
 		fixture_count(s->region, 0, 11, 1028); /* of one of the two no stack ever comes */
 		enter_at(process, 5, 10, 0x5555, clock_now_ns());
-		adoption_end(process);
+		adoption_enter(process);
 		assert_int_equal(process->counters.before_restart, 7);
 		struct heap_view view = delta_of(s, process);
 		assert_int_equal(view.allocated.samples, 2);
@@ -297,7 +297,7 @@ static void a_clock_of_its_own_hides_nothing_for_long(void **state)
 	s->image->heap.deltas = true;
 	struct process *process = claim(s, 0, 0, 0);
 	adoption_begin(process);
-	adoption_end(process);
+	adoption_enter(process);
 	fixture_count(s->region, 0, 1, 64);
 	enter_at(process, 0, 1, 0x1111, 8);
 	struct heap_view view = delta_of(s, process);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that a process' books take: what counts, and whose it is. Who the process is: process.c. */
 #include "sampler/heap/image.h"
+#include "sampler/heap/offerer.h"
 #include "sampler/heap/process.h"
 
 #include <fcntl.h>
@@ -46,20 +47,20 @@ static void mappings_count_against_the_bound(void **state)
 
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
-	struct process_finding *finding = process_find(stranger.pid, 0, s->store, &memory);
-	assert_non_null(finding);
-	assert_true(maps_count(finding->target.maps) > HOSTILE_RANGES); /* no bound */
+	struct offerer *offerer = offerer_read(stranger.pid, 0, s->store, &memory);
+	assert_non_null(offerer);
+	assert_true(maps_count(offerer->target.maps) > HOSTILE_RANGES); /* no bound */
 	const uint64_t all_bytes = memory.held_bytes;
 	assert_in_range(all_bytes, HOSTILE_RANGES * sizeof(struct map), UINT64_MAX);
-	process_finding_free(finding);
+	offerer_free(offerer);
 	assert_int_equal(memory.held_bytes, 0);
 	memory.max_bytes = all_bytes;
 	s->image->memory = &memory;
-	finding = process_find(stranger.pid, 0, s->store, &memory);
-	assert_non_null(finding);
+	offerer = offerer_read(stranger.pid, 0, s->store, &memory);
+	assert_non_null(offerer);
 	/* a table that doubles has half of its room to spare */
 	assert_in_range(memory.held_bytes, all_bytes / 4, all_bytes * 3 / 4);
-	uint64_t in_maps = maps_bytes(finding->target.maps);
+	uint64_t in_maps = maps_bytes(offerer->target.maps);
 	for (uint32_t i = 0; i < 8; i++) {
 		struct process *process = claim(s, i, stranger.pid, i ? 1 : 0);
 
@@ -69,9 +70,9 @@ static void mappings_count_against_the_bound(void **state)
 		assert_true(memory.held_bytes >= in_maps);
 	}
 	assert_in_range(in_maps, 1, all_bytes * 3); /* not nine times */
-	process_finding_free(finding);
+	offerer_free(offerer);
 	for (uint32_t i = 8; i-- > 0;)
-		process_free(s->image->process[i]);
+		image_free_process(s->image->places.at[i]);
 	assert_int_equal(memory.held_bytes, 0);
 	s->image->memory = NULL;
 	stranger_end(&stranger);
@@ -100,7 +101,6 @@ static void memory_is_the_users_or_as_the_plan_says(void **state)
 	const struct process *process = claim(s, 0, stranger.pid, 0), *child = claim(s, 3, 0, 1);
 	assert_int_equal(process->share.account, target_account_of_user(user));
 	assert_int_equal(child->share.account, process->share.account);
-	assert_int_equal(s->image->walked_share.account, process->share.account);
 	struct target_plan plan = {.account = "unit-a.service"};
 	s->image->plan = &plan;
 	process = claim_again(s, stranger.pid);
@@ -109,11 +109,11 @@ static void memory_is_the_users_or_as_the_plan_says(void **state)
 	assert_int_not_equal(process->share.account, target_account_of_user(user));
 	/* likewise before it has taken a place */
 	for (uint64_t account = 0; account <= 5; account += 5) {
-		struct process_finding *finding = process_find(stranger.pid, account, s->store, NULL);
+		struct offerer *offerer = offerer_read(stranger.pid, account, s->store, NULL);
 
-		assert_non_null(finding);
-		assert_int_equal(finding->share.account, account ? account : target_account_of_user(user));
-		process_finding_free(finding);
+		assert_non_null(offerer);
+		assert_int_equal(offerer->share.account, account ? account : target_account_of_user(user));
+		offerer_free(offerer);
 	}
 	stranger_end(&stranger);
 }
@@ -133,9 +133,9 @@ static void memory_of_one_that_was_reaped(void **state)
 		pause();
 		_exit(0);
 	}
-	s->image->finding = process_find(gone, 0, s->store, NULL);
-	assert_non_null(s->image->finding);
-	const int pidfd = fcntl(s->image->finding->target.pidfd, F_DUPFD_CLOEXEC, 0);
+	s->image->offerer = offerer_read(gone, 0, s->store, NULL);
+	assert_non_null(s->image->offerer);
+	const int pidfd = fcntl(s->image->offerer->target.pidfd, F_DUPFD_CLOEXEC, 0);
 	kill(gone, SIGKILL);
 	assert_int_equal(waitpid(gone, NULL, 0), gone);
 	const struct process *found = claim_again(s, gone);

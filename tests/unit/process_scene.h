@@ -4,6 +4,7 @@
 #ifndef TESTS_UNIT_PROCESS_SCENE_H
 #define TESTS_UNIT_PROCESS_SCENE_H
 
+#include "sampler/heap/books.h"
 #include "sampler/heap/image.h"
 #include "tests/unit/region_fixture.h"
 
@@ -18,7 +19,7 @@ struct scene {
 	struct modules *store;
 	struct image *image;
 	const struct region *region;
-	struct table processes; /* of the image, by pid */
+	struct books books;
 	char exe[PATH_MAX];
 };
 
@@ -36,10 +37,10 @@ static inline int open_scene(void **state)
 	s->store = modules_new(16);
 	fixture_open(region, SEGMENTS * REGION_SEGMENT_SLOTS);
 	s->image = image_new(region, 1);
-	s->image->processes = &s->processes;
+	s->image->books = &s->books;
 	s->region = region;
-	s->image->ready = true;
-	s->image->trigger_address = (uintptr_t)some_code; /* our forked strangers have it too */
+	s->image->life.state = IMAGE_READY;
+	s->image->life.trigger_address = (uintptr_t)some_code; /* our forked strangers have it too */
 	return readlink("/proc/self/exe", s->exe, sizeof(s->exe) - 1) < 0;
 }
 
@@ -48,10 +49,10 @@ static inline int close_scene(void **state)
 	struct scene *s = *state;
 
 	for (uint32_t i = REGION_PLACES; i-- > 0;)
-		if (s->image->process[i])
-			process_free(s->image->process[i]);
+		if (s->image->places.at[i])
+			image_free_process(s->image->places.at[i]);
 	image_free(s->image);
-	table_fini(&s->processes);
+	books_fini(&s->books);
 	modules_free(s->store);
 	free(s);
 	return 0;
@@ -71,8 +72,8 @@ static inline struct process *claim(struct scene *s, uint32_t number, pid_t pid,
 /* One that is made anew. */
 static inline struct process *claim_again(struct scene *s, pid_t pid)
 {
-	if (s->image->process[0])
-		process_free(s->image->process[0]);
+	if (s->image->places.at[0])
+		image_free_process(s->image->places.at[0]);
 	struct process *process = claim(s, 0, pid, 0);
 	assert_non_null(process);
 	return process;

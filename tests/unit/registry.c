@@ -23,9 +23,9 @@ static void a_program_from_its_claim_to_its_end(void **state)
 	REQUIRE_LIBRARY();
 	assert_true(registry_empty(&s->registry));
 	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	const struct process *process = registry_find(&s->registry, shell.pid);
-	assert_int_equal(s->registry.arrivals, 1);
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	const struct process *process = process_life_find(&s->registry, shell.pid);
+	assert_int_equal(s->registry.lives.arrivals, 1);
 	assert_string_equal(process->target.title, "sh");
 	assert_true(process->target.pidfd >= 0);
 	assert_int_equal(process->target.end, TARGET_ALIVE);
@@ -40,10 +40,10 @@ static void a_program_from_its_claim_to_its_end(void **state)
 	assert_int_equal(s->closed[0].pid, pid);
 	assert_int_equal(s->closed[0].end, TARGET_GONE);
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
-	assert_null(registry_find(&s->registry, pid));
+	assert_null(process_life_find(&s->registry, pid));
 	LOOK_UNTIL(s, registry_empty(&s->registry));
 	assert_int_equal(s->closed_count, 1);
-	assert_int_equal(s->registry.incomplete, 0);
+	assert_int_equal(s->registry.missed.incomplete, 0);
 }
 
 /* Its books are closed by the first look after the end. */
@@ -53,14 +53,14 @@ static void the_last_samples_before_the_end_are_read(void **state)
 
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	registry_drain(&s->registry);
-	const struct process *process = registry_find(&s->registry, shell.pid);
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	drain_all(&s->registry);
+	const struct process *process = process_life_find(&s->registry, shell.pid);
 	uint64_t taken = process->counters.taken;
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
 	assert_true(process_samples(process) > taken);
 	stranger_end(&shell);
-	registry_finish_ended(&s->registry);
+	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_true(s->closed[0].taken > taken);
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
@@ -89,11 +89,11 @@ static void samples_and_an_end_during_the_look(void **state)
 
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	registry_drain(&s->registry);
-	uint64_t taken = registry_find(&s->registry, shell.pid)->counters.taken;
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	drain_all(&s->registry);
+	uint64_t taken = process_life_find(&s->registry, shell.pid)->counters.taken;
 	at_the_first_poll = &shell;
-	registry_finish_ended(&s->registry);
+	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_true(s->closed[0].taken > taken);
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
@@ -109,8 +109,8 @@ static void a_process_that_has_ended_before_it_was_seen(void **state)
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
 	stranger_end(&shell);
 	assert_true(s->intake.find_images(s->intake.context));
-	registry_drain(&s->registry);
-	registry_finish_ended(&s->registry);
+	drain_all(&s->registry);
+	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_true(s->closed[0].taken > 0);
 	LOOK_UNTIL(s, registry_empty(&s->registry));
@@ -128,16 +128,16 @@ static void a_process_that_is_met_when_no_descriptor_is_left(void **state)
 	assert_true(s->intake.find_images(s->intake.context));
 	struct rlimit before = descriptors_take_away();
 	for (int i = 0; i < 3; i++) {
-		s->registry.linger_ns = 0; /* the look is due */
-		registry_tend(&s->registry);
-		registry_finish_ended(&s->registry);
+		s->registry.tend.linger_ns = 0; /* the look is due */
+		tend_images(&s->registry);
+		tend_ended(&s->registry);
 	}
 	descriptors_give_back(before);
 	assert_int_equal(s->closed_count, 0);
-	assert_int_equal(s->registry.arrivals, 1);
-	assert_null(registry_find(&s->registry, shell.pid));
-	registry_finish_ended(&s->registry);
-	const struct process *process = registry_find(&s->registry, shell.pid);
+	assert_int_equal(s->registry.lives.arrivals, 1);
+	assert_null(process_life_find(&s->registry, shell.pid));
+	tend_ended(&s->registry);
+	const struct process *process = process_life_find(&s->registry, shell.pid);
 	assert_non_null(process);
 	assert_string_equal(process->target.title, "sh");
 	assert_int_equal(tell(&shell, "d=$c$c; e=$d$d; echo 2\n"), 2);
@@ -155,16 +155,16 @@ static void a_forked_child_has_a_place_of_its_own(void **state)
 	struct stranger shell = start_shell(s);
 	/* The child allocates, says so, and waits for the end of the socket. */
 	pid_t child = (pid_t)tell(&shell, "exec 3<&0; (x=a$$; y=$x$x$x; sh -c 'echo $PPID'; read z <&3) &\n");
-	LOOK_UNTIL(s, registry_find(&s->registry, child) && registry_find(&s->registry, shell.pid));
-	const struct process *process = registry_find(&s->registry, child);
-	const struct process *parent = registry_find(&s->registry, shell.pid);
+	LOOK_UNTIL(s, process_life_find(&s->registry, child) && process_life_find(&s->registry, shell.pid));
+	const struct process *process = process_life_find(&s->registry, child);
+	const struct process *parent = process_life_find(&s->registry, shell.pid);
 	assert_ptr_equal(process->image, parent->image);
 	assert_int_not_equal(process->place, 0);
 	assert_int_equal(parent->place, 0);
 	assert_int_equal(kill(child, SIGKILL), 0);
 	LOOK_UNTIL(s, closed_of(s, child));
 	assert_null(closed_of(s, shell.pid));
-	assert_ptr_equal(registry_find(&s->registry, shell.pid), parent);
+	assert_ptr_equal(process_life_find(&s->registry, shell.pid), parent);
 	pid_t pid = shell.pid;
 	stranger_end(&shell);
 	LOOK_UNTIL(s, closed_of(s, pid));
@@ -178,25 +178,25 @@ static void end_of_command(struct scene *s, bool told_late)
 	struct stranger shell = start_shell(s);
 	if (!told_late)
 		s->launch.pid = shell.pid;
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
 	if (told_late) {
-		assert_false(s->registry.command_seen);
+		assert_false(s->registry.missed.command_seen);
 		s->launch.pid = shell.pid;
-		s->intake.images->declined = "a reason"; /* that came before, too */
-		registry_know_command(&s->registry);
-		s->intake.images->declined = NULL;
-		assert_string_equal(s->registry.command_declined_text, "a reason");
+		newest(s)->life.declined = "a reason"; /* that came before, too */
+		process_life_know_command(&s->registry);
+		newest(s)->life.declined = NULL;
+		assert_string_equal(s->registry.missed.command_declined_text, "a reason");
 	}
-	assert_true(s->registry.command_seen);
+	assert_true(s->registry.missed.command_seen);
 	stranger_end(&shell);
 	for (int i = 0; i < 20; i++) {
 		look(s);
-		registry_finish_ended(&s->registry);
+		tend_ended(&s->registry);
 	}
 	assert_int_equal(s->closed_count, 0);
 	s->launch.ended = s->launch.status_known = true;
 	s->launch.status = 7 << 8;
-	registry_finish_ended(&s->registry);
+	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXITED);
 	assert_int_equal(s->closed[0].status, 7 << 8);
@@ -220,15 +220,15 @@ static void an_image_stays_until_its_profiles_are_written(void **state)
 	s->hold = true;
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "echo 1\n"), 1);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
 	stranger_end(&shell);
 	LOOK_UNTIL(s, s->closed_count);
 	for (uint64_t end_ns = clock_now_ns() + SECOND_NS; clock_now_ns() < end_ns;)
 		look(s); /* longer than it lingers */
 	assert_false(registry_empty(&s->registry));
-	registry_release(&s->registry, s->held[0]);
+	process_life_release(&s->registry, s->held[0]);
 	/* Children may still ask for stacks that they inherited from it. */
-	assert_ptr_equal(s->intake.images->process[0], s->held[0]);
+	assert_ptr_equal(newest(s)->places.at[0], s->held[0]);
 	LOOK_UNTIL(s, registry_empty(&s->registry));
 }
 
@@ -239,7 +239,7 @@ static void a_claim_that_comes_to_nothing_is_given_up_and_counted(void **state)
 	struct ticket ticket;
 	char path[64], text[256];
 
-	registry_describe_missed(&s->registry, text, sizeof(text));
+	missed_describe(&s->registry.missed, s->registry.setup.pool, text, sizeof(text));
 	assert_string_equal(text, "");
 	assert_int_equal(sscanf(region_pool_env(s->pool), "%63[^:]", path), 1);
 	FILE *file = fopen(path, "r");
@@ -252,18 +252,18 @@ static void a_claim_that_comes_to_nothing_is_given_up_and_counted(void **state)
 	look(s);
 	assert_false(registry_empty(&s->registry));
 	LOOK_UNTIL(s, registry_empty(&s->registry));
-	assert_int_equal(s->registry.incomplete, 1);
-	registry_describe_missed(&s->registry, text, sizeof(text));
+	assert_int_equal(s->registry.missed.incomplete, 1);
+	missed_describe(&s->registry.missed, s->registry.setup.pool, text, sizeof(text));
 	assert_string_equal(
 	    text, "not profiled: 0 programs without a free region, 1 that did not finish attaching");
-	assert_int_equal(s->registry.arrivals, 0);
+	assert_int_equal(s->registry.lives.arrivals, 0);
 }
 
 /* The look takes so long that the limit for claims is over when it comes to what was claimed during it. */
 static void come_to_it_late(struct scene *s)
 {
-	for (struct image *image = s->intake.images; image; image = image->next)
-		if (!image->ready) {
+	books_each_image (image, &s->intake.books)
+		if (!image_is_ready(image)) {
 			image->claimed_ns -= 10 * SECOND_NS;
 			stranger_end(&s->late);
 			s->meanwhile = NULL;
@@ -293,11 +293,11 @@ static void start_another_in_the_look(struct scene *s, void (*then)(struct scene
 	assert_int_equal(tell(&second, "echo 1\n"), 1);
 	s->meanwhile = start_another;
 	s->then = then;
-	s->registry.linger_ns = 0; /* the look is due */
-	registry_tend(&s->registry);
+	s->registry.tend.linger_ns = 0; /* the look is due */
+	tend_images(&s->registry);
 	assert_null(s->meanwhile);
 	LOOK_UNTIL(s, s->closed_count);
-	assert_int_equal(s->registry.incomplete, 0);
+	assert_int_equal(s->registry.missed.incomplete, 0);
 	assert_true(s->closed[0].taken > 0);
 	stranger_end(&first);
 	stranger_end(&second);
@@ -321,11 +321,11 @@ static void a_changed_period_reaches_who_is_there_and_who_comes(void **state)
 
 	REQUIRE_LIBRARY();
 	struct stranger first = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, first.pid));
+	LOOK_UNTIL(s, process_life_find(&s->registry, first.pid));
 	registry_set_period(&s->registry, 12345);
 	struct stranger second = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, second.pid));
-	for (const struct image *image = s->intake.images; image; image = image->next)
+	LOOK_UNTIL(s, process_life_find(&s->registry, second.pid));
+	books_each_image (image, &s->intake.books)
 		assert_int_equal(region_header(image->region)->period_bytes, 12345);
 	stranger_end(&first);
 	stranger_end(&second);
@@ -339,12 +339,13 @@ static void a_claim_that_nobody_ends_is_given_back(void **state)
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	tell(&shell, "echo 1\n");
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	struct region_place *place = region_place(registry_find(&s->registry, shell.pid)->image->region, 1);
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	struct region_place *place =
+	    region_place(process_life_find(&s->registry, shell.pid)->image->region, 1);
 	place->pid = INT32_MAX;
 	atomic_store(&place->state, PLACE_CLAIMED);
 	LOOK_UNTIL(s, atomic_load(&place->state) == PLACE_FREE);
-	assert_non_null(registry_find(&s->registry, shell.pid));
+	assert_non_null(process_life_find(&s->registry, shell.pid));
 	pid_t pid = shell.pid;
 	stranger_end(&shell);
 	LOOK_UNTIL(s, closed_of(s, pid));
@@ -359,29 +360,28 @@ static void the_place_of_the_next_child_stays(void **state)
 
 	fixture_open(region, 2048);
 	struct image *image = image_new(region, 1);
-	struct table processes = {0};
-	image->processes = &processes;
-	image->ready = true;
+	struct books books = {0};
+	image->books = &books;
+	image->life.state = IMAGE_READY;
 	struct region_place *place = region_place(region, 1);
 	place->pid = INT32_MAX;
 	atomic_store(&place->state, PLACE_READY);
 	struct process *process = image_process(image, 1, s->modules);
 	assert_non_null(process);
-	image->unreleased = 1;                                   /* its books are closed */
 	region_release_place_of(region, 1, process->generation); /* by the other one */
 	assert_int_equal(atomic_load(&place->state), PLACE_FREE);
 	atomic_store(&place->state, PLACE_READY);
 	fixture_own(region, 0, 1);
 	fixture_live(region, 3, &(const struct fixture_block){.seq = 5, .size_bytes = 77});
-	registry_release(&s->registry, process);
+	process_life_release(&s->registry, process);
 	struct slot_copy slot;
 	assert_true(region_read_slot(region, 3, &slot));
 	assert_int_equal(slot.sample.size_bytes, 77);
 	assert_int_equal(region_segment_owner(region, 0), 1);
 	assert_int_equal(atomic_load(&place->state), PLACE_READY);
-	assert_null(image->process[1]);
+	assert_null(image->places.at[1]);
 	image_free(image);
-	table_fini(&processes);
+	books_fini(&books);
 }
 
 /* A second sampler, after the first has let go of it. */
@@ -393,8 +393,8 @@ static void books_are_taken_over(void **state)
 	struct region *region = malloc(sizeof(*region)), none;
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	uint64_t counted = process_samples(registry_find(&s->registry, shell.pid));
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	uint64_t counted = process_samples(process_life_find(&s->registry, shell.pid));
 	registry_fini(&s->registry);
 	int error = region_takeover_open(shell.pid, region);
 	if (error == -EPERM) {
@@ -407,9 +407,9 @@ static void books_are_taken_over(void **state)
 	/* It was killed while it gave a place back. */
 	const struct region_place *other = region_place(region, 3);
 	atomic_store(&region_place(region, 3)->state, PLACE_DEAD);
-	assert_int_equal(registry_adopt(&s->registry, region), 0);
+	assert_int_equal(arrivals_adopt(&s->registry, region), 0);
 	assert_int_equal(atomic_load(&other->state), PLACE_FREE);
-	const struct process *process = registry_find(&s->registry, shell.pid);
+	const struct process *process = process_life_find(&s->registry, shell.pid);
 	assert_non_null(process);
 	assert_true(process_samples(process) >= counted);
 	LOOK_UNTIL(s, heap_total(process->heap).samples == process_samples(process));

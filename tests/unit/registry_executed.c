@@ -18,8 +18,8 @@ static void another_program_in_the_same_process(void **state)
 
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	const struct image *before = registry_find(&s->registry, shell.pid)->image;
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	const struct image *before = process_life_find(&s->registry, shell.pid)->image;
 	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6); /* cat's answer: the first look finds both programs */
 	LOOK_UNTIL(s, s->closed_count);
@@ -27,11 +27,11 @@ static void another_program_in_the_same_process(void **state)
 	assert_int_equal(s->closed[0].pid, shell.pid);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
 	assert_string_equal(s->closed[0].title, "sh");
-	const struct process *process = registry_find(&s->registry, shell.pid);
+	const struct process *process = process_life_find(&s->registry, shell.pid);
 	assert_non_null(process);
 	assert_ptr_not_equal(process->image, before);
 	assert_string_equal(process->target.title, "cat");
-	assert_int_equal(s->registry.arrivals, 2);
+	assert_int_equal(s->registry.lives.arrivals, 2);
 	stranger_end(&shell);
 	LOOK_UNTIL(s, s->closed_count == 2 || registry_empty(&s->registry));
 }
@@ -43,14 +43,14 @@ static void a_program_that_is_never_seen_in_the_same_process(void **state)
 
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	registry_drain(&s->registry);
-	const struct process *process = registry_find(&s->registry, shell.pid);
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	drain_all(&s->registry);
+	const struct process *process = process_life_find(&s->registry, shell.pid);
 	const uint64_t taken = process->counters.taken;
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 5; unset LD_PRELOAD; exec cat\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
 	for (uint64_t end_ns = clock_now_ns() + DEADLINE_S * SECOND_NS; !s->closed_count;) {
-		registry_tend(&s->registry);
+		tend_images(&s->registry);
 		usleep(2000);
 		assert_true(clock_now_ns() < end_ns);
 	}
@@ -68,11 +68,11 @@ static void another_program_that_has_ended_too(void **state)
 
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
 	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
 	stranger_end(&shell);
-	registry_finish_ended(&s->registry);
+	tend_ended(&s->registry);
 	assert_true(s->closed_count > 0);
 	assert_string_equal(s->closed[0].title, "sh");
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
@@ -87,16 +87,16 @@ static void a_program_that_was_executed_after_the_look_began(void **state)
 
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	struct process *process = (struct process *)(uintptr_t)registry_find(&s->registry, shell.pid);
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	struct process *process = (struct process *)(uintptr_t)process_life_find(&s->registry, shell.pid);
 	executed_note(process, "other", clock_now_ns() + 3600 * SECOND_NS);
 	assert_string_not_equal(process->target.unseen, "");
-	s->registry.linger_ns = 0; /* every look is due */
-	registry_tend(&s->registry);
+	s->registry.tend.linger_ns = 0; /* every look is due */
+	tend_images(&s->registry);
 	assert_int_equal(s->closed_count, 0);
 	process->executed_ns = 0; /* long ago, however short the machine has been up */
-	s->registry.linger_ns = 0;
-	registry_tend(&s->registry);
+	s->registry.tend.linger_ns = 0;
+	tend_images(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
 	stranger_end(&shell);
@@ -114,22 +114,23 @@ static void a_program_that_was_executed_before_the_first_look(void **state)
 
 		assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
 		assert_int_equal(tell(&shell, "6\n"), 6);
-		registry_settle_claims(&s->registry);
+		tend_claims(&s->registry);
 		size_t cursor = 0;
-		struct process *process = table_next(&s->intake.processes, (uint64_t)shell.pid, &cursor);
+		struct process *process =
+		    table_next(&s->intake.books.processes, (uint64_t)shell.pid, &cursor);
 		assert_non_null(process);
 		assert_int_equal(process->target.pidfd, -1);
 		executed_note(process, "cat", clock_now_ns() + 3600 * SECOND_NS);
-		registry_finish_ended(&s->registry);
+		tend_ended(&s->registry);
 		assert_int_equal(s->closed_count, 0);
 		if (late)
 			process->executed_ns = 0; /* long ago, however short the machine has been up */
 		else
 			stranger_end(&shell);
-		registry_finish_ended(&s->registry);
+		tend_ended(&s->registry);
 		assert_int_equal(s->closed_count, 1);
 		assert_int_equal(s->closed[0].end, TARGET_EXEC);
-		assert_int_equal(s->registry.executed_unseen, 1 + late);
+		assert_int_equal(s->registry.missed.executed, 1 + late);
 		s->closed_count = 0;
 		if (late)
 			stranger_end(&shell);
@@ -151,19 +152,19 @@ static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
-	registry_settle_claims(&s->registry);
+	tend_claims(&s->registry);
 	size_t cursor = 0;
-	s->loading = table_next(&s->intake.processes, (uint64_t)shell.pid, &cursor);
+	s->loading = table_next(&s->intake.books.processes, (uint64_t)shell.pid, &cursor);
 	assert_non_null(s->loading);
 	s->loading->target.unseen[0] = '\0'; /* as if it had not been looked at yet */
 	struct stranger another = start_shell(s);
 	assert_int_equal(tell(&another, "echo 1\n"), 1);
 	s->meanwhile = tell_of_the_exec;
-	registry_finish_ended(&s->registry);
+	tend_ended(&s->registry);
 	assert_null(s->meanwhile);
 	assert_int_equal(s->closed_count, 0);
 	stranger_end(&shell);
-	registry_finish_ended(&s->registry);
+	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
 	stranger_end(&another);
@@ -176,20 +177,20 @@ static void a_child_that_is_found_after_its_exec(void **state)
 
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
 	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; unset LD_PRELOAD; exec cat)\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
-	LOOK_UNTIL(s, s->intake.processes.count == 2);
-	struct process *process = s->intake.processes.entries[1].item;
-	registry_finish_ended(&s->registry);
+	LOOK_UNTIL(s, s->intake.books.processes.count == 2);
+	struct process *process = s->intake.books.processes.entries[1].item;
+	tend_ended(&s->registry);
 	assert_string_equal(
 	    process->target.unseen, "executed cat, which is not profiled: it has not loaded libheaptap.so");
 	assert_int_equal(s->closed_count, 0);
 	process->executed_ns = 0; /* long ago, however short the machine has been up */
-	registry_finish_ended(&s->registry);
+	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	assert_int_equal(s->registry.executed_unseen, 1);
+	assert_int_equal(s->registry.missed.executed, 1);
 	stranger_end(&shell);
 }
 
@@ -200,15 +201,15 @@ static void a_child_in_a_pid_namespace_is_not_taken_for_another(void **state)
 
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
-	LOOK_UNTIL(s, registry_find(&s->registry, shell.pid));
-	region_place(s->intake.images->region, 0)->pid = 1;
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	region_place(newest(s)->region, 0)->pid = 1;
 	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; unset LD_PRELOAD; exec cat)\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
-	LOOK_UNTIL(s, s->intake.processes.count == 2);
-	registry_finish_ended(&s->registry);
+	LOOK_UNTIL(s, s->intake.books.processes.count == 2);
+	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_UNSEEN);
-	assert_int_equal(s->registry.executed_unseen, 0);
+	assert_int_equal(s->registry.missed.executed, 0);
 	stranger_end(&shell);
 }
 
@@ -221,19 +222,20 @@ static void a_child_that_is_found_after_its_program(void **state)
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; exec sh)\n"), 5);
 	assert_int_equal(tell(&shell, "echo 6\n"), 6);
-	registry_settle_claims(&s->registry);
-	assert_int_equal(s->intake.processes.count, 2); /* both shells, and not what was before the second */
-	s->registry.linger_ns = s->registry.executed_ns = clock_now_ns();
-	registry_tend(&s->registry);
-	assert_int_equal(s->intake.processes.count, 3);
-	struct process *process = s->intake.processes.entries[2].item;
+	tend_claims(&s->registry);
+	assert_int_equal(
+	    s->intake.books.processes.count, 2); /* both shells, and not what was before the second */
+	s->registry.tend.linger_ns = s->registry.tend.executed_ns = clock_now_ns();
+	tend_images(&s->registry);
+	assert_int_equal(s->intake.books.processes.count, 3);
+	struct process *process = s->intake.books.processes.entries[2].item;
 	assert_int_equal(process->place, 1);
 	assert_int_equal(process->target.pidfd, -1);
 	executed_note(process, "sh", clock_now_ns() + 3600 * SECOND_NS);
-	registry_finish_ended(&s->registry);
+	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	assert_int_equal(s->registry.executed_unseen, 0);
+	assert_int_equal(s->registry.missed.executed, 0);
 	stranger_end(&shell);
 }
 

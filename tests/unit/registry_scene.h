@@ -8,9 +8,11 @@
 #define TESTS_UNIT_REGISTRY_SCENE_H
 
 #include "proto/region_pool.h"
+#include "sampler/heap/arrivals.h"
+#include "sampler/heap/drain.h"
 #include "sampler/heap/image.h"
-#include "sampler/heap/registry.h"
-#include "sampler/heap/registry_steps.h"
+#include "sampler/heap/process_life.h"
+#include "sampler/heap/tend.h"
 #include "sampler/linux/clock.h"
 #include "sampler/target/launch.h"
 #include "tests/unit/stranger.h"
@@ -91,7 +93,7 @@ static inline void on_closed(void *context, struct target *target)
 	if (s->hold)
 		s->held[s->closed_count - 1] = process;
 	else
-		registry_release(&s->registry, process);
+		process_life_release(&s->registry, process);
 }
 
 static inline int open_scene(void **state)
@@ -109,14 +111,15 @@ static inline int open_scene(void **state)
 	s->pool = region_pool_new(&options);
 	if (!s->pool || intake_init(&s->intake, s->modules, &s->memory, 0, false) != 0)
 		return -1;
-	s->registry = (struct registry){.intake = &s->intake,
-	    .pool = s->pool,
-	    .probe = &s->probe,
-	    .modules = s->modules,
-	    .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
-	    .verbosity = -1,
-	    .launch = &s->launch,
-	    .listener = {.watched = on_watched, .closed = on_closed, .context = s}};
+	s->registry =
+	    (struct registry){.setup = {.intake = &s->intake,
+	                          .pool = s->pool,
+	                          .probe = &s->probe,
+	                          .modules = s->modules,
+	                          .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+	                          .verbosity = -1,
+	                          .launch = &s->launch,
+	                          .listener = {.watched = on_watched, .closed = on_closed, .context = s}}};
 	registry_init(&s->registry);
 	return 0;
 }
@@ -129,7 +132,7 @@ static inline int close_scene(void **state)
 	region_pool_free(s->pool);
 	intake_fini(&s->intake);
 	modules_free(s->modules);
-	close(s->registry.epoll_fd);
+	close(s->registry.setup.epoll_fd);
 	free(s);
 	return 0;
 }
@@ -175,12 +178,12 @@ static inline long tell(const struct stranger *shell, const char *line)
 static inline void look(struct scene *s)
 {
 	struct epoll_event event;
-	int count = epoll_wait(s->registry.epoll_fd, &event, 1, 2);
+	int count = epoll_wait(s->registry.setup.epoll_fd, &event, 1, 2);
 
-	registry_tend(&s->registry);
-	registry_drain(&s->registry);
+	tend_images(&s->registry);
+	drain_all(&s->registry);
 	if (count > 0)
-		registry_finish_ended(&s->registry);
+		tend_ended(&s->registry);
 }
 
 #define LOOK_UNTIL(s, condition)                                                         \
@@ -188,6 +191,13 @@ static inline void look(struct scene *s)
 		look(s);                                                                 \
 		assert_true(clock_now_ns() < end_ns);                                    \
 	}
+
+static inline struct image *newest(const struct scene *s)
+{
+	size_t left = SIZE_MAX;
+
+	return table_before(&s->intake.books.images, &left);
+}
 
 static inline const struct closed *closed_of(const struct scene *s, pid_t pid)
 {

@@ -90,10 +90,11 @@ static void open_process(struct scene *s)
 	fixture_own(region, 0, 0);
 	s->modules = modules_new(4);
 	s->image = image_new(region, 1);
-	s->image->ready = true;
-	s->intake = (struct intake){.memory = &s->memory, .images = s->image};
+	s->image->life.state = IMAGE_READY;
+	s->intake = (struct intake){.books.memory = &s->memory};
+	assert_int_equal(books_add_image(&s->intake.books, s->image), 0);
 	s->probe.backend = BACKEND_COPY;
-	s->registry = (struct registry){.intake = &s->intake, .probe = &s->probe, .verbosity = -1};
+	s->registry = (struct registry){.setup = {.intake = &s->intake, .probe = &s->probe, .verbosity = -1}};
 	registry_init(&s->registry);
 	s->process.image = s->image;
 	assert_true(target_init(&s->process.target, getpid(), 0));
@@ -186,7 +187,9 @@ static int close_scene(void **state)
 	output_fini(&s->output);
 	heap_free(s->process.heap);
 	target_fini(&s->process.target);
+	books_remove_image(s->image);
 	image_free(s->image);
+	books_fini(&s->intake.books);
 	modules_free(s->modules);
 	munmap(s->fails, 4096);
 	assert_int_equal(nftw(s->folder, remove_one, FILES_AT_ONCE, FTW_DEPTH | FTW_PHYS), 0);
@@ -365,13 +368,13 @@ static void a_period_is_that_of_the_samples(void **state)
 
 	fixture_slot(s->image->region, 0)->sample.period_bytes = LARGE;
 	assert_int_equal(heap_add(s->process.heap, &sample), 0);
-	s->image->period_bytes = LARGE;
+	s->image->period.bytes = LARGE;
 	snapshot(s, "");
 	assert_period(s, "0001", LARGE, false);
-	s->image->period_bytes = SMALL;
+	s->image->period.bytes = SMALL;
 	snapshot(s, "");
 	assert_period(s, "0002", LARGE, true);
-	s->image->period_bytes = 2 * LARGE;
+	s->image->period.bytes = 2 * LARGE;
 	snapshot(s, "");
 	assert_period(s, "0003", 2 * LARGE, false);
 }

@@ -53,6 +53,43 @@ static void finds_what_was_added_and_not_removed(void **state)
 	table_fini(&table);
 }
 
+/* Each item is visited once, and none that is added meanwhile. Where other items are removed, the loop
+ * ends all the same. */
+static void a_loop_may_add_and_remove(void **state)
+{
+	char items[6], late;
+	struct table table = {0};
+	size_t visits = 0, first = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(items); i++)
+		assert_int_equal(table_add(&table, 7, &items[i]), 0);
+	table_each (char, item, &table) {
+		visits++;
+		if (item == &items[5])
+			assert_int_equal(table_add(&table, 7, &late), 0);
+		if (item == &items[4]) {
+			table_remove(&table, 7, item);
+			continue;
+		}
+	}
+	assert_int_equal(visits, sizeof(items));
+	assert_int_equal(table.count, sizeof(items)); /* one less, and the late one */
+	table_each (char, item, &table)
+		for (size_t i = 0; i < sizeof(items); i++)
+			table_remove(&table, 7, &items[i]);
+	assert_int_equal(table.count, 1);
+	table_each (char, item, &table) {
+		first++;
+		if (item)
+			break;
+	}
+	assert_int_equal(first, 1);
+	table_fini(&table);
+	table_each (char, item, &table)
+		assert_null(item);
+}
+
 static void two_tables_know_nothing_of_each_other(void **state)
 {
 	struct table one = {0}, other = {0};
@@ -73,6 +110,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(finds_what_was_added_and_not_removed),
+	    cmocka_unit_test(a_loop_may_add_and_remove),
 	    cmocka_unit_test(two_tables_know_nothing_of_each_other),
 	};
 

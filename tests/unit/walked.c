@@ -5,8 +5,8 @@
  */
 #include "sampler/heap/walked.h"
 #include "proto/walk.h"
+#include "sampler/heap/drain.h"
 #include "sampler/heap/image.h"
-#include "sampler/heap/registry.h"
 #include "sampler/linux/clock.h"
 #include "sampler/region/region_offer.h"
 
@@ -63,9 +63,9 @@ static int begin(void **state)
 	    .walk = 1};
 	assert_int_equal(region_open(region, 1, 0x10000, &options), 0);
 	image = image_new(region, 1);
-	image->ready = true;
-	static struct table processes;
-	image->processes = &processes;
+	image->life.state = IMAGE_READY;
+	static struct books books;
+	image->books = &books;
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = (uint32_t)getpid();
 		atomic_store(&region_place(region, i)->state, PLACE_READY);
@@ -80,7 +80,7 @@ static int end(void **state)
 	(void)state;
 	for (int i = 2; i-- > 0;)
 		if (process[i])
-			process_free(process[i]);
+			image_free_process(process[i]);
 	walked_free(image);
 	image_free(image);
 	modules_free(store);
@@ -222,7 +222,7 @@ static void one_dump_tells_what_a_number_is(void **state)
 	assert_int_equal(process[0]->counters.not_dumped, 0);
 	assert_int_equal(process[0]->counters.walked, 5);
 	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, stack);
-	image->period_bytes = 1 << 20; /* what is counted has no period of its own */
+	image->period.bytes = 1 << 20; /* what is counted has no period of its own */
 	take_samples(1, 1);
 	walked_drain(image, true);
 	assert_int_equal(in_the_books(), 6);
@@ -240,7 +240,7 @@ static void a_child_takes_the_numbers_of_a_parent_that_has_ended(void **state)
 	assert_int_equal(dumped(number, stack), 0);
 	walked_drain(image, true);
 	assert_int_equal(in_the_books(), 3);
-	process_free(process[0]);
+	image_free_process(process[0]);
 	process[0] = NULL;
 	assert_int_equal(take_samples_in(1, 1, 2), number);
 	walked_drain(image, true);
@@ -256,7 +256,7 @@ static void a_parent_takes_the_numbers_of_a_child_that_has_ended(void **state)
 	uint32_t stack = other_stack_in(1), number = take_samples(1, 3), before = nodes();
 	assert_int_equal(dumped_in(1, number, stack), 0);
 	assert_int_equal(nodes(), before);
-	process_free(process[1]);
+	image_free_process(process[1]);
 	process[1] = NULL;
 	walked_drain(image, true);
 	assert_int_equal(in_the_books(), 3);
@@ -406,17 +406,17 @@ static void what_a_hook_tells_counts_against_the_bound(void **state)
 	assert_int_equal(state_of(number), WALK_NUMBER_KNOWN);
 	assert_int_equal(memory.refused, 1);
 	assert_true(process[0]->share.held_bytes >= stacks_bytes(process[0]->target.stacks));
-	assert_true(image->walked_share.held_bytes > 0);
-	assert_true(memory.held_bytes >= process[0]->share.held_bytes + image->walked_share.held_bytes);
+	assert_true(image->walked.share.held_bytes > 0);
+	assert_true(memory.held_bytes >= process[0]->share.held_bytes + image->walked.share.held_bytes);
 	/* The first of a child makes a table; the image's own process' stacks needed none. */
-	const uint64_t own_bytes = image->walked_share.held_bytes;
+	const uint64_t own_bytes = image->walked.share.held_bytes;
 	struct stacks *empty = stacks_new();
 	number = take_samples(7, 1);
 	assert_int_equal(dumped_in(1, number, other_stack_in(1)), 0);
-	assert_true(image->walked_share.held_bytes >= own_bytes + stacks_bytes(empty));
+	assert_true(image->walked.share.held_bytes >= own_bytes + stacks_bytes(empty));
 	stacks_unref(empty);
 	walked_free(image);
-	assert_int_equal(image->walked_share.held_bytes, 0);
+	assert_int_equal(image->walked.share.held_bytes, 0);
 	image->memory = NULL;
 	intake_fini(&intake);
 }
@@ -424,11 +424,12 @@ static void what_a_hook_tells_counts_against_the_bound(void **state)
 /* Allocated and freed between two drains. */
 static void frees_of_the_first_samples_of_a_number_are_known(void **state)
 {
-	struct intake intake = {.images = image};
+	struct intake intake = {0};
 	struct probe probe = {.backend = BACKEND_COPY};
-	struct registry registry = {.intake = &intake, .probe = &probe, .verbosity = -1};
+	struct registry registry = {.setup = {.intake = &intake, .probe = &probe, .verbosity = -1}};
 
 	(void)state;
+	assert_int_equal(table_add(&intake.books.images, image->region->key, image), 0);
 	registry_init(&registry);
 	learn(0, LEARNED_NS);
 	uint32_t stack = other_stack(), number = take_samples(1, 3);
@@ -438,10 +439,11 @@ static void frees_of_the_first_samples_of_a_number_are_known(void **state)
 		fixture_free_entry(image->region, i)->sample.stack = number;
 	}
 	atomic_store(&region_header(image->region)->frees_head, 3);
-	registry_drain(&registry);
+	drain_all(&registry);
 	assert_int_equal(in_the_books(), 3);
 	assert_int_equal(heap_lifetimes(process[0]->heap)->samples, 3);
 	assert_int_equal(process[0]->counters.frees_unknown, 0);
+	books_fini(&intake.books);
 }
 
 static void a_dump_that_shows_another_stack_ends_walking(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/heap/claims.h"
+#include "sampler/heap/stale_places.h"
 
 #include "sampler/heap/process_identity.h"
 
@@ -26,7 +26,7 @@ static uint32_t next_claim(const struct image *image, uint32_t after)
 		if (is_unused(place))
 			break;
 		if (atomic_load_explicit(&place->state, memory_order_acquire) != PLACE_CLAIMED ||
-		    image->process[i])
+		    image->places.at[i])
 			continue;
 		if (i > after)
 			return i;
@@ -58,9 +58,9 @@ static bool is_nobodys(struct image *image, uint32_t number)
 	return !has_segment(image, number) && process_identity_all_known(image);
 }
 
-void claims_tend(struct image *image, uint64_t now_ns)
+void stale_places_tend(struct image *image, uint64_t now_ns)
 {
-	struct claims *claims = &image->claims;
+	struct image_claims *claims = &image->claims;
 
 	if (now_ns - claims->looked_ns < LOOK_NS)
 		return;
@@ -85,7 +85,7 @@ void claims_tend(struct image *image, uint64_t now_ns)
 		region_release_place_of(image->region, number, generation);
 }
 
-void claims_adopt(struct image *image)
+void stale_places_adopt(struct image *image)
 {
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
 		if (atomic_load(&region_place(image->region, i)->state) == PLACE_DEAD)

@@ -3,8 +3,9 @@
  * Which offers in anonymous memory somebody still has: real memory, and real processes that have it mapped
  * and sleep. What the kernel is asked is counted.
  */
+#include "sampler/heap/arrivals.h"
 #include "sampler/heap/image.h"
-#include "sampler/heap/registry.h"
+#include "sampler/heap/tend.h"
 #include "sampler/target/launch.h"
 
 #include <fcntl.h>
@@ -80,12 +81,12 @@ static int begin(void **state)
 	if (!modules || intake_init(&intake, modules, &memory, 0, false) != 0)
 		return -1;
 	probe = (struct probe){.backend = BACKEND_COPY};
-	registry = (struct registry){.intake = &intake,
-	    .probe = &probe,
-	    .modules = modules,
-	    .launch = &launch,
-	    .epoll_fd = -1,
-	    .verbosity = -1};
+	registry = (struct registry){.setup = {.intake = &intake,
+	                                 .probe = &probe,
+	                                 .modules = modules,
+	                                 .launch = &launch,
+	                                 .epoll_fd = -1,
+	                                 .verbosity = -1}};
 	registry_init(&registry);
 	for (int i = 0; i < OFFERS; i++)
 		regions[i] = make_anonymous();
@@ -124,10 +125,10 @@ static struct stranger start(struct region *region)
 
 static struct image *take(struct region *region, pid_t pid)
 {
-	const struct registry_offer offer = {.region = region, .pid = pid};
+	const struct arrivals_offer offer = {.region = region, .pid = pid};
 
-	assert_int_equal(registry_take_offer(&registry, &offer), 0);
-	struct image *image = registry_image_of(&registry, region->ino);
+	assert_int_equal(arrivals_offer(&registry, &offer), 0);
+	struct image *image = books_image_of_region(&intake.books, region->ino);
 	assert_non_null(image);
 	image->claimed_ns = 1; /* long ago */
 	return image;
@@ -135,17 +136,14 @@ static struct image *take(struct region *region, pid_t pid)
 
 static void linger(void)
 {
-	registry.linger_ns = registry.look_again_ns = 0;
-	registry_tend(&registry);
+	registry.tend.linger_ns = 0;
+	registry.abandoned.work = (struct throttle){0};
+	tend_images(&registry);
 }
 
 static size_t count_images(void)
 {
-	size_t count = 0;
-
-	for (const struct image *image = intake.images; image; image = image->next)
-		count++;
-	return count;
+	return intake.books.images.count;
 }
 
 /* Nobody knows who has them: each process is looked at once for all of them. Then they are known. */
@@ -183,13 +181,13 @@ static void an_offer_lasts_as_long_as_somebody_has_it(void **state)
 	struct image *image = take(regions[0], first.pid);
 	memset(openings, 0, sizeof(openings));
 	linger();
-	assert_int_equal(image->mapped_by, first.pid);
+	assert_int_equal(image->mapped.by, first.pid);
 	assert_int_equal(openings[first.pid], 1);
 	assert_int_equal(openings[1], 0);
 	stranger_end(&first);
 	linger();
 	assert_int_equal(count_images(), 1);
-	assert_int_equal(image->mapped_by, second.pid);
+	assert_int_equal(image->mapped.by, second.pid);
 	stranger_end(&second);
 	linger();
 	assert_true(registry_empty(&registry));
@@ -208,16 +206,14 @@ static void between_two_looks_there_is_a_rest(void **state)
 		take(regions[i], 0);
 	linger();
 	assert_true(registry_empty(&registry)); /* nobody had them */
-	const uint64_t again_ns = registry.look_again_ns;
-	assert_int_not_equal(again_ns, 0);
+	assert_true(registry.abandoned.work.left <= 0);
 	regions[0] = make_anonymous();
 	take(regions[0], 0);
-	registry.linger_ns = 0;
-	registry.look_again_ns = UINT64_MAX;
-	registry_tend(&registry);
+	registry.tend.linger_ns = 0;
+	registry.abandoned.work = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
+	tend_images(&registry);
 	assert_int_equal(count_images(), 1);
-	registry.linger_ns = registry.look_again_ns = 0;
-	registry_tend(&registry);
+	linger();
 	assert_true(registry_empty(&registry));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places that a process began to claim: of one that has ended they are given back, of any other not. */
-#include "sampler/heap/claims.h"
+#include "sampler/heap/stale_places.h"
 
 #include "preload/block.h"
 #include "preload/claim.h"
@@ -29,7 +29,7 @@ static void look(struct scene *s, int times)
 {
 	for (int i = 0; i < times; i++) {
 		now_ns += UINT64_C(1000000000);
-		claims_tend(s->image, now_ns);
+		stale_places_tend(s->image, now_ns);
 	}
 }
 
@@ -179,7 +179,7 @@ static void an_earlier_sampler_was_killed_at_it(void **state)
 	begin_claim(s, 1, INT32_MAX, 0);
 	begin_claim(s, 2, INT32_MAX, 1);
 	atomic_store(&region_place(s->region, 2)->state, PLACE_DEAD);
-	claims_adopt(s->image);
+	stale_places_adopt(s->image);
 	assert_int_equal(state_of(s, 1), PLACE_CLAIMED);
 	assert_int_equal(state_of(s, 2), PLACE_FREE);
 	assert_int_equal(region_segment_owner(s->region, 1), -1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose samples and frees are read when there is no time for all. */
+#include "sampler/heap/drain.h"
 #include "sampler/heap/image.h"
-#include "sampler/heap/registry.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,18 +22,17 @@ static struct image *images[IMAGES];
 static int begin(void **state)
 {
 	(void)state;
-	intake = (struct intake){.memory = &memory};
+	intake = (struct intake){.books.memory = &memory};
 	probe = (struct probe){.backend = BACKEND_COPY};
-	registry = (struct registry){.intake = &intake, .probe = &probe, .verbosity = -1};
+	registry = (struct registry){.setup = {.intake = &intake, .probe = &probe, .verbosity = -1}};
 	registry_init(&registry);
 	for (int i = IMAGES; i-- > 0;) {
 		struct region *region = malloc(sizeof(*region));
 
 		fixture_open(region, 64);
 		images[i] = image_new(region, 1);
-		images[i]->ready = true;
-		images[i]->next = intake.images;
-		intake.images = images[i];
+		images[i]->life.state = IMAGE_READY;
+		assert_int_equal(books_add_image(&intake.books, images[i]), 0);
 	}
 	return 0;
 }
@@ -43,6 +42,7 @@ static int end(void **state)
 	(void)state;
 	for (int i = 0; i < IMAGES; i++)
 		image_free(images[i]);
+	books_fini(&intake.books);
 	return 0;
 }
 
@@ -56,9 +56,9 @@ static void a_free(int i)
 
 static void assert_read(uint64_t first, uint64_t second, uint64_t third)
 {
-	assert_int_equal(images[0]->frees_seen, first);
-	assert_int_equal(images[1]->frees_seen, second);
-	assert_int_equal(images[2]->frees_seen, third);
+	assert_int_equal(images[0]->frees.seen, first);
+	assert_int_equal(images[1]->frees.seen, second);
+	assert_int_equal(images[2]->frees.seen, third);
 }
 
 static void each_has_its_turn(void **state)
@@ -66,17 +66,17 @@ static void each_has_its_turn(void **state)
 	(void)state;
 	for (int i = 0; i < IMAGES; i++)
 		a_free(i);
-	assert_int_equal(registry_drain_some(&registry, 0), 1);
+	assert_int_equal(drain_some(&registry, 0), 1);
 	assert_read(1, 0, 0);
 	a_free(0); /* it has always something to read */
-	assert_int_equal(registry_drain_some(&registry, 0), 1);
+	assert_int_equal(drain_some(&registry, 0), 1);
 	assert_read(1, 1, 0);
 	a_free(1);
-	assert_int_equal(registry_drain_some(&registry, 0), 1);
+	assert_int_equal(drain_some(&registry, 0), 1);
 	assert_read(1, 1, 1);
-	assert_int_equal(registry_drain_some(&registry, 0), 1); /* no look reads nothing */
+	assert_int_equal(drain_some(&registry, 0), 1); /* no look reads nothing */
 	assert_read(2, 1, 1);
-	assert_int_equal(registry_drain_some(&registry, 0), 1);
+	assert_int_equal(drain_some(&registry, 0), 1);
 	assert_read(2, 2, 1);
 }
 
@@ -86,7 +86,7 @@ static void where_there_is_time_all_are_read(void **state)
 	for (int round = 1; round < 4; round++) {
 		for (int i = 0; i < IMAGES; i++)
 			a_free(i);
-		assert_int_equal(registry_drain_some(&registry, UINT64_MAX), IMAGES);
+		assert_int_equal(drain_some(&registry, UINT64_MAX), IMAGES);
 		assert_read((uint64_t)round, (uint64_t)round, (uint64_t)round);
 	}
 }
@@ -96,9 +96,9 @@ static void one_that_is_asked_for_is_read_alone(void **state)
 	(void)state;
 	for (int i = 0; i < IMAGES; i++)
 		a_free(i);
-	registry_drain_image(&registry, images[1]);
+	drain_image(&registry, images[1]);
 	assert_read(0, 1, 0);
-	assert_int_equal(registry_drain_some(&registry, UINT64_MAX), IMAGES - 1);
+	assert_int_equal(drain_some(&registry, UINT64_MAX), IMAGES - 1);
 	assert_read(1, 1, 1);
 }
 
@@ -108,7 +108,7 @@ static void dumps_are_read_when_the_rings_are(void **state)
 	(void)state;
 	for (uint64_t dumps = 7; dumps < 10; dumps++) {
 		atomic_store(&region_header(images[1]->region)->dumps, dumps);
-		registry_drain(&registry);
+		drain_all(&registry);
 		assert_int_equal(atomic_load(&region_header(images[1]->region)->dumps_read), dumps);
 		assert_int_equal(atomic_load(&region_header(images[0]->region)->dumps_read), 0);
 	}

@@ -11,17 +11,17 @@
  * A child that was killed before it could say who it is has no segment either: its place is given back once
  * nobody but the processes that are known has the region mapped.
  */
-#ifndef SAMPLER_HEAP_CLAIMS_H
-#define SAMPLER_HEAP_CLAIMS_H
+#ifndef SAMPLER_HEAP_STALE_PLACES_H
+#define SAMPLER_HEAP_STALE_PLACES_H
 
 #include "sampler/heap/process.h"
 
 #include <stdint.h>
 
 /* Looks at one claim, twice a second at most. The image is ready. */
-void claims_tend(struct image *image, uint64_t now_ns);
+void stale_places_tend(struct image *image, uint64_t now_ns);
 
 /* Ends what an earlier sampler had begun to give back when it was killed. */
-void claims_adopt(struct image *image);
+void stale_places_adopt(struct image *image);
 
 #endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The regular look at all images and processes: what has come, what has ended, what is abandoned. */
+#ifndef SAMPLER_HEAP_TEND_H
+#define SAMPLER_HEAP_TEND_H
+
+#include "sampler/heap/registry.h"
+
+/* Notices claimed regions, prepares images, finds the places of forked children, removes abandoned images.
+ * Returns the number of new images. */
+size_t tend_images(struct registry *registry);
+
+/* The part of it that notices claimed regions, and settles the images that are ready. Returns the number
+ * of new images. */
+size_t tend_claims(struct registry *registry);
+
+/* Closes the books of every process that is known and has ended, after its last samples were read. */
+void tend_ended(struct registry *registry);
+
+#endif
