@@ -35,9 +35,9 @@ static inline void *table_before(const struct table *table, size_t *left)
 	return *left ? table->entries[--*left].item : NULL;
 }
 
-/* Runs the statement that follows for each item, the last one first. The statement may add items, which are not
- * visited, and may remove its own item. After it has removed others, an item may be visited twice. (`_on` makes
- * `break` end both loops.) */
+/* Runs the statement that follows for each item, the last one first. The statement may add items, which are
+ * not visited, and may remove its own item. After it has removed others, an item may be visited twice. (`_on`
+ * makes `break` end both loops.) */
 #define table_each(type, item, table)                                                       \
 	for (size_t item##_left = (table)->count, item##_on = 1; item##_on;)                \
 		for (type *item = (item##_on = 0, table_before(table, &item##_left)); item; \
