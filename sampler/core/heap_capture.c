@@ -122,24 +122,23 @@ static int watch(int epoll_fd, int fd, uint32_t events)
 static void describe(void *context, uint64_t period_bytes, char *text, size_t bytes)
 {
 	const struct heap_capture *h = context;
-	char period[AMOUNT_BYTES], strangers[64] = "", missed[512], changed[256], omitted[256];
+	char period[AMOUNT_BYTES], strangers[64] = "", missed[512], changed[256], dropped[256];
 
 	missed_describe(&h->registry.missed, h->registry.setup.pool, missed, sizeof(missed));
 	backend_fallback_describe(&h->registry.fallback, changed, sizeof(changed));
-	heap_source_describe_omitted(&h->source, omitted, sizeof(omitted));
 	if (h->intake.strangers)
 		snprintf(strangers, sizeof(strangers), ", %" PRIu64 " of strangers", h->intake.strangers);
 	snprintf(text, bytes,
 	    "period %s, backend %s, stack dump %u bytes; of all processes: %" PRIu64
-	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s%s%s",
+	    " records lost in the rings, %" PRIu64 " bad%s%s%s%s%s",
 	    amount_bytes((double)period_bytes, period),
 	    backend_name(h->options->backend == BACKEND_WALK ? BACKEND_WALK : h->probe.backend),
 	    h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
-	    changed[0] ? "; " : "", changed, omitted[0] ? "; " : "", omitted);
+	    changed[0] ? "; " : "", changed);
 	for (int why = 0; why < SNAPSHOT_DROPS; why++)
 		if (heap_source_describe_dropped(
-		        &h->source, (enum snapshot_drop)why, omitted, sizeof(omitted)))
-			text_append(text, bytes, "; %s", omitted);
+		        &h->source, (enum snapshot_drop)why, dropped, sizeof(dropped)))
+			text_append(text, bytes, "; %s", dropped);
 }
 
 int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *setup)

@@ -77,5 +77,5 @@ void process_row_fill(struct control_process *row, struct control_loss losses[PR
 	row->losses = losses;
 	row->loss_count = fill_losses(process, losses);
 	if (process->target.series)
-		fill_growth(&row->growth, &process->target.series->trend);
+		fill_growth(&row->growth, &process->target.series->heap.trend);
 }

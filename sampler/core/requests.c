@@ -74,7 +74,7 @@ static int64_t on_asked(void *context, const struct control_request *request, ui
 	switch (request->verb) {
 	case CONTROL_SNAPSHOT:
 		return means_all(core, request)
-		    ? scheduler_want_all(core->scheduler, "heaptap snapshot", asker)
+		    ? scheduler_ask_all(core->scheduler, "heaptap snapshot", asker)
 		    : ask_some(core, request, scheduler_ask, asker);
 	case CONTROL_PROFILE:
 		return means_all(core, request) ? scheduler_ask_memory(core->scheduler, 0, asker)
@@ -126,5 +126,5 @@ void requests_close(struct core *core)
 uint32_t requests_want_all(struct core *core, const char *cause)
 {
 	core_find_processes(core);
-	return scheduler_want_all(core->scheduler, cause, 0);
+	return scheduler_ask_all(core->scheduler, cause, 0);
 }

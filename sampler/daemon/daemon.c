@@ -260,7 +260,7 @@ static int open_capture(struct daemon *d)
 	    .sink = store_sink(d->store),
 	};
 	const struct scheduler_setup setup = {
-	    .claim = claim,
+	    .reserve = claim,
 	    .may_wait = exit_queue_limit_allows,
 	    .pace = {.patience_ns = PATIENCE_NS_S * second_ns,
 	        .batch_ns = BATCH_S * second_ns,

@@ -162,7 +162,7 @@ void daemon_list_write(struct core *core, struct control_list_writer *writer)
 		control_list_write_denied(writer, &row);
 	}
 	char dropped[256];
-	for (int why = 0; why < SNAPSHOT_DROPS; why++)
+	for (int why = SNAPSHOT_DROP_CROWD; why < SNAPSHOT_DROPS; why++)
 		if (heap_source_describe_dropped(
 		        &d->core.heap.source, (enum snapshot_drop)why, dropped, sizeof(dropped)))
 			control_list_write_note(writer, dropped);

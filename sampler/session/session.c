@@ -103,7 +103,7 @@ static void on_terminate(struct session *s)
 	if (s->terminations++ != 1)
 		return;
 	stop(s);
-	scheduler_want_all(s->core.scheduler, "a second SIGTERM to the sampler", 0);
+	scheduler_ask_all(s->core.scheduler, "a second SIGTERM to the sampler", 0);
 }
 
 static void on_signal(struct core *core, int number)

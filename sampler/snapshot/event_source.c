@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+_Static_assert((int)EVENTS_MAX <= (int)SNAPSHOT_FILES, "a file for each event");
+
 enum { OTHERS_SAID = 8 }; /* processes started by COMMAND whose events are shown */
 
 /* ---- taking */
@@ -28,7 +30,7 @@ static int copy_rows(struct event_sheet *sheet, const struct event_book *book)
 }
 
 static int fill_sheet(const struct event_source *source, struct event_snapshot *snapshot, size_t event,
-    const struct snapshot_request *request)
+    const struct snapshot_order *order)
 {
 	struct event_sheet *sheet = &snapshot->sheets[event];
 	const struct event_intake *intake = &source->registry->intake;
@@ -42,16 +44,16 @@ static int fill_sheet(const struct event_source *source, struct event_snapshot *
 	sheet->throttled = intake->throttled[event];
 	sheet->lost_here = intake->sampled <= 1 ? sheet->counters.lost : 0;
 	bool of_command = target->command && target->end != TARGET_EXEC;
-	if (!book && !(request->kind == SNAPSHOT_EXIT && of_command))
+	if (!book && !(order->kind == SNAPSHOT_EXIT && of_command))
 		return 0;
 	int error = book ? copy_rows(sheet, book) : 0;
-	snprintf(name, sizeof(name), "%s-%s", sheet->event->label, request->name);
+	snprintf(name, sizeof(name), "%s-%s", sheet->event->label, order->name);
 	if (!error)
-		error = scheduler_claim(source->base.scheduler, target, name, path, sizeof(path));
+		error = scheduler_reserve(source->base.scheduler, target, name, path, sizeof(path));
 	return error ? error : event_snapshot_set_path(snapshot, event, path);
 }
 
-static int take(struct snapshot_source *base, struct target *target, const struct snapshot_request *request,
+static int take(struct snapshot_source *base, struct target *target, const struct snapshot_order *order,
     struct snapshot **snapshot)
 {
 	const struct event_source *source = (const struct event_source *)base;
@@ -74,7 +76,9 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	s->sheet_count = source->registry->intake.event_count;
 	int error = 0;
 	for (size_t i = 0; i < s->sheet_count && !error; i++)
-		error = fill_sheet(source, s, i, request);
+		error = fill_sheet(source, s, i, order);
+	for (size_t i = 0; i < s->sheet_count; i++)
+		s->base.files[s->base.file_count++] = s->sheets[i].base.path;
 	if (error)
 		s->base.item.discard(&s->base.item);
 	else
@@ -82,12 +86,12 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	return error;
 }
 
-void event_source_take(struct event_source *source, pid_t pid, const struct snapshot_request *request)
+void event_source_take(struct event_source *source, pid_t pid, const struct snapshot_order *order)
 {
 	event_registry_drain(source->registry);
 	struct event_process *s = pid > 0 ? event_registry_find(source->registry, pid) : NULL;
 	if (s && event_process_has_samples(s))
-		scheduler_take(&source->base, &s->target, request);
+		scheduler_take_beside(&source->base, &s->target, order);
 }
 
 /* ---- what the scheduler asks */
@@ -99,37 +103,24 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	const struct event_source *source = (const struct event_source *)base;
 	const struct process *heap = NULL;
 
-	if (reason != SNAPSHOT_END && source->heaps)
+	if (reason != SNAPSHOT_REASON_END && source->heaps)
 		heap = process_life_find(source->heaps, target->pid);
 	if (heap &&
-	    (reason == SNAPSHOT_REQUESTED ||
+	    (reason == SNAPSHOT_REASON_ASKED ||
 	        scheduler_is_enough(base->scheduler, &heap->target, process_samples(heap))))
 		return false;
 	return event_process_has_samples((const struct event_process *)target);
 }
 
-static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
-{
-	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
-	bool first = true;
-
-	for (size_t i = 0; i < s->sheet_count; i++) {
-		if (!s->sheets[i].base.path || !sink_has_file(snapshot->sink, s->sheets[i].base.path))
-			continue; /* what was not written pushes out nothing */
-		const struct snapshot_series_file file = {
-		    (char *)s->sheets[i].base.path, NULL, first, snapshot->by_a_rule};
-		snapshot_series_keep(series, &file, count, snapshot->sink);
-		first = false;
-	}
-}
-
 /* Those that a user may want to read: more of them are only counted. */
-static void ended(struct snapshot_source *base, const struct snapshot *snapshot, int error)
+static void written(struct snapshot_source *base, const struct snapshot *snapshot, int error)
 {
 	struct event_source *source = (struct event_source *)base;
 	bool other = !snapshot->target->command;
 	int verbosity = scheduler_setup(base->scheduler)->settings->verbosity;
 
+	if (snapshot->kind != SNAPSHOT_EXIT || verbosity < 0)
+		return;
 	if (!error && (!other || verbosity > 0 || source->others < OTHERS_SAID))
 		event_snapshot_print(snapshot);
 	source->others += other;
@@ -150,7 +141,6 @@ static void release(struct snapshot_source *base, struct target *target)
 const struct snapshot_source_kind event_source_kind = {
     .has = has,
     .take = take,
-    .keep = keep,
-    .ended = ended,
+    .written = written,
     .release = release,
 };

@@ -25,7 +25,7 @@ extern const struct snapshot_source_kind event_source_kind;
 /* How many of them were written without being shown, because there were too many. */
 uint64_t event_source_unsaid(const struct event_source *source);
 
-/* Call it when a snapshot of a process' heap was taken under that name. */
-void event_source_take(struct event_source *source, pid_t pid, const struct snapshot_request *request);
+/* Call it when a snapshot of a process' heap was taken by that order. */
+void event_source_take(struct event_source *source, pid_t pid, const struct snapshot_order *order);
 
 #endif

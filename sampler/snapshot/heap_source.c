@@ -33,18 +33,19 @@ static void describe_trouble(const struct process *process, const struct snapsho
 	text[0] = '\0';
 	if (paused && now_ns > since_ns)
 		paused_ns += now_ns - since_ns;
-	if (series->skipped || series->failed)
+	if (series->schedule.skipped || series->failed)
 		at = snprintf(text, text_bytes,
 		    "snapshots before this one: %" PRIu64 " skipped, %" PRIu64 " not written",
-		    series->skipped, series->failed);
-	if (series->refused && at < (int)text_bytes)
+		    series->schedule.skipped, series->failed);
+	if (series->heap.refused && at < (int)text_bytes)
 		at += snprintf(text + at, text_bytes - (size_t)at,
 		    "%s%" PRIu64 " snapshot requests of the program refused (more than one a second)",
-		    at ? "; " : "", series->refused);
+		    at ? "; " : "", series->heap.refused);
 	if (paused_ns && at < (int)text_bytes)
 		at += snprintf(text + at, text_bytes - (size_t)at, "%s" ORIGIN_PAUSED "%.3f s%s",
 		    at ? "; " : "", (double)paused_ns / 1e9, paused ? " and is now" : "");
-	uint64_t suppressed = series->thresholds ? threshold_watch_suppressed(series->thresholds) : 0;
+	uint64_t suppressed =
+	    series->heap.thresholds ? threshold_watch_suppressed(series->heap.thresholds) : 0;
 	if (suppressed && at < (int)text_bytes)
 		snprintf(text + at, text_bytes - (size_t)at,
 		    "%sthresholds crossed %" PRIu64 " times without a snapshot (--on-limit)", at ? "; " : "",
@@ -64,19 +65,19 @@ static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *s
 	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
 	s->delta_ns = live_scan->now_ns > since_ns ? live_scan->now_ns - since_ns : 1;
 	if (heap_view_make(&s->delta, HEAP_VIEW_DELTA, heap, live_scan) == 0)
-		s->delta_path = scheduler_claim_beside(scheduler, &s->process->target, delta_name);
+		s->delta_path = scheduler_reserve_beside(scheduler, &s->process->target, delta_name);
 	heap_mark(heap, live_scan->counted, live_scan->now_ns);
 }
 
 /* The files beside the profile. */
 static void add_files(const struct heap_source *source, struct heap_snapshot *s,
-    struct snapshot_series *series, const struct snapshot_request *request, const struct live_scan *live_scan)
+    struct snapshot_series *series, const struct snapshot_order *order, const struct live_scan *live_scan)
 {
 	const struct scheduler *scheduler = source->base.scheduler;
 
 	peak_add(scheduler, s, series, live_scan);
-	if (scheduler_setup(scheduler)->settings->delta && request->periodic)
-		add_delta(scheduler, s, request->name, live_scan);
+	if (scheduler_setup(scheduler)->settings->delta && order->by == SNAPSHOT_BY_CLOCK)
+		add_delta(scheduler, s, order->name, live_scan);
 }
 
 /* asked: as it was before the drain. An earlier sampler may have had rings, if this one has none. */
@@ -89,7 +90,7 @@ static void note_missing(struct heap_snapshot *s, const struct registry *registr
 }
 
 static int add_views(struct heap_source *source, struct heap_snapshot *s, struct snapshot_series *series,
-    const struct snapshot_request *request)
+    const struct snapshot_order *order)
 {
 	struct process *process = s->process;
 	struct live_scan live_scan;
@@ -107,25 +108,25 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 		return error;
 	}
 	s->base.unix_ns = clock_unix_ns();
-	if (request->kind != SNAPSHOT_MEMORY)
-		resident_watch_read(&series->resident, process);
+	if (order->kind != SNAPSHOT_MEMORY)
+		resident_watch_read(&series->heap.resident, process);
 	else if (process->target.readable) /* a client may ask every second: no reading out of turn */
-		resident_watch_look(&series->resident, process, live_scan.now_ns,
+		resident_watch_look(&series->heap.resident, process, live_scan.now_ns,
 		    source->registry->setup.intake->books.processes.count);
-	s->resident = series->resident;
+	s->resident = series->heap.resident;
 	snapshot_unseen_look(&s->unseen, process, &s->resident, &s->view);
 	s->lifetimes = *heap_lifetimes(process->heap);
 	/* of the image: of all of its processes */
 	s->frees_missing = process->image->frees.lost + process->counters.frees_unknown;
 	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
-	if (request->kind != SNAPSHOT_MEMORY)
-		add_files(source, s, series, request, &live_scan);
+	if (order->kind != SNAPSHOT_MEMORY)
+		add_files(source, s, series, order, &live_scan);
 	s->scan_ns = live_scan.now_ns;
 	live_scan_fini(&live_scan);
 	return 0;
 }
 
-static int take(struct snapshot_source *base, struct target *target, const struct snapshot_request *request,
+static int take(struct snapshot_source *base, struct target *target, const struct snapshot_order *order,
     struct snapshot **snapshot)
 {
 	struct heap_source *source = (struct heap_source *)base;
@@ -134,24 +135,27 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	if (!s)
 		return -ENOMEM;
 	s->base.path = s->path;
-	s->base.kind = request->kind;
+	s->base.kind = order->kind;
 	s->process = (struct process *)target;
 	const uint64_t own_bytes = s->process->image->period.bytes;
 	s->present_period_bytes = own_bytes ? own_bytes : source->period_bytes;
 	source->describe(source->context, s->present_period_bytes, s->session, sizeof(s->session));
 	int error = 0;
-	if (request->kind == SNAPSHOT_MEMORY)
+	if (order->kind == SNAPSHOT_MEMORY)
 		snprintf(s->path, sizeof(s->path), "memory"); /* no file, and no name is used up */
 	else
-		error = scheduler_claim(base->scheduler, target, request->name, s->path, sizeof(s->path));
+		error = scheduler_reserve(base->scheduler, target, order->name, s->path, sizeof(s->path));
 	if (!error)
-		error = add_views(source, s, target->series, request);
+		error = add_views(source, s, target->series, order);
 	const uint64_t most_bytes = heap_period_bytes(s->process->heap);
 	s->period_bytes = most_bytes > s->present_period_bytes ? most_bytes : s->present_period_bytes;
 	if (error)
 		s->base.item.discard(&s->base.item);
 	else
 		*snapshot = &s->base;
+	s->base.files[0] = s->path;
+	s->base.files[1] = s->delta_path;
+	s->base.file_count = 2;
 	return error;
 }
 
@@ -162,16 +166,25 @@ static void answer_program(const struct process *process, const struct snapshot_
 {
 	struct region_place *place = region_place(process->image->region, process->place);
 
-	if (atomic_exchange(&place->answered, series->asked_seen) != series->asked_seen)
+	if (atomic_exchange(&place->answered, series->heap.asked_seen) != series->heap.asked_seen)
 		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* The rate is limited: otherwise a target could fill the disk. */
+/* A burst of 16, then one a second: otherwise a target could fill the disk. */
+static bool may_request(struct snapshot_series *series, uint64_t now_ns)
+{
+	static const struct throttle_rate rate = {.burst = 16, .units = 1, .step_ns = CLOCK_NS_PER_S};
+	const bool allowed = throttle_take(&series->heap.requests, &rate, now_ns);
+
+	series->heap.refused += !allowed;
+	return allowed;
+}
+
 static bool is_allowed(const struct scheduler *scheduler, struct snapshot_series *series, uint64_t now_ns)
 {
-	if (snapshot_series_allows(series, now_ns))
+	if (may_request(series, now_ns))
 		return true;
-	if (series->refused == 1 && scheduler_setup(scheduler)->settings->verbosity >= 0)
+	if (series->heap.refused == 1 && scheduler_setup(scheduler)->settings->verbosity >= 0)
 		log_line_of(target_user(series->target),
 		    "pid %d requests more than one snapshot a second: not all are taken",
 		    (int)series->target->pid);
@@ -184,21 +197,22 @@ static void read_requests(const struct scheduler *scheduler, const struct proces
 {
 	struct region_place *place = region_place(process->image->region, process->place);
 	uint32_t signals = atomic_load(&place->signals), asked = atomic_load(&place->asked);
-	uint32_t first = series->asked_seen + 1;
+	uint32_t first = series->heap.asked_seen + 1;
 	char name[REGION_NAME_BYTES], cause[128];
 
-	if (signals != series->signals_seen && is_allowed(scheduler, series, now_ns))
-		snapshot_series_want(series, "a signal to the process", NULL, 0);
-	series->signals_seen = signals;
-	if (asked == series->asked_seen)
+	if (signals != series->heap.signals_seen && is_allowed(scheduler, series, now_ns))
+		snapshot_request_ask(
+		    &series->numbered, SNAPSHOT_BY_SIGNAL, "a signal to the process", NULL, 0);
+	series->heap.signals_seen = signals;
+	if (asked == series->heap.asked_seen)
 		return;
 	memcpy(name, place->asked_name, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	snprintf(cause, sizeof(cause), "asked for by the program%s%s", name[0] ? ": " : "", name);
-	series->asked_seen = asked;
+	series->heap.asked_seen = asked;
 	if (is_allowed(scheduler, series, now_ns))
-		snapshot_series_want(series, cause, name, 0);
-	else if (!series->wanted) {
+		snapshot_request_ask(&series->numbered, SNAPSHOT_BY_PROGRAM, cause, name, 0);
+	else if (!snapshot_request_is_asked(&series->numbered)) {
 		atomic_store(&place->refused, (uint64_t)first << 32 | asked);
 		answer_program(process, series);
 	}
@@ -232,9 +246,9 @@ static void tell_cgroup(
 static struct threshold_watch *watch_of(
     const struct threshold_settings *settings, struct snapshot_series *series)
 {
-	if (settings->count && !series->thresholds)
-		series->thresholds = threshold_watch_new(settings); /* else: is tried again */
-	return series->thresholds;
+	if (settings->count && !series->heap.thresholds)
+		series->heap.thresholds = threshold_watch_new(settings); /* else: is tried again */
+	return series->heap.thresholds;
 }
 
 static void look_at_thresholds(
@@ -256,10 +270,12 @@ static void look_at_thresholds(
 	    .cgroup_version = series->death.version,
 	    .cgroups = &source->cgroups,
 	};
-	if (threshold_watch_look(watch, &subject, now_ns, series->wanted, &crossing))
-		snapshot_series_want_by_rule(series, &crossing);
-	if (!series->limit_said && threshold_watch_suppressed(watch)) {
-		series->limit_said = true;
+	if (threshold_watch_look(
+	        watch, &subject, now_ns, snapshot_request_is_asked(&series->numbered), &crossing))
+		snapshot_request_ask(
+		    &series->numbered, SNAPSHOT_BY_THRESHOLD, crossing.cause, crossing.name, 0);
+	if (!series->heap.limit_said && threshold_watch_suppressed(watch)) {
+		series->heap.limit_said = true;
 		if (settings->verbosity >= 0)
 			log_line(
 			    "pid %d crosses a threshold again within %g s (--on-limit): the next snapshot "
@@ -272,33 +288,33 @@ static void look_at_thresholds(
 
 /* A snapshot of the events goes with it. */
 static void taken(
-    struct snapshot_source *base, struct target *target, const struct snapshot_request *request, int error)
+    struct snapshot_source *base, struct target *target, const struct snapshot_order *order, int error)
 {
 	const struct heap_source *source = (const struct heap_source *)base;
 
-	if (!request->periodic)
+	if (order->by != SNAPSHOT_BY_CLOCK)
 		answer_program((const struct process *)target, target->series);
 	if (!error && source->events)
-		event_source_take(source->events, target->pid, request);
+		event_source_take(source->events, target->pid, order);
 }
 
-static void look_for_requests(struct snapshot_source *base, struct target *target, uint64_t now_ns)
+static void look(struct snapshot_source *base, struct target *target, uint64_t now_ns, enum snapshot_look how)
 {
-	read_requests(base->scheduler, (const struct process *)target, target->series, now_ns);
-}
-
-static void look(struct snapshot_source *base, struct target *target, uint64_t now_ns, bool rarely)
-{
+	struct heap_source *source = (struct heap_source *)base;
 	struct process *process = (struct process *)target;
 	struct snapshot_series *series = target->series;
+	const bool rarely = how == SNAPSHOT_LOOK_RARELY;
 
 	if (rarely)
 		heap_trend_note(series, region_place(process->image->region, process->place), now_ns);
-	look_for_requests(base, target, now_ns);
-	if (target->readable && !series->wanted) /* else it is read with the snapshot */
-		resident_watch_look(&series->resident, process, now_ns,
-		    ((struct heap_source *)base)->registry->setup.intake->books.processes.count);
-	look_at_thresholds((struct heap_source *)base, process, now_ns, rarely);
+	read_requests(base->scheduler, process, series, now_ns);
+	if (how == SNAPSHOT_LOOK_LAST)
+		return;
+	/* If a snapshot is asked for, resident memory is read with it. */
+	if (target->readable && !snapshot_request_is_asked(&series->numbered))
+		resident_watch_look(&series->heap.resident, process, now_ns,
+		    source->registry->setup.intake->books.processes.count);
+	look_at_thresholds(source, process, now_ns, rarely);
 }
 
 /* ---- what the scheduler asks */
@@ -309,12 +325,12 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	uint64_t samples = process_samples(process);
 
 	/* Killed while it counted, a process may have sent more than it counted. */
-	if (reason == SNAPSHOT_END && process->counters.taken > samples)
+	if (reason == SNAPSHOT_REASON_END && process->counters.taken > samples)
 		samples = process->counters.taken;
-	return reason == SNAPSHOT_REQUESTED || scheduler_is_enough(base->scheduler, target, samples) ||
+	return reason == SNAPSHOT_REASON_ASKED || scheduler_is_enough(base->scheduler, target, samples) ||
 	    (target->series &&
-	        resident_watch_is_large(
-	            &target->series->resident, process, ((const struct heap_source *)base)->period_bytes));
+	        resident_watch_is_large(&target->series->heap.resident, process,
+	            ((const struct heap_source *)base)->period_bytes));
 }
 
 /* Of a session, which has an end. */
@@ -334,31 +350,9 @@ void heap_source_fini(struct heap_source *source)
 		free(source->written[--source->written_count]);
 }
 
-static void written(struct snapshot_series *series, const struct snapshot *snapshot, int error)
-{
-	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
-
-	if (!error) /* else the next one tries again */
-		peak_written(series, s);
-	if (!error && !series->target->plan)
-		note_written((struct heap_source *)series->source, s->path);
-}
-
-static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
-{
-	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
-
-	if (!sink_has_file(snapshot->sink, s->path) &&
-	    (!s->delta_path || !sink_has_file(snapshot->sink, s->delta_path)))
-		return; /* what was not written pushes out nothing */
-	const struct snapshot_series_file file = {(char *)s->path, s->delta_path, true, snapshot->by_a_rule};
-	snapshot_series_keep(series, &file, count, snapshot->sink);
-}
-
 /* With -v the others' blocks are shown at once; COMMAND's is part of the summary. */
-static void ended(struct snapshot_source *base, const struct snapshot *snapshot, int error)
+static void sum_up(struct heap_source *source, const struct snapshot *snapshot, int error)
 {
-	struct heap_source *source = (struct heap_source *)base;
 	const struct target *target = snapshot->target;
 	char end[PROCESS_END_BYTES];
 	struct summary_row row;
@@ -368,12 +362,27 @@ static void ended(struct snapshot_source *base, const struct snapshot *snapshot,
 	else
 		process_end_describe(target, &target->series->death, end, sizeof(end));
 	summary_row_make(&row, (const struct heap_snapshot *)snapshot, end, error);
-	if (!row.command && row.block && scheduler_setup(base->scheduler)->settings->verbosity > 0) {
+	if (!row.command && row.block && scheduler_setup(source->base.scheduler)->settings->verbosity > 0) {
 		log_lines(row.block);
 		if (row.path)
 			log_line("  profile %s", row.path);
 	}
 	summary_list_add(&source->ended, &row);
+}
+
+static void written(struct snapshot_source *base, const struct snapshot *snapshot, int error)
+{
+	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
+	struct heap_source *source = (struct heap_source *)base;
+
+	if (snapshot->kind == SNAPSHOT_EXIT) {
+		if (scheduler_setup(base->scheduler)->settings->verbosity >= 0)
+			sum_up(source, snapshot, error);
+	} else if (!error) { /* else the next one tries again */
+		peak_written(snapshot->target->series, s);
+		if (!snapshot->target->plan)
+			note_written(source, s->path);
+	}
 }
 
 /* Without the blocks that it had from its parent, which the parent counts. Nothing if there is no memory. */
@@ -394,40 +403,33 @@ static struct tally in_use_of_its_own(const struct process *process)
 	return sum;
 }
 
-static void omitted(struct snapshot_source *base, const struct target *target)
-{
-	struct heap_source *source = (struct heap_source *)base;
-	const struct process *process = (const struct process *)target;
-	const struct region_place *place = region_place(process->image->region, process->place);
-	struct tally at_end = in_use_of_its_own(process);
-	double peak_bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
-	struct tally allocated = region_read_tally(&place->allocated);
-
-	summary_list_omit(&source->ended, target, allocated, at_end, peak_bytes);
-	tally_add(&source->omitted, &allocated);
-	source->omitted_processes++;
-	source->omitted_at_end_bytes += (double)at_end.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
-	if (scheduler_setup(base->scheduler)->settings->verbosity > 0)
-		log_line_of(target_user(target), "%s (pid %d): no profile, %" PRIu64 " samples",
-		    target->title, (int)target->pid, process_samples(process));
-}
-
 static const char *const drops[] = {
+    [SNAPSHOT_DROP_FEW] = "of few samples",
     [SNAPSHOT_DROP_CROWD] = "because more ended than could be written",
     [SNAPSHOT_DROP_PAUSED] = "because everything was off when they ended",
 };
 
-/* Said at most every ten seconds: there are many, or there would be none. */
-static void dropped(struct snapshot_source *base, const struct target *target, enum snapshot_drop why)
+/* A process of few samples is summed up in the summary; what it counted is in no profile. */
+static void omit(struct heap_source *source, const struct process *process, struct tally allocated)
 {
-	struct heap_source_dropped *d = &((struct heap_source *)base)->dropped[why];
-	const struct process *process = (const struct process *)target;
-	struct tally allocated =
-	    region_read_tally(&region_place(process->image->region, process->place)->allocated);
+	const struct target *target = &process->target;
+	const struct region_place *place = region_place(process->image->region, process->place);
+	struct tally at_end = in_use_of_its_own(process);
+	double peak_bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
+
+	summary_list_omit(&source->ended, target, allocated, at_end, peak_bytes);
+	source->dropped[SNAPSHOT_DROP_FEW].at_end_bytes +=
+	    (double)at_end.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+	if (scheduler_setup(source->base.scheduler)->settings->verbosity > 0)
+		log_line_of(target_user(target), "%s (pid %d): no profile, %" PRIu64 " samples",
+		    target->title, (int)target->pid, process_samples(process));
+}
+
+/* Logged at most every ten seconds: there are many such processes, or there would be none. */
+static void log_dropped(struct heap_source_dropped *d, const struct target *target, enum snapshot_drop why)
+{
 	const uint64_t now_ns = clock_now_ns();
 
-	tally_add(&d->allocated, &allocated);
-	d->processes++;
 	d->unsaid++;
 	if (d->said_ns && now_ns - d->said_ns < UINT64_C(10) * CLOCK_NS_PER_S)
 		return;
@@ -437,30 +439,39 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 	d->unsaid = 0;
 }
 
+static void dropped(struct snapshot_source *base, const struct target *target, enum snapshot_drop why)
+{
+	struct heap_source *source = (struct heap_source *)base;
+	struct heap_source_dropped *d = &source->dropped[why];
+	const struct process *process = (const struct process *)target;
+	struct tally allocated =
+	    region_read_tally(&region_place(process->image->region, process->place)->allocated);
+
+	tally_add(&d->allocated, &allocated);
+	d->processes++;
+	if (why == SNAPSHOT_DROP_FEW)
+		omit(source, process, allocated);
+	else
+		log_dropped(d, target, why);
+}
+
 bool heap_source_describe_dropped(
     const struct heap_source *source, enum snapshot_drop why, char *text, size_t text_bytes)
 {
 	const struct heap_source_dropped *d = &source->dropped[why];
+	const double bytes = (double)d->allocated.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 
 	text[0] = '\0';
-	if (d->processes)
+	if (why != SNAPSHOT_DROP_FEW && d->processes)
 		snprintf(text, text_bytes,
 		    "%" PRIu64 " processes left no profile, %s: %" PRIu64 " samples, %.0f bytes allocated",
-		    d->processes, drops[why], d->allocated.samples,
-		    (double)d->allocated.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT));
-	return d->processes;
-}
-
-void heap_source_describe_omitted(const struct heap_source *source, char *text, size_t text_bytes)
-{
-	text[0] = '\0';
-	if (source->omitted.samples)
+		    d->processes, drops[why], d->allocated.samples, bytes);
+	else if (d->allocated.samples)
 		snprintf(text, text_bytes,
-		    "%" PRIu64 " processes of few samples left no profile: %" PRIu64
+		    "%" PRIu64 " processes %s left no profile: %" PRIu64
 		    " samples, %.0f bytes allocated, %.0f in use at their ends",
-		    source->omitted_processes, source->omitted.samples,
-		    (double)source->omitted.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT),
-		    source->omitted_at_end_bytes);
+		    d->processes, drops[why], d->allocated.samples, bytes, d->at_end_bytes);
+	return text[0];
 }
 
 static void release(struct snapshot_source *base, struct target *target)
@@ -469,17 +480,13 @@ static void release(struct snapshot_source *base, struct target *target)
 }
 
 const struct snapshot_source_kind heap_source_kind = {
-    .look = look,
-    .look_for_requests = look_for_requests,
-    .has = has,
     .in_memory = true,
     .grows = true,
+    .look = look,
+    .has = has,
     .take = take,
     .taken = taken,
     .written = written,
-    .keep = keep,
-    .ended = ended,
-    .omitted = omitted,
     .dropped = dropped,
     .release = release,
 };

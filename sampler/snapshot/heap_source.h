@@ -27,14 +27,13 @@ struct heap_source {
 	/* Numbered snapshots that a session has written, owned: for the answer at its end. */
 	char *written[HEAP_SOURCE_WRITTEN];
 	size_t written_count;
-	bool written_more;    /* there are others */
-	struct tally omitted; /* what processes that leave no profile counted, since the beginning */
-	uint64_t omitted_processes;
-	double omitted_at_end_bytes;
-	/* The same of those whose last profile was dropped, by cause. */
+	bool written_more; /* there are others */
+	/* What processes without a last profile counted, by the reason for that. */
 	struct heap_source_dropped {
 		struct tally allocated;
-		uint64_t processes, unsaid, said_ns;
+		uint64_t processes;
+		double at_end_bytes;      /* of SNAPSHOT_DROP_FEW: in use at their ends */
+		uint64_t unsaid, said_ns; /* of the others: processes since the last line in the log */
 	} dropped[SNAPSHOT_DROPS];
 	struct memory_high *cgroups; /* with a limit of memory that a threshold is about */
 	bool cgroup_said;            /* that one of them has no such limit */
@@ -45,10 +44,8 @@ extern const struct snapshot_source_kind heap_source_kind;
 /* Frees what the source has. */
 void heap_source_fini(struct heap_source *source);
 
-/* What the processes without a profile counted, for the comments of the others; "" if there are none. */
-void heap_source_describe_omitted(const struct heap_source *source, char *text, size_t text_bytes);
-
-/* The same of those whose profile was dropped, by cause. False: there are none, and the text is empty. */
+/* What the processes without a last profile counted, for the comments of other profiles. False: there are
+ * none, and the text is empty. */
 bool heap_source_describe_dropped(
     const struct heap_source *source, enum snapshot_drop why, char *text, size_t text_bytes);
 

@@ -26,9 +26,9 @@ struct trend_point heap_trend_point(const struct region_place *place, uint64_t n
 
 void heap_trend_note(struct snapshot_series *series, const struct region_place *place, uint64_t now_ns)
 {
-	if (now_ns - series->begin_ns < schedule_due_ns(SCHEDULE_USUAL, 1) ||
-	    !trend_series_is_due(&series->trend, (double)now_ns / 1e9))
+	if (now_ns - series->schedule.begin_ns < schedule_due_ns(SCHEDULE_USUAL, 1) ||
+	    !trend_series_is_due(&series->heap.trend, (double)now_ns / 1e9))
 		return;
 	const struct trend_point point = heap_trend_point(place, now_ns);
-	trend_series_note(&series->trend, &point);
+	trend_series_note(&series->heap.trend, &point);
 }

@@ -398,7 +398,7 @@ static int next_name(struct output_used *used, const char *plain, char *path, si
 	}
 }
 
-int output_claim(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes)
+int output_reserve(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes)
 {
 	char plain[PATH_MAX], tagless[PATH_MAX];
 	int ret = output_expand(output->pattern, facts, output->host, plain, sizeof(plain));

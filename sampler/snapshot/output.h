@@ -76,7 +76,7 @@ int output_place(const struct output *output, const char *working_folder, char *
 void output_let_go(struct output *output);
 
 /*
- * Opens the folder of a path that output_claim() has made (file_open_folder()), by the folder that is open.
+ * Opens the folder of a path that output_reserve() has made (file_open_folder()), by the folder that is open.
  * If that was removed meanwhile, it is made again, with FILE_MKDIR.
  */
 int output_open_folder(const struct output *output, const char *path, unsigned int flags,
@@ -95,12 +95,12 @@ int output_describe(const char *argument, char *files, size_t files_bytes);
 int output_check_folder(const char *argument, bool quiet);
 
 /*
- * Gives out the name for one file; every call claims a new one. A pattern without %n is the name of the exit
- * profile; any other snapshot's name is then put before its extension: heap.pb.gz, heap-0001.pb.gz,
+ * Gives out the name for one file; every call gives out another one. A pattern without %n is the name of the
+ * exit profile; any other snapshot's name is then put before its extension: heap.pb.gz, heap-0001.pb.gz,
  * heap-peak.pb.gz. Files of earlier runs may be replaced. A name is skipped if it was given out before or its
  * file cannot be replaced (a FIFO, another user's file in a sticky folder). Memory: 16 bytes per name ever
  * given out.
  */
-int output_claim(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes);
+int output_reserve(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes);
 
 #endif

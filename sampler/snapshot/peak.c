@@ -14,7 +14,8 @@ static const uint64_t old_ns = 12 * 3600 * UINT64_C(1000000000);
 /* Only a store removes files by the time in their names. */
 static bool is_old(const struct scheduler *scheduler, const struct peak_file *file)
 {
-	return file->path && scheduler_setup(scheduler)->claim && clock_now_ns() - file->claimed_ns >= old_ns;
+	return file->path && scheduler_setup(scheduler)->reserve &&
+	    clock_now_ns() - file->reserved_ns >= old_ns;
 }
 
 /* A copy, because the next snapshot may make a new path. NULL: there is no path, which was logged. */
@@ -22,12 +23,12 @@ static char *path_of(
     const struct scheduler *scheduler, const struct target *target, struct peak_file *file, bool old)
 {
 	if (!file->path || old) {
-		char *path = scheduler_claim_beside(scheduler, target, "peak");
+		char *path = scheduler_reserve_beside(scheduler, target, "peak");
 
 		if (path) { /* else the old path is used */
 			free(file->path);
 			file->path = path;
-			file->claimed_ns = clock_now_ns();
+			file->reserved_ns = clock_now_ns();
 		}
 	}
 	return file->path ? strdup(file->path) : NULL;
@@ -36,7 +37,7 @@ static char *path_of(
 void peak_add(const struct scheduler *scheduler, struct heap_snapshot *snapshot,
     struct snapshot_series *series, const struct live_scan *scan)
 {
-	struct peak_file *file = &series->peak;
+	struct peak_file *file = &series->heap.peak;
 	const bool old = is_old(scheduler, file);
 
 	if (old)
@@ -54,5 +55,5 @@ void peak_add(const struct scheduler *scheduler, struct heap_snapshot *snapshot,
 void peak_written(struct snapshot_series *series, const struct heap_snapshot *snapshot)
 {
 	if (snapshot->peak_path)
-		series->peak.order = snapshot->peak_order;
+		series->heap.peak.order = snapshot->peak_order;
 }

@@ -1,35 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a scheduler is told when it is made.
- */
+/* What a scheduler is told when it is made. */
 #ifndef SAMPLER_SNAPSHOT_SCHEDULER_SETUP_H
 #define SAMPLER_SNAPSHOT_SCHEDULER_SETUP_H
 
-#include "sampler/snapshot/in_memory.h"
 #include "sampler/snapshot/output.h"
-#include "sampler/snapshot/snapshot_settings.h"
+#include "sampler/snapshot/threshold_watch.h"
 #include "sampler/snapshot/writer.h"
+#include "sampler/symbol/answer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sink;
+struct target;
+
+/* When and in how much detail snapshots are written. The session fills these in from the options. */
+struct snapshot_settings {
+	uint64_t interval_ns;      /* between periodic snapshots: see schedule.h */
+	uint64_t keep;             /* numbered snapshots of a process, the newest; 0: all */
+	enum symbol_detail detail; /* of symbols */
+	/* Processes with fewer samples leave no profile. COMMAND always does, and so does a process that
+	 * resident_watch_is_large(). */
+	uint64_t min_samples;
+	int verbosity;           /* -1, 0, 1... as options have it */
+	bool debuginfod;         /* missing debug files may be fetched */
+	bool delta;              /* write a delta beside each periodic snapshot */
+	const struct sink *sink; /* borrowed: where profiles go */
+	struct threshold_settings thresholds;
+};
+
+/* Gives a snapshot in shared memory to the client that waits for it. */
+struct in_memory_giver {
+	void (*give)(void *context, uint64_t asker, pid_t pid, int fd); /* fd: the callee's, or -errno */
+	void *context;
+};
 
 struct scheduler_setup {
 	const struct snapshot_settings *settings; /* borrowed, as output is */
 	struct output *output;
-	/* The path of a target's file, in place of `output`; NULL: none. Returns 0 or -errno. */
-	int (*claim)(
+	/* Makes the path of a target's file, in place of `output`; NULL: `output` does. Returns 0 or
+	 * -errno. */
+	int (*reserve)(
 	    void *context, const struct target *target, const char *name, char *path, size_t path_bytes);
-	/* Whether the profile of a target that has ended may wait to be written, with all that it holds until
-	 * then; NULL: always. False: it is dropped, which source->kind->dropped counts. */
+	/* May the last profile of a target wait to be written, with all the memory that it holds until then?
+	 * If not, it is dropped, which source->kind->dropped counts. NULL: it always may. */
 	bool (*may_wait)(void *context, const struct target *target);
 	struct writer_pace pace;
-	/* Between looks at the threads and cgroups of all targets, for each of them; 0: 1 s in any case. */
+	/* Between looks at the threads and cgroups of all targets, for each of them; 1 s at least. */
 	uint64_t refresh_share_ns;
-	/* Which session it is, if it is older than this process: began_unix_ns 0: it is not. */
+	/* The session, if it is older than this process; began_unix_ns is 0 if it is not. */
 	int64_t began_unix_ns;
 	uint64_t began_ns; /* the same moment on the monotonic clock */
 	pid_t began_pid;
 	/* A snapshot that `asker` waits for is complete, or cannot be made (-errno). */
 	void (*answer)(void *context, uint64_t asker, pid_t pid, const char *path, int error);
 	void *context;
-	struct in_memory_giver memory; /* the same of one as shared memory */
+	struct in_memory_giver memory; /* the same for snapshots in shared memory */
 };
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A snapshot: the books of one target at one instant, to be written as one or more profiles. struct
- * heap_snapshot and struct event_snapshot begin with one.
+ * heap_snapshot and struct event_snapshot begin with it.
  *
- * A forked child of the sampler writes it: the fork makes a consistent copy, the parent keeps draining, and a
- * debug file that crashes libdw kills only the child.
+ * A forked child of the sampler writes it. The fork makes a consistent copy, so the parent goes on draining
+ * meanwhile, and a debug file that crashes libdw kills only the child.
  */
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_H
@@ -24,18 +24,21 @@ struct snapshot {
 	struct writer_item item; /* first: all that the writer knows of a snapshot */
 	struct target *target;
 	enum snapshot_kind kind;
+	unsigned int by; /* enum snapshot_by: who asked for it */
 	const struct sink *sink;
 	struct sink_memory memory; /* of SNAPSHOT_MEMORY */
 	const char *path;          /* of its first profile; "" if it has none */
-	bool by_hand;              /* a user asked for it: --keep does not remove it */
-	bool by_a_rule;            /* a threshold was crossed: --keep counts it with its like */
-	char cause[512];           /* "0001, every 60 s": what the comment says after "snapshot: " */
+	/* Of SNAPSHOT_NUMBERED: the files that --keep may remove later. Some may be NULL. */
+	const char *files[SNAPSHOT_FILES];
+	size_t file_count;
+	char cause[512]; /* "0001, every 60 s": what the comment says after "snapshot: " */
 	char host[65];
-	char identity
-	    [96]; /* session and start of the process: a comment, see ORIGIN_IDENTITY_FORMAT; "" none */
+	/* A comment that names the session and the start of the process, see ORIGIN_IDENTITY_FORMAT; "" if
+	 * there is none. */
+	char identity[96];
 	bool debuginfod; /* missing debug files may be fetched */
 	int64_t unix_ns; /* when the snapshot was taken */
-	/* Who is told when it is complete; see sampler/control/control_server.h. */
+	/* Clients that are told when it is complete; see sampler/control/control_server.h. */
 	uint64_t askers[SNAPSHOT_ASKERS];
 	uint32_t asker_count;
 };

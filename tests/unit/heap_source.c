@@ -20,7 +20,7 @@
 
 enum {
 	NOW_NS = 1000000000,
-	BURST = 16, /* snapshot_series_allows */
+	BURST = 16, /* of requests */
 	DEADLINE_S = 60,
 };
 
@@ -71,16 +71,19 @@ static void ask(struct scene *s)
 
 static void look(struct scene *s)
 {
-	heap_source_kind.look(&s->source.base, &s->process.target, NOW_NS, false);
+	heap_source_kind.look(&s->source.base, &s->process.target, NOW_NS, SNAPSHOT_LOOK_OFTEN);
 }
 
 static void was_taken(struct scene *s)
 {
-	const struct snapshot_request request = {.kind = SNAPSHOT_NUMBERED};
+	const struct snapshot_order order = {.kind = SNAPSHOT_NUMBERED};
 
-	assert_true(s->process.target.series->wanted);
-	s->process.target.series->wanted = false;
-	heap_source_kind.taken(&s->source.base, &s->process.target, &request, 0);
+	struct snapshot_request *request = &s->process.target.series->numbered;
+
+	assert_int_equal(request->state, REQUEST_ASKED);
+	snapshot_request_step(request, REQUEST_ON_TAKE);
+	snapshot_request_step(request, REQUEST_ON_WRITTEN);
+	heap_source_kind.taken(&s->source.base, &s->process.target, &order, 0);
 	assert_int_equal(s->place->answered, s->place->asked);
 }
 
@@ -114,8 +117,8 @@ static void who_is_refused_does_not_wait(void **state)
 	ask(s);
 	assert_int_equal(pthread_create(&program, NULL, wait_for_answer, s), 0);
 	look(s);
-	assert_false(s->process.target.series->wanted);
-	assert_int_equal(s->process.target.series->refused, 1);
+	assert_int_equal(s->process.target.series->numbered.state, REQUEST_NONE);
+	assert_int_equal(s->process.target.series->heap.refused, 1);
 	clock_gettime(CLOCK_REALTIME, &deadline);
 	deadline.tv_sec += DEADLINE_S;
 	assert_int_equal(pthread_timedjoin_np(program, NULL, &deadline), 0);
@@ -127,7 +130,8 @@ static void who_is_refused_waits_for_what_is_taken_anyway(void **state)
 	struct scene *s = *state;
 
 	use_up_the_burst(s);
-	snapshot_series_want(s->process.target.series, "heaptap snapshot", NULL, 1);
+	snapshot_request_ask(
+	    &s->process.target.series->numbered, SNAPSHOT_BY_CLIENT, "heaptap snapshot", NULL, 1);
 	ask(s);
 	look(s);
 	assert_int_equal(s->place->answered, s->place->asked - 1);
@@ -155,8 +159,8 @@ static void who_leaves_a_profile(void **state)
 		target->command = cases[i].command;
 		target->end = cases[i].end;
 		assert_int_equal(
-		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_END), cases[i].leaves);
-		assert_true(heap_source_kind.has(&s->source.base, target, SNAPSHOT_REQUESTED));
+		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_REASON_END), cases[i].leaves);
+		assert_true(heap_source_kind.has(&s->source.base, target, SNAPSHOT_REASON_ASKED));
 	}
 }
 
@@ -166,7 +170,7 @@ static void who_has_much_that_is_not_sampled_leaves_one(void **state)
 	static const uint64_t MIB = 1 << 20;
 	struct scene *s = *state;
 	struct target *target = &s->process.target;
-	struct resident_reading *reading = &target->series->resident.largest;
+	struct resident_reading *reading = &target->series->heap.resident.largest;
 
 	s->settings.min_samples = 16;
 	fixture_own(s->image->region, 0, 1);
@@ -201,9 +205,9 @@ static void who_has_much_that_is_not_sampled_leaves_one(void **state)
 		s->image->period.bytes = cases[i].own_period_bytes;
 		s->process.place = cases[i].place;
 		assert_int_equal(
-		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_END), cases[i].leaves);
+		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_REASON_END), cases[i].leaves);
 		assert_int_equal(
-		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_DUE), cases[i].leaves);
+		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_REASON_DUE), cases[i].leaves);
 	}
 	s->process.place = 0;
 }
@@ -215,7 +219,7 @@ static void what_leaves_none_is_counted_once(void **state)
 	const struct region *region = s->image->region;
 	char text[256];
 
-	heap_source_describe_omitted(&s->source, text, sizeof(text));
+	heap_source_describe_dropped(&s->source, SNAPSHOT_DROP_FEW, text, sizeof(text));
 	assert_string_equal(text, "");
 	s->process.place = 1;
 	fixture_own(region, 0, 1);
@@ -224,19 +228,19 @@ static void what_leaves_none_is_counted_once(void **state)
 	fixture_live(region, 2, &(struct fixture_block){.seq = 2, .size_bytes = 3000});
 	fixture_count(region, 1, 3, 5000);
 	for (int i = 0; i < 2; i++)
-		heap_source_kind.omitted(&s->source.base, &s->process.target);
+		heap_source_kind.dropped(&s->source.base, &s->process.target, SNAPSHOT_DROP_FEW);
 	/* At place 0 nothing can be inherited: its own count is taken. */
 	s->process.place = 0;
 	fixture_count(region, 0, 4, 7000);
 	atomic_store(&s->place->live.bytes_q8, 1000 << WEIGHT_BYTES_SHIFT);
-	heap_source_kind.omitted(&s->source.base, &s->process.target);
-	heap_source_describe_omitted(&s->source, text, sizeof(text));
+	heap_source_kind.dropped(&s->source.base, &s->process.target, SNAPSHOT_DROP_FEW);
+	heap_source_describe_dropped(&s->source, SNAPSHOT_DROP_FEW, text, sizeof(text));
 	assert_string_equal(text,
 	    "3 processes of few samples left no profile: 10 samples, 17000 bytes allocated, 7000 in use at "
 	    "their "
 	    "ends");
 	summary_list_clear(&s->source.ended); /* a summary does not end the count */
-	heap_source_describe_omitted(&s->source, text, sizeof(text));
+	heap_source_describe_dropped(&s->source, SNAPSHOT_DROP_FEW, text, sizeof(text));
 	assert_memory_equal(text, "3 processes", 11);
 }
 

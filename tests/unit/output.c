@@ -59,7 +59,7 @@ static void other_snapshots_stand_beside_the_exit_profile(void **state)
 			output_fini(&output);
 			assert_int_equal(output_init(&output, cases[i].pattern), 0);
 		}
-		assert_int_equal(output_claim(&output, &other, path, sizeof(path)), 0);
+		assert_int_equal(output_reserve(&output, &other, path, sizeof(path)), 0);
 		assert_string_equal(path, cases[i].wanted);
 	}
 	output_fini(&output);
@@ -156,7 +156,7 @@ static void a_name_is_given_out_once(void **state)
 			snprintf(wanted, sizeof(wanted), "x.pb.gz");
 		else
 			snprintf(wanted, sizeof(wanted), "x-%d.pb.gz", i);
-		assert_int_equal(output_claim(&output, &facts, path, sizeof(path)), 0);
+		assert_int_equal(output_reserve(&output, &facts, path, sizeof(path)), 0);
 		assert_string_equal(path, wanted);
 	}
 	output_fini(&output);
@@ -169,13 +169,13 @@ static void a_numbered_name_may_be_somebodys_own(void **state)
 	char path[PATH_MAX];
 
 	assert_int_equal(output_init(&output, "%n.gz"), 0);
-	assert_int_equal(output_claim(&output, &own, path, sizeof(path)), 0);
+	assert_int_equal(output_reserve(&output, &own, path, sizeof(path)), 0);
 	assert_string_equal(path, "x-2.gz");
-	assert_int_equal(output_claim(&output, &plain, path, sizeof(path)), 0);
+	assert_int_equal(output_reserve(&output, &plain, path, sizeof(path)), 0);
 	assert_string_equal(path, "x.gz");
-	assert_int_equal(output_claim(&output, &plain, path, sizeof(path)), 0);
+	assert_int_equal(output_reserve(&output, &plain, path, sizeof(path)), 0);
 	assert_string_equal(path, "x-3.gz");
-	assert_int_equal(output_claim(&output, &own, path, sizeof(path)), 0);
+	assert_int_equal(output_reserve(&output, &own, path, sizeof(path)), 0);
 	assert_string_equal(path, "x-2-2.gz");
 	output_fini(&output);
 }
@@ -191,7 +191,7 @@ static void many_names_stay_apart(void **state)
 			struct output_facts each = {"x", pid, "exit", 0};
 
 			snprintf(wanted, sizeof(wanted), round == 1 ? "%d.gz" : "%d-2.gz", pid);
-			assert_int_equal(output_claim(&output, &each, path, sizeof(path)), 0);
+			assert_int_equal(output_reserve(&output, &each, path, sizeof(path)), 0);
 			assert_string_equal(path, wanted);
 		}
 	}
@@ -205,27 +205,27 @@ static void directories_take_the_default_name(void **state)
 
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(output_init(&output, folder), 0);
-	assert_int_equal(output_claim(&output, &facts, path, sizeof(path)), 0);
+	assert_int_equal(output_reserve(&output, &facts, path, sizeof(path)), 0);
 	snprintf(wanted, sizeof(wanted), "%s/heaptap.redis-server.4711.exit.pb.gz", folder);
 	assert_string_equal(path, wanted);
 	output_fini(&output);
 
 	snprintf(percent, sizeof(percent), "%s/", folder);
 	assert_int_equal(output_init(&output, percent), 0);
-	assert_int_equal(output_claim(&output, &facts, path, sizeof(path)), 0);
+	assert_int_equal(output_reserve(&output, &facts, path, sizeof(path)), 0);
 	assert_string_equal(path, wanted);
 	output_fini(&output);
 
 	snprintf(percent, sizeof(percent), "%s/100%%p", folder);
 	assert_int_equal(mkdir(percent, 0700), 0);
 	assert_int_equal(output_init(&output, percent), 0);
-	assert_int_equal(output_claim(&output, &facts, path, sizeof(path)), 0);
+	assert_int_equal(output_reserve(&output, &facts, path, sizeof(path)), 0);
 	snprintf(wanted, sizeof(wanted), "%s/heaptap.redis-server.4711.exit.pb.gz", percent);
 	assert_string_equal(path, wanted);
 	output_fini(&output);
 
 	assert_int_equal(output_init(&output, NULL), 0);
-	assert_int_equal(output_claim(&output, &facts, path, sizeof(path)), 0);
+	assert_int_equal(output_reserve(&output, &facts, path, sizeof(path)), 0);
 	assert_string_equal(path, "heaptap.redis-server.4711.exit.pb.gz");
 	output_fini(&output);
 	rmdir(percent);

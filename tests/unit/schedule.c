@@ -59,6 +59,57 @@ static void the_reason_is_said(void **state)
 	assert_string_equal(text, "every 0.1 s");
 }
 
+/* ---- the clock of a process */
+
+enum { INTERVAL = 1000 };
+
+static void the_clock_keeps_its_phase(void **state)
+{
+	struct schedule schedule;
+	uint64_t taken = 0;
+
+	(void)state;
+	assert_int_equal(schedule_begin(&schedule, 0, INTERVAL, 0), 0);
+	assert_false(schedule_look(&schedule, INTERVAL, INTERVAL - 1));
+	/* looked at every 7: each snapshot is late by up to 6, the next is not later for it */
+	for (uint64_t now = 0; now <= 100 * INTERVAL; now += 7) {
+		if (!schedule_look(&schedule, INTERVAL, now))
+			continue;
+		taken++;
+		assert_true(now >= taken * INTERVAL && now < taken * INTERVAL + 7);
+		schedule_advance(&schedule, INTERVAL, now);
+	}
+	assert_int_equal(taken, 99);
+	assert_int_equal(schedule.skipped, 0);
+}
+
+static void what_cannot_be_made_up_for_is_skipped_and_counted(void **state)
+{
+	struct schedule schedule;
+
+	(void)state;
+	schedule_begin(&schedule, 0, INTERVAL, 0);
+	/* it is due, but the writer is busy */
+	assert_true(schedule_look(&schedule, INTERVAL, 1 * INTERVAL + 1));
+	assert_true(schedule_look(&schedule, INTERVAL, 1 * INTERVAL + 999));
+	assert_int_equal(schedule.skipped, 0);
+	assert_true(schedule_look(&schedule, INTERVAL, 4 * INTERVAL + 1));
+	assert_int_equal(schedule.skipped, 3);
+	schedule_advance(&schedule, INTERVAL, 4 * INTERVAL + 1);
+	assert_false(schedule_look(&schedule, INTERVAL, 4 * INTERVAL + 2));
+	assert_int_equal(schedule.due_ns, 5 * INTERVAL);
+	assert_int_equal(schedule.skipped, 3);
+}
+
+static void a_clock_without_an_interval_is_never_due(void **state)
+{
+	struct schedule schedule;
+
+	(void)state;
+	schedule_begin(&schedule, 0, 0, 0);
+	assert_false(schedule_look(&schedule, 0, UINT64_MAX));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -66,6 +117,9 @@ int main(void)
 	    cmocka_unit_test(an_interval_is_kept),
 	    cmocka_unit_test(no_interval_is_never_due),
 	    cmocka_unit_test(the_reason_is_said),
+	    cmocka_unit_test(the_clock_keeps_its_phase),
+	    cmocka_unit_test(what_cannot_be_made_up_for_is_skipped_and_counted),
+	    cmocka_unit_test(a_clock_without_an_interval_is_never_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@ struct desk {
 	bool empty; /* nothing was sampled */
 	bool asks;  /* the program asks for one */
 	bool waits; /* its snapshots are written when the gate opens */
-	unsigned int tries, answers, released, omitted, dropped[SNAPSHOT_DROPS];
+	unsigned int tries, answers, released, dropped[SNAPSHOT_DROPS];
 	bool full;             /* no more may wait */
 	uint64_t asker, goes;  /* who turns out to have gone when he is told; 0: nobody */
 	int answer, told[4];   /* how often, by asker */
@@ -65,32 +65,27 @@ static bool has(
     const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason)
 {
 	(void)target;
-	return reason == SNAPSHOT_REQUESTED || !((const struct desk *)source)->empty;
+	return reason == SNAPSHOT_REASON_ASKED || !((const struct desk *)source)->empty;
 }
 
-static void look_for_requests(struct snapshot_source *source, struct target *target, uint64_t now_ns)
+static void look(
+    struct snapshot_source *source, struct target *target, uint64_t now_ns, enum snapshot_look how)
 {
 	struct desk *desk = (struct desk *)source;
 
-	(void)now_ns;
+	(void)now_ns, (void)how;
 	if (desk->asks)
-		snapshot_series_want(target->series, "the program", NULL, 0);
+		snapshot_request_ask(&target->series->numbered, SNAPSHOT_BY_PROGRAM, "the program", NULL, 0);
 	desk->asks = false;
 }
 
-static void look(struct snapshot_source *source, struct target *target, uint64_t now_ns, bool rarely)
-{
-	(void)rarely;
-	look_for_requests(source, target, now_ns);
-}
-
-static int take(struct snapshot_source *source, struct target *target, const struct snapshot_request *request,
+static int take(struct snapshot_source *source, struct target *target, const struct snapshot_order *order,
     struct snapshot **snapshot)
 {
 	struct desk *desk = (struct desk *)source;
 
 	assert_ptr_equal(target, &desk->target);
-	snprintf(desk->names[desk->tries++ % 4], sizeof(desk->names[0]), "%s", request->name);
+	snprintf(desk->names[desk->tries++ % 4], sizeof(desk->names[0]), "%s", order->name);
 	if (desk->error)
 		return desk->error;
 	*snapshot = calloc(1, sizeof(**snapshot));
@@ -100,22 +95,6 @@ static int take(struct snapshot_source *source, struct target *target, const str
 	(*snapshot)->path = "a path";
 	desk->last = *snapshot;
 	return 0;
-}
-
-static void keep(struct snapshot_series *series, const struct snapshot *snapshot, size_t count)
-{
-	(void)series, (void)snapshot, (void)count;
-}
-
-static void ended(struct snapshot_source *source, const struct snapshot *snapshot, int error)
-{
-	(void)source, (void)snapshot, (void)error;
-}
-
-static void omitted(struct snapshot_source *source, const struct target *target)
-{
-	(void)target;
-	((struct desk *)source)->omitted++;
 }
 
 static void dropped(struct snapshot_source *source, const struct target *target, enum snapshot_drop why)
@@ -160,14 +139,10 @@ static void give(void *context, uint64_t asker, pid_t pid, int fd)
 }
 
 static const struct snapshot_source_kind kind = {.look = look,
-    .look_for_requests = look_for_requests,
     .has = has,
     .in_memory = true,
     .grows = true,
     .take = take,
-    .keep = keep,
-    .ended = ended,
-    .omitted = omitted,
     .dropped = dropped,
     .release = release};
 
@@ -311,7 +286,7 @@ static void what_cannot_be_taken_is_answered_and_dropped(void **state)
 	(void)state;
 	open_desk(&desk, getpid());
 	desk.error = -ENAMETOOLONG;
-	assert_int_equal(scheduler_want_all(desk.source.scheduler, "a test", 9), 1);
+	assert_int_equal(scheduler_ask_all(desk.source.scheduler, "a test", 9), 1);
 	for (uint64_t i = 1; i <= 10; i++)
 		scheduler_tend(desk.source.scheduler, i * SECOND);
 	assert_int_equal(desk.tries, 1);
@@ -377,7 +352,7 @@ static void who_asks_for_what_ends_is_answered(void **state)
 	assert_int_equal(scheduler_ask(desk.source.scheduler, getpid(), 7), 1);
 	close_desk(&desk);
 	assert_int_equal(desk.tries, 0);
-	assert_int_equal(desk.omitted, 1); /* and counted */
+	assert_int_equal(desk.dropped[SNAPSHOT_DROP_FEW], 1); /* and counted */
 	assert_int_equal(desk.answers, 1);
 	assert_int_equal(desk.asker, 7);
 	assert_int_equal(desk.answer, -ESRCH);
@@ -492,7 +467,7 @@ static void a_full_queue_has_room_for_another_account(void **state)
 	desks[0].settings.verbosity = -1;
 	for (int i = 0; i < DESKS; i++) { /* the first comes last in each look */
 		open_planned(&desks[i], getpid(), scheduler, i == 0 ? &other : &many);
-		desks[i].target.series->due_ns = SECOND;
+		desks[i].target.series->schedule.due_ns = SECOND;
 		desks[i].waits = true;
 	}
 	(void)scheduler_tend(scheduler, 2 * (uint64_t)SECOND);
@@ -579,7 +554,7 @@ static void nothing_is_taken_while_paused(void **state)
 	assert_int_equal(desk.tries, 0);
 	assert_int_equal(desk.answers, 1);
 	assert_int_equal(desk.answer, -ECANCELED);
-	assert_true(desk.target.series->skipped >= 2);
+	assert_true(desk.target.series->schedule.skipped >= 2);
 	scheduler_pause(desk.source.scheduler, false);
 	scheduler_tend(desk.source.scheduler, 4 * (uint64_t)SECOND + 1);
 	assert_int_equal(desk.tries, 1);
@@ -614,7 +589,7 @@ static void the_first_come_early_where_nobody_asked(void **state)
 	open_desk_every(&desk, getpid(), SCHEDULE_USUAL);
 	for (size_t i = 0; i < sizeof(after_s) / sizeof(after_s[0]); i++)
 		assert_int_equal(taken_after_s(&desk, &now_s, 1000), after_s[i]);
-	assert_int_equal(desk.target.series->skipped, 0);
+	assert_int_equal(desk.target.series->schedule.skipped, 0);
 	close_desk(&desk);
 }
 
@@ -669,7 +644,7 @@ static void two_sessions_in_one_process(void **state)
 	(void)state;
 	open_desk(&one, getpid());
 	open_desk(&other, getpid());
-	assert_int_equal(scheduler_want_all(one.source.scheduler, "a test", 1), 1);
+	assert_int_equal(scheduler_ask_all(one.source.scheduler, "a test", 1), 1);
 	scheduler_tend(one.source.scheduler, SECOND);
 	scheduler_tend(other.source.scheduler, SECOND);
 	assert_int_equal(one.tries, 1);

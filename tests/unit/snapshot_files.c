@@ -112,7 +112,7 @@ static void open_scheduler(struct scene *s)
 	s->settings.sink = &s->sink;
 	const struct scheduler_setup setup = {.settings = &s->settings,
 	    .output = &s->output,
-	    .claim = s->store ? claim : NULL,
+	    .reserve = s->store ? claim : NULL,
 	    .answer = answer,
 	    .context = s};
 	s->source = (struct heap_source){
@@ -236,7 +236,7 @@ static void sweep(struct scene *s)
 
 static void a_day_passes(struct scene *s)
 {
-	s->process.target.series->peak.claimed_ns -= DAY_S * SECOND_NS;
+	s->process.target.series->heap.peak.reserved_ns -= DAY_S * SECOND_NS;
 	s->now_s += DAY_S;
 }
 
@@ -288,7 +288,7 @@ static void a_peak_that_was_not_written_is_tried_again(void **state)
 static void a_new_name_that_was_not_written_is_tried_again(void **state)
 {
 	struct scene *s = *state;
-	const struct peak_file *file = &s->process.target.series->peak;
+	const struct peak_file *file = &s->process.target.series->heap.peak;
 
 	s->now_s = time(NULL) - 2 * DAY_S;
 	snapshot(s, "");
