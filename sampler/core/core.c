@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Without a heap: how late the books of an ended process may be closed. The rings wake us when they fill. */
+/* TICK_NS: without a heap, the books of an ended process are closed so late at most. (Rings wake us when
+ * they fill.) */
 enum { TICK_NS = 20 * 1000000, EVENTS_AT_ONCE = 64 };
 
 _Static_assert(

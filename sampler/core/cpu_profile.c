@@ -22,14 +22,14 @@
 #define EVENT  "cpu-clock"
 #define ENDING "-" EVENT "-exit.pb.gz" /* what the snapshot of an event appends to a name without %n */
 
-/* After the stop it writes the profile; a machine under load takes its time. */
+/* A child that is told to stop has so long to write its profile: a machine under load is slow. */
 #define GRACE_NS (UINT64_C(120) * CLOCK_NS_PER_S)
 
-/* It is told to stop when its time is over, and stops by itself so much later, if we have gone by then: to
- * execute a file that has capabilities cancels the signal at the parent's end (PR_SET_PDEATHSIG). */
+/* A child is told to stop when its time is over. It stops by itself SPARE_MS later, in case we have ended:
+ * exec of a file with capabilities clears PR_SET_PDEATHSIG. */
 enum { SPARE_MS = 1000 };
 
-/* In the child. SIGINT stays blocked until it can be read: none is lost, however early it comes. */
+/* In the child. SIGINT stays blocked until `heaptap record` can read it, so that an early one is not lost. */
 static void become(pid_t pid, uint32_t duration_ms, const char *file)
 {
 	char pid_text[16], duration[32], event[32];
@@ -132,7 +132,7 @@ static int take_file(const struct cpu_profile *item, const char *path, int statu
 	size_t length;
 	int error = file_read(path, CONTROL_PROFILE_BYTES_MAX, &bytes, &length);
 
-	/* Why it had nothing to say it has said on its standard error, which nobody reads. */
+	/* The child has written the reason to its standard error, which nobody reads. */
 	if (error && has_ended(item))
 		return -ESRCH;
 	if (error)
@@ -168,7 +168,8 @@ void cpu_profiles_fini(struct cpu_profiles *profiles)
 			continue;
 		kill(item->child, SIGKILL);
 		waitpid(item->child, NULL, 0);
-		/* A sampler often ends because its process has: to who waits that is an end, no failure. */
+		/* The sampler often ends because the process has ended. A client is told that, and not of
+		 * a failure. */
 		if (item->asker)
 			profiles->giver.give(profiles->giver.context, item->asker, item->pid,
 			    has_ended(item) ? -ESRCH : -ECANCELED);

@@ -22,26 +22,28 @@
 #include <unistd.h>
 
 enum {
-	DRAIN_NS = 100 * 1000000, /* of one look; a client waits for three seconds */
+	DRAIN_NS = 100 * 1000000, /* a look drains for so long; a client waits for three seconds */
 	LIVE_MAX = 1 << 20,       /* live samples of an image and its children */
 	/* At this period and below, with backend auto, the hook copies stacks first and traps only when the
 	 * buffers are full. */
 	COPY_PERIOD_BYTES = 16 << 10,
-	/* With backend auto, the dumps of one image fill one of so many parts of a ring, all others copy. */
+	/* With backend auto, the dumps of one image fill this part of a ring at most; then the hook
+	 * copies. */
 	RING_SHARE = 32,
 };
 
 /* ---- opening */
 
-/* A walked sample has no record of its own, so what tells rows of one stack apart cannot be asked for. */
+/* May the hook walk stacks? A walked sample has no record of its own, so it has neither a thread nor a
+ * size. */
 static bool walks(const struct options *options)
 {
 	return (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
 	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
 }
 
-/* A breakpoint costs a microsecond at each context switch, whether samples are taken or not. Where most
- * stacks are walked, the few others are copied instead. */
+/* Opens the copy backend in place of breakpoints. A breakpoint costs a microsecond at each context switch,
+ * whether samples are taken or not: too much for the few stacks that are not walked. */
 static int prefer_copies(struct probe *probe, const struct options *options)
 {
 	char reason[sizeof(probe->reason)];
@@ -118,7 +120,7 @@ static int watch(int epoll_fd, int fd, uint32_t events)
 	return fd < 0 || epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-/* The line about the session in the comments of every profile. */
+/* Writes the line about the session in the comments of every profile. */
 static void describe(void *context, uint64_t period_bytes, char *text, size_t bytes)
 {
 	const struct heap_capture *h = context;
@@ -228,9 +230,9 @@ bool heap_capture_look(struct heap_capture *h, bool ended)
 	if (ended)
 		tend_ended(&h->registry);
 	found.processes += h->registry.lives.arrivals - arrivals;
-	/* A daemon has read a new process' /proc when it took the offer, and there is always a new one. And
-	 * there are no rings, but buffers that each image has of its own: many images with a few samples are
-	 * no flood. */
+	/* The daemon has read /proc of a new process when it accepted the region; and on a machine there are
+	 * always new processes. It has no rings, only the buffers of each image: many images with a few
+	 * samples each are no flood. */
 	if (!h->pool) {
 		found.processes = 0;
 		found.samples = h->registry.drain.most;

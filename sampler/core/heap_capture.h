@@ -16,7 +16,7 @@ struct heap_capture {
 	struct choice *choice;    /* NULL: all programs */
 	struct registry registry;
 	struct heap_source
-	    source; /* its period_bytes is the current one; the limits on our own load may have raised it */
+	    source; /* source.period_bytes: the current one, which our own load may have raised */
 	struct poll_interval pace;
 };
 
@@ -33,15 +33,16 @@ struct heap_capture_setup { /* borrowed */
 	bool offered;                /* no region is made: processes offer theirs (the daemon) */
 };
 
-/* To be called after the probe. Returns 0 or -errno; call heap_capture_close in both cases. */
+/* Call it after heap_capture_probe(). Returns 0 or -errno; call heap_capture_close() in both cases. */
 int heap_capture_open(struct heap_capture *capture, const struct heap_capture_setup *setup);
 void heap_capture_close(struct heap_capture *capture);
 
-/* True if this readable descriptor belongs to the heap and only means that there may be a new image. */
+/* True if the readable descriptor is one of the heap's: the next heap_capture_look() finds what it is
+ * about. */
 bool heap_capture_event(struct heap_capture *capture, int fd);
 
-/* Looks for changes in shared memory, which cause no event; with `ended` also for processes that have ended.
- * True if there are requests for snapshots. */
+/* Reads what processes have written into shared memory. ended: also looks for processes that have ended.
+ * True if processes have requested snapshots. */
 bool heap_capture_look(struct heap_capture *capture, bool ended);
 
 #endif

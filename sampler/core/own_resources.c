@@ -68,7 +68,7 @@ void own_resources_raise_limits(void)
 			setrlimit(raised[i], &limit);
 		}
 	}
-	/* The hard one too, where we may (CAP_SYS_RESOURCE): `ulimit -f` of a shell sets both. */
+	/* The hard limit too, if we have CAP_SYS_RESOURCE: `ulimit -f` of a shell sets both. */
 	static const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
 	setrlimit(RLIMIT_FSIZE, &none);
 	signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit becomes an ordinary error */

@@ -11,10 +11,11 @@
 #define LONG_NS  (10 * MS_NS)
 
 enum {
-	/* 64 cost the same at -p 1, 1024 half as much again (the stacks leave the cache) */
+	/* Samples of one look. 64 cost the same at -p 1, 1024 half as much again (the stacks leave the
+	 * cache). */
 	FLOOD = 256,
-	MANY = FLOOD / 4, /* samples that a look may find: their rate may grow four times until the next */
-	RISE = 8,         /* looks after which some_ns is most of what it rises to */
+	MANY = FLOOD / 4,     /* a look aims at so many: their rate may grow four times until the next look */
+	RISE = 8,             /* so many looks bring some_ns most of the way up */
 	LEAST_NS = 30 * 1000, /* shorter sleeps are not worth their cost */
 };
 

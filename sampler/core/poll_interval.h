@@ -3,16 +3,16 @@
  * How long the main loop sleeps when no event wakes it.
  *
  * Most of what a target writes into shared memory does not wake the sampler, since that would take a system
- * call in the target. A look costs 12 to 80 us, most of it for sleeping and waking in the kernel, so 500
- * looks a second take 1 to 4 % of a CPU, and 50 take a tenth of that. A look that comes too late can miss:
- * free buffers for stacks (full rings wake us, full buffers do not), the /proc of a process that has just
- * started and may end soon, and a signal that requests a snapshot.
+ * call in the target. A look costs 12 to 80 us, most of it for sleeping and waking in the kernel: so 500
+ * looks a second take 1 to 4 % of a CPU, and 50 take a tenth of that. A late look has a price: the buffers
+ * for stacks may be full (full rings wake us, full buffers do not), a process that has just started may have
+ * ended, and a signal that requests a snapshot waits.
  *
  *   < 2 ms  at the current rate otherwise a class of stack buffers would overflow
  *   2 ms    a program was started in the last 200 ms
- *   2 to 10 ms  the time in which 64 samples come, if there were some in the last 200 ms
- *   20 ms   or in the last two seconds, or a snapshot was requested
- *   40 ms   none of these
+ *   2 to 10 ms  there were samples in the last 200 ms: the time in which 64 come
+ *   20 ms   there were samples, or a request for a snapshot, in the last two seconds
+ *   40 ms   otherwise
  */
 #ifndef SAMPLER_CORE_POLL_INTERVAL_H
 #define SAMPLER_CORE_POLL_INTERVAL_H
@@ -27,7 +27,7 @@ struct poll_interval {
 	uint64_t asked_ns;              /* when a snapshot was last requested */
 	uint64_t looked_ns, elapsed_ns; /* time of the last look, and time between the last two */
 	uint64_t drained;               /* samples at the last look */
-	uint64_t some_ns;               /* MANY samples come in such a time; falls at once, rises slowly */
+	uint64_t some_ns;               /* in this time MANY samples come; falls at once, rises slowly */
 };
 
 /* What a look has found. */

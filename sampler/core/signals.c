@@ -7,8 +7,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-/* Sets the disposition to its default, whatever we inherited: while SIGCHLD is ignored no writer can be
- * waited for. */
+/* Adds the signal to the mask, and sets its disposition to the default, whatever we inherited: while
+ * SIGCHLD is ignored, no writer can be waited for. */
 static void take(sigset_t *mask, int number)
 {
 	sigaddset(mask, number);

@@ -172,8 +172,8 @@ static bool on_offer(struct daemon *d, struct process_entry *entry, struct regio
 	if (wanted && policy_match_has_room(d, &match->facts)) {
 		done = take(d, entry, offer, match);
 	} else {
-		if (offer->session ==
-		    (uint64_t)d->identity.unix_ns) /* an earlier daemon has turned sampling on */
+		/* An earlier daemon may have turned sampling on. */
+		if (offer->session == (uint64_t)d->identity.unix_ns)
 			region_offer_turn(&offer->region, false);
 		region_close(&offer->region);
 		if (wanted)

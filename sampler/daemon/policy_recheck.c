@@ -29,8 +29,7 @@ static void recheck_profiled(struct daemon *d, struct process_entry *entry, stru
 		image->plan->decided = d->policy_checks;
 	if (policy_match_refuses(d, entry, match)) {
 		region_offer_turn(image->region, false);
-		entry->state =
-		    PROCESS_PROFILED; /* its books stay, and entry->reason says why sampling is off */
+		entry->state = PROCESS_PROFILED; /* its books stay; entry->reason says why sampling is off */
 	} else {
 		if (image->plan)
 			policy_match_plan(image->plan, d, match);
