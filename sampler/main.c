@@ -331,7 +331,7 @@ static int word_run(int argc, char *argv[])
 	return fail_unknown(argv[1]);
 }
 
-/* What did not reach standard output is no success. */
+/* If standard output could not be written, the exit status is a failure. */
 static int output_end(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -340,9 +340,9 @@ static int output_end(int status)
 	return status ? status : EXIT_FAILURE;
 }
 
-/* In front of the program's name in the path of a second execution: it says that what is hidden was hidden by
- * us. An environment cannot say that. Whoever takes LD_PRELOAD out of it does not know our names (sudo; the
- * loader, of a program that gains privileges). */
+/* Stands before the program's name in the path of a second execution: it says that we have hidden
+ * LD_PRELOAD. A variable could not say that: sudo, and the loader of a program that gains privileges,
+ * remove LD_PRELOAD and do not know our variables. */
 static const char again[] = "/.//./";
 
 static bool is_second(const char *path)
@@ -371,11 +371,12 @@ static void execute_again(const char *path, char *argv[], char *environment[])
 }
 
 /*
- * Before the constructors of what LD_PRELOAD names, so that these never run: see foreign_preload.h. The
- * call is `syscall`, for such a library may have an execve of its own. There is one second execution at
- * most: it knows itself by its path. It is by the name that we were executed by, which gives the
- * process its name. If no exec succeeds (no /proc), or the loader was called as a program (AT_BASE is 0,
- * and both names are the loader's), all is as the user has it.
+ * Runs before the constructors of the libraries in LD_PRELOAD, and executes heaptap again without them: see
+ * foreign_preload.h. It calls `syscall`, for such a library may have an execve of its own. The second
+ * execution knows itself by its path, so there is no third. It uses the name that heaptap was executed by,
+ * since that gives the process its name. If no exec succeeds (there is no /proc), LD_PRELOAD stays as the
+ * user has set it. So it does if the loader was called as a program: then AT_BASE is 0, and both names are
+ * the loader's.
  */
 static void leave_foreign_preload(int argc, char *argv[], char *environment[])
 {

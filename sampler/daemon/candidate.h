@@ -2,8 +2,8 @@
 /*
  * What becomes of a process that the finder has met:
  *
- *   its region can be opened   if the rules choose the process, the region is accepted and sampling turned on;
- *                              it may be on already, from an earlier daemon
+ *   its region can be opened   if the rules choose the process, sampling is turned on, unless an earlier
+ *                              daemon has left it on
  *   it has no library          it is attached to, if a rule says so (attach_jobs.h)
  *   neither                    the table of processes notes why it is not profiled
  *

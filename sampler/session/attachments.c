@@ -24,22 +24,22 @@
 
 enum {
 	DETACH_AT_ONCE = 8,
-	LOOKS_FOR_CHILDREN = 8, /* at most: a process may fork without end while it is attached to */
-	REFUSALS_SAID = 5,      /* of children; -v says all */
-	LATE_LOOK_MS = 500,     /* those that were given up may never be done */
+	LOOKS_FOR_CHILDREN = 8, /* at most: a process may fork without end */
+	REFUSALS_SAID = 5,      /* so many refused children are logged; with -v all */
+	LATE_LOOK_MS = 500,     /* between looks for attachers that were given up and do not answer */
 };
 
-/* On its way to be attached to. */
+/* A process that is being attached to. */
 struct beginning {
 	struct attach_job job;
-	bool is_child; /* not the user's choice, but a child of such a process: */
+	bool is_child; /* the user has not chosen it, but it is a child of a process that he has: */
 	struct descendant child;
 };
 
 struct ending {
 	struct attacher attacher;
 	pid_t pid;
-	const struct target *target; /* NULL: it is in no book */
+	const struct target *target; /* NULL: it has no books */
 };
 
 struct attachments {
@@ -47,7 +47,7 @@ struct attachments {
 	struct beginning beginnings[OPTION_PIDS_MAX];
 	size_t beginning_count, begun, failed;
 	struct children children;
-	unsigned int looks; /* for children */
+	unsigned int looks; /* for children, so far */
 	size_t children_refused;
 	bool all_found, children_said, stopping;
 	struct ending endings[DETACH_AT_ONCE];
@@ -102,7 +102,7 @@ static void note_refused_root(struct attachments *a, pid_t pid)
 			a->children.of[i].refused = true;
 }
 
-/* child: NULL of a process that the user chose */
+/* Logs why a process is not attached to. child: NULL for a process that the user chose. */
 static void refuse(
     struct attachments *a, pid_t pid, const struct descendant *child, const char *cause, const char *remedy)
 {
@@ -131,7 +131,8 @@ static void refuse_attempt(
 	refuse(a, pid, child, cause, "");
 }
 
-/* It was forked by one that we have attached to, and has the hooks and the region from there. */
+/* Does the process have a region of ours already? A process that was forked after its parent was attached
+ * to has the hooks and the region of the parent. */
 static bool is_followed(void *context, pid_t pid)
 {
 	const struct attachments *a = context;
@@ -144,7 +145,8 @@ static bool is_followed(void *context, pid_t pid)
 	return false;
 }
 
-/* A child that is not attached to: it may have ended meanwhile, or been forked just when its parent was. */
+/* Need a child not be attached to any more? It may have ended, or have been forked just when its parent
+ * was attached to. */
 static bool needs_no_attachment(struct attachments *a, pid_t pid, const struct descendant *child)
 {
 	if (child && thread_facts_read(pid).pid != pid)
@@ -201,7 +203,8 @@ static size_t look_for_children(struct attachments *a)
 	return count;
 }
 
-/* When nothing is on its way: those that were attached to may have forked before they were. */
+/* When no job is under way: looks for children again, as processes may have forked before they were
+ * attached to. */
 static void look_again(struct attachments *a)
 {
 	if (a->setup.options->no_children || a->stopping)
@@ -224,8 +227,8 @@ void attachments_begin(struct attachments *a)
 	look_again(a);
 }
 
-/* What is not seen of it: before the process is known, since what it allocates from then on counts as growth
- * once it has been looked at. */
+/* Finds out which memory of the process will not be seen. To be called before the process is registered: a
+ * look takes time, and what is allocated after the registration counts as growth. */
 static void look_at_unseen(
     const struct attachments *a, pid_t pid, const struct region *region, struct unseen *unseen)
 {
@@ -240,7 +243,8 @@ static void look_at_unseen(
 	unseen_describe(unseen, &facts);
 }
 
-/* Of workers that are alike it is said once. Without -v the first alone. */
+/* Logs what is not seen of the process: without -v only the first text, and not again for workers that are
+ * alike. */
 static void say_unseen(struct attachments *a, pid_t pid, const struct unseen *unseen)
 {
 	char line[UNSEEN_LINE_BYTES];
@@ -319,7 +323,7 @@ static void note_signals(struct attachments *a)
 		attacher_give_up(&a->endings[i].attacher);
 }
 
-/* Until no more than `most` are on their way. */
+/* Waits until no more than `most` processes are being detached from. */
 static void wait_for_endings(struct attachments *a, size_t most)
 {
 	while (a->ending_count > most) {
@@ -331,7 +335,8 @@ static void wait_for_endings(struct attachments *a, size_t most)
 		fds[count] = (struct pollfd){.fd = a->setup.signal_fd, .events = POLLIN};
 		if (poll(fds, count + 1, a->hurried ? LATE_LOOK_MS : -1) < 0)
 			continue;
-		for (size_t i = count; i-- > 0;) /* from behind: the last takes the place of one that goes */
+		for (size_t i = count;
+		     i-- > 0;) /* backwards, since the last one takes the place of each that is done */
 			if (fds[i].revents || attacher_is_late(&a->endings[i].attacher))
 				finish_ending(a, i);
 		if (fds[count].revents)
@@ -361,7 +366,7 @@ static void detach(void *context, const struct target *target)
 		begin_ending(context, target->pid, target);
 }
 
-/* Forked children that have taken no sample are in no book, and have the hooks all the same. */
+/* Detaches from forked children that have taken no sample: they have no books, but they have the hooks. */
 static void detach_unknown(struct attachments *a)
 {
 	struct dirent *entry;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes that `record --pid` attaches to, and their children: each in a child process of its own
- * (attacher.h), so that one whose threads never come to a safe point holds up neither the others nor the
- * user; and the end of it all.
+ * The processes that `record --pid` attaches to, and their children. Each has a job of its own
+ * (sampler/core/attach_job.h). At the end of the session all are detached from.
  */
 #ifndef SAMPLER_SESSION_ATTACHMENTS_H
 #define SAMPLER_SESSION_ATTACHMENTS_H
@@ -17,7 +16,7 @@
 
 struct attachments;
 
-/* Borrowed, until attachments_free; the first two functions need an open session. */
+/* Borrowed until attachments_free(). The session must be open. */
 struct attachments_setup {
 	const struct options *options;
 	struct heap_capture *heap;
@@ -26,29 +25,29 @@ struct attachments_setup {
 	int epoll_fd, signal_fd;
 };
 
-/* NULL: out of memory. */
+/* NULL if there is no memory. */
 struct attachments *attachments_new(const struct attachments_setup *setup);
 void attachments_free(struct attachments *attachments);
 
-/* Begins to attach to the processes of the options, and to their children unless the options say no. What
- * comes of it, also if one is refused now, is said to the user. */
+/* Begins to attach to the processes of the options, and to their children unless the options say no. The
+ * result of each is logged, now or later. */
 void attachments_begin(struct attachments *attachments);
 
-/* An event of the epoll set. True: it was for this. All functions from here on accept NULL: a session of
- * COMMAND. */
+/* If the readable descriptor is that of a job, takes the result of the job and returns true. This function
+ * and the next ones accept NULL: a session of COMMAND. */
 bool attachments_event(struct attachments *attachments, int fd);
 
-/* True: nothing is on its way. */
+/* True if no job is under way. */
 bool attachments_settled(const struct attachments *attachments);
 
-/* Gives up what is on its way, detaches from all, and closes their books. Lasts until each has a thread at a
- * safe point, or another signal to stop arrives. */
+/* Gives up the jobs that are under way, detaches from all processes, and closes their books. Lasts until
+ * each process has a thread at a safe point, or until another signal to stop arrives. */
 void attachments_stop(struct attachments *attachments);
 
-/* Processes of the options that could not be attached to. A child is none of them. */
+/* The number of processes of the options that could not be attached to. Children do not count. */
 size_t attachments_failed(const struct attachments *attachments);
 
-/* "pid 4020 (redis-server): detached; paused one thread for 0.5 ms" */
+/* Logs "pid 4020 (redis-server): detached; paused one thread for 0.5 ms". */
 void attachments_say(const char *what, pid_t pid, const struct attachment *attachment);
 
 #endif

@@ -10,7 +10,7 @@
 
 enum { GROUP_BYTES = 8 << 10 };
 
-/* True also if that cannot be read: then it is a child, and no more is known. */
+/* Is the process in the control group of root? True also if that cannot be read. */
 static bool is_in_group_of(pid_t pid, pid_t root)
 {
 	char own[GROUP_BYTES], other[GROUP_BYTES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The children of the processes of `record --pid`, which are recorded too: the workers that a master has
- * forked before. A child in another control group than its process is no part of the same service, and is
- * left to a --pid of its own: what a session manager or a container's starter has started.
+ * The children of the processes of `record --pid`, such as the workers that a master has forked. They are
+ * recorded too. But a child in another control group belongs to another service: a session manager or a
+ * container's starter has started it. It is not recorded unless --pid names it.
  */
 #ifndef SAMPLER_SESSION_CHILDREN_H
 #define SAMPLER_SESSION_CHILDREN_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { CHILDREN_LOOKED_AT_MAX = 1024 }; /* more are not looked at */
+enum { CHILDREN_LOOKED_AT_MAX = 1024 }; /* more children are left out */
 
 struct children {
 	const pid_t *roots; /* borrowed */
@@ -25,20 +25,20 @@ struct children {
 		size_t all, taken, elsewhere; /* elsewhere: in other control groups, not in `all` */
 		bool refused;                 /* the process itself is not recorded */
 	} of[OPTION_PIDS_MAX];
-	size_t left_out; /* for want of room */
+	size_t left_out; /* because there are too many */
 };
 
-/* Those that were not seen before, to be taken: at most `room`. `is_followed` (NULL: nobody is) tells those
- * that are recorded already, as a child that was forked since is; they count as taken. Returns their
- * number. */
+/* Finds at most `room` children that were not seen before and have to be recorded, and returns their
+ * number. is_followed tells which children are recorded already, since they were forked after their parent
+ * was attached to; they count as taken. NULL: none is. */
 size_t children_look(struct children *children, struct descendant found[OPTION_PIDS_MAX], size_t room,
     bool (*is_followed)(void *context, pid_t pid), void *context);
 
-/* What has come of one that was found. ended: it had, and does not count. */
+/* A child that was found is recorded; or it has ended, and does not count any more. */
 void children_took(struct children *children, const struct descendant *child);
 void children_ended(struct children *children, const struct descendant *child);
 
-/* "attached to nginx (pid 8915) and its 2 children", a line for each process that has some. */
+/* Logs "attached to nginx (pid 8915) and its 2 children" for each process that has children. */
 void children_say(const struct children *children);
 
 #endif

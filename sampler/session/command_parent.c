@@ -18,7 +18,8 @@ static bool tell(int channel, int value)
 	return send(channel, &value, sizeof(value), MSG_NOSIGNAL) == sizeof(value);
 }
 
-/* True: COMMAND has ended, and the front was told. Its number is kept: the front may still use it. */
+/* Tells the front of changes of COMMAND's state. True if COMMAND has ended and the front was told. COMMAND
+ * is not reaped yet, since the front may still use its pid. */
 static bool report(int channel, pid_t command)
 {
 	siginfo_t info = {0};
@@ -53,7 +54,7 @@ static _Noreturn void tend(int channel, int signal_fd, int snapshot_signal, pid_
 			told = true;
 		poll(polls, 2, -1);
 	}
-	if (told) /* else whoever is COMMAND's parent next hears of its end */
+	if (told) /* else COMMAND's next parent hears of its end */
 		waitpid(command, NULL, WNOHANG);
 	_exit(0);
 }

@@ -37,21 +37,21 @@
 
 #define TIMEOUT_LOOK_MS 1000
 #define END_LOOK_MS     100
-#define READY_MS        10000 /* if the sampler is not ready by then, COMMAND runs without it */
+#define READY_MS        10000 /* a sampler that is not ready by then is not waited for */
 
 /* In the child that becomes the sampler. */
 static void sampler_settle(int front_fd, int paths_fd)
 {
-	/* A fault of its own, a stop, and what signals_open() takes. */
+	/* Faults, stops, and the signals that signals_open() takes keep their dispositions. */
 	static const int left[] = {
 	    SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGKILL, SIGSTOP, SIGCONT, SIGCHLD, SIGTERM};
 	sigset_t none, ignored;
 
 	setsid();
 	signal(SIGCHLD, SIG_DFL); /* if it were ignored, the sampler could not wait for its writers */
-	/* A service manager sends what its unit says to each process of it: SIGABRT by its watchdog, any
-	 * number by KillSignal=. And a limit of CPU time ends each by itself. The last profiles are wanted
-	 * then. */
+	/* All others are ignored, so that the last profiles are still written. A service manager sends a
+	 * signal to each process of a unit: SIGABRT by its watchdog, any number by KillSignal=. And a
+	 * limit of CPU time ends each process by itself. */
 	sigfillset(&ignored);
 	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
 		sigdelset(&ignored, left[i]);
@@ -95,7 +95,7 @@ static void sampler_forget(struct front *front)
 	front->front_fd = -1;
 }
 
-/* Waits until the sampler is ready; if it fails, logs why, and leaves front_fd at -1 and the value empty. */
+/* Waits until the sampler is ready. If it is not, logs why; then front_fd is -1, and the value is empty. */
 static void sampler_await_ready(struct front *front)
 {
 	struct pollfd poll_fd = {.fd = front->front_fd, .events = POLLIN};
@@ -128,7 +128,7 @@ static void sampler_tell(struct front *front, enum front_message_kind kind)
 		front_message_write(front->front_fd, kind, front->command, front->status, NULL);
 }
 
-/* The counters must be attached to COMMAND before it may exec. */
+/* Waits until the sampler has attached the counters of events: only then may COMMAND exec. */
 static void events_await(struct front *front)
 {
 	struct pollfd poll_fd = {.fd = front->front_fd, .events = POLLIN};
@@ -146,7 +146,8 @@ static void events_await(struct front *front)
 		log_line("%s", message.text);
 }
 
-/* The environment of COMMAND, in the child that becomes it: the library there knows COMMAND by its pid. */
+/* The environment of COMMAND, made in the child that becomes COMMAND: it has the child's pid, by which the
+ * library knows COMMAND. */
 static char **command_environment(struct front *front)
 {
 	size_t length = strlen(front->value);
@@ -160,8 +161,8 @@ static char **command_environment(struct front *front)
 	return made ? made : environ;
 }
 
-/* In the child that becomes COMMAND. `channel` delivers the permission to exec; errno is written to it if
- * exec fails. */
+/* In the child that becomes COMMAND. A byte from `channel` permits the exec. If that fails, errno is
+ * written to `channel`. */
 static void command_exec(struct front *front, int channel)
 {
 	char **environment = command_environment(front);
@@ -196,15 +197,15 @@ static int command_refused(struct front *front, int error)
 	return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC;
 }
 
-/* What a program keeps over exec, and a child does not get: we leave it to COMMAND. */
+/* Takes the attributes that a program keeps over exec and a child does not inherit: COMMAND gets them. */
 static void take_attributes(struct front *front)
 {
 	front->self = getpid();
 	prctl(PR_GET_CHILD_SUBREAPER, &front->subreaper);
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 	prctl(PR_GET_PDEATHSIG, &front->end_signal);
-	/* It comes when the thread ends that has forked us, too: look_at_supervisor() knows the difference.
-	 * SIGCHLD is the only signal that we never pass on. */
+	/* SIGCHLD, since it is the only signal that we never pass on. It also comes when only the thread
+	 * that has forked us ends: look_at_supervisor() finds the difference. */
 	prctl(PR_SET_PDEATHSIG, SIGCHLD);
 	front->supervisor = getppid();
 }
@@ -235,12 +236,12 @@ static int command_start(struct front *front)
 		command_exec(front, pair[1]);
 	}
 	close(pair[1]);
-	/* Before it executes anything: from then on our end is its end. */
+	/* Before the exec: from then on COMMAND ends when the front ends. */
 	front->command_fd = pidfd_open_process(front->command);
 	signal_witness_start(&front->witness, front->command, front->command_fd);
 	sampler_tell(front, FRONT_MESSAGE_STARTED);
 	events_await(front);
-	if (front->value[0]) /* before COMMAND's first output, so that it is never in the middle of that */
+	if (front->value[0]) /* before the exec, so that the line is not in the middle of COMMAND's output */
 		start_line_say(front->options, !preload_check_obstacle(front->forecast), front->command);
 	if (send(pair[0], "", 1, MSG_NOSIGNAL) < 0)
 		error = 0; /* the child is dead already: waitpid will tell how it ended */
@@ -266,7 +267,7 @@ static void on_sampler(struct front *front)
 	}
 }
 
-/* COMMAND has ended: how long has the sampler said nothing? */
+/* COMMAND has ended, and the sampler is waited for. Has it said nothing for too long? */
 static void look_at_timeout(struct front *front)
 {
 	const pid_t pid = front->sampler;
@@ -294,13 +295,13 @@ static void on_events(struct front *front, const struct pollfd *polls)
 {
 	struct signalfd_siginfo info;
 
-	if (polls[3].revents) /* even before its end */
+	if (polls[3].revents) /* before COMMAND's end is noted */
 		notify_relay_pass(&front->notify, front->command);
-	/* Signals first: the kernel hands out SIGINT before SIGCHLD, so that the Ctrl-C that ended COMMAND is
-	 * not taken for a wish to end us. */
+	/* Signals first: the kernel hands out SIGINT before SIGCHLD. So a Ctrl-C that has ended COMMAND is
+	 * not taken for a wish to end the front. */
 	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		front_on_signal(front, &info);
-		front_reap(front); /* signals may come without end, and COMMAND's end is told by none */
+		front_reap(front); /* signals may come without end, and COMMAND's end causes none */
 	}
 	if (polls[4].revents)
 		front_reap(front);
@@ -310,7 +311,7 @@ static void on_events(struct front *front, const struct pollfd *polls)
 		pusher_finish(&front->pusher);
 }
 
-/* Waits once; returns when an event has been handled, or while the sampler is waited for once in a while. */
+/* Waits for events and handles them. While it waits for the sampler, it also returns once a second. */
 static void supervise(struct front *front)
 {
 	struct pollfd polls[] = {
@@ -331,12 +332,13 @@ static void supervise(struct front *front)
 		sampler_tell(front, FRONT_MESSAGE_ENDED);
 		sampler_timeout_restart(&front->timeout, clock_now_ns());
 	}
-	/* Whatever it was that came: who sends us signals all the time does not answer for the sampler. */
+	/* After any event: a process that sends us signals all the time must not hide that the sampler is
+	 * silent. */
 	if (waits && front->front_fd >= 0 && !front->done)
 		look_at_timeout(front);
 }
 
-/* Ten seconds at most: the pusher sees to that. */
+/* Waits until the pusher ends, which it does within ten seconds. */
 static void pusher_await(struct front *front)
 {
 	if (front->front_fd >= 0)
@@ -362,8 +364,8 @@ static int library_prepare(struct options *options, char *path, size_t path_byte
 	return 0;
 }
 
-/* Checks whether our library can be preloaded into COMMAND, and logs why not. (With a sanitizer COMMAND must
- * be started without it.) */
+/* Checks whether our library can be preloaded into COMMAND, and logs why not. (A program with a sanitizer
+ * must be started without the library.) */
 static enum preload_check_kind forecast(const struct options *options)
 {
 	enum preload_check_kind kind = preload_check_inspect(options->operands[0]);
@@ -405,7 +407,7 @@ static int stand_in(struct front *front)
 	                                  : WEXITSTATUS(front->status);
 }
 
-/* Sets options->events, or logs one line about what is wrong with -e. */
+/* Sets options->events. 0, or -errno after a line about what is wrong with -e. */
 static int events_prepare(struct options *options, struct event *events)
 {
 	char error[EVENTS_ERROR_BYTES];
@@ -423,7 +425,7 @@ static int events_prepare(struct options *options, struct event *events)
 	return 0;
 }
 
-/* Before COMMAND exists it is kept for later: sent a moment too early it must not end us. */
+/* Blocks the snapshot signal until COMMAND exists: a signal that comes too early must not end the front. */
 static void snapshot_signal_block(struct front *front)
 {
 	sigset_t set;
@@ -479,7 +481,7 @@ int front_run(struct options *options)
 		return STATUS_USAGE;
 	options->push.paths_fd = front.pusher.paths_fd;
 	snapshot_signal_block(&front);
-	/* The sampler returns through main as the front does: the process ends in one place. */
+	/* The sampler returns to main(), as the front does: both end there. */
 	if (sampler_fork(&front))
 		return session_run(options, front.front_fd);
 	pusher_close_paths(&front.pusher);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The front process of `heaptap record`: the one the user's shell sees.
+ * The front process of `heaptap record`: the process that the user's shell has started.
  *
- * It forks the sampler into a session of its own, starts COMMAND with the library preloaded, and then only
- * stands in for COMMAND: it has the same process group and terminal, passes signals on, mirrors stops and
- * returns the exit status. It does no profiling itself. It is COMMAND to whoever started it: SIGKILL ends
- * both (signal_witness.h), while the sampler goes on until the profiles are written. But it is not COMMAND's
- * parent: see command_parent.h.
+ * The front forks the sampler into a session of its own, and starts COMMAND with the library preloaded. Then
+ * it only stands in for COMMAND: it has the same process group and terminal, passes signals on, stops when
+ * COMMAND stops, and returns COMMAND's exit status. It does no profiling. SIGKILL to the front ends COMMAND
+ * too (signal_witness.h), while the sampler goes on until the profiles are written. But the front is not
+ * COMMAND's parent: see command_parent.h.
  *
  * The sampler is entered as session_run(options, front_fd) (sampler/session/session.h) in a process with
- *   - its own session, stdin and stdout on /dev/null, stderr as inherited, no other descriptor but
+ *   - its own session, stdin and stdout on /dev/null, stderr as inherited, and no other descriptor than
  *     front_fd;
  *   - SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP and SIGPIPE ignored, SIGCHLD at its default, an
  *     empty mask;

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <linux/sockios.h>
 
-/* Has the other side not read yet what it was told last? */
+/* Is a message unread? */
 static bool is_unread(int fd)
 {
 	int bytes = 0;

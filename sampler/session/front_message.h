@@ -6,18 +6,16 @@
  *
  *     sampler                              front
  *        | -- READY (HEAPTAP's value) ------> |     or FAILED (why): COMMAND is not profiled
- *        | <-- STARTED (pid) ---------------- |     sent before COMMAND's exec, so it is queued before
- *                                                   anything
- *        |                                    |     that COMMAND itself can send
+ *        | <-- STARTED (pid) ---------------- |     sent before COMMAND's exec: no message of COMMAND
+ *        |                                    |     can come before
  *        | -- ATTACHED or FAILED (why) -----> |     only with events: their counters are on COMMAND
- *        | <-- CANCELLED (pid) -------------- |     the exec failed: nothing to report, end
+ *        | <-- CANCELLED (pid) -------------- |     the exec failed: the sampler ends
  *        | <-- ENDED (pid, wait status) ----- |     COMMAND was reaped
- *        | -- ALIVE ------------------------> |     once a second from then on, if the last is read, until
+ *        | -- ALIVE ------------------------> |     once a second from then on, if the front reads
  *        | -- DONE -------------------------> |     the profiles of all ended processes are on disk
  *
- * End of file means that the other side is gone. The front's death before STARTED ends the sampler; after it
- * the sampler goes on for as long as a profiled process lives. Sampler to front is trusted, and so is the
- * reverse.
+ * End of file means that the other side is gone. If the front dies before STARTED, the sampler ends. If it
+ * dies later, the sampler goes on for as long as a profiled process lives. Each side trusts the other.
  */
 #ifndef SAMPLER_SESSION_FRONT_MESSAGE_H
 #define SAMPLER_SESSION_FRONT_MESSAGE_H
@@ -45,13 +43,13 @@ struct front_message {
 	char text[FRONT_MESSAGE_TEXT_BYTES];
 };
 
-/* Sends one message; `text` may be NULL and is cut to fit. Never raises SIGPIPE. ALIVE is not sent while
- * a message before it is unread: the front may be stopped, and the socket must not be full when DONE comes.
- * Returns 0 or -errno (-EAGAIN on a non-blocking descriptor without room: send it again later). */
+/* Sends one message. text may be NULL, and is cut to fit. Never raises SIGPIPE. ALIVE is not sent while an
+ * earlier message is unread: the front may be stopped, and the socket must have room for DONE. Returns 0
+ * or -errno. -EAGAIN: a non-blocking descriptor has no room, send it again later. */
 int front_message_write(int fd, enum front_message_kind kind, int32_t pid, int32_t status, const char *text);
 
-/* Receives one message, text NUL-terminated. Returns 0, -EPIPE at end of file, -EPROTO for a malformed
- * packet, or -errno (-EAGAIN on a non-blocking descriptor with nothing to read). */
+/* Receives one message, with a NUL at the end of text. Returns 0, -EPIPE at end of file, -EPROTO for a
+ * malformed packet, or -errno. -EAGAIN: a non-blocking descriptor has nothing to read. */
 int front_message_read(int fd, struct front_message *message);
 
 #endif

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals are the difficult part of standing in for another process:
+ * What the front does with signals, the difficult part of standing in for another process:
  *
- *   - Until COMMAND exists the front behaves as any program: Ctrl-C ends it, and the sampler sees its end of
- *     file.
- *   - From then on every signal is blocked here and read from a signalfd. No handler is ever installed, so
- *     COMMAND inherits exactly the dispositions that we got, and the mask is put back in the child before its
- *     exec.
- *   - What the terminal sends goes to the whole process group: COMMAND has it already.
- *     Such a signal has si_code SI_KERNEL; one sent to us by kill(2) has SI_USER, SI_QUEUE or SI_TKILL.
- *     What kill(2) sends to the whole group, or a service manager to the whole unit, looks like the latter:
- *     signal_witness.h tells them apart.
- *   - The snapshot signal is for heaptap: it goes to the sampler, never to COMMAND, and it ends nobody,
- *     not even before COMMAND exists.
- *   - Our own parent's end is told by SIGCHLD (front.c asks for that): then COMMAND gets another parent, as
- *     it would natively, and we go on to stand for it.
- *   - When the terminal stops COMMAND, the shell waits for us to stop too; so we do, by the same signal.
- *     SIGSTOP is not mirrored: tools send it to one pid, and would not continue us later.
+ *   - Until COMMAND exists, the front behaves as any program: Ctrl-C ends it, and the sampler reads its end
+ *     of file.
+ *   - From then on every signal is blocked here, and read from a signalfd. The front never installs a
+ *     handler. So COMMAND inherits the dispositions that the front got; the child restores the mask before
+ *     the exec.
+ *   - A signal of the terminal goes to the whole process group: COMMAND has it already. Its si_code is
+ *     SI_KERNEL. A signal that kill(2) has sent to the front has SI_USER, SI_QUEUE or SI_TKILL. So has one
+ *     that kill(2) has sent to the whole group, or a service manager to the whole unit: signal_witness.h
+ *     tells the two cases apart.
+ *   - The snapshot signal is for heaptap: it goes to the sampler and never to COMMAND, and it ends no
+ *     process, not even before COMMAND exists.
+ *   - SIGCHLD tells that our own parent has ended (front.c asks for that). Then COMMAND gets another parent,
+ *     as it would without us, and the front goes on to stand for it.
+ *   - When the terminal stops COMMAND, the shell waits until the front stops too. So it does, by the same
+ *     signal. SIGSTOP is not mirrored: tools send it to one pid, and would not continue the front later.
  */
 #include "sampler/session/front_state.h"
 
@@ -39,11 +39,11 @@ static bool is_job_stop(int number)
 /*
  * Stops this process by `number`, and returns when it is continued.
  *
- * From when it is continued until it runs, the signal is not blocked: another one then stops us at once, and
- * not after COMMAND (one sent by kill(2) to us alone is not passed on). That cannot be closed from here: who
- * is stopped by a signal has it unblocked, and has no handler that could be run. SIGSTOP could be used with
- * all others blocked, but shells show which signal it was, and "Stopped (signal)" is not what COMMAND would
- * show.
+ * The signal is not blocked from the moment when the process is continued until it runs. Another such signal
+ * stops it at once then, before COMMAND; and if kill(2) has sent it to this process only, it is not passed
+ * on. This gap cannot be closed: a process that a signal can stop has that signal unblocked, and has no
+ * handler that could run. SIGSTOP could be used, with all other signals blocked. But shells show which signal
+ * stopped a process, and "Stopped (signal)" is not what they would show for COMMAND.
  */
 static void stop_self(int number)
 {
@@ -63,7 +63,7 @@ void front_note_end(struct front *front, int status)
 	command_parent_end(&front->parent);
 }
 
-/* Returns the signal that has stopped it, or 0. */
+/* Notes a change of COMMAND's state. Returns the signal that has stopped COMMAND, or 0. */
 static int note_status(struct front *front, int status)
 {
 	if (front->ended)
@@ -82,7 +82,8 @@ static int read_parent(struct front *front)
 	return stop;
 }
 
-/* It was told to, or somebody killed it: then it may be that COMMAND is not our child. */
+/* The parent has ended: we have told it to, or it was killed. If it was killed, COMMAND may not be our
+ * child. */
 static void on_parent_ended(struct front *front)
 {
 	siginfo_t info;
@@ -119,7 +120,7 @@ void front_reap(struct front *front)
 		stop_self(stop);
 }
 
-/* Has our parent ended? */
+/* If our own parent has ended, COMMAND's parent must end too. */
 static void look_at_supervisor(struct front *front)
 {
 	if (getppid() == front->supervisor)
@@ -137,8 +138,8 @@ static void send_signal(const struct front *front, int number)
 		kill(front->command, number);
 }
 
-/* We were continued. The shell continues COMMAND too; but if only our pid got the signal, it must be passed
- * on. What stopped the group has stopped those who tell us of it. */
+/* We were continued. The shell continues COMMAND too; but if only our pid got SIGCONT, we pass it on. Our
+ * own processes in the group were stopped with it, and are continued here. */
 static void pass_continue(struct front *front)
 {
 	struct pollfd polls[] = {
@@ -151,7 +152,8 @@ static void pass_continue(struct front *front)
 	for (int look = 0; look < 2; look++) {
 		poll(polls, 2, CONTINUE_MS);
 		front_reap(front);
-		/* Not what heaptap-parent has said: it may not have run yet since it was stopped as well. */
+		/* Read from /proc, not from heaptap-parent: that was stopped as well, and may not have run
+		 * yet. */
 		if (front->ended || proc_state(front->command) != 'T')
 			return;
 	}
@@ -176,15 +178,15 @@ static void pass_signal(struct front *front, const struct signalfd_siginfo *info
 		send_signal(front, number);
 }
 
-/* Passed on as a signal, not as a message: it never blocks, and many are one. */
+/* Passes a signal on as a signal, not as a message: that never blocks, and many signals become one. */
 static void pass_to_sampler(const struct front *front, int number)
 {
 	if (front->front_fd >= 0 && front->sampler > 0)
 		kill(front->sampler, number);
 }
 
-/* Is this a signal by a user who does not want to wait for the profile? The first SIGTERM is not: it may have
- * been sent to the whole unit, and have reached COMMAND a moment earlier. */
+/* Does the signal mean that the user does not want to wait for the profile? The first SIGTERM does not: it
+ * may have been sent to the whole unit, and have ended COMMAND a moment earlier. */
 static bool is_impatience(const struct front *front, int number)
 {
 	struct sigaction action;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the front's files share: nobody else looks inside.
+ * The front's state, for front.c and front_signals.c only.
  */
 #ifndef SAMPLER_SESSION_FRONT_STATE_H
 #define SAMPLER_SESSION_FRONT_STATE_H
@@ -23,36 +23,37 @@ struct front {
 	const struct options *options;
 	pid_t self, sampler, command;
 	pid_t supervisor; /* our parent */
-	int front_fd;     /* to the sampler; -1 when it is gone */
+	int front_fd;     /* to the sampler; -1: the sampler is gone */
 	int signal_fd;
 	struct signal_witness witness;
 	struct command_parent parent;
-	int command_fd; /* as pidfd_open_process() gives it; -errno */
-	bool estranged; /* the parent was killed: COMMAND's end is looked for, its status unknown */
-	struct notify_relay notify;       /* of COMMAND's messages to the service manager */
+	int command_fd; /* COMMAND's pidfd, or -errno */
+	bool estranged; /* the parent was killed: COMMAND's end is found by looks, its status stays unknown */
+	struct notify_relay notify;       /* for COMMAND's messages to the service manager */
 	struct pusher pusher;             /* with --push */
-	int web_fd;                       /* with --listen: to heaptap-serve, which ends with it; -1 */
+	int web_fd;                       /* with --listen: heaptap-serve ends when it is closed; -1: none */
 	bool told_to_end;                 /* a SIGTERM has come */
 	enum preload_check_kind forecast; /* whether our library can be preloaded into COMMAND */
-	int end_signal;                   /* PR_SET_PDEATHSIG, as we got it, for COMMAND; likewise: */
-	int subreaper;                    /* PR_SET_CHILD_SUBREAPER */
-	sigset_t mask;                    /* as we got it, for COMMAND */
-	struct sigaction child_action;    /* likewise: an ignored SIGCHLD would keep us from waiting */
+	/* What the front has inherited, and COMMAND gets in turn. */
+	int end_signal; /* PR_SET_PDEATHSIG */
+	int subreaper;  /* PR_SET_CHILD_SUBREAPER */
+	sigset_t mask;
+	struct sigaction child_action; /* of SIGCHLD, which the front itself must not ignore */
 	bool ended, done;
-	struct sampler_timeout timeout; /* of the sampler, after COMMAND's end */
-	int status; /* wait status of COMMAND, once it has ended, or FRONT_STATUS_UNKNOWN */
-	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of HEAPTAP for COMMAND; empty: not profiled */
+	struct sampler_timeout timeout; /* after COMMAND's end */
+	int status; /* COMMAND's wait status, once it has ended, or FRONT_STATUS_UNKNOWN */
+	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of COMMAND's variable HEAPTAP; "": COMMAND is not profiled */
 };
 
 enum { FRONT_STATUS_UNKNOWN = -1 };
 
-/* Learns of changes in the states of our children, and of COMMAND. */
+/* Notes what has changed in the states of our children and of COMMAND. */
 void front_reap(struct front *front);
 
-/* COMMAND has ended: no signal goes there any more. */
+/* Notes that COMMAND has ended. It is sent no more signals. */
 void front_note_end(struct front *front, int status);
 
-/* Does with a signal that we got what it is for: see front_signals.c. */
+/* Handles a signal to the front: see front_signals.c. */
 void front_on_signal(struct front *front, const struct signalfd_siginfo *info);
 
 #endif

@@ -13,11 +13,10 @@
 
 #define MESSAGE_BYTES_MAX 4096 /* systemd reads no more */
 #define DESCRIPTORS_MAX   253  /* nor does the kernel pass more */
-/* Neither a manager that does not read must keep us from COMMAND's signals, nor whoever writes without end:
- * an abstract name has no permissions. */
+/* A manager that does not read must not keep us from COMMAND's signals. */
 #define SEND_S            1
 
-/* Room for both, aligned. */
+/* Aligned room for credentials and descriptors. */
 union ancillary {
 	char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
 	struct cmsghdr first;
@@ -54,7 +53,7 @@ static int connect_manager(const char *path)
 	return -1;
 }
 
-/* A socket with a name that the kernel chooses: unix(7), autobind. */
+/* Makes a socket with a name that the kernel chooses: unix(7), autobind. */
 static int listen_for_command(char *name, size_t name_bytes)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -111,7 +110,7 @@ void notify_relay_environment(const struct notify_relay *relay, pid_t front)
 	}
 }
 
-/* False: there is none, or it is longer than a manager would read. */
+/* Receives a message. False if there is none. *whole: false if it is longer than a manager would read. */
 static bool receive(int fd, struct message *message, bool *whole)
 {
 	union ancillary ancillary;
@@ -143,7 +142,7 @@ static bool receive(int fd, struct message *message, bool *whole)
 	return true;
 }
 
-/* Takes the lines away that begin with MAINPID=. */
+/* Removes the lines that begin with MAINPID=. */
 static void drop_main_pid(struct message *message)
 {
 	static const char key[] = "MAINPID=";
@@ -163,7 +162,7 @@ static void drop_main_pid(struct message *message)
 	message->length = kept;
 }
 
-/* False: the manager does not read. */
+/* Sends the message to the manager. False if the manager does not read. */
 static bool forward(int fd, struct message *message)
 {
 	union ancillary ancillary;
@@ -189,7 +188,7 @@ void notify_relay_pass(const struct notify_relay *relay, pid_t command)
 	bool whole, goes_on = true;
 
 	for (int i = 0; goes_on && i < NOTIFY_RELAY_AT_ONCE && receive(relay->fd, &message, &whole); i++) {
-		/* Who has our user or is root could as well trace COMMAND, and speak by it. */
+		/* A process of our user or root could as well trace COMMAND, and make it speak. */
 		bool trusted = message.sender.pid == command || message.sender.uid == geteuid() ||
 		    message.sender.uid == 0;
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * COMMAND's messages to the service manager (sd_notify(3)), passed on as ours.
+ * Passes COMMAND's messages to the service manager (sd_notify(3)) on as messages of the front.
  *
- * A manager believes the main process of a unit (NotifyAccess=main), and that is the front: READY=1 of
- * COMMAND would be refused, and the unit's start would time out. So COMMAND gets a socket of the front's as
- * NOTIFY_SOCKET. Its name is abstract: COMMAND reaches it in a chroot and as another user. Descriptors come
- * along, for the manager's store and for its barriers. MAINPID= does not: the unit lasts as long as we do.
+ * A manager believes only the main process of a unit (NotifyAccess=main), and that is the front. So it would
+ * refuse READY=1 from COMMAND, and the unit's start would time out. Therefore COMMAND gets a socket of the
+ * front as NOTIFY_SOCKET. The socket's name is abstract, so that COMMAND reaches it in a chroot and as
+ * another user. Descriptors are passed on too, for the manager's store and its barriers. MAINPID= is not: the
+ * unit lasts as long as the front.
  */
 #ifndef SAMPLER_SESSION_NOTIFY_RELAY_H
 #define SAMPLER_SESSION_NOTIFY_RELAY_H
@@ -19,7 +20,8 @@ struct notify_relay {
 	char name[sizeof("@ffffffffff")];
 };
 
-/* Without NOTIFY_SOCKET, or if no socket can be had, fd is -1, and COMMAND's environment stays as it is. */
+/* Without NOTIFY_SOCKET, or if no socket can be made, fd becomes -1, and COMMAND's environment stays as it
+ * is. */
 void notify_relay_open(struct notify_relay *relay);
 
 /* In the child that becomes COMMAND: changes NOTIFY_SOCKET, and WATCHDOG_PID if it was `front`. */
@@ -27,8 +29,8 @@ void notify_relay_environment(const struct notify_relay *relay, pid_t front);
 
 enum { NOTIFY_RELAY_AT_ONCE = 64 /* messages */ };
 
-/* Passes on what has come from COMMAND, and from others of our user and root: so much of it that the caller
- * comes to its other work. What is left keeps fd readable. */
+/* Passes on messages that have come from COMMAND, or from processes of our user or root. At most
+ * NOTIFY_RELAY_AT_ONCE, so that the caller comes to its other work; fd stays readable if there are more. */
 void notify_relay_pass(const struct notify_relay *relay, pid_t command);
 
 #endif

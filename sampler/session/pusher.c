@@ -17,7 +17,7 @@
 
 #define PROGRAM "heaptap-push"
 
-enum { PIPE_BYTES = 1 << 20 }; /* names of some ten thousand profiles */
+enum { PIPE_BYTES = 1 << 20 }; /* paths of some ten thousand profiles */
 
 static void add_options(struct installed_program_words *words, const struct options *options)
 {

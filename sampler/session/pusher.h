@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program heaptap-push (folder push/), which speaks HTTP: no other process of heaptap does. */
+/* Starts the program heaptap-push (folder push/), the only process of heaptap that sends profiles by HTTP. */
 #ifndef SAMPLER_SESSION_PUSHER_H
 #define SAMPLER_SESSION_PUSHER_H
 
@@ -7,23 +7,25 @@ struct options;
 
 /* heaptap-push beside a session: `record --push`. */
 struct pusher {
-	int fd;       /* our end; -1: there is none */
-	int paths_fd; /* the sampler's end of the pipe for names of profiles; -1: closed */
+	int fd;       /* our end of a socket to it; -1: it does not run */
+	int paths_fd; /* the sampler's end of the pipe for paths of profiles; -1: closed */
 };
 
-/* Starts it, in a session of its own. 0, or -errno after a message. */
+/* Starts the program. 0, or -errno after a line. */
 int pusher_start(struct pusher *pusher, const struct options *options);
 
-/* No name comes from this process; the sampler has its own descriptor. */
+/* Closes paths_fd in a process that sends no paths: the sampler has its own descriptor. */
 void pusher_close_paths(struct pusher *pusher);
 
-/* The session is over, and what is left may be sent for ten seconds. Then fd becomes readable. */
+/* Tells the pusher that the session is over. It sends for ten seconds more at most; then fd becomes
+ * readable. */
 void pusher_end(struct pusher *pusher);
 
-/* Call when fd is readable, or when nothing is waited for any more. */
+/* Closes fd. Call it when fd is readable, or when the wait is over. Logs if the pusher has ended too
+ * early. */
 void pusher_finish(struct pusher *pusher);
 
-/* `heaptap push`: becomes heaptap-push. Returns only if that fails, with the exit status. */
+/* `heaptap push`: executes heaptap-push in place of this program. Returns the exit status if that fails. */
 int pusher_run(struct options *options);
 
 #endif

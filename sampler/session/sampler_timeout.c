@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/sampler_timeout.h"
 
-#define TOLD_NS UINT64_C(4000000000)  /* beside a load of many programs a second may become two */
-#define MOST_NS UINT64_C(60000000000) /* of which one look at many processes takes a few seconds */
-#define LOOK_NS UINT64_C(2000000000)  /* at most between two looks, unless the front could not run either */
+#define TOLD_NS UINT64_C(4000000000)  /* on a busy machine a second may become two */
+#define MOST_NS UINT64_C(60000000000) /* one look of the sampler at many processes takes a few seconds */
+#define LOOK_NS UINT64_C(2000000000)  /* a longer time between two looks means that the front could not run */
 
 void sampler_timeout_restart(struct sampler_timeout *timeout, uint64_t now_ns)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --max-rss and --max-cpu: a session's limits on its own load. Once a second it looks at its own memory and
- * CPU time. Above a limit the sampling period doubles, which halves the number of samples. Weights stay
+ * --max-rss and --max-cpu: a session's limits on its own load. Once a second the sampler looks at its memory
+ * and CPU time. Above a limit the sampling period doubles, which halves the number of samples. Weights stay
  * right, since every sample carries the period that it was drawn with. The period is never lowered again.
  */
 #ifndef SAMPLER_SESSION_SELF_LIMITS_H

@@ -25,13 +25,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define ALIVE_NS (UINT64_C(1) * CLOCK_NS_PER_S) /* between messages to the front that the sampler works */
+#define ALIVE_NS (UINT64_C(1) * CLOCK_NS_PER_S) /* between two FRONT_MESSAGE_ALIVE */
 #define PROGRESS_NS \
-	(UINT64_C(2) * CLOCK_NS_PER_S) /* after COMMAND's end, until its user is told the progress */
+	(UINT64_C(2) * CLOCK_NS_PER_S) /* after COMMAND's end, until the progress is logged first */
 
 /* ---- COMMAND, the front, signals */
 
-/* Attaches the counters to COMMAND, which waits for the front's permission to exec. */
+/* Attaches the counters of events to COMMAND, which waits for the front's permission to exec. */
 static void attach_events(const struct session *s, pid_t command)
 {
 	char text[256];
@@ -69,8 +69,8 @@ static void on_front(struct session *s)
 	}
 	if (error == -EAGAIN)
 		return;
-	/* The front is gone: if it never started COMMAND there is nothing to wait for. Without a pidfd
-	 * there is nothing to wait for either: pidfd_open failed because COMMAND had already ended. */
+	/* The front is gone. If there is no pidfd, there is nothing to wait for: the front has not started
+	 * COMMAND, or COMMAND had already ended when pidfd_open() was called. */
 	epoll_set_close(s->core.epoll_fd, s->front_fd);
 	s->front_fd = -1;
 	s->done_sent = true;
@@ -79,7 +79,7 @@ static void on_front(struct session *s)
 		s->core.launch.ended = true;
 }
 
-/* The front is gone, so the status is unknown: only the parent gets it. */
+/* COMMAND has ended after the front. Its status is unknown: only its parent gets that. */
 static void on_command_ended(struct session *s)
 {
 	epoll_set_close(s->core.epoll_fd, s->command_fd);
@@ -94,9 +94,9 @@ static void stop(struct session *s)
 }
 
 /*
- * A service manager stops a unit with one SIGTERM to each of its processes: first the profiled ones end, then
- * the sampler, after it has written their profiles. So only a second SIGTERM is meant for the sampler itself:
- * then snapshots of the processes that still live are written.
+ * A service manager stops a unit with one SIGTERM to each of its processes. The profiled processes end first,
+ * and then the sampler, after it has written their profiles. So the first SIGTERM is ignored. A second one is
+ * meant for the sampler itself: then it writes snapshots of the processes that still live.
  */
 static void on_terminate(struct session *s)
 {
@@ -120,7 +120,7 @@ static void on_signal(struct core *core, int number)
 
 /* ---- the loop */
 
-/* Reports what the user has to know before the front exits. */
+/* Logs what the user has to know before the front exits. */
 static void summarize(struct session *s)
 {
 	uint64_t unsaid = s->core.events ? event_source_unsaid(&s->event_source) : 0;
@@ -132,18 +132,18 @@ static void summarize(struct session *s)
 	s->summarized = true;
 }
 
-/* To be called again until done_sent is set: while the front is stopped, there may be no room for a message.
- * (If it is gone, on_front() hears of it.) */
+/* Tells the front that all is done. Call it again until done_sent is set: while the front is stopped, the
+ * socket may have no room. (If the front is gone, on_front() hears of it.) */
 static void say_done(struct session *s)
 {
 	if (!s->summarized)
 		summarize(s);
-	output_let_go(&s->core.output); /* who waits for the front may unmount it */
+	output_let_go(&s->core.output); /* a script that waits for the front may unmount the folder */
 	s->done_sent = front_message_write(s->front_fd, FRONT_MESSAGE_DONE, 0, 0, NULL) != -EAGAIN;
 }
 
-/* A user who waits after COMMAND's end is told how many profiles are still to be written, at double the time
- * each time. */
+/* After COMMAND's end the user waits: logs how many profiles are still to be written, each time after
+ * twice as long. */
 static void log_progress(struct session *s, uint64_t now_ns)
 {
 	uint64_t written, ended;
@@ -176,8 +176,9 @@ static void say_progress(struct session *s)
 		log_progress(s, now_ns);
 }
 
-/* The last profiles of COMMAND, and of all that have ended before it: such an end may be one of those that
- * are looked for at times alone, while the front goes when it is told that all is done. */
+/* Are the last profiles written, of COMMAND and of all processes that have ended before it? The ends of
+ * some processes are looked for only now and then: so one more look is made before the front is told that
+ * all is done. */
 static bool all_written(struct session *s)
 {
 	if (!scheduler_settled(s->core.scheduler) || !event_registry_settled(s->core.events))
@@ -202,7 +203,7 @@ static bool is_over(struct core *core)
 		return false;
 	if (!s->done_sent)
 		say_done(s);
-	if (s->stopping) /* told to for the second time: now, whether the front can be told or not */
+	if (s->stopping) /* a second signal: end now, even if the front cannot be told */
 		return scheduler_idle(s->core.scheduler);
 	if (!s->done_sent)
 		return false;
@@ -237,7 +238,7 @@ static uint64_t look(struct core *core, bool ended)
 	if (s->stopping && !s->attachments_stopped) {
 		attachments_stop(s->attachments);
 		s->attachments_stopped = true;
-		core_read_signals(core); /* it has read SIGCHLD meanwhile: children have to be waited for */
+		core_read_signals(core); /* attachments_stop() may have read SIGCHLD: wait for children */
 	}
 	return due_ns < end_ns ? due_ns : end_ns;
 }
@@ -251,7 +252,7 @@ static bool on_event(struct core *core, int fd)
 	else if (fd == s->command_fd)
 		on_command_ended(s);
 	else if (!attachments_event(s->attachments, fd))
-		return true; /* a pidfd, or a ring of the events: to look once more costs little */
+		return true; /* a pidfd, or a ring of events: one more look costs little */
 	return false;
 }
 
@@ -349,8 +350,8 @@ void session_close(struct session *s)
 {
 	if (s->core.has_heap && s->core.heap.registry.setup.launch)
 		end_summary_say(&s->summary, &s->core.heap, true);
-	/* the kernel takes 160 ms to close a uprobe and its rings: a reader of the log must not wait for
-	 * that */
+	/* Before the uprobe and its rings are closed, which takes the kernel 160 ms: a reader of the log
+	 * must not wait for that. */
 	log_line_end();
 	requests_close(&s->core);
 	session_socket_close(&s->socket);

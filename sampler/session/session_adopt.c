@@ -17,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A uprobe on the library that the target has mapped. The target names the file, so it must be verified. */
+/* Sets a uprobe on the library that the target has mapped. The target names the file, so the file is
+ * verified. */
 static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_address)
 {
 	char own[PATH_MAX], library[32];
@@ -40,9 +41,9 @@ static int probe_of_orphan(struct heap_capture *h, pid_t pid, uint64_t trigger_a
 	return error;
 }
 
-/* Finds the region of a target whose sampler has died (heap, owned by the caller), and sets options and probe
- * accordingly: a uprobe or the copy backend, for breakpoints would have to be set again on every thread of
- * every process. Returns 0 or -errno. */
+/* Finds the region of a target whose sampler has died (by malloc, owned by the caller), and sets options
+ * and probe accordingly. The backend is a uprobe or copy: breakpoints would have to be set again on every
+ * thread of every process. Returns 0 or -errno. */
 static int find_orphan(struct heap_capture *h, struct options *options, pid_t pid, struct region **region)
 {
 	*region = calloc(1, sizeof(**region));

@@ -40,7 +40,7 @@ static const char *why_not_sampled(int error)
 	}
 }
 
-/* True: its events are sampled. */
+/* Samples the events of a process, or logs why not. Returns whether they are sampled. */
 static bool attach_events(const struct session *s, pid_t pid)
 {
 	int error = s->core.events ? event_registry_attach_running(s->core.events, pid) : s->events_error;
@@ -54,7 +54,8 @@ static bool attach_events(const struct session *s, pid_t pid)
 
 /* ---- the heap */
 
-/* The library's copy in memory is what every target loads, so the uprobe is set on that. */
+/* Opens the library and the backend. Every target loads a copy of the library in memory, so the uprobe is
+ * set on that copy. */
 static int prepare_heap(struct session *s, struct options *options, struct delivery *delivery)
 {
 	struct heap_capture *heap = &s->core.heap;
@@ -105,8 +106,9 @@ static int begin_heap(struct session *s, const struct options *options, const st
 
 /* ---- the session */
 
-/* Looked for before their parents are sampled: what is forked from then on is sampled with these. Returns how
- * many of the user's processes are sampled. */
+/* Samples the events of the processes and their children. The children are looked for before their parents
+ * are sampled: children that are forked later are sampled with their parents. Returns how many of the
+ * user's processes are sampled. */
 static size_t begin_events(const struct session *s, const struct options *options, size_t *children_good)
 {
 	struct children children = {.roots = options->pids, .root_count = options->pid_count};
@@ -171,7 +173,7 @@ static int attach(struct options options)
 	return status;
 }
 
-/* The pusher has ten seconds at the end; the signals that stop a session end the wait. */
+/* Waits for the pusher, which has ten seconds. The signals that stop a session end the wait. */
 static void wait_for_pusher(struct pusher *pusher)
 {
 	struct pollfd ended = {.fd = pusher->fd, .events = POLLIN};
@@ -190,7 +192,7 @@ int session_attach(struct options *options)
 	struct pusher pusher = {-1, -1};
 	int web_fd = -1;
 
-	/* Before any process is touched. It looks for our control socket again and again. */
+	/* Before any process is touched. The web server looks for our control socket again and again. */
 	if (options->serve.listen_count && web_server_start(options, getpid(), &web_fd))
 		return STATUS_USAGE;
 	if (options->push.url && pusher_start(&pusher, options))
@@ -207,7 +209,7 @@ int session_attach(struct options *options)
 
 /* ---- detach */
 
-/* A signal that stops us gives it up. */
+/* Waits for the attacher; a signal that stops us gives it up. */
 static int await(struct attacher *attacher, int signal_fd, struct attachment *attachment)
 {
 	struct pollfd fds[] = {{.fd = attacher->fd, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};

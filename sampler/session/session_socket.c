@@ -23,7 +23,8 @@ static int find_folder(char folder[CONTROL_FOLDER_BYTES])
 		if (folder_open(&own, NULL, folders[i], FOLDER_OWN | FOLDER_MAKE_LAST, 0700))
 			continue;
 		folder_close(&own);
-		int fd = control_folder_open(folders[i], geteuid()); /* no link: clients follow none */
+		int fd =
+		    control_folder_open(folders[i], geteuid()); /* fails for a link: clients follow none */
 		if (fd < 0)
 			continue;
 		snprintf(folder, CONTROL_FOLDER_BYTES, "%s", folders[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A running session, for those who begin one: with a COMMAND (session.c), or with processes that run already
- * (session_attach.c). */
+/* A running session, for the files that begin one: with COMMAND (session.c), with processes that run
+ * already (session_attach.c), or with a process whose sampler has died (session_adopt.c). */
 #ifndef SAMPLER_SESSION_SESSION_STATE_H
 #define SAMPLER_SESSION_SESSION_STATE_H
 
@@ -43,7 +43,7 @@ struct session {
 void session_init(
     struct session *session, const struct options *options, enum signals_role role, int front_fd);
 
-/* There is no front that reports the end of COMMAND, but a running process (0: none). */
+/* The session has no front and no COMMAND, but a running process (0: none). */
 void session_without_command(struct session *session, pid_t pid);
 
 /* The heap is captured too if core.has_heap is set, and was probed. Returns 0 or -errno; call session_close()

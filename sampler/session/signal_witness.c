@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-	LIST_MS = 50, /* time that a sender needs to signal all processes of a unit */
+	LIST_MS = 50, /* a sender needs so long to signal all processes of a unit */
 	LOOK_MS = 2,
 };
 

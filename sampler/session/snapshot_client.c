@@ -24,27 +24,30 @@
 #include <unistd.h>
 
 enum {
-	ANSWER_MS = 3000,      /* for a sampler to say whether it profiles the process: it may be stopped */
-	WRITE_MS = 60000,      /* between profiles */
-	STRANGER_MS = 60000,   /* for all answers from a folder of another user, which might never end */
-	STRANGER_SOCKETS = 64, /* in such a folder that are asked */
-	UNASKED_NAMES = 10000, /* in such a folder that are read after that: their number may have no end */
-	LISTED = 4,            /* processes that are named to somebody who asked for another */
+	ANSWER_MS = 3000, /* a sampler says so soon whether it profiles the process, unless it is stopped */
+	WRITE_MS = 60000, /* between two profiles */
+	STRANGER_MS = 60000,   /* for all answers from a folder of another user: there might be no end */
+	STRANGER_SOCKETS = 64, /* so many sockets in such a folder are asked */
+	UNASKED_NAMES = 10000, /* so many more names in it are read and counted */
+	LISTED = 4,            /* so many profiled processes are named if the user's is not profiled */
 };
 
 struct asking {
 	char what[32]; /* "all", "4711" or "session 4711" */
 	pid_t pid;     /* 0: all */
-	pid_t sampler; /* its sampler as its environment says, which is asked first; 0: unknown, all are */
+	pid_t sampler; /* the sampler that the environment of the process names, asked first; 0: unknown */
 	unsigned int written, failed, busy; /* busy: samplers that did not listen */
-	uid_t owner;                        /* of the folder being searched */
-	uint64_t end_ns;                    /* if that is a stranger, when his time is over */
-	unsigned int sockets;               /* of his that were asked */
-	unsigned int unasked;               /* of his that were not, and the names among which they are */
-	unsigned int unasked_names;
-	unsigned int foreign;               /* answers of his that are not of a process of his */
-	bool incomplete;                    /* there were such sockets in any folder */
-	char refused[CONTROL_FOLDER_BYTES]; /* a folder with our name that is not only ours */
+	/* Of the folder that is being searched. A stranger is an owner who is not our user. */
+	uid_t owner;
+	uint64_t end_ns;            /* when a stranger's time is over */
+	unsigned int sockets;       /* that were asked */
+	unsigned int unasked;       /* sockets of a stranger that were not asked */
+	unsigned int unasked_names; /* names that were read after the last socket was asked */
+	unsigned int foreign;       /* answers of a stranger about processes that are not his */
+	/* Of all folders. */
+	bool incomplete; /* some sockets were not asked */
+	char
+	    refused[CONTROL_FOLDER_BYTES]; /* a folder with our name that another user owns or may write to */
 };
 
 /* A profile's path may contain terminal control sequences, and was chosen by another process. */
@@ -59,7 +62,7 @@ static void print_path(const struct asking *asking, const char *path)
 	fflush(stdout);
 }
 
-/* One packet: "written PID PATH", "failed PID WHY". False: neither. */
+/* Handles a packet: "written PID PATH" or "failed PID WHY". False if it is neither. */
 static bool take_answer(struct asking *asking, char *text)
 {
 	char *pid = strchr(text, ' '), *rest = pid ? strchr(pid + 1, ' ') : NULL;
@@ -82,7 +85,8 @@ static bool take_answer(struct asking *asking, char *text)
 	return true;
 }
 
-/* The next packet. Returns its length, 0 at the end of file or -errno; -ETIMEDOUT after patience_ms. */
+/* Receives the next packet. Returns its length, 0 at the end of file, or -errno; -ETIMEDOUT after
+ * patience_ms. */
 static ssize_t receive(int fd, char text[CONTROL_ANSWER_BYTES], int patience_ms)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -91,14 +95,14 @@ static ssize_t receive(int fd, char text[CONTROL_ANSWER_BYTES], int patience_ms)
 	if (ready != 1)
 		return ready == 0 ? -ETIMEDOUT : -errno;
 	ssize_t got = recv(fd, text, CONTROL_ANSWER_BYTES - 1, 0);
-	/* The sampler has not read our request ("busy"); what it said before is still to come. */
+	/* The sampler has not read our request ("busy"). Its answer can still be received. */
 	if (got < 0 && errno == ECONNRESET)
 		got = recv(fd, text, CONTROL_ANSWER_BYTES - 1, MSG_DONTWAIT);
 	text[got > 0 ? got : 0] = '\0';
 	return got < 0 ? -errno : got;
 }
 
-/* How long to wait for what usually takes that time at most: a stranger has only the rest of his. */
+/* How long to wait: usual_ms, but for a stranger no longer than the rest of his time. */
 static int bounded_ms(const struct asking *asking, int usual_ms)
 {
 	const uint64_t now_ns = clock_now_ns();
@@ -109,7 +113,8 @@ static int bounded_ms(const struct asking *asking, int usual_ms)
 	return rest_ms < (uint64_t)usual_ms ? (int)rest_ms : usual_ms;
 }
 
-/* Reads "asked N", "unknown" or "busy", then at most N answers. *outstanding: how many have not come. */
+/* Reads "asked N", "unknown" or "busy", then at most N answers. *outstanding: the number of answers that
+ * have not come. */
 static int read_answers(struct asking *asking, int fd, unsigned int *outstanding)
 {
 	char text[CONTROL_ANSWER_BYTES];
@@ -134,7 +139,7 @@ static int read_answers(struct asking *asking, int fd, unsigned int *outstanding
 	}
 }
 
-/* Snapshots that the sampler has promised and said nothing of count as failed. */
+/* Reads the answers. Snapshots that the sampler has promised and not answered count as failed. */
 static int take_answers(struct asking *asking, int fd)
 {
 	unsigned int outstanding = 0;
@@ -148,7 +153,7 @@ static int take_answers(struct asking *asking, int fd)
 	return error;
 }
 
-/* -ECONNREFUSED: its sampler is gone. */
+/* Asks the sampler that serves the socket. 0 or -errno; -ECONNREFUSED if the sampler is gone. */
 static int ask_one(struct asking *asking, int folder_fd, const char *name)
 {
 	char text[64];
@@ -158,7 +163,7 @@ static int ask_one(struct asking *asking, int folder_fd, const char *name)
 	if (fd < 0)
 		return fd;
 	if (send(fd, text, (size_t)length, MSG_NOSIGNAL) != length && errno != EPIPE &&
-	    errno != ECONNRESET) /* else it has said why */
+	    errno != ECONNRESET) /* else the answer says why */
 		error = -errno;
 	if (!error)
 		error = take_answers(asking, fd);
@@ -171,14 +176,14 @@ static bool is_enough(const struct asking *asking)
 	return asking->written + asking->failed > 0 && asking->pid;
 }
 
-/* Whether a stranger has had what he may have of our time. */
+/* Has a stranger used up the time or the number of sockets that he may have? */
 static bool is_too_much(const struct asking *asking)
 {
 	return asking->owner != geteuid() &&
 	    (asking->sockets >= STRANGER_SOCKETS || bounded_ms(asking, ANSWER_MS) == 0);
 }
 
-/* Whether the next name of a folder is of use, if only to count it. */
+/* Is the next name in the folder of use, if only to count it? */
 static bool may_read_on(struct asking *asking)
 {
 	if (is_too_much(asking))
@@ -210,7 +215,7 @@ static void say_foreign(const struct asking *asking, const char *folder)
 		    folder, asking->foreign, (unsigned int)asking->owner);
 }
 
-/* A session that was left out must not look like one that does not exist. */
+/* Logs how many sessions were not asked: they must not look as if they did not exist. */
 static void say_unasked(struct asking *asking, const char *folder)
 {
 	const bool uncounted = asking->unasked_names > UNASKED_NAMES;
@@ -223,7 +228,7 @@ static void say_unasked(struct asking *asking, const char *folder)
 	    STRANGER_SOCKETS, STRANGER_MS / 1000);
 }
 
-/* Asks everybody in a folder who may know. */
+/* Asks all sockets in a folder until it is enough. */
 static int ask_folder(void *context, int folder_fd, const char *folder, uid_t owner)
 {
 	struct asking *asking = context;
@@ -237,7 +242,7 @@ static int ask_folder(void *context, int folder_fd, const char *folder, uid_t ow
 	asking->sockets = asking->unasked = asking->unasked_names = asking->foreign = 0;
 	if (owner == geteuid() && (folder_fd == -EPERM || folder_fd == -ENOTDIR))
 		snprintf(asking->refused, sizeof(asking->refused), "%s", folder);
-	/* Of another's process its sampler's answer would be a lie. */
+	/* A stranger's sampler cannot profile a process of another user, so its answer would be a lie. */
 	if (listing && (!asking->pid || control_peer_may_speak(owner, asking->pid))) {
 		snprintf(likely, sizeof(likely), "%d.sock", (int)asking->sampler);
 		if (asking->sampler)
@@ -274,7 +279,7 @@ static int list_one(void *context, pid_t pid, const char *name, bool sampled)
 	return listing->count > LISTED;
 }
 
-/* Nobody profiles it; whom could be meant? */
+/* Logs that no sampler profiles the process, and which processes are profiled. */
 static void say_unknown(const struct asking *asking)
 {
 	struct listing listing = {.text = ""};
@@ -289,7 +294,7 @@ static void say_unknown(const struct asking *asking)
 		log_line("pid %d is not being profiled%s%s", (int)asking->pid, whose, listing.text);
 }
 
-/* An answer of the daemon. */
+/* Handles an answer of the daemon. */
 static int take_from_daemon(void *context, const struct control_answer *answer, int profile_fd)
 {
 	struct asking *asking = context;
@@ -307,14 +312,15 @@ static int take_from_daemon(void *context, const struct control_answer *answer, 
 	return 0;
 }
 
-/* The daemon is one more that may profile it. False: none runs, or it does not know it; `reason` says so. */
+/* Asks the daemon, which may profile the process too. False if no daemon runs, or if it does not know the
+ * process; `reason` says so. */
 static bool ask_daemon(struct asking *asking, const struct options *options,
     const struct control_request *request, char *reason, size_t reason_bytes)
 {
 	const char *chosen = options->socket ? options->socket : getenv("HEAPTAP_SOCKET");
 	uint32_t missing;
 
-	/* What a user has named may be served by anybody. */
+	/* Any user may serve a socket that the user has named. */
 	asking->owner = chosen && *chosen ? (uid_t)-1 : geteuid();
 	int error = control_client_each(
 	    options->socket, request, take_from_daemon, asking, &missing, reason, reason_bytes);
@@ -330,7 +336,7 @@ static bool ask_daemon(struct asking *asking, const struct options *options,
 	return error == 0 || error == -ECANCELED || missing;
 }
 
-/* By its socket or a service's name: the daemon alone is meant. Returns the exit status. */
+/* Asks only the daemon: the user has named its socket or a service. pid 0: all. Returns the exit status. */
 static int ask_daemon_alone(const struct options *options, pid_t pid)
 {
 	struct control_request request = {
@@ -353,7 +359,7 @@ static int ask_daemon_alone(const struct options *options, pid_t pid)
 	return asking.written && !asking.failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* pid 0: all. Returns the exit status. */
+/* Asks samplers, and the daemon if none of them is enough. pid 0: all. Returns the exit status. */
 static int ask_about(const struct options *options, pid_t pid, bool session)
 {
 	const struct control_request request = {
@@ -378,7 +384,7 @@ static int ask_about(const struct options *options, pid_t pid, bool session)
 	return asking.written && !asking.failed && !unheard && complete ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* 0: none. */
+/* The pid that a word is, or 0 after a line. */
 static pid_t pid_parse(const char *word)
 {
 	char *end;

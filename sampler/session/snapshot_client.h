@@ -6,8 +6,8 @@
 
 struct options;
 
-/* Prints the path of every profile on stdout once it is complete. Returns the exit status: 0 if there was at
- * least one and none failed. */
+/* Prints the path of each profile on stdout once it is complete. Returns the exit status: 0 if there was
+ * at least one profile and none failed. */
 int snapshot_client_run(struct options *options);
 
 #endif

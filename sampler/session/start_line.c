@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "512 KiB": as it was given, without decimals. */
+/* Appends the period as it was given, without decimals: "512 KiB". */
 static void append_period(uint64_t bytes, char *text, size_t text_bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
@@ -57,9 +57,10 @@ void start_line_make(const struct options *options, bool heap, pid_t command, ch
 
 /* ---- what is not seen */
 
-enum { SCRIPT_DEPTH = 4 }; /* interpreters that are scripts themselves: the kernel allows as many */
+enum { SCRIPT_DEPTH = 4 }; /* an interpreter may be a script itself: the kernel allows so many */
 
-/* The interpreter of a script, and that of env. False: it is no script. */
+/* Replaces the path of a script by that of its interpreter, or of the program that env starts. False if
+ * the file is no script. */
 static bool follow_script(int fd, char *path, size_t path_bytes)
 {
 	char head[SCRIPT_LINE_BYTES + 1] = "", program[SCRIPT_LINE_BYTES];
@@ -74,7 +75,7 @@ static bool follow_script(int fd, char *path, size_t path_bytes)
 	return true;
 }
 
-/* How much that will be is not known yet. What needs no --mmap is said at the end, if it matters. */
+/* Logs what will not be seen of COMMAND's memory. How much that will be is not known yet. */
 static void say_unseen(const struct options *options, char path[PATH_MAX])
 {
 	struct program_symbols symbols = {.whole = false};

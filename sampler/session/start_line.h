@@ -9,11 +9,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What is sampled, where profiles go, how to take one now. heap: the heap is sampled too, or alone. */
+/* Writes what is sampled, where profiles go, and how to take a snapshot now. heap: the heap is sampled. */
 void start_line_make(const struct options *options, bool heap, pid_t command, char *text, size_t text_bytes);
 
-/* Logs them, unless the user wants none (-q), nothing can be sampled, or COMMAND cannot be executed: these
- * are said by others. seen: COMMAND will load our library, if that is preloaded. */
+/* Logs these lines, and what will not be seen of COMMAND. Logs nothing with -q, if nothing can be sampled,
+ * or if COMMAND cannot be executed, which other lines say. seen: COMMAND will load our library if that is
+ * preloaded. */
 void start_line_say(const struct options *options, bool seen, pid_t command);
 
 #endif

@@ -44,7 +44,7 @@ int web_server_run(struct options *options)
 	return STATUS_USAGE;
 }
 
-/* A byte says that it listens; an end of file, that it has said why not. */
+/* Waits for the program: a byte means that it listens, an end of file that it has logged why not. */
 static int await_ready(int fd)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program heaptap-serve (folder serve/), which browsers and scrapers speak to: no other process of
- * heaptap reads what they send. */
+/* Starts the program heaptap-serve (folder serve/). Browsers and scrapers speak only to it: no other
+ * process of heaptap reads what they send. */
 #ifndef SAMPLER_SESSION_WEB_SERVER_H
 #define SAMPLER_SESSION_WEB_SERVER_H
 
@@ -8,11 +8,11 @@
 
 struct options;
 
-/* `record --listen`: starts it for the session of that sampler alone, and waits until it listens. It ends
- * when *fd, our end of a socket to it, is closed. 0, or -errno after a line. */
+/* `record --listen`: starts the program for the session of this sampler alone, and waits until it listens.
+ * *fd: our end of a socket to the program, which ends when that is closed. 0, or -errno after a line. */
 int web_server_start(const struct options *options, pid_t sampler, int *fd);
 
-/* `heaptap serve`: becomes heaptap-serve. Returns only if that fails, with the exit status. */
+/* `heaptap serve`: executes heaptap-serve in place of this program. Returns the exit status if that fails. */
 int web_server_run(struct options *options);
 
 #endif
