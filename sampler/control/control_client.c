@@ -54,7 +54,7 @@ int control_client_connect(const char *socket, char *reason, size_t reason_bytes
 	for (size_t i = 0; i < count; i++) {
 		int fd = control_socket_connect(paths[i]);
 
-		/* Whom we ask may be nobody but root or us, unless the user has named the socket. */
+		/* The server must run as root or as our user, unless the user has named the socket. */
 		if (fd >= 0 && (chosen || control_peer_is_trusted(control_peer_user(fd))))
 			return fd;
 		error = fd < 0 ? fd : -EPERM;
@@ -73,11 +73,11 @@ int control_client_send(int fd, const struct control_request *request)
 	if (length < 0)
 		return length;
 	if (send(fd, text, (size_t)length, MSG_NOSIGNAL) == length || errno == EPIPE || errno == ECONNRESET)
-		return 0; /* hung up: it has said why */
+		return 0; /* it has hung up; its answer says why */
 	return -errno;
 }
 
-/* The one descriptor of a message; -1: none. More than were asked for the kernel has closed. */
+/* The descriptor of a message, or -1. There is one at most: the kernel has closed the others. */
 static int descriptor_of(struct msghdr *message)
 {
 	int fd = -1;
@@ -89,7 +89,7 @@ static int descriptor_of(struct msghdr *message)
 	return fd;
 }
 
-/* Its size is what was said, and nobody can change it any more. */
+/* Has the file the size that was announced, and can nobody change it any more? */
 static bool is_sealed(int fd, uint64_t bytes)
 {
 	const int need = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
@@ -100,7 +100,7 @@ static bool is_sealed(int fd, uint64_t bytes)
 	    (uint64_t)status.st_size == bytes;
 }
 
-/* recvmsg(2) that does not wait: its length, 0 at the end, or -errno. */
+/* Receives a packet without waiting. Returns its length, 0 at the end of file, or -errno. */
 static ssize_t receive_packet(int fd, char text[CONTROL_ANSWER_BYTES], int *profile_fd)
 {
 	union {
@@ -112,10 +112,11 @@ static ssize_t receive_packet(int fd, char text[CONTROL_ANSWER_BYTES], int *prof
 	ssize_t got = -1;
 
 	*profile_fd = -1;
-	/* After a request that it has not read ("busy") it is a reset, but what it said before is still to
-	 * come: the second try has it. */
+	/* If the server has not read the request ("busy"), the first try gets a reset, and the second one
+	 * the answer. */
 	for (int try = 0; got < 0 && try < 3; try++) {
-		message.msg_controllen = CMSG_LEN(sizeof(int)); /* one, whatever the padding would hold */
+		message.msg_controllen =
+		    CMSG_LEN(sizeof(int)); /* room for one, though the padding could hold another */
 		got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		if (got < 0 && errno != ECONNRESET && errno != EINTR)
 			return -errno;
@@ -189,7 +190,7 @@ int control_client_read(int profile_fd, uint64_t length, void **bytes)
 	return error;
 }
 
-/* What the first answer means, if it is none of those that `reason` need not be told of. */
+/* Turns the first answer into 0 or -errno, and writes `reason` where it says more than the error. */
 static int judge(int got, const struct control_answer *answer, char *reason, size_t reason_bytes)
 {
 	if (got == 0 || (got > 0 && answer->kind == CONTROL_UNSUPPORTED)) {
@@ -219,7 +220,8 @@ static int judge(int got, const struct control_answer *answer, char *reason, siz
 	return 0;
 }
 
-/* The first answer: 0, or -errno with `reason`. The caller owns *profile_fd. */
+/* Sends the request and receives the first answer. 0, or -errno with a `reason`. The caller owns
+ * *profile_fd. */
 static int ask(int fd, const struct control_request *request, enum control_answer_kind expected,
     struct control_answer *answer, int *profile_fd, char *reason, size_t reason_bytes)
 {
@@ -269,7 +271,7 @@ static bool is_final(enum control_answer_kind kind)
 	    kind == CONTROL_FAILED;
 }
 
-/* *missing answers, one after the other. */
+/* Receives *missing answers, one after the other. */
 static int receive_each(int fd, int patience_ms,
     int (*visit)(void *context, const struct control_answer *answer, int profile_fd), void *context,
     uint32_t *missing, char *reason, size_t reason_bytes)

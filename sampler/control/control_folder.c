@@ -50,8 +50,8 @@ static int look_into(int (*visit)(void *context, int folder_fd, const char *fold
 	return enough;
 }
 
-/* Root may ask the samplers of all users. Only what control_folders() names is one: "heaptap-007" is no other
- * folder of user 7, who could have any number of them. */
+/* Root may ask the samplers of all users. Only names that control_folders() makes count: otherwise user 7
+ * could have any number of folders, "heaptap-007" and so on. */
 static void look_into_others(
     int (*visit)(void *context, int folder_fd, const char *folder, uid_t owner), void *context)
 {
@@ -124,7 +124,7 @@ static int connect_to(int socket_fd, uid_t owner, int patience_ms)
 
 	if (fd < 0)
 		return -errno;
-	/* do not wait for a full backlog either */
+	/* for connect(), which waits if the backlog is full */
 	if (patience_ms)
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d", socket_fd);
@@ -144,7 +144,7 @@ int control_folder_connect(int folder_fd, const char *name, uid_t owner, int pat
 	int socket_fd = openat(folder_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 	if (socket_fd < 0)
-		return -errno; /* its sampler has just ended */
+		return -errno; /* the sampler has just ended */
 	int fd = fstat(socket_fd, &status) == 0 && S_ISSOCK(status.st_mode)
 	    ? connect_to(socket_fd, owner, patience_ms)
 	    : -ENOENT;

@@ -144,7 +144,7 @@ static void write_field(struct control_list_writer *writer, const struct field *
 	}
 }
 
-/* Without the end of the record. */
+/* Writes a record without its end. */
 static void write_fields(struct control_list_writer *writer, const char *name, const struct field *fields,
     size_t count, const void *record)
 {
@@ -205,7 +205,7 @@ struct strings {
 	char *at, *end;
 };
 
-/* The next one; "" at the end of a record, NULL at the end of the text. */
+/* The next string. "" at the end of a record, NULL at the end of the text. */
 static char *next_string(struct strings *strings)
 {
 	char *string = strings->at;
@@ -254,7 +254,7 @@ static void begin_fields(const struct field *fields, size_t count, void *record)
 	}
 }
 
-/* Cuts KEY=VALUE in two. NULL: there is no '='. */
+/* Cuts KEY=VALUE in two, and returns the value. NULL if there is no '='. */
 static char *cut_value(char *string)
 {
 	char *equals = strchr(string, '=');
@@ -270,7 +270,7 @@ static bool begins(const char *string, const char *with)
 	return strncmp(string, with, strlen(with)) == 0;
 }
 
-/* A key that is no field's: of one of the lists, or of a newer version. */
+/* Reads a key that is no field: it belongs to one of the lists, or to a newer version. */
 static void read_list_item(struct control_list *list, struct control_process *process, char *key, char *value)
 {
 	if (begins(key, LOST) && process->loss_count < CONTROL_LOSSES_MAX) {
@@ -285,7 +285,7 @@ static void read_list_item(struct control_list *list, struct control_process *pr
 	}
 }
 
-/* Reads a record. process: what `record` is, if it is one. */
+/* Reads a record into the struct. process: the same struct if the record is of a process, else NULL. */
 static void read_record(struct control_list *list, struct strings *strings, const struct field *fields,
     size_t count, void *record, struct control_process *process)
 {
@@ -371,7 +371,7 @@ static int read_records(struct control_list *list, struct strings strings)
 	return error;
 }
 
-/* Room for all items of the lists, whichever processes they belong to. */
+/* Makes room for the items of the lists of all processes. */
 static int reserve_lists(struct control_list *list, struct strings strings)
 {
 	const char *string;
@@ -386,7 +386,7 @@ static int reserve_lists(struct control_list *list, struct strings strings)
 	return list->losses && list->labels ? 0 : -ENOMEM;
 }
 
-/* So that each can be printed on a terminal. */
+/* Makes each string safe to print on a terminal. */
 static void disarm_strings(struct strings strings)
 {
 	char *string;

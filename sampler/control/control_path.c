@@ -13,7 +13,7 @@ static int copy_path(const char *from, char path[CONTROL_PATH_BYTES])
 	return snprintf(path, CONTROL_PATH_BYTES, "%s", from) < CONTROL_PATH_BYTES ? 0 : -ENAMETOOLONG;
 }
 
-/* What a user has named; NULL: nothing. */
+/* The path that the user has named, or NULL. */
 static const char *path_chosen(const char *given)
 {
 	const char *path = given ? given : getenv("HEAPTAP_SOCKET");
@@ -45,7 +45,7 @@ size_t control_path_candidates(
 	const char *named = path_chosen(given);
 	size_t count = 0;
 
-	*chosen = named && (given || uid != 0); /* su and sudo -E leave root the variable of somebody else */
+	*chosen = named && (given || uid != 0); /* su and sudo -E leave root the variable of another user */
 	if (named)
 		return copy_path(named, paths[0]) == 0;
 	count += path_default(uid, paths[count]) == 0;

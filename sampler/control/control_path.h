@@ -15,15 +15,16 @@ enum {
 #define CONTROL_PATH_ROOT "/run/heaptap/control"
 #define CONTROL_OFF_NAME  "off"
 
-/* For the daemon of that user: /run/heaptap/control for root, else $XDG_RUNTIME_DIR/heaptap/control, or
- * /tmp/heaptap-UID/control without that variable. `given` (--socket) goes first, then $HEAPTAP_SOCKET. 0 or
- * -ENAMETOOLONG. */
+/* The path for the daemon of that user. It is `given` (--socket) if there is one, or else $HEAPTAP_SOCKET.
+ * Otherwise root has /run/heaptap/control, and other users have $XDG_RUNTIME_DIR/heaptap/control, or
+ * /tmp/heaptap-UID/control without that variable. 0 or -ENAMETOOLONG. */
 int control_path_own(const char *given, uid_t uid, char path[CONTROL_PATH_BYTES]);
 
 /*
- * For a client: the paths to try, in order. --socket, else $HEAPTAP_SOCKET, is the only one if there is
- * such; else the user's own daemon, then the machine's. Returns how many. *chosen: a user named it, so
- * anybody may serve it; otherwise only root or we may. Root names it by --socket alone.
+ * The paths that a client tries, in order. If there is --socket, or else $HEAPTAP_SOCKET, it is the only
+ * path. Otherwise the paths are those of the user's own daemon and of the machine's daemon. Returns their
+ * number. *chosen: the user has named the path, so any user may serve it; otherwise only root or our user
+ * may. For root, the variable is not such a choice.
  */
 size_t control_path_candidates(
     const char *given, uid_t uid, char paths[CONTROL_PATHS][CONTROL_PATH_BYTES], bool *chosen);

@@ -34,7 +34,7 @@ bool control_peer_is_trusted(uid_t user)
 	return user == 0 || user == geteuid();
 }
 
-/* SO_PEERGROUPS (Linux 4.13); the kernel says how much room it takes. */
+/* By SO_PEERGROUPS (Linux 4.13). The kernel says how much room the groups take. */
 static bool has_group(int fd, gid_t group)
 {
 	gid_t few[64], *groups = few;
@@ -65,7 +65,8 @@ bool control_peer_may(int fd, gid_t group)
 	return group != CONTROL_NO_GROUP && (peer.gid == group || has_group(fd, group));
 }
 
-/* The kernel writes the users within the first lines, which no process can make long. */
+/* Does the process run as this user? The kernel writes the users in the first lines of `status`, which no
+ * process can make long. */
 static bool is_of(int process_fd, uid_t user)
 {
 	char status[1024];

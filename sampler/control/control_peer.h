@@ -12,20 +12,21 @@
 /* The group `heaptap`, or CONTROL_NO_GROUP if there is none here. */
 gid_t control_peer_group(void);
 
-/* Is it root, our own user, or of the group, be it one of its supplementary ones? */
+/* Is the peer root, our own user, or in the group (also by a supplementary one)? */
 bool control_peer_may(int fd, gid_t group);
 
-/* Whose process serves the socket, or CONTROL_NOBODY. */
+/* The user whose process serves the socket, or CONTROL_NOBODY. */
 uid_t control_peer_user(int fd);
 
-/* Root and our own user may say anything of any process. */
+/* Is the user root or our own? Then it is believed about any process. */
 bool control_peer_is_trusted(uid_t user);
 
-/* May that user say anything of the process? Others may only of processes that have their user now, as the
- * real or the effective one: not of a process that has ended. */
+/* Is that user believed about the process? A user who is not trusted is believed only about processes that
+ * run as this user now, by the real or the effective id; so not about a process that has ended. */
 bool control_peer_may_speak(uid_t user, pid_t pid);
 
-/* The folder /proc/PID of such a process, which stays that of no other; -EPERM: it is not his; or -errno. */
+/* Opens /proc/PID of such a process; the descriptor never leads to another process. -EPERM: the user is
+ * not believed about it; or -errno. */
 int control_peer_open_process(uid_t user, pid_t pid);
 
 #endif

@@ -40,7 +40,7 @@ static const char *take_word(char **text)
 	return word;
 }
 
-/* The whole of `text` is a number of at most `most`. */
+/* Is the whole of `text` a number of at most `most`? */
 static bool parse_number(const char *text, uint64_t most, uint64_t *number)
 {
 	const char *rest;

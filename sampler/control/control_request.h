@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol of control sockets: what a client may ask, and what it is answered. Pure: bytes in, structs
- * out.
+ * The protocol of control sockets: what a client may ask, and the answers. Pure: bytes in, structs out.
  *
  * The daemon has one control socket (control_path.h), each `heaptap record` one of its own
  * (sampler/session/session_socket.h); both speak this. SOCK_SEQPACKET, one message a packet, of text without
  * a final newline or NUL; one request a connection:
  *
  *     -> "list"                        what is known of the daemon and its processes
- *     -> "snapshot TARGET"             a profile of each of these processes, as a file of its own
+ *     -> "snapshot TARGET"             a heap profile of each process of TARGET, as a file
  *     -> "profile TARGET"              the same as shared memory, without a file
- *     -> "cpu MILLISECONDS TARGET"     likewise, of the time they spend on CPUs from now on for so long;
+ *     -> "cpu MILLISECONDS TARGET"     a profile of the CPU time from now on, for so long, as shared memory;
  *                                      to hang up cancels it
- *           TARGET   4711              one process
- *                    all               all there are
- *                    service NAME      all of a service
- *                    session 4711      all of the session that this process belongs to
+ *           TARGET   4711              one process; the sampler's own pid, or its front's, means all
+ *                    all               all processes
+ *                    service NAME      the processes of a service
+ *                    session 4711      the processes of the session that this process belongs to
  *
- *     <- "busy"                        too many others are waiting: try again later. Sent at once
+ *     <- "busy"                        too many other clients are waiting: try again later. Sent at once
  *     <- "unknown"                     there is no such process. Sent at once
- *     <- "unsupported"                 this server is of another version, or has no such thing. Sent at once
+ *     <- "unsupported"                 this server cannot do that, or is of another version. Sent at once
  *     <- "off"                         the daemon is switched off. Sent at once
- *     <- "asked 2"                     there are; how many answers will follow. Sent at once
+ *     <- "asked 2"                     so many answers will follow. Sent at once
  *     <- "list BYTES" + descriptor     a sealed memfd of that size with the text of control_list.h
  *     <- "written 4711 /path"          for each process, when its file is complete
  *     <- "profile 4711 BYTES" + descriptor   when its profile is complete: a sealed memfd, pprof in gzip
- *     <- "gone 4711"                   it has ended before there was one
+ *     <- "gone 4711"                   the process has ended before there was a profile of it
  *     <- "failed 4711 No space left on device"
- *        end of file                   nothing else follows; as the first answer: that was no request
+ *        end of file                   no more answers; if it comes first, the request was invalid
  *
  * A descriptor comes with SCM_RIGHTS. Its seals (SEAL, SHRINK, GROW, WRITE) make it safe to read.
  */
@@ -70,10 +69,10 @@ struct control_request {
 	char service[CONTROL_SERVICE_BYTES]; /* CONTROL_SERVICE: not empty, no control characters */
 };
 
-/* Length of the text (without its NUL), or -EINVAL if it is no valid request. */
+/* Writes the request as text. Returns its length without the NUL, or -EINVAL if the request is invalid. */
 int control_request_format(const struct control_request *request, char text[CONTROL_REQUEST_BYTES]);
 
-/* 0, or -EINVAL. */
+/* Parses a request. 0 or -EINVAL. */
 int control_request_parse(struct control_request *request, const void *bytes, size_t length);
 
 enum control_answer_kind {
@@ -91,16 +90,16 @@ enum control_answer_kind {
 
 struct control_answer {
 	enum control_answer_kind kind;
-	uint32_t count; /* CONTROL_ASKED: at least 1 */
-	pid_t pid;      /* CONTROL_WRITTEN, CONTROL_PROFILED, CONTROL_GONE, CONTROL_FAILED */
-	uint64_t bytes; /* CONTROL_LISTED, CONTROL_PROFILED: size of what the descriptor holds */
+	uint32_t count;                  /* CONTROL_ASKED: at least 1 */
+	pid_t pid;                       /* CONTROL_WRITTEN, CONTROL_PROFILED, CONTROL_GONE, CONTROL_FAILED */
+	uint64_t bytes;                  /* CONTROL_LISTED, CONTROL_PROFILED: the size of the sealed memory */
 	char text[CONTROL_ANSWER_BYTES]; /* CONTROL_WRITTEN: path, not empty; CONTROL_FAILED: why. Hostile */
 };
 
-/* Length of the text (without its NUL); what does not fit of `text` is cut off. */
+/* Writes the answer as text; answer->text is cut to fit. Returns the length without the NUL. */
 int control_answer_format(const struct control_answer *answer, char text[CONTROL_ANSWER_BYTES]);
 
-/* 0, or -EPROTO. */
+/* Parses an answer. 0 or -EPROTO. */
 int control_answer_parse(struct control_answer *answer, const void *bytes, size_t length);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next string, "" at the end of a record. NULL: the text ends before that. */
+/* The next string. "" at the end of a record, NULL at the end of the text. */
 static const char *next_string(struct control_rows *rows)
 {
 	const char *string = rows->at;
@@ -16,7 +16,7 @@ static const char *next_string(struct control_rows *rows)
 	return nul ? string : NULL;
 }
 
-/* As a writer writes it, and nothing that two readers could read in two ways. */
+/* Parses a pid as a writer writes it. 0 for anything that two readers could read in two ways. */
 static pid_t pid_of(const char *value)
 {
 	const size_t digits = strspn(value, "0123456789");
@@ -25,7 +25,7 @@ static pid_t pid_of(const char *value)
 	return pid <= INT_MAX ? (pid_t)pid : 0;
 }
 
-/* The value if that is the key. */
+/* The value if the string has this key, else NULL. */
 static const char *value_of(const char *string, const char *key)
 {
 	const size_t length = strlen(key);

@@ -29,14 +29,14 @@ struct client {
 	int fd;      /* -1: free */
 	uint64_t id; /* number of this client, never 0 */
 	uint32_t outstanding;
-	bool asked; /* it has made its request; what it says now is wrong */
+	bool asked; /* it has made its request, and may make no other */
 	struct waiting *first, **last;
 	size_t waiting_bytes, waiting_profiles;
 };
 
 struct control_server {
 	int fd, epoll_fd;
-	int spare_fd; /* given up to accept who must be sent away: while he waits, the socket is readable */
+	int spare_fd; /* closed to accept a client that is sent away: until then the socket is readable */
 	gid_t group;
 	struct control_handlers handlers;
 	struct client clients[CONTROL_SERVER_CLIENTS];
@@ -76,7 +76,8 @@ static void waiting_free(struct waiting *waiting)
 	free(waiting);
 }
 
-/* Children that write snapshots have copies of its descriptor, so only shutdown() is an end of file to it. */
+/* Disconnects a client. Children that write snapshots have copies of its descriptor, so only shutdown()
+ * gives it an end of file. */
 static void disconnect(const struct control_server *server, struct client *client)
 {
 	(void)shutdown(client->fd, SHUT_RDWR);
@@ -114,7 +115,7 @@ void control_server_free(struct control_server *server)
 	free(server);
 }
 
-/* 0 or -errno; -EAGAIN: the client's socket is full. */
+/* Sends a packet. 0 or -errno; -EAGAIN if the client's socket is full. */
 static int send_packet(int fd, const char *text, size_t length, int profile_fd)
 {
 	union {
@@ -139,7 +140,7 @@ static void wait_for_room(const struct control_server *server, const struct clie
 	(void)epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, client->fd, &event);
 }
 
-/* Sends what waits. A client that waits for nothing more is sent away. */
+/* Sends the answers that wait. A client that has got all its answers is disconnected. */
 static void flush_waiting(struct control_server *server, struct client *client)
 {
 	while (client->first) {
@@ -162,7 +163,7 @@ static void flush_waiting(struct control_server *server, struct client *client)
 		drop(server, client);
 }
 
-/* Takes over profile_fd. False: no room, and the client is dropped. */
+/* Queues an answer, and takes over profile_fd. False if there is no room: then the client is dropped. */
 static bool put_waiting(
     struct control_server *server, struct client *client, const char *text, size_t length, int profile_fd)
 {
@@ -188,7 +189,7 @@ static bool put_waiting(
 	return true;
 }
 
-/* Takes over profile_fd. The client may be gone afterwards. */
+/* Sends or queues an answer, and takes over profile_fd. The client may be gone afterwards. */
 static void say(
     struct control_server *server, struct client *client, const struct control_answer *answer, int profile_fd)
 {
@@ -207,7 +208,7 @@ static void say(
 		drop(server, client);
 }
 
-/* Without a word for those that may not ask. */
+/* Closes a client that cannot be served: with "busy", or without a word if it may not ask. */
 static void send_away(const struct control_server *server, int fd)
 {
 	if (control_peer_may(fd, server->group))
@@ -239,7 +240,7 @@ static void take_client(struct control_server *server)
 	for (size_t i = 0; i < CONTROL_SERVER_CLIENTS && !client; i++)
 		if (server->clients[i].fd < 0)
 			client = &server->clients[i];
-	/* Profiles in it are memory of ours. */
+	/* A small buffer: the profiles in it take our memory. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
 	if (!client || !control_peer_may(fd, server->group) || epoll_set_add(server->epoll_fd, fd) != 0) {
 		send_away(server, fd);
@@ -273,7 +274,7 @@ int control_server_memory(const void *bytes, size_t length)
 	return error;
 }
 
-/* Returns a descriptor, or -errno. */
+/* Makes the list as sealed memory. Returns a descriptor or -errno. */
 static int make_list(struct control_server *server, uint64_t *length)
 {
 	struct control_list_writer writer = {0};
@@ -304,7 +305,7 @@ static enum control_answer_kind refusal(int64_t error)
 		return CONTROL_OFF;
 	case -EOPNOTSUPP:
 		return CONTROL_UNSUPPORTED;
-	default: /* "unknown" would say that the process is not profiled */
+	default: /* not "unknown", which means that the process is not profiled */
 		return CONTROL_BUSY;
 	}
 }
@@ -376,7 +377,7 @@ static struct client *find_asker(struct control_server *server, uint64_t asker)
 	return NULL;
 }
 
-/* Takes over profile_fd. */
+/* Gives an answer to the asker, if it still waits. Takes over profile_fd. */
 static void give(
     struct control_server *server, uint64_t asker, const struct control_answer *answer, int profile_fd)
 {

@@ -18,7 +18,8 @@
 
 enum { BACKLOG = 64, CONNECT_SECONDS = 3 };
 
-/* By its folder's descriptor, so that nobody can lead us elsewhere, and the path may be of any length. */
+/* The address by the descriptor of the folder: so nobody can lead us elsewhere, and the path may have any
+ * length. */
 static void address_of(int folder_fd, const char *name, struct sockaddr_un *address)
 {
 	memset(address, 0, sizeof(*address));
@@ -33,7 +34,7 @@ static int connect_to(const struct sockaddr_un *address)
 
 	if (fd < 0)
 		return -errno;
-	/* do not wait for a full backlog either */
+	/* for connect(), which waits if the backlog is full */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
 		return fd;
@@ -51,7 +52,8 @@ int control_socket_connect(const char *path)
 	return connect_to(&address);
 }
 
-/* Opens a folder of our own, or makes it, for `group` if there is one. Returns a descriptor, or -errno. */
+/* Opens the folder, which must be our own. Makes it if it is missing, for `group` if there is one. Returns
+ * a descriptor or -errno. */
 static int open_folder(const char *path, gid_t group)
 {
 	struct folder folder;
@@ -72,7 +74,7 @@ static int open_folder(const char *path, gid_t group)
 	return fd;
 }
 
-/* May the name be taken? 0; -EADDRINUSE: a daemon serves it. */
+/* May we bind this name? 0 or -errno; -EADDRINUSE if a daemon serves it. */
 static int check_free(int folder_fd, const char *name)
 {
 	struct sockaddr_un address;
@@ -89,7 +91,7 @@ static int check_free(int folder_fd, const char *name)
 	return fd == -ECONNREFUSED || fd == -ENOENT ? 0 : -EADDRINUSE;
 }
 
-/* Under another name first: nobody sees it before it listens and has its mode. */
+/* Binds the socket under another name first: so no client sees it before it listens and has its mode. */
 static int bind_in(int folder_fd, const char *name, gid_t group)
 {
 	struct sockaddr_un address;
@@ -100,7 +102,7 @@ static int bind_in(int folder_fd, const char *name, gid_t group)
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	(void)unlinkat(folder_fd, early, 0); /* of a killed one that had our pid */
+	(void)unlinkat(folder_fd, early, 0); /* a daemon that was killed may have had our pid */
 	bool for_group = group != CONTROL_NO_GROUP;
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
 	    (!for_group || fchownat(folder_fd, early, (uid_t)-1, group, AT_SYMLINK_NOFOLLOW) == 0) &&

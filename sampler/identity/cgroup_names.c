@@ -40,8 +40,8 @@ static bool is_grouped(const char *text, const size_t *groups, size_t count, cha
 
 /* ---- containers */
 
-/* The length of the id at the end of a part of the path, or 0:
- * 64 digits (Docker, containerd, CRI-O, Podman), 32 and a number (ECS), a UUID, 8-4-4-4-4 (Garden). */
+/* The length of the id at the end of a part of the path, or 0. An id is 64 digits (Docker, containerd,
+ * CRI-O, Podman), 32 and a number (ECS), a UUID, or 8-4-4-4-4 (Garden). */
 static size_t id_at_end(const char *part, size_t length)
 {
 	static const size_t uuid[] = {8, 4, 4, 4, 12}, garden[] = {8, 4, 4, 4, 4};
@@ -68,7 +68,7 @@ static bool ends_with(const char *text, size_t length, const char *ending)
 	return length >= bytes && memcmp(text + length - bytes, ending, bytes) == 0;
 }
 
-/* A part of the path that names a container: "docker-ID.scope", "cri-containerd:ID", "ID",
+/* Does a part of the path name a container? "docker-ID.scope", "cri-containerd:ID", "ID",
  * "lxc.payload.NAME". */
 static bool container_of(const char *part, size_t length, char id[CGROUP_NAMES_CONTAINER_BYTES])
 {
@@ -81,7 +81,7 @@ static bool container_of(const char *part, size_t length, char id[CGROUP_NAMES_C
 	if (!bytes && length > strlen(lxc) && strncmp(part, lxc, strlen(lxc)) == 0)
 		bytes = length - strlen(lxc);
 	else if (bytes && bytes < length && !strchr("-:", part[length - bytes - 1]))
-		return false; /* "pod" and the pod's own */
+		return false; /* "pod" itself, and the cgroup of the pod */
 	if (!bytes || bytes >= CGROUP_NAMES_CONTAINER_BYTES)
 		return false;
 	memcpy(id, part + length - bytes, bytes);
@@ -103,7 +103,7 @@ static void pod_find(const char *path, char pod[CGROUP_NAMES_POD_BYTES])
 			for (size_t i = 0; i < UUID; i++)
 				pod[i] = id[i] == '_' ? '-' : id[i];
 			pod[UUID] = '\0';
-		} else if (length == TASK_HEX && hex_length(id, length) == length) { /* of a static pod */
+		} else if (length == TASK_HEX && hex_length(id, length) == length) { /* a static pod */
 			memcpy(pod, id, length);
 			pod[length] = '\0';
 		}
@@ -112,7 +112,7 @@ static void pod_find(const char *path, char pod[CGROUP_NAMES_POD_BYTES])
 
 /* ---- the path */
 
-/* Units of container runtimes, below which they put their containers: these are not parts of the unit. */
+/* Is it the unit of a container runtime? The containers below it are no parts of the unit. */
 static bool is_runtime(const char *unit)
 {
 	static const char *const runtimes[] = {"containerd.service", "docker.service", "crio.service",
@@ -160,7 +160,7 @@ void cgroup_names_of_path(struct cgroup_names *names, const char *path)
 		*names->unit = '\0';
 }
 
-/* How much a line tells: 0 nothing. */
+/* How good a line is; 0: of no use. */
 static int rank(const struct cgroup_line *line)
 {
 	if (line->path_bytes <= 1)

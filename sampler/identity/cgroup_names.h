@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the path of a cgroup tells: unit, container, pod. Pure, over the text of /proc/PID/cgroup, of
- * version 1 and 2 (cgroups(7)); names as systemd, Docker, containerd, CRI-O, Podman, LXC, ECS and the
- * kubelet make them.
+ * The unit, container and pod that the path of a cgroup names. Pure: parses the text of /proc/PID/cgroup, of
+ * version 1 and 2 (cgroups(7)). Knows the names that systemd, Docker, containerd, CRI-O, Podman, LXC, ECS and
+ * the kubelet make.
  */
 #ifndef SAMPLER_IDENTITY_CGROUP_NAMES_H
 #define SAMPLER_IDENTITY_CGROUP_NAMES_H
@@ -18,16 +18,17 @@ enum {
 
 struct cgroup_names {
 	char path[CGROUP_NAMES_PATH_BYTES]; /* "/system.slice/redis-server.service" */
-	char unit[CGROUP_NAMES_UNIT_BYTES]; /* "redis-server.service"; of a user's manager: the unit in it */
+	char unit
+	    [CGROUP_NAMES_UNIT_BYTES]; /* "redis-server.service"; below a user's manager, the inner unit */
 	char container_id[CGROUP_NAMES_CONTAINER_BYTES];
 	char pod_uid[CGROUP_NAMES_POD_BYTES]; /* with '-' */
 };
 
-/* The process' own cgroup: of version 2 if the process is in one below its root, else that of the memory
- * controller, of systemd, or the first. Everything is "" if nothing is found. */
+/* Parses the process' own cgroup: that of version 2 if it is below the root, else that of the memory
+ * controller, else that of systemd, else the first. All names are "" if none is found. */
 void cgroup_names_parse(struct cgroup_names *names, const char *text);
 
-/* The same of one path. */
+/* The same for one path. */
 void cgroup_names_of_path(struct cgroup_names *names, const char *path);
 
 #endif

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Valid UTF-8 without controls, cut. What is there already stays: the first one counts. */
+/* Takes a name as valid UTF-8 without control characters, cut to fit. A name that is set already stays:
+ * the first one counts. */
 static void take(char name[DECLARED_NAME_BYTES], const void *value, size_t length)
 {
 	char clean[UTF8_SANITIZED_MAX(DECLARED_NAME_BYTES)];
@@ -32,7 +33,7 @@ static void take(char name[DECLARED_NAME_BYTES], const void *value, size_t lengt
 
 enum service_source { SERVICE_OF_ENVIRONMENT, SERVICE_OF_CONTEXT };
 
-/* Keys of the semantic conventions. */
+/* Takes an attribute by its key, as the semantic conventions name it. */
 static void take_attribute(struct declared_names *names, enum service_source source, const char *key,
     size_t key_length, const void *value, size_t length)
 {
@@ -66,7 +67,7 @@ static void trim(const char **text, size_t *length)
 		--*length;
 }
 
-/* "service.name=shop,service.version=1.2": values are percent-encoded. */
+/* Takes the attributes of "service.name=shop,service.version=1.2"; values are percent-encoded. */
 static void take_resource(struct declared_names *names, const char *text, size_t length)
 {
 	const char *end = text + length;
@@ -91,7 +92,7 @@ static void take_resource(struct declared_names *names, const char *text, size_t
 	}
 }
 
-/* What follows "NAME=" in the string; NULL: it is another variable. */
+/* The text behind "NAME=" in the string, or NULL if it is another variable. */
 static const char *value_of(const char *string, size_t length, const char *name)
 {
 	size_t bytes = strlen(name);
@@ -100,7 +101,7 @@ static const char *value_of(const char *string, size_t length, const char *name)
 	                                                                                  : NULL;
 }
 
-/* The value of a variable; false: it is not there. */
+/* Finds the value of a variable. False if it is not set. */
 static bool find(const char *bytes, size_t length, const char *name, const char **value, size_t *value_length)
 {
 	const char *end = bytes + length;
@@ -121,7 +122,7 @@ static bool find(const char *bytes, size_t length, const char *name, const char 
 
 void declared_names_of_environment(struct declared_names *names, const void *bytes, size_t length)
 {
-	/* Those of Kubernetes are the usual names for what the downward API puts into the environment. */
+	/* For Kubernetes, the usual names of the variables that the downward API sets. */
 	const struct {
 		const char *variable;
 		char *name;
@@ -144,7 +145,7 @@ void declared_names_of_environment(struct declared_names *names, const void *byt
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		if (find(bytes, length, plain[i].variable, &value, &value_length))
 			take(plain[i].name, value, value_length);
-	/* as the library takes it: by any value but "" and "0" */
+	/* any value but "" and "0" counts, as in the library */
 	names->disabled = find(bytes, length, REGION_DISABLE_ENV, &value, &value_length) && value_length &&
 	    (value_length != 1 || *value != '0');
 }
@@ -190,7 +191,7 @@ bool declared_names_context_header(const void *bytes, size_t length, struct decl
 	return header.payload_bytes <= DECLARED_CONTEXT_BYTES_MAX;
 }
 
-/* The first field of that number; false: none that is bytes. */
+/* Finds the first field with that number. False if there is none that holds bytes. */
 static bool field_find(struct wire message, uint32_t number, struct wire *bytes)
 {
 	struct wire_field field;
@@ -229,8 +230,8 @@ void declared_names_of_context(struct declared_names *names, const void *bytes, 
 	struct wire message = {bytes, (const uint8_t *)bytes + length};
 	struct wire_field field;
 
-	/* A Resource has KeyValues in field 1; a ProcessContext a Resource, and KeyValues in field 2. Read as
-	 * the other one, none has a key that is known. */
+	/* A Resource has KeyValues in field 1. A ProcessContext has a Resource in field 1, and KeyValues
+	 * in field 2. A message that is read as the wrong one of the two has no known key. */
 	take_attributes(names, message);
 	while (wire_next(&message, &field) > 0) {
 		if (field.type == WIRE_BYTES && field.number == 1)

@@ -11,7 +11,7 @@
 
 bool pod_names_parse(struct pod_names *names, const char *folder, const char *uid)
 {
-	/* Names of Kubernetes have no '_'. */
+	/* The names of Kubernetes contain no '_'. */
 	const char *pod = strchr(folder, '_'), *end = strrchr(folder, '_');
 
 	*names = (struct pod_names){0};
@@ -45,7 +45,7 @@ static bool has_link_to(int folder_fd, const char *name, const char *container_i
 	return found;
 }
 
-/* The only container, or the one whose log is that of the id. */
+/* Finds the container: the only one, or the one whose log has the id. */
 static void container_find(
     struct pod_names *names, int logs_fd, const char *folder_name, const char *container_id)
 {

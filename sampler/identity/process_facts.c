@@ -16,7 +16,7 @@
 #include <sys/uio.h>
 
 enum {
-	ENVIRONMENT_BYTES = 256 << 10, /* more is not looked at */
+	ENVIRONMENT_BYTES = 256 << 10, /* no more is read */
 	PASSWD_BYTES = 16 << 10,
 	COMM_LENGTH = 15,
 };
@@ -31,7 +31,8 @@ static void read_environment(struct process_facts *facts)
 	free(text);
 }
 
-/* Of /etc/passwd alone: other sources of names may be servers, for which nobody here may wait. */
+/* Finds the user's name, only in /etc/passwd: other sources of names may be servers, and the daemon must
+ * not wait for them. */
 static void name_user(struct process_facts *facts)
 {
 	char buffer[PASSWD_BYTES];
@@ -69,7 +70,7 @@ static void read_cgroup(struct process_facts *facts)
 	free(text);
 }
 
-/* What the kubelet says goes before what the process says. */
+/* The kubelet is believed more than the process. */
 static void read_pod(struct process_facts *facts)
 {
 	struct declared_names *declared = &facts->declared;
@@ -128,7 +129,7 @@ int process_facts_read_owner(struct process_facts *facts, pid_t pid)
 
 /* ---- the process context of OpenTelemetry (declared_names.h) */
 
-enum { TRIES = 3 }; /* while it is being written */
+enum { TRIES = 3 }; /* the process may be writing its context */
 
 struct context_bytes {
 	uint64_t address; /* of the header */
@@ -143,7 +144,8 @@ static bool copy_memory(pid_t pid, uint64_t address, void *bytes, size_t length)
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)length;
 }
 
-/* Header, payload, header again: in between it may be written (OTEP 4719, "Reading Protocol"). */
+/* Reads the header, the payload, and the header again: the process may write them in between (OTEP 4719,
+ * "Reading Protocol"). */
 static void gather_context(pid_t pid, void *result)
 {
 	struct context_bytes *bytes = result;

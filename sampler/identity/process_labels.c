@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The unit names a service, and is not the scope of a login, of a terminal or of a user's manager. */
+/* Does the unit name a service? A scope of a login, of a terminal or of a user's manager does not. */
 static bool unit_names(const char *unit, char *name, size_t name_bytes)
 {
 	static const char suffix[] = ".service";
@@ -38,12 +38,12 @@ void process_labels_service(const struct process_facts *facts, char *name, size_
 		    name, name_bytes, "%s", *facts->called ? facts->called : process_facts_program(facts));
 }
 
-/* Whose login session or manager it is in: below that he makes cgroups himself. */
+/* Is the cgroup below a login session or manager, and of which user? There the user makes cgroups himself. */
 static bool login_of(const char *path, unsigned int *uid)
 {
 	int end = 0;
 
-	while (strncmp(path, "/..", 3) == 0) /* as we see it in a container */
+	while (strncmp(path, "/..", 3) == 0) /* so the path begins when we are in a container */
 		path += 3;
 	return sscanf(path, "/user.slice/user-%u.slice%n", uid, &end) == 1 && end;
 }
@@ -59,7 +59,8 @@ void process_labels_owner(const struct process_facts *facts, char *owner, size_t
 		snprintf(owner, owner_bytes, "pod-%s", cgroup->pod_uid);
 	else if (*cgroup->container_id)
 		snprintf(owner, owner_bytes, "container-%s", cgroup->container_id);
-	else if (*cgroup->unit && strncmp(cgroup->unit, "run-", 4) != 0) /* systemd-run's have numbers */
+	else if (*cgroup->unit &&
+	    strncmp(cgroup->unit, "run-", 4) != 0) /* units of systemd-run have numbers */
 		snprintf(owner, owner_bytes, "unit-%.*s", (int)strcspn(cgroup->unit, "@"), cgroup->unit);
 	else
 		snprintf(owner, owner_bytes, "uid-%u", (unsigned int)facts->uid);

@@ -16,16 +16,16 @@
 
 struct process_facts;
 
-/* Its own name, without a rule. Not cleaned: "shop/checkout". Pure. */
+/* The service name of a process without a rule. It is not cleaned: "shop/checkout". Pure. */
 void process_labels_service(const struct process_facts *facts, char *name, size_t name_bytes);
 
-/* Who may choose that name as he likes, and so answers for all of his: "uid-1000" (who has logged in,
- * whatever user ids his containers have), "pod-ID", "container-ID", "unit-sshd" (for all instances of a
- * template). Pure. */
+/* The account of a process: who can choose its service name, and so is limited together with all that he
+ * runs. "uid-1000" (the user who has logged in, whatever user ids his containers have), "pod-ID",
+ * "container-ID", or "unit-sshd" (for all instances of a template). Pure. */
 void process_labels_owner(const struct process_facts *facts, char *owner, size_t owner_bytes);
 
-/* service: of the rule, or what process_labels_service() says. Labels in `given` (of the rule; NULL: none)
- * come first and win. Pure. 0 or -ENOMEM; labels_fini() is due in any case. */
+/* Makes the labels. service: the rule's name, or that of process_labels_service(). given: the labels of
+ * the rule, which win; NULL: none. 0 or -ENOMEM; call labels_fini() in both cases. Pure. */
 int process_labels_make(struct labels *labels, const struct process_facts *facts, const char *service,
     const char *host, const struct labels *given);
 

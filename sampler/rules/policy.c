@@ -11,7 +11,7 @@
 
 enum { TEXTS = 3 };
 
-/* What the globs of a fact are compared with: one of these must match. NULL: there are no more. */
+/* The texts of a fact. A glob must match one of them. Unused texts are NULL. */
 static void texts_of(
     const struct process_facts *facts, enum rules_fact fact, const char *texts[TEXTS], char number[24])
 {
@@ -43,7 +43,7 @@ static void texts_of(
 	}
 }
 
-/* The glob that matches, or NULL. What is unknown or not there matches no glob, not even `*`. */
+/* The glob that matches the fact, or NULL. A fact that is unknown or empty matches no glob, not even `*`. */
 static const char *glob_find(
     const struct rules_globs *globs, const struct process_facts *facts, enum rules_fact fact)
 {

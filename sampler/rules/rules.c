@@ -16,7 +16,7 @@ static const enum rules_fact denied[] = {RULES_EXE, RULES_UNIT, RULES_CGROUP, RU
 
 /* ---- sections */
 
-/* NAME of "WORD NAME", "" of "WORD"; NULL: another section. */
+/* NAME of "WORD NAME", or "" of "WORD". NULL if it is another section. */
 static const char *name_of(const char *section, const char *word)
 {
 	size_t length = strlen(word);
@@ -59,7 +59,7 @@ static int add_denied(
 	return ini_text_wrong(error, "'%s' is none of exe, unit, cgroup, user", name);
 }
 
-/* Of the last section, as far as it is a service's. */
+/* Passes a fault on, and notes it in the section that is being read, if that is a service. */
 static void on_fault(void *context, const char *text)
 {
 	struct rules *rules = context;
@@ -89,8 +89,8 @@ static int on_value(void *context, const char *section, const char *name, const 
 
 /* ---- the whole */
 
-/* What can be said only when everything is read. What a service with a fault would be without it is not
- * known. Returns 0, or -errno with the first fault in `error`. */
+/* Checks what can be checked only when the whole file is read. Services with a fault are passed over,
+ * since the fault may be the reason. 0, or -errno with the first fault in `error`. */
 static int complete(struct rules *rules, const char *name, char *error, size_t error_bytes)
 {
 	char text[RULES_TITLE_BYTES + 4096 + 256];
@@ -120,7 +120,7 @@ static int complete(struct rules *rules, const char *name, char *error, size_t e
 	return err;
 }
 
-/* fault: see ini_text_reader; NULL: the first is enough. */
+/* Begins to read. fault: see struct ini_text_reader; NULL: the first fault ends the reading. */
 static struct ini_text_reader begin(struct rules *rules, void (*fault)(const char *text))
 {
 	*rules = (struct rules){.fault = fault};
@@ -130,7 +130,7 @@ static struct ini_text_reader begin(struct rules *rules, void (*fault)(const cha
 	    .section = on_section, .value = on_value, .fault = fault ? on_fault : NULL, .context = rules};
 }
 
-/* err: of the reading. */
+/* Ends the reading. err: its result. */
 static int end(struct rules *rules, int err, const char *name, char *error, size_t error_bytes)
 {
 	char ignored[INI_TEXT_ERROR_BYTES];

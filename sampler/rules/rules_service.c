@@ -129,7 +129,7 @@ static int set_keep(struct rules_service *service, const char *value, char error
 	return 0;
 }
 
-/* Said by its name: who comes from `record -e` looks for it. */
+/* Refuses the key `events` by its name: users of `record -e` look for it. */
 static int refuse_events(struct rules_service *service, const char *value, char error[INI_TEXT_ERROR_BYTES])
 {
 	(void)service;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `[service]` and `[service NAME]` of the configuration file: which processes, and how they are profiled. */
+/* `[service]` and `[service NAME]` of the configuration file: the processes that they match, and how these
+ * are profiled. */
 #ifndef SAMPLER_RULES_RULES_SERVICE_H
 #define SAMPLER_RULES_RULES_SERVICE_H
 
@@ -11,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum rules_fact { /* what a glob is compared with */
+enum rules_fact { /* the facts of a process that a glob can be compared with */
 	RULES_EXE,
 	RULES_COMM,
 	RULES_UNIT,
@@ -27,7 +28,7 @@ const char *rules_fact_name(enum rules_fact fact);
 enum { RULES_LABELS_MOST = 16, RULES_TITLE_BYTES = 64 };
 
 #define RULES_PERIOD_BYTES_DEFAULT (UINT64_C(512) << 10)
-#define RULES_INTERVAL_NS_DEFAULT  UINT64_MAX /* nobody asked for one: see snapshot/schedule.h */
+#define RULES_INTERVAL_NS_DEFAULT  UINT64_MAX /* no interval is configured: see snapshot/schedule.h */
 
 struct rules_globs {
 	char **globs;
@@ -36,40 +37,40 @@ struct rules_globs {
 
 void rules_globs_fini(struct rules_globs *globs);
 
-/* key: for the error line. 0 or -errno. */
+/* Adds a glob. key: for the error line. 0, or -errno with a line in error. */
 int rules_globs_add(
     struct rules_globs *globs, const char *key, const char *value, char error[INI_TEXT_ERROR_BYTES]);
 
-/* One section. What it does not say is taken from [service] once the file is read. */
+/* A section. Keys that it does not have are taken from [service] once the file is read. */
 struct rules_service {
-	char title[RULES_TITLE_BYTES]; /* NAME as written; "" of [service] */
-	char name[SERVICE_NAME_BYTES]; /* of the service in the store: cleaned */
-	int line;                      /* where it begins */
-	struct rules_globs
-	    match[RULES_FACTS]; /* one glob of each fact that has some must match; none: all do */
-	/* One of the two is 0: mean bytes between samples, or the period that gives so many samples an
-	 * hour. */
+	char title[RULES_TITLE_BYTES]; /* NAME as written; "" for [service] */
+	char name[SERVICE_NAME_BYTES]; /* the cleaned NAME, for the store */
+	int line;                      /* where the section begins */
+	struct rules_globs match
+	    [RULES_FACTS]; /* of each fact with globs, one must match; without any, all processes match */
+	/* One of the two is 0. The first is the mean number of bytes between samples; by the second, the
+	 * daemon chooses a period that gives so many samples an hour. */
 	uint64_t period_bytes, samples_per_hour;
 	uint64_t interval_ns; /* between snapshots, 0: none */
-	uint64_t keep;        /* numbered snapshots of a process, 0: what the store keeps */
+	uint64_t keep;        /* numbered snapshots of a process; 0: the store's limits decide */
 	bool attach, profile;
 	struct labels labels;
-	unsigned int given; /* the keys it has itself, a bit each */
-	bool faulty;        /* a line of it, or of a section behind it, could not be read */
+	unsigned int given; /* the keys that the section has, a bit each */
+	bool faulty;        /* a line of it, or of another section after it, could not be read */
 };
 
-/* title "": [service], with its defaults. */
+/* Begins a section. title "": [service], with the defaults. */
 void rules_service_init(struct rules_service *service, const char *title, int line);
 void rules_service_fini(struct rules_service *service);
 
-/* One KEY = VALUE. 0, or -errno with what is wrong and what is allowed in error. */
+/* Sets KEY = VALUE. 0, or -errno with a line in error: what is wrong, and what is allowed. */
 int rules_service_set(
     struct rules_service *service, const char *name, const char *value, char error[INI_TEXT_ERROR_BYTES]);
 
-/* Takes what is not given from [service]. 0 or -ENOMEM. */
+/* Takes the keys that are not given from [service]. 0 or -ENOMEM. */
 int rules_service_inherit(struct rules_service *service, const struct rules_service *defaults);
 
-/* Does it say at all which processes? */
+/* Has the section a `match` key? */
 bool rules_service_is_choosy(const struct rules_service *service);
 
 #endif

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The profiled ones first, those with most in use in front; the others by service. */
+/* Profiled processes come first, and those with most in use in front. The others are sorted by service. */
 static int by_importance(const void *a, const void *b)
 {
 	const struct control_process *x = a, *y = b;
@@ -45,7 +45,8 @@ static bool is_named(const struct control_process *process, char *const *words, 
 	return found;
 }
 
-/* Leaves only those that are named. False: the daemon knows none of them; one it does not know is said. */
+/* Keeps only the processes that are named, and logs the names that the daemon does not know. False if it
+ * knows none. */
 static bool choose(struct control_list *list, const struct options *options)
 {
 	bool *named = calloc((size_t)options->operand_count + 1, sizeof(*named));
@@ -77,7 +78,7 @@ int status_command_run(struct options *options)
 		log_line("%s", reason);
 		return 1;
 	}
-	(void)spool_list_read(&spools); /* none where there is no memory */
+	(void)spool_list_read(&spools); /* without memory there are none */
 	if (options->operand_count && !choose(&list, options))
 		goto out;
 	if (list.process_count)

@@ -10,9 +10,9 @@
  *	 "push": [{name, sent, retried, rejected, dropped, given_up, passed_over, resent, denied,
  *	     spool_profiles, spool_bytes, oldest_seconds}]}
  *
- * Times are in UTC, as RFC 3339 writes them; what is not known is null. growth is "" while it is not known;
- * growth_significant: it is "grows". Members may be added, none is ever renamed. `push` has the targets of
- * the user's own `heaptap push`, or root's; oldest_seconds is null where nothing waits.
+ * Times are in UTC, as in RFC 3339. A value that is not known is null; growth is "" then. growth_significant
+ * is true if growth is "grows". Members may be added, but none is ever renamed. `push` has the targets of the
+ * user's own `heaptap push`, or of root's. oldest_seconds is null if no profile waits.
  */
 #ifndef SAMPLER_STATUS_STATUS_JSON_H
 #define SAMPLER_STATUS_STATUS_JSON_H

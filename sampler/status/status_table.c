@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-	WIDTH_DEFAULT = 80, /* of a table that goes to no terminal, unless a name is longer */
+	WIDTH_DEFAULT = 80, /* of the table without a terminal, unless a name is longer */
 	FIXED_COLUMNS = 55, /* of all columns but the service's and the last, with what parts them */
 	BACKEND_COLUMNS = 6,
 	SERVICE_LEAST = 8,
@@ -58,7 +58,7 @@ static const char *error_share(const struct control_process *process, char text[
 	return text;
 }
 
-/* "+12.3M", "" if nothing grows by more than chance, "?" if nobody knows yet. */
+/* "+12.3M"; "" if nothing grows by more than chance; "?" if it is not known yet. */
 static const char *growth(const struct control_growth *growth, char text[AMOUNT_BYTES])
 {
 	char bytes[AMOUNT_BYTES];
@@ -71,7 +71,7 @@ static const char *growth(const struct control_growth *growth, char text[AMOUNT_
 	return text;
 }
 
-/* "09:14" of the last 20 hours, "Nov 21" before. */
+/* "09:14" for the last 20 hours, "Nov 21" for earlier times. */
 static const char *since(int64_t unix_ns, int64_t now_unix_ns, char text[AMOUNT_BYTES])
 {
 	bool recent = now_unix_ns - unix_ns < 20 * 3600 * NS_PER_S;
@@ -107,7 +107,7 @@ static void print_fact(const struct screen *screen, const char *name, const char
 	putc('\n', screen->out);
 }
 
-/* A sentence, on as many lines as it takes. */
+/* Prints a sentence on as many lines as it needs. */
 static void print_sentence(const struct screen *screen, const char *name, const char *text)
 {
 	char label[32];
@@ -118,7 +118,7 @@ static void print_sentence(const struct screen *screen, const char *name, const 
 	screen_hanging(screen, label, 10, text);
 }
 
-/* `why` is the path of the file `off`, or a line. */
+/* why: the path of the file `off`, or a line. */
 static void print_off(const struct screen *screen, const char *why)
 {
 	char text[1024] = "";
@@ -210,13 +210,14 @@ static void print_spool(const struct screen *screen, const struct spool_list_row
 
 /* ---- the table */
 
-/* One that is not profiled may have no service. */
+/* The service, or else the program: a process that is not profiled may have no service. */
 static const char *name_of(const struct control_process *process)
 {
 	return *process->service ? process->service : *process->comm ? process->comm : "?";
 }
 
-/* Columns of the service's name: what the others leave, or without a terminal what the longest needs. */
+/* The width of the column of services: what the other columns leave. Without a terminal, the longest name
+ * fits. */
 static int service_columns(const struct screen *screen, const struct control_list *list)
 {
 	int room = (screen->width ? screen->width : WIDTH_DEFAULT) - FIXED_COLUMNS - BACKEND_COLUMNS;
@@ -245,7 +246,7 @@ static uint64_t lost_samples(const struct control_process *process)
 	return sum;
 }
 
-/* "12:26:59" of the last 20 hours, with the date before. */
+/* "12:26:59" for the last 20 hours; earlier times with the date. */
 static void format_moment(int64_t unix_ns, int64_t now_unix_ns, char text[AMOUNT_BYTES])
 {
 	const bool is_recent = now_unix_ns - unix_ns < 20 * 3600 * NS_PER_S;
@@ -274,7 +275,7 @@ static void describe_growth(
 	}
 }
 
-/* Of several processes of a service each says which it is. */
+/* Does a row need the name of its process? It does if a service has several processes. */
 static bool needs_name(const struct control_list *list, const struct control_process *process)
 {
 	for (size_t i = 0; i < list->process_count && *process->name; i++)
@@ -284,7 +285,7 @@ static bool needs_name(const struct control_list *list, const struct control_pro
 	return false;
 }
 
-/* A second line, for what most processes do not have. */
+/* Prints a second line, for facts that most processes do not have. */
 static void print_details(const struct screen *screen, const struct control_list *list,
     const struct control_process *process, int64_t now_unix_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `heaptap status` shows: the daemon in some lines, then a table that fits 80 columns. */
+/* The output of `heaptap status`: some lines about the daemon, then a table that fits 80 columns. */
 #ifndef SAMPLER_STATUS_STATUS_TABLE_H
 #define SAMPLER_STATUS_STATUS_TABLE_H
 
@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-/* The processes in their order. now_unix_ns: for how long the daemon has run, and what "today" is. */
+/* Prints the processes in the order of the list. now_unix_ns: tells how long the daemon has run, and what
+ * "today" is. */
 void status_table_print(const struct screen *screen, const struct control_list *list,
     const struct spool_list *spools, int64_t now_unix_ns);
 
