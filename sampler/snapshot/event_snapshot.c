@@ -15,23 +15,23 @@
 
 enum { SHARE_PERCENT = 90 }; /* of the count; if samples stand for less, the summary says so */
 
-double event_sheet_scale(const struct event_sheet *sheet)
+double event_job_scale(const struct event_job *job)
 {
 	/* Only hardware counters are multiplexed. */
-	return sheet->event->kind == EVENT_HARDWARE
-	    ? event_scale(sheet->counters.enabled_ns, sheet->counters.running_ns)
+	return job->event->kind == EVENT_HARDWARE
+	    ? event_scale(job->counters.enabled_ns, job->counters.running_ns)
 	    : 1;
 }
 
 /* ---- comments */
 
-static void comment_event(struct profile *profile, const struct event_sheet *sheet)
+static void comment_event(struct profile *profile, const struct event_job *job)
 {
-	const struct event *event = sheet->event;
+	const struct event *event = job->event;
 	char rate[64];
 
 	event_describe_rate(event, rate, sizeof(rate));
-	sheet_comment(profile, "event: %s, %s; %s", event->text, rate,
+	profile_job_comment(profile, "event: %s, %s; %s", event->text, rate,
 	    event->part[0].exclude_user          ? "the kernel's side only"
 	        : !event->part[0].exclude_kernel ? "the program's side and the kernel's"
 	        : event->kernel_refused
@@ -40,55 +40,57 @@ static void comment_event(struct profile *profile, const struct event_sheet *she
 }
 
 static void comment_samples(
-    struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
+    struct profile *profile, const struct event_snapshot *event_snapshot, const struct event_job *job)
 {
-	const uint64_t *outcome = s->subject->outcome[sheet - s->sheets];
-	struct sheet_text text;
+	const uint64_t *outcome = event_snapshot->subject->outcome[job - event_snapshot->jobs];
+	struct profile_job_text text;
 
-	if (!sheet_text_open(&text))
+	if (!profile_job_text_open(&text))
 		return;
-	fprintf(text.out, "samples: %" PRIu64 " taken", sheet->total.samples);
-	sheet_print_outcomes(text.out, outcome);
-	if (s->subject->no_room)
-		fprintf(text.out, ", no memory for %" PRIu64 " of all events", s->subject->no_room);
-	sheet_text_add(&text, profile);
+	fprintf(text.out, "samples: %" PRIu64 " taken", job->total.samples);
+	profile_job_print_outcomes(text.out, outcome);
+	if (event_snapshot->subject->no_room)
+		fprintf(
+		    text.out, ", no memory for %" PRIu64 " of all events", event_snapshot->subject->no_room);
+	profile_job_text_add(&text, profile);
 }
 
 /* What the kernel counted, and what the samples stand for: the difference was lost, throttled, or belongs to
  * threads that ended before their first sample was due. */
 static void comment_counts(
-    struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
+    struct profile *profile, const struct event_snapshot *event_snapshot, const struct event_job *job)
 {
-	const struct counter_totals *c = &sheet->counters;
-	const char *unit = sheet->event->kind == EVENT_CLOCK ? " ns" : "";
+	const struct counter_totals *counters = &job->counters;
+	const char *unit = job->event->kind == EVENT_CLOCK ? " ns" : "";
 	char lost[64] = "an unknown number";
 
-	if (c->lost_known)
-		snprintf(lost, sizeof(lost), "%" PRIu64, c->lost);
-	sheet_comment(profile,
+	if (counters->lost_known)
+		snprintf(lost, sizeof(lost), "%" PRIu64, counters->lost);
+	profile_job_comment(profile,
 	    "of all processes: the kernel counted %" PRIu64 "%s, samples stand for %" PRIu64
 	    "%s (%.2f%%); samples lost for want "
 	    "of room: %s; held back by the kernel %" PRIu64 " times; %" PRIu64 " bad records",
-	    c->counted, unit, sheet->sum.value, unit,
-	    c->counted ? 100 * (double)sheet->sum.value / (double)c->counted : 100.0, lost, sheet->throttled,
-	    s->bad);
-	if (event_sheet_scale(sheet) > 1)
-		sheet_comment(profile, "multiplexed: counted %.2f%% of the time, values are scaled by %.4f",
-		    100 / event_sheet_scale(sheet), event_sheet_scale(sheet));
-	if (c->cpus_counted < c->cpus && sheet->event->cpu < 0)
-		sheet_comment(profile,
+	    counters->counted, unit, job->sum.value, unit,
+	    counters->counted ? 100 * (double)job->sum.value / (double)counters->counted : 100.0, lost,
+	    job->throttled, event_snapshot->bad);
+	if (event_job_scale(job) > 1)
+		profile_job_comment(profile,
+		    "multiplexed: counted %.2f%% of the time, values are scaled by %.4f",
+		    100 / event_job_scale(job), event_job_scale(job));
+	if (counters->cpus_counted < counters->cpus && job->event->cpu < 0)
+		profile_job_comment(profile,
 		    "counted on %u of %u processors: the others do not have this event, and the time on them "
 		    "is in no number",
-		    c->cpus_counted, c->cpus);
-	if (c->incomplete)
+		    counters->cpus_counted, counters->cpus);
+	if (counters->incomplete)
 		profile_add_comment(profile,
 		    "after 2 s it was open whether each thread is counted: threads were being created all "
 		    "the time, or one never ran; some may be in no number");
 }
 
-static void comment_faults(struct profile *profile, const struct event_sheet *sheet)
+static void comment_faults(struct profile *profile, const struct event_job *job)
 {
-	if (sheet->event->kind != EVENT_FAULT)
+	if (job->event->kind != EVENT_FAULT)
 		return;
 	profile_add_comment(profile,
 	    "resident: pages that came when they were first touched, with their size; not what is resident "
@@ -96,7 +98,7 @@ static void comment_faults(struct profile *profile, const struct event_sheet *sh
 	    "madvise are not seen, a page that is copied after fork() or swapped in again counts again, and "
 	    "one fault may map "
 	    "several pages of a file");
-	if (sheet->event->part[0].exclude_kernel)
+	if (job->event->part[0].exclude_kernel)
 		profile_add_comment(profile,
 		    "resident: pages that the kernel touches first, for read() into fresh memory and the "
 		    "like, are not seen");
@@ -104,18 +106,18 @@ static void comment_faults(struct profile *profile, const struct event_sheet *sh
 
 /* ---- samples */
 
-static void fill_values(const struct event_sheet *sheet, const struct event_row *row, int64_t values[2])
+static void fill_values(const struct event_job *job, const struct event_row *row, int64_t values[2])
 {
-	double scale = event_sheet_scale(sheet);
+	double scale = event_job_scale(job);
 	int64_t value = scale > 1 ? (int64_t)llround((double)row->value * scale) : (int64_t)row->value;
-	bool clock = sheet->event->kind == EVENT_CLOCK;
+	bool clock = job->event->kind == EVENT_CLOCK;
 
 	values[0] = clock ? (int64_t)row->samples : value;
 	values[1] = clock ? value : (int64_t)row->bytes;
 }
 
 static int add_row(struct profile *profile, struct symbolizer *symbolizer, const struct threads *threads,
-    const struct event_sheet *sheet, const struct event_row *row)
+    const struct event_job *job, const struct event_row *row)
 {
 	const uint32_t *locations;
 	int64_t values[2];
@@ -126,32 +128,31 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	    {.key = "thread_name", .str = name},
 	};
 
-	fill_values(sheet, row, values);
+	fill_values(job, row, values);
 	return profile_add_sample(profile, locations, depth, values, labels, !row->tid ? 0 : name ? 2 : 1);
 }
 
-static int add_lost(struct profile *profile, struct symbolizer *symbolizer, const struct event_sheet *sheet)
+static int add_lost(struct profile *profile, struct symbolizer *symbolizer, const struct event_job *job)
 {
-	uint64_t each = sheet->event->hz && sheet->total.samples ? sheet->total.value / sheet->total.samples
-	                                                         : sheet->event->period;
-	const struct event_row row = {.samples = sheet->lost_here,
-	    .value = sheet->lost_here * each,
-	    .bytes = sheet->event->kind == EVENT_FAULT
-	        ? sheet->lost_here * each * (uint64_t)sysconf(_SC_PAGESIZE)
-	        : 0};
+	uint64_t each =
+	    job->event->hz && job->total.samples ? job->total.value / job->total.samples : job->event->period;
+	const struct event_row row = {.samples = job->lost_here,
+	    .value = job->lost_here * each,
+	    .bytes = job->event->kind == EVENT_FAULT ? job->lost_here * each * (uint64_t)sysconf(_SC_PAGESIZE)
+	                                             : 0};
 	uint32_t location = symbolizer_marker(symbolizer, STACK_LOST_SAMPLES);
 	int64_t values[2];
 
-	fill_values(sheet, &row, values);
+	fill_values(job, &row, values);
 	return profile_add_sample(profile, &location, 1, values, NULL, 0);
 }
 
 static void set_types(
-    struct profile *profile, const struct event_snapshot *s, const struct event_sheet *sheet)
+    struct profile *profile, const struct event_snapshot *event_snapshot, const struct event_job *job)
 {
-	const struct event *event = sheet->event;
+	const struct event *event = job->event;
 	uint64_t period =
-	    event->hz ? sheet->total.samples ? sheet->total.value / sheet->total.samples : 1 : event->period;
+	    event->hz ? job->total.samples ? job->total.value / job->total.samples : 1 : event->period;
 	bool clock = event->kind == EVENT_CLOCK;
 
 	if (clock)
@@ -161,65 +162,65 @@ static void set_types(
 		profile_add_sample_type(profile, "resident", "bytes");
 	profile_set_default_sample_type(profile, event->kind == EVENT_FAULT ? "resident" : event->type);
 	profile_set_period(profile, event->type, clock ? "nanoseconds" : "count", (int64_t)period);
-	profile_set_time(profile, s->base.unix_ns, (int64_t)s->duration_ns);
+	profile_set_time(profile, event_snapshot->base.unix_ns, (int64_t)event_snapshot->duration_ns);
 }
 
-static void describe(struct profile *profile, const struct snapshot *snapshot, const struct sheet *base)
+static void describe(struct profile *profile, const struct snapshot *snapshot, const struct profile_job *base)
 {
-	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
-	const struct event_sheet *sheet = (const struct event_sheet *)base;
+	const struct event_snapshot *event_snapshot = (const struct event_snapshot *)snapshot;
+	const struct event_job *job = (const struct event_job *)base;
 
-	set_types(profile, s, sheet);
-	sheet_comment(profile, "snapshot: %s", snapshot->cause);
-	comment_event(profile, sheet);
-	comment_samples(profile, s, sheet);
-	comment_counts(profile, s, sheet);
-	comment_faults(profile, sheet);
+	set_types(profile, event_snapshot, job);
+	profile_job_comment(profile, "snapshot: %s", snapshot->cause);
+	comment_event(profile, job);
+	comment_samples(profile, event_snapshot, job);
+	comment_counts(profile, event_snapshot, job);
+	comment_faults(profile, job);
 }
 
-static void mark_stacks(const struct sheet *base, bool *used)
+static void mark_stacks(const struct profile_job *base, bool *used)
 {
-	const struct event_sheet *sheet = (const struct event_sheet *)base;
+	const struct event_job *job = (const struct event_job *)base;
 
-	for (size_t i = 0; i < sheet->count; i++)
-		used[sheet->rows[i].stack] = true;
+	for (size_t i = 0; i < job->count; i++)
+		used[job->rows[i].stack] = true;
 }
 
 static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, const struct snapshot *snapshot,
-    const struct sheet *base)
+    const struct profile_job *base)
 {
-	const struct event_sheet *sheet = (const struct event_sheet *)base;
+	const struct event_job *job = (const struct event_job *)base;
 	int error = 0;
 
-	for (size_t i = 0; i < sheet->count && !error; i++)
-		error = add_row(profile, symbolizer, snapshot->target->threads, sheet, &sheet->rows[i]);
-	return !error && sheet->lost_here ? add_lost(profile, symbolizer, sheet) : error;
+	for (size_t i = 0; i < job->count && !error; i++)
+		error = add_row(profile, symbolizer, snapshot->target->threads, job, &job->rows[i]);
+	return !error && job->lost_here ? add_lost(profile, symbolizer, job) : error;
 }
 
 static int write_all(const struct writer_item *item, void **shared)
 {
-	const struct event_snapshot *s = (const struct event_snapshot *)item;
-	const struct sheet *sheets[EVENTS_MAX];
+	const struct event_snapshot *event_snapshot = (const struct event_snapshot *)item;
+	const struct profile_job *jobs[EVENTS_MAX];
 
-	for (size_t i = 0; i < s->sheet_count; i++)
-		sheets[i] = &s->sheets[i].base;
-	return sheets_write(&s->base, sheets, s->sheet_count, shared);
+	for (size_t i = 0; i < event_snapshot->job_count; i++)
+		jobs[i] = &event_snapshot->jobs[i].base;
+	return profile_jobs_write(&event_snapshot->base, jobs, event_snapshot->job_count, shared);
 }
 
 static void discard(struct writer_item *item)
 {
-	struct event_snapshot *s = (struct event_snapshot *)item;
+	struct event_snapshot *event_snapshot = (struct event_snapshot *)item;
 
-	for (size_t i = 0; i < s->sheet_count; i++) {
-		free((char *)s->sheets[i].base.path);
-		free(s->sheets[i].rows);
+	for (size_t i = 0; i < event_snapshot->job_count; i++) {
+		free((char *)event_snapshot->jobs[i].base.path);
+		free(event_snapshot->jobs[i].rows);
 	}
-	free(s);
+	free(event_snapshot);
 }
 
-int event_snapshot_set_path(struct event_snapshot *s, size_t event, const char *path)
+int event_snapshot_set_path(struct event_snapshot *event_snapshot, size_t event, const char *path)
 {
-	static const struct sheet_kind kind = {.allocator_stays = true,
+	static const struct profile_job_kind kind = {.allocator_stays = true,
 	    .describe = describe,
 	    .mark_stacks = mark_stacks,
 	    .fill_rows = fill_rows};
@@ -227,56 +228,56 @@ int event_snapshot_set_path(struct event_snapshot *s, size_t event, const char *
 
 	if (!copy)
 		return -ENOMEM;
-	s->sheets[event].base.kind = &kind;
-	s->sheets[event].base.path = copy;
-	if (!s->base.path[0])
-		s->base.path = copy;
+	event_snapshot->jobs[event].base.kind = &kind;
+	event_snapshot->jobs[event].base.path = copy;
+	if (!event_snapshot->base.path[0])
+		event_snapshot->base.path = copy;
 	return 0;
 }
 
 struct event_snapshot *event_snapshot_new(void)
 {
-	struct event_snapshot *s = calloc(1, sizeof(*s));
+	struct event_snapshot *event_snapshot = calloc(1, sizeof(*event_snapshot));
 
-	if (!s)
+	if (!event_snapshot)
 		return NULL;
-	s->base.item.write = write_all;
-	s->base.item.discard = discard;
-	s->base.path = "";
-	return s;
+	event_snapshot->base.item.write = write_all;
+	event_snapshot->base.item.discard = discard;
+	event_snapshot->base.path = "";
+	return event_snapshot;
 }
 
 /* ---- what the user reads */
 
-static void print_sheet(const struct event_sheet *sheet)
+static void print_job(const struct event_job *job)
 {
 	char value[64], bytes[48] = "", size[AMOUNT_BYTES], share[80] = "", lost[32] = "an unknown number";
-	double total = (double)sheet->total.value * event_sheet_scale(sheet);
+	double total = (double)job->total.value * event_job_scale(job);
 
-	if (sheet->event->kind == EVENT_CLOCK)
+	if (job->event->kind == EVENT_CLOCK)
 		snprintf(value, sizeof(value), "%.3f s", total / 1e9);
 	else
 		snprintf(value, sizeof(value), "%.0f", total);
-	if (sheet->event->kind == EVENT_FAULT)
-		snprintf(bytes, sizeof(bytes), ", %s", amount_bytes((double)sheet->total.bytes, size));
-	if (sheet->counters.counted && sheet->sum.value < sheet->counters.counted / 100 * SHARE_PERCENT)
+	if (job->event->kind == EVENT_FAULT)
+		snprintf(bytes, sizeof(bytes), ", %s", amount_bytes((double)job->total.bytes, size));
+	if (job->counters.counted && job->sum.value < job->counters.counted / 100 * SHARE_PERCENT)
 		snprintf(share, sizeof(share), ", samples stand for %.1f%% of what the kernel counted",
-		    100 * (double)sheet->sum.value / (double)sheet->counters.counted);
-	if (sheet->counters.lost_known)
-		snprintf(lost, sizeof(lost), "%" PRIu64, sheet->counters.lost);
-	log_line("  %s %s%s in %" PRIu64 " samples; %s lost%s: %s", sheet->event->label, value, bytes,
-	    sheet->total.samples, lost, share, sheet->base.path);
+		    100 * (double)job->sum.value / (double)job->counters.counted);
+	if (job->counters.lost_known)
+		snprintf(lost, sizeof(lost), "%" PRIu64, job->counters.lost);
+	log_line("  %s %s%s in %" PRIu64 " samples; %s lost%s: %s", job->event->label, value, bytes,
+	    job->total.samples, lost, share, job->base.path);
 }
 
 void event_snapshot_print(const struct snapshot *snapshot)
 {
-	const struct event_snapshot *s = (const struct event_snapshot *)snapshot;
+	const struct event_snapshot *event_snapshot = (const struct event_snapshot *)snapshot;
 	const struct target *target = snapshot->target;
 	char end[PROCESS_END_BYTES];
 
 	process_end_phrase(target, end, sizeof(end));
 	log_line("%s (pid %d) %s; events:", target->title, (int)target->pid, end);
-	for (size_t i = 0; i < s->sheet_count; i++)
-		if (s->sheets[i].base.path)
-			print_sheet(&s->sheets[i]);
+	for (size_t i = 0; i < event_snapshot->job_count; i++)
+		if (event_snapshot->jobs[i].base.path)
+			print_job(&event_snapshot->jobs[i]);
 }

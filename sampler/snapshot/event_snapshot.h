@@ -12,12 +12,12 @@
 
 #include "sampler/events/event_process.h"
 #include "sampler/perf/counter.h"
-#include "sampler/snapshot/sheet.h"
+#include "sampler/snapshot/profile_job.h"
 #include "sampler/snapshot/snapshot.h"
 
 /* One event's part. */
-struct event_sheet {
-	struct sheet base;         /* first; the path is owned */
+struct event_job {
+	struct profile_job base;   /* first; the path is owned */
 	const struct event *event; /* borrowed */
 	struct event_row *rows;
 	size_t count;
@@ -33,11 +33,11 @@ struct event_snapshot {
 	struct snapshot base; /* first */
 	struct event_process *subject;
 	uint64_t duration_ns, bad;
-	struct event_sheet sheets[EVENTS_MAX];
-	size_t sheet_count;
+	struct event_job jobs[EVENTS_MAX];
+	size_t job_count;
 };
 
-/* NULL: out of memory. Its item writes every sheet: 0, or -errno of the first that failed. */
+/* NULL: out of memory. Its item writes every job: 0, or -errno of the first that failed. */
 struct event_snapshot *event_snapshot_new(void);
 
 /* Where an event's profile goes. Returns 0 or -ENOMEM. */
@@ -46,7 +46,7 @@ int event_snapshot_set_path(struct event_snapshot *snapshot, size_t event, const
 /* Says on stderr what was written when a process has ended. */
 void event_snapshot_print(const struct snapshot *snapshot);
 
-/* The factor that scales the rows of a sheet up for multiplexing. */
-double event_sheet_scale(const struct event_sheet *sheet);
+/* The factor that scales the rows of a job up for multiplexing. */
+double event_job_scale(const struct event_job *job);
 
 #endif

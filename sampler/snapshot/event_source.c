@@ -17,37 +17,37 @@ enum { OTHERS_SAID = 8 }; /* processes started by COMMAND whose events are shown
 
 /* ---- taking */
 
-static int copy_rows(struct event_sheet *sheet, const struct event_book *book)
+static int copy_rows(struct event_job *job, const struct event_book *book)
 {
-	sheet->count = event_book_count(book);
-	sheet->total = event_book_total(book);
-	sheet->rows = calloc(sheet->count + 1, sizeof(*sheet->rows));
-	if (!sheet->rows)
+	job->count = event_book_count(book);
+	job->total = event_book_total(book);
+	job->rows = calloc(job->count + 1, sizeof(*job->rows));
+	if (!job->rows)
 		return -ENOMEM;
-	if (sheet->count)
-		memcpy(sheet->rows, event_book_rows(book), sheet->count * sizeof(*sheet->rows));
+	if (job->count)
+		memcpy(job->rows, event_book_rows(book), job->count * sizeof(*job->rows));
 	return 0;
 }
 
-static int fill_sheet(const struct event_source *source, struct event_snapshot *snapshot, size_t event,
+static int fill_job(const struct event_source *source, struct event_snapshot *snapshot, size_t event,
     const struct snapshot_order *order)
 {
-	struct event_sheet *sheet = &snapshot->sheets[event];
+	struct event_job *job = &snapshot->jobs[event];
 	const struct event_intake *intake = &source->registry->intake;
 	const struct target *target = &snapshot->subject->target;
 	const struct event_book *book = snapshot->subject->books[event];
 	char name[EVENT_TEXT_BYTES + 96], path[PATH_MAX];
 
-	sheet->event = &intake->events[event];
-	counters_read(source->registry->counters, event, &sheet->counters);
-	sheet->sum = intake->sum[event];
-	sheet->throttled = intake->throttled[event];
-	sheet->lost_here = intake->sampled <= 1 ? sheet->counters.lost : 0;
+	job->event = &intake->events[event];
+	counters_read(source->registry->counters, event, &job->counters);
+	job->sum = intake->sum[event];
+	job->throttled = intake->throttled[event];
+	job->lost_here = intake->sampled <= 1 ? job->counters.lost : 0;
 	bool of_command = target->command && target->end != TARGET_EXEC;
 	if (!book && !(order->kind == SNAPSHOT_EXIT && of_command))
 		return 0;
-	int error = book ? copy_rows(sheet, book) : 0;
-	snprintf(name, sizeof(name), "%s-%s", sheet->event->label, order->name);
+	int error = book ? copy_rows(job, book) : 0;
+	snprintf(name, sizeof(name), "%s-%s", job->event->label, order->name);
 	if (!error)
 		error = scheduler_reserve(source->base.scheduler, target, name, path, sizeof(path));
 	return error ? error : event_snapshot_set_path(snapshot, event, path);
@@ -58,40 +58,41 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 {
 	const struct event_source *source = (const struct event_source *)base;
 	const struct process *heap = source->heaps ? process_life_find(source->heaps, target->pid) : NULL;
-	struct event_snapshot *s = event_snapshot_new();
+	struct event_snapshot *event_snapshot = event_snapshot_new();
 
-	if (!s)
+	if (!event_snapshot)
 		return -ENOMEM;
-	s->subject = (struct event_process *)target;
-	event_process_look(s->subject);
+	event_snapshot->subject = (struct event_process *)target;
+	event_process_look(event_snapshot->subject);
 	/* The same names as in its heap profiles, unless that does not know what it executed. */
 	if (heap && strcmp(heap->target.name, target->name) == 0) {
 		memcpy(target->title, heap->target.title, sizeof(target->title));
 		memcpy(target->full_name, heap->target.full_name, sizeof(target->full_name));
 		memcpy(target->called, heap->target.called, sizeof(target->called));
 	}
-	s->base.unix_ns = clock_unix_ns();
-	s->duration_ns = clock_now_ns() - target->start_ns;
-	s->bad = source->registry->intake.bad;
-	s->sheet_count = source->registry->intake.event_count;
+	event_snapshot->base.unix_ns = clock_unix_ns();
+	event_snapshot->duration_ns = clock_now_ns() - target->start_ns;
+	event_snapshot->bad = source->registry->intake.bad;
+	event_snapshot->job_count = source->registry->intake.event_count;
 	int error = 0;
-	for (size_t i = 0; i < s->sheet_count && !error; i++)
-		error = fill_sheet(source, s, i, order);
-	for (size_t i = 0; i < s->sheet_count; i++)
-		s->base.files[s->base.file_count++] = s->sheets[i].base.path;
+	for (size_t i = 0; i < event_snapshot->job_count && !error; i++)
+		error = fill_job(source, event_snapshot, i, order);
+	for (size_t i = 0; i < event_snapshot->job_count; i++)
+		event_snapshot->base.files[event_snapshot->base.file_count++] =
+		    event_snapshot->jobs[i].base.path;
 	if (error)
-		s->base.item.discard(&s->base.item);
+		event_snapshot->base.item.discard(&event_snapshot->base.item);
 	else
-		*snapshot = &s->base;
+		*snapshot = &event_snapshot->base;
 	return error;
 }
 
 void event_source_take(struct event_source *source, pid_t pid, const struct snapshot_order *order)
 {
 	event_registry_drain(source->registry);
-	struct event_process *s = pid > 0 ? event_registry_find(source->registry, pid) : NULL;
-	if (s && event_process_has_samples(s))
-		scheduler_take_beside(&source->base, &s->target, order);
+	struct event_process *process = pid > 0 ? event_registry_find(source->registry, pid) : NULL;
+	if (process && event_process_has_samples(process))
+		scheduler_take_beside(&source->base, &process->target, order);
 }
 
 /* ---- what the scheduler asks */

@@ -7,8 +7,8 @@
 #include "pprof/profile/drop_frames.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/sample_types.h"
+#include "sampler/snapshot/profile_job.h"
 #include "sampler/snapshot/resident_text.h"
-#include "sampler/snapshot/sheet.h"
 #include "sampler/terminal/amount.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 #include <time.h>
 
 /* One of the profiles that a snapshot consists of. */
-struct heap_sheet {
-	struct sheet base; /* first */
+struct heap_job {
+	struct profile_job base; /* first */
 	enum heap_view_kind kind;
 	const struct heap_view *view;
 	int64_t unix_ns, duration_ns;
@@ -28,38 +28,41 @@ struct heap_sheet {
 
 /* ---- comments */
 
-const char *heap_snapshot_why_missing(const struct heap_snapshot *s)
+const char *heap_snapshot_why_missing(const struct heap_snapshot *heap_snapshot)
 {
-	return s->rings_were_full ? "no room in the rings" : "not dumped by the kernel";
+	return heap_snapshot->rings_were_full ? "no room in the rings" : "not dumped by the kernel";
 }
 
 /* Of a delta: what else is known of the samples is not known of an interval. */
 static void comment_interval(struct profile *profile, const struct heap_view *delta)
 {
-	sheet_comment(profile, "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks, " ORIGIN_OF_INTERVAL,
+	profile_job_comment(profile,
+	    "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks, " ORIGIN_OF_INTERVAL,
 	    delta->allocated.samples, delta->lost_alloc.samples);
 }
 
 static void comment_losses(
-    struct profile *profile, const struct heap_snapshot *s, const struct heap_view *view)
+    struct profile *profile, const struct heap_snapshot *heap_snapshot, const struct heap_view *view)
 {
-	const struct process_counters *c = &s->process->counters;
-	const struct region_place *place = region_place(s->process->image->region, s->process->place);
+	const struct process_counters *counters = &heap_snapshot->process->counters;
+	const struct region_place *place =
+	    region_place(heap_snapshot->process->image->region, heap_snapshot->process->place);
 
 	const struct {
 		const char *how;
 		uint64_t count;
-	} backends[] = {{"walked by the hook", c->walked}, {"by uprobe", c->by_uprobe},
-	    {"by breakpoint", c->by_breakpoint}, {"copied by the hook", c->copied}};
-	struct sheet_text text;
-	if (!sheet_text_open(&text))
+	} backends[] = {{"walked by the hook", counters->walked}, {"by uprobe", counters->by_uprobe},
+	    {"by breakpoint", counters->by_breakpoint}, {"copied by the hook", counters->copied}};
+	struct profile_job_text text;
+	if (!profile_job_text_open(&text))
 		return;
-	fprintf(text.out, "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks", s->view.allocated.samples,
-	    s->view.lost_alloc.samples + c->before_restart);
+	fprintf(text.out, "samples: %" PRIu64 " taken, %" PRIu64 " lost stacks",
+	    heap_snapshot->view.allocated.samples,
+	    heap_snapshot->view.lost_alloc.samples + counters->before_restart);
 	if (view->lost_inherited)
 		fprintf(text.out, ", " ORIGIN_LOST_INHERITED " %" PRIu64, view->lost_inherited);
-	if (c->before_restart)
-		fprintf(text.out, ", sampled before restart %" PRIu64, c->before_restart);
+	if (counters->before_restart)
+		fprintf(text.out, ", sampled before restart %" PRIu64, counters->before_restart);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
 
@@ -67,49 +70,51 @@ static void comment_losses(
 			fprintf(
 			    text.out, ", %s %" PRIu64, region_loss_name((enum region_loss)i), tally.samples);
 	}
-	if (s->dumps_missing)
-		fprintf(text.out, ", %s %" PRIu64, heap_snapshot_why_missing(s), s->dumps_missing);
-	if (c->not_dumped)
-		fprintf(text.out, ", walked but never dumped %" PRIu64, c->not_dumped);
+	if (heap_snapshot->dumps_missing)
+		fprintf(text.out, ", %s %" PRIu64, heap_snapshot_why_missing(heap_snapshot),
+		    heap_snapshot->dumps_missing);
+	if (counters->not_dumped)
+		fprintf(text.out, ", walked but never dumped %" PRIu64, counters->not_dumped);
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
 		if (backends[i].count)
 			fprintf(text.out, ", %s %" PRIu64, backends[i].how, backends[i].count);
-	const struct walked_counters walked = walked_counters(s->process->image);
+	const struct walked_counters walked = walked_counters(heap_snapshot->process->image);
 	if (walked.compared)
 		fprintf(text.out, " (of all its processes compared %" PRIu64 ", wrong %" PRIu64 ")",
 		    walked.compared, walked.different);
 	if (walked.by_frames)
 		fprintf(text.out, ", stacks known by the hook alone %" PRIu64, walked.by_frames);
-	if (c->no_room + c->inherited_no_room)
-		fprintf(text.out, ", no memory for %" PRIu64, c->no_room + c->inherited_no_room);
-	sheet_print_outcomes(text.out, c->outcome);
-	sheet_text_add(&text, profile);
+	if (counters->no_room + counters->inherited_no_room)
+		fprintf(
+		    text.out, ", no memory for %" PRIu64, counters->no_room + counters->inherited_no_room);
+	profile_job_print_outcomes(text.out, counters->outcome);
+	profile_job_text_add(&text, profile);
 }
 
 /* Their error is not independent of that in the profiles of those processes, see pprof/analysis/overlap.h. */
 static void comment_inherited(
     struct profile *profile, const struct process *process, const struct heap_view *view)
 {
-	struct sheet_text text;
+	struct profile_job_text text;
 
-	if (!view->inherited.samples || !sheet_text_open(&text))
+	if (!view->inherited.samples || !profile_job_text_open(&text))
 		return;
 	fprintf(text.out, "inherited by fork: %.0f +- %.0f of these bytes", view->inherited.bytes,
 	    sqrt(view->inherited.bytes_variance));
 	for (uint32_t i = process->ancestor_count; i > 0; i--)
 		fprintf(text.out, "%s%d", i == process->ancestor_count ? ", sampled in pid " : " or ",
 		    (int)process->ancestors[i - 1]);
-	sheet_text_add(&text, profile);
+	profile_job_text_add(&text, profile);
 }
 
-static void comment_lifetimes(struct profile *profile, const struct heap_snapshot *s)
+static void comment_lifetimes(struct profile *profile, const struct heap_snapshot *heap_snapshot)
 {
-	const struct lifetime *all = &s->lifetimes;
+	const struct lifetime *all = &heap_snapshot->lifetimes;
 	double objects = lifetime_objects(all);
-	uint64_t unseen = s->frees_missing;
-	struct sheet_text text;
+	uint64_t unseen = heap_snapshot->frees_missing;
+	struct profile_job_text text;
 
-	if ((!all->samples && !unseen) || !sheet_text_open(&text))
+	if ((!all->samples && !unseen) || !profile_job_text_open(&text))
 		return;
 	double share = objects > 0 ? 100 / objects : 0;
 	fprintf(text.out,
@@ -117,54 +122,56 @@ static void comment_lifetimes(struct profile *profile, const struct heap_snapsho
 	    " samples) %.1f%% were temporary (freed within %g ms by the "
 	    "allocating thread), %.1f%% were freed by another thread",
 	    objects, all->samples, all->temporary_objects * share,
-	    (double)heap_options(s->process->heap)->temporary_ns / 1e6, all->other_thread_objects * share);
+	    (double)heap_options(heap_snapshot->process->heap)->temporary_ns / 1e6,
+	    all->other_thread_objects * share);
 	if (unseen)
 		fprintf(text.out, "; %" PRIu64 " frees are missing from this", unseen);
-	sheet_text_add(&text, profile);
+	profile_job_text_add(&text, profile);
 }
 
 /* Of the peak nothing is known: nobody was there. */
 static void comment_resident(
-    struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
+    struct profile *profile, const struct heap_snapshot *heap_snapshot, const struct heap_job *job)
 {
 	char text[512];
 
-	if (sheet->kind == HEAP_VIEW_PEAK || !s->resident.newest.time_ns)
+	if (job->kind == HEAP_VIEW_PEAK || !heap_snapshot->resident.newest.time_ns)
 		return;
-	resident_text_comment(&s->resident.newest, text, sizeof(text));
+	resident_text_comment(&heap_snapshot->resident.newest, text, sizeof(text));
 	profile_add_comment(profile, text);
 }
 
 static void comment_peak(
-    struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
+    struct profile *profile, const struct heap_snapshot *heap_snapshot, const struct heap_job *job)
 {
-	time_t seconds = (time_t)(sheet->unix_ns / 1000000000);
+	time_t seconds = (time_t)(job->unix_ns / 1000000000);
 	struct tm tm;
 	char when[64] = "", missing[64] = "";
-	const char *end = strncmp(s->base.cause, "exit, ", 6) == 0 ? s->base.cause + 6 : NULL;
+	const char *end =
+	    strncmp(heap_snapshot->base.cause, "exit, ", 6) == 0 ? heap_snapshot->base.cause + 6 : NULL;
 
 	if (gmtime_r(&seconds, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
-	if (s->peak_missing)
-		snprintf(
-		    missing, sizeof(missing), "; %" PRId64 " of its samples are missing", s->peak_missing);
-	sheet_comment(profile, "snapshot: peak, the heap at its largest%s (%s.%03dZ), written %s %s%s",
-	    end ? "" : " so far", when, (int)(sheet->unix_ns / 1000000 % 1000), end ? "when" : "with",
-	    end ? end : s->base.cause, missing);
+	if (heap_snapshot->peak_missing)
+		snprintf(missing, sizeof(missing), "; %" PRId64 " of its samples are missing",
+		    heap_snapshot->peak_missing);
+	profile_job_comment(profile, "snapshot: peak, the heap at its largest%s (%s.%03dZ), written %s %s%s",
+	    end ? "" : " so far", when, (int)(job->unix_ns / 1000000 % 1000), end ? "when" : "with",
+	    end ? end : heap_snapshot->base.cause, missing);
 }
 
 static void comment_cause(
-    struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
+    struct profile *profile, const struct heap_snapshot *heap_snapshot, const struct heap_job *job)
 {
-	if (sheet->kind == HEAP_VIEW_PEAK)
-		comment_peak(profile, s, sheet);
-	else if (sheet->kind == HEAP_VIEW_DELTA)
-		sheet_comment(profile,
+	if (job->kind == HEAP_VIEW_PEAK)
+		comment_peak(profile, heap_snapshot, job);
+	else if (job->kind == HEAP_VIEW_DELTA)
+		profile_job_comment(profile,
 		    "snapshot: delta, what was allocated in the %.3f s before %s; in use is what is "
 		    "left of that",
-		    (double)sheet->duration_ns / 1e9, s->base.cause);
+		    (double)job->duration_ns / 1e9, heap_snapshot->base.cause);
 	else
-		sheet_comment(profile, "snapshot: %s", s->base.cause);
+		profile_job_comment(profile, "snapshot: %s", heap_snapshot->base.cause);
 }
 
 /* What is older is not in the books. */
@@ -173,98 +180,99 @@ static void comment_attached(struct profile *profile, const struct image *image)
 	char bytes[AMOUNT_BYTES];
 
 	if (image->origin.attached_pid)
-		sheet_comment(profile,
+		profile_job_comment(profile,
 		    "attached: %.1f s after the start; about %s of resident memory are older",
 		    (double)image->origin.attached_after_ns / 1e9,
 		    amount_bytes((double)image->origin.attached_rss_bytes, bytes));
 	else if (image->origin.offered && image->origin.offered_after_ns)
-		sheet_comment(profile, ORIGIN_TAKEN_OVER "%.1f s after the start",
+		profile_job_comment(profile, ORIGIN_TAKEN_OVER "%.1f s after the start",
 		    (double)image->origin.offered_after_ns / 1e9);
 	else if (image->origin.offered)
-		sheet_comment(profile, ORIGIN_TAKEN_OVER "from an earlier daemon");
+		profile_job_comment(profile, ORIGIN_TAKEN_OVER "from an earlier daemon");
 	if (image->unfollowed.count)
-		sheet_comment(profile,
+		profile_job_comment(profile,
 		    "not followed: %s%" PRIu64 " programs that forked children executed, the last %s; "
 		    "only a process that is attached to is recorded",
 		    image->unfollowed.seen_capacity ? "at least " : "", image->unfollowed.count,
 		    image->unfollowed.last);
 }
 
-static void comment_period(struct profile *profile, const struct heap_snapshot *s)
+static void comment_period(struct profile *profile, const struct heap_snapshot *heap_snapshot)
 {
 	char present[AMOUNT_BYTES], bytes[AMOUNT_BYTES], when[64] = "";
-	const time_t seconds = (time_t)(s->process->image->period.lowered_unix_ns / 1000000000);
+	const time_t seconds = (time_t)(heap_snapshot->process->image->period.lowered_unix_ns / 1000000000);
 	struct tm tm;
 
-	if (!s->present_period_bytes || s->present_period_bytes >= s->period_bytes)
+	if (!heap_snapshot->present_period_bytes ||
+	    heap_snapshot->present_period_bytes >= heap_snapshot->period_bytes)
 		return;
 	if (seconds && gmtime_r(&seconds, &tm))
 		strftime(when, sizeof(when), " at %Y-%m-%dT%H:%M:%SZ", &tm);
-	sheet_comment(profile,
+	profile_job_comment(profile,
 	    "the period was lowered to %s%s: that of the profile is the largest before, %s",
-	    amount_bytes((double)s->present_period_bytes, present), when,
-	    amount_bytes((double)s->period_bytes, bytes));
+	    amount_bytes((double)heap_snapshot->present_period_bytes, present), when,
+	    amount_bytes((double)heap_snapshot->period_bytes, bytes));
 }
 
 static void add_comments(
-    struct profile *profile, const struct heap_snapshot *s, const struct heap_sheet *sheet)
+    struct profile *profile, const struct heap_snapshot *heap_snapshot, const struct heap_job *job)
 {
 	static const char *const when[] = {
 	    [HEAP_VIEW_LIVE] = "", [HEAP_VIEW_PEAK] = " at the peak", [HEAP_VIEW_DELTA] = " of that"};
-	const struct heap_estimate *inuse = &sheet->view->inuse;
-	const struct region *region = s->process->image->region;
+	const struct heap_estimate *inuse = &job->view->inuse;
+	const struct region *region = heap_snapshot->process->image->region;
 	uint64_t placeless = region_placeless(region), not_cut_off = region_not_cut_off(region),
 	         not_afforded = region_not_afforded(region);
 
-	comment_cause(profile, s, sheet);
-	comment_attached(profile, s->process->image);
-	if (sheet->kind == HEAP_VIEW_DELTA)
-		comment_interval(profile, sheet->view);
+	comment_cause(profile, heap_snapshot, job);
+	comment_attached(profile, heap_snapshot->process->image);
+	if (job->kind == HEAP_VIEW_DELTA)
+		comment_interval(profile, job->view);
 	else
-		comment_losses(profile, s, sheet->view);
+		comment_losses(profile, heap_snapshot, job->view);
 	if (placeless)
-		sheet_comment(
+		profile_job_comment(
 		    profile, "not profiled: %" PRIu64 " forked children without a free place", placeless);
 	if (not_cut_off)
-		sheet_comment(profile,
+		profile_job_comment(profile,
 		    "not profiled since they changed their user id: %" PRIu64
 		    " forked children that could not be cut off from the stacks of others",
 		    not_cut_off);
 	if (not_afforded)
-		sheet_comment(profile,
+		profile_job_comment(profile,
 		    ORIGIN_LIMITED
 		    "%" PRIu64
 		    " processes, whose limit leaves no room for heaptap's; what was in use then is shown as "
 		    "in use",
 		    not_afforded);
-	sheet_comment(profile, "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)",
-	    when[sheet->kind], inuse->bytes, sqrt(inuse->bytes_variance), inuse->objects,
-	    sqrt(inuse->objects_variance));
-	comment_inherited(profile, s->process, sheet->view);
-	comment_lifetimes(profile, s);
-	comment_resident(profile, s, sheet);
-	profile_add_comment(profile, s->session);
-	comment_period(profile, s);
-	if (s->trouble[0])
-		profile_add_comment(profile, s->trouble);
-	if (s->process->target.plan && s->process->target.plan->labels[0])
-		profile_add_comment(profile, s->process->target.plan->labels);
+	profile_job_comment(profile,
+	    "in use%s: %.0f +- %.0f bytes, %.0f +- %.0f objects (one standard error)", when[job->kind],
+	    inuse->bytes, sqrt(inuse->bytes_variance), inuse->objects, sqrt(inuse->objects_variance));
+	comment_inherited(profile, heap_snapshot->process, job->view);
+	comment_lifetimes(profile, heap_snapshot);
+	comment_resident(profile, heap_snapshot, job);
+	profile_add_comment(profile, heap_snapshot->session);
+	comment_period(profile, heap_snapshot);
+	if (heap_snapshot->trouble[0])
+		profile_add_comment(profile, heap_snapshot->trouble);
+	if (heap_snapshot->process->target.plan && heap_snapshot->process->target.plan->labels[0])
+		profile_add_comment(profile, heap_snapshot->process->target.plan->labels);
 }
 
-static void describe(struct profile *profile, const struct snapshot *snapshot, const struct sheet *base)
+static void describe(struct profile *profile, const struct snapshot *snapshot, const struct profile_job *base)
 {
-	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
-	const struct heap_sheet *sheet = (const struct heap_sheet *)base;
+	const struct heap_snapshot *heap_snapshot = (const struct heap_snapshot *)snapshot;
+	const struct heap_job *job = (const struct heap_job *)base;
 
 	for (size_t i = 0; i < SAMPLE_TYPE_COUNT; i++)
 		profile_add_sample_type(profile, sample_types[i].name, sample_types[i].unit);
 	profile_set_default_sample_type(profile,
-	    sample_types[sheet->kind == HEAP_VIEW_DELTA ? SAMPLE_TYPE_ALLOC_SPACE : SAMPLE_TYPE_INUSE_SPACE]
+	    sample_types[job->kind == HEAP_VIEW_DELTA ? SAMPLE_TYPE_ALLOC_SPACE : SAMPLE_TYPE_INUSE_SPACE]
 	        .name);
-	profile_set_period(profile, "space", "bytes", (int64_t)s->period_bytes);
-	profile_set_time(profile, sheet->unix_ns, sheet->duration_ns);
+	profile_set_period(profile, "space", "bytes", (int64_t)heap_snapshot->period_bytes);
+	profile_set_time(profile, job->unix_ns, job->duration_ns);
 	profile_set_drop_frames(profile, DROP_FRAMES_HEAP);
-	add_comments(profile, s, sheet);
+	add_comments(profile, heap_snapshot, job);
 }
 
 /* ---- samples */
@@ -340,9 +348,9 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	return profile_add_sample(profile, locations, depth, values, labels, count);
 }
 
-static void mark_stacks(const struct sheet *base, bool *used)
+static void mark_stacks(const struct profile_job *base, bool *used)
 {
-	const struct heap_view *view = ((const struct heap_sheet *)base)->view;
+	const struct heap_view *view = ((const struct heap_job *)base)->view;
 
 	for (size_t i = 0; i < view->count; i++)
 		if (view->rows[i].key.stack != UINT32_MAX)
@@ -350,15 +358,15 @@ static void mark_stacks(const struct sheet *base, bool *used)
 }
 
 static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, const struct snapshot *snapshot,
-    const struct sheet *base)
+    const struct profile_job *base)
 {
-	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
-	const struct heap_sheet *sheet = (const struct heap_sheet *)base;
+	const struct heap_snapshot *heap_snapshot = (const struct heap_snapshot *)snapshot;
+	const struct heap_job *job = (const struct heap_job *)base;
 	int error = 0;
 
-	for (size_t i = 0; i < sheet->view->count && !error; i++)
-		error = add_row(profile, symbolizer, s->process, &sheet->view->rows[i]);
-	snapshot_unseen_comment(profile, &s->unseen, sheet->view, symbolizer);
+	for (size_t i = 0; i < job->view->count && !error; i++)
+		error = add_row(profile, symbolizer, heap_snapshot->process, &job->view->rows[i]);
+	snapshot_unseen_comment(profile, &heap_snapshot->unseen, job->view, symbolizer);
 	return error;
 }
 
@@ -366,37 +374,39 @@ static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, con
 
 static int write_all(const struct writer_item *item, void **shared)
 {
-	static const struct sheet_kind kind = {
+	static const struct profile_job_kind kind = {
 	    .describe = describe, .mark_stacks = mark_stacks, .fill_rows = fill_rows};
-	const struct heap_snapshot *s = (const struct heap_snapshot *)item;
-	const struct heap_sheet live = {{&kind, s->path}, HEAP_VIEW_LIVE, &s->view, s->base.unix_ns, 0};
-	const struct heap_sheet delta = {
-	    {&kind, s->delta_path}, HEAP_VIEW_DELTA, &s->delta, s->base.unix_ns, (int64_t)s->delta_ns};
-	const struct heap_sheet peak = {{&kind, s->peak_path}, HEAP_VIEW_PEAK, &s->peak, s->peak_unix_ns, 0};
-	const struct sheet *const sheets[] = {&live.base, &delta.base, &peak.base};
+	const struct heap_snapshot *heap_snapshot = (const struct heap_snapshot *)item;
+	const struct heap_job live = {{&kind, heap_snapshot->path}, HEAP_VIEW_LIVE, &heap_snapshot->view,
+	    heap_snapshot->base.unix_ns, 0};
+	const struct heap_job delta = {{&kind, heap_snapshot->delta_path}, HEAP_VIEW_DELTA,
+	    &heap_snapshot->delta, heap_snapshot->base.unix_ns, (int64_t)heap_snapshot->delta_ns};
+	const struct heap_job peak = {{&kind, heap_snapshot->peak_path}, HEAP_VIEW_PEAK, &heap_snapshot->peak,
+	    heap_snapshot->peak_unix_ns, 0};
+	const struct profile_job *const jobs[] = {&live.base, &delta.base, &peak.base};
 
-	return sheets_write(&s->base, sheets, sizeof(sheets) / sizeof(sheets[0]), shared);
+	return profile_jobs_write(&heap_snapshot->base, jobs, sizeof(jobs) / sizeof(jobs[0]), shared);
 }
 
 static void discard(struct writer_item *item)
 {
-	struct heap_snapshot *s = (struct heap_snapshot *)item;
+	struct heap_snapshot *heap_snapshot = (struct heap_snapshot *)item;
 
-	heap_view_fini(&s->view);
-	heap_view_fini(&s->peak);
-	heap_view_fini(&s->delta);
-	free(s->peak_path);
-	free(s->delta_path);
-	free(s);
+	heap_view_fini(&heap_snapshot->view);
+	heap_view_fini(&heap_snapshot->peak);
+	heap_view_fini(&heap_snapshot->delta);
+	free(heap_snapshot->peak_path);
+	free(heap_snapshot->delta_path);
+	free(heap_snapshot);
 }
 
 struct heap_snapshot *heap_snapshot_new(void)
 {
-	struct heap_snapshot *s = calloc(1, sizeof(*s));
+	struct heap_snapshot *heap_snapshot = calloc(1, sizeof(*heap_snapshot));
 
-	if (!s)
+	if (!heap_snapshot)
 		return NULL;
-	s->base.item.write = write_all;
-	s->base.item.discard = discard;
-	return s;
+	heap_snapshot->base.item.write = write_all;
+	heap_snapshot->base.item.discard = discard;
+	return heap_snapshot;
 }

@@ -53,46 +53,47 @@ static void describe_trouble(const struct process *process, const struct snapsho
 }
 
 /* The difference to the last periodic snapshot, beside this one. */
-static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *s, const char *name,
-    const struct live_scan *live_scan)
+static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *heap_snapshot,
+    const char *name, const struct live_scan *live_scan)
 {
-	struct heap *heap = s->process->heap;
+	struct heap *heap = heap_snapshot->process->heap;
 	uint64_t since_ns = heap_last_mark(heap)->time_ns;
 	char delta_name[128];
 
 	if (!since_ns)
-		since_ns = s->process->target.start_ns;
+		since_ns = heap_snapshot->process->target.start_ns;
 	snprintf(delta_name, sizeof(delta_name), "%s-delta", name);
-	s->delta_ns = live_scan->now_ns > since_ns ? live_scan->now_ns - since_ns : 1;
-	if (heap_view_make(&s->delta, HEAP_VIEW_DELTA, heap, live_scan) == 0)
-		s->delta_path = scheduler_reserve_beside(scheduler, &s->process->target, delta_name);
+	heap_snapshot->delta_ns = live_scan->now_ns > since_ns ? live_scan->now_ns - since_ns : 1;
+	if (heap_view_make(&heap_snapshot->delta, HEAP_VIEW_DELTA, heap, live_scan) == 0)
+		heap_snapshot->delta_path =
+		    scheduler_reserve_beside(scheduler, &heap_snapshot->process->target, delta_name);
 	heap_mark(heap, live_scan->counted, live_scan->now_ns);
 }
 
 /* The files beside the profile. */
-static void add_files(const struct heap_source *source, struct heap_snapshot *s,
+static void add_files(const struct heap_source *source, struct heap_snapshot *heap_snapshot,
     struct snapshot_series *series, const struct snapshot_order *order, const struct live_scan *live_scan)
 {
 	const struct scheduler *scheduler = source->base.scheduler;
 
-	peak_add(scheduler, s, series, live_scan);
+	peak_add(scheduler, heap_snapshot, series, live_scan);
 	if (scheduler_setup(scheduler)->settings->delta && order->by == SNAPSHOT_BY_CLOCK)
-		add_delta(scheduler, s, order->name, live_scan);
+		add_delta(scheduler, heap_snapshot, order->name, live_scan);
 }
 
 /* asked: as it was before the drain. An earlier sampler may have had rings, if this one has none. */
-static void note_missing(struct heap_snapshot *s, const struct registry *registry, uint64_t asked)
+static void note_missing(struct heap_snapshot *heap_snapshot, const struct registry *registry, uint64_t asked)
 {
-	const uint64_t came = s->process->counters.dumps;
+	const uint64_t came = heap_snapshot->process->counters.dumps;
 
-	s->dumps_missing = registry->setup.probe->rings && asked > came ? asked - came : 0;
-	s->rings_were_full = registry->setup.intake->ring_lost != 0;
+	heap_snapshot->dumps_missing = registry->setup.probe->rings && asked > came ? asked - came : 0;
+	heap_snapshot->rings_were_full = registry->setup.intake->ring_lost != 0;
 }
 
-static int add_views(struct heap_source *source, struct heap_snapshot *s, struct snapshot_series *series,
-    const struct snapshot_order *order)
+static int add_views(struct heap_source *source, struct heap_snapshot *heap_snapshot,
+    struct snapshot_series *series, const struct snapshot_order *order)
 {
-	struct process *process = s->process;
+	struct process *process = heap_snapshot->process;
 	struct live_scan live_scan;
 	const uint64_t asked = process_dumps_asked(process);
 	int error = live_scan_take(&live_scan, process->image->region, process->place);
@@ -100,28 +101,29 @@ static int add_views(struct heap_source *source, struct heap_snapshot *s, struct
 	if (!error) {
 		if (!process->target.closed) /* else all has been read */
 			drain_image(source->registry, process->image);
-		note_missing(s, source->registry, asked);
-		error = heap_view_make(&s->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
+		note_missing(heap_snapshot, source->registry, asked);
+		error = heap_view_make(&heap_snapshot->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
 	}
 	if (error) {
 		live_scan_fini(&live_scan);
 		return error;
 	}
-	s->base.unix_ns = clock_unix_ns();
+	heap_snapshot->base.unix_ns = clock_unix_ns();
 	if (order->kind != SNAPSHOT_MEMORY)
 		resident_watch_read(&series->heap.resident, process);
 	else if (process->target.readable) /* a client may ask every second: no reading out of turn */
 		resident_watch_look(&series->heap.resident, process, live_scan.now_ns,
 		    source->registry->setup.intake->books.processes.count);
-	s->resident = series->heap.resident;
-	snapshot_unseen_look(&s->unseen, process, &s->resident, &s->view);
-	s->lifetimes = *heap_lifetimes(process->heap);
+	heap_snapshot->resident = series->heap.resident;
+	snapshot_unseen_look(&heap_snapshot->unseen, process, &heap_snapshot->resident, &heap_snapshot->view);
+	heap_snapshot->lifetimes = *heap_lifetimes(process->heap);
 	/* of the image: of all of its processes */
-	s->frees_missing = process->image->frees.lost + process->counters.frees_unknown;
-	describe_trouble(process, series, live_scan.now_ns, s->trouble, sizeof(s->trouble));
+	heap_snapshot->frees_missing = process->image->frees.lost + process->counters.frees_unknown;
+	describe_trouble(
+	    process, series, live_scan.now_ns, heap_snapshot->trouble, sizeof(heap_snapshot->trouble));
 	if (order->kind != SNAPSHOT_MEMORY)
-		add_files(source, s, series, order, &live_scan);
-	s->scan_ns = live_scan.now_ns;
+		add_files(source, heap_snapshot, series, order, &live_scan);
+	heap_snapshot->scan_ns = live_scan.now_ns;
 	live_scan_fini(&live_scan);
 	return 0;
 }
@@ -130,32 +132,37 @@ static int take(struct snapshot_source *base, struct target *target, const struc
     struct snapshot **snapshot)
 {
 	struct heap_source *source = (struct heap_source *)base;
-	struct heap_snapshot *s = heap_snapshot_new();
+	struct heap_snapshot *heap_snapshot = heap_snapshot_new();
 
-	if (!s)
+	if (!heap_snapshot)
 		return -ENOMEM;
-	s->base.path = s->path;
-	s->base.kind = order->kind;
-	s->process = (struct process *)target;
-	const uint64_t own_bytes = s->process->image->period.bytes;
-	s->present_period_bytes = own_bytes ? own_bytes : source->period_bytes;
-	source->describe(source->context, s->present_period_bytes, s->session, sizeof(s->session));
+	heap_snapshot->base.path = heap_snapshot->path;
+	heap_snapshot->base.kind = order->kind;
+	heap_snapshot->process = (struct process *)target;
+	const uint64_t own_bytes = heap_snapshot->process->image->period.bytes;
+	heap_snapshot->present_period_bytes = own_bytes ? own_bytes : source->period_bytes;
+	source->describe(source->context, heap_snapshot->present_period_bytes, heap_snapshot->session,
+	    sizeof(heap_snapshot->session));
 	int error = 0;
 	if (order->kind == SNAPSHOT_MEMORY)
-		snprintf(s->path, sizeof(s->path), "memory"); /* no file, and no name is used up */
+		snprintf(heap_snapshot->path, sizeof(heap_snapshot->path),
+		    "memory"); /* no file, and no name is used up */
 	else
-		error = scheduler_reserve(base->scheduler, target, order->name, s->path, sizeof(s->path));
+		error = scheduler_reserve(
+		    base->scheduler, target, order->name, heap_snapshot->path, sizeof(heap_snapshot->path));
 	if (!error)
-		error = add_views(source, s, target->series, order);
-	const uint64_t most_bytes = heap_period_bytes(s->process->heap);
-	s->period_bytes = most_bytes > s->present_period_bytes ? most_bytes : s->present_period_bytes;
+		error = add_views(source, heap_snapshot, target->series, order);
+	const uint64_t most_bytes = heap_period_bytes(heap_snapshot->process->heap);
+	heap_snapshot->period_bytes = most_bytes > heap_snapshot->present_period_bytes
+	    ? most_bytes
+	    : heap_snapshot->present_period_bytes;
 	if (error)
-		s->base.item.discard(&s->base.item);
+		heap_snapshot->base.item.discard(&heap_snapshot->base.item);
 	else
-		*snapshot = &s->base;
-	s->base.files[0] = s->path;
-	s->base.files[1] = s->delta_path;
-	s->base.file_count = 2;
+		*snapshot = &heap_snapshot->base;
+	heap_snapshot->base.files[0] = heap_snapshot->path;
+	heap_snapshot->base.files[1] = heap_snapshot->delta_path;
+	heap_snapshot->base.file_count = 2;
 	return error;
 }
 
@@ -372,16 +379,16 @@ static void sum_up(struct heap_source *source, const struct snapshot *snapshot, 
 
 static void written(struct snapshot_source *base, const struct snapshot *snapshot, int error)
 {
-	const struct heap_snapshot *s = (const struct heap_snapshot *)snapshot;
+	const struct heap_snapshot *heap_snapshot = (const struct heap_snapshot *)snapshot;
 	struct heap_source *source = (struct heap_source *)base;
 
 	if (snapshot->kind == SNAPSHOT_EXIT) {
 		if (scheduler_setup(base->scheduler)->settings->verbosity >= 0)
 			sum_up(source, snapshot, error);
 	} else if (!error) { /* else the next one tries again */
-		peak_written(snapshot->target->series, s);
+		peak_written(snapshot->target->series, heap_snapshot);
 		if (!snapshot->target->plan)
-			note_written(source, s->path);
+			note_written(source, heap_snapshot->path);
 	}
 }
 
@@ -426,51 +433,51 @@ static void omit(struct heap_source *source, const struct process *process, stru
 }
 
 /* Logged at most every ten seconds: there are many such processes, or there would be none. */
-static void log_dropped(struct heap_source_dropped *d, const struct target *target, enum snapshot_drop why)
+static void log_dropped(struct heap_source_dropped *loss, const struct target *target, enum snapshot_drop why)
 {
 	const uint64_t now_ns = clock_now_ns();
 
-	d->unsaid++;
-	if (d->said_ns && now_ns - d->said_ns < UINT64_C(10) * CLOCK_NS_PER_S)
+	loss->unsaid++;
+	if (loss->said_ns && now_ns - loss->said_ns < UINT64_C(10) * CLOCK_NS_PER_S)
 		return;
-	log_line("%" PRIu64 " processes left no profile, %s (the last: %s, pid %d)", d->unsaid, drops[why],
+	log_line("%" PRIu64 " processes left no profile, %s (the last: %s, pid %d)", loss->unsaid, drops[why],
 	    target->title, (int)target->pid);
-	d->said_ns = now_ns;
-	d->unsaid = 0;
+	loss->said_ns = now_ns;
+	loss->unsaid = 0;
 }
 
 static void dropped(struct snapshot_source *base, const struct target *target, enum snapshot_drop why)
 {
 	struct heap_source *source = (struct heap_source *)base;
-	struct heap_source_dropped *d = &source->dropped[why];
+	struct heap_source_dropped *loss = &source->dropped[why];
 	const struct process *process = (const struct process *)target;
 	struct tally allocated =
 	    region_read_tally(&region_place(process->image->region, process->place)->allocated);
 
-	tally_add(&d->allocated, &allocated);
-	d->processes++;
+	tally_add(&loss->allocated, &allocated);
+	loss->processes++;
 	if (why == SNAPSHOT_DROP_FEW)
 		omit(source, process, allocated);
 	else
-		log_dropped(d, target, why);
+		log_dropped(loss, target, why);
 }
 
 bool heap_source_describe_dropped(
     const struct heap_source *source, enum snapshot_drop why, char *text, size_t text_bytes)
 {
-	const struct heap_source_dropped *d = &source->dropped[why];
-	const double bytes = (double)d->allocated.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
+	const struct heap_source_dropped *loss = &source->dropped[why];
+	const double bytes = (double)loss->allocated.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 
 	text[0] = '\0';
-	if (why != SNAPSHOT_DROP_FEW && d->processes)
+	if (why != SNAPSHOT_DROP_FEW && loss->processes)
 		snprintf(text, text_bytes,
 		    "%" PRIu64 " processes left no profile, %s: %" PRIu64 " samples, %.0f bytes allocated",
-		    d->processes, drops[why], d->allocated.samples, bytes);
-	else if (d->allocated.samples)
+		    loss->processes, drops[why], loss->allocated.samples, bytes);
+	else if (loss->allocated.samples)
 		snprintf(text, text_bytes,
 		    "%" PRIu64 " processes %s left no profile: %" PRIu64
 		    " samples, %.0f bytes allocated, %.0f in use at their ends",
-		    d->processes, drops[why], d->allocated.samples, bytes, d->at_end_bytes);
+		    loss->processes, drops[why], loss->allocated.samples, bytes, loss->at_end_bytes);
 	return text[0];
 }
 

@@ -39,18 +39,18 @@ struct profile_addresses_range {
 
 /* Borrows STACKS. NULL: out of memory. */
 struct profile_addresses *profile_addresses_new(const struct stacks *stacks);
-void profile_addresses_free(struct profile_addresses *layout);
+void profile_addresses_free(struct profile_addresses *addresses);
 
 /* The range and the address of a frame that is no marker. False: a hostile target has used up all addresses.
  * */
 bool profile_addresses_find(
-    const struct profile_addresses *layout, uint32_t frame, uint32_t *range, uint64_t *address);
+    const struct profile_addresses *addresses, uint32_t frame, uint32_t *range, uint64_t *address);
 
-uint32_t profile_addresses_count(const struct profile_addresses *layout);
+uint32_t profile_addresses_count(const struct profile_addresses *addresses);
 const struct profile_addresses_range *profile_addresses_range(
-    const struct profile_addresses *layout, uint32_t range);
+    const struct profile_addresses *addresses, uint32_t range);
 
 /* Does any range reach into [start, limit)? */
-bool profile_addresses_overlaps(const struct profile_addresses *layout, uint64_t start, uint64_t limit);
+bool profile_addresses_overlaps(const struct profile_addresses *addresses, uint64_t start, uint64_t limit);
 
 #endif

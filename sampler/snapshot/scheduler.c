@@ -284,7 +284,7 @@ static void close_target(void *context, struct target *target)
 		    target_user(target), "no profile of pid %d: %s", (int)target->pid, strerror(-error));
 	if (target->series)
 		scheduler_answer_all(scheduler, target->series, error);
-	if (!target->series || !target->series->jobs)
+	if (!target->series || !target->series->in_writer)
 		scheduler_release(source, target);
 }
 
@@ -336,7 +336,7 @@ void scheduler_progress(const struct scheduler *scheduler, uint64_t *written, ui
 
 bool scheduler_is_closing(const struct target *target)
 {
-	return target->closed && target->series && target->series->jobs;
+	return target->closed && target->series && target->series->in_writer;
 }
 
 bool scheduler_settled(const struct scheduler *scheduler)
@@ -347,7 +347,7 @@ bool scheduler_settled(const struct scheduler *scheduler)
 bool scheduler_idle(const struct scheduler *scheduler)
 {
 	for (const struct snapshot_series *series = scheduler->series; series; series = series->next_series)
-		if (snapshot_request_is_asked(&series->numbered) || series->jobs)
+		if (snapshot_request_is_asked(&series->numbered) || series->in_writer)
 			return false;
 	return scheduler->closing == 0;
 }

@@ -163,7 +163,7 @@ static int take(struct scheduler *scheduler, struct snapshot_series *series,
 		snapshot->item.discard(&snapshot->item);
 		return error;
 	}
-	series->jobs++;
+	series->in_writer++;
 	writer_submit(scheduler->writer, &snapshot->item);
 	return 0;
 }
@@ -247,10 +247,10 @@ int scheduler_take_last(struct scheduler *scheduler, struct target *target)
 	    SNAPSHOT_EXIT, target->end == TARGET_DETACHED ? "detach" : "exit", cause, 0};
 
 	process_end_cause(target, &series->death, cause, sizeof(cause));
-	series->jobs++; /* the target must stay, also if this one fails */
+	series->in_writer++; /* the target must stay, also if this one fails */
 	int error = take(scheduler, series, &order, REQUEST_ON_DROP);
 	scheduler->ended += !error;
-	series->jobs--;
+	series->in_writer--;
 	return error;
 }
 
@@ -318,7 +318,7 @@ void scheduler_on_written(void *context, const struct writer_item *item, int err
 	struct snapshot_source *source = series->source;
 	struct scheduler *scheduler = context;
 
-	series->jobs--;
+	series->in_writer--;
 	if (snapshot->kind == SNAPSHOT_MEMORY) { /* nothing is logged: the client is told */
 		give_memory(scheduler, snapshot, error);
 		snapshot_request_step(&series->in_memory, REQUEST_ON_WRITTEN);
@@ -336,6 +336,6 @@ void scheduler_on_written(void *context, const struct writer_item *item, int err
 	answer(
 	    scheduler, snapshot->askers, snapshot->asker_count, snapshot->target->pid, snapshot->path, error);
 	scheduler->look_ns = 0;
-	if (snapshot->target->closed && !series->jobs)
+	if (snapshot->target->closed && !series->in_writer)
 		scheduler_release(source, snapshot->target);
 }

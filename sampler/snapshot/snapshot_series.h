@@ -37,7 +37,7 @@ struct snapshot_series {
 
 	/* What the writer has: scheduler_write.c. */
 	uint32_t next_number; /* of the next numbered snapshot, from 1 */
-	uint32_t jobs;        /* snapshots of any kind that are in the writer */
+	uint32_t in_writer;   /* snapshots of any kind that are in the writer */
 	uint64_t failed;      /* snapshots that could not be taken or written */
 	int error;            /* of the last numbered one; 0: success */
 	int beside_error;     /* of the last path that scheduler_reserve_beside() made */

@@ -51,9 +51,10 @@ static char *copy_of(const char *path)
 	return path && *path ? strdup(path) : NULL;
 }
 
-void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, const char *end, int error)
+void summary_row_make(
+    struct summary_row *row, const struct heap_snapshot *snapshot, const char *end, int error)
 {
-	const struct process *process = s->process;
+	const struct process *process = snapshot->process;
 	const struct target *target = &process->target;
 	const struct region_place *place = region_place(process->image->region, process->place);
 
@@ -61,21 +62,22 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	    .pid = target->pid,
 	    .command = target->command && (target->end != TARGET_EXEC || target->unseen[0]),
 	    .alarm = process_end_alarm(target),
-	    .period_bytes = s->period_bytes,
-	    .has_peak = s->peak.inuse.samples > 0,
+	    .period_bytes = snapshot->period_bytes,
+	    .has_peak = snapshot->peak.inuse.samples > 0,
 	    .certain = is_certain(process, place),
-	    .unseen = s->unseen.texts,
-	    .hidden = unseen_may_hide(&s->unseen.facts, summary_bound_bytes(s->period_bytes)),
-	    .peak = estimate_view(&s->peak, s->period_bytes),
-	    .at_end = estimate_view(&s->view, s->period_bytes),
-	    .samples = s->view.allocated.samples,
-	    .stackless = s->view.lost_alloc.samples + process->counters.before_restart,
-	    .path = error ? NULL : copy_of(s->path),
-	    .peak_path = error || !s->peak.inuse.samples ? NULL : copy_of(s->peak_path),
+	    .unseen = snapshot->unseen.texts,
+	    .hidden = unseen_may_hide(&snapshot->unseen.facts, summary_bound_bytes(snapshot->period_bytes)),
+	    .peak = estimate_view(&snapshot->peak, snapshot->period_bytes),
+	    .at_end = estimate_view(&snapshot->view, snapshot->period_bytes),
+	    .samples = snapshot->view.allocated.samples,
+	    .stackless = snapshot->view.lost_alloc.samples + process->counters.before_restart,
+	    .path = error ? NULL : copy_of(snapshot->path),
+	    .peak_path = error || !snapshot->peak.inuse.samples ? NULL : copy_of(snapshot->peak_path),
 	};
 	row->certain = row->certain && !row->hidden;
-	row->stripped = row->hidden && s->unseen.facts.stripped && !s->unseen.facts.allocator[0] &&
-	    !s->unseen.facts.own_malloc && !s->unseen.facts.runtime.kind;
+	row->stripped = row->hidden && snapshot->unseen.facts.stripped &&
+	    !snapshot->unseen.facts.allocator[0] && !snapshot->unseen.facts.own_malloc &&
+	    !snapshot->unseen.facts.runtime.kind;
 	summary_title(row->title, target->title);
 	snprintf(row->full_name, sizeof(row->full_name), "%s", target->full_name);
 	snprintf(row->end, sizeof(row->end), "%s", end);
@@ -88,29 +90,31 @@ void summary_row_make(struct summary_row *row, const struct heap_snapshot *s, co
 	FILE *out = open_memstream(&row->block, &bytes);
 	if (!out)
 		return;
-	summary_print(out, row, s);
+	summary_print(out, row, snapshot);
 	fclose(out);
-	if (!target->command && s->resident.largest.parts.total_bytes < RESIDENT_SAID_BYTES)
+	if (!target->command && snapshot->resident.largest.parts.total_bytes < RESIDENT_SAID_BYTES)
 		return;
 	out = open_memstream(&row->resident, &bytes);
 	if (!out)
 		return;
-	row->resident_bytes = s->resident.largest.parts.total_bytes;
-	resident_text_print(out, &s->resident, s->scan_ns);
+	row->resident_bytes = snapshot->resident.largest.parts.total_bytes;
+	resident_text_print(out, &snapshot->resident, snapshot->scan_ns);
 	fclose(out);
 }
 
 /* ---- the block */
 
-static void print_estimate(FILE *out, const char *when, const struct summary_estimate *e)
+static void print_estimate(FILE *out, const char *when, const struct summary_estimate *estimate)
 {
 	char value[AMOUNT_BYTES], error[AMOUNT_BYTES];
 
-	if (e->bytes_variance > 0)
-		fprintf(out, "  %-7s %s +- %s in %.0f +- %.0f objects\n", when, amount_bytes(e->bytes, value),
-		    amount_bytes(sqrt(e->bytes_variance), error), e->objects, sqrt(e->objects_variance));
+	if (estimate->bytes_variance > 0)
+		fprintf(out, "  %-7s %s +- %s in %.0f +- %.0f objects\n", when,
+		    amount_bytes(estimate->bytes, value), amount_bytes(sqrt(estimate->bytes_variance), error),
+		    estimate->objects, sqrt(estimate->objects_variance));
 	else /* each was recorded */
-		fprintf(out, "  %-7s %s in %.0f objects\n", when, amount_bytes(e->bytes, value), e->objects);
+		fprintf(out, "  %-7s %s in %.0f objects\n", when, amount_bytes(estimate->bytes, value),
+		    estimate->objects);
 }
 
 /* " (less than about 1.5 MiB, 95 %)"; "" if nothing can be said. */
@@ -143,35 +147,36 @@ static void print_at_end(FILE *out, const struct summary_row *row)
 		    bound_text(row, " was allocated", bound, sizeof(bound)));
 }
 
-static void print_samples(FILE *out, const struct summary_row *row, const struct heap_snapshot *s)
+static void print_samples(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot)
 {
-	const struct region_place *place = region_place(s->process->image->region, s->process->place);
-	const struct process_counters *c = &s->process->counters;
+	const struct region_place *place =
+	    region_place(snapshot->process->image->region, snapshot->process->place);
+	const struct process_counters *counters = &snapshot->process->counters;
 
 	fprintf(
 	    out, "  samples %" PRIu64 " taken, %" PRIu64 " without a stack", row->samples, row->stackless);
-	if (s->view.lost_inherited)
-		fprintf(out, "; inherited without a stack: %" PRIu64, s->view.lost_inherited);
-	if (c->before_restart)
-		fprintf(out, "; sampled before restart: %" PRIu64, c->before_restart);
+	if (snapshot->view.lost_inherited)
+		fprintf(out, "; inherited without a stack: %" PRIu64, snapshot->view.lost_inherited);
+	if (counters->before_restart)
+		fprintf(out, "; sampled before restart: %" PRIu64, counters->before_restart);
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		struct tally tally = region_read_tally(&place->lost[i]);
 
 		if (tally.samples)
 			fprintf(out, "; %s: %" PRIu64, region_loss_name((enum region_loss)i), tally.samples);
 	}
-	if (s->dumps_missing)
-		fprintf(out, "; %s: %" PRIu64, heap_snapshot_why_missing(s), s->dumps_missing);
+	if (snapshot->dumps_missing)
+		fprintf(out, "; %s: %" PRIu64, heap_snapshot_why_missing(snapshot), snapshot->dumps_missing);
 	for (uint32_t i = 0; i < UNWIND_COUNTS; i++)
-		if (i != UNWIND_COMPLETE && c->outcome[i])
+		if (i != UNWIND_COMPLETE && counters->outcome[i])
 			fprintf(out, "; %s: %" PRIu64, unwind_outcome_name((enum unwind_outcome)i),
-			    c->outcome[i]);
-	if (c->no_room + c->inherited_no_room)
-		fprintf(out, "; no memory for: %" PRIu64, c->no_room + c->inherited_no_room);
+			    counters->outcome[i]);
+	if (counters->no_room + counters->inherited_no_room)
+		fprintf(out, "; no memory for: %" PRIu64, counters->no_room + counters->inherited_no_room);
 	putc('\n', out);
 }
 
-void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *s)
+void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot)
 {
 	char line[UNSEEN_LINE_BYTES];
 
@@ -179,7 +184,7 @@ void summary_print(FILE *out, const struct summary_row *row, const struct heap_s
 	if (row->has_peak)
 		print_estimate(out, "peak", &row->peak);
 	print_at_end(out, row);
-	print_samples(out, row, s);
+	print_samples(out, row, snapshot);
 	for (size_t i = 0; i < row->unseen.count; i++)
 		fprintf(out, "  %s\n", unseen_line(&row->unseen.texts[i], line));
 	if (row->placeless)

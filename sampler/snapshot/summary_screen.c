@@ -115,9 +115,9 @@ static const struct summary_row *most_resident(const struct summary_list *list)
 static void print_advice(FILE *out, const struct summary_row *row)
 {
 	const uint64_t period = row->period_bytes / PERIOD_SHARE;
-	const struct summary_estimate *e = row->has_peak ? &row->peak : &row->at_end;
-	uint64_t samples = e->samples;
-	bool good = samples && sqrt(e->bytes_variance) <= e->bytes / ERROR_SHARE;
+	const struct summary_estimate *estimate = row->has_peak ? &row->peak : &row->at_end;
+	uint64_t samples = estimate->samples;
+	bool good = samples && sqrt(estimate->bytes_variance) <= estimate->bytes / ERROR_SHARE;
 
 	if (!period || samples >= SAMPLES_MANY || good || row->hidden)
 		return;

@@ -27,10 +27,10 @@ enum {
 #define CHILD_MEMORY_BYTES (8ull << 30)
 #endif
 
-struct job {
-	struct job *next;
+struct entry {
+	struct entry *next;
 	struct writer_item *item;
-	struct job
+	struct entry
 	    *before;       /* the last of the same series in the queue, which has to be done first; or NULL */
 	pid_t pid;         /* of the child that writes it; 0: waits; IN_BATCH */
 	uint64_t since_ns; /* when it was submitted */
@@ -45,8 +45,8 @@ struct child {
 };
 
 struct writer {
-	struct job *jobs; /* those of one account oldest first; those of one child in its order */
-	uint64_t turn;    /* the account that was served last */
+	struct entry *queue; /* those of one account oldest first; those of one child in its order */
+	uint64_t turn;       /* the account that was served last */
 	struct child children[WRITER_CHILDREN + WRITER_URGENT_CHILDREN];
 	struct writer_pace pace;
 	bool hurry;
@@ -69,10 +69,10 @@ struct writer *writer_new(
 	return writer;
 }
 
-static void job_free(struct job *job)
+static void entry_free(struct entry *entry)
 {
-	job->item->discard(job->item);
-	free(job);
+	entry->item->discard(entry->item);
+	free(entry);
 }
 
 void writer_free(struct writer *writer)
@@ -82,11 +82,11 @@ void writer_free(struct writer *writer)
 	for (int i = 0; i < CHILDREN_MAX; i++)
 		if (writer->children[i].pid)
 			close(writer->children[i].results_fd);
-	while (writer->jobs) {
-		struct job *job = writer->jobs;
+	while (writer->queue) {
+		struct entry *entry = writer->queue;
 
-		writer->jobs = job->next;
-		job_free(job);
+		writer->queue = entry->next;
+		entry_free(entry);
 	}
 	free(writer);
 }
@@ -141,7 +141,7 @@ static void limit_time(void)
 /* After its time it leaves the rest of its batch to the next: who has come meanwhile waits no longer, however
  * slow the files of those before him are. */
 static void run_child(
-    const struct writer *writer, struct job *const jobs[], size_t count, int results_fd, bool yields)
+    const struct writer *writer, struct entry *const queue[], size_t count, int results_fd, bool yields)
 {
 	const uint64_t batch_ns = writer->pace.batch_ns, began_ns = clock_now_ns();
 	void *shared = NULL;
@@ -151,7 +151,7 @@ static void run_child(
 		if (i > 0 && batch_ns && clock_now_ns() - began_ns >= batch_ns)
 			break;
 		limit_time();
-		int32_t error = jobs[i]->item->write(jobs[i]->item, &shared);
+		int32_t error = queue[i]->item->write(queue[i]->item, &shared);
 		if (write(results_fd, &error, sizeof(error)) != (ssize_t)sizeof(error))
 			_exit(1);
 		if (error == -ENOMEM)
@@ -175,69 +175,69 @@ static struct child *free_child(struct writer *writer, bool urgent)
 	return running < WRITER_CHILDREN || urgent ? first : NULL;
 }
 
-static bool may_start(const struct job *job)
+static bool may_start(const struct entry *entry)
 {
-	return !job->pid && !job->before;
+	return !entry->pid && !entry->before;
 }
 
-static bool belongs_with(const struct job *job, const struct job *first)
+static bool belongs_with(const struct entry *entry, const struct entry *first)
 {
-	return may_start(job) && !job->alone && job->item->urgent == first->item->urgent &&
-	    job->item->detail == first->item->detail;
+	return may_start(entry) && !entry->alone && entry->item->urgent == first->item->urgent &&
+	    entry->item->detail == first->item->detail;
 }
 
 /* Whether its account's turn is earlier: they take turns in the order of their numbers. */
-static bool is_sooner(const struct writer *writer, const struct job *job, const struct job *than)
+static bool is_sooner(const struct writer *writer, const struct entry *entry, const struct entry *than)
 {
-	if (job->item->urgent != than->item->urgent)
-		return job->item->urgent;
-	return job->item->account - writer->turn - 1 < than->item->account - writer->turn - 1;
+	if (entry->item->urgent != than->item->urgent)
+		return entry->item->urgent;
+	return entry->item->account - writer->turn - 1 < than->item->account - writer->turn - 1;
 }
 
 /* Urgent ones first, then one of each account, then of those of one account the oldest. first: of those that
  * can be written with it; NULL: of all. */
-static struct job *next_job(const struct writer *writer, const struct job *first)
+static struct entry *next_entry(const struct writer *writer, const struct entry *first)
 {
-	struct job *found = NULL;
+	struct entry *found = NULL;
 
-	for (struct job *job = writer->jobs; job; job = job->next)
-		if ((first ? belongs_with(job, first) : may_start(job)) &&
-		    (!found || is_sooner(writer, job, found)))
-			found = job;
+	for (struct entry *entry = writer->queue; entry; entry = entry->next)
+		if ((first ? belongs_with(entry, first) : may_start(entry)) &&
+		    (!found || is_sooner(writer, entry, found)))
+			found = entry;
 	return found;
 }
 
-/* Puts the job behind `*at`, and its account at the end of the turn. Returns the end of what was put there.
+/* Puts the entry behind `*at`, and its account at the end of the turn. Returns the end of what was put there.
  * */
-static struct job **move_job(struct writer *writer, struct job *job, struct job **at)
+static struct entry **move_entry(struct writer *writer, struct entry *entry, struct entry **at)
 {
-	struct job **link = &writer->jobs;
+	struct entry **link = &writer->queue;
 
-	writer->turn = job->item->account;
-	while (*link != job)
+	writer->turn = entry->item->account;
+	while (*link != entry)
 		link = &(*link)->next;
-	*link = job->next;
-	job->next = *at;
-	*at = job;
-	return &job->next;
+	*link = entry->next;
+	entry->next = *at;
+	*at = entry;
+	return &entry->next;
 }
 
-/* The first job and others that one child can write: its share of the waiting jobs, at the front of the queue
- * now. The child is to be noted in them. */
-static size_t make_batch(struct writer *writer, struct job *first, struct job *batch[WRITER_BATCH])
+/* The first entry and others that one child can write: its share of the waiting queue, at the front of the
+ * queue now. The child is to be noted in them. */
+static size_t make_batch(struct writer *writer, struct entry *first, struct entry *batch[WRITER_BATCH])
 {
 	size_t waiting = 0, count = 0;
 
-	for (const struct job *job = writer->jobs; job && !first->alone; job = job->next)
-		waiting += belongs_with(job, first);
+	for (const struct entry *entry = writer->queue; entry && !first->alone; entry = entry->next)
+		waiting += belongs_with(entry, first);
 	size_t most = (waiting + WRITER_CHILDREN - 1) / WRITER_CHILDREN;
 	if (most > WRITER_BATCH)
 		most = WRITER_BATCH;
-	struct job **at = &writer->jobs;
-	for (struct job *job = first; job; job = count < most ? next_job(writer, first) : NULL) {
-		at = move_job(writer, job, at);
-		job->pid = IN_BATCH;
-		batch[count++] = job;
+	struct entry **at = &writer->queue;
+	for (struct entry *entry = first; entry; entry = count < most ? next_entry(writer, first) : NULL) {
+		at = move_entry(writer, entry, at);
+		entry->pid = IN_BATCH;
+		batch[count++] = entry;
 	}
 	return count;
 }
@@ -246,8 +246,8 @@ static size_t count_waiting(const struct writer *writer)
 {
 	size_t count = 0;
 
-	for (const struct job *job = writer->jobs; job; job = job->next)
-		count += job->pid <= 0;
+	for (const struct entry *entry = writer->queue; entry; entry = entry->next)
+		count += entry->pid <= 0;
 	return count;
 }
 
@@ -258,23 +258,24 @@ static bool is_patient(const struct writer *writer)
 
 	if (!writer->pace.patience_ns || writer->hurry || count_waiting(writer) >= WRITER_BATCH)
 		return false;
-	for (const struct job *job = writer->jobs; job; job = job->next)
-		if (may_start(job) &&
-		    (job->item->urgent || job->alone || now_ns - job->since_ns >= writer->pace.patience_ns))
+	for (const struct entry *entry = writer->queue; entry; entry = entry->next)
+		if (may_start(entry) &&
+		    (entry->item->urgent || entry->alone ||
+		        now_ns - entry->since_ns >= writer->pace.patience_ns))
 			return false;
 	return true;
 }
 
-static bool yields(const struct writer *writer, const struct job *first)
+static bool yields(const struct writer *writer, const struct entry *first)
 {
 	return !first->item->urgent && !writer->hurry &&
 	    !(writer->pace.patience_ns && count_waiting(writer) >= WRITER_BATCH);
 }
 
 /* False: the kernel refuses it; writer_tend tries again. */
-static bool start_child(struct writer *writer, struct child *child, struct job *first)
+static bool start_child(struct writer *writer, struct child *child, struct entry *first)
 {
-	struct job *batch[WRITER_BATCH];
+	struct entry *batch[WRITER_BATCH];
 	int results[2];
 
 	if (pipe2(results, O_CLOEXEC) != 0)
@@ -302,32 +303,32 @@ static bool start_child(struct writer *writer, struct child *child, struct job *
 /* False: the kernel refuses a child. */
 static bool start(struct writer *writer)
 {
-	struct job *job;
+	struct entry *entry;
 	struct child *child;
 
-	while ((job = next_job(writer, NULL)) && !is_patient(writer) &&
-	    (child = free_child(writer, job->item->urgent)))
-		if (!start_child(writer, child, job))
+	while ((entry = next_entry(writer, NULL)) && !is_patient(writer) &&
+	    (child = free_child(writer, entry->item->urgent)))
+		if (!start_child(writer, child, entry))
 			return false;
 	return true;
 }
 
 void writer_submit(struct writer *writer, struct writer_item *item)
 {
-	struct job *job = calloc(1, sizeof(*job)), **end = &writer->jobs;
+	struct entry *entry = calloc(1, sizeof(*entry)), **end = &writer->queue;
 
-	if (!job) {
+	if (!entry) {
 		writer->done(writer->context, item, -ENOMEM);
 		item->discard(item);
 		return;
 	}
-	job->item = item;
-	job->since_ns = clock_now_ns();
+	entry->item = item;
+	entry->since_ns = clock_now_ns();
 	for (; *end; end = &(*end)->next)
 		if (item->series && (*end)->item->series == item->series)
-			job->before = *end;
-	*end = job;
-	for (struct job *older = job->before; older && item->urgent; older = older->before)
+			entry->before = *end;
+	*end = entry;
+	for (struct entry *older = entry->before; older && item->urgent; older = older->before)
 		older->item->urgent = true; /* who waits for the item waits for these too */
 	(void)start(writer);
 }
@@ -349,31 +350,31 @@ void writer_set_hurry(struct writer *writer, bool hurry)
 
 /* ---- what became of them */
 
-/* The link to the job that a child is writing; NULL: it has reported all. */
-static struct job **link_of(struct writer *writer, pid_t pid)
+/* The link to the entry that a child is writing; NULL: it has reported all. */
+static struct entry **link_of(struct writer *writer, pid_t pid)
 {
-	struct job **link = &writer->jobs;
+	struct entry **link = &writer->queue;
 
 	while (*link && (*link)->pid != pid)
 		link = &(*link)->next;
 	return *link ? link : NULL;
 }
 
-static void finish_job(struct writer *writer, struct job **link, int error)
+static void finish_entry(struct writer *writer, struct entry **link, int error)
 {
-	struct job *job = *link;
+	struct entry *entry = *link;
 
-	*link = job->next;
-	for (struct job *later = job->next; later; later = later->next)
-		if (later->before == job)
+	*link = entry->next;
+	for (struct entry *later = entry->next; later; later = later->next)
+		if (later->before == entry)
 			later->before = NULL;
-	writer->done(writer->context, job->item, error);
-	job_free(job);
+	writer->done(writer->context, entry->item, error);
+	entry_free(entry);
 }
 
 static void read_results(struct writer *writer, struct child *child)
 {
-	struct job **link;
+	struct entry **link;
 	int32_t error;
 
 	while ((link = link_of(writer, child->pid)) &&
@@ -383,7 +384,7 @@ static void read_results(struct writer *writer, struct child *child)
 			(*link)->pid = 0;
 			(*link)->alone = true;
 		} else {
-			finish_job(writer, link, error > 0 ? -EIO : error);
+			finish_entry(writer, link, error > 0 ? -EIO : error);
 		}
 	}
 }
@@ -396,7 +397,7 @@ void writer_tend(struct writer *writer, uint64_t now_ns)
 	for (int i = 0; i < CHILDREN_MAX; i++)
 		if (writer->children[i].pid)
 			read_results(writer, &writer->children[i]);
-	if (!writer->jobs)
+	if (!writer->queue)
 		return;
 	const bool refused = !start(writer);
 	for (int i = 0; i < CHILDREN_MAX; i++)
@@ -407,22 +408,22 @@ void writer_tend(struct writer *writer, uint64_t now_ns)
 		writer->refused_ns = now_ns;
 	if (now_ns - writer->refused_ns < FORK_SECONDS * 1000000000ull)
 		return;
-	if (!writer->jobs->next)
+	if (!writer->queue->next)
 		writer->refused_ns = 0; /* the next attempts have their own time limit */
-	finish_job(writer, &writer->jobs, -EAGAIN);
+	finish_entry(writer, &writer->queue, -EAGAIN);
 }
 
 /* Retries the item that the child was writing when it died. */
-static void retry(struct writer *writer, struct job **link, int status)
+static void retry(struct writer *writer, struct entry **link, int status)
 {
-	struct job *job = *link;
+	struct entry *entry = *link;
 
-	if (WIFSIGNALED(status) && job->item->detail < SYMBOL_RAW) {
-		job->item->detail++;
-		job->alone = true;
-		job->pid = 0;
+	if (WIFSIGNALED(status) && entry->item->detail < SYMBOL_RAW) {
+		entry->item->detail++;
+		entry->alone = true;
+		entry->pid = 0;
 	} else {
-		finish_job(writer, link, WIFSIGNALED(status) ? -EFAULT : -ECHILD);
+		finish_entry(writer, link, WIFSIGNALED(status) ? -EFAULT : -ECHILD);
 	}
 }
 
@@ -437,27 +438,27 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 	read_results(writer, child);
 	close(child->results_fd);
 	child->pid = 0;
-	struct job **at = link_of(writer, pid);
+	struct entry **at = link_of(writer, pid);
 	/* It left a batch for lack of memory: the item is not to blame. */
 	bool blamed = at && (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 || !child->told);
 	if (blamed)
 		retry(writer, at, status);
-	for (struct job *job = writer->jobs; job; job = job->next)
-		if (job->pid == pid)
-			job->pid = 0;
+	for (struct entry *entry = writer->queue; entry; entry = entry->next)
+		if (entry->pid == pid)
+			entry->pid = 0;
 	(void)start(writer);
 }
 
 bool writer_can_start(const struct writer *writer, uint64_t account)
 {
 	const size_t room = writer->pace.room ? writer->pace.room : WRITER_CHILDREN;
-	size_t jobs = 0, of_account = 0;
+	size_t queue = 0, of_account = 0;
 	const size_t account_room = writer->pace.account_room;
 
-	for (const struct job *job = writer->jobs; job && (jobs < room || of_account < account_room);
-	     job = job->next) {
-		jobs++;
-		of_account += job->item->account == account;
+	for (const struct entry *entry = writer->queue; entry && (queue < room || of_account < account_room);
+	     entry = entry->next) {
+		queue++;
+		of_account += entry->item->account == account;
 	}
-	return jobs < room || of_account < account_room;
+	return queue < room || of_account < account_room;
 }

@@ -9,7 +9,7 @@
 
 #include "pprof/codec/decode.h"
 #include "pprof/codec/gzip.h"
-#include "sampler/snapshot/sheet.h"
+#include "sampler/snapshot/profile_job.h"
 #include "sampler/symbol/symbol.h"
 
 #include <errno.h>
@@ -46,31 +46,31 @@ static int refuse(const struct sink *sink, const char *name, const void *data, s
 
 static uint32_t stack;
 
-static void describe(struct profile *profile, const struct snapshot *snapshot, const struct sheet *sheet)
+static void describe(struct profile *profile, const struct snapshot *snapshot, const struct profile_job *job)
 {
-	(void)sheet;
+	(void)job;
 	profile_add_sample_type(profile, "things", "count");
-	sheet_comment(profile, "snapshot: %s", snapshot->cause);
+	profile_job_comment(profile, "snapshot: %s", snapshot->cause);
 }
 
-static void mark_stacks(const struct sheet *sheet, bool *used)
+static void mark_stacks(const struct profile_job *job, bool *used)
 {
-	(void)sheet;
+	(void)job;
 	used[stack] = true;
 }
 
 static int fill_rows(struct profile *profile, struct symbolizer *symbolizer, const struct snapshot *snapshot,
-    const struct sheet *sheet)
+    const struct profile_job *job)
 {
 	const uint32_t *locations;
 	const int64_t value = VALUE;
 	size_t depth = symbolizer_stack(symbolizer, stack, false, &locations);
 
-	(void)snapshot, (void)sheet;
+	(void)snapshot, (void)job;
 	return profile_add_sample(profile, locations, depth, &value, NULL, 0);
 }
 
-static const struct sheet_kind things = {
+static const struct profile_job_kind things = {
     .describe = describe, .mark_stacks = mark_stacks, .fill_rows = fill_rows};
 
 static void begin(struct snapshot *snapshot, struct target *target, struct modules **modules)
@@ -92,13 +92,13 @@ static void a_profile_goes_into_memory(void **state)
 	struct target target;
 	struct snapshot snapshot;
 	struct profile *profile;
-	const struct sheet sheet = {&things, "a name"}, none = {&things, NULL};
-	const struct sheet *const sheets[] = {&none, &sheet};
+	const struct profile_job job = {&things, "a name"}, none = {&things, NULL};
+	const struct profile_job *const jobs[] = {&none, &job};
 
 	(void)state;
 	begin(&snapshot, &target, &modules);
 	void *shared = NULL;
-	assert_int_equal(sheets_write(&snapshot, sheets, 2, &shared), 0);
+	assert_int_equal(profile_jobs_write(&snapshot, jobs, 2, &shared), 0);
 	symbols_free(shared);
 	assert_int_equal(memory.calls, 1);
 	assert_string_equal(memory.name, "a name");
@@ -120,14 +120,14 @@ static void the_first_error_is_told_and_all_are_tried(void **state)
 	struct modules *modules;
 	struct target target;
 	struct snapshot snapshot;
-	const struct sheet sheet = {&things, "a name"};
-	const struct sheet *const sheets[] = {&sheet, &sheet};
+	const struct profile_job job = {&things, "a name"};
+	const struct profile_job *const jobs[] = {&job, &job};
 
 	(void)state;
 	begin(&snapshot, &target, &modules);
 	memory.base.publish = refuse;
 	void *shared = NULL;
-	assert_int_equal(sheets_write(&snapshot, sheets, 2, &shared), -EPIPE);
+	assert_int_equal(profile_jobs_write(&snapshot, jobs, 2, &shared), -EPIPE);
 	symbols_free(shared);
 	assert_int_equal(memory.calls, 2);
 	target_fini(&target);

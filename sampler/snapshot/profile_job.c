@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/snapshot/sheet.h"
+#include "sampler/snapshot/profile_job.h"
 
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
@@ -14,7 +14,7 @@
 
 /* ---- comments */
 
-void sheet_comment(struct profile *profile, const char *format, ...)
+void profile_job_comment(struct profile *profile, const char *format, ...)
 {
 	char *text = NULL;
 	va_list arguments;
@@ -28,21 +28,21 @@ void sheet_comment(struct profile *profile, const char *format, ...)
 	free(text);
 }
 
-bool sheet_text_open(struct sheet_text *text)
+bool profile_job_text_open(struct profile_job_text *text)
 {
-	*text = (struct sheet_text){0};
+	*text = (struct profile_job_text){0};
 	text->out = open_memstream(&text->text, &text->bytes);
 	return text->out != NULL;
 }
 
-void sheet_text_add(struct sheet_text *text, struct profile *profile)
+void profile_job_text_add(struct profile_job_text *text, struct profile *profile)
 {
 	if (fclose(text->out) == 0)
 		profile_add_comment(profile, text->text);
 	free(text->text);
 }
 
-void sheet_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_COUNTS])
+void profile_job_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_COUNTS])
 {
 	for (uint32_t i = 0; i < UNWIND_COUNTS; i++)
 		if (outcomes[i] && i != UNWIND_COMPLETE)
@@ -52,10 +52,10 @@ void sheet_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_COUNTS])
 
 /* ---- writing */
 
-static struct symbolizer *name_stacks(
-    struct profile *profile, const struct snapshot *s, const struct sheet *sheet, struct symbols *symbols)
+static struct symbolizer *name_stacks(struct profile *profile, const struct snapshot *snapshot,
+    const struct profile_job *job, struct symbols *symbols)
 {
-	const struct target *target = s->target;
+	const struct target *target = snapshot->target;
 	const struct symbolizer_source source = {
 	    .stacks = target->stacks,
 	    .maps = target->maps,
@@ -64,43 +64,44 @@ static struct symbolizer *name_stacks(
 	    .perf_map = &target->perf_map,
 	    .jitdump = &target->jitdump,
 	    .symbols = symbols,
-	    .detail = s->item.detail,
-	    .allocator_stays = sheet->kind->allocator_stays,
+	    .detail = snapshot->item.detail,
+	    .allocator_stays = job->kind->allocator_stays,
 	};
 	bool *used = calloc(stacks_node_count(target->stacks), sizeof(*used));
 
 	if (!used)
 		return NULL;
-	sheet->kind->mark_stacks(sheet, used);
+	job->kind->mark_stacks(job, used);
 	struct symbolizer *symbolizer = symbolizer_new(profile, &source, used);
 	free(used);
 	return symbolizer;
 }
 
-static int fill(
-    struct profile *profile, const struct snapshot *s, const struct sheet *sheet, struct symbols *symbols)
+static int fill(struct profile *profile, const struct snapshot *snapshot, const struct profile_job *job,
+    struct symbols *symbols)
 {
 	char fetched[512];
 
-	sheet_comment(profile, "heaptap " HEAPTAP_VERSION);
-	sheet_comment(profile, "pid=%d comm=%s host=%s", (int)s->target->pid, s->target->title, s->host);
-	if (s->target->full_name[0])
-		sheet_comment(profile, ORIGIN_NAME "%s", s->target->full_name);
-	if (s->identity[0])
-		profile_add_comment(profile, s->identity);
-	sheet->kind->describe(profile, s, sheet);
-	struct symbolizer *symbolizer = name_stacks(profile, s, sheet, symbols);
+	profile_job_comment(profile, "heaptap " HEAPTAP_VERSION);
+	profile_job_comment(profile, "pid=%d comm=%s host=%s", (int)snapshot->target->pid,
+	    snapshot->target->title, snapshot->host);
+	if (snapshot->target->full_name[0])
+		profile_job_comment(profile, ORIGIN_NAME "%s", snapshot->target->full_name);
+	if (snapshot->identity[0])
+		profile_add_comment(profile, snapshot->identity);
+	job->kind->describe(profile, snapshot, job);
+	struct symbolizer *symbolizer = name_stacks(profile, snapshot, job, symbols);
 	if (!symbolizer)
 		return -ENOMEM;
-	if (s->debuginfod && debuginfod_describe(fetched, sizeof(fetched)))
+	if (snapshot->debuginfod && debuginfod_describe(fetched, sizeof(fetched)))
 		profile_add_comment(profile, fetched);
-	int error = sheet->kind->fill_rows(profile, symbolizer, s, sheet);
+	int error = job->kind->fill_rows(profile, symbolizer, snapshot, job);
 	symbolizer_free(symbolizer);
 	profile_compute_mapping_flags(profile);
 	return error;
 }
 
-static int write_sheet(const struct snapshot *s, const struct sheet *sheet, struct symbols *symbols)
+static int write_job(const struct snapshot *snapshot, const struct profile_job *job, struct symbols *symbols)
 {
 	struct profile *profile = profile_new();
 	uint8_t *raw = NULL, *packed = NULL;
@@ -108,28 +109,30 @@ static int write_sheet(const struct snapshot *s, const struct sheet *sheet, stru
 
 	if (!profile)
 		return -ENOMEM;
-	int error = fill(profile, s, sheet, symbols);
+	int error = fill(profile, snapshot, job, symbols);
 	if (!error)
 		error = encode_profile(profile, &raw, &raw_bytes);
 	if (!error)
 		error = gzip_encode(raw, raw_bytes,
-		    s->kind == SNAPSHOT_EXIT ? GZIP_LEVEL_SMALL : GZIP_LEVEL_FAST, &packed, &packed_bytes);
+		    snapshot->kind == SNAPSHOT_EXIT ? GZIP_LEVEL_SMALL : GZIP_LEVEL_FAST, &packed,
+		    &packed_bytes);
 	if (!error)
-		error = s->sink->publish(s->sink, sheet->path, packed, packed_bytes);
+		error = snapshot->sink->publish(snapshot->sink, job->path, packed, packed_bytes);
 	free(raw);
 	free(packed);
 	profile_free(profile);
 	return error;
 }
 
-int sheets_write(const struct snapshot *s, const struct sheet *const sheets[], size_t count, void **shared)
+int profile_jobs_write(
+    const struct snapshot *snapshot, const struct profile_job *const jobs[], size_t count, void **shared)
 {
 	if (!*shared)
-		*shared = symbolizer_symbols(s->item.detail, s->debuginfod);
+		*shared = symbolizer_symbols(snapshot->item.detail, snapshot->debuginfod);
 	struct symbols *symbols = *shared;
 	int first = symbols ? 0 : -ENOMEM;
 	for (size_t i = 0; i < count && symbols; i++) {
-		int error = sheets[i]->path ? write_sheet(s, sheets[i], symbols) : 0;
+		int error = jobs[i]->path ? write_job(snapshot, jobs[i], symbols) : 0;
 
 		first = first ? first : error;
 	}
