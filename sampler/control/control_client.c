@@ -289,9 +289,8 @@ static int receive_each(int fd, int patience_ms,
 		if (got != 1) {
 			int error = got ? got : -ECONNRESET;
 
-			snprintf(reason, reason_bytes,
-			    "the daemon has not said what became of %u profile%s: %s", *missing,
-			    *missing == 1 ? "" : "s", strerror(-error));
+			snprintf(reason, reason_bytes, "the daemon has not answered for %u profile%s: %s",
+			    *missing, *missing == 1 ? "" : "s", strerror(-error));
 			return error;
 		}
 		--*missing;

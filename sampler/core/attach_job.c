@@ -3,10 +3,25 @@
 
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
-#include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
+#include "sampler/loader/preload_library.h"
 
+#include <limits.h>
 #include <stdlib.h>
+
+int attach_job_open_library(struct delivery *delivery, char copy[PROC_PATH_BYTES])
+{
+	char path[PATH_MAX];
+	int error = attach_library_find(path, sizeof(path));
+
+	if (!error)
+		error = delivery_open(delivery, path);
+	if (error)
+		delivery->fd = -1;
+	else
+		(void)proc_fd_path(copy, delivery->fd);
+	return error;
+}
 
 struct arrivals_attached attach_job_facts(pid_t pid)
 {

@@ -11,7 +11,9 @@
 #define SAMPLER_CORE_ATTACH_JOB_H
 
 #include "sampler/attach/attacher.h"
+#include "sampler/attach/delivery.h"
 #include "sampler/heap/arrivals.h"
+#include "sampler/linux/proc.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +24,10 @@ struct attach_job {
 	struct arrivals_attached facts; /* facts.plan is owned for as long as the region is */
 	uint64_t begun_ns;              /* monotonic */
 };
+
+/* Finds the library that attached processes load, and opens it. copy: becomes the path of the copy in
+ * memory that they get. 0, or -errno: then delivery->fd is -1. */
+int attach_job_open_library(struct delivery *delivery, char copy[PROC_PATH_BYTES]);
 
 /* What is known of a running process: its pid, age and resident memory. */
 struct arrivals_attached attach_job_facts(pid_t pid);

@@ -10,13 +10,10 @@
 #include "sampler/heap/arrivals.h"
 #include "sampler/identity/process_labels.h"
 #include "sampler/linux/clock.h"
-#include "sampler/linux/epoll_set.h"
-#include "sampler/linux/proc.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/target/target_plan.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,20 +32,13 @@ static const uint64_t later_ns = UINT64_C(60) * CLOCK_NS_PER_S;
 static int open_library(struct daemon *d)
 {
 	static char copy[PROC_PATH_BYTES];
-	char path[PATH_MAX];
 
 	if (d->delivery.fd >= 0)
 		return 0;
-	int error = attach_library_find(path, sizeof(path));
+	const int error = attach_job_open_library(&d->delivery, copy);
 	if (!error)
-		error = delivery_open(&d->delivery, path);
-	if (error) {
-		d->delivery.fd = -1;
-		return error;
-	}
-	*modules_library(d->core.modules) =
-	    (struct module_library){DELIVERY_NAME, proc_fd_path(copy, d->delivery.fd)};
-	return 0;
+		*modules_library(d->core.modules) = (struct module_library){DELIVERY_NAME, copy};
+	return error;
 }
 
 static struct region *make_region(struct daemon *d, uint64_t period_bytes)

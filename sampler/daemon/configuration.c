@@ -100,8 +100,8 @@ int configuration_open_store(struct daemon *d)
 	if (!d->store)
 		return -ENOMEM;
 	if (error)
-		log_line("%s: %s: profiles are written there once that is mended", d->store_path,
-		    strerror(-error));
+		log_line(
+		    "%s: %s: profiles are written as soon as that is fixed", d->store_path, strerror(-error));
 	snprintf(path, sizeof(path), "%.*s/" STATE_FOLDER "/session", (int)sizeof(d->store_path) - 64,
 	    d->store_path);
 	error = session_identity_open(&d->identity, path);
@@ -109,7 +109,7 @@ int configuration_open_store(struct daemon *d)
 		log_line("%s: %s", path, strerror(-error));
 	error = crash_guard_load(d->guard, d->guard_path);
 	if (error)
-		log_line("%s: %s: nobody is denied for it", d->guard_path, strerror(-error));
+		log_line("%s: %s: no executable is denied", d->guard_path, strerror(-error));
 	return 0;
 }
 

@@ -84,7 +84,7 @@ static void reload(struct daemon *d)
 static void want_all(struct daemon *d)
 {
 	if (d->off.off)
-		log_line("no snapshots: everything is off, while %s exists", d->off.path);
+		log_line("no snapshots: everything is off while %s exists", d->off.path);
 	else
 		(void)requests_want_all(&d->core, "a signal to heaptap");
 }
@@ -154,11 +154,11 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 		return;
 	periods_load_changed(d, before);
 	if (d->load.rest == LOAD_LIMITER_REST_LOOKS)
-		log_line("larger sampling periods do not make the daemon's CPU time less: they are %u times "
-		         "what is configured",
+		log_line("larger sampling periods do not reduce the daemon's CPU time: they are %u times the "
+		         "configured ones",
 		    1u << d->load.raised);
 	else
-		log_line("the daemon is %s: sampling periods are %u times what is configured",
+		log_line("the daemon is %s: sampling periods are %u times the configured ones",
 		    d->load.doubted                ? "as busy as before the last raise, which is undone"
 		        : d->load.raised <= before ? "well within its limits of CPU time and memory"
 		        : d->load.by_memory        ? "above its limit of memory"
@@ -172,7 +172,7 @@ static void save_guard(struct daemon *d, bool last)
 
 	if (error && (last || error != d->guard_error))
 		log_line("%s: %s: %s", d->guard_path, strerror(-error),
-		    last ? "the newest of those that are denied are forgotten" : "it is tried again");
+		    last ? "the newest denials are lost" : "the daemon tries again");
 	d->guard_error = error;
 }
 

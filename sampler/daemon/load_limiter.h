@@ -32,7 +32,7 @@ enum {
 };
 
 struct load_limiter {
-	uint32_t raised; /* the periods are 2 to this power times what is configured */
+	uint32_t raised; /* the periods are the configured ones times 2 to this power */
 	bool by_memory;  /* the last raise was because of memory, not because of CPU time */
 	bool doubted;  /* the last change has undone a raise, as there is as much to do as before the raise */
 	uint32_t calm; /* calm looks in succession */

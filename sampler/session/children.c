@@ -104,6 +104,6 @@ void children_say(const struct children *c)
 	for (size_t i = 0; i < c->root_count; i++)
 		say(&c->of[i], c->roots[i]);
 	if (c->left_out)
-		log_line("%zu %s left out: %d processes are the most", c->left_out,
+		log_line("%zu %s left out: at most %d processes are recorded", c->left_out,
 		    c->left_out == 1 ? "child was" : "children were", OPTION_PIDS_MAX);
 }

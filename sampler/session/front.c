@@ -280,8 +280,9 @@ static void look_at_timeout(struct front *front)
 			    (int)pid);
 		break;
 	case SAMPLER_TIMEOUT_OVER:
-		log_line("the sampler (pid %d) has not answered for a minute: it is not waited for, and its "
-		         "last profiles may be missing",
+		log_line(
+		    "the sampler (pid %d) has not answered for a minute: heaptap does not wait any longer, "
+		    "and the last profiles may be missing",
 		    (int)pid);
 		front->done = true;
 		break;

@@ -37,7 +37,7 @@ void self_limits_apply(struct self_limits *limits, struct heap_capture *heap)
 	limits->raised++;
 	registry_set_period(&heap->registry, heap->source.period_bytes);
 	if (heap->options->verbosity > 0 || limits->raised == 1)
-		log_line("sampler above %s: sampling period doubled to %s",
+		log_line("the sampler is above %s: the sampling period is doubled to %s",
 		    verdict == SELF_LIMITS_MEMORY ? "--max-rss" : "--max-cpu",
 		    amount_bytes((double)heap->source.period_bytes, period));
 }

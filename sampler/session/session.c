@@ -128,7 +128,7 @@ static void summarize(struct session *s)
 	if (s->core.has_heap)
 		end_summary_say(&s->summary, &s->core.heap, false);
 	if (unsaid)
-		log_line("and the events of %" PRIu64 " processes more", unsaid);
+		log_line("and the events of %" PRIu64 " more processes", unsaid);
 	s->summarized = true;
 }
 

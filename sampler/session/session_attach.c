@@ -60,21 +60,19 @@ static int prepare_heap(struct session *s, struct options *options, struct deliv
 {
 	struct heap_capture *heap = &s->core.heap;
 	static char copy[PROC_PATH_BYTES];
-	char path[PATH_MAX];
+
 #if !defined(__x86_64__)
 	log_line("the heap of a process that runs already cannot be recorded here: " FITNESS_ONLY_X86
 	         "; start it with 'heaptap record COMMAND'");
 	return -ENOSYS;
 #endif
-	int error = attach_library_find(path, sizeof(path));
-	if (!error)
-		error = delivery_open(delivery, path);
+	int error = attach_job_open_library(delivery, copy);
 	if (error) {
 		log_line(ATTACH_LIBRARY_NAME " cannot be read beside heaptap or in " HEAPTAP_LIBDIR ": %s",
 		    strerror(-error));
 		return error;
 	}
-	options->library = proc_fd_path(copy, delivery->fd);
+	options->library = copy;
 	error = heap_capture_probe(heap, options);
 	heap->probe.library = NULL; /* only needed for the open */
 	if (error)
@@ -255,6 +253,7 @@ int session_detach(struct options *options)
 	pid_t sampler = region_takeover_sampler((pid_t)pid);
 	if (!sampler)
 		return detach((pid_t)pid, options->verbosity < 0);
-	log_line("pid %ld is profiled by heaptap's pid %d, which lives: end that one", pid, (int)sampler);
+	log_line(
+	    "pid %ld is profiled by heaptap (pid %d), which still runs: end that process", pid, (int)sampler);
 	return EXIT_FAILURE;
 }

@@ -148,8 +148,7 @@ static int take_answers(struct asking *asking, int fd)
 	if (!outstanding)
 		return error;
 	asking->failed++;
-	log_line("the sampler has not said what became of %u snapshot%s", outstanding,
-	    outstanding == 1 ? "" : "s");
+	log_line("the sampler has not answered for %u snapshot%s", outstanding, outstanding == 1 ? "" : "s");
 	return error;
 }
 
@@ -210,8 +209,9 @@ static void ask_socket(struct asking *asking, int folder_fd, const char *folder,
 static void say_foreign(const struct asking *asking, const char *folder)
 {
 	if (asking->foreign)
-		log_line("%s: %u answers of user %u were left out: of processes that are not theirs, or have "
-		         "ended",
+		log_line(
+		    "%s: %u answers of user %u were left out: they are about processes of other users, or "
+		    "about processes that have ended",
 		    folder, asking->foreign, (unsigned int)asking->owner);
 }
 

@@ -284,7 +284,7 @@ test_without_its_sampler() {
   equal "heaptap: pid $target is not attached" "$(cat err)"
   attach -p 1
   equal 1 "$(status_of "$heaptap" detach "$target")"
-  matches "is profiled by heaptap's pid $sampler, which lives" err
+  matches "is profiled by heaptap \(pid $sampler\), which still runs" err
   kill -KILL "$sampler"
   wait "$sampler" 2>/dev/null || true
   equal 1 "$(status_of "$heaptap" record -P "$target")"

@@ -14,7 +14,7 @@ guarded() {
   shift
   "$heaptap" record -p 64 -o out.pb.gz "$@" "$survive" load truth 10000 2 2>err &
   front=$!
-  wait_for 30 grep -q "sampler above $what: sampling period doubled to 128 B" err
+  wait_for 30 grep -q "the sampler is above $what: the sampling period is doubled to 128 B" err
   : >truth.end
   wait $front || fail "status $?: $(cat err)"
   profile_check out.pb.gz

@@ -55,7 +55,7 @@ test_off_writes_nothing() {
   equal 1 "$(status_of "$heaptap" snapshot --socket "$PWD/run/control" --all 2>err)" 'status of snapshot'
   matches 'everything is off .*, so nothing is written' err
   kill -USR1 "$daemon"
-  wait_for 5 said 'no snapshots: everything is off, while .*/run/off exists'
+  wait_for 5 said 'no snapshots: everything is off while .*/run/off exists'
   touch go
   wait $target
   dropped() { "$heaptap" status --socket "$PWD/run/control" | tr -s '\n ' ' ' | grep -q '1 processes left no profile, because everything was off when they ended: [0-9]* samples'; }

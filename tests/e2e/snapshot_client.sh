@@ -35,11 +35,11 @@ test_a_promise_is_not_an_answer() {
   client
   equal 1 "$status" 'exit status'
   equal /tmp/one.pb.gz "$(cat out)" 'standard output'
-  matches 'has not said what became of 2 snapshots' err
+  matches 'has not answered for 2 snapshots' err
   fake reads 'asked 1'
   client
   equal 1 "$status" 'exit status'
-  matches 'has not said what became of 1 snapshot$' err
+  matches 'has not answered for 1 snapshot$' err
   ! grep -q 'none of your' err || fail 'it does profile it'
   fake reads 'asked 1' "written $$ /tmp/one.pb.gz"
   client
