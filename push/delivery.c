@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/delivery.h"
 
+#include "pprof/analysis/since.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
 #include "pprof/profile/sample_types.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/text.h"
-#include "push/delta.h"
 #include "push/target.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct making {
 	const struct target *target;
 	const struct profile *profile;
 	const struct origin *origin;
-	const struct delta_table *base;
+	const struct since *base;
 	int64_t *values;
 	bool *types;
 };
@@ -82,7 +82,7 @@ static size_t choose_types(const struct making *m, int part)
 
 	for (size_t i = 0; i < profile_sample_type_count(m->profile); i++) {
 		const char *type = profile_sample_type(m->profile, i).type;
-		bool total = delta_is_total(m->origin, type);
+		bool total = since_is_total(m->origin, type);
 
 		m->types[i] = target_wants(m->target, type) && (part != PART_STATE || !total) &&
 		    (part != PART_TOTALS || total) && !(total && m->base->unknown) &&
@@ -155,7 +155,7 @@ static int make_parts(struct making *m)
 }
 
 int delivery_make(struct delivery *delivery, const struct target *target, const struct profile *profile,
-    const struct origin *origin, const struct delta_table *base)
+    const struct origin *origin, const struct since *base)
 {
 	struct making m = {delivery, target, profile, origin, base, NULL, NULL};
 	uint64_t process = identity_of_process(origin);
@@ -169,7 +169,7 @@ int delivery_make(struct delivery *delivery, const struct target *target, const 
 	err = labels_of_profile(&delivery->labels, profile, origin, &target->labels);
 	if (err)
 		return err;
-	m.values = delta_values(profile, origin, base, &delivery->fallen);
+	m.values = since_values(base, profile, origin, &delivery->fallen);
 	m.types = calloc(profile_sample_type_count(profile) + 1, sizeof(*m.types));
 	err = m.values && m.types ? make_parts(&m) : -ENOMEM;
 	if (!err && delivery->part_count)

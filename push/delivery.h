@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct delta_table;
+struct since;
 struct origin;
 struct profile;
 struct target;
@@ -34,7 +34,7 @@ struct delivery {
 	struct delivery_part parts[2];
 	size_t part_count;
 	struct folded folded; /* of the parts together; bytes is not set */
-	int64_t fallen;       /* delta_values() */
+	int64_t fallen;       /* since_values() */
 };
 
 enum delivery_age { DELIVERY_IN_TIME, DELIVERY_TOO_OLD, DELIVERY_TOO_NEW };
@@ -45,7 +45,7 @@ enum delivery_age delivery_age(const struct target *target, int64_t time_ns, int
 /* base: what the target accepted last of the same process. 0 or -errno; delivery_fini() is due in any
  * case. */
 int delivery_make(struct delivery *delivery, const struct target *target, const struct profile *profile,
-    const struct origin *origin, const struct delta_table *base);
+    const struct origin *origin, const struct since *base);
 void delivery_fini(struct delivery *delivery);
 
 /* What was cut to the target's limits, for one line; "" if nothing was. */

@@ -20,7 +20,7 @@ struct fold_limits {
 
 struct fold_input {
 	const struct profile *profile;
-	const int64_t *values; /* samples by sample types; as delta_values() makes them */
+	const int64_t *values; /* samples by sample types; as since_values() makes them */
 	const bool *types;     /* which sample types to send, one entry for each */
 	int64_t time_ns, duration_ns;
 	const char *snapshot; /* replaces the comment `snapshot: ...`; NULL: it stays */

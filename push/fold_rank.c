@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/fold_rank.h"
 
+#include "pprof/analysis/stack_key.h"
 #include "pprof/profile/profile.h"
 #include "push/fold_input.h"
-#include "push/stack_key.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/identity.h"
 
+#include "pprof/analysis/stack_key.h"
 #include "pprof/profile/origin.h"
-#include "push/stack_key.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/lane.h"
 
+#include "pprof/analysis/since.h"
 #include "pprof/codec/decode.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
@@ -60,7 +61,6 @@ static void forget_some(struct lane *lane)
 static void lane_clear(struct lane *lane)
 {
 	http_request_fini(&lane->request);
-	delta_table_fini(&lane->next);
 	lane->next_due = lane->unwanted = false;
 }
 
@@ -130,7 +130,7 @@ int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes
 /* ---- out of it */
 
 /* Removes the head if there is no point in sending it; true: look at the next. */
-static bool pass_over(struct lane *lane, const struct spool_entry *head, const struct delta_table *accepted)
+static bool pass_over(struct lane *lane, const struct spool_entry *head, const struct since *accepted)
 {
 	/* We were killed between the acknowledgement and its removal, before it was counted or after that. */
 	if (accepted->time_ns >= head->time_ns) {
@@ -153,22 +153,8 @@ static bool pass_over(struct lane *lane, const struct spool_entry *head, const s
 	return false;
 }
 
-/* The table to note when this profile is accepted: nothing of a process follows its last one. */
-static int make_next(struct lane *lane, const struct spool_entry *head, const struct profile *profile,
-    const struct origin *origin)
-{
-	int err = 0;
-
-	delta_table_fini(&lane->next);
-	if (!head->last)
-		err = delta_table_make(&lane->next, profile, origin);
-	lane->next.time_ns = head->time_ns;
-	return err;
-}
-
 /* Makes the request of the head. 0; -ENODATA: nothing of it is wanted; or -errno with a line in error. */
-static int prepare(struct lane *lane, const struct spool_entry *head, const struct delta_table *accepted,
-    char *error, size_t error_bytes)
+static int prepare(struct lane *lane, const struct since *accepted, char *error, size_t error_bytes)
 {
 	struct delivery delivery = {0};
 	struct profile *profile;
@@ -191,8 +177,6 @@ static int prepare(struct lane *lane, const struct spool_entry *head, const stru
 	}
 	origin_read(&origin, profile);
 	err = delivery_make(&delivery, lane->target, profile, &origin, accepted);
-	if (!err)
-		err = make_next(lane, head, profile, &origin);
 	if (err)
 		snprintf(error, error_bytes, "%s", strerror(-err));
 	else if (!delivery.part_count)
@@ -238,7 +222,7 @@ static void give_up_suspect(struct lane *lane, const char *answer)
 /* It was acknowledged: first that is noted, then it is removed. */
 static void commit(struct lane *lane)
 {
-	int err = spool_accept_head(&lane->spool, &lane->next);
+	int err = spool_accept_head(&lane->spool);
 	bool probed = lane->suspect.probe && spool_head(&lane->spool)->number == lane->suspect.probe;
 	char answer[ANSWER_TEXT_BYTES];
 
@@ -292,21 +276,21 @@ static bool start_head(struct lane *lane, struct http *http)
 {
 	const struct spool_entry *head = spool_head(&lane->spool);
 	char error[ANSWER_TEXT_BYTES] = "";
-	struct delta_table accepted;
+	struct since accepted;
 	int err = spool_accepted(&lane->spool, head->process, &accepted);
 
 	if (err)
 		return put_aside(lane, err, error);
 	if (pass_over(lane, head, &accepted)) {
-		delta_table_fini(&accepted);
+		profile_free((struct profile *)accepted.first);
 		return true;
 	}
 	lane->spool.in_flight = head->number;
-	err = prepare(lane, head, &accepted, error, sizeof(error));
+	err = prepare(lane, &accepted, error, sizeof(error));
 	if (accepted.unknown && !err)
 		log_line("%s: what was sent before is not known any more: no alloc_* this time",
 		    lane->target->name);
-	delta_table_fini(&accepted);
+	profile_free((struct profile *)accepted.first);
 	lane->unwanted = err == -ENODATA;
 	if (lane->unwanted) {
 		commit(lane);

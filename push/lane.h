@@ -4,7 +4,6 @@
 #define PUSH_LANE_H
 
 #include "push/answer.h"
-#include "push/delta.h"
 #include "push/http.h"
 #include "push/spool.h"
 #include "push/suspect.h"
@@ -19,7 +18,6 @@ struct lane {
 	struct http_request request;
 	struct answer answer;
 	struct http_call *call;          /* NULL: nothing is under way */
-	struct delta_table next;         /* what is noted if it is accepted */
 	bool unwanted;                   /* the head has nothing that the target wants: it is only noted */
 	bool next_due;                   /* it was accepted, but that could not be written down yet */
 	unsigned int failures;           /* in a row */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/one_shot.h"
 
+#include "pprof/analysis/since.h"
 #include "pprof/codec/decode.h"
 #include "pprof/codec/input.h"
 #include "pprof/profile/origin.h"
@@ -10,7 +11,6 @@
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/delivery.h"
-#include "push/delta.h"
 #include "push/dry_run.h"
 #include "push/http.h"
 #include "push/request.h"
@@ -42,9 +42,9 @@ struct one_shot {
 	struct one_file *files;
 	size_t count, capacity, places, sent, failed;
 	uint64_t base_process; /* whose profile `base` is of */
-	struct delta_table base;
-	bool given_up; /* the server took none for a whole timeout: the rest is not tried */
-	bool unmade;   /* the last one was not sent at all */
+	struct profile *base;  /* what the process of base_process was last sent; owned */
+	bool given_up;         /* the server took none for a whole timeout: the rest is not tried */
+	bool unmade;           /* the last one was not sent at all */
 };
 
 /* ---- the files, in the order in which they must be sent */
@@ -267,15 +267,14 @@ static bool is_in_time(const struct one_shot *shot, const struct one_file *file)
 }
 
 /* What the next profile of the process is a difference to. */
-static void set_base(struct one_shot *shot, const struct one_file *file, const struct origin *origin,
-    const struct profile *profile)
+static void set_base(struct one_shot *shot, struct one_file *file, const struct origin *origin)
 {
 	if (!file->process || origin->kind != ORIGIN_LIVE)
 		return;
-	delta_table_fini(&shot->base);
+	profile_free(shot->base);
+	shot->base = file->profile;
+	file->profile = NULL;
 	shot->base_process = file->process;
-	if (delta_table_make(&shot->base, profile, origin))
-		shot->base.unknown = true;
 }
 
 static bool deliver(struct one_shot *shot, const struct one_file *file, const struct delivery *delivery)
@@ -309,7 +308,7 @@ static bool deliver(struct one_shot *shot, const struct one_file *file, const st
 
 static bool process_file(struct one_shot *shot, struct one_file *file)
 {
-	static const struct delta_table nothing;
+	struct since since = {0};
 	struct delivery delivery;
 	struct origin origin;
 	bool done = false;
@@ -318,8 +317,9 @@ static bool process_file(struct one_shot *shot, struct one_file *file)
 	if (!is_in_time(shot, file) || (!file->profile && file_read_head(file, true)))
 		return false;
 	origin_read(&origin, file->profile);
-	err = delivery_make(&delivery, shot->target, file->profile, &origin,
-	    file->process && file->process == shot->base_process ? &shot->base : &nothing);
+	if (shot->base && file->process == shot->base_process)
+		since = (struct since){.first = shot->base, .time_ns = profile_time_ns(shot->base)};
+	err = delivery_make(&delivery, shot->target, file->profile, &origin, &since);
 	if (err)
 		log_line("%s: cannot be made ready: %s", file->path, strerror(-err));
 	else if (!delivery.part_count)
@@ -327,7 +327,7 @@ static bool process_file(struct one_shot *shot, struct one_file *file)
 	else
 		done = deliver(shot, file, &delivery);
 	if (done)
-		set_base(shot, file, &origin, file->profile);
+		set_base(shot, file, &origin);
 	delivery_fini(&delivery);
 	profile_free(file->profile);
 	file->profile = NULL;
@@ -348,7 +348,7 @@ int one_shot_run(struct command_line *line)
 	if (shot.sent && !verbosity)
 		log_line("%zu profile%s sent to %s", shot.sent, shot.sent == 1 ? "" : "s",
 		    line->target.url.address);
-	delta_table_fini(&shot.base);
+	profile_free(shot.base);
 	for (size_t i = 0; i < shot.count; i++)
 		free(shot.files[i].path);
 	free(shot.files);

@@ -8,7 +8,8 @@
  *	counters                      pprof/service/spool_counters.h
  *	lock                          who holds it sends; others may add
  *	state/PROCESS.taken           time of the newest profile that was added of a process
- *	state/PROCESS.accepted        what the server acknowledged last (delta.h)
+ *	state/PROCESS.accepted        the profile that the server acknowledged last; if it was the last
+ *	                              of its process, only its time
  *	rejected/                     the last 10 that were refused, each with the answer
  *
  * The order of changes makes each of them safe against SIGKILL: an entry is removed after `accepted` is
@@ -19,7 +20,6 @@
 
 #include "pprof/service/spool_counters.h"
 #include "pprof/service/spool_name.h"
-#include "push/delta.h"
 #include "push/retry.h"
 
 #include <limits.h>
@@ -27,6 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
+
+struct since;
 
 #define SPOOL_STATE    "state"
 #define SPOOL_REJECTED "rejected"
@@ -122,16 +124,14 @@ bool spool_state_parse(const char *name, uint64_t *process);
 int64_t spool_taken(const struct spool *spool, uint64_t process);
 int spool_take(const struct spool *spool, uint64_t process, int64_t time_ns);
 
-/* What was acknowledged last; an empty table if nothing was, an unknown one if the file is damaged. 0 or
- * -ENOMEM. The caller frees it. */
-int spool_accepted(const struct spool *spool, uint64_t process, struct delta_table *table);
+/* What was acknowledged last. All zero if nothing was; unknown if the file is damaged, or of a version before
+ * this one. since->first is the caller's. 0 or -ENOMEM. */
+int spool_accepted(const struct spool *spool, uint64_t process, struct since *since);
 
-/* Notes that a profile was acknowledged: first of all that is done then. 0 or -errno. */
-int spool_accept(const struct spool *spool, uint64_t process, const struct delta_table *table);
-
-/* The same for the head. On a full disk the room of its file is used, so that a spool that fills the disk can
- * be emptied: then only spool_sent() or spool_skip() may follow, and no scan before. */
-int spool_accept_head(const struct spool *spool, const struct delta_table *table);
+/* Notes that the head was acknowledged: the first that is done then. On a full disk its file is moved, so
+ * that a spool that fills the disk can be emptied: then only spool_sent() or spool_skip() may follow, and no
+ * scan before. 0 or -errno. */
+int spool_accept_head(const struct spool *spool);
 
 /* Forgets processes that were last heard of so long ago, and have nothing in the spool; ended_ns: those whose
  * last profile was accepted, of which nothing is left to be told apart but files that lie there still. */

@@ -2,8 +2,11 @@
 /* The part of a spool that is kept by process. */
 #include "push/spool.h"
 
+#include "pprof/analysis/since.h"
+#include "pprof/codec/decode.h"
 #include "pprof/codec/file.h"
 #include "pprof/codec/folder.h"
+#include "pprof/profile/profile.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 
@@ -72,72 +75,74 @@ int spool_take(const struct spool *spool, uint64_t process, int64_t time_ns)
 	return spool_write(spool->state_fd, name, text, (size_t)length, 0);
 }
 
-int spool_accepted(const struct spool *spool, uint64_t process, struct delta_table *table)
+/* Of a process whose last profile was accepted, its time is all that is noted. */
+#define ENDED "ended %020" PRId64 "\n"
+enum { ENDED_BYTES = 27 };
+
+int spool_accepted(const struct spool *spool, uint64_t process, struct since *since)
 {
-	char name[NAME_BYTES];
-	uint8_t *bytes;
+	char name[NAME_BYTES], text[ENDED_BYTES + 1] = "";
+	struct profile *profile = NULL;
+	enum decode_error fault = DECODE_OK;
+	uint8_t *bytes = NULL;
 	size_t length;
 	int err;
 
-	*table = (struct delta_table){0};
+	*since = (struct since){0};
 	print_name(process, "accepted", name);
 	err = file_read_at(spool->state_fd, name, ACCEPTED_MAX_BYTES, &bytes, &length);
-	if (err == -ENOENT)
-		return 0;
-	if (!err) {
-		err = delta_decode(bytes, length, table);
-		free(bytes);
+	if (err == -ENOENT || err == -ENOMEM)
+		return err == -ENOMEM ? err : 0;
+	if (!err && length == ENDED_BYTES) {
+		memcpy(text, bytes, length);
+		if (sscanf(text, "ended %" SCNd64, &since->time_ns) != 1)
+			err = -EBADMSG;
+	} else if (!err) {
+		fault = decode_profile(bytes, length, DECODE_MAX_BYTES, &profile);
 	}
-	if (err && err != -ENOMEM)
-		table->unknown = true;
-	return err == -ENOMEM ? err : 0;
-}
-
-int spool_accept(const struct spool *spool, uint64_t process, const struct delta_table *table)
-{
-	char name[NAME_BYTES];
-	uint8_t *bytes;
-	size_t length;
-	int err = delta_encode(table, &bytes, &length);
-
-	if (err)
-		return err;
-	print_name(process, "accepted", name);
-	err = spool_write(spool->state_fd, name, bytes, length, 0);
 	free(bytes);
-	return err;
+	if (fault == DECODE_NO_MEMORY)
+		return -ENOMEM;
+	since->unknown = err || fault;
+	since->first = profile;
+	if (profile)
+		since->time_ns = profile_time_ns(profile);
+	return 0;
 }
 
-/* The head has no use any more but its room. By its new name it says, if we are killed now, that something
- * was acknowledged, and not what (spool_accepted()). */
-static void make_room_of_head(const struct spool *spool, const struct spool_entry *head)
+static int note_ended(const struct spool *spool, const struct spool_entry *head, const char *name)
 {
-	char from[SPOOL_NAME_BYTES], to[NAME_BYTES];
-	int fd;
+	char text[ENDED_BYTES + 1];
 
-	spool_name_print(head, from);
-	print_name(head->process, "accepted", to);
-	if (renameat(spool->folder_fd, from, spool->state_fd, to))
-		return;
-	fd = openat(spool->state_fd, to, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		log_line("cannot empty %s: %s", to, strerror(errno));
-	else
-		close(fd);
+	snprintf(text, sizeof(text), ENDED, head->time_ns);
+	return spool_write(spool->state_fd, name, text, ENDED_BYTES, 0);
 }
 
-int spool_accept_head(const struct spool *spool, const struct delta_table *table)
+/* The file of the head gets a second name, which needs no room. */
+static int link_head(const struct spool *spool, const char *from, const char *name)
+{
+	char temporary[NAME_BYTES]; /* file_is_temporary() knows it */
+
+	snprintf(temporary, sizeof(temporary), ".heaptap-%.16s.tmp", name);
+	unlinkat(spool->state_fd, temporary, 0);
+	if (linkat(spool->folder_fd, from, spool->state_fd, temporary, 0) ||
+	    renameat(spool->state_fd, temporary, spool->state_fd, name))
+		return -errno;
+	return 0;
+}
+
+int spool_accept_head(const struct spool *spool)
 {
 	const struct spool_entry *head = spool_head(spool);
-	const struct delta_table unknown = {.time_ns = table->time_ns, .unknown = true};
-	int err = spool_accept(spool, head->process, table);
+	char from[SPOOL_NAME_BYTES], name[NAME_BYTES];
+	int err;
 
-	if (err != -ENOSPC && err != -EDQUOT)
-		return err;
-	make_room_of_head(spool, head);
-	err = spool_accept(spool, head->process, table);
-	/* No block of a file is smaller than that. */
-	return err ? spool_accept(spool, head->process, &unknown) : 0;
+	spool_name_print(head, from);
+	print_name(head->process, "accepted", name);
+	err = head->last ? note_ended(spool, head, name) : link_head(spool, from, name);
+	if (err && !renameat(spool->folder_fd, from, spool->state_fd, name))
+		return 0;
+	return err;
 }
 
 static bool is_waiting(const struct spool *spool, uint64_t process)
@@ -148,14 +153,14 @@ static bool is_waiting(const struct spool *spool, uint64_t process)
 	return false;
 }
 
-/* Is it what is noted of a process whose last profile was accepted: its time, and no totals? */
+/* Was the last profile of the process accepted? */
 static bool is_ended(int folder_fd, const char *state)
 {
 	char name[32];
 	struct stat st;
 
 	snprintf(name, sizeof(name), "%.16s.accepted", state);
-	return !fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_size == DELTA_ENDED_BYTES;
+	return !fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) && st.st_size == ENDED_BYTES;
 }
 
 void spool_forget(struct spool *spool, int64_t age_ns, int64_t ended_ns)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/target.h"
 
+#include "pprof/analysis/stack_key.h"
 #include "pprof/codec/file.h"
 #include "pprof/text/quantity.h"
 #include "pprof/text/text.h"
 #include "push/base64.h"
 #include "push/http.h"
-#include "push/stack_key.h"
 
 #include <errno.h>
 #include <inttypes.h>

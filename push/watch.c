@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/watch.h"
 
+#include "pprof/analysis/stack_key.h"
 #include "pprof/table/array.h"
 #include "pprof/text/log_line.h"
-#include "push/stack_key.h"
 
 #include <dirent.h>
 #include <errno.h>

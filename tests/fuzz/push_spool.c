@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files of a spool, the configuration and the comment with labels, which anyone may have written; the first
- * byte says which, 0xff that it is what a server is told of all spools. What holds: a table that is taken
- * is in order and comes back the same, a name that is taken is the name of what was read from it.
+ * byte says which, 0xff that it is what a server is told of all spools. What holds: a name that is
+ * taken is the name of what was read from it.
  */
 #include "pprof/profile/labels.h"
 #include "pprof/service/spool_counters.h"
 #include "pprof/service/spool_list.h"
 #include "pprof/service/spool_name.h"
 #include "push/config.h"
-#include "push/delta.h"
-#include "push/stack_key.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -25,34 +23,7 @@
 		}                                                                       \
 	} while (0)
 
-enum { CHECKSUM_AT = 8, CHECKSUM_END = 16 };
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* With the right checksum, which no fuzzer finds. */
-static void try_table(const uint8_t *data, size_t size)
-{
-	uint8_t *bytes = malloc(size + 1), *again;
-	struct delta_table table;
-	uint64_t checksum;
-	size_t length;
-
-	memcpy(bytes, data, size);
-	if (size >= CHECKSUM_END) {
-		memcpy(bytes, "htdelta1", CHECKSUM_AT);
-		checksum = stack_key_mix(0, bytes + CHECKSUM_END, size - CHECKSUM_END);
-		memcpy(bytes + CHECKSUM_AT, &checksum, sizeof(checksum));
-	}
-	if (!delta_decode(bytes, size, &table)) {
-		for (size_t i = 1; i < table.count; i++)
-			REQUIRE(table.rows[i].key > table.rows[i - 1].key);
-		REQUIRE(!delta_encode(&table, &again, &length));
-		REQUIRE(length == size);
-		free(again);
-		delta_table_fini(&table);
-	}
-	free(bytes);
-}
 
 enum { SPOOLS = 5 };
 
@@ -103,10 +74,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	if (data[0] != 0xff && data[0] % 5 == 0) {
-		try_table(data + 1, size - 1);
-		return 0;
-	}
 	text = malloc(size);
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = '\0';

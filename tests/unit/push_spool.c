@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The spool of heaptap-push in a folder: its budget, who adds and who sends, what a crash leaves, what is
  * told of it to others. */
+#include "pprof/analysis/since.h"
+#include "pprof/codec/encode.h"
+#include "pprof/profile/profile.h"
 #include "pprof/service/spool_list.h"
 #include "push/spool.h"
 #include "push/target.h"
@@ -185,12 +188,12 @@ static void age_files_by(const struct spool *spool, uint64_t process, int64_t se
 
 static bool is_known(const struct spool *spool, uint64_t process)
 {
-	struct delta_table table;
+	struct since since;
 	bool known = spool_taken(spool, process) != 0;
 
-	assert_int_equal(spool_accepted(spool, process, &table), 0);
-	known = known || table.time_ns;
-	delta_table_fini(&table);
+	assert_int_equal(spool_accepted(spool, process, &since), 0);
+	known = known || since.time_ns;
+	profile_free((struct profile *)since.first);
 	return known;
 }
 
@@ -227,23 +230,64 @@ static void what_is_half_written_is_removed(void **state)
 	spool_close(&spool);
 }
 
+/* A profile is added, and acknowledged. */
+static void accept(struct spool *spool, uint64_t process, bool last, const void *bytes, size_t length)
+{
+	struct spool_entry entry = {.time_ns = 5, .process = process, .last = last};
+
+	assert_int_equal(spool_add(spool, &entry, bytes, length), 0);
+	assert_int_equal(spool_accept_head(spool), 0);
+	spool_sent(spool);
+	assert_int_equal(spool->count, 0);
+}
+
+static void what_was_accepted_is_read_again(void **state)
+{
+	/* As heaptap wrote it before 28 November 2026. */
+	static const char table[168] = "htdelta1";
+	struct profile *profile = profile_new();
+	struct spool spool;
+	struct since since;
+	uint8_t *bytes;
+	size_t length;
+
+	(void)state;
+	profile_add_sample_type(profile, "alloc_space", "bytes");
+	profile_set_time(profile, 5, 0);
+	assert_int_equal(encode_profile(profile, &bytes, &length), 0);
+	open_spool(&spool, 1 << 20);
+	assert_int_equal(spool_accepted(&spool, 1, &since), 0);
+	assert_true(!since.first && !since.unknown && !since.time_ns);
+	for (int again = 0; again < 2; again++) {
+		accept(&spool, 1, false, bytes, length);
+		assert_int_equal(spool_accepted(&spool, 1, &since), 0);
+		assert_true(since.first && !since.unknown);
+		assert_int_equal(since.time_ns, 5);
+		profile_free((struct profile *)since.first);
+	}
+	/* Of the last profile of a process only the time is kept. */
+	accept(&spool, 1, true, bytes, length);
+	assert_int_equal(spool_accepted(&spool, 1, &since), 0);
+	assert_true(!since.first && !since.unknown);
+	assert_int_equal(since.time_ns, 5);
+	accept(&spool, 2, false, table, sizeof(table));
+	assert_int_equal(spool_accepted(&spool, 2, &since), 0);
+	assert_true(!since.first && since.unknown);
+	free(bytes);
+	profile_free(profile);
+	spool_close(&spool);
+}
+
 /* Notes of what has ended go soon, those of what may go on later, and those of what waits never. */
 static void what_is_over_is_forgotten(void **state)
 {
 	const int64_t second_ns = 1000000000;
-	struct delta_row row = {.key = 1, .values = {5}};
-	struct delta_table ended = {.time_ns = 1},
-	                   live = {.time_ns = 1,
-	                       .type_count = 1,
-	                       .types = {"alloc_space"},
-	                       .rows = &row,
-	                       .count = 1};
 	struct spool spool;
 
 	open_spool(&spool, 1 << 20);
 	for (uint64_t process = 1; process <= 4; process++) {
 		assert_int_equal(spool_take(&spool, process, 1), 0);
-		assert_int_equal(spool_accept(&spool, process, process % 2 ? &ended : &live), 0);
+		accept(&spool, process, process % 2, "", 0);
 		age_files_by(&spool, process, 100);
 	}
 	add(&spool, 3, 2, 10);
@@ -360,6 +404,7 @@ int main(void)
 	        an_attempt_without_an_answer_is_counted, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(who_sends_sees_what_others_add, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(what_is_half_written_is_removed, make_folder, remove_folder),
+	    cmocka_unit_test_setup_teardown(what_was_accepted_is_read_again, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(what_is_over_is_forgotten, make_folder, remove_folder),
 	    cmocka_unit_test_setup_teardown(
 	        sessions_share_a_spool_only_with_equals, make_folder, remove_folder),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/stack_key.h"
+#include "pprof/analysis/stack_key.h"
 
 #include "pprof/profile/profile.h"
 
@@ -73,7 +73,7 @@ void stack_keys_fini(struct stack_keys *keys)
 	keys->locations = NULL;
 }
 
-static uint64_t stack_key(const struct stack_keys *keys, size_t index)
+uint64_t stack_key_without_labels(const struct stack_keys *keys, size_t index)
 {
 	struct profile_sample sample = profile_sample(keys->profile, index);
 	uint64_t key = sample.depth;
@@ -94,7 +94,7 @@ static uint64_t label_key(struct profile_label label)
 
 uint64_t stack_key_lasting(const struct stack_keys *keys, size_t sample)
 {
-	uint64_t key = stack_key(keys, sample);
+	uint64_t key = stack_key_without_labels(keys, sample);
 	size_t count = profile_sample(keys->profile, sample).label_count;
 
 	for (size_t i = 0; i < count; i++) {
@@ -109,7 +109,7 @@ uint64_t stack_key_lasting(const struct stack_keys *keys, size_t sample)
 
 uint64_t stack_key_without_numbers(const struct stack_keys *keys, size_t sample)
 {
-	uint64_t key = stack_key(keys, sample);
+	uint64_t key = stack_key_without_labels(keys, sample);
 	size_t count = profile_sample(keys->profile, sample).label_count;
 
 	for (size_t i = 0; i < count; i++) {

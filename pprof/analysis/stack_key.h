@@ -7,8 +7,8 @@
  * stacks with one number are taken for one: by chance once in 2^64 pairs, and a file that was made to have
  * such pairs spoils its own numbers only.
  */
-#ifndef PUSH_STACK_KEY_H
-#define PUSH_STACK_KEY_H
+#ifndef PPROF_ANALYSIS_STACK_KEY_H
+#define PPROF_ANALYSIS_STACK_KEY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,10 +24,12 @@ struct stack_keys {
 int stack_keys_init(struct stack_keys *keys, const struct profile *profile);
 void stack_keys_fini(struct stack_keys *keys);
 
+uint64_t stack_key_without_labels(const struct stack_keys *keys, size_t sample);
+
 /* Leaves out labels that change with time: the age of blocks and their mean size. */
 uint64_t stack_key_lasting(const struct stack_keys *keys, size_t sample);
 
-/* Leaves out all numbers; for samples that are one where numbers are not kept. */
+/* Leaves out labels that are numbers: for a server that does not keep them. */
 uint64_t stack_key_without_numbers(const struct stack_keys *keys, size_t sample);
 
 /* Of bytes, seeded with `hash`; 0 to begin with. FNV-1a with a final mix; no secret. */

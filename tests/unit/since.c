@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arm64: qemu-aarch64 runs this test, too */
-/* Differences to the profile that was accepted, and folding to a server's limits: sums must come out the
- * same. */
-#include "pprof/codec/decode.h"
+/* What came since an earlier profile: sums must come out the same. */
+#include "pprof/analysis/since.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
-#include "push/delta.h"
-#include "push/fold.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -73,7 +69,7 @@ static const struct origin live = {.ours = true, .kind = ORIGIN_LIVE};
 static void differences_are_by_stack_wherever_it_lies(void **state)
 {
 	struct profile *before = make(), *after = make();
-	struct delta_table table;
+	struct since since = {0};
 	int64_t fallen, *values;
 
 	put(before, 0x400000, 1, 3, 100, NULL);
@@ -83,25 +79,22 @@ static void differences_are_by_stack_wherever_it_lies(void **state)
 	put(after, 0x900000, 1, 3, 80, "10s");
 	put(after, 0x900000, 2, 3, 10, NULL);
 	put(after, 0x900000, 3, 3, 7, NULL);
-	assert_int_equal(delta_table_make(&table, before, &live), 0);
-	assert_int_equal(table.count, 2);
-	values = delta_values(after, &live, &table, &fallen);
+	since.first = before;
+	values = since_values(&since, after, &live, &fallen);
 	assert_int_equal(sum(after, values, 0), 57);
 	assert_int_equal(sum(after, values, 1), 57 * 64);
 	assert_int_equal(sum(after, values, 2), 35 + 40 + 5 + 3);
 	assert_int_equal(fallen, 0);
 	free(values);
-	delta_table_fini(&table);
 	/* A stack that is not there any more is said, and no value is negative. */
-	assert_int_equal(delta_table_make(&table, after, &live), 0);
-	values = delta_values(before, &live, &table, &fallen);
+	since.first = after;
+	values = since_values(&since, before, &live, &fallen);
 	assert_int_equal(sum(before, values, 0), 0);
 	assert_int_equal(fallen, (50 + 7) * 65);
 	free(values);
 	/* What was accepted is not known: nothing is claimed to be new. */
-	delta_table_fini(&table);
-	table.unknown = true;
-	values = delta_values(after, &live, &table, &fallen);
+	since.unknown = true;
+	values = since_values(&since, after, &live, &fallen);
 	assert_int_equal(sum(after, values, 1), 0);
 	assert_int_equal(sum(after, values, 3), (35 + 40 + 5 + 3) * 64);
 	free(values);
@@ -130,7 +123,7 @@ static void put_nameless(struct profile *p, int64_t count)
 static void what_lost_its_stack_is_not_new(void **state)
 {
 	struct profile *before = make(), *after = make();
-	struct delta_table table;
+	struct since since = {0};
 	int64_t fallen, *values;
 
 	put(before, 0x400000, 1, 3, 1000, NULL);
@@ -138,8 +131,8 @@ static void what_lost_its_stack_is_not_new(void **state)
 	put(after, 0x400000, 1, 3, 500, NULL);
 	put(after, 0x400000, 3, 3, 7, NULL);
 	put_nameless(after, 1010);
-	assert_int_equal(delta_table_make(&table, before, &live), 0);
-	values = delta_values(after, &live, &table, &fallen);
+	since.first = before;
+	values = since_values(&since, after, &live, &fallen);
 	assert_int_equal(fallen, 510 * 65);
 	assert_int_equal(sum(after, values, 0), 507);
 	assert_int_equal(sum(after, values, 1), 507 * 64);
@@ -147,7 +140,6 @@ static void what_lost_its_stack_is_not_new(void **state)
 	assert_int_equal(values[1 * TYPES], 7);
 	assert_int_equal(values[2 * TYPES], 500);
 	free(values);
-	delta_table_fini(&table);
 	profile_free(before);
 	profile_free(after);
 	/* Without a nameless one, it is taken from what the accepted profile did not have. */
@@ -157,113 +149,84 @@ static void what_lost_its_stack_is_not_new(void **state)
 	put(before, 0x400000, 2, 3, 10, NULL);
 	put(after, 0x400000, 2, 3, 20, NULL);
 	put(after, 0x400000, 4, 3, 130, NULL);
-	assert_int_equal(delta_table_make(&table, before, &live), 0);
-	values = delta_values(after, &live, &table, &fallen);
+	since.first = before;
+	values = since_values(&since, after, &live, &fallen);
 	assert_int_equal(values[0 * TYPES], 10);
 	assert_int_equal(values[1 * TYPES], 30);
 	free(values);
-	delta_table_fini(&table);
 	profile_free(before);
 	profile_free(after);
 }
 
-static void tables_come_back_from_their_file(void **state)
+/* A sample with a label of its own in a stack that is known. */
+static void put_labelled(struct profile *p, unsigned int number, int64_t count, const char *value)
 {
-	struct profile *p = make();
-	struct delta_table table, again;
-	uint8_t *bytes;
-	size_t length;
+	const struct profile_mapping mapping = {
+	    .start = 0x400000, .limit = 0x410000, .filename = "/bin/x", .build_id = "abcd"};
+	const struct profile_location location = {
+	    .mapping = profile_add_mapping(p, &mapping), .address = 0x400000 + number * 16};
+	const struct profile_label label = {.key = "lifetime", .str = value};
+	const int64_t values[TYPES] = {count, count * 64, 0, 0};
+	uint32_t stack = profile_add_location(p, &location);
 
-	for (unsigned int i = 0; i < FUNCTIONS; i++)
-		put(p, 0x400000, i, 4, i + 1, NULL);
-	assert_int_equal(delta_table_make(&table, p, &live), 0);
-	assert_int_equal(delta_encode(&table, &bytes, &length), 0);
-	assert_int_equal(delta_decode(bytes, length, &again), 0);
-	assert_int_equal(again.count, FUNCTIONS);
-	assert_int_equal(again.time_ns, 1000);
-	assert_memory_equal(again.types, table.types, sizeof(table.types));
-	for (size_t i = 0; i < table.count; i++)
-		assert_memory_equal(&again.rows[i], &table.rows[i], sizeof(table.rows[i]));
-	delta_table_fini(&again);
-	/* Cut off anywhere, or with a bit changed anywhere, it is damaged. */
-	for (size_t i = 0; i < length; i += 7)
-		assert_int_equal(delta_decode(bytes, i, &again), -EBADMSG);
-	for (size_t i = 0; i < length; i += 3) {
-		bytes[i] ^= 1;
-		assert_int_equal(delta_decode(bytes, length, &again), -EBADMSG);
-		bytes[i] ^= 1;
-	}
-	free(bytes);
-	delta_table_fini(&table);
-	profile_free(p);
+	assert_int_equal(profile_add_sample(p, &stack, 1, values, &label, value ? 1 : 0), 0);
 }
 
-/* Folds and decodes; totals must be those of the input. */
-static struct profile *folded_profile(
-    const struct profile *p, struct fold_limits limits, struct folded *folded)
+/* What moves to another label of its stack has not come, and other stacks do not pay for it. */
+static void labels_may_change_within_a_stack(void **state)
 {
-	const bool types[TYPES] = {true, true, true, true};
-	const struct delta_table nothing = {0};
-	int64_t fallen, *values = delta_values(p, &live, &nothing, &fallen);
-	const struct fold_input input = {
-	    .profile = p, .values = values, .types = types, .time_ns = 1, .limits = &limits};
-	struct profile *out;
+	struct profile *before = make(), *after = make();
+	struct since since = {.first = before};
+	int64_t fallen, *values;
 
-	assert_int_equal(fold(&input, folded), 0);
-	assert_true(folded->length <= limits.bytes);
-	assert_int_equal(decode_profile(folded->bytes, folded->length, DECODE_MAX_BYTES, &out), DECODE_OK);
-	assert_true(profile_sample_count(out) <= limits.samples);
-	for (size_t t = 0; t < TYPES; t++) {
-		int64_t total = 0;
-
-		for (size_t i = 0; i < profile_sample_count(out); i++)
-			total += profile_sample(out, i).values[t];
-		assert_int_equal(total, sum(p, values, t));
-	}
-	for (size_t i = 0; i < profile_sample_count(out); i++)
-		assert_true(profile_sample(out, i).depth <= limits.depth);
-	folded_fini(folded);
+	(void)state;
+	put_labelled(before, 1, 100, NULL);
+	put_labelled(after, 1, 40, NULL);
+	put_labelled(after, 1, 70, "temporary");
+	put_labelled(after, 2, 5, NULL);
+	put_nameless(after, 3);
+	values = since_values(&since, after, &live, &fallen);
+	assert_int_equal(fallen, 0);
+	assert_int_equal(values[0 * TYPES], 0);
+	assert_int_equal(values[1 * TYPES], 10);
+	assert_int_equal(values[2 * TYPES], 5);
+	assert_int_equal(values[3 * TYPES], 3);
 	free(values);
-	return out;
+	profile_free(before);
+	profile_free(after);
 }
 
-static void limits_are_met_and_totals_stay(void **state)
+/* Any two profiles of which the later one has allocated more: no value is negative, and the sum is what came.
+ * */
+static void no_total_ever_falls(void **state)
 {
-	static const struct fold_limits wide = {1 << 20, 10000, 1000, 65535, false};
-	struct profile *p = make(), *out;
-	struct fold_limits limits = wide;
-	struct folded folded;
+	unsigned int seed = 1;
 
-	for (unsigned int i = 0; i < FUNCTIONS; i++) {
-		put(p, 0x400000, i, 4, 2 * i + 2, "1s");
-		put(p, 0x400000, i, 4, 2 * i + 1, "1s");
+	(void)state;
+	for (int round = 0; round < 300; round++) {
+		struct profile *before = make(), *after = make();
+		struct since since = {.first = before};
+		int64_t fallen, *values, sums[2] = {0};
+
+		for (int side = 0; side < 2; side++)
+			for (int i = 0; i < 12; i++) {
+				int64_t count = rand_r(&seed) % 50 + (side ? 30 : 0);
+				const char *label = rand_r(&seed) % 3 ? NULL : "temporary";
+
+				if (rand_r(&seed) % 6 == 0)
+					put_nameless(side ? after : before, count);
+				else
+					put_labelled(side ? after : before, rand_r(&seed) % 8, count, label);
+				sums[side] += count;
+			}
+		values = since_values(&since, after, &live, &fallen);
+		for (size_t i = 0; i < profile_sample_count(after) * TYPES; i++)
+			assert_true(values[i] >= 0);
+		assert_int_equal(sum(after, values, 0), sums[1] > sums[0] ? sums[1] - sums[0] : 0);
+		free(values);
+		profile_free(before);
+		profile_free(after);
 	}
-	put(p, 0x400000, 0, 900, 5, NULL);
-	out = folded_profile(p, limits, &folded);
-	assert_int_equal(folded.samples, 2 * FUNCTIONS + 1);
-	assert_int_equal(folded.other, 0);
-	profile_free(out);
-	/* Numbers apart, there are half as many. */
-	limits.drop_numbers = true;
-	out = folded_profile(p, limits, &folded);
-	assert_int_equal(folded.samples, FUNCTIONS + 1);
-	profile_free(out);
-	limits.samples = 20;
-	limits.depth = 100;
-	out = folded_profile(p, limits, &folded);
-	assert_int_equal(folded.samples, 19);
-	assert_int_equal(folded.other, FUNCTIONS + 1 - 19);
-	profile_free(out);
-	for (limits.bytes = 400; limits.bytes < 8000; limits.bytes += 37)
-		profile_free(folded_profile(p, limits, &folded));
-	limits = wide;
-	limits.string_bytes = 2;
-	out = folded_profile(p, limits, &folded);
-	assert_true(folded.strings_cut > 0);
-	for (uint32_t id = 1; id <= profile_function_count(out); id++)
-		assert_true(strlen(profile_function(out, id).name) <= 2);
-	profile_free(out);
-	profile_free(p);
 }
 
 int main(void)
@@ -271,8 +234,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(differences_are_by_stack_wherever_it_lies),
 	    cmocka_unit_test(what_lost_its_stack_is_not_new),
-	    cmocka_unit_test(tables_come_back_from_their_file),
-	    cmocka_unit_test(limits_are_met_and_totals_stay),
+	    cmocka_unit_test(labels_may_change_within_a_stack),
+	    cmocka_unit_test(no_total_ever_falls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
