@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/command_line.h"
 
-#include "push/verbosity.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+int verbosity;
 
 enum word {
 	WORD_TARGET,

@@ -10,6 +10,9 @@
 
 #include <stdbool.h>
 
+/* How much heaptap-push says on stderr: -1: only what went wrong; 0; 1: what is done, too. */
+extern int verbosity;
+
 enum { COMMAND_LINE_NO_FD = -1 };
 
 struct command_line {

@@ -7,8 +7,8 @@
 #include "pprof/profile/profile.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
+#include "push/command_line.h"
 #include "push/lane.h"
-#include "push/verbosity.h"
 #include "push/version_set.h"
 #include "push/watch.h"
 

@@ -9,7 +9,6 @@
 #include "push/feed.h"
 #include "push/http.h"
 #include "push/lane.h"
-#include "push/verbosity.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,10 +7,10 @@
 #include "pprof/profile/profile.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
+#include "push/command_line.h"
 #include "push/delivery.h"
 #include "push/identity.h"
 #include "push/request.h"
-#include "push/verbosity.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -61,6 +61,8 @@ static void forget_some(struct lane *lane)
 static void lane_clear(struct lane *lane)
 {
 	http_request_fini(&lane->request);
+	profile_free(lane->kept);
+	lane->kept = NULL;
 	lane->next_due = lane->unwanted = false;
 }
 
@@ -177,6 +179,10 @@ static int prepare(struct lane *lane, const struct since *accepted, char *error,
 	}
 	origin_read(&origin, profile);
 	err = delivery_make(&delivery, lane->target, profile, &origin, accepted);
+	profile_free(lane->kept);
+	lane->kept = NULL;
+	if (!err)
+		err = since_keep(profile, &origin, &lane->kept);
 	if (err)
 		snprintf(error, error_bytes, "%s", strerror(-err));
 	else if (!delivery.part_count)
@@ -222,7 +228,7 @@ static void give_up_suspect(struct lane *lane, const char *answer)
 /* It was acknowledged: first that is noted, then it is removed. */
 static void commit(struct lane *lane)
 {
-	int err = spool_accept_head(&lane->spool);
+	int err = spool_accept_head(&lane->spool, lane->kept);
 	bool probed = lane->suspect.probe && spool_head(&lane->spool)->number == lane->suspect.probe;
 	char answer[ANSWER_TEXT_BYTES];
 

@@ -18,6 +18,7 @@ struct lane {
 	struct http_request request;
 	struct answer answer;
 	struct http_call *call;          /* NULL: nothing is under way */
+	struct profile *kept;            /* of the head: what is noted if it is accepted; owned */
 	bool unwanted;                   /* the head has nothing that the target wants: it is only noted */
 	bool next_due;                   /* it was accepted, but that could not be written down yet */
 	unsigned int failures;           /* in a row */

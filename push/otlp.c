@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/otlp.h"
-
+/*
+ * OpenTelemetry's profiles over HTTP, POST /v1development/profiles. Experimental: the format is in
+ * development and has changed between versions; this is the one of opentelemetry-proto v1.11.0.
+ */
 #include "pprof/codec/decode.h"
 #include "pprof/codec/wire.h"
 #include "pprof/profile/profile.h"
@@ -10,6 +12,7 @@
 #include "push/delivery.h"
 #include "push/http.h"
 #include "push/otlp_tables.h"
+#include "push/protocol.h"
 #include "push/target.h"
 
 #include <errno.h>

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/parca.h"
-
+/*
+ * Parca: a unary call of gRPC, parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw, as a POST of
+ * HTTP/2 whose answer's status is in the trailers (gRPC over HTTP2). HTTP's own status is 200 even for a
+ * refusal.
+ */
 #include "pprof/text/text.h"
 #include "push/answer.h"
 #include "push/delivery.h"
 #include "push/http.h"
 #include "push/parca.pb-c.h"
+#include "push/protocol.h"
 #include "push/target.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the protocols have in common: a request is made of a delivery, and an answer is judged. */
+/* What the protocols have in common. Each makes a request of a delivery, and judges an answer. */
 #ifndef PUSH_PROTOCOL_H
 #define PUSH_PROTOCOL_H
 
@@ -16,8 +16,10 @@ struct protocol {
 	/* Fills in URL, headers and body. 0 or -errno; http_request_fini() is due in any case. */
 	int (*request)(
 	    const struct target *target, const struct delivery *delivery, struct http_request *request);
-	/* Of a whole answer. text, of ANSWER_TEXT_BYTES: what the server said, unless it accepted. */
+	/* The answer is whole. text (ANSWER_TEXT_BYTES) gets what the server said, unless it accepted. */
 	enum retry_verdict (*judge)(const struct target *target, const struct answer *answer, char *text);
 };
+
+extern const struct protocol pyroscope_protocol, parca_protocol, otlp_protocol;
 
 #endif

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/pyroscope.h"
-
+/*
+ * Grafana Pyroscope: Connect's unary push.v1.PusherService/Push with protobuf bodies, or, where the server
+ * answers 404 to that, /ingest (pkg/distributor and pkg/ingester/pyroscope of grafana/pyroscope).
+ *
+ * Pyroscope adds up alloc_* over time: they are sent as differences, and `__delta__=false` tells the
+ * storage of version 1 not to subtract again.
+ */
 #include "pprof/text/text.h"
 #include "push/answer.h"
 #include "push/delivery.h"
 #include "push/http.h"
+#include "push/protocol.h"
 #include "push/pyroscope.pb-c.h"
 #include "push/target.h"
 

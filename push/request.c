@@ -3,9 +3,6 @@
 
 #include "push/answer.h"
 #include "push/http.h"
-#include "push/otlp.h"
-#include "push/parca.h"
-#include "push/pyroscope.h"
 #include "push/target.h"
 
 #include <errno.h>

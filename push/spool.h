@@ -8,8 +8,8 @@
  *	counters                      pprof/service/spool_counters.h
  *	lock                          who holds it sends; others may add
  *	state/PROCESS.taken           time of the newest profile that was added of a process
- *	state/PROCESS.accepted        the profile that the server acknowledged last; if it was the last
- *	                              of its process, only its time
+ *	state/PROCESS.accepted        what is needed of the profile that the server acknowledged last
+ *	                              (since_keep()), or its time if it was the last of its process
  *	rejected/                     the last 10 that were refused, each with the answer
  *
  * The order of changes makes each of them safe against SIGKILL: an entry is removed after `accepted` is
@@ -28,6 +28,7 @@
 #include <stdint.h>
 #include <time.h>
 
+struct profile;
 struct since;
 
 #define SPOOL_STATE    "state"
@@ -128,10 +129,10 @@ int spool_take(const struct spool *spool, uint64_t process, int64_t time_ns);
  * this one. since->first is the caller's. 0 or -ENOMEM. */
 int spool_accepted(const struct spool *spool, uint64_t process, struct since *since);
 
-/* Notes that the head was acknowledged: the first that is done then. On a full disk its file is moved, so
- * that a spool that fills the disk can be emptied: then only spool_sent() or spool_skip() may follow, and no
- * scan before. 0 or -errno. */
-int spool_accept_head(const struct spool *spool);
+/* Notes that the head was acknowledged, the first that is done then; kept: since_keep() of it. On a full disk
+ * the room of its file is used, so that a spool that fills the disk can be emptied: then only spool_sent() or
+ * spool_skip() may follow, and no scan before. 0 or -errno. */
+int spool_accept_head(const struct spool *spool, const struct profile *kept);
 
 /* Forgets processes that were last heard of so long ago, and have nothing in the spool; ended_ns: those whose
  * last profile was accepted, of which nothing is left to be told apart but files that lie there still. */

@@ -4,6 +4,7 @@
 
 #include "pprof/analysis/since.h"
 #include "pprof/codec/decode.h"
+#include "pprof/codec/encode.h"
 #include "pprof/codec/file.h"
 #include "pprof/codec/folder.h"
 #include "pprof/profile/profile.h"
@@ -118,20 +119,35 @@ static int note_ended(const struct spool *spool, const struct spool_entry *head,
 	return spool_write(spool->state_fd, name, text, ENDED_BYTES, 0);
 }
 
-/* The file of the head gets a second name, which needs no room. */
-static int link_head(const struct spool *spool, const char *from, const char *name)
+static int note(const struct spool *spool, const char *name, const struct profile *kept)
 {
-	char temporary[NAME_BYTES]; /* file_is_temporary() knows it */
+	uint8_t *bytes;
+	size_t length;
+	int err = encode_profile(kept, &bytes, &length);
 
-	snprintf(temporary, sizeof(temporary), ".heaptap-%.16s.tmp", name);
-	unlinkat(spool->state_fd, temporary, 0);
-	if (linkat(spool->folder_fd, from, spool->state_fd, temporary, 0) ||
-	    renameat(spool->state_fd, temporary, spool->state_fd, name))
-		return -errno;
-	return 0;
+	if (err)
+		return err;
+	err = spool_write(spool->state_fd, name, bytes, length, 0);
+	free(bytes);
+	return err;
 }
 
-int spool_accept_head(const struct spool *spool)
+/* The head has no use any more but its room. By its new name it says, if we are killed now, that something
+ * was acknowledged, and not what (spool_accepted()). */
+static void make_room_of_head(const struct spool *spool, const char *from, const char *to)
+{
+	int fd;
+
+	if (renameat(spool->folder_fd, from, spool->state_fd, to))
+		return;
+	fd = openat(spool->state_fd, to, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		log_line("cannot empty %s: %s", to, strerror(errno));
+	else
+		close(fd);
+}
+
+int spool_accept_head(const struct spool *spool, const struct profile *kept)
 {
 	const struct spool_entry *head = spool_head(spool);
 	char from[SPOOL_NAME_BYTES], name[NAME_BYTES];
@@ -139,10 +155,13 @@ int spool_accept_head(const struct spool *spool)
 
 	spool_name_print(head, from);
 	print_name(head->process, "accepted", name);
-	err = head->last ? note_ended(spool, head, name) : link_head(spool, from, name);
-	if (err && !renameat(spool->folder_fd, from, spool->state_fd, name))
-		return 0;
-	return err;
+	err = head->last ? note_ended(spool, head, name) : note(spool, name, kept);
+	if (err != -ENOSPC && err != -EDQUOT)
+		return err;
+	make_room_of_head(spool, from, name);
+	/* No block of a file is smaller than what note_ended() writes. */
+	err = head->last ? note_ended(spool, head, name) : note(spool, name, kept);
+	return err == -ENOSPC || err == -EDQUOT ? 0 : err;
 }
 
 static bool is_waiting(const struct spool *spool, uint64_t process)

@@ -5,7 +5,6 @@
 #include "pprof/codec/file.h"
 #include "pprof/text/quantity.h"
 #include "pprof/text/text.h"
-#include "push/base64.h"
 #include "push/http.h"
 
 #include <errno.h>
@@ -200,6 +199,26 @@ static int read_token(const char *path, char token[TOKEN_BYTES], char *error, si
 		return 0;
 	snprintf(error, error_bytes, "%s does not hold a token: one line, and nothing else", path);
 	return -EINVAL;
+}
+
+/* Base64 (RFC 4648, section 4) with padding; cut at a multiple of four characters. */
+static void base64_encode(const void *bytes, size_t length, char *text, size_t text_bytes)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *at = bytes;
+	size_t to = 0;
+
+	for (size_t i = 0; i < length && to + 5 <= text_bytes; i += 3) {
+		unsigned int group = (unsigned int)at[i] << 16;
+
+		group |= i + 1 < length ? (unsigned int)at[i + 1] << 8 : 0;
+		group |= i + 2 < length ? at[i + 2] : 0;
+		text[to++] = digits[group >> 18];
+		text[to++] = digits[group >> 12 & 63];
+		text[to++] = i + 1 < length ? digits[group >> 6 & 63] : '=';
+		text[to++] = i + 2 < length ? digits[group & 63] : '=';
+	}
+	text[to] = '\0';
 }
 
 int target_authorize(

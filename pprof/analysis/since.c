@@ -68,12 +68,14 @@ static int rows_make(struct work *w)
 	w->known = calloc(profile_sample_count(w->last) + 1, sizeof(*w->known));
 	if (!w->rows || !w->left || !w->known)
 		return -ENOMEM;
-	w->row_count = samples;
 	for (size_t i = 0; i < samples; i++) {
-		w->rows[i].sample = i;
+		int64_t any = 0;
+
 		for (size_t c = 0; c < w->column_count; c++)
-			w->left[i * w->column_count + c] =
+			any |= w->left[i * w->column_count + c] =
 			    profile_sample(w->first, i).values[w->columns[c].first];
+		if (any)
+			w->rows[w->row_count++].sample = i;
 	}
 	return 0;
 }
@@ -243,4 +245,123 @@ int64_t *since_values(
 		return w.values;
 	free(w.values);
 	return NULL;
+}
+
+/* ---- what is kept of a profile */
+
+struct keeping {
+	const struct profile *from;
+	struct profile *to;
+	size_t *columns, column_count; /* of totals */
+	int64_t *values;
+	uint32_t *locations; /* in `to`, by id; 0: not there yet */
+	uint32_t *stack;
+	size_t stack_room;
+	struct profile_label *labels;
+	size_t label_room;
+	struct profile_line *lines;
+	size_t line_room;
+};
+
+static int keep_lines(struct keeping *k, struct profile_location *location)
+{
+	if (array_reserve(&k->lines, &k->line_room, location->line_count, sizeof(*k->lines)))
+		return -ENOMEM;
+	for (size_t i = 0; i < location->line_count; i++) {
+		struct profile_function function = profile_function(k->from, location->lines[i].function);
+
+		k->lines[i] = location->lines[i];
+		k->lines[i].function = profile_add_function(k->to, &function);
+	}
+	location->lines = k->lines;
+	return 0;
+}
+
+static int keep_location(struct keeping *k, uint32_t id)
+{
+	struct profile_location location = profile_location(k->from, id);
+	int err = 0;
+
+	if (location.mapping) {
+		struct profile_mapping mapping = profile_mapping(k->from, location.mapping);
+
+		location.mapping = profile_add_mapping(k->to, &mapping);
+	}
+	if (stack_key_is_named(k->from, id))
+		err = keep_lines(k, &location);
+	else
+		location.line_count = 0;
+	if (!err)
+		k->locations[id] = profile_add_location(k->to, &location);
+	return err ? err : profile_error(k->to);
+}
+
+static int keep_sample(struct keeping *k, size_t index)
+{
+	struct profile_sample sample = profile_sample(k->from, index);
+	size_t label_count = 0;
+	int64_t any = 0;
+
+	for (size_t c = 0; c < k->column_count; c++)
+		any |= k->values[c] = sample.values[k->columns[c]];
+	if (!any)
+		return 0;
+	if (array_reserve(&k->stack, &k->stack_room, sample.depth + 1, sizeof(*k->stack)) ||
+	    array_reserve(&k->labels, &k->label_room, sample.label_count + 1, sizeof(*k->labels)))
+		return -ENOMEM;
+	for (size_t i = 0; i < sample.depth; i++) {
+		int err = k->locations[sample.locations[i]] ? 0 : keep_location(k, sample.locations[i]);
+
+		if (err)
+			return err;
+		k->stack[i] = k->locations[sample.locations[i]];
+	}
+	for (size_t i = 0; i < sample.label_count; i++) {
+		k->labels[label_count] = profile_sample_label(k->from, index, i);
+		label_count += stack_key_lasts(&k->labels[label_count]);
+	}
+	return profile_add_sample(k->to, k->stack, sample.depth, k->values, k->labels, label_count);
+}
+
+static int keep_all(struct keeping *k, const struct origin *origin)
+{
+	const size_t types = profile_sample_type_count(k->from);
+	int err;
+
+	k->columns = calloc(types + 1, sizeof(*k->columns));
+	k->values = calloc(types + 1, sizeof(*k->values));
+	k->locations = calloc((size_t)profile_location_count(k->from) + 1, sizeof(*k->locations));
+	if (!k->columns || !k->values || !k->locations)
+		return -ENOMEM;
+	for (size_t t = 0; t < types; t++) {
+		struct profile_value_type type = profile_sample_type(k->from, t);
+
+		if (!since_is_total(origin, type.type))
+			continue;
+		k->columns[k->column_count++] = t;
+		profile_add_sample_type(k->to, type.type, type.unit);
+	}
+	profile_set_time(k->to, profile_time_ns(k->from), 0);
+	err = profile_error(k->to);
+	for (size_t i = 0; k->column_count && i < profile_sample_count(k->from) && !err; i++)
+		err = keep_sample(k, i);
+	return err;
+}
+
+int since_keep(const struct profile *profile, const struct origin *origin, struct profile **kept)
+{
+	struct keeping k = {.from = profile, .to = profile_new()};
+	int err = k.to ? keep_all(&k, origin) : -ENOMEM;
+
+	free(k.columns);
+	free(k.values);
+	free(k.locations);
+	free(k.stack);
+	free(k.labels);
+	free(k.lines);
+	if (err)
+		profile_free(k.to);
+	else
+		*kept = k.to;
+	return err;
 }

@@ -38,4 +38,8 @@ bool since_is_total(const struct origin *origin, const char *type);
 int64_t *since_values(
     const struct since *since, const struct profile *last, const struct origin *origin, int64_t *fallen);
 
+/* What of a profile is needed as an earlier one: its totals by stack, as a smaller profile. Code that is
+ * known by its place in a file loses its names. 0 with *kept the caller's, or -errno. */
+int since_keep(const struct profile *profile, const struct origin *origin, struct profile **kept);
+
 #endif

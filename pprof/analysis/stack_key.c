@@ -4,7 +4,6 @@
 #include "pprof/profile/profile.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,15 +31,33 @@ static uint64_t mix_number(uint64_t hash, uint64_t number)
 	return stack_key_mix(hash, &number, sizeof(number));
 }
 
+static struct profile_mapping mapping_of(
+    const struct profile *profile, const struct profile_location *location)
+{
+	return location->mapping ? profile_mapping(profile, location->mapping)
+	                         : (struct profile_mapping){.filename = "", .build_id = ""};
+}
+
+static bool is_in_file(const struct profile_mapping *mapping, const struct profile_location *location)
+{
+	return *mapping->filename == '/' && location->address >= mapping->start;
+}
+
+bool stack_key_is_named(const struct profile *profile, uint32_t id)
+{
+	const struct profile_location location = profile_location(profile, id);
+	const struct profile_mapping mapping = mapping_of(profile, &location);
+
+	return !is_in_file(&mapping, &location) && location.line_count;
+}
+
 static uint64_t location_key(const struct profile *profile, uint32_t id)
 {
-	struct profile_location location = profile_location(profile, id);
-	struct profile_mapping mapping = {.filename = "", .build_id = ""};
+	const struct profile_location location = profile_location(profile, id);
+	const struct profile_mapping mapping = mapping_of(profile, &location);
 	uint64_t key = 0;
 
-	if (location.mapping)
-		mapping = profile_mapping(profile, location.mapping);
-	if (*mapping.filename == '/' && location.address >= mapping.start) {
+	if (is_in_file(&mapping, &location)) {
 		key = mix_text(mix_text(key, mapping.filename), mapping.build_id);
 		return mix_number(key, location.address - mapping.start + mapping.file_offset);
 	}
@@ -92,6 +109,11 @@ static uint64_t label_key(struct profile_label label)
 	                 : mix_number(mix_text(key, label.unit), (uint64_t)label.num);
 }
 
+bool stack_key_lasts(const struct profile_label *label)
+{
+	return strcmp(label->key, label->str ? "age" : "bytes") != 0;
+}
+
 uint64_t stack_key_lasting(const struct stack_keys *keys, size_t sample)
 {
 	uint64_t key = stack_key_without_labels(keys, sample);
@@ -99,9 +121,8 @@ uint64_t stack_key_lasting(const struct stack_keys *keys, size_t sample)
 
 	for (size_t i = 0; i < count; i++) {
 		struct profile_label label = profile_sample_label(keys->profile, sample, i);
-		bool passing = label.str ? strcmp(label.key, "age") == 0 : strcmp(label.key, "bytes") == 0;
 
-		if (!passing)
+		if (stack_key_lasts(&label))
 			key += label_key(label);
 	}
 	return key;

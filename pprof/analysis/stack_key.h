@@ -10,10 +10,12 @@
 #ifndef PPROF_ANALYSIS_STACK_KEY_H
 #define PPROF_ANALYSIS_STACK_KEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct profile;
+struct profile_label;
 
 struct stack_keys {
 	const struct profile *profile; /* borrowed */
@@ -26,7 +28,13 @@ void stack_keys_fini(struct stack_keys *keys);
 
 uint64_t stack_key_without_labels(const struct stack_keys *keys, size_t sample);
 
-/* Leaves out labels that change with time: the age of blocks and their mean size. */
+/* Is the code at this location known by names? Otherwise by file and offset, or by its address. */
+bool stack_key_is_named(const struct profile *profile, uint32_t location);
+
+/* Does a label stay? The age of blocks and their mean size change with time. */
+bool stack_key_lasts(const struct profile_label *label);
+
+/* Leaves out the labels that change. */
 uint64_t stack_key_lasting(const struct stack_keys *keys, size_t sample);
 
 /* Leaves out labels that are numbers: for a server that does not keep them. */

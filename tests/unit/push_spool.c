@@ -2,7 +2,6 @@
 /* The spool of heaptap-push in a folder: its budget, who adds and who sends, what a crash leaves, what is
  * told of it to others. */
 #include "pprof/analysis/since.h"
-#include "pprof/codec/encode.h"
 #include "pprof/profile/profile.h"
 #include "pprof/service/spool_list.h"
 #include "push/spool.h"
@@ -231,50 +230,55 @@ static void what_is_half_written_is_removed(void **state)
 }
 
 /* A profile is added, and acknowledged. */
-static void accept(struct spool *spool, uint64_t process, bool last, const void *bytes, size_t length)
+static void accept(struct spool *spool, uint64_t process, bool last, const struct profile *kept)
 {
 	struct spool_entry entry = {.time_ns = 5, .process = process, .last = last};
 
-	assert_int_equal(spool_add(spool, &entry, bytes, length), 0);
-	assert_int_equal(spool_accept_head(spool), 0);
+	assert_int_equal(spool_add(spool, &entry, "x", 1), 0);
+	assert_int_equal(spool_accept_head(spool, kept), 0);
 	spool_sent(spool);
 	assert_int_equal(spool->count, 0);
+}
+
+static struct profile *make_kept(void)
+{
+	struct profile *profile = profile_new();
+
+	profile_add_sample_type(profile, "alloc_space", "bytes");
+	profile_set_time(profile, 5, 0);
+	assert_int_equal(profile_error(profile), 0);
+	return profile;
 }
 
 static void what_was_accepted_is_read_again(void **state)
 {
 	/* As heaptap wrote it before 28 November 2026. */
 	static const char table[168] = "htdelta1";
-	struct profile *profile = profile_new();
+	struct profile *kept = make_kept();
 	struct spool spool;
 	struct since since;
-	uint8_t *bytes;
-	size_t length;
 
 	(void)state;
-	profile_add_sample_type(profile, "alloc_space", "bytes");
-	profile_set_time(profile, 5, 0);
-	assert_int_equal(encode_profile(profile, &bytes, &length), 0);
 	open_spool(&spool, 1 << 20);
 	assert_int_equal(spool_accepted(&spool, 1, &since), 0);
 	assert_true(!since.first && !since.unknown && !since.time_ns);
 	for (int again = 0; again < 2; again++) {
-		accept(&spool, 1, false, bytes, length);
+		accept(&spool, 1, false, kept);
 		assert_int_equal(spool_accepted(&spool, 1, &since), 0);
 		assert_true(since.first && !since.unknown);
 		assert_int_equal(since.time_ns, 5);
 		profile_free((struct profile *)since.first);
 	}
 	/* Of the last profile of a process only the time is kept. */
-	accept(&spool, 1, true, bytes, length);
+	accept(&spool, 1, true, NULL);
 	assert_int_equal(spool_accepted(&spool, 1, &since), 0);
 	assert_true(!since.first && !since.unknown);
 	assert_int_equal(since.time_ns, 5);
-	accept(&spool, 2, false, table, sizeof(table));
+	assert_int_equal(
+	    spool_write(spool.state_fd, "0000000000000002.accepted", table, sizeof(table), 0), 0);
 	assert_int_equal(spool_accepted(&spool, 2, &since), 0);
 	assert_true(!since.first && since.unknown);
-	free(bytes);
-	profile_free(profile);
+	profile_free(kept);
 	spool_close(&spool);
 }
 
@@ -282,12 +286,13 @@ static void what_was_accepted_is_read_again(void **state)
 static void what_is_over_is_forgotten(void **state)
 {
 	const int64_t second_ns = 1000000000;
+	struct profile *kept = make_kept();
 	struct spool spool;
 
 	open_spool(&spool, 1 << 20);
 	for (uint64_t process = 1; process <= 4; process++) {
 		assert_int_equal(spool_take(&spool, process, 1), 0);
-		accept(&spool, process, process % 2, "", 0);
+		accept(&spool, process, process % 2, kept);
 		age_files_by(&spool, process, 100);
 	}
 	add(&spool, 3, 2, 10);
@@ -301,6 +306,7 @@ static void what_is_over_is_forgotten(void **state)
 	spool_forget(&spool, 1000 * second_ns, 50 * second_ns);
 	assert_false(is_known(&spool, 2));
 	assert_true(is_known(&spool, 4));
+	profile_free(kept);
 	spool_close(&spool);
 }
 

@@ -205,8 +205,9 @@ static void no_total_ever_falls(void **state)
 	(void)state;
 	for (int round = 0; round < 300; round++) {
 		struct profile *before = make(), *after = make();
+		struct profile *kept;
 		struct since since = {.first = before};
-		int64_t fallen, *values, sums[2] = {0};
+		int64_t fallen, again, *values, *same, sums[2] = {0};
 
 		for (int side = 0; side < 2; side++)
 			for (int i = 0; i < 12; i++) {
@@ -222,6 +223,14 @@ static void no_total_ever_falls(void **state)
 		values = since_values(&since, after, &live, &fallen);
 		for (size_t i = 0; i < profile_sample_count(after) * TYPES; i++)
 			assert_true(values[i] >= 0);
+		/* What is kept of the earlier profile says the same. */
+		assert_int_equal(since_keep(before, &live, &kept), 0);
+		since.first = kept;
+		same = since_values(&since, after, &live, &again);
+		assert_memory_equal(same, values, profile_sample_count(after) * TYPES * sizeof(*values));
+		assert_int_equal(again, fallen);
+		free(same);
+		profile_free(kept);
 		assert_int_equal(sum(after, values, 0), sums[1] > sums[0] ? sums[1] - sums[0] : 0);
 		free(values);
 		profile_free(before);
