@@ -15,6 +15,7 @@
 #include "sampler/perf/event_attr.h"
 #include "sampler/perf/features.h"
 #include "sampler/perf/probe.h"
+#include "sampler/perf/refusal.h"
 #include "sampler/snapshot/threshold_watch.h"
 
 #include <errno.h>
@@ -93,8 +94,7 @@ static void examine_paranoia(struct findings *findings)
 	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
 	doctor_perf_describe_capabilities(capabilities, held, sizeof(held));
 	if (paranoid == NO_PERF_EVENTS)
-		finding_say(findings, FINDING_NOTE, "use a kernel with CONFIG_PERF_EVENTS",
-		    "this kernel has no perf events");
+		finding_say(findings, FINDING_NOTE, refusal_remedy(-ENOSYS), "%s", refusal_reason(-ENOSYS));
 	else
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s", paranoid, mlock,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/doctor_perf.h"
 
+#include "sampler/perf/refusal.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -10,12 +12,6 @@ enum { OLDEST_MAJOR = 4, OLDEST_MINOR = 18 };
 enum { PARANOID_MOST = 2 };
 
 enum { IPC_LOCK = 14, SYS_PTRACE = 19, SYS_ADMIN = 21, PERFMON = 38 }; /* linux/capability.h */
-
-/* Docker's profile since 23.0 allows perf_event_open with CAP_PERFMON; podman's wanted CAP_SYS_ADMIN as well
- * until the end of 2025 (containers/common, seccomp.json). */
-#define IN_A_CONTAINER                                                                                   \
-	"docker run --cap-add PERFMON, podman run --cap-add PERFMON,SYS_ADMIN, or a seccomp profile of " \
-	"your own"
 
 bool doctor_perf_new_enough(const char *release)
 {
@@ -60,9 +56,10 @@ const char *doctor_perf_breakpoint_remedy(enum features_obstacle obstacle, long 
 
 	switch (obstacle) {
 	case FEATURES_FILTERED:
-		return beyond ? "docker or podman run --privileged; or on the machine: sudo sysctl "
-		                "kernel.perf_event_paranoid=2, and in the container: " IN_A_CONTAINER
-		              : "in a container: " IN_A_CONTAINER;
+		return beyond
+		    ? "docker or podman run --privileged; or on the machine: sudo sysctl "
+		      "kernel.perf_event_paranoid=2, and in the container: " REFUSAL_CONTAINER_REMEDY
+		    : "in a container: " REFUSAL_CONTAINER_REMEDY;
 	case FEATURES_PARANOID:
 	case FEATURES_REACHED:
 	default:

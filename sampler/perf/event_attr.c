@@ -4,6 +4,7 @@
 #include "sampler/linux/regs.h"
 #include "sampler/perf/features.h"
 #include "sampler/perf/record.h"
+#include "sampler/perf/refusal.h"
 #include "sampler/perf/ring.h"
 
 #include <errno.h>
@@ -91,14 +92,8 @@ static int try_all(const struct event *event)
 
 static const char *reason_of(int error, const struct event *event, const char **remedy)
 {
-	*remedy = "";
+	*remedy = refusal_remedy(error);
 	switch (-error) {
-	case EACCES:
-	case EPERM:
-		*remedy = "run as root, or: sudo sysctl kernel.perf_event_paranoid=1; in a container also "
-		          "--cap-add PERFMON or a "
-		          "seccomp profile that allows perf_event_open";
-		return "not permitted (kernel.perf_event_paranoid, capabilities or a seccomp filter)";
 	case ENOENT:
 	case ENODEV:
 	case EOPNOTSUPP:
@@ -106,13 +101,10 @@ static const char *reason_of(int error, const struct event *event, const char **
 			return "this kernel does not have it";
 		*remedy = "a machine with hardware counters; virtual machines seldom have them";
 		return "there is no hardware counter for it here";
-	case ENOSYS:
-		*remedy = "a kernel with CONFIG_PERF_EVENTS";
-		return "this kernel has no perf_event_open";
 	case EINVAL:
 		return "the kernel accepts it, but not for samples with stacks, or not in this combination";
 	default:
-		return strerror(-error);
+		return refusal_reason(error);
 	}
 }
 

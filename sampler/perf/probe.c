@@ -5,6 +5,7 @@
 #include "sampler/linux/regs.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/perf/features.h"
+#include "sampler/perf/refusal.h"
 #include "sampler/perf/thread_rounds.h"
 #include "sampler/perf/trigger.h"
 
@@ -217,26 +218,6 @@ void probe_detach(int *fds, size_t count)
 
 /* ---- choice */
 
-static bool is_refusal(int error)
-{
-	return error == -EACCES || error == -EPERM;
-}
-
-static const char *cause(int error)
-{
-	switch (-error) {
-	case EACCES:
-	case EPERM:
-		return "not permitted (perf_event_paranoid, capabilities or a seccomp filter)";
-	case ENOSPC:
-		return "no debug register free (a debugger or another profiler has them)";
-	case ENOSYS:
-		return "this kernel has no perf_event_open";
-	default:
-		return strerror(-error);
-	}
-}
-
 int probe_open(struct probe *probe, enum backend wanted, const char *library, uint32_t stack_bytes,
     uint64_t period_bytes)
 {
@@ -270,7 +251,8 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 			probe->backend = BACKEND_BREAKPOINT;
 			if (wanted == BACKEND_AUTO)
 				snprintf(probe->reason, sizeof(probe->reason), "since uprobes %s %s",
-				    is_refusal(uprobe_error) ? "are" : "do not work:", cause(uprobe_error));
+				    refusal_is_permission(uprobe_error) ? "are" : "do not work:",
+				    refusal_reason(uprobe_error));
 			else
 				snprintf(probe->reason, sizeof(probe->reason), "as asked for");
 			return 0;
@@ -279,7 +261,8 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 	rings_close(probe->rings);
 	probe->rings = NULL;
 	snprintf(probe->reason, sizeof(probe->reason), "%sperf events %s %s",
-	    wanted == BACKEND_AUTO ? "since " : "", is_refusal(error) ? "are" : "do not work:", cause(error));
+	    wanted == BACKEND_AUTO ? "since " : "",
+	    refusal_is_permission(error) ? "are" : "do not work:", refusal_reason(error));
 	return wanted == BACKEND_AUTO ? 0 : error;
 }
 

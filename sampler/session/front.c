@@ -11,6 +11,7 @@
 #include "sampler/loader/preload_check.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/perf/event_attr.h"
+#include "sampler/perf/refusal.h"
 #include "sampler/session/front_message.h"
 #include "sampler/session/front_state.h"
 #include "sampler/session/notify_relay.h"
@@ -419,9 +420,7 @@ static int events_prepare(struct options *options, struct event *events)
 	}
 	for (size_t i = 0; i < options->event_count && options->verbosity > 0; i++)
 		if (events[i].kernel_refused)
-			log_line(
-			    "event '%s': the program's side only, perf_event_paranoid hides the kernel's",
-			    events[i].text);
+			log_line("event '%s': " REFUSAL_USER_SIDE, events[i].text);
 	options->events = events;
 	return 0;
 }

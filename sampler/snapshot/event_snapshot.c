@@ -2,6 +2,7 @@
 #include "sampler/snapshot/event_snapshot.h"
 
 #include "pprof/text/log_line.h"
+#include "sampler/perf/refusal.h"
 #include "sampler/snapshot/process_end.h"
 #include "sampler/terminal/amount.h"
 
@@ -34,9 +35,8 @@ static void comment_event(struct profile *profile, const struct event_job *job)
 	profile_job_comment(profile, "event: %s, %s; %s", event->text, rate,
 	    event->part[0].exclude_user          ? "the kernel's side only"
 	        : !event->part[0].exclude_kernel ? "the program's side and the kernel's"
-	        : event->kernel_refused
-	        ? "the program's side only: kernel.perf_event_paranoid hides the kernel's from this user"
-	        : "the program's side only");
+	        : event->kernel_refused          ? REFUSAL_USER_SIDE
+	                                         : "the program's side only");
 }
 
 static void comment_samples(

@@ -206,7 +206,7 @@ test_without_rights() {
   stage leaky
   chmod 777 .
   unprivileged "$heaptap" doctor >out
-  matches '^note +backend uprobe: perf events are not permitted \(perf_event_paranoid, capabilities or a seccomp filter\)$' out
+  matches '^note +backend uprobe: perf events are not permitted \(kernel.perf_event_paranoid, capabilities or a seccomp filter\)$' out
   matches '^ +fix: run as root: uprobes need CAP_SYS_ADMIN, CAP_PERFMON alone is refused$' out
   unprivileged "$heaptap" record -v -p 64K -o x.pb.gz "$targets/leaky" 3000 64 2>err
   matches '^heaptap: stacks by (breakpoint|copy), since uprobes are not permitted' err
