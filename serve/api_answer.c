@@ -7,9 +7,9 @@
 #include "pprof/profile/profile.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
+#include "serve/blob.h"
 #include "serve/debug_answer.h"
-#include "serve/decoded.h"
-#include "serve/parameters.h"
+#include "serve/route.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,10 +36,10 @@ static void refuse(struct reply *reply, int err, const char *text)
 	reply_json_error(reply, status_of(err), *text ? text : strerror(-err));
 }
 
-static int decode(const struct blob *blob, struct decoded_budget *budget, struct profile **profile,
-    char *error, size_t error_bytes)
+static int decode(const struct blob *blob, struct blob_budget *budget, struct profile **profile, char *error,
+    size_t error_bytes)
 {
-	int err = decoded_make(blob, budget, profile);
+	int err = blob_decode(blob, budget, profile);
 
 	if (err == -EBADMSG)
 		snprintf(error, error_bytes, "no valid profile");
@@ -53,7 +53,7 @@ static int write_view(FILE *out, const struct api_question *question, const stru
 {
 	struct api_input_profile *profiles = calloc(question->count + 1, sizeof(*profiles));
 	const struct api_input input = {profiles, question->count, question->column_count, question->title};
-	struct decoded_budget budget = {API_ANSWER_MEMORY_MAX / 2, DECODED_FOREIGN_BYTES};
+	struct blob_budget budget = {API_ANSWER_MEMORY_MAX / 2, BLOB_FOREIGN_BYTES};
 	int err = profiles ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < question->count && !err; i++) {
@@ -81,8 +81,7 @@ static int compare(const void *left, const void *right)
 
 /* A profile that does not have what is asked for is no point. */
 static int add_profile(struct api_point *points, size_t *count, const struct api_question *question,
-    size_t index, const struct api_query *query, struct decoded_budget *budget, char *error,
-    size_t error_bytes)
+    size_t index, const struct api_query *query, struct blob_budget *budget, char *error, size_t error_bytes)
 {
 	struct profile *profile;
 	int err;
@@ -91,7 +90,7 @@ static int add_profile(struct api_point *points, size_t *count, const struct api
 	err = decode(question->items[index].profile, budget, &profile, error, error_bytes);
 	if (err)
 		return err;
-	err = api_point_make(&points[*count], profile, query);
+	err = api_facts_point(&points[*count], profile, query);
 	profile_free(profile);
 	if (err == -ENODATA || err == -EINVAL)
 		return 0;
@@ -107,7 +106,7 @@ static int add_profile(struct api_point *points, size_t *count, const struct api
 static int collect(const struct api_question *question, const struct api_query *query,
     struct api_point *points, size_t *owners, size_t *count, char *error, size_t error_bytes)
 {
-	struct decoded_budget budget = {.foreign_left_bytes = DECODED_FOREIGN_BYTES};
+	struct blob_budget budget = {.foreign_left_bytes = BLOB_FOREIGN_BYTES};
 	int err = 0;
 
 	for (size_t i = 0; i < question->count && !err; i++) {
@@ -187,7 +186,7 @@ struct file {
 
 static int decode_all(struct file *file)
 {
-	struct decoded_budget budget = {FILE_MEMORY_MAX, DECODED_FOREIGN_BYTES};
+	struct blob_budget budget = {FILE_MEMORY_MAX, BLOB_FOREIGN_BYTES};
 	int err = 0;
 
 	file->profiles = calloc(file->question->count + 1, sizeof(struct profile *));

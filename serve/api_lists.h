@@ -4,7 +4,7 @@
 #define SERVE_API_LISTS_H
 
 #include "pprof/text/json.h"
-#include "serve/api_point.h"
+#include "serve/api_facts.h"
 #include "serve/catalog.h"
 #include "serve/task.h"
 

@@ -10,7 +10,6 @@
 #include "serve/broker_message.h"
 #include "serve/control_sockets.h"
 #include "serve/file_list.h"
-#include "serve/web_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -184,8 +183,7 @@ static void take_list(struct broker *broker, struct broker_reply *message, int *
 	}
 	message->user = item->listed.user;
 	message->foreign = !control_peer_is_trusted(item->listed.user);
-	*fd = listed_take(&item->listed, *fd, &message->bytes, control_sockets_count(&broker->sockets, item),
-	    &message->left_out);
+	*fd = control_sockets_take_list(&broker->sockets, item, *fd, &message->bytes, &message->left_out);
 }
 
 /* Why an answer is none. */
@@ -268,7 +266,7 @@ static void read_cmdline(struct broker *broker, const struct broker_request *req
 {
 	const struct control_sockets_item *item = control_sockets_find(&broker->sockets, request->server);
 	uint64_t bytes = 0;
-	int fd = item ? listed_command_line(&item->listed, request->pid, &bytes) : -ENOENT;
+	int fd = item ? control_sockets_command_line(item, request->pid, &bytes) : -ENOENT;
 
 	hand_over(broker, request->id, fd, bytes);
 }
@@ -456,7 +454,7 @@ static bool wait_once(struct broker *broker)
 	return (!polls[1].revents || on_web(broker)) && !broker->stuck;
 }
 
-int broker_run(const struct command_line *line, int web_fd, pid_t web)
+void broker_run(const struct command_line *line, int web_fd)
 {
 	static struct broker broker;
 
@@ -477,5 +475,4 @@ int broker_run(const struct command_line *line, int web_fd, pid_t web)
 	file_list_fini(&broker.files);
 	close(broker.signal_fd);
 	close(web_fd);
-	return web_child_await(web);
 }

@@ -3,7 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "sampler/linux/clock.h"
-#include "serve/catalog_scan.h"
+#include "serve/catalog_files.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,7 +21,7 @@ enum {
 
 struct catalog {
 	struct catalog_setup setup;
-	struct catalog_scan *scan;
+	struct catalog_files *files;
 	struct catalog_histories histories;
 	struct catalog_lists lists, new_lists; /* of the last look, and of the one that is under way */
 	unsigned int pending;
@@ -181,7 +181,7 @@ static struct catalog_process *process_of(struct catalog *catalog, const struct 
 static int add_files(struct catalog *catalog)
 {
 	struct catalog_file *const *files;
-	size_t count = catalog_scan_files(catalog->scan, &files), read = 0;
+	size_t count = catalog_files_all(catalog->files, &files), read = 0;
 
 	if (array_reserve(&catalog->sorted, &catalog->sorted_room, count + 1, sizeof(*catalog->sorted)))
 		return -ENOMEM;
@@ -230,7 +230,7 @@ static void rebuild(struct catalog *catalog)
 	}
 	counters_sweep(catalog->setup.counters, catalog->began_ns);
 	(void)add_files(catalog);
-	catalog_scan_drop_gone(catalog->scan); /* no process refers to them any more */
+	catalog_files_drop_gone(catalog->files); /* no process refers to them any more */
 	catalog_histories_sweep(&catalog->histories, catalog->began_ns);
 	snapshots_sweep(catalog->setup.snapshots, is_there, catalog, catalog->began_ns);
 	catalog->looked_ns = catalog->began_ns;
@@ -262,7 +262,7 @@ static void begin_scan(struct catalog *catalog)
 	if (!wanted ||
 	    (catalog->scanned_ns &&
 	        catalog->began_ns - catalog->scanned_ns <= (uint64_t)SCAN_MS * CLOCK_NS_PER_MS) ||
-	    !catalog_scan_begin(catalog->scan))
+	    !catalog_files_begin(catalog->files))
 		return;
 	catalog->scanned_ns = catalog->began_ns;
 	catalog->pending++;
@@ -353,7 +353,7 @@ void catalog_want(struct catalog *catalog, struct catalog_waiter *waiter, uint64
 
 void catalog_tend(struct catalog *catalog, uint64_t now_ns)
 {
-	catalog_scan_tend(catalog->scan, now_ns);
+	catalog_files_tend(catalog->files, now_ns);
 	if (catalog->setup.with_samplers &&
 	    now_ns - catalog->looked_ns > (uint64_t)POINTS_MS * CLOCK_NS_PER_MS)
 		look(catalog);
@@ -430,21 +430,12 @@ size_t catalog_choose(const struct catalog *catalog, const struct route *route,
 const struct catalog_file *catalog_file(const struct catalog *catalog, uint64_t number)
 {
 	struct catalog_file *const *files;
-	size_t count = catalog_scan_files(catalog->scan, &files);
+	size_t count = catalog_files_all(catalog->files, &files);
 
 	for (size_t i = 0; i < count; i++)
 		if (files[i]->number == number && files[i]->state == CATALOG_FILE_READ && files[i]->there)
 			return files[i];
 	return NULL;
-}
-
-size_t catalog_files(const struct catalog *catalog, const struct catalog_file *const **files)
-{
-	struct catalog_file *const *all;
-	size_t count = catalog_scan_files(catalog->scan, &all);
-
-	*files = (const struct catalog_file *const *)all;
-	return count;
 }
 
 const struct catalog_lists *catalog_lists(const struct catalog *catalog)
@@ -476,8 +467,8 @@ struct catalog *catalog_new(const struct catalog_setup *setup)
 	if (!catalog)
 		return NULL;
 	catalog->setup = *setup;
-	catalog->scan = catalog_scan_new(setup->broker, setup->jobs, on_scanned, catalog);
-	if (catalog->scan)
+	catalog->files = catalog_files_new(setup->broker, setup->jobs, on_scanned, catalog);
+	if (catalog->files)
 		return catalog;
 	free(catalog);
 	return NULL;
@@ -490,7 +481,7 @@ void catalog_free(struct catalog *catalog)
 	for (int i = 0; i < 2; i++) /* those of a look that is under way, too */
 		catalog_lists_renew(&catalog->lists, &catalog->new_lists);
 	catalog_histories_fini(&catalog->histories);
-	catalog_scan_free(catalog->scan);
+	catalog_files_free(catalog->files);
 	spool_list_fini(&catalog->spools);
 	free(catalog->processes);
 	free(catalog->sorted);

@@ -10,7 +10,7 @@
 #include "pprof/service/spool_list.h"
 #include "sampler/control/control_list.h"
 #include "serve/broker_client.h"
-#include "serve/catalog_file.h"
+#include "serve/catalog_files.h"
 #include "serve/catalog_history.h"
 #include "serve/catalog_lists.h"
 #include "serve/counters.h"
@@ -78,7 +78,6 @@ size_t catalog_choose(const struct catalog *catalog, const struct route *route,
 
 /* NULL: there is no such file. */
 const struct catalog_file *catalog_file(const struct catalog *catalog, uint64_t number);
-size_t catalog_files(const struct catalog *catalog, const struct catalog_file *const **files);
 
 /* What samplers say of themselves, each a list. */
 const struct catalog_lists *catalog_lists(const struct catalog *catalog);

@@ -13,9 +13,18 @@
 #include "serve/connection_set.h"
 #include "serve/listen_address.h"
 #include "serve/route.h"
-#include "serve/token.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 struct MHD_Connection;
+
+enum { TOKEN_BYTES_MIN = 16, TOKEN_BYTES_MAX = 512 };
+
+/* What clients must show (RFC 6750, "Authorization: Bearer TOKEN"). */
+struct token {
+	char text[TOKEN_BYTES_MAX + 1]; /* "": none is needed */
+};
 
 /* Borrows everything. */
 struct client {
@@ -48,5 +57,16 @@ void client_name(
 
 /* The server's address for /sd, as the client has written it, or else on which it has reached us. */
 void client_server_address(const struct client *client, char address[CLIENT_ADDRESS_BYTES]);
+
+/* Reads the first line of a file that only its owner and group may read. 0, or -errno with one line in error.
+ * */
+int client_token_read(struct token *token, const char *path, char *error, size_t error_bytes);
+
+/* Pure: the same, of the file's bytes. 0 or -EINVAL. */
+int client_token_parse(struct token *token, const char *text, size_t length);
+
+/* Pure: does the value of an Authorization header (NULL if there is none) show the token? The time that this
+ * takes depends on the length of the value and on nothing else. */
+bool client_token_is_shown(const struct token *token, const char *authorization);
 
 #endif

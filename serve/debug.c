@@ -364,7 +364,7 @@ void answer_debug(struct request *request)
 	size_t count;
 	bool waits;
 
-	if (!debug_plan_make(&plan, request_name(request), &request->route.parameters, &request->reply)) {
+	if (!debug_answer_plan(&plan, request_name(request), &request->route.parameters, &request->reply)) {
 		request_finish(request);
 		return;
 	}

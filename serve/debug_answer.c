@@ -5,14 +5,91 @@
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/profile.h"
-#include "serve/decoded.h"
+#include "serve/blob.h"
+#include "serve/debug_text.h"
 #include "serve/difference.h"
-#include "serve/legacy_text.h"
-#include "serve/symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- the plan */
+
+#define TOO_LONG "profile duration exceeds server's WriteTimeout"
+
+static bool refuse_plan(struct reply *reply, unsigned int status, const char *text)
+{
+	reply_go_error(reply, status, text);
+	return false;
+}
+
+/* seconds= of everything but a CPU profile. */
+static bool plan_difference(struct debug_plan *plan, const struct parameters *parameters, const char *text,
+    bool supported, struct reply *reply)
+{
+	int64_t seconds;
+
+	if (parameters_integer(text, &seconds) || seconds <= 0)
+		return refuse_plan(reply, 400, "invalid value for \"seconds\" - must be a positive integer");
+	if (!supported)
+		return refuse_plan(
+		    reply, 400, "\"seconds\" parameter is not supported for this profile type");
+	if (seconds > DEBUG_SECONDS_MAX)
+		return refuse_plan(reply, 400, TOO_LONG);
+	if (parameters_integer_or_0(parameters, "debug") != 0)
+		return refuse_plan(reply, 400, "seconds and debug params are incompatible");
+	plan->kind = DEBUG_DIFFERENCE;
+	plan->seconds = (uint32_t)seconds;
+	return true;
+}
+
+static bool plan_cpu(struct debug_plan *plan, const struct parameters *parameters, struct reply *reply)
+{
+	const char *text = parameters_get(parameters, "seconds");
+	int64_t seconds = 0;
+
+	/* Go asks whether ParseInt has failed, and a number out of range is such a failure. */
+	if (!text || parameters_integer(text, &seconds) || seconds <= 0)
+		seconds = DEBUG_CPU_SECONDS_DEFAULT;
+	if (seconds > DEBUG_SECONDS_MAX)
+		return refuse_plan(reply, 400, TOO_LONG);
+	*plan = (struct debug_plan){.kind = DEBUG_CPU, .name = "profile", .seconds = (uint32_t)seconds};
+	return true;
+}
+
+bool debug_answer_plan(
+    struct debug_plan *plan, const char *name, const struct parameters *parameters, struct reply *reply)
+{
+	static const struct debug_plan plans[] = {
+	    {.kind = DEBUG_HEAP, .name = "heap"},
+	    {.kind = DEBUG_HEAP, .name = "allocs", .default_type = "alloc_space"},
+	    {.kind = DEBUG_DELTA, .name = "delta_heap"},
+	    {.kind = DEBUG_CMDLINE, .name = "cmdline"},
+	    {.kind = DEBUG_SYMBOL, .name = "symbol"},
+	};
+	const char *seconds = parameters_get(parameters, "seconds");
+
+	if (!*name) {
+		*plan = (struct debug_plan){.kind = DEBUG_INDEX, .name = ""};
+		return true;
+	}
+	if (strcmp(name, "profile") == 0)
+		return plan_cpu(plan, parameters, reply);
+	for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+		bool is_profile = plans[i].kind == DEBUG_HEAP || plans[i].kind == DEBUG_DELTA;
+
+		if (strcmp(name, plans[i].name) != 0)
+			continue;
+		*plan = plans[i];
+		if (is_profile && seconds && *seconds)
+			return plan_difference(plan, parameters, seconds, plans[i].kind == DEBUG_HEAP, reply);
+		plan->text = is_profile && parameters_integer_or_0(parameters, "debug") != 0;
+		return true;
+	}
+	return refuse_plan(reply, 404, "Unknown profile");
+}
+
+/* ---- the answer */
 
 #define MEMORY_MAX ((size_t)512 << 20) /* of all profiles of an answer */
 
@@ -37,11 +114,11 @@ static void refuse(struct reply *reply, int err, const char *what)
 
 /* The profile of one process that the plan asks for. */
 static int make_one(const struct debug_plan *plan, const struct debug_input *input,
-    struct decoded_budget *budget, struct profile **profile)
+    struct blob_budget *budget, struct profile **profile)
 {
 	const size_t before_bytes = budget->left_bytes;
 	struct profile *first = NULL, *last = NULL;
-	int err = decoded_make(input->last, budget, &last);
+	int err = blob_decode(input->last, budget, &last);
 	size_t made;
 	bool differs = plan->kind == DEBUG_DIFFERENCE || plan->kind == DEBUG_DELTA;
 
@@ -50,7 +127,7 @@ static int make_one(const struct debug_plan *plan, const struct debug_input *inp
 		return err;
 	}
 	if (input->first)
-		err = decoded_make(input->first, budget, &first);
+		err = blob_decode(input->first, budget, &first);
 	if (!err)
 		err = difference_make(first, last, plan->kind == DEBUG_DELTA, input->unknown, profile);
 	profile_free(first);
@@ -67,7 +144,7 @@ static int make_all(
     const struct debug_plan *plan, const struct debug_input *inputs, size_t count, struct profile **profile)
 {
 	struct profile **each = calloc(count, sizeof(struct profile *));
-	struct decoded_budget budget = {MEMORY_MAX, DECODED_FOREIGN_BYTES};
+	struct blob_budget budget = {MEMORY_MAX, BLOB_FOREIGN_BYTES};
 	size_t made = 0, culprit;
 	int err = each ? 0 : -ENOMEM;
 
@@ -129,9 +206,9 @@ static void answer_text(
 	int err = out ? 0 : -ENOMEM;
 
 	if (!err && plan->kind == DEBUG_SYMBOL)
-		err = symbols_write(out, query, profile);
-	else if (!err && !legacy_text_write(out, profile))
-		legacy_text_write_other(out, profile);
+		err = debug_text_write_symbols(out, query, profile);
+	else if (!err && !debug_text_write_heap(out, profile))
+		debug_text_write_any(out, profile);
 	if (out && fclose(out) && !err)
 		err = -ENOMEM;
 	if (!err) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/listen_address.h"
 
-#include "serve/parameters.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -66,10 +65,13 @@ static int parse_inet(struct listen_address *address, const char *text)
 	const char *colon = strrchr(text, ':');
 	char host[INET6_ADDRSTRLEN + 1];
 	bool bracketed;
-	int64_t port;
+	unsigned long port;
+	char *end;
 
-	if (!colon || colon[1] < '0' || colon[1] > '9' || parameters_integer(colon + 1, &port) ||
-	    port > 65535)
+	if (!colon || colon[1] < '0' || colon[1] > '9')
+		return -EINVAL;
+	port = strtoul(colon + 1, &end, 10);
+	if (*end || port > 65535)
 		return -EINVAL;
 	bracketed = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
 	if ((size_t)(colon - text) >= sizeof(host) ||
@@ -224,4 +226,24 @@ int listen_address_open(struct listen_address *address)
 		return fd;
 	close(fd);
 	return err;
+}
+
+enum { FIRST_FD = 3 };
+
+size_t listen_address_activated(int *fds, struct listen_address *addresses, size_t room)
+{
+	const char *pid = getenv("LISTEN_PID"), *number = getenv("LISTEN_FDS");
+	long said = pid && number && strtol(pid, NULL, 10) == (long)getpid() ? strtol(number, NULL, 10) : 0;
+	size_t count = 0;
+
+	for (int fd = FIRST_FD; fd < FIRST_FD + said && count < room; fd++) {
+		if (listen_address_of(&addresses[count], fd))
+			continue;
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+		fds[count++] = fd;
+	}
+	unsetenv("LISTEN_PID");
+	unsetenv("LISTEN_FDS");
+	return count;
 }

@@ -15,21 +15,25 @@ struct listen_address {
 	socklen_t length;
 	bool is_unix;
 	bool is_local; /* only this machine can reach it */
-	int folder_fd; /* of the socket's file, whatever has the folder's name now; -1: not opened */
+	int folder_fd; /* the folder of the socket's file, even if the folder is renamed; -1: not opened */
 };
 
 /* Pure. 0, or -EINVAL with one line in error. Names other than localhost are not looked up. */
 int listen_address_parse(struct listen_address *address, const char *text, char *error, size_t error_bytes);
 
-/* The same of a socket that was bound by somebody else. 0 or -errno. */
+/* The address of a socket that is bound already. 0 or -errno. */
 int listen_address_of(struct listen_address *address, int fd);
+
+/* Sockets that systemd has bound for this process (sd_listen_fds(3): $LISTEN_PID, $LISTEN_FDS). Returns how
+ * many there are, at most `room`. They are close-on-exec and non-blocking. */
+size_t listen_address_activated(int *fds, struct listen_address *addresses, size_t room);
 
 /* "127.0.0.1:7337", "unix:/path" */
 void listen_address_text(const struct listen_address *address, char text[LISTEN_ADDRESS_BYTES]);
 
 /*
  * Binds and listens. A unix socket of ours that nobody serves any more is replaced; a new one has mode 0660.
- * *address gets the port that was chosen for port 0. Returns a descriptor, close-on-exec and non-blocking,
+ * For port 0, *address gets the port that was chosen. Returns a descriptor, close-on-exec and non-blocking,
  * or -errno.
  */
 int listen_address_open(struct listen_address *address);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heaptap-serve: answers browsers and scrapers. `heaptap serve` and `heaptap record --listen` start it. */
 #include "pprof/text/log_line.h"
-#include "serve/activation.h"
+#include "sampler/linux/clock.h"
 #include "serve/broker.h"
-#include "serve/command_line.h"
-#include "serve/configured.h"
+#include "serve/listen_address.h"
 #include "serve/web.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { STATUS_USAGE = 2 };
@@ -56,10 +58,10 @@ static int parse_addresses(struct listening *listening, struct command_line *lin
 
 	if (!line->listen_count) {
 		listening->count =
-		    activation_sockets(listening->fds, listening->addresses, COMMAND_LINE_LISTEN_MAX);
+		    listen_address_activated(listening->fds, listening->addresses, COMMAND_LINE_LISTEN_MAX);
 		if (listening->count)
 			return 0;
-		configured_listen(line, section);
+		command_line_take_listen(line, section);
 	}
 	const char *const *texts = line->listen_count ? line->listen : &usual;
 	size_t count = line->listen_count ? line->listen_count : 1;
@@ -104,13 +106,13 @@ static int prepare(
 	int err = check_operands(line, error, bytes);
 
 	if (!err && !line->sampler) /* record --listen says all of it */
-		err = configured_read(&section, error, bytes);
+		err = command_line_read_section(&section, error, bytes);
 	if (!err)
-		configured_token(line, &section);
+		command_line_take_token(line, &section);
 	if (!err)
 		err = parse_addresses(listening, line, &section, error, bytes);
 	if (!err && line->token_file)
-		err = token_read(token, line->token_file, error, bytes);
+		err = client_token_read(token, line->token_file, error, bytes);
 	if (!err)
 		err = check_token(listening, token, line->sampler != 0, error, bytes);
 	return err ? err : open_sockets(listening, error, bytes);
@@ -126,6 +128,53 @@ static void remove_sockets(const struct listening *listening)
 {
 	for (size_t i = 0; i < listening->count && listening->ours; i++)
 		listen_address_remove(&listening->addresses[i]);
+}
+
+enum { END_MS = 10000 }; /* for the web process to end */
+
+/* As waitpid(2), for so long at most. Returns 0 if the process has not ended. SIGCHLD is blocked. */
+static pid_t wait_for(pid_t web, int *status, uint64_t patience_ms)
+{
+	const uint64_t end_ns = clock_now_ns() + patience_ms * CLOCK_NS_PER_MS;
+	sigset_t child;
+	pid_t ended;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	while ((ended = waitpid(web, status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+		uint64_t now_ns = clock_now_ns(), left_ns = now_ns < end_ns ? end_ns - now_ns : 0;
+		const struct timespec left = {
+		    (time_t)(left_ns / CLOCK_NS_PER_S), (long)(left_ns % CLOCK_NS_PER_S)};
+
+		if (!left_ns)
+			return 0;
+		(void)sigtimedwait(&child, NULL, &left);
+	}
+	return ended;
+}
+
+/* The web process ends when it alone has its end of the socket pair. If it does not end in time, it is
+ * killed. Returns the exit status of the whole. */
+static int await_web(pid_t web)
+{
+	pid_t ended;
+	int status;
+
+	ended = wait_for(web, &status, END_MS);
+	if (ended == 0) {
+		log_line("the web process does not end, and is killed");
+		kill(web, SIGKILL);
+		waitpid(web, &status, 0);
+		return EXIT_FAILURE;
+	}
+	if (ended < 0)
+		return EXIT_FAILURE;
+	if (WIFSIGNALED(status)) {
+		log_line("the web process was killed by signal %d (%s)", WTERMSIG(status),
+		    strsignal(WTERMSIG(status)));
+		return EXIT_FAILURE;
+	}
+	return WEXITSTATUS(status);
 }
 
 /* The web process in a fork, the broker here. */
@@ -161,7 +210,8 @@ static int run(const struct command_line *line, const struct listening *listenin
 	/* Whoever connects now is answered as soon as the web process can. */
 	if (line->front_fd >= 0 && send(line->front_fd, "", 1, MSG_NOSIGNAL) < 0)
 		log_line("the session has ended already");
-	status = broker_run(line, pair[0], web);
+	broker_run(line, pair[0]);
+	status = await_web(web);
 	remove_sockets(listening);
 	return status;
 }

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /metrics: Prometheus' text format 0.0.4, per service, so that there are not more series than services. */
+/*
+ * What Prometheus reads.
+ *
+ * /metrics has the text format 0.0.4, with a series for each service, not for each process. /sd is for
+ * http_sd of Prometheus and of Alloy (prometheus.io/docs/prometheus/latest/http_sd): each process is a target
+ * at our own address, below /pid/PID.
+ */
 #ifndef SERVE_METRICS_H
 #define SERVE_METRICS_H
 
 #include "pprof/service/spool_list.h"
 #include "sampler/control/control_list.h"
+#include "serve/catalog.h"
 #include "serve/counters.h"
 
 #include <stdio.h>
@@ -41,5 +48,9 @@ int metrics_write(FILE *out, const struct metrics *metrics);
 
 /* A label's value, escaped as the format wants it. */
 void metrics_write_label(FILE *out, const char *value);
+
+/* Pure: the targets of /sd. address: on which clients reach us. Processes that do not run are left out. */
+void metrics_write_targets(
+    FILE *out, const struct catalog_process *processes, size_t count, const char *address);
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef SERVE_TIMELINE_SUM_H
 #define SERVE_TIMELINE_SUM_H
 
-#include "serve/api_point.h"
+#include "serve/api_facts.h"
 
 enum { TIMELINE_SUM_POINTS = 512 };
 

@@ -3,9 +3,9 @@
 #ifndef SERVE_WEB_H
 #define SERVE_WEB_H
 
+#include "serve/client.h"
 #include "serve/command_line.h"
 #include "serve/listen_address.h"
-#include "serve/token.h"
 
 struct web_setup {
 	const struct command_line *line;

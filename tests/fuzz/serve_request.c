@@ -8,12 +8,11 @@
  */
 #include "serve/api_query.h"
 #include "serve/client.h"
-#include "serve/debug_plan.h"
+#include "serve/debug_answer.h"
+#include "serve/debug_text.h"
 #include "serve/endpoint.h"
 #include "serve/listen_address.h"
 #include "serve/route.h"
-#include "serve/symbols.h"
-#include "serve/token.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +68,7 @@ static void read_target(const char *target)
 	if (endpoint->access == ENDPOINT_OPEN)
 		REQUIRE(strlen(endpoint->path) <= 2 || strcmp(endpoint->path, "/healthz") == 0);
 	if (strncmp(endpoint->path, debug, sizeof(debug) - 1) == 0) {
-		if (debug_plan_make(&plan, endpoint->path + sizeof(debug) - 1, &route.parameters, &reply))
+		if (debug_answer_plan(&plan, endpoint->path + sizeof(debug) - 1, &route.parameters, &reply))
 			REQUIRE(plan.seconds <= DEBUG_SECONDS_MAX && plan.name && !reply.status);
 		else
 			REQUIRE(reply.status == 400 || reply.status == 404);
@@ -84,7 +83,7 @@ static void read_symbols(const char *query)
 	FILE *out = fopen("/dev/null", "w");
 
 	if (out) {
-		REQUIRE(symbols_write(out, query, NULL) == 0);
+		REQUIRE(debug_text_write_symbols(out, query, NULL) == 0);
 		fclose(out);
 	}
 }
@@ -109,14 +108,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			(void)listen_address_parse(&address, part, error, sizeof(error));
 			break;
 		case 2:
-			if (token_is_shown(&token, part))
+			if (client_token_is_shown(&token, part))
 				REQUIRE(strstr(part, token.text));
 			break;
 		case 3:
 			read_symbols(part);
 			break;
 		default:
-			if (token_parse(&other, part, strlen(part)) == 0)
+			if (client_token_parse(&other, part, strlen(part)) == 0)
 				REQUIRE(strlen(other.text) >= TOKEN_BYTES_MIN);
 		}
 	}

@@ -235,13 +235,13 @@ static void a_profile_is_a_point(void **state)
 	char error[256];
 
 	assert_int_equal(parse(&query, "focus", "leak", error), 0);
-	assert_int_equal(api_point_make(&point, p, &query), 0);
+	assert_int_equal(api_facts_point(&point, p, &query), 0);
 	assert_true(point.value == 204800.0 && point.known && point.error > 0);
 	assert_true(point.rss_bytes == 123456 && point.time_ns == INT64_C(1000000000000));
 	assert_string_equal(point.cause, "interval");
 	api_query_fini(&query);
 	assert_int_equal(parse(&query, "age", "1s:", error), 0);
-	assert_int_equal(api_point_make(&point, p, &query), -EINVAL); /* no sample has an age */
+	assert_int_equal(api_facts_point(&point, p, &query), -EINVAL); /* no sample has an age */
 	profile_free(p);
 }
 

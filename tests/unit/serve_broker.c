@@ -3,9 +3,9 @@
 /* The web process' side of what the broker hands over: here the test is the broker. */
 #include "sampler/linux/clock.h"
 #include "serve/broker_client.h"
+#include "serve/catalog_files.h"
 #include "serve/catalog_history.h"
 #include "serve/catalog_lists.h"
-#include "serve/catalog_scan.h"
 #include "serve/profile_choice.h"
 #include "serve/snapshots.h"
 #include "serve/task.h"
@@ -294,11 +294,11 @@ static void on_scanned(void *context)
 	++*(size_t *)context;
 }
 
-static void scan(const struct broker *broker, struct catalog_scan *files, const char *text, size_t length)
+static void scan(const struct broker *broker, struct catalog_files *files, const char *text, size_t length)
 {
 	struct broker_request request;
 
-	assert_true(catalog_scan_begin(files));
+	assert_true(catalog_files_begin(files));
 	assert_true(take(broker, &request));
 	assert_int_equal(request.verb, BROKER_SCAN);
 	answer(broker, request.id, text, length);
@@ -308,7 +308,7 @@ static void files_that_are_gone_stay_until_nobody_refers_to_them(void **state)
 {
 	static const char both[] = "1 10 100 /a.pb.gz\0002 10 100 /b.pb.gz", one[] = "2 10 100 /b.pb.gz";
 	struct catalog_file *const *found, *first;
-	struct catalog_scan *files;
+	struct catalog_files *files;
 	struct broker_request request;
 	struct broker broker;
 	size_t scans = 0;
@@ -318,7 +318,7 @@ static void files_that_are_gone_stay_until_nobody_refers_to_them(void **state)
 	(void)state;
 	assert_non_null(jobs);
 	broker_open(&broker);
-	files = catalog_scan_new(broker.client, jobs, on_scanned, &scans);
+	files = catalog_files_new(broker.client, jobs, on_scanned, &scans);
 	scan(&broker, files, both, sizeof(both));
 	for (int i = 0; i < 2; i++) {
 		assert_true(take(&broker, &request));
@@ -326,18 +326,18 @@ static void files_that_are_gone_stay_until_nobody_refers_to_them(void **state)
 		refuse(&broker, request.id);
 	}
 	assert_int_equal(scans, 1);
-	assert_int_equal(catalog_scan_files(files, &found), 2);
+	assert_int_equal(catalog_files_all(files, &found), 2);
 	first = found[0];
 	assert_true(first->there);
 	/* The list of processes may have it until it is made anew. */
 	scan(&broker, files, one, sizeof(one));
 	assert_int_equal(scans, 2);
-	assert_int_equal(catalog_scan_files(files, &found), 2);
+	assert_int_equal(catalog_files_all(files, &found), 2);
 	assert_ptr_equal(found[0], first);
 	assert_false(first->there);
 	assert_string_equal(first->path, "/a.pb.gz");
-	catalog_scan_drop_gone(files);
-	assert_int_equal(catalog_scan_files(files, &found), 1);
+	catalog_files_drop_gone(files);
+	assert_int_equal(catalog_files_all(files, &found), 1);
 	assert_int_equal(found[0]->number, 2);
 	/* And one that comes back is read. */
 	scan(&broker, files, both, sizeof(both));
@@ -346,7 +346,7 @@ static void files_that_are_gone_stay_until_nobody_refers_to_them(void **state)
 	refuse(&broker, request.id);
 	assert_int_equal(scans, 3);
 	jobs_free(jobs);
-	catalog_scan_free(files);
+	catalog_files_free(files);
 	broker_close(&broker);
 }
 

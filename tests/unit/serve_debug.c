@@ -5,15 +5,12 @@
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/profile.h"
+#include "serve/blob.h"
 #include "serve/debug_answer.h"
-#include "serve/debug_plan.h"
-#include "serve/decoded.h"
+#include "serve/debug_text.h"
 #include "serve/difference.h"
-#include "serve/discovery.h"
 #include "serve/endpoint.h"
-#include "serve/legacy_text.h"
 #include "serve/metrics.h"
-#include "serve/symbols.h"
 
 #include <errno.h>
 #include <math.h>
@@ -34,7 +31,7 @@ static void plan_of(const char *target, struct debug_plan *plan, char *said, siz
 
 	assert_int_equal(route_parse(&route, target), 0);
 	name = strrchr(endpoint_find(&route)->path, '/') + 1;
-	if (debug_plan_make(plan, name, &route.parameters, &reply))
+	if (debug_answer_plan(plan, name, &route.parameters, &reply))
 		snprintf(said, bytes, "200");
 	else
 		snprintf(said, bytes, "%u %.*s", reply.status, (int)reply.body->length - 1,
@@ -211,7 +208,7 @@ static char *text_of(bool (*write)(FILE *out, const struct profile *p), const st
 static void a_heap_as_text_is_what_gperftools_reads(void **state)
 {
 	struct profile *p = make(1, (int64_t[]){9, 90, 1, 10}, NULL);
-	char *text = text_of(legacy_text_write, p);
+	char *text = text_of(debug_text_write_heap, p);
 
 	assert_string_equal(text,
 	    "heap profile: 1: 10 [9: 90] @ heapprofile\n"
@@ -230,7 +227,7 @@ static void addresses_have_names(void **state)
 	FILE *out = open_memstream(&text, &length);
 
 	/* as in the profile, a return address, decimal, unknown, nonsense, octal */
-	assert_int_equal(symbols_write(out, "0x2020+0x2001+8192+0x9+zz++0X2010+020020", p), 0);
+	assert_int_equal(debug_text_write_symbols(out, "0x2020+0x2001+8192+0x9+zz++0X2010+020020", p), 0);
 	fclose(out);
 	assert_string_equal(text, "num_symbols: 1\n0x2020 g\n0x2001 main\n0x2000 main\n0x2010 f\n0x2010 f\n");
 	free(text);
@@ -408,7 +405,7 @@ static void profiles_of_an_answer_share_one_bound(void **state)
 {
 	static const int64_t some[4] = {1, 2, 3, 4};
 	struct profile *profile = make(1, some, some), *kept[64];
-	struct decoded_budget budget = {.left_bytes = SIZE_MAX / 2};
+	struct blob_budget budget = {.left_bytes = SIZE_MAX / 2};
 	size_t length, one, count = 0;
 	struct blob *blob;
 	uint8_t *bytes;
@@ -418,12 +415,12 @@ static void profiles_of_an_answer_share_one_bound(void **state)
 	assert_int_equal(encode_profile(profile, &bytes, &length), 0);
 	profile_free(profile);
 	blob = blob_new(bytes, length);
-	assert_int_equal(decoded_make(blob, &budget, &profile), 0);
+	assert_int_equal(blob_decode(blob, &budget, &profile), 0);
 	one = profile_bytes(profile);
 	assert_true(one > 0 && budget.left_bytes == SIZE_MAX / 2 - one);
 	profile_free(profile);
 	budget.left_bytes = 32 * one;
-	while ((err = decoded_make(blob, &budget, &kept[count])) == 0 && count < 63)
+	while ((err = blob_decode(blob, &budget, &kept[count])) == 0 && count < 63)
 		count++;
 	assert_int_equal(err, -EFBIG);
 	assert_true(count > 0 && count <= 32);
@@ -440,7 +437,7 @@ static void foreign_profiles_share_what_is_read(void **state)
 	static const int64_t some[4] = {1, 2, 3, 4};
 	static const uint8_t head[] = {
 	    0xa2, 0x06, 0x80, 0x80, 0x40}; /* field 100, which nobody knows: JUNK bytes */
-	struct decoded_budget budget = {SIZE_MAX / 2, (size_t)16 * JUNK};
+	struct blob_budget budget = {SIZE_MAX / 2, (size_t)16 * JUNK};
 	struct profile *profile = make(1, some, some);
 	size_t length, packed_length, count = 0;
 	uint8_t *bytes, *packed;
@@ -459,13 +456,13 @@ static void foreign_profiles_share_what_is_read(void **state)
 	free(bytes);
 	blob = blob_new(packed, packed_length);
 	blob->foreign = true;
-	while ((err = decoded_make(blob, &budget, &profile)) == 0 && count++ < 64)
+	while ((err = blob_decode(blob, &budget, &profile)) == 0 && count++ < 64)
 		profile_free(profile);
 	assert_int_equal(err, -EFBIG);
 	assert_in_range(count, 8, 15);
 	/* Those of others are not concerned. */
 	blob->foreign = false;
-	assert_int_equal(decoded_make(blob, &budget, &profile), 0);
+	assert_int_equal(blob_decode(blob, &budget, &profile), 0);
 	profile_free(profile);
 	blob_drop(blob);
 }
@@ -485,7 +482,7 @@ static void discovery_is_of_our_own_words(void **state)
 	FILE *out = open_memstream(&text, &length);
 
 	(void)state;
-	discovery_write(out, processes, 2, "box:1");
+	metrics_write_targets(out, processes, 2, "box:1");
 	fclose(out);
 	assert_string_equal(text,
 	    "[\n{\"targets\":[\"box:1\"],\"labels\":{\"service_name\":\"redis\",\"pid\":\"7\","

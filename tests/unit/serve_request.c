@@ -4,9 +4,7 @@
 #include "serve/client.h"
 #include "serve/endpoint.h"
 #include "serve/listen_address.h"
-#include "serve/parameters.h"
 #include "serve/route.h"
-#include "serve/token.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -186,23 +184,23 @@ static void only_the_token_opens(void **state)
 {
 	struct token token, none = {.text = ""};
 
-	assert_int_equal(token_parse(&token, "0123456789abcdef\n", 17), 0);
-	assert_true(token_is_shown(&token, "Bearer 0123456789abcdef"));
-	assert_true(token_is_shown(&token, "bearer  0123456789abcdef"));
-	assert_false(token_is_shown(&token, NULL));
-	assert_false(token_is_shown(&token, ""));
-	assert_false(token_is_shown(&token, "Bearer "));
-	assert_false(token_is_shown(&token, "Bearer 0123456789abcde"));
-	assert_false(token_is_shown(&token, "Bearer 0123456789abcdef0"));
-	assert_false(token_is_shown(&token, "Bearer 0123456789abcdef0123456789abcdef"));
-	assert_false(token_is_shown(&token, "Bearer 0123456789abcdeg"));
-	assert_false(token_is_shown(&token, "Bearer 0123456789abcdef x"));
-	assert_false(token_is_shown(&token, "Basic 0123456789abcdef"));
-	assert_false(token_is_shown(&token, "0123456789abcdef"));
-	assert_true(token_is_shown(&none, NULL));
-	assert_int_equal(token_parse(&token, "short\n", 6), -EINVAL);
-	assert_int_equal(token_parse(&token, "0123456789 abcdef", 17), -EINVAL);
-	assert_int_equal(token_parse(&token, "0123456789abcdef\n\nx", 19), -EINVAL);
+	assert_int_equal(client_token_parse(&token, "0123456789abcdef\n", 17), 0);
+	assert_true(client_token_is_shown(&token, "Bearer 0123456789abcdef"));
+	assert_true(client_token_is_shown(&token, "bearer  0123456789abcdef"));
+	assert_false(client_token_is_shown(&token, NULL));
+	assert_false(client_token_is_shown(&token, ""));
+	assert_false(client_token_is_shown(&token, "Bearer "));
+	assert_false(client_token_is_shown(&token, "Bearer 0123456789abcde"));
+	assert_false(client_token_is_shown(&token, "Bearer 0123456789abcdef0"));
+	assert_false(client_token_is_shown(&token, "Bearer 0123456789abcdef0123456789abcdef"));
+	assert_false(client_token_is_shown(&token, "Bearer 0123456789abcdeg"));
+	assert_false(client_token_is_shown(&token, "Bearer 0123456789abcdef x"));
+	assert_false(client_token_is_shown(&token, "Basic 0123456789abcdef"));
+	assert_false(client_token_is_shown(&token, "0123456789abcdef"));
+	assert_true(client_token_is_shown(&none, NULL));
+	assert_int_equal(client_token_parse(&token, "short\n", 6), -EINVAL);
+	assert_int_equal(client_token_parse(&token, "0123456789 abcdef", 17), -EINVAL);
+	assert_int_equal(client_token_parse(&token, "0123456789abcdef\n\nx", 19), -EINVAL);
 }
 
 static void an_address_is_local_or_not(void **state)

@@ -1,22 +1,136 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/catalog_scan.h"
+#include "serve/catalog_files.h"
 
+#include "pprof/codec/decode.h"
+#include "pprof/profile/labels.h"
+#include "pprof/profile/profile.h"
 #include "pprof/table/array.h"
+#include "pprof/text/utf8.h"
 #include "sampler/control/control_client.h"
 #include "sampler/linux/clock.h"
 #include "serve/file_list.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- one file */
+
+static void copy(char *to, size_t room, const char *from)
+{
+	size_t length = strlen(from);
+
+	if (length >= room)
+		length = utf8_valid_prefix(from, room - 1);
+	memcpy(to, from, length);
+	to[length] = '\0';
+}
+
+static void note_origin(struct catalog_file *file, const struct origin *origin)
+{
+	const char *slash = strrchr(file->path, '/');
+
+	file->kind = origin->kind;
+	file->pid = origin->pid;
+	copy(file->program, sizeof(file->program),
+	    origin->program[0] ? origin->program
+	        : slash        ? slash + 1
+	                       : file->path);
+	copy(file->name, sizeof(file->name), origin->name[0] ? origin->name : file->program);
+	copy(file->host, sizeof(file->host), origin->host);
+	copy(file->session, sizeof(file->session), origin->session);
+	copy(file->event, sizeof(file->event), origin->event);
+	copy(file->cause, sizeof(file->cause), origin->merged[0] ? origin->merged : origin->cause);
+	file->session_ns = origin->session_ns;
+	file->start_ns = origin->start_ns;
+	file->time_ns = origin->time_ns ? origin->time_ns : file->mtime_ns;
+	file->duration_ns = origin->duration_ns;
+	if (!origin_has_process(origin)) { /* a sum, or another tool's: a process of its own */
+		file->pid = 0;
+		file->start_ns = 0;
+	}
+}
+
+/* As the daemon's profiles have it. */
+static void note_service(struct catalog_file *file, const struct profile *profile)
+{
+	struct labels labels = {0};
+	const char *service;
+
+	for (size_t i = 0; i < profile_comment_count(profile); i++) {
+		const char *text = profile_comment(profile, i);
+
+		if (strncmp(text, LABELS_COMMENT, strlen(LABELS_COMMENT)) != 0)
+			continue;
+		if (labels_add_comment(&labels, text + strlen(LABELS_COMMENT)))
+			break;
+	}
+	service = labels_find(&labels, "service_name");
+	copy(file->service, sizeof(file->service), service ? service : "");
+	labels_fini(&labels);
+}
+
+int catalog_file_read(struct catalog_file *file, const struct blob *bytes)
+{
+	const struct api_query all = {.max_bytes = CATALOG_FILE_MEMORY};
+	struct origin *origin = malloc(sizeof(*origin));
+	struct profile *profile;
+
+	if (!origin)
+		return -ENOMEM;
+	if (decode_profile(bytes->bytes, bytes->length, CATALOG_FILE_MEMORY, &profile) != DECODE_OK) {
+		free(origin);
+		return -EINVAL;
+	}
+	origin_read(origin, profile);
+	note_origin(file, origin);
+	note_service(file, profile);
+	if (!catalog_file_is_heap(file) || api_facts_point(&file->point, profile, &all))
+		file->point.time_ns = 0;
+	profile_free(profile);
+	free(origin);
+	return 0;
+}
+
+void catalog_file_free(struct catalog_file *file)
+{
+	if (file)
+		free(file->path);
+	free(file);
+}
+
+const char *catalog_file_kind(const struct catalog_file *file)
+{
+	if (file->event[0])
+		return file->event;
+	return file->kind == ORIGIN_PEAK ? "peak" : file->kind == ORIGIN_DELTA ? "delta" : "live";
+}
+
+bool catalog_file_is_heap(const struct catalog_file *file)
+{
+	return file->kind == ORIGIN_LIVE && !file->event[0];
+}
+
+bool catalog_file_is_state(const struct catalog_file *file)
+{
+	return file->state == CATALOG_FILE_READ && catalog_file_is_heap(file);
+}
+
+bool catalog_file_is_last(const struct catalog_file *file)
+{
+	return strncmp(file->cause, "exit", 4) == 0 || strncmp(file->cause, "detach", 6) == 0;
+}
+
+/* ---- all of them */
 
 enum {
 	READ_AT_ONCE = 4,
 	PATIENCE_MS = 5000,
 };
 
-struct catalog_scan {
+struct catalog_files {
 	struct broker_client *broker;
 	struct jobs *jobs;
 	void (*finished)(void *context);
@@ -31,25 +145,25 @@ struct catalog_scan {
 
 struct read_job {
 	struct job job;
-	struct catalog_scan *scan;
+	struct catalog_files *scan;
 	struct catalog_file *file;
 	struct catalog_file facts; /* filled in by the job */
 	struct blob *bytes;
 	int error;
 };
 
-struct catalog_scan *catalog_scan_new(
+struct catalog_files *catalog_files_new(
     struct broker_client *broker, struct jobs *jobs, void (*finished)(void *context), void *context)
 {
-	struct catalog_scan *scan = calloc(1, sizeof(*scan));
+	struct catalog_files *scan = calloc(1, sizeof(*scan));
 
 	if (scan)
-		*scan = (struct catalog_scan){
+		*scan = (struct catalog_files){
 		    .broker = broker, .jobs = jobs, .finished = finished, .context = context, .told = true};
 	return scan;
 }
 
-void catalog_scan_free(struct catalog_scan *scan)
+void catalog_files_free(struct catalog_files *scan)
 {
 	for (size_t i = 0; scan && i < scan->count; i++)
 		catalog_file_free(scan->files[i]);
@@ -58,7 +172,7 @@ void catalog_scan_free(struct catalog_scan *scan)
 	free(scan);
 }
 
-static void tell(struct catalog_scan *scan)
+static void tell(struct catalog_files *scan)
 {
 	if (scan->told)
 		return;
@@ -68,10 +182,10 @@ static void tell(struct catalog_scan *scan)
 
 /* ---- reading files */
 
-static void read_more(struct catalog_scan *scan);
+static void read_more(struct catalog_files *scan);
 
-/* Files are not removed from memory while they are being read: see catalog_scan_drop_gone(). */
-static void settle(struct catalog_scan *scan, struct catalog_file *file, int error)
+/* Files are not removed from memory while they are being read: see catalog_files_drop_gone(). */
+static void settle(struct catalog_files *scan, struct catalog_file *file, int error)
 {
 	file->state = error ? CATALOG_FILE_BAD : CATALOG_FILE_READ;
 	scan->reading--;
@@ -99,7 +213,7 @@ static void done_read(struct job *job)
 }
 
 struct opening {
-	struct catalog_scan *scan;
+	struct catalog_files *scan;
 	struct catalog_file *file;
 };
 
@@ -131,7 +245,7 @@ static void on_open(void *context, const struct broker_reply *reply, int fd)
 	settle(opening.scan, opening.file, error);
 }
 
-static bool read_one(struct catalog_scan *scan, struct catalog_file *file)
+static bool read_one(struct catalog_files *scan, struct catalog_file *file)
 {
 	const struct broker_request request = {.verb = BROKER_OPEN, .file = file->number};
 	struct opening *opening = malloc(sizeof(*opening));
@@ -148,7 +262,7 @@ static bool read_one(struct catalog_scan *scan, struct catalog_file *file)
 	return true;
 }
 
-static void read_more(struct catalog_scan *scan)
+static void read_more(struct catalog_files *scan)
 {
 	while (scan->reading < READ_AT_ONCE && scan->next < scan->count) {
 		struct catalog_file *file = scan->files[scan->next];
@@ -163,7 +277,7 @@ static void read_more(struct catalog_scan *scan)
 
 /* ---- the list */
 
-void catalog_scan_drop_gone(struct catalog_scan *scan)
+void catalog_files_drop_gone(struct catalog_files *scan)
 {
 	size_t kept = 0;
 
@@ -179,7 +293,7 @@ void catalog_scan_drop_gone(struct catalog_scan *scan)
 	scan->next = 0; /* numbers have changed: looks again for those that are unread */
 }
 
-static struct catalog_file *find(const struct catalog_scan *scan, size_t count, uint64_t number)
+static struct catalog_file *find(const struct catalog_files *scan, size_t count, uint64_t number)
 {
 	size_t low = 0, high = count;
 
@@ -202,7 +316,7 @@ static int compare(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
-static void note(struct catalog_scan *scan, size_t known, const struct file_list_item *item)
+static void note(struct catalog_files *scan, size_t known, const struct file_list_item *item)
 {
 	struct catalog_file *file = find(scan, known, item->number);
 
@@ -227,7 +341,7 @@ static void note(struct catalog_scan *scan, size_t known, const struct file_list
 
 static void on_list(void *context, const struct broker_reply *reply, int fd)
 {
-	struct catalog_scan *scan = context;
+	struct catalog_files *scan = context;
 	struct file_list list = {0};
 	void *text = NULL;
 	int error = reply->error ? reply->error : fd < 0 ? -EPROTO : 0;
@@ -251,7 +365,7 @@ static void on_list(void *context, const struct broker_reply *reply, int fd)
 	read_more(scan);
 }
 
-bool catalog_scan_begin(struct catalog_scan *scan)
+bool catalog_files_begin(struct catalog_files *scan)
 {
 	const struct broker_request request = {.verb = BROKER_SCAN};
 
@@ -263,7 +377,7 @@ bool catalog_scan_begin(struct catalog_scan *scan)
 	return true;
 }
 
-void catalog_scan_tend(struct catalog_scan *scan, uint64_t now_ns)
+void catalog_files_tend(struct catalog_files *scan, uint64_t now_ns)
 {
 	if (!scan->listing && !scan->reading)
 		read_more(scan);
@@ -271,7 +385,7 @@ void catalog_scan_tend(struct catalog_scan *scan, uint64_t now_ns)
 		tell(scan);
 }
 
-size_t catalog_scan_files(const struct catalog_scan *scan, struct catalog_file *const **files)
+size_t catalog_files_all(const struct catalog_files *scan, struct catalog_file *const **files)
 {
 	*files = scan ? scan->files : NULL;
 	return scan ? scan->count : 0;
