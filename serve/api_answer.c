@@ -30,7 +30,7 @@ static unsigned int status_of(int err)
 	}
 }
 
-/* text: "" for the words of the error. */
+/* text: one line, or "" for strerror() of the error. */
 static void refuse(struct reply *reply, int err, const char *text)
 {
 	reply_json_error(reply, status_of(err), *text ? text : strerror(-err));
@@ -79,14 +79,14 @@ static int compare(const void *left, const void *right)
 	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
 
-/* A profile that does not have what is asked for is no point. */
+/* A profile without the values that the query asks for is no point. */
 static int add_profile(struct api_point *points, size_t *count, const struct api_question *question,
     size_t index, const struct api_query *query, struct blob_budget *budget, char *error, size_t error_bytes)
 {
 	struct profile *profile;
 	int err;
 
-	budget->left_bytes = API_ANSWER_MEMORY_MAX / 2; /* one at a time */
+	budget->left_bytes = API_ANSWER_MEMORY_MAX / 2; /* one profile at a time */
 	err = decode(question->items[index].profile, budget, &profile, error, error_bytes);
 	if (err)
 		return err;
@@ -101,8 +101,8 @@ static int add_profile(struct api_point *points, size_t *count, const struct api
 	return err;
 }
 
-/* Those of the profiles first, then those of lists, which are of the whole heap: they are no answer to a
- * filter. owners: whose each point is. */
+/* First the points of profiles, then those of lists. A list is about the whole heap, so its points are no
+ * answer to a filter. owners: the number of each point's process. */
 static int collect(const struct api_question *question, const struct api_query *query,
     struct api_point *points, size_t *owners, size_t *count, char *error, size_t error_bytes)
 {
@@ -217,7 +217,7 @@ static int check_labels(struct file *file)
 	return -EINVAL;
 }
 
-/* Each by what is selected of it. */
+/* Replaces each profile by the part that the filters select. */
 static int select_all(struct file *file)
 {
 	struct late_names names = {0};
@@ -287,7 +287,7 @@ static const char *get(const void *context, const char *name)
 	return parameters_get(context, name);
 }
 
-/* error: has one line if the parameters are wrong. The caller calls parse_fini() in all cases. */
+/* error: gets one line if the parameters are wrong. The caller calls parse_fini() in all cases. */
 static int parse(const struct api_question *question, struct parameters *parameters, struct api_query *query,
     char *error, size_t error_bytes)
 {

@@ -54,7 +54,7 @@ static void describe(struct api_facts *facts, const struct api_input *input)
 	}
 }
 
-/* Of each owner the profiles, one after the other. */
+/* Are the profiles of each owner states of one process, by time? */
 static int check_series(struct api_facts *facts, const struct api_input *input)
 {
 	struct origin *last = calloc(input->count, sizeof(*last)), origin;
@@ -109,7 +109,7 @@ static void say_memory(int err, size_t max_bytes, char *error, size_t error_byte
 		snprintf(error, error_bytes, "not enough memory");
 }
 
-/* The newest column's that has a profile. */
+/* The name in the newest column that has a profile. */
 static const char *name_of(const struct api_facts *facts, size_t column_count)
 {
 	while (column_count > 1 && !facts->process_counts[column_count - 1])

@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Profiles of one answer: as many moments as that leaves room for, of many processes few. */
+/* The most profiles of one answer. If there are many processes, few moments are chosen. */
 enum { PROFILES_MOST = 192 };
 
 struct member {
 	const struct catalog_process *process;
 	struct profile_choice_state *states;
-	int64_t *times_ns; /* of these but for its end, and of what it has now */
-	size_t end;        /* the state that counts when it has ended */
+	int64_t *times_ns; /* of the states, without the end, and of the present one */
+	size_t end;        /* the state that counts if the process has ended */
 };
 
 struct members {
 	struct member *list;
-	struct moments_process *processes; /* beside it; those without any state are in neither */
+	struct moments_process *processes; /* as many; a process without any state is in neither list */
 	size_t count;
 };
 
@@ -64,7 +64,7 @@ static bool add_member(struct members *members, const struct catalog_process *pr
 	    .runs = process->listed != NULL};
 	if (process->listed)
 		member->times_ns[to->count++] = now_ns;
-	if (!to->count && over) { /* its end is all that is known of it */
+	if (!to->count && over) { /* only the end of the process is known */
 		to->count = 1;
 		to->end_ns = 0;
 	}
@@ -135,7 +135,7 @@ static void answer(struct request *request, const struct members *members)
 		answer_at(request, api_view_find("growth"), members, moments_ns, (size_t)count);
 }
 
-/* False: a reply was made. The caller frees them in all cases. */
+/* False: the request was refused. The caller frees the members in all cases. */
 static bool find_members(struct request *request, struct members *members,
     const struct catalog_process *const *chosen, size_t chosen_count)
 {
@@ -199,7 +199,7 @@ void api_growth_answer_at(
 		if (catalog_is_meant(&processes[i], &request->route))
 			chosen[count++] = &processes[i];
 	if (find_members(request, &members, chosen, count)) {
-		/* One whose end nobody has seen counts up to what was last seen, as in the time line. */
+		/* A process whose end nobody has seen counts until it was last seen, as in the time line. */
 		for (size_t i = 0; i < members.count; i++)
 			if (!members.processes[i].runs && !members.processes[i].end_ns)
 				members.processes[i].end_ns =

@@ -44,7 +44,7 @@ static void write_point(struct json *json, const struct api_point *point)
 	write_bytes(json, "rss", point->rss_bytes);
 }
 
-/* At most so many, evenly, the last among them. */
+/* At most SPARK_POINTS points, evenly spread, with the last one. */
 static void write_spark(struct json *json, const struct api_process *process)
 {
 	const size_t count = process->point_count;
@@ -219,7 +219,7 @@ static struct api_point *file_points(const struct catalog_process *process, size
 	return points;
 }
 
-/* A sample stands for as many bytes as the variance says, which is the sum of the samples' squares. */
+/* A sample stands for variance / value bytes, since the variance is the sum of the samples' squares. */
 static struct trend_point trend_point_of(const struct api_point *point)
 {
 	const double variance = point->error * point->error;
@@ -234,7 +234,7 @@ static struct trend_point trend_point_of(const struct api_point *point)
 	    .allocated_samples = point->allocated / each_bytes};
 }
 
-/* The points are thinned out to as many as the test takes. */
+/* Leaves out points until there are as few as the test takes. */
 static bool growth_of_points(const struct api_point *points, size_t count, struct api_growth *growth)
 {
 	struct trend_point taken[TREND_POINTS_MOST];
@@ -251,7 +251,7 @@ static bool growth_of_points(const struct api_point *points, size_t count, struc
 	return trend.kind == TREND_GROWS;
 }
 
-/* Does all that the process has in use grow? Of one that runs, its sampler says it. */
+/* Does all that the process has in use grow? If the process runs, its sampler says so. */
 static bool growth_of(const struct catalog_process *process, const struct api_point *points, size_t count,
     struct api_growth *growth)
 {
@@ -380,7 +380,7 @@ static void add_kept_snapshots(
 	}
 }
 
-/* Those of processes that have ended too, beside live ones. */
+/* Profiles of ended processes too, even if live processes are meant. */
 static bool write_profiles(FILE *out, const struct request *request)
 {
 	const struct server *server = request->server;

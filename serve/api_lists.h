@@ -18,13 +18,13 @@ struct api_growth {
 
 /* Borrows everything; no string is NULL. */
 struct api_process {
-	const char *id; /* of its newest profile; "" */
-	pid_t pid;      /* 0: of no process that is known, a sum or another tool's */
+	const char *id; /* its newest profile's; "" if there is none */
+	pid_t pid;      /* 0: a sum, or another tool's profile */
 	const char *program, *name, *service, *host, *session;
 	int64_t start_ns;               /* since 1970; 0 unknown */
 	bool running, is_sum;           /* is_sum: of several processes, those of a service */
 	int64_t rss_bytes;              /* now, or of the newest point; -1 unknown */
-	size_t profile_count;           /* that can be looked at */
+	size_t profile_count;           /* of its profiles */
 	const struct api_point *points; /* by time; the newest says what is in use */
 	size_t point_count;
 	const struct api_growth *growth; /* NULL: not known, or no more than chance */

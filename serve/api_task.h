@@ -34,11 +34,11 @@ size_t api_task_processes(
 /* The one process that pid=, service= or the profile of id= means. NULL: the request was refused. */
 const struct catalog_process *api_task_process(struct request *request);
 
-/* The request's task, with room for so many items. NULL: the request was refused. */
+/* Makes the request's task, with room for so many items. NULL: the request was refused. */
 struct api_task *api_task_new(struct request *request, size_t room, const char *title,
     void (*answer)(struct reply *reply, const struct api_question *question));
 
-/* The next item, for the caller to fill in and to count. */
+/* The first item that is not in use. The caller fills it in and counts it. */
 struct task_item *api_task_next(struct api_task *task);
 
 /* Appends at most `most` states of a process, by time. */
@@ -47,7 +47,7 @@ void api_task_add_series(struct api_task *task, const struct catalog_process *pr
 /* Sets an item for what a live process has in use now. */
 void api_task_set_now(struct task_item *item, const struct catalog_process *process);
 
-/* Fetches the items, and then answers; without any item, refuses with 404 and the text. */
+/* Fetches the items, and then answers. If there is no item, refuses with 404 and the text; NULL: answers. */
 void api_task_begin(struct api_task *task, const char *text_of_none);
 
 #endif

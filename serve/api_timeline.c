@@ -8,10 +8,10 @@
 #include <string.h>
 
 enum {
-	POINTS_MAX = 1 << 15, /* of all processes of a sum */
-	PROFILES_MAX = 96,    /* that are read where filters are given, but at least */
-	PROFILES_LEAST = 2,   /* of each process */
-	SERIES_MAX = 48,      /* profiles of one process */
+	POINTS_MAX = 1 << 15, /* of all processes of a service */
+	PROFILES_MAX = 96,    /* that are read if filters are given, unless there are too many processes */
+	PROFILES_LEAST = 2,   /* that are read of each process, at least */
+	SERIES_MAX = 48,      /* profiles that are read of a single process */
 };
 
 /* ---- one process */
@@ -56,7 +56,7 @@ static void of_process(struct request *request)
 struct members {
 	const struct catalog_process *processes[REQUEST_PROCESSES_MAX];
 	size_t count;
-	int64_t from_ns; /* the end of those for which there is no room */
+	int64_t from_ns; /* when the last process ended for which there is no room */
 };
 
 static int64_t end_of(const struct catalog_process *process)
@@ -66,8 +66,8 @@ static int64_t end_of(const struct catalog_process *process)
 	                          : 0;
 }
 
-/* Of those that have ended the last, where there are too many. Of two sorted by their ends, that is: the one
- * that goes is the first. */
+/* Adds a process. The list is sorted by the processes' ends. If it is full, the process that ended first is
+ * left out. */
 static void add_member(struct members *members, const struct catalog_process *process)
 {
 	size_t at = members->count;
@@ -102,7 +102,7 @@ static void find_members(const struct request *request, struct members *members)
 			add_member(members, &processes[i]);
 }
 
-/* What lists and files have said of a process; the last is always among them. */
+/* Adds the points that lists and files have of a process, and always the last one. */
 static int add_points(
     struct api_task *task, const struct catalog_process *process, size_t member, size_t most)
 {
@@ -197,7 +197,7 @@ static bool is_plain(const struct request *request)
 {
 	struct api_query query;
 	char error[512];
-	/* What is wrong with it the job will say. */
+	/* If the query is wrong, the job refuses it. */
 	bool plain = !api_query_parse(&query, get, &request->route.parameters, error, sizeof(error)) &&
 	    api_query_is_plain(&query);
 
@@ -225,7 +225,7 @@ void answer_timeline(struct request *request)
 {
 	const struct catalog_process *chosen[2];
 
-	/* A single process that runs is the service, whatever has ended before it. */
+	/* If a single process of the service runs, ended processes do not count. */
 	if (request->route.scope == ROUTE_SERVICE && !request_parameter(request, "id") &&
 	    catalog_choose(request->server->catalog, &request->route, chosen, 2) > 1)
 		of_service(request);

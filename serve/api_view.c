@@ -21,7 +21,7 @@ static struct traces_doubt doubt_of(const struct totals_sum *sum)
 	return (struct traces_doubt){sum->samples, sum->variance};
 }
 
-/* The sum over everything, before the filters and after. */
+/* Writes the sum before the filters, and after. */
 static void write_totals(struct json *json, const struct api_facts *facts, size_t column)
 {
 	const struct traces *t = &facts->traces;
@@ -74,8 +74,8 @@ static int write_top(struct json *json, const struct api_facts *facts)
 
 /* ---- tree */
 
-/* Nodes below the threshold are left out with all that is below them. Numbers of those that stay, -1 for the
- * root. */
+/* Nodes below the threshold are left out with their children. Gives the other nodes numbers, and the root -1.
+ * */
 static int64_t number_nodes(const struct tree *tree, unsigned int permille, int64_t *numbers)
 {
 	const double least = fabs((double)tree->nodes[0].sum.value) * permille / 1000;
@@ -197,8 +197,8 @@ static bool is_sure(const struct contrast_sum *sum)
 	return contrast_is_sure(sum, API_CHANCE_ERRORS);
 }
 
-/* prefix "" for flat: "flat" is the change, with "error", "base", "new"; "cum_" likewise. `beyond_chance`
- * is for all rows together, `within_two_errors` for the row by itself. */
+/* Writes a change. For flat the prefix is "", and the members are "flat", "error", "base" and "new"; "cum_"
+ * likewise. `beyond_chance` holds for all rows together, `within_two_errors` for the row by itself. */
 static void write_change(struct json *json, const struct api_facts *facts, const char *name,
     const char *prefix, const struct contrast_sum *sum, double threshold)
 {
@@ -287,7 +287,7 @@ static int write_diff_columns(struct json *json, const struct api_facts *facts)
 
 /* ---- growth */
 
-/* Of everything that is selected, from the first column to the last. */
+/* The change of all that is selected, from the first column to the last. */
 static int growth_sum(const struct api_facts *facts, size_t last, struct contrast_sum *sum)
 {
 	const struct contrast_options options = {
@@ -301,7 +301,7 @@ static int growth_sum(const struct api_facts *facts, size_t last, struct contras
 	return 0;
 }
 
-/* What all of it has more at the end than at the beginning, what of that is a trend, and the rows. */
+/* Writes the change of all that is selected, its trend, and the rows. */
 static int write_growth_rows(
     struct json *json, const struct api_facts *facts, const struct growth *growth, size_t last)
 {
@@ -359,7 +359,7 @@ static const struct api_view {
 	struct api_shape shape;
 	int (*write)(struct json *json, const struct api_facts *facts);
 	int (*write_columns)(
-	    struct json *json, const struct api_facts *facts); /* as the page reads it; or NULL */
+	    struct json *json, const struct api_facts *facts); /* as the page reads it; NULL: it has none */
 	size_t columns_least, columns_most;                    /* 0: any number */
 	bool is_of_inuse;                                      /* whatever sort= says */
 	bool has_sentences; /* the page reads sentences beside the columns */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The views of /api/v1 on profiles: top, tree, diff, growth, leaks. Decoded profiles in, JSON out; the
- * numbers are those of `heaptap report` and `heaptap diff` with the same options.
+ * The views of /api/v1 on profiles: top, tree, diff, growth, leaks. They take decoded profiles and write
+ * JSON. The numbers are those of `heaptap report` and `heaptap diff` with the same options.
  */
 #ifndef SERVE_API_VIEW_H
 #define SERVE_API_VIEW_H

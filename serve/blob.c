@@ -86,7 +86,7 @@ static int decode(const void *bytes, size_t length, size_t most_bytes, struct pr
 	}
 }
 
-/* Samplers send gzip. What takes no memory in the end may take as long: so its size counts, too. */
+/* Samplers send gzip. Bytes that need no memory in the end may need as much time, so they count too. */
 static int decode_foreign(
     const struct blob *blob, size_t most_bytes, size_t *left_bytes, struct profile **profile)
 {

@@ -23,20 +23,20 @@
 #include <unistd.h>
 
 enum {
-	/* Requests that wait for a control socket: a list of each, and profiles of several. */
+	/* Questions that wait for an answer: one list of each control socket, and profiles of several. */
 	ASKS_MAX = CONTROL_SOCKETS_MAX + 256,
 	LIST_MS = 3000,
-	LIST_FOREIGN_MS = 1000, /* all wait for what another user's sampler says */
+	LIST_FOREIGN_MS = 1000, /* all clients wait for another user's sampler */
 	PROFILE_MS = 60000,
-	READ_MS = 30000, /* for the web process to read a reply */
+	READ_MS = 30000, /* the web process has so long to read a reply */
 	REQUESTS_AT_ONCE = 64,
 };
 
-/* A request that waits for a control socket's answers. */
+/* A request of the web process that waits for the answers of a control socket. */
 struct ask {
 	int fd; /* -1: free */
 	uint64_t id, server;
-	uint64_t end_ns; /* it has time until then */
+	uint64_t end_ns; /* the sampler has time until then */
 	bool list;
 };
 
@@ -46,12 +46,12 @@ struct broker {
 	struct control_sockets sockets;
 	struct file_list files;
 	struct ask asks[ASKS_MAX];
-	bool stuck; /* the web process does not read, or a signal came while it did not */
+	bool stuck; /* the web process does not read, or a signal came meanwhile */
 };
 
 /* ---- replies */
 
-/* Takes over passed_fd. The web process reads them at once; but it may be in the hands of others. */
+/* Takes over passed_fd. The web process reads replies at once, unless somebody has taken it over. */
 static void reply(struct broker *broker, struct broker_reply *message, int passed_fd)
 {
 	struct pollfd polls[2] = {
@@ -84,7 +84,7 @@ static void refuse(struct broker *broker, uint64_t id, int error, const char *wh
 	reply(broker, &message, -1);
 }
 
-/* Bytes, or a descriptor that holds so many. */
+/* Replies with a descriptor that holds so many bytes, or with the error in fd. */
 static void hand_over(struct broker *broker, uint64_t id, int fd, uint64_t bytes)
 {
 	struct broker_reply message = {.id = id, .bytes = bytes, .last = 1};
@@ -111,7 +111,7 @@ static void end_ask(struct ask *ask)
 	ask->fd = -1;
 }
 
-/* 0: answers will come. */
+/* 0: answers will come; or -errno. */
 static int begin_ask(struct broker *broker, const struct broker_request *request, uint64_t server,
     const struct control_request *question)
 {
@@ -137,7 +137,7 @@ static int begin_ask(struct broker *broker, const struct broker_request *request
 	return 0;
 }
 
-/* The last answer to a question about lists is a reply of its own. */
+/* When the last list has come, sends the last reply to the request for lists. */
 static void finish_list(struct broker *broker, uint64_t id)
 {
 	struct broker_reply message = {.id = id, .last = 1};
@@ -148,7 +148,7 @@ static void finish_list(struct broker *broker, uint64_t id)
 	reply(broker, &message, -1);
 }
 
-/* There is somebody, who cannot say now what there is, or cannot be asked now: that is no end. */
+/* Tells the web process that a sampler is there but cannot answer now. That is no end of its processes. */
 static void say_late(struct broker *broker, uint64_t id, uint64_t server, int error)
 {
 	struct broker_reply message = {.id = id, .server = server, .error = error};
@@ -171,12 +171,12 @@ static void give_up(struct broker *broker, struct ask *ask, int error, const cha
 	}
 }
 
-/* A list that cannot be handed on is none. */
+/* If the list cannot be handed on, *fd is -1 or -errno. */
 static void take_list(struct broker *broker, struct broker_reply *message, int *fd)
 {
 	struct control_sockets_item *item = control_sockets_find(&broker->sockets, message->server);
 
-	if (!item) { /* it has gone since it was asked */
+	if (!item) { /* the socket has gone meanwhile */
 		close(*fd);
 		*fd = -1;
 		return;
@@ -186,10 +186,10 @@ static void take_list(struct broker *broker, struct broker_reply *message, int *
 	*fd = control_sockets_take_list(&broker->sockets, item, *fd, &message->bytes, &message->left_out);
 }
 
-/* Why an answer is none. */
+/* What an answer without a result means. */
 static const struct refusal {
 	int error;
-	const char *why; /* NULL: the answer's own text */
+	const char *why; /* NULL: the text of the answer */
 } refusals[] = {
     [CONTROL_BUSY] = {-EBUSY, "too many others are waiting for this process' sampler"},
     [CONTROL_UNKNOWN] = {-ESRCH, "the process is not profiled any more"},
@@ -297,8 +297,8 @@ static void scan(struct broker *broker, const struct broker_request *request)
 	free(text);
 }
 
-/* Of a folder's files none can become something else in between: a link in its place may lead to a file that
- * is not the folder's. A new one of that name is found by the next scan. */
+/* Opens the file that the scan has found, and no other: a symbolic link in its place may lead out of the
+ * folder. If a new file has the name now, the next scan finds it. */
 static void open_file(struct broker *broker, const struct broker_request *request)
 {
 	const struct file_list_item *item = file_list_by_number(&broker->files, request->file);
@@ -330,7 +330,7 @@ static void cancel(struct broker *broker, uint64_t id)
 {
 	for (struct ask *ask = broker->asks; ask < broker->asks + ASKS_MAX; ask++)
 		if (ask->fd >= 0 && ask->id == id)
-			end_ask(ask); /* its sampler sees that nobody waits */
+			end_ask(ask); /* the sampler sees that nobody waits */
 }
 
 static void handle(struct broker *broker, const struct broker_request *request)
@@ -346,7 +346,7 @@ static void handle(struct broker *broker, const struct broker_request *request)
 		ask_process(broker, request, CONTROL_CPU);
 		break;
 	case BROKER_SNAPSHOT:
-		/* Files are written for who has shown a token: never where there is none. */
+		/* A snapshot is written for clients that have shown the token, so never if there is none. */
 		if (broker->line->token_file)
 			ask_process(broker, request, CONTROL_SNAPSHOT);
 		else
@@ -406,12 +406,12 @@ static int open_signals(void)
 		if (!is_ignored(stops[i])) /* nohup, or a shell's job in the background */
 			sigaddset(&mask, stops[i]);
 	sigaddset(&mask, SIGCHLD);
-	signal(SIGCHLD, SIG_DFL); /* ignored, there would be no status of the web process */
+	signal(SIGCHLD, SIG_DFL); /* if it is ignored, there is no status of the web process */
 	sigprocmask(SIG_BLOCK, &mask, NULL);
 	return signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* A stop, as opposed to SIGCHLD. */
+/* Was a signal to stop received? SIGCHLD is none. */
 static bool is_stopped(const struct broker *broker)
 {
 	struct signalfd_siginfo info;
@@ -422,8 +422,8 @@ static bool is_stopped(const struct broker *broker)
 	return stopped;
 }
 
-/* The front sends nothing: that it is readable is its end. The kernel refuses more entries than we may have
- * descriptors. */
+/* The front sends nothing: its descriptor is readable when the front ends. poll(2) takes no more entries than
+ * we may have descriptors. */
 static bool wait_once(struct broker *broker)
 {
 	struct pollfd polls[3 + ASKS_MAX] = {{.fd = broker->signal_fd, .events = POLLIN},

@@ -9,7 +9,7 @@
 struct broker_client {
 	int fd;
 	uint64_t next_id;
-	size_t unsent; /* requests that wait for their turn */
+	size_t unsent; /* of the requests that wait, those that are not sent */
 	struct waiting {
 		struct broker_request request; /* id 0: free */
 		bool sent;
@@ -59,7 +59,7 @@ static size_t room_for_files(const struct broker_client *client)
 	return room;
 }
 
-/* How many more of that kind its sampler may be asked for now. */
+/* How many more requests of that kind its sampler may get now. */
 static size_t room_for(const struct broker_client *client, const struct broker_request *request)
 {
 	const bool cpu = request->verb == BROKER_CPU;
@@ -68,7 +68,7 @@ static size_t room_for(const struct broker_client *client, const struct broker_r
 	if (request->verb == BROKER_OPEN)
 		return room_for_files(client);
 	if (!cpu && request->verb != BROKER_PROFILE && request->verb != BROKER_SNAPSHOT)
-		return 1; /* no sampler is asked, or each but once */
+		return 1; /* such a request asks no sampler, or each only once */
 	for (size_t i = 0; i < BROKER_CLIENT_WAITING_MAX && room; i++) {
 		const struct waiting *other = &client->waiting[i];
 
@@ -79,7 +79,7 @@ static size_t room_for(const struct broker_client *client, const struct broker_r
 	return room;
 }
 
-/* The one that has waited longest of those whose turn it is. */
+/* Of the requests whose turn it is, the one that has waited longest. */
 static struct waiting *next_in_turn(struct broker_client *client)
 {
 	struct waiting *next = NULL;
@@ -100,7 +100,7 @@ static void send_next(struct broker_client *client)
 
 	while (client->unsent && (next = next_in_turn(client))) {
 		if (broker_message_send(client->fd, &next->request, sizeof(next->request), -1))
-			return; /* no room now: there are replies to come */
+			return; /* no room now: it is sent after the next reply */
 		next->sent = true;
 		client->unsent--;
 	}

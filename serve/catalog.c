@@ -23,10 +23,10 @@ struct catalog {
 	struct catalog_setup setup;
 	struct catalog_files *files;
 	struct catalog_histories histories;
-	struct catalog_lists lists, new_lists; /* of the last look, and of the one that is under way */
+	struct catalog_lists lists, new_lists; /* of the last look, and of the present one */
 	unsigned int pending;
-	uint64_t began_ns;              /* of that look, or of the last */
-	uint64_t looked_ns, scanned_ns; /* began_ns of the last one that is over */
+	uint64_t began_ns;              /* when the present look began, or the last one */
+	uint64_t looked_ns, scanned_ns; /* when the last finished look and scan began */
 	struct catalog_waiter *waiters;
 
 	struct spool_list spools;
@@ -57,7 +57,7 @@ static void join(struct catalog_waiter **list, struct catalog_waiter *waiter)
 	*list = waiter;
 }
 
-/* Those whom the look will do. Who is woken may come again at once. */
+/* Wakes those for whom the look is new enough. ready() may wait again at once. */
 static void wake(struct catalog *catalog)
 {
 	struct catalog_waiter *served = NULL;
@@ -96,7 +96,7 @@ static struct catalog_process *add_process(struct catalog *catalog)
 	return process;
 }
 
-/* Services of other users have names of their own: nobody is in the sums of a service that is not his. */
+/* Services of other users get names of their own, so that nobody is in the sums of another user's service. */
 static void set_service(struct catalog_process *process, const struct control_process *listed,
     const struct catalog_lists_item *by)
 {
@@ -115,7 +115,7 @@ static void add_listed(
 
 	if (!process)
 		return;
-	/* Its start is the same to every daemon that takes it up; since when it is profiled is not. */
+	/* Every daemon sees the same start of the process; the time since when it is profiled differs. */
 	process->start_ns = listed->start_unix_ns ? listed->start_unix_ns : listed->since_unix_ns;
 	process->key = (struct process_key){by->server, process->start_ns, listed->pid, by->foreign};
 	process->listed = listed;
@@ -123,13 +123,13 @@ static void add_listed(
 	set_name(process->name, listed->name[0] ? listed->name : process->program);
 	set_service(process, listed, by);
 	if (by->said_ns != catalog->began_ns)
-		noted.inuse_bytes = NAN; /* that was then */
+		noted.inuse_bytes = NAN; /* the number is an old one */
 	process->history = catalog_histories_note(
 	    &catalog->histories, &process->key, &noted, catalog->began_ns, clock_unix_ns());
 	counters_note(catalog->setup.counters, process->service, listed, by->foreign, catalog->began_ns);
 }
 
-/* Files of one process follow each other, by time. */
+/* Sorts the files of one process next to each other, by time. */
 static int compare_files(const void *left, const void *right)
 {
 	const struct catalog_file *a = *(const struct catalog_file *const *)left;
@@ -150,7 +150,7 @@ static int compare_files(const void *left, const void *right)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* What is of no process that is known is one of its own. */
+/* A file of an unknown process is a process of its own. */
 static bool is_one_process(const struct catalog_file *a, const struct catalog_file *b)
 {
 	return a->pid && a->pid == b->pid && a->start_ns == b->start_ns &&
@@ -161,7 +161,7 @@ static struct catalog_process *process_of(struct catalog *catalog, const struct 
 {
 	struct catalog_process *process;
 
-	/* The live ones are first, and those of files need not be compared with each other. */
+	/* Live processes come first. Files are sorted, so they need no search among each other. */
 	for (size_t i = 0; i < catalog->process_count && catalog->processes[i].listed && file->pid; i++) {
 		process = &catalog->processes[i];
 		if (process->key.pid == file->pid && process->start_ns == file->start_ns)
@@ -252,7 +252,7 @@ static void on_scanned(void *context)
 	finish_part(context);
 }
 
-/* After the lists, which say where samplers write. Files are looked for only if somebody waits for them. */
+/* Called after the lists, which say where samplers write. Looks for files only if somebody waits for them. */
 static void begin_scan(struct catalog *catalog)
 {
 	bool wanted = false;
@@ -282,7 +282,7 @@ static void on_list(void *context, const struct broker_reply *reply, int fd)
 	finish_part(catalog);
 }
 
-/* What cannot be read is what it was. */
+/* What cannot be read stays as it was. */
 static void take_spools(struct catalog *catalog, const struct broker_reply *reply, int fd)
 {
 	struct spool_list spools;
@@ -323,7 +323,7 @@ static void look(struct catalog *catalog)
 	if (catalog->pending)
 		return;
 	catalog->began_ns = now_ns;
-	catalog->pending = 1; /* of this function itself, so that nothing is finished before its end */
+	catalog->pending = 1; /* this function itself, so that the look is not finished before its end */
 	if (catalog->setup.with_samplers) {
 		if (broker_client_ask(catalog->setup.broker, &request, on_list, catalog))
 			catalog->pending++;
@@ -395,7 +395,7 @@ static bool is_meant(const struct catalog_process *process, const struct route *
 	return catalog_is_meant(process, route) && (foreign || !process->key.foreign);
 }
 
-/* foreign: also of other users' samplers. */
+/* foreign: choose among processes of other users' samplers too. */
 static size_t choose(const struct catalog *catalog, const struct route *route, bool foreign,
     const struct catalog_process **chosen, size_t room)
 {
@@ -408,7 +408,7 @@ static size_t choose(const struct catalog *catalog, const struct route *route, b
 	for (size_t i = 0; i < catalog->process_count; i++) {
 		const struct catalog_process *process = &catalog->processes[i];
 
-		/* Where there are live ones, those that have ended are history. */
+		/* If there are live processes, ended ones are history. */
 		if (!is_meant(process, route, foreign) || (live && !process->listed))
 			continue;
 		if (count < room)
@@ -421,7 +421,7 @@ static size_t choose(const struct catalog *catalog, const struct route *route, b
 size_t catalog_choose(const struct catalog *catalog, const struct route *route,
     const struct catalog_process **chosen, size_t room)
 {
-	/* What others profile here changes nothing for who asks for the one process that there is. */
+	/* A client that asks for the only process gets it, whatever other users profile. */
 	if (route->scope == ROUTE_ANY && choose(catalog, route, false, chosen, room) == 1)
 		return 1;
 	return choose(catalog, route, true, chosen, room);
@@ -478,7 +478,7 @@ void catalog_free(struct catalog *catalog)
 {
 	if (!catalog)
 		return;
-	for (int i = 0; i < 2; i++) /* those of a look that is under way, too */
+	for (int i = 0; i < 2; i++) /* the lists of a look that is under way, too */
 		catalog_lists_renew(&catalog->lists, &catalog->new_lists);
 	catalog_histories_fini(&catalog->histories);
 	catalog_files_free(catalog->files);

@@ -47,13 +47,13 @@ static void note_origin(struct catalog_file *file, const struct origin *origin)
 	file->start_ns = origin->start_ns;
 	file->time_ns = origin->time_ns ? origin->time_ns : file->mtime_ns;
 	file->duration_ns = origin->duration_ns;
-	if (!origin_has_process(origin)) { /* a sum, or another tool's: a process of its own */
+	if (!origin_has_process(origin)) { /* a sum, or another tool's file: a process of its own */
 		file->pid = 0;
 		file->start_ns = 0;
 	}
 }
 
-/* As the daemon's profiles have it. */
+/* Reads the service, which is in the profiles of the daemon. */
 static void note_service(struct catalog_file *file, const struct profile *profile)
 {
 	struct labels labels = {0};
@@ -137,9 +137,9 @@ struct catalog_files {
 	void *context;
 	struct catalog_file **files; /* by number */
 	size_t count, room;
-	size_t next; /* below it none is unread */
+	size_t next; /* all files before it are read */
 	unsigned int reading;
-	bool listing, told; /* a list is awaited; finished() was called for this scan */
+	bool listing, told; /* listing: a list is awaited. told: finished() was called for this scan */
 	uint64_t began_ns;
 };
 
@@ -290,7 +290,7 @@ void catalog_files_drop_gone(struct catalog_files *scan)
 	if (!scan || kept == scan->count)
 		return;
 	scan->count = kept;
-	scan->next = 0; /* numbers have changed: looks again for those that are unread */
+	scan->next = 0; /* the places have changed: looks again for unread files */
 }
 
 static struct catalog_file *find(const struct catalog_files *scan, size_t count, uint64_t number)

@@ -100,7 +100,7 @@ int command_line_read_section(struct daemon_section *section, char *error, size_
 	if (daemon_section_file(path) != 0)
 		return 0;
 	err = config_file_read(&reader, path, error, error_bytes);
-	/* nor is one that lies in the home of who has called us as another user */
+	/* no error either: a file in the home of the user who called us as another user */
 	return err == -ENOENT || err == -EACCES ? 0 : err;
 }
 

@@ -17,7 +17,7 @@
 
 enum {
 	ACCEPTED_AT_ONCE = 16,
-	DEFER_S = 3, /* a connection is the kernel's until its client sends something, for so long */
+	DEFER_S = 3, /* the kernel keeps a connection until its client sends something, for so long */
 };
 
 struct connection {
@@ -28,7 +28,7 @@ struct connection {
 	struct event_source source;
 	int fd;
 	struct connection_set_member member;
-	uint64_t end_ns; /* it is cut off then; 0: we are to blame if it takes long */
+	uint64_t end_ns; /* when it is closed; 0: it waits for us */
 };
 
 static struct connection *connection_of(struct MHD_Connection *mhd)
@@ -47,7 +47,7 @@ static void set_state(struct connection *connection, enum connection_set_state s
 	connection->member.since_ns = clock_now_ns();
 }
 
-/* libmicrohttpd sees it, and closes it. */
+/* libmicrohttpd sees the end, and closes the connection. */
 static void cut_off(struct connection *connection)
 {
 	(void)shutdown(connection->fd, SHUT_RDWR);
@@ -107,7 +107,7 @@ static bool is_method(const char *methods, const char *method)
 	return false;
 }
 
-/* Judges all but the body: the request may send that, or has its reply. */
+/* Judges all but the body. Then the request is in state BODY, or ANSWERED with a refusal. */
 static void judge(struct connection *connection, struct request *request, const char *method)
 {
 	struct web *web = connection->listener->web;
@@ -203,7 +203,7 @@ static enum MHD_Result answer(struct connection *connection, struct request *req
 	return queued;
 }
 
-/* What does not fit is swallowed, and then refused. */
+/* A body that is too large is read to its end, and then refused. */
 static void take_body(struct request *request, const char *bytes, size_t length)
 {
 	char *body;
@@ -294,7 +294,7 @@ static void on_completed(
 	*place = NULL;
 }
 
-/* newest: stays; NULL: none. */
+/* newest: the connection that stays; NULL: none. */
 static void give_way(struct connection_listener *listener, const struct connection_set_member *newest)
 {
 	struct connection_set_member *member = connection_set_choose(&listener->set, newest);
@@ -305,7 +305,7 @@ static void give_way(struct connection_listener *listener, const struct connecti
 	listener->web->server.cut_off++;
 }
 
-/* Who is in no set for want of memory gives way himself. */
+/* A connection that is in no set, for want of memory, is closed itself. */
 static void make_room(struct connection *connection)
 {
 	struct connection_listener *listener = connection->listener;
@@ -367,8 +367,8 @@ static void on_ready(struct event_source *source, uint32_t events)
 	MHD_run(listener->daemon);
 }
 
-/* Few at once, and then a look at what they have sent: none has to give way unheard because of those that
- * come after it. (libmicrohttpd accepts all that come before it looks.) */
+/* Accepts few at once, and then looks at what they have sent, so that no connection is closed unheard for
+ * others that come after it. (libmicrohttpd accepts all that come before it looks.) */
 static void on_incoming(struct event_source *source, uint32_t events)
 {
 	struct connection_listener *listener =
@@ -399,10 +399,11 @@ int connection_listen(struct web *web, struct connection_listener *listener, int
 
 	listener->web = web;
 	listener->most = files / 2 < CONNECTIONS_MAX ? files / 2 : CONNECTIONS_MAX;
-	/* With those that are being cut off: at its limit libmicrohttpd closes whoever comes. */
+	/* The limit includes connections that are being closed, since at its limit libmicrohttpd closes new
+	 * ones. */
 	const size_t limit = 2 * listener->most;
 	listen_address_text(&listener->address, listener->text);
-	if (!listener->address.is_unix) /* without it who is slow to send gives way more often */
+	if (!listener->address.is_unix) /* without this, slow clients are closed more often */
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer_s, sizeof(defer_s));
 	listener->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, listener,
 	    MHD_OPTION_CONNECTION_LIMIT, (unsigned int)limit, MHD_OPTION_CONNECTION_TIMEOUT,

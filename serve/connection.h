@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections of clients: libmicrohttpd, what it must not accept, and how long each may take.
+ * Connections of clients: libmicrohttpd, what it must not accept, and how long each connection may take.
  *
- * A client has READ_MS to send a whole request, and as long to send the next; then it is cut off, however
- * slowly it goes on writing. It must take an answer at SEND_BYTES_PER_S at least. Where there are too many,
- * one connection is cut off for each new one (connection_set.h).
+ * A client has READ_MS to send a whole request, and as long to send the next one. Then the connection is
+ * closed, even if the client goes on writing slowly. The client must read an answer at SEND_BYTES_PER_S or
+ * faster. If there are too many connections, one is closed for each new one (connection_set.h).
  */
 #ifndef SERVE_CONNECTION_H
 #define SERVE_CONNECTION_H
@@ -19,11 +19,11 @@ enum {
 	CONNECTION_SEND_MS = 60000,
 	CONNECTION_SEND_BYTES_PER_S = 32 << 10,
 	CONNECTION_HEADER_BYTES = 24 << 10, /* of a request, all in all */
-	CONNECTIONS_MAX = 512,              /* of one address that we listen on */
-	CONNECTION_OTHER_FDS = 128,         /* descriptors that are for other things */
+	CONNECTIONS_MAX = 512,              /* at one address that we listen on */
+	CONNECTION_OTHER_FDS = 128,         /* descriptors for all other things */
 };
 
-/* Of answers that are being sent, each of which is there for one client alone. */
+/* All answers that are being sent and that only one client gets. */
 #define CONNECTION_SENDING_BYTES ((size_t)128 << 20)
 
 struct web;
@@ -36,7 +36,7 @@ struct connection_listener {
 	struct event_source source, incoming;
 	char text[LISTEN_ADDRESS_BYTES];
 	struct connection_set set;
-	size_t most; /* of connections, CONNECTIONS_MAX if there are descriptors for so many */
+	size_t most; /* connections; fewer than CONNECTIONS_MAX if there are too few descriptors */
 };
 
 struct web {
@@ -48,14 +48,14 @@ struct web {
 	bool stopped; /* the broker has ended */
 };
 
-/* Takes over fd, which listens. files: how many descriptors its connections may have. 0 or -errno. */
+/* Takes over fd, which listens. files: the number of descriptors for its connections. 0 or -errno. */
 int connection_listen(struct web *web, struct connection_listener *listener, int fd, size_t files);
 
-/* Does what is due on that address. Returns after how many ms at most to come again. */
+/* Does what is due at that address. Returns after how many ms, at most, to call again. */
 int connection_run(struct connection_listener *listener);
 
-/* Cuts off who is too slow, wakes requests whose seconds are over. Returns after how many ms at most to come
- * again. */
+/* Cuts off clients that are too slow, and wakes requests when their seconds are over. Returns after how many
+ * ms, at most, to call again. */
 int connection_tend(struct web *web, uint64_t now_ns);
 
 #endif

@@ -26,7 +26,7 @@ static size_t count_of_user(const struct control_sockets *sockets, const struct 
 	return count;
 }
 
-/* For one more of that user. */
+/* Is there room for one more socket of that user? */
 static bool has_room(const struct control_sockets *sockets, uid_t owner)
 {
 	size_t his = 0, others = 0;
@@ -40,7 +40,7 @@ static bool has_room(const struct control_sockets *sockets, uid_t owner)
 	return his < CONTROL_SOCKETS_OF_USER && others < CONTROL_SOCKETS_OF_OTHERS;
 }
 
-/* Known ones keep their number. */
+/* Notes a socket. A known socket keeps its number. */
 static void note(struct control_sockets *sockets, const char *folder, const char *name, uid_t owner)
 {
 	struct control_sockets_item *item = sockets->items, *end = item + sockets->count;
@@ -160,7 +160,7 @@ static int note_pid(struct listed *listed, pid_t pid)
 	return err;
 }
 
-/* Notes whom a list is about that is handed on as it is. */
+/* Notes the processes of a list that is handed on whole. */
 static int note_all(struct listed *listed, struct control_rows rows)
 {
 	struct control_row row;
@@ -171,7 +171,8 @@ static int note_all(struct listed *listed, struct control_rows rows)
 	return err;
 }
 
-/* Moves the rows that stay to the beginning of the text. A process has one row: more would count it twice. */
+/* Moves the rows that stay to the beginning of the text. A process keeps one row: more would count it twice.
+ * */
 static int sift(
     struct listed *listed, struct control_rows rows, size_t most, uint64_t *bytes, uint32_t *left_out)
 {

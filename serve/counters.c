@@ -11,7 +11,7 @@
 
 enum { BUCKETS = 1 << 12 };
 
-/* Who was not in the lists for so long is gone where there is no room. */
+/* If there is no room, a process that was in no list for so long is forgotten. */
 #define CROWDED_NS (UINT64_C(60) * 1000000000)
 
 struct service {
@@ -21,7 +21,7 @@ struct service {
 	char name[];
 };
 
-/* One that was seen: what it had then. Of a sampler only cpu_ns. */
+/* A process or a sampler, and what it had counted when it was last seen. Of a sampler only cpu_ns. */
 struct seen {
 	struct seen *next;
 	pid_t pid;
@@ -126,7 +126,7 @@ static struct seen *find_or_make(struct counters *counters, struct table *table,
 
 	while (seen && (seen->pid != pid || seen->start_unix_ns != start_unix_ns))
 		seen = seen->next;
-	/* the ended ones give way, but to no foreign one */
+	/* ended processes make room, but not for foreign ones */
 	if (!seen && table->count >= table->most && most == table->most && now_ns > CROWDED_NS)
 		forget_before(counters, table, now_ns - CROWDED_NS);
 	if (!seen && table->count < most) {
@@ -146,7 +146,7 @@ static struct seen *find_or_make(struct counters *counters, struct table *table,
 
 /* ---- counting */
 
-/* By how much `to` is more than what was seen before, which becomes `to`. */
+/* Sets *seen to `to`, unless it is more already. Returns by how much it has grown. */
 static uint64_t advance(uint64_t *seen, uint64_t to)
 {
 	uint64_t more = to > *seen ? to - *seen : 0;
@@ -155,7 +155,7 @@ static uint64_t advance(uint64_t *seen, uint64_t to)
 	return more;
 }
 
-/* Its count in the sum; NULL: no memory, or more causes than there are. */
+/* The count of that cause in the sum; NULL if there is no memory or there are too many causes. */
 static uint64_t *loss_of(struct counters_sum *sum, const char *cause)
 {
 	struct counters_loss *loss;
@@ -201,13 +201,14 @@ void counters_note(struct counters *counters, const char *service, const struct 
 
 	if (!now)
 		return;
-	now->processes++; /* it stays, whoever makes room */
+	now->processes++; /* keeps the service while others make room */
 	seen = find_or_make(counters, &counters->processes, listed->pid, start_unix_ns, most, now_ns);
 	if (!seen) {
 		service_leave(counters, now);
 		return;
 	}
-	/* Of one that changes its service, each has what was counted while it was its own. */
+	/* A process can change its service. Each service keeps what was counted while the process was in it.
+	 * */
 	service_leave(counters, seen->service);
 	seen->service = now;
 	count(&now->sum, &seen->last, listed);

@@ -2,10 +2,10 @@
 /*
  * What services and samplers have counted: for /metrics, where a counter must never fall.
  *
- * A list says of each process what it has had since it is profiled, and nothing of those that have ended. So
- * a sum here grows by what a process has more than it had at the last look, and keeps it. A process is
- * remembered for a while after it was last seen, because a sampler that does not answer once is no end; a
- * service is forgotten with the last process that it had.
+ * A list says what each process has counted since it is profiled, and says nothing of ended processes. So a
+ * sum here grows by what a process has counted since the last look, and the sum keeps that. A process is
+ * remembered for a while after it was last seen, since a sampler that once does not answer has not ended. A
+ * service is forgotten with its last process.
  */
 #ifndef SERVE_COUNTERS_H
 #define SERVE_COUNTERS_H
@@ -34,17 +34,16 @@ struct counters;
 struct counters *counters_new(void); /* NULL: no memory */
 void counters_free(struct counters *counters);
 
-/* What a list says of a process that is profiled, and of the sampler that wrote it. A process that there is
- * no room or memory for is not counted; half of the room is for foreign ones. now_ns:
- * monotonic. */
+/* Counts what a list says of a profiled process, and of the sampler that wrote the list. A process is not
+ * counted if there is no room or memory. Foreign processes may take half of the room. now_ns: monotonic. */
 void counters_note(struct counters *counters, const char *service, const struct control_process *listed,
     bool foreign, uint64_t now_ns);
 void counters_note_sampler(struct counters *counters, const struct control_daemon *sampler, uint64_t now_ns);
 
-/* Forgets what has been gone for long. */
+/* Forgets processes and samplers that were last seen long ago. */
 void counters_sweep(struct counters *counters, uint64_t now_ns);
 
-/* NULL: no such service. Valid until the next of the calls above. */
+/* NULL: there is no such service. Valid until the next call of the functions above. */
 const struct counters_sum *counters_of(const struct counters *counters, const char *service);
 uint64_t counters_cpu_ns(const struct counters *counters);
 

@@ -16,8 +16,8 @@
 
 _Static_assert((int)BROKER_CLIENT_CPU_AT_ONCE == 8, "the number is said to users");
 
-/* Of each process an item: the profile that is asked for, or the first one of a difference. A difference has
- * the last ones behind these, in the same order. */
+/* Each process has one item: the profile that is asked for, or the first of a difference. The last profiles
+ * of a difference are behind these, in the same order. */
 struct debug_task {
 	struct task base;
 	struct debug_plan plan;
@@ -25,7 +25,7 @@ struct debug_task {
 	struct debug_input *inputs; /* what the answer is made of */
 	size_t input_count;
 	char *query;
-	char client[CLIENT_NAME_BYTES]; /* of delta_heap */
+	char client[CLIENT_NAME_BYTES]; /* that asks for delta_heap */
 };
 
 static void free_data(struct task *base)
@@ -58,7 +58,7 @@ static void print_paths(FILE *out, const struct catalog_process *processes, size
 	}
 }
 
-/* There is no such process, or there are several and no choice: lists the paths that there are. */
+/* Lists the paths that there are: no process was chosen, or none of several. */
 static void refuse_choice(struct request *request, size_t chosen)
 {
 	size_t count, length = 0;
@@ -119,7 +119,7 @@ static unsigned int waits_of(const struct server *server, const struct client_ke
 	return count;
 }
 
-/* The client with most waits gives up its newest, if it then still has more than `client`. */
+/* The client with most waits loses its newest one, if it still has more than `client` after that. */
 static bool make_room(const struct server *server, const struct client_key *client)
 {
 	struct request *newest = NULL;
@@ -173,7 +173,7 @@ static void note_client(struct task *base)
 		    task->inputs[i].last);
 }
 
-/* A process that has ended meanwhile is left out. Of the others, input and item have the same number. */
+/* Leaves out processes that have ended meanwhile. For the others, input and item have the same number. */
 static void fill_inputs(struct debug_task *task)
 {
 	const bool is_difference = task->plan.kind == DEBUG_DIFFERENCE;
@@ -343,7 +343,7 @@ static bool has_files(const struct catalog_process *const *processes, size_t cou
 	return false;
 }
 
-/* CPU time is sampled of all processes at once, and a sampler takes so many. */
+/* CPU time is sampled of all processes at once. One sampler takes a limited number. */
 static bool is_too_much(const struct catalog_process *const *processes, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {

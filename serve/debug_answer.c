@@ -48,7 +48,7 @@ static bool plan_cpu(struct debug_plan *plan, const struct parameters *parameter
 	const char *text = parameters_get(parameters, "seconds");
 	int64_t seconds = 0;
 
-	/* Go asks whether ParseInt has failed, and a number out of range is such a failure. */
+	/* As in Go, where ParseInt fails for a number out of range. */
 	if (!text || parameters_integer(text, &seconds) || seconds <= 0)
 		seconds = DEBUG_CPU_SECONDS_DEFAULT;
 	if (seconds > DEBUG_SECONDS_MAX)
@@ -112,7 +112,7 @@ static void refuse(struct reply *reply, int err, const char *what)
 	reply_go_error(reply, 500, text);
 }
 
-/* The profile of one process that the plan asks for. */
+/* Makes the profile of one process. */
 static int make_one(const struct debug_plan *plan, const struct debug_input *input,
     struct blob_budget *budget, struct profile **profile)
 {
@@ -134,12 +134,12 @@ static int make_one(const struct debug_plan *plan, const struct debug_input *inp
 	profile_free(last);
 	if (err)
 		return err;
-	made = profile_bytes(*profile); /* the two are gone */
+	made = profile_bytes(*profile); /* both inputs are freed */
 	budget->left_bytes = made < before_bytes ? before_bytes - made : 0;
 	return 0;
 }
 
-/* Of several processes their sum, with the comments of all. */
+/* Makes the profile of all processes: their sum, with the comments of all. */
 static int make_all(
     const struct debug_plan *plan, const struct debug_input *inputs, size_t count, struct profile **profile)
 {
@@ -225,7 +225,7 @@ void debug_answer_make(struct reply *reply, const struct debug_plan *plan, const
 	struct profile *profile;
 	int err;
 
-	/* As it came: equal, byte by byte, to what the sampler has made. */
+	/* Unchanged: the sampler's bytes. */
 	if (count == 1 && (plan->kind == DEBUG_HEAP || plan->kind == DEBUG_CPU) && !plan->text &&
 	    !plan->default_type) {
 		debug_answer_file(reply, plan->name, blob_hold(inputs[0].last));

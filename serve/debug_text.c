@@ -32,7 +32,8 @@ static void write_name(FILE *out, const char *name)
 		name = utf8_put(out, name, '?');
 }
 
-/* Return addresses as they are on the stack: readers subtract one, which the profile has done already. */
+/* Writes return addresses as they are on the stack. The profile has subtracted one, and readers will do so
+ * again. */
 static void write_addresses(FILE *out, const struct profile *profile, const struct profile_sample *sample)
 {
 	for (size_t i = 0; i < sample->depth; i++)
@@ -163,7 +164,7 @@ static struct known *sort_locations(const struct profile *profile, size_t *count
 	return known;
 }
 
-/* Clients ask for the addresses of the profile, or for the return addresses, which are one more. */
+/* Finds an address of the profile, or the return address, which is one more. Clients ask for both. */
 static const struct known *find(const struct known *known, size_t count, uint64_t address)
 {
 	for (uint64_t less = 0; less < 2; less++) {
@@ -175,7 +176,7 @@ static const struct known *find(const struct known *known, size_t count, uint64_
 	return NULL;
 }
 
-/* As strconv.ParseUint(word, 0, 64): a number of base 16, 8, 2 or 10 by its prefix. 0: none. */
+/* As Go's strconv.ParseUint(word, 0, 64): a number of base 16, 8, 2 or 10, by its prefix. 0 if it is none. */
 static uint64_t parse_address(const char *word, size_t length)
 {
 	static const char digits[] = "0123456789abcdef";

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct delta_client {
-	struct delta_client *next; /* who has asked last comes first */
+	struct delta_client *next; /* the client that has asked last comes first */
 	char name[DELTA_CLIENTS_NAME_BYTES];
 	struct process_key key;
 	struct blob *profile;
@@ -17,8 +17,8 @@ struct delta_client {
 struct delta_clients {
 	struct delta_client *first;
 	size_t count, bytes;
-	int64_t since_unix_ns;     /* processes that began before may have been asked for before */
-	int64_t forgotten_unix_ns; /* likewise: somebody was forgotten then; 0: nobody */
+	int64_t since_unix_ns; /* an earlier server may have sent profiles of processes that began before */
+	int64_t forgotten_unix_ns; /* when a client was last forgotten; 0: never */
 };
 
 struct delta_clients *delta_clients_new(void)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who has asked for delta_heap, and what of each process they have: a client is its client= or else its
- * address and User-Agent. A bounded number; who has not asked for longest is forgotten first, and gets
- * nothing as allocated the next time, instead of everything since the start.
+ * The clients of delta_heap, and the last profile of each process that each client got. A client is its
+ * parameter client=, or else its address and User-Agent. Their number is bounded. The client that has not
+ * asked for longest is forgotten first. The next time, it gets 0 as allocated, instead of everything since
+ * the process' start.
  */
 #ifndef SERVE_DELTA_CLIENTS_H
 #define SERVE_DELTA_CLIENTS_H
@@ -18,12 +19,12 @@ struct delta_clients;
 struct delta_clients *delta_clients_new(void); /* NULL: no memory */
 void delta_clients_free(struct delta_clients *clients);
 
-/* The profile that this client has of that process, held for the callee; NULL: none. *unknown: it may have
- * had one, which was forgotten, or from a server before this one. */
+/* The profile that this client got of that process, held for the caller; NULL if there is none. *unknown: the
+ * client may have got a profile that was forgotten, or that an earlier server sent. */
 struct blob *delta_clients_last(
     struct delta_clients *clients, const char *name, const struct process_key *key, bool *unknown);
 
-/* It has got this one now. */
+/* Notes that the client gets this profile now. */
 void delta_clients_note(
     struct delta_clients *clients, const char *name, const struct process_key *key, struct blob *profile);
 

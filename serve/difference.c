@@ -121,7 +121,7 @@ int difference_make(
 
 	if (err)
 		return err;
-	/* A duration says that it is a difference; 0 would say the opposite. */
+	/* A duration above 0 says that the profile is a difference. */
 	profile_set_time(*out, time_ns, began_ns && time_ns > began_ns ? time_ns - began_ns : 1);
 	profile_set_default_sample_type(*out, profile_default_sample_type(last));
 	err = profile_error(*out);

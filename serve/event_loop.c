@@ -22,7 +22,7 @@ void event_loop_remove(int epoll_fd, struct event_source *source)
 	source->fd = -1;
 }
 
-/* One at a time: what a call removes, or frees, cannot be waiting in a list here. */
+/* One event at a time, so that no event of a source waits here that a call removes or frees. */
 int event_loop_wait(int epoll_fd, int timeout_ms)
 {
 	struct epoll_event event;

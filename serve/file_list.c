@@ -67,7 +67,7 @@ static int add(struct file_list *list, const char *path, const struct stat *stat
 
 struct look {
 	struct file_list *list;
-	unsigned int depth; /* of folders that are looked into */
+	unsigned int depth; /* of levels of folders that are looked into */
 	int64_t since_ns;
 };
 
@@ -136,17 +136,17 @@ static int find_store(struct file_list *list, const struct file_list_store *stor
 	struct folder folder;
 	int fd;
 
-	/* Without the '/' that it may end with: files are known by their paths. */
+	/* Without a '/' at its end, since a file is known by its path. */
 	snprintf(path, sizeof(path), "%.*s",
 	    (int)(length > 1 && store->path[length - 1] == '/' ? length - 1 : length), store->path);
 	if (folder_open(&folder, NULL, path, 0, 0))
-		return 0; /* not there, or not for us */
+		return 0; /* not there, or not readable for us */
 	fd = openat(folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	folder_close(&folder);
 	return fd < 0 ? 0 : look_into(&look, fd, path, 0);
 }
 
-/* Those that were given come first. */
+/* Files that were given come first. */
 static int compare_inodes(const void *left, const void *right)
 {
 	const struct file_list_item *a = left, *b = right;

@@ -18,8 +18,8 @@ struct jobs {
 	pthread_mutex_t mutex;
 	pthread_cond_t more;
 	struct list waiting[2], finished; /* [1]: foreign */
-	uint64_t turn[2];                 /* of the job that was taken last */
-	unsigned int count[2];            /* of those that wait or run */
+	uint64_t turn[2];                 /* of the last job that was taken */
+	unsigned int count[2];            /* of jobs that wait or run */
 	bool stop;
 	int fd;
 };
@@ -42,7 +42,7 @@ static struct job *take(struct list *list)
 	return job;
 }
 
-/* A client's jobs have one turn each, from the next one on. */
+/* The turn of a new job: the next one, or one after the last job of its client. */
 static uint64_t turn_of(const struct list *list, const struct job *job, uint64_t last_turn)
 {
 	for (const struct job *at = list->first; at; at = at->next)
@@ -61,7 +61,7 @@ static void put_in_turn(struct list *list, struct job *job)
 	*link = job;
 }
 
-/* The job with the last turn, if that comes after `turn`; it is in the list no more. */
+/* Takes the job with the last turn out of the list, if that turn comes after `turn`. */
 static struct job *take_last(struct list *list, uint64_t turn)
 {
 	struct job **link = &list->first, *job;
@@ -97,7 +97,7 @@ static void *work(void *argument)
 		pthread_mutex_lock(&jobs->mutex);
 		put(&jobs->finished, job);
 		if (write(jobs->fd, &one, sizeof(one)) < 0)
-			continue; /* the counter is not at its end */
+			continue; /* only fails when the counter is full */
 	}
 	pthread_mutex_unlock(&jobs->mutex);
 	return NULL;

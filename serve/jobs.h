@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that takes long (decoding, adding up, views), done by a thread beside the one that talks to clients,
- * so that a large profile does not make the others wait. One at a time, of each client in turn; those with
- * profiles by samplers of other users when there are no others.
+ * Work that takes long, such as decoding, adding up and views. A second thread does it, so that a large
+ * profile does not make other clients wait. It does one job at a time, for each client in turn. Jobs with
+ * profiles by samplers of other users come after all others.
  *
- * run() is called there and may touch nothing but its job; done() is called in the thread of jobs_event().
+ * run() is called in that thread and may touch nothing but its job. done() is called in the thread of
+ * jobs_event().
  */
 #ifndef SERVE_JOBS_H
 #define SERVE_JOBS_H
@@ -18,20 +19,20 @@ enum { JOBS_MAX = 64 };
 struct job {
 	struct job *next;
 	void (*run)(struct job *job);
-	void (*done)(struct job *job); /* owns the job from then on */
-	bool foreign;                  /* with such a profile */
-	struct client_key client;      /* who waits for it */
-	bool refused;                  /* it was not run: it made room for another client's */
+	void (*done)(struct job *job); /* the job is done()'s from then on */
+	bool foreign;                  /* it has a profile by another user's sampler */
+	struct client_key client;      /* that waits for it */
+	bool refused;                  /* it was not run, but made room for another client's job */
 	uint64_t turn;                 /* the queue's own */
 };
 
 struct jobs;
 
-struct jobs *jobs_new(int *error); /* starts the thread; NULL with -errno */
-void jobs_free(struct jobs *jobs); /* waits for the one that runs; done() is called of all */
+struct jobs *jobs_new(int *error); /* starts the thread; NULL: *error is -errno */
+void jobs_free(struct jobs *jobs); /* waits for the job that runs; calls done() of all jobs */
 
-/* Where JOBS_MAX of its kind wait, the last one of a client with more of them is refused for it. False:
- * no client has more, and the job is the caller's. */
+/* If JOBS_MAX jobs of its kind wait already, a client with more jobs loses its last one. False: no client has
+ * more, and the job is still the caller's. */
 bool jobs_submit(struct jobs *jobs, struct job *job);
 
 /* Readable when jobs are done. */

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* At a unix socket who finds it full is refused at once. */
+/* A full unix socket refuses connections at once. */
 enum { BACKLOG = SOMAXCONN };
 
 static bool is_loopback(const struct sockaddr_storage *socket)
@@ -139,7 +139,7 @@ static const char *name_of(const struct listen_address *address)
 	return slash ? slash + 1 : path_of(address);
 }
 
-/* By the descriptor of its folder: nobody can lead us elsewhere by exchanging names above. */
+/* The path goes by the descriptor of its folder, so nobody can lead us elsewhere by renaming folders. */
 static struct sockaddr_un below_folder(const struct listen_address *address)
 {
 	struct sockaddr_un socket = {.sun_family = AF_UNIX};
@@ -175,7 +175,7 @@ static int open_folder(struct listen_address *address)
 	return address->folder_fd < 0 ? -errno : 0;
 }
 
-/* A socket file that is left of a server that was killed. */
+/* Removes the socket file of a server that was killed. */
 static void remove_dead(const struct listen_address *address)
 {
 	const struct sockaddr_un path = below_folder(address);
@@ -187,7 +187,7 @@ static void remove_dead(const struct listen_address *address)
 		close(fd);
 }
 
-/* Nobody may connect before the mode is right. */
+/* The umask sets the mode before anybody can connect. */
 static int bind_unix(int fd, struct listen_address *address)
 {
 	int err = open_folder(address);

@@ -24,14 +24,14 @@ struct listening {
 	struct listen_address addresses[COMMAND_LINE_LISTEN_MAX];
 	int fds[COMMAND_LINE_LISTEN_MAX];
 	size_t count;
-	bool ours; /* bound here, not handed over */
+	bool ours; /* we have bound them, not systemd */
 };
 
-/* Whoever can reach an address from elsewhere must show a token. */
+/* If other machines can reach an address, clients must show a token. */
 static int check_token(
     const struct listening *listening, const struct token *token, bool session, char *error, size_t bytes)
 {
-	/* record --listen takes no token: its --token-file is one for --push. */
+	/* record --listen takes no token for clients: its --token-file is for --push. */
 	const char *way_out =
 	    session ? "let heaptap serve do that, with --token-file FILE" : "give --token-file FILE too";
 	char text[LISTEN_ADDRESS_BYTES];
@@ -49,7 +49,8 @@ static int check_token(
 	return 0;
 }
 
-/* The command line's, else what systemd hands over, else the configuration's, else the usual one. */
+/* The addresses of the command line, else of systemd's sockets, else of the configuration, else the usual
+ * one. */
 static int parse_addresses(struct listening *listening, struct command_line *line,
     const struct daemon_section *section, char *error, size_t bytes)
 {
@@ -105,7 +106,7 @@ static int prepare(
 	static struct daemon_section section; /* the line borrows from it */
 	int err = check_operands(line, error, bytes);
 
-	if (!err && !line->sampler) /* record --listen says all of it */
+	if (!err && !line->sampler) /* record --listen gives everything as options */
 		err = command_line_read_section(&section, error, bytes);
 	if (!err)
 		command_line_take_token(line, &section);
@@ -207,7 +208,7 @@ static int run(const struct command_line *line, const struct listening *listenin
 		log_line("cannot start the web process: %s", strerror(errno));
 		return EXIT_FAILURE;
 	}
-	/* Whoever connects now is answered as soon as the web process can. */
+	/* Clients that connect from now on are answered as soon as the web process can. */
 	if (line->front_fd >= 0 && send(line->front_fd, "", 1, MSG_NOSIGNAL) < 0)
 		log_line("the session has ended already");
 	broker_run(line, pair[0]);

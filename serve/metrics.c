@@ -21,7 +21,7 @@ struct service {
 	double growth_bytes_per_s, growth_variance;
 	uint64_t rss_bytes, targets;
 	bool inuse_known, growth_known;
-	const struct counters_sum *counted; /* NULL: nothing is */
+	const struct counters_sum *counted; /* NULL: nothing was counted */
 };
 
 struct sums {
@@ -190,7 +190,7 @@ static void write_server(FILE *out, const struct metrics_server *server)
 
 static void target_row(FILE *out, const char *name, const struct spool_list_row *row, double value)
 {
-	/* Its name has no character that would have to be escaped. */
+	/* No character of a target's name has to be escaped. */
 	fprintf(out, "heaptap_%s{target=\"%s\"} %.17g\n", name, row->target, value);
 }
 
@@ -321,7 +321,8 @@ void answer_metrics(struct request *request)
 
 /* ---- /sd */
 
-/* A name of a label to Prometheus. Those that begin with "__" are instructions to it, and these are ours. */
+/* Is that the name of a label to Prometheus, and free? Names that begin with "__" are instructions to
+ * Prometheus, and the others are ours. */
 static bool is_name(const char *name)
 {
 	if (!*name || strncmp(name, "__", 2) == 0 || strcmp(name, "service_name") == 0 ||
@@ -336,7 +337,7 @@ static bool is_name(const char *name)
 	return true;
 }
 
-/* Of several labels of one name the first counts. */
+/* If several labels have one name, the first counts. */
 static bool is_given_before(const struct control_process *process, size_t number)
 {
 	for (size_t i = 0; i < number; i++)

@@ -26,18 +26,18 @@ struct metrics_process {
 
 struct metrics_server {
 	uint64_t requests, refused, cut_off;
-	uint64_t snapshot_ns; /* how long the last one took; 0: none has been made */
+	uint64_t snapshot_ns; /* how long the last snapshot took; 0 if none has been made */
 	unsigned int waits;
-	uint64_t left_out; /* rows of lists that are not believed, in the last look */
+	uint64_t left_out; /* rows of lists that the broker left out, in the last look */
 };
 
-/* All that is known. */
+/* All that /metrics shows. */
 struct metrics {
 	const struct metrics_process *processes;
 	size_t process_count;
-	const struct control_list *const *lists; /* of each sampler, for what they say of themselves */
+	const struct control_list *const *lists; /* of all samplers */
 	size_t list_count;
-	const struct counters *counters; /* of services and samplers, those that have ended too */
+	const struct counters *counters; /* of services and samplers, also of ended ones */
 	const struct spool_list *spools; /* of the targets of heaptap push */
 	int64_t now_ns;                  /* since 1970 */
 	struct metrics_server server;
@@ -46,7 +46,7 @@ struct metrics {
 /* Pure. 0 or -ENOMEM. */
 int metrics_write(FILE *out, const struct metrics *metrics);
 
-/* A label's value, escaped as the format wants it. */
+/* Writes the value of a label, escaped as the format wants it. */
 void metrics_write_label(FILE *out, const char *value);
 
 /* Pure: the targets of /sd. address: on which clients reach us. Processes that do not run are left out. */

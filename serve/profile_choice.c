@@ -92,7 +92,7 @@ bool profile_choice_by_id(
 	return process && take_kept(process, snapshots, unix_ns, item);
 }
 
-/* Is `time_ns` better than `best_ns` (0: none yet) for who asks for `at_ns`? */
+/* Is `time_ns` a better answer to `at_ns` than `best_ns` (0: none yet)? */
 static bool is_better(int64_t time_ns, int64_t best_ns, int64_t at_ns)
 {
 	if (!best_ns)
@@ -184,7 +184,7 @@ const struct catalog_process *profile_choice_owner(const struct catalog *catalog
 	return sscanf(id, "m-%9d-", &pid) == 1 ? process_of(catalog, pid) : NULL;
 }
 
-/* The first, the last, and of those between so many that there are `most`. */
+/* Chooses the first, the last, and as many between that there are `most`. */
 static bool is_chosen(size_t index, size_t all, size_t most)
 {
 	return all <= most || index == 0 ||

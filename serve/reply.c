@@ -81,7 +81,7 @@ void reply_json_error(struct reply *reply, unsigned int status, const char *text
 	FILE *out = open_memstream(&bytes, &length);
 	struct json json = {.out = out};
 
-	snprintf(clean, sizeof(clean), "%s", text); /* may have words of the request */
+	snprintf(clean, sizeof(clean), "%s", text); /* the text may quote the request */
 	utf8_disarm(clean, strlen(clean));
 	if (out) {
 		json_object(&json, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An answer: status, headers, bytes. Made by whoever handles a request, sent by connection.c. */
+/* An answer: status, headers, bytes. An endpoint makes it, and connection.c sends it. */
 #ifndef SERVE_REPLY_H
 #define SERVE_REPLY_H
 
@@ -23,23 +23,23 @@ struct reply {
 	struct blob *body;
 };
 
-/* All replace what was there. Where memory has run out the answer is a 500 without a body. */
+/* All of these replace what was there. If memory runs out, the answer is a 500 without a body. */
 void reply_fini(struct reply *reply);
 
-/* A text of that content type. */
+/* Sets a text of that content type. */
 __attribute__((format(printf, 4, 5))) void reply_text(
     struct reply *reply, unsigned int status, const char *type, const char *format, ...);
 
-/* The body is held by the reply from now on: the caller's hold passes over to it. */
+/* Sets a body, and takes over the caller's hold on it. */
 void reply_bytes(struct reply *reply, unsigned int status, const char *type, struct blob *body);
 
-/* As Go's net/http/pprof reports an error: clients of it show the line to their users. */
+/* Sets one line, as Go's net/http/pprof reports an error. Its clients show the line to their users. */
 void reply_go_error(struct reply *reply, unsigned int status, const char *text);
 
-/* {"error": text} */
+/* Sets {"error": text}. */
 void reply_json_error(struct reply *reply, unsigned int status, const char *text);
 
-/* One more; NAME is static. */
+/* Adds a header. `name` is static. */
 __attribute__((format(printf, 3, 4))) void reply_header(
     struct reply *reply, const char *name, const char *format, ...);
 

@@ -89,7 +89,7 @@ static void on_made(struct task *task)
 {
 	struct request *request = task->request;
 
-	request->task = NULL; /* it may take long to send the reply: the profiles go before */
+	request->task = NULL; /* frees the profiles now, since sending the reply may take long */
 	if (task->job.refused) {
 		task_drop(task);
 		request_refuse(request, 503, "too much to do: try again later");

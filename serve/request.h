@@ -64,13 +64,13 @@ struct request {
 	char *body;              /* of a POST, NUL-terminated; NULL if there is none */
 	size_t body_bytes;
 	struct reply reply;
-	size_t sending_bytes;                      /* how much of the limit on answers being sent it takes */
+	size_t sending_bytes;                      /* of answers that are being sent, as far as it counts */
 	void (*finished)(struct request *request); /* the request is ANSWERED */
 	void *context;                             /* of finished() */
 
 	/* What it waits for; request_stop() ends all of it. */
 	struct catalog_waiter waiter;
-	bool looked_again; /* the catalog was asked a second time, since the first list had no such process */
+	bool looked_again;  /* the first list had no such process, so the catalog was asked again */
 	uint64_t broker_id; /* of its question to the broker; 0 if there is none */
 	uint64_t wake_ns;   /* when wake() is due; 0 if it is not */
 	void (*wake)(struct request *request);

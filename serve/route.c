@@ -27,7 +27,7 @@ static bool is_plain(const char *path)
 	for (const char *part = path; *part;) {
 		size_t length;
 
-		part++; /* the slash */
+		part++; /* skips the slash */
 		length = strcspn(part, "/");
 		if ((length == 0 && part[0]) || (length == 1 && part[0] == '.') ||
 		    (length == 2 && part[0] == '.' && part[1] == '.'))
@@ -118,7 +118,7 @@ static void read_choice(struct route *route)
 	} else if (service && *service) {
 		route->scope = ROUTE_SERVICE;
 		if (strlen(service) < ROUTE_SERVICE_BYTES)
-			strcpy(route->service, service); /* is only compared */
+			strcpy(route->service, service); /* only compared with names */
 	}
 }
 
@@ -205,7 +205,7 @@ ptrdiff_t parameters_unescape(char *text, bool plus)
 	return to - text;
 }
 
-/* One part, "NAME=VALUE" or "NAME"; it is changed. */
+/* Adds a part, "NAME=VALUE" or "NAME", and changes its text. */
 static void add(struct parameters *parameters, char *part)
 {
 	char *equals = strchr(part, '=');

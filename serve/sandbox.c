@@ -52,9 +52,9 @@ int sandbox_drop_root(char *error, size_t error_bytes)
 #define SANITIZED 0
 #endif
 
-#define WHOLE UINT32_MAX /* an int: the kernel looks at no more of it */
+#define WHOLE UINT32_MAX /* for an int: the kernel reads only these bits */
 
-/* Those of libc, libmicrohttpd and ours; each works on what is open already. */
+/* Calls of libc, libmicrohttpd and ours. Each works on what is open already. */
 static const int allowed[] = {SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(write),
     SCMP_SYS(writev), SCMP_SYS(lseek), SCMP_SYS(close), SCMP_SYS(fstat), SCMP_SYS(recvfrom),
     SCMP_SYS(recvmsg), SCMP_SYS(sendfile), SCMP_SYS(shutdown), SCMP_SYS(accept), SCMP_SYS(accept4),
@@ -66,13 +66,13 @@ static const int allowed[] = {SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64)
     SCMP_SYS(rt_sigaction), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getrandom), SCMP_SYS(sched_yield),
     SCMP_SYS(sched_getaffinity), SCMP_SYS(sysinfo), SCMP_SYS(exit), SCMP_SYS(exit_group),
     SCMP_SYS(membarrier),
-    /* libmicrohttpd's thread, if it first runs after the filter is there. */
+    /* ~~For the thread of jobs.c, if it first runs after the filter is set. */
     SCMP_SYS(rseq), SCMP_SYS(set_robust_list),
     /* fstat(3), which is newfstatat(fd, "", ...) here: the path cannot be looked at, but nothing is
      * opened by it. */
     SCMP_SYS(newfstatat)};
 
-/* These only where (argument & mask) == value. */
+/* Allowed only if (argument & mask) == value. */
 static const struct condition {
 	int call;
 	unsigned int argument;
@@ -81,12 +81,12 @@ static const struct condition {
     /* Memory, but none that is executed. */
     {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
     {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
-    /* No owner for SIGIO: that would be a signal to whatever process is named. */
+    /* ~~No owner for SIGIO, which would be a signal to any process. */
     {SCMP_SYS(fcntl), 1, WHOLE, F_GETFD},
     {SCMP_SYS(fcntl), 1, WHOLE, F_SETFD},
     {SCMP_SYS(fcntl), 1, WHOLE, F_GETFL},
     {SCMP_SYS(fcntl), 1, WHOLE, F_SETFL},
-    /* TCP Fast Open is a connection to somebody, without connect(2). */
+    /* ~~No TCP Fast Open, which connects without connect(2). */
     {SCMP_SYS(sendto), 3, MSG_FASTOPEN, 0},
     {SCMP_SYS(sendmsg), 2, MSG_FASTOPEN, 0},
 };

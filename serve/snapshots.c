@@ -13,10 +13,10 @@ struct entry {
 	struct snapshots *all;
 	struct process_key key;
 	uint64_t request;  /* to the broker; 0: none is being made */
-	uint64_t asked_ns; /* when it was asked for */
-	uint64_t seen_ns;  /* when it was there, or was asked for */
+	uint64_t asked_ns; /* when the sampler was asked */
+	uint64_t seen_ns;  /* when a list had the process, or a client asked for it */
 	struct snapshots_waiter *waiters;
-	struct kept_snapshot kept[SNAPSHOTS_KEPT]; /* oldest first; the last is the newest there is */
+	struct kept_snapshot kept[SNAPSHOTS_KEPT]; /* oldest first */
 	size_t count;
 };
 
@@ -117,7 +117,7 @@ static void join(struct entry *entry, struct snapshots_waiter *waiter)
 	entry->waiters = waiter;
 }
 
-/* Those whom it will do. Who is called may come again, and wait for the next. */
+/* Gives the profile to those for whom it is new enough. got() may wait for the next one. */
 static void give(struct entry *entry, struct blob *profile, int error, const char *why)
 {
 	uint64_t asked_ns = entry->asked_ns;
@@ -144,7 +144,7 @@ static void give(struct entry *entry, struct blob *profile, int error, const cha
 
 /* ---- making */
 
-/* Of the process with most moments the one that is least missed, not the first and not the last. */
+/* Drops the least missed snapshot of the process with most, but not its first and not its last. */
 static bool drop_least_missed(struct snapshots *snapshots)
 {
 	struct entry *largest = NULL;
@@ -165,7 +165,7 @@ static bool drop_least_missed(struct snapshots *snapshots)
 	return true;
 }
 
-/* Where each process has but one: the oldest of them, but not that of `newest`. */
+/* If each process has only one: drops the oldest, but not that of `newest`. */
 static bool drop_oldest(struct snapshots *snapshots, const struct entry *newest)
 {
 	struct entry *oldest = NULL;
@@ -183,7 +183,7 @@ static void keep(struct entry *entry, struct blob *profile)
 {
 	struct snapshots *all = entry->all;
 
-	if (entry->count == SNAPSHOTS_KEPT) { /* every second one, as a time line does */
+	if (entry->count == SNAPSHOTS_KEPT) { /* drops every second one, as a time line does */
 		for (size_t i = 1; i < entry->count; i++)
 			drop_kept(entry, i);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles of live processes, made when they are asked for: one is made at a time of each, all who ask get
- * it, and for a second whoever asks gets the last one. Some are kept for a while, as moments that a user may
- * look at and compare.
+ * Profiles of live processes, made when clients ask for them. Of each process one profile is made at a time.
+ * All clients that ask meanwhile get it, and for a second those that ask later. Some profiles are kept for a
+ * while: a user may look at them and compare them.
  */
 #ifndef SERVE_SNAPSHOTS_H
 #define SERVE_SNAPSHOTS_H
@@ -19,31 +19,33 @@ enum {
 	SNAPSHOTS_PROCESSES = 4096,
 };
 
-/* Of a process that no list has any more, its moments and its time line. */
+/* How long the kept snapshots and the time line of a process stay when no list has the process any more. */
 #define SNAPSHOTS_REMEMBERED_NS (UINT64_C(60) * 1000000000)
 
-/* Of all. The newest profile may be larger by itself. */
+/* Of all kept snapshots. The newest may be larger by itself. */
 #define SNAPSHOTS_KEPT_BYTES ((size_t)64 << 20)
 
-/* A process that is sampled: its sampler, and what every sampler that takes it up knows it by. */
+/* A process that is sampled: its sampler, and what tells it apart from all other processes, to any sampler.
+ * */
 struct process_key {
 	uint64_t server;
 	int64_t start_unix_ns;
 	pid_t pid;
-	/* By a sampler of another user, who may make up any number: half of the room is for such. */
+	/* Another user's sampler lists it, which may make up any number of processes: they may take half of
+	 * the room. */
 	bool foreign;
 };
 
 struct kept_snapshot {
 	int64_t unix_ns;
-	uint64_t now_ns; /* monotonic: when it was asked for */
+	uint64_t now_ns; /* monotonic: when the sampler was asked */
 	struct blob *profile;
 };
 
-/* Who waits. got() is called once, from snapshots_want() or later; the profile is the callee's to drop, NULL
- * with -errno and a line. */
+/* A profile that somebody waits for. got() is called once, from snapshots_want() or later. It gets a profile
+ * to drop, or NULL with -errno and one line. */
 struct snapshots_waiter {
-	struct snapshots_waiter *next, **link; /* link NULL: it does not wait */
+	struct snapshots_waiter *next, **link; /* link NULL: does not wait */
 	uint64_t not_before_ns;
 	void (*got)(struct snapshots_waiter *waiter, struct blob *profile, int error, const char *why);
 };
@@ -53,23 +55,23 @@ struct snapshots;
 struct snapshots *snapshots_new(struct broker_client *broker); /* NULL: no memory */
 void snapshots_free(struct snapshots *snapshots);
 
-/* not_before_ns (monotonic): an older one will not do; 0: one of the last second will. */
+/* not_before_ns (monotonic): the profile must not be older; 0: it may be one second old. */
 void snapshots_want(struct snapshots *snapshots, const struct process_key *key,
     struct snapshots_waiter *waiter, uint64_t not_before_ns);
 
 /* got() will not be called. */
 void snapshots_leave(struct snapshots_waiter *waiter);
 
-/* The moments that are kept of a process, oldest first. Returns how many. */
+/* The kept snapshots of a process, oldest first. Returns how many. */
 size_t snapshots_kept(
     const struct snapshots *snapshots, const struct process_key *key, const struct kept_snapshot **kept);
 
-/* Forgets processes for which `is_there` has said no for a while. now_ns: monotonic. */
+/* Forgets processes for which is_there() has returned false for a while. now_ns: monotonic. */
 void snapshots_sweep(struct snapshots *snapshots,
     bool (*is_there)(const void *context, const struct process_key *key), const void *context,
     uint64_t now_ns);
 
-/* How long the last one took, from request to answer, in ns; 0: none has been made. */
+/* How long the last profile took, from request to answer, in ns; 0 if none has been made. */
 uint64_t snapshots_last_ns(const struct snapshots *snapshots);
 
 #endif

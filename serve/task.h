@@ -60,9 +60,10 @@ struct task {
 	void (*free_data)(struct task *task); /* frees the task's own data; NULL: there is none */
 
 	/* In the web process' thread, and only while there is a request. */
-	void (*fetched)(struct task *task);  /* each item has a profile or an error */
-	void (*made)(struct task *task);     /* the reply is made; may be NULL */
-	void (*finished)(struct task *task); /* likewise, or job.refused: the task is the callee's to drop */
+	void (*fetched)(struct task *task); /* each item has a profile or an error */
+	void (*made)(struct task *task);    /* the reply is made; may be NULL */
+	void (*finished)(
+	    struct task *task); /* the reply is made, or job.refused is set: the callee drops the task */
 
 	struct broker_client *broker;
 	struct snapshots *snapshots;
@@ -74,13 +75,13 @@ struct task {
 /* A task of `bytes` bytes, all zero, with room for so many items and none in use. NULL: no memory. */
 void *task_new(size_t bytes, size_t room);
 
-/* Drops the task, in whatever state. What the thread works on goes away when the thread has made it. NULL is
- * fine. */
+/* Drops the task, in any state. A task in the thread of jobs goes away when its reply is made. NULL is fine.
+ * */
 void task_drop(struct task *task);
 
 /* Fetches the items from `first` on. not_before_ns is for TASK_NOW, as snapshots_want() takes it. fetched()
- * is called once, from here or later; from here if CPU time of one of them cannot be sampled now, and then
- * nothing goes on. */
+ * is called once, from here or later. If CPU time of one process cannot be sampled now, fetched() is called
+ * from here and all other fetching stops. */
 void task_fetch(struct task *task, size_t first, uint64_t not_before_ns);
 
 /* False: there are too many jobs, and the task is still the caller's. */
@@ -93,7 +94,7 @@ const struct task_item *task_failure(const struct task *task);
  * NULL: the rest can be added up. */
 const struct task_item *task_failure_of_sum(const struct task *task);
 
-/* The HTTP status that tells of a failure. */
+/* The HTTP status for a failure. */
 unsigned int task_failure_status(const struct task_item *failure);
 
 #endif

@@ -8,11 +8,11 @@
 
 #define STEP_NS_MIN INT64_C(1000000000)
 
-/* What is known of a process at a moment. */
+/* What is known of a process at the present moment. */
 struct present {
-	const struct api_point *last; /* NULL: nothing yet, or it has ended */
-	size_t left;                  /* points of it that are to come */
-	bool seen, has_profile;       /* a point; a profile of it */
+	const struct api_point *last; /* its last point; NULL: there is none yet, or it has ended */
+	size_t left;                  /* the number of its later points */
+	bool seen, has_profile;       /* seen: it had a point. has_profile: it had a profile */
 };
 
 static int compare(const void *left, const void *right)
@@ -24,7 +24,7 @@ static int compare(const void *left, const void *right)
 	return a->process < b->process ? -1 : a->process > b->process;
 }
 
-/* Does one of them end with this point? */
+/* Does a process end with this point? */
 static bool is_left(const struct timeline_sum_input *input, const struct present *present)
 {
 	for (size_t i = 0; i < input->process_count; i++)
@@ -71,7 +71,7 @@ static void take(const struct timeline_sum_event *event, struct present *present
 	of->left--;
 }
 
-/* Those whose last point has been counted, and who have ended, are there no more. */
+/* Drops processes that have ended, when their last point has been counted. */
 static void leave(const struct timeline_sum_input *input, struct present *present)
 {
 	for (size_t i = 0; i < input->process_count; i++)

@@ -18,7 +18,7 @@
 
 enum { FILES_MAX = 8192 };
 
-/* Everything lives as long as the process does. */
+/* All of it lives as long as the process. */
 static struct web web;
 static struct connection_listener listeners[COMMAND_LINE_LISTEN_MAX];
 static struct event_source broker_source, jobs_source;
@@ -62,7 +62,7 @@ static int open_server(const struct web_setup *setup)
 	return server->catalog ? 0 : -ENOMEM;
 }
 
-/* Descriptors for all connections: how many there are. */
+/* Raises the limit of descriptors. Returns how many there are for connections. */
 static size_t raise_limits(void)
 {
 	struct rlimit files = {.rlim_cur = FILES_MAX};
@@ -130,7 +130,7 @@ int web_run(const struct web_setup *setup)
 	int err;
 
 	prctl(PR_SET_NAME, "heaptap-web");
-	/* A terminal's, and what a service manager sends to all of a unit: the broker ends us. */
+	/* A terminal and a service manager send these to all processes; the broker ends us. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The web process: everything that comes from a network is read here, in a sandbox. */
+/* The web process: reads everything that comes from a network, in a sandbox. */
 #ifndef SERVE_WEB_H
 #define SERVE_WEB_H
 
@@ -9,11 +9,11 @@
 
 struct web_setup {
 	const struct command_line *line;
-	const struct listen_address *addresses; /* of the sockets */
-	const int *fds;                         /* listening; the callee's */
+	const struct listen_address *addresses; /* of the sockets that listen */
+	const int *fds;                         /* sockets that listen; the callee's to close */
 	size_t count;
 	const struct token *token;
-	int broker_fd; /* the callee's */
+	int broker_fd; /* the callee's to close */
 };
 
 /* Serves until the broker ends. Returns the exit status. */
