@@ -22,7 +22,7 @@ enum {
 	LOCK_PAUSE_MS = 5,
 };
 
-#define MEMORY "memfd:" /* the kernel's name of a file in memory */
+#define MEMORY "memfd:" /* how the kernel names a file in memory */
 
 static void drop_mappings(struct address_space *space)
 {

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Until the result of one that was given up; and until one that has given its result has ended. */
+/* How long we wait for the result after giving up; and for the end of the process after its result. */
 static const uint64_t answer_ns = UINT64_C(10) * CLOCK_NS_PER_S, end_ns = UINT64_C(5) * CLOCK_NS_PER_S;
 
 struct result {
@@ -31,15 +31,15 @@ static void run_child(int fd, int (*run)(struct attachment *attachment, const st
 	sigemptyset(&alarm);
 	sigaddset(&alarm, SIGALRM);
 	prctl(PR_SET_NAME, "heaptap-attach");
-	signal(SIGALRM, SIG_DFL); /* ends us if we keep a thread: see stopped_thread.h */
-	signal(SIGTSTP, SIG_IGN); /* or the thread would stand still with us */
+	signal(SIGALRM, SIG_DFL); /* ends us if we keep a thread stopped: see stopped_thread.h */
+	signal(SIGTSTP, SIG_IGN); /* else the thread would stand still together with us */
 	sigprocmask(SIG_UNBLOCK, &alarm, NULL);
 	wish.cancel_fd = fd;
 	result.error = run(&result.attachment, &wish);
 	if (send(fd, &result, sizeof(result), MSG_NOSIGNAL) != (ssize_t)sizeof(result) && !result.error &&
 	    run == attachment_begin) {
 		wish.cancel_fd = -1;
-		(void)attachment_end(&result.attachment, &wish); /* there is no sampler any more */
+		(void)attachment_end(&result.attachment, &wish); /* the sampler is gone */
 	}
 	_exit(EXIT_SUCCESS);
 }
@@ -69,7 +69,7 @@ int attacher_start(struct attacher *attacher,
 
 void attacher_give_up(struct attacher *attacher)
 {
-	(void)shutdown(attacher->fd, SHUT_WR); /* as our death would look to it */
+	(void)shutdown(attacher->fd, SHUT_WR); /* looks to the attacher like our death */
 	if (!attacher->given_up_ns)
 		attacher->given_up_ns = clock_now_ns();
 }
@@ -96,7 +96,8 @@ static void await_result(const struct attacher *attacher)
 		;
 }
 
-/* Nobody will say what has come of it: if the library still comes there it goes again, or samples nothing. */
+/* Nobody will tell how the attaching ended. If the library still gets into the target, it leaves again or
+ * samples nothing. */
 static void abandon(const struct attacher *attacher)
 {
 	uint32_t attaching = REGION_ATTACHING;
@@ -116,7 +117,8 @@ int attacher_finish(struct attacher *attacher, struct attachment *attachment)
 	await_result(attacher);
 	do
 		got = recv(attacher->fd, &result, sizeof(result), MSG_DONTWAIT);
-	while (got < 0 && (errno == EINTR || errno == ECONNRESET)); /* it has not read that it was given up */
+	/* ECONNRESET: the attacher has not read that it was given up */
+	while (got < 0 && (errno == EINTR || errno == ECONNRESET));
 	const bool silent = got < 0;
 	if (got != (ssize_t)sizeof(result)) {
 		result = (struct result){.error = -EIO};

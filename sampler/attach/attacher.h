@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The attacher: a child process that attaches to or detaches from one process. The search for a safe point
- * may last for a minute; meanwhile the session goes on, with other processes too, and can give the search up.
- * When the attacher ends, the kernel lets go of every thread that it had stopped.
+ * The attacher: a child process that attaches to one process, or detaches from it. The search for a safe
+ * point may last for a minute. Meanwhile the session goes on, also with other processes, and can give up the
+ * search. When the attacher ends, the kernel lets go of every thread that the attacher had stopped.
  */
 #ifndef SAMPLER_ATTACH_ATTACHER_H
 #define SAMPLER_ATTACH_ATTACHER_H
@@ -15,25 +15,26 @@
 
 struct attacher {
 	pid_t child;
-	int fd;                      /* readable when it is done. -1: none */
+	int fd;                      /* readable when the attacher is done; -1: there is no attacher */
 	uint64_t given_up_ns;        /* 0: it was not */
 	const struct region *region; /* of the wish */
 };
 
 /* `run`: attachment_begin or attachment_end; wish->cancel_fd is not used. Returns 0 or -errno. If this
- * process dies while the attacher attaches, that detaches again. */
+ * process dies while the attacher attaches, the attacher detaches again. */
 int attacher_start(struct attacher *attacher,
     int (*run)(struct attachment *attachment, const struct attachment_wish *wish),
     const struct attachment_wish *wish);
 
-/* Gives up the search, if that still goes on; the result comes at once, unless the target holds it up. */
+/* Gives up the search if it still goes on. The result then comes at once, unless the target holds up the
+ * attacher. */
 void attacher_give_up(struct attacher *attacher);
 
-/* It was given up, and nobody waits for it any longer: attacher_finish returns soon. */
+/* True if the attacher was given up so long ago that attacher_finish returns soon. */
 bool attacher_is_late(const struct attacher *attacher);
 
-/* Waits for the result, and returns what `run` did. Of one that was given up, 10 s from then at most: it may
- * wait for files or memory of the target that never answer. Then it is killed. */
+/* Waits for the result of `run`, and returns it. Waits at most 10 s after attacher_give_up, and then kills
+ * the attacher: it may wait for files or memory of the target that never answer. */
 int attacher_finish(struct attacher *attacher, struct attachment *attachment);
 
 #endif

@@ -33,14 +33,14 @@ static int fail(struct attachment *attachment, int error, const char *what)
 	return error;
 }
 
-/* The addresses of what the library exports in a process that has it. */
+/* The addresses of the library's exports, in a process that has the library. */
 struct inside {
 	uint64_t base, attach, detach, request;
 	struct attach_request value;
 };
 
-/* The beginning of our library: 1; or of what glibc leaves of it when the kernel has refused it as code: 0;
- * or of something else: -1. */
+/* 1: our library begins here. 0: so do the remains that glibc leaves if the kernel refuses the library as
+ * code. -1: something else is here. */
 static int is_loaded(const struct address_space *space, const struct mapping *first)
 {
 	if (first->offset != 0 || !address_space_is_named(first, DELIVERY_NAME, false))
@@ -71,7 +71,7 @@ static int read_inside(const struct address_space *space, uint64_t base, struct 
 	return error;
 }
 
-/* The library that is in use: there may be copies that came too late. -ENOENT: there is none. */
+/* Finds the library that is in use: there may also be copies that came too late. -ENOENT if there is none. */
 static int find_inside(const struct address_space *space, struct inside *inside)
 {
 	int error = -ENOENT;
@@ -91,8 +91,8 @@ static int find_inside(const struct address_space *space, struct inside *inside)
 	return error;
 }
 
-/* Root reads the library where the target has it. Others need our file for that: its first page has the build
- * id. */
+/* Root may read the target's library, whichever it is. For other users it must be our file: the first page
+ * has the build id. */
 static bool is_same_library(const struct address_space *space, uint64_t base, int library_fd)
 {
 	unsigned char own[REGION_PAGE_BYTES], other[REGION_PAGE_BYTES];
@@ -103,7 +103,7 @@ static bool is_same_library(const struct address_space *space, uint64_t base, in
 	        memcmp(own, other, sizeof(own)) == 0);
 }
 
-/* Asks the library that is there already. */
+/* Writes the request for a library that is there already. */
 static int write_request(const struct address_space *space, const struct inside *inside, const char *path)
 {
 	struct attach_request request = inside->value;
@@ -117,7 +117,8 @@ static bool is_ready(const struct region *region)
 	return atomic_load_explicit(&region_header(region)->state, memory_order_acquire) == REGION_READY;
 }
 
-/* The call has not returned in time, or its thread has ended. False: the hooks are in all the same. */
+/* Called if the call has not returned in time, or its thread has ended. False if the hooks are in
+ * nevertheless. */
 static bool give_up(const struct region *region)
 {
 	const struct timespec pause = {.tv_nsec = 1000 * 1000};
@@ -126,12 +127,12 @@ static bool give_up(const struct region *region)
 	if (atomic_compare_exchange_strong(&region_header(region)->attaching, &attaching, REGION_GIVEN_UP) ||
 	    attaching != REGION_ATTACHED)
 		return true;
-	for (int i = 0; i < READY_MS && !is_ready(region); i++) /* the very next store */
+	for (int i = 0; i < READY_MS && !is_ready(region); i++) /* the library's very next store */
 		nanosleep(&pause, NULL);
 	return !is_ready(region);
 }
 
-/* An attachment on its way. */
+/* What attachment_begin works with. */
 struct beginning {
 	struct attachment *attachment;
 	const struct attachment_wish *wish;
@@ -141,7 +142,7 @@ struct beginning {
 	bool called; /* the call returned, and the region was not taken */
 };
 
-/* Calls attach in the library, or dlopen for the library. */
+/* Calls the library's attach function, or dlopen to load the library. */
 static int call_in(struct beginning *b, const struct handed *handed)
 {
 	struct attachment *attachment = b->attachment;
@@ -169,7 +170,7 @@ static int call_in(struct beginning *b, const struct handed *handed)
 	                             : "its loader did not take the library");
 }
 
-/* What glibc leaves mapped of a library that the kernel has refused as code. */
+/* Unmaps the remains that glibc leaves of a library that the kernel has refused as code. */
 static void remove_refused(struct beginning *b)
 {
 	const uint64_t unmap = exports_address(&b->entry->point.libc, "munmap");
@@ -181,7 +182,8 @@ static void remove_refused(struct beginning *b)
 
 		if (is_loaded(b->space, left) != 0)
 			continue;
-		(void)entry_call(b->entry, &call); /* the list may be read again: there is one at most */
+		/* the call may read the list of mappings again; there is at most one such rest */
+		(void)entry_call(b->entry, &call);
 		return;
 	}
 }
@@ -203,7 +205,8 @@ static int by_memory(struct beginning *b)
 	return error;
 }
 
-/* Where memory has failed. If the library came there all the same, a file would be a second one. */
+/* The second way, if memory has failed. If the library is there nevertheless, a file would load it a second
+ * time. */
 static int by_file(struct beginning *b)
 {
 	const struct attachment_wish *wish = b->wish;
@@ -281,7 +284,8 @@ static int begin(struct beginning *b)
 	return error && b->called ? by_file(b) : error;
 }
 
-/* Once its memory is open, which is that of one program whatever it executes later. */
+/* Called when the memory is open: that stays the memory of one program, whatever the process executes
+ * later. */
 static bool is_another(const struct attachment_wish *wish)
 {
 	const struct thread_birth now = thread_facts_birth(wish->pid);

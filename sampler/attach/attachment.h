@@ -18,12 +18,12 @@
 
 struct attachment_wish {
 	pid_t pid;
-	/* to attach: the execution that was decided about; all zero: whatever it executes now */
+	/* to attach: the program execution that was chosen; all zero: whatever the process executes now */
 	struct thread_birth birth;
 	struct modules *modules;
-	int cancel_fd; /* readable: the search for a safe point is given up. -1: none */
-	bool force;    /* threads with a seccomp filter are called too */
-	/* to attach: mapped, not used by anybody yet; and the library */
+	int cancel_fd; /* the search for a safe point is given up when this is readable; -1: none */
+	bool force;    /* also use threads with a seccomp filter */
+	/* to attach: the region, mapped and not in use yet; and the library */
 	const struct region *region;
 	const struct delivery *delivery;
 };
@@ -32,16 +32,16 @@ struct attachment {
 	/* results, for the user */
 	uint64_t stood_ns; /* for how long the thread stood still, at most */
 	uint32_t tries;    /* threads that were looked at until one was at a safe point */
-	bool reused;       /* the library was there */
-	bool by_file;      /* it came as a file, and not from memory */
+	bool reused;       /* the library was there already */
+	bool by_file;      /* the library came as a file, and not from memory */
 	char reason[200];  /* why it failed */
 };
 
-/* Returns 0: the process uses the region; -ECANCELED; or -errno; with a reason. Whatever happens the process
- * runs on as it was. */
+/* Returns 0 if the process uses the region; else -ECANCELED or -errno, with a reason. Whatever happens, the
+ * process runs on as before. */
 int attachment_begin(struct attachment *attachment, const struct attachment_wish *wish);
 
-/* Takes the hooks out again. -ENOENT: the process is not attached. */
+/* Takes the hooks out again. -ENOENT if the process is not attached. */
 int attachment_end(struct attachment *attachment, const struct attachment_wish *wish);
 
 #endif

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* Until one that is killed has ended. */
+/* How long we wait for a killed child. */
 static const uint64_t killed_ns = CLOCK_NS_PER_S;
 
-/* True: it has ended, or somebody else has waited for it. */
+/* True if the child has ended, or was reaped elsewhere. */
 static bool await_end(pid_t child, uint64_t limit_ns)
 {
 	const struct timespec pause = {.tv_nsec = CLOCK_NS_PER_MS};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a child process that a target may hold up: it may stop it, or never answer what it asks of the
- * target's files and memory. Nobody waits for such a child without limit. */
+/* Ends a child process that a target may hold up. The target may stop the child, or never answer when the
+ * child reads the target's files and memory. So nobody waits for such a child without a limit. */
 #ifndef SAMPLER_ATTACH_CHILD_H
 #define SAMPLER_ATTACH_CHILD_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Waits for so long that it ends by itself, then kills it. Who cannot even be killed, because a file system
- * does not answer, is left to whoever waits for any child, or to init. */
+/* Waits for the child to end, kills it after `patience_ns`, and waits a second more. A child that waits for a
+ * file system cannot even be killed: a later wait for any child, or init, will reap it. */
 void child_end(pid_t child, uint64_t patience_ns);
 
 #endif

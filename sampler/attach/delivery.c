@@ -25,7 +25,7 @@ static int make_file(bool *executable)
 	return *executable ? fd : memory_file_create(DELIVERY_NAME);
 }
 
-/* Whether there is an aligned place in the file with the magic and our ABI. */
+/* Does the file have the magic and our ABI at an aligned place? */
 static bool has_request(const unsigned char *file, size_t bytes)
 {
 	for (size_t at = 0; at + sizeof(struct attach_request) <= bytes; at += sizeof(uint64_t)) {

@@ -19,15 +19,15 @@
 
 enum {
 	STACK_BYTES = 256 << 10,
-	ROUNDS_COLD = 1, /* in the first, no thread stands still while we meet new code */
+	ROUNDS_COLD = 1, /* in the first round, no thread stands still while we read new code */
 	PAUSE_NS = 300 * 1000,
-	LOOKS_LEAST = 256,  /* also where we get so little of a CPU that they take longer than the limit */
+	LOOKS_LEAST = 256,  /* even if we get so little CPU time that they take longer than the limit */
 	REFRESH_TRIES = 64, /* then the mappings are read again: threads come and go */
 };
 #define SEARCH_LIMIT_NS (UINT64_C(10) * 1000000000)
 #define SEARCH_MOST_NS  (UINT64_C(60) * 1000000000)
 
-/* A search for a thread, over all of them again and again. */
+/* A search for a thread: looks at all threads again and again. */
 struct search {
 	struct entry *entry;
 	const struct remote_call *call;
@@ -35,12 +35,12 @@ struct search {
 	unsigned char *stack;
 	uint64_t end_ns;
 	uint32_t round;
-	bool any_willing; /* some thread is in no call that would end */
+	bool any_willing; /* some thread is in no system call that a stop would end */
 	int error;
 	bool called;
-	uint32_t filtered; /* looks at threads with a seccomp filter */
+	uint32_t filtered; /* number of looks at threads with a seccomp filter */
 	uint32_t verdicts[SAFE_POINT_VERDICTS];
-	bool outdated; /* a stack is in none of the mappings */
+	bool outdated; /* a stack was in none of the mappings */
 };
 
 int entry_open(struct entry *entry, struct address_space *space, struct modules *modules)
@@ -69,9 +69,9 @@ void entry_close(struct entry *entry)
 }
 
 struct condition {
-	bool stops;    /* it does not wait for what cannot be interrupted, and has not ended */
+	bool stops;    /* it can stop: it has not ended, and is in no uninterruptible wait */
 	bool filtered; /* a seccomp filter is in force */
-	bool traced;   /* by another process, which may just be ending */
+	bool traced;   /* by another process, which may be about to end */
 };
 
 static struct condition condition_of(pid_t tid)
@@ -79,7 +79,8 @@ static struct condition condition_of(pid_t tid)
 	char status[PROC_STATUS_BYTES];
 	ssize_t length = proc_read(tid, "status", status, sizeof(status));
 	const char *state = length > 0 ? strstr(status, "\nState:\t") : NULL;
-	bool whole = length < (ssize_t)sizeof(status) - 1; /* else it may be behind many groups */
+	/* else the line may be missing, behind those of many groups */
+	bool whole = length < (ssize_t)sizeof(status) - 1;
 
 	return (struct condition){
 	    .stops = state && !strchr("DZX", state[8]),
@@ -88,8 +89,8 @@ static struct condition condition_of(pid_t tid)
 	};
 }
 
-/* Of a socket of the process: calls that wait for it end with EINTR at a stop. One that cannot be asked
- * (pidfd_getfd is of Linux 5.6) may have one. */
+/* Does a socket of the process have a time limit? Calls that wait for such a socket end with EINTR at a stop.
+ * True if the socket cannot be asked (pidfd_getfd needs Linux 5.6). */
 static bool has_time_limit(pid_t pid, int fd)
 {
 	static const int names[] = {SO_RCVTIMEO, SO_SNDTIMEO};
@@ -112,7 +113,7 @@ static bool has_time_limit(pid_t pid, int fd)
 	return limited;
 }
 
-/* What the thread is doing: false if it would not stop now, or its call would end. */
+/* Looks at the state of the thread. False if it would not stop now, or if its system call would end. */
 static bool is_willing(pid_t pid, pid_t tid, bool *ends)
 {
 	char text[256];
@@ -153,7 +154,7 @@ static bool is_canceled(struct search *search)
 	return search->error == -ECANCELED;
 }
 
-/* Is it worth a stop? */
+/* Is the thread worth a stop? */
 static bool is_candidate(struct search *search, pid_t tid)
 {
 	struct condition condition = condition_of(tid);
@@ -167,18 +168,19 @@ static bool is_candidate(struct search *search, pid_t tid)
 	return willing && !(ends && (search->any_willing || search->round < ROUNDS_COLD + 2));
 }
 
-/* 1: the search is over. */
+/* Returns 1 when the search is over. */
 static int failed_to_stop(struct search *search, pid_t tid, int error)
 {
 	struct condition condition = condition_of(tid);
-	bool forbidden = error == -EPERM && condition.stops && !condition.traced; /* else it was ending */
+	/* else the thread was about to end */
+	bool forbidden = error == -EPERM && condition.stops && !condition.traced;
 	const bool final = forbidden || error == -ECANCELED || error == -ENOMEM;
 
 	search->error = final ? error : -EAGAIN;
 	return final || is_late(search);
 }
 
-/* Copies what is at the stack pointer. */
+/* Copies the stack from the stack pointer on. */
 static size_t copy_stack(struct search *search)
 {
 	const struct address_space *space = search->entry->space;
@@ -190,7 +192,7 @@ static size_t copy_stack(struct search *search)
 	return address_space_read_some(space, at, search->stack, want < STACK_BYTES ? want : STACK_BYTES);
 }
 
-/* At a thread that a tracer has stopped. Returns what tracer_end does. */
+/* For a thread that a tracer has stopped. Returns the result of tracer_end. */
 static int look(struct search *search)
 {
 	struct tracer *tracer = search->tracer;
@@ -226,7 +228,7 @@ static int try_thread(void *context, pid_t tid)
 	return search->called || is_late(search);
 }
 
-/* Which verdict was the most frequent? */
+/* The most frequent verdict. */
 static enum safe_point_verdict worst(const struct search *search)
 {
 	enum safe_point_verdict most = SAFE_POINT_UNKNOWN;

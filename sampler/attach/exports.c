@@ -18,7 +18,7 @@ struct dynamic {
 	uint64_t symbols, strings, strings_bytes, gnu_hash, sysv_hash;
 };
 
-/* The loader of glibc has made addresses of them. */
+/* glibc's loader has replaced these offsets by addresses. */
 static uint64_t address_of(uint64_t bias, uint64_t value)
 {
 	return value < bias ? bias + value : value;
@@ -49,7 +49,7 @@ static int read_dynamic(
 	return -ENOEXEC;
 }
 
-/* In pieces: how long a chain is, is the process' word. */
+/* Reads in pieces: the process may lie about the length of a chain. */
 static uint64_t count_by_last_chain(
     const struct address_space *space, uint64_t chains_at, uint32_t first, uint32_t last)
 {
@@ -68,7 +68,7 @@ static uint64_t count_by_last_chain(
 	return 0;
 }
 
-/* No table says how many symbols there are: the last chain of the hash table ends with the last one. */
+/* No table tells the number of symbols. But the last chain of the hash table ends with the last symbol. */
 static uint64_t count_by_gnu_hash(const struct address_space *space, uint64_t table)
 {
 	uint32_t head[4], last = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions that an object in a process exports, read from the process' own memory: what is mapped there
- * counts, and not the file that its path leads to. */
+/* The functions that an object in a process exports. They are read from the process' own memory: the file at
+ * the object's path may be another one. */
 #ifndef SAMPLER_ATTACH_EXPORTS_H
 #define SAMPLER_ATTACH_EXPORTS_H
 
@@ -19,14 +19,15 @@ struct exports {
 	uint64_t low, high; /* of the object's segments */
 };
 
-/* base: where the object's first page is. Returns 0, -ENOEXEC or -errno; exports_free in both cases. */
+/* base: the address of the object's first page. Returns 0, -ENOEXEC or -errno. Call exports_free in all
+ * cases. */
 int exports_read(struct exports *exports, const struct address_space *space, uint64_t base);
 void exports_free(struct exports *exports);
 
-/* 0: it is not exported. */
+/* The address of a function, or 0 if it is not exported. */
 uint64_t exports_address(const struct exports *exports, const char *name);
 
-/* The function that an address is in, or NULL; where several have the range, any of them. */
+/* The function that contains an address, or NULL. Any of them if several functions have the same range. */
 const struct export *exports_at(const struct exports *exports, uint64_t address);
 
 #endif

@@ -48,7 +48,8 @@ static bool examine_state(struct fitness *fitness, pid_t pid, const char *status
 		return refuse(fitness, "", "has no main thread any more, by which its memory is found");
 	if (state == 'Z' || state == 'X')
 		return refuse(fitness, "", "has ended (a zombie: its parent has not asked for its status)");
-	/* No memory: of the kernel, or it has none any more. Kernels before 6.10 do not say which. */
+	/* The process has no memory: it is the kernel's, or it is ending. Kernels before 6.10 do not tell
+	 * which. */
 	unsigned long long kernel = proc_status_number(status, "\nKthread:", 10, 1);
 	if (!strstr(status, "\nVmSize:"))
 		return refuse(fitness, "", kernel ? "is a kernel thread" : "has just ended");
@@ -125,7 +126,7 @@ static bool examine_program(struct fitness *fitness, pid_t pid)
 
 	memcpy(&machine, head + 18, sizeof(machine));
 	if (got < (ssize_t)sizeof(head) - 1 || memcmp(head, ELFMAG, SELFMAG) != 0)
-		return true; /* it may be hidden; the mappings tell */
+		return true; /* the file may be hidden; the mappings tell */
 	if (head[EI_CLASS] != ELFCLASS64)
 		return refuse(fitness, "", "is a 32-bit program");
 	if ((machine & 0xff) != EM_X86_64)
@@ -133,7 +134,7 @@ static bool examine_program(struct fitness *fitness, pid_t pid)
 	return true;
 }
 
-/* Only by the memory that is there: nobody has been asked yet. */
+/* Looks only at memory that is present: the process has not been asked yet. */
 static bool examine_profiled(struct fitness *fitness, const struct address_space *space, pid_t pid)
 {
 	char remedy[64];
@@ -155,7 +156,7 @@ static bool examine_profiled(struct fitness *fitness, const struct address_space
 	return refuse(fitness, remedy, "was profiled, and its sampler is gone");
 }
 
-/* Its loader, ld-musl-x86_64.so.1, is its libc; Debian has that in a folder of its name. */
+/* musl's loader, ld-musl-x86_64.so.1, is also its libc; Debian has it in a folder of its name. */
 static bool uses_musl(const struct address_space *space)
 {
 	const struct mapping *loader = address_space_find(space, address_space_auxiliary(space, AT_BASE));
@@ -163,7 +164,7 @@ static bool uses_musl(const struct address_space *space)
 	return loader && (strstr(loader->path, "/ld-musl-") || strstr(loader->path, "-linux-musl/"));
 }
 
-/* qemu-user in its own process maps the program that it runs. */
+/* qemu-user maps the program that it runs into its own process. */
 static bool is_emulator(const struct address_space *space)
 {
 	const struct mapping *program = address_space_find(space, address_space_auxiliary(space, AT_PHDR));
@@ -229,7 +230,8 @@ static bool examine(struct fitness *fitness, pid_t pid, bool force)
 
 	if (length <= 0)
 		return refuse(fitness, "", "does not exist");
-	if (length == (ssize_t)sizeof(status) - 1) /* filters and shadow stacks are told behind them */
+	/* the lines of filters and shadow stacks are behind the groups */
+	if (length == (ssize_t)sizeof(status) - 1)
 		return refuse(fitness, "", "is in too many groups: what it has besides cannot be read");
 	if (!examine_state(fitness, pid, status))
 		return false;

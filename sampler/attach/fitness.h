@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Can a running process be attached to? Asked before anything of it is touched; the answer is for the
+/* Can we attach to a running process? This is examined before the process is touched; the answer is for the
  * user. */
 #ifndef SAMPLER_ATTACH_FITNESS_H
 #define SAMPLER_ATTACH_FITNESS_H
@@ -11,14 +11,14 @@
 	"that works on x86-64 alone, for whose signal frames the way back of the called thread is written"
 
 struct fitness {
-	char cause[256];  /* "is statically linked"; "": it can be */
-	char remedy[128]; /* "start it with heaptap record"; "": there is none */
+	char cause[256];  /* why not: "is statically linked"; "" if we can attach */
+	char remedy[128]; /* "start it with heaptap record"; "" if there is none */
 	bool filtered;    /* it has a seccomp filter */
-	bool later;       /* its memory did not answer: it may have an answer another time */
+	bool later;       /* its memory did not answer: it may answer another time */
 };
 
-/* force: a seccomp filter is no obstacle. True: it can be attached to. Never waits long for the process'
- * memory and files (memory_reader.h). */
+/* True if we can attach. force: a seccomp filter is no obstacle. Never waits long for the process' memory and
+ * files (memory_reader.h). */
 bool fitness_examine(struct fitness *fitness, pid_t pid, bool force);
 
 #endif

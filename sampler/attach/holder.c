@@ -26,14 +26,15 @@
 
 enum {
 	SOCKET_FD = 3,
-	PROGRAM_FD = ATTACH_REGION_FD + 1, /* closed as it is executed */
+	PROGRAM_FD = ATTACH_REGION_FD + 1, /* closed by the exec */
 	ANSWER_MS = 10000,
 };
 
-/* Until it has seen that its socket is closed, and has removed what it has made. */
+/* How long the child may take to see that its socket is closed, and to clean up. */
 static const uint64_t end_ns = UINT64_C(5) * CLOCK_NS_PER_S;
 
-/* ---- the holder. Its answers: 0, or the pid of the child that goes on in its place; then its number. */
+/* ---- the holder. Its answers: 0, or the pid of the child that goes on in its place; then its pid in the
+ * target's /proc. */
 
 static bool say(int answer)
 {
@@ -41,8 +42,9 @@ static bool say(int answer)
 }
 
 /*
- * A child is the first that is in the target's pid namespace, and the first whom the target sees: it is born
- * with nothing that the target may not have. It is a child of the sampler, which can end it.
+ * The holder itself stays outside the target's pid namespace; only its children are inside. The target sees
+ * such a child from its birth, so the child is born with nothing that the target may not have. The child is
+ * the sampler's, too, which can end it.
  */
 static int go_on_in_child(void)
 {
@@ -57,13 +59,13 @@ static int go_on_in_child(void)
 	if (child < 0)
 		return -errno;
 	close(gate[1]);
-	if (read(gate[0], &byte, 1) != 1) /* the sampler has not been told of us: it could not end us */
+	if (read(gate[0], &byte, 1) != 1) /* the sampler does not know of us, and could not end us */
 		_exit(EXIT_FAILURE);
 	close(gate[0]);
 	return 0;
 }
 
-/* Our number in the target's /proc, whichever pid namespace that is of. */
+/* Our pid in the target's /proc, whatever pid namespace this /proc shows. */
 static int find_number(void)
 {
 	char text[16] = "";
@@ -73,8 +75,8 @@ static int find_number(void)
 	return number > 0 ? number : -ENOENT;
 }
 
-/* Now the target may look into us. It could make us act for it, too (PTRACE_ATTACH): nearly all system calls
- * are refused, so there is no way out of its own filter of calls or its cgroup. */
+/* From now on the target may look into us, and even make us act for it (PTRACE_ATTACH). So nearly all system
+ * calls are refused to us: we are no way out of the target's own filter of calls or cgroup. */
 static int show(void)
 {
 	return prctl(PR_SET_DUMPABLE, 1) == 0 ? confinement_filter_calls() : -errno;
@@ -101,8 +103,8 @@ int holder_main(int count, char *words[])
 {
 	char byte;
 
-	/* main() has filled them with a file of the sampler's (descriptors.h), by which root of a container
-	 * could change the mode of the machine's own. */
+	/* main() has opened a file of the sampler's on these numbers (descriptors.h). Root of a container
+	 * could use it to change the mode of the machine's own file. */
 	descriptor_range_close(0, SOCKET_FD - 1);
 	if (count != 1)
 		return EXIT_FAILURE;
@@ -117,7 +119,7 @@ int holder_main(int count, char *words[])
 	return EXIT_SUCCESS;
 }
 
-/* ---- its parent */
+/* ---- in the sampler */
 
 static void place_descriptors(int socket_fd, int library_fd, int region_fd, int program_fd)
 {
@@ -126,7 +128,8 @@ static void place_descriptors(int socket_fd, int library_fd, int region_fd, int 
 	const int to[PLACES] = {SOCKET_FD, ATTACH_LIBRARY_FD, ATTACH_REGION_FD, PROGRAM_FD};
 	int from[PLACES];
 
-	for (int i = 0; i < PLACES; i++) /* above the places first: one may be in the way of another */
+	/* first to numbers above all places: one may be in the way of another */
+	for (int i = 0; i < PLACES; i++)
 		from[i] = fcntl(fds[i], F_DUPFD, 64);
 	for (int i = 0; i < PLACES; i++)
 		dup2(from[i], to[i]);
@@ -135,8 +138,8 @@ static void place_descriptors(int socket_fd, int library_fd, int region_fd, int 
 	descriptor_range_close(0, SOCKET_FD - 1);
 }
 
-/* Our program in memory: who may look into a process may open what it executes (/proc/PID/exe), and root of a
- * container may write to what is root's. Nobody can write to this. */
+/* A sealed copy of our program in memory. A process that may look into the holder may open its program
+ * (/proc/PID/exe), and root of a container may write to files of root. Nobody can write to this copy. */
 static int copy_program(void)
 {
 	const int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -157,7 +160,7 @@ static int copy_program(void)
 	return to;
 }
 
-/* Executed here and not by the target's name for anything: its loader and its libraries are ours. */
+/* Executes our program before anything of the target is entered: so the loader and the libraries are ours. */
 static void run_child(pid_t target, int socket_fd, int library_fd, int region_fd)
 {
 	char number[16];

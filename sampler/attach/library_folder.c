@@ -28,12 +28,12 @@
 
 enum { FOLDER_MODE = 0711 };
 
-/* Where a program may keep files, in the order of our preference; the last is for bare roots. */
+/* Places where a program may keep files, best first. The last is for roots that have nothing else. */
 static const char *const places[] = {"/tmp", "/var/tmp", "/dev/shm", "/run", "/"};
 
 struct folder {
 	int parent_fd, fd, socket_fd;
-	char name[32];                /* "": it has not been made */
+	char name[32];                /* "" until it is made */
 	char path[HANDED_PATH_BYTES]; /* in the target's view, ends with a slash */
 };
 
@@ -46,7 +46,8 @@ static void close_all(const struct folder *folder)
 			close(fds[i]);
 }
 
-/* By its name only if it is empty. Who has exchanged that may as well remove what he has put there. */
+/* Removes the folder by its name only if it is empty. If the target has put another folder there, the target
+ * may as well remove it. */
 static void remove_folder(const struct folder *folder)
 {
 	if (folder->fd >= 0) {
@@ -58,8 +59,8 @@ static void remove_folder(const struct folder *folder)
 	close_all(folder);
 }
 
-/* Who is in a user namespace of its own may have mounted any folder anywhere: nothing is made in one where
- * the target's user could make nothing. */
+/* A target in its own user namespace may have mounted any folder anywhere. So we make nothing in a folder
+ * where the target's user could make nothing. */
 static bool is_its_place(int fd, pid_t target)
 {
 	char path[PROC_PATH_BYTES], text[PROC_STATUS_BYTES];
@@ -74,7 +75,7 @@ static bool is_its_place(int fd, pid_t target)
 	    (place.st_mode & S_IWOTH || place.st_uid == proc_status_number(text, "\nUid:", 10, UINT64_MAX));
 }
 
-/* The place is the target's word: its symbolic links lead nowhere out of its root. */
+/* The place is the target's word: symbolic links must not lead out of its root. */
 static int open_place(int root_fd, pid_t target, const char *place)
 {
 	struct statvfs mount;
@@ -114,7 +115,8 @@ static bool is_before(const struct statx_timestamp *one, const struct timespec *
 	                                    : (long)one->tv_nsec < other->tv_nsec;
 }
 
-/* The folder that we have just made: the target may have put another there, by a mount or a rename. */
+/* Is this the folder that we have just made? The target may have put another there, by a mount or a
+ * rename. */
 static bool is_ours(const struct folder *folder, const struct timespec *since)
 {
 	const unsigned int wish = STATX_BASIC_STATS | STATX_BTIME;
@@ -127,9 +129,9 @@ static bool is_ours(const struct folder *folder, const struct timespec *since)
 	    !(made.stx_mask & STATX_BTIME && is_before(&made.stx_btime, since)) && is_empty(folder->fd);
 }
 
-/* One that is new, and ours: others may not write there. The target need not be our user. Nothing is done to
- * what has the name before it is known to be that folder, and no mode is changed ever: who works as root for
- * a target may be shown what is root's. */
+/* Makes a new folder of ours, in which nobody else may write: the target may be another user. The folder is
+ * not touched before it is known to be ours, and no mode is ever changed: as root, we could be shown a folder
+ * of root's. */
 static int make(struct folder *folder, const char *place)
 {
 	const struct open_how how = {
@@ -144,7 +146,7 @@ static int make(struct folder *folder, const char *place)
 		return -EIO;
 	snprintf(name, sizeof(name), ".heaptap-%016" PRIx64, random);
 	snprintf(folder->path, sizeof(folder->path), "%s/%s/", place[1] ? place : "", name);
-	clock_gettime(CLOCK_REALTIME_COARSE, &since); /* that of files */
+	clock_gettime(CLOCK_REALTIME_COARSE, &since); /* the clock of file times */
 	if (mkdirat(folder->parent_fd, name, FOLDER_MODE) != 0)
 		return -errno;
 	memcpy(folder->name, name, sizeof(name));
@@ -175,7 +177,7 @@ static int write_library(const struct folder *folder, int library_fd)
 	return error;
 }
 
-/* Everybody may connect. */
+/* Everybody may connect to this socket. */
 static int listen_there(struct folder *folder)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -205,7 +207,7 @@ static int try_place(struct folder *folder, int root_fd, pid_t target, const cha
 	return error;
 }
 
-/* The error of the first place counts where none will do. */
+/* If no place will do, the error of the first place is returned. */
 static int open_folder(struct folder *folder, pid_t target, int library_fd)
 {
 	char path[PROC_PATH_BYTES];
@@ -223,7 +225,7 @@ static int open_folder(struct folder *folder, pid_t target, int library_fd)
 	return error ? first : 0;
 }
 
-/* To the target alone, whoever else finds the socket. */
+/* Sends the region to the target alone, even if others find the socket. */
 static void serve(int socket_fd, pid_t target, int region_fd)
 {
 	struct ucred peer = {.pid = 0};
@@ -237,7 +239,7 @@ static void serve(int socket_fd, pid_t target, int region_fd)
 	close(fd);
 }
 
-/* In the child: until the other end of `control` is closed. */
+/* Runs in the child until the other end of `control` is closed. */
 static void keep(const struct folder *folder, int control, pid_t target, int region_fd)
 {
 	struct pollfd fds[] = {
@@ -249,7 +251,7 @@ static void keep(const struct folder *folder, int control, pid_t target, int reg
 	remove_folder(folder);
 }
 
-/* Of the child to its parent. */
+/* The child's answer to its parent. */
 struct answer {
 	int error;
 	char path[HANDED_PATH_BYTES];
@@ -259,7 +261,7 @@ static void run_child(int control, pid_t target, int library_fd, int region_fd)
 {
 	struct folder folder;
 
-	umask(0); /* each mode is right from the beginning, and never changed */
+	umask(0); /* each mode is right from the beginning, and is never changed */
 	struct answer answer = {.error = open_folder(&folder, target, library_fd)};
 	if (!answer.error)
 		memcpy(answer.path, folder.path, sizeof(answer.path));
@@ -282,7 +284,7 @@ int library_folder_start(struct handed *handed, pid_t target, int library_fd, in
 	handed->child = fork();
 	if (handed->child == 0) {
 		close(pair[0]);
-		if (cancel_fd >= 0) /* the other end is to see when our parent has ended */
+		if (cancel_fd >= 0) /* the other end must see when our parent ends */
 			close(cancel_fd);
 		run_child(pair[1], target, library_fd, region_fd);
 	}

@@ -19,13 +19,13 @@ enum {
 	TEXT_BYTES = 256,
 	TELL_WORDS = 7,
 	FRAME_FLAGS = 7,      /* UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
-	STACK_REFUSED = 0x40, /* no valid ss_flags: the alternate stack stays as it is */
+	STACK_REFUSED = 0x40, /* invalid ss_flags: so the alternate stack stays as it is */
 	DIRECTION_FLAG = 0x400,
 	TRAP_FLAG = 0x100,
 	IO_URING_TIMEOUT = 8, /* IORING_ENTER_EXT_ARG */
 	SIGNAL_CANCEL = 32,   /* glibc's, for pthread_cancel */
 
-	/* include/linux/errno.h: only the kernel and debuggers see these */
+	/* include/linux/errno.h: seen only by the kernel and debuggers */
 	RESTART_SYS = 512,
 	RESTART_NO_INTERRUPT = 513,
 	RESTART_NO_HANDLER = 514,
@@ -80,7 +80,7 @@ static uint64_t deferred(void)
 	return set;
 }
 
-/* One that nothing in the process reacts to, if there is one. */
+/* A signal to which nothing in the process reacts; SIGURG if there is none. */
 static int choose_signal(const char *status)
 {
 	static const int signals[] = {SIGURG, SIGWINCH, SIGCHLD};
@@ -92,7 +92,7 @@ static int choose_signal(const char *status)
 	return SIGURG;
 }
 
-/* The last number of a line: that of the innermost pid namespace. */
+/* The last number of a line is that of the innermost pid namespace. */
 static long inner_id(const char *status, const char *label)
 {
 	const char *line = strstr(status, label);
@@ -103,7 +103,7 @@ static long inner_id(const char *status, const char *label)
 	return last ? strtol(last, NULL, 10) : 0;
 }
 
-/* Where a stop has interrupted a system call: the one that Linux makes again. */
+/* Sets the registers so that an interrupted system call is made again, if Linux would make it again. */
 static void make_call_again(struct user_regs_struct *registers)
 {
 	int64_t result = (int64_t)registers->rax;
@@ -114,12 +114,12 @@ static void make_call_again(struct user_regs_struct *registers)
 		registers->rax = registers->orig_rax;
 		registers->rip -= 2;
 	} else if (result == -RESTART_BLOCK) {
-		registers->rax = (uint64_t)-EINTR; /* rt_sigreturn leaves nothing else */
+		registers->rax = (uint64_t)-EINTR; /* the only thing that rt_sigreturn can bring about */
 	}
 	registers->orig_rax = UINT64_MAX;
 }
 
-/* Calls that end with EINTR at every stop. Without a timeout they can be made again. */
+/* Calls that end with EINTR at every stop. We can repeat those without a timeout. */
 static bool is_endless(uint64_t number, const uint64_t arguments[6])
 {
 	switch (number) {
@@ -131,7 +131,7 @@ static bool is_endless(uint64_t number, const uint64_t arguments[6])
 		return arguments[3] == 0;
 	case SYS_rt_sigtimedwait:
 		return arguments[2] == 0;
-	case SYS_io_uring_enter: /* what it has submitted it does not submit again */
+	case SYS_io_uring_enter: /* a repeated call would not submit its entries again */
 		return !(arguments[3] & IO_URING_TIMEOUT) && arguments[1] == 0;
 	case SYS_semop:
 	case SYS_msgsnd:
@@ -153,7 +153,7 @@ bool remote_call_ends_call(uint64_t number, const uint64_t arguments[6])
 	case SYS_io_uring_enter:
 		return !is_endless(number, arguments);
 	case SYS_io_getevents:
-	case SYS_write: /* where a part is written, it ends with that */
+	case SYS_write: /* ends after a partial write */
 	case SYS_writev:
 	case SYS_sendto:
 	case SYS_sendmsg:
@@ -188,8 +188,8 @@ int remote_call_socket(uint64_t number, const uint64_t arguments[6])
 	}
 }
 
-/* A call that our stop has ended becomes one that the kernel makes again, unless a signal's handler is to run
- * first: it knows best which signals have come meanwhile, as for the calls that it makes again by itself. */
+/* Turns a call that our stop has ended into a call that the kernel repeats, unless a signal handler is to run
+ * first. The kernel knows which signals have come meanwhile, as for the calls that it repeats by itself. */
 static void make_ended_call_again(struct user_regs_struct *registers)
 {
 	const uint64_t arguments[6] = {
@@ -200,7 +200,8 @@ static void make_ended_call_again(struct user_regs_struct *registers)
 		registers->rax = (uint64_t)-RESTART_NO_HANDLER;
 }
 
-/* A handler has run while the function did, as it had run in the call: that ends here. */
+/* A handler ran while the function ran. It would have ended the thread's own system call, so that call ends
+ * now. */
 static void end_call(struct user_regs_struct *registers)
 {
 	const int64_t result = (int64_t)registers->rax;
@@ -252,13 +253,13 @@ static struct frame frame_of(
 	};
 }
 
-/* The frames, as they will be in the target. */
+/* The frames, laid out as in the target. */
 struct frames {
-	uint64_t tell; /* its address: the function's stack pointer */
+	uint64_t tell; /* address of "tell": the function's stack pointer */
 	uint64_t text;
 	int signal;
-	uint64_t ending; /* signals with handlers that the thread's own call would have let in */
-	bool ended;      /* one of them was handled */
+	uint64_t ending; /* signals with handlers that the thread's own system call would have let in */
+	bool ended;      /* one of these signals was handled */
 };
 
 static int write_frames(
@@ -270,7 +271,7 @@ static int write_frames(
 	uint64_t vector_at = (thread->registers.rsp - RED_ZONE_BYTES - vector_bytes) & ~UINT64_C(63);
 	uint64_t back_at = (vector_at - TEXT_BYTES - sizeof(struct frame)) & ~UINT64_C(15);
 
-	/* as behind a call instruction: 8 above a multiple of 16 */
+	/* 8 above a multiple of 16, as after a call instruction */
 	frames->tell = back_at - TELL_WORDS * sizeof(uint64_t);
 	frames->text = vector_at - TEXT_BYTES;
 	if (!vector_bytes || proc_read(thread->tid, "status", status, sizeof(status)) <= 0)
@@ -280,7 +281,7 @@ static int write_frames(
 	    ~proc_status_number(status, "\nSigBlk:", 16, UINT64_MAX);
 	frames->ended = false;
 	const long inner = inner_id(status, "\nNSpid:");
-	if (inner <= 0) /* the thread could not tell us that it is done */
+	if (inner <= 0) /* the thread could not tell us that the function has returned */
 		return -EAGAIN;
 	struct user_regs_struct registers = thread->registers;
 	make_call_again(&registers);
@@ -313,13 +314,13 @@ static int begin(
 	int error = stopped_thread_set_registers(thread, &registers);
 	if (error)
 		return error;
-	/* The registers are set: from here on the thread must go through the call. */
+	/* The registers are set. From here on the thread must go through the call. */
 	(void)stopped_thread_set_mask(thread, (thread->signal_mask | deferred()) & ~bit(frames->signal));
 	(void)stopped_thread_go(thread, 0);
 	return 0;
 }
 
-/* The call is over: the thread stands behind tkill, before its signal. */
+/* The call is over: the thread is stopped behind tkill, before its signal. */
 static bool is_told(const struct remote_call *call, const struct frames *frames, pid_t tid, int signal)
 {
 	static struct stopped_thread now;
@@ -333,7 +334,7 @@ static int wait_for_end(const struct remote_call *call, const struct stopped_thr
     struct frames *frames, uint64_t limit_ns)
 {
 	const uint64_t end_ns = clock_now_ns() + limit_ns;
-	int late = 0; /* why we do not wait any longer */
+	int late = 0; /* why we stop waiting */
 
 	for (;;) {
 		uint64_t now_ns = clock_now_ns(), left_ns = end_ns > now_ns ? end_ns - now_ns : 0;

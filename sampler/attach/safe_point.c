@@ -15,13 +15,13 @@ enum {
 	ROOM_BYTES = 64 << 10, /* dlopen and a constructor take less than 16 KiB */
 };
 
-/* What glibc's malloc.o exports. The functions inside it lie between these. */
+/* The exports of glibc's malloc.o. Its internal functions lie between these. */
 static const char *const malloc_names[] = {"malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc",
     "posix_memalign", "valloc", "pvalloc", "malloc_trim", "malloc_usable_size", "mallinfo", "mallinfo2",
     "mallopt", "malloc_stats", "malloc_info", "cfree", "__libc_malloc", "__libc_free", "__libc_calloc",
     "__libc_realloc", "__libc_memalign", "__libc_valloc", "__libc_pvalloc", "__libc_mallopt"};
 
-/* They hold locks of the heap, of the loader, or of the list of threads. */
+/* Functions that hold locks of the heap, of the loader, or of the list of threads. */
 static const char *const held_names[] = {"fork", "_Fork", "__fork", "__libc_fork", "vfork", "__vfork",
     "posix_spawn", "posix_spawnp", "system", "popen", "exit", "_exit", "quick_exit", "abort",
     "__cxa_finalize", "__cxa_atexit", "atexit", "on_exit", "pthread_create", "pthread_exit", "pthread_detach",
@@ -46,8 +46,8 @@ static bool is_among(const char *name, const char *const *names, size_t count)
 
 #define AMONG(name, names) is_among(name, names, sizeof(names) / sizeof((names)[0]))
 
-/* malloc.o: from its first exported function, and what lies between that and the function of another file
- * before it, to what lies before the next other file's. */
+/* The range of malloc.o: from the end of the last other function before its first export, to the start of the
+ * next other function behind its last export. */
 static void find_libc_malloc(struct safe_point *point)
 {
 	const struct exports *libc = &point->libc;
@@ -72,8 +72,8 @@ static void find_libc_malloc(struct safe_point *point)
 	point->allocator_high = high;
 }
 
-/* Whose malloc do programs call? The first definition in the order of the loader; that of an allocator which
- * is no part of the libc is found as any other object that exports one. */
+/* Which malloc do programs call? The first definition in the loader's order. An allocator outside libc is
+ * found like any other object that exports malloc. */
 static void find_allocator(struct safe_point *point, uint64_t libc_base)
 {
 	const uint64_t program = address_space_auxiliary(point->space, AT_PHDR);
@@ -107,7 +107,7 @@ int safe_point_open(struct safe_point *point, const struct address_space *space,
 	*point = (struct safe_point){.space = space};
 	if (!libc || !loader)
 		return -ENOEXEC;
-	for (size_t i = 0; i < space->count; i++) /* of the same file, one behind the other */
+	for (size_t i = 0; i < space->count; i++) /* mappings of the same file, one behind the other */
 		if (strcmp(space->mappings[i].path, loader->path) == 0) {
 			point->loader_low = point->loader_low ? point->loader_low : space->mappings[i].start;
 			point->loader_high = space->mappings[i].end;
@@ -146,7 +146,7 @@ static struct regs regs_of(const struct user_regs_struct *from)
 #endif
 }
 
-/* A thread that waits in pthread_join holds nothing; one that is on its way out of it may. */
+/* A thread that waits in pthread_join holds no lock. A thread that is leaving pthread_join may hold one. */
 static bool is_waiting_in_join(const char *name, const struct stopped_thread *thread)
 {
 	return (strcmp(name, "pthread_join") == 0 || strcmp(name, "pthread_timedjoin_np") == 0 ||
@@ -154,8 +154,8 @@ static bool is_waiting_in_join(const char *name, const struct stopped_thread *th
 	    stopped_thread_system_call(thread) == SYS_futex;
 }
 
-/* A thread that waits for a descriptor, a child or a signal is in no allocator: these wait for nothing but
- * locks, and time. */
+/* A thread that waits for a descriptor, a child or a signal is in no allocator: allocators wait only for
+ * locks and for time. */
 static bool is_resting(const struct safe_point *point, const struct stopped_thread *thread)
 {
 	const struct export *function = exports_at(&point->libc, stopped_thread_program_counter(thread));
@@ -181,7 +181,7 @@ static bool is_resting(const struct safe_point *point, const struct stopped_thre
 	case SYS_rt_sigsuspend:
 	case SYS_rt_sigtimedwait:
 		return true;
-	case SYS_restart_syscall: /* poll again, or a sleep */
+	case SYS_restart_syscall: /* a poll or a sleep that goes on */
 		return function && strstr(function->name, "poll");
 	default:
 		return false;
@@ -208,7 +208,7 @@ static enum safe_point_verdict check_frame(
 	return SAFE_POINT_SAFE;
 }
 
-/* Somebody else's code is under the libc's: a thread that begins or ends has none. */
+/* Code outside libc is on the stack: a thread that begins or ends has none. */
 static bool has_own_frame(const struct safe_point *point, const struct unwind_frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -218,10 +218,11 @@ static bool has_own_frame(const struct safe_point *point, const struct unwind_fr
 	return false;
 }
 
-/* Is it the stack that the thread began on? The kernel names the main thread's; glibc has the descriptor of
- * any other thread, to which the thread pointer points, at the top of its stack, also of one that the program
- * gave it, and of the only thread of a child that another thread has forked. A coroutine's frames may end as
- * a thread's do, and a stack in the heap is as large as somebody asked for, not as its mapping. */
+/* Is this the stack that the thread began on? The kernel names the main thread's stack. For any other thread,
+ * glibc keeps the descriptor, to which the thread pointer points, at the top of the stack. That is also true
+ * of a stack that the program gave to glibc, and of the only thread of a child that another thread has
+ * forked. The frames tell nothing: a coroutine's may end like a thread's. Neither does the mapping: a stack
+ * in the heap is only a part of it. */
 static bool is_own_stack(const struct stopped_thread *thread, const struct mapping *mapping)
 {
 	const uint64_t descriptor = stopped_thread_pointer(thread);
@@ -231,7 +232,7 @@ static bool is_own_stack(const struct stopped_thread *thread, const struct mappi
 	        is_in(descriptor, stopped_thread_stack_pointer(thread), mapping->end));
 }
 
-/* Room: below the stack pointer, in its mapping; the kernel extends the main thread's. */
+/* The room below the stack pointer, in its mapping. The kernel extends the main thread's stack. */
 static bool has_room(const struct safe_point *point, const struct stopped_thread *thread)
 {
 	uint64_t sp = stopped_thread_stack_pointer(thread);
@@ -244,7 +245,7 @@ static bool has_room(const struct safe_point *point, const struct stopped_thread
 	return sp - mapping->start > ROOM_BYTES + REMOTE_CALL_FRAME_BYTES;
 }
 
-/* linux/rseq.h: the kernel leaves the descriptor of the last one there until it looks. */
+/* linux/rseq.h: the descriptor of the last sequence stays there until the kernel looks at it. */
 static bool is_in_sequence(const struct safe_point *point, const struct stopped_thread *thread)
 {
 	enum { DESCRIPTOR_AT = 8 }; /* rseq_cs, in struct rseq */
@@ -282,8 +283,9 @@ enum safe_point_verdict safe_point_check(struct safe_point *point, const struct 
 	bool rests = is_resting(point, thread);
 
 	for (size_t i = 1; i < count; i++)
-		rests = rests && !frames[i].activation; /* what a signal has interrupted does not rest */
-	/* Beyond a signal handler too: what it has interrupted may hold a lock. */
+		/* a thread that a signal has interrupted does not wait */
+		rests = rests && !frames[i].activation;
+	/* Also looks beyond a signal handler: the interrupted code may hold a lock. */
 	for (size_t i = 0; i < count; i++) {
 		enum safe_point_verdict verdict = check_frame(point, thread, frames[i].pc, rests);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is a stopped thread at a point where a function can be called in it that allocates and loads a library?
+ * Is a stopped thread at a point where it can be made to call a function that allocates and loads a library?
  *
- * Not if it may hold a lock that these take: when one of its frames is in the loader, in the allocator's
- * code, or in one of the libc's functions that fork, make or end threads, end the process, or go on to the
- * loader. Nor if that cannot be known (its stack cannot be unwound to its end), or if it runs on a stack that
- * may be small: an alternate one of a signal handler, or one that the program made. Nor in a restartable
- * sequence (rseq): the kernel would take the call for the end of it, and what follows would not be restarted.
+ * It is not if it may hold a lock that the function takes: if one of its frames is in the loader, in the
+ * allocator, or in a function of libc that forks, makes or ends threads, ends the process, or calls the
+ * loader. It is not if its stack cannot be unwound to the end, or if its stack may be small: a signal
+ * handler's alternate stack, or a stack that the program made. It is not in a restartable sequence (rseq):
+ * the kernel would take the call for the end of the sequence, and would not restart the rest.
  *
- * Where the program contains the allocator, any of its code might be that: there a thread must wait for
- * something that allocators do not wait for.
+ * If the program itself contains the allocator, any of its code may be the allocator. Then a thread is safe
+ * only while it waits for something that allocators do not wait for.
  */
 #ifndef SAMPLER_ATTACH_SAFE_POINT_H
 #define SAMPLER_ATTACH_SAFE_POINT_H
@@ -28,8 +28,8 @@ struct safe_point {
 	bool allocator_is_program;              /* that object is the program itself */
 };
 
-/* Returns 0 or -errno; safe_point_close in both cases. The maps are read here and opened at the first
- * check. */
+/* Returns 0 or -errno. Call safe_point_close in both cases. The maps are read here, and their files are
+ * opened at the first check. */
 int safe_point_open(struct safe_point *point, const struct address_space *space, struct modules *modules);
 void safe_point_close(struct safe_point *point);
 
@@ -39,12 +39,12 @@ enum safe_point_verdict {
 	SAFE_POINT_ALLOCATOR,
 	SAFE_POINT_LIBC,
 	SAFE_POINT_SEQUENCE,
-	SAFE_POINT_STACK,   /* not its own, or too little room */
-	SAFE_POINT_UNKNOWN, /* it could not be unwound */
+	SAFE_POINT_STACK,   /* not the thread's own, or too little room */
+	SAFE_POINT_UNKNOWN, /* the stack could not be unwound */
 	SAFE_POINT_VERDICTS,
 };
 
-/* `stack`: what is at the stack pointer. Takes long for code that it has not met before. */
+/* `stack`: a copy of the stack from the stack pointer on. Takes long for code that was not met before. */
 enum safe_point_verdict safe_point_check(struct safe_point *point, const struct stopped_thread *thread,
     const unsigned char *stack, size_t stack_bytes);
 

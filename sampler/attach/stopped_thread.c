@@ -34,7 +34,7 @@ static int request(enum __ptrace_request what, pid_t tid, void *address, void *d
 	return ptrace(what, tid, address, data) == 0 ? 0 : -errno;
 }
 
-/* Whoever is held up meanwhile, by a page of the target's that does not come, is ended by the kernel. */
+/* If a page of the target's holds us up meanwhile, the kernel ends us. */
 static void guard(bool stands)
 {
 	const struct itimerval limit = {.it_value = {.tv_usec = stands ? STANDS_MOST_US : 0}};
@@ -42,7 +42,7 @@ static void guard(bool stands)
 	(void)setitimer(ITIMER_REAL, &limit, NULL);
 }
 
-/* Lets a stopped thread go, in one way or another. */
+/* Lets a stopped thread go, by the ptrace request WHAT. */
 static int let_go(enum __ptrace_request how, pid_t tid, int signal)
 {
 	int error = request(how, tid, NULL, (void *)(uintptr_t)signal);
@@ -99,7 +99,7 @@ int stopped_thread_read(struct stopped_thread *thread)
 	int error = request(PTRACE_GETREGSET, thread->tid, (void *)(uintptr_t)NT_PRSTATUS, &registers);
 
 	if (!error && registers.iov_len != sizeof(thread->registers))
-		error = -ENOEXEC; /* a 32-bit thread's */
+		error = -ENOEXEC; /* a 32-bit thread */
 	if (!error)
 		error = request(PTRACE_GETREGSET, thread->tid, (void *)(uintptr_t)NT_X86_XSTATE, &vector);
 	thread->vector_bytes = vector.iov_len;
@@ -110,7 +110,7 @@ int stopped_thread_read(struct stopped_thread *thread)
 	return error;
 }
 
-/* Until it has stopped because of us. Signals that come meanwhile are delivered. */
+/* Waits for the stop that we asked for. Signals that come meanwhile are delivered. */
 static int wait_until_stopped(const struct stopped_thread *thread, uint64_t limit_ns)
 {
 	const uint64_t end_ns = clock_now_ns() + limit_ns;
@@ -126,7 +126,7 @@ static int wait_until_stopped(const struct stopped_thread *thread, uint64_t limi
 		case STOPPED_THREAD_SIGNAL:
 			(void)stopped_thread_go(thread, signal);
 			break;
-		case STOPPED_THREAD_GROUP: /* it stays so when we detach */
+		case STOPPED_THREAD_GROUP: /* it stays stopped when we detach */
 			return -EAGAIN;
 		case STOPPED_THREAD_TIMEOUT:
 			return -ETIMEDOUT;
@@ -237,8 +237,8 @@ int stopped_thread_interrupt(const struct stopped_thread *thread)
 enum {
 	LEGACY_BYTES = 512,
 	HEADER_BYTES = 64,
-	DESCRIPTION_AT = 464, /* in the legacy part; ptrace puts the enabled components there */
-	TILE_DATA = 18,       /* enabled on request only: not in a frame of a thread that has not asked */
+	DESCRIPTION_AT = 464, /* in the legacy part, where ptrace puts the enabled components */
+	TILE_DATA = 18,       /* enabled only on request: frames of other threads have none */
 };
 #define MAGIC_1 0x46505853u
 #define MAGIC_2 0x46505845u
@@ -249,7 +249,7 @@ struct description {
 	uint32_t area_bytes, reserved[7];
 };
 
-/* Where the last of the components ends, in the standard form of the area. */
+/* The end of the last component, in the standard form of the area. */
 static size_t area_bytes(uint64_t components)
 {
 	size_t end = LEGACY_BYTES + HEADER_BYTES;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread of another process, stopped by ptrace(2); all others run on. If we are killed the kernel lets it
- * run on with the registers that it has then. So while it stands still a SIGALRM is due, which is to end this
- * process: it comes if the thread has not been let go after 0.4 s, whatever we are doing then.
+ * One thread of another process, stopped by ptrace(2); all others run on. If we are killed, the kernel lets
+ * the thread run on with its registers as they are then. While the thread stands still, a timer runs: after
+ * 0.4 s its SIGALRM ends this process, whatever we are doing then.
  */
 #ifndef SAMPLER_ATTACH_STOPPED_THREAD_H
 #define SAMPLER_ATTACH_STOPPED_THREAD_H
@@ -17,13 +17,13 @@ enum { STOPPED_THREAD_VECTOR_BYTES = 16384 };
 
 struct stopped_thread {
 	pid_t tid;
-	int cancel_fd; /* readable: no more waiting for a stop. -1: none */
+	int cancel_fd; /* the wait for a stop ends when this is readable; -1: none */
 	struct user_regs_struct registers;
 	uint64_t signal_mask;
 	unsigned char vector[STOPPED_THREAD_VECTOR_BYTES]; /* FPU and vector state, as XSAVE stores it */
 	size_t vector_bytes;
 	uint64_t sequences; /* the address of its struct rseq (linux/rseq.h); 0: none, or before Linux 5.13 */
-	uint64_t since_ns;  /* it stands still since then, at most */
+	uint64_t since_ns;  /* when we asked it to stop: it stands still since then at the earliest */
 };
 
 /* How a wait for a stop ended. */
@@ -36,26 +36,27 @@ enum stopped_thread_stop {
 	STOPPED_THREAD_CANCELED,
 };
 
-/* Stops the thread. Returns 0; -EAGAIN: it is stopped by a signal; -ETIMEDOUT: not within `limit_ns`;
- * -ECANCELED; -ESRCH; -EPERM. It runs on after every error; after the second and third it may come to its
- * stop yet, as long as the calling thread lives. */
+/* Stops the thread. Returns 0; -EAGAIN if a signal has stopped it already; -ETIMEDOUT if it does not stop
+ * within `limit_ns`; -ECANCELED; -ESRCH; or -EPERM. The thread runs on after every error. After -ETIMEDOUT
+ * and -ECANCELED it may still come to its stop, as long as the calling thread lives. */
 int stopped_thread_stop(struct stopped_thread *thread, pid_t tid, uint64_t limit_ns);
 
-/* Lets it run on, with its registers as they are. */
+/* Lets the thread run on, with its registers as they are. */
 void stopped_thread_release(struct stopped_thread *thread);
 
-/* Reads what the struct has of it. Returns 0 or -errno. */
+/* Fills in the struct. Returns 0 or -errno. */
 int stopped_thread_read(struct stopped_thread *thread);
 
-/* Its stack pointer; and the number of the system call that it is in, -1: in none, or it is not known. */
+/* Its stack pointer; the number of its system call, or -1 if it is in none or that is unknown; and its
+ * program counter. */
 uint64_t stopped_thread_stack_pointer(const struct stopped_thread *thread);
 int64_t stopped_thread_system_call(const struct stopped_thread *thread);
 uint64_t stopped_thread_program_counter(const struct stopped_thread *thread);
 
-/* Its thread pointer: the address of what its libc keeps for it. 0: not known. */
+/* Its thread pointer, the address of libc's descriptor of the thread, or 0 if unknown. */
 uint64_t stopped_thread_pointer(const struct stopped_thread *thread);
 
-/* Single ptrace(2) requests; 0 or -errno. */
+/* Single ptrace(2) requests. Return 0 or -errno. */
 int stopped_thread_set_registers(
     const struct stopped_thread *thread, const struct user_regs_struct *registers);
 int stopped_thread_set_mask(const struct stopped_thread *thread, uint64_t mask);
@@ -64,7 +65,7 @@ int stopped_thread_go(const struct stopped_thread *thread, int signal);
 int stopped_thread_listen(const struct stopped_thread *thread);
 int stopped_thread_interrupt(const struct stopped_thread *thread);
 
-/* cancel_fd: as above. */
+/* cancel_fd: as in struct stopped_thread. */
 enum stopped_thread_stop stopped_thread_wait(pid_t tid, uint64_t limit_ns, int cancel_fd, int *signal);
 
 enum { STOPPED_THREAD_MARK_BYTES = 4 };

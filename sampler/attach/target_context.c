@@ -26,7 +26,7 @@ enum { MOUNTS = TARGET_NAMESPACES - 2, PIDS };
 
 _Static_assert(sizeof(namespaces) / sizeof(namespaces[0]) == TARGET_NAMESPACES, "one descriptor each");
 
-/* ---- looking it up */
+/* ---- looking up the target */
 
 static void close_fd(int *fd)
 {
@@ -35,7 +35,8 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* Returns 0 and a descriptor, -1 if it is our own or the kernel has no such namespaces; or -errno. */
+/* Returns 0 and a descriptor, which is -1 if the namespace is our own or the kernel has no such namespaces;
+ * or -errno. */
 static int open_namespace(int *fd, pid_t target, const char *name)
 {
 	char path[PROC_PATH_BYTES];
@@ -52,7 +53,7 @@ static int open_namespace(int *fd, pid_t target, const char *name)
 	return 0;
 }
 
-/* A folder alone may be mounted in two places, of which one has less below it. */
+/* The folder alone does not tell: it may be mounted in two places with different folders below. */
 static bool is_own_root(int root_fd)
 {
 	struct stat own, other;
@@ -65,7 +66,7 @@ static bool is_own_root(int root_fd)
 	return same;
 }
 
-/* The number of an id in a user namespace, by its map. */
+/* The number of an id in a user namespace, by the namespace's map. */
 static int map_id(pid_t target, const char *name, unsigned int *id)
 {
 	unsigned int inner, outer, length;
@@ -82,7 +83,7 @@ static int map_id(pid_t target, const char *name, unsigned int *id)
 	return error;
 }
 
-/* Those that count when it opens a file: the last of four. */
+/* The ids that count when the target opens a file: the last of four. */
 static int read_ids(struct target_context *context, pid_t target)
 {
 	char status[4096];
@@ -119,9 +120,9 @@ int target_context_open(struct target_context *context, pid_t target)
 	return read_ids(context, target);
 }
 
-/* ---- becoming one of it */
+/* ---- becoming one of the target's processes */
 
-/* Those that are entered are closed. */
+/* Closes the namespaces that are entered. */
 static void enter_each(struct target_context *context)
 {
 	for (int i = 0; i < TARGET_NAMESPACES; i++)
@@ -130,18 +131,18 @@ static void enter_each(struct target_context *context)
 	context->without_groups = context->without_groups || setgroups(0, NULL) == 0;
 }
 
-/* In a user namespace of others it has our user for a while, over whom the owner of the namespace has power
- * there: that he cannot look into it is only because its memory is not to be dumped. */
+/* In another user namespace this process has our user for a while, and the namespace's owner has power over
+ * that user there. Only because its memory is not dumpable can the owner not look into it. */
 static int hide(void)
 {
 	return prctl(PR_SET_DUMPABLE, 0) == 0 ? 0 : -errno;
 }
 
 /*
- * Root may enter all the others before that of users, and drop its groups, which may be forbidden within. Who
- * is not root may do so only within. Where a filter of system calls refuses setns, as in the daemon's unit, a
- * process of our own pid and user namespace can be joined all the same: what is left of our mounts is their
- * namespace, which takes CAP_SYS_ADMIN on the machine to enter.
+ * Root enters the user namespace last, and drops its groups before, which may be forbidden inside. Other
+ * users may enter the other namespaces only from inside the user namespace. If a filter of system calls
+ * refuses setns, as in the daemon's unit, we can still join a process of our own pid and user namespace. We
+ * then keep our mount namespace, which nobody can enter without CAP_SYS_ADMIN on the machine.
  */
 int target_context_enter(struct target_context *context)
 {
@@ -153,7 +154,7 @@ int target_context_enter(struct target_context *context)
 	if (!context->own_users && setns(context->user_fd, CLONE_NEWUSER) != 0)
 		return -errno;
 	close_fd(&context->user_fd);
-	error = hide(); /* the kernel has set it anew */
+	error = hide(); /* the kernel has reset the flag */
 	enter_each(context);
 	bool alone = context->own_users && context->own_pids;
 	if (!error && (context->fds[PIDS] >= 0 || (!alone && context->fds[MOUNTS] >= 0)))
@@ -166,7 +167,7 @@ static int drop_capabilities(void)
 	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-	/* Without the second, root of a container would have all of ours again as it executes a file. */
+	/* Without the second call, an exec would give root of a container all our capabilities again. */
 	if (syscall(SYS_capset, &header, none) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return -errno;
 	return 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What makes a process one of a target's: its namespaces, its root folder, its user and group, and nothing
- * beyond them. Who has the target's user can be looked into by the target (/proc/PID/root, cwd, ns, fd), so
- * by then everything of ours must have been left behind, what the namespaces hold as well as the root folder.
+ * Makes this process one of the target's: gives it the target's namespaces, root folder, user and group, and
+ * nothing more. The target can look into a process that has its user (/proc/PID/root, cwd, ns, fd). So our
+ * own namespaces and root folder must be left behind before that.
  *
- * For a process of one thread that has executed heaptap anew, and is in no namespace of the target yet: its
- * memory holds nothing, and belongs to the user namespace that we come from.
+ * For a process of one thread that has just executed heaptap, and is in no namespace of the target yet: its
+ * memory holds no secrets, and belongs to our own user namespace.
  */
 #ifndef SAMPLER_ATTACH_TARGET_CONTEXT_H
 #define SAMPLER_ATTACH_TARGET_CONTEXT_H
@@ -16,24 +16,26 @@
 enum { TARGET_NAMESPACES = 6 }; /* beside that of users */
 
 struct target_context {
-	uid_t user; /* as they are called in the target's user namespace */
+	uid_t user; /* as numbers of the target's user namespace */
 	gid_t group;
-	int root_fd, user_fd, fds[TARGET_NAMESPACES]; /* of namespaces: -1 where ours is the same */
-	bool own_ids, own_root;                       /* the same as ours */
-	bool own_users, own_pids;                     /* so are these namespaces */
-	bool without_groups;                          /* ours are dropped */
+	/* user_fd and fds: namespaces; -1 if ours is the same */
+	int root_fd, user_fd, fds[TARGET_NAMESPACES];
+	bool own_ids, own_root;   /* the same as ours */
+	bool own_users, own_pids; /* these namespaces are the same as ours */
+	bool without_groups;      /* drop our groups */
 };
 
-/* Looks the target up, while /proc is still ours. Returns 0; -EPERM: its user has no number in its user
- * namespace; or -errno. */
+/* Looks up the target while /proc is still ours. Returns 0; -EPERM if the target's user has no number in its
+ * user namespace; or -errno. */
 int target_context_open(struct target_context *context, pid_t target);
 
-/* From here on nobody but who may look into the sampler may look into this process. Returns 0; -EPERM: we may
- * not enter; or -errno. The pid namespace is that of the next child. */
+/* Enters the namespaces. From here on, only those may look into this process who may look into the sampler.
+ * The pid namespace takes effect for the next child. Returns 0, -EPERM if we may not enter, or -errno. */
 int target_context_enter(struct target_context *context);
 
-/* Takes the root folder, then user and group, and gives up groups, capabilities and the way to any; what
- * target_context_open has opened is closed. Returns 0; -EPERM: we may not leave our own root; or -errno. */
+/* Takes the root folder, then user and group; gives up groups, capabilities and every way to regain them;
+ * closes the descriptors of target_context_open. Returns 0, -EPERM if we may not leave our own root, or
+ * -errno. */
 int target_context_become(struct target_context *context);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A thread that runs stops when it next gets a CPU. */
+/* A runnable thread stops when it next gets a CPU. */
 #define STOP_LIMIT_NS (UINT64_C(1) * 1000000000)
 #define PATIENCE_NS   (UINT64_C(40) * 1000000)
 #define CALL_LIMIT_NS (UINT64_C(30) * 1000000000)
@@ -45,7 +45,7 @@ static void set_state(struct tracer *tracer, enum tracer_state state)
 	pthread_mutex_unlock(&tracer->mutex);
 }
 
-/* NULL also if it does not come in time. */
+/* NULL also if the caller's answer does not come in time. */
 static const struct remote_call *await_answer(struct tracer *tracer)
 {
 	const uint64_t end_ns = clock_now_ns() + PATIENCE_NS;

@@ -20,30 +20,29 @@
 
 enum {
 	RING_BYTES_ROOT = 16 << 20,
-	RING_BYTES_DENSE = 64 << 20, /* a burst of faults is ten times faster than we can read */
+	RING_BYTES_DENSE = 64 << 20, /* a burst of faults is ten times faster than our reading */
 	DENSE_NS = 1000000,
-	RING_BYTES_USER = 2 << 20, /* the heap's rings must fit under the same limit */
-	/* record sizes are 16 bits wide; the rest is for the kernel's call chain */
+	RING_BYTES_USER = 2 << 20, /* the heap's rings must fit in the same limit */
+	/* record sizes have 16 bits; the rest of the record is for the kernel's call chain */
 	DUMP_BYTES_MAX = 64000,
 	/* CPU time: the kernel needs 10 to 30 us to create a thread, and an emulated one ten times as much */
 	CREATION_NS = 500000,
-	ROUND_NS = 300000, /* between looks at threads that are not settled */
-	/* Threads that end before they are settled can create such without end. */
+	ROUND_NS = 300000, /* between two looks at threads that are not settled */
+	/* Bounds the rounds: threads that end before they are settled can create new ones without end. */
 	ATTACH_MAX_NS = 2000000000,
-	/* A thread that was being created when counters were enabled may have copied them as they were
-	 * before: they are enabled again after this time, and whenever a FORK is seen within so many
-	 * seconds. */
+	/* A thread that was being created when the counters were enabled may have copied disabled ones. So
+	 * they are enabled again after this time, and whenever a FORK record comes within so many seconds. */
 	ENABLE_NS = 2000000,
 	CREATION_MAX_S = 10,
 };
 
 struct counter {
 	int fd;
-	pid_t tid;      /* of the thread that it counts */
+	pid_t tid;      /* the thread that is counted */
 	uint32_t event; /* EVENTS_MAX: the tracker */
 	uint32_t ring;
 	uint64_t id;
-	uint64_t before_ns; /* its running time until all were enabled */
+	uint64_t before_ns; /* running time until all counters were enabled */
 };
 
 struct counters {
@@ -53,16 +52,16 @@ struct counters {
 	uint32_t dump_bytes;
 	struct counter *list;
 	size_t count, capacity;
-	bool *on_ring; /* is event E counted on the processor of ring R? By E * rings + R */
+	bool *on_ring; /* is event E counted on the processor of ring R? Index: E * rings + R */
 	struct record_source *sources;
 	size_t source_capacity;
 	struct record_layouts layouts;
 	bool incomplete; /* of a process that ran already it is unknown whether each thread is counted */
-	/* while a running process is attached to */
+	/* while attaching to a running process */
 	bool attaching, no_memory;
 	struct lineage lineage;
-	/* and shortly after */
-	bool forked; /* since counters were last enabled */
+	/* and shortly after that */
+	bool forked; /* a FORK has come since counters were last enabled */
 	uint64_t enable_until_ns;
 };
 
@@ -82,7 +81,7 @@ static int by_id(const void *left, const void *right)
 	return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* To be called after every change of the list. */
+/* Call it after every change of the list. */
 static int index_sources(struct counters *c)
 {
 	if (array_reserve(&c->sources, &c->source_capacity, c->count + 1, sizeof(*c->sources)) != 0)
@@ -126,7 +125,7 @@ static int open_counter(
 	return 0;
 }
 
-/* Closes all but the first `kept`. */
+/* Closes all counters but the first `kept`. */
 static void drop_from(struct counters *c, size_t kept)
 {
 	while (c->count > kept)
@@ -142,7 +141,7 @@ static int open_on_all(struct counters *c, const struct perf_event_attr *tracker
 	return error;
 }
 
-/* Where there are two kinds of processors, an event of one kind is unknown to the others. */
+/* On a machine with two kinds of processors, an event of the one kind is unknown on the other. */
 static int open_where_known(struct counters *c, const struct perf_event_attr *attr, pid_t tid, uint32_t event)
 {
 	int only_cpu = c->events[event].cpu;
@@ -157,10 +156,10 @@ static int open_where_known(struct counters *c, const struct perf_event_attr *at
 		opened += !error;
 		c->on_ring[event * rings + i] = !error;
 	}
-	return opened ? 0 : -ENODEV; /* -ENOENT would be a process that is gone (attach.h) */
+	return opened ? 0 : -ENODEV; /* -ENOENT would mean that the process is gone (thread_rounds.h) */
 }
 
-/* One event, or the tracker, on one thread. */
+/* Opens one event, or the tracker, on one thread. */
 static int open_on(struct counters *c, uint32_t event, pid_t tid, bool on_exec)
 {
 	uint32_t parts = event == EVENTS_MAX ? 1 : c->events[event].parts;
@@ -198,7 +197,7 @@ int counters_attach_waiting(struct counters *c, pid_t pid)
 
 /* ---- a running process */
 
-/* A process that is created meanwhile may have inherited anything: it is as if it had been created before. */
+/* A process that is created meanwhile may have inherited anything. It counts as created before. */
 void counters_note_fork(struct counters *c, const struct record *record)
 {
 	const struct lineage_fork fork = {
@@ -211,10 +210,10 @@ void counters_note_fork(struct counters *c, const struct record *record)
 
 struct attaching {
 	struct counters *counters;
-	size_t first;     /* counter of this process */
-	pid_t *strangers; /* of this round: threads whose counters were closed */
+	size_t first;     /* this process' first counter */
+	pid_t *strangers; /* threads whose counters were closed in this round */
 	size_t stranger_count, stranger_capacity;
-	size_t found; /* in this round: new threads, and strangers */
+	size_t found; /* new threads and strangers of this round */
 };
 
 static int note_stranger(struct attaching *a, pid_t tid)
@@ -237,7 +236,7 @@ static int attach_thread(void *context, pid_t tid)
 	int error = open_on(c, EVENTS_MAX, tid, false);
 	for (uint32_t i = 0; i < c->event_count && !error; i++)
 		error = open_on(c, i, tid, false);
-	a->found++; /* also one that has ended: it may have created another */
+	a->found++; /* also if the thread has ended: it may have created another */
 	if (!error)
 		return lineage_add(&c->lineage, tid);
 	drop_from(c, before);
@@ -247,7 +246,8 @@ static int attach_thread(void *context, pid_t tid)
 	return error ? error : note_stranger(a, tid);
 }
 
-/* Closes the counters that we put on a thread, and so also what was inherited of them. */
+/* Closes the counters that we put on a thread. That also closes the counters that were inherited from
+ * them. */
 static void drop_thread(struct attaching *a, pid_t tid)
 {
 	struct counters *c = a->counters;
@@ -262,11 +262,11 @@ static void drop_thread(struct attaching *a, pid_t tid)
 	c->count = kept;
 }
 
-/* How long a thread has run since its trackers were opened, and what it created. */
+/* How long a thread and what it created have run since its trackers were opened. */
 static uint64_t ran_ns(const struct attaching *a, pid_t tid)
 {
 	const struct counters *c = a->counters;
-	uint64_t words[5], sum = 0; /* as in counters_read() */
+	uint64_t words[5], sum = 0; /* see counters_read() */
 
 	for (size_t i = a->first; i < c->count; i++)
 		if (c->list[i].tid == tid && c->list[i].event == EVENTS_MAX &&
@@ -276,9 +276,10 @@ static uint64_t ran_ns(const struct attaching *a, pid_t tid)
 }
 
 /*
- * A thread that sleeps is not creating another: the kernel waits for nothing there that a signal could end.
- * One that has run for longer than a creation takes is through with the one that it was at, and its own was
- * reported before it ran at all. Beside a load either can take long: it stands in the queue meanwhile.
+ * A sleeping thread is not creating another thread: creation has no wait that a signal could end. A thread
+ * that has run for longer than a creation takes has finished the creation that it was at, and its own
+ * creation was reported before it ran at all. On a busy machine both take long, because the thread waits for
+ * a CPU.
  */
 static void settle(struct attaching *a)
 {
@@ -291,8 +292,8 @@ static void settle(struct attaching *a)
 			lineage_settle(lineage, tid, clock_now_ns());
 }
 
-/* Those of whom it is unknown what they have inherited are found again by the next round. Until their
- * counters are closed, records of theirs may get into the rings. */
+/* Closes the counters of creators for whose new threads it is unknown what they inherited. The next round
+ * finds these threads again. Until the counters are closed, their records may get into the rings. */
 static int drop_doubtful(struct attaching *a, void (*drain)(void *context), void *context)
 {
 	struct lineage *lineage = &a->counters->lineage;
@@ -314,7 +315,7 @@ static int drop_doubtful(struct attaching *a, void (*drain)(void *context), void
 	return error;
 }
 
-/* One round: 1 if it has left nothing open, 0, or -errno. */
+/* One round. Returns 1 if nothing is left to do, 0 if something is, or -errno. */
 static int attach_round(struct attaching *a, pid_t pid, void (*drain)(void *context), void *context)
 {
 	const struct timespec pause = {.tv_nsec = ROUND_NS};
@@ -351,12 +352,12 @@ void counters_tend(struct counters *c)
 		enable(c);
 }
 
-/* Trackers have been counting since they were opened, long before the events: shares of time are taken from
- * here on. An event is read before its thread's tracker, and after it in counters_read(): its share comes out
- * too large by that moment, never too small, so that nothing is taken for multiplexed that is not. */
+/* Trackers count since they were opened, long before the events. So shares of time are taken from here on.
+ * Here an event is read before its thread's tracker, and in counters_read() after it. So its share comes out
+ * a moment too large and never too small, and no event looks multiplexed that is not. */
 static void note_start(struct counters *c, size_t first)
 {
-	uint64_t words[5]; /* as in counters_read() */
+	uint64_t words[5]; /* see counters_read() */
 
 	for (size_t i = c->count; i-- > first;)
 		if (read(c->list[i].fd, words, sizeof(words)) >= 32)
@@ -368,7 +369,7 @@ static int attach_all(struct attaching *a, pid_t pid, void (*drain)(void *contex
 	struct counters *c = a->counters;
 	uint64_t deadline_ns = clock_now_ns() + ATTACH_MAX_NS;
 
-	/* Twice: a list of threads that are ending just then may lack others. */
+	/* Twice: while threads are ending, the kernel's list of threads may lack others. */
 	for (int quiet = 0; quiet < 2;) {
 		int result = attach_round(a, pid, drain, context);
 
@@ -409,7 +410,7 @@ int counters_attach_running(struct counters *c, pid_t pid, void (*drain)(void *c
 
 /* ---- all of it */
 
-/* Thousands of samples a second, or a rate that the program determines? */
+/* Does the event make thousands of samples a second, or does the program determine its rate? */
 static bool is_dense(const struct event *event)
 {
 	return event->kind == EVENT_CLOCK ? event->period < DENSE_NS

@@ -34,33 +34,33 @@ struct counter_totals {
 	uint64_t lost;    /* samples lost because a ring was full */
 	bool lost_known;  /* the kernel says how many (Linux 6.0) */
 	uint64_t enabled_ns, running_ns;
-	uint32_t cpus, cpus_counted; /* of all, where the event is open */
-	bool incomplete; /* of a process that ran already it is unknown whether each thread is counted */
+	uint32_t cpus, cpus_counted; /* online, and those where the event is open */
+	bool incomplete; /* it is unknown whether each thread of a process that ran already is counted */
 };
 
-/* The events are borrowed. stack_bytes: most of the stack in a sample. NULL with *error = -errno. */
+/* Borrows the events. stack_bytes: the most bytes of the stack in a sample. NULL with *error = -errno. */
 struct counters *counters_open(const struct event *events, size_t count, uint32_t stack_bytes, int *error);
 void counters_close(struct counters *counters);
 
 struct rings *counters_rings(struct counters *counters);
 
-/* What the records in the rings consist of; its sources' `event` is a number of the events, or EVENTS_MAX for
- * a tracker. Valid until the next attach. */
+/* The layouts of the records in the rings. `event` of a source is the event's number, or EVENTS_MAX for a
+ * tracker. Valid until the next attach. */
 const struct record_layouts *counters_layouts(const struct counters *counters);
 
-/* On a process that waits before its exec and has one thread. Returns 0 or -errno (nothing left open). */
+/* Attaches to a process that has one thread and waits before its exec. Returns 0 or -errno (nothing stays
+ * open). */
 int counters_attach_waiting(struct counters *counters, pid_t pid);
 
-/* On every thread of a running process. The rings must be drained meanwhile: `drain` is called between the
- * rounds and must pass each FORK record to counters_note_fork. Returns 0 or -errno (nothing left
- * open). */
+/* Attaches to every thread of a running process. `drain` is called between the rounds: it must drain the
+ * rings, and pass each FORK record to counters_note_fork. Returns 0 or -errno (nothing stays open). */
 int counters_attach_running(
     struct counters *counters, pid_t pid, void (*drain)(void *context), void *context);
 void counters_note_fork(struct counters *counters, const struct record *record);
 
-/* To be called whenever the rings were drained. A thread whose creation was under way when the counters were
- * enabled may have copied its creator's before, and been listed as one that inherits them after that: what it
- * has is enabled when its FORK is seen. */
+/* Call it whenever the rings were drained. A thread whose creation was under way when the counters were
+ * enabled may have copied its creator's counters before that. Its own counters are enabled when its FORK
+ * record is seen. */
 void counters_tend(struct counters *counters);
 
 void counters_read(const struct counters *counters, size_t event, struct counter_totals *totals);

@@ -65,8 +65,8 @@ int event_split(const char *text, struct event_spec *spec, char *error, size_t e
 
 #define LIBRARY "libpfm.so.4"
 
-/* Loaded only when an event is named: the tables for all processors take 41,000 relocations, half of the
- * start-up time of a recording, and every fork would have to copy these pages. */
+/* The library is loaded only when an event is named. Its tables for all processors take 41,000 relocations,
+ * half of the start-up time of a recording, and every fork would copy these pages. */
 static struct {
 	__typeof__(pfm_initialize) *initialize;
 	__typeof__(pfm_get_os_event_encoding) *get_os_event_encoding;
@@ -78,7 +78,7 @@ static struct {
 
 static bool library_load(void)
 {
-	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* to the end of the process */
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL); /* stays loaded to the end of the process */
 
 	if (!library)
 		return false;
@@ -103,8 +103,8 @@ static bool library_ready(void)
 
 static int encode(const char *name, int sides, struct perf_event_attr *attr, int *cpu)
 {
-	/* The library's header has an older version of the struct than the kernel's: `size` tells which
-	 * members it knows. */
+	/* The library's version of the struct is older than the kernel's: `size` tells which members the
+	 * library knows. */
 	pfm_perf_encode_arg_t argument = {.attr = (void *)attr, .size = sizeof(argument)};
 
 	memset(attr, 0, sizeof(*attr));
@@ -116,7 +116,7 @@ static int encode(const char *name, int sides, struct perf_event_attr *attr, int
 	return result;
 }
 
-/* perf's own names, which are the usual ones. */
+/* perf's own names, which people know. */
 static bool common_name(const char *name, char *text, size_t text_bytes)
 {
 	if (strncmp(name, "PERF_COUNT_", 11) == 0)
@@ -268,7 +268,7 @@ static void classify(struct event *event)
 	}
 }
 
-/* In files "sched-sched_switch", as a sample type, where '-' is not allowed, "sched_sched_switch". */
+/* "sched-sched_switch" in file names; "sched_sched_switch" as a sample type, which may not have '-'. */
 static void name_files(struct event *event, const char *name)
 {
 	const char *plain = strncmp(name, "perf::", 6) == 0 ? name + 6 : name;
@@ -334,8 +334,8 @@ static int look_up(const char *name, struct event *event, char *error, size_t er
 	int result = encode(name, PFM_PLM0 | PFM_PLM3, &event->part[0], &event->cpu), cpu;
 
 	if (result == PFM_SUCCESS) {
-		/* Encoded again with the user's side as default: if the kernel's side is still counted, a
-		 * modifier asks for it. */
+		/* Encodes the event again with the user's side as default. If the kernel's side is still
+		 * counted, a modifier asks for it. */
 		event->kernel_wanted =
 		    encode(name, PFM_PLM3, &user_only, &cpu) == PFM_SUCCESS && !user_only.exclude_kernel;
 		return 0;
@@ -372,9 +372,9 @@ int event_parse(const char *text, struct event *event, char *error, size_t error
 	return set_rate(event, spec, error, error_bytes);
 }
 
-/* For one fault or switch, Linux passes the same struct to all events concerned, and the first one's id stays
- * in it: samples of the second were counted as the first's (6.18; perf_swevent_event,
- * __perf_event_header__init_id). Timers and tracepoints have one each. */
+/* For one fault or switch, Linux passes the same struct to all events concerned, and the first event's id
+ * stays in it. So samples of the second event were counted as the first's (6.18; perf_swevent_event,
+ * __perf_event_header__init_id). Timers and tracepoints have a struct for each event. */
 bool event_clashes(const struct event *event, const struct event *other)
 {
 	for (uint32_t i = 0; i < event->parts; i++)

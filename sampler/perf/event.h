@@ -35,7 +35,7 @@ enum event_kind {
 
 enum { EVENTS_MAX = 16, EVENT_PARTS = 2, EVENT_TEXT_BYTES = 128 };
 
-/* NAME and its rate, taken apart. */
+/* NAME and its rate, parsed. */
 struct event_spec {
 	char name[EVENT_TEXT_BYTES];
 	uint64_t hz, period; /* 0: not given; never both */
@@ -49,18 +49,18 @@ struct event {
 	uint64_t hz;     /* 0: one sample every `period` */
 	uint64_t period; /* ns of a clock, else events */
 	int cpu;         /* -1: on all */
-	/* what is counted, and on which side; counter.c sets the rest */
+	/* what is counted, and on which side of the kernel's border; counter.c sets the rest */
 	struct perf_event_attr part[EVENT_PARTS];
 	uint32_t parts;
 	bool kernel_wanted;  /* a modifier asks for the kernel's side */
-	bool kernel_refused; /* the kernel's side is left out: not permitted */
+	bool kernel_refused; /* the kernel's side is left out because it is not permitted */
 };
 
-/* Pure. 0, or -EINVAL with a clause in `error`. */
+/* Returns 0, or -EINVAL with a clause in `error`. Pure. */
 int event_split(const char *text, struct event_spec *spec, char *error, size_t error_bytes);
 
-/* Looks the event up on this machine. 0, or -EINVAL with one line in `error`, which lists the nearest names
- * if there is no such event. */
+/* Looks up the event on this machine. Returns 0, or -EINVAL with one line in `error`, which lists the nearest
+ * names if there is no such event. */
 int event_parse(const char *text, struct event *event, char *error, size_t error_bytes);
 
 /* True if the two cannot be sampled at the same time. */
@@ -75,8 +75,8 @@ bool event_is_of_kernel(const struct event *event);
 /* "one sample per 10101010 ns of CPU time" */
 void event_describe_rate(const struct event *event, char *text, size_t text_bytes);
 
-/* Lists the events of libpfm4 and tracefs, such as "cpu-clock" in "software". Tracepoints last. Returns 0,
- * or -errno of tracepoint_each, or -ELIBACC without libpfm4. */
+/* Lists the events of libpfm4, such as "cpu-clock" in "software", and then the tracepoints. Returns 0, -errno
+ * of tracepoint_each, or -ELIBACC if there is no libpfm4. */
 int event_each(void (*found)(void *context, const char *name, const char *group), void *context);
 
 #endif

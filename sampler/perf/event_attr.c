@@ -54,8 +54,8 @@ void event_attr_part(
 	else
 		attr->sample_period = event->period;
 	attr->sample_type = RECORD_EVENT_TYPE | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-	/* Without a frequency this would make every event a sample, whatever the period (perf_swevent_event).
-	 * */
+	/* Without a frequency this field would make every event a sample, whatever the period
+	 * (perf_swevent_event). */
 	if (event->hz)
 		attr->sample_type |= PERF_SAMPLE_PERIOD;
 	if (!attr->exclude_kernel)
@@ -130,7 +130,7 @@ int event_try(struct event *event, char *reason, size_t reason_bytes, const char
 	return error;
 }
 
-/* It is also an error if the event clashes with an earlier one. */
+/* An event that clashes with an earlier one is an error, too. */
 static int prepare(const char *text, struct event *events, size_t number, char *error)
 {
 	char reason[256];

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 
-/* No process has this id: attributes are judged before it is looked for, so no event is made, which would
- * have to be closed. */
+/* No process has this id. The kernel judges the attributes before it looks for the process, so no event is
+ * made. */
 static int try_with(enum features feature)
 {
 	struct perf_event_attr attr;
@@ -34,7 +34,8 @@ bool features_has(enum features feature)
 	static enum { UNKNOWN, YES, NO } known[FEATURES_COUNT];
 
 	if (known[feature] == UNKNOWN) {
-		/* ESRCH: it would do. E2BIG: an attribute beyond the end of what this kernel has. */
+		/* ESRCH: the attributes are accepted. E2BIG: an attribute is beyond the end of the kernel's
+		 * struct. */
 		known[feature] = try_with(feature) < 0 && (errno == EINVAL || errno == E2BIG) ? NO : YES;
 	}
 	return known[feature] == YES;
@@ -42,8 +43,8 @@ bool features_has(enum features feature)
 
 enum features_obstacle features_obstacle(void)
 {
-	/* The attributes cannot be read: EFAULT. Filters come before that, and in some kernels the check of
-	 * perf_event_paranoid; in Debian's 6.1 it comes after. */
+	/* EFAULT: the attributes cannot be read. Filters refuse the call before that, and so does
+	 * perf_event_paranoid in some kernels; in Debian's 6.1 its check comes after. */
 	if (syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0) >= 0 || errno == EFAULT)
 		return FEATURES_REACHED;
 	return errno == EACCES ? FEATURES_PARANOID : FEATURES_FILTERED;

@@ -25,7 +25,7 @@ static struct lineage_thread *find(const struct lineage *l, pid_t tid)
 	return at < l->thread_count && l->threads[at].tid == (uint64_t)tid ? &l->threads[at] : NULL;
 }
 
-/* NULL: it has no counters from us. */
+/* NULL if the thread has no counters from us. */
 static const struct lineage_thread *counted(const struct lineage *l, pid_t tid)
 {
 	const struct lineage_thread *thread = find(l, tid);
@@ -113,7 +113,8 @@ static void remove_thread(struct lineage *l, struct lineage_thread *thread)
 	memmove(thread, thread + 1, (--l->thread_count - at) * sizeof(*thread));
 }
 
-/* Has it what it has from a thread that is forgotten? Who has counters of ours passes on those as well. */
+/* Did the thread inherit its counters from a forgotten thread? A thread with counters from us passes those
+ * on, too. */
 static bool is_orphan(const struct lineage *l, size_t fork, pid_t forgotten)
 {
 	pid_t parent = l->forks[fork].parent_tid;

@@ -24,7 +24,7 @@ enum {
 	RING_BYTES_USER = 4 << 20, /* tried first; Debian's limits allow it */
 	/* Below this period a burst takes hundreds of samples in a millisecond, each with the whole dump's
 	 * room, 33 KB: truth at -p 1 lost 829 of 3462 stacks with 8 MiB, none of 346002 with 64. The copy
-	 * backend lost half of them: it does not slow the target down enough for us to keep up. */
+	 * backend lost half of the stacks: it does not slow down the target enough for us to keep up. */
 	DENSE_PERIOD_BYTES = 16 << 10,
 	RING_BYTES_DENSE = 64 << 20,
 	ATTACH_ROUNDS = 8,
@@ -113,8 +113,8 @@ static int open_uprobe_on(struct probe *probe, int library_fd)
 	return 0;
 }
 
-/* The kernel must patch the very file whose note was read: so it is opened once, and then used by descriptor
- * only. */
+/* The kernel must patch the very file whose note was read. So the file is opened once, and then used only by
+ * its descriptor. */
 static int open_uprobe(struct probe *probe, const char *library)
 {
 	struct stat status;
@@ -140,12 +140,12 @@ static void breakpoint_attr(struct perf_event_attr *attr, const struct probe *pr
 	attr->bp_addr = address;
 	attr->bp_len = sizeof(long);
 	attr->inherit = 1;
-	/* otherwise the stale address would hold a debug register, and fire if it is executed again; without
-	 * it see backend_fallback_executed() */
+	/* otherwise the stale address would hold a debug register, and fire if it is executed again; for
+	 * kernels without this see backend_fallback_executed() */
 	attr->remove_on_exec = features_has(FEATURES_REMOVE_ON_EXEC);
 }
 
-/* Whether the kernel allows one: tried on ourselves, on a function that is never called. */
+/* Does the kernel allow a breakpoint? Tries one on ourselves, on a function that is never called. */
 static int try_breakpoint(const struct probe *probe)
 {
 	struct perf_event_attr attr;
@@ -167,7 +167,7 @@ struct breakpoints {
 	size_t count, capacity;
 };
 
-/* One event per CPU. Each that was opened is put in the list at once, in case the next one fails. */
+/* Opens one event per CPU. Each goes into the list at once, in case the next one fails. */
 static int attach_thread(void *context, pid_t tid)
 {
 	struct breakpoints *all = context;
@@ -222,8 +222,8 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
     uint64_t period_bytes)
 {
 	memset(probe, 0, sizeof(*probe));
-	/* Record sizes are 16 bits wide; 65000 leaves room for the rest of the record. Multiples of 8 only.
-	 * */
+	/* Record sizes have 16 bits; 65000 leaves room for the rest of the record. It must be a multiple of
+	 * 8. */
 	probe->dump_bytes = (stack_bytes > 65000 ? 65000 : stack_bytes) & ~7u;
 	probe->regs_mask = regs_arch_native()->perf_mask;
 	probe->backend = BACKEND_COPY;

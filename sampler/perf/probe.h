@@ -10,8 +10,8 @@
  *               switch.
  *   copy        no perf at all: the hook copies the stack itself.
  *
- * `auto` takes the first that the kernel actually opens; what a kernel allows is found by trying. At small
- * periods, and while dumps wait in the rings, the probe is only used for stacks for which the hook has no
+ * `auto` takes the first backend that the kernel opens: only a trial tells what a kernel allows. At small
+ * periods, and while dumps wait in the rings, the probe is used only for stacks for which the hook has no
  * buffer (proto/region.h, copy_period_bytes and dumps_most). Total CPU at -p 1 over heaptrack's, Xeon guest
  * with two CPUs, load 2 to 14: uprobe alone 4 to 9 times, copy first 1.3 to 3.5 times, neither with a stack
  * lost; copy alone 1 to 2 times, with half of the stacks lost and more.
@@ -30,7 +30,7 @@ enum backend {
 	BACKEND_UPROBE,
 	BACKEND_BREAKPOINT,
 	BACKEND_COPY,
-	BACKEND_WALK, /* the hook walks the stack; what it cannot walk is copied, or dumped */
+	BACKEND_WALK, /* the hook walks the stack; a stack that it cannot walk is copied or dumped */
 };
 
 /* As users write them, in the order of the enum; NULL ends the list. */
@@ -45,21 +45,21 @@ struct probe {
 	uint64_t regs_mask;
 	int *uprobe_fds;                  /* one per ring */
 	struct trigger_page trigger_page; /* kept in memory while there is a uprobe */
-	/* The file that has the uprobe; in another root the same path may lead to another file. NULL: no
-	 * uprobe, or the file has no path. Borrowed. */
+	/* The file that has the uprobe, borrowed. In another root the same path may lead to another file.
+	 * NULL if there is no uprobe, or the file has no path. */
 	const char *library;
 	uint64_t library_dev, library_ino;
 };
 
-/* Opens the best backend that `wanted` allows. An explicit backend that is not available is an error: -errno,
- * with a line in probe->reason. library: the path that targets preload; kept. */
+/* Opens the best backend that `wanted` allows. Returns 0, or -errno with a line in probe->reason if an
+ * explicit backend is not available. library: the path that targets preload; kept. */
 int probe_open(struct probe *probe, enum backend wanted, const char *library, uint32_t stack_bytes,
     uint64_t period_bytes);
 void probe_close(struct probe *probe);
 
-/* Breakpoint backend: events on every thread of a process, for its trigger's address. fds gets rings_count
- * entries per thread, *count how many; the caller closes them with probe_detach. Returns 0 or -errno (nothing
- * left open). */
+/* For the breakpoint backend: opens events on every thread of a process, at its trigger's address. `fds` gets
+ * rings_count entries per thread, `count` their number. The caller closes them with probe_detach. Returns 0
+ * or -errno (nothing stays open). */
 int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address, int **fds, size_t *count);
 void probe_detach(int *fds, size_t count);
 

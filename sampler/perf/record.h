@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One perf record: bytes in, fields out. Pure; every length is checked, so that tests and fuzzers can feed
- * it.
+ * Parses one perf record: bytes in, fields out. Pure, and every length is checked, so that tests and fuzzers
+ * can feed it.
  *
  * Layout: perf_event_open(2) and include/uapi/linux/perf_event.h, for sample_type RECORD_SAMPLE_TYPE with
  * sample_id_all.
@@ -44,10 +44,10 @@ struct record {
 	size_t stack_want;  /* asked for */
 
 	/* SAMPLE, record_parse_event only */
-	/* of SAMPLE and THROTTLE; NULL: the event is not ours, and the fields below are not set */
+	/* of SAMPLE and THROTTLE; NULL if the event is not ours, and then the fields below are not set */
 	const struct record_source *source;
 	uint64_t ip, address, period; /* 0 where not asked for */
-	uint64_t data_page_bytes;     /* of the page at address; 0: none, or not asked for */
+	uint64_t data_page_bytes;     /* size of the page at `address`; 0: none, or not asked for */
 	const uint64_t *chain;        /* call chain as the kernel gives it, PERF_CONTEXT_* included */
 	size_t chain_count;
 
@@ -68,14 +68,14 @@ struct record {
 	uint64_t lost;
 };
 
-/* An event of ours: what its samples consist of. */
+/* One of our events, and the fields of its samples. */
 struct record_source {
-	uint64_t id; /* as the kernel numbers it */
+	uint64_t id; /* the kernel's number of the event */
 	uint64_t sample_type;
 	uint32_t event; /* the caller's own number */
 };
 
-/* What the records of one ring are made of. */
+/* The layouts of the records in one ring. */
 struct record_layouts {
 	uint64_t regs_mask;
 	const struct record_source *sources; /* by id, ascending */
@@ -83,8 +83,8 @@ struct record_layouts {
 };
 
 /*
- * The fields that every event read by record_parse_event() must have, so that the id is always in the same
- * place; and the fields that may be added.
+ * The fields that every event of record_parse_event() must have, so that the id is always at the same place;
+ * and the fields that it may have besides.
  */
 #define RECORD_EVENT_TYPE \
 	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID)
@@ -92,12 +92,13 @@ struct record_layouts {
 	(PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER | \
 	    PERF_SAMPLE_DATA_PAGE_SIZE)
 
-/* The same for rings into which events of several kinds write, with sample types of RECORD_EVENT_TYPE and
- * some of RECORD_EVENT_EXTRA. Returns 0 or -EBADMSG. */
+/* The same as record_parse() for rings into which events of several kinds write, with sample types of
+ * RECORD_EVENT_TYPE and some of RECORD_EVENT_EXTRA. Returns 0 or -EBADMSG. */
 int record_parse_event(
     const void *data, size_t bytes, const struct record_layouts *layouts, struct record *record);
 
-/* Offset of the time (8 bytes) in a record of either kind, found from its header alone; 0: it has no time. */
+/* The offset of the time (8 bytes) in a record of either kind, found by its header alone; 0 if it has no
+ * time. */
 size_t record_time_at(const struct perf_event_header *header);
 
 /* Parses `bytes` of one record (8-byte aligned). regs_mask: the event's sample_regs_user. Returns 0 or

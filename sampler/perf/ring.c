@@ -13,14 +13,14 @@
 _Static_assert(RING_CLOCK == CLOCK_MONOTONIC, "slots and records share a clock");
 
 enum {
-	RING_BYTES_LEAST = 128 << 10, /* one of the largest samples, three of the usual ones */
+	RING_BYTES_LEAST = 128 << 10, /* room for one of the largest samples, or three of the usual ones */
 	ALL_BYTES_MAX = 512 << 20,
 };
 
 struct ring {
 	int cpu, fd;
 	struct perf_event_mmap_page *page;
-	uint64_t head, tail; /* head: the ring's head when the drain began */
+	uint64_t head, tail; /* `head`: the ring's head when the drain began */
 	uint64_t next_time;  /* of the record at tail */
 	size_t next_bytes;   /* of the record at tail; 0: none */
 };
@@ -122,7 +122,8 @@ struct rings *rings_open(size_t want_bytes, int *error)
 		*error = -ENOMEM;
 		return NULL;
 	}
-	/* Beyond perf_event_mlock_kb and RLIMIT_MEMLOCK the mmap fails with EPERM: halve until it fits. */
+	/* Beyond perf_event_mlock_kb and RLIMIT_MEMLOCK the mmap fails with EPERM. Then the size is halved
+	 * until it fits. */
 	*error = -EPERM;
 	rings->page_bytes = page_bytes;
 	rings->data_bytes = rings_share(want_bytes, (uint64_t)cpus, memory_bytes);
@@ -155,7 +156,7 @@ size_t rings_count(const struct rings *rings)
 
 size_t rings_room(const struct rings *rings, uint32_t dump_bytes)
 {
-	enum { REST_BYTES = 256 }; /* of a sample, beside its dump */
+	enum { REST_BYTES = 256 }; /* of a sample, besides its dump */
 
 	return rings->data_bytes / (dump_bytes + REST_BYTES);
 }
@@ -187,7 +188,7 @@ static void peek(const struct rings *rings, struct ring *ring)
 	if (header.size < sizeof(header) || header.size > ring->head - ring->tail)
 		return;
 	ring->next_bytes = header.size;
-	/* May be beyond the wrap; an aligned value of 8 bytes does not wrap itself. */
+	/* The time may be beyond the wrap. An aligned value of 8 bytes does not wrap itself. */
 	size_t at = record_time_at(&header);
 	ring->next_time = 0;
 	if (at)
@@ -263,7 +264,7 @@ static size_t drain(struct rings *rings, const struct drain *d, uint64_t *bad)
 
 		if (ring->tail == ring->head || ring->next_bytes)
 			continue;
-		++*bad; /* an invalid header: the next record cannot be found */
+		++*bad; /* the header is invalid, so the next record cannot be found */
 		ring->tail = ring->head;
 		release(ring);
 	}

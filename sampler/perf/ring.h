@@ -21,13 +21,13 @@ struct rings;
 /* The clock of every record; slots and rings share it. */
 enum { RING_CLOCK = 1 /* CLOCK_MONOTONIC */ };
 
-/* Sets what all our events have in common. */
+/* Sets the attributes that all our events have in common. */
 void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes);
 
 /*
- * The size of each of CPUS rings: want_bytes, a power of two, or less. The memory of rings cannot be swapped
- * out, and a size that is small on two CPUs adds up to gigabytes on a hundred. All rings together take at
- * most 512 MiB and 1/32 of the machine's memory. Pure.
+ * The size of each of `cpus` rings: want_bytes, a power of two, or less. Rings cannot be swapped out, and a
+ * size that is small on two CPUs adds up to gigabytes on a hundred. All rings together take at most 512 MiB,
+ * and at most 1/32 of the machine's memory. Pure.
  */
 size_t rings_share(size_t want_bytes, uint64_t cpus, uint64_t memory_bytes);
 
@@ -39,21 +39,21 @@ struct rings *rings_open(size_t want_bytes, int *error);
 void rings_close(struct rings *rings);
 
 size_t rings_count(const struct rings *rings);
-size_t rings_room(const struct rings *rings, uint32_t dump_bytes); /* samples that one ring has room for */
+size_t rings_room(const struct rings *rings, uint32_t dump_bytes); /* samples that fit in one ring */
 int rings_cpu(const struct rings *rings, size_t i);
 int rings_fd(const struct rings *rings, size_t i); /* to poll and to redirect into */
 
 /*
- * Calls `taken` for each record, merged by time over the rings, until they are as empty as when the call
- * began. The record is valid during the call. Returns the number of records, a malformed one counted in *bad.
+ * Calls `taken` for each record that was in the rings when the call began, merged by time over the rings. The
+ * record is valid during the call of `taken`. Returns the number of records; counts malformed ones in *bad.
  */
 size_t rings_drain(struct rings *rings, uint64_t regs_mask,
     void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad);
 
 /*
  * The same for rings into which events of several kinds write (record_parse_event), and only for records up
- * to `until_ns`: younger ones stay, since an older record may still arrive in a ring that was read before.
- * UINT64_MAX: everything.
+ * to `until_ns` (UINT64_MAX: all records). Younger records stay, since an older record may still arrive in a
+ * ring that was read before.
  */
 size_t rings_drain_events(struct rings *rings, const struct record_layouts *layouts, uint64_t until_ns,
     void (*taken)(void *context, const struct record *record), void *context, uint64_t *bad);

@@ -9,7 +9,7 @@
 
 struct round {
 	const struct thread_rounds *rounds;
-	pid_t *known; /* threads of all rounds, also ended ones: they may have created others before */
+	pid_t *known; /* threads of all rounds; also ended ones, which may have created others */
 	size_t count, capacity;
 	size_t found; /* in this round */
 	size_t reached;

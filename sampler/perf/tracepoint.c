@@ -75,7 +75,7 @@ int tracepoint_find(const struct tracepoint_name *name, uint64_t *id)
 	return 0;
 }
 
-/* A folder with an id in it is an event; others are files for whole subsystems. */
+/* An entry with an id in it is an event; the others are files for whole subsystems. */
 static void each_of(
     int root, const char *subsystem, void (*found)(void *context, const char *name), void *context)
 {

@@ -17,11 +17,11 @@ struct tracepoint_name {
 	char modifiers[4]; /* "", "u", "k" or "uk" */
 };
 
-/* Pure: "sched:sched_switch" or "sched:sched_switch:u". False for any other form. */
+/* Parses "sched:sched_switch" or "sched:sched_switch:u". False for any other form. Pure. */
 bool tracepoint_parse(const char *text, struct tracepoint_name *name);
 
-/* The number for perf_event_attr.config. Returns 0, -ENOENT (no such tracepoint), -EACCES (only root may read
- * tracefs), -ENODEV (no tracefs is mounted). */
+/* Finds the number for perf_event_attr.config. Returns 0, -ENOENT (no such tracepoint), -EACCES (only root
+ * may read tracefs) or -ENODEV (no tracefs is mounted). */
 int tracepoint_find(const struct tracepoint_name *name, uint64_t *id);
 
 /* Calls `found` with each "subsystem:name", in the file system's order. Returns 0 or -errno as above. */

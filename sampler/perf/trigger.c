@@ -12,7 +12,7 @@
 enum {
 	NOTE_TYPE = 3,
 	PROVIDER_AT = 3 * sizeof(uint64_t),
-	INSTRUCTION_BYTES_MAX = 16, /* that the kernel copies; they may lie in two pages */
+	INSTRUCTION_BYTES_MAX = 16, /* the bytes that the kernel copies; they may lie in two pages */
 };
 static const char owner[] = "stapsdt", provider[] = "heaptap";
 
@@ -74,7 +74,7 @@ int trigger_hold(int library_fd, uint64_t file_offset, struct trigger_page *page
 	if (mapped == MAP_FAILED)
 		return -errno;
 	page->start = mapped;
-	/* If we may not lock it, the mapping alone keeps it cached unless memory becomes short. */
+	/* If we may not lock the page, the mapping alone keeps it cached unless memory becomes short. */
 	(void)mlock(mapped, page->bytes);
 	return 0;
 }

@@ -32,8 +32,8 @@ static const struct kind {
             .ra_offset = -8,
             .saved = 1 << 1,
             .offset = {[1] = -16}}},
-    /* x29 is the last of those of regs_aarch64. Built with pointer authentication, which puts an instruction
-     * in front of all and one in front of ret, it is the same up to the second. */
+    /* x29 is the last of those of regs_aarch64. With pointer authentication, which adds an instruction at the
+     * beginning and one in front of ret, the code is the same up to the second. */
     {EM_AARCH64, 16, 12, 4,
         {0xfd, 0x7b, 0xbf, 0xa9, 0xfd, 3, 0, 0x91, 0x60, 0, 0x3f, 0xd6, 0xfd, 0x7b, 0xc1, 0xa8},
         {.kind = CFI_SIMPLE,
