@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The part up to the separator, or the line's end; *at moves behind it. */
+/* The part up to the separator or the line's end; *at moves behind it. */
 static size_t part(const char **at, char separator)
 {
 	size_t length = 0;
@@ -24,7 +24,7 @@ bool cgroup_line_next(const char **text, struct cgroup_line *line)
 		line->path_bytes = part(text, '\n');
 		if (line->path_bytes && *line->path == '/')
 			return true;
-		*text += **text == '\n'; /* of a line without colons */
+		*text += **text == '\n'; /* the line had no colons */
 	}
 	return false;
 }

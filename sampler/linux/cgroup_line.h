@@ -7,13 +7,13 @@
 #include <stddef.h>
 
 struct cgroup_line {
-	const char *controllers; /* separated by commas; none: of version 2 */
+	const char *controllers; /* separated by commas; no controllers: version 2 */
 	size_t controllers_bytes;
 	const char *path; /* begins with '/' */
 	size_t path_bytes;
 };
 
-/* The next line that is one; *text moves behind it. false: there is none. */
+/* Finds the next valid line; *text moves behind it. False if there is none. */
 bool cgroup_line_next(const char **text, struct cgroup_line *line);
 
 /* Is the controller ("memory", "name=systemd") one of the line's? */

@@ -22,7 +22,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-enum { NOBODY = 65534 }; /* the kernel's overflow user and group; nothing is looked up for it */
+enum { NOBODY = 65534 }; /* the kernel's overflow user and group; no name is looked up */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -46,8 +46,8 @@ static void close_others(unsigned int one, unsigned int other)
 	descriptor_range_close(high + 1, UINT_MAX);
 }
 
-/* Zeroes of its own in place of memory that the process shares. Not nothing: a preloaded library, ours too,
- * may still use what it has mapped there. Where the kernel has no memory to promise, nothing all the same. */
+/* Replaces shared memory by private zeros. It is not unmapped: a preloaded library, also ours, may still use
+ * it. Only if the kernel has no memory to give, it is unmapped. */
 static int replace_shared(void *start, size_t bytes)
 {
 	const int flags = MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -57,7 +57,8 @@ static int replace_shared(void *start, size_t bytes)
 	    : -errno;
 }
 
-/* Regions of targets, rings, what the children of a daemon count together: a fork has it all, writable. */
+/* A forked child has all shared memory, writable: regions of targets, rings, counters that a daemon's
+ * children share. */
 static int leave_shared(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -89,7 +90,7 @@ static void set_limit(int resource, rlim_t most)
 	setrlimit(resource, &limit);
 }
 
-/* In a user namespace nobody may have no number: then root without capabilities has to do. */
+/* In a user namespace the user nobody may have no number. Then root without capabilities must do. */
 static int drop_user(void)
 {
 	if (geteuid() != 0)
@@ -117,7 +118,7 @@ static int drop_capabilities(void)
 #define OWN_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* A table of our own: libseccomp would compile it anew in each of the many short-lived children. */
+/* We keep the table ourselves: libseccomp would compile it anew in each of the many short-lived children. */
 static int install_filter(void)
 {
 	static const uint16_t allowed[] = {SYS_read, SYS_pread64, SYS_write, SYS_sendmsg, SYS_recvmsg,
@@ -131,7 +132,7 @@ static int install_filter(void)
 	};
 	struct sock_filter code[PLAIN + CODE + 8];
 	const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
-	/* The last four: the argument, its test, refuse, allow. */
+	/* The last four instructions: load the argument, test it, refuse, allow. */
 	const unsigned int argument = PLAIN + CODE + 4, refuse = argument + 2, allow = argument + 3;
 	unsigned int at = 0;
 
@@ -178,8 +179,8 @@ int confinement_enter(int one, int other, unsigned int cpu_seconds)
 	if (!err)
 		err = drop_capabilities();
 	set_limit(RLIMIT_NPROC, 0);
-	/* Not earlier: each change of the user or the capabilities cancels the signal (commit_creds()). Not
-	 * later: the filter refuses the call. */
+	/* Not earlier, because each change of the user or the capabilities cancels the signal
+	 * (commit_creds()). Not later, because the filter refuses the call. */
 	if (!err &&
 	    (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || prctl(PR_SET_DUMPABLE, 0) != 0 ||
 	        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0))

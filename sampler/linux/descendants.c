@@ -18,7 +18,7 @@ static int compare(const void *one, const void *other)
 	return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-/* The first pair of that parent or a later one. */
+/* The first pair whose parent is this one or has a larger pid. */
 static size_t first_of(const struct descendants_pair *pairs, size_t count, pid_t parent)
 {
 	size_t low = 0, high = count;
@@ -34,7 +34,7 @@ static size_t first_of(const struct descendants_pair *pairs, size_t count, pid_t
 	return low;
 }
 
-/* Appends the children of `of` to the queue, and takes their pairs, so that no pair counts twice. */
+/* Appends the children of `of` to the queue, and uses up their pairs, so that no pair counts twice. */
 static size_t append_children(struct descendants_pair *pairs, size_t pair_count, pid_t without,
     struct descendant of, struct descendant *queue, size_t queued)
 {

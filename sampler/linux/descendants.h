@@ -8,7 +8,7 @@
 
 struct descendant {
 	pid_t pid, parent;
-	size_t root; /* index of the process that it descends from */
+	size_t root; /* index of the root that it descends from */
 };
 
 /* A process of the machine. */
@@ -17,15 +17,15 @@ struct descendants_pair {
 };
 
 /*
- * Pure. Writes at most `most` descendants of `roots` to `found`, the nearest first and no root.
- * The process `without` (0: none) is left out, with all that descends from it. Returns how many there are,
- * which may be more than `most`; 0 also if no memory is left. The pairs may be wrong in any way, for they
- * were read one after the other; their order changes.
+ * Pure. Writes at most `most` descendants of `roots` to `found`, the nearest first and no root. Leaves out
+ * the process `without` (0: none) and its descendants. Returns the number of descendants, which may be more
+ * than `most`; 0 also if out of memory. The pairs were read one after the other, so they may contradict each
+ * other in any way. Their order changes.
  */
 size_t descendants_of(struct descendants_pair *pairs, size_t pair_count, const pid_t *roots,
     size_t root_count, pid_t without, struct descendant *found, size_t most);
 
-/* The same of the processes that live now, as far as /proc shows them, without this process. */
+/* The same for the processes that live now and are in /proc, without this process. */
 size_t descendants_find(const pid_t *roots, size_t root_count, struct descendant *found, size_t most);
 
 #endif

@@ -14,7 +14,7 @@ static void close_each(unsigned int first, unsigned int last)
 	struct dirent *entry;
 	struct rlimit limit;
 
-	if (!folder) { /* no /proc: those that there may be */
+	if (!folder) { /* no /proc: closes every number that may be open */
 		if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > NUMBERS_MAX)
 			limit.rlim_cur = NUMBERS_MAX;
 		for (unsigned int fd = first; fd <= last && fd < limit.rlim_cur; fd++)

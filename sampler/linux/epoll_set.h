@@ -2,19 +2,20 @@
 /*
  * The set of descriptors that the sampler waits for.
  *
- * The kernel drops a descriptor from the set when its last copy is closed, and a forked child has copies: so
- * whatever is closed must be taken out first, else the set reports its hang-up until the last child ends.
+ * The kernel drops a descriptor from the set only when its last copy is closed, and a forked child has
+ * copies. So a descriptor must be removed before it is closed: else the set reports its hang-up until the
+ * last child ends.
  */
 #ifndef SAMPLER_LINUX_EPOLL_SET_H
 #define SAMPLER_LINUX_EPOLL_SET_H
 
-/* Waits for input on fd from now on. Returns 0 or -errno. */
+/* Adds fd: the set waits for its input from now on. Returns 0 or -errno. */
 int epoll_set_add(int epoll_fd, int fd);
 
-/* Waits for it no more; it need not be in the set. */
+/* Removes fd, which need not be in the set. */
 void epoll_set_remove(int epoll_fd, int fd);
 
-/* The same, and closes it. */
+/* Removes fd and closes it. */
 void epoll_set_close(int epoll_fd, int fd);
 
 #endif

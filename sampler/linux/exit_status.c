@@ -44,7 +44,7 @@ static int status_of_zombie(int pidfd, pid_t pid, int *status)
 	if (!at || sscanf(at + 1, " %c", &state) != 1 || (state != 'Z' && state != 'X'))
 		return -ENODATA;
 	const char *last = strrchr(at, ' ');
-	/* Not reaped yet, so the pid was still this process' when we read. */
+	/* The process was not reaped yet, so the pid was still its own when we read. */
 	if (!last || !pidfd_holds_pid(pidfd))
 		return -ENODATA;
 	*status = atoi(last + 1);
@@ -96,7 +96,7 @@ int oom_watch_parse_cgroup(const char *text, int *version, char *path, size_t pa
 
 		if ((!memory && line.controllers_bytes) || line.path_bytes >= path_bytes)
 			continue;
-		/* If a version 1 hierarchy has the memory controller, version 2 does not have it. */
+		/* Version 2 has the memory controller only if no version 1 hierarchy has it. */
 		*version = memory ? 1 : 2;
 		memcpy(path, line.path, line.path_bytes);
 		path[line.path_bytes] = '\0';
@@ -126,7 +126,7 @@ static int open_counter(int version, const char *cgroup)
 
 static int read_counter(int fd, uint64_t *count)
 {
-	char text[16384]; /* /proc/vmstat is the longest */
+	char text[16384]; /* /proc/vmstat is the longest file */
 
 	if (fd < 0 || read_text(fd, text, sizeof(text)) <= 0)
 		return -ENOENT;
@@ -146,7 +146,7 @@ void oom_watch_fini(struct oom_watch *watch)
 	watch->fd = -1;
 }
 
-/* PF_EXITING, among the flags of proc(5); also if it is gone. */
+/* Is PF_EXITING among its flags of proc(5), or is the process gone? */
 static bool is_exiting(pid_t pid)
 {
 	char text[1024];
@@ -163,8 +163,8 @@ void oom_watch_update(struct oom_watch *watch, pid_t pid)
 	int version = 0;
 
 	if (proc_read(pid, "cgroup", text, sizeof(text)) <= 0)
-		return; /* it has just ended: keep watching the same cgroup */
-	/* Until somebody waits for it, it is said to be in the root of each hierarchy of version 1. */
+		return; /* the process has just ended: keep watching the same cgroup */
+	/* A zombie is listed in the root of each version 1 hierarchy until its parent waits for it. */
 	if (watch->fd >= 0 && is_exiting(pid))
 		return;
 	if (oom_watch_parse_cgroup(text, &version, cgroup, sizeof(cgroup)) != 0)

@@ -17,23 +17,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Wait status of a process that has ended. pid: its number; the pidfd proves that it was not reused. Returns
- * 0, or -ENODATA if it is unknown. */
+/* The wait status of a process that has ended. The pidfd proves that `pid` was not given to another process.
+ * Returns 0, or -ENODATA if the status is unknown. */
 int exit_status_read(int pidfd, pid_t pid, int *status);
 
 struct oom_watch {
-	int fd;                /* the counter; -1: none */
-	uint64_t before;       /* when the watch began */
-	char cgroup[PATH_MAX]; /* of the counter: "/system.slice/redis.service"; "" for the whole machine */
-	int version;           /* of the cgroup */
+	int fd;          /* the counter's file; -1: none */
+	uint64_t before; /* the count when the watch began */
+	/* the counter's cgroup: "/system.slice/redis.service"; "": the whole machine */
+	char cgroup[PATH_MAX];
+	int version; /* of the cgroup */
 };
 
-/* Begins to watch a live process' cgroup; call it again in case the process moves to another. */
+/* oom_watch_update begins to watch the cgroup of a live process; call it again, since the process may move to
+ * another cgroup. */
 void oom_watch_init(struct oom_watch *watch);
 void oom_watch_update(struct oom_watch *watch, pid_t pid);
 void oom_watch_fini(struct oom_watch *watch);
 
-/* Kills by the OOM killer since the watch began: 0, or how many; -1 unknown (the cgroup is gone). */
+/* The number of kills by the OOM killer since the watch began; -1 if unknown (the cgroup is gone). */
 int64_t oom_watch_kills(const struct oom_watch *watch);
 
 /* Pure: "oom_kill 3" among the lines of a counter file. Returns 0 or -ENOENT. */

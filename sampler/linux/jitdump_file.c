@@ -26,7 +26,7 @@ bool jitdump_file_is_name(const char *path)
 	return digits > 0 && strcmp(slash + 5 + digits, ".dump") == 0;
 }
 
-/* The user whose files it makes. */
+/* The user that owns the files which the process makes. */
 static int read_user(pid_t pid, uid_t *user)
 {
 	char status[PROC_STATUS_BYTES], *field;
@@ -38,8 +38,8 @@ static int read_user(pid_t pid, uid_t *user)
 	return field && sscanf(field, " Uid: %*u %*u %*u %u", user) == 1 ? 0 : -ESRCH;
 }
 
-/* Without openat2 (before Linux 5.6, or refused by a container's filter) no link can be kept inside of the
- * process's root: the file is not opened. */
+/* Without openat2 (before Linux 5.6, or refused by a container's filter) links could lead out of the process'
+ * root. So the file is not opened. */
 static int open_in_root(pid_t pid, const char *path, struct stat *status)
 {
 	struct open_how how = {

@@ -15,7 +15,7 @@
 #define MFD_EXEC        0x0010U
 #endif
 
-/* Before Linux 6.3 it could not be said whether the file may be executed. */
+/* Kernels before Linux 6.3 do not know the flag that says whether the file may be executed. */
 static int create(const char *name, unsigned int whether)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | whether);

@@ -13,7 +13,7 @@
 
 #define REFRESH_NS UINT64_C(1000000000)
 
-/* What version 1 calls no limit is a little less than 2^63, by the size of a page. */
+/* Version 1 reports a little less than 2^63 for no limit, depending on the page size. */
 #define LIMIT_MOST (UINT64_C(1) << 62)
 
 static const struct files {
@@ -93,7 +93,7 @@ static void close_level(struct memory_high_level *level)
 	level->above = false;
 }
 
-/* What happened before counts for nothing. */
+/* Earlier crossings do not count. */
 static void open_level(int version, struct memory_high_level *level)
 {
 	if (version == 1) {
@@ -139,7 +139,7 @@ static void find_levels(struct memory_high *watch, const char *mount)
 
 	while (length && watch->cgroup[length - 1] == '/')
 		length--;
-	if (strstr(watch->cgroup, "/..")) /* it is outside of our cgroup namespace */
+	if (strstr(watch->cgroup, "/..")) /* the cgroup is outside our cgroup namespace */
 		return;
 	while (watch->count < MEMORY_HIGH_LEVELS && mount_bytes + length < sizeof(watch->levels[0].folder)) {
 		struct memory_high_level *level = &watch->levels[watch->count++];

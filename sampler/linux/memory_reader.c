@@ -16,19 +16,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child that waits for memory sleeps; one that waits for a processor is ready to run, and gets the time of
- * a loaded machine. Four looks are far above the time that a page takes from a disk, and each page is one
- * sleep; all of its sleeps together are bounded too, for each may have been made as long as it may be. So is
- * what it computes, by its own clock: how long the tables are is the process' word. Those of node, which has
- * the most symbols of all programs that we know, take 24 ms. */
+/* A child that waits for memory sleeps. A child that waits for a processor is ready to run, and gets more
+ * time: the machine may be busy. Each page is one sleep, and four looks take far longer than a page from a
+ * disk. The sum of all sleeps is bounded, too, because a process may make each sleep as long as it is
+ * allowed. So is the child's CPU time, because the process chooses the length of its tables. Those of node,
+ * which has the most symbols of all programs that we know, take 24 ms. */
 enum { LOOK_MS = 50, ASLEEP_LOOKS_MAX = 4, ASLEEP_LOOKS_SUM_MAX = 12, LOOKS_MAX = 200 };
 enum { CPU_MS_MAX = 500 };
 enum { LEFT_MAX = 16, PUNISHED_SECONDS = 10 };
 
-/* Children that hung. Of this process, as its children are, hence not of a session. */
+/* Children that hung. The table belongs to this process, as children do, and not to a session. */
 static struct left {
 	pid_t pid; /* 0: it has ended */
-	uid_t uid; /* of the process that it reads */
+	uid_t uid; /* user of the process that it reads */
 	uint64_t until_ns;
 } left[LEFT_MAX];
 
@@ -45,12 +45,13 @@ static int read_uid(pid_t pid, uid_t *uid)
 
 static bool is_over(struct left *entry, uint64_t now_ns)
 {
-	if (entry->pid && waitpid(entry->pid, NULL, WNOHANG) != 0) /* ended, or reaped elsewhere */
+	if (entry->pid && waitpid(entry->pid, NULL, WNOHANG) != 0) /* it has ended, or was reaped elsewhere */
 		entry->pid = 0;
 	return !entry->pid && now_ns >= entry->until_ns;
 }
 
-/* A place to note the child in case that it hangs; NULL: none is read now. */
+/* A place for the child, should it hang. NULL if this user's memory must not be read now, or if all places
+ * are taken. */
 static struct left *find_room(uid_t uid)
 {
 	const uint64_t now_ns = clock_now_ns();
@@ -64,7 +65,8 @@ static struct left *find_room(uid_t uid)
 	return room;
 }
 
-/* How often it has gone to sleep so far, if it sleeps; -1: it is ready to run, or that is not to be known. */
+/* How often the child has gone to sleep so far, if it sleeps now. -1 if it is ready to run, or if that is
+ * unknown. */
 static int64_t asleep(pid_t child)
 {
 	char status[PROC_STATUS_BYTES];
@@ -75,7 +77,7 @@ static int64_t asleep(pid_t child)
 	return (int64_t)proc_status_number(status, "\nvoluntary_ctxt_switches:", 10, 0);
 }
 
-/* Its end of the pipe is closed when it ends, however it does. */
+/* The child's end of the pipe is closed when the child ends, in whatever way. */
 static bool wait_for(pid_t child, int fd)
 {
 	struct pollfd end = {.fd = fd, .events = POLLIN};
@@ -100,12 +102,12 @@ _Noreturn static void run_child(memory_reader_fn *gather, pid_t pid, void *share
 	struct sigaction by_default = {.sa_handler = SIG_DFL};
 	sigset_t none;
 
-	/* What ends the parent's group is not to be delayed by the parent's handlers. */
+	/* The parent's handlers must not delay a signal that ends the parent's process group. */
 	for (int number = 1; number < NSIG; number++)
 		(void)sigaction(number, &by_default, NULL);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	/* What hangs must not keep our locks and sockets. */
+	/* A child that hangs must not keep our locks and sockets. */
 	if (dup2(end, STDIN_FILENO) != STDIN_FILENO)
 		_exit(1);
 	descriptor_range_close(STDIN_FILENO + 1, ~0u);

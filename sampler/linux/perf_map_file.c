@@ -18,11 +18,12 @@
 #include <unistd.h>
 #include <linux/openat2.h>
 
-/* The kernel's ticks and the times of files are both up to 10 ms behind the clock, and seconds are cut. */
+/* The kernel's ticks and the times of files are both up to 10 ms behind the clock, and fractions of seconds
+ * are dropped. */
 enum { CLOCKS_APART_S = 2 };
 
-/* A folder of a mount: mounts of different namespaces have different ids, and an id is not given to another
- * mount as long as a descriptor holds the mount. */
+/* Identifies a folder by its mount and inode. Mounts of different namespaces have different ids, and an id is
+ * not reused as long as a descriptor holds the mount. */
 struct place {
 	bool known;
 	uint64_t mount_id, ino;
@@ -56,7 +57,7 @@ static bool same_place(const struct place *a, const struct place *b)
 	    a->major == b->major && a->minor == b->minor;
 }
 
-/* The folder of a descriptor, which it takes. NULL: there are too many, or no memory. */
+/* The folder of a descriptor, which is taken. NULL if there are too many, or out of memory. */
 static struct perf_map_folder *share_folder(int fd)
 {
 	struct place place = place_of(fd);
@@ -95,9 +96,9 @@ static void drop_folder(struct perf_map_folder *folder)
 	folder_count--;
 }
 
-/* Who it is: its pid in its own pid namespace, the last number of NSpid, or pid itself where that cannot be
- * read; and the user whose files it makes. Not the owner of its folder in /proc: any process can make that
- * root's. */
+/* Finds the process' pid in its own pid namespace (the last number of NSpid, or pid itself if that cannot be
+ * read), and the user that owns the files which it makes. The owner of its folder in /proc does not tell the
+ * user: any process can make root the owner. */
 static bool read_ids(struct perf_map_file *file, int process_fd, pid_t pid)
 {
 	char text[8192], *field, *end;
@@ -126,7 +127,7 @@ static bool read_ids(struct perf_map_file *file, int process_fd, pid_t pid)
 	return true;
 }
 
-/* When it was forked, in seconds since 1970, or a little earlier. */
+/* The time of the fork in seconds since 1970, or a little earlier. */
 static int64_t started_unix_s(pid_t pid)
 {
 	const uint64_t began = thread_facts_birth(pid).ticks, now = thread_facts_now();
@@ -147,7 +148,7 @@ static int open_by_name(const struct perf_map_file *file)
 	int fd = regular_file_open(file->folder->fd, name, 1, &status);
 	if (fd < 0)
 		return fd;
-	/* Root's, from before the process has given up root: but not what is root's secret. */
+	/* Root's file, from the time before the process gave up root; but no secret of root's. */
 	const bool foreign =
 	    status.st_uid != file->uid && (status.st_uid != 0 || !(status.st_mode & S_IROTH));
 	if (!foreign && status.st_mtime >= file->since_unix_s)
@@ -156,8 +157,8 @@ static int open_by_name(const struct perf_map_file *file)
 	return foreign ? -EPERM : -ESTALE;
 }
 
-/* /tmp of the process, or -errno. glibc has no wrapper for openat2, the only call that resolves symlinks
- * inside another root. */
+/* Opens the process' /tmp. Returns a descriptor or -errno. glibc has no wrapper for openat2, the only call
+ * that resolves symlinks inside another root. */
 static int open_folder(int process_fd)
 {
 	struct open_how how = {
@@ -169,7 +170,8 @@ static int open_folder(int process_fd)
 	if (root_fd < 0)
 		return -errno;
 	int fd = (int)syscall(SYS_openat2, root_fd, "/tmp", &how, sizeof(how));
-	/* Before Linux 5.6, or refused by a container's filter: if it is no link, it is inside. */
+	/* openat2 is missing (before Linux 5.6) or refused by a container's filter: if /tmp is no link, it is
+	 * inside the root. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
 		fd = openat(root_fd, "tmp", (int)how.flags | O_NOFOLLOW);
 	if (fd < 0)

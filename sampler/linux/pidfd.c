@@ -19,7 +19,7 @@ int pidfd_open_process(pid_t pid)
 
 	if (fd >= 0)
 		return fd;
-	/* EPERM: containers' filters, of calls that they do not know. */
+	/* EPERM: a container's filter refuses calls that it does not know. */
 	if (errno != ENOSYS && errno != EPERM)
 		return -errno;
 	fd = open(proc_path(path, pid, ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

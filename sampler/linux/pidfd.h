@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A descriptor that stands for one process, even after its pid was given to another: a pidfd (pidfd_open(2),
- * Linux 5.3) or, where the kernel has none or a filter refuses it, the folder /proc/PID, which goes with the
- * process.
+ * A descriptor that stands for one process, even after its pid was given to another process. It is a pidfd
+ * (pidfd_open(2), Linux 5.3), or the folder /proc/PID, which goes with the process, if the kernel has no
+ * pidfds or a filter refuses the call.
  */
 #ifndef SAMPLER_LINUX_PIDFD_H
 #define SAMPLER_LINUX_PIDFD_H
@@ -11,15 +11,17 @@
 #include <sys/types.h>
 
 /*
- * The caller closes it. -ESRCH: no such process; or -errno. A folder cannot be waited for: epoll_ctl(2)
- * refuses it with EPERM, so the end must be asked for now and then.
+ * Returns a descriptor, which the caller closes; -ESRCH if there is no such process; or -errno. A folder
+ * cannot be waited for (epoll_ctl(2) refuses it with EPERM): the caller must ask now and then whether the
+ * process has ended.
  */
 int pidfd_open_process(pid_t pid);
 
-/* Has the process ended, all its threads? It may still be a zombie. */
+/* Have all threads of the process ended? The process may still be a zombie. */
 bool pidfd_has_ended(int fd);
 
-/* Does the pid still mean this process: it runs, or nobody has waited for it? False if that is not known. */
+/* Does the pid still mean this process? It does while the process runs or is a zombie. False if that is
+ * unknown. */
 bool pidfd_holds_pid(int fd);
 
 #endif

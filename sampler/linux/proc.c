@@ -28,7 +28,7 @@ bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file)
 	return snprintf(path, path_bytes, "%s%s", proc_path(root, pid, "root"), file) < (int)path_bytes;
 }
 
-/* Asks no file system, which may be the process' own and never answer. */
+/* Asks no file system: it may be the process' own, and never answer. */
 static bool is_same_file(const char *path, const char *other)
 {
 	struct statx one, two;

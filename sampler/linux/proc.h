@@ -22,25 +22,26 @@ const char *proc_fd_path(char path[PROC_PATH_BYTES], int fd);
 /* "/proc/PID/root" and `file`, an absolute path as the process sees it. False if it does not fit. */
 bool proc_root_path(char *path, size_t path_bytes, pid_t pid, const char *file);
 
-/* Whether a path leads the process to what it leads us to: it has our root folder, and our mounts or those of
- * process 1, which are the machine's if ours are a service's own. False if that cannot be found out. */
+/* Does a path mean the same file to the process and to us? It does if the process has our root folder, and
+ * our mounts or those of process 1 (the machine's, if ours are a service's own). False if that is unknown. */
 bool proc_shares_paths(pid_t pid);
 
-/* Opens for reading. NULL: error in errno. */
+/* Opens a file for reading. NULL with the error in errno. */
 FILE *proc_open_text(pid_t pid, const char *name);
 
-/* An error that says nothing of the process: no descriptor or memory was left to look. */
+/* Is this an error of ours (no descriptor or memory was left), which says nothing about the process? */
 bool proc_is_shortage(int error);
 
-/* Room for a status file, where most lines are behind that of the groups: a process may be in hundreds, and
- * what of more than some thousand does not fit is missing. */
+/* Room for a status file. Most lines are behind the line of the groups, and a process may be in hundreds of
+ * groups. With more than some thousand groups, the lines behind are missing. */
 enum { PROC_STATUS_BYTES = 32 << 10 };
 
-/* Reads the beginning of a file into at most text_bytes, with a final NUL. Returns its length, or -errno with
- * "" in text. */
+/* Reads at most text_bytes - 1 bytes of the beginning of a file, and adds a NUL. Returns the length, or
+ * -errno with "" in text. */
 ssize_t proc_read(pid_t pid, const char *name, char *text, size_t text_bytes);
 
-/* The number behind `label` ("\nVmRSS:") in the text of a status file; `missing` if it is not there. */
+/* The number behind `label` ("\nVmRSS:") in the text of a status file, or `missing` if the label is not
+ * there. */
 unsigned long long proc_status_number(
     const char *status, const char *label, int base, unsigned long long missing);
 
@@ -48,15 +49,15 @@ unsigned long long proc_status_number(
  * (deleted)" if the kernel appends that. Returns its length, or -errno with "" in path. */
 ssize_t proc_read_exe(pid_t pid, char *path, size_t path_bytes);
 
-/* What a process does, as a letter of proc(5): 'R' ready to run, 'S' asleep, 'D' waiting for a disk or for
+/* The state of a process, as a letter of proc(5): 'R' ready to run, 'S' asleep, 'D' waiting for a disk or for
  * memory; '?' if it cannot be read. */
 char proc_state(pid_t pid);
 
-/* The name of a process, without characters that would do something to a terminal; "?" if there is none. */
+/* The name of a process, without characters that a terminal would obey; "?" if there is none. */
 enum { PROC_COMM_BYTES = 32 };
 void proc_read_comm(pid_t pid, char name[PROC_COMM_BYTES]);
 
-/* Calls `visit` for each thread until it returns something other than 0. Returns that value, 0, or -errno if
+/* Calls `visit` for each thread until it returns a value other than 0. Returns that value, 0, or -errno if
  * the process does not exist. */
 int proc_each_thread(pid_t pid, int (*visit)(void *context, pid_t tid), void *context);
 

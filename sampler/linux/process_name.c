@@ -25,7 +25,7 @@ struct word {
 struct words {
 	struct word word[WORDS_MOST];
 	size_t count;
-	bool title; /* only the first has something in it, and more bytes follow than its end */
+	bool title; /* only the first word is not empty, and more than its NUL follows */
 };
 
 /* ---- words */
@@ -35,7 +35,7 @@ static bool is(struct word word, const char *text)
 	return word.length == strlen(text) && memcmp(word.text, text, word.length) == 0;
 }
 
-/* list: separated by blanks */
+/* Is the word in `list`, whose items are separated by blanks? */
 static bool is_in(struct word word, const char *list)
 {
 	while (list && *list) {
@@ -70,12 +70,12 @@ static struct words split(const char *line, size_t bytes)
 		filled += length > 0;
 		at += length + 1;
 	}
-	/* A title overwrites the arguments, and what is left of them are bytes 0. */
+	/* A title overwrites the arguments, and zeroes the rest of them. */
 	words.title = words.count > 1 && filled == 1 && words.word[0].length;
 	return words;
 }
 
-/* What follows the last '/'. */
+/* The part behind the last '/'. */
 static struct word last_part(struct word path)
 {
 	const char *slash = memrchr(path.text, '/', path.length);
@@ -97,7 +97,7 @@ static void append(char name[PROCESS_NAME_BYTES], const char *before, struct wor
 	if (most > PROCESS_NAME_BYTES - 1 - used)
 		most = PROCESS_NAME_BYTES - 1 - used;
 	while (most && most < word.length && ((unsigned char)word.text[most] & 0xc0) == 0x80)
-		most--; /* within a character */
+		most--; /* inside a character */
 	snprintf(name + length, PROCESS_NAME_BYTES - length, "%s%.*s", before, (int)most, word.text);
 }
 
@@ -106,7 +106,7 @@ static bool is_letter(char letter)
 	return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || letter == '_';
 }
 
-/* Not what may be a secret: an assignment, a URL, an account; and a number tells nothing. */
+/* Leaves out what may be a secret (an assignment, a URL, an account), and numbers, which tell nothing. */
 static bool may_be_shown(struct word word)
 {
 	bool letters = false;
@@ -125,7 +125,8 @@ static void append_operand(char name[PROCESS_NAME_BYTES], struct word word)
 		append(name, " ", part);
 }
 
-/* The file with its folder: many are called main.py or server.js. Folders of programs tell nothing. */
+/* The file with its folder, because many files are called main.py or server.js. Folders of programs tell
+ * nothing. */
 static struct word script_of(struct word path)
 {
 	const struct word file = last_part(path);
@@ -142,11 +143,11 @@ static struct word script_of(struct word path)
 
 /* ---- interpreters */
 
-/* Options: single letters, which may stand together (-uc), or words (-jar, --eval). Their value is code; a
- * module that is executed; the script; or anything else, in the next word or (attached) always in
- * the same. */
+/* Options: single letters, which may be joined (-uc), or words (-jar, --eval). The lists tell options by
+ * their value: code; a module to execute; the script; or anything else. The value is in the next word or, for
+ * `attached`, always in the same word. */
 struct interpreter {
-	const char *names; /* a version may follow */
+	const char *names; /* a version may follow the name */
 	const char *code, *module, *file, *value, *attached;
 	bool words;
 };
@@ -184,7 +185,7 @@ static const struct interpreter *interpreter_of(const char *program)
 
 enum meaning { NOTHING, CODE, MODULE, FILE_NEXT, VALUE_NEXT };
 
-/* An option of single letters: *rest becomes what stands behind the one that has a value. */
+/* An option of single letters: *rest becomes the text behind the letter that has a value. */
 static enum meaning meaning_of_letters(
     const struct interpreter *interpreter, struct word word, struct word *rest)
 {
@@ -221,7 +222,7 @@ static enum meaning meaning_of(const struct interpreter *interpreter, struct wor
 	return is_in(word, interpreter->value) ? VALUE_NEXT : NOTHING;
 }
 
-/* "app:app", "shop.wsgi:make_app()": what a server of Python serves. */
+/* "app:app", "shop.wsgi:make_app()": the application that a Python server serves. */
 static bool is_application(struct word word)
 {
 	const char *colon = memchr(word.text, ':', word.length);
@@ -233,8 +234,8 @@ static bool is_application(struct word word)
 	    word.length <= OPERAND_LONGEST;
 }
 
-/* What tells a script's processes apart: the word behind it, or what is known of some. An option's value is
- * neither. */
+/* What tells the processes of one script apart: the word behind the script, or a known word of some scripts.
+ * The value of an option is neither. */
 static void append_operand_of(char name[PROCESS_NAME_BYTES], const struct words *words, size_t script)
 {
 	static const char servers[] = "gunicorn uvicorn hypercorn daphne granian";
@@ -314,7 +315,7 @@ static void append_interpreted(
 
 /* ---- titles */
 
-/* "nginx: master process /usr/sbin/nginx -g ..." has what it was started with behind it. */
+/* "nginx: master process /usr/sbin/nginx -g ...": the command line follows the title. */
 static size_t title_length(struct word title)
 {
 	size_t length = 0;
@@ -339,8 +340,8 @@ static size_t title_length(struct word title)
 	return length;
 }
 
-/* "nginx: worker process": a word with a colon, and more in the same string. Or something else than the
- * program's own name, and nothing but bytes 0 behind it. */
+/* A title is a word with a colon and more text in the same string ("nginx: worker process"). Or it is a
+ * string other than the program's own name, with only zero bytes behind it. */
 static bool is_title(const struct words *words, const char *program)
 {
 	const struct word first = words->word[0];
@@ -367,7 +368,8 @@ static void append_title(char name[PROCESS_NAME_BYTES], const char *program, str
 	first = own;
 	if (first.length && first.text[first.length - 1] == ':')
 		first.length--;
-	/* It begins with the program's name, perhaps without the version; or that goes before it. */
+	/* The title begins with the program's name, perhaps without the version; if it does not, the name is
+	 * put in front. */
 	if (first.length && strncmp(program, first.text, first.length) == 0)
 		name[0] = '\0';
 	append(name, name[0] ? " " : "", title);

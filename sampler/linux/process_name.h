@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process is called in tables, so that processes of one program are told apart: the program, with the
+ * The name of a process in tables, which tells processes of one program apart. It is the program with the
  * script, module or first operand that it was started with ("python3.11 gunicorn app:app", "java x.jar"), or
- * the title that it has given itself ("nginx: worker process").
+ * the title that the process gave itself ("nginx: worker process").
  *
- * Of the command line no more is taken than that: passwords and tokens stand in arguments. What looks like
- * an option, an assignment, an address or an account is never an operand here.
+ * No more of the command line is used: arguments may contain passwords and tokens. A word that looks like an
+ * option, an assignment, an address or an account is never used as operand.
  */
 #ifndef SAMPLER_LINUX_PROCESS_NAME_H
 #define SAMPLER_LINUX_PROCESS_NAME_H
@@ -15,12 +15,12 @@
 
 enum { PROCESS_NAME_BYTES = 96, PROCESS_NAME_LINE_BYTES = 4096 };
 
-/* Pure. program: what it is called otherwise, without its folder. line: /proc/PID/cmdline or its beginning,
- * of any bytes. The name is valid UTF-8, without anything that would do something to a terminal. */
+/* program: the program's file name. line: /proc/PID/cmdline or its beginning, any bytes. The name is valid
+ * UTF-8, without characters that a terminal would obey. Pure. */
 void process_name_make(
     char name[PROCESS_NAME_BYTES], const char *program, const char *line, size_t line_bytes);
 
-/* The same of a process now; the program alone if that cannot be read. */
+/* The same for a running process; the program alone if its command line cannot be read. */
 void process_name_read(char name[PROCESS_NAME_BYTES], pid_t pid, const char *program);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a program is that execvp(3) would start. */
+/* Finds the program that execvp(3) would start. */
 #ifndef SAMPLER_LINUX_PROGRAM_PATH_H
 #define SAMPLER_LINUX_PROGRAM_PATH_H
 
@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 /*
- * Looks `name` up in PATH; a name with a slash is a path itself, which need only exist. False: there is none.
- * In PATH only regular files that we may execute count.
+ * Looks up `name` in PATH, where only regular files that we may execute count. A name with a slash is a path
+ * itself, which need only exist. False if there is none.
  */
 bool program_path_find(const char *name, char *path, size_t path_bytes);
 

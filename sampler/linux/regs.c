@@ -37,8 +37,8 @@ static const uint8_t aarch64_columns[33] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 
 /*
  * A return address signed by PAC has its code in the bits above the virtual address; with 48-bit user
- * addresses those are bits 48 to 63, pointer tags included. For the machine we run on regs_arch_native()
- * asks.
+ * addresses those are bits 48 to 63, pointer tags included. For the machine that we run on,
+ * regs_arch_native() asks the processor.
  */
 const struct regs_arch regs_aarch64 = {
     .name = "aarch64",
@@ -74,11 +74,11 @@ const struct regs_arch *regs_arch_find(uint16_t e_machine)
 
 #ifdef __aarch64__
 /*
- * Which bits of a code address are its own, and not of an authentication code or a tag: asked of the
- * processor, because it depends on how the kernel was configured (39, 42, 47, 48 or 52 bits). XPACLRI (here
- * as the hint that it is, which old assemblers and processors take) sets the bits of the code in x30 to what
- * bit 55 is, and does nothing where there is no pointer authentication. Arm Architecture Reference Manual,
- * D8.10.
+ * The bits of a code address that are neither an authentication code nor a tag. Only the processor can tell,
+ * because the number depends on the kernel's configuration (39, 42, 47, 48 or 52 bits). XPACLRI sets the bits
+ * of the authentication code in x30 to the value of bit 55, and does nothing without pointer authentication.
+ * (It is written as a hint here, which old assemblers and processors accept.) Arm Architecture Reference
+ * Manual, D8.10.
  */
 static uint64_t own_code_mask(void)
 {

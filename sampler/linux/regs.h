@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registers of a target, numbered as its DWARF numbers them, and one table per architecture that says how
- * perf numbers them and what the unwinder has to know. Both tables are in every build: the e_machine of the
+ * Registers of a target, numbered as its DWARF numbers them, and one table per architecture: perf's numbers
+ * of the registers, and what the unwinder has to know. Both tables are in every build: the e_machine of the
  * files in the target decides which one is used, not how heaptap was compiled.
  *
  * DWARF numbers: System V ABI AMD64 supplement, figure 3.36; "DWARF for the Arm 64-bit Architecture", section
@@ -35,8 +35,8 @@ struct regs_arch {
 	uint8_t sp, fp;      /* DWARF numbers */
 	uint8_t ra;          /* usual return address column */
 	bool ra_in_register; /* a leaf function has its return address in a register (aarch64) */
-	/* where {caller's frame pointer, return address} are the last words of a frame (x86-64): behind them
-	 * is the caller's; elsewhere they may be anywhere in it */
+	/* true if the pair {caller's frame pointer, return address} ends a frame, so that the caller's frame
+	 * is behind it (x86-64); on other machines the pair may be anywhere in the frame */
 	bool record_ends_frame;
 	uint8_t tracked_count;
 	/* registers that a callee must restore, and that a compiled row restores */
@@ -69,19 +69,19 @@ const struct regs_arch *regs_arch_find(uint16_t e_machine);
 const struct regs_arch *regs_arch_native(void);
 
 /*
- * From a PERF_SAMPLE_REGS_USER dump: `mask` as in sample_regs_user, `values` one word per bit of it, in
- * rising order, n of them. 0; -EINVAL if n does not fit `mask` or stack pointer or program counter are
- * missing.
+ * From a PERF_SAMPLE_REGS_USER dump. `mask`: as in sample_regs_user. `values`: n words, one per bit of
+ * `mask`, in rising order. Returns 0, or -EINVAL if n does not fit `mask`, or if stack pointer or program
+ * counter are missing.
  */
 int regs_from_perf(
     const struct regs_arch *arch, uint64_t mask, const uint64_t *values, size_t n, struct regs *regs);
 
-/* From words in DWARF order, bit n of `known` saying whether words[n] holds register n. 0 or -EINVAL as
- * above. */
+/* From words in DWARF order. Bit n of `known`: words[n] holds register n. Returns 0 or -EINVAL as above. */
 int regs_from_dwarf(const struct regs_arch *arch, uint64_t pc, uint64_t known, const uint64_t *words,
     size_t n, struct regs *regs);
 
-/* From words as the preloaded library copies them (struct regs_arch, copied). 0 or -EINVAL as above. */
+/* From words as the preloaded library copies them (struct regs_arch, copied). Returns 0 or -EINVAL as
+ * above. */
 int regs_from_copied(const struct regs_arch *arch, const uint64_t *words, struct regs *regs);
 
 #endif

@@ -39,8 +39,8 @@ int regular_file_mount(int fd)
 	return mount;
 }
 
-/* Before Linux 5.6, or where openat2 is refused by a container's filter: of a name, which leads out of no
- * folder, only the mount is in question. */
+/* For kernels before Linux 5.6, or if a container's filter refuses openat2. A name without slashes leads out
+ * of no folder: only its mount has to be checked. */
 static int open_without_openat2(int dirfd, const char *path, int flags, int in_folder)
 {
 	if (in_folder && strchr(path, '/'))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opens a file whose path comes from an untrusted process. A path can name a FIFO (open blocks), a tape or a
- * watchdog (open has effects): so the type is checked first, and only a regular file is opened.
+ * watchdog (open has effects). So the type is checked first, and only a regular file is opened.
  */
 #ifndef SAMPLER_LINUX_REGULAR_FILE_H
 #define SAMPLER_LINUX_REGULAR_FILE_H
@@ -11,18 +11,19 @@
 #include <sys/stat.h>
 
 /*
- * Opens path for reading, close-on-exec, under the folder dirfd (AT_FDCWD as usual). With in_folder, the
- * file is below dirfd and on its mount, reached by no symlink: whoever may mount something there (a user in a
+ * Opens path for reading, close-on-exec, under the folder dirfd (AT_FDCWD as usual). With in_folder, the file
+ * must be below dirfd, on its mount, and reached by no symlink: a user who may mount something there (in a
  * namespace of their own) could show us any file. Returns a descriptor and its *status, or -errno (-EINVAL:
  * not a regular file; -EXDEV: of another mount).
  */
 int regular_file_open(int dirfd, const char *path, int in_folder, struct stat *status);
 
-/* The same for a file already found: `location` is a descriptor from open(O_PATH), and is closed. */
+/* The same for a file that was found already: `location` is a descriptor from open(O_PATH), which is
+ * closed. */
 int regular_file_reopen(int location, struct stat *status);
 
-/* Reads exactly so many bytes from OFFSET on; of /proc/PID/mem that is an address. 0 or -errno (-EIO: the
- * file ends before). */
+/* Reads exactly so many bytes from OFFSET on (an address if the file is /proc/PID/mem). Returns 0 or -errno;
+ * -EIO if the file ends before. */
 int regular_file_read(int fd, void *to, size_t bytes, uint64_t offset);
 
 /* The number of the mount through which a descriptor was opened, or -1 if it cannot be read. Works before

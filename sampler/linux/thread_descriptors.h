@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the threads of a process have their descriptors.
+ * Where libc keeps the descriptors of a process' threads.
  *
- * The kernel knows one address in each: the head of the thread's list of robust mutexes, see
- * get_robust_list(2). glibc registers it when it starts a thread, has it in the descriptor, and the
- * descriptor at the upper end of the thread's stack. musl registers it late or never. The main thread's
- * is elsewhere, and is left out.
+ * The kernel knows one address in each descriptor: the head of the thread's list of robust mutexes, see
+ * get_robust_list(2). glibc registers this head when it starts a thread. The head is in the descriptor, and
+ * the descriptor is at the upper end of the thread's stack. musl registers the head late or never. The main
+ * thread's descriptor is elsewhere, and is left out.
  */
 #ifndef SAMPLER_LINUX_THREAD_DESCRIPTORS_H
 #define SAMPLER_LINUX_THREAD_DESCRIPTORS_H

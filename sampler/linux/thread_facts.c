@@ -22,7 +22,7 @@ struct thread_facts thread_facts_read(pid_t tid)
 		facts.unread = length < 0 && proc_is_shortage((int)-length);
 		return facts;
 	}
-	/* A name's line ends are escaped there. */
+	/* Line ends in a name are escaped in this file. */
 	const char *state = strstr(status, "\nState:\t"), *inner = strstr(status, "\nNSpid:"),
 	           *users = strstr(status, "\nUid:");
 	facts.pid = (pid_t)proc_status_number(status, "\nTgid:", 10, 0);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 4096, NAME_BYTES = 16 }; /* of the kernel's task_struct.comm */
+enum { THREADS_MAX = 4096, NAME_BYTES = 16 }; /* NAME_BYTES: the size of the kernel's task_struct.comm */
 
 struct thread {
 	uint32_t tid;
@@ -48,7 +48,7 @@ static struct thread *find(const struct threads *threads, uint32_t tid, size_t *
 	return low < threads->count && threads->items[low].tid == tid ? &threads->items[low] : NULL;
 }
 
-/* An empty name does not replace another. */
+/* An empty name does not replace a known one. */
 static void put(struct threads *threads, uint32_t tid, const char *name)
 {
 	size_t at;

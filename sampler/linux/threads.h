@@ -3,8 +3,7 @@
  * The names of one process' threads. A name is kept after its thread has ended.
  *
  * A name is read when a thread's first sample arrives, a few milliseconds after the sample. Later names come
- * from the kernel's COMM records where perf events are open, and from reading all names again from time to
- * time.
+ * from the kernel's COMM records if perf events are open, and from reading all names again from time to time.
  */
 #ifndef SAMPLER_LINUX_THREADS_H
 #define SAMPLER_LINUX_THREADS_H
@@ -17,7 +16,7 @@ struct threads;
 struct threads *threads_new(void); /* NULL: out of memory */
 void threads_free(struct threads *threads);
 
-/* A sample of that thread has arrived: reads its name unless it is known. */
+/* Call it for each sample of a thread: reads the thread's name unless it is known. */
 void threads_see(struct threads *threads, pid_t pid, uint32_t tid);
 
 /* The thread has changed its name. */
@@ -26,7 +25,7 @@ void threads_call(struct threads *threads, uint32_t tid, const char *name);
 /* Reads the names of all living threads. */
 void threads_read(struct threads *threads, pid_t pid);
 
-/* NULL: unknown. `threads` may be NULL. */
+/* The name of a thread, or NULL if unknown. `threads` may be NULL. */
 const char *threads_name(const struct threads *threads, uint32_t tid);
 
 #endif

@@ -6,15 +6,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A function that such an allocator defines and nothing else does. A file with one that it does not export
- * has the allocator inside, where no preloaded library can see what it does: Rust's tikv-jemallocator is such
- * a one (_rjem_malloc). */
+/* Is this a function that only such an allocator defines? A file that has the function and does not export it
+ * has the allocator inside, where no preloaded library can see its calls. Rust's tikv-jemallocator is an
+ * example (_rjem_malloc). */
 bool allocator_names_function(const char *name);
 
-/* All of these; NULL beyond the last. */
+/* Function number `index`, or NULL beyond the last. */
 const char *allocator_names_at(size_t index);
 
-/* The file name of such an allocator's shared library. */
+/* Is this the file name of such an allocator's shared library? */
 bool allocator_names_library(const char *name);
 
 #endif

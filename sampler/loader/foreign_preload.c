@@ -19,7 +19,7 @@ static bool begins(const char *text, const char *beginning)
 	return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* `length` characters of a list: a path of our library? */
+/* Are these `length` characters of a list a path of our library? */
 static bool is_ours(const char *path, size_t length)
 {
 	const size_t own = sizeof(PRELOAD_LIBRARY_NAME) - 1;
@@ -49,7 +49,7 @@ static bool holds_foreign(char *const environment[])
 	return false;
 }
 
-/* Somebody else's, who would have them named LD_PRELOAD with ours. */
+/* The user's own variables have these names: they would become LD_PRELOAD together with ours. */
 static bool holds_hidden(char *const environment[])
 {
 	for (; *environment; environment++)

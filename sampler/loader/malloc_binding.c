@@ -22,7 +22,7 @@ static bool is_slot(unsigned int machine, unsigned long type)
 	return false;
 }
 
-/* The name of the symbol that a relocation refers to; NULL: none. */
+/* The name of a relocation's symbol, or NULL. */
 static const char *symbol_name(Elf *elf, const GElf_Shdr *relocations, size_t index)
 {
 	Elf_Scn *section = elf_getscn(elf, relocations->sh_link);

@@ -35,7 +35,7 @@ enum { DYNAMIC_ENTRIES = 1024 };
 #define OWN_MACHINE EM_AARCH64
 #endif
 
-/* A descriptor or -errno. */
+/* Returns a descriptor or -errno. */
 static int preload_check_open(const char *command, const struct preload_check_who *who)
 {
 	const char *path = strchr(command, '/') ? "" : getenv("PATH");
@@ -79,8 +79,8 @@ static bool is_privileged(int fd, const struct stat *status, const struct preloa
 	return who->uid != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-/* AddressSanitizer, ThreadSanitizer and HWAddressSanitizer interpose malloc themselves. The others (undefined
- * behaviour, leaks) work with a library preloaded before them, and so do static runtimes. */
+/* AddressSanitizer, ThreadSanitizer and HWAddressSanitizer interpose malloc themselves. The other sanitizers
+ * (undefined behaviour, leaks) work with a library preloaded before them, and so do static runtimes. */
 static bool is_sanitizer(const char *path)
 {
 	static const char *const runtimes[] = {"libasan.so", "libtsan.so", "libhwasan.so", "libclang_rt.asan",
@@ -104,7 +104,7 @@ static bool preloads_sanitizer(const char *preload)
 	return found;
 }
 
-/* The file offset of an address; 0: it is not in the file. */
+/* The file offset of an address, or 0 if it is not in the file. */
 static off_t file_offset(int fd, const Elf64_Ehdr *header, uint64_t address)
 {
 	for (unsigned int i = 0; i < header->e_phnum; i++) {
@@ -131,7 +131,7 @@ static bool needs_sanitizer(int fd, const Elf64_Ehdr *header, const Elf64_Phdr *
 	for (size_t i = 0; i < count && entries[i].d_tag != DT_NULL; i++)
 		if (entries[i].d_tag == DT_STRTAB)
 			address = entries[i].d_un.d_ptr;
-	/* Once, however many there are: it reads every program header. */
+	/* Only once, however many there are: the call reads every program header. */
 	off_t names = address ? file_offset(fd, header, address) : 0;
 	for (size_t i = 0; names && i < count && entries[i].d_tag != DT_NULL; i++) {
 		char name[64] = "";
@@ -144,7 +144,7 @@ static bool needs_sanitizer(int fd, const Elf64_Ehdr *header, const Elf64_Phdr *
 	return false;
 }
 
-/* By the name that its builds give to the loader on every system: ld-musl-x86_64.so.1. */
+/* Recognized by the loader's file name, which is the same on every system: ld-musl-x86_64.so.1. */
 static bool is_musl(int fd, const Elf64_Phdr *interpreter)
 {
 	char path[256];
@@ -188,8 +188,8 @@ static enum preload_check_kind elf_inspect(
 		    ? PRELOAD_CHECK_SANITIZER
 		    : is_musl(fd, &interpreter) ? PRELOAD_CHECK_MUSL
 		                                : PRELOAD_CHECK_DYNAMIC;
-	/* ET_DYN without an interpreter: static-pie, or the loader. They are told apart by nothing but their
-	 * name. */
+	/* ET_DYN without an interpreter is a static-pie program or the loader itself. Only the name tells
+	 * them apart. */
 	if (is_dynamic && header->e_type == ET_DYN) {
 		char link[PROC_PATH_BYTES], target[PATH_MAX];
 		ssize_t length;

@@ -47,8 +47,8 @@ static char *entry_make(const char *name, const char *first, const char *separat
 
 /*
  * A child built with gcc's AddressSanitizer ends at once if any library was preloaded before the runtime.
- * With this option it starts, and detects the same errors as without us, since our library only forwards to
- * the next malloc.
+ * With this option the child starts, and detects the same errors as without us, since our library only
+ * forwards to the next malloc.
  */
 static char *asan_options(char *const environment[])
 {
@@ -60,7 +60,7 @@ static char *asan_options(char *const environment[])
 }
 
 /*
- * The allocation begins with the strings that were made here, so that they can be freed; the array that the
+ * The allocation begins with the strings that are made here, so that they can be freed. The array that the
  * caller sees begins behind them.
  */
 char **preload_library_environment(char *const environment[], const char *library, const char *value)

@@ -8,23 +8,23 @@
 
 #define PRELOAD_LIBRARY_NAME  "libheaptap.so"
 #define ATTACH_LIBRARY_NAME   "libheaptap-attach.so"
-/* What a target that was attached to has mapped: a copy in memory, or a file that was removed. */
+/* The name of the mapping in an attached process: a copy in memory, or a removed file. */
 #define ATTACH_LIBRARY_MAPPED ATTACH_LIBRARY_NAME " (deleted)"
 
 /* Where installed_file_find() finds it. Returns 0 or -ENOENT. `path` is absolute. */
 int preload_library_find(char *path, size_t path_bytes);
 
-/* The same for the library of processes that run already. */
+/* The same for the library that running processes load. */
 int attach_library_find(char *path, size_t path_bytes);
 
 /* Can LD_PRELOAD carry this path? Spaces and colons separate its entries, '$' begins a token (ld.so(8)). */
 bool preload_library_is_preloadable(const char *path);
 
 /*
- * The environment for COMMAND: `environment` with `library` in front of what LD_PRELOAD holds, with
- * HEAPTAP set to `value`, and with ASAN_OPTIONS letting a library come before AddressSanitizer's runtime;
- * all else and the order kept. The caller frees it with preload_library_environment_free; it borrows the
- * other strings. NULL: no memory.
+ * The environment for COMMAND: a copy of `environment` with `library` in front of LD_PRELOAD's value, with
+ * HEAPTAP=`value`, and with an ASAN_OPTIONS that lets a library come before AddressSanitizer's runtime. All
+ * else and the order stay. The caller frees it with preload_library_environment_free; it borrows the other
+ * strings. NULL if out of memory.
  */
 char **preload_library_environment(char *const environment[], const char *library, const char *value);
 void preload_library_environment_free(char **environment);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long it is, and where, is for the process to say: there may be no end of it. */
+/* The process chooses the place and length of its environment: it may be endless. */
 enum { ENVIRONMENT_BYTES = 256 << 10 };
 
 pid_t profiled_sampler(pid_t pid)
@@ -35,7 +35,7 @@ int profiled_has_library(pid_t pid)
 	static const char name[] = "/" PRELOAD_LIBRARY_NAME;
 	char *line = NULL;
 	size_t room = 0;
-	int found = -ESRCH; /* who ends has no maps any more */
+	int found = -ESRCH; /* a process that ends has no maps any more */
 	FILE *maps = proc_open_text(pid, "maps");
 
 	if (!maps)

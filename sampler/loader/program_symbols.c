@@ -13,10 +13,10 @@
 enum {
 	SECTIONS_MAX = 1024,
 	DYNAMIC_MAX = 4096,         /* entries */
-	TABLE_BYTES_MAX = 64 << 20, /* of names, and of symbols: node's are 7 and 3 MiB */
+	TABLE_BYTES_MAX = 64 << 20, /* each, of names and of symbols: node has 7 and 3 MiB */
 	PIECE_BYTES = 32768,
-	NAME_BYTES = 64,   /* the longest that is looked for, and more */
-	PLACES_MAX = 1024, /* where such names are in one table: node has some hundred that end in "malloc" */
+	NAME_BYTES = 64,   /* more than the longest name that is looked for */
+	PLACES_MAX = 1024, /* of such names in one table: node has some hundred names that end in "malloc" */
 };
 
 enum table_kind { TABLE_NONE, TABLE_ALL, TABLE_EXPORTED, TABLE_DYNAMIC, TABLES };
@@ -25,11 +25,11 @@ struct scan {
 	struct program_symbols *symbols;
 	program_symbols_reader *reader;
 	void *context;
-	const char *names[64]; /* that are looked for, the longest first */
+	const char *names[64]; /* the names that are looked for, the longest first */
 	size_t lengths[64], name_count;
-	bool last[256]; /* the characters in which they end */
+	bool last[256]; /* the last characters of the names */
 	struct place {
-		uint32_t at; /* in the table of names, ascending */
+		uint32_t at; /* offset in the table of names, ascending */
 		const char *name;
 	} places[PLACES_MAX];
 	size_t place_count;
@@ -63,8 +63,8 @@ static void look_for_all(struct scan *scan)
 		look_for(scan, name);
 }
 
-/* A name that ends at text[end]; `at`: what text[end] is in the table. A linker lets names share their ends,
- * so what is before the name does not matter. */
+/* Notes a wanted name that ends at text[end]; `at` is the offset of text[end] in the table. A linker lets
+ * names share their ends, so the text before the name does not matter. */
 static void find_at(struct scan *scan, const char *text, size_t end, uint64_t at)
 {
 	for (size_t i = 0; i < scan->name_count; i++) {
@@ -80,7 +80,7 @@ static void find_at(struct scan *scan, const char *text, size_t end, uint64_t at
 	}
 }
 
-/* Each piece begins with the end of the one before. False: it cannot be read. */
+/* Each piece begins with the end of the piece before. False if the table cannot be read. */
 static bool find_places(struct scan *scan, const Elf64_Shdr *table)
 {
 	char text[NAME_BYTES + PIECE_BYTES];
@@ -160,7 +160,7 @@ static bool look_at_symbols(const struct scan *scan, const Elf64_Shdr *table)
 
 /* ---- needed libraries */
 
-/* A name that is longer than those that are looked for is cut. */
+/* Cuts a name that is longer than the names that are looked for. */
 static void look_at_needed(const struct scan *scan, const Elf64_Shdr *names, uint64_t offset)
 {
 	char name[NAME_BYTES] = "";
@@ -210,7 +210,7 @@ static bool is_called(
 	    memcmp(called, name, bytes) == 0;
 }
 
-/* Small, and of no type of its own. A path, as no honest file has it, is no name. */
+/* The section is small, and has no type of its own. A path is no name: no honest file has one here. */
 static void look_at_debug_link(const struct scan *scan, const Elf64_Ehdr *header, const Elf64_Shdr *section)
 {
 	char *link = scan->symbols->debug_link;

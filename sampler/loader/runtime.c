@@ -8,7 +8,8 @@
 
 /* ---- how they are known */
 
-/* Each is exported by the file that has the interpreter, and by no other; but V8's entry is a local one. */
+/* Only the file that has the interpreter exports these symbols. V8's entry is not exported: it is a local
+ * symbol. */
 static const struct {
 	const char *name;
 	enum runtime_kind kind;
@@ -28,7 +29,7 @@ static const struct {
     {"TclNRRunCallbacks", RUNTIME_TCL, .entry = true},
 };
 
-/* Libraries of an interpreter whose program has it not inside. */
+/* Libraries that contain an interpreter, for programs that do not contain it themselves. */
 static const struct {
 	const char *name;
 	enum runtime_kind kind;
@@ -84,7 +85,7 @@ void runtime_note_library(struct runtime *runtime, const char *name)
 	}
 }
 
-/* Go's linker writes it into each program, and strip leaves it. */
+/* Go's linker writes this section into each program, and strip keeps it. */
 void runtime_note_go_section(struct runtime *runtime)
 {
 	if (!runtime->kind)
@@ -98,9 +99,9 @@ void runtime_note_go_section(struct runtime *runtime)
 
 static const struct {
 	const char *memory, *memory_remedy;
-	const char *beside_mmap; /* NULL: --mmap shows enough */
+	const char *beside_mmap; /* NULL: NULL if --mmap shows enough */
 	bool avoids_malloc;
-	const char *off; /* how the variable begins that makes it use malloc; NULL: there is none */
+	const char *off; /* the beginning of the variable that makes it use malloc; NULL: there is none */
 	const char *language, *names_remedy;
 } words[RUNTIME_KINDS] = {
     [RUNTIME_PYTHON] = {.memory = "python's own pool",
