@@ -92,7 +92,7 @@ static size_t choose_types(const struct making *m, int part)
 	return chosen;
 }
 
-static void add_folded(struct folded *sum, const struct folded *more)
+static void add_fitted(struct fitted *sum, const struct fitted *more)
 {
 	sum->samples += more->samples;
 	sum->other += more->other;
@@ -108,10 +108,10 @@ static int make_part(struct making *m, int part)
 	struct delivery_part *made = &delivery->parts[delivery->part_count];
 	const struct target_limits *limits = target_limits(m->target);
 	double seconds = (double)(delivery->end_ns - delivery->start_ns) / 1e9;
-	struct fold_input input = {
-	    m->profile, m->values, m->types, .time_ns = delivery->end_ns, .limits = &limits->fold};
+	struct fit_input input = {
+	    m->profile, m->values, m->types, .time_ns = delivery->end_ns, .limits = &limits->fit};
 	char comment[128];
-	struct folded folded;
+	struct fitted fitted;
 	int err;
 
 	if (!choose_types(m, part))
@@ -127,12 +127,12 @@ static int make_part(struct making *m, int part)
 		input.snapshot = comment;
 	else if (part == PART_ALL && m->origin->kind == ORIGIN_LIVE && m->origin->ours)
 		input.comment = comment;
-	err = fold(&input, &folded);
+	err = fit(&input, &fitted);
 	if (err)
 		return err;
-	*made = (struct delivery_part){.profile = folded.bytes, .profile_bytes = folded.length};
+	*made = (struct delivery_part){.profile = fitted.bytes, .profile_bytes = fitted.length};
 	delivery->part_count++;
-	add_folded(&delivery->folded, &folded);
+	add_fitted(&delivery->fitted, &fitted);
 	err = gzip_encode(
 	    made->profile, made->profile_bytes, GZIP_LEVEL_FAST, &made->packed, &made->packed_bytes);
 	if (m->target->url.protocol != URL_OTLP) {
@@ -182,7 +182,7 @@ int delivery_make(struct delivery *delivery, const struct target *target, const 
 
 void delivery_cuts(const struct delivery *delivery, char *text, size_t text_bytes)
 {
-	const struct folded *f = &delivery->folded;
+	const struct fitted *f = &delivery->fitted;
 
 	text[0] = '\0';
 	if (f->other)

@@ -5,7 +5,7 @@
 #define PUSH_DELIVERY_H
 
 #include "pprof/profile/labels.h"
-#include "push/fold.h"
+#include "push/fit.h"
 #include "push/identity.h"
 
 #include <stdbool.h>
@@ -33,7 +33,7 @@ struct delivery {
 	 * allocated. For the others there is one part. 0: nothing of the profile is wanted. */
 	struct delivery_part parts[2];
 	size_t part_count;
-	struct folded folded; /* of the parts together; bytes is not set */
+	struct fitted fitted; /* of the parts together; bytes is not set */
 	int64_t fallen;       /* since_values() */
 };
 

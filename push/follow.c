@@ -6,9 +6,9 @@
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/config.h"
-#include "push/feed.h"
 #include "push/http.h"
-#include "push/lane.h"
+#include "push/source.h"
+#include "push/target_queue.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,9 +27,9 @@ enum { STATUS_USAGE = 2 };
 #define END_NS (UINT64_C(10) * 1000000000) /* record --push: how long its end may wait */
 
 struct follow {
-	struct lane lanes[CONFIG_TARGETS_MAX];
-	size_t lane_count;
-	struct feed *feed;
+	struct target_queue queues[CONFIG_TARGETS_MAX];
+	size_t queue_count;
+	struct source *source;
 	struct http *http;
 	int signal_fd;
 	int end_fd;    /* to `record`, which waits for us once it has shut it down; -1: none, or told */
@@ -44,16 +44,16 @@ struct follow {
 
 static bool is_idle(const struct follow *f)
 {
-	for (size_t i = 0; i < f->lane_count; i++)
-		if (f->lanes[i].call)
+	for (size_t i = 0; i < f->queue_count; i++)
+		if (f->queues[i].call)
 			return false;
 	return true;
 }
 
 static bool is_empty(const struct follow *f)
 {
-	for (size_t i = 0; i < f->lane_count; i++)
-		if (f->lanes[i].call || f->lanes[i].spool.count)
+	for (size_t i = 0; i < f->queue_count; i++)
+		if (f->queues[i].call || f->queues[i].spool.count)
 			return false;
 	return true;
 }
@@ -69,15 +69,15 @@ static bool is_over(struct follow *f)
 {
 	if (f->stopping)
 		return is_idle(f);
-	if (!f->end_ns && feed_has_ended(f->feed))
+	if (!f->end_ns && source_has_ended(f->source))
 		f->end_ns = clock_now_ns() + END_NS;
-	return feed_has_ended(f->feed) && (is_empty(f) || !left_ns(f));
+	return source_has_ended(f->source) && (is_empty(f) || !left_ns(f));
 }
 
 static void say_left(const struct follow *f)
 {
-	for (size_t i = 0; i < f->lane_count; i++) {
-		const struct spool *spool = &f->lanes[i].spool;
+	for (size_t i = 0; i < f->queue_count; i++) {
+		const struct spool *spool = &f->queues[i].spool;
 
 		if (spool->count)
 			log_line("%zu profile%s (%" PRIu64
@@ -142,10 +142,10 @@ static bool can_reload(const struct follow *f)
 	return !err;
 }
 
-static void close_lanes(struct follow *f)
+static void close_queues(struct follow *f)
 {
-	for (size_t i = 0; i < f->lane_count; i++)
-		lane_close(&f->lanes[i], f->http);
+	for (size_t i = 0; i < f->queue_count; i++)
+		target_queue_close(&f->queues[i], f->http);
 }
 
 static void read_signals(struct follow *f)
@@ -162,17 +162,17 @@ static void read_signals(struct follow *f)
 		} else {
 			/* A second one: at once. The profile stays in the spool. */
 			if (f->stopping && !f->reload)
-				close_lanes(f);
+				close_queues(f);
 			f->reload = false;
 		}
 		f->stopping = true;
 	}
 }
 
-static uint64_t step_lanes(struct follow *f, uint64_t wait_ns)
+static uint64_t step_queues(struct follow *f, uint64_t wait_ns)
 {
-	for (size_t i = 0; i < f->lane_count && !f->stopping; i++) {
-		uint64_t due_ns = lane_step(&f->lanes[i], f->http);
+	for (size_t i = 0; i < f->queue_count && !f->stopping; i++) {
+		uint64_t due_ns = target_queue_step(&f->queues[i], f->http);
 
 		wait_ns = due_ns < wait_ns ? due_ns : wait_ns;
 	}
@@ -181,9 +181,9 @@ static uint64_t step_lanes(struct follow *f, uint64_t wait_ns)
 
 static void turn(struct follow *f)
 {
-	struct pollfd fds[FEED_FDS_MAX + 2] = {{.fd = f->signal_fd, .events = POLLIN}};
-	size_t feed_count = feed_fds(f->feed, fds + 1), count = 1 + feed_count;
-	uint64_t wait_ns = step_lanes(f, feed_due_ns(f->feed));
+	struct pollfd fds[SOURCE_FDS_MAX + 2] = {{.fd = f->signal_fd, .events = POLLIN}};
+	size_t source_count = source_fds(f->source, fds + 1), count = 1 + source_count;
+	uint64_t wait_ns = step_queues(f, source_due_ns(f->source));
 	char error[HTTP_ERROR_BYTES];
 	void *owner;
 
@@ -191,24 +191,24 @@ static void turn(struct follow *f)
 	if (f->end_fd >= 0 && !f->end_ns)
 		fds[count++] = (struct pollfd){.fd = f->end_fd, .events = POLLIN};
 	if (http_wait(f->http, fds, count, is_over(f) ? 0 : wait_ns, &owner, error))
-		lane_answered(owner, error);
+		target_queue_answered(owner, error);
 	if (fds[0].revents)
 		read_signals(f);
 	if (!f->stopping)
-		feed_read(f->feed, fds + 1, f->lanes, f->lane_count);
-	look_at_end(f, &fds[1 + feed_count]);
+		source_read(f->source, fds + 1, f->queues, f->queue_count);
+	look_at_end(f, &fds[1 + source_count]);
 }
 
 /* ---- start and end */
 
-static int open_lanes(struct follow *f, struct target *targets, size_t count)
+static int open_queues(struct follow *f, struct target *targets, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		int err = lane_open(&f->lanes[f->lane_count++], &targets[i]);
+		int err = target_queue_open(&f->queues[f->queue_count++], &targets[i]);
 
 		if (err)
 			return err;
-		if (f->lanes[i].spool.lock_fd < 0 && verbosity > 0)
+		if (f->queues[i].spool.lock_fd < 0 && verbosity > 0)
 			log_line(
 			    "%s: another process sends from its spool; this one adds to it", targets[i].name);
 	}
@@ -274,12 +274,12 @@ static int start(struct follow *f, struct command_line *line, struct config *con
 	f->end_fd = line->end_fd;
 	f->http = http_new();
 	f->signal_fd = open_signals(is_record);
-	f->feed = feed_new(folders, line->paths_fd);
-	if (!f->http || !f->feed || f->signal_fd < 0) {
+	f->source = source_new(folders, line->paths_fd);
+	if (!f->http || !f->source || f->signal_fd < 0) {
 		log_line("cannot start: %s", strerror(errno ? errno : ENOMEM));
 		return -ENOMEM;
 	}
-	return open_lanes(f, targets, named ? 1 : config->count);
+	return open_queues(f, targets, named ? 1 : config->count);
 }
 
 static int run(struct follow *f, struct command_line *line, struct config *config)
@@ -302,8 +302,8 @@ static int run(struct follow *f, struct command_line *line, struct config *confi
 	if (f->end_fd >= 0)
 		release_record(f);
 	/* Else there would be a spool for each --label build=N that ever was. */
-	for (size_t i = 0; i < f->lane_count && f->passing; i++)
-		spool_remove(&f->lanes[i].spool);
+	for (size_t i = 0; i < f->queue_count && f->passing; i++)
+		spool_remove(&f->queues[i].spool);
 	return 0;
 }
 
@@ -334,9 +334,9 @@ int follow_run(struct command_line *line)
 
 	if (!open_config(&f, line, &config, usual))
 		status = run(&f, line, &config);
-	close_lanes(&f);
+	close_queues(&f);
 	http_free(f.http);
-	feed_free(f.feed);
+	source_free(f.source);
 	if (f.signal_fd >= 0)
 		close(f.signal_fd);
 	config_fini(&config);

@@ -279,7 +279,7 @@ static void dry_run_print(const struct target *target, const char *path, const s
 		packed += delivery->parts[i].packed_bytes;
 	}
 	printf(
-	    "\n  size    %zu bytes, %zu compressed, %zu stacks\n", bytes, packed, delivery->folded.samples);
+	    "\n  size    %zu bytes, %zu compressed, %zu stacks\n", bytes, packed, delivery->fitted.samples);
 	if (delivery->end_ns > delivery->start_ns)
 		printf(
 		    "  window  alloc_* of %.3f s\n", (double)(delivery->end_ns - delivery->start_ns) / 1e9);
@@ -340,7 +340,7 @@ static bool deliver(struct one_shot *shot, const struct one_file *file, const st
 	if (verdict == RETRY_ACCEPTED) {
 		shot->sent++;
 		if (*cuts || verbosity > 0)
-			log_line("%s: sent, %zu stacks%s", file->path, delivery->folded.samples, cuts);
+			log_line("%s: sent, %zu stacks%s", file->path, delivery->fitted.samples, cuts);
 		return true;
 	}
 	shot->given_up = verdict == RETRY_LATER;

@@ -6,7 +6,7 @@
 
 #include "pprof/profile/labels.h"
 #include "pprof/service/spool_name.h"
-#include "push/fold.h"
+#include "push/fit.h"
 #include "push/url.h"
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct target {
 
 /* What a server refuses by its defaults. */
 struct target_limits {
-	struct fold_limits fold;
+	struct fit_limits fit;
 	uint64_t past_ns, future_ns; /* a profile's time may be so far from now; 0: any */
 };
 

@@ -122,7 +122,7 @@ static void the_users_labels_come_before_the_comments(void **state)
 	profile_free(profile);
 }
 
-static void feed_line(struct answer *answer, const char *line)
+static void source_line(struct answer *answer, const char *line)
 {
 	assert_true(answer_header(answer, line, strlen(line)));
 }
@@ -135,10 +135,10 @@ static void answers_keep_what_is_judged(void **state)
 	size_t length;
 
 	answer_init(&answer);
-	feed_line(&answer, "HTTP/1.1 100 Continue\r\n");
-	feed_line(&answer, "Retry-After: 7\r\n");
-	feed_line(&answer, "HTTP/2 200 \r\n");
-	feed_line(&answer, "Content-Type:application/grpc\r\n");
+	source_line(&answer, "HTTP/1.1 100 Continue\r\n");
+	source_line(&answer, "Retry-After: 7\r\n");
+	source_line(&answer, "HTTP/2 200 \r\n");
+	source_line(&answer, "Content-Type:application/grpc\r\n");
 	assert_string_equal(answer.retry_after, "");
 	assert_true(answer_body(&answer, "\0\0\0\0\2\x08", 6));
 	assert_int_equal(answer_grpc_message(&answer, &message, &length), -EBADMSG);
@@ -148,15 +148,15 @@ static void answers_keep_what_is_judged(void **state)
 	assert_true(answer_is_protobuf(message, length));
 	assert_false(answer_is_protobuf(message, 1));
 	assert_int_equal(answer.grpc_status, ANSWER_NO_GRPC_STATUS);
-	feed_line(&answer, "grpc-status: 5\r\n");
-	feed_line(&answer, "grpc-message: not%20found%1b[31m%\r\n");
+	source_line(&answer, "grpc-status: 5\r\n");
+	source_line(&answer, "grpc-message: not%20found%1b[31m%\r\n");
 	assert_int_equal(answer.grpc_status, 5);
 	answer_text(&answer, text);
 	assert_string_equal(text, "grpc-status 5: not found?[31m%");
 	/* What is not a number is "unknown", not 0. */
-	feed_line(&answer, "grpc-status: \r\n");
+	source_line(&answer, "grpc-status: \r\n");
 	assert_int_equal(answer.grpc_status, 2);
-	feed_line(&answer, "grpc-status: 0x\r\n");
+	source_line(&answer, "grpc-status: 0x\r\n");
 	assert_int_equal(answer.grpc_status, 2);
 }
 
@@ -168,10 +168,10 @@ static void a_repeated_token_is_hidden(void **state)
 	char text[ANSWER_TEXT_BYTES];
 
 	answer_init(&answer);
-	feed_line(&answer, "HTTP/1.1 400 Bad\r\n");
-	feed_line(&answer, "Content-Type: text/plain\r\n");
-	feed_line(&answer, "grpc-status: 3\r\n");
-	feed_line(&answer, "grpc-message: no%20s3cr3t%2dtoken\r\n");
+	source_line(&answer, "HTTP/1.1 400 Bad\r\n");
+	source_line(&answer, "Content-Type: text/plain\r\n");
+	source_line(&answer, "grpc-status: 3\r\n");
+	source_line(&answer, "grpc-message: no%20s3cr3t%2dtoken\r\n");
 	assert_true(answer_body(&answer, body, sizeof(body) - 1));
 	answer_hide(&answer, "s3cr3t-token");
 	answer_text(&answer, text);

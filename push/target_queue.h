@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way of profiles to one target: its spool, and one request at a time. */
-#ifndef PUSH_LANE_H
-#define PUSH_LANE_H
+#ifndef PUSH_TARGET_QUEUE_H
+#define PUSH_TARGET_QUEUE_H
 
 #include "push/answer.h"
 #include "push/http.h"
+#include "push/poison_check.h"
 #include "push/spool.h"
-#include "push/suspect.h"
 #include "push/target.h"
 #include "push/version_set.h"
 
 struct origin;
 
-struct lane {
+struct target_queue {
 	struct target *target; /* borrowed */
 	struct spool spool;
 	struct http_request request;
@@ -25,28 +25,28 @@ struct lane {
 	uint64_t due_ns;                 /* clock_now_ns() of the next attempt; 0: at once */
 	bool spool_full;                 /* the disk is: said once */
 	uint64_t look_ns, forget_ns;     /* clock_now_ns() when the spool is looked at next, and tidied */
-	struct suspect suspect;          /* what the server may not be able to take */
+	struct poison_check poison;      /* what the server may not be able to take */
 	struct version_set said;         /* processes of which it was said that the clock was set back */
 	int64_t passed_over_ns;          /* time of the last profile that was counted so */
 	uint64_t say_ns;                 /* clock_now_ns() when the next of them may be named */
 	char trouble[ANSWER_TEXT_BYTES]; /* of the last attempt, said once */
 };
 
-/* 0, or -errno after a line on stderr. lane_close() is due in any case. */
-int lane_open(struct lane *lane, struct target *target);
-void lane_close(struct lane *lane, struct http *http);
+/* 0, or -errno after a line on stderr. target_queue_close() is due in any case. */
+int target_queue_open(struct target_queue *queue, struct target *target);
+void target_queue_close(struct target_queue *queue, struct http *http);
 
 /* Takes a profile into the spool, if the target wants it and has not had it. 0, or -errno if it could not be
  * written: then it must be offered again. So it must after -EAGAIN, only where may_wait: the spool is full,
  * the server takes what is in it, and nothing need be dropped for it. is_new: it has just been written,
  * and was not offered before. */
-int lane_offer(struct lane *lane, const struct origin *origin, const void *bytes, size_t length,
-    bool may_wait, bool is_new);
+int target_queue_offer(struct target_queue *queue, const struct origin *origin, const void *bytes,
+    size_t length, bool may_wait, bool is_new);
 
 /* Does what is due. Returns nanoseconds until something is; UINT64_MAX: not before something happens. */
-uint64_t lane_step(struct lane *lane, struct http *http);
+uint64_t target_queue_step(struct target_queue *queue, struct http *http);
 
 /* The call is over; error: why no answer came, "" if one did. */
-void lane_answered(struct lane *lane, const char *error);
+void target_queue_answered(struct target_queue *queue, const char *error);
 
 #endif

@@ -5,7 +5,7 @@
 #include "pprof/codec/decode.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
-#include "push/fold.h"
+#include "push/fit.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -68,20 +68,20 @@ static int64_t sum(const struct profile *p, const int64_t *values, size_t type)
 }
 
 /* Folds and decodes; totals must be those of the input. */
-static struct profile *folded_profile(
-    const struct profile *p, struct fold_limits limits, struct folded *folded)
+static struct profile *fitted_profile(
+    const struct profile *p, struct fit_limits limits, struct fitted *fitted)
 {
 	const bool types[TYPES] = {true, true, true, true};
 	const struct origin live = {.ours = true, .kind = ORIGIN_LIVE};
 	const struct since nothing = {0};
 	int64_t fallen, *values = since_values(&nothing, p, &live, &fallen);
-	const struct fold_input input = {
+	const struct fit_input input = {
 	    .profile = p, .values = values, .types = types, .time_ns = 1, .limits = &limits};
 	struct profile *out;
 
-	assert_int_equal(fold(&input, folded), 0);
-	assert_true(folded->length <= limits.bytes);
-	assert_int_equal(decode_profile(folded->bytes, folded->length, DECODE_MAX_BYTES, &out), DECODE_OK);
+	assert_int_equal(fit(&input, fitted), 0);
+	assert_true(fitted->length <= limits.bytes);
+	assert_int_equal(decode_profile(fitted->bytes, fitted->length, DECODE_MAX_BYTES, &out), DECODE_OK);
 	assert_true(profile_sample_count(out) <= limits.samples);
 	for (size_t t = 0; t < TYPES; t++) {
 		int64_t total = 0;
@@ -92,44 +92,44 @@ static struct profile *folded_profile(
 	}
 	for (size_t i = 0; i < profile_sample_count(out); i++)
 		assert_true(profile_sample(out, i).depth <= limits.depth);
-	folded_fini(folded);
+	fitted_fini(fitted);
 	free(values);
 	return out;
 }
 
 static void limits_are_met_and_totals_stay(void **state)
 {
-	static const struct fold_limits wide = {1 << 20, 10000, 1000, 65535, false};
+	static const struct fit_limits wide = {1 << 20, 10000, 1000, 65535, false};
 	struct profile *p = make(), *out;
-	struct fold_limits limits = wide;
-	struct folded folded;
+	struct fit_limits limits = wide;
+	struct fitted fitted;
 
 	for (unsigned int i = 0; i < FUNCTIONS; i++) {
 		put(p, 0x400000, i, 4, 2 * i + 2, "1s");
 		put(p, 0x400000, i, 4, 2 * i + 1, "1s");
 	}
 	put(p, 0x400000, 0, 900, 5, NULL);
-	out = folded_profile(p, limits, &folded);
-	assert_int_equal(folded.samples, 2 * FUNCTIONS + 1);
-	assert_int_equal(folded.other, 0);
+	out = fitted_profile(p, limits, &fitted);
+	assert_int_equal(fitted.samples, 2 * FUNCTIONS + 1);
+	assert_int_equal(fitted.other, 0);
 	profile_free(out);
 	/* Numbers apart, there are half as many. */
 	limits.drop_numbers = true;
-	out = folded_profile(p, limits, &folded);
-	assert_int_equal(folded.samples, FUNCTIONS + 1);
+	out = fitted_profile(p, limits, &fitted);
+	assert_int_equal(fitted.samples, FUNCTIONS + 1);
 	profile_free(out);
 	limits.samples = 20;
 	limits.depth = 100;
-	out = folded_profile(p, limits, &folded);
-	assert_int_equal(folded.samples, 19);
-	assert_int_equal(folded.other, FUNCTIONS + 1 - 19);
+	out = fitted_profile(p, limits, &fitted);
+	assert_int_equal(fitted.samples, 19);
+	assert_int_equal(fitted.other, FUNCTIONS + 1 - 19);
 	profile_free(out);
 	for (limits.bytes = 400; limits.bytes < 8000; limits.bytes += 37)
-		profile_free(folded_profile(p, limits, &folded));
+		profile_free(fitted_profile(p, limits, &fitted));
 	limits = wide;
 	limits.string_bytes = 2;
-	out = folded_profile(p, limits, &folded);
-	assert_true(folded.strings_cut > 0);
+	out = fitted_profile(p, limits, &fitted);
+	assert_true(fitted.strings_cut > 0);
 	for (uint32_t id = 1; id <= profile_function_count(out); id++)
 		assert_true(strlen(profile_function(out, id).name) <= 2);
 	profile_free(out);

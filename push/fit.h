@@ -7,8 +7,8 @@
  * frame `[other]`, without labels. A stack that is too deep keeps both of its ends around a frame
  * `[frames cut]`; a string that is too long keeps its end, as Pyroscope would cut it.
  */
-#ifndef PUSH_FOLD_H
-#define PUSH_FOLD_H
+#ifndef PUSH_FIT_H
+#define PUSH_FIT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 struct profile;
 
-struct fold_limits {
+struct fit_limits {
 	size_t bytes;   /* of the encoded profile, not compressed */
 	size_t samples; /* `[other]` included */
 	size_t depth;   /* locations of a stack */
@@ -25,17 +25,17 @@ struct fold_limits {
 	    drop_numbers; /* labels with numbers are left out: the server does so, and counts samples first */
 };
 
-struct fold_input {
+struct fit_input {
 	const struct profile *profile;
 	const int64_t *values; /* samples by sample types; as since_values() makes them */
 	const bool *types;     /* which sample types to send, one entry for each */
 	int64_t time_ns, duration_ns;
 	const char *snapshot; /* replaces the comment `snapshot: ...`; NULL: it stays */
 	const char *comment;  /* one more; NULL: none */
-	const struct fold_limits *limits;
+	const struct fit_limits *limits;
 };
 
-struct folded {
+struct fitted {
 	uint8_t *bytes; /* encoded, not compressed */
 	size_t length;
 	size_t samples;     /* kept, `[other]` not counted */
@@ -44,8 +44,8 @@ struct folded {
 	size_t stacks_cut, strings_cut;
 };
 
-/* 0, or -ENOMEM, -EOVERFLOW; -EFBIG if not even `[other]` alone fits. folded_fini() after 0. */
-int fold(const struct fold_input *input, struct folded *folded);
-void folded_fini(struct folded *folded);
+/* 0, or -ENOMEM, -EOVERFLOW; -EFBIG if not even `[other]` alone fits. fitted_fini() after 0. */
+int fit(const struct fit_input *input, struct fitted *fitted);
+void fitted_fini(struct fitted *fitted);
 
 #endif

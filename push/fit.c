@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/fold.h"
+#include "push/fit.h"
 #include "pprof/analysis/stack_key.h"
 
 #include "pprof/codec/encode.h"
@@ -14,47 +14,47 @@
 
 /* ---- which samples matter: groups of samples that the server will see as one, the largest first */
 
-struct fold_group {
+struct fit_group {
 	double share;          /* the largest of any sample type's total */
 	uint32_t first, count; /* of order[] */
 };
 
-struct fold_rank {
-	struct fold_entry {
+struct fit_rank {
+	struct fit_entry {
 		uint64_t key;
 		uint32_t sample;
 	} * order;
-	struct fold_group *groups; /* by share, largest first; samples without any value are in none */
+	struct fit_group *groups; /* by share, largest first; samples without any value are in none */
 	size_t count;
 };
 
-static void fold_rank_fini(struct fold_rank *rank)
+static void fit_rank_fini(struct fit_rank *rank)
 {
 	free(rank->order);
 	free(rank->groups);
-	*rank = (struct fold_rank){0};
+	*rank = (struct fit_rank){0};
 }
 
 static int compare_entries(const void *a, const void *b)
 {
-	const struct fold_entry *x = a, *y = b;
+	const struct fit_entry *x = a, *y = b;
 
 	if (x->key != y->key)
 		return x->key < y->key ? -1 : 1;
 	return x->sample < y->sample ? -1 : x->sample > y->sample;
 }
 
-/* Equal shares stay in the order of their keys, so that equal profiles are folded alike. */
+/* Equal shares stay in the order of their keys, so that equal profiles are fitted alike. */
 static int compare_groups(const void *a, const void *b)
 {
-	const struct fold_group *x = a, *y = b;
+	const struct fit_group *x = a, *y = b;
 
 	if (x->share != y->share)
 		return x->share > y->share ? -1 : 1;
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static bool any_value(const struct fold_input *input, size_t types, size_t sample)
+static bool any_value(const struct fit_input *input, size_t types, size_t sample)
 {
 	for (size_t t = 0; t < types; t++)
 		if (input->types[t] && input->values[sample * types + t])
@@ -62,7 +62,7 @@ static bool any_value(const struct fold_input *input, size_t types, size_t sampl
 	return false;
 }
 
-static int make_order(struct fold_rank *rank, const struct fold_input *input, size_t types, size_t *count)
+static int make_order(struct fit_rank *rank, const struct fit_input *input, size_t types, size_t *count)
 {
 	size_t samples = profile_sample_count(input->profile);
 	struct stack_keys keys;
@@ -77,7 +77,7 @@ static int make_order(struct fold_rank *rank, const struct fold_input *input, si
 		if (!any_value(input, types, i))
 			continue;
 		/* Where numbers are kept each sample is a group: its key is its place. */
-		rank->order[(*count)++] = (struct fold_entry){
+		rank->order[(*count)++] = (struct fit_entry){
 		    input->limits->drop_numbers ? stack_key_without_numbers(&keys, i) : i, (uint32_t)i};
 	}
 	stack_keys_fini(&keys);
@@ -85,15 +85,15 @@ static int make_order(struct fold_rank *rank, const struct fold_input *input, si
 	return 0;
 }
 
-static void add_totals(const struct fold_input *input, size_t types, size_t samples, double *totals)
+static void add_totals(const struct fit_input *input, size_t types, size_t samples, double *totals)
 {
 	for (size_t i = 0; i < samples; i++)
 		for (size_t t = 0; t < types; t++)
 			totals[t] += input->types[t] ? fabs((double)input->values[i * types + t]) : 0;
 }
 
-static double group_share(const struct fold_rank *rank, const struct fold_input *input,
-    const struct fold_group *group, const double *totals, size_t types)
+static double group_share(const struct fit_rank *rank, const struct fit_input *input,
+    const struct fit_group *group, const double *totals, size_t types)
 {
 	double largest = 0;
 
@@ -108,13 +108,13 @@ static double group_share(const struct fold_rank *rank, const struct fold_input 
 	return largest;
 }
 
-static int fold_rank_make(struct fold_rank *rank, const struct fold_input *input)
+static int fit_rank_make(struct fit_rank *rank, const struct fit_input *input)
 {
 	size_t types = profile_sample_type_count(input->profile), count;
 	double *totals = calloc(types + 1, sizeof(*totals));
 	int err;
 
-	*rank = (struct fold_rank){0};
+	*rank = (struct fit_rank){0};
 	err = totals ? make_order(rank, input, types, &count) : -ENOMEM;
 	if (!err) {
 		rank->groups = malloc((count + 1) * sizeof(*rank->groups));
@@ -122,7 +122,7 @@ static int fold_rank_make(struct fold_rank *rank, const struct fold_input *input
 	}
 	if (err) {
 		free(totals);
-		fold_rank_fini(rank);
+		fit_rank_fini(rank);
 		return err;
 	}
 	add_totals(input, types, profile_sample_count(input->profile), totals);
@@ -130,7 +130,7 @@ static int fold_rank_make(struct fold_rank *rank, const struct fold_input *input
 		if (i && rank->order[i].key == rank->order[i - 1].key)
 			rank->groups[rank->count - 1].count++;
 		else
-			rank->groups[rank->count++] = (struct fold_group){.first = i, .count = 1};
+			rank->groups[rank->count++] = (struct fit_group){.first = i, .count = 1};
 	}
 	for (size_t i = 0; i < rank->count; i++)
 		rank->groups[i].share = group_share(rank, input, &rank->groups[i], totals, types);
@@ -152,8 +152,8 @@ enum {
 	SAMPLE_LABELS_MAX = 12,   /* with those of the series, within the 30 that Pyroscope allows */
 };
 
-struct folding {
-	const struct fold_input *input;
+struct fitting {
+	const struct fit_input *input;
 	struct profile *out;
 	size_t types, out_types;
 	uint32_t *mappings, *functions, *locations; /* ids in out by id; 0: not there yet */
@@ -167,14 +167,14 @@ struct folding {
 	size_t stacks_cut, strings_cut;
 };
 
-void folded_fini(struct folded *folded)
+void fitted_fini(struct fitted *fitted)
 {
-	free(folded->bytes);
-	folded->bytes = NULL;
+	free(fitted->bytes);
+	fitted->bytes = NULL;
 }
 
 /* The end of a string, from the start of a character. */
-static const char *tail_of(struct folding *f, const char *text, size_t most)
+static const char *tail_of(struct fitting *f, const char *text, size_t most)
 {
 	size_t length = strlen(text);
 
@@ -187,14 +187,14 @@ static const char *tail_of(struct folding *f, const char *text, size_t most)
 	return text;
 }
 
-static const char *tail(struct folding *f, const char *text)
+static const char *tail(struct fitting *f, const char *text)
 {
 	return tail_of(f, text, f->input->limits->string_bytes);
 }
 
 /* ---- tables: what is used is copied when it is first met */
 
-static uint32_t mapping_of(struct folding *f, uint32_t id)
+static uint32_t mapping_of(struct fitting *f, uint32_t id)
 {
 	if (id && !f->mappings[id]) {
 		struct profile_mapping mapping = profile_mapping(f->input->profile, id);
@@ -206,7 +206,7 @@ static uint32_t mapping_of(struct folding *f, uint32_t id)
 	return id ? f->mappings[id] : 0;
 }
 
-static uint32_t function_of(struct folding *f, uint32_t id)
+static uint32_t function_of(struct fitting *f, uint32_t id)
 {
 	if (!f->functions[id]) {
 		struct profile_function function = profile_function(f->input->profile, id);
@@ -219,7 +219,7 @@ static uint32_t function_of(struct folding *f, uint32_t id)
 	return f->functions[id];
 }
 
-static uint32_t location_of(struct folding *f, uint32_t id)
+static uint32_t location_of(struct fitting *f, uint32_t id)
 {
 	struct profile_location location;
 	struct profile_line *lines;
@@ -241,7 +241,7 @@ static uint32_t location_of(struct folding *f, uint32_t id)
 	return f->locations[id];
 }
 
-static uint32_t marker(struct folding *f, const char *name, uint64_t address)
+static uint32_t marker(struct fitting *f, const char *name, uint64_t address)
 {
 	const struct profile_mapping mapping = {
 	    .start = MARKERS_START, .limit = MARKERS_END, .filename = "[heaptap]", .build_id = ""};
@@ -257,7 +257,7 @@ static uint32_t marker(struct folding *f, const char *name, uint64_t address)
 
 /* ---- samples */
 
-static int make_stack(struct folding *f, const struct profile_sample *sample, size_t *depth)
+static int make_stack(struct fitting *f, const struct profile_sample *sample, size_t *depth)
 {
 	size_t most = f->input->limits->depth, leaf = most / 2, root = most - most / 2 - 1;
 
@@ -282,7 +282,7 @@ static int make_stack(struct folding *f, const struct profile_sample *sample, si
 }
 
 /* Text labels become labels of the series at some servers: their names must be legal there. */
-static int make_labels(struct folding *f, size_t index, size_t count, size_t *made)
+static int make_labels(struct fitting *f, size_t index, size_t count, size_t *made)
 {
 	*made = 0;
 	if (array_reserve(&f->labels, &f->label_room, count + 1, sizeof(*f->labels)) ||
@@ -307,7 +307,7 @@ static int make_labels(struct folding *f, size_t index, size_t count, size_t *ma
 	return 0;
 }
 
-static int add_sample(struct folding *f, size_t index)
+static int add_sample(struct fitting *f, size_t index)
 {
 	struct profile_sample sample = profile_sample(f->input->profile, index);
 	size_t depth, labels, to = 0;
@@ -321,7 +321,7 @@ static int add_sample(struct folding *f, size_t index)
 	return err ? err : profile_add_sample(f->out, f->stack, depth, f->values, f->labels, labels);
 }
 
-static void add_other(struct folding *f, size_t index)
+static void add_other(struct fitting *f, size_t index)
 {
 	size_t to = 0;
 
@@ -334,7 +334,7 @@ static void add_other(struct folding *f, size_t index)
 
 /* ---- the whole */
 
-static void add_header(struct folding *f)
+static void add_header(struct fitting *f)
 {
 	const struct profile *in = f->input->profile;
 	struct profile_value_type period = profile_period_type(in);
@@ -369,13 +369,13 @@ static void add_header(struct folding *f)
 		mapping_of(f, 1);
 }
 
-static int add_samples(struct folding *f, const struct fold_rank *rank, size_t kept, struct folded *folded)
+static int add_samples(struct fitting *f, const struct fit_rank *rank, size_t kept, struct fitted *fitted)
 {
 	bool any = false;
 	int err = 0;
 
-	folded->samples = kept;
-	folded->other = 0;
+	fitted->samples = kept;
+	fitted->other = 0;
 	for (size_t g = 0; g < rank->count && !err; g++)
 		for (uint32_t i = 0; i < rank->groups[g].count && !err; i++) {
 			size_t sample = rank->order[rank->groups[g].first + i].sample;
@@ -385,7 +385,7 @@ static int add_samples(struct folding *f, const struct fold_rank *rank, size_t k
 			else
 				add_other(f, sample);
 		}
-	folded->other = rank->count - kept;
+	fitted->other = rank->count - kept;
 	for (size_t t = 0; t < f->out_types; t++)
 		any = any || f->other[t];
 	if (!err && any) {
@@ -396,7 +396,7 @@ static int add_samples(struct folding *f, const struct fold_rank *rank, size_t k
 	return err;
 }
 
-static void folding_fini(struct folding *f)
+static void fitting_fini(struct fitting *f)
 {
 	profile_free(f->out);
 	free(f->mappings);
@@ -411,10 +411,10 @@ static void folding_fini(struct folding *f)
 
 /* The profile with its `kept` largest groups, encoded. */
 static int build(
-    const struct fold_input *input, const struct fold_rank *rank, size_t kept, struct folded *folded)
+    const struct fit_input *input, const struct fit_rank *rank, size_t kept, struct fitted *fitted)
 {
 	const struct profile *in = input->profile;
-	struct folding f = {
+	struct fitting f = {
 	    .input = input, .out = profile_new(), .types = profile_sample_type_count(input->profile)};
 	int err;
 
@@ -428,15 +428,15 @@ static int build(
 	err = f.out && f.mappings && f.functions && f.locations && f.values && f.other ? 0 : -ENOMEM;
 	if (!err) {
 		add_header(&f);
-		err = add_samples(&f, rank, kept, folded);
+		err = add_samples(&f, rank, kept, fitted);
 	}
 	if (!err) {
 		profile_compute_mapping_flags(f.out);
-		err = encode_profile(f.out, &folded->bytes, &folded->length);
+		err = encode_profile(f.out, &fitted->bytes, &fitted->length);
 	}
-	folded->stacks_cut = f.stacks_cut;
-	folded->strings_cut = f.strings_cut;
-	folding_fini(&f);
+	fitted->stacks_cut = f.stacks_cut;
+	fitted->strings_cut = f.strings_cut;
+	fitting_fini(&f);
 	return err;
 }
 
@@ -448,20 +448,20 @@ static size_t fewer(size_t kept, size_t length, size_t limit)
 	return next < kept ? next : kept - 1;
 }
 
-int fold(const struct fold_input *input, struct folded *folded)
+int fit(const struct fit_input *input, struct fitted *fitted)
 {
-	struct fold_rank rank;
+	struct fit_rank rank;
 	size_t kept;
-	int err = fold_rank_make(&rank, input);
+	int err = fit_rank_make(&rank, input);
 
-	*folded = (struct folded){0};
+	*fitted = (struct fitted){0};
 	if (err)
 		return err;
 	kept = rank.count <= input->limits->samples ? rank.count : input->limits->samples - 1;
-	while (!(err = build(input, &rank, kept, folded)) && folded->length > input->limits->bytes) {
-		size_t length = folded->length;
+	while (!(err = build(input, &rank, kept, fitted)) && fitted->length > input->limits->bytes) {
+		size_t length = fitted->length;
 
-		folded_fini(folded);
+		fitted_fini(fitted);
 		if (!kept) {
 			err = -EFBIG;
 			break;
@@ -469,9 +469,9 @@ int fold(const struct fold_input *input, struct folded *folded)
 		kept = fewer(kept, length, input->limits->bytes);
 	}
 	for (size_t g = kept; g < rank.count && !err; g++)
-		folded->other_share += rank.groups[g].share;
-	if (folded->other_share > 1)
-		folded->other_share = 1;
-	fold_rank_fini(&rank);
+		fitted->other_share += rank.groups[g].share;
+	if (fitted->other_share > 1)
+		fitted->other_share = 1;
+	fit_rank_fini(&rank);
 	return err;
 }
