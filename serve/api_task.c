@@ -16,7 +16,8 @@ size_t api_task_processes(
 	if (!count)
 		request_refuse(request, 404, "there is no such process");
 	else if (count > 1 && request->route.scope == ROUTE_ANY)
-		request_refuse(request, 400, "there are several: choose by id=, pid= or service=");
+		request_refuse(
+		    request, 400, "several processes are profiled: choose by id=, pid= or service=");
 	else if (count > REQUEST_PROCESSES_MAX)
 		request_refuse(request, 413, "too many processes for one answer");
 	else
@@ -33,7 +34,7 @@ const struct catalog_process *api_task_process(struct request *request)
 	if (id) {
 		owner = profile_choice_owner(request->server->catalog, id);
 		if (!owner)
-			request_refuse(request, 404, "there is no profile of that id, any more");
+			request_refuse(request, 404, "there is no profile with that id any more");
 		return owner;
 	}
 	count = api_task_processes(request, chosen);
@@ -41,7 +42,7 @@ const struct catalog_process *api_task_process(struct request *request)
 		return count ? chosen[0] : NULL;
 	request_refuse(request, 400,
 	    request->route.scope == ROUTE_PID
-	        ? "several processes had this pid: choose by id=, of a profile of it"
+	        ? "several processes had this pid: choose by the id= of a profile"
 	        : "the service has several processes: choose one by pid=");
 	return NULL;
 }

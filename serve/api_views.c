@@ -60,7 +60,7 @@ static bool add_by_id(struct request *request, struct api_task *task, const char
 	}
 	if (!profile_choice_by_id(
 	        request->server->catalog, request->server->snapshots, id, api_task_next(task))) {
-		request_refuse(request, 404, "there is no profile of that id, any more");
+		request_refuse(request, 404, "there is no profile with that id any more");
 		return false;
 	}
 	task->base.count++;
@@ -221,5 +221,5 @@ void answer_snapshot(struct request *request)
 	    .verb = BROKER_SNAPSHOT, .server = process->key.server, .pid = process->key.pid};
 	request->broker_id = broker_client_ask(request->server->broker, &question, on_snapshot, request);
 	if (!request->broker_id)
-		request_refuse(request, 503, "too many others are waiting");
+		request_refuse(request, 503, "too many other requests are waiting");
 }

@@ -191,7 +191,7 @@ static const struct refusal {
 	int error;
 	const char *why; /* NULL: the text of the answer */
 } refusals[] = {
-    [CONTROL_BUSY] = {-EBUSY, "too many others are waiting for this process' sampler"},
+    [CONTROL_BUSY] = {-EBUSY, "too many requests wait for this process' sampler"},
     [CONTROL_UNKNOWN] = {-ESRCH, "the process is not profiled any more"},
     [CONTROL_UNSUPPORTED] = {-EOPNOTSUPP, "the process' sampler has no such profile"},
     [CONTROL_OFF] = {-ECANCELED, "the daemon is off"},

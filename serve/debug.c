@@ -72,7 +72,7 @@ static void refuse_choice(struct request *request, size_t chosen)
 		else if (!count)
 			fputs("no process is profiled here", out);
 		else
-			fputs("no such process is profiled here; there are:\n", out);
+			fputs("no such process is profiled here; choose one of these:\n", out);
 		print_paths(out, processes, count, request_name(request));
 	}
 	if (out && fclose(out) == 0 && length) {
@@ -136,7 +136,7 @@ static bool make_room(const struct server *server, const struct client_key *clie
 	if (!newest)
 		return false;
 	request_stop(newest);
-	request_refuse(newest, 503, "the requests of others wait for their seconds, too: try again later");
+	request_refuse(newest, 503, "requests of other clients wait for their seconds too: try again later");
 	return true;
 }
 
@@ -317,7 +317,7 @@ static void answer_cmdline(struct request *request, const struct catalog_process
 	}
 	request->broker_id = broker_client_ask(request->server->broker, &question, on_cmdline, request);
 	if (!request->broker_id)
-		request_refuse(request, 503, "too many others are waiting");
+		request_refuse(request, 503, "too many other requests are waiting");
 }
 
 static void answer_index(struct request *request, size_t process_count)

@@ -71,8 +71,7 @@ void endpoint_begin(struct request *request)
 	const struct endpoint *endpoint = request->endpoint;
 
 	if (endpoint->access == ENDPOINT_TOKEN && !request->has_token) {
-		request_refuse(
-		    request, 403, "a snapshot may be asked for only where --token-file demands a token");
+		request_refuse(request, 403, "only a server with --token-file writes snapshots");
 		return;
 	}
 	if (endpoint->needs == ENDPOINT_NOTHING) {

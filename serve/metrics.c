@@ -109,7 +109,7 @@ static void write_services(FILE *out, const struct sums *sums)
 		if (at->growth_known)
 			row(out, "growth_bytes_per_second_stderr", at->name, sqrt(at->growth_variance));
 	head(out, "alloc_bytes_total", "counter",
-	    "Bytes ever allocated, estimated, of ended processes as far as it was seen.");
+	    "Bytes ever allocated, estimated. Ended processes count as far as they were seen.");
 	for (const struct service *at = s; at < end; at++)
 		if (at->counted && at->counted->alloc_known)
 			row(out, "alloc_bytes_total", at->name, at->counted->alloc_bytes);
@@ -155,7 +155,7 @@ static void write_samplers(FILE *out, const struct metrics *metrics)
 	head(out, "samplers", "gauge", "Samplers that answer: sessions of heaptap record, and the daemon.");
 	fprintf(out, "heaptap_samplers %" PRIu64 "\n", samplers);
 	head(out, "cpu_seconds_total", "counter",
-	    "CPU time of samplers, of ended ones as far as it was seen.");
+	    "CPU time of samplers. Ended samplers count as far as they were seen.");
 	fprintf(out, "heaptap_cpu_seconds_total %.6f\n", (double)counters_cpu_ns(metrics->counters) / 1e9);
 	head(out, "sampler_resident_bytes", "gauge", "Resident memory of the samplers.");
 	fprintf(out, "heaptap_sampler_resident_bytes %" PRIu64 "\n", rss_bytes);
@@ -174,13 +174,10 @@ static void write_server(FILE *out, const struct metrics_server *server)
 	head(out, "serve_refused_total", "counter",
 	    "Requests refused: without the token, for a foreign host, beyond a limit.");
 	fprintf(out, "heaptap_serve_refused_total %" PRIu64 "\n", server->refused);
-	head(out, "serve_cut_off_total", "counter",
-	    "Connections that gave way to others, where there were too many.");
+	head(out, "serve_cut_off_total", "counter", "Connections that were closed to make room for others.");
 	fprintf(out, "heaptap_serve_cut_off_total %" PRIu64 "\n", server->cut_off);
 	head(out, "serve_rows_left_out", "gauge",
-	    "Rows that samplers of other users list of processes that are not theirs, or have ended, or "
-	    "beyond a "
-	    "limit.");
+	    "Rows left out of lists of other users' samplers: not their process, or ended, or too many.");
 	fprintf(out, "heaptap_serve_rows_left_out %" PRIu64 "\n", server->left_out);
 	head(out, "serve_waits", "gauge", "Requests that wait for their seconds.");
 	fprintf(out, "heaptap_serve_waits %u\n", server->waits);
@@ -215,8 +212,7 @@ static void write_spools(FILE *out, const struct spool_list *spools, int64_t now
 	        "Profiles with a time before one taken of their process: the clock was set back.",
 	        offsetof(struct spool_counters, passed_over)},
 	    {"push_resent_total",
-	        "Attempts repeated although the target may have taken the one before: its answer was never "
-	        "read.",
+	        "Attempts repeated although the target may have the profile: its answer was never read.",
 	        offsetof(struct spool_counters, resent)},
 	};
 	const struct spool_list_row *end = spools->rows + spools->count;
@@ -230,7 +226,7 @@ static void write_spools(FILE *out, const struct spool_list *spools, int64_t now
 			    (double)*(const uint64_t *)((const char *)&row->counters + counters[i].at));
 	}
 	head(out, "push_denied", "gauge",
-	    "Attempts since the target last took or judged a profile that it refused for the token.");
+	    "Attempts refused for the token since the target last took or judged a profile.");
 	for (const struct spool_list_row *row = spools->rows; row < end; row++)
 		target_row(out, "push_denied", row, (double)row->counters.denied);
 	head(out, "spool_bytes", "gauge", "Profiles that wait for the target.");

@@ -28,7 +28,8 @@ int sandbox_drop_root(char *error, size_t error_bytes)
 		user = getpwnam(names[i]);
 	if (!user || user->pw_uid == 0) {
 		snprintf(error, error_bytes,
-		    "there is no user heaptap-serve or nobody: as root nothing of a network is read");
+		    "there is no user heaptap-serve or nobody, and as root the server reads nothing from a "
+		    "network");
 		return -ENOENT;
 	}
 	if (setgroups(0, NULL) || setresgid(user->pw_gid, user->pw_gid, user->pw_gid) ||
@@ -66,7 +67,7 @@ static const int allowed[] = {SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64)
     SCMP_SYS(rt_sigaction), SCMP_SYS(getpid), SCMP_SYS(gettid), SCMP_SYS(getrandom), SCMP_SYS(sched_yield),
     SCMP_SYS(sched_getaffinity), SCMP_SYS(sysinfo), SCMP_SYS(exit), SCMP_SYS(exit_group),
     SCMP_SYS(membarrier),
-    /* ~~For the thread of jobs.c, if it first runs after the filter is set. */
+    /* For the thread of jobs.c, if it first runs after the filter is set. */
     SCMP_SYS(rseq), SCMP_SYS(set_robust_list),
     /* fstat(3), which is newfstatat(fd, "", ...) here: the path cannot be looked at, but nothing is
      * opened by it. */
@@ -81,12 +82,12 @@ static const struct condition {
     /* Memory, but none that is executed. */
     {SCMP_SYS(mmap), 2, PROT_EXEC, 0},
     {SCMP_SYS(mprotect), 2, PROT_EXEC, 0},
-    /* ~~No owner for SIGIO, which would be a signal to any process. */
+    /* No owner for SIGIO, which would be a signal to any process. */
     {SCMP_SYS(fcntl), 1, WHOLE, F_GETFD},
     {SCMP_SYS(fcntl), 1, WHOLE, F_SETFD},
     {SCMP_SYS(fcntl), 1, WHOLE, F_GETFL},
     {SCMP_SYS(fcntl), 1, WHOLE, F_SETFL},
-    /* ~~No TCP Fast Open, which connects without connect(2). */
+    /* No TCP Fast Open, which connects without connect(2). */
     {SCMP_SYS(sendto), 3, MSG_FASTOPEN, 0},
     {SCMP_SYS(sendmsg), 2, MSG_FASTOPEN, 0},
 };

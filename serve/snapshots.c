@@ -228,7 +228,7 @@ static void begin(struct entry *entry)
 	entry->seen_ns = entry->asked_ns;
 	entry->request = broker_client_ask(entry->all->broker, &request, on_profile, entry);
 	if (!entry->request)
-		give(entry, NULL, -EBUSY, "too many others are waiting");
+		give(entry, NULL, -EBUSY, "too many other requests are waiting");
 }
 
 void snapshots_want(struct snapshots *snapshots, const struct process_key *key,

@@ -123,7 +123,7 @@ static void begin_one(struct task_item *item)
 	} else {
 		item->broker_id = broker_client_ask(task->broker, &question, on_reply, item);
 		if (!item->broker_id)
-			settle(item, NULL, -EBUSY, "too many others are waiting");
+			settle(item, NULL, -EBUSY, "too many other requests are waiting");
 	}
 }
 

@@ -2,8 +2,8 @@
 "use strict";
 
 /*
- * What is shown, as the part of the address behind '#': so that a view can be sent to somebody, and Back
- * works. What is as usual is left out.
+ * The part of the address behind '#' says what is shown: so a user can send a view to somebody, and the
+ * browser's Back works. Defaults are left out.
  */
 const address = (() => {
 	const USUAL = {

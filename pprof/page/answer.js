@@ -8,7 +8,7 @@
  *	{ held, grows, unseen, held_function, grows_function }
  */
 const answers = (() => {
-	/* The page has a sign for what a terminal writes as two. */
+	/* A terminal writes +- as two characters; the page has a sign for it. */
 	const text = sentence => (sentence || "").replaceAll("+-", "\u00b1");
 
 	/* The sentence, with the function's name in it as a link. */

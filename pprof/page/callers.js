@@ -2,8 +2,8 @@
 "use strict";
 
 /*
- * What a function mostly called where it allocates, and the path outwards from it that most of its bytes
- * take: "> std::make_shared 33%  < on_request < worker", by the rules of `heaptap report`
+ * What a function mostly called to allocate, and the callers through which most of its bytes go: ">
+ * std::make_shared 33% < on_request < worker". The rules are those of `heaptap report`
  * (pprof/analysis/callers).
  */
 class Callers {
@@ -14,7 +14,7 @@ class Callers {
 	constructor(graph, measure) {
 		this.graph = graph;
 		this.value = row => measure.value[row] - (measure.isDiff ? measure.base[row] : 0);
-		this.rows = new Map(); /* by the function that heads them */
+		this.rows = new Map(); /* lists of rows, by the function at their head */
 		const path = [];
 		for (let row = 0; row < graph.rowCount; row++) {
 			if (!this.value(row)) continue;
@@ -26,7 +26,8 @@ class Callers {
 		}
 	}
 
-	/* The group with the largest sum, of rows by what is at the same place in them: [key, sum, rows]. */
+	/* Groups the rows by the frame that is at the same place in each. Returns the group with the largest
+	 * sum: [key, sum, rows]. */
 	#largest(rows, keyOf) {
 		const groups = new Map();
 		for (const row of rows) {
@@ -43,7 +44,7 @@ class Callers {
 		);
 	}
 
-	/* A stack from its leaf outwards; a function that calls itself is there once. */
+	/* A stack from its leaf outwards. A function that calls itself is in it once. */
 	#stack(row) {
 		const { graph } = this,
 			path = [],
@@ -61,7 +62,8 @@ class Callers {
 		return name[0] !== "[" && !name.includes("+0x");
 	}
 
-	/* { through: [frame, share] or null, callers: [{ frame, gap }], share: of the last of them } */
+	/* Returns { through: [frame, share] or null, callers: [{ frame, gap }], share }: the share of the
+	 * last caller. */
 	of(frame) {
 		const rows = this.rows.get(frame) || [],
 			stacks = new Map(rows.map(row => [row, this.#stack(row)])),

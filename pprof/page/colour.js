@@ -18,7 +18,7 @@ const colour = (() => {
 		UNNAMED_OWN: 7,
 	};
 
-	/* Hues from red to yellow, far enough apart to be told from each other. */
+	/* Hues from red to yellow, far enough apart to look different. */
 	const WARM = [8, 17, 25, 33, 41, 50];
 
 	function hash(text) {
@@ -46,14 +46,15 @@ const colour = (() => {
 		});
 	}
 
-	/* The more of its bytes a frame allocates itself, the deeper. */
+	/* The more bytes a frame allocates itself, the deeper its colour. */
 	function byAllocation(shape, node, dark) {
 		const share =
 			shape.value[node] > 0 ? Math.max(0, Math.min(1, shape.own[node] / shape.value[node])) : 0;
 		return hsl(42 - 30 * share, 40 + 48 * share, (dark ? 68 : 86) - 24 * share);
 	}
 
-	/* Red grows, blue shrinks, the paler the smaller the change is against the frame; grey is chance. */
+	/* Red grows and blue shrinks. The colour is pale if the change is small against the frame. Grey is
+	 * chance. */
 	function byChange(found, shape, node, dark) {
 		if (!found.sure) return dark ? "hsl(40 4% 46%)" : "hsl(40 8% 84%)";
 		const most = Math.max(Math.abs(shape.base[node]), Math.abs(shape.value[node]));
@@ -63,7 +64,7 @@ const colour = (() => {
 			: hsl(212, 45 + 35 * share, (dark ? 74 : 82) - 16 * share);
 	}
 
-	/* What a frame is drawn with besides its colour, so that growth and shrinking differ without it. */
+	/* What a frame has besides its colour, so that growth and shrinking differ without colour too. */
 	function pattern(context, kind) {
 		const tile = document.createElement("canvas"),
 			at = tile.getContext("2d");

@@ -28,7 +28,7 @@ const kindTitle = name =>
 		temporary: "Temporary",
 	})[name] || name;
 
-/* Shows a line to everybody, by ear too. */
+/* Shows a line, and lets screen readers say it. */
 function say(text) {
 	$("said").textContent = text;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
-/* What to type where there is nothing to see yet. */
+/* The commands to type while there is nothing to see. */
 const empty = (() => {
 	const LIVE = [
 		["heaptap record ./server", "a program to start"],
@@ -29,7 +29,7 @@ const empty = (() => {
 		);
 	}
 
-	/* answer: of /api/v1/processes. Served with a folder it shows files. */
+	/* answer: of /api/v1/processes. A server that was given a folder shows files. */
 	function rows(answer) {
 		const files = answer.files && !answer.samplers;
 		return [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
-/* What is known of a frame: for the tip at the pointer, and for the panel below the graph. */
+/* What is known of a frame, for the tip at the pointer and for the panel below the graph. */
 const facts = (() => {
 	/* Sums of one kind over a node's rows. */
 	function sum(graph, kind, rows, mask) {
@@ -108,7 +108,7 @@ const facts = (() => {
 		);
 	}
 
-	/* One line, for who listens. */
+	/* One line, for screen readers. */
 	function line(shape, node) {
 		const first = shape.measure.isDiff
 			? ofChange(shape, node)

@@ -2,9 +2,9 @@
 "use strict";
 
 /*
- * Draws shapes as a flame graph on one canvas as high as what can be seen of it: a canvas per graph is too
- * high for browsers with deep stacks. Of each level only what has a pixel is looked at, by binary search,
- * so that the time of a frame depends on the size of the window and not on the number of nodes.
+ * Draws shapes as a flame graph. The canvas is as high as the visible part: with deep stacks, a canvas for
+ * the whole graph is too high for browsers. On each level a binary search finds the boxes that have a pixel,
+ * so the time of a frame depends on the size of the window and not on the number of nodes.
  *
  *	rows	from top to bottom: { shape, nodes, starts, ends }; a sandwich is the rows of two shapes
  *	from, to	the part that is shown, in the unit of the measure
@@ -12,8 +12,8 @@
 class Flame {
 	static ROW = 18;
 	static BOX_LEAST = 1.5; /* pixels; narrower boxes are drawn together */
-	static BOX_MOVING = 6; /* the same while it moves, so that frames are in time; then all of it */
-	static SETTLE_MS = 120; /* after the last turn of the wheel */
+	static BOX_MOVING = 6; /* the same while the graph moves, so that frames are in time */
+	static SETTLE_MS = 120; /* after the wheel last turned */
 	static TEXT_LEAST = 26; /* pixels; narrower boxes have no text */
 	static INK = "#1c150c"; /* on boxes, which are light in dark mode too */
 	static ZOOM_MS = 160;
@@ -32,7 +32,7 @@ class Flame {
 		this.hover = this.current = null;
 		this.found = null;
 		this.moving = false;
-		this.frames = []; /* milliseconds that drawing took, the newest 240 */
+		this.frames = []; /* how many milliseconds drawing took, of the newest 240 frames */
 		this.patterns = {};
 		new ResizeObserver(() => this.resize()).observe(host);
 		host.addEventListener("scroll", () => this.request(), { passive: true });
@@ -75,7 +75,7 @@ class Flame {
 		return [shape.start[node], shape.start[node] + shape.width[node]];
 	}
 
-	/* Glides there, unless the user wants no motion. */
+	/* Moves there smoothly, unless the user wants no motion. */
 	zoom(node) {
 		this.zoomed = node;
 		const [from, to] = this.#range(node),
@@ -118,7 +118,7 @@ class Flame {
 		this.draw();
 	}
 
-	/* Asking for them while drawing would take longer than drawing. */
+	/* Kept, since asking for them while drawing would take longer than drawing. */
 	readStyle() {
 		const style = getComputedStyle(this.host),
 			of = name => style.getPropertyValue("--" + name);
@@ -160,7 +160,8 @@ class Flame {
 		if (this.frames.length > 240) this.frames.shift();
 	}
 
-	/* The first box from number `from` on that ends right of a value: it is mostly near, so steps double. */
+	/* The first box, from number `from` on, that ends to the right of a value. It is mostly near, so the
+	 * search doubles its steps. */
 	static find(ends, value, from = 0) {
 		let low = from,
 			step = 1;
@@ -189,7 +190,7 @@ class Flame {
 				this.#box(shape, nodes[i], Math.max(0, left), Math.min(this.width, right), y);
 				continue;
 			}
-			/* What is narrower than that is drawn together, and passed over up to the next pixel. */
+			/* Boxes that are narrower are drawn together, up to the next pixel. */
 			if (left > crumbEnd + 1) {
 				this.#crumbs(crumb, crumbEnd, y);
 				crumb = left;
@@ -206,7 +207,7 @@ class Flame {
 		this.context.fillRect(from, y, to - from, Flame.ROW - 1);
 	}
 
-	/* At whole pixels, which is sharper, and faster. */
+	/* At whole pixels, which is sharper and faster. */
 	#box(shape, node, from, to, y) {
 		const { context } = this,
 			left = Math.round(from),
@@ -259,7 +260,7 @@ class Flame {
 		return (this.patterns[kind] ||= colour.pattern(this.context, kind));
 	}
 
-	/* A new frame has a solid bar on its left, one that vanished a dashed edge. */
+	/* A new frame has a solid bar on its left, a vanished frame a dashed edge. */
 	#edge(mark, left, wide, y, height) {
 		const { context } = this;
 		if (mark === "new") {
@@ -274,21 +275,21 @@ class Flame {
 		context.setLineDash([]);
 	}
 
-	/* What a box stands for, of a difference by how much it changed. */
+	/* The value of a box; in a difference, its change. */
 	static size(shape, node) {
 		const { unit, isDiff } = shape.measure,
 			change = shape.value[node] - shape.base[node];
 		return !isDiff ? words.amount(shape.value[node], unit) : change ? words.change(change, unit) : "";
 	}
 
-	/* Behind the name, where there is room for all of it. */
+	/* Writes the value behind the name, if there is room for all of it. */
 	#size(text, x, room, y, hit) {
 		if (!text || (text.length + 2) * this.letter > room) return;
 		if (hit) this.context.globalAlpha = 0.75;
 		this.context.fillText(text, x + 2 * this.letter, y);
 	}
 
-	/* mark: before the name, such as "+ ". Returns how wide it is, 0 where it was cut. */
+	/* mark: stands before the name, such as "+ ". Returns the width of the text, or 0 if it was cut. */
 	#text(mark, name, x, room, y) {
 		const { context } = this;
 		const fits = Math.floor(room / this.letter);
@@ -304,7 +305,7 @@ class Flame {
 		return isPlain ? text.length * this.letter : context.measureText(text).width;
 	}
 
-	/* Of "store::Index::decode" the end says more than the beginning. */
+	/* Cuts the beginning, since the end of "store::Index::decode" says more. */
 	static shorten(text, fits) {
 		if (text.length <= fits) return text;
 		const last = /^[\w$~:]+::([\w$~]+)$/.exec(text);
@@ -374,7 +375,7 @@ class Flame {
 		else this.actions.zoom(at.node);
 	}
 
-	/* With Ctrl (or a pinch) the wheel zooms at the pointer, sideways it moves. */
+	/* With Ctrl (or a pinch) the wheel zooms at the pointer. Sideways it moves the graph. */
 	#wheel(event) {
 		const whole = this.shape ? this.shape.width[0] : 0,
 			span = this.to - this.from;
@@ -445,7 +446,7 @@ class Flame {
 		this.request();
 	}
 
-	/* The frame above or below: its caller, or the largest of those it calls. */
+	/* The frame above or below: the caller, or the largest of the called frames. */
 	#vertical({ row, node }, way) {
 		const next = this.rows[row + way],
 			{ shape } = this.rows[row];

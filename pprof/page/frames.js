@@ -51,7 +51,7 @@ const starts = (() => {
 	const NAMES =
 		/^_*(start|libc_start_\w+|libc_start_main_stage2|start_thread|clone3?|dl_start\w*|dl_init)(@.*)?$/;
 
-	/* Of each node of the tree, parents first: is it, with all that is above it, such a start? */
+	/* For each node of the tree, parents first: are this node and all nodes above it such starts? */
 	function find(frame, parent, frames) {
 		const isStart = frames.names.map(
 				(name, i) => frames.roles[i] === LIBRARY && NAMES.test(name),

@@ -26,7 +26,7 @@ const functions = (() => {
 			? el("span", { class: "few" }, text)
 			: text;
 
-	/* What it called and who called it: as in `heaptap report`. */
+	/* What the function called, and who called it: as in `heaptap report`. */
 	function nameCell(graph, callers, row, open) {
 		const { frame } = row,
 			around = callers.text(frame),
@@ -109,7 +109,7 @@ const functions = (() => {
 		];
 	}
 
-	/* What only the functions that it called have made. */
+	/* What to say of a function that has not changed itself: the change below it. */
 	function below(measure, cum) {
 		const found = verdict.of(cum.base, cum.value, cum.variance, measure.known);
 		return found.sure
@@ -215,7 +215,8 @@ const functions = (() => {
 	const isThere = sum => sum.value !== 0 || sum.base !== 0,
 		hasChanged = sum => sum.value !== sum.base;
 
-	/* Those that hold nothing themselves are for who searches, or looks at what is below them. */
+	/* Functions that hold nothing themselves are shown only if the user searches, or sorts by what is
+	 * held below them. */
 	function show(host, graph, measure, found, sort, actions) {
 		const all = rowsOf(graph, measure, found),
 			rows = graph.isDiff ? all.filter(row => hasChanged(row.flat) || hasChanged(row.cum)) : all,

@@ -77,7 +77,7 @@ class Graph {
 		return {
 			name: kind.name,
 			unit: kind.unit,
-			known: kind.error !== null /* errors can be given */,
+			known: kind.error !== null /* are errors known? */,
 			value: Float64Array.from(kind.value),
 			base: kind.base ? Float64Array.from(kind.base) : zeros(),
 			variance:
@@ -99,7 +99,7 @@ class Graph {
 		return rank;
 	}
 
-	/* By a name or one of its versions: -1 if there is none. */
+	/* Finds a function by its name or by a version of the name. -1: there is none. */
 	frameNamed(name) {
 		const at = this.names.indexOf(name);
 		return at >= 0 ? at : this.versions.findIndex(versions => versions.includes(name));
@@ -141,7 +141,7 @@ class Graph {
 		return marked;
 	}
 
-	/* The rows that the filters leave: a mask with 1 for each that stays, or null if all do. */
+	/* The rows that the filters select: a mask with 1 for each of them, or null for all rows. */
 	select({ only, without, thread, age }) {
 		const mask = new Uint8Array(this.rowCount).fill(1);
 		const drop = test => {
@@ -187,7 +187,7 @@ class Graph {
 		};
 	}
 
-	/* Frames of a row from the leaf outwards, into `path`; returns how many. */
+	/* Writes the frames of a row, from the leaf outwards, into `path`. Returns how many. */
 	path(row, path) {
 		let depth = 0;
 		for (let node = this.rowNode[row]; node > 0; node = this.parent[node])
@@ -196,8 +196,8 @@ class Graph {
 	}
 
 	/*
-	 * Totals by function, as the table shows them: `flat` of the rows that are about it (their head), `cum`
-	 * of all rows that it is in, once for each however often it recurs.
+	 * Totals by function, as the table shows them: `flat` of the rows that are about it (their head),
+	 * `cum` of all rows that it is in, once for each however often it recurs.
 	 */
 	functions(measure) {
 		const count = this.names.length,
@@ -256,7 +256,7 @@ const verdict = {
 								: "less",
 		};
 	},
-	/* In words, since colours alone say nothing to many. */
+	/* In words, since many people cannot tell the colours apart. */
 	text({ mark, sure, change }, known) {
 		if (mark === "same") return "unchanged";
 		const what =

@@ -7,13 +7,13 @@ const list = (() => {
 		SNAPSHOTS_LEAST = 4; /* TREND_POINTS_LEAST of pprof/analysis/trend.h */
 	const opened = new Set(); /* services whose processes are shown */
 	let processes = [],
-		looksAt = {} /* the answer that they are from */,
-		pids = new Map() /* how many processes have each */,
+		looksAt = {} /* the answer that `opened` and the rows are from */,
+		pids = new Map() /* how many processes have each pid */,
 		timer = 0,
 		open = null,
 		sort = { key: "inuse", down: true };
 
-	/* What chooses a process: its pid, or where that is not known, or not its own alone, a profile of it. */
+	/* What chooses a process: its pid; or a profile, if the pid is not known or is not unique. */
 	function place(process) {
 		if (process.members) return { ...address.USUAL, service: process.service };
 		const own = process.pid && pids.get(process.pid) === 1;
@@ -42,7 +42,7 @@ const list = (() => {
 		);
 	}
 
-	/* What a service grows by its page says. */
+	/* The page of a service says how it grows. */
 	function groupGrowth(group) {
 		const growing = group.members.filter(p => Number.isFinite(p.growth_per_hour)).length;
 		const isLong = p => points(p).length >= SNAPSHOTS_LEAST;
@@ -61,7 +61,7 @@ const list = (() => {
 		}));
 	}
 
-	/* The name of a process: the words behind it tell those of one program apart. */
+	/* The name of a process, with the words that tell it apart from other processes of its program. */
 	function nameCell(p) {
 		const link = el(
 			"a",
@@ -180,7 +180,8 @@ const list = (() => {
 		},
 	];
 
-	/* What was last known of each at each moment, added up; before and after it a process has nothing. */
+	/* Adds up what was last known of each process at each moment. Before its first point and after its
+	 * last, a process has nothing. */
 	function pointsTogether(members) {
 		const all = members
 				.flatMap((p, i) => (p.points || []).map(({ time_ns, inuse }) => ({ time_ns, inuse, i })))
@@ -196,8 +197,8 @@ const list = (() => {
 		return points.filter((_, i) => (points.length - 1 - i) % step === 0);
 	}
 
-	/* The processes of a service as one row: those that run, or all if none does. Errors are upper limits,
-	 * since processes that were forked have samples in common. */
+	/* The processes of a service as one row: those that run, or all if none does. Errors are upper
+	 * limits, since processes that were forked have samples in common. */
 	function groupOf(service, all) {
 		const running = all.filter(p => p.running),
 			members = running.length ? running : all,
@@ -216,7 +217,8 @@ const list = (() => {
 		};
 	}
 
-	/* Where several are of one service, that service; else each for itself. */
+	/* If several processes are of one service, the row is the service's. Otherwise each process has its
+	 * own row. */
 	function entries(shown) {
 		const of = new Map();
 		for (const p of shown)

@@ -41,9 +41,9 @@ class Moments {
 		this.isRunning = Boolean(answer.process && answer.process.running);
 		this.isSum = answer.points.some(point => point.processes !== undefined);
 		this.running = this.isRunning && answer.process.pid ? answer.process.pid : 0;
-		/* A sum has no profile that could be compared. */
+		/* There is no profile of a sum, to compare with. */
 		if (!answer.process || !answer.process.pid) this.others = [];
-		/* Of a service: moments at which one of its processes was not known would be dips. */
+		/* In the line of a service, moments at which a process was not known would look like dips. */
 		const whole = answer.points.filter(point => !point.missing);
 		this.points = (whole.length > 1 ? whole : answer.points).map(point => ({
 			time: point.time_ns / 1e6,
@@ -63,7 +63,7 @@ class Moments {
 		this.isRunning = this.isSum = false;
 	}
 
-	/* Of a service that has ended "" is the last of each of its processes, which is no moment. */
+	/* For a service that has ended, "" means the last profile of each process, which is no moment. */
 	#isNoMoment() {
 		return !this.isRunning && (this.isSum || !this.newest());
 	}
@@ -73,12 +73,13 @@ class Moments {
 		return last ? last.id : "";
 	}
 
-	/* The id of what "" stands for: a running process or service as it is now, else its newest profile. */
+	/* The id that "" stands for: a running process or service as it is now, or else the newest profile.
+	 * */
 	current() {
 		return this.running ? "now-" + this.running : this.isRunning ? "now" : this.newest();
 	}
 
-	/* The point of a profile, or the last one. */
+	/* The point of a profile, or the last point. */
 	find(id) {
 		if (!id && this.isSum && this.#isNoMoment()) return null;
 		return (
@@ -119,7 +120,7 @@ class Moments {
 		$("moments").hidden = !options.length && !this.others.length;
 	}
 
-	/* What is chosen is in the list, wherever it is from. */
+	/* The chosen profile is in the list, whatever process it is of. */
 	static #fill(id, value, options) {
 		const known = options.some(([option]) => option === value);
 		const all = known ? options : [...options, [value, "another: " + value]];

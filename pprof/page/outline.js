@@ -41,7 +41,7 @@ class Outline {
 		return list.sort((a, b) => size(b) - size(a) || a - b);
 	}
 
-	/* From here on, as long as one child has most of it. */
+	/* Opens nodes from here on, as long as one child has most of its parent. */
 	#openPath(node) {
 		for (let steps = 0; steps < 64; steps++) {
 			const children = this.#children(node);

@@ -6,7 +6,8 @@
 
 #include "pprof/text/utf8.h"
 
-/* A file as bytes with a NUL behind. The Makefile has a rule that this object depends on the files. */
+/* Defines the bytes of a file, with a NUL behind them. The Makefile has a rule that this object depends on
+ * the files. */
 #define EMBED(symbol, path)                                                      \
 	__asm__(".pushsection .rodata\n"                                         \
 	        "page_" #symbol ":\n"                                            \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page on which profiles are looked at in a browser: the files of this folder, which are in the program.
- * `heaptap serve` sends them one by one; `heaptap export -f flamegraph` writes them as one file with a
+ * The page that shows profiles in a browser: the files of this folder, which are part of the program.
+ *
+ * `heaptap serve` sends the files one by one. `heaptap export -f flamegraph` writes them as one file, with a
  * profile in it.
  */
 #ifndef PPROF_PAGE_PAGE_H
@@ -16,21 +17,22 @@ struct page_file {
 	const char *bytes, *end;
 };
 
-/* end is behind the NUL that follows a file's bytes. */
+/* `end` is behind the NUL that follows a file's bytes. */
 static inline size_t page_length(const struct page_file *file)
 {
 	return (size_t)(file->end - file->bytes) - 1;
 }
 
-/* Of the served page: nothing from elsewhere, and no script but its files. */
+/* For the served page: it loads nothing from elsewhere, and no script but its files. */
 #define PAGE_CSP                                                                                        \
 	"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " \
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/* By name, without a '/' at the beginning; the page itself is "page.html". NULL: none. */
+/* Finds a file by its name, without a '/' at the beginning. The page itself is "page.html". NULL: there is
+ * none. */
 const struct page_file *page_find(const char *name);
 
-/* By number, for who serves or tests them all; NULL behind the last. */
+/* The file of that number; NULL behind the last. */
 const struct page_file *page_at(size_t number);
 
 /*

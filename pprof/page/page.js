@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
-/* Which view is shown, and what holds for all of them: theme, keys, trouble. */
+/* Which view is shown, and what all views share: theme, keys, errors. */
 (() => {
 	const THEME = "heaptap-theme";
 

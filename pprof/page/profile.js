@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
-/* One profile, or the difference of two: loads it, and shows it as graph, table, tree or lists of stacks. */
+/* One profile, or the difference of two: loads it, and shows it as a graph, a table, a tree or lists of
+ * stacks. */
 const profile = (() => {
 	let state = address.read(); /* what is shown, see address.js */
-	let graph = null; /* of what `loaded` says */
+	let graph = null; /* made of what `loaded` has */
 	let loaded = "",
 		process = null;
 	let grown = null /* the answer about growth, or its promise; of whom: */,
 		grownOf = "";
 	let mask = null,
 		found = null,
-		measure = null; /* filters, search, and the numbers they leave */
+		measure = null; /* filters, search, and the numbers that they select */
 	let measured = "",
-		shapes = {}; /* what `measure` was made of; trees of it: plain, inverted */
+		shapes = {}; /* the trees of `measure`: plain and inverted */
 	let view = null; /* what the flame graph shows */
 	let trouble = () => {};
 	let openings = 0;
 
 	/* ---- loading */
 
-	/* What is awaited; never, if it comes when something else has been opened. */
+	/* Waits for a promise. If the user opens something else meanwhile, it never returns. */
 	async function still(awaited) {
 		const opening = openings,
 			never = new Promise(() => {});
@@ -36,7 +37,7 @@ const profile = (() => {
 	const busy = is =>
 		is ? $("profile").setAttribute("aria-busy", "true") : $("profile").removeAttribute("aria-busy");
 
-	/* Of whom: a profile's id means the process that it is of. */
+	/* Whose growth it is: the id of a profile means its process. */
 	const owner = () =>
 		state.pid ? { pid: state.pid } : state.service ? { service: state.service } : { id: state.id };
 
@@ -46,7 +47,7 @@ const profile = (() => {
 		moments.load(answer);
 	}
 
-	/* What else there is to compare with; nothing waits for it. */
+	/* Loads the other profiles to compare with. Nothing waits for them. */
 	async function loadOthers() {
 		const [all, profiles] = await still(
 			Promise.all([source.json("processes"), source.json("profiles")]),
@@ -66,7 +67,7 @@ const profile = (() => {
 			layout = "columns";
 		if (source.embedded) graph = new Graph(source.embedded);
 		else {
-			/* Several processes have no time line in common. */
+			/* Several processes have no common time line. */
 			await loadTimeline().catch(error => {
 				if (!state.service) throw error;
 				process = null;
@@ -82,8 +83,8 @@ const profile = (() => {
 		busy(false);
 	}
 
-	/* Of a process or service it is the same whichever of its moments is looked at. Nothing waits for it but
-	 * its tab; where profiles do not say what is in use there is none. */
+	/* Of a process or service it is the same whichever of its moments is looked at. Nothing waits for it
+	 * but its tab; where profiles do not say what is in use there is none. */
 	function loadGrowth() {
 		const whose = JSON.stringify([owner(), state.id ? process && process.pid : 0, moments.newest()]);
 		if (whose !== grownOf) grown = null;
@@ -96,7 +97,8 @@ const profile = (() => {
 		showAnswer(answer && answer.answer);
 	}
 
-	/* What is held is of the moment that is looked at; what grows is of all of them. */
+	/* The sentence about what is held is of the present moment; the sentence about growth is of all
+	 * moments. */
 	function showAnswer(growth) {
 		answers.show(
 			{
@@ -112,7 +114,7 @@ const profile = (() => {
 
 	/* ---- actions */
 
-	/* A program that frees all before it ends: then its peak is what says something. */
+	/* A program may free all before it ends. Then its peak says more. */
 	const LEFT_LEAST = 0.1; /* LEFT_PART of pprof/export/answer */
 
 	function kindNumber() {
@@ -146,7 +148,7 @@ const profile = (() => {
 	function actions() {
 		const button = (text, onclick, title) => el("button", { type: "button", onclick, title }, text);
 		const list = [button("copy address", copy, "of what is shown (C)")];
-		/* A moment of a service is in no file. */
+		/* There is no file of a service's moment. */
 		if (!source.embedded && !graph.isDiff && !state.id.startsWith("at-"))
 			list.unshift(
 				button(
@@ -155,7 +157,7 @@ const profile = (() => {
 					"the profile, for go tool pprof and others",
 				),
 			);
-		/* The server writes for nobody without one. */
+		/* Without a token the server writes no snapshot. */
 		if (source.hasToken() && state.pid && process && process.running)
 			list.unshift(
 				button("snapshot now", () => snapshot().catch(trouble), "writes a snapshot and shows it"),
@@ -181,7 +183,7 @@ const profile = (() => {
 		change({ id: "", base: "", zoom: "" });
 	}
 
-	/* The address of these very profiles, not of whatever is the newest. */
+	/* The address of these profiles, not of the newest ones. */
 	function copy() {
 		const pinned =
 			source.embedded || state.service || (process && process.running)
@@ -217,7 +219,7 @@ const profile = (() => {
 		return (shapes[way] ||= Shape[way](graph, measure));
 	}
 
-	/* The numbers that the filters leave. */
+	/* The numbers that the filters select. */
 	function takeMeasure() {
 		const number = text => (text === "" ? -1 : Number(text));
 		const { type, wide, only, without, thread, age, starts } = state;
@@ -230,7 +232,7 @@ const profile = (() => {
 		shapes = {};
 	}
 
-	/* Rows from top to bottom; of a function's callers the outermost are at the top. */
+	/* Rows from top to bottom. Among a function's callers the outermost is at the top. */
 	function flameRows() {
 		const frame = state.sandwich ? graph.frameNamed(state.sandwich) : -1;
 		const rows = shape =>
@@ -380,7 +382,7 @@ const profile = (() => {
 
 	/* ---- changes */
 
-	/* What is still on its way is not wanted any more. */
+	/* Answers that are still on their way are not wanted any more. */
 	function leave() {
 		openings++;
 		busy(false);
@@ -401,7 +403,7 @@ const profile = (() => {
 		if (!state.service) loadOthers().catch(trouble);
 	}
 
-	/* keep: Back returns from it. */
+	/* keep: the browser's Back returns from this state. */
 	async function change(part, keep) {
 		const reload = ["id", "base", "lines"].some(name => name in part && part[name] !== state[name]);
 		state = { ...state, ...part };
@@ -413,7 +415,7 @@ const profile = (() => {
 		}
 	}
 
-	/* While something is typed the graph stays, and only what is found changes. */
+	/* While the user types, the graph stays, and only the found frames change. */
 	function search() {
 		state.search = $("search").value;
 		address.write(state);

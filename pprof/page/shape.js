@@ -89,7 +89,8 @@ class Shape {
 		return Shape.#grow(graph, measure, -1, (path, depth) => [0, depth, 1]);
 	}
 
-	/* Who calls a function, from its outermost call on; what it calls. Each row counts once in both. */
+	/* The callers of a function, from its outermost call on, and what it calls. Each row counts once in
+	 * both. */
 	static callers(graph, measure, frame) {
 		return Shape.#grow(graph, measure, frame, (path, depth) => {
 			const at = path.lastIndexOf(frame, depth - 1);
@@ -126,7 +127,7 @@ class Shape {
 		});
 	}
 
-	/* Parents come before children, so one pass backwards adds everything up. */
+	/* Parents come before children, so one pass backwards adds up all sums. */
 	#addUp(values, inclusive = true) {
 		const { rowNode, parent, count } = this,
 			sums = new Float64Array(count);
@@ -146,7 +147,7 @@ class Shape {
 		this.own = this.#addUp(measure.value, false);
 	}
 
-	/* children: of all nodes, those of one parent together and in the order of their names. */
+	/* children: of all nodes. Those of one parent are neighbours, in the order of their names. */
 	#order() {
 		const { count, parent, frame } = this,
 			rank = this.graph.rank;
@@ -207,7 +208,7 @@ class Shape {
 		}
 	}
 
-	/* Rows in the order of their nodes, so that those of a subtree are neighbours. */
+	/* Rows in the order of their nodes, so that the rows of a subtree are neighbours. */
 	#sortRows() {
 		const rows = [];
 		for (let row = 0; row < this.rowNode.length; row++)
@@ -260,7 +261,7 @@ class Shape {
 		return path;
 	}
 
-	/* How much of the whole is in stacks with a matching frame: what is below a match counts with it. */
+	/* How much of the whole is in stacks with a matching frame. What is below a match counts too. */
 	found(frames) {
 		const inside = new Uint8Array(this.count),
 			sum = { value: 0, base: 0, variance: 0, samples: 0, nodes: 0 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
-/* Where profiles come from: the one that is in this file, or the server that this page is from. */
+/* Where profiles come from: the profile in this file, or the server of this page. */
 const source = (() => {
 	const embedded = $("data") ? JSON.parse($("data").textContent) : null;
 	const KEY = "heaptap-token";
 	let asking = null;
 
-	/* A page from a file has no storage in some browsers. */
+	/* In some browsers a page from a file has no storage. */
 	function token(value) {
 		try {
 			if (value !== undefined) sessionStorage.setItem(KEY, value);
@@ -35,7 +35,7 @@ const source = (() => {
 		return asking;
 	}
 
-	/* What is undefined, null or "" is left out. */
+	/* Parameters that are undefined, null or "" are left out. */
 	function address(path, parameters) {
 		const query = new URLSearchParams();
 		for (const [name, value] of Object.entries(parameters || {}))
@@ -58,7 +58,7 @@ const source = (() => {
 			}
 			if (answer.status === 401 && asked < 5) {
 				if (mine === token())
-					/* nobody has asked meanwhile */
+					/* no other request has got a token meanwhile */
 					await ask(Boolean(mine));
 				continue;
 			}
@@ -80,7 +80,7 @@ const source = (() => {
 		return (await request(path, parameters)).json();
 	}
 
-	/* Into a file of the user's: with the token, which a plain link would not send. */
+	/* Saves a file for the user. It sends the token, which a plain link would not. */
 	async function download(parameters, name) {
 		const blob = await (await request("profile", parameters)).blob(),
 			link = el("a", { download: name });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
-/* Stacks with what they hold: what is still in use (leaks, if the program has ended), and what grows. */
+/* Stacks and what they hold: what is in use (leaked, if the program has ended), and what grows. */
 const stacks = (() => {
 	const SHOWN = 50,
 		FRAMES = 32;
@@ -33,7 +33,7 @@ const stacks = (() => {
 		);
 	}
 
-	/* A graph's stacks, largest first. One stack may have several rows, for its threads and ages. */
+	/* The stacks of a graph, largest first. A stack may have several rows, for its threads and ages. */
 	function ofGraph(graph, measure, objects) {
 		const byNode = new Map();
 		for (let row = 0; row < graph.rowCount; row++) {
@@ -202,7 +202,7 @@ const stacks = (() => {
 		);
 	}
 
-	/* answer: of /api/v1/growth; its sentence is on top of the page too. */
+	/* answer: of /api/v1/growth. Its sentence is at the top of the page too. */
 	function growth(host, answer) {
 		const said = answers.text(answer.answer.grows),
 			unknown = "What grows is not known: these profiles are no series of one process or service.";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
-/* What a profile is of, and its main numbers; of a difference what changed in all, and what the colours
+/* What a profile is of, and its main numbers. For a difference: what changed in all, and what the colours
  * mean. */
 const summary = (() => {
 	const TITLES = { peak: "At the peak", "inuse-objects": "Objects" };
@@ -16,12 +16,12 @@ const summary = (() => {
 		);
 	}
 
-	/* What is words and no number. */
+	/* An item of words, without a number. */
 	function note(title, text) {
 		return el("div", { class: "tile" }, el("span", { class: "quiet" }, title), el("span", {}, text));
 	}
 
-	/* Nothing sampled is no measured zero. */
+	/* Without samples there is no measured zero. */
 	function kindTile(kind, about) {
 		const { value, samples, error } = kind.all;
 		if (value === 0 && kind.unit === "bytes" && kind.known && about.period > 1)
@@ -37,7 +37,7 @@ const summary = (() => {
 		);
 	}
 
-	/* "949 taken, 0 lost stacks, ...": the number, and what was lost; the rest opens. */
+	/* "949 taken, 0 lost stacks, ...": shows the number and the losses, and opens the rest. */
 	function samplesTile(text) {
 		const found = /^(\d+) taken, (\d+) lost/.exec(text);
 		if (!found) return note("Samples", text);
@@ -57,7 +57,7 @@ const summary = (() => {
 		);
 	}
 
-	/* point: of the time line, null where there is none */
+	/* point: of the time line; null if there is none */
 	function ofProfile(graph, point) {
 		const tiles = ["inuse", "peak", "inuse-objects", "alloc", "objects"]
 			.map(name => graph.kinds.find(kind => kind.name === name))
@@ -93,7 +93,7 @@ const summary = (() => {
 		];
 	}
 
-	/* That it was asked for by this page, "now", says nothing later on. */
+	/* That this page asked for it, "now", says nothing later on. */
 	function when(time_ns, cause) {
 		return [
 			time_ns > 0 ? words.moment(time_ns / 1e6) : "",
@@ -139,7 +139,7 @@ const summary = (() => {
 		];
 	}
 
-	/* kind: the one that is shown */
+	/* kind: the kind that is shown */
 	function show(graph, kind, point) {
 		$("tiles").replaceChildren(
 			...(graph.isDiff ? ofChange(graph, kind) : ofProfile(graph, point)),

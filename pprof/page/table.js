@@ -9,8 +9,8 @@
 class Table {
 	static STEP = 200;
 
-	/* keep(row, sort): is it shown, in this order? left(count) says what is not. below(row): rows that belong
-	 * under it. */
+	/* keep(row, sort): is the row shown, in this order? left(count): called with the number of rows that
+	 * are not shown. below(row): rows that belong under it. */
 	constructor(host, { caption, columns, sort, open, sorted, keep, left, below }) {
 		Object.assign(this, { host, caption, columns, open, sorted, keep, left, below });
 		this.sort = columns.some(column => column.key === sort.key)

@@ -2,9 +2,9 @@
 "use strict";
 
 /*
- * The heap over time beside the resident memory. In use is a line in a band of two standard errors, RSS is
- * dashed: told apart without colours. A click chooses a moment; dragging, or Shift with a click or an arrow
- * key, a second one to compare it with.
+ * The heap over time, with the resident memory. What is in use is a line in a band of two standard errors,
+ * and RSS is dashed, so they differ without colours. A click chooses a moment. Dragging, or Shift with a
+ * click or an arrow key, chooses a second moment to compare it with.
  *
  * points: { time (ms), inuse, error, rss, cause, isChoosable }, in the order of time.
  */
@@ -119,7 +119,7 @@ class Timeline {
 		c.globalAlpha = 1;
 	}
 
-	/* Points at which the value is not known are passed over: the line goes on to the next that is. */
+	/* Points without a known value are passed over: the line goes on to the next known one. */
 	#path(c, { x, y }, value) {
 		c.beginPath();
 		this.points
@@ -159,8 +159,8 @@ class Timeline {
 		}
 	}
 
-	/* Where the words beside two lines go: the earlier one's to the left of its line, the later one's to the
-	 * right; at an edge inwards, one below the other if they would meet. */
+	/* Where the words beside two lines go: to the left of the earlier line, to the right of the later
+	 * one. At an edge they go inwards; if they would meet, one goes below the other. */
 	static places(base, at, right, wideOf) {
 		const GAP = 6,
 			place = (x, label, toLeft) => ({
@@ -187,7 +187,7 @@ class Timeline {
 			label => c.measureText(label).width,
 		);
 		c.textAlign = "left";
-		/* A line may pass behind them. */
+		/* A line may pass behind the words. */
 		c.lineWidth = 4;
 		c.lineJoin = "round";
 		c.strokeStyle = this.colour("--surface");
@@ -223,7 +223,7 @@ class Timeline {
 
 	/* ---- pointer and keyboard */
 
-	/* The point at the pointer; choosable: one that there is a profile of. */
+	/* The point at the pointer. choosable: a point that has a profile. */
 	#nearest(event, choosable) {
 		const x = event.clientX - this.canvas.getBoundingClientRect().left;
 		let best = -1,
@@ -274,15 +274,14 @@ class Timeline {
 		this.from = -1;
 	}
 
-	/* The earlier of two is the base. */
+	/* The earlier of two points is the base. */
 	#choose(at, base) {
 		[this.at, this.base] = base >= 0 && base > at ? [base, at] : [at, base === at ? -1 : base];
 		this.draw();
 		this.chosen(this.at, this.base);
 	}
 
-	/* Through the points that there are profiles of; with Shift the other end of the range stays where it
-	 * was. */
+	/* Moves through the points that have profiles. With Shift the other end of the range stays. */
 	#key(event) {
 		const way = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
 		const stops = [...this.points.keys()].filter(i => this.points[i].isChoosable),
@@ -299,7 +298,7 @@ class Timeline {
 	}
 }
 
-/* A tip of terms and texts, for what is not a frame. */
+/* A tip of terms and texts, for all that is no frame. */
 const tipText = {
 	show(list, x, y) {
 		const box = $("tip");
@@ -321,7 +320,7 @@ const tipText = {
 	},
 };
 
-/* A line of a few dozen pixels: in use over time. */
+/* A line of a few dozen pixels: what is in use, over time. */
 function sparkline(points) {
 	const canvas = el("canvas", {
 		class: "spark",
@@ -345,7 +344,7 @@ function sparkline(points) {
 		last = points[points.length - 1].time || first + 1;
 	const low = Math.min(...points.map(p => p.inuse)),
 		top = Math.max(...points.map(p => p.inuse), low + 1);
-	/* What changes little is drawn flat, or chance would look like a trend. */
+	/* Small changes are drawn flat, since chance would look like a trend. */
 	const span = Math.max(top - low, top * 0.15),
 		middle = (top + low) / 2;
 	c.scale(ratio, ratio);

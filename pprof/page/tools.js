@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
 
-/* The tabs, and the tools above a profile: they show the state of the view, and ask for another. */
+/* The tabs and the tools above a profile. They show the state of the view, and ask for another state. */
 const tools = (() => {
 	const TABS = [
 		["flame", "Flame graph"],
@@ -101,7 +101,7 @@ const tools = (() => {
 		$("by-field").hidden = graph.isDiff || !flame;
 	}
 
-	/* What the tools do: change(part of the state, keep), search(), whole(). */
+	/* The actions of the tools: change(part of the state, keep), search(), whole(). */
 	function listen({ change, search, whole }) {
 		for (const name of ["wide", "by", "thread", "age"])
 			$(name).addEventListener("change", () => change({ [name]: $(name).value, zoom: "" }));

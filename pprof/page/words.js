@@ -3,7 +3,7 @@
 
 /*
  * Numbers as people read them, each with its error. The words are those of `heaptap report`
- * (sampler/terminal/amount), so that page and terminal say the same of the same profile.
+ * (sampler/terminal/amount), so page and terminal say the same.
  */
 const words = (() => {
 	const FEW_SAMPLES = 5; /* fewer show their number: ESTIMATE_FEW_SAMPLES of pprof/profile/estimate.h */
@@ -42,7 +42,7 @@ const words = (() => {
 				: count(value);
 	}
 
-	/* With its sign, for changes. */
+	/* A change, with its sign. */
 	function change(value, unit) {
 		return (value > 0 ? "+" : "") + amount(value, unit);
 	}
@@ -52,11 +52,11 @@ const words = (() => {
 		return (Math.abs(value) < 9.95 ? value.toFixed(1) : value.toFixed(0)) + "%";
 	}
 
-	/* What a value is worth: "\u00b19.9%", "1 sample", "exact"; "" where nothing is known. */
+	/* How sure a value is: "\u00b19.9%", "1 sample", "exact"; "" if that is not known. */
 	function doubt(value, samples, variance, known) {
 		if (!known || value === 0) return "";
 		if (!(variance > 0)) return "exact";
-		const number = Math.round(samples); /* null where it is not known */
+		const number = Math.round(samples); /* null if it is not known */
 		if (Number.isFinite(samples) && samples < FEW_SAMPLES - 0.5)
 			return number < 1 ? "<1 sample" : number === 1 ? "1 sample" : number + " samples";
 		return "\u00b1" + percent(Math.sqrt(variance) / Math.abs(value));
@@ -83,8 +83,8 @@ const words = (() => {
 		return bytes(per_hour * hours) + " " + name;
 	}
 
-	/* Why a graph is empty. By the law of rare events there are with 95 % fewer than 3 samples' worth; not
-	 * where something is known to be missing. */
+	/* Why a graph is empty. By the law of rare events, with 95 % certainty there are fewer than 3
+	 * samples' worth. That does not hold if something is known to be missing. */
 	function nothing(measure, about) {
 		if (measure.isDiff) return "Nothing is in these profiles.";
 		if (measure.kind.all && measure.kind.all.value > 0) return "The filters leave nothing.";
