@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/check/check_samples.h"
-#include "pprof/check/check_tables.h"
 #include "pprof/check/checker.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/sample_types.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/check/check_samples.h"
-
+/* The rules about samples. */
 #include "pprof/check/checker.h"
 
 #include <errno.h>

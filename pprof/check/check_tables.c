@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/check/check_tables.h"
-
+/* The rules about strings, mappings, functions and locations. */
 #include "pprof/check/checker.h"
 
 #include <errno.h>

@@ -98,4 +98,12 @@ void checker_each(struct checker *c, uint32_t number, checker_entry *entry);
 /* Frees the tables, not the report. */
 void checker_fini(struct checker *c);
 
+/* ---- the rules, in the files of their names; in this order */
+
+void check_tables_strings(struct checker *c);
+void check_tables(struct checker *c);
+void check_samples(struct checker *c); /* after the sample types */
+void check_tables_use(
+    struct checker *c); /* after check_samples(), which marks the entries that samples use */
+
 #endif

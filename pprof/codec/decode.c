@@ -11,9 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "pprof/codec/decode_header.h"
-#include "pprof/codec/decode_samples.h"
-#include "pprof/codec/decode_tables.h"
 #include "pprof/codec/decoder.h"
 #include "pprof/codec/gzip.h"
 

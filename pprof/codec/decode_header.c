@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding a file's string table, its single fields (time, period, ...), comments and sample types. */
 /* Decoding what is not a table of entries with ids: strings, single fields, comments, sample types. */
-#include "pprof/codec/decode_header.h"
+#include "pprof/codec/decoder.h"
 
 static enum decode_error read_string(struct decoder *d, const struct wire_field *field)
 {

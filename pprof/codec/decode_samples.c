@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding samples: stacks, values and labels. */
 /* Decoding samples. */
-#include "pprof/codec/decode_samples.h"
+#include "pprof/codec/decoder.h"
 
 static enum decode_error read_stack(struct decoder *d, struct wire_field *field, size_t *depth)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Decoding mappings, functions and locations: the file's ids, which may be sparse, to the profile's. */
 /* Decoding mappings, functions and locations. */
-#include "pprof/codec/decode_tables.h"
+#include "pprof/codec/decoder.h"
 
 #include <errno.h>
 #include <string.h>

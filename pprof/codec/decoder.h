@@ -65,4 +65,17 @@ enum decode_error decoder_string_error(const struct decoder *d);
 /* The decode_error for an -errno of the profile or of a table. */
 enum decode_error decoder_errno(int err);
 
+/* ---- the passes, in the files of their names (decode_header.c ...) */
+
+/* The first pass over the file: keeps strings and single fields; tables are left for later. */
+decoder_entry decode_top_level;
+
+/* Once every string is known: gives the profile what decode_top_level() kept. */
+enum decode_error decode_header(struct decoder *d);
+
+decoder_entry decode_comment, decode_sample_type;
+decoder_entry decode_mapping, decode_function;
+decoder_entry decode_location; /* after every mapping and function */
+decoder_entry decode_sample;   /* after every location and sample type */
+
 #endif

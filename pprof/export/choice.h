@@ -8,6 +8,7 @@
 #include "pprof/profile/origin.h"
 
 #include <stdint.h>
+#include <stdio.h>
 
 /* Borrows everything. */
 struct export_choice {
@@ -27,5 +28,18 @@ struct export_choice {
 	unsigned int threshold_permille; /* share of the total below which a format may combine nodes */
 	uint64_t *scale;                 /* output: number of blocks that one block in the file stands for */
 };
+
+/*
+ * The writers, each in the file of its name. 0, -ENOMEM, -EFBIG (beyond the traces' max_bytes) or -EOVERFLOW
+ * (more than the format can hold).
+ *   folded      leaves out stacks without a positive value, since readers expect positive ones
+ *   speedscope  leaves out negative values, which it cannot show
+ *   csv         sorts by flat of the kind
+ *   massif      writes each profile of a series; the kind must count bytes
+ */
+typedef int export_writer(FILE *out, const struct traces *traces, const struct export_choice *choice);
+
+export_writer csv_write, flamegraph_write, folded_write, gprof2dot_write, heaptrack_write, massif_write,
+    speedscope_write;
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/export/csv.h"
-
+/*
+ * A flat table as comma-separated values (RFC 4180, but with Unix line ends): a row per function, and for
+ * each sample type its own value (flat) and the value with everything it called (cum); for the four sample
+ * types of a heap also the standard error and the number of samples behind it. A cell is empty if its value
+ * is unknown.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -8,6 +12,7 @@
 #include <string.h>
 
 #include "pprof/analysis/totals.h"
+#include "pprof/export/choice.h"
 #include "pprof/text/utf8.h"
 
 /* Spreadsheets take a cell that begins with one of "=+-@" for a formula; an apostrophe in front prevents that

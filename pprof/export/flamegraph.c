@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/export/flamegraph.h"
-
+/*
+ * A profile as one HTML page that needs nothing else: no network, no library. It is the page of `heaptap
+ * serve` (pprof/page/) with one profile in it: flame graph, callers and callees of a function, table, call
+ * tree, stacks. The state of the view is in the address (#...), so that a view can be shared.
+ */
+#include "pprof/export/choice.h"
 #include "pprof/export/graph.h"
 #include "pprof/page/page.h"
 #include "pprof/text/json.h"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/export/folded.h"
-
+/*
+ * Folded stacks, the input of flamegraph.pl, inferno and others: one line per stack, frames from the
+ * outermost separated by ';', a space, a whole number.
+ */
 #include <inttypes.h>
 
+#include "pprof/export/choice.h"
 #include "pprof/text/utf8.h"
 
 /* The format uses ';' and line ends as separators. */

@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/export/format.h"
 
-#include "pprof/export/csv.h"
-#include "pprof/export/flamegraph.h"
-#include "pprof/export/folded.h"
-#include "pprof/export/gprof2dot.h"
-#include "pprof/export/heaptrack.h"
-#include "pprof/export/massif.h"
-#include "pprof/export/speedscope.h"
-
 /* clang-format off */
 /* name, function, what it needs */
 #define FORMATS(X) \

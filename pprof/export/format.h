@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The export formats. A new one is a file beside this one and a row in format.c. */
+/* The export formats. A new one is a file beside this one, its writer in choice.h, and a row in format.c. */
 #ifndef PPROF_EXPORT_FORMAT_H
 #define PPROF_EXPORT_FORMAT_H
 
 #include "pprof/export/choice.h"
-
-#include <stdio.h>
 
 enum export_needs {
 	EXPORT_BYTES_ONLY = 1 << 0, /* can show sizes in bytes only */
@@ -18,8 +16,7 @@ enum export_needs {
 
 struct export_format {
 	const char *name;
-	/* 0, -ENOMEM, -EFBIG (beyond the traces' max_bytes) or -EOVERFLOW (more than the format can hold) */
-	int (*write)(FILE *out, const struct traces *traces, const struct export_choice *choice);
+	export_writer *write;
 	unsigned int needs; /* enum export_needs */
 };
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/export/gprof2dot.h"
-
+/*
+ * gprof2dot's JSON (its schema.json, version 0): functions, and events that are a call chain from the leaf
+ * outwards with its cost. `gprof2dot -f json FILE | dot -Tsvg` draws it.
+ */
+#include "pprof/export/choice.h"
 #include "pprof/text/json.h"
 
 static void write_functions(struct json *json, const struct traces *t)

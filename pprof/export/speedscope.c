@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/export/speedscope.h"
-
+/*
+ * speedscope's own file format (https://www.speedscope.app/file-format-schema.json): a table of frames and
+ * one "sampled" profile per sample type. Unlike its import of pprof files this shows every type, and inlined
+ * functions.
+ */
 #include <string.h>
 
+#include "pprof/export/choice.h"
 #include "pprof/text/json.h"
 
 static void write_frames(struct json *json, const struct traces *t)

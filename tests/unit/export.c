@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Export formats with the values and times of hostile profiles. */
-#include "pprof/export/heaptrack.h"
-#include "pprof/export/massif.h"
+#include "pprof/export/choice.h"
 #include "pprof/profile/profile.h"
 
 #include <setjmp.h>
