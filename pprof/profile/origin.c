@@ -120,8 +120,7 @@ static void read_comment(struct origin *origin, const char *text, size_t *counts
 	}
 }
 
-/* "4 profiles of 4 processes: nginx (4); samples: 2408 taken, 0 lost stacks". Profiles merged by older
- * versions have "; 2408 samples, 0 lost stacks", which was wrong of deltas. */
+/* "4 profiles of 4 processes: nginx (4); samples: 2408 taken, 0 lost stacks" */
 static void read_merged_samples(struct origin *origin)
 {
 	const char *text = strstr(origin->merged, ORIGIN_MERGED_SAMPLES);
@@ -197,7 +196,7 @@ void origin_read(struct origin *origin, const struct profile *profile)
 
 bool origin_has_process(const struct origin *origin)
 {
-	return origin->ours && origin->pid && !*origin->merged;
+	return origin->ours && origin->pid && *origin->session && !*origin->merged;
 }
 
 bool origin_same_process(const struct origin *a, const struct origin *b)
@@ -205,8 +204,8 @@ bool origin_same_process(const struct origin *a, const struct origin *b)
 	if (!origin_has_process(a) || !origin_has_process(b) || a->pid != b->pid ||
 	    strcmp(a->host, b->host) != 0 || strcmp(a->session, b->session) != 0)
 		return false;
-	/* Within a session the start is enough: a profile without samples may not know the program's file. */
-	if (*a->session && strcmp(a->event, b->event) == 0)
+	/* Events are first seen at another time than the heap: with them the program tells. */
+	if (strcmp(a->event, b->event) == 0)
 		return a->start_ns == b->start_ns;
-	return strcmp(a->program, b->program) == 0 && (*a->session || strcmp(a->build_id, b->build_id) == 0);
+	return strcmp(a->program, b->program) == 0;
 }

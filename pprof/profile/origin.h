@@ -55,7 +55,7 @@ struct origin {
 	char event[64];          /* "cpu-clock": not a heap profile but one of this event; "" */
 	char merged
 	    [512]; /* "3 processes: nginx (3)...": what `heaptap merge` added up; "" a profile as written */
-	char session[64];   /* which run of `heaptap record`; "" unknown, as in profiles of older versions */
+	char session[64];   /* which run of `heaptap record`; "" unknown */
 	int64_t session_ns; /* when it began, since 1970; 0 unknown */
 	int64_t start_ns;   /* when the process began to execute the program, or was first seen; 0 unknown */
 	size_t process_count; /* that it is of: more than one if another tool added profiles up */
@@ -69,15 +69,14 @@ struct origin {
 
 void origin_read(struct origin *origin, const struct profile *profile);
 
-/* Before what the process was called, in a comment of its own that older versions pass over. */
+/* How the comment begins that says what the process was called. */
 #define ORIGIN_NAME "name: "
 
 /* How profiles tell by which they belong together; a comment of every profile of ours. */
 #define ORIGIN_IDENTITY_FORMAT "session=%" PRId64 "-%d start=%" PRId64
 
 /* The label of a block that was there when a process was forked: the number of the process that took its
- * sample, which that process' profile and those of its other children have too. Without it (older profiles
- * have only inherited=yes) that is not known. */
+ * sample, which that process' profile and those of its other children have too. */
 #define ORIGIN_LABEL_FROM "inherited_from"
 
 /* The label by which a merged profile still tells whose blocks they are, of processes that have some in
@@ -90,7 +89,7 @@ void origin_read(struct origin *origin, const struct profile *profile);
 #define ORIGIN_OF_INTERVAL    "of this interval"
 #define ORIGIN_MERGED_SAMPLES "; samples: " /* in the comment of a merged profile, before their number */
 
-/* Does it tell from which process it is? Not if it is not ours, or the sum of several processes. */
+/* Does it tell from which process it is? Not if it is of another tool, or the sum of several processes. */
 bool origin_has_process(const struct origin *origin);
 
 /* Are both from one process, while it executed one program? False if that is not known. */

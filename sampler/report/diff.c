@@ -92,15 +92,16 @@ static void print_row(const struct comparing *c, const struct contrast_row *row)
 static void print_name(const struct comparing *c, const char *what, size_t column)
 {
 	const struct origin *origin = &c->input->origins[column];
-	const struct crowd *crowd = &c->input->crowds[column];
+	const struct process_set *set = &c->input->sets[column];
 	FILE *out = c->screen->out;
 	char text[512];
 	int at;
 
 	fprintf(out, "%s%-4s%s  ", screen_style(c->screen, SCREEN_HEAD), what,
 	    screen_style(c->screen, SCREEN_PLAIN));
-	if (crowd->process_count > 1) {
-		screen_text(c->screen, crowd_describe(crowd, text, sizeof(text)), screen_room(c->screen, 6));
+	if (set->process_count > 1) {
+		screen_text(
+		    c->screen, process_set_describe(set, text, sizeof(text)), screen_room(c->screen, 6));
 		putc('\n', out);
 		return;
 	}
@@ -147,9 +148,9 @@ static void describe_no_change(const struct comparing *c, char *line, size_t lin
 
 static bool has_ended(const struct comparing *c, size_t column)
 {
-	const struct crowd *crowd = &c->input->crowds[column];
+	const struct process_set *set = &c->input->sets[column];
 
-	return crowd->ended == crowd->file_count && !crowd->detached;
+	return set->ended == set->file_count && !set->detached;
 }
 
 /* The answer to what changed; 0 or -ENOMEM. Programs read rows of other names than people (JSON), but the
@@ -359,7 +360,7 @@ int diff_run(struct options *options)
 	    screen_open(&screen, options->output, !options->read.no_pager, options->read.memory_max_bytes) ==
 	        0) {
 		c.same_process = origin_same_process(&input.origins[0], &input.origins[1]) &&
-		    input.crowds[0].process_count == 1 && input.crowds[1].process_count == 1 &&
+		    input.sets[0].process_count == 1 && input.sets[1].process_count == 1 &&
 		    input.origins[0].kind == ORIGIN_LIVE && input.origins[1].kind == ORIGIN_LIVE &&
 		    input.origins[0].time_ns <= input.origins[1].time_ns;
 		status = screen_close(&screen, compare(&c));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/duplicates.h"
 
-#include "pprof/analysis/fingerprint.h"
 #include "pprof/profile/profile.h"
 #include "pprof/table/index.h"
 
@@ -9,28 +8,80 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Comments of ours that name the process, and stay when profiles are merged. */
-static bool names_process(const char *comment)
+/* A hostile profile has one very long text in a million places: of each, so much is looked at. */
+enum { TEXT_BYTES = 128 };
+
+#define NAMES_PROCESS "session=" /* begins a comment that stays when profiles are merged */
+
+/* ---- facts */
+
+static uint64_t mix_text(uint64_t hash, const char *text)
 {
-	return strncmp(comment, "session=", strlen("session=")) == 0;
+	return index_mix_bytes(hash, text, strnlen(text, TEXT_BYTES));
 }
 
-int duplicates_facts_read(struct duplicates_facts *facts, const struct profile *profile)
+static uint64_t mix_header(uint64_t hash, const struct profile *p)
 {
-	size_t comments = profile_comment_count(profile);
+	hash = index_mix(hash, (uint64_t)profile_time_ns(p));
+	hash = index_mix(hash, (uint64_t)profile_duration_ns(p));
+	hash = index_mix(hash, (uint64_t)profile_period(p));
+	for (size_t i = 0; i < profile_sample_type_count(p); i++)
+		hash = mix_text(hash, profile_sample_type(p, i).type);
+	for (size_t i = 0; i < profile_comment_count(p); i++)
+		hash = mix_text(hash, profile_comment(p, i));
+	return hash;
+}
+
+/* The depth of its stack, what it counts, and its labels: a stack without names has the same. */
+static uint64_t sample_hash(const struct profile *p, size_t index)
+{
+	const struct profile_sample sample = profile_sample(p, index);
+	uint64_t hash = index_mix(index_seed(), sample.depth);
+
+	for (size_t i = 0; i < profile_sample_type_count(p); i++)
+		hash = index_mix(hash, (uint64_t)sample.values[i]);
+	for (size_t i = 0; i < sample.label_count; i++) {
+		const struct profile_label label = profile_sample_label(p, index, i);
+
+		hash = index_mix(mix_text(hash, label.str ? label.str : label.key), (uint64_t)label.num);
+	}
+	return hash;
+}
+
+/* The order of samples is a writer's choice, and so are samples of nothing. */
+static uint64_t measurement_of(const struct profile *p)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < profile_sample_count(p); i++)
+		if (!profile_sample_is_zero(p, i))
+			sum += sample_hash(p, i);
+	return index_mix(mix_header(index_seed(), p), sum);
+}
+
+int duplicates_facts_read(struct duplicates_facts *facts, const struct profile *profile, const char *event,
+    bool is_sum, size_t group)
+{
+	const size_t comments = profile_comment_count(profile);
+	const uint64_t kind = mix_text(index_mix(index_seed(), group), event);
 
 	*facts = (struct duplicates_facts){
-	    .fingerprint = fingerprint_make(profile),
-	    .names = fingerprint_names(profile),
+	    .measurement = measurement_of(profile),
 	    .timed = profile_time_ns(profile) > 0,
+	    .is_sum = is_sum,
+	    .group = group,
 	    .processes = calloc(comments + 1, sizeof(*facts->processes)),
 	};
 	if (!facts->processes)
 		return -ENOMEM;
-	for (size_t i = 0; i < comments; i++)
-		if (names_process(profile_comment(profile, i)))
-			facts->processes[facts->process_count++] =
-			    fingerprint_text(profile_comment(profile, i));
+	for (uint32_t id = 1; id <= profile_location_count(profile); id++)
+		facts->names += profile_location(profile, id).line_count > 0;
+	for (size_t i = 0; i < comments; i++) {
+		const char *comment = profile_comment(profile, i);
+
+		if (strncmp(comment, NAMES_PROCESS, strlen(NAMES_PROCESS)) == 0)
+			facts->processes[facts->process_count++] = mix_text(kind, comment);
+	}
 	return 0;
 }
 
@@ -42,65 +93,60 @@ void duplicates_facts_fini(struct duplicates_facts *facts)
 
 /* ---- the same profile twice */
 
-/* The file before `number` that is the same, and has no other before it; or `number`. */
-static size_t first_of(const struct index *ix, const struct duplicates_facts *facts, size_t number)
+/* Equal ones follow each other, the one with the most names first. */
+static int compare_copies(const void *left, const void *right, void *context)
 {
-	const struct duplicates_facts *own = &facts[number];
-	uint32_t hash = index_fold(own->fingerprint), id;
-	size_t cursor = index_start(hash);
+	const struct duplicates_facts *facts = context;
+	const size_t i = *(const size_t *)left, j = *(const size_t *)right;
+	const struct duplicates_facts *a = &facts[i], *b = &facts[j];
 
-	while (own->timed && (id = index_next(ix, hash, &cursor)))
-		if (facts[id - 1].fingerprint == own->fingerprint && facts[id - 1].group == own->group)
-			return id - 1;
-	return number;
+	if (a->measurement != b->measurement)
+		return a->measurement < b->measurement ? -1 : 1;
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->names != b->names)
+		return a->names > b->names ? -1 : 1;
+	return (i > j) - (i < j);
 }
 
-/* Until the end verdicts[first].other is the one with most names among those that are the same. */
 static int find_copies(
-    const struct duplicates_facts *facts, size_t count, size_t *firsts, struct duplicates_verdict *verdicts)
+    const struct duplicates_facts *facts, size_t count, struct duplicates_verdict *verdicts)
 {
-	struct index ix = {0};
-	int err = 0;
+	size_t *order = calloc(count + 1, sizeof(*order)), best = 0;
 
-	for (size_t i = 0; i < count && !err; i++) {
-		size_t first = firsts[i] = first_of(&ix, facts, i);
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		order[i] = i;
+	qsort_r(order, count, sizeof(*order), compare_copies, (void *)facts);
+	for (size_t i = 0; i < count; i++) {
+		const struct duplicates_facts *own = &facts[order[i]], *first = &facts[order[best]];
 
-		if (first == i)
-			err = index_add(&ix, index_fold(facts[i].fingerprint), (uint32_t)i + 1);
-		if (first == i || facts[i].names > facts[verdicts[first].other].names)
-			verdicts[first].other = i;
+		if (!own->timed || own->measurement != first->measurement || own->group != first->group)
+			best = i;
+		verdicts[order[i]].other = order[best];
+		if (i != best)
+			verdicts[order[i]].kind =
+			    own->names < facts[order[best]].names ? DUPLICATES_RAW : DUPLICATES_COPY;
 	}
-	for (size_t i = count; i-- > 0;) {
-		size_t best = verdicts[firsts[i]].other;
-
-		if (best != i)
-			verdicts[i].kind =
-			    facts[i].names < facts[best].names ? DUPLICATES_RAW : DUPLICATES_COPY;
-		verdicts[i].other = best;
-	}
-	index_fini(&ix);
-	return err;
+	free(order);
+	return 0;
 }
 
 /* ---- sums beside what they are made of */
 
-/* A table of what processes are there: `known` grows to the number that is in it. */
+/* The processes that are there: `known` grows to the number that is in it. */
 struct processes {
 	struct index ix;
 	uint64_t *known;
 	size_t count;
 };
 
-/* The same process in another group, or its events, are another one. */
-static uint64_t process_of(const struct duplicates_facts *facts, size_t i)
-{
-	return index_mix(index_mix(facts->processes[i], facts->kind), facts->group);
-}
-
 static bool is_known(const struct processes *p, uint64_t process)
 {
-	uint32_t hash = index_fold(process), id;
+	const uint32_t hash = index_fold(process);
 	size_t cursor = index_start(hash);
+	uint32_t id;
 
 	while ((id = index_next(&p->ix, hash, &cursor)))
 		if (p->known[id - 1] == process)
@@ -113,23 +159,12 @@ static int processes_add(struct processes *p, const struct duplicates_facts *fac
 	int err = 0;
 
 	for (size_t i = 0; i < facts->process_count && !err; i++) {
-		uint64_t process = process_of(facts, i);
-
-		if (is_known(p, process))
+		if (is_known(p, facts->processes[i]))
 			continue;
-		p->known[p->count++] = process;
-		err = index_add(&p->ix, index_fold(process), (uint32_t)p->count);
+		p->known[p->count++] = facts->processes[i];
+		err = index_add(&p->ix, index_fold(facts->processes[i]), (uint32_t)p->count);
 	}
 	return err;
-}
-
-static size_t count_known(const struct processes *p, const struct duplicates_facts *facts)
-{
-	size_t known = 0;
-
-	for (size_t i = 0; i < facts->process_count; i++)
-		known += is_known(p, process_of(facts, i));
-	return known;
 }
 
 static int find_sums(const struct duplicates_facts *facts, size_t count, struct duplicates_verdict *verdicts)
@@ -146,11 +181,12 @@ static int find_sums(const struct duplicates_facts *facts, size_t count, struct 
 		if (!facts[i].is_sum && verdicts[i].kind == DUPLICATES_NONE)
 			err = processes_add(&p, &facts[i]);
 	for (size_t i = 0; i < count && !err; i++) {
-		size_t known;
+		size_t known = 0;
 
 		if (!facts[i].is_sum || verdicts[i].kind != DUPLICATES_NONE)
 			continue;
-		known = count_known(&p, &facts[i]);
+		for (size_t j = 0; j < facts[i].process_count; j++)
+			known += is_known(&p, facts[i].processes[j]);
 		verdicts[i].overlaps = known && known < facts[i].process_count;
 		if (known && !verdicts[i].overlaps)
 			verdicts[i].kind = DUPLICATES_SUM;
@@ -164,14 +200,7 @@ static int find_sums(const struct duplicates_facts *facts, size_t count, struct 
 int duplicates_find(
     const struct duplicates_facts *facts, size_t count, bool sums, struct duplicates_verdict *verdicts)
 {
-	size_t *firsts = calloc(count + 1, sizeof(*firsts));
-	int err = firsts ? 0 : -ENOMEM;
-
 	memset(verdicts, 0, count * sizeof(*verdicts));
-	if (!err)
-		err = find_copies(facts, count, firsts, verdicts);
-	if (!err && sums)
-		err = find_sums(facts, count, verdicts);
-	free(firsts);
-	return err;
+	const int err = find_copies(facts, count, verdicts);
+	return err || !sums ? err : find_sums(facts, count, verdicts);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of many profiles tell nothing that others do not: copies, the raw twin of one that `heaptap
+ * Which of many profiles tell nothing that others do not: copies, the raw twin of a profile that `heaptap
  * symbolize` wrote, and sums (of `heaptap merge`) of processes that are there themselves. Pure.
  */
 #ifndef SAMPLER_REPORT_DUPLICATES_H
@@ -19,15 +19,14 @@ enum duplicates_kind {
 	DUPLICATES_SUM,  /* every process in it is there itself, or in another sum */
 };
 
-/* What a profile is known by. */
+/* What a profile is known by. Hashes are seeded: a hostile file cannot pass for another. */
 struct duplicates_facts {
-	uint64_t fingerprint, names; /* see pprof/analysis/fingerprint.h */
-	bool timed;                  /* without a time, equal profiles may be of two processes */
+	uint64_t measurement; /* hash of all but names: types, times, comments, and what each sample counts */
+	uint64_t names;       /* addresses that have a name */
+	bool timed;           /* without a time, equal profiles may be of two processes */
 	bool is_sum;
-	uint64_t *processes; /* hashes of the comments that name them */
+	uint64_t *processes; /* hashes of the comments that name its processes, of its event and its group */
 	size_t process_count;
-	uint64_t
-	    kind;     /* of the heap, or a hash of its event's name: sums of one kind have no other in them */
 	size_t group; /* duplicates are looked for within each */
 };
 
@@ -37,8 +36,9 @@ struct duplicates_verdict {
 	bool overlaps; /* some processes of this sum, but not all, are there themselves */
 };
 
-/* The rest of `facts` is read from the profile; the caller ends it with duplicates_facts_fini(). -ENOMEM. */
-int duplicates_facts_read(struct duplicates_facts *facts, const struct profile *profile);
+/* event: "" for a profile of the heap. The caller ends it with duplicates_facts_fini(). 0 or -ENOMEM. */
+int duplicates_facts_read(struct duplicates_facts *facts, const struct profile *profile, const char *event,
+    bool is_sum, size_t group);
 void duplicates_facts_fini(struct duplicates_facts *facts);
 
 /* One verdict for each of `count` profiles. sums: also look for DUPLICATES_SUM. 0 or -ENOMEM. */

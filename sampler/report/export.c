@@ -30,7 +30,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
     const struct options *options)
 {
 	const struct traces *t = &input->traces;
-	const struct crowd *crowd = &input->crowds[column];
+	const struct process_set *set = &input->sets[column];
 	struct origin origin = input->origins[column];
 	const char *program = origin.program;
 	const bool has_answer = export_formats[options->read.format].needs & EXPORT_ANSWER;
@@ -40,7 +40,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	uint64_t scale = 1;
 
 	no_match_say(t, &options->read);
-	if (*crowd_describe(crowd, several, sizeof(several))) {
+	if (*process_set_describe(set, several, sizeof(several))) {
 		origin.pid = 0; /* what holds of one of them says nothing */
 		origin.cause[0] = '\0';
 	}
@@ -52,8 +52,8 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	        : *program                ? origin.name
 	                                  : "heap profile",
 	    .origin = &origin,
-	    .samples = crowd->samples,
-	    .ended = crowd->ended == crowd->file_count,
+	    .samples = set->samples,
+	    .ended = set->ended == set->file_count,
 	    .has_peak = input->has_peak || input->peak != column,
 	    .peak = input->peak,
 	    .peak_is_snapshot = !input->has_peak,

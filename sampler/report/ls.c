@@ -60,14 +60,14 @@ static void facts_find(const struct list *list, size_t process, struct facts *fa
 {
 	const struct sessions *g = &list->sessions;
 	const struct sessions_process *p = &g->processes[process];
-	long newest = sessions_newest(g, process), peak = sessions_peak(g, process);
+	const size_t count = sessions_files(p);
 
-	facts->newest = newest == SESSIONS_NONE ? g->order[p->first + p->count - 1] : (size_t)newest;
+	facts->newest = p->newest == SESSIONS_NONE ? sessions_file(g, p, count - 1) : (size_t)p->newest;
 	facts->origin = g->origins[facts->newest];
-	facts->inuse_bytes = newest == SESSIONS_NONE ? -1 : list->files->files[newest].inuse_bytes;
-	facts->peak_bytes = peak == SESSIONS_NONE ? -1 : list->files->files[peak].inuse_bytes;
-	for (size_t i = 0; i < p->count && peak == SESSIONS_NONE; i++) {
-		size_t file = g->order[p->first + i];
+	facts->inuse_bytes = p->newest == SESSIONS_NONE ? -1 : list->files->files[p->newest].inuse_bytes;
+	facts->peak_bytes = p->peak == SESSIONS_NONE ? -1 : list->files->files[p->peak].inuse_bytes;
+	for (size_t i = 0; i < count && p->peak == SESSIONS_NONE; i++) {
+		const size_t file = sessions_file(g, p, i);
 
 		if (!sessions_is_delta(g, file) && list->files->files[file].inuse_bytes > facts->peak_bytes)
 			facts->peak_bytes = list->files->files[file].inuse_bytes;
@@ -145,15 +145,15 @@ static void print_process(const struct list *list, size_t process)
 	print_time(out, p->start_ns, "%H:%M:%S", 8);
 	print_bytes(out, facts.inuse_bytes);
 	print_bytes(out, facts.peak_bytes);
-	fprintf(out, " %5zu  ", p->count);
+	fprintf(out, " %5zu  ", sessions_files(p));
 	columns = screen_text(screen, name_of(facts.origin), list->program_columns - 2);
 	if (*facts.end) {
 		fprintf(out, "%*s", list->program_columns - columns, "");
 		screen_text(screen, facts.end, screen_room(screen, FACTS_COLUMNS + list->program_columns));
 	}
 	putc('\n', out);
-	for (size_t i = 0; list->all && i < p->count; i++)
-		print_file(list, &list->files->files[list->sessions.order[p->first + i]]);
+	for (size_t i = 0; list->all && i < sessions_files(p); i++)
+		print_file(list, &list->files->files[sessions_file(&list->sessions, p, i)]);
 }
 
 static void columns_find(struct list *list, size_t session)
@@ -163,7 +163,8 @@ static void columns_find(struct list *list, size_t session)
 
 	for (size_t i = 0; i < s->count; i++) {
 		const struct sessions_process *p = &list->sessions.processes[s->first + i];
-		int columns = screen_columns(name_of(list->sessions.origins[list->sessions.order[p->first]]));
+		int columns =
+		    screen_columns(name_of(list->sessions.origins[sessions_file(&list->sessions, p, 0)]));
 
 		most = columns > most ? columns : most;
 	}
@@ -180,10 +181,11 @@ static void print_session(const struct list *list, size_t session)
 	for (size_t i = 0; i < s->count; i++) {
 		const struct sessions_process *p = &list->sessions.processes[s->first + i];
 
-		file_count += p->count;
-		process_count += !*list->sessions.origins[list->sessions.order[p->first]]->merged;
+		file_count += sessions_files(p);
+		process_count += !*list->sessions.origins[sessions_file(&list->sessions, p, 0)]->merged;
 	}
-	first = list->sessions.origins[list->sessions.order[list->sessions.processes[s->first].first]];
+	first =
+	    list->sessions.origins[sessions_file(&list->sessions, &list->sessions.processes[s->first], 0)];
 	fprintf(screen->out, "%s%sSession %zu%s  ", session > list->first ? "\n" : "",
 	    screen_style(screen, SCREEN_HEAD), session + 1, screen_style(screen, SCREEN_PLAIN));
 	if (s->known)
@@ -235,8 +237,8 @@ static void write_process(struct json *json, const struct list *list, size_t pro
 	if (facts.peak_bytes >= 0)
 		json_integer(json, "peak_bytes", facts.peak_bytes);
 	json_array(json, "files");
-	for (size_t i = 0; i < p->count; i++) {
-		const struct profile_file *file = &list->files->files[list->sessions.order[p->first + i]];
+	for (size_t i = 0; i < sessions_files(p); i++) {
+		const struct profile_file *file = &list->files->files[sessions_file(&list->sessions, p, i)];
 
 		json_object(json, NULL);
 		write_path(json, "path", file->path);

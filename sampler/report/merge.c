@@ -7,7 +7,7 @@
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/cli/status.h"
-#include "sampler/report/crowd.h"
+#include "sampler/report/process_set.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/report/profile_output.h"
 
@@ -31,22 +31,22 @@ static int describe(
     const struct profile_files *files, const struct selection *s, char *text, size_t text_bytes)
 {
 	const struct origin **origins = calloc(s->count + 1, sizeof(*origins));
-	struct crowd crowd;
+	struct process_set set;
 	int err = origins ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < s->count && !err; i++)
 		origins[i] = files->origins[s->pairs[i].file];
 	if (!err)
-		err = crowd_make(&crowd, origins, s->count, s->process_count);
+		err = process_set_make(&set, origins, s->count, s->process_count);
 	free(origins);
 	if (err)
 		return err;
 	text[0] = '\0';
 	text_append(text, text_bytes, "%zu %s%s of %zu process%s: %s", s->count,
 	    s->state == READ_DELTA ? "delta" : "profile", s->count == 1 ? "" : "s", s->process_count,
-	    s->process_count == 1 ? "" : "es", crowd.programs);
-	if (*crowd.samples)
-		text_append(text, text_bytes, ORIGIN_MERGED_SAMPLES "%s", crowd.samples);
+	    s->process_count == 1 ? "" : "es", set.programs);
+	if (*set.samples)
+		text_append(text, text_bytes, ORIGIN_MERGED_SAMPLES "%s", set.samples);
 	return 0;
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/profile_files.h"
 
-#include "pprof/analysis/fingerprint.h"
 #include "pprof/analysis/traces.h"
 #include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
@@ -151,13 +150,11 @@ static int file_add(struct profile_files *f, const struct operand_path *path, co
 	file->path = path->path;
 	file->operand = path->operand;
 	sums_find(file);
-	if (duplicates_facts_read(&file->facts, file->profile)) {
+	if (duplicates_facts_read(&file->facts, file->profile, file->origin.event, *file->origin.merged,
+	        choice->each_counts ? file->operand : 0)) {
 		log_line("not enough memory");
 		return -ENOMEM;
 	}
-	file->facts.is_sum = *file->origin.merged;
-	file->facts.kind = fingerprint_text(file->origin.event);
-	file->facts.group = choice->each_counts ? file->operand : 0;
 	if (choice->origins_only) {
 		profile_free(file->profile);
 		file->profile = NULL;

@@ -106,8 +106,8 @@ static int column_describe(
 		input->origins[column] = *newest;
 	choose_unseen(&input->origins[column], origins, count);
 	if (origins)
-		err = crowd_make(&input->crowds[column], origins, count, process_count);
-	input->crowds[column].inherited_bytes = inherited_bytes;
+		err = process_set_make(&input->sets[column], origins, count, process_count);
+	input->sets[column].inherited_bytes = inherited_bytes;
 	free(origins);
 	return err;
 }
@@ -205,8 +205,8 @@ static int columns_fill(struct profile_input *input, const struct options *optio
 	int err = 0;
 
 	input->origins = calloc(s->column_count, sizeof(*input->origins));
-	input->crowds = calloc(s->column_count, sizeof(*input->crowds));
-	if (!input->origins || !input->crowds)
+	input->sets = calloc(s->column_count, sizeof(*input->sets));
+	if (!input->origins || !input->sets)
 		err = -ENOMEM;
 	if (!err)
 		err = labels_check(&input->filter, options->read.by, files, s);
@@ -446,7 +446,7 @@ void profile_input_close(struct profile_input *input)
 		traces_fini(&input->tables);
 	filter_close(&input->filter);
 	free(input->origins);
-	free(input->crowds);
+	free(input->sets);
 	free(input->growth_times_ns);
 	free(input->growth_rss_bytes);
 	free(input->nameless);

@@ -13,7 +13,7 @@
 #include "pprof/analysis/traces.h"
 #include "pprof/profile/origin.h"
 #include "sampler/cli/options.h"
-#include "sampler/report/crowd.h"
+#include "sampler/report/process_set.h"
 
 struct profile_input {
 	struct traces traces;
@@ -23,7 +23,7 @@ struct profile_input {
 	bool has_tables;
 	struct filter filter;
 	struct origin *origins;            /* of each column; of several files added up, that of the newest */
-	struct crowd *crowds;              /* of each column */
+	struct process_set *sets;          /* of each column */
 	size_t file_count;                 /* that count, in all columns */
 	size_t series_count;               /* columns of the series, 1 if there is none */
 	size_t growth_first, growth_count; /* columns to look for growth in: selection.h */

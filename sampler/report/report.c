@@ -179,7 +179,7 @@ static int print_sections(const struct screen *screen, const struct profile_inpu
 		status = print_table(screen, input, read, &sections[i], input->now, most);
 		if (i == 0 && input->has_peak && input->peak != input->now && !status) {
 			const struct section peak = {MEASURE_INUSE,
-			    input->crowds[input->peak].process_count > 1
+			    input->sets[input->peak].process_count > 1
 			        ? "Most in use at the peak of each process (bytes)"
 			        : "Most in use at the peak (bytes)"};
 

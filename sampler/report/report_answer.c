@@ -21,13 +21,13 @@ static bool is_asked(const struct profile_input *input)
 
 int report_answer_make(struct report_answer *report, const struct profile_input *input)
 {
-	const struct crowd *crowd = &input->crowds[input->now];
+	const struct process_set *set = &input->sets[input->now];
 	struct answer_facts facts = {
 	    .traces = profile_input_tables(input),
 	    .column = input->now,
 	    .is_peak = input->state == READ_PEAK,
-	    .has_ended = crowd->ended == crowd->file_count && !crowd->detached,
-	    .is_attached = (crowd->gaps & ORIGIN_GAP_ATTACHED) != 0,
+	    .has_ended = set->ended == set->file_count && !set->detached,
+	    .is_attached = (set->gaps & ORIGIN_GAP_ATTACHED) != 0,
 	    .has_peak = input->has_peak && input->peak != input->now,
 	    .peak = input->peak,
 	    .point_count = input->growth_count,

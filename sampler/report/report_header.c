@@ -50,7 +50,7 @@ static void print_sum(const struct screen *screen, const struct profile_input *i
 	for (size_t row = 0; row < t->row_count; row++)
 		traces_sum(&shown, traces_value(t, row, column, bytes));
 	fprintf(screen->out, "  %-10s ", what);
-	if (!t->unsure && input->crowds[column].period_most > 1 && traces_all(t, column, bytes) == 0) {
+	if (!t->unsure && input->sets[column].period_most > 1 && traces_all(t, column, bytes) == 0) {
 		fputs("nothing sampled\n", screen->out); /* which is not a measured zero */
 		return;
 	}
@@ -71,42 +71,41 @@ static void print_sum(const struct screen *screen, const struct profile_input *i
 }
 
 /* Of a period of one byte: what is recorded without its stack is said beside it. */
-static void describe_every(const struct crowd *crowd, char *line, size_t line_bytes)
+static void describe_every(const struct process_set *set, char *line, size_t line_bytes)
 {
-	const bool attached = crowd->gaps & ORIGIN_GAP_ATTACHED,
-	           taken_over = crowd->gaps & ORIGIN_GAP_TAKEN_OVER;
+	const bool attached = set->gaps & ORIGIN_GAP_ATTACHED, taken_over = set->gaps & ORIGIN_GAP_TAKEN_OVER;
 
 	snprintf(line, line_bytes, "every allocation recorded");
 	if (attached || taken_over)
 		text_append(line, line_bytes, " since %s%s%s", attached ? "heaptap attached" : "",
 		    attached && taken_over ? " or " : "", taken_over ? "a daemon took over" : "");
-	if (crowd->gaps & ORIGIN_GAP_PAUSED)
+	if (set->gaps & ORIGIN_GAP_PAUSED)
 		text_append(line, line_bytes, ", but not during pauses");
-	if (crowd->gaps & ORIGIN_GAP_LIMITED)
+	if (set->gaps & ORIGIN_GAP_LIMITED)
 		text_append(line, line_bytes, ", but not since a limit of memory left no room for heaptap");
-	if (crowd->lost)
-		text_append(line, line_bytes, ", %" PRIu64 " of %" PRIu64 " without its stack", crowd->lost,
-		    crowd->taken);
+	if (set->lost)
+		text_append(line, line_bytes, ", %" PRIu64 " of %" PRIu64 " without its stack", set->lost,
+		    set->taken);
 }
 
 /* "; 949 samples, 2 of them without a stack"; "" unknown. */
-static void append_count(const struct crowd *crowd, char *line, size_t line_bytes)
+static void append_count(const struct process_set *set, char *line, size_t line_bytes)
 {
-	if (!*crowd->samples || !crowd->taken)
+	if (!*set->samples || !set->taken)
 		return;
-	text_append(line, line_bytes, "; %" PRIu64 " sample%s", crowd->taken, crowd->taken == 1 ? "" : "s");
-	if (crowd->lost)
-		text_append(line, line_bytes, ", %" PRIu64 " of them without a stack", crowd->lost);
+	text_append(line, line_bytes, "; %" PRIu64 " sample%s", set->taken, set->taken == 1 ? "" : "s");
+	if (set->lost)
+		text_append(line, line_bytes, ", %" PRIu64 " of them without a stack", set->lost);
 }
 
 /* How the samples were taken, for who looks at heaptap itself. */
 static void print_sampling(
-    const struct screen *screen, const struct origin *origin, const struct crowd *crowd)
+    const struct screen *screen, const struct origin *origin, const struct process_set *set)
 {
 	char line[1024];
 
-	snprintf(line, sizeof(line), "samples: %s", crowd->samples);
-	if (*crowd->samples)
+	snprintf(line, sizeof(line), "samples: %s", set->samples);
+	if (*set->samples)
 		screen_lines(screen, 2, line);
 	if (*origin->taken_over) {
 		snprintf(line, sizeof(line), "taken over %s", origin->taken_over);
@@ -115,16 +114,16 @@ static void print_sampling(
 }
 
 static void print_period(
-    const struct screen *screen, const struct origin *origin, const struct crowd *crowd, bool heap)
+    const struct screen *screen, const struct origin *origin, const struct process_set *set, bool heap)
 {
 	char text[AMOUNT_BYTES], most[AMOUNT_BYTES], line[1024];
 
-	if (strcmp(origin->period_unit, "bytes") == 0 && crowd->period_least != crowd->period_most)
+	if (strcmp(origin->period_unit, "bytes") == 0 && set->period_least != set->period_most)
 		snprintf(line, sizeof(line), "a sample every %s to %s on average, by process",
-		    amount_bytes((double)crowd->period_least, text),
-		    amount_bytes((double)crowd->period_most, most));
+		    amount_bytes((double)set->period_least, text),
+		    amount_bytes((double)set->period_most, most));
 	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period == 1)
-		describe_every(crowd, line, sizeof(line));
+		describe_every(set, line, sizeof(line));
 	else if (strcmp(origin->period_unit, "bytes") == 0 && origin->period > 0)
 		snprintf(line, sizeof(line), "a sample every %s on average",
 		    amount_bytes((double)origin->period, text));
@@ -136,8 +135,8 @@ static void print_period(
 		    strcmp(origin->period_unit, "count") == 0 ? "" : " of", origin->period_type);
 	else
 		strcpy(line, "no sampling period in the profile: no standard errors can be given");
-	if (origin->period != 1 || crowd->period_least != crowd->period_most)
-		append_count(crowd, line, sizeof(line));
+	if (origin->period != 1 || set->period_least != set->period_most)
+		append_count(set, line, sizeof(line));
 	screen_lines(screen, 2, line);
 	if (*origin->attached) {
 		snprintf(line, sizeof(line), "attached %s, and not in these numbers", origin->attached);
@@ -175,25 +174,25 @@ static void print_advice(const struct screen *screen, const struct profile_input
 /* Which of the profiles the numbers are of, in words. */
 static void print_states(const struct screen *screen, const struct profile_input *input)
 {
-	const struct crowd *crowd = &input->crowds[input->now];
-	const char *end = crowd->ended ? "end" : "newest snapshot";
+	const struct process_set *set = &input->sets[input->now];
+	const char *end = set->ended ? "end" : "newest snapshot";
 
-	if (input->state == READ_DELTA && crowd->file_count > 1)
+	if (input->state == READ_DELTA && set->file_count > 1)
 		fprintf(screen->out, "  %zu deltas added up: what was allocated in these intervals\n",
-		    crowd->file_count);
-	else if (input->state == READ_ALL && crowd->file_count > 1)
-		fprintf(screen->out, "  %zu profiles of %zu process%s added up\n", crowd->file_count,
-		    crowd->process_count, crowd->process_count == 1 ? "" : "es");
-	else if (crowd->process_count > 1 && input->state == READ_PEAK)
+		    set->file_count);
+	else if (input->state == READ_ALL && set->file_count > 1)
+		fprintf(screen->out, "  %zu profiles of %zu process%s added up\n", set->file_count,
+		    set->process_count, set->process_count == 1 ? "" : "es");
+	else if (set->process_count > 1 && input->state == READ_PEAK)
 		fputs("  each at its own peak, added up\n", screen->out);
-	else if (crowd->process_count > 1 && crowd->ended == crowd->file_count)
+	else if (set->process_count > 1 && set->ended == set->file_count)
 		fprintf(screen->out, "  each at its end%s, added up\n",
-		    crowd->detached ? ", or when heaptap detached" : "");
-	else if (crowd->process_count > 1 && crowd->ended)
+		    set->detached ? ", or when heaptap detached" : "");
+	else if (set->process_count > 1 && set->ended)
 		fprintf(screen->out, "  the newest state of each, added up; %zu of them at %s end\n",
-		    crowd->ended, crowd->ended == 1 ? "its" : "their");
-	else if (crowd->process_count > 1)
-		fprintf(screen->out, "  %zu running processes, added up\n", crowd->process_count);
+		    set->ended, set->ended == 1 ? "its" : "their");
+	else if (set->process_count > 1)
+		fprintf(screen->out, "  %zu running processes, added up\n", set->process_count);
 	else if (input->now == input->peak && input->state == READ_PEAK && !input->has_peak)
 		fprintf(screen->out,
 		    "  the largest of %zu snapshots of this process; it has no peak profile\n",
@@ -227,43 +226,43 @@ static void print_names_hint(const struct screen *screen, const struct profile_i
 void report_header(const struct screen *screen, const struct profile_input *input, bool is_verbose)
 {
 	const struct origin *origin = &input->origins[input->now];
-	const struct crowd *crowd = &input->crowds[input->now];
+	const struct process_set *set = &input->sets[input->now];
 	const struct traces *t = &input->traces;
 	char text[512];
 
 	fputs(screen_style(screen, SCREEN_HEAD), screen->out);
-	if (crowd->process_count > 1)
+	if (set->process_count > 1)
 		screen_text(
-		    screen, crowd_describe(crowd, text, sizeof(text)), screen_room(screen, TIME_COLUMNS));
+		    screen, process_set_describe(set, text, sizeof(text)), screen_room(screen, TIME_COLUMNS));
 	else if (*origin->merged)
 		screen_text(screen, origin->merged, 0);
 	else
 		screen_text(screen, *origin->name ? origin->name : "unknown program", 0);
 	fputs(screen_style(screen, SCREEN_PLAIN), screen->out);
-	if (crowd->process_count == 1 && origin->pid && !*origin->merged)
+	if (set->process_count == 1 && origin->pid && !*origin->merged)
 		fprintf(screen->out, "  pid %d", (int)origin->pid);
 	print_time(screen, origin->time_ns);
 	putc('\n', screen->out);
-	if (*origin->cause && crowd->process_count == 1 && !*origin->merged)
+	if (*origin->cause && set->process_count == 1 && !*origin->merged)
 		screen_lines(screen, 2, origin->cause);
 	print_states(screen, input);
 	if (input->unread_count)
 		fprintf(screen->out, "  INCOMPLETE: %zu that could not be read %s not in these numbers\n",
 		    input->unread_count, input->unread_count == 1 ? "is" : "are");
-	print_period(screen, origin, crowd, !traces_has(t, MEASURE_OTHER));
+	print_period(screen, origin, set, !traces_has(t, MEASURE_OTHER));
 	if (is_verbose)
-		print_sampling(screen, origin, crowd);
+		print_sampling(screen, origin, set);
 	print_sum(screen, input, input->now,
 	    input->now == input->peak && input->state == READ_PEAK ? "at peak" : "in use", MEASURE_INUSE,
 	    MEASURE_INUSE_OBJECTS);
-	if ((crowd->process_count > 1 || *origin->merged) && crowd->inherited_bytes > 0)
+	if ((set->process_count > 1 || *origin->merged) && set->inherited_bytes > 0)
 		fprintf(screen->out, "  of that    %s counted more than once (shared after fork)\n",
-		    amount_bytes((double)crowd->inherited_bytes, text));
+		    amount_bytes((double)set->inherited_bytes, text));
 	if (t->overlap.is_bound)
 		screen_lines(screen, 2,
 		    "errors are upper limits: the profiles do not say which inherited blocks are the same");
 	if (input->has_peak && input->peak != input->now)
-		print_sum(screen, input, input->peak, crowd->process_count > 1 ? "at peaks" : "at peak",
+		print_sum(screen, input, input->peak, set->process_count > 1 ? "at peaks" : "at peak",
 		    MEASURE_INUSE, MEASURE_INUSE_OBJECTS);
 	print_sum(screen, input, input->now, "allocated", MEASURE_ALLOC, MEASURE_OBJECTS);
 	print_advice(screen, input);

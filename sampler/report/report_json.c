@@ -24,19 +24,19 @@ void report_json_head(
 
 	static const char *const states[] = {
 	    [READ_NEWEST] = "newest", [READ_PEAK] = "peak", [READ_DELTA] = "delta", [READ_ALL] = "all"};
-	const struct crowd *crowd = &input->crowds[column];
+	const struct process_set *set = &input->sets[column];
 
 	json_object(json, NULL);
 	json_text(json, "heaptap", HEAPTAP_VERSION);
 	answer_json(json, &answer->answer);
-	json_text(json, "program", crowd->process_count > 1 ? crowd->programs : origin->program);
-	json_text(json, "name", crowd->process_count > 1 ? crowd->programs : origin->name);
-	json_integer(json, "pid", crowd->process_count > 1 ? 0 : origin->pid);
+	json_text(json, "program", set->process_count > 1 ? set->programs : origin->program);
+	json_text(json, "name", set->process_count > 1 ? set->programs : origin->name);
+	json_integer(json, "pid", set->process_count > 1 ? 0 : origin->pid);
 	json_text(json, "host", origin->host);
 	json_integer(json, "time_ns", origin->time_ns);
 	json_integer(json, "duration_ns", origin->duration_ns);
 	json_text(json, "cause", origin->cause);
-	json_text(json, "samples", crowd->samples);
+	json_text(json, "samples", set->samples);
 	json_text(json, "not_seen", origin->unseen);
 	if (*origin->attached)
 		json_text(json, "attached", origin->attached);
@@ -45,8 +45,8 @@ void report_json_head(
 	json_integer(json, "profiles", (int64_t)input->file_count);
 	json_integer(json, "unread", (int64_t)input->unread_count);
 	json_integer(json, "snapshots", (int64_t)input->series_count);
-	json_integer(json, "processes", (int64_t)crowd->process_count);
-	json_integer(json, "inherited_bytes", crowd->inherited_bytes);
+	json_integer(json, "processes", (int64_t)set->process_count);
+	json_integer(json, "inherited_bytes", set->inherited_bytes);
 	json_boolean(json, "errors_are_upper_limits", input->traces.overlap.is_bound);
 	json_text(json, "state", states[input->state]);
 	json_integer(json, "session", (int64_t)input->session);

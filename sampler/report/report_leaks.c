@@ -67,9 +67,9 @@ static void print_leak(
 /* Is any of the processes? */
 static bool is_running(const struct profile_input *input)
 {
-	const struct crowd *crowd = &input->crowds[input->now];
+	const struct process_set *set = &input->sets[input->now];
 
-	return input->origins[input->now].ours && crowd->ended < crowd->file_count;
+	return input->origins[input->now].ours && set->ended < set->file_count;
 }
 
 static void print_leaks(

@@ -37,9 +37,9 @@ static int timeline_make(struct timeline *timeline, const struct profile_input *
 {
 	const bool several = input->growth_first > 0;
 
-	timeline->count = several                          ? input->growth_count
-	    : input->crowds[input->now].process_count == 1 ? input->series_count
-	                                                   : 0;
+	timeline->count = several                        ? input->growth_count
+	    : input->sets[input->now].process_count == 1 ? input->series_count
+	                                                 : 0;
 	timeline->points = calloc(timeline->count + 1, sizeof(*timeline->points));
 	if (!timeline->points)
 		return -1;
@@ -171,7 +171,7 @@ static void write_json(FILE *out, const struct timeline *timeline, const struct 
 int report_timeline(const struct screen *screen, const struct profile_input *input,
     const struct report_answer *answer, const struct read_options *read)
 {
-	const size_t processes = input->crowds[input->now].process_count;
+	const size_t processes = input->sets[input->now].process_count;
 	struct timeline timeline = {0};
 	int status = 1;
 

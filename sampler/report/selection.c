@@ -66,7 +66,7 @@ static int sessions_choose(struct candidates *c, struct selection *s, int32_t nu
 	return 0;
 }
 
-static int pair_add(struct selection *s, struct candidates *c, long file, size_t column, size_t process)
+static int pair_add(struct selection *s, struct candidates *c, size_t file, size_t column, size_t process)
 {
 	if (array_reserve(&s->pairs, &c->capacity, s->count + 1, sizeof(*s->pairs)))
 		return -ENOMEM;
@@ -75,12 +75,9 @@ static int pair_add(struct selection *s, struct candidates *c, long file, size_t
 	return 0;
 }
 
-static bool has_state(const struct candidates *c)
+static bool is_state(const struct candidates *c, size_t file)
 {
-	for (size_t p = c->first; p < c->end; p++)
-		if (sessions_newest(&c->sessions, p) != SESSIONS_NONE)
-			return true;
-	return false;
+	return !sessions_is_peak(&c->sessions, file) && !sessions_is_delta(&c->sessions, file);
 }
 
 /* Every delta, or every file. */
@@ -90,13 +87,13 @@ static int add_all(struct selection *s, struct candidates *c, bool deltas)
 	int err = 0;
 
 	for (size_t p = c->first; p < c->end; p++) {
-		size_t before = s->count;
+		const size_t before = s->count;
 
-		for (size_t i = 0; i < g->processes[p].count && !err; i++) {
-			size_t file = g->order[g->processes[p].first + i];
+		for (size_t i = 0; i < sessions_files(&g->processes[p]) && !err; i++) {
+			const size_t file = sessions_file(g, &g->processes[p], i);
 
 			if (!deltas || sessions_is_delta(g, file))
-				err = pair_add(s, c, (long)file, 0, p);
+				err = pair_add(s, c, file, 0, p);
 		}
 		s->process_count += s->count > before;
 	}
@@ -106,25 +103,23 @@ static int add_all(struct selection *s, struct candidates *c, bool deltas)
 /* The states of the only process. */
 static int add_series(struct selection *s, struct candidates *c, size_t process)
 {
-	const struct sessions *g = &c->sessions;
-	const struct sessions_process *p = &g->processes[process];
-	long peak = sessions_peak(g, process);
+	const struct sessions_process *p = &c->sessions.processes[process];
 	bool has_end = false;
 	int err = 0;
 
-	for (size_t i = 0; i < p->count && !err; i++) {
-		size_t file = g->order[p->first + i];
+	for (size_t i = 0; i < sessions_files(p) && !err; i++) {
+		const size_t file = sessions_file(&c->sessions, p, i);
 
-		if (sessions_is_peak(g, file) || sessions_is_delta(g, file))
+		if (!is_state(c, file))
 			continue;
 		has_end = origin_is_last(c->origins[file]);
-		err = pair_add(s, c, (long)file, s->count, process);
+		err = pair_add(s, c, file, s->count, process);
 	}
 	s->series_count = s->count ? s->count : 1;
 	s->growth_count = s->count - has_end;
-	if (!err && peak != SESSIONS_NONE)
-		err = pair_add(s, c, peak, s->count, process);
-	s->has_peak = peak != SESSIONS_NONE;
+	s->has_peak = p->peak != SESSIONS_NONE;
+	if (!err && s->has_peak)
+		err = pair_add(s, c, (size_t)p->peak, s->count, process);
 	s->column_count = s->count;
 	s->now = s->state == READ_PEAK && s->has_peak ? s->count - 1 : s->series_count - 1;
 	return err;
@@ -132,166 +127,163 @@ static int add_series(struct selection *s, struct candidates *c, size_t process)
 
 static int add_processes(struct selection *s, struct candidates *c, bool one_column)
 {
-	const struct sessions *g = &c->sessions;
-	bool peaks = false, newest = !one_column || s->state != READ_PEAK;
+	const bool newest = !one_column || s->state != READ_PEAK;
 	int err = 0;
 
-	for (size_t p = c->first; p < c->end; p++)
-		peaks = peaks || sessions_peak(g, p) != SESSIONS_NONE;
-	peaks = s->state == READ_PEAK || (peaks && !one_column);
-	s->column_count = newest && peaks ? 2 : 1;
+	s->has_peak = s->state == READ_PEAK;
+	for (size_t p = c->first; p < c->end && !one_column; p++)
+		s->has_peak |= c->sessions.processes[p].peak != SESSIONS_NONE;
+	s->column_count = newest && s->has_peak ? 2 : 1;
 	s->now = s->state == READ_PEAK ? s->column_count - 1 : 0;
 	for (size_t p = c->first; p < c->end && !err; p++) {
-		long state = sessions_newest(g, p), peak = sessions_peak(g, p);
+		const struct sessions_process *process = &c->sessions.processes[p];
+		const bool has_peak = process->peak != SESSIONS_NONE;
 
-		if (state == SESSIONS_NONE)
+		if (process->newest == SESSIONS_NONE)
 			continue;
 		if (newest)
-			err = pair_add(s, c, state, 0, p);
-		if (!err && peaks)
-			err = pair_add(s, c, peak == SESSIONS_NONE ? state : peak, s->column_count - 1, p);
-		s->peaks_missing += peaks && peak == SESSIONS_NONE;
+			err = pair_add(s, c, (size_t)process->newest, 0, p);
+		if (!err && s->has_peak)
+			err = pair_add(s, c, (size_t)(has_peak ? process->peak : process->newest),
+			    s->column_count - 1, p);
+		s->peaks_missing += s->has_peak && !has_peak;
 	}
-	s->has_peak = peaks;
 	return err;
 }
 
 /* ---- several processes added up, moment by moment */
 
-/* The states of a process while it ran. Returns how many. */
-static size_t list_states(const struct candidates *c, size_t process, long *files, int64_t *times_ns)
-{
-	const struct sessions *g = &c->sessions;
-	const struct sessions_process *p = &g->processes[process];
-	size_t count = 0;
-
-	for (size_t i = 0; i < p->heap_count; i++) {
-		const size_t file = g->order[p->first + i];
-
-		if (sessions_is_peak(g, file) || sessions_is_delta(g, file) ||
-		    origin_is_last(c->origins[file]))
-			continue;
-		files[count] = (long)file;
-		times_ns[count++] = c->origins[file]->time_ns;
-	}
-	return count;
-}
-
-struct added_up {
+/* Their states while they ran. */
+struct running {
 	struct moments_process *processes;
 	size_t *numbers; /* of these processes, among all */
-	long *files, *ends;
+	size_t *files;
 	int64_t *times_ns;
-	size_t count;
+	size_t process_count, file_count;
 };
 
-static void list_processes(struct added_up *sum, const struct candidates *c)
+/* When the process ended; 0: nobody has seen its end. */
+static int64_t end_of(const struct candidates *c, size_t process)
 {
-	const struct sessions *g = &c->sessions;
-	size_t at = 0;
+	const long newest = c->sessions.processes[process].newest;
 
+	return newest != SESSIONS_NONE && origin_is_last(c->origins[newest]) ? c->origins[newest]->time_ns
+	                                                                     : 0;
+}
+
+static void list_running(struct running *r, const struct candidates *c)
+{
 	for (size_t p = c->first; p < c->end; p++) {
-		const size_t count = list_states(c, p, sum->files + at, sum->times_ns + at);
-		const long newest = sessions_newest(g, p);
-		const bool ended = newest != SESSIONS_NONE && origin_is_last(c->origins[newest]);
+		const struct sessions_process *process = &c->sessions.processes[p];
+		const size_t first = r->file_count;
 
-		if (!count)
+		for (size_t i = 0; i < process->heap_count; i++) {
+			const size_t file = sessions_file(&c->sessions, process, i);
+
+			if (!is_state(c, file) || origin_is_last(c->origins[file]))
+				continue;
+			r->files[r->file_count] = file;
+			r->times_ns[r->file_count++] = c->origins[file]->time_ns;
+		}
+		if (r->file_count == first)
 			continue;
-		/* What an ended process has allocated is in its last profile, whatever that is. */
-		sum->ends[sum->count] = ended ? newest : sum->files[at + count - 1];
-		sum->numbers[sum->count] = p;
-		sum->processes[sum->count++] = (struct moments_process){.start_ns = g->processes[p].start_ns,
-		    .times_ns = sum->times_ns + at,
-		    .count = count,
-		    .end_ns = ended ? c->origins[newest]->time_ns : 0};
-		at += count;
+		r->numbers[r->process_count] = p;
+		r->processes[r->process_count++] = (struct moments_process){.start_ns = process->start_ns,
+		    .times_ns = r->times_ns + first,
+		    .count = r->file_count - first,
+		    .end_ns = end_of(c, p)};
 	}
 }
 
-static int add_moments(struct selection *s, struct candidates *c, const struct added_up *sum)
+/* One process at one moment. What an ended process has allocated is in its last profile. */
+static int add_moment(
+    struct selection *s, struct candidates *c, const struct running *r, size_t number, size_t moment)
 {
-	const int moments = moments_choose(s->growth_times_ns, MOMENTS_MOST, sum->processes, sum->count);
+	const struct moments_process *process = &r->processes[number];
+	const struct moments_state state = moments_state_at(process, s->growth_times_ns[moment]);
+	const size_t first = (size_t)(process->times_ns - r->times_ns), p = r->numbers[number];
+	size_t file = r->files[first + state.index];
+
+	if (!state.begun)
+		return 0;
+	if (state.over)
+		file = process->end_ns ? (size_t)c->sessions.processes[p].newest
+		                       : r->files[first + process->count - 1];
+	if (pair_add(s, c, file, s->column_count + moment, p))
+		return -ENOMEM;
+	s->pairs[s->count - 1].is_added_up = true;
+	s->pairs[s->count - 1].ended = state.over;
+	return 0;
+}
+
+static int add_moments(struct selection *s, struct candidates *c, const struct running *r)
+{
+	const int moments = moments_choose(s->growth_times_ns, MOMENTS_MOST, r->processes, r->process_count);
 	int err = moments < 0 ? moments : 0;
 
 	if (moments >= 0)
 		s->growth_count = (size_t)moments;
 	if (moments < TREND_POINTS_LEAST)
 		return err;
-	for (int m = 0; m < moments && !err; m++) {
-		for (size_t i = 0; i < sum->count && !err; i++) {
-			const struct moments_state state =
-			    moments_state_at(&sum->processes[i], s->growth_times_ns[m]);
-			const size_t first = (size_t)(sum->processes[i].times_ns - sum->times_ns);
-
-			if (!state.begun)
-				continue;
-			err = pair_add(s, c, state.over ? sum->ends[i] : sum->files[first + state.index],
-			    s->column_count + (size_t)m, sum->numbers[i]);
-			if (err)
-				break;
-			s->pairs[s->count - 1].is_added_up = true;
-			s->pairs[s->count - 1].ended = state.over;
-		}
-	}
-	if (!err) {
-		s->growth_first = s->column_count;
-		s->column_count += s->growth_count;
-	}
+	for (size_t moment = 0; moment < s->growth_count; moment++)
+		for (size_t i = 0; i < r->process_count && !err; i++)
+			err = add_moment(s, c, r, i, moment);
+	s->growth_first = s->column_count;
+	s->column_count += s->growth_count;
 	return err;
 }
 
 static int add_growth(struct selection *s, struct candidates *c)
 {
 	const size_t processes = c->sessions.process_count + 1, files = c->sessions.file_count + 1;
-	struct added_up sum = {
-	    .processes = calloc(processes, sizeof(*sum.processes)),
-	    .numbers = calloc(processes, sizeof(*sum.numbers)),
-	    .ends = calloc(processes, sizeof(*sum.ends)),
-	    .files = calloc(files, sizeof(*sum.files)),
-	    .times_ns = calloc(files, sizeof(*sum.times_ns)),
+	struct running r = {
+	    .processes = calloc(processes, sizeof(*r.processes)),
+	    .numbers = calloc(processes, sizeof(*r.numbers)),
+	    .files = calloc(files, sizeof(*r.files)),
+	    .times_ns = calloc(files, sizeof(*r.times_ns)),
 	};
 	int err = -ENOMEM;
 
-	if (sum.processes && sum.numbers && sum.ends && sum.files && sum.times_ns) {
-		list_processes(&sum, c);
-		err = add_moments(s, c, &sum);
+	if (r.processes && r.numbers && r.files && r.times_ns) {
+		list_running(&r, c);
+		err = add_moments(s, c, &r);
 	}
-	free(sum.processes);
-	free(sum.numbers);
-	free(sum.ends);
-	free(sum.files);
-	free(sum.times_ns);
+	free(r.processes);
+	free(r.numbers);
+	free(r.files);
+	free(r.times_ns);
 	return err;
 }
 
 static int choose(struct selection *s, struct candidates *c, const struct selection_choice *choice)
 {
-	size_t process = c->first, with_state = 0;
+	size_t process = c->first;
 
 	s->state = choice->state;
 	s->column_count = s->series_count = 1;
-	if (s->state == READ_NEWEST && !has_state(c))
-		s->state = READ_DELTA;
-	if (s->state == READ_DELTA || s->state == READ_ALL)
-		return add_all(s, c, s->state == READ_DELTA);
 	for (size_t p = c->first; p < c->end; p++) {
-		if (sessions_newest(&c->sessions, p) == SESSIONS_NONE)
+		if (c->sessions.processes[p].newest == SESSIONS_NONE)
 			continue;
 		process = p;
-		with_state++;
+		s->process_count++;
 	}
-	if (!with_state)
+	if (s->state == READ_NEWEST && !s->process_count)
+		s->state = READ_DELTA;
+	if (s->state == READ_DELTA || s->state == READ_ALL) {
+		s->process_count = 0;
+		return add_all(s, c, s->state == READ_DELTA);
+	}
+	if (!s->process_count)
 		return -ENODATA;
-	s->process_count = with_state;
-	if (with_state == 1 && !choice->one_column)
+	if (s->process_count == 1 && !choice->one_column)
 		return add_series(s, c, process);
-	int err = add_processes(s, c, choice->one_column);
-
-	return err || choice->one_column || choice->no_growth || s->state == READ_PEAK ? err
-	                                                                               : add_growth(s, c);
+	const int err = add_processes(s, c, choice->one_column);
+	if (err || choice->one_column || choice->no_growth || s->state == READ_PEAK)
+		return err;
+	return add_growth(s, c);
 }
 
-/* What of the sessions that count is in no column. */
+/* Counts the files of the sessions that count which are in no column. */
 static int count_left(struct selection *s, const struct candidates *c, size_t count)
 {
 	const struct sessions *g = &c->sessions;
@@ -302,9 +294,9 @@ static int count_left(struct selection *s, const struct candidates *c, size_t co
 	for (size_t i = 0; i < s->count; i++)
 		counts[s->pairs[i].file] |= !s->pairs[i].is_added_up;
 	for (size_t p = c->first; p < c->end; p++) {
-		for (size_t i = 0; i < g->processes[p].count; i++) {
-			size_t file = g->order[g->processes[p].first + i];
-			bool left = !counts[c->files[file]], delta = sessions_is_delta(g, file);
+		for (size_t i = 0; i < sessions_files(&g->processes[p]); i++) {
+			const size_t file = sessions_file(g, &g->processes[p], i);
+			const bool left = !counts[c->files[file]], delta = sessions_is_delta(g, file);
 
 			s->deltas_left += left && delta;
 			s->states_left += left && !delta;

@@ -94,7 +94,7 @@ test_a_timeline() {
   matches '^In use \(.*\) and resident \(\.\) over 6 snapshots$' out
   matches '^most in use: [0-9.]+ MiB at 20' out
   equal 10 "$(grep -c '^ .* |' out)" 'rows of the picture'
-  equal '' "$(grep ' |' out | sed 's/[^ -~]../#/g' | awk 'length > 80')" 'rows of more than 80 columns'
+  equal '' "$(grep ' |' out | LC_ALL=C sed 's/[^ -~]../#/g' | awk 'length > 80')" 'rows of more than 80 columns'
   "$heaptap" report --timeline --json --store store growing@2026-11-20T10:45 | python3 -c '
 import json, sys
 points = json.load(sys.stdin)["timeline"]

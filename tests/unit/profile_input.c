@@ -59,6 +59,8 @@ static void file_make(int number, const char *type, int pid, int second, const c
 	profile_add_comment(p, "heaptap 0.1.0");
 	snprintf(text, sizeof(text), "pid=%d comm=app host=h", pid);
 	profile_add_comment(p, text);
+	snprintf(text, sizeof(text), "session=1-2 start=%d", pid);
+	profile_add_comment(p, text);
 	snprintf(text, sizeof(text), "snapshot: %s", cause);
 	profile_add_comment(p, text);
 	for (size_t i = 0; i < 2 && more_comments[i]; i++)

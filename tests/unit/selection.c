@@ -2,7 +2,7 @@
 /* Which profiles belong together, from their origins alone: sessions, processes, states; and what of
  * them counts. */
 #include "sampler/report/selection.h"
-#include "sampler/report/crowd.h"
+#include "sampler/report/process_set.h"
 #include "sampler/report/sessions.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static struct origin origins[FILES_MAX];
 static const struct origin *pointers[FILES_MAX];
 static size_t count;
 
-/* A profile of `pid` in the session that began at a second ("": of an older version), written at a second. */
+/* A profile of `pid` in the session that began at a second (0: in none), written at a second. */
 static size_t add(int session, int pid, int start, const char *cause, int time)
 {
 	struct origin *o = &origins[count];
@@ -183,24 +183,14 @@ static void a_process_is_a_pid_and_its_start(void **unused)
 	selection_fini(&s);
 }
 
-/* Without a session: by pid, program and time. An exit ends a process. */
-static void older_profiles_are_told_by_pid_and_time(void **unused)
+static void without_a_session_each_profile_counts(void **unused)
 {
-	size_t one, two;
 	struct selection s;
 
 	add(0, 7, 0, "0001, every 1 s", 10);
-	one = add(0, 7, 0, "exit, the process exited with status 0", 20);
-	add(0, 7, 0, "peak, inuse_* is the heap at its largest", 15);
+	add(0, 7, 0, "exit, the process exited with status 0", 20);
 	s = selected(READ_NEWEST, SESSION_DEFAULT, false, 0);
-	assert_true(s.series_count == 2 && s.has_peak && s.process_count == 1);
-	selection_fini(&s);
-	add(0, 7, 0, "peak, inuse_* is the heap at its largest", 25);
-	two = add(0, 7, 0, "exit, the process exited with status 0", 30);
-	strcpy(origins[add(0, 8, 0, "0001, every 1 s", 12)].program, "sh");
-	s = selected(READ_NEWEST, SESSION_DEFAULT, false, 0);
-	assert_int_equal(s.process_count, 3);
-	assert_true(has(&s, one, 0) && has(&s, two, 0) && s.session_count == 1);
+	assert_true(s.count == 2 && s.process_count == 2 && s.session_count == 1);
 	selection_fini(&s);
 }
 
@@ -256,7 +246,8 @@ static void events_are_not_added_to_the_heap(void **unused)
 	/* They are of one process, though their starts are not the same. */
 	assert_int_equal(sessions_make(&g, pointers, count), 0);
 	assert_int_equal(g.process_count, 1);
-	assert_int_equal(sessions_newest(&g, 0), heap);
+	assert_int_equal(g.processes[0].newest, heap);
+	assert_int_equal(sessions_files(&g.processes[0]), 2);
 	sessions_fini(&g);
 }
 
@@ -294,44 +285,42 @@ static void nothing_is_no_session(void **unused)
 
 static void a_crowd_is_counted_by_program(void **unused)
 {
-	struct crowd crowd;
+	struct process_set set;
 	char text[512];
 
 	add_process(100, 7, 101);
 	for (size_t i = 0; i < 3; i++)
 		strcpy(origins[i].program, "sh");
-	assert_int_equal(crowd_make(&crowd, pointers, count, 5), 0);
-	assert_string_equal(crowd_describe(&crowd, text, sizeof(text)), "5 processes: sh (3), nginx (2)");
-	assert_string_equal(crowd.samples, "35 taken, 5 lost stacks");
-	assert_int_equal(crowd.ended, 1);
+	assert_int_equal(process_set_make(&set, pointers, count, 5), 0);
+	assert_string_equal(process_set_describe(&set, text, sizeof(text)), "5 processes: sh (3), nginx (2)");
+	assert_string_equal(set.samples, "35 taken, 5 lost stacks");
+	assert_int_equal(set.ended, 1);
 	for (size_t i = 0; i < 5; i++)
 		snprintf(origins[i].program, sizeof(origins[i].program), "%c", (int)('e' - i));
 	/* States of one process count the same samples. */
-	assert_int_equal(crowd_make(&crowd, pointers, count, 4), 0);
-	assert_string_equal(crowd.samples, "");
-	/* Deltas do not, but those of older versions count from the start of their process. */
+	assert_int_equal(process_set_make(&set, pointers, count, 4), 0);
+	assert_string_equal(set.samples, "");
+	/* Deltas do not. */
 	for (size_t i = 0; i < 5; i++)
 		origins[i].kind = ORIGIN_DELTA;
-	assert_int_equal(crowd_make(&crowd, pointers, count, 1), 0);
-	assert_string_equal(crowd.samples, "");
 	for (size_t i = 0; i < 5; i++)
 		snprintf(origins[i].samples, sizeof(origins[i].samples), "%zu taken, 0 lost stacks, %s", i,
 		    ORIGIN_OF_INTERVAL);
-	assert_int_equal(crowd_make(&crowd, pointers, count, 1), 0);
-	assert_string_equal(crowd.samples, "10 taken, 0 lost stacks");
+	assert_int_equal(process_set_make(&set, pointers, count, 1), 0);
+	assert_string_equal(set.samples, "10 taken, 0 lost stacks");
 	strcpy(origins[1].samples, "7 taken, 1 lost stacks, " ORIGIN_LOST_INHERITED " 3, by uprobe 4");
 	origins[1].kind = ORIGIN_LIVE;
-	assert_int_equal(crowd_make(&crowd, pointers, count, 5), 0);
-	assert_string_equal(crowd.samples, "16 taken, 1 lost stacks, " ORIGIN_LOST_INHERITED " 3");
+	assert_int_equal(process_set_make(&set, pointers, count, 5), 0);
+	assert_string_equal(set.samples, "16 taken, 1 lost stacks, " ORIGIN_LOST_INHERITED " 3");
 	/* Of one profile they are as it says. */
-	assert_int_equal(crowd_make(&crowd, pointers + 1, 1, 1), 0);
-	assert_string_equal(crowd.samples, origins[1].samples);
+	assert_int_equal(process_set_make(&set, pointers + 1, 1, 1), 0);
+	assert_string_equal(set.samples, origins[1].samples);
 	origins[2].samples[0] = '\0';
 	origins[3].period = 1;
-	assert_int_equal(crowd_make(&crowd, pointers, count, 5), 0);
-	assert_string_equal(crowd.programs, "a, b, c, d and 1 more program");
-	assert_string_equal(crowd.samples, "");
-	assert_true(crowd.period_least == 1 && crowd.period_most == 4096);
+	assert_int_equal(process_set_make(&set, pointers, count, 5), 0);
+	assert_string_equal(set.programs, "a, b, c, d and 1 more program");
+	assert_string_equal(set.samples, "");
+	assert_true(set.period_least == 1 && set.period_most == 4096);
 }
 
 int main(void)
@@ -342,7 +331,7 @@ int main(void)
 	    cmocka_unit_test_setup(deltas_count_when_asked_for_or_alone, clear),
 	    cmocka_unit_test_setup(the_newest_session_counts, clear),
 	    cmocka_unit_test_setup(a_process_is_a_pid_and_its_start, clear),
-	    cmocka_unit_test_setup(older_profiles_are_told_by_pid_and_time, clear),
+	    cmocka_unit_test_setup(without_a_session_each_profile_counts, clear),
 	    cmocka_unit_test_setup(what_is_not_of_one_process_counts_for_itself, clear),
 	    cmocka_unit_test_setup(a_profile_alone_always_counts, clear),
 	    cmocka_unit_test_setup(events_are_not_added_to_the_heap, clear),
