@@ -123,7 +123,7 @@ int attacher_finish(struct attacher *attacher, struct attachment *attachment)
 	if (got != (ssize_t)sizeof(result)) {
 		result = (struct result){.error = -EIO};
 		snprintf(result.attachment.reason, sizeof(result.attachment.reason),
-		    "the attaching process %s", silent ? "does not answer" : "has ended before its time");
+		    "the attaching process %s", silent ? "does not answer" : "ended without a result");
 		abandon(attacher);
 	}
 	*attachment = result.attachment;

@@ -22,7 +22,7 @@ enum {
 	STACK_LEAST_BYTES = 8 << 10,
 };
 
-static const char given_up[] = "given up before its library was at hand";
+static const char given_up[] = "given up before it had its library";
 
 static int fail(struct attachment *attachment, int error, const char *what)
 {
@@ -150,7 +150,7 @@ static int call_in(struct beginning *b, const struct handed *handed)
 	int error = attachment->reused ? write_request(b->space, &b->inside, handed->region_path) : 0;
 
 	if (error)
-		return fail(attachment, error, "the library cannot be told what to do");
+		return fail(attachment, error, "the request to the library cannot be written");
 	const struct remote_call again = {.function = b->inside.attach};
 	const struct remote_call load = {
 	    .function = entry->dlopen, .text = handed->library_path, .second = RTLD_NOW};
@@ -198,7 +198,8 @@ static int by_memory(struct beginning *b)
 		return fail(b->attachment, error, given_up);
 	if (error) {
 		b->called = true;
-		return fail(b->attachment, error, "no process with its user and namespaces can be made");
+		return fail(
+		    b->attachment, error, "heaptap cannot make a process with its user and namespaces");
 	}
 	error = call_in(b, &handed);
 	handed_end(&handed);
@@ -224,7 +225,7 @@ static int by_file(struct beginning *b)
 		return fail(b->attachment, error, given_up);
 	if (error)
 		return fail(b->attachment, error,
-		    "no /proc leads it to the library, and no folder of its root takes one");
+		    "it has no /proc that leads to the library, and its root has no folder for one");
 	b->attachment->by_file = !b->attachment->reused;
 	error = call_in(b, &handed);
 	handed_end(&handed);

@@ -242,8 +242,8 @@ static enum safe_point_verdict worst(const struct search *search)
 static void explain(struct entry *entry, const struct search *search)
 {
 	if (search->error == -ENOMEM)
-		snprintf(
-		    entry->reason, sizeof(entry->reason), "there is no memory, or no process more of ours");
+		snprintf(entry->reason, sizeof(entry->reason),
+		    "heaptap has no memory left, or may have no more processes");
 	else if (search->error == -ECANCELED && search->called)
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "given up while its thread %d was in the call; it goes on by itself, and records nothing",

@@ -45,7 +45,7 @@ static bool examine_state(struct fitness *fitness, pid_t pid, const char *status
 	if (group != pid)
 		return refuse(fitness, "", "is a thread of process %d", (int)group);
 	if (state == 'Z' && proc_status_number(status, "\nThreads:", 10, 1) > 1)
-		return refuse(fitness, "", "has no main thread any more, by which its memory is found");
+		return refuse(fitness, "", "has no main thread any more, and so no memory in /proc");
 	if (state == 'Z' || state == 'X')
 		return refuse(fitness, "", "has ended (a zombie: its parent has not asked for its status)");
 	/* The process has no memory: it is the kernel's, or it is ending. Kernels before 6.10 do not tell
@@ -148,7 +148,7 @@ static bool examine_profiled(struct fitness *fitness, const struct address_space
 	}
 	if (geteuid() != 0) {
 		snprintf(remedy, sizeof(remedy), "heaptap snapshot %d", (int)pid);
-		return refuse(fitness, remedy, "is profiled already, or was (root can tell)");
+		return refuse(fitness, remedy, "is profiled already, or was before (root can see which)");
 	}
 	bool attached = address_space_file(space, DELIVERY_NAME, false) != NULL;
 	snprintf(remedy, sizeof(remedy),
@@ -196,12 +196,11 @@ static bool examine_mappings(struct fitness *fitness, const struct address_space
 	if (is_emulator(space))
 		return refuse(fitness, "", "is an emulator, and runs a program for another architecture");
 	if (uses_musl(space))
-		return refuse(
-		    fitness, RECORD_REMEDY, "uses musl as its C library: only glibc's can be attached to");
+		return refuse(fitness, RECORD_REMEDY, "uses musl as its C library: attaching needs glibc");
 	if (!address_space_file(space, "libc.so.6", false)) {
 		if (!address_space_auxiliary(space, AT_BASE))
-			return refuse(
-			    fitness, "", "is statically linked: its calls of malloc go by no table");
+			return refuse(fitness, "",
+			    "is statically linked: it calls malloc directly, and not through a table");
 		return refuse(fitness, "", "does not use glibc (it has no libc.so.6)");
 	}
 	for (size_t i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++)
@@ -232,7 +231,7 @@ static bool examine(struct fitness *fitness, pid_t pid, bool force)
 		return refuse(fitness, "", "does not exist");
 	/* the lines of filters and shadow stacks are behind the groups */
 	if (length == (ssize_t)sizeof(status) - 1)
-		return refuse(fitness, "", "is in too many groups: what it has besides cannot be read");
+		return refuse(fitness, "", "is in too many groups: the rest of its status cannot be read");
 	if (!examine_state(fitness, pid, status))
 		return false;
 	int error = address_space_open(&space, pid);

@@ -7,8 +7,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define FITNESS_ONLY_X86 \
-	"that works on x86-64 alone, for whose signal frames the way back of the called thread is written"
+#define FITNESS_ONLY_X86                                                                                    \
+	"attaching works only on x86-64, because the called thread returns through a signal frame of that " \
+	"machine"
 
 struct fitness {
 	char cause[256];  /* why not: "is statically linked"; "" if we can attach */

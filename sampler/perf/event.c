@@ -49,7 +49,7 @@ int event_split(const char *text, struct event_spec *spec, char *error, size_t e
 		return -EINVAL;
 	}
 	if (rate && strpbrk(spec->name, "@/")) {
-		snprintf(error, error_bytes, "one of @HZ and /PERIOD, once");
+		snprintf(error, error_bytes, "give one rate: @HZ or /PERIOD");
 		return -EINVAL;
 	}
 	for (const char *c = spec->name; *c; c++) {
@@ -316,8 +316,8 @@ static int set_rate(struct event *event, struct event_spec spec, char *error, si
 		return set_clock_rate(event, &spec, error, error_bytes);
 	if (event->kind != EVENT_HARDWARE && spec.hz) {
 		snprintf(error, error_bytes,
-		    "event '%s': it takes no @HZ but /PERIOD (with a rate the kernel does not say what a "
-		    "sample of it stands for)",
+		    "event '%s': it takes no @HZ, only /PERIOD (with a rate the kernel does not tell what a "
+		    "sample stands for)",
 		    event->text);
 		return -EINVAL;
 	}

@@ -102,7 +102,7 @@ static const char *reason_of(int error, const struct event *event, const char **
 		*remedy = "a machine with hardware counters; virtual machines seldom have them";
 		return "there is no hardware counter for it here";
 	case EINVAL:
-		return "the kernel accepts it, but not for samples with stacks, or not in this combination";
+		return "the kernel has it, but not for samples with stacks, or not in this combination";
 	default:
 		return refusal_reason(error);
 	}

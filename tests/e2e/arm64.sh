@@ -14,9 +14,9 @@ test_what_is_refused() {
   sleep 1000 &
   target=$!
   equal 1 "$(status_of arm64 record -P $target -o x.pb.gz)"
-  matches "^heaptap: the heap of a process that runs already cannot be recorded here: that works on x86-64 alone, .*; start it with 'heaptap record COMMAND'\$" err
+  matches "^heaptap: the heap of a process that runs already cannot be recorded here: attaching works only on x86-64, .*; start it with 'heaptap record COMMAND'\$" err
   status_of arm64 doctor $target >status
-  matches 'cannot be attached to: that works on x86-64 alone' out
+  matches 'cannot be attached to: attaching works only on x86-64' out
   matches '^ok +kernel [0-9.]+.* on aarch64$' out
   kill $target
 }

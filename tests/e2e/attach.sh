@@ -229,8 +229,8 @@ C
     rests() { grep -q rests rest.out; }
     wait_for 20 rests
     case $compiler in
-      *static) refused $other 'is statically linked: its calls of malloc go by no table$' ;;
-      musl*) refused $other "uses musl as its C library: only glibc's can be attached to: start it with" ;;
+      *static) refused $other 'is statically linked: it calls malloc directly, and not through a table$' ;;
+      musl*) refused $other "uses musl as its C library: attaching needs glibc: start it with" ;;
       *) refused $other 'has a sanitizer \(libasan.so\), which has hooks of its own: start it with' ;;
     esac
     kill -KILL $other
@@ -352,7 +352,7 @@ test_a_process_in_many_groups() {
       matches '^attached: .*about [0-9.]+ [KM]iB of resident memory are older$' comments
       rm -r p
     else
-      refused "$target" 'is in too many groups: what it has besides cannot be read$'
+      refused "$target" 'is in too many groups: the rest of its status cannot be read$'
     fi
     finish
   done

@@ -169,7 +169,7 @@ test_chroot_that_takes_no_file() {
   job unshare --mount sh -c "mount --bind root root && mount -o remount,bind,ro root && cd root &&
     exec chroot . '$targets/attach_truth' 2 '$targets/attach_module'"
   equal 1 "$(status_of "$heaptap" record -q -o p/ -P "$target" --duration 1ms 7>&-)"
-  matches "^heaptap: pid $target cannot be attached to: no /proc leads it to the library, and no folder of its root takes one: (Read-only file system|Permission denied)\$" err
+  matches "^heaptap: pid $target cannot be attached to: it has no /proc that leads to the library, and its root has no folder for one: (Read-only file system|Permission denied)\$" err
   equal 1 "$(wc -l <err)" lines
   ! grep -E 'libheaptap|memfd:heaptap' "/proc/$target/maps" || fail 'something of ours is in it'
   finish_job

@@ -535,7 +535,7 @@ refused() {
 test_impossible_events() {
   refused cpu-clok "there is no such event; nearest: cpu-clock;"
   refused cpu-clock@0 'not possible'
-  refused page-faults@99 'takes no @HZ but /PERIOD'
+  refused page-faults@99 'takes no @HZ, only /PERIOD'
   refused cpu-clock:zz 'invalid event attribute'
   equal 2 "$(status_of "$heaptap" record -e page-faults -e minor-faults touch started)"
   matches "cannot be sampled beside 'page-faults'" err
