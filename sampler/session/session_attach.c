@@ -6,6 +6,7 @@
 #include "sampler/attach/fitness.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
+#include "sampler/core/attach_job.h"
 #include "sampler/linux/proc.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/region/region_takeover.h"
