@@ -35,7 +35,7 @@ void event_row_add(struct event_row *sum, const struct event_row *row)
 	sum->bytes += row->bytes;
 }
 
-/* NULL: out of memory. */
+/* NULL if memory is short. */
 static struct event_row *row_for(struct event_book *b, uint32_t stack, uint32_t tid)
 {
 	uint32_t hash = index_fold(index_mix(index_seed(), (uint64_t)tid << 32 | stack)), id;

@@ -10,8 +10,8 @@
 struct event_row {
 	uint32_t stack, tid; /* tid 0: not told apart */
 	uint64_t samples;
-	uint64_t value; /* what they stand for: events, or ns of a clock */
-	uint64_t bytes; /* of faults: of the pages that were added */
+	uint64_t value; /* what the samples stand for: events, or ns of a clock */
+	uint64_t bytes; /* for faults: bytes of the pages that were added */
 };
 
 struct event_book;
@@ -26,15 +26,15 @@ void event_book_free(struct event_book *book); /* NULL is fine */
  * run out or the book is full. */
 bool event_book_add(struct event_book *book, const struct event_row *row);
 
-/* From now on (or no longer) refuses rows for new stacks and threads. */
+/* A full book refuses rows for new stacks and threads. */
 void event_book_set_full(struct event_book *book, bool full);
 
-uint64_t event_book_bytes(const struct event_book *book); /* its memory */
+uint64_t event_book_bytes(const struct event_book *book); /* memory that the book takes */
 
 size_t event_book_count(const struct event_book *book);
 const struct event_row *event_book_rows(const struct event_book *book);
 
-/* All rows, stack and tid 0. */
+/* The sum of all rows; its stack and tid are 0. */
 struct event_row event_book_total(const struct event_book *book);
 
 #endif

@@ -34,7 +34,7 @@ void event_intake_fini(struct event_intake *intake)
 
 /* ---- stacks */
 
-/* The kernel's frames, innermost first, into `frames`. All but the first are return addresses. */
+/* Puts the kernel's frames, innermost first, into `frames`. All but the first are return addresses. */
 static size_t kernel_frames(const struct record *record, struct unwind_frame *frames)
 {
 	size_t count = 0;
@@ -59,7 +59,7 @@ static size_t kernel_frames(const struct record *record, struct unwind_frame *fr
 	return count;
 }
 
-/* Returns the stack's number, UINT32_MAX when memory has run out. */
+/* Returns the stack's number, or UINT32_MAX if memory is short. */
 static uint32_t take_stack(
     const struct event_intake *intake, struct event_process *s, const struct record *record)
 {
@@ -82,7 +82,7 @@ static uint32_t take_stack(
 
 /* ---- samples */
 
-/* Size of the page that a fault added; an invalid one counts as the smallest page size. */
+/* The size of the page that a fault added. An invalid size counts as the smallest page size. */
 static uint64_t page_bytes(const struct record *record)
 {
 	uint64_t smallest = (uint64_t)sysconf(_SC_PAGESIZE), bytes = record->data_page_bytes;
@@ -151,7 +151,7 @@ static void take_fork(struct event_intake *intake, const struct record *record)
 	    event_processes_find(&intake->subjects, (pid_t)record->parent_pid);
 	struct event_process *s = event_processes_find(&intake->subjects, (pid_t)record->pid);
 	if (s && s->target.start_ns >= record->time_ns)
-		return; /* a sample of it arrived first */
+		return; /* a sample of the process arrived first */
 	if (s)
 		intake->replaced(intake->context, s, TARGET_GONE); /* its EXIT record was lost */
 	event_processes_add(&intake->subjects, (pid_t)record->pid, parent, record->time_ns);
@@ -175,8 +175,9 @@ static void take_comm(struct event_intake *intake, const struct record *record)
 	if (!s)
 		return;
 	strncpy(s->comm, record->path, sizeof(s->comm) - 1);
-	/* By now it may execute yet another program. Its maps in /proc are used only after a record has
-	 * reported where the executable is, which the kernel maps first, and only if it is mapped there. */
+	/* By now the process may execute yet another program. Its maps in /proc are used only after a record
+	 * has told where the executable is, which the kernel maps first, and only if the executable is
+	 * mapped there. */
 	s->target.code_address = CODE_UNKNOWN;
 }
 

@@ -17,8 +17,8 @@ struct event_intake {
 	size_t event_count;
 	struct counters *counters;
 	bool by_thread;
-	/* Called with the first sample of a process; and when another program begins under its pid: closes
-	 * it. */
+	/* first_sample: called with the first sample of a process. replaced: called when another program
+	 * begins under its pid; closes the process. */
 	void (*first_sample)(void *context, struct event_process *process);
 	void (*replaced)(void *context, struct event_process *process, enum target_end end);
 	void *context;
@@ -35,8 +35,8 @@ struct event_intake {
 int event_intake_init(struct event_intake *intake);
 void event_intake_fini(struct event_intake *intake);
 
-/* Reads the rings, except for records so young that an older one may still arrive; with `everything` these
- * too. Returns the number of samples. */
+/* Reads the rings. Leaves records that are so young that an older one may still arrive; with `everything`
+ * reads these too. Returns the number of samples. */
 size_t event_intake_drain(struct event_intake *intake, bool everything);
 
 #endif

@@ -100,7 +100,7 @@ static bool leads_to(const char *path, const struct stat *file)
 	return stat(path, &status) == 0 && status.st_dev == file->st_dev && status.st_ino == file->st_ino;
 }
 
-/* Is there a file of that name, beside the executable or in a folder of PATH, that is the executable? */
+/* Whether a file of that name, beside the executable or in a folder of PATH, is the executable. */
 static bool is_called(
     const struct event_process *s, const char *called, const struct stat *file, char path[PATH_MAX + 64])
 {
@@ -120,8 +120,8 @@ static bool is_called(
 	return false;
 }
 
-/* A program with several names gets the one by which it was executed; a script gets its interpreter's. The
- * kernel keeps 15 characters of that name. */
+/* A program with several names gets the name by which it was executed; a script gets its interpreter's.
+ * The kernel keeps 15 characters of that name. */
 static void find_title(struct event_process *s, const char *exe)
 {
 	struct stat file;
@@ -139,8 +139,8 @@ static void find_title(struct event_process *s, const char *exe)
 	target_set_title(&s->target, title);
 }
 
-/* What was mapped first when it was executed; of a process that was there before us, the first of its maps
- * that is no library by its name. */
+/* The file that was mapped first when the program was executed. For a process that ran before us: the
+ * first of its maps whose name is not that of a library. */
 static const struct map *program_map(const struct event_process *s)
 {
 	const struct map *map = maps_find(s->target.maps, s->target.code_address);
@@ -212,7 +212,7 @@ void event_process_look(struct event_process *s)
 		read_comm(s);
 	find_title(s, path);
 	char full_name[PROCESS_NAME_BYTES], again[TARGET_NAME_BYTES];
-	/* It has executed nothing else while it was read. */
+	/* The process has executed no other program during the reading. */
 	if (target_read_full_name(&s->target, full_name) && target_read_executable(&s->target, again) &&
 	    proc_undeleted_length(again) == strlen(s->target.name) &&
 	    memcmp(again, s->target.name, strlen(s->target.name)) == 0)

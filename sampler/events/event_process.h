@@ -29,11 +29,11 @@ struct event_process {
 	struct target target; /* first */
 	struct event_process *next;
 	bool looked; /* pidfd and name were looked up */
-	bool exits;  /* a thread of it has ended since the last look at all processes */
+	bool exits;  /* a thread has ended since the last look at all processes */
 	char comm[16];
 	struct event_book *books[EVENTS_MAX]; /* NULL until its first sample */
 	uint64_t outcome[EVENTS_MAX][UNWIND_COUNTS];
-	uint64_t no_room;          /* samples that there was no memory for */
+	uint64_t no_room;          /* samples without memory for them */
 	struct memory_share share; /* of the bound: stacks and books */
 };
 
@@ -55,10 +55,11 @@ struct event_process *event_processes_add(
 void event_processes_remove(struct event_processes *subjects, struct event_process *subject);
 void event_processes_fini(struct event_processes *subjects);
 
-/* Looks up its pidfd and name, once, while it lives. */
+/* Looks up the pidfd and the name, once, while the process lives. */
 void event_process_look(struct event_process *subject);
 
-/* Before a sample is entered, and after: keeps stacks and books within the memory that there is for all. */
+/* Keep stacks and books within the memory that there is for all: before a sample is entered, and after it
+ * (event_process_weigh). */
 void event_process_look_for_room(struct event_process *subject, const struct memory_bound *memory);
 void event_process_weigh(struct event_process *subject, struct memory_bound *memory);
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SWEEP_NS = 500 * 1000000 }; /* between checks of all processes: EXIT records may have been lost */
+enum { SWEEP_NS = 500 * 1000000 }; /* between checks of all processes: an EXIT record may have been lost */
 
 /* ---- the end of a process */
 
@@ -52,7 +52,7 @@ void event_registry_sweep(struct event_registry *r, bool all)
 		if (s->target.closed || (!s->exits && !all && !is_command))
 			continue;
 		if (!is_over(r, s)) {
-			/* one of its threads has ended: that was long ago if all are looked at */
+			/* a thread of the process has ended: if all are looked at, that was long ago */
 			s->exits = s->exits && !all;
 			continue;
 		}
@@ -152,15 +152,14 @@ int event_registry_attach_running(struct event_registry *r, pid_t pid)
 
 	if (!s)
 		return -ENOMEM;
-	target_read_maps(&s->target, clock_now_ns(), 0); /* its name is used only if that file is mapped */
+	target_read_maps(&s->target, clock_now_ns(), 0); /* its name is used only if its file is mapped */
 	event_process_look(s);
 	int error = s->target.pidfd < 0 ? -ESRCH : counters_attach_running(r->counters, pid, drain, r);
 	if (error) {
 		event_registry_release(r, s);
 		return error;
 	}
-	/* New mappings since its trackers were enabled are reported by records; reading them again does no
-	 * harm. */
+	/* Records report mappings that are newer than the trackers. To read those again does no harm. */
 	target_read_maps(&s->target, clock_now_ns(), 0);
 	return 0;
 }
@@ -189,7 +188,7 @@ struct event_registry *event_registry_new(const struct event_registry_setup *set
 		return NULL;
 	}
 	struct rings *rings = counters_rings(r->counters);
-	for (size_t i = 0; i < rings_count(rings); i++) /* else it is noticed at a tick */
+	for (size_t i = 0; i < rings_count(rings); i++) /* without that, a full ring is noticed at a tick */
 		(void)epoll_set_add(setup->epoll_fd, rings_fd(rings, i));
 	return r;
 }

@@ -27,14 +27,14 @@ struct event_registry {
 	bool stopped; /* sampling has been stopped */
 };
 
-/* three samples; what the heap's rings leave an unprivileged user */
+/* three samples; the memory that the heap's rings leave an unprivileged user */
 enum { EVENT_RING_BYTES_LEAST = 128 << 10 };
 
 /* NULL with *error = -errno; 0: no events were requested. */
 struct event_registry *event_registry_new(const struct event_registry_setup *setup, int *error);
 void event_registry_free(struct event_registry *registry);
 
-/* To all functions below except those that attach, NULL is a registry without events. */
+/* To all functions below but those that attach, NULL is a registry without events. */
 
 /* COMMAND, before its exec. Returns 0 or -errno. */
 int event_registry_attach_command(struct event_registry *registry, pid_t command);
@@ -51,8 +51,8 @@ void event_registry_drain(struct event_registry *registry);
 /* Reads the rings and closes processes that have ended. */
 void event_registry_tend(struct event_registry *registry, uint64_t now_ns);
 
-/* Its part that closes them: looks at all, or only at those of which a thread has ended since all were looked
- * at. */
+/* The part of event_registry_tend() that closes processes. Looks at all, or only at those of which a
+ * thread has ended since the last look at all. */
 void event_registry_sweep(struct event_registry *registry, bool all);
 
 /* Stops sampling: closes all processes, although they live on. */
@@ -64,7 +64,7 @@ struct event_process *event_registry_find(const struct event_registry *registry,
 /* The last profile of a closed subject was written. */
 void event_registry_release(struct event_registry *registry, struct event_process *process);
 
-/* True unless COMMAND has ended and its end was not handled yet. True if no process is left. */
+/* settled: false while COMMAND has ended and its end is not handled yet. empty: no process is left. */
 bool event_registry_settled(const struct event_registry *registry);
 bool event_registry_empty(const struct event_registry *registry);
 

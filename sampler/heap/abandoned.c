@@ -39,7 +39,7 @@ static bool is_left(const struct image *image, uint64_t now)
 	if (has_news(image) || image->life.state == IMAGE_READY)
 		return false;
 	/* The process at place 0 is kept after its release; the others are freed then. */
-	return image->places.live <= (first && first->released);
+	return image->places.live <= (first && first->life.released);
 }
 
 bool abandoned_is(const struct image *image, uint64_t now)

@@ -7,9 +7,9 @@
 
 #include <errno.h>
 
-/* A block that an earlier sampler has entered: by the stack that this one has logged, where its allocation is
- * counted too if the process made it; or else under the marker, where heap_adopt() counts what is not
- * known. */
+/* Enters a block that an earlier sampler had entered. If its stack is in the log, the block gets that
+ * stack, and its allocation is counted there if the process made it. Otherwise it goes under the marker,
+ * where heap_adopt() counts what is not known. */
 static void adopt_block(struct process *process, const struct slot_copy *block, uint32_t slot,
     struct stack_log_reader *log, uint32_t marker)
 {
@@ -58,7 +58,7 @@ void adoption_enter(struct process *process)
 void adoption_begin(struct process *process)
 {
 	const struct region_place *place = region_place(process->image->region, process->place);
-	/* The clock is read last: what is taken later is not in this. */
+	/* The clock is read last: later samples are not in `before`. */
 	const struct tally before = region_read_tally(&place->allocated);
 
 	process->was_running = true;

@@ -17,12 +17,12 @@
 
 enum {
 	LOOK_NS = 500 * 1000000,
-	SILENT_SAMPLES = 8, /* without a stack; fewer may still arrive */
-	/* looks that must find so many: at the first one the stacks may still be in the rings */
+	SILENT_SAMPLES = 8, /* samples without a stack; fewer may still be on their way */
+	/* looks that must find so many: at the first look the stacks may still be in the rings */
 	SILENT_LOOKS = 2,
-	SILENT_IMAGES = 2, /* after so many silent images no new one gets the uprobe */
-	/* Between looks at how often a process switches: twice as long each time. The first comes early, for
-	 * programs that last half a second. */
+	SILENT_IMAGES = 2, /* after so many silent images new ones do not get the uprobe */
+	/* Time between looks at how often a process switches. It doubles each time; the first look comes
+	 * early, for programs that last half a second. */
 	SWITCHES_LEAST_NS = 10 * 1000000,
 	SWITCHES_MOST_NS = 1000 * 1000000,
 };
@@ -60,8 +60,8 @@ static int attach_one(
 
 	if (error)
 		return error;
-	/* The process has executed another program meanwhile, which would keep our breakpoint until its
-	 * end. */
+	/* If the process has executed another program meanwhile, that program would keep our breakpoint
+	 * until its end. */
 	if (!process_is_there(process)) {
 		probe_detach(fds, count);
 		return -ESRCH;
@@ -87,8 +87,8 @@ static void begin_switches(struct image *image, const struct process *process)
 		image->capture.turns = UINT64_MAX; /* the first look begins */
 }
 
-/* Sets breakpoints on every known process of the image; children forked later inherit them. 0, or -errno with
- * nothing left open. */
+/* Sets breakpoints on every known process of the image; children forked later inherit them. Returns 0, or
+ * -errno with no descriptor left open. */
 static int attach(const struct backend_fallback *fallback, struct image *image)
 {
 	int error = 0;
@@ -184,18 +184,18 @@ void backend_fallback_executed(struct backend_fallback *fallback, struct image *
 static bool is_silent(struct process *process, bool overrun)
 {
 	const uint64_t due = process_dumps_asked(process), came = process->counters.dumps;
-	bool comes = came != process->arrived_before;
+	bool comes = came != process->silence.arrived_before;
 
-	process->arrived_before = came;
-	if (comes || overrun || (int64_t)(due - process->triggered_before) < 0) {
-		process->silent_looks = 0;
-		process->triggered_before = due;
+	process->silence.arrived_before = came;
+	if (comes || overrun || (int64_t)(due - process->silence.triggered_before) < 0) {
+		process->silence.looks = 0;
+		process->silence.triggered_before = due;
 		/* however many looks it takes: most programs take few samples */
-	} else if (due - process->triggered_before >= SILENT_SAMPLES) {
-		process->silent_looks++;
-		process->triggered_before = due;
+	} else if (due - process->silence.triggered_before >= SILENT_SAMPLES) {
+		process->silence.looks++;
+		process->silence.triggered_before = due;
 	}
-	return process->silent_looks >= SILENT_LOOKS;
+	return process->silence.looks >= SILENT_LOOKS;
 }
 
 static const struct process *silent_process(struct image *image, bool overrun)
@@ -221,7 +221,7 @@ static void step_down(struct backend_fallback *fallback, struct image *image, co
 		to_copy(fallback, image);
 	}
 	image_each_process (each, image)
-		each->silent_looks = 0;
+		each->silence.looks = 0;
 	if (fallback->verbosity > 0 ||
 	    (fallback->verbosity == 0 && fallback->causes[BACKEND_FALLBACK_SILENT] == 1))
 		log_line("pid %d: no stacks received from the %s, switching to %s", (int)process->target.pid,
@@ -295,7 +295,7 @@ void backend_fallback_describe(const struct backend_fallback *fallback, char *te
 		    fallback->causes[BACKEND_FALLBACK_EXECUTED]);
 	if (fallback->to_breakpoint || fallback->to_copy)
 		snprintf(text, bytes,
-		    "backend changed: %" PRIu64 " images to breakpoint, %" PRIu64
+		    "backend changed: %" PRIu64 " programs to breakpoint, %" PRIu64
 		    " to copy (breakpoint refused %" PRIu64 ", no stacks came %" PRIu64
 		    ", too many context switches %" PRIu64 "%s)",
 		    fallback->to_breakpoint, fallback->to_copy, fallback->causes[BACKEND_FALLBACK_REFUSED],

@@ -54,20 +54,19 @@ void backend_fallback_adopt(const struct backend_fallback *fallback, struct imag
 void backend_fallback_begin(
     struct backend_fallback *fallback, struct image *image, const struct process *process);
 
-/*
- * A process of the image has executed another program. Kernels before 5.13 do not remove its breakpoint
- * then: it holds a debug register to the end of the process, four programs in a row have them all. It is
- * closed here, before the next program gets its own; with it goes what children have inherited from it,
- * whose stacks are copied from now on.
- */
+/* A process of the image has executed another program. Kernels before 5.13 do not remove its breakpoint
+ * then: the breakpoint holds a debug register to the end of the process, and four programs in a row hold
+ * them all. So it is closed here, before the next program gets its own. The children that inherited it
+ * lose it too; their stacks are copied from now on. */
 void backend_fallback_executed(struct backend_fallback *fallback, struct image *image);
 
-/* To be called after the rings and buffers were drained. ring_lost: records lost so far because the rings
- * were full. Checks each image now and then. True if backend_fallback_mode has changed. */
+/* To be called after the rings and buffers were drained. Checks each image now and then. ring_lost: how
+ * many records were lost so far because the rings were full. Returns true if backend_fallback_mode() has
+ * changed. */
 bool backend_fallback_tend(
     struct backend_fallback *fallback, const struct books *books, uint64_t ring_lost, uint64_t now_ns);
 
-/* Describes which backends were changed since the start; an empty text if none. */
+/* Describes which backends were changed since the start; "" if none. */
 void backend_fallback_describe(const struct backend_fallback *fallback, char *text, size_t bytes);
 
 #endif

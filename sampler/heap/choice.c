@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One expression: as it is, for the name alone, and bound to begin in the first word of a command line. */
+/* One expression, compiled twice: unchanged for the name, and bound to the first word for a command line. */
 struct wish {
 	struct pattern *name, *line;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which programs are to be recorded: those that match the one regular expression and not the other.
+ * Which programs are to be recorded: the programs that match --only and do not match --exclude.
  *
  * An expression is looked for in the last part of the path by which a program was executed ("redis-server"),
  * and in its command line, whose first word is cut to its last part too ("python3 /srv/manage.py run"). There
@@ -14,8 +14,8 @@
 
 struct choice;
 
-/* NULL expressions: none. 0; -EINVAL with one line in error; or -ENOMEM. *out stays NULL if there is no
- * expression, which chooses all. */
+/* An expression may be NULL. Returns 0; -EINVAL with one line in error; or -ENOMEM. *out is NULL if both
+ * are NULL: all programs are chosen. */
 int choice_new(const char *only, const char *exclude, struct choice **out, char *error, size_t error_bytes);
 void choice_free(struct choice *choice);
 

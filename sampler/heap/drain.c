@@ -114,6 +114,6 @@ void drain_ended(struct registry *registry)
 		return;
 	}
 	books_each_process (process, &registry->setup.intake->books)
-		if (process->ended && !process->target.closed)
+		if (process->life.ended && !process->target.closed)
 			drain_image(registry, process->image);
 }

@@ -35,7 +35,8 @@ struct file_id {
 	ino_t ino;
 };
 
-/* Of the kernel's memory alone: the target chose the file, whose server may answer late or never. */
+/* Asks only the kernel's memory (AT_STATX_DONT_SYNC): the target chose the file, and the file's server may
+ * answer late or never. */
 static bool stat_file(const char *path, struct file_id *id)
 {
 	struct statx status;
@@ -50,14 +51,16 @@ static bool read_file_id(const struct process *process, struct file_id *id)
 {
 	char path[PROC_PATH_BYTES];
 
-	/* COMMAND's number is the front's word, and does not go to another before the front has said so. */
+	/* COMMAND's pid comes from the front, and the kernel does not reuse it before the front has said
+	 * that COMMAND ended. */
 	return (process->target.pidfd >= 0 || (process->target.command && !process->unsure)) &&
 	    stat_file(proc_path(path, process->target.pid, "exe"), id) &&
-	    !target_has_ended(&process->target); /* the number was not another's */
+	    !target_has_ended(&process->target); /* the pid was not another process' */
 }
 
-/* Of one that has limited its own memory, and so has unmapped our region (preload/memory_limit.h): whether
- * the library is where it was. (The image does not say which of its processes those are.) */
+/* Whether a process without our region still has the library where it was: a process that limits its own
+ * memory unmaps the region (preload/memory_limit.h). (The header does not say which processes of the image
+ * did so.) */
 static bool is_limited(const struct process *process)
 {
 	const struct target *target = &process->target;
@@ -70,15 +73,16 @@ static bool is_limited(const struct process *process)
 	return there;
 }
 
-/* The same program once more: one that is not attached to would tell us. */
+/* Whether the process has executed the same program once more. An attached process does not tell us; any
+ * other would. */
 static bool is_executed_again(const struct process *process)
 {
-	uint64_t now = process->executable_stack ? thread_facts_birth(process->target.pid).stack_start : 0;
+	uint64_t now = process->executed.stack ? thread_facts_birth(process->target.pid).stack_start : 0;
 
-	return now && now != process->executable_stack;
+	return now && now != process->executed.stack;
 }
 
-/* NULL: it cannot be known. Of an environment that is larger than we read, nothing. For free(). */
+/* NULL if it cannot be read, or is larger than we read. For free(). */
 static char *read_environment(pid_t pid, ssize_t *length)
 {
 	char *text = malloc(ENVIRONMENT_BYTES);
@@ -90,7 +94,8 @@ static char *read_environment(pid_t pid, ssize_t *length)
 	return NULL;
 }
 
-/* Its environment may be read, and there is none yet: not even an empty one. */
+/* Whether the process is in the middle of an exec: its environment may be read, and is not there yet, not
+ * even an empty one. */
 static bool is_executing(pid_t pid)
 {
 	char any[2];
@@ -99,7 +104,7 @@ static bool is_executing(pid_t pid)
 	    thread_facts_birth(pid).environment_end == 0;
 }
 
-/* The last value of a variable, as the loader takes it; `name` ends with "=". NULL: it is not set. */
+/* The last value of a variable, as the loader takes it; NULL if it is not set. `name` ends with "=". */
 static const char *variable(const char *environment, ssize_t length, const char *name)
 {
 	const char *value = NULL;
@@ -110,7 +115,7 @@ static const char *variable(const char *environment, ssize_t length, const char 
 	return value;
 }
 
-/* The library finds its session by /proc. */
+/* The library finds its session by /proc, so it needs one. */
 static bool is_without_proc(pid_t pid)
 {
 	char root[PATH_MAX], proc[PATH_MAX];
@@ -120,7 +125,8 @@ static bool is_without_proc(pid_t pid)
 	    faccessat(AT_FDCWD, proc, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
-/* The file that LD_PRELOAD names is not below the process' own root, and the loader has said so. */
+/* Whether the file that LD_PRELOAD names is missing below the process' own root. (The loader has said so
+ * there.) */
 static bool is_without_library(pid_t pid, const char *preload)
 {
 	static const char separators[] = " :"; /* ld.so(8) */
@@ -136,7 +142,7 @@ static bool is_without_library(pid_t pid, const char *preload)
 		return false;
 	memcpy(library, name, length);
 	library[length] = '\0';
-	/* As the loader there does: a link leads to what is below that root. */
+	/* Looks it up as the loader does there: a link leads to a file below that root. */
 	const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
 	const int root_fd = open(proc_path(root, pid, "root"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const int fd = root_fd < 0 ? -1 : (int)syscall(SYS_openat2, root_fd, library, &how, sizeof(how));
@@ -148,7 +154,8 @@ static bool is_without_library(pid_t pid, const char *preload)
 	return missing;
 }
 
-/* Below another root than ours. `preload`: what LD_PRELOAD holds there, or NULL. */
+/* The obstacle for a process below another root than ours; NULL if there is none. `preload`: the value of
+ * LD_PRELOAD there, or NULL. */
 static const char *root_obstacle(pid_t pid, const char *preload)
 {
 	if (is_without_proc(pid))
@@ -158,7 +165,8 @@ static const char *root_obstacle(pid_t pid, const char *preload)
 	return NULL;
 }
 
-/* Who it is, and its environment, are the process' own: they were before the exec what they are now. */
+/* Why the library is not in the process. Its users and environment are the same as before the exec; NULL
+ * if no obstacle is found. */
 static const char *obstacle(pid_t pid)
 {
 	char path[PROC_PATH_BYTES], status[PROC_STATUS_BYTES];
@@ -191,10 +199,10 @@ static void note(struct process *process, const char *program, const char *why, 
 
 	snprintf(target->unseen, sizeof(target->unseen), "executed %s" EXECUTED_UNSEEN "%s", program,
 	    why ? why : "it has not loaded " PRELOAD_LIBRARY_NAME);
-	/* The name goes into texts, and is whatever the program's owner likes. */
+	/* The name goes into texts and is hostile. */
 	for (char *c = target->unseen; *c; c++)
 		*c = *c >= ' ' && *c <= '~' ? *c : '?';
-	process->executed_ns = time_ns;
+	process->executed.noted_ns = time_ns;
 }
 
 void executed_look(struct process *process, uint64_t now_ns)
@@ -203,27 +211,27 @@ void executed_look(struct process *process, uint64_t now_ns)
 	char path[TARGET_NAME_BYTES];
 	struct file_id id;
 
-	if (!process->executable_known || target->closed || !read_file_id(process, &id) ||
-	    (id.dev == process->executable_dev && id.ino == process->executable_ino &&
+	if (!process->executed.known || target->closed || !read_file_id(process, &id) ||
+	    (id.dev == process->executed.dev && id.ino == process->executed.ino &&
 	        !is_executed_again(process)) ||
 	    proc_read_exe(target->pid, path, sizeof(path)) <= 0)
 		return;
-	/* The file may be another without an exec: by PR_SET_MM_EXE_FILE, or because we could not look. */
+	/* The file may differ without an exec: by PR_SET_MM_EXE_FILE, or because we could not look. */
 	enum region_mapped presence = process_presence(process);
 	if (presence == REGION_MAPPED) {
-		process->executable_stack = 0;
-		process->executable_dev = id.dev;
-		process->executable_ino = id.ino;
+		process->executed.stack = 0;
+		process->executed.dev = id.dev;
+		process->executed.ino = id.ino;
 	}
 	if (presence == REGION_MAPPED || presence == REGION_MAPPED_UNREAD || is_executing(target->pid))
 		return;
-	process->executable_known = false; /* once */
+	process->executed.known = false; /* once */
 	proc_strip_deleted(path);
 	note(process, path, process->image->origin.attached_pid ? UNFOLLOWED_WHY : obstacle(target->pid),
 	    now_ns);
 }
 
-/* By the record alone, which comes for every exec: what is cheap. */
+/* Only the cheap checks, for a record comes for every exec. */
 static const char *noted_obstacle(pid_t pid)
 {
 	ssize_t length;
@@ -237,13 +245,13 @@ static const char *noted_obstacle(pid_t pid)
 	return why;
 }
 
-/* When the process took its place, at the latest. */
+/* The latest time at which the process took its place. */
 static uint64_t place_taken_ns(const struct process *process)
 {
 	const struct region *region = process->image->region;
 	const uint64_t start_ns = region_place(region, process->place)->start_ns;
 
-	/* That of the image itself comes late, too. */
+	/* The place of the image's own process is late, too. */
 	return region_header(region)->clock_id != CLOCK_MONOTONIC ? start_ns + TICK_NS : start_ns;
 }
 
@@ -256,7 +264,8 @@ void executed_note(struct process *process, const char *name, uint64_t time_ns)
 	note(process, name, why, time_ns);
 }
 
-/* Its number is its own word, and good here if the image's own process has told the truth. */
+/* Whether the pid that the process says is good here: it is if the image's own process has told the truth
+ * about its pid, and both have the same user. */
 static bool is_relative(const struct process *process, pid_t pid)
 {
 	const struct process *first = process->image->places.at[0];
@@ -266,9 +275,9 @@ static bool is_relative(const struct process *process, pid_t pid)
 	    thread_facts_read(first->target.pid).user == thread_facts_read(pid).user;
 }
 
-/* Nobody was found who has the region mapped, but whoever had that number when the place was taken lives: he
- * executes another program. (After a suspend the kernel's time since the start is ahead of the clock, and
- * nothing is said.) */
+/* No process was found that has the region mapped. But if a process with that pid was born before the
+ * place was taken, and lives, it executes another program now. (After a suspend the kernel's time since
+ * the start is ahead of the clock, and nothing is noted.) */
 static void note_found_late(struct process *process)
 {
 	const pid_t pid = process->target.pid;
@@ -276,7 +285,7 @@ static void note_found_late(struct process *process)
 	const uint64_t born_ns = birth.ticks * SECOND_NS / (uint64_t)sysconf(_SC_CLK_TCK);
 	char name[COMM_BYTES];
 
-	/* One that is about to end has no memory any more: it was not found for that. */
+	/* A process that is about to end has no memory any more, and was not found for that reason. */
 	if (!birth.stack_start || !born_ns || born_ns > place_taken_ns(process) ||
 	    thread_facts_read(pid).pid != pid || !is_relative(process, pid) ||
 	    proc_read(pid, "comm", name, sizeof(name)) <= 0)
@@ -294,9 +303,14 @@ void executed_begin(struct process *process)
 	if (!read_file_id(process, &id))
 		return;
 	bool there = process_is_there(process) || is_limited(process);
-	process->executable_known = true;
-	process->executable_dev = there ? id.dev : 0;
-	process->executable_ino = there ? id.ino : 0;
+	process->executed.known = true;
+	process->executed.dev = there ? id.dev : 0;
+	process->executed.ino = there ? id.ino : 0;
 	if (process->image->origin.attached_pid)
-		process->executable_stack = thread_facts_birth(process->target.pid).stack_start;
+		process->executed.stack = thread_facts_birth(process->target.pid).stack_start;
+}
+
+void executed_note_declined(struct process *process, const char *why)
+{
+	process->executed.declined = why;
 }

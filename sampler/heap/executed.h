@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process that executes a program which does not load the library: nobody tells us of that one, and the
- * process would seem to be the old program to its end.
+ * A process that executes a program without the library: nothing tells us of that program, and the process
+ * would seem to be the old program to its end.
  *
- * Seen at a look, which finds another file executed (/proc/PID/exe), or by the kernel's record of the exec,
- * where the backend has such records for all processes (uprobe). What lives shorter than the time between two
- * looks may be missed without the latter.
+ * A look finds it, by another file in /proc/PID/exe. The kernel's record of the exec tells it too, where the
+ * backend has such records of all processes (uprobe). Without the records, a program that lives shorter than
+ * the time between two looks may be missed.
  */
 #ifndef SAMPLER_HEAP_EXECUTED_H
 #define SAMPLER_HEAP_EXECUTED_H
@@ -17,15 +17,21 @@
 /* In target.unseen, between the program and the reason. */
 #define EXECUTED_UNSEEN ", which is not profiled: "
 
-/* Notes the file that a process executes when it is first watched, unless it has made way for another by
- * then: the image's own has our region mapped. Of a process without a pidfd, COMMAND's alone; any other that
- * lives has executed another program before it was found, which is noted. */
+/* Notes the file that a process executes when it is first watched: the image's own program, which has our
+ * region mapped, unless the process has executed another by then. Without a pidfd only COMMAND's file is
+ * noted. Any other process without a pidfd that lives has executed another program before it was found;
+ * that is noted in target.unseen. */
 void executed_begin(struct process *process);
 
-/* Looks whether it executes another now, and why the library is not in that: both go to target.unseen. */
+/* Looks whether the process executes another program now, and why the library is not in it: both go to
+ * target.unseen. */
 void executed_look(struct process *process, uint64_t now_ns);
 
-/* The kernel says that it has executed a program, by the first 15 characters of its name. */
+/* The kernel says that the process has executed a program, by the first 15 characters of its name. */
 void executed_note(struct process *process, const char *name, uint64_t time_ns);
+
+/* Why the program that the process has executed, whose image is counted, does not use its region; NULL if
+ * that is not known. */
+void executed_note_declined(struct process *process, const char *why);
 
 #endif

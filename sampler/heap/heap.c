@@ -11,8 +11,8 @@
 
 enum { SITES_MAX = 1 << 23 }; /* only a hostile target has more */
 
-/* The last two blocks of a slot (a forked child may need the one that was in its parent's slot before the
- * present one), and the one that belongs to the peak. */
+/* The last two blocks of a slot, and the block that belongs to the peak. A forked child may need the block
+ * that was in its parent's slot before the present one. */
 struct slot_memory {
 	uint64_t seq_plus_1, before_plus_1, kept_plus_1;
 	uint32_t site, before_site, kept_site;
@@ -39,9 +39,10 @@ struct heap {
 	struct index index; /* of sites, ids from 1 */
 	uint64_t seed;
 	struct tally total; /* of all sites */
-	/* Counted before these books began, and what has come of what was taken since. */
+	/* What was counted before these books began, and how much of what was sampled before has arrived
+	 * since. */
 	struct tally began, since;
-	uint64_t began_ns; /* 0: with the process, or all of that is in them now (heap_adopt) */
+	uint64_t began_ns; /* 0: with the process, or heap_adopt() has entered all of it */
 	uint64_t period_bytes;
 	struct heap_mark mark;
 	struct lifetime lifetimes;
@@ -123,13 +124,13 @@ uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq, uint
 	return walked ? walked_find(heap, walked) : memory_find(memory_of(heap, slot), seq);
 }
 
-/* A block that was inherited at a fork is known by its slot, whoever found its stack. */
+/* A block that was inherited at a fork is known by its slot, whether a dump or the hook found its stack. */
 uint32_t heap_site_of_slot(const struct heap *heap, uint32_t slot, const struct slot_copy *block)
 {
 	bool inherited = block->flags & SLOT_INHERITED;
 	uint32_t site = heap_site_of(heap, slot, block->seq, inherited ? 0 : (uint32_t)block->sample.stack);
 
-	/* a number that an earlier sampler gave: its blocks are known by their slots too (process_adopt) */
+	/* a number that an earlier sampler gave: its blocks are known by their slots too (adoption.h) */
 	return site == HEAP_NO_SITE ? heap_site_of(heap, slot, block->seq, 0) : site;
 }
 
@@ -138,8 +139,8 @@ static struct departed *departed_at(const struct heap *heap, uint32_t slot, uint
 	return &heap->departed[(seq * 0x9e3779b97f4a7c15ull + slot) % DEPARTED];
 }
 
-/* For a block that is about to be forgotten, or that arrives late: keeps it if it is the block of the slot's
- * entry for the peak. */
+/* For a block that is about to be forgotten, or that arrives late: keeps the block if the slot's entry for
+ * the peak names it. */
 static void keep(
     struct heap *heap, struct slot_memory *memory, uint32_t slot, uint64_t seq_plus_1, uint32_t site)
 {
@@ -158,7 +159,7 @@ static void keep(
 		*departed_at(heap, slot, seq_plus_1 - 1) = (struct departed){seq_plus_1, slot, site};
 }
 
-/* 0, -EEXIST for a sample that is there already, or -ENOMEM. */
+/* Returns 0, -EEXIST for a sample that is in the books already, or -ENOMEM. */
 static int remember(struct heap *heap, uint32_t slot, uint64_t seq, uint32_t site)
 {
 	uint32_t segment = slot / REGION_SEGMENT_SLOTS;
@@ -224,7 +225,7 @@ static uint32_t key_hash(const struct heap *heap, const struct heap_key *key)
 	return index_fold(mixed);
 }
 
-/* Makes room for one more site. 0 or -ENOMEM. */
+/* Makes room for one more site. Returns 0 or -ENOMEM. */
 static int site_reserve(struct heap *heap)
 {
 	const size_t need = (size_t)heap->site_count + 1;
@@ -259,7 +260,7 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	return heap->site_count++;
 }
 
-/* At the last mark it was lost; now it has a site. */
+/* At the last mark the sample was lost; now it has a site. */
 static void note_older(struct heap *heap, uint32_t site, struct tally more)
 {
 	if (!heap->options.deltas)
@@ -268,8 +269,8 @@ static void note_older(struct heap *heap, uint32_t site, struct tally more)
 	heap->mark.lost = tally_excess(&heap->mark.lost, &more);
 }
 
-/* Taken before these books began: its stack was still in a buffer then. Of one without a time nobody knows;
- * it may be of a process that has no clock, of which all are so. */
+/* Whether the sample was taken before these books began: its stack was still in a buffer then. Without a
+ * time that is unknown; a process that has no clock has no times at all. */
 static bool is_older(const struct heap *heap, const struct heap_sample *sample)
 {
 	return sample->time_ns && sample->time_ns < heap->began_ns;
@@ -319,7 +320,7 @@ int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct t
 	heap->walked_site[number] = site + 1;
 	tally_add(&heap->sites[site].sums, &more);
 	tally_add(&heap->total, &more);
-	if (heap->began_ns) /* numbers of an earlier sampler are used no more */
+	if (heap->began_ns) /* numbers of an earlier sampler are used no longer */
 		tally_add(&heap->since, &more);
 	return 0;
 }
@@ -382,7 +383,7 @@ uint64_t heap_period_bytes(const struct heap *heap)
 	return heap->period_bytes;
 }
 
-/* It is what the target says, so it is limited as its weight is. */
+/* The target says how long the block lived, so that is limited as the block's weight is. */
 void heap_note_period(struct heap *heap, uint64_t period_bytes)
 {
 	if (period_bytes > WEIGHT_PERIOD_MAX)

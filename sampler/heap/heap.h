@@ -34,12 +34,12 @@ enum heap_labels {
 
 enum { HEAP_NO_SITE = UINT32_MAX };
 
-/* Which process took a sample: this one, or the nth of those that it descends from (process.h, from 1). */
+/* Which process took a sample: the books' own process, or its nth ancestor (process.h, from 1). */
 enum { HEAP_ORIGIN_SELF = 0 };
 #define HEAP_ORIGIN_UNKNOWN UINT32_MAX
 
-/* What tells one row from another. A label that was not asked for is 0. Words only: hashed and compared as
- * they lie. */
+/* What tells one row from another. A label that was not asked for is 0. All fields are 32-bit words,
+ * because the struct is hashed and compared as bytes. */
 struct heap_key {
 	uint32_t stack;
 	uint32_t mapped; /* 1: mappings, not blocks of the heap */
@@ -68,34 +68,35 @@ struct heap_sample {
 struct heap_options {
 	unsigned int labels;   /* enum heap_labels */
 	uint64_t temporary_ns; /* a block that its own thread frees before this age is temporary */
-	/* What is kept of each site besides, only where it is asked for: lifetimes are three times as large
-	 * as all the rest of a site. HEAP_LABEL_LIFETIME implies them. */
+	/* Each site keeps its lifetimes and its sums at the last mark only if these are set: lifetimes are
+	 * three times as large as the rest of a site. HEAP_LABEL_LIFETIME implies lifetimes. */
 	bool lifetimes, deltas;
 };
 
-/* Borrows the region: the blocks of the peak that are kept there must also stay in the books. NULL: out of
- * memory. */
+/* Borrows the region: it keeps the blocks of the peak, which must stay in the books too. NULL if memory is
+ * short. */
 struct heap *heap_new(const struct region *region, const struct heap_options *options);
 void heap_free(struct heap *heap);
 const struct heap_options *heap_options(const struct heap *heap);
 
-/* Enters a sample. Between heap_begin() and heap_adopt() its time says whether it was taken before these
- * books began. Returns 0, -EEXIST if this (slot, seq) is known already (two events saw it), or -ENOMEM. */
+/* Enters a sample. Between heap_begin() and heap_adopt() the sample's time says whether it was taken
+ * before these books began. Returns 0, -EEXIST if this (slot, seq) is known already (two events saw it),
+ * or -ENOMEM. */
 int heap_add(struct heap *heap, const struct heap_sample *sample);
-/* Enters one that was taken before these books began, whatever its time: such are in no delta. */
+/* Enters a sample that was taken before these books began, whatever its time. It is in no delta. */
 int heap_add_older(struct heap *heap, const struct heap_sample *sample);
 
-/* Enters what was counted of a stack that the target walked itself; `number` names it there (proto/walk.h),
- * and blocks in slots and frees name it by that. Returns 0 or -ENOMEM. */
+/* Enters the counts of a stack that the target walked itself. `number` is the stack's name in the target
+ * (proto/walk.h), which slots and frees use too. Returns 0 or -ENOMEM. */
 int heap_add_walked(struct heap *heap, uint32_t number, uint32_t stack, struct tally more);
 
-/* The largest period of the samples and inherited blocks that were entered; 0: none. Errors that are reckoned
- * with it are not too small, whatever the period is now. Of what was counted without its period, such as
- * walked stacks, who enters it says which was in force. */
+/* The largest period of the samples and inherited blocks that were entered; 0: none. Errors that are
+ * computed with it are not too small, whatever the period is now. Walked stacks are counted without a
+ * period: their caller notes the period that was in force. */
 uint64_t heap_period_bytes(const struct heap *heap);
 void heap_note_period(struct heap *heap, uint64_t period_bytes);
 
-/* While full, what is not known yet is refused (-ENOMEM) and the books take no more memory. */
+/* While the books are full, new sites and slots are refused (-ENOMEM), and the books take no more memory. */
 void heap_set_full(struct heap *heap, bool full);
 
 /* Memory that the books take. */
@@ -104,26 +105,27 @@ uint64_t heap_bytes(const struct heap *heap);
 /* Segments of the region with a slot that the books remember. */
 uint32_t heap_segments(const struct heap *heap);
 
-/* For a slot inherited at a fork: its site without an allocation. Returns as heap_add does. */
+/* Enters a block that was inherited at a fork: its site gets no allocation. Returns what heap_add() does. */
 int heap_inherit(struct heap *heap, const struct heap_sample *sample);
 
-/* Books that begin in the middle of a process, of which so much had been `counted` just before now_ns: the
+/* Begins books in the middle of a process, which had counted so much (`counted`) just before now_ns. The
  * first delta begins here. */
 void heap_begin(struct heap *heap, struct tally counted, uint64_t now_ns);
-/* Enters what was counted before these books began and is not in them, all under one stack, and in no delta.
- * Returns how many samples. Never too much: samples without a time are taken off, as if they had been counted
- * before. */
+/* Enters what was counted before these books began and is not in them. All of it goes under one stack, and
+ * into no delta. Returns the number of samples, which is never too large: a sample without a time is taken
+ * for one that was counted before. */
 uint64_t heap_adopt(struct heap *heap, uint32_t stack);
 
-/* Enters the free of a block. False: its sample is not in the books (its stack was lost, or has not arrived
- * yet). */
+/* Enters the free of a block. False if the block's sample is not in the books: its stack was lost, or has
+ * not arrived yet. */
 bool heap_freed(struct heap *heap, const struct free_copy *gone);
-/* Of all blocks whose frees arrived, and of those of one site; NULL without heap_options.lifetimes. */
+/* The lifetimes of all blocks whose frees arrived, and of the blocks of one site; NULL without
+ * heap_options.lifetimes. */
 const struct lifetime *heap_lifetimes(const struct heap *heap);
 const struct lifetime *heap_site_lifetime(const struct heap *heap, uint32_t site);
 
-/* The site of a slot's `seq`th block; HEAP_NO_SITE unknown. walked: the number of its stack, 0 if that was
- * dumped. */
+/* The site of a slot's `seq`th block; HEAP_NO_SITE if it is unknown. walked: the number of the block's
+ * stack; 0 if the stack was dumped. */
 uint32_t heap_site_of(const struct heap *heap, uint32_t slot, uint64_t seq, uint32_t walked);
 uint32_t heap_site_of_slot(const struct heap *heap, uint32_t slot, const struct slot_copy *block);
 
@@ -135,15 +137,16 @@ struct tally heap_total(const struct heap *heap);
  * killed while it counted its last sample may have added only part of it. */
 struct tally heap_whole(struct tally sums);
 
-/* What the process has counted minus what arrived here: the samples whose stacks were lost. Never negative,
- * although a sample may arrive between the two readings, and a hostile process may have written anything. */
+/* What the process has counted minus what arrived here: the samples whose stacks were lost. The result is
+ * never negative, although a sample may arrive between the two readings, and a hostile process may write
+ * any count. */
 struct tally heap_lost(const struct heap *heap, struct tally counted);
 
 /* Begins a delta, if heap_options.deltas was given: keeps the present sums. */
 struct heap_mark {
 	uint64_t time_ns; /* 0: none yet */
-	/* The most that was seen: samples that arrive after `counted` was read hide some for a while, and
-	 * what comes to light again is not lost once more. */
+	/* The most lost samples that were seen. Samples that arrive after `counted` was read hide some of
+	 * them for a while; these are not lost a second time when they show again. */
 	struct tally lost;
 };
 void heap_mark(struct heap *heap, struct tally counted, uint64_t now_ns);

@@ -108,9 +108,9 @@ static uint64_t at_least(uint64_t value, uint64_t least)
 	return value > least ? value : least;
 }
 
-/* Raises what was allocated to at least what is in use, since that was allocated. What the process counts may
- * be lower: of lost blocks it was read before the slots, or samples that arrived later have hidden the
- * difference; of walked ones the target writes it as it likes. */
+/* Raises what was allocated to at least what is in use, since that was allocated too. The counts of the
+ * process may be lower. For lost blocks they were read before the slots, or samples that arrived later
+ * have hidden the difference. For walked blocks the target writes any count it likes. */
 static struct tally alloc_at_least(struct tally alloc, struct tally inuse)
 {
 	return (struct tally){at_least(alloc.samples, inuse.samples),
@@ -125,7 +125,7 @@ static uint64_t take_up_to(uint64_t *from, uint64_t wanted)
 	return taken;
 }
 
-/* Moves what a site allocated and freed again soon into a row of its own. */
+/* Moves the blocks of a site that were freed soon into a row of its own. */
 static int add_temporary(struct making *m, uint32_t site, const struct tally *temporary)
 {
 	struct heap_view *view = m->view;
@@ -169,8 +169,8 @@ static int add_allocated(struct making *m, bool delta, struct tally counted)
 	return error;
 }
 
-/* With ages, splits what a site allocated into the live blocks, by age, and the freed ones, which have no
- * age. */
+/* With ages, splits the allocations of a site into the live blocks, by age, and the freed ones, which have
+ * no age. */
 static int share_out(struct making *m)
 {
 	for (uint32_t site = 0; site <= m->sites; site++)

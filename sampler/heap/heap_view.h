@@ -31,8 +31,8 @@ struct heap_view_row {
 	struct heap_key key; /* stack UINT32_MAX: the lost stacks */
 	/* class, see lifetime.h; HEAP_VIEW_NO_AGE without the label, and for freed blocks */
 	uint32_t age;
-	bool temporary; /* freed soon: only with the label, not in a delta, and nothing of it is in use */
-	bool inherited; /* allocated by a process that this one was forked from */
+	bool temporary; /* freed soon: only with the label, not in a delta; none of its blocks is in use */
+	bool inherited; /* allocated by an ancestor of the process */
 	struct tally alloc, inuse;
 };
 
@@ -42,7 +42,7 @@ struct heap_view {
 	/* inuse includes inherited; allocated has no variance */
 	struct heap_estimate allocated, inuse, inherited;
 	struct heap_estimate lost_alloc, lost_inuse; /* under [lost stack], included above */
-	uint64_t lost_inherited; /* samples of `inherited` among them: they are not in lost_alloc */
+	uint64_t lost_inherited; /* inherited samples in lost_inuse: they are not in lost_alloc */
 };
 
 /* Returns 0 or -ENOMEM (with nothing to free). */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/image.h"
 
+#include "proto/loader_log.h"
 #include "sampler/heap/books.h"
 #include "sampler/heap/offerer.h"
 #include "sampler/heap/process_identity.h"
-#include "sampler/heap/process_maps.h"
 #include "sampler/linux/clock.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 struct image *image_new(struct region *region, uint64_t now_ns)
@@ -40,6 +43,127 @@ void image_free(struct image *image)
 	free(image);
 }
 
+/* ---- the maps of a new process */
+
+/* A path under /proc or /dev/fd may lead to any program, so it is no name. */
+static bool is_name(const char *path)
+{
+	return strncmp(path, "/proc/", 6) != 0 && strncmp(path, "/dev/fd/", 8) != 0;
+}
+
+/* Finds where the process counts its unmapped libraries, and which process notes them. A forked child
+ * counts on from its parent's count. Up to there the image's notes, or the parent's maps, are good for the
+ * child too. */
+static void find_past(struct process *process, const struct process *parent)
+{
+	const struct region *region = process->image->region;
+	const struct region_place *place = region_place(region, process->place);
+	const uint64_t forked = loader_log_count(*(const volatile uint64_t *)&place->forked_unmaps);
+	struct target_past_source *source = &process->target.past.source;
+
+	*source = (struct target_past_source){.place = place, .header = region_header(region)};
+	if (process->place != 0 && (!parent || forked > parent->target.past.source.log_until))
+		return;
+	source->log = process->place == 0 ? &region_walk(region)->loader_log : parent->target.past.source.log;
+	source->log_until = process->place == 0 ? UINT64_MAX : forked;
+}
+
+/* The time of maps that another process' reading gave. */
+static uint64_t read_at_of(const struct process *process, uint64_t read_at)
+{
+	const uint64_t forked = *(const volatile uint64_t *)&process->target.past.source.place->forked_unmaps;
+
+	return loader_log_count(read_at) <= loader_log_count(forked) ? read_at : TARGET_PAST_UNKNOWN;
+}
+
+/* Takes the maps from the list of files that the loader had mapped, in the region: the only source if the
+ * process has already ended. */
+static void maps_from_image(struct process *process)
+{
+	const struct region *region = process->image->region;
+	const unsigned char *at = region->base + region->offsets.modules, *end = at + REGION_MODULES_BYTES;
+
+	for (uint32_t i = 0; i < 4096 && (size_t)(end - at) > sizeof(struct region_module); i++) {
+		struct region_module module;
+		char path[REGION_PATH_BYTES];
+
+		memcpy(&module, at, sizeof(module));
+		if (module.total_bytes < sizeof(module) || module.total_bytes > (size_t)(end - at) ||
+		    module.path_bytes < 1 || module.path_bytes > sizeof(path) ||
+		    module.path_bytes > module.total_bytes - sizeof(module) || module.end < module.start)
+			break;
+		memcpy(path, at + sizeof(module), module.path_bytes);
+		path[module.path_bytes - 1] = '\0';
+		at += module.total_bytes;
+		if (!process->target.name[0] && is_name(path))
+			snprintf(process->target.name, sizeof(process->target.name), "%s", path);
+		if (module.start == module.end)
+			continue; /* only the path by which the program was executed */
+		const struct map_range range = {
+		    .start = module.start,
+		    .len = module.end - module.start,
+		    .pgoff = module.file_offset,
+		    .prot = PROT_READ | PROT_EXEC,
+		    .path = strncmp(path, "linux-vdso", 10) == 0 || strcmp(path, "linux-gate.so.1") == 0
+		        ? "[vdso]"
+		        : path,
+		    .build_id = module.build_id_bytes ? module.build_id : NULL,
+		    .build_id_len =
+		        (uint8_t)(module.build_id_bytes <= REGION_BUILD_ID_MAX ? module.build_id_bytes : 0),
+		    .major = major(module.dev),
+		    .minor = minor(module.dev),
+		    .ino = module.ino,
+		    .listed = true,
+		};
+		maps_add(process->target.maps, &range);
+	}
+}
+
+/* For an image that has offered its region, and so lists no files: another process of the image, whose
+ * maps are alike. */
+static const struct target *alike_of_image(const struct process *process)
+{
+	const struct image *image = process->image;
+
+	if (!image->origin.offered)
+		return NULL;
+	if (image->offerer)
+		return &image->offerer->target;
+	return image->places.at[0] ? &image->places.at[0]->target : NULL;
+}
+
+/* Sets target.maps, which the target owns: from /proc, or, if the process has ended already, from what
+ * others know of it. NULL if memory is short. `parent` may be NULL. */
+static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
+{
+	struct target *target = &process->target;
+
+	find_past(process, parent);
+	target->maps = offerer_take_maps(process, &target->maps_read_ns);
+	if (target->maps) {
+		target_note_reading(target, 0); /* the count was not read then */
+		return;
+	}
+	target->maps = maps_new(modules, target->readable ? target->pid : 0, true);
+	process_look_for_maps_room(process);
+	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
+		return;
+	target->maps_read_ns = 0;
+	const struct target *alike = alike_of_image(process);
+	if (!alike && parent)
+		alike = &parent->target;
+	if (!alike) {
+		maps_from_image(process);
+		target->past.read_at = 0;
+		return;
+	}
+	maps_free(target->maps);
+	target->maps = maps_copy(alike->maps, 0, target->maps_room_bytes);
+	target->past.read_at = read_at_of(process, alike->past.read_at);
+}
+
+/* ---- a new process */
+
 static void know_from_offerer(struct process *process, const struct offerer *offerer)
 {
 	struct target *target = &process->target;
@@ -47,7 +171,7 @@ static void know_from_offerer(struct process *process, const struct offerer *off
 	target->pid = offerer->target.pid;
 	target->pidfd = fcntl(offerer->target.pidfd, F_DUPFD_CLOEXEC, 0);
 	memcpy(target->name, offerer->target.name, sizeof(target->name));
-	process->share.account = offerer->share.account; /* by now nobody may know its user */
+	process->share.account = offerer->share.account; /* its user may be gone by now */
 	process->unsure = false;
 }
 
@@ -59,7 +183,7 @@ static void enter(struct image *image, struct process *process)
 		image->places.end = process->place + 1;
 }
 
-/* As the process itself says, so that every daemon finds the same. */
+/* The time that the process itself tells, so that every daemon finds the same. */
 static uint64_t started_ns(const struct image *image, uint32_t number)
 {
 	const uint64_t told_ns = *(const volatile uint64_t *)&region_place(image->region, number)->start_ns;
@@ -68,7 +192,7 @@ static uint64_t started_ns(const struct image *image, uint32_t number)
 	return told_ns > 0 && told_ns < now_ns ? told_ns : now_ns;
 }
 
-/* A forked child that had ended before it could be asked was started as its parent was. */
+/* A forked child that had ended before it could be asked has the command line of its parent. */
 static void inherit_full_name(struct process *process, const struct process *parent)
 {
 	struct target *target = &process->target;
@@ -124,7 +248,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	if (!offerer)
 		process_identity_read_name(process);
 	struct process *parent = process_parent(process);
-	process_maps_open(process, modules, parent);
+	open_maps(process, modules, parent);
 	stack_log_init(&process->log, image->region, number, process->target.stacks);
 	process->log.waits = image->life.state == IMAGE_ADOPTING;
 	enter(image, process);

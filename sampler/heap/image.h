@@ -5,11 +5,12 @@
 
 #include "sampler/heap/process.h"
 
-/* Takes ownership of the region (also on failure). NULL: out of memory. */
+/* Takes ownership of the region, also on failure. NULL if memory is short. */
 struct image *image_new(struct region *region, uint64_t now_ns);
 void image_free(struct image *image); /* closes the region; every process must be gone */
 
-/* The process at a place; created if it is in the shared memory and not known yet; NULL if there is none. */
+/* The process at a place; it is created if it is in the shared memory and not known yet. NULL if there is
+ * none. */
 struct process *image_process(struct image *image, uint32_t place, struct modules *modules);
 
 /* Forgets a finished process. Its place in the region is released by region_release_place(), not here. */
@@ -19,7 +20,7 @@ void image_free_process(struct process *process);
 void image_begin_period(struct image *image, uint64_t period_bytes);
 void image_set_period(struct image *image, uint64_t period_bytes);
 
-/* Looks again for one that is unsure. True: now it has a pidfd. */
+/* Looks again for a process that is unsure. True if it has a pidfd now. */
 bool image_look_again(struct process *process);
 
 #endif

@@ -19,7 +19,7 @@
 
 enum { KNOWN_FILES = 1024, ENVIRONMENT_BYTES = 256 << 10 /* more is not looked at */ };
 
-/* By the file: another one with its number takes its place. */
+/* By the file's number: another file with the same number takes its place. */
 static struct known {
 	uint64_t dev, ino, bytes;
 	int64_t mtime_ns, ctime_ns;
@@ -32,7 +32,7 @@ static int read_module(void *context, void *to, size_t bytes, uint64_t offset)
 	return module_read(context, to, bytes, offset);
 }
 
-/* NULL: it cannot be read. */
+/* NULL if the file cannot be read. */
 static const struct program_symbols *symbols_of(struct module *module)
 {
 	const struct module_file *file = &module->file;
@@ -50,7 +50,7 @@ static const struct program_symbols *symbols_of(struct module *module)
 	    .ctime_ns = file->ctime_ns,
 	    .any = file->copied.pid == 0};
 	if (program_symbols_read(&known->symbols, read_module, module) != 0)
-		known->symbols = (struct program_symbols){.table = true}; /* nothing is said of it */
+		known->symbols = (struct program_symbols){.table = true}; /* no fact about it */
 	return &known->symbols;
 }
 
@@ -61,7 +61,8 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* A program's own allocator is not seen even if it exports it: only the libraries' calls are (family.h). */
+/* A program's own allocator is not seen even if the program exports it: only the libraries' calls are seen
+ * (family.h). */
 static void note_file(struct unseen_facts *facts, const struct module *module,
     const struct program_symbols *symbols, bool program)
 {
@@ -80,7 +81,7 @@ static void note_file(struct unseen_facts *facts, const struct module *module,
 	snprintf(facts->allocator_file, sizeof(facts->allocator_file), "%s", base_name(module->path));
 }
 
-/* As its mappings have it: a program that was executed by a relative path by its name alone. */
+/* Compares paths; for a program that was executed by a relative path, the last parts of the paths. */
 static bool is_program(const struct map *map, const char *program)
 {
 	return strcmp(map_path(map), program) == 0 ||

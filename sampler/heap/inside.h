@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collects what is known of a process, of which unseen.h makes words: what is inside of the files that it has
- * mapped, by their symbols, and whether its interpreter names its functions.
+ * Collects the facts that unseen.h puts into words: what the mapped files of a process hold, by their
+ * symbols, and whether its interpreter names its functions.
  *
- * What was read of a file is kept for the next process that has it mapped, and for the next snapshot. Not
- * thread-safe.
+ * The symbols of a file are kept for the next process that has the file mapped, and for the next snapshot.
+ * Not thread-safe.
  */
 #ifndef SAMPLER_HEAP_INSIDE_H
 #define SAMPLER_HEAP_INSIDE_H
@@ -14,22 +14,22 @@
 
 #include <sys/types.h>
 
-/* Fills in what the facts say of files. program: path of the executable; "" if it is unknown. */
+/* Fills in the facts about files. program: path of the executable; "" if it is unknown. */
 void inside_look(struct unseen_facts *facts, const struct maps *maps, const char *program);
 
-/* Where in the file an interpreter calls the functions of its language. False: it has none, or makes their
- * code at run time. */
+/* Where in the file an interpreter calls the functions of its language. False if the file is no
+ * interpreter, or makes their code at run time. */
 bool inside_runtime_entry(struct module *module, uint64_t *start, uint64_t *end);
 
-/* Fills in what the facts say of a process that runs: its files, whether it names its functions and catches
- * SIGQUIT; nothing of its memory. 0 or -errno. */
+/* Fills in the facts about a running process: its files, whether it names its functions, whether it
+ * catches SIGQUIT; nothing about its memory. Returns 0 or -errno. */
 int inside_look_at_process(struct unseen_facts *facts, struct modules *modules, pid_t pid);
 
-/* Does the process' environment make its interpreter use malloc for all? */
+/* Whether the process' environment makes its interpreter use malloc for all objects. */
 bool inside_runtime_by_malloc(pid_t pid, enum runtime_kind kind);
 
-/* Does the process' JVM answer SIGQUIT, so that jcmd may ask it? Without the signal's handler (-Xrs) it would
- * end. */
+/* Whether the process' JVM answers SIGQUIT, so that jcmd may ask it. Without a handler (-Xrs) the signal
+ * would end the JVM. */
 bool inside_asks(pid_t pid);
 
 #endif

@@ -95,7 +95,7 @@ static bool take_sample(struct intake *intake, struct sample *s)
 	int error = enter_sample(intake, s);
 	process_weigh(s->process);
 	if (error == -ENOMEM) {
-		s->process->counters.no_room += !s->walked; /* of that, the samples wait for another dump */
+		s->process->counters.no_room += !s->walked; /* walked samples wait for a dump */
 		intake->books.memory->refused++;
 	}
 	return error != -EEXIST;
@@ -229,8 +229,8 @@ struct buffer_context {
 	bool left;
 };
 
-/* Which stack a number is, by the hook itself. What it says of a number that is not ours, or nothing, is no
- * sample's. */
+/* Takes the frames that the hook itself gives for a number. If they are none, or the number is not ours,
+ * nothing is lost: no sample is in this buffer. */
 static bool take_frames(struct buffer_context *context, const struct region_buffer *header,
     const unsigned char *addresses, size_t room)
 {
@@ -248,7 +248,7 @@ static bool take_frames(struct buffer_context *context, const struct region_buff
 		return true;
 	process_look_for_room(process);
 	if (walked_told(process, &walk, header->sample.stack, header->sample.time_ns) != 0)
-		intake->books.memory->refused++; /* its samples wait for another */
+		intake->books.memory->refused++; /* the samples of that number wait for another dump */
 	process_weigh(process);
 	return true;
 }

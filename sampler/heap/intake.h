@@ -23,8 +23,8 @@ struct intake {
 	 * the trigger itself */
 	uint64_t strangers;
 	uint64_t taken; /* samples of our processes */
-	/* Called for a key that no known image has: true if images have become ready meanwhile. May be
-	 * NULL. */
+	/* Called for a key that no known image has. Returns true if images have become ready meanwhile. May
+	 * be NULL. */
 	bool (*find_images)(void *context);
 	void *context;
 	struct unwind_frame *frames;
@@ -49,9 +49,9 @@ static inline void intake_prefetch(const struct record *sample)
 		__builtin_prefetch((const void *)(next + i));
 }
 
-/* Reads from an image's stack buffers the samples taken before before_ns (of the records' clock). This keeps
- * copied stacks and MMAP records in time order: no stack is unwound with mappings made later. Returns the
- * number of samples. */
+/* Reads the samples in an image's stack buffers that were taken before before_ns (by the clock of the
+ * records). This keeps copied stacks and MMAP records in time order, so that no stack is unwound with
+ * later mappings. Returns the number of samples. */
 size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { LIFETIME_CLASSES = 11 };
 
-/* A lifetime or an age belongs to the first class whose bound it is below; the last class has none. */
+/* A lifetime or an age belongs to the first class with a larger bound; the last class has no bound. */
 uint32_t lifetime_class(uint64_t ns);
 const char *lifetime_class_name(uint32_t class); /* "1ms-10ms": a word without spaces */
 
@@ -23,7 +23,7 @@ struct lifetime {
 	double objects[LIFETIME_CLASSES];
 	double bytes, temporary_objects, other_thread_objects;
 	uint64_t samples;
-	struct tally temporary; /* again, exact: part of what was allocated */
+	struct tally temporary; /* the exact sums of the temporary samples, for alloc_* */
 };
 
 struct lifetime_end {

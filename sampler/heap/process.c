@@ -39,7 +39,7 @@ void process_look_for_room(struct process *process)
 	process_look_for_maps_room(process);
 }
 
-/* What it has in maps now is given up when they are read again. */
+/* The memory of the present maps is given up when they are read again. */
 void process_look_for_maps_room(struct process *process)
 {
 	const struct memory_bound *bound = process->image->memory;
@@ -83,8 +83,8 @@ void process_find_account(struct process *process)
 	memory_share_belongs(&process->share, image->memory, account);
 }
 
-/* Once the parent's own are known. The list of a chain that is longer ends early: whoever would be next in it
- * is nobody's known origin. */
+/* Only once the parent's own ancestors are known. The list of a longer chain ends early: the samples of
+ * the processes beyond have no known origin. */
 static void note_ancestors(struct process *process, const struct process *parent)
 {
 	if (process->ancestor_count || (parent->place && !parent->ancestor_count))
@@ -95,7 +95,7 @@ static void note_ancestors(struct process *process, const struct process *parent
 		process->ancestors[process->ancestor_count++] = parent->target.pid;
 }
 
-/* What the parent's books call `origin`, in the books of its child. */
+/* The origin in the child's books of what has `origin` in the parent's. */
 static uint32_t origin_in_child(const struct process *process, const struct process *parent, uint32_t origin)
 {
 	if (origin == HEAP_ORIGIN_SELF)
@@ -103,8 +103,8 @@ static uint32_t origin_in_child(const struct process *process, const struct proc
 	return origin <= process->ancestor_count ? origin : HEAP_ORIGIN_UNKNOWN;
 }
 
-/* Blocks whose stack is lost have no site that tells the origin: it is certain only in a child of the image's
- * own process. */
+/* Blocks whose stack is lost have no site that tells the origin. It is certain only in a child of the
+ * image's own process. */
 pid_t process_origin_pid(const struct process *process, uint32_t origin)
 {
 	if (origin == HEAP_ORIGIN_SELF)
@@ -114,7 +114,7 @@ pid_t process_origin_pid(const struct process *process, uint32_t origin)
 	return origin <= process->ancestor_count ? process->ancestors[origin - 1] : 0;
 }
 
-/* site: of the parent's book. */
+/* site: in the parent's books. */
 static void inherit_block(struct process *process, const struct process *parent, uint32_t number,
     const struct slot_copy *block, uint32_t site)
 {

@@ -2,12 +2,15 @@
 /*
  * Processes and images.
  *
- *   image    one execution of a program: one region. The process that executed it has place 0; a child that
- *            it forks gets another place with its first sample.
+ *   image    one execution of a program, with one region. The process that executed the program has
+ *            place 0; a child that it forks gets another place with its first sample.
  *   process  one place of an image: pid, address space, stacks, books.
  *
- * A pid never identifies anything here (it is reused, differs between namespaces, and a vfork child has its
- * own while it works in its parent's memory): samples carry the region's key and the place.
+ * A pid identifies nothing here: pids are reused, differ between namespaces, and a vfork child has a pid
+ * of its own while it works in its parent's memory. Samples carry the region's key and the place.
+ *
+ * Both structs consist of parts. Each part is written by the one file that its comment names, and read by
+ * others.
  */
 #ifndef SAMPLER_HEAP_PROCESS_H
 #define SAMPLER_HEAP_PROCESS_H
@@ -44,7 +47,7 @@ struct process_counters {
 	uint64_t frees_unknown; /* of blocks whose stack was lost */
 };
 
-/* What its books have of the counts of walked stacks (walked.h). */
+/* walked.c: what the books have of the counts of walked stacks */
 struct process_walked {
 	struct tally *seen; /* by number */
 	size_t seen_room;
@@ -60,16 +63,43 @@ struct process_walked {
 	} * waiting;
 };
 
+/* process_life.c */
+struct process_life {
+	bool watched;
+	bool ended;    /* the process has ended; its books may still be open */
+	bool released; /* its books are closed, and the last profile is written */
+	bool followed; /* by the image of the program that it has executed, which had been found before it */
+};
+
+/* executed.c: what the process executes */
+struct process_executed {
+	/* its executable at the last look; 0 and 0: another than the one that is there now */
+	bool known;
+	dev_t dev;
+	ino_t ino;
+	uint64_t stack;    /* of an attached process: where the stack of this very execution begins */
+	uint64_t noted_ns; /* when target.unseen was noted */
+	/* Why the program that it has executed, whose image is counted, does not use its region; NULL if that
+	 * is not known. */
+	const char *declined;
+};
+
+/* backend_fallback.c: at the last look */
+struct process_silence {
+	uint64_t triggered_before, arrived_before; /* triggers fired, stacks received */
+	uint32_t looks;                            /* in succession with triggers but without a stack */
+};
+
 struct books;
 struct image;
 struct offerer;
 struct walked;
 
-/* A chain of forks is followed so far; blocks of whoever took his samples beyond it have no known origin. */
+/* A chain of forks is followed so far. Blocks of a process beyond it have no known origin. */
 enum { PROCESS_ANCESTORS = 16 };
 
 struct process {
-	/* First. Without a pidfd, its pid is only what the target claims: good for a name, not for /proc. */
+	/* First. Without a pidfd, the pid is only what the target claims: good for a name, not for /proc. */
 	struct target target;
 	struct image *image;
 	uint32_t place;
@@ -79,9 +109,6 @@ struct process {
 	pid_t ancestors[PROCESS_ANCESTORS];
 	uint32_t ancestor_count;
 	bool was_running; /* it was there before the session */
-	bool watched;     /* the registry knows it */
-	bool ended;       /* seen by the registry; its books may still be open */
-	bool released;    /* its books are closed, and the last profile is written */
 	/* It has no pidfd because no descriptor or memory was left for one: it may live. */
 	bool unsure;
 	struct heap *heap;
@@ -89,22 +116,12 @@ struct process {
 	struct stack_log log;      /* of its stacks */
 	struct memory_share share; /* of image->memory: the books */
 	struct process_counters counters;
-	/* Its executable, see executed.h; 0 and 0: not the one that is there now. */
-	bool executable_known;
-	dev_t executable_dev;
-	ino_t executable_ino;
-	uint64_t executable_stack; /* of an attached process: where the stack of this very execution begins */
-	uint64_t executed_ns;      /* when target.unseen was noted */
-	bool followed;             /* by the image of that program, which had been found before it */
-	/* why the program that it has executed, whose image is counted, does not use its region; NULL: not
-	 * known */
-	const char *executed_declined;
-	/* At the last look of backend_fallback.c: triggers fired, stacks received. */
-	uint64_t triggered_before, arrived_before;
-	uint32_t silent_looks; /* looks in succession with triggers but without a stack */
+	struct process_life life;
+	struct process_executed executed;
+	struct process_silence silence;
 };
 
-/* ---- An image, in parts: each is written by the one file that its comment names, and read by others. */
+/* ---- the parts of an image */
 
 /* registry.c */
 enum image_state {
@@ -257,11 +274,11 @@ static inline bool image_is_settled(const struct image *image)
 	return image->life.state >= IMAGE_ADOPTING;
 }
 
-/* The pid of the process that took the samples of a site or row of this one's books; 0: not known. */
+/* The pid of the process that took the samples of a site or row of this process' books; 0: not known. */
 pid_t process_origin_pid(const struct process *process, uint32_t origin);
 
-/* The process that it was forked from: the one that had that place when this was first asked, for it may have
- * ended since, and another child have its place now. NULL: not seen yet, or gone. */
+/* The process that it was forked from. The parent may have ended, and another child may have its place
+ * now: the generation of the place tells. NULL if the parent is not seen yet, or is gone. */
 struct process *process_parent(struct process *process);
 
 /* Copies the stacks of the blocks that a child inherited from the parent's books: the addresses are the same,
@@ -269,24 +286,24 @@ struct process *process_parent(struct process *process);
  * so this is repeated before the child's books are read. */
 void process_inherit(struct process *process);
 
-/* Before something is entered, and after: keeps the books within the memory that there is for all. */
+/* Keep the books within the memory that there is for all: before an entry, and after it (process_weigh). */
 void process_look_for_room(struct process *process);
 void process_look_for_maps_room(struct process *process); /* before its maps are read */
 void process_weigh(struct process *process);
 
-/* Whose memory that is: of whom the plan says, or of its user; of a process that has ended, as was known
- * before, or its parent's. */
+/* Finds the account of the process' memory: the plan's, or else its user's. For a process that has ended: the
+ * account that was known before, or else its parent's. */
 void process_find_account(struct process *process);
 
-/* Whether it still executes the program that we know, which has our region mapped: the answer, and whether it
- * is anything but a no. */
+/* Whether the process still executes the program that we know, which has our region mapped. process_is_there:
+ * true unless the answer is a sure no. */
 enum region_mapped process_presence(const struct process *process);
 bool process_is_there(const struct process *process);
 
 /* Samples that the process has counted so far. */
 uint64_t process_samples(const struct process *process);
 
-/* Dumps that it has asked the kernel for so far; counters.dumps have come. */
+/* Dumps that the process has asked the kernel for so far; counters.dumps of these have come. */
 uint64_t process_dumps_asked(const struct process *process);
 
 #endif

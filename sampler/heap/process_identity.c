@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Searches of /proc for one image: a hostile one causes many, and so does a service in a container, whose
- * children each cost one (10 ms where 1,000 processes run). Beyond a second they take a twentieth of the
- * time. */
+/* Searches of /proc for one image take a second, and beyond that at most a twentieth of the time. A hostile
+ * image causes many; so does a service in a container, whose children cost one search each (10 ms where 1,000
+ * processes run). */
 static const struct throttle_rate search_rate = {.burst = CLOCK_NS_PER_S, .units = 1, .step_ns = 20};
 
 void process_identity_read_name(struct process *process)
@@ -38,8 +38,8 @@ static bool is_same_file(const char *one, const char *other)
 	return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Does the path by which the process says that it was executed lead to its program? If the process has ended
- * since its name was read, only a full path can tell, and that as we see it. */
+/* Whether the path by which the process says that it was executed leads to its program. If the process has
+ * ended since its name was read, only a full path can tell, and only as we see the path. */
 static bool is_called(const struct process *process, const char *called)
 {
 	char path[REGION_PATH_BYTES + 64], exe[PROC_PATH_BYTES];
@@ -55,8 +55,8 @@ static bool is_called(const struct process *process, const char *called)
 	        is_same_file(called, process->target.name);
 }
 
-/* An offer does not say yet by which path it was executed: the kernel says its last part, until the
- * process gives itself another name. Whether it leads to the program is_called tells. */
+/* An offer does not tell yet by which path it was executed. The kernel tells the last part, until the
+ * process gives itself another name. is_called() checks whether the path leads to the program. */
 static void guess_called(const struct process *process, char called[REGION_PATH_BYTES])
 {
 	const char *path = process->target.name, *slash = strrchr(path, '/');
@@ -103,9 +103,9 @@ void process_identity_doubt_name(struct process *process)
 }
 
 /* Whether a process can belong to the image, as far as the kernel says. The pid comes from the target, and
- * must not make us wait for a process that never ends: the sampler itself, which maps every region, or its
- * children, which write profiles; or a process that hides its maps (in a container, init does so even from
- * root), belongs to another user, or is older than the sampler. */
+ * must not make us wait for a process that never ends. So these do not belong: the sampler itself, which
+ * maps every region; its children, which write profiles; and a process that hides its maps and belongs to
+ * another user or is older than the sampler. (In a container, init hides its maps even from root.) */
 static enum region_mapped belongs(const struct thread_facts *facts, const struct region *region)
 {
 	if (facts->pid == 0 || facts->pid == getpid() || facts->parent == getpid())
@@ -124,7 +124,7 @@ static bool known(const struct image *image, pid_t pid)
 	return false;
 }
 
-/* The process that maps the region and is unknown; 0: there is none, or more than one. */
+/* The unknown process that maps the region; 0 if there is none, or more than one. */
 static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 {
 	struct image *image = process->image;
@@ -159,8 +159,9 @@ static bool may_search(struct image *image, uint64_t now_ns)
 	return throttle_allows(&image->searches.work, &search_rate, now_ns);
 }
 
-/* If the reported pid is wrong: a process in a pid namespace of its own reports its pid there; one made by a
- * clone without the libc reports its parent's. When it is too early for another search, it is unsure. */
+/* Searches /proc if the reported pid is wrong. A process in a pid namespace of its own reports its pid
+ * there; a process that was made by a clone without the libc reports its parent's. If it is too early for
+ * another search, the process stays unsure. */
 static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 {
 	struct image *image = process->image;
@@ -179,7 +180,7 @@ static bool may_belong(const struct thread_facts *facts, const struct region *re
 	return facts->unread || belongs(facts, region) != REGION_MAPPED_NO;
 }
 
-/* The number may be a thread's whose process' first thread has ended. */
+/* The pid may be that of a thread, after the first thread of its process has ended. */
 bool process_identity_may_be_here(const struct image *image, pid_t told)
 {
 	const struct thread_facts facts = thread_facts_read(told);
@@ -242,8 +243,9 @@ pid_t process_identity_told_pid(const struct process *process)
 	return (pid_t)told > 0 ? (pid_t)told : 0;
 }
 
-/* In a pid namespace of its own, so that a number that nobody has here may be a living process'. (Of place 0
- * that is not known: nearly all of those have ended, and each search costs a look at every process.) */
+/* Whether the image is in a pid namespace of its own, so that a pid which no process has here may still be
+ * a living process'. (For place 0 that is not known: nearly all such processes have ended, and each search
+ * looks at every process.) */
 static bool counts_apart(const struct image *image)
 {
 	const struct process *first = image->places.at[0];
@@ -266,7 +268,7 @@ void process_identity_find(struct process *process, pid_t told)
 	if (answer == REGION_MAPPED_NO) {
 		pid = search_pid(process, cloned ? pid : told, cloned);
 		if (!pid && cloned && !process->unsure)
-			process->target.pid = 0; /* has ended; the pid was reused */
+			process->target.pid = 0; /* the process has ended, and the pid was reused */
 		if (!pid)
 			return;
 	}
@@ -274,7 +276,7 @@ void process_identity_find(struct process *process, pid_t told)
 	process->unsure = pidfd < 0 && proc_is_shortage(-pidfd);
 	if (pidfd < 0)
 		return;
-	/* it may have ended meanwhile, and the pid been reused */
+	/* the process may have ended meanwhile, and the pid been reused */
 	answer = region_mapped_by(image->region, pid);
 	if (answer == REGION_MAPPED_NO || answer == REGION_MAPPED_UNREAD) {
 		process->unsure = answer == REGION_MAPPED_UNREAD;

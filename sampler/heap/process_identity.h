@@ -10,30 +10,31 @@
 
 #include <sys/types.h>
 
-/* The pid by which the process calls itself, 0: none. The target may change it at any time. */
+/* The pid that the process says it has; 0 if none. The target may change it at any time. */
 pid_t process_identity_told_pid(const struct process *process);
 
-/* Makes it known by a pidfd. It has ended before if it is not, unless it is unsure. */
+/* Opens a pidfd of the process. Without one afterwards, the process had ended before, unless it is unsure. */
 void process_identity_find(struct process *process, pid_t told);
 
-/* Whether somebody who has that number here may have the image's region mapped; the same of somebody who has
- * it in a pid namespace of his own, which takes a search. */
+/* Whether a process with that pid here may have the image's region mapped. may_be_anywhere: also a process
+ * that has that pid in a pid namespace of its own, which takes a search. */
 bool process_identity_may_be_here(const struct image *image, pid_t told);
 bool process_identity_may_be_anywhere(struct image *image, pid_t told);
 
-/* The path of its executable, if that can be read; else the name stays as it is. */
+/* Sets the name to the path of the executable; keeps the old name if the path cannot be read. */
 void process_identity_read_name(struct process *process);
 
-/* A program with several names (Debian's redis-server is a link to redis-check-rdb) gets the name by which it
- * was executed, if that name leads to the program; a script gets the name of its interpreter. The full
- * name is read too. */
+/* Sets the title and the full name. A program with several names (Debian's redis-server is a link to
+ * redis-check-rdb) gets the name by which it was executed, if that name leads to the program. A script
+ * gets the name of its interpreter. */
 void process_identity_read_title(struct process *process);
 
-/* If the process has executed another program since process_identity_find, /proc describes that one. */
+/* Takes the name back if the process has executed another program since process_identity_find(): then
+ * /proc describes the other program. */
 void process_identity_doubt_name(struct process *process);
 
-/* Whether nobody has the image's region mapped whom we do not know, by a look at every process; false also if
- * that cannot be told, or is too early. */
+/* Looks at every process. True if no unknown process has the image's region mapped; false also if that
+ * cannot be told, or if it is too early for a search. */
 bool process_identity_all_known(struct image *image);
 
 #endif

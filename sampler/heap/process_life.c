@@ -54,9 +54,9 @@ void process_life_watch(struct registry *registry, struct process *process)
 {
 	const struct registry_setup *setup = &registry->setup;
 
-	if (process->watched)
+	if (process->life.watched)
 		return;
-	process->watched = true;
+	process->life.watched = true;
 	registry->lives.arrivals++;
 	process->target.command = launch_is_command(setup->launch, process->target.pid);
 	if (process->target.command)
@@ -64,10 +64,10 @@ void process_life_watch(struct registry *registry, struct process *process)
 	if (!process->image->life.unchosen) {
 		executed_begin(process);
 		/* Now: when the process is closed, that image may be gone. */
-		process->followed = process->target.unseen[0] && has_successor(registry, process);
-		if (process->followed)
+		process->life.followed = process->target.unseen[0] && has_successor(registry, process);
+		if (process->life.followed)
 			process->target.unseen[0] = '\0';
-		process->executed_declined = declined_before(registry, process);
+		executed_note_declined(process, declined_before(registry, process));
 		if (setup->verbosity >= 0 && !registry->lives.containers_said &&
 		    !process->image->origin.attached_pid)
 			registry->lives.containers_said = container_starter_say(process->target.pid);
@@ -83,7 +83,7 @@ void process_life_know_command(struct registry *registry)
 	size_t cursor = 0;
 
 	while ((process = table_next(&books_of(registry)->processes, (uint64_t)pid, &cursor))) {
-		if (!process->watched)
+		if (!process->life.watched)
 			continue;
 		process->target.command = true;
 		missed_note_command(&registry->missed, process->image->life.unchosen);
@@ -126,7 +126,7 @@ void process_life_close(struct registry *registry, struct process *process, enum
 void process_life_release(struct registry *registry, struct process *process)
 {
 	(void)registry;
-	process->released = true;
+	process->life.released = true;
 	region_release_place_of(process->image->region, process->place, process->generation);
 	if (process->place != 0)
 		image_free_process(process);
@@ -134,7 +134,7 @@ void process_life_release(struct registry *registry, struct process *process)
 
 bool process_life_has_ended(struct registry *registry, struct process *process)
 {
-	if (image_look_again(process) && process->watched) {
+	if (image_look_again(process) && process->life.watched) {
 		executed_begin(process);
 		watch_end(registry, process);
 	}
@@ -150,13 +150,13 @@ void process_life_close_unseen(struct registry *registry, struct process *proces
 	if (has_successor(registry, process))
 		target->unseen[0] = '\0';
 	char *reason = strstr(target->unseen, EXECUTED_UNSEEN);
-	const char *declined = process->executed_declined;
+	const char *declined = process->executed.declined;
 	if (target->command && registry->missed.command_declined_text)
 		declined = registry->missed.command_declined_text;
 	if (reason && declined)
 		snprintf(reason, (size_t)(target->unseen + sizeof(target->unseen) - reason),
 		    EXECUTED_UNSEEN "%s", declined);
-	if (reason && !process->executed_declined)
+	if (reason && !process->executed.declined)
 		missed_note_executed(&registry->missed, target->unseen);
 	process_life_close(registry, process, TARGET_EXEC, 0);
 }
@@ -190,7 +190,7 @@ static bool is_loading(const struct registry *registry, const struct process *pr
 	const struct target *target = &process->target;
 
 	return target->unseen[0] && target->pidfd < 0 &&
-	    now <= process->executed_ns + PROCESS_LIFE_LOADING_NS &&
+	    now <= process->executed.noted_ns + PROCESS_LIFE_LOADING_NS &&
 	    thread_facts_read(target->pid).pid == target->pid && !has_successor(registry, process);
 }
 
@@ -226,9 +226,9 @@ bool process_life_note_ended(struct registry *registry)
 		const bool runs = fds && i < count && !process->unsure && process->target.pidfd >= 0 &&
 		    fds[i].fd == process->target.pidfd && !fds[i].revents;
 
-		process->ended = !process->target.closed && !runs &&
+		process->life.ended = !process->target.closed && !runs &&
 		    process_life_has_ended(registry, process) && !is_loading(registry, process, now);
-		some = some || process->ended;
+		some = some || process->life.ended;
 	}
 	free(fds);
 	return some;
@@ -247,7 +247,7 @@ static void close_ended(struct registry *registry, struct process *process)
 		return;
 	if (process->target.unseen[0])
 		process_life_close_unseen(registry, process);
-	else if (process->followed)
+	else if (process->life.followed)
 		process_life_close(registry, process, TARGET_EXEC, 0);
 	else if (process->target.command && launch->status_known)
 		process_life_close(registry, process, TARGET_EXITED, launch->status);
@@ -259,7 +259,7 @@ static void close_ended(struct registry *registry, struct process *process)
 void process_life_close_ended(struct registry *registry)
 {
 	books_each_process (process, books_of(registry))
-		if (process->ended && !process->target.closed)
+		if (process->life.ended && !process->target.closed)
 			close_ended(registry, process);
 }
 
@@ -271,7 +271,7 @@ const struct process *process_life_find(const struct registry *registry, pid_t p
 	size_t cursor = 0;
 
 	while ((process = table_next(&books_of(registry)->processes, (uint64_t)pid, &cursor)))
-		if (process->watched && !process->target.closed && process->target.pidfd >= 0 &&
+		if (process->life.watched && !process->target.closed && process->target.pidfd >= 0 &&
 		    !process->image->life.unchosen)
 			return process;
 	return NULL;
@@ -283,7 +283,7 @@ size_t process_life_running(const struct registry *registry)
 
 	/* What a process has executed has an image of its own, or will have, or is not profiled. */
 	books_each_process (process, books_of(registry))
-		count += process->watched && !process->target.closed && !process->target.unseen[0] &&
+		count += process->life.watched && !process->target.closed && !process->target.unseen[0] &&
 		    !process->image->life.unchosen;
 	return count;
 }

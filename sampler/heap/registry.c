@@ -2,6 +2,7 @@
 #include "sampler/heap/registry.h"
 
 #include "pprof/text/utf8.h"
+#include "sampler/heap/executed.h"
 #include "sampler/heap/image.h"
 #include "sampler/heap/unfollowed.h"
 #include "sampler/heap/walked.h"
@@ -70,7 +71,7 @@ static void note_declined(struct registry *registry, struct image *image, const 
 	for (size_t cursor = 0;
 	     pid && (process = table_next(&registry->setup.intake->books.processes, (uint64_t)pid, &cursor));)
 		if (!process->target.closed && registry_is_older(process->image, image))
-			process->executed_declined = why;
+			executed_note_declined(process, why);
 }
 
 static void become_ready(struct image *image, enum image_state state)

@@ -10,12 +10,11 @@
 
 #define NOT_KNOWN UINT32_MAX
 
-enum { PAGE_BYTES = 4096 }; /* of the mapping that is assumed where none is known */
+enum { PAGE_BYTES = 4096 }; /* of the mapping that is assumed where no mapping is known */
 
 /* ---- frames */
 
-/* The frames that are no code. The numbers are part of the log's format, which has no other version than the
- * region's. */
+/* Frames that are no code. Their numbers are part of the log's format, which has the region's version. */
 enum {
 	MARKER_GUESSED = UNWIND_TOO_DEEP + 1,
 	MARKER_BEFORE_RESTART,
@@ -48,7 +47,7 @@ static uint64_t marker_number(const char *marker)
 	return UINT64_MAX;
 }
 
-/* Not the mapping's end: mprotect moves it. Of code made at run time there is nothing but its place. */
+/* Does not use the mapping's end: mprotect moves it. Code made at run time is known by its address alone. */
 static uint64_t fingerprint(const struct stack_mapping *mapping)
 {
 	uint64_t hash =
@@ -72,7 +71,7 @@ static struct stack_log_frame frame_of(const struct stacks *stacks, uint32_t num
 	return (struct stack_log_frame){frame->pc, fingerprint(stacks_mapping(stacks, frame->mapping))};
 }
 
-/* What is mapped at an address now, as the unwinder would find it. */
+/* The mapping at an address now, as the unwinder would find it. */
 static struct stack_mapping mapping_at(struct maps *maps, uint64_t pc, uint64_t *vaddr)
 {
 	*vaddr = pc;
@@ -104,7 +103,7 @@ void stack_log_init(struct stack_log *log, const struct region *region, uint32_t
 	*log = (struct stack_log){.region = region, .stacks = stacks, .place = place};
 }
 
-/* Not kept: region_abandoned() may map the region at another address. */
+/* The address is not kept: region_abandoned() may map the region elsewhere. */
 static struct stack_log_place *place_of(const struct stack_log *log)
 {
 	return region_stack_log(log->region, log->place);
@@ -140,7 +139,7 @@ static void write_tree(struct stack_log *log)
 	atomic_store_explicit(&place->node_count, log->node_count, memory_order_release);
 }
 
-/* The entry of a stack, whose nodes are written first. */
+/* Writes a stack's entry, after its nodes. */
 static struct stack_log_name name_of(struct stack_log *log, uint32_t stack)
 {
 	if (stack >= log->node_count)
@@ -156,7 +155,7 @@ void stack_log_block(struct stack_log *log, uint32_t slot, uint64_t seq, uint32_
 		return;
 	const struct stack_log_name name = name_of(log, stack);
 	if (entry->stack.epoch == name.epoch && entry->seq_plus_1 > seq + 1)
-		return; /* an older block's, which comes late */
+		return; /* the stack of an older block, which comes late */
 	/* We may be killed between any two of these. */
 	entry->seq_plus_1 = 0;
 	atomic_signal_fence(memory_order_seq_cst);
@@ -198,7 +197,7 @@ int stack_log_open(struct stack_log_reader *reader, const struct stack_log *log,
 	if (reader->node_count <= 1 || reader->node_count > STACK_LOG_NODES || reader->frame_count == 0 ||
 	    reader->frame_count > STACK_LOG_FRAMES)
 		return -ENOENT;
-	/* Whoever has written so many has written them all. */
+	/* A sampler that has written so many has written all of them. */
 	if (!region_is_written(log->region, place->frames, reader->frame_count * sizeof(*place->frames)) ||
 	    !region_is_written(log->region, place->nodes, reader->node_count * sizeof(*place->nodes)))
 		return -ENOENT;
@@ -224,7 +223,7 @@ void stack_log_close(struct stack_log_reader *reader)
 	*reader = (struct stack_log_reader){0};
 }
 
-/* The stack of a frame within another one of the process' own. */
+/* The number of a stack in the process' own table: a frame within an outer stack. */
 static uint32_t add(struct stack_log_reader *reader, uint32_t outer, const struct stack_log_frame *from)
 {
 	struct stack_frame frame = {.pc = from->pc};
@@ -243,8 +242,8 @@ static uint32_t add(struct stack_log_reader *reader, uint32_t outer, const struc
 	return stacks_add(reader->log->stacks, outer, &frame, &mapping);
 }
 
-/* Outer nodes first; each has a smaller number than the nodes within it, so the way out ends. What cannot be
- * restored is remembered too: each node is looked at once. */
+/* Restores the outer nodes first. Each has a smaller number than the nodes within it, so the loop ends. A
+ * node that cannot be restored is remembered too, so that each node is looked at once. */
 static uint32_t restore(struct stack_log_reader *reader, uint32_t wanted)
 {
 	uint32_t depth = 0, outer = STACK_ROOT;
@@ -270,7 +269,7 @@ static uint32_t restore(struct stack_log_reader *reader, uint32_t wanted)
 	return outer;
 }
 
-/* Each word is read once: the target may change it between two readings. */
+/* Reads each word once: the target may change it between two readings. */
 static struct stack_log_name read_name(const struct stack_log_name *from)
 {
 	const volatile struct stack_log_name *shared = from;

@@ -3,14 +3,14 @@
  * Keeps the stacks of a process' live blocks in its region (proto/stack_log.h), and finds those that an
  * earlier sampler has kept there.
  *
- *   a block is entered in the books  -> its slot's entry; nodes and frames that are new, first
- *   a number is seen to be walked to -> that number's entry
- *   this sampler dies, another comes -> the stack of a live block, by its slot or its number
+ *   a block is entered in the books  -> new nodes and frames are written, then the slot's entry
+ *   a walked stack gets its number   -> the number's entry is written
+ *   this sampler dies, another comes -> the stack of a live block is found, by its slot or its number
  *
  * The log is hostile input: a wrong entry gives a wrong stack in the profile of the process that wrote it. A
- * frame whose address means another file by now, or the same one mapped elsewhere, is not known any more, and
- * neither are the stacks that it is in. Code made at run time has no file to be told by: it is taken for what
- * was at its address before.
+ * frame is not believed if another file is at its address by now, or if its file is mapped elsewhere; nor is
+ * any stack with that frame. Code made at run time has no file to compare: it is taken for the code that was
+ * at its address before.
  */
 #ifndef SAMPLER_HEAP_STACK_LOG_H
 #define SAMPLER_HEAP_STACK_LOG_H
@@ -23,12 +23,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of one place. */
+/* The log of one place. */
 struct stack_log {
 	const struct region *region; /* borrowed, as is the rest */
 	struct stacks *stacks;       /* the process' own table */
 	uint32_t place;
-	bool waits; /* for what an earlier sampler has left: nothing is written yet */
+	bool waits; /* nothing is written yet: the entries of an earlier sampler must be read first */
 	bool open;
 	uint32_t epoch, frame_count, node_count;
 };
@@ -36,15 +36,15 @@ struct stack_log {
 void stack_log_init(
     struct stack_log *log, const struct region *region, uint32_t place, struct stacks *stacks);
 
-/* A stack of the process' own table: of a block, and of a number that its image has walked to. */
+/* Writes a stack of the process' own table: the stack of a block, or of a walked stack's number. */
 void stack_log_block(struct stack_log *log, uint32_t slot, uint64_t seq, uint32_t stack);
 void stack_log_walked(struct stack_log *log, uint32_t number, uint32_t stack);
 
-/* Memory of the region that was written, at most. segments: those with a block of the process in its
- * books. */
+/* An upper bound of the region's memory that was written. segments: how many have a block of the process
+ * in its books. */
 uint64_t stack_log_bytes(const struct stack_log *log, uint32_t segments);
 
-/* Forgets what is in the log, and waits for nothing any more. */
+/* Empties the log. From now on stacks are written to it. */
 void stack_log_renew(struct stack_log *log);
 
 /* What an earlier sampler has left. */
@@ -58,11 +58,11 @@ struct stack_log_reader {
 	uint32_t *path;   /* room for as many nodes; owned */
 };
 
-/* Returns 0, -ENOENT (nothing is there) or -ENOMEM. */
+/* Returns 0, -ENOENT if the log is empty, or -ENOMEM. */
 int stack_log_open(struct stack_log_reader *reader, const struct stack_log *log, struct maps *maps);
 void stack_log_close(struct stack_log_reader *reader);
 
-/* The block's stack in the process' own table; UINT32_MAX: not known. */
+/* The block's stack in the process' own table; UINT32_MAX if it is not known. */
 uint32_t stack_log_find(struct stack_log_reader *reader, uint32_t slot, const struct slot_copy *block);
 
 #endif

@@ -5,17 +5,17 @@
 
 enum {
 	LOOK_NS = 500 * 1000000,
-	LOOKS = 3, /* in succession, at which nobody was there */
+	LOOKS = 3, /* in succession that find no process */
 };
 
-/* Children take the lowest place that is free: behind one that was never used there is none that was. To look
- * at it would only make its page. */
+/* Children take the lowest free place, so no place behind an unused one was ever used. A look at those
+ * would only make the kernel allocate their pages. */
 static bool is_unused(const struct region_place *place)
 {
 	return atomic_load(&place->state) == PLACE_FREE && atomic_load(&place->generation) == 0;
 }
 
-/* The first claim behind place `after`, and around; 0: there is none. */
+/* The first claimed place behind `after`, or else the first of all; 0 if there is none. */
 static uint32_t next_claim(const struct image *image, uint32_t after)
 {
 	uint32_t first = 0;
@@ -35,7 +35,7 @@ static uint32_t next_claim(const struct image *image, uint32_t after)
 	return first;
 }
 
-/* 0: whoever claims it has not come to it yet, or does not know its id. */
+/* The pid that the child has written; 0 if it has not written one yet, or does not know its pid. */
 static pid_t told_pid(const struct image *image, uint32_t number)
 {
 	const uint32_t told = *(const volatile uint32_t *)&region_place(image->region, number)->pid;
@@ -51,8 +51,8 @@ static bool has_segment(const struct image *image, uint32_t number)
 	return false;
 }
 
-/* A child that was killed before it could say who it is. One that stands still there, and would go on in a
- * place that another has by then, has the region mapped, and is nobody whom we know. */
+/* Whether the child was killed before it wrote its pid. A child that only stands still, and would go on in
+ * a place that another process has by then, has the region mapped and is not known. */
 static bool is_nobodys(struct image *image, uint32_t number)
 {
 	return !has_segment(image, number) && process_identity_all_known(image);

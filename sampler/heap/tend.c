@@ -106,11 +106,11 @@ static void note_requests(struct registry *registry, struct image *image)
 static void look_at_executed(struct registry *registry, struct image *image, uint64_t now)
 {
 	image_each_process (process, image) {
-		if (process->target.closed || !process->watched)
+		if (process->target.closed || !process->life.watched)
 			continue;
 		executed_look(process, now);
 		/* Not earlier than `now`: to close another process the rings were drained meanwhile. */
-		if (!process->target.unseen[0] || now <= process->executed_ns + PROCESS_LIFE_LOADING_NS)
+		if (!process->target.unseen[0] || now <= process->executed.noted_ns + PROCESS_LIFE_LOADING_NS)
 			continue;
 		drain_image(registry, image);
 		process_life_close_unseen(registry, process);

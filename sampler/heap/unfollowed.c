@@ -14,7 +14,7 @@
 enum {
 	BIRTHS_MOST = 1 << 16,
 	DEPTH_MOST = 8,           /* of forks without a sample */
-	CHILDREN_BYTES = 16 << 10 /* of numbers: those of a thread with more children are not looked at */
+	CHILDREN_BYTES = 16 << 10 /* of pids: a thread with more children is not looked at */
 };
 
 void unfollowed_begin(struct image *image)
@@ -34,7 +34,7 @@ static bool is_seen(const struct unfollowed *u, pid_t pid, uint64_t ticks)
 	return false;
 }
 
-/* Its name is whatever its owner likes. */
+/* The name is hostile text. */
 static void note(struct image *image, pid_t pid, const char *comm)
 {
 	struct unfollowed *u = &image->unfollowed;
@@ -100,7 +100,7 @@ static int look_at_thread(void *context, pid_t tid)
 	return 0;
 }
 
-/* Those that have ended may make way for others. */
+/* A process that has ended makes room for another. */
 static void forget_ended(struct unfollowed *u)
 {
 	for (size_t i = u->seen_count; i-- > 0;)

@@ -76,7 +76,7 @@ static void add_allocator(struct unseen *unseen, const struct unseen_facts *fact
 		    facts->allocator_file, facts->allocator);
 }
 
-/* Does the interpreter map memory for itself? */
+/* Whether the interpreter maps memory for itself. */
 static bool has_pool(const struct unseen_facts *facts)
 {
 	return runtime_memory(facts->runtime.kind) && !facts->runtime_by_malloc;
@@ -99,7 +99,7 @@ static void add_runtime(struct unseen *unseen, const struct unseen_facts *facts)
 		    amount_bytes(facts->others, amount), memory);
 }
 
-/* Of a program of which nothing else is known. */
+/* For a program of which nothing else is known. */
 static void add_others(struct unseen *unseen, const struct unseen_facts *facts)
 {
 	char amount[AMOUNT_BYTES];

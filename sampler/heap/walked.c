@@ -2,17 +2,16 @@
 #include "sampler/heap/walked.h"
 
 #include "pprof/table/array.h"
+#include "sampler/heap/lessons.h"
 #include "sampler/linux/clock.h"
-#include "sampler/region/walk_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	FILES_BANNED = 16,
 	IN_OWN = 1 << 30,
-	ASK_AGAIN_NS = 100 * 1000000, /* between two looks for dumps that have not come */
+	ASK_AGAIN_NS = 100 * 1000000, /* between two looks for dumps that are missing */
 	RENEW_NS =
 	    100 * 1000000, /* between readings of the maps, of a program that calls dlclose all the time */
 };
@@ -20,34 +19,17 @@ enum {
 _Static_assert((uint32_t)STACKS_NODES_MAX <= (uint32_t)IN_OWN, "a stack's number does not reach that bit");
 
 struct walked {
-	struct walk_table table;
-	/* What numbers mean. `own` is the table of the image's own process, which finds most of them;
-	 * `others` has copies of what its children have found, whose tables end with them. NULL: nothing
-	 * yet. */
+	struct lessons lessons;
+	/* The stacks of numbers. `own` is the table of the image's own process, which finds most of them.
+	 * `others` has copies of the stacks that its children have found, whose tables end with them. NULL:
+	 * empty. */
 	struct stacks *own, *others;
-	/* by number: the stack in `others`, or in `own` plus IN_OWN; UINT32_MAX: not known */
+	/* by number: the stack in `others`, or in `own` plus IN_OWN; UINT32_MAX if it is not known */
 	uint32_t *stack_of;
 	size_t stack_room;
-	struct region_range start_files[REGION_START_FILES]; /* code that stays where it is */
-	uint32_t start_count;
-	/* Nobody tells when a file is unmapped: in a process that was attached to, dlclose may be called by
-	 * an address that was found before. */
-	bool no_later_files;
-	struct module *banned[FILES_BANNED]; /* referenced */
-	size_t banned_count;
-	uint64_t later_since_ns; /* later files' rows are from samples taken after this */
+	uint64_t later_since_ns; /* the rows of later files come from samples that were taken after this */
 	struct walked_counters counters;
 };
-
-static void read_start_files(struct walked *walked, const struct region *region)
-{
-	const struct region_header *header = region_header(region);
-	uint32_t count = *(const volatile uint32_t *)&header->start_files;
-
-	walked->start_count = count < REGION_START_FILES ? count : REGION_START_FILES;
-	memcpy(walked->start_files, header->start_file, sizeof(walked->start_files));
-	walked->no_later_files = header->attached_after_ns != 0;
-}
 
 static struct walked *open_walked(struct image *image)
 {
@@ -56,8 +38,7 @@ static struct walked *open_walked(struct image *image)
 	struct walked *walked = calloc(1, sizeof(*walked));
 	if (!walked)
 		return NULL;
-	walk_table_open(&walked->table, image->region);
-	read_start_files(walked, image->region);
+	lessons_open(&walked->lessons, image->region);
 	return image->walked.state = walked;
 }
 
@@ -72,8 +53,7 @@ void walked_free(struct image *image)
 
 	if (!walked)
 		return;
-	for (size_t i = 0; i < walked->banned_count; i++)
-		module_unref(walked->banned[i]);
+	lessons_close(&walked->lessons);
 	stacks_unref(walked->own);
 	stacks_unref(walked->others);
 	free(walked->stack_of);
@@ -95,119 +75,14 @@ uint32_t walked_interval(uint64_t one_in)
 	return interval;
 }
 
-/* ---- teaching */
-
-static bool is_start_file(const struct walked *walked, uint64_t pc)
-{
-	for (uint32_t i = 0; i < walked->start_count; i++)
-		if (pc >= walked->start_files[i].start && pc < walked->start_files[i].end)
-			return true;
-	return false;
-}
-
-/* The libc unmaps its character set converters itself, not by the dlclose that has a hook. */
-static bool is_banned(const struct walked *walked, const struct module *module)
-{
-	if (strstr(module->path, "/gconv/"))
-		return true;
-	for (size_t i = 0; i < walked->banned_count; i++)
-		if (walked->banned[i] == module)
-			return true;
-	return false;
-}
-
-static bool in_words(int32_t bytes, int32_t least, int32_t most)
-{
-	return bytes % (int32_t)sizeof(uint64_t) == 0 && bytes / (int32_t)sizeof(uint64_t) >= least &&
-	    bytes / (int32_t)sizeof(uint64_t) <= most;
-}
-
-/* libdw's rule in the table's terms. False: it does not fit. */
-static bool rule_of(const struct cfi_rule *rule, struct walk_rule *out)
-{
-	const struct regs_arch *arch = regs_arch_native();
-
-	*out = (struct walk_rule){.ra_words = 0};
-	if (rule->kind == CFI_END)
-		return true;
-	if (rule->kind != CFI_SIMPLE || rule->signal_frame || rule->ra_in_register ||
-	    (rule->cfa_reg != arch->sp && rule->cfa_reg != arch->fp) ||
-	    !in_words(rule->cfa_offset, INT32_MIN, INT32_MAX) || !in_words(rule->ra_offset, INT16_MIN, -1))
-		return false;
-	out->cfa_words = rule->cfa_offset / (int32_t)sizeof(uint64_t);
-	out->from_fp = rule->cfa_reg == arch->fp;
-	out->ra_words = (int16_t)(rule->ra_offset / (int32_t)sizeof(uint64_t));
-	for (unsigned i = 0; i < arch->tracked_count; i++)
-		if (arch->tracked[i] == arch->fp && rule->saved >> i & 1) {
-			if (!in_words(rule->offset[i], INT16_MIN, -1))
-				return false;
-			out->fp_words = (int16_t)(rule->offset[i] / (int32_t)sizeof(uint64_t));
-		}
-	return true;
-}
-
-static const struct cfi_rule *frame_rule(struct maps *maps, const struct unwind_frame *frame)
-{
-	if (frame->module)
-		return module_rule(frame->module, frame->vaddr);
-	const struct map *map = maps_find(maps, frame->pc);
-	return map ? maps_generated_rule(maps, map, frame->pc, regs_arch_native()->e_machine) : &cfi_no_rule;
-}
-
-/*
- * Publishes the row of a frame that a call is to return to. False: it cannot be published, or is a later
- * file's and must not. Code made at run time counts as a later file's. No dlclose ends it: where other code
- * has taken its place, the hook's walk by the old row leads to no return address with a row, or to a stack
- * that no dump confirms.
- */
-static bool teach_row(struct walked *walked, struct maps *maps, const struct unwind_frame *frame,
-    bool may_be_later, bool *later)
-{
-	struct walk_rule rule;
-	uint64_t pc = frame->pc + 1;
-
-	if (frame->activation || frame->step != UNWIND_STEP_CFI ||
-	    (frame->module && is_banned(walked, frame->module)) || !rule_of(frame_rule(maps, frame), &rule))
-		return false;
-	bool of_later = !is_start_file(walked, frame->pc);
-	*later |= of_later;
-	if (of_later && !may_be_later)
-		return false;
-	return walk_table_add_row(&walked->table, of_later, pc, rule);
-}
-
-/* The frames behind the first one, which is where the library was when the dump was taken. Those of the
- * library itself, which may be anywhere (it starts threads), are no part of the stack's identity. */
-struct lesson {
-	uint64_t hash; /* what a hook that walks this stack finds; 0: it cannot be walked */
-	bool later;    /* a frame is in a file that may be unmapped */
-};
-
-static struct lesson teach(struct walked *walked, const struct walk_result *walk, bool may_be_later)
-{
-	struct lesson lesson = {.later = false};
-	uint64_t hash = WALK_HASH_BEGIN;
-
-	if (walk->outcome != UNWIND_COMPLETE || walk->count < 2 || walk->count > WALK_FRAMES_MAX)
-		return lesson;
-	for (size_t i = 1; i < walk->count; i++) {
-		const struct unwind_frame *frame = &walk->frames[i];
-
-		if (!teach_row(walked, walk->maps, frame, may_be_later, &lesson.later))
-			return lesson;
-		if (frame->module != walk->frames[0].module)
-			hash = walk_hash_step(hash, frame->pc + 1);
-	}
-	lesson.hash = walk_hash_end(hash, lesson.later ? walked->table.generation + 1 : 0);
-	return lesson;
-}
+/* ---- numbers */
 
 static bool is_named(const struct walked *walked, uint32_t number)
 {
 	return number < walked->stack_room && walked->stack_of[number] != UINT32_MAX;
 }
 
-/* The stack of the process as stack_of has it, or UINT32_MAX: there is no memory for it. */
+/* The stack of the process as an entry of stack_of, or UINT32_MAX if memory is short. */
 static uint32_t keep(struct walked *walked, const struct process *process, uint32_t stack)
 {
 	struct stacks *stacks = process->target.stacks;
@@ -221,7 +96,7 @@ static uint32_t keep(struct walked *walked, const struct process *process, uint3
 	return stacks_translate(stacks, stack, walked->others);
 }
 
-/* From now on samples of that number are samples of that stack of the process. 0 or -ENOMEM. */
+/* From now on samples of that number have that stack of the process. Returns 0 or -ENOMEM. */
 static int name(struct walked *walked, const struct process *process, uint32_t number, uint32_t stack)
 {
 	size_t room = walked->stack_room;
@@ -235,7 +110,7 @@ static int name(struct walked *walked, const struct process *process, uint32_t n
 	return is_named(walked, number) ? 0 : -ENOMEM;
 }
 
-/* The process' own table is weighed with the process. */
+/* The table of the image's own process is weighed with that process. */
 static void weigh(struct image *image)
 {
 	const struct walked *walked = image->walked.state;
@@ -252,8 +127,8 @@ static void weigh(struct image *image)
 
 static bool may_be_later(const struct walked *walked, const struct process *process, uint64_t time_ns)
 {
-	return process->place == 0 && !walked->no_later_files && time_ns > walked->later_since_ns &&
-	    walk_table_takes_later(&walked->table);
+	return process->place == 0 && !walked->lessons.no_later_files && time_ns > walked->later_since_ns &&
+	    walk_table_takes_later(&walked->lessons.table);
 }
 
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns)
@@ -262,10 +137,11 @@ void walked_learn(struct process *process, const struct walk_result *walk, uint3
 
 	if (!walked || process->place >= WALK_PLACES)
 		return;
-	const struct lesson lesson = teach(walked, walk, may_be_later(walked, process, time_ns));
-	uint32_t number = lesson.hash ? walk_table_number(&walked->table, lesson.hash) : 0;
+	const struct lesson lesson =
+	    lessons_teach(&walked->lessons, walk, may_be_later(walked, process, time_ns));
+	uint32_t number = lesson.hash ? walk_table_number(&walked->lessons.table, lesson.hash) : 0;
 	if (number && !is_named(walked, number) && name(walked, process, number, stack) == 0)
-		walk_table_tell(&walked->table, number, WALK_NUMBER_KNOWN);
+		walk_table_tell(&walked->lessons.table, number, WALK_NUMBER_KNOWN);
 	weigh(process->image);
 }
 
@@ -273,21 +149,12 @@ bool walked_is_ours(const struct process *process, uint32_t number)
 {
 	const struct walked *walked = process->image->walked.state;
 
-	return walked && process->place < WALK_PLACES && walk_table_is_ours(&walked->table, number);
+	return walked && process->place < WALK_PLACES && walk_table_is_ours(&walked->lessons.table, number);
 }
 
 /* ---- comparing */
 
-static void ban(struct walked *walked, struct image *image, struct module *module)
-{
-	walk_table_clear(&walked->table);
-	if (module && walked->banned_count < FILES_BANNED)
-		walked->banned[walked->banned_count++] = module_ref(module);
-	else
-		atomic_store(&region_header(image->region)->walk, 0);
-}
-
-/* The stack of a number in the process' own table; UINT32_MAX: unknown, or no memory. */
+/* The stack of a number in the process' own table; UINT32_MAX if it is unknown, or memory is short. */
 static uint32_t stack_in(struct process *process, uint32_t number)
 {
 	const struct walked *walked = process->image->walked.state;
@@ -311,12 +178,12 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 	return mine->stack[number] - 1;
 }
 
-/* Another dump of a stack that is known. */
+/* Compares another dump of a known stack. */
 static void compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
 {
 	struct walked *walked = process->image->walked.state;
 
-	/* A dump that ends early, since it holds no more of the stack, says nothing. */
+	/* A dump that ends early, since it does not hold more of the stack, proves nothing. */
 	if (stack == UINT32_MAX || walk->outcome != UNWIND_COMPLETE)
 		return;
 	uint32_t same = stack_in(process, number);
@@ -326,7 +193,7 @@ static void compare(struct process *process, const struct walk_result *walk, uin
 	if (same == stack)
 		return;
 	walked->counters.different++;
-	/* The innermost frames are alike; the row of the last of these led to another caller. */
+	/* The innermost frames are equal. The row of the last equal frame led to another caller. */
 	const struct stacks *stacks = process->target.stacks;
 	size_t depth = 0, alike = 0, own = 0;
 	uint32_t *path = NULL;
@@ -340,30 +207,33 @@ static void compare(struct process *process, const struct walk_result *walk, uin
 	    stacks_frame(stacks, path[alike])->pc == walk->frames[own + alike].pc)
 		alike++;
 	free(path);
-	ban(walked, process->image, alike ? walk->frames[own + alike - 1].module : walk->frames[0].module);
+	lessons_ban(&walked->lessons, process->image->region,
+	    alike ? walk->frames[own + alike - 1].module : walk->frames[0].module);
 }
 
-/* The first dump of a stack that the hook has numbered. What it says is what is known of all samples with
- * that number, also if it is not whole; but then, or if a hook would not walk it so now, the number is not
- * used any more. Which row was wrong cannot be told from a hash, so if one was, no stack is walked any
- * more. */
+/* Takes the first dump of a stack that the hook has numbered: from now on all samples of that number have
+ * the stack of this dump, even if the dump is not whole. But then the number is not used any more, nor if
+ * a hook would walk the stack differently now. A hash does not tell which row was wrong, so if one was, no
+ * stack is walked any more. */
 static int introduce(struct process *process, const struct dumped_walk *dumped)
 {
 	struct walked *walked = process->image->walked.state;
 	const struct lesson lesson =
-	    teach(walked, dumped->walk, may_be_later(walked, process, dumped->time_ns));
-	const bool same = lesson.hash && lesson.hash == walk_table_hash(&walked->table, dumped->number);
+	    lessons_teach(&walked->lessons, dumped->walk, may_be_later(walked, process, dumped->time_ns));
+	const bool same =
+	    lesson.hash && lesson.hash == walk_table_hash(&walked->lessons.table, dumped->number);
 	int error = name(walked, process, dumped->number, dumped->stack);
 
 	weigh(process->image);
 	if (error)
 		return error;
-	walk_table_tell(&walked->table, dumped->number, same ? WALK_NUMBER_KNOWN : WALK_NUMBER_UNUSED);
+	walk_table_tell(
+	    &walked->lessons.table, dumped->number, same ? WALK_NUMBER_KNOWN : WALK_NUMBER_UNUSED);
 	walked->counters.compared += lesson.hash && !lesson.later;
-	/* A later file's rows may have been renewed since. */
+	/* The rows of a later file may have been renewed since. */
 	if (lesson.hash && !lesson.later && !same) {
 		walked->counters.different++;
-		ban(walked, process->image, NULL);
+		lessons_ban(&walked->lessons, process->image->region, NULL);
 	}
 	return 0;
 }
@@ -376,22 +246,23 @@ int walked_dumped(struct process *process, const struct dumped_walk *dumped)
 	return 0;
 }
 
-/* A target may tell whatever it likes as often as it likes: its frames become a stack only once the number is
- * found to be theirs. If rows, or files, have changed since, another is asked for. */
+/* A target may give any frames as often as it likes: they become a stack only after their hash was found
+ * to be the number's. If rows or files have changed since, another sample is asked for. */
 int walked_told(struct process *process, const struct walk_result *walk, uint32_t number, uint64_t time_ns)
 {
 	struct walked *walked = process->image->walked.state;
 
 	if (is_named(walked, number))
 		return 0;
-	const struct lesson lesson = teach(walked, walk, may_be_later(walked, process, time_ns));
-	if (!lesson.hash || lesson.hash != walk_table_hash(&walked->table, number))
+	const struct lesson lesson =
+	    lessons_teach(&walked->lessons, walk, may_be_later(walked, process, time_ns));
+	if (!lesson.hash || lesson.hash != walk_table_hash(&walked->lessons.table, number))
 		return 0;
 	int error = name(walked, process, number, walk_intern(&process->target, walk));
 	weigh(process->image);
 	if (error)
 		return error;
-	walk_table_tell(&walked->table, number, WALK_NUMBER_KNOWN);
+	walk_table_tell(&walked->lessons.table, number, WALK_NUMBER_KNOWN);
 	walked->counters.by_frames++;
 	return 0;
 }
@@ -415,7 +286,7 @@ static void refuse(struct process *process, uint64_t samples)
 		process->image->memory->refused += samples;
 }
 
-/* False: its stack is not known yet. */
+/* False if the stack of the number is not known yet. */
 static bool enter_count(void *context, uint32_t number, struct tally now)
 {
 	struct draining *d = context;
@@ -445,8 +316,8 @@ static bool enter_count(void *context, uint32_t number, struct tally now)
 	return true;
 }
 
-/* A dump that was made before the last drain began has been read in this one, unless it is lost. (If it is
- * only late, there are two.) */
+/* Asks again for missing dumps. A dump that was made before the last drain began has been read in this
+ * drain, unless it is lost. (If it is only late, there are two.) */
 static void ask_again(struct walked *walked, struct process_walked_waiting *waiting)
 {
 	const uint64_t now_ns = clock_now_ns();
@@ -456,7 +327,8 @@ static void ask_again(struct walked *walked, struct process_walked_waiting *wait
 	waiting->asked_ns = now_ns;
 	for (uint32_t word = 0; word < WALK_DRAIN_WORDS; word++) {
 		for (uint64_t bits = waiting->now[word] & waiting->before[word]; bits; bits &= bits - 1)
-			walk_table_ask_again(&walked->table, word * 64 + (uint32_t)__builtin_ctzll(bits));
+			walk_table_ask_again(
+			    &walked->lessons.table, word * 64 + (uint32_t)__builtin_ctzll(bits));
 		waiting->before[word] = waiting->now[word];
 	}
 }
@@ -481,35 +353,35 @@ static size_t drain_place(struct walked *walked, struct process *process)
 	    .changed = enter_count,
 	    .context = &draining,
 	};
-	mine->waiting->any = walk_table_drain(&walked->table, &drain);
+	mine->waiting->any = walk_table_drain(&walked->lessons.table, &drain);
 	if (mine->waiting->any)
 		ask_again(walked, mine->waiting);
 	return draining.samples;
 }
 
-/* May the maps be read again? A target can call dlclose all the time. */
+/* Whether the maps may be read again. A target can call dlclose all the time. */
 static bool may_read_maps(struct target *target)
 {
 	return target_maps_allowed(target, clock_now_ns());
 }
 
-/* Files may have been unmapped: their rows are void already, and the maps are out of date unless the kernel's
- * records tell. */
+/* Files may have been unmapped. Their rows are void already; the maps are out of date unless the kernel's
+ * records keep them. */
 static void renew_later(struct walked *walked, struct image *image, bool maps_follow)
 {
 	uint64_t generation, again;
 	struct process *process = image->places.at[0];
 
-	if (!walk_table_is_stale(&walked->table, &generation) || !process || process->target.closed ||
+	if (!walk_table_is_stale(&walked->lessons.table, &generation) || !process || process->target.closed ||
 	    clock_now_ns() - walked->later_since_ns < RENEW_NS ||
 	    (!maps_follow && !may_read_maps(&process->target)))
 		return;
-	walk_table_clear_later(&walked->table);
+	walk_table_clear_later(&walked->lessons.table);
 	if (!maps_follow)
 		target_read_maps(&process->target, clock_now_ns(), 0);
 	walked->later_since_ns = clock_now_ns();
-	if (walk_table_is_stale(&walked->table, &again) && again == generation)
-		walk_table_renew(&walked->table, generation);
+	if (walk_table_is_stale(&walked->lessons.table, &again) && again == generation)
+		walk_table_renew(&walked->lessons.table, generation);
 }
 
 size_t walked_drain(struct image *image, bool maps_follow)

@@ -9,7 +9,7 @@
 
 struct launch {
 	pid_t pid;             /* 0: not started yet, or it could not be executed */
-	bool ended;            /* also if there is nothing to wait for */
+	bool ended;            /* also if there is no COMMAND to wait for */
 	bool front_gone;       /* the front has ended: the status stays unknown */
 	bool status_known;     /* status is valid */
 	int status;            /* wait status */
@@ -17,7 +17,7 @@ struct launch {
 	size_t attached_count;
 };
 
-/* Is the process the user's choice: COMMAND, or one that he named? */
+/* Whether the process is the user's choice: COMMAND, or a process that the user named. */
 static inline bool launch_is_command(const struct launch *launch, pid_t pid)
 {
 	for (size_t i = 0; i < launch->attached_count; i++)

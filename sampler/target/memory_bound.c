@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define DEFAULT_BYTES    (UINT64_C(1) << 30)
-#define ALPHA            3 /* so many times what is free may an account hold: see memory_bound.h */
+#define ALPHA            3 /* an account may hold so many times what is free: see memory_bound.h */
 #define ROOM_LEAST_BYTES (UINT64_C(64) << 10) /* the maps of a program with 300 libraries */
 
 uint64_t memory_bound_bytes(uint64_t rss_max_bytes)
@@ -19,7 +19,7 @@ uint64_t memory_bound_bytes(uint64_t rss_max_bytes)
 	return quarter && quarter < DEFAULT_BYTES ? quarter : DEFAULT_BYTES;
 }
 
-/* Where that share's account is counted; MEMORY_ACCOUNTS + 1: nothing is held of it. */
+/* The row that counts the share's account; MEMORY_ACCOUNTS + 1 if the share holds nothing. */
 static uint32_t find_row(const struct memory_bound *bound, uint64_t account)
 {
 	for (uint32_t i = 0; i < MEMORY_ACCOUNTS; i++)
@@ -89,7 +89,7 @@ void memory_share_belongs(struct memory_share *share, struct memory_bound *bound
 	const uint64_t bytes = share->held_bytes;
 
 	if (bytes)
-		memory_share_note(share, bound, 0); /* who has no bound holds nothing */
+		memory_share_note(share, bound, 0); /* without a bound nothing is counted */
 	share->account = account;
 	if (bytes)
 		memory_share_note(share, bound, bytes);

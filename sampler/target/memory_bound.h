@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Accounts that hold memory; what further ones hold counts as one account's. */
+/* Accounts that hold memory; further ones are counted as one account. */
 enum { MEMORY_ACCOUNTS = 256 };
 
 /* All zero, but for max_bytes. */
@@ -26,36 +26,38 @@ struct memory_bound {
 	uint64_t max_bytes;  /* 0: no bound */
 	uint64_t held_bytes; /* by all processes */
 	uint64_t refused;    /* samples whose stack or row had no room */
-	bool said;           /* that some were */
+	bool said;           /* the user was told that samples are refused */
 	struct memory_account {
 		uint64_t account, held_bytes;
-		uint32_t shares;         /* that hold something; 0: the row is free */
-	} accounts[MEMORY_ACCOUNTS + 1]; /* the last: of those without a row */
+		uint32_t shares;         /* shares that hold memory; 0: the row is free */
+	} accounts[MEMORY_ACCOUNTS + 1]; /* the last row: all accounts without one */
 };
 
-/* What one process holds. All zero at first. */
+/* The memory that one process holds. All zero at first. */
 struct memory_share {
-	uint64_t account; /* whose it is: any number, set by memory_share_belongs() */
+	uint64_t account; /* any number, set by memory_share_belongs() */
 	uint64_t held_bytes;
-	uint32_t row; /* of accounts, while something is held */
+	uint32_t row; /* in `accounts`, while the share holds memory */
 };
 
-/* The bound where the sampler may have rss_max_bytes: half of it, for a snapshot takes up to as much again
- * for a while. 0, no limit given: 1 GiB, or a quarter of the machine's memory if that is less. */
+/* The bound for a sampler that may have rss_max_bytes: half of that, for a snapshot takes up to as much
+ * again for a while. Without a limit (0): 1 GiB, or a quarter of the machine's memory if that is less. */
 uint64_t memory_bound_bytes(uint64_t rss_max_bytes);
 
-/* Whether that share may grow. */
+/* Whether the share may grow. */
 bool memory_bound_allows(const struct memory_bound *bound, const struct memory_share *share);
 
-/* How much a process may have whose share is own_bytes without that, for what it must have, such as its maps:
- * as much as other books may grow to, but never less than an ordinary one needs. 0: no bound. */
+/* How many bytes a process may use for what it needs in any case, such as its maps. own_bytes: the rest of
+ * its share. The room is as large as other books may grow to, and never smaller than an ordinary process
+ * needs. 0: no bound. */
 uint64_t memory_bound_room(
     const struct memory_bound *bound, const struct memory_share *share, uint64_t own_bytes);
 
 /* The share is now_bytes large now. */
 void memory_share_note(struct memory_share *share, struct memory_bound *bound, uint64_t now_bytes);
 
-/* It is that account's from now on, with what it holds already. bound may be NULL if that is nothing. */
+/* The share belongs to that account from now on, with what it holds already. bound may be NULL if it holds
+ * nothing. */
 void memory_share_belongs(struct memory_share *share, struct memory_bound *bound, uint64_t account);
 
 /* Tells the user, once, that samples are refused. */

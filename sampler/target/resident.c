@@ -17,11 +17,11 @@ enum {
 	READ_BYTES = 16384,
 	PAGE_BYTES = 4096,
 	PAGE_COST_NS = 80, /* measured */
-	/* The most that lies above a thread's descriptor: on some machines its thread-local variables. A
-	 * mapping that goes on for longer is more than a stack. */
+	/* The most bytes above a thread's descriptor: on some machines its thread-local variables are there.
+	 * A mapping that goes on for longer is more than a stack. */
 	ABOVE_DESCRIPTOR_BYTES = 1 << 20,
-	/* The .bss of our library has less (28 KiB). A longer mapping there is the program's, with which the
-	 * kernel has merged the .bss. */
+	/* The .bss of our library is smaller (28 KiB). A longer mapping there is the program's: the kernel
+	 * has merged our .bss with it. */
 	OWN_BSS_BYTES_MOST = 64 << 10,
 };
 
@@ -55,7 +55,7 @@ static bool starts(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* The stacks in a mapping: 0 if there are none. Without guard pages between them several may be in one. */
+/* The number of stacks in a mapping. Without guard pages between them a mapping may have several. */
 static size_t stacks_in(const struct resident_facts *facts, uint64_t start, uint64_t end)
 {
 	size_t from = array_lower_bound(
@@ -66,7 +66,7 @@ static size_t stacks_in(const struct resident_facts *facts, uint64_t start, uint
 	return to > from && end - facts->descriptors[to - 1] <= ABOVE_DESCRIPTOR_BYTES ? to - from : 0;
 }
 
-/* Private anonymous memory without a name of the kernel's. */
+/* Whether it is private anonymous memory to which the kernel gives no name. */
 static enum resident_kind anonymous_kind(struct resident_reader *reader, const struct smaps_mapping *mapping)
 {
 	const struct resident_facts *facts = reader->facts;
@@ -161,7 +161,7 @@ static void add_file(struct resident_reader *reader, const struct smaps_mapping 
 	reader->file.rss_bytes += mapping->rss_bytes;
 }
 
-/* The loader puts the zeroed rest of a program's data behind what is in the file. */
+/* The loader puts the zeroed rest of a program's data behind the part that is in the file. */
 static bool is_bss(const struct resident_reader *reader, const struct smaps_mapping *mapping)
 {
 	return reader->file.open && reader->file.data && mapping->range.start == reader->file.end &&
@@ -228,7 +228,7 @@ void resident_feed(struct resident_reader *reader, const char *bytes, size_t cou
 	smaps_feed(&reader->smaps, bytes, count);
 }
 
-/* What the blocks show to be the allocator's. */
+/* Finds the memory that the blocks show to be the allocator's. */
 static void take_from_area(struct resident *resident, const struct resident_area *area)
 {
 	uint64_t bytes = area->rss_bytes;
@@ -286,8 +286,8 @@ static int read_text(struct resident_reader *reader, pid_t pid, uint64_t most_ns
 	while ((got = read(fd, text, sizeof(text))) > 0 && clock_thread_cpu_ns() < until_ns)
 		resident_feed(reader, text, (size_t)got);
 	int error = got < 0 ? -errno : got > 0 ? -ETIME : 0;
-	/* When the address space is given up while it is read, the text just ends. It is whole if it still
-	 * has a beginning afterwards. */
+	/* When the process gives up its address space during the reading, the text just ends. The text is
+	 * whole if it still has a beginning afterwards. */
 	if (!error && pread(fd, text, 1, 0) <= 0)
 		error = -ESRCH;
 	close(fd);

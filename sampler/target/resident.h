@@ -34,7 +34,7 @@ enum resident_kind {
 
 struct resident_reader;
 
-/* What is known beside the text. */
+/* The facts that are known besides the text. */
 struct resident_facts {
 	const char *library; /* name of our library's file */
 	uint64_t region_ino; /* of the region's memfd; 0: unknown */
@@ -42,7 +42,8 @@ struct resident_facts {
 	uint64_t own_start, own_end, grown_start, grown_end;
 	const uint64_t *descriptors; /* of threads, ascending, see thread_descriptors.h */
 	size_t descriptor_count;
-	/* Calls resident_block for sampled blocks, once the text has been read; NULL: none are known. */
+	/* Calls resident_block() for each sampled block, once the text has been read; NULL if no block is
+	 * known. */
 	void (*each_block)(void *context, struct resident_reader *reader);
 	void *context;
 };
@@ -50,24 +51,26 @@ struct resident_facts {
 struct resident {
 	uint64_t bytes[RESIDENT_KINDS];
 	uint64_t total_bytes, swap_bytes; /* swap: not resident, of private memory */
-	/* Of RESIDENT_ANONYMOUS, before the blocks are known: what was written to and is in no other process,
-	 * so neither a parent's that was not written to since the fork, nor a child's. */
+	/* The part of RESIDENT_ANONYMOUS, before the blocks are known, that was written to and is in no
+	 * other process: it has no page of a parent that was not written to since the fork, and none of a
+	 * child. */
 	uint64_t alone_bytes;
 	uint64_t mappings, threads; /* threads: with their stacks in RESIDENT_STACKS */
 	bool has_region;            /* the region of the facts is mapped */
-	/* Only the kernel's counters could be read: RESIDENT_ANONYMOUS, _FILES and _SHARED are all. */
+	/* Only the kernel's counters could be read: there are no kinds but RESIDENT_ANONYMOUS, _FILES and
+	 * _SHARED. */
 	bool counters;
 };
 
-/* From this size on an allocator may map a block for itself alone: the smallest is glibc's
- * M_MMAP_THRESHOLD. */
+/* From this size on an allocator may map a block for itself alone: glibc's M_MMAP_THRESHOLD is the
+ * smallest such size. */
 enum { RESIDENT_LARGE_BYTES = 128 << 10 };
 
-/* An anonymous mapping of which it is not known what it is for. */
+/* An anonymous mapping with an unknown purpose. */
 struct resident_area {
 	uint64_t start, end, rss_bytes;
 	bool small;         /* a small block lies in it */
-	double large_bytes; /* that its large blocks stand for */
+	double large_bytes; /* estimated bytes of its large blocks */
 };
 
 /* "program and libraries", and the word for it in a profile's comment. */
@@ -79,10 +82,10 @@ struct resident_reader {
 	struct smaps smaps;
 	const struct resident_facts *facts;
 	struct resident *resident;
-	/* The mappings of one file, one behind the other: what they are is known at their end. */
+	/* The mappings of one file, one behind the other. Their kind is known at their end. */
 	struct {
 		bool open, code, ours;
-		bool data; /* the last one is private and writable: .bss may follow */
+		bool data; /* the last mapping is private and writable: .bss may follow */
 		uint64_t ino, end, rss_bytes, bss_bytes;
 		uint32_t major, minor;
 	} file;
@@ -95,11 +98,11 @@ struct resident_reader {
 void resident_begin(
     struct resident_reader *reader, const struct resident_facts *facts, struct resident *resident);
 void resident_feed(struct resident_reader *reader, const char *bytes, size_t count);
-/* Asks for the blocks. error: why the text is incomplete; 0: it is not. Returns that, -ENOMEM, or -EPROTO,
- * see smaps_end. */
+/* Asks for the blocks. error: why the text is incomplete, or 0. Returns `error`, -ENOMEM, or -EPROTO as
+ * smaps_end() does. */
 int resident_end(struct resident_reader *reader, int error);
 
-/* A sampled block lies at this address. weight_bytes: what it stands for. */
+/* A sampled block lies at this address. weight_bytes: the estimated bytes that the sample stands for. */
 void resident_block(
     struct resident_reader *reader, uint64_t address, uint64_t size_bytes, double weight_bytes);
 
@@ -112,7 +115,8 @@ void resident_block(
  */
 int resident_read(struct resident *resident, pid_t pid, const struct resident_facts *facts, uint64_t most_ns);
 
-/* The text of /proc/PID/status, NUL-terminated: fills in the counters. Pure. False: it has none. */
+/* Fills in the counters from the text of /proc/PID/status, which ends with a NUL. Pure. False if the text
+ * has no counters. */
 bool resident_parse_status(struct resident *resident, const char *text);
 
 #endif

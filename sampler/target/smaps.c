@@ -40,7 +40,8 @@ static void begin_mapping(struct smaps *smaps)
 	smaps->open = true;
 }
 
-/* The number of "Rss:        8 kB", which is no larger than the mapping; false: it is another line. */
+/* The number of a line like "Rss: 8 kB", which is no larger than the mapping. False if it is another
+ * line. */
 static bool read_amount(struct smaps *smaps, const char *name, uint64_t *bytes)
 {
 	size_t length = strlen(name);
@@ -57,7 +58,7 @@ static bool read_amount(struct smaps *smaps, const char *name, uint64_t *bytes)
 	return true;
 }
 
-/* The names of amounts begin with a capital letter, addresses are hexadecimal in small ones. */
+/* The names of amounts begin with a capital letter; addresses are hexadecimal in small letters. */
 static void take_line(struct smaps *smaps)
 {
 	smaps->line[smaps->length] = '\0';

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A longer line is cut: its path is one that the kernel has lengthened by escapes. */
+/* A longer line is cut: the kernel has lengthened its path by escapes. */
 enum { SMAPS_LINE_BYTES = PATH_MAX + 128 };
 
 struct smaps_mapping {
@@ -28,9 +28,9 @@ struct smaps {
 	void (*visit)(void *context, const struct smaps_mapping *mapping);
 	void *context;
 
-	struct smaps_mapping mapping; /* the one that is being read */
-	bool open;                    /* there is one */
-	bool broken;                  /* what was read is not the text of such a file */
+	struct smaps_mapping mapping; /* the mapping that is being read */
+	bool open;                    /* a mapping is being read */
+	bool broken;                  /* the text is not that of such a file */
 	char head[SMAPS_LINE_BYTES];  /* the mapping's first line */
 	char line[SMAPS_LINE_BYTES];  /* the line that is being read, as far as it has come */
 	size_t length;
@@ -41,8 +41,8 @@ void smaps_begin(
     struct smaps *smaps, void (*visit)(void *context, const struct smaps_mapping *mapping), void *context);
 void smaps_feed(struct smaps *smaps, const char *bytes, size_t count);
 
-/* The bytes have ended. Returns 0, or -EPROTO if they were not such a text, or its mappings overlap (the
- * process has changed them between two reads): then sums over the mappings mean nothing. */
+/* The bytes have ended. Returns 0, or -EPROTO if they were not such a text, or if its mappings overlap:
+ * the process has changed them between two reads, so sums over the mappings mean nothing. */
 int smaps_end(struct smaps *smaps);
 
 #endif

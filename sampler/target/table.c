@@ -28,7 +28,7 @@ int table_add(struct table *table, uint64_t key, void *item)
 	return 0;
 }
 
-/* The number of the next entry with that key, from 1; 0: none. */
+/* The number of the next entry with that key, from 1; 0 if there is none. */
 static uint32_t next(const struct table *table, uint64_t key, size_t *cursor)
 {
 	uint32_t hash = hash_of(key), id;
@@ -62,7 +62,7 @@ void table_remove(struct table *table, uint64_t key, const void *item)
 		uint32_t hash = hash_of(table->entries[last - 1].key);
 
 		index_remove(&table->index, hash, last);
-		(void)index_add(&table->index, hash, id); /* there is room: one was just removed */
+		(void)index_add(&table->index, hash, id); /* cannot fail: an entry was just removed */
 		table->entries[id - 1] = table->entries[last - 1];
 	}
 	table->count--;

@@ -150,7 +150,7 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 	return true;
 }
 
-/* A daemon's hundreds of processes are looked at more rarely as long as nothing changes. */
+/* The wait grows as long as nothing changes, since a daemon has hundreds of processes. */
 void target_look_at_maps(struct target *target, uint64_t now_ns)
 {
 	if (!target->maps_look_ns)
@@ -178,24 +178,26 @@ void target_note_perf_map(struct target *target)
 
 	if (!target->readable || target->pidfd < 0 || perf_map_file_note(&fresh, target->pid) != 0)
 		return;
-	/* It has not ended since: what was opened is not that of another process with its pid. */
+	/* The process has not ended since: the file that was opened is not that of another process with its
+	 * pid. */
 	if (target_has_ended(target)) {
 		perf_map_file_forget(&fresh);
 		return;
 	}
-	if (fresh.fd < 0) { /* deleted, perhaps: what it said is good for what ran then */
+	if (fresh.fd < 0) { /* deleted, perhaps: its rows are still good for the code that ran then */
 		fresh.fd = target->perf_map.fd;
 		target->perf_map.fd = -1;
 	}
-	/* A clock that has been set since moves the start: the earliest is kept, so that no map of its own is
-	 * taken for an earlier process'. */
+	/* A clock that has been set since moves the start. The earliest start is kept, so that no map of the
+	 * process' own is taken for an earlier process'. */
 	if (target->perf_map.folder && fresh.since_unix_s > target->perf_map.since_unix_s)
 		fresh.since_unix_s = target->perf_map.since_unix_s;
 	perf_map_file_forget(&target->perf_map);
 	target->perf_map = fresh;
 }
 
-/* A forked process has its parent's still mapped, beside its own. NULL: none is in MAPS. */
+/* The dump that the process has mapped: its own, or else its parent's, which a forked process still has
+ * mapped. NULL if none is in MAPS. */
 static const struct map *find_jitdump(const struct maps *maps, pid_t pid)
 {
 	const struct map *found = NULL;
@@ -228,7 +230,7 @@ static void open_jitdump(struct target *target, const struct map *map)
 	jitdump_file_forget(&target->jitdump);
 	target->jitdump = fresh;
 	jit_rows_unref(target->jit_rows);
-	/* A descriptor of its own: maps may keep the rows for longer. */
+	/* Gets a descriptor of its own: maps may keep the rows for longer. */
 	struct module_file file = {.fd = fcntl(fresh.fd, F_DUPFD_CLOEXEC, 0)};
 	target->jit_rows = file.fd < 0 ? NULL : jit_rows_new(&file, regs_arch_native()->e_machine);
 	target->jit_rows_read_ns = 0;
@@ -251,8 +253,9 @@ bool target_read_jit_rows(struct target *target, bool wanted, uint64_t now_ns)
 	return fresh;
 }
 
-/* FIRST: the maps may be from between the first code and the mapping that leads to the file, and there may be
- * no second time. The target's own stay as they are: a stack is being unwound by them. */
+/* FIRST: the maps may be from a time between the first code and the mapping that leads to the file, and
+ * there may be no second time. The maps of the target stay as they are: a stack is being unwound by
+ * them. */
 static void note_jitdump(struct target *target, bool first)
 {
 	if (!target->readable || target->pidfd < 0 || !target->maps)
@@ -280,8 +283,8 @@ bool target_has_ended(const struct target *target)
 {
 	int pidfd = target->pidfd >= 0 ? target->pidfd : pidfd_open_process(target->pid);
 
-	/* No pidfd does not prove that it has ended: there may be no descriptor left, since thousands of
-	 * processes have one each. */
+	/* Without a pidfd the process need not have ended: descriptors may be short, since each of thousands
+	 * of processes has one. */
 	if (pidfd < 0)
 		return pidfd == -ESRCH || (kill(target->pid, 0) != 0 && errno == ESRCH);
 	bool ended = pidfd_has_ended(pidfd);

@@ -25,11 +25,11 @@ void target_note_reading(struct target *target, uint64_t before)
 
 /* ---- who was there */
 
-/* A library that was mapped at some time: as the process has noted it, or as we have read it. */
+/* A library that was mapped at some time, as the process has noted it or as we have read it. */
 struct candidate {
 	uint64_t start, end;
-	const struct loader_log_file *noted; /* NULL: only read */
-	const struct map *map;               /* NULL: only noted */
+	const struct loader_log_file *noted; /* NULL: the library was only read */
+	const struct map *map;               /* NULL: the library was only noted */
 };
 
 enum { CANDIDATES = 2 * LOADER_LOG_FILES };
@@ -61,7 +61,8 @@ static bool was_mapped(const struct loader_log_file *file, uint64_t count)
 	return file->since <= count && count <= file->until;
 }
 
-/* What lies at its start in maps of another time at which it was mapped, and nothing else can have been. */
+/* The mapping at the library's start in maps of another time, if the library was mapped then and nothing
+ * else can have been. */
 static const struct map *find_in(const struct maps *maps, uint64_t of, const struct loader_log_file *file)
 {
 	if (!maps || of == TARGET_PAST_UNKNOWN || loader_log_calls(of) ||
@@ -84,7 +85,7 @@ static void add_noted(struct choosing *c)
 {
 	const struct target_past *past = &c->target->past;
 
-	/* Of the time that has not ended nothing but what was there when it began is noted. */
+	/* Of the present time, which has not ended, only the libraries at its beginning are noted. */
 	for (uint32_t i = 0; c->noted && i < c->log->files; i++) {
 		const struct loader_log_file *file = &c->log->file[i];
 
@@ -125,7 +126,7 @@ static bool is_same(const struct candidate *a, const struct candidate *b)
 	return a->map && b->noted && same_build_id(b->noted, a->map);
 }
 
-/* While dlclose runs, one may have taken the place of the other. */
+/* While dlclose runs, one library may have taken the place of another. */
 static bool is_sure(const struct choosing *c, const struct candidate *one)
 {
 	if (loader_log_calls(c->at) && c->candidates == CANDIDATES)
@@ -142,7 +143,7 @@ static bool is_sure(const struct choosing *c, const struct candidate *one)
 
 /* ---- the maps */
 
-/* To open it costs the process as much as a reading of its maps, of which it gets a share of the time. */
+/* To open a file costs as much as to read the maps, so it comes from the same share of time. */
 static void open_noted(struct target *target, struct maps *maps, const struct loader_log_file *file)
 {
 	const uint64_t begin_cpu_ns = clock_thread_cpu_ns();
@@ -187,7 +188,7 @@ static struct maps *make_maps(struct choosing *c)
 	return maps;
 }
 
-/* Are there notes of that time? Of the count that has not ended, what it began with. */
+/* Whether there are notes of that time. For the present count, which has not ended: of its beginning. */
 static bool read_notes(struct choosing *c, bool *whole)
 {
 	const struct target_past_source *source = &c->target->past.source;
@@ -228,7 +229,7 @@ struct maps *target_maps_at(struct target *target, uint64_t unmaps)
 
 	if (!past->source.place || (unmaps == past->read_at && !loader_log_calls(unmaps)))
 		return target->maps;
-	/* What it was noted to be does not change any more. */
+	/* The notes about a library do not change any more. */
 	const bool same = past->maps && past->at == unmaps && past->of_reading == past->readings;
 	if (same && (past->whole || target_unmaps(target) == unmaps))
 		return past->maps;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is decided for the processes of one image alone; without one the session's settings hold. */
+/* The settings of the processes of one image. Without a plan the settings of the session hold. */
 #ifndef SAMPLER_TARGET_TARGET_PLAN_H
 #define SAMPLER_TARGET_TARGET_PLAN_H
 
@@ -13,11 +13,11 @@ struct target_plan {
 	uint64_t period_bytes;              /* as configured; 0: samples_per_hour is */
 	uint64_t samples_per_hour;          /* the period follows from it; 0: it does not */
 	uint64_t keep;                      /* numbered snapshots, the newest; 0: all */
-	uint64_t decided;                   /* for whoever has made the plan: by which round of decisions */
-	uid_t uid;                          /* whose process it is */
-	char service[TARGET_SERVICE_BYTES]; /* as it names a folder */
-	char owner[TARGET_OWNER_BYTES];     /* who has chosen that name; "": the configuration */
-	char account[TARGET_OWNER_BYTES];   /* whose share it takes of what all have in common */
+	uint64_t decided;                   /* the round of decisions that made the plan, for its maker */
+	uid_t uid;                          /* the user of the process */
+	char service[TARGET_SERVICE_BYTES]; /* the service, as a name of a folder */
+	char owner[TARGET_OWNER_BYTES];     /* the user who chose that name; "": the configuration */
+	char account[TARGET_OWNER_BYTES];   /* whose share of memory and CPU time it uses */
 	char labels[TARGET_LABELS_BYTES];   /* a comment of each profile: "labels: ..."; "" none */
 };
 

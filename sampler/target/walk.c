@@ -5,9 +5,9 @@
 
 enum { PROMPT_READS = 10 }; /* extra readings of the maps in a second */
 
-/* How old the maps must be to be read again. Without records there is no other way to learn of a new library.
- * A stack that was copied after the last reading does not wait (a few times a second), since the library may
- * be unloaded soon. */
+/* How old the maps must be to be read again. Without records there is no other way to learn of a new
+ * library. A stack that was copied after the last reading does not wait (a few times a second), since the
+ * library may be unloaded soon. */
 static uint64_t retry_ns(struct target *target, const struct walk_sample *sample, uint64_t now_ns)
 {
 	static const struct throttle_rate prompt = {
@@ -17,7 +17,7 @@ static uint64_t retry_ns(struct target *target, const struct walk_sample *sample
 		return UINT64_MAX;
 	if (sample->maps_follow)
 		return target->maps_retry_ns;
-	/* Something was unmapped since: these maps are of no use. */
+	/* A library was unmapped since: these maps are of no use. */
 	if (target->past.source.place && target->past.read_at != sample->unmaps)
 		return 0;
 	if (sample->time_ns <= target->maps_read_ns || !throttle_take(&target->prompt_reads, &prompt, now_ns))
@@ -42,7 +42,7 @@ static enum unwind_outcome unwind(const struct target *target, struct maps *maps
 
 	if (!maps)
 		return UNWIND_NO_MAP;
-	/* All maps of a process are at the expense of one budget. */
+	/* All maps of a process share one budget. */
 	struct throttle *budget = maps_cfi_work(target->maps), *own = maps_cfi_work(maps);
 	if (own != budget)
 		*own = *budget;
@@ -58,7 +58,7 @@ struct maps *walk_maps(struct target *target, bool maps_follow, uint64_t unmaps)
 	return maps_follow ? target->maps : target_maps_at(target, unmaps);
 }
 
-/* Its maps are those by which it was unwound. */
+/* The result has the maps by which the stack was unwound. */
 static enum unwind_outcome walk(struct target *target, const struct walk_sample *sample,
     struct unwind_frame *frames, size_t *count, struct maps **maps)
 {
@@ -66,7 +66,7 @@ static enum unwind_outcome walk(struct target *target, const struct walk_sample 
 		target_look_at_maps(target, clock_now_ns());
 	*maps = walk_maps(target, sample->maps_follow, sample->unmaps);
 	enum unwind_outcome outcome = unwind(target, *maps, sample, frames, count);
-	/* What was mapped at a time that is over is not to be read any more. */
+	/* Maps of a time that is over cannot be read any more. */
 	if (!unwind_wants_maps(outcome) ||
 	    (!sample->maps_follow && target->past.source.place && target_unmaps(target) != sample->unmaps))
 		return outcome;
@@ -79,7 +79,7 @@ static enum unwind_outcome walk(struct target *target, const struct walk_sample 
 	return outcome;
 }
 
-/* What a stack has of frames that only few have. */
+/* The frames of a stack that only few stacks have. */
 struct rarities {
 	bool guess, generated;
 };
@@ -117,13 +117,13 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		const struct unwind_frame *innermost = frames + before;
 
 		outcome = walk(target, sample, frames + before, &count, &maps);
-		maps = maps ? maps : target->maps; /* of no frame */
+		maps = maps ? maps : target->maps; /* belongs to no frame */
 		struct rarities found = look_for_rarities(innermost, count);
 		if (found.generated) {
 			const uint64_t now_ns = clock_now_ns();
 
 			target_met_generated_code(target, now_ns);
-			/* The code may be newer than what is known of its rows. */
+			/* The code may be newer than the rows that are known for it. */
 			const bool wanted = found.guess || outcome != UNWIND_COMPLETE;
 			if (target_read_jit_rows(target, wanted, now_ns) && maps) {
 				outcome = unwind(target, maps, sample, frames + before, &count);

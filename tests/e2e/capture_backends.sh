@@ -51,11 +51,11 @@ disabled() {
   matches "backend changed: $4 \(breakpoint refused 0, no stacks came 1," comments
 }
 
-test_breakpoint_disabled() { disabled breakpoint copy 'copied by the hook' '0 images to breakpoint, 1 to copy'; }
+test_breakpoint_disabled() { disabled breakpoint copy 'copied by the hook' '0 programs to breakpoint, 1 to copy'; }
 
 test_uprobe_disabled() {
   need_root
-  disabled uprobe breakpoint 'by breakpoint' '1 images to breakpoint, 0 to copy'
+  disabled uprobe breakpoint 'by breakpoint' '1 programs to breakpoint, 0 to copy'
 }
 
 # That most samples come without it is no sign of life.
@@ -112,7 +112,7 @@ test_library_replaced() {
   last=$(ls -t out/heaptap.capture_backend.*.exit.pb.gz | head -n 1)
   comment_of "$last" >comments
   at_least 100 "$(how_many 'by breakpoint')" 'stacks by breakpoint'
-  matches 'backend changed: [0-9]+ images to breakpoint, 0 to copy \(breakpoint refused 0, no stacks came 2,' comments
+  matches 'backend changed: [0-9]+ programs to breakpoint, 0 to copy \(breakpoint refused 0, no stacks came 2,' comments
 }
 
 test_no_debug_register_free() {
@@ -124,7 +124,7 @@ test_no_debug_register_free() {
   comment_of "$profile" >comments
   at_least 5000 "$(($(how_many 'copied by the hook') + $(lost)))" 'stacks by copy'
   at_least 100 "$(how_many 'copied by the hook')" 'stacks by copy'
-  matches 'backend changed: 0 images to breakpoint, 1 to copy \(breakpoint refused 1,' comments
+  matches 'backend changed: 0 programs to breakpoint, 1 to copy \(breakpoint refused 1,' comments
 }
 
 # Nothing of this happens where all is well but slow: the sampler stands still, the rings are full.

@@ -264,7 +264,8 @@ static void two_images_without_uprobe_hits_end_the_uprobe_for_all_to_come(void *
 	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
 	backend_fallback_describe(&s->fallback, text, sizeof(text));
 	assert_string_equal(text,
-	    "backend changed: 0 images to breakpoint, 2 to copy (breakpoint refused 0, no stacks came 2, too "
+	    "backend changed: 0 programs to breakpoint, 2 to copy (breakpoint refused 0, no stacks came 2, "
+	    "too "
 	    "many context switches 0)");
 }
 

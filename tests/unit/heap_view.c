@@ -365,7 +365,7 @@ static void temporaries_have_rows_of_their_own(void **state)
 	static const unsigned int labels[] = {0, HEAP_LABEL_LIFETIME, HEAP_LABEL_LIFETIME | HEAP_LABEL_AGE};
 
 	(void)state;
-	for (size_t run = 0; run < sizeof(labels) / sizeof(labels[0]); run++) {
+	for (size_t set = 0; set < sizeof(labels) / sizeof(labels[0]); set++) {
 		for (enum heap_view_kind kind = HEAP_VIEW_LIVE; kind <= HEAP_VIEW_DELTA; kind++) {
 			struct world w;
 			struct process process = {0};
@@ -374,7 +374,7 @@ static void temporaries_have_rows_of_their_own(void **state)
 			struct heap_view view;
 			size_t temporary = 0;
 
-			open_world(&w, labels[run]);
+			open_world(&w, labels[set]);
 			free_three(&w, &image, &process);
 			atomic_store(&region_header(&w.region)->frees_head, 3);
 			free_log_note(&image);
@@ -392,7 +392,7 @@ static void temporaries_have_rows_of_their_own(void **state)
 					    view.rows[i].alloc.bytes_q8 >> WEIGHT_BYTES_SHIFT, 64);
 					assert_int_equal(view.rows[i].inuse.samples, 0);
 				}
-			assert_int_equal(temporary, run > 0 && kind != HEAP_VIEW_DELTA);
+			assert_int_equal(temporary, set > 0 && kind != HEAP_VIEW_DELTA);
 			heap_view_fini(&view);
 			live_scan_fini(&live_scan);
 			close_world(&w);

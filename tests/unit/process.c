@@ -114,10 +114,10 @@ static void without_descriptors_nothing_is_known_to_be_executed(void **state)
 	struct process *process = claim(s, 0, stranger.pid, 0);
 
 	executed_begin(process);
-	assert_true(process->executable_known);
-	ino_t ino = process->executable_ino;
+	assert_true(process->executed.known);
+	ino_t ino = process->executed.ino;
 	assert_int_not_equal(ino, 0);
-	process->executable_ino = 0; /* as it is by PR_SET_MM_EXE_FILE */
+	process->executed.ino = 0; /* as it is by PR_SET_MM_EXE_FILE */
 	struct rlimit before = descriptors_take_away();
 	executed_look(process, 1);
 	bool there = process_is_there(process);
@@ -126,7 +126,7 @@ static void without_descriptors_nothing_is_known_to_be_executed(void **state)
 	assert_string_equal(process->target.unseen, "");
 	executed_look(process, 1);
 	assert_string_equal(process->target.unseen, ""); /* it still has our region mapped */
-	assert_int_equal(process->executable_ino, ino);
+	assert_int_equal(process->executed.ino, ino);
 	stranger_end(&stranger);
 }
 
@@ -152,7 +152,7 @@ static void a_program_has_no_environment_while_it_is_executed(void **state)
 		assert_int_equal(read(stranger.fd, &byte, 1), 1);
 		struct process *process = claim_again(s, stranger.pid);
 		executed_begin(process);
-		assert_true(process->executable_known);
+		assert_true(process->executed.known);
 		assert_int_equal(write(stranger.fd, &byte, 1), 1);
 		const uint64_t deadline_ns = clock_now_ns() + STRANGER_DEADLINE_MS * 1000000ull;
 		while (!process->target.unseen[0] && clock_now_ns() < deadline_ns)

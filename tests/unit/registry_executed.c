@@ -94,7 +94,7 @@ static void a_program_that_was_executed_after_the_look_began(void **state)
 	s->registry.tend.linger_ns = 0; /* every look is due */
 	tend_images(&s->registry);
 	assert_int_equal(s->closed_count, 0);
-	process->executed_ns = 0; /* long ago, however short the machine has been up */
+	process->executed.noted_ns = 0; /* long ago, however short the machine has been up */
 	s->registry.tend.linger_ns = 0;
 	tend_images(&s->registry);
 	assert_int_equal(s->closed_count, 1);
@@ -124,7 +124,7 @@ static void a_program_that_was_executed_before_the_first_look(void **state)
 		tend_ended(&s->registry);
 		assert_int_equal(s->closed_count, 0);
 		if (late)
-			process->executed_ns = 0; /* long ago, however short the machine has been up */
+			process->executed.noted_ns = 0; /* long ago, however short the machine has been up */
 		else
 			stranger_end(&shell);
 		tend_ended(&s->registry);
@@ -186,7 +186,7 @@ static void a_child_that_is_found_after_its_exec(void **state)
 	assert_string_equal(
 	    process->target.unseen, "executed cat, which is not profiled: it has not loaded libheaptap.so");
 	assert_int_equal(s->closed_count, 0);
-	process->executed_ns = 0; /* long ago, however short the machine has been up */
+	process->executed.noted_ns = 0; /* long ago, however short the machine has been up */
 	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
