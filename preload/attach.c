@@ -101,6 +101,7 @@ static struct claim_setup claim_setup_of(struct region_header *header, uint32_t 
 	            .offsets = header->offsets,
 	            .segments = header->segments,
 	            .start_segments = header->start_segments,
+	            .large_buffers = header->large_buffers,
 	            .key = header->key,
 	            .no_peak = header->no_peak == 1,
 	            .record_mmap = header->record_mmap == 1,

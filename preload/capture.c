@@ -107,7 +107,8 @@ static struct region_buffer *buffer_take(
 	for (uint32_t c = 0; c < BUFFER_CLASSES && buffer_class[c].bytes <= most_bytes; c++) {
 		*room = buffer_class[c].bytes - sizeof(struct region_buffer);
 		const bool fits = *room >= stack_bytes || c + 1 == BUFFER_CLASSES;
-		const uint32_t all = buffer_class[c].count, count = modest ? all / 2 : all;
+		const uint32_t all = buffer_count(c, place_view.region.large_buffers);
+		const uint32_t count = modest ? all / 2 : all;
 		struct region_buffer *buffer = fits ? class_take(c, count, buffers, bitmap) : NULL;
 		if (fits && modest && !buffer)
 			return NULL;
@@ -116,8 +117,8 @@ static struct region_buffer *buffer_take(
 			    &buffer->word, buffer_word(BUFFER_WRITING, place_index()), memory_order_relaxed);
 			return buffer;
 		}
-		bitmap += buffer_words(buffer_class[c].count);
-		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
+		bitmap += buffer_words(all);
+		buffers += (size_t)all * buffer_class[c].bytes;
 	}
 	return NULL;
 }

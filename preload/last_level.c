@@ -17,7 +17,7 @@ static unsigned char *start;
 static uint64_t mapped_bytes;
 static _Atomic bool tried;
 
-/* Lazily: the program may have called mlockall(MCL_FUTURE) since. Of private memory an eighth of the limit. */
+/* Lazily: the program may have called mlockall(MCL_FUTURE) since. Takes an eighth of a limit at most. */
 static unsigned char *map(uint64_t bytes)
 {
 	if (!session_affordable(RLIMIT_AS, 2 * bytes) || !session_affordable(RLIMIT_DATA, 2 * bytes))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last level of live.h, mapped when the levels before it are full: the period has become smaller since the
- * start, or the heap is larger than the period made likely (tables.h).
+ * The last level of live.h. It is mapped when the levels before it are full: the period has become smaller
+ * since the start, or the heap is larger than the period made likely (tables.h).
  */
 #ifndef PRELOAD_LAST_LEVEL_H
 #define PRELOAD_LAST_LEVEL_H
@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maps the level, if that is what lacks. Makes system calls (getrlimit, mmap, munlock, mprotect, madvise), once
- * in a process' life, and none where a seccomp filter is known of. False: nothing was mapped. Keeps errno. */
+/* Maps the level, if that is what lacks. Makes system calls (getrlimit, mmap, munlock, mprotect, madvise),
+ * once in a process' life, and none where a seccomp filter is known of. False: nothing was mapped. Keeps
+ * errno. */
 bool last_level_add(void);
 
 /* How many bytes were mapped; 0: none. *start: where. */

@@ -100,7 +100,8 @@ size_t live_give_back(void);
 /* If there are two levels and both are in use: the bytes of a third one, for a million samples; else 0. */
 size_t live_last_bytes(void);
 
-/* Gives the third level its memory, after live_last_bytes was not 0: zeroed, private. One thread at a time. */
+/* Gives the third level its memory: zeroed, private. After live_last_bytes has returned more than 0, and in
+ * one thread at a time. */
 void live_add_last(void *memory);
 
 /* Takes all memory away: nothing that was entered is found any more. The caller is the only thread, and not

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mlockall() without what is ours. Our memory is large and all but untouched: 125 MB of addresses at the
- * default period, of which a few hundred KB are in use. A program that locks all of its memory would have all of it resident, or
- * be refused because of a limit (RLIMIT_MEMLOCK) that it stays below by itself.
+ * mlockall() without the library's own memory. That memory is large and all but untouched: 125 MB of
+ * addresses at the default period, of which a few hundred KB are in use. Without this hook a program
+ * that locks all of its memory would make all of ours resident; or the kernel would refuse the call,
+ * because of a limit (RLIMIT_MEMLOCK) that the program alone stays below.
  *
- * So ours is locked as it is touched, and everything else as the program asks: its pages are resident when
- * the call returns. Who asks for that reads /proc/self/maps by it; where that cannot be read the kernel locks
- * all, ours too.
+ * So our memory is locked as it is touched, and all else as the program asks: the pages of the program
+ * are resident when the call returns. To find them the hook reads /proc/self/maps. Where that cannot be
+ * read, the kernel locks all memory, ours too.
  *
- * Under a seccomp filter (seccomp_filter.h), which may allow mlockall alone, no other call is made:
- * everything is locked as it is touched, the program's pages too.
+ * Under a seccomp filter (seccomp_filter.h), which may allow mlockall alone, the hook makes no other
+ * call: all memory is locked as it is touched, the program's too.
  */
 #ifndef PRELOAD_LOCK_ALL_H
 #define PRELOAD_LOCK_ALL_H

@@ -19,9 +19,9 @@ bool memory_map_lazily(bool lazily);
 /* Readable and writable; flags as of mmap; fd -1 for none. NULL: refused. */
 void *memory_map(size_t bytes, int flags, int fd);
 
-/* What is mapped at `start`, shared memory of a file, once more at another address: from there on `bytes` of the
- * file, also beyond the end of the mapping. At `over` if that is not NULL, in place of what is mapped there.
- * NULL: refused. */
+/* Maps the shared file that is mapped at `start` once more at another address: `bytes` of the file from there
+ * on, also beyond the end of the first mapping. If `over` is not NULL, the second mapping replaces what is
+ * mapped there. NULL if refused. */
 void *memory_map_again(void *start, size_t bytes, void *over);
 
 /* The same file, shared, in place of what is mapped at `start`. */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of memory that the process sets for itself. The kernel counts the address space that we have mapped,
- * 125 MB at the default period and more at smaller ones, against RLIMIT_AS, and the private part of it, 13 MB
- * and more (tables.h), against RLIMIT_DATA, whether it is used or not. A process that limits itself below that would get no memory any more, and no
- * page of stack.
+ * Limits of memory that the process sets for itself. The kernel counts the addresses that we have mapped
+ * against RLIMIT_AS, used or not: 125 MB at the default period, 460 MB at a period of 1. It counts the
+ * private part of them (tables.h) against RLIMIT_DATA: 13 MB, or 195 MB. A process that limits itself to
+ * less would get no memory any more, and no page of stack.
  *
- * So what the new limit has no room for, by the rule of the start (session_within), is given back: first the
- * tables that are not in use yet; then, if that is not enough, no more samples are taken, and all the rest is
- * unmapped. What free() may just be reading is replaced by zeroes, which no limit of data counts. That only
- * if nobody can be using it: the process has one thread, which is not inside of a hook
- * (a signal handler may set limits too). Otherwise it stays, and the limit is tighter by it.
+ * So the library gives back what the new limit has no room for, by the rule of the start
+ * (session_within). It unmaps the tables that are not in use yet. If that is not enough, it takes no
+ * more samples and unmaps all the rest; what a free() may just be reading is replaced by zeroes, which
+ * no limit of data counts. It does the second only if nobody can be using the memory: the process has
+ * one thread, and that thread is not inside of a hook (a signal handler may set limits too). Otherwise
+ * the memory stays, and leaves the program less of its limit.
  */
 #ifndef PRELOAD_MEMORY_LIMIT_H
 #define PRELOAD_MEMORY_LIMIT_H

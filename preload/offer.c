@@ -28,7 +28,7 @@ static int open_memfd(uint64_t bytes)
 /* The beginning of a file that has room for more segments. NULL if there can be no file. */
 static void *map_file(struct region_offsets *offsets, uint64_t bytes)
 {
-	region_lay_out(offsets, REGION_OFFER_SEGMENTS);
+	region_lay_out(offsets, REGION_OFFER_SEGMENTS, REGION_OFFER_LARGE_BUFFERS);
 	const int fd = open_memfd(offsets->end);
 	if (fd < 0)
 		return NULL;
@@ -42,7 +42,7 @@ struct region_header *offer_region(bool strict)
 	struct region_offsets offsets;
 	uint32_t segments = REGION_OFFER_SEGMENTS;
 
-	region_lay_out(&offsets, REGION_START_SEGMENTS_LEAST);
+	region_lay_out(&offsets, REGION_START_SEGMENTS_LEAST, REGION_OFFER_LARGE_BUFFERS);
 	const uint64_t bytes = offsets.end;
 	if (overcommit_is_strict(OVERCOMMIT_PATH) || !session_affordable(RLIMIT_AS, bytes))
 		return NULL;
@@ -51,7 +51,7 @@ struct region_header *offer_region(bool strict)
 		/* takes one mmap, but has no name in /proc/PID/maps, and no seals */
 		header = memory_map(bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 		segments = REGION_START_SEGMENTS_LEAST;
-		region_lay_out(&offsets, segments);
+		region_lay_out(&offsets, segments, REGION_OFFER_LARGE_BUFFERS);
 	}
 	if (!header)
 		return NULL;
@@ -59,6 +59,7 @@ struct region_header *offer_region(bool strict)
 	header->offsets = offsets;
 	header->segments = segments;
 	header->start_segments = REGION_START_SEGMENTS_LEAST;
+	header->large_buffers = REGION_OFFER_LARGE_BUFFERS;
 	header->clock_id = CLOCK_MONOTONIC_COARSE;
 	header->offered = 1;
 	atomic_store_explicit(&header->period_bytes, REGION_OFFER_PERIOD_BYTES, memory_order_relaxed);

@@ -26,7 +26,7 @@ _Static_assert(PLACE_TAG_GENERATIONS << PLACE_TAG_INDEX_BITS <= PLACE_NONE, "and
 struct place_setup {
 	unsigned char *base; /* of the mapped region */
 	struct region_offsets offsets;
-	uint32_t segments, start_segments; /* as in the header */
+	uint32_t segments, start_segments, large_buffers; /* as in the header */
 	uint64_t key;
 	bool no_peak, record_mmap; /* as in the header */
 };

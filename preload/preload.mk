@@ -6,7 +6,7 @@ ATTACH_LIB   = $(if $(filter x86_64%,$(MACHINE)),$(O)/libheaptap-attach.so)
 
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
-PRELOAD_FLAGS  = -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-stack-protector -fno-builtin \
+PRELOAD_FLAGS  = -Wconversion -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-stack-protector -fno-builtin \
 	$(PRELOAD_$(firstword $(subst -, ,$(MACHINE))))
 # Returns are checked by the processor where it can: shadow stacks; signed return addresses and landing pads.
 PRELOAD_x86_64  := -fcf-protection=return

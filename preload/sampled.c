@@ -68,7 +68,7 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 	if (!period_bytes)
 		return false;
 	sample->size_bytes = (uint64_t)size + (size == 0);
-	sample->period_bytes = period_bytes;
+	sample->period_bytes = period_bytes & REGION_SAMPLE_PERIOD_MASK;
 	sample->time_ns = clock_read_ns();
 	sample->tid = sample_thread.tid;
 	return true;
@@ -90,7 +90,7 @@ static inline __attribute__((always_inline)) void enter(
 	bool asked;
 	uint32_t stack = walk_stack(caller, &asked);
 
-	entry->sample.stack = stack;
+	entry->sample.stack = stack & REGION_SAMPLE_STACK_MASK;
 	/* Before the block is in use: who looks in between must not see more in use than was allocated. */
 	if (stack)
 		walk_count(stack, weigh(entry->sample.size_bytes, UINT64_MAX, entry->sample.period_bytes));

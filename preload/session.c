@@ -145,7 +145,7 @@ bool session_affordable(int resource, uint64_t bytes)
 {
 	struct rlimit limit;
 
-	return getrlimit(resource, &limit) == 0 && session_within(&limit, bytes);
+	return getrlimit((__rlimit_resource_t)resource, &limit) == 0 && session_within(&limit, bytes);
 }
 
 /* Tells the sampler why the region is not used. Maps only its first page: there may be no room for more. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The library's private tables (live.h, slot.h, mapping.h). They are mapped when a region is taken, as large
- * as its period needs and as the limits of address space and of data allow. Before there is a region they take
- * nothing: a program starts under every limit under which it starts without us.
+ * as its period needs and as the limits of address space and of data allow. Before there is a region they
+ * take nothing: a program starts under every limit under which it starts without us.
  *
  * The period may become smaller later, and a heap may be larger than the period made likely. Then one more
  * table is mapped (last_level.h). Where that cannot be (a limit, a seccomp filter), the samples that have no

@@ -152,6 +152,7 @@ struct region_header {
 	struct region_offsets offsets;
 	uint32_t segments;       /* how many the file has, at most REGION_SEGMENTS */
 	uint32_t start_segments; /* how many of them the image maps when it starts */
+	uint32_t large_buffers;  /* how many stack buffers of the largest class there are */
 	/* signal that requests a snapshot, if COMMAND leaves it at its default; 0: none */
 	uint32_t snapshot_signal;
 	uint32_t start_paused;        /* 1: no samples until heaptap_start() */
@@ -359,17 +360,22 @@ static inline enum slot_state slot_word_state(uint64_t word)
 	return (enum slot_state)(word & SLOT_STATE_MASK);
 }
 
+enum { REGION_SAMPLE_PERIOD_BITS = 41, REGION_SAMPLE_STACK_BITS = 23 };
+#define REGION_SAMPLE_PERIOD_MASK ((UINT64_C(1) << REGION_SAMPLE_PERIOD_BITS) - 1)
+#define REGION_SAMPLE_STACK_MASK  ((1u << REGION_SAMPLE_STACK_BITS) - 1)
+
 /* What is known of a sample when it is taken. `seq`, its order number in the place that took it, and `slot`
  * name it. */
 struct region_sample {
 	uint64_t seq;
 	uint64_t size_bytes; /* as the caller asked, at least 1 */
 	/* in force when the interval that ended here was drawn; at most WEIGHT_PERIOD_MAX, 2^40 */
-	uint64_t period_bytes : 41;
-	uint64_t stack : 23; /* number of its stack by the walk backend (proto/walk.h); 0: by a dump */
-	uint64_t time_ns;    /* of the allocation */
-	uint32_t slot;       /* REGION_NO_SLOT: none */
-	uint32_t tid;        /* of the allocating thread; 0 unknown */
+	uint64_t period_bytes : REGION_SAMPLE_PERIOD_BITS;
+	/* number of its stack by the walk backend (proto/walk.h); 0: by a dump */
+	uint64_t stack : REGION_SAMPLE_STACK_BITS;
+	uint64_t time_ns; /* of the allocation */
+	uint32_t slot;    /* REGION_NO_SLOT: none */
+	uint32_t tid;     /* of the allocating thread; 0 unknown */
 };
 
 /* One live sampled block. `word` (slot_word) is stored with release last; a reader takes the fields between
@@ -466,7 +472,7 @@ enum {
 	BUFFER_BITMAPS_BYTES = 4096,
 };
 static const struct {
-	uint32_t count;
+	uint32_t count; /* of the largest ones: at most, see buffer_count() */
 	uint32_t bytes; /* struct region_buffer and the stack after it */
 } buffer_class[BUFFER_CLASSES] = {
     {4096, 2048},
@@ -474,8 +480,14 @@ static const struct {
     {512, 16384},
     {256, 32768},
     {64, 65536},
-    {8, (1 << 20) + 65536},
+    {64, (1 << 20) + 65536},
 };
+
+/* How many there are in a region with so many of the largest buffers (header.large_buffers). */
+static inline uint32_t buffer_count(uint32_t class, uint32_t large_buffers)
+{
+	return class + 1 < BUFFER_CLASSES ? buffer_class[class].count : large_buffers;
+}
 
 /* Words of the bitmap of so many buffers. */
 static inline uint32_t buffer_words(uint32_t count)
@@ -507,7 +519,15 @@ struct region_module {
 enum {
 	REGION_OFFER_SEGMENTS = 1024,     /* that the file of an offered region has */
 	REGION_START_SEGMENTS_LEAST = 64, /* and of one in anonymous memory, which has a size for ever */
+	REGION_OFFER_LARGE_BUFFERS = 8,
 };
+
+/* At smaller periods more deep stacks wait at the same time. */
+static inline uint32_t region_large_buffers(uint64_t period_bytes)
+{
+	return period_bytes < REGION_OFFER_PERIOD_BYTES ? buffer_class[BUFFER_CLASSES - 1].count
+	                                                : (uint32_t)REGION_OFFER_LARGE_BUFFERS;
+}
 
 /* How many segments an image maps when it starts: for the samples of 32 GiB of heap, a million at most. */
 static inline uint32_t region_start_segments(uint64_t period_bytes, uint32_t segments)
@@ -522,13 +542,14 @@ static inline uint32_t region_start_segments(uint64_t period_bytes, uint32_t seg
 	return start < segments ? (uint32_t)start : segments;
 }
 
-/* Fills in the offsets of a region with that many segments: there is one layout. */
-static inline void region_lay_out(struct region_offsets *offsets, uint32_t segments)
+/* Fills in the offsets of a region with that many segments and buffers of the largest class: there is one
+ * layout. */
+static inline void region_lay_out(struct region_offsets *offsets, uint32_t segments, uint32_t large_buffers)
 {
 	uint64_t buffers = BUFFER_BITMAPS_BYTES;
 
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
-		buffers += (uint64_t)buffer_class[c].count * buffer_class[c].bytes;
+		buffers += (uint64_t)buffer_count(c, large_buffers) * buffer_class[c].bytes;
 	const struct {
 		uint64_t *offset, bytes;
 	} parts[] = {
@@ -572,9 +593,10 @@ static inline bool region_is_whole(const struct region_header *header, uint64_t 
 
 	if (header->magic != REGION_MAGIC || header->abi != REGION_ABI || header->segments < 1 ||
 	    header->segments > REGION_SEGMENTS || header->start_segments < 1 ||
-	    header->start_segments > header->segments)
+	    header->start_segments > header->segments ||
+	    header->large_buffers > buffer_class[BUFFER_CLASSES - 1].count)
 		return false;
-	region_lay_out(&offsets, header->segments);
+	region_lay_out(&offsets, header->segments, header->large_buffers);
 	return file_bytes == offsets.end && memcmp(&header->offsets, &offsets, sizeof(offsets)) == 0;
 }
 
@@ -585,7 +607,7 @@ static inline bool region_is_whole(const struct region_header *header, uint64_t 
 #define REGION_TRIGGER_MMAP (1ull << 32)
 
 /* The trigger's fifth register: the period, and above it the stack's number if the sample was walked. */
-enum { REGION_STACK_SHIFT = 41 };
+enum { REGION_STACK_SHIFT = REGION_SAMPLE_PERIOD_BITS };
 
 /* "No slot": the sample was counted but has no place in the table. */
 #define REGION_NO_SLOT UINT32_MAX

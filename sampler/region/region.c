@@ -34,14 +34,15 @@ uint32_t region_clock(void)
 	return CLOCK_MONOTONIC_COARSE;
 }
 
-static void lay_out(struct region *region, uint64_t live_max)
+static void lay_out(struct region *region, uint64_t live_max, uint64_t period_bytes)
 {
 	uint64_t segments = (live_max + REGION_SEGMENT_SLOTS - 1) / REGION_SEGMENT_SLOTS;
 
 	region->segments = segments < 1  ? 1
 	    : segments > REGION_SEGMENTS ? REGION_SEGMENTS
 	                                 : (uint32_t)segments;
-	region_lay_out(&region->offsets, region->segments);
+	region->large_buffers = region_large_buffers(period_bytes);
+	region_lay_out(&region->offsets, region->segments, region->large_buffers);
 }
 
 /* The first touch of the pages that every image needs must not be charged to the target, neither in time nor
@@ -72,6 +73,7 @@ static int write_header(const struct region *region, const struct region_options
 	    .key = region->key,
 	    .offsets = region->offsets,
 	    .segments = region->segments,
+	    .large_buffers = region->large_buffers,
 	    .start_segments = region_start_segments(options->period_bytes, region->segments),
 	    .dump_bytes = options->dump_bytes,
 	    .clock_id = options->clock_id,
@@ -99,7 +101,7 @@ int region_open_spare(struct region *region, uint32_t id, uint64_t key, const st
 	*region = (struct region){.id = id, .key = key, .fd = memory_file_create(REGION_MEMORY_NAME)};
 	if (region->fd < 0)
 		return region->fd;
-	lay_out(region, options->live_max);
+	lay_out(region, options->live_max, options->period_bytes);
 	region->walks = options->walk != 0;
 	struct stat status;
 	int error = 0;
@@ -159,6 +161,7 @@ int region_reopen(struct region *region, int fd, bool anonymous)
 	    .anonymous = anonymous,
 	    .walks = header.walk != 0,
 	    .segments = header.segments,
+	    .large_buffers = header.large_buffers,
 	    .offsets = header.offsets};
 	region->ino = status.st_ino;
 	region->dev = status.st_dev;

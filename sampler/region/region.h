@@ -23,7 +23,7 @@ struct region {
 	uint32_t id;
 	uint64_t key;      /* without REGION_KEY_PLACE */
 	uint64_t ino, dev; /* to find it in /proc/PID/maps */
-	uint32_t segments;
+	uint32_t segments, large_buffers;
 	unsigned char *base;
 	struct region_offsets offsets;
 	bool anonymous; /* of an offer: shared memory without a name and without seals */

@@ -66,11 +66,11 @@ static size_t visit_buffers(const struct region *region,
 	uint32_t there[64];
 
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
-		const uint32_t words = buffer_words(buffer_class[c].count);
+		const uint32_t all = buffer_count(c, region->large_buffers), words = buffer_words(all);
 
 		for (uint32_t word = 0; word < words; word++) {
 			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire) &
-			    buffer_bits(buffer_class[c].count, word);
+			    buffer_bits(all, word);
 			uint64_t done = 0;
 			unsigned char *first = buffers + word * 64u * (size_t)buffer_class[c].bytes;
 
@@ -95,7 +95,7 @@ static size_t visit_buffers(const struct region *region,
 				atomic_fetch_and_explicit(&bitmap[word], ~done, memory_order_release);
 		}
 		bitmap += words;
-		buffers += (size_t)buffer_class[c].count * buffer_class[c].bytes;
+		buffers += (size_t)all * buffer_class[c].bytes;
 	}
 	return count;
 }

@@ -24,7 +24,7 @@ static uint64_t anonymous_bytes(void)
 {
 	struct region_offsets offsets;
 
-	region_lay_out(&offsets, REGION_START_SEGMENTS_LEAST);
+	region_lay_out(&offsets, REGION_START_SEGMENTS_LEAST, REGION_OFFER_LARGE_BUFFERS);
 	return offsets.end;
 }
 

@@ -23,7 +23,8 @@ test_of_another_user() {
   stop_daemon
 }
 
-# A worker that gives up its user after the fork keeps its own books, and its parent's stacks are closed to it.
+# A worker that gives up its user after the fork keeps its own books, and its parent's stacks are closed to it. It copies no
+# stack: its bytes are counted, their stacks are lost.
 test_worker_of_another_user() {
   stage daemon_steps daemon_offer
   chmod 777 .
@@ -34,7 +35,10 @@ test_worker_of_another_user() {
   wait $!
   found() { ls store/steps/*/*.exit.pb.gz 2>/dev/null | grep -q .; }
   wait_for 20 found
-  reached_exactly "$(only store/steps/*/*.exit.pb.gz)" hold 'inuse_space 100000'
+  profile=$(only store/steps/*/*.exit.pb.gz)
+  profile_check "$profile"
+  equal 100000 "$(sums inuse_space "$profile")" 'bytes in use'
+  comment_of "$profile" | grep -q '^samples: .* changed its user id 1100' || fail "$(comment_of "$profile")"
   stop_daemon
 }
 

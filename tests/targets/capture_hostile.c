@@ -76,7 +76,7 @@ static void fill_buffer(unsigned long *state)
 		at += (unsigned long)buffer_class[c].count * buffer_class[c].bytes;
 		bit += 64 * buffer_words(buffer_class[c].count);
 	}
-	number = next(state) % (buffer_class[class].count < 16 ? buffer_class[class].count : 16);
+	number = next(state) % (class + 1 < BUFFER_CLASSES ? 16 : header->large_buffers % 17 + 1);
 	struct region_buffer *buffer =
 	    (struct region_buffer *)(area + at + (unsigned long)number * buffer_class[class].bytes);
 	for (unsigned long i = 0; i < sizeof(*buffer) / 8; i++)

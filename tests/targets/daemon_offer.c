@@ -44,7 +44,7 @@ static struct region_header *make(size_t size, int *fd)
 {
 	struct region_offsets offsets;
 
-	region_lay_out(&offsets, REGION_OFFER_SEGMENTS);
+	region_lay_out(&offsets, REGION_OFFER_SEGMENTS, REGION_OFFER_LARGE_BUFFERS);
 	bytes = offsets.end;
 	size = size ? size : bytes;
 	*fd = memfd_create("heaptap", MFD_ALLOW_SEALING | MFD_CLOEXEC);
@@ -60,6 +60,7 @@ static struct region_header *make(size_t size, int *fd)
 		header->offsets = offsets;
 		header->segments = REGION_OFFER_SEGMENTS;
 		header->start_segments = REGION_START_SEGMENTS_LEAST;
+		header->large_buffers = REGION_OFFER_LARGE_BUFFERS;
 		header->offered = 1;
 		header->period_bytes = REGION_OFFER_PERIOD_BYTES;
 		header->state = REGION_OFFERED;

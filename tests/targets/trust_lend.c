@@ -59,10 +59,14 @@ static void seal(int fd, int seals)
 /* A region as the sampler makes it. */
 static void write_header(int fd, uint64_t modules)
 {
-	struct region_header header = {
-	    .magic = REGION_MAGIC, .abi = REGION_ABI, .segments = 4, .start_segments = 4, .clock_id = 1};
+	struct region_header header = {.magic = REGION_MAGIC,
+	    .abi = REGION_ABI,
+	    .segments = 4,
+	    .start_segments = 4,
+	    .large_buffers = 8,
+	    .clock_id = 1};
 
-	region_lay_out(&header.offsets, header.segments);
+	region_lay_out(&header.offsets, header.segments, header.large_buffers);
 	if (ftruncate(fd, (off_t)header.offsets.end) != 0)
 		give_up("size");
 	header.offsets.modules = modules ? modules : header.offsets.modules;

@@ -35,6 +35,7 @@ static void start(void)
 	    .place = {.offsets = region.offsets,
 	        .segments = SEGMENTS,
 	        .start_segments = FEW,
+	        .large_buffers = region.large_buffers,
 	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	};

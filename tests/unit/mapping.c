@@ -41,6 +41,7 @@ static void open_region(void)
 	        .offsets = region.offsets,
 	        .segments = region.segments,
 	        .start_segments = region.segments,
+	        .large_buffers = region.large_buffers,
 	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,

@@ -39,6 +39,7 @@ static inline struct claim_setup make_region(bool wiped)
 	        .offsets = region.offsets,
 	        .segments = region.segments,
 	        .start_segments = region.segments,
+	        .large_buffers = region.large_buffers,
 	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,

@@ -61,7 +61,8 @@ static void a_header_is_refused_for_each_wrong_number(void **unused)
 	for (size_t s = 0; s < sizeof(segments) / sizeof(segments[0]); s++) {
 		good.segments = segments[s];
 		good.start_segments = 1;
-		region_lay_out(&good.offsets, good.segments);
+		good.large_buffers = 8;
+		region_lay_out(&good.offsets, good.segments, good.large_buffers);
 		const uint64_t end = good.offsets.end;
 		assert_true(region_is_whole(&good, end));
 		const uint64_t wrong_sizes[] = {0, 1, end - REGION_PAGE_BYTES, end - 1, end + 1, UINT64_MAX};
@@ -93,10 +94,10 @@ static void a_header_is_refused_for_each_wrong_number(void **unused)
 	}
 	/* More of them, laid out as they should be. */
 	good.segments = REGION_SEGMENTS + 1;
-	region_lay_out(&good.offsets, good.segments);
+	region_lay_out(&good.offsets, good.segments, good.large_buffers);
 	assert_false(region_is_whole(&good, good.offsets.end));
 	good.segments = 5;
-	region_lay_out(&good.offsets, good.segments);
+	region_lay_out(&good.offsets, good.segments, good.large_buffers);
 	good.magic++;
 	assert_false(region_is_whole(&good, good.offsets.end));
 	good.magic--;
@@ -110,6 +111,11 @@ static void a_header_is_refused_for_each_wrong_number(void **unused)
 	}
 	good.start_segments = 5;
 	assert_true(region_is_whole(&good, good.offsets.end));
+	const uint32_t wrong_buffers[] = {0, 7, 9, 65, UINT32_MAX};
+	for (size_t i = 0; i < sizeof(wrong_buffers) / sizeof(wrong_buffers[0]); i++) {
+		good.large_buffers = wrong_buffers[i];
+		assert_false(region_is_whole(&good, good.offsets.end));
+	}
 }
 
 /* What an image maps when it starts: no more than 128 MiB with the tables (live.c) at the default period. */
@@ -125,7 +131,7 @@ static void the_mapping_of_the_start_is_by_the_period(void **unused)
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		assert_int_equal(region_start_segments(want[i].period_bytes, 1024), want[i].segments);
 	assert_int_equal(region_start_segments(1, 5), 5);
-	region_lay_out(&header.offsets, REGION_OFFER_SEGMENTS);
+	region_lay_out(&header.offsets, REGION_OFFER_SEGMENTS, region_large_buffers(512 << 10));
 	header.start_segments = region_start_segments(512 << 10, REGION_OFFER_SEGMENTS);
 	assert_in_range(region_start_bytes(&header), 1, 112 << 20);
 }

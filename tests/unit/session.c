@@ -152,9 +152,9 @@ static void a_pool_page_is_its_owners_word(void **unused)
 static void write_region(int fd, uint64_t modules)
 {
 	struct region_header header = {
-	    .magic = REGION_MAGIC, .abi = REGION_ABI, .segments = 1, .start_segments = 1};
+	    .magic = REGION_MAGIC, .abi = REGION_ABI, .segments = 1, .start_segments = 1, .large_buffers = 1};
 
-	region_lay_out(&header.offsets, header.segments);
+	region_lay_out(&header.offsets, header.segments, header.large_buffers);
 	assert_int_equal(0, ftruncate(fd, (off_t)header.offsets.end));
 	header.offsets.modules = modules ? modules : header.offsets.modules;
 	assert_int_equal(sizeof(header), pwrite(fd, &header, sizeof(header), 0));

@@ -195,6 +195,7 @@ static void a_child_dies_while_it_claims(void **state)
 	        .offsets = s->region->offsets,
 	        .segments = s->region->segments,
 	        .start_segments = s->region->segments,
+	        .large_buffers = s->region->large_buffers,
 	        .key = s->region->key},
 	    .pid = (uint32_t)getpid(),
 	    .wiped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),

@@ -61,6 +61,7 @@ static int open_region(void **state)
 	        .offsets = region.offsets,
 	        .segments = region.segments,
 	        .start_segments = region.segments,
+	        .large_buffers = region.large_buffers,
 	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	};
