@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/arrivals.h"
 
+#include "sampler/heap/abandoned.h"
 #include "sampler/heap/adoption.h"
 #include "sampler/heap/drain.h"
 #include "sampler/heap/image.h"

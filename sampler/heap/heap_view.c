@@ -2,6 +2,7 @@
 #include "sampler/heap/heap_view.h"
 
 #include "pprof/table/array.h"
+#include "sampler/heap/lifetime.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "sampler/heap/drain.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/image.h"
+#include "sampler/heap/missed.h"
 #include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/thread_facts.h"

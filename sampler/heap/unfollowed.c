@@ -172,7 +172,7 @@ void unfollowed_tend(struct image *image, bool by_records, int verbosity)
 	if (!by_records)
 		look(image);
 	if (u->count != u->said && verbosity > 0)
-		log_line("pid %d: %s was executed by a child of it, and is not followed (%" PRIu64 " in all)",
+		log_line("pid %d: its child executed %s, which is not followed (%" PRIu64 " in all)",
 		    (int)image->origin.attached_pid, u->last, u->count);
 	u->said = u->count;
 }

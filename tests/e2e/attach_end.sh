@@ -131,10 +131,10 @@ S
   wait_for 20 says 'done long'
   attach -v -b "$backend" -p 1 --children=no
   echo long >&7
-  wait_for 30 grep -q "^heaptap: pid $target: .*sleep (pid [0-9]*) was executed by a child of it, and is not followed (1 in all)" log
+  wait_for 30 grep -q "^heaptap: pid $target: its child executed .*sleep (pid [0-9]*), which is not followed (1 in all)" log
   if [ "$backend" = uprobe ]; then
     echo short >&7
-    wait_for 30 grep -q "^heaptap: pid $target: .*true (pid [0-9]*) was executed by a child of it, and is not followed (2 in all)" log
+    wait_for 30 grep -q "^heaptap: pid $target: its child executed .*true (pid [0-9]*), which is not followed (2 in all)" log
   fi
   echo self >&7
   wait_for 30 grep -q "^heaptap: bash (pid $target) executed .*sleep, which is not profiled" log
