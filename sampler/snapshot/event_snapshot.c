@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHARE_PERCENT = 90 }; /* of the count; if samples stand for less, the summary says so */
+enum { SHARE_PERCENT = 90 }; /* if samples stand for less than this part of the count, the summary says so */
 
 double event_job_scale(const struct event_job *job)
 {
@@ -55,8 +55,8 @@ static void comment_samples(
 	profile_job_text_add(&text, profile);
 }
 
-/* What the kernel counted, and what the samples stand for: the difference was lost, throttled, or belongs to
- * threads that ended before their first sample was due. */
+/* What the kernel counted, and what the samples stand for. The difference was lost or throttled, or belongs
+ * to threads that ended before their first sample. */
 static void comment_counts(
     struct profile *profile, const struct event_snapshot *event_snapshot, const struct event_job *job)
 {

@@ -13,7 +13,7 @@
 
 _Static_assert((int)EVENTS_MAX <= (int)SNAPSHOT_FILES, "a file for each event");
 
-enum { OTHERS_SAID = 8 }; /* processes started by COMMAND whose events are shown */
+enum { OTHERS_SAID = 8 }; /* processes started by COMMAND whose events the user is shown */
 
 /* ---- taking */
 
@@ -64,7 +64,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 		return -ENOMEM;
 	event_snapshot->subject = (struct event_process *)target;
 	event_process_look(event_snapshot->subject);
-	/* The same names as in its heap profiles, unless that does not know what it executed. */
+	/* Takes the names of its heap profiles, unless the heap is of an earlier program. */
 	if (heap && strcmp(heap->target.name, target->name) == 0) {
 		memcpy(target->title, heap->target.title, sizeof(target->title));
 		memcpy(target->full_name, heap->target.full_name, sizeof(target->full_name));
@@ -98,7 +98,7 @@ void event_source_take(struct event_source *source, pid_t pid, const struct snap
 /* ---- what the scheduler asks */
 
 /* If the heap of a process is profiled, its events are written together with the heap. But a heap with few
- * samples or none is not written at every interval. */
+ * samples is not written at each interval, so its events are written alone. */
 static bool has(const struct snapshot_source *base, const struct target *target, enum snapshot_reason reason)
 {
 	const struct event_source *source = (const struct event_source *)base;
@@ -113,7 +113,7 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	return event_process_has_samples((const struct event_process *)target);
 }
 
-/* Those that a user may want to read: more of them are only counted. */
+/* Shows the user as many ended processes as he may want to read; more are only counted. */
 static void written(struct snapshot_source *base, const struct snapshot *snapshot, int error)
 {
 	struct event_source *source = (struct event_source *)base;

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-/* One of the profiles that a snapshot consists of. */
+/* One of the profiles of a snapshot. */
 struct heap_job {
 	struct profile_job base; /* first */
 	enum heap_view_kind kind;
@@ -33,7 +33,7 @@ const char *heap_snapshot_why_missing(const struct heap_snapshot *heap_snapshot)
 	return heap_snapshot->rings_were_full ? "no room in the rings" : "not dumped by the kernel";
 }
 
-/* Of a delta: what else is known of the samples is not known of an interval. */
+/* For a delta: the other counts of samples are not known by interval. */
 static void comment_interval(struct profile *profile, const struct heap_view *delta)
 {
 	profile_job_comment(profile,
@@ -91,7 +91,8 @@ static void comment_losses(
 	profile_job_text_add(&text, profile);
 }
 
-/* Their error is not independent of that in the profiles of those processes, see pprof/analysis/overlap.h. */
+/* These blocks are in the profiles of the ancestors too, so the errors are not independent: see
+ * pprof/analysis/overlap.h. */
 static void comment_inherited(
     struct profile *profile, const struct process *process, const struct heap_view *view)
 {
@@ -129,7 +130,7 @@ static void comment_lifetimes(struct profile *profile, const struct heap_snapsho
 	profile_job_text_add(&text, profile);
 }
 
-/* Of the peak nothing is known: nobody was there. */
+/* Resident memory was not read at the peak. */
 static void comment_resident(
     struct profile *profile, const struct heap_snapshot *heap_snapshot, const struct heap_job *job)
 {
@@ -174,7 +175,7 @@ static void comment_cause(
 		profile_job_comment(profile, "snapshot: %s", heap_snapshot->base.cause);
 }
 
-/* What is older is not in the books. */
+/* Blocks that are older than the attachment are not in the books. */
 static void comment_attached(struct profile *profile, const struct image *image)
 {
 	char bytes[AMOUNT_BYTES];
@@ -293,7 +294,7 @@ static size_t row_labels(
 
 	if (row->inherited)
 		labels[count++] = (struct profile_label){.key = "inherited", .str = "yes"};
-	if (row->inherited && origin > 0) /* without it the origin is unknown */
+	if (row->inherited && origin > 0) /* else the origin is unknown */
 		labels[count++] = (struct profile_label){.key = ORIGIN_LABEL_FROM, .num = origin};
 	if (row->key.mapped)
 		labels[count++] = (struct profile_label){.key = "alloc_fn", .str = "mmap"};
@@ -336,8 +337,8 @@ static int add_row(struct profile *profile, struct symbolizer *symbolizer, const
 	    [SAMPLE_TYPE_INUSE_OBJECTS] = rounded(row->inuse.objects_q16, WEIGHT_OBJECTS_SHIFT),
 	    [SAMPLE_TYPE_INUSE_SPACE] = rounded(row->inuse.bytes_q8, WEIGHT_BYTES_SHIFT),
 	};
-	/* The mean size of this row's blocks, as Go writes it: the quotient of the estimates of bytes and
-	 * objects. */
+	/* The mean size of the row's blocks, which Go writes too: the estimate of bytes by that of objects.
+	 * */
 	bool allocated = values[SAMPLE_TYPE_ALLOC_OBJECTS] > 0;
 	int64_t objects = values[allocated ? SAMPLE_TYPE_ALLOC_OBJECTS : SAMPLE_TYPE_INUSE_OBJECTS];
 	int64_t bytes = values[allocated ? SAMPLE_TYPE_ALLOC_SPACE : SAMPLE_TYPE_INUSE_SPACE];

@@ -52,7 +52,7 @@ static void describe_trouble(const struct process *process, const struct snapsho
 		    suppressed);
 }
 
-/* The difference to the last periodic snapshot, beside this one. */
+/* Adds the difference to the last periodic snapshot. */
 static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *heap_snapshot,
     const char *name, const struct live_scan *live_scan)
 {
@@ -70,7 +70,7 @@ static void add_delta(const struct scheduler *scheduler, struct heap_snapshot *h
 	heap_mark(heap, live_scan->counted, live_scan->now_ns);
 }
 
-/* The files beside the profile. */
+/* Adds the profiles beside that of what is in use. */
 static void add_files(const struct heap_source *source, struct heap_snapshot *heap_snapshot,
     struct snapshot_series *series, const struct snapshot_order *order, const struct live_scan *live_scan)
 {
@@ -81,7 +81,8 @@ static void add_files(const struct heap_source *source, struct heap_snapshot *he
 		add_delta(scheduler, heap_snapshot, order->name, live_scan);
 }
 
-/* asked: as it was before the drain. An earlier sampler may have had rings, if this one has none. */
+/* asked: the dumps that were asked for before the drain. Without rings of its own the sampler does not know:
+ * an earlier sampler may have had some. */
 static void note_missing(struct heap_snapshot *heap_snapshot, const struct registry *registry, uint64_t asked)
 {
 	const uint64_t came = heap_snapshot->process->counters.dumps;
@@ -99,7 +100,7 @@ static int add_views(struct heap_source *source, struct heap_snapshot *heap_snap
 	int error = live_scan_take(&live_scan, process->image->region, process->place);
 
 	if (!error) {
-		if (!process->target.closed) /* else all has been read */
+		if (!process->target.closed) /* else everything was read before */
 			drain_image(source->registry, process->image);
 		note_missing(heap_snapshot, source->registry, asked);
 		error = heap_view_make(&heap_snapshot->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
@@ -111,13 +112,13 @@ static int add_views(struct heap_source *source, struct heap_snapshot *heap_snap
 	heap_snapshot->base.unix_ns = clock_unix_ns();
 	if (order->kind != SNAPSHOT_MEMORY)
 		resident_watch_read(&series->heap.resident, process);
-	else if (process->target.readable) /* a client may ask every second: no reading out of turn */
+	else if (process->target.readable) /* a client may ask every second */
 		resident_watch_look(&series->heap.resident, process, live_scan.now_ns,
 		    source->registry->setup.intake->books.processes.count);
 	heap_snapshot->resident = series->heap.resident;
 	snapshot_unseen_look(&heap_snapshot->unseen, process, &heap_snapshot->resident, &heap_snapshot->view);
 	heap_snapshot->lifetimes = *heap_lifetimes(process->heap);
-	/* of the image: of all of its processes */
+	/* frees_lost counts for all processes of the image */
 	heap_snapshot->frees_missing = process->image->frees.lost + process->counters.frees_unknown;
 	describe_trouble(
 	    process, series, live_scan.now_ns, heap_snapshot->trouble, sizeof(heap_snapshot->trouble));
@@ -145,8 +146,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	    sizeof(heap_snapshot->session));
 	int error = 0;
 	if (order->kind == SNAPSHOT_MEMORY)
-		snprintf(heap_snapshot->path, sizeof(heap_snapshot->path),
-		    "memory"); /* no file, and no name is used up */
+		strcpy(heap_snapshot->path, "memory"); /* it is no file, so it takes no name */
 	else
 		error = scheduler_reserve(
 		    base->scheduler, target, order->name, heap_snapshot->path, sizeof(heap_snapshot->path));
@@ -168,7 +168,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 
 /* ---- requests in the shared memory */
 
-/* The snapshot was taken, or cannot be, or is refused: heaptap_snapshot() may return. */
+/* Lets heaptap_snapshot() return: the snapshot was taken, or could not be taken, or is refused. */
 static void answer_program(const struct process *process, const struct snapshot_series *series)
 {
 	struct region_place *place = region_place(process->image->region, process->place);
@@ -177,7 +177,8 @@ static void answer_program(const struct process *process, const struct snapshot_
 		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* A burst of 16, then one a second: otherwise a target could fill the disk. */
+/* May the program request another snapshot? It may have a burst of 16, then one a second: else a target could
+ * fill the disk. */
 static bool may_request(struct snapshot_series *series, uint64_t now_ns)
 {
 	static const struct throttle_rate rate = {.burst = 16, .units = 1, .step_ns = CLOCK_NS_PER_S};
@@ -198,7 +199,7 @@ static bool is_allowed(const struct scheduler *scheduler, struct snapshot_series
 	return false;
 }
 
-/* Reads the requests in the process' place; the values are hostile, so they are only compared. */
+/* Reads the requests in the process' place. The counts are not trusted, so they are only compared. */
 static void read_requests(const struct scheduler *scheduler, const struct process *process,
     struct snapshot_series *series, uint64_t now_ns)
 {
@@ -227,7 +228,8 @@ static void read_requests(const struct scheduler *scheduler, const struct proces
 
 /* ---- thresholds */
 
-/* Without -v of the first cgroup only: who gives --on memory.high must know if nothing will come of it. */
+/* Says whether --on memory.high can have an effect. Without -v only about the first cgroup where it has none.
+ * */
 static void tell_cgroup(
     struct heap_source *source, const struct process *process, struct threshold_watch *watch)
 {
@@ -254,7 +256,7 @@ static struct threshold_watch *watch_of(
     const struct threshold_settings *settings, struct snapshot_series *series)
 {
 	if (settings->count && !series->heap.thresholds)
-		series->heap.thresholds = threshold_watch_new(settings); /* else: is tried again */
+		series->heap.thresholds = threshold_watch_new(settings); /* if it fails: again later */
 	return series->heap.thresholds;
 }
 
@@ -293,7 +295,7 @@ static void look_at_thresholds(
 		tell_cgroup(source, process, watch);
 }
 
-/* A snapshot of the events goes with it. */
+/* The events of the process are written with its heap. */
 static void taken(
     struct snapshot_source *base, struct target *target, const struct snapshot_order *order, int error)
 {
@@ -331,7 +333,7 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	const struct process *process = (const struct process *)target;
 	uint64_t samples = process_samples(process);
 
-	/* Killed while it counted, a process may have sent more than it counted. */
+	/* A process that was killed while it counted may have sent more than it counted. */
 	if (reason == SNAPSHOT_REASON_END && process->counters.taken > samples)
 		samples = process->counters.taken;
 	return reason == SNAPSHOT_REASON_ASKED || scheduler_is_enough(base->scheduler, target, samples) ||
@@ -340,7 +342,7 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	            ((const struct heap_source *)base)->period_bytes));
 }
 
-/* Of a session, which has an end. */
+/* For a session, whose client is told the paths at the end. */
 static void note_written(struct heap_source *source, const char *path)
 {
 	char *copy = source->written_count < HEAP_SOURCE_WRITTEN ? strdup(path) : NULL;
@@ -357,7 +359,7 @@ void heap_source_fini(struct heap_source *source)
 		free(source->written[--source->written_count]);
 }
 
-/* With -v the others' blocks are shown at once; COMMAND's is part of the summary. */
+/* With -v the blocks of other processes than COMMAND are shown at once. */
 static void sum_up(struct heap_source *source, const struct snapshot *snapshot, int error)
 {
 	const struct target *target = snapshot->target;
@@ -385,20 +387,21 @@ static void written(struct snapshot_source *base, const struct snapshot *snapsho
 	if (snapshot->kind == SNAPSHOT_EXIT) {
 		if (scheduler_setup(base->scheduler)->settings->verbosity >= 0)
 			sum_up(source, snapshot, error);
-	} else if (!error) { /* else the next one tries again */
+	} else if (!error) { /* else the next snapshot tries again */
 		peak_written(snapshot->target->series, heap_snapshot);
 		if (!snapshot->target->plan)
 			note_written(source, heap_snapshot->path);
 	}
 }
 
-/* Without the blocks that it had from its parent, which the parent counts. Nothing if there is no memory. */
+/* What is in use, without blocks that were inherited, which the parent counts. Nothing if out of memory. */
 static struct tally in_use_of_its_own(const struct process *process)
 {
 	struct live_scan scan;
 	struct tally sum = {0};
 
-	/* Nothing is inherited at place 0, and to read slots that were never used costs memory. */
+	/* At place 0 nothing is inherited, so the count will do: reading slots that were never used costs
+	 * memory. */
 	if (process->place == 0)
 		return region_read_tally(&region_place(process->image->region, 0)->live);
 	if (live_scan_take(&scan, process->image->region, process->place) != 0)
@@ -416,7 +419,7 @@ static const char *const drops[] = {
     [SNAPSHOT_DROP_PAUSED] = "because everything was off when they ended",
 };
 
-/* A process of few samples is summed up in the summary; what it counted is in no profile. */
+/* Adds up a process of few samples for the summary, because no profile has what it counted. */
 static void omit(struct heap_source *source, const struct process *process, struct tally allocated)
 {
 	const struct target *target = &process->target;

@@ -2,8 +2,9 @@
 /*
  * Snapshots of heaps.
  *
- * To take one: 1. copy the live slots (live_scan), 2. drain rings and buffers, 3. join books and slots into
- * rows (heap_view), 4. the writer forks a child that symbolizes and writes.
+ * A snapshot is made in four steps: 1. copy the live slots (live_scan), 2. drain rings and buffers, 3. join
+ * books and slots into rows (heap_view), 4. the writer forks a child that symbolizes and writes
+ * (heap_snapshot).
  */
 #ifndef SAMPLER_SNAPSHOT_HEAP_SOURCE_H
 #define SAMPLER_SNAPSHOT_HEAP_SOURCE_H
@@ -17,17 +18,17 @@ enum { HEAP_SOURCE_WRITTEN = 256 };
 
 struct heap_source {
 	struct snapshot_source base; /* first */
-	struct registry *registry;   /* borrowed, as all here are */
-	struct event_source *events; /* takes its own with each numbered one; NULL: none */
+	struct registry *registry;   /* borrowed */
+	struct event_source *events; /* borrowed: takes its own snapshot with each numbered one; NULL: none */
 	/* Writes a line about the session, for every profile. */
 	void (*describe)(void *context, uint64_t period_bytes, char *text, size_t text_bytes);
 	void *context;
 	uint64_t period_bytes;     /* in force */
-	struct summary_list ended; /* since the last summary; for summary_list_clear() */
-	/* Numbered snapshots that a session has written, owned: for the answer at its end. */
+	struct summary_list ended; /* processes that ended since the last summary; for summary_list_clear() */
+	/* Paths of numbered snapshots, owned: the session's client is told them at the end. */
 	char *written[HEAP_SOURCE_WRITTEN];
 	size_t written_count;
-	bool written_more; /* there are others */
+	bool written_more; /* there were too many */
 	/* What processes without a last profile counted, by the reason for that. */
 	struct heap_source_dropped {
 		struct tally allocated;
@@ -35,17 +36,17 @@ struct heap_source {
 		double at_end_bytes;      /* of SNAPSHOT_DROP_FEW: in use at their ends */
 		uint64_t unsaid, said_ns; /* of the others: processes since the last line in the log */
 	} dropped[SNAPSHOT_DROPS];
-	struct memory_high *cgroups; /* with a limit of memory that a threshold is about */
-	bool cgroup_said;            /* that one of them has no such limit */
+	struct memory_high *cgroups; /* those whose limit of memory a threshold is about */
+	bool cgroup_said;            /* the user was told that a cgroup has no such limit */
 };
 
 extern const struct snapshot_source_kind heap_source_kind;
 
-/* Frees what the source has. */
+/* Frees what the source owns. */
 void heap_source_fini(struct heap_source *source);
 
-/* What the processes without a last profile counted, for the comments of other profiles. False: there are
- * none, and the text is empty. */
+/* Says how many processes have no last profile for that reason, and what they counted. False if there are
+ * none: the text is "". */
 bool heap_source_describe_dropped(
     const struct heap_source *source, enum snapshot_drop why, char *text, size_t text_bytes);
 

@@ -3,7 +3,7 @@
 
 #include "sampler/snapshot/schedule.h"
 
-/* What the process counts is hostile: any number may be there. */
+/* The process' counts are not trusted: any number may be there. */
 static double bytes_of(const struct tally *tally)
 {
 	return (int64_t)tally->bytes_q8 < 0 ? 0 : (double)tally->bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
@@ -19,7 +19,7 @@ struct trend_point heap_trend_point(const struct region_place *place, uint64_t n
 	    .inuse_variance = region_live_variance(place),
 	    .inuse_samples = (double)live.samples,
 	    .allocated_bytes = all_bytes,
-	    /* as if all stood for as much */
+	    /* as if all samples stood for the same number of bytes */
 	    .allocated_variance = all_samples > 0 ? all_bytes * all_bytes / all_samples : 0,
 	    .allocated_samples = all_samples};
 }

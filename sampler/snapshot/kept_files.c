@@ -21,7 +21,7 @@ void kept_files_fini(struct kept_files *files)
 	*files = (struct kept_files){0};
 }
 
-/* There is one. */
+/* There must be one. */
 static void remove_oldest(struct kept_files *files, bool by_threshold, const struct sink *sink)
 {
 	struct kept_snapshot *oldest = files->snapshots;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of one process' numbered snapshots, of which --keep keeps the newest. */
+/* The files of one process' numbered snapshots: --keep keeps the newest snapshots, and the files of older
+ * ones are removed. */
 #ifndef SAMPLER_SNAPSHOT_KEPT_FILES_H
 #define SAMPLER_SNAPSHOT_KEPT_FILES_H
 

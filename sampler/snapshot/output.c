@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TAKEN_NAMES = 1000 }; /* tried, one after another, for one profile */
+enum { TAKEN_NAMES = 1000 }; /* names that are tried for one profile */
 
 struct output_used {
 	struct used_name {
@@ -76,7 +76,7 @@ static bool is_plain(char byte)
 	    byte == '.' || byte == '_' || byte == '+' || byte == '-';
 }
 
-/* A word from an untrusted source: see output.h. */
+/* A word that is not trusted: see output.h. */
 static void text_put_word(struct text *text, const char *word)
 {
 	const char *slash = word ? strrchr(word, '/') : NULL;
@@ -328,7 +328,7 @@ static int used_grow(struct output_used *used)
 	return 0;
 }
 
-/* The number for the next file called `name`, 1 if there was none before. NULL: no memory. */
+/* The number for the next file called `name`: 1 for the first. NULL if out of memory. */
 static uint64_t *used_next(struct output_used *used, const char *name)
 {
 	uint64_t hash = name_hash(name);
@@ -357,8 +357,8 @@ static bool is_taken_in(int folder_fd, const char *name)
 	return fstat(folder_fd, &around) == 0 && (around.st_mode & S_ISVTX) && around.st_uid != geteuid();
 }
 
-/* Is the path taken by something that a profile cannot replace: a FIFO, or another user's file in a folder
- * such as /tmp? */
+/* Is something at the path that a profile cannot replace: a FIFO, or another user's file in a folder such as
+ * /tmp? */
 static bool is_taken(const struct output *output, const char *path)
 {
 	struct folder folder;
@@ -415,13 +415,13 @@ int output_reserve(struct output *output, const struct output_facts *facts, char
 		ret = next_name(output->used, plain, path, path_bytes);
 		if (ret || !is_taken(output, path))
 			return ret;
-		if (tries == TAKEN_NAMES) /* all the names were taken, probably on purpose */
+		if (tries == TAKEN_NAMES) /* somebody took all these names, probably on purpose */
 			ret = -EEXIST;
 	}
 	return ret;
 }
 
-/* Directives side by side, or with a dot between them, are one star. */
+/* Several directives side by side, or with a dot between them, become one star. */
 static void text_put_stars(struct text *text, const char *pattern)
 {
 	bool star = false;

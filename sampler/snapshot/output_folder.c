@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of output.h that is about the folder of the files. */
+/* The folder of the files: the half of output.h that opens and makes folders. */
 #include "sampler/snapshot/output.h"
 
 #include "pprof/codec/file.h"
@@ -33,7 +33,7 @@ void output_let_go(struct output *output)
 	folder_close(&output->base);
 }
 
-/* Only if every file goes to the same folder is it known before there is a profile. */
+/* Do all files go to the same folder? Only then is the folder known before there is a profile. */
 static bool has_one_folder(const char *pattern)
 {
 	const char *end = strrchr(pattern, '/');
@@ -44,7 +44,7 @@ static bool has_one_folder(const char *pattern)
 	return true;
 }
 
-/* A folder whose own folder is not there is perhaps a path with a mistake in it. */
+/* Is the folder above missing too? The path may have a mistake in it. */
 static bool has_no_folder(const char *place)
 {
 	char above[PATH_MAX];

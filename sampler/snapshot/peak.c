@@ -8,17 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `days` is 1 at least. */
+/* Half of the least `days` of a store. */
 static const uint64_t old_ns = 12 * 3600 * UINT64_C(1000000000);
 
-/* Only a store removes files by the time in their names. */
+/* Does the file need a new name? Only in a store, which removes files by the time in their names. */
 static bool is_old(const struct scheduler *scheduler, const struct peak_file *file)
 {
 	return file->path && scheduler_setup(scheduler)->reserve &&
 	    clock_now_ns() - file->reserved_ns >= old_ns;
 }
 
-/* A copy, because the next snapshot may make a new path. NULL: there is no path, which was logged. */
+/* Returns a copy, because the next snapshot may make a new path. NULL if no path could be made, which was
+ * logged. */
 static char *path_of(
     const struct scheduler *scheduler, const struct target *target, struct peak_file *file, bool old)
 {
@@ -41,7 +42,7 @@ void peak_add(const struct scheduler *scheduler, struct heap_snapshot *snapshot,
 	const bool old = is_old(scheduler, file);
 
 	if (old)
-		file->order = 0; /* nothing is under the new name yet */
+		file->order = 0; /* no file has the new name yet */
 	if (!scan->peak_order ||
 	    (snapshot->base.kind == SNAPSHOT_NUMBERED && scan->peak_order == file->order) ||
 	    heap_view_make(&snapshot->peak, HEAP_VIEW_PEAK, snapshot->process->heap, scan) != 0)

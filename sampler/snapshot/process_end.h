@@ -8,14 +8,12 @@
 
 #include <stddef.h>
 
-enum {
-	PROCESS_END_BYTES = TARGET_UNSEEN_BYTES + 256
-}; /* of the longest phrase, with the OOM killer's part */
+enum { PROCESS_END_BYTES = TARGET_UNSEEN_BYTES + 256 }; /* the longest phrase, with what the OOM killer did */
 
 /* "exited with status 0", "was killed by SIGKILL" */
 void process_end_phrase(const struct target *target, char *text, size_t text_bytes);
 
-/* The same, with what the OOM killer did meanwhile if it may have been the killer. */
+/* The same, with what the OOM killer did, if it may have killed the process. */
 void process_end_describe(
     const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes);
 
@@ -23,9 +21,9 @@ void process_end_describe(
 void process_end_cause(
     const struct target *target, const struct oom_watch *watch, char *text, size_t text_bytes);
 
-/* How much a user wants to hear of it, the most last. */
+/* How important the end is to the user, the most important last. */
 enum process_end_alarm {
-	PROCESS_END_QUIET,  /* it exited, or a pipe's reader went away (SIGPIPE), as is usual in scripts */
+	PROCESS_END_QUIET,  /* it exited, or a pipe's reader had gone (SIGPIPE), as is usual in scripts */
 	PROCESS_END_TOLD,   /* a signal that asks a process to end: SIGTERM, SIGINT */
 	PROCESS_END_KILLED, /* it crashed, or was killed by SIGKILL */
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The address space of a profile: no address in it stands for two pieces of code.
+ * The addresses of a profile: no address stands for two pieces of code.
  *
- * A process reuses addresses. dlclose() gives a library's range back and the kernel puts the next one there;
- * the stacks of both are kept, so two files claim one range. Readers cannot handle that: some tell stacks
- * apart by addresses alone, some look up mappings by address.
+ * A process reuses addresses. dlclose() gives a library's range back, and the kernel puts the next library
+ * there. The stacks of both libraries are kept, so two files are at one range. Readers cannot handle that:
+ * some tell stacks apart by addresses alone, some look up mappings by address.
  *
  *	first seen	 0x7f0010-0x7f0014  a.so  ──────> 0x7f0010-0x7f0014  a.so
  *	after dlclose()  0x7f0010-0x7f0016  b.so  ──────> 0x1000000000000000-0x1000000000006000  b.so
@@ -27,7 +27,7 @@
 
 struct profile_addresses;
 
-/* Kept free for made-up mappings: below vm.mmap_min_addr on every system, so no real mapping is there. */
+/* Reserved for made-up mappings. vm.mmap_min_addr is higher on every system, so no real mapping is there. */
 #define PROFILE_ADDRESSES_RESERVED_START UINT64_C(0x1000)
 #define PROFILE_ADDRESSES_RESERVED_END   UINT64_C(0x3000)
 
@@ -37,12 +37,12 @@ struct profile_addresses_range {
 	uint32_t mapping; /* number for stacks_mapping(), which gives its file */
 };
 
-/* Borrows STACKS. NULL: out of memory. */
+/* Borrows the stacks. NULL if out of memory. */
 struct profile_addresses *profile_addresses_new(const struct stacks *stacks);
 void profile_addresses_free(struct profile_addresses *addresses);
 
-/* The range and the address of a frame that is no marker. False: a hostile target has used up all addresses.
- * */
+/* Gives the range and the address of a frame that is no marker. False if a hostile target has used up all
+ * addresses. */
 bool profile_addresses_find(
     const struct profile_addresses *addresses, uint32_t frame, uint32_t *range, uint64_t *address);
 

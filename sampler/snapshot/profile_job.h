@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job: one profile of a snapshot, from rows with stack numbers to compressed bytes in a sink. */
+/* One profile of a snapshot, from rows with stack numbers to compressed bytes in a sink. The writer's child
+ * does this job. */
 #ifndef SAMPLER_SNAPSHOT_PROFILE_JOB_H
 #define SAMPLER_SNAPSHOT_PROFILE_JOB_H
 
@@ -31,25 +32,25 @@ struct profile_job {
 	const char *path; /* for the sink; NULL: not written this time */
 };
 
-/* Writes one profile after another. Returns 0, or -errno of the first that failed; the others are tried all
- * the same. *shared: the names that the snapshots of this writer's child have in common; see writer.h. */
+/* Writes all the profiles, even if one fails. Returns 0 or -errno of the first that failed. *shared: the
+ * names of functions that all snapshots of this writer's child use; see writer.h. */
 int profile_jobs_write(
     const struct snapshot *snapshot, const struct profile_job *const jobs[], size_t count, void **shared);
 
-/* Adds a comment to a profile: with a printf format, or as a text that the caller prints to `out` between two
- * calls. */
+/* Adds a comment to a profile. The first takes a printf format. With the other two the caller prints the
+ * comment to text->out between open and add. */
 void profile_job_comment(struct profile *profile, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 struct profile_job_text {
 	char *text;
 	size_t bytes;
-	FILE *out; /* NULL: out of memory */
+	FILE *out; /* NULL if out of memory */
 };
 bool profile_job_text_open(struct profile_job_text *text);
 void profile_job_text_add(struct profile_job_text *text, struct profile *profile);
 
-/* ", stack cut short 12": what did not go well, for a comment about samples. */
+/* Prints how many stacks are not complete, by the reason: ", stack cut short 12". */
 void profile_job_print_outcomes(FILE *out, const uint64_t outcomes[UNWIND_COUNTS]);
 
 #endif

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* Of the resident memory, at the end of a process: what is less is not worth a line. */
+/* A part of the resident memory that gets a line in the summary; smaller ones do not. */
 #define SMALLEST_PART 0.01
 
 /* ---- rows */
@@ -36,9 +36,9 @@ __attribute__((format(printf, 3, 4))) static void add_row(
 	    name);
 }
 
-/* The heap in use, and what the allocator's mappings have beyond it. That may be less than nothing: a block
- * counts in full, and of its pages those that were touched. Within three standard errors it may as well be
- * chance. */
+/* The heap in use, and the slack: what the allocator's mappings have beyond it. The slack may be negative,
+ * because all bytes of a block are in use but only its touched pages are resident. Within three standard
+ * errors it may be chance. */
 static void add_heap(struct rows *rows, const struct resident_reading *reading)
 {
 	char text[AMOUNT_BYTES];
@@ -101,7 +101,7 @@ static void add_kind(struct rows *rows, const struct resident_reading *reading, 
 		add_row(rows, bytes, "%s", resident_kind_name(kind));
 }
 
-/* Without what is less than least_bytes, but for the heap. */
+/* Leaves out parts below least_bytes, but never the heap. */
 static size_t make_rows(const struct resident_reading *reading, bool sampled, double least_bytes,
     char text[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES])
 {
@@ -129,7 +129,7 @@ size_t resident_text_rows(
 void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t end_ns)
 {
 	char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES], amount[AMOUNT_BYTES];
-	/* Not the newest: a process that frees what it had is no longer what it was. */
+	/* Not the newest: a process frees most of its memory before it ends. */
 	const struct resident_reading *shown = &watch->largest;
 
 	if (!shown->time_ns)
@@ -151,7 +151,7 @@ void resident_text_comment(const struct resident_reading *reading, char *text, s
 {
 	const struct resident *parts = &reading->parts;
 	uint64_t anonymous = parts->counters ? RESIDENT_ANONYMOUS : RESIDENT_HEAP;
-	/* what a hostile target claims may be more than there are addresses */
+	/* a hostile target may count more bytes than there are addresses */
 	uint64_t heap =
 	    reading->heap_bytes < 0x1p62 ? (uint64_t)llround(reading->heap_bytes) : UINT64_C(1) << 62;
 	time_t seconds = (time_t)(reading->unix_ns / CLOCK_NS_PER_S);

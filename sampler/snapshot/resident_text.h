@@ -12,13 +12,13 @@
 
 enum { RESIDENT_TEXT_ROWS = RESIDENT_KINDS + 1, RESIDENT_TEXT_BYTES = 160 };
 
-/* One line per part, without those that are zero, in the order of the kinds: "   3.1 MiB  heap in use, +-
- * 200.0 KiB". sampled: the reading has estimates of what is in use. Returns how many lines. */
+/* Makes a line for each part that is not zero, in the order of the kinds: " 3.1 MiB heap in use, +- 200.0
+ * KiB". sampled: the reading has estimates of what is in use. Returns the number of lines. */
 size_t resident_text_rows(
     const struct resident_reading *reading, bool sampled, char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES]);
 
-/* Writes the largest reading, at the end of a process, lines with a newline each, without those below a
- * hundredth of it. Nothing if there is none. end_ns: when the process was seen to have ended. */
+/* Prints the largest reading when a process has ended, without parts below a hundredth of the sum. Prints
+ * nothing if there was no reading. end_ns: when the end was seen. */
 void resident_text_print(FILE *out, const struct resident_watch *watch, uint64_t end_ns);
 
 /* "rss: total=34017280 heap=2097152 heap_error=65536 slack=1048576 anonymous=... (bytes; smaps, TIME)".

@@ -6,16 +6,16 @@
 #include "sampler/region/place_slots.h"
 
 enum {
-	YOUNGEST_NS = 50 * 1000000, /* most programs of a shell script end before */
+	YOUNGEST_NS = 50 * 1000000, /* most programs of a shell script have ended by then */
 	OFTEN_NS = 1000 * 1000000,
 	COST_SHARE = 200,
-	/* Of a daemon's processes, which are many and live long: a quarter of that, and none of those that
-	 * end within a second. */
+	/* For a daemon, whose processes are many and live long: a quarter of that, and no reading within the
+	 * first second. */
 	PLANNED_SHARE = 4,
 	PLANNED_YOUNGEST_NS = 1000 * 1000000,
 	READING_MAX_NS = 100 * 1000000,
 	LARGE_BYTES = 16 << 20,
-	LARGE_PERIODS = 8, /* the chance that as much of malloc's has no sample is exp(-8) */
+	LARGE_PERIODS = 8, /* so much malloc is without a sample with a chance of exp(-8) */
 };
 
 /* ---- the blocks */
@@ -57,7 +57,7 @@ static void each_block(void *context, struct resident_reader *reader)
 
 /* ---- a reading */
 
-/* Only what has the region mapped is the process that we know: it may have executed another program. */
+/* The process may have executed another program: it is the same only if it has the region mapped. */
 static int read_parts(struct resident_reading *reading, const struct process *process)
 {
 	struct region *region = process->image->region;
@@ -80,7 +80,7 @@ static int read_parts(struct resident_reading *reading, const struct process *pr
 	return error;
 }
 
-/* What a forked process shares with others may be its parent's. */
+/* Memory that a forked process shares may be its parent's. */
 bool resident_watch_is_large(
     const struct resident_watch *watch, const struct process *process, uint64_t period_bytes)
 {
@@ -115,7 +115,7 @@ void resident_watch_read(struct resident_watch *watch, struct process *process)
 	watch->cost_ns = clock_thread_cpu_ns() - began_ns;
 	if (error)
 		return;
-	/* The process was still the one that we know when its name had been read. */
+	/* The mapping was seen after the name was read, so the name is of the same program. */
 	if (named)
 		target_set_full_name(&process->target, name);
 	watch->newest = reading;

@@ -13,7 +13,7 @@ static uint64_t regular_ns(uint64_t interval_ns)
 	return interval_ns == SCHEDULE_USUAL ? SCHEDULE_USUAL_NS : interval_ns;
 }
 
-/* How many of the early ones were due up to that age. */
+/* How many early snapshots were due up to that age. */
 static uint64_t early_count(uint64_t interval_ns, uint64_t age_ns)
 {
 	uint64_t count = 0;

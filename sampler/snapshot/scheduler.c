@@ -19,7 +19,7 @@ enum {
 	SOON_NS = 1000000,
 };
 
-/* Early snapshots of all processes together: fifty processes that begin at once have all of theirs, and a
+/* The early snapshots of all processes together. If fifty processes begin at once, all of theirs are taken; a
  * crowd of short-lived processes writes no more than this. */
 static const struct throttle_rate early_rate = {.burst = 256, .units = 1, .step_ns = CLOCK_NS_PER_S};
 
@@ -60,8 +60,7 @@ static bool is_early(const struct snapshot_series *series, uint64_t interval_ns)
 	return schedule_is_early(interval_ns, schedule->due_ns - schedule->begin_ns);
 }
 
-/* Does a snapshot that is due wait for its turn? One that comes early needs room among the early ones,
- * once. */
+/* Does a snapshot that is due wait for its turn? An early snapshot needs room among all early ones. */
 static bool may_wait(
     struct scheduler *scheduler, struct snapshot_series *series, uint64_t interval_ns, uint64_t now_ns)
 {
@@ -218,7 +217,7 @@ static void watch(void *context, struct target *target)
 {
 	struct snapshot_source *source = context;
 
-	(void)scheduler_series(source, target); /* else: is tried again when it ends */
+	(void)scheduler_series(source, target); /* if it fails: again when the target ends */
 	source->scheduler->look_ns = 0;         /* the process may end soon, so look at once */
 }
 

@@ -106,7 +106,7 @@ static void identify(
 	    (int)scheduler->began_pid, scheduler_start_unix_ns(scheduler, target));
 }
 
-/* The snapshot takes over who waits. The last profile answers a request that was not taken. */
+/* The snapshot takes over the clients that wait. The last profile answers a request that was not taken. */
 static int take_over(struct snapshot *snapshot, struct snapshot_series *series, enum request_event event)
 {
 	const bool in_memory = snapshot->kind == SNAPSHOT_MEMORY;
@@ -118,8 +118,7 @@ static int take_over(struct snapshot *snapshot, struct snapshot_series *series, 
 		if (error)
 			return error;
 		snapshot->sink = &snapshot->memory.base;
-		snapshot->item.series =
-		    NULL; /* it replaces no file, so it need not wait for an earlier one */
+		snapshot->item.series = NULL; /* it replaces no file, so it waits for no other */
 	}
 	if (event != REQUEST_ON_BESIDE)
 		snapshot->asker_count = snapshot_request_take_askers(request, snapshot->askers);
@@ -203,7 +202,7 @@ static void take_next(struct scheduler *scheduler, struct snapshot_series *serie
 
 	snprintf(name, sizeof(name), "%04" PRIu32 "%s%s", series->next_number, word[0] ? "-" : "", word);
 	for (char *slash = name; (slash = strchr(slash, '/'));)
-		*slash = '_'; /* else only the part after the last slash would be kept */
+		*slash = '_'; /* output.h keeps only the part after the last slash */
 	take_numbered(scheduler, series, &order, REQUEST_ON_TAKE);
 	series->next_number += !series->error;
 }
@@ -247,7 +246,7 @@ int scheduler_take_last(struct scheduler *scheduler, struct target *target)
 	    SNAPSHOT_EXIT, target->end == TARGET_DETACHED ? "detach" : "exit", cause, 0};
 
 	process_end_cause(target, &series->death, cause, sizeof(cause));
-	series->in_writer++; /* the target must stay, also if this one fails */
+	series->in_writer++; /* the target must stay, even if this snapshot fails */
 	int error = take(scheduler, series, &order, REQUEST_ON_DROP);
 	scheduler->ended += !error;
 	series->in_writer--;
@@ -274,11 +273,11 @@ static void log_written(struct scheduler *scheduler, const struct snapshot *snap
 	const int least_verbosity = snapshot->by & SNAPSHOT_BY_THRESHOLD ? 0 : 1;
 	const uint64_t before = target->series->failed;
 	const bool last = snapshot->kind == SNAPSHOT_EXIT;
-	char count[64] = ""; /* no later profile has it */
+	char count[64] = ""; /* no later profile counts them */
 
 	if (before)
 		snprintf(count, sizeof(count), "; snapshots not written before it: %" PRIu64, before);
-	if (last && error) /* nothing tries again, so -q does not mean this */
+	if (last && error) /* no later snapshot tries again, so it is said with -q too */
 		log_line_of(target_user(target), "profile not written: %s: %s%s", snapshot->path,
 		    strerror(-error), count);
 	else if (error && error != scheduler->error) /* a repeated error is counted, not logged */

@@ -66,7 +66,8 @@ void sink_remove_file(const struct sink *sink, const char *name)
 	folder_close(&folder);
 }
 
-/* A name fits into PIPE_BUF, so it is written as a whole or not at all; waiting would hold up sampling. */
+/* A name fits into PIPE_BUF, so it is written as a whole or not at all. The pipe does not block: that would
+ * hold up sampling. */
 static int publish_announced(const struct sink *base, const char *name, const void *data, size_t bytes)
 {
 	const struct sink_announced *sink = (const struct sink_announced *)base;
@@ -88,7 +89,7 @@ void sink_announced_init(struct sink_announced *sink, const struct sink *files, 
 	*sink = (struct sink_announced){{publish_announced, open_announced}, files, fd};
 }
 
-/* A child may have been killed while it wrote: then another begins again. */
+/* If a child was killed while it wrote, another one writes all again. */
 static int publish_memory(const struct sink *base, const char *name, const void *data, size_t bytes)
 {
 	const struct sink_memory *sink = (const struct sink_memory *)base;

@@ -2,19 +2,17 @@
 /*
  * The request of a snapshot of one process: from the reason for it to the file on disk. Pure.
  *
- *                  ask
- *       +---------------------------+
- *       |                           v
- *     NONE ---due---> DUE ---ask--> ASKED <-----------written-----------+
- *     ^ ^ ^            | |            | |                               |
- *     | | +--not due,--+ |            | |                               |
- *     | |    drop        |            | +--------beside------------+    |
- *     | |                |            |                            |    |
- *     | +----------------|---drop-----+                            |    |
- *     |                  |            |                            v    |
- *     |                  +----take----+--> WRITING ---ask---> WRITING_ASKED
- *     |                                     |   ^                   |
- *     +---------------written---------------+   +-------drop--------+
+ *                        ask
+ *        +-----------------------------------+
+ *        |                                   v
+ *      NONE ----due----> DUE ----ask----> ASKED <-----------written-----------+
+ *      ^  ^               ^               | | |                               |
+ *      |  +-not due, drop-+               | | +--------beside--------+        |
+ *      |  |               |               | |                        |        |
+ *      |  +---------------|-----drop------+ |                        v        |
+ *      |                  +-------take------+---> WRITING ---ask---> WRITING_ASKED
+ *      |                                           |   ^                |
+ *      +------------------written------------------+   +------drop------+
  *
  * Whatever is not drawn changes nothing, but for one thing: `beside` also leads from NONE and DUE to WRITING.
  *
@@ -47,7 +45,7 @@ enum request_event {
 	REQUEST_ON_NOT_DUE, /* the interval is not over, or is longer now */
 	REQUEST_ON_TAKE,    /* the snapshot that waited was taken, and the writer has it */
 	REQUEST_ON_BESIDE,  /* the writer has one because of another request: events beside a heap */
-	REQUEST_ON_DROP, /* what waits will not be taken: it failed, or is refused, or the last profile will do */
+	REQUEST_ON_DROP,    /* it failed, or is refused, or the last profile answers it */
 	REQUEST_ON_WRITTEN, /* the snapshot is on disk, or could not be written */
 };
 
@@ -63,10 +61,11 @@ enum snapshot_by {
 
 struct snapshot_request {
 	enum request_state state; /* changed by snapshot_request_step() alone */
-	/* Of what is asked for: who asked, and the first asker's words. */
-	unsigned int by;           /* enum snapshot_by */
-	char cause[384], name[64]; /* for the profile's comment; for the file's name, "" if it has none */
-	uint64_t askers[SNAPSHOT_ASKERS]; /* clients that wait for an answer, 0 is none */
+	/* Of what is asked for, and was not taken yet. */
+	unsigned int by;                  /* enum snapshot_by: who asked */
+	char cause[384];                  /* for the profile's comment */
+	char name[64];                    /* a word in the file's name; "" none */
+	uint64_t askers[SNAPSHOT_ASKERS]; /* clients that wait for an answer */
 	uint32_t asker_count;
 };
 

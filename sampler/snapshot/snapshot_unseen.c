@@ -38,9 +38,9 @@ static bool names_functions(const struct process *process)
 	return fd >= 0;
 }
 
-/* By mapping, of which there are few: where its code is that calls functions without names. */
+/* The part of a mapping whose code calls functions without names. Empty in most mappings. */
 struct entry {
-	uint64_t start, end; /* in its file */
+	uint64_t start, end; /* offsets in its file */
 };
 
 static struct entry *find_entries(const struct stacks *stacks)
@@ -51,7 +51,7 @@ static struct entry *find_entries(const struct stacks *stacks)
 	for (uint32_t i = 0; entries && i < count; i++) {
 		const struct stack_mapping *mapping = stacks_mapping(stacks, i);
 
-		if (mapping->kind == MAP_KIND_ANON) /* itself: it was made at run time */
+		if (mapping->kind == MAP_KIND_ANON) /* all of it was generated at run time */
 			entries[i].end = UINT64_MAX;
 		else
 			(void)inside_runtime_entry(mapping->module, &entries[i].start, &entries[i].end);
@@ -59,7 +59,7 @@ static struct entry *find_entries(const struct stacks *stacks)
 	return entries;
 }
 
-/* By stack. A node leads through such code if an outer one does: outer nodes have smaller numbers. */
+/* Says for each stack node whether its stack leads through such code. Outer nodes have smaller numbers. */
 static bool *find_nameless(const struct stacks *stacks)
 {
 	const uint32_t count = stacks_node_count(stacks);
@@ -116,7 +116,7 @@ void snapshot_unseen_look(struct snapshot_unseen *unseen, const struct process *
 
 /* ---- comments */
 
-/* What is in use, or, of nothing in use, what was allocated. */
+/* The bytes in use, or the bytes allocated if none are in use. */
 static double bytes_of_row(const struct heap_view *view, const struct heap_view_row *row)
 {
 	const uint64_t bytes_q8 = view->inuse.samples ? row->inuse.bytes_q8 : row->alloc.bytes_q8;

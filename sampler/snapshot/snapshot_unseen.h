@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a process is not seen in a snapshot of its heap. */
+/* The part of a process that a snapshot of its heap does not show, and why. */
 #ifndef SAMPLER_SNAPSHOT_SNAPSHOT_UNSEEN_H
 #define SAMPLER_SNAPSHOT_SNAPSHOT_UNSEEN_H
 
@@ -11,14 +11,14 @@
 
 struct snapshot_unseen {
 	struct unseen_facts facts;
-	struct unseen texts; /* that follow from them */
+	struct unseen texts; /* made of the facts */
 };
 
-/* Fills it in. */
+/* Sets all fields. */
 void snapshot_unseen_look(struct snapshot_unseen *unseen, const struct process *process,
     const struct resident_watch *resident, const struct heap_view *view);
 
-/* In the child that writes: the comments, with what is known since the names of the view were looked up. */
+/* Adds the comments. Called in the writer's child, where the names of the view's functions are known. */
 void snapshot_unseen_comment(struct profile *profile, const struct snapshot_unseen *unseen,
     const struct heap_view *view, const struct symbolizer *symbolizer);
 

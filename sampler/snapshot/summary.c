@@ -10,18 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of COMMAND, and of larger processes, it is said what their resident memory consists of. */
+/* COMMAND and processes of this size get lines about what their resident memory consists of. */
 enum { RESIDENT_SAID_BYTES = 16 << 20 };
 
 /* ---- the row */
 
-/* As it is written into the profile. */
+/* As the profile has it. */
 static double rounded(uint64_t value, int shift)
 {
 	return (double)((value >> shift) + (value >> (shift - 1) & 1));
 }
 
-/* From the sums of each row, as heaptap report does it from the profile: it must not show another error. */
+/* From the sums of each row, as heaptap report computes it from the profile: both must show the same error.
+ * */
 static struct summary_estimate estimate_view(const struct heap_view *view, uint64_t period_bytes)
 {
 	struct summary_estimate sum = {
@@ -38,7 +39,7 @@ static struct summary_estimate estimate_view(const struct heap_view *view, uint6
 	return sum;
 }
 
-/* Is what was not sampled bounded by chance alone? Not if samples had no slot, or were not taken at times. */
+/* Does chance alone decide what was not sampled? No, if samples had no slot, or if sampling was paused. */
 static bool is_certain(const struct process *process, const struct region_place *place)
 {
 	return !region_read_tally(&place->lost[REGION_LOSS_TABLE_FULL]).samples &&
@@ -112,7 +113,7 @@ static void print_estimate(FILE *out, const char *when, const struct summary_est
 		fprintf(out, "  %-7s %s +- %s in %.0f +- %.0f objects\n", when,
 		    amount_bytes(estimate->bytes, value), amount_bytes(sqrt(estimate->bytes_variance), error),
 		    estimate->objects, sqrt(estimate->objects_variance));
-	else /* each was recorded */
+	else /* each block was recorded */
 		fprintf(out, "  %-7s %s in %.0f objects\n", when, amount_bytes(estimate->bytes, value),
 		    estimate->objects);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the summary says of one process that has ended: its row, and its block of lines if it is alone. */
+/* What the summary says of one ended process: a row of the table, and a block of lines if the process is the
+ * only one. */
 #ifndef SAMPLER_SNAPSHOT_SUMMARY_H
 #define SAMPLER_SNAPSHOT_SUMMARY_H
 
@@ -8,12 +9,12 @@
 
 #include <stdio.h>
 
-/* Fills a row, its block included, from the snapshot at the end of a process; `end` is how it ended. error:
- * of writing the profile, 0 or -errno. For summary_row_fini(). */
+/* Fills a row, with its block, from the last snapshot of a process. end: how the process ended, in words.
+ * error: 0, or -errno if the profile could not be written. summary_row_fini() frees the row. */
 void summary_row_make(
     struct summary_row *row, const struct heap_snapshot *snapshot, const char *end, int error);
 
-/* The block, without the files: lines with a newline each. The row's numbers must have been filled in. */
+/* Prints the block, without the paths of files. The row's numbers must be there. */
 void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARE_AT_END = 10 }; /* under one such part of the peak the exit profile says little */
+enum { SHARE_AT_END = 10 }; /* if less than this part of the peak is left, the exit profile says little */
 
 void summary_title(char copy[TARGET_TITLE_BYTES], const char title[TARGET_TITLE_BYTES])
 {
@@ -59,7 +59,7 @@ static void add_to_rest(struct summary_list *list, struct summary_row *row)
 	summary_row_fini(row);
 }
 
-/* Keeps the largest. */
+/* Keeps the largest rows. */
 static void add_row(struct summary_list *list, struct summary_row *row)
 {
 	double bytes = summary_row_bytes(row);
@@ -101,7 +101,7 @@ static void add_alarm(struct summary_list *list, const struct summary_alarm *ala
 
 void summary_list_add(struct summary_list *list, struct summary_row *row)
 {
-	bool command = row->command && !list->has_command; /* of several that were attached to the first */
+	bool command = row->command && !list->has_command; /* the first of several that were attached to */
 
 	list->processes++;
 	list->samples += row->samples;

@@ -10,8 +10,8 @@
 
 enum {
 	SAMPLES_MANY = 30, /* heaptap report advises the same below this number */
-	ERROR_SHARE = 10,  /* few samples of large blocks are good enough if their error is such a part */
-	PERIOD_SHARE = 32, /* 16K after the default of 512K */
+	ERROR_SHARE = 10,  /* few samples of large blocks are enough if the error is a tenth of the bytes */
+	PERIOD_SHARE = 32, /* advises 16K after the default of 512K */
 };
 
 static const char *plural(uint64_t count)
@@ -39,7 +39,7 @@ static void print_alarms(FILE *out, const struct summary_list *list)
 		    list->alarms_all - list->alarm_count);
 }
 
-/* Of a single process its block says it. */
+/* For several processes: the block of a single one has these lines. */
 static void print_unseen(FILE *out, const struct summary_list *list)
 {
 	if (list->placeless)
@@ -95,7 +95,8 @@ static const struct summary_row *largest(const struct summary_list *list)
 	    : row;
 }
 
-/* Of whose resident memory the most is to say. NULL: nothing of anybody's. */
+/* The row with the most resident memory among those with lines about it. NULL if there is none. The largest
+ * heap comes first. */
 static const struct summary_row *most_resident(const struct summary_list *list)
 {
 	const struct summary_row *most = largest(list);
@@ -111,7 +112,7 @@ static const struct summary_row *most_resident(const struct summary_list *list)
 	return most;
 }
 
-/* For the row that the user looks at first. */
+/* About the row that the user looks at first. */
 static void print_advice(FILE *out, const struct summary_row *row)
 {
 	const uint64_t period = row->period_bytes / PERIOD_SHARE;

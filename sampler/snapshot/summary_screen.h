@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the user reads at the end of a session: of one process a block of lines, of several what went wrong, a
- * table, and what is not in it; then how to go on, once.
+ * What the user reads at the end of a session. One process gets a block of lines. Several get lines about
+ * what went wrong, a table, and what the table leaves out. The last lines say how to go on.
  */
 #ifndef SAMPLER_SNAPSHOT_SUMMARY_SCREEN_H
 #define SAMPLER_SNAPSHOT_SUMMARY_SCREEN_H
@@ -11,15 +11,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Borrowed. */
+/* All of it is borrowed. */
 struct summary_facts {
-	const char *missed; /* lines about what could not be profiled, each with a newline; "" none */
+	const char *missed; /* lines about what could not be profiled, each with a newline; "" if none */
 	uint64_t min_samples;
 	uint64_t running; /* processes that are still recorded */
 	int width;        /* of the terminal; 0: no limit */
 };
 
-/* Writes lines, each with its newline. Nothing if the list is empty and nothing was missed. */
+/* Prints the lines. Prints nothing if the list is empty and nothing was missed. */
 void summary_screen_print(FILE *out, const struct summary_list *list, const struct summary_facts *facts);
 
 #endif

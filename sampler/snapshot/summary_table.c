@@ -13,7 +13,7 @@ enum { LINES = SUMMARY_ROWS + 3, CELL_BYTES = PROCESS_NAME_BYTES + 32 };
 
 struct line {
 	char cell[PROFILE][CELL_BYTES];
-	const char *profile; /* the last cell, of any length */
+	const char *profile; /* the text of the last column, of any length */
 	char more[48];
 };
 
@@ -26,7 +26,7 @@ struct table {
 
 /* ---- the files */
 
-/* COMMAND's row among the others: where its peak puts it. */
+/* Puts COMMAND's row among the others, by its peak. */
 static size_t ordered(const struct summary_list *list, const struct summary_row *rows[SUMMARY_ROWS + 1])
 {
 	size_t count = 0, i = 0;
@@ -70,7 +70,7 @@ size_t summary_table_folder(const struct summary_list *list, const char **folder
 	return common ? length : 0;
 }
 
-/* Do the files' names say which process each is of? */
+/* Does each file's name have the pid and the title of its process? */
 static bool profiles_name_processes(const struct summary_row *const rows[], size_t count)
 {
 	char pid[24];
@@ -87,7 +87,7 @@ static bool profiles_name_processes(const struct summary_row *const rows[], size
 
 /* ---- cells */
 
-/* Nothing was sampled. The bound holds for the sum of several, too. */
+/* For a process without samples. The bound holds for the sum of several, too. */
 static void set_nothing(char *cell, bool certain, uint64_t period_bytes)
 {
 	char text[AMOUNT_BYTES];

@@ -24,14 +24,14 @@ enum {
 };
 _Static_assert(NOWHERE_END <= PROFILE_ADDRESSES_RESERVED_END, "one page each");
 
-/* A hostile target has claimed so many addresses that there is none left for a frame. */
+/* The marker of frames for which a hostile target has left no address. */
 static const char no_address[] = "[no address left]";
 
 struct named_frame {
 	uint32_t location; /* 0: not made */
 	bool used;
 	bool allocator;         /* every function at this address belongs to the allocator */
-	bool of_program, known; /* in the program's file; with a name */
+	bool of_program, known; /* it is in the program's file; it has a name */
 };
 
 struct symbolizer {
@@ -42,10 +42,10 @@ struct symbolizer {
 	struct kernel_symbols *kernel; /* read when its first frame is found */
 	struct named_frame *frames;    /* by frame number */
 	struct profile_addresses *layout;
-	const struct module *program; /* its file; NULL: none of the mappings has the program's name */
-	uint32_t *mappings;           /* profile ids, by range of the layout; 0: not made */
+	const struct module *program; /* the file of the program; NULL: no mapping has the program's name */
+	uint32_t *mappings;           /* ids in the profile, by range of the layout; 0: not made */
 	uint32_t marker_mapping;
-	uint32_t *path; /* symbolizer_stack's array */
+	uint32_t *path; /* the array that symbolizer_stack returns */
 };
 
 /* ---- mappings */
@@ -79,7 +79,8 @@ static uint32_t add_mapping(struct symbolizer *symbolizer, uint64_t start, uint6
 	return profile_add_mapping(symbolizer->profile, &mapping);
 }
 
-/* A program that was executed by a relative path is mapped under its absolute one. */
+/* Is it the path of the program? A program that was executed by a relative path is mapped under its absolute
+ * path. */
 static bool is_program(const char *path, const char *name)
 {
 	const char *file = strrchr(path, '/'), *base = strrchr(name, '/');
@@ -128,7 +129,8 @@ static void find_main_mapping(struct symbolizer *symbolizer, const char *name, c
 	const struct profile_addresses *layout = symbolizer->layout;
 	const struct maps *maps = symbolizer->source.maps;
 
-	/* A file has the path by which it was first met, which may be a link of another process'. */
+	/* A file keeps the path by which it was first found, which may be a link that another process used.
+	 * */
 	for (size_t i = 0; i < maps_count(maps) && !symbolizer->program; i++)
 		if (is_main(map_path(maps_at(maps, i)), name, resolved))
 			symbolizer->program = maps_at(maps, i)->module;
@@ -179,7 +181,8 @@ static bool is_allocator(const char *function_name)
 	return state == GOOD && regexec(&regex, function_name, 0, NULL, 0) == 0;
 }
 
-/* Lines innermost first. The allocator's own at the inner end are left out unless there are no others. */
+/* Adds lines innermost first. Lines of the allocator at the inner end are left out, unless there are no
+ * others. */
 static int add_location(
     struct symbolizer *symbolizer, uint32_t number, const struct symbol_frame *names, size_t count)
 {
@@ -262,7 +265,7 @@ static bool is_anonymous(const struct symbolizer *symbolizer, uint32_t number)
 	    stacks_mapping(symbolizer->stacks, frame->mapping)->kind == MAP_KIND_ANON;
 }
 
-/* Without names there is a profile all the same. False: out of memory. */
+/* False if out of memory. A file that cannot be read is no error. */
 static bool read_names_of_generated(struct symbolizer *symbolizer)
 {
 	const struct symbolizer_source *source = &symbolizer->source;
@@ -287,7 +290,7 @@ static bool read_names_of_generated(struct symbolizer *symbolizer)
 	return !error;
 }
 
-/* All frames of one file in one batch. */
+/* Names all frames of one file in one batch. */
 static int name_module(struct symbolizer *symbolizer, struct module *module)
 {
 	uint32_t count = 0, total = stacks_frame_count(symbolizer->stacks);
@@ -326,7 +329,7 @@ static int name_module(struct symbolizer *symbolizer, struct module *module)
 	return error;
 }
 
-/* False: out of memory. */
+/* False if out of memory. */
 static bool mark_used(struct symbolizer *symbolizer, const bool *used)
 {
 	/* A node is used if a used stack contains it; outer nodes have smaller numbers. */
@@ -344,7 +347,7 @@ static bool mark_used(struct symbolizer *symbolizer, const bool *used)
 	return through != NULL;
 }
 
-/* Room for the deepest stack and a marker, so that no stack is cut for want of memory. False: out of it. */
+/* Makes room for the deepest stack and a marker, so that no stack is cut later. False if out of memory. */
 static bool reserve_path(struct symbolizer *symbolizer)
 {
 	uint32_t count = stacks_node_count(symbolizer->stacks), deepest = 0;
@@ -383,7 +386,7 @@ static int name_all(struct symbolizer *symbolizer)
 
 uint32_t symbolizer_marker(struct symbolizer *symbolizer, const char *marker)
 {
-	/* One address each: the unwinder's, then the books'. */
+	/* Each marker has an address of its own: first those of the unwinder, then those of the books. */
 	static const char *const of_books[] = {
 	    STACK_BEFORE_RESTART, SYMBOLIZER_MMAP, STACK_LOST_SAMPLES, STACK_NONE, no_address};
 	uint32_t number = UNWIND_COUNTS;
@@ -489,7 +492,7 @@ size_t symbolizer_stack(
 		const struct stack_node *node = stacks_node(symbolizer->stacks, at);
 		const struct named_frame *named = &symbolizer->frames[node->frame];
 
-		/* Cut at the inner end only, and never the whole stack. */
+		/* Frames are cut off at the inner end only, and never the whole stack. */
 		inner = inner && named->allocator && node->outer != STACK_ROOT;
 		if (inner)
 			continue;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names for a snapshot: turns the frames of a process' stacks into the mappings, functions and locations of a
- * profile.
+ * The names of a profile: turns the frames of a process' stacks into mappings, functions and locations.
  */
 #ifndef SAMPLER_SNAPSHOT_SYMBOLIZER_H
 #define SAMPLER_SNAPSHOT_SYMBOLIZER_H
@@ -18,42 +17,42 @@
 struct symbolizer;
 struct symbols;
 
-/* Which stacks to name, and how. Borrowed for as long as the symbolizer lives. */
+/* Which stacks are named, and how. All of it is borrowed while the symbolizer lives. */
 struct symbolizer_source {
 	const struct stacks *stacks;
 	const struct maps *maps;
-	const char *program;                  /* path of the executable: becomes the first mapping */
-	const char *called;                   /* the name that its mappings get; NULL: its path */
-	const struct perf_map_file *perf_map; /* the names of code generated at run time; NULL: unknown */
-	const struct jitdump_file *jitdump;   /* likewise, before the former; NULL: unknown */
+	const char *program; /* path of the executable, which becomes the first mapping */
+	const char *called;  /* the name that its mappings get in place of the path; NULL: none */
+	const struct perf_map_file *perf_map; /* names of code generated at run time; NULL: none */
+	const struct jitdump_file *jitdump;   /* the same, used first; NULL: none */
 	struct symbols *symbols;
 	enum symbol_detail detail;
 	bool allocator_stays; /* else the allocator's own frames are cut off at the inner end */
 };
 
-/* For the symbolizer_source of all profiles of one snapshot, which share most of their frames. NULL: out of
- * memory. symbols_free() ends it. */
+/* The `symbols` of all profiles of one snapshot, which share most of their frames. NULL if out of memory.
+ * symbols_free() frees it. */
 struct symbols *symbolizer_symbols(enum symbol_detail detail, bool debuginfod);
 
-/* Resolves the frames of the stacks for which `used[stack]` is set (stacks_node_count() of them) in batches
- * per file. NULL: out of memory. */
+/* Resolves the frames of the stacks for which used[stack] is set, file by file. `used` has
+ * stacks_node_count() elements. NULL if out of memory. */
 struct symbolizer *symbolizer_new(
     struct profile *profile, const struct symbolizer_source *source, const bool *used);
 void symbolizer_free(struct symbolizer *symbolizer);
 
-/* The marker at the inner end of the stacks of mappings, in place of the allocating function. */
+/* The marker at the inner end of the stacks of mappings, where other stacks have the allocating function. */
 #define SYMBOLIZER_MMAP "[mmap]"
 
-/* Location ids of a stack, innermost first, in an array that the symbolizer owns
- * and uses again. mapped: SYMBOLIZER_MMAP goes first. Returns their number. */
+/* Gives the location ids of a stack, innermost first, in an array that the symbolizer owns and uses again.
+ * mapped: SYMBOLIZER_MMAP comes first. Returns their number. */
 size_t symbolizer_stack(
     struct symbolizer *symbolizer, uint32_t stack, bool mapped, const uint32_t **locations);
 
-/* Does the stack lead through the program's own file, and has none of its functions there a name? False where
- * no names were looked up. */
+/* Does the stack lead through the program's own file without a name for any function there? False if no names
+ * were looked up. */
 bool symbolizer_is_stripped(const struct symbolizer *symbolizer, uint32_t stack);
 
-/* The location of a marker frame ("[lost stack]"), made when first asked for; 0 on failure. */
+/* The location id of a marker frame such as "[lost stack]". 0 on failure. */
 uint32_t symbolizer_marker(struct symbolizer *symbolizer, const char *marker);
 
 #endif

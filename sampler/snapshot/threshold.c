@@ -14,8 +14,8 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* A tenth of the level, or two standard errors of an estimate if that is more, but at most half of the
- * level. */
+/* How far the value must fall below a level before it can be crossed again: a tenth of the level, or two
+ * standard errors if that is more, but at most half of the level. */
 static uint64_t margin(const struct threshold *threshold, const struct threshold_reading *reading)
 {
 	uint64_t part = threshold->bytes / 10, most = threshold->bytes / 2;
@@ -35,7 +35,7 @@ void threshold_begin(const struct threshold *threshold, struct threshold_state *
 	state->above = reading->bytes >= threshold->bytes;
 }
 
-/* A level that was reached and left again since the last reading was crossed too. */
+/* A level is crossed, too, if the value reached it and fell again since the last reading. */
 static bool reaches_level(
     const struct threshold *threshold, struct threshold_state *state, const struct threshold_reading *reading)
 {
@@ -75,7 +75,7 @@ bool threshold_look(const struct threshold *threshold, struct threshold_state *s
 	bool due = threshold_cross(state, crossed, still, now_ns, limit_ns);
 	if (due)
 		state->base_bytes = reading->bytes;
-	if (!state->waiting) /* else what was suppressed would hide the growth that follows */
+	if (!state->waiting) /* else a suppressed crossing would hide the growth that follows */
 		state->mark_bytes = state->base_bytes;
 	return due;
 }

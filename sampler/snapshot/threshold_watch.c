@@ -17,9 +17,9 @@ enum { CGROUP_COLUMNS = 60 };
 
 #define RSS_BYTES_PER_S (UINT64_C(4) << 30)
 
-/* A measure of the process, as it was read. */
+/* What was read of a measure. */
 struct measure {
-	bool known; /* now */
+	bool known; /* it was read in this look */
 	struct threshold_reading reading;
 };
 
@@ -29,7 +29,7 @@ struct threshold_watch {
 	bool begun[THRESHOLD_MEMORY_HIGH + 1];
 	uint64_t rss_due_ns, rss_highest_bytes, peak_order;
 	struct memory_high *cgroup;
-	struct threshold_state states[]; /* of each rule */
+	struct threshold_state states[]; /* by rule */
 };
 
 struct threshold_watch *threshold_watch_new(const struct threshold_settings *settings)
@@ -54,7 +54,7 @@ void threshold_watch_free(struct threshold_watch *watch)
 
 /* ---- reading */
 
-/* What the process counts is hostile: any number may be there. */
+/* The process' counts are not trusted: any number may be there. */
 static uint64_t bytes_of(uint64_t bytes_q8)
 {
 	return (int64_t)bytes_q8 < 0 ? 0 : bytes_q8 >> WEIGHT_BYTES_SHIFT;
@@ -81,7 +81,7 @@ static void read_alloc(const struct region_place *place, struct measure *measure
 	measure->known = true;
 }
 
-/* Not known for a zombie, and for a process that has just ended. */
+/* A zombie and a process that has just ended have no resident memory to read. */
 static void read_rss(struct threshold_watch *watch, pid_t pid, struct measure *measure)
 {
 	char text[PROC_STATUS_BYTES];
@@ -115,7 +115,7 @@ static void plan_rss(struct threshold_watch *watch, const struct measure *rss, u
 	watch->rss_due_ns = now_ns + (uint64_t)((double)least / RSS_BYTES_PER_S * CLOCK_NS_PER_S);
 }
 
-/* Crossings that wait were those of the cgroup that it has left. */
+/* The process has changed its cgroup: crossings that wait were those of the old one. */
 static void enter_cgroup(struct threshold_state *state, const struct memory_high *cgroup)
 {
 	state->crossings_seen = cgroup ? cgroup->crossings : 0;
@@ -123,7 +123,7 @@ static void enter_cgroup(struct threshold_state *state, const struct memory_high
 	state->waiting = 0;
 }
 
-/* It may move to another one. */
+/* The process may move to another cgroup. */
 static void read_cgroup(
     struct threshold_watch *watch, const struct threshold_subject *subject, uint64_t now_ns)
 {
@@ -169,8 +169,8 @@ static void add_cgroup_cause(const struct memory_high *cgroup, char *text, size_
 	text_append(text, text_bytes, " >= %s", amount_bytes((double)cgroup->crossed->limit_bytes, limit));
 }
 
-/* "rss 2.1 GiB >= 2.0 GiB", "inuse 1.2 GiB +- 20.1 MiB, +300.0 MiB >= +256.0 MiB". Of a value that was there
- * between two looks: "rss 1.0 GiB, was 2.1 GiB >= 2.0 GiB". */
+/* "rss 2.1 GiB >= 2.0 GiB", "inuse 1.2 GiB +- 20.1 MiB, +300.0 MiB >= +256.0 MiB". If the value has fallen
+ * since: "rss 1.0 GiB, was 2.1 GiB >= 2.0 GiB". */
 static void add_cause(const struct threshold *rule, const struct threshold_reading *reading,
     uint64_t base_bytes, char *text, size_t text_bytes)
 {
@@ -194,8 +194,8 @@ static void add_cause(const struct threshold *rule, const struct threshold_readi
 
 /* ---- looking */
 
-/* A forked child began with what it inherited: what is in use now, without what it allocated itself. Of a
- * process that was there before the session, all that it has now is what it began with. */
+/* A forked child began with what it inherited: what is in use now, less what it allocated itself. A process
+ * that was there before the session begins with all that it has now. */
 static void begin(const struct threshold *rule, struct threshold_state *state, struct measure *measure,
     const struct threshold_subject *subject)
 {
@@ -208,11 +208,11 @@ static void begin(const struct threshold *rule, struct threshold_state *state, s
 	}
 	bool fresh = !subject->forked && !subject->before;
 	threshold_begin(rule, state, &first, fresh);
-	if (!fresh) /* the highest was its parent's, or before our time */
+	if (!fresh) /* the highest value was its parent's, or from before the session */
 		measure->reading.highest_bytes = measure->reading.bytes;
 }
 
-/* The next two append the cause if a snapshot is due. */
+/* The next two functions append the cause if a snapshot is due. */
 static bool look_at_cgroup(struct threshold_watch *watch, struct threshold_state *state, uint64_t now_ns,
     char *cause, size_t cause_bytes)
 {
@@ -245,7 +245,7 @@ static bool look_at_measure(struct threshold_watch *watch, size_t number, struct
 	return true;
 }
 
-/* Everything that a rule is about, but resident memory at its own pace. */
+/* Reads each measure that a rule is about. Resident memory has a pace of its own. */
 static void read_measures(struct threshold_watch *watch, const struct threshold_subject *subject,
     uint64_t now_ns, bool now, struct measure *measures)
 {

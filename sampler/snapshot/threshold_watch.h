@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thresholds of one process: reads what they are about, and says when one is crossed.
+ * The thresholds of one process: reads the measures that they are about, and says when one is crossed.
  *
  *   inuse, alloc   the process' own counts in the shared memory, and its peak, which shows also a heap that
  *                  was larger between two looks: at each look, a few loads
@@ -27,40 +27,40 @@ struct threshold_settings {
 	uint64_t limit_ns; /* between snapshots of one process for one rule; 0: none */
 };
 
-/* NULL: out of memory. */
+/* NULL if out of memory. */
 struct threshold_watch *threshold_watch_new(const struct threshold_settings *settings);
 void threshold_watch_free(struct threshold_watch *watch); /* NULL is fine */
 
 struct threshold_subject {
 	const struct region_place *place;
 	pid_t pid;   /* 0: its /proc cannot be read */
-	bool forked; /* it began with its parent's memory, not as a new program */
+	bool forked; /* it began with its parent's memory */
 	bool before; /* it was there before the session */
-	/* Its memory cgroup, for memory.high; "" unknown. */
+	/* Its memory cgroup, for memory.high; "" if unknown. */
 	const char *cgroup;
 	int cgroup_version;
-	struct memory_high **cgroups; /* that are watched */
+	struct memory_high **cgroups; /* all cgroups that are watched */
 };
 
 struct threshold_crossing {
 	const char *name; /* of the first rule: "rss" */
-	char cause
-	    [256]; /* of all: "rss 2.1 GiB >= 2.0 GiB; inuse 1.2 GiB +- 20.1 MiB, +300.0 MiB >= +256.0 MiB" */
+	/* Of all rules: "rss 2.1 GiB >= 2.0 GiB; inuse 1.2 GiB +- 20.1 MiB, +300.0 MiB >= +256.0 MiB". */
+	char cause[256];
 };
 
-/* True: a snapshot is due. now: whatever the pace, read everything. */
+/* True if a snapshot is due. now: reads everything, also resident memory that is not due. */
 bool threshold_watch_look(struct threshold_watch *watch, const struct threshold_subject *subject,
     uint64_t now_ns, bool now, struct threshold_crossing *crossing);
 
-/* Crossings that got no snapshot of their own, because of the limit, or wait for one. */
+/* How many crossings have no snapshot of their own, because of the limit, or wait for one. */
 uint64_t threshold_watch_suppressed(const struct threshold_watch *watch);
 
 bool threshold_watch_is_about(const struct threshold_watch *watch, enum threshold_measure measure);
 
-/* The process' memory cgroup, if a rule is about it; NULL: none, or it is not known yet. */
+/* The process' memory cgroup, if a rule is about it. NULL if there is none, or it is not known yet. */
 struct memory_high *threshold_watch_cgroup(const struct threshold_watch *watch);
 
-/* What memory.high means for a process, as text; watch NULL: it is in no memory cgroup. */
+/* Says what memory.high means for a process. watch NULL: the process is in no memory cgroup. */
 void threshold_describe_memory_high(const struct memory_high *watch, char *text, size_t text_bytes);
 
 #endif

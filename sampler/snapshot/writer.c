@@ -15,12 +15,12 @@
 
 enum {
 	CHILD_CPU_SECONDS = 120,
-	CHILD_SECONDS = 600, /* of real time: it may hang in a file system */
-	FORK_SECONDS = 10,   /* time for which a refused fork is tried again */
+	CHILD_SECONDS = 600, /* real time: the child may hang in a file system */
+	FORK_SECONDS = 10,   /* a refused fork is tried again for so long */
 	CHILD_NICE = 5,
 	IN_BATCH = -1, /* in place of the pid of a child that is being forked */
 };
-/* Debug files are read into memory, and a bad one can require any amount of it. */
+/* Debug files are read into memory, and a bad file can require any amount of it. */
 #ifdef __SANITIZE_ADDRESS__
 #define CHILD_MEMORY_BYTES RLIM_INFINITY /* its shadow memory counts */
 #else
@@ -30,27 +30,26 @@ enum {
 struct entry {
 	struct entry *next;
 	struct writer_item *item;
-	struct entry
-	    *before;       /* the last of the same series in the queue, which has to be done first; or NULL */
-	pid_t pid;         /* of the child that writes it; 0: waits; IN_BATCH */
-	uint64_t since_ns; /* when it was submitted */
-	bool alone;        /* not in a batch: it has killed a child, or memory was short */
+	struct entry *before; /* the item of the same series that has to be written first; NULL: none */
+	pid_t pid;            /* of the child that writes it; 0: it waits; or IN_BATCH */
+	uint64_t since_ns;    /* when it was submitted */
+	bool alone;           /* it gets a child of its own, because it has killed one, or memory was short */
 };
 
 struct child {
 	pid_t pid;      /* 0: none */
-	int results_fd; /* an int32_t comes out of it for each item, in their order: 0 or -errno */
+	int results_fd; /* gives an int32_t for each item, in their order: 0 or -errno */
 	uint32_t told;  /* results so far */
-	bool batch;     /* had more than one item */
+	bool batch;     /* it has more than one item */
 };
 
 struct writer {
-	struct entry *queue; /* those of one account oldest first; those of one child in its order */
+	struct entry *queue; /* the oldest of an account first; a child's batch in the child's order */
 	uint64_t turn;       /* the account that was served last */
 	struct child children[WRITER_CHILDREN + WRITER_URGENT_CHILDREN];
 	struct writer_pace pace;
 	bool hurry;
-	uint64_t refused_ns; /* when a fork was first refused; 0: the last one succeeded */
+	uint64_t refused_ns; /* when a fork was first refused; 0: the last fork succeeded */
 	void (*done)(void *context, const struct writer_item *item, int error);
 	void *context;
 };
@@ -100,9 +99,9 @@ static void prepare_child(bool yields)
 	sigset_t none;
 
 	sigemptyset(&none);
-	/* A signal for the sampler that was sent to all processes of its name must not end a snapshot, nor
-	 * one that a terminal sends to its whole foreground: it would be taken for a file that kills us.
-	 * The symbol readers inherit that. */
+	/* A signal that is sent to all processes of the sampler's name, or by a terminal to its foreground,
+	 * must not end a snapshot: it would be taken for a bad debug file. The symbol readers inherit this.
+	 * */
 	signal(SIGUSR1, SIG_IGN);
 	signal(SIGUSR2, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
@@ -111,18 +110,18 @@ static void prepare_child(bool yields)
 	signal(SIGTERM, SIG_IGN); /* profiles are written while the unit is stopped */
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error to report */
 	signal(SIGPIPE, SIG_IGN); /* the sampler may be gone; the profile is still wanted */
-	signal(SIGALRM, SIG_DFL); /* the next two end it when its time is over: see limit_time() */
+	signal(SIGALRM, SIG_DFL); /* the next two signals end a child whose time is over: see limit_time() */
 	signal(SIGXCPU, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-writer");
 	setrlimit(RLIMIT_DATA, &memory); /* not RLIMIT_AS: the regions are mapped here too */
 	setrlimit(RLIMIT_CORE, &core);
 	if (yields && nice(CHILD_NICE) == -1)
-		errno = 0; /* it has a higher nice value already */
+		errno = 0; /* its nice value is higher already */
 }
 
-/* Each item has its own time limit, else the last of a batch would be killed for the time that the others
- * took. */
+/* Each item has its own time limit: else the last item of a batch could be killed for the time that the
+ * others took. */
 static void limit_time(void)
 {
 	struct rusage used;
@@ -138,8 +137,8 @@ static void limit_time(void)
 	alarm(CHILD_SECONDS);
 }
 
-/* After its time it leaves the rest of its batch to the next: who has come meanwhile waits no longer, however
- * slow the files of those before him are. */
+/* When its time is over, the child leaves the rest of its batch to the next one. So an item that was
+ * submitted meanwhile does not wait for others' slow files. */
 static void run_child(
     const struct writer *writer, struct entry *const queue[], size_t count, int results_fd, bool yields)
 {
@@ -155,7 +154,7 @@ static void run_child(
 		if (write(results_fd, &error, sizeof(error)) != (ssize_t)sizeof(error))
 			_exit(1);
 		if (error == -ENOMEM)
-			break; /* the memory kept for later items is too much */
+			break; /* what was kept for later items takes too much memory */
 	}
 	_exit(0);
 }
@@ -186,7 +185,7 @@ static bool belongs_with(const struct entry *entry, const struct entry *first)
 	    entry->item->detail == first->item->detail;
 }
 
-/* Whether its account's turn is earlier: they take turns in the order of their numbers. */
+/* Is it the turn of its account first? Accounts take turns in the order of their numbers. */
 static bool is_sooner(const struct writer *writer, const struct entry *entry, const struct entry *than)
 {
 	if (entry->item->urgent != than->item->urgent)
@@ -194,8 +193,8 @@ static bool is_sooner(const struct writer *writer, const struct entry *entry, co
 	return entry->item->account - writer->turn - 1 < than->item->account - writer->turn - 1;
 }
 
-/* Urgent ones first, then one of each account, then of those of one account the oldest. first: of those that
- * can be written with it; NULL: of all. */
+/* The entry to write next: an urgent one, else one of the account whose turn it is, and the oldest of that
+ * account. first: only entries that can be written with it; NULL: any. NULL if there is none. */
 static struct entry *next_entry(const struct writer *writer, const struct entry *first)
 {
 	struct entry *found = NULL;
@@ -207,8 +206,7 @@ static struct entry *next_entry(const struct writer *writer, const struct entry 
 	return found;
 }
 
-/* Puts the entry behind `*at`, and its account at the end of the turn. Returns the end of what was put there.
- * */
+/* Moves the entry to `*at`, and its account to the end of the turn. Returns the link behind the entry. */
 static struct entry **move_entry(struct writer *writer, struct entry *entry, struct entry **at)
 {
 	struct entry **link = &writer->queue;
@@ -222,8 +220,8 @@ static struct entry **move_entry(struct writer *writer, struct entry *entry, str
 	return &entry->next;
 }
 
-/* The first entry and others that one child can write: its share of the waiting queue, at the front of the
- * queue now. The child is to be noted in them. */
+/* Makes a batch of the first entry and of others that one child can write with it: the child's share of all
+ * that wait. They are at the front of the queue then. The caller sets their pid. */
 static size_t make_batch(struct writer *writer, struct entry *first, struct entry *batch[WRITER_BATCH])
 {
 	size_t waiting = 0, count = 0;
@@ -251,7 +249,7 @@ static size_t count_waiting(const struct writer *writer)
 	return count;
 }
 
-/* Whether all that may start is left to wait for others that can be written with it. */
+/* Should all entries that may start wait for others that can be written with them? */
 static bool is_patient(const struct writer *writer)
 {
 	const uint64_t now_ns = clock_now_ns();
@@ -272,7 +270,7 @@ static bool yields(const struct writer *writer, const struct entry *first)
 	    !(writer->pace.patience_ns && count_waiting(writer) >= WRITER_BATCH);
 }
 
-/* False: the kernel refuses it; writer_tend tries again. */
+/* False if the kernel refuses a child; writer_tend tries again. */
 static bool start_child(struct writer *writer, struct child *child, struct entry *first)
 {
 	struct entry *batch[WRITER_BATCH];
@@ -300,7 +298,7 @@ static bool start_child(struct writer *writer, struct child *child, struct entry
 	return true;
 }
 
-/* False: the kernel refuses a child. */
+/* False if the kernel refuses a child. */
 static bool start(struct writer *writer)
 {
 	struct entry *entry;
@@ -329,7 +327,7 @@ void writer_submit(struct writer *writer, struct writer_item *item)
 			entry->before = *end;
 	*end = entry;
 	for (struct entry *older = entry->before; older && item->urgent; older = older->before)
-		older->item->urgent = true; /* who waits for the item waits for these too */
+		older->item->urgent = true; /* the client that waits for the item waits for these too */
 	(void)start(writer);
 }
 
@@ -350,7 +348,7 @@ void writer_set_hurry(struct writer *writer, bool hurry)
 
 /* ---- what became of them */
 
-/* The link to the entry that a child is writing; NULL: it has reported all. */
+/* The link to the entry that a child is writing. NULL if the child has reported all. */
 static struct entry **link_of(struct writer *writer, pid_t pid)
 {
 	struct entry **link = &writer->queue;
@@ -389,7 +387,7 @@ static void read_results(struct writer *writer, struct child *child)
 	}
 }
 
-/* If there is no child, no result can arrive: then only the time limit ends the attempts. */
+/* Without a child no result can arrive, so only the time limit ends the attempts. */
 void writer_tend(struct writer *writer, uint64_t now_ns)
 {
 	bool running = false;
@@ -439,7 +437,7 @@ void writer_reap(struct writer *writer, pid_t pid, int status)
 	close(child->results_fd);
 	child->pid = 0;
 	struct entry **at = link_of(writer, pid);
-	/* It left a batch for lack of memory: the item is not to blame. */
+	/* A child that has left its batch for lack of memory was not killed by the next item. */
 	bool blamed = at && (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 || !child->told);
 	if (blamed)
 		retry(writer, at, status);
