@@ -394,94 +394,22 @@ static void written(struct snapshot_source *base, const struct snapshot *snapsho
 	}
 }
 
-/* What is in use, without blocks that were inherited, which the parent counts. Nothing if out of memory. */
-static struct tally in_use_of_its_own(const struct process *process)
-{
-	struct live_scan scan;
-	struct tally sum = {0};
-
-	/* At place 0 nothing is inherited, so the count will do: reading slots that were never used costs
-	 * memory. */
-	if (process->place == 0)
-		return region_read_tally(&region_place(process->image->region, 0)->live);
-	if (live_scan_take(&scan, process->image->region, process->place) != 0)
-		return sum;
-	for (size_t i = 0; i < scan.count; i++)
-		if (scan.blocks[i].live && !(scan.blocks[i].slot.flags & SLOT_INHERITED))
-			tally_count(&sum, region_weight(&scan.blocks[i].slot));
-	live_scan_fini(&scan);
-	return sum;
-}
-
-static const char *const drops[] = {
-    [SNAPSHOT_DROP_FEW] = "of few samples",
-    [SNAPSHOT_DROP_CROWD] = "because more ended than could be written",
-    [SNAPSHOT_DROP_PAUSED] = "because everything was off when they ended",
-};
-
-/* Adds up a process of few samples for the summary, because no profile has what it counted. */
-static void omit(struct heap_source *source, const struct process *process, struct tally allocated)
-{
-	const struct target *target = &process->target;
-	const struct region_place *place = region_place(process->image->region, process->place);
-	struct tally at_end = in_use_of_its_own(process);
-	double peak_bytes = (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT);
-
-	summary_list_omit(&source->ended, target, allocated, at_end, peak_bytes);
-	source->dropped[SNAPSHOT_DROP_FEW].at_end_bytes +=
-	    (double)at_end.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
-	if (scheduler_setup(source->base.scheduler)->settings->verbosity > 0)
-		log_line_of(target_user(target), "%s (pid %d): no profile, %" PRIu64 " samples",
-		    target->title, (int)target->pid, process_samples(process));
-}
-
-/* Logged at most every ten seconds: there are many such processes, or there would be none. */
-static void log_dropped(struct heap_source_dropped *loss, const struct target *target, enum snapshot_drop why)
-{
-	const uint64_t now_ns = clock_now_ns();
-
-	loss->unsaid++;
-	if (loss->said_ns && now_ns - loss->said_ns < UINT64_C(10) * CLOCK_NS_PER_S)
-		return;
-	log_line("%" PRIu64 " processes left no profile, %s (the last: %s, pid %d)", loss->unsaid, drops[why],
-	    target->title, (int)target->pid);
-	loss->said_ns = now_ns;
-	loss->unsaid = 0;
-}
-
 static void dropped(struct snapshot_source *base, const struct target *target, enum snapshot_drop why)
 {
 	struct heap_source *source = (struct heap_source *)base;
-	struct heap_source_dropped *loss = &source->dropped[why];
 	const struct process *process = (const struct process *)target;
-	struct tally allocated =
-	    region_read_tally(&region_place(process->image->region, process->place)->allocated);
+	const struct region_place *place = region_place(process->image->region, process->place);
+	struct tally at_end = {0};
 
-	tally_add(&loss->allocated, &allocated);
-	loss->processes++;
-	if (why == SNAPSHOT_DROP_FEW)
-		omit(source, process, allocated);
-	else
-		log_dropped(loss, target, why);
-}
-
-bool heap_source_describe_dropped(
-    const struct heap_source *source, enum snapshot_drop why, char *text, size_t text_bytes)
-{
-	const struct heap_source_dropped *loss = &source->dropped[why];
-	const double bytes = (double)loss->allocated.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
-
-	text[0] = '\0';
-	if (why != SNAPSHOT_DROP_FEW && loss->processes)
-		snprintf(text, text_bytes,
-		    "%" PRIu64 " processes left no profile, %s: %" PRIu64 " samples, %.0f bytes allocated",
-		    loss->processes, drops[why], loss->allocated.samples, bytes);
-	else if (loss->allocated.samples)
-		snprintf(text, text_bytes,
-		    "%" PRIu64 " processes %s left no profile: %" PRIu64
-		    " samples, %.0f bytes allocated, %.0f in use at their ends",
-		    loss->processes, drops[why], loss->allocated.samples, bytes, loss->at_end_bytes);
-	return text[0];
+	if (why == SNAPSHOT_DROP_FEW) {
+		at_end = heap_dropped_in_use(process);
+		summary_list_omit(&source->ended, target, region_read_tally(&place->allocated), at_end,
+		    (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT));
+	}
+	heap_dropped_add(source->dropped, process, why, at_end);
+	if (why == SNAPSHOT_DROP_FEW && scheduler_setup(base->scheduler)->settings->verbosity > 0)
+		log_line_of(target_user(target), "%s (pid %d): no profile, %" PRIu64 " samples",
+		    target->title, (int)target->pid, process_samples(process));
 }
 
 static void release(struct snapshot_source *base, struct target *target)

@@ -11,6 +11,7 @@
 
 #include "sampler/heap/registry.h"
 #include "sampler/snapshot/event_source.h"
+#include "sampler/snapshot/heap_dropped.h"
 #include "sampler/snapshot/scheduler.h"
 #include "sampler/snapshot/summary_list.h"
 
@@ -28,26 +29,15 @@ struct heap_source {
 	/* Paths of numbered snapshots, owned: the session's client is told them at the end. */
 	char *written[HEAP_SOURCE_WRITTEN];
 	size_t written_count;
-	bool written_more; /* there were too many */
-	/* What processes without a last profile counted, by the reason for that. */
-	struct heap_source_dropped {
-		struct tally allocated;
-		uint64_t processes;
-		double at_end_bytes;      /* of SNAPSHOT_DROP_FEW: in use at their ends */
-		uint64_t unsaid, said_ns; /* of the others: processes since the last line in the log */
-	} dropped[SNAPSHOT_DROPS];
-	struct memory_high *cgroups; /* those whose limit of memory a threshold is about */
-	bool cgroup_said;            /* the user was told that a cgroup has no such limit */
+	bool written_more;                           /* there were too many */
+	struct heap_dropped dropped[SNAPSHOT_DROPS]; /* processes without a last profile, by the reason */
+	struct memory_high *cgroups;                 /* those whose limit of memory a threshold is about */
+	bool cgroup_said;                            /* the user was told that a cgroup has no such limit */
 };
 
 extern const struct snapshot_source_kind heap_source_kind;
 
 /* Frees what the source owns. */
 void heap_source_fini(struct heap_source *source);
-
-/* Says how many processes have no last profile for that reason, and what they counted. False if there are
- * none: the text is "". */
-bool heap_source_describe_dropped(
-    const struct heap_source *source, enum snapshot_drop why, char *text, size_t text_bytes);
 
 #endif

@@ -24,8 +24,7 @@ enum {
 };
 _Static_assert(NOWHERE_END <= PROFILE_ADDRESSES_RESERVED_END, "one page each");
 
-/* The marker of frames for which a hostile target has left no address. */
-static const char no_address[] = "[no address left]";
+static const char no_address[] = "[no address left]"; /* a hostile target has left none for the frame */
 
 struct named_frame {
 	uint32_t location; /* 0: not made */
@@ -102,17 +101,14 @@ static const char *file_name(
 
 static uint32_t mapping_id(struct symbolizer *symbolizer, uint32_t number)
 {
-	if (!symbolizer->mappings[number]) {
-		const struct profile_addresses_range *range =
-		    profile_addresses_range(symbolizer->layout, number);
-		const struct stack_mapping *m = stacks_mapping(symbolizer->stacks, range->mapping);
-		const char *name = m->module && !m->module->vdso
-		    ? file_name(symbolizer, m->module, m->module->path)
-		    : special_name(m->kind);
+	const struct profile_addresses_range *range = profile_addresses_range(symbolizer->layout, number);
+	const struct stack_mapping *m = stacks_mapping(symbolizer->stacks, range->mapping);
+	const char *path = m->module && !m->module->vdso ? m->module->path : NULL;
 
+	if (!symbolizer->mappings[number])
 		symbolizer->mappings[number] =
-		    add_mapping(symbolizer, range->start, range->limit, range->file_offset, m->module, name);
-	}
+		    add_mapping(symbolizer, range->start, range->limit, range->file_offset, m->module,
+		        path ? file_name(symbolizer, m->module, path) : special_name(m->kind));
 	return symbolizer->mappings[number];
 }
 
@@ -190,6 +186,8 @@ static int add_location(
 	uint32_t range;
 	uint64_t address;
 
+	if (symbolizer->source.detail == SYMBOL_RAW)
+		count = 0;
 	if (!profile_addresses_find(symbolizer->layout, number, &range, &address)) {
 		named->location = symbolizer_marker(symbolizer, no_address);
 		return named->location ? 0 : -1;
@@ -229,7 +227,7 @@ static int name_one(struct symbolizer *symbolizer, uint32_t number, const char *
 {
 	const struct symbol_frame only = {.name = name, .system_name = name};
 
-	return add_location(symbolizer, number, &only, symbolizer->source.detail == SYMBOL_RAW ? 0 : 1);
+	return add_location(symbolizer, number, &only, 1);
 }
 
 /* "[kernel]" if the kernel hides its symbols' addresses (kernel.kptr_restrict). */
@@ -251,10 +249,9 @@ static int name_anonymous(struct symbolizer *symbolizer, uint32_t number)
 
 	if (kind != MAP_KIND_ANON)
 		return name_one(symbolizer, number, special_name(kind));
-	const bool raw = symbolizer->source.detail == SYMBOL_RAW;
-	const struct symbol_frame frame_name =
+	const struct symbol_frame name =
 	    generated_names_find(&symbolizer->generated, frame->pc, symbolizer->source.detail == SYMBOL_FULL);
-	return add_location(symbolizer, number, &frame_name, raw ? 0 : 1);
+	return add_location(symbolizer, number, &name, 1);
 }
 
 static bool is_anonymous(const struct symbolizer *symbolizer, uint32_t number)
@@ -441,13 +438,12 @@ struct symbolizer *symbolizer_new(
 	symbolizer->mappings = symbolizer->layout
 	    ? calloc(profile_addresses_count(symbolizer->layout) + 1, sizeof(*symbolizer->mappings))
 	    : NULL;
-	if (!symbolizer->frames || !symbolizer->mappings)
-		goto fail;
-	add_main_mapping(symbolizer);
-	if (mark_used(symbolizer, used) && reserve_path(symbolizer) && read_names_of_generated(symbolizer) &&
-	    name_all(symbolizer) == 0)
-		return symbolizer;
-fail:
+	if (symbolizer->frames && symbolizer->mappings) {
+		add_main_mapping(symbolizer);
+		if (mark_used(symbolizer, used) && reserve_path(symbolizer) &&
+		    read_names_of_generated(symbolizer) && name_all(symbolizer) == 0)
+			return symbolizer;
+	}
 	symbolizer_free(symbolizer);
 	return NULL;
 }
