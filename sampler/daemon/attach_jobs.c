@@ -66,10 +66,10 @@ static struct region *make_region(struct daemon *d, uint64_t period_bytes)
 
 /* ---- the jobs */
 
-struct attach_job *attach_jobs_seat(struct daemon *d, const char *account)
+struct attach_job *attach_jobs_empty(struct daemon *d, const char *account)
 {
-	struct attach_job *seat = NULL;
-	size_t of_account = 0, free_seats = 0;
+	struct attach_job *empty = NULL;
+	size_t of_account = 0, empty_count = 0;
 
 	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++) {
 		struct attach_job *job = &d->attach_jobs[i];
@@ -77,11 +77,11 @@ struct attach_job *attach_jobs_seat(struct daemon *d, const char *account)
 		if (job->region) {
 			of_account += strcmp(job->facts.plan->account, account) == 0;
 		} else {
-			seat = job;
-			free_seats++;
+			empty = job;
+			empty_count++;
 		}
 	}
-	return of_account < free_seats ? seat : NULL;
+	return of_account < empty_count ? empty : NULL;
 }
 
 /* Does a job attach to this process? The process may have executed another program since the job began. */
@@ -199,7 +199,7 @@ static bool attach(struct daemon *d, struct process_entry *entry, const struct p
 	if (is_on_its_way(d, entry->pid))
 		return false;
 	process_labels_owner(&match->facts, account, sizeof(account));
-	struct attach_job *seat = attach_jobs_seat(d, account);
+	struct attach_job *job = attach_jobs_empty(d, account);
 	/* before the library is looked for: a machine on which no process can be attached to has none */
 	const bool fit = fitness_examine(&fitness, entry->pid, false);
 	if (fitness.later)
@@ -211,9 +211,9 @@ static bool attach(struct daemon *d, struct process_entry *entry, const struct p
 	if (error)
 		return process_entry_refuse(
 		    entry, "cannot be attached to: no " ATTACH_LIBRARY_NAME ": %s", strerror(-error));
-	if (!seat)
+	if (!job)
 		return false;
-	error = begin(d, seat, entry, match, fitness.filtered);
+	error = begin(d, job, entry, match, fitness.filtered);
 	if (error)
 		return process_entry_refuse(entry, "cannot be attached to: %s", strerror(-error));
 	process_entry_set(&entry->reason, "is being attached to");

@@ -17,7 +17,7 @@ struct attach_job;
 /* An empty job for a process of that account. NULL if the account has as many jobs as are empty: one
  * account gets half of all jobs, the next a quarter. So processes that do not answer keep out only
  * processes of their own account. */
-struct attach_job *attach_jobs_seat(struct daemon *daemon, const char *account);
+struct attach_job *attach_jobs_empty(struct daemon *daemon, const char *account);
 
 /* Begins to attach to the process if the rules say so. has_library: it carries the library. False if there
  * is no empty job: try again later. */

@@ -167,7 +167,7 @@ const struct crash_guard_denied *crash_guard_note(
 	if (!keep_death(guard, death) || recent_deaths(guard, death) < CRASH_GUARD_DEATHS)
 		return NULL;
 	snprintf(reason, sizeof(reason),
-	    "%d deaths, the last by SIG%s, within %d s of the hand-over, in %d minutes, as user %u",
+	    "%d deaths, the last by SIG%s, within %d s of the start of profiling, in %d minutes, as user %u",
 	    CRASH_GUARD_DEATHS, name ? name : "?", CRASH_GUARD_AGE_S, CRASH_GUARD_WITHIN_S / 60,
 	    (unsigned int)death->uid);
 	struct crash_guard_denied denied = {

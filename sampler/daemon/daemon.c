@@ -8,7 +8,6 @@
 #include "sampler/core/requests.h"
 #include "sampler/daemon/attach_jobs.h"
 #include "sampler/daemon/candidate.h"
-#include "sampler/daemon/configuration.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/exit_queue_limit.h"
 #include "sampler/daemon/notify.h"
@@ -77,7 +76,7 @@ static int claim(void *context, const struct target *target, const char *name, c
 static void reload(struct daemon *d)
 {
 	notify_reloading();
-	configuration_reload(d);
+	daemon_configuration_reload(d);
 	notify_tell("READY=1");
 }
 
@@ -312,7 +311,7 @@ static int open_all(struct daemon *d)
 	if (!error)
 		error = open_ground(d);
 	if (!error)
-		error = configuration_open_store(d);
+		error = daemon_configuration_open_store(d);
 	if (!error)
 		error = daemon_socket_open(d);
 	if (!error)
@@ -329,7 +328,7 @@ static void close_all(struct daemon *d)
 	core_close(&d->core);
 	crash_guard_free(d->guard);
 	store_close(d->store);
-	configuration_close(d);
+	daemon_configuration_close(d);
 	if (d->delivery.fd >= 0)
 		close(d->delivery.fd);
 }
@@ -368,7 +367,7 @@ int daemon_run(struct options *options)
 		log_line("--socket: the path is too long");
 		return STATUS_USAGE;
 	}
-	int error = configuration_open(&d, options->daemon.store);
+	int error = daemon_configuration_open(&d, options->daemon.store);
 	if (error)
 		return STATUS_USAGE;
 	own_resources_raise_limits();

@@ -48,7 +48,7 @@ struct daemon {
 	uint64_t policy_checks; /* how often the rules were asked about every process again */
 	uint32_t next_region;
 	struct delivery delivery;                          /* the attach library; fd -1: not opened yet */
-	struct attach_job attach_jobs[DAEMON_ATTACH_JOBS]; /* an empty job is a free seat */
+	struct attach_job attach_jobs[DAEMON_ATTACH_JOBS]; /* an empty job is free */
 
 	char socket_path[CONTROL_PATH_BYTES];
 	struct throttle effort; /* of finding out whether others read a region */
@@ -65,5 +65,20 @@ void daemon_list_write(struct core *core, struct control_list_writer *writer);
  * line. The second function may also be called without the first. */
 int daemon_socket_open(struct daemon *daemon);
 void daemon_socket_close(struct daemon *daemon);
+
+/* ---- daemon_configuration.c */
+
+/* Reads the configuration for the first time. store: --store; NULL: as configured. 0, or -errno with a line
+ * on stderr. */
+int daemon_configuration_open(struct daemon *daemon, const char *store);
+void daemon_configuration_close(struct daemon *daemon);
+
+/* Opens the store, and reads the files beside the profiles: the session's identity, the executables that
+ * are denied. A store that cannot be written is no error: the next snapshot tries again. 0 or -ENOMEM. */
+int daemon_configuration_open_store(struct daemon *daemon);
+
+/* Reads the configuration again, and asks the new rules about every process. After an error, which is
+ * logged, the old configuration stays in force. */
+void daemon_configuration_reload(struct daemon *daemon);
 
 #endif

@@ -223,7 +223,7 @@ test_checked() {
   matches 'heaptap.conf:[0-9]+: ' err
 }
 
-# Three crashes soon after the hand-over deny the program, in this daemon and in the next.
+# Three crashes soon after profiling began deny the program, in this daemon and in the next.
 test_crash_loop() {
   start_daemon
   for round in 1 2 3; do
@@ -231,7 +231,7 @@ test_crash_loop() {
     (carry on hold 10 1000 crash 11) || status=$?
     equal 139 $status 'status of the crash'
   done
-  wait_for 20 said 'daemon_steps is not profiled any more: 3 deaths, the last by SIGSEGV, within 30 s of the hand-over'
+  wait_for 20 said 'daemon_steps is not profiled any more: 3 deaths, the last by SIGSEGV, within 30 s of the start of profiling'
   carry touch there await go &
   target=$!
   wait_for 20 test -e there

@@ -177,7 +177,7 @@ static void seats_are_left_for_other_accounts(void **state)
 	for (size_t i = 0; i < sizeof(accounts) / sizeof(accounts[0]); i++) {
 		size_t seats = 0;
 
-		while (attach_jobs_seat(&d, accounts[i])) {
+		while (attach_jobs_empty(&d, accounts[i])) {
 			struct attach_job *one = begin(1, fail_when_given_up);
 
 			snprintf(
@@ -186,11 +186,11 @@ static void seats_are_left_for_other_accounts(void **state)
 		}
 		assert_int_equal(seats, most[i]);
 	}
-	assert_non_null(attach_jobs_seat(&d, "uid-33")); /* the last one */
+	assert_non_null(attach_jobs_empty(&d, "uid-33")); /* the last one */
 	attacher_give_up(&d.attach_jobs[0].attacher);
 	take_result(&d.attach_jobs[0]);
-	assert_null(attach_jobs_seat(&d, accounts[0]));
-	assert_non_null(attach_jobs_seat(&d, accounts[3]));
+	assert_null(attach_jobs_empty(&d, accounts[0]));
+	assert_non_null(attach_jobs_empty(&d, accounts[3]));
 }
 
 /* The rules may be read anew meanwhile, or everything turned off and on. */

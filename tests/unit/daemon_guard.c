@@ -51,7 +51,7 @@ static void test_three_deaths_deny(void **state)
 	assert_null(die(guard, "/a", SIGABRT, 30, 1100));
 	assert_null(die(guard, "/a", SIGTERM, 1, 1101)); /* no crash */
 	assert_null(die(guard, "/a", SIGKILL, 1, 1102));
-	assert_null(die(guard, "/a", SIGSEGV, 31, 1103)); /* long after the hand-over */
+	assert_null(die(guard, "/a", SIGSEGV, 31, 1103)); /* long after profiling began */
 	assert_null(crash_guard_find(guard, "/a", "abcd", USER));
 	const struct crash_guard_denied *denied = die(guard, "/a", SIGSYS, 0, 1600);
 	assert_non_null(denied);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/daemon/configuration.h"
-
+/* The configuration in force, the store that it names, and reading it again while the daemon runs. */
 #include "pprof/service/daemon_section.h"
 #include "pprof/text/log_line.h"
 #include "sampler/daemon/daemon_state.h"
@@ -57,7 +56,7 @@ static int find_store(struct daemon *d, const char *given)
 	return 0;
 }
 
-int configuration_open(struct daemon *d, const char *store)
+int daemon_configuration_open(struct daemon *d, const char *store)
 {
 	char error[DAEMON_NOTE_BYTES];
 	int result;
@@ -73,7 +72,7 @@ int configuration_open(struct daemon *d, const char *store)
 	return result;
 }
 
-void configuration_close(struct daemon *d)
+void daemon_configuration_close(struct daemon *d)
 {
 	if (d->rules)
 		rules_fini(d->rules);
@@ -91,7 +90,7 @@ static struct store_settings settings_of(const struct daemon *d)
 	};
 }
 
-int configuration_open_store(struct daemon *d)
+int daemon_configuration_open_store(struct daemon *d)
 {
 	const struct store_settings settings = settings_of(d);
 	char path[PATH_MAX];
@@ -113,7 +112,7 @@ int configuration_open_store(struct daemon *d)
 	return 0;
 }
 
-void configuration_reload(struct daemon *d)
+void daemon_configuration_reload(struct daemon *d)
 {
 	char error[DAEMON_NOTE_BYTES];
 	int result;
@@ -125,7 +124,7 @@ void configuration_reload(struct daemon *d)
 		return;
 	}
 	d->note[0] = '\0';
-	configuration_close(d);
+	daemon_configuration_close(d);
 	d->rules = rules;
 	d->core.memory.max_bytes = memory_bound_bytes(rules->daemon.memory_bytes);
 	const struct store_settings settings = settings_of(d);
