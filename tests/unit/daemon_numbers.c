@@ -5,7 +5,6 @@
 #include "sampler/daemon/list_quota.h"
 #include "sampler/daemon/load_limiter.h"
 #include "sampler/daemon/policy_match.h"
-#include "sampler/daemon/policy_recheck.h"
 #include "sampler/daemon/sample_rate.h"
 #include "sampler/daemon/session_identity.h"
 #include "sampler/identity/process_facts.h"
