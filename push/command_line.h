@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words that `heaptap push` and `heaptap record --push` start this program with. Users give them to
- * heaptap, whose tables of options check and explain them; here each has its long form only.
+ * The words that `heaptap push` and `heaptap record --push` start this program with. heaptap has checked what
+ * the user wrote, by its tables of options. Here each option has its long form only.
  */
 #ifndef PUSH_COMMAND_LINE_H
 #define PUSH_COMMAND_LINE_H

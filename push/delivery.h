@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One profile made ready for a target: its labels, its bytes within the limits, what was allocated as a
- * difference. */
+/* One profile made ready for a target: its labels, and its bytes within the limits of the server, with what
+ * was allocated as a difference. */
 #ifndef PUSH_DELIVERY_H
 #define PUSH_DELIVERY_H
 
@@ -29,8 +29,8 @@ struct delivery {
 	char uuid[IDENTITY_UUID_BYTES];
 	struct labels labels;
 	int64_t start_ns, end_ns; /* the window of what was allocated; equal if it is not known */
-	/* Parca takes a duration for the mark of a difference: what is in use goes apart from what was
-	 * allocated. For the others there is one part. 0: nothing of the profile is wanted. */
+	/* Parca takes a duration for the mark of a difference, so what is in use and what was allocated are
+	 * two parts. Other servers get one part. 0 parts: the target wants nothing of the profile. */
 	struct delivery_part parts[2];
 	size_t part_count;
 	struct fitted fitted; /* of the parts together; bytes is not set */
@@ -42,8 +42,8 @@ enum delivery_age { DELIVERY_IN_TIME, DELIVERY_TOO_OLD, DELIVERY_TOO_NEW };
 /* Would the target refuse a profile of this time? */
 enum delivery_age delivery_age(const struct target *target, int64_t time_ns, int64_t now_ns);
 
-/* base: what the target accepted last of the same process. 0 or -errno; delivery_fini() is due in any
- * case. */
+/* base: the profile of the same process that the target accepted last. 0 or -errno; delivery_fini() is due in
+ * any case. */
 int delivery_make(struct delivery *delivery, const struct target *target, const struct profile *profile,
     const struct origin *origin, const struct since *base);
 void delivery_fini(struct delivery *delivery);

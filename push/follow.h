@@ -10,9 +10,9 @@ struct command_line;
 
 enum { FOLLOW_AGAIN = -1 };
 
-/* Until a signal (FOLLOW_AGAIN after SIGHUP: begin again with the same words, to read the
- * configuration), or, with paths from a descriptor, its end and what was to be sent, ten seconds at
- * most. Returns the exit status. */
+/* Runs until a signal, or, with paths from a descriptor, until their end; then it sends what is left for ten
+ * seconds at most. Returns the exit status; or FOLLOW_AGAIN after SIGHUP: to be called again with the same
+ * words, so that the configuration is read again. */
 int follow_run(struct command_line *line);
 
 #endif

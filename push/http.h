@@ -22,7 +22,7 @@ struct http_request {
 	char *headers[HTTP_HEADERS_MAX]; /* "name: value"; each is freed with the request */
 	size_t header_count;
 	uint8_t *body; /* freed with the request */
-	char *secret;  /* what a header has in another form; NULL: none; freed with the request */
+	char *secret;  /* the token where a header has it in base64, or NULL; freed with the request */
 	size_t body_bytes;
 	uint64_t timeout_ns;
 	bool http2;          /* gRPC: HTTP/2 at once, without an upgrade */
@@ -37,16 +37,17 @@ void http_request_fini(struct http_request *request);
 struct http; /* all requests under way */
 struct http_call;
 
-/* NULL: libcurl cannot be had. */
+/* NULL if libcurl cannot be used. */
 struct http *http_new(void);
 void http_free(struct http *http);
 
-/* Starts a request, which is borrowed until the call is over, as is answer. NULL: out of memory. */
+/* Starts a request. The request and the answer are borrowed until the call is over. NULL if there is no
+ * memory. */
 struct http_call *http_start(
     struct http *http, const struct http_request *request, struct answer *answer, void *owner);
 
-/* Waits until a call is over, one of `fds` is ready, or the time is up. True: a call is over: its owner,
- * and in error why no whole answer came ("": one came). */
+/* Waits until a call is over, one of `fds` is ready, or the time is up. Returns whether a call is over; then
+ * *owner is its owner, and error says why no whole answer came ("" if one came). */
 bool http_wait(struct http *http, struct pollfd *fds, size_t fd_count, uint64_t timeout_ns, void **owner,
     char error[HTTP_ERROR_BYTES]);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `heaptap push --to URL PROFILE...`: sends the named files, says what became of each that was not
- * taken, ends. */
+/* `heaptap push --to URL PROFILE...`: sends the named files, says which of them were not taken, and ends. */
 #ifndef PUSH_ONE_SHOT_H
 #define PUSH_ONE_SHOT_H
 

@@ -2,9 +2,10 @@
 /*
  * Tells a profile that a server cannot take from a server that takes none. Pure.
  *
- * When all that came of an entry for long were answers that it may be tried later, another entry is sent
- * right after it, once: the probe. If that is accepted, it is the entry; if not, it is the server, and the
- * entry is tried for as long again. Without an answer (no connection, a time limit) it is always the server.
+ * An entry may get nothing but answers that say to try again later. After a long time of that, another entry
+ * is sent right after it, once: the probe. If the server accepts the probe, the entry is at fault. If not,
+ * the server is, and the entry is tried for as long again. Where no answer comes (no connection, a time
+ * limit) the server is always at fault.
  */
 #ifndef PUSH_POISON_CHECK_H
 #define PUSH_POISON_CHECK_H
@@ -22,7 +23,7 @@ struct poison_check {
 	unsigned int attempts;
 };
 
-/* An entry was not accepted, and is not refused. True: a probe is due, if there is one. */
+/* To be called when an entry was neither accepted nor refused. Returns whether a probe is due. */
 bool poison_check_failed(
     struct poison_check *poison, uint64_t number, bool answered, uint64_t now_ns, uint64_t give_up_ns);
 

@@ -2,12 +2,12 @@
 /*
  * What to do after an answer, and when to try again. Pure.
  *
- * The table is that of Grafana Alloy's pyroscope.write: 408, 429, 5xx, and of gRPC's and Connect's codes
- * those that may pass, are tried again after 500 ms, then twice as long each time, 5 minutes at most, with
- * a tenth of jitter; but never sooner than the server asked for (Retry-After). Anything else is final, but
- * "cancelled" (499 of Pyroscope): who reads that has not gone away, so it was the server that ended; and what
- * says that we may not send (401, 403): that is no fault of the profile, and a token that has expired is
- * renewed in its file.
+ * The table is that of Grafana Alloy's pyroscope.write. HTTP's 408, 429 and 5xx, and the codes of gRPC and
+ * Connect that may pass, are tried again: after 500 ms, then after twice as long each time, 5 minutes at
+ * most, with a tenth of jitter, and never sooner than the server asked for (Retry-After). Any other answer is
+ * final, with two exceptions. "cancelled" (Pyroscope's 499) comes from a server that ends: the client that
+ * reads it has not gone away. 401 and 403 are no fault of the profile: a token that has expired is renewed in
+ * its file.
  */
 #ifndef PUSH_RETRY_H
 #define PUSH_RETRY_H
@@ -27,7 +27,7 @@ enum retry_verdict {
 	RETRY_OTHER_PATH,
 };
 
-/* Of a status that is not the protocol's success. */
+/* For a status that is not the protocol's success. */
 enum retry_verdict retry_http(int status);
 enum retry_verdict retry_grpc(int status);
 

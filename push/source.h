@@ -14,12 +14,12 @@ enum { SOURCE_FDS_MAX = 2 };
 
 struct source;
 
-/* folders end with NULL; paths_fd is COMMAND_LINE_NO_FD or a pipe, which is closed with the source. NULL:
- * out of memory. */
+/* folders ends with NULL. paths_fd is COMMAND_LINE_NO_FD, or a pipe that is closed with the source. NULL if
+ * there is no memory. */
 struct source *source_new(char *const *folders, int paths_fd);
 void source_free(struct source *source);
 
-/* Fills in what to wait for; how many there are. */
+/* Fills in what to wait for. Returns the number of descriptors. */
 size_t source_fds(const struct source *source, struct pollfd fds[SOURCE_FDS_MAX]);
 
 /* Nanoseconds until the folders are to be looked through, or files that were found there. */

@@ -62,7 +62,7 @@ void spool_close(struct spool *spool);
  * it open. What was not made by us stays. Only spool_close() may follow. */
 void spool_remove(struct spool *spool);
 
-/* Tries to become the one who sends, if another was. */
+/* Tries to become the process that sends, if another process was. */
 bool spool_lock(struct spool *spool);
 
 /* Removes what a process that was killed has left half written: a minute ago or more. */
@@ -71,25 +71,25 @@ void spool_tidy(const struct spool *spool);
 /* Looks for entries that others have added or removed. 0 or -errno. */
 int spool_scan(struct spool *spool);
 
-/* The same, if the folder has changed since: cheap enough for every second. */
+/* Does the same if the folder has changed since the last scan: cheap enough for every second. */
 int spool_look(struct spool *spool);
 
 /* Would a profile of that size displace others? */
 bool spool_is_full(const struct spool *spool, uint64_t bytes);
 
-/* Adds a profile; drops the oldest ones if there is no room for it. entry's number and bytes are set. 0 or
+/* Adds a profile, and sets number and bytes of entry. Drops the oldest profiles if there is no room. 0 or
  * -errno. */
 int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes, size_t length);
 
-/* What is being sent, or what the server may have had already, or else the oldest; NULL: empty. Valid until
- * the next change. */
+/* The entry that is being sent; else one that the server may have had already; else the oldest. NULL if the
+ * spool is empty. Valid until the next change. */
 const struct spool_entry *spool_head(const struct spool *spool);
 
-/* The number of another entry than that: the oldest of another process, or else the next of the same; 0:
- * there is none. */
+/* The number of an entry other than `number`: the oldest of another process, else the next of the same
+ * process. 0 if there is none. */
 uint64_t spool_another(const struct spool *spool, uint64_t number);
 
-/* The bytes of the head, the caller's. 0 or -errno. */
+/* Reads the head; the caller frees the bytes. 0 or -errno. */
 int spool_read(const struct spool *spool, uint8_t **bytes, size_t *length);
 
 /* Each removes the head: it was acknowledged; it is of no use any more; the server refused it and said
@@ -107,7 +107,7 @@ void spool_sending(struct spool *spool);
 /* What is to be said with the next of these of the server's answer, or of none (RETRY_LATER). */
 void spool_judged(struct spool *spool, enum retry_verdict verdict);
 
-/* Another attempt is due. unread: all of it was sent, and what the server said to it is not known. */
+/* Counts that another attempt is due. unread: the whole request was sent, and the answer is not known. */
 void spool_retried(struct spool *spool, bool unread);
 
 /* Counts a profile that was not added. */
@@ -134,8 +134,9 @@ int spool_accepted(const struct spool *spool, uint64_t process, struct since *si
  * spool_skip() may follow, and no scan before. 0 or -errno. */
 int spool_accept_head(const struct spool *spool, const struct profile *kept);
 
-/* Forgets processes that were last heard of so long ago, and have nothing in the spool; ended_ns: those whose
- * last profile was accepted, of which nothing is left to be told apart but files that lie there still. */
+/* Forgets processes that have nothing in the spool and were not heard of for age_ns. A process whose last
+ * profile was accepted is forgotten after ended_ns: what is noted of it only keeps its files from being sent
+ * again. */
 void spool_forget(struct spool *spool, int64_t age_ns, int64_t ended_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server that profiles are sent to, and what the user wants to be sent there: --to and its options, or
- * a section [push NAME] of the configuration. */
+/* A server that profiles are sent to, and what the user wants to be sent there: --to with its options, or a
+ * section [push NAME] of the configuration. */
 #ifndef PUSH_TARGET_H
 #define PUSH_TARGET_H
 
@@ -30,7 +30,7 @@ struct target {
 	bool path_missing;   /* Pyroscope: it answered 404, so /ingest is used */
 };
 
-/* What a server refuses by its defaults. */
+/* Limits beyond which a server refuses a profile by default. */
 struct target_limits {
 	struct fit_limits fit;
 	uint64_t past_ns, future_ns; /* a profile's time may be so far from now; 0: any */
@@ -43,10 +43,10 @@ void target_fini(struct target *target);
  * "label.env"). 0, -ENOMEM, -ENOENT for an unknown name, -EINVAL with one line in error. */
 int target_set(struct target *target, const char *name, const char *value, char *error, size_t error_bytes);
 
-/* Names a target that the user has not named: "record-pyroscope-host-4040", and behind that, where the URL
- * has a path or there is a token, user, tenant, label or choice of types, a number made of all these. What
- * one leaves in its spool is sent by the next as its own, so only equals share a name. Returns whether there
- * is a number. */
+/* Names a target that the user has not named: "record-pyroscope-host-4040". Where the URL has a path, or
+ * there is a token, user, tenant, label or choice of types, a number made of all these follows. What one run
+ * leaves in its spool the next run with that name sends as its own, so only equal targets share a name.
+ * Returns whether there is a number. */
 bool target_name_spool(struct target *target, const char *prefix);
 
 const struct target_limits *target_limits(const struct target *target);

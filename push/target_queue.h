@@ -37,16 +37,16 @@ int target_queue_open(struct target_queue *queue, struct target *target);
 void target_queue_close(struct target_queue *queue, struct http *http);
 
 /* Takes a profile into the spool, if the target wants it and has not had it. 0, or -errno if it could not be
- * written: then it must be offered again. So it must after -EAGAIN, only where may_wait: the spool is full,
- * the server takes what is in it, and nothing need be dropped for it. is_new: it has just been written,
- * and was not offered before. */
+ * written: then the caller offers it again. -EAGAIN comes only with may_wait: the spool is full, but the
+ * server takes what is in it, so nothing need be dropped. is_new: the profile has just been written, and was
+ * not offered before. */
 int target_queue_offer(struct target_queue *queue, const struct origin *origin, const void *bytes,
     size_t length, bool may_wait, bool is_new);
 
 /* Does what is due. Returns nanoseconds until something is; UINT64_MAX: not before something happens. */
 uint64_t target_queue_step(struct target_queue *queue, struct http *http);
 
-/* The call is over; error: why no answer came, "" if one did. */
+/* The call is over. error says why no answer came, "" if one came. */
 void target_queue_answered(struct target_queue *queue, const char *error);
 
 #endif

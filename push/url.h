@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where profiles go: a protocol and an address, from text such as pyroscope+https://HOST:PORT/PATH. Pure. */
+/* The protocol and the address of a server, from text such as pyroscope+https://HOST:PORT/PATH. Pure. */
 #ifndef PUSH_URL_H
 #define PUSH_URL_H
 

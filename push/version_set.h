@@ -20,7 +20,7 @@ struct version_set {
 void version_set_fini(struct version_set *set);
 bool version_set_has(const struct version_set *set, uint64_t version);
 
-/* What cannot be added for want of memory is looked at again later: that is all. */
+/* Without memory a number is not added: its file is looked at again later. */
 void version_set_add(struct version_set *set, uint64_t version);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The main callers of the function that a row is about (traces_row.head): the path outwards from it that most
- * of its bytes take. And what it mostly called: the library function or wrapper through which it allocated.
- * Of a function of a script, the callers are the script's; between these are its interpreter's, the same each
- * time.
+ * of its bytes take; and the library function or wrapper through which it mostly allocated. The callers of a
+ * function of a script are functions of the script: the frames of the interpreter between them are left out,
+ * for they are the same each time.
  */
 #ifndef PPROF_ANALYSIS_CALLERS_H
 #define PPROF_ANALYSIS_CALLERS_H
@@ -18,9 +18,9 @@ struct callers {
 	double shares[CALLERS_MOST]; /* of the function's value, through this caller and all before it */
 	uint32_t through;
 	double through_share; /* of the function's value; 0: it allocates itself, or through many */
-	/* of a function of a script: which one of a library it called for that, if it mostly is one */
+	/* for a function of a script: the library function that it mostly called for that */
 	uint32_t library;
-	double library_share; /* likewise; 0: none, or many */
+	double library_share; /* share of the function's value; 0: no library function, or many */
 };
 
 /*

@@ -18,11 +18,11 @@ struct profile;
 /* Takes the names at addresses outside of files; of several names the newest counts. 0 or -ENOMEM. */
 int code_names_learn(struct late_names *names, const struct profile *profile);
 
-/* What code_names_of() asks for: of which process a profile is. */
+/* The number of the process that a profile is of, for code_names_of(). */
 uint64_t code_names_process(const struct profile *profile);
 
-/* The name of a location of a profile that has [jit] there. NULL: it has another name, or none was
- * learned. */
+/* The name that was learned for a location that the profile calls [jit]. NULL if the location has another
+ * name, or none was learned. */
 const char *code_names_of(
     const struct late_names *names, const struct profile *profile, uint64_t process, uint32_t location);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of a profile that a filter selects, as a profile: what traces with that filter show, for other
- * tools. Frames that a filter hides are left out of the stacks; one that is hidden as a whole is "[hidden]".
+ * The part of a profile that a filter selects, as a profile for other tools: what traces with that filter
+ * show. Frames that a filter hides are left out of the stacks. A stack that is hidden as a whole becomes
+ * "[hidden]".
  */
 #ifndef PPROF_ANALYSIS_EXCERPT_H
 #define PPROF_ANALYSIS_EXCERPT_H

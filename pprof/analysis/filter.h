@@ -47,22 +47,21 @@ enum filter_marks {
 unsigned int filter_frame(
     const struct filter *filter, const char *name, const char *file, const char *module);
 
-/* Does a stack pass? marks: those of all its frames, or-ed together. */
+/* Does a stack pass? marks: the marks of all its frames, or-ed together. */
 bool filter_stack(const struct filter *filter, unsigned int marks);
 
-/* Do the sample's labels pass? thread: the name of its thread; NULL: unknown. */
+/* Do the labels of a sample pass? thread: the name of its thread, NULL if unknown. */
 bool filter_labels(
     const struct filter *filter, const struct profile *profile, size_t sample, const char *thread);
 
-/* Do its blocks have the size that is wanted? size: filter_size(); where that is 0, their mean counts: of
- * what was allocated, or else of what is in use. */
+/* Do the blocks of a sample have the size that is wanted? size is filter_size(). If it is 0, the mean size
+ * counts: of what was allocated, else of what is in use. */
 struct filter_block {
 	double size, objects, bytes, inuse_objects, inuse_bytes;
 };
 bool filter_size_fits(const struct filter *filter, const struct filter_block *block);
 
-/* NULL if for each condition on a label some sample has that label; else the name of a label that none
- * has. */
+/* The name of a label that has a condition and that no sample has. NULL if there is none. */
 const char *filter_missing_label(const struct filter *filter, const struct profile *profile);
 
 /* The sample's label with this key; false: it has none. */

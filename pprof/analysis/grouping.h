@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows by something else than functions: a sample's stack becomes one frame, the value of a label, or the
+ * Rows that are not functions: the stack of a sample becomes one frame, which is the value of a label, or the
  * process that the profile is of. Totals, tables and trees then work as they do for functions.
  */
 #ifndef PPROF_ANALYSIS_GROUPING_H
@@ -19,8 +19,8 @@ enum { GROUPING_TEXT_BYTES = 320 };
 void grouping_name(enum grouping grouping, const struct profile *profile, size_t sample, const char *thread,
     char text[GROUPING_TEXT_BYTES]);
 
-/* "thread": the label for --labels that no sample of the profile has; NULL: there is one, or none is
- * needed. */
+/* The value for --labels that would give samples the label: "thread". NULL if a sample has the label, or none
+ * is needed. */
 const char *grouping_missing_label(enum grouping grouping, const struct profile *profile);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What grows over a series of snapshots, and since when: the rows that the tables have, judged by trend.h.
+ * What grows over a series of snapshots, and since when. The rows are those of the tables, judged by trend.h.
  *
- * A row is a function that heads stacks (headings.h). A leak whose stacks are headed by several functions,
- * each of which grows too little to be sure, is found at the innermost function that called them all; at one
- * that has a name, if any has.
+ * A row is a function that heads stacks (headings.h). A leak may be spread over several such functions, each
+ * of which grows too little to be sure. It is found at the innermost function that called them all; a
+ * function with a name goes before one without.
  */
 #ifndef PPROF_ANALYSIS_GROWTH_H
 #define PPROF_ANALYSIS_GROWTH_H
@@ -24,15 +24,15 @@ struct growth_row {
 };
 
 struct growth {
-	struct growth_row *rows; /* those that grow first, then those that rose; the largest first */
+	struct growth_row *rows; /* rows that grow, then rows that rose; the largest first */
 	size_t count, growing_count;
 	struct growth_row total; /* of everything selected; its frame has no meaning */
 	size_t point_count;      /* fewer than TREND_POINTS_LEAST: nothing could be found */
 };
 
-/* `column_count` columns of the traces, from `first_column` on, are the series, times_ns[] when they were
- * taken, in their order. The caller ends it with growth_fini() in all cases. 0; -ENODATA if the profiles
- * do not say what is in use, or at what period they were sampled; -ENOMEM. */
+/* The series is `column_count` columns of the traces, from `first_column` on; times_ns[] says when they were
+ * taken, in rising order. The caller ends it with growth_fini() in all cases. 0, -ENOMEM, or -ENODATA if the
+ * profiles do not say what is in use, or at what period they were sampled. */
 int growth_make(struct growth *growth, const struct traces *t, size_t first_column, const int64_t *times_ns,
     size_t column_count);
 void growth_fini(struct growth *growth);

@@ -33,7 +33,7 @@ size_t late_names_bytes(const struct late_names *names);
 /* The name of a profile of that time. An older profile's gives way. 0, -ENOMEM or -EOVERFLOW. */
 int late_names_learn(struct late_names *names, uint64_t key, const char *name, int64_t time_ns);
 
-/* NULL: none was learned. Valid until late_names_fini(). */
+/* NULL if none was learned. Valid until late_names_fini(). */
 const char *late_names_find(const struct late_names *names, uint64_t key);
 
 #endif

@@ -23,13 +23,13 @@ struct moments_process {
 	int64_t start_ns;        /* since 1970; 0: before all states */
 	const int64_t *times_ns; /* of its states while it ran, in their order; one at least */
 	size_t count;
-	int64_t end_ns; /* 0: it runs, or nobody has seen its end */
+	int64_t end_ns; /* 0: the process runs, or its end was not seen */
 	bool runs;      /* its last state is what it has now */
 };
 
 struct moments_state {
-	bool begun; /* else `index` has no meaning */
-	bool over;  /* its last state, of which only what was allocated counts */
+	bool begun; /* if not, `index` has no meaning */
+	bool over;  /* the process has ended: only what it allocated counts */
 	size_t index;
 };
 

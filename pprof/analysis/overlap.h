@@ -64,11 +64,11 @@ struct overlap {
 void overlap_fini(struct overlap *overlap);
 size_t overlap_bytes(const struct overlap *overlap);
 
-/* Tells of a profile that will be added to a column; of all of them before the first is added. 0 or -ENOMEM.
- */
+/* Tells of a profile that will be added to a column. To be called for all profiles before the first is added.
+ * 0 or -ENOMEM. */
 int overlap_expect(struct overlap *overlap, const struct profile *profile, size_t column);
 
-/* The profile that the next samples are of. */
+/* Says which profile the next samples are of. */
 void overlap_begin(struct overlap *overlap, const struct profile *profile, size_t column);
 
 /* Adds the estimates of one sample, if another profile may have it too. unit: a hash of the stack as it is
@@ -80,7 +80,7 @@ int overlap_add(struct overlap *overlap, const struct profile *profile, size_t s
  * number of samples, for those counted more than once. Calls `found` for each cluster that overlaps. */
 enum overlap_scope {
 	OVERLAP_ALL,      /* row has no meaning */
-	OVERLAP_SELECTED, /* only samples with a row; likewise */
+	OVERLAP_SELECTED, /* only samples with a row; row has no meaning */
 	OVERLAP_ROWS,     /* within each row */
 };
 typedef void overlap_found(

@@ -3,9 +3,9 @@
  * A number for the stack and labels of a sample, the same in every profile of one process and in every run.
  *
  * Code in a file is known by file and offset, because the addresses of a profile may be moved
- * (sampler/snapshot/profile_addresses.h); other code by its functions' names, or else its address. Two
- * stacks with one number are taken for one: by chance once in 2^64 pairs, and a file that was made to have
- * such pairs spoils its own numbers only.
+ * (sampler/snapshot/profile_addresses.h). Other code is known by the names of its functions; without names by
+ * its address. Two stacks with one number are taken for one. That happens by chance once in 2^64 pairs. A
+ * file that was made to have such pairs spoils its own numbers only.
  */
 #ifndef PPROF_ANALYSIS_STACK_KEY_H
 #define PPROF_ANALYSIS_STACK_KEY_H

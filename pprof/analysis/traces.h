@@ -127,8 +127,8 @@ struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t colu
 struct traces_doubt traces_doubt_all(const struct traces *t, size_t column, enum measure_kind kind);
 struct traces_doubt traces_doubt_selected(const struct traces *t, size_t column, enum measure_kind kind);
 
-/* Has any selected stack other values of this kind in one column than in the other? Rows, which may be groups
- * of stacks, may have the same all the same. */
+/* Has any selected stack another value of this kind in `column` than in `other`? Rows may be groups of
+ * stacks, so all rows may be equal even then. */
 bool traces_differ(const struct traces *t, size_t column, size_t other, enum measure_kind kind);
 
 /* Its word for --sort ("inuse"); does it count bytes; its unit. */

@@ -33,12 +33,12 @@ int tree_make(
     struct tree *tree, const struct traces *t, size_t column, enum measure_kind kind, bool inverted);
 void tree_fini(struct tree *tree);
 
-/* Only the nodes, without sums and lists of children: ends[row] is the node where the stack of that row ends;
- * a row that `skip` says (NULL: none) has no node of its own, and ends at TREE_NONE. */
+/* Makes the nodes only, without sums and lists of children. ends[row] is the node where the stack of that row
+ * ends. A row with skip[row] gets no node, and ends at TREE_NONE. skip may be NULL. */
 int tree_make_ends(struct tree *tree, const struct traces *t, const bool *skip, uint32_t *ends);
 
-/* The same nodes for every kind, for formats that hold several: their values in values[node * kind_count
- * + k], own values only (not those below). The caller owns values (free()). */
+/* Makes the same nodes for every kind, for formats that hold several. values[node * kind_count + k] is the
+ * own value of a node, without the nodes below. The caller frees values. */
 int tree_make_many(struct tree *tree, const struct traces *t, size_t column, const enum measure_kind *kinds,
     size_t kind_count, int64_t **values);
 

@@ -54,12 +54,12 @@ struct trend {
 /* "grows", "rose", "steady" */
 const char *trend_kind_name(enum trend_kind kind);
 
-/* The chance that a rise must be below. rows: how many sums are asked about at once. points: how many
- * there are, because each of them was an occasion to ask. */
+/* The chance that a rise must be below. rows: how many sums are asked about at once. points: how many there
+ * are, for each point was an occasion to ask. */
 double trend_bar(double rows, size_t points);
 
-/* Have enough samples come for the test to be able to pass this bar? Sums of which too few came cannot
- * raise a false alarm, and need not be counted among the rows (Tarone, Biometrics 46, 1990). */
+/* Have enough samples come for the test to be able to pass this bar? A sum with fewer cannot raise a false
+ * alarm, and need not be counted among the rows (Tarone, Biometrics 46, 1990). */
 bool trend_is_askable(const struct trend_point *points, size_t count, double bar);
 
 /* At most TREND_POINTS_MOST points, in the order of time. */

@@ -38,17 +38,18 @@ int folder_open(
     struct folder *folder, const struct folder *from, const char *path, unsigned int flags, mode_t mode);
 void folder_close(struct folder *folder);
 
-/* To list a folder in another one, or "." the folder itself; NULL: errno says why. No link is followed. */
+/* To list a folder in another folder, or "." for the folder itself. No link is followed. NULL with errno if
+ * that fails. */
 DIR *folder_list(int folder_fd, const char *name);
 
-/* Is `link`, a symbolic link in the folder, to be followed by its name? Not if another may exchange it. */
+/* Should a symbolic link in the folder be followed? Not if another user may exchange it. */
 bool folder_may_follow(const struct folder *folder, const struct stat *link);
 
 /*
- * The folder of our files of one kind: $VARIABLE with `below` behind it, or without the variable ~/FALLBACK
- * (NULL: there is none) likewise. A value is passed over if it is not an absolute path (XDG Base Directory
- * Specification), or if a folder on the way is foreign: su and sudo keep variables of another user. 0,
- * -ENAMETOOLONG; -ENOENT: there is no such folder.
+ * The folder of our files of one kind: $VARIABLE/below, or without the variable ~/FALLBACK/below (fallback
+ * may be NULL). A value that is not an absolute path is passed over (XDG Base Directory Specification), and
+ * so is a path with a foreign folder on the way: su and sudo keep variables of another user. 0,
+ * -ENAMETOOLONG, or -ENOENT if there is no such folder.
  */
 int folder_of_user(
     const char *variable, const char *fallback, const char *below, char *path, size_t path_bytes);

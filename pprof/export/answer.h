@@ -2,12 +2,12 @@
 /*
  * The answer: at most three sentences about a heap, the same wherever a profile is shown.
  *
- *	held    53.1 MiB +- 5.1 MiB in use, 93 % of it by gw::RouteCache::resolve (> std::make_shared).
- *	grows   gw::RouteCache::resolve grows since 12:26:59, by 81.9 MiB a minute +- 10 %.
- *	unseen  Not seen: what _decimal allocates; LD_PRELOAD shows it.
+ * 	held    53.1 MiB +- 5.1 MiB in use, 93 % of it by gw::RouteCache::resolve (> std::make_shared).
+ * 	grows   gw::RouteCache::resolve grows since 12:26:59, by 81.9 MiB a minute +- 10 %.
+ * 	unseen  Not seen: what _decimal allocates; LD_PRELOAD shows it.
  *
- * Names of functions are those of the traces and may come from a hostile process: who prints a sentence makes
- * it safe for its medium, as with any name. Pure.
+ * The names of functions are those of the traces, and may come from a hostile process. The caller makes a
+ * sentence safe for its medium, as any name. Pure.
  */
 #ifndef PPROF_EXPORT_ANSWER_H
 #define PPROF_EXPORT_ANSWER_H
@@ -36,9 +36,9 @@ struct answer_facts {
 	bool is_peak;                /* it is a peak, not a state */
 	bool has_ended;              /* it was written when its processes ended */
 	bool is_attached;            /* heaptap came when a process ran already */
-	bool has_peak;               /* another column has the peak; else `peak` has no meaning */
+	bool has_peak;               /* another column has the peak; if not, `peak` has no meaning */
 	size_t peak;
-	const struct growth *growth; /* NULL: nobody asks what grows */
+	const struct growth *growth; /* NULL if growth is not asked for */
 	/* The series that growth was looked for in, however short: when, and the resident memory of all its
 	 * processes, -1 unknown. NULL: not known at all. */
 	size_t point_count;

@@ -22,7 +22,7 @@ struct export_format {
 
 extern const struct export_format export_formats[];
 
-/* The names in the same order, ending with NULL: the values of --format. */
+/* The values of --format in the same order, ending with NULL. */
 extern const char *const export_format_names[];
 
 #endif

@@ -36,25 +36,27 @@ void labels_fini(struct labels *labels);
 /* The name, with each character that is not legal replaced by '_'; cut. name has LABELS_NAME_BYTES + 2. */
 void labels_name_clean(const char *from, size_t length, char *name);
 
-/* Adds one, unless there is one of that name: the first wins. An empty value is no label. The label is
- * copied, cleaned and cut. 0, -ENOMEM; -EINVAL for an empty or reserved name. */
+/* Adds a label, unless there is one of that name: the first wins. The label is copied, cleaned and cut. An
+ * empty value adds nothing. 0, -ENOMEM, or -EINVAL for an empty or reserved name. */
 int labels_add(struct labels *labels, const char *name, const char *value);
 
 /* "K=V", as --label has it. 0, -ENOMEM, -EINVAL. */
 int labels_add_text(struct labels *labels, const char *text);
 
-/* Adds those of the text behind "labels: ": `k=v` separated by spaces, values percent-encoded. 0 or
- * -ENOMEM. */
+/* Adds the labels of the text behind "labels: ", which is `k=v` separated by spaces with values
+ * percent-encoded. 0 or -ENOMEM. */
 int labels_add_comment(struct labels *labels, const char *text);
 
-/* The comment, for free(): LABELS_COMMENT and what labels_add_comment() reads. NULL: out of memory. */
+/* The comment: LABELS_COMMENT, and what labels_add_comment() reads. The caller frees it. NULL if there is no
+ * memory. */
 char *labels_comment(const struct labels *labels);
 
-/* The value; NULL if there is no such label. */
+/* The value of a label, NULL if there is no such label. */
 const char *labels_find(const struct labels *labels, const char *name);
 
-/* Makes the labels to send of a profile, LABELS_SENT_MAX at most: service_name first, then `given`, then
- * the comment's, or else the host's name. 0 or -ENOMEM; labels_fini() is due in any case. */
+/* Makes the labels to send with a profile, LABELS_SENT_MAX at most: service_name, then `given`, then the
+ * labels of the comment; without a comment the name of the host. 0 or -ENOMEM; labels_fini() is due in any
+ * case. */
 int labels_of_profile(struct labels *labels, const struct profile *profile, const struct origin *origin,
     const struct labels *given);
 

@@ -69,17 +69,17 @@ struct origin {
 
 void origin_read(struct origin *origin, const struct profile *profile);
 
-/* How the comment begins that says what the process was called. */
+/* Begins the comment with the name of the process. */
 #define ORIGIN_NAME "name: "
 
-/* How profiles tell by which they belong together; a comment of every profile of ours. */
+/* By this comment, which every profile of ours has, profiles of one process belong together. */
 #define ORIGIN_IDENTITY_FORMAT "session=%" PRId64 "-%d start=%" PRId64
 
-/* The label of a block that was there when a process was forked: the number of the process that took its
- * sample, which that process' profile and those of its other children have too. */
+/* The label of a block that was there when its process was forked: the number of the process that took its
+ * sample. The profile of that process and those of its other children have the sample, too. */
 #define ORIGIN_LABEL_FROM "inherited_from"
 
-/* The label by which a merged profile still tells whose blocks they are, of processes that have some in
+/* The label of a merged profile that tells the process of a block, where several processes have blocks in
  * common. */
 #define ORIGIN_LABEL_PID "pid"
 

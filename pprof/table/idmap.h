@@ -19,7 +19,7 @@ struct idmap_entry {
 };
 
 struct idmap {
-	struct index index; /* of the entries whose id is not their position */
+	struct index index; /* of entries with an id that is not their position */
 	struct idmap_entry *entries;
 	size_t capacity;
 	uint32_t count;

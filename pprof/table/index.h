@@ -47,13 +47,13 @@ static inline size_t index_start(uint32_t hash)
 	return hash;
 }
 
-/* The next id whose hash is equal, or 0. */
+/* The next id with an equal hash, or 0. */
 uint32_t index_next(const struct index *ix, uint32_t hash, size_t *cursor);
 
 /* Adds an id without checking for duplicates. 0 or -ENOMEM. */
 int index_add(struct index *ix, uint32_t hash, uint32_t id);
 
-/* Removes one that was added with this hash. Cursors of other lookups are not valid any more. */
+/* Removes an id that was added with this hash. Cursors of other lookups are not valid any more. */
 void index_remove(struct index *ix, uint32_t hash, uint32_t id);
 
 #endif

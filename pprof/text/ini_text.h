@@ -18,7 +18,7 @@ __attribute__((format(printf, 2, 3))) int ini_text_wrong(
 
 /* Each returns 0, or -errno with what is wrong and what is allowed in error. */
 struct ini_text_reader {
-	/* NULL: of no interest. line: counted from 1. */
+	/* may be NULL. line: counted from 1. */
 	int (*section)(void *context, const char *section, int line, char error[INI_TEXT_ERROR_BYTES]);
 	/* section "": before the first one. */
 	int (*value)(void *context, const char *section, const char *name, const char *value, int line,

@@ -15,7 +15,7 @@ int quantity_bytes(const char *text, uint64_t least, uint64_t most, uint64_t *by
 /* "500ms", "10s", "5m", "1h"; 0 needs no unit and is always allowed. */
 int quantity_time(const char *text, uint64_t least_ns, uint64_t most_ns, uint64_t *time_ns);
 
-/* "64:4K", "1M:", ":100": MIN:MAX, either of which may be missing; one value alone is both. */
+/* "64:4K", "1M:", ":100": MIN:MAX. Either side may be missing. A value alone is both. */
 int quantity_bytes_range(const char *text, uint64_t *least, uint64_t *most);
 int quantity_time_range(const char *text, uint64_t *least_ns, uint64_t *most_ns);
 
