@@ -49,7 +49,7 @@ static int set_store(struct config *config, const char *value, char error[INI_TE
 	return ini_text_wrong(error, "store '%s' is not an absolute path", value);
 }
 
-/* The name of a target in "push NAME"; NULL: another section. */
+/* The name of a target, from a section "push NAME". NULL for another section. */
 static const char *target_of(const char *section)
 {
 	if (strncmp(section, "push ", 5) != 0 && strcmp(section, "push") != 0)

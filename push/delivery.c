@@ -64,7 +64,7 @@ static void name_series(struct delivery *delivery, const struct making *m)
 	}
 }
 
-/* What was allocated, was allocated since the accepted profile, or else since the process started. */
+/* The window of alloc_*: since the accepted profile, else since the start of the process. */
 static void set_window(struct delivery *delivery, const struct making *m)
 {
 	int64_t since = m->base->time_ns ? m->base->time_ns : m->origin->start_ns;
@@ -75,7 +75,8 @@ static void set_window(struct delivery *delivery, const struct making *m)
 	delivery->start_ns = since > 0 && since < delivery->end_ns ? since : delivery->end_ns;
 }
 
-/* Chooses the types of a part; how many there are. alloc_* of a peak are those of the snapshot beside it. */
+/* Chooses the sample types of a part. Returns how many. alloc_* of a peak is that of the snapshot beside it.
+ * */
 static size_t choose_types(const struct making *m, int part)
 {
 	size_t chosen = 0;

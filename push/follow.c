@@ -240,8 +240,8 @@ static int open_signals(bool ignore)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* The store of the daemon whose configuration is in force, or else of the user's or the machine's,
- * whichever is there. 0, or -ENOENT after a line. */
+/* The store of the daemon that has this configuration; without one the user's or the machine's, whichever
+ * exists. 0, or -ENOENT after a line. */
 static int find_store(const struct follow *f, const struct config *config, char store[PATH_MAX])
 {
 	char places[STORE_PLACES][DAEMON_SECTION_PATH_BYTES];

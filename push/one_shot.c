@@ -27,9 +27,10 @@
 enum { ERROR_BYTES = 1024 };
 
 struct one_file {
-	char *path;              /* owned */
-	struct profile *profile; /* NULL: is read again when it is sent; standard input cannot be */
-	uint64_t process;        /* identity_of_process(); 0 unknown */
+	char *path; /* owned */
+	struct profile
+	    *profile;     /* NULL: the file is read again when it is sent, which standard input cannot be */
+	uint64_t process; /* identity_of_process(); 0 unknown */
 	int64_t time_ns;
 	size_t place; /* on the command line, or in its folder */
 };
@@ -40,7 +41,7 @@ struct one_shot {
 	struct http *http;
 	struct one_file *files;
 	size_t count, capacity, places, sent, failed;
-	uint64_t base_process; /* whose profile `base` is of */
+	uint64_t base_process; /* the process of `base` */
 	struct profile *base;  /* what the process of base_process was last sent; owned */
 	bool given_up;         /* the server took none for a whole timeout: the rest is not tried */
 	bool unmade;           /* the last one was not sent at all */
@@ -94,7 +95,7 @@ static bool is_profile_name(const char *name)
 	return false;
 }
 
-/* Takes the path. -ENOMEM; else 0: what cannot be read was said, and is counted. */
+/* Takes the path. 0 or -ENOMEM. A file that cannot be read is reported and counted. */
 static int add_file(struct one_shot *shot, char *path, bool keep)
 {
 	struct one_file file = {.path = path, .place = shot->places++};
@@ -222,7 +223,8 @@ static enum retry_verdict send_one(
 	while (true) {
 		left = clock_now_ns() < end ? end - clock_now_ns() : 1;
 		verdict = attempt(shot, delivery, left, last, &asked_ns);
-		/* What an attempt ran into that had little time left says less than what those before did. */
+		/* The last attempt had little time left: what it ran into says less than what the attempts
+		 * before it did. */
 		if (verdict != RETRY_LATER || !failures || left > shot->target->timeout_ns / 2)
 			memcpy(text, last, ANSWER_TEXT_BYTES);
 		if (verdict == RETRY_OTHER_PATH) {

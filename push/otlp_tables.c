@@ -81,7 +81,7 @@ int32_t otlp_tables_attribute(
 	return (int32_t)tables->attribute_count - 1;
 }
 
-/* Rows 0 to count, of which the first stays zero: structs in one block, pointers to them in another. */
+/* Rows 0 to count; row 0 stays zero. The structs are in one block, the pointers to them in another. */
 #define ROWS(tables, count, rows, pointers, init)                                            \
 	do {                                                                                 \
 		(rows) = otlp_tables_allocate(tables, (count) + 1, sizeof(*(rows)));         \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parca: a unary call of gRPC, parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw, as a POST of
- * HTTP/2 whose answer's status is in the trailers (gRPC over HTTP2). HTTP's own status is 200 even for a
- * refusal.
+ * Parca: a unary call of gRPC, parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw. It is a POST of
+ * HTTP/2, and the status of the answer is in its trailers (gRPC over HTTP2). The status of HTTP is 200 even
+ * for a refusal.
  */
 #include "pprof/text/text.h"
 #include "push/answer.h"

@@ -14,7 +14,7 @@ enum retry_verdict retry_http(int status)
 enum retry_verdict retry_grpc(int status)
 {
 	switch (status) {
-	case 1:  /* cancelled: not by us, who read the answer */
+	case 1:  /* cancelled: by the server, for we have read the answer */
 	case 2:  /* unknown */
 	case 4:  /* deadline exceeded */
 	case 8:  /* resource exhausted: what HTTP says by 429 */
@@ -39,7 +39,7 @@ uint64_t retry_delay_ns(unsigned int failures, uint64_t random, uint64_t asked_n
 		delay *= 2;
 	if (delay > RETRY_MOST_NS)
 		delay = RETRY_MOST_NS;
-	/* A tenth more or less, so that many who failed at once do not come back at once. */
+	/* A tenth more or less, so that many clients that failed at once do not come back at once. */
 	delay = delay - delay / 10 + random % (delay / 5 + 1);
 	if (asked_ns > RETRY_ASKED_MAX)
 		asked_ns = RETRY_ASKED_MAX;

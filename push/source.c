@@ -37,12 +37,13 @@ struct source {
 	size_t paths_bytes;
 	struct watch_file *files; /* to be offered, oldest first, from `next` on; NULL: none */
 	size_t file_count, next;
-	bool scanned;                   /* they are what a scan has found, else what events told of */
-	uint64_t go_on_ns;              /* clock_now_ns() when the next of them is due */
-	struct version_set seen, found; /* files that need not be read again; those of the scan under way */
-	uint64_t scan_ns;               /* clock_now_ns() of the next */
-	bool scanned_once;              /* all that lay there at the start has been offered */
-	bool behind; /* a file could not be spooled: only a scan may go on, from that one */
+	bool scanned;      /* they are what a scan has found, else what events told of */
+	uint64_t go_on_ns; /* clock_now_ns() when the next of them is due */
+	struct version_set seen,
+	    found;         /* files that need not be read again; and the same of the scan under way */
+	uint64_t scan_ns;  /* clock_now_ns() of the next */
+	bool scanned_once; /* all that lay there at the start has been offered */
+	bool behind;       /* a file could not be spooled: a scan goes on from that file */
 };
 
 struct source *source_new(char *const *folders, int paths_fd)
@@ -104,9 +105,10 @@ bool source_has_ended(const struct source *source)
 
 /* ---- one file */
 
-/* 0: it need not be looked at again. -ENOENT: it is gone, or has another name. Another -errno: it must be,
- * since a spool has not taken it; -EAGAIN: soon. written_ns: of a file that came just now; PATH_WRITTEN: one
- * whose path was given, and which need not be waited with; INT64_MAX: it may have been offered before. */
+/* Offers a file. 0: it need not be looked at again. -ENOENT: it is gone, or has another name. Another -errno:
+ * it must be looked at again, since a spool has not taken it; after -EAGAIN soon. written_ns: when a file
+ * that has just come was written; PATH_WRITTEN: its path was given, so it is whole; INT64_MAX: it may have
+ * been offered before. */
 static int offer(const char *path, struct target_queue *queues, size_t queue_count, int64_t written_ns)
 {
 	struct profile *profile;

@@ -157,7 +157,7 @@ int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes,
 	int err = array_reserve(&spool->entries, &spool->room, spool->count + 1, sizeof(*entry));
 
 	entry->bytes = length;
-	/* Microseconds, so that the order is that of arrival whoever adds. */
+	/* Microseconds: entries are in the order of their arrival, whichever process adds them. */
 	entry->number = (uint64_t)clock_unix_ns() / 1000;
 	if (spool->count && entry->number < spool->entries[spool->count - 1].number)
 		entry->number = spool->entries[spool->count - 1].number;
@@ -177,8 +177,8 @@ int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes,
 	return 0;
 }
 
-/* The place of the entry that is being sent, or was when the answer was missed, or else the first. Others may
- * have added older ones meanwhile. */
+/* The place of the entry that is being sent, or that was being sent when the answer was missed; else the
+ * first. Other processes may have added older entries meanwhile. */
 static size_t head_at(const struct spool *spool)
 {
 	uint64_t number = spool->in_flight ? spool->in_flight : spool->counters.sending;
@@ -226,7 +226,8 @@ void spool_skip(struct spool *spool)
 
 void spool_sent(struct spool *spool)
 {
-	/* Together, so that whoever finds it here after a kill knows whether it has been counted. */
+	/* Written together, so that a process that finds the entry here after a kill knows whether it has
+	 * been counted. */
 	spool->counters.sent++;
 	spool->counters.sending = 0;
 	write_counters(spool);

@@ -76,7 +76,7 @@ int spool_take(const struct spool *spool, uint64_t process, int64_t time_ns)
 	return spool_write(spool->state_fd, name, text, (size_t)length, 0);
 }
 
-/* Of a process whose last profile was accepted, its time is all that is noted. */
+/* Only the time of a process is noted when its last profile was accepted. */
 #define ENDED "ended %020" PRId64 "\n"
 enum { ENDED_BYTES = 27 };
 
@@ -132,8 +132,8 @@ static int note(const struct spool *spool, const char *name, const struct profil
 	return err;
 }
 
-/* The head has no use any more but its room. By its new name it says, if we are killed now, that something
- * was acknowledged, and not what (spool_accepted()). */
+/* The file of the head is of no use any more but for its room. If we are killed now, its new name says that
+ * something was acknowledged, and not what (spool_accepted()). */
 static void make_room_of_head(const struct spool *spool, const char *from, const char *to)
 {
 	int fd;

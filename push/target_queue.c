@@ -44,9 +44,9 @@ int target_queue_open(struct target_queue *queue, struct target *target)
 	return 0;
 }
 
-/* A process of which nothing was heard for longer than any of its files could be taken is forgotten, else the
- * notes of a machine that starts a program each second would fill its disk. Of one that may live still the
- * totals that were accepted are kept for longer. */
+/* Forgets processes that were silent for so long that no file of theirs would be taken: otherwise the notes
+ * of a machine that starts a program each second would fill its disk. What was accepted of a process that may
+ * still live is kept for longer. */
 static void forget_some(struct target_queue *queue)
 {
 	uint64_t past_ns = target_limits(queue->target)->past_ns, now = clock_now_ns();
@@ -79,8 +79,8 @@ void target_queue_close(struct target_queue *queue, struct http *http)
 
 /* ---- into the spool */
 
-/* An older one than was taken: whether it was taken, too, cannot be told by its time any more. What was
- * allocated until then is in the next one that is sent. */
+/* The profile is older than one that was taken. Its time does not tell any more whether it was taken, too.
+ * What was allocated until then is in the next profile that is sent. */
 static void pass_over_new(
     struct target_queue *queue, const struct origin *origin, uint64_t process, int64_t taken_ns)
 {
@@ -213,7 +213,7 @@ static void wait_longer(struct target_queue *queue, uint64_t asked_ns, const cha
 	snprintf(queue->trouble, sizeof(queue->trouble), "%s", why);
 }
 
-/* The server took a probe: what it did not take for so long is no more tried. */
+/* The server took a probe, so the entry that it did not take for so long is given up. */
 static void give_up_poison(struct target_queue *queue, const char *answer)
 {
 	const struct spool_entry *head;
@@ -228,7 +228,7 @@ static void give_up_poison(struct target_queue *queue, const char *answer)
 	queue->spool.in_flight = 0;
 }
 
-/* It was acknowledged: first that is noted, then it is removed. */
+/* The head was acknowledged: that is noted first, then the head is removed. */
 static void commit(struct target_queue *queue)
 {
 	int err = spool_accept_head(&queue->spool, queue->kept);
@@ -266,7 +266,7 @@ static void commit(struct target_queue *queue)
 	target_queue_clear(queue);
 }
 
-/* The head cannot be sent now, or never. True: look at the next. */
+/* The head cannot be sent now, or never. Returns whether to look at the next entry. */
 static bool put_aside(struct target_queue *queue, int err, const char *error)
 {
 	target_queue_clear(queue);
@@ -280,7 +280,7 @@ static bool put_aside(struct target_queue *queue, int err, const char *error)
 	return false;
 }
 
-/* Deals with the head. True: look at the next. */
+/* Deals with the head. Returns whether to look at the next entry. */
 static bool start_head(struct target_queue *queue, struct http *http)
 {
 	const struct spool_entry *head = spool_head(&queue->spool);
@@ -364,8 +364,8 @@ static bool is_unread(const struct target_queue *queue, const char *error)
 	return *error && queue->answer.request_sent;
 }
 
-/* Another attempt is due, after a time; but a probe at once, whatever the server asked for: it is one request
- * in `give-up`. */
+/* Another attempt is due after a time. A probe is sent at once, even if the server asked for a delay: it is
+ * one request in each `give-up`. */
 static void try_later(struct target_queue *queue, const char *error, const char *text)
 {
 	uint64_t number = queue->spool.in_flight;

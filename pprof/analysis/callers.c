@@ -8,7 +8,7 @@
 
 #define LEAST_SHARE (1.0 / 3)
 
-/* The rows that are about the function, and whose stacks go on with the callers chosen so far. */
+/* The rows that are about the function, and with stacks that go on with the callers chosen so far. */
 struct choice {
 	const struct traces *traces;
 	const double *values;

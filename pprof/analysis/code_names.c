@@ -7,7 +7,8 @@
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
 
-/* The name of a location in memory that is no file's, as the profile has it; NULL: it is none. */
+/* The name of a location in memory that belongs to no file, as the profile has it. NULL if the location is in
+ * a file. */
 static const char *name_at(const struct profile *profile, const struct profile_location *location)
 {
 	const char *file = location->mapping ? profile_mapping(profile, location->mapping).filename : "";

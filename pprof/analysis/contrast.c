@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Variance of those blocks of a stack that add up to value. Linear in value: all blocks of a stack are
+/* Variance of the blocks of a stack that add up to value. It is linear in value: all blocks of a stack are
  * assumed to have one size. */
 static double part(const struct traces *t, size_t row, size_t column, enum measure_kind kind, double value)
 {
@@ -69,7 +69,7 @@ static void add_row(struct contrast *contrast, const struct traces *t, const str
 	}
 }
 
-/* Of the sum of all rows: they may have blocks in common (overlap.h). */
+/* The variance of the sum of all rows: the rows may have blocks in common (overlap.h). */
 static void doubt_sum(
     struct contrast_sum *sum, const struct traces *t, const struct contrast_options *options, double scale)
 {

@@ -67,7 +67,7 @@ static int find_or_append(struct frames *f, const struct frames_row *frame, uint
 	return 0;
 }
 
-/* The short form of a name in memory of its own; NULL: no memory. */
+/* The short form of a name, in memory of its own. NULL if there is no memory. */
 static char *shorten(const char *name)
 {
 	size_t length = strlen(name);

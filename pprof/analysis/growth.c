@@ -33,7 +33,7 @@ struct work {
 	struct growth *growth;
 };
 
-/* Of a long series as many as the test takes, evenly, with the first and the last. */
+/* Takes as many points of a long series as the test does, evenly, with the first and the last. */
 static void choose_points(
     struct work *work, size_t first_column, const int64_t *times_ns, size_t column_count)
 {
@@ -88,7 +88,7 @@ static void points_of_group(const struct work *work, const struct group *group, 
 	}
 }
 
-/* Of all rows; their errors are not the sum of the rows' (overlap.h). */
+/* The total of all rows. Its error is not the sum of their errors (overlap.h). */
 static void points_of_all(const struct work *work, struct trend_point *points)
 {
 	static const struct traces_doubt none;
@@ -220,7 +220,7 @@ static bool is_named(int role)
 	return role != FRAME_UNNAMED && role != FRAME_UNNAMED_OWN;
 }
 
-/* Rises of those rows that were not found, by each function on their stacks outside of the head. */
+/* Adds up the rises of the rows that were not found, by each function on their stacks outside of the head. */
 static void sum_callers(const struct work *work, struct caller *callers, uint32_t *seen)
 {
 	const struct traces *t = work->t;
@@ -243,8 +243,8 @@ static void sum_callers(const struct work *work, struct caller *callers, uint32_
 	}
 }
 
-/* The innermost first: what calls another holds more than that. But an address tells nobody anything, and is
- * of one call in a function of several. */
+/* The innermost function comes first: a function that calls another holds more than that leak. But a function
+ * without a name, an address, tells the user nothing, and stands for one call in a function of several. */
 static int compare_callers(const void *left, const void *right)
 {
 	const struct caller *a = left, *b = right;

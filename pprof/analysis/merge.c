@@ -314,8 +314,8 @@ static int add_parents(struct merge *m, const struct profile *p)
 	return 0;
 }
 
-/* A parent and its children hold the same samples: added up into one row, nobody could tell how large the
- * error of the sum is (overlap.h), so their rows stay apart. */
+/* A parent and its children hold the same samples. Added up into one row, the error of the sum would not be
+ * known any more (overlap.h), so their rows stay apart. */
 static int64_t pid_to_keep(const struct merge *m, const struct profile *p)
 {
 	struct origin origin;

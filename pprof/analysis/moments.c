@@ -23,7 +23,7 @@ static int64_t last_of(const struct moments_process *process)
 	return process->times_ns[process->count - 1];
 }
 
-/* A process whose end nobody has seen is there until its next state would have been due. */
+/* A process with an unknown end is there until its next state would have been due. */
 static bool is_over(const struct moments_process *process, int64_t moment_ns)
 {
 	if (process->end_ns)
@@ -47,7 +47,7 @@ struct moments_state moments_state_at(const struct moments_process *process, int
 	return state;
 }
 
-/* Had any process begun of which nothing is known until later? */
+/* Had a process begun by then, of which nothing is known until later? */
 static bool is_known(const struct moments_process *processes, size_t count, int64_t moment_ns)
 {
 	for (size_t i = 0; i < count; i++)
@@ -56,8 +56,8 @@ static bool is_known(const struct moments_process *processes, size_t count, int6
 	return true;
 }
 
-/* Closes a moment when a process comes round that has a state in it already. Returns how many there are;
- * they replace the first ones of `seen`. */
+/* Closes a moment when a process comes round that has a state in it already. Returns the number of moments;
+ * they replace the first entries of `seen`. */
 static size_t close_moments(struct seen *seen, size_t seen_count, const struct moments_process *processes,
     size_t process_count, size_t *round)
 {

@@ -91,8 +91,8 @@ static uint32_t key_counted(const struct overlap *o, uint64_t key)
 
 /* ---- profiles */
 
-/* Profiles that are sums say of how many, or have a comment of each process. Those of deltas have nothing
- * twice, and those of several states of a process all of it. */
+/* A merged profile says how many profiles it is the sum of, or has a comment of each process. A sum of deltas
+ * has no sample twice. A sum of several states of a process has all samples several times. */
 static void read_copies(struct overlap_holder *h, const struct origin *origin)
 {
 	size_t profiles = origin->process_count, processes = profiles;
@@ -188,7 +188,8 @@ void overlap_begin(struct overlap *o, const struct profile *profile, size_t colu
 		h->id = key_make(KEY_HOLDER, 0, 0, o->holder_count);
 }
 
-/* Sets the origin of what a sample has in use. False: nobody else may have it too, as in most programs. */
+/* Sets the origin of what a sample has in use. Returns false if no other profile may have the sample too, as
+ * in most programs. */
 static bool inuse_is_shared(const struct overlap *o, const struct told *told, uint64_t *origin)
 {
 	const struct overlap_holder *h = &o->holder;

@@ -220,7 +220,7 @@ static bool goes_on(const struct trend_point *points, size_t count, size_t since
 	return recent - middle > RECENT_PART * bytes;
 }
 
-/* The largest rise that ends at `until`, of those that are kept. */
+/* The largest rise that ends at `until`, among the rises that are kept. */
 static bool find_kept(
     const struct trend_point *points, size_t until, double end_bytes, double bar, struct rise *found)
 {
@@ -273,7 +273,7 @@ static double life_s(const struct trend_point *points, size_t count)
 	    (last->allocated_bytes - first->allocated_bytes);
 }
 
-/* Of some points, the least squares line: how many of its errors does it rise by? */
+/* The least squares line through some points: by how many of its errors does it rise? */
 static double line_rise(const struct trend_point *const *points, size_t count)
 {
 	const double n = (double)count;

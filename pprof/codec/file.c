@@ -263,7 +263,7 @@ static int read_all(int fd, size_t max_bytes, uint8_t **data, size_t *len)
 		if (array_reserve(data, &capacity, *len + STEP_BYTES, 1))
 			return -ENOMEM;
 		n = read(fd, *data + *len, capacity - *len);
-		if (n < 0 && errno == EAGAIN) /* who gave us the descriptor wants it so */
+		if (n < 0 && errno == EAGAIN) /* the caller that gave us the descriptor wants it so */
 			poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
@@ -295,7 +295,7 @@ static int descriptor_of(const char *path)
 	return strcmp(path, "/dev/stdin") == 0 ? STDIN_FILENO : -1;
 }
 
-/* Opens what can be read to its end without waiting for somebody to begin. */
+/* Opens a file that can be read to its end without waiting for a writer. */
 static int open_readable(const char *path)
 {
 	int given = descriptor_of(path), err = 0;

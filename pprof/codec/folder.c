@@ -51,7 +51,7 @@ static int enter(struct walk *walk, int fd)
 	walk->at.fd = fd;
 	if (err)
 		return err;
-	/* In /proc/PID nobody can exchange a name. */
+	/* No process can exchange a name in /proc/PID. */
 	if (!is_trusted(st.st_uid) && !is_of_proc(fd))
 		walk->at.foreign = true;
 	return walk->flags & FOLDER_OWN && walk->at.foreign ? -EPERM : 0;

@@ -202,7 +202,7 @@ static double peak_bytes(const struct answer_facts *facts)
 	return sum;
 }
 
-/* Of all that was allocated nothing was sampled: that says nothing of what is in use. */
+/* Nothing of what was allocated was sampled, which says nothing of what is in use. */
 static bool is_unsampled(const struct answer_facts *facts)
 {
 	return traces_has(facts->traces, MEASURE_ALLOC) &&

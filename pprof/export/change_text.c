@@ -33,7 +33,8 @@ static double change_of(const struct contrast_sum *sum)
 	return sum->after - sum->before;
 }
 
-/* The next largest change in the sense of the whole, below that of `above` (NULL: the largest). */
+/* The next largest change in the direction of the whole, smaller than that of `above`. NULL for above: the
+ * largest. */
 static const struct contrast_row *next_row(
     const struct contrast *contrast, bool is_known, const struct contrast_row *above)
 {

@@ -241,7 +241,8 @@ static void write_all(struct json *json, const struct graph *g, enum measure_kin
 	}
 	if (is_diff(g))
 		old = traces_doubt_selected(g->traces, c->base, kind);
-	/* Of one process' states samples cancel out; of others the columns know what they have twice. */
+	/* Samples of several states of one process cancel out. For several processes the columns know what
+	 * they have twice. */
 	if (!is_diff(g) || !c->same_process || c->normalize)
 		variance = doubt.variance * g->scale * g->scale + old.variance;
 	json_object(json, "all");

@@ -35,7 +35,8 @@ void labels_name_clean(const char *from, size_t length, char *name)
 	name[to] = '\0';
 }
 
-/* Valid UTF-8, no controls, at most LABELS_VALUE_BYTES. NULL: out of memory. */
+/* A copy in valid UTF-8 without control characters, of at most LABELS_VALUE_BYTES. NULL if there is no
+ * memory. */
 static char *value_clean(const char *value, size_t length)
 {
 	char *clean;
@@ -169,7 +170,7 @@ static int read_comments(struct labels *labels, const struct profile *profile, b
 	return err;
 }
 
-/* A label of those to send, for which there is less room. */
+/* Adds a label that is sent: there is less room for these. */
 static int add_sent(struct labels *labels, const char *name, const char *value)
 {
 	if (labels->count < LABELS_SENT_MAX || !*value || labels_find(labels, name))

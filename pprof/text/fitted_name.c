@@ -44,7 +44,7 @@ static const char *tail_of(const char *text, size_t columns)
 	return text + head_bytes(text, columns_of(text) - columns);
 }
 
-/* Where the function's file begins, after ':' or ' '; NULL: there is none in the name. */
+/* Where the file name begins, after ':' or ' '. NULL if the name has none. */
 static const char *file_of(const char *name)
 {
 	const char *slash = strchr(name, '/'), *frozen = strstr(name, ":<"), *from = slash;

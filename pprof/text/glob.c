@@ -4,7 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The end of the bracket that begins behind `set`; NULL: it has none. A ']' that comes first is a member. */
+/* The end of the bracket that begins behind `set`; NULL if there is none. A ']' that comes first is a member.
+ * */
 static const char *set_end(const char *set)
 {
 	set += *set == '!' || *set == '^';

@@ -23,7 +23,7 @@ static const struct throttle_rate rate = {
     .burst = LOG_LINE_BURST, .units = LOG_LINE_BURST, .step_ns = WINDOW_NS};
 
 struct source {
-	const char *format; /* NULL: free */
+	const char *format; /* NULL: this entry is free */
 	unsigned int uid;
 	uint32_t held;
 	uint64_t since_ns;
