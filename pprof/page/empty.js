@@ -36,7 +36,7 @@ const empty = (() => {
 			el(
 				"p",
 				{ class: "empty" },
-				files ? "No profile is in what this server was given." : "Nothing is recorded here yet.",
+				files ? "This server's files have no profile yet." : "Nothing is recorded here yet.",
 			),
 			el("ul", { class: "commands" }, ...(files ? FILES : LIVE).map(line)),
 			files

@@ -241,9 +241,8 @@ const list = (() => {
 		}
 		new Table($("list-rows"), {
 			caption:
-				"In use is an estimate with one standard error. Growth is that of all that is in use, " +
-				"where it is more than chance; what a single function grows by is on the page of its " +
-				"process.",
+				"In use is an estimate with one standard error. Growth is of all that is in use, and is " +
+				"shown if it is more than chance. The page of a process has the growth of each function.",
 			columns,
 			sort,
 			open: p => open(p),

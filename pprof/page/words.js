@@ -87,7 +87,7 @@ const words = (() => {
 	 * samples' worth. That does not hold if something is known to be missing. */
 	function nothing(measure, about) {
 		if (measure.isDiff) return "Nothing is in these profiles.";
-		if (measure.kind.all && measure.kind.all.value > 0) return "The filters leave nothing.";
+		if (measure.kind.all && measure.kind.all.value > 0) return "The filters select nothing.";
 		if (measure.unit !== "bytes" || !measure.known || about.period <= 1) return "Nothing.";
 		const bound =
 			about.period > 0 && !about.not_seen ? ": less than " + bytes(3 * about.period) + " (95 %)" : "";
