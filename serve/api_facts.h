@@ -64,8 +64,8 @@ bool api_facts_same_process(const struct api_facts *facts, size_t first, size_t 
 /* The origin of a column. A column of several processes has no pid and no cause. */
 struct origin api_facts_origin(const struct api_facts *facts, size_t column);
 
-/* "4 processes: python3.12 (4)"; if the programs have several names, "4 processes of gunicorn". Returns text.
- * */
+/* "4 processes: python3.12 (4)"; if the programs have several names, "4 processes of gunicorn".
+ * Returns text. */
 const char *api_facts_several(const struct api_facts *facts, size_t column, char *text, size_t text_bytes);
 
 /* Writes the member "answer": what the column holds, and what is not seen. If `growth` is given, also what
@@ -84,8 +84,8 @@ bool api_facts_known(const struct api_facts *facts);
 void api_facts_sum(struct json *json, const struct api_facts *facts, const char *name, double value,
     struct traces_doubt doubt);
 
-/* A change of one row by itself is called beyond chance at two standard errors (as in pprof/page/graph.js).
- * */
+/* A change of one row by itself is called beyond chance at two standard errors (as in
+ * pprof/page/graph.js). */
 #define API_CHANCE_ERRORS 2.0
 
 /* A profile as a point of a time line. */

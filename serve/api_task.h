@@ -26,8 +26,8 @@ struct api_task {
 	struct timeline_sum_process *members;
 };
 
-/* The processes of pid= or service=, or the one that there is. Returns how many; 0: the request was refused.
- * */
+/* The processes of pid= or service=, or the one that there is. Returns how many; 0: the request was
+ * refused. */
 size_t api_task_processes(
     struct request *request, const struct catalog_process *chosen[REQUEST_PROCESSES_MAX]);
 

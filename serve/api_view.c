@@ -74,8 +74,8 @@ static int write_top(struct json *json, const struct api_facts *facts)
 
 /* ---- tree */
 
-/* Nodes below the threshold are left out with their children. Gives the other nodes numbers, and the root -1.
- * */
+/* Nodes below the threshold are left out with their children. Gives the other nodes numbers, and
+ * the root -1. */
 static int64_t number_nodes(const struct tree *tree, unsigned int permille, int64_t *numbers)
 {
 	const double least = fabs((double)tree->nodes[0].sum.value) * permille / 1000;
@@ -354,15 +354,15 @@ static int write_growth(struct json *json, const struct api_facts *facts)
 
 /* ---- all of them */
 
+/* write_columns: as the page reads the view; NULL if the page does not. has_sentences: the page reads sentences
+ * beside the columns. is_of_inuse: whatever sort= says, the view is of what is in use. */
 static const struct api_view {
 	const char *name;
 	struct api_shape shape;
 	int (*write)(struct json *json, const struct api_facts *facts);
-	int (*write_columns)(
-	    struct json *json, const struct api_facts *facts); /* as the page reads it; NULL: it has none */
-	size_t columns_least, columns_most;                    /* 0: any number */
-	bool is_of_inuse;                                      /* whatever sort= says */
-	bool has_sentences; /* the page reads sentences beside the columns */
+	int (*write_columns)(struct json *json, const struct api_facts *facts);
+	size_t columns_least, columns_most; /* columns_most 0: any number */
+	bool is_of_inuse, has_sentences;
 } views[] = {
     {"top", {FRAMES_SHORT, true, true, false}, write_top, NULL, 1, 1, false, false},
     {"tree", {FRAMES_SHORT, true, true, false}, write_tree, write_tree_columns, 1, 2, false, true},

@@ -21,12 +21,10 @@
 enum { CATALOG_NAME_BYTES = 129 };
 
 struct catalog_process {
-	struct process_key
-	    key; /* server 0: only its files are known; it has ended, or nobody samples it now */
+	struct process_key key; /* server 0: it has ended, or nobody samples it now */
 	char program[CATALOG_NAME_BYTES], service[CATALOG_NAME_BYTES];
-	char name
-	    [CATALOG_NAME_BYTES];   /* tells it apart from other processes of the program; else the program */
-	const char *host, *session; /* as its files say; or "" */
+	char name[CATALOG_NAME_BYTES]; /* tells it apart from others of the program; else the program */
+	const char *host, *session;    /* as its files say; or "" */
 	const struct control_process *listed; /* NULL: only its files are known */
 	struct series *history;               /* of struct catalog_point; NULL: none */
 	const struct catalog_file **files;    /* its profiles, by time */

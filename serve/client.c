@@ -83,9 +83,9 @@ static bool has_two_hosts(const struct client *client)
 
 /* ---- who may ask */
 
-/* Does a page of another site ask, in somebody's browser? Such a page may link to us, as a person may click
- * on any link. But it may not load from here: it could not read the answer, and would use up time and waits.
- * */
+/* Does a page of another site ask, in somebody's browser? Such a page may link to us, as a person
+ * may click on any link. But it may not load from here: it could not read the answer, and would use
+ * up time and waits. */
 static bool is_foreign_page(const struct client *client)
 {
 	const char *site = header(client, "Sec-Fetch-Site"), *mode = header(client, "Sec-Fetch-Mode"),

@@ -58,8 +58,8 @@ void client_name(
 /* The server's address for /sd, as the client has written it, or else on which it has reached us. */
 void client_server_address(const struct client *client, char address[CLIENT_ADDRESS_BYTES]);
 
-/* Reads the first line of a file that only its owner and group may read. 0, or -errno with one line in error.
- * */
+/* Reads the first line of a file that only its owner and group may read. 0, or -errno with one line
+ * in error. */
 int client_token_read(struct token *token, const char *path, char *error, size_t error_bytes);
 
 /* Pure: the same, of the file's bytes. 0 or -EINVAL. */

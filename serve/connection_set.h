@@ -45,8 +45,9 @@ struct connection_set {
  * -ENOMEM. */
 int connection_set_add(struct connection_set *set, struct connection_set_member *member,
     const struct sockaddr *address, int fd, uint64_t now_ns);
-void connection_set_remove(
-    struct connection_set *set, struct connection_set_member *member); /* does nothing if it is in no set */
+
+/* Does nothing if the member is in no set. */
+void connection_set_remove(struct connection_set *set, struct connection_set_member *member);
 
 /* The connection to close, among those of the client (or clients) with most connections: the one that has
  * been without a whole request for longest; if few are without a request, the one that has read its answer,

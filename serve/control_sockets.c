@@ -171,8 +171,8 @@ static int note_all(struct listed *listed, struct control_rows rows)
 	return err;
 }
 
-/* Moves the rows that stay to the beginning of the text. A process keeps one row: more would count it twice.
- * */
+/* Moves the rows that stay to the beginning of the text. A process keeps one row: more would count
+ * it twice. */
 static int sift(
     struct listed *listed, struct control_rows rows, size_t most, uint64_t *bytes, uint32_t *left_out)
 {

@@ -207,8 +207,8 @@ void counters_note(struct counters *counters, const char *service, const struct 
 		service_leave(counters, now);
 		return;
 	}
-	/* A process can change its service. Each service keeps what was counted while the process was in it.
-	 * */
+	/* A process can change its service. Each service keeps what was counted while the process
+	 * was in it. */
 	service_leave(counters, seen->service);
 	seen->service = now;
 	count(&now->sum, &seen->last, listed);

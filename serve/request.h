@@ -84,7 +84,7 @@ void request_free(struct request *request);
 /* Stops whatever the request waits for. */
 void request_stop(struct request *request);
 
-/* The reply is made. */
+/* To be called when the reply is made. */
 void request_finish(struct request *request);
 
 /* Makes a reply that refuses, in the form that the endpoint's clients read. The second finishes too. */
@@ -101,7 +101,7 @@ const char *request_parameter(const struct request *request, const char *name);
  * request was refused. */
 void *request_new_task(struct request *request, size_t bytes, size_t room);
 
-/* All items are there: has the reply made. The task goes away with it. */
+/* Has the task make the reply, when all its items are there. Then the task goes away. */
 void request_make_reply(struct request *request);
 
 #endif

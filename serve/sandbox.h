@@ -13,8 +13,8 @@
  * 0, or -errno with one line in error. */
 int sandbox_drop_root(char *error, size_t error_bytes);
 
-/* Filters the system calls of all threads, from now on. 0 or -errno. Does nothing if a sanitizer is built in.
- * */
+/* Filters the system calls of all threads, from now on. 0 or -errno. Does nothing if a sanitizer is
+ * built in. */
 int sandbox_enter(void);
 
 #endif

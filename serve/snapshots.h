@@ -25,8 +25,8 @@ enum {
 /* Of all kept snapshots. The newest may be larger by itself. */
 #define SNAPSHOTS_KEPT_BYTES ((size_t)64 << 20)
 
-/* A process that is sampled: its sampler, and what tells it apart from all other processes, to any sampler.
- * */
+/* A process that is sampled: its sampler, and what tells it apart from all other processes, to any
+ * sampler. */
 struct process_key {
 	uint64_t server;
 	int64_t start_unix_ns;

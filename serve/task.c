@@ -127,8 +127,8 @@ static void begin_one(struct task_item *item)
 	}
 }
 
-/* CPU time cannot be sampled later: if it cannot be sampled of one process now, the others' time is wasted.
- * */
+/* CPU time cannot be sampled later: if it cannot be sampled of one process now, the others' time is
+ * wasted. */
 static bool is_refused(const struct task *task)
 {
 	for (size_t i = 0; i < task->count; i++)

@@ -59,11 +59,12 @@ struct task {
 	void (*make)(struct task *task);
 	void (*free_data)(struct task *task); /* frees the task's own data; NULL: there is none */
 
-	/* In the web process' thread, and only while there is a request. */
-	void (*fetched)(struct task *task); /* each item has a profile or an error */
-	void (*made)(struct task *task);    /* the reply is made; may be NULL */
-	void (*finished)(
-	    struct task *task); /* the reply is made, or job.refused is set: the callee drops the task */
+	/* In the web process' thread, and only while there is a request. fetched(): each item has a profile or
+	 * an error. made(): the reply is made; may be NULL. finished(): likewise, or job.refused is set; it
+	 * drops the task. */
+	void (*fetched)(struct task *task);
+	void (*made)(struct task *task);
+	void (*finished)(struct task *task);
 
 	struct broker_client *broker;
 	struct snapshots *snapshots;
@@ -75,8 +76,8 @@ struct task {
 /* A task of `bytes` bytes, all zero, with room for so many items and none in use. NULL: no memory. */
 void *task_new(size_t bytes, size_t room);
 
-/* Drops the task, in any state. A task in the thread of jobs goes away when its reply is made. NULL is fine.
- * */
+/* Drops the task, in any state. A task in the thread of jobs goes away when its reply is made. NULL
+ * is fine. */
 void task_drop(struct task *task);
 
 /* Fetches the items from `first` on. not_before_ns is for TASK_NOW, as snapshots_want() takes it. fetched()

@@ -73,8 +73,8 @@ class Moments {
 		return last ? last.id : "";
 	}
 
-	/* The id that "" stands for: a running process or service as it is now, or else the newest profile.
-	 * */
+	/* The id that "" stands for: a running process or service as it is now, or else the newest
+	 * profile. */
 	current() {
 		return this.running ? "now-" + this.running : this.isRunning ? "now" : this.newest();
 	}
