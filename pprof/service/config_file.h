@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heaptap's configuration file, of which each program reads its sections. */
+/* heaptap's configuration file. Each program reads its own sections. */
 #ifndef PPROF_SERVICE_CONFIG_FILE_H
 #define PPROF_SERVICE_CONFIG_FILE_H
 
@@ -7,8 +7,8 @@
 
 enum { CONFIG_FILE_BYTES_MAX = 1 << 20 };
 
-/* ini_text_parse() of a file. 0, or -errno with one line in error: "FILE:LINE: what is wrong", or why it
- * cannot be read. */
+/* ini_text_parse() of a file. 0, or -errno with one line in `error`: "FILE:LINE: what is wrong", or why the
+ * file cannot be read. */
 int config_file_read(const struct ini_text_reader *reader, const char *path, char *error, size_t error_bytes);
 
 #endif

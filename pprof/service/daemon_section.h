@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `[daemon]` of the configuration file, which all of heaptap's programs on a machine read: the daemon, the
- * web side (listen, token-file) and the pusher (store). And where the file and the store are unless
- * somebody says otherwise.
+ * The section `[daemon]` of the configuration file. The daemon, heaptap-serve (listen, token-file) and
+ * heaptap-push (store) read it. And the usual places of the file and of the store.
  */
 #ifndef PPROF_SERVICE_DAEMON_SECTION_H
 #define PPROF_SERVICE_DAEMON_SECTION_H
@@ -21,10 +20,10 @@
 enum { DAEMON_SECTION_PATH_BYTES = 4096, DAEMON_SECTION_LISTEN_MOST = 8 };
 
 struct daemon_section {
-	char *store;           /* an absolute path; NULL: not given, see daemon_section_store() */
+	char *store;           /* an absolute path; NULL: the usual one, daemon_section_store() */
 	uint64_t disk_bytes;   /* budget of the store, 1 MiB at least */
 	uint32_t days;         /* 1..3650 */
-	uint32_t free_percent; /* of the file system that stay free, 0..99 */
+	uint32_t free_percent; /* of the file system that stays free, 0..99 */
 	uint32_t cpu_percent;  /* of one CPU, 1..100 */
 	uint64_t memory_bytes; /* of the daemon, 16 MiB at least */
 	char *
@@ -37,7 +36,7 @@ struct daemon_section {
 void daemon_section_init(struct daemon_section *section);
 void daemon_section_fini(struct daemon_section *section);
 
-/* One KEY = VALUE: 0, or -EINVAL or -ENOMEM with what is wrong and what is allowed in error. */
+/* Takes one KEY = VALUE. 0, or -EINVAL or -ENOMEM with `error`: what is wrong, and what is allowed. */
 int daemon_section_set(
     struct daemon_section *section, const char *name, const char *value, char error[INI_TEXT_ERROR_BYTES]);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of services, as they are in the store and in labels: of letters, digits and `._@-`, at most 128
- * bytes. */
+/* Names of services in the store and in labels: letters, digits and `._@-`, at most 128 bytes. */
 #ifndef PPROF_SERVICE_SERVICE_NAME_H
 #define PPROF_SERVICE_SERVICE_NAME_H
 
@@ -8,8 +7,8 @@
 
 enum { SERVICE_NAME_BYTES = 128 + 1 };
 
-/* Any other byte becomes `_`, and so does a leading dot: the name is one of a folder. "unknown" for an
- * empty text. Pure. */
+/* Replaces each other byte, and a leading dot, by `_`: a folder has this name. An empty text becomes
+ * "unknown". Pure. */
 void service_name_clean(const char *text, char name[SERVICE_NAME_BYTES]);
 
 /* Is it what service_name_clean() makes? */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the spools of `heaptap push` hold and have counted, for `heaptap status` and /metrics. Only names,
- * sizes and the file `counters` are looked at; no profile is opened.
+ * What the spools of `heaptap push` hold and have counted, for `heaptap status` and /metrics. Reads names,
+ * sizes and the file `counters`; opens no profile.
  */
 #ifndef PPROF_SERVICE_SPOOL_LIST_H
 #define PPROF_SERVICE_SPOOL_LIST_H
@@ -35,8 +35,8 @@ void spool_list_fini(struct spool_list *list);
  * -ENAMETOOLONG; -ENOENT without a home. */
 int spool_list_folder(char *path, size_t path_bytes);
 
-/* Reads the spools of the running user, and as root those of the service. A folder that is not there, or
- * that may not be read, is an empty list. 0 or -ENOMEM; the list is the caller's in both cases. */
+/* Reads the spools of the running user; as root also the spools of heaptap-push.service. A folder that is
+ * missing or may not be read gives no rows. 0 or -ENOMEM; the caller ends the list in both cases. */
 int spool_list_read(struct spool_list *list);
 
 /* Adds the spools in a folder, likewise. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in the spools of `heaptap push`: a folder for each target, and in it files whose names say all that
- * is needed to order and to account for them. Pure. */
+/* Names in the spools of `heaptap push`. Each target has a folder. The names of its files say all that is
+ * needed to order and count the files. Pure. */
 #ifndef PPROF_SERVICE_SPOOL_NAME_H
 #define PPROF_SERVICE_SPOOL_NAME_H
 
@@ -18,14 +18,13 @@ struct spool_entry {
 
 enum { SPOOL_NAME_BYTES = 80, SPOOL_NAME_TARGET_BYTES = 128 };
 
-/* Is it fit for the name of a target and its folder? Letters, digits, '.', '_' and '-', and no '.' in
- * front. */
+/* Can a target have that name? It has letters, digits, '.', '_' and '-', and does not begin with '.'. */
 bool spool_name_is_target(const char *name);
 
-/* "00000000000000000042-01795360871703950382-4aa21527451f2630-s.pb.gz"; the letter is e for the last. */
+/* "00000000000000000042-01795360871703950382-4aa21527451f2630-s.pb.gz"; e instead of s for the last. */
 void spool_name_print(const struct spool_entry *entry, char name[SPOOL_NAME_BYTES]);
 
-/* False for any other name. bytes is not touched. */
+/* False for any other name. Leaves entry->bytes as it is. */
 bool spool_name_parse(const char *name, struct spool_entry *entry);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is in a store, by the names in it (store_name.h); no profile is opened. Links are not followed, and
- * everything that has another name is passed over: the store may have been put together by anybody.
+ * The files of a store, by their names (store_name.h). No profile is opened, no link is followed, and other
+ * names are passed over: anybody may have put the store together.
  */
 #ifndef PPROF_SERVICE_STORE_LIST_H
 #define PPROF_SERVICE_STORE_LIST_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STORE_LIST_FILES_MOST = 4 << 20 }; /* what lies beyond is passed over */
+enum { STORE_LIST_FILES_MOST = 4 << 20 }; /* further files are passed over */
 
 /* 40 bytes, so that a store of 100,000 files takes 4 MB. */
 struct store_file {
@@ -31,7 +31,7 @@ struct store_day {      /* a folder */
 	uint32_t service;
 };
 
-/* A temporary file, which a writer that was killed left unless one is writing just now. */
+/* A temporary file: a writer is writing it, or was killed. */
 struct store_temporary {
 	struct store_day day;
 	char name[40];
@@ -42,8 +42,8 @@ struct store_list {
 	size_t file_count;
 	char (*services)[SERVICE_NAME_BYTES]; /* sorted */
 	size_t service_count;
-	/* Only with sizes: the folders of days, by service and time, what all folders take, and temporary
-	 * files. */
+	/* only with sizes: the folders of days, by service and time; what all folders take; temporary
+	 * files */
 	struct store_day *days;
 	size_t day_count;
 	uint64_t folder_bytes;
@@ -54,24 +54,24 @@ struct store_list {
 	size_t file_room, service_room, day_room, temporary_room;
 };
 
-/* What a folder of that size takes, as in folder_bytes: it grows with the names in it. */
+/* The bytes that a folder of that size takes, as in folder_bytes. It grows with the names in it. */
 uint64_t store_list_folder_bytes(uint64_t size_bytes);
 
 /* All zero is empty. */
 void store_list_fini(struct store_list *list);
 
-/* Reads the store, or one service's part of it (NULL: all). with_sizes: a call of fstatat(2) for each file.
- * 0, or -errno of the store's own folder (-ENOENT, -EACCES, -ENOTDIR), -ENOMEM; what else cannot be read is
- * left out. */
+/* Reads the store, or one service of it (NULL: all). with_sizes costs a call of fstatat(2) for each file.
+ * 0, -ENOMEM, or -errno of the store's own folder (-ENOENT, -EACCES, -ENOTDIR). Other folders that cannot be
+ * read are left out. */
 int store_list_read(struct store_list *list, const char *store, const char *service, bool with_sizes);
 
-/* The same below an open folder, which stays open. */
+/* The same of an open folder, which stays open. */
 int store_list_read_at(struct store_list *list, int store_fd, const char *service, bool with_sizes);
 
 /* "heap-rss" */
 const char *store_list_kind(const struct store_list *list, const struct store_file *file);
 
-/* What it is called: "redis/2026-11-22/101500.4711.heap.pb.gz", relative to the store. 0 or -ENAMETOOLONG. */
+/* "redis/2026-11-22/101500.4711.heap.pb.gz": the path of a file in the store. 0 or -ENAMETOOLONG. */
 int store_list_path(
     const struct store_list *list, const struct store_file *file, char *path, size_t path_bytes);
 

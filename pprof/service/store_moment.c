@@ -10,9 +10,9 @@
 
 enum {
 	DAY_S = 24 * 3600,
-	SILENCE_S = 3600, /* of a process that lives, at least */
-	TOGETHER_S = 60,  /* ends that belong to one event */
-	LATE_S = 5,       /* files of an end that are named after it */
+	SILENCE_S = 3600, /* a process that is silent for less lives */
+	TOGETHER_S = 60,  /* ends within that time belong together */
+	LATE_S = 5,       /* a last peak may be named so long after the end of its process */
 };
 
 /* ---- times */
@@ -42,7 +42,7 @@ struct form {
 	bool has_day, has_clock, has_seconds;
 };
 
-/* Sets the fields of *tm that the text has; false: it is not of that form. *utc: a Z follows. */
+/* Sets the fields of *tm that the text has. *utc: a Z follows. False if the text has another form. */
 static bool form_read(const struct form *form, const char *text, struct tm *tm, bool *utc)
 {
 	const char *end;
@@ -63,7 +63,7 @@ static int64_t seconds_of(struct tm *tm, bool utc)
 	return utc ? timegm(tm) : mktime(tm);
 }
 
-/* Today's midnight, or rather the fields of now. */
+/* The day of now. */
 static bool today(int64_t now_s, bool utc, struct tm *tm)
 {
 	time_t now = (time_t)now_s;
@@ -126,7 +126,7 @@ int store_moment_time(const char *text, int64_t now_s, int64_t *time_s)
 	return ago(text, now_s, time_s) == 0 ? 0 : of_calendar(text, now_s, time_s);
 }
 
-/* Is what begins with that '@' a time? */
+/* Is the text behind that '@' a time? */
 static bool is_time(const char *at, int64_t now_s, int64_t *time_s)
 {
 	return at && store_moment_time(at + 1, now_s, time_s) == 0;
@@ -190,7 +190,7 @@ static int compare_numbers(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Is the file of that process, or of another with its pid? Some files of an end are named just after it. */
+/* Is the file of that process, not of a later one with its pid? A last peak may be named after the end. */
 static bool belongs(const struct life *life, const struct store_file *last, const struct store_file *file)
 {
 	return last->pid == file->pid &&
@@ -210,7 +210,7 @@ static void note(struct life *life, const struct store_file *file, size_t number
 	life->ended = is_end(file);
 }
 
-/* order: numbers of files by pid. Returns how many lives, of which some have no state. */
+/* order: numbers of files by pid. Returns the number of lives. A life may have no state. */
 static size_t lives_find(const struct store_list *list, const size_t *order, size_t count, struct life *lives)
 {
 	size_t found = 0;
@@ -225,7 +225,7 @@ static size_t lives_find(const struct store_list *list, const size_t *order, siz
 	return found;
 }
 
-/* The newest that has ended, or has not; NULL: none. */
+/* The newest life that has ended, or has not ended. NULL if there is none. */
 static const struct life *newest(const struct life *lives, size_t count, bool ended)
 {
 	const struct life *found = NULL;
@@ -237,7 +237,7 @@ static const struct life *newest(const struct life *lives, size_t count, bool en
 	return found;
 }
 
-/* Marks those that count. Returns how many. */
+/* Marks the lives that count. Returns how many. */
 static size_t lives_choose(struct life *lives, size_t count)
 {
 	const struct life *living = newest(lives, count, false), *ended = newest(lives, count, true);

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names in the store of a machine's profiles, from which alone any index can be made:
+ * Names in the store of a machine's profiles. They say all that a list of the store needs:
  *
  *	STORE/SERVICE/2026-11-22/HHMMSS.PID.KIND.pb.gz
  *
- * Times are UTC. SERVICE is a name of service_name.h. KIND begins with a word that says what it is, and may
- * go on with `-` and words about it:
+ * Times are UTC. SERVICE is a name of service_name.h. KIND begins with a word that says what the file is, and
+ * may go on with `-` and more words:
  *
  *	heap          a snapshot of what is in use: by interval, by hand
- *	heap-rss      the same because a threshold was crossed (rss, inuse...), or the program asked
+ *	heap-rss      the same after a threshold was crossed (rss, inuse...) or the program asked
  *	peak          the heap at its largest so far; a later one of the same process takes its place
  *	exit          the end of the process, and oom: its end by the OOM killer
  *	delta         what was allocated between two snapshots
  *	event-NAME    of a perf event
  *
- * A second file with a name gets `-2` behind KIND, and so on. Pure functions over text; what they do not
- * accept was not named by us, and is nobody's business here.
+ * A second file of the same name gets `-2` behind KIND. Pure functions over text. Other names are not ours.
  */
 #ifndef PPROF_SERVICE_STORE_NAME_H
 #define PPROF_SERVICE_STORE_NAME_H
@@ -36,7 +35,7 @@ enum store_class {
 	STORE_HEAP_CAUSE, /* heap-rss */
 	STORE_DELTA,
 	STORE_EVENT,
-	STORE_OTHER, /* a word that this version does not know */
+	STORE_OTHER, /* an unknown word */
 	STORE_PEAK,
 	STORE_EXIT,
 	STORE_OOM,
@@ -50,11 +49,11 @@ struct store_name {
 	enum store_class class;
 };
 
-/* false: not such a name. */
+/* False for any other name. */
 bool store_name_parse(const char *day, const char *file, struct store_name *name);
 
-/* The names of its folder and file; class is not looked at. 0, or -EINVAL if store_name_parse() would not
- * take them. */
+/* Writes the names of the folder and of the file; does not read name->class. 0, or -EINVAL if
+ * store_name_parse() would not take them. */
 int store_name_format(
     const struct store_name *name, char day[STORE_NAME_DAY_BYTES], char file[STORE_NAME_FILE_BYTES]);
 
@@ -63,7 +62,7 @@ int store_name_format(
  * the process, so "exit" becomes "oom". */
 void store_name_of_snapshot(const char *snapshot, bool oom, struct store_name *name);
 
-/* Seconds since 1970 of midnight UTC of "2026-11-22"; false: no such day. */
+/* Seconds since 1970 of midnight UTC of "2026-11-22". False if there is no such day. */
 bool store_name_day(const char *day, int64_t *time_s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where stores may be, for whoever reads them: what a configuration file says, or else the usual place. */
+/* Where stores may be, for commands that read them: as a configuration file says, else at the usual place. */
 #ifndef PPROF_SERVICE_STORE_PLACES_H
 #define PPROF_SERVICE_STORE_PLACES_H
 
@@ -9,9 +9,9 @@
 
 enum { STORE_PLACES = 2 };
 
-/* The user's own daemon's, then the machine's, each only once; whether they exist is not asked. `given`
- * (--store; NULL: not given) is the only one. A configuration that cannot be read counts as none. Returns
- * how many. */
+/* Finds the store of the user's own daemon, then the machine's, each once, also if it does not exist. If
+ * `given` (--store) is not NULL it is the only one. A configuration that cannot be read says nothing. Returns
+ * the number of paths. */
 size_t store_places_find(const char *given, char paths[STORE_PLACES][DAEMON_SECTION_PATH_BYTES]);
 
 #endif

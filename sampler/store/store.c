@@ -25,16 +25,16 @@
 
 enum {
 	FOLDER_CHARGE = 4096,
-	THIN_S = 60,          /* between two looks at the whole store, at least */
-	THIN_COST_PART = 200, /* so many times its CPU time passes until the next look, at least */
+	THIN_S = 60,          /* least time between two looks at the whole store */
+	THIN_COST_PART = 200, /* and at least so many times the CPU time of the last look */
 	IDLE_S = 600,         /* while nothing is published: as long as the shortest slot of thinning */
-	SHORT_S = 10,         /* after a look that made no room: until it is tried again */
-	LOCK_WAIT_MS = 30000, /* far more than any of us has the lock */
-	NAMES_MOST = 64,      /* that one owner may bring in: each has room for a history beside them */
-	NAMES_LEAST = 4,      /* in a small store, */
-	NAMES_DISK_PART = 4,  /* of which the folders of an owner's names may take so much */
+	SHORT_S = 10,         /* time until the next try after a look that made no room */
+	LOCK_WAIT_MS = 30000, /* far longer than any of us holds the lock */
+	NAMES_MOST = 64,      /* names of one owner */
+	NAMES_LEAST = 4,      /* the same in a small store */
+	NAMES_DISK_PART = 4,  /* the folders of an owner's names take at most this part of the budget */
 	DAY_S = 24 * 3600,
-	ROOM_TRIES = 3, /* of a profile: its service's folder, its day's and the file */
+	ROOM_TRIES = 3, /* a profile needs room for its service's folder, its day's folder and the file */
 };
 
 /* What daemon and children share. Written under the lock; read at any time. */
@@ -42,11 +42,11 @@ struct shared {
 	_Atomic uint64_t used_bytes;
 	_Atomic uint64_t written, written_bytes, thinned, thinned_bytes, evicted, evicted_bytes, failed,
 	    stuck;
-	/* of which folder used_bytes is, and when it is looked at again; 0: never looked at */
+	/* the folder that used_bytes is of, and when it is looked at again; 0: never looked at */
 	_Atomic uint64_t device, inode;
 	_Atomic int64_t looked_s, look_s;
 	_Atomic int64_t short_s; /* when a look made no room */
-	_Atomic uint64_t limits; /* by which it was looked at */
+	_Atomic uint64_t limits; /* the number of the limits of the last look */
 };
 
 struct store {
@@ -54,7 +54,7 @@ struct store {
 	char *path;
 	uint64_t disk_bytes;
 	uint32_t days, free_percent;
-	uint64_t limits; /* the number of these limits; a child has those of its fork */
+	uint64_t limits; /* the number of these limits; a child has the limits of its fork */
 	gid_t group;
 	struct shared *shared;
 	struct store_claims claims;
@@ -63,7 +63,7 @@ struct store {
 
 /* ---- looking at the whole store */
 
-/* A file system that has less than `free` left wants so many bytes back. need: is to be written. */
+/* How many bytes a file system with less than `free` left wants back. need: bytes that are to be written. */
 static uint64_t wanted_bytes(const struct store *store, int fd, uint64_t need)
 {
 	struct statvfs fs;
@@ -91,8 +91,7 @@ static bool is_due(const struct store *store, int64_t now_s)
 	    now_s < store->shared->looked_s; /* the clock was set back */
 }
 
-/* Under the lock. *free_bytes: what the file system has got back of what it wants, and no more of it is
- * needed. */
+/* Under the lock. *free_bytes: what the file system wants back, less what it has got. */
 static int look(struct store *store, int fd, uint64_t need, uint64_t free_bytes)
 {
 	struct shared *shared = store->shared;
@@ -134,7 +133,7 @@ static int is_short(const struct store *store, int fd, uint64_t need, uint64_t *
 	return *wanted ? -ENOSPC : 0;
 }
 
-/* Under the lock: makes room for so many bytes. Where there is none, not every profile costs a look. */
+/* Under the lock: makes room for so many bytes. While there is no room, not every profile costs a look. */
 static int make_room(struct store *store, int fd, uint64_t need)
 {
 	struct shared *shared = store->shared;
@@ -156,13 +155,13 @@ static int make_room(struct store *store, int fd, uint64_t need)
 
 /* ---- publishing */
 
-/* Where a path lies that store_claim() has made. */
+/* The place of a path that store_claim() has made. */
 struct location {
 	char root[PATH_MAX];
 	char service[SERVICE_NAME_BYTES], day[STORE_NAME_DAY_BYTES], file[STORE_NAME_FILE_BYTES];
 };
 
-/* Cuts the last part off; false: it does not fit, or there is none. */
+/* Cuts the last part off. False if the rest does not fit, or if there is no other part. */
 static bool cut(char *path, char *part, size_t part_bytes)
 {
 	char *slash = strrchr(path, '/');
@@ -196,7 +195,7 @@ static uint64_t size_of(int folder_fd, const char *name)
 	    : 0;
 }
 
-/* In the folder of its day: the file, and what it adds. */
+/* Publishes the file in the folder of its day. *added: the bytes that it adds. */
 static int write_file(struct store *store, int day_fd, const struct location *at, const void *data,
     size_t bytes, uint64_t *added)
 {
@@ -208,7 +207,7 @@ static int write_file(struct store *store, int day_fd, const struct location *at
 	return err;
 }
 
-/* Makes the folders that are missing. *added: what all of it takes; it may be less than nothing. */
+/* Makes the folders that are missing. *added: the bytes that folders and file take; it may be negative. */
 static int write_below(struct store *store, int root_fd, const struct location *at, const void *data,
     size_t bytes, uint64_t *added)
 {
@@ -227,15 +226,15 @@ static int write_below(struct store *store, int root_fd, const struct location *
 	return err;
 }
 
-/* The file system has no room for it: no blocks, no inodes, or a quota. */
+/* Has the file system no room: no blocks, no inodes, or a quota? */
 static bool is_full(int err)
 {
 	return err == -ENOSPC || err == -EDQUOT;
 }
 
-/* A full disk although `free` allowed it, or without `free`: old snapshots make room. Where inodes are what
- * is missing, the bytes wanted may have been those of one file, and folders want more: so again, as long as
- * something went. *added: since the last look, which counts all that is there by then. */
+/* The disk is full although `free` allowed the file, or without `free`: old snapshots make room. Where inodes
+ * are missing, one removed file may not be enough for the folders: so it is tried again as long as a file was
+ * removed. *added: the bytes since the last look. */
 static int write_again(struct store *store, int root_fd, const struct location *at, const void *data,
     size_t bytes, uint64_t *added)
 {
@@ -269,7 +268,7 @@ static int write_locked(
 	return err;
 }
 
-/* A path of another store is one that was named before the configuration was read again. */
+/* A path in another store was named before the configuration was read again. */
 static int publish(const struct sink *sink, const char *path, const void *data, size_t bytes)
 {
 	struct store *store = (struct store *)sink;
@@ -304,7 +303,7 @@ const struct sink *store_sink(struct store *store)
 
 /* ---- names */
 
-/* The folder; that for the rest of an owner's names if he has too many. */
+/* The folder for a name; if its owner has too many names, the folder for the rest of them. */
 static void name_service(
     struct store *store, const struct store_claim *claim, char service[SERVICE_NAME_BYTES])
 {
@@ -369,7 +368,8 @@ int store_tend(struct store *store)
 		return 0;
 	err = store_folder_lock(&lock, store->path, 0, store->group, NULL);
 	if (err)
-		return err == -EWOULDBLOCK ? 0 : err; /* who has it looks after it */
+		return err == -EWOULDBLOCK ? 0
+		                           : err; /* the process that has the lock looks after the store */
 	if (is_due(store, time(NULL)))
 		err = look(store, lock.root_fd, 0, wanted_bytes(store, lock.root_fd, 0));
 	store_folder_unlock(&lock);

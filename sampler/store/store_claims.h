@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The paths that were given out lately, so that none is given out twice. Paths have their second in them,
- * so only those of the last seconds are kept: as hashes, and two with the same one cost a needless number
- * in a name.
+ * The paths that were given out lately, so that no path is given out twice. A path has its second in it, so
+ * only the paths of the last seconds are kept, as hashes. If two paths have the same hash, the second one
+ * gets a needless number in its name.
  */
 #ifndef SAMPLER_STORE_STORE_CLAIMS_H
 #define SAMPLER_STORE_STORE_CLAIMS_H
@@ -22,7 +22,7 @@ struct store_claims {
 
 void store_claims_fini(struct store_claims *claims);
 
-/* True, and kept: it was not given out before. Without memory it is true as well. */
+/* Keeps the path. False if it was given out before. True without memory. */
 bool store_claims_take(struct store_claims *claims, const char *path, int64_t time_s);
 
 #endif

@@ -30,7 +30,7 @@ static bool is_member(gid_t group)
 	return geteuid() == 0 || getegid() == group;
 }
 
-/* Not getgrnam(3): it may ask servers, for which the daemon does not wait. */
+/* Not by getgrnam(3): it may ask servers, and the daemon does not wait for servers. */
 gid_t store_folder_group(void)
 {
 	static char buffer[GROUP_BYTES];
@@ -46,11 +46,11 @@ gid_t store_folder_group(void)
 	return group;
 }
 
-/* What was just made: whatever the umask is. */
+/* Sets mode and group of a folder that was just made, whatever the umask is. */
 static void set_access(int fd, gid_t group)
 {
 	if (group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) != 0)
-		return; /* it stays ours alone */
+		return; /* only we may use the folder */
 	(void)fchmod(fd, STORE_FOLDER_MODE);
 }
 
@@ -70,7 +70,7 @@ int store_folder_open(int parent_fd, const char *name, gid_t group, bool *made)
 	return fd;
 }
 
-/* The folders on the way to the store are as others of the system; the store's own is not. */
+/* The folders on the way to the store have the usual mode; the store's own folder has not. */
 static int make_root(const char *path, gid_t group, bool *made)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -125,7 +125,7 @@ static int lock_within(int fd, unsigned int wait_ms)
 	return 0;
 }
 
-/* The file to lock; -errno. */
+/* Opens the file to lock. Returns a descriptor or -errno. */
 static int open_lock(int root_fd)
 {
 	int fd = openat(root_fd, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
@@ -133,7 +133,7 @@ static int open_lock(int root_fd)
 	return fd < 0 ? -errno : fd;
 }
 
-/* -ESTALE: one of the two has been deleted meanwhile. */
+/* -ESTALE: the folder or the file has been deleted meanwhile. */
 static int lock_root(struct store_lock *lock, unsigned int wait_ms)
 {
 	struct stat st;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MOST = 1 << 16 }; /* of all owners: who has names to choose is no process */
+enum { ROWS_MOST = 1 << 16 }; /* of all owners; owners are users, units and containers, not processes */
 
 void store_names_fini(struct store_names *names)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose names are in the store. What a process calls itself costs nothing, while each name is a folder, and
- * has its share of the budget where that is short: so those who choose names may bring in so many each.
+ * Which owner a service's name in the store belongs to. A process chooses its name for free, but each name is
+ * a folder and has a share of the budget. So each owner may bring in only so many names.
  *
- * A name is its first owner's, until no file was named so for long enough. Kept in memory, as hashes: names
- * that a daemon finds in the store when it starts are nobody's until a file is named so again.
+ * A name belongs to its first owner until no file was named so for long enough. Names are kept in memory, as
+ * hashes. A name that a daemon finds in the store when it starts belongs to nobody until a file is named so.
  */
 #ifndef SAMPLER_STORE_STORE_NAMES_H
 #define SAMPLER_STORE_STORE_NAMES_H
@@ -24,12 +24,12 @@ struct store_names {
 
 struct store_names_limits {
 	size_t most;    /* names of an owner */
-	int64_t keep_s; /* so long after its last file a name counts */
+	int64_t keep_s; /* how long a name counts after its last file */
 };
 
 void store_names_fini(struct store_names *names);
 
-/* Whether a file of now may bear that name. false: its owner has brought in as many as he may, or there is
+/* May a file of now have that name? False if the owner has brought in as many names as he may, or if there is
  * no memory. */
 bool store_names_take(struct store_names *names, const struct store_names_limits *limits, const char *name,
     const char *owner, int64_t time_s);

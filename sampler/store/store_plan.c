@@ -12,10 +12,10 @@ enum {
 	TEN_MINUTES_S = 600,
 	HOUR_S = 3600,
 	DAY_S = 24 * 3600,
-	LATE_S = 5, /* the peak of an end may be named so much after it */
+	LATE_S = 5, /* a last peak may be named so long after the end of its process */
 };
 
-/* What goes first if there is no room. */
+/* What a file is worth: the least goes first if there is no room. */
 enum worth { ORDINARY, LASTING, OOM, WORTHS };
 
 struct plan {
@@ -64,8 +64,7 @@ static int compare(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* Of each process, of each class, by time; the ends first, as the others of the process are judged by them.
- */
+/* By process, class and time; ends first, because the other files of the process are judged by them. */
 static int compare_series(const void *a, const void *b, void *context)
 {
 	const struct store_list *list = context;
@@ -95,7 +94,7 @@ static bool same_series(const struct store_file *x, const struct store_file *y)
 	return same_process(x, y) && x->class == y->class && (x->class != STORE_EVENT || x->kind == y->kind);
 }
 
-/* The length of the slots in which one file stays; 0: all do. */
+/* The length of the slots of which one file stays; 0: all files stay. */
 static int64_t slot_s(int64_t age_s)
 {
 	if (age_s <= HOUR_S)
@@ -103,7 +102,7 @@ static int64_t slot_s(int64_t age_s)
 	return age_s <= DAY_S ? TEN_MINUTES_S : HOUR_S;
 }
 
-/* Snapshots of one series, by time: the first of each slot stays. */
+/* Of the snapshots of one series, by time, the first of each slot stays. */
 static void thin_snapshots(struct plan *plan, const size_t *order, size_t count)
 {
 	const struct store_file *kept = NULL;
@@ -121,8 +120,7 @@ static void thin_snapshots(struct plan *plan, const size_t *order, size_t count)
 	}
 }
 
-/* Files that replace each other: all but the last go. An end in between says that the pid is another
- * process'. */
+/* Of files that replace each other all but the last go. After an end the pid belongs to another process. */
 static void thin_standing(
     struct plan *plan, const size_t *order, size_t count, const size_t *ends, size_t end_count)
 {
@@ -185,7 +183,7 @@ static int compare_sums(const void *a, const void *b)
 	return compare(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
-/* The level to which the largest sums must come down, so that all of them are no more than most. sums:
+/* The level to which the largest sums must come down so that all sums together are at most `most`. sums:
  * sorted. */
 static uint64_t level_find(const uint64_t *sums, size_t count, uint64_t most)
 {
@@ -197,7 +195,7 @@ static uint64_t level_find(const uint64_t *sums, size_t count, uint64_t most)
 	return UINT64_MAX;
 }
 
-/* Files of that worth go, the oldest of each service first, until they are no more than most. */
+/* Removes files of that worth, the oldest of each service first, until the rest is at most `most`. */
 static int evict(struct plan *plan, enum worth worth, uint64_t most)
 {
 	const struct store_list *list = plan->list;

@@ -2,16 +2,15 @@
 /*
  * Which files of a store must go: a pure function of their names, sizes and the time.
  *
- * By age: files of more than `days` go. Of each process and class of snapshot (heap, heap by a cause,
- * delta, event) stay all of the last hour, the first of each ten minutes of the last day, and the first of
- * each hour before. Of peaks and time lines of a process, which replace each other, stays the last. Ends
- * (exit, oom) and peaks are not thinned.
+ * By age: files older than `days` go. Of each process and class of snapshot (heap, heap by a cause, delta,
+ * event) all files of the last hour stay, the first of each ten minutes of the last day, and the first of
+ * each hour before. Peaks of a process replace each other: the last one stays. Ends (exit, oom) and peaks are
+ * not thinned.
  *
- * By budget: what is still too much goes in this order: snapshots, time lines and the like, then peaks and
- * exits, then oom. Peaks and ends beyond half of the budget go before the snapshots, or processes that
- * start and end all day would leave nothing else. Of each of these the services that hold the most give
- * first, down to a common level, so that one service cannot push out the others; within a service the
- * oldest goes first.
+ * By budget: if the rest is still too much, snapshots go first, then peaks and exits, then oom. Peaks and
+ * ends beyond half of the budget go before the snapshots: otherwise processes that start and end all day would
+ * leave nothing else. Within each of these steps the services that hold the most give first, down to a
+ * common level, so that one service cannot push out the others. Within a service the oldest file goes first.
  *
  * Slots begin at whole ten minutes and hours of UTC, so a plan does not depend on when earlier ones were
  * made.
@@ -34,18 +33,18 @@ enum store_plan_fate {
 struct store_plan_limits {
 	int64_t now_s;
 	uint32_t days;
-	/* For the files that stay, as store_plan_charge() counts them: if they are more than `most`, files
-	 * go until they are no more than `evict_to`, so that not every further file needs a plan. */
+	/* If the files that stay count more than most_bytes (store_plan_charge()), files go until they count
+	 * at most evict_to_bytes: so not every further file needs a plan. */
 	uint64_t most_bytes, evict_to_bytes;
-	/* So much is wanted back in any case, for the file system's sake: snapshots go for that, but no
-	 * peak and no end. */
+	/* The file system wants so many bytes back in any case. Snapshots go for that, but no peak and no
+	 * end. */
 	uint64_t free_bytes;
 };
 
-/* What a file of that size counts: whole blocks of 4 KiB, and its name in the folder. */
+/* The bytes that a file of that size counts: whole blocks of 4 KiB, and its name in the folder. */
 uint64_t store_plan_charge(uint64_t bytes);
 
-/* fates: room for list->file_count. Returns 0 or -ENOMEM; *left_bytes: what the kept files count. */
+/* fates: one for each file of the list. *left_bytes: what the kept files count. 0 or -ENOMEM. */
 int store_plan_make(const struct store_list *list, const struct store_plan_limits *limits, uint8_t *fates,
     uint64_t *left_bytes);
 

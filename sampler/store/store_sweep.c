@@ -16,7 +16,7 @@
 
 enum { SLACK_PART = 16, DAY_S = 24 * 3600 };
 
-/* The folder in which files are removed; they come folder by folder. */
+/* The folder in which files are removed. Files come folder by folder. */
 struct place {
 	int store_fd, service_fd, day_fd;
 	uint32_t service;
@@ -41,7 +41,7 @@ static void day_name(int64_t time_s, char day[STORE_NAME_DAY_BYTES])
 		day[0] = '\0';
 }
 
-/* The folder of that day; -1: it is gone. */
+/* Opens the folder of that day. -1 if it is gone. */
 static int enter(struct place *place, const struct store_list *list, uint32_t service, int64_t day_s)
 {
 	char day[STORE_NAME_DAY_BYTES];
@@ -58,7 +58,7 @@ static int enter(struct place *place, const struct store_list *list, uint32_t se
 	return place->day_fd;
 }
 
-/* Removes a regular file. True: it is gone. */
+/* Removes a regular file. True if it is gone. */
 static bool remove_file(int folder_fd, const char *name)
 {
 	struct stat st;
@@ -102,8 +102,8 @@ static void remove_planned(
 	}
 }
 
-/* rmdir(2) decides whether it is empty. Its size now may be less than was counted, where a folder shrinks
- * with what is in it. */
+/* rmdir(2) decides whether a folder is empty. On some file systems a folder shrinks with what is in it: then
+ * its size is less than was counted. */
 static void remove_folder(struct store_sweep *sweep, int parent_fd, const char *name)
 {
 	struct stat st;
@@ -116,8 +116,7 @@ static void remove_folder(struct store_sweep *sweep, int parent_fd, const char *
 	sweep->used_bytes -= bytes < sweep->used_bytes ? bytes : sweep->used_bytes;
 }
 
-/* Folders that have become empty, or were found so; today's too, as who makes one has the lock until its
- * file is there. */
+/* Removes empty folders, also today's: whoever makes a folder has the lock until its file is there. */
 static void remove_folders(struct store_sweep *sweep, const struct store_list *list, int store_fd)
 {
 	for (size_t i = 0; i < list->day_count; i++) {
