@@ -9,7 +9,7 @@ enum { UNUSABLE = 0x3f };
 
 /* Work for all entries together, as a multiple of the section's size: the instructions of a CIE are read for
  * each of its FDEs. */
-enum { WALKS_MAX = 8 };
+enum { READS_MAX = 8 };
 
 struct cursor {
 	const uint8_t *at, *end;
@@ -268,7 +268,7 @@ bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *d
 {
 	struct cfi_check_cost *largest = &summary->largest;
 	Dwarf_Off offset = 0, next;
-	uint64_t walked_bytes = 0;
+	uint64_t read_bytes = 0;
 
 	*summary = (struct cfi_check_summary){0};
 	while (offset < data->d_size) {
@@ -282,11 +282,11 @@ bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *d
 		/* libdw too skips an unreadable entry if it knows the entry's length. */
 		if (result < 0 && next <= offset)
 			return false;
-		if (++summary->entries > entries_max || walked_bytes / WALKS_MAX > data->d_size)
+		if (++summary->entries > entries_max || read_bytes / READS_MAX > data->d_size)
 			return false;
 		if (result == 0 && !cfi_check_entry(e_ident, e_machine, data, eh, offset, &cost))
 			spoil(data, &entry);
-		walked_bytes += cost.instruction_bytes;
+		read_bytes += cost.instruction_bytes;
 		largest->instruction_bytes = larger(largest->instruction_bytes, cost.instruction_bytes);
 		largest->remembered = larger(largest->remembered, cost.remembered);
 		largest->expression_bytes = larger(largest->expression_bytes, cost.expression_bytes);

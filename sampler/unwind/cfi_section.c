@@ -25,7 +25,7 @@ enum {
 	SECTION_WORK = 64 << 10,  /* to look for a section */
 	READ_WORK_PART = 8,       /* so many bytes, read at once, are one unit */
 	PLAIN_WORK = 2,           /* for a byte that is inflated or copied */
-	WALKED_WORK = 2,          /* for a byte that we have read and libdw will read */
+	READ_TWICE_WORK = 2,      /* for a byte that we have read and libdw will read */
 	NO_MEMORY_WORK = 4 << 20, /* for a section that was read and is too large for now */
 };
 
@@ -207,7 +207,7 @@ static struct cfi_section *open_extract(struct cfi_reading *reading, const char 
 		free(s);
 		return NULL;
 	}
-	reading->work += WALKED_WORK * extract.section_bytes;
+	reading->work += READ_TWICE_WORK * extract.section_bytes;
 	s->copy = extract.elf;
 	s->copy_bytes = s->copied_bytes = extract.elf_bytes;
 	Elf_Data data = {.d_buf = s->copy + extract.section,

@@ -18,7 +18,12 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #include <cmocka.h>
 
@@ -277,9 +282,76 @@ static void nothing_is_made_where_its_user_can_make_nothing(void **state)
 	assert_int_equal(error, -EACCES);
 }
 
+/* ---- the folder's socket */
+
+#ifdef SYS_chmod
+enum { CHMOD = SYS_chmod };
+#else
+enum { CHMOD = SYS_fchmodat }; /* newer architectures have no other */
+#endif
+
+/* A change of mode could hit another file that has the name by then. */
+static int refuse_changed_modes(void)
+{
+	struct sock_filter code[] = {
+	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fchmod, 4, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fchmodat, 3, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 452 /* fchmodat2 */, 2, 0),
+	    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CHMOD, 1, 0),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0
+	    ? 0
+	    : -1;
+}
+
+static int socket_mode_of_a_folder(int library_fd, int region_fd)
+{
+	struct handed handed;
+	struct stat status;
+
+	umask(077);
+	if (refuse_changed_modes() != 0)
+		return 1;
+	if (library_folder_start(&handed, getpid(), library_fd, region_fd, -1) != 0)
+		return 2;
+	int error = stat(handed.region_path, &status) == 0 && S_ISSOCK(status.st_mode) &&
+	        (status.st_mode & 0222) == 0222
+	    ? 0
+	    : 3;
+	handed_end(&handed);
+	return error;
+}
+
+static void everybody_may_connect_and_no_mode_is_changed(void **state)
+{
+	int status;
+
+	(void)state;
+	int region_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int library_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(socket_mode_of_a_folder(library_fd, region_fd));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
+		print_message("no filters of system calls here\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+	close(library_fd);
+	close(region_fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(everybody_may_connect_and_no_mode_is_changed),
 #define PLAY(name) cmocka_unit_test_setup_teardown(name, workshop_open, workshop_close)
 	    PLAY(nobody_does_anything),
 	    PLAY(a_folder_of_the_same_file_system_is_mounted_over_it),
