@@ -59,9 +59,9 @@ struct task {
 	void (*make)(struct task *task);
 	void (*free_data)(struct task *task); /* frees the task's own data; NULL: there is none */
 
-	/* In the web process' thread, and only while there is a request. fetched(): each item has a profile or
-	 * an error. made(): the reply is made; may be NULL. finished(): likewise, or job.refused is set; it
-	 * drops the task. */
+	/* In the web process' thread, and only while there is a request. fetched(): each item has a profile
+	 * or an error. made(): the reply is made; may be NULL. finished(): likewise, or job.refused is set;
+	 * it drops the task. */
 	void (*fetched)(struct task *task);
 	void (*made)(struct task *task);
 	void (*finished)(struct task *task);
