@@ -7,10 +7,10 @@
  * and receives the region's descriptor. Anybody may bind the name when the sampler has ended, so the other
  * side must be root or our own user, and so must be the owner of the region, which the caller asks.
  *
- * This is the one place where the target waits for the sampler: at its start, REGION_SOCKET_WAIT_MS at most
- * in all, and never where a seccomp filter is in force (a socket could be its death). A descriptor can only
- * be sent by a process that runs, so the answer must be waited for. To be let in is waited for only where
- * strangers fill the backlog (sampler/region/region_socket.c), within the same time.
+ * Here alone the target waits for the sampler: at its start, for REGION_SOCKET_WAIT_MS at most in all. It
+ * waits for the answer, since only a process that runs can send a descriptor. Where strangers fill the
+ * backlog (sampler/region/region_socket.c) it waits for the connection too, within the same time. Where a seccomp
+ * filter is in force the target does not try: the filter might kill it for a socket.
  */
 #ifndef PRELOAD_REGION_SOCKET_H
 #define PRELOAD_REGION_SOCKET_H

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Raises the soft limits of descriptors and file sizes to the hard ones, for a region is a file of 270 MB,
+/* Raises the soft limits of descriptors and file sizes to the hard ones, for a region is a file of 330 MB,
  * most of it holes. Raises the hard limit of file sizes too, where we may. As root it also asks the kernel's
  * OOM killer to prefer other processes. */
 void own_resources_raise_limits(void);

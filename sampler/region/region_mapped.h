@@ -16,8 +16,8 @@ enum region_mapped {
 
 enum region_mapped region_mapped_by(const struct region *region, pid_t pid);
 
-/* Whether a process that had it mapped still has, and is neither we nor a child of ours, which writes
- * profiles and has what we have. True also if that could not be read. */
+/* Whether a process that had the region mapped still has it. False for ourselves and for our children, which
+ * write profiles and have all that we have mapped. True if the process' maps could not be read. */
 bool region_mapped_still(const struct region *region, pid_t pid);
 
 /* The same of regions in anonymous memory, and of all processes that there are: the maps of each are read

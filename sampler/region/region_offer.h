@@ -23,18 +23,18 @@
 
 struct region_offer {
 	struct region region;
-	struct throttle *effort; /* the caller's, of all offers that it looks at */
-	bool used;               /* an earlier daemon had turned it on: it has books */
-	uint64_t session;        /* that daemon's, or 0 */
-	uint32_t sampler_pid;    /* whom the header named when it was looked who reads it */
-	/* of -EPROTO: the version of the library, as it says, if it is another one; 0: it is none of ours */
+	struct throttle *effort; /* the caller's: one for all offers that it looks at */
+	bool used;               /* an earlier daemon has turned the region on */
+	uint64_t session;        /* the session of that daemon, or 0 */
+	uint32_t sampler_pid;    /* the sampler that the header names */
+	/* after -EPROTO: the library's REGION_ABI if that is not ours; 0 if there is no region */
 	uint32_t abi;
 };
 
-/* The caller owns offer->region on success. Returns 0; -ENOENT: the process offers nothing; -EAGAIN: it is
- * just making its offer; -EPROTO: another version's, or nonsense; -EBUSY: another daemon has it; -EPERM:
- * map_files is closed to us (it needs CAP_CHECKPOINT_RESTORE); -ESRCH; or -errno. Only offer->effort is
- * read. */
+/* Reads offer->effort and fills in the rest. The caller owns offer->region on success. Returns 0; -ENOENT if
+ * the process offers nothing; -EAGAIN if it is just making its offer; -EPROTO if the region is another
+ * version's, or nonsense; -EBUSY if another daemon has it; -EPERM if we may not open map_files (which needs
+ * CAP_CHECKPOINT_RESTORE); -ESRCH; or -errno. */
 int region_offer_open(struct region_offer *offer, pid_t pid);
 
 /* The region of /proc/PID/maps that may be an offer; pure, one line at a time. */
@@ -61,7 +61,7 @@ struct region_offer_terms {
 /* Returns 0; -EBUSY: another daemon has taken it meanwhile, and nothing was written. */
 int region_offer_accept(struct region *region, const struct region_offer_terms *terms);
 
-/* Samples are taken from now on, or no more. */
+/* From now on the processes of the region take samples (on), or take none. */
 void region_offer_turn(const struct region *region, bool on);
 
 #endif

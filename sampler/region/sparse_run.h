@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a file in memory has been written: to read another page there makes it, as the reader's memory. */
+/* Which pages of a file in memory have been written. Whoever reads another page makes it, and pays for it. */
 #ifndef SAMPLER_REGION_SPARSE_RUN_H
 #define SAMPLER_REGION_SPARSE_RUN_H
 
@@ -11,8 +11,8 @@ struct sparse_run {
 	uint64_t start, end;
 };
 
-/* Whether the page at that offset has been written; then the run ends behind it. Its owner may give it back
- * at any time. */
+/* Whether the page at that offset has been written. If so, *run is the run of written pages that holds it.
+ * The owner of the file may give the page back at any time. */
 bool sparse_run_has(struct sparse_run *run, int fd, uint64_t offset);
 
 #endif

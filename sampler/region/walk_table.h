@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler's side of the walk backend's tables (proto/walk.h): publishes rows, says of which numbers the
- * stack is known, and takes out the counts. What it reads there may have been written by the target, and
- * is believed only as far as the
- * target's own numbers go.
+ * The sampler's side of the walk backend's tables (proto/walk.h). The sampler publishes rows, says which
+ * numbers have a known stack, and takes out the counts. The target may write all that is read there: a wrong
+ * value changes the target's own profile, and nothing else.
  */
 #ifndef SAMPLER_REGION_WALK_TABLE_H
 #define SAMPLER_REGION_WALK_TABLE_H

@@ -397,7 +397,7 @@ static int fail(int front_fd, const char *what, const char *why)
 static const char *why_not_started(int error)
 {
 	return error == -EFBIG
-	    ? "the hard limit of a file's size (ulimit -H -f) is below the 270 MB of the memory "
+	    ? "the hard limit of a file's size (ulimit -H -f) is below the 330 MB of the memory "
 	      "that it shares with programs, most of it holes"
 	    : strerror(-error);
 }

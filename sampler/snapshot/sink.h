@@ -22,7 +22,6 @@ struct sink {
 struct sink_files {
 	struct sink base;
 	const struct output *output; /* borrowed; it made the names */
-	bool synced;                 /* publish() returns when the file is on the disk */
 };
 
 void sink_files_init(struct sink_files *sink, const struct output *output);

@@ -21,7 +21,7 @@ test_hard_file_size_limit() {
   if ls prof/heaptap.truth.*.exit.pb.gz >/dev/null 2>&1; then
     profile_check prof/heaptap.truth.*.exit.pb.gz
   else
-    matches "cannot start the sampler: the hard limit of a file's size \(ulimit -H -f\) is below the 270 MB" err
+    matches "cannot start the sampler: the hard limit of a file's size \(ulimit -H -f\) is below the 330 MB" err
   fi
 }
 

@@ -151,6 +151,7 @@ static void blocks_and_descriptors(void **unused)
 	                           "800000-4000000 rw-p 0 00:00 0\nRss: 64 kB\n"
 	                           "5000000-5100000 rw-p 0 00:00 0\nRss: 128 kB\n"
 	                           "51f0000-5210000 rw-p 0 00:00 0\nRss: 128 kB\n"
+	                           "5800000-5900000 rw-p 0 00:00 0\nRss: 512 kB\n"
 	                           "6000000-6100000 rw-p 0 08:01 9 /srv/data\nRss: 256 kB\n";
 	static const uint64_t addresses[] = {0x1fffff, 0x250000, 0x100000, 0x500000, 0x4000000, 1, UINT64_MAX,
 	    0x6000010, 0x7000000, 0x8000000000000000};
@@ -163,6 +164,8 @@ static void blocks_and_descriptors(void **unused)
 	const struct resident_facts facts = {
 	    .own_start = 0x5000000,
 	    .own_end = 0x5200000,
+	    .grown_start = 0x5800000,
+	    .grown_end = 0x5900000,
 	    .descriptors = descriptors,
 	    .descriptor_count = 3,
 	    .each_block = point,
@@ -174,7 +177,7 @@ static void blocks_and_descriptors(void **unused)
 	assert_int_equal((16 + 64 + 128) << 10, r.bytes[RESIDENT_ANONYMOUS]);
 	assert_int_equal(32 << 10, r.bytes[RESIDENT_STACKS]);
 	assert_int_equal(2, r.threads);
-	assert_int_equal(128 << 10, r.bytes[RESIDENT_OURS]);
+	assert_int_equal((128 + 512) << 10, r.bytes[RESIDENT_OURS]);
 	assert_int_equal(256 << 10, r.bytes[RESIDENT_FILES]);
 }
 
