@@ -8,6 +8,7 @@
 #include "sampler/cli/options.h"
 #include "sampler/core/attach_job.h"
 #include "sampler/core/signals.h"
+#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/region/region_mapped.h"
@@ -277,6 +278,8 @@ static void take_result(struct attachments *a, struct beginning *b)
 	}
 	if (child)
 		children_took(&a->children, child);
+	/* Thresholds begin at what the process has when it is first looked at: before the user is told. */
+	(void)scheduler_tend(a->setup.heap->source.base.scheduler, clock_now_ns());
 	if (a->setup.options->verbosity >= (child ? 1 : 0))
 		attachments_say("attached", pid, &attachment);
 	say_unseen(a, pid, &unseen);
