@@ -354,8 +354,8 @@ static int write_growth(struct json *json, const struct api_facts *facts)
 
 /* ---- all of them */
 
-/* write_columns: as the page reads the view; NULL if the page does not. has_sentences: the page reads sentences
- * beside the columns. is_of_inuse: whatever sort= says, the view is of what is in use. */
+/* write_columns: as the page reads the view; NULL if the page does not. has_sentences: the page reads
+ * sentences beside the columns. is_of_inuse: whatever sort= says, the view is of what is in use. */
 static const struct api_view {
 	const char *name;
 	struct api_shape shape;
