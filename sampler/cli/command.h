@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command of heaptap. The table of all is in main.c. */
+/* A command of heaptap. main.c has the table of all commands. */
 #ifndef SAMPLER_CLI_COMMAND_H
 #define SAMPLER_CLI_COMMAND_H
 
@@ -42,7 +42,7 @@ struct command {
 	const char *examples;                /* lines separated by '\n', for --help; NULL: none */
 	const char *operand;                 /* name of the required operand; NULL: none is required */
 	int (*run)(struct options *options); /* returns the exit status */
-	enum command_group group;            /* under which heading of `heaptap --help` */
+	enum command_group group;            /* the heading of `heaptap --help` that it stands under */
 	bool takes_pids;                     /* the operands are process ids, as those of --pid */
 	/* options may stand after operands too; otherwise the first operand ends them */
 	bool mixed;

@@ -28,7 +28,7 @@ static bool option_is_of(const struct option *option, const struct command *comm
 
 /* ---- what is completed */
 
-/* What the value of an option is, beside a choice. */
+/* What the value of an option is if it is not a choice. */
 enum value_kind { VALUE_WORD, VALUE_FILE, VALUE_PROFILED, VALUE_PROCESS };
 
 static enum value_kind value_kind(const struct option *option)
@@ -68,7 +68,7 @@ static void bash_words(const struct command *command)
 	}
 }
 
-/* What may follow an option: its choices, or a file name if it takes anything else. */
+/* What may follow an option: one of its choices, or a file name. */
 static void bash_values(const struct command *command)
 {
 	for (size_t i = 0; options_row(i); i++) {

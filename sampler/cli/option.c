@@ -37,7 +37,7 @@ void option_value_describe(const struct option *option, char *text, size_t text_
 		text_append(text, text_bytes, "%s%s", i ? "|" : "", option->choices[i]);
 }
 
-/* What a value may be, in words. */
+/* Says what a value may be. */
 static void allowed_describe(const struct option *option, char *text, size_t text_bytes)
 {
 	text[0] = '\0';
@@ -56,7 +56,7 @@ struct parsing {
 	const struct command *command;
 	struct options *options;
 	char **argv;
-	int argc, at; /* index of the current word; also moves past a value in a word of its own */
+	int argc, at; /* index of the current word; moves on past a value that is a word of its own */
 	char *error;
 	size_t error_bytes;
 };
@@ -76,7 +76,7 @@ static const struct option *option_find(
 	return NULL;
 }
 
-/* The nearest long names, of which the dashes tell nothing; a single letter is near to every other one. */
+/* Names the nearest long names, compared without dashes. For a single letter nothing is near. */
 static int fail_unknown(const struct parsing *p, const char *word)
 {
 	const struct option *option;
@@ -161,7 +161,7 @@ static int value_store(const struct option *option, struct options *options, con
 	}
 }
 
-/* What is wrong with a value: a size that is too large is still a size. */
+/* What is wrong with a value. A size that is too large is still a size. */
 static const char *value_fault(const struct option *option, const char *value)
 {
 	uint64_t number;

@@ -3,8 +3,8 @@
  * Options as rows of a table, and what is made from the table: the parser, the help, and the list of allowed
  * values in an error line.
  *
- * A row says which commands take the option, what kind of value it has, and where in struct options the value
- * goes. This file knows nothing else of struct options.
+ * A row says which commands take the option, what kind of value it has, and which field of struct options the
+ * value goes to. This file knows nothing else of struct options.
  */
 #ifndef SAMPLER_CLI_OPTION_H
 #define SAMPLER_CLI_OPTION_H
@@ -38,11 +38,11 @@ struct option {
 	size_t offset, bytes; /* the field: OPTION_FIELD() */
 	uint64_t least, most;
 	int (*set)(struct options *options, const char *value); /* 0 or -EINVAL */
-	const char *by_name;        /* the command that takes the process ids which a value is a list of */
-	const char *value;          /* "BYTES"; NULL: takes none, or one of `choices` */
+	const char *by_name;        /* a value is a list of process ids, which this command takes too; NULL */
+	const char *value;          /* "BYTES"; NULL if it takes no value, or one of `choices` */
 	const char *const *choices; /* NULL-terminated */
 	const char *allowed;        /* what a value may be, for error lines; NULL with choices */
-	const char *help;           /* lines separated by '\n', without full stop */
+	const char *help;           /* lines of at most 50 columns separated by '\n', without full stop */
 };
 
 #define OPTION_FIELD(member) offsetof(struct options, member), sizeof(((struct options *)NULL)->member)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values of options, beside quantity.h: text in, numbers out. Pure. Each returns 0 or -EINVAL. */
+/* Values of options that quantity.h does not read. Text in, numbers out. Pure. Each returns 0 or -EINVAL. */
 #ifndef SAMPLER_CLI_OPTION_VALUE_H
 #define SAMPLER_CLI_OPTION_VALUE_H
 

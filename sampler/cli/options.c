@@ -31,7 +31,7 @@ static int set_socket(struct options *options, const char *value)
 	return 0;
 }
 
-/* What commands of several files have in common. */
+/* Options that commands of several files have. */
 static const struct option rows[] = {
     {COMMAND_DAEMON | COMMAND_STATUS | COMMAND_SNAPSHOT | COMMAND_DOCTOR | COMMAND_SERVE | COMMAND_ENABLE |
             COMMAND_DISABLE,

@@ -2,9 +2,9 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of a file options_*.c, which options_rows.h lists. Parser, help, error lines,
- * completions and the manual page are all made from these rows, so they always agree. Parsing is pure: it
- * reads the given words and nothing else, and never prints.
+ * Each option is a row of a file options_*.c (options_rows.h). Parser, help, error lines, completions and the
+ * manual page are made from these rows, so they always agree. Parsing is pure: it reads only the given words,
+ * and never prints.
  */
 #ifndef SAMPLER_CLI_OPTIONS_H
 #define SAMPLER_CLI_OPTIONS_H
@@ -47,7 +47,7 @@ enum sort_key {
 	    SORT_PEAK,
 };
 
-/* Which of the profiles of one process count. */
+/* Which profiles of a process count. */
 enum read_state {
 	READ_NEWEST,
 	READ_PEAK,

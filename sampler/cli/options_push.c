@@ -14,7 +14,7 @@
 	"gone)"
 #define MS UINT64_C(1000000)
 
-/* heaptap-push judges the rest of a URL. */
+/* heaptap-push checks the rest of a URL. */
 static int set_url(struct options *options, const char *value)
 {
 	static const char *const schemes[] = {"pyroscope+http://", "pyroscope+https://", "parca+http://",

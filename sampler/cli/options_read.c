@@ -58,7 +58,7 @@ static int set_rows(struct options *options, const char *value)
 	return 0;
 }
 
-/* "2", "0.5", "0.5%": tenths at most. */
+/* "2", "0.5" or "0.5%": with one decimal at most. */
 static int set_threshold(struct options *options, const char *value)
 {
 	uint64_t whole, tenths = 0;

@@ -73,7 +73,7 @@ static int set_cpu_max(struct options *options, const char *value)
 	return 0;
 }
 
-/* One that is given twice counts once. */
+/* A threshold that is given twice counts once. */
 static int set_on(struct options *options, const char *value)
 {
 	struct threshold threshold;
@@ -95,7 +95,7 @@ static int set_on(struct options *options, const char *value)
 
 _Static_assert(OPTION_EVENTS_MAX == EVENTS_MAX, "every accepted -e has room");
 
-/* Whether the event exists is checked by front_run. */
+/* front_run checks whether the event exists. */
 static int set_event(struct options *options, const char *value)
 {
 	struct event_spec spec;

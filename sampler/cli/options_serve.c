@@ -10,7 +10,7 @@
 
 #define ADDRESSES "ADDRESS:PORT such as 127.0.0.1:7337 or [::1]:7337, or unix:PATH, at most 8 times"
 
-/* Whether the address is good is for heaptap-serve to say. */
+/* heaptap-serve checks the address itself. */
 static int set_listen(struct options *options, const char *value)
 {
 	const char *colon = strrchr(value, ':');

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words that other tools use for what heaptap calls otherwise, for error lines. Pure. */
+/* Words of other tools, and of heaptap in the past, with today's words for error lines. Pure. */
 #ifndef SAMPLER_CLI_OTHER_WORDS_H
 #define SAMPLER_CLI_OTHER_WORDS_H
 
-/* The command line for a word in place of a command, such as "heaptap export -f flamegraph" for "flamegraph".
- * NULL: the word is none of these. */
+/* The command line for a word in place of a command: "heaptap export -f flamegraph" for "flamegraph". NULL if
+ * the word is unknown. */
 const char *other_words_command(const char *word);
 
 /* The same for the name of an option that the command (its bit, command.h) does not have: "--rows N" for

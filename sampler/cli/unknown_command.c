@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A file with the name of a profile that cannot be executed. */
+/* Is it a file that has the name of a profile and cannot be executed? */
 static bool is_profile(const char *word)
 {
 	static const char ending[] = ".pb.gz";
@@ -22,7 +22,7 @@ static bool is_profile(const char *word)
 	    access(word, F_OK) == 0 && access(word, X_OK) != 0;
 }
 
-/* What may be an option instead. */
+/* A word that is an option, not a command. */
 static bool is_no_command(const char *name)
 {
 	return strcmp(name, "help") == 0 || strcmp(name, "version") == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A first word that is no command: what did the user mean? */
+/* What did the user mean by a first word that is not a command? */
 #ifndef SAMPLER_CLI_UNKNOWN_COMMAND_H
 #define SAMPLER_CLI_UNKNOWN_COMMAND_H
 

@@ -80,7 +80,7 @@ static long read_paranoid(void)
 	return read_number("/proc/sys/kernel/perf_event_paranoid", NO_PERF_EVENTS);
 }
 
-/* Reports what the kernel's settings allow; what it actually allows is tried next. */
+/* Reports what the kernel's settings allow. What the kernel allows in fact is tried next. */
 static void examine_paranoia(struct findings *findings)
 {
 	long paranoid = read_paranoid();
@@ -183,8 +183,8 @@ static void examine_symbols(struct findings *findings)
 		    "DEBUGINFOD_URLS is set; heaptap asks these servers only with record --debuginfod");
 }
 
-/* Of the process that `name` is the id of, else of what is started here. Only a note if nothing can be
- * watched: the other thresholds can. */
+/* For the process whose id `name` is, else for a process that is started here. Only a note if memory.high
+ * cannot be watched: other thresholds can. */
 static void examine_memory_high(struct findings *findings, const char *name)
 {
 	struct oom_watch process;

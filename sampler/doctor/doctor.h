@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * heaptap doctor [PID | PROGRAM]: tries what this kernel, user and container allow, and finds what heaptap
- * would not see of a program or a running process. Each problem is reported with the command that fixes it.
+ * would not see of a program or a process. Each problem is reported with the command that fixes it.
  */
 #ifndef SAMPLER_DOCTOR_DOCTOR_H
 #define SAMPLER_DOCTOR_DOCTOR_H

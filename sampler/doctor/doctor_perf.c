@@ -8,7 +8,7 @@
 
 enum { OLDEST_MAJOR = 4, OLDEST_MINOR = 18 };
 
-/* More is Debian's and Ubuntu's own: 3 and 4 refuse all events to whoever has not CAP_SYS_ADMIN. */
+/* 3 and 4 are Debian's and Ubuntu's own: they refuse all events without CAP_SYS_ADMIN. */
 enum { PARANOID_MOST = 2 };
 
 enum { IPC_LOCK = 14, SYS_PTRACE = 19, SYS_ADMIN = 21, PERFMON = 38 }; /* linux/capability.h */

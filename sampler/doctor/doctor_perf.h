@@ -9,14 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The oldest kernel that heaptap is written for: before it there is no event for uprobes (4.17), nor memory
- * that a forked child finds empty (4.14). */
+/* The oldest kernel that heaptap is written for. Events for uprobes came with 4.17, memory that is empty in a
+ * forked child with 4.14. */
 #define DOCTOR_PERF_OLDEST "4.18"
 
-/* Is a kernel of this release (uname -r) as new as that? One whose number cannot be read is. */
+/* Is a kernel of this release (uname -r) new enough? True if its number cannot be read. */
 bool doctor_perf_new_enough(const char *release);
 
-/* ", CAP_SYS_ADMIN, CAP_PERFMON": those of the set that matter here, CapEff of proc(5). */
+/* ", CAP_SYS_ADMIN, CAP_PERFMON": the capabilities of the set (CapEff of proc(5)) that matter here. */
 void doctor_perf_describe_capabilities(uint64_t capabilities, char *text, size_t bytes);
 
 /* What to do if uprobes are refused, and if breakpoints are. paranoid: kernel.perf_event_paranoid. */

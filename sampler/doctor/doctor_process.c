@@ -40,15 +40,15 @@ void doctor_process_capabilities(pid_t pid, unsigned long long *capabilities, in
 }
 
 struct mapping {
-	uint64_t start, end, base; /* base: of its file's first mapping */
+	uint64_t start, end, base; /* base: the start of its file's first mapping */
 	bool code;
-	char *path; /* "" of no file */
+	char *path; /* "" without a file */
 };
 
 struct mapped {
 	struct mapping *mappings; /* by address, ascending */
 	size_t count, capacity;
-	bool profiled, region; /* it has the library that is preloaded; the shared memory */
+	bool profiled, region; /* it has the preloaded library; it has the shared memory */
 	unsigned int libraries, without_names, symbolic, elsewhere;
 	char first_symbolic[256], first_elsewhere[256], first_target[256];
 };
@@ -68,7 +68,7 @@ static const struct mapping *mapping_at(const struct mapped *mapped, uint64_t ad
 	return NULL;
 }
 
-/* The mapping that the file's calls of malloc lead to; NULL: unknown. */
+/* The mapping that the file's calls of malloc lead to. NULL if it is unknown. */
 static const struct mapping *malloc_find(
     pid_t pid, const struct mapping *mapping, int memory_fd, const struct mapped *mapped)
 {
@@ -89,8 +89,8 @@ static bool is_ours(const struct mapping *mapping)
 
 /*
  * Which malloc does the file call? A GOT entry that points into the file itself was not used yet (lazy
- * binding). One that points to another file's PLT entry for malloc leads where that leads: all files use the
- * PLT entry of a program at a fixed address.
+ * binding). An entry that points to another file's PLT entry for malloc leads where the PLT entry leads: all
+ * files use the PLT entry of a program at a fixed address.
  */
 static void look_at_binding(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
 {
@@ -191,7 +191,7 @@ static int look_at_maps(pid_t pid, struct mapped *mapped)
 	return err;
 }
 
-/* A master allocates little: what its workers do is seen in them. */
+/* A master process allocates little: its workers have to be looked at. */
 static void say_children(struct findings *findings, pid_t pid)
 {
 	struct descendant child;
@@ -205,7 +205,7 @@ static void say_children(struct findings *findings, pid_t pid)
 	    count == 1 ? "child" : "children", (int)pid);
 }
 
-/* Can it be attached to? */
+/* Can heaptap attach to it? */
 static void say_running(struct findings *findings, pid_t pid)
 {
 	struct fitness fitness;
@@ -256,7 +256,7 @@ static void say_process(struct findings *findings, pid_t pid, const struct mappe
 	    mapped->libraries, mapped->without_names);
 }
 
-/* How much that is, is known only once the heap is sampled. */
+/* Only samples of the heap can tell how much this is. */
 static void say_unseen(struct findings *findings, pid_t pid)
 {
 	struct unseen_facts facts = {.stripped = false};
@@ -297,9 +297,9 @@ int doctor_process_examine(struct findings *findings, pid_t pid)
 		return 0;
 	}
 	say_process(findings, pid, &mapped);
-	/* What it runs, also if that path means another file by now, or in our mount namespace. */
+	/* The file that it runs: the path may mean another file by now, or in our mount namespace. */
 	snprintf(opened, sizeof(opened), "/proc/%d/exe", (int)pid);
-	if (preload_check_inspect(opened) != PRELOAD_CHECK_STATIC) /* else nothing is seen */
+	if (preload_check_inspect(opened) != PRELOAD_CHECK_STATIC) /* of a static program nothing is seen */
 		say_unseen(findings, pid);
 	doctor_resident_say(findings, pid);
 	mapped_fini(&mapped);

@@ -28,7 +28,7 @@ static void say_allocator(
 	struct unseen_facts seen = {.own_malloc = inside->own_malloc};
 	struct unseen unseen;
 
-	if (!running) { /* else the process was looked at already */
+	if (!running) { /* a running process was looked at already */
 		seen.runtime = inside->runtime;
 		seen.names_unknown = inside->runtime.kind != RUNTIME_NONE;
 		memcpy(seen.allocator, inside->allocator, sizeof(seen.allocator));
@@ -72,7 +72,7 @@ static void say_names(struct findings *findings, const char *name, const struct 
 		    "%s has no build id: readers cannot tell its versions apart", name);
 }
 
-/* What cannot be executed at all, whatever else it contains. */
+/* A file that cannot be executed, whatever it contains. */
 static bool say_no_program(struct findings *findings, const char *name, const struct program_file *facts)
 {
 	if (!facts->whole)

@@ -9,11 +9,11 @@
 
 struct findings;
 
-/* What is not seen of the program or process, and how to see it. */
+/* Says what is not seen of the program or process, and how to see it. */
 void doctor_program_say_unseen(struct findings *findings, const char *name, const struct unseen *unseen);
 
-/* name: what the user knows the file by; running: a process executes it, so it can be executed. Returns 0, or
- * -errno after a line that says why it cannot be examined. */
+/* name: the user's name for the file. running: a process executes it. 0, or -errno after a line that says why
+ * the file cannot be examined. */
 int doctor_program_examine(struct findings *findings, const char *path, const char *name, bool running);
 
 #endif

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* The user has asked for it, so longer than while recording; but the process' mmap_lock is held. */
+/* The user has asked for it, so it may take longer than while recording; but it holds the process'
+ * mmap_lock. */
 enum { READING_MAX_NS = 1000 * 1000000 };
 
 void doctor_resident_say(struct findings *findings, pid_t pid)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the resident memory of a running process consists of, as far as that can be known without samples. */
+/* What the resident memory of a process consists of, as far as it can be known without samples. */
 #ifndef SAMPLER_DOCTOR_DOCTOR_RESIDENT_H
 #define SAMPLER_DOCTOR_DOCTOR_RESIDENT_H
 

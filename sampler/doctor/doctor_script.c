@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SCRIPT_DEPTH = 4 }; /* interpreters that are scripts themselves: the kernel allows as many */
+enum { SCRIPT_DEPTH = 4 }; /* interpreters that are scripts themselves; the kernel has the same limit */
 
 /* The beginning of a regular file. Returns its length, or -errno after a line. */
 static ssize_t head_read(const char *path, char *head, size_t head_bytes)
@@ -38,7 +38,7 @@ static ssize_t head_read(const char *path, char *head, size_t head_bytes)
 	return got < 0 ? (fd < 0 ? fd : -EIO) : got;
 }
 
-/* Neither an ELF file nor "#!": execvp and shells let /bin/sh run it, if it is text that may be executed. */
+/* A file without ELF header and "#!": execvp and shells let /bin/sh run it, if it is executable text. */
 static int resolve_other(struct findings *findings, const char *path, const char *head, ssize_t length,
     char *program, size_t program_bytes)
 {
@@ -58,7 +58,7 @@ static int resolve_other(struct findings *findings, const char *path, const char
 	return -ENOEXEC;
 }
 
-/* The file is judged further: what is in it holds when it may be executed. */
+/* The file is judged further: the findings hold once it may be executed. */
 static void say_forbidden(struct findings *findings, const char *path)
 {
 	struct stat status;
@@ -93,7 +93,7 @@ static int fail_missing(struct findings *findings, const char *path, const char 
 	return -ENOENT;
 }
 
-/* One step: from a script to its interpreter, which is looked up where the kernel or env does. */
+/* One step, from a script to its interpreter, which is looked up as the kernel or env does. */
 static int step(struct findings *findings, const struct script_line *line, char *program, size_t bytes)
 {
 	char script[PATH_MAX], wanted[SCRIPT_LINE_BYTES];

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 struct profiled_here {
-	pid_t by;            /* heaptap record, or its sampler */
+	pid_t by;            /* the pid of `heaptap record` or of its sampler */
 	char first[64 + 32]; /* a process that it profiles */
 };
 

@@ -5,8 +5,8 @@
 
 struct findings;
 
-/* name: a number is a process, anything else a program as the shell would find it. Reports what heaptap would
- * not see. Returns 0, or -errno after a line that says why it cannot be examined. */
+/* name: a number is a process, other names are programs as a shell finds them. Reports what heaptap would not
+ * see. 0, or -errno after a line that says why it cannot be examined. */
 int doctor_target_examine(struct findings *findings, const char *name);
 
 #endif

@@ -34,8 +34,8 @@ void doctor_unit_fix(const struct doctor_unit *facts, char fix[DOCTOR_UNIT_FIX_B
 	}
 }
 
-/* A file's time is of one clock and a process' start of another: their ages are compared. Within a tick of
- * the latter it may be wrong. */
+/* A file's time and a process' start are of different clocks, so their ages are compared. The result may be
+ * wrong if they differ by less than a tick. */
 static bool is_older(pid_t pid, const char *unit)
 {
 	char folder[UNIT_PATH_BYTES], path[UNIT_PATH_BYTES + sizeof(UNIT_DROP_IN) + 1];
@@ -61,7 +61,7 @@ static const struct launcher *find_launcher(
 
 	if (launcher || facts->older)
 		return launcher;
-	/* Somebody's script may be what calls the launcher. */
+	/* A script may call the launcher. */
 	launcher = launcher_of_server(comm);
 	return launcher && launcher_file(launcher, facts->unit, file) ? launcher : NULL;
 }
@@ -73,7 +73,7 @@ bool doctor_unit_examine(
 	char comm[PROC_COMM_BYTES], fix[DOCTOR_UNIT_FIX_BYTES];
 	pid_t pid = 0;
 
-	/* A template does not run. What does may end meanwhile, or not be ours to look at. */
+	/* A template does not run. A process may end meanwhile, or we may not look at it. */
 	if (strstr(unit, "@.") || !systemctl_runs() || systemctl_main_process(unit, &pid) != 0 || !pid ||
 	    profiled_has_library(pid) != 0)
 		return false;

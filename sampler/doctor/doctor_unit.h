@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does the main process of a unit that is enabled have the library, and why not? */
+/* Has the main process of an enabled unit loaded the library? If not, why? */
 #ifndef SAMPLER_DOCTOR_DOCTOR_UNIT_H
 #define SAMPLER_DOCTOR_DOCTOR_UNIT_H
 
@@ -15,7 +15,7 @@ enum { DOCTOR_UNIT_FIX_BYTES = LAUNCHER_LINE_BYTES + LAUNCHER_FILE_BYTES + 512 }
 /* What is known of a main process without the library. */
 struct doctor_unit {
 	const char *unit, *library;
-	const struct launcher *launcher; /* what starts it; NULL: nothing that is known */
+	const struct launcher *launcher; /* what starts it; NULL if that is unknown */
 	bool told;                       /* the launcher's file names the library */
 	bool older;                      /* it was started before the drop-in was written */
 };
@@ -23,7 +23,7 @@ struct doctor_unit {
 /* What to do about it. Pure. */
 void doctor_unit_fix(const struct doctor_unit *facts, char fix[DOCTOR_UNIT_FIX_BYTES]);
 
-/* Says it if the main process runs and has not loaded the library. False: nothing was said. */
+/* Prints a finding if the main process runs without the library. False if it printed nothing. */
 bool doctor_unit_examine(
     struct findings *findings, const struct root_folder *root, const char *unit, const char *library);
 

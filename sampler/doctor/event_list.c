@@ -20,7 +20,7 @@ struct entry {
 };
 
 struct listing {
-	struct pattern *pattern; /* NULL: all */
+	struct pattern *pattern; /* NULL: all events */
 	struct entry *entries;
 	size_t count, capacity, tracepoints;
 	const char *fixes[REASONS_MAX]; /* printed once each */

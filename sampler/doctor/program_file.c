@@ -89,7 +89,7 @@ int program_file_read(struct program_file *file, const char *path)
 	memset(file, 0, sizeof(*file));
 	if (fd < 0)
 		return fd;
-	(void)program_symbols_read_file(&file->inside, fd); /* else nothing is known of them */
+	(void)program_symbols_read_file(&file->inside, fd); /* on failure nothing is known of its symbols */
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (elf && elf_kind(elf) == ELF_K_ELF) {

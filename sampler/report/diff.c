@@ -65,7 +65,7 @@ static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
 	print_plain(c, sum->after);
 }
 
-/* Where a row's name begins, with and without the column of BASE, for which a narrow screen has no room. */
+/* Where a row's name begins, with and without the column of BASE: a narrow screen has no room for it. */
 enum { NAME_AT = 50, NAME_AT_NARROW = 39 };
 
 /* '*' marks what matters: a change that is larger than the sampling error. */
@@ -122,7 +122,7 @@ static const char *row_word(const struct comparing *c)
 	return c->read->by == GROUP_FUNCTION ? "function" : report_columns(c->read);
 }
 
-/* Of an empty table: what is the same, and what is not although it cannot be seen there. */
+/* Says of an empty table what is the same, and what differs although the table does not show it. */
 static void describe_no_change(const struct comparing *c, char *line, size_t line_bytes)
 {
 	const struct traces *t = &c->input->traces;
@@ -153,8 +153,8 @@ static bool has_ended(const struct comparing *c, size_t column)
 	return set->ended == set->file_count && !set->detached;
 }
 
-/* The answer to what changed; 0 or -ENOMEM. Programs read rows of other names than people (JSON), but the
- * sentence is the same. */
+/* The answer to what changed. Rows in JSON have other names than rows for people, but the sentence is the
+ * same. 0 or -ENOMEM. */
 static int answer_change(const struct comparing *c, struct answer *answer)
 {
 	const struct traces *t = profile_input_tables(c->input);
@@ -177,7 +177,7 @@ static int answer_change(const struct comparing *c, struct answer *answer)
 	return 0;
 }
 
-/* What the marks mean, and, plainly, if there are none. */
+/* Says what the marks mean, or that there are none. */
 static void describe_chance(const struct comparing *c, char *line, size_t line_bytes)
 {
 	const struct contrast *contrast = &c->contrast;

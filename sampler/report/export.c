@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The sentences of `heaptap report`; of an anonymous profile without those that the sampler has written. */
+/* The sentences of `heaptap report`. An anonymous profile has none of the sentences of the sampler. */
 static int make_answer(
     struct report_answer *report, const struct profile_input *input, const struct options *options)
 {
@@ -41,7 +41,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 
 	no_match_say(t, &options->read);
 	if (*process_set_describe(set, several, sizeof(several))) {
-		origin.pid = 0; /* what holds of one of them says nothing */
+		origin.pid = 0; /* the pid of one process says nothing about several */
 		origin.cause[0] = '\0';
 	}
 	const struct export_choice choice = {

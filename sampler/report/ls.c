@@ -24,7 +24,7 @@ struct list {
 	struct sessions sessions;
 	size_t first, end;   /* the sessions that are listed */
 	bool all;            /* every file, too */
-	int program_columns; /* of the session's longest name, with what parts it from the next column */
+	int program_columns; /* of the session's longest name, with the gap behind it */
 };
 
 /* ---- what is known of a process */
@@ -118,7 +118,7 @@ static void print_path(const struct list *list, const struct profile_file *file,
 	putc('\n', list->screen->out);
 }
 
-/* A file, and those that are the same. */
+/* A file and its duplicates. */
 static void print_file(const struct list *list, const struct profile_file *file)
 {
 	const struct profile_file *same = list->files->files + list->files->count;

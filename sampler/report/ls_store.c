@@ -83,7 +83,7 @@ static int compare_pids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Different pids: names do not tell more. */
+/* Counts different pids: names tell no more. */
 static size_t count_processes(const struct store_list *list, size_t first, size_t count)
 {
 	pid_t *pids = calloc(count + 1, sizeof(*pids));

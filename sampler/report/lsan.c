@@ -86,7 +86,7 @@ static bool symbol_in(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, uint6
 	return false;
 }
 
-/* In the first table of each type; of other sections nothing is read. The dynamic one is small. 0: none. */
+/* Looks into the first table of each type; the dynamic one is small. 0 if there is none. */
 static uint64_t find_function(Elf *elf)
 {
 	static const uint32_t types[] = {SHT_DYNSYM, SHT_SYMTAB};
@@ -202,7 +202,8 @@ static bool build_id_fits(Elf *elf, const char *wanted)
 
 /* ---- in the child */
 
-/* From an ELF file. build_id: lowercase hex that it must have; "" any. The caller frees it; NULL: none. */
+/* Reads an ELF file. build_id: lowercase hex that it must have; "": any. The caller frees the text. NULL if
+ * there is none. */
 static char *read_file(int fd, const char *build_id)
 {
 	uint64_t function;
@@ -255,9 +256,9 @@ static __attribute__((noreturn)) void run_child(int out, int fd, const char *bui
 	_exit(0);
 }
 
-/* ---- who asks */
+/* ---- in the command */
 
-/* What the child writes, until it ends. NULL: nothing. */
+/* Reads what the child writes, until it ends. NULL if it writes nothing. */
 static char *receive(int fd)
 {
 	char *text = malloc(TEXT_MAX_BYTES);
@@ -278,7 +279,7 @@ static char *receive(int fd)
 	return NULL;
 }
 
-/* The file is whatever the profile says: a child without privileges parses it, within bounds. */
+/* The profile may name any file: a child without privileges parses it, within bounds. */
 static char *ask_child(int fd, const char *path, const char *build_id)
 {
 	int ends[2], status = 0;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Suppressions inside a program: LeakSanitizer's hook `const char
- * *__lsan_default_suppressions(void)`.
+ * Suppressions inside a program: LeakSanitizer's hook `const char *__lsan_default_suppressions(void)`.
  *
- * Calling it would run the program, so its code is read instead. A function that returns a constant string is
- * one instruction that loads the string's address; only that form is recognized, any other counts as "no
- * suppressions".
+ * A call of the hook would run the program, so its code is read. A function that returns a constant string is
+ * one instruction that loads the string's address. Any other form counts as "no suppressions".
  */
 #ifndef SAMPLER_REPORT_LSAN_H
 #define SAMPLER_REPORT_LSAN_H
@@ -13,8 +11,8 @@
 #include "pprof/analysis/traces.h"
 #include "pprof/profile/origin.h"
 
-/* Reads the program's file, if it still exists with the same build id. The caller frees the text; NULL: there
- * is none. */
+/* Reads the program's file, if it still exists with the same build id. The caller frees the text. NULL if
+ * there are no suppressions. */
 char *lsan_suppressions(const struct traces *traces, const struct origin *origin);
 
 #endif

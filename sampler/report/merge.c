@@ -25,8 +25,7 @@ static void add_comment(struct profile *merged, const char *what)
 	profile_add_comment(merged, text);
 }
 
-/* What was added up, for the user and as a comment: a reader of the sum cannot tell it from one process'
- * profile. */
+/* Says what was added up, to the user and in a comment: else a reader takes the sum for one process. */
 static int describe(
     const struct profile_files *files, const struct selection *s, char *text, size_t text_bytes)
 {
@@ -50,7 +49,7 @@ static int describe(
 	return 0;
 }
 
-/* Nothing, if every file is of a process of its own. */
+/* Nothing if each file is of another process. */
 static void say(const struct selection *s, const char *what)
 {
 	const char *state = s->state == READ_PEAK ? "peak" : "newest";
@@ -96,7 +95,7 @@ static int merge_selected(
 	return err ? 1 : 0;
 }
 
-/* Files that the user names are added up whatever session they are of; a folder's newest session is. The
+/* Files that the user names are added up whatever their session is; of a folder only the newest session. The
  * merged profile may be as large as all inputs together. */
 int merge_run(struct options *options)
 {

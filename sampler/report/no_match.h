@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said when --focus, --ignore, --module, --thread, --size and --age leave nothing of a profile. */
+/* The line that says that --focus, --ignore, --module, --thread, --size and --age leave nothing. */
 #ifndef SAMPLER_REPORT_NO_MATCH_H
 #define SAMPLER_REPORT_NO_MATCH_H
 
@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True if such an option was given and no stack is left: `text` then says so, in one line that names them. */
+/* True if such an option was given and no stack is left. `text` becomes the line, which names the options. */
 bool no_match_describe(
     const struct traces *traces, const struct read_options *read, char *text, size_t text_bytes);
 
-/* The same, for output that others parse: the line goes to stderr. */
+/* The same for output that programs parse: the line goes to stderr. */
 void no_match_say(const struct traces *traces, const struct read_options *read);
 
 #endif

@@ -42,8 +42,8 @@ static int path_add(struct operands *o, char *path, size_t operand, bool from_fo
 	return 0;
 }
 
-/* A folder may hold a FIFO or a link to a device: these are not opened, and neither is a link to nothing.
- * What may not be looked at may be a profile: whoever opens it says why it cannot. */
+/* A FIFO, a link to a device and a link to nothing are not opened. A file that we may not look at may be a
+ * profile: the error comes when it is opened. */
 static int entry_add(struct operands *o, const char *folder, int folder_fd, const char *name, size_t operand)
 {
 	bool here = strcmp(folder, ".") == 0, slash = ends_with(folder, "/");
@@ -87,7 +87,7 @@ static bool is_folder(const char *path)
 	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* A word that may be a service's name, because it is no path of anything. */
+/* Can the word be a service's name? No file has this path. */
 static bool may_be_service(const char *word)
 {
 	struct stat status;
@@ -95,7 +95,7 @@ static bool may_be_service(const char *word)
 	return !strchr(word, '/') && stat(word, &status) != 0 && errno == ENOENT;
 }
 
-/* 1 if it is one, 0 if not; or -errno, of which -ENOMEM's line is the caller's. */
+/* 1 if the word is a service, 0 if it is not, -ENOMEM without a line, or -errno after a line. */
 static int service_add(
     struct operands *o, const char *word, size_t operand, const struct store_operand_choice *choice)
 {

@@ -19,8 +19,7 @@ enum { NAMES_SHOWN = 3, ERROR_BYTES = 1024 };
 
 /* ---- reading */
 
-/* held_bytes: memory of all profiles so far; this one's is added. Returns 0 or -errno with a line in
- * `error`. */
+/* Adds the profile's memory to *held_bytes. 0, or -errno with a line in `error`. */
 static int file_read_profile(const char *path, const struct read_options *read,
     const struct profile_files_choice *choice, size_t *held_bytes, struct profile **profile,
     char error[ERROR_BYTES])
@@ -109,7 +108,7 @@ static void sums_find(struct profile_file *file)
 	file->inherited_bytes = inherited > 0 ? inherited : 0;
 }
 
-/* A file that could not be read: 0 if that is no reason to stop, after a line if it is one to be known. */
+/* Of a file that could not be read: 0 if the command goes on, after a line if the user has to know it. */
 static int file_fail(struct profile_files *f, const struct operand_path *path,
     const struct profile_files_choice *choice, struct passed_over *passed, int err, const char *error)
 {
@@ -127,7 +126,7 @@ static int file_fail(struct profile_files *f, const struct operand_path *path,
 	return choice->pass_unread && err != -ENOMEM ? 0 : err;
 }
 
-/* Adds a file, or passes it over: 0; -errno after a line. */
+/* Adds a file, or passes it over. 0, or -errno after a line. */
 static int file_add(struct profile_files *f, const struct operand_path *path, const struct options *options,
     const struct profile_files_choice *choice, struct passed_over *passed, struct passed_over *later_peaks)
 {
@@ -165,7 +164,7 @@ static int file_add(struct profile_files *f, const struct operand_path *path, co
 
 /* ---- duplicates */
 
-/* The raw twin of a profile that has names now is as its user wants it: no word about it. */
+/* Nothing is said of the raw twin of a profile that has names now: the user has made it. */
 static void say_duplicates(const struct profile_files *f, const struct duplicates_verdict *verdicts)
 {
 	struct passed_over copies = {0}, sums = {0};
@@ -193,7 +192,7 @@ static void say_duplicates(const struct profile_files *f, const struct duplicate
 		    sums.count > NAMES_SHOWN ? ", ..." : "", sums.count == 1 ? "the sum" : "sums");
 }
 
-/* Puts the files that count in front, in their order. */
+/* Moves the files that count to the front, in their order. */
 static void duplicates_move(
     struct profile_files *f, struct profile_file *sorted, const struct duplicates_verdict *verdicts)
 {

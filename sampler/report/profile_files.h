@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The profiles that a command was given, read into memory with their origins. What is not a profile (a
- * log in a glob) is passed over with a word, if there is a profile besides. A profile that is damaged
- * or missing, or whatever else has a profile's name, is an error, or at least named and counted: a sum must
- * not lack a process in silence. What tells nothing new (see duplicates.h) does not count.
+ * The profiles that a command was given, read into memory with their origins. A file that is not a profile
+ * (a log in a glob) is passed over with a line, if there is a profile besides. A profile that is damaged or
+ * missing, and any other file with a profile's name, is an error, or is at least named and counted: a sum
+ * must not lack a process in silence. Duplicates (duplicates.h) do not count.
  */
 #ifndef SAMPLER_REPORT_PROFILE_FILES_H
 #define SAMPLER_REPORT_PROFILE_FILES_H
@@ -20,12 +20,11 @@ struct profile;
 
 struct profile_file {
 	const char *path;
-	struct profile
-	    *profile; /* NULL: only its origin and size were wanted, or it is not needed any more */
+	struct profile *profile; /* NULL: only its origin and size are wanted, or it is not needed any more */
 	struct origin origin;
 	int64_t inuse_bytes;     /* -1: not a heap profile */
-	int64_t inherited_bytes; /* of them: what its parent had allocated when it forked the process */
-	size_t operand;          /* which one it came from */
+	int64_t inherited_bytes; /* of these: what its parent had allocated when it forked the process */
+	size_t operand;          /* the number of the operand that it came from */
 	bool chosen;
 	struct duplicates_facts facts;
 	const char *same_as; /* of a duplicate: the path of the file that counts; NULL for a sum */
@@ -36,29 +35,29 @@ struct profile_files {
 	struct profile_file *files;
 	const struct origin **origins; /* of each */
 	size_t count;
-	size_t duplicate_count; /* so many files, behind the first `count`, tell nothing new */
+	size_t duplicate_count; /* so many files behind the first `count` are duplicates */
 	size_t unread_count;    /* files and folders that could not be read */
 	size_t held_bytes;      /* memory of the profiles */
 };
 
 struct profile_files_choice {
-	bool origins_only; /* with their size in use; the profiles themselves are freed again */
-	bool each_counts;  /* nothing is passed over, and an operand's file is no duplicate of another's */
-	bool pass_unread;  /* what cannot be read is named and counted; no error if there is anything else */
-	bool half_memory;  /* as much as they may take will be needed once more */
+	bool origins_only; /* origins and bytes in use; the profiles are freed again */
+	bool each_counts;  /* no file is passed over; files of two operands are never duplicates */
+	bool pass_unread; /* a file that cannot be read is named and counted, and is no error beside others */
+	bool half_memory; /* the profiles may take half of --max-memory: the output needs the rest */
 	enum store_moment_wanted
-	    services; /* what a service's name stands for; deltas and all say for themselves */
+	    services; /* what a service's name stands for, unless --state is delta or all */
 };
 
-/* Reads the operands, or the current folder's profiles. Returns 0 or the exit status, after a line that
- * says why. The caller ends it with profile_files_fini() in both cases. */
+/* Reads the operands, or the current folder's profiles. Returns 0, or the exit status after a line that says
+ * why. The caller ends it with profile_files_fini() in both cases. */
 int profile_files_read(
     struct profile_files *files, const struct options *options, const struct profile_files_choice *choice);
 void profile_files_fini(struct profile_files *files);
 
-/* Chooses among `count` files from `first` on, and says what does not count, and why. Returns 0 or the
- * exit status, after a line; the caller calls selection_fini() in both cases. -ERANGE instead of a line if
- * there is no session of that number. */
+/* Chooses among `count` files from `first` on. Says which files do not count, and why. Returns 0; -ERANGE
+ * without a line: there is no session of that number; or the exit status after a line. The caller calls
+ * selection_fini() in any case. */
 int profile_files_select(const struct profile_files *files, size_t first, size_t count,
     const struct selection_choice *choice, struct selection *selection);
 

@@ -69,7 +69,7 @@ void profile_input_say_memory(const struct read_options *read, int err)
 
 /* ---- columns */
 
-/* Of several processes, that one's comment is shown of which the most is not seen. */
+/* Of several processes the comment is shown of the one with the most memory that is not seen. */
 static void choose_unseen(struct origin *shown, const struct origin *const *origins, size_t count)
 {
 	const struct origin *most = NULL;
@@ -81,7 +81,7 @@ static void choose_unseen(struct origin *shown, const struct origin *const *orig
 		strcpy(shown->unseen, most->unseen);
 }
 
-/* The origins of a column's files: the newest one's stands for all. */
+/* Describes a column by its files; the newest file's origin stands for all. */
 static int column_describe(
     struct profile_input *input, const struct profile_files *files, const struct selection *s, size_t column)
 {
@@ -112,7 +112,7 @@ static int column_describe(
 	return err;
 }
 
-/* Has the profile code of files, and not one function of it? */
+/* Has the profile addresses in files, and not one function? */
 static bool is_nameless(const struct profile *profile)
 {
 	bool found = false;
@@ -129,7 +129,7 @@ static bool is_nameless(const struct profile *profile)
 	return found;
 }
 
-/* JSON and other tools' formats are for programs: they have what is in the profile. */
+/* JSON and other tools' formats are for programs: they get the profile's own names. */
 static bool is_for_people(const struct read_options *read)
 {
 	return !read->json && read->format < 0;
@@ -233,7 +233,7 @@ static void extremes_find(struct profile_input *input)
 	const struct traces *t = &input->traces;
 
 	if (input->has_peak) {
-		/* The last one but for the series of several processes. */
+		/* The last column, except for the series of several processes. */
 		input->peak = (input->growth_first ? input->growth_first : t->column_count) - 1;
 		return;
 	}
@@ -242,7 +242,7 @@ static void extremes_find(struct profile_input *input)
 			input->peak = i;
 }
 
-/* What does not count needs no memory. */
+/* Frees the profiles that do not count. */
 static void free_others(struct profile_files *files, const struct selection *s)
 {
 	for (size_t i = 0; i < s->count; i++)
@@ -255,7 +255,7 @@ static void free_others(struct profile_files *files, const struct selection *s)
 	}
 }
 
-/* Of the processes that run at that moment. */
+/* The sum of the processes that run at that moment; -1: not known. */
 static int64_t rss_at(const struct profile_files *files, const struct selection *s, size_t column)
 {
 	int64_t sum = 0;
@@ -353,7 +353,7 @@ int profile_input_open(struct profile_input *input, const struct options *option
 
 /* ---- comparing */
 
-/* Puts one side's choice, all of one column, behind the other's. */
+/* Appends one side's choice, which has one column, as a column of both. */
 static int side_append(struct selection *both, const struct selection *side)
 {
 	struct selection_pair *pairs =
@@ -377,7 +377,7 @@ struct side {
 	struct selection_choice choice;
 };
 
-/* Two operands: the files of each. A single one: its last two sessions. */
+/* Of two operands the files of each; of one operand its last two sessions. */
 static int sides_find(
     const struct profile_files *files, const struct options *options, struct side sides[COMPARED])
 {

@@ -5,8 +5,8 @@
 
 struct profile;
 
-/* Encodes, packs and publishes (flags: enum file_flags); path NULL: standard output. 0, or -errno after a
- * line that says why. */
+/* Encodes, packs and publishes a profile (flags: enum file_flags). path NULL: to standard output. 0, or
+ * -errno after a line that says why. */
 int profile_output_write(const struct profile *profile, const char *path, unsigned int flags);
 
 #endif

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-	PATIENCE_MS = 1000, /* with each sampler: it may be stopped */
-	NAMED = 4,          /* processes that are named */
+	PATIENCE_MS = 1000, /* for the answer of a sampler, which may be stopped */
+	NAMED = 4,          /* most processes that are named */
 };
 
 struct search {

@@ -55,8 +55,7 @@ struct table {
 /* Where a row's name begins, with and without the second column. */
 enum { NAME_AT = 40, NAME_AT_NARROW = 29 };
 
-/* The second column's error is left out: 80 columns leave no room for it, nor for the column; --json has
- * both. */
+/* The second column has no error, and a screen of 80 columns has no room for the column; --json has both. */
 static void print_row(const struct table *table, const struct totals_row *row)
 {
 	const struct screen *screen = table->screen;
@@ -221,7 +220,7 @@ static int print_report(const struct screen *screen, const struct profile_input 
 	if (read->json) {
 		no_match_say(&input->traces, read);
 	} else {
-		/* With suppressions its sentences would be about what is suppressed. */
+		/* With suppressions the sentences would be about suppressed stacks. */
 		if (!is_empty && !read->leaks)
 			report_answer_print(screen, answer);
 		report_header(screen, input, options->verbosity > 0);
@@ -244,7 +243,7 @@ static int print_report(const struct screen *screen, const struct profile_input 
 	return print_sections(screen, input, answer, read);
 }
 
-/* --fail-over for the sum after filters; --leaks has its own check, without suppressed stacks. */
+/* --fail-over for the sum after filters. --leaks has its own check, without suppressed stacks. */
 static int check_limit(const struct profile_input *input, const struct read_options *read)
 {
 	char text[2][AMOUNT_BYTES];
@@ -262,7 +261,7 @@ static int check_limit(const struct profile_input *input, const struct read_opti
 	return STATUS_FAIL_OVER;
 }
 
-/* --fail-on growth: what is not known is no success. */
+/* --fail-on growth: it fails too if growth is not known. */
 static int check_growth(const struct report_answer *report, const struct read_options *read)
 {
 	const struct growth *growth = &report->growth;

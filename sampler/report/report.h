@@ -14,7 +14,7 @@
 /* The command. Returns the exit status. */
 int report_run(struct options *options);
 
-/* What the profiles are of, and their sums; verbose: and how the samples were taken. */
+/* Prints what the profiles are of, and their sums; verbose: also how the samples were taken. */
 void report_header(const struct screen *screen, const struct profile_input *input, bool is_verbose);
 
 /* Its parts; each returns 0 or an exit status after a line that says why. */
@@ -29,20 +29,20 @@ int report_timeline(const struct screen *screen, const struct profile_input *inp
 int report_json(const struct screen *screen, const struct profile_input *input,
     const struct report_answer *answer, const struct read_options *read);
 
-/* Shared parts of the JSON output: the beginning of the outermost object, which the caller ends, with the
- * answer, about the profile in the column that is shown; growth, as members (nothing if there are too few
- * snapshots). */
+/* Parts of the JSON output. _head begins the outermost object, which the caller ends, with the answer and the
+ * profile in the column that is shown. _growth writes growth as members; nothing if there are too few
+ * snapshots. */
 void report_json_head(
     struct json *json, const struct profile_input *input, const struct report_answer *answer, size_t column);
 void report_json_growth(
     struct json *json, const struct profile_input *input, const struct report_answer *answer);
 
-/* "main.c:12" after a name, if lines are told apart. Prints the frame in at most `room` columns; returns how
- * many it took. */
+/* Prints the frame in at most `room` columns, with "main.c:12" behind the name if lines are told apart.
+ * Returns the columns that it took. */
 int report_frame(const struct screen *screen, const struct traces *traces, uint32_t frame, int room);
 
-/* The frame, `used` columns from the left, and its main callers if there is room: "zmalloc < sdsnew <
- * setCommand 71%"; what it called comes between: "load > std::vector::resize  < main". values: as for
+/* Prints the frame, `used` columns from the left, and its main callers if there is room: "zmalloc < sdsnew <
+ * setCommand 71%". What the frame called comes between: "load > std::vector::resize  < main". values: as for
  * callers_find(). */
 void report_frame_callers(
     const struct screen *screen, const struct traces *traces, const double *values, uint32_t frame, int used);

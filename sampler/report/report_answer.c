@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* Sums over time are in use at no time. */
+/* A sum over time was in use at no time. */
 static bool is_sum(const struct profile_input *input)
 {
 	return input->state == READ_DELTA || input->state == READ_ALL;
 }
 
-/* Of a single profile that another tool wrote, or of a merged one, nobody expects that it says what grows. */
+/* A single profile of another tool, or a merged one, is not expected to say what grows. */
 static bool is_asked(const struct profile_input *input)
 {
 	const struct origin *origin = &input->origins[input->now];

@@ -11,8 +11,8 @@
 #include <stdio.h>
 
 struct report_answer {
-	bool has_growth;      /* it was looked for; fewer than TREND_POINTS_LEAST points found nothing */
-	struct growth growth; /* its frames are those of profile_input_tables() */
+	bool has_growth; /* growth was looked for; of fewer than TREND_POINTS_LEAST points nothing is known */
+	struct growth growth; /* with the frames of profile_input_tables() */
 	struct answer answer;
 };
 
@@ -20,10 +20,10 @@ struct report_answer {
 int report_answer_make(struct report_answer *report, const struct profile_input *input);
 void report_answer_fini(struct report_answer *report);
 
-/* What a report of these profiles begins with, for who has them: nothing if they cannot be read. */
+/* Prints what a report of these profiles begins with. Nothing if they cannot be read. */
 void report_answer_of(FILE *out, char *const *paths, int count, int width);
 
-/* A line or more for each sentence that there is, and an empty one; nothing if there is none. */
+/* Prints each sentence, and an empty line behind them. Nothing if there is no sentence. */
 void report_answer_print(const struct screen *screen, const struct report_answer *report);
 
 #endif

@@ -39,8 +39,8 @@ enum { CALLERS_SHOWN = 3 };
 struct shown {
 	size_t callers[CALLERS_SHOWN]; /* numbers of the callers that have a name */
 	size_t count;
-	char share[16]; /* of the last one, "" if it is all of it */
-	int name_room;  /* of a single one that is too long; 0: none is cut */
+	char share[16]; /* of the last caller; "" if it is everything */
+	int name_room;  /* for a single name that is too long; 0: no name is cut */
 };
 
 /* Is it the name of a function, not an address or a file? */
@@ -49,8 +49,8 @@ static bool is_named(const struct frames_row *frame)
 	return frame->name[0] != '[' && !strstr(frame->name, "+0x");
 }
 
-/* Chooses callers with names, as many as fit together with the share of the last one. " .. " for " < " where
- * some are left out. */
+/* Chooses callers with names, as many as fit together with the share of the last one. Where callers are left
+ * out, " .. " stands for " < ". */
 static void callers_choose(
     struct shown *shown, const struct traces *traces, const struct callers *callers, int room)
 {
@@ -101,7 +101,7 @@ struct callee {
 
 enum { CALLEES_MOST = 2 };
 
-/* The function of a library that own code called, and the last one before the allocator. Returns how many. */
+/* The library function that own code called, and the last one before the allocator. Returns how many. */
 static int find_callees(
     struct callee callees[CALLEES_MOST], const struct traces *traces, const struct callers *callers)
 {
@@ -128,7 +128,7 @@ static int callee_columns(const struct callee *callee)
 	return 3 + (int)strlen(callee->share) + screen_columns(callee->name);
 }
 
-/* Of `room` columns (0: any number): returns those it took. */
+/* In at most `room` columns (0: any number). Returns the columns that it took. */
 static int print_callee(const struct screen *screen, const struct callee *callee, int room)
 {
 	const int columns = 3 + (int)strlen(callee->share);

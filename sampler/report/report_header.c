@@ -16,7 +16,7 @@
 
 enum {
 	SAMPLES_MANY = 30,
-	ERROR_SHARE = 10, /* of a value, which is sure enough; both as in the end summary of record */
+	ERROR_SHARE = 10, /* a value with a tenth as its error is sure enough; both as in record's summary */
 	TIME_COLUMNS = 28
 };
 
@@ -51,7 +51,7 @@ static void print_sum(const struct screen *screen, const struct profile_input *i
 		traces_sum(&shown, traces_value(t, row, column, bytes));
 	fprintf(screen->out, "  %-10s ", what);
 	if (!t->unsure && input->sets[column].period_most > 1 && traces_all(t, column, bytes) == 0) {
-		fputs("nothing sampled\n", screen->out); /* which is not a measured zero */
+		fputs("nothing sampled\n", screen->out); /* this is not a measured zero */
 		return;
 	}
 	print_estimate(screen, t, (double)traces_all(t, column, bytes),
@@ -70,7 +70,7 @@ static void print_sum(const struct screen *screen, const struct profile_input *i
 	putc('\n', screen->out);
 }
 
-/* Of a period of one byte: what is recorded without its stack is said beside it. */
+/* At a period of one byte everything is recorded; what has no stack is said beside it. */
 static void describe_every(const struct process_set *set, char *line, size_t line_bytes)
 {
 	const bool attached = set->gaps & ORIGIN_GAP_ATTACHED, taken_over = set->gaps & ORIGIN_GAP_TAKEN_OVER;
@@ -98,7 +98,7 @@ static void append_count(const struct process_set *set, char *line, size_t line_
 		text_append(line, line_bytes, ", %" PRIu64 " of them without a stack", set->lost);
 }
 
-/* How the samples were taken, for who looks at heaptap itself. */
+/* How the samples were taken, for users who look at heaptap itself. */
 static void print_sampling(
     const struct screen *screen, const struct origin *origin, const struct process_set *set)
 {
@@ -144,9 +144,8 @@ static void print_period(
 	}
 }
 
-/* Advice where the numbers are of few samples, by the peak if there is one, as at the end of record: a
- * smaller period does not help where little is left at the end. Few samples of large blocks may be good
- * enough. */
+/* Advice where the numbers are of few samples. It goes by the peak if there is one, as record's summary does:
+ * a smaller period does not help if little is left at the end. Few samples of large blocks may be enough. */
 static void print_advice(const struct screen *screen, const struct profile_input *input)
 {
 	const struct traces *t = &input->traces;
@@ -171,7 +170,7 @@ static void print_advice(const struct screen *screen, const struct profile_input
 	screen_lines(screen, 2, line);
 }
 
-/* Which of the profiles the numbers are of, in words. */
+/* Says which of the profiles the numbers are of. */
 static void print_states(const struct screen *screen, const struct profile_input *input)
 {
 	const struct process_set *set = &input->sets[input->now];
@@ -204,7 +203,7 @@ static void print_states(const struct screen *screen, const struct profile_input
 		fprintf(screen->out, "  peak and %s of one process\n", end);
 }
 
-/* What to do for names: nothing, if they were looked up and not found. */
+/* Says how to get names. Nothing if they were looked up and not found. */
 static void print_names_hint(const struct screen *screen, const struct profile_input *input)
 {
 	static const char nameless[] = "no function names in this profile";

@@ -119,7 +119,7 @@ static void write_leak(struct json *json, const struct profile_input *input, con
 	json_end(json);
 }
 
-/* Writes the stacks, at most -n if given. */
+/* Writes the stacks; with -n at most so many. */
 static void write_leaks(FILE *out, const struct profile_input *input, const struct report_answer *answer,
     const struct leaks *leaks, int32_t rows)
 {

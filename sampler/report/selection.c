@@ -18,7 +18,7 @@ struct candidates {
 	size_t capacity;   /* of the selection's pairs */
 };
 
-/* "" for the heap: what is not ours is told by what its period counts. */
+/* "" for the heap. A profile of another tool is told by what its period counts. */
 static const char *kind_of(const struct origin *o)
 {
 	if (o->ours || strcmp(o->period_type, "space") == 0)
@@ -26,7 +26,7 @@ static const char *kind_of(const struct origin *o)
 	return o->period_type;
 }
 
-/* Those of the heap if there are any, otherwise those of the kind of the first. */
+/* The heap profiles if there are any, otherwise the profiles of the first one's kind. */
 static int candidates_find(
     struct candidates *c, struct selection *s, const struct origin *const *origins, size_t count)
 {
@@ -80,7 +80,7 @@ static bool is_state(const struct candidates *c, size_t file)
 	return !sessions_is_peak(&c->sessions, file) && !sessions_is_delta(&c->sessions, file);
 }
 
-/* Every delta, or every file. */
+/* Adds every delta, or every file. */
 static int add_all(struct selection *s, struct candidates *c, bool deltas)
 {
 	const struct sessions *g = &c->sessions;
@@ -100,7 +100,7 @@ static int add_all(struct selection *s, struct candidates *c, bool deltas)
 	return err ? err : s->count ? 0 : -ENODATA;
 }
 
-/* The states of the only process. */
+/* Adds the states of the only process. */
 static int add_series(struct selection *s, struct candidates *c, size_t process)
 {
 	const struct sessions_process *p = &c->sessions.processes[process];
@@ -195,7 +195,7 @@ static void list_running(struct running *r, const struct candidates *c)
 	}
 }
 
-/* One process at one moment. What an ended process has allocated is in its last profile. */
+/* Adds one process at one moment. What an ended process has allocated is in its last profile. */
 static int add_moment(
     struct selection *s, struct candidates *c, const struct running *r, size_t number, size_t moment)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which of the given profiles count, and in which column: judged by their origins alone.
+ * Which of the given profiles count, and in which column, by their origins.
  *
  *   one process       a column for each state, by time, and one for the peak, the last
  *   several           a column with the newest state of each, one with their peaks if there are any, and one
@@ -31,28 +31,28 @@ struct selection {
 	struct selection_pair *pairs; /* a file may be in two columns */
 	size_t count, column_count;
 	size_t series_count; /* columns of one process' states, else 1 */
-	/* columns of what was in use while processes ran, by time: states of one process but for its exit,
-	 * or sums of the states of several (pprof/analysis/moments.h) */
+	/* the columns of what was in use while processes ran, by time: the states of one process without its
+	 * exit, or sums of the states of several processes (pprof/analysis/moments.h) */
 	size_t growth_first, growth_count;
-	int64_t growth_times_ns[MOMENTS_MOST]; /* of several; those of one process are its states' */
+	int64_t growth_times_ns[MOMENTS_MOST]; /* only of several processes */
 	size_t now;                            /* the column that is asked for */
 	bool has_peak;                         /* the last column is the peak's, or now is */
 	enum read_state state;
 	size_t process_count;
-	size_t session_count, session; /* number of the one that counts, from 1; 0: all of them */
+	size_t session_count, session; /* the number of the session that counts, from 1; 0: all count */
 	size_t states_left, deltas_left, events_left; /* files that do not count */
-	size_t peaks_missing; /* processes without a peak, whose newest state is in its column */
+	size_t peaks_missing; /* processes without a peak: their newest state is in the column of peaks */
 };
 
 struct selection_choice {
 	enum read_state state;
 	int32_t session; /* as in read_options, SESSION_DEFAULT being SESSION_NEWEST */
-	bool one_column; /* only what is asked for */
+	bool one_column; /* only the column that is asked for */
 	bool no_growth;  /* nobody asks what grows */
 };
 
-/* Pure. 0; -ENOMEM; -ERANGE: no session of that number (session_count is set); -ENODATA: no delta; in
- * all cases the caller ends it with selection_fini(). */
+/* Pure. 0; -ENOMEM; -ERANGE: no session of that number (session_count is set); -ENODATA: no delta. The caller
+ * ends it with selection_fini() in any case. */
 int selection_make(struct selection *selection, const struct origin *const *origins, size_t count,
     const struct selection_choice *choice);
 void selection_fini(struct selection *selection);

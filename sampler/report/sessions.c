@@ -34,7 +34,7 @@ static int compare_sessions(const struct sorting *s, const struct origin *a, con
 	return order || !*a->session ? order : strcmp(a->host, b->host);
 }
 
-/* 0: both are profiles of the heap of one process, or both of its events. */
+/* 0 if both are heap profiles of one process, or both are profiles of its events. */
 static int compare_processes(const struct origin *a, const struct origin *b)
 {
 	int order = origin_has_process(b) - origin_has_process(a);
@@ -85,8 +85,8 @@ static int64_t start_of(const struct origin *o)
 	return o->start_ns ? o->start_ns : o->time_ns;
 }
 
-/* The process whose heap profiles the events at that place in the order belong to. Its events may have been
- * seen first at another time than its heap. NULL if there is none. */
+/* The process with heap profiles that the events at that place in the order belong to: events are first seen
+ * at another time than the heap. NULL if there is none. */
 static struct sessions_process *find_heap(struct sessions *g, size_t place)
 {
 	const struct sessions_item *session = &g->sessions[g->session_count - 1];

@@ -37,7 +37,7 @@ static int say_nothing_then(
 	return -ENODATA;
 }
 
-/* until_ns: of peaks, 0 for any. */
+/* until_ns: see struct store_operand_file. */
 static int take_chosen(struct store_operand *found, const struct store_list *list, const char *store,
     const size_t *chosen, size_t count, int64_t until_ns)
 {
@@ -57,13 +57,13 @@ static int take_chosen(struct store_operand *found, const struct store_list *lis
 	return 0;
 }
 
-/* The end of that second. */
+/* The last nanosecond of that second. */
 static int64_t end_of(int64_t time_s)
 {
 	return time_s < INT64_MAX / CLOCK_NS_PER_S - 1 ? (time_s + 1) * CLOCK_NS_PER_S - 1 : INT64_MAX;
 }
 
-/* In one store: 1, 0 if it has no such service, -errno. */
+/* In one store. Returns 1; 0 if it has no such service; or -errno. */
 static int find_in(struct store_operand *found, const char *store, const char *service, int64_t time_s,
     bool has_time, enum store_moment_wanted wanted)
 {
@@ -91,7 +91,7 @@ static int find_in(struct store_operand *found, const char *store, const char *s
 	return err;
 }
 
-/* Of a store that is there: which names come near. */
+/* Says which names of a store that is there are near. */
 static void say_unknown(const char *store, const char *service)
 {
 	struct store_list list;

@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 struct store_operand_choice {
-	const char *store; /* --store; NULL: those of store_places.h */
+	const char *store; /* --store; NULL: the stores of store_places.h */
 	enum store_moment_wanted wanted;
 };
 
 struct store_operand_file {
 	char *path;
-	/* Of a peak, if a time was asked for: its name has the time of the process' first peak, and later
-	 * ones are written over it, so one after this time (since 1970) is none of the answer. 0: any */
+	/* Of a peak, if a time was asked for; else 0. The name has the time of the process' first peak, and
+	 * later peaks replace the file: a peak after this time (since 1970) does not count. */
 	int64_t until_ns;
 };
 
@@ -26,9 +26,9 @@ struct store_operand {
 	size_t count;
 };
 
-/* Finds the files that the word stands for. 1; 0 if no store has such a service, with a line if there is a
- * store and `is_told`; or -errno after a line, of which -ENOMEM's is the caller's. store_operand_fini() is
- * due in any case. */
+/* Finds the files that the word stands for. Returns 1; 0 if no store has such a service, after a line if
+ * there is a store and `is_told`; -ENOMEM; or -errno after a line. The caller ends it with
+ * store_operand_fini() in any case. */
 int store_operand_find(
     struct store_operand *found, const char *word, const struct store_operand_choice *choice, bool is_told);
 void store_operand_fini(struct store_operand *found);

@@ -26,12 +26,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CPU_SECONDS = 300, MEMORY_FACTOR = 4 }; /* limits of a child; the latter of --max-memory */
+enum { CPU_SECONDS = 300, MEMORY_FACTOR = 4 }; /* limits of a child; MEMORY_FACTOR times --max-memory */
 
 struct naming {
 	struct profile *profile;
 	struct symbols *symbols;
-	uint32_t *locations; /* all that have no lines, by mapping: starts[id] .. starts[id + 1] */
+	uint32_t *locations; /* without lines, by mapping: starts[id] .. starts[id + 1] */
 	size_t *starts;
 	uint64_t *addresses; /* in the file's own terms */
 	struct symbol_result *results;
@@ -40,7 +40,7 @@ struct naming {
 
 /* ---- one file of a process */
 
-/* Hex to bytes; 0 if it is none. */
+/* Hex to bytes. Returns the length, 0 if the text is not hex. */
 static uint8_t build_id_parse(const char *text, uint8_t id[MODULE_BUILD_ID_BYTES])
 {
 	size_t length = strlen(text) / 2;
@@ -90,7 +90,7 @@ static int name_file(struct naming *n, const struct profile_mapping *mapping, st
 	size_t known = 0;
 	int err;
 
-	/* An address that is in no segment is not of this file, whatever the profile says. */
+	/* An address outside all segments is not of this file, whatever the profile says. */
 	for (size_t i = 0; i < count; i++) {
 		uint64_t offset = profile_location(n->profile, locations[i]).address - mapping->start +
 		    mapping->file_offset;
@@ -191,7 +191,7 @@ static int symbolize(
 		log_line("%s: nothing to look up, all code of files has names", path);
 	} else {
 		profile_compute_mapping_flags(n.profile);
-		/* Under the name beside the profile the folder's owner may have put a link to a device. */
+		/* The folder's owner may have put a link to a device in place of the output. */
 		err = profile_output_write(n.profile, output, options->output ? FILE_FOLLOW : 0);
 	}
 	if (!err && n.wanted)
@@ -214,7 +214,7 @@ static void child_limit(const struct options *options)
 	setrlimit(RLIMIT_CORE, &core);
 }
 
-/* 0 or 1, the child's exit status; -EFAULT: it was killed; -errno: there is none. */
+/* The child's exit status (0 or 1); -EFAULT if it was killed; -errno if there is no child. */
 static int symbolize_in_child(
     const char *path, const char *output, const struct options *options, enum symbol_detail detail)
 {
@@ -234,7 +234,7 @@ static int symbolize_in_child(
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -EFAULT;
 }
 
-/* Is it what this command wrote? */
+/* Has this command written the file? */
 static bool has_names(const char *path)
 {
 	size_t length = strlen(path), end = strlen(OPERANDS_SYMBOLIZED);
@@ -242,7 +242,7 @@ static bool has_names(const char *path)
 	return length > end && strcmp(path + length - end, OPERANDS_SYMBOLIZED) == 0;
 }
 
-/* What has names already gets more of them in its place. */
+/* A profile with names gets more names, and is replaced. */
 static int symbolize_one(const char *path, const struct options *options)
 {
 	char beside[PATH_MAX];

@@ -8,8 +8,8 @@
  * not thinned.
  *
  * By budget: if the rest is still too much, snapshots go first, then peaks and exits, then oom. Peaks and
- * ends beyond half of the budget go before the snapshots: otherwise processes that start and end all day would
- * leave nothing else. Within each of these steps the services that hold the most give first, down to a
+ * ends beyond half of the budget go before the snapshots: otherwise processes that start and end all day
+ * would leave nothing else. Within each of these steps the services that hold the most give first, down to a
  * common level, so that one service cannot push out the others. Within a service the oldest file goes first.
  *
  * Slots begin at whole ten minutes and hours of UTC, so a plan does not depend on when earlier ones were

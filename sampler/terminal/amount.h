@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Amounts (pprof/text/amount.h), and how sure they are, for a table. */
+/* Amounts in tables (pprof/text/amount.h), and how sure they are. */
 #ifndef SAMPLER_TERMINAL_AMOUNT_H
 #define SAMPLER_TERMINAL_AMOUNT_H
 
@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* The standard error of an estimate from so many samples, in at most 9 columns: "+-2.8%"; "+-58%?" where
- * there are too few for such an error to be sure; "exact"; or "" if it is unknown (unsure). */
+/* The standard error of an estimate from so many samples, in at most 9 columns: "+-2.8%"; "+-58%?" if so few
+ * samples cannot tell the error; "exact"; "" if the error is unknown (unsure). */
 const char *amount_doubt(double value, double samples, double variance, bool unsure, char text[AMOUNT_BYTES]);
 
 #endif
