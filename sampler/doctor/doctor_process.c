@@ -5,8 +5,6 @@
 #include "pprof/text/log_line.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/doctor/doctor_program.h"
-#include "sampler/doctor/doctor_resident.h"
-#include "sampler/doctor/doctor_self.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/doctor/program_file.h"
 #include "sampler/heap/inside.h"
@@ -15,7 +13,10 @@
 #include "sampler/loader/malloc_binding.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/loader/preload_library.h"
+#include "sampler/loader/profiled.h"
 #include "sampler/region/region_takeover.h"
+#include "sampler/snapshot/resident_text.h"
+#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void doctor_process_capabilities(pid_t pid, unsigned long long *capabilities, int *seccomp)
@@ -270,6 +272,76 @@ static void say_unseen(struct findings *findings, pid_t pid)
 		modules_free(modules);
 }
 
+/* ---- what it is */
+
+struct profiled_here {
+	pid_t by;            /* the pid of `heaptap record` or of its sampler */
+	char first[64 + 32]; /* a process that it profiles */
+};
+
+static pid_t parent_of(pid_t pid)
+{
+	char text[8192];
+
+	return proc_read(pid, "status", text, sizeof(text)) < 0
+	    ? 0
+	    : (pid_t)proc_status_number(text, "\nPPid:", 10, 0);
+}
+
+static int take_first(void *context, pid_t pid, const char *name, bool sampled)
+{
+	struct profiled_here *here = context;
+	pid_t sampler = sampled ? profiled_sampler(pid) : 0;
+
+	if (!sampler || (sampler != here->by && parent_of(sampler) != here->by))
+		return 0;
+	snprintf(here->first, sizeof(here->first), "heaptap doctor %d (%s)", (int)pid, name);
+	return 1;
+}
+
+/* Is the process heaptap's own (a user may give a shell's $! after `heaptap record`), and not a target? Then a
+ * finding says which process may be meant. */
+static bool is_heaptap(struct findings *findings, pid_t pid)
+{
+	struct profiled_here here = {pid, "heaptap doctor PID"};
+	char path[PROC_PATH_BYTES];
+	struct stat own, other;
+
+	if (profiled_sampler(pid) || stat("/proc/self/exe", &own) ||
+	    stat(proc_path(path, pid, "exe"), &other) || own.st_dev != other.st_dev ||
+	    own.st_ino != other.st_ino)
+		return false;
+	profiled_each(take_first, &here);
+	finding_say(findings, FINDING_BAD, here.first,
+	    "process %d is heaptap itself: name a process that it profiles", (int)pid);
+	return true;
+}
+
+/* The user has asked for it, so it may take longer than while recording; but it holds the process'
+ * mmap_lock. */
+enum { READING_MAX_NS = 1000 * 1000000 };
+
+static void say_resident(struct findings *findings, pid_t pid)
+{
+	const struct resident_facts facts = {.library = PRELOAD_LIBRARY_NAME};
+	struct resident_reading reading = {0};
+	char rows[RESIDENT_TEXT_ROWS][RESIDENT_TEXT_BYTES], amount[AMOUNT_BYTES];
+
+	int error = resident_read(&reading.parts, pid, &facts, READING_MAX_NS);
+	if (error) {
+		finding_say(findings, FINDING_NOTE, NULL,
+		    "what its resident memory consists of cannot be read: %s", strerror(-error));
+		return;
+	}
+	finding_say(findings, FINDING_GOOD, NULL,
+	    "it has %s resident (%s):", amount_bytes((double)reading.parts.total_bytes, amount),
+	    reading.parts.counters ? "the kernel's counters: it is too large to look at each mapping"
+	                           : "the sum of its mappings in smaps");
+	size_t count = resident_text_rows(&reading, false, rows);
+	for (size_t i = 0; i < count; i++)
+		fprintf(findings->out, "      %s\n", rows[i]);
+}
+
 int doctor_process_examine(struct findings *findings, pid_t pid)
 {
 	char program[PATH_MAX], opened[32];
@@ -292,7 +364,7 @@ int doctor_process_examine(struct findings *findings, pid_t pid)
 			    (int)pid, strerror(-err));
 		return err;
 	}
-	if (doctor_self_is(findings, pid)) {
+	if (is_heaptap(findings, pid)) {
 		mapped_fini(&mapped);
 		return 0;
 	}
@@ -301,7 +373,7 @@ int doctor_process_examine(struct findings *findings, pid_t pid)
 	snprintf(opened, sizeof(opened), "/proc/%d/exe", (int)pid);
 	if (preload_check_inspect(opened) != PRELOAD_CHECK_STATIC) /* of a static program nothing is seen */
 		say_unseen(findings, pid);
-	doctor_resident_say(findings, pid);
+	say_resident(findings, pid);
 	mapped_fini(&mapped);
 	return doctor_program_examine(findings, opened, program, true);
 }
