@@ -299,7 +299,7 @@ static int take_first(void *context, pid_t pid, const char *name, bool sampled)
 	return 1;
 }
 
-/* Is the process heaptap's own (a user may give a shell's $! after `heaptap record`), and not a target? Then a
+/* Is the process heaptap's own, and not a target? A user may give a shell's $! after `heaptap record`. Then a
  * finding says which process may be meant. */
 static bool is_heaptap(struct findings *findings, pid_t pid)
 {
