@@ -9,10 +9,10 @@
  *
  * and, where one failed, why, on standard error. Status 1 if PID has ended.
  */
+#include "pprof/text/clock.h"
 #include "sampler/attach/attachment.h"
 #include "sampler/attach/delivery.h"
 #include "sampler/attach/holder.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/api_answer.h"
 
-#include "pprof/analysis/excerpt.h"
+#include "pprof/analysis/filtered_profile.h"
 #include "pprof/analysis/merge.h"
 #include "pprof/analysis/thread_names.h"
 #include "pprof/profile/profile.h"
@@ -228,7 +228,7 @@ static int select_all(struct file *file)
 	for (size_t i = 0; i < file->count && !err; i++) {
 		struct profile *part;
 
-		err = excerpt_make(file->profiles[i], &file->query->filter, &names, &part);
+		err = filtered_profile_make(file->profiles[i], &file->query->filter, &names, &part);
 		if (err)
 			break;
 		profile_free(file->profiles[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/api_facts.h"
 
-#include "pprof/analysis/headings.h"
+#include "pprof/analysis/row_label.h"
 #include "pprof/export/answer.h"
 #include "pprof/profile/profile.h"
 #include "pprof/text/utf8.h"
@@ -149,7 +149,7 @@ int api_facts_make(struct api_facts *facts, const struct api_query *query, const
 	if (!err)
 		err = fill(facts, input, error, error_bytes);
 	if (!err && shape->headings && !query->all_frames)
-		err = headings_choose(&facts->traces);
+		err = row_label_choose(&facts->traces);
 	if (!err)
 		err = choose_kind(facts, error, error_bytes);
 	say_memory(err, query->max_bytes, error, error_bytes);

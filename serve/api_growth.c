@@ -3,7 +3,7 @@
 
 #include "pprof/analysis/moments.h"
 #include "pprof/analysis/trend.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "serve/api_task.h"
 #include "serve/endpoint_list.h"
 

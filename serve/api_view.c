@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/api_view.h"
 
-#include "pprof/analysis/contrast.h"
+#include "pprof/analysis/column_diff.h"
 #include "pprof/analysis/growth.h"
 #include "pprof/analysis/leaks.h"
 #include "pprof/analysis/totals.h"
@@ -192,15 +192,15 @@ static int write_leaks(struct json *json, const struct api_facts *facts)
 
 /* ---- diff */
 
-static bool is_sure(const struct contrast_sum *sum)
+static bool is_sure(const struct column_diff_sum *sum)
 {
-	return contrast_is_sure(sum, API_CHANCE_ERRORS);
+	return column_diff_is_sure(sum, API_CHANCE_ERRORS);
 }
 
 /* Writes a change. For flat the prefix is "", and the members are "flat", "error", "base" and "new"; "cum_"
  * likewise. `beyond_chance` holds for all rows together, `within_two_errors` for the row by itself. */
 static void write_change(struct json *json, const struct api_facts *facts, const char *name,
-    const char *prefix, const struct contrast_sum *sum, double threshold)
+    const char *prefix, const struct column_diff_sum *sum, double threshold)
 {
 	char key[48];
 	const char *mark = sum->before == 0 && sum->after != 0 ? "new"
@@ -217,27 +217,27 @@ static void write_change(struct json *json, const struct api_facts *facts, const
 	json_number(json, KEY("error"), sqrt(fmax(sum->variance, 0)), 1);
 	json_number(json, KEY("samples"), sum->samples, 1);
 	json_boolean(json, KEY("within_two_errors"), !is_sure(sum));
-	json_boolean(json, KEY("beyond_chance"), contrast_is_sure(sum, threshold));
+	json_boolean(json, KEY("beyond_chance"), column_diff_is_sure(sum, threshold));
 #undef KEY
 }
 
 static int write_diff(struct json *json, const struct api_facts *facts)
 {
 	const struct traces *t = &facts->traces;
-	const struct contrast_options options = {
+	const struct column_diff_options options = {
 	    .after = 1,
 	    .kind = facts->kind,
 	    .same_process = api_facts_same_process(facts, 0, 1),
 	    .normalize = facts->query->normalize,
 	    .order = facts->query->cum ? TOTALS_BY_CUM : TOTALS_BY_FLAT,
 	};
-	struct contrast contrast;
+	struct column_diff compared;
 	size_t shown;
 
-	if (contrast_make(&contrast, t, &options))
+	if (column_diff_make(&compared, t, &options))
 		return -ENOMEM;
 	shown =
-	    facts->query->rows && facts->query->rows < contrast.count ? facts->query->rows : contrast.count;
+	    facts->query->rows && facts->query->rows < compared.count ? facts->query->rows : compared.count;
 	for (size_t column = 0; column < 2; column++) {
 		json_object(json, column ? "new" : "base");
 		api_facts_head(json, facts, column);
@@ -246,20 +246,20 @@ static int write_diff(struct json *json, const struct api_facts *facts)
 	api_facts_kind(json, facts);
 	json_boolean(json, "same_process", options.same_process);
 	json_boolean(json, "normalized", options.normalize);
-	json_number(json, "threshold", contrast.threshold, 3);
+	json_number(json, "threshold", compared.threshold, 3);
 	json_object(json, "total");
-	write_change(json, facts, "change", "", &contrast.sum, estimate_threshold(1));
+	write_change(json, facts, "change", "", &compared.sum, estimate_threshold(1));
 	json_end(json);
 	json_array(json, "rows");
 	for (size_t i = 0; i < shown; i++) {
-		stack_json_frame(json, t, contrast.rows[i].frame);
-		write_change(json, facts, "flat", "", &contrast.rows[i].flat, contrast.threshold);
-		write_change(json, facts, "cum", "cum_", &contrast.rows[i].cum, contrast.threshold);
+		stack_json_frame(json, t, compared.rows[i].frame);
+		write_change(json, facts, "flat", "", &compared.rows[i].flat, compared.threshold);
+		write_change(json, facts, "cum", "cum_", &compared.rows[i].cum, compared.threshold);
 		json_end(json);
 	}
 	json_end(json);
-	json_integer(json, "left_out", (int64_t)(contrast.count - shown));
-	contrast_fini(&contrast);
+	json_integer(json, "left_out", (int64_t)(compared.count - shown));
+	column_diff_fini(&compared);
 	return 0;
 }
 
@@ -288,16 +288,16 @@ static int write_diff_columns(struct json *json, const struct api_facts *facts)
 /* ---- growth */
 
 /* The change of all that is selected, from the first column to the last. */
-static int growth_sum(const struct api_facts *facts, size_t last, struct contrast_sum *sum)
+static int growth_sum(const struct api_facts *facts, size_t last, struct column_diff_sum *sum)
 {
-	const struct contrast_options options = {
+	const struct column_diff_options options = {
 	    .after = last, .kind = MEASURE_INUSE, .same_process = facts->is_series};
-	struct contrast contrast;
+	struct column_diff compared;
 
-	if (contrast_make(&contrast, &facts->traces, &options))
+	if (column_diff_make(&compared, &facts->traces, &options))
 		return -ENOMEM;
-	*sum = contrast.sum;
-	contrast_fini(&contrast);
+	*sum = compared.sum;
+	column_diff_fini(&compared);
 	return 0;
 }
 
@@ -305,7 +305,7 @@ static int growth_sum(const struct api_facts *facts, size_t last, struct contras
 static int write_growth_rows(
     struct json *json, const struct api_facts *facts, const struct growth *growth, size_t last)
 {
-	struct contrast_sum sum;
+	struct column_diff_sum sum;
 	int err = growth_sum(facts, last, &sum);
 
 	if (err)

@@ -2,10 +2,10 @@
 #include "serve/broker.h"
 
 #include "pprof/service/spool_list.h"
+#include "pprof/text/clock.h"
 #include "sampler/control/control_client.h"
 #include "sampler/control/control_peer.h"
 #include "sampler/control/control_server.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/regular_file.h"
 #include "serve/broker_message.h"
 #include "serve/control_sockets.h"

@@ -2,7 +2,7 @@
 #include "serve/catalog.h"
 
 #include "pprof/table/array.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "serve/catalog_files.h"
 
 #include <errno.h>

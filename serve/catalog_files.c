@@ -5,9 +5,9 @@
 #include "pprof/profile/labels.h"
 #include "pprof/profile/profile.h"
 #include "pprof/table/array.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/utf8.h"
 #include "sampler/control/control_client.h"
-#include "sampler/linux/clock.h"
 #include "serve/file_list.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/catalog_history.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 
 #include <math.h>
 #include <stdlib.h>

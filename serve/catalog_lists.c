@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/catalog_lists.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/control/control_client.h"
-#include "sampler/linux/clock.h"
 
 #include <errno.h>
 #include <stdbool.h>

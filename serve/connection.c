@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/connection.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "serve/endpoint.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /debug/pprof: the endpoints of Go's net/http/pprof, and what delta_heap adds to them. */
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "serve/debug_answer.h"
 #include "serve/endpoint_list.h"
 #include "serve/profile_choice.h"

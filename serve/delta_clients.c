@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/delta_clients.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "serve/endpoint.h"
 
 #include "pprof/page/page.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "serve/endpoint_list.h"
 
 #include <stddef.h>

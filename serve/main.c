@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heaptap-serve: answers browsers and scrapers. `heaptap serve` and `heaptap record --listen` start it. */
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/linux/clock.h"
 #include "serve/broker.h"
 #include "serve/listen_address.h"
 #include "serve/web.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/metrics.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/json.h"
 #include "pprof/text/utf8.h"
-#include "sampler/linux/clock.h"
 #include "serve/endpoint_list.h"
 #include "serve/request.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/web.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/linux/clock.h"
 #include "serve/connection.h"
 #include "serve/sandbox.h"
 

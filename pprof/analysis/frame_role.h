@@ -3,7 +3,7 @@
  * What part of a program a frame is from: the user's own code, a library below it, or the allocator. Decided
  * by its name and by the file its code is in, so that the same frame is the same in every profile.
  *
- * A role never changes a number: it decides which frame of a stack names the stack (headings.h).
+ * A role never changes a number: it decides which frame of a stack names the stack (row_label.h).
  */
 #ifndef PPROF_ANALYSIS_FRAME_ROLE_H
 #define PPROF_ANALYSIS_FRAME_ROLE_H
@@ -22,7 +22,7 @@ enum frame_role {
 	/* malloc and its family with any prefix, and wrappers that are named after it (xmalloc, g_malloc0,
 	 * zmalloc_usable, _PyObject_Calloc); operator new; Rust's __rust_alloc; [mmap] */
 	FRAME_ALLOCATOR,
-	/* its name speaks of allocating: a wrapper if several functions call it (headings.h), else
+	/* its name speaks of allocating: a wrapper if several functions call it (row_label.h), else
 	 * FRAME_OWN */
 	FRAME_ALLOCATES,
 	/* no function is known: [libfoo.so], libfoo.so+0x1a2b, [jit], [guessed] */

@@ -88,7 +88,7 @@ static void points_of_group(const struct work *work, const struct group *group, 
 	}
 }
 
-/* The total of all rows. Its error is not the sum of their errors (overlap.h). */
+/* The total of all rows. Its error is not the sum of their errors (shared_samples.h). */
 static void points_of_all(const struct work *work, struct trend_point *points)
 {
 	static const struct traces_doubt none;

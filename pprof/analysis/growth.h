@@ -2,7 +2,7 @@
 /*
  * What grows over a series of snapshots, and since when. The rows are those of the tables, judged by trend.h.
  *
- * A row is a function that heads stacks (headings.h). A leak may be spread over several such functions, each
+ * A row is a function that heads stacks (row_label.h). A leak may be spread over several such functions, each
  * of which grows too little to be sure. It is found at the innermost function that called them all; a
  * function with a name goes before one without.
  */

@@ -315,7 +315,7 @@ static int add_parents(struct merge *m, const struct profile *p)
 }
 
 /* A parent and its children hold the same samples. Added up into one row, the error of the sum would not be
- * known any more (overlap.h), so their rows stay apart. */
+ * known any more (shared_samples.h), so their rows stay apart. */
 static int64_t pid_to_keep(const struct merge *m, const struct profile *p)
 {
 	struct origin origin;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Totals of each frame, of one column and one kind: flat (the frame is its row's head: the leaf, which called
- * the allocator, or what headings.h chose instead) and cum (with everything it called). A frame counts once
+ * the allocator, or what row_label.h chose instead) and cum (with everything it called). A frame counts once
  * per stack, however often it recurs there.
  */
 #ifndef PPROF_ANALYSIS_TOTALS_H

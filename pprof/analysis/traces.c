@@ -102,7 +102,7 @@ void traces_fini(struct traces *t)
 	free(t->all_estimates);
 	free(t->selected_estimates);
 	free(t->prints);
-	overlap_fini(&t->overlap);
+	shared_samples_fini(&t->overlap);
 	late_names_fini(&t->thread_names);
 	late_names_fini(&t->code_names);
 	free(t->path);
@@ -114,7 +114,7 @@ int traces_check_memory(const struct traces *t, size_t more)
 	size_t bytes = intern_bytes(&t->strings) + frames_bytes(&t->frames) + index_bytes(&t->row_index) +
 	    t->row_capacity * sizeof(*t->rows) + t->stack_capacity * sizeof(*t->stacks) +
 	    t->value_capacity * sizeof(*t->values) + t->estimate_capacity * sizeof(*t->estimates) +
-	    t->path_capacity * sizeof(*t->path) + overlap_bytes(&t->overlap) +
+	    t->path_capacity * sizeof(*t->path) + shared_samples_bytes(&t->overlap) +
 	    late_names_bytes(&t->thread_names) + late_names_bytes(&t->code_names) +
 	    t->column_count * t->slot_count * (sizeof(*t->all) + sizeof(*t->prints));
 
@@ -420,7 +420,7 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 	unit = index_mix_bytes(index_seed(), t->path, depth * sizeof(*t->path));
 	if (is_selected(t, a, index, values, marks))
 		err = sample_select(t, a, index, values, sides, unit, depth, &row);
-	return err ? err : overlap_add(&t->overlap, a->profile, index, a->column, unit, row, sides);
+	return err ? err : shared_samples_add(&t->overlap, a->profile, index, a->column, unit, row, sides);
 }
 
 /* By position if the name is the same, else by name. The search is bounded: only a hostile profile has
@@ -480,7 +480,7 @@ static int profile_add(struct traces *t, const struct profile *profile, size_t c
 		a.period_bytes = (double)profile_period(profile);
 	t->unsure = t->unsure || a.period_bytes <= 0;
 	session_read(&a, profile);
-	overlap_begin(&t->overlap, profile, column);
+	shared_samples_begin(&t->overlap, profile, column);
 	held = profile_bytes(profile) + a.shown.capacity * sizeof(*a.shown.frames);
 	for (size_t i = 0; i < profile_sample_count(profile) && !err; i++)
 		err = sample_add(t, &a, i, values);

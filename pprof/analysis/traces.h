@@ -23,7 +23,7 @@
 #include "pprof/analysis/grouping.h"
 #include "pprof/analysis/late_names.h"
 #include "pprof/analysis/measure.h"
-#include "pprof/analysis/overlap.h"
+#include "pprof/analysis/shared_samples.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
 
@@ -34,10 +34,10 @@ struct traces_row {
 	size_t stack; /* first one in stacks */
 	uint32_t depth;
 	/* places in the stack: the frame that the row of a table is about, and what it called
-	 * (headings.h). Both 0 at first: the leaf */
+	 * (row_label.h). Both 0 at first: the leaf */
 	uint32_t head, through;
 	uint32_t thread, age; /* numbers in `strings`; 0: unknown, or rows are not split */
-	bool is_shared;       /* profiles of one column have samples of it in common (overlap.h) */
+	bool is_shared;       /* profiles of one column have samples of it in common (shared_samples.h) */
 };
 
 struct traces_options {
@@ -75,7 +75,7 @@ struct traces {
 	 * in more than one row, so the last is not just the sum over rows */
 	struct estimate *all_estimates, *selected_estimates;
 	uint64_t *prints; /* of the selected stacks, see traces_differ() */
-	struct overlap overlap;
+	struct shared_samples overlap;
 	struct late_names thread_names, code_names; /* thread_names.h, code_names.h */
 	bool unsure;                                /* some profile has no period: estimates are not valid */
 	uint32_t *path;                             /* buffer for the current stack */

@@ -140,7 +140,7 @@ static double variance_between(const struct trend_point *from, const struct tren
 	const double came = to->allocated_bytes - from->allocated_bytes;
 	const double went = came - (to->inuse_bytes - from->inuse_bytes);
 
-	/* As in contrast.h: only what came or went between differs. */
+	/* As in column_diff.h: only what came or went between differs. */
 	if (!(came > 0) || went < 0)
 		return apart;
 	return fmin(apart, to->allocated_variance * (came + went) / to->allocated_bytes);

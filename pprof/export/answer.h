@@ -31,7 +31,7 @@ struct answer {
 
 /* What an answer is about. All zero but for `traces` and `column` is allowed. */
 struct answer_facts {
-	const struct traces *traces; /* with headings (headings.h), as tables have them */
+	const struct traces *traces; /* with headings (row_label.h), as tables have them */
 	size_t column;               /* what is shown */
 	bool is_peak;                /* it is a peak, not a state */
 	bool has_ended;              /* it was written when its processes ended */

@@ -28,25 +28,25 @@ static const char *subject(const struct traces *t, enum measure_kind kind)
 	return kind == MEASURE_OTHER ? t->types[t->default_type] : words[kind];
 }
 
-static double change_of(const struct contrast_sum *sum)
+static double change_of(const struct column_diff_sum *sum)
 {
 	return sum->after - sum->before;
 }
 
 /* The next largest change in the direction of the whole, smaller than that of `above`. NULL for above: the
  * largest. */
-static const struct contrast_row *next_row(
-    const struct contrast *contrast, bool is_known, const struct contrast_row *above)
+static const struct column_diff_row *next_row(
+    const struct column_diff *compared, bool is_known, const struct column_diff_row *above)
 {
-	const double all = change_of(&contrast->sum);
-	const struct contrast_row *found = NULL;
+	const double all = change_of(&compared->sum);
+	const struct column_diff_row *found = NULL;
 
-	for (size_t i = 0; i < contrast->count; i++) {
-		const struct contrast_row *row = &contrast->rows[i];
+	for (size_t i = 0; i < compared->count; i++) {
+		const struct column_diff_row *row = &compared->rows[i];
 		const double change = change_of(&row->flat);
 
 		if (change * all < PART_LEAST * all * all ||
-		    (is_known && !contrast_is_sure(&row->flat, contrast->threshold)) || row == above ||
+		    (is_known && !column_diff_is_sure(&row->flat, compared->threshold)) || row == above ||
 		    (above && fabs(change) > fabs(change_of(&above->flat))))
 			continue;
 		if (!found || fabs(change) > fabs(change_of(&found->flat)))
@@ -64,12 +64,12 @@ static void append_signed(char *text, const struct traces *t, enum measure_kind 
 }
 
 void change_text(char text[CHANGE_TEXT_BYTES], const char **function, const struct traces *t,
-    enum measure_kind kind, const struct contrast *contrast)
+    enum measure_kind kind, const struct column_diff *compared)
 {
 	const bool is_known = !t->unsure && kind != MEASURE_OTHER;
-	const double change = change_of(&contrast->sum);
-	const bool is_sure = is_known && contrast_is_sure(&contrast->sum, estimate_threshold(1));
-	const struct contrast_row *row = NULL;
+	const double change = change_of(&compared->sum);
+	const bool is_sure = is_known && column_diff_is_sure(&compared->sum, estimate_threshold(1));
+	const struct column_diff_row *row = NULL;
 	char amount[AMOUNT_BYTES], error[GROWTH_TEXT_BYTES] = "", name[NAME_BYTES];
 
 	text[0] = '\0';
@@ -79,14 +79,14 @@ void change_text(char text[CHANGE_TEXT_BYTES], const char **function, const stru
 		return;
 	}
 	if (is_known)
-		growth_text_error(change, contrast->sum.variance, error);
+		growth_text_error(change, compared->sum.variance, error);
 	text_append(text, CHANGE_TEXT_BYTES, "%s %s by %s%s%s", subject(t, kind),
 	    change > 0 ? "rose" : "fell", amount_measure(fabs(change), traces_unit(t, kind), amount), error,
-	    !is_known || contrast->sum.variance <= 0 ? ""
+	    !is_known || compared->sum.variance <= 0 ? ""
 	        : is_sure                            ? ", more than chance"
 	                                             : ", no more than chance");
 	for (int i = 0; i < NAMED_MOST && (!is_known || is_sure); i++) {
-		row = next_row(contrast, is_known, row);
+		row = next_row(compared, is_known, row);
 		if (!row)
 			break;
 		fitted_name(t->frames.rows[row->frame].label, NAME_COLUMNS, "...", name, sizeof(name));

@@ -7,13 +7,13 @@
 #ifndef PPROF_EXPORT_CHANGE_TEXT_H
 #define PPROF_EXPORT_CHANGE_TEXT_H
 
-#include "pprof/analysis/contrast.h"
+#include "pprof/analysis/column_diff.h"
 
 enum { CHANGE_TEXT_BYTES = 768 };
 
-/* contrast: of these traces and this kind, not scaled. *function: the first one that the sentence names, as
+/* compared: of these traces and this kind, not scaled. *function: the first one that the sentence names, as
  * in the traces, which own it; "" none. Names may come from a hostile process, as those in answer.h. */
 void change_text(char text[CHANGE_TEXT_BYTES], const char **function, const struct traces *t,
-    enum measure_kind kind, const struct contrast *contrast);
+    enum measure_kind kind, const struct column_diff *compared);
 
 #endif

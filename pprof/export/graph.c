@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/export/graph.h"
 
-#include "pprof/analysis/contrast.h"
+#include "pprof/analysis/column_diff.h"
 #include "pprof/analysis/tree.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static struct traces_doubt doubt_at(const struct graph *g, size_t row, enum meas
 		return doubt;
 	old = traces_doubt(g->traces, row, c->base, kind);
 	return (struct traces_doubt){doubt.samples + old.samples,
-	    c->same_process && !c->normalize ? contrast_variance(g->traces, row, c->base, c->column, kind)
+	    c->same_process && !c->normalize ? column_diff_variance(g->traces, row, c->base, c->column, kind)
 	                                     : doubt.variance * g->scale * g->scale + old.variance};
 }
 

@@ -10,7 +10,7 @@
  *	nodes		by node: frame and parent, -1 at the root; parents come before children
  *	threads, ages	names; number 0 is "", unknown
  *	rows		by row: the node where its stack ends; how many frames outwards from there is the
- *			frame that a table shows it under, and the one that this mostly called (headings.h);
+ *			frame that a table shows it under, and the one that this mostly called (row_label.h);
  *			thread and age, if some row has one
  *	kinds		of each sample type: by row the value, one standard error (null: not known; []: all
  *			0) and the number of samples; the total as `all`

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/attacher.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/attach/child.h"
-#include "sampler/linux/clock.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/entry.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/attach/tracer.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>

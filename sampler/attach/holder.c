@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/holder.h"
 
+#include "pprof/text/clock.h"
 #include "proto/attach_request.h"
 #include "sampler/attach/child.h"
 #include "sampler/attach/target_context.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/confinement.h"
 #include "sampler/linux/descriptor_range.h"
 #include "sampler/linux/memory_file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/attach/tracer.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>

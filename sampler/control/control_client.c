@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/control/control_client.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/control/control_path.h"
 #include "sampler/control/control_peer.h"
 #include "sampler/control/control_socket.h"
-#include "sampler/linux/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

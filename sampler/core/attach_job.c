@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/core/attach_job.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/loader/preload_library.h"

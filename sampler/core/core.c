@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/core/core.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 
 #include <errno.h>

@@ -2,10 +2,10 @@
 #include "sampler/core/cpu_profile.h"
 
 #include "pprof/codec/file.h"
+#include "pprof/text/clock.h"
 #include "sampler/control/control_request.h"
 #include "sampler/control/control_server.h"
 #include "sampler/core/descriptors.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/pidfd.h"
 
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/core/heap_capture.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/heap/drain.h"
 #include "sampler/heap/process_life.h"
 #include "sampler/heap/tend.h"
 #include "sampler/heap/walked.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/regs.h"
 #include "sampler/terminal/amount.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/attach_jobs.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/attach/attacher.h"
 #include "sampler/attach/fitness.h"
@@ -9,7 +10,6 @@
 #include "sampler/daemon/policy_recheck.h"
 #include "sampler/heap/arrivals.h"
 #include "sampler/identity/process_labels.h"
-#include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/target/target_plan.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/candidate.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/daemon/attach_jobs.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/policy_match.h"
 #include "sampler/daemon/policy_recheck.h"
 #include "sampler/heap/arrivals.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/linux/proc.h"

@@ -2,6 +2,7 @@
 #include "sampler/daemon/daemon.h"
 
 #include "pprof/codec/file.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/status.h"
 #include "sampler/core/own_resources.h"
@@ -15,7 +16,6 @@
 #include "sampler/daemon/policy_match.h"
 #include "sampler/daemon/policy_recheck.h"
 #include "sampler/heap/process_life.h"
-#include "sampler/linux/clock.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/target/target_plan.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon answers to "list": itself, its processes, what is denied, and notes. */
 #include "pprof/profile/labels.h"
+#include "pprof/text/clock.h"
 #include "sampler/control/control_list.h"
 #include "sampler/control/control_request.h"
 #include "sampler/core/own_resources.h"
@@ -8,7 +9,6 @@
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/list_quota.h"
 #include "sampler/heap/process_life.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/target/target_plan.h"
 

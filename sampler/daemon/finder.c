@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/finder.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/throttle.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 
 #include <dirent.h>

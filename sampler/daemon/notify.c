@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/notify.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

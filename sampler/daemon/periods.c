@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/daemon/periods.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/daemon/daemon_state.h"
 #include "sampler/daemon/sample_rate.h"
 #include "sampler/heap/image.h"
-#include "sampler/linux/clock.h"
 #include "sampler/target/target_plan.h"
 
 static void set_period(struct image *image, double period_bytes)

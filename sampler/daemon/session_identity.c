@@ -2,7 +2,7 @@
 #include "sampler/daemon/session_identity.h"
 
 #include "pprof/codec/file.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/doctor_unit.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/doctor/finding.h"
 #include "sampler/enable/launcher.h"
 #include "sampler/enable/systemctl.h"
 #include "sampler/enable/unit.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/loader/profiled.h"

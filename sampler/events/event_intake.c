@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/events/event_intake.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/target/map_record.h"
 #include "sampler/target/walk.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/adoption.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/heap/registry.h"
-#include "sampler/linux/clock.h"
 #include "sampler/region/place_slots.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 #include "sampler/heap/backend_fallback.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/context_switches.h"
 #include "sampler/perf/features.h"
 

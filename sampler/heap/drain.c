@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/drain.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/walked.h"
-#include "sampler/linux/clock.h"
 
 /* Before the rings are emptied, and after: what was asked for until then is in them no more. */
 static void note_dumps(struct image *image)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/executed.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/heap/process_identity.h"
 #include "sampler/heap/unfollowed.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/loader/preload_check.h"

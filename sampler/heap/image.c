@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/image.h"
 
+#include "pprof/text/clock.h"
 #include "proto/loader_log.h"
 #include "sampler/heap/books.h"
 #include "sampler/heap/offerer.h"
 #include "sampler/heap/process_identity.h"
-#include "sampler/linux/clock.h"
 
 #include <fcntl.h>
 #include <stdio.h>

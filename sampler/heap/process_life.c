@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/process_life.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/heap/adoption.h"
 #include "sampler/heap/container_starter.h"
 #include "sampler/heap/drain.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/image.h"
 #include "sampler/heap/missed.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/thread_facts.h"
 

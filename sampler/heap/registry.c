@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/registry.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/utf8.h"
 #include "sampler/heap/executed.h"
 #include "sampler/heap/image.h"
 #include "sampler/heap/unfollowed.h"
 #include "sampler/heap/walked.h"
-#include "sampler/linux/clock.h"
 #include "sampler/region/region_program.h"
 
 #include <string.h>

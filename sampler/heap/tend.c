@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/tend.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/heap/abandoned.h"
 #include "sampler/heap/adoption.h"
 #include "sampler/heap/drain.h"
@@ -9,7 +10,6 @@
 #include "sampler/heap/process_life.h"
 #include "sampler/heap/stale_places.h"
 #include "sampler/heap/unfollowed.h"
-#include "sampler/linux/clock.h"
 
 #include <malloc.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "sampler/heap/walked.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/clock.h"
 #include "sampler/heap/lessons.h"
-#include "sampler/linux/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>

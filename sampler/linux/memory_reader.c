@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/memory_reader.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/linux/descriptor_range.h"
 #include "sampler/linux/proc.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/perf_map_file.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/linux/thread_facts.h"

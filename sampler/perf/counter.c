@@ -2,7 +2,7 @@
 #include "sampler/perf/counter.h"
 
 #include "pprof/table/array.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regs.h"
 #include "sampler/perf/event_attr.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/live_scan.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 
 #include "pprof/table/array.h"
 

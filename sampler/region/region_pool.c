@@ -3,7 +3,7 @@
 
 #include "proto/region_pool.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/region/region_socket.h"
 

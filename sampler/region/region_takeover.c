@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/region/region_takeover.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/regular_file.h"
 

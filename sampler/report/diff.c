@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/diff.h"
 
-#include "pprof/analysis/contrast.h"
+#include "pprof/analysis/column_diff.h"
 #include "pprof/export/answer.h"
 #include "pprof/export/change_text.h"
 #include "pprof/text/json.h"
@@ -23,13 +23,13 @@ struct comparing {
 	const struct screen *screen;
 	const struct profile_input *input;
 	const struct read_options *read;
-	struct contrast contrast;
+	struct column_diff compared;
 	double *changes; /* by row of the traces */
 	enum measure_kind kind;
 	bool same_process;
 };
 
-static const struct contrast_sum *sum_of(const struct comparing *c, const struct contrast_row *row)
+static const struct column_diff_sum *sum_of(const struct comparing *c, const struct column_diff_row *row)
 {
 	return c->read->cum ? &row->cum : &row->flat;
 }
@@ -51,7 +51,7 @@ static void print_plain(const struct comparing *c, double value)
 	    c->screen->out, " %10s", amount_measure(value, traces_unit(&c->input->traces, c->kind), text));
 }
 
-static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
+static void print_sum(const struct comparing *c, const struct column_diff_sum *sum)
 {
 	double change = sum->after - sum->before;
 	char doubt[AMOUNT_BYTES];
@@ -69,10 +69,10 @@ static void print_sum(const struct comparing *c, const struct contrast_sum *sum)
 enum { NAME_AT = 50, NAME_AT_NARROW = 39 };
 
 /* '*' marks what matters: a change that is larger than the sampling error. */
-static void print_row(const struct comparing *c, const struct contrast_row *row)
+static void print_row(const struct comparing *c, const struct column_diff_row *row)
 {
-	const struct contrast_sum *sum = sum_of(c, row);
-	bool sure = !c->input->traces.unsure && contrast_is_sure(sum, c->contrast.threshold);
+	const struct column_diff_sum *sum = sum_of(c, row);
+	bool sure = !c->input->traces.unsure && column_diff_is_sure(sum, c->compared.threshold);
 	const int name_at = screen_is_narrow(c->screen) ? NAME_AT_NARROW : NAME_AT;
 	enum screen_style style = !sure ? SCREEN_PLAIN : sum->after > sum->before ? SCREEN_MORE : SCREEN_LESS;
 
@@ -131,7 +131,7 @@ static void describe_no_change(const struct comparing *c, char *line, size_t lin
 
 	while (other < MEASURE_COUNT && !traces_differ(t, 0, 1, other))
 		other++;
-	if (c->contrast.scale != 1)
+	if (c->compared.scale != 1)
 		snprintf(line, line_bytes, "No change but of the total: every %s has the same share.", what);
 	else if (traces_differ(t, 0, 1, c->kind))
 		snprintf(line, line_bytes, "No change by %s, but within: %s.", what,
@@ -158,39 +158,39 @@ static bool has_ended(const struct comparing *c, size_t column)
 static int answer_change(const struct comparing *c, struct answer *answer)
 {
 	const struct traces *t = profile_input_tables(c->input);
-	const struct contrast_options options = {
+	const struct column_diff_options options = {
 	    .after = 1, .kind = c->kind, .same_process = c->same_process, .order = TOTALS_BY_FLAT};
-	struct contrast contrast;
+	struct column_diff compared;
 	char line[2];
 
 	*answer = (struct answer){.held_function = "", .grows_function = ""};
 	if (c->read->normalize || no_match_describe(t, c->read, line, sizeof(line)))
 		return 0;
-	if (contrast_make(&contrast, t, &options))
+	if (column_diff_make(&compared, t, &options))
 		return -ENOMEM;
-	change_text(answer->grows, &answer->grows_function, t, c->kind, &contrast);
+	change_text(answer->grows, &answer->grows_function, t, c->kind, &compared);
 	if (c->kind == MEASURE_INUSE && c->read->state == READ_NEWEST && has_ended(c, 0) && has_ended(c, 1) &&
-	    !contrast_is_sure(&contrast.sum, estimate_threshold(1)))
+	    !column_diff_is_sure(&compared.sum, estimate_threshold(1)))
 		text_append(answer->grows, ANSWER_BYTES,
 		    " These are the ends of the programs: --state peak compares their peaks.");
-	contrast_fini(&contrast);
+	column_diff_fini(&compared);
 	return 0;
 }
 
 /* Says what the marks mean, or that there are none. */
 static void describe_chance(const struct comparing *c, char *line, size_t line_bytes)
 {
-	const struct contrast *contrast = &c->contrast;
+	const struct column_diff *compared = &c->compared;
 	size_t sure = 0;
 	char rows[48] = "one row";
 
-	if (contrast->count > 1)
-		snprintf(rows, sizeof(rows), "all %zu rows together", contrast->count);
-	for (size_t i = 0; i < contrast->count; i++)
-		sure += contrast_is_sure(sum_of(c, &contrast->rows[i]), contrast->threshold);
+	if (compared->count > 1)
+		snprintf(rows, sizeof(rows), "all %zu rows together", compared->count);
+	for (size_t i = 0; i < compared->count; i++)
+		sure += column_diff_is_sure(sum_of(c, &compared->rows[i]), compared->threshold);
 	if (no_match_describe(&c->input->traces, c->read, line, line_bytes))
 		return;
-	if (!contrast->count)
+	if (!compared->count)
 		describe_no_change(c, line, line_bytes);
 	else if (c->kind == MEASURE_OTHER)
 		snprintf(line, line_bytes, "Not a heap profile: no standard errors are given.");
@@ -200,7 +200,7 @@ static void describe_chance(const struct comparing *c, char *line, size_t line_b
 	else
 		snprintf(line, line_bytes, "%s%s%s (5%% for %s: %.1f standard errors). %s",
 		    sure ? "* more than chance" : "No ", sure ? "" : row_word(c),
-		    sure ? "" : " changed by more than chance", rows, contrast->threshold,
+		    sure ? "" : " changed by more than chance", rows, compared->threshold,
 		    c->same_process
 		        ? "Both are of one process: samples in both cancel out."
 		        : "Two runs: what the programs did differently is not chance and shows too.");
@@ -225,21 +225,21 @@ static void print_text(const struct comparing *c, const struct answer *answer)
 	if (!screen_is_narrow(c->screen))
 		fprintf(c->screen->out, " %10s", "base");
 	fprintf(c->screen->out, " %10s        %s\n", "new", report_columns(c->read));
-	print_sum(c, &c->contrast.sum);
+	print_sum(c, &c->compared.sum);
 	fprintf(c->screen->out, " %c      (total)\n",
-	    !c->input->traces.unsure && contrast_is_sure(&c->contrast.sum, estimate_threshold(1)) ? '*'
-	                                                                                          : ' ');
-	for (size_t i = 0; i < c->contrast.count && i < most; i++)
-		print_row(c, &c->contrast.rows[i]);
-	if (c->contrast.count > most)
-		fprintf(c->screen->out, "%10s %zu more (-n all)\n", "...", c->contrast.count - most);
+	    !c->input->traces.unsure && column_diff_is_sure(&c->compared.sum, estimate_threshold(1)) ? '*'
+	                                                                                             : ' ');
+	for (size_t i = 0; i < c->compared.count && i < most; i++)
+		print_row(c, &c->compared.rows[i]);
+	if (c->compared.count > most)
+		fprintf(c->screen->out, "%10s %zu more (-n all)\n", "...", c->compared.count - most);
 	putc('\n', c->screen->out);
 	describe_chance(c, line, sizeof(line));
 	screen_lines(c->screen, 0, line);
 }
 
 static void write_sum(struct json *json, const struct comparing *c, const char *key,
-    const struct contrast_sum *sum, double threshold)
+    const struct column_diff_sum *sum, double threshold)
 {
 	json_object(json, key);
 	json_number(json, "base", sum->before, 0);
@@ -248,7 +248,7 @@ static void write_sum(struct json *json, const struct comparing *c, const char *
 	if (!c->input->traces.unsure && c->kind != MEASURE_OTHER) {
 		json_number(json, "error", sqrt(sum->variance), 1);
 		json_number(json, "samples", sum->samples, 1);
-		json_boolean(json, "beyond_chance", contrast_is_sure(sum, threshold));
+		json_boolean(json, "beyond_chance", column_diff_is_sure(sum, threshold));
 	}
 	json_end(json);
 }
@@ -266,11 +266,11 @@ static void print_json(const struct comparing *c, const struct answer *answer)
 	json_text(&json, "unit", traces_unit(t, c->kind));
 	json_boolean(&json, "same_process", c->same_process);
 	json_boolean(&json, "normalized", c->read->normalize);
-	json_number(&json, "threshold", c->contrast.threshold, 3);
-	write_sum(&json, c, "total", &c->contrast.sum, estimate_threshold(1));
+	json_number(&json, "threshold", c->compared.threshold, 3);
+	write_sum(&json, c, "total", &c->compared.sum, estimate_threshold(1));
 	json_array(&json, "functions");
-	for (size_t i = 0; i < c->contrast.count && (!c->read->rows || i < (size_t)c->read->rows); i++) {
-		const struct contrast_row *row = &c->contrast.rows[i];
+	for (size_t i = 0; i < c->compared.count && (!c->read->rows || i < (size_t)c->read->rows); i++) {
+		const struct column_diff_row *row = &c->compared.rows[i];
 		const struct frames_row *frame = &t->frames.rows[row->frame];
 
 		json_object(&json, NULL);
@@ -278,8 +278,8 @@ static void print_json(const struct comparing *c, const struct answer *answer)
 		json_text(&json, "file", frame->file);
 		if (frame->line > 0)
 			json_integer(&json, "line", frame->line);
-		write_sum(&json, c, "flat", &row->flat, c->contrast.threshold);
-		write_sum(&json, c, "cum", &row->cum, c->contrast.threshold);
+		write_sum(&json, c, "flat", &row->flat, c->compared.threshold);
+		write_sum(&json, c, "cum", &row->cum, c->compared.threshold);
 		json_end(&json);
 	}
 	json_end(&json);
@@ -294,7 +294,7 @@ static int check_limit(const struct comparing *c)
 	double grown = 0;
 
 	for (size_t row = 0; row < t->row_count; row++)
-		grown += (double)traces_value(t, row, 1, MEASURE_INUSE) * c->contrast.scale -
+		grown += (double)traces_value(t, row, 1, MEASURE_INUSE) * c->compared.scale -
 		    (double)traces_value(t, row, 0, MEASURE_INUSE);
 	if (grown <= (double)c->read->fail_over_bytes)
 		return 0;
@@ -305,7 +305,7 @@ static int check_limit(const struct comparing *c)
 
 static int compare(struct comparing *c)
 {
-	struct contrast_options options = {
+	struct column_diff_options options = {
 	    .after = 1,
 	    .kind = c->kind,
 	    .same_process = c->same_process,
@@ -320,21 +320,21 @@ static int compare(struct comparing *c)
 		return 1;
 	}
 	c->changes = calloc((size_t)c->input->traces.row_count + 1, sizeof(*c->changes));
-	if (!c->changes || contrast_make(&c->contrast, &c->input->traces, &options)) {
+	if (!c->changes || column_diff_make(&c->compared, &c->input->traces, &options)) {
 		free(c->changes);
 		log_line("not enough memory");
 		return 1;
 	}
 	for (size_t row = 0; row < c->input->traces.row_count; row++)
 		c->changes[row] =
-		    (double)traces_value(&c->input->traces, row, 1, c->kind) * c->contrast.scale -
+		    (double)traces_value(&c->input->traces, row, 1, c->kind) * c->compared.scale -
 		    (double)traces_value(&c->input->traces, row, 0, c->kind);
 	if (c->read->json)
 		print_json(c, &answer);
 	else
 		print_text(c, &answer);
 	status = check_limit(c);
-	contrast_fini(&c->contrast);
+	column_diff_fini(&c->compared);
 	free(c->changes);
 	return status;
 }

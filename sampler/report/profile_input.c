@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/profile_input.h"
 
-#include "pprof/analysis/headings.h"
+#include "pprof/analysis/row_label.h"
 #include "pprof/export/format.h"
 #include "pprof/profile/profile.h"
 #include "pprof/text/log_line.h"
@@ -185,7 +185,7 @@ static int rows_fill(struct traces *traces, struct profile_input *input, const s
 	if (!err)
 		err = traces_finish(traces);
 	if (!err && (choices->fold || choices->split))
-		err = headings_choose(traces);
+		err = row_label_choose(traces);
 	return err;
 }
 

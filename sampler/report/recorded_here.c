@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/recorded_here.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/control/control_client.h"
 #include "sampler/control/control_folder.h"
 #include "sampler/control/control_peer.h"
-#include "sampler/linux/clock.h"
 
 #include <dirent.h>
 #include <fcntl.h>

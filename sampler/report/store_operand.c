@@ -2,9 +2,9 @@
 #include "sampler/report/store_operand.h"
 
 #include "pprof/service/store_places.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/nearest.h"
-#include "sampler/linux/clock.h"
 
 #include <errno.h>
 #include <limits.h>

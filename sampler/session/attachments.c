@@ -3,12 +3,12 @@
 
 #include "sampler/heap/inside.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/cli/options.h"
 #include "sampler/core/attach_job.h"
 #include "sampler/core/signals.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/region/region_mapped.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/end_summary.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
 #include "sampler/core/heap_capture.h"
 #include "sampler/heap/process_life.h"
-#include "sampler/linux/clock.h"
 #include "sampler/snapshot/heap_source.h"
 #include "sampler/snapshot/summary_screen.h"
 #include "sampler/terminal/screen.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/front.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/status.h"
 #include "sampler/core/descriptors.h"
 #include "sampler/heap/choice.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/loader/preload_check.h"
 #include "sampler/loader/preload_library.h"

@@ -5,11 +5,11 @@
 #include "sampler/heap/process_life.h"
 #include "sampler/session/session_state.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/core/own_resources.h"
 #include "sampler/core/requests.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/session/front_message.h"
 #include "sampler/snapshot/sink.h"

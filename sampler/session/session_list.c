@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session answers to "list": itself and its processes. */
+#include "pprof/text/clock.h"
 #include "sampler/core/own_resources.h"
 #include "sampler/core/process_row.h"
-#include "sampler/linux/clock.h"
 #include "sampler/session/session_state.h"
 
 #include <limits.h>

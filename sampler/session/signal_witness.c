@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/signal_witness.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/core/descriptors.h"
-#include "sampler/linux/clock.h"
 #include "sampler/linux/pidfd.h"
 
 #include <sys/prctl.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/snapshot_client.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
@@ -9,7 +10,6 @@
 #include "sampler/control/control_client.h"
 #include "sampler/control/control_folder.h"
 #include "sampler/control/control_peer.h"
-#include "sampler/linux/clock.h"
 #include "sampler/loader/profiled.h"
 
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/event_source.h"
 
+#include "pprof/text/clock.h"
 #include "sampler/heap/process_life.h"
-#include "sampler/linux/clock.h"
 #include "sampler/snapshot/event_snapshot.h"
 
 #include <errno.h>

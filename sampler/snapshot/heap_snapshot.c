@@ -92,7 +92,7 @@ static void comment_losses(
 }
 
 /* These blocks are in the profiles of the ancestors too, so the errors are not independent: see
- * pprof/analysis/overlap.h. */
+ * pprof/analysis/shared_samples.h. */
 static void comment_inherited(
     struct profile *profile, const struct process *process, const struct heap_view *view)
 {

@@ -2,10 +2,10 @@
 #include "sampler/snapshot/heap_source.h"
 
 #include "pprof/profile/origin.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/heap/drain.h"
 #include "sampler/heap/process_life.h"
-#include "sampler/linux/clock.h"
 #include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/snapshot/heap_trend.h"
 #include "sampler/snapshot/peak.h"

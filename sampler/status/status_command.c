@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/status/status_command.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/control/control_client.h"
-#include "sampler/linux/clock.h"
 #include "sampler/status/status_json.h"
 #include "sampler/status/status_table.h"
 #include "sampler/terminal/screen.h"

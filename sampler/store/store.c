@@ -3,7 +3,7 @@
 
 #include "pprof/codec/file.h"
 #include "pprof/service/service_name.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/store/store_claims.h"
 #include "sampler/store/store_folder.h"
 #include "sampler/store/store_names.h"

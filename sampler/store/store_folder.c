@@ -2,7 +2,7 @@
 #include "sampler/store/store_folder.h"
 
 #include "pprof/codec/folder.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "sampler/target/resident.h"
 
 #include "pprof/table/array.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_descriptors.h"
 

@@ -2,7 +2,7 @@
 #include "sampler/target/target.h"
 
 #include "pprof/table/index.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/target/target_plan.h"

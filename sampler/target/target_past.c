@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/target/target.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/region/loader_log.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/target/walk.h"
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 
 enum { PROMPT_READS = 10 }; /* extra readings of the maps in a second */
 

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/analysis/contrast.h"
+#include "pprof/analysis/column_diff.h"
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/growth.h"
-#include "pprof/analysis/headings.h"
 #include "pprof/analysis/merge.h"
+#include "pprof/analysis/row_label.h"
 #include "pprof/analysis/suppressions.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/analysis/tree.h"
@@ -93,12 +93,12 @@ static void write_all(const struct traces *t, enum measure_kind kind, const char
 static void check_columns(const struct traces *t, enum measure_kind kind)
 {
 	for (unsigned int flags = 0; flags < 4; flags++) {
-		const struct contrast_options options = {
+		const struct column_diff_options options = {
 		    .after = 1, .kind = kind, .same_process = flags & 1, .normalize = flags & 2};
-		struct contrast contrast;
+		struct column_diff compared;
 
-		REQUIRE(!contrast_make(&contrast, t, &options));
-		contrast_fini(&contrast);
+		REQUIRE(!column_diff_make(&compared, t, &options));
+		column_diff_fini(&compared);
 	}
 	for (size_t columns = 1; columns <= t->column_count; columns++) {
 		static const int64_t times_ns[] = {1, 2, 3};
@@ -161,7 +161,7 @@ static void look(struct profile *p, uint8_t choices)
 		REQUIRE(!traces_add(&t, p, i % 3));
 	REQUIRE(!traces_finish(&t));
 	if (choices & 128)
-		REQUIRE(!headings_choose(&t));
+		REQUIRE(!row_label_choose(&t));
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!traces_has(&t, (enum measure_kind)kind))
 			continue;

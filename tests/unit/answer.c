@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The answer's sentences, from series whose truth is known; and names in few columns. */
 #include "pprof/export/answer.h"
-#include "pprof/analysis/headings.h"
+#include "pprof/analysis/row_label.h"
 #include "pprof/export/change_text.h"
 #include "pprof/export/growth_text.h"
 #include "pprof/profile/profile.h"
@@ -75,7 +75,7 @@ static void series(const struct moment *moments, size_t count, int64_t period)
 	for (size_t i = 0; i < count; i++)
 		assert_int_equal(traces_add(&traces, profiles[i], i), 0);
 	assert_int_equal(traces_finish(&traces), 0);
-	assert_int_equal(headings_choose(&traces), 0);
+	assert_int_equal(row_label_choose(&traces), 0);
 	for (size_t i = 0; i < count; i++) {
 		profile_free(profiles[i]);
 		times_ns[i] = (1764246000 + 10 * (int64_t)i) * NS;
@@ -254,32 +254,32 @@ static void a_change_is_one_sentence(void **unused)
 {
 	struct moment moments[2] = {{.inuse = {100, 50, 0}, .allocated = {100, 50, 0}},
 	    {.inuse = {900, 52, 0}, .allocated = {900, 52, 0}}};
-	const struct contrast_options options = {.after = 1, .kind = MEASURE_INUSE};
+	const struct column_diff_options options = {.after = 1, .kind = MEASURE_INUSE};
 	char text[CHANGE_TEXT_BYTES];
-	struct contrast contrast;
+	struct column_diff compared;
 	const char *function;
 
 	series(moments, 2, PERIOD);
-	assert_int_equal(contrast_make(&contrast, &traces, &options), 0);
-	change_text(text, &function, &traces, MEASURE_INUSE, &contrast);
+	assert_int_equal(column_diff_make(&compared, &traces, &options), 0);
+	change_text(text, &function, &traces, MEASURE_INUSE, &compared);
 	assert_string_equal(
 	    text, "In use rose by 3.1 MiB +- 3.2 %, more than chance: app::Cache::keep +3.1 MiB.");
 	assert_string_equal(function, "app::Cache::keep");
-	contrast_fini(&contrast);
+	column_diff_fini(&compared);
 	end();
 	moments[1] = (struct moment){.inuse = {95, 50, 0}, .allocated = {100, 50, 0}};
 	series(moments, 2, PERIOD);
-	assert_int_equal(contrast_make(&contrast, &traces, &options), 0);
-	change_text(text, &function, &traces, MEASURE_INUSE, &contrast);
+	assert_int_equal(column_diff_make(&compared, &traces, &options), 0);
+	change_text(text, &function, &traces, MEASURE_INUSE, &compared);
 	assert_string_equal(text, "In use fell by 20.0 KiB +- 262 %, no more than chance.");
 	assert_string_equal(function, "");
-	contrast_fini(&contrast);
+	column_diff_fini(&compared);
 	end();
 	series(moments, 2, 0); /* nobody knows what is chance */
-	assert_int_equal(contrast_make(&contrast, &traces, &options), 0);
-	change_text(text, &function, &traces, MEASURE_INUSE, &contrast);
+	assert_int_equal(column_diff_make(&compared, &traces, &options), 0);
+	change_text(text, &function, &traces, MEASURE_INUSE, &compared);
 	assert_string_equal(text, "In use fell by 20.0 KiB: app::Cache::keep -20.0 KiB.");
-	contrast_fini(&contrast);
+	column_diff_fini(&compared);
 	end();
 }
 

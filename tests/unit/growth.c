@@ -2,7 +2,7 @@
 /* At which function a leak is named whose stacks are headed by several. */
 #include "pprof/analysis/growth.h"
 
-#include "pprof/analysis/headings.h"
+#include "pprof/analysis/row_label.h"
 #include "pprof/profile/profile.h"
 
 #include <setjmp.h>
@@ -67,7 +67,7 @@ static void assert_named(const char *name, const char *const callers[CALLERS_MOS
 		assert_int_equal(traces_add(&t, p, (size_t)point), 0);
 		profile_free(p);
 	}
-	assert_int_equal(headings_choose(&t), 0);
+	assert_int_equal(row_label_choose(&t), 0);
 	assert_int_equal(growth_make(&growth, &t, 0, times_ns, POINTS), 0);
 	assert_int_equal(growth.total.trend.kind, TREND_GROWS);
 	assert_int_equal(growth.growing_count, name ? 1 : 0);

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/loader/preload_library.h"
 #include "tests/unit/descriptors.h"

@@ -4,7 +4,7 @@
  * ones, copies of our library that anybody may have written.
  */
 #include "sampler/region/region_takeover.h"
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "sampler/region/region_offer.h"
 
 #include <errno.h>

@@ -7,13 +7,13 @@
 #ifndef TESTS_UNIT_REGISTRY_SCENE_H
 #define TESTS_UNIT_REGISTRY_SCENE_H
 
+#include "pprof/text/clock.h"
 #include "proto/region_pool.h"
 #include "sampler/heap/arrivals.h"
 #include "sampler/heap/drain.h"
 #include "sampler/heap/image.h"
 #include "sampler/heap/process_life.h"
 #include "sampler/heap/tend.h"
-#include "sampler/linux/clock.h"
 #include "sampler/target/launch.h"
 #include "tests/unit/stranger.h"
 

@@ -2,7 +2,7 @@
 /* The parts behind heaptap report: errors worked out from sums, chance, suppressions, hashes of names. */
 #include "sampler/report/report.h"
 #include "pprof/analysis/callers.h"
-#include "pprof/analysis/contrast.h"
+#include "pprof/analysis/column_diff.h"
 #include "pprof/analysis/growth.h"
 #include "pprof/analysis/suppressions.h"
 #include "pprof/analysis/totals.h"
@@ -283,18 +283,18 @@ static void growth_over_the_longest_time(void **unused)
  * part. */
 static void differences_within_a_process_are_surer(void **unused)
 {
-	struct contrast_options options = {.after = 1, .kind = MEASURE_ALLOC, .same_process = true};
-	struct contrast same, other;
+	struct column_diff_options options = {.after = 1, .kind = MEASURE_ALLOC, .same_process = true};
+	struct column_diff same, other;
 	struct traces t;
 
 	series_make(&t, 2, 4000);
-	assert_int_equal(contrast_make(&same, &t, &options), 0);
+	assert_int_equal(column_diff_make(&same, &t, &options), 0);
 	options.same_process = false;
-	assert_int_equal(contrast_make(&other, &t, &options), 0);
+	assert_int_equal(column_diff_make(&other, &t, &options), 0);
 	assert_true(same.sum.variance < other.sum.variance);
 	assert_true(same.sum.after == other.sum.after);
-	contrast_fini(&same);
-	contrast_fini(&other);
+	column_diff_fini(&same);
+	column_diff_fini(&other);
 	traces_fini(&t);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arm64: qemu-aarch64 runs this test, too */
 /* The web process' side of what the broker hands over: here the test is the broker. */
-#include "sampler/linux/clock.h"
+#include "pprof/text/clock.h"
 #include "serve/broker_client.h"
 #include "serve/catalog_files.h"
 #include "serve/catalog_history.h"

@@ -4,10 +4,10 @@
  * if they can be believed; and that no number that a target makes up leads anywhere.
  */
 #include "sampler/heap/walked.h"
+#include "pprof/text/clock.h"
 #include "proto/walk.h"
 #include "sampler/heap/drain.h"
 #include "sampler/heap/image.h"
-#include "sampler/linux/clock.h"
 #include "sampler/region/region_offer.h"
 
 #include <setjmp.h>

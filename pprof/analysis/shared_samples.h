@@ -21,8 +21,8 @@
  * profile is a sum itself that does not tell its processes apart, each of them is taken to hold all. Both
  * are upper bounds too, but may be far off, so is_bound says that it happened.
  */
-#ifndef PPROF_ANALYSIS_OVERLAP_H
-#define PPROF_ANALYSIS_OVERLAP_H
+#ifndef PPROF_ANALYSIS_SHARED_SAMPLES_H
+#define PPROF_ANALYSIS_SHARED_SAMPLES_H
 
 #include "pprof/profile/estimate.h"
 #include "pprof/table/index.h"
@@ -34,58 +34,58 @@
 struct profile;
 
 /* Of each sum there is one for what was allocated and one for what is in use. */
-enum overlap_side { SIDE_ALLOC, SIDE_INUSE, SIDE_COUNT };
+enum shared_samples_side { SIDE_ALLOC, SIDE_INUSE, SIDE_COUNT };
 
 #define OVERLAP_NO_ROW UINT32_MAX
 
-struct overlap_part;
+struct shared_samples_part;
 
 /* The profile that is being added. */
-struct overlap_holder {
+struct shared_samples_holder {
 	bool counts; /* its column may hold something twice */
 	bool has_process, is_merged;
 	uint64_t session, own, from, id;   /* keys; from: of what is inherited from it */
 	uint32_t copies, inherited_copies; /* each block in it is counted so often at most */
 };
 
-struct overlap {
+struct shared_samples {
 	struct index index; /* of the keys: what there is in the columns */
 	uint64_t *keys;
 	uint32_t *key_counts;
 	size_t key_capacity, key_count_capacity;
 	uint32_t key_count, holder_count;
-	struct overlap_holder holder;
-	struct overlap_part *parts;
+	struct shared_samples_holder holder;
+	struct shared_samples_part *parts;
 	size_t part_count, part_capacity;
-	bool is_bound; /* after overlap_find() */
+	bool is_bound; /* after shared_samples_find() */
 };
 
 /* All zero is empty. */
-void overlap_fini(struct overlap *overlap);
-size_t overlap_bytes(const struct overlap *overlap);
+void shared_samples_fini(struct shared_samples *overlap);
+size_t shared_samples_bytes(const struct shared_samples *overlap);
 
 /* Tells of a profile that will be added to a column. To be called for all profiles before the first is added.
  * 0 or -ENOMEM. */
-int overlap_expect(struct overlap *overlap, const struct profile *profile, size_t column);
+int shared_samples_expect(struct shared_samples *overlap, const struct profile *profile, size_t column);
 
 /* Says which profile the next samples are of. */
-void overlap_begin(struct overlap *overlap, const struct profile *profile, size_t column);
+void shared_samples_begin(struct shared_samples *overlap, const struct profile *profile, size_t column);
 
 /* Adds the estimates of one sample, if another profile may have it too. unit: a hash of the stack as it is
  * shown; row: of the traces, or OVERLAP_NO_ROW if it is not selected. 0 or -ENOMEM. */
-int overlap_add(struct overlap *overlap, const struct profile *profile, size_t sample, size_t column,
-    uint64_t unit, uint32_t row, const struct estimate sides[SIDE_COUNT]);
+int shared_samples_add(struct shared_samples *overlap, const struct profile *profile, size_t sample,
+    size_t column, uint64_t unit, uint32_t row, const struct estimate sides[SIDE_COUNT]);
 
 /* What has to be added to estimates that were summed up as if they were independent: variance, and a negative
  * number of samples, for those counted more than once. Calls `found` for each cluster that overlaps. */
-enum overlap_scope {
+enum shared_samples_scope {
 	OVERLAP_ALL,      /* row has no meaning */
 	OVERLAP_SELECTED, /* only samples with a row; row has no meaning */
 	OVERLAP_ROWS,     /* within each row */
 };
-typedef void overlap_found(
-    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess);
-int overlap_find(struct overlap *overlap, enum overlap_scope scope, overlap_found *found,
-    void *context); /* 0 or -ENOMEM */
+typedef void shared_samples_found(
+    void *context, size_t column, uint32_t row, enum shared_samples_side side, struct estimate excess);
+int shared_samples_find(struct shared_samples *overlap, enum shared_samples_scope scope,
+    shared_samples_found *found, void *context); /* 0 or -ENOMEM */
 
 #endif

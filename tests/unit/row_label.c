@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which part of a program a frame is from, and which frame of a stack names its row. */
-#include "pprof/analysis/headings.h"
+#include "pprof/analysis/row_label.h"
 #include "pprof/analysis/callers.h"
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/totals.h"
@@ -210,7 +210,7 @@ static void stacks_are_named_by_own_code(void **unused)
 
 	assert_int_equal(traces_init(&t, &options, p, 1), 0);
 	assert_int_equal(traces_add(&t, p, 0), 0);
-	assert_int_equal(headings_choose(&t), 0);
+	assert_int_equal(row_label_choose(&t), 0);
 	assert_int_equal(t.row_count, STACK_COUNT);
 	for (size_t row = 0; row < STACK_COUNT; row++) {
 		assert_string_equal(name_at(&t, row, t.rows[row].head), stacks[row].head);
@@ -245,7 +245,7 @@ static void callers_and_callee_of_a_row(void **unused)
 	stack_put(p, far, 100);
 	assert_int_equal(traces_init(&t, &options, p, 1), 0);
 	assert_int_equal(traces_add(&t, p, 0), 0);
-	assert_int_equal(headings_choose(&t), 0);
+	assert_int_equal(row_label_choose(&t), 0);
 	assert_int_equal(callers_find(&callers, &t, values, traces_stack(&t, 0)[t.rows[0].head]), 0);
 	assert_string_equal(t.frames.rows[callers.through].label, "std::b");
 	assert_true(callers.through_share == 0.75);
@@ -275,7 +275,7 @@ static void callers_and_callee_of_a_script(void **unused)
 	stack_put(p, stack, 300);
 	assert_int_equal(traces_init(&t, &options, p, 1), 0);
 	assert_int_equal(traces_add(&t, p, 0), 0);
-	assert_int_equal(headings_choose(&t), 0);
+	assert_int_equal(row_label_choose(&t), 0);
 	assert_int_equal(callers_find(&callers, &t, values, traces_stack(&t, 0)[t.rows[0].head]), 0);
 	assert_string_equal(t.frames.rows[callers.through].label, "PyArray_New");
 	assert_true(callers.library_share == 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors of sums over forked processes, whose profiles have samples in common; and over states of one. */
-#include "pprof/analysis/contrast.h"
+#include "pprof/analysis/column_diff.h"
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/merge.h"
 #include "pprof/analysis/totals.h"
@@ -196,18 +196,18 @@ static void a_difference_of_two_recordings_is_chance(void **unused)
 		struct family base = family_make(1, true), new = family_make(2, true);
 
 		struct profile *const *const columns[] = {base.profiles, new.profiles};
-		struct contrast_options options = {.after = 1, .kind = MEASURE_INUSE};
-		struct contrast contrast;
+		struct column_diff_options options = {.after = 1, .kind = MEASURE_INUSE};
+		struct column_diff compared;
 		struct traces t;
 		bool sure = false;
 
 		traces_make(&t, NULL, columns, counts, 2);
-		assert_int_equal(contrast_make(&contrast, &t, &options), 0);
-		for (size_t i = 0; i < contrast.count; i++)
-			sure = sure || contrast_is_sure(&contrast.rows[i].flat, contrast.threshold);
+		assert_int_equal(column_diff_make(&compared, &t, &options), 0);
+		for (size_t i = 0; i < compared.count; i++)
+			sure = sure || column_diff_is_sure(&compared.rows[i].flat, compared.threshold);
 		rows += sure;
-		totals += contrast_is_sure(&contrast.sum, estimate_threshold(1));
-		contrast_fini(&contrast);
+		totals += column_diff_is_sure(&compared.sum, estimate_threshold(1));
+		column_diff_fini(&compared);
 		traces_fini(&t);
 		family_free(&base);
 		family_free(&new);

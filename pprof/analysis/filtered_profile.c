@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/analysis/excerpt.h"
+#include "pprof/analysis/filtered_profile.h"
 
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/frames.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct excerpt {
+struct filtering {
 	const struct profile *in;
 	struct profile *out;
 	const struct filter *filter;
@@ -35,7 +35,7 @@ struct excerpt {
 
 /* Numbers of the frames of a location's lines, from the first that is shown. As traces do it: what is called
  * the same is one frame, and has the marks of all. */
-static int add_frames(struct excerpt *e, uint32_t id, uint32_t *numbers)
+static int add_frames(struct filtering *e, uint32_t id, uint32_t *numbers)
 {
 	struct profile_location location = profile_location(e->in, id);
 	const char *module = location.mapping ? profile_mapping(e->in, location.mapping).filename : "";
@@ -52,7 +52,7 @@ static int add_frames(struct excerpt *e, uint32_t id, uint32_t *numbers)
 }
 
 /* Without the lines that are hidden. What is cut off is not shown, so it is not looked at. */
-static int add_location(struct excerpt *e, uint32_t id, const uint32_t *numbers, struct profile_line *lines)
+static int add_location(struct filtering *e, uint32_t id, const uint32_t *numbers, struct profile_line *lines)
 {
 	struct profile_location location = profile_location(e->in, id);
 	size_t cut = prune_lines(&e->prune, id), kept = 0;
@@ -74,7 +74,7 @@ static int add_location(struct excerpt *e, uint32_t id, const uint32_t *numbers,
 	return e->locations[id] ? 0 : profile_error(e->out);
 }
 
-static int add_locations(struct excerpt *e)
+static int add_locations(struct filtering *e)
 {
 	uint32_t count = profile_location_count(e->in), *numbers = NULL;
 	struct profile_line *lines = NULL;
@@ -103,7 +103,7 @@ static int add_locations(struct excerpt *e)
 }
 
 /* In the first mapping, because readers expect one. */
-static uint32_t hidden_location(struct excerpt *e)
+static uint32_t hidden_location(struct filtering *e)
 {
 	const struct profile_function function = {.name = "[hidden]", .system_name = "[hidden]"};
 
@@ -122,14 +122,14 @@ static uint32_t hidden_location(struct excerpt *e)
 
 /* ---- samples */
 
-static double value_of(const struct excerpt *e, const struct profile_sample *sample, enum sample_type type)
+static double value_of(const struct filtering *e, const struct profile_sample *sample, enum sample_type type)
 {
 	const size_t index = sample_type_find(e->in, type);
 
 	return index == SIZE_MAX ? 0 : (double)sample->values[index];
 }
 
-static bool is_selected(const struct excerpt *e, size_t index, const struct profile_sample *sample)
+static bool is_selected(const struct filtering *e, size_t index, const struct profile_sample *sample)
 {
 	const struct filter_block block = {filter_size(e->in, index),
 	    value_of(e, sample, SAMPLE_TYPE_ALLOC_OBJECTS), value_of(e, sample, SAMPLE_TYPE_ALLOC_SPACE),
@@ -143,7 +143,7 @@ static bool is_selected(const struct excerpt *e, size_t index, const struct prof
 	    filter_size_fits(e->filter, &block);
 }
 
-static int add_sample(struct excerpt *e, size_t index)
+static int add_sample(struct filtering *e, size_t index)
 {
 	struct profile_sample sample = profile_sample(e->in, index);
 	const size_t cut = prune_stack(&e->prune, &sample);
@@ -171,7 +171,7 @@ static int add_sample(struct excerpt *e, size_t index)
 	return profile_add_sample(e->out, e->stack, depth, sample.values, e->labels, sample.label_count);
 }
 
-static int fill(struct excerpt *e)
+static int fill(struct filtering *e)
 {
 	uint32_t count = profile_location_count(e->in);
 	int err = prune_init(&e->prune, e->in);
@@ -195,10 +195,10 @@ static int fill(struct excerpt *e)
 	return err ? err : profile_error(e->out);
 }
 
-int excerpt_make(const struct profile *profile, const struct filter *filter, const struct late_names *names,
-    struct profile **out)
+int filtered_profile_make(const struct profile *profile, const struct filter *filter,
+    const struct late_names *names, struct profile **out)
 {
-	struct excerpt e = {.in = profile, .filter = filter, .names = names, .out = profile_new()};
+	struct filtering e = {.in = profile, .filter = filter, .names = names, .out = profile_new()};
 	int err = e.out ? fill(&e) : -ENOMEM;
 
 	prune_fini(&e.prune);

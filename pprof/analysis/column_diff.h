@@ -11,35 +11,35 @@
  *     is used, which is never too small.
  *
  * The same holds for two columns of several processes, each with one state in both, or none in the first: it
- * began later. But where processes hold the same samples (overlap.h), the bound would be too small, and both
+ * began later. But where processes hold the same samples (shared_samples.h), the bound would be too small, and both
  * variances are added up.
  */
-#ifndef PPROF_ANALYSIS_CONTRAST_H
-#define PPROF_ANALYSIS_CONTRAST_H
+#ifndef PPROF_ANALYSIS_COLUMN_DIFF_H
+#define PPROF_ANALYSIS_COLUMN_DIFF_H
 
 #include "pprof/analysis/totals.h"
 
-struct contrast_sum {
+struct column_diff_sum {
 	double before, after; /* values; after is scaled */
 	double variance;      /* of the difference */
 	double samples;       /* behind both */
 };
 
-struct contrast_row {
+struct column_diff_row {
 	uint32_t frame;
-	struct contrast_sum flat, cum;
+	struct column_diff_sum flat, cum;
 };
 
-struct contrast {
-	struct contrast_row *rows; /* largest change first; only rows with a change */
+struct column_diff {
+	struct column_diff_row *rows; /* largest change first; only rows with a change */
 	size_t count;
-	struct contrast_sum sum;
+	struct column_diff_sum sum;
 	double scale; /* factor applied to the later column */
 	/* a change is beyond chance if it exceeds this many standard errors: estimate_threshold() */
 	double threshold;
 };
 
-struct contrast_options {
+struct column_diff_options {
 	size_t before, after; /* columns */
 	enum measure_kind kind;
 	bool same_process; /* or the same processes */
@@ -48,14 +48,15 @@ struct contrast_options {
 };
 
 /* 0 or -ENOMEM. */
-int contrast_make(struct contrast *contrast, const struct traces *t, const struct contrast_options *options);
-void contrast_fini(struct contrast *contrast);
+int column_diff_make(
+    struct column_diff *compared, const struct traces *t, const struct column_diff_options *options);
+void column_diff_fini(struct column_diff *compared);
 
 /* Variance of the difference of one stack (row). */
-double contrast_variance(
+double column_diff_variance(
     const struct traces *t, size_t row, size_t before, size_t after, enum measure_kind kind);
 
-static inline bool contrast_is_sure(const struct contrast_sum *sum, double threshold)
+static inline bool column_diff_is_sure(const struct column_diff_sum *sum, double threshold)
 {
 	double change = sum->after - sum->before;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of a profile that a filter selects, beside what traces with the same filter show. */
-#include "pprof/analysis/excerpt.h"
+#include "pprof/analysis/filtered_profile.h"
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/thread_names.h"
 #include "pprof/analysis/traces.h"
@@ -110,7 +110,7 @@ static void check(const struct filter_texts *texts, const struct filter *more, i
 	char error[256];
 
 	assert_int_equal(filter_open(&filter, texts, "", error, sizeof(error)), 0);
-	assert_int_equal(excerpt_make(whole, &filter, &names, &part), 0);
+	assert_int_equal(filtered_profile_make(whole, &filter, &names, &part), 0);
 	assert_int_equal(shown(whole, &filter, &filtered), wanted);
 	assert_int_equal(shown(part, NULL, &of_part), wanted);
 	compare(&filtered, &of_part);

@@ -8,7 +8,7 @@
 
 int traces_expect(struct traces *t, const struct profile *profile, size_t column)
 {
-	int err = overlap_expect(&t->overlap, profile, column);
+	int err = shared_samples_expect(&t->overlap, profile, column);
 
 	if (!err &&
 	    (t->options.by == GROUP_THREAD || t->options.split ||
@@ -18,7 +18,7 @@ int traces_expect(struct traces *t, const struct profile *profile, size_t column
 }
 
 static void correct_all(
-    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess)
+    void *context, size_t column, uint32_t row, enum shared_samples_side side, struct estimate excess)
 {
 	const struct traces *t = context;
 
@@ -27,7 +27,7 @@ static void correct_all(
 }
 
 static void correct_selected(
-    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess)
+    void *context, size_t column, uint32_t row, enum shared_samples_side side, struct estimate excess)
 {
 	const struct traces *t = context;
 
@@ -36,7 +36,7 @@ static void correct_selected(
 }
 
 static void correct_row(
-    void *context, size_t column, uint32_t row, enum overlap_side side, struct estimate excess)
+    void *context, size_t column, uint32_t row, enum shared_samples_side side, struct estimate excess)
 {
 	const struct traces *t = context;
 
@@ -46,9 +46,9 @@ static void correct_row(
 
 int traces_finish(struct traces *t)
 {
-	int err = overlap_find(&t->overlap, OVERLAP_ALL, correct_all, t);
+	int err = shared_samples_find(&t->overlap, OVERLAP_ALL, correct_all, t);
 
 	if (!err)
-		err = overlap_find(&t->overlap, OVERLAP_SELECTED, correct_selected, t);
-	return err ? err : overlap_find(&t->overlap, OVERLAP_ROWS, correct_row, t);
+		err = shared_samples_find(&t->overlap, OVERLAP_SELECTED, correct_selected, t);
+	return err ? err : shared_samples_find(&t->overlap, OVERLAP_ROWS, correct_row, t);
 }

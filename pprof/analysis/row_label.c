@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/analysis/headings.h"
+#include "pprof/analysis/row_label.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static uint32_t choose_through(const struct traces *t, const uint32_t *caller, s
 	return head ? head - 1 : 0;
 }
 
-int headings_choose(struct traces *t)
+int row_label_choose(struct traces *t)
 {
 	static const enum frame_role wanted[] = {
 	    FRAME_SCRIPT, FRAME_SCRIPT_LIBRARY, FRAME_OWN, FRAME_UNNAMED_OWN, FRAME_LIBRARY};

@@ -14,13 +14,13 @@
  *
  * The bytes of a stack count for exactly one row, so sums are what they were.
  */
-#ifndef PPROF_ANALYSIS_HEADINGS_H
-#define PPROF_ANALYSIS_HEADINGS_H
+#ifndef PPROF_ANALYSIS_ROW_LABEL_H
+#define PPROF_ANALYSIS_ROW_LABEL_H
 
 #include "pprof/analysis/traces.h"
 
 /* Sets `head` and `through` of every row. Both are 0 if it is not called: a row is about the leaf. 0 or
  * -ENOMEM. */
-int headings_choose(struct traces *t);
+int row_label_choose(struct traces *t);
 
 #endif

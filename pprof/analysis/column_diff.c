@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/analysis/contrast.h"
+#include "pprof/analysis/column_diff.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,7 +15,7 @@ static double part(const struct traces *t, size_t row, size_t column, enum measu
 	return whole > 0 ? traces_doubt(t, row, column, kind).variance * value / whole : 0;
 }
 
-double contrast_variance(
+double column_diff_variance(
     const struct traces *t, size_t row, size_t before, size_t after, enum measure_kind kind)
 {
 	enum measure_kind allocated = kind == MEASURE_INUSE ? MEASURE_ALLOC : MEASURE_OBJECTS;
@@ -38,7 +38,7 @@ double contrast_variance(
 	return bound > 0 ? fmin(bound, sum) : sum;
 }
 
-static void add(struct contrast_sum *sum, double before, double after, double variance, double samples)
+static void add(struct column_diff_sum *sum, double before, double after, double variance, double samples)
 {
 	sum->before += before;
 	sum->after += after;
@@ -46,32 +46,32 @@ static void add(struct contrast_sum *sum, double before, double after, double va
 	sum->samples += samples;
 }
 
-static void add_row(struct contrast *contrast, const struct traces *t, const struct contrast_options *options,
-    size_t row, double scale, uint32_t *seen)
+static void add_row(struct column_diff *compared, const struct traces *t,
+    const struct column_diff_options *options, size_t row, double scale, uint32_t *seen)
 {
 	double before = (double)traces_value(t, row, options->before, options->kind);
 	double after = (double)traces_value(t, row, options->after, options->kind) * scale;
 	struct traces_doubt old = traces_doubt(t, row, options->before, options->kind);
 	struct traces_doubt new = traces_doubt(t, row, options->after, options->kind);
 	double variance = options->same_process && !options->normalize
-	    ? contrast_variance(t, row, options->before, options->after, options->kind)
+	    ? column_diff_variance(t, row, options->before, options->after, options->kind)
 	    : old.variance + new.variance *scale *scale;
 	const uint32_t *stack = traces_stack(t, row);
 
-	add(&contrast->sum, before, after, variance, old.samples + new.samples);
+	add(&compared->sum, before, after, variance, old.samples + new.samples);
 	for (uint32_t i = 0; i < t->rows[row].depth; i++) {
 		if (i == t->rows[row].head)
-			add(&contrast->rows[stack[i]].flat, before, after, variance,
+			add(&compared->rows[stack[i]].flat, before, after, variance,
 			    old.samples + new.samples);
 		if (!totals_seen(seen, stack[i], row))
-			add(&contrast->rows[stack[i]].cum, before, after, variance,
+			add(&compared->rows[stack[i]].cum, before, after, variance,
 			    old.samples + new.samples);
 	}
 }
 
-/* The variance of the sum of all rows: the rows may have blocks in common (overlap.h). */
-static void doubt_sum(
-    struct contrast_sum *sum, const struct traces *t, const struct contrast_options *options, double scale)
+/* The variance of the sum of all rows: the rows may have blocks in common (shared_samples.h). */
+static void doubt_sum(struct column_diff_sum *sum, const struct traces *t,
+    const struct column_diff_options *options, double scale)
 {
 	struct traces_doubt old = traces_doubt_selected(t, options->before, options->kind);
 	struct traces_doubt new = traces_doubt_selected(t, options->after, options->kind);
@@ -84,7 +84,7 @@ static void doubt_sum(
 		sum->variance = old.variance + new.variance *scale *scale;
 }
 
-static double scale_of(const struct traces *t, const struct contrast_options *options)
+static double scale_of(const struct traces *t, const struct column_diff_options *options)
 {
 	double before = 0, after = 0;
 
@@ -102,7 +102,7 @@ struct sorting {
 
 static int compare_rows(const void *left, const void *right, void *context)
 {
-	const struct contrast_row *a = left, *b = right;
+	const struct column_diff_row *a = left, *b = right;
 	const struct sorting *sorting = context;
 	double x = sorting->cum ? a->cum.after - a->cum.before : a->flat.after - a->flat.before;
 	double y = sorting->cum ? b->cum.after - b->cum.before : b->flat.after - b->flat.before;
@@ -114,44 +114,45 @@ static int compare_rows(const void *left, const void *right, void *context)
 }
 
 /* A smaller difference is the rounding of a scaled value. */
-static bool has_change(const struct contrast_sum *sum)
+static bool has_change(const struct column_diff_sum *sum)
 {
 	return fabs(sum->after - sum->before) > 1e-9 * (fabs(sum->after) + fabs(sum->before));
 }
 
-int contrast_make(struct contrast *contrast, const struct traces *t, const struct contrast_options *options)
+int column_diff_make(
+    struct column_diff *compared, const struct traces *t, const struct column_diff_options *options)
 {
 	uint32_t *seen = calloc((size_t)t->frames.count + 1, sizeof(*seen));
 	struct sorting sorting = {t, options->order == TOTALS_BY_CUM};
 	double scale = scale_of(t, options);
 	size_t kept = 0;
 
-	memset(contrast, 0, sizeof(*contrast));
-	contrast->rows = calloc((size_t)t->frames.count + 1, sizeof(*contrast->rows));
-	if (!seen || !contrast->rows) {
+	memset(compared, 0, sizeof(*compared));
+	compared->rows = calloc((size_t)t->frames.count + 1, sizeof(*compared->rows));
+	if (!seen || !compared->rows) {
 		free(seen);
-		contrast_fini(contrast);
+		column_diff_fini(compared);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < t->frames.count; i++)
-		contrast->rows[i].frame = i;
+		compared->rows[i].frame = i;
 	for (size_t row = 0; row < t->row_count; row++)
-		add_row(contrast, t, options, row, scale, seen);
+		add_row(compared, t, options, row, scale, seen);
 	free(seen);
-	doubt_sum(&contrast->sum, t, options, scale);
+	doubt_sum(&compared->sum, t, options, scale);
 	for (uint32_t i = 0; i < t->frames.count; i++)
-		if (has_change(sorting.cum ? &contrast->rows[i].cum : &contrast->rows[i].flat))
-			contrast->rows[kept++] = contrast->rows[i];
-	contrast->count = kept;
-	contrast->scale = scale;
-	contrast->threshold = estimate_threshold((double)kept);
+		if (has_change(sorting.cum ? &compared->rows[i].cum : &compared->rows[i].flat))
+			compared->rows[kept++] = compared->rows[i];
+	compared->count = kept;
+	compared->scale = scale;
+	compared->threshold = estimate_threshold((double)kept);
 	if (kept > 1)
-		qsort_r(contrast->rows, kept, sizeof(*contrast->rows), compare_rows, &sorting);
+		qsort_r(compared->rows, kept, sizeof(*compared->rows), compare_rows, &sorting);
 	return 0;
 }
 
-void contrast_fini(struct contrast *contrast)
+void column_diff_fini(struct column_diff *compared)
 {
-	free(contrast->rows);
-	memset(contrast, 0, sizeof(*contrast));
+	free(compared->rows);
+	memset(compared, 0, sizeof(*compared));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/analysis/overlap.h"
+#include "pprof/analysis/shared_samples.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,14 +13,14 @@
 
 enum { UNKNOWN_ORIGIN = 0, COPIES_MOST = 1000000 };
 
-struct overlap_part {
+struct shared_samples_part {
 	uint64_t unit, session, origin, holder;
 	uint32_t column, row, copies;
-	enum overlap_side side;
+	enum shared_samples_side side;
 	struct estimate estimate;
 };
 
-void overlap_fini(struct overlap *o)
+void shared_samples_fini(struct shared_samples *o)
 {
 	index_fini(&o->index);
 	free(o->keys);
@@ -29,7 +29,7 @@ void overlap_fini(struct overlap *o)
 	memset(o, 0, sizeof(*o));
 }
 
-size_t overlap_bytes(const struct overlap *o)
+size_t shared_samples_bytes(const struct shared_samples *o)
 {
 	return index_bytes(&o->index) + o->key_capacity * sizeof(*o->keys) +
 	    o->key_count_capacity * sizeof(*o->key_counts) + o->part_capacity * sizeof(*o->parts);
@@ -52,7 +52,7 @@ static uint64_t key_make(enum key_kind kind, uint64_t session, uint64_t pid, uin
 	return index_mix(index_mix(hash, pid), detail) | 1; /* not UNKNOWN_ORIGIN */
 }
 
-static uint32_t key_find(const struct overlap *o, uint64_t key)
+static uint32_t key_find(const struct shared_samples *o, uint64_t key)
 {
 	size_t cursor = index_start(index_fold(key));
 	uint32_t id;
@@ -63,7 +63,7 @@ static uint32_t key_find(const struct overlap *o, uint64_t key)
 	return 0;
 }
 
-static int key_count(struct overlap *o, uint64_t key)
+static int key_count(struct shared_samples *o, uint64_t key)
 {
 	uint32_t id = key_find(o, key);
 
@@ -82,7 +82,7 @@ static int key_count(struct overlap *o, uint64_t key)
 	return 0;
 }
 
-static uint32_t key_counted(const struct overlap *o, uint64_t key)
+static uint32_t key_counted(const struct shared_samples *o, uint64_t key)
 {
 	uint32_t id = key_find(o, key);
 
@@ -93,7 +93,7 @@ static uint32_t key_counted(const struct overlap *o, uint64_t key)
 
 /* A merged profile says how many profiles it is the sum of, or has a comment of each process. A sum of deltas
  * has no sample twice. A sum of several states of a process has all samples several times. */
-static void read_copies(struct overlap_holder *h, const struct origin *origin)
+static void read_copies(struct shared_samples_holder *h, const struct origin *origin)
 {
 	size_t profiles = origin->process_count, processes = profiles;
 	char what[16] = "";
@@ -107,12 +107,12 @@ static void read_copies(struct overlap_holder *h, const struct origin *origin)
 	h->copies = profiles > processes ? (uint32_t)(profiles - processes + 1) : 1;
 }
 
-static void read_holder(struct overlap_holder *h, const struct profile *profile, size_t column)
+static void read_holder(struct shared_samples_holder *h, const struct profile *profile, size_t column)
 {
 	struct origin origin;
 
 	origin_read(&origin, profile);
-	*h = (struct overlap_holder){.has_process = origin_has_process(&origin),
+	*h = (struct shared_samples_holder){.has_process = origin_has_process(&origin),
 	    .is_merged = *origin.merged != '\0',
 	    .session = index_mix(index_seed(), column)};
 	h->session = index_mix_bytes(h->session, origin.session, strlen(origin.session));
@@ -138,7 +138,8 @@ static int64_t number_label(const struct profile *profile, size_t sample, const 
 	return filter_label(profile, sample, key, &label) && !label.str && label.num > 0 ? label.num : 0;
 }
 
-static struct told read_labels(const struct overlap_holder *h, const struct profile *profile, size_t sample)
+static struct told read_labels(
+    const struct shared_samples_holder *h, const struct profile *profile, size_t sample)
 {
 	struct profile_label label;
 	struct told told = {.pid = number_label(profile, sample, ORIGIN_LABEL_PID)};
@@ -152,9 +153,9 @@ static struct told read_labels(const struct overlap_holder *h, const struct prof
 	return told;
 }
 
-int overlap_expect(struct overlap *o, const struct profile *profile, size_t column)
+int shared_samples_expect(struct shared_samples *o, const struct profile *profile, size_t column)
 {
-	struct overlap_holder h;
+	struct shared_samples_holder h;
 	int err;
 
 	read_holder(&h, profile, column);
@@ -177,9 +178,9 @@ int overlap_expect(struct overlap *o, const struct profile *profile, size_t colu
 	return err;
 }
 
-void overlap_begin(struct overlap *o, const struct profile *profile, size_t column)
+void shared_samples_begin(struct shared_samples *o, const struct profile *profile, size_t column)
 {
-	struct overlap_holder *h = &o->holder;
+	struct shared_samples_holder *h = &o->holder;
 
 	read_holder(h, profile, column);
 	h->counts = key_counted(o, key_make(KEY_FILE, column, 0, 0)) > 1;
@@ -190,9 +191,9 @@ void overlap_begin(struct overlap *o, const struct profile *profile, size_t colu
 
 /* Sets the origin of what a sample has in use. Returns false if no other profile may have the sample too, as
  * in most programs. */
-static bool inuse_is_shared(const struct overlap *o, const struct told *told, uint64_t *origin)
+static bool inuse_is_shared(const struct shared_samples *o, const struct told *told, uint64_t *origin)
 {
-	const struct overlap_holder *h = &o->holder;
+	const struct shared_samples_holder *h = &o->holder;
 	bool any_unknown = key_find(o, key_make(KEY_UNKNOWN, h->session, 0, 0)) != 0;
 
 	*origin = told->origin;
@@ -207,26 +208,26 @@ static bool inuse_is_shared(const struct overlap *o, const struct told *told, ui
 }
 
 /* What was allocated is only in other states of the same process too. */
-static bool alloc_is_shared(const struct overlap *o, const struct told *told, uint64_t *origin)
+static bool alloc_is_shared(const struct shared_samples *o, const struct told *told, uint64_t *origin)
 {
-	const struct overlap_holder *h = &o->holder;
+	const struct shared_samples_holder *h = &o->holder;
 
 	*origin = told->pid ? key_make(KEY_OWN, h->session, (uint64_t)told->pid, 0) : h->own;
 	return h->copies > 1 || (h->has_process && key_counted(o, h->own) > 1);
 }
 
-int overlap_add(struct overlap *o, const struct profile *profile, size_t sample, size_t column, uint64_t unit,
-    uint32_t row, const struct estimate sides[SIDE_COUNT])
+int shared_samples_add(struct shared_samples *o, const struct profile *profile, size_t sample, size_t column,
+    uint64_t unit, uint32_t row, const struct estimate sides[SIDE_COUNT])
 {
-	const struct overlap_holder *h = &o->holder;
+	const struct shared_samples_holder *h = &o->holder;
 	struct told told;
 
 	if (!h->counts)
 		return 0;
 	told = read_labels(h, profile, sample);
-	for (enum overlap_side side = 0; side < SIDE_COUNT; side++) {
+	for (enum shared_samples_side side = 0; side < SIDE_COUNT; side++) {
 		bool inuse = side == SIDE_INUSE;
-		struct overlap_part part = {
+		struct shared_samples_part part = {
 		    .unit = unit,
 		    .session = h->session,
 		    .holder = told.pid ? key_make(KEY_HOLDER, h->id, (uint64_t)told.pid, 0) : h->id,
@@ -253,8 +254,8 @@ int overlap_add(struct overlap *o, const struct profile *profile, size_t sample,
 /* ---- clusters */
 
 struct finding {
-	enum overlap_scope scope;
-	overlap_found *found;
+	enum shared_samples_scope scope;
+	shared_samples_found *found;
 	void *context;
 	double *values; /* as many as there are parts */
 	bool is_bound;
@@ -267,13 +268,13 @@ static int compare_numbers(uint64_t a, uint64_t b)
 
 static int compare_holders(const void *left, const void *right)
 {
-	return compare_numbers(
-	    ((const struct overlap_part *)left)->holder, ((const struct overlap_part *)right)->holder);
+	return compare_numbers(((const struct shared_samples_part *)left)->holder,
+	    ((const struct shared_samples_part *)right)->holder);
 }
 
 static int compare_parts(const void *left, const void *right, void *context)
 {
-	const struct overlap_part *a = left, *b = right;
+	const struct shared_samples_part *a = left, *b = right;
 	const struct finding *f = context;
 	int order = compare_numbers(a->column, b->column);
 
@@ -293,7 +294,7 @@ static int compare_parts(const void *left, const void *right, void *context)
 }
 
 static bool belong_together(
-    const struct finding *f, const struct overlap_part *first, const struct overlap_part *other)
+    const struct finding *f, const struct shared_samples_part *first, const struct shared_samples_part *other)
 {
 	if (f->scope == OVERLAP_ROWS && first->row != other->row)
 		return false;
@@ -329,7 +330,7 @@ static double number_of(const struct estimate *e, int which)
 
 /* Sums of one number by holder, into values; returns how many. *excess: what the holders' own copies add. */
 static size_t sum_holders(
-    const struct overlap_part *parts, size_t count, int which, double *values, double *excess)
+    const struct shared_samples_part *parts, size_t count, int which, double *values, double *excess)
 {
 	size_t holders = 0;
 
@@ -348,7 +349,7 @@ static size_t sum_holders(
 	return holders;
 }
 
-static void find_in(struct finding *f, const struct overlap_part *parts, size_t count)
+static void find_in(struct finding *f, const struct shared_samples_part *parts, size_t count)
 {
 	struct estimate excess = {0, 0, 0};
 	double *const numbers[] = {&excess.samples, &excess.bytes_variance, &excess.objects_variance};
@@ -370,7 +371,8 @@ static void find_in(struct finding *f, const struct overlap_part *parts, size_t 
 	f->found(f->context, parts[0].column, parts[0].row, parts[0].side, excess);
 }
 
-int overlap_find(struct overlap *o, enum overlap_scope scope, overlap_found *found, void *context)
+int shared_samples_find(
+    struct shared_samples *o, enum shared_samples_scope scope, shared_samples_found *found, void *context)
 {
 	struct finding f = {.scope = scope, .found = found, .context = context};
 
@@ -381,7 +383,7 @@ int overlap_find(struct overlap *o, enum overlap_scope scope, overlap_found *fou
 		return -ENOMEM;
 	qsort_r(o->parts, o->part_count, sizeof(*o->parts), compare_parts, &f);
 	for (size_t i = 0, next; i < o->part_count; i = next) {
-		struct overlap_part *first = &o->parts[i];
+		struct shared_samples_part *first = &o->parts[i];
 
 		for (next = i; next < o->part_count && belong_together(&f, first, &o->parts[next]); next++)
 			;
