@@ -5,7 +5,7 @@
 #include "sampler/cli/command.h"
 #include "sampler/cli/options_rows.h"
 #include "sampler/control/control_path.h"
-#include "sampler/snapshot/schedule.h"
+#include "sampler/snapshot/interval.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ void options_defaults(struct options *options)
 	memset(options, 0, sizeof(*options));
 	options->period_bytes = PERIOD_BYTES_DEFAULT;
 	options->stack_bytes = STACK_BYTES_DEFAULT;
-	options->interval_ns = SCHEDULE_USUAL;
+	options->interval_ns = INTERVAL_USUAL;
 	options->on_limit_ns = ON_LIMIT_NS_DEFAULT;
 	options->temporary_ns = TEMPORARY_NS_DEFAULT;
 	options->signal = SIGUSR1;

@@ -131,7 +131,7 @@ struct options {
 	enum backend backend;
 	/* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
 	uint32_t stack_bytes;
-	uint64_t interval_ns;                /* between periodic snapshots: see schedule.h */
+	uint64_t interval_ns;                /* between periodic snapshots: see interval.h */
 	uint64_t keep;                       /* numbered snapshots of a process, the newest; 0: all */
 	uint64_t min_samples;                /* processes with fewer leave no profile, COMMAND does */
 	const char *only, *exclude;          /* regular expressions of programs; NULL: not given */

@@ -6,7 +6,7 @@
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/loader/preload_library.h"
-#include "sampler/snapshot/schedule.h"
+#include "sampler/snapshot/interval.h"
 #include "sampler/target/target.h"
 #include "sampler/target/target_plan.h"
 
@@ -160,7 +160,7 @@ void policy_match_plan(struct target_plan *plan, struct daemon *d, const struct 
 
 	plan->uid = match->facts.uid;
 	plan->decided = d->policy_checks;
-	_Static_assert(RULES_INTERVAL_NS_DEFAULT == SCHEDULE_USUAL, "nobody asked for an interval");
+	_Static_assert(RULES_INTERVAL_NS_DEFAULT == INTERVAL_USUAL, "nobody asked for an interval");
 	plan->interval_ns = how->interval_ns;
 	plan->keep = how->keep;
 	plan->samples_per_hour = how->samples_per_hour;

@@ -28,7 +28,7 @@ const char *rules_fact_name(enum rules_fact fact);
 enum { RULES_LABELS_MOST = 16, RULES_TITLE_BYTES = 64 };
 
 #define RULES_PERIOD_BYTES_DEFAULT (UINT64_C(512) << 10)
-#define RULES_INTERVAL_NS_DEFAULT  UINT64_MAX /* no interval is configured: see snapshot/schedule.h */
+#define RULES_INTERVAL_NS_DEFAULT  UINT64_MAX /* no interval is configured: see snapshot/interval.h */
 
 struct rules_globs {
 	char **globs;

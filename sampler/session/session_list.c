@@ -11,9 +11,9 @@
 
 static int64_t next_unix_ns(const struct snapshot_series *series)
 {
-	if (!series || series->schedule.due_ns == UINT64_MAX)
+	if (!series || series->periodic.due_ns == UINT64_MAX)
 		return 0;
-	return clock_unix_ns() + (int64_t)(series->schedule.due_ns - clock_now_ns());
+	return clock_unix_ns() + (int64_t)(series->periodic.due_ns - clock_now_ns());
 }
 
 static void list_process(void *context, const struct target *target, int64_t start_unix_ns)

@@ -33,10 +33,10 @@ static void describe_trouble(const struct process *process, const struct snapsho
 	text[0] = '\0';
 	if (paused && now_ns > since_ns)
 		paused_ns += now_ns - since_ns;
-	if (series->schedule.skipped || series->failed)
+	if (series->periodic.skipped || series->failed)
 		at = snprintf(text, text_bytes,
 		    "snapshots before this one: %" PRIu64 " skipped, %" PRIu64 " not written",
-		    series->schedule.skipped, series->failed);
+		    series->periodic.skipped, series->failed);
 	if (series->heap.refused && at < (int)text_bytes)
 		at += snprintf(text + at, text_bytes - (size_t)at,
 		    "%s%" PRIu64 " snapshot requests of the program refused (more than one a second)",

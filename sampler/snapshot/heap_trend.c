@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/heap_trend.h"
 
-#include "sampler/snapshot/schedule.h"
+#include "sampler/snapshot/interval.h"
 
 /* The process' counts are not trusted: any number may be there. */
 static double bytes_of(const struct tally *tally)
@@ -26,7 +26,7 @@ struct trend_point heap_trend_point(const struct region_place *place, uint64_t n
 
 void heap_trend_note(struct snapshot_series *series, const struct region_place *place, uint64_t now_ns)
 {
-	if (now_ns - series->schedule.begin_ns < schedule_due_ns(SCHEDULE_USUAL, 1) ||
+	if (now_ns - series->periodic.begin_ns < interval_due_ns(INTERVAL_USUAL, 1) ||
 	    !trend_series_is_due(&series->heap.trend, (double)now_ns / 1e9))
 		return;
 	const struct trend_point point = heap_trend_point(place, now_ns);

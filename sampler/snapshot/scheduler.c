@@ -29,7 +29,7 @@ static uint64_t interval_of(
 	const uint64_t interval_ns =
 	    target->plan ? target->plan->interval_ns : scheduler->setup.settings->interval_ns;
 
-	return interval_ns == SCHEDULE_USUAL && !source->kind->grows ? SCHEDULE_USUAL_NS : interval_ns;
+	return interval_ns == INTERVAL_USUAL && !source->kind->grows ? INTERVAL_USUAL_NS : interval_ns;
 }
 
 /* A process that an earlier sampler knew has had its snapshots, at the same times. */
@@ -55,9 +55,9 @@ struct snapshot_series *scheduler_series(struct snapshot_source *source, struct 
 
 static bool is_early(const struct snapshot_series *series, uint64_t interval_ns)
 {
-	const struct schedule *schedule = &series->schedule;
+	const struct interval_clock *periodic = &series->periodic;
 
-	return schedule_is_early(interval_ns, schedule->due_ns - schedule->begin_ns);
+	return interval_is_early(interval_ns, periodic->due_ns - periodic->begin_ns);
 }
 
 /* Does a snapshot that is due wait for its turn? An early snapshot needs room among all early ones. */
@@ -74,13 +74,13 @@ static bool may_wait(
 static void tend_interval(struct scheduler *scheduler, struct snapshot_series *series, uint64_t now_ns)
 {
 	const uint64_t interval_ns = interval_of(scheduler, series->source, series->target);
-	const bool due = schedule_look(&series->schedule, interval_ns, now_ns);
+	const bool due = interval_clock_look(&series->periodic, interval_ns, now_ns);
 	const bool waits = due && may_wait(scheduler, series, interval_ns, now_ns);
 
 	snapshot_request_step(&series->numbered, waits ? REQUEST_ON_DUE : REQUEST_ON_NOT_DUE);
-	series->schedule.skipped += due && scheduler->paused;
+	series->periodic.skipped += due && scheduler->paused;
 	if (due && !waits)
-		schedule_advance(&series->schedule, interval_ns, now_ns);
+		interval_clock_advance(&series->periodic, interval_ns, now_ns);
 }
 
 /* The process whose last periodic snapshot was the longest ago, among those that wait and for whose account
@@ -117,12 +117,12 @@ static void take_periodic(struct scheduler *scheduler, uint64_t now_ns)
 
 	while ((series = next_in_turn(scheduler))) {
 		const uint64_t interval_ns = interval_of(scheduler, series->source, series->target);
-		struct schedule *schedule = &series->schedule;
+		struct interval_clock *periodic = &series->periodic;
 
-		schedule_describe(interval_ns, schedule->due_ns - schedule->begin_ns, cause, sizeof(cause));
+		interval_describe(interval_ns, periodic->due_ns - periodic->begin_ns, cause, sizeof(cause));
 		scheduler_take_periodic(scheduler, series, cause);
 		series->turn = ++scheduler->turn;
-		schedule_advance(schedule, interval_ns, now_ns);
+		interval_clock_advance(periodic, interval_ns, now_ns);
 	}
 }
 
@@ -131,7 +131,7 @@ static void take_periodic(struct scheduler *scheduler, uint64_t now_ns)
 static uint64_t next_due_ns(
     const struct scheduler *scheduler, const struct snapshot_series *series, uint64_t now_ns)
 {
-	const uint64_t due_ns = series->schedule.due_ns;
+	const uint64_t due_ns = series->periodic.due_ns;
 
 	if (!interval_of(scheduler, series->source, series->target) || series->numbered.state != REQUEST_NONE)
 		return UINT64_MAX;

@@ -2,7 +2,7 @@
 /*
  * The scheduler: says when a snapshot of a process is written, and follows it until the files are on disk.
  *
- *   interval           a process' clock (schedule.h), looked at by scheduler_tend
+ *   interval           a process' clock (interval.h), looked at by scheduler_tend
  *   program, signal    the source sees it in shared memory (heap_source.c)
  *   threshold          the source sees it likewise (threshold_watch.h)
  *   SIGUSR1 to us      scheduler_ask_all

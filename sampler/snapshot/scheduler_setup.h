@@ -16,7 +16,7 @@ struct target;
 
 /* When and in how much detail snapshots are written. The session fills these in from the options. */
 struct snapshot_settings {
-	uint64_t interval_ns;      /* between periodic snapshots: see schedule.h */
+	uint64_t interval_ns;      /* between periodic snapshots: see interval.h */
 	uint64_t keep;             /* numbered snapshots of a process, the newest; 0: all */
 	enum symbol_detail detail; /* of symbols */
 	/* Processes with fewer samples leave no profile. COMMAND always does, and so does a process that

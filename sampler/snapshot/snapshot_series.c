@@ -9,7 +9,8 @@ struct snapshot_series *snapshot_series_new(uint64_t begin_ns, uint64_t interval
 
 	if (!series)
 		return NULL;
-	series->next_number = 1 + (uint32_t)schedule_begin(&series->schedule, begin_ns, interval_ns, now_ns);
+	series->next_number =
+	    1 + (uint32_t)interval_clock_begin(&series->periodic, begin_ns, interval_ns, now_ns);
 	oom_watch_init(&series->death);
 	return series;
 }

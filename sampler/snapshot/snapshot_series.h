@@ -10,9 +10,9 @@
 #include "pprof/analysis/trend_series.h"
 #include "pprof/text/throttle.h"
 #include "sampler/linux/exit_status.h"
+#include "sampler/snapshot/interval.h"
 #include "sampler/snapshot/kept_files.h"
 #include "sampler/snapshot/resident_watch.h"
-#include "sampler/snapshot/schedule.h"
 #include "sampler/snapshot/snapshot_request.h"
 #include "sampler/snapshot/threshold_watch.h"
 
@@ -29,7 +29,7 @@ struct snapshot_series {
 	struct snapshot_source *source; /* makes its snapshots */
 
 	/* When: scheduler.c. */
-	struct schedule schedule;                    /* of the periodic snapshots */
+	struct interval_clock periodic;              /* of the periodic snapshots */
 	struct snapshot_request numbered, in_memory; /* steps: snapshot_request.c */
 	uint64_t turn;         /* number of its last periodic snapshot among those of all processes */
 	uint64_t refreshed_ns; /* when thread names and the cgroup were last read */
@@ -62,7 +62,7 @@ struct snapshot_series {
 };
 
 /* Of a process that is sampled since begin_ns. What was due until now_ns was taken by an earlier sampler.
- * interval_ns: see schedule.h. NULL if out of memory. */
+ * interval_ns: see interval.h. NULL if out of memory. */
 struct snapshot_series *snapshot_series_new(uint64_t begin_ns, uint64_t interval_ns, uint64_t now_ns);
 void snapshot_series_free(struct snapshot_series *series); /* NULL is fine; leaves its list */
 

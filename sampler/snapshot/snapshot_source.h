@@ -43,7 +43,7 @@ struct snapshot_order {
 
 struct snapshot_source_kind {
 	bool in_memory; /* take() can make SNAPSHOT_MEMORY, of one profile without any other file */
-	bool grows; /* users ask what grows in its profiles, which takes early snapshots: see schedule.h */
+	bool grows; /* users ask what grows in its profiles, which takes early snapshots: see interval.h */
 	/* Looks for requests of a target. May be NULL. */
 	void (*look)(
 	    struct snapshot_source *source, struct target *target, uint64_t now_ns, enum snapshot_look how);

@@ -9,7 +9,7 @@
 enum { TARGET_SERVICE_BYTES = 129, TARGET_OWNER_BYTES = 128, TARGET_LABELS_BYTES = 2048 };
 
 struct target_plan {
-	uint64_t interval_ns;               /* between periodic snapshots: see snapshot/schedule.h */
+	uint64_t interval_ns;               /* between periodic snapshots: see snapshot/interval.h */
 	uint64_t period_bytes;              /* as configured; 0: samples_per_hour is */
 	uint64_t samples_per_hour;          /* the period follows from it; 0: it does not */
 	uint64_t keep;                      /* numbered snapshots, the newest; 0: all */

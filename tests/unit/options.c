@@ -3,7 +3,7 @@
 #include "sampler/symbol/symbol.h"
 
 #include "sampler/cli/command.h"
-#include "sampler/snapshot/schedule.h"
+#include "sampler/snapshot/interval.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static void defaults_are_those_of_the_contract(void **state)
 	assert_int_equal(parse("true", NULL), 0);
 	assert_int_equal(options.period_bytes, 512 << 10);
 	assert_int_equal(options.stack_bytes, 32 << 10);
-	assert_int_equal(options.interval_ns, SCHEDULE_USUAL);
+	assert_int_equal(options.interval_ns, INTERVAL_USUAL);
 	assert_int_equal(options.backend, BACKEND_AUTO);
 	assert_int_equal(options.symbols, SYMBOL_FULL);
 	assert_int_equal(options.verbosity, 0);

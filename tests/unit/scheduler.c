@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/snapshot/schedule.h"
+#include "sampler/snapshot/interval.h"
 #include "sampler/snapshot/scheduler.h"
 #include "sampler/target/target_plan.h"
 
@@ -467,7 +467,7 @@ static void a_full_queue_has_room_for_another_account(void **state)
 	desks[0].settings.verbosity = -1;
 	for (int i = 0; i < DESKS; i++) { /* the first comes last in each look */
 		open_planned(&desks[i], getpid(), scheduler, i == 0 ? &other : &many);
-		desks[i].target.series->schedule.due_ns = SECOND;
+		desks[i].target.series->periodic.due_ns = SECOND;
 		desks[i].waits = true;
 	}
 	(void)scheduler_tend(scheduler, 2 * (uint64_t)SECOND);
@@ -554,7 +554,7 @@ static void nothing_is_taken_while_paused(void **state)
 	assert_int_equal(desk.tries, 0);
 	assert_int_equal(desk.answers, 1);
 	assert_int_equal(desk.answer, -ECANCELED);
-	assert_true(desk.target.series->schedule.skipped >= 2);
+	assert_true(desk.target.series->periodic.skipped >= 2);
 	scheduler_pause(desk.source.scheduler, false);
 	scheduler_tend(desk.source.scheduler, 4 * (uint64_t)SECOND + 1);
 	assert_int_equal(desk.tries, 1);
@@ -586,10 +586,10 @@ static void the_first_come_early_where_nobody_asked(void **state)
 	struct desk desk;
 
 	(void)state;
-	open_desk_every(&desk, getpid(), SCHEDULE_USUAL);
+	open_desk_every(&desk, getpid(), INTERVAL_USUAL);
 	for (size_t i = 0; i < sizeof(after_s) / sizeof(after_s[0]); i++)
 		assert_int_equal(taken_after_s(&desk, &now_s, 1000), after_s[i]);
-	assert_int_equal(desk.target.series->schedule.skipped, 0);
+	assert_int_equal(desk.target.series->periodic.skipped, 0);
 	close_desk(&desk);
 }
 
@@ -617,7 +617,7 @@ static void a_crowd_has_few_early_ones(void **state)
 	struct scheduler *scheduler;
 
 	(void)state;
-	open_desk_every(&desks[0], getpid(), SCHEDULE_USUAL);
+	open_desk_every(&desks[0], getpid(), INTERVAL_USUAL);
 	scheduler = desks[0].source.scheduler;
 	for (int i = 1; i < DESKS; i++)
 		open_target(&desks[i], getpid(), scheduler);
