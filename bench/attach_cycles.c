@@ -11,8 +11,8 @@
  */
 #include "pprof/text/clock.h"
 #include "sampler/attach/attachment.h"
-#include "sampler/attach/delivery.h"
 #include "sampler/attach/holder.h"
+#include "sampler/attach/library_copy.h"
 #include "sampler/linux/proc.h"
 
 #include <inttypes.h>
@@ -79,9 +79,10 @@ int main(int argc, char *argv[])
 {
 	if (argc > 1 && strcmp(argv[1], HOLDER_COMMAND) == 0)
 		return holder_main(argc - 2, argv + 2);
-	struct delivery delivery = {.fd = -1};
-	struct attachment_wish wish = {.modules = modules_new(0), .cancel_fd = -1, .delivery = &delivery};
-	if (argc != 5 || delivery_open(&delivery, argv[1]) != 0 || !wish.modules)
+	struct library_copy library_copy = {.fd = -1};
+	struct attachment_wish wish = {
+	    .modules = modules_new(0), .cancel_fd = -1, .library_copy = &library_copy};
+	if (argc != 5 || library_copy_open(&library_copy, argv[1]) != 0 || !wish.modules)
 		return 2;
 	wish.pid = atoi(argv[2]);
 	setvbuf(stdout, NULL, _IOLBF, 0);

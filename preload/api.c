@@ -4,8 +4,8 @@
 #include "proto/heaptap.h"
 
 #include "preload/claim.h"
-#include "preload/clock.h"
 #include "preload/request.h"
+#include "preload/sample_clock.h"
 #include "preload/sampled.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int api_snapshot(const char *name)
 static void set_paused(bool pause)
 {
 	sample_enter();
-	request_pause(claim_ready() ? place_self() : NULL, clock_read_ns(), pause);
+	request_pause(claim_ready() ? place_self() : NULL, sample_clock_read_ns(), pause);
 	sample_leave();
 }
 

@@ -4,7 +4,6 @@
 #include "preload/arguments.h"
 #include "preload/capture.h"
 #include "preload/claim.h"
-#include "preload/clock.h"
 #include "preload/loader_lock.h"
 #include "preload/lock_all.h"
 #include "preload/lookup.h"
@@ -14,6 +13,7 @@
 #include "preload/one_thread.h"
 #include "preload/raw_file.h"
 #include "preload/sample.h"
+#include "preload/sample_clock.h"
 #include "preload/seccomp_filter.h"
 #include "preload/session.h"
 #include "preload/signal.h"
@@ -192,8 +192,8 @@ bool attach_to(struct region_header *header, bool strict, bool runs)
 	describe_image(header, pid, strict, runs);
 	tables_tell(header);
 	seed();
-	clock_open((int)header->clock_id, counter_of(strict, runs));
-	header->clock_id = (uint32_t)clock_chosen();
+	sample_clock_open((int)header->clock_id, counter_of(strict, runs));
+	header->clock_id = (uint32_t)sample_clock_chosen();
 	one_thread_open();
 	lock_all_leave_out(LOCK_ALL_REGION, header, region_start_bytes(header));
 	const struct claim_setup setup = claim_setup_of(header, pid, lasting.wiped);
@@ -232,7 +232,7 @@ static bool offer(bool strict)
 	header->trigger_address = capture_breakpoint();
 	tables_tell(header);
 	seed();
-	clock_open((int)header->clock_id, counter_of(strict, false));
+	sample_clock_open((int)header->clock_id, counter_of(strict, false));
 	one_thread_open();
 	lock_all_leave_out(LOCK_ALL_REGION, header, region_start_bytes(header));
 	/* Whether it will still be this process that takes a place is known if forks are told. */

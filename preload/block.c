@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/block.h"
 
-#include "preload/clock.h"
 #include "preload/last_level.h"
 #include "preload/one_thread.h"
 #include "preload/place.h"
 #include "preload/sample.h"
+#include "preload/sample_clock.h"
 #include "preload/slot.h"
 #include "preload/tally.h"
 #include "preload/thread.h"
@@ -39,7 +39,7 @@ static void log_free(const struct live_entry *entry)
 		return;
 	atomic_thread_fence(memory_order_release);
 	entry_free->sample = entry->sample;
-	entry_free->freed_ns = clock_read_ns();
+	entry_free->freed_ns = sample_clock_read_ns();
 	entry_free->freed_tid = thread_tid();
 	entry_free->place = place_index();
 	atomic_store_explicit(&entry_free->word, at + 1, memory_order_release);

@@ -2,12 +2,12 @@
 #include "preload/claim.h"
 
 #include "preload/block.h"
-#include "preload/clock.h"
 #include "preload/loader_lock.h"
 #include "preload/loader_log.h"
 #include "preload/mapping.h"
 #include "preload/request.h"
 #include "preload/sample.h"
+#include "preload/sample_clock.h"
 #include "preload/slot.h"
 #include "preload/tables.h"
 #include "preload/thread.h"
@@ -48,7 +48,7 @@ static void begin_place(uint32_t pid)
 	place_begin();
 	struct region_place *place = place_self();
 	place->pid = pid;
-	place->start_ns = clock_read_ns();
+	place->start_ns = sample_clock_read_ns();
 	loader_log_open();
 	request_begin(place);
 	slot_grow();
@@ -83,8 +83,8 @@ static void read_sampler_part(void)
 
 	place_view.region.key = header->key & ~REGION_KEY_PLACE;
 	place_view.region.no_peak = header->no_peak == 1;
-	clock_choose((int)header->clock_id);
-	header->clock_id = (uint32_t)clock_chosen();
+	sample_clock_choose((int)header->clock_id);
+	header->clock_id = (uint32_t)sample_clock_chosen();
 }
 
 /* The first process of the image takes place 0: whoever made the offer may have ended long ago. */
@@ -171,7 +171,7 @@ static void claim(void)
 	place_self()->parent = parent + 1;
 	place_self()->parent_generation = generation;
 	begin_place(thread_tid());
-	sample_reseed(thread_tid(), clock_read_ns());
+	sample_reseed(thread_tid(), sample_clock_read_ns());
 	live_visit(inherit);
 	mapping_inherit();
 	if (!place_ready()) {
@@ -240,13 +240,13 @@ static void forked(uint32_t tid)
 		offer_child = true;
 		offer_pid = tid; /* the only thread's */
 		atomic_store(&claim_unwiped, CLAIM_OFFERED);
-		sample_forked(tid, clock_read_ns());
+		sample_forked(tid, sample_clock_read_ns());
 	} else if (now == CLAIM_OPEN || now == CLAIM_CLAIMING) {
 		tapped_by_fork = tapped_at_fork;
 		claim_at_mapping = 1;
 		if (claim_word == &claim_unwiped)
 			atomic_store(&claim_unwiped, CLAIM_FORKED);
-		sample_forked(tid, clock_read_ns());
+		sample_forked(tid, sample_clock_read_ns());
 	}
 	sample_thread.tid = tid;
 }

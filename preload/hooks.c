@@ -11,13 +11,13 @@
  */
 #include "preload/block.h"
 #include "preload/claim.h"
-#include "preload/clock.h"
 #include "preload/live.h"
 #include "preload/loader_log.h"
 #include "preload/lock_all.h"
 #include "preload/memory_limit.h"
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
+#include "preload/sample_clock.h"
 #include "preload/sampled.h"
 #include "preload/seccomp_filter.h"
 #include "preload/thread.h"
@@ -346,7 +346,7 @@ EXPORT int prctl(int option, ...)
 		    va_arg(list, unsigned long); /* whatever the registers hold if there are fewer */
 	va_end(list);
 	if (option == PR_SET_TSC || (option == PR_SET_SECCOMP && arguments[0] == SECCOMP_MODE_STRICT))
-		clock_avoid_counter();
+		sample_clock_avoid_counter();
 	if (option == PR_SET_SECCOMP || option == PR_SET_NO_NEW_PRIVS)
 		seccomp_filter_note();
 	return real.prctl(option, arguments[0], arguments[1], arguments[2], arguments[3]);

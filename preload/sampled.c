@@ -5,8 +5,8 @@
 #include "preload/block.h"
 #include "preload/capture.h"
 #include "preload/claim.h"
-#include "preload/clock.h"
 #include "preload/request.h"
+#include "preload/sample_clock.h"
 #include "preload/thread.h"
 #include "preload/walk.h"
 #include "preload/weigh.h"
@@ -69,7 +69,7 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 		return false;
 	sample->size_bytes = (uint64_t)size + (size == 0);
 	sample->period_bytes = period_bytes & REGION_SAMPLE_PERIOD_MASK;
-	sample->time_ns = clock_read_ns();
+	sample->time_ns = sample_clock_read_ns();
 	sample->tid = sample_thread.tid;
 	return true;
 }

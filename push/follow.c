@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/follow.h"
+#include "pprof/service/exit_code.h"
 
 #include "pprof/service/store_places.h"
 #include "pprof/text/clock.h"
@@ -21,8 +22,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-enum { STATUS_USAGE = 2 };
 
 #define END_NS (UINT64_C(10) * 1000000000) /* record --push: how long its end may wait */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The command line's entry: finds the command, parses its options, runs it. The only file that calls exit. */
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "sampler/attach/holder.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/completion.h"
 #include "sampler/cli/options.h"
-#include "sampler/cli/status.h"
 #include "sampler/cli/unknown_command.h"
 #include "sampler/core/descriptors.h"
 #include "sampler/daemon/daemon.h"

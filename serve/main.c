@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heaptap-serve: answers browsers and scrapers. `heaptap serve` and `heaptap record --listen` start it. */
+#include "pprof/service/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "serve/broker.h"
@@ -17,8 +18,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { STATUS_USAGE = 2 };
 
 struct listening {
 	struct listen_address addresses[COMMAND_LINE_LISTEN_MAX];

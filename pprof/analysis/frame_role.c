@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/analysis/frame_role.h"
 
+#include "pprof/table/array.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <strings.h>
-
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { WORD_MOST_BYTES = 32, IDENTIFIER_MOST_BYTES = 256 };
 

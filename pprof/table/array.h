@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The number of elements of an array (not of a pointer). */
+#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 /*
  * Makes room for need items. items is the address of the caller's pointer, *capacity its size in items. Grows
  * by half, so that n adds cost O(n) and at most a third of the memory is slack. 0 or -ENOMEM, with the array

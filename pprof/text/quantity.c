@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 /* Digits, then one of the suffixes or none. */
 int quantity_number(const char *text, uint64_t *number, const char **suffix)
 {
@@ -60,7 +58,7 @@ int quantity_time(const char *text, uint64_t least_ns, uint64_t most_ns, uint64_
 		return -EINVAL;
 	if (*time_ns == 0 && !*suffix)
 		return 0;
-	for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (strcmp(units[i].name, suffix) != 0)
 			continue;
 		if (*time_ns > most_ns / units[i].unit_ns)

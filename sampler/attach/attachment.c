@@ -43,7 +43,7 @@ struct inside {
  * code. -1: something else is here. */
 static int is_loaded(const struct address_space *space, const struct mapping *first)
 {
-	if (first->offset != 0 || !address_space_is_named(first, DELIVERY_NAME, false))
+	if (first->offset != 0 || !address_space_is_named(first, ATTACH_LIBRARY_NAME, false))
 		return -1;
 	for (size_t i = 0; i < space->count; i++)
 		if (space->mappings[i].prot & PROT_EXEC && space->mappings[i].ino == first->ino &&
@@ -192,7 +192,8 @@ static int by_memory(struct beginning *b)
 {
 	const struct attachment_wish *wish = b->wish;
 	struct handed handed;
-	int error = holder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd, wish->cancel_fd);
+	int error =
+	    holder_start(&handed, wish->pid, wish->library_copy->fd, wish->region->fd, wish->cancel_fd);
 
 	if (error == -ECANCELED)
 		return fail(b->attachment, error, given_up);
@@ -219,8 +220,8 @@ static int by_file(struct beginning *b)
 	if (!b->attachment->reused && find_inside(b->space, &b->inside) != -ENOENT)
 		return -EIO;
 	remove_refused(b);
-	error =
-	    library_folder_start(&handed, wish->pid, wish->delivery->fd, wish->region->fd, wish->cancel_fd);
+	error = library_folder_start(
+	    &handed, wish->pid, wish->library_copy->fd, wish->region->fd, wish->cancel_fd);
 	if (error == -ECANCELED)
 		return fail(b->attachment, error, given_up);
 	if (error)
@@ -273,14 +274,14 @@ static int begin(struct beginning *b)
 		error = find_inside(b->space, &b->inside);
 	b->attachment->reused = error != -ENOENT;
 	if (b->attachment->reused &&
-	    (error || !is_same_library(b->space, b->inside.base, wish->delivery->fd)))
+	    (error || !is_same_library(b->space, b->inside.base, wish->library_copy->fd)))
 		return fail(b->attachment, -EIO, "it has the library of another version of heaptap");
 	if (address_space_region(b->space))
 		return fail(b->attachment, -EIO, "another heaptap has attached to it");
 	write_thread_stacks(b->space, wish->region);
 	if (entry_open(b->entry, b->space, wish->modules) != 0)
 		return fail(b->attachment, -EIO, b->entry->reason);
-	b->called = !b->attachment->reused && !wish->delivery->executable;
+	b->called = !b->attachment->reused && !wish->library_copy->executable;
 	error = b->called ? -EACCES : by_memory(b);
 	return error && b->called ? by_file(b) : error;
 }

@@ -6,7 +6,7 @@
 #ifndef SAMPLER_ATTACH_ATTACHMENT_H
 #define SAMPLER_ATTACH_ATTACHMENT_H
 
-#include "sampler/attach/delivery.h"
+#include "sampler/attach/library_copy.h"
 #include "sampler/linux/thread_facts.h"
 #include "sampler/region/region.h"
 #include "sampler/unwind/module.h"
@@ -25,7 +25,7 @@ struct attachment_wish {
 	bool force;    /* also use threads with a seccomp filter */
 	/* to attach: the region, mapped and not in use yet; and the library */
 	const struct region *region;
-	const struct delivery *delivery;
+	const struct library_copy *library_copy;
 };
 
 struct attachment {

@@ -2,8 +2,8 @@
 #include "sampler/attach/fitness.h"
 
 #include "sampler/attach/address_space.h"
-#include "sampler/attach/delivery.h"
 #include "sampler/attach/exports.h"
+#include "sampler/attach/library_copy.h"
 #include "sampler/linux/memory_reader.h"
 #include "sampler/linux/proc.h"
 #include "sampler/region/region_takeover.h"
@@ -150,7 +150,7 @@ static bool examine_profiled(struct fitness *fitness, const struct address_space
 		snprintf(remedy, sizeof(remedy), "heaptap snapshot %d", (int)pid);
 		return refuse(fitness, remedy, "is profiled already, or was before (root can see which)");
 	}
-	bool attached = address_space_file(space, DELIVERY_NAME, false) != NULL;
+	bool attached = address_space_file(space, ATTACH_LIBRARY_NAME, false) != NULL;
 	snprintf(remedy, sizeof(remedy),
 	    attached ? "heaptap adopt %d, or heaptap detach %d" : "heaptap adopt %d", (int)pid, (int)pid);
 	return refuse(fitness, remedy, "was profiled, and its sampler is gone");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/completion.h"
 
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/command.h"
 #include "sampler/cli/options.h"
 #include "sampler/cli/options_rows.h"
-#include "sampler/cli/status.h"
 #include "sampler/loader/profiled.h"
 
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/option_value.h"
 
+#include "pprof/table/array.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 int option_value_choice(const char *const *choices, const char *value)
 {

@@ -2,6 +2,7 @@
 /* The options of record, attach and adopt. Those of its --push are in options_push.c. */
 #include "sampler/cli/options.h"
 
+#include "pprof/table/array.h"
 #include "pprof/text/quantity.h"
 #include "pprof/text/text.h"
 #include "sampler/cli/command.h"
@@ -12,8 +13,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const symbol_names[] = {"full", "raw", NULL};
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cli/other_words.h"
 
+#include "pprof/table/array.h"
 #include "sampler/cli/command.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define PAGE               "heaptap export -f flamegraph"
-#define READS              (COMMAND_REPORT | COMMAND_DIFF | COMMAND_EXPORT)
+#define PAGE  "heaptap export -f flamegraph"
+#define READS (COMMAND_REPORT | COMMAND_DIFF | COMMAND_EXPORT)
 
 /* words: separated by blanks */
 static const struct {

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 enum kind { KIND_TEXT, KIND_PID, KIND_TIME, KIND_COUNT, KIND_TRUTH, KIND_ESTIMATE };
 
 /* A key of a record and the member that holds its value. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/control/control_request.h"
 
+#include "pprof/table/array.h"
 #include "pprof/text/quantity.h"
 #include "pprof/text/utf8.h"
 
@@ -10,8 +11,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const verbs[] = {[CONTROL_LIST] = "list",
     [CONTROL_SNAPSHOT] = "snapshot",

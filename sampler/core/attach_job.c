@@ -9,17 +9,17 @@
 #include <limits.h>
 #include <stdlib.h>
 
-int attach_job_open_library(struct delivery *delivery, char copy[PROC_PATH_BYTES])
+int attach_job_open_library(struct library_copy *library_copy, char copy[PROC_PATH_BYTES])
 {
 	char path[PATH_MAX];
 	int error = attach_library_find(path, sizeof(path));
 
 	if (!error)
-		error = delivery_open(delivery, path);
+		error = library_copy_open(library_copy, path);
 	if (error)
-		delivery->fd = -1;
+		library_copy->fd = -1;
 	else
-		(void)proc_fd_path(copy, delivery->fd);
+		(void)proc_fd_path(copy, library_copy->fd);
 	return error;
 }
 

@@ -11,7 +11,7 @@
 #define SAMPLER_CORE_ATTACH_JOB_H
 
 #include "sampler/attach/attacher.h"
-#include "sampler/attach/delivery.h"
+#include "sampler/attach/library_copy.h"
 #include "sampler/heap/arrivals.h"
 #include "sampler/linux/proc.h"
 
@@ -26,8 +26,8 @@ struct attach_job {
 };
 
 /* Finds the library that attached processes load, and opens it. copy: becomes the path of the copy in
- * memory that they get. 0, or -errno: then delivery->fd is -1. */
-int attach_job_open_library(struct delivery *delivery, char copy[PROC_PATH_BYTES]);
+ * memory that they get. 0, or -errno: then library_copy->fd is -1. */
+int attach_job_open_library(struct library_copy *library_copy, char copy[PROC_PATH_BYTES]);
 
 /* What is known of a running process: its pid, age and resident memory. */
 struct arrivals_attached attach_job_facts(pid_t pid);

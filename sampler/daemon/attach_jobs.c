@@ -33,11 +33,11 @@ static int open_library(struct daemon *d)
 {
 	static char copy[PROC_PATH_BYTES];
 
-	if (d->delivery.fd >= 0)
+	if (d->library_copy.fd >= 0)
 		return 0;
-	const int error = attach_job_open_library(&d->delivery, copy);
+	const int error = attach_job_open_library(&d->library_copy, copy);
 	if (!error)
-		*modules_library(d->core.modules) = (struct module_library){DELIVERY_NAME, copy};
+		*modules_library(d->core.modules) = (struct module_library){ATTACH_LIBRARY_NAME, copy};
 	return error;
 }
 
@@ -120,7 +120,7 @@ static int begin(struct daemon *d, struct attach_job *job, const struct process_
 	const struct attachment_wish wish = {.pid = entry->pid,
 	    .birth = entry->identity,
 	    .modules = d->core.modules,
-	    .delivery = &d->delivery};
+	    .library_copy = &d->library_copy};
 	return attach_job_start(job, &wish, d->core.epoll_fd);
 }
 

@@ -2,9 +2,9 @@
 #include "sampler/daemon/daemon.h"
 
 #include "pprof/codec/file.h"
+#include "pprof/service/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/cli/status.h"
 #include "sampler/core/own_resources.h"
 #include "sampler/core/requests.h"
 #include "sampler/daemon/attach_jobs.h"
@@ -329,8 +329,8 @@ static void close_all(struct daemon *d)
 	crash_guard_free(d->guard);
 	store_close(d->store);
 	daemon_configuration_close(d);
-	if (d->delivery.fd >= 0)
-		close(d->delivery.fd);
+	if (d->library_copy.fd >= 0)
+		close(d->library_copy.fd);
 }
 
 /* Fills in what the daemon decides, and the command line does not. */
@@ -352,7 +352,7 @@ int daemon_run(struct options *options)
 	    .is_over = is_over,
 	    .list = daemon_list_write,
 	    .is_off = is_off};
-	static struct daemon d = {.delivery = {.fd = -1}, .round = 1, .off = {.fd = -1}};
+	static struct daemon d = {.library_copy = {.fd = -1}, .round = 1, .off = {.fd = -1}};
 	int status = EXIT_FAILURE;
 
 	if (options->daemon.check)

@@ -47,7 +47,7 @@ struct daemon {
 	uint64_t round;         /* the sweep that is under way, as a number */
 	uint64_t policy_checks; /* how often the rules were asked about every process again */
 	uint32_t next_region;
-	struct delivery delivery;                          /* the attach library; fd -1: not opened yet */
+	struct library_copy library_copy;                  /* the attach library; fd -1: not opened yet */
 	struct attach_job attach_jobs[DAEMON_ATTACH_JOBS]; /* an empty job is free */
 
 	char socket_path[CONTROL_PATH_BYTES];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/doctor.h"
 
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
-#include "sampler/cli/status.h"
 #include "sampler/doctor/doctor_daemon.h"
 #include "sampler/doctor/doctor_perf.h"
 #include "sampler/doctor/doctor_process.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/doctor/event_list.h"
 
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/pattern.h"
 #include "sampler/cli/options.h"
-#include "sampler/cli/status.h"
 #include "sampler/perf/event_attr.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 #include "sampler/enable/enable_command.h"
 
 #include "pprof/codec/folder.h"
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
-#include "sampler/cli/status.h"
 #include "sampler/control/control_path.h"
 #include "sampler/control/control_socket.h"
 #include "sampler/enable/enable_library.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/enable/launcher.h"
 
+#include "pprof/table/array.h"
 #include "sampler/enable/unit.h"
 #include "sampler/enable/unit_file.h"
 
@@ -9,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define VARIABLE           "LD_PRELOAD"
+#define VARIABLE "LD_PRELOAD"
 
 enum { PART_BYTES = 200, WANTED_MOST = 64 /* more are not named */ };
 

@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define SERVICE            ".service"
-#define VARIABLE           "LD_PRELOAD"
-#define MARK               "# Written by `heaptap enable`; `heaptap disable` removes it.\n"
-#define SEPARATORS         ": \t\n"
+#define SERVICE    ".service"
+#define VARIABLE   "LD_PRELOAD"
+#define MARK       "# Written by `heaptap enable`; `heaptap disable` removes it.\n"
+#define SEPARATORS ": \t\n"
 
 enum { ALIASES_MOST = 8 /* links from name to name that are followed */ };
 

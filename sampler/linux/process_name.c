@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/process_name.h"
 
+#include "pprof/table/array.h"
 #include "pprof/text/utf8.h"
 #include "sampler/linux/proc.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
 	WORDS_MOST = 128,

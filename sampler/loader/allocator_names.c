@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/loader/allocator_names.h"
 
+#include "pprof/table/array.h"
+
 #include <stddef.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Several of each, since a linker leaves out what a program does not call. */
 static const char *const functions[] = {"mallocx", "rallocx", "sdallocx", "je_malloc", "je_mallocx",
@@ -13,12 +13,12 @@ static const char *const functions[] = {"mallocx", "rallocx", "sdallocx", "je_ma
 
 const char *allocator_names_at(size_t index)
 {
-	return index < COUNT(functions) ? functions[index] : NULL;
+	return index < ARRAY_COUNT(functions) ? functions[index] : NULL;
 }
 
 bool allocator_names_function(const char *name)
 {
-	for (size_t i = 0; i < COUNT(functions); i++)
+	for (size_t i = 0; i < ARRAY_COUNT(functions); i++)
 		if (strcmp(name, functions[i]) == 0)
 			return true;
 	return false;
@@ -28,7 +28,7 @@ bool allocator_names_library(const char *name)
 {
 	static const char *const names[] = {"libjemalloc", "libmimalloc", "libtcmalloc"};
 
-	for (size_t i = 0; i < COUNT(names); i++)
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
 		if (strncmp(name, names[i], strlen(names[i])) == 0)
 			return true;
 	return false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/loader/runtime.h"
 
+#include "pprof/table/array.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- how they are known */
 
@@ -51,16 +51,16 @@ enum { PYTHON_NAMES_MINOR = 12 };
 
 const char *runtime_symbol(size_t index)
 {
-	return index < COUNT(symbols) ? symbols[index].name : NULL;
+	return index < ARRAY_COUNT(symbols) ? symbols[index].name : NULL;
 }
 
 void runtime_note_symbol(struct runtime *runtime, const struct runtime_symbol *symbol)
 {
 	size_t i = 0;
 
-	while (i < COUNT(symbols) && strcmp(symbol->name, symbols[i].name) != 0)
+	while (i < ARRAY_COUNT(symbols) && strcmp(symbol->name, symbols[i].name) != 0)
 		i++;
-	if (i == COUNT(symbols) || (!symbol->exported && !symbols[i].local))
+	if (i == ARRAY_COUNT(symbols) || (!symbol->exported && !symbols[i].local))
 		return;
 	if (symbols[i].entry && symbol->bytes <= UINT64_MAX - symbol->start) {
 		runtime->entry_start = symbol->start;
@@ -74,7 +74,7 @@ void runtime_note_symbol(struct runtime *runtime, const struct runtime_symbol *s
 
 void runtime_note_library(struct runtime *runtime, const char *name)
 {
-	for (size_t i = 0; i < COUNT(libraries); i++) {
+	for (size_t i = 0; i < ARRAY_COUNT(libraries); i++) {
 		const size_t length = strlen(libraries[i].name);
 
 		if (strncmp(name, libraries[i].name, length) != 0)

@@ -2,9 +2,9 @@
 #include "sampler/report/export.h"
 
 #include "pprof/export/format.h"
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
-#include "sampler/cli/status.h"
 #include "sampler/report/no_match.h"
 #include "sampler/report/profile_input.h"
 #include "sampler/report/report_answer.h"

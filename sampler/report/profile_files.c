@@ -5,9 +5,9 @@
 #include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
 #include "pprof/profile/sample_types.h"
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
-#include "sampler/cli/status.h"
 #include "sampler/report/recorded_here.h"
 #include "sampler/terminal/amount.h"
 

@@ -4,8 +4,8 @@
 #include "pprof/analysis/row_label.h"
 #include "pprof/export/format.h"
 #include "pprof/profile/profile.h"
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
-#include "sampler/cli/status.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/terminal/amount.h"
 

@@ -2,8 +2,8 @@
 #include "sampler/report/report.h"
 
 #include "pprof/analysis/totals.h"
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
-#include "sampler/cli/status.h"
 #include "sampler/report/no_match.h"
 #include "sampler/terminal/amount.h"
 

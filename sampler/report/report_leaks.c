@@ -6,8 +6,8 @@
 #include "pprof/analysis/suppressions.h"
 #include "pprof/codec/file.h"
 #include "pprof/export/stack_json.h"
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
-#include "sampler/cli/status.h"
 #include "sampler/report/lsan.h"
 #include "sampler/terminal/amount.h"
 

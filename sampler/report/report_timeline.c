@@ -2,9 +2,9 @@
 /* What was in use and resident at each snapshot: a picture in text, or JSON. */
 #include "sampler/report/report.h"
 
+#include "pprof/service/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/cli/status.h"
 #include "sampler/terminal/amount.h"
 
 #include <stdlib.h>

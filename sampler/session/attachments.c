@@ -182,7 +182,7 @@ static void begin(struct attachments *a, pid_t pid, const struct descendant *chi
 	    .pid = pid,
 	    .modules = a->setup.modules,
 	    .force = a->setup.options->force,
-	    .delivery = a->setup.delivery,
+	    .library_copy = a->setup.library_copy,
 	};
 	int error = attach_job_start(&b->job, &wish, a->setup.epoll_fd);
 	if (error) {

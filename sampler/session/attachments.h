@@ -21,7 +21,7 @@ struct attachments_setup {
 	const struct options *options;
 	struct heap_capture *heap;
 	struct modules *modules;
-	const struct delivery *delivery;
+	const struct library_copy *library_copy;
 	int epoll_fd, signal_fd;
 };
 

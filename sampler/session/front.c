@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/front.h"
 
+#include "pprof/service/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
-#include "sampler/cli/status.h"
 #include "sampler/core/descriptors.h"
 #include "sampler/heap/choice.h"
 #include "sampler/linux/pidfd.h"

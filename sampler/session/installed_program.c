@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/installed_program.h"
 
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
-#include "sampler/cli/status.h"
 #include "sampler/core/descriptors.h"
 #include "sampler/linux/installed_file.h"
 #include "sampler/loader/foreign_preload.h"

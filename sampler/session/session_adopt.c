@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `heaptap adopt PID`: a session of a process whose sampler has died. */
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
-#include "sampler/cli/status.h"
 #include "sampler/core/core.h"
 #include "sampler/loader/preload_library.h"
 #include "sampler/perf/trigger.h"

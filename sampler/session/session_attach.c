@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `record --pid`: a session in the foreground, of processes that run already. */
+#include "pprof/service/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "sampler/attach/attacher.h"
-#include "sampler/attach/delivery.h"
 #include "sampler/attach/fitness.h"
+#include "sampler/attach/library_copy.h"
 #include "sampler/cli/options.h"
-#include "sampler/cli/status.h"
 #include "sampler/core/attach_job.h"
 #include "sampler/linux/proc.h"
 #include "sampler/loader/preload_library.h"
@@ -57,7 +57,7 @@ static bool attach_events(const struct session *s, pid_t pid)
 
 /* Opens the library and the backend. Every target loads a copy of the library in memory, so the uprobe is
  * set on that copy. */
-static int prepare_heap(struct session *s, struct options *options, struct delivery *delivery)
+static int prepare_heap(struct session *s, struct options *options, struct library_copy *library_copy)
 {
 	struct heap_capture *heap = &s->core.heap;
 	static char copy[PROC_PATH_BYTES];
@@ -67,7 +67,7 @@ static int prepare_heap(struct session *s, struct options *options, struct deliv
 	         "; start it with 'heaptap record COMMAND'");
 	return -ENOSYS;
 #endif
-	int error = attach_job_open_library(delivery, copy);
+	int error = attach_job_open_library(library_copy, copy);
 	if (error) {
 		log_line(ATTACH_LIBRARY_NAME " cannot be read beside heaptap or in " HEAPTAP_LIBDIR ": %s",
 		    strerror(-error));
@@ -85,18 +85,19 @@ static int prepare_heap(struct session *s, struct options *options, struct deliv
 	return error;
 }
 
-static int begin_heap(struct session *s, const struct options *options, const struct delivery *delivery)
+static int begin_heap(
+    struct session *s, const struct options *options, const struct library_copy *library_copy)
 {
 	const struct attachments_setup setup = {
 	    .options = options,
 	    .heap = &s->core.heap,
 	    .modules = s->core.modules,
-	    .delivery = delivery,
+	    .library_copy = library_copy,
 	    .epoll_fd = s->core.epoll_fd,
 	    .signal_fd = s->core.signal_fd,
 	};
 
-	*modules_library(s->core.modules) = (struct module_library){DELIVERY_NAME, options->library};
+	*modules_library(s->core.modules) = (struct module_library){ATTACH_LIBRARY_NAME, options->library};
 	s->attachments = attachments_new(&setup);
 	if (s->attachments)
 		attachments_begin(s->attachments);
@@ -135,7 +136,7 @@ static size_t begin_events(const struct session *s, const struct options *option
 	return good;
 }
 
-static int run(struct session *s, const struct options *options, const struct delivery *delivery)
+static int run(struct session *s, const struct options *options, const struct library_copy *library_copy)
 {
 	size_t good = 0, children_good = 0;
 	int error = session_open(s);
@@ -143,7 +144,7 @@ static int run(struct session *s, const struct options *options, const struct de
 	if (!error && options->event_count)
 		good = begin_events(s, options, &children_good);
 	if (!error && !options->no_heap)
-		error = begin_heap(s, options, delivery);
+		error = begin_heap(s, options, library_copy);
 	if (error)
 		log_line("cannot start the sampler: %s", why_not_sampled(error));
 	bool some = options->no_heap ? good || children_good : !attachments_settled(s->attachments);
@@ -157,18 +158,18 @@ static int run(struct session *s, const struct options *options, const struct de
 static int attach(struct options options)
 {
 	struct session s;
-	struct delivery delivery = {.fd = -1};
+	struct library_copy library_copy = {.fd = -1};
 
 	session_init(&s, &options, SIGNALS_FOREGROUND, -1);
-	int error = options.no_heap ? 0 : prepare_heap(&s, &options, &delivery);
+	int error = options.no_heap ? 0 : prepare_heap(&s, &options, &library_copy);
 	session_without_command(&s, options.pids[0]);
 	s.core.launch.attached = options.pids;
 	s.core.launch.attached_count = options.pid_count;
-	int status = error ? EXIT_FAILURE : run(&s, &options, &delivery);
+	int status = error ? EXIT_FAILURE : run(&s, &options, &library_copy);
 	if (!error)
 		session_close(&s);
-	if (delivery.fd >= 0)
-		close(delivery.fd);
+	if (library_copy.fd >= 0)
+		close(library_copy.fd);
 	return status;
 }
 

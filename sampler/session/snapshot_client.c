@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/snapshot_client.h"
 
+#include "pprof/service/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 #include "sampler/cli/options.h"
-#include "sampler/cli/status.h"
 #include "sampler/control/control_client.h"
 #include "sampler/control/control_folder.h"
 #include "sampler/control/control_peer.h"

@@ -3,7 +3,7 @@
  * The hook's clock in processes that may not read the time stamp counter. Each check is a process of its own,
  * which the kernel ends with SIGSEGV if the counter is read all the same.
  */
-#include "preload/clock.h"
+#include "preload/sample_clock.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -30,38 +30,38 @@ static void forbid(void)
 /* Detached from, when it was noticed, and attached to again; with a filter nobody may ask. */
 static void forbid_between(void)
 {
-	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
-	clock_avoid_counter();
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	sample_clock_avoid_counter();
 	forbid();
-	clock_open(CLOCK_MONOTONIC, CLOCK_UNKNOWN);
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_UNKNOWN);
 }
 
 static void forbid_before(void)
 {
 	forbid();
-	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 }
 
 /* By whoever started it, under a filter: nobody may ask. */
 static void forbid_under_filter(void)
 {
 	forbid();
-	clock_open(CLOCK_MONOTONIC, CLOCK_UNKNOWN);
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_UNKNOWN);
 }
 
 static void forbid_under_filter_before_offer(void)
 {
 	forbid();
-	clock_open(CLOCK_MONOTONIC_COARSE, CLOCK_UNKNOWN);
-	clock_choose(CLOCK_MONOTONIC);
+	sample_clock_open(CLOCK_MONOTONIC_COARSE, CLOCK_UNKNOWN);
+	sample_clock_choose(CLOCK_MONOTONIC);
 }
 
 /* An offer is opened with the coarse clock; the sampler that comes chooses the precise one. */
 static void forbid_before_offer(void)
 {
 	forbid();
-	clock_open(CLOCK_MONOTONIC_COARSE, CLOCK_ASK);
-	clock_choose(CLOCK_MONOTONIC);
+	sample_clock_open(CLOCK_MONOTONIC_COARSE, CLOCK_ASK);
+	sample_clock_choose(CLOCK_MONOTONIC);
 }
 
 static void check(void (*open)(void))
@@ -71,7 +71,7 @@ static void check(void (*open)(void))
 
 	if (child == 0) {
 		open();
-		_exit(clock_read_ns() ? 0 : READS_ZERO);
+		_exit(sample_clock_read_ns() ? 0 : READS_ZERO);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_FORBID) {
@@ -133,9 +133,9 @@ static void glibcs_loader_reads_it(void **state)
 static void precise_if_it_was_just_read(void **state)
 {
 	(void)state;
-	clock_open(CLOCK_MONOTONIC, CLOCK_READ);
-	assert_int_equal(clock_chosen(), CLOCK_MONOTONIC);
-	assert_true(clock_read_ns() != 0);
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_READ);
+	assert_int_equal(sample_clock_chosen(), CLOCK_MONOTONIC);
+	assert_true(sample_clock_read_ns() != 0);
 }
 
 static void precise_otherwise(void **state)
@@ -144,10 +144,10 @@ static void precise_otherwise(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++) { /* the coarse clock is behind, but for the moment of a tick */
-		clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
-		assert_int_equal(clock_chosen(), CLOCK_MONOTONIC);
+		sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+		assert_int_equal(sample_clock_chosen(), CLOCK_MONOTONIC);
 		clock_gettime(CLOCK_MONOTONIC, &before);
-		uint64_t now = clock_read_ns();
+		uint64_t now = sample_clock_read_ns();
 		clock_gettime(CLOCK_MONOTONIC, &after);
 		assert_true(now >= (uint64_t)before.tv_sec * 1000000000 + (uint64_t)before.tv_nsec);
 		assert_true(now <= (uint64_t)after.tv_sec * 1000000000 + (uint64_t)after.tv_nsec);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words of the control socket: what is written is read again, and what is none is refused. */
 #include "sampler/control/control_request.h"
+#include "pprof/table/array.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -9,8 +10,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void requests_come_back(void **state)
 {

@@ -46,8 +46,10 @@ static int open_daemon(void **state)
 	char error[256];
 
 	(void)state;
-	d = (struct daemon){
-	    .core.epoll_fd = epoll_create1(EPOLL_CLOEXEC), .rules = &rules, .round = 1, .delivery.fd = -1};
+	d = (struct daemon){.core.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
+	    .rules = &rules,
+	    .round = 1,
+	    .library_copy.fd = -1};
 	d.processes.epoll_fd = d.core.epoll_fd;
 	d.guard = crash_guard_new();
 	d.core.modules = modules_new(64);

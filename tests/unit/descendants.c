@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose children the processes of a machine are, also where the list is wrong. */
 #include "sampler/linux/descendants.h"
+#include "pprof/table/array.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -12,8 +13,6 @@
 
 #include <cmocka.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static void nearest_first_and_no_root(void **state)
 {
 	/* 10 is a master with a worker that has forked; 20 is another; 30 and 31 are nobody's. */
@@ -22,7 +21,8 @@ static void nearest_first_and_no_root(void **state)
 	const pid_t roots[] = {10, 20};
 	struct descendant found[8];
 
-	assert_int_equal(descendants_of(pairs, COUNT(pairs), roots, 2, 0, found, COUNT(found)), 4);
+	assert_int_equal(
+	    descendants_of(pairs, ARRAY_COUNT(pairs), roots, 2, 0, found, ARRAY_COUNT(found)), 4);
 	assert_int_equal(found[0].pid, 11);
 	assert_int_equal(found[1].pid, 13);
 	assert_int_equal(found[2].pid, 21);
@@ -39,7 +39,8 @@ static void a_root_below_a_root_is_a_root(void **state)
 	const pid_t roots[] = {10, 12};
 	struct descendant found[8];
 
-	assert_int_equal(descendants_of(pairs, COUNT(pairs), roots, 2, 0, found, COUNT(found)), 2);
+	assert_int_equal(
+	    descendants_of(pairs, ARRAY_COUNT(pairs), roots, 2, 0, found, ARRAY_COUNT(found)), 2);
 	assert_int_equal(found[0].pid, 11);
 	assert_int_equal(found[1].pid, 13);
 	assert_int_equal(found[1].root, 1);
@@ -51,7 +52,8 @@ static void without_one_and_its_children(void **state)
 	const pid_t root = 10;
 	struct descendant found[8];
 
-	assert_int_equal(descendants_of(pairs, COUNT(pairs), &root, 1, 11, found, COUNT(found)), 1);
+	assert_int_equal(
+	    descendants_of(pairs, ARRAY_COUNT(pairs), &root, 1, 11, found, ARRAY_COUNT(found)), 1);
 	assert_int_equal(found[0].pid, 13);
 }
 
@@ -75,10 +77,11 @@ static void circles_end(void **state)
 	    {10, 12}, {11, 10}, {12, 11}, {13, 13}, {14, 14}, {0, 10}, {-5, 10}, {11, 12}};
 	const pid_t roots[] = {10, 14};
 	struct descendant found[8];
-	const size_t count = descendants_of(pairs, COUNT(pairs), roots, 2, 0, found, COUNT(found));
+	const size_t count =
+	    descendants_of(pairs, ARRAY_COUNT(pairs), roots, 2, 0, found, ARRAY_COUNT(found));
 
 	assert_true(count >= 2 && count <= 3);
-	assert_int_equal(descendants_of(pairs, 0, roots, 2, 0, found, COUNT(found)), 0);
+	assert_int_equal(descendants_of(pairs, 0, roots, 2, 0, found, ARRAY_COUNT(found)), 0);
 }
 
 static void living_children(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What to do about a service whose main process has not loaded the library. */
 #include "sampler/doctor/doctor_unit.h"
+#include "pprof/table/array.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +10,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define RESTART "systemctl restart postgresql@15-main.service"
 #define PUT                                                                          \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who starts servers with an environment of their own, and which file says what is in it. */
 #include "sampler/enable/launcher.h"
+#include "pprof/table/array.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void known_launchers(void **state)
 {

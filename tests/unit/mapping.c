@@ -5,7 +5,7 @@
  */
 #include "preload/mapping.c"
 #include "preload/claim.h"
-#include "preload/clock.h"
+#include "preload/sample_clock.h"
 #include "preload/tables.h"
 #include "preload/thread.h"
 #include "sampler/region/live_scan.h"
@@ -46,7 +46,7 @@ static void open_region(void)
 	    .pid = (uint32_t)getpid(),
 	    .wiped = page,
 	};
-	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	const struct tables_wish wish = {
 	    .period_bytes = 1, .segments = region.segments, .mappings = TABLES_MAPPINGS};
 	assert_true(tables_open(&wish));

@@ -4,7 +4,7 @@
 #define TESTS_UNIT_PLACE_SCENE_H
 
 #include "preload/claim.h"
-#include "preload/clock.h"
+#include "preload/sample_clock.h"
 #include "preload/tables.h"
 #include "preload/thread.h"
 #include "sampler/region/region.h"
@@ -31,7 +31,7 @@ static inline struct claim_setup make_region(bool wiped)
 		assert_int_equal(0, madvise(page, 4096, MADV_WIPEONFORK));
 	}
 	thread_open((uint32_t)getpid(), true);
-	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	const struct tables_wish wish = {.period_bytes = 1, .segments = region.segments};
 	assert_true(tables_open(&wish));
 	return (struct claim_setup){

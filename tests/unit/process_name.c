@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What processes are called, by the command lines of real programs; and what is never taken from one. */
 #include "sampler/linux/process_name.h"
+#include "pprof/table/array.h"
 
 #include "pprof/text/utf8.h"
 
@@ -14,8 +15,7 @@
 
 #include <cmocka.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define LINE(text)   text, sizeof(text) /* with the final 0, as the kernel has it */
+#define LINE(text) text, sizeof(text) /* with the final 0, as the kernel has it */
 
 struct name_case {
 	const char *program, *line;
@@ -69,7 +69,7 @@ static void scripts_and_modules(void **state)
 	    {"sh", LINE("/bin/sh\0./run.sh"), "sh run.sh"},
 	};
 
-	check(cases, COUNT(cases));
+	check(cases, ARRAY_COUNT(cases));
 }
 
 static void other_programs(void **state)
@@ -84,7 +84,7 @@ static void other_programs(void **state)
 	    {"pythonic", LINE("pythonic\0-c\0x"), "pythonic"},
 	};
 
-	check(cases, COUNT(cases));
+	check(cases, ARRAY_COUNT(cases));
 }
 
 static void titles(void **state)
@@ -109,7 +109,7 @@ static void titles(void **state)
 	    {"My App", LINE("/opt/My App/My App\0--x"), "My App"},
 	};
 
-	check(cases, COUNT(cases));
+	check(cases, ARRAY_COUNT(cases));
 }
 
 /* What may be a password, a token or an account stays where it is. */
@@ -127,7 +127,7 @@ static void secrets(void **state)
 	    {"node", LINE("node\0server.js\0https://u:p@host"), "node server.js"},
 	    {"curl", LINE("curl\0https://hooks.test/secret"), "curl"},
 	};
-	check(cases, COUNT(cases));
+	check(cases, ARRAY_COUNT(cases));
 }
 
 static void hostile_lines(void **state)

@@ -4,7 +4,7 @@
 
 #include "preload/block.h"
 #include "preload/claim.h"
-#include "preload/clock.h"
+#include "preload/sample_clock.h"
 #include "preload/slot.h"
 #include "preload/tables.h"
 #include "preload/thread.h"
@@ -204,7 +204,7 @@ static void a_child_dies_while_it_claims(void **state)
 
 	assert_int_equal(madvise(with.wiped, 4096, MADV_WIPEONFORK), 0);
 	thread_open((uint32_t)getpid(), true);
-	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	assert_true(tables_open(&(struct tables_wish){.period_bytes = 64, .segments = s->region->segments}));
 	claim_open(&with);
 	block_insert((const void *)160, &entry);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit files as systemd.syntax(7) describes them. */
 #include "sampler/enable/unit_file.h"
+#include "pprof/table/array.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -10,8 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct seen {
 	char text[1024];

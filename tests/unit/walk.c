@@ -6,9 +6,9 @@
  */
 #include "preload/walk.h"
 #include "preload/claim.h"
-#include "preload/clock.h"
 #include "preload/place.h"
 #include "preload/sample.h"
+#include "preload/sample_clock.h"
 #include "preload/thread.h"
 #include "sampler/region/region.h"
 #include "sampler/region/walk_table.h"
@@ -65,7 +65,7 @@ static int open_region(void **state)
 	        .key = region.key},
 	    .pid = (uint32_t)getpid(),
 	};
-	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	claim_open(&with);
 	unsigned char *mapped = mmap(NULL, bytes + 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack = (uintptr_t *)(void *)(mapped + 4096);

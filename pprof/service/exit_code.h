@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exit statuses of heaptap; `record` otherwise hands back COMMAND's. */
-#ifndef SAMPLER_CLI_STATUS_H
-#define SAMPLER_CLI_STATUS_H
+#ifndef PPROF_SERVICE_EXIT_CODE_H
+#define PPROF_SERVICE_EXIT_CODE_H
 
 #define STATUS_USAGE       2 /* options or installation wrong; COMMAND was not started */
 #define STATUS_FAIL_OVER   3 /* more than --fail-over allows, or what --fail-on names */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/attach/delivery.h"
+#include "sampler/attach/library_copy.h"
 
 #include "proto/attach_request.h"
 #include "proto/region.h"
@@ -19,10 +19,10 @@ enum { LIBRARY_MOST_BYTES = 16 << 20 };
 
 static int make_file(bool *executable)
 {
-	int fd = memory_file_create_executable(DELIVERY_NAME);
+	int fd = memory_file_create_executable(ATTACH_LIBRARY_NAME);
 
 	*executable = fd != -EACCES;
-	return *executable ? fd : memory_file_create(DELIVERY_NAME);
+	return *executable ? fd : memory_file_create(ATTACH_LIBRARY_NAME);
 }
 
 /* Does the file have the magic and our ABI at an aligned place? */
@@ -56,15 +56,15 @@ static int copy(int to, int from, size_t bytes)
 	return error;
 }
 
-int delivery_open(struct delivery *delivery, const char *path)
+int library_copy_open(struct library_copy *library_copy, const char *path)
 {
 	struct stat status;
 
-	*delivery = (struct delivery){.fd = -1};
+	*library_copy = (struct library_copy){.fd = -1};
 	int from = regular_file_open(AT_FDCWD, path, 0, &status);
 	if (from < 0)
 		return from;
-	int fd = make_file(&delivery->executable), error = fd < 0 ? fd : 0;
+	int fd = make_file(&library_copy->executable), error = fd < 0 ? fd : 0;
 	if (!error && (uint64_t)status.st_size > LIBRARY_MOST_BYTES)
 		error = -EFBIG;
 	if (!error)
@@ -72,6 +72,6 @@ int delivery_open(struct delivery *delivery, const char *path)
 	close(from);
 	if (error && fd >= 0)
 		close(fd);
-	delivery->fd = error ? -1 : fd;
+	library_copy->fd = error ? -1 : fd;
 	return error;
 }

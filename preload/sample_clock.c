@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/clock.h"
+#include "preload/sample_clock.h"
 
 #include "preload/lookup.h"
 
@@ -28,7 +28,7 @@ static bool is_counter_forbidden(void)
 
 /* The kernel's own function rather than the libc's: programs replace that one, for example by faketime's,
  * which allocates. */
-void clock_open(int id, enum clock_counter counter)
+void sample_clock_open(int id, enum clock_counter counter)
 {
 	void *found = lookup_vdso("__vdso_clock_gettime");
 
@@ -44,10 +44,10 @@ void clock_open(int id, enum clock_counter counter)
 	if (counter == CLOCK_UNKNOWN || (counter == CLOCK_ASK && is_counter_forbidden()))
 		atomic_store(&counter_forbidden, 1);
 	atomic_store(&clock_id, CLOCK_MONOTONIC_COARSE);
-	clock_choose(id);
+	sample_clock_choose(id);
 }
 
-void clock_choose(int id)
+void sample_clock_choose(int id)
 {
 	if (id != CLOCK_MONOTONIC || atomic_load(&counter_forbidden))
 		return;
@@ -56,18 +56,18 @@ void clock_choose(int id)
 		atomic_store(&clock_id, CLOCK_MONOTONIC_COARSE);
 }
 
-int clock_chosen(void)
+int sample_clock_chosen(void)
 {
 	return atomic_load(&clock_id);
 }
 
-void clock_avoid_counter(void)
+void sample_clock_avoid_counter(void)
 {
 	atomic_store(&counter_forbidden, 1);
 	atomic_store(&clock_id, CLOCK_MONOTONIC_COARSE);
 }
 
-uint64_t clock_read_ns(void)
+uint64_t sample_clock_read_ns(void)
 {
 	struct timespec now;
 

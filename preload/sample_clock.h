@@ -11,8 +11,8 @@
  * coarse clock is read too, unless the counter has just been read: the kernel's function for the coarse one
  * reads no counter.
  */
-#ifndef PRELOAD_CLOCK_H
-#define PRELOAD_CLOCK_H
+#ifndef PRELOAD_SAMPLE_CLOCK_H
+#define PRELOAD_SAMPLE_CLOCK_H
 
 #include <stdint.h>
 
@@ -23,18 +23,18 @@ enum clock_counter { CLOCK_ASK, CLOCK_READ, CLOCK_UNKNOWN };
 
 /* clock_id: CLOCK_MONOTONIC or CLOCK_MONOTONIC_COARSE, whichever the sampler has found to need no system
  * call. */
-void clock_open(int clock_id, enum clock_counter counter);
+void sample_clock_open(int clock_id, enum clock_counter counter);
 
 /* The same clock id, once it is known: of a process that was opened with CLOCK_MONOTONIC_COARSE. */
-void clock_choose(int clock_id);
+void sample_clock_choose(int clock_id);
 
 /* Which one is read. */
-int clock_chosen(void);
+int sample_clock_chosen(void);
 
 /* The time stamp counter is about to be forbidden: the coarse clock from now on, in children too. */
-void clock_avoid_counter(void);
+void sample_clock_avoid_counter(void);
 
 /* 0: unknown. */
-uint64_t clock_read_ns(void);
+uint64_t sample_clock_read_ns(void);
 
 #endif
