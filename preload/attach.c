@@ -80,7 +80,7 @@ static bool register_atfork(void)
 	return reg_here && reg_here(claim_forking, NULL, claim_forked) == 0;
 }
 
-/* The image's part of the header. */
+/* The program run's part of the header. */
 static void describe_image(struct region_header *header, uint32_t pid, bool strict, bool runs)
 {
 	module_list_write((unsigned char *)header + header->offsets.modules, !strict);

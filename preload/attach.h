@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attaches this process to its session, if it has one: gets a region, tells the sampler what it must know
- * about this image, and opens its place. It leaves behind no descriptor, no thread, and no signal handler
- * except the one for the snapshot signal. After any failure the hooks only forward calls. Nothing waits for
- * the sampler: until it has opened its perf events, the copy backend takes the samples.
+ * about this program run, and opens its place. It leaves behind no descriptor, no thread, and no signal
+ * handler except the one for the snapshot signal. After any failure the hooks only forward calls. Nothing
+ * waits for the sampler: until it has opened its perf events, the copy backend takes the samples.
  *
  * It is done in the first hook that is called, since libraries allocate in constructors that run before ours;
  * at the latest in our constructor. When the first constructor runs, the loader has relocated every object,

@@ -87,7 +87,7 @@ static void read_sampler_part(void)
 	header->clock_id = (uint32_t)sample_clock_chosen();
 }
 
-/* The first process of the image takes place 0: whoever made the offer may have ended long ago. */
+/* The first process of the program run takes place 0: whoever made the offer may have ended long ago. */
 static bool take_first(void)
 {
 	uint32_t nobody = 0;
@@ -201,9 +201,10 @@ bool claim_place(void)
 	return claim_state() == CLAIM_OPEN;
 }
 
-/* The image's own process keeps what it had: there is nothing of anybody else's in it. (Of children, only
- * what they have done since the fork.) mmap is what the loader has used under whatever filter is in force
- * since the start; of a filter that the child itself installed before, nothing is known (SECURITY.md). */
+/* The program run's own process keeps what it had: there is nothing of anybody else's in it. (Of children,
+ * only what they have done since the fork.) mmap is what the loader has used under whatever filter is in
+ * force since the start; of a filter that the child itself installed before, nothing is known
+ * (SECURITY.md). */
 void claim_user_changed(void)
 {
 	int saved = errno;

@@ -2,7 +2,7 @@
 /*
  * Whether this process may take samples, and how a forked child gets its own place.
  *
- * The image that was executed has place 0. A forked child finds out that it is one at its first sampled
+ * The program run that was executed has place 0. A forked child finds out that it is one at its first sampled
  * event, or when it maps much memory (mmap.c), claims a free place with an atomic, and gives every block that
  * was live at the fork a slot of its own there, marked inherited. No system call is made. A vfork child
  * shares its parent's memory, so it uses its parent's place, which is right.
@@ -44,7 +44,7 @@ enum claim_state {
 
 struct claim_setup {
 	struct place_setup place;
-	uint32_t pid; /* of the image's process; 0 unknown */
+	uint32_t pid; /* of the run's process; 0 unknown */
 	/* in a page that is zero in a forked child; or NULL: claim_forked() is called instead */
 	_Atomic uint32_t *wiped;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The offer: an image that has found no session makes a region itself, so that a daemon can find it in its
- * address space at any time later (proto/region.h). Nobody is waited for, no descriptor stays open, and the
- * only page touched is the header's.
+ * The offer: a program run that has found no session makes a region itself, so that a daemon can find it
+ * in its address space at any time later (proto/region.h). Nobody is waited for, no descriptor stays open,
+ * and the only page touched is the header's.
  */
 #ifndef PRELOAD_OFFER_H
 #define PRELOAD_OFFER_H

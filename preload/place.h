@@ -68,13 +68,13 @@ void place_disown(uint16_t tag);
  * which is counted, and the process is to take no more samples. */
 bool place_drop_buffers(void);
 
-/* Maps all segments of the file, once more and elsewhere, if the process has used up those that it has. So an
- * image that has more live samples than its period made likely gets room for them. The only system calls that
- * a sample makes: getrlimit and mremap, once in a process' life, and none where a seccomp filter is known of.
- * False: there are no more segments. Keeps errno. */
+/* Maps all segments of the file, once more and elsewhere, if the process has used up those that it has. So
+ * an program run that has more live samples than its period made likely gets room for them. The only
+ * system calls that a sample makes: getrlimit and mremap, once in a process' life, and none where a
+ * seccomp filter is known of. False: there are no more segments. Keeps errno. */
 bool place_grow(void);
 
-/* How many bytes of the region are mapped: when the image started, and by now. */
+/* How many bytes of the region are mapped: when the program run started, and by now. */
 uint64_t place_start_bytes(void);
 uint64_t place_bytes(void);
 

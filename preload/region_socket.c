@@ -63,7 +63,7 @@ int region_socket_ask(const char *pool_path, uint64_t cookie)
 	int fd = -1, socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	const int64_t end_us = now_us() + REGION_SOCKET_WAIT_MS * INT64_C(1000);
 	/* Strangers may keep the backlog full; then a place becomes free now and then. We wait for it, since
-	 * an image that gave up could not be counted: the counters are in memory that it cannot map. */
+	 * a program run that gave up could not be counted: the counters are in memory that it cannot map. */
 	const struct timeval patience = {.tv_usec = REGION_SOCKET_WAIT_MS * 1000};
 
 	if (socket_fd < 0)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The region socket: the second way to a region, for an image that may not open /proc/<sampler>/fd. It was
- * executed by another user than the sampler's (a server that drops root and then executes its workers;
- * setpriv, gosu), with fewer capabilities (heaptap has some by setcap or from a unit), or in a user namespace
- * of its own (unshare, rootless containers). It connects to an abstract socket, sends the session's cookie,
- * and receives the region's descriptor. Anybody may bind the name when the sampler has ended, so the other
- * side must be root or our own user, and so must be the owner of the region, which the caller asks.
+ * The region socket: the second way to a region, for a program run that may not open /proc/<sampler>/fd.
+ * It was executed by another user than the sampler's (a server that drops root and then executes its
+ * workers; setpriv, gosu), with fewer capabilities (heaptap has some by setcap or from a unit), or in a
+ * user namespace of its own (unshare, rootless containers). It connects to an abstract socket, sends the
+ * session's cookie, and receives the region's descriptor. Anybody may bind the name when the sampler has
+ * ended, so the other side must be root or our own user, and so must be the owner of the region, which the
+ * caller asks.
  *
  * Here alone the target waits for the sampler: at its start, for REGION_SOCKET_WAIT_MS at most in all. It
  * waits for the answer, since only a process that runs can send a descriptor. Where strangers fill the

@@ -109,8 +109,8 @@ static bool read_ticket(int folder, const struct region_pool_page *pool, struct 
 	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
 }
 
-/* There is no spare region: too many programs have started at once, or the sampler is stopped. The image must
- * not wait, so it is not profiled, but it is counted. */
+/* There is no spare region: too many programs have started at once, or the sampler is stopped. The program
+ * run must not wait, so it is not profiled, but it is counted. */
 static void count_unserved(int folder, const struct region_pool_page *pool)
 {
 	struct ledger *ledger = NULL;
@@ -239,7 +239,7 @@ struct region_header *session_region_at(const char *path, void *over, uint64_t o
 	return replaced ? over : NULL;
 }
 
-/* If a ticket is read but the region is not used, the sampler counts that: no image becomes ready. */
+/* If a ticket is read but the region is not used, the sampler counts that: no program run becomes ready. */
 static int open_by_ticket(
     int folder, const struct region_pool_page *pool, bool filtered, struct region_header *head)
 {
@@ -255,8 +255,8 @@ static int open_by_ticket(
 	return check_region(fd, bytes, filtered, head);
 }
 
-/* By the socket if the image may not open the descriptors of the sampler. Returns the region's descriptor and
- * the first bytes, or -1. */
+/* By the socket if the program run may not open the descriptors of the sampler. Returns the region's
+ * descriptor and the first bytes, or -1. */
 static int open_region(bool filtered, struct region_header *head, bool *found)
 {
 	char path[64];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hand-over: finds the session that this image was started in, and gets a region from it
+ * The hand-over: finds the session that this program run was started in, and gets a region from it
  * (proto/region.h).
  *
  * It uses open, fstat, read, mmap and close on paths below /proc, system calls that the loader itself has
- * just used: an image that is executed under a seccomp filter can still be profiled, whereas a socket might
- * get it killed. The kernel opens /proc/<sampler>/fd for nobody but the same user, or root; and of what is
- * there the library takes only what is root's or its own user's (owned_file.h). Nothing waits for the
- * sampler, except in region_socket.h.
+ * just used: a program run that is executed under a seccomp filter can still be profiled, whereas a socket
+ * might get it killed. The kernel opens /proc/<sampler>/fd for nobody but the same user, or root; and of
+ * what is there the library takes only what is root's or its own user's (owned_file.h). Nothing waits for
+ * the sampler, except in region_socket.h.
  */
 #ifndef PRELOAD_SESSION_H
 #define PRELOAD_SESSION_H
@@ -21,11 +21,12 @@
  * than whoever started it. */
 bool session_forbidden(void);
 
-/* A region for this image, unmapped only by memory_limit.h. NULL: there is no session, or (*found) no region
- * for this image, which is reported to the sampler if possible. filtered: a seccomp filter is in force. */
+/* A region for this program run, unmapped only by memory_limit.h. NULL: there is no session, or (*found)
+ * no region for this program run, which is reported to the sampler if possible. filtered: a seccomp filter
+ * is in force. */
 struct region_header *session_region(bool filtered, bool *found);
 
-/* For an image that cannot use one: takes a region all the same, to say why in it. */
+/* For a program run that cannot use one: takes a region all the same, to say why in it. */
 void session_refuse(bool filtered, enum region_declined reason);
 
 /* The region at a path, or from a socket there, for a process that is attached to; in place of what is mapped

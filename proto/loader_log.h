@@ -3,11 +3,11 @@
  * What the loader has mapped after the program's start, and when: a library that is unmapped leaves its
  * addresses to the next, and the sampler unwinds stacks when it is its turn.
  *
- * Time is counted in calls of dlclose: `unmaps` of a process' place goes up when one begins and when it ends.
- * Each copied stack carries the count. So as long as it is even as many calls as have begun have ended, and
- * nothing is unmapped (but what the C library unmaps by itself); what was mapped at an address then is what
- * is mapped there at the end. Before each change the image's own process notes which files it has: they were
- * mapped at the end of the count that ends.
+ * Time is counted in calls of dlclose: `unmaps` of a process' place goes up when one begins and when it
+ * ends. Each copied stack carries the count. So as long as it is even as many calls as have begun have
+ * ended, and nothing is unmapped (but what the C library unmaps by itself); what was mapped at an address
+ * then is what is mapped there at the end. Before each change the program run's own process notes which
+ * files it has: they were mapped at the end of the count that ends.
  *
  * Forked children count on from where their parent was, in their own place, and note nothing.
  */

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shared memory between one executed image and the sampler.
+ * The shared memory between one program run and the sampler.
  *
  * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults.
- * The image that claims it maps it in the library's constructor and never unmaps it; the children that it
- * forks inherit the mapping and claim a place of their own in it, so that no process needs a system call
- * after its start.
+ * The program run that claims it maps it in the library's constructor and never unmaps it; the children
+ * that it forks inherit the mapping and claim a place of their own in it, so that no process needs a
+ * system call after its start.
  *
- *   pool (read-only memfd, one per session)      proves to an image that this is the right session
+ *   pool (read-only memfd, one per session)      proves to a run that this is the right session
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
- *   ledger (memfd, one per session)               where an image that found no ticket counts itself
- *   region (memfd, one per executed image):
+ *   ledger (memfd, one per session)               where a run that found no ticket counts itself
+ *   region (memfd, one per executed run):
  *
  *     +--------+---------+---------+--------+---------+-------+-------+-----------+-----------------+
  *     | header | places  | modules | owners | buffers | frees | walk  | stack log | segments        |
  *     +--------+---------+---------+--------+---------+-------+-------+-----------+-----------------+
  *       4 KiB    one per   written   place    stacks    ring    rows,   stacks of   slots, one for each
  *                process   by the    of each  taken by  of the  stack   the blocks  live sampled block;
- *                          image     segment  the copy  last    counts  that live   each place takes
+ *                          run     segment  the copy  last    counts  that live   each place takes
  *                                             backend   frees                       segments as it needs
  *
- * Size. The file has all segments that the image may ever use (REGION_SEGMENTS at most). A file is sparse, so
- * a segment that nobody uses costs nothing. The image's mapping does cost addresses, and a limit may count
- * them. So the image maps only the first start_segments, as many as the period needs. Later an image may map
- * the segments once more, all of them (preload/place.h).
+ * Size. The file has all segments that the program run may ever use (REGION_SEGMENTS at most). A file is
+ * sparse, so a segment that nobody uses costs nothing. The program run's mapping does cost addresses, and
+ * a limit may count them. So the program run maps only the first start_segments, as many as the period
+ * needs. Later a program run may map the segments once more, all of them (preload/place.h).
  *
- * An image without a session makes its region itself and offers it: REGION_OFFERED, mode off, only the header
- * touched, the descriptor closed. A daemon that wants the process finds the mapping, opens it through
- * /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode. Each process
- * of the image sees the mode when its next interval ends, and takes a place. The file is a memfd
- * called "heaptap"; where a filter may forbid its making, or a limit of file sizes, it is anonymous shared
- * memory ("/dev/zero (deleted)"), of which nobody can have a descriptor.
+ * A program run without a session makes its region itself and offers it: REGION_OFFERED, mode off, only
+ * the header touched, the descriptor closed. A daemon that wants the process finds the mapping, opens it
+ * through /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode.
+ * Each process of the program run sees the mode when its next interval ends, and takes a place. The file
+ * is a memfd called "heaptap"; where a filter may forbid its making, or a limit of file sizes, it is
+ * anonymous shared memory ("/dev/zero (deleted)"), of which nobody can have a descriptor.
  *
  * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes
  * the live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was
@@ -39,16 +39,16 @@
  * At most one block of a slot was live at any one instant, so one entry per slot is enough: nothing of the
  * peak is ever lost, and nothing grows.
  *
- * Dropping privileges. The stacks in the buffers are those of every process of the image. A forked child
- * that changes its user id maps zeroes over the buffers, so a worker cannot read its master's stacks. From
- * then on the child copies no stack: its samples are counted, and their stacks are lost
+ * Dropping privileges. The stacks in the buffers are those of every process of the program run. A forked
+ * child that changes its user id maps zeroes over the buffers, so a worker cannot read its master's
+ * stacks. From then on the child copies no stack: its samples are counted, and their stacks are lost
  * (REGION_LOSS_USER_CHANGED), unless the kernel dumps them or the hook walks them.
  *
- * Who writes what: the sampler writes the constant part of the header before the hand-over (of an offer the
- * image has written magic, abi, offsets and segments), `mode`, `period_bytes` and `dumps_read` whenever it
- * likes, and resets places and segments of processes that are gone. Everything else is the target's. The
- * sampler treats all of it as hostile: it keeps its own copy of every size and offset and checks every value
- * it reads.
+ * Who writes what: the sampler writes the constant part of the header before the hand-over (of an offer
+ * the program run has written magic, abi, offsets and segments), `mode`, `period_bytes` and `dumps_read`
+ * whenever it likes, and resets places and segments of processes that are gone. Everything else is the
+ * target's. The sampler treats all of it as hostile: it keeps its own copy of every size and offset and
+ * checks every value it reads.
  *
  * All integers are in native byte order: both sides run on one machine. Every struct's size is asserted
  * below.
@@ -70,9 +70,9 @@
 enum {
 	REGION_PAGE_BYTES = 4096,
 	REGION_PAGE_BYTES_MOST = 64 << 10, /* aarch64 kernels have pages of 4, 16 or 64 KiB */
-	REGION_PLACES = 256,               /* processes of one image at the same time */
+	REGION_PLACES = 256,               /* processes of one run at the same time */
 	REGION_SEGMENT_SLOTS = 1024,       /* slots that a place gets at a time */
-	REGION_SEGMENTS = 4096,            /* limit: 4 M live samples per image and its children */
+	REGION_SEGMENTS = 4096,            /* limit: 4 M live samples per run and its children */
 	REGION_MODULES_BYTES = 128 * 1024,
 	REGION_PATH_BYTES = 256,
 	REGION_COMMAND_LINE_BYTES = 4096, /* longer ones are cut */
@@ -151,7 +151,7 @@ struct region_header {
 	uint64_t key; /* the bits of REGION_KEY_PLACE are 0; the place's index goes there */
 	struct region_offsets offsets;
 	uint32_t segments;       /* how many the file has, at most REGION_SEGMENTS */
-	uint32_t start_segments; /* how many of them the image maps when it starts */
+	uint32_t start_segments; /* how many of them the run maps when it starts */
 	uint32_t large_buffers;  /* how many stack buffers of the largest class there are */
 	/* signal that requests a snapshot, if COMMAND leaves it at its default; 0: none */
 	uint32_t snapshot_signal;
@@ -160,8 +160,8 @@ struct region_header {
 	uint32_t record_mmap;         /* 1: anonymous mappings are blocks too */
 	uint32_t dump_bytes;          /* the copy backend takes deeper stacks than this */
 	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now, and has its descriptor open */
-	/* clock of slot times: one that needs no system call on this machine; or, as the image says, the
-	 * coarse one, because a filter is in force */
+	/* clock of slot times: one that needs no system call on this machine; or, as the program run says,
+	 * the coarse one, because a filter is in force */
 	uint32_t clock_id;
 	uint32_t signal_everywhere; /* 1: snapshot_signal is for every process, not only COMMAND's own */
 	uint32_t thread_stacks;     /* entries of `stacks`; 0 unless the process ran already */
@@ -171,11 +171,11 @@ struct region_header {
 	uint64_t attached_after_ns, attached_rss_bytes;
 	/* likewise: where the mapping ends that came next below the main thread's stack; 0: unknown */
 	uint64_t below_main_stack;
-	uint32_t wants_command_line; /* 1: the image writes its command line, arguments separated by blanks */
+	uint32_t wants_command_line; /* 1: the run writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
 	/* likewise while so many dumps may wait in the rings; each ring has room for several times as many,
-	 * since all images of a session share it */
+	 * since all program runs of a session share it */
 	uint64_t dumps_most;
 	uint64_t
 	    session; /* of an offer that was taken: which daemons do that (sampler/daemon/session_file.h) */
@@ -190,7 +190,7 @@ struct region_header {
 	_Atomic uint64_t extra_bytes[REGION_WATCHES]; /* region_set_period() */
 	_Atomic uint32_t watch;
 
-	/* written by the image */
+	/* written by the program run */
 	_Alignas(128) _Atomic uint32_t state; /* enum region_state */
 	uint32_t pid;
 	uint64_t trigger_address;          /* of the instruction for a breakpoint */
@@ -210,7 +210,7 @@ struct region_header {
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;
 	_Atomic uint32_t taken; /* of an offer: 1 once a process has taken place 0 */
-	uint32_t offered;       /* 1: the image made this region itself, and has offered it */
+	uint32_t offered;       /* 1: the run made this region itself, and has offered it */
 	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to
 	 * the allocator go by none (names, separated by commas) */
 	_Atomic uint32_t imports;
@@ -268,20 +268,20 @@ enum region_unseen {
 
 enum region_state {
 	REGION_SPARE = 0,
-	REGION_CLAIMED = 1,  /* an image has mapped it */
-	REGION_READY = 2,    /* the image's part of the header is complete */
-	REGION_DECLINED = 3, /* the image does not use it: `declined` says why */
-	REGION_OFFERED = 4,  /* the image has made it and mapped it: it waits for a sampler */
+	REGION_CLAIMED = 1,  /* a run has mapped it */
+	REGION_READY = 2,    /* the run's part of the header is complete */
+	REGION_DECLINED = 3, /* the run does not use it: `declined` says why */
+	REGION_OFFERED = 4,  /* the run has made it and mapped it: it waits for a sampler */
 };
 
-/* Whether it is attached to is decided here: the image may need longer than the sampler waits. */
+/* Whether it is attached to is decided here: the program run may need longer than the sampler waits. */
 enum region_attaching {
 	REGION_ATTACHING = 0,
-	REGION_ATTACHED = 1, /* by the image: the hooks are in */
-	REGION_GIVEN_UP = 2, /* by the sampler: the image takes them out again */
+	REGION_ATTACHED = 1, /* by the run: the hooks are in */
+	REGION_GIVEN_UP = 2, /* by the sampler: the run takes them out again */
 };
 
-/* Why an image that got a region is not profiled. The name table is region_declined_text(). */
+/* Why a program run that got a region is not profiled. The name table is region_declined_text(). */
 enum region_declined {
 	REGION_DECLINED_NO_MEMORY = 1,      /* no room: RLIMIT_AS, RLIMIT_DATA, or mmap refused */
 	REGION_DECLINED_NO_FORK_NOTICE = 2, /* neither MADV_WIPEONFORK nor an atfork hook of the libc */
@@ -303,7 +303,7 @@ struct region_place {
 	/* as the process itself counts; of a child that was forked without the libc the id of the thread that
 	 * has claimed the place, or the parent's pid */
 	uint32_t pid;
-	/* place index + 1 of the process it was forked from; 0 for the image itself */
+	/* place index + 1 of the process it was forked from; 0 for the program run itself */
 	uint32_t parent;
 	uint32_t inherited; /* live samples carried over from the parent */
 	uint64_t start_ns;
@@ -529,7 +529,8 @@ static inline uint32_t region_large_buffers(uint64_t period_bytes)
 	                                                : (uint32_t)REGION_OFFER_LARGE_BUFFERS;
 }
 
-/* How many segments an image maps when it starts: for the samples of 32 GiB of heap, a million at most. */
+/* How many segments a program run maps when it starts: for the samples of 32 GiB of heap, a million at
+ * most. */
 static inline uint32_t region_start_segments(uint64_t period_bytes, uint32_t segments)
 {
 	const uint64_t slots = (UINT64_C(32) << 30) / (period_bytes ? period_bytes : 1);
@@ -566,8 +567,8 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 	};
 	uint64_t at = REGION_PAGE_BYTES;
 	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		/* A forked child maps zeroes over the buffers, and an image maps the segments once more. So
-		 * these parts begin, and the buffers end, with a page of any size. */
+		/* A forked child maps zeroes over the buffers, and a program run maps the segments once
+		 * more. So these parts begin, and the buffers end, with a page of any size. */
 		const uint64_t page = parts[i].offset == &offsets->buffers ||
 		        parts[i].offset == &offsets->frees || parts[i].offset == &offsets->segments
 		    ? REGION_PAGE_BYTES_MOST
@@ -579,7 +580,7 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 	offsets->end = (at + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
 }
 
-/* Bytes that an image maps when it starts: the beginning of the file. */
+/* Bytes that a program run maps when it starts: the beginning of the file. */
 static inline uint64_t region_start_bytes(const struct region_header *header)
 {
 	return header->offsets.segments + header->start_segments * sizeof(struct region_segment);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How an image that is started with the library gets its region: a pool of one session, whose pages are not
- * the region's own (proto/region.h).
+ * How a program run that is started with the library gets its region: a pool of one session, whose pages
+ * are not the region's own (proto/region.h).
  *
  * All integers are in native byte order.
  */
@@ -41,7 +41,7 @@ struct ledger {
 	uint32_t abi;
 	uint32_t reserved;
 	uint64_t cookie;
-	_Atomic uint64_t unserved; /* images that found no ticket; each image counts itself */
+	_Atomic uint64_t unserved; /* runs that found no ticket; each run counts itself */
 };
 
 struct ticket {

@@ -2,7 +2,7 @@
 /*
  * The stack log: the stacks of the blocks that live, as the sampler knows them. It lies in the region, so it
  * is there as long as the process is, and the next sampler finds it if this one dies. Samplers alone write
- * and read it; the image only keeps it.
+ * and read it; the program run only keeps it.
  *
  *   slots    by slot: which block it is of (its seq), and the node of its stack in the tree of its place
  *   places   the tree: node = (outer node, frame), frame = (pc, what was mapped there); and by the number of
@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 enum {
-	STACK_LOG_PLACES = 16, /* processes of an image that have one, of 1.3 MiB */
+	STACK_LOG_PLACES = 16, /* processes of a run that have one, of 1.3 MiB */
 	STACK_LOG_FRAMES = 1 << 15,
 	STACK_LOG_NODES = 1 << 16,
 };

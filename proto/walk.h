@@ -33,7 +33,7 @@
 enum {
 	WALK_ROWS = 1 << 15,       /* entries of each of these tables are a power of two */
 	WALK_LATER_ROWS = 1 << 13, /* of files mapped after the start */
-	WALK_PLACES = 32,          /* processes of an image with counts, 1 MiB each; others never walk */
+	WALK_PLACES = 32,          /* processes of a run with counts, 1 MiB each; others never walk */
 	WALK_PROBES = 8,           /* neighbouring entries in which a row may be */
 	WALK_FRAMES_MAX = 1024,
 };
@@ -69,16 +69,16 @@ struct walk_counts {
 struct walk_area {
 	/* written by the sampler */
 	_Alignas(4096) _Atomic uint64_t later_generation; /* for which `later` is valid */
-	/* written by the image */
+	/* written by the program run */
 	_Alignas(4096) _Atomic uint64_t generation; /* counts calls of dlclose, of place 0, that have begun */
 	_Atomic uint64_t unmapping;                 /* such calls that have not returned */
 
 	_Alignas(4096) struct walk_row rows[WALK_ROWS];
 	struct walk_row later[WALK_LATER_ROWS];
-	/* written by the image, and by the sampler */
+	/* written by the program run, and by the sampler */
 	_Alignas(4096) struct walk_numbers numbers;
 	struct walk_counts counts[WALK_PLACES];
-	/* written by the image, also where nothing is walked */
+	/* written by the program run, also where nothing is walked */
 	_Alignas(4096) struct loader_log loader_log;
 };
 

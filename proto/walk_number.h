@@ -49,7 +49,7 @@ struct walk_number {
 	uint32_t reserved;
 };
 
-/* Written by the image and the sampler. All zeroes: no numbers. */
+/* Written by the program run and the sampler. All zeroes: no numbers. */
 struct walk_numbers {
 	_Atomic uint32_t given;                     /* numbers given out so far */
 	_Atomic uint32_t entry[WALK_STACK_ENTRIES]; /* by hash: a number; 0: empty */

@@ -4,7 +4,7 @@
  * process whose threads never come to a safe point holds up nobody else.
  *
  *     attach_job_start() -> the attacher's descriptor becomes readable -> attach_job_result()
- *         the process is attached:  attach_job_register(), which makes its image
+ *         the process is attached:  attach_job_register(), which makes its run
  *         it could not be attached: the job is empty again
  */
 #ifndef SAMPLER_CORE_ATTACH_JOB_H
@@ -40,7 +40,7 @@ int attach_job_start(struct attach_job *job, const struct attachment_wish *wish,
  * is not attached to, attachment->reason says why, and the job is empty. */
 int attach_job_result(struct attach_job *job, int epoll_fd, struct attachment *attachment);
 
-/* Hands the region and the facts to the registry, which makes the image. The job is empty afterwards.
+/* Hands the region and the facts to the registry, which makes the program run. The job is empty afterwards.
  * 0 or -ENOMEM. */
 int attach_job_register(struct attach_job *job, struct registry *registry);
 

@@ -23,11 +23,11 @@
 
 enum {
 	DRAIN_NS = 100 * 1000000, /* a look drains for so long; a client waits for three seconds */
-	LIVE_MAX = 1 << 20,       /* live samples of an image and its children */
+	LIVE_MAX = 1 << 20,       /* live samples of a run and its children */
 	/* At this period and below, with backend auto, the hook copies stacks first and traps only when the
 	 * buffers are full. */
 	COPY_PERIOD_BYTES = 16 << 10,
-	/* With backend auto, the dumps of one image fill this part of a ring at most; then the hook
+	/* With backend auto, the dumps of one program run fill this part of a ring at most; then the hook
 	 * copies. */
 	RING_SHARE = 32,
 };
@@ -223,7 +223,7 @@ bool heap_capture_event(struct heap_capture *h, int fd)
 bool heap_capture_look(struct heap_capture *h, bool ended)
 {
 	const uint64_t arrivals = h->registry.lives.arrivals, requests = h->registry.tend.requests;
-	struct poll_interval_findings found = {.processes = tend_images(&h->registry)};
+	struct poll_interval_findings found = {.processes = tend_runs(&h->registry)};
 	uint64_t looked_ns = clock_now_ns();
 
 	found.samples = drain_some(&h->registry, DRAIN_NS);
@@ -231,8 +231,8 @@ bool heap_capture_look(struct heap_capture *h, bool ended)
 		tend_ended(&h->registry);
 	found.processes += h->registry.lives.arrivals - arrivals;
 	/* The daemon has read /proc of a new process when it accepted the region; and on a machine there are
-	 * always new processes. It has no rings, only the buffers of each image: many images with a few
-	 * samples each are no flood. */
+	 * always new processes. It has no rings, only the buffers of each program run: many program runs
+	 * with a few samples each are no flood. */
 	if (!h->pool) {
 		found.processes = 0;
 		found.samples = h->registry.drain.most;

@@ -43,11 +43,11 @@ static void fill_growth(struct control_growth *growth, struct trend_series *seri
 
 static size_t fill_losses(const struct process *process, struct control_loss losses[PROCESS_ROW_LOSSES])
 {
-	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct region_place *place = region_place(process->run->region, process->place);
 	const uint64_t counted = process_samples(process), arrived = heap_total(process->heap).samples;
 	size_t count = 0;
 
-	if (process->image->life.state != IMAGE_ADOPTING && counted > arrived)
+	if (process->run->life.state != RUN_ADOPTING && counted > arrived)
 		losses[count++] = (struct control_loss){"stack", counted - arrived};
 	for (uint32_t i = 0; i < REGION_LOSS_COUNT; i++) {
 		const struct tally lost = region_read_tally(&place->lost[i]);
@@ -65,7 +65,7 @@ static size_t fill_losses(const struct process *process, struct control_loss los
 void process_row_fill(struct control_process *row, struct control_loss losses[PROCESS_ROW_LOSSES],
     const struct process *process)
 {
-	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct region_place *place = region_place(process->run->region, process->place);
 	const struct trend_point now = heap_trend_point(place, clock_now_ns());
 	const struct tally live = region_read_tally(&place->live);
 

@@ -58,9 +58,9 @@ static uint64_t random_key(void)
  * memory allows that. */
 static void prefault(struct daemon *d, const struct region *region)
 {
-	const uint64_t images = d->core.heap.intake.books.images.count;
+	const uint64_t runs = d->core.heap.intake.books.runs.count;
 
-	if ((images + 1) * PREFAULT_BYTES <= d->rules->daemon.memory_bytes / PREFAULT_SHARE)
+	if ((runs + 1) * PREFAULT_BYTES <= d->rules->daemon.memory_bytes / PREFAULT_SHARE)
 		region_prefault(region);
 }
 
@@ -131,31 +131,31 @@ static bool take(struct daemon *d, struct process_entry *entry, struct region_of
 }
 
 /* Profiles a forked child, which has the region of its parent. */
-static bool join(struct daemon *d, struct process_entry *entry, const struct image *image)
+static bool join(struct daemon *d, struct process_entry *entry, const struct program_run *run)
 {
 	struct policy_match *match = policy_match_make(d, entry, true);
 
 	free(match);
 	entry->state = PROCESS_PROFILED;
-	entry->ino = image->region->ino;
+	entry->ino = run->region->ino;
 	entry->first = false;
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
-	/* The rules may have been asked while no process of the image was known. */
-	if (image->plan && image->plan->decided != d->policy_checks)
+	/* The rules may have been asked while no process of the program run was known. */
+	if (run->plan && run->plan->decided != d->policy_checks)
 		policy_recheck_one(d, entry);
 	return true;
 }
 
 static bool on_offer(struct daemon *d, struct process_entry *entry, struct region_offer *offer)
 {
-	const struct image *image = books_image_of_region(&d->core.heap.intake.books, offer->region.ino);
+	const struct program_run *run = books_run_of_region(&d->core.heap.intake.books, offer->region.ino);
 
-	if (image) {
+	if (run) {
 		region_close(&offer->region);
-		return join(d, entry, image);
+		return join(d, entry, run);
 	}
-	/* A child of a process that is being attached to: the image is not made yet. */
+	/* A child of a process that is being attached to: the program run is not made yet. */
 	if (attach_jobs_has_region(d, offer->region.ino)) {
 		region_close(&offer->region);
 		entry->state = PROCESS_NOT_YET;
@@ -394,6 +394,5 @@ bool candidate_ended(struct daemon *d, int fd)
 
 void candidate_stop_all(struct daemon *d)
 {
-	books_each_image (image, &d->core.heap.intake.books)
-		region_offer_turn(image->region, false);
+	books_each_run(run, &d->core.heap.intake.books) region_offer_turn(run->region, false);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of the daemon's list the rows of one user may take. The first process of each image always has a
- * row, since the number of images is limited (policy_match_has_room()). The numbers of forked children and of
- * refused processes are not: without a quota the list could become too long for anybody to read. Rows that
- * are left out are counted. Pure.
+ * How much of the daemon's list the rows of one user may take. The first process of each program run
+ * always has a row, since the number of program runs is limited (policy_match_has_room()). The numbers of
+ * forked children and of refused processes are not: without a quota the list could become too long for
+ * anybody to read. Rows that are left out are counted. Pure.
  */
 #ifndef SAMPLER_DAEMON_LIST_QUOTA_H
 #define SAMPLER_DAEMON_LIST_QUOTA_H

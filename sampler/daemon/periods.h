@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampling periods of all images: those of the rules, raised by the load limiter. */
+/* The sampling periods of all program runs: those of the rules, raised by the load limiter. */
 #ifndef SAMPLER_DAEMON_PERIODS_H
 #define SAMPLER_DAEMON_PERIODS_H
 
@@ -7,10 +7,11 @@
 
 struct daemon;
 
-/* Sets the periods of images whose rule has a period. */
+/* Sets the periods of program runs whose rule has a period. */
 void periods_scale(struct daemon *daemon);
 
-/* The limiter has changed daemon->load.raised, which was `before`: changes the periods of all images. */
+/* The limiter has changed daemon->load.raised, which was `before`: changes the periods of all program
+ * runs. */
 void periods_load_changed(struct daemon *daemon, uint32_t before);
 
 /* For services whose rule has a number of samples per hour: changes the periods to come nearer to it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The match of one process and the rules: whether the process is profiled, and how. The crash-loop guard
- * and the limit on images can still refuse it. */
+ * and the limit on program runs can still refuse it. */
 #ifndef SAMPLER_DAEMON_POLICY_MATCH_H
 #define SAMPLER_DAEMON_POLICY_MATCH_H
 
@@ -33,9 +33,9 @@ uint64_t policy_match_account(void *context, pid_t pid);
 /* Fills in the plan of a process that is to be profiled. */
 void policy_match_plan(struct target_plan *plan, struct daemon *daemon, const struct policy_match *match);
 
-/* Whether one more image of such a process may be profiled: images have their share of our memory, and
- * accounts (a login user, a system unit, a container) have half of that each. Root in a container is no
- * exception. */
+/* Whether one more program run of such a process may be profiled: program runs have their share of our
+ * memory, and accounts (a login user, a system unit, a container) have half of that each. Root in a
+ * container is no exception. */
 bool policy_match_has_room(const struct daemon *daemon, const struct process_facts *facts);
 
 #endif

@@ -10,51 +10,50 @@
 
 #include <stdlib.h>
 
-static struct image *image_of(const struct daemon *d, const struct process_entry *entry)
+static struct program_run *run_of(const struct daemon *d, const struct process_entry *entry)
 {
-	return entry->state == PROCESS_PROFILED
-	    ? books_image_of_region(&d->core.heap.intake.books, entry->ino)
-	    : NULL;
+	return entry->state == PROCESS_PROFILED ? books_run_of_region(&d->core.heap.intake.books, entry->ino)
+	                                        : NULL;
 }
 
-static void recheck_profiled(struct daemon *d, struct process_entry *entry, struct image *image)
+static void recheck_profiled(struct daemon *d, struct process_entry *entry, struct program_run *run)
 {
 	struct policy_match *match = policy_match_make(d, entry, true);
 
-	if (!match || region_mapped_by(image->region, entry->pid) == REGION_MAPPED_NO) {
+	if (!match || region_mapped_by(run->region, entry->pid) == REGION_MAPPED_NO) {
 		free(match); /* the process is gone, or has executed a program without this region */
 		return;
 	}
-	if (image->plan)
-		image->plan->decided = d->policy_checks;
+	if (run->plan)
+		run->plan->decided = d->policy_checks;
 	if (policy_match_refuses(d, entry, match)) {
-		region_offer_turn(image->region, false);
+		region_offer_turn(run->region, false);
 		entry->state = PROCESS_PROFILED; /* its books stay; entry->reason says why sampling is off */
 	} else {
-		if (image->plan)
-			policy_match_plan(image->plan, d, match);
+		if (run->plan)
+			policy_match_plan(run->plan, d, match);
 		process_entry_set(&entry->reason, NULL);
-		region_offer_turn(image->region, !d->off.off);
+		region_offer_turn(run->region, !d->off.off);
 	}
 	free(match);
 }
 
 void policy_recheck_one(struct daemon *d, struct process_entry *entry)
 {
-	struct image *image = image_of(d, entry);
+	struct program_run *run = run_of(d, entry);
 
-	if (image)
-		recheck_profiled(d, entry, image);
+	if (run)
+		recheck_profiled(d, entry, run);
 }
 
-/* For an image whose first process has ended, the rules are asked about any process that is left. */
+/* For a program run whose first process has ended, the rules are asked about any process that is left. */
 static void recheck_children(struct daemon *d)
 {
 	for (size_t i = 0; i < d->processes.count; i++) {
-		struct image *image = image_of(d, d->processes.entries[i]);
+		struct program_run *run = run_of(d, d->processes.entries[i]);
 
-		if (image && image->plan && image->plan->decided != d->policy_checks)
-			recheck_profiled(d, d->processes.entries[i], image);
+		if (run && run->plan && run->plan->decided != d->policy_checks)
+			recheck_profiled(d, d->processes.entries[i], run);
 	}
 }
 
@@ -63,11 +62,11 @@ void policy_recheck_all(struct daemon *d)
 	d->policy_checks++;
 	for (size_t i = 0; i < d->processes.count; i++) {
 		struct process_entry *entry = d->processes.entries[i];
-		struct image *image = image_of(d, entry);
+		struct program_run *run = run_of(d, entry);
 
-		if (image && entry->first)
-			recheck_profiled(d, entry, image);
-		else if (!image && entry->state != PROCESS_NEW && entry->state != PROCESS_ATTACHING) {
+		if (run && entry->first)
+			recheck_profiled(d, entry, run);
+		else if (!run && entry->state != PROCESS_NEW && entry->state != PROCESS_ATTACHING) {
 			entry->state = PROCESS_NOT_YET;
 			entry->looks = entry->looks ? entry->looks - 1 : 0;
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Abandoned images: no process of theirs is left, and no other process has the region mapped. */
+/* Abandoned program runs: no process of theirs is left, and no other process has the region mapped. */
 #ifndef SAMPLER_HEAP_ABANDONED_H
 #define SAMPLER_HEAP_ABANDONED_H
 
@@ -14,13 +14,13 @@ struct abandoned {
 	struct throttle work; /* time of the looks, in nanoseconds */
 };
 
-/* Looks which images in anonymous memory no process has mapped any more; not too often. */
+/* Looks which program runs in anonymous memory no process has mapped any more; not too often. */
 void abandoned_look(struct abandoned *abandoned, const struct books *books, uint64_t now_ns);
 
-/* Whether the image is abandoned. Of a region in anonymous memory the last look says so. */
-bool abandoned_is(const struct image *image, uint64_t now_ns);
+/* Whether the program run is abandoned. Of a region in anonymous memory the last look says so. */
+bool abandoned_is(const struct program_run *run, uint64_t now_ns);
 
 /* The process that offered the region is the first to be asked. */
-void abandoned_begin(struct image *image, pid_t mapped_by);
+void abandoned_begin(struct program_run *run, pid_t mapped_by);
 
 #endif

@@ -34,7 +34,7 @@ static void adopt_block(struct process *process, const struct slot_copy *block, 
 
 void adoption_enter(struct process *process)
 {
-	struct place_slots slots = place_slots_begin(process->image->region, process->place);
+	struct place_slots slots = place_slots_begin(process->run->region, process->place);
 	struct slot_copy block;
 	struct stack_log_reader log;
 	uint32_t number;
@@ -57,7 +57,7 @@ void adoption_enter(struct process *process)
 
 void adoption_begin(struct process *process)
 {
-	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct region_place *place = region_place(process->run->region, process->place);
 	/* The clock is read last: later samples are not in `before`. */
 	const struct tally before = region_read_tally(&place->allocated);
 
@@ -67,7 +67,7 @@ void adoption_begin(struct process *process)
 
 static void renew_log(struct process *process)
 {
-	struct place_slots slots = place_slots_begin(process->image->region, process->place);
+	struct place_slots slots = place_slots_begin(process->run->region, process->place);
 	struct slot_copy block;
 	uint32_t number;
 
@@ -84,13 +84,10 @@ static void renew_log(struct process *process)
 			stack_log_walked(&process->log, (uint32_t)walked, process->walked.stack[walked] - 1);
 }
 
-void adoption_end(struct intake *intake, struct image *image)
+void adoption_end(struct intake *intake, struct program_run *run)
 {
-	intake_buffers(intake, image, UINT64_MAX);
-	image_each_process (process, image)
-		if (process->was_running)
-			adoption_enter(process);
-	registry_settled(image);
-	image_each_process (process, image)
-		renew_log(process);
+	intake_buffers(intake, run, UINT64_MAX);
+	program_run_each_process(process, run) if (process->was_running) adoption_enter(process);
+	registry_settled(run);
+	program_run_each_process(process, run) renew_log(process);
 }

@@ -14,9 +14,9 @@ void adoption_begin(struct process *process);
 /* Enters the blocks that live, with the stacks that the earlier sampler has logged. */
 void adoption_enter(struct process *process);
 
-/* For all processes of the image. Reads first what the earlier sampler had not read, which has its stacks;
- * then what it has logged; only then begins the log of the stacks anew. The image is settled
+/* For all processes of the program run. Reads first what the earlier sampler had not read, which has its
+ * stacks; then what it has logged; only then begins the log of the stacks anew. The program run is settled
  * afterwards. */
-void adoption_end(struct intake *intake, struct image *image);
+void adoption_end(struct intake *intake, struct program_run *run);
 
 #endif

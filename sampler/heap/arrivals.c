@@ -4,9 +4,9 @@
 #include "sampler/heap/abandoned.h"
 #include "sampler/heap/adoption.h"
 #include "sampler/heap/drain.h"
-#include "sampler/heap/image.h"
 #include "sampler/heap/offerer.h"
 #include "sampler/heap/process_life.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/heap/stale_places.h"
 #include "sampler/heap/tend.h"
 #include "sampler/heap/unfollowed.h"
@@ -17,16 +17,16 @@
 
 /* ---- of an earlier sampler */
 
-static void adopt(struct registry *registry, struct image *image)
+static void adopt(struct registry *registry, struct program_run *run)
 {
-	struct image_origin *origin = &image->origin;
+	struct run_origin *origin = &run->origin;
 
-	registry_begin_adoption(image);
-	origin->attached_after_ns = region_header(image->region)->attached_after_ns;
-	origin->attached_rss_bytes = region_header(image->region)->attached_rss_bytes;
-	stale_places_adopt(image);
+	registry_begin_adoption(run);
+	origin->attached_after_ns = region_header(run->region)->attached_after_ns;
+	origin->attached_rss_bytes = region_header(run->region)->attached_rss_bytes;
+	stale_places_adopt(run);
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
-		struct process *process = image_process(image, i, registry->setup.modules);
+		struct process *process = program_run_process(run, i, registry->setup.modules);
 
 		if (!process)
 			continue;
@@ -35,19 +35,19 @@ static void adopt(struct registry *registry, struct image *image)
 		adoption_begin(process);
 		process_life_watch(registry, process);
 	}
-	walked_begin(image); /* what it counts is later than what has been read of each place */
+	walked_begin(run); /* what it counts is later than what has been read of each place */
 	if (origin->attached_pid)
-		unfollowed_begin(image);
-	backend_fallback_adopt(&registry->fallback, image);
+		unfollowed_begin(run);
+	backend_fallback_adopt(&registry->fallback, run);
 }
 
 int arrivals_adopt(struct registry *registry, struct region *region)
 {
-	struct image *image = registry_add_image(registry, region);
+	struct program_run *run = registry_add_run(registry, region);
 
-	if (!image)
+	if (!run)
 		return -ENOMEM;
-	adopt(registry, image);
+	adopt(registry, run);
 	return 0;
 }
 
@@ -55,20 +55,20 @@ int arrivals_adopt(struct registry *registry, struct region *region)
 
 int arrivals_offer(struct registry *registry, const struct arrivals_offer *offer)
 {
-	struct image *image = registry_add_image(registry, offer->region);
+	struct program_run *run = registry_add_run(registry, offer->region);
 
-	if (!image) {
+	if (!run) {
 		free(offer->plan);
 		return -ENOMEM;
 	}
-	image->plan = offer->plan;
-	image->origin.offered = true;
-	image->origin.offered_after_ns = offer->used ? 0 : offer->after_ns;
-	image_begin_period(image, offer->period_bytes);
-	abandoned_begin(image, offer->pid);
-	offerer_find(image, offer->pid, registry->setup.modules);
+	run->plan = offer->plan;
+	run->origin.offered = true;
+	run->origin.offered_after_ns = offer->used ? 0 : offer->after_ns;
+	program_run_begin_period(run, offer->period_bytes);
+	abandoned_begin(run, offer->pid);
+	offerer_find(run, offer->pid, registry->setup.modules);
 	if (offer->used)
-		adopt(registry, image);
+		adopt(registry, run);
 	return 0;
 }
 
@@ -77,38 +77,36 @@ int arrivals_offer(struct registry *registry, const struct arrivals_offer *offer
 int arrivals_attach(
     struct registry *registry, struct region *region, const struct arrivals_attached *attached)
 {
-	struct image *image = registry_add_image(registry, region);
+	struct program_run *run = registry_add_run(registry, region);
 
-	if (!image) {
+	if (!run) {
 		free(attached->plan);
 		return -ENOMEM;
 	}
-	image->plan = attached->plan;
-	image->origin = (struct image_origin){.attached_pid = attached->pid,
+	run->plan = attached->plan;
+	run->origin = (struct run_origin){.attached_pid = attached->pid,
 	    .attached_after_ns = attached->after_ns,
 	    .attached_rss_bytes = attached->rss_bytes,
 	    .other_library = attached->other_library};
 	region_header(region)->attached_after_ns = attached->after_ns + 1; /* not 0 */
 	region_header(region)->attached_rss_bytes = attached->rss_bytes;
-	unfollowed_begin(image);
-	image_begin_period(image, attached->period_bytes);
+	unfollowed_begin(run);
+	program_run_begin_period(run, attached->period_bytes);
 	tend_claims(registry);
 	return 0;
 }
 
 bool arrivals_has_attached(const struct books *books, pid_t pid)
 {
-	books_each_image (image, books)
-		if (image->origin.attached_pid && region_mapped_by(image->region, pid) == REGION_MAPPED)
-			return true;
+	books_each_run(run, books) if (run->origin.attached_pid &&
+	    region_mapped_by(run->region, pid) == REGION_MAPPED) return true;
 	return false;
 }
 
 void arrivals_stop_attached(struct registry *registry)
 {
-	books_each_image (image, &registry->setup.intake->books)
-		if (image->origin.attached_pid)
-			atomic_store(&region_header(image->region)->mode, REGION_MODE_OFF);
+	books_each_run(run, &registry->setup.intake->books) if (run->origin.attached_pid)
+	    atomic_store(&region_header(run->region)->mode, REGION_MODE_OFF);
 }
 
 void arrivals_visit_attached(
@@ -116,7 +114,7 @@ void arrivals_visit_attached(
 {
 	tend_ended(registry);
 	books_each_process (process, &registry->setup.intake->books)
-		if (process->image->origin.attached_pid && !process->target.closed)
+		if (process->run->origin.attached_pid && !process->target.closed)
 			visit(context, &process->target);
 }
 
@@ -124,7 +122,7 @@ void arrivals_close_attached(struct registry *registry)
 {
 	drain_all(registry);
 	books_each_process (process, &registry->setup.intake->books)
-		if (process->image->origin.attached_pid && !process->target.closed)
+		if (process->run->origin.attached_pid && !process->target.closed)
 			process_life_close(registry, process,
 			    process_life_has_ended(registry, process) ? TARGET_GONE : TARGET_DETACHED, 0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images whose programs ran before their region was ours: of an earlier sampler, offered, or attached to. */
+/* Program runs whose programs ran before their region was ours: of an earlier sampler, offered, or
+ * attached to. */
 #ifndef SAMPLER_HEAP_ARRIVALS_H
 #define SAMPLER_HEAP_ARRIVALS_H
 
@@ -9,8 +10,8 @@
  * closed). */
 int arrivals_adopt(struct registry *registry, struct region *region);
 
-/* Takes a region that an image has offered: accepted, and turned on afterwards. Returns 0 or -ENOMEM (region
- * closed). */
+/* Takes a region that a program run has offered: accepted, and turned on afterwards. Returns 0 or -ENOMEM
+ * (region closed). */
 struct arrivals_offer {
 	struct region *region;    /* owned from now on, as the plan is, which may be NULL */
 	struct target_plan *plan; /* by malloc */
@@ -33,10 +34,10 @@ struct arrivals_attached {
 int arrivals_attach(
     struct registry *registry, struct region *region, const struct arrivals_attached *attached);
 
-/* Whether the process, which was attached to, still has the region of its image mapped. */
+/* Whether the process, which was attached to, still has the region of its program run mapped. */
 bool arrivals_has_attached(const struct books *books, pid_t pid);
 
-/* Stops sampling in the images that were attached to; their processes still have the hooks. */
+/* Stops sampling in the program runs that were attached to; their processes still have the hooks. */
 void arrivals_stop_attached(struct registry *registry);
 
 /* Calls `visit` for each of their processes that lives; and closes the books of all of these. */

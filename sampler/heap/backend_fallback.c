@@ -20,7 +20,7 @@ enum {
 	SILENT_SAMPLES = 8, /* samples without a stack; fewer may still be on their way */
 	/* looks that must find so many: at the first look the stacks may still be in the rings */
 	SILENT_LOOKS = 2,
-	SILENT_IMAGES = 2, /* after so many silent images new ones do not get the uprobe */
+	SILENT_IMAGES = 2, /* after so many silent runs new ones do not get the uprobe */
 	/* Time between looks at how often a process switches. It doubles each time; the first look comes
 	 * early, for programs that last half a second. */
 	SWITCHES_LEAST_NS = 10 * 1000000,
@@ -30,33 +30,33 @@ enum {
 enum region_mode backend_fallback_mode(const struct backend_fallback *fallback)
 {
 	return fallback->probe->backend == BACKEND_UPROBE &&
-	        fallback->images_without_uprobe_hits < SILENT_IMAGES
+	        fallback->runs_without_uprobe_hits < SILENT_IMAGES
 	    ? REGION_MODE_TRIGGER
 	    : REGION_MODE_COPY;
 }
 
-static void detach(struct image *image)
+static void detach(struct program_run *run)
 {
-	probe_detach(image->capture.fds, image->capture.fd_count);
-	image->capture.fds = NULL;
-	image->capture.fd_count = image->capture.fd_room = 0;
+	probe_detach(run->capture.fds, run->capture.fd_count);
+	run->capture.fds = NULL;
+	run->capture.fd_count = run->capture.fd_room = 0;
 }
 
-static void to_copy(struct backend_fallback *fallback, struct image *image)
+static void to_copy(struct backend_fallback *fallback, struct program_run *run)
 {
-	atomic_store(&region_header(image->region)->mode, REGION_MODE_COPY);
-	detach(image);
+	atomic_store(&region_header(run->region)->mode, REGION_MODE_COPY);
+	detach(run);
 	fallback->to_copy++;
-	image->capture.backend = BACKEND_COPY;
+	run->capture.backend = BACKEND_COPY;
 }
 
 static int attach_one(
-    const struct backend_fallback *fallback, struct image *image, const struct process *process)
+    const struct backend_fallback *fallback, struct program_run *run, const struct process *process)
 {
 	int *fds = NULL;
 	size_t count = 0;
 	int error =
-	    probe_attach(fallback->probe, process->target.pid, image->life.trigger_address, &fds, &count);
+	    probe_attach(fallback->probe, process->target.pid, run->life.trigger_address, &fds, &count);
 
 	if (error)
 		return error;
@@ -66,39 +66,38 @@ static int attach_one(
 		probe_detach(fds, count);
 		return -ESRCH;
 	}
-	if (array_reserve(&image->capture.fds, &image->capture.fd_room, image->capture.fd_count + count,
-	        sizeof(*fds)) != 0) {
+	if (array_reserve(
+	        &run->capture.fds, &run->capture.fd_room, run->capture.fd_count + count, sizeof(*fds)) != 0) {
 		probe_detach(fds, count);
 		return -ENOMEM;
 	}
 	if (count)
-		memcpy(image->capture.fds + image->capture.fd_count, fds, count * sizeof(*fds));
-	image->capture.fd_count += count;
+		memcpy(run->capture.fds + run->capture.fd_count, fds, count * sizeof(*fds));
+	run->capture.fd_count += count;
 	free(fds);
 	return 0;
 }
 
 /* The count of switches begins here: earlier ones cost nothing. */
-static void begin_switches(struct image *image, const struct process *process)
+static void begin_switches(struct program_run *run, const struct process *process)
 {
-	image->capture.turns_ns = clock_now_ns();
-	image->capture.turns_wait_ns = SWITCHES_LEAST_NS;
-	if (context_switches_read(process->target.pid, &image->capture.turns) != 0)
-		image->capture.turns = UINT64_MAX; /* the first look begins */
+	run->capture.turns_ns = clock_now_ns();
+	run->capture.turns_wait_ns = SWITCHES_LEAST_NS;
+	if (context_switches_read(process->target.pid, &run->capture.turns) != 0)
+		run->capture.turns = UINT64_MAX; /* the first look begins */
 }
 
-/* Sets breakpoints on every known process of the image; children forked later inherit them. Returns 0, or
- * -errno with no descriptor left open. */
-static int attach(const struct backend_fallback *fallback, struct image *image)
+/* Sets breakpoints on every known process of the program run; children forked later inherit them. Returns
+ * 0, or -errno with no descriptor left open. */
+static int attach(const struct backend_fallback *fallback, struct program_run *run)
 {
 	int error = 0;
 
-	image_each_process (process, image)
-		if ((!error || error == -ESRCH) && !process->target.closed && process->target.pidfd >= 0)
-			error = attach_one(fallback, image, process);
-	if (image->capture.fd_count && (!error || error == -ESRCH))
+	program_run_each_process(process, run) if ((!error || error == -ESRCH) && !process->target.closed &&
+	    process->target.pidfd >= 0) error = attach_one(fallback, run, process);
+	if (run->capture.fd_count && (!error || error == -ESRCH))
 		return 0;
-	detach(image);
+	detach(run);
 	return error ? error : -ESRCH;
 }
 
@@ -115,43 +114,43 @@ static bool has_library_of_its_own(const struct backend_fallback *fallback, cons
 	    (status.st_dev != fallback->probe->library_dev || status.st_ino != fallback->probe->library_ino);
 }
 
-void backend_fallback_expect(const struct backend_fallback *fallback, struct image *image)
+void backend_fallback_expect(const struct backend_fallback *fallback, struct program_run *run)
 {
-	image->capture.event_backend = fallback->probe->backend;
+	run->capture.event_backend = fallback->probe->backend;
 }
 
-void backend_fallback_adopt(const struct backend_fallback *fallback, struct image *image)
+void backend_fallback_adopt(const struct backend_fallback *fallback, struct program_run *run)
 {
 	const bool uprobe = fallback->probe->backend == BACKEND_UPROBE;
 
-	image->capture.backend = image->capture.event_backend = uprobe ? BACKEND_UPROBE : BACKEND_COPY;
-	atomic_store(&region_header(image->region)->mode, uprobe ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
+	run->capture.backend = run->capture.event_backend = uprobe ? BACKEND_UPROBE : BACKEND_COPY;
+	atomic_store(&region_header(run->region)->mode, uprobe ? REGION_MODE_TRIGGER : REGION_MODE_COPY);
 }
 
 void backend_fallback_begin(
-    struct backend_fallback *fallback, struct image *image, const struct process *process)
+    struct backend_fallback *fallback, struct program_run *run, const struct process *process)
 {
-	if (image->life.unchosen) {
-		image->capture.backend = BACKEND_COPY;
+	if (run->life.unchosen) {
+		run->capture.backend = BACKEND_COPY;
 		return;
 	}
-	bool copy = (image->origin.other_library && fallback->probe->backend == BACKEND_UPROBE) ||
+	bool copy = (run->origin.other_library && fallback->probe->backend == BACKEND_UPROBE) ||
 	    (fallback->may_yield && has_library_of_its_own(fallback, process));
 
-	image->capture.backend =
+	run->capture.backend =
 	    backend_fallback_mode(fallback) == REGION_MODE_TRIGGER && !copy ? BACKEND_UPROBE : BACKEND_COPY;
-	image->capture.event_backend = image->capture.backend;
-	if (fallback->probe->backend == BACKEND_COPY || image->capture.backend == BACKEND_UPROBE ||
+	run->capture.event_backend = run->capture.backend;
+	if (fallback->probe->backend == BACKEND_COPY || run->capture.backend == BACKEND_UPROBE ||
 	    process->target.pidfd < 0)
 		return;
-	int error = attach(fallback, image);
+	int error = attach(fallback, run);
 	if (error == 0) {
-		image->capture.backend = image->capture.event_backend = BACKEND_BREAKPOINT;
+		run->capture.backend = run->capture.event_backend = BACKEND_BREAKPOINT;
 		fallback->to_breakpoint += fallback->probe->backend == BACKEND_UPROBE;
-		begin_switches(image, process);
-		atomic_store(&region_header(image->region)->mode, REGION_MODE_TRIGGER);
+		begin_switches(run, process);
+		atomic_store(&region_header(run->region)->mode, REGION_MODE_TRIGGER);
 	} else if (error != -ESRCH) {
-		to_copy(fallback, image);
+		to_copy(fallback, run);
 		fallback->causes[BACKEND_FALLBACK_REFUSED]++;
 		if (fallback->verbosity > 0)
 			log_line("pid %d: breakpoint refused (%s), stacks are copied by the hook instead",
@@ -161,19 +160,18 @@ void backend_fallback_begin(
 		log_line("pid %d has a copy of the library: no uprobe for it", (int)process->target.pid);
 }
 
-void backend_fallback_executed(struct backend_fallback *fallback, struct image *image)
+void backend_fallback_executed(struct backend_fallback *fallback, struct program_run *run)
 {
 	uint32_t others = 0;
 
-	if (image->capture.backend != BACKEND_BREAKPOINT || features_has(FEATURES_REMOVE_ON_EXEC))
+	if (run->capture.backend != BACKEND_BREAKPOINT || features_has(FEATURES_REMOVE_ON_EXEC))
 		return;
-	image_each_process (process, image)
-		others += !process->target.closed;
+	program_run_each_process(process, run) others += !process->target.closed;
 	if (!others) {
-		detach(image);
+		detach(run);
 		return;
 	}
-	to_copy(fallback, image);
+	to_copy(fallback, run);
 	fallback->causes[BACKEND_FALLBACK_EXECUTED]++;
 }
 
@@ -198,61 +196,59 @@ static bool is_silent(struct process *process, bool overrun)
 	return process->silence.looks >= SILENT_LOOKS;
 }
 
-static const struct process *silent_process(struct image *image, bool overrun)
+static const struct process *silent_process(struct program_run *run, bool overrun)
 {
 	const struct process *found = NULL;
 
-	image_each_process (process, image)
-		if (!process->target.closed && is_silent(process, overrun))
-			found = process;
+	program_run_each_process(process, run) if (!process->target.closed && is_silent(process, overrun))
+	    found = process;
 	return found;
 }
 
-static void step_down(struct backend_fallback *fallback, struct image *image, const struct process *process)
+static void step_down(
+    struct backend_fallback *fallback, struct program_run *run, const struct process *process)
 {
-	enum backend from = image->capture.backend;
+	enum backend from = run->capture.backend;
 
 	fallback->causes[BACKEND_FALLBACK_SILENT]++;
-	fallback->images_without_uprobe_hits += from == BACKEND_UPROBE;
-	if (from == BACKEND_UPROBE && attach(fallback, image) == 0) {
-		image->capture.backend = image->capture.event_backend = BACKEND_BREAKPOINT;
+	fallback->runs_without_uprobe_hits += from == BACKEND_UPROBE;
+	if (from == BACKEND_UPROBE && attach(fallback, run) == 0) {
+		run->capture.backend = run->capture.event_backend = BACKEND_BREAKPOINT;
 		fallback->to_breakpoint++;
 	} else {
-		to_copy(fallback, image);
+		to_copy(fallback, run);
 	}
-	image_each_process (each, image)
-		each->silence.looks = 0;
+	program_run_each_process(each, run) each->silence.looks = 0;
 	if (fallback->verbosity > 0 ||
 	    (fallback->verbosity == 0 && fallback->causes[BACKEND_FALLBACK_SILENT] == 1))
 		log_line("pid %d: no stacks received from the %s, switching to %s", (int)process->target.pid,
-		    backend_name(from), backend_name(image->capture.backend));
+		    backend_name(from), backend_name(run->capture.backend));
 }
 
 /* ---- a breakpoint that costs too much */
 
-static void look_at_switches(struct backend_fallback *fallback, struct image *image, uint64_t now_ns)
+static void look_at_switches(struct backend_fallback *fallback, struct program_run *run, uint64_t now_ns)
 {
-	const struct process *process = image->places.at[0];
+	const struct process *process = run->places.at[0];
 	uint64_t turns;
 
-	if (image->capture.backend != BACKEND_BREAKPOINT || !fallback->may_yield ||
-	    now_ns - image->capture.turns_ns < image->capture.turns_wait_ns || !process ||
+	if (run->capture.backend != BACKEND_BREAKPOINT || !fallback->may_yield ||
+	    now_ns - run->capture.turns_ns < run->capture.turns_wait_ns || !process ||
 	    process->target.closed || process->target.pidfd < 0 ||
 	    context_switches_read(process->target.pid, &turns) != 0)
 		return;
-	uint64_t elapsed = now_ns - image->capture.turns_ns, came = turns - image->capture.turns;
-	bool first =
-	    image->capture.turns_ns == 0 || turns < image->capture.turns; /* less: a thread has ended */
-	image->capture.turns = turns;
-	image->capture.turns_ns = now_ns;
-	image->capture.turns_wait_ns =
-	    image->capture.turns_wait_ns && image->capture.turns_wait_ns < SWITCHES_MOST_NS / 2
-	    ? 2 * image->capture.turns_wait_ns
+	uint64_t elapsed = now_ns - run->capture.turns_ns, came = turns - run->capture.turns;
+	bool first = run->capture.turns_ns == 0 || turns < run->capture.turns; /* less: a thread has ended */
+	run->capture.turns = turns;
+	run->capture.turns_ns = now_ns;
+	run->capture.turns_wait_ns =
+	    run->capture.turns_wait_ns && run->capture.turns_wait_ns < SWITCHES_MOST_NS / 2
+	    ? 2 * run->capture.turns_wait_ns
 	    : SWITCHES_MOST_NS;
 	if (first || came * 1000000000u / elapsed <= CONTEXT_SWITCHES_PER_SECOND_MAX)
 		return;
 	/* Stacks that are already in the rings are still used. */
-	to_copy(fallback, image);
+	to_copy(fallback, run);
 	fallback->causes[BACKEND_FALLBACK_SWITCHES]++;
 	if (fallback->verbosity > 0)
 		log_line("pid %d: %" PRIu64
@@ -267,20 +263,19 @@ bool backend_fallback_tend(
 
 	if (fallback->probe->backend == BACKEND_COPY)
 		return false;
-	books_each_image (image, books)
-		if (image_is_settled(image))
-			look_at_switches(fallback, image, now_ns);
+	books_each_run(run, books) if (program_run_is_settled(run)) look_at_switches(fallback, run, now_ns);
 	if (now_ns - fallback->looked_ns < LOOK_NS)
 		return false;
 	fallback->looked_ns = now_ns;
 	bool overrun = ring_lost != fallback->ring_lost; /* then stacks may be missing for that reason */
 	fallback->ring_lost = ring_lost;
-	books_each_image (image, books) {
-		if (!image_is_settled(image) || image->capture.backend == BACKEND_COPY)
+	books_each_run(run, books)
+	{
+		if (!program_run_is_settled(run) || run->capture.backend == BACKEND_COPY)
 			continue;
-		const struct process *process = silent_process(image, overrun);
+		const struct process *process = silent_process(run, overrun);
 		if (process)
-			step_down(fallback, image, process);
+			step_down(fallback, run, process);
 	}
 	return backend_fallback_mode(fallback) != before;
 }

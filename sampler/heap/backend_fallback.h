@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fallback: which backend captures an image's stacks, and the step to the next one when it stops working.
+ * The fallback: which backend captures a program run's stacks, and the step to the next one when it stops
+ * working.
  *
  *   uprobe -> breakpoint -> copy
  *
  * A backend may fail before the first sample (no debug register is free, the process is another user's) or
- * later: somebody disables the event, or the library's file is replaced, so that programs executed from then
- * on map another file than the one with the uprobe. No kernel interface reports that, but the numbers do. The
- * target counts every sample it takes: if the count rises while no stack of the process arrives, its backend
- * does not work. Each image falls back alone; but when several find the uprobe silent, it is not offered to
- * later ones: hostile ones can cause that. Those get another backend, which costs more and counts the same.
+ * later: somebody disables the event, or the library's file is replaced, so that programs executed from
+ * then on map another file than the one with the uprobe. No kernel interface reports that, but the numbers
+ * do. The target counts every sample it takes: if the count rises while no stack of the process arrives,
+ * its backend does not work. Each program run falls back alone; but when several find the uprobe silent,
+ * it is not offered to later ones: hostile ones can cause that. Those get another backend, which costs
+ * more and counts the same.
  */
 #ifndef SAMPLER_HEAP_BACKEND_FALLBACK_H
 #define SAMPLER_HEAP_BACKEND_FALLBACK_H
@@ -36,31 +38,31 @@ struct backend_fallback {
 
 	uint64_t to_breakpoint, to_copy; /* steps so far */
 	uint64_t causes[BACKEND_FALLBACK_CAUSES];
-	uint32_t images_without_uprobe_hits;
+	uint32_t runs_without_uprobe_hits;
 	uint64_t looked_ns, ring_lost;
 };
 
-/* The mode for regions of future images; it changes when the uprobe is abandoned. */
+/* The mode for regions of future program runs; it changes when the uprobe is abandoned. */
 enum region_mode backend_fallback_mode(const struct backend_fallback *fallback);
 
-/* The image is ready: until it has its first backend, its stacks come by the session's. */
-void backend_fallback_expect(const struct backend_fallback *fallback, struct image *image);
+/* The program run is ready: until it has its first backend, its stacks come by the session's. */
+void backend_fallback_expect(const struct backend_fallback *fallback, struct program_run *run);
 
-/* Gives an image that an earlier sampler had its backend: the uprobe, or the copy. */
-void backend_fallback_adopt(const struct backend_fallback *fallback, struct image *image);
+/* Gives a program run that an earlier sampler had its backend: the uprobe, or the copy. */
+void backend_fallback_adopt(const struct backend_fallback *fallback, struct program_run *run);
 
-/* Gives a new image its first backend; the copy if the image was not chosen: no event is opened for it,
- * and none missed. `process` is its place 0. */
+/* Gives a new program run its first backend; the copy if the program run was not chosen: no event is
+ * opened for it, and none missed. `process` is its place 0. */
 void backend_fallback_begin(
-    struct backend_fallback *fallback, struct image *image, const struct process *process);
+    struct backend_fallback *fallback, struct program_run *run, const struct process *process);
 
-/* A process of the image has executed another program. Kernels before 5.13 do not remove its breakpoint
+/* A process of the program run has executed another program. Kernels before 5.13 do not remove its breakpoint
  * then: the breakpoint holds a debug register to the end of the process, and four programs in a row hold
  * them all. So it is closed here, before the next program gets its own. The children that inherited it
  * lose it too; their stacks are copied from now on. */
-void backend_fallback_executed(struct backend_fallback *fallback, struct image *image);
+void backend_fallback_executed(struct backend_fallback *fallback, struct program_run *run);
 
-/* To be called after the rings and buffers were drained. Checks each image now and then. ring_lost: how
+/* To be called after the rings and buffers were drained. Checks each program run now and then. ring_lost: how
  * many records were lost so far because the rings were full. Returns true if backend_fallback_mode() has
  * changed. */
 bool backend_fallback_tend(

@@ -3,37 +3,35 @@
 
 #include <errno.h>
 
-int books_add_image(struct books *books, struct image *image)
+int books_add_run(struct books *books, struct program_run *run)
 {
-	if (table_add(&books->images, image->region->key, image) != 0)
+	if (table_add(&books->runs, run->region->key, run) != 0)
 		return -ENOMEM;
-	image->books = books;
-	image->memory = books->memory;
+	run->books = books;
+	run->memory = books->memory;
 	return 0;
 }
 
-void books_remove_image(struct image *image)
+void books_remove_run(struct program_run *run)
 {
-	table_remove(&image->books->images, image->region->key, image);
+	table_remove(&run->books->runs, run->region->key, run);
 }
 
-struct image *books_image_of_key(const struct books *books, uint64_t key)
+struct program_run *books_run_of_key(const struct books *books, uint64_t key)
 {
 	size_t cursor = 0;
 
-	return table_next(&books->images, key, &cursor);
+	return table_next(&books->runs, key, &cursor);
 }
 
-struct image *books_image_of_region(const struct books *books, uint64_t ino)
+struct program_run *books_run_of_region(const struct books *books, uint64_t ino)
 {
-	books_each_image (image, books)
-		if (image->region->ino == ino)
-			return image;
+	books_each_run(run, books) if (run->region->ino == ino) return run;
 	return NULL;
 }
 
 void books_fini(struct books *books)
 {
-	table_fini(&books->images);
+	table_fini(&books->runs);
 	table_fini(&books->processes);
 }

@@ -21,7 +21,7 @@ bool container_starter_is(const char *name, const char *arguments, size_t bytes)
 {
 	static const char *const starters[] = {"runc", "crun", "youki", "runsc", "podman", "docker",
 	    "nerdctl", "ctr", "crictl", "buildah", NULL};
-	/* Not `build`, `images`, `ps`. */
+	/* Not `build`, `program runs`, `ps`. */
 	static const char *const verbs[] = {
 	    "run", "exec", "start", "create", "restart", "restore", "compose", "play", "kube", NULL};
 	bool starts = false;

@@ -6,35 +6,35 @@
 #include "sampler/heap/walked.h"
 
 /* Before the rings are emptied, and after: what was asked for until then is in them no more. */
-static void note_dumps(struct image *image)
+static void note_dumps(struct program_run *run)
 {
-	image->drain.dumps_noted =
-	    atomic_load_explicit(&region_header(image->region)->dumps, memory_order_relaxed);
+	run->drain.dumps_noted =
+	    atomic_load_explicit(&region_header(run->region)->dumps, memory_order_relaxed);
 }
 
-static void tell_dumps(const struct image *image)
+static void tell_dumps(const struct program_run *run)
 {
-	_Atomic uint64_t *read = &region_header(image->region)->dumps_read;
+	_Atomic uint64_t *read = &region_header(run->region)->dumps_read;
 
-	if (atomic_load_explicit(read, memory_order_relaxed) != image->drain.dumps_noted)
-		atomic_store_explicit(read, image->drain.dumps_noted, memory_order_relaxed);
+	if (atomic_load_explicit(read, memory_order_relaxed) != run->drain.dumps_noted)
+		atomic_store_explicit(read, run->drain.dumps_noted, memory_order_relaxed);
 }
 
 /* Copied samples and frees alone. */
-static void read_image(struct registry *registry, struct image *image, uint64_t now_ns, size_t *frees)
+static void read_run(struct registry *registry, struct program_run *run, uint64_t now_ns, size_t *frees)
 {
 	const size_t copied =
-	    intake_buffers(registry->setup.intake, image, registry->setup.probe->rings ? now_ns : UINT64_MAX);
+	    intake_buffers(registry->setup.intake, run, registry->setup.probe->rings ? now_ns : UINT64_MAX);
 
 	/* before the frees: blocks may have been allocated and freed since the last drain */
-	registry->setup.intake->taken += walked_drain(image, registry->setup.intake->maps_follow);
-	const size_t freed = free_log_drain(image, now_ns);
+	registry->setup.intake->taken += walked_drain(run, registry->setup.intake->maps_follow);
+	const size_t freed = free_log_drain(run, now_ns);
 	*frees += freed;
 	if (copied + freed > registry->drain.most)
 		registry->drain.most = copied + freed;
 }
 
-/* What is not done image by image. */
+/* What is not done program run by program run. */
 static size_t end_drain(struct registry *registry, uint64_t before, size_t frees, uint64_t now_ns)
 {
 	if (backend_fallback_tend(&registry->fallback, &registry->setup.intake->books,
@@ -52,21 +52,21 @@ size_t drain_all(struct registry *registry)
 {
 	const uint64_t before = registry->setup.intake->taken, now = clock_now_ns();
 
-	books_each_image (image, &registry->setup.intake->books)
-		if (image_is_ready(image)) {
-			free_log_note(image);
-			note_dumps(image);
-		}
+	books_each_run(run, &registry->setup.intake->books) if (program_run_is_ready(run))
+	{
+		free_log_note(run);
+		note_dumps(run);
+	}
 	if (registry->setup.probe->rings)
 		rings_drain(registry->setup.probe->rings, registry->setup.probe->regs_mask, intake_record,
 		    registry->setup.intake, &registry->setup.intake->bad);
 	size_t frees = 0;
 	registry->drain.most = 0;
-	books_each_image (image, &registry->setup.intake->books)
-		if (image_is_ready(image)) {
-			tell_dumps(image);
-			read_image(registry, image, now, &frees);
-		}
+	books_each_run(run, &registry->setup.intake->books) if (program_run_is_ready(run))
+	{
+		tell_dumps(run);
+		read_run(registry, run, now, &frees);
+	}
 	return end_drain(registry, before, frees, now);
 }
 
@@ -79,23 +79,24 @@ size_t drain_some(struct registry *registry, uint64_t budget_ns)
 	if (registry->setup.probe->rings)
 		return drain_all(registry);
 	registry->drain.most = 0;
-	books_each_image (image, &registry->setup.intake->books) {
-		if (!image_is_ready(image) || image->drain.round == registry->drain.round)
+	books_each_run(run, &registry->setup.intake->books)
+	{
+		if (!program_run_is_ready(run) || run->drain.round == registry->drain.round)
 			continue;
 		if (!in_time) {
 			left = true;
 			break;
 		}
-		free_log_note(image);
-		read_image(registry, image, clock_now_ns(), &frees);
-		image->drain.round = registry->drain.round;
+		free_log_note(run);
+		read_run(registry, run, clock_now_ns(), &frees);
+		run->drain.round = registry->drain.round;
 		in_time = clock_now_ns() - now < budget_ns;
 	}
 	registry->drain.round += !left;
 	return end_drain(registry, before, frees, now);
 }
 
-void drain_image(struct registry *registry, struct image *image)
+void drain_run(struct registry *registry, struct program_run *run)
 {
 	size_t frees = 0;
 
@@ -103,8 +104,8 @@ void drain_image(struct registry *registry, struct image *image)
 		drain_all(registry);
 		return;
 	}
-	free_log_note(image);
-	read_image(registry, image, clock_now_ns(), &frees);
+	free_log_note(run);
+	read_run(registry, run, clock_now_ns(), &frees);
 }
 
 void drain_ended(struct registry *registry)
@@ -115,5 +116,5 @@ void drain_ended(struct registry *registry)
 	}
 	books_each_process (process, &registry->setup.intake->books)
 		if (process->life.ended && !process->target.closed)
-			drain_image(registry, process->image);
+			drain_run(registry, process->run);
 }

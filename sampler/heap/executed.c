@@ -59,13 +59,13 @@ static bool read_file_id(const struct process *process, struct file_id *id)
 }
 
 /* Whether a process without our region still has the library where it was: a process that limits its own
- * memory unmaps the region (preload/memory_limit.h). (The header does not say which processes of the image
- * did so.) */
+ * memory unmaps the region (preload/memory_limit.h). (The header does not say which processes of the
+ * program run did so.) */
 static bool is_limited(const struct process *process)
 {
 	const struct target *target = &process->target;
 
-	if (!region_not_afforded(process->image->region) || !target->code_address || !target->maps)
+	if (!region_not_afforded(process->run->region) || !target->code_address || !target->maps)
 		return false;
 	struct maps *maps = maps_new(maps_store(target->maps), target->pid, true);
 	const bool there = maps && maps_read_proc(maps) == 0 && maps_find(maps, target->code_address) != NULL;
@@ -197,10 +197,10 @@ static void note(struct process *process, const char *program, const char *why, 
 {
 	struct target *target = &process->target;
 
-	snprintf(target->unseen, sizeof(target->unseen), "executed %s" EXECUTED_UNSEEN "%s", program,
+	snprintf(target->unprofiled, sizeof(target->unprofiled), "executed %s" EXECUTED_UNSEEN "%s", program,
 	    why ? why : "it has not loaded " PRELOAD_LIBRARY_NAME);
 	/* The name goes into texts and is hostile. */
-	for (char *c = target->unseen; *c; c++)
+	for (char *c = target->unprofiled; *c; c++)
 		*c = *c >= ' ' && *c <= '~' ? *c : '?';
 	process->executed.noted_ns = time_ns;
 }
@@ -227,7 +227,7 @@ void executed_look(struct process *process, uint64_t now_ns)
 		return;
 	process->executed.known = false; /* once */
 	proc_strip_deleted(path);
-	note(process, path, process->image->origin.attached_pid ? UNFOLLOWED_WHY : obstacle(target->pid),
+	note(process, path, process->run->origin.attached_pid ? UNFOLLOWED_WHY : obstacle(target->pid),
 	    now_ns);
 }
 
@@ -248,27 +248,27 @@ static const char *noted_obstacle(pid_t pid)
 /* The latest time at which the process took its place. */
 static uint64_t place_taken_ns(const struct process *process)
 {
-	const struct region *region = process->image->region;
+	const struct region *region = process->run->region;
 	const uint64_t start_ns = region_place(region, process->place)->start_ns;
 
-	/* The place of the image's own process is late, too. */
+	/* The place of the program run's own process is late, too. */
 	return region_header(region)->clock_id != CLOCK_MONOTONIC ? start_ns + TICK_NS : start_ns;
 }
 
 void executed_note(struct process *process, const char *name, uint64_t time_ns)
 {
-	if (process->target.closed || process->target.unseen[0] || time_ns <= place_taken_ns(process))
+	if (process->target.closed || process->target.unprofiled[0] || time_ns <= place_taken_ns(process))
 		return;
 	const char *why =
-	    process->image->origin.attached_pid ? UNFOLLOWED_WHY : noted_obstacle(process->target.pid);
+	    process->run->origin.attached_pid ? UNFOLLOWED_WHY : noted_obstacle(process->target.pid);
 	note(process, name, why, time_ns);
 }
 
-/* Whether the pid that the process says is good here: it is if the image's own process has told the truth
- * about its pid, and both have the same user. */
+/* Whether the pid that the process says is good here: it is if the program run's own process has told the
+ * truth about its pid, and both have the same user. */
 static bool is_relative(const struct process *process, pid_t pid)
 {
-	const struct process *first = process->image->places.at[0];
+	const struct process *first = process->run->places.at[0];
 
 	return first && first != process && first->target.pidfd >= 0 && !target_has_ended(&first->target) &&
 	    first->target.pid == process_identity_told_pid(first) &&
@@ -306,7 +306,7 @@ void executed_begin(struct process *process)
 	process->executed.known = true;
 	process->executed.dev = there ? id.dev : 0;
 	process->executed.ino = there ? id.ino : 0;
-	if (process->image->origin.attached_pid)
+	if (process->run->origin.attached_pid)
 		process->executed.stack = thread_facts_birth(process->target.pid).stack_start;
 }
 

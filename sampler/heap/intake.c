@@ -2,7 +2,7 @@
 #include "sampler/heap/intake.h"
 
 #include "sampler/heap/executed.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/heap/unfollowed.h"
 #include "sampler/heap/walked.h"
 #include "sampler/target/map_record.h"
@@ -101,16 +101,16 @@ static bool take_sample(struct intake *intake, struct sample *s)
 	return error != -EEXIST;
 }
 
-static struct image *find_image(const struct intake *intake, uint64_t key)
+static struct program_run *find_run(const struct intake *intake, uint64_t key)
 {
-	struct image *image = books_image_of_key(&intake->books, key & ~REGION_KEY_PLACE);
+	struct program_run *run = books_run_of_key(&intake->books, key & ~REGION_KEY_PLACE);
 
-	return image && image_is_ready(image) ? image : NULL;
+	return run && program_run_is_ready(run) ? run : NULL;
 }
 
-static struct process *find_process(struct intake *intake, struct image *image, uint32_t place)
+static struct process *find_process(struct intake *intake, struct program_run *run, uint32_t place)
 {
-	struct process *process = image ? image_process(image, place, intake->modules) : NULL;
+	struct process *process = run ? program_run_process(run, place, intake->modules) : NULL;
 
 	return process && !process->target.closed ? process : NULL;
 }
@@ -133,15 +133,15 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	}
 	intake_prefetch(record);
 	uint64_t key = s.regs.r[argument[0]];
-	struct image *image = find_image(intake, key);
-	if (!image && intake->find_images && intake->find_images(intake->context))
-		image = find_image(intake, key);
-	intake->strangers += !image;
-	if (image && image->life.unchosen)
+	struct program_run *run = find_run(intake, key);
+	if (!run && intake->find_runs && intake->find_runs(intake->context))
+		run = find_run(intake, key);
+	intake->strangers += !run;
+	if (run && run->life.unchosen)
 		return;
-	s.process = find_process(intake, image, key & REGION_KEY_PLACE);
+	s.process = find_process(intake, run, key & REGION_KEY_PLACE);
 	if (!s.process) {
-		intake->bad += image != NULL;
+		intake->bad += run != NULL;
 		return;
 	}
 	uint64_t slot = s.regs.r[argument[1]];
@@ -153,7 +153,7 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	s.period_bytes = s.regs.r[argument[4]] & ((1ull << REGION_STACK_SHIFT) - 1);
 	s.walked = (uint32_t)(s.regs.r[argument[4]] >> REGION_STACK_SHIFT);
 	s.stack.time_ns = record->time_ns;
-	s.backend = image->capture.event_backend;
+	s.backend = run->capture.event_backend;
 	uint64_t *count =
 	    s.backend == BACKEND_UPROBE ? &s.process->counters.by_uprobe : &s.process->counters.by_breakpoint;
 	/* A trigger that a signal interrupts is executed, and dumped, a second time. */
@@ -174,7 +174,7 @@ static void take_mmap(struct intake *intake, const struct record *record)
 		known = intake->books.processes.count;
 		for (cursor = 0; (process = table_next(&intake->books.processes, record->pid, &cursor));)
 			if (!process->target.closed)
-				intake_buffers(intake, process->image, record->time_ns);
+				intake_buffers(intake, process->run, record->time_ns);
 	}
 	const struct map_range range = map_record_range(record);
 	cursor = 0;
@@ -224,7 +224,7 @@ enum { CLOCKS_APART_NS = 1000 * 1000000 }; /* a copy further in the future comes
 
 struct buffer_context {
 	struct intake *intake;
-	struct image *image;
+	struct program_run *run;
 	uint64_t before_ns;
 	bool left;
 };
@@ -235,7 +235,7 @@ static bool take_frames(struct buffer_context *context, const struct region_buff
     const unsigned char *addresses, size_t room)
 {
 	struct intake *intake = context->intake;
-	struct process *process = find_process(intake, context->image, header->place);
+	struct process *process = find_process(intake, context->run, header->place);
 	const size_t bytes = header->stack_bytes < room ? header->stack_bytes : room;
 	const size_t count = bytes / sizeof(uint64_t);
 
@@ -258,7 +258,7 @@ static bool take_buffer(
 {
 	struct buffer_context *context = argument;
 
-	if (context->image->life.unchosen)
+	if (context->run->life.unchosen)
 		return true;
 	if (header->sample.time_ns >= context->before_ns &&
 	    header->sample.time_ns - context->before_ns < CLOCKS_APART_NS) {
@@ -269,7 +269,7 @@ static bool take_buffer(
 	if (header->content == BUFFER_FRAMES)
 		return take_frames(context, header, stack, room);
 	struct sample s = {
-	    .process = find_process(intake, context->image, header->place),
+	    .process = find_process(intake, context->run, header->place),
 	    .slot = header->sample.slot,
 	    .tid = header->sample.tid,
 	    .mapped = header->flags & SLOT_MMAP,
@@ -303,22 +303,22 @@ static void look_ahead(void *argument, const struct region_buffer *next, size_t 
 	uint32_t place = *(const volatile uint32_t *)&next->place;
 	size_t bytes = *(const volatile uint32_t *)&next->stack_bytes;
 	uint64_t sp = next->regs[context->intake->arch->copied_sp];
-	const struct process *process = place < REGION_PLACES ? context->image->places.at[place] : NULL;
+	const struct process *process = place < REGION_PLACES ? context->run->places.at[place] : NULL;
 
 	if (process && !process->target.closed)
 		unwind_prefetch(process->target.maps, sp, next + 1, bytes < room ? bytes : room);
 }
 
-size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns)
+size_t intake_buffers(struct intake *intake, struct program_run *run, uint64_t before_ns)
 {
-	struct buffer_context context = {.intake = intake, .image = image, .before_ns = before_ns};
+	struct buffer_context context = {.intake = intake, .run = run, .before_ns = before_ns};
 	const struct region_drain drain = {.taken = take_buffer, .ahead = look_ahead, .context = &context};
-	uint64_t copied = atomic_load_explicit(&region_header(image->region)->copied, memory_order_acquire);
+	uint64_t copied = atomic_load_explicit(&region_header(run->region)->copied, memory_order_acquire);
 
-	if (copied == image->copied_seen)
+	if (copied == run->copied_seen)
 		return 0;
-	size_t count = region_drain_buffers(image->region, &drain);
+	size_t count = region_drain_buffers(run->region, &drain);
 	if (!context.left)
-		image->copied_seen = copied;
+		run->copied_seen = copied;
 	return count;
 }

@@ -19,18 +19,18 @@ struct intake {
 	bool maps_follow;   /* MMAP2 records arrive; otherwise maps are read again from time to time */
 	uint64_t ring_lost; /* records that the kernel had no room for, of all processes */
 	uint64_t bad;       /* malformed records */
-	/* records with a key that no image has: from a uprobe, of another session or of a program that calls
-	 * the trigger itself */
+	/* records with a key that no program run has: from a uprobe, of another session or of a program that
+	 * calls the trigger itself */
 	uint64_t strangers;
 	uint64_t taken; /* samples of our processes */
-	/* Called for a key that no known image has. Returns true if images have become ready meanwhile. May
-	 * be NULL. */
-	bool (*find_images)(void *context);
+	/* Called for a key that no known program run has. Returns true if program runs have become ready
+	 * meanwhile. May be NULL. */
+	bool (*find_runs)(void *context);
 	void *context;
 	struct unwind_frame *frames;
 };
 
-/* Borrows modules and memory. Returns 0 or -ENOMEM. Every image must be removed from the books before
+/* Borrows modules and memory. Returns 0 or -ENOMEM. Every program run must be removed from the books before
  * intake_fini. */
 int intake_init(struct intake *intake, struct modules *modules, struct memory_bound *memory,
     uint64_t regs_mask, bool maps_follow);
@@ -49,9 +49,9 @@ static inline void intake_prefetch(const struct record *sample)
 		__builtin_prefetch((const void *)(next + i));
 }
 
-/* Reads the samples in an image's stack buffers that were taken before before_ns (by the clock of the
+/* Reads the samples in a program run's stack buffers that were taken before before_ns (by the clock of the
  * records). This keeps copied stacks and MMAP records in time order, so that no stack is unwound with
  * later mappings. Returns the number of samples. */
-size_t intake_buffers(struct intake *intake, struct image *image, uint64_t before_ns);
+size_t intake_buffers(struct intake *intake, struct program_run *run, uint64_t before_ns);
 
 #endif

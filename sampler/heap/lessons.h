@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lessons: the rows that a dump teaches the hook of one image, so that the hook can walk such a stack itself.
+ * Lessons: the rows that a dump teaches the hook of one program run, so that the hook can walk such a
+ * stack itself.
  *
  * A row is only published if libdw's rule says the same in 8 bytes: the caller's frame by stack or frame
  * pointer, return address and frame pointer in memory. Anything else (a signal frame, a guess by frame

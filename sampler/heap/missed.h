@@ -11,17 +11,17 @@
 
 /* All zero at first. Read by others. */
 struct missed {
-	uint64_t incomplete;       /* images that claimed a region and never got ready */
-	uint64_t declined;         /* images that could not use their region */
+	uint64_t incomplete;       /* runs that claimed a region and never got ready */
+	uint64_t declined;         /* runs that could not use their region */
 	const char *declined_text; /* why, of the last one; NULL if there is none */
 	uint64_t executed;         /* processes that executed a program that has not reported to us */
-	char executed_text[TARGET_UNSEEN_BYTES]; /* target.unseen of the last one */
-	uint64_t unchosen;                       /* programs left out by --only and --exclude */
-	char unchosen_title[TARGET_TITLE_BYTES]; /* of the last one */
+	char executed_text[TARGET_UNPROFILED_BYTES]; /* target.unprofiled of the last one */
+	uint64_t unchosen;                           /* programs left out by --only and --exclude */
+	char unchosen_title[TARGET_TITLE_BYTES];     /* of the last one */
 
 	bool command_seen;                 /* COMMAND has loaded the library */
 	bool command_unchosen;             /* COMMAND's last program was left out */
-	const char *command_declined_text; /* why COMMAND's image did not use its region; NULL if it did */
+	const char *command_declined_text; /* why COMMAND's run did not use its region; NULL if it did */
 };
 
 void missed_note_incomplete(struct missed *missed);

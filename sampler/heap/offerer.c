@@ -57,22 +57,22 @@ void offerer_free(struct offerer *offerer)
 	free(offerer);
 }
 
-void offerer_find(struct image *image, pid_t pid, struct modules *modules)
+void offerer_find(struct program_run *run, pid_t pid, struct modules *modules)
 {
-	const uint64_t account = target_account(&(struct target){.plan = image->plan});
-	struct offerer *offerer = offerer_read(pid, account, modules, image->memory);
+	const uint64_t account = target_account(&(struct target){.plan = run->plan});
+	struct offerer *offerer = offerer_read(pid, account, modules, run->memory);
 
 	/* Else the process has ended or executed another program, and what was read is that program's. */
-	if (offerer && region_mapped_by(image->region, pid) != REGION_MAPPED) {
+	if (offerer && region_mapped_by(run->region, pid) != REGION_MAPPED) {
 		offerer_free(offerer);
 		return;
 	}
-	image->offerer = offerer;
+	run->offerer = offerer;
 }
 
 const struct offerer *offerer_that_ended(const struct process *process, pid_t told)
 {
-	const struct offerer *offerer = process->image->offerer;
+	const struct offerer *offerer = process->run->offerer;
 
 	return process->target.pidfd < 0 && offerer && told &&
 	        (told == offerer->target.pid || told == offerer->inner)
@@ -82,7 +82,7 @@ const struct offerer *offerer_that_ended(const struct process *process, pid_t to
 
 struct maps *offerer_take_maps(const struct process *process, uint64_t *read_ns)
 {
-	struct offerer *offerer = process->image->offerer;
+	struct offerer *offerer = process->run->offerer;
 	const struct target *target = &process->target;
 	struct maps *maps = offerer ? offerer->target.maps : NULL;
 
@@ -98,10 +98,10 @@ struct maps *offerer_take_maps(const struct process *process, uint64_t *read_ns)
 
 void offerer_forget(const struct process *process)
 {
-	struct image *image = process->image;
+	struct program_run *run = process->run;
 
-	if (!image->offerer || image->offerer->target.pid != process->target.pid)
+	if (!run->offerer || run->offerer->target.pid != process->target.pid)
 		return;
-	offerer_free(image->offerer);
-	image->offerer = NULL;
+	offerer_free(run->offerer);
+	run->offerer = NULL;
 }

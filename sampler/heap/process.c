@@ -10,7 +10,7 @@
 enum region_mapped process_presence(const struct process *process)
 {
 	return process->target.pidfd < 0 ? REGION_MAPPED_NO
-	                                 : region_mapped_by(process->image->region, process->target.pid);
+	                                 : region_mapped_by(process->run->region, process->target.pid);
 }
 
 bool process_is_there(const struct process *process)
@@ -20,10 +20,10 @@ bool process_is_there(const struct process *process)
 
 struct process *process_parent(struct process *process)
 {
-	const volatile struct region_place *place = region_place(process->image->region, process->place);
+	const volatile struct region_place *place = region_place(process->run->region, process->place);
 	const uint32_t word = place->parent;
 	struct process *parent = word >= 1 && word <= REGION_PLACES && word - 1 != process->place
-	    ? process->image->places.at[word - 1]
+	    ? process->run->places.at[word - 1]
 	    : NULL;
 
 	return parent && parent->generation == place->parent_generation ? parent : NULL;
@@ -31,7 +31,7 @@ struct process *process_parent(struct process *process)
 
 void process_look_for_room(struct process *process)
 {
-	const struct memory_bound *bound = process->image->memory;
+	const struct memory_bound *bound = process->run->memory;
 	bool full = bound && !memory_bound_allows(bound, &process->share);
 
 	stacks_set_full(process->target.stacks, full);
@@ -42,7 +42,7 @@ void process_look_for_room(struct process *process)
 /* The memory of the present maps is given up when they are read again. */
 void process_look_for_maps_room(struct process *process)
 {
-	const struct memory_bound *bound = process->image->memory;
+	const struct memory_bound *bound = process->run->memory;
 	const struct maps *maps = process->target.maps;
 	const uint64_t has = maps ? maps_bytes(maps) : 0;
 	const uint64_t held = process->share.held_bytes;
@@ -57,8 +57,8 @@ void process_weigh(struct process *process)
 {
 	const struct process_walked *walked = &process->walked;
 
-	if (process->image->memory)
-		memory_share_note(&process->share, process->image->memory,
+	if (process->run->memory)
+		memory_share_note(&process->share, process->run->memory,
 		    maps_bytes(process->target.maps) +
 		        (process->target.past.maps ? maps_bytes(process->target.past.maps) : 0) +
 		        stacks_bytes(process->target.stacks) + heap_bytes(process->heap) +
@@ -70,7 +70,7 @@ void process_weigh(struct process *process)
 
 void process_find_account(struct process *process)
 {
-	struct image *image = process->image;
+	struct program_run *run = process->run;
 	const struct process *parent = process_parent(process);
 	uint64_t account = target_account(&process->target);
 
@@ -80,7 +80,7 @@ void process_find_account(struct process *process)
 		account = process->share.account;
 	if (!account && parent)
 		account = parent->share.account;
-	memory_share_belongs(&process->share, image->memory, account);
+	memory_share_belongs(&process->share, run->memory, account);
 }
 
 /* Only once the parent's own ancestors are known. The list of a longer chain ends early: the samples of
@@ -104,7 +104,7 @@ static uint32_t origin_in_child(const struct process *process, const struct proc
 }
 
 /* Blocks whose stack is lost have no site that tells the origin. It is certain only in a child of the
- * image's own process. */
+ * program run's own process. */
 pid_t process_origin_pid(const struct process *process, uint32_t origin)
 {
 	if (origin == HEAP_ORIGIN_SELF)
@@ -144,7 +144,7 @@ static void inherit_block(struct process *process, const struct process *parent,
 
 void process_inherit(struct process *process)
 {
-	struct place_slots slots = place_slots_begin(process->image->region, process->place);
+	struct place_slots slots = place_slots_begin(process->run->region, process->place);
 	const struct process *parent = process_parent(process);
 	struct slot_copy block;
 	uint32_t number;
@@ -166,11 +166,11 @@ void process_inherit(struct process *process)
 
 uint64_t process_samples(const struct process *process)
 {
-	return region_read_tally(&region_place(process->image->region, process->place)->allocated).samples;
+	return region_read_tally(&region_place(process->run->region, process->place)->allocated).samples;
 }
 
 uint64_t process_dumps_asked(const struct process *process)
 {
 	return atomic_load_explicit(
-	    &region_place(process->image->region, process->place)->triggered, memory_order_relaxed);
+	    &region_place(process->run->region, process->place)->triggered, memory_order_relaxed);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes and images.
+ * Processes and program runs.
  *
- *   image    one execution of a program, with one region. The process that executed the program has
+ *   run    one execution of a program, with one region. The process that executed the program has
  *            place 0; a child that it forks gets another place with its first sample.
- *   process  one place of an image: pid, address space, stacks, books.
+ *   process  one place of a run: pid, address space, stacks, books.
  *
  * A pid identifies nothing here: pids are reused, differ between namespaces, and a vfork child has a pid
  * of its own while it works in its parent's memory. Samples carry the region's key and the place.
@@ -68,7 +68,7 @@ struct process_life {
 	bool watched;
 	bool ended;    /* the process has ended; its books may still be open */
 	bool released; /* its books are closed, and the last profile is written */
-	bool followed; /* by the image of the program that it has executed, which had been found before it */
+	bool followed; /* by the run of the program that it has executed, which had been found before it */
 };
 
 /* executed.c: what the process executes */
@@ -78,9 +78,9 @@ struct process_executed {
 	dev_t dev;
 	ino_t ino;
 	uint64_t stack;    /* of an attached process: where the stack of this very execution begins */
-	uint64_t noted_ns; /* when target.unseen was noted */
-	/* Why the program that it has executed, whose image is counted, does not use its region; NULL if that
-	 * is not known. */
+	uint64_t noted_ns; /* when target.unprofiled was noted */
+	/* Why the program that it has executed, whose program run is counted, does not use its region; NULL
+	 * if that is not known. */
 	const char *declined;
 };
 
@@ -91,7 +91,7 @@ struct process_silence {
 };
 
 struct books;
-struct image;
+struct program_run;
 struct offerer;
 struct walked;
 
@@ -101,11 +101,11 @@ enum { PROCESS_ANCESTORS = 16 };
 struct process {
 	/* First. Without a pidfd, the pid is only what the target claims: good for a name, not for /proc. */
 	struct target target;
-	struct image *image;
+	struct program_run *run;
 	uint32_t place;
 	uint32_t generation; /* of the place */
-	/* The processes of the image that it was forked from, the image's own first, its parent last; 0: not
-	 * known. HEAP_ORIGIN_... of its books counts them from 1. */
+	/* The processes of the program run that it was forked from, the program run's own first, its parent
+	 * last; 0: not known. HEAP_ORIGIN_... of its books counts them from 1. */
 	pid_t ancestors[PROCESS_ANCESTORS];
 	uint32_t ancestor_count;
 	bool was_running; /* it was there before the session */
@@ -114,38 +114,38 @@ struct process {
 	struct heap *heap;
 	struct process_walked walked;
 	struct stack_log log;      /* of its stacks */
-	struct memory_share share; /* of image->memory: the books */
+	struct memory_share share; /* of run->memory: the books */
 	struct process_counters counters;
 	struct process_life life;
 	struct process_executed executed;
 	struct process_silence silence;
 };
 
-/* ---- the parts of an image */
+/* ---- the parts of a program run */
 
 /* registry.c */
-enum image_state {
-	IMAGE_CLAIMED,  /* the region is taken; the image has not written its part of the header yet */
-	IMAGE_READY,    /* it has; the work that follows is not done */
-	IMAGE_ADOPTING, /* the books of an earlier sampler are being taken over */
-	IMAGE_SETTLED,
+enum run_state {
+	RUN_CLAIMED,  /* the region is taken; the run has not written its part of the header yet */
+	RUN_READY,    /* it has; the work that follows is not done */
+	RUN_ADOPTING, /* the books of an earlier sampler are being taken over */
+	RUN_SETTLED,
 };
 
-struct image_life {
-	enum image_state state;
-	const char *declined; /* why the image does not use its region; NULL: it does, or has not answered */
+struct run_life {
+	enum run_state state;
+	const char *declined; /* why the run does not use its region; NULL: it does, or has not answered */
 	bool unchosen;        /* by --only and --exclude: no sample is taken, and earlier ones are dropped */
 	uint64_t trigger_address; /* from the header */
 };
 
 /* tend.c: counts in the header at the last look */
-struct image_looks {
+struct run_looks {
 	uint64_t places_seen, requests_seen;
 };
 
-/* arrivals.c: how the image came */
-struct image_origin {
-	bool offered;              /* the image has made the region itself */
+/* arrivals.c: how the program run came */
+struct run_origin {
+	bool offered;              /* the run has made the region itself */
 	uint64_t offered_after_ns; /* how long it had run by then; 0: not known */
 	/* The process that was attached to while it ran, 0: none; how long it had run, and its resident
 	 * memory by then. */
@@ -154,32 +154,32 @@ struct image_origin {
 	bool other_library; /* its library is not the file on which the uprobe is */
 };
 
-/* image.c: the processes by place */
-struct image_places {
+/* program_run.c: the processes by place */
+struct run_places {
 	struct process *at[REGION_PLACES];
 	uint32_t end;  /* no process is at this place or beyond */
 	uint32_t live; /* processes that are not freed yet */
 };
 
-/* image.c */
-struct image_period {
-	uint64_t bytes;           /* the image's own; 0: the session's */
+/* program_run.c */
+struct run_period {
+	uint64_t bytes;           /* the run's own; 0: the session's */
 	uint64_t lowered_unix_ns; /* when it was last lowered; 0: never */
 };
 
 /* daemon/periods.c: when the period was last adjusted, and how many samples had been taken by then */
-struct image_tuning {
+struct run_tuning {
 	uint64_t since_ns, samples;
 };
 
 /* abandoned.c: who has a region in anonymous memory mapped, by the last look */
-struct image_mapped {
+struct run_mapped {
 	pid_t by;       /* 0: not known */
 	bool by_nobody; /* and never again */
 };
 
 /* backend_fallback.c: how stacks arrive */
-struct image_capture {
+struct run_capture {
 	enum backend backend;
 	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */
@@ -189,35 +189,35 @@ struct image_capture {
 };
 
 /* drain.c */
-struct image_drain {
+struct run_drain {
 	uint64_t dumps_noted;
-	uint64_t round; /* the last one of drain_some() in which the image was read */
+	uint64_t round; /* the last one of drain_some() in which the run was read */
 };
 
 /* free_log.c: how far the ring of frees is read */
-struct image_frees {
+struct run_frees {
 	uint64_t seen, noted, lost, stuck_ns;
 };
 
 /* walked.c */
-struct image_walked {
+struct run_walked {
 	struct walked *state; /* NULL: none yet */
 	struct memory_share share;
 };
 
 /* stale_places.c: the claimed place that is being looked at */
-struct image_claims {
+struct run_claims {
 	uint32_t place; /* 0: none */
 	uint32_t looks; /* in succession at which nobody was there */
 	uint64_t looked_ns;
 };
 
 /* process_identity.c: searches of /proc for processes that reported a wrong pid */
-struct image_searches {
+struct run_searches {
 	struct throttle work; /* time of the searches, in nanoseconds */
 };
 
-/* unfollowed.c: what children of an attached image's processes execute */
+/* unfollowed.c: what children of an attached program run's processes execute */
 struct unfollowed {
 	uint64_t count, said;
 	char last[TARGET_NAME_BYTES]; /* "/usr/bin/ls (pid 4711)" */
@@ -229,8 +229,8 @@ struct unfollowed {
 	size_t seen_count, seen_capacity;
 };
 
-struct image {
-	/* given when the image is made */
+struct program_run {
+	/* given when the program run is made */
 	struct region *region;       /* owned */
 	uint64_t claimed_ns;         /* when we saw that its ticket was taken */
 	struct target_plan *plan;    /* owned, by malloc; NULL: none */
@@ -238,40 +238,40 @@ struct image {
 	struct books *books;         /* that it is in; borrowed */
 	struct memory_bound *memory; /* of all processes; borrowed, NULL: none */
 
-	struct image_life life;
-	struct image_looks looks;
-	struct image_origin origin;
+	struct run_life life;
+	struct run_looks looks;
+	struct run_origin origin;
 	struct offerer *offerer; /* offerer.c; owned; NULL: unknown */
-	struct image_places places;
-	struct image_period period;
-	struct image_tuning tuning;
-	struct image_mapped mapped;
-	struct image_capture capture;
+	struct run_places places;
+	struct run_period period;
+	struct run_tuning tuning;
+	struct run_mapped mapped;
+	struct run_capture capture;
 	uint64_t copied_seen; /* intake.c */
-	struct image_drain drain;
-	struct image_frees frees;
-	struct image_walked walked;
-	struct image_claims claims;
-	struct image_searches searches;
+	struct run_drain drain;
+	struct run_frees frees;
+	struct run_walked walked;
+	struct run_claims claims;
+	struct run_searches searches;
 	struct unfollowed unfollowed;
 };
 
-/* Runs the statement that follows for each process of the image, by place. */
-#define image_each_process(process_, image)                                             \
-	for (struct process *const *process_##_at = (image)->places.at, *process_;      \
-	     process_##_at < (image)->places.at + (image)->places.end; process_##_at++) \
-		if (!(process_ = *process_##_at)) {                                     \
+/* Runs the statement that follows for each process of the program run, by place. */
+#define program_run_each_process(process_, run)                                     \
+	for (struct process *const *process_##_at = (run)->places.at, *process_;    \
+	     process_##_at < (run)->places.at + (run)->places.end; process_##_at++) \
+		if (!(process_ = *process_##_at)) {                                 \
 		} else
 
-static inline bool image_is_ready(const struct image *image)
+static inline bool program_run_is_ready(const struct program_run *run)
 {
-	return image->life.state >= IMAGE_READY;
+	return run->life.state >= RUN_READY;
 }
 
-/* True: the work that follows from the image's being ready is done. */
-static inline bool image_is_settled(const struct image *image)
+/* True: the work that follows from the program run's being ready is done. */
+static inline bool program_run_is_settled(const struct program_run *run)
 {
-	return image->life.state >= IMAGE_ADOPTING;
+	return run->life.state >= RUN_ADOPTING;
 }
 
 /* The pid of the process that took the samples of a site or row of this process' books; 0: not known. */

@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Searches of /proc for one image take a second, and beyond that at most a twentieth of the time. A hostile
- * image causes many; so does a service in a container, whose children cost one search each (10 ms where 1,000
- * processes run). */
+/* Searches of /proc for one program run take a second, and beyond that at most a twentieth of the time. A
+ * hostile program run causes many; so does a service in a container, whose children cost one search each
+ * (10 ms where 1,000 processes run). */
 static const struct throttle_rate search_rate = {.burst = CLOCK_NS_PER_S, .units = 1, .step_ns = 20};
 
 void process_identity_read_name(struct process *process)
@@ -76,7 +76,7 @@ void process_identity_read_title(struct process *process)
 {
 	char called[REGION_PATH_BYTES];
 
-	region_program_path(process->image->region, called);
+	region_program_path(process->run->region, called);
 	if (!called[0])
 		guess_called(process, called);
 	const bool good = is_called(process, called);
@@ -93,19 +93,20 @@ void process_identity_doubt_name(struct process *process)
 	char called[REGION_PATH_BYTES];
 
 	if (process->target.pidfd < 0 ||
-	    region_mapped_by(process->image->region, process->target.pid) != REGION_MAPPED_NO ||
+	    region_mapped_by(process->run->region, process->target.pid) != REGION_MAPPED_NO ||
 	    thread_facts_read(process->target.pid).pid == 0)
 		return;
-	region_program_path(process->image->region, called);
+	region_program_path(process->run->region, called);
 	snprintf(process->target.name, sizeof(process->target.name), "%s", called);
 	process->target.full_name[0] = '\0';
 	target_set_title(&process->target, called);
 }
 
-/* Whether a process can belong to the image, as far as the kernel says. The pid comes from the target, and
- * must not make us wait for a process that never ends. So these do not belong: the sampler itself, which
- * maps every region; its children, which write profiles; and a process that hides its maps and belongs to
- * another user or is older than the sampler. (In a container, init hides its maps even from root.) */
+/* Whether a process can belong to the program run, as far as the kernel says. The pid comes from the
+ * target, and must not make us wait for a process that never ends. So these do not belong: the sampler
+ * itself, which maps every region; its children, which write profiles; and a process that hides its maps
+ * and belongs to another user or is older than the sampler. (In a container, init hides its maps even from
+ * root.) */
 static enum region_mapped belongs(const struct thread_facts *facts, const struct region *region)
 {
 	if (facts->pid == 0 || facts->pid == getpid() || facts->parent == getpid())
@@ -116,18 +117,17 @@ static enum region_mapped belongs(const struct thread_facts *facts, const struct
 	return answer == REGION_MAPPED_SECRET && !possible ? REGION_MAPPED_NO : answer;
 }
 
-static bool known(const struct image *image, pid_t pid)
+static bool known(const struct program_run *run, pid_t pid)
 {
-	image_each_process (process, image)
-		if (process->target.pid == pid && process->target.pidfd >= 0 && !process->target.closed)
-			return true;
+	program_run_each_process(process, run) if (process->target.pid == pid && process->target.pidfd >= 0 &&
+	    !process->target.closed) return true;
 	return false;
 }
 
 /* The unknown process that maps the region; 0 if there is none, or more than one. */
 static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 {
-	struct image *image = process->image;
+	struct program_run *run = process->run;
 	DIR *proc = opendir("/proc");
 
 	process->unsure = !proc && proc_is_shortage(errno);
@@ -140,9 +140,9 @@ static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 		bool likely = cloned ? facts.parent == told : facts.inner == told && pid != told;
 
 		process->unsure |= facts.unread;
-		if (!likely || known(image, pid))
+		if (!likely || known(run, pid))
 			continue;
-		enum region_mapped answer = belongs(&facts, image->region);
+		enum region_mapped answer = belongs(&facts, run->region);
 		process->unsure |= answer == REGION_MAPPED_UNREAD;
 		if (answer != REGION_MAPPED)
 			continue;
@@ -154,9 +154,9 @@ static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 	return candidates == 1 && !process->unsure ? found : 0;
 }
 
-static bool may_search(struct image *image, uint64_t now_ns)
+static bool may_search(struct program_run *run, uint64_t now_ns)
 {
-	return throttle_allows(&image->searches.work, &search_rate, now_ns);
+	return throttle_allows(&run->searches.work, &search_rate, now_ns);
 }
 
 /* Searches /proc if the reported pid is wrong. A process in a pid namespace of its own reports its pid
@@ -164,14 +164,14 @@ static bool may_search(struct image *image, uint64_t now_ns)
  * another search, the process stays unsure. */
 static pid_t search_pid(struct process *process, pid_t told, bool cloned)
 {
-	struct image *image = process->image;
+	struct program_run *run = process->run;
 	const uint64_t begin_ns = clock_now_ns();
 
-	process->unsure = !may_search(image, begin_ns);
+	process->unsure = !may_search(run, begin_ns);
 	if (process->unsure)
 		return 0;
 	pid_t found = search_proc(process, told, cloned);
-	throttle_spend(&image->searches.work, clock_now_ns() - begin_ns);
+	throttle_spend(&run->searches.work, clock_now_ns() - begin_ns);
 	return found;
 }
 
@@ -181,19 +181,19 @@ static bool may_belong(const struct thread_facts *facts, const struct region *re
 }
 
 /* The pid may be that of a thread, after the first thread of its process has ended. */
-bool process_identity_may_be_here(const struct image *image, pid_t told)
+bool process_identity_may_be_here(const struct program_run *run, pid_t told)
 {
 	const struct thread_facts facts = thread_facts_read(told);
-	const enum region_mapped answer = region_mapped_by(image->region, told);
+	const enum region_mapped answer = region_mapped_by(run->region, told);
 
-	return answer == REGION_MAPPED || answer == REGION_MAPPED_UNREAD || may_belong(&facts, image->region);
+	return answer == REGION_MAPPED || answer == REGION_MAPPED_UNREAD || may_belong(&facts, run->region);
 }
 
-bool process_identity_may_be_anywhere(struct image *image, pid_t told)
+bool process_identity_may_be_anywhere(struct program_run *run, pid_t told)
 {
 	const uint64_t begin_ns = clock_now_ns();
 
-	if (process_identity_may_be_here(image, told) || !may_search(image, begin_ns))
+	if (process_identity_may_be_here(run, told) || !may_search(run, begin_ns))
 		return true;
 	DIR *proc = opendir("/proc");
 	bool may_be = !proc;
@@ -204,19 +204,19 @@ bool process_identity_may_be_anywhere(struct image *image, pid_t told)
 		if (pid <= 0)
 			continue;
 		const struct thread_facts facts = thread_facts_read(pid);
-		may_be = facts.unread || (facts.inner == told && may_belong(&facts, image->region));
+		may_be = facts.unread || (facts.inner == told && may_belong(&facts, run->region));
 	}
 	if (proc)
 		closedir(proc);
-	throttle_spend(&image->searches.work, clock_now_ns() - begin_ns);
+	throttle_spend(&run->searches.work, clock_now_ns() - begin_ns);
 	return may_be;
 }
 
-bool process_identity_all_known(struct image *image)
+bool process_identity_all_known(struct program_run *run)
 {
 	const uint64_t begin_ns = clock_now_ns();
 
-	if (!may_search(image, begin_ns))
+	if (!may_search(run, begin_ns))
 		return false;
 	DIR *proc = opendir("/proc");
 	bool all_known = proc != NULL;
@@ -224,47 +224,46 @@ bool process_identity_all_known(struct image *image)
 	while (all_known && (entry = readdir(proc))) {
 		const pid_t pid = atoi(entry->d_name);
 
-		if (pid <= 0 || known(image, pid))
+		if (pid <= 0 || known(run, pid))
 			continue;
 		const struct thread_facts facts = thread_facts_read(pid);
-		all_known = !may_belong(&facts, image->region);
+		all_known = !may_belong(&facts, run->region);
 	}
 	if (proc)
 		closedir(proc);
-	throttle_spend(&image->searches.work, clock_now_ns() - begin_ns);
+	throttle_spend(&run->searches.work, clock_now_ns() - begin_ns);
 	return all_known;
 }
 
 pid_t process_identity_told_pid(const struct process *process)
 {
-	uint32_t told =
-	    *(const volatile uint32_t *)&region_place(process->image->region, process->place)->pid;
+	uint32_t told = *(const volatile uint32_t *)&region_place(process->run->region, process->place)->pid;
 
 	return (pid_t)told > 0 ? (pid_t)told : 0;
 }
 
-/* Whether the image is in a pid namespace of its own, so that a pid which no process has here may still be
- * a living process'. (For place 0 that is not known: nearly all such processes have ended, and each search
- * looks at every process.) */
-static bool counts_apart(const struct image *image)
+/* Whether the program run is in a pid namespace of its own, so that a pid which no process has here may
+ * still be a living process'. (For place 0 that is not known: nearly all such processes have ended, and
+ * each search looks at every process.) */
+static bool counts_apart(const struct program_run *run)
 {
-	const struct process *first = image->places.at[0];
+	const struct process *first = run->places.at[0];
 
 	return first && first->target.pidfd >= 0 && first->target.pid != process_identity_told_pid(first);
 }
 
 void process_identity_find(struct process *process, pid_t told)
 {
-	struct image *image = process->image;
+	struct program_run *run = process->run;
 
 	process->target.pid = told;
 	struct thread_facts facts = told ? thread_facts_read(told) : (struct thread_facts){0};
 	process->unsure = facts.unread;
 	pid_t pid = facts.pid;
-	if (facts.unread || !told || (pid == 0 && !counts_apart(image)))
+	if (facts.unread || !told || (pid == 0 && !counts_apart(run)))
 		return;
-	bool cloned = pid != 0 && known(image, pid);
-	enum region_mapped answer = cloned ? REGION_MAPPED_NO : belongs(&facts, image->region);
+	bool cloned = pid != 0 && known(run, pid);
+	enum region_mapped answer = cloned ? REGION_MAPPED_NO : belongs(&facts, run->region);
 	if (answer == REGION_MAPPED_NO) {
 		pid = search_pid(process, cloned ? pid : told, cloned);
 		if (!pid && cloned && !process->unsure)
@@ -277,7 +276,7 @@ void process_identity_find(struct process *process, pid_t told)
 	if (pidfd < 0)
 		return;
 	/* the process may have ended meanwhile, and the pid been reused */
-	answer = region_mapped_by(image->region, pid);
+	answer = region_mapped_by(run->region, pid);
 	if (answer == REGION_MAPPED_NO || answer == REGION_MAPPED_UNREAD) {
 		process->unsure = answer == REGION_MAPPED_UNREAD;
 		close(pidfd);

@@ -16,10 +16,10 @@ pid_t process_identity_told_pid(const struct process *process);
 /* Opens a pidfd of the process. Without one afterwards, the process had ended before, unless it is unsure. */
 void process_identity_find(struct process *process, pid_t told);
 
-/* Whether a process with that pid here may have the image's region mapped. may_be_anywhere: also a process
- * that has that pid in a pid namespace of its own, which takes a search. */
-bool process_identity_may_be_here(const struct image *image, pid_t told);
-bool process_identity_may_be_anywhere(struct image *image, pid_t told);
+/* Whether a process with that pid here may have the program run's region mapped. may_be_anywhere: also a
+ * process that has that pid in a pid namespace of its own, which takes a search. */
+bool process_identity_may_be_here(const struct program_run *run, pid_t told);
+bool process_identity_may_be_anywhere(struct program_run *run, pid_t told);
 
 /* Sets the name to the path of the executable; keeps the old name if the path cannot be read. */
 void process_identity_read_name(struct process *process);
@@ -33,8 +33,8 @@ void process_identity_read_title(struct process *process);
  * /proc describes the other program. */
 void process_identity_doubt_name(struct process *process);
 
-/* Looks at every process. True if no unknown process has the image's region mapped; false also if that
+/* Looks at every process. True if no unknown process has the program run's region mapped; false also if that
  * cannot be told, or if it is too early for a search. */
-bool process_identity_all_known(struct image *image);
+bool process_identity_all_known(struct program_run *run);
 
 #endif

@@ -6,8 +6,8 @@
 #include "sampler/heap/container_starter.h"
 #include "sampler/heap/drain.h"
 #include "sampler/heap/executed.h"
-#include "sampler/heap/image.h"
 #include "sampler/heap/missed.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/thread_facts.h"
 
@@ -29,14 +29,13 @@ static void watch_end(struct registry *registry, const struct process *process)
 		registry->lives.unwatched = true;
 }
 
-/* Whether there is an image of the program that this process executed, or of a later one. (An image that
- * declined its region has left already; COMMAND's reason is kept.) */
+/* Whether there is a program run of the program that this process executed, or of a later one. (A program
+ * run that declined its region has left already; COMMAND's reason is kept.) */
 static bool has_successor(const struct registry *registry, const struct process *process)
 {
-	books_each_image (image, books_of(registry))
-		if (registry_is_older(process->image, image) && !region_declined_text(image->region) &&
-		    region_header(image->region)->pid == (uint32_t)process->target.pid)
-			return true;
+	books_each_run(run, books_of(registry)) if (registry_is_older(process->run, run) &&
+	    !region_declined_text(run->region) &&
+	    region_header(run->region)->pid == (uint32_t)process->target.pid) return true;
 	return false;
 }
 
@@ -44,10 +43,9 @@ static bool has_successor(const struct registry *registry, const struct process 
  * NULL if it does, or if nothing is known of it. */
 static const char *declined_before(const struct registry *registry, const struct process *process)
 {
-	books_each_image (image, books_of(registry))
-		if (image->life.declined && registry_is_older(process->image, image) && process->target.pid &&
-		    region_header(image->region)->pid == (uint32_t)process->target.pid)
-			return image->life.declined;
+	books_each_run(run, books_of(registry)) if (run->life.declined &&
+	    registry_is_older(process->run, run) && process->target.pid &&
+	    region_header(run->region)->pid == (uint32_t)process->target.pid) return run->life.declined;
 	return NULL;
 }
 
@@ -61,16 +59,16 @@ void process_life_watch(struct registry *registry, struct process *process)
 	registry->lives.arrivals++;
 	process->target.command = launch_is_command(setup->launch, process->target.pid);
 	if (process->target.command)
-		missed_note_command(&registry->missed, process->image->life.unchosen);
-	if (!process->image->life.unchosen) {
+		missed_note_command(&registry->missed, process->run->life.unchosen);
+	if (!process->run->life.unchosen) {
 		executed_begin(process);
-		/* Now: when the process is closed, that image may be gone. */
-		process->life.followed = process->target.unseen[0] && has_successor(registry, process);
+		/* Now: when the process is closed, that program run may be gone. */
+		process->life.followed = process->target.unprofiled[0] && has_successor(registry, process);
 		if (process->life.followed)
-			process->target.unseen[0] = '\0';
+			process->target.unprofiled[0] = '\0';
 		executed_note_declined(process, declined_before(registry, process));
 		if (setup->verbosity >= 0 && !registry->lives.containers_said &&
-		    !process->image->origin.attached_pid)
+		    !process->run->origin.attached_pid)
 			registry->lives.containers_said = container_starter_say(process->target.pid);
 		setup->listener.watched(setup->listener.context, &process->target);
 	}
@@ -87,11 +85,11 @@ void process_life_know_command(struct registry *registry)
 		if (!process->life.watched)
 			continue;
 		process->target.command = true;
-		missed_note_command(&registry->missed, process->image->life.unchosen);
+		missed_note_command(&registry->missed, process->run->life.unchosen);
 	}
-	books_each_image (image, books_of(registry))
-		if (image->life.declined && region_header(image->region)->pid == (uint32_t)pid)
-			missed_note_command_declined(&registry->missed, image->life.declined);
+	books_each_run(run,
+	    books_of(registry)) if (run->life.declined && region_header(run->region)->pid == (uint32_t)pid)
+	    missed_note_command_declined(&registry->missed, run->life.declined);
 }
 
 /* ---- the end */
@@ -102,19 +100,19 @@ void process_life_close(struct registry *registry, struct process *process, enum
 
 	if (process->target.closed)
 		return;
-	/* Its samples, and its end, may have come before the first look at its image. */
+	/* Its samples, and its end, may have come before the first look at its program run. */
 	process_life_watch(registry, process);
 	registry_take_claims(registry);
-	if (process->image->life.state == IMAGE_ADOPTING)
-		adoption_end(setup->intake, process->image);
+	if (process->run->life.state == RUN_ADOPTING)
+		adoption_end(setup->intake, process->run);
 	process->target.closed = true;
 	process->target.end = end;
 	process->target.status = status;
 	if (process->target.pidfd >= 0)
 		epoll_set_remove(setup->epoll_fd, process->target.pidfd);
 	if (end == TARGET_EXEC)
-		backend_fallback_executed(&registry->fallback, process->image);
-	if (process->image->life.unchosen) {
+		backend_fallback_executed(&registry->fallback, process->run);
+	if (process->run->life.unchosen) {
 		missed_note_unchosen(&registry->missed, process->target.title);
 		process_life_release(registry, process);
 		return;
@@ -123,74 +121,76 @@ void process_life_close(struct registry *registry, struct process *process, enum
 	setup->listener.closed(setup->listener.context, &process->target);
 }
 
-/* Place 0 is kept as long as its image: children may still need stacks that they inherited from it. */
+/* Place 0 is kept as long as its program run: children may still need stacks that they inherited from it. */
 void process_life_release(struct registry *registry, struct process *process)
 {
 	(void)registry;
 	process->life.released = true;
-	region_release_place_of(process->image->region, process->place, process->generation);
+	region_release_place_of(process->run->region, process->place, process->generation);
 	if (process->place != 0)
-		image_free_process(process);
+		program_run_free_process(process);
 }
 
 bool process_life_has_ended(struct registry *registry, struct process *process)
 {
-	if (image_look_again(process) && process->life.watched) {
+	if (program_run_look_again(process) && process->life.watched) {
 		executed_begin(process);
 		watch_end(registry, process);
 	}
 	return process->target.pidfd < 0 ? !process->unsure : target_has_ended(&process->target);
 }
 
-/* Unless the image of that program is just becoming ready. */
+/* Unless the program run of that program is just becoming ready. */
 void process_life_close_unseen(struct registry *registry, struct process *process)
 {
 	struct target *target = &process->target;
 
 	registry_take_claims(registry);
 	if (has_successor(registry, process))
-		target->unseen[0] = '\0';
-	char *reason = strstr(target->unseen, EXECUTED_UNSEEN);
+		target->unprofiled[0] = '\0';
+	char *reason = strstr(target->unprofiled, EXECUTED_UNSEEN);
 	const char *declined = process->executed.declined;
 	if (target->command && registry->missed.command_declined_text)
 		declined = registry->missed.command_declined_text;
 	if (reason && declined)
-		snprintf(reason, (size_t)(target->unseen + sizeof(target->unseen) - reason),
+		snprintf(reason, (size_t)(target->unprofiled + sizeof(target->unprofiled) - reason),
 		    EXECUTED_UNSEEN "%s", declined);
 	if (reason && !process->executed.declined)
-		missed_note_executed(&registry->missed, target->unseen);
+		missed_note_executed(&registry->missed, target->unprofiled);
 	process_life_close(registry, process, TARGET_EXEC, 0);
 }
 
-void process_life_close_executed(struct registry *registry, pid_t pid, const struct image *by, bool *drained)
+void process_life_close_executed(
+    struct registry *registry, pid_t pid, const struct program_run *by, bool *drained)
 {
 	struct process *process;
-	const struct image *read = NULL;
+	const struct program_run *read = NULL;
 
 	for (size_t cursor = 0;
 	     (process = table_next(&books_of(registry)->processes, (uint64_t)pid, &cursor));) {
-		if (process->target.closed || !registry_is_older(process->image, by))
+		if (process->target.closed || !registry_is_older(process->run, by))
 			continue;
-		process->target.unseen[0] = '\0';
-		if (*drained || read == process->image) {
+		process->target.unprofiled[0] = '\0';
+		if (*drained || read == process->run) {
 			process_life_close(registry, process, TARGET_EXEC, 0);
 		} else {
-			read = process->image;
-			drain_image(registry, process->image);
+			read = process->run;
+			drain_run(registry, process->run);
 			*drained = registry->setup.probe->rings != NULL;
 		}
 		cursor = 0; /* the table may have changed */
 	}
 }
 
-/* The process had made way for another program before it was found, but a process with its number lives: the
- * other program may not have loaded the library yet, and its image closes this process. Unless that image is
- * there already: what a child leaves in its parent's image may be found later. */
+/* The process had made way for another program before it was found, but a process with its number lives:
+ * the other program may not have loaded the library yet, and its program run closes this process. Unless
+ * that program run is there already: what a child leaves in its parent's program run may be found
+ * later. */
 static bool is_loading(const struct registry *registry, const struct process *process, uint64_t now)
 {
 	const struct target *target = &process->target;
 
-	return target->unseen[0] && target->pidfd < 0 &&
+	return target->unprofiled[0] && target->pidfd < 0 &&
 	    now <= process->executed.noted_ns + PROCESS_LIFE_LOADING_NS &&
 	    thread_facts_read(target->pid).pid == target->pid && !has_successor(registry, process);
 }
@@ -246,7 +246,7 @@ static void close_ended(struct registry *registry, struct process *process)
 	/* The drain after the end was noted may have told of the exec. */
 	if (is_loading(registry, process, clock_now_ns()))
 		return;
-	if (process->target.unseen[0])
+	if (process->target.unprofiled[0])
 		process_life_close_unseen(registry, process);
 	else if (process->life.followed)
 		process_life_close(registry, process, TARGET_EXEC, 0);
@@ -273,7 +273,7 @@ const struct process *process_life_find(const struct registry *registry, pid_t p
 
 	while ((process = table_next(&books_of(registry)->processes, (uint64_t)pid, &cursor)))
 		if (process->life.watched && !process->target.closed && process->target.pidfd >= 0 &&
-		    !process->image->life.unchosen)
+		    !process->run->life.unchosen)
 			return process;
 	return NULL;
 }
@@ -282,9 +282,9 @@ size_t process_life_running(const struct registry *registry)
 {
 	size_t count = 0;
 
-	/* What a process has executed has an image of its own, or will have, or is not profiled. */
+	/* What a process has executed has a program run of its own, or will have, or is not profiled. */
 	books_each_process (process, books_of(registry))
-		count += process->life.watched && !process->target.closed && !process->target.unseen[0] &&
-		    !process->image->life.unchosen;
+		count += process->life.watched && !process->target.closed && !process->target.unprofiled[0] &&
+		    !process->run->life.unchosen;
 	return count;
 }

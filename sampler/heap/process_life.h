@@ -27,12 +27,13 @@ void process_life_close(struct registry *registry, struct process *process, enum
 bool process_life_note_ended(struct registry *registry);
 void process_life_close_ended(struct registry *registry);
 
-/* Closes the processes whose pid has executed the program of image `by`. Reads their samples before, all
- * of them: they were written before that image became ready. From rings they are read once in a round;
- * *drained says so. */
-void process_life_close_executed(struct registry *registry, pid_t pid, const struct image *by, bool *drained);
+/* Closes the processes whose pid has executed the program of program run `by`. Reads their samples before,
+ * all of them: they were written before that program run became ready. From rings they are read once in a
+ * round; *drained says so. */
+void process_life_close_executed(
+    struct registry *registry, pid_t pid, const struct program_run *by, bool *drained);
 
-/* The process has executed a program that has not reported to us, as target.unseen says. */
+/* The process has executed a program that has not reported to us, as target.unprofiled says. */
 void process_life_close_unseen(struct registry *registry, struct process *process);
 
 /* The last profile of a closed process is written. */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry: the life of each image, from the claim of a region to its removal.
+ * The registry: the life of each program run, from the claim of a region to its removal.
  *
- *   ticket gone -> image, IMAGE_CLAIMED
- *   header complete -> IMAGE_READY
- *   the process at place 0 is watched, breakpoints are set -> IMAGE_SETTLED
- *   no process is left and none has the region mapped (abandoned.h) -> image removed
+ *   ticket gone -> run, RUN_CLAIMED
+ *   header complete -> RUN_READY
+ *   the process at place 0 is watched, breakpoints are set -> RUN_SETTLED
+ *   no process is left and none has the region mapped (abandoned.h) -> run removed
  *
- * The files beside it do the rest: tend.h looks regularly, arrivals.h has images whose programs ran before,
- * process_life.h the processes, drain.h their samples, missed.h what was not profiled.
+ * The files beside it do the rest: tend.h looks regularly, arrivals.h has program runs whose programs ran
+ * before, process_life.h the processes, drain.h their samples, missed.h what was not profiled.
  */
 #ifndef SAMPLER_HEAP_REGISTRY_H
 #define SAMPLER_HEAP_REGISTRY_H
@@ -53,8 +53,8 @@ struct registry {
 		bool unwatched;
 	} lives; /* process_life.c */
 	struct drain {
-		size_t most;    /* samples and frees of one image, at most, by the last drain */
-		uint64_t round; /* drain_some(): images whose number is another are due */
+		size_t most;    /* samples and frees of one run, at most, by the last drain */
+		uint64_t round; /* drain_some(): runs whose number is another are due */
 	} drain;
 	struct tend {
 		uint64_t requests; /* for snapshots: how often a look found new ones in the shared memory */
@@ -70,34 +70,34 @@ struct registry {
 void registry_init(struct registry *registry);
 
 /* Takes the region over. NULL: out of memory (region closed). */
-struct image *registry_add_image(struct registry *registry, struct region *region);
+struct program_run *registry_add_run(struct registry *registry, struct region *region);
 
-/* Notices regions that were claimed. Called also during long work: otherwise more images may start between
- * two looks than there are spare regions. Returns how many have come. */
+/* Notices regions that were claimed. Called also during long work: otherwise more program runs may start
+ * between two looks than there are spare regions. Returns how many have come. */
 size_t registry_take_claims(struct registry *registry);
 
-/* Notices images whose header is complete now. Adds and removes nothing, so that it can be called while a
- * ring is being drained: a sample may come before the look that would have found its image. Returns how
- * many there are. */
+/* Notices program runs whose header is complete now. Adds and removes nothing, so that it can be called
+ * while a ring is being drained: a sample may come before the look that would have found its program run.
+ * Returns how many there are. */
 size_t registry_find_ready(struct registry *registry);
 
-/* The image, whose region an earlier sampler had, is ready, and its books are taken over. */
-void registry_begin_adoption(struct image *image);
+/* The program run, whose region an earlier sampler had, is ready, and its books are taken over. */
+void registry_begin_adoption(struct program_run *run);
 
-/* The work that follows from the image's being ready is done. */
-void registry_settled(struct image *image);
+/* The work that follows from the program run's being ready is done. */
+void registry_settled(struct program_run *run);
 
-/* Ids increase: whether the program of one image was executed before that of another. */
-bool registry_is_older(const struct image *image, const struct image *than);
+/* Ids increase: whether the program of one program run was executed before that of another. */
+bool registry_is_older(const struct program_run *run, const struct program_run *than);
 
-/* The sampling period of all images, now and to come. */
+/* The sampling period of all program runs, now and to come. */
 void registry_set_period(struct registry *registry, uint64_t period_bytes);
 
 bool registry_empty(const struct registry *registry);
 
-void registry_remove_image(struct registry *registry, struct image *image);
+void registry_remove_run(struct registry *registry, struct program_run *run);
 
-/* Removes every image, whatever its state. */
+/* Removes every program run, whatever its state. */
 void registry_fini(struct registry *registry);
 
 #endif

@@ -17,10 +17,10 @@ enum {
 	CHILDREN_BYTES = 16 << 10 /* of pids: a thread with more children is not looked at */
 };
 
-void unfollowed_begin(struct image *image)
+void unfollowed_begin(struct program_run *run)
 {
-	struct thread_birth birth = thread_facts_birth(image->origin.attached_pid);
-	struct unfollowed *u = &image->unfollowed;
+	struct thread_birth birth = thread_facts_birth(run->origin.attached_pid);
+	struct unfollowed *u = &run->unfollowed;
 
 	u->stack_start = birth.stack_start;
 	u->since_ticks = thread_facts_now();
@@ -35,9 +35,9 @@ static bool is_seen(const struct unfollowed *u, pid_t pid, uint64_t ticks)
 }
 
 /* The name is hostile text. */
-static void note(struct image *image, pid_t pid, const char *comm)
+static void note(struct program_run *run, pid_t pid, const char *comm)
 {
-	struct unfollowed *u = &image->unfollowed;
+	struct unfollowed *u = &run->unfollowed;
 	char path[TARGET_NAME_BYTES], name[PROC_COMM_BYTES];
 
 	if (!comm)
@@ -54,7 +54,7 @@ static void note(struct image *image, pid_t pid, const char *comm)
 /* ---- by looks */
 
 struct look {
-	struct image *image;
+	struct program_run *run;
 	uint32_t depth;
 };
 
@@ -62,7 +62,7 @@ static int look_at_thread(void *context, pid_t tid);
 
 static void look_at_child(struct look *look, pid_t pid)
 {
-	struct unfollowed *u = &look->image->unfollowed;
+	struct unfollowed *u = &look->run->unfollowed;
 	struct thread_birth birth = thread_facts_birth(pid);
 
 	if (!birth.ticks || birth.ticks < u->since_ticks || !birth.stack_start || !u->stack_start)
@@ -79,7 +79,7 @@ static void look_at_child(struct look *look, pid_t pid)
 	    array_reserve(&u->seen, &u->seen_capacity, u->seen_count + 1, sizeof(*u->seen)) != 0)
 		return;
 	u->seen[u->seen_count++] = (struct unfollowed_child){pid, birth.ticks};
-	note(look->image, pid, NULL);
+	note(look->run, pid, NULL);
 }
 
 static int look_at_thread(void *context, pid_t tid)
@@ -108,80 +108,79 @@ static void forget_ended(struct unfollowed *u)
 			u->seen[i] = u->seen[--u->seen_count];
 }
 
-static void look(struct image *image)
+static void look(struct program_run *run)
 {
-	struct look all = {.image = image};
+	struct look all = {.run = run};
 
-	forget_ended(&image->unfollowed);
-	image_each_process (process, image)
-		if (!process->target.closed && process->target.pidfd >= 0)
-			(void)proc_each_thread(process->target.pid, look_at_thread, &all);
+	forget_ended(&run->unfollowed);
+	program_run_each_process(process, run) if (!process->target.closed && process->target.pidfd >= 0)(
+	    void) proc_each_thread(process->target.pid, look_at_thread, &all);
 }
 
 /* ---- by records */
 
-static struct image *image_of(const struct table *births, const struct table *processes, pid_t pid)
+static struct program_run *run_of(const struct table *births, const struct table *processes, pid_t pid)
 {
 	size_t cursor = 0;
-	struct image *image = table_next(births, (uint64_t)pid, &cursor);
+	struct program_run *run = table_next(births, (uint64_t)pid, &cursor);
 	const struct process *process;
 
-	for (cursor = 0; !image && (process = table_next(processes, (uint64_t)pid, &cursor));)
-		if (!process->target.closed && process->image->origin.attached_pid)
-			image = process->image;
-	return image;
+	for (cursor = 0; !run && (process = table_next(processes, (uint64_t)pid, &cursor));)
+		if (!process->target.closed && process->run->origin.attached_pid)
+			run = process->run;
+	return run;
 }
 
 static void forget_birth(struct table *births, pid_t pid)
 {
 	size_t cursor = 0;
-	const struct image *image = table_next(births, (uint64_t)pid, &cursor);
+	const struct program_run *run = table_next(births, (uint64_t)pid, &cursor);
 
-	if (image)
-		table_remove(births, (uint64_t)pid, image);
+	if (run)
+		table_remove(births, (uint64_t)pid, run);
 }
 
 void unfollowed_record(struct table *births, const struct table *processes, const struct record *record)
 {
 	pid_t pid = (pid_t)record->pid;
-	struct image *image;
+	struct program_run *run;
 	size_t cursor = 0;
 
 	if (record->kind == RECORD_EXIT && record->pid == record->tid)
 		forget_birth(births, pid);
 	if (record->kind == RECORD_FORK && record->pid != record->parent_pid) {
 		forget_birth(births, pid);
-		image = image_of(births, processes, (pid_t)record->parent_pid);
-		if (image && births->count < BIRTHS_MOST)
-			(void)table_add(births, (uint64_t)pid, image);
+		run = run_of(births, processes, (pid_t)record->parent_pid);
+		if (run && births->count < BIRTHS_MOST)
+			(void)table_add(births, (uint64_t)pid, run);
 	}
 	if (record->kind != RECORD_COMM || !record->exec)
 		return;
-	image = table_next(births, (uint64_t)pid, &cursor);
-	if (image)
-		note(image, pid, record->path);
+	run = table_next(births, (uint64_t)pid, &cursor);
+	if (run)
+		note(run, pid, record->path);
 	forget_birth(births, pid);
 }
 
-void unfollowed_tend(struct image *image, bool by_records, int verbosity)
+void unfollowed_tend(struct program_run *run, bool by_records, int verbosity)
 {
-	struct unfollowed *u = &image->unfollowed;
+	struct unfollowed *u = &run->unfollowed;
 
-	if (!image->origin.attached_pid)
+	if (!run->origin.attached_pid)
 		return;
 	if (!by_records)
-		look(image);
+		look(run);
 	if (u->count != u->said && verbosity > 0)
 		log_line("pid %d: its child executed %s, which is not followed (%" PRIu64 " in all)",
-		    (int)image->origin.attached_pid, u->last, u->count);
+		    (int)run->origin.attached_pid, u->last, u->count);
 	u->said = u->count;
 }
 
-void unfollowed_end(struct image *image, struct table *births)
+void unfollowed_end(struct program_run *run, struct table *births)
 {
 	for (size_t i = births->count; i-- > 0;)
-		if (births->entries[i].item == image)
-			table_remove(births, births->entries[i].key, image);
-	free(image->unfollowed.seen);
-	image->unfollowed = (struct unfollowed){0};
+		if (births->entries[i].item == run)
+			table_remove(births, births->entries[i].key, run);
+	free(run->unfollowed.seen);
+	run->unfollowed = (struct unfollowed){0};
 }

@@ -20,9 +20,9 @@ _Static_assert((uint32_t)STACKS_NODES_MAX <= (uint32_t)IN_OWN, "a stack's number
 
 struct walked {
 	struct lessons lessons;
-	/* The stacks of numbers. `own` is the table of the image's own process, which finds most of them.
-	 * `others` has copies of the stacks that its children have found, whose tables end with them. NULL:
-	 * empty. */
+	/* The stacks of numbers. `own` is the table of the program run's own process, which finds most of
+	 * them. `others` has copies of the stacks that its children have found, whose tables end with them.
+	 * NULL: empty. */
 	struct stacks *own, *others;
 	/* by number: the stack in `others`, or in `own` plus IN_OWN; UINT32_MAX if it is not known */
 	uint32_t *stack_of;
@@ -31,25 +31,25 @@ struct walked {
 	struct walked_counters counters;
 };
 
-static struct walked *open_walked(struct image *image)
+static struct walked *open_walked(struct program_run *run)
 {
-	if (image->walked.state || !image->region->walks)
-		return image->walked.state;
+	if (run->walked.state || !run->region->walks)
+		return run->walked.state;
 	struct walked *walked = calloc(1, sizeof(*walked));
 	if (!walked)
 		return NULL;
-	lessons_open(&walked->lessons, image->region);
-	return image->walked.state = walked;
+	lessons_open(&walked->lessons, run->region);
+	return run->walked.state = walked;
 }
 
-void walked_begin(struct image *image)
+void walked_begin(struct program_run *run)
 {
-	(void)open_walked(image);
+	(void)open_walked(run);
 }
 
-void walked_free(struct image *image)
+void walked_free(struct program_run *run)
 {
-	struct walked *walked = image->walked.state;
+	struct walked *walked = run->walked.state;
 
 	if (!walked)
 		return;
@@ -58,9 +58,9 @@ void walked_free(struct image *image)
 	stacks_unref(walked->others);
 	free(walked->stack_of);
 	free(walked);
-	image->walked.state = NULL;
-	if (image->memory)
-		memory_share_note(&image->walked.share, image->memory, 0);
+	run->walked.state = NULL;
+	if (run->memory)
+		memory_share_note(&run->walked.share, run->memory, 0);
 }
 
 uint32_t walked_interval(uint64_t one_in)
@@ -110,17 +110,17 @@ static int name(struct walked *walked, const struct process *process, uint32_t n
 	return is_named(walked, number) ? 0 : -ENOMEM;
 }
 
-/* The table of the image's own process is weighed with that process. */
-static void weigh(struct image *image)
+/* The table of the program run's own process is weighed with that process. */
+static void weigh(struct program_run *run)
 {
-	const struct walked *walked = image->walked.state;
-	struct memory_share *share = &image->walked.share;
+	const struct walked *walked = run->walked.state;
+	struct memory_share *share = &run->walked.share;
 
-	for (uint32_t i = 0; !share->account && i < image->places.end; i++)
-		if (image->places.at[i])
-			memory_share_belongs(share, image->memory, image->places.at[i]->share.account);
-	if (image->memory)
-		memory_share_note(&image->walked.share, image->memory,
+	for (uint32_t i = 0; !share->account && i < run->places.end; i++)
+		if (run->places.at[i])
+			memory_share_belongs(share, run->memory, run->places.at[i]->share.account);
+	if (run->memory)
+		memory_share_note(&run->walked.share, run->memory,
 		    sizeof(*walked) + walked->stack_room * sizeof(*walked->stack_of) +
 		        (walked->others ? stacks_bytes(walked->others) : 0));
 }
@@ -133,7 +133,7 @@ static bool may_be_later(const struct walked *walked, const struct process *proc
 
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns)
 {
-	struct walked *walked = open_walked(process->image);
+	struct walked *walked = open_walked(process->run);
 
 	if (!walked || process->place >= WALK_PLACES)
 		return;
@@ -142,12 +142,12 @@ void walked_learn(struct process *process, const struct walk_result *walk, uint3
 	uint32_t number = lesson.hash ? walk_table_number(&walked->lessons.table, lesson.hash) : 0;
 	if (number && !is_named(walked, number) && name(walked, process, number, stack) == 0)
 		walk_table_tell(&walked->lessons.table, number, WALK_NUMBER_KNOWN);
-	weigh(process->image);
+	weigh(process->run);
 }
 
 bool walked_is_ours(const struct process *process, uint32_t number)
 {
-	const struct walked *walked = process->image->walked.state;
+	const struct walked *walked = process->run->walked.state;
 
 	return walked && process->place < WALK_PLACES && walk_table_is_ours(&walked->lessons.table, number);
 }
@@ -157,7 +157,7 @@ bool walked_is_ours(const struct process *process, uint32_t number)
 /* The stack of a number in the process' own table; UINT32_MAX if it is unknown, or memory is short. */
 static uint32_t stack_in(struct process *process, uint32_t number)
 {
-	const struct walked *walked = process->image->walked.state;
+	const struct walked *walked = process->run->walked.state;
 	struct process_walked *mine = &process->walked;
 	size_t room = mine->stack_room;
 
@@ -181,7 +181,7 @@ static uint32_t stack_in(struct process *process, uint32_t number)
 /* Compares another dump of a known stack. */
 static void compare(struct process *process, const struct walk_result *walk, uint32_t number, uint32_t stack)
 {
-	struct walked *walked = process->image->walked.state;
+	struct walked *walked = process->run->walked.state;
 
 	/* A dump that ends early, since it does not hold more of the stack, proves nothing. */
 	if (stack == UINT32_MAX || walk->outcome != UNWIND_COMPLETE)
@@ -207,7 +207,7 @@ static void compare(struct process *process, const struct walk_result *walk, uin
 	    stacks_frame(stacks, path[alike])->pc == walk->frames[own + alike].pc)
 		alike++;
 	free(path);
-	lessons_ban(&walked->lessons, process->image->region,
+	lessons_ban(&walked->lessons, process->run->region,
 	    alike ? walk->frames[own + alike - 1].module : walk->frames[0].module);
 }
 
@@ -217,14 +217,14 @@ static void compare(struct process *process, const struct walk_result *walk, uin
  * stack is walked any more. */
 static int introduce(struct process *process, const struct dumped_walk *dumped)
 {
-	struct walked *walked = process->image->walked.state;
+	struct walked *walked = process->run->walked.state;
 	const struct lesson lesson =
 	    lessons_teach(&walked->lessons, dumped->walk, may_be_later(walked, process, dumped->time_ns));
 	const bool same =
 	    lesson.hash && lesson.hash == walk_table_hash(&walked->lessons.table, dumped->number);
 	int error = name(walked, process, dumped->number, dumped->stack);
 
-	weigh(process->image);
+	weigh(process->run);
 	if (error)
 		return error;
 	walk_table_tell(
@@ -233,14 +233,14 @@ static int introduce(struct process *process, const struct dumped_walk *dumped)
 	/* The rows of a later file may have been renewed since. */
 	if (lesson.hash && !lesson.later && !same) {
 		walked->counters.different++;
-		lessons_ban(&walked->lessons, process->image->region, NULL);
+		lessons_ban(&walked->lessons, process->run->region, NULL);
 	}
 	return 0;
 }
 
 int walked_dumped(struct process *process, const struct dumped_walk *dumped)
 {
-	if (!is_named(process->image->walked.state, dumped->number))
+	if (!is_named(process->run->walked.state, dumped->number))
 		return introduce(process, dumped);
 	compare(process, dumped->walk, dumped->number, dumped->stack);
 	return 0;
@@ -250,7 +250,7 @@ int walked_dumped(struct process *process, const struct dumped_walk *dumped)
  * to be the number's. If rows or files have changed since, another sample is asked for. */
 int walked_told(struct process *process, const struct walk_result *walk, uint32_t number, uint64_t time_ns)
 {
-	struct walked *walked = process->image->walked.state;
+	struct walked *walked = process->run->walked.state;
 
 	if (is_named(walked, number))
 		return 0;
@@ -259,7 +259,7 @@ int walked_told(struct process *process, const struct walk_result *walk, uint32_
 	if (!lesson.hash || lesson.hash != walk_table_hash(&walked->lessons.table, number))
 		return 0;
 	int error = name(walked, process, number, walk_intern(&process->target, walk));
-	weigh(process->image);
+	weigh(process->run);
 	if (error)
 		return error;
 	walk_table_tell(&walked->lessons.table, number, WALK_NUMBER_KNOWN);
@@ -267,9 +267,9 @@ int walked_told(struct process *process, const struct walk_result *walk, uint32_
 	return 0;
 }
 
-struct walked_counters walked_counters(const struct image *image)
+struct walked_counters walked_counters(const struct program_run *run)
 {
-	return image->walked.state ? image->walked.state->counters : (struct walked_counters){0};
+	return run->walked.state ? run->walked.state->counters : (struct walked_counters){0};
 }
 
 /* ---- counts */
@@ -282,8 +282,8 @@ struct draining {
 static void refuse(struct process *process, uint64_t samples)
 {
 	process->counters.no_room += samples;
-	if (process->image->memory)
-		process->image->memory->refused += samples;
+	if (process->run->memory)
+		process->run->memory->refused += samples;
 }
 
 /* False if the stack of the number is not known yet. */
@@ -298,7 +298,7 @@ static bool enter_count(void *context, uint32_t number, struct tally now)
 		return false;
 	memset(mine->seen + room, 0, (mine->seen_room - room) * sizeof(*mine->seen));
 	const struct tally more = tally_excess(&now, &mine->seen[number]);
-	if (!is_named(process->image->walked.state, number)) {
+	if (!is_named(process->run->walked.state, number)) {
 		process->counters.not_dumped += more.samples;
 		return false;
 	}
@@ -308,7 +308,7 @@ static bool enter_count(void *context, uint32_t number, struct tally now)
 	if (stack == UINT32_MAX || heap_add_walked(process->heap, number, stack, more) != 0)
 		refuse(process, more.samples);
 	else
-		heap_note_period(process->heap, process->image->period.bytes);
+		heap_note_period(process->heap, process->run->period.bytes);
 	process_weigh(process);
 	process->counters.taken += more.samples;
 	process->counters.walked += more.samples;
@@ -337,7 +337,7 @@ static void ask_again(struct walked *walked, struct process_walked_waiting *wait
 static size_t drain_place(struct walked *walked, struct process *process)
 {
 	struct process_walked *mine = &process->walked;
-	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct region_place *place = region_place(process->run->region, process->place);
 	uint64_t now = atomic_load_explicit(&place->walked, memory_order_acquire);
 
 	if (now == mine->samples_seen && !(mine->waiting && mine->waiting->any))
@@ -367,10 +367,10 @@ static bool may_read_maps(struct target *target)
 
 /* Files may have been unmapped. Their rows are void already; the maps are out of date unless the kernel's
  * records keep them. */
-static void renew_later(struct walked *walked, struct image *image, bool maps_follow)
+static void renew_later(struct walked *walked, struct program_run *run, bool maps_follow)
 {
 	uint64_t generation, again;
-	struct process *process = image->places.at[0];
+	struct process *process = run->places.at[0];
 
 	if (!walk_table_is_stale(&walked->lessons.table, &generation) || !process || process->target.closed ||
 	    clock_now_ns() - walked->later_since_ns < RENEW_NS ||
@@ -384,16 +384,15 @@ static void renew_later(struct walked *walked, struct image *image, bool maps_fo
 		walk_table_renew(&walked->lessons.table, generation);
 }
 
-size_t walked_drain(struct image *image, bool maps_follow)
+size_t walked_drain(struct program_run *run, bool maps_follow)
 {
 	size_t samples = 0;
-	struct walked *walked = image->walked.state;
+	struct walked *walked = run->walked.state;
 
 	if (!walked)
 		return 0;
-	renew_later(walked, image, maps_follow);
-	image_each_process (process, image)
-		if (process->place < WALK_PLACES && !process->target.closed)
-			samples += drain_place(walked, process);
+	renew_later(walked, run, maps_follow);
+	program_run_each_process(process, run) if (process->place < WALK_PLACES && !process->target.closed)
+	    samples += drain_place(walked, process);
 	return samples;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk backend of one image (proto/walk.h): what its hook is taught, and what it has counted.
+ * The walk backend of one program run (proto/walk.h): what its hook is taught, and what it has counted.
  *
  *   a dump was unwound, without a guess  -> its rows are published (lessons.h), and its number is known
  *   a walked sample was dumped as well   -> the first tells which stack the number is; it and any other is
@@ -19,15 +19,15 @@
 
 #include <stdint.h>
 
-struct walked; /* the state of one image */
+struct walked; /* the state of one run */
 
 /* For struct region_options: one of so many walked samples is dumped as well. one_in: the number that was
  * asked for; 0 for the default. */
 uint32_t walked_interval(uint64_t one_in);
 
 /* Empties the tables that an earlier sampler has left: from now on walked stacks have numbers of ours. */
-void walked_begin(struct image *image);
-void walked_free(struct image *image);
+void walked_begin(struct program_run *run);
+void walked_free(struct program_run *run);
 
 /* Learns from a dump, which became `stack` of the process. time_ns: when the dump was taken. */
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns);
@@ -53,15 +53,15 @@ int walked_dumped(struct process *process, const struct dumped_walk *dumped);
 int walked_told(struct process *process, const struct walk_result *walk, uint32_t number, uint64_t time_ns);
 
 /* Enters the counts since the last call into the books, and makes up for files that were unmapped. To be
- * called after the image's dumps were drained. maps_follow: as in struct intake. Returns the number of
+ * called after the program run's dumps were drained. maps_follow: as in struct intake. Returns the number of
  * samples. */
-size_t walked_drain(struct image *image, bool maps_follow);
+size_t walked_drain(struct program_run *run, bool maps_follow);
 
 /* For the comments of a profile: samples that were compared, and how many of these differed; stacks that
  * the hook itself gave, without a dump. */
 struct walked_counters {
 	uint64_t compared, different, by_frames;
 };
-struct walked_counters walked_counters(const struct image *image);
+struct walked_counters walked_counters(const struct program_run *run);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an image says of the files that it has mapped (proto/loader_log.h), read and checked. */
+/* What a program run says of the files that it has mapped (proto/loader_log.h), read and checked. */
 #ifndef SAMPLER_REGION_LOADER_LOG_H
 #define SAMPLER_REGION_LOADER_LOG_H
 

@@ -45,9 +45,9 @@ static void lay_out(struct region *region, uint64_t live_max, uint64_t period_by
 	region_lay_out(&region->offsets, region->segments, region->large_buffers);
 }
 
-/* The first touch of the pages that every image needs must not be charged to the target, neither in time nor
- * in its memory cgroup. fallocate makes the pages without mapping them here, so they do not count as this
- * process' memory either. */
+/* The first touch of the pages that every program run needs must not be charged to the target, neither in
+ * time nor in its memory cgroup. fallocate makes the pages without mapping them here, so they do not count
+ * as this process' memory either. */
 void region_prefault(const struct region *region)
 {
 	const struct {

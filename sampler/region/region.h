@@ -27,7 +27,7 @@ struct region {
 	unsigned char *base;
 	struct region_offsets offsets;
 	bool anonymous; /* of an offer: shared memory without a name and without seals */
-	/* An image has made it, and can say in a few bytes that all of it is used. Pages that nobody has
+	/* A program run has made it, and can say in a few bytes that all of it is used. Pages that nobody has
 	 * written are made by whoever reads them first, and count as that one's memory: so they are passed
 	 * over. */
 	bool sparse;
@@ -50,7 +50,7 @@ struct region_options {
 	uint32_t snapshot_signal; /* 0: none */
 	bool signal_everywhere;   /* not in COMMAND's own process alone */
 	bool start_paused, no_peak, record_mmap;
-	bool command_line; /* images report theirs: region_program.h */
+	bool command_line; /* runs report theirs: region_program.h */
 };
 
 /* The clock for options.clock_id: CLOCK_MONOTONIC if the hook can read it without a system call (a sandbox
@@ -66,13 +66,13 @@ int region_map(struct region *region); /* if it is not; 0 or -errno */
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 void region_close(struct region *region);
 
-/* Takes the memory that every image needs from its start, 224 KiB. */
+/* Takes the memory that every program run needs from its start, 224 KiB. */
 void region_prefault(const struct region *region);
 
-/* Takes over a region that another sampler made, or that an image has offered. fd is open for reading and
- * writing, and belongs to the region on success, else to the caller. The header must describe the layout that
- * region_open makes, and the file must be sealed; anonymous: it cannot be, and nobody can truncate it
- * (region_offer.h). Returns 0, -EPROTO, or -errno. */
+/* Takes over a region that another sampler made, or that a program run has offered. fd is open for reading
+ * and writing, and belongs to the region on success, else to the caller. The header must describe the
+ * layout that region_open makes, and the file must be sealed; anonymous: it cannot be, and nobody can
+ * truncate it (region_offer.h). Returns 0, -EPROTO, or -errno. */
 int region_reopen(struct region *region, int fd, bool anonymous);
 
 /* Which pages of a segment's slots, and of those that it keeps for the peak, have been written: a bit each.
@@ -171,7 +171,7 @@ void region_release_place_of(const struct region *region, uint32_t place, uint32
 
 const char *region_loss_name(enum region_loss loss);
 
-/* Forked children that found no free place, as the image reports. */
+/* Forked children that found no free place, as the program run reports. */
 uint64_t region_placeless(const struct region *region);
 
 /* Those that take no more samples because they could not be cut off from the stacks of others (likewise). */
@@ -180,7 +180,7 @@ uint64_t region_not_cut_off(const struct region *region);
 /* Processes that take no more samples since they have set themselves a limit of memory (likewise). */
 uint64_t region_not_afforded(const struct region *region);
 
-/* Why an image does not use its region, as it reports; NULL: it has reported nothing. */
+/* Why a program run does not use its region, as it reports; NULL: it has reported nothing. */
 const char *region_declined_text(const struct region *region);
 
 /* Has the program a malloc of its own, which comes before the hook's? */

@@ -98,7 +98,7 @@ static int open_memory(struct region_pool *pool)
 	return 0;
 }
 
-/* For images that may not open what lies in our /proc/PID/fd (preload/region_socket.h). */
+/* For program runs that may not open what lies in our /proc/PID/fd (preload/region_socket.h). */
 static void open_socket(struct region_pool *pool)
 {
 	char path[64];
@@ -294,7 +294,7 @@ void region_pool_knock(struct region_pool *pool)
 		region_socket_knock(pool->socket);
 }
 
-/* The spare that was claimed first; NULL: it cannot be mapped here, so its image is not profiled. */
+/* The spare that was claimed first; NULL: it cannot be mapped here, so its program run is not profiled. */
 static struct region *take_claimed(struct region_pool *pool)
 {
 	struct region *region = pool->stock[0];

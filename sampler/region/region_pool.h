@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The region pool: gives each image that was just executed a region (proto/region.h has the protocol).
+ * The region pool: gives each program run that was just executed a region (proto/region.h has the protocol).
  *
- * There is a stock of spare regions; a pipe holds one ticket for each. An image reads a ticket and maps the
- * region that it names, without ever waiting for the sampler. The number of tickets taken tells which regions
- * have been claimed, since the pipe is first in, first out. The pipe is in packet mode (one ticket, one
- * slot), no larger than the stock and kept full, because the kernel wakes its writer only when it had been
- * full: region_pool_fd() then becomes writable.
+ * There is a stock of spare regions; a pipe holds one ticket for each. A program run reads a ticket and
+ * maps the region that it names, without ever waiting for the sampler. The number of tickets taken tells
+ * which regions have been claimed, since the pipe is first in, first out. The pipe is in packet mode (one
+ * ticket, one slot), no larger than the stock and kept full, because the kernel wakes its writer only when
+ * it had been full: region_pool_fd() then becomes writable.
  *
  * If more programs start than there are spares, some get none: they do not wait, but count themselves in the
  * ledger.
@@ -40,7 +40,7 @@ struct region *region_pool_next(struct region_pool *pool);
 /* A region for a process that does not take a ticket: mapped, the caller's. NULL with errno set. */
 struct region *region_pool_make(struct region_pool *pool);
 
-/* Images that got no region so far: those that counted themselves, and those refused at the socket. */
+/* Program runs that got no region so far: those that counted themselves, and those refused at the socket. */
 uint64_t region_pool_unserved(const struct region_pool *pool);
 
 /* Connections to the region socket that ended without the session's cookie. */

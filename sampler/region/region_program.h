@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which program an image is, as it says itself. Hostile: good for a name. */
+/* Which program a program run is, as it says itself. Hostile: good for a name. */
 #ifndef SAMPLER_REGION_REGION_PROGRAM_H
 #define SAMPLER_REGION_REGION_PROGRAM_H
 
 #include "sampler/region/region.h"
 
-/* Writes the path by which the image was executed into `path`; empty if there is none. Of a script it is the
- * script's. */
+/* Writes the path by which the program run was executed into `path`; empty if there is none. Of a script
+ * it is the script's. */
 void region_program_path(const struct region *region, char path[REGION_PATH_BYTES]);
 
 /* The same for its arguments, separated by blanks, of a script the interpreter first. Empty unless the region

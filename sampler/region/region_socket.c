@@ -21,7 +21,7 @@ enum {
 	SHARE_OF_USER = 2,
 	ACCEPTS = 512, /* accepted in one look */
 	HELD_MAX = 8192,
-	HELD_BY_PROCESS = 64, /* in a chain of execs each image holds one until we notice its end */
+	HELD_BY_PROCESS = 64, /* in a chain of execs each run holds one until we notice its end */
 };
 
 struct visitor {
@@ -48,7 +48,7 @@ struct region_socket {
 	uint64_t refused, strangers, crowded_out;
 };
 
-/* Regions: half of our descriptors; the rest is for visitors, and for images that use tickets. */
+/* Regions: half of our descriptors; the rest is for visitors, and for program runs that use tickets. */
 static void divide_descriptors(struct region_socket *listener)
 {
 	struct rlimit files = {.rlim_cur = 1024};

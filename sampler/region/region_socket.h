@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler's end of the region socket (preload/region_socket.h is the target's end). An image of another
- * user asks here for a region.
+ * The sampler's end of the region socket (preload/region_socket.h is the target's end). A program run of
+ * another user asks here for a region.
  *
  * Anybody on the machine can connect, and any process that inherited the session's cookie may have a region.
  * So there are limits: on silent connections per user, and on regions held per process, per user and in all.

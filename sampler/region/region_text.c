@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an image reports of itself, in words. */
+/* What a program run reports of itself, in words. */
 #include "sampler/region/region.h"
 
 #include <stdio.h>

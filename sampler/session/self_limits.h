@@ -27,7 +27,7 @@ enum self_limits_verdict {
 /* Looks if a second has passed since the last look. now_ns: monotonic. */
 enum self_limits_verdict self_limits_look(struct self_limits *limits, uint64_t now_ns);
 
-/* Looks, and doubles the period of all images if a limit is exceeded. */
+/* Looks, and doubles the period of all program runs if a limit is exceeded. */
 void self_limits_apply(struct self_limits *limits, struct heap_capture *heap);
 
 #endif

@@ -32,7 +32,7 @@ static void list_process(void *context, const struct target *target, int64_t sta
 	    .profiled = true,
 	    .growth = CONTROL_GROWTH_NOT_KNOWN,
 	    .rss_bytes = process_row_resident_bytes(target->pid),
-	    .backend = backend_name(process->image->capture.backend),
+	    .backend = backend_name(process->run->capture.backend),
 	};
 
 	process_row_fill(&row, losses, process);

@@ -22,8 +22,8 @@ struct tally heap_dropped_in_use(const struct process *process)
 	/* At place 0 nothing is inherited, so the count will do: reading slots that were never used costs
 	 * memory. */
 	if (process->place == 0)
-		return region_read_tally(&region_place(process->image->region, 0)->live);
-	if (live_scan_take(&scan, process->image->region, process->place) != 0)
+		return region_read_tally(&region_place(process->run->region, 0)->live);
+	if (live_scan_take(&scan, process->run->region, process->place) != 0)
 		return sum;
 	for (size_t i = 0; i < scan.count; i++)
 		if (scan.blocks[i].live && !(scan.blocks[i].slot.flags & SLOT_INHERITED))
@@ -50,7 +50,7 @@ void heap_dropped_add(struct heap_dropped dropped[SNAPSHOT_DROPS], const struct 
     enum snapshot_drop why, struct tally at_end)
 {
 	struct tally allocated =
-	    region_read_tally(&region_place(process->image->region, process->place)->allocated);
+	    region_read_tally(&region_place(process->run->region, process->place)->allocated);
 
 	tally_add(&dropped[why].allocated, &allocated);
 	dropped[why].processes++;

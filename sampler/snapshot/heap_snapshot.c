@@ -46,7 +46,7 @@ static void comment_losses(
 {
 	const struct process_counters *counters = &heap_snapshot->process->counters;
 	const struct region_place *place =
-	    region_place(heap_snapshot->process->image->region, heap_snapshot->process->place);
+	    region_place(heap_snapshot->process->run->region, heap_snapshot->process->place);
 
 	const struct {
 		const char *how;
@@ -78,7 +78,7 @@ static void comment_losses(
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
 		if (backends[i].count)
 			fprintf(text.out, ", %s %" PRIu64, backends[i].how, backends[i].count);
-	const struct walked_counters walked = walked_counters(heap_snapshot->process->image);
+	const struct walked_counters walked = walked_counters(heap_snapshot->process->run);
 	if (walked.compared)
 		fprintf(text.out, " (of all its processes compared %" PRIu64 ", wrong %" PRIu64 ")",
 		    walked.compared, walked.different);
@@ -176,32 +176,32 @@ static void comment_cause(
 }
 
 /* Blocks that are older than the attachment are not in the books. */
-static void comment_attached(struct profile *profile, const struct image *image)
+static void comment_attached(struct profile *profile, const struct program_run *run)
 {
 	char bytes[AMOUNT_BYTES];
 
-	if (image->origin.attached_pid)
+	if (run->origin.attached_pid)
 		profile_job_comment(profile,
 		    "attached: %.1f s after the start; about %s of resident memory are older",
-		    (double)image->origin.attached_after_ns / 1e9,
-		    amount_bytes((double)image->origin.attached_rss_bytes, bytes));
-	else if (image->origin.offered && image->origin.offered_after_ns)
+		    (double)run->origin.attached_after_ns / 1e9,
+		    amount_bytes((double)run->origin.attached_rss_bytes, bytes));
+	else if (run->origin.offered && run->origin.offered_after_ns)
 		profile_job_comment(profile, ORIGIN_TAKEN_OVER "%.1f s after the start",
-		    (double)image->origin.offered_after_ns / 1e9);
-	else if (image->origin.offered)
+		    (double)run->origin.offered_after_ns / 1e9);
+	else if (run->origin.offered)
 		profile_job_comment(profile, ORIGIN_TAKEN_OVER "from an earlier daemon");
-	if (image->unfollowed.count)
+	if (run->unfollowed.count)
 		profile_job_comment(profile,
 		    "not followed: %s%" PRIu64 " programs that forked children executed, the last %s; "
 		    "only a process that is attached to is recorded",
-		    image->unfollowed.seen_capacity ? "at least " : "", image->unfollowed.count,
-		    image->unfollowed.last);
+		    run->unfollowed.seen_capacity ? "at least " : "", run->unfollowed.count,
+		    run->unfollowed.last);
 }
 
 static void comment_period(struct profile *profile, const struct heap_snapshot *heap_snapshot)
 {
 	char present[AMOUNT_BYTES], bytes[AMOUNT_BYTES], when[64] = "";
-	const time_t seconds = (time_t)(heap_snapshot->process->image->period.lowered_unix_ns / 1000000000);
+	const time_t seconds = (time_t)(heap_snapshot->process->run->period.lowered_unix_ns / 1000000000);
 	struct tm tm;
 
 	if (!heap_snapshot->present_period_bytes ||
@@ -221,12 +221,12 @@ static void add_comments(
 	static const char *const when[] = {
 	    [HEAP_VIEW_LIVE] = "", [HEAP_VIEW_PEAK] = " at the peak", [HEAP_VIEW_DELTA] = " of that"};
 	const struct heap_estimate *inuse = &job->view->inuse;
-	const struct region *region = heap_snapshot->process->image->region;
+	const struct region *region = heap_snapshot->process->run->region;
 	uint64_t placeless = region_placeless(region), not_cut_off = region_not_cut_off(region),
 	         not_afforded = region_not_afforded(region);
 
 	comment_cause(profile, heap_snapshot, job);
-	comment_attached(profile, heap_snapshot->process->image);
+	comment_attached(profile, heap_snapshot->process->run);
 	if (job->kind == HEAP_VIEW_DELTA)
 		comment_interval(profile, job->view);
 	else

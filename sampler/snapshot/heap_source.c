@@ -25,7 +25,7 @@
 static void describe_trouble(const struct process *process, const struct snapshot_series *series,
     uint64_t now_ns, char *text, size_t text_bytes)
 {
-	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct region_place *place = region_place(process->run->region, process->place);
 	uint64_t paused_ns = atomic_load(&place->paused_ns), since_ns = atomic_load(&place->paused_since_ns);
 	bool paused = atomic_load(&place->paused) == 1;
 	int at = 0;
@@ -97,11 +97,11 @@ static int add_views(struct heap_source *source, struct heap_snapshot *heap_snap
 	struct process *process = heap_snapshot->process;
 	struct live_scan live_scan;
 	const uint64_t asked = process_dumps_asked(process);
-	int error = live_scan_take(&live_scan, process->image->region, process->place);
+	int error = live_scan_take(&live_scan, process->run->region, process->place);
 
 	if (!error) {
 		if (!process->target.closed) /* else everything was read before */
-			drain_image(source->registry, process->image);
+			drain_run(source->registry, process->run);
 		note_missing(heap_snapshot, source->registry, asked);
 		error = heap_view_make(&heap_snapshot->view, HEAP_VIEW_LIVE, process->heap, &live_scan);
 	}
@@ -118,8 +118,8 @@ static int add_views(struct heap_source *source, struct heap_snapshot *heap_snap
 	heap_snapshot->resident = series->heap.resident;
 	snapshot_unseen_look(&heap_snapshot->unseen, process, &heap_snapshot->resident, &heap_snapshot->view);
 	heap_snapshot->lifetimes = *heap_lifetimes(process->heap);
-	/* frees_lost counts for all processes of the image */
-	heap_snapshot->frees_missing = process->image->frees.lost + process->counters.frees_unknown;
+	/* frees_lost counts for all processes of the program run */
+	heap_snapshot->frees_missing = process->run->frees.lost + process->counters.frees_unknown;
 	describe_trouble(
 	    process, series, live_scan.now_ns, heap_snapshot->trouble, sizeof(heap_snapshot->trouble));
 	if (order->kind != SNAPSHOT_MEMORY)
@@ -140,7 +140,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	heap_snapshot->base.path = heap_snapshot->path;
 	heap_snapshot->base.kind = order->kind;
 	heap_snapshot->process = (struct process *)target;
-	const uint64_t own_bytes = heap_snapshot->process->image->period.bytes;
+	const uint64_t own_bytes = heap_snapshot->process->run->period.bytes;
 	heap_snapshot->present_period_bytes = own_bytes ? own_bytes : source->period_bytes;
 	source->describe(source->context, heap_snapshot->present_period_bytes, heap_snapshot->session,
 	    sizeof(heap_snapshot->session));
@@ -171,7 +171,7 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 /* Lets heaptap_snapshot() return: the snapshot was taken, or could not be taken, or is refused. */
 static void answer_program(const struct process *process, const struct snapshot_series *series)
 {
-	struct region_place *place = region_place(process->image->region, process->place);
+	struct region_place *place = region_place(process->run->region, process->place);
 
 	if (atomic_exchange(&place->answered, series->heap.asked_seen) != series->heap.asked_seen)
 		syscall(SYS_futex, &place->answered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
@@ -203,7 +203,7 @@ static bool is_allowed(const struct scheduler *scheduler, struct snapshot_series
 static void read_requests(const struct scheduler *scheduler, const struct process *process,
     struct snapshot_series *series, uint64_t now_ns)
 {
-	struct region_place *place = region_place(process->image->region, process->place);
+	struct region_place *place = region_place(process->run->region, process->place);
 	uint32_t signals = atomic_load(&place->signals), asked = atomic_load(&place->asked);
 	uint32_t first = series->heap.asked_seen + 1;
 	char name[REGION_NAME_BYTES], cause[128];
@@ -271,7 +271,7 @@ static void look_at_thresholds(
 	if (!watch)
 		return;
 	const struct threshold_subject subject = {
-	    .place = region_place(process->image->region, process->place),
+	    .place = region_place(process->run->region, process->place),
 	    .pid = process->target.readable ? process->target.pid : 0,
 	    .forked = process->place != 0,
 	    .before = process->was_running,
@@ -315,7 +315,7 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 	const bool rarely = how == SNAPSHOT_LOOK_RARELY;
 
 	if (rarely)
-		heap_trend_note(series, region_place(process->image->region, process->place), now_ns);
+		heap_trend_note(series, region_place(process->run->region, process->place), now_ns);
 	read_requests(base->scheduler, process, series, now_ns);
 	if (how == SNAPSHOT_LOOK_LAST)
 		return;
@@ -398,7 +398,7 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 {
 	struct heap_source *source = (struct heap_source *)base;
 	const struct process *process = (const struct process *)target;
-	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct region_place *place = region_place(process->run->region, process->place);
 	struct tally at_end = {0};
 
 	if (why == SNAPSHOT_DROP_FEW) {

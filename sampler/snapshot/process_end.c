@@ -22,8 +22,8 @@ void process_end_phrase(const struct target *target, char *text, size_t text_byt
 		}
 		break;
 	case TARGET_EXEC:
-		snprintf(
-		    text, text_bytes, "%s", target->unseen[0] ? target->unseen : "executed another program");
+		snprintf(text, text_bytes, "%s",
+		    target->unprofiled[0] ? target->unprofiled : "executed another program");
 		break;
 	case TARGET_DETACHED:
 		snprintf(text, text_bytes, "runs on, detached");

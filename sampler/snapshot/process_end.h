@@ -8,7 +8,9 @@
 
 #include <stddef.h>
 
-enum { PROCESS_END_BYTES = TARGET_UNSEEN_BYTES + 256 }; /* the longest phrase, with what the OOM killer did */
+enum {
+	PROCESS_END_BYTES = TARGET_UNPROFILED_BYTES + 256
+}; /* the longest phrase, with what the OOM killer did */
 
 /* "exited with status 0", "was killed by SIGKILL" */
 void process_end_phrase(const struct target *target, char *text, size_t text_bytes);

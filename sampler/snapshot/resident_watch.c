@@ -60,11 +60,11 @@ static void each_block(void *context, struct resident_reader *reader)
 /* The process may have executed another program: it is the same only if it has the region mapped. */
 static int read_parts(struct resident_reading *reading, const struct process *process)
 {
-	struct region *region = process->image->region;
+	struct region *region = process->run->region;
 	const struct region_header *header = region_header(region);
 	struct scan scan = {reading, region, process->place};
 	const struct resident_facts facts = {
-	    .library = process->image->origin.attached_pid ? ATTACH_LIBRARY_MAPPED : PRELOAD_LIBRARY_NAME,
+	    .library = process->run->origin.attached_pid ? ATTACH_LIBRARY_MAPPED : PRELOAD_LIBRARY_NAME,
 	    .region_ino = region->ino,
 	    .own_start = header->own_start,
 	    .own_end = header->own_end,
@@ -91,8 +91,8 @@ bool resident_watch_is_large(
 
 	if (process->place != 0 && bytes > (double)parts->alone_bytes)
 		bytes = (double)parts->alone_bytes;
-	if (process->image->period.bytes)
-		period_bytes = process->image->period.bytes;
+	if (process->run->period.bytes)
+		period_bytes = process->run->period.bytes;
 	return bytes >= LARGE_BYTES && bytes >= LARGE_PERIODS * (double)period_bytes;
 }
 
@@ -101,8 +101,8 @@ void resident_watch_read(struct resident_watch *watch, struct process *process)
 	struct resident_reading reading = {
 	    .time_ns = clock_now_ns(),
 	    .unix_ns = clock_unix_ns(),
-	    .with_mmap = region_header(process->image->region)->record_mmap == 1,
-	    .older = process->image->origin.attached_pid != 0,
+	    .with_mmap = region_header(process->run->region)->record_mmap == 1,
+	    .older = process->run->origin.attached_pid != 0,
 	};
 	uint64_t began_ns = clock_thread_cpu_ns();
 

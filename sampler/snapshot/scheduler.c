@@ -250,7 +250,7 @@ static bool has_last(struct snapshot_source *source, const struct target *target
 	const struct scheduler *scheduler = source->scheduler;
 	const struct scheduler_setup *setup = &scheduler->setup;
 
-	if (!(target->command && (target->end != TARGET_EXEC || target->unseen[0])) &&
+	if (!(target->command && (target->end != TARGET_EXEC || target->unprofiled[0])) &&
 	    !(target->series && target->series->next_number > 1) &&
 	    !source->kind->has(source, target, SNAPSHOT_REASON_END))
 		*why = SNAPSHOT_DROP_FEW;

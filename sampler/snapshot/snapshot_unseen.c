@@ -97,7 +97,7 @@ static void weigh_names(
 void snapshot_unseen_look(struct snapshot_unseen *unseen, const struct process *process,
     const struct resident_watch *resident, const struct heap_view *view)
 {
-	const struct region *region = process->image->region;
+	const struct region *region = process->run->region;
 	struct unseen_facts *facts = &unseen->facts;
 
 	*facts = (struct unseen_facts){

@@ -57,11 +57,11 @@ void summary_row_make(
 {
 	const struct process *process = snapshot->process;
 	const struct target *target = &process->target;
-	const struct region_place *place = region_place(process->image->region, process->place);
+	const struct region_place *place = region_place(process->run->region, process->place);
 
 	*row = (struct summary_row){
 	    .pid = target->pid,
-	    .command = target->command && (target->end != TARGET_EXEC || target->unseen[0]),
+	    .command = target->command && (target->end != TARGET_EXEC || target->unprofiled[0]),
 	    .alarm = process_end_alarm(target),
 	    .period_bytes = snapshot->period_bytes,
 	    .has_peak = snapshot->peak.inuse.samples > 0,
@@ -83,9 +83,9 @@ void summary_row_make(
 	snprintf(row->full_name, sizeof(row->full_name), "%s", target->full_name);
 	snprintf(row->end, sizeof(row->end), "%s", end);
 	if (process->place == 0) {
-		row->placeless = region_placeless(process->image->region);
-		row->not_cut_off = region_not_cut_off(process->image->region);
-		row->not_afforded = region_not_afforded(process->image->region);
+		row->placeless = region_placeless(process->run->region);
+		row->not_cut_off = region_not_cut_off(process->run->region);
+		row->not_afforded = region_not_afforded(process->run->region);
 	}
 	size_t bytes;
 	FILE *out = open_memstream(&row->block, &bytes);
@@ -151,7 +151,7 @@ static void print_at_end(FILE *out, const struct summary_row *row)
 static void print_samples(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot)
 {
 	const struct region_place *place =
-	    region_place(snapshot->process->image->region, snapshot->process->place);
+	    region_place(snapshot->process->run->region, snapshot->process->place);
 	const struct process_counters *counters = &snapshot->process->counters;
 
 	fprintf(

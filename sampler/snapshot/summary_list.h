@@ -41,7 +41,7 @@ struct summary_row {
 	struct summary_estimate peak, at_end;
 	uint64_t samples, stackless;
 	char *path, *peak_path; /* of its last profiles, owned; NULL: there is none */
-	/* Counts of the image, in the row of its first process: see region.h. */
+	/* Counts of the program run, in the row of its first process: see region.h. */
 	uint64_t placeless, not_cut_off, not_afforded;
 	struct unseen unseen; /* what is not seen of it, the most bytes first */
 	bool hidden;    /* it may have allocated much that is not seen, so having no sample says nothing */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds items by a number that several items may share: processes by pid, images by key. */
+/* Finds items by a number that several items may share: processes by pid, program runs by key. */
 #ifndef SAMPLER_TARGET_TABLE_H
 #define SAMPLER_TARGET_TABLE_H
 

@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64, TARGET_UNSEEN_BYTES = 384 };
+enum { TARGET_NAME_BYTES = 256, TARGET_TITLE_BYTES = 64, TARGET_UNPROFILED_BYTES = 384 };
 
 enum target_end {
 	TARGET_ALIVE,
@@ -73,7 +73,7 @@ struct target {
 	enum target_end end;
 	int status; /* wait status, TARGET_EXITED */
 	/* "executed PROG, which is not profiled: REASON", where PROG does not load the library; else empty */
-	char unseen[TARGET_UNSEEN_BYTES];
+	char unprofiled[TARGET_UNPROFILED_BYTES];
 	/* The name that the user knows: redis-server, though the file is redis-check-rdb. */
 	char title[TARGET_TITLE_BYTES];
 	/* The title with what distinguishes the process from others of its program, for tables
@@ -101,7 +101,7 @@ struct target {
 	uint64_t jit_rows_retry_ns;     /* wait before the file is read again for a stack without rows */
 	uint64_t perf_map_noted_ns;     /* when a stack led through such code; 0: never */
 	struct threads *threads;        /* NULL: names are not needed */
-	const struct target_plan *plan; /* target_plan.h; NULL: none; the image's */
+	const struct target_plan *plan; /* target_plan.h; NULL: none; the run's */
 	struct snapshot_series *series; /* the scheduler's; NULL until it makes one */
 };
 

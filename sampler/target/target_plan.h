@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The settings of the processes of one image. Without a plan the settings of the session hold. */
+/* The settings of the processes of one program run. Without a plan the settings of the session hold. */
 #ifndef SAMPLER_TARGET_TARGET_PLAN_H
 #define SAMPLER_TARGET_TARGET_PLAN_H
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes out of the rings and the stack buffers, hostile from the first byte: perf records one behind the
- * other, in memory of just their size, as far as parsing, unwinding, interning and the books; or, if the
- * first byte is odd, a stack buffer as a target fills it. The modules that the image says it has loaded come
- * from the input, too.
+ * What comes out of the rings and the stack buffers, hostile from the first byte: perf records one behind
+ * the other, in memory of just their size, as far as parsing, unwinding, interning and the books; or, if
+ * the first byte is odd, a stack buffer as a target fills it. The modules that the program run says it has
+ * loaded come from the input, too.
  *
  * Input: a byte that chooses, a byte for the number of 8-byte words that go to the list of modules, these,
  * the rest.
  */
-#include "sampler/heap/image.h"
 #include "sampler/heap/intake.h"
+#include "sampler/heap/program_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void feed_records(const uint8_t *data, size_t size)
 	}
 }
 
-static void feed_buffer(struct image *image, const uint8_t *data, size_t size)
+static void feed_buffer(struct program_run *run, const uint8_t *data, size_t size)
 {
 	unsigned char *buffers = region.base + region.offsets.buffers;
 	struct region_buffer *buffer = (void *)(buffers + BUFFER_BITMAPS_BYTES);
@@ -72,12 +72,12 @@ static void feed_buffer(struct image *image, const uint8_t *data, size_t size)
 	atomic_store((_Atomic uint64_t *)(void *)buffers, 1);
 	atomic_store(&buffer->word, (uint32_t)(BUFFER_FULL | buffer->place << 8));
 	atomic_fetch_add(&region_header(&region)->copied, 1);
-	intake_buffers(&intake, image, UINT64_MAX);
+	intake_buffers(&intake, run, UINT64_MAX);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct image image = {.region = &region, .life.state = IMAGE_READY};
+	struct program_run run = {.region = &region, .life.state = RUN_READY};
 	struct process *process;
 
 	if (size < 2)
@@ -90,17 +90,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		region_place(&region, i)->parent = i;
 		atomic_store(&region_place(&region, i)->state, PLACE_READY);
 	}
-	if (books_add_image(&intake.books, &image) != 0)
+	if (books_add_run(&intake.books, &run) != 0)
 		abort();
 	if (buffer)
-		feed_buffer(&image, data + 2 + list_bytes, size - 2 - list_bytes);
+		feed_buffer(&run, data + 2 + list_bytes, size - 2 - list_bytes);
 	else
 		feed_records(data + 2 + list_bytes, size - 2 - list_bytes);
 	for (uint32_t i = 0; i < PLACES; i++)
-		if ((process = image.places.at[i]))
-			image_free_process(process);
-	if (image.places.live)
+		if ((process = run.places.at[i]))
+			program_run_free_process(process);
+	if (run.places.live)
 		abort();
-	books_remove_image(&image);
+	books_remove_run(&run);
 	return 0;
 }

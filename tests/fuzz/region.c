@@ -11,8 +11,8 @@
 #include "sampler/heap/adoption.h"
 #include "sampler/heap/free_log.h"
 #include "sampler/heap/heap_view.h"
-#include "sampler/heap/image.h"
 #include "sampler/heap/intake.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/heap/walked.h"
 #include "sampler/region/live_scan.h"
 
@@ -193,35 +193,35 @@ static void look_at(struct process *process, const struct live_scan *scan)
 	}
 }
 
-static void read_all(struct image *image)
+static void read_all(struct program_run *run)
 {
 	for (uint32_t i = 0; i < PLACES; i++)
-		if (image_process(image, i, store))
-			adoption_begin(image->places.at[i]);
-	free_log_note(image);
-	intake_buffers(&intake, image, UINT64_MAX);
-	walked_drain(image, false);
-	free_log_drain(image, 1000000);
+		if (program_run_process(run, i, store))
+			adoption_begin(run->places.at[i]);
+	free_log_note(run);
+	intake_buffers(&intake, run, UINT64_MAX);
+	walked_drain(run, false);
+	free_log_drain(run, 1000000);
 	for (uint32_t i = 0; i < PLACES; i++) {
-		struct process *process = image->places.at[i];
+		struct process *process = run->places.at[i];
 		struct live_scan scan;
 
 		if (!process)
 			continue;
 		adoption_enter(process);
 		process_inherit(process);
-		if (live_scan_take(&scan, image->region, i) == 0)
+		if (live_scan_take(&scan, run->region, i) == 0)
 			look_at(process, &scan);
 		live_scan_fini(&scan);
-		heap_mark(process->heap, region_read_tally(&region_place(image->region, i)->allocated), 7);
+		heap_mark(process->heap, region_read_tally(&region_place(run->region, i)->allocated), 7);
 		process_samples(process);
 	}
-	region_placeless(image->region);
-	region_not_cut_off(image->region);
-	region_not_afforded(image->region);
+	region_placeless(run->region);
+	region_not_cut_off(run->region);
+	region_not_afforded(run->region);
 	char unseen[REGION_PATH_BYTES];
-	(void)region_unseen_files(image->region, unseen);
-	region_declined_text(image->region);
+	(void)region_unseen_files(run->region, unseen);
+	region_declined_text(run->region);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -239,24 +239,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (region->offsets.end != genuine.offsets.end || region->segments != genuine.segments)
 		abort();
-	struct image *image = image_new(region, 0);
-	if (!image)
+	struct program_run *run = program_run_new(region, 0);
+	if (!run)
 		return 0;
-	image->heap = (struct heap_options){.lifetimes = true, .deltas = true};
-	image->life.state = IMAGE_ADOPTING;
-	walked_begin(image);
-	if (books_add_image(&intake.books, image) != 0)
+	run->heap = (struct heap_options){.lifetimes = true, .deltas = true};
+	run->life.state = RUN_ADOPTING;
+	walked_begin(run);
+	if (books_add_run(&intake.books, run) != 0)
 		abort();
-	read_all(image);
+	read_all(run);
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
-		if (image->places.at[i]) {
-			region_release_place(image->region, i);
-			image_free_process(image->places.at[i]);
+		if (run->places.at[i]) {
+			region_release_place(run->region, i);
+			program_run_free_process(run->places.at[i]);
 		}
-	if (image->places.live)
+	if (run->places.live)
 		abort();
-	books_remove_image(image);
-	walked_free(image);
-	image_free(image);
+	books_remove_run(run);
+	walked_free(run);
+	program_run_free(run);
 	return 0;
 }

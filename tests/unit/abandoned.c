@@ -4,7 +4,7 @@
  * and sleep. What the kernel is asked is counted.
  */
 #include "sampler/heap/arrivals.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/heap/tend.h"
 #include "sampler/target/launch.h"
 
@@ -124,27 +124,27 @@ static struct stranger start(struct region *region)
 	return stranger;
 }
 
-static struct image *take(struct region *region, pid_t pid)
+static struct program_run *take(struct region *region, pid_t pid)
 {
 	const struct arrivals_offer offer = {.region = region, .pid = pid};
 
 	assert_int_equal(arrivals_offer(&registry, &offer), 0);
-	struct image *image = books_image_of_region(&intake.books, region->ino);
-	assert_non_null(image);
-	image->claimed_ns = 1; /* long ago */
-	return image;
+	struct program_run *run = books_run_of_region(&intake.books, region->ino);
+	assert_non_null(run);
+	run->claimed_ns = 1; /* long ago */
+	return run;
 }
 
 static void linger(void)
 {
 	registry.tend.linger_ns = 0;
 	registry.abandoned.work = (struct throttle){0};
-	tend_images(&registry);
+	tend_runs(&registry);
 }
 
-static size_t count_images(void)
+static size_t count_runs(void)
 {
-	return intake.books.images.count;
+	return intake.books.runs.count;
 }
 
 /* Nobody knows who has them: each process is looked at once for all of them. Then they are known. */
@@ -157,11 +157,11 @@ static void offers_of_processes_that_sleep_cost_a_look_each(void **state)
 	}
 	memset(openings, 0, sizeof(openings));
 	linger();
-	assert_int_equal(count_images(), OFFERS);
+	assert_int_equal(count_runs(), OFFERS);
 	for (int pid = 0; pid < PIDS; pid++)
 		assert_in_range(openings[pid], 0, 1);
 	linger();
-	assert_int_equal(count_images(), OFFERS);
+	assert_int_equal(count_runs(), OFFERS);
 	for (int i = 0; i < OFFERS; i++) {
 		assert_int_equal(openings[strangers[i].pid], 2);
 		openings[strangers[i].pid] = 0;
@@ -179,16 +179,16 @@ static void an_offer_lasts_as_long_as_somebody_has_it(void **state)
 {
 	(void)state;
 	struct stranger first = start(regions[0]), second = start(regions[0]);
-	struct image *image = take(regions[0], first.pid);
+	struct program_run *run = take(regions[0], first.pid);
 	memset(openings, 0, sizeof(openings));
 	linger();
-	assert_int_equal(image->mapped.by, first.pid);
+	assert_int_equal(run->mapped.by, first.pid);
 	assert_int_equal(openings[first.pid], 1);
 	assert_int_equal(openings[1], 0);
 	stranger_end(&first);
 	linger();
-	assert_int_equal(count_images(), 1);
-	assert_int_equal(image->mapped.by, second.pid);
+	assert_int_equal(count_runs(), 1);
+	assert_int_equal(run->mapped.by, second.pid);
 	stranger_end(&second);
 	linger();
 	assert_true(registry_empty(&registry));
@@ -212,8 +212,8 @@ static void between_two_looks_there_is_a_rest(void **state)
 	take(regions[0], 0);
 	registry.tend.linger_ns = 0;
 	registry.abandoned.work = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
-	tend_images(&registry);
-	assert_int_equal(count_images(), 1);
+	tend_runs(&registry);
+	assert_int_equal(count_runs(), 1);
 	linger();
 	assert_true(registry_empty(&registry));
 }

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/linux/context_switches.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/stranger.h"
@@ -30,36 +30,36 @@ static void never_called(void)
 	__asm__ volatile("");
 }
 
-/* One image with one process, whose stacks are to come by an event. */
+/* One program run with one process, whose stacks are to come by an event. */
 struct scene {
 	struct backend_fallback fallback;
 	struct probe probe;
 	struct books books;
-	struct image *image;
+	struct program_run *run;
 	struct process process;
 	uint64_t now_ns;
 };
 
-static void add_image(struct scene *s)
+static void add_run(struct scene *s)
 {
 	struct region *region = malloc(sizeof(*region));
 
 	fixture_open(region, 1024);
-	s->image = image_new(region, 1);
-	assert_non_null(s->image);
-	assert_int_equal(books_add_image(&s->books, s->image), 0);
-	s->image->life.state = IMAGE_SETTLED;
-	s->image->life.trigger_address = (uintptr_t)never_called;
-	s->process = (struct process){.image = s->image, .target.pidfd = -1};
-	s->image->places.at[0] = &s->process;
-	s->image->places.end = 1;
-	s->image->places.live = 1;
+	s->run = program_run_new(region, 1);
+	assert_non_null(s->run);
+	assert_int_equal(books_add_run(&s->books, s->run), 0);
+	s->run->life.state = RUN_SETTLED;
+	s->run->life.trigger_address = (uintptr_t)never_called;
+	s->process = (struct process){.run = s->run, .target.pidfd = -1};
+	s->run->places.at[0] = &s->process;
+	s->run->places.end = 1;
+	s->run->places.live = 1;
 }
 
-static void remove_image(struct scene *s)
+static void remove_run(struct scene *s)
 {
-	books_remove_image(s->image);
-	image_free(s->image);
+	books_remove_run(s->run);
+	program_run_free(s->run);
 }
 
 static int open_scene(void **state)
@@ -67,7 +67,7 @@ static int open_scene(void **state)
 	struct scene *s = calloc(1, sizeof(*s));
 
 	*state = s;
-	add_image(s);
+	add_run(s);
 	s->probe.backend = BACKEND_UPROBE;
 	s->fallback = (struct backend_fallback){.probe = &s->probe, .verbosity = -1, .may_yield = true};
 	s->now_ns = 1000 * LOOK_NS;
@@ -78,7 +78,7 @@ static int close_scene(void **state)
 {
 	struct scene *s = *state;
 
-	remove_image(s);
+	remove_run(s);
 	books_fini(&s->books);
 	if (s->process.target.pidfd >= 0)
 		close(s->process.target.pidfd);
@@ -90,12 +90,12 @@ static int close_scene(void **state)
 
 static void begin(struct scene *s)
 {
-	backend_fallback_begin(&s->fallback, s->image, &s->process);
+	backend_fallback_begin(&s->fallback, s->run, &s->process);
 }
 
 static void trigger(struct scene *s, uint64_t samples)
 {
-	atomic_fetch_add(&region_place(s->image->region, 0)->triggered, samples);
+	atomic_fetch_add(&region_place(s->run->region, 0)->triggered, samples);
 }
 
 static void arrive(struct scene *s, uint64_t stacks)
@@ -113,7 +113,7 @@ static bool look(struct scene *s, uint64_t ring_lost)
 
 static enum region_mode mode_of(const struct scene *s)
 {
-	return (enum region_mode)region_header(s->image->region)->mode;
+	return (enum region_mode)region_header(s->run->region)->mode;
 }
 
 static void sixteen_samples_without_a_stack_are_too_many(void **state)
@@ -121,23 +121,23 @@ static void sixteen_samples_without_a_stack_are_too_many(void **state)
 	struct scene *s = *state;
 
 	begin(s);
-	assert_int_equal(s->image->capture.backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.backend, BACKEND_UPROBE);
 	assert_int_equal(backend_fallback_mode(&s->fallback), REGION_MODE_TRIGGER);
 	trigger(s, SILENT);
 	look(s, 0);
-	assert_int_equal(s->image->capture.backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.backend, BACKEND_UPROBE);
 	trigger(s, SILENT - 1);
 	look(s, 0);
-	assert_int_equal(s->image->capture.backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.backend, BACKEND_UPROBE);
 	trigger(s, 1); /* in however many looks */
 	look(s, 0);
 	/* Its process cannot be found, so there is nothing to put a breakpoint on. */
-	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
+	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
 	assert_int_equal(mode_of(s), REGION_MODE_COPY);
 	assert_int_equal(s->fallback.to_copy, 1);
 	assert_int_equal(s->fallback.causes[BACKEND_FALLBACK_SILENT], 1);
 	/* What lies in the rings came by the uprobe still. */
-	assert_int_equal(s->image->capture.event_backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.event_backend, BACKEND_UPROBE);
 	trigger(s, 100);
 	look(s, 0);
 	look(s, 0);
@@ -158,7 +158,7 @@ static void one_stack_is_enough_to_stay(void **state)
 	look(s, 0);
 	trigger(s, SILENT);
 	look(s, 0);
-	assert_int_equal(s->image->capture.backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.backend, BACKEND_UPROBE);
 }
 
 /* Those that the hook copied or walked itself say nothing of the event. */
@@ -174,7 +174,7 @@ static void other_stacks_do_not_count(void **state)
 		s->process.counters.walked += 7;
 		look(s, 0);
 	}
-	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
+	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
 }
 
 static void full_rings_explain_it(void **state)
@@ -186,12 +186,12 @@ static void full_rings_explain_it(void **state)
 		trigger(s, 1000);
 		look(s, i / 2); /* the kernel has lost some, at every other look */
 	}
-	assert_int_equal(s->image->capture.backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.backend, BACKEND_UPROBE);
 	for (int i = 0; i < 2; i++) { /* and none since */
 		trigger(s, SILENT);
 		look(s, 9);
 	}
-	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
+	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
 }
 
 static void a_number_that_goes_back_proves_nothing(void **state)
@@ -200,10 +200,10 @@ static void a_number_that_goes_back_proves_nothing(void **state)
 
 	begin(s);
 	for (int i = 0; i < 20; i++) {
-		atomic_store(&region_place(s->image->region, 0)->triggered, i % 2 ? 0 : UINT64_MAX / 2 - 1);
+		atomic_store(&region_place(s->run->region, 0)->triggered, i % 2 ? 0 : UINT64_MAX / 2 - 1);
 		look(s, 0);
 	}
-	assert_int_equal(s->image->capture.backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.backend, BACKEND_UPROBE);
 }
 
 static void looks_have_their_time(void **state)
@@ -216,7 +216,7 @@ static void looks_have_their_time(void **state)
 		trigger(s, SILENT);
 		backend_fallback_tend(&s->fallback, &s->books, 0, s->now_ns + LOOK_NS - 1);
 	}
-	assert_int_equal(s->image->capture.backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.backend, BACKEND_UPROBE);
 }
 
 static void who_has_not_settled_or_has_ended_is_left_alone(void **state)
@@ -224,14 +224,14 @@ static void who_has_not_settled_or_has_ended_is_left_alone(void **state)
 	struct scene *s = *state;
 
 	begin(s);
-	s->image->life.state = IMAGE_READY;
+	s->run->life.state = RUN_READY;
 	for (int i = 0; i < 4; i++, look(s, 0))
 		trigger(s, SILENT);
-	s->image->life.state = IMAGE_SETTLED;
+	s->run->life.state = RUN_SETTLED;
 	s->process.target.closed = true;
 	for (int i = 0; i < 4; i++, look(s, 0))
 		trigger(s, SILENT);
-	assert_int_equal(s->image->capture.backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.backend, BACKEND_UPROBE);
 }
 
 /* Programs that map another file than the uprobe is on: the second says that the third will be no better. */
@@ -247,8 +247,8 @@ static void two_images_without_uprobe_hits_end_the_uprobe_for_all_to_come(void *
 		assert_false(changed);
 		assert_int_equal(backend_fallback_mode(&s->fallback), REGION_MODE_TRIGGER);
 		if (n > 0) {
-			remove_image(s);
-			add_image(s);
+			remove_run(s);
+			add_run(s);
 		}
 		begin(s);
 		for (int i = 0; i < 2; i++) {
@@ -258,10 +258,10 @@ static void two_images_without_uprobe_hits_end_the_uprobe_for_all_to_come(void *
 	}
 	assert_true(changed);
 	assert_int_equal(backend_fallback_mode(&s->fallback), REGION_MODE_COPY);
-	remove_image(s);
-	add_image(s);
+	remove_run(s);
+	add_run(s);
 	begin(s);
-	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
+	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
 	backend_fallback_describe(&s->fallback, text, sizeof(text));
 	assert_string_equal(text,
 	    "backend changed: 0 programs to breakpoint, 2 to copy (breakpoint refused 0, no stacks came 2, "
@@ -280,7 +280,7 @@ static bool perf_there(struct scene *s)
 	return false;
 }
 
-/* A process of the image that lives. */
+/* A process of the program run that lives. */
 static struct stranger live(struct scene *s, void (*body)(int, void *), void *argument)
 {
 	struct stranger stranger = stranger_start(body, argument);
@@ -298,19 +298,19 @@ static void a_breakpoint_is_put_on_a_process_and_taken_off(void **state)
 		skip();
 	struct stranger stranger = live(s, NULL, NULL);
 	begin(s);
-	assert_int_equal(s->image->capture.backend, BACKEND_BREAKPOINT);
-	assert_int_equal(s->image->capture.event_backend, BACKEND_BREAKPOINT);
+	assert_int_equal(s->run->capture.backend, BACKEND_BREAKPOINT);
+	assert_int_equal(s->run->capture.event_backend, BACKEND_BREAKPOINT);
 	assert_int_equal(mode_of(s), REGION_MODE_TRIGGER);
-	assert_int_equal(s->image->capture.fd_count, rings_count(s->probe.rings));
+	assert_int_equal(s->run->capture.fd_count, rings_count(s->probe.rings));
 	/* And nothing comes of it. */
 	for (int i = 0; i < 2; i++) {
 		trigger(s, SILENT);
 		look(s, 0);
 	}
-	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
-	assert_int_equal(s->image->capture.fd_count, 0);
+	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
+	assert_int_equal(s->run->capture.fd_count, 0);
 	assert_int_equal(mode_of(s), REGION_MODE_COPY);
-	assert_int_equal(s->fallback.images_without_uprobe_hits, 0); /* it was no uprobe */
+	assert_int_equal(s->fallback.runs_without_uprobe_hits, 0); /* it was no uprobe */
 	stranger_end(&stranger);
 }
 
@@ -323,21 +323,21 @@ static void a_silent_uprobe_is_followed_by_a_breakpoint(void **state)
 	s->probe.backend = BACKEND_UPROBE;
 	struct stranger stranger = live(s, NULL, NULL);
 	begin(s);
-	assert_int_equal(s->image->capture.backend, BACKEND_UPROBE);
+	assert_int_equal(s->run->capture.backend, BACKEND_UPROBE);
 	for (int i = 0; i < 2; i++) {
 		trigger(s, SILENT);
 		look(s, 0);
 	}
-	assert_int_equal(s->image->capture.backend, BACKEND_BREAKPOINT);
+	assert_int_equal(s->run->capture.backend, BACKEND_BREAKPOINT);
 	assert_int_equal(s->fallback.to_breakpoint, 1);
 	assert_int_equal(s->fallback.to_copy, 0);
 	/* It has its own time to prove itself. */
 	trigger(s, SILENT);
 	look(s, 0);
-	assert_int_equal(s->image->capture.backend, BACKEND_BREAKPOINT);
+	assert_int_equal(s->run->capture.backend, BACKEND_BREAKPOINT);
 	trigger(s, SILENT);
 	look(s, 0);
-	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
+	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
 	stranger_end(&stranger);
 }
 
@@ -361,8 +361,8 @@ static void a_refused_breakpoint_means_copies(void **state)
 		fds[i] = (int)syscall(SYS_perf_event_open, &attr, stranger.pid, -1, -1, 0);
 	}
 	begin(s);
-	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
-	assert_int_equal(s->image->capture.fd_count, 0);
+	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
+	assert_int_equal(s->run->capture.fd_count, 0);
 	assert_int_equal(mode_of(s), REGION_MODE_COPY);
 	assert_int_equal(s->fallback.causes[BACKEND_FALLBACK_REFUSED], 1);
 	for (int i = 0; i < BREAKPOINTS; i++)
@@ -380,7 +380,7 @@ static void a_process_that_has_ended_is_not_a_refusal(void **state)
 	struct stranger stranger = live(s, NULL, NULL);
 	stranger_end(&stranger);
 	begin(s);
-	assert_int_equal(s->image->capture.fd_count, 0);
+	assert_int_equal(s->run->capture.fd_count, 0);
 	assert_int_equal(s->fallback.causes[BACKEND_FALLBACK_REFUSED], 0);
 	assert_int_equal(s->fallback.to_copy, 0);
 }
@@ -402,12 +402,12 @@ static void a_process_that_has_moved_on_gets_none(void **state)
 
 	if (!perf_there(s))
 		skip();
-	struct stranger stranger = live(s, forget_region, s->image->region);
+	struct stranger stranger = live(s, forget_region, s->run->region);
 	assert_int_equal(read(stranger.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
 	begin(s);
-	assert_int_equal(s->image->capture.fd_count, 0);
-	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
+	assert_int_equal(s->run->capture.fd_count, 0);
+	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
 	assert_int_equal(s->fallback.causes[BACKEND_FALLBACK_REFUSED], 0);
 	stranger_end(&stranger);
 }
@@ -451,14 +451,14 @@ static void many_context_switches_are_too_dear(void **state)
 	s->fallback.may_yield = false; /* it was asked for */
 	switch_often(&stranger, CONTEXT_SWITCHES_PER_SECOND_MAX + 2000);
 	look(s, 0), look(s, 0);
-	assert_int_equal(s->image->capture.backend, BACKEND_BREAKPOINT);
+	assert_int_equal(s->run->capture.backend, BACKEND_BREAKPOINT);
 	s->fallback.may_yield = true;
 	for (int n = 0; n < 30; n++) /* the same in ten seconds and more */
 		look(s, 0);
-	assert_int_equal(s->image->capture.backend, BACKEND_BREAKPOINT);
+	assert_int_equal(s->run->capture.backend, BACKEND_BREAKPOINT);
 	switch_often(&stranger, CONTEXT_SWITCHES_PER_SECOND_MAX + 2000);
 	look(s, 0), look(s, 0);
-	assert_int_equal(s->image->capture.backend, BACKEND_COPY);
+	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
 	assert_int_equal(s->fallback.causes[BACKEND_FALLBACK_SWITCHES], 1);
 	stranger_end(&stranger);
 }

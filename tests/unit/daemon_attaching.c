@@ -231,7 +231,8 @@ static void a_failure_is_said(void **state)
 	assert_int_equal(entry->state, PROCESS_NOT_YET); /* another look */
 }
 
-/* A child that the target forks before the result is there has the region, too: that is no second image. */
+/* A child that the target forks before the result is there has the region, too: that is no second program
+ * run. */
 static void a_child_waits_for_its_parent(void **state)
 {
 	(void)state;

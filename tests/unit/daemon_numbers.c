@@ -282,12 +282,13 @@ static void test_shares_of_the_list(void **state)
 	assert_true(list_quota_allows(&share, 33));
 }
 
-/* Where an account has half of all images, another still has room, and root in a container is an account. */
+/* Where an account has half of all program runs, another still has room, and root in a container is an
+ * account. */
 static void test_images_of_an_account(void **state)
 {
 	enum { MOST = 64 };
 	static struct target_plan plan = {.uid = 0, .account = "container-abc"};
-	static struct image images[MOST];
+	static struct program_run runs[MOST];
 	static struct daemon d;
 	struct rules rules = {.daemon.memory_bytes = MOST * (128 << 10)};
 	struct process_facts container = {.uid = 0, .cgroup.container_id = "abc"};
@@ -297,14 +298,14 @@ static void test_images_of_an_account(void **state)
 	d.rules = &rules;
 	for (int i = 0; i < MOST / 2; i++) {
 		assert_true(policy_match_has_room(&d, &container));
-		images[i].plan = &plan;
-		assert_int_equal(table_add(&d.core.heap.intake.books.images, (uint64_t)i, &images[i]), 0);
+		runs[i].plan = &plan;
+		assert_int_equal(table_add(&d.core.heap.intake.books.runs, (uint64_t)i, &runs[i]), 0);
 	}
 	assert_false(policy_match_has_room(&d, &container));
 	assert_true(policy_match_has_room(&d, &unit));
 	for (int i = MOST / 2; i < MOST; i++) {
 		assert_true(policy_match_has_room(&d, &unit));
-		assert_int_equal(table_add(&d.core.heap.intake.books.images, (uint64_t)i, &images[i]), 0);
+		assert_int_equal(table_add(&d.core.heap.intake.books.runs, (uint64_t)i, &runs[i]), 0);
 	}
 	assert_false(policy_match_has_room(&d, &unit));
 	books_fini(&d.core.heap.intake.books);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose samples and frees are read when there is no time for all. */
 #include "sampler/heap/drain.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,13 +11,13 @@
 
 #include "tests/unit/region_fixture.h"
 
-enum { IMAGES = 3 };
+enum { RUNS = 3 };
 
 static struct memory_bound memory;
 static struct intake intake;
 static struct probe probe;
 static struct registry registry;
-static struct image *images[IMAGES];
+static struct program_run *runs[RUNS];
 
 static int begin(void **state)
 {
@@ -26,13 +26,13 @@ static int begin(void **state)
 	probe = (struct probe){.backend = BACKEND_COPY};
 	registry = (struct registry){.setup = {.intake = &intake, .probe = &probe, .verbosity = -1}};
 	registry_init(&registry);
-	for (int i = IMAGES; i-- > 0;) {
+	for (int i = RUNS; i-- > 0;) {
 		struct region *region = malloc(sizeof(*region));
 
 		fixture_open(region, 64);
-		images[i] = image_new(region, 1);
-		images[i]->life.state = IMAGE_READY;
-		assert_int_equal(books_add_image(&intake.books, images[i]), 0);
+		runs[i] = program_run_new(region, 1);
+		runs[i]->life.state = RUN_READY;
+		assert_int_equal(books_add_run(&intake.books, runs[i]), 0);
 	}
 	return 0;
 }
@@ -40,31 +40,31 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	for (int i = 0; i < IMAGES; i++)
-		image_free(images[i]);
+	for (int i = 0; i < RUNS; i++)
+		program_run_free(runs[i]);
 	books_fini(&intake.books);
 	return 0;
 }
 
 static void a_free(int i)
 {
-	_Atomic uint64_t *head = &region_header(images[i]->region)->frees_head;
+	_Atomic uint64_t *head = &region_header(runs[i]->region)->frees_head;
 
-	fixture_free(images[i]->region, atomic_load(head), 0, 0, 500, 7);
+	fixture_free(runs[i]->region, atomic_load(head), 0, 0, 500, 7);
 	atomic_fetch_add(head, 1);
 }
 
 static void assert_read(uint64_t first, uint64_t second, uint64_t third)
 {
-	assert_int_equal(images[0]->frees.seen, first);
-	assert_int_equal(images[1]->frees.seen, second);
-	assert_int_equal(images[2]->frees.seen, third);
+	assert_int_equal(runs[0]->frees.seen, first);
+	assert_int_equal(runs[1]->frees.seen, second);
+	assert_int_equal(runs[2]->frees.seen, third);
 }
 
 static void each_has_its_turn(void **state)
 {
 	(void)state;
-	for (int i = 0; i < IMAGES; i++)
+	for (int i = 0; i < RUNS; i++)
 		a_free(i);
 	assert_int_equal(drain_some(&registry, 0), 1);
 	assert_read(1, 0, 0);
@@ -84,9 +84,9 @@ static void where_there_is_time_all_are_read(void **state)
 {
 	(void)state;
 	for (int round = 1; round < 4; round++) {
-		for (int i = 0; i < IMAGES; i++)
+		for (int i = 0; i < RUNS; i++)
 			a_free(i);
-		assert_int_equal(drain_some(&registry, UINT64_MAX), IMAGES);
+		assert_int_equal(drain_some(&registry, UINT64_MAX), RUNS);
 		assert_read((uint64_t)round, (uint64_t)round, (uint64_t)round);
 	}
 }
@@ -94,11 +94,11 @@ static void where_there_is_time_all_are_read(void **state)
 static void one_that_is_asked_for_is_read_alone(void **state)
 {
 	(void)state;
-	for (int i = 0; i < IMAGES; i++)
+	for (int i = 0; i < RUNS; i++)
 		a_free(i);
-	drain_image(&registry, images[1]);
+	drain_run(&registry, runs[1]);
 	assert_read(0, 1, 0);
-	assert_int_equal(drain_some(&registry, UINT64_MAX), IMAGES - 1);
+	assert_int_equal(drain_some(&registry, UINT64_MAX), RUNS - 1);
 	assert_read(1, 1, 1);
 }
 
@@ -107,10 +107,10 @@ static void dumps_are_read_when_the_rings_are(void **state)
 {
 	(void)state;
 	for (uint64_t dumps = 7; dumps < 10; dumps++) {
-		atomic_store(&region_header(images[1]->region)->dumps, dumps);
+		atomic_store(&region_header(runs[1]->region)->dumps, dumps);
 		drain_all(&registry);
-		assert_int_equal(atomic_load(&region_header(images[1]->region)->dumps_read), dumps);
-		assert_int_equal(atomic_load(&region_header(images[0]->region)->dumps_read), 0);
+		assert_int_equal(atomic_load(&region_header(runs[1]->region)->dumps_read), dumps);
+		assert_int_equal(atomic_load(&region_header(runs[0]->region)->dumps_read), 0);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More live samples than the image has mapped room for when it starts: segments and tables grow, once. */
+/* More live samples than the program run has mapped room for when it starts: segments and tables grow,
+ * once. */
 #include "preload/block.h"
 #include "preload/place.h"
 #include "preload/seccomp_filter.h"
@@ -21,7 +22,7 @@ static const void *block(uint32_t number)
 	return (const void *)(0x555500000000 + (uintptr_t)number * 4096);
 }
 
-/* An image that has mapped FEW segments, and tables for the default period. */
+/* A program run that has mapped FEW segments, and tables for the default period. */
 static void start(void)
 {
 	const struct region_options options = {.period_bytes = REGION_OFFER_PERIOD_BYTES,
@@ -147,7 +148,7 @@ static void a_limit_is_the_programs(void **unused)
 	assert_int_equal(full(), 5000 - FEW * REGION_SEGMENT_SLOTS);
 }
 
-/* Attached again, the image finds the new region's segments where the last one's were. */
+/* Attached again, the program run finds the new region's segments where the last one's were. */
 static void another_region_has_its_own_segments(void **unused)
 {
 	insert(0, 5000);

@@ -10,7 +10,7 @@
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/profile.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/snapshot/heap_snapshot.h"
 #include "sampler/symbol/symbol.h"
 
@@ -25,7 +25,7 @@ enum { MEMORY_MAX = 1 << 20, PARENT_PID = 100, PID = 103, PLACE = 3 };
 struct scene {
 	struct sink sink; /* first */
 	struct modules *modules;
-	struct image *image;
+	struct program_run *run;
 	struct process process;
 	struct profile *profile; /* that was written last */
 };
@@ -54,8 +54,8 @@ static int open_scene(void **state)
 	s->modules = modules_new(4);
 	fixture_open(region, REGION_SEGMENT_SLOTS);
 	fixture_own(region, 0, PLACE);
-	s->image = image_new(region, 1);
-	s->process.image = s->image;
+	s->run = program_run_new(region, 1);
+	s->process.run = s->run;
 	s->process.place = PLACE;
 	s->process.ancestors[0] = PARENT_PID;
 	s->process.ancestor_count = 1;
@@ -72,7 +72,7 @@ static int close_scene(void **state)
 	profile_free(s->profile);
 	heap_free(s->process.heap);
 	target_fini(&s->process.target);
-	image_free(s->image);
+	program_run_free(s->run);
 	modules_free(s->modules);
 	free(s);
 	return 0;
@@ -88,7 +88,7 @@ static void block(struct scene *s, uint32_t slot, uint32_t origin, bool lost)
 	    .period_bytes = 1,
 	    .origin = origin};
 
-	fixture_live(s->image->region, slot,
+	fixture_live(s->run->region, slot,
 	    &(const struct fixture_block){.seq = slot + 1,
 	        .size_bytes = 64,
 	        .time_ns = 5,
@@ -111,7 +111,7 @@ static void write_profile(struct scene *s, enum heap_view_kind kind)
 	snapshot->process = &s->process;
 	snapshot->period_bytes = 1;
 	strcpy(snapshot->base.cause, "0002, every 1 s");
-	assert_int_equal(live_scan_take(&scan, s->image->region, PLACE), 0);
+	assert_int_equal(live_scan_take(&scan, s->run->region, PLACE), 0);
 	assert_int_equal(heap_view_make(&snapshot->view, HEAP_VIEW_LIVE, s->process.heap, &scan), 0);
 	if (kind == HEAP_VIEW_DELTA) {
 		assert_int_equal(
@@ -154,7 +154,7 @@ static void a_child_says_whose_blocks_it_has(void **state)
 	block(s, 0, HEAP_ORIGIN_SELF, false);
 	block(s, 1, 1, false);
 	block(s, 2, 1, false);
-	fixture_count(s->image->region, PLACE, 1, 64);
+	fixture_count(s->run->region, PLACE, 1, 64);
 	write_profile(s, HEAP_VIEW_LIVE);
 	assert_int_equal(profile_sample_count(s->profile), 2);
 	assert_int_equal(label_of(s, 128, "inherited"), 1);
@@ -173,7 +173,7 @@ static void inherited_blocks_without_a_stack_are_counted(void **state)
 	block(s, 0, HEAP_ORIGIN_SELF, false);
 	block(s, 1, 1, true);
 	block(s, 2, 1, true);
-	fixture_count(s->image->region, PLACE, 1, 64);
+	fixture_count(s->run->region, PLACE, 1, 64);
 	write_profile(s, HEAP_VIEW_LIVE);
 	assert_string_equal(
 	    comment(s, "samples: "), "samples: 1 taken, 0 lost stacks, inherited without a stack 2");
@@ -198,7 +198,7 @@ static void a_delta_counts_its_own_samples(void **state)
 	heap_mark(
 	    s->process.heap, (struct tally){2, 128 << WEIGHT_BYTES_SHIFT, 2 << WEIGHT_OBJECTS_SHIFT}, 4);
 	block(s, 2, HEAP_ORIGIN_SELF, false);
-	fixture_count(s->image->region, PLACE, 3, 192);
+	fixture_count(s->run->region, PLACE, 3, 192);
 	write_profile(s, HEAP_VIEW_LIVE);
 	assert_string_equal(comment(s, "samples: "), "samples: 3 taken, 0 lost stacks");
 	write_profile(s, HEAP_VIEW_DELTA);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/snapshot/heap_source.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ struct scene {
 	struct heap_source source;
 	struct snapshot_settings settings;
 	struct output output;
-	struct image *image;
+	struct program_run *run;
 	struct process process;
 	struct region_place *place;
 };
@@ -40,8 +40,8 @@ static int open_scene(void **state)
 
 	*state = s;
 	fixture_open(region, 1024);
-	s->image = image_new(region, 1);
-	s->process.image = s->image;
+	s->run = program_run_new(region, 1);
+	s->process.run = s->run;
 	s->process.target.pid = 4711;
 	s->process.target.series = snapshot_series_new(0, 0, 0);
 	s->process.target.series->target = &s->process.target;
@@ -59,7 +59,7 @@ static int close_scene(void **state)
 
 	snapshot_series_free(s->process.target.series);
 	scheduler_free(s->source.base.scheduler);
-	image_free(s->image);
+	program_run_free(s->run);
 	free(s);
 	return 0;
 }
@@ -155,7 +155,7 @@ static void who_leaves_a_profile(void **state)
 	    {1, true, TARGET_EXITED, true}, {1, true, TARGET_EXEC, false}, {16, true, TARGET_EXEC, true},
 	    {0, false, TARGET_GONE, false}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		fixture_count(s->image->region, 0, cases[i].samples, 1000);
+		fixture_count(s->run->region, 0, cases[i].samples, 1000);
 		target->command = cases[i].command;
 		target->end = cases[i].end;
 		assert_int_equal(
@@ -173,7 +173,7 @@ static void who_has_much_that_is_not_sampled_leaves_one(void **state)
 	struct resident_reading *reading = &target->series->heap.resident.largest;
 
 	s->settings.min_samples = 16;
-	fixture_own(s->image->region, 0, 1);
+	fixture_own(s->run->region, 0, 1);
 	const struct {
 		uint64_t anonymous_mib, alone_mib, period_bytes, own_period_bytes, heap_mib, mapped_mib;
 		bool counters, with_mmap;
@@ -202,7 +202,7 @@ static void who_has_much_that_is_not_sampled_leaves_one(void **state)
 		reading->parts.alone_bytes = cases[i].alone_mib * MIB;
 		reading->parts.counters = cases[i].counters;
 		s->source.period_bytes = cases[i].period_bytes;
-		s->image->period.bytes = cases[i].own_period_bytes;
+		s->run->period.bytes = cases[i].own_period_bytes;
 		s->process.place = cases[i].place;
 		assert_int_equal(
 		    heap_source_kind.has(&s->source.base, target, SNAPSHOT_REASON_END), cases[i].leaves);
@@ -216,7 +216,7 @@ static void who_has_much_that_is_not_sampled_leaves_one(void **state)
 static void what_leaves_none_is_counted_once(void **state)
 {
 	struct scene *s = *state;
-	const struct region *region = s->image->region;
+	const struct region *region = s->run->region;
 	char text[256];
 
 	heap_dropped_describe(s->source.dropped, SNAPSHOT_DROP_FEW, text, sizeof(text));

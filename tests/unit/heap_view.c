@@ -308,10 +308,10 @@ static void no_row_has_more_in_use_than_allocated(void **state)
 }
 
 /* Blocks of one site: one that was temporary, one too old for that, one freed by another thread. */
-static void free_three(struct world *w, struct image *image, struct process *process)
+static void free_three(struct world *w, struct program_run *run, struct process *process)
 {
-	image->region = &w->region;
-	image->places.at[0] = process;
+	run->region = &w->region;
+	run->places.at[0] = process;
 	process->heap = w->heap;
 	for (uint64_t seq = 0; seq < 3; seq++)
 		arrive(w, 0, seq, 1, 64);
@@ -324,38 +324,38 @@ static void frees_become_lifetimes(void **state)
 {
 	struct world w;
 	struct process process = {0};
-	struct image image = {.life.state = IMAGE_READY};
+	struct program_run run = {.life.state = RUN_READY};
 
 	(void)state;
 	open_world(&w, 0);
 	_Atomic uint64_t *head = &region_header(&w.region)->frees_head;
-	free_three(&w, &image, &process);
+	free_three(&w, &run, &process);
 	fixture_free(&w.region, 3, 9, 9, 500, 7); /* nothing is known of it */
 	atomic_store(head, 5);                    /* and one that is being written */
-	free_log_note(&image);
-	assert_int_equal(free_log_drain(&image, 1), 4);
+	free_log_note(&run);
+	assert_int_equal(free_log_drain(&run, 1), 4);
 	assert_int_equal(heap_lifetimes(w.heap)->samples, 3);
 	assert_int_equal((int)lifetime_objects(heap_lifetimes(w.heap)), 3);
 	assert_int_equal((int)heap_lifetimes(w.heap)->temporary_objects, 1);
 	assert_int_equal((int)heap_lifetimes(w.heap)->other_thread_objects, 1);
 	assert_int_equal(process.counters.frees_unknown, 1);
-	assert_int_equal(image.frees.lost, 0);
-	assert_int_equal(free_log_drain(&image, 50000000), 0);  /* patience */
-	assert_int_equal(free_log_drain(&image, 500000000), 0); /* its writer has died */
-	assert_int_equal(image.frees.lost, 1);
+	assert_int_equal(run.frees.lost, 0);
+	assert_int_equal(free_log_drain(&run, 50000000), 0);  /* patience */
+	assert_int_equal(free_log_drain(&run, 500000000), 0); /* its writer has died */
+	assert_int_equal(run.frees.lost, 1);
 	/* The ring went round: what was overwritten is counted. */
 	atomic_store(head, 5 + 3 * REGION_FREES);
-	free_log_note(&image);
-	free_log_drain(&image, 1);
-	free_log_drain(&image, 500000000);
-	assert_true(image.frees.lost >= 1 + 2 * REGION_FREES);
+	free_log_note(&run);
+	free_log_drain(&run, 1);
+	free_log_drain(&run, 500000000);
+	assert_true(run.frees.lost >= 1 + 2 * REGION_FREES);
 	/* A hostile target turns it back, and forward as far as it goes. */
 	atomic_store(head, 0);
-	free_log_note(&image);
-	free_log_drain(&image, 1);
+	free_log_note(&run);
+	free_log_drain(&run, 1);
 	atomic_store(head, UINT64_MAX);
-	free_log_note(&image);
-	free_log_drain(&image, 1);
+	free_log_note(&run);
+	free_log_drain(&run, 1);
 	close_world(&w);
 }
 
@@ -369,16 +369,16 @@ static void temporaries_have_rows_of_their_own(void **state)
 		for (enum heap_view_kind kind = HEAP_VIEW_LIVE; kind <= HEAP_VIEW_DELTA; kind++) {
 			struct world w;
 			struct process process = {0};
-			struct image image = {.life.state = IMAGE_READY};
+			struct program_run run = {.life.state = RUN_READY};
 			struct live_scan live_scan;
 			struct heap_view view;
 			size_t temporary = 0;
 
 			open_world(&w, labels[set]);
-			free_three(&w, &image, &process);
+			free_three(&w, &run, &process);
 			atomic_store(&region_header(&w.region)->frees_head, 3);
-			free_log_note(&image);
-			assert_int_equal(free_log_drain(&image, 1), 3);
+			free_log_note(&run);
+			assert_int_equal(free_log_drain(&run, 1), 3);
 			count(&w, 3, 192);
 			assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
 			assert_int_equal(heap_view_make(&view, kind, w.heap, &live_scan), 0);

@@ -4,7 +4,7 @@
  * and from a target that writes whatever it likes.
  */
 #include "sampler/heap/intake.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,11 +24,11 @@ struct scene {
 	struct modules *store;
 	struct memory_bound memory;
 	struct intake intake;
-	struct image *image;
+	struct program_run *run;
 	const struct region *region;
 	struct process *process[2];
-	uint64_t regs[64];     /* of a record */
-	struct image *waiting; /* not found yet */
+	uint64_t regs[64];           /* of a record */
+	struct program_run *waiting; /* not found yet */
 };
 
 static void some_code(void)
@@ -45,18 +45,18 @@ static int open_scene(void **state)
 	s->store = modules_new(16);
 	fixture_open(region, 1024);
 	s->region = region;
-	s->image = image_new(region, 1);
-	s->image->life.state = IMAGE_READY;
-	s->image->heap.labels = HEAP_LABEL_THREAD;
-	s->image->capture.event_backend = BACKEND_BREAKPOINT;
+	s->run = program_run_new(region, 1);
+	s->run->life.state = RUN_READY;
+	s->run->heap.labels = HEAP_LABEL_THREAD;
+	s->run->capture.event_backend = BACKEND_BREAKPOINT;
 	if (intake_init(&s->intake, s->store, &s->memory, regs_arch_native()->perf_mask, true) != 0)
 		return -1;
-	if (books_add_image(&s->intake.books, s->image) != 0)
+	if (books_add_run(&s->intake.books, s->run) != 0)
 		return -1;
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = 0; /* nobody to be found: no maps either */
 		atomic_store(&region_place(region, i)->state, PLACE_READY);
-		s->process[i] = image_process(s->image, i, s->store);
+		s->process[i] = program_run_process(s->run, i, s->store);
 	}
 	return !s->process[0] || !s->process[1];
 }
@@ -66,10 +66,10 @@ static int close_scene(void **state)
 	struct scene *s = *state;
 
 	for (uint32_t i = 0; i < REGION_PLACES; i++)
-		if (s->image->places.at[i])
-			image_free_process(s->image->places.at[i]);
-	books_remove_image(s->image);
-	image_free(s->image);
+		if (s->run->places.at[i])
+			program_run_free_process(s->run->places.at[i]);
+	books_remove_run(s->run);
+	program_run_free(s->run);
 	intake_fini(&s->intake);
 	modules_free(s->store);
 	free(s);
@@ -176,10 +176,10 @@ static void strays_and_lies_are_nobodys(void **state)
 	s->process[1]->target.closed = true;
 	take(s, &(const struct arguments){KEY | 1, 5, 9, 100, 1});
 	assert_int_equal(s->intake.bad, bad + 1);
-	s->image->life.state = IMAGE_CLAIMED;
+	s->run->life.state = RUN_CLAIMED;
 	take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
 	assert_int_equal(s->intake.taken, 0);
-	s->image->life.state = IMAGE_READY;
+	s->run->life.state = RUN_READY;
 	/* No slot, and one that cannot be. */
 	take(s, &(const struct arguments){KEY, REGION_NO_SLOT, 1, 100, 1});
 	take(s, &(const struct arguments){KEY, UINT64_MAX, 2, 100, 1});
@@ -204,10 +204,10 @@ static void registers_that_are_not_there(void **state)
 static bool find_it(void *context)
 {
 	struct scene *s = context;
-	bool found = s->waiting && !image_is_ready(s->waiting);
+	bool found = s->waiting && !program_run_is_ready(s->waiting);
 
 	if (found)
-		s->waiting->life.state = IMAGE_READY;
+		s->waiting->life.state = RUN_READY;
 	return found;
 }
 
@@ -215,9 +215,9 @@ static void a_sample_may_come_before_its_image_was_seen(void **state)
 {
 	struct scene *s = *state;
 
-	s->image->life.state = IMAGE_CLAIMED;
-	s->waiting = s->image;
-	s->intake.find_images = find_it;
+	s->run->life.state = RUN_CLAIMED;
+	s->waiting = s->run;
+	s->intake.find_runs = find_it;
 	s->intake.context = s;
 	take(s, &(const struct arguments){KEY, 5, 9, 100, 1});
 	assert_int_equal(samples_of(s, 0), 1);
@@ -266,12 +266,12 @@ static void copies_are_taken_up_to_a_time(void **state)
 
 	copy(s, 0, 0, 1, NOW_NS - 10);
 	copy(s, 1, 1, 2, NOW_NS + 10);
-	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 1);
+	assert_int_equal(intake_buffers(&s->intake, s->run, NOW_NS), 1);
 	assert_int_equal(samples_of(s, 0), 1);
 	assert_int_equal(samples_of(s, 1), 0);
-	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 0);
+	assert_int_equal(intake_buffers(&s->intake, s->run, NOW_NS), 0);
 	/* What was left is not forgotten, though nothing has come since. */
-	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS + 11), 1);
+	assert_int_equal(intake_buffers(&s->intake, s->run, NOW_NS + 11), 1);
 	assert_int_equal(samples_of(s, 1), 1);
 	assert_int_equal(s->process[1]->counters.copied, 1);
 	assert_int_equal(
@@ -285,7 +285,7 @@ static void a_time_in_the_far_future_does_not_hold_it_up(void **state)
 
 	copy(s, 0, 0, 1, UINT64_MAX);
 	copy(s, 1, 0, 2, NOW_NS + 5000000000u);
-	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 2);
+	assert_int_equal(intake_buffers(&s->intake, s->run, NOW_NS), 2);
 }
 
 static void a_hostile_buffer(void **state)
@@ -301,7 +301,7 @@ static void a_hostile_buffer(void **state)
 	copy(s, 6, 0, 5, 1)->flags = UINT16_MAX;
 	s->process[1]->target.closed = true;
 	copy(s, 7, 1, 6, 1);
-	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 8); /* all given back */
+	assert_int_equal(intake_buffers(&s->intake, s->run, NOW_NS), 8); /* all given back */
 	assert_int_equal(s->intake.bad, 3);
 	assert_int_equal(s->process[0]->counters.taken, 5);
 	uint64_t random = 88172645463325252u;
@@ -316,7 +316,7 @@ static void a_hostile_buffer(void **state)
 			memcpy((unsigned char *)buffer + i, &word, 4);
 		}
 		buffer->place = n % 3;
-		assert_int_equal(intake_buffers(&s->intake, s->image, UINT64_MAX), 1);
+		assert_int_equal(intake_buffers(&s->intake, s->run, UINT64_MAX), 1);
 	}
 }
 
@@ -333,7 +333,7 @@ static void frames_that_nobody_asked_for_are_nobodys(void **state)
 		buffer->sample.stack = 1 + i;
 		buffer->stack_bytes = bytes[i];
 	}
-	assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), sizeof(bytes) / sizeof(bytes[0]));
+	assert_int_equal(intake_buffers(&s->intake, s->run, NOW_NS), sizeof(bytes) / sizeof(bytes[0]));
 	assert_int_equal(samples_of(s, 0), 0);
 	assert_int_equal(s->intake.taken, 0);
 }
@@ -376,7 +376,7 @@ static void a_stack_ends_with_its_buffer(void **state)
 		buffer->regs[arch->copied_count] = CODE;
 		enum unwind_outcome outcome = stacks[i].cut ? UNWIND_TRUNCATED : UNWIND_COMPLETE;
 		uint64_t before = process->counters.outcome[outcome];
-		assert_int_equal(intake_buffers(&s->intake, s->image, NOW_NS), 1);
+		assert_int_equal(intake_buffers(&s->intake, s->run, NOW_NS), 1);
 		assert_int_equal(process->counters.outcome[outcome], before + 1);
 		uint32_t stack = heap_site(process->heap, heap_site_of(process->heap, i, i, 0))->key.stack,
 		         depth = 0;
@@ -399,15 +399,15 @@ static void an_exec_is_noted_unless_it_began_this_program(void **state)
 	struct record record = {
 	    .kind = RECORD_COMM, .pid = 0, .exec = true, .time_ns = NOW_NS, .path = "old"};
 	intake_record(&s->intake, &record);
-	assert_string_equal(process->target.unseen, "");
+	assert_string_equal(process->target.unprofiled, "");
 	record.time_ns++;
 	record.exec = false;
 	intake_record(&s->intake, &record); /* a thread's name */
-	assert_string_equal(process->target.unseen, "");
+	assert_string_equal(process->target.unprofiled, "");
 	record.exec = true;
 	record.path = "a\x1b[m\xff";
 	intake_record(&s->intake, &record);
-	assert_memory_equal(process->target.unseen, "executed a?[m?, which is not profiled: ", 39);
+	assert_memory_equal(process->target.unprofiled, "executed a?[m?, which is not profiled: ", 39);
 }
 
 /* ---- bounds */
@@ -449,7 +449,7 @@ static void books_that_would_grow_without_end(void **state)
 	assert_int_equal(samples_of(s, 1), 100);
 	assert_int_equal(other->counters.no_room, 0);
 	assert_int_equal(s->memory.refused, refused);
-	image_free_process(s->process[0]);
+	program_run_free_process(s->process[0]);
 	assert_int_equal(s->memory.held_bytes, other->share.held_bytes);
 }
 

@@ -325,8 +325,8 @@ static void every_byte_hostile(void **state)
 	}
 }
 
-/* An image that says of all segments that they are its place's pays for what it has written, not we for the
- * rest; nor for its buffers, when it says that all are full. */
+/* A program run that says of all segments that they are its place's pays for what it has written, not we
+ * for the rest; nor for its buffers, when it says that all are full. */
 static void what_nobody_has_written_takes_no_memory(void **state)
 {
 	struct region *region = *state;

@@ -28,7 +28,7 @@ enum {
 
 static char folder[] = "/tmp/heaptap-module-crowd.XXXXXX";
 
-struct image {
+struct program_run {
 	Elf64_Ehdr header;
 	Elf64_Phdr load, note;
 	Elf64_Nhdr build_id;
@@ -44,42 +44,42 @@ static const char *path_of(unsigned i)
 	return path;
 }
 
-static struct image image_of(unsigned i)
+static struct program_run run_of(unsigned i)
 {
 	const uint16_t machine = regs_arch_native()->e_machine;
-	struct image image = {
+	struct program_run run = {
 	    .header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
 	        .e_type = ET_DYN,
 	        .e_machine = machine,
 	        .e_version = EV_CURRENT,
 	        .e_entry = i,
-	        .e_phoff = offsetof(struct image, load),
+	        .e_phoff = offsetof(struct program_run, load),
 	        .e_ehsize = sizeof(Elf64_Ehdr),
 	        .e_phentsize = sizeof(Elf64_Phdr),
 	        .e_phnum = 2},
 	    .load = {.p_type = PT_LOAD,
 	        .p_flags = PF_R | PF_X,
-	        .p_filesz = sizeof(image),
-	        .p_memsz = sizeof(image),
+	        .p_filesz = sizeof(run),
+	        .p_memsz = sizeof(run),
 	        .p_align = 4096},
 	    .note = {.p_type = PT_NOTE,
-	        .p_offset = offsetof(struct image, build_id),
-	        .p_filesz = sizeof(image) - offsetof(struct image, build_id),
+	        .p_offset = offsetof(struct program_run, build_id),
+	        .p_filesz = sizeof(run) - offsetof(struct program_run, build_id),
 	        .p_align = 4},
 	    .build_id = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID},
 	    .name = "GNU",
 	};
 
-	memset(image.id, 0xab, sizeof(image.id));
-	return image;
+	memset(run.id, 0xab, sizeof(run.id));
+	return run;
 }
 
-static void write_file(const char *path, const struct image *image)
+static void write_file(const char *path, const struct program_run *run)
 {
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
 
 	assert_true(fd >= 0);
-	assert_int_equal(pwrite(fd, image, sizeof(*image), 0), sizeof(*image));
+	assert_int_equal(pwrite(fd, run, sizeof(*run), 0), sizeof(*run));
 	assert_int_equal(close(fd), 0);
 }
 
@@ -108,9 +108,9 @@ static void one_build_id(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < FILES; i++) {
-		const struct image image = image_of(i);
+		const struct program_run run = run_of(i);
 
-		write_file(path_of(i), &image);
+		write_file(path_of(i), &run);
 		module[i] = get(store, path_of(i), 0);
 		assert_true(module[i]->readable);
 		assert_int_equal(module[i]->file.build_id_len, 20);
@@ -137,14 +137,14 @@ static void one_build_id(void **state)
 }
 
 /* Until the kernel's clock for that, of 4 ms before Linux 6.13, has another time of change. */
-static void write_anew(const char *path, const struct image *image)
+static void write_anew(const char *path, const struct program_run *run)
 {
 	const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
 	struct stat before = {0}, now;
 
 	(void)stat(path, &before);
 	do {
-		write_file(path, image);
+		write_file(path, run);
 		assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 		assert_int_equal(stat(path, &now), 0);
 	} while (
@@ -161,9 +161,9 @@ static void one_inode(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < TIMES; i++) {
-		const struct image image = image_of(FILES + i);
+		const struct program_run run = run_of(FILES + i);
 
-		write_anew(path_of(0), &image);
+		write_anew(path_of(0), &run);
 		module[i] = get(store, path_of(0), 0);
 		assert_true(module[i]->readable);
 		expect_few_looks(store, &looks);
@@ -211,11 +211,11 @@ static void few_descriptors(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < FILES; i++) {
-		struct image image = image_of(i);
+		struct program_run run = run_of(i);
 
-		memcpy(image.id, &i, sizeof(i));
+		memcpy(run.id, &i, sizeof(i));
 		unlink(path_of(i));
-		write_file(path_of(i), &image);
+		write_file(path_of(i), &run);
 		module[i] = get(store, path_of(i), 0);
 		assert_true(module[i]->readable);
 		expect_few_looks(store, &looks);

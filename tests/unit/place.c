@@ -412,7 +412,7 @@ static void a_child_of_who_was_claiming_a_place(void **unused)
 /* ---- places that were somebody else's */
 
 /* What `body` returns in a child of a child that has ended at once, when the sampler has given that one's
- * place away. There are 500 blocks of the image's own process, and one of its child's. */
+ * place away. There are 500 blocks of the program run's own process, and one of its child's. */
 static int in_grandchild(int (*body)(void))
 {
 	int go[2], done[2], status;

@@ -60,7 +60,7 @@ static inline void open_unwiped(void)
 	claim_open(&with);
 }
 
-/* As an image that has offered its region; the mode says already that there is a sampler. */
+/* As a program run that has offered its region; the mode says already that there is a sampler. */
 static inline void open_offered(void)
 {
 	const struct claim_setup with = make_region(false);

@@ -5,7 +5,7 @@
  */
 #include "sampler/heap/process.h"
 #include "sampler/heap/executed.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -52,16 +52,16 @@ static void nobody_there(void **state)
 {
 	struct scene *s = *state;
 
-	assert_null(image_process(s->image, 0, s->store));
+	assert_null(program_run_process(s->run, 0, s->store));
 	atomic_store(&region_place(s->region, 0)->state, PLACE_CLAIMED);
-	assert_null(image_process(s->image, 0, s->store));
+	assert_null(program_run_process(s->run, 0, s->store));
 	atomic_store(&region_place(s->region, 0)->state, PLACE_DEAD);
-	assert_null(image_process(s->image, 0, s->store));
-	assert_null(image_process(s->image, REGION_PLACES, s->store));
-	assert_null(image_process(s->image, UINT32_MAX, s->store));
-	s->image->life.state = IMAGE_CLAIMED;
+	assert_null(program_run_process(s->run, 0, s->store));
+	assert_null(program_run_process(s->run, REGION_PLACES, s->store));
+	assert_null(program_run_process(s->run, UINT32_MAX, s->store));
+	s->run->life.state = RUN_CLAIMED;
 	assert_null(claim(s, 0, getpid(), 0));
-	assert_int_equal(s->image->places.live, 0);
+	assert_int_equal(s->run->places.live, 0);
 }
 
 static void who_maps_the_region_is_known(void **state)
@@ -79,8 +79,8 @@ static void who_maps_the_region_is_known(void **state)
 	const struct map *map = maps_find(process->target.maps, (uintptr_t)some_code);
 	assert_non_null(map);
 	assert_string_equal(map_path(map), s->exe);
-	assert_ptr_equal(image_process(s->image, 0, s->store), process);
-	assert_int_equal(s->image->places.live, 1);
+	assert_ptr_equal(program_run_process(s->run, 0, s->store), process);
+	assert_int_equal(s->run->places.live, 1);
 	stranger_end(&stranger);
 	assert_false(process_is_there(process));
 }
@@ -92,18 +92,18 @@ static void without_descriptors_it_is_unsure(void **state)
 	struct stranger stranger = stranger_start(NULL, NULL);
 	struct rlimit before = descriptors_take_away();
 	struct process *process = claim(s, 0, stranger.pid, 0);
-	bool unsure = process && process->unsure, found = process && image_look_again(process);
+	bool unsure = process && process->unsure, found = process && program_run_look_again(process);
 
 	descriptors_give_back(before);
 	assert_non_null(process);
 	assert_true(unsure && !found && process->unsure);
 	assert_int_equal(process->target.pidfd, -1);
-	assert_true(image_look_again(process));
+	assert_true(program_run_look_again(process));
 	assert_false(process->unsure);
 	assert_true(process->target.pidfd >= 0);
 	assert_string_equal(process->target.name, s->exe);
 	assert_non_null(maps_find(process->target.maps, (uintptr_t)some_code));
-	assert_false(image_look_again(process));
+	assert_false(program_run_look_again(process));
 	stranger_end(&stranger);
 }
 
@@ -123,9 +123,9 @@ static void without_descriptors_nothing_is_known_to_be_executed(void **state)
 	bool there = process_is_there(process);
 	descriptors_give_back(before);
 	assert_true(there);
-	assert_string_equal(process->target.unseen, "");
+	assert_string_equal(process->target.unprofiled, "");
 	executed_look(process, 1);
-	assert_string_equal(process->target.unseen, ""); /* it still has our region mapped */
+	assert_string_equal(process->target.unprofiled, ""); /* it still has our region mapped */
 	assert_int_equal(process->executed.ino, ino);
 	stranger_end(&stranger);
 }
@@ -155,11 +155,11 @@ static void a_program_has_no_environment_while_it_is_executed(void **state)
 		assert_true(process->executed.known);
 		assert_int_equal(write(stranger.fd, &byte, 1), 1);
 		const uint64_t deadline_ns = clock_now_ns() + STRANGER_DEADLINE_MS * 1000000ull;
-		while (!process->target.unseen[0] && clock_now_ns() < deadline_ns)
+		while (!process->target.unprofiled[0] && clock_now_ns() < deadline_ns)
 			executed_look(process, 1);
 		assert_int_equal(kill(stranger.pid, SIGKILL), 0);
 		stranger_end(&stranger);
-		const char *why = strstr(process->target.unseen, EXECUTED_UNSEEN);
+		const char *why = strstr(process->target.unprofiled, EXECUTED_UNSEEN);
 		assert_non_null(why);
 		assert_string_equal(why + strlen(EXECUTED_UNSEEN), "it has not loaded " PRELOAD_LIBRARY_NAME);
 	}
@@ -285,15 +285,15 @@ static void who_could_not_be_searched_for_has_not_ended(void **state)
 		assert_int_equal(read(stranger.fd, &inner, sizeof(inner)), sizeof(inner));
 	}
 	assert_true(claim(s, 0, 1, 0)->target.pidfd >= 0);
-	s->image->searches.work = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
+	s->run->searches.work = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
 	struct process *child = claim(s, 1, inner, 1);
 	assert_int_equal(child->target.pidfd, -1);
 	assert_true(child->unsure);
-	assert_false(image_look_again(child));
-	s->image->searches.work = (struct throttle){.left = 1, .filled_ns = clock_now_ns()};
-	assert_true(image_look_again(child));
+	assert_false(program_run_look_again(child));
+	s->run->searches.work = (struct throttle){.left = 1, .filled_ns = clock_now_ns()};
+	assert_true(program_run_look_again(child));
 	assert_true(child->target.pidfd >= 0);
-	assert_true(s->image->searches.work.left <= 0);
+	assert_true(s->run->searches.work.left <= 0);
 	stranger_end(&stranger);
 }
 
@@ -311,7 +311,7 @@ static void a_clone_is_searched_for_among_the_children(void **state)
 	stranger_end(&stranger);
 }
 
-/* ---- what was mapped, by the image's word */
+/* ---- what was mapped, by the program run's word */
 
 static unsigned char *put_module(unsigned char *at, uint64_t start, uint64_t pages, const char *path)
 {
@@ -408,7 +408,7 @@ static void a_parent_that_cannot_be(void **state)
 		assert_non_null(process);
 		assert_int_equal(maps_count(process->target.maps), 0);
 		process_inherit(process);
-		image_free_process(process);
+		program_run_free_process(process);
 	}
 }
 

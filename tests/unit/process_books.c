@@ -162,14 +162,14 @@ static void whoever_has_the_parents_place_is_not_the_parent(void **state)
 	fixture_slot(s->region, FIRST + 1)->origin_place = 2;
 	enter(parent, 0, 10, 0x1111);
 	struct process *child = claim(s, 3, 0, 3);
-	image_free_process(parent);
+	program_run_free_process(parent);
 	region_release_place(s->region, 2);
 	struct process *other = claim(s, 2, 0, 1);
 	enter(other, 1, 11, 0x2222);
 	process_inherit(child);
 	assert_int_equal(pc_of(child, FIRST, 1), 0x1111);
 	assert_int_equal(pc_of(child, FIRST + 1, 2), 0); /* its stack is lost */
-	assert_ptr_equal(process_parent(other), s->image->places.at[0]);
+	assert_ptr_equal(process_parent(other), s->run->places.at[0]);
 
 	/* Nor if all that has happened before the first look at the child. */
 	struct process *late = claim(s, 4, 0, 3);
@@ -261,7 +261,7 @@ static void no_delta_has_what_was_before(void **state)
 			fixture_live(s->region, i,
 			    &(const struct fixture_block){.seq = i, .size_bytes = 100, .time_ns = 7});
 		fixture_count(s->region, 0, 9, 900);
-		s->image->heap.deltas = true;
+		s->run->heap.deltas = true;
 		struct process *process = claim(s, 0, 0, 0);
 		adoption_begin(process);
 		enter_at(process, 6, 7, 0x6666, 8);
@@ -294,7 +294,7 @@ static void a_clock_of_its_own_hides_nothing_for_long(void **state)
 	struct scene *s = *state;
 
 	fixture_own(s->region, 0, 0);
-	s->image->heap.deltas = true;
+	s->run->heap.deltas = true;
 	struct process *process = claim(s, 0, 0, 0);
 	adoption_begin(process);
 	adoption_enter(process);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that a process' books take: what counts, and whose it is. Who the process is: process.c. */
-#include "sampler/heap/image.h"
 #include "sampler/heap/offerer.h"
 #include "sampler/heap/process.h"
+#include "sampler/heap/program_run.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -55,7 +55,7 @@ static void mappings_count_against_the_bound(void **state)
 	offerer_free(offerer);
 	assert_int_equal(memory.held_bytes, 0);
 	memory.max_bytes = all_bytes;
-	s->image->memory = &memory;
+	s->run->memory = &memory;
 	offerer = offerer_read(stranger.pid, 0, s->store, &memory);
 	assert_non_null(offerer);
 	/* a table that doubles has half of its room to spare */
@@ -72,9 +72,9 @@ static void mappings_count_against_the_bound(void **state)
 	assert_in_range(in_maps, 1, all_bytes * 3); /* not nine times */
 	offerer_free(offerer);
 	for (uint32_t i = 8; i-- > 0;)
-		image_free_process(s->image->places.at[i]);
+		program_run_free_process(s->run->places.at[i]);
 	assert_int_equal(memory.held_bytes, 0);
-	s->image->memory = NULL;
+	s->run->memory = NULL;
 	stranger_end(&stranger);
 }
 
@@ -102,9 +102,9 @@ static void memory_is_the_users_or_as_the_plan_says(void **state)
 	assert_int_equal(process->share.account, target_account_of_user(user));
 	assert_int_equal(child->share.account, process->share.account);
 	struct target_plan plan = {.account = "unit-a.service"};
-	s->image->plan = &plan;
+	s->run->plan = &plan;
 	process = claim_again(s, stranger.pid);
-	s->image->plan = NULL;
+	s->run->plan = NULL;
 	assert_int_equal(process->share.account, target_account(&process->target));
 	assert_int_not_equal(process->share.account, target_account_of_user(user));
 	/* likewise before it has taken a place */
@@ -133,9 +133,9 @@ static void memory_of_one_that_was_reaped(void **state)
 		pause();
 		_exit(0);
 	}
-	s->image->offerer = offerer_read(gone, 0, s->store, NULL);
-	assert_non_null(s->image->offerer);
-	const int pidfd = fcntl(s->image->offerer->target.pidfd, F_DUPFD_CLOEXEC, 0);
+	s->run->offerer = offerer_read(gone, 0, s->store, NULL);
+	assert_non_null(s->run->offerer);
+	const int pidfd = fcntl(s->run->offerer->target.pidfd, F_DUPFD_CLOEXEC, 0);
 	kill(gone, SIGKILL);
 	assert_int_equal(waitpid(gone, NULL, 0), gone);
 	const struct process *found = claim_again(s, gone);

@@ -39,7 +39,7 @@ static void each_cause_is_said(void **state)
 	assert_int_equal(losses[1].count, 3);
 	assert_string_equal(losses[2].cause, "stack before restart");
 	assert_int_equal(losses[2].count, 7);
-	s->image->life.state = IMAGE_ADOPTING; /* the earlier sampler's are not in the books yet */
+	s->run->life.state = RUN_ADOPTING; /* the earlier sampler's are not in the books yet */
 	process_row_fill(&row, losses, process);
 	assert_int_equal(row.loss_count, 2);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests of processes, after cmocka's headers: an image, whose places the test fills in as the library
- * does. */
+/* For tests of processes, after cmocka's headers: a program run, whose places the test fills in as the
+ * library does. */
 #ifndef TESTS_UNIT_PROCESS_SCENE_H
 #define TESTS_UNIT_PROCESS_SCENE_H
 
 #include "sampler/heap/books.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 #include "tests/unit/region_fixture.h"
 
 #include <limits.h>
@@ -14,10 +14,10 @@
 
 enum { SEGMENTS = 2 };
 
-/* One image whose places the test fills in. */
+/* One program run whose places the test fills in. */
 struct scene {
 	struct modules *store;
-	struct image *image;
+	struct program_run *run;
 	const struct region *region;
 	struct books books;
 	char exe[PATH_MAX];
@@ -36,11 +36,11 @@ static inline int open_scene(void **state)
 	*state = s;
 	s->store = modules_new(16);
 	fixture_open(region, SEGMENTS * REGION_SEGMENT_SLOTS);
-	s->image = image_new(region, 1);
-	s->image->books = &s->books;
+	s->run = program_run_new(region, 1);
+	s->run->books = &s->books;
 	s->region = region;
-	s->image->life.state = IMAGE_READY;
-	s->image->life.trigger_address = (uintptr_t)some_code; /* our forked strangers have it too */
+	s->run->life.state = RUN_READY;
+	s->run->life.trigger_address = (uintptr_t)some_code; /* our forked strangers have it too */
 	return readlink("/proc/self/exe", s->exe, sizeof(s->exe) - 1) < 0;
 }
 
@@ -49,9 +49,9 @@ static inline int close_scene(void **state)
 	struct scene *s = *state;
 
 	for (uint32_t i = REGION_PLACES; i-- > 0;)
-		if (s->image->places.at[i])
-			image_free_process(s->image->places.at[i]);
-	image_free(s->image);
+		if (s->run->places.at[i])
+			program_run_free_process(s->run->places.at[i]);
+	program_run_free(s->run);
 	books_fini(&s->books);
 	modules_free(s->store);
 	free(s);
@@ -66,14 +66,14 @@ static inline struct process *claim(struct scene *s, uint32_t number, pid_t pid,
 	place->pid = (uint32_t)pid;
 	place->parent = parent_word;
 	atomic_store(&place->state, PLACE_READY);
-	return image_process(s->image, number, s->store);
+	return program_run_process(s->run, number, s->store);
 }
 
 /* One that is made anew. */
 static inline struct process *claim_again(struct scene *s, pid_t pid)
 {
-	if (s->image->places.at[0])
-		image_free_process(s->image->places.at[0]);
+	if (s->run->places.at[0])
+		program_run_free_process(s->run->places.at[0]);
 	struct process *process = claim(s, 0, pid, 0);
 	assert_non_null(process);
 	return process;

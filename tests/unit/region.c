@@ -38,7 +38,7 @@ static void opens_as_described(void **unused)
 	    region.offsets.segments, region.offsets.end};
 	for (size_t i = 1; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		assert_true(offsets[i - 1] < offsets[i] && offsets[i] % 64 == 0);
-	/* Forked children and images map over these parts, or map them again, on any kernel's pages. */
+	/* Forked children and program runs map over these parts, or map them again, on any kernel's pages. */
 	assert_int_equal(region.offsets.buffers % (64 << 10), 0);
 	assert_int_equal(region.offsets.frees % (64 << 10), 0);
 	assert_int_equal(region.offsets.segments % (64 << 10), 0);
@@ -118,7 +118,8 @@ static void a_header_is_refused_for_each_wrong_number(void **unused)
 	}
 }
 
-/* What an image maps when it starts: no more than 128 MiB with the tables (live.c) at the default period. */
+/* What a program run maps when it starts: no more than 128 MiB with the tables (live.c) at the default
+ * period. */
 static void the_mapping_of_the_start_is_by_the_period(void **unused)
 {
 	const struct {

@@ -189,7 +189,7 @@ static void claims_are_told_in_their_order(void **state)
 	second = region_pool_next(v->pool);
 	assert_int_equal(first->ino, inode[0]);
 	assert_int_equal(second->ino, inode[1]);
-	assert_true((int32_t)(second->id - first->id) > 0); /* by which the older of two images is told */
+	assert_true((int32_t)(second->id - first->id) > 0); /* by which the older of two runs is told */
 	assert_int_not_equal(first->key, second->key);
 	assert_int_equal((first->key | second->key) & 0xffff, 0); /* where the place goes */
 	region_close(first);
@@ -299,9 +299,9 @@ static void note_told(const struct visit *v, struct seen *seen)
 	}
 }
 
-/* A target of our own user can write into the pipe, and read more or less than a ticket. Claims may be told
- * wrongly then (the registry gives up an image that never gets ready), but no region twice, and the pool goes
- * on. */
+/* A target of our own user can write into the pipe, and read more or less than a ticket. Claims may be
+ * told wrongly then (the registry gives up a program run that never gets ready), but no region twice, and
+ * the pool goes on. */
 static void hostile_tickets_do_no_harm(void **state)
 {
 	static const size_t sizes[] = {1, 64, 63, 4096, 65, 640};

@@ -99,7 +99,8 @@ static void samples_and_an_end_during_the_look(void **state)
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
 }
 
-/* Its image, its samples and its end are found in one drain, before anybody has looked at the image. */
+/* Its program run, its samples and its end are found in one drain, before anybody has looked at the
+ * program run. */
 static void a_process_that_has_ended_before_it_was_seen(void **state)
 {
 	struct scene *s = *state;
@@ -108,7 +109,7 @@ static void a_process_that_has_ended_before_it_was_seen(void **state)
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
 	stranger_end(&shell);
-	assert_true(s->intake.find_images(s->intake.context));
+	assert_true(s->intake.find_runs(s->intake.context));
 	drain_all(&s->registry);
 	tend_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
@@ -125,11 +126,11 @@ static void a_process_that_is_met_when_no_descriptor_is_left(void **state)
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
-	assert_true(s->intake.find_images(s->intake.context));
+	assert_true(s->intake.find_runs(s->intake.context));
 	struct rlimit before = descriptors_take_away();
 	for (int i = 0; i < 3; i++) {
 		s->registry.tend.linger_ns = 0; /* the look is due */
-		tend_images(&s->registry);
+		tend_runs(&s->registry);
 		tend_ended(&s->registry);
 	}
 	descriptors_give_back(before);
@@ -158,7 +159,7 @@ static void a_forked_child_has_a_place_of_its_own(void **state)
 	LOOK_UNTIL(s, process_life_find(&s->registry, child) && process_life_find(&s->registry, shell.pid));
 	const struct process *process = process_life_find(&s->registry, child);
 	const struct process *parent = process_life_find(&s->registry, shell.pid);
-	assert_ptr_equal(process->image, parent->image);
+	assert_ptr_equal(process->run, parent->run);
 	assert_int_not_equal(process->place, 0);
 	assert_int_equal(parent->place, 0);
 	assert_int_equal(kill(child, SIGKILL), 0);
@@ -262,18 +263,18 @@ static void a_claim_that_comes_to_nothing_is_given_up_and_counted(void **state)
 /* The look takes so long that the limit for claims is over when it comes to what was claimed during it. */
 static void come_to_it_late(struct scene *s)
 {
-	books_each_image (image, &s->intake.books)
-		if (!image_is_ready(image)) {
-			image->claimed_ns -= 10 * SECOND_NS;
-			stranger_end(&s->late);
-			s->meanwhile = NULL;
-		}
+	books_each_run(run, &s->intake.books) if (!program_run_is_ready(run))
+	{
+		run->claimed_ns -= 10 * SECOND_NS;
+		stranger_end(&s->late);
+		s->meanwhile = NULL;
+	}
 }
 
-/* A sample is read meanwhile, and it might be of an image that is not known to be ready. */
+/* A sample is read meanwhile, and it might be of a program run that is not known to be ready. */
 static void find_it_ready(struct scene *s)
 {
-	assert_true(s->intake.find_images(s->intake.context));
+	assert_true(s->intake.find_runs(s->intake.context));
 	stranger_end(&s->late);
 	s->meanwhile = NULL;
 }
@@ -294,7 +295,7 @@ static void start_another_in_the_look(struct scene *s, void (*then)(struct scene
 	s->meanwhile = start_another;
 	s->then = then;
 	s->registry.tend.linger_ns = 0; /* the look is due */
-	tend_images(&s->registry);
+	tend_runs(&s->registry);
 	assert_null(s->meanwhile);
 	LOOK_UNTIL(s, s->closed_count);
 	assert_int_equal(s->registry.missed.incomplete, 0);
@@ -325,8 +326,8 @@ static void a_changed_period_reaches_who_is_there_and_who_comes(void **state)
 	registry_set_period(&s->registry, 12345);
 	struct stranger second = start_shell(s);
 	LOOK_UNTIL(s, process_life_find(&s->registry, second.pid));
-	books_each_image (image, &s->intake.books)
-		assert_int_equal(region_header(image->region)->period_bytes, 12345);
+	books_each_run(run, &s->intake.books)
+	    assert_int_equal(region_header(run->region)->period_bytes, 12345);
 	stranger_end(&first);
 	stranger_end(&second);
 }
@@ -340,8 +341,7 @@ static void a_claim_that_nobody_ends_is_given_back(void **state)
 	struct stranger shell = start_shell(s);
 	tell(&shell, "echo 1\n");
 	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
-	struct region_place *place =
-	    region_place(process_life_find(&s->registry, shell.pid)->image->region, 1);
+	struct region_place *place = region_place(process_life_find(&s->registry, shell.pid)->run->region, 1);
 	place->pid = INT32_MAX;
 	atomic_store(&place->state, PLACE_CLAIMED);
 	LOOK_UNTIL(s, atomic_load(&place->state) == PLACE_FREE);
@@ -359,14 +359,14 @@ static void the_place_of_the_next_child_stays(void **state)
 	struct region *region = calloc(1, sizeof(*region));
 
 	fixture_open(region, 2048);
-	struct image *image = image_new(region, 1);
+	struct program_run *run = program_run_new(region, 1);
 	struct books books = {0};
-	image->books = &books;
-	image->life.state = IMAGE_READY;
+	run->books = &books;
+	run->life.state = RUN_READY;
 	struct region_place *place = region_place(region, 1);
 	place->pid = INT32_MAX;
 	atomic_store(&place->state, PLACE_READY);
-	struct process *process = image_process(image, 1, s->modules);
+	struct process *process = program_run_process(run, 1, s->modules);
 	assert_non_null(process);
 	region_release_place_of(region, 1, process->generation); /* by the other one */
 	assert_int_equal(atomic_load(&place->state), PLACE_FREE);
@@ -379,8 +379,8 @@ static void the_place_of_the_next_child_stays(void **state)
 	assert_int_equal(slot.sample.size_bytes, 77);
 	assert_int_equal(region_segment_owner(region, 0), 1);
 	assert_int_equal(atomic_load(&place->state), PLACE_READY);
-	assert_null(image->places.at[1]);
-	image_free(image);
+	assert_null(run->places.at[1]);
+	program_run_free(run);
 	books_fini(&books);
 }
 

@@ -19,7 +19,7 @@ static void another_program_in_the_same_process(void **state)
 	REQUIRE_LIBRARY();
 	struct stranger shell = start_shell(s);
 	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
-	const struct image *before = process_life_find(&s->registry, shell.pid)->image;
+	const struct program_run *before = process_life_find(&s->registry, shell.pid)->run;
 	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6); /* cat's answer: the first look finds both programs */
 	LOOK_UNTIL(s, s->closed_count);
@@ -29,7 +29,7 @@ static void another_program_in_the_same_process(void **state)
 	assert_string_equal(s->closed[0].title, "sh");
 	const struct process *process = process_life_find(&s->registry, shell.pid);
 	assert_non_null(process);
-	assert_ptr_not_equal(process->image, before);
+	assert_ptr_not_equal(process->run, before);
 	assert_string_equal(process->target.title, "cat");
 	assert_int_equal(s->registry.lives.arrivals, 2);
 	stranger_end(&shell);
@@ -50,7 +50,7 @@ static void a_program_that_is_never_seen_in_the_same_process(void **state)
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 5; unset LD_PRELOAD; exec cat\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
 	for (uint64_t end_ns = clock_now_ns() + DEADLINE_S * SECOND_NS; !s->closed_count;) {
-		tend_images(&s->registry);
+		tend_runs(&s->registry);
 		usleep(2000);
 		assert_true(clock_now_ns() < end_ns);
 	}
@@ -90,13 +90,13 @@ static void a_program_that_was_executed_after_the_look_began(void **state)
 	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
 	struct process *process = (struct process *)(uintptr_t)process_life_find(&s->registry, shell.pid);
 	executed_note(process, "other", clock_now_ns() + 3600 * SECOND_NS);
-	assert_string_not_equal(process->target.unseen, "");
+	assert_string_not_equal(process->target.unprofiled, "");
 	s->registry.tend.linger_ns = 0; /* every look is due */
-	tend_images(&s->registry);
+	tend_runs(&s->registry);
 	assert_int_equal(s->closed_count, 0);
 	process->executed.noted_ns = 0; /* long ago, however short the machine has been up */
 	s->registry.tend.linger_ns = 0;
-	tend_images(&s->registry);
+	tend_runs(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
 	stranger_end(&shell);
@@ -156,7 +156,7 @@ static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
 	size_t cursor = 0;
 	s->loading = table_next(&s->intake.books.processes, (uint64_t)shell.pid, &cursor);
 	assert_non_null(s->loading);
-	s->loading->target.unseen[0] = '\0'; /* as if it had not been looked at yet */
+	s->loading->target.unprofiled[0] = '\0'; /* as if it had not been looked at yet */
 	struct stranger another = start_shell(s);
 	assert_int_equal(tell(&another, "echo 1\n"), 1);
 	s->meanwhile = tell_of_the_exec;
@@ -183,8 +183,8 @@ static void a_child_that_is_found_after_its_exec(void **state)
 	LOOK_UNTIL(s, s->intake.books.processes.count == 2);
 	struct process *process = s->intake.books.processes.entries[1].item;
 	tend_ended(&s->registry);
-	assert_string_equal(
-	    process->target.unseen, "executed cat, which is not profiled: it has not loaded libheaptap.so");
+	assert_string_equal(process->target.unprofiled,
+	    "executed cat, which is not profiled: it has not loaded libheaptap.so");
 	assert_int_equal(s->closed_count, 0);
 	process->executed.noted_ns = 0; /* long ago, however short the machine has been up */
 	tend_ended(&s->registry);
@@ -194,7 +194,8 @@ static void a_child_that_is_found_after_its_exec(void **state)
 	stranger_end(&shell);
 }
 
-/* Where the image's own process has another number than it says, the child's is somebody else's here. */
+/* Where the program run's own process has another number than it says, the child's is somebody else's
+ * here. */
 static void a_child_in_a_pid_namespace_is_not_taken_for_another(void **state)
 {
 	struct scene *s = *state;
@@ -226,7 +227,7 @@ static void a_child_that_is_found_after_its_program(void **state)
 	assert_int_equal(
 	    s->intake.books.processes.count, 2); /* both shells, and not what was before the second */
 	s->registry.tend.linger_ns = s->registry.tend.executed_ns = clock_now_ns();
-	tend_images(&s->registry);
+	tend_runs(&s->registry);
 	assert_int_equal(s->intake.books.processes.count, 3);
 	struct process *process = s->intake.books.processes.entries[2].item;
 	assert_int_equal(process->place, 1);

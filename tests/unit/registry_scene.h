@@ -11,8 +11,8 @@
 #include "proto/region_pool.h"
 #include "sampler/heap/arrivals.h"
 #include "sampler/heap/drain.h"
-#include "sampler/heap/image.h"
 #include "sampler/heap/process_life.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/heap/tend.h"
 #include "sampler/target/launch.h"
 #include "tests/unit/stranger.h"
@@ -180,7 +180,7 @@ static inline void look(struct scene *s)
 	struct epoll_event event;
 	int count = epoll_wait(s->registry.setup.epoll_fd, &event, 1, 2);
 
-	tend_images(&s->registry);
+	tend_runs(&s->registry);
 	drain_all(&s->registry);
 	if (count > 0)
 		tend_ended(&s->registry);
@@ -192,11 +192,11 @@ static inline void look(struct scene *s)
 		assert_true(clock_now_ns() < end_ns);                                    \
 	}
 
-static inline struct image *newest(const struct scene *s)
+static inline struct program_run *newest(const struct scene *s)
 {
 	size_t left = SIZE_MAX;
 
-	return table_before(&s->intake.books.images, &left);
+	return table_before(&s->intake.books.runs, &left);
 }
 
 static inline const struct closed *closed_of(const struct scene *s, pid_t pid)

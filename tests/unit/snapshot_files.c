@@ -10,7 +10,7 @@
 #include "pprof/codec/file.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/profile/profile.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/snapshot/heap_source.h"
 #include "sampler/store/store.h"
 
@@ -45,7 +45,7 @@ struct scene {
 	struct snapshot_settings settings;
 	struct output output;
 	struct modules *modules;
-	struct image *image;
+	struct program_run *run;
 	struct process process;
 	struct store *store;
 	int64_t now_s; /* the time in the store's names */
@@ -89,14 +89,14 @@ static void open_process(struct scene *s)
 	fixture_open(region, REGION_SEGMENT_SLOTS);
 	fixture_own(region, 0, 0);
 	s->modules = modules_new(4);
-	s->image = image_new(region, 1);
-	s->image->life.state = IMAGE_READY;
+	s->run = program_run_new(region, 1);
+	s->run->life.state = RUN_READY;
 	s->intake = (struct intake){.books.memory = &s->memory};
-	assert_int_equal(books_add_image(&s->intake.books, s->image), 0);
+	assert_int_equal(books_add_run(&s->intake.books, s->run), 0);
 	s->probe.backend = BACKEND_COPY;
 	s->registry = (struct registry){.setup = {.intake = &s->intake, .probe = &s->probe, .verbosity = -1}};
 	registry_init(&s->registry);
-	s->process.image = s->image;
+	s->process.run = s->run;
 	assert_true(target_init(&s->process.target, getpid(), 0));
 	s->process.target.maps = maps_new(s->modules, 0, false);
 	s->process.heap = heap_new(region, &(const struct heap_options){.temporary_ns = 1, .deltas = true});
@@ -187,8 +187,8 @@ static int close_scene(void **state)
 	output_fini(&s->output);
 	heap_free(s->process.heap);
 	target_fini(&s->process.target);
-	books_remove_image(s->image);
-	image_free(s->image);
+	books_remove_run(s->run);
+	program_run_free(s->run);
 	books_fini(&s->intake.books);
 	modules_free(s->modules);
 	munmap(s->fails, 4096);
@@ -264,9 +264,9 @@ static void within_a_day_the_peak_is_replaced(void **state)
 	for (uint64_t seq = 2; seq <= 4; seq++) {
 		snapshot(s, "");
 		s->now_s++;
-		fixture_live(s->image->region, 0,
+		fixture_live(s->run->region, 0,
 		    &(const struct fixture_block){.seq = seq, .size_bytes = 64, .time_ns = 5});
-		fixture_peak(s->image->region, 0, seq, 1);
+		fixture_peak(s->run->region, 0, seq, 1);
 	}
 	assert_int_equal(count(s, "*.heap.pb.gz"), 3);
 	assert_int_equal(count(s, "*.peak.pb.gz"), 1);
@@ -366,15 +366,15 @@ static void a_period_is_that_of_the_samples(void **state)
 	    .size_bytes = 64,
 	    .period_bytes = LARGE};
 
-	fixture_slot(s->image->region, 0)->sample.period_bytes = LARGE;
+	fixture_slot(s->run->region, 0)->sample.period_bytes = LARGE;
 	assert_int_equal(heap_add(s->process.heap, &sample), 0);
-	s->image->period.bytes = LARGE;
+	s->run->period.bytes = LARGE;
 	snapshot(s, "");
 	assert_period(s, "0001", LARGE, false);
-	s->image->period.bytes = SMALL;
+	s->run->period.bytes = SMALL;
 	snapshot(s, "");
 	assert_period(s, "0002", LARGE, true);
-	s->image->period.bytes = 2 * LARGE;
+	s->run->period.bytes = 2 * LARGE;
 	snapshot(s, "");
 	assert_period(s, "0003", 2 * LARGE, false);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The log of stacks in a region: one sampler writes it, the next one reads it, of the same address space and
- * of one that has changed; what is left over from another process; and what a hostile image makes of it.
+ * The log of stacks in a region: one sampler writes it, the next one reads it, of the same address space
+ * and of one that has changed; what is left over from another process; and what a hostile program run
+ * makes of it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -21,7 +21,7 @@
 #include "tests/unit/process_scene.h"
 #include "tests/unit/stranger.h"
 
-enum { ENOUGH = 8, MANY = 6 }; /* MANY: searches of /proc for one image have a second of real time */
+enum { ENOUGH = 8, MANY = 6 }; /* MANY: searches of /proc for one run have a second of real time */
 
 static uint64_t now_ns;
 
@@ -29,7 +29,7 @@ static void look(struct scene *s, int times)
 {
 	for (int i = 0; i < times; i++) {
 		now_ns += UINT64_C(1000000000);
-		stale_places_tend(s->image, now_ns);
+		stale_places_tend(s->run, now_ns);
 	}
 }
 
@@ -179,7 +179,7 @@ static void an_earlier_sampler_was_killed_at_it(void **state)
 	begin_claim(s, 1, INT32_MAX, 0);
 	begin_claim(s, 2, INT32_MAX, 1);
 	atomic_store(&region_place(s->region, 2)->state, PLACE_DEAD);
-	stale_places_adopt(s->image);
+	stale_places_adopt(s->run);
 	assert_int_equal(state_of(s, 1), PLACE_CLAIMED);
 	assert_int_equal(state_of(s, 2), PLACE_FREE);
 	assert_int_equal(region_segment_owner(s->region, 1), -1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the user reads of one process that has ended. */
 #include "sampler/snapshot/summary.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@
 #include "tests/unit/region_fixture.h"
 
 struct scene {
-	struct image *image;
+	struct program_run *run;
 	struct process process;
 	struct heap_snapshot snapshot;
 	struct heap_view_row live, peak;
@@ -45,8 +45,8 @@ static int open_scene(void **state)
 
 	*state = s;
 	fixture_open(region, 1024);
-	s->image = image_new(region, 1);
-	s->process.image = s->image;
+	s->run = program_run_new(region, 1);
+	s->process.run = s->run;
 	s->process.target.pid = 4711;
 	s->process.target.end = TARGET_EXITED;
 	strcpy(s->process.target.title, "serve");
@@ -63,7 +63,7 @@ static int close_scene(void **state)
 	struct scene *s = *state;
 
 	summary_row_fini(&s->row);
-	image_free(s->image);
+	program_run_free(s->run);
 	free(s);
 	return 0;
 }
@@ -104,7 +104,7 @@ static void every_allocation_recorded(void **state)
 static void nothing_has_an_upper_bound(void **state)
 {
 	struct scene *s = *state;
-	struct region_place *place = region_place(s->image->region, 0);
+	struct region_place *place = region_place(s->run->region, 0);
 
 	hold(&s->snapshot.view, &s->live, 0, 0, 0);
 	assert_non_null(
@@ -140,7 +140,7 @@ static void the_peak(void **state)
 static void every_loss_by_its_cause(void **state)
 {
 	struct scene *s = *state;
-	struct region_place *place = region_place(s->image->region, 0);
+	struct region_place *place = region_place(s->run->region, 0);
 	char expected[256];
 
 	s->snapshot.view.lost_alloc.samples = 12;
@@ -176,12 +176,12 @@ static void children_without_a_place_are_told_of_by_the_image(void **state)
 {
 	struct scene *s = *state;
 
-	atomic_store(&region_header(s->image->region)->places_exhausted, 3);
+	atomic_store(&region_header(s->run->region)->places_exhausted, 3);
 	assert_non_null(strstr(print(s, 0), "\n  not profiled: 3 forked children without a free place\n"));
-	atomic_store(&region_header(s->image->region)->not_cut_off, 2);
+	atomic_store(&region_header(s->run->region)->not_cut_off, 2);
 	assert_non_null(
 	    strstr(print(s, 0), "\n  not profiled since they changed their user id: 2 forked children that"));
-	atomic_store(&region_header(s->image->region)->not_afforded, 4);
+	atomic_store(&region_header(s->run->region)->not_afforded, 4);
 	assert_non_null(strstr(
 	    print(s, 0), "\n  not profiled since they set themselves a limit of memory: 4 processes, whose"));
 	s->process.place = 1; /* a child's own summary does not tell of it once more */
@@ -240,7 +240,7 @@ static void which_row_is_commands(void **state)
 	s->process.target.end = TARGET_EXEC; /* of its last program, which is another */
 	print(s, 0);
 	assert_false(s->row.command);
-	strcpy(s->process.target.unseen, "executed /bin/sudo, which is not profiled");
+	strcpy(s->process.target.unprofiled, "executed /bin/sudo, which is not profiled");
 	print(s, 0);
 	assert_true(s->row.command);
 }

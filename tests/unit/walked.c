@@ -7,7 +7,7 @@
 #include "pprof/text/clock.h"
 #include "proto/walk.h"
 #include "sampler/heap/drain.h"
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 #include "sampler/region/region_offer.h"
 
 #include <setjmp.h>
@@ -24,7 +24,7 @@
 enum { FRAMES = 3, LEARNED_NS = 1000 };
 
 static struct modules *store;
-static struct image *image;
+static struct program_run *run;
 static struct process *process[2];
 static struct unwind_frame frames[FRAMES];
 static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE, NULL};
@@ -62,14 +62,14 @@ static int begin(void **state)
 	    .mode = REGION_MODE_COPY,
 	    .walk = 1};
 	assert_int_equal(region_open(region, 1, 0x10000, &options), 0);
-	image = image_new(region, 1);
-	image->life.state = IMAGE_READY;
+	run = program_run_new(region, 1);
+	run->life.state = RUN_READY;
 	static struct books books;
-	image->books = &books;
+	run->books = &books;
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = (uint32_t)getpid();
 		atomic_store(&region_place(region, i)->state, PLACE_READY);
-		process[i] = image_process(image, i, store);
+		process[i] = program_run_process(run, i, store);
 		assert_non_null(process[i]);
 	}
 	return 0;
@@ -80,9 +80,9 @@ static int end(void **state)
 	(void)state;
 	for (int i = 2; i-- > 0;)
 		if (process[i])
-			image_free_process(process[i]);
-	walked_free(image);
-	image_free(image);
+			program_run_free_process(process[i]);
+	walked_free(run);
+	program_run_free(run);
 	modules_free(store);
 	return 0;
 }
@@ -98,7 +98,7 @@ static size_t rows(const struct walk_row *table, size_t entries)
 
 static struct walk_area *area(void)
 {
-	return region_walk(image->region);
+	return region_walk(run->region);
 }
 
 static uint32_t learn(uint32_t place, uint64_t time_ns)
@@ -177,7 +177,7 @@ static uint32_t take_samples_in(uint32_t place, uint64_t generation, uint64_t sa
 	count->bytes_q8 += samples << WEIGHT_BYTES_SHIFT;
 	count->objects_q16 += samples << WEIGHT_OBJECTS_SHIFT;
 	area()->counts[place].changed[number / 64] |= 1ull << number % 64;
-	region_place(image->region, place)->walked += samples;
+	region_place(run->region, place)->walked += samples;
 	return number;
 }
 
@@ -199,8 +199,8 @@ static uint32_t state_of(uint32_t number)
 /* As the library lists them: this program has been there from the start. */
 static void list_start_files(void)
 {
-	region_header(image->region)->start_files = 1;
-	region_header(image->region)->start_file[0] = (struct region_range){4096, UINT64_MAX};
+	region_header(run->region)->start_files = 1;
+	region_header(run->region)->start_file[0] = (struct region_range){4096, UINT64_MAX};
 }
 
 /* Samples wait until one dump has told what their number is. */
@@ -209,28 +209,29 @@ static void one_dump_tells_what_a_number_is(void **state)
 	(void)state;
 	learn(0, LEARNED_NS);
 	uint32_t stack = other_stack(), number = take_samples(1, 3);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 0);
 	assert_int_equal(process[0]->counters.not_dumped, 3);
 	take_samples(1, 2);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(process[0]->counters.not_dumped, 5);
 	assert_int_equal(dumped(number, stack), 0);
 	assert_int_equal(state_of(number), WALK_NUMBER_KNOWN);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 5);
 	assert_int_equal(process[0]->counters.not_dumped, 0);
 	assert_int_equal(process[0]->counters.walked, 5);
 	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, stack);
-	image->period.bytes = 1 << 20; /* what is counted has no period of its own */
+	run->period.bytes = 1 << 20; /* what is counted has no period of its own */
 	take_samples(1, 1);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 6);
 	assert_int_equal(heap_period_bytes(process[0]->heap), 1 << 20);
-	assert_int_equal(walked_counters(image).different, 0);
+	assert_int_equal(walked_counters(run).different, 0);
 }
 
-/* A number is an image's, and what it means is known while a process of the image takes samples. */
+/* A number is a program run's, and what it means is known while a process of the program run takes
+ * samples. */
 static void a_child_takes_the_numbers_of_a_parent_that_has_ended(void **state)
 {
 	(void)state;
@@ -238,12 +239,12 @@ static void a_child_takes_the_numbers_of_a_parent_that_has_ended(void **state)
 	uint32_t stack = other_stack(), number = take_samples(1, 3);
 	uint64_t pc = frame_of(0, stack)->pc;
 	assert_int_equal(dumped(number, stack), 0);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 3);
-	image_free_process(process[0]);
+	program_run_free_process(process[0]);
 	process[0] = NULL;
 	assert_int_equal(take_samples_in(1, 1, 2), number);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(heap_total(process[1]->heap).samples, 2);
 	assert_int_equal(frame_of(1, heap_site(process[1]->heap, 0)->key.stack)->pc, pc);
 }
@@ -256,9 +257,9 @@ static void a_parent_takes_the_numbers_of_a_child_that_has_ended(void **state)
 	uint32_t stack = other_stack_in(1), number = take_samples(1, 3), before = nodes();
 	assert_int_equal(dumped_in(1, number, stack), 0);
 	assert_int_equal(nodes(), before);
-	image_free_process(process[1]);
+	program_run_free_process(process[1]);
 	process[1] = NULL;
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 3);
 	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, other_stack());
 }
@@ -269,16 +270,16 @@ static void a_dump_that_does_not_come_is_asked_for_again(void **state)
 	(void)state;
 	learn(0, LEARNED_NS);
 	uint32_t stack = other_stack(), number = take_samples(1, 3);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(state_of(number), WALK_NUMBER_ASKED);
 	for (int i = 0; i < 1000 && state_of(number) != WALK_NUMBER_WANTED; i++) {
 		usleep(10000);
-		walked_drain(image, true);
+		walked_drain(run, true);
 	}
 	assert_int_equal(state_of(number), WALK_NUMBER_WANTED);
 	assert_int_equal(process[0]->counters.not_dumped, 3);
 	assert_int_equal(dumped(number, stack), 0);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 3);
 }
 
@@ -294,10 +295,10 @@ static void a_cut_dump_ends_a_numbers_use(void **state)
 	walk.outcome = UNWIND_TRUNCATED;
 	assert_int_equal(dumped(number, cut), 0);
 	assert_int_equal(state_of(number), WALK_NUMBER_UNUSED);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 3);
 	assert_int_equal(heap_site(process[0]->heap, 0)->key.stack, cut);
-	assert_int_equal(walked_counters(image).compared, 0);
+	assert_int_equal(walked_counters(run).compared, 0);
 }
 
 static void without_memory_a_number_stays_unknown(void **state)
@@ -308,7 +309,7 @@ static void without_memory_a_number_stays_unknown(void **state)
 	uint32_t number = take_samples(1, 3);
 	assert_int_not_equal(dumped(number, UINT32_MAX), 0);
 	assert_int_equal(state_of(number), WALK_NUMBER_ASKED);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 0);
 	assert_int_equal(process[0]->counters.not_dumped, 3);
 }
@@ -322,21 +323,21 @@ static void a_hook_tells_what_a_number_is(void **state)
 	uint32_t stack, number = take_samples(1, 3);
 	area()->numbers.of[number].hash ^= 1;
 	assert_int_equal(walked_told(process[0], &walk, number, UINT64_MAX), 0);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 0);
 	area()->numbers.of[number].hash ^= 1;
 	assert_int_equal(walked_told(process[0], &walk, number, UINT64_MAX), 0);
 	assert_int_equal(state_of(number), WALK_NUMBER_KNOWN);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 3);
 	stack = heap_site(process[0]->heap, 0)->key.stack; /* without the library's own frames */
 	assert_int_equal(stacks_node(process[0]->target.stacks, stack)->outer, STACK_ROOT);
 	assert_int_equal(frame_of(0, stack)->pc, frames[1].pc);
-	assert_int_equal(walked_counters(image).by_frames, 1);
-	assert_int_equal(walked_counters(image).compared, 0);
+	assert_int_equal(walked_counters(run).by_frames, 1);
+	assert_int_equal(walked_counters(run).compared, 0);
 	assert_int_equal(dumped(number, stack), 0); /* later it is compared as any other */
-	assert_int_equal(walked_counters(image).compared, 1);
-	assert_int_equal(walked_counters(image).different, 0);
+	assert_int_equal(walked_counters(run).compared, 1);
+	assert_int_equal(walked_counters(run).different, 0);
 }
 
 /* Whatever a target writes there, and however often: of what is no number's stack nothing is kept. */
@@ -362,10 +363,10 @@ static void what_a_hook_makes_up_takes_no_memory(void **state)
 /* The hook's buffer with the frames of `walk`. */
 static void tell_frames(uint32_t number)
 {
-	struct region_buffer *buffer = fixture_buffer(image->region, 0, 0);
+	struct region_buffer *buffer = fixture_buffer(run->region, 0, 0);
 
 	memset(buffer, 0, sizeof(*buffer));
-	fixture_take_buffer(image->region, 0, 0);
+	fixture_take_buffer(run->region, 0, 0);
 	buffer->content = BUFFER_FRAMES;
 	buffer->sample.stack = number;
 	buffer->sample.time_ns = LEARNED_NS;
@@ -376,7 +377,7 @@ static void tell_frames(uint32_t number)
 		memcpy((unsigned char *)(buffer + 1) + i * sizeof(address), &address, sizeof(address));
 	}
 	atomic_store(&buffer->word, buffer_word(BUFFER_FULL, 0));
-	atomic_fetch_add(&region_header(image->region)->copied, 1);
+	atomic_fetch_add(&region_header(run->region)->copied, 1);
 }
 
 /* What the hook tells is bounded as what is dumped. */
@@ -387,7 +388,7 @@ static void what_a_hook_tells_counts_against_the_bound(void **state)
 
 	(void)state;
 	assert_int_equal(intake_init(&intake, store, &memory, 0, true), 0);
-	image->memory = &memory;
+	run->memory = &memory;
 	learn(0, LEARNED_NS);
 	maps_free(process[0]->target.maps);
 	process[0]->target.maps = other_frames();
@@ -395,29 +396,29 @@ static void what_a_hook_tells_counts_against_the_bound(void **state)
 	process[0]->share.held_bytes = 1;
 	memory.held_bytes += 1;
 	tell_frames(number);
-	assert_int_equal(intake_buffers(&intake, image, UINT64_MAX), 1);
+	assert_int_equal(intake_buffers(&intake, run, UINT64_MAX), 1);
 	assert_int_equal(nodes(), before);
 	assert_int_equal(state_of(number), WALK_NUMBER_ASKED);
 	assert_int_equal(memory.refused, 1);
 	memory.max_bytes = 0;
 	tell_frames(number);
-	assert_int_equal(intake_buffers(&intake, image, UINT64_MAX), 1);
+	assert_int_equal(intake_buffers(&intake, run, UINT64_MAX), 1);
 	assert_true(nodes() > before);
 	assert_int_equal(state_of(number), WALK_NUMBER_KNOWN);
 	assert_int_equal(memory.refused, 1);
 	assert_true(process[0]->share.held_bytes >= stacks_bytes(process[0]->target.stacks));
-	assert_true(image->walked.share.held_bytes > 0);
-	assert_true(memory.held_bytes >= process[0]->share.held_bytes + image->walked.share.held_bytes);
-	/* The first of a child makes a table; the image's own process' stacks needed none. */
-	const uint64_t own_bytes = image->walked.share.held_bytes;
+	assert_true(run->walked.share.held_bytes > 0);
+	assert_true(memory.held_bytes >= process[0]->share.held_bytes + run->walked.share.held_bytes);
+	/* The first of a child makes a table; the program run's own process' stacks needed none. */
+	const uint64_t own_bytes = run->walked.share.held_bytes;
 	struct stacks *empty = stacks_new();
 	number = take_samples(7, 1);
 	assert_int_equal(dumped_in(1, number, other_stack_in(1)), 0);
-	assert_true(image->walked.share.held_bytes >= own_bytes + stacks_bytes(empty));
+	assert_true(run->walked.share.held_bytes >= own_bytes + stacks_bytes(empty));
 	stacks_unref(empty);
-	walked_free(image);
-	assert_int_equal(image->walked.share.held_bytes, 0);
-	image->memory = NULL;
+	walked_free(run);
+	assert_int_equal(run->walked.share.held_bytes, 0);
+	run->memory = NULL;
 	intake_fini(&intake);
 }
 
@@ -429,16 +430,16 @@ static void frees_of_the_first_samples_of_a_number_are_known(void **state)
 	struct registry registry = {.setup = {.intake = &intake, .probe = &probe, .verbosity = -1}};
 
 	(void)state;
-	assert_int_equal(table_add(&intake.books.images, image->region->key, image), 0);
+	assert_int_equal(table_add(&intake.books.runs, run->region->key, run), 0);
 	registry_init(&registry);
 	learn(0, LEARNED_NS);
 	uint32_t stack = other_stack(), number = take_samples(1, 3);
 	assert_int_equal(dumped(number, stack), 0);
 	for (uint32_t i = 0; i < 3; i++) {
-		fixture_free(image->region, i, i, i, 500, 7);
-		fixture_free_entry(image->region, i)->sample.stack = number;
+		fixture_free(run->region, i, i, i, 500, 7);
+		fixture_free_entry(run->region, i)->sample.stack = number;
 	}
-	atomic_store(&region_header(image->region)->frees_head, 3);
+	atomic_store(&region_header(run->region)->frees_head, 3);
 	drain_all(&registry);
 	assert_int_equal(in_the_books(), 3);
 	assert_int_equal(heap_lifetimes(process[0]->heap)->samples, 3);
@@ -454,16 +455,16 @@ static void a_dump_that_shows_another_stack_ends_walking(void **state)
 	assert_in_range(rows(area()->rows, WALK_ROWS), 1, FRAMES);
 	uint32_t stack = other_stack(), number = take_samples(0, 3);
 	assert_int_equal(dumped(number, stack), 0);
-	assert_int_equal(walked_counters(image).compared, 1);
-	assert_int_equal(walked_counters(image).different, 0);
+	assert_int_equal(walked_counters(run).compared, 1);
+	assert_int_equal(walked_counters(run).different, 0);
 	uint32_t wrong = take_samples(7, 2); /* another hash */
 	assert_int_not_equal(wrong, number);
 	assert_int_equal(dumped(wrong, stack), 0);
-	assert_int_equal(walked_counters(image).compared, 2);
-	assert_int_equal(walked_counters(image).different, 1);
-	assert_int_equal(region_header(image->region)->walk, 0);
+	assert_int_equal(walked_counters(run).compared, 2);
+	assert_int_equal(walked_counters(run).different, 1);
+	assert_int_equal(region_header(run->region)->walk, 0);
 	assert_int_equal(rows(area()->rows, WALK_ROWS), 0);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 5); /* the dump is what is known of them */
 }
 
@@ -476,8 +477,8 @@ static void a_dump_of_files_that_were_unmapped_since_says_nothing(void **state)
 	atomic_store(&area()->generation, 1); /* dlclose has begun */
 	assert_int_equal(dumped(number, stack), 0);
 	assert_int_equal(state_of(number), WALK_NUMBER_UNUSED);
-	assert_int_equal(walked_counters(image).compared, 0);
-	walked_drain(image, true);
+	assert_int_equal(walked_counters(run).compared, 0);
+	walked_drain(run, true);
 	assert_int_equal(in_the_books(), 3);
 }
 
@@ -496,13 +497,13 @@ static void later_files_are_the_images_own(void **state)
 static void of_an_attached_process_only_start_files_are_learned(void **state)
 {
 	(void)state;
-	region_header(image->region)->attached_after_ns = 1;
+	region_header(run->region)->attached_after_ns = 1;
 	learn(0, LEARNED_NS);
 	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
 	assert_int_equal(rows(area()->rows, WALK_ROWS), 0);
-	walked_free(image);
+	walked_free(run);
 	list_start_files();
-	region_header(image->region)->start_files = UINT32_MAX; /* and it may write anything there */
+	region_header(run->region)->start_files = UINT32_MAX; /* and it may write anything there */
 	learn(0, LEARNED_NS);
 	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
 	assert_in_range(rows(area()->rows, WALK_ROWS), 1, FRAMES);
@@ -522,7 +523,7 @@ static void old_dumps_teach_nothing_of_later_files(void **state)
 	(void)state;
 	learn(0, LEARNED_NS);
 	atomic_store(&area()->generation, 1);
-	walked_drain(image, true);
+	walked_drain(run, true);
 	assert_int_equal(area()->later_generation, 1);
 	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0);
 	learn(0, LEARNED_NS);
@@ -540,9 +541,9 @@ static void later_files_wait_for_the_maps(void **state)
 	atomic_store(&area()->generation, 1);
 	target->maps_work =
 	    (struct throttle){.left = -1, .filled_ns = UINT64_MAX}; /* time does not fill it */
-	walked_drain(image, false);
+	walked_drain(run, false);
 	assert_int_equal(area()->later_generation, 0);
-	walked_drain(image, true); /* nothing is read */
+	walked_drain(run, true); /* nothing is read */
 	assert_int_equal(area()->later_generation, 1);
 }
 
@@ -562,14 +563,14 @@ static void made_up_numbers_lead_nowhere(void **state)
 	for (uint32_t number = 1; number < 8192; number++)
 		if (walked_is_ours(process[0], number))
 			dumped(number, stack);
-	assert_int_equal(walked_counters(image).different, 0);
-	assert_in_range(walked_counters(image).compared, 0, 1);
+	assert_int_equal(walked_counters(run).different, 0);
+	assert_in_range(walked_counters(run).compared, 0, 1);
 	for (uint32_t number = 1; number < WALK_STACKS; number++) {
 		area()->counts[0].count[number].samples = 3;
 		area()->counts[0].changed[number / 64] |= 1ull << number % 64;
 	}
-	atomic_store(&region_place(image->region, 0)->walked, 1);
-	walked_drain(image, true);
+	atomic_store(&region_place(run->region, 0)->walked, 1);
+	walked_drain(run, true);
 	assert_in_range(heap_total(process[0]->heap).samples, 0, 3);
 }
 
@@ -585,9 +586,9 @@ static void cut_dumps_are_not_compared(void **state)
 	walk.outcome = UNWIND_TRUNCATED;
 	dumped(number, cut);
 	walk.outcome = UNWIND_COMPLETE;
-	assert_int_equal(walked_counters(image).compared, 0);
+	assert_int_equal(walked_counters(run).compared, 0);
 	dumped(number, cut);
-	assert_int_equal(walked_counters(image).different, 1);
+	assert_int_equal(walked_counters(run).different, 1);
 	assert_int_equal(rows(area()->later, WALK_LATER_ROWS), 0); /* and all rows are gone */
 }
 
@@ -595,7 +596,7 @@ static int64_t blocks(void)
 {
 	struct stat status;
 
-	assert_int_equal(fstat(image->region->fd, &status), 0);
+	assert_int_equal(fstat(run->region->fd, &status), 0);
 	return status.st_blocks;
 }
 
@@ -605,12 +606,12 @@ static void an_offer_that_says_that_it_walks_takes_no_memory(void **state)
 {
 	(void)state;
 	const struct region_offer_terms terms = {.id = 1, .key = 0x20000, .period_bytes = 1, .clock_id = 1};
-	struct region_header *header = region_header(image->region);
-	image->region->sparse = true;
+	struct region_header *header = region_header(run->region);
+	run->region->sparse = true;
 	header->attached_after_ns = header->attached_rss_bytes = header->thread_stacks = header->filtered =
 	    header->start_paused = 1;
 	atomic_store(&header->sampler_pid, 0);
-	assert_int_equal(region_offer_accept(image->region, &terms), 0);
+	assert_int_equal(region_offer_accept(run->region, &terms), 0);
 	assert_int_equal(atomic_load(&header->walk), 0);
 	assert_int_equal(header->attached_after_ns, 0);
 	assert_int_equal(header->attached_rss_bytes, 0);
@@ -623,9 +624,9 @@ static void an_offer_that_says_that_it_walks_takes_no_memory(void **state)
 		for (size_t word = 0; word < WALK_STACKS / 64; word++)
 			atomic_store(&area()->counts[i].changed[word], UINT64_MAX);
 	const int64_t before = blocks();
-	walked_begin(image);
+	walked_begin(run);
 	uint32_t stack = learn(0, LEARNED_NS);
-	assert_int_equal(walked_drain(image, true), 0);
+	assert_int_equal(walked_drain(run, true), 0);
 	for (uint64_t seq = 0; seq < 4; seq++) {
 		const struct heap_sample sample = {
 		    .slot = 5, .seq = seq, .stack = stack, .size_bytes = 8, .period_bytes = 1};

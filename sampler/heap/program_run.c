@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/heap/image.h"
+#include "sampler/heap/program_run.h"
 
 #include "pprof/text/clock.h"
 #include "proto/loader_log.h"
@@ -15,32 +15,32 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-struct image *image_new(struct region *region, uint64_t now_ns)
+struct program_run *program_run_new(struct region *region, uint64_t now_ns)
 {
-	struct image *image = calloc(1, sizeof(*image));
+	struct program_run *run = calloc(1, sizeof(*run));
 
-	if (!image) {
+	if (!run) {
 		region_close(region);
 		free(region);
 		return NULL;
 	}
-	image->region = region;
-	image->claimed_ns = now_ns;
-	return image;
+	run->region = region;
+	run->claimed_ns = now_ns;
+	return run;
 }
 
-void image_free(struct image *image)
+void program_run_free(struct program_run *run)
 {
-	if (!image)
+	if (!run)
 		return;
-	for (size_t i = 0; i < image->capture.fd_count; i++)
-		close(image->capture.fds[i]);
-	free(image->capture.fds);
-	free(image->plan);
-	offerer_free(image->offerer);
-	region_close(image->region);
-	free(image->region);
-	free(image);
+	for (size_t i = 0; i < run->capture.fd_count; i++)
+		close(run->capture.fds[i]);
+	free(run->capture.fds);
+	free(run->plan);
+	offerer_free(run->offerer);
+	region_close(run->region);
+	free(run->region);
+	free(run);
 }
 
 /* ---- the maps of a new process */
@@ -52,11 +52,11 @@ static bool is_name(const char *path)
 }
 
 /* Finds where the process counts its unmapped libraries, and which process notes them. A forked child
- * counts on from its parent's count. Up to there the image's notes, or the parent's maps, are good for the
- * child too. */
+ * counts on from its parent's count. Up to there the program run's notes, or the parent's maps, are good
+ * for the child too. */
 static void find_past(struct process *process, const struct process *parent)
 {
-	const struct region *region = process->image->region;
+	const struct region *region = process->run->region;
 	const struct region_place *place = region_place(region, process->place);
 	const uint64_t forked = loader_log_count(*(const volatile uint64_t *)&place->forked_unmaps);
 	struct target_past_source *source = &process->target.past.source;
@@ -78,9 +78,9 @@ static uint64_t read_at_of(const struct process *process, uint64_t read_at)
 
 /* Takes the maps from the list of files that the loader had mapped, in the region: the only source if the
  * process has already ended. */
-static void maps_from_image(struct process *process)
+static void maps_from_region(struct process *process)
 {
-	const struct region *region = process->image->region;
+	const struct region *region = process->run->region;
 	const unsigned char *at = region->base + region->offsets.modules, *end = at + REGION_MODULES_BYTES;
 
 	for (uint32_t i = 0; i < 4096 && (size_t)(end - at) > sizeof(struct region_module); i++) {
@@ -119,17 +119,17 @@ static void maps_from_image(struct process *process)
 	}
 }
 
-/* For an image that has offered its region, and so lists no files: another process of the image, whose
- * maps are alike. */
-static const struct target *alike_of_image(const struct process *process)
+/* For a program run that has offered its region, and so lists no files: another process of the program
+ * run, whose maps are alike. */
+static const struct target *alike_of_run(const struct process *process)
 {
-	const struct image *image = process->image;
+	const struct program_run *run = process->run;
 
-	if (!image->origin.offered)
+	if (!run->origin.offered)
 		return NULL;
-	if (image->offerer)
-		return &image->offerer->target;
-	return image->places.at[0] ? &image->places.at[0]->target : NULL;
+	if (run->offerer)
+		return &run->offerer->target;
+	return run->places.at[0] ? &run->places.at[0]->target : NULL;
 }
 
 /* Sets target.maps, which the target owns: from /proc, or, if the process has ended already, from what
@@ -149,11 +149,11 @@ static void open_maps(struct process *process, struct modules *modules, const st
 	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
 		return;
 	target->maps_read_ns = 0;
-	const struct target *alike = alike_of_image(process);
+	const struct target *alike = alike_of_run(process);
 	if (!alike && parent)
 		alike = &parent->target;
 	if (!alike) {
-		maps_from_image(process);
+		maps_from_region(process);
 		target->past.read_at = 0;
 		return;
 	}
@@ -175,18 +175,18 @@ static void know_from_offerer(struct process *process, const struct offerer *off
 	process->unsure = false;
 }
 
-static void enter(struct image *image, struct process *process)
+static void enter(struct program_run *run, struct process *process)
 {
-	image->places.at[process->place] = process;
-	image->places.live++;
-	if (image->places.end <= process->place)
-		image->places.end = process->place + 1;
+	run->places.at[process->place] = process;
+	run->places.live++;
+	if (run->places.end <= process->place)
+		run->places.end = process->place + 1;
 }
 
 /* The time that the process itself tells, so that every daemon finds the same. */
-static uint64_t started_ns(const struct image *image, uint32_t number)
+static uint64_t started_ns(const struct program_run *run, uint32_t number)
 {
-	const uint64_t told_ns = *(const volatile uint64_t *)&region_place(image->region, number)->start_ns;
+	const uint64_t told_ns = *(const volatile uint64_t *)&region_place(run->region, number)->start_ns;
 	const uint64_t now_ns = clock_now_ns();
 
 	return told_ns > 0 && told_ns < now_ns ? told_ns : now_ns;
@@ -201,15 +201,15 @@ static void inherit_full_name(struct process *process, const struct process *par
 		memcpy(target->full_name, parent->target.full_name, sizeof(target->full_name));
 }
 
-void image_free_process(struct process *process)
+void program_run_free_process(struct process *process)
 {
-	struct image *image = process->image;
+	struct program_run *run = process->run;
 
-	image->places.at[process->place] = NULL;
-	image->places.live--;
-	table_remove(&image->books->processes, (uint64_t)process->target.pid, process);
-	if (image->memory)
-		memory_share_note(&process->share, image->memory, 0);
+	run->places.at[process->place] = NULL;
+	run->places.live--;
+	table_remove(&run->books->processes, (uint64_t)process->target.pid, process);
+	if (run->memory)
+		memory_share_note(&process->share, run->memory, 0);
 	target_fini(&process->target);
 	heap_free(process->heap);
 	free(process->walked.seen);
@@ -218,28 +218,28 @@ void image_free_process(struct process *process)
 	free(process);
 }
 
-static struct process *process_new(struct image *image, uint32_t number, struct modules *modules)
+static struct process *process_new(struct program_run *run, uint32_t number, struct modules *modules)
 {
 	struct process *process = calloc(1, sizeof(*process));
 
 	if (!process)
 		return NULL;
-	process->image = image;
+	process->run = run;
 	process->place = number;
-	process->generation = atomic_load(&region_place(image->region, number)->generation);
+	process->generation = atomic_load(&region_place(run->region, number)->generation);
 	bool ready = target_init(&process->target, 0, clock_now_ns());
-	process->target.code_address = image->life.trigger_address;
-	process->target.plan = image->plan;
-	if (image->origin.offered)
-		process->target.start_ns = process->target.sampled_ns = started_ns(image, number);
-	if (image->origin.offered_after_ns && process->target.sampled_ns < image->claimed_ns)
-		process->target.sampled_ns = image->claimed_ns;
-	process->heap = heap_new(image->region, &image->heap);
-	if (image->heap.labels & HEAP_LABEL_THREAD)
+	process->target.code_address = run->life.trigger_address;
+	process->target.plan = run->plan;
+	if (run->origin.offered)
+		process->target.start_ns = process->target.sampled_ns = started_ns(run, number);
+	if (run->origin.offered_after_ns && process->target.sampled_ns < run->claimed_ns)
+		process->target.sampled_ns = run->claimed_ns;
+	process->heap = heap_new(run->region, &run->heap);
+	if (run->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
-	process->was_running = number == 0 && image->origin.attached_pid != 0;
+	process->was_running = number == 0 && run->origin.attached_pid != 0;
 	process_identity_find(
-	    process, process->was_running ? image->origin.attached_pid : process_identity_told_pid(process));
+	    process, process->was_running ? run->origin.attached_pid : process_identity_told_pid(process));
 	const struct offerer *offerer = offerer_that_ended(process, process_identity_told_pid(process));
 	if (offerer)
 		know_from_offerer(process, offerer);
@@ -249,12 +249,12 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 		process_identity_read_name(process);
 	struct process *parent = process_parent(process);
 	open_maps(process, modules, parent);
-	stack_log_init(&process->log, image->region, number, process->target.stacks);
-	process->log.waits = image->life.state == IMAGE_ADOPTING;
-	enter(image, process);
+	stack_log_init(&process->log, run->region, number, process->target.stacks);
+	process->log.waits = run->life.state == RUN_ADOPTING;
+	enter(run, process);
 	if (!ready || !process->target.maps || !process->heap ||
-	    table_add(&image->books->processes, (uint64_t)process->target.pid, process) != 0) {
-		image_free_process(process);
+	    table_add(&run->books->processes, (uint64_t)process->target.pid, process) != 0) {
+		program_run_free_process(process);
 		return NULL;
 	}
 	if (parent) {
@@ -271,7 +271,7 @@ static struct process *process_new(struct image *image, uint32_t number, struct 
 	return process;
 }
 
-bool image_look_again(struct process *process)
+bool program_run_look_again(struct process *process)
 {
 	struct target *target = &process->target;
 	pid_t before = target->pid;
@@ -280,9 +280,9 @@ bool image_look_again(struct process *process)
 		return false;
 	process_identity_find(process, process_identity_told_pid(process));
 	if (target->pid != before) {
-		table_remove(&process->image->books->processes, (uint64_t)before, process);
+		table_remove(&process->run->books->processes, (uint64_t)before, process);
 		/* there is room: one was just removed */
-		(void)table_add(&process->image->books->processes, (uint64_t)target->pid, process);
+		(void)table_add(&process->run->books->processes, (uint64_t)target->pid, process);
 	}
 	if (target->pidfd < 0)
 		return false;
@@ -295,41 +295,40 @@ bool image_look_again(struct process *process)
 	return true;
 }
 
-struct process *image_process(struct image *image, uint32_t number, struct modules *modules)
+struct process *program_run_process(struct program_run *run, uint32_t number, struct modules *modules)
 {
-	struct region_place *place = region_place(image->region, number);
+	struct region_place *place = region_place(run->region, number);
 
-	if (!image_is_ready(image) || !place)
+	if (!program_run_is_ready(run) || !place)
 		return NULL;
-	if (image->places.at[number])
-		return image->places.at[number];
+	if (run->places.at[number])
+		return run->places.at[number];
 	if (atomic_load_explicit(&place->state, memory_order_acquire) != PLACE_READY)
 		return NULL;
-	return process_new(image, number, modules);
+	return process_new(run, number, modules);
 }
 
-void image_begin_period(struct image *image, uint64_t period_bytes)
+void program_run_begin_period(struct program_run *run, uint64_t period_bytes)
 {
-	image->period.bytes = period_bytes;
+	run->period.bytes = period_bytes;
 }
 
 /* A profile whose period is 1 says that every allocation is in it. Not so a profile with allocations from
  * before, even if none of these was a sample. */
-static void note_lower_period(struct image *image, uint64_t before_bytes)
+static void note_lower_period(struct program_run *run, uint64_t before_bytes)
 {
-	image->period.lowered_unix_ns = clock_unix_ns();
-	if (image->period.bytes != 1)
+	run->period.lowered_unix_ns = clock_unix_ns();
+	if (run->period.bytes != 1)
 		return;
-	image_each_process (process, image)
-		heap_note_period(process->heap, before_bytes);
+	program_run_each_process(process, run) heap_note_period(process->heap, before_bytes);
 }
 
-void image_set_period(struct image *image, uint64_t period_bytes)
+void program_run_set_period(struct program_run *run, uint64_t period_bytes)
 {
-	const uint64_t before_bytes = image->period.bytes;
+	const uint64_t before_bytes = run->period.bytes;
 
-	image->period.bytes = period_bytes;
+	run->period.bytes = period_bytes;
 	if (period_bytes < before_bytes)
-		note_lower_period(image, before_bytes);
-	region_set_period(region_header(image->region), period_bytes);
+		note_lower_period(run, before_bytes);
+	region_set_period(region_header(run->region), period_bytes);
 }
