@@ -45,7 +45,7 @@ static void start(void)
 	    MAP_SHARED | MAP_NORESERVE, region.fd, 0);
 	assert_true(with.place.base != MAP_FAILED);
 	thread_open((uint32_t)getpid(), true);
-	clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
+	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	assert_true(tables_open(&wish));
 	claim_open(&with);
 }

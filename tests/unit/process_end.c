@@ -43,9 +43,9 @@ static void an_end_as_a_phrase(void **state)
 	assert_string_equal(text, "exited");
 	assert_int_equal(text[7], 'x');
 	const struct target unseen = {
-	    .end = TARGET_EXEC, .unseen = "executed /bin/sudo, which is not profiled"};
+	    .end = TARGET_EXEC, .unprofiled = "executed /bin/sudo, which is not profiled"};
 	process_end_phrase(&unseen, text, sizeof(text));
-	assert_string_equal(text, unseen.unseen);
+	assert_string_equal(text, unseen.unprofiled);
 }
 
 /* The OOM killer's count says how many it took while we watched, not that this one was among them. */
