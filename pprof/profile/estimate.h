@@ -18,6 +18,8 @@
 #ifndef PPROF_PROFILE_ESTIMATE_H
 #define PPROF_PROFILE_ESTIMATE_H
 
+#include "pprof/text/amount.h"
+
 #include <stdbool.h>
 
 /* Sums of estimates of different blocks are independent: all three just add up. */
@@ -48,6 +50,11 @@ static inline void estimate_add(struct estimate *sum, struct estimate more)
 	sum->bytes_variance += more.bytes_variance;
 	sum->objects_variance += more.objects_variance;
 }
+
+/* The standard error of an estimate from so many samples, in at most 9 columns: "+-2.8%"; "+-58%?" if so few
+ * samples cannot tell the error; "exact"; "" if the error is unknown (unsure). */
+const char *estimate_doubt(
+    double value, double samples, double variance, bool unsure, char text[AMOUNT_BYTES]);
 
 /*
  * The difference of two independent sums is beyond chance if it is larger than this many of its standard

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/core/heap_capture.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
@@ -9,7 +10,6 @@
 #include "sampler/heap/tend.h"
 #include "sampler/heap/walked.h"
 #include "sampler/linux/regs.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,6 +2,7 @@
 #include "sampler/doctor/doctor_process.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "sampler/attach/fitness.h"
 #include "sampler/doctor/doctor_program.h"
@@ -16,7 +17,6 @@
 #include "sampler/loader/profiled.h"
 #include "sampler/region/region_takeover.h"
 #include "sampler/snapshot/resident_text.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/heap/unseen.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/utf8.h"
-#include "sampler/terminal/amount.h"
 
 #include <stdarg.h>
 #include <stdio.h>

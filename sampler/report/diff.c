@@ -4,13 +4,14 @@
 #include "pprof/analysis/column_diff.h"
 #include "pprof/export/answer.h"
 #include "pprof/export/change_text.h"
+#include "pprof/profile/estimate.h"
 #include "pprof/service/exit_code.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/json.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/report/no_match.h"
 #include "sampler/report/report.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <math.h>
@@ -58,7 +59,7 @@ static void print_sum(const struct comparing *c, const struct column_diff_sum *s
 
 	print_signed(c, change);
 	fprintf(c->screen->out, " %9s",
-	    amount_doubt(change, sum->samples, sum->variance,
+	    estimate_doubt(change, sum->samples, sum->variance,
 	        c->input->traces.unsure || c->kind == MEASURE_OTHER, doubt));
 	if (!screen_is_narrow(c->screen))
 		print_plain(c, sum->before);

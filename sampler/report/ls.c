@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/report/ls.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/json.h"
 #include "pprof/text/log_line.h"
@@ -8,7 +9,6 @@
 #include "sampler/report/ls_store.h"
 #include "sampler/report/profile_files.h"
 #include "sampler/report/sessions.h"
-#include "sampler/terminal/amount.h"
 #include "sampler/terminal/screen.h"
 
 #include <errno.h>

@@ -3,13 +3,13 @@
 
 #include "pprof/service/store_list.h"
 #include "pprof/service/store_places.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/json.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/operands.h"
-#include "sampler/terminal/amount.h"
 #include "sampler/terminal/screen.h"
 
 #include <dirent.h>

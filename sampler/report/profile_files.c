@@ -6,10 +6,10 @@
 #include "pprof/profile/profile.h"
 #include "pprof/profile/sample_types.h"
 #include "pprof/service/exit_code.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/report/recorded_here.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <stdlib.h>

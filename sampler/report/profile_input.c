@@ -5,9 +5,9 @@
 #include "pprof/export/format.h"
 #include "pprof/profile/profile.h"
 #include "pprof/service/exit_code.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "sampler/report/profile_files.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,10 +2,11 @@
 #include "sampler/report/report.h"
 
 #include "pprof/analysis/totals.h"
+#include "pprof/profile/estimate.h"
 #include "pprof/service/exit_code.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "sampler/report/no_match.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <math.h>
@@ -34,7 +35,7 @@ static void print_value(const struct screen *screen, const struct traces *t, enu
 	char value[AMOUNT_BYTES], doubt[AMOUNT_BYTES];
 
 	amount_measure((double)sum->value, traces_unit(t, kind), value);
-	amount_doubt(
+	estimate_doubt(
 	    (double)sum->value, sum->samples, sum->variance, t->unsure || kind == MEASURE_OTHER, doubt);
 	fprintf(screen->out, "%10s %9s", value, doubt);
 	if (all > 0)

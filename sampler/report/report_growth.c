@@ -5,8 +5,9 @@
 #include "pprof/analysis/growth.h"
 #include "pprof/export/growth_json.h"
 #include "pprof/export/growth_text.h"
+#include "pprof/profile/estimate.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <math.h>
@@ -64,7 +65,7 @@ static int print_row(
 	int err;
 
 	fprintf(screen->out, "%10s %9s  ", amount_bytes(row->trend.bytes, amount),
-	    amount_doubt(row->trend.bytes, row->samples, row->trend.variance, false, doubt));
+	    estimate_doubt(row->trend.bytes, row->samples, row->trend.variance, false, doubt));
 	err = print_function(screen, input, row, INDENT);
 	snprintf(line, sizeof(line), "%s%s, %s in use now",
 	    row->is_caller ? "several functions below it together, " : "", since_text(input, row, since),

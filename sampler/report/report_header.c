@@ -2,10 +2,10 @@
 /* What a report begins with: whose profile it is, how it was sampled, and the sums with their errors. */
 #include "sampler/report/report.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/text.h"
 #include "sampler/report/operands.h"
-#include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
 #include <limits.h>

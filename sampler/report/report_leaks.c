@@ -6,10 +6,11 @@
 #include "pprof/analysis/suppressions.h"
 #include "pprof/codec/file.h"
 #include "pprof/export/stack_json.h"
+#include "pprof/profile/estimate.h"
 #include "pprof/service/exit_code.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "sampler/report/lsan.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <math.h>
@@ -47,7 +48,7 @@ static void print_leak(
 	fprintf(screen->out, "\n%s%s%s", screen_style(screen, SCREEN_HEAD),
 	    amount_bytes((double)leak->bytes, text), screen_style(screen, SCREEN_PLAIN));
 	fprintf(screen->out, " (%s)",
-	    amount_doubt((double)leak->bytes, doubt.samples, doubt.variance, false, text));
+	    estimate_doubt((double)leak->bytes, doubt.samples, doubt.variance, false, text));
 	if (leak->objects > 0)
 		fprintf(screen->out, " in %s object%s", amount_count((double)leak->objects, text),
 		    leak->objects == 1 ? "" : "s");

@@ -3,9 +3,9 @@
 #include "sampler/report/report.h"
 
 #include "pprof/service/exit_code.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/terminal/amount.h"
 
 #include <stdlib.h>
 #include <string.h>

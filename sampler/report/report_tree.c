@@ -15,9 +15,10 @@
 
 #include "pprof/analysis/tree.h"
 #include "pprof/export/stack_json.h"
+#include "pprof/profile/estimate.h"
 #include "pprof/table/array.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
-#include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -111,7 +112,7 @@ static void print_node(const struct printing *p, uint32_t node, const char *bran
 	report_frame(p->screen, &p->input->traces, p->tree->nodes[node].frame, room);
 	if (few)
 		fprintf(p->screen->out, " (%s)",
-		    amount_doubt((double)sum->value, sum->samples, sum->variance, false, doubt));
+		    estimate_doubt((double)sum->value, sum->samples, sum->variance, false, doubt));
 	putc('\n', p->screen->out);
 }
 

@@ -5,13 +5,13 @@
 #include "pprof/codec/input.h"
 #include "pprof/profile/profile.h"
 #include "pprof/service/exit_code.h"
+#include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/report/operands.h"
 #include "sampler/report/profile_output.h"
 #include "sampler/snapshot/symbolizer.h"
 #include "sampler/symbol/symbol.h"
-#include "sampler/terminal/amount.h"
 #include "sampler/unwind/module_file.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/session/self_limits.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cli/options.h"
 #include "sampler/core/heap_capture.h"
 #include "sampler/core/own_resources.h"
-#include "sampler/terminal/amount.h"
 
 enum { LOOK_NS = 1000 * 1000000 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/event_snapshot.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "sampler/perf/refusal.h"
 #include "sampler/snapshot/process_end.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,9 +7,9 @@
 #include "pprof/profile/drop_frames.h"
 #include "pprof/profile/origin.h"
 #include "pprof/profile/sample_types.h"
+#include "pprof/text/amount.h"
 #include "sampler/snapshot/profile_job.h"
 #include "sampler/snapshot/resident_text.h"
-#include "sampler/terminal/amount.h"
 
 #include <errno.h>
 #include <inttypes.h>

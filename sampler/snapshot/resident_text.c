@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/resident_text.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
-#include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,20 +3,13 @@
 #ifndef SAMPLER_SNAPSHOT_SINK_H
 #define SAMPLER_SNAPSHOT_SINK_H
 
+#include "pprof/codec/sink.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
 struct folder;
 struct output;
-
-struct sink {
-	/* The writer's child calls it, with all of the bytes at once. Returns 0 or -errno. */
-	int (*publish)(const struct sink *sink, const char *name, const void *data, size_t bytes);
-	/* Opens the folder of a file that it has published, as file_open_folder() does. NULL: names are
-	 * paths. */
-	int (*open_folder)(
-	    const struct sink *sink, const char *name, struct folder *folder, const char **file);
-};
 
 /* Writes a file of that name, mode 0600, and makes its folders. The file appears as a whole or not at all. */
 struct sink_files {

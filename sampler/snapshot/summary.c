@@ -2,8 +2,8 @@
 #include "sampler/snapshot/summary.h"
 
 #include "pprof/profile/estimate.h"
+#include "pprof/text/amount.h"
 #include "sampler/snapshot/resident_text.h"
-#include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/summary_screen.h"
 
+#include "pprof/text/amount.h"
 #include "sampler/snapshot/summary_table.h"
-#include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/summary_table.h"
 
-#include "sampler/terminal/amount.h"
+#include "pprof/profile/estimate.h"
+#include "pprof/text/amount.h"
 #include "sampler/terminal/screen.h"
 
 #include <inttypes.h>
@@ -110,7 +111,7 @@ static void set_estimate(
 	}
 	strcpy(line->cell[column], amount_bytes(e->bytes, text));
 	strcpy(line->cell[column + 1],
-	    amount_doubt(e->bytes, (double)e->samples, e->bytes_variance, false, text));
+	    estimate_doubt(e->bytes, (double)e->samples, e->bytes_variance, false, text));
 }
 
 static void add_row(struct table *table, const struct summary_row *row, size_t folder)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/snapshot/threshold_watch.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/text.h"
 #include "proto/weight.h"
 #include "sampler/linux/proc.h"
 #include "sampler/region/region.h"
-#include "sampler/terminal/amount.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/status/status_table.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/text.h"
-#include "sampler/terminal/amount.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -14,7 +14,7 @@
 #ifndef SAMPLER_STORE_STORE_H
 #define SAMPLER_STORE_STORE_H
 
-#include "sampler/snapshot/sink.h"
+#include "pprof/codec/sink.h"
 
 #include "pprof/service/store_name.h"
 

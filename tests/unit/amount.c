@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/terminal/amount.h"
+#include "pprof/text/amount.h"
+#include "pprof/profile/estimate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,12 +49,12 @@ static void numbers_fit_their_columns(void **unused)
 	assert_string_equal(amount_measure(1500000, "count", text), "1.5M");
 	for (size_t i = 0; i < sizeof(times) / sizeof(*times); i++)
 		assert_string_equal(amount_measure(times[i].value, "nanoseconds", text), times[i].text);
-	assert_string_equal(amount_doubt(100, 10, 25, false, text), "+-5.0%");
-	assert_string_equal(amount_doubt(100, 4, 2500, false, text), "+-50%?");
-	assert_string_equal(amount_doubt(100, 1, 25, false, text), "+-5.0%"); /* a large block */
-	assert_string_equal(amount_doubt(100, 0.1, 1e12, false, text), "+->9999%?");
-	assert_string_equal(amount_doubt(100, 10, 0, false, text), "exact");
-	assert_string_equal(amount_doubt(100, 10, 25, true, text), "");
+	assert_string_equal(estimate_doubt(100, 10, 25, false, text), "+-5.0%");
+	assert_string_equal(estimate_doubt(100, 4, 2500, false, text), "+-50%?");
+	assert_string_equal(estimate_doubt(100, 1, 25, false, text), "+-5.0%"); /* a large block */
+	assert_string_equal(estimate_doubt(100, 0.1, 1e12, false, text), "+->9999%?");
+	assert_string_equal(estimate_doubt(100, 10, 0, false, text), "exact");
+	assert_string_equal(estimate_doubt(100, 10, 25, true, text), "");
 }
 
 int main(void)
