@@ -84,7 +84,7 @@ $(O)/heaptap: $(SAMPLER_OBJ) $(PPROF_OBJ)
 $(O)/heaptap-push: $(PUSH_OBJ) $(PPROF_OBJ)
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ $(PPROF_LIBS) $(PUSH_LIBS)
 
-# With sampler/linux and sampler/control, as .ci/layers allows.
+# With sampler/linux and sampler/core, as .ci/layers allows.
 $(O)/heaptap-serve: $(SERVE_OBJ) $(O)/core.a
 	$(call quiet,LD,$@)$(CC) $(SANFLAGS) $(HARD_LD) $(LDFLAGS) -o $@ $^ $(PPROF_LIBS) -pthread $(SERVE_LIBS)
 

@@ -30,7 +30,7 @@ build-native/heaptap:
 	@$(MAKE) --no-print-directory O=build-native CC='$(HOSTCC)' AR=ar CFLAGS=-O0 SAN= PKG_CONFIG= build-native/heaptap
 endif
 
-$(O)/heaptap.1: sampler/cli/heaptap.1.in $(NATIVE)/heaptap
+$(O)/heaptap.1: sampler/cmd/cli/heaptap.1.in $(NATIVE)/heaptap
 	$(call quiet,MAN,$@)$(NATIVE)/heaptap completion man <$< >$@
 $(O)/heaptap.bash: $(NATIVE)/heaptap
 	$(call quiet,BASH,$@)$< completion bash >$@

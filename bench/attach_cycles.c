@@ -10,9 +10,9 @@
  * and, where one failed, why, on standard error. Status 1 if PID has ended.
  */
 #include "pprof/text/clock.h"
-#include "sampler/attach/attachment.h"
-#include "sampler/attach/holder.h"
-#include "sampler/attach/library_copy.h"
+#include "sampler/inject/attachment.h"
+#include "sampler/inject/holder.h"
+#include "sampler/inject/library_copy.h"
 #include "sampler/linux/proc.h"
 
 #include <inttypes.h>

@@ -13,7 +13,7 @@
 #include "bench/chance.h"
 #include "bench/growth_trace.h"
 #include "pprof/analysis/growth.h"
-#include "pprof/profile/estimate.h"
+#include "pprof/model/estimate.h"
 
 #include <math.h>
 #include <stdio.h>

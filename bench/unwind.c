@@ -13,8 +13,8 @@
 #include "bench/unwind_cold.h"
 #include "bench/unwind_dwfl.h"
 #include "bench/unwind_record.h"
-#include "sampler/heap/intake.h"
-#include "sampler/target/map_record.h"
+#include "sampler/books/intake.h"
+#include "sampler/intake/map_record.h"
 #include "sampler/unwind/cfi.h"
 #include "sampler/unwind/stacks.h"
 
@@ -169,7 +169,7 @@ static bool next_record(const struct recording *recording, size_t *at, struct re
 	return header;
 }
 
-/* As sampler/heap/intake.c does it. */
+/* As sampler/books/intake.c does it. */
 static bool input_of(struct bench *b, const struct record *record, struct regs *regs, struct unwind_input *in)
 {
 	const struct regs_arch *arch = regs_arch_native();

@@ -10,7 +10,7 @@
  *
  * Here alone the target waits for the sampler: at its start, for REGION_SOCKET_WAIT_MS at most in all. It
  * waits for the answer, since only a process that runs can send a descriptor. Where strangers fill the
- * backlog (sampler/region/region_socket.c) it waits for the connection too, within the same time. Where a
+ * backlog (sampler/intake/region_socket.c) it waits for the connection too, within the same time. Where a
  * seccomp filter is in force the target does not try: the filter might kill it for a socket.
  */
 #ifndef PRELOAD_REGION_SOCKET_H

@@ -4,7 +4,7 @@
  * libheaptap-attach.so, which has no constructor.c and exports no hook.
  *
  * The sampler makes one thread of the process call these, at a point where it is neither in the allocator nor
- * in the loader (sampler/attach). The other threads run on. So everything here that they may meet is done by
+ * in the loader (sampler/inject). The other threads run on. So everything here that they may meet is done by
  * single stores: first the place is open, then the slots lead to the hooks; and at the end no more samples
  * are taken, then the slots lead back, then the region makes way for zeroes, in which a thread that has been
  * in a hook all the while does no harm. The library is never unloaded.

@@ -177,8 +177,9 @@ struct region_header {
 	/* likewise while so many dumps may wait in the rings; each ring has room for several times as many,
 	 * since all program runs of a session share it */
 	uint64_t dumps_most;
-	uint64_t
-	    session; /* of an offer that was taken: which daemons do that (sampler/daemon/session_file.h) */
+	/* of an offer that was taken: the session of the daemons that may take it
+	 * (sampler/cmd/daemon/session_identity.h) */
+	uint64_t session;
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
@@ -401,7 +402,7 @@ struct region_segment {
 	struct region_slot slots[REGION_SEGMENT_SLOTS];
 	struct region_slot kept[REGION_SEGMENT_SLOTS]; /* the peak's block that the slot has moved on from */
 	/* Where each slot's block is. An address identifies nothing; the addresses of all blocks say which of
-	 * the process' mappings are the allocator's (sampler/target/resident.h). */
+	 * the process' mappings are the allocator's (sampler/intake/resident.h). */
 	_Atomic uint64_t addresses[REGION_SEGMENT_SLOTS];
 	struct stack_log_slot logged[REGION_SEGMENT_SLOTS]; /* proto/stack_log.h */
 };

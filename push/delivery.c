@@ -3,9 +3,9 @@
 
 #include "pprof/analysis/since.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
-#include "pprof/profile/sample_types.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
+#include "pprof/model/sample_types.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/text.h"
 #include "push/target.h"

@@ -4,7 +4,7 @@
 #ifndef PUSH_DELIVERY_H
 #define PUSH_DELIVERY_H
 
-#include "pprof/profile/labels.h"
+#include "pprof/model/labels.h"
 #include "push/fit.h"
 #include "push/identity.h"
 

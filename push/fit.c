@@ -3,8 +3,8 @@
 #include "pprof/analysis/stack_key.h"
 
 #include "pprof/codec/encode.h"
-#include "pprof/profile/labels.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/labels.h"
+#include "pprof/model/profile.h"
 #include "pprof/table/array.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ static int fit_rank_make(struct fit_rank *rank, const struct fit_input *input)
 
 /* ---- the profile */
 
-/* Markers of profiles of ours are in this mapping, from its start on (sampler/snapshot/symbolizer.c). */
+/* Markers of profiles of ours are in this mapping, from its start on (sampler/write/symbolizer.c). */
 enum {
 	MARKERS_START = 0x1000,
 	MARKERS_END = 0x2000,

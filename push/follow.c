@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/follow.h"
-#include "pprof/service/exit_code.h"
+#include "pprof/store/exit_code.h"
 
-#include "pprof/service/store_places.h"
+#include "pprof/store/store_places.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"

@@ -2,7 +2,7 @@
 #include "push/identity.h"
 
 #include "pprof/analysis/stack_key.h"
-#include "pprof/profile/origin.h"
+#include "pprof/model/origin.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heaptap-push: sends profiles to servers. `heaptap push` starts it; nothing else of heaptap speaks HTTP. */
-#include "pprof/service/exit_code.h"
+#include "pprof/store/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/follow.h"

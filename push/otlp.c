@@ -5,7 +5,7 @@
  */
 #include "pprof/codec/decode.h"
 #include "pprof/codec/wire.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 #include "push/answer.h"

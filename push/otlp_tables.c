@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/otlp_tables.h"
 
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/table/array.h"
 
 #include <errno.h>

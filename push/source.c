@@ -3,8 +3,8 @@
 
 #include "pprof/codec/decode.h"
 #include "pprof/codec/file.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"

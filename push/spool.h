@@ -5,7 +5,7 @@
  *
  *	NUMBER-TIME-PROCESS-s.pb.gz   one profile each, as it was written (spool_name.h); made
  *	                              under another name and renamed, so that each is whole
- *	counters                      pprof/service/spool_counters.h
+ *	counters                      pprof/store/spool_counters.h
  *	lock                          who holds it sends; others may add
  *	state/PROCESS.taken           time of the newest profile that was added of a process
  *	state/PROCESS.accepted        what is needed of the profile that the server acknowledged last
@@ -18,8 +18,8 @@
 #ifndef PUSH_SPOOL_H
 #define PUSH_SPOOL_H
 
-#include "pprof/service/spool_counters.h"
-#include "pprof/service/spool_name.h"
+#include "pprof/store/spool_counters.h"
+#include "pprof/store/spool_name.h"
 #include "push/retry.h"
 
 #include <limits.h>

@@ -7,7 +7,7 @@
 #include "pprof/codec/encode.h"
 #include "pprof/codec/file.h"
 #include "pprof/codec/folder.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 

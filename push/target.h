@@ -4,8 +4,8 @@
 #ifndef PUSH_TARGET_H
 #define PUSH_TARGET_H
 
-#include "pprof/profile/labels.h"
-#include "pprof/service/spool_name.h"
+#include "pprof/model/labels.h"
+#include "pprof/store/spool_name.h"
 #include "push/fit.h"
 #include "push/url.h"
 

@@ -4,7 +4,7 @@
 #include "pprof/analysis/filtered_profile.h"
 #include "pprof/analysis/merge.h"
 #include "pprof/analysis/thread_names.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 #include "serve/blob.h"

@@ -5,7 +5,7 @@
 #define SERVE_API_FACTS_H
 
 #include "pprof/analysis/growth.h"
-#include "pprof/profile/origin.h"
+#include "pprof/model/origin.h"
 #include "pprof/text/json.h"
 #include "serve/api_query.h"
 

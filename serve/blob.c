@@ -3,8 +3,8 @@
 
 #include "pprof/codec/decode.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/profile/profile.h"
-#include "sampler/control/control_client.h"
+#include "pprof/model/profile.h"
+#include "sampler/core/control_client.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/broker.h"
 
-#include "pprof/service/spool_list.h"
+#include "pprof/store/spool_list.h"
 #include "pprof/text/clock.h"
-#include "sampler/control/control_client.h"
-#include "sampler/control/control_peer.h"
-#include "sampler/control/control_server.h"
+#include "sampler/core/control_client.h"
+#include "sampler/core/control_peer.h"
+#include "sampler/core/control_server.h"
 #include "sampler/linux/regular_file.h"
 #include "serve/broker_message.h"
 #include "serve/control_sockets.h"

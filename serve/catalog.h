@@ -7,8 +7,8 @@
 #ifndef SERVE_CATALOG_H
 #define SERVE_CATALOG_H
 
-#include "pprof/service/spool_list.h"
-#include "sampler/control/control_list.h"
+#include "pprof/store/spool_list.h"
+#include "sampler/core/control_list.h"
 #include "serve/broker_client.h"
 #include "serve/catalog_files.h"
 #include "serve/catalog_history.h"

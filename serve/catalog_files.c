@@ -2,12 +2,12 @@
 #include "serve/catalog_files.h"
 
 #include "pprof/codec/decode.h"
-#include "pprof/profile/labels.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/labels.h"
+#include "pprof/model/profile.h"
 #include "pprof/table/array.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/utf8.h"
-#include "sampler/control/control_client.h"
+#include "sampler/core/control_client.h"
 #include "serve/file_list.h"
 
 #include <errno.h>

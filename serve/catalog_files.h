@@ -4,7 +4,7 @@
 #ifndef SERVE_CATALOG_FILES_H
 #define SERVE_CATALOG_FILES_H
 
-#include "pprof/profile/origin.h"
+#include "pprof/model/origin.h"
 #include "serve/api_facts.h"
 #include "serve/blob.h"
 #include "serve/broker_client.h"

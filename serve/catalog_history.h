@@ -4,7 +4,7 @@
 #define SERVE_CATALOG_HISTORY_H
 
 #include "pprof/table/series.h"
-#include "sampler/control/control_list.h"
+#include "sampler/core/control_list.h"
 #include "serve/snapshots.h"
 
 enum { CATALOG_HISTORY_POINTS = 512 };

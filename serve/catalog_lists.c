@@ -2,7 +2,7 @@
 #include "serve/catalog_lists.h"
 
 #include "pprof/text/clock.h"
-#include "sampler/control/control_client.h"
+#include "sampler/core/control_client.h"
 
 #include <errno.h>
 #include <stdbool.h>

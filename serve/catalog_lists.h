@@ -3,7 +3,7 @@
 #ifndef SERVE_CATALOG_LISTS_H
 #define SERVE_CATALOG_LISTS_H
 
-#include "sampler/control/control_list.h"
+#include "sampler/core/control_list.h"
 #include "serve/broker_message.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/command_line.h"
 
-#include "pprof/service/config_file.h"
+#include "pprof/store/config_file.h"
 
 #include <errno.h>
 #include <getopt.h>

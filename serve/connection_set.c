@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/connection_set.h"
 
-#include "sampler/control/control_peer.h"
+#include "sampler/core/control_peer.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -2,11 +2,11 @@
 #include "serve/control_sockets.h"
 
 #include "pprof/table/array.h"
-#include "sampler/control/control_client.h"
-#include "sampler/control/control_folder.h"
-#include "sampler/control/control_peer.h"
-#include "sampler/control/control_rows.h"
-#include "sampler/control/control_server.h"
+#include "sampler/core/control_client.h"
+#include "sampler/core/control_folder.h"
+#include "sampler/core/control_peer.h"
+#include "sampler/core/control_rows.h"
+#include "sampler/core/control_server.h"
 
 #include <dirent.h>
 #include <errno.h>

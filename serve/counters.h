@@ -10,7 +10,7 @@
 #ifndef SERVE_COUNTERS_H
 #define SERVE_COUNTERS_H
 
-#include "sampler/control/control_list.h"
+#include "sampler/core/control_list.h"
 
 enum { COUNTERS_PROCESSES_MAX = 20000, COUNTERS_SAMPLERS_MAX = 1024, COUNTERS_CAUSE_BYTES = 64 };
 

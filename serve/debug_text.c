@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/debug_text.h"
 
-#include "pprof/profile/profile.h"
-#include "pprof/profile/sample_types.h"
+#include "pprof/model/profile.h"
+#include "pprof/model/sample_types.h"
 #include "pprof/table/array.h"
 #include "pprof/text/utf8.h"
 

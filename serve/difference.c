@@ -3,9 +3,9 @@
 
 #include "pprof/analysis/merge.h"
 #include "pprof/analysis/since.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
-#include "pprof/profile/profile_copy.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
+#include "pprof/model/profile_copy.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heaptap-serve: answers browsers and scrapers. `heaptap serve` and `heaptap record --listen` start it. */
-#include "pprof/service/exit_code.h"
+#include "pprof/store/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "serve/broker.h"

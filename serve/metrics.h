@@ -9,8 +9,8 @@
 #ifndef SERVE_METRICS_H
 #define SERVE_METRICS_H
 
-#include "pprof/service/spool_list.h"
-#include "sampler/control/control_list.h"
+#include "pprof/store/spool_list.h"
+#include "sampler/core/control_list.h"
 #include "serve/catalog.h"
 #include "serve/counters.h"
 

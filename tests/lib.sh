@@ -40,7 +40,7 @@ matches() {
 }
 
 # preload_heaptap LIBRARY: $heaptap becomes one whose own processes have the library. They leave to COMMAND what LD_PRELOAD
-# names, unless they were executed for that already (sampler/loader/foreign_preload.h).
+# names, unless they were executed for that already (sampler/inject/foreign_preload.h).
 preload_heaptap() {
   printf '#!/bin/sh\nexec env LD.AUDIT= LD_PRELOAD=%q %q "$@"\n' "$1" "$heaptap" >preloaded
   chmod 755 preloaded

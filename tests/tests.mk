@@ -179,7 +179,7 @@ graph-run: all
 	@.ci/layers $(O) --graph
 
 headers: | $(O)/pprof/profile.pb-c.h $(PUSH_PROTO:%.proto=$(O)/%.pb-c.h)
-	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*/*.h push/*.h serve/*.h sampler/*/*.h)); do \
+	@for header in $(sort $(wildcard proto/*.h preload/*.h pprof/*/*.h push/*.h serve/*.h sampler/*/*.h sampler/*/*/*.h)); do \
 		$(CC) $(CSTD) $(WARN) -I. -I$(O) -fsyntax-only -x c $$header 2>$(O)/header.log || \
 			{ echo "headers: $$header does not stand alone" >&2; cat $(O)/header.log >&2; exit 1; }; \
 	done

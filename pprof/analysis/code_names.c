@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 
 /* The name of a location in memory that belongs to no file, as the profile has it. NULL if the location is in
  * a file. */

@@ -11,8 +11,8 @@
  *     is used, which is never too small.
  *
  * The same holds for two columns of several processes, each with one state in both, or none in the first: it
- * began later. But where processes hold the same samples (shared_samples.h), the bound would be too small, and both
- * variances are added up.
+ * began later. But where processes hold the same samples (shared_samples.h), the bound would be too small,
+ * and both variances are added up.
  */
 #ifndef PPROF_ANALYSIS_COLUMN_DIFF_H
 #define PPROF_ANALYSIS_COLUMN_DIFF_H

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/pattern.h"
 
 static int pattern_open(struct pattern **out, const char *prefix, const char *name, const char *regex,

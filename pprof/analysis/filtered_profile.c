@@ -5,10 +5,10 @@
 #include "pprof/analysis/frames.h"
 #include "pprof/analysis/prune.h"
 #include "pprof/analysis/thread_names.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
-#include "pprof/profile/profile_copy.h"
-#include "pprof/profile/sample_types.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
+#include "pprof/model/profile_copy.h"
+#include "pprof/model/sample_types.h"
 #include "pprof/table/array.h"
 
 #include <errno.h>

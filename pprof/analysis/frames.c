@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "pprof/analysis/filter.h"
-#include "pprof/profile/anonymous.h"
+#include "pprof/model/anonymous.h"
 #include "pprof/table/array.h"
 #include "pprof/text/short_name.h"
 

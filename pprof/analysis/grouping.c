@@ -2,8 +2,8 @@
 #include "pprof/analysis/grouping.h"
 
 #include "pprof/analysis/filter.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 
 #include <inttypes.h>
 #include <stdio.h>

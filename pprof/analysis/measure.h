@@ -3,7 +3,7 @@
 #ifndef PPROF_ANALYSIS_MEASURE_H
 #define PPROF_ANALYSIS_MEASURE_H
 
-#include "pprof/profile/sample_types.h"
+#include "pprof/model/sample_types.h"
 
 /*
  * Constant, the word for --sort, the sample type. The first that a profile has is what its tables show if

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/profile/anonymous.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/anonymous.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 #include "pprof/table/array.h"
 
 struct merge {

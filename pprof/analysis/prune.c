@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/pattern.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "pprof/analysis/filter.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 #include "pprof/table/array.h"
 
 enum { UNKNOWN_ORIGIN = 0, COPIES_MOST = 1000000 };

@@ -24,7 +24,7 @@
 #ifndef PPROF_ANALYSIS_SHARED_SAMPLES_H
 #define PPROF_ANALYSIS_SHARED_SAMPLES_H
 
-#include "pprof/profile/estimate.h"
+#include "pprof/model/estimate.h"
 #include "pprof/table/index.h"
 
 #include <stdbool.h>

@@ -2,9 +2,9 @@
 #include "pprof/analysis/since.h"
 
 #include "pprof/analysis/stack_key.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
-#include "pprof/profile/sample_types.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
+#include "pprof/model/sample_types.h"
 #include "pprof/table/array.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/grouping.h"
-#include "pprof/profile/anonymous.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/anonymous.h"
+#include "pprof/model/profile.h"
 #include "pprof/table/intern.h"
 
 #include <string.h>

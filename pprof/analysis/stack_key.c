@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/analysis/stack_key.h"
 
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "pprof/analysis/filter.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 
 static bool read_labels(
     const struct profile *profile, size_t sample, struct profile_label *id, struct profile_label *name)

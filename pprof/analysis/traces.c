@@ -11,8 +11,8 @@
 #include "pprof/analysis/prune.h"
 #include "pprof/analysis/split.h"
 #include "pprof/analysis/thread_names.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 #include "pprof/table/array.h"
 
 /* ---- sample types */

@@ -8,7 +8,7 @@
 
 #include "pprof/check/checker.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/profile/sample_types.h"
+#include "pprof/model/sample_types.h"
 #include "pprof/table/array.h"
 
 /* Pyroscope's default limit. */

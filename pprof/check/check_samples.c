@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pprof/profile/origin.h"
-#include "pprof/profile/sample_types.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/sample_types.h"
 #include "pprof/table/array.h"
 
 /* JavaScript viewers count in doubles. The others are Pyroscope's default limits. */

@@ -12,8 +12,8 @@
 
 #include "pprof/codec/decode_error.h"
 #include "pprof/codec/wire.h"
-#include "pprof/profile/profile.h"
-#include "pprof/profile/schema.h"
+#include "pprof/model/profile.h"
+#include "pprof/model/schema.h"
 #include "pprof/table/idmap.h"
 
 struct decoder {

@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "pprof/codec/wire.h"
+#include "pprof/model/profile.h"
+#include "pprof/model/schema.h"
 #include "pprof/profile.pb-c.h"
-#include "pprof/profile/profile.h"
-#include "pprof/profile/schema.h"
 #include "pprof/table/array.h"
 #include "pprof/table/intern.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a finished profile goes: an interface. sampler/snapshot/sink.h has sinks into files, pipes and shared
+/* Where a finished profile goes: an interface. sampler/write/sink.h has sinks into files, pipes and shared
  * memory; the daemon's store is another. */
 #ifndef PPROF_CODEC_SINK_H
 #define PPROF_CODEC_SINK_H

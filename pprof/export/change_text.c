@@ -2,7 +2,7 @@
 #include "pprof/export/change_text.h"
 
 #include "pprof/export/growth_text.h"
-#include "pprof/profile/estimate.h"
+#include "pprof/model/estimate.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/fitted_name.h"
 #include "pprof/text/text.h"

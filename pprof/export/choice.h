@@ -5,7 +5,7 @@
 
 #include "pprof/analysis/traces.h"
 #include "pprof/export/answer.h"
-#include "pprof/profile/origin.h"
+#include "pprof/model/origin.h"
 
 #include <stdint.h>
 #include <stdio.h>

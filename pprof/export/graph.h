@@ -25,7 +25,7 @@
 #define PPROF_EXPORT_GRAPH_H
 
 #include "pprof/analysis/traces.h"
-#include "pprof/profile/origin.h"
+#include "pprof/model/origin.h"
 #include "pprof/text/json.h"
 
 #define GRAPH_NO_COLUMN SIZE_MAX

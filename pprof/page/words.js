@@ -3,10 +3,10 @@
 
 /*
  * Numbers as people read them, each with its error. The words are those of `heaptap report`
- * (sampler/terminal/amount), so page and terminal say the same.
+ * (pprof/text/amount), so page and terminal say the same.
  */
 const words = (() => {
-	const FEW_SAMPLES = 5; /* fewer show their number: ESTIMATE_FEW_SAMPLES of pprof/profile/estimate.h */
+	const FEW_SAMPLES = 5; /* fewer show their number: ESTIMATE_FEW_SAMPLES of pprof/model/estimate.h */
 
 	function scaled(value, units, step, gap) {
 		let size = Math.abs(value),

@@ -2,9 +2,9 @@
 #include "sampler/core/attach_job.h"
 
 #include "pprof/text/clock.h"
+#include "sampler/inject/preload_library.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/thread_facts.h"
-#include "sampler/loader/preload_library.h"
 
 #include <limits.h>
 #include <stdlib.h>

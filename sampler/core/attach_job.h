@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A running process that is being attached to, by a child process of ours (sampler/attach/attacher.h). So a
+ * A running process that is being attached to, by a child process of ours (sampler/inject/attacher.h). So a
  * process whose threads never come to a safe point holds up nobody else.
  *
  *     attach_job_start() -> the attacher's descriptor becomes readable -> attach_job_result()
@@ -10,9 +10,9 @@
 #ifndef SAMPLER_CORE_ATTACH_JOB_H
 #define SAMPLER_CORE_ATTACH_JOB_H
 
-#include "sampler/attach/attacher.h"
-#include "sampler/attach/library_copy.h"
-#include "sampler/heap/arrivals.h"
+#include "sampler/books/arrivals.h"
+#include "sampler/inject/attacher.h"
+#include "sampler/inject/library_copy.h"
 #include "sampler/linux/proc.h"
 
 #include <stdint.h>

@@ -15,14 +15,14 @@
 #ifndef SAMPLER_CORE_CORE_H
 #define SAMPLER_CORE_CORE_H
 
-#include "sampler/control/control_server.h"
+#include "sampler/books/event_registry.h"
+#include "sampler/core/control_server.h"
 #include "sampler/core/cpu_profile.h"
 #include "sampler/core/heap_capture.h"
 #include "sampler/core/signals.h"
-#include "sampler/events/event_registry.h"
-#include "sampler/snapshot/output.h"
-#include "sampler/snapshot/scheduler.h"
-#include "sampler/target/launch.h"
+#include "sampler/intake/launch.h"
+#include "sampler/write/output.h"
+#include "sampler/write/scheduler.h"
 
 #include <limits.h>
 #include <stdbool.h>

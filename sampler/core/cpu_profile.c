@@ -3,8 +3,8 @@
 
 #include "pprof/codec/file.h"
 #include "pprof/text/clock.h"
-#include "sampler/control/control_request.h"
-#include "sampler/control/control_server.h"
+#include "sampler/core/control_request.h"
+#include "sampler/core/control_server.h"
 #include "sampler/core/descriptors.h"
 #include "sampler/linux/pidfd.h"
 

@@ -5,10 +5,10 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
-#include "sampler/heap/drain.h"
-#include "sampler/heap/process_life.h"
-#include "sampler/heap/tend.h"
-#include "sampler/heap/walked.h"
+#include "sampler/books/drain.h"
+#include "sampler/books/process_life.h"
+#include "sampler/books/tend.h"
+#include "sampler/books/walked.h"
 #include "sampler/linux/regs.h"
 
 #include <errno.h>

@@ -3,10 +3,10 @@
 #ifndef SAMPLER_CORE_HEAP_CAPTURE_H
 #define SAMPLER_CORE_HEAP_CAPTURE_H
 
-#include "sampler/cli/options.h"
+#include "sampler/books/registry.h"
+#include "sampler/cmd/cli/options.h"
 #include "sampler/core/poll_interval.h"
-#include "sampler/heap/registry.h"
-#include "sampler/snapshot/heap_source.h"
+#include "sampler/write/heap_source.h"
 
 struct heap_capture {
 	const struct options *options;

@@ -3,7 +3,7 @@
 
 #include "pprof/text/clock.h"
 #include "sampler/linux/proc.h"
-#include "sampler/snapshot/heap_trend.h"
+#include "sampler/write/heap_trend.h"
 
 #include <math.h>
 

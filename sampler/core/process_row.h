@@ -6,8 +6,8 @@
 #ifndef SAMPLER_CORE_PROCESS_ROW_H
 #define SAMPLER_CORE_PROCESS_ROW_H
 
-#include "sampler/control/control_list.h"
-#include "sampler/heap/process.h"
+#include "sampler/books/process.h"
+#include "sampler/core/control_list.h"
 
 enum { PROCESS_ROW_LOSSES = REGION_LOSS_COUNT + 2 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/core/requests.h"
 
-#include "sampler/target/target_plan.h"
+#include "sampler/intake/target_plan.h"
 
 #include <errno.h>
 #include <inttypes.h>

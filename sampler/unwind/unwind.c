@@ -20,7 +20,7 @@ struct unwinding {
 	enum unwind_outcome above;
 };
 
-/* The dump may lie in memory that the target still writes (sampler/region/region.h): a word must not be read
+/* The dump may lie in memory that the target still writes (sampler/intake/region.h): a word must not be read
  * a second time after it was checked. A compiler is free to do that with a copy of memory. */
 #define READ_ONCE_ONLY(word) __asm__("" : "+r"(word))
 

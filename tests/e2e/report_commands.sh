@@ -541,7 +541,7 @@ open('go-$mode').read()" &
 }
 
 test_manual_page() {
-  "$heaptap" completion man <"$top/sampler/cli/heaptap.1.in" >heaptap.1
+  "$heaptap" completion man <"$top/sampler/cmd/cli/heaptap.1.in" >heaptap.1
   ! grep -n '^@' heaptap.1 || fail 'a table was not put in'
   for command in $("$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
     matches "heaptap $command" heaptap.1
@@ -549,7 +549,7 @@ test_manual_page() {
       matches "^.fB.*$(echo "$option" | sed 's/-/\\\\-/g')" heaptap.1
     done
   done
-  grep -v '^@OPTIONS diff' "$top/sampler/cli/heaptap.1.in" | "$heaptap" completion man >/dev/null 2>err && fail 'a command is missing and nobody minds'
+  grep -v '^@OPTIONS diff' "$top/sampler/cmd/cli/heaptap.1.in" | "$heaptap" completion man >/dev/null 2>err && fail 'a command is missing and nobody minds'
   matches "does not describe 'heaptap diff'" err
   for section in FILES SIGNALS ENVIRONMENT 'SEE ALSO'; do
     matches "^.SH $section\$" heaptap.1

@@ -72,7 +72,7 @@ test_ctrl_c_ends_an_ordinary_command() {
 }
 
 # "stopped": for the second Ctrl-Z the shell may have the terminal before COMMAND has stopped (stop_self() in
-# sampler/session/front_signals.c), and what is typed then may still be read by COMMAND.
+# sampler/cmd/record/front_signals.c), and what is typed then may still be read by COMMAND.
 test_ctrl_z_and_fg() {
   python3 "$top/tests/terminal.py" \
     "send:$heaptap record -q $targets/talk\n" 'expect:ready \d+' \

@@ -5,8 +5,8 @@
  *
  * Input: a byte that says what it is, the bytes.
  */
-#include "sampler/control/control_list.h"
-#include "sampler/control/control_request.h"
+#include "sampler/core/control_list.h"
+#include "sampler/core/control_request.h"
 
 #include <stdint.h>
 #include <stdlib.h>

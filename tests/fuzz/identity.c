@@ -5,9 +5,9 @@
  *
  * Input: a byte that says which, the bytes.
  */
-#include "sampler/identity/cgroup_names.h"
-#include "sampler/identity/declared_names.h"
-#include "sampler/identity/pod_names.h"
+#include "sampler/cmd/daemon/cgroup_names.h"
+#include "sampler/cmd/daemon/declared_names.h"
+#include "sampler/cmd/daemon/pod_names.h"
 
 #include "pprof/text/utf8.h"
 

@@ -14,7 +14,7 @@
 #include "pprof/check/check.h"
 #include "pprof/codec/decode.h"
 #include "pprof/codec/encode.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 enum { MAX_BYTES = 1 << 24 };
 

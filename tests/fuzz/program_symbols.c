@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file that a target has mapped, of any bytes: its symbol tables are read in bounds, and names end. */
-#include "sampler/loader/program_symbols.h"
+#include "sampler/inject/program_symbols.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,10 +4,10 @@
  * byte says which, 0xff that it is what a server is told of all spools. What holds: a name that is
  * taken is the name of what was read from it.
  */
-#include "pprof/profile/labels.h"
-#include "pprof/service/spool_counters.h"
-#include "pprof/service/spool_list.h"
-#include "pprof/service/spool_name.h"
+#include "pprof/model/labels.h"
+#include "pprof/store/spool_counters.h"
+#include "pprof/store/spool_list.h"
+#include "pprof/store/spool_name.h"
 #include "push/config.h"
 
 #include <stddef.h>

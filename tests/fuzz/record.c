@@ -8,8 +8,8 @@
  * Input: a byte that chooses, a byte for the number of 8-byte words that go to the list of modules, these,
  * the rest.
  */
-#include "sampler/heap/intake.h"
-#include "sampler/heap/program_run.h"
+#include "sampler/books/intake.h"
+#include "sampler/books/program_run.h"
 
 #include <stdlib.h>
 #include <string.h>

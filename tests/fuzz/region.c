@@ -8,13 +8,13 @@
  * live or freed, a peak, one stack, three frees. The input changes it: an area (one byte), an offset in it
  * (two), a length (one), so many bytes; and so on. Pids are forced to 0, or it would read other processes.
  */
-#include "sampler/heap/adoption.h"
-#include "sampler/heap/free_log.h"
-#include "sampler/heap/heap_view.h"
-#include "sampler/heap/intake.h"
-#include "sampler/heap/program_run.h"
-#include "sampler/heap/walked.h"
-#include "sampler/region/live_scan.h"
+#include "sampler/books/adoption.h"
+#include "sampler/books/free_log.h"
+#include "sampler/books/heap_view.h"
+#include "sampler/books/intake.h"
+#include "sampler/books/program_run.h"
+#include "sampler/books/walked.h"
+#include "sampler/intake/live_scan.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -23,8 +23,8 @@
 #include "pprof/codec/encode.h"
 #include "pprof/export/answer.h"
 #include "pprof/export/format.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 
 enum { MAX_BYTES = 1 << 24 };
 

@@ -5,7 +5,7 @@
  *
  * Input: a byte for the length of the process' path, the path, the file's text.
  */
-#include "sampler/rules/policy.h"
+#include "sampler/cmd/daemon/policy.h"
 
 #include "pprof/text/glob.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An environment of any bytes, cut anywhere: what it turns off is found in bounds. */
-#include "sampler/loader/runtime.h"
+#include "sampler/inject/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>

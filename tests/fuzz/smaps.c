@@ -6,7 +6,7 @@
  * Input: a byte for the size of the pieces, a byte for the number of addresses, these (8 bytes each, used for
  * both), the text.
  */
-#include "sampler/target/resident.h"
+#include "sampler/intake/resident.h"
 
 #include <stdlib.h>
 #include <string.h>

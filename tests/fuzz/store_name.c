@@ -5,8 +5,8 @@
  *
  * Input: a day and a file's name, with a '/' between them.
  */
-#include "pprof/service/store_name.h"
-#include "pprof/service/store_moment.h"
+#include "pprof/store/store_name.h"
+#include "pprof/store/store_moment.h"
 
 #include <stdlib.h>
 #include <string.h>

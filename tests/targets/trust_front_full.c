@@ -2,7 +2,7 @@
 /* trust_front_full FRONT SAMPLER: fills the socket from the sampler to its front, which is stopped, with
  * messages that say nothing new; prints how many. Needs the right to trace the sampler. */
 #define _GNU_SOURCE
-#include "sampler/session/front_message.h"
+#include "sampler/cmd/record/front_message.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,10 +3,10 @@
  * Which offers in anonymous memory somebody still has: real memory, and real processes that have it mapped
  * and sleep. What the kernel is asked is counted.
  */
-#include "sampler/heap/arrivals.h"
-#include "sampler/heap/program_run.h"
-#include "sampler/heap/tend.h"
-#include "sampler/target/launch.h"
+#include "sampler/books/arrivals.h"
+#include "sampler/books/program_run.h"
+#include "sampler/books/tend.h"
+#include "sampler/intake/launch.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/text/amount.h"
-#include "pprof/profile/estimate.h"
+#include "pprof/model/estimate.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

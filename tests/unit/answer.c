@@ -4,7 +4,7 @@
 #include "pprof/analysis/row_label.h"
 #include "pprof/export/change_text.h"
 #include "pprof/export/growth_text.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/fitted_name.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The child process that attaches: what it says reaches its parent, and if it says nothing that goes on. */
-#include "sampler/attach/attacher.h"
+#include "sampler/inject/attacher.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -3,7 +3,7 @@
  * The steps from uprobe to breakpoint to copy: by what a region's numbers say, and with real breakpoints on
  * real processes where the kernel permits them. The clock is the test's.
  */
-#include "sampler/heap/backend_fallback.h"
+#include "sampler/books/backend_fallback.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "sampler/heap/program_run.h"
+#include "sampler/books/program_run.h"
 #include "sampler/linux/context_switches.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/stranger.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/identity/cgroup_names.h"
+#include "sampler/cmd/daemon/cgroup_names.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which programs --only and --exclude choose. */
-#include "sampler/heap/choice.h"
+#include "sampler/books/choice.h"
 
 #include <errno.h>
 #include <setjmp.h>

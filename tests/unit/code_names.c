@@ -2,7 +2,7 @@
 /* Names of functions made at run time that a later snapshot has. */
 #include "pprof/analysis/code_names.h"
 
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/heap/container_starter.h"
+#include "sampler/books/container_starter.h"
 
 #define IS(name, arguments) container_starter_is(name, arguments, sizeof(arguments))
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of a daemon's processes: written, read again, and as a hostile server would write it. */
-#include "sampler/control/control_list.h"
+#include "sampler/core/control_list.h"
 
-#include "sampler/control/control_request.h"
-#include "sampler/control/control_rows.h"
+#include "sampler/core/control_request.h"
+#include "sampler/core/control_rows.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words of the control socket: what is written is read again, and what is none is refused. */
-#include "sampler/control/control_request.h"
+#include "sampler/core/control_request.h"
 #include "pprof/table/array.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both sides of the control socket: real clients and a real server, strangers, those that do not read, and
  * servers that lie. */
-#include "sampler/control/control_server.h"
+#include "sampler/core/control_server.h"
 
-#include "sampler/control/control_client.h"
-#include "sampler/control/control_path.h"
-#include "sampler/control/control_socket.h"
+#include "sampler/core/control_client.h"
+#include "sampler/core/control_path.h"
+#include "sampler/core/control_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

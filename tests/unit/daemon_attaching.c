@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon makes of attachments that are on their way: the children that attach are the test's. */
 #include "pprof/text/clock.h"
-#include "sampler/daemon/attach_jobs.h"
-#include "sampler/daemon/candidate.h"
-#include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/policy_recheck.h"
+#include "sampler/cmd/daemon/attach_jobs.h"
+#include "sampler/cmd/daemon/candidate.h"
+#include "sampler/cmd/daemon/daemon_state.h"
+#include "sampler/cmd/daemon/policy_recheck.h"
+#include "sampler/intake/target_plan.h"
 #include "sampler/linux/epoll_set.h"
-#include "sampler/target/target_plan.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The crash-loop guard: what counts, when it denies, and what its file says. */
-#include "sampler/daemon/crash_guard.h"
+#include "sampler/cmd/daemon/crash_guard.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's pure parts: its own load, the session's identity, lines of maps that may be offers. */
-#include "sampler/daemon/daemon_state.h"
-#include "sampler/daemon/exit_queue_limit.h"
-#include "sampler/daemon/list_quota.h"
-#include "sampler/daemon/load_limiter.h"
-#include "sampler/daemon/policy_match.h"
-#include "sampler/daemon/sample_rate.h"
-#include "sampler/daemon/session_identity.h"
-#include "sampler/identity/process_facts.h"
-#include "sampler/region/region_offer.h"
-#include "sampler/target/target_plan.h"
+#include "sampler/cmd/daemon/daemon_state.h"
+#include "sampler/cmd/daemon/exit_queue_limit.h"
+#include "sampler/cmd/daemon/list_quota.h"
+#include "sampler/cmd/daemon/load_limiter.h"
+#include "sampler/cmd/daemon/policy_match.h"
+#include "sampler/cmd/daemon/process_facts.h"
+#include "sampler/cmd/daemon/sample_rate.h"
+#include "sampler/cmd/daemon/session_identity.h"
+#include "sampler/intake/region_offer.h"
+#include "sampler/intake/target_plan.h"
 
 #include <inttypes.h>
 #include <math.h>

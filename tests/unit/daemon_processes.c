@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who a process is, and what is remembered of it. */
-#include "sampler/daemon/process_table.h"
+#include "sampler/cmd/daemon/process_table.h"
 #include "sampler/linux/epoll_set.h"
 
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/doctor/doctor_perf.h"
+#include "sampler/cmd/doctor/doctor_perf.h"
 
 #include <string.h>
 

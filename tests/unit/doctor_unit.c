@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What to do about a service whose main process has not loaded the library. */
-#include "sampler/doctor/doctor_unit.h"
+#include "sampler/cmd/doctor/doctor_unit.h"
 #include "pprof/table/array.h"
 
 #include <setjmp.h>

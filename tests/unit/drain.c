@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose samples and frees are read when there is no time for all. */
-#include "sampler/heap/drain.h"
-#include "sampler/heap/program_run.h"
+#include "sampler/books/drain.h"
+#include "sampler/books/program_run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which profiles tell nothing new: copies, twins with fewer names, sums of what is there. */
-#include "sampler/report/duplicates.h"
+#include "sampler/cmd/report/duplicates.h"
 
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/events/event_process.h"
-#include "sampler/events/event_registry.h"
+#include "sampler/books/event_process.h"
+#include "sampler/books/event_registry.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Export formats with the values and times of hostile profiles. */
 #include "pprof/export/choice.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

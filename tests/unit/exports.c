@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an object in memory exports, where the memory is forged: its tables say what they like. */
-#include "sampler/attach/exports.h"
+#include "sampler/inject/exports.h"
 
 #include <elf.h>
 #include <errno.h>

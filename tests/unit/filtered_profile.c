@@ -4,7 +4,7 @@
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/thread_names.h"
 #include "pprof/analysis/traces.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

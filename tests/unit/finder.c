@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whom the daemon looks at after notices: they are the kernel's, the time is the test's. */
-#include "sampler/daemon/finder.h"
+#include "sampler/cmd/daemon/finder.h"
 #include "pprof/text/clock.h"
 
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is printed of a name that an enemy has chosen: doctor's findings, lines on stderr, columns of a
  * report. */
-#include "sampler/doctor/finding.h"
+#include "sampler/cmd/doctor/finding.h"
 #include "pprof/text/log_line.h"
-#include "sampler/terminal/screen.h"
+#include "sampler/linux/screen.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

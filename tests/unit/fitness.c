@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a process can be attached to, of processes whose memory is a file that does not answer. */
-#include "sampler/attach/fitness.h"
+#include "sampler/inject/fitness.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/loader/foreign_preload.h"
+#include "sampler/inject/foreign_preload.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the front and the sampler tell each other, over real socket pairs, whole and cut. */
-#include "sampler/session/front_message.h"
+#include "sampler/cmd/record/front_message.h"
 
 #include <errno.h>
 #include <fcntl.h>

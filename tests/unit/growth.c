@@ -3,7 +3,7 @@
 #include "pprof/analysis/growth.h"
 
 #include "pprof/analysis/row_label.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
 /* arm64: qemu-aarch64 runs this test, too */
 /* Sums that a process left behind in the middle of counting: none has bytes without objects, or objects
  * without bytes. */
-#include "sampler/heap/heap.h"
+#include "sampler/books/heap.h"
 
-#include "sampler/region/region.h"
+#include "sampler/intake/region.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

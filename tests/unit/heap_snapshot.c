@@ -8,11 +8,11 @@
 
 #include "pprof/codec/decode.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
-#include "sampler/heap/program_run.h"
-#include "sampler/snapshot/heap_snapshot.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
+#include "sampler/books/program_run.h"
 #include "sampler/symbol/symbol.h"
+#include "sampler/write/heap_snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/heap/program_run.h"
-#include "sampler/snapshot/heap_source.h"
+#include "sampler/books/program_run.h"
+#include "sampler/write/heap_source.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arm64: qemu-aarch64 runs this test, too */
 /* Books, live_scan and frees against a shared region that the test fills in as the hook would. */
-#include "sampler/heap/heap_view.h"
-#include "sampler/heap/free_log.h"
+#include "sampler/books/heap_view.h"
+#include "sampler/books/free_log.h"
 
 #include <errno.h>
 #include <setjmp.h>

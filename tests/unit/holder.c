@@ -3,9 +3,9 @@
  * The processes by which a target gets the library: the holder, which is this program executed anew, and the
  * child that makes a folder. Those that say nothing, and those that do not end.
  */
-#include "sampler/attach/holder.h"
-#include "sampler/attach/library_folder.h"
-#include "sampler/attach/target_context.h"
+#include "sampler/inject/holder.h"
+#include "sampler/inject/library_folder.h"
+#include "sampler/inject/target_context.h"
 
 #include "proto/attach_request.h"
 #include "proto/region.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/identity/declared_names.h"
-#include "sampler/identity/pod_names.h"
-#include "sampler/identity/process_facts.h"
-#include "sampler/identity/process_labels.h"
+#include "sampler/cmd/daemon/declared_names.h"
+#include "sampler/cmd/daemon/pod_names.h"
+#include "sampler/cmd/daemon/process_facts.h"
+#include "sampler/cmd/daemon/process_labels.h"
 
 #include <limits.h>
 #include <setjmp.h>

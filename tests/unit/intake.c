@@ -3,8 +3,8 @@
  * What comes by records and by stack buffers, into the books of two places: true, doubled, late,
  * and from a target that writes whatever it likes.
  */
-#include "sampler/heap/intake.h"
-#include "sampler/heap/program_run.h"
+#include "sampler/books/intake.h"
+#include "sampler/books/program_run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

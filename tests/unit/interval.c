@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/snapshot/interval.h"
+#include "sampler/write/interval.h"
 
 #define S UINT64_C(1000000000)
 

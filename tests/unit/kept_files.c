@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/snapshot/kept_files.h"
+#include "sampler/write/kept_files.h"
 
-#include "sampler/snapshot/sink.h"
+#include "sampler/write/sink.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

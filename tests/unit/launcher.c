@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who starts servers with an environment of their own, and which file says what is in it. */
-#include "sampler/enable/launcher.h"
+#include "sampler/cmd/enable/launcher.h"
 #include "pprof/table/array.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * The folder that is made in a target's root, where the target exchanges it between any two steps: by a mount
  * in its own namespace, a rename, a link. Nothing is done to what root has there.
  */
-#include "sampler/attach/library_folder.h"
+#include "sampler/inject/library_folder.h"
 
 #include <dlfcn.h>
 #include <errno.h>

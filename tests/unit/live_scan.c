@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of the shared table: whose blocks, which are whole, which were live at the peak, and with
  * hostile writers. */
-#include "sampler/region/live_scan.h"
-#include "sampler/region/place_slots.h"
+#include "sampler/intake/live_scan.h"
+#include "sampler/intake/place_slots.h"
 
 #include <errno.h>
 #include <pthread.h>

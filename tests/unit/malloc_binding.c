@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/loader/malloc_binding.h"
+#include "sampler/inject/malloc_binding.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -8,8 +8,8 @@
 #include "preload/sample_clock.h"
 #include "preload/tables.h"
 #include "preload/thread.h"
-#include "sampler/region/live_scan.h"
-#include "sampler/region/region.h"
+#include "sampler/intake/live_scan.h"
+#include "sampler/intake/region.h"
 
 #include <setjmp.h>
 #include <signal.h>

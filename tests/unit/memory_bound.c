@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may still add to the books: hogs get equal shares, a newcomer finds as much. */
-#include "sampler/target/memory_bound.h"
+#include "sampler/intake/memory_bound.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

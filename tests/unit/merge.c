@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles added up: what becomes of their comments. */
 #include "pprof/analysis/merge.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

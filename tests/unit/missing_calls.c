@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "sampler/cmd/enable/root_folder.h"
 #include "sampler/core/descriptors.h"
-#include "sampler/enable/root_folder.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/pidfd.h"

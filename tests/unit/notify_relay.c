@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages for the service manager, in a network namespace of our own, where a socket's queue is long. */
-#include "sampler/session/notify_relay.h"
+#include "sampler/cmd/record/notify_relay.h"
 
 #include <errno.h>
 #include <fcntl.h>

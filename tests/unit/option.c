@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The option engine by itself: each kind of option, with a table and a struct options of this test's own. */
-#include "sampler/cli/option.h"
+#include "sampler/cmd/cli/option.h"
 
-#include "sampler/cli/command.h"
-#include "sampler/cli/option_value.h"
+#include "sampler/cmd/cli/command.h"
+#include "sampler/cmd/cli/option_value.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cli/options.h"
+#include "sampler/cmd/cli/options.h"
 #include "sampler/symbol/symbol.h"
 
-#include "sampler/cli/command.h"
-#include "sampler/snapshot/interval.h"
+#include "sampler/cmd/cli/command.h"
+#include "sampler/write/interval.h"
 
 #include <errno.h>
 #include <setjmp.h>

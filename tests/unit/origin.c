@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the comments of a profile say of where it comes from, and whether two are of one process. */
-#include "pprof/profile/origin.h"
+#include "pprof/model/origin.h"
 
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/utf8.h"
 
 #include <setjmp.h>

@@ -10,12 +10,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "pprof/profile/profile.h"
-#include "sampler/snapshot/symbolizer.h"
+#include "pprof/model/profile.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/symbol/symbol.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"
+#include "sampler/write/symbolizer.h"
 
 #include <errno.h>
 #include <stdbool.h>

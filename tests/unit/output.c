@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/snapshot/output.h"
+#include "sampler/write/output.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
 #include "pprof/text/pattern.h"
 
 #include "pprof/analysis/prune.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 #include <errno.h>
 #include <setjmp.h>

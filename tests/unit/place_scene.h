@@ -7,7 +7,7 @@
 #include "preload/sample_clock.h"
 #include "preload/tables.h"
 #include "preload/thread.h"
-#include "sampler/region/region.h"
+#include "sampler/intake/region.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>

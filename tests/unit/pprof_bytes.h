@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 
 struct bytes {
 	uint8_t data[16384];

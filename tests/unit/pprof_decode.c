@@ -13,7 +13,7 @@
 #include "pprof/codec/encode.h"
 #include "pprof/codec/file.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/profile/schema.h"
+#include "pprof/model/schema.h"
 #include "tests/unit/pprof_bytes.h"
 
 static const char GO_HEAP[] = "tests/readers/go_heap.pb.gz";

@@ -15,7 +15,7 @@
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/codec/wire.h"
-#include "pprof/profile/schema.h"
+#include "pprof/model/schema.h"
 #include "tests/unit/pprof_bytes.h"
 
 static struct profile *write_and_read(const struct profile *p)

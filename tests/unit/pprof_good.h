@@ -13,7 +13,7 @@
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/codec/wire.h"
-#include "pprof/profile/schema.h"
+#include "pprof/model/schema.h"
 #include "tests/unit/pprof_bytes.h"
 
 static inline void encode_good(struct bytes *out, uint64_t *string_count)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "pprof/codec/encode.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "tests/unit/pprof_bytes.h"
 
 static void equal_strings_are_one_pointer(void **state)

@@ -17,7 +17,7 @@
 #include "pprof/codec/encode.h"
 #include "pprof/codec/file.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/profile/drop_frames.h"
+#include "pprof/model/drop_frames.h"
 #include "tests/unit/pprof_bytes.h"
 
 static char path[] = "/tmp/heaptap-readers.XXXXXX";

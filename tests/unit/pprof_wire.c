@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "pprof/codec/wire.h"
+#include "pprof/model/schema.h"
 #include "pprof/profile.pb-c.h"
-#include "pprof/profile/schema.h"
 #include "tests/unit/pprof_bytes.h"
 
 static struct wire wire_of(const struct bytes *b)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/loader/preload_check.h"
+#include "sampler/inject/preload_check.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/loader/preload_library.h"
+#include "sampler/inject/preload_library.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,9 @@
  * Who a place in a region is: real processes that map it, that do not, that have ended; numbers that lie;
  * what they had mapped by their own word. Their books: process_books.c; memory: process_memory.c.
  */
-#include "sampler/heap/process.h"
-#include "sampler/heap/executed.h"
-#include "sampler/heap/program_run.h"
+#include "sampler/books/process.h"
+#include "sampler/books/executed.h"
+#include "sampler/books/program_run.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -23,8 +23,8 @@
 #include <cmocka.h>
 
 #include "pprof/text/clock.h"
+#include "sampler/inject/preload_library.h"
 #include "sampler/linux/thread_facts.h"
-#include "sampler/loader/preload_library.h"
 #include "tests/unit/descriptors.h"
 #include "tests/unit/process_scene.h"
 #include "tests/unit/stranger.h"

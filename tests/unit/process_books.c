@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "pprof/text/clock.h"
-#include "sampler/heap/adoption.h"
-#include "sampler/heap/heap_view.h"
+#include "sampler/books/adoption.h"
+#include "sampler/books/heap_view.h"
 #include "tests/unit/process_scene.h"
 
 static void enter_at(struct process *process, uint32_t slot, uint64_t seq, uint64_t pc, uint64_t time_ns)

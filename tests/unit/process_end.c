@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a process ended, in words, and which ends a user wants to hear of. */
-#include "sampler/snapshot/process_end.h"
+#include "sampler/write/process_end.h"
 
 #include <setjmp.h>
 #include <signal.h>

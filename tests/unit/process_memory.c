@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that a process' books take: what counts, and whose it is. Who the process is: process.c. */
-#include "sampler/heap/offerer.h"
-#include "sampler/heap/process.h"
-#include "sampler/heap/program_run.h"
+#include "sampler/books/offerer.h"
+#include "sampler/books/process.h"
+#include "sampler/books/program_run.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "sampler/target/target_plan.h"
+#include "sampler/intake/target_plan.h"
 #include "tests/unit/process_scene.h"
 #include "tests/unit/stranger.h"
 

@@ -4,8 +4,8 @@
 #ifndef TESTS_UNIT_PROCESS_SCENE_H
 #define TESTS_UNIT_PROCESS_SCENE_H
 
-#include "sampler/heap/books.h"
-#include "sampler/heap/program_run.h"
+#include "sampler/books/books.h"
+#include "sampler/books/program_run.h"
 #include "tests/unit/region_fixture.h"
 
 #include <limits.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of the command line -> columns: what is a series, what is added up; and merge, which adds up for
  * good. */
-#include "sampler/report/profile_input.h"
+#include "sampler/cmd/report/profile_input.h"
 
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/codec/input.h"
-#include "pprof/profile/profile.h"
-#include "sampler/report/merge.h"
+#include "pprof/model/profile.h"
+#include "sampler/cmd/report/merge.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,8 +9,8 @@
 
 #include "pprof/codec/decode.h"
 #include "pprof/codec/gzip.h"
-#include "sampler/snapshot/profile_job.h"
 #include "sampler/symbol/symbol.h"
+#include "sampler/write/profile_job.h"
 
 #include <errno.h>
 #include <stdlib.h>

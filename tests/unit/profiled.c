@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What processes say of their sampler, in environments of any length. */
-#include "sampler/loader/profiled.h"
+#include "sampler/inject/profiled.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

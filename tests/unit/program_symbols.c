@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the symbol tables of real files tell, and of files cut short. */
-#include "sampler/loader/program_symbols.h"
+#include "sampler/inject/program_symbols.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
 /* Folding to a server's limits: sums must come out the same. */
 #include "pprof/analysis/since.h"
 #include "pprof/codec/decode.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 #include "push/fit.h"
 
 #include <errno.h>

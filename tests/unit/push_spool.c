@@ -2,8 +2,8 @@
 /* The spool of heaptap-push in a folder: its budget, who adds and who sends, what a crash leaves, what is
  * told of it to others. */
 #include "pprof/analysis/since.h"
-#include "pprof/profile/profile.h"
-#include "pprof/service/spool_list.h"
+#include "pprof/model/profile.h"
+#include "pprof/store/spool_list.h"
 #include "push/spool.h"
 #include "push/target.h"
 

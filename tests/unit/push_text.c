@@ -2,11 +2,11 @@
 /* arm64: qemu-aarch64 runs this test, too */
 /* What heaptap-push reads from users and servers: URLs, labels, answers, the retry table, names in the
  * spool. */
-#include "pprof/profile/labels.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
-#include "pprof/service/spool_counters.h"
-#include "pprof/service/spool_name.h"
+#include "pprof/model/labels.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
+#include "pprof/store/spool_counters.h"
+#include "pprof/store/spool_name.h"
 #include "push/answer.h"
 #include "push/retry.h"
 #include "push/url.h"
@@ -34,11 +34,11 @@ static void url_has_protocol_address_and_name(void **state)
 	    {"parca+http://[::1]:7070//", "http://[::1]:7070", "parca----1--7070", URL_PARCA},
 	    {"otlp+https://c.example:4318", "https://c.example:4318", "otlp-c.example-4318", URL_OTLP},
 	};
-	static const char *const bad[] = {"", "http://h", "parca+http://",
-	    "parca+http:///x", "parca+http://h:", "parca+http://h:0", "parca+http://h:65536",
-	    "parca+http://h:1:2", "parca+http://u@h", "parca+http://h/?a", "parca+http://h/#a",
-	    "parca+http://h/ x", "parca+http://h/\n", "parca+http://[::1", "parca+http://[]",
-	    "parca+http://::1", "parca+http://:80"};
+	static const char *const bad[] = {"", "http://h", "parca+http://", "parca+http:///x",
+	    "parca+http://h:", "parca+http://h:0", "parca+http://h:65536", "parca+http://h:1:2",
+	    "parca+http://u@h", "parca+http://h/?a", "parca+http://h/#a", "parca+http://h/ x",
+	    "parca+http://h/\n", "parca+http://[::1", "parca+http://[]", "parca+http://::1",
+	    "parca+http://:80"};
 	struct url url;
 	char error[512];
 

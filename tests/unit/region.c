@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arm64: qemu-aarch64 runs this test, too */
 /* The sampler's view of shared memory that a hostile target may fill with anything, at any time. */
-#include "sampler/region/region.h"
+#include "sampler/intake/region.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #ifndef TESTS_UNIT_REGION_FIXTURE_H
 #define TESTS_UNIT_REGION_FIXTURE_H
 
-#include "sampler/region/region.h"
+#include "sampler/intake/region.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * The pool, from the other side: claims as the library makes them (proto/region.h), in this process or in
  * another, honest ones and hostile ones.
  */
-#include "sampler/region/region_pool.h"
+#include "sampler/intake/region_pool.h"
 
 #include "preload/region_socket.c"
 

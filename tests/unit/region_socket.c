@@ -19,7 +19,7 @@
 
 #include "preload/region_socket.h"
 #include "proto/region_pool.h"
-#include "sampler/region/region_socket.h"
+#include "sampler/intake/region_socket.h"
 #include "tests/unit/descriptors.h"
 
 static const uint64_t cookie = 0x0123456789abcdef;

@@ -3,9 +3,9 @@
  * Regions and libraries that are found in another process: of a sampler that lives or has ended, damaged
  * ones, copies of our library that anybody may have written.
  */
-#include "sampler/region/region_takeover.h"
+#include "sampler/intake/region_takeover.h"
 #include "pprof/text/clock.h"
-#include "sampler/region/region_offer.h"
+#include "sampler/intake/region_offer.h"
 
 #include <errno.h>
 #include <fcntl.h>

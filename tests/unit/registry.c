@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is being profiled, from the claim to the last look. */
-#include "sampler/heap/registry.h"
+#include "sampler/books/registry.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "sampler/region/region_takeover.h"
+#include "sampler/intake/region_takeover.h"
 #include "tests/unit/descriptors.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/registry_scene.h"

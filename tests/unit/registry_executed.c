@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that execute another program: which of them is profiled, and what is said of the others. */
-#include "sampler/heap/executed.h"
-#include "sampler/heap/registry.h"
+#include "sampler/books/executed.h"
+#include "sampler/books/registry.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

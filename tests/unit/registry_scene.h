@@ -9,12 +9,12 @@
 
 #include "pprof/text/clock.h"
 #include "proto/region_pool.h"
-#include "sampler/heap/arrivals.h"
-#include "sampler/heap/drain.h"
-#include "sampler/heap/process_life.h"
-#include "sampler/heap/program_run.h"
-#include "sampler/heap/tend.h"
-#include "sampler/target/launch.h"
+#include "sampler/books/arrivals.h"
+#include "sampler/books/drain.h"
+#include "sampler/books/process_life.h"
+#include "sampler/books/program_run.h"
+#include "sampler/books/tend.h"
+#include "sampler/intake/launch.h"
 #include "tests/unit/stranger.h"
 
 #include <limits.h>

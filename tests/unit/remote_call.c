@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is pure in attaching: which calls end at a stop, and the vector state of a signal frame. */
-#include "sampler/attach/remote_call.h"
+#include "sampler/inject/remote_call.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts behind heaptap report: errors worked out from sums, chance, suppressions, hashes of names. */
-#include "sampler/report/report.h"
+#include "sampler/cmd/report/report.h"
 #include "pprof/analysis/callers.h"
 #include "pprof/analysis/column_diff.h"
 #include "pprof/analysis/growth.h"
 #include "pprof/analysis/suppressions.h"
 #include "pprof/analysis/totals.h"
-#include "pprof/profile/anonymous.h"
-#include "pprof/profile/estimate.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/anonymous.h"
+#include "pprof/model/estimate.h"
+#include "pprof/model/profile.h"
 #include "proto/weight.h"
-#include "sampler/report/profile_input.h"
-#include "sampler/snapshot/symbolizer.h"
-#include "sampler/terminal/screen.h"
+#include "sampler/cmd/report/profile_input.h"
+#include "sampler/linux/screen.h"
 #include "sampler/unwind/stacks.h"
+#include "sampler/write/symbolizer.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What resident memory consists of: texts with every kind of mapping, and this process. */
-#include "sampler/target/resident.h"
+#include "sampler/intake/resident.h"
 
 #include "sampler/linux/thread_descriptors.h"
 

@@ -4,7 +4,7 @@
 #include "pprof/analysis/callers.h"
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/totals.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/pattern.h"
 #include "pprof/text/short_name.h"
 

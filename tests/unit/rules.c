@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/rules/rules.h"
-#include "sampler/rules/deny_list.h"
-#include "sampler/rules/policy.h"
+#include "sampler/cmd/daemon/rules.h"
+#include "sampler/cmd/daemon/deny_list.h"
+#include "sampler/cmd/daemon/policy.h"
 
 #include <errno.h>
 #include <setjmp.h>

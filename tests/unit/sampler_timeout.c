@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long a sampler that says nothing is waited for, and when the user is told. */
-#include "sampler/session/sampler_timeout.h"
+#include "sampler/cmd/record/sampler_timeout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

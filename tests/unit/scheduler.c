@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/snapshot/interval.h"
-#include "sampler/snapshot/scheduler.h"
-#include "sampler/target/target_plan.h"
+#include "sampler/intake/target_plan.h"
+#include "sampler/write/interval.h"
+#include "sampler/write/scheduler.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The first line of a script, as execve(2) and env(1) read it. */
-#include "sampler/loader/script_line.h"
+#include "sampler/inject/script_line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which profiles belong together, from their origins alone: sessions, processes, states; and what of
  * them counts. */
-#include "sampler/report/selection.h"
-#include "sampler/report/process_set.h"
-#include "sampler/report/sessions.h"
+#include "sampler/cmd/report/selection.h"
+#include "sampler/cmd/report/process_set.h"
+#include "sampler/cmd/report/sessions.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The guard over the sampler's own memory and CPU, which this process really uses. */
-#include "sampler/session/self_limits.h"
+#include "sampler/cmd/record/self_limits.h"
 #include "sampler/core/own_resources.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arm64: qemu-aarch64 runs this test, too */
 /* The JSON API of `heaptap serve`, from decoded profiles: queries, views, points, growth, lists. */
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "serve/api_lists.h"
 #include "serve/api_view.h"
 #include "serve/endpoint.h"

@@ -4,7 +4,7 @@
 #include "pprof/codec/decode.h"
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "serve/blob.h"
 #include "serve/debug_answer.h"
 #include "serve/debug_text.h"

@@ -4,7 +4,7 @@
 #include "preload/session.h"
 
 #include "proto/region_pool.h"
-#include "sampler/region/region_pool.h"
+#include "sampler/intake/region_pool.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

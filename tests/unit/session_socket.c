@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control socket with real clients: what they ask and are told, strangers, and those that do not read. */
-#include "sampler/session/session_socket.h"
+#include "sampler/cmd/record/session_socket.h"
 
-#include "sampler/control/control_server.h"
+#include "sampler/core/control_server.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/merge.h"
 #include "pprof/analysis/totals.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/pattern.h"
 #include "proto/weight.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What came since an earlier profile: sums must come out the same. */
 #include "pprof/analysis/since.h"
-#include "pprof/profile/origin.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/origin.h"
+#include "pprof/model/profile.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of /proc/PID/smaps: of a real process, in pieces of any size, and broken in every way. */
-#include "sampler/target/smaps.h"
+#include "sampler/intake/smaps.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -9,10 +9,10 @@
 #include "pprof/codec/decode.h"
 #include "pprof/codec/file.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/profile/profile.h"
-#include "sampler/heap/program_run.h"
-#include "sampler/snapshot/heap_source.h"
-#include "sampler/store/store.h"
+#include "pprof/model/profile.h"
+#include "pprof/store/store.h"
+#include "sampler/books/program_run.h"
+#include "sampler/write/heap_source.h"
 
 #include <errno.h>
 #include <fnmatch.h>

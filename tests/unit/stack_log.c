@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/heap/stack_log.h"
+#include "sampler/books/stack_log.h"
 #include "tests/unit/region_fixture.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Places that a process began to claim: of one that has ended they are given back, of any other not. */
-#include "sampler/heap/stale_places.h"
+#include "sampler/books/stale_places.h"
 
 #include "preload/block.h"
 #include "preload/claim.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line at the start of `heaptap record`. */
-#include "sampler/session/start_line.h"
+#include "sampler/cmd/record/start_line.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `heaptap status` as it is seen on 80 columns, and its JSON. */
-#include "sampler/status/status_table.h"
+#include "sampler/cmd/status/status_table.h"
 
-#include "sampler/status/status_json.h"
+#include "sampler/cmd/status/status_json.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A real store in a folder of its own. */
-#include "sampler/store/store.h"
-#include "sampler/store/store_folder.h"
+#include "pprof/store/store.h"
+#include "pprof/store/store_folder.h"
 
-#include "pprof/service/store_list.h"
-#include "sampler/store/store_plan.h"
+#include "pprof/store/store_list.h"
+#include "pprof/store/store_plan.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_STORE_FIXTURE_H
 #define TESTS_UNIT_STORE_FIXTURE_H
 
-#include "pprof/service/store_list.h"
+#include "pprof/store/store_list.h"
 #include "pprof/table/array.h"
 
 #include <stdio.h>

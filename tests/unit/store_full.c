@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A store on a file system of its own that gets full: skipped where none can be mounted. */
-#include "sampler/store/store.h"
+#include "pprof/store/store.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/service/store_moment.h"
+#include "pprof/store/store_moment.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

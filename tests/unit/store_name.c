@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/service/store_name.h"
+#include "pprof/store/store_name.h"
 
-#include "pprof/service/service_name.h"
+#include "pprof/store/service_name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/store/store_plan.h"
+#include "pprof/store/store_plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

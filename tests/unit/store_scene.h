@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_STORE_SCENE_H
 #define TESTS_UNIT_STORE_SCENE_H
 
-#include "sampler/store/store.h"
+#include "pprof/store/store.h"
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the user reads of one process that has ended. */
-#include "sampler/snapshot/summary.h"
-#include "sampler/heap/program_run.h"
+#include "sampler/write/summary.h"
+#include "sampler/books/program_run.h"
 
 #include <errno.h>
 #include <setjmp.h>

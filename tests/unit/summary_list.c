@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The summary of many processes: what is kept, what is summed up, and how it looks. */
-#include "sampler/snapshot/summary_screen.h"
-#include "sampler/snapshot/summary_table.h"
+#include "sampler/write/summary_screen.h"
+#include "sampler/write/summary_table.h"
 
 #include <setjmp.h>
 #include <signal.h>

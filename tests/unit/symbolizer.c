@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From stacks to a profile: a real library, there and gone; JIT code; the kernel; markers; what is cut. */
-#include "sampler/snapshot/symbolizer.h"
+#include "sampler/write/symbolizer.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

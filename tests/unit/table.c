@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/target/table.h"
+#include "sampler/intake/table.h"
 
 #include <stdbool.h>
 

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "pprof/text/clock.h"
-#include "sampler/target/target.h"
-#include "sampler/target/walk.h"
+#include "sampler/intake/target.h"
+#include "sampler/intake/walk.h"
 
 #include <dirent.h>
 #include <fcntl.h>

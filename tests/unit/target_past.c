@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/region/loader_log.h"
-#include "sampler/target/target.h"
+#include "sampler/intake/loader_log.h"
+#include "sampler/intake/target.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* A thread has one name, whichever profile knows it. */
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/traces.h"
-#include "pprof/profile/profile.h"
+#include "pprof/model/profile.h"
 #include "pprof/text/pattern.h"
 
 #include <setjmp.h>

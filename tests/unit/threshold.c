@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a threshold is crossed, and when there is a snapshot for it, of values as they come. */
-#include "sampler/snapshot/threshold.h"
+#include "sampler/write/threshold.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is read of a process for its thresholds, and what the causes say. */
-#include "sampler/snapshot/threshold_watch.h"
+#include "sampler/write/threshold_watch.h"
 
 #include "proto/weight.h"
 

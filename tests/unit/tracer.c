@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who stops a thread lets it go, or is ended: here by those who forget it, or take too long. */
-#include "sampler/attach/tracer.h"
+#include "sampler/inject/tracer.h"
 
 #include <errno.h>
 #include <setjmp.h>

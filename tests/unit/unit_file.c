@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit files as systemd.syntax(7) describes them. */
-#include "sampler/enable/unit_file.h"
+#include "sampler/cmd/enable/unit_file.h"
 #include "pprof/table/array.h"
 
 #include <errno.h>

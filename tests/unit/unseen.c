@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words for what is not seen, and their order. */
-#include "sampler/heap/unseen.h"
+#include "sampler/books/unseen.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

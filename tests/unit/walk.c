@@ -10,8 +10,8 @@
 #include "preload/sample.h"
 #include "preload/sample_clock.h"
 #include "preload/thread.h"
-#include "sampler/region/region.h"
-#include "sampler/region/walk_table.h"
+#include "sampler/intake/region.h"
+#include "sampler/intake/walk_table.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -3,12 +3,12 @@
  * What the sampler teaches a hook from one dump: rows and stacks of files that stay, and of later ones only
  * if they can be believed; and that no number that a target makes up leads anywhere.
  */
-#include "sampler/heap/walked.h"
+#include "sampler/books/walked.h"
 #include "pprof/text/clock.h"
 #include "proto/walk.h"
-#include "sampler/heap/drain.h"
-#include "sampler/heap/program_run.h"
-#include "sampler/region/region_offer.h"
+#include "sampler/books/drain.h"
+#include "sampler/books/program_run.h"
+#include "sampler/intake/region_offer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

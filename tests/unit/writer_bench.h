@@ -4,7 +4,7 @@
 #ifndef TESTS_UNIT_WRITER_BENCH_H
 #define TESTS_UNIT_WRITER_BENCH_H
 
-#include "sampler/snapshot/writer.h"
+#include "sampler/write/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

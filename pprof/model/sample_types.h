@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sample types of a heap profile. Their order is that of Go's heap profiles, which readers expect.
+ *
+ * What to touch for a new type:
+ *   here                               a line of the list below: check, push and serve know the type by it
+ *   sampler/write/heap_snapshot.c   add_row(): its value in a sample
+ *   pprof/analysis/measure.h           a line if report --sort, exports and the page shall show it
+ *   pprof/page/dom.js                  its title on the page
+ */
+#ifndef PPROF_MODEL_SAMPLE_TYPES_H
+#define PPROF_MODEL_SAMPLE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Constant, name, unit, and whether it counts from the start of the process: such a total never falls, and
+ * the difference of two profiles is what came between. What is in use is a state. */
+#define SAMPLE_TYPES(TYPE)                                   \
+	TYPE(ALLOC_OBJECTS, "alloc_objects", "count", true)  \
+	TYPE(ALLOC_SPACE, "alloc_space", "bytes", true)      \
+	TYPE(INUSE_OBJECTS, "inuse_objects", "count", false) \
+	TYPE(INUSE_SPACE, "inuse_space", "bytes", false)
+
+enum sample_type {
+#define SAMPLE_TYPE_CONSTANT(constant, name, unit, is_total) SAMPLE_TYPE_##constant,
+	SAMPLE_TYPES(SAMPLE_TYPE_CONSTANT)
+#undef SAMPLE_TYPE_CONSTANT
+	    SAMPLE_TYPE_COUNT,
+	SAMPLE_TYPE_NONE = SAMPLE_TYPE_COUNT
+};
+
+extern const struct sample_type_row {
+	const char *name, *unit;
+	bool is_total;
+} sample_types[SAMPLE_TYPE_COUNT];
+
+struct profile;
+
+/* Is a type of this name meant? What is in use is also called without that word, as tcmalloc does. */
+bool sample_type_is(enum sample_type type, const char *name);
+
+/* Does a type of this name count from the start of the process? */
+bool sample_type_is_total(const char *name);
+
+/* The index of the type in a profile: the first that is meant, as in pprof; or SIZE_MAX. */
+size_t sample_type_find(const struct profile *profile, enum sample_type type);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of services in the store and in labels: letters, digits and `._@-`, at most 128 bytes. */
+#ifndef PPROF_STORE_SERVICE_NAME_H
+#define PPROF_STORE_SERVICE_NAME_H
+
+#include <stdbool.h>
+
+enum { SERVICE_NAME_BYTES = 128 + 1 };
+
+/* Replaces each other byte, and a leading dot, by `_`: a folder has this name. An empty text becomes
+ * "unknown". Pure. */
+void service_name_clean(const char *text, char name[SERVICE_NAME_BYTES]);
+
+/* Is it what service_name_clean() makes? */
+bool service_name_is_good(const char *name);
+
+#endif

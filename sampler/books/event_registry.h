@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every process sampled for events, from the first record to the last profile: counters, rings, intake. */
+#ifndef SAMPLER_BOOKS_EVENT_REGISTRY_H
+#define SAMPLER_BOOKS_EVENT_REGISTRY_H
+
+#include "sampler/books/event_intake.h"
+#include "sampler/intake/launch.h"
+
+struct event_registry_setup {
+	const struct event *events; /* these are borrowed */
+	size_t event_count;
+	uint32_t stack_bytes;
+	bool by_thread;
+	struct modules *modules;
+	struct memory_bound *memory;
+	int verbosity;
+	int epoll_fd; /* the rings are added here */
+	const struct launch *launch;
+	struct target_listener listener;
+};
+
+struct event_registry {
+	struct event_registry_setup setup;
+	struct counters *counters;
+	struct event_intake intake;
+	uint64_t sweep_ns;
+	bool stopped; /* sampling has been stopped */
+};
+
+/* three samples; the memory that the heap's rings leave an unprivileged user */
+enum { EVENT_RING_BYTES_LEAST = 128 << 10 };
+
+/* NULL with *error = -errno; 0: no events were requested. */
+struct event_registry *event_registry_new(const struct event_registry_setup *setup, int *error);
+void event_registry_free(struct event_registry *registry);
+
+/* To all functions below but those that attach, NULL is a registry without events. */
+
+/* COMMAND, before its exec. Returns 0 or -errno. */
+int event_registry_attach_command(struct event_registry *registry, pid_t command);
+
+/* COMMAND could not be executed. */
+void event_registry_cancel(struct event_registry *registry, pid_t command);
+
+/* Attaches to a running process, which is treated as COMMAND. Returns 0 or -errno. */
+int event_registry_attach_running(struct event_registry *registry, pid_t pid);
+
+/* Reads everything that is in the rings. */
+void event_registry_drain(struct event_registry *registry);
+
+/* Reads the rings and closes processes that have ended. */
+void event_registry_tend(struct event_registry *registry, uint64_t now_ns);
+
+/* The part of event_registry_tend() that closes processes. Looks at all, or only at those of which a
+ * thread has ended since the last look at all. */
+void event_registry_sweep(struct event_registry *registry, bool all);
+
+/* Stops sampling: closes all processes, although they live on. */
+void event_registry_stop(struct event_registry *registry);
+
+/* The live subject with that pid, or NULL. */
+struct event_process *event_registry_find(const struct event_registry *registry, pid_t pid);
+
+/* The last profile of a closed subject was written. */
+void event_registry_release(struct event_registry *registry, struct event_process *process);
+
+/* settled: false while COMMAND has ended and its end is not handled yet. empty: no process is left. */
+bool event_registry_settled(const struct event_registry *registry);
+bool event_registry_empty(const struct event_registry *registry);
+
+#endif

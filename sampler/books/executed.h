@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process that executes a program without the library: nothing tells us of that program, and the process
+ * would seem to be the old program to its end.
+ *
+ * A look finds it, by another file in /proc/PID/exe. The kernel's record of the exec tells it too, where the
+ * backend has such records of all processes (uprobe). Without the records, a program that lives shorter than
+ * the time between two looks may be missed.
+ */
+#ifndef SAMPLER_BOOKS_EXECUTED_H
+#define SAMPLER_BOOKS_EXECUTED_H
+
+#include "sampler/books/process.h"
+
+#include <stdint.h>
+
+/* In target.unprofiled, between the program and the reason. */
+#define EXECUTED_UNSEEN ", which is not profiled: "
+
+/* Notes the file that a process executes when it is first watched: the program run's own program, which
+ * has our region mapped, unless the process has executed another by then. Without a pidfd only COMMAND's
+ * file is noted. Any other process without a pidfd that lives has executed another program before it was
+ * found; that is noted in target.unprofiled. */
+void executed_begin(struct process *process);
+
+/* Looks whether the process executes another program now, and why the library is not in it: both go to
+ * target.unprofiled. */
+void executed_look(struct process *process, uint64_t now_ns);
+
+/* The kernel says that the process has executed a program, by the first 15 characters of its name. */
+void executed_note(struct process *process, const char *name, uint64_t time_ns);
+
+/* Why the program that the process has executed, whose program run is counted, does not use its region;
+ * NULL if that is not known. */
+void executed_note_declined(struct process *process, const char *why);
+
+#endif

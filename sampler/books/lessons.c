@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/books/lessons.h"
+
+#include <string.h>
+
+void lessons_open(struct lessons *lessons, const struct region *region)
+{
+	const struct region_header *header = region_header(region);
+	uint32_t count = *(const volatile uint32_t *)&header->start_files;
+
+	walk_table_open(&lessons->table, region);
+	lessons->start_count = count < REGION_START_FILES ? count : REGION_START_FILES;
+	memcpy(lessons->start_files, header->start_file, sizeof(lessons->start_files));
+	lessons->no_later_files = header->attached_after_ns != 0;
+}
+
+void lessons_close(struct lessons *lessons)
+{
+	for (size_t i = 0; i < lessons->banned_count; i++)
+		module_unref(lessons->banned[i]);
+}
+
+static bool is_start_file(const struct lessons *lessons, uint64_t pc)
+{
+	for (uint32_t i = 0; i < lessons->start_count; i++)
+		if (pc >= lessons->start_files[i].start && pc < lessons->start_files[i].end)
+			return true;
+	return false;
+}
+
+/* The libc unmaps its character set converters itself, not by the dlclose that has a hook. */
+static bool is_banned(const struct lessons *lessons, const struct module *module)
+{
+	if (strstr(module->path, "/gconv/"))
+		return true;
+	for (size_t i = 0; i < lessons->banned_count; i++)
+		if (lessons->banned[i] == module)
+			return true;
+	return false;
+}
+
+static bool in_words(int32_t bytes, int32_t least, int32_t most)
+{
+	return bytes % (int32_t)sizeof(uint64_t) == 0 && bytes / (int32_t)sizeof(uint64_t) >= least &&
+	    bytes / (int32_t)sizeof(uint64_t) <= most;
+}
+
+/* Writes libdw's rule in the terms of the table. False if it does not fit. */
+static bool rule_of(const struct cfi_rule *rule, struct walk_rule *out)
+{
+	const struct regs_arch *arch = regs_arch_native();
+
+	*out = (struct walk_rule){.ra_words = 0};
+	if (rule->kind == CFI_END)
+		return true;
+	if (rule->kind != CFI_SIMPLE || rule->signal_frame || rule->ra_in_register ||
+	    (rule->cfa_reg != arch->sp && rule->cfa_reg != arch->fp) ||
+	    !in_words(rule->cfa_offset, INT32_MIN, INT32_MAX) || !in_words(rule->ra_offset, INT16_MIN, -1))
+		return false;
+	out->cfa_words = rule->cfa_offset / (int32_t)sizeof(uint64_t);
+	out->from_fp = rule->cfa_reg == arch->fp;
+	out->ra_words = (int16_t)(rule->ra_offset / (int32_t)sizeof(uint64_t));
+	for (unsigned i = 0; i < arch->tracked_count; i++)
+		if (arch->tracked[i] == arch->fp && rule->saved >> i & 1) {
+			if (!in_words(rule->offset[i], INT16_MIN, -1))
+				return false;
+			out->fp_words = (int16_t)(rule->offset[i] / (int32_t)sizeof(uint64_t));
+		}
+	return true;
+}
+
+static const struct cfi_rule *frame_rule(struct maps *maps, const struct unwind_frame *frame)
+{
+	if (frame->module)
+		return module_rule(frame->module, frame->vaddr);
+	const struct map *map = maps_find(maps, frame->pc);
+	return map ? maps_generated_rule(maps, map, frame->pc, regs_arch_native()->e_machine) : &cfi_no_rule;
+}
+
+/*
+ * Publishes the row of a frame that a call is to return to. False: it cannot be published, or is a later
+ * file's and must not. Code made at run time counts as a later file's. No dlclose ends it: where other code
+ * has taken its place, the hook's walk by the old row leads to no return address with a row, or to a stack
+ * that no dump confirms.
+ */
+static bool teach_row(struct lessons *lessons, struct maps *maps, const struct unwind_frame *frame,
+    bool may_be_later, bool *later)
+{
+	struct walk_rule rule;
+	uint64_t pc = frame->pc + 1;
+
+	if (frame->activation || frame->step != UNWIND_STEP_CFI ||
+	    (frame->module && is_banned(lessons, frame->module)) || !rule_of(frame_rule(maps, frame), &rule))
+		return false;
+	bool of_later = !is_start_file(lessons, frame->pc);
+	*later |= of_later;
+	if (of_later && !may_be_later)
+		return false;
+	return walk_table_add_row(&lessons->table, of_later, pc, rule);
+}
+
+struct lesson lessons_teach(struct lessons *lessons, const struct walk_result *walk, bool may_be_later)
+{
+	struct lesson lesson = {.later = false};
+	uint64_t hash = WALK_HASH_BEGIN;
+
+	if (walk->outcome != UNWIND_COMPLETE || walk->count < 2 || walk->count > WALK_FRAMES_MAX)
+		return lesson;
+	for (size_t i = 1; i < walk->count; i++) {
+		const struct unwind_frame *frame = &walk->frames[i];
+
+		if (!teach_row(lessons, walk->maps, frame, may_be_later, &lesson.later))
+			return lesson;
+		if (frame->module != walk->frames[0].module)
+			hash = walk_hash_step(hash, frame->pc + 1);
+	}
+	lesson.hash = walk_hash_end(hash, lesson.later ? lessons->table.generation + 1 : 0);
+	return lesson;
+}
+
+void lessons_ban(struct lessons *lessons, const struct region *region, struct module *module)
+{
+	walk_table_clear(&lessons->table);
+	if (module && lessons->banned_count < LESSONS_BANNED)
+		lessons->banned[lessons->banned_count++] = module_ref(module);
+	else
+		atomic_store(&region_header(region)->walk, 0);
+}

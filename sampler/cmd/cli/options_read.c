@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of the commands that read profiles: report, diff, export, merge, check, symbolize and ls. */
+#include "sampler/cmd/cli/options.h"
+
+#include "pprof/export/format.h"
+#include "sampler/cmd/cli/command.h"
+#include "sampler/cmd/cli/options_rows.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define READING (COMMAND_REPORT | COMMAND_DIFF | COMMAND_EXPORT)
+#define GROUPED (READING | COMMAND_MERGE)
+#define REGEX   "a regular expression, not empty"
+
+static const char *const sort_names[] = {
+#define WORD(constant, word, type) word,
+    MEASURES(WORD)
+#undef WORD
+        "peak",
+    NULL};
+
+static const char *const group_names[] = {"function", "thread", "process", "size", "age", "lifetime", NULL};
+
+const char *sort_key_name(enum sort_key key)
+{
+	return key == SORT_DEFAULT ? "" : sort_names[key - SORT_INUSE];
+}
+
+static const char *const state_names[] = {"newest", "peak", "delta", "all", NULL};
+
+static const char *const fail_on_names[] = {"growth", NULL};
+
+static int set_session(struct options *options, const char *value)
+{
+	const char *suffix;
+	uint64_t number = strcmp(value, "all") == 0 ? SESSION_ALL : SESSION_NEWEST;
+
+	if (number != SESSION_ALL && strcmp(value, "newest") != 0 &&
+	    (quantity_number(value, &number, &suffix) || *suffix || number < 1 || number >= SESSION_ALL))
+		return -EINVAL;
+	options->read.session = (int32_t)number;
+	return 0;
+}
+
+static int set_rows(struct options *options, const char *value)
+{
+	const char *suffix;
+	uint64_t rows;
+
+	if (strcmp(value, "all") == 0) {
+		options->read.rows = ROWS_ALL;
+		return 0;
+	}
+	if (quantity_number(value, &rows, &suffix) || *suffix || rows < 1 || rows >= ROWS_ALL)
+		return -EINVAL;
+	options->read.rows = (int32_t)rows;
+	return 0;
+}
+
+/* "2", "0.5" or "0.5%": with one decimal at most. */
+static int set_threshold(struct options *options, const char *value)
+{
+	uint64_t whole, tenths = 0;
+	const char *suffix;
+
+	if (quantity_number(value, &whole, &suffix) || whole > 100)
+		return -EINVAL;
+	if (suffix[0] == '.' && suffix[1] >= '0' && suffix[1] <= '9') {
+		tenths = (uint64_t)(suffix[1] - '0');
+		suffix += 2;
+	}
+	if (*suffix && strcmp(suffix, "%") != 0)
+		return -EINVAL;
+	options->read.threshold_permille = (uint32_t)(whole * 10 + tenths);
+	return 0;
+}
+
+static const struct option rows[] = {
+    {READING, '\0', "sort", OPTION_CHOICE, OPTION_FIELD(read.sort), .least = SORT_INUSE,
+        .choices = sort_names,
+        .help = "what is counted: bytes or objects in use, bytes or\n"
+                "objects ever allocated, objects freed again, those\n"
+                "freed soon, or the bytes in use in the largest\n"
+                "snapshot"},
+    {COMMAND_REPORT | COMMAND_DIFF, '\0', "by", OPTION_CHOICE, OPTION_FIELD(read.by), .choices = group_names,
+        .help = "what a row is: a function (the default), or a\n"
+                "thread, process, size, age or lifetime (temporary\n"
+                "or not); all but the process need record --labels"},
+    {GROUPED, '\0', "state", OPTION_CHOICE, OPTION_FIELD(read.state), .choices = state_names,
+        .help = "which of a process' profiles counts: the newest\n"
+                "(the default), its peak, its deltas, or all of\n"
+                "them added up"},
+    {GROUPED & ~COMMAND_DIFF, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
+        .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
+        .help = "of several sessions, the Nth newest (default 1),\n"
+                "or all"},
+    {COMMAND_LS, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
+        .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
+        .help = "only the Nth newest session"},
+    {READING | COMMAND_MERGE | COMMAND_CHECK | COMMAND_LS, '\0', "store", OPTION_TEXT,
+        OPTION_FIELD(read.store), .value = "DIR", .allowed = "the name of a folder",
+        .help = "where SERVICE[@TIME] is looked for, default: the\n"
+                "daemon's store"},
+    {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
+        .help = "sort by what a function and its callees hold"},
+    {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",
+        .allowed = "1 or more, or all", .help = "rows per table, or all"},
+    {COMMAND_REPORT, 't', "tree", OPTION_FLAG, OPTION_FIELD(read.tree),
+        .help = "call tree, from main inwards"},
+    {COMMAND_REPORT, '\0', "inverted", OPTION_FLAG, OPTION_FIELD(read.inverted),
+        .help = "call tree, from the allocating function outwards"},
+    {COMMAND_REPORT | COMMAND_EXPORT, '\0', "threshold", OPTION_SET, .set = set_threshold, .value = "PERCENT",
+        .allowed = "0 to 100, with one decimal if wanted",
+        .help = "combine smaller nodes of a tree, default 1"},
+    {COMMAND_REPORT, 'l', "leaks", OPTION_FLAG, OPTION_FIELD(read.leaks),
+        .help = "stacks of what is still in use, for exit profiles"},
+    {COMMAND_REPORT, '\0', "timeline", OPTION_FLAG, OPTION_FIELD(read.timeline),
+        .help = "a picture of what was in use, and resident, at\n"
+                "each snapshot; with --json as numbers"},
+    {COMMAND_REPORT, '\0', "suppressions", OPTION_TEXT, OPTION_FIELD(read.suppressions), .value = "FILE",
+        .allowed = "the name of a file",
+        .help = "leave out leaks listed in FILE, in LeakSanitizer's\n"
+                "format: lines 'leak:PATTERN'"},
+    {COMMAND_REPORT | COMMAND_DIFF, '\0', "fail-over", OPTION_BYTES, OPTION_FIELD(read.fail_over_bytes),
+        .most = INT64_MAX, .value = "BYTES", .allowed = "0 or more, for example 100M",
+        .help = "exit status 3 if more is in use (diff: if use grew\n"
+                "by more)"},
+    {COMMAND_REPORT, '\0', "fail-on", OPTION_CHOICE, OPTION_FIELD(read.fail_on), .least = FAIL_ON_GROWTH,
+        .choices = fail_on_names,
+        .help = "exit status 3 if anything grows by more than\n"
+                "chance, 1 if that is not known"},
+    {COMMAND_DIFF, '\0', "normalize", OPTION_FLAG, OPTION_FIELD(read.normalize),
+        .help = "scale NEW to the total of BASE first"},
+    {READING, '\0', "focus", OPTION_TEXT, OPTION_FIELD(read.focus), .value = "RE", .allowed = REGEX,
+        .help = "only stacks with matching function or source file"},
+    {READING, '\0', "ignore", OPTION_TEXT, OPTION_FIELD(read.ignore), .value = "RE", .allowed = REGEX,
+        .help = "no stacks with matching function or source file"},
+    {READING, '\0', "hide", OPTION_TEXT, OPTION_FIELD(read.hide), .value = "RE", .allowed = REGEX,
+        .help = "leave matching functions out of stacks: their\n"
+                "bytes count for what called them"},
+    {READING, '\0', "full-names", OPTION_FLAG, OPTION_FIELD(read.full_names),
+        .help = "names with template arguments, and a row for each"},
+    {COMMAND_REPORT | COMMAND_DIFF, '\0', "all-frames", OPTION_FLAG, OPTION_FIELD(read.all_frames),
+        .help = "rows begin at what called the allocator, also in\n"
+                "libraries and wrappers; repeated frames stay"},
+    {READING, '\0', "module", OPTION_TEXT, OPTION_FIELD(read.module), .value = "RE", .allowed = REGEX,
+        .help = "only stacks with matching program or library file"},
+    {READING, '\0', "thread", OPTION_TEXT, OPTION_FIELD(read.thread), .value = "RE", .allowed = REGEX,
+        .help = "only threads whose name or id matches"},
+    {READING, '\0', "size", OPTION_BYTES_RANGE, OPTION_FIELD(read.size_bytes), .value = "MIN:MAX",
+        .allowed = "MIN:MAX in bytes, for example 64:4K, 1M: or :100",
+        .help = "only blocks of this size (mean per stack)"},
+    {READING, '\0', "age", OPTION_TIME_RANGE, OPTION_FIELD(read.age_ns), .value = "MIN:MAX",
+        .allowed = "MIN:MAX with units, for example 1s:1m or 10s:", .help = "only blocks of this age"},
+    {READING, '\0', "lines", OPTION_FLAG, OPTION_FIELD(read.lines), .help = "distinguish source lines"},
+    {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS | COMMAND_STATUS, '\0', "json", OPTION_FLAG,
+        OPTION_FIELD(read.json), .help = "print everything as JSON"},
+    {COMMAND_EXPORT, 'f', "format", OPTION_CHOICE, OPTION_FIELD(read.format), .choices = export_format_names,
+        .help = "output format; required"},
+    {COMMAND_EXPORT | COMMAND_MERGE, '\0', "anonymize", OPTION_FLAG, OPTION_FIELD(read.anonymize),
+        .help = "write hashes instead of names"},
+    {READING | COMMAND_MERGE | COMMAND_LS | COMMAND_STATUS, 'o', "output", OPTION_TEXT, OPTION_FIELD(output),
+        .value = "FILE", .allowed = "the name of a file", .help = "write to FILE instead of standard output"},
+    {COMMAND_SYMBOLIZE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
+        .allowed = "the name of a file", .help = "write to FILE instead of PROFILE.symbolized"},
+    {COMMAND_CHECK, '\0', "strict", OPTION_FLAG, OPTION_FIELD(read.strict),
+        .help = "also report what only some readers reject, and\n"
+                "what heaptap itself never writes"},
+    {READING | COMMAND_MERGE | COMMAND_CHECK | COMMAND_SYMBOLIZE | COMMAND_LS, '\0', "max-memory",
+        OPTION_BYTES, OPTION_FIELD(read.memory_max_bytes), .least = 1 << 20, .most = INT64_MAX,
+        .value = "BYTES", .allowed = "1M or more, for example 2G",
+        .help = "memory that a profile may take, default 1G: a file\n"
+                "of 100 KiB can unpack to gigabytes"},
+    {COMMAND_REPORT | COMMAND_DIFF | COMMAND_LS | COMMAND_STATUS, '\0', "no-pager", OPTION_FLAG,
+        OPTION_FIELD(read.no_pager), .help = "print to the terminal without a pager"},
+    {COMMAND_CHECK, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
+        .help = "also report valid files, and what is only unusual"},
+    {COMMAND_REPORT, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
+        .help = "also say how the samples were taken"},
+    {COMMAND_LS, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
+        .help = "list the files of each process too"},
+};
+
+const struct option_table options_read = {rows, sizeof(rows) / sizeof(rows[0])};

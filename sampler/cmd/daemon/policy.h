@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The policy for a process, by the rules: whether it is profiled, how, or why not. A pure function of the
+ * process' facts.
+ *
+ *   1. HEAPTAP_DISABLE=1 in its environment
+ *   2. the built-in deny list, then [deny]: they win over any [service]
+ *   3. the first [service NAME] that matches: it is profiled, unless profile = no
+ *   4. no [service NAME] matches: it is profiled by [service]
+ *   5. a process without the library is profiled only if a [service NAME] matches that has attach = yes
+ */
+#ifndef SAMPLER_CMD_DAEMON_POLICY_H
+#define SAMPLER_CMD_DAEMON_POLICY_H
+
+#include "sampler/cmd/daemon/process_facts.h"
+#include "sampler/cmd/daemon/rules.h"
+
+enum policy_answer {
+	POLICY_PROFILE,
+	POLICY_DISABLED,   /* HEAPTAP_DISABLE=1 */
+	POLICY_BUILT_IN,   /* the built-in deny list */
+	POLICY_DENIED,     /* [deny] */
+	POLICY_NOT_WANTED, /* profile = no */
+	POLICY_NO_LIBRARY, /* it does not carry the library, and no rule says attach = yes */
+};
+
+enum { POLICY_REASON_BYTES = 512 };
+
+struct policy {
+	enum policy_answer answer;
+	char reason[POLICY_REASON_BYTES]; /* why the process is not profiled; "" with POLICY_PROFILE */
+	char service[SERVICE_NAME_BYTES]; /* its name in the store; set also if it is not profiled */
+	char service_name[256];           /* the label, not cleaned: "shop/checkout" */
+	/* How to profile the process; borrowed from the rules. */
+	const struct rules_service *how;
+	bool by_rule; /* a [service NAME] matched */
+};
+
+/* Decides about a process. */
+void policy_decide(struct policy *policy, const struct rules *rules, const struct process_facts *facts);
+
+/* Makes the labels of the process: those of the rule, then those of its facts. 0 or -ENOMEM. */
+int policy_labels(
+    struct labels *labels, const struct policy *policy, const struct process_facts *facts, const char *host);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/cmd/doctor/doctor.h"
+
+#include "pprof/store/exit_code.h"
+#include "pprof/text/log_line.h"
+#include "sampler/cmd/cli/options.h"
+#include "sampler/cmd/doctor/doctor_daemon.h"
+#include "sampler/cmd/doctor/doctor_perf.h"
+#include "sampler/cmd/doctor/doctor_process.h"
+#include "sampler/cmd/doctor/doctor_target.h"
+#include "sampler/cmd/doctor/finding.h"
+#include "sampler/inject/preload_library.h"
+#include "sampler/linux/exit_status.h"
+#include "sampler/linux/memory_file.h"
+#include "sampler/perf/event_attr.h"
+#include "sampler/perf/features.h"
+#include "sampler/perf/probe.h"
+#include "sampler/perf/refusal.h"
+#include "sampler/write/threshold_watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static long read_number(const char *path, long missing)
+{
+	char text[32] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return missing;
+	if (read(fd, text, sizeof(text) - 1) <= 0)
+		text[0] = '\0';
+	close(fd);
+	return *text ? strtol(text, NULL, 10) : missing;
+}
+
+/* The library looks there too (preload/overcommit.h). */
+static void examine_overcommit(struct findings *findings)
+{
+	if (read_number("/proc/sys/vm/overcommit_memory", 0) == 2)
+		finding_say(findings, FINDING_BAD,
+		    "sysctl vm.overcommit_memory=0, if what runs here allows it",
+		    "vm.overcommit_memory is 2: no heap is profiled, since the kernel may refuse a page of "
+		    "heaptap's memory when a program first uses it, which would end the program");
+}
+
+static void examine_kernel(struct findings *findings)
+{
+	struct utsname name;
+	int fd;
+
+	if (uname(&name) == 0 && doctor_perf_new_enough(name.release))
+		finding_say(findings, FINDING_GOOD, NULL, "kernel %s on %s", name.release, name.machine);
+	else if (uname(&name) == 0)
+		finding_say(findings, FINDING_NOTE, "use Linux " DOCTOR_PERF_OLDEST " or later",
+		    "kernel %s on %s is older than heaptap is written for: it may work, with the copy "
+		    "backend",
+		    name.release, name.machine);
+	fd = memory_file_create("heaptap-doctor");
+	if (fd < 0)
+		finding_say(findings, FINDING_BAD, "allow memfd_create in the container's seccomp profile",
+		    "cannot create shared memory: %s", strerror(-fd));
+	else
+		close(fd);
+}
+
+enum { NO_PERF_EVENTS = -100 };
+
+static long read_paranoid(void)
+{
+	return read_number("/proc/sys/kernel/perf_event_paranoid", NO_PERF_EVENTS);
+}
+
+/* Reports what the kernel's settings allow. What the kernel allows in fact is tried next. */
+static void examine_paranoia(struct findings *findings)
+{
+	long paranoid = read_paranoid();
+	long mlock = read_number("/proc/sys/kernel/perf_event_mlock_kb", 0);
+	enum features_obstacle obstacle = features_obstacle();
+
+	unsigned long long capabilities = 0;
+	char held[128];
+	int seccomp = 0;
+
+	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
+	doctor_perf_describe_capabilities(capabilities, held, sizeof(held));
+	if (paranoid == NO_PERF_EVENTS)
+		finding_say(findings, FINDING_NOTE, refusal_remedy(-ENOSYS), "%s", refusal_reason(-ENOSYS));
+	else
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s", paranoid, mlock,
+		    (int)getuid(), held);
+	if (seccomp == 2)
+		finding_say(findings, FINDING_NOTE, NULL, "this process has a seccomp filter, which %s",
+		    obstacle == FEATURES_FILTERED ? "forbids perf_event_open" : "allows perf_event_open");
+}
+
+static bool try_backend(
+    struct findings *findings, enum backend backend, const char *library, const char *gain, const char *fix)
+{
+	struct probe probe;
+	int err = probe_open(&probe, backend, library, STACK_BYTES_DEFAULT, PERIOD_BYTES_DEFAULT);
+
+	if (err) {
+		finding_say(findings, FINDING_NOTE, fix, "backend %s: %s", backend_name(backend),
+		    *probe.reason ? probe.reason : strerror(-err));
+		return false;
+	}
+	finding_say(findings, FINDING_GOOD, NULL, "backend %s: %s", backend_name(backend), gain);
+	probe_close(&probe);
+	return true;
+}
+
+static void examine_backends(struct findings *findings)
+{
+	char library[PATH_MAX];
+	enum features_obstacle obstacle = features_obstacle();
+
+	unsigned long long capabilities = 0;
+	int seccomp;
+
+	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
+	if (preload_library_find(library, sizeof(library))) {
+		finding_say(findings, FINDING_BAD, "make install, or keep libheaptap.so beside heaptap",
+		    PRELOAD_LIBRARY_NAME " is not found");
+		return;
+	}
+	if (!preload_library_is_preloadable(library))
+		finding_say(findings, FINDING_BAD, "install to a path without spaces, ':' and '$'",
+		    "LD_PRELOAD cannot hold the path %s", library);
+	else
+		finding_say(findings, FINDING_GOOD, NULL, "library %s", library);
+	if (try_backend(findings, BACKEND_UPROBE, library,
+	        "the kernel copies stacks, at no cost between samples",
+	        doctor_perf_uprobe_remedy(capabilities, obstacle)))
+		return;
+	(void)try_backend(findings, BACKEND_BREAKPOINT, library,
+	    "for -b breakpoint, at about 1 us per context switch",
+	    doctor_perf_breakpoint_remedy(obstacle, read_paranoid()));
+	finding_say(findings, FINDING_GOOD, NULL,
+	    "backend copy: always available; the program copies its stacks itself");
+}
+
+/* Only a note if it fails: events are optional. */
+static void examine_events(struct findings *findings)
+{
+	struct event event;
+	char reason[512];
+	const char *fix = "";
+
+	if (event_parse("cpu-clock", &event, reason, sizeof(reason)) != 0)
+		finding_say(findings, FINDING_NOTE, NULL, "record -e: %s", reason);
+	else if (event_try(&event, reason, sizeof(reason), &fix) != 0)
+		finding_say(
+		    findings, FINDING_NOTE, *fix ? fix : NULL, "record -e samples no events: %s", reason);
+	else
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "record -e samples events%s (`heaptap events` lists them)",
+		    event.kernel_refused ? ", the program's side only" : "");
+}
+
+static void examine_symbols(struct findings *findings)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+
+	if (access("/usr/lib/debug", R_OK) == 0)
+		finding_say(findings, FINDING_GOOD, NULL, "debug info: /usr/lib/debug exists");
+	else
+		finding_say(findings, FINDING_NOTE,
+		    "install the -dbgsym packages of the libraries you care about",
+		    "debug info: no /usr/lib/debug; functions of stripped files are named by address");
+	if (urls && *urls)
+		finding_say(findings, FINDING_NOTE, NULL,
+		    "DEBUGINFOD_URLS is set; heaptap asks these servers only with record --debuginfod");
+}
+
+/* For the process whose id `name` is, else for a process that is started here. Only a note if memory.high
+ * cannot be watched: other thresholds can. */
+static void examine_memory_high(struct findings *findings, const char *name)
+{
+	struct oom_watch process;
+	struct memory_high *list = NULL, *cgroup = NULL;
+	char text[512], *end = NULL;
+	long pid = name ? strtol(name, &end, 10) : 0;
+	bool watched;
+
+	if (pid <= 0 || *end || kill((pid_t)pid, 0) != 0)
+		pid = getpid();
+	oom_watch_init(&process);
+	oom_watch_update(&process, (pid_t)pid);
+	if (*process.cgroup)
+		cgroup = memory_high_get(&list, process.version, process.cgroup, NULL, 1);
+	threshold_describe_memory_high(cgroup, text, sizeof(text));
+	watched = cgroup && cgroup->answer == MEMORY_HIGH_WATCHED;
+	finding_say(findings, watched ? FINDING_GOOD : FINDING_NOTE, NULL, "record --on memory.high%s %s",
+	    watched ? " watches" : ": no effect:", text);
+	memory_high_put(cgroup);
+	oom_watch_fini(&process);
+}
+
+int doctor_run(struct options *options)
+{
+	struct findings findings = {.out = stdout};
+
+	if (options->operand_count > 1) {
+		log_line("doctor takes one process or program at a time");
+		return STATUS_USAGE;
+	}
+	examine_kernel(&findings);
+	examine_overcommit(&findings);
+	examine_paranoia(&findings);
+	examine_backends(&findings);
+	examine_events(&findings);
+	examine_symbols(&findings);
+	examine_memory_high(&findings, options->operands[0]);
+	doctor_daemon_examine(&findings, options->socket, options->operands[0]);
+	doctor_daemon_examine_enabled(&findings);
+	if (options->operand_count && doctor_target_examine(&findings, options->operands[0]))
+		return 1;
+	return findings.bad ? 1 : 0;
+}

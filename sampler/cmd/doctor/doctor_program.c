@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/cmd/doctor/doctor_program.h"
+
+#include "pprof/text/log_line.h"
+#include "sampler/cmd/doctor/finding.h"
+#include "sampler/cmd/doctor/program_file.h"
+#include "sampler/inject/preload_check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void doctor_program_say_unseen(struct findings *findings, const char *name, const struct unseen *unseen)
+{
+	for (size_t i = 0; i < unseen->count; i++) {
+		const struct unseen_text *one = &unseen->texts[i];
+
+		finding_say(findings, one->reason == UNSEEN_ALLOCATOR ? FINDING_BAD : FINDING_NOTE,
+		    one->how[0] ? one->how : NULL, "not seen of %s: %s", name, one->what);
+	}
+}
+
+static void say_allocator(
+    struct findings *findings, const char *name, const struct program_file *facts, bool running)
+{
+	const struct program_symbols *inside = &facts->inside;
+	struct unseen_facts seen = {.own_malloc = inside->own_malloc};
+	struct unseen unseen;
+
+	if (!running) { /* a running process was looked at already */
+		seen.runtime = inside->runtime;
+		seen.names_unknown = inside->runtime.kind != RUNTIME_NONE;
+		memcpy(seen.allocator, inside->allocator, sizeof(seen.allocator));
+	}
+	snprintf(seen.allocator_file, sizeof(seen.allocator_file), "the program");
+	unseen_describe(&unseen, &seen);
+	if (!inside->own_malloc && !inside->allocator[0])
+		finding_say(findings, FINDING_GOOD, NULL, "%s is dynamically linked: %s seen", name,
+		    inside->runtime.kind || !inside->table ? "what it allocates by malloc is"
+		                                           : "its allocations are");
+	doctor_program_say_unseen(findings, name, &unseen);
+	if (facts->library[0])
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "%s is linked to %s: calls to that library's own functions are seen too%s", name,
+		    facts->library, running ? ", if 'heaptap record' starts it" : "");
+}
+
+static void say_names(struct findings *findings, const char *name, const struct program_file *facts)
+{
+	if (!facts->unwind)
+		finding_say(findings, FINDING_NOTE,
+		    "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
+		    "%s has no unwind tables: stacks end there, or go on by guess", name);
+	if (facts->debug)
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "%s has debug info: functions, inlined calls and lines", name);
+	else if (facts->debug_link)
+		finding_say(findings, FINDING_NOTE,
+		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
+		    "%s is stripped; its debug info is in a separate file, if that is installed", name);
+	else if (facts->inside.table)
+		finding_say(findings, FINDING_NOTE, "build it with -g",
+		    "%s has names of functions, but no lines or inlined calls", name);
+	else
+		finding_say(findings, FINDING_NOTE, "build it with -g, or install its -dbgsym package",
+		    "%s is stripped: functions that it does not export are named by address, and an "
+		    "allocator inside it would not be found",
+		    name);
+	if (!facts->build_id)
+		finding_say(findings, FINDING_NOTE, "link it with -Wl,--build-id",
+		    "%s has no build id: readers cannot tell its versions apart", name);
+}
+
+/* A file that cannot be executed, whatever it contains. */
+static bool say_no_program(struct findings *findings, const char *name, const struct program_file *facts)
+{
+	if (!facts->whole)
+		finding_say(findings, FINDING_BAD, "build or copy it again",
+		    "%s is damaged: it ends before what its header announces", name);
+	else if (facts->object)
+		finding_say(findings, FINDING_BAD, "name the program itself",
+		    "%s is no program: an object file that is not linked, or a core dump", name);
+	else if (facts->shared_library)
+		finding_say(findings, FINDING_BAD, "name a program that uses it",
+		    "%s is no program but a shared library: what it allocates is seen in programs", name);
+	return !facts->whole || facts->object || facts->shared_library;
+}
+
+static const char *fix_of(enum preload_check_kind kind, enum runtime_kind runtime)
+{
+	switch (kind) {
+	case PRELOAD_CHECK_STATIC:
+		if (runtime == RUNTIME_GO)
+			return "Go's own heap profile (net/http/pprof): if it were linked dynamically (cgo), "
+			       "Go's heap would not be seen either";
+		return "link it dynamically (without -static)";
+	case PRELOAD_CHECK_PRIVILEGED:
+		return "record it as the user that it becomes, or a copy without the privilege";
+	case PRELOAD_CHECK_SANITIZER:
+		return "build it without the sanitizer";
+	default:
+		return "use a heaptap of its architecture";
+	}
+}
+
+int doctor_program_examine(struct findings *findings, const char *path, const char *name, bool running)
+{
+	struct program_file facts;
+	enum preload_check_kind kind = preload_check_inspect(path);
+	const char *obstacle = preload_check_obstacle(kind);
+	bool known = program_file_read(&facts, path) == 0;
+
+	if (known && !running && say_no_program(findings, name, &facts))
+		return 0;
+	if (obstacle) {
+		finding_say(findings, FINDING_BAD,
+		    fix_of(kind, known ? facts.inside.runtime.kind : RUNTIME_NONE),
+		    "%s %s, so nothing of it is seen", name, obstacle);
+		return 0;
+	}
+	if (access(path, R_OK) != 0) {
+		log_line("cannot read %s: %s", name, strerror(errno));
+		return -errno;
+	}
+	if (kind == PRELOAD_CHECK_MUSL)
+		finding_say(findings, FINDING_NOTE, NULL,
+		    "%s uses musl as its C library: seen as with glibc, but musl has no unwind tables: "
+		    "stacks "
+		    "go on by guess, or end there; and processes that run already cannot be attached to",
+		    name);
+	if (known) {
+		say_allocator(findings, name, &facts, running);
+		say_names(findings, name, &facts);
+	}
+	return 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/cmd/doctor/doctor_target.h"
+
+#include "pprof/text/log_line.h"
+#include "sampler/cmd/doctor/doctor_process.h"
+#include "sampler/cmd/doctor/doctor_program.h"
+#include "sampler/cmd/doctor/finding.h"
+#include "sampler/inject/script_line.h"
+#include "sampler/linux/program_path.h"
+#include "sampler/linux/regular_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SCRIPT_DEPTH = 4 }; /* interpreters that are scripts themselves; the kernel has the same limit */
+
+/* The beginning of a regular file. Returns its length, or -errno after a line. */
+static ssize_t head_read(const char *path, char *head, size_t head_bytes)
+{
+	struct stat status;
+	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
+	ssize_t got = fd < 0 ? fd : pread(fd, head, head_bytes, 0);
+
+	if (fd >= 0)
+		close(fd);
+	if (fd != -EINVAL && got < 0)
+		log_line("cannot read %s: %s", path, strerror(fd < 0 ? -fd : errno));
+	else if (got < 0)
+		log_line(stat(path, &status) == 0 && S_ISDIR(status.st_mode)
+		        ? "%s is a folder: name a program in it"
+		        : "%s is no file that can be executed: a device, a pipe or a socket",
+		    path);
+	return got < 0 ? (fd < 0 ? fd : -EIO) : got;
+}
+
+/* A file without ELF header and "#!": execvp and shells let /bin/sh run it, if it is executable text. */
+static int resolve_other(struct findings *findings, const char *path, const char *head, ssize_t length,
+    char *program, size_t program_bytes)
+{
+	bool bare = length >= 2 && memcmp(head, "#!", 2) == 0;
+
+	if (length > 0 && access(path, X_OK) == 0 && !memchr(head, '\0', (size_t)length)) {
+		finding_say(findings, FINDING_NOTE, "begin it with a line such as #!/bin/sh",
+		    "%s is a script %s: /bin/sh runs it, and is judged below", path,
+		    bare ? "with a #! that names no program" : "without a #! line");
+		snprintf(program, program_bytes, "/bin/sh");
+		return 0;
+	}
+	log_line("%s is no program: %s", path,
+	    length == 0 ? "the file is empty"
+	        : bare  ? "its #! names none, and it has no execute permission"
+	                : "neither an ELF file nor a script with a #! line");
+	return -ENOEXEC;
+}
+
+/* The file is judged further: the findings hold once it may be executed. */
+static void say_forbidden(struct findings *findings, const char *path)
+{
+	struct stat status;
+	char fix[PATH_MAX + 64];
+
+	if (access(path, X_OK) == 0 || stat(path, &status) != 0)
+		return;
+	snprintf(fix, sizeof(fix), "chmod +x %s", path);
+	if (status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH))
+		finding_say(findings, FINDING_BAD,
+		    "look at its mode, its owner, and whether its file system is mounted noexec",
+		    "%s may not be executed by you", path);
+	else
+		finding_say(
+		    findings, FINDING_BAD, fix, "%s has no execute permission: it cannot be started", path);
+}
+
+static int fail_missing(struct findings *findings, const char *path, const char *interpreter)
+{
+	bool carriage = strchr(interpreter, '\r') != NULL;
+
+	if (access(interpreter, F_OK) == 0 && strchr(interpreter, '/')) {
+		finding_say(findings, FINDING_BAD, "correct the first line, or make that file executable",
+		    "%s is a script for %s, which may not be executed", path, interpreter);
+		return -EACCES;
+	}
+	finding_say(findings, FINDING_BAD,
+	    carriage ? "end its lines with LF: dos2unix" : "install it, or correct the first line",
+	    carriage ? "%s is a script for %s, with a carriage return: there is no such program"
+	             : "%s is a script for %s: there is no such program",
+	    path, interpreter);
+	return -ENOENT;
+}
+
+/* One step, from a script to its interpreter, which is looked up as the kernel or env does. */
+static int step(struct findings *findings, const struct script_line *line, char *program, size_t bytes)
+{
+	char script[PATH_MAX], wanted[SCRIPT_LINE_BYTES];
+	bool by_env = script_line_env(line, wanted);
+
+	snprintf(script, sizeof(script), "%s", program);
+	if (by_env && access(line->interpreter, X_OK) == 0 && *wanted) {
+		if (!program_path_find(wanted, program, bytes))
+			return fail_missing(findings, script, wanted);
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "%s is a script for %s, which %s finds as %s: that is judged below", script, wanted,
+		    line->interpreter, program);
+		return 0;
+	}
+	if (access(line->interpreter, X_OK) != 0)
+		return fail_missing(findings, script, line->interpreter);
+	snprintf(program, bytes, "%s", line->interpreter);
+	finding_say(
+	    findings, FINDING_GOOD, NULL, "%s is a script for %s: that is judged below", script, program);
+	return 0;
+}
+
+/*
+ * Writes the path of the ELF file that runs for `path` into `program`: `path` itself, or its last
+ * interpreter. Each interpreter is a finding. 0, or -errno after a line that says why there is no such file.
+ */
+static int find_program(struct findings *findings, const char *path, char *program, size_t program_bytes)
+{
+	struct script_line line;
+	int err = 0;
+
+	snprintf(program, program_bytes, "%s", path);
+	for (int depth = 0; depth <= SCRIPT_DEPTH && !err; depth++) {
+		char head[SCRIPT_LINE_BYTES];
+		ssize_t length = head_read(program, head, sizeof(head));
+
+		if (length < 0)
+			return (int)length;
+		bool elf = length >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0;
+
+		if (!elf && !script_line_parse(head, (size_t)length, &line))
+			return resolve_other(findings, program, head, length, program, program_bytes);
+		if (depth == 0)
+			say_forbidden(findings, program);
+		if (elf)
+			return 0;
+		err = step(findings, &line, program, program_bytes);
+	}
+	if (!err)
+		log_line("%s cannot run: its interpreter is a script, and so on, more than %d times", path,
+		    SCRIPT_DEPTH);
+	return err ? err : -ELOOP;
+}
+
+int doctor_target_examine(struct findings *findings, const char *name)
+{
+	char path[PATH_MAX], program[PATH_MAX], *end;
+	struct stat status;
+	long pid = strtol(name, &end, 10);
+
+	if (*name && !*end && pid > 0 && pid <= INT_MAX)
+		return doctor_process_examine(findings, (pid_t)pid);
+	if (*name && !*end) {
+		log_line("%s is not a process id", name);
+		return -ESRCH;
+	}
+	if (program_path_find(name, path, sizeof(path))) {
+		int err = find_program(findings, path, program, sizeof(program));
+
+		return err ? err : doctor_program_examine(findings, program, program, false);
+	}
+	if (strchr(name, '/'))
+		log_line("there is no file %s", name);
+	else if (stat(name, &status) == 0 && S_ISDIR(status.st_mode))
+		log_line("%s is a folder: name a program in it", name);
+	else
+		log_line(access(name, F_OK) == 0
+		        ? "there is no program %s in PATH; the one here: heaptap doctor ./%s"
+		        : "there is no program %s in PATH",
+		    name, name);
+	return -ENOENT;
+}

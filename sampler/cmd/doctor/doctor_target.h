@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the doctor looks at: a program's file, or a running process with all that it has mapped. */
+#ifndef SAMPLER_CMD_DOCTOR_DOCTOR_TARGET_H
+#define SAMPLER_CMD_DOCTOR_DOCTOR_TARGET_H
+
+struct findings;
+
+/* name: a number is a process, other names are programs as a shell finds them. Reports what heaptap would not
+ * see. 0, or -errno after a line that says why it cannot be examined. */
+int doctor_target_examine(struct findings *findings, const char *name);
+
+#endif

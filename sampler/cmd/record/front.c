@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/cmd/record/front.h"
+
+#include "pprof/store/exit_code.h"
+#include "pprof/text/clock.h"
+#include "pprof/text/log_line.h"
+#include "sampler/books/choice.h"
+#include "sampler/cmd/cli/options.h"
+#include "sampler/cmd/record/front_message.h"
+#include "sampler/cmd/record/front_state.h"
+#include "sampler/cmd/record/notify_relay.h"
+#include "sampler/cmd/record/pusher.h"
+#include "sampler/cmd/record/session.h"
+#include "sampler/cmd/record/signal_witness.h"
+#include "sampler/cmd/record/start_line.h"
+#include "sampler/cmd/record/web_server.h"
+#include "sampler/core/descriptors.h"
+#include "sampler/inject/preload_check.h"
+#include "sampler/inject/preload_library.h"
+#include "sampler/linux/pidfd.h"
+#include "sampler/perf/event_attr.h"
+#include "sampler/perf/refusal.h"
+#include "sampler/write/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TIMEOUT_LOOK_MS 1000
+#define END_LOOK_MS     100
+#define READY_MS        10000 /* a sampler that is not ready by then is not waited for */
+
+/* In the child that becomes the sampler. */
+static void sampler_settle(int front_fd, int paths_fd)
+{
+	/* Faults, stops, and the signals that signals_open() takes keep their dispositions. */
+	static const int left[] = {
+	    SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGKILL, SIGSTOP, SIGCONT, SIGCHLD, SIGTERM};
+	sigset_t none, ignored;
+
+	setsid();
+	signal(SIGCHLD, SIG_DFL); /* if it were ignored, the sampler could not wait for its writers */
+	/* All others are ignored, so that the last profiles are still written. A service manager sends a
+	 * signal to each process of a unit: SIGABRT by its watchdog, any number by KillSignal=. And a
+	 * limit of CPU time ends each process by itself. */
+	sigfillset(&ignored);
+	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+		sigdelset(&ignored, left[i]);
+	for (int number = 1; number <= SIGRTMAX; number++)
+		if (sigismember(&ignored, number) == 1)
+			signal(number, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_NAME, "heaptap-sampler");
+	descriptors_drop((const int[]){front_fd, paths_fd}, 2);
+}
+
+/* Forks the sampler. Returns true in the sampler itself, where front_fd is its end of the socket. */
+static bool sampler_fork(struct front *front)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+		log_line("no socket for the sampler: %s", strerror(errno));
+		return false;
+	}
+	front->sampler = fork();
+	if (front->sampler == 0) {
+		front->front_fd = pair[1];
+		sampler_settle(pair[1], front->pusher.paths_fd);
+		return true;
+	}
+	close(pair[1]);
+	if (front->sampler > 0) {
+		front->front_fd = pair[0];
+	} else {
+		log_line("cannot fork the sampler: %s", strerror(errno));
+		close(pair[0]);
+	}
+	return false;
+}
+
+static void sampler_forget(struct front *front)
+{
+	close(front->front_fd);
+	front->front_fd = -1;
+}
+
+/* Waits until the sampler is ready. If it is not, logs why; then front_fd is -1, and the value is empty. */
+static void sampler_await_ready(struct front *front)
+{
+	struct pollfd poll_fd = {.fd = front->front_fd, .events = POLLIN};
+	struct front_message message;
+	int ret;
+
+	if (front->front_fd < 0)
+		return;
+	do
+		ret = poll(&poll_fd, 1, READY_MS);
+	while (ret < 0 && errno == EINTR);
+	if (ret == 0)
+		log_line("the sampler was not ready after %d s: is the machine overloaded?", READY_MS / 1000);
+	else if (ret < 0 || front_message_read(front->front_fd, &message))
+		log_line(
+		    "the sampler died while it was starting: dmesg says if the kernel killed it for memory");
+	else if (message.kind == FRONT_MESSAGE_FAILED)
+		log_line("%s", message.text);
+	else if (message.kind == FRONT_MESSAGE_READY)
+		memcpy(front->value, message.text, sizeof(front->value));
+	else
+		log_line("the sampler sent an unexpected message: a fault of heaptap's, please report it");
+	if (!front->value[0])
+		sampler_forget(front);
+}
+
+static void sampler_tell(struct front *front, enum front_message_kind kind)
+{
+	if (front->front_fd >= 0)
+		front_message_write(front->front_fd, kind, front->command, front->status, NULL);
+}
+
+/* Waits until the sampler has attached the counters of events: only then may COMMAND exec. */
+static void events_await(struct front *front)
+{
+	struct pollfd poll_fd = {.fd = front->front_fd, .events = POLLIN};
+	struct front_message message;
+	int ret;
+
+	if (front->front_fd < 0 || !front->options->event_count)
+		return;
+	do
+		ret = poll(&poll_fd, 1, READY_MS);
+	while (ret < 0 && errno == EINTR);
+	if (ret <= 0 || front_message_read(front->front_fd, &message))
+		log_line("the sampler does not answer: no events are sampled");
+	else if (message.kind == FRONT_MESSAGE_FAILED)
+		log_line("%s", message.text);
+}
+
+/* The environment of COMMAND, made in the child that becomes COMMAND: it has the child's pid, by which the
+ * library knows COMMAND. */
+static char **command_environment(struct front *front)
+{
+	size_t length = strlen(front->value);
+	char **made;
+
+	notify_relay_environment(&front->notify, front->self);
+	if (!length || front->options->no_heap || front->forecast == PRELOAD_CHECK_SANITIZER)
+		return environ;
+	snprintf(front->value + length, sizeof(front->value) - length, ",%d", (int)getpid());
+	made = preload_library_environment(environ, front->options->library, front->value);
+	return made ? made : environ;
+}
+
+/* In the child that becomes COMMAND. A byte from `channel` permits the exec. If that fails, errno is
+ * written to `channel`. */
+static void command_exec(struct front *front, int channel)
+{
+	char **environment = command_environment(front);
+	char *const *argv = front->options->operands;
+	char go;
+	int error;
+
+	/* End of file instead of a byte: the front was killed, and COMMAND with it. */
+	if (read(channel, &go, 1) != 1)
+		_exit(STATUS_CANNOT_EXEC);
+	prctl(PR_SET_PDEATHSIG, front->end_signal);
+	prctl(PR_SET_CHILD_SUBREAPER, front->subreaper);
+	sigaction(SIGCHLD, &front->child_action, NULL);
+	sigprocmask(SIG_SETMASK, &front->mask, NULL);
+	execvpe(argv[0], argv, environment);
+	error = errno;
+	if (send(channel, &error, sizeof(error), MSG_NOSIGNAL) < 0)
+		_exit(STATUS_CANNOT_EXEC);
+	_exit(STATUS_NOT_FOUND);
+}
+
+/* Logs why COMMAND cannot run; returns the exit status that a shell would. */
+static int command_refused(struct front *front, int error)
+{
+	const char *name = front->options->operands[0];
+
+	sampler_tell(front, FRONT_MESSAGE_CANCELLED);
+	if (error == ENOENT && !strchr(name, '/'))
+		log_line("%s: command not found", name);
+	else
+		log_line("cannot run %s: %s", name, strerror(error));
+	return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC;
+}
+
+/* Takes the attributes that a program keeps over exec and a child does not inherit: COMMAND gets them. */
+static void take_attributes(struct front *front)
+{
+	front->self = getpid();
+	prctl(PR_GET_CHILD_SUBREAPER, &front->subreaper);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	prctl(PR_GET_PDEATHSIG, &front->end_signal);
+	/* SIGCHLD, since it is the only signal that we never pass on. It also comes when only the thread
+	 * that has forked us ends: look_at_supervisor() finds the difference. */
+	prctl(PR_SET_PDEATHSIG, SIGCHLD);
+	front->supervisor = getppid();
+}
+
+/* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
+static int command_start(struct front *front)
+{
+	int pair[2], error = 0;
+	sigset_t all;
+	ssize_t got;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	front->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	take_attributes(front);
+	notify_relay_open(&front->notify);
+	if (front->signal_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		front->command = -errno;
+	else
+		front->command =
+		    command_parent_fork(&front->parent, front->signal_fd, front->options->signal);
+	if (front->command < 0) {
+		log_line("cannot start %s: %s", front->options->operands[0], strerror(-front->command));
+		return STATUS_CANNOT_EXEC;
+	}
+	if (front->command == 0) {
+		close(pair[0]);
+		command_exec(front, pair[1]);
+	}
+	close(pair[1]);
+	/* Before the exec: from then on COMMAND ends when the front ends. */
+	front->command_fd = pidfd_open_process(front->command);
+	signal_witness_start(&front->witness, front->command, front->command_fd);
+	sampler_tell(front, FRONT_MESSAGE_STARTED);
+	events_await(front);
+	if (front->value[0]) /* before the exec, so that the line is not in the middle of COMMAND's output */
+		start_line_say(front->options, !preload_check_obstacle(front->forecast), front->command);
+	if (send(pair[0], "", 1, MSG_NOSIGNAL) < 0)
+		error = 0; /* the child is dead already: waitpid will tell how it ended */
+	got = recv(pair[0], &error, sizeof(error), MSG_WAITALL);
+	close(pair[0]);
+	return got == sizeof(error) ? command_refused(front, error) : 0;
+}
+
+static void on_sampler(struct front *front)
+{
+	struct front_message message;
+	int ret = front_message_read(front->front_fd, &message);
+
+	sampler_timeout_restart(&front->timeout, clock_now_ns());
+	if (!ret && message.kind == FRONT_MESSAGE_DONE) {
+		front->done = true;
+	} else if (ret) {
+		if (front->ended)
+			log_line("the sampler died: its last profiles are missing");
+		else
+			log_line("the sampler died; %s goes on without it", front->options->operands[0]);
+		sampler_forget(front);
+	}
+}
+
+/* COMMAND has ended, and the sampler is waited for. Has it said nothing for too long? */
+static void look_at_timeout(struct front *front)
+{
+	const pid_t pid = front->sampler;
+
+	switch (sampler_timeout_look(&front->timeout, clock_now_ns())) {
+	case SAMPLER_TIMEOUT_TELL:
+		if (front->options->verbosity >= 0)
+			log_line(
+			    "waiting for the sampler (pid %d), which does not answer: Ctrl-C ends the wait",
+			    (int)pid);
+		break;
+	case SAMPLER_TIMEOUT_OVER:
+		log_line(
+		    "the sampler (pid %d) has not answered for a minute: heaptap does not wait any longer, "
+		    "and the last profiles may be missing",
+		    (int)pid);
+		front->done = true;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Handles what has come: polls as in supervise(). */
+static void on_events(struct front *front, const struct pollfd *polls)
+{
+	struct signalfd_siginfo info;
+
+	if (polls[3].revents) /* before COMMAND's end is noted */
+		notify_relay_pass(&front->notify, front->command);
+	/* Signals first: the kernel hands out SIGINT before SIGCHLD. So a Ctrl-C that has ended COMMAND is
+	 * not taken for a wish to end the front. */
+	while (read(front->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		front_on_signal(front, &info);
+		front_reap(front); /* signals may come without end, and COMMAND's end causes none */
+	}
+	if (polls[4].revents)
+		front_reap(front);
+	if (front->front_fd >= 0 && polls[1].revents)
+		on_sampler(front);
+	if (polls[2].revents)
+		pusher_finish(&front->pusher);
+}
+
+/* Waits for events and handles them. While it waits for the sampler, it also returns once a second. */
+static void supervise(struct front *front)
+{
+	struct pollfd polls[] = {
+	    {.fd = front->signal_fd, .events = POLLIN},
+	    {.fd = front->front_fd, .events = POLLIN},
+	    {.fd = front->pusher.fd, .events = POLLIN},
+	    {.fd = front->notify.fd, .events = POLLIN},
+	    {.fd = front->parent.fd, .events = POLLIN},
+	};
+	const bool had_ended = front->ended, waits = had_ended && front->front_fd >= 0;
+	const bool looks = front->estranged && !had_ended;
+
+	if (poll(polls, 5, looks ? END_LOOK_MS : waits ? TIMEOUT_LOOK_MS : -1) > 0)
+		on_events(front, polls);
+	if (looks && (front->command_fd < 0 || pidfd_has_ended(front->command_fd)))
+		front_note_end(front, FRONT_STATUS_UNKNOWN);
+	if (front->ended && !had_ended) {
+		sampler_tell(front, FRONT_MESSAGE_ENDED);
+		sampler_timeout_restart(&front->timeout, clock_now_ns());
+	}
+	/* After any event: a process that sends us signals all the time must not hide that the sampler is
+	 * silent. */
+	if (waits && front->front_fd >= 0 && !front->done)
+		look_at_timeout(front);
+}
+
+/* Waits until the pusher ends, which it does within ten seconds. */
+static void pusher_await(struct front *front)
+{
+	if (front->front_fd >= 0)
+		sampler_forget(front);
+	front->done = false;
+	pusher_end(&front->pusher);
+	while (front->pusher.fd >= 0 && !front->done)
+		supervise(front);
+}
+
+static int library_prepare(struct options *options, char *path, size_t path_bytes)
+{
+	if (preload_library_find(path, path_bytes)) {
+		log_line("%s not found next to heaptap or in %s", PRELOAD_LIBRARY_NAME, HEAPTAP_LIBDIR);
+		return -ENOENT;
+	}
+	if (!preload_library_is_preloadable(path)) {
+		log_line(
+		    "LD_PRELOAD cannot hold a path with a space, ':' or '$': install %s elsewhere", path);
+		return -EINVAL;
+	}
+	options->library = path;
+	return 0;
+}
+
+/* Checks whether our library can be preloaded into COMMAND, and logs why not. (A program with a sanitizer
+ * must be started without the library.) */
+static enum preload_check_kind forecast(const struct options *options)
+{
+	enum preload_check_kind kind = preload_check_inspect(options->operands[0]);
+	const char *obstacle = preload_check_obstacle(kind);
+
+	if (obstacle && options->verbosity >= 0)
+		log_line("%s %s; it runs, but its heap will not be seen", options->operands[0], obstacle);
+	if (kind == PRELOAD_CHECK_MUSL && options->verbosity > 0)
+		log_line("%s uses musl as its C library", options->operands[0]);
+	return kind;
+}
+
+static int stand_in(struct front *front)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	int ret;
+
+	sigaction(SIGCHLD, &action, &front->child_action);
+	sampler_await_ready(front);
+	if (!front->value[0])
+		log_line("%s runs without being profiled", front->options->operands[0]);
+	else if (front->options->serve.listen_count &&
+	    web_server_start(front->options, front->sampler, &front->web_fd))
+		return STATUS_USAGE;
+	ret = command_start(front);
+	if (ret)
+		return ret;
+	descriptors_drop((const int[]){front->signal_fd, front->front_fd, front->witness.fd, front->parent.fd,
+	                     front->command_fd, front->pusher.fd, front->web_fd, front->notify.fd,
+	                     front->notify.manager_fd},
+	    9);
+	while (!front->ended || (front->front_fd >= 0 && !front->done))
+		supervise(front);
+	if (front->pusher.fd >= 0)
+		pusher_await(front);
+	if (front->status == FRONT_STATUS_UNKNOWN)
+		return EXIT_FAILURE;
+	return WIFSIGNALED(front->status) ? STATUS_SIGNAL + WTERMSIG(front->status)
+	                                  : WEXITSTATUS(front->status);
+}
+
+/* Sets options->events. 0, or -errno after a line about what is wrong with -e. */
+static int events_prepare(struct options *options, struct event *events)
+{
+	char error[EVENTS_ERROR_BYTES];
+
+	if (events_choose(options->event_texts, options->event_count, events, error)) {
+		log_line("%s", error);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < options->event_count && options->verbosity > 0; i++)
+		if (events[i].kernel_refused)
+			log_line("event '%s': " REFUSAL_USER_SIDE, events[i].text);
+	options->events = events;
+	return 0;
+}
+
+/* Blocks the snapshot signal until COMMAND exists: a signal that comes too early must not end the front. */
+static void snapshot_signal_block(struct front *front)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	if (front->options->signal)
+		sigaddset(&set, front->options->signal);
+	sigprocmask(SIG_BLOCK, &set, &front->mask);
+}
+
+/* Are --only and --exclude valid? 0, or -errno with a line on stderr. */
+static int check_choice(const struct options *options)
+{
+	char error[512];
+	struct choice *choice;
+	int ret = choice_new(options->only, options->exclude, &choice, error, sizeof(error));
+
+	if (ret)
+		log_line("%s", ret == -EINVAL ? error : strerror(-ret));
+	choice_free(choice);
+	return ret;
+}
+
+int front_run(struct options *options)
+{
+	struct event events[EVENTS_MAX];
+	struct front front = {.options = options,
+	    .sampler = -1,
+	    .command = -1,
+	    .front_fd = -1,
+	    .witness = {.pid = -1, .fd = -1},
+	    .parent = {-1, -1},
+	    .command_fd = -1,
+	    .notify = {-1, -1, ""},
+	    .pusher = {-1, -1},
+	    .web_fd = -1};
+	char library[PATH_MAX];
+
+	if (output_check_folder(options->output, options->verbosity < 0))
+		return STATUS_USAGE;
+	if (check_choice(options))
+		return STATUS_USAGE;
+	if (options->event_count && events_prepare(options, events))
+		return STATUS_USAGE;
+	if (options->pid_count)
+		return session_attach(options);
+	if (!options->no_heap) {
+		if (library_prepare(options, library, sizeof(library)))
+			return STATUS_USAGE;
+		front.forecast = forecast(options);
+	}
+	if (options->push.url && pusher_start(&front.pusher, options))
+		return STATUS_USAGE;
+	options->push.paths_fd = front.pusher.paths_fd;
+	snapshot_signal_block(&front);
+	/* The sampler returns to main(), as the front does: both end there. */
+	if (sampler_fork(&front))
+		return session_run(options, front.front_fd);
+	pusher_close_paths(&front.pusher);
+	return stand_in(&front);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the front does with signals, the difficult part of standing in for another process:
+ *
+ *   - Until COMMAND exists, the front behaves as any program: Ctrl-C ends it, and the sampler reads its end
+ *     of file.
+ *   - From then on every signal is blocked here, and read from a signalfd. The front never installs a
+ *     handler. So COMMAND inherits the dispositions that the front got; the child restores the mask before
+ *     the exec.
+ *   - A signal of the terminal goes to the whole process group: COMMAND has it already. Its si_code is
+ *     SI_KERNEL. A signal that kill(2) has sent to the front has SI_USER, SI_QUEUE or SI_TKILL. So has one
+ *     that kill(2) has sent to the whole group, or a service manager to the whole unit: signal_witness.h
+ *     tells the two cases apart.
+ *   - The snapshot signal is for heaptap: it goes to the sampler and never to COMMAND, and it ends no
+ *     process, not even before COMMAND exists.
+ *   - SIGCHLD tells that our own parent has ended (front.c asks for that). Then COMMAND gets another parent,
+ *     as it would without us, and the front goes on to stand for it.
+ *   - When the terminal stops COMMAND, the shell waits until the front stops too. So it does, by the same
+ *     signal. SIGSTOP is not mirrored: tools send it to one pid, and would not continue the front later.
+ */
+#include "sampler/cmd/record/front_state.h"
+
+#include "pprof/text/log_line.h"
+#include "sampler/linux/pidfd.h"
+#include "sampler/linux/proc.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONTINUE_MS 20 /* a SIGCONT to the group reaches us and COMMAND within this time */
+
+static bool is_job_stop(int number)
+{
+	return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+/*
+ * Stops this process by `number`, and returns when it is continued.
+ *
+ * The signal is not blocked from the moment when the process is continued until it runs. Another such signal
+ * stops it at once then, before COMMAND; and if kill(2) has sent it to this process only, it is not passed
+ * on. This gap cannot be closed: a process that a signal can stop has that signal unblocked, and has no
+ * handler that could run. SIGSTOP could be used, with all other signals blocked. But shells show which signal
+ * stopped a process, and "Stopped (signal)" is not what they would show for COMMAND.
+ */
+static void stop_self(int number)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	kill(getpid(), number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+void front_note_end(struct front *front, int status)
+{
+	front->ended = true;
+	front->status = status;
+	command_parent_end(&front->parent);
+}
+
+/* Notes a change of COMMAND's state. Returns the signal that has stopped COMMAND, or 0. */
+static int note_status(struct front *front, int status)
+{
+	if (front->ended)
+		return 0;
+	if (WIFEXITED(status) || WIFSIGNALED(status))
+		front_note_end(front, status);
+	return WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+}
+
+static int read_parent(struct front *front)
+{
+	int status, stop = 0;
+
+	while (command_parent_read(&front->parent, &status))
+		stop = note_status(front, status);
+	return stop;
+}
+
+/* The parent has ended: we have told it to, or it was killed. If it was killed, COMMAND may not be our
+ * child. */
+static void on_parent_ended(struct front *front)
+{
+	siginfo_t info;
+
+	front->parent.pid = -1;
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	if (front->ended || waitid(P_PID, (id_t)front->command, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
+		return;
+	front->estranged = true;
+	log_line("heaptap-parent was killed: the exit status of %s will not be known",
+	    front->options->operands[0]);
+}
+
+void front_reap(struct front *front)
+{
+	int status, stop = read_parent(front);
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+		bool over = WIFEXITED(status) || WIFSIGNALED(status);
+
+		if (pid == front->sampler && over) /* it may also have been stopped, or continued */
+			front->sampler = -1;
+		if (pid == front->witness.pid && over)
+			front->witness.pid = -1;
+		if (pid == front->parent.pid && over) {
+			stop = read_parent(front);
+			on_parent_ended(front);
+		}
+		if (pid == front->command)
+			stop = note_status(front, status);
+	}
+	if (is_job_stop(stop))
+		stop_self(stop);
+}
+
+/* If our own parent has ended, COMMAND's parent must end too. */
+static void look_at_supervisor(struct front *front)
+{
+	if (getppid() == front->supervisor)
+		return;
+	front->supervisor = getppid();
+	if (front->ended || front->parent.pid < 0)
+		return;
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	command_parent_end(&front->parent);
+}
+
+static void send_signal(const struct front *front, int number)
+{
+	if (!front->estranged || pidfd_holds_pid(front->command_fd))
+		kill(front->command, number);
+}
+
+/* We were continued. The shell continues COMMAND too; but if only our pid got SIGCONT, we pass it on. Our
+ * own processes in the group were stopped with it, and are continued here. */
+static void pass_continue(struct front *front)
+{
+	struct pollfd polls[] = {
+	    {.fd = front->signal_fd, .events = POLLIN}, {.fd = front->parent.fd, .events = POLLIN}};
+
+	if (front->parent.pid > 0)
+		kill(front->parent.pid, SIGCONT);
+	if (front->witness.pid > 0)
+		kill(front->witness.pid, SIGCONT);
+	for (int look = 0; look < 2; look++) {
+		poll(polls, 2, CONTINUE_MS);
+		front_reap(front);
+		/* Read from /proc, not from heaptap-parent: that was stopped as well, and may not have run
+		 * yet. */
+		if (front->ended || proc_state(front->command) != 'T')
+			return;
+	}
+	send_signal(front, SIGCONT);
+}
+
+static void pass_signal(struct front *front, const struct signalfd_siginfo *info)
+{
+	static const int from_terminal[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGWINCH};
+	int number = (int)info->ssi_signo;
+
+	for (size_t i = 0; i < sizeof(from_terminal) / sizeof(from_terminal[0]); i++) {
+		if (number == from_terminal[i] && info->ssi_code == SI_KERNEL)
+			return;
+	}
+	if (info->ssi_code == SI_USER && signal_witness_saw(&front->witness, number))
+		return;
+	if (info->ssi_code == SI_QUEUE && !front->estranged)
+		sigqueue(
+		    front->command, number, (union sigval){.sival_ptr = (void *)(uintptr_t)info->ssi_ptr});
+	else
+		send_signal(front, number);
+}
+
+/* Passes a signal on as a signal, not as a message: that never blocks, and many signals become one. */
+static void pass_to_sampler(const struct front *front, int number)
+{
+	if (front->front_fd >= 0 && front->sampler > 0)
+		kill(front->sampler, number);
+}
+
+/* Does the signal mean that the user does not want to wait for the profile? The first SIGTERM does not: it
+ * may have been sent to the whole unit, and have ended COMMAND a moment earlier. */
+static bool is_impatience(const struct front *front, int number)
+{
+	struct sigaction action;
+
+	if (number != SIGINT && number != SIGQUIT && number != SIGTERM && number != SIGHUP)
+		return false;
+	if (number == SIGTERM && !front->told_to_end)
+		return false;
+	return sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN;
+}
+
+void front_on_signal(struct front *front, const struct signalfd_siginfo *info)
+{
+	int number = (int)info->ssi_signo;
+
+	if (number == SIGCHLD) {
+		front_reap(front);
+		look_at_supervisor(front);
+	} else if (number == front->options->signal) {
+		pass_to_sampler(front, number);
+	} else if (!front->ended && number == SIGCONT) {
+		pass_continue(front);
+	} else if (!front->ended) {
+		pass_signal(front, info);
+	} else if (is_job_stop(number)) {
+		stop_self(number);
+	} else if (is_impatience(front, number)) {
+		front->done = true;
+	}
+	front->told_to_end = front->told_to_end || number == SIGTERM;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The front's state, for front.c and front_signals.c only.
+ */
+#ifndef SAMPLER_CMD_RECORD_FRONT_STATE_H
+#define SAMPLER_CMD_RECORD_FRONT_STATE_H
+
+#include "sampler/cmd/cli/options.h"
+#include "sampler/cmd/record/command_parent.h"
+#include "sampler/cmd/record/front_message.h"
+#include "sampler/cmd/record/notify_relay.h"
+#include "sampler/cmd/record/pusher.h"
+#include "sampler/cmd/record/sampler_timeout.h"
+#include "sampler/cmd/record/signal_witness.h"
+#include "sampler/inject/preload_check.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/signalfd.h>
+#include <sys/types.h>
+
+struct front {
+	const struct options *options;
+	pid_t self, sampler, command;
+	pid_t supervisor; /* our parent */
+	int front_fd;     /* to the sampler; -1: the sampler is gone */
+	int signal_fd;
+	struct signal_witness witness;
+	struct command_parent parent;
+	int command_fd; /* COMMAND's pidfd, or -errno */
+	bool estranged; /* the parent was killed: COMMAND's end is found by looks, its status stays unknown */
+	struct notify_relay notify;       /* for COMMAND's messages to the service manager */
+	struct pusher pusher;             /* with --push */
+	int web_fd;                       /* with --listen: heaptap-serve ends when it is closed; -1: none */
+	bool told_to_end;                 /* a SIGTERM has come */
+	enum preload_check_kind forecast; /* whether our library can be preloaded into COMMAND */
+	/* What the front has inherited, and COMMAND gets in turn. */
+	int end_signal; /* PR_SET_PDEATHSIG */
+	int subreaper;  /* PR_SET_CHILD_SUBREAPER */
+	sigset_t mask;
+	struct sigaction child_action; /* of SIGCHLD, which the front itself must not ignore */
+	bool ended, done;
+	struct sampler_timeout timeout; /* after COMMAND's end */
+	int status; /* COMMAND's wait status, once it has ended, or FRONT_STATUS_UNKNOWN */
+	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of COMMAND's variable HEAPTAP; "": COMMAND is not profiled */
+};
+
+enum { FRONT_STATUS_UNKNOWN = -1 };
+
+/* Notes what has changed in the states of our children and of COMMAND. */
+void front_reap(struct front *front);
+
+/* Notes that COMMAND has ended. It is sent no more signals. */
+void front_note_end(struct front *front, int status);
+
+/* Handles a signal to the front: see front_signals.c. */
+void front_on_signal(struct front *front, const struct signalfd_siginfo *info);
+
+#endif

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/cmd/report/profile_files.h"
+
+#include "pprof/analysis/traces.h"
+#include "pprof/codec/input.h"
+#include "pprof/model/profile.h"
+#include "pprof/model/sample_types.h"
+#include "pprof/store/exit_code.h"
+#include "pprof/text/amount.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/text.h"
+#include "sampler/cmd/report/recorded_here.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_SHOWN = 3, ERROR_BYTES = 1024 };
+
+/* ---- reading */
+
+/* Adds the profile's memory to *held_bytes. 0, or -errno with a line in `error`. */
+static int file_read_profile(const char *path, const struct read_options *read,
+    const struct profile_files_choice *choice, size_t *held_bytes, struct profile **profile,
+    char error[ERROR_BYTES])
+{
+	char limit[AMOUNT_BYTES];
+	size_t most = (size_t)(choice->half_memory ? read->memory_max_bytes / 2 : read->memory_max_bytes);
+	int err = input_read(path, *held_bytes < most ? most - *held_bytes : 0, profile, error, ERROR_BYTES);
+
+	if (err == -EFBIG)
+		text_append(error, ERROR_BYTES, ": more than %s; allow more with --max-memory",
+		    amount_bytes((double)read->memory_max_bytes, limit));
+	else if (!err)
+		*held_bytes += profile_bytes(*profile);
+	return err;
+}
+
+/* Files that are not profiles, for one line about all of them. */
+struct passed_over {
+	char names[512], error[ERROR_BYTES]; /* error: of the first */
+	size_t count;
+};
+
+static void pass_over(struct passed_over *passed, const char *path, const char *error)
+{
+	if (!passed->count++ && error)
+		snprintf(passed->error, sizeof(passed->error), "%s", error);
+	if (passed->count <= NAMES_SHOWN)
+		text_append(
+		    passed->names, sizeof(passed->names), "%s%s", passed->count > 1 ? ", " : "", path);
+}
+
+static void say_passed_over(const struct passed_over *passed)
+{
+	if (passed->count > NAMES_SHOWN)
+		log_line(
+		    "not profiles, passed over: %s and %zu more", passed->names, passed->count - NAMES_SHOWN);
+	else if (passed->count)
+		log_line(
+		    "not %s, passed over: %s", passed->count == 1 ? "a profile" : "profiles", passed->names);
+}
+
+static void say_later_peaks(const struct passed_over *peaks)
+{
+	if (peaks->count)
+		log_line("left out: %s%s, the peak%s came later", peaks->names,
+		    peaks->count > NAMES_SHOWN ? ", ..." : "", peaks->count == 1 ? "" : "s");
+}
+
+static int say_nothing_there(
+    const struct operands *operands, const struct passed_over *passed, char *const *words)
+{
+	if (passed->count)
+		log_line("%s", passed->error);
+	else if (recorded_here_say(operands->is_default ? "." : words[0]))
+		return 1;
+	else if (operands->is_default)
+		log_line("no PROFILE given, and none in this folder (" OPERANDS_ENDINGS
+		         "); record one: heaptap record COMMAND");
+	else
+		log_line("cannot read %s: no profile in it (" OPERANDS_ENDINGS ")", words[0]);
+	return operands->is_default ? STATUS_USAGE : 1;
+}
+
+static bool is_inherited(const struct profile *p, size_t sample)
+{
+	for (size_t i = 0; i < profile_sample(p, sample).label_count; i++)
+		if (strcmp(profile_sample_label(p, sample, i).key, "inherited") == 0)
+			return true;
+	return false;
+}
+
+static void sums_find(struct profile_file *file)
+{
+	const struct profile *p = file->profile;
+	const size_t type = sample_type_find(p, SAMPLE_TYPE_INUSE_SPACE);
+	int64_t sum = 0, inherited = 0;
+
+	for (size_t i = 0; i < profile_sample_count(p) && type != SIZE_MAX; i++) {
+		int64_t value = profile_sample(p, i).values[type];
+
+		traces_sum(&sum, value);
+		if (file->origin.ours && is_inherited(p, i))
+			traces_sum(&inherited, value);
+	}
+	file->inuse_bytes = type == SIZE_MAX ? -1 : sum > 0 ? sum : 0;
+	file->inherited_bytes = inherited > 0 ? inherited : 0;
+}
+
+/* Of a file that could not be read: 0 if the command goes on, after a line if the user has to know it. */
+static int file_fail(struct profile_files *f, const struct operand_path *path,
+    const struct profile_files_choice *choice, struct passed_over *passed, int err, const char *error)
+{
+	if (err == -ENOMSG && !choice->each_counts && !operands_is_profile_name(path->path)) {
+		pass_over(passed, path->path, error);
+		return 0;
+	}
+	if (err == -ENOENT && path->from_folder)
+		return 0;
+	log_line("%s%s", error,
+	    err == -ENOENT && !path->path[strspn(path->path, "0123456789")]
+	        ? "; of a process that runs: heaptap snapshot PID writes one"
+	        : "");
+	f->unread_count++;
+	return choice->pass_unread && err != -ENOMEM ? 0 : err;
+}
+
+/* Adds a file, or passes it over. 0, or -errno after a line. */
+static int file_add(struct profile_files *f, const struct operand_path *path, const struct options *options,
+    const struct profile_files_choice *choice, struct passed_over *passed, struct passed_over *later_peaks)
+{
+	struct profile_file *file = &f->files[f->count];
+	char error[ERROR_BYTES];
+	int err =
+	    file_read_profile(path->path, &options->read, choice, &f->held_bytes, &file->profile, error);
+
+	if (err)
+		return file_fail(f, path, choice, passed, err, error);
+	origin_read(&file->origin, file->profile);
+	if (path->until_ns && file->origin.time_ns > path->until_ns) {
+		f->held_bytes -= profile_bytes(file->profile);
+		profile_free(file->profile);
+		memset(file, 0, sizeof(*file));
+		pass_over(later_peaks, path->path, NULL);
+		return 0;
+	}
+	f->count++;
+	file->path = path->path;
+	file->operand = path->operand;
+	sums_find(file);
+	if (duplicates_facts_read(&file->facts, file->profile, file->origin.event, *file->origin.merged,
+	        choice->each_counts ? file->operand : 0)) {
+		log_line("not enough memory");
+		return -ENOMEM;
+	}
+	if (choice->origins_only) {
+		profile_free(file->profile);
+		file->profile = NULL;
+		f->held_bytes = 0;
+	}
+	return 0;
+}
+
+/* ---- duplicates */
+
+/* Nothing is said of the raw twin of a profile that has names now: the user has made it. */
+static void say_duplicates(const struct profile_files *f, const struct duplicates_verdict *verdicts)
+{
+	struct passed_over copies = {0}, sums = {0};
+	const char *original = "";
+
+	for (size_t i = 0; i < f->count; i++) {
+		if (verdicts[i].kind == DUPLICATES_COPY && !copies.count)
+			original = f->files[verdicts[i].other].path;
+		if (verdicts[i].kind == DUPLICATES_COPY)
+			pass_over(&copies, f->files[i].path, NULL);
+		if (verdicts[i].kind == DUPLICATES_SUM)
+			pass_over(&sums, f->files[i].path, NULL);
+		if (verdicts[i].overlaps)
+			log_line("%s is a sum of processes, some of which are here themselves: these count "
+			         "twice",
+			    f->files[i].path);
+	}
+	if (copies.count == 1)
+		log_line("counted once: %s is a copy of %s", copies.names, original);
+	else if (copies.count)
+		log_line("counted once: %zu copies of other profiles, %s%s", copies.count, copies.names,
+		    copies.count > NAMES_SHOWN ? ", ..." : "");
+	if (sums.count)
+		log_line("left out: %s%s, %s of processes that are here themselves", sums.names,
+		    sums.count > NAMES_SHOWN ? ", ..." : "", sums.count == 1 ? "the sum" : "sums");
+}
+
+/* Moves the files that count to the front, in their order. */
+static void duplicates_move(
+    struct profile_files *f, struct profile_file *sorted, const struct duplicates_verdict *verdicts)
+{
+	size_t at = 0, count;
+
+	for (size_t i = 0; i < f->count; i++)
+		if (verdicts[i].kind == DUPLICATES_NONE)
+			sorted[at++] = f->files[i];
+	count = at;
+	for (size_t i = 0; i < f->count; i++) {
+		if (verdicts[i].kind == DUPLICATES_NONE)
+			continue;
+		sorted[at] = f->files[i];
+		sorted[at].same_as =
+		    verdicts[i].kind == DUPLICATES_SUM ? NULL : f->files[verdicts[i].other].path;
+		profile_free(sorted[at].profile);
+		sorted[at++].profile = NULL;
+	}
+	free(f->files);
+	f->files = sorted;
+	f->duplicate_count = f->count - count;
+	f->count = count;
+}
+
+/* Returns 0 or the exit status. */
+static int duplicates_drop(struct profile_files *f, const struct profile_files_choice *choice)
+{
+	struct duplicates_facts *facts = calloc(f->count + 1, sizeof(*facts));
+	struct duplicates_verdict *verdicts = calloc(f->count + 1, sizeof(*verdicts));
+	struct profile_file *sorted = calloc(f->count + 1, sizeof(*sorted));
+	int err = facts && verdicts && sorted ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < f->count && !err; i++)
+		facts[i] = f->files[i].facts;
+	if (!err)
+		err = duplicates_find(facts, f->count, !choice->origins_only, verdicts);
+	if (!err) {
+		say_duplicates(f, verdicts);
+		duplicates_move(f, sorted, verdicts);
+	} else {
+		log_line("not enough memory");
+		free(sorted);
+	}
+	for (size_t i = 0; i < f->count; i++)
+		f->origins[i] = &f->files[i].origin;
+	free(verdicts);
+	free(facts);
+	return err ? 1 : 0;
+}
+
+int profile_files_read(
+    struct profile_files *f, const struct options *options, const struct profile_files_choice *choice)
+{
+	const struct store_operand_choice services = {options->read.store,
+	    options->read.state == READ_DELTA || options->read.state == READ_ALL ? STORE_MOMENT_ALL
+	                                                                         : choice->services};
+	struct passed_over passed = {0}, later_peaks = {0};
+
+	memset(f, 0, sizeof(*f));
+	if (operands_expand(&f->operands, options->operands, options->operand_count, &services))
+		return 1;
+	f->unread_count = f->operands.unread_count;
+	if (f->unread_count && !choice->pass_unread)
+		return 1;
+	f->files = calloc(f->operands.count + 1, sizeof(*f->files));
+	f->origins = calloc(f->operands.count + 1, sizeof(*f->origins));
+	if (!f->files || !f->origins) {
+		log_line("not enough memory");
+		return 1;
+	}
+	for (size_t i = 0; i < f->operands.count; i++)
+		if (file_add(f, &f->operands.paths[i], options, choice, &passed, &later_peaks))
+			return 1;
+	say_later_peaks(&later_peaks);
+	if (!f->count)
+		return f->unread_count ? 1 : say_nothing_there(&f->operands, &passed, options->operands);
+	say_passed_over(&passed);
+	return duplicates_drop(f, choice);
+}
+
+void profile_files_fini(struct profile_files *f)
+{
+	for (size_t i = 0; i < f->count + f->duplicate_count; i++) {
+		profile_free(f->files[i].profile);
+		duplicates_facts_fini(&f->files[i].facts);
+	}
+	free(f->files);
+	free(f->origins);
+	operands_fini(&f->operands);
+	memset(f, 0, sizeof(*f));
+}
+
+/* ---- choosing */
+
+static void say_left_out(const struct selection *s)
+{
+	if (s->session_count > 1 && s->session)
+		log_line("this is session %zu of %zu%s; heaptap ls lists them, --session N or all chooses",
+		    s->session, s->session_count, s->session == 1 ? ", the newest" : "");
+	if (s->session_count > 1 && !s->session)
+		log_line("%zu sessions added up", s->session_count);
+	if (s->events_left)
+		log_line("%zu profile%s of perf events left out: give %s alone to read %s", s->events_left,
+		    s->events_left == 1 ? "" : "s", s->events_left == 1 ? "it" : "them",
+		    s->events_left == 1 ? "it" : "them");
+	if (s->peaks_missing && s->state == READ_PEAK)
+		log_line("%zu process%s no peak profile: the newest one counts there", s->peaks_missing,
+		    s->peaks_missing == 1 ? " has" : "es have");
+	if (s->state == READ_ALL && s->process_count < s->count)
+		log_line(
+		    "%zu profiles of %zu process%s added up: blocks in several of them count several times",
+		    s->count, s->process_count, s->process_count == 1 ? "" : "es");
+}
+
+int profile_files_say_no_session(int32_t number, size_t session_count)
+{
+	log_line("--session %d: there %s only %zu session%s", (int)number, session_count == 1 ? "is" : "are",
+	    session_count, session_count == 1 ? "" : "s");
+	return 1;
+}
+
+int profile_files_select(const struct profile_files *f, size_t first, size_t count,
+    const struct selection_choice *choice, struct selection *s)
+{
+	int err = selection_make(s, f->origins + first, count, choice);
+
+	if (err == -ERANGE)
+		return err;
+	if (err == -ENODATA)
+		log_line("--state delta: none of these profiles is a delta; record with --delta");
+	else if (err)
+		log_line("not enough memory");
+	else
+		say_left_out(s);
+	for (size_t i = 0; i < s->count && !err; i++)
+		s->pairs[i].file += first;
+	return err ? 1 : 0;
+}

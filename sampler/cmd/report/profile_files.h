@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The profiles that a command was given, read into memory with their origins. A file that is not a profile
+ * (a log in a glob) is passed over with a line, if there is a profile besides. A profile that is damaged or
+ * missing, and any other file with a profile's name, is an error, or is at least named and counted: a sum
+ * must not lack a process in silence. Duplicates (duplicates.h) do not count.
+ */
+#ifndef SAMPLER_CMD_REPORT_PROFILE_FILES_H
+#define SAMPLER_CMD_REPORT_PROFILE_FILES_H
+
+#include "pprof/model/origin.h"
+#include "sampler/cmd/cli/options.h"
+#include "sampler/cmd/report/duplicates.h"
+#include "sampler/cmd/report/operands.h"
+#include "sampler/cmd/report/selection.h"
+
+#include <stddef.h>
+
+struct profile;
+
+struct profile_file {
+	const char *path;
+	struct profile *profile; /* NULL: only its origin and size are wanted, or it is not needed any more */
+	struct origin origin;
+	int64_t inuse_bytes;     /* -1: not a heap profile */
+	int64_t inherited_bytes; /* of these: what its parent had allocated when it forked the process */
+	size_t operand;          /* the number of the operand that it came from */
+	bool chosen;
+	struct duplicates_facts facts;
+	const char *same_as; /* of a duplicate: the path of the file that counts; NULL for a sum */
+};
+
+struct profile_files {
+	struct operands operands;
+	struct profile_file *files;
+	const struct origin **origins; /* of each */
+	size_t count;
+	size_t duplicate_count; /* so many files behind the first `count` are duplicates */
+	size_t unread_count;    /* files and folders that could not be read */
+	size_t held_bytes;      /* memory of the profiles */
+};
+
+struct profile_files_choice {
+	bool origins_only; /* origins and bytes in use; the profiles are freed again */
+	bool each_counts;  /* no file is passed over; files of two operands are never duplicates */
+	bool pass_unread; /* a file that cannot be read is named and counted, and is no error beside others */
+	bool half_memory; /* the profiles may take half of --max-memory: the output needs the rest */
+	enum store_moment_wanted
+	    services; /* what a service's name stands for, unless --state is delta or all */
+};
+
+/* Reads the operands, or the current folder's profiles. Returns 0, or the exit status after a line that says
+ * why. The caller ends it with profile_files_fini() in both cases. */
+int profile_files_read(
+    struct profile_files *files, const struct options *options, const struct profile_files_choice *choice);
+void profile_files_fini(struct profile_files *files);
+
+/* Chooses among `count` files from `first` on. Says which files do not count, and why. Returns 0; -ERANGE
+ * without a line: there is no session of that number; or the exit status after a line. The caller calls
+ * selection_fini() in any case. */
+int profile_files_select(const struct profile_files *files, size_t first, size_t count,
+    const struct selection_choice *choice, struct selection *selection);
+
+/* The line: the exit status. */
+int profile_files_say_no_session(int32_t number, size_t session_count);
+
+#endif

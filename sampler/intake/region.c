@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/intake/region.h"
+
+#include "proto/walk.h"
+#include "sampler/intake/sparse_run.h"
+#include "sampler/linux/memory_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+uint32_t region_clock(void)
+{
+	static const char *const without_call[] = {
+	    "tsc\n", "kvm-clock\n", "hyperv_clocksource_tsc_page\n", "arch_sys_counter\n"};
+	char text[64] = "";
+	int fd =
+	    open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		ssize_t got = read(fd, text, sizeof(text) - 1);
+
+		text[got > 0 ? got : 0] = '\0';
+		close(fd);
+	}
+	for (size_t i = 0; i < sizeof(without_call) / sizeof(without_call[0]); i++)
+		if (strcmp(text, without_call[i]) == 0)
+			return CLOCK_MONOTONIC;
+	return CLOCK_MONOTONIC_COARSE;
+}
+
+static void lay_out(struct region *region, uint64_t live_max, uint64_t period_bytes)
+{
+	uint64_t segments = (live_max + REGION_SEGMENT_SLOTS - 1) / REGION_SEGMENT_SLOTS;
+
+	region->segments = segments < 1  ? 1
+	    : segments > REGION_SEGMENTS ? REGION_SEGMENTS
+	                                 : (uint32_t)segments;
+	region->large_buffers = region_large_buffers(period_bytes);
+	region_lay_out(&region->offsets, region->segments, region->large_buffers);
+}
+
+/* The first touch of the pages that every program run needs must not be charged to the target, neither in
+ * time nor in its memory cgroup. fallocate makes the pages without mapping them here, so they do not count
+ * as this process' memory either. */
+void region_prefault(const struct region *region)
+{
+	const struct {
+		uint64_t offset, bytes;
+	} parts[] = {
+	    {0, REGION_PAGE_BYTES * 2},
+	    {region->offsets.modules, REGION_PAGE_BYTES * 4},
+	    {region->offsets.owners, REGION_PAGE_BYTES},
+	    {region->offsets.buffers, BUFFER_BITMAPS_BYTES + 64 * 2048},
+	    {region->offsets.segments, sizeof(((struct region_segment *)NULL)->slots)},
+	};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		/* only saves time later */
+		(void)fallocate(region->fd, 0, (off_t)parts[i].offset, (off_t)parts[i].bytes);
+}
+
+static int write_header(const struct region *region, const struct region_options *options)
+{
+	struct region_header header = {
+	    .magic = REGION_MAGIC,
+	    .abi = REGION_ABI,
+	    .region_id = region->id,
+	    .key = region->key,
+	    .offsets = region->offsets,
+	    .segments = region->segments,
+	    .large_buffers = region->large_buffers,
+	    .start_segments = region_start_segments(options->period_bytes, region->segments),
+	    .dump_bytes = options->dump_bytes,
+	    .clock_id = options->clock_id,
+	    .copy_period_bytes = options->copy_period_bytes,
+	    .dumps_most = options->dumps_most,
+	    .sampler_pid = (uint32_t)getpid(),
+	    .snapshot_signal = options->snapshot_signal,
+	    .signal_everywhere = options->signal_everywhere,
+	    .start_paused = options->start_paused,
+	    .no_peak = options->no_peak,
+	    .record_mmap = options->record_mmap,
+	    .wants_command_line = options->command_line,
+	    .period_bytes = options->period_bytes,
+	    .mode = options->mode,
+	    .walk = options->walk,
+	    .state = REGION_SPARE,
+	};
+	ssize_t written = pwrite(region->fd, &header, sizeof(header), 0);
+
+	return written == (ssize_t)sizeof(header) ? 0 : written < 0 ? -errno : -EIO;
+}
+
+int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
+{
+	*region = (struct region){.id = id, .key = key, .fd = memory_file_create(REGION_MEMORY_NAME)};
+	if (region->fd < 0)
+		return region->fd;
+	lay_out(region, options->live_max, options->period_bytes);
+	region->walks = options->walk != 0;
+	struct stat status;
+	int error = 0;
+	if (ftruncate(region->fd, (off_t)region->offsets.end) != 0 || fstat(region->fd, &status) != 0 ||
+	    fcntl(region->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+		error = -errno;
+	if (!error)
+		error = write_header(region, options);
+	if (error) {
+		region_close(region);
+		return error;
+	}
+	region->ino = status.st_ino;
+	region->dev = status.st_dev;
+	return 0;
+}
+
+int region_map(struct region *region)
+{
+	if (region->base)
+		return 0;
+	void *base = mmap(
+	    NULL, region->offsets.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	region->base = base;
+	return 0;
+}
+
+int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
+{
+	int error = region_open_spare(region, id, key, options);
+
+	if (!error)
+		error = region_map(region);
+	if (error)
+		region_close(region);
+	return error;
+}
+
+int region_reopen(struct region *region, int fd, bool anonymous)
+{
+	struct region_header header;
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return -errno;
+	const int seals = fcntl(fd, F_GET_SEALS); /* -1: no memfd: it could be truncated while mapped */
+	if (seals < 0 || (!anonymous && (seals & F_SEAL_SHRINK) == 0))
+		return -EPROTO;
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    !region_is_whole(&header, (uint64_t)status.st_size))
+		return -EPROTO;
+	*region = (struct region){.fd = fd,
+	    .id = header.region_id,
+	    .key = header.key & ~REGION_KEY_PLACE,
+	    .anonymous = anonymous,
+	    .walks = header.walk != 0,
+	    .segments = header.segments,
+	    .large_buffers = header.large_buffers,
+	    .offsets = header.offsets};
+	region->ino = status.st_ino;
+	region->dev = status.st_dev;
+	return region_map(region);
+}
+
+bool region_abandoned(struct region *region)
+{
+	/* The kernel refuses this seal while any process has the file mapped writable, so we must unmap
+	 * it. */
+	if (munmap(region->base, region->offsets.end) != 0)
+		return false;
+	region->base = NULL;
+	/* Any other error was caused by a target (it can seal the seals) and must not make us wait for
+	 * ever. */
+	if (fcntl(region->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0 || errno != EBUSY)
+		return true;
+	return region_map(region) != 0; /* a target has sealed it: it is of no more use */
+}
+
+void region_close(struct region *region)
+{
+	if (region->base)
+		munmap(region->base, region->offsets.end);
+	if (region->fd >= 0)
+		close(region->fd);
+	if (region->holder)
+		*region->holder = NULL;
+	region->holder = NULL;
+	region->base = NULL;
+	region->fd = -1;
+}
+
+struct region_header *region_header(const struct region *region)
+{
+	return (struct region_header *)(void *)region->base;
+}
+
+struct region_place *region_place(const struct region *region, uint32_t place)
+{
+	if (place >= REGION_PLACES)
+		return NULL;
+	return (struct region_place *)(void *)(region->base + region->offsets.places) + place;
+}
+
+struct walk_area *region_walk(const struct region *region)
+{
+	return (struct walk_area *)(void *)(region->base + region->offsets.walk);
+}
+
+struct region_segment *region_segments(const struct region *region)
+{
+	return (struct region_segment *)(void *)(region->base + region->offsets.segments);
+}
+
+struct stack_log_place *region_stack_log(const struct region *region, uint32_t place)
+{
+	struct stack_log_place *places = (void *)(region->base + region->offsets.stack_log);
+
+	return place < STACK_LOG_PLACES ? &places[place] : NULL;
+}
+
+struct stack_log_slot *region_stack_log_slot(const struct region *region, uint32_t slot)
+{
+	const uint32_t segment = slot / REGION_SEGMENT_SLOTS;
+
+	return segment < region->segments
+	    ? &region_segments(region)[segment].logged[slot % REGION_SEGMENT_SLOTS]
+	    : NULL;
+}
+
+struct tally region_read_tally(const struct region_tally *tally)
+{
+	return (struct tally){
+	    .samples = atomic_load_explicit(&tally->samples, memory_order_relaxed),
+	    .bytes_q8 = atomic_load_explicit(&tally->bytes_q8, memory_order_relaxed),
+	    .objects_q16 = atomic_load_explicit(&tally->objects_q16, memory_order_relaxed),
+	};
+}
+
+double region_live_variance(const struct region_place *place)
+{
+	const double small = (double)(int64_t)atomic_load(&place->live_variance),
+	             large = (double)(int64_t)atomic_load(&place->live_large_variance);
+
+	return (small > 0 ? small : 0) + (large > 0 ? large * WEIGHT_LARGE_UNIT : 0);
+}
+
+static _Atomic uint16_t *owners(const struct region *region)
+{
+	return (_Atomic uint16_t *)(void *)(region->base + region->offsets.owners);
+}
+
+/* ---- slots */
+
+enum {
+	SLOTS_BYTES = REGION_SEGMENT_SLOTS * sizeof(struct region_slot),
+	SLOTS_PAGES = SLOTS_BYTES / REGION_PAGE_BYTES,
+};
+_Static_assert(SLOTS_BYTES % REGION_PAGE_BYTES == 0, "slots and kept slots share no page");
+
+static uint64_t slots_offset(const struct region *region, uint32_t segment)
+{
+	return region->offsets.segments + segment * sizeof(struct region_segment) +
+	    offsetof(struct region_segment, slots);
+}
+
+static uint64_t kept_offset(const struct region *region, uint32_t segment)
+{
+	return region->offsets.segments + segment * sizeof(struct region_segment) +
+	    offsetof(struct region_segment, kept);
+}
+
+/* Which pages of SLOTS_BYTES from the offset on have been written: a bit each. */
+static uint64_t pages_there(const struct region *region, uint64_t offset)
+{
+	struct sparse_run run = {0};
+	uint64_t mask = 0;
+
+	if (!region->sparse)
+		return (UINT64_C(1) << SLOTS_PAGES) - 1;
+	for (uint32_t page = 0; page < SLOTS_PAGES; page++)
+		mask |=
+		    (uint64_t)sparse_run_has(&run, region->fd, offset + page * (uint64_t)REGION_PAGE_BYTES)
+		    << page;
+	return mask;
+}
+
+struct region_segment_pages region_segment_pages(const struct region *region, uint32_t segment)
+{
+	return (struct region_segment_pages){
+	    .slots = pages_there(region, slots_offset(region, segment)),
+	    .kept = pages_there(region, kept_offset(region, segment)),
+	};
+}
+
+int region_segment_owner(const struct region *region, uint32_t segment)
+{
+	if (segment >= region->segments)
+		return -1;
+	uint16_t owner = atomic_load_explicit(&owners(region)[segment], memory_order_acquire);
+	return owner > REGION_PLACES ? -1 : (int)owner - 1;
+}
+
+static struct region_slot *slot_at(const struct region *region, uint32_t slot)
+{
+	return &region_segments(region)[slot / REGION_SEGMENT_SLOTS].slots[slot % REGION_SEGMENT_SLOTS];
+}
+
+static struct region_slot *kept_at(const struct region *region, uint32_t slot)
+{
+	return &region_segments(region)[slot / REGION_SEGMENT_SLOTS].kept[slot % REGION_SEGMENT_SLOTS];
+}
+
+static const _Atomic uint64_t *address_at(const struct region *region, uint32_t slot)
+{
+	return &region_segments(region)[slot / REGION_SEGMENT_SLOTS].addresses[slot % REGION_SEGMENT_SLOTS];
+}
+
+/* address: NULL: not known */
+static bool copy_slot(const struct region_slot *from, const _Atomic uint64_t *address, struct slot_copy *copy)
+{
+	uint64_t word = atomic_load_explicit(&from->word, memory_order_acquire);
+	enum slot_state state = slot_word_state(word);
+
+	if (state != SLOT_LIVE && state != SLOT_FREED)
+		return false;
+	/* While the word still says that it is live, the owner may be storing the free's order number. */
+	uint64_t freed_order = atomic_load_explicit(&from->freed_order, memory_order_relaxed);
+	*copy = (struct slot_copy){
+	    .seq = slot_word_seq(word),
+	    .state = state,
+	    .freed_order = state == SLOT_FREED ? freed_order : 0,
+	    .address = address ? atomic_load_explicit(address, memory_order_relaxed) : 0,
+	    .sample = from->sample,
+	    .origin_place = from->origin_place,
+	    .unmapped_pages = atomic_load_explicit(&from->unmapped_pages, memory_order_relaxed),
+	    .flags = from->flags,
+	};
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&from->word, memory_order_relaxed) == word;
+}
+
+bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	return region_read_any(region, slot, copy) && copy->state == SLOT_LIVE;
+}
+
+bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS &&
+	    copy_slot(slot_at(region, slot), address_at(region, slot), copy);
+}
+
+bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy)
+{
+	return slot < region->segments * (uint32_t)REGION_SEGMENT_SLOTS &&
+	    copy_slot(kept_at(region, slot), NULL, copy);
+}
+
+bool region_is_written(const struct region *region, const void *part, size_t bytes)
+{
+	struct sparse_run run = {0};
+	const uint64_t begin = (uint64_t)((const unsigned char *)part - region->base), end = begin + bytes;
+
+	if (!region->sparse)
+		return true;
+	for (uint64_t page = begin / REGION_PAGE_BYTES * REGION_PAGE_BYTES; page < end;
+	     page += REGION_PAGE_BYTES)
+		if (!sparse_run_has(&run, region->fd, page))
+			return false;
+	return true;
+}
+
+bool region_kept_is_there(const struct region *region, uint32_t slot)
+{
+	return region_is_written(region, kept_at(region, slot), sizeof(struct region_slot));
+}
+
+struct weight region_weight(const struct slot_copy *copy)
+{
+	uint64_t gone = (uint64_t)copy->unmapped_pages * REGION_PAGE_BYTES;
+	uint64_t size = copy->sample.size_bytes;
+
+	return weight_of_part(size, gone < size ? size - gone : 0, copy->sample.period_bytes);
+}
+
+bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy)
+{
+	const struct region_free *from =
+	    (const struct region_free *)(void *)(region->base + region->offsets.frees) +
+	    number % REGION_FREES;
+
+	if (atomic_load_explicit(&from->word, memory_order_acquire) != number + 1)
+		return false;
+	*copy = (struct free_copy){
+	    .sample = from->sample,
+	    .freed_ns = from->freed_ns,
+	    .freed_tid = from->freed_tid,
+	    .place = from->place,
+	};
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&from->word, memory_order_relaxed) == number + 1;
+}
+
+/* Gives pages back; those that were never touched are not touched. */
+static bool punch_hole(const struct region *region, uint64_t offset, uint64_t bytes)
+{
+	return fallocate(
+	           region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) == 0;
+}
+
+/* A target may have sealed its file against this: then those pages that are there are emptied. */
+static void empty(const struct region *region, uint64_t offset, uint64_t bytes)
+{
+	const uint64_t end = offset + bytes;
+	struct sparse_run run = {0};
+
+	if (punch_hole(region, offset, bytes))
+		return;
+	for (uint64_t next; offset < end; offset = next) {
+		const uint64_t page = offset / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
+
+		next = page + REGION_PAGE_BYTES < end ? page + REGION_PAGE_BYTES : end;
+		if (!region->sparse || sparse_run_has(&run, region->fd, page))
+			memset(region->base + offset, 0, next - offset);
+	}
+}
+
+static void empty_counts(const struct region *region, uint32_t place)
+{
+	struct walk_counts *counts = &region_walk(region)->counts[place];
+
+	empty(region, (uint64_t)((unsigned char *)counts - region->base), sizeof(*counts));
+}
+
+/* Place 0 is one that nobody else will need soon, and often the only one; at any other the next child finds
+ * its pages there. */
+static void empty_slots(const struct region *region, uint32_t place, uint32_t segment)
+{
+	if (place == 0 && punch_hole(region, slots_offset(region, segment), SLOTS_BYTES))
+		return;
+	uint64_t pages = pages_there(region, slots_offset(region, segment));
+	for (; pages; pages &= pages - 1)
+		memset((void *)slot_at(region,
+		           segment * REGION_SEGMENT_SLOTS +
+		               (uint32_t)__builtin_ctzll(pages) * REGION_SLOTS_PER_PAGE),
+		    0, REGION_PAGE_BYTES);
+}
+
+/* What is in the log of stacks is of another process than the next one here. */
+static void empty_stack_log(const struct region *region, uint32_t number)
+{
+	struct stack_log_place *log = region_stack_log(region, number);
+
+	if (!log || !atomic_load(&log->node_count))
+		return;
+	atomic_store(&log->node_count, 0);
+	atomic_store(&log->frame_count, 0);
+	atomic_fetch_add(&log->epoch, 1);
+	const off_t start = (off_t)((unsigned char *)log - region->base) + REGION_PAGE_BYTES;
+	(void)fallocate(region->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start,
+	    (off_t)sizeof(*log) - REGION_PAGE_BYTES);
+}
+
+/* A child may take the place as soon as its state is PLACE_FREE, which is 0: the state is the first word, and
+ * changes last, once all else is as its next owner has to find it. */
+static void empty_place(struct region_place *place)
+{
+	const uint32_t generation = atomic_load(&place->generation) + 1;
+	const size_t first = offsetof(struct region_place, pid),
+	             skipped = offsetof(struct region_place, generation),
+	             rest = skipped + sizeof(place->generation);
+	unsigned char *bytes = (unsigned char *)place;
+
+	_Static_assert(offsetof(struct region_place, state) == 0, "in front of what is cleared");
+	memset(bytes + first, 0, skipped - first);
+	memset(bytes + rest, 0, sizeof(*place) - rest);
+	atomic_store(&place->generation, generation);
+	atomic_store_explicit(&place->state, PLACE_FREE, memory_order_release);
+}
+
+void region_release_place(const struct region *region, uint32_t number)
+{
+	struct region_place *place = region_place(region, number);
+
+	if (!place)
+		return;
+	atomic_store(&place->state, PLACE_DEAD);
+	for (uint32_t s = 0; s < region->segments; s++) {
+		if (region_segment_owner(region, s) != (int)number)
+			continue;
+		empty_slots(region, number, s);
+		empty(region, kept_offset(region, s), SLOTS_BYTES);
+		atomic_store(&owners(region)[s], 0);
+	}
+	region_free_half_written(region, number);
+	if (number < WALK_PLACES && atomic_load(&place->walked))
+		empty_counts(region, number);
+	empty_stack_log(region, number);
+	empty_place(place);
+}
+
+void region_release_place_of(const struct region *region, uint32_t number, uint32_t generation)
+{
+	const struct region_place *place = region_place(region, number);
+
+	if (place && atomic_load(&place->generation) == generation)
+		region_release_place(region, number);
+}
+
+const char *region_loss_name(enum region_loss loss)
+{
+	switch (loss) {
+	case REGION_LOSS_TABLE_FULL:
+		return "table full";
+	case REGION_LOSS_NO_BUFFER:
+		return "no stack buffer";
+	case REGION_LOSS_STALE:
+		return "free not seen";
+	case REGION_LOSS_USER_CHANGED:
+		return "changed its user id";
+	default:
+		return "unknown";
+	}
+}
+
+uint64_t region_placeless(const struct region *region)
+{
+	return atomic_load_explicit(&region_header(region)->places_exhausted, memory_order_relaxed);
+}
+
+uint64_t region_not_cut_off(const struct region *region)
+{
+	return atomic_load_explicit(&region_header(region)->not_cut_off, memory_order_relaxed);
+}
+
+uint64_t region_not_afforded(const struct region *region)
+{
+	return atomic_load_explicit(&region_header(region)->not_afforded, memory_order_relaxed);
+}

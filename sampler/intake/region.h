@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One shared region on the sampler's side: creates it, and reads what targets wrote without trusting it.
+ * Every size and offset is the sampler's own copy; every value is read once into the sampler's memory before
+ * it is used.
+ */
+#ifndef SAMPLER_INTAKE_REGION_H
+#define SAMPLER_INTAKE_REGION_H
+
+#include "proto/region.h"
+#include "proto/weight.h"
+#include "sampler/intake/tally.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* As the kernel calls it where it is mapped: "/memfd:heaptap (deleted)". */
+#define REGION_MEMORY_NAME "heaptap"
+
+struct region {
+	int fd; /* the memfd */
+	uint32_t id;
+	uint64_t key;      /* without REGION_KEY_PLACE */
+	uint64_t ino, dev; /* to find it in /proc/PID/maps */
+	uint32_t segments, large_buffers;
+	unsigned char *base;
+	struct region_offsets offsets;
+	bool anonymous; /* of an offer: shared memory without a name and without seals */
+	/* A program run has made it, and can say in a few bytes that all of it is used. Pages that nobody has
+	 * written are made by whoever reads them first, and count as that one's memory: so they are passed
+	 * over. */
+	bool sparse;
+	/* Its processes walk their stacks. Never those of an offer: who made it can write into the header
+	 * that they do, and of the walk backend's tables we read and write what would be our memory. */
+	bool walks;
+	/* of a region that another user's process requested: set to NULL when it is closed; else NULL */
+	struct region **holder;
+};
+
+struct region_options {
+	uint64_t period_bytes;
+	uint32_t dump_bytes;
+	uint32_t clock_id;
+	uint64_t live_max;          /* samples; rounded up to whole segments */
+	uint64_t copy_period_bytes; /* 0: the copy backend is used only if the mode says so */
+	uint64_t dumps_most;        /* as in the header */
+	enum region_mode mode;
+	uint32_t walk;            /* as in the header */
+	uint32_t snapshot_signal; /* 0: none */
+	bool signal_everywhere;   /* not in COMMAND's own process alone */
+	bool start_paused, no_peak, record_mmap;
+	bool command_line; /* runs report theirs: region_program.h */
+};
+
+/* The clock for options.clock_id: CLOCK_MONOTONIC if the hook can read it without a system call (a sandbox
+ * might punish one); else CLOCK_MONOTONIC_COARSE, the time of the kernel's last tick, which is always in
+ * shared memory. */
+uint32_t region_clock(void);
+
+/* Makes and seals a region; takes memory for one page. The caller owns it. Returns 0 or -errno. A spare
+ * region is not mapped here yet, which saves three quarters of its cost: before region_map only
+ * region_prefault and region_close may be called. */
+int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
+int region_map(struct region *region); /* if it is not; 0 or -errno */
+int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
+void region_close(struct region *region);
+
+/* Takes the memory that every program run needs from its start, 224 KiB. */
+void region_prefault(const struct region *region);
+
+/* Takes over a region that another sampler made, or that a program run has offered. fd is open for reading
+ * and writing, and belongs to the region on success, else to the caller. The header must describe the
+ * layout that region_open makes, and the file must be sealed; anonymous: it cannot be, and nobody can
+ * truncate it (region_offer.h). Returns 0, -EPROTO, or -errno. */
+int region_reopen(struct region *region, int fd, bool anonymous);
+
+/* Which pages of a segment's slots, and of those that it keeps for the peak, have been written: a bit each.
+ * Of a region that is not sparse: all. */
+enum { REGION_SLOTS_PER_PAGE = REGION_PAGE_BYTES / sizeof(struct region_slot) };
+struct region_segment_pages {
+	uint64_t slots, kept;
+};
+struct region_segment_pages region_segment_pages(const struct region *region, uint32_t segment);
+
+/* True when no process has it mapped any more; then only region_close may follow. Not for anonymous memory,
+ * which has no seals: region_search_all (region_mapped.h). */
+bool region_abandoned(struct region *region);
+
+/* The header. Sizes and bounds must not be read from it, but from the sampler's own copies. */
+struct region_header *region_header(const struct region *region);
+
+/* NULL for a place that is out of range. */
+struct region_place *region_place(const struct region *region, uint32_t place);
+
+/* The walk backend's tables (proto/walk.h); the target may write any of it. */
+struct walk_area *region_walk(const struct region *region);
+
+/* All segments of the file; the target may write any of them. */
+struct region_segment *region_segments(const struct region *region);
+
+/* The log of stacks (proto/stack_log.h); the target may write any of it. NULL if there is no such place or
+ * slot. */
+struct stack_log_place *region_stack_log(const struct region *region, uint32_t place);
+struct stack_log_slot *region_stack_log_slot(const struct region *region, uint32_t slot);
+
+/* A copy of the tally; each number is read once, but not all at the same instant. */
+struct tally region_read_tally(const struct region_tally *tally);
+
+/* Of the bytes in use, in bytes squared; never negative, whatever the process has written. */
+double region_live_variance(const struct region_place *place);
+
+/* Owner of a segment: place index, or -1. */
+int region_segment_owner(const struct region *region, uint32_t segment);
+
+/* Copies a slot if it is live and whole. */
+struct slot_copy {
+	uint64_t seq;                /* order number of the insertion here */
+	uint64_t freed_order;        /* 0 unless `state` is SLOT_FREED */
+	uint64_t address;            /* of the block; 0 in a slot's entry of the peak */
+	struct region_sample sample; /* if inherited, as the parent took it: the parent's `seq` and `slot` */
+	uint32_t origin_place, unmapped_pages;
+	uint16_t flags;
+	enum slot_state state; /* SLOT_LIVE or SLOT_FREED */
+};
+bool region_read_slot(const struct region *region, uint32_t slot, struct slot_copy *copy);
+
+/* The same for a slot that is live or freed, and for a slot's entry of the peak (always freed). */
+bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy);
+bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy);
+
+/* Whether all pages of a part of the region have been written; of a slot's entry of the peak, its page. Of a
+ * region that is not sparse: true. */
+bool region_is_written(const struct region *region, const void *part, size_t bytes);
+bool region_kept_is_there(const struct region *region, uint32_t slot);
+
+/* The present weight of a block. */
+struct weight region_weight(const struct slot_copy *copy);
+
+/* Entry `number` of the history of frees; false: not complete yet, or overwritten. */
+struct free_copy {
+	struct region_sample sample;
+	uint64_t freed_ns;
+	uint32_t freed_tid, place;
+};
+bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy);
+
+struct region_drain {
+	/* Gets a copy of the header, but the stack itself, which may change while it is read, and has `room`
+	 * bytes: in a sparse region, what was written of it at a stretch. False: the buffer is not freed. */
+	bool (*taken)(
+	    void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
+	/* NULL, or called with the next buffer, to prefetch it. All of it may change while it is read, and
+	 * behind its header nothing may be read: it may not be there. */
+	void (*ahead)(void *context, const struct region_buffer *next, size_t room);
+	void *context;
+};
+
+/* Calls `taken` for every full buffer, then frees them. Returns how many were freed. */
+size_t region_drain_buffers(const struct region *region, const struct region_drain *drain);
+
+/* Those that a process which has ended was writing are free again. */
+void region_free_half_written(const struct region *region, uint32_t place);
+
+/* Frees what a dead process owned: its segments, its half-written buffers, and in the end its place. */
+void region_release_place(const struct region *region, uint32_t place);
+
+/* The same if the place has that generation still. Else it was given back already, and what the process has
+ * there that took it since stays. */
+void region_release_place_of(const struct region *region, uint32_t place, uint32_t generation);
+
+const char *region_loss_name(enum region_loss loss);
+
+/* Forked children that found no free place, as the program run reports. */
+uint64_t region_placeless(const struct region *region);
+
+/* Those that take no more samples because they could not be cut off from the stacks of others (likewise). */
+uint64_t region_not_cut_off(const struct region *region);
+
+/* Processes that take no more samples since they have set themselves a limit of memory (likewise). */
+uint64_t region_not_afforded(const struct region *region);
+
+/* Why a program run does not use its region, as it reports; NULL: it has reported nothing. */
+const char *region_declined_text(const struct region *region);
+
+/* Has the program a malloc of its own, which comes before the hook's? */
+bool region_unseen_malloc(const struct region *region);
+
+/* The files, separated by commas, whose calls to the allocator an attached hook does not see. False and "":
+ * none is known. */
+bool region_unseen_files(const struct region *region, char files[REGION_PATH_BYTES]);
+
+#endif

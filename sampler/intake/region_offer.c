@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/intake/region_offer.h"
+
+#include "sampler/intake/region_takeover.h"
+#include "sampler/linux/memory_file.h"
+#include "sampler/linux/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define NAME_MEMFD     "/memfd:heaptap (deleted)"
+#define NAME_ANONYMOUS "/dev/zero (deleted)"
+
+enum { CANDIDATES = 8 }; /* mappings of one process that are opened, at most */
+
+/* Of an offer in anonymous memory, all of which is mapped. */
+static uint64_t anonymous_bytes(void)
+{
+	struct region_offsets offsets;
+
+	region_lay_out(&offsets, REGION_START_SEGMENTS_LEAST, REGION_OFFER_LARGE_BUFFERS);
+	return offsets.end;
+}
+
+bool region_offer_parse(const char *maps_line, struct region_offer_range *range)
+{
+	char flags[5];
+	uint64_t offset;
+	int at = 0;
+
+	if (!strstr(maps_line, " rw-s ")) /* nearly all lines: the rest costs a microsecond */
+		return false;
+	if (sscanf(maps_line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*x:%*x %" SCNu64 " %n", &range->start,
+	        &range->end, flags, &offset, &range->ino, &at) < 5 ||
+	    at == 0 || offset != 0 || range->end <= range->start || strcmp(flags, "rw-s") != 0)
+		return false;
+	const size_t length = strcspn(maps_line + at, "\n");
+	range->anonymous =
+	    length == strlen(NAME_ANONYMOUS) && strncmp(maps_line + at, NAME_ANONYMOUS, length) == 0;
+	/* The size of another version's is not known; anonymous memory has nothing else that tells it. */
+	return range->anonymous
+	    ? range->end - range->start == anonymous_bytes()
+	    : length == strlen(NAME_MEMFD) && strncmp(maps_line + at, NAME_MEMFD, length) == 0;
+}
+
+/* Calls `look` for each candidate, until one is not refused with -ENOENT. */
+static int each_candidate(
+    pid_t pid, int (*look)(void *context, pid_t pid, const struct region_offer_range *range), void *context)
+{
+	char line[4352];
+	struct region_offer_range range;
+	int result = -ENOENT, count = 0;
+	FILE *maps = proc_open_text(pid, "maps");
+
+	if (!maps)
+		return errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;
+	while (result == -ENOENT && count < CANDIDATES && fgets(line, sizeof(line), maps))
+		if (region_offer_parse(line, &range)) {
+			count++;
+			result = look(context, pid, &range);
+		}
+	fclose(maps);
+	return result;
+}
+
+/* A file of that name in some mount namespace is on another device, and a memfd has another name: so nobody
+ * has a descriptor of this one by which it could be truncated. */
+static bool is_anonymous(int fd)
+{
+	char path[PROC_PATH_BYTES], name[sizeof(NAME_ANONYMOUS) + 1];
+	struct stat status;
+	ssize_t length = readlink(proc_fd_path(path, fd), name, sizeof(name));
+
+	return length == sizeof(NAME_ANONYMOUS) - 1 &&
+	    memcmp(name, NAME_ANONYMOUS, sizeof(NAME_ANONYMOUS) - 1) == 0 && fstat(fd, &status) == 0 &&
+	    status.st_dev == memory_file_device() && status.st_dev != 0;
+}
+
+static bool make_safe(int fd, bool anonymous)
+{
+	return anonymous ? is_anonymous(fd)
+	                 : fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 ||
+	        (fcntl(fd, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
+}
+
+static int reopen(struct region_offer *offer, int fd, bool anonymous)
+{
+	struct region_header header;
+
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
+		return anonymous ? -ENOENT : -EPROTO;
+	if (header.magic == 0)
+		return -EAGAIN;
+	if (header.magic != REGION_MAGIC)
+		return anonymous ? -ENOENT : -EPROTO; /* the program's own memory, perhaps */
+	offer->abi = header.abi == REGION_ABI ? 0 : header.abi;
+	if (offer->abi)
+		return -EPROTO;
+	if (header.offered != 1)
+		return -ENOENT; /* a session's */
+	if (header.segments != (anonymous ? REGION_START_SEGMENTS_LEAST : REGION_OFFER_SEGMENTS))
+		return -EPROTO;
+	if (header.state == REGION_SPARE)
+		return -EAGAIN;
+	if (header.state != REGION_OFFERED && header.state != REGION_READY)
+		return -ENOENT; /* a session's */
+	int error = region_reopen(&offer->region, fd, anonymous);
+	if (error)
+		return error;
+	offer->region.sparse = true;
+	struct region_header *shared = region_header(&offer->region);
+	offer->session = header.session;
+	offer->used = atomic_load(&shared->state) == REGION_READY;
+	return region_takeover_may_be_read(&offer->region, offer->effort, &offer->sampler_pid) ? -EBUSY : 0;
+}
+
+static int open_candidate(void *context, pid_t pid, const struct region_offer_range *range)
+{
+	struct region_offer *offer = context;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range->start,
+	    range->end);
+	int fd = memory_file_open(path);
+	if (fd < 0)
+		return fd == -EINVAL ? -ENOENT : fd == -ENOENT ? -ESRCH : fd == -EACCES ? -EPERM : fd;
+	int error = make_safe(fd, range->anonymous) ? reopen(offer, fd, range->anonymous) : -EPROTO;
+	if (!error)
+		return 0;
+	if (offer->region.base) /* the descriptor is the region's */
+		region_close(&offer->region);
+	else
+		close(fd);
+	offer->region.fd = -1;
+	return error;
+}
+
+int region_offer_open(struct region_offer *offer, pid_t pid)
+{
+	*offer = (struct region_offer){.region.fd = -1, .effort = offer->effort};
+	return each_candidate(pid, open_candidate, offer);
+}
+
+static int note_inode(void *context, pid_t pid, const struct region_offer_range *range)
+{
+	(void)pid;
+	*(uint64_t *)context = range->ino;
+	return 0;
+}
+
+uint64_t region_offer_inode(pid_t pid, int *error)
+{
+	uint64_t ino = 0;
+
+	*error = each_candidate(pid, note_inode, &ino);
+	if (*error == -ENOENT)
+		*error = 0;
+	return ino;
+}
+
+/* Not an offer, but what an earlier daemon has handed to a process that ran already (daemon/attaching.c): its
+ * memory is as whoever made it, which a process of another user cannot imitate. */
+static bool is_of_attached(const struct region *region, bool used)
+{
+	struct stat status;
+
+	return used && !region->anonymous && fstat(region->fd, &status) == 0 && status.st_uid == geteuid();
+}
+
+/* What only a sampler says of a region: who made an offer may have said anything. */
+static void reset_sampler_part(struct region *region, bool attached)
+{
+	struct region_header *header = region_header(region);
+
+	region->walks = false;
+	atomic_store(&header->walk, 0);
+	header->dump_bytes = 0;
+	header->copy_period_bytes = 0;
+	header->snapshot_signal = 0;
+	header->start_paused = 0;
+	header->no_peak = 0;
+	header->record_mmap = 0;
+	if (attached)
+		return;
+	header->attached_after_ns = 0;
+	header->attached_rss_bytes = 0;
+	header->thread_stacks = 0;
+	header->below_main_stack = 0;
+	header->filtered = 0;
+}
+
+int region_offer_accept(struct region *region, const struct region_offer_terms *terms)
+{
+	struct region_header *header = region_header(region);
+
+	if (!region_takeover_claim(region, terms->sampler_pid))
+		return -EBUSY;
+	region->id = terms->id;
+	region->key = terms->key & ~REGION_KEY_PLACE;
+	header->region_id = region->id;
+	header->key = region->key;
+	header->clock_id = terms->clock_id;
+	header->session = terms->session;
+	reset_sampler_part(region, is_of_attached(region, terms->used));
+	region_set_period(header, terms->period_bytes);
+	return 0;
+}
+
+void region_offer_turn(const struct region *region, bool on)
+{
+	atomic_store_explicit(
+	    &region_header(region)->mode, on ? REGION_MODE_COPY : REGION_MODE_OFF, memory_order_release);
+}
