@@ -62,6 +62,6 @@ void catalog_files_tend(struct catalog_files *files, uint64_t now_ns);
 void catalog_files_drop_gone(struct catalog_files *files);
 
 /* All files, by number. Among them are files that are unread, that are no profile, and that are gone. */
-size_t catalog_files_all(const struct catalog_files *files, struct catalog_file *const **list);
+size_t catalog_files_all(const struct catalog_files *scan, struct catalog_file *const **files);
 
 #endif

@@ -237,5 +237,5 @@ test_which_and_why() {
   stage
   chmod 777 .
   equal 0 "$(status_of unprivileged "$heaptap" record -v -p 1M -o other.pb.gz true)"
-  matches '^heaptap: stacks by (breakpoint|copy), since (uprobes|perf events) are not permitted \(perf_event_paranoid' err
+  matches '^heaptap: stacks by (breakpoint|copy), since (uprobes|perf events) are not permitted \(kernel.perf_event_paranoid' err
 }

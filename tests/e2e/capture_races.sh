@@ -8,13 +8,14 @@ test_no_races() {
   gcc -fsanitize=thread -o empty empty.c 2>/dev/null && ./empty || skip 'no ThreadSanitizer here'
   # As an archive, as in tests/tests.mk: a test may bring a source of the hook's itself. What it exports is left out.
   hook=$(cd "$top" && find preload -name '*.c' | grep -vE '/(api|attach|constructor|hooks|mmap|next_symbol.*|sampled|signal)\.c')
-  region=$(cd "$top" && echo sampler/intake/*.c sampler/linux/{clock,memory_file,proc}.c)
+  region=$(cd "$top" && echo sampler/intake/{live_scan,loader_log,place_slots,region,region_*,sparse_run,walk_table}.c \
+    sampler/linux/{memory_file,proc}.c pprof/t*/*.c)
   for source in $hook $region tests/unit/live.c tests/unit/place.c tests/unit/slot.c tests/unit/mapping.c; do
     (cd "$top" && gcc -std=c11 -D_GNU_SOURCE -O1 -g -w -fsanitize=thread -I. -c -o "$OLDPWD/$(echo "$source" | tr / -).o" "$source")
   done
-  ar rcs hook.a preload-*.o sampler-*.o
+  ar rcs hook.a preload-*.o sampler-*.o pprof-*.o
   for module in live place slot mapping; do
-    gcc -fsanitize=thread -o $module tests-unit-$module.c.o hook.a -lcmocka -lm
+    gcc -fsanitize=thread -o $module tests-unit-$module.c.o hook.a -lcmocka -lm -lpcre2-8 -linih
     TSAN_OPTIONS=halt_on_error=1 ./$module >log 2>&1 || { tail -n 60 log >&2; fail "$module under ThreadSanitizer"; }
   done
 }
