@@ -89,25 +89,21 @@ static struct region_buffer *class_take(
 	return NULL;
 }
 
-static unsigned char *buffer_area(void)
-{
-	return place_part(place_view.region.offsets.buffers);
-}
-
 /* A free buffer with room for `stack_bytes`, of most_bytes at most; stacks larger than the largest buffer get
  * that one and are cut. modest: of the smallest class that has the room, and only of its lower half. */
 static struct region_buffer *buffer_take(
     uint64_t stack_bytes, uint64_t most_bytes, bool modest, uint64_t *room)
 {
-	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)buffer_area();
-	unsigned char *buffers = buffer_area() + BUFFER_BITMAPS_BYTES;
+	const struct region_offsets *offsets = &place_view.region.offsets;
+	const bool dropped = place_view.cut_off;
+	unsigned char *area = place_part(dropped ? offsets->dropped_buffers : offsets->buffers);
+	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)area;
+	unsigned char *buffers = area + BUFFER_BITMAPS_BYTES;
 
-	if (place_view.cut_off)
-		return NULL;
 	for (uint32_t c = 0; c < BUFFER_CLASSES && buffer_class[c].bytes <= most_bytes; c++) {
 		*room = buffer_class[c].bytes - sizeof(struct region_buffer);
 		const bool fits = *room >= stack_bytes || c + 1 == BUFFER_CLASSES;
-		const uint32_t all = buffer_count(c, place_view.region.large_buffers);
+		const uint32_t all = buffer_count(c, place_view.region.large_buffers, dropped);
 		const uint32_t count = modest ? all / 2 : all;
 		struct region_buffer *buffer = fits ? class_take(c, count, buffers, bitmap) : NULL;
 		if (fits && modest && !buffer)

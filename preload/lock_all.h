@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mlockall() without the library's own memory. That memory is large and all but untouched: 125 MB of
+ * mlockall() without the library's own memory. That memory is large and all but untouched: 130 MB of
  * addresses at the default period, of which a few hundred KB are in use. Without this hook a program
  * that locks all of its memory would make all of ours resident; or the kernel would refuse the call,
  * because of a limit (RLIMIT_MEMLOCK) that the program alone stays below.

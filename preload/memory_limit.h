@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits of memory that the process sets for itself. The kernel counts the addresses that we have mapped
- * against RLIMIT_AS, used or not: 125 MB at the default period, 525 MB at a period of 1. It counts the
+ * against RLIMIT_AS, used or not: 130 MB at the default period, 525 MB at a period of 1. It counts the
  * private part of them (tables.h) against RLIMIT_DATA: 13 MB, or 195 MB. A process that limits itself to
  * less would get no memory any more, and no page of stack.
  *

@@ -64,8 +64,8 @@ bool place_ready(void);
 void place_disown(uint16_t tag);
 
 /* In a forked child that has changed its user id: cuts off its view of the stacks of others. The child copies
- * no stack from now on. Threads that are writing a stack write it to nobody. One mmap. False: it was refused,
- * which is counted, and the process is to take no more samples. */
+ * its stacks into dropped_buffers from now on. Threads that are writing a stack write it to nobody. One mmap.
+ * False: it was refused, which is counted, and the process is to take no more samples. */
 bool place_drop_buffers(void);
 
 /* Maps all segments of the file, once more and elsewhere, if the process has used up those that it has. So

@@ -12,13 +12,15 @@
  *   ledger (memfd, one per session)               where a run that found no ticket counts itself
  *   region (memfd, one per executed run):
  *
- *     +--------+---------+---------+--------+---------+-------+-------+-----------+-----------------+
- *     | header | places  | modules | owners | buffers | frees | walk  | stack log | segments        |
- *     +--------+---------+---------+--------+---------+-------+-------+-----------+-----------------+
- *       4 KiB    one per   written   place    stacks    ring    rows,   stacks of   slots, one for each
- *                process   by the    of each  taken by  of the  stack   the blocks  live sampled block;
- *                          run     segment  the copy  last    counts  that live   each place takes
- *                                             backend   frees                       segments as it needs
+ *     +--------+---------+---------+--------+---------+-------+---------+-------+-----------+----------+
+ *     | header | places  | modules | owners | buffers | frees | dropped | walk  | stack log | segments |
+ *     |        |         |         |        |         |       | buffers |       |           |          |
+ *     +--------+---------+---------+--------+---------+-------+---------+-------+-----------+----------+
+ *       4 KiB    one per   written   place    stacks    ring    stacks    rows,   stacks of   slots, one
+ *                process   by the    of each  taken by  of the  of some   stack   the blocks  for each
+ *                          run       segment  the copy  last    children  counts  that live   live
+ *                                             backend   frees   (below)                       sampled
+ *                                                                                             block
  *
  * Size. The file has all segments that the program run may ever use (REGION_SEGMENTS at most). A file is
  * sparse, so a segment that nobody uses costs nothing. The program run's mapping does cost addresses, and
@@ -41,8 +43,9 @@
  *
  * Dropping privileges. The stacks in the buffers are those of every process of the program run. A forked
  * child that changes its user id maps zeroes over the buffers, so a worker cannot read its master's
- * stacks. From then on the child copies no stack: its samples are counted, and their stacks are lost
- * (REGION_LOSS_USER_CHANGED), unless the kernel dumps them or the hook walks them.
+ * stacks. From then on the child copies its stacks into dropped_buffers, where only such children write.
+ * There are few of these buffers. A stack that finds none is lost (REGION_LOSS_USER_CHANGED), unless the
+ * kernel dumps it or the hook walks it.
  *
  * Who writes what: the sampler writes the constant part of the header before the hand-over (of an offer
  * the program run has written magic, abi, offsets and segments), `mode`, `period_bytes` and `dumps_read`
@@ -64,7 +67,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define REGION_ABI   22u
+#define REGION_ABI   23u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 
 enum {
@@ -102,15 +105,15 @@ enum region_loss {
 	REGION_LOSS_TABLE_FULL = 0, /* no slot or index entry: allocated, but absent from in-use */
 	REGION_LOSS_NO_BUFFER = 1,  /* copy backend: no free buffer; the stack is lost */
 	REGION_LOSS_STALE = 2, /* the hook did not see a free; found when the address was allocated again */
-	/* copy backend: a forked child has changed its user id and has no buffers; the stack is lost */
+	/* likewise, in a forked child that has changed its user id: of dropped_buffers none was free */
 	REGION_LOSS_USER_CHANGED = 3,
 	REGION_LOSS_COUNT = 8,
 };
 
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
 struct region_offsets {
-	uint64_t places, modules, stacks, command_line, owners, buffers, frees, walk, stack_log, segments,
-	    end;
+	uint64_t places, modules, stacks, command_line, owners, buffers, frees, dropped_buffers, walk,
+	    stack_log, segments, end;
 };
 
 /*
@@ -473,21 +476,25 @@ enum {
 	BUFFER_BITMAPS_BYTES = 4096,
 };
 static const struct {
-	uint32_t count; /* of the largest ones: at most, see buffer_count() */
-	uint32_t bytes; /* struct region_buffer and the stack after it */
+	uint32_t count;         /* in `buffers`; of the largest ones: at most, see buffer_count() */
+	uint32_t dropped_count; /* in dropped_buffers: 2.4 MiB in all */
+	uint32_t bytes;         /* struct region_buffer and the stack after it */
 } buffer_class[BUFFER_CLASSES] = {
-    {4096, 2048},
-    {1024, 8192},
-    {512, 16384},
-    {256, 32768},
-    {64, 65536},
-    {64, (1 << 20) + 65536},
+    {4096, 64, 2048},
+    {1024, 32, 8192},
+    {512, 32, 16384},
+    {256, 8, 32768},
+    {64, 4, 65536},
+    {64, 1, (1 << 20) + 65536},
 };
 
-/* How many there are in a region with so many of the largest buffers (header.large_buffers). */
-static inline uint32_t buffer_count(uint32_t class, uint32_t large_buffers)
+/* How many there are in a region with so many of the largest buffers (header.large_buffers): in `buffers`, or
+ * in dropped_buffers. */
+static inline uint32_t buffer_count(uint32_t class, uint32_t large_buffers, bool dropped)
 {
-	return class + 1 < BUFFER_CLASSES ? buffer_class[class].count : large_buffers;
+	return dropped                   ? buffer_class[class].dropped_count
+	    : class + 1 < BUFFER_CLASSES ? buffer_class[class].count
+	                                 : large_buffers;
 }
 
 /* Words of the bitmap of so many buffers. */
@@ -544,14 +551,19 @@ static inline uint32_t region_start_segments(uint64_t period_bytes, uint32_t seg
 	return start < segments ? (uint32_t)start : segments;
 }
 
+static inline uint64_t buffer_area_bytes(uint32_t large_buffers, bool dropped)
+{
+	uint64_t bytes = BUFFER_BITMAPS_BYTES;
+
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
+		bytes += (uint64_t)buffer_count(c, large_buffers, dropped) * buffer_class[c].bytes;
+	return bytes;
+}
+
 /* Fills in the offsets of a region with that many segments and buffers of the largest class: there is one
  * layout. */
 static inline void region_lay_out(struct region_offsets *offsets, uint32_t segments, uint32_t large_buffers)
 {
-	uint64_t buffers = BUFFER_BITMAPS_BYTES;
-
-	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
-		buffers += (uint64_t)buffer_count(c, large_buffers) * buffer_class[c].bytes;
 	const struct {
 		uint64_t *offset, bytes;
 	} parts[] = {
@@ -560,8 +572,9 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 	    {&offsets->stacks, REGION_STACKS * sizeof(struct region_stack)},
 	    {&offsets->command_line, REGION_COMMAND_LINE_BYTES},
 	    {&offsets->owners, REGION_SEGMENTS * sizeof(uint16_t)},
-	    {&offsets->buffers, buffers},
+	    {&offsets->buffers, buffer_area_bytes(large_buffers, false)},
 	    {&offsets->frees, REGION_FREES * sizeof(struct region_free)},
+	    {&offsets->dropped_buffers, buffer_area_bytes(large_buffers, true)},
 	    {&offsets->walk, sizeof(struct walk_area)},
 	    {&offsets->stack_log, STACK_LOG_PLACES * sizeof(struct stack_log_place)},
 	    {&offsets->segments, segments * sizeof(struct region_segment)},

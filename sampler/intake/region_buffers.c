@@ -55,18 +55,23 @@ static uint64_t buffers_there(const struct region *region, const unsigned char *
 	return mask;
 }
 
-static size_t visit_buffers(const struct region *region,
+static size_t visit_area(const struct region *region, bool dropped,
     bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
     void *context)
 {
 	size_t count = 0;
-	unsigned char *area = region->base + region->offsets.buffers;
-	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)area;
-	unsigned char *buffers = area + BUFFER_BITMAPS_BYTES;
+	const uint64_t area = dropped ? region->offsets.dropped_buffers : region->offsets.buffers;
+	_Atomic uint64_t *bitmap = (_Atomic uint64_t *)(void *)(region->base + area);
+	unsigned char *buffers = region->base + area + BUFFER_BITMAPS_BYTES;
 	uint32_t there[64];
 
+	/* Few program runs have children that change their user id. Of others, to read the bitmaps would make
+	 * a page of them. */
+	if (dropped && region->sparse && !sparse_run_has(&(struct sparse_run){0}, region->fd, area))
+		return 0;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++) {
-		const uint32_t all = buffer_count(c, region->large_buffers), words = buffer_words(all);
+		const uint32_t all = buffer_count(c, region->large_buffers, dropped),
+		               words = buffer_words(all);
 
 		for (uint32_t word = 0; word < words; word++) {
 			uint64_t taken = atomic_load_explicit(&bitmap[word], memory_order_acquire) &
@@ -98,6 +103,13 @@ static size_t visit_buffers(const struct region *region,
 		buffers += (size_t)all * buffer_class[c].bytes;
 	}
 	return count;
+}
+
+static size_t visit_buffers(const struct region *region,
+    bool (*visit)(void *context, struct region_buffer *buffer, const struct region_buffer *next, size_t room),
+    void *context)
+{
+	return visit_area(region, false, visit, context) + visit_area(region, true, visit, context);
 }
 
 static bool drain_one(

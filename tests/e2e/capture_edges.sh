@@ -245,8 +245,9 @@ test_weights_are_not_fused() {
 
 # ---- users
 
-# A worker that has dropped root does not see what its master's stacks hold. The worker copies no stack itself: each is
-# counted as lost. What the kernel dumps, or the hook walks, is known all the same.
+# A worker that has dropped root does not see what its master's stacks hold. The worker copies its own stacks into a few
+# buffers. Only a stack that finds none of them free is lost, and is counted; at a period of 1 some are. What the kernel
+# dumps, or the hook walks, is known all the same.
 test_worker_does_not_see_its_masters_stacks() {
   need_root
   for how in uid/copy uid/auto reuid/copy resuid/copy; do
@@ -263,8 +264,8 @@ test_worker_does_not_see_its_masters_stacks() {
       comment_of "$profile" | sed -n 's/^samples: .* changed its user id \([0-9]*\).*/\1/p'
     done >lost
     if [ $backend = copy ]; then
-      equal 0 "$(tail -n 1 blocks)" "$how: the worker's blocks"
-      at_least 1000 "$(cat lost)" "$how: stacks lost"
+      at_least 20 "$(tail -n 1 blocks)" "$how: the worker's blocks"
+      at_least 1000 $(($(tail -n 1 blocks) + $(cat lost) + 0)) "$how: the worker's blocks, and stacks lost"
     else
       equal 1000 "$(tail -n 1 blocks)" "$how: the worker's blocks"
       equal '' "$(cat lost)" "$how: stacks lost"

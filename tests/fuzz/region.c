@@ -139,6 +139,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	    {.offset = genuine.offsets.segments, .bytes = SLOTS * sizeof(struct region_slot)},
 	    {.offset = genuine.offsets.segments + offsetof(struct region_segment, kept),
 	        .bytes = SLOTS * sizeof(struct region_slot)},
+	    {.offset = genuine.offsets.dropped_buffers,
+	        .bytes = BUFFER_BITMAPS_BYTES + (size_t)BUFFERS * buffer_class[0].bytes},
 	    {.offset = genuine.offsets.stack_log, .bytes = LOGGED},
 	    {.offset = genuine.offsets.stack_log + offsetof(struct stack_log_place, nodes), .bytes = LOGGED},
 	    {.offset = genuine.offsets.stack_log + offsetof(struct stack_log_place, walked), .bytes = LOGGED},

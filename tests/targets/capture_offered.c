@@ -54,7 +54,7 @@ static int content_of(const struct region_header *header, uint32_t tid)
 	    (const unsigned char *)header + header->offsets.buffers + BUFFER_BITMAPS_BYTES;
 
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
-		for (uint32_t i = 0; i < buffer_count(c, header->large_buffers);
+		for (uint32_t i = 0; i < buffer_count(c, header->large_buffers, false);
 		     i++, at += buffer_class[c].bytes) {
 			const struct region_buffer *buffer = (const void *)at;
 

@@ -34,8 +34,8 @@ static void opens_as_described(void **unused)
 	assert_int_equal(region.offsets.segments, header->offsets.segments);
 	assert_int_equal(REGION_SPARE, header->state);
 	const uint64_t offsets[] = {region.offsets.places, region.offsets.modules, region.offsets.owners,
-	    region.offsets.buffers, region.offsets.frees, region.offsets.walk, region.offsets.stack_log,
-	    region.offsets.segments, region.offsets.end};
+	    region.offsets.buffers, region.offsets.frees, region.offsets.dropped_buffers, region.offsets.walk,
+	    region.offsets.stack_log, region.offsets.segments, region.offsets.end};
 	for (size_t i = 1; i < sizeof(offsets) / sizeof(offsets[0]); i++)
 		assert_true(offsets[i - 1] < offsets[i] && offsets[i] % 64 == 0);
 	/* Forked children and program runs map over these parts, or map them again, on any kernel's pages. */
@@ -282,6 +282,28 @@ static void buffers_are_drained_once(void **unused)
 	region_close(&region);
 }
 
+/* Full buffers of children that have changed their user id come too, and only what a dead one was writing is
+ * given back. */
+static void both_areas_are_drained(void **unused)
+{
+	struct region region;
+	struct seen seen = {0};
+	const struct region_drain drain = {.taken = see, .context = &seen};
+
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	unsigned char *area = region.base + region.offsets.dropped_buffers;
+	struct region_buffer *first = (void *)(area + BUFFER_BITMAPS_BYTES),
+	                     *second = (void *)((unsigned char *)first + buffer_class[0].bytes);
+	*(uint64_t *)(void *)area = 3;
+	first->word = buffer_word(BUFFER_FULL, 2);
+	second->word = buffer_word(BUFFER_WRITING, 2);
+	assert_int_equal(1, region_drain_buffers(&region, &drain));
+	assert_int_equal(2, *(uint64_t *)(void *)area);
+	region_release_place(&region, 2);
+	assert_int_equal(0, *(uint64_t *)(void *)area);
+	region_close(&region);
+}
+
 static void every_bit_set(void **unused)
 {
 	struct region region;
@@ -290,11 +312,18 @@ static void every_bit_set(void **unused)
 
 	assert_int_equal(0, region_open(&region, 3, 0, &options));
 	memset(buffer_area(&region), 0xff, BUFFER_BITMAPS_BYTES);
+	memset(region.base + region.offsets.dropped_buffers, 0xff, BUFFER_BITMAPS_BYTES);
 	assert_int_equal(0, region_drain_buffers(&region, &drain));
 	size_t all = 0;
 	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
 		for (uint32_t i = 0; i < buffer_class[c].count; i++, all++)
 			fixture_buffer(&region, c, i)->word = BUFFER_FULL;
+	unsigned char *dropped = region.base + region.offsets.dropped_buffers + BUFFER_BITMAPS_BYTES;
+	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
+		for (uint32_t i = 0; i < buffer_class[c].dropped_count;
+		     i++, all++, dropped += buffer_class[c].bytes)
+			((struct region_buffer *)(void *)dropped)->word = BUFFER_FULL;
+	assert_true(dropped <= region.base + region.offsets.walk);
 	const uint32_t last = BUFFER_CLASSES - 1;
 	unsigned char *last_buffer =
 	    (unsigned char *)fixture_buffer(&region, last, buffer_class[last].count - 1);
@@ -456,6 +485,7 @@ int main(void)
 	    cmocka_unit_test(the_free_of_a_live_slot_is_not_read),
 	    cmocka_unit_test(owners_are_checked),
 	    cmocka_unit_test(buffers_are_drained_once),
+	    cmocka_unit_test(both_areas_are_drained),
 	    cmocka_unit_test(every_bit_set),
 	    cmocka_unit_test(released_place_is_clean),
 	    cmocka_unit_test(a_place_is_free_when_it_is_empty),
