@@ -56,8 +56,8 @@ bool place_take(void);
 /* From now on slots that this process takes are its own. */
 void place_begin(void);
 
-/* The place is filled in. False: it is no longer ours, for the sampler took us for dead (claims.h); which is
- * counted. */
+/* The place is filled in. False: the sampler thought that we were dead and gave the place away
+ * (sampler/books/stale_places.h), which is counted. */
 bool place_ready(void);
 
 /* In a forked child: the slots of entries with that tag, its parent's, are not its own. */
@@ -69,7 +69,7 @@ void place_disown(uint16_t tag);
 bool place_drop_buffers(void);
 
 /* Maps all segments of the file, once more and elsewhere, if the process has used up those that it has. So
- * an program run that has more live samples than its period made likely gets room for them. The only
+ * a program run that has more live samples than its period made likely gets room for them. The only
  * system calls that a sample makes: getrlimit and mremap, once in a process' life, and none where a
  * seccomp filter is known of. False: there are no more segments. Keeps errno. */
 bool place_grow(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A target: one process while it executes one program, and what heap and events both need to know: its
- * identity, its address space, its stacks, its end. struct process (heap/) and struct event_process (events/)
- * begin with one.
+ * identity, its address space, its stacks, its end. struct process and struct event_process (books/) begin
+ * with a target.
  */
 #ifndef SAMPLER_INTAKE_TARGET_H
 #define SAMPLER_INTAKE_TARGET_H
