@@ -164,8 +164,8 @@ uint64_t region_offer_inode(pid_t pid, int *error)
 	return ino;
 }
 
-/* Not an offer, but a region that an earlier daemon gave to a process that ran already (daemon/attach_jobs.c):
- * its memory belongs to whoever made it, which a process of another user cannot imitate. */
+/* Not an offer, but a region that an earlier daemon gave to a process that ran already (attach_jobs.c). Its
+ * memory belongs to whoever made it, which a process of another user cannot imitate. */
 static bool is_of_attached(const struct region *region, bool used)
 {
 	struct stat status;

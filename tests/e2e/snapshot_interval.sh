@@ -136,7 +136,7 @@ test_a_slow_disk_skips() {
     read -r writer _ <"/proc/$sampler/task/$sampler/children" || : # its line has no end
   done
   # The sampler wakes every 20 ms at most: forty intervals and more go by.
-  wakings() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$sampler/cmd/status"; }
+  wakings() { sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "/proc/$sampler/status"; }
   before=$(wakings)
   awake() { [ "$(wakings)" -ge $((before + 100)) ]; }
   wait_for 20 awake

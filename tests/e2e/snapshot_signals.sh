@@ -173,7 +173,7 @@ test_a_program_that_has_just_come_is_snapshot() {
   echo go >&9
   wait_for 20 grep -q ready output
   kill -USR1 "$front"
-  wait_for 20 eval '[[ $(sed -n "s/^ShdPnd:[[:space:]]*//p" /proc/$sampler/cmd/status) = *[2367abef]?? ]]' # bit 9: USR1
+  wait_for 20 eval '[[ $(sed -n "s/^ShdPnd:[[:space:]]*//p" /proc/$sampler/status) = *[2367abef]?? ]]' # bit 9: USR1
   kill -CONT "$sampler"
   wait_for 20 eval '[ "$(find all -name "*snapshot_signal*.0001.pb.gz")" ]'
   finish 0

@@ -100,7 +100,7 @@ stop_front_when_full() {
   [ -e /proc/$sampler/exe ] || fail 'the sampler did not wait for room'
   equal 1 "$(grep -c 'not chosen by --only and --exclude' err)" 'summaries'
 }
-sampler_sleeps() { awk '/^voluntary_ctxt_switches/ { print $2 }' /proc/$sampler/cmd/status || echo 0; }
+sampler_sleeps() { awk '/^voluntary_ctxt_switches/ { print $2 }' /proc/$sampler/status || echo 0; }
 
 # Its user may stop it for long: it hears that all is written when it runs again.
 test_a_front_that_is_stopped_with_its_socket_full() {
