@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that another process lends: descriptors of its own, /proc/PID/fd/N. A path leads to whatever process
- * has that number now: another one in a pid namespace, or any after the sampler has ended; and the path may
- * have been put into the environment by whoever started a program that became root then. So a file is asked
- * whose it is before it is opened for more than that, and before a byte of it is believed: to open a device
- * can do something already (a watchdog), and a named pipe may be anybody's.
+ * Files that another process lends: its descriptors, by the path /proc/PID/fd/N.
  *
- * The owner is who made the file, which no other user can imitate: root, or the program's own user. In a user
- * namespace all users without a number there have one and the same. Then the kernel is asked whether it is
- * our own, as it compares the true numbers: who is not a file's owner may not open it with O_NOATIME.
+ * The path names a process by its number, and that may be the wrong process: in another pid namespace, or
+ * after the sampler has ended. The path may also be forged: somebody set it in the environment and then
+ * started a setuid program. So the owner of the file is checked first, on a descriptor that is opened by
+ * O_PATH. Only then is the file opened and read: to open a device can have an effect already (a watchdog), and
+ * a named pipe may belong to anybody.
  *
- * The system calls are the loader's own.
+ * The owner must be root or the program's own user. No other user can make such a file. In a user namespace
+ * all users without a number there share one uid. There the file is opened with O_NOATIME: the kernel
+ * compares the true uids, and lets only the owner do that.
+ *
+ * Only system calls that the loader makes, too, are made here.
  */
 #ifndef PRELOAD_OWNED_FILE_H
 #define PRELOAD_OWNED_FILE_H
@@ -25,22 +27,23 @@ enum owned_file_others {
 	OWNED_FILE_UNNUMBERED, /* those of users without a number in our user namespace */
 };
 
-/* Root or our own user; not the number of those without one. */
+/* True for root and for our own user; false for the uid that users without a number share. */
 bool owned_file_is_by(uid_t uid);
 
-/* The folder /proc/PID/fd that a path of this very form names, as a descriptor for owned_file_open; or -1.
- * It is that process' for good, whoever has its number later. */
+/* Opens the folder of a path of the form /proc/PID/fd/N, for owned_file_open(). The descriptor stays with
+ * that process, even if another process gets its number later. -1 if there is no such folder. */
 int owned_file_folder(const char *path);
 
-/* Opens the N of such a path in that folder, close-on-exec. type: S_IFREG or S_IFIFO; flags as of open(2). A
- * descriptor and the file's size, or -1: nobody has such a descriptor, or it is none of root's or ours. */
+/* Opens descriptor N of the path in that folder, close-on-exec. type: S_IFREG or S_IFIFO; flags as of open(2).
+ * Returns a descriptor, and the file's size in *bytes. -1 if there is no descriptor N, or if its file belongs
+ * to another user. */
 int owned_file_open(
     int folder, const char *path, mode_t type, int flags, enum owned_file_others others, uint64_t *bytes);
 
-/* The same question of a regular file that is open already. */
+/* The same check for a regular file that is open already. */
 bool owned_file_check(int fd, enum owned_file_others others, uint64_t *bytes);
 
-/* Whether nobody can write to an open file in memory any more (F_SEAL_WRITE). */
+/* True if no process can write to this file in memory any more (F_SEAL_WRITE). */
 bool owned_file_is_sealed(int fd);
 
 #endif

@@ -15,10 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PLACE_NONE = UINT16_MAX }; /* an index and a tag that no entry has: the process owns no slot */
+enum { PLACE_NONE = UINT16_MAX }; /* as an index or a tag: the process owns no slot */
 
-/* A place's tag: its index, and above it how often it had been given away before, as far as there is room.
- * That of a parent that has ended may have been given to its child. */
+/* The tag of a place is its index and, in the bits above, its generation modulo PLACE_TAG_GENERATIONS. A
+ * child may get the place of its parent that has ended: the generation tells them apart. */
 enum { PLACE_TAG_INDEX_BITS = 8, PLACE_TAG_GENERATIONS = 128 };
 _Static_assert(REGION_PLACES <= 1 << PLACE_TAG_INDEX_BITS, "an index has room in a tag");
 _Static_assert(PLACE_TAG_GENERATIONS << PLACE_TAG_INDEX_BITS <= PLACE_NONE, "and no tag is PLACE_NONE");
@@ -37,12 +37,12 @@ struct place_view {
 	struct region_place *self; /* NULL: no place was free */
 	uint32_t index;
 	uint32_t generation;  /* of the place, when it was taken */
-	_Atomic uint16_t tag; /* of the entries whose slots this process owns */
+	_Atomic uint16_t tag; /* this process owns the slots of entries with this tag */
 	/* the segments, and how many of them are mapped there */
 	struct region_segment *_Atomic segments;
 	_Atomic uint32_t segments_mapped;
 	bool cut_off; /* place_drop_buffers() */
-	bool tapped;  /* the uprobe or breakpoint at the trigger is there for this process too */
+	bool tapped;  /* the uprobe or breakpoint at the trigger fires in this process */
 };
 extern struct place_view place_view __attribute__((visibility("hidden")));
 
@@ -60,25 +60,25 @@ void place_begin(void);
  * (sampler/books/stale_places.h), which is counted. */
 bool place_ready(void);
 
-/* In a forked child: the slots of entries with that tag, its parent's, are not its own. */
+/* In a forked child: the slots of entries with the parent's tag are not the child's own. */
 void place_disown(uint16_t tag);
 
 /* In a forked child that has changed its user id: cuts off its view of the stacks of others. The child copies
- * its stacks into dropped_buffers from now on. Threads that are writing a stack write it to nobody. One mmap.
- * False: it was refused, which is counted, and the process is to take no more samples. */
+ * its stacks into dropped_buffers from now on. A stack that another thread is writing is lost. Makes one
+ * call of mmap. False: the kernel refused it, which is counted; the process must take no more samples. */
 bool place_drop_buffers(void);
 
-/* Maps all segments of the file, once more and elsewhere, if the process has used up those that it has. So
- * a program run that has more live samples than its period made likely gets room for them. The only
- * system calls that a sample makes: getrlimit and mremap, once in a process' life, and none where a
- * seccomp filter is known of. False: there are no more segments. Keeps errno. */
+/* Maps all segments of the file at another address, if the process has used up the segments that it has. So a
+ * program run with more live samples than its period made likely gets room for them. These are the only
+ * system calls that a sample can cause: getrlimit and mremap, once in the life of a process. Where a seccomp
+ * filter is known of, there are none, and the result is false. False: there are no more segments. Keeps errno. */
 bool place_grow(void);
 
-/* How many bytes of the region are mapped: when the program run started, and by now. */
+/* How many bytes of the region are mapped: from the start, and by now. */
 uint64_t place_start_bytes(void);
 uint64_t place_bytes(void);
 
-/* The region makes way for zeroes, or is unmapped: so is what place_grow has mapped. */
+/* Call when the region is covered with zeroes, or unmapped: the memory of place_grow() is, too. */
 void place_cover_grown(void);
 void place_unmap_grown(void);
 

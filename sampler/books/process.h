@@ -2,7 +2,7 @@
 /*
  * Processes and program runs.
  *
- *   run    one execution of a program, with one region. The process that executed the program has
+ *   run      one execution of a program, with one region. The process that executed the program has
  *            place 0; a child that it forks gets another place with its first sample.
  *   process  one place of a run: pid, address space, stacks, books.
  *
@@ -35,13 +35,13 @@ struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
 	uint64_t copied; /* of these, by the copy backend */
 	uint64_t by_uprobe, by_breakpoint;
-	uint64_t dumps;  /* that arrived by an event, also of samples that are known or only compared */
+	uint64_t dumps;  /* that arrived by an event, even for samples that were known or only compared */
 	uint64_t walked; /* by the target itself */
 	/* likewise, but no dump has told yet which stack it is: without a stack for now */
 	uint64_t not_dumped;
 	uint64_t outcome[UNWIND_COUNTS];
 	uint64_t no_room;           /* samples whose stack or site the books had no room for */
-	uint64_t inherited_no_room; /* likewise, blocks that it had from its parent */
+	uint64_t inherited_no_room; /* the same, for blocks inherited from the parent */
 	/* samples of an earlier sampler, which knew their stacks: counted, and under STACK_BEFORE_RESTART */
 	uint64_t before_restart;
 	uint64_t frees_unknown; /* of blocks whose stack was lost */
@@ -126,7 +126,7 @@ struct process {
 /* registry.c */
 enum run_state {
 	RUN_CLAIMED,  /* the region is taken; the run has not written its part of the header yet */
-	RUN_READY,    /* it has; the work that follows is not done */
+	RUN_READY,    /* the header is complete; the sampler has not set the run up yet */
 	RUN_ADOPTING, /* the books of an earlier sampler are being taken over */
 	RUN_SETTLED,
 };
@@ -175,7 +175,7 @@ struct run_tuning {
 /* abandoned.c: who has a region in anonymous memory mapped, by the last look */
 struct run_mapped {
 	pid_t by;       /* 0: not known */
-	bool by_nobody; /* and never again */
+	bool by_nobody; /* nobody has it mapped, and nobody ever will */
 };
 
 /* backend_fallback.c: how stacks arrive */
