@@ -5,8 +5,8 @@
  * The path names a process by its number, and that may be the wrong process: in another pid namespace, or
  * after the sampler has ended. The path may also be forged: somebody set it in the environment and then
  * started a setuid program. So the owner of the file is checked first, on a descriptor that is opened by
- * O_PATH. Only then is the file opened and read: to open a device can have an effect already (a watchdog), and
- * a named pipe may belong to anybody.
+ * O_PATH. Only then is the file opened and read: to open a device can have an effect already (a watchdog),
+ * and a named pipe may belong to anybody.
  *
  * The owner must be root or the program's own user. No other user can make such a file. In a user namespace
  * all users without a number there share one uid. There the file is opened with O_NOATIME: the kernel
@@ -34,9 +34,9 @@ bool owned_file_is_by(uid_t uid);
  * that process, even if another process gets its number later. -1 if there is no such folder. */
 int owned_file_folder(const char *path);
 
-/* Opens descriptor N of the path in that folder, close-on-exec. type: S_IFREG or S_IFIFO; flags as of open(2).
- * Returns a descriptor, and the file's size in *bytes. -1 if there is no descriptor N, or if its file belongs
- * to another user. */
+/* Opens descriptor N of the path in that folder, close-on-exec. type: S_IFREG or S_IFIFO; flags as of
+ * open(2). Returns a descriptor, and the file's size in *bytes. -1 if there is no descriptor N, or if its
+ * file belongs to another user. */
 int owned_file_open(
     int folder, const char *path, mode_t type, int flags, enum owned_file_others others, uint64_t *bytes);
 
