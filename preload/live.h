@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Is this pointer a sampled block? Private memory of the process, so that a forked child has an exact copy of
- * what was live when it was forked, whatever its parent does next.
+ * Is this pointer a sampled block? The tables are private memory of the process. So a forked child has an
+ * exact copy of what was live at the fork, whatever its parent does next.
  *
  * Four steps, because nearly every free is of a block that was never sampled:
  *
  *   spans    one counting byte for 8 KiB of addresses; addresses far apart share one. Zero means "nothing
  *            sampled there". 64 bytes of it stand for 512 KiB of heap, so it stays in the first cache
  *            whatever the program frees.
- *   filter   one counting byte per position of the address, scaled to 32 bytes per live sample, so about 3 %
- *            of the frees that come so far take the next step when a level is full.
- *   confirm  a second filter of the same size, where other blocks are neighbours: lets 3 % of those through.
- *   index    buckets of eight keys (one cache line); an address lives in one of four neighbouring buckets,
- *            near those of the addresses around it, or, if these are full, of two times four elsewhere. So a
- *            lookup reads the same 96 words at most, mostly 8, and removing is a store of zero: no
- *            tombstones, no decay with use.
+ *   filter   one counting byte for each position of the address, scaled to 32 bytes for each live sample.
+ *            When a level is full, about 3 % of the frees that reach the filter go on to `confirm`.
+ *   confirm  a second filter of the same size, where other blocks are neighbours. It lets 3 % of those frees
+ *            through.
+ *   index    buckets of eight keys (one cache line). An address lives in one of four neighbouring buckets,
+ *            near the addresses around it. If these are full, it lives in one of two other groups of four.
+ *            So a lookup reads 96 words at most, mostly 8. Removing is a store of zero: there are no
+ *            tombstones, and nothing decays with use.
  *
- * Levels of filter, confirm and index: the first serves 4 K live samples (2 GiB of heap at the default
- * period), the second 64 K, and a third what the period may need. When a level is full, new entries go to
- * the next; nothing ever moves. All levels share the spans, so free() itself tests one byte, always.
+ * Filter, confirm and index have levels. The first serves 4 K live samples (2 GiB of heap at the default
+ * period), the second 64 K, and the third as many as the period may need. When a level is full, new entries
+ * go to the next; nothing ever moves. All levels share the spans, so free() itself always tests one byte.
  *
- * The memory is given by tables.h, when there is a region; that of the third level perhaps later. Until there
- * is memory the spans are one byte, which is zero.
+ * tables.h gives the memory when there is a region; the third level may get its memory later. Until then the
+ * spans are one byte, which is zero.
  *
  * All operations are lock-free and safe against signal handlers and threads that die in the middle. A key is
  * 0 (empty), 1 (busy) or an address; a thread that dies while it holds a key busy leaks that one entry.
@@ -40,7 +41,7 @@ enum {
 	LIVE_SPAN_SHIFT = 13,
 };
 
-/* Of tables: how many levels, and of how many keys. */
+/* The size of the tables: the number of levels, and the keys in each. */
 struct live_size {
 	uint32_t levels;
 	uint32_t first_bits; /* of the first level's number of keys */
@@ -59,12 +60,11 @@ struct live_spans {
 	uint8_t counts[];
 };
 
-/* Never NULL. Mask and counts are behind one pointer: who reads it finds both of one size. */
+/* Never NULL. Mask and counts are behind one pointer, so a reader gets a matching pair. */
 extern const struct live_spans *live_spans;
 
 /* False: certainly not sampled. At the default period one span in 64 holds a sample, at 64 KiB one in 8. The
- * filter is not tested at once, because it has a cache line for each KiB of heap, and there is one for each
- * level. */
+ * filter is not tested here: it has a cache line for each KiB of heap, and each level has a filter. */
 static inline bool live_maybe(const void *pointer)
 {
 	const struct live_spans *spans = __atomic_load_n(&live_spans, __ATOMIC_RELAXED);
@@ -73,11 +73,11 @@ static inline bool live_maybe(const void *pointer)
 	           __ATOMIC_RELAXED) != 0;
 }
 
-/* The same, by filter and confirm of each level, after live_maybe returned true: one free of an unsampled
- * block in a thousand passes. */
+/* Call it after live_maybe() returned true. Tests filter and confirm of each level: one free in a thousand of
+ * unsampled blocks passes. */
 bool live_maybe_here(const void *pointer);
 
-/* The size that the live samples of 32 GiB of heap need, at most a million. */
+/* The size for the live samples of 32 GiB of heap, for at most a million samples. */
 struct live_size live_size_for(uint64_t period_bytes);
 
 /* Makes a size smaller. False: it is the smallest. */
@@ -104,8 +104,9 @@ size_t live_last_bytes(void);
  * one thread at a time. */
 void live_add_last(void *memory);
 
-/* Takes all memory away: nothing that was entered is found any more. The caller is the only thread, and not
- * in one of these functions but live_maybe: `first` must stay readable, and read as zeroes. */
+/* Takes all memory away: nothing that was entered is found any more. Call it only when there is one thread,
+ * and that thread is in none of these functions except live_maybe(): `first` must stay readable, and read as
+ * zeroes. */
 void live_close(void);
 
 /* Enters a block; returns flags. An older entry with the same address (the hook did not see its free) is
@@ -122,9 +123,9 @@ bool live_take(const void *pointer, struct live_entry *entry);
 /* Forgets every block. */
 void live_clear(void);
 
-/* Calls `visit` for every entry, which it may change; false from it removes the entry. For the claim of a
- * forked child. The entry is busy during the call: a signal handler that frees this very block does not find
- * it, and the entry stays until the address is allocated again (REGION_LOSS_STALE). */
+/* Calls `visit` for every entry, which it may change. If `visit` returns false, the entry is removed. Used
+ * when a forked child claims its place. The entry is busy during the call: a signal handler that frees this
+ * very block does not find it, and the entry stays until the address is used again (REGION_LOSS_STALE). */
 void live_visit(bool (*visit)(const void *pointer, struct live_entry *entry));
 
 #endif

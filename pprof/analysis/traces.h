@@ -31,13 +31,13 @@ struct filter;
 struct profile;
 
 struct traces_row {
-	size_t stack; /* first one in stacks */
+	size_t stack; /* index of its first frame in `stacks` */
 	uint32_t depth;
-	/* places in the stack: the frame that the row of a table is about, and what it called
-	 * (row_label.h). Both 0 at first: the leaf */
+	/* Positions in the stack. head: the frame that the table's row is about (row_label.h). through: the
+	 * frame that it called. Both are 0, the leaf, at first. */
 	uint32_t head, through;
 	uint32_t thread, age; /* numbers in `strings`; 0: unknown, or rows are not split */
-	bool is_shared;       /* profiles of one column have samples of it in common (shared_samples.h) */
+	bool is_shared;       /* two profiles of a column hold the same samples of it (shared_samples.h) */
 };
 
 struct traces_options {
@@ -62,17 +62,17 @@ struct traces {
 	uint32_t *stacks;
 	size_t stack_capacity, stack_count;
 	size_t type_count, column_count, default_type;
-	/* of values: one per type, one for MEASURE_TEMPORARY, and one for inherited objects in use */
+	/* values of a row and column: for each type, for MEASURE_TEMPORARY, for inherited objects */
 	size_t slot_count;
 	const char **types, **units;
-	/* type of each kind, -1 for none; of MEASURE_FREED see traces_value() */
+	/* type of each kind, -1 for none; for MEASURE_FREED see traces_value() */
 	int kinds[MEASURE_COUNT];
 	int64_t *values;            /* [(row * column_count + column) * slot_count + type] */
 	struct estimate *estimates; /* [(row * column_count + column) * SIDE_COUNT + side] */
 	size_t value_capacity, estimate_capacity;
 	int64_t *all; /* [column * slot_count + type]: totals before filtering */
-	/* [column * SIDE_COUNT + side]: of these, and of what is selected; a block of several profiles may be
-	 * in more than one row, so the last is not just the sum over rows */
+	/* [column * SIDE_COUNT + side]: errors of `all`, and of the selected rows. The second is not the sum
+	 * over rows: a block that several profiles hold may be in several rows. */
 	struct estimate *all_estimates, *selected_estimates;
 	uint64_t *prints; /* of the selected stacks, see traces_differ() */
 	struct shared_samples overlap;
@@ -87,22 +87,23 @@ int traces_init(
     struct traces *t, const struct traces_options *options, const struct profile *first, size_t column_count);
 void traces_fini(struct traces *t);
 
-/* Tells of a profile that will be added, before the first one is: which of them have samples in common, and
- * what threads, and functions that were made at run time, are called. Not needed for one profile alone. 0 or
- * -ENOMEM. */
+/* Announces a profile. Call it for every profile before the first traces_add(). It learns which profiles
+ * share samples, and the names of threads and of functions that were made at run time. Not needed for a
+ * single profile. Returns 0 or -ENOMEM. */
 int traces_expect(struct traces *t, const struct profile *profile, size_t column);
 
-/* Corrects the estimates for these samples, when all profiles have been added. 0 or -ENOMEM. */
+/* Corrects the estimates for samples that several profiles share. Call it when all profiles have been added.
+ * Returns 0 or -ENOMEM. */
 int traces_finish(struct traces *t);
 
-/* Adds a profile to a column; the profile may be freed then. 0, -ENOMEM, -EOVERFLOW; -EFBIG beyond max_bytes;
- * -ENODATA: no sample type in common. */
+/* Adds a profile to a column; the profile may be freed afterwards. 0, -ENOMEM, -EOVERFLOW; -EFBIG beyond
+ * max_bytes; -ENODATA: no sample type in common. */
 int traces_add(struct traces *t, const struct profile *profile, size_t column);
 
-/* The same of a process that has ended since: what it had in use counts no longer, what it allocated does. */
+/* The same for a process that has ended since. Its blocks in use no longer count; its allocations do. */
 int traces_add_ended(struct traces *t, const struct profile *profile, size_t column);
 
-/* 0, or -EFBIG if their memory and `more` bytes exceed max_bytes. */
+/* 0, or -EFBIG if the memory of the traces and `more` bytes exceed max_bytes. */
 int traces_check_memory(const struct traces *t, size_t more);
 
 /* Do the profiles have this kind? */
@@ -127,11 +128,11 @@ struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t colu
 struct traces_doubt traces_doubt_all(const struct traces *t, size_t column, enum measure_kind kind);
 struct traces_doubt traces_doubt_selected(const struct traces *t, size_t column, enum measure_kind kind);
 
-/* Has any selected stack another value of this kind in `column` than in `other`? Rows may be groups of
- * stacks, so all rows may be equal even then. */
+/* Does any selected stack differ in this kind between the two columns? Rows may be groups of stacks, so all
+ * rows may be equal even then. */
 bool traces_differ(const struct traces *t, size_t column, size_t other, enum measure_kind kind);
 
-/* Its word for --sort ("inuse"); does it count bytes; its unit. */
+/* Of a kind: its word for --sort ("inuse"), whether it counts bytes, and its unit. */
 const char *traces_kind_word(enum measure_kind kind);
 bool traces_is_bytes(const struct traces *t, enum measure_kind kind);
 const char *traces_unit(const struct traces *t, enum measure_kind kind);

@@ -19,8 +19,8 @@
 
 /* Notes the file that a process executes when it is first watched: the program run's own program, which
  * has our region mapped, unless the process has executed another by then. Without a pidfd only COMMAND's
- * file is noted. Any other process without a pidfd that lives has executed another program before it was
- * found; that is noted in target.unprofiled. */
+ * file is noted. Another living process without a pidfd executed a second program before it was found:
+ * target.unprofiled says so. */
 void executed_begin(struct process *process);
 
 /* Looks whether the process executes another program now, and why the library is not in it: both go to

@@ -95,7 +95,7 @@ struct program_run;
 struct offerer;
 struct walked;
 
-/* A chain of forks is followed so far. Blocks of a process beyond it have no known origin. */
+/* A chain of so many forks is followed. Blocks of a process beyond it have no known origin. */
 enum { PROCESS_ANCESTORS = 16 };
 
 struct process {
@@ -104,12 +104,12 @@ struct process {
 	struct program_run *run;
 	uint32_t place;
 	uint32_t generation; /* of the place */
-	/* The processes of the program run that it was forked from, the program run's own first, its parent
-	 * last; 0: not known. HEAP_ORIGIN_... of its books counts them from 1. */
+	/* Its ancestors within the program run: [0] is the process at place 0, the last is the parent; 0: not
+	 * known. The books number them from 1 (HEAP_ORIGIN_...). */
 	pid_t ancestors[PROCESS_ANCESTORS];
 	uint32_t ancestor_count;
 	bool was_running; /* it was there before the session */
-	/* It has no pidfd because no descriptor or memory was left for one: it may live. */
+	/* It has no pidfd because no descriptor or memory was left for one: it may be alive. */
 	bool unsure;
 	struct heap *heap;
 	struct process_walked walked;

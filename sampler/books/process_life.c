@@ -182,10 +182,9 @@ void process_life_close_executed(
 	}
 }
 
-/* The process had made way for another program before it was found, but a process with its number lives:
- * the other program may not have loaded the library yet, and its program run closes this process. Unless
- * that program run is there already: what a child leaves in its parent's program run may be found
- * later. */
+/* True while the program that this process has executed may still be loading the library. The process
+ * executed it before the process was found. The run of that program, when it appears, closes this process.
+ * False if that run is there already: what a child leaves in its parent's run may be found later. */
 static bool is_loading(const struct registry *registry, const struct process *process, uint64_t now)
 {
 	const struct target *target = &process->target;

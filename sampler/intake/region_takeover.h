@@ -25,17 +25,16 @@ int region_takeover_open(pid_t pid, struct region *region);
 bool region_takeover_is_read(const struct region *region);
 
 /*
- * The same for whoever asks about many regions, again and again. Each question may be about a process with a
- * million descriptors, and be asked by that: 200 processes of another session with 900 took three seconds
- * beside a load. `effort` counts descriptors: beyond 16,384 a second a region is taken for being read. A
- * header that names no process, or one that is gone, needs no descriptor. *sampler_pid: whom the header
- * named.
+ * The same for a caller that asks about many regions, again and again. Each answer may cost a look at a
+ * million descriptors of a process, and the process can cause the question: 200 processes of another
+ * session, each with 900 descriptors, took three seconds beside a load. `effort` counts descriptors. Beyond
+ * 16,384 a second the answer is "may be read". A header that names no process, or a process that is gone,
+ * costs nothing. *sampler_pid: the process that the header named.
  */
 bool region_takeover_may_be_read(const struct region *region, struct throttle *effort, uint32_t *sampler_pid);
 
-/* We become the sampler that reads it, unless another has become that since the header named the one who was
- * asked about (sampler_pid above). False: another has. Two that both read it would give its places back
- * twice. */
+/* Makes us the region's sampler. False if another sampler took the region after sampler_pid was read (above).
+ * Two samplers of a region would give its places back twice. */
 bool region_takeover_claim(const struct region *region, uint32_t sampler_pid);
 
 /* The pid of the sampler that reads the region that pid has mapped; 0: it is gone, or cannot be told. */

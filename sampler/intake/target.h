@@ -130,8 +130,8 @@ uid_t target_user(const struct target *target);
 /* The account of the process, as a number that cannot be foreseen; 0 if the plan names no account. */
 uint64_t target_account(const struct target *target);
 
-/* The account where no plan names one: the user's, as a number that no named account has. 0 if the user is
- * unknown (-1): the process had ended and was reaped before the look. */
+/* The account of a process without a plan: its user, as a number that no named account has. 0 if the user is
+ * unknown (-1), because the process was reaped before the look. */
 uint64_t target_account_of_user(uid_t user);
 
 /* Reads the maps of a live process again if the last reading is `every_ns` old or more. True if they were

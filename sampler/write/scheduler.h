@@ -25,10 +25,10 @@ struct scheduler *scheduler_new(const struct scheduler_setup *setup);
 void scheduler_free(struct scheduler *scheduler);
 const struct scheduler_setup *scheduler_setup(const struct scheduler *scheduler);
 
-/* Are so many samples of its heap enough for a profile that nobody has asked for? */
+/* Does a target with so many samples of its heap get a profile that nobody has asked for? */
 bool scheduler_is_enough(const struct scheduler *scheduler, const struct target *target, uint64_t samples);
 
-/* For the registry whose targets the source takes snapshots of. */
+/* The listener for the registry that has the targets of the source. */
 struct target_listener scheduler_listener(struct snapshot_source *source);
 
 /* Does what is due. Must be called again after the returned time in ns, or earlier. */

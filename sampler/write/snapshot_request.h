@@ -14,7 +14,8 @@
  *      |                                           |   ^                |
  *      +------------------written------------------+   +------drop------+
  *
- * Whatever is not drawn changes nothing, but for one thing: `beside` also leads from NONE and DUE to WRITING.
+ * Events that are not drawn change nothing. One arrow is not drawn: `beside` leads from NONE and DUE to
+ * WRITING.
  *
  * At most one snapshot is in the writer. All who ask meanwhile get the next one together, because the one
  * that is being written may be older than their request. A periodic snapshot that is due while another is
@@ -61,7 +62,7 @@ enum snapshot_by {
 
 struct snapshot_request {
 	enum request_state state; /* changed by snapshot_request_step() alone */
-	/* Of what is asked for, and was not taken yet. */
+	/* About the snapshot that is asked for and was not taken yet. */
 	unsigned int by;                  /* enum snapshot_by: who asked */
 	char cause[384];                  /* for the profile's comment */
 	char name[64];                    /* a word in the file's name; "" none */
@@ -80,8 +81,8 @@ bool snapshot_request_is_asked(const struct snapshot_request *request);
 bool snapshot_request_ask(struct snapshot_request *request, enum snapshot_by by, const char *cause,
     const char *name, uint64_t asker);
 
-/* Moves all who wait to `askers`, and returns how many they are. An asker that is answered may turn out to
- * have gone, and is taken off each list meanwhile: this list is empty by then. */
+/* Moves the clients that wait to `askers`, and returns their number. Call it before the clients are answered:
+ * to answer a client that has gone calls snapshot_request_forget(), which must find this list empty. */
 uint32_t snapshot_request_take_askers(struct snapshot_request *request, uint64_t askers[SNAPSHOT_ASKERS]);
 
 /* The asker has gone: its place is free for another. */

@@ -34,8 +34,8 @@ static uint64_t level(const struct load_limiter *load, uint64_t cpu)
 	return load->looks < LOAD_LIMITER_MEAN_LOOKS ? 0 : mean(load);
 }
 
-/* Has the CPU time fallen to about a half? It does if samples took it, as twice the period makes half the
- * samples. If other work took it, it does not, even if a process makes that work less at each raise. */
+/* Has the CPU time fallen to about a half? It does so if samples took the time, since twice the period makes
+ * half the samples. If other work took the time, twice the period does not halve it. */
 static bool is_half(uint64_t cpu, uint64_t before)
 {
 	return cpu * 20 <= before * 13;

@@ -26,8 +26,8 @@ bool policy_match_refuses(
 /* The sampling period to begin with, in bytes. */
 uint64_t policy_match_period(const struct daemon *daemon, const struct policy_match *match);
 
-/* For struct finder_setup: the account of a process that need not be known yet, as a number. It is the
- * number of target_account() for a process that has a plan. */
+/* For struct finder_setup: the number of the account of any process, in the table or not. It equals
+ * target_account() once the process has a plan. */
 uint64_t policy_match_account(void *context, pid_t pid);
 
 /* Fills in the plan of a process that is to be profiled. */
