@@ -3,9 +3,9 @@
  * The shared memory between one program run and the sampler.
  *
  * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults.
- * The program run that claims it maps it in the library's constructor and never unmaps it; the children
- * that it forks inherit the mapping and claim a place of their own in it, so that no process needs a
- * system call after its start.
+ * A program run claims the region, maps it in the library's constructor, and never unmaps it. Forked
+ * children inherit the mapping, and each claims a place in it. So no process needs a system call after its
+ * start.
  *
  *   pool (read-only memfd, one per session)      proves to a run that this is the right session
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
@@ -31,8 +31,8 @@
  * the header touched, the descriptor closed. A daemon that wants the process finds the mapping, opens it
  * through /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode.
  * Each process of the program run sees the mode when its next interval ends, and takes a place. The file
- * is a memfd called "heaptap"; where a filter may forbid its making, or a limit of file sizes, it is
- * anonymous shared memory ("/dev/zero (deleted)"), of which nobody can have a descriptor.
+ * is a memfd called "heaptap". Where a seccomp filter or RLIMIT_FSIZE may forbid a memfd, the offer is
+ * anonymous shared memory ("/dev/zero (deleted)"): nobody can have a descriptor of that.
  *
  * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes
  * the live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was
@@ -47,11 +47,11 @@
  * There are few of these buffers. A stack that finds none is lost (REGION_LOSS_USER_CHANGED), unless the
  * kernel dumps it or the hook walks it.
  *
- * Who writes what: the sampler writes the constant part of the header before the hand-over (of an offer
- * the program run has written magic, abi, offsets and segments), `mode`, `period_bytes` and `dumps_read`
- * whenever it likes, and resets places and segments of processes that are gone. Everything else is the
- * target's. The sampler treats all of it as hostile: it keeps its own copy of every size and offset and
- * checks every value it reads.
+ * Who writes what: the sampler writes the constant part of the header before the hand-over. In an offer the
+ * program run has written magic, abi, offsets and segments already. The sampler writes `mode`,
+ * `period_bytes` and `dumps_read` at any time, and resets places and segments of processes that are gone.
+ * The target writes everything else. The sampler treats all of it as hostile: it keeps its own copy of every
+ * size and offset and checks every value it reads.
  *
  * All integers are in native byte order: both sides run on one machine. Every struct's size is asserted
  * below.
@@ -117,13 +117,13 @@ struct region_offsets {
 };
 
 /*
- * Bytes from the trigger's instruction that the library's note names, which gets the uprobe, to the one that
- * gets the breakpoint, header.trigger_address.
+ * The uprobe is set on the instruction that the library's note names. The breakpoint is set this many bytes
+ * after it, at header.trigger_address.
  *
- * On aarch64 these must not be one: to get past a breakpoint the kernel has the thread step over it, the
- * uprobe's own step ends that one (reinstall_suspended_bps, arch/arm64/kernel/hw_breakpoint.c) and is taken
- * for it, and the thread runs on past the uprobe's slot into undefined instructions (seen on 6.1: SIGILL).
- * And anybody may set a uprobe where the note says.
+ * On aarch64 the two must differ. To pass a breakpoint the kernel makes the thread take a single step; a
+ * uprobe takes a single step, too. The kernel takes one step for the other (reinstall_suspended_bps,
+ * arch/arm64/kernel/hw_breakpoint.c), and the thread runs on past the uprobe's slot into undefined
+ * instructions (seen on 6.1: SIGILL). And anybody may set a uprobe where the note says.
  */
 enum {
 #if defined(__aarch64__)
@@ -163,22 +163,22 @@ struct region_header {
 	uint32_t record_mmap;         /* 1: anonymous mappings are blocks too */
 	uint32_t dump_bytes;          /* the copy backend takes deeper stacks than this */
 	_Atomic uint32_t sampler_pid; /* the sampler that reads the region now, and has its descriptor open */
-	/* clock of slot times: one that needs no system call on this machine; or, as the program run says,
-	 * the coarse one, because a filter is in force */
+	/* The clock of slot times. It needs no system call on this machine. The program run may change it to
+	 * the coarse clock, if a filter is in force. */
 	uint32_t clock_id;
 	uint32_t signal_everywhere; /* 1: snapshot_signal is for every process, not only COMMAND's own */
 	uint32_t thread_stacks;     /* entries of `stacks`; 0 unless the process ran already */
 	uint32_t filtered;          /* 1: the process ran already, with a seccomp filter in force */
-	/* of a process that ran already, for a sampler that adopts it: for how long it had, and the resident
-	 * memory that it had then; 0: started by heaptap */
+	/* Of a process that was attached to, for a sampler that adopts it: how long it had run by then, and
+	 * its resident memory. 0: heaptap started it. */
 	uint64_t attached_after_ns, attached_rss_bytes;
-	/* likewise: where the mapping ends that came next below the main thread's stack; 0: unknown */
+	/* Likewise: the end of the next mapping below the main thread's stack; 0: unknown. */
 	uint64_t below_main_stack;
 	uint32_t wants_command_line; /* 1: the run writes its command line, arguments separated by blanks */
 	/* at this period and below, the hook copies stacks while there are buffers, in any mode */
 	uint64_t copy_period_bytes;
-	/* likewise while so many dumps may wait in the rings; each ring has room for several times as many,
-	 * since all program runs of a session share it */
+	/* The hook also copies stacks while this many dumps may wait in the rings. Each ring has room for
+	 * several times as many, since all program runs of a session share it. */
 	uint64_t dumps_most;
 	/* of an offer that was taken: the session of the daemons that may take it
 	 * (sampler/cmd/daemon/session_identity.h) */
@@ -186,8 +186,8 @@ struct region_header {
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */
-	/* 0: no stacks are walked; else of so many walked samples one is dumped too, to be compared: a power
-	 * of two */
+	/* 0: no stacks are walked. N, a power of two: one of N walked samples is dumped too, for comparison.
+	 * */
 	_Atomic uint32_t walk;
 	_Atomic uint64_t period_bytes;
 	_Atomic uint64_t dumps_read; /* what `dumps` was before the rings were last emptied */
@@ -207,18 +207,18 @@ struct region_header {
 	uint32_t declined;      /* enum region_declined, if that is the state */
 	/* requests for snapshots, of all places: a change means that a place has a new one */
 	_Atomic uint64_t requests;
-	/* memory that the library has mapped for itself beside the region, when it started and when that was
-	 * full; 0 and 0: none */
+	/* Memory that the library has mapped for itself beside the region. own: at the start; grown: later,
+	 * when the first was full. 0 and 0: none. */
 	uint64_t own_start, own_end, grown_start, grown_end;
 	/* children that changed their user id and take no more samples: the kernel refused to cut off the
 	 * stacks of others */
 	_Atomic uint64_t not_cut_off;
 	_Atomic uint32_t taken; /* of an offer: 1 once a process has taken place 0 */
 	uint32_t offered;       /* 1: the run made this region itself, and has offered it */
-	/* of a process that was attached to: import slots that lead to the hooks, and files whose calls to
-	 * the allocator go by none (names, separated by commas) */
+	/* Of a process that was attached to. imports: import slots that lead to the hooks. unseen_files:
+	 * files whose calls of the allocator bypass the hooks (names, separated by commas). */
 	_Atomic uint32_t imports;
-	_Atomic uint32_t attaching; /* enum region_attaching: changed once, by who is first */
+	_Atomic uint32_t attaching; /* enum region_attaching: the first to change it wins */
 	char unseen_files[REGION_PATH_BYTES];
 	/* code that stays where it is for as long as the program runs (preload/start_files.h) */
 	uint32_t start_files;
@@ -232,18 +232,18 @@ struct region_header {
 /*
  * How a new period reaches every thread of every process with its next allocation, though none of them asks
  * for it: with each allocation a thread also counts down extra_bytes[i], one of eight words, which is 0. The
- * thread has taken `i` from `watch` when it came to the slow path of the hook last. At a change `watch`
+ * thread read `i` from `watch` on its last slow path through the hook. At a change `watch`
  * becomes the next number, and every other word becomes so large that it ends any interval. So a thread that
- * does not know the period comes to the slow path. There it sees by what it has counted that its interval has
- * not ended, and takes the new `i`.
+ * does not know the period comes to the slow path. There its own count of bytes tells it that its
+ * interval has not ended, and it takes the new `i`.
  *
  * What is left of its interval is dropped, and another one is drawn with the new period. That is no bias: the
  * exponential distribution is memoryless, and the change does not depend on what is left. A block is counted
  * at one moment, by one word. So one period decides about the whole block, and its sample carries that.
  *
- * A thread that allocates nothing during eight changes, or sixteen, keeps its interval of before, and its
- * sample carries that period. At a period of 1 no thread does: then every word is large, since each
- * allocation takes the slow path anyway, and "every allocation" is true from the first one on.
+ * A thread that allocates nothing during a multiple of eight changes keeps its old interval, and its sample
+ * carries that period. At a period of 1 this cannot happen: then every word is large, since each allocation
+ * takes the slow path anyway, and "every allocation" is true from the first allocation on.
  */
 #define REGION_EXTRA_BYTES (1ull << 62)
 
@@ -257,7 +257,7 @@ static inline void region_recount(struct region_header *header)
 	atomic_store(&header->watch, watch);
 }
 
-/* Sets it for what is allocated from now on. */
+/* Sets the period, from the next allocation on. */
 static inline void region_set_period(struct region_header *header, uint64_t period_bytes)
 {
 	if (atomic_exchange(&header->period_bytes, period_bytes) != period_bytes)
