@@ -21,6 +21,7 @@
 #include "preload/tables.h"
 #include "preload/thread.h"
 #include "proto/region.h"
+#include "proto/region_layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #include "preload/place.h"
 #include "preload/sample.h"
 #include "preload/tally.h"
+#include "proto/buffer.h"
 #include "proto/region.h"
 
 #include <stdatomic.h>

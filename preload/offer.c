@@ -5,6 +5,7 @@
 #include "preload/overcommit.h"
 #include "preload/raw_file.h"
 #include "preload/session.h"
+#include "proto/region_layout.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>

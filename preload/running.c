@@ -26,6 +26,7 @@
 #include "preload/slot.h"
 #include "preload/thread.h"
 #include "proto/region.h"
+#include "proto/region_layout.h"
 
 #include <errno.h>
 #include <link.h>

@@ -7,6 +7,7 @@
 #include "preload/owned_file.h"
 #include "preload/raw_file.h"
 #include "preload/region_socket.h"
+#include "proto/region_layout.h"
 #include "proto/region_pool.h"
 
 #include <errno.h>

@@ -59,6 +59,7 @@
 #ifndef PROTO_REGION_H
 #define PROTO_REGION_H
 
+#include "proto/loss.h"
 #include "proto/stack_log.h"
 #include "proto/walk.h"
 
@@ -98,16 +99,6 @@ struct region_tally {
 	_Atomic uint64_t samples;
 	_Atomic uint64_t bytes_q8;
 	_Atomic uint64_t objects_q16;
-};
-
-/* Why a sample or its stack is missing. The name table is region_loss_name(). */
-enum region_loss {
-	REGION_LOSS_TABLE_FULL = 0, /* no slot or index entry: allocated, but absent from in-use */
-	REGION_LOSS_NO_BUFFER = 1,  /* copy backend: no free buffer; the stack is lost */
-	REGION_LOSS_STALE = 2, /* the hook did not see a free; found when the address was allocated again */
-	/* likewise, in a forked child that has changed its user id: of dropped_buffers none was free */
-	REGION_LOSS_USER_CHANGED = 3,
-	REGION_LOSS_COUNT = 8,
 };
 
 /* Where the parts of a region begin, in bytes from its start; `end` is its size. */
@@ -422,93 +413,6 @@ struct region_free {
 	uint32_t place;
 };
 
-/* Registers of a copied sample: the callee-saved ones, stack pointer and program counter. No others, because
- * each cache line of a buffer moves from one CPU to another and back. x86-64: rbx rbp rsp r12 r13 r14 r15
- * rip; aarch64: x19 to x30, sp, pc. */
-enum {
-	BUFFER_REGS = 14,
-};
-
-/* A stack taken by the copy backend. Its bit in the bitmap of its class is set while it is taken; `word` goes
- * FREE -> WRITING -> FULL and, by the sampler, back to FREE. A thread that dies while it writes blocks no
- * other: the sampler frees the buffers that a dead process was writing. */
-struct region_buffer {
-	_Atomic uint32_t word; /* buffer_word() */
-	uint32_t place;
-	struct region_sample sample;
-	uint32_t stack_bytes; /* copied */
-	uint16_t content;     /* enum buffer_content */
-	uint16_t flags;       /* enum slot_flags */
-	uint64_t regs[BUFFER_REGS];
-	uint64_t unmaps; /* of the place, then */
-	uint64_t reserved[2];
-	/* the stack's bytes follow */
-};
-
-enum buffer_content {
-	BUFFER_STACK = 0,       /* the stack's innermost bytes */
-	BUFFER_WHOLE_STACK = 1, /* all of them: the copy reaches the known end of the stack */
-	/* of a walked sample: where the walk has led, the hook's own frame first. `regs` has nothing */
-	BUFFER_FRAMES = 2,
-};
-
-enum buffer_state {
-	BUFFER_FREE = 0,
-	BUFFER_WRITING = 1,
-	BUFFER_FULL = 2,
-};
-
-/* A buffer's word: enum buffer_state in the low byte, above it the writer's place. */
-enum { BUFFER_STATE_BITS = 8 };
-#define BUFFER_STATE_MASK ((1u << BUFFER_STATE_BITS) - 1)
-
-static inline uint32_t buffer_word(enum buffer_state state, uint32_t place)
-{
-	return (uint32_t)state | place << BUFFER_STATE_BITS;
-}
-
-/* Stack buffers come in size classes, each with a bitmap of the buffers in use. The lowest free buffer is
- * used first, so that no more memory is touched than stacks wait at the same time. Most stacks of C programs
- * take less than 2 KiB. The area begins with the bitmaps, in the order of the classes, padded to a page. The
- * bitmap of each class is a whole number of words; bits beyond the class' count mean nothing. */
-enum {
-	BUFFER_CLASSES = 6,
-	BUFFER_BITMAPS_BYTES = 4096,
-};
-static const struct {
-	uint32_t count;         /* in `buffers`; of the largest ones: at most, see buffer_count() */
-	uint32_t dropped_count; /* in dropped_buffers: 2.4 MiB in all */
-	uint32_t bytes;         /* struct region_buffer and the stack after it */
-} buffer_class[BUFFER_CLASSES] = {
-    {4096, 64, 2048},
-    {1024, 32, 8192},
-    {512, 32, 16384},
-    {256, 8, 32768},
-    {64, 4, 65536},
-    {64, 1, (1 << 20) + 65536},
-};
-
-/* How many there are in a region with so many of the largest buffers (header.large_buffers): in `buffers`, or
- * in dropped_buffers. */
-static inline uint32_t buffer_count(uint32_t class, uint32_t large_buffers, bool dropped)
-{
-	return dropped                   ? buffer_class[class].dropped_count
-	    : class + 1 < BUFFER_CLASSES ? buffer_class[class].count
-	                                 : large_buffers;
-}
-
-/* Words of the bitmap of so many buffers. */
-static inline uint32_t buffer_words(uint32_t count)
-{
-	return (count + 63) / 64;
-}
-
-/* The bits of one of these words that stand for buffers. */
-static inline uint64_t buffer_bits(uint32_t count, uint32_t word)
-{
-	return count >= (word + 1) * 64 ? UINT64_MAX : (UINT64_C(1) << count % 64) - 1;
-}
-
 /* A file that the loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded to
  * 8. The first is the program. If the path by which it was executed is not its file's, that path comes before
  * it, with an empty range. */
@@ -521,99 +425,6 @@ struct region_module {
 	uint8_t build_id[REGION_BUILD_ID_MAX];
 	uint32_t path_bytes;
 };
-
-#define REGION_OFFER_PERIOD_BYTES (512u << 10) /* of an offered region, until a sampler says otherwise */
-
-enum {
-	REGION_OFFER_SEGMENTS = 1024,     /* that the file of an offered region has */
-	REGION_START_SEGMENTS_LEAST = 64, /* and of one in anonymous memory, which has a size for ever */
-	REGION_OFFER_LARGE_BUFFERS = 8,
-};
-
-/* At smaller periods more deep stacks wait at the same time. */
-static inline uint32_t region_large_buffers(uint64_t period_bytes)
-{
-	return period_bytes < REGION_OFFER_PERIOD_BYTES ? buffer_class[BUFFER_CLASSES - 1].count
-	                                                : (uint32_t)REGION_OFFER_LARGE_BUFFERS;
-}
-
-/* How many segments a program run maps when it starts: for the samples of 32 GiB of heap, a million at
- * most. */
-static inline uint32_t region_start_segments(uint64_t period_bytes, uint32_t segments)
-{
-	const uint64_t slots = (UINT64_C(32) << 30) / (period_bytes ? period_bytes : 1);
-	uint64_t start = slots / REGION_SEGMENT_SLOTS;
-
-	if (start > REGION_OFFER_SEGMENTS)
-		start = REGION_OFFER_SEGMENTS;
-	if (start < REGION_START_SEGMENTS_LEAST)
-		start = REGION_START_SEGMENTS_LEAST;
-	return start < segments ? (uint32_t)start : segments;
-}
-
-static inline uint64_t buffer_area_bytes(uint32_t large_buffers, bool dropped)
-{
-	uint64_t bytes = BUFFER_BITMAPS_BYTES;
-
-	for (uint32_t c = 0; c < BUFFER_CLASSES; c++)
-		bytes += (uint64_t)buffer_count(c, large_buffers, dropped) * buffer_class[c].bytes;
-	return bytes;
-}
-
-/* Fills in the offsets of a region with that many segments and buffers of the largest class: there is one
- * layout. */
-static inline void region_lay_out(struct region_offsets *offsets, uint32_t segments, uint32_t large_buffers)
-{
-	const struct {
-		uint64_t *offset, bytes;
-	} parts[] = {
-	    {&offsets->places, REGION_PLACES * sizeof(struct region_place)},
-	    {&offsets->modules, REGION_MODULES_BYTES},
-	    {&offsets->stacks, REGION_STACKS * sizeof(struct region_stack)},
-	    {&offsets->command_line, REGION_COMMAND_LINE_BYTES},
-	    {&offsets->owners, REGION_SEGMENTS * sizeof(uint16_t)},
-	    {&offsets->buffers, buffer_area_bytes(large_buffers, false)},
-	    {&offsets->frees, REGION_FREES * sizeof(struct region_free)},
-	    {&offsets->dropped_buffers, buffer_area_bytes(large_buffers, true)},
-	    {&offsets->walk, sizeof(struct walk_area)},
-	    {&offsets->stack_log, STACK_LOG_PLACES * sizeof(struct stack_log_place)},
-	    {&offsets->segments, segments * sizeof(struct region_segment)},
-	};
-	uint64_t at = REGION_PAGE_BYTES;
-	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		/* A forked child maps zeroes over the buffers, and a program run maps the segments once
-		 * more. So these parts begin, and the buffers end, with a page of any size. */
-		const uint64_t page = parts[i].offset == &offsets->buffers ||
-		        parts[i].offset == &offsets->frees || parts[i].offset == &offsets->segments
-		    ? REGION_PAGE_BYTES_MOST
-		    : REGION_PAGE_BYTES;
-
-		*parts[i].offset = at = (at + page - 1) / page * page;
-		at += parts[i].bytes;
-	}
-	offsets->end = (at + REGION_PAGE_BYTES - 1) / REGION_PAGE_BYTES * REGION_PAGE_BYTES;
-}
-
-/* Bytes that a program run maps when it starts: the beginning of the file. */
-static inline uint64_t region_start_bytes(const struct region_header *header)
-{
-	return header->offsets.segments + header->start_segments * sizeof(struct region_segment);
-}
-
-/* Whether a header is one that this build has written, of a file with that many bytes. All of it may be
- * hostile: offsets are compared, and no sum is made of them. */
-static inline bool region_is_whole(const struct region_header *header, uint64_t file_bytes)
-{
-	struct region_offsets offsets;
-
-	if (header->magic != REGION_MAGIC || header->abi != REGION_ABI || header->segments < 1 ||
-	    header->segments > REGION_SEGMENTS || header->start_segments < 1 ||
-	    header->start_segments > header->segments ||
-	    header->large_buffers > buffer_class[BUFFER_CLASSES - 1].count)
-		return false;
-	region_lay_out(&offsets, header->segments, header->large_buffers);
-	return file_bytes == offsets.end && memcmp(&header->offsets, &offsets, sizeof(offsets)) == 0;
-}
 
 /* The trigger's first register: the region's key, with the place's index in these bits of it. */
 #define REGION_KEY_PLACE 0xffffull
@@ -633,6 +444,5 @@ _Static_assert(sizeof(struct region_sample) == 40, "no padding");
 _Static_assert(sizeof(struct region_slot) == 64, "a slot is one cache line");
 _Static_assert(sizeof(struct region_segment) % REGION_PAGE_BYTES == 0, "segments share no page");
 _Static_assert(sizeof(struct region_free) == 64, "a free is one cache line");
-_Static_assert(sizeof(struct region_buffer) == 192, "buffer header layout");
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/books/intake.h"
 
+#include "proto/buffer.h"
 #include "sampler/books/executed.h"
 #include "sampler/books/program_run.h"
 #include "sampler/books/unfollowed.h"

@@ -7,6 +7,7 @@
 #ifndef SAMPLER_INTAKE_REGION_H
 #define SAMPLER_INTAKE_REGION_H
 
+#include "proto/buffer.h"
 #include "proto/region.h"
 #include "proto/weight.h"
 #include "sampler/intake/tally.h"
@@ -168,8 +169,6 @@ void region_release_place(const struct region *region, uint32_t place);
 /* The same if the place has that generation still. Else it was given back already, and what the process has
  * there that took it since stays. */
 void region_release_place_of(const struct region *region, uint32_t place, uint32_t generation);
-
-const char *region_loss_name(enum region_loss loss);
 
 /* Forked children that found no free place, as the program run reports. */
 uint64_t region_placeless(const struct region *region);

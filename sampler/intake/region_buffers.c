@@ -2,6 +2,7 @@
 /* The stack buffers of a region. */
 #include "sampler/intake/region.h"
 
+#include "proto/buffer.h"
 #include "sampler/intake/sparse_run.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/intake/region_offer.h"
 
+#include "proto/region_layout.h"
 #include "sampler/intake/region_takeover.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/proc.h"

@@ -8,6 +8,7 @@
  * Input: a byte that chooses, a byte for the number of 8-byte words that go to the list of modules, these,
  * the rest.
  */
+#include "proto/buffer.h"
 #include "sampler/books/intake.h"
 #include "sampler/books/program_run.h"
 

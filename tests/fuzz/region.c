@@ -8,6 +8,7 @@
  * live or freed, a peak, one stack, three frees. The input changes it: an area (one byte), an offset in it
  * (two), a length (one), so many bytes; and so on. Pids are forced to 0, or it would read other processes.
  */
+#include "proto/buffer.h"
 #include "sampler/books/adoption.h"
 #include "sampler/books/free_log.h"
 #include "sampler/books/heap_view.h"

@@ -7,6 +7,7 @@
  *   capture_hostile lie PID...     says that these processes are its children, and keeps the region from
  *                                  being sealed
  */
+#include "proto/region_layout.h"
 #include "tests/targets/own_region.h"
 
 #include <fcntl.h>

@@ -5,6 +5,7 @@
  *
  * Says `whole`, `a part` or `nothing`.
  */
+#include "proto/buffer.h"
 #include "tests/targets/own_region.h"
 
 #include <pthread.h>

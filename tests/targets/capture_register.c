@@ -6,6 +6,7 @@
  * no stack was copied.
  */
 #define _GNU_SOURCE
+#include "proto/buffer.h"
 #include "tests/targets/own_region.h"
 
 #include <signal.h>

@@ -16,6 +16,7 @@
  */
 #define _GNU_SOURCE
 #include "proto/region.h"
+#include "proto/region_layout.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -17,6 +17,7 @@
  *   place     FD only says where the file `place` is, and opens nothing
  */
 #include "proto/region.h"
+#include "proto/region_layout.h"
 #include "proto/region_pool.h"
 #include "tests/targets/trust_secret.h"
 

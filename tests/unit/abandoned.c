@@ -3,6 +3,7 @@
  * Which offers in anonymous memory somebody still has: real memory, and real processes that have it mapped
  * and sleep. What the kernel is asked is counted.
  */
+#include "proto/region_layout.h"
 #include "sampler/books/arrivals.h"
 #include "sampler/books/program_run.h"
 #include "sampler/books/tend.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon makes of attachments that are on their way: the children that attach are the test's. */
 #include "pprof/text/clock.h"
+#include "proto/region_layout.h"
 #include "sampler/cmd/daemon/attach_jobs.h"
 #include "sampler/cmd/daemon/candidate.h"
 #include "sampler/cmd/daemon/daemon_state.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's pure parts: its own load, the session's identity, lines of maps that may be offers. */
+#include "proto/region_layout.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/exit_queue_limit.h"
 #include "sampler/cmd/daemon/list_quota.h"

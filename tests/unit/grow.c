@@ -5,6 +5,7 @@
 #include "preload/place.h"
 #include "preload/seccomp_filter.h"
 #include "preload/slot.h"
+#include "proto/region_layout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
  * and from a target that writes whatever it likes.
  */
 #include "sampler/books/intake.h"
+#include "proto/buffer.h"
 #include "sampler/books/program_run.h"
 
 #include <setjmp.h>

@@ -2,6 +2,7 @@
 /* Copies of the shared table: whose blocks, which are whole, which were live at the peak, and with
  * hostile writers. */
 #include "sampler/intake/live_scan.h"
+#include "proto/buffer.h"
 #include "sampler/intake/place_slots.h"
 
 #include <errno.h>

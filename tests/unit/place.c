@@ -8,6 +8,7 @@
 #include "preload/sample.h"
 #include "preload/slot.h"
 #include "preload/tally.h"
+#include "proto/buffer.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -2,6 +2,7 @@
 /* arm64: qemu-aarch64 runs this test, too */
 /* The sampler's view of shared memory that a hostile target may fill with anything, at any time. */
 #include "sampler/intake/region.h"
+#include "proto/region_layout.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,6 +6,7 @@
 #ifndef TESTS_UNIT_REGION_FIXTURE_H
 #define TESTS_UNIT_REGION_FIXTURE_H
 
+#include "proto/buffer.h"
 #include "sampler/intake/region.h"
 
 #include <string.h>

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "proto/buffer.h"
 #include "proto/region.h"
 #include "sampler/linux/regs.h"
 

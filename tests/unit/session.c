@@ -2,6 +2,7 @@
 /* What the library takes of a session: from a real pool of the sampler's, and from files that are none of it.
  */
 #include "preload/session.h"
+#include "proto/region_layout.h"
 
 #include "proto/region_pool.h"
 #include "sampler/intake/region_pool.h"

@@ -5,6 +5,7 @@
  */
 #include "sampler/books/walked.h"
 #include "pprof/text/clock.h"
+#include "proto/buffer.h"
 #include "proto/walk.h"
 #include "sampler/books/drain.h"
 #include "sampler/books/program_run.h"

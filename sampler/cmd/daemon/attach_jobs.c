@@ -3,6 +3,7 @@
 
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
+#include "proto/region_layout.h"
 #include "sampler/books/arrivals.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/policy_match.h"
