@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a sample or its stack is missing: the causes that the target counts, by place (region_place.lost). A new
- * cause is a row here and in the switch below, and a tally_lost() where the loss happens. Losses in the
+ * Why a sample or its stack is missing: the causes that the target counts, by place (region_place.lost). A
+ * new cause is a row here and in the switch below, and a tally_lost() where the loss happens. Losses in the
  * sampler are enum unwind_outcome and struct process_counters.
  */
 #ifndef PROTO_LOSS_H

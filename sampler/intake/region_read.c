@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of slots and of frees, which the target may be writing: a copy counts only if its word is the same before
- * and after. */
+/* Copies of slots and of frees. The target may be writing them: a copy counts only if its word is the same
+ * before and after. */
 #include "sampler/intake/region.h"
 
 #include <stdatomic.h>
