@@ -37,7 +37,7 @@ static void test_all_points_are_kept_while_there_is_room(void **state)
 	assert_null(series.points);
 }
 
-/* The first point stays, whatever the number of points, and the distances are the steps of then or more. */
+/* The first point stays, whatever the number of points, and each distance is one step, which doubles. */
 static void test_all_of_the_time_is_covered(void **state)
 {
 	struct series series = {0};
@@ -47,8 +47,9 @@ static void test_all_of_the_time_is_covered(void **state)
 	assert_in_range(series.count, POINTS / 2 + 1, POINTS);
 	assert_int_equal(*(int64_t *)series.points, 0);
 	for (size_t i = 1; i < series.count; i++)
-		assert_true(
-		    ((int64_t *)series.points)[i] - ((int64_t *)series.points)[i - 1] >= series.step_ns);
+		assert_int_equal(
+		    ((int64_t *)series.points)[i] - ((int64_t *)series.points)[i - 1], series.step_ns);
+	assert_int_equal(series.step_ns, 1024 * STEP);
 	assert_true(
 	    ((int64_t *)series.points)[series.count - 1] >= 1000 * POINTS * STEP - 2 * series.step_ns);
 	series_fini(&series);
