@@ -59,7 +59,7 @@ static void a_loop_may_add_and_remove(void **state)
 {
 	char items[6], late;
 	struct table table = {0};
-	size_t visits = 0, first = 0;
+	size_t visits = 0;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(items); i++)
@@ -75,16 +75,20 @@ static void a_loop_may_add_and_remove(void **state)
 	}
 	assert_int_equal(visits, sizeof(items));
 	assert_int_equal(table.count, sizeof(items)); /* one less, and the late one */
-	table_each (char, item, &table)
-		for (size_t i = 0; i < sizeof(items); i++)
-			table_remove(&table, 7, &items[i]);
-	assert_int_equal(table.count, 1);
+	visits = 0;
 	table_each (char, item, &table) {
-		first++;
-		if (item)
+		if (visits++ == 1)
 			break;
 	}
-	assert_int_equal(first, 1);
+	assert_int_equal(visits, 2);
+	visits = 0;
+	table_each (char, item, &table) {
+		visits++;
+		for (size_t i = 0; i < sizeof(items); i++)
+			table_remove(&table, 7, &items[i]);
+	}
+	assert_int_equal(table.count, 1);
+	assert_int_equal(visits, 2); /* the first, which removes all others, and the late one */
 	table_fini(&table);
 	table_each (char, item, &table)
 		assert_null(item);
