@@ -196,8 +196,29 @@ static void labels_may_change_within_a_stack(void **state)
 	profile_free(after);
 }
 
-/* Any two profiles of which the later one has allocated more: no value is negative, and the sum is what came.
- * */
+/* What came with a label is new there, whichever sample of the stack comes first. */
+static void labels_are_told_apart(void **state)
+{
+	struct profile *before = make(), *after = make();
+	struct since since = {.first = before};
+	int64_t fallen, *values;
+
+	(void)state;
+	put_labelled(before, 1, 100, NULL);
+	put_labelled(before, 1, 50, "temporary");
+	put_labelled(after, 1, 80, "temporary");
+	put_labelled(after, 1, 100, NULL);
+	values = since_values(&since, after, &live, &fallen);
+	assert_int_equal(fallen, 0);
+	assert_int_equal(values[0 * TYPES], 30);
+	assert_int_equal(values[1 * TYPES], 0);
+	free(values);
+	profile_free(before);
+	profile_free(after);
+}
+
+/* Any two profiles of which the later one has allocated more: no value is negative, and the sum is what
+ * came. */
 static void no_total_ever_falls(void **state)
 {
 	unsigned int seed = 1;
@@ -244,6 +265,7 @@ int main(void)
 	    cmocka_unit_test(differences_are_by_stack_wherever_it_lies),
 	    cmocka_unit_test(what_lost_its_stack_is_not_new),
 	    cmocka_unit_test(labels_may_change_within_a_stack),
+	    cmocka_unit_test(labels_are_told_apart),
 	    cmocka_unit_test(no_total_ever_falls),
 	};
 
