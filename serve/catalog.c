@@ -208,7 +208,16 @@ static int add_files(struct catalog *catalog)
 
 static bool is_there(const void *context, const struct process_key *key)
 {
-	return catalog_find(context, key) != NULL;
+	const struct catalog *catalog = context;
+
+	for (size_t i = 0; i < catalog->process_count; i++) {
+		const struct process_key *other = &catalog->processes[i].key;
+
+		if (other->server == key->server && other->pid == key->pid &&
+		    other->start_unix_ns == key->start_unix_ns)
+			return true;
+	}
+	return false;
 }
 
 static void look(struct catalog *catalog);
@@ -448,18 +457,6 @@ const struct spool_list *catalog_spools(const struct catalog *catalog)
 	return &catalog->spools;
 }
 
-const struct catalog_process *catalog_find(const struct catalog *catalog, const struct process_key *key)
-{
-	for (size_t i = 0; i < catalog->process_count; i++) {
-		const struct process_key *other = &catalog->processes[i].key;
-
-		if (other->server == key->server && other->pid == key->pid &&
-		    other->start_unix_ns == key->start_unix_ns)
-			return &catalog->processes[i];
-	}
-	return NULL;
-}
-
 struct catalog *catalog_new(const struct catalog_setup *setup)
 {
 	struct catalog *catalog = calloc(1, sizeof(*catalog));
@@ -472,18 +469,4 @@ struct catalog *catalog_new(const struct catalog_setup *setup)
 		return catalog;
 	free(catalog);
 	return NULL;
-}
-
-void catalog_free(struct catalog *catalog)
-{
-	if (!catalog)
-		return;
-	for (int i = 0; i < 2; i++) /* the lists of a look that is under way, too */
-		catalog_lists_renew(&catalog->lists, &catalog->new_lists);
-	catalog_histories_fini(&catalog->histories);
-	catalog_files_free(catalog->files);
-	spool_list_fini(&catalog->spools);
-	free(catalog->processes);
-	free(catalog->sorted);
-	free(catalog);
 }

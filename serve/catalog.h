@@ -43,7 +43,6 @@ struct catalog_setup {
 struct catalog;
 
 struct catalog *catalog_new(const struct catalog_setup *setup); /* NULL: no memory */
-void catalog_free(struct catalog *catalog);
 
 /* A look that somebody waits for. ready() is called once, from catalog_want() or later. */
 struct catalog_waiter {
@@ -84,8 +83,5 @@ const struct catalog_lists *catalog_lists(const struct catalog *catalog);
 
 /* The spools of `heaptap push`, of the user that the server runs as. */
 const struct spool_list *catalog_spools(const struct catalog *catalog);
-
-/* The process with that key; NULL if it is not there any more. */
-const struct catalog_process *catalog_find(const struct catalog *catalog, const struct process_key *key);
 
 #endif

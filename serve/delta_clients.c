@@ -41,13 +41,6 @@ static void forget(struct delta_clients *clients, struct delta_client **link)
 	free(client);
 }
 
-void delta_clients_free(struct delta_clients *clients)
-{
-	while (clients && clients->first)
-		forget(clients, &clients->first);
-	free(clients);
-}
-
 static struct delta_client **find(
     struct delta_clients *clients, const char *name, const struct process_key *key)
 {

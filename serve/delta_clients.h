@@ -17,7 +17,6 @@ enum { DELTA_CLIENTS_MAX = 1024, DELTA_CLIENTS_NAME_BYTES = 256 };
 struct delta_clients;
 
 struct delta_clients *delta_clients_new(void); /* NULL: no memory */
-void delta_clients_free(struct delta_clients *clients);
 
 /* The profile that this client got of that process, held for the caller; NULL if there is none. *unknown: the
  * client may have got a profile that was forgotten, or that an earlier server sent. */

@@ -75,15 +75,6 @@ static int copy(const struct profile *from, const int64_t *values, bool negative
 	return 0;
 }
 
-int difference_none(struct profile *profile, const char *default_type, struct profile **out)
-{
-	int err = copy(profile, NULL, false, out);
-
-	if (!err)
-		profile_set_default_sample_type(*out, default_type);
-	return err;
-}
-
 /* Of all values, which may become negative. */
 static int subtract(struct profile *first, struct profile *last, struct profile **out)
 {

@@ -18,7 +18,4 @@ struct profile;
 int difference_make(
     struct profile *first, struct profile *last, bool totals_only, bool unknown, struct profile **out);
 
-/* The same profile with another default sample type. 0, -ENOMEM, -EOVERFLOW. */
-int difference_none(struct profile *profile, const char *default_type, struct profile **out);
-
 #endif

@@ -274,14 +274,6 @@ int profile_add_sample(struct profile *p, const uint32_t *locations, size_t dept
 	return err ? fail(p, err) : 0;
 }
 
-void profile_set_mapping_flags(struct profile *p, uint32_t mapping, unsigned int flags)
-{
-	if (!mapping || mapping > p->mappings.count)
-		fail(p, -EINVAL);
-	else
-		p->mappings.rows[mapping - 1].flags = flags;
-}
-
 /* What the lines of one location give; 0 if it has none. */
 static unsigned int location_flags(const struct profile *p, const struct locations_row *location)
 {

@@ -135,12 +135,11 @@ int profile_add_sample(struct profile *p, const uint32_t *locations, size_t dept
 const char *profile_add_string(struct profile *p, const void *bytes, size_t len);
 
 /*
- * Sets the flags of one mapping, or of every mapping from its locations (those used by a sample that is not
- * all zero, i.e. those that get written): functions if every location has one; and if so, filenames and line
- * numbers if some location has them (they were looked up), inline frames if some location has more than one
- * line. A mapping without any used location gets no flag.
+ * Sets the flags of every mapping from its locations (those used by a sample that is not all zero, i.e. those
+ * that get written): functions if every location has one; and if so, filenames and line numbers if some
+ * location has them (they were looked up), inline frames if some location has more than one line. A mapping
+ * without any used location gets no flag.
  */
-void profile_set_mapping_flags(struct profile *p, uint32_t mapping, unsigned int flags);
 void profile_compute_mapping_flags(struct profile *p);
 
 /*

@@ -62,11 +62,6 @@ FILES(FILE_EMBED)
 #define FILE_ROW(symbol, path, type) {path, type, page_##symbol, page_##symbol##_end},
 static const struct page_file files[] = {FILES(FILE_ROW)};
 
-const struct page_file *page_at(size_t number)
-{
-	return number < sizeof(files) / sizeof(files[0]) ? &files[number] : NULL;
-}
-
 const struct page_file *page_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)

@@ -32,9 +32,6 @@ static inline size_t page_length(const struct page_file *file)
  * none. */
 const struct page_file *page_find(const char *name);
 
-/* The file of that number; NULL behind the last. */
-const struct page_file *page_at(size_t number);
-
 /*
  * Writes the page as one file: styles and scripts in it, and the profile, JSON of a kind in which every '<'
  * is escaped (pprof/text/json.h), where `data` writes it. Returns what that returns.

@@ -146,12 +146,6 @@ int daemon_section_file(char path[DAEMON_SECTION_PATH_BYTES])
 	                      : find("XDG_CONFIG_HOME", ".config", "/heaptap/heaptap.conf", path);
 }
 
-int daemon_section_state(char path[DAEMON_SECTION_PATH_BYTES])
-{
-	return geteuid() == 0 ? of_root(DAEMON_SECTION_STATE_ROOT, path)
-	                      : find("XDG_STATE_HOME", ".local/state", "/heaptap", path);
-}
-
 int daemon_section_store(char path[DAEMON_SECTION_PATH_BYTES])
 {
 	return geteuid() == 0

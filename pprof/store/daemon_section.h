@@ -40,11 +40,10 @@ void daemon_section_fini(struct daemon_section *section);
 int daemon_section_set(
     struct daemon_section *section, const char *name, const char *value, char error[INI_TEXT_ERROR_BYTES]);
 
-/* For the running user. Root: /etc/heaptap/heaptap.conf, /var/lib/heaptap, /var/lib/heaptap/store; else
- * $XDG_CONFIG_HOME/heaptap/heaptap.conf, $XDG_STATE_HOME/heaptap and its store/, with ~/.config and
- * ~/.local/state in place of variables that are not set. 0, or -ENOENT (no home), -ENAMETOOLONG. */
+/* For the running user. Root: /etc/heaptap/heaptap.conf, /var/lib/heaptap/store; else
+ * $XDG_CONFIG_HOME/heaptap/heaptap.conf and $XDG_STATE_HOME/heaptap/store, with ~/.config and ~/.local/state
+ * in place of variables that are not set. 0, or -ENOENT (no home), -ENAMETOOLONG. */
 int daemon_section_file(char path[DAEMON_SECTION_PATH_BYTES]);
-int daemon_section_state(char path[DAEMON_SECTION_PATH_BYTES]);
 int daemon_section_store(char path[DAEMON_SECTION_PATH_BYTES]);
 
 #endif

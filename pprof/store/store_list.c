@@ -240,18 +240,13 @@ int store_list_read(struct store_list *list, const char *store, const char *serv
 
 /* ---- asking */
 
-const char *store_list_kind(const struct store_list *list, const struct store_file *file)
-{
-	return intern_at(&list->kinds, file->kind);
-}
-
 int store_list_path(
     const struct store_list *list, const struct store_file *file, char *path, size_t path_bytes)
 {
 	struct store_name name = {.time_s = file->time_s, .pid = file->pid};
 	char day[STORE_NAME_DAY_BYTES], base[STORE_NAME_FILE_BYTES];
 
-	snprintf(name.kind, sizeof(name.kind), "%s", store_list_kind(list, file));
+	snprintf(name.kind, sizeof(name.kind), "%s", intern_at(&list->kinds, file->kind));
 	if (store_name_format(&name, day, base) != 0 ||
 	    (size_t)snprintf(path, path_bytes, "%s/%s/%s", list->services[file->service], day, base) >=
 	        path_bytes)

@@ -21,7 +21,7 @@ struct store_file {
 	int64_t time_s;   /* since 1970 */
 	uint64_t bytes;   /* of its contents; 0 unless asked for */
 	uint32_t service; /* number in store_list.services */
-	uint32_t kind;    /* for store_list_kind() */
+	uint32_t kind;    /* number in store_list.kinds */
 	pid_t pid;
 	uint8_t class; /* enum store_class */
 };
@@ -67,9 +67,6 @@ int store_list_read(struct store_list *list, const char *store, const char *serv
 
 /* The same of an open folder, which stays open. */
 int store_list_read_at(struct store_list *list, int store_fd, const char *service, bool with_sizes);
-
-/* "heap-rss" */
-const char *store_list_kind(const struct store_list *list, const struct store_file *file);
 
 /* "redis/2026-11-22/101500.4711.heap.pb.gz": the path of a file in the store. 0 or -ENAMETOOLONG. */
 int store_list_path(

@@ -261,10 +261,9 @@ static void flags_follow_from_the_locations(void **state)
 	profile_add_sample(p, &bare, 1, (int64_t[]){1, 8, 0, 0}, NULL, 0);
 	profile_compute_mapping_flags(p);
 	assert_int_equal(profile_mapping(p, 3).flags, 0);
-	profile_set_mapping_flags(p, 3, PROFILE_HAS_FUNCTIONS);
-	assert_int_equal(profile_mapping(p, 3).flags, PROFILE_HAS_FUNCTIONS);
 	assert_int_equal(profile_error(p), 0);
 	profile_free(p);
+	profile_free(NULL);
 }
 
 static void the_header_reads_back(void **state)
@@ -418,20 +417,6 @@ static void running_out_of_memory_sticks_as_an_error(void **state)
 	}
 }
 
-static void flags_of_no_mapping_are_an_error(void **state)
-{
-	struct profile *p = profile_new();
-
-	profile_set_mapping_flags(p, 1, 0);
-	assert_int_equal(profile_error(p), -EINVAL);
-	profile_free(p);
-	p = profile_new();
-	profile_set_mapping_flags(p, 0, 0);
-	assert_int_equal(profile_error(p), -EINVAL);
-	profile_free(p);
-	profile_free(NULL);
-}
-
 static void a_location_is_named_later(void **state)
 {
 	struct profile *p = profile_new();
@@ -473,7 +458,6 @@ int main(void)
 	    cmocka_unit_test(many_samples_are_told_apart),
 	    cmocka_unit_test(entries_with_equal_hashes_are_told_apart),
 	    cmocka_unit_test(running_out_of_memory_sticks_as_an_error),
-	    cmocka_unit_test(flags_of_no_mapping_are_an_error),
 	    cmocka_unit_test(a_location_is_named_later),
 	};
 
