@@ -73,7 +73,8 @@ void watch_files_free(struct watch_file *files, size_t count)
 	free(files);
 }
 
-int watch_file_look(const char *path, struct watch_file *file)
+/* 0, or -errno if there is no such regular file. */
+static int look(const char *path, struct watch_file *file)
 {
 	struct stat st;
 	uint64_t parts[5];
@@ -96,7 +97,7 @@ int watch_file_look(const char *path, struct watch_file *file)
 static int add_file(struct files *files, const char *path)
 {
 	struct watch_file file;
-	int err = watch_file_look(path, &file);
+	int err = look(path, &file);
 
 	if (err)
 		return err == -ENOMEM ? err : 0;

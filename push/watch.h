@@ -35,8 +35,6 @@ int watch_scan(struct watch *watch, struct watch_file **files, size_t *count);
 /* Those that inotify tells of, in the order of what happened. 0, -ENOMEM; -EAGAIN: a scan is due. */
 int watch_read(struct watch *watch, struct watch_file **files, size_t *count);
 
-/* 0, or -errno if there is no such regular file. */
-int watch_file_look(const char *path, struct watch_file *file);
 void watch_files_free(struct watch_file *files, size_t count);
 
 #endif

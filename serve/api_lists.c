@@ -122,7 +122,15 @@ void api_lists_write_processes(
 	json_end(&json);
 }
 
-void api_lists_write_profiles(FILE *out, const struct api_profile *profiles, size_t count)
+struct api_profile {
+	const char *id, *program, *name, *service, *host, *cause;
+	const char *kind; /* "live", "peak", "delta", or the event it is of */
+	pid_t pid;
+	int64_t time_ns, duration_ns, bytes;
+};
+
+/* {"profiles": [...]} */
+static void write_profile_list(FILE *out, const struct api_profile *profiles, size_t count)
 {
 	struct json json = {.out = out};
 
@@ -403,7 +411,7 @@ static bool write_profiles(FILE *out, const struct request *request)
 		add_kept_snapshots(&profiles, at, server->snapshots);
 	}
 	if (made)
-		api_lists_write_profiles(out, profiles.list, profiles.count);
+		write_profile_list(out, profiles.list, profiles.count);
 	free(profiles.list);
 	free(profiles.ids);
 	return made;

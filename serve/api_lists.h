@@ -35,16 +35,6 @@ struct api_process {
 void api_lists_write_processes(
     FILE *out, const struct api_process *processes, size_t count, bool from_files, bool from_samplers);
 
-struct api_profile {
-	const char *id, *program, *name, *service, *host, *cause;
-	const char *kind; /* "live", "peak", "delta", or the event it is of */
-	pid_t pid;
-	int64_t time_ns, duration_ns, bytes;
-};
-
-/* Pure: {"profiles": [...]} */
-void api_lists_write_profiles(FILE *out, const struct api_profile *profiles, size_t count);
-
 /* Pure: {"process": {...}, "type", "unit", "points": [...]}, with all points. query: what the points show. */
 void api_lists_write_timeline(FILE *out, const struct api_process *process, const struct api_query *query);
 

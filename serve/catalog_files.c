@@ -72,7 +72,13 @@ static void note_service(struct catalog_file *file, const struct profile *profil
 	labels_fini(&labels);
 }
 
-int catalog_file_read(struct catalog_file *file, const struct blob *bytes)
+static bool is_heap(const struct catalog_file *file)
+{
+	return file->kind == ORIGIN_LIVE && !file->event[0];
+}
+
+/* Reads the bytes of a file. 0, or -errno if they are no profile. */
+static int read_profile(struct catalog_file *file, const struct blob *bytes)
 {
 	const struct api_query all = {.max_bytes = CATALOG_FILE_MEMORY};
 	struct origin *origin = malloc(sizeof(*origin));
@@ -87,14 +93,14 @@ int catalog_file_read(struct catalog_file *file, const struct blob *bytes)
 	origin_read(origin, profile);
 	note_origin(file, origin);
 	note_service(file, profile);
-	if (!catalog_file_is_heap(file) || api_facts_point(&file->point, profile, &all))
+	if (!is_heap(file) || api_facts_point(&file->point, profile, &all))
 		file->point.time_ns = 0;
 	profile_free(profile);
 	free(origin);
 	return 0;
 }
 
-void catalog_file_free(struct catalog_file *file)
+static void free_file(struct catalog_file *file)
 {
 	if (file)
 		free(file->path);
@@ -108,14 +114,9 @@ const char *catalog_file_kind(const struct catalog_file *file)
 	return file->kind == ORIGIN_PEAK ? "peak" : file->kind == ORIGIN_DELTA ? "delta" : "live";
 }
 
-bool catalog_file_is_heap(const struct catalog_file *file)
-{
-	return file->kind == ORIGIN_LIVE && !file->event[0];
-}
-
 bool catalog_file_is_state(const struct catalog_file *file)
 {
-	return file->state == CATALOG_FILE_READ && catalog_file_is_heap(file);
+	return file->state == CATALOG_FILE_READ && is_heap(file);
 }
 
 bool catalog_file_is_last(const struct catalog_file *file)
@@ -166,7 +167,7 @@ struct catalog_files *catalog_files_new(
 void catalog_files_free(struct catalog_files *scan)
 {
 	for (size_t i = 0; scan && i < scan->count; i++)
-		catalog_file_free(scan->files[i]);
+		free_file(scan->files[i]);
 	if (scan)
 		free(scan->files);
 	free(scan);
@@ -196,7 +197,7 @@ static void run_read(struct job *job)
 {
 	struct read_job *read = (struct read_job *)job;
 
-	read->error = catalog_file_read(&read->facts, read->bytes);
+	read->error = read_profile(&read->facts, read->bytes);
 }
 
 static void done_read(struct job *job)
@@ -285,7 +286,7 @@ void catalog_files_drop_gone(struct catalog_files *scan)
 		if (scan->files[i]->there || scan->files[i]->state == CATALOG_FILE_BEING_READ)
 			scan->files[kept++] = scan->files[i];
 		else
-			catalog_file_free(scan->files[i]);
+			free_file(scan->files[i]);
 	}
 	if (!scan || kept == scan->count)
 		return;
@@ -325,7 +326,7 @@ static void note(struct catalog_files *scan, size_t known, const struct file_lis
 		if (!file || !(file->path = strdup(item->path)) ||
 		    array_reserve(
 		        &scan->files, &scan->room, scan->count + 1, sizeof(struct catalog_file *))) {
-			catalog_file_free(file);
+			free_file(file);
 			return;
 		}
 		file->number = item->number;

@@ -29,16 +29,10 @@ struct catalog_file {
 	struct api_point point; /* time_ns 0: the file is no point of a time line */
 };
 
-/* Reads the bytes of a file. 0, or -errno if they are no profile. */
-int catalog_file_read(struct catalog_file *file, const struct blob *bytes);
-void catalog_file_free(struct catalog_file *file);
-
 /* "live", "peak", "delta", or the event that the profile is of. */
 const char *catalog_file_kind(const struct catalog_file *file);
 
-/* Is the file a state of a heap? A process has one after the other. The second says no while the file is
- * being read. */
-bool catalog_file_is_heap(const struct catalog_file *file);
+/* Is the file a state of a heap? A process has one after the other. No while the file is being read. */
 bool catalog_file_is_state(const struct catalog_file *file);
 
 /* Is it the state in which its process ended? */

@@ -15,7 +15,8 @@ struct catalog_history_entry {
 	uint64_t seen_ns;
 };
 
-void catalog_history_add(struct series *history, const struct catalog_point *point)
+/* Adds a point, if one is due. */
+static void add_point(struct series *history, const struct catalog_point *point)
 {
 	static const struct series_shape shape = {.point_bytes = sizeof(*point),
 	    .points_max = CATALOG_HISTORY_POINTS,
@@ -67,7 +68,7 @@ struct series *catalog_histories_note(struct catalog_histories *histories, const
 		return NULL;
 	entry->seen_ns = now_ns;
 	if (isfinite(listed->inuse_bytes))
-		catalog_history_add(&entry->history, &point);
+		add_point(&entry->history, &point);
 	return &entry->history;
 }
 

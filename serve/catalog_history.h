@@ -30,7 +30,4 @@ struct series *catalog_histories_note(struct catalog_histories *histories, const
 void catalog_histories_sweep(struct catalog_histories *histories, uint64_t now_ns);
 void catalog_histories_fini(struct catalog_histories *histories);
 
-/* Adds a point, if one is due. Pure. */
-void catalog_history_add(struct series *history, const struct catalog_point *point);
-
 #endif

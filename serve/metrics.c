@@ -29,7 +29,8 @@ struct sums {
 	size_t count;
 };
 
-void metrics_write_label(FILE *out, const char *value)
+/* Writes the value of a label, escaped as the format wants it. */
+static void write_label(FILE *out, const char *value)
 {
 	while (*value) {
 		if (*value == '\n') {
@@ -82,7 +83,7 @@ static void head(FILE *out, const char *name, const char *type, const char *help
 static void row(FILE *out, const char *name, const char *service, double value)
 {
 	fprintf(out, "heaptap_%s{service_name=\"", name);
-	metrics_write_label(out, service);
+	write_label(out, service);
 	fprintf(out, "\"} %.17g\n", value);
 }
 
@@ -133,9 +134,9 @@ static void write_losses(FILE *out, const struct sums *sums)
 	for (const struct service *at = s; at < end; at++) {
 		for (size_t i = 0; at->counted && i < at->counted->loss_count; i++) {
 			fputs("heaptap_lost_samples_total{service_name=\"", out);
-			metrics_write_label(out, at->name);
+			write_label(out, at->name);
 			fputs("\",cause=\"", out);
-			metrics_write_label(out, at->counted->losses[i].cause);
+			write_label(out, at->counted->losses[i].cause);
 			fprintf(out, "\"} %" PRIu64 "\n", at->counted->losses[i].count);
 		}
 	}

@@ -46,9 +46,6 @@ struct metrics {
 /* Pure. 0 or -ENOMEM. */
 int metrics_write(FILE *out, const struct metrics *metrics);
 
-/* Writes the value of a label, escaped as the format wants it. */
-void metrics_write_label(FILE *out, const char *value);
-
 /* Pure: the targets of /sd. address: on which clients reach us. Processes that do not run are left out. */
 void metrics_write_targets(
     FILE *out, const struct catalog_process *processes, size_t count, const char *address);

@@ -122,50 +122,6 @@ static void read_choice(struct route *route)
 	}
 }
 
-int route_parse(struct route *route, const char *target)
-{
-	const char *path = strip_authority(target);
-	char *query;
-
-	*route = (struct route){.below = ""};
-	if (path[0] != '/' && !(path > target && (path[0] == '?' || !path[0])))
-		return -EINVAL;
-	if (strlen(path) >= ROUTE_TARGET_BYTES)
-		return -EINVAL;
-	route->path = strdup(path[0] == '/' ? path : "/");
-	if (!route->path)
-		return -ENOMEM;
-	path += strcspn(path, "?");
-	query = strchr(route->path, '?');
-	if (query)
-		*query = '\0';
-	route->query = strdup(*path ? path + 1 : "");
-	if (!route->query || parameters_parse(&route->parameters, route->query)) {
-		route_fini(route);
-		return -ENOMEM;
-	}
-	if (parameters_unescape(route->path, false) < 0) {
-		route_fini(route);
-		return -EINVAL;
-	}
-	route->below = read_process(route);
-	route->is_below_process = route->scope != ROUTE_ANY;
-	if (!route->below)
-		route->below = "";
-	read_choice(route);
-	return 0;
-}
-
-void route_fini(struct route *route)
-{
-	parameters_fini(&route->parameters);
-	free(route->path);
-	free(route->query);
-	route->path = route->query = NULL;
-}
-
-/* ---- parameters */
-
 static int hex_digit(char byte)
 {
 	if (byte >= '0' && byte <= '9')
@@ -177,7 +133,9 @@ static int hex_digit(char byte)
 	return -1;
 }
 
-ptrdiff_t parameters_unescape(char *text, bool plus)
+/* Replaces "%XX" (and with `plus` each '+') in place. 0, or -EINVAL for a wrong escape. A NUL byte becomes
+ * U+FFFD, which takes no more room than "%00". */
+static int unescape(char *text, bool plus)
 {
 	char *to = text;
 
@@ -202,8 +160,52 @@ ptrdiff_t parameters_unescape(char *text, bool plus)
 		}
 	}
 	*to = '\0';
-	return to - text;
+	return 0;
 }
+
+int route_parse(struct route *route, const char *target)
+{
+	const char *path = strip_authority(target);
+	char *query;
+
+	*route = (struct route){.below = ""};
+	if (path[0] != '/' && !(path > target && (path[0] == '?' || !path[0])))
+		return -EINVAL;
+	if (strlen(path) >= ROUTE_TARGET_BYTES)
+		return -EINVAL;
+	route->path = strdup(path[0] == '/' ? path : "/");
+	if (!route->path)
+		return -ENOMEM;
+	path += strcspn(path, "?");
+	query = strchr(route->path, '?');
+	if (query)
+		*query = '\0';
+	route->query = strdup(*path ? path + 1 : "");
+	if (!route->query || parameters_parse(&route->parameters, route->query)) {
+		route_fini(route);
+		return -ENOMEM;
+	}
+	if (unescape(route->path, false) < 0) {
+		route_fini(route);
+		return -EINVAL;
+	}
+	route->below = read_process(route);
+	route->is_below_process = route->scope != ROUTE_ANY;
+	if (!route->below)
+		route->below = "";
+	read_choice(route);
+	return 0;
+}
+
+void route_fini(struct route *route)
+{
+	parameters_fini(&route->parameters);
+	free(route->path);
+	free(route->query);
+	route->path = route->query = NULL;
+}
+
+/* ---- parameters */
 
 /* Adds a part, "NAME=VALUE" or "NAME", and changes its text. */
 static void add(struct parameters *parameters, char *part)
@@ -218,10 +220,10 @@ static void add(struct parameters *parameters, char *part)
 	if (equals) {
 		*equals = '\0';
 		item->value = equals + 1;
-		if (parameters_unescape(equals + 1, true) < 0)
+		if (unescape(equals + 1, true) < 0)
 			return;
 	}
-	if (parameters_unescape(part, true) >= 0)
+	if (unescape(part, true) == 0)
 		parameters->count++;
 }
 

@@ -62,10 +62,4 @@ int parameters_integer(const char *text, int64_t *number);
 /* As Go's handlers read debug= and gc=: the number, or 0 if there is none. */
 int64_t parameters_integer_or_0(const struct parameters *parameters, const char *name);
 
-/*
- * Replaces "%XX" (and with `plus` each '+') in place. Returns the new length, or -EINVAL for a wrong escape.
- * A NUL byte becomes U+FFFD, which takes no more room than "%00".
- */
-ptrdiff_t parameters_unescape(char *text, bool plus);
-
 #endif
