@@ -58,14 +58,27 @@ void *memory_map(size_t bytes, int flags, int fd)
 	return start == MAP_FAILED ? NULL : start;
 }
 
-/* An old size of 0 leaves the mapping as it is, and makes another of the same file (mremap(2)). */
+/* Unmaps what cannot be moved. */
+static bool move(void *made, size_t bytes, void *over)
+{
+	if ((void *)syscall(SYS_mremap, made, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, over) == over)
+		return true;
+	memory_unmap(made, bytes);
+	return false;
+}
+
+/* An old size of 0 leaves the mapping as it is, and makes another of the same file (mremap(2)). The kernel
+ * first unmaps what is at a fixed address, and may refuse then: so the new mapping is made elsewhere, and
+ * moved. */
 void *memory_map_again(void *start, size_t bytes, void *over)
 {
-	void *again = over
-	    ? (void *)syscall(SYS_mremap, start, (size_t)0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, over)
-	    : (void *)syscall(SYS_mremap, start, (size_t)0, bytes, MREMAP_MAYMOVE);
+	void *again = (void *)syscall(SYS_mremap, start, (size_t)0, bytes, MREMAP_MAYMOVE);
 
-	return again == MAP_FAILED ? NULL : again;
+	if (again == MAP_FAILED)
+		return NULL;
+	if (!over)
+		return again;
+	return move(again, bytes, over) ? over : NULL;
 }
 
 /* A thread may be using what is there: it finds one or the other, and never nothing. */
@@ -76,10 +89,7 @@ static bool put_in_place(void *start, size_t bytes, int flags, int fd)
 	void *made = map_lazily(bytes, flags, fd);
 	if (made == MAP_FAILED)
 		return false;
-	if ((void *)syscall(SYS_mremap, made, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, start) == start)
-		return true;
-	memory_unmap(made, bytes);
-	return false;
+	return move(made, bytes, start);
 }
 
 bool memory_replace(void *start, size_t bytes, int fd)

@@ -21,7 +21,7 @@ void *memory_map(size_t bytes, int flags, int fd);
 
 /* Maps the shared file that is mapped at `start` once more at another address: `bytes` of the file from there
  * on, also beyond the end of the first mapping. If `over` is not NULL, the second mapping replaces what is
- * mapped there. NULL if refused. */
+ * mapped there. NULL if refused: all is as it was. */
 void *memory_map_again(void *start, size_t bytes, void *over);
 
 /* The same file, shared, in place of what is mapped at `start`. */

@@ -28,11 +28,13 @@ bool place_drop_buffers(void)
 	return false;
 }
 
+enum growth { GROWTH_POSSIBLE, GROWTH_TRIED, GROWTH_OVER };
+
 /* What place_grow has mapped, of whichever region: attached again, a process uses the same addresses. */
 static struct {
 	unsigned char *start;
 	uint64_t bytes;
-	_Atomic bool tried; /* for this region */
+	_Atomic uint32_t state; /* enum growth, for this region */
 } grown;
 
 uint64_t place_start_bytes(void)
@@ -47,7 +49,8 @@ uint64_t place_bytes(void)
 	return place_start_bytes() + grown.bytes;
 }
 
-/* The file goes on where the mapping of the start ends. */
+/* The file goes on where the mapping of the start ends. If the region is being detached from, zeroes may lie
+ * there already, which end where the mapping of the start ends: what was mapped must not be used. */
 static struct region_segment *map_all(void)
 {
 	const struct place_setup *region = &place_view.region;
@@ -62,6 +65,8 @@ static struct region_segment *map_all(void)
 	grown.start = start;
 	grown.bytes = bytes;
 	lock_all_leave_out(LOCK_ALL_GROWN_REGION, start, bytes);
+	if (atomic_load(&grown.state) == GROWTH_OVER)
+		return NULL;
 	return (struct region_segment *)(void *)start;
 }
 
@@ -69,8 +74,10 @@ bool place_grow(void)
 {
 	const int saved = errno;
 	const uint32_t all = place_view.region.segments;
+	uint32_t possible = GROWTH_POSSIBLE;
 
-	if (atomic_load(&place_view.segments_mapped) >= all || atomic_exchange(&grown.tried, true))
+	if (atomic_load(&place_view.segments_mapped) >= all ||
+	    !atomic_compare_exchange_strong(&grown.state, &possible, GROWTH_TRIED))
 		return false;
 	struct region_segment *segments = map_all();
 	if (segments) {
@@ -83,9 +90,9 @@ bool place_grow(void)
 
 void place_cover_grown(void)
 {
+	atomic_store(&grown.state, GROWTH_OVER);
 	if (grown.bytes)
 		(void)memory_cover(grown.start, grown.bytes);
-	atomic_store(&grown.tried, false);
 }
 
 void place_unmap_grown(void)
@@ -103,6 +110,7 @@ static void open_segments(void)
 	place_cover_grown();
 	atomic_store(&place_view.segments, place_part(place_view.region.offsets.segments));
 	atomic_store(&place_view.segments_mapped, place_view.region.start_segments);
+	atomic_store(&grown.state, GROWTH_POSSIBLE);
 	if (grown.bytes)
 		(void)place_grow();
 }

@@ -79,8 +79,11 @@ bool place_grow(void);
 uint64_t place_start_bytes(void);
 uint64_t place_bytes(void);
 
-/* Call when the region is covered with zeroes, or unmapped: the memory of place_grow() is, too. */
+/* Call before the region is covered with zeroes: the memory of place_grow() is, too, and from then on
+ * place_grow() finds no more segments until the next place_open(). */
 void place_cover_grown(void);
+
+/* Call when the region is unmapped: the memory of place_grow() is, too. */
 void place_unmap_grown(void);
 
 /* The process takes no more samples and is about to unmap the region: nothing of it is used from now on. */

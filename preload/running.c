@@ -93,8 +93,8 @@ static void take_out(void)
 	if (!place_header())
 		return; /* it was given back because of a limit */
 	watched = atomic_load(&place_header()->watch) % REGION_WATCHES;
-	(void)memory_cover(left, left_bytes);
 	place_cover_grown();
+	(void)memory_cover(left, left_bytes);
 	recount_left();
 }
 

@@ -149,6 +149,17 @@ static void a_limit_is_the_programs(void **unused)
 	assert_int_equal(full(), 5000 - FEW * REGION_SEGMENT_SLOTS);
 }
 
+/* A thread may still be in a hook, and the file that place_grow() would map is gone. */
+static void detached_from_nothing_grows(void **unused)
+{
+	const uint64_t before = place_bytes();
+	claim_detach();
+	place_cover_grown();
+	insert(0, 5000);
+	assert_int_equal(place_bytes(), before);
+	assert_int_equal(full(), 5000 - FEW * REGION_SEGMENT_SLOTS);
+}
+
 /* Attached again, the program run finds the new region's segments where the last one's were. */
 static void another_region_has_its_own_segments(void **unused)
 {
@@ -174,6 +185,7 @@ int main(void)
 	    STARTED(a_forked_child_has_what_its_parent_has),
 	    STARTED(under_a_filter_nothing_grows),
 	    STARTED(a_limit_is_the_programs),
+	    STARTED(detached_from_nothing_grows),
 	    STARTED(another_region_has_its_own_segments),
 	};
 
