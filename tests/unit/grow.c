@@ -2,6 +2,7 @@
 /* More live samples than the program run has mapped room for when it starts: segments and tables grow,
  * once. */
 #include "preload/block.h"
+#include "preload/live.h"
 #include "preload/place.h"
 #include "preload/seccomp_filter.h"
 #include "preload/slot.h"
@@ -140,6 +141,22 @@ static void under_a_filter_nothing_grows(void **unused)
 	assert_int_equal(take(0, MANY), FEW * REGION_SEGMENT_SLOTS);
 }
 
+/* Segments have grown, and the tables have every level but the last, when the filter comes. */
+static void under_a_later_filter_tables_do_not_grow(void **unused)
+{
+	uint32_t count = 0;
+
+	for (; count < MANY && !live_last_bytes(); count++)
+		insert(count, count + 1);
+	assert_in_range(count, 1, MANY - 1);
+	const uint64_t tables = tables_bytes();
+	seccomp_filter_note();
+	insert(count, MANY);
+	assert_int_equal(tables_bytes(), tables);
+	assert_true(full() > 0);
+	assert_int_equal(take(0, MANY), MANY - full());
+}
+
 static void a_limit_is_the_programs(void **unused)
 {
 	const uint64_t before = place_bytes(), limit = 3 * before;
@@ -184,6 +201,7 @@ int main(void)
 	    STARTED(every_sample_has_room),
 	    STARTED(a_forked_child_has_what_its_parent_has),
 	    STARTED(under_a_filter_nothing_grows),
+	    STARTED(under_a_later_filter_tables_do_not_grow),
 	    STARTED(a_limit_is_the_programs),
 	    STARTED(detached_from_nothing_grows),
 	    STARTED(another_region_has_its_own_segments),
