@@ -153,6 +153,9 @@ static void names_and_order_are_no_difference(void **state)
 	read = facts_of(other);
 	assert_int_equal(read.names, 2);
 	duplicates_facts_fini(&read);
+	read = facts_of(shape);
+	assert_int_equal(read.names, 0);
+	duplicates_facts_fini(&read);
 }
 
 static void times_values_comments_and_labels_are_a_difference(void **state)
