@@ -32,9 +32,9 @@ struct heap {
 	struct slot_memory **memory; /* by segment, made when first needed */
 	struct departed *departed;   /* likewise made when first needed */
 	struct heap_site *sites;
-	struct lifetime *site_lifetimes; /* by site, with options.lifetimes */
-	struct tally *site_marked;       /* by site, with options.deltas: up to the last heap_mark */
-	size_t site_room, lifetime_room, marked_room;
+	struct tally *site_temporary; /* by site, with HEAP_LABEL_LIFETIME */
+	struct tally *site_marked;    /* by site, with options.deltas: up to the last heap_mark */
+	size_t site_room, temporary_room, marked_room;
 	uint32_t site_count;
 	struct index index; /* of sites, ids from 1 */
 	uint64_t seed;
@@ -60,7 +60,6 @@ struct heap *heap_new(const struct region *region, const struct heap_options *op
 		return NULL;
 	heap->region = region;
 	heap->options = *options;
-	heap->options.lifetimes |= (options->labels & HEAP_LABEL_LIFETIME) != 0;
 	heap->seed = index_seed();
 	heap->memory = calloc(region->segments, sizeof(*heap->memory));
 	if (!heap->memory) {
@@ -80,7 +79,7 @@ void heap_free(struct heap *heap)
 	free(heap->departed);
 	free(heap->walked_site);
 	free(heap->sites);
-	free(heap->site_lifetimes);
+	free(heap->site_temporary);
 	free(heap->site_marked);
 	index_fini(&heap->index);
 	free(heap);
@@ -231,9 +230,9 @@ static int site_reserve(struct heap *heap)
 	const size_t need = (size_t)heap->site_count + 1;
 	int error = array_reserve(&heap->sites, &heap->site_room, need, sizeof(*heap->sites));
 
-	if (!error && heap->options.lifetimes)
+	if (!error && heap->options.labels & HEAP_LABEL_LIFETIME)
 		error = array_reserve(
-		    &heap->site_lifetimes, &heap->lifetime_room, need, sizeof(*heap->site_lifetimes));
+		    &heap->site_temporary, &heap->temporary_room, need, sizeof(*heap->site_temporary));
 	if (!error && heap->options.deltas)
 		error =
 		    array_reserve(&heap->site_marked, &heap->marked_room, need, sizeof(*heap->site_marked));
@@ -253,8 +252,8 @@ static uint32_t site_find(struct heap *heap, const struct heap_sample *sample)
 	    index_add(&heap->index, hash, heap->site_count + 1) != 0)
 		return HEAP_NO_SITE;
 	heap->sites[heap->site_count] = fresh;
-	if (heap->options.lifetimes)
-		heap->site_lifetimes[heap->site_count] = (struct lifetime){.samples = 0};
+	if (heap->options.labels & HEAP_LABEL_LIFETIME)
+		heap->site_temporary[heap->site_count] = (struct tally){0};
 	if (heap->options.deltas)
 		heap->site_marked[heap->site_count] = (struct tally){0};
 	return heap->site_count++;
@@ -336,7 +335,7 @@ uint64_t heap_bytes(const struct heap *heap)
 	    heap->segments_known * REGION_SEGMENT_SLOTS * sizeof(struct slot_memory) +
 	    (heap->departed ? DEPARTED * sizeof(*heap->departed) : 0) +
 	    heap->walked_room * sizeof(*heap->walked_site) + heap->site_room * sizeof(*heap->sites) +
-	    heap->lifetime_room * sizeof(*heap->site_lifetimes) +
+	    heap->temporary_room * sizeof(*heap->site_temporary) +
 	    heap->marked_room * sizeof(*heap->site_marked) + index_bytes(&heap->index);
 }
 
@@ -422,14 +421,13 @@ bool heap_freed(struct heap *heap, const struct free_copy *gone)
 	uint64_t lived_ns = gone->freed_ns > gone->sample.time_ns ? gone->freed_ns - gone->sample.time_ns : 0;
 	const struct lifetime_end end = {
 	    .weight = weight_of(gone->sample.size_bytes, gone->sample.period_bytes),
-	    .lived_ns = lived_ns,
 	    .same_thread = gone->sample.tid == gone->freed_tid,
 	    .temporary = gone->sample.tid == gone->freed_tid && lived_ns < heap->options.temporary_ns,
 	};
 	if (site == HEAP_NO_SITE)
 		return false;
-	if (heap->options.lifetimes)
-		lifetime_add(&heap->site_lifetimes[site], &end);
+	if (end.temporary && heap->options.labels & HEAP_LABEL_LIFETIME)
+		tally_count(&heap->site_temporary[site], end.weight);
 	lifetime_add(&heap->lifetimes, &end);
 	return true;
 }
@@ -439,9 +437,9 @@ const struct lifetime *heap_lifetimes(const struct heap *heap)
 	return &heap->lifetimes;
 }
 
-const struct lifetime *heap_site_lifetime(const struct heap *heap, uint32_t site)
+struct tally heap_site_temporary(const struct heap *heap, uint32_t site)
 {
-	return heap->options.lifetimes ? &heap->site_lifetimes[site] : NULL;
+	return heap->options.labels & HEAP_LABEL_LIFETIME ? heap->site_temporary[site] : (struct tally){0};
 }
 
 /* ---- differences */

@@ -5,7 +5,8 @@
  *
  *   sample arrives  -> its site += weight              (alloc_*: every sample, once)
  *                   -> memory of its slot = (seq, site)
- *   free arrives    -> its site's lifetimes += weight
+ *   free arrives    -> lifetimes += weight
+ *                   -> with HEAP_LABEL_LIFETIME, if its block was temporary: its site's temporary += weight
  *
  * A site is the key of one row: stack, heap block or mapping, the process that took the samples, and, if
  * asked for by --labels, thread, size class and backend. The books do not say what is in use: the shared
@@ -68,9 +69,7 @@ struct heap_sample {
 struct heap_options {
 	unsigned int labels;   /* enum heap_labels */
 	uint64_t temporary_ns; /* a block that its own thread frees before this age is temporary */
-	/* Each site keeps its lifetimes and its sums at the last mark only if these are set: lifetimes are
-	 * three times as large as the rest of a site. HEAP_LABEL_LIFETIME implies lifetimes. */
-	bool lifetimes, deltas;
+	bool deltas;           /* each site keeps its sums at the last mark */
 };
 
 /* Borrows the region: it keeps the blocks of the peak, which must stay in the books too. NULL if memory is
@@ -119,10 +118,10 @@ uint64_t heap_adopt(struct heap *heap, uint32_t stack);
 /* Enters the free of a block. False if the block's sample is not in the books: its stack was lost, or has
  * not arrived yet. */
 bool heap_freed(struct heap *heap, const struct free_copy *gone);
-/* The lifetimes of all blocks whose frees arrived, and of the blocks of one site; NULL without
- * heap_options.lifetimes. */
+/* The lifetimes of all blocks whose frees arrived. */
 const struct lifetime *heap_lifetimes(const struct heap *heap);
-const struct lifetime *heap_site_lifetime(const struct heap *heap, uint32_t site);
+/* The temporary blocks of one site; none without HEAP_LABEL_LIFETIME. */
+struct tally heap_site_temporary(const struct heap *heap, uint32_t site);
 
 /* The site of a slot's `seq`th block; HEAP_NO_SITE if it is unknown. walked: the number of the block's
  * stack; 0 if the stack was dumped. */

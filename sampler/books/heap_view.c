@@ -153,14 +153,14 @@ static int add_allocated(struct making *m, bool delta, struct tally counted)
 	lost = alloc_at_least(lost, m->lost);
 	for (uint32_t i = 0; i < m->sites && !error; i++) {
 		struct tally sums = heap_site(m->heap, i)->sums, marked = heap_site_marked(m->heap, i);
+		const struct tally temporary = heap_site_temporary(m->heap, i);
 
 		if (delta)
 			sums = tally_excess(&sums, &marked);
 		tally_add(&all, &sums);
 		error = add_alloc(m, i, sums);
-		if (!error && !delta && heap_options(m->heap)->labels & HEAP_LABEL_LIFETIME &&
-		    heap_site_lifetime(m->heap, i)->temporary.samples)
-			error = add_temporary(m, i, &heap_site_lifetime(m->heap, i)->temporary);
+		if (!error && !delta && temporary.samples)
+			error = add_temporary(m, i, &temporary);
 	}
 	if (!error)
 		error = add_alloc(m, HEAP_NO_SITE, lost);

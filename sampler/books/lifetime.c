@@ -36,22 +36,10 @@ void lifetime_add(struct lifetime *lifetime, const struct lifetime_end *end)
 {
 	double objects = (double)end->weight.objects_q16 / (1 << WEIGHT_OBJECTS_SHIFT);
 
-	lifetime->objects[lifetime_class(end->lived_ns)] += objects;
-	lifetime->bytes += (double)end->weight.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
-	if (!end->same_thread) {
+	lifetime->objects += objects;
+	if (!end->same_thread)
 		lifetime->other_thread_objects += objects;
-	} else if (end->temporary) {
+	else if (end->temporary)
 		lifetime->temporary_objects += objects;
-		tally_count(&lifetime->temporary, end->weight);
-	}
 	lifetime->samples++;
-}
-
-double lifetime_objects(const struct lifetime *lifetime)
-{
-	double sum = 0;
-
-	for (uint32_t i = 0; i < LIFETIME_CLASSES; i++)
-		sum += lifetime->objects[i];
-	return sum;
 }

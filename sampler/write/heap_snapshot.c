@@ -111,18 +111,17 @@ static void comment_inherited(
 static void comment_lifetimes(struct profile *profile, const struct heap_snapshot *heap_snapshot)
 {
 	const struct lifetime *all = &heap_snapshot->lifetimes;
-	double objects = lifetime_objects(all);
 	uint64_t unseen = heap_snapshot->frees_missing;
 	struct profile_job_text text;
 
 	if ((!all->samples && !unseen) || !profile_job_text_open(&text))
 		return;
-	double share = objects > 0 ? 100 / objects : 0;
+	double share = all->objects > 0 ? 100 / all->objects : 0;
 	fprintf(text.out,
 	    "lifetimes: of %.0f freed objects (%" PRIu64
 	    " samples) %.1f%% were temporary (freed within %g ms by the "
 	    "allocating thread), %.1f%% were freed by another thread",
-	    objects, all->samples, all->temporary_objects * share,
+	    all->objects, all->samples, all->temporary_objects * share,
 	    (double)heap_options(heap_snapshot->process->heap)->temporary_ns / 1e6,
 	    all->other_thread_objects * share);
 	if (unseen)

@@ -245,7 +245,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct program_run *run = program_run_new(region, 0);
 	if (!run)
 		return 0;
-	run->heap = (struct heap_options){.lifetimes = true, .deltas = true};
+	run->heap = (struct heap_options){.labels = HEAP_LABEL_LIFETIME, .deltas = true};
 	run->life.state = RUN_ADOPTING;
 	walked_begin(run);
 	if (books_add_run(&intake.books, run) != 0)

@@ -58,10 +58,9 @@ static uint64_t bytes_of_sites(const struct heap_options *options)
 	assert_true(heap_freed(heap, &gone));
 	assert_int_equal(heap_lifetimes(heap)->samples, 1);
 	assert_int_equal(heap_site_count(heap), SITES);
-	if (options->lifetimes)
-		assert_int_equal(heap_site_lifetime(heap, SITES - 1)->samples, 1);
-	else
-		assert_null(heap_site_lifetime(heap, SITES - 1));
+	assert_int_equal(
+	    heap_site_temporary(heap, SITES - 1).samples, options->labels == HEAP_LABEL_LIFETIME);
+	assert_int_equal(heap_site_temporary(heap, 0).samples, 0);
 	heap_mark(heap, (struct tally){0}, 5);
 	assert_int_equal(heap_site_marked(heap, 0).samples, options->deltas);
 	assert_int_equal(heap_last_mark(heap)->time_ns, options->deltas ? 5 : 0);
@@ -76,11 +75,12 @@ static void a_site_keeps_only_what_is_asked_for(void **unused)
 {
 	const uint64_t least = bytes_of_sites(&(const struct heap_options){.labels = 0});
 	const uint64_t deltas = bytes_of_sites(&(const struct heap_options){.deltas = true});
-	const uint64_t all = bytes_of_sites(&(const struct heap_options){.lifetimes = true, .deltas = true});
+	const uint64_t all = bytes_of_sites(
+	    &(const struct heap_options){.labels = HEAP_LABEL_LIFETIME, .temporary_ns = 1, .deltas = true});
 
 	assert_in_range(least, sizeof(struct heap_site), 120); /* with indexes, and what grows by half */
 	assert_in_range(deltas, least + sizeof(struct tally), least + 2 * sizeof(struct tally));
-	assert_in_range(all, deltas + sizeof(struct lifetime), deltas + 2 * sizeof(struct lifetime));
+	assert_in_range(all, deltas + sizeof(struct tally), deltas + 2 * sizeof(struct tally));
 }
 
 int main(void)

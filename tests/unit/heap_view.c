@@ -335,7 +335,7 @@ static void frees_become_lifetimes(void **state)
 	free_log_note(&run);
 	assert_int_equal(free_log_drain(&run, 1), 4);
 	assert_int_equal(heap_lifetimes(w.heap)->samples, 3);
-	assert_int_equal((int)lifetime_objects(heap_lifetimes(w.heap)), 3);
+	assert_int_equal((int)heap_lifetimes(w.heap)->objects, 3);
 	assert_int_equal((int)heap_lifetimes(w.heap)->temporary_objects, 1);
 	assert_int_equal((int)heap_lifetimes(w.heap)->other_thread_objects, 1);
 	assert_int_equal(process.counters.frees_unknown, 1);
