@@ -256,6 +256,11 @@ static void look_at_switches(struct backend_fallback *fallback, struct program_r
 		    (int)process->target.pid, came * 1000000000u / elapsed);
 }
 
+static bool has_backend(const struct program_run *run)
+{
+	return run->life.state >= RUN_ADOPTING;
+}
+
 bool backend_fallback_tend(
     struct backend_fallback *fallback, const struct books *books, uint64_t ring_lost, uint64_t now_ns)
 {
@@ -263,7 +268,7 @@ bool backend_fallback_tend(
 
 	if (fallback->probe->backend == BACKEND_COPY)
 		return false;
-	books_each_run(run, books) if (program_run_is_settled(run)) look_at_switches(fallback, run, now_ns);
+	books_each_run(run, books) if (has_backend(run)) look_at_switches(fallback, run, now_ns);
 	if (now_ns - fallback->looked_ns < LOOK_NS)
 		return false;
 	fallback->looked_ns = now_ns;
@@ -271,7 +276,7 @@ bool backend_fallback_tend(
 	fallback->ring_lost = ring_lost;
 	books_each_run(run, books)
 	{
-		if (!program_run_is_settled(run) || run->capture.backend == BACKEND_COPY)
+		if (!has_backend(run) || run->capture.backend == BACKEND_COPY)
 			continue;
 		const struct process *process = silent_process(run, overrun);
 		if (process)

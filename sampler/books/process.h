@@ -268,12 +268,6 @@ static inline bool program_run_is_ready(const struct program_run *run)
 	return run->life.state >= RUN_READY;
 }
 
-/* True: the work that follows from the program run's being ready is done. */
-static inline bool program_run_is_settled(const struct program_run *run)
-{
-	return run->life.state >= RUN_ADOPTING;
-}
-
 /* The pid of the process that took the samples of a site or row of this process' books; 0: not known. */
 pid_t process_origin_pid(const struct process *process, uint32_t origin);
 

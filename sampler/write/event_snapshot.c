@@ -16,7 +16,9 @@
 
 enum { SHARE_PERCENT = 90 }; /* if samples stand for less than this part of the count, the summary says so */
 
-double event_job_scale(const struct event_job *job)
+/* The factor by which the rows of an event are scaled up because the kernel counted it only part of the time.
+ */
+static double event_job_scale(const struct event_job *job)
 {
 	/* Only hardware counters are multiplexed. */
 	return job->event->kind == EVENT_HARDWARE

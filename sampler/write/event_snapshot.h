@@ -47,8 +47,4 @@ int event_snapshot_set_path(struct event_snapshot *snapshot, size_t event, const
 /* Tells the user what was written when a process has ended. */
 void event_snapshot_print(const struct snapshot *snapshot);
 
-/* The factor by which the rows of an event are scaled up because the kernel counted it only part of the time.
- * */
-double event_job_scale(const struct event_job *job);
-
 #endif

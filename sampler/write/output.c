@@ -171,15 +171,8 @@ static size_t extension_find(const char *path)
 	return dot && dot != name ? (size_t)(dot - path) : length;
 }
 
-int output_number(const char *path, unsigned int number, char *numbered, size_t numbered_bytes)
-{
-	char word[16];
-
-	snprintf(word, sizeof(word), "%u", number);
-	return output_word(path, word, numbered, numbered_bytes);
-}
-
-int output_word(const char *path, const char *word, char *worded, size_t worded_bytes)
+/* The same as output_number() for "-word", cleaned as %n is. */
+static int output_word(const char *path, const char *word, char *worded, size_t worded_bytes)
 {
 	struct text text = {.start = worded, .size = worded_bytes};
 	size_t extension = extension_find(path);
@@ -189,6 +182,14 @@ int output_word(const char *path, const char *word, char *worded, size_t worded_
 	text_put_word(&text, word);
 	text_put(&text, path + extension, strlen(path + extension));
 	return text_end(&text);
+}
+
+int output_number(const char *path, unsigned int number, char *numbered, size_t numbered_bytes)
+{
+	char word[16];
+
+	snprintf(word, sizeof(word), "%u", number);
+	return output_word(path, word, numbered, numbered_bytes);
 }
 
 static bool has_directive(const char *pattern, char directive)

@@ -59,9 +59,6 @@ int output_expand(
  * Returns 0 or -ENAMETOOLONG. */
 int output_number(const char *path, unsigned int number, char *numbered, size_t numbered_bytes);
 
-/* The same for "-word", cleaned as %n is. */
-int output_word(const char *path, const char *word, char *worded, size_t worded_bytes);
-
 /*
  * `argument` is -o's value or NULL for the default; an existing directory means the default name inside it.
  * The pattern is copied; the folder is opened if it exists. Returns 0 or -errno.

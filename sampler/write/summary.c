@@ -7,13 +7,14 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* COMMAND and processes of this size get lines about what their resident memory consists of. */
 enum { RESIDENT_SAID_BYTES = 16 << 20 };
 
-/* ---- the row */
+/* ---- the numbers of the row */
 
 /* As the profile has it. */
 static double rounded(uint64_t value, int shift)
@@ -50,57 +51,6 @@ static bool is_certain(const struct process *process, const struct region_place 
 static char *copy_of(const char *path)
 {
 	return path && *path ? strdup(path) : NULL;
-}
-
-void summary_row_make(
-    struct summary_row *row, const struct heap_snapshot *snapshot, const char *end, int error)
-{
-	const struct process *process = snapshot->process;
-	const struct target *target = &process->target;
-	const struct region_place *place = region_place(process->run->region, process->place);
-
-	*row = (struct summary_row){
-	    .pid = target->pid,
-	    .command = target->command && (target->end != TARGET_EXEC || target->unprofiled[0]),
-	    .alarm = process_end_alarm(target),
-	    .period_bytes = snapshot->period_bytes,
-	    .has_peak = snapshot->peak.inuse.samples > 0,
-	    .certain = is_certain(process, place),
-	    .unseen = snapshot->unseen.texts,
-	    .hidden = unseen_may_hide(&snapshot->unseen.facts, summary_bound_bytes(snapshot->period_bytes)),
-	    .peak = estimate_view(&snapshot->peak, snapshot->period_bytes),
-	    .at_end = estimate_view(&snapshot->view, snapshot->period_bytes),
-	    .samples = snapshot->view.allocated.samples,
-	    .stackless = snapshot->view.lost_alloc.samples + process->counters.before_restart,
-	    .path = error ? NULL : copy_of(snapshot->path),
-	    .peak_path = error || !snapshot->peak.inuse.samples ? NULL : copy_of(snapshot->peak_path),
-	};
-	row->certain = row->certain && !row->hidden;
-	row->stripped = row->hidden && snapshot->unseen.facts.stripped &&
-	    !snapshot->unseen.facts.allocator[0] && !snapshot->unseen.facts.own_malloc &&
-	    !snapshot->unseen.facts.runtime.kind;
-	summary_title(row->title, target->title);
-	snprintf(row->full_name, sizeof(row->full_name), "%s", target->full_name);
-	snprintf(row->end, sizeof(row->end), "%s", end);
-	if (process->place == 0) {
-		row->placeless = region_placeless(process->run->region);
-		row->not_cut_off = region_not_cut_off(process->run->region);
-		row->not_afforded = region_not_afforded(process->run->region);
-	}
-	size_t bytes;
-	FILE *out = open_memstream(&row->block, &bytes);
-	if (!out)
-		return;
-	summary_print(out, row, snapshot);
-	fclose(out);
-	if (!target->command && snapshot->resident.largest.parts.total_bytes < RESIDENT_SAID_BYTES)
-		return;
-	out = open_memstream(&row->resident, &bytes);
-	if (!out)
-		return;
-	row->resident_bytes = snapshot->resident.largest.parts.total_bytes;
-	resident_text_print(out, &snapshot->resident, snapshot->scan_ns);
-	fclose(out);
 }
 
 /* ---- the block */
@@ -177,7 +127,7 @@ static void print_samples(FILE *out, const struct summary_row *row, const struct
 	putc('\n', out);
 }
 
-void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot)
+static void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot)
 {
 	char line[UNSEEN_LINE_BYTES];
 
@@ -201,4 +151,57 @@ void summary_print(FILE *out, const struct summary_row *row, const struct heap_s
 		    "  not profiled since they set themselves a limit of memory: %" PRIu64
 		    " processes, whose limit leaves no room for heaptap's\n",
 		    row->not_afforded);
+}
+
+/* ---- the row, with its block */
+
+void summary_row_make(
+    struct summary_row *row, const struct heap_snapshot *snapshot, const char *end, int error)
+{
+	const struct process *process = snapshot->process;
+	const struct target *target = &process->target;
+	const struct region_place *place = region_place(process->run->region, process->place);
+
+	*row = (struct summary_row){
+	    .pid = target->pid,
+	    .command = target->command && (target->end != TARGET_EXEC || target->unprofiled[0]),
+	    .alarm = process_end_alarm(target),
+	    .period_bytes = snapshot->period_bytes,
+	    .has_peak = snapshot->peak.inuse.samples > 0,
+	    .certain = is_certain(process, place),
+	    .unseen = snapshot->unseen.texts,
+	    .hidden = unseen_may_hide(&snapshot->unseen.facts, summary_bound_bytes(snapshot->period_bytes)),
+	    .peak = estimate_view(&snapshot->peak, snapshot->period_bytes),
+	    .at_end = estimate_view(&snapshot->view, snapshot->period_bytes),
+	    .samples = snapshot->view.allocated.samples,
+	    .stackless = snapshot->view.lost_alloc.samples + process->counters.before_restart,
+	    .path = error ? NULL : copy_of(snapshot->path),
+	    .peak_path = error || !snapshot->peak.inuse.samples ? NULL : copy_of(snapshot->peak_path),
+	};
+	row->certain = row->certain && !row->hidden;
+	row->stripped = row->hidden && snapshot->unseen.facts.stripped &&
+	    !snapshot->unseen.facts.allocator[0] && !snapshot->unseen.facts.own_malloc &&
+	    !snapshot->unseen.facts.runtime.kind;
+	summary_title(row->title, target->title);
+	snprintf(row->full_name, sizeof(row->full_name), "%s", target->full_name);
+	snprintf(row->end, sizeof(row->end), "%s", end);
+	if (process->place == 0) {
+		row->placeless = region_placeless(process->run->region);
+		row->not_cut_off = region_not_cut_off(process->run->region);
+		row->not_afforded = region_not_afforded(process->run->region);
+	}
+	size_t bytes;
+	FILE *out = open_memstream(&row->block, &bytes);
+	if (!out)
+		return;
+	summary_print(out, row, snapshot);
+	fclose(out);
+	if (!target->command && snapshot->resident.largest.parts.total_bytes < RESIDENT_SAID_BYTES)
+		return;
+	out = open_memstream(&row->resident, &bytes);
+	if (!out)
+		return;
+	row->resident_bytes = snapshot->resident.largest.parts.total_bytes;
+	resident_text_print(out, &snapshot->resident, snapshot->scan_ns);
+	fclose(out);
 }

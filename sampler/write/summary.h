@@ -7,14 +7,9 @@
 #include "sampler/write/heap_snapshot.h"
 #include "sampler/write/summary_list.h"
 
-#include <stdio.h>
-
 /* Fills a row, with its block, from the last snapshot of a process. end: how the process ended, in words.
  * error: 0, or -errno if the profile could not be written. summary_row_fini() frees the row. */
 void summary_row_make(
     struct summary_row *row, const struct heap_snapshot *snapshot, const char *end, int error);
-
-/* Prints the block, without the paths of files. The row's numbers must be there. */
-void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot);
 
 #endif

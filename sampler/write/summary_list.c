@@ -138,7 +138,6 @@ void summary_list_omit(struct summary_list *list, const struct target *target, s
 	struct summary_omitted *omitted = &list->omitted;
 
 	omitted->processes++;
-	omitted->unsampled += !allocated.samples;
 	omitted->allocated.samples += allocated.samples;
 	omitted->allocated.bytes_q8 += allocated.bytes_q8;
 	omitted->allocated.objects_q16 += allocated.objects_q16;
@@ -152,11 +151,6 @@ void summary_list_omit(struct summary_list *list, const struct target *target, s
 	summary_title(alarm.title, target->title);
 	process_end_phrase(target, alarm.end, sizeof(alarm.end));
 	add_alarm(list, &alarm);
-}
-
-bool summary_list_empty(const struct summary_list *list)
-{
-	return !list->processes && !list->omitted.processes;
 }
 
 void summary_list_clear(struct summary_list *list)

@@ -91,7 +91,7 @@ struct summary_list {
 	} rest;
 	/* Processes of too few samples for a profile: the sums of their own counts. */
 	struct summary_omitted {
-		uint64_t processes, unsampled; /* unsampled: those without any sample */
+		uint64_t processes;
 		struct tally allocated;
 		double at_end_bytes;
 	} omitted;
@@ -108,8 +108,6 @@ void summary_list_add(struct summary_list *list, struct summary_row *row);
 /* Adds a process that leaves no profile. at_end: its own count of what is in use. */
 void summary_list_omit(struct summary_list *list, const struct target *target, struct tally allocated,
     struct tally at_end, double peak_bytes);
-
-bool summary_list_empty(const struct summary_list *list);
 
 /* Frees the rows and makes the list empty. */
 void summary_list_clear(struct summary_list *list);

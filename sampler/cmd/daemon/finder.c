@@ -225,14 +225,6 @@ static void forget_young(struct finder *finder, struct young *young)
 	*young = finder->young[--finder->count];
 }
 
-void finder_drop(struct finder *finder, pid_t pid)
-{
-	struct young *young = find_young(finder, pid);
-
-	if (young)
-		forget_young(finder, young);
-}
-
 static void note_young(struct finder *finder, pid_t pid, uint64_t now_ns)
 {
 	struct young *young = find_young(finder, pid);

@@ -61,7 +61,4 @@ bool finder_read(struct finder *finder, uint64_t now_ns);
 /* Makes the next finder_tend() begin a sweep. */
 void finder_hurry(struct finder *finder);
 
-/* Ends the looks at a process. */
-void finder_drop(struct finder *finder, pid_t pid);
-
 #endif
