@@ -95,6 +95,14 @@ static int add_file(struct store_list *list, uint32_t service, const struct stor
 	return 0;
 }
 
+/* HHMMSS.PID.timeline.jsonl: earlier versions wrote it beside the profiles; nothing reads it now. */
+static bool is_timeline(const char *name)
+{
+	return strlen(name) < sizeof(((struct store_temporary *)0)->name) &&
+	    strspn(name, "0123456789") == 6 && name[6] == '.' &&
+	    strcmp(name + 7 + strspn(name + 7, "0123456789"), ".timeline.jsonl") == 0;
+}
+
 static int read_day(struct store_list *list, int service_fd, const char *day_name,
     const struct store_day *day, bool with_sizes)
 {
@@ -114,7 +122,7 @@ static int read_day(struct store_list *list, int service_fd, const char *day_nam
 		struct store_name name;
 		uint64_t bytes;
 
-		if (with_sizes && file_is_temporary(entry->d_name))
+		if (with_sizes && (file_is_temporary(entry->d_name) || is_timeline(entry->d_name)))
 			err = add_temporary(list, day, entry->d_name);
 		else if (store_name_parse(day_name, entry->d_name, &name) &&
 		    look_at(dirfd(folder), entry, with_sizes, &bytes))

@@ -31,7 +31,7 @@ struct store_day {      /* a folder */
 	uint32_t service;
 };
 
-/* A temporary file: a writer is writing it, or was killed. */
+/* A temporary file: a writer is writing it, or was killed. Or a timeline.jsonl of an earlier version. */
 struct store_temporary {
 	struct store_day day;
 	char name[40];

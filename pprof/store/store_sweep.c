@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/store/store_sweep.h"
 
+#include "pprof/codec/file.h"
 #include "pprof/store/store_folder.h"
 #include "pprof/store/store_list.h"
 #include "pprof/store/store_plan.h"
@@ -167,6 +168,11 @@ int store_sweep_run(struct store_sweep *sweep, int store_fd)
 			sweep->used_bytes += store_plan_charge(list.files[i].bytes);
 		for (size_t i = 0; i < list.temporary_count; i++) {
 			const struct store_temporary *file = &list.temporaries[i];
+
+			/* A timeline.jsonl may still be wanted by its owner until its day expires. */
+			if (!file_is_temporary(file->name) &&
+			    file->day.time_s + DAY_S > sweep->now_s - (int64_t)sweep->days * DAY_S)
+				continue;
 			int fd = enter(&place, &list, file->day.service, file->day.time_s);
 
 			if (fd >= 0)

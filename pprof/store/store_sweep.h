@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One look at a whole store, which is locked. Removes the files that the plan says must go, the folders that
- * are empty then, and temporary files that nobody writes any more. Files with other names are not touched,
+ * are empty then, temporary files that nobody writes any more, and `timeline.jsonl` files that an earlier
+ * version left in folders older than `days`. Files with other names are not touched,
  * and no link is followed. This is the most expensive work of the store: 2 us of CPU time for each file.
  */
 #ifndef PPROF_STORE_STORE_SWEEP_H

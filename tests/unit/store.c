@@ -400,18 +400,23 @@ static void links_are_not_followed(void **state)
 static void only_what_it_has_named_is_removed(void **state)
 {
 	static const char *const others[] = {"notes", "a/notes", "a/2020-01-01/README",
-	    "a/2020-01-01/101500.7.heap.pb", ".state/2020-01-01/101500.7.heap.pb.gz",
+	    "a/2020-01-01/101500.7.heap.pb", "a/2020-01-01/101500.7.heap.jsonl",
+	    "a/2020-01-01/timeline.jsonl", ".state/2020-01-01/101500.7.heap.pb.gz",
 	    "a b/2020-01-01/101500.7.heap.pb.gz", "a/old/101500.7.heap.pb.gz",
 	    "a/2020-01-01/101500.7.heap.pb.gz.symbolized", "push/spool/entry"};
-	static const char *const ours[] = {
-	    "a/2020-01-01/101500.7.heap.pb.gz", "a/2020-01-01/.heaptap-0123456789abcdef.tmp"};
-	char path[PATH_MAX];
+	static const char *const ours[] = {"a/2020-01-01/101500.7.heap.pb.gz",
+	    "a/2020-01-01/.heaptap-0123456789abcdef.tmp", "a/2020-01-01/101500.7.timeline.jsonl"};
+	char path[PATH_MAX], day[16], young[64];
+	const time_t now = time(NULL);
 	struct store *store;
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		put_file(others[i]);
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		put_file(ours[i]);
+	strftime(day, sizeof(day), "%Y-%m-%d", gmtime(&now));
+	snprintf(young, sizeof(young), "a/%s/101500.7.timeline.jsonl", day);
+	put_file(young);
 	store = open_store(1 << 20);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(publish_at(store, "b", "0001", 7, time(NULL), 20000, path), 0);
@@ -420,6 +425,7 @@ static void only_what_it_has_named_is_removed(void **state)
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (is_there(ours[i]))
 			fail_msg("%s", ours[i]);
+	assert_true(is_there(young)); /* its day has not expired */
 	store_close(store);
 	clear();
 }
