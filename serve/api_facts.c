@@ -3,7 +3,6 @@
 
 #include "pprof/analysis/row_label.h"
 #include "pprof/export/answer.h"
-#include "pprof/model/profile.h"
 #include "pprof/text/utf8.h"
 
 #include <errno.h>

@@ -3,7 +3,6 @@
 
 #include "pprof/analysis/trend.h"
 #include "pprof/text/json.h"
-#include "pprof/text/utf8.h"
 #include "serve/endpoint_list.h"
 #include "serve/profile_choice.h"
 #include "serve/request.h"

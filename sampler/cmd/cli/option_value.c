@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/cli/option_value.h"
 
-#include "pprof/table/array.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 #include "pprof/analysis/totals.h"
 #include "pprof/export/stack_json.h"
 #include "pprof/text/json.h"
-#include "pprof/text/log_line.h"
 
 #include <errno.h>
 #include <math.h>

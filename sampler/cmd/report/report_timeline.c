@@ -2,7 +2,6 @@
 /* What was in use and resident at each snapshot: a picture in text, or JSON. */
 #include "sampler/cmd/report/report.h"
 
-#include "pprof/store/exit_code.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"

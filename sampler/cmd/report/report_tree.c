@@ -18,7 +18,6 @@
 #include "pprof/model/estimate.h"
 #include "pprof/table/array.h"
 #include "pprof/text/amount.h"
-#include "pprof/text/log_line.h"
 
 #include <inttypes.h>
 #include <math.h>
