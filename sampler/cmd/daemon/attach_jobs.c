@@ -146,7 +146,7 @@ static void take_result(struct daemon *d, struct attach_job *job)
 		return;
 	entry->state = PROCESS_PROFILED;
 	entry->ino = ino;
-	entry->first = entry->attached = true;
+	entry->first = true;
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
 	process_entry_set(&entry->reason, NULL);

@@ -33,7 +33,6 @@ struct process_entry {
 	uint64_t round;    /* the last sweep that has met it */
 	uint64_t ino;      /* PROCESS_PROFILED: of its region */
 	bool first;        /* of the processes that have the region, it was found first */
-	bool attached;     /* it was attached to */
 	bool opened_again; /* PROCESS_PROFILED: it has opened the library once more: an exec */
 	bool silenced;     /* PROCESS_NEW: the sampling that an earlier daemon had turned on in it is off */
 	uint64_t again_ns; /* PROCESS_REFUSED: when it is looked at again; 0: never */
