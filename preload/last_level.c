@@ -11,20 +11,21 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 static unsigned char *start;
 static uint64_t mapped_bytes;
 static _Atomic bool tried;
 
-/* Lazily: the program may have called mlockall(MCL_FUTURE) since. Takes an eighth of a limit at most. */
+/* Takes an eighth of a limit at most. munlock is a call that no allocator makes: a filter that we do not know
+ * of may punish it. */
 static unsigned char *map(uint64_t bytes)
 {
-	if (!session_affordable(RLIMIT_AS, 2 * bytes) || !session_affordable(RLIMIT_DATA, 2 * bytes))
+	if (!session_affordable_later(2 * bytes, 2 * bytes))
 		return NULL;
-	const bool lazily = memory_map_lazily(true);
+	const bool locks = lock_all_was_called(), lazily = locks && memory_map_lazily(true);
 	unsigned char *memory = memory_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
-	memory_map_lazily(lazily);
+	if (locks)
+		memory_map_lazily(lazily);
 	if (memory) {
 		madvise(memory, bytes, MADV_NOHUGEPAGE); /* one touched byte must not take 2 MiB */
 		madvise(memory, bytes, MADV_DONTDUMP);

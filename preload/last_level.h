@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maps the level, if that is what lacks. Makes system calls (getrlimit, mmap, munlock, mprotect, madvise),
- * once in a process' life, and none where a seccomp filter is known of. False: nothing was mapped. Keeps
- * errno. */
+/* Maps the level, if that is what lacks. Makes system calls, once in a process' life, and none where a
+ * seccomp filter is known of: mmap and madvise; and munlock and mprotect if the program locks its memory.
+ * False: nothing was mapped. Keeps errno. */
 bool last_level_add(void);
 
 /* How many bytes were mapped; 0: none. *start: where. */

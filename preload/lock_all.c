@@ -6,7 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -111,10 +111,18 @@ static bool is_rest_locked(int flags)
 	return seccomp_filter_is_noted() || each_other(lock, &flags);
 }
 
+static _Atomic bool called;
+
+bool lock_all_was_called(void)
+{
+	return atomic_load(&called);
+}
+
 int lock_all(int flags, int (*next)(int flags))
 {
 	const int saved = errno;
 
+	atomic_store(&called, true);
 	if (!(flags & MCL_CURRENT) || !own[LOCK_ALL_REGION].end)
 		return next(flags);
 	const int result = next(flags | MCL_ONFAULT);

@@ -15,6 +15,7 @@
 #ifndef PRELOAD_LOCK_ALL_H
 #define PRELOAD_LOCK_ALL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum lock_all_own {
@@ -32,5 +33,8 @@ void lock_all_leave_out(enum lock_all_own kind, const void *start, size_t bytes)
 
 /* What `next`, the C library's mlockall, would return without us, and errno. */
 int lock_all(int flags, int (*next)(int flags));
+
+/* New mappings may be locked. */
+bool lock_all_was_called(void);
 
 #endif

@@ -113,7 +113,8 @@ void memory_limit_changed(int resource)
 	struct rlimit limit;
 
 	if (place_header() && (resource == RLIMIT_AS || resource == RLIMIT_DATA) &&
-	    read_own(resource, &limit) && !is_within(resource, &limit)) {
+	    read_own(resource, &limit)) {
+		session_note_limit(resource, &limit);
 		if (!session_within(&limit, 2 * tables_bytes()))
 			give_back_tables();
 		if (!is_within(resource, &limit) && !sample_thread.inside && has_one_thread())

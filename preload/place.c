@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <sys/resource.h>
 
 struct place_view place_view;
 
@@ -56,7 +55,7 @@ static struct region_segment *map_all(void)
 	const struct place_setup *region = &place_view.region;
 	const uint64_t bytes = region->segments * sizeof(struct region_segment);
 
-	if (seccomp_filter_is_noted() || !session_affordable(RLIMIT_AS, place_start_bytes() + bytes))
+	if (seccomp_filter_is_noted() || !session_affordable_later(place_start_bytes() + bytes, 0))
 		return NULL;
 	unsigned char *start = memory_map_again(
 	    place_part(region->offsets.segments), bytes, grown.bytes == bytes ? grown.start : NULL);

@@ -69,10 +69,10 @@ void place_disown(uint16_t tag);
 bool place_drop_buffers(void);
 
 /* Maps all segments of the file at another address, if the process has used up the segments that it has. So a
- * program run with more live samples than its period made likely gets room for them. These are the only
- * system calls that a sample can cause: getrlimit and mremap, once in the life of a process. Where a seccomp
- * filter is known of, there are none, and the result is false. False: there are no more segments. Keeps
- * errno. */
+ * program run with more live samples than its period made likely gets room for them. Makes one
+ * system call, mremap, once for each region. It and those of last_level.h are the only ones that a sample
+ * can cause. Where a seccomp filter is known of, there are none, and the result is false. False: there are no
+ * more segments. Keeps errno. */
 bool place_grow(void);
 
 /* How many bytes of the region are mapped: from the start, and by now. */

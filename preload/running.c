@@ -127,6 +127,8 @@ static bool begin(void)
 	left_bytes = region_start_bytes(header);
 	/* A filter that the program installs later may not know mremap, which a detach would use then. */
 	memory_map_lazily(header->filtered != 1 && memory_is_made_at_once());
+	if (header == before && header->filtered != 1)
+		session_ask_limits();
 	thread_know_stacks((const void *)((unsigned char *)header + header->offsets.stacks),
 	    header->thread_stacks, (uint32_t)getpid());
 	recount(header);

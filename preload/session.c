@@ -141,12 +141,40 @@ bool session_within(const struct rlimit *limit, uint64_t bytes)
 	return limit->rlim_cur == RLIM_INFINITY || bytes <= limit->rlim_cur / 4;
 }
 
+/* Of address space and of data, as they were read last; 0: never. */
+static _Atomic rlim_t noted_space, noted_data;
+
+void session_note_limit(int resource, const struct rlimit *limit)
+{
+	if (resource == RLIMIT_AS)
+		atomic_store(&noted_space, limit->rlim_cur);
+	else if (resource == RLIMIT_DATA)
+		atomic_store(&noted_data, limit->rlim_cur);
+}
+
 /* The loader has just made the same system call. */
 bool session_affordable(int resource, uint64_t bytes)
 {
 	struct rlimit limit;
 
-	return getrlimit((__rlimit_resource_t)resource, &limit) == 0 && session_within(&limit, bytes);
+	if (getrlimit((__rlimit_resource_t)resource, &limit) != 0)
+		return false;
+	session_note_limit(resource, &limit);
+	return session_within(&limit, bytes);
+}
+
+void session_ask_limits(void)
+{
+	(void)session_affordable(RLIMIT_AS, 0);
+	(void)session_affordable(RLIMIT_DATA, 0);
+}
+
+bool session_affordable_later(uint64_t bytes, uint64_t private_bytes)
+{
+	const struct rlimit space = {.rlim_cur = atomic_load(&noted_space)},
+	                    data = {.rlim_cur = atomic_load(&noted_data)};
+
+	return session_within(&space, bytes) && (!private_bytes || session_within(&data, private_bytes));
 }
 
 /* Tells the sampler why the region is not used. Maps only its first page: there may be no room for more. */
