@@ -16,7 +16,7 @@
 
 struct books {
 	struct table runs;           /* by their region's key */
-	struct table processes;      /* by pid; run.c adds and removes them */
+	struct table processes;      /* by pid; program_run.c adds and removes them */
 	struct memory_bound *memory; /* of all processes; borrowed, NULL: no bound */
 };
 

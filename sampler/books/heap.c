@@ -382,7 +382,7 @@ uint64_t heap_period_bytes(const struct heap *heap)
 	return heap->period_bytes;
 }
 
-/* The target says how long the block lived, so that is limited as the block's weight is. */
+/* The target may have written the period, so it is limited as it is for a block's weight. */
 void heap_note_period(struct heap *heap, uint64_t period_bytes)
 {
 	if (period_bytes > WEIGHT_PERIOD_MAX)
