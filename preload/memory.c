@@ -69,9 +69,12 @@ static bool move(void *made, size_t bytes, void *over)
 
 /* An old size of 0 leaves the mapping as it is, and makes another of the same file (mremap(2)). The kernel
  * first unmaps what is at a fixed address, and may refuse then: so the new mapping is made elsewhere, and
- * moved. */
+ * moved. It is locked if the first is, and then the kernel makes all of it: so a page of the first is
+ * unlocked, which is a mapping of its own then. */
 void *memory_map_again(void *start, size_t bytes, void *over)
 {
+	if (lazy)
+		syscall(SYS_munlock, start, (size_t)1);
 	void *again = (void *)syscall(SYS_mremap, start, (size_t)0, bytes, MREMAP_MAYMOVE);
 
 	if (again == MAP_FAILED)

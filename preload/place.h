@@ -69,10 +69,10 @@ void place_disown(uint16_t tag);
 bool place_drop_buffers(void);
 
 /* Maps all segments of the file at another address, if the process has used up the segments that it has. So a
- * program run with more live samples than its period made likely gets room for them. Makes one
- * system call, mremap, once for each region. It and those of last_level.h are the only ones that a sample
- * can cause. Where a seccomp filter is known of, there are none, and the result is false. False: there are no
- * more segments. Keeps errno. */
+ * program run with more live samples than its period made likely gets room for them. Calls mremap
+ * once for each region; munlock before it, if the program locked its memory before it was attached to. These
+ * calls and those of last_level.h are the only system calls that a sample can cause. Where a seccomp filter
+ * is known of, there are none, and the result is false. False: there are no more segments. Keeps errno. */
 bool place_grow(void);
 
 /* How many bytes of the region are mapped: from the start, and by now. */

@@ -3,6 +3,7 @@
  * once. */
 #include "preload/block.h"
 #include "preload/live.h"
+#include "preload/memory.h"
 #include "preload/memory_limit.h"
 #include "preload/place.h"
 #include "preload/seccomp_filter.h"
@@ -14,6 +15,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -174,6 +176,21 @@ static void a_limit_is_the_programs(void **unused)
 	assert_int_equal(full(), 5000 - FEW * REGION_SEGMENT_SLOTS);
 }
 
+/* Of a program that locks its memory the region may be locked: the kernel makes all of a mapping that is grown
+ * from a locked one. */
+static void of_locked_memory_nothing_is_made_at_once(void **unused)
+{
+	struct stat status;
+	const uint64_t grown = SEGMENTS * sizeof(struct region_segment);
+
+	memory_map_lazily(true);
+	assert_int_equal(mlock(place_segment(0), sizeof(struct region_segment)), 0);
+	insert(0, 5000);
+	assert_int_equal(full(), 0);
+	assert_int_equal(fstat(region.fd, &status), 0);
+	assert_true((uint64_t)status.st_blocks * 512 < grown / 2);
+}
+
 /* A thread may still be in a hook, and the file that place_grow() would map is gone. */
 static void detached_from_nothing_grows(void **unused)
 {
@@ -211,6 +228,7 @@ int main(void)
 	    STARTED(under_a_filter_nothing_grows),
 	    STARTED(under_a_later_filter_tables_do_not_grow),
 	    STARTED(a_limit_is_the_programs),
+	    STARTED(of_locked_memory_nothing_is_made_at_once),
 	    STARTED(detached_from_nothing_grows),
 	    STARTED(another_region_has_its_own_segments),
 	};
