@@ -20,17 +20,14 @@
 
 struct profile;
 
-enum { DEBUG_TEXT_QUERY_BYTES = 64 << 10 };
-
 /* False: it is no heap profile. */
 bool debug_text_write_heap(FILE *out, const struct profile *profile);
 
 /* Any other profile: its types, and each stack with its values. */
 void debug_text_write_any(FILE *out, const struct profile *profile);
 
-/* The names of addresses. query: "0x4005d0+0x4005e0", at most DEBUG_TEXT_QUERY_BYTES. Writes "num_symbols:
- * 1", and a line for each address that the profile knows, as Go's handler does. profile NULL: no address is
- * known. 0 or -ENOMEM. */
+/* The names of addresses. query: "0x4005d0+0x4005e0". Writes "num_symbols: 1", and a line for each address
+ * that the profile knows, as Go's handler does. profile NULL: no address is known. 0 or -ENOMEM. */
 int debug_text_write_symbols(FILE *out, const char *query, const struct profile *profile);
 
 #endif

@@ -15,7 +15,6 @@
 struct pattern;
 struct profile;
 struct profile_label;
-struct profile_sample;
 
 /* All zero keeps everything. The caller owns the patterns. */
 struct filter {

@@ -39,7 +39,6 @@ enum store_class {
 	STORE_PEAK,
 	STORE_EXIT,
 	STORE_OOM,
-	STORE_CLASSES,
 };
 
 struct store_name {
