@@ -176,8 +176,8 @@ static void a_limit_is_the_programs(void **unused)
 	assert_int_equal(full(), 5000 - FEW * REGION_SEGMENT_SLOTS);
 }
 
-/* Of a program that locks its memory the region may be locked: the kernel makes all of a mapping that is grown
- * from a locked one. */
+/* If a program locks its memory, the region may be locked. What is mapped again from a locked mapping is made
+ * at once. */
 static void of_locked_memory_nothing_is_made_at_once(void **unused)
 {
 	struct stat status;
