@@ -55,6 +55,28 @@ test_stop_and_continue_by_kill() {
   end_talk 13
 }
 
+are_stopped() {
+  grep -q '^State:.*stopped' "/proc/$front/status" && grep -q '^State:.*stopped' "/proc/$talk/status"
+}
+
+# COMMAND stops again as soon as the group is continued: the front must not continue it once more.
+test_stopped_again_at_once() {
+  set -m # a process group of its own
+  start_talk
+  set +m
+  echo 'stop 6' >&8
+  for ((i = 1; i <= 5; i++)); do
+    wait_for 20 are_stopped
+    kill -CONT -- "-$front"
+    wait_for 20 grep -qx "continued $i" answers
+  done
+  wait_for 20 are_stopped
+  equal 5 "$(grep -c continued answers)" 'SIGCONTs'
+  kill -CONT "$front" # alone: it is passed on
+  wait_for 20 grep -qx 'continued 6' answers
+  end_talk 14
+}
+
 test_ctrl_c() {
   python3 "$top/tests/terminal.py" \
     "send:$heaptap record -q $targets/talk; echo status=\$?\n" 'expect:ready \d+' \

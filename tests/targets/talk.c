@@ -2,6 +2,7 @@
 /*
  * Counts the signals it gets, and tells when asked: prints "ready PID" and then answers lines from stdin:
  *     counts    one line such as "INT=1 QUIT=0 TERM=0 HUP=0 USR1=0 USR2=0 CONT=0"
+ *     stop N    N times: stops itself like Ctrl-Z, and once it goes on prints "continued COUNT", of SIGCONTs
  *     exit N    ends with status N
  *     crash     ends by SIGSEGV
  */
@@ -48,6 +49,11 @@ int main(void)
 		if (strncmp(line, "crash", 5) == 0) {
 			signal(SIGSEGV, SIG_DFL);
 			raise(SIGSEGV);
+		}
+		for (int left = strncmp(line, "stop", 4) == 0 ? atoi(line + 4) : 0; left > 0; left--) {
+			raise(SIGTSTP);
+			printf("continued %d\n", (int)counts[SIGCONT]);
+			fflush(stdout);
 		}
 		if (strncmp(line, "counts", 6) != 0)
 			continue;

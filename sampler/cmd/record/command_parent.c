@@ -40,20 +40,24 @@ static _Noreturn void tend(int channel, int signal_fd, int snapshot_signal, pid_
 {
 	struct pollfd polls[] = {{.fd = channel, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
 	struct signalfd_siginfo info;
-	bool told = false;
+	bool told = false, asked = false;
+	char question;
 
 	prctl(PR_SET_NAME, "heaptap-parent");
 	descriptors_drop((const int[]){channel, signal_fd}, 2);
 	close(STDERR_FILENO);
 	tell(channel, command);
-	while (!polls[0].revents) {
+	do {
 		while (read(signal_fd, &info, sizeof(info)) == sizeof(info))
 			if ((int)info.ssi_signo == snapshot_signal && getppid() == front)
 				kill(front, snapshot_signal);
 		if (!told && report(channel, command))
 			told = true;
+		if (asked)
+			tell(channel, COMMAND_PARENT_ANSWER);
 		poll(polls, 2, -1);
-	}
+		asked = polls[0].revents && recv(channel, &question, 1, MSG_DONTWAIT) == 1;
+	} while (asked || !polls[0].revents);
 	if (told) /* else COMMAND's next parent hears of its end */
 		waitpid(command, NULL, WNOHANG);
 	_exit(0);
@@ -98,6 +102,11 @@ bool command_parent_read(struct command_parent *parent, int *status)
 		parent->fd = -1;
 	}
 	return false;
+}
+
+bool command_parent_ask(const struct command_parent *parent)
+{
+	return parent->fd >= 0 && send(parent->fd, "?", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 void command_parent_end(const struct command_parent *parent)

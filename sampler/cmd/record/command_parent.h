@@ -31,9 +31,15 @@ struct command_parent {
  */
 pid_t command_parent_fork(struct command_parent *parent, int signal_fd, int snapshot_signal);
 
-/* Reads the next change of COMMAND's state, as wait(2) gives it. False if there is none now. The kernel
- * gives COMMAND's pid to no other process before command_parent_end(). */
+enum { COMMAND_PARENT_ANSWER = -1 }; /* no status that wait(2) gives */
+
+/* Reads the next change of COMMAND's state, as wait(2) gives it, or COMMAND_PARENT_ANSWER. False if there is
+ * none now. The kernel gives COMMAND's pid to no other process before command_parent_end(). */
 bool command_parent_read(struct command_parent *parent, int *status);
+
+/* Asks the parent to look at COMMAND. The parent answers with COMMAND_PARENT_ANSWER behind all changes that
+ * it has seen. False if there will be no answer. */
+bool command_parent_ask(const struct command_parent *parent);
 
 /* Tells the parent to end. Its messages can still be read. SIGCHLD comes when it has ended. */
 void command_parent_end(const struct command_parent *parent);

@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CONTINUE_MS 20 /* a SIGCONT to the group reaches us and COMMAND within this time */
+#define ANSWER_MS 1000 /* heaptap-parent answers at once, unless it is stopped */
 
 static bool is_job_stop(int number)
 {
@@ -63,22 +63,39 @@ void front_note_end(struct front *front, int status)
 	command_parent_end(&front->parent);
 }
 
+static bool is_continued_now(const struct front *front)
+{
+	sigset_t pending;
+
+	return front->continuing || (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1);
+}
+
 /* Notes a change of COMMAND's state. Returns the signal that has stopped COMMAND, or 0. */
 static int note_status(struct front *front, int status)
 {
+	const bool stopped = WIFSTOPPED(status);
+
 	if (front->ended)
 		return 0;
 	if (WIFEXITED(status) || WIFSIGNALED(status))
 		front_note_end(front, status);
-	return WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+	/* A process that stops twice was continued in between: the kernel tells of the last change only. */
+	if ((WIFCONTINUED(status) || (stopped && front->stopped)) && is_continued_now(front))
+		front->continued = true;
+	front->stopped = stopped;
+	return stopped ? WSTOPSIG(status) : 0;
 }
 
 static int read_parent(struct front *front)
 {
 	int status, stop = 0;
 
-	while (command_parent_read(&front->parent, &status))
-		stop = note_status(front, status);
+	while (command_parent_read(&front->parent, &status)) {
+		if (status == COMMAND_PARENT_ANSWER)
+			front->asked = false;
+		else
+			stop = note_status(front, status);
+	}
 	return stop;
 }
 
@@ -138,26 +155,39 @@ static void send_signal(const struct front *front, int number)
 		kill(front->command, number);
 }
 
-/* We were continued. The shell continues COMMAND too; but if only our pid got SIGCONT, we pass it on. Our
- * own processes in the group were stopped with it, and are continued here. */
+/* Notes what state COMMAND is in at this moment. */
+static void catch_up(struct front *front)
+{
+	front->asked = command_parent_ask(&front->parent);
+	do {
+		struct pollfd poll_fd = {.fd = front->parent.fd, .events = POLLIN};
+
+		if (front->asked && poll(&poll_fd, 1, ANSWER_MS) <= 0)
+			break;
+		front_reap(front);
+	} while (front->asked && front->parent.fd >= 0);
+}
+
+/*
+ * The front was continued. If the whole group was, as the shell does it, so was COMMAND; if only the front
+ * was, the front passes SIGCONT on. That COMMAND is stopped does not tell which: COMMAND may have been
+ * continued and stopped again since, by a second Ctrl-Z or by a read of the terminal in the background. So
+ * COMMAND's changes of state decide. Our own processes in the group may have been stopped too, and are
+ * continued here.
+ */
 static void pass_continue(struct front *front)
 {
-	struct pollfd polls[] = {
-	    {.fd = front->signal_fd, .events = POLLIN}, {.fd = front->parent.fd, .events = POLLIN}};
-
 	if (front->parent.pid > 0)
 		kill(front->parent.pid, SIGCONT);
 	if (front->witness.pid > 0)
 		kill(front->witness.pid, SIGCONT);
-	for (int look = 0; look < 2; look++) {
-		poll(polls, 2, CONTINUE_MS);
-		front_reap(front);
-		/* Read from /proc, not from heaptap-parent: that was stopped as well, and may not have run
-		 * yet. */
-		if (front->ended || proc_state(front->command) != 'T')
-			return;
+	front->continuing = true;
+	catch_up(front);
+	if (!front->ended && !front->continued && proc_state(front->command) == 'T') {
+		send_signal(front, SIGCONT);
+		catch_up(front); /* so that this change is not taken for another one later */
 	}
-	send_signal(front, SIGCONT);
+	front->continuing = front->continued = false;
 }
 
 static void pass_signal(struct front *front, const struct signalfd_siginfo *info)

@@ -40,6 +40,10 @@ struct front {
 	sigset_t mask;
 	struct sigaction child_action; /* of SIGCHLD, which the front itself must not ignore */
 	bool ended, done;
+	bool asked;                     /* COMMAND's parent has not answered yet */
+	bool stopped;                   /* COMMAND, as last noted */
+	bool continuing;                /* a SIGCONT to the front is being handled */
+	bool continued;                 /* COMMAND got that SIGCONT too */
 	struct sampler_timeout timeout; /* after COMMAND's end */
 	int status; /* COMMAND's wait status, once it has ended, or FRONT_STATUS_UNKNOWN */
 	char value[FRONT_MESSAGE_TEXT_BYTES]; /* of COMMAND's variable HEAPTAP; "": COMMAND is not profiled */
