@@ -7,7 +7,7 @@ PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format universal-ctags
 PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libclang-rt-14-dev libcmocka-dev \
 	golang-github-google-pprof-dev sqlite3 nodejs util-linux procps spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
-	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl musl-tools libjemalloc-dev libgoogle-perftools-dev \
+	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl openssl musl-tools libjemalloc-dev libgoogle-perftools-dev \
 	libmimalloc-dev libcap2-bin heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2 \
 	python3-protobuf runc chromium firefox-esr
 PACKAGES_DEB   := $(PACKAGES_BUILD) build-essential dpkg-dev debhelper lintian fakeroot

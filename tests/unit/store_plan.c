@@ -259,7 +259,7 @@ static size_t count_between(const struct simulation *s, uint32_t service, int64_
 	return count;
 }
 
-/* What README promises, of the process of each service since `begin_s`. */
+/* What docs/configuration.md promises, of the process of each service since `begin_s`. */
 static void check_promises(const struct simulation *s, int64_t begin_s, int64_t now_s)
 {
 	for (uint32_t service = 0; service < 3; service++) {
