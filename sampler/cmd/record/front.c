@@ -8,22 +8,21 @@
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/record/front_message.h"
 #include "sampler/cmd/record/front_state.h"
-#include "sampler/cmd/record/notify_relay.h"
 #include "sampler/cmd/record/pusher.h"
 #include "sampler/cmd/record/session.h"
-#include "sampler/cmd/record/signal_witness.h"
-#include "sampler/cmd/record/start_line.h"
 #include "sampler/cmd/record/web_server.h"
 #include "sampler/core/descriptors.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/inject/preload_check.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/linux/pidfd.h"
+#include "sampler/linux/proc.h"
 #include "sampler/perf/event_attr.h"
 #include "sampler/perf/refusal.h"
 #include "sampler/write/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -31,6 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -40,6 +40,8 @@
 #define END_LOOK_MS     100
 #define READY_MS        10000 /* a sampler that is not ready by then is not waited for */
 
+#define SAMPLER_STACK_BYTES (UINT64_C(1) << 20) /* that it needs at most */
+
 /* In the child that becomes the sampler. */
 static void sampler_settle(int front_fd, int paths_fd)
 {
@@ -48,6 +50,7 @@ static void sampler_settle(int front_fd, int paths_fd)
 	    SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGKILL, SIGSTOP, SIGCONT, SIGCHLD, SIGTERM};
 	sigset_t none, ignored;
 
+	own_resources_raise_limits(); /* before a function needs a large stack */
 	setsid();
 	signal(SIGCHLD, SIG_DFL); /* if it were ignored, the sampler could not wait for its writers */
 	/* All others are ignored, so that the last profiles are still written. A service manager sends a
@@ -90,10 +93,34 @@ static bool sampler_fork(struct front *front)
 	return false;
 }
 
-static void sampler_forget(struct front *front)
+void front_forget_sampler(struct front *front)
 {
 	close(front->front_fd);
 	front->front_fd = -1;
+}
+
+/* Logs how the sampler has ended before it was ready. */
+static void say_sampler_died(struct front *front)
+{
+	struct rlimit stack = {.rlim_cur = RLIM_INFINITY};
+	int status = 0;
+
+	if (front->sampler <= 0 || waitpid(front->sampler, &status, 0) != front->sampler)
+		status = 0;
+	front->sampler = -1;
+	getrlimit(RLIMIT_STACK, &stack);
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV && stack.rlim_cur < SAMPLER_STACK_BYTES)
+		log_line(
+		    "the sampler died while it was starting: the limit of its stack (ulimit -s) is %" PRIu64
+		    " KiB",
+		    (uint64_t)stack.rlim_cur >> 10);
+	else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+		log_line(
+		    "the sampler died while it was starting, of %s: a fault of heaptap's, please report it",
+		    strsignal(WTERMSIG(status)));
+	else
+		log_line(
+		    "the sampler died while it was starting: dmesg says if the kernel killed it for memory");
 }
 
 /* Waits until the sampler is ready. If it is not, logs why; then front_fd is -1, and the value is empty. */
@@ -111,8 +138,7 @@ static void sampler_await_ready(struct front *front)
 	if (ret == 0)
 		log_line("the sampler was not ready after %d s: is the machine overloaded?", READY_MS / 1000);
 	else if (ret < 0 || front_message_read(front->front_fd, &message))
-		log_line(
-		    "the sampler died while it was starting: dmesg says if the kernel killed it for memory");
+		say_sampler_died(front);
 	else if (message.kind == FRONT_MESSAGE_FAILED)
 		log_line("%s", message.text);
 	else if (message.kind == FRONT_MESSAGE_READY)
@@ -120,135 +146,7 @@ static void sampler_await_ready(struct front *front)
 	else
 		log_line("the sampler sent an unexpected message: a fault of heaptap's, please report it");
 	if (!front->value[0])
-		sampler_forget(front);
-}
-
-static void sampler_tell(struct front *front, enum front_message_kind kind)
-{
-	if (front->front_fd >= 0)
-		front_message_write(front->front_fd, kind, front->command, front->status, NULL);
-}
-
-/* Waits until the sampler has attached the counters of events: only then may COMMAND exec. */
-static void events_await(struct front *front)
-{
-	struct pollfd poll_fd = {.fd = front->front_fd, .events = POLLIN};
-	struct front_message message;
-	int ret;
-
-	if (front->front_fd < 0 || !front->options->event_count)
-		return;
-	do
-		ret = poll(&poll_fd, 1, READY_MS);
-	while (ret < 0 && errno == EINTR);
-	if (ret <= 0 || front_message_read(front->front_fd, &message))
-		log_line("the sampler does not answer: no events are sampled");
-	else if (message.kind == FRONT_MESSAGE_FAILED)
-		log_line("%s", message.text);
-}
-
-/* The environment of COMMAND, made in the child that becomes COMMAND: it has the child's pid, by which the
- * library knows COMMAND. */
-static char **command_environment(struct front *front)
-{
-	size_t length = strlen(front->value);
-	char **made;
-
-	notify_relay_environment(&front->notify, front->self);
-	if (!length || front->options->no_heap || front->forecast == PRELOAD_CHECK_SANITIZER)
-		return environ;
-	snprintf(front->value + length, sizeof(front->value) - length, ",%d", (int)getpid());
-	made = preload_library_environment(environ, front->options->library, front->value);
-	return made ? made : environ;
-}
-
-/* In the child that becomes COMMAND. A byte from `channel` permits the exec. If that fails, errno is
- * written to `channel`. */
-static void command_exec(struct front *front, int channel)
-{
-	char **environment = command_environment(front);
-	char *const *argv = front->options->operands;
-	char go;
-	int error;
-
-	/* End of file instead of a byte: the front was killed, and COMMAND with it. */
-	if (read(channel, &go, 1) != 1)
-		_exit(STATUS_CANNOT_EXEC);
-	prctl(PR_SET_PDEATHSIG, front->end_signal);
-	prctl(PR_SET_CHILD_SUBREAPER, front->subreaper);
-	sigaction(SIGCHLD, &front->child_action, NULL);
-	sigprocmask(SIG_SETMASK, &front->mask, NULL);
-	execvpe(argv[0], argv, environment);
-	error = errno;
-	if (send(channel, &error, sizeof(error), MSG_NOSIGNAL) < 0)
-		_exit(STATUS_CANNOT_EXEC);
-	_exit(STATUS_NOT_FOUND);
-}
-
-/* Logs why COMMAND cannot run; returns the exit status that a shell would. */
-static int command_refused(struct front *front, int error)
-{
-	const char *name = front->options->operands[0];
-
-	sampler_tell(front, FRONT_MESSAGE_CANCELLED);
-	if (error == ENOENT && !strchr(name, '/'))
-		log_line("%s: command not found", name);
-	else
-		log_line("cannot run %s: %s", name, strerror(error));
-	return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXEC;
-}
-
-/* Takes the attributes that a program keeps over exec and a child does not inherit: COMMAND gets them. */
-static void take_attributes(struct front *front)
-{
-	front->self = getpid();
-	prctl(PR_GET_CHILD_SUBREAPER, &front->subreaper);
-	prctl(PR_SET_CHILD_SUBREAPER, 0);
-	prctl(PR_GET_PDEATHSIG, &front->end_signal);
-	/* SIGCHLD, since it is the only signal that we never pass on. It also comes when only the thread
-	 * that has forked us ends: look_at_supervisor() finds the difference. */
-	prctl(PR_SET_PDEATHSIG, SIGCHLD);
-	front->supervisor = getppid();
-}
-
-/* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
-static int command_start(struct front *front)
-{
-	int pair[2], error = 0;
-	sigset_t all;
-	ssize_t got;
-
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, NULL);
-	front->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-	take_attributes(front);
-	notify_relay_open(&front->notify);
-	if (front->signal_fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-		front->command = -errno;
-	else
-		front->command =
-		    command_parent_fork(&front->parent, front->signal_fd, front->options->signal);
-	if (front->command < 0) {
-		log_line("cannot start %s: %s", front->options->operands[0], strerror(-front->command));
-		return STATUS_CANNOT_EXEC;
-	}
-	if (front->command == 0) {
-		close(pair[0]);
-		command_exec(front, pair[1]);
-	}
-	close(pair[1]);
-	/* Before the exec: from then on COMMAND ends when the front ends. */
-	front->command_fd = pidfd_open_process(front->command);
-	signal_witness_start(&front->witness, front->command, front->command_fd);
-	sampler_tell(front, FRONT_MESSAGE_STARTED);
-	events_await(front);
-	if (front->value[0]) /* before the exec, so that the line is not in the middle of COMMAND's output */
-		start_line_say(front->options, !preload_check_obstacle(front->forecast), front->command);
-	if (send(pair[0], "", 1, MSG_NOSIGNAL) < 0)
-		error = 0; /* the child is dead already: waitpid will tell how it ended */
-	got = recv(pair[0], &error, sizeof(error), MSG_WAITALL);
-	close(pair[0]);
-	return got == sizeof(error) ? command_refused(front, error) : 0;
+		front_forget_sampler(front);
 }
 
 static void on_sampler(struct front *front)
@@ -264,7 +162,7 @@ static void on_sampler(struct front *front)
 			log_line("the sampler died: its last profiles are missing");
 		else
 			log_line("the sampler died; %s goes on without it", front->options->operands[0]);
-		sampler_forget(front);
+		front_forget_sampler(front);
 	}
 }
 
@@ -331,7 +229,7 @@ static void supervise(struct front *front)
 	if (looks && (front->command_fd < 0 || pidfd_has_ended(front->command_fd)))
 		front_note_end(front, FRONT_STATUS_UNKNOWN);
 	if (front->ended && !had_ended) {
-		sampler_tell(front, FRONT_MESSAGE_ENDED);
+		front_tell_sampler(front, FRONT_MESSAGE_ENDED);
 		sampler_timeout_restart(&front->timeout, clock_now_ns());
 	}
 	/* After any event: a process that sends us signals all the time must not hide that the sampler is
@@ -344,7 +242,7 @@ static void supervise(struct front *front)
 static void pusher_await(struct front *front)
 {
 	if (front->front_fd >= 0)
-		sampler_forget(front);
+		front_forget_sampler(front);
 	front->done = false;
 	pusher_end(&front->pusher);
 	while (front->pusher.fd >= 0 && !front->done)
@@ -382,17 +280,15 @@ static enum preload_check_kind forecast(const struct options *options)
 
 static int stand_in(struct front *front)
 {
-	struct sigaction action = {.sa_handler = SIG_DFL};
 	int ret;
 
-	sigaction(SIGCHLD, &action, &front->child_action);
 	sampler_await_ready(front);
 	if (!front->value[0])
-		log_line("%s runs without being profiled", front->options->operands[0]);
-	else if (front->options->serve.listen_count &&
+		return front_command_become(front, NULL);
+	if (front->options->serve.listen_count &&
 	    web_server_start(front->options, front->sampler, &front->web_fd))
 		return STATUS_USAGE;
-	ret = command_start(front);
+	ret = front_command_start(front);
 	if (ret)
 		return ret;
 	descriptors_drop((const int[]){front->signal_fd, front->front_fd, front->witness.fd, front->parent.fd,
@@ -425,15 +321,18 @@ static int events_prepare(struct options *options, struct event *events)
 	return 0;
 }
 
-/* Blocks the snapshot signal until COMMAND exists: a signal that comes too early must not end the front. */
-static void snapshot_signal_block(struct front *front)
+/* Keeps the states that COMMAND gets, and then changes them. The snapshot signal is blocked until COMMAND
+ * exists: a signal that comes too early must not end the front. */
+static void prepare_signals(struct front *front)
 {
+	const struct sigaction action = {.sa_handler = SIG_DFL};
 	sigset_t set;
 
 	sigemptyset(&set);
 	if (front->options->signal)
 		sigaddset(&set, front->options->signal);
-	sigprocmask(SIG_BLOCK, &set, &front->mask);
+	sigprocmask(SIG_BLOCK, &set, &front->inheritance.mask);
+	sigaction(SIGCHLD, &action, &front->inheritance.child_action);
 }
 
 /* Are --only and --exclude valid? 0, or -errno with a line on stderr. */
@@ -463,15 +362,28 @@ int front_run(struct options *options)
 	    .pusher = {-1, -1},
 	    .web_fd = -1};
 	char library[PATH_MAX];
+	const char *obstacle;
+	int ret;
 
-	if (output_check_folder(options->output, options->verbosity < 0))
-		return STATUS_USAGE;
+	if (!options->pid_count) {
+		prepare_signals(&front);
+		obstacle = inheritance_obstacle();
+		if (obstacle)
+			return front_command_become(&front, obstacle);
+	}
+	ret = output_check_folder(options->output, options->verbosity < 0);
+	if (ret)
+		return proc_is_shortage(-ret) && !options->pid_count ? front_command_become(&front, NULL)
+		                                                     : STATUS_USAGE;
 	if (check_choice(options))
 		return STATUS_USAGE;
 	if (options->event_count && events_prepare(options, events))
 		return STATUS_USAGE;
 	if (options->pid_count)
 		return session_attach(options);
+	if (options->verbosity > 0 && inheritance_has_children())
+		log_line("%s is not the parent of the children that pid %d has: it cannot wait for them",
+		    options->operands[0], (int)getpid());
 	if (!options->no_heap) {
 		if (library_prepare(options, library, sizeof(library)))
 			return STATUS_USAGE;
@@ -480,7 +392,6 @@ int front_run(struct options *options)
 	if (options->push.url && pusher_start(&front.pusher, options))
 		return STATUS_USAGE;
 	options->push.paths_fd = front.pusher.paths_fd;
-	snapshot_signal_block(&front);
 	/* The sampler returns to main(), as the front does: both end there. */
 	if (sampler_fork(&front))
 		return session_run(options, front.front_fd);

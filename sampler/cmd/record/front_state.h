@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The front's state, for front.c and front_signals.c only.
+ * The front's state, for front.c, front_command.c (the start of COMMAND) and front_signals.c.
  */
 #ifndef SAMPLER_CMD_RECORD_FRONT_STATE_H
 #define SAMPLER_CMD_RECORD_FRONT_STATE_H
@@ -8,6 +8,7 @@
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/record/command_parent.h"
 #include "sampler/cmd/record/front_message.h"
+#include "sampler/cmd/record/inheritance.h"
 #include "sampler/cmd/record/notify_relay.h"
 #include "sampler/cmd/record/pusher.h"
 #include "sampler/cmd/record/sampler_timeout.h"
@@ -21,7 +22,7 @@
 
 struct front {
 	const struct options *options;
-	pid_t self, sampler, command;
+	pid_t sampler, command;
 	pid_t supervisor; /* our parent */
 	int front_fd;     /* to the sampler; -1: the sampler is gone */
 	int signal_fd;
@@ -34,11 +35,7 @@ struct front {
 	int web_fd;                       /* with --listen: heaptap-serve ends when it is closed; -1: none */
 	bool told_to_end;                 /* a SIGTERM has come */
 	enum preload_check_kind forecast; /* whether our library can be preloaded into COMMAND */
-	/* What the front has inherited, and COMMAND gets in turn. */
-	int end_signal; /* PR_SET_PDEATHSIG */
-	int subreaper;  /* PR_SET_CHILD_SUBREAPER */
-	sigset_t mask;
-	struct sigaction child_action; /* of SIGCHLD, which the front itself must not ignore */
+	struct inheritance inheritance;   /* for COMMAND */
 	bool ended, done;
 	bool asked;                     /* COMMAND's parent has not answered yet */
 	bool stopped;                   /* COMMAND, as last noted */
@@ -50,6 +47,19 @@ struct front {
 };
 
 enum { FRONT_STATUS_UNKNOWN = -1 };
+
+void front_tell_sampler(struct front *front, enum front_message_kind kind);
+
+/* The sampler is gone, or is not to be heard any more. */
+void front_forget_sampler(struct front *front);
+
+/* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
+int front_command_start(struct front *front);
+
+/* Executes COMMAND, unprofiled, in place of this process: nothing is needed of a front then, and what kept us
+ * from profiling keeps no child from starting. Logs `why`, if it is not NULL. Returns, if that fails, the exit
+ * status to end with. */
+int front_command_become(struct front *front, const char *why);
 
 /* Notes what has changed in the states of our children and of COMMAND. */
 void front_reap(struct front *front);

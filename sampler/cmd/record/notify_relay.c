@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -96,18 +95,10 @@ void notify_relay_open(struct notify_relay *relay)
 	}
 }
 
-void notify_relay_environment(const struct notify_relay *relay, pid_t front)
+void notify_relay_environment(const struct notify_relay *relay)
 {
-	const char *watched = getenv("WATCHDOG_PID");
-	char text[24];
-
-	if (relay->fd < 0)
-		return;
-	setenv("NOTIFY_SOCKET", relay->name, 1);
-	if (watched && strtol(watched, NULL, 10) == front) {
-		snprintf(text, sizeof(text), "%d", (int)getpid());
-		setenv("WATCHDOG_PID", text, 1);
-	}
+	if (relay->fd >= 0)
+		setenv("NOTIFY_SOCKET", relay->name, 1);
 }
 
 /* Receives a message. False if there is none. *whole: false if it is longer than a manager would read. */
@@ -142,10 +133,10 @@ static bool receive(int fd, struct message *message, bool *whole)
 	return true;
 }
 
-/* Removes the lines that begin with MAINPID=. */
+/* Removes the lines that name another main process: MAINPID=, MAINPIDFD=, MAINPIDFDID=. */
 static void drop_main_pid(struct message *message)
 {
-	static const char key[] = "MAINPID=";
+	static const char key[] = "MAINPID";
 	size_t kept = 0;
 
 	for (size_t at = 0, next; at < message->length; at = next) {

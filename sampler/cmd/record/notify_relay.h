@@ -5,8 +5,8 @@
  * A manager believes only the main process of a unit (NotifyAccess=main), and that is the front. So it would
  * refuse READY=1 from COMMAND, and the unit's start would time out. Therefore COMMAND gets a socket of the
  * front as NOTIFY_SOCKET. The socket's name is abstract, so that COMMAND reaches it in a chroot and as
- * another user. Descriptors are passed on too, for the manager's store and its barriers. MAINPID= is not: the
- * unit lasts as long as the front.
+ * another user. Descriptors are passed on too, for the manager's store and its barriers. MAINPID= and
+ * its kind are not: the unit lasts as long as the front.
  */
 #ifndef SAMPLER_CMD_RECORD_NOTIFY_RELAY_H
 #define SAMPLER_CMD_RECORD_NOTIFY_RELAY_H
@@ -24,8 +24,8 @@ struct notify_relay {
  * is. */
 void notify_relay_open(struct notify_relay *relay);
 
-/* In the child that becomes COMMAND: changes NOTIFY_SOCKET, and WATCHDOG_PID if it was `front`. */
-void notify_relay_environment(const struct notify_relay *relay, pid_t front);
+/* In the child that becomes COMMAND: changes NOTIFY_SOCKET. */
+void notify_relay_environment(const struct notify_relay *relay);
 
 enum { NOTIFY_RELAY_AT_ONCE = 64 /* messages */ };
 
