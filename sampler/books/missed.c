@@ -56,6 +56,10 @@ void missed_describe(const struct missed *missed, const struct region_pool *pool
 		    "not profiled: %" PRIu64 " programs without a free region, %" PRIu64
 		    " that did not finish attaching",
 		    unserved, missed->incomplete);
+	if (region_pool_unmapped(pool) && length < (int)bytes)
+		length += snprintf(text + length, bytes - (size_t)length,
+		    ", for %" PRIu64 " the sampler had no address space left (ulimit -v)",
+		    region_pool_unmapped(pool));
 	if (missed->declined && length < (int)bytes)
 		length += snprintf(text + length, bytes - (size_t)length, ", and %" PRIu64 " more: %s",
 		    missed->declined, missed->declined_text);

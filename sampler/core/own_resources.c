@@ -58,19 +58,20 @@ void own_resources_raise_limits(void)
 {
 	static const char score[] = "-500";
 	/* COMMAND keeps its own limits: it is no child of this process. */
-	static const int raised[] = {RLIMIT_NOFILE, RLIMIT_FSIZE};
+	static const int raised[] = {RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_STACK, RLIMIT_NOFILE};
+	static const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
 
 	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++) {
 		struct rlimit limit;
 
+		/* The hard limit too, if we have CAP_SYS_RESOURCE: `ulimit -v` of a shell sets both. */
+		if (raised[i] != RLIMIT_NOFILE && setrlimit(raised[i], &none) == 0)
+			continue;
 		if (getrlimit(raised[i], &limit) == 0) {
 			limit.rlim_cur = limit.rlim_max;
 			setrlimit(raised[i], &limit);
 		}
 	}
-	/* The hard limit too, if we have CAP_SYS_RESOURCE: `ulimit -f` of a shell sets both. */
-	static const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
-	setrlimit(RLIMIT_FSIZE, &none);
 	signal(SIGXFSZ, SIG_IGN); /* exceeding a file size limit becomes an ordinary error */
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (fd < 0)

@@ -346,6 +346,11 @@ uint64_t region_pool_unserved(const struct region_pool *pool)
 	    region_socket_refused(pool->socket);
 }
 
+uint64_t region_pool_unmapped(const struct region_pool *pool)
+{
+	return pool->turned_away;
+}
+
 uint64_t region_pool_strangers(const struct region_pool *pool)
 {
 	return region_socket_strangers(pool->socket);

@@ -42,6 +42,8 @@ struct region *region_pool_make(struct region_pool *pool);
 
 /* Program runs that got no region so far: those that counted themselves, and those refused at the socket. */
 uint64_t region_pool_unserved(const struct region_pool *pool);
+/* Those among them whose region we could not map: our address space is limited (ulimit -v). */
+uint64_t region_pool_unmapped(const struct region_pool *pool);
 
 /* Connections to the region socket that ended without the session's cookie. */
 uint64_t region_pool_strangers(const struct region_pool *pool);

@@ -103,3 +103,71 @@ test_without_perf() {
   at_least 99 "$(share_of '^(main|\[lost stack\])$' x.pb.gz)" 'stacks that reach main or are lost'
   at_least 1 "$(share_of '^main$' x.pb.gz)" 'stacks that reach main'
 }
+
+# ---- where heaptap itself cannot run: COMMAND does, in place of it
+
+# instead REGEX ERROR_LINES COMMAND...: COMMAND runs, with its status, and heaptap says why it is not profiled
+instead() {
+  equal 7 "$(status_of "${@:2}")"
+  equal hi "$(cat out)"
+  one_line "$1"
+  one_line '^heaptap: .*sh runs without being profiled$'
+}
+
+test_without_processes() {
+  stage truth
+  mkdir -m 777 place
+  cd place
+  for most in 1 2 3; do
+    # Of root and this user there may be processes: of this one there are none.
+    (uid=$((1000000 + $$)); [ "$(id -u)" = 0 ] || skip 'needs a user without processes'
+      instead 'Resource temporarily unavailable' \
+        setpriv --reuid $uid --regid $uid --clear-groups \
+        bash -c "ulimit -u $most; exec $heaptap record -o p/ sh -c 'echo hi; exit 7'")
+  done
+}
+
+test_without_descriptors() {
+  # The loader needs one to load our libraries.
+  for most in 4 5 6 7 10; do
+    instead 'Too many open files' bash -c "ulimit -n $most; exec $heaptap record sh -c 'echo hi; exit 7'"
+  done
+}
+
+test_without_proc() {
+  need_root
+  unshare -m true || skip 'no mount namespaces'
+  instead 'there is no /proc here; ' \
+    unshare -m bash -c "umount -l /proc; exec $heaptap record sh -c 'echo hi; exit 7'"
+}
+
+test_scheduling_that_cannot_be_shared() {
+  need_root
+  deadline='chrt -d --sched-runtime 1000000 --sched-period 10000000 0'
+  $deadline true 2>/dev/null || skip 'no deadline scheduling here'
+  instead 'cannot fork the sampler' $deadline "$heaptap" record sh -c 'echo hi; exit 7'
+}
+
+test_a_stack_that_is_too_small() {
+  stage truth
+  mkdir -m 777 place
+  cd place
+  equal 7 "$(status_of bash -c "ulimit -Ss 100; exec $heaptap record -q sh -c 'echo hi; exit 7'")"
+  equal '' "$(cat err)" 'what is said with a soft limit'
+  status=$(status_of unprivileged bash -c "ulimit -s 100; exec $heaptap record sh -c 'echo hi; exit 7'")
+  equal 7 "$status"
+  ! grep -q dmesg err || fail 'that is not the reason'
+  one_line '(died while it was starting: the limit of its stack .ulimit -s. is 100 KiB|^heaptap: recording pid)'
+}
+
+# Both have the limit: COMMAND has room for what it shares with the sampler, the sampler has none.
+test_little_address_space() {
+  stage truth
+  mkdir -m 777 place
+  cd place
+  for kib in 600000 200000; do
+    equal 7 "$(status_of unprivileged bash -c "ulimit -v $kib; exec $heaptap record -p 1 -o p/ sh -c 'exit 7'")"
+    ! grep -q 'it did not load' err || fail "that is not the reason: $(cat err)"
+    matches 'ulimit -v' err
+  done
+}

@@ -144,6 +144,9 @@ static void print_missed(struct end_summary *summary, const struct heap_capture 
 	char text[sizeof(summary->missed)];
 	const char *why = registry->missed.command_declined_text;
 
+	if (!why && region_pool_unmapped(registry->setup.pool))
+		why = "the sampler's own limit of address space (ulimit -v) leaves no room for the memory that it "
+		      "shares with a program";
 	if (registry->missed.command_unchosen)
 		why = "not chosen by --only and --exclude";
 	bool started = registry->setup.launch->pid && h->options->operand_count; /* not attached to */
