@@ -94,9 +94,8 @@ static char *read_environment(pid_t pid, ssize_t *length)
 	return NULL;
 }
 
-/* Whether the process is in the middle of an exec: its environment may be read, and is not there yet, not
- * even an empty one. */
-static bool is_executing(pid_t pid)
+/* Its environment may be read, and is not there yet, not even an empty one. */
+bool executed_is_underway(pid_t pid)
 {
 	char any[2];
 
@@ -165,9 +164,8 @@ static const char *root_obstacle(pid_t pid, const char *preload)
 	return NULL;
 }
 
-/* Why the library is not in the process. Its users and environment are the same as before the exec; NULL
- * if no obstacle is found. */
-static const char *obstacle(pid_t pid)
+/* Its users and environment are the same as before the exec. */
+const char *executed_obstacle(pid_t pid)
 {
 	char path[PROC_PATH_BYTES], status[PROC_STATUS_BYTES];
 	ssize_t length;
@@ -193,15 +191,18 @@ static const char *obstacle(pid_t pid)
 	return text;
 }
 
-static void note(struct process *process, const char *program, const char *why, uint64_t time_ns)
+void executed_describe(const char *program, const char *why, char text[TARGET_UNPROFILED_BYTES])
 {
-	struct target *target = &process->target;
-
-	snprintf(target->unprofiled, sizeof(target->unprofiled), "executed %s" EXECUTED_UNSEEN "%s", program,
+	snprintf(text, TARGET_UNPROFILED_BYTES, "executed %s" EXECUTED_UNSEEN "%s", program,
 	    why ? why : "it has not loaded " PRELOAD_LIBRARY_NAME);
 	/* The name goes into texts and is hostile. */
-	for (char *c = target->unprofiled; *c; c++)
+	for (char *c = text; *c; c++)
 		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+}
+
+static void note(struct process *process, const char *program, const char *why, uint64_t time_ns)
+{
+	executed_describe(program, why, process->target.unprofiled);
 	process->executed.noted_ns = time_ns;
 }
 
@@ -223,12 +224,13 @@ void executed_look(struct process *process, uint64_t now_ns)
 		process->executed.dev = id.dev;
 		process->executed.ino = id.ino;
 	}
-	if (presence == REGION_MAPPED || presence == REGION_MAPPED_UNREAD || is_executing(target->pid))
+	if (presence == REGION_MAPPED || presence == REGION_MAPPED_UNREAD ||
+	    executed_is_underway(target->pid))
 		return;
 	process->executed.known = false; /* once */
 	proc_strip_deleted(path);
-	note(process, path, process->run->origin.attached_pid ? UNFOLLOWED_WHY : obstacle(target->pid),
-	    now_ns);
+	note(process, path,
+	    process->run->origin.attached_pid ? UNFOLLOWED_WHY : executed_obstacle(target->pid), now_ns);
 }
 
 /* Only the cheap checks, for a record comes for every exec. */

@@ -30,6 +30,15 @@ void executed_look(struct process *process, uint64_t now_ns);
 /* The kernel says that the process has executed a program, by the first 15 characters of its name. */
 void executed_note(struct process *process, const char *name, uint64_t time_ns);
 
+/* Why the library is not in the process; NULL if no obstacle is found. */
+const char *executed_obstacle(pid_t pid);
+
+/* Is the process in the middle of an exec? */
+bool executed_is_underway(pid_t pid);
+
+/* Writes "executed PROGRAM, which is not profiled: WHY". why: NULL if it is not known. */
+void executed_describe(const char *program, const char *why, char text[TARGET_UNPROFILED_BYTES]);
+
 /* Why the program that the process has executed, whose program run is counted, does not use its region;
  * NULL if that is not known. */
 void executed_note_declined(struct process *process, const char *why);

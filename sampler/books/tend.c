@@ -35,6 +35,8 @@ static void settle_run(struct registry *registry, struct program_run *run, bool 
 	if (process->target.pid)
 		process_life_close_executed(registry, process->target.pid, run, drained);
 	process_life_watch(registry, process);
+	if (!run->origin.attached_pid)
+		unfollowed_begin(run, process->target.pid);
 	backend_fallback_begin(&registry->fallback, run, process);
 }
 
@@ -141,6 +143,8 @@ static void tend_run(struct registry *registry, struct program_run *run, uint64_
 		return;
 	look_at_executed(registry, run, now);
 	unfollowed_tend(run, registry->setup.probe->backend == BACKEND_UPROBE, registry->setup.verbosity);
+	if (linger)
+		unfollowed_look(run, &registry->missed);
 }
 
 /* ---- all */

@@ -3,6 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/text/log_line.h"
+#include "sampler/books/executed.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 
@@ -17,13 +18,13 @@ enum {
 	CHILDREN_BYTES = 16 << 10 /* of pids: a thread with more children is not looked at */
 };
 
-void unfollowed_begin(struct program_run *run)
+void unfollowed_begin(struct program_run *run, pid_t pid)
 {
-	struct thread_birth birth = thread_facts_birth(run->origin.attached_pid);
+	struct thread_birth birth = thread_facts_birth(pid);
 	struct unfollowed *u = &run->unfollowed;
 
 	u->stack_start = birth.stack_start;
-	u->since_ticks = thread_facts_now();
+	u->since_ticks = run->origin.attached_pid ? thread_facts_now() : birth.ticks;
 }
 
 static bool is_seen(const struct unfollowed *u, pid_t pid, uint64_t ticks)
@@ -51,10 +52,24 @@ static void note(struct program_run *run, pid_t pid, const char *comm)
 	snprintf(u->last, sizeof(u->last), "%.200s (pid %d)", path, (int)pid);
 }
 
+/* The child of a process that has the library: has it loaded the library, too? */
+static void note_missed(struct missed *missed, pid_t pid)
+{
+	char path[TARGET_NAME_BYTES], text[TARGET_UNPROFILED_BYTES];
+	const char *why = executed_obstacle(pid);
+
+	if (!why || proc_read_exe(pid, path, sizeof(path)) <= 0)
+		return;
+	proc_strip_deleted(path);
+	executed_describe(path, why, text);
+	missed_note_executed(missed, text);
+}
+
 /* ---- by looks */
 
 struct look {
 	struct program_run *run;
+	struct missed *missed; /* NULL: the run was attached to */
 	uint32_t depth;
 };
 
@@ -75,11 +90,14 @@ static void look_at_child(struct look *look, pid_t pid)
 		}
 		return;
 	}
-	if (is_seen(u, pid, birth.ticks) ||
+	if (is_seen(u, pid, birth.ticks) || (look->missed && executed_is_underway(pid)) ||
 	    array_reserve(&u->seen, &u->seen_capacity, u->seen_count + 1, sizeof(*u->seen)) != 0)
 		return;
 	u->seen[u->seen_count++] = (struct unfollowed_child){pid, birth.ticks};
-	note(look->run, pid, NULL);
+	if (look->missed)
+		note_missed(look->missed, pid);
+	else
+		note(look->run, pid, NULL);
 }
 
 static int look_at_thread(void *context, pid_t tid)
@@ -108,9 +126,9 @@ static void forget_ended(struct unfollowed *u)
 			u->seen[i] = u->seen[--u->seen_count];
 }
 
-static void look(struct program_run *run)
+static void look(struct program_run *run, struct missed *missed)
 {
-	struct look all = {.run = run};
+	struct look all = {.run = run, .missed = missed};
 
 	forget_ended(&run->unfollowed);
 	program_run_each_process(process, run) if (!process->target.closed && process->target.pidfd >= 0)(
@@ -169,11 +187,17 @@ void unfollowed_tend(struct program_run *run, bool by_records, int verbosity)
 	if (!run->origin.attached_pid)
 		return;
 	if (!by_records)
-		look(run);
+		look(run, NULL);
 	if (u->count != u->said && verbosity > 0)
 		log_line("pid %d: its child executed %s, which is not followed (%" PRIu64 " in all)",
 		    (int)run->origin.attached_pid, u->last, u->count);
 	u->said = u->count;
+}
+
+void unfollowed_look(struct program_run *run, struct missed *missed)
+{
+	if (!run->origin.attached_pid && !run->origin.offered)
+		look(run, missed);
 }
 
 void unfollowed_end(struct program_run *run, struct table *births)

@@ -23,7 +23,8 @@ C
   matches 'not seen: the program has a malloc' err
 }
 
-# 32-bit programs run as they would, and are named. (A dynamic one's loader says itself that it does not take the library.)
+# 32-bit programs run as they would, and are named. (The loader of a dynamic one says that it does not take the library, if a
+# process that has the library executes it. COMMAND's says nothing.)
 test_32_bit() {
   [ "$(uname -m)" = x86_64 ] || skip 'x86-64 only'
   printf '.globl _start\n_start: mov $1, %%eax\nmov $42, %%ebx\nint $0x80\n' >program.s
@@ -36,6 +37,11 @@ test_32_bit() {
   matches 'program is built for another architecture' err
   equal 42 "$(status_of record -p 1 -o profiles/ sh -c 'exec ./program')"
   matches 'program, which is not profiled: it is built for another architecture|executed .*program, which is not profiled' err
+  gcc -m32 -nostdlib -pie -Wl,-dynamic-linker,/lib/ld-linux.so.2 -o dynamic program.s 2>/dev/null && ./dynamic && status=0 || status=$?
+  [ $status = 42 ] || skip 'no loader of 32-bit programs'
+  equal 42 "$(status_of record -o x.pb.gz ./dynamic)"
+  ! grep -q '^ERROR' err || fail "its loader complains: $(cat err)"
+  matches '^heaptap: ./dynamic is built for another architecture' err
 }
 
 # ---- an allocator inside the program

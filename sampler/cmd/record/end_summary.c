@@ -145,7 +145,8 @@ static void print_missed(struct end_summary *summary, const struct heap_capture 
 	const char *why = registry->missed.command_declined_text;
 
 	if (!why && region_pool_unmapped(registry->setup.pool))
-		why = "the sampler's own limit of address space (ulimit -v) leaves no room for the memory that it "
+		why = "the sampler's own limit of address space (ulimit -v) leaves no room for the memory "
+		      "that it "
 		      "shares with a program";
 	if (registry->missed.command_unchosen)
 		why = "not chosen by --only and --exclude";

@@ -57,7 +57,9 @@ static char **command_environment(struct front *front)
 
 	notify_relay_environment(&front->notify);
 	inheritance_environment(&front->inheritance);
-	if (!length || front->options->no_heap || front->forecast == PRELOAD_CHECK_SANITIZER)
+	/* The loader of a 32-bit program would say on its standard error that it cannot load the library. */
+	if (!length || front->options->no_heap || front->forecast == PRELOAD_CHECK_SANITIZER ||
+	    front->forecast == PRELOAD_CHECK_FOREIGN)
 		return environ;
 	snprintf(front->value + length, sizeof(front->value) - length, ",%d", (int)getpid());
 	made = preload_library_environment(environ, front->options->library, front->value);
