@@ -3,7 +3,6 @@
 
 #include "pprof/text/clock.h"
 #include "sampler/books/process_identity.h"
-#include "sampler/books/unfollowed.h"
 #include "sampler/inject/preload_check.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/linux/proc.h"
@@ -29,6 +28,9 @@ enum {
 };
 
 #define SECOND_NS UINT64_C(1000000000)
+
+/* The reason in target.unprofiled when an attached process executes a program. */
+#define UNFOLLOWED_WHY "what an attached process executes is not followed"
 
 struct file_id {
 	dev_t dev;

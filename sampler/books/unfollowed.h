@@ -16,9 +16,6 @@
 #include "sampler/books/process.h"
 #include "sampler/perf/record.h"
 
-/* The reason in target.unprofiled when an attached process itself executes a program. */
-#define UNFOLLOWED_WHY "what an attached process executes is not followed"
-
 /* pid: the program run's own process. If it was attached to, children that are forked from now on count. */
 void unfollowed_begin(struct program_run *run, pid_t pid);
 
