@@ -399,11 +399,23 @@ static int next_name(struct output_used *used, const char *plain, char *path, si
 	}
 }
 
+/* /dev/null, for example. */
+static bool is_device(const char *pattern)
+{
+	struct stat status;
+
+	return !strchr(pattern, '%') && stat(pattern, &status) == 0 && S_ISCHR(status.st_mode);
+}
+
 int output_reserve(struct output *output, const struct output_facts *facts, char *path, size_t path_bytes)
 {
 	char plain[PATH_MAX], tagless[PATH_MAX];
-	int ret = output_expand(output->pattern, facts, output->host, plain, sizeof(plain));
+	int ret;
 
+	if (is_device(output->pattern))
+		return snprintf(path, path_bytes, "%s", output->pattern) < (int)path_bytes ? 0
+		                                                                           : -ENAMETOOLONG;
+	ret = output_expand(output->pattern, facts, output->host, plain, sizeof(plain));
 	/* `-o heap.pb.gz` means the exit profile; the others stand beside it. */
 	if (!ret && strcmp(facts->snapshot, "exit") != 0 && strcmp(facts->snapshot, "detach") != 0 &&
 	    !has_directive(output->pattern, 'n')) {

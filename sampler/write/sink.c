@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int publish(const struct sink *base, const char *name, const void *data, size_t bytes)
@@ -42,6 +43,14 @@ static int open_folder_of(const struct sink *sink, const char *name, struct fold
 	                         : file_open_folder(name, NULL, 0, folder, file);
 }
 
+/* A device is not: it is never removed. */
+static bool is_file(const struct folder *folder, const char *file)
+{
+	struct stat status;
+
+	return fstatat(folder->fd, file, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
+}
+
 bool sink_has_file(const struct sink *sink, const char *name)
 {
 	struct folder folder;
@@ -50,7 +59,7 @@ bool sink_has_file(const struct sink *sink, const char *name)
 
 	if (open_folder_of(sink, name, &folder, &file))
 		return false;
-	has = faccessat(folder.fd, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	has = is_file(&folder, file);
 	folder_close(&folder);
 	return has;
 }
@@ -62,7 +71,8 @@ void sink_remove_file(const struct sink *sink, const char *name)
 
 	if (open_folder_of(sink, name, &folder, &file))
 		return;
-	unlinkat(folder.fd, file, 0);
+	if (is_file(&folder, file))
+		unlinkat(folder.fd, file, 0);
 	folder_close(&folder);
 }
 

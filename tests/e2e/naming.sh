@@ -147,3 +147,14 @@ test_a_link_that_was_gone_at_the_first_look() {
   matches '^File: one-name$' top
   matches ' load_table$' top
 }
+
+# Nothing is made beside a device, and it stays one.
+test_a_device() {
+  need_root
+  mkdir folder
+  cd folder
+  mknod -m 666 device c 1 3 2>/dev/null && echo x >device 2>/dev/null || skip 'no device can be made here'
+  "$heaptap" record -q -p 1 -i 100ms --keep 1 --delta -o device "$targets/leaky" 3000 64 || fail "status $?"
+  equal device "$(ls)"
+  [ -c device ] || fail 'the device was replaced'
+}
