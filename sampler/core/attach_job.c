@@ -2,6 +2,8 @@
 #include "sampler/core/attach_job.h"
 
 #include "pprof/text/clock.h"
+#include "pprof/text/log_line.h"
+#include "sampler/inject/preload_check.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/thread_facts.h"
@@ -11,9 +13,14 @@
 
 int attach_job_open_library(struct library_copy *library_copy, char copy[PROC_PATH_BYTES])
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], why[PRELOAD_CHECK_WHY_BYTES];
 	int error = attach_library_find(path, sizeof(path));
 
+	if (!error) {
+		error = preload_check_library(path, true, why);
+		if (error)
+			log_line("%s %s", path, why);
+	}
 	if (!error)
 		error = library_copy_open(library_copy, path);
 	if (error)

@@ -14,6 +14,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -199,6 +200,67 @@ static enum preload_check_kind elf_inspect(
 			return PRELOAD_CHECK_UNKNOWN;
 	}
 	return PRELOAD_CHECK_STATIC;
+}
+
+/* Where the file must end: behind all that a program header or the table of sections points to. 0 or
+ * -errno. */
+static int elf_end(int fd, const Elf64_Ehdr *header, uint64_t *end)
+{
+	*end = header->e_shoff + (uint64_t)header->e_shnum * header->e_shentsize;
+	for (unsigned int i = 0; i < header->e_phnum; i++) {
+		Elf64_Phdr segment;
+		int error =
+		    regular_file_read(fd, &segment, sizeof(segment), header->e_phoff + i * sizeof(segment));
+
+		if (error)
+			return error;
+		if (segment.p_type == PT_LOAD && segment.p_offset + segment.p_filesz > *end)
+			*end = segment.p_offset + segment.p_filesz;
+	}
+	return 0;
+}
+
+static int check_library(int fd, const struct stat *status, bool copied, char why[PRELOAD_CHECK_WHY_BYTES])
+{
+	const uint64_t bytes = (uint64_t)status->st_size;
+	struct statvfs mount;
+	Elf64_Ehdr header;
+	uint64_t end;
+
+	if (regular_file_read(fd, &header, sizeof(header), 0) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_DYN) {
+		snprintf(why, PRELOAD_CHECK_WHY_BYTES, "has %" PRIu64 " bytes: it is not a library", bytes);
+		return -ENOEXEC;
+	}
+	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != OWN_MACHINE) {
+		snprintf(why, PRELOAD_CHECK_WHY_BYTES, "is built for another architecture");
+		return -ENOEXEC;
+	}
+	if (header.e_phentsize != sizeof(Elf64_Phdr) || elf_end(fd, &header, &end) || bytes < end) {
+		snprintf(why, PRELOAD_CHECK_WHY_BYTES,
+		    "is damaged: the file is cut off after %" PRIu64 " bytes", bytes);
+		return -ENOEXEC;
+	}
+	if (!copied && fstatvfs(fd, &mount) == 0 && (mount.f_flag & ST_NOEXEC)) {
+		snprintf(why, PRELOAD_CHECK_WHY_BYTES,
+		    "is on a file system that is mounted with noexec: no program can load it");
+		return -ENOEXEC;
+	}
+	return 0;
+}
+
+int preload_check_library(const char *path, bool copied, char why[PRELOAD_CHECK_WHY_BYTES])
+{
+	struct stat status;
+	int fd = regular_file_open(AT_FDCWD, path, 0, &status), error;
+
+	if (fd < 0) {
+		snprintf(why, PRELOAD_CHECK_WHY_BYTES, "cannot be read: %s", strerror(-fd));
+		return fd;
+	}
+	error = check_library(fd, &status, copied, why);
+	close(fd);
+	return error;
 }
 
 enum preload_check_kind preload_check_inspect(const char *command)

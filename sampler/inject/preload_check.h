@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks COMMAND's file before COMMAND starts: will the loader preload our library, and is that safe? COMMAND
- * is run whatever the result.
+ * is run whatever the result. And checks the library itself.
  */
 #ifndef SAMPLER_INJECT_PRELOAD_CHECK_H
 #define SAMPLER_INJECT_PRELOAD_CHECK_H
@@ -42,5 +42,11 @@ enum preload_check_kind preload_check_inspect_by(const char *command, const stru
 
 /* A clause for the user, such as "is statically linked", or NULL for DYNAMIC, MUSL and UNKNOWN. */
 const char *preload_check_obstacle(enum preload_check_kind kind);
+
+/* Checks the file of our own library, which was found. A loader that maps half of a library ends the program:
+ * SIGBUS. copied: programs load a copy in memory. Returns 0, or -errno with a clause in `why`: "has 0 bytes:
+ * it is not a library". */
+enum { PRELOAD_CHECK_WHY_BYTES = 128 };
+int preload_check_library(const char *path, bool copied, char why[PRELOAD_CHECK_WHY_BYTES]);
 
 #endif

@@ -68,6 +68,43 @@ test_missing_library() {
   [ ! -e started ] || fail 'COMMAND was started'
 }
 
+# Half a library would end COMMAND (SIGBUS), and a file that is none makes the loader complain.
+test_damaged_library() {
+  mkdir damaged
+  cp "$heaptap" damaged/
+  whole=$(stat -c %s "$HEAPTAP_PROGRAMS/libheaptap.so")
+  for bytes in 0 100 20000 $((whole - 1)); do
+    head -c $bytes "$HEAPTAP_PROGRAMS/libheaptap.so" >damaged/libheaptap.so
+    equal 2 "$(status_of damaged/heaptap record touch started)"
+    one_line "^heaptap: .*/damaged/libheaptap.so .* $bytes bytes"
+    equal 1 "$(wc -l <err)"
+  done
+  head -c $whole /dev/zero >damaged/libheaptap.so
+  equal 2 "$(status_of damaged/heaptap record touch started)"
+  one_line 'libheaptap.so has [0-9]+ bytes: it is not a library'
+  head -c 20000 "$HEAPTAP_PROGRAMS/libheaptap-attach.so" >damaged/libheaptap-attach.so
+  sleep 1000 &
+  equal 1 "$(status_of damaged/heaptap record -P $!)"
+  equal 1 "$(wc -l <err)"
+  one_line 'libheaptap-attach.so is damaged: the file is cut off after 20000 bytes'
+  kill $!
+  [ ! -e started ] || fail 'COMMAND was started'
+}
+
+test_library_that_may_not_be_executed() {
+  need_root
+  mkdir place
+  mount -t tmpfs -o noexec none place 2>/dev/null || skip 'cannot mount a tmpfs'
+  cp "$HEAPTAP_PROGRAMS/libheaptap.so" place/
+  mkdir bin
+  cp "$heaptap" bin/
+  ln -s ../place/libheaptap.so bin/
+  status=$(status_of bin/heaptap record true)
+  umount place
+  equal 2 "$status"
+  one_line 'libheaptap.so is on a file system that is mounted with noexec'
+}
+
 test_library_in_a_folder_that_ld_preload_cannot_name() {
   for folder in 'two words' 'colon:colon' 'dollar$LIB'; do
     mkdir "$folder"

@@ -251,9 +251,15 @@ static void pusher_await(struct front *front)
 
 static int library_prepare(struct options *options, char *path, size_t path_bytes)
 {
+	char why[PRELOAD_CHECK_WHY_BYTES];
+
 	if (preload_library_find(path, path_bytes)) {
 		log_line("%s not found next to heaptap or in %s", PRELOAD_LIBRARY_NAME, HEAPTAP_LIBDIR);
 		return -ENOENT;
+	}
+	if (preload_check_library(path, false, why)) {
+		log_line("%s %s", path, why);
+		return -ENOEXEC;
 	}
 	if (!preload_library_is_preloadable(path)) {
 		log_line(

@@ -66,8 +66,8 @@ static char **command_environment(struct front *front)
 	return made ? made : environ;
 }
 
-/* In the child that becomes COMMAND. Tells by `channel` that it has what it inherits, and awaits a byte, which
- * permits the exec. If that fails, errno is written to `channel`. */
+/* In the child that becomes COMMAND. Tells by `channel` that it has what it inherits, and awaits a byte,
+ * which permits the exec. If that fails, errno is written to `channel`. */
 static void command_exec(struct front *front, int channel)
 {
 	char **environment = command_environment(front);

@@ -57,8 +57,8 @@ void front_forget_sampler(struct front *front);
 int front_command_start(struct front *front);
 
 /* Executes COMMAND, unprofiled, in place of this process: nothing is needed of a front then, and what kept us
- * from profiling keeps no child from starting. Logs `why`, if it is not NULL. Returns, if that fails, the exit
- * status to end with. */
+ * from profiling keeps no child from starting. Logs `why`, if it is not NULL. Returns, if that fails, the
+ * exit status to end with. */
 int front_command_become(struct front *front, const char *why);
 
 /* Notes what has changed in the states of our children and of COMMAND. */

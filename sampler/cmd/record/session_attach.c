@@ -69,8 +69,10 @@ static int prepare_heap(struct session *s, struct options *options, struct libra
 #endif
 	int error = attach_job_open_library(library_copy, copy);
 	if (error) {
-		log_line(ATTACH_LIBRARY_NAME " cannot be read beside heaptap or in " HEAPTAP_LIBDIR ": %s",
-		    strerror(-error));
+		if (error != -ENOEXEC) /* which was said */
+			log_line(ATTACH_LIBRARY_NAME " cannot be read beside heaptap or in " HEAPTAP_LIBDIR
+			                             ": %s",
+			    strerror(-error));
 		return error;
 	}
 	options->library = copy;
