@@ -112,19 +112,21 @@ static const struct summary_row *most_resident(const struct summary_list *list)
 	return most;
 }
 
-/* About the row that the user looks at first. */
-static void print_advice(FILE *out, const struct summary_row *row)
+/* About the row that the user looks at first. No period shows what an allocator hides. */
+static void print_advice(FILE *out, const struct summary_list *list, const struct summary_row *row)
 {
 	const uint64_t period = row->period_bytes / PERIOD_SHARE;
 	const struct summary_estimate *estimate = row->has_peak ? &row->peak : &row->at_end;
 	uint64_t samples = estimate->samples;
 	bool good = samples && sqrt(estimate->bytes_variance) <= estimate->bytes / ERROR_SHARE;
 
-	if (!period || samples >= SAMPLES_MANY || good || row->hidden)
+	if (!period || samples >= SAMPLES_MANY || good || row->hidden || (!samples && list->unseen.what[0]))
 		return;
-	fprintf(out, "%s: record with a smaller period for more, such as -p %" PRIu64 "%s\n",
-	    samples ? "few samples" : "no samples", period < 1024 ? period : period / 1024,
-	    period < 1024 ? "" : "K");
+	fprintf(out, "%s: record with a smaller period%s, such as -p %" PRIu64 "%s\n",
+	    !samples            ? "no samples"
+	        : row->has_peak ? "few samples at the peak"
+	                        : "few samples in use",
+	    samples ? "" : " for more", period < 1024 ? period : period / 1024, period < 1024 ? "" : "K");
 }
 
 static void print_single(FILE *out, const struct summary_list *list, const struct summary_facts *facts)
@@ -145,7 +147,7 @@ static void print_single(FILE *out, const struct summary_list *list, const struc
 		    out, "show %s: heaptap report %s\n", path == row->peak_path ? "the peak" : "it", path);
 		fprintf(out, "or: go tool pprof -http=: %s\n", path);
 	}
-	print_advice(out, row);
+	print_advice(out, list, row);
 }
 
 static void print_crowd(FILE *out, const struct summary_list *list, const struct summary_facts *facts)
@@ -177,7 +179,7 @@ static void print_crowd(FILE *out, const struct summary_list *list, const struct
 	if (folder)
 		fprintf(out, "show all, added up: heaptap report%s%.*s\n", folder_bytes ? " " : "",
 		    (int)folder_bytes, folder);
-	print_advice(out, row);
+	print_advice(out, list, row);
 }
 
 void summary_screen_print(FILE *out, const struct summary_list *list, const struct summary_facts *facts)

@@ -277,7 +277,7 @@ static void a_whole_screen(void **state)
 	    "3 of 14 samples without a stack: each profile says why\n"
 	    "show the largest: heaptap report out/heaptap.postgres.4801.peak.pb.gz\n"
 	    "show all, added up: heaptap report out/\n"
-	    "few samples: record with a smaller period for more, such as -p 16K\n");
+	    "few samples at the peak: record with a smaller period, such as -p 16K\n");
 	assert_widest_line(text, 80 - sizeof("heaptap: ") + 1);
 }
 
@@ -292,6 +292,16 @@ static void advice_is_for_the_row_that_is_read_first(void **state)
 	assert_null(strstr(printed(screen, 0), "smaller period"));
 }
 
+/* A program has an allocator that is not seen: no period shows what it has. */
+static void no_advice_beside_what_is_not_seen(void **state)
+{
+	(void)state;
+	add_command(0, 0);
+	strcpy(list.unseen_title, "chromium");
+	strcpy(list.unseen.what, "the program has a malloc of its own");
+	assert_null(strstr(printed(screen, 0), "smaller period"));
+}
+
 /* Of large blocks a few samples say enough. */
 static void no_advice_where_the_error_is_small(void **state)
 {
@@ -301,7 +311,7 @@ static void no_advice_where_the_error_is_small(void **state)
 	summary_list_add(&list, &row);
 	assert_null(strstr(printed(screen, 0), "smaller period"));
 	list.rows[0].peak.bytes_variance *= 9;
-	assert_non_null(strstr(printed(screen, 0), "few samples: record with a smaller period"));
+	assert_non_null(strstr(printed(screen, 0), "few samples at the peak: record with a smaller period"));
 }
 
 int main(void)
@@ -319,6 +329,7 @@ int main(void)
 	    TEST(one_process_has_a_block),
 	    TEST(a_whole_screen),
 	    TEST(advice_is_for_the_row_that_is_read_first),
+	    TEST(no_advice_beside_what_is_not_seen),
 	    TEST(no_advice_where_the_error_is_small),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
