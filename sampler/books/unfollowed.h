@@ -3,8 +3,8 @@
  * Programs that forked children of an attached process execute: they do not have the library, and are not
  * followed. The profiles of the attached program run say how many there were, and name the last.
  *
- * The children of another process have the library, unless what they execute cannot load it (a static or 32-bit
- * program): the end of the session names those that live at a look.
+ * The children of another process have the library, unless what they execute cannot load it (a static or
+ * 32-bit program): the end of the session names those that live at a look.
  *
  * Where the kernel's records of all processes reach us (uprobe), every such program is seen. Elsewhere only
  * programs that live at a look are.
