@@ -117,11 +117,12 @@ static enum region_mapped belongs(const struct thread_facts *facts, const struct
 	return answer == REGION_MAPPED_SECRET && !possible ? REGION_MAPPED_NO : answer;
 }
 
-static bool known(const struct program_run *run, pid_t pid)
+/* The living process with that pid; NULL: the program run has none. */
+static const struct process *find_known(const struct program_run *run, pid_t pid)
 {
-	program_run_each_process(process, run) if (process->target.pid == pid && process->target.pidfd >= 0 &&
-	    !process->target.closed) return true;
-	return false;
+	program_run_each_process(process, run) if (pid && process->target.pid == pid &&
+	    process->target.pidfd >= 0 && !process->target.closed) return process;
+	return NULL;
 }
 
 /* The unknown process that maps the region; 0 if there is none, or more than one. */
@@ -140,7 +141,7 @@ static pid_t search_proc(struct process *process, pid_t told, bool cloned)
 		bool likely = cloned ? facts.parent == told : facts.inner == told && pid != told;
 
 		process->unsure |= facts.unread;
-		if (!likely || known(run, pid))
+		if (!likely || find_known(run, pid))
 			continue;
 		enum region_mapped answer = belongs(&facts, run->region);
 		process->unsure |= answer == REGION_MAPPED_UNREAD;
@@ -224,7 +225,7 @@ bool process_identity_all_known(struct program_run *run)
 	while (all_known && (entry = readdir(proc))) {
 		const pid_t pid = atoi(entry->d_name);
 
-		if (pid <= 0 || known(run, pid))
+		if (pid <= 0 || find_known(run, pid))
 			continue;
 		const struct thread_facts facts = thread_facts_read(pid);
 		all_known = !may_belong(&facts, run->region);
@@ -252,6 +253,33 @@ static bool counts_apart(const struct program_run *run)
 	return first && first->target.pidfd >= 0 && first->target.pid != process_identity_told_pid(first);
 }
 
+/* The parent of a process that was made by a clone without the libc: such a process says the number of its
+ * parent, or of the parent's thread that made it. NULL: the number is its own. pid: who has the number. */
+static const struct process *cloned_from(struct process *process, pid_t told, pid_t pid)
+{
+	const struct process *parent = process_parent(process);
+
+	return parent && told == process_identity_told_pid(parent) ? parent : find_known(process->run, pid);
+}
+
+/* Whether a process with that number may belong to the session. The processes of a session that has started
+ * COMMAND are all younger than its sampler: an older one only has the same number as a process in another pid
+ * namespace. */
+static bool may_be_of_session(const struct program_run *run, pid_t pid)
+{
+	const uint64_t born_ticks = thread_facts_birth(pid).ticks;
+
+	return run->origin.offered || run->origin.attached_pid || !born_ticks ||
+	    born_ticks >= thread_facts_birth(getpid()).ticks;
+}
+
+/* Without a process to be found, the number is good if it can be that of a process which has ended, or has
+ * executed another program. */
+static void keep_number(struct process *process, pid_t told, bool cloned)
+{
+	process->target.pid = !cloned && may_be_of_session(process->run, told) ? told : 0;
+}
+
 void process_identity_find(struct process *process, pid_t told)
 {
 	struct program_run *run = process->run;
@@ -260,14 +288,15 @@ void process_identity_find(struct process *process, pid_t told)
 	struct thread_facts facts = told ? thread_facts_read(told) : (struct thread_facts){0};
 	process->unsure = facts.unread;
 	pid_t pid = facts.pid;
-	if (facts.unread || !told || (pid == 0 && !counts_apart(run)))
+	if (facts.unread || !told)
 		return;
-	bool cloned = pid != 0 && known(run, pid);
-	enum region_mapped answer = cloned ? REGION_MAPPED_NO : belongs(&facts, run->region);
+	const struct process *parent = cloned_from(process, told, pid);
+	keep_number(process, told, parent != NULL);
+	if (pid == 0 && !parent && !counts_apart(run))
+		return;
+	enum region_mapped answer = parent ? REGION_MAPPED_NO : belongs(&facts, run->region);
 	if (answer == REGION_MAPPED_NO) {
-		pid = search_pid(process, cloned ? pid : told, cloned);
-		if (!pid && cloned && !process->unsure)
-			process->target.pid = 0; /* the process has ended, and the pid was reused */
+		pid = search_pid(process, parent ? parent->target.pid : told, parent != NULL);
 		if (!pid)
 			return;
 	}

@@ -33,8 +33,8 @@ static void watch_end(struct registry *registry, const struct process *process)
  * run that declined its region has left already; COMMAND's reason is kept.) */
 static bool has_successor(const struct registry *registry, const struct process *process)
 {
-	books_each_run(run, books_of(registry)) if (registry_is_older(process->run, run) &&
-	    !region_declined_text(run->region) &&
+	books_each_run(run, books_of(registry)) if (process->target.pid &&
+	    registry_is_older(process->run, run) && !region_declined_text(run->region) &&
 	    region_header(run->region)->pid == (uint32_t)process->target.pid) return true;
 	return false;
 }

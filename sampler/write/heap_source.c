@@ -400,6 +400,7 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 	const struct process *process = (const struct process *)target;
 	const struct region_place *place = region_place(process->run->region, process->place);
 	struct tally at_end = {0};
+	char pid[PROCESS_END_PID_BYTES];
 
 	if (why == SNAPSHOT_DROP_FEW) {
 		at_end = heap_dropped_in_use(process);
@@ -408,8 +409,8 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 	}
 	heap_dropped_add(source->dropped, process, why, at_end);
 	if (why == SNAPSHOT_DROP_FEW && scheduler_setup(base->scheduler)->settings->verbosity > 0)
-		log_line_of(target_user(target), "%s (pid %d): no profile, %" PRIu64 " samples",
-		    target->title, (int)target->pid, process_samples(process));
+		log_line_of(target_user(target), "%s (%s): no profile, %" PRIu64 " samples", target->title,
+		    process_end_pid(target->pid, pid), process_samples(process));
 }
 
 static void release(struct snapshot_source *base, struct target *target)

@@ -112,7 +112,9 @@ static int put_directive(
 		text_put_word(text, host);
 		return 0;
 	case 'p':
-		text_put(text, number, (size_t)snprintf(number, sizeof(number), "%ld", (long)facts->pid));
+		if (facts->pid)
+			snprintf(number, sizeof(number), "%ld", (long)facts->pid);
+		text_put_word(text, facts->pid ? number : NULL);
 		return 0;
 	case 't':
 		text_put(text, number,

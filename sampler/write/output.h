@@ -5,6 +5,7 @@
  *
  *     %e executable   %p pid   %n snapshot's name   %h host   %t unix seconds   %% a percent sign
  *
+ * What is not known is "unknown".
  * The values come from the target (an executable's name, a snapshot named through the API) and are not
  * trusted: only letters, digits and "._+-" stay, a leading dot or dash is replaced, and the rest is cut at
  * OUTPUT_WORD_BYTES. Within a run each name is given out once; further files with that name get `-2`, `-3`.

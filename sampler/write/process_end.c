@@ -7,6 +7,12 @@
 #include <string.h>
 #include <sys/wait.h>
 
+const char *process_end_pid(pid_t pid, char text[PROCESS_END_PID_BYTES])
+{
+	snprintf(text, PROCESS_END_PID_BYTES, pid ? "pid %d" : "pid unknown", (int)pid);
+	return text;
+}
+
 void process_end_phrase(const struct target *target, char *text, size_t text_bytes)
 {
 	int status = target->status;

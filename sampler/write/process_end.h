@@ -12,6 +12,10 @@ enum {
 	PROCESS_END_BYTES = TARGET_UNPROFILED_BYTES + 256
 }; /* the longest phrase, with what the OOM killer did */
 
+/* "pid 4711", or "pid unknown" for 0. Returns `text`. */
+enum { PROCESS_END_PID_BYTES = 16 };
+const char *process_end_pid(pid_t pid, char text[PROCESS_END_PID_BYTES]);
+
 /* "exited with status 0", "was killed by SIGKILL" */
 void process_end_phrase(const struct target *target, char *text, size_t text_bytes);
 

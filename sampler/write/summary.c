@@ -129,9 +129,9 @@ static void print_samples(FILE *out, const struct summary_row *row, const struct
 
 static void summary_print(FILE *out, const struct summary_row *row, const struct heap_snapshot *snapshot)
 {
-	char line[UNSEEN_LINE_BYTES];
+	char line[UNSEEN_LINE_BYTES], pid[PROCESS_END_PID_BYTES];
 
-	fprintf(out, "%s (pid %d) %s\n", row->title, (int)row->pid, row->end);
+	fprintf(out, "%s (%s) %s\n", row->title, process_end_pid(row->pid, pid), row->end);
 	if (row->has_peak)
 		print_estimate(out, "peak", &row->peak);
 	print_at_end(out, row);

@@ -123,7 +123,7 @@ static void add_row(struct table *table, const struct summary_row *row, size_t f
 		set_estimate(line, PEAK, row, &row->peak);
 	set_estimate(line, AT_END, row, &row->at_end);
 	snprintf(line->cell[SAMPLES], CELL_BYTES, "%" PRIu64, row->samples);
-	snprintf(line->cell[PID], CELL_BYTES, "%d", (int)row->pid);
+	snprintf(line->cell[PID], CELL_BYTES, row->pid ? "%d" : "?", (int)row->pid);
 	snprintf(line->cell[PROCESS], CELL_BYTES, "%s", row->full_name[0] ? row->full_name : row->title);
 	line->profile = path ? path + folder : "not written";
 }

@@ -65,6 +65,15 @@ static void other_snapshots_stand_beside_the_exit_profile(void **state)
 	output_fini(&output);
 }
 
+static void a_pid_that_is_not_known_is_no_number(void **state)
+{
+	char path[PATH_MAX];
+	const struct output_facts child = {"x", 0, "exit", 0};
+
+	assert_int_equal(output_expand("%e.%p", &child, "", path, sizeof(path)), 0);
+	assert_string_equal(path, "x.unknown");
+}
+
 static void words_from_outside_cannot_leave_the_folder(void **state)
 {
 	static const struct {
@@ -237,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(directives_are_filled_in),
 	    cmocka_unit_test(other_snapshots_stand_beside_the_exit_profile),
+	    cmocka_unit_test(a_pid_that_is_not_known_is_no_number),
 	    cmocka_unit_test(words_from_outside_cannot_leave_the_folder),
 	    cmocka_unit_test(long_words_and_paths_are_bounded),
 	    cmocka_unit_test(unknown_directives_are_refused),

@@ -311,6 +311,30 @@ static void a_clone_is_searched_for_among_the_children(void **state)
 	stranger_end(&stranger);
 }
 
+/* One that has ended before it was looked for does not get its parent's number. */
+static void of_a_clone_that_has_ended_no_number_is_known(void **state)
+{
+	struct scene *s = *state;
+	struct stranger stranger = stranger_start(NULL, NULL);
+
+	assert_int_equal(claim(s, 0, stranger.pid, 0)->target.pid, stranger.pid);
+	assert_int_equal(claim(s, 1, stranger.pid, 1)->target.pid, 0);
+	stranger_end(&stranger);
+	/* nor if the parent has ended too */
+	assert_int_equal(claim(s, 2, stranger.pid, 1)->target.pid, 0);
+}
+
+/* A child in a pid namespace of its own, which has ended, says a number that another process has here. */
+static void the_number_of_an_older_process_is_none_of_ours(void **state)
+{
+	struct scene *s = *state;
+
+	if (getpid() == 1)
+		skip();
+	assert_int_equal(claim(s, 0, getpid(), 0)->target.pid, getpid());
+	assert_int_equal(claim(s, 1, 1, 1)->target.pid, 0);
+}
+
 /* ---- what was mapped, by the program run's word */
 
 static unsigned char *put_module(unsigned char *at, uint64_t start, uint64_t pages, const char *path)
@@ -448,6 +472,8 @@ int main(void)
 	    TEST(a_child_with_a_number_that_nobody_has_here_is_searched_for),
 	    TEST(who_could_not_be_searched_for_has_not_ended),
 	    TEST(a_clone_is_searched_for_among_the_children),
+	    TEST(of_a_clone_that_has_ended_no_number_is_known),
+	    TEST(the_number_of_an_older_process_is_none_of_ours),
 	    TEST(of_a_process_that_is_gone_its_own_word_is_all_there_is),
 	    TEST(what_makes_no_sense_there_ends_it),
 	    TEST(a_child_that_is_gone_has_its_parents_maps_and_name),
