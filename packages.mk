@@ -9,7 +9,7 @@ PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libcla
 	golang-github-google-pprof-dev sqlite3 nodejs util-linux procps spin gdb llvm dwz xz-utils gcc-aarch64-linux-gnu \
 	libc6-dev-arm64-cross qemu-user rustc valgrind nginx-light curl openssl musl-tools libjemalloc-dev libgoogle-perftools-dev \
 	libmimalloc-dev libcap2-bin heaptrack man-db zsh fish debuginfod libdebuginfod1 python3-h2 \
-	python3-protobuf runc chromium firefox-esr
+	python3-protobuf runc bubblewrap chromium firefox-esr
 PACKAGES_DEB   := $(PACKAGES_BUILD) build-essential dpkg-dev debhelper lintian fakeroot
 PACKAGES_BENCH := $(PACKAGES_BUILD) g++ python3 valgrind heaptrack libgoogle-perftools4 gnuplot-nox redis-server \
 	redis-tools sqlite3 nodejs zstd

@@ -54,23 +54,36 @@ static bool is_answered(int socket_fd, int64_t wait_ms)
 	return poll(&ready, 1, wait_ms > 0 ? (int)wait_ms : 0) == 1;
 }
 
+/* -1: there is no such socket. */
+static int connect_to(const struct sockaddr_un *address, socklen_t address_bytes)
+{
+	/* Strangers may keep the backlog full; then a place becomes free now and then. We wait for it, since
+	 * a program run that gave up could not be counted: the counters are in memory that it cannot map. */
+	const struct timeval patience = {.tv_usec = REGION_SOCKET_WAIT_MS * 1000};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(fd, (const struct sockaddr *)address, address_bytes) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 int region_socket_ask(const char *pool_path, uint64_t cookie)
 {
 	struct sockaddr_un address;
 	struct ucred peer = {.uid = (uid_t)-1};
-	socklen_t peer_bytes = sizeof(peer),
-	          address_bytes = region_socket_address(pool_path, cookie, &address);
-	int fd = -1, socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	socklen_t peer_bytes = sizeof(peer);
 	const int64_t end_us = now_us() + REGION_SOCKET_WAIT_MS * INT64_C(1000);
-	/* Strangers may keep the backlog full; then a place becomes free now and then. We wait for it, since
-	 * a program run that gave up could not be counted: the counters are in memory that it cannot map. */
-	const struct timeval patience = {.tv_usec = REGION_SOCKET_WAIT_MS * 1000};
+	int fd = -1, socket_fd = connect_to(&address, region_socket_address(pool_path, cookie, &address));
 
 	if (socket_fd < 0)
+		socket_fd = connect_to(&address, region_socket_file(pool_path, cookie, &address));
+	if (socket_fd < 0)
 		return -1;
-	setsockopt(socket_fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(socket_fd, (const struct sockaddr *)&address, address_bytes) == 0 &&
-	    getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 &&
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) == 0 &&
 	    owned_file_is_by(peer.uid) &&
 	    send(socket_fd, &cookie, sizeof(cookie), MSG_NOSIGNAL) == (ssize_t)sizeof(cookie) &&
 	    is_answered(socket_fd, (end_us - now_us()) / 1000))

@@ -9,6 +9,7 @@
 #define PROTO_REGION_POOL_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -69,6 +70,26 @@ static inline socklen_t region_socket_address(
 	for (int shift = 60; shift >= 40; shift -= 4)
 		*to++ = digits[cookie >> shift & 0xf];
 	return (socklen_t)(to - (char *)address);
+}
+
+/* The same socket as a file, "/tmp/.heaptap-proc-4711-fd-5-0123ab". An abstract name belongs to a network
+ * namespace: a sandbox that has one of its own, and a user namespace too, has no other way to the sampler. */
+static inline socklen_t region_socket_file(
+    const char *pool_path, uint64_t cookie, struct sockaddr_un *address)
+{
+	static const char folder[] = "/tmp/.";
+	const size_t prefix = sizeof(folder) - 1;
+	struct sockaddr_un name;
+	const socklen_t bytes = region_socket_address(pool_path, cookie, &name);
+	const size_t length = bytes - offsetof(struct sockaddr_un, sun_path) - 1;
+
+	memset(address, 0, sizeof(*address));
+	address->sun_family = AF_UNIX;
+	memcpy(address->sun_path, folder, prefix);
+	for (size_t i = 0; i < length; i++)
+		address->sun_path[prefix + i] =
+		    (char)(name.sun_path[1 + i] == '/' ? '-' : name.sun_path[1 + i]);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + prefix + length + 1);
 }
 
 _Static_assert(sizeof(struct region_pool_page) == 152, "pool layout");

@@ -29,9 +29,6 @@ enum {
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* The reason in target.unprofiled when an attached process executes a program. */
-#define UNFOLLOWED_WHY "what an attached process executes is not followed"
-
 struct file_id {
 	dev_t dev;
 	ino_t ino;
@@ -96,8 +93,9 @@ static char *read_environment(pid_t pid, ssize_t *length)
 	return NULL;
 }
 
-/* Its environment may be read, and is not there yet, not even an empty one. */
-bool executed_is_underway(pid_t pid)
+/* Whether the process is in the middle of an exec: its environment may be read, and is not there yet, not
+ * even an empty one. */
+static bool is_executing(pid_t pid)
 {
 	char any[2];
 
@@ -166,7 +164,44 @@ static const char *root_obstacle(pid_t pid, const char *preload)
 	return NULL;
 }
 
-/* Its users and environment are the same as before the exec. */
+static bool has_library(pid_t pid)
+{
+	char line[4352];
+	bool found = false;
+	FILE *maps = proc_open_text(pid, "maps");
+
+	while (maps && !found && fgets(line, sizeof(line), maps))
+		found = strstr(line, "/" PRELOAD_LIBRARY_NAME) != NULL;
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+/* name: "net", "user" */
+static bool shares_namespace(pid_t pid, const char *name)
+{
+	char path[PROC_PATH_BYTES], ours[64], theirs[64], file[16];
+
+	snprintf(file, sizeof(file), "ns/%s", name);
+	const ssize_t length = readlink(proc_path(path, getpid(), file), ours, sizeof(ours));
+	return length > 0 && readlink(proc_path(path, pid, file), theirs, sizeof(theirs)) == length &&
+	    memcmp(ours, theirs, (size_t)length) == 0;
+}
+
+/* Why a process that has the library does not use a region of ours; NULL: it has no library. */
+static const char *unreached(pid_t pid)
+{
+	if (!has_library(pid))
+		return NULL;
+	if (!shares_namespace(pid, "net"))
+		return "it runs in a network namespace of its own, without heaptap's "
+		       "/tmp: " PRELOAD_LIBRARY_NAME " has no way to heaptap";
+	if (!shares_namespace(pid, "user"))
+		return "it runs in a user namespace where heaptap's user has no number: " PRELOAD_LIBRARY_NAME
+		       " cannot know heaptap";
+	return PRELOAD_LIBRARY_NAME " has found no way to heaptap";
+}
+
 const char *executed_obstacle(pid_t pid)
 {
 	char path[PROC_PATH_BYTES], status[PROC_STATUS_BYTES];
@@ -190,21 +225,18 @@ const char *executed_obstacle(pid_t pid)
 	if (!text && environment && !variable(environment, length, "HEAPTAP="))
 		text = "its environment has no HEAPTAP";
 	free(environment);
-	return text;
-}
-
-void executed_describe(const char *program, const char *why, char text[TARGET_UNPROFILED_BYTES])
-{
-	snprintf(text, TARGET_UNPROFILED_BYTES, "executed %s" EXECUTED_UNSEEN "%s", program,
-	    why ? why : "it has not loaded " PRELOAD_LIBRARY_NAME);
-	/* The name goes into texts and is hostile. */
-	for (char *c = text; *c; c++)
-		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+	return text ? text : unreached(pid);
 }
 
 static void note(struct process *process, const char *program, const char *why, uint64_t time_ns)
 {
-	executed_describe(program, why, process->target.unprofiled);
+	struct target *target = &process->target;
+
+	snprintf(target->unprofiled, sizeof(target->unprofiled), "executed %s" EXECUTED_UNSEEN "%s", program,
+	    why ? why : "it has not loaded " PRELOAD_LIBRARY_NAME);
+	/* The name goes into texts and is hostile. */
+	for (char *c = target->unprofiled; *c; c++)
+		*c = *c >= ' ' && *c <= '~' ? *c : '?';
 	process->executed.noted_ns = time_ns;
 }
 
@@ -226,13 +258,12 @@ void executed_look(struct process *process, uint64_t now_ns)
 		process->executed.dev = id.dev;
 		process->executed.ino = id.ino;
 	}
-	if (presence == REGION_MAPPED || presence == REGION_MAPPED_UNREAD ||
-	    executed_is_underway(target->pid))
+	if (presence == REGION_MAPPED || presence == REGION_MAPPED_UNREAD || is_executing(target->pid))
 		return;
 	process->executed.known = false; /* once */
 	proc_strip_deleted(path);
 	note(process, path,
-	    process->run->origin.attached_pid ? UNFOLLOWED_WHY : executed_obstacle(target->pid), now_ns);
+	    process->run->origin.attached_pid ? EXECUTED_UNFOLLOWED : executed_obstacle(target->pid), now_ns);
 }
 
 /* Only the cheap checks, for a record comes for every exec. */
@@ -264,7 +295,7 @@ void executed_note(struct process *process, const char *name, uint64_t time_ns)
 	if (process->target.closed || process->target.unprofiled[0] || time_ns <= place_taken_ns(process))
 		return;
 	const char *why =
-	    process->run->origin.attached_pid ? UNFOLLOWED_WHY : noted_obstacle(process->target.pid);
+	    process->run->origin.attached_pid ? EXECUTED_UNFOLLOWED : noted_obstacle(process->target.pid);
 	note(process, name, why, time_ns);
 }
 

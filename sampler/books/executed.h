@@ -17,6 +17,12 @@
 /* In target.unprofiled, between the program and the reason. */
 #define EXECUTED_UNSEEN ", which is not profiled: "
 
+/* The reason when an attached process executes a program. */
+#define EXECUTED_UNFOLLOWED "what an attached process executes is not followed"
+
+/* For so long an executed program may take to load the library. */
+enum { EXECUTED_LOADING_NS = 2000 * 1000000 };
+
 /* Notes the file that a process executes when it is first watched: the program run's own program, which
  * has our region mapped, unless the process has executed another by then. Without a pidfd only COMMAND's
  * file is noted. Another living process without a pidfd executed a second program before it was found:
@@ -27,17 +33,12 @@ void executed_begin(struct process *process);
  * target.unprofiled. */
 void executed_look(struct process *process, uint64_t now_ns);
 
-/* The kernel says that the process has executed a program, by the first 15 characters of its name. */
-void executed_note(struct process *process, const char *name, uint64_t time_ns);
-
-/* Why the library is not in the process; NULL if no obstacle is found. */
+/* Why the program that a process executes does not use a region of ours; NULL if that is not found. The
+ * program has the same users and environment as the one that executed it. */
 const char *executed_obstacle(pid_t pid);
 
-/* Is the process in the middle of an exec? */
-bool executed_is_underway(pid_t pid);
-
-/* Writes "executed PROGRAM, which is not profiled: WHY". why: NULL if it is not known. */
-void executed_describe(const char *program, const char *why, char text[TARGET_UNPROFILED_BYTES]);
+/* The kernel says that the process has executed a program, by the first 15 characters of its name. */
+void executed_note(struct process *process, const char *name, uint64_t time_ns);
 
 /* Why the program that the process has executed, whose program run is counted, does not use its region;
  * NULL if that is not known. */

@@ -217,15 +217,21 @@ struct run_searches {
 	struct throttle work; /* time of the searches, in nanoseconds */
 };
 
-/* unfollowed.c: what children of an attached program run's processes execute */
+/* unfollowed.c: what children of the program run's processes execute */
 struct unfollowed {
-	uint64_t count, said;
+	uint64_t count, said;         /* of an attached program run */
 	char last[TARGET_NAME_BYTES]; /* "/usr/bin/ls (pid 4711)" */
 	uint64_t since_ticks, stack_start;
+	struct throttle work; /* CPU time of the looks, in nanoseconds */
 	struct unfollowed_child {
 		pid_t pid;
-		uint64_t ticks;
-	} * seen; /* that live and were counted, by looks */
+		uint64_t ticks; /* with the pid: this very process */
+		uint64_t met_ns;
+		uint32_t looks;
+		bool done;         /* it is counted, or profiled */
+		const char *why;   /* it is not profiled, by the second look; NULL: unknown */
+		char program[128]; /* what it executed then */
+	} * seen;                  /* that live */
 	size_t seen_count, seen_capacity;
 };
 

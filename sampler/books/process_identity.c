@@ -262,15 +262,15 @@ static const struct process *cloned_from(struct process *process, pid_t told, pi
 	return parent && told == process_identity_told_pid(parent) ? parent : find_known(process->run, pid);
 }
 
-/* Whether a process with that number may belong to the session. The processes of a session that has started
- * COMMAND are all younger than its sampler: an older one only has the same number as a process in another pid
- * namespace. */
+/* Whether a process with that number may belong to the session. Where nothing was attached to or taken over,
+ * all processes of the session are younger than its sampler: an older one only has the same number as a
+ * process in another pid namespace. */
 static bool may_be_of_session(const struct program_run *run, pid_t pid)
 {
 	const uint64_t born_ticks = thread_facts_birth(pid).ticks;
 
-	return run->origin.offered || run->origin.attached_pid || !born_ticks ||
-	    born_ticks >= thread_facts_birth(getpid()).ticks;
+	return run->origin.offered || run->origin.attached_pid || run->life.state == RUN_ADOPTING ||
+	    !born_ticks || born_ticks >= thread_facts_birth(getpid()).ticks;
 }
 
 /* Without a process to be found, the number is good if it can be that of a process which has ended, or has
@@ -280,9 +280,21 @@ static void keep_number(struct process *process, pid_t told, bool cloned)
 	process->target.pid = !cloned && may_be_of_session(process->run, told) ? told : 0;
 }
 
-void process_identity_find(struct process *process, pid_t told)
+/* Of the program run's own process the kernel may have told: who was attached to, or came to the socket. */
+static pid_t told_number(const struct process *process)
+{
+	const struct program_run *run = process->run;
+
+	if (process->was_running)
+		return run->origin.attached_pid;
+	return process->place == 0 && run->region->taken_by ? run->region->taken_by
+	                                                    : process_identity_told_pid(process);
+}
+
+void process_identity_find(struct process *process)
 {
 	struct program_run *run = process->run;
+	const pid_t told = told_number(process);
 
 	process->target.pid = told;
 	struct thread_facts facts = told ? thread_facts_read(told) : (struct thread_facts){0};

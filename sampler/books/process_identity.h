@@ -13,8 +13,9 @@
 /* The pid that the process says it has; 0 if none. The target may change it at any time. */
 pid_t process_identity_told_pid(const struct process *process);
 
-/* Opens a pidfd of the process. Without one afterwards, the process had ended before, unless it is unsure. */
-void process_identity_find(struct process *process, pid_t told);
+/* Sets the pid and opens a pidfd. Without a pidfd afterwards, the process had ended before, unless it is
+ * unsure. The pid is 0 if the process has ended and said a number that cannot be its own here. */
+void process_identity_find(struct process *process);
 
 /* Whether a process with that pid here may have the program run's region mapped. may_be_anywhere: also a
  * process that has that pid in a pid namespace of its own, which takes a search. */

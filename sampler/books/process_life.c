@@ -35,7 +35,7 @@ static bool has_successor(const struct registry *registry, const struct process 
 {
 	books_each_run(run, books_of(registry)) if (process->target.pid &&
 	    registry_is_older(process->run, run) && !region_declined_text(run->region) &&
-	    region_header(run->region)->pid == (uint32_t)process->target.pid) return true;
+	    program_run_pid(run) == process->target.pid) return true;
 	return false;
 }
 
@@ -45,7 +45,7 @@ static const char *declined_before(const struct registry *registry, const struct
 {
 	books_each_run(run, books_of(registry)) if (run->life.declined &&
 	    registry_is_older(process->run, run) && process->target.pid &&
-	    region_header(run->region)->pid == (uint32_t)process->target.pid) return run->life.declined;
+	    program_run_pid(run) == process->target.pid) return run->life.declined;
 	return NULL;
 }
 
@@ -87,8 +87,7 @@ void process_life_know_command(struct registry *registry)
 		process->target.command = true;
 		missed_note_command(&registry->missed, process->run->life.unchosen);
 	}
-	books_each_run(run,
-	    books_of(registry)) if (run->life.declined && region_header(run->region)->pid == (uint32_t)pid)
+	books_each_run(run, books_of(registry)) if (run->life.declined && program_run_pid(run) == pid)
 	    missed_note_command_declined(&registry->missed, run->life.declined);
 }
 
@@ -190,7 +189,7 @@ static bool is_loading(const struct registry *registry, const struct process *pr
 	const struct target *target = &process->target;
 
 	return target->unprofiled[0] && target->pidfd < 0 &&
-	    now <= process->executed.noted_ns + PROCESS_LIFE_LOADING_NS &&
+	    now <= process->executed.noted_ns + EXECUTED_LOADING_NS &&
 	    thread_facts_read(target->pid).pid == target->pid && !has_successor(registry, process);
 }
 

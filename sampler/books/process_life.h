@@ -48,7 +48,4 @@ const struct process *process_life_find(const struct registry *registry, pid_t p
 /* Processes that are recorded now: that execute the program which we know. */
 size_t process_life_running(const struct registry *registry);
 
-/* For so long an executed program may take to load the library. */
-enum { PROCESS_LIFE_LOADING_NS = 2000 * 1000000 };
-
 #endif

@@ -43,6 +43,15 @@ void program_run_free(struct program_run *run)
 	free(run);
 }
 
+pid_t program_run_pid(const struct program_run *run)
+{
+	const struct process *first = run->places.at[0];
+
+	if (first)
+		return first->target.pid;
+	return run->region->taken_by ? run->region->taken_by : (pid_t)region_header(run->region)->pid;
+}
+
 /* ---- the maps of a new process */
 
 /* A path under /proc or /dev/fd may lead to any program, so it is no name. */
@@ -238,8 +247,7 @@ static struct process *process_new(struct program_run *run, uint32_t number, str
 	if (run->heap.labels & HEAP_LABEL_THREAD)
 		process->target.threads = threads_new();
 	process->was_running = number == 0 && run->origin.attached_pid != 0;
-	process_identity_find(
-	    process, process->was_running ? run->origin.attached_pid : process_identity_told_pid(process));
+	process_identity_find(process);
 	const struct offerer *offerer = offerer_that_ended(process, process_identity_told_pid(process));
 	if (offerer)
 		know_from_offerer(process, offerer);
@@ -278,7 +286,7 @@ bool program_run_look_again(struct process *process)
 
 	if (!process->unsure)
 		return false;
-	process_identity_find(process, process_identity_told_pid(process));
+	process_identity_find(process);
 	if (target->pid != before) {
 		table_remove(&process->run->books->processes, (uint64_t)before, process);
 		/* there is room: one was just removed */

@@ -9,6 +9,9 @@
 struct program_run *program_run_new(struct region *region, uint64_t now_ns);
 void program_run_free(struct program_run *run); /* closes the region; every process must be gone */
 
+/* The pid of the program run's own process, as far as it is known; 0: it is not. */
+pid_t program_run_pid(const struct program_run *run);
+
 /* The process at a place; it is created if it is in the shared memory and not known yet. NULL if there is
  * none. */
 struct process *program_run_process(struct program_run *run, uint32_t place, struct modules *modules);

@@ -61,7 +61,7 @@ static void choose(struct registry *registry, struct program_run *run)
 /* The program run is counted here, with its reason, and so not once more for the process that executed it. */
 static void note_declined(struct registry *registry, struct program_run *run, const char *why)
 {
-	const pid_t pid = (pid_t)region_header(run->region)->pid;
+	const pid_t pid = program_run_pid(run);
 	struct process *process;
 
 	run->life.declined = why;

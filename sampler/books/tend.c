@@ -35,8 +35,6 @@ static void settle_run(struct registry *registry, struct program_run *run, bool 
 	if (process->target.pid)
 		process_life_close_executed(registry, process->target.pid, run, drained);
 	process_life_watch(registry, process);
-	if (!run->origin.attached_pid)
-		unfollowed_begin(run, process->target.pid);
 	backend_fallback_begin(&registry->fallback, run, process);
 }
 
@@ -111,8 +109,7 @@ static void look_at_executed(struct registry *registry, struct program_run *run,
 			continue;
 		executed_look(process, now);
 		/* Not earlier than `now`: to close another process the rings were drained meanwhile. */
-		if (!process->target.unprofiled[0] ||
-		    now <= process->executed.noted_ns + PROCESS_LIFE_LOADING_NS)
+		if (!process->target.unprofiled[0] || now <= process->executed.noted_ns + EXECUTED_LOADING_NS)
 			continue;
 		drain_run(registry, run);
 		process_life_close_unseen(registry, process);
@@ -142,9 +139,8 @@ static void tend_run(struct registry *registry, struct program_run *run, uint64_
 	if (run->life.unchosen || !is_due(registry, run, now, linger))
 		return;
 	look_at_executed(registry, run, now);
-	unfollowed_tend(run, registry->setup.probe->backend == BACKEND_UPROBE, registry->setup.verbosity);
-	if (linger)
-		unfollowed_look(run, &registry->missed);
+	unfollowed_tend(run, &registry->missed, registry->setup.probe->backend == BACKEND_UPROBE,
+	    registry->setup.verbosity > 0, now);
 }
 
 /* ---- all */

@@ -2,8 +2,12 @@
 #include "sampler/books/unfollowed.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
+#include "sampler/books/books.h"
 #include "sampler/books/executed.h"
+#include "sampler/books/program_run.h"
+#include "sampler/inject/preload_library.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 
@@ -18,21 +22,13 @@ enum {
 	CHILDREN_BYTES = 16 << 10 /* of pids: a thread with more children is not looked at */
 };
 
-void unfollowed_begin(struct program_run *run, pid_t pid)
+void unfollowed_begin(struct program_run *run)
 {
-	struct thread_birth birth = thread_facts_birth(pid);
+	struct thread_birth birth = thread_facts_birth(run->origin.attached_pid);
 	struct unfollowed *u = &run->unfollowed;
 
 	u->stack_start = birth.stack_start;
-	u->since_ticks = run->origin.attached_pid ? thread_facts_now() : birth.ticks;
-}
-
-static bool is_seen(const struct unfollowed *u, pid_t pid, uint64_t ticks)
-{
-	for (size_t i = 0; i < u->seen_count; i++)
-		if (u->seen[i].pid == pid && u->seen[i].ticks == ticks)
-			return true;
-	return false;
+	u->since_ticks = thread_facts_now();
 }
 
 /* The name is hostile text. */
@@ -52,26 +48,72 @@ static void note(struct program_run *run, pid_t pid, const char *comm)
 	snprintf(u->last, sizeof(u->last), "%.200s (pid %d)", path, (int)pid);
 }
 
-/* The child of a process that has the library: has it loaded the library, too? */
-static void note_missed(struct missed *missed, pid_t pid)
-{
-	char path[TARGET_NAME_BYTES], text[TARGET_UNPROFILED_BYTES];
-	const char *why = executed_obstacle(pid);
-
-	if (!why || proc_read_exe(pid, path, sizeof(path)) <= 0)
-		return;
-	proc_strip_deleted(path);
-	executed_describe(path, why, text);
-	missed_note_executed(missed, text);
-}
-
 /* ---- by looks */
 
 struct look {
 	struct program_run *run;
-	struct missed *missed; /* NULL: the run was attached to */
+	struct missed *missed;
+	uint64_t now_ns;
 	uint32_t depth;
 };
+
+static struct unfollowed_child *find_seen(const struct unfollowed *u, pid_t pid, uint64_t ticks)
+{
+	for (size_t i = 0; i < u->seen_count; i++)
+		if (u->seen[i].pid == pid && u->seen[i].ticks == ticks)
+			return &u->seen[i];
+	return NULL;
+}
+
+/* Whether the program that the process executes is in our books, or was counted with its reason. */
+static bool is_accounted_for(const struct books *books, pid_t pid)
+{
+	size_t cursor = 0;
+
+	if (table_next(&books->processes, (uint64_t)pid, &cursor))
+		return true;
+	books_each_run(run, books) if (program_run_pid(run) == pid) return true;
+	return false;
+}
+
+static void count_missed(struct missed *missed, struct unfollowed_child *child)
+{
+	char text[TARGET_UNPROFILED_BYTES];
+
+	child->done = true;
+	snprintf(text, sizeof(text), "%s (pid %d)" EXECUTED_UNSEEN "%s", child->program, (int)child->pid,
+	    child->why ? child->why : "it has not loaded " PRELOAD_LIBRARY_NAME);
+	for (char *c = text; *c; c++)
+		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+	missed_note_executed(missed, text);
+}
+
+static void inspect(struct unfollowed_child *child)
+{
+	char path[TARGET_NAME_BYTES];
+
+	child->why = executed_obstacle(child->pid);
+	if (proc_read_exe(child->pid, path, sizeof(path)) <= 0)
+		return;
+	proc_strip_deleted(path);
+	snprintf(child->program, sizeof(child->program), "%.127s", path);
+}
+
+/* A child of a process that is not attached. Its program needs some time to load the library and come to us.
+ * */
+static void judge(const struct look *look, struct unfollowed_child *child)
+{
+	if (child->done)
+		return;
+	child->done = is_accounted_for(look->run->books, child->pid);
+	const bool old = look->now_ns - child->met_ns >= EXECUTED_LOADING_NS;
+	if (child->done || (++child->looks != 2 && !old))
+		return;
+	inspect(child);
+	child->done = is_accounted_for(look->run->books, child->pid); /* it may have come meanwhile */
+	if (old && !child->done && child->program[0])
+		count_missed(look->missed, child);
+}
 
 static int look_at_thread(void *context, pid_t tid);
 
@@ -90,14 +132,15 @@ static void look_at_child(struct look *look, pid_t pid)
 		}
 		return;
 	}
-	if (is_seen(u, pid, birth.ticks) || (look->missed && executed_is_underway(pid)) ||
-	    array_reserve(&u->seen, &u->seen_capacity, u->seen_count + 1, sizeof(*u->seen)) != 0)
-		return;
-	u->seen[u->seen_count++] = (struct unfollowed_child){pid, birth.ticks};
-	if (look->missed)
-		note_missed(look->missed, pid);
-	else
-		note(look->run, pid, NULL);
+	struct unfollowed_child *child = find_seen(u, pid, birth.ticks);
+	if (!child && array_reserve(&u->seen, &u->seen_capacity, u->seen_count + 1, sizeof(*u->seen)) == 0) {
+		child = &u->seen[u->seen_count++];
+		*child = (struct unfollowed_child){.pid = pid, .ticks = birth.ticks, .met_ns = look->now_ns};
+		if (look->run->origin.attached_pid)
+			note(look->run, pid, NULL);
+	}
+	if (child && !look->run->origin.attached_pid)
+		judge(look, child);
 }
 
 static int look_at_thread(void *context, pid_t tid)
@@ -118,19 +161,41 @@ static int look_at_thread(void *context, pid_t tid)
 	return 0;
 }
 
-/* A process that has ended makes room for another. */
-static void forget_ended(struct unfollowed *u)
+/* A process that has ended makes room for another. If it had an obstacle, nothing of it can come any more. */
+static void forget_ended(struct program_run *run, struct missed *missed)
 {
-	for (size_t i = u->seen_count; i-- > 0;)
-		if (thread_facts_birth(u->seen[i].pid).ticks != u->seen[i].ticks)
-			u->seen[i] = u->seen[--u->seen_count];
+	struct unfollowed *u = &run->unfollowed;
+
+	for (size_t i = u->seen_count; i-- > 0;) {
+		struct unfollowed_child *child = &u->seen[i];
+
+		if (thread_facts_birth(child->pid).ticks == child->ticks)
+			continue;
+		if (!child->done && child->why && child->program[0] &&
+		    !is_accounted_for(run->books, child->pid))
+			count_missed(missed, child);
+		*child = u->seen[--u->seen_count];
+	}
 }
 
-static void look(struct program_run *run, struct missed *missed)
+/* The stack of a program run that was not attached to is where its own process has it, until that has ended
+ * or executed another program. */
+static void find_stack(struct program_run *run)
 {
-	struct look all = {.run = run, .missed = missed};
+	struct unfollowed *u = &run->unfollowed;
+	const struct process *first = run->places.at[0];
 
-	forget_ended(&run->unfollowed);
+	if (!u->stack_start && first && first->target.pidfd >= 0 && !first->target.unprofiled[0] &&
+	    process_presence(first) == REGION_MAPPED)
+		u->stack_start = thread_facts_birth(first->target.pid).stack_start;
+}
+
+static void look(struct program_run *run, struct missed *missed, uint64_t now_ns)
+{
+	struct look all = {.run = run, .missed = missed, .now_ns = now_ns};
+
+	find_stack(run);
+	forget_ended(run, missed);
 	program_run_each_process(process, run) if (!process->target.closed && process->target.pidfd >= 0)(
 	    void) proc_each_thread(process->target.pid, look_at_thread, &all);
 }
@@ -180,24 +245,24 @@ void unfollowed_record(struct table *births, const struct table *processes, cons
 	forget_birth(births, pid);
 }
 
-void unfollowed_tend(struct program_run *run, bool by_records, int verbosity)
+void unfollowed_tend(
+    struct program_run *run, struct missed *missed, bool by_records, bool verbose, uint64_t now_ns)
 {
+	/* 1/100 of a processor for each program run, and 20 ms in advance */
+	static const struct throttle_rate rate = {.burst = 20 * 1000000, .units = 1, .step_ns = 100};
 	struct unfollowed *u = &run->unfollowed;
+	const bool attached = run->origin.attached_pid != 0;
 
-	if (!run->origin.attached_pid)
-		return;
-	if (!by_records)
-		look(run, NULL);
-	if (u->count != u->said && verbosity > 0)
+	if (!run->origin.offered && !(attached && by_records) && throttle_allows(&u->work, &rate, now_ns)) {
+		const uint64_t begin_cpu_ns = clock_thread_cpu_ns();
+
+		look(run, missed, now_ns);
+		throttle_spend(&u->work, clock_thread_cpu_ns() - begin_cpu_ns);
+	}
+	if (attached && u->count != u->said && verbose)
 		log_line("pid %d: its child executed %s, which is not followed (%" PRIu64 " in all)",
 		    (int)run->origin.attached_pid, u->last, u->count);
 	u->said = u->count;
-}
-
-void unfollowed_look(struct program_run *run, struct missed *missed)
-{
-	if (!run->origin.attached_pid && !run->origin.offered)
-		look(run, missed);
 }
 
 void unfollowed_end(struct program_run *run, struct table *births)

@@ -182,8 +182,8 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	registry_init(&h->registry);
 	poll_interval_begin(&h->pace, clock_now_ns());
 	error = h->pool ? watch(setup->epoll_fd, region_pool_fd(h->pool), EPOLLOUT | EPOLLET) : 0;
-	if (!error && h->pool)
-		error = watch(setup->epoll_fd, region_pool_socket_fd(h->pool), EPOLLIN | EPOLLET);
+	for (size_t i = 0; h->pool && i < REGION_SOCKETS && !error; i++)
+		error = watch(setup->epoll_fd, region_pool_socket_fd(h->pool, i), EPOLLIN | EPOLLET);
 	for (size_t i = 0; h->probe.rings && i < rings_count(h->probe.rings) && !error; i++)
 		error = watch(setup->epoll_fd, rings_fd(h->probe.rings, i), EPOLLIN);
 	return error;
@@ -215,9 +215,12 @@ bool heap_capture_event(struct heap_capture *h, int fd)
 {
 	if (!h->pool)
 		return is_ring(h, fd);
-	if (fd == region_pool_socket_fd(h->pool))
-		region_pool_knock(h->pool);
-	return fd == region_pool_socket_fd(h->pool) || fd == region_pool_fd(h->pool) || is_ring(h, fd);
+	for (size_t i = 0; i < REGION_SOCKETS; i++)
+		if (fd == region_pool_socket_fd(h->pool, i)) {
+			region_pool_knock(h->pool);
+			return true;
+		}
+	return fd == region_pool_fd(h->pool) || is_ring(h, fd);
 }
 
 bool heap_capture_look(struct heap_capture *h, bool ended)

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* As the kernel calls it where it is mapped: "/memfd:heaptap (deleted)". */
 #define REGION_MEMORY_NAME "heaptap"
@@ -37,6 +38,7 @@ struct region {
 	bool walks;
 	/* of a region that another user's process requested: set to NULL when it is closed; else NULL */
 	struct region **holder;
+	pid_t taken_by; /* likewise: that process, by the kernel's word; else 0 */
 };
 
 struct region_options {

@@ -4,7 +4,6 @@
 #include "proto/region_pool.h"
 
 #include "pprof/text/clock.h"
-#include "sampler/intake/region_socket.h"
 #include "sampler/linux/memory_file.h"
 
 #include <errno.h>
@@ -278,9 +277,9 @@ int region_pool_fd(const struct region_pool *pool)
 	return pool->write_fd;
 }
 
-int region_pool_socket_fd(const struct region_pool *pool)
+int region_pool_socket_fd(const struct region_pool *pool, size_t i)
 {
-	return pool->socket ? region_socket_fd(pool->socket) : -1;
+	return pool->socket ? region_socket_fd(pool->socket, i) : -1;
 }
 
 int region_pool_socket_error(const struct region_pool *pool)

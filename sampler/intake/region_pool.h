@@ -15,6 +15,7 @@
 #define SAMPLER_INTAKE_REGION_POOL_H
 
 #include "sampler/intake/region.h"
+#include "sampler/intake/region_socket.h"
 
 struct region_pool;
 
@@ -28,8 +29,9 @@ const char *region_pool_env(const struct region_pool *pool);
 /* To poll for EPOLLOUT, edge-triggered. */
 int region_pool_fd(const struct region_pool *pool);
 
-/* The region socket, to poll for EPOLLIN; -1: none. region_pool_socket_error says why (-errno). */
-int region_pool_socket_fd(const struct region_pool *pool);
+/* The region socket, i < REGION_SOCKETS, to poll for EPOLLIN; -1: none. region_pool_socket_error says why
+ * (-errno). */
+int region_pool_socket_fd(const struct region_pool *pool, size_t i);
 int region_pool_socket_error(const struct region_pool *pool);
 void region_pool_knock(struct region_pool *pool); /* it is readable: region_pool_next will read it */
 

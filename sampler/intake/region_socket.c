@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -36,7 +38,9 @@ struct grant {
 };
 
 struct region_socket {
-	int fd;
+	int fds[REGION_SOCKETS];
+	struct sockaddr_un file; /* of fds[1] */
+	uint32_t turn;           /* the socket from which the next connection is accepted first */
 	uint64_t cookie;
 	bool knocked;  /* there may be connections to accept */
 	bool is_short; /* the last could not be accepted: no descriptor or memory was left */
@@ -60,10 +64,26 @@ static void divide_descriptors(struct region_socket *listener)
 		listener->visitor_room = SHARE_OF_USER;
 }
 
+/* Anybody may connect to a file too, as to an abstract name. */
+static int open_at(const struct sockaddr_un *address, socklen_t bytes)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const mode_t mask = umask(0);
+
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)address, bytes) == 0 && listen(fd, BACKLOG) == 0) {
+		umask(mask);
+		return fd;
+	}
+	const int error = -errno;
+	umask(mask);
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
 struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, int *error)
 {
 	struct sockaddr_un address;
-	socklen_t bytes = region_socket_address(pool_path, cookie, &address);
 	struct region_socket *listener = calloc(1, sizeof(*listener));
 
 	*error = -ENOMEM;
@@ -71,13 +91,11 @@ struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, 
 		return NULL;
 	listener->cookie = cookie;
 	divide_descriptors(listener);
-	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	listener->fds[0] = open_at(&address, region_socket_address(pool_path, cookie, &address));
+	listener->fds[1] = open_at(&listener->file, region_socket_file(pool_path, cookie, &listener->file));
 	listener->grants = calloc(listener->grant_room, sizeof(*listener->grants));
-	if (listener->fd < 0 || bind(listener->fd, (const struct sockaddr *)&address, bytes) != 0 ||
-	    listen(listener->fd, BACKLOG) != 0)
-		*error = -errno;
-	else if (listener->grants)
-		*error = 0;
+	if (listener->grants)
+		*error = listener->fds[0] < 0 ? listener->fds[0] : 0;
 	if (!*error)
 		return listener;
 	region_socket_free(listener);
@@ -90,15 +108,18 @@ void region_socket_free(struct region_socket *listener)
 		return;
 	for (uint32_t i = 0; i < listener->visitor_count; i++)
 		close(listener->visitors[i].fd);
-	if (listener->fd >= 0)
-		close(listener->fd);
+	if (listener->fds[1] >= 0)
+		(void)unlink(listener->file.sun_path);
+	for (size_t i = 0; i < REGION_SOCKETS; i++)
+		if (listener->fds[i] >= 0)
+			close(listener->fds[i]);
 	free(listener->grants);
 	free(listener);
 }
 
-int region_socket_fd(const struct region_socket *listener)
+int region_socket_fd(const struct region_socket *listener, size_t i)
 {
-	return listener->fd;
+	return listener->fds[i] < 0 ? -1 : listener->fds[i];
 }
 
 void region_socket_knock(struct region_socket *listener)
@@ -197,8 +218,15 @@ static void miss(struct region_socket *listener, int error)
 static int let_in(struct region_socket *listener, struct ucred *peer)
 {
 	socklen_t length = sizeof(*peer);
-	int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+	int fd = -1;
 
+	errno = EAGAIN;
+	for (size_t i = 0; i < REGION_SOCKETS && fd < 0 && errno == EAGAIN; i++) {
+		const int from = listener->fds[listener->turn++ % REGION_SOCKETS];
+
+		if (from >= 0)
+			fd = accept4(from, NULL, NULL, SOCK_CLOEXEC);
+	}
 	if (fd < 0) {
 		miss(listener, errno);
 		return -1;
@@ -283,6 +311,7 @@ bool region_socket_give(struct region_socket *listener, int visitor, struct regi
 	if (given) {
 		*grant = (struct grant){region, listener->chosen};
 		region->holder = &grant->region;
+		region->taken_by = listener->chosen.pid;
 	}
 	listener->refused += !given; /* the visitor has got no region */
 	close(visitor);

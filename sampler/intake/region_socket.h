@@ -13,6 +13,7 @@
 #include "sampler/intake/region.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct region_socket;
@@ -23,8 +24,10 @@ struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, 
 /* NULL is fine. Close the regions that were handed out first. */
 void region_socket_free(struct region_socket *listener);
 
-/* To poll for EPOLLIN | EPOLLET. */
-int region_socket_fd(const struct region_socket *listener);
+/* To poll for EPOLLIN | EPOLLET: [0] with an abstract name; [1] a file (proto/region_pool.h), or -1 if there
+ * is none. */
+enum { REGION_SOCKETS = 2 };
+int region_socket_fd(const struct region_socket *listener, size_t i);
 /* The descriptor became readable: each region_socket_next reads from it until nobody waits. (One who cannot
  * be accepted, because no descriptor is left, keeps it readable.) */
 void region_socket_knock(struct region_socket *listener);

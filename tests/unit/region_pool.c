@@ -349,7 +349,7 @@ static uint64_t serve(const struct visit *v, uint64_t cookie, int *status)
 		_exit(write(answer[1], &got, sizeof(got)) != (ssize_t)sizeof(got) || !good);
 	}
 	close(answer[1]);
-	struct pollfd asked = {.fd = region_pool_socket_fd(v->pool), .events = POLLIN};
+	struct pollfd asked = {.fd = region_pool_socket_fd(v->pool, 0), .events = POLLIN};
 	/* It waits 200 ms, no more: on a busy machine it may have left, which is not what is tested here. */
 	while (waitpid(pid, status, WNOHANG) == 0) {
 		if (poll(&asked, 1, 1) == 1)
@@ -379,7 +379,7 @@ static void the_socket_hands_one_to_who_knows_the_cookie(void **state)
 	const struct visit *v = *state;
 	int status;
 
-	if (region_pool_socket_fd(v->pool) < 0) {
+	if (region_pool_socket_fd(v->pool, 0) < 0) {
 		print_message("only root's pool has a socket\n");
 		skip();
 	}
@@ -408,7 +408,7 @@ static void who_says_nothing_at_the_socket_keeps_nobody_out(void **state)
 	const struct visit *v = *state;
 	int fds[SILENT];
 
-	if (region_pool_socket_fd(v->pool) < 0) {
+	if (region_pool_socket_fd(v->pool, 0) < 0) {
 		print_message("only root's pool has a socket\n");
 		skip();
 	}
@@ -425,7 +425,7 @@ static void who_leaves_the_socket_too_early_is_counted(void **state)
 {
 	const struct visit *v = *state;
 
-	if (region_pool_socket_fd(v->pool) < 0) {
+	if (region_pool_socket_fd(v->pool, 0) < 0) {
 		print_message("only root's pool has a socket\n");
 		skip();
 	}

@@ -66,6 +66,33 @@ static void the_name_has_a_secret_part_but_not_the_cookie(void **state)
 	assert_memory_equal(address.sun_path + 1, "heaptap/proc/1/fd/7-012345", length);
 }
 
+/* For a program in another network namespace, where the abstract name leads nowhere. */
+static void the_file_leads_there_too_and_is_removed(void **state)
+{
+	static struct region region;
+	struct sockaddr_un address;
+	struct region_socket *listener = open_listener();
+	const socklen_t bytes = region_socket_file(path, cookie, &address);
+	char wanted[64];
+
+	snprintf(wanted, sizeof(wanted), "/tmp/.heaptap-proc-%d-fd-7-012345", (int)getpid());
+	assert_string_equal(address.sun_path, wanted);
+	assert_true(region_socket_fd(listener, 0) >= 0 && region_socket_fd(listener, 1) >= 0);
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&address, bytes), 0);
+	assert_int_equal(send(fd, &cookie, sizeof(cookie), MSG_NOSIGNAL), sizeof(cookie));
+	region_socket_knock(listener);
+	const int visitor = region_socket_next(listener);
+	assert_true(visitor >= 0);
+	region = (struct region){.fd = dup(fd)};
+	assert_true(region_socket_give(listener, visitor, &region));
+	assert_int_equal(region.taken_by, getpid());
+	region_close(&region);
+	close(fd);
+	region_socket_free(listener);
+	assert_int_equal(access(wanted, F_OK), -1);
+}
+
 static void a_name_that_is_taken_is_an_error(void **state)
 {
 	struct region_socket *listener = open_listener();
@@ -294,6 +321,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_name_has_a_secret_part_but_not_the_cookie),
+	    cmocka_unit_test(the_file_leads_there_too_and_is_removed),
 	    cmocka_unit_test(a_name_that_is_taken_is_an_error),
 	    cmocka_unit_test(a_process_holds_so_many_regions_and_no_more),
 	    cmocka_unit_test(strangers_do_not_keep_others_waiting),
