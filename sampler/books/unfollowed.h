@@ -3,8 +3,8 @@
  * Programs that forked children of a process execute, and that are not profiled.
  *
  * Of an attached process: they do not have the library, and are not followed. The profiles of the attached
- * program run say how many there were, and name the last. Where the kernel's records of all processes reach us
- * (uprobe), every such program is seen. Elsewhere only programs that live at a look are.
+ * program run say how many there were, and name the last. Where the kernel's records of all processes reach
+ * us (uprobe), every such program is seen. Elsewhere only programs that live at a look are.
  *
  * Of any other process: a program without the library, or one that cannot reach us (a sandbox). They are
  * counted beside those that a process itself executes (missed.h). Only programs that live at a look are seen.

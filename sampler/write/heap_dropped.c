@@ -12,6 +12,7 @@ static const char *const drops[] = {
     [SNAPSHOT_DROP_FEW] = "of few samples",
     [SNAPSHOT_DROP_CROWD] = "because more ended than could be written",
     [SNAPSHOT_DROP_PAUSED] = "because everything was off when they ended",
+    [SNAPSHOT_DROP_USER] = "because processes of other users leave 1,000 and one more every 10 s",
 };
 
 struct tally heap_dropped_in_use(const struct process *process)

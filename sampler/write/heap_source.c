@@ -342,6 +342,31 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	            ((const struct heap_source *)base)->period_bytes));
 }
 
+/* Whether the process is surely of our own user. Of a process that had ended before we could look only its
+ * program run's word tells the user. A ticket shows that the program run was ours when it began (its children
+ * may have changed their user). Where we are not root, no process can become another user's. */
+static bool is_of_our_user(const struct process *process)
+{
+	const uid_t own = geteuid();
+
+	if (own != 0)
+		return true;
+	if (process->target.pidfd >= 0)
+		return process->share.account == target_account_of_user(own);
+	return process->place == 0 && !process->run->region->taken_by;
+}
+
+/* A process of another user may fork as it likes, and must not fill our disk. (The daemon's store has a
+ * limit.) */
+static bool may_leave(struct snapshot_source *base, const struct target *target)
+{
+	static const struct throttle_rate rate = {
+	    .burst = 1000, .units = 1, .step_ns = UINT64_C(10) * CLOCK_NS_PER_S};
+
+	return target->plan || target->command || is_of_our_user((const struct process *)target) ||
+	    throttle_take(&((struct heap_source *)base)->left_by_others, &rate, clock_now_ns());
+}
+
 /* For a session, whose client is told the paths at the end. */
 static void note_written(struct heap_source *source, const char *path)
 {
@@ -423,6 +448,7 @@ const struct snapshot_source_kind heap_source_kind = {
     .grows = true,
     .look = look,
     .has = has,
+    .may_leave = may_leave,
     .take = take,
     .taken = taken,
     .written = written,

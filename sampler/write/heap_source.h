@@ -31,6 +31,7 @@ struct heap_source {
 	size_t written_count;
 	bool written_more;                           /* there were too many */
 	struct heap_dropped dropped[SNAPSHOT_DROPS]; /* processes without a last profile, by the reason */
+	struct throttle left_by_others;              /* last profiles of processes of other users */
 	struct memory_high *cgroups;                 /* those whose limit of memory a threshold is about */
 	bool cgroup_said;                            /* the user was told that a cgroup has no such limit */
 };

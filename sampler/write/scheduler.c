@@ -258,6 +258,8 @@ static bool has_last(struct snapshot_source *source, const struct target *target
 		*why = SNAPSHOT_DROP_PAUSED;
 	else if (setup->may_wait && !setup->may_wait(setup->context, target))
 		*why = SNAPSHOT_DROP_CROWD;
+	else if (source->kind->may_leave && !source->kind->may_leave(source, target))
+		*why = SNAPSHOT_DROP_USER;
 	else
 		return true;
 	return false;

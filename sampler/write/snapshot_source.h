@@ -23,6 +23,7 @@ enum snapshot_drop {
 	SNAPSHOT_DROP_FEW,    /* has() says that there is nothing to write */
 	SNAPSHOT_DROP_CROWD,  /* too many ended processes wait for theirs */
 	SNAPSHOT_DROP_PAUSED, /* the scheduler is paused */
+	SNAPSHOT_DROP_USER,   /* processes of other users have left too many */
 	SNAPSHOT_DROPS,
 };
 
@@ -50,6 +51,8 @@ struct snapshot_source_kind {
 	/* Is there anything to write? */
 	bool (*has)(
 	    const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason);
+	/* May a target leave a last profile, whoever its user is? Spends its share. May be NULL: always. */
+	bool (*may_leave)(struct snapshot_source *source, const struct target *target);
 	/* Makes a snapshot: its item, files and unix_ns; the scheduler sets the rest. Returns 0 or -errno. */
 	int (*take)(struct snapshot_source *source, struct target *target, const struct snapshot_order *order,
 	    struct snapshot **snapshot);

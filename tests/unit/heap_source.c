@@ -9,8 +9,10 @@
 #include "sampler/books/program_run.h"
 #include "sampler/write/heap_source.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -244,6 +246,41 @@ static void what_leaves_none_is_counted_once(void **state)
 	assert_memory_equal(text, "3 processes", 11);
 }
 
+/* A worker of another user that forks cannot fill our disk. */
+static void processes_of_other_users_leave_so_many_profiles(void **state)
+{
+	enum { MOST = 1000 };
+	struct scene *s = *state;
+	struct target *target = &s->process.target;
+	char text[200];
+
+	if (geteuid() != 0)
+		skip();
+	target->pidfd = -1;
+	s->process.place = 1; /* a child that was not seen alive */
+	for (int i = 0; i < MOST; i++)
+		assert_true(heap_source_kind.may_leave(&s->source.base, target));
+	assert_false(heap_source_kind.may_leave(&s->source.base, target));
+	heap_source_kind.dropped(&s->source.base, target, SNAPSHOT_DROP_USER);
+	assert_true(heap_dropped_describe(s->source.dropped, SNAPSHOT_DROP_USER, text, sizeof(text)));
+	assert_non_null(
+	    strstr(text, "1 processes left no profile, because processes of other users leave 1,000"));
+	target->command = true;
+	assert_true(heap_source_kind.may_leave(&s->source.base, target));
+	target->command = false;
+	s->process.place = 0; /* a program that took a ticket, as root alone can */
+	assert_true(heap_source_kind.may_leave(&s->source.base, target));
+	s->run->region->taken_by = 4711;
+	assert_false(heap_source_kind.may_leave(&s->source.base, target));
+	target->pidfd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	s->process.share.account = target_account_of_user(0);
+	assert_true(heap_source_kind.may_leave(&s->source.base, target));
+	s->process.share.account = target_account_of_user(1234);
+	assert_false(heap_source_kind.may_leave(&s->source.base, target));
+	close(target->pidfd);
+	target->pidfd = -1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -254,6 +291,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(
 	        who_has_much_that_is_not_sampled_leaves_one, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(what_leaves_none_is_counted_once, open_scene, close_scene),
+	    cmocka_unit_test_setup_teardown(
+	        processes_of_other_users_leave_so_many_profiles, open_scene, close_scene),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

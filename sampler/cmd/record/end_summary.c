@@ -161,6 +161,8 @@ static void print_missed(struct end_summary *summary, const struct heap_capture 
 	missed_describe(&registry->missed, registry->setup.pool, summary->missed, sizeof(summary->missed));
 	if (summary->missed[0])
 		fprintf(out, "%s\n", summary->missed);
+	if (heap_dropped_describe(h->source.dropped, SNAPSHOT_DROP_USER, text, sizeof(text)))
+		fprintf(out, "%s\n", text);
 	summary->said = true;
 }
 
