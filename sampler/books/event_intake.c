@@ -130,7 +130,7 @@ static void take_sample(struct event_intake *intake, const struct record *record
 		s->books[number] = event_book_new();
 	if (intake->by_thread && !s->target.threads)
 		s->target.threads = threads_new();
-	target_see_thread(&s->target, record->tid);
+	target_see_thread(&s->target, record->tid, true);
 	event_process_look_for_room(s, intake->subjects.memory);
 	row.stack = take_stack(intake, s, record);
 	if (row.stack == UINT32_MAX || !s->books[number] || !event_book_add(s->books[number], &row)) {

@@ -60,7 +60,7 @@ static int enter_sample(struct intake *intake, struct sample *s)
 		s->walked = 0;
 	process->counters.taken += !s->walked;
 	intake->taken++;
-	target_see_thread(&process->target, s->tid);
+	target_see_thread(&process->target, s->tid, intake->maps_follow);
 	uint32_t stack = walk_take(&process->target, &s->stack, intake->frames, 0,
 	    s->walked ? compared : process->counters.outcome, &walk);
 	if (s->walked) { /* the hook has counted it */

@@ -86,10 +86,10 @@ const char *target_called(const struct target *target)
 	return target->full_name[0] ? target->full_name : target->title;
 }
 
-void target_see_thread(struct target *target, uint32_t tid)
+void target_see_thread(struct target *target, uint32_t tid, bool told)
 {
 	if (target->threads && target->readable)
-		threads_see(target->threads, target->pid, tid);
+		threads_see(target->threads, target->pid, tid, told);
 }
 
 uid_t target_user(const struct target *target)

@@ -168,8 +168,8 @@ bool target_read_jit_rows(struct target *target, bool wanted, uint64_t now_ns);
 /* Whether the process has ended, by its pidfd, or by its pid if no descriptor was left for a pidfd. */
 bool target_has_ended(const struct target *target);
 
-/* A thread of the process was sampled: keeps its name, if names are needed. */
-void target_see_thread(struct target *target, uint32_t tid);
+/* A thread of the process was sampled: keeps its name, if names are needed. told: see threads_see(). */
+void target_see_thread(struct target *target, uint32_t tid, bool told);
 
 /* Callbacks about targets, for the scheduler of their snapshots. */
 struct target_listener {
