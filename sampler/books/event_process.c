@@ -42,7 +42,7 @@ struct event_process *event_processes_add(
 		return NULL;
 	bool ready = target_init(&s->target, pid, first_ns);
 	s->target.readable = true;
-	s->target.maps_retry_ns = maps_retry_ns(0, false);
+	s->target.reading.retry_ns = maps_retry_ns(0, false);
 	s->target.maps =
 	    parent ? maps_copy(parent->target.maps, pid, 0) : maps_new(subjects->modules, pid, true);
 	if (!ready || !s->target.maps || table_add(&subjects->by_pid, (uint64_t)pid, s) != 0) {

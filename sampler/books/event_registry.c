@@ -13,10 +13,8 @@ enum { SWEEP_NS = 500 * 1000000 }; /* between checks of all processes: an EXIT r
 
 static void finish(struct event_registry *r, struct event_process *s, enum target_end end, int status)
 {
-	s->target.closed = true;
+	target_close(&s->target, end, status);
 	s->target.command = s->target.pid == r->setup.launch->pid;
-	s->target.end = end;
-	s->target.status = status;
 	r->setup.listener.closed(r->setup.listener.context, &s->target);
 }
 

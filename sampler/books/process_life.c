@@ -104,9 +104,7 @@ void process_life_close(struct registry *registry, struct process *process, enum
 	registry_take_claims(registry);
 	if (process->run->life.state == RUN_ADOPTING)
 		adoption_end(setup->intake, process->run);
-	process->target.closed = true;
-	process->target.end = end;
-	process->target.status = status;
+	target_close(&process->target, end, status);
 	if (process->target.pidfd >= 0)
 		epoll_set_remove(setup->epoll_fd, process->target.pidfd);
 	if (end == TARGET_EXEC)

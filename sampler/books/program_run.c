@@ -141,14 +141,15 @@ static const struct target *alike_of_run(const struct process *process)
 	return run->places.at[0] ? &run->places.at[0]->target : NULL;
 }
 
-/* Sets target.maps, which the target owns: from /proc, or, if the process has ended already, from what
- * others know of it. NULL if memory is short. `parent` may be NULL. */
+/* Reads the maps from /proc, or, if the process has ended already, takes what others know of them. The target
+ * has none if memory is short. `parent` may be NULL. */
 static void open_maps(struct process *process, struct modules *modules, const struct process *parent)
 {
 	struct target *target = &process->target;
+	uint64_t read_ns = 0;
 
 	find_past(process, parent);
-	target->maps = offerer_take_maps(process, &target->maps_read_ns);
+	target_take_maps(target, offerer_take_maps(process, &read_ns), read_ns);
 	if (target->maps) {
 		target_note_reading(target, 0); /* the count was not read then */
 		return;
@@ -157,18 +158,17 @@ static void open_maps(struct process *process, struct modules *modules, const st
 	process_look_for_maps_room(process);
 	if (!target->maps || (target_read_maps(target, clock_now_ns(), 0) && maps_count(target->maps) > 0))
 		return;
-	target->maps_read_ns = 0;
 	const struct target *alike = alike_of_run(process);
 	if (!alike && parent)
 		alike = &parent->target;
-	if (!alike) {
-		maps_from_region(process);
-		target->past.read_at = 0;
+	if (alike) {
+		target_take_maps(target, maps_copy(alike->maps, 0, target->maps_room_bytes), 0);
+		target->past.read_at = read_at_of(process, alike->past.read_at);
 		return;
 	}
-	maps_free(target->maps);
-	target->maps = maps_copy(alike->maps, 0, target->maps_room_bytes);
-	target->past.read_at = read_at_of(process, alike->past.read_at);
+	target_take_maps(target, target->maps, 0);
+	maps_from_region(process);
+	target->past.read_at = 0;
 }
 
 /* ---- a new process */

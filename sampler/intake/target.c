@@ -4,6 +4,7 @@
 #include "pprof/table/index.h"
 #include "pprof/text/clock.h"
 #include "sampler/intake/target_plan.h"
+#include "sampler/linux/exit_status.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/unwind/jit_rows.h"
@@ -30,8 +31,7 @@ bool target_init(struct target *target, pid_t pid, uint64_t start_ns)
 	    .pidfd = -1,
 	    .start_ns = start_ns,
 	    .sampled_ns = start_ns,
-	    .perf_map = PERF_MAP_FILE_UNKNOWN,
-	    .jitdump = JITDUMP_FILE_NONE};
+	    .generated = {.perf_map = PERF_MAP_FILE_UNKNOWN, .jitdump = JITDUMP_FILE_NONE}};
 	target->stacks = stacks_new();
 	return target->stacks != NULL;
 }
@@ -40,13 +40,22 @@ void target_fini(struct target *target)
 {
 	if (target->pidfd >= 0)
 		close(target->pidfd);
-	perf_map_file_forget(&target->perf_map);
-	jitdump_file_forget(&target->jitdump);
-	jit_rows_unref(target->jit_rows);
+	perf_map_file_forget(&target->generated.perf_map);
+	jitdump_file_forget(&target->generated.jitdump);
+	jit_rows_unref(target->generated.rows);
 	maps_free(target->past.maps);
 	maps_free(target->maps);
 	stacks_unref(target->stacks);
 	threads_free(target->threads);
+}
+
+void target_close(struct target *target, enum target_end end, int status)
+{
+	target->closed = true;
+	target->end = end;
+	target->status = status;
+	if (end == TARGET_GONE && exit_status_read(target->pidfd, target->pid, &target->status) == 0)
+		target->end = TARGET_EXITED;
 }
 
 /* ---- who it is */
@@ -113,25 +122,33 @@ uint64_t target_account_of_user(uid_t user)
 
 bool target_maps_allowed(struct target *target, uint64_t now_ns)
 {
-	return throttle_allows(&target->maps_work, &maps_rate, now_ns);
+	return throttle_allows(&target->reading.work, &maps_rate, now_ns);
+}
+
+void target_take_maps(struct target *target, struct maps *maps, uint64_t read_ns)
+{
+	if (maps != target->maps)
+		maps_free(target->maps);
+	target->maps = maps;
+	target->reading.read_ns = read_ns;
 }
 
 /* Returns the CPU time, for end_reading(). */
 static uint64_t begin_reading(struct target *target, uint64_t now_ns)
 {
-	throttle_fill(&target->maps_work, &maps_rate, now_ns);
-	target->maps_read_ns = now_ns;
+	throttle_fill(&target->reading.work, &maps_rate, now_ns);
+	target->reading.read_ns = now_ns;
 	return clock_thread_cpu_ns();
 }
 
 static void end_reading(struct target *target, uint64_t begin_cpu_ns)
 {
-	throttle_spend(&target->maps_work, clock_thread_cpu_ns() - begin_cpu_ns);
+	throttle_spend(&target->reading.work, clock_thread_cpu_ns() - begin_cpu_ns);
 }
 
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 {
-	if (!target->readable || now_ns - target->maps_read_ns < every_ns)
+	if (!target->readable || now_ns - target->reading.read_ns < every_ns)
 		return false;
 	const uint64_t begin_cpu_ns = begin_reading(target, now_ns);
 	const uint64_t before = target_unmaps(target);
@@ -153,9 +170,9 @@ bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns)
 /* The wait grows as long as nothing changes, since a daemon has hundreds of processes. */
 void target_look_at_maps(struct target *target, uint64_t now_ns)
 {
-	if (!target->maps_look_ns)
-		target->maps_look_ns = MAPS_LOOK_NS;
-	if (!target->readable || now_ns - target->maps_read_ns < target->maps_look_ns ||
+	if (!target->reading.look_ns)
+		target->reading.look_ns = MAPS_LOOK_NS;
+	if (!target->readable || now_ns - target->reading.read_ns < target->reading.look_ns ||
 	    !target_maps_allowed(target, now_ns))
 		return;
 	const uint64_t begin_cpu_ns = begin_reading(target, now_ns);
@@ -163,13 +180,13 @@ void target_look_at_maps(struct target *target, uint64_t now_ns)
 	const bool current = maps_are_current(target->maps);
 	end_reading(target, begin_cpu_ns);
 	if (!current) {
-		target->maps_look_ns = MAPS_LOOK_NS;
+		target->reading.look_ns = MAPS_LOOK_NS;
 		target_read_maps(target, now_ns, 0);
 		return;
 	}
 	target_note_reading(target, before);
-	if (target->plan && target->maps_look_ns < MAPS_LOOK_MOST_NS)
-		target->maps_look_ns *= 2;
+	if (target->plan && target->reading.look_ns < MAPS_LOOK_MOST_NS)
+		target->reading.look_ns *= 2;
 }
 
 void target_note_perf_map(struct target *target)
@@ -185,15 +202,15 @@ void target_note_perf_map(struct target *target)
 		return;
 	}
 	if (fresh.fd < 0) { /* deleted, perhaps: its rows are still good for the code that ran then */
-		fresh.fd = target->perf_map.fd;
-		target->perf_map.fd = -1;
+		fresh.fd = target->generated.perf_map.fd;
+		target->generated.perf_map.fd = -1;
 	}
 	/* A clock that has been set since moves the start. The earliest start is kept, so that no map of the
 	 * process' own is taken for an earlier process'. */
-	if (target->perf_map.folder && fresh.since_unix_s > target->perf_map.since_unix_s)
-		fresh.since_unix_s = target->perf_map.since_unix_s;
-	perf_map_file_forget(&target->perf_map);
-	target->perf_map = fresh;
+	if (target->generated.perf_map.folder && fresh.since_unix_s > target->generated.perf_map.since_unix_s)
+		fresh.since_unix_s = target->generated.perf_map.since_unix_s;
+	perf_map_file_forget(&target->generated.perf_map);
+	target->generated.perf_map = fresh;
 }
 
 /* The dump that the process has mapped: its own, or else its parent's, which a forked process still has
@@ -220,36 +237,36 @@ static void open_jitdump(struct target *target, const struct map *map)
 {
 	struct jitdump_file fresh = JITDUMP_FILE_NONE;
 
-	if ((target->jitdump.fd >= 0 && target->jitdump.ino == map->file->ino) ||
+	if ((target->generated.jitdump.fd >= 0 && target->generated.jitdump.ino == map->file->ino) ||
 	    jitdump_file_note(&fresh, target->pid, map_path(map), map->file->ino) != 0)
 		return;
 	if (target_has_ended(target)) {
 		jitdump_file_forget(&fresh);
 		return;
 	}
-	jitdump_file_forget(&target->jitdump);
-	target->jitdump = fresh;
-	jit_rows_unref(target->jit_rows);
+	jitdump_file_forget(&target->generated.jitdump);
+	target->generated.jitdump = fresh;
+	jit_rows_unref(target->generated.rows);
 	/* Gets a descriptor of its own: maps may keep the rows for longer. */
 	struct module_file file = {.fd = fcntl(fresh.fd, F_DUPFD_CLOEXEC, 0)};
-	target->jit_rows = file.fd < 0 ? NULL : jit_rows_new(&file, regs_arch_native()->e_machine);
-	target->jit_rows_read_ns = 0;
+	target->generated.rows = file.fd < 0 ? NULL : jit_rows_new(&file, regs_arch_native()->e_machine);
+	target->generated.rows_read_ns = 0;
 }
 
 bool target_read_jit_rows(struct target *target, bool wanted, uint64_t now_ns)
 {
-	const uint64_t wait_ns = wanted ? target->jit_rows_retry_ns : PERF_MAP_EVERY_NS;
+	const uint64_t wait_ns = wanted ? target->generated.rows_retry_ns : PERF_MAP_EVERY_NS;
 	struct stat status;
 
-	if (!target->jit_rows || !target->maps ||
-	    (target->jit_rows_read_ns && now_ns - target->jit_rows_read_ns < wait_ns) ||
-	    fstat(target->jitdump.fd, &status) != 0)
+	if (!target->generated.rows || !target->maps ||
+	    (target->generated.rows_read_ns && now_ns - target->generated.rows_read_ns < wait_ns) ||
+	    fstat(target->generated.jitdump.fd, &status) != 0)
 		return false;
-	target->jit_rows_read_ns = now_ns;
+	target->generated.rows_read_ns = now_ns;
 	const bool fresh =
-	    jit_rows_read(target->jit_rows, (uint64_t)status.st_size, maps_cfi_work(target->maps));
+	    jit_rows_read(target->generated.rows, (uint64_t)status.st_size, maps_cfi_work(target->maps));
 	if (wanted)
-		target->jit_rows_retry_ns = maps_retry_ns(target->jit_rows_retry_ns, fresh);
+		target->generated.rows_retry_ns = maps_retry_ns(target->generated.rows_retry_ns, fresh);
 	return fresh;
 }
 
@@ -260,10 +277,10 @@ static void note_jitdump(struct target *target, bool first)
 {
 	if (!target->readable || target->pidfd < 0 || !target->maps)
 		return;
-	const struct map *found = find_jitdump(target->maps, target->perf_map.pid);
+	const struct map *found = find_jitdump(target->maps, target->generated.perf_map.pid);
 	struct maps *now = !found && first ? maps_new(maps_store(target->maps), target->pid, false) : NULL;
 	if (now && maps_read_proc(now) == 0)
-		found = find_jitdump(now, target->perf_map.pid);
+		found = find_jitdump(now, target->generated.perf_map.pid);
 	if (found)
 		open_jitdump(target, found);
 	maps_free(now);
@@ -271,10 +288,10 @@ static void note_jitdump(struct target *target, bool first)
 
 void target_met_generated_code(struct target *target, uint64_t now_ns)
 {
-	if (target->perf_map_noted_ns && now_ns - target->perf_map_noted_ns < PERF_MAP_EVERY_NS)
+	if (target->generated.noted_ns && now_ns - target->generated.noted_ns < PERF_MAP_EVERY_NS)
 		return;
-	const bool first = !target->perf_map_noted_ns;
-	target->perf_map_noted_ns = now_ns;
+	const bool first = !target->generated.noted_ns;
+	target->generated.noted_ns = now_ns;
 	target_note_perf_map(target);
 	note_jitdump(target, first);
 }

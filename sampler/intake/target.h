@@ -61,6 +61,25 @@ struct target_past {
 
 #define TARGET_PAST_UNKNOWN UINT64_MAX
 
+/* target.c and walk.c: when the maps were read, and when they may be read again */
+struct target_reading {
+	uint64_t read_ns;       /* when they were last read, or looked at */
+	uint64_t look_ns;       /* wait before the next look whether they have changed */
+	uint64_t retry_ns;      /* wait before they are read again for a stack in no map */
+	struct throttle work;   /* CPU time of readings, in nanoseconds */
+	struct throttle prompt; /* extra readings */
+};
+
+/* target.c: names and unwind rows of code made at run time */
+struct target_generated {
+	struct perf_map_file perf_map;
+	struct jitdump_file jitdump; /* has lines too */
+	struct jit_rows *rows;       /* a reference; NULL: none */
+	uint64_t rows_read_ns;       /* when; 0: never */
+	uint64_t rows_retry_ns;      /* wait before they are read again for a stack without rows */
+	uint64_t noted_ns;           /* when a stack led through such code; 0: never */
+};
+
 struct snapshot_series;
 struct target_plan;
 
@@ -69,9 +88,12 @@ struct target {
 	int pidfd;     /* -1: none */
 	bool readable; /* /proc/PID is this process': its pid was checked */
 	bool command;  /* the process that the user launched, or attached to */
-	bool closed;   /* has ended, or executes another program: its books do not change any more */
+
+	/* target_close() */
+	bool closed; /* has ended, or executes another program: its books do not change any more */
 	enum target_end end;
 	int status; /* wait status, TARGET_EXITED */
+
 	/* "executed PROG, which is not profiled: REASON", where PROG does not load the library; else empty */
 	char unprofiled[TARGET_UNPROFILED_BYTES];
 	/* The name that the user knows: redis-server, though the file is redis-check-rdb. */
@@ -82,25 +104,18 @@ struct target {
 	char name[TARGET_NAME_BYTES]; /* path of the executable, as far as it is known */
 	/* Absolute path by which the program was executed, if the path leads to the same file; else empty. */
 	char called[TARGET_NAME_BYTES];
+
 	uint64_t start_ns;
-	uint64_t sampled_ns;   /* since when the process is sampled: its start, or later if it ran before */
-	uint64_t maps_read_ns; /* when the maps were last read, or looked at */
-	struct throttle maps_work;    /* CPU time of that, in nanoseconds */
-	uint64_t maps_look_ns;        /* wait before the next look whether the maps have changed */
-	uint64_t maps_retry_ns;       /* wait before the maps are read again for a stack in no map */
-	struct throttle prompt_reads; /* extra readings of the maps (walk.c) */
-	uint64_t code_address;        /* mapped while it executes the program that we know; 0: unknown */
-	size_t maps_room_bytes;       /* for the maps, when they are read; 0: no bound */
-	struct maps *maps;            /* owned, as the next three are */
-	struct target_past past;      /* what was mapped earlier */
+	uint64_t sampled_ns;    /* since when the process is sampled: its start, or later if it ran before */
+	uint64_t code_address;  /* mapped while it executes the program that we know; 0: unknown */
+	size_t maps_room_bytes; /* for the maps, when they are read; 0: no bound */
+	struct maps *maps;      /* owned, as the stacks are */
 	struct stacks *stacks;
-	struct perf_map_file perf_map;  /* names of code made at run time */
-	struct jitdump_file jitdump;    /* likewise, with lines */
-	struct jit_rows *jit_rows;      /* unwind rows of that code, a reference; NULL: none */
-	uint64_t jit_rows_read_ns;      /* when; 0: never */
-	uint64_t jit_rows_retry_ns;     /* wait before the file is read again for a stack without rows */
-	uint64_t perf_map_noted_ns;     /* when a stack led through such code; 0: never */
-	struct threads *threads;        /* NULL: names are not needed */
+	struct threads *threads; /* owned; NULL: names are not needed */
+	struct target_reading reading;
+	struct target_past past; /* what was mapped earlier */
+	struct target_generated generated;
+
 	const struct target_plan *plan; /* target_plan.h; NULL: none; the run's */
 	struct snapshot_series *series; /* the scheduler's; NULL until it makes one */
 };
@@ -108,6 +123,9 @@ struct target {
 /* Makes a target without maps. False if memory is short; call target_fini() in any case. */
 bool target_init(struct target *target, pid_t pid, uint64_t start_ns);
 void target_fini(struct target *target);
+
+/* The target's books are closed. Asks the kernel for the status of a process that is TARGET_GONE. */
+void target_close(struct target *target, enum target_end end, int status);
 
 /* Writes the kernel's path of the executable, " (deleted)" included, into `path`. False if it is unknown. */
 bool target_read_executable(const struct target *target, char path[TARGET_NAME_BYTES]);
@@ -137,6 +155,9 @@ uint64_t target_account_of_user(uid_t user);
 /* Reads the maps of a live process again if the last reading is `every_ns` old or more. True if they were
  * read. They stay unchanged if the process has just ended or executes another program. */
 bool target_read_maps(struct target *target, uint64_t now_ns, uint64_t every_ns);
+
+/* Takes over maps that were read at that time; 0: never. They may be the target's own already. */
+void target_take_maps(struct target *target, struct maps *maps, uint64_t read_ns);
 
 /* May the program make us read its maps now? It may have thousands of mappings: all readings together get a
  * twentieth of a processor, and 100 ms in advance. */

@@ -161,7 +161,7 @@ static void open_noted(struct target *target, struct maps *maps, const struct lo
 	if (!target_maps_allowed(target, clock_now_ns()))
 		return;
 	(void)maps_add(maps, &range);
-	throttle_spend(&target->maps_work, clock_thread_cpu_ns() - begin_cpu_ns);
+	throttle_spend(&target->reading.work, clock_thread_cpu_ns() - begin_cpu_ns);
 }
 
 static struct maps *make_maps(struct choosing *c)

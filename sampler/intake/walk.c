@@ -16,11 +16,12 @@ static uint64_t retry_ns(struct target *target, const struct walk_sample *sample
 	if (!target_maps_allowed(target, now_ns))
 		return UINT64_MAX;
 	if (sample->maps_follow)
-		return target->maps_retry_ns;
+		return target->reading.retry_ns;
 	/* A library was unmapped since: these maps are of no use. */
 	if (target->past.source.place && target->past.read_at != sample->unmaps)
 		return 0;
-	if (sample->time_ns <= target->maps_read_ns || !throttle_take(&target->prompt_reads, &prompt, now_ns))
+	if (sample->time_ns <= target->reading.read_ns ||
+	    !throttle_take(&target->reading.prompt, &prompt, now_ns))
 		return maps_retry_ns(0, false);
 	return 0;
 }
@@ -46,7 +47,7 @@ static enum unwind_outcome unwind(const struct target *target, struct maps *maps
 	struct throttle *budget = maps_cfi_work(target->maps), *own = maps_cfi_work(maps);
 	if (own != budget)
 		*own = *budget;
-	maps_set_jit_rows(maps, target->jit_rows);
+	maps_set_jit_rows(maps, target->generated.rows);
 	const enum unwind_outcome outcome = unwind_stack(&input, frames, UNWIND_FRAMES_MAX, count);
 	if (own != budget)
 		*budget = *own;
@@ -75,7 +76,7 @@ static enum unwind_outcome walk(struct target *target, const struct walk_sample 
 		return outcome;
 	*maps = walk_maps(target, sample->maps_follow, sample->unmaps);
 	outcome = unwind(target, *maps, sample, frames, count);
-	target->maps_retry_ns = maps_retry_ns(target->maps_retry_ns, !unwind_wants_maps(outcome));
+	target->reading.retry_ns = maps_retry_ns(target->reading.retry_ns, !unwind_wants_maps(outcome));
 	return outcome;
 }
 

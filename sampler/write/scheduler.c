@@ -6,7 +6,6 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/intake/target_plan.h"
-#include "sampler/linux/exit_status.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -273,8 +272,6 @@ static void close_target(void *context, struct target *target)
 	int error = 0;
 
 	scheduler->closing++;
-	if (target->end == TARGET_GONE && exit_status_read(target->pidfd, target->pid, &target->status) == 0)
-		target->end = TARGET_EXITED;
 	take_requested(source, target);
 	if (has_last(source, target, &why))
 		error = scheduler_series(source, target) ? scheduler_take_last(scheduler, target) : -ENOMEM;

@@ -30,9 +30,9 @@ static void measure(struct unseen_facts *facts, const struct resident_watch *wat
 
 static bool names_functions(const struct process *process)
 {
-	if (process->target.jitdump.fd >= 0)
+	if (process->target.generated.jitdump.fd >= 0)
 		return true;
-	const int fd = perf_map_file_open(&process->target.perf_map);
+	const int fd = perf_map_file_open(&process->target.generated.perf_map);
 	if (fd >= 0)
 		close(fd);
 	return fd >= 0;

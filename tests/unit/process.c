@@ -441,16 +441,16 @@ static void maps_are_read_again_when_they_are_old(void **state)
 	struct scene *s = *state;
 	struct stranger stranger = stranger_start(NULL, NULL);
 	struct process *process = claim(s, 0, stranger.pid, 0);
-	uint64_t read_ns = process->target.maps_read_ns;
+	uint64_t read_ns = process->target.reading.read_ns;
 
 	assert_int_not_equal(read_ns, 0);
 	const struct maps *before = process->target.maps;
 	target_read_maps(&process->target, read_ns + 99, 100);
-	assert_int_equal(process->target.maps_read_ns, read_ns);
+	assert_int_equal(process->target.reading.read_ns, read_ns);
 	assert_ptr_equal(process->target.maps, before);
 	maps_clear(process->target.maps);
 	target_read_maps(&process->target, read_ns + 100, 100);
-	assert_int_equal(process->target.maps_read_ns, read_ns + 100);
+	assert_int_equal(process->target.reading.read_ns, read_ns + 100);
 	assert_non_null(maps_find(process->target.maps, (uintptr_t)some_code));
 	stranger_end(&stranger);
 	/* Ended: what is known stays. */

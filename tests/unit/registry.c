@@ -16,6 +16,12 @@
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/registry_scene.h"
 
+/* Only kernels from 6.15 on tell the status of a process that somebody else has reaped. */
+static bool is_end_of_stranger(enum target_end end)
+{
+	return end == TARGET_EXITED || end == TARGET_GONE;
+}
+
 static void a_program_from_its_claim_to_its_end(void **state)
 {
 	struct scene *s = *state;
@@ -38,7 +44,7 @@ static void a_program_from_its_claim_to_its_end(void **state)
 	stranger_end(&shell);
 	LOOK_UNTIL(s, s->closed_count);
 	assert_int_equal(s->closed[0].pid, pid);
-	assert_int_equal(s->closed[0].end, TARGET_GONE);
+	assert_true(is_end_of_stranger(s->closed[0].end));
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
 	assert_null(process_life_find(&s->registry, pid));
 	LOOK_UNTIL(s, registry_empty(&s->registry));
@@ -144,7 +150,7 @@ static void a_process_that_is_met_when_no_descriptor_is_left(void **state)
 	assert_int_equal(tell(&shell, "d=$c$c; e=$d$d; echo 2\n"), 2);
 	stranger_end(&shell);
 	LOOK_UNTIL(s, s->closed_count);
-	assert_int_equal(s->closed[0].end, TARGET_GONE);
+	assert_true(is_end_of_stranger(s->closed[0].end));
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
 }
 

@@ -106,7 +106,7 @@ static struct readings walk_into_nowhere(struct target *target, bool maps_follow
 
 	regs.r[regs_arch_native()->sp] = (uintptr_t)stack;
 	while (clock_now_ns() < end_ns) {
-		const uint64_t before_ns = target->maps_read_ns, begin_cpu_ns = clock_thread_cpu_ns();
+		const uint64_t before_ns = target->reading.read_ns, begin_cpu_ns = clock_thread_cpu_ns();
 		const struct walk_sample sample = {.regs = &regs,
 		    .stack = stack,
 		    .stack_bytes = sizeof(stack),
@@ -115,7 +115,7 @@ static struct readings walk_into_nowhere(struct target *target, bool maps_follow
 		    .time_ns = clock_now_ns()};
 
 		walk_take(target, &sample, frames, 0, outcomes, NULL);
-		if (target->maps_read_ns == before_ns)
+		if (target->reading.read_ns == before_ns)
 			continue;
 		const uint64_t cpu_ns = clock_thread_cpu_ns() - begin_cpu_ns;
 		readings.count++;
@@ -170,14 +170,14 @@ static void what_was_spent_is_paid_with_time(void **state)
 	target.maps = maps_new(modules, getpid(), true);
 	assert_true(target_read_maps(&target, 10 * s, 0));
 	assert_true(target_maps_allowed(&target, 10 * s)); /* few mappings: nobody notices */
-	target.maps_work = (struct throttle){.left = -(int64_t)(200 * ms), .filled_ns = 10 * s};
+	target.reading.work = (struct throttle){.left = -(int64_t)(200 * ms), .filled_ns = 10 * s};
 	target_look_at_maps(&target, 14 * s);
-	assert_int_equal(target.maps_read_ns, 10 * s);
+	assert_int_equal(target.reading.read_ns, 10 * s);
 	target_look_at_maps(&target, 14 * s + 20);
-	assert_int_equal(target.maps_read_ns, 14 * s + 20);
-	assert_true(target.maps_work.left <= 0 && target.maps_work.left > -(int64_t)(100 * ms));
+	assert_int_equal(target.reading.read_ns, 14 * s + 20);
+	assert_true(target.reading.work.left <= 0 && target.reading.work.left > -(int64_t)(100 * ms));
 	target_look_at_maps(&target, 100 * s);
-	assert_in_range(target.maps_work.left, 1, 100 * ms - 1);
+	assert_in_range(target.reading.work.left, 1, 100 * ms - 1);
 	target_fini(&target);
 	modules_free(modules);
 }
@@ -193,11 +193,11 @@ static void who_has_spent_all_waits(void **state)
 	target.readable = true;
 	target.maps = maps_new(modules, getpid(), true);
 	for (int maps_follow = 0; maps_follow < 2; maps_follow++) {
-		target.maps_retry_ns = 0;
-		target.maps_work = (struct throttle){0};
+		target.reading.retry_ns = 0;
+		target.reading.work = (struct throttle){0};
 		assert_true(walk_into_nowhere(&target, maps_follow, 50 * CLOCK_NS_PER_MS).count > 0);
-		target.maps_retry_ns = 0;
-		target.maps_work.left = -60 * (int64_t)CLOCK_NS_PER_S;
+		target.reading.retry_ns = 0;
+		target.reading.work.left = -60 * (int64_t)CLOCK_NS_PER_S;
 		assert_int_equal(walk_into_nowhere(&target, maps_follow, 50 * CLOCK_NS_PER_MS).count, 0);
 	}
 	target_fini(&target);
@@ -249,7 +249,7 @@ static int write_map(pid_t pid, char path[64])
 static void expect_map(const struct target *target, bool there)
 {
 	char text[64];
-	int fd = perf_map_file_open(&target->perf_map);
+	int fd = perf_map_file_open(&target->generated.perf_map);
 
 	assert_int_equal(fd >= 0, there);
 	if (!there)
@@ -305,7 +305,7 @@ static void a_clock_that_is_set_makes_no_map_old(void **state)
 	assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
 	target_note_perf_map(&target);
 	expect_map(&target, false);
-	target.perf_map.since_unix_s -= 3600; /* as it was found before the clock was set */
+	target.generated.perf_map.since_unix_s -= 3600; /* as it was found before the clock was set */
 	target_note_perf_map(&target);
 	expect_map(&target, true);
 	unlink(path);
@@ -320,7 +320,7 @@ static void nobody_is_asked_whose_pid_was_not_checked(void **state)
 	(void)state;
 	target.readable = false;
 	target_note_perf_map(&target);
-	assert_null(target.perf_map.folder);
+	assert_null(target.generated.perf_map.folder);
 	end(&target);
 	target_fini(&target);
 }

@@ -540,7 +540,7 @@ static void later_files_wait_for_the_maps(void **state)
 	(void)state;
 	learn(0, LEARNED_NS);
 	atomic_store(&area()->generation, 1);
-	target->maps_work =
+	target->reading.work =
 	    (struct throttle){.left = -1, .filled_ns = UINT64_MAX}; /* time does not fill it */
 	walked_drain(run, false);
 	assert_int_equal(area()->later_generation, 0);
