@@ -3,13 +3,10 @@
 
 #include "pprof/table/array.h"
 #include "pprof/table/index.h"
-#include "sampler/linux/proc.h"
 #include "sampler/unwind/jit_rows.h"
-#include "sampler/unwind/map_file.h"
 #include "sampler/unwind/trampolines.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,10 +21,11 @@ struct maps {
 	bool eager;
 	struct map *map;
 	size_t count, capacity;
-	size_t room_bytes;   /* 0: no bound but the general one */
-	size_t path_bytes;   /* of all ranges, as if each range had a path of its own */
-	size_t copied_bytes; /* likewise, of copies of the process' memory */
-	uint64_t copies;     /* tried so far */
+	size_t room_bytes;             /* 0: no bound but the general one */
+	size_t path_bytes;             /* of all ranges, as if each range had a path of its own */
+	size_t copied_bytes;           /* likewise, of copies of the process' memory */
+	uint64_t copies;               /* children that read the process' memory so far */
+	uint64_t plain_dev, plain_ino; /* the last file in memory that was no ELF file */
 	uint64_t generation;
 	uint64_t read_hash, read_generation; /* of the last whole reading; 0: none */
 	void *scratch;
@@ -217,44 +215,36 @@ static uint64_t copy_room(const struct maps *maps)
 	return !maps->room_bytes ? UINT64_MAX : maps->room_bytes > has ? maps->room_bytes - has : 0;
 }
 
-/* Finds the module and with it the bias: bias = (map.start - map.pgoff) - (p_vaddr - p_offset). */
+/* A range that turned out to be no file's. */
+static void forget_file(struct maps *maps, struct map *map)
+{
+	if (map_is_memory_file(map->file->path)) {
+		maps->plain_dev = map->file->dev;
+		maps->plain_ino = map->file->ino;
+	}
+	maps->path_bytes -= map->file->path_bytes;
+	map_file_unref(map->file);
+	map->file = NULL;
+}
+
+/* A file in memory that is known to be no ELF file: a program that makes code maps it many times. */
+static bool is_plain(const struct maps *maps, const struct map *map)
+{
+	return map->file && map->file->ino && map->file->ino == maps->plain_ino &&
+	    map->file->dev == maps->plain_dev && map_is_memory_file(map->file->path);
+}
+
 static void open_map(struct maps *maps, struct map *map)
 {
-	uint64_t vaddr = 0;
-	struct module *library;
-
-	map->opened = true;
-	if (map->kind == MAP_KIND_VDSO) {
-		map->module = module_get_vdso(maps->store);
-		map->pgoff = 0; /* not of a file; MMAP2 does not always report 0 */
-	} else if (map->file) {
-		struct module_request request = {
-		    .pid = maps->pid,
-		    .told = true,
-		    .start = map->file->start,
-		    .end = map->file->end,
-		    .path = map->file->path,
-		    .build_id = map->file->build_id_len ? map->file->build_id : NULL,
-		    .build_id_len = map->file->build_id_len,
-		    .dev = map->file->dev,
-		    .ino = map->file->ino,
-		    .listed = map->file->listed,
-		    .pgoff = map->file->pgoff,
-		    .copy_bytes_max = copy_room(maps),
-		};
-		const uint64_t copies = modules_counters(maps->store)->copies;
-
-		map->module = module_get(maps->store, &request);
-		maps->copies += modules_counters(maps->store)->copies - copies;
-		if (map->module && !map->module->readable &&
-		    (library = module_get_library(maps->store, map->file->path))) {
-			module_unref(map->module);
-			map->module = library;
-		}
-		maps->copied_bytes += copied_bytes(map);
+	if (is_plain(maps, map)) {
+		map->opened = true;
+		map->kind = MAP_KIND_ANON;
+	} else {
+		map_open(map, maps->store, maps->pid, copy_room(maps), &maps->copies);
+		maps->copied_bytes += map->module ? map->module->file.copied.bytes : 0;
 	}
-	map->has_bias = map->module && module_vaddr(map->module, map->pgoff, true, &vaddr);
-	map->bias = map->has_bias ? map->start - vaddr : 0;
+	if (map->file && map->kind == MAP_KIND_ANON)
+		forget_file(maps, map);
 }
 
 static int add_range(struct maps *maps, const struct map_range *range, const char *path, enum map_kind kind)
@@ -303,7 +293,7 @@ int maps_share(struct maps *maps, const struct map *map)
 
 int maps_add(struct maps *maps, const struct map_range *range)
 {
-	const char *path = range->path ? range->path : "";
+	const char *path = range->around ? range->around->path : range->path ? range->path : "";
 	enum map_kind kind = maps_kind_of(path);
 	char *full = NULL;
 	int err;
@@ -319,67 +309,38 @@ int maps_add(struct maps *maps, const struct map_range *range)
 	return err;
 }
 
-static bool is_executable(const char *line)
-{
-	const char *prot = strchr(line, ' ');
-
-	return prot && memchr(prot, '\0', 4) == NULL && prot[3] == 'x';
-}
-
-/* Goes over the executable lines of /proc/PID/maps: hashes them and, unless MAPS is NULL, replaces its ranges
- * by theirs. */
-static int read_proc(pid_t pid, struct maps *maps, uint64_t *hash)
-{
-	char *line = NULL;
-	size_t room = 0;
-	ssize_t len;
-	int err = 0;
-	FILE *file = proc_open_text(pid, "maps");
-
-	if (!file)
-		return -errno;
-	if (maps)
-		maps_clear(maps);
-	*hash = index_seed();
-	errno = 0;
-	while (!err && (len = getline(&line, &room, file)) > 0) {
-		struct map_range range;
-
-		if (!is_executable(line))
-			continue;
-		*hash = index_mix_bytes(*hash, line, (size_t)len);
-		if (line[len - 1] == '\n')
-			line[len - 1] = 0;
-		if (maps && maps_parse_line(line, &range) && range.prot & PROT_EXEC)
-			err = maps_add(maps, &range);
-		if (err == -ENOSPC)
-			err = 0;
-	}
-	if (!err && ferror(file))
-		err = errno ? -errno : -EIO;
-	/* If the process gives up its address space meanwhile, the list just ends. The list is complete if
-	 * there still is a first line afterwards. */
-	rewind(file);
-	if (!err && getc(file) == EOF)
-		err = -ESRCH;
-	free(line);
-	fclose(file);
-	return err;
-}
-
 bool maps_are_current(const struct maps *maps)
 {
 	uint64_t hash;
 
 	return maps->read_generation && maps->read_generation == maps->generation &&
-	    read_proc(maps->pid, NULL, &hash) == 0 && hash == maps->read_hash;
+	    maps_read_lines(maps->pid, NULL, NULL, &hash) == 0 && hash == maps->read_hash;
+}
+
+/* The old ranges stay if the file cannot be opened. */
+struct replacing {
+	struct maps *maps;
+	bool begun;
+};
+
+static int replace(void *context, const struct map_range *range)
+{
+	struct replacing *replacing = context;
+
+	if (!replacing->begun)
+		maps_clear(replacing->maps);
+	replacing->begun = true;
+	return maps_add(replacing->maps, range);
 }
 
 int maps_read_proc(struct maps *maps)
 {
+	struct replacing replacing = {.maps = maps};
 	uint64_t hash = 0;
-	const int err = read_proc(maps->pid, maps, &hash);
+	const int err = maps_read_lines(maps->pid, replace, &replacing, &hash);
 
+	if (!err && !replacing.begun)
+		maps_clear(maps);
 	maps->read_hash = hash;
 	maps->read_generation = err ? 0 : maps->generation;
 	return err;

@@ -13,8 +13,7 @@
 #define SAMPLER_UNWIND_MAPS_H
 
 #include "pprof/text/throttle.h"
-#include "sampler/unwind/map_file.h"
-#include "sampler/unwind/module.h"
+#include "sampler/unwind/map.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,38 +22,8 @@
 
 struct maps;
 
-enum map_kind {
-	MAP_KIND_FILE,
-	/* anonymous, memfd and /dev/zero: code made at run time; names may be in perf-PID.map */
-	MAP_KIND_ANON,
-	MAP_KIND_VDSO,
-	MAP_KIND_STACK,   /* [stack], executable: trampolines */
-	MAP_KIND_HEAP,    /* [heap], executable */
-	MAP_KIND_UPROBES, /* [uprobes]: the kernel's out-of-line copies of probed instructions */
-	MAP_KIND_SPECIAL, /* [vsyscall] and whatever else is in brackets */
-	MAP_KIND_KERNEL,  /* never in maps: the kind of a frame on the kernel's side */
-};
-
-/* The upper half of the address space. */
-#define MAP_KERNEL_START UINT64_C(0x8000000000000000)
-
-struct trampolines;
 struct jit_rows;
 struct cfi_rule;
-
-/* Read-only outside maps.c; valid until the maps change. */
-struct map {
-	uint64_t start, end; /* end is one past the last byte */
-	uint64_t pgoff;      /* file offset of start, bytes */
-	uint32_t prot;       /* PROT_* */
-	enum map_kind kind;
-	bool opened;                     /* module and bias are known */
-	struct module *module;           /* NULL for a kind without a file, and before maps_module() */
-	uint64_t bias;                   /* address - bias = ELF vaddr, if has_bias */
-	bool has_bias;                   /* false: no PT_LOAD of the file covers this range */
-	struct map_file *file;           /* file with which the range was announced; NULL: none */
-	struct trampolines *trampolines; /* a reference; NULL until they are looked for */
-};
 
 /*
  * Limits for one process. A target may have as many mappings as it likes, with names as long as it likes: up
@@ -116,8 +85,13 @@ uint64_t maps_retry_ns(uint64_t before_ns, bool helped);
  */
 bool maps_parse_line(const char *line, struct map_range *range);
 
-/* The kind of a mapping with this path. Pure. */
-enum map_kind maps_kind_of(const char *path);
+/*
+ * For maps.c alone: goes over the executable lines of /proc/PID/maps, and calls ADD (NULL: nothing) for each
+ * until ADD returns an error. *HASH tells whether the lines have changed. Returns 0; -ESRCH if the process
+ * ended or executed another program meanwhile; ADD's error; or -errno.
+ */
+int maps_read_lines(
+    pid_t pid, int (*add)(void *context, const struct map_range *range), void *context, uint64_t *hash);
 
 /* The range that holds ADDRESS or NULL. */
 const struct map *maps_find(const struct maps *maps, uint64_t address);
@@ -137,9 +111,6 @@ void maps_set_jit_rows(struct maps *maps, struct jit_rows *rows);
  */
 const struct cfi_rule *maps_generated_rule(
     struct maps *maps, const struct map *map, uint64_t address, uint16_t e_machine);
-
-/* The file the range was announced with, "" if none. */
-const char *map_path(const struct map *map);
 
 size_t maps_count(const struct maps *maps);
 const struct map *maps_at(const struct maps *maps, size_t index);

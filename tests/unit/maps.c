@@ -154,7 +154,7 @@ static void kinds_of_ranges(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		add(maps, 0x1000, 0x2000, 0, RX, cases[i].path);
-		assert_int_equal(maps_find(maps, 0x1000)->kind, cases[i].kind);
+		assert_int_equal(maps_module(maps, 0x1000)->kind, cases[i].kind);
 	}
 	maps_free(maps);
 	modules_free(store);
