@@ -46,8 +46,8 @@ bool demangle_is_mangled(const char *symbol)
 /* Most suffixes always carry a number; a bare .part is a Go function called "part". */
 static bool is_clone_suffix(const char *word, size_t length, bool numbered)
 {
-	static const char *const words[] = {
-	    "cold", "localalias", "part", "isra", "constprop", "lto_priv", "llvm", "clone", "__uniq"};
+	static const char *const words[] = {"cold", "localalias", "part", "isra", "constprop", "lto_priv",
+	    "llvm", "clone", "__uniq", "__part"};
 	size_t count = numbered ? sizeof(words) / sizeof(words[0]) : 2;
 
 	for (size_t i = 0; i < count; i++)
@@ -106,7 +106,9 @@ static bool demangle_base(const char *symbol, char *out)
 	if (rust_demangle_callback(symbol, DMGL_ANSI, collect, &output) && output.length > 0)
 		return true;
 	output.length = 0;
-	return cplus_demangle_v3_callback(symbol, DMGL_ANSI, collect, &output) && output.length > 0;
+	/* Without the flag, symbols of more than 1,024 characters are refused. */
+	return cplus_demangle_v3_callback(symbol, DMGL_ANSI | DMGL_NO_RECURSE_LIMIT, collect, &output) &&
+	    output.length > 0;
 }
 
 bool demangle_name(const char *symbol, char out[DEMANGLE_NAME_MAX])

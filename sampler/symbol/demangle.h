@@ -12,11 +12,15 @@
 
 enum {
 	DEMANGLE_SYMBOL_MAX = 16 * 1024, /* longer symbols are not demangled */
+	DEMANGLE_STACK_BYTES = 16 << 20, /* the worst that was found takes 3.5 MiB */
 	DEMANGLE_NAME_MAX =
 	    8 * 1024, /* a name that grows beyond (a few bytes can encode gigabytes) ends in ... */
 };
 
-/* Writes the name into out, always terminated. True when out differs from symbol. */
+/*
+ * Writes the name into out, always terminated. True when out differs from symbol. libiberty calls itself for
+ * each character of a hostile symbol at worst, so this takes up to DEMANGLE_STACK_BYTES of stack.
+ */
 bool demangle_name(const char *symbol, char out[DEMANGLE_NAME_MAX]);
 
 /* Length of symbol without its version (@GLIBC_2.2.5) and clone suffixes. */

@@ -5,6 +5,7 @@
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/symbol/debuginfod.h"
+#include "sampler/symbol/demangle.h"
 #include "sampler/symbol/symcodec.h"
 #include "sampler/symbol/symsource.h"
 
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -31,6 +33,7 @@ enum {
 	LOOK_MS = 200,
 	ASLEEP_LOOKS_MAX = 25, /* the child may sleep for an instant before it gets our message */
 	BUILD_ID_BYTES_MAX = 64,
+	OWN_STACK_BYTES = 4 << 20, /* of what calls the demangler */
 	/* Limits of an answer: the names of one file, and what each address may add. */
 	ANSWER_BYTES_MAX = 64 << 20,
 	ADDRESS_BYTES_MAX = 8192,
@@ -193,6 +196,18 @@ static int read_file(int socket, const struct symbol_file *file, const struct sy
 	return send_answer(socket, &opened, vaddrs, n);
 }
 
+/* The stack grows when it is used. */
+static void allow_stack(void)
+{
+	const rlim_t wanted = DEMANGLE_STACK_BYTES + OWN_STACK_BYTES;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_STACK, &limit);
+}
+
 static __attribute__((noreturn)) void run_child(
     int socket, const struct symbol_file *file, const struct symbol_options *options)
 {
@@ -201,6 +216,7 @@ static __attribute__((noreturn)) void run_child(
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-symbols");
+	allow_stack();
 	if (confinement_enter(
 	        socket, file->fd, options->detail == SYMBOL_FULL ? FULL_SECONDS : FUNCTIONS_SECONDS) != 0)
 		_exit(1);

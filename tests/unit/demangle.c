@@ -61,6 +61,8 @@ static void clone_suffixes_and_versions_go(void **state)
 	expect("fold.constprop.3.part.1", "fold");
 	expect("fold.cold.7", "fold");
 	expect("fold.lto_priv.12", "fold");
+	expect("fold.__part.2", "fold"); /* clang -fbasic-block-sections */
+	expect("_ZN3app3runEi.__part.11", "app::run");
 	expect("memcpy@@GLIBC_2.14", "memcpy");
 	expect("_ZN3app3runEi.cold", "app::run");
 	expect("_ZN3app3runEi.isra.0", "app::run");
@@ -146,6 +148,44 @@ static void a_symbol_that_explodes_is_cut(void **state)
 	assert_string_equal(name + DEMANGLE_NAME_MAX - 4, "...");
 }
 
+/* mid<B<1000>, B<1001>, ...>: libiberty alone refuses more than 1,024 characters. */
+static void long_symbols_are_demangled(void **state)
+{
+	char symbol[DEMANGLE_SYMBOL_MAX], name[DEMANGLE_NAME_MAX], end[64];
+
+	(void)state;
+	for (int arguments = 80; arguments <= 1200; arguments += 140) {
+		int length = sprintf(symbol, "_Z3midIJ1BILi1000EE");
+
+		for (int i = 1; i < arguments; i++)
+			length += sprintf(symbol + length, "S0_ILi%dEE", 1000 + i);
+		strcpy(symbol + length, "EEvv");
+		assert_true(demangle_name(symbol, name));
+		assert_memory_equal(name, "mid<B<1000>, B<1001>, ", 22);
+		snprintf(end, sizeof(end), "B<%d> >", 1000 + arguments - 1);
+		if (strlen(name) < DEMANGLE_NAME_MAX - 1)
+			assert_string_equal(name + strlen(name) - strlen(end), end);
+		else
+			assert_string_equal(name + strlen(name) - 3, "...");
+	}
+}
+
+/* The symbols that were found to take most stack. */
+static void deep_symbols_need_a_bounded_stack(void **state)
+{
+	static const char *const steps[] = {"F", "GR", "P", "R", "FvP", "il", "nw", "K1AI"};
+	char symbol[DEMANGLE_SYMBOL_MAX], name[DEMANGLE_NAME_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		strcpy(symbol, "_Z1fI");
+		for (size_t at = 5; at + 8 < sizeof(symbol); at += strlen(steps[i]))
+			strcpy(symbol + at, steps[i]);
+		demangle_name(symbol, name);
+		assert_in_range(strlen(name), 1, DEMANGLE_NAME_MAX - 1);
+	}
+}
+
 static void long_symbols_are_copied_up_to_the_limit(void **state)
 {
 	size_t length = 100000;
@@ -171,6 +211,8 @@ int main(void)
 	    cmocka_unit_test(a_binder_without_end_is_not_counted),
 	    cmocka_unit_test(rust_symbols_that_break_off_stay),
 	    cmocka_unit_test(a_symbol_that_explodes_is_cut),
+	    cmocka_unit_test(long_symbols_are_demangled),
+	    cmocka_unit_test(deep_symbols_need_a_bounded_stack),
 	    cmocka_unit_test(long_symbols_are_copied_up_to_the_limit),
 	};
 
