@@ -49,6 +49,7 @@ struct cfi {
 	/* Opened when first needed. */
 	struct cfi_section *eh_frame, *debug_frame;
 	bool tried_eh_frame, tried_debug_frame;
+	bool unread; /* a section has rows that are not read */
 	struct cfi_memory *memory;
 	uint64_t noted_bytes; /* in memory->held_bytes */
 };
@@ -372,6 +373,7 @@ static Dwarf_Frame *find_frame(struct cfi *cfi, struct cfi_reading *reading, uin
 		cfi->debug_frame = cfi_section_open_debug_frame(reading);
 		cfi->tried_debug_frame = cfi->debug_frame || !reading->failed;
 	}
+	cfi->unread |= reading->unread;
 	return cfi->debug_frame ? cfi_section_frame(cfi->debug_frame, reading, vaddr) : NULL;
 }
 
@@ -406,7 +408,9 @@ static const struct cfi_rule *make_rule(struct cfi *cfi, struct cfi_reading *rea
 	Dwarf_Frame *frame = rule || reading->failed ? NULL : find_frame(cfi, reading, vaddr);
 
 	if (!rule)
-		rule = frame ? compile(cfi, frame) : reading->failed ? &cfi_unread_rule : &cfi_no_rule;
+		rule = frame                         ? compile(cfi, frame)
+		    : reading->failed || cfi->unread ? &cfi_unread_rule
+		                                     : &cfi_no_rule;
 	free(frame);
 	if (rule == &cfi_unread_rule)
 		return rule;

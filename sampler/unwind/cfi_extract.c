@@ -17,6 +17,8 @@ enum {
 /* "ZLIB" and the size, big-endian: what GNU tools wrote before SHF_COMPRESSED. */
 enum { OLD_HEADER_BYTES = 12 };
 
+enum { COMPRESSED_BY_ZSTD = 2 }; /* ELFCOMPRESS_ZSTD, which older headers lack */
+
 static void *read_alloc(const struct module_file *file, uint64_t offset, uint64_t n, uint64_t max,
     struct cfi_extract *extract, int *err)
 {
@@ -110,7 +112,7 @@ static int plain_size(
 			return -ENOEXEC;
 		memcpy(&chdr, raw, sizeof(chdr));
 		if (chdr.ch_type != ELFCOMPRESS_ZLIB)
-			return -ENOEXEC;
+			return chdr.ch_type == COMPRESSED_BY_ZSTD ? -EOPNOTSUPP : -ENOEXEC;
 		*data = sizeof(chdr);
 		*bytes = chdr.ch_size;
 	}

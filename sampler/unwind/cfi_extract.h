@@ -23,7 +23,7 @@ struct cfi_extract {
 };
 
 /* `name`: .eh_frame or .debug_frame (also found as .zdebug_frame). Returns 0, -ENOENT, -EFBIG, -ENOEXEC,
- * -ENOMEM (also if more than bytes_max would be needed) or -errno. */
+ * -EOPNOTSUPP (compressed by zstd), -ENOMEM (also if more than bytes_max would be needed) or -errno. */
 int cfi_extract_section(
     const struct module_file *file, const char *name, uint64_t bytes_max, struct cfi_extract *extract);
 

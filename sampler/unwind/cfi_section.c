@@ -13,8 +13,8 @@
 enum {
 	GRANULE = 16 * 1024,         /* unit in which the file is read */
 	ENTRY_BYTES_MAX = 256 << 10, /* of one CIE or FDE */
-	/* for a section that libdw reads from end to end */
-	ENTRIES_MAX = 1 << 18,
+	/* for a section that libdw reads from end to end; cfi_extract.c bounds its bytes, too */
+	ENTRIES_MAX = 1 << 20,
 	/* Estimates of libdw's memory for an entry that it has met, and for a byte of an expression. */
 	ENTRY_HEAP_BYTES = 112,
 	EXPRESSION_HEAP_BYTES = 40,
@@ -202,7 +202,8 @@ static struct cfi_section *open_extract(struct cfi_reading *reading, const char 
 	reading->work += err == -ENOMEM ? NO_MEMORY_WORK : SECTION_WORK;
 	/* A section costs this even if it turns out to be wrong, at its last byte for example. */
 	reading->work += extract.read_bytes / READ_WORK_PART + PLAIN_WORK * extract.plain_bytes;
-	reading->failed |= err && err != -ENOENT && err != -ENOEXEC && err != -EFBIG;
+	reading->unread |= err == -EFBIG || err == -EOPNOTSUPP;
+	reading->failed |= err && err != -ENOENT && err != -ENOEXEC && !reading->unread;
 	if (err) {
 		free(s);
 		return NULL;
@@ -214,9 +215,16 @@ static struct cfi_section *open_extract(struct cfi_reading *reading, const char 
 	    .d_size = extract.section_bytes,
 	    .d_type = ELF_T_BYTE,
 	    .d_version = EV_CURRENT};
-	if (!cfi_check_all(s->copy, file->e_machine, &data, eh, ENTRIES_MAX, &summary))
+	const bool good = cfi_check_all(s->copy, file->e_machine, &data, eh, ENTRIES_MAX, &summary);
+	reading->unread |= summary.entries > ENTRIES_MAX;
+	if (!good)
 		goto fail;
 	s->heap_bytes = summary.entries * ENTRY_HEAP_BYTES;
+	if (s->copied_bytes + s->heap_bytes > reading->bytes_max) {
+		reading->failed = true;
+		reading->work += NO_MEMORY_WORK;
+		goto fail;
+	}
 	s->largest = summary.largest;
 	s->elf = elf_memory((char *)s->copy, s->copy_bytes);
 	if (!s->elf)

@@ -33,6 +33,7 @@ struct cfi_reading {
 	uint64_t work;      /* in units of work (cfi.h) */
 	/* something could not be read, or memory was short: a row that was not found may exist */
 	bool failed;
+	bool unread; /* a section is too large, or compressed by zstd: it has rows that are not found */
 };
 
 /* Each returns NULL if the file has no such section, or it cannot be read or is invalid. */

@@ -74,3 +74,24 @@ test_events_say_so() {
     [ $bytes != 3000 ] || ! grep 'not present' comments || fail "$bytes: called not present"
   done
 }
+
+# Without the table of .eh_frame_hdr, all rows are read from end to end: so many that they are, and more than are read.
+test_many_rows_without_a_table() {
+  need_x86_64 'the code in it'
+  local functions end
+  for functions in 300000 900000; do
+    cat >many.c <<C
+#include <stdlib.h>
+__asm__(".text; .rept $functions; .cfi_startproc; ret; .cfi_endproc; .endr");
+__attribute__((noinline)) void work(void) { for (int i = 0; i < 100; i++) { void *block = malloc(90); __asm__ volatile("" : "+r"(block)); } }
+int main(void) { work(); return 0; }
+C
+    gcc -O1 -fomit-frame-pointer -Wl,--no-eh-frame-hdr -o many many.c
+    record -q -p 1 -b copy -o x.pb.gz ./many
+    "$heaptap" export -f folded --sort alloc x.pb.gz >folded
+    end='main;work 9000$'
+    [ $functions = 300000 ] || end='^\[unwind rows not read\];work 9000$'
+    matches "$end" folded
+    rm x.pb.gz
+  done
+}
