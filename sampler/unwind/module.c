@@ -7,7 +7,7 @@
 #include "sampler/unwind/module_memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -275,11 +275,29 @@ static struct module *get_readable(
 	return &entry->module;
 }
 
+/*
+ * The file's name. The kernel names the file itself, a program's own list names the link by which the loader
+ * found it: the file would have two names. From malloc(); NULL if out of memory.
+ */
+static char *name_of(const struct module_request *request, const struct module_file *file)
+{
+	char link[PROC_PATH_BYTES], target[PATH_MAX];
+	ssize_t length = -1;
+
+	if (request->listed && file->fd >= 0 &&
+	    (strcmp(file->open_path, request->path) == 0 || proc_shares_paths(request->pid)))
+		length = readlink(proc_fd_path(link, file->fd), target, sizeof(target) - 1);
+	if (length <= 0 || target[0] != '/')
+		return module_file_path(request->path);
+	target[length] = '\0';
+	return module_file_path(target);
+}
+
 /* The module of an opened file. Takes the file or closes it. */
 static struct module *get_file(
     struct modules *store, const struct module_request *request, struct module_file *file)
 {
-	char *path = module_file_path(request->path);
+	char *path = name_of(request, file);
 	struct module_entry *same = find_same(store, file), *entry = same;
 	bool installed = false;
 

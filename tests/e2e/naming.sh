@@ -158,3 +158,20 @@ test_a_device() {
   equal device "$(ls)"
   [ -c device ] || fail 'the device was replaced'
 }
+
+# The loader knows a library by a link, the kernel by its file. A program that returns at once is known by the loader's list
+# alone, if the kernel cannot be asked in time.
+test_a_library_has_one_name() {
+  cat >short.cc <<'C'
+#include <string>
+#include <vector>
+std::vector<std::string> *volatile kept;
+int main(int count, char **) { kept = new std::vector<std::string>(1000, std::string(100, 'x')); return count - 1; }
+C
+  g++ -O1 -o short short.cc
+  for run in 1 2 3 4 5 6 7 8 9 10; do
+    record -q -p 1 -o x$run.pb.gz ./short
+    go tool pprof -raw x$run.pb.gz 2>/dev/null | grep -o '/[^ ]*libstdc++[^ ]*' || true
+  done | sort -u >names
+  equal "$(realpath "$(ldd short | awk '/libstdc/ { print $3 }')")" "$(cat names)" 'names of a library'
+}
