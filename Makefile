@@ -47,8 +47,8 @@ HARD_LD  := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 # PKG_CONFIG=false)
 PKG_CONFIG ?= pkg-config
 libraries  = $(or $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null),$(2))
-LIBS       = $(eval LIBS := $$(call libraries,inih libdw libelf libprotobuf-c libpcre2-8 zlib,-linih -ldw -lelf -lprotobuf-c \
-	-lpcre2-8 -lz) -liberty -lm)$(LIBS)
+LIBS       = $(eval LIBS := $$(call libraries,inih libdw libelf libprotobuf-c libpcre2-8 zlib libzstd,-linih -ldw -lelf -lprotobuf-c \
+	-lpcre2-8 -lz -lzstd) -liberty -lm)$(LIBS)
 PPROF_LIBS = $(eval PPROF_LIBS := $$(call libraries,inih libprotobuf-c libpcre2-8 zlib,-linih -lprotobuf-c -lpcre2-8 -lz) \
 	-lm)$(PPROF_LIBS)
 # libcurl's GnuTLS flavour, which libdebuginfod has, too (pkg-config names libcurl without its flavour); in heaptap-push only.

@@ -2,7 +2,7 @@
 # The one list of Debian packages: whatever installs a package installs it from here, by .ci/packages.
 PACKAGES_BUILD := gcc libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev protobuf-c-compiler \
 	protobuf-compiler zlib1g-dev libiberty-dev libpcre2-dev libcurl4-gnutls-dev libinih-dev \
-	libmicrohttpd-dev libseccomp-dev
+	libmicrohttpd-dev libseccomp-dev libzstd-dev
 PACKAGES_DEMO  := $(PACKAGES_BUILD) redis-server redis-tools golang-go
 PACKAGES_LINT  := $(PACKAGES_BUILD) binutils python3 cppcheck clang-format universal-ctags
 PACKAGES_CHECK := $(sort $(PACKAGES_DEMO) $(PACKAGES_LINT)) g++ clang lld libclang-rt-14-dev libcmocka-dev \
@@ -30,7 +30,7 @@ PACKAGES_GUEST_ARM64 := base-files base-passwd bash coreutils dash debianutils d
 
 # The libraries of heaptap for aarch64, unpacked beside the checkout by .ci/tree.
 PACKAGES_ARM64 := libc6-dev libdw-dev libelf-dev libpfm4-dev libprotobuf-c-dev zlib1g-dev libiberty-dev libpcre2-dev \
-	libcurl4-gnutls-dev libinih-dev libmicrohttpd-dev libseccomp-dev libcmocka-dev libstdc++-12-dev \
+	libcurl4-gnutls-dev libinih-dev libmicrohttpd-dev libseccomp-dev libzstd-dev libcmocka-dev libstdc++-12-dev \
 	libjemalloc-dev libgoogle-perftools-dev libmimalloc-dev
 
 ## deps: install the Debian packages that building and every test need (as root, or by sudo)

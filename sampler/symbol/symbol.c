@@ -2,15 +2,18 @@
 #include "sampler/symbol/symbol.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
+#include "sampler/linux/regular_file.h"
 #include "sampler/symbol/debuginfo.h"
 #include "sampler/symbol/reader.h"
 #include "sampler/symbol/string_pool.h"
@@ -397,4 +400,23 @@ int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, con
 	}
 	table_fini(&once.known);
 	return error;
+}
+
+bool symbols_is_split(const char *path)
+{
+	const struct symbol_options options = {.detail = SYMBOL_FULL};
+	struct symbol_facts facts = {0};
+	struct symbol_result result;
+	struct stat status;
+	const uint64_t anywhere = 0;
+	struct symbols *symbols = symbols_new(&options);
+	const struct symbol_file file = {
+	    .fd = symbols ? regular_file_open(AT_FDCWD, path, 0, &status) : -1, .path = path};
+
+	if (file.fd >= 0) {
+		(void)symbols_resolve(symbols, &file, &anywhere, 1, &result, &facts);
+		close(file.fd);
+	}
+	symbols_free(symbols);
+	return facts.split;
 }

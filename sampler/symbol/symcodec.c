@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, FLAG_LINES = 1, FLAG_INLINES = 2, FLAG_DEBUG_FILE = 4, FLAGS_ALL = 7 };
+enum { VERSION = 1, FLAG_LINES = 1, FLAG_INLINES = 2, FLAG_DEBUG_FILE = 4, FLAG_SPLIT = 8, FLAGS_ALL = 15 };
 
 /* Strings are numbered by first use. Input pointers need not be interned: texts are compared. */
 struct encoder {
@@ -108,7 +108,7 @@ static void put_all(struct encoder *encoder, const struct symbol_facts *facts, c
 {
 	uint8_t head[3] = {VERSION, (uint8_t)facts->source,
 	    (uint8_t)((facts->has_lines ? FLAG_LINES : 0) | (facts->has_inlines ? FLAG_INLINES : 0) |
-	        (facts->debug_file ? FLAG_DEBUG_FILE : 0))};
+	        (facts->debug_file ? FLAG_DEBUG_FILE : 0) | (facts->split ? FLAG_SPLIT : 0))};
 
 	put_bytes(encoder, head, sizeof(head));
 	put_number(encoder, encoder->string_count);
@@ -242,7 +242,8 @@ int symcodec_decode(
 	*facts = (struct symbol_facts){.source = bytes[1],
 	    .has_lines = bytes[2] & FLAG_LINES,
 	    .has_inlines = bytes[2] & FLAG_INLINES,
-	    .debug_file = bytes[2] & FLAG_DEBUG_FILE};
+	    .debug_file = bytes[2] & FLAG_DEBUG_FILE,
+	    .split = bytes[2] & FLAG_SPLIT};
 	error = get_strings(&decoder);
 	results = decoder.left;
 	if (!error)

@@ -17,7 +17,7 @@
 #include "sampler/symbol/units.h"
 
 enum {
-	SOURCE_FORMAT = 1,        /* increase when the same file gives other answers than before */
+	SOURCE_FORMAT = 2,        /* increase when the same file gives other answers than before */
 	DWARF_LINES_MAX = 400000, /* line rows that libdw may hold before it is restarted, 56 bytes each */
 };
 
@@ -93,6 +93,7 @@ void symsource_close(struct symsource *source)
 		dwfl_end(source->minidebug);
 	elf_end(source->debug_elf);
 	elf_end(source->elf);
+	zstd_sections_close(&source->unpacked);
 	if (source->debug_fd >= 0)
 		close(source->debug_fd);
 }
@@ -207,8 +208,10 @@ static bool open_dwarf(struct symsource *source)
 	Elf *elf = own ? source->elf : source->debug_elf;
 
 	dwarf_end(source->dwarf);
-	if (elf && source->dwarf == NULL)
+	if (elf && source->dwarf == NULL) {
 		debuginfo_hide_unused(elf);
+		zstd_sections_open(&source->unpacked, elf);
+	}
 	source->dwarf = elf ? dwarf_begin_elf(elf, DWARF_C_READ, NULL) : NULL;
 	source->dwarf_lines = 0;
 	if (!source->dwarf)
@@ -421,7 +424,8 @@ static int resolve_units(struct symsource *source, struct batch *batch, const ui
 	if (error || !facts.any)
 		return error;
 	source->facts.source = SYMBOL_DWARF;
-	source->facts.has_inlines = true;
+	source->facts.has_inlines = facts.any_inlines;
+	source->facts.split = facts.any_split;
 	source->facts.has_lines = facts.any_lines;
 	for (size_t i = 0; i < n; i++)
 		batch->members[i] = (struct member){batch->units[i], i};

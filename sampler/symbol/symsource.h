@@ -13,6 +13,7 @@
 #include "sampler/symbol/extents.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/symbol/symtab.h"
+#include "sampler/symbol/zstd_sections.h"
 
 struct symsource {
 	const struct symbol_file *file;
@@ -26,6 +27,7 @@ struct symsource {
 	struct symtab *symtab;
 	struct Dwfl *minidebug; /* owns the names from .gnu_debugdata */
 	struct debuginfo_alternate alternate;
+	struct zstd_sections unpacked; /* of the file that has the DWARF */
 	Dwarf *dwarf;
 	size_t dwarf_lines; /* decoded and still in memory */
 	struct symbol_facts facts;

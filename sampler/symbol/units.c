@@ -74,7 +74,11 @@ int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *va
 		if ((type != DW_UT_compile && type != DW_UT_skeleton) ||
 		    dwarf_tag(&die) == DW_TAG_partial_unit)
 			continue;
+		const bool split = type == DW_UT_skeleton && dwarf_haschildren(&die) != 1;
+
 		facts->any = true;
+		facts->any_split |= split;
+		facts->any_inlines |= !split;
 		facts->any_lines |= dwarf_hasattr(&die, DW_AT_stmt_list) != 0;
 		assign_unit(&assignment, &die);
 	}

@@ -22,8 +22,10 @@
 #include "sampler/symbol/string_pool.h"
 
 struct unit_facts {
-	bool any;       /* at least one compilation unit */
-	bool any_lines; /* at least one of them with a line table */
+	bool any;         /* at least one compilation unit */
+	bool any_lines;   /* at least one of them with a line table */
+	bool any_inlines; /* at least one of them with DIEs of its functions */
+	bool any_split;   /* at least one of them without: they are in a file of their own (.dwo) */
 };
 
 /*

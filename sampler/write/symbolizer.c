@@ -2,6 +2,7 @@
 #include "sampler/write/symbolizer.h"
 
 #include "pprof/model/drop_frames.h"
+#include "pprof/text/utf8.h"
 #include "sampler/symbol/kernel_symbols.h"
 #include "sampler/symbol/symbol.h"
 #include "sampler/symbol/symcache.h"
@@ -20,7 +21,8 @@
 enum {
 	MARKER_BASE = PROFILE_ADDRESSES_RESERVED_START,
 	NOWHERE_BASE = MARKER_BASE + 0x1000,
-	NOWHERE_END = NOWHERE_BASE + 0x1000
+	NOWHERE_END = NOWHERE_BASE + 0x1000,
+	SPLIT_COMMENTS_MAX = 8,
 };
 _Static_assert(NOWHERE_END <= PROFILE_ADDRESSES_RESERVED_END, "one page each");
 
@@ -44,7 +46,8 @@ struct symbolizer {
 	const struct module *program; /* the file of the program; NULL: no mapping has the program's name */
 	uint32_t *mappings;           /* ids in the profile, by range of the layout; 0: not made */
 	uint32_t marker_mapping;
-	uint32_t *path; /* the array that symbolizer_stack returns */
+	unsigned split_count; /* files whose split debug info was mentioned */
+	uint32_t *path;       /* the array that symbolizer_stack returns */
 };
 
 /* ---- mappings */
@@ -287,6 +290,21 @@ static bool read_names_of_generated(struct symbolizer *symbolizer)
 	return !error;
 }
 
+/* Says which inlined calls are missing. */
+static void note_split(struct symbolizer *symbolizer, const struct module *module)
+{
+	const char *slash = strrchr(module->path, '/');
+	char text[256];
+
+	if (symbolizer->split_count++ >= SPLIT_COMMENTS_MAX)
+		return;
+	snprintf(text, sizeof(text),
+	    "no inlined calls of %.100s: its debug info is split (.dwo or .dwp), which heaptap does not read",
+	    slash ? slash + 1 : module->path);
+	utf8_disarm(text, strlen(text));
+	profile_add_comment(symbolizer->profile, text);
+}
+
 /* Names all frames of one file in one batch. */
 static int name_module(struct symbolizer *symbolizer, struct module *module)
 {
@@ -315,6 +333,8 @@ static int name_module(struct symbolizer *symbolizer, struct module *module)
 	};
 	if (!error)
 		error = symbols_resolve(symbolizer->source.symbols, &file, addresses, count, results, &facts);
+	if (!error && facts.split)
+		note_split(symbolizer, module);
 	for (uint32_t i = 0; i < count && !error; i++) {
 		symbolizer->frames[numbers[i]].of_program = module == symbolizer->program;
 		symbolizer->frames[numbers[i]].known = results[i].known;

@@ -107,3 +107,25 @@ test_folders() {
   profile_check named.pb.gz
   [ ! -e -.symbolized ] || fail 'a file called -'
 }
+
+# Inlined calls that are in .dwo files are missing, and so is told.
+test_split_debug_info_is_told() {
+  cat >split.c <<'C'
+#include <stdlib.h>
+void *volatile kept;
+static inline __attribute__((always_inline)) void inlined(void) { kept = malloc(1000); }
+__attribute__((noinline)) void own(void) { inlined(); __asm__ volatile(""); }
+int main(void) { for (int i = 0; i < 10; i++) own(); return 0; }
+C
+  gcc -O1 -g -gsplit-dwarf -o split split.c
+  gcc -O1 -g -o whole split.c
+  record -q -p 1 -o split.pb.gz ./split
+  record -q -p 1 -o whole.pb.gz ./whole
+  comment_of split.pb.gz | grep -qx 'no inlined calls of split: its debug info is split (.dwo or .dwp), which heaptap does not read' ||
+    { comment_of split.pb.gz >&2; fail 'no comment'; }
+  ! comment_of whole.pb.gz | grep -q 'inlined calls' || fail 'a comment on whole debug info'
+  "$heaptap" doctor ./split >out || true
+  matches 'split has split debug info: functions and lines; the inlined calls are in \.dwo or \.dwp files, which heaptap does not read' out
+  "$heaptap" doctor ./whole >out || true
+  matches 'whole has debug info: functions, inlined calls and lines' out
+}

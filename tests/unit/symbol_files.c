@@ -33,6 +33,40 @@ static void line_tables_alone_are_used(void **state)
 	}
 }
 
+/* libdw before 0.189 cannot decompress zstd. */
+static void sections_compressed_by_zstd_are_read(void **state)
+{
+	uint64_t vaddrs[MARKS];
+	struct answer answer;
+
+	build_plain(*state, vaddrs);
+	if (workshop_run(*state, "objcopy --compress-debug-sections=zstd plain zstd") != 0) {
+		print_message("# objcopy knows no zstd\n");
+		skip();
+	}
+	ask(&full, workshop_path(*state, "zstd"), NULL, vaddrs, &answer);
+	assert_true(answer.facts.has_lines && answer.facts.has_inlines && !answer.facts.split);
+	expect_chains(&answer);
+	symbols_free(answer.symbols);
+	/* In a separate debug file, and damaged. */
+	assert_int_equal(workshop_run(*state,
+	                     "objcopy --only-keep-debug zstd zstd.debug && strip -o away zstd && "
+	                     "objcopy --add-gnu-debuglink=zstd.debug away"),
+	    0);
+	ask(&full, workshop_path(*state, "away"), NULL, vaddrs, &answer);
+	assert_true(answer.facts.debug_file);
+	expect_chains(&answer);
+	symbols_free(answer.symbols);
+	assert_int_equal(workshop_run(*state,
+	                     "at=$(readelf -SW zstd | sed -n 's/.* .debug_info *[A-Z]* *[0-9a-f]* "
+	                     "*\\([0-9a-f]*\\) .*/\\1/p') && "
+	                     "dd if=/dev/zero of=zstd bs=1 seek=$((0x$at + 40)) count=40 conv=notrunc"),
+	    0);
+	ask(&full, workshop_path(*state, "zstd"), NULL, vaddrs, &answer);
+	expect_functions(&answer, SYMBOL_SYMTAB);
+	symbols_free(answer.symbols);
+}
+
 /* The .dwo files are not there: what is left are lines, and functions from the symbol table. */
 static void split_dwarf_without_its_files_gives_lines(void **state)
 {
@@ -51,6 +85,8 @@ static void split_dwarf_without_its_files_gives_lines(void **state)
 		read_marks(*state, "split", vaddrs);
 		ask(&full, workshop_path(*state, "split"), NULL, vaddrs, &answer);
 		assert_int_equal(answer.facts.source, SYMBOL_DWARF);
+		assert_true(answer.facts.split && !answer.facts.has_inlines);
+		assert_true(symbols_is_split(workshop_path(*state, "split")));
 		assert_int_equal(answer.results[0].frame_count, 1);
 		assert_string_equal(answer.results[0].frames[0].name, "app::outer");
 		assert_int_equal(answer.results[0].frames[0].line, marked_line("fill", 0));
@@ -139,25 +175,6 @@ static void files_without_section_headers_are_read(void **state)
 	symbols_free(answer.symbols);
 }
 
-/* libdw before 0.189 cannot decompress zstd: then it is functions only. */
-static void unsupported_compression_leaves_functions(void **state)
-{
-	uint64_t vaddrs[MARKS];
-	struct answer answer;
-
-	build_plain(*state, vaddrs);
-	if (workshop_run(*state, "objcopy --compress-debug-sections=zstd plain zstd") != 0) {
-		print_message("# objcopy knows no zstd\n");
-		skip();
-	}
-	ask(&full, workshop_path(*state, "zstd"), NULL, vaddrs, &answer);
-	if (answer.facts.source == SYMBOL_DWARF)
-		expect_chains(&answer);
-	else
-		expect_functions(&answer, SYMBOL_SYMTAB);
-	symbols_free(answer.symbols);
-}
-
 static void object_files_are_refused(void **state)
 {
 	static const uint64_t vaddrs[MARKS] = {0, 16, 32, 64};
@@ -180,7 +197,7 @@ int main(void)
 	    cmocka_unit_test(shared_dwarf_is_found_or_missed_gently),
 	    cmocka_unit_test(compressed_minimal_symbols_are_read),
 	    cmocka_unit_test(files_without_section_headers_are_read),
-	    cmocka_unit_test(unsupported_compression_leaves_functions),
+	    cmocka_unit_test(sections_compressed_by_zstd_are_read),
 	    cmocka_unit_test(object_files_are_refused),
 	};
 

@@ -19,7 +19,7 @@ static const struct symbol_frame frames_a[] = {
 static const struct symbol_frame frames_b[] = {{"plain", "plain", NULL, 0, 0, false}};
 static const struct symbol_result results[] = {{frames_a, 2, true}, {NULL, 0, false}, {frames_b, 1, false}};
 static const uint64_t vaddrs[] = {0, 0x1234, UINT64_MAX};
-static const struct symbol_facts facts = {SYMBOL_DWARF, true, false, true};
+static const struct symbol_facts facts = {SYMBOL_DWARF, true, false, true, true};
 
 static int check(void *arg, uint64_t vaddr, const struct symbol_result *result)
 {
@@ -54,7 +54,7 @@ static void what_goes_in_comes_out(void **state)
 	assert_int_equal(symcodec_decode(bytes, byte_count, &got, check, &seen), 0);
 	assert_int_equal(seen, 3);
 	assert_int_equal(got.source, SYMBOL_DWARF);
-	assert_true(got.has_lines && !got.has_inlines && got.debug_file);
+	assert_true(got.has_lines && !got.has_inlines && got.debug_file && got.split);
 	free(bytes);
 }
 

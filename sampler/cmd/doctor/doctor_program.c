@@ -5,6 +5,7 @@
 #include "sampler/cmd/doctor/finding.h"
 #include "sampler/cmd/doctor/program_file.h"
 #include "sampler/inject/preload_check.h"
+#include "sampler/symbol/symbol.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +47,8 @@ static void say_allocator(
 		    facts->library, running ? ", if 'heaptap record' starts it" : "");
 }
 
-static void say_names(struct findings *findings, const char *name, const struct program_file *facts)
+static void say_names(
+    struct findings *findings, const char *path, const char *name, const struct program_file *facts)
 {
 	if (!facts->unwind)
 		finding_say(findings, FINDING_NOTE,
@@ -54,7 +56,11 @@ static void say_names(struct findings *findings, const char *name, const struct 
 		    "%s has no unwind tables: stacks end there, or go on by guess", name);
 	if (facts->debug)
 		finding_say(findings, FINDING_GOOD, NULL,
-		    "%s has debug info: functions, inlined calls and lines", name);
+		    symbols_is_split(path)
+		        ? "%s has split debug info: functions and lines; the inlined calls are in .dwo or "
+		          ".dwp files, which heaptap does not read"
+		        : "%s has debug info: functions, inlined calls and lines",
+		    name);
 	else if (facts->debug_link)
 		finding_say(findings, FINDING_NOTE,
 		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
@@ -131,7 +137,7 @@ int doctor_program_examine(struct findings *findings, const char *path, const ch
 		    name);
 	if (known) {
 		say_allocator(findings, name, &facts, running);
-		say_names(findings, name, &facts);
+		say_names(findings, path, name, &facts);
 	}
 	return 0;
 }
