@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 enum {
-	VERSION_HIDDEN = 0x8000, /* superseded by another definition of the same name */
+	VERSION_HIDDEN = 0x8000, /* only for those who ask for this very version */
 	BLOOM_BITS = 8 * sizeof(ElfW(Addr)),
 };
 
@@ -21,6 +21,8 @@ struct table {
 	const ElfW(Sym) * symbols;
 	const char *strings;
 	const ElfW(Half) * versions;
+	const ElfW(Verdef) * version_names;
+	size_t version_names_count;
 	const uint32_t *gnu;  /* nbuckets, first symbol, bloom words, bloom shift, bloom, buckets, chain */
 	const uint32_t *sysv; /* nbuckets, nchain, buckets, chain */
 };
@@ -43,6 +45,10 @@ static bool table_read(struct table *table, uintptr_t base, const ElfW(Dyn) * dy
 			table->strings = address;
 		else if (dynamic->d_tag == DT_VERSYM)
 			table->versions = address;
+		else if (dynamic->d_tag == DT_VERDEF)
+			table->version_names = address;
+		else if (dynamic->d_tag == DT_VERDEFNUM)
+			table->version_names_count = dynamic->d_un.d_val;
 		else if (dynamic->d_tag == DT_GNU_HASH)
 			table->gnu = address;
 		else if (dynamic->d_tag == DT_HASH)
@@ -61,22 +67,52 @@ static bool table_init(struct table *table, uintptr_t base, const ElfW(Phdr) * s
 	return table_read(table, base, dynamic);
 }
 
-static bool defines(const struct table *table, uint32_t index, const char *name)
+/* The version of a definition, or NULL. */
+static const char *version_of(const struct table *table, uint32_t index)
+{
+	const ElfW(Verdef) *version = table->versions ? table->version_names : NULL;
+
+	for (size_t i = 0; version && i < table->version_names_count; i++) {
+		const unsigned char *start = (const unsigned char *)version;
+		const ElfW(Verdaux) *name = (const void *)(start + version->vd_aux);
+
+		if (version->vd_ndx == (table->versions[index] & ~VERSION_HIDDEN))
+			return table->strings + name->vda_name;
+		version = (const void *)(start + version->vd_next);
+	}
+	return NULL;
+}
+
+/* What programs are bound to: the default definition; or that of the version they ask for. */
+static bool is_bound_to(const struct table *table, uint32_t index, const char *version)
+{
+	if (!table->versions || !(table->versions[index] & VERSION_HIDDEN))
+		return true;
+	const char *own = version ? version_of(table, index) : NULL;
+	return own && strcmp(own, version) == 0;
+}
+
+/* What is looked for in one object; version: NULL, or a version of which a hidden definition will do. */
+struct wanted {
+	const char *name, *version;
+};
+
+static bool defines(const struct table *table, uint32_t index, struct wanted wanted)
 {
 	const ElfW(Sym) *symbol = &table->symbols[index];
 	uint32_t bind = ELF64_ST_BIND(symbol->st_info), type = ELF64_ST_TYPE(symbol->st_info);
 
 	return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
 	    (bind == STB_GLOBAL || bind == STB_WEAK) && type != STT_TLS &&
-	    !(table->versions && table->versions[index] & VERSION_HIDDEN) &&
-	    strcmp(table->strings + symbol->st_name, name) == 0;
+	    strcmp(table->strings + symbol->st_name, wanted.name) == 0 &&
+	    is_bound_to(table, index, wanted.version);
 }
 
-static uint32_t find_gnu(const struct table *table, const char *name)
+static uint32_t find_gnu(const struct table *table, struct wanted wanted)
 {
 	uint32_t hash = 5381;
 
-	for (const char *c = name; *c; c++)
+	for (const char *c = wanted.name; *c; c++)
 		hash = hash * 33 + (unsigned char)*c;
 	const uint32_t buckets = table->gnu[0], first = table->gnu[1], bloom_words = table->gnu[2];
 	const ElfW(Addr) *bloom = (const void *)(table->gnu + 4);
@@ -91,31 +127,36 @@ static uint32_t find_gnu(const struct table *table, const char *name)
 	for (;; index++) {
 		uint32_t entry = chain[index - first];
 
-		if ((entry | 1) == (hash | 1) && defines(table, index, name))
+		if ((entry | 1) == (hash | 1) && defines(table, index, wanted))
 			return index;
 		if (entry & 1)
 			return 0;
 	}
 }
 
-static uint32_t find_sysv(const struct table *table, const char *name)
+static uint32_t find_sysv(const struct table *table, struct wanted wanted)
 {
 	uint32_t hash = 0;
 
-	for (const char *c = name; *c; c++) {
+	for (const char *c = wanted.name; *c; c++) {
 		hash = (hash << 4) + (unsigned char)*c;
 		hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
 	}
 	const uint32_t buckets = table->sysv[0], *bucket = table->sysv + 2, *chain = bucket + buckets;
 	for (uint32_t index = buckets ? bucket[hash % buckets] : 0; index; index = chain[index])
-		if (defines(table, index, name))
+		if (defines(table, index, wanted))
 			return index;
 	return 0;
 }
 
-static void *table_find(const struct table *table, const char *name)
+static uint32_t find_index(const struct table *table, struct wanted wanted)
 {
-	uint32_t index = table->gnu ? find_gnu(table, name) : find_sysv(table, name);
+	return table->gnu ? find_gnu(table, wanted) : find_sysv(table, wanted);
+}
+
+static void *find_wanted(const struct table *table, struct wanted wanted)
+{
+	const uint32_t index = find_index(table, wanted);
 
 	if (!index)
 		return NULL;
@@ -123,6 +164,11 @@ static void *table_find(const struct table *table, const char *name)
 	if (ELF64_ST_TYPE(table->symbols[index].st_info) == STT_GNU_IFUNC)
 		address = ((uintptr_t(*)(uintptr_t))address)(getauxval(AT_HWCAP));
 	return (void *)address;
+}
+
+static void *table_find(const struct table *table, const char *name)
+{
+	return find_wanted(table, (struct wanted){name, NULL});
 }
 
 /* The loader's list of objects, for debuggers; musl has it under no name. */
@@ -196,6 +242,37 @@ bool lookup_is_ours(const struct dl_phdr_info *info)
 	return lookup_contains(info, (const void *)(uintptr_t)lookup_is_ours);
 }
 
+/* The kernel's own object is left out. */
+static bool table_of(struct table *table, const struct dl_phdr_info *info)
+{
+	return info->dlpi_addr != getauxval(AT_SYSINFO_EHDR) &&
+	    table_init(table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+}
+
+/* Only the libc starts programs. */
+static bool table_of_libc(struct table *table, const struct dl_phdr_info *info)
+{
+	return table_of(table, info) && table_find(table, "__libc_start_main");
+}
+
+/* Programs ask for the version that the libc's own definition has. */
+static int note_versions(struct dl_phdr_info *info, size_t size, void *argument)
+{
+	const struct search *search = argument;
+	struct table table;
+
+	if (!table_of_libc(&table, info))
+		return 0;
+	for (size_t i = 0; i < search->count; i++) {
+		struct lookup *wish = &search->wishes[i];
+		const uint32_t index =
+		    wish->version ? 0 : find_index(&table, (struct wanted){wish->name, NULL});
+
+		wish->version = index ? version_of(&table, index) : wish->version;
+	}
+	return 0;
+}
+
 static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct search *search = argument;
@@ -203,14 +280,14 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *argument)
 	bool ours = lookup_is_ours(info);
 
 	search->after_us = search->after_us || ours;
-	if (ours || (!search->after_us && !everywhere))
+	if (ours || (!search->after_us && !everywhere) || !table_of(&table, info))
 		return 0;
-	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
-	    !table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
-		return 0;
-	for (size_t i = 0; i < search->count; i++)
-		if (!search->wishes[i].found)
-			search->wishes[i].found = table_find(&table, search->wishes[i].name);
+	for (size_t i = 0; i < search->count; i++) {
+		struct lookup *wish = &search->wishes[i];
+
+		if (!wish->found)
+			wish->found = find_wanted(&table, (struct wanted){wish->name, wish->version});
+	}
 	return 0;
 }
 
@@ -219,13 +296,14 @@ void lookup_next(struct lookup *wishes, size_t count)
 	struct search search = {wishes, count, false};
 
 	for (size_t i = 0; i < count; i++)
-		wishes[i].found = NULL;
+		wishes[i].found = NULL, wishes[i].version = NULL;
+	iterate(note_versions, &search);
 	iterate(search_object, &search);
 }
 
 struct question {
 	const void *address; /* NULL: in the objects before ours */
-	const char *name;
+	struct wanted wanted;
 	void *answer;
 };
 
@@ -239,43 +317,42 @@ static int ask_object(struct dl_phdr_info *info, size_t size, void *argument)
 	if (question->address && !lookup_contains(info, question->address))
 		return 0;
 	if (table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
-		question->answer = table_find(&table, question->name);
+		question->answer = find_wanted(&table, question->wanted);
 	return question->answer != NULL || question->address;
 }
 
 void *lookup_before(const char *name)
 {
-	struct question question = {NULL, name, NULL};
-
+	struct lookup wish = {.name = name};
+	struct search search = {&wish, 1, false};
+	iterate(note_versions, &search);
+	struct question question = {NULL, {name, wish.version}, NULL};
 	iterate(ask_object, &question);
 	return question.answer;
 }
 
 bool lookup_beside(const void *address, const char *name)
 {
-	struct question question = {address, name, NULL};
+	struct question question = {address, {name, NULL}, NULL};
 
 	iterate(ask_object, &question);
 	return question.answer != NULL;
 }
 
-/* Only the libc starts programs. */
 static int ask_libc(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct question *question = argument;
 	struct table table;
 
-	if (info->dlpi_addr == getauxval(AT_SYSINFO_EHDR) ||
-	    !table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) ||
-	    !table_find(&table, "__libc_start_main"))
+	if (!table_of_libc(&table, info))
 		return 0;
-	question->answer = table_find(&table, question->name);
+	question->answer = find_wanted(&table, question->wanted);
 	return question->answer != NULL;
 }
 
 void *lookup_in_libc(const char *name)
 {
-	struct question question = {NULL, name, NULL};
+	struct question question = {NULL, {name, NULL}, NULL};
 
 	iterate(ask_libc, &question);
 	return question.answer;
@@ -333,7 +410,7 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 	if (!table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) || !table.gnu)
 		return 1;
 	for (size_t i = 0; i < hiding->count; i++) {
-		uint32_t index = find_gnu(&table, hiding->names[i]);
+		uint32_t index = find_gnu(&table, (struct wanted){hiding->names[i], NULL});
 
 		low = index && index < low ? index : low;
 		high = index > high ? index : high;
@@ -344,7 +421,7 @@ static int hide_ours(struct dl_phdr_info *info, size_t size, void *argument)
 	if (!high || !memory_protect((void *)start, end - start, PROT_READ | PROT_WRITE))
 		return 1;
 	for (size_t i = 0; i < hiding->count; i++) {
-		uint32_t index = find_gnu(&table, hiding->names[i]);
+		uint32_t index = find_gnu(&table, (struct wanted){hiding->names[i], NULL});
 
 		if (index)
 			((ElfW(Sym) *)(uintptr_t)table.symbols)[index].st_value = 0;
@@ -367,7 +444,7 @@ const ElfW(Sym) * lookup_symbol(const struct dl_phdr_info *info, const char *nam
 
 	if (!table_init(&table, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum))
 		return NULL;
-	uint32_t index = table.gnu ? find_gnu(&table, name) : find_sysv(&table, name);
+	const uint32_t index = find_index(&table, (struct wanted){name, NULL});
 	return index ? &table.symbols[index] : NULL;
 }
 

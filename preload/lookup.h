@@ -18,14 +18,17 @@
 
 struct lookup {
 	const char *name;
-	void *found; /* NULL: no object after this library defines it */
+	void *found;         /* NULL: no object after this library defines it */
+	const char *version; /* that the libc's own definition has, or NULL; filled in by lookup_next */
 };
 
 /* For a library that was loaded into a running process: it is the last object, so from now on lookup_next
  * looks into every object but ours, in the order of the loader. */
 void lookup_everywhere(void);
 
-/* Fills in `found` of each wish with the first default or unversioned definition. */
+/* Fills in `found` of each wish with the first definition that programs are bound to: a default definition,
+ * one without a version, or a hidden one whose version is that of the libc's own definition. glibc's
+ * libc_malloc_debug.so has hidden ones only. */
 void lookup_next(struct lookup *wishes, size_t count);
 
 /* The definition in an object before this library (the program itself, or a library preloaded earlier), or

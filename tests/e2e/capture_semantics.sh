@@ -40,6 +40,56 @@ test_semantics_jemalloc() { same_semantics jemalloc; }
 test_semantics_tcmalloc() { same_semantics tcmalloc; }
 test_semantics_mimalloc() { same_semantics mimalloc; }
 
+# glibc's checks are an allocator like any other, though all of its names have hidden versions.
+checks() {
+  checks=$(ldconfig -p | awk '$1 == "libc_malloc_debug.so.0" { print $NF; exit }')
+  [ -n "$checks" ] || skip 'this glibc has its checks in itself'
+  cat >overrun.c <<'C'
+#include <mcheck.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int count, char **arguments)
+{
+	char *volatile block = malloc(100);
+	if (strcmp(arguments[1], "overrun") == 0) {
+		block[100] = 'A';
+		free(block);
+		return 0;
+	}
+	mtrace();
+	block = realloc(malloc(1000), 2000);
+	free(block);
+	free(calloc(3, 1000));
+	free(aligned_alloc(4096, 8192));
+	muntrace();
+	return 0;
+}
+C
+  gcc -w -fno-builtin -o overrun overrun.c
+}
+
+test_glibc_checks() {
+  checks
+  export GLIBC_TUNABLES=glibc.malloc.check=3
+  for period in 1 512K; do
+    equal 134 "$(LD_PRELOAD=$checks status_of record -q -p $period -o x.pb.gz ./overrun overrun)" "status at $period"
+  done
+  LD_PRELOAD=$checks record -p 1 -o x.pb.gz sh -c "LD_PRELOAD=$checks:\$LD_PRELOAD exec ./overrun trace" 2>err
+  matches 'not seen: .* malloc of its own' err
+}
+
+# The callers that mtrace names are heaptap's functions where these call the next one and are not left by a jump.
+test_mtrace() {
+  checks
+  MALLOC_TRACE=plain LD_PRELOAD=$checks ./overrun trace
+  MALLOC_TRACE=seen LD_PRELOAD=$checks record -q -p 1 -o x.pb.gz ./overrun trace
+  for trace in plain seen; do
+    sed -E 's/^@ [^ ]+ ([-+<>]) 0x[0-9a-f]+/\1/' $trace >$trace.calls
+  done
+  at_least 8 "$(wc -l <plain.calls)" 'calls that are traced'
+  cmp plain.calls seen.calls || fail "traced: $(cat seen.calls)"
+}
+
 # The allocator as a library that the program was linked with: it comes after ours in the search order too.
 test_semantics_linked() {
   for allocator in jemalloc tcmalloc mimalloc; do
