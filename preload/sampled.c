@@ -67,7 +67,7 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 	uint64_t period_bytes = sample_decide(size, watch_period(header), off);
 	if (!period_bytes)
 		return false;
-	sample->size_bytes = (uint64_t)size + (size == 0);
+	sample->size_bytes = size;
 	sample->period_bytes = period_bytes & REGION_SAMPLE_PERIOD_MASK;
 	sample->time_ns = sample_clock_read_ns();
 	sample->tid = sample_thread.tid;

@@ -363,7 +363,7 @@ enum { REGION_SAMPLE_PERIOD_BITS = 41, REGION_SAMPLE_STACK_BITS = 23 };
  * name it. */
 struct region_sample {
 	uint64_t seq;
-	uint64_t size_bytes; /* as the caller asked, at least 1 */
+	uint64_t size_bytes; /* as the caller asked: may be 0 */
 	/* in force when the interval that ended here was drawn; at most WEIGHT_PERIOD_MAX, 2^40 */
 	uint64_t period_bytes : REGION_SAMPLE_PERIOD_BITS;
 	/* number of its stack by the walk backend (proto/walk.h); 0: by a dump */

@@ -14,6 +14,9 @@
  * Go and tcmalloc use the same factor). Variance of one sample's contribution, estimated from the sample
  * itself: w^2 (1 - p), w = S/p for bytes and 1/p for objects.
  *
+ * A block of 0 bytes counts as a byte in the interval, so it is sampled with the probability of a block of 1
+ * byte; it stands for 1/p objects and for 0 bytes.
+ *
  * A period of 1 means "every allocation": p is 1 there by definition, whatever the size.
  *
  * Build with -ffp-contract=off: with a fused multiply-add on one side only, the two sums would differ.
@@ -113,13 +116,13 @@ static inline uint64_t weight_interval(uint64_t random, uint64_t period_bytes)
  * target's) is clamped, never trapped. */
 static inline struct weight weight_of_part(uint64_t size_bytes, uint64_t left_bytes, uint64_t period_bytes)
 {
-	uint64_t size = size_bytes < 1 ? 1 : size_bytes > WEIGHT_SIZE_MAX ? WEIGHT_SIZE_MAX : size_bytes;
+	uint64_t size = size_bytes < WEIGHT_SIZE_MAX ? size_bytes : WEIGHT_SIZE_MAX;
 	uint64_t left = left_bytes < size ? left_bytes : size;
 
 	if (period_bytes <= 1)
 		return (struct weight){left << WEIGHT_BYTES_SHIFT, 1ull << WEIGHT_OBJECTS_SHIFT, 0, 0};
 	uint64_t period = period_bytes > WEIGHT_PERIOD_MAX ? WEIGHT_PERIOD_MAX : period_bytes;
-	double p = weight_probability((double)size / (double)period);
+	double p = weight_probability((double)(size + (size == 0)) / (double)period);
 	double bytes = (double)left / p;
 	return (struct weight){
 	    .bytes_q8 = (uint64_t)(bytes * (1 << WEIGHT_BYTES_SHIFT) + 0.5),

@@ -160,8 +160,8 @@ static void check_label_kinds(struct checker *c)
 /* ---- values */
 
 /*
- * No more is in use than was allocated, and there are objects if and only if there are bytes. Blocks that a
- * process inherited through fork() were allocated by its parent; they have a label that says so.
+ * No more is in use than was allocated. Bytes are those of objects; an object may have no bytes. Blocks that
+ * a process inherited through fork() were allocated by its parent; they have a label that says so.
  */
 static void check_heap_values(struct checker *c, const struct sample *s)
 {
@@ -173,9 +173,8 @@ static void check_heap_values(struct checker *c, const struct sample *s)
 	const int64_t inuse_objects = v[SAMPLE_TYPE_INUSE_OBJECTS], inuse_space = v[SAMPLE_TYPE_INUSE_SPACE];
 	if (!s->inherited && (inuse_objects > alloc_objects || inuse_space > alloc_space))
 		checker_find(c, RULE_HEAP, "sample %zu: more in use than was allocated", c->sample_count);
-	if (!alloc_objects != !alloc_space || !inuse_objects != !inuse_space)
-		checker_find(c, RULE_HEAP, "sample %zu: objects without bytes or bytes without objects",
-		    c->sample_count);
+	if ((alloc_space && !alloc_objects) || (inuse_space && !inuse_objects))
+		checker_find(c, RULE_HEAP, "sample %zu: bytes without objects", c->sample_count);
 }
 
 static void check_values(struct checker *c, const struct sample *s)

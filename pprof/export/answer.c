@@ -202,12 +202,18 @@ static double peak_bytes(const struct answer_facts *facts)
 	return sum;
 }
 
-/* Nothing of what was allocated was sampled, which says nothing of what is in use. */
+static bool has_any(const struct answer_facts *facts, enum measure_kind kind)
+{
+	return traces_has(facts->traces, kind) && traces_all(facts->traces, facts->column, kind) != 0;
+}
+
+/* Nothing of what was allocated was sampled, which says nothing of what is in use. A block may have no
+ * bytes. */
 static bool is_unsampled(const struct answer_facts *facts)
 {
-	return traces_has(facts->traces, MEASURE_ALLOC) &&
-	    traces_all(facts->traces, facts->column, MEASURE_ALLOC) == 0 &&
-	    traces_all(facts->traces, facts->column, MEASURE_INUSE) == 0;
+	return traces_has(facts->traces, MEASURE_ALLOC) && !has_any(facts, MEASURE_ALLOC) &&
+	    !has_any(facts, MEASURE_INUSE) && !has_any(facts, MEASURE_OBJECTS) &&
+	    !has_any(facts, MEASURE_INUSE_OBJECTS);
 }
 
 static int describe_held(struct answer *answer, const struct answer_facts *facts)

@@ -449,15 +449,12 @@ enum { SAMPLES_MAX = 1 << 30 };
 
 struct tally heap_whole(struct tally sums)
 {
-	const struct tally least = {
-	    sums.samples, sums.samples << WEIGHT_BYTES_SHIFT, sums.samples << WEIGHT_OBJECTS_SHIFT};
+	const uint64_t least_q16 = sums.samples << WEIGHT_OBJECTS_SHIFT;
 
 	if (!sums.samples)
-		return least;
-	if (sums.bytes_q8 < least.bytes_q8)
-		sums.bytes_q8 = least.bytes_q8;
-	if (sums.objects_q16 < least.objects_q16)
-		sums.objects_q16 = least.objects_q16;
+		return (struct tally){0};
+	if (sums.objects_q16 < least_q16)
+		sums.objects_q16 = least_q16;
 	return sums;
 }
 

@@ -132,8 +132,8 @@ uint32_t heap_site_count(const struct heap *heap);
 const struct heap_site *heap_site(const struct heap *heap, uint32_t site);
 struct tally heap_total(const struct heap *heap);
 
-/* The sums, raised so that every sample stands for at least one byte and one object: a process that was
- * killed while it counted its last sample may have added only part of it. */
+/* The sums, raised so that every sample stands for at least one object: a process that was killed while it
+ * counted its last sample may have added only part of it. */
 struct tally heap_whole(struct tally sums);
 
 /* What the process has counted minus what arrived here: the samples whose stacks were lost. The result is

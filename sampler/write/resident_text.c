@@ -52,7 +52,7 @@ static void add_heap(struct rows *rows, const struct resident_reading *reading)
 	    counters ? ", other anonymous memory and stacks" : "");
 	if (reading->heap_bytes == 0) {
 		if (bytes > 0)
-			add_row(rows, bytes, "%s; no sampled block is in use", name);
+			add_row(rows, bytes, "%s; no sampled byte is in use", name);
 		return;
 	}
 	amount_bytes(error, text);

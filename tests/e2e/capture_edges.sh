@@ -23,6 +23,34 @@ unharmed() {
   profile_check "$profile"
 }
 
+# A block of 0 bytes is an object of 0 bytes, whoever reads its stack, and at any period.
+test_blocks_of_no_bytes() {
+  cat >none.c <<'C'
+#include <stdlib.h>
+void *volatile last;
+int main(void)
+{
+	for (int i = 0; i < 10000; i++)
+		last = i % 2 ? malloc(0) : calloc(0, 8);
+	return 0;
+}
+C
+  gcc -w -fno-builtin -o none none.c
+  for backend in $(backends); do
+    record -b "$backend" -p 1 -o exact.pb.gz ./none 2>err
+    equal '10000 0' "$(total_of exact.pb.gz inuse_objects) $(total_of exact.pb.gz alloc_space)" "$backend, exact"
+    matches 'at end  0 B in 10000 objects' err
+    record -q -b "$backend" -p 16 -o sampled.pb.gz ./none
+    equal 0 "$(total_of sampled.pb.gz alloc_space)" "bytes, $backend"
+    at_least 8000 "$(total_of sampled.pb.gz alloc_objects)" "objects, $backend" # five standard errors
+    at_most 12000 "$(total_of sampled.pb.gz alloc_objects)" "objects, $backend"
+    profile_check exact.pb.gz sampled.pb.gz
+  done
+  "$heaptap" report exact.pb.gz >report
+  matches '^ *in use +0 B in 10000 objects$' report
+  ! grep 'No allocation was sampled' report || fail 'they were sampled'
+}
+
 test_time_stamp_counter_forbidden() {
   unharmed no_tsc
   equal 1000 "$("$readers/oracle" -reach '^allocate$' "$profile" |

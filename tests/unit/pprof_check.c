@@ -258,8 +258,8 @@ static const struct spoilt cases[] = {
     {"1 samples without a label bytes", '-', '-', 'w', 0, PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1" VALUES))},
     {"sample 3: more in use than was allocated", '-', '-', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1\x12\4\1\1\1\2"))},
-    {"sample 3: objects without bytes", '-', '-', 'e', 0,
-        PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1\x12\4\1\0\0\0"))},
+    {"sample 3: bytes without objects", '-', '-', 'e', 0,
+        PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1\x12\4\0\1\0\0"))},
     {"sample type 2: total beyond 2^53", 'w', 'e', 'e', 0,
         PIECES(TEXT(PROFILE_SAMPLE, "\x0a\1\1\x12\x0b\1\x80\x80\x80\x80\x80\x80\x80\x10\0\0"))},
 

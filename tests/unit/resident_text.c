@@ -94,7 +94,7 @@ static void less_than_nothing(void **unused)
 	    "  -7.0 MiB  in use, but not resident: never touched, or swapped out (swap: 3.0 MiB)\n"));
 	watch.newest.heap_bytes = watch.newest.heap_variance = 0;
 	assert_non_null(
-	    strstr(print(&watch, 7 * S), " 100.0 MiB  allocator's slack; no sampled block is in use\n"));
+	    strstr(print(&watch, 7 * S), " 100.0 MiB  allocator's slack; no sampled byte is in use\n"));
 	assert_null(strstr(printed, "heap in use"));
 }
 

@@ -88,9 +88,23 @@ static void expectation_is_the_truth(void **unused)
 	}
 }
 
+/* It is drawn as often as a block of 1 byte is, and has no bytes. */
+static void a_block_of_no_bytes_is_an_object(void **unused)
+{
+	for (int i = 0; i < 100000; i++) {
+		uint64_t period = 1 + (next() >> (24 + next() % 40));
+		const struct weight none = weight_of(0, period), one = weight_of(1, period);
+
+		assert_int_equal(none.bytes_q8, 0);
+		assert_true(none.bytes_variance == 0);
+		assert_int_equal(none.objects_q16, one.objects_q16);
+		assert_true(none.objects_variance == one.objects_variance);
+	}
+}
+
 static void period_1_is_exact(void **unused)
 {
-	for (uint64_t size = 1; size < 1ull << 46; size = size * 3 + 1) {
+	for (uint64_t size = 0; size < 1ull << 46; size = size * 3 + 1) {
 		struct weight weight = weight_of(size, 1);
 
 		assert_int_equal(size << 8, weight.bytes_q8);
@@ -108,7 +122,7 @@ static void anything_is_clamped(void **unused)
 		for (size_t j = 0; j < 8; j++) {
 			struct weight weight = weight_of(odd[i], odd[j]);
 
-			assert_true(weight.bytes_q8 > 0 && weight.bytes_q8 <= 1ull << 56);
+			assert_true((weight.bytes_q8 > 0) == (odd[i] > 0) && weight.bytes_q8 <= 1ull << 56);
 			assert_true(weight.objects_q16 >= 1 << 16 && weight.objects_q16 <= 1ull << 57);
 			assert_true(weight_fixed_bytes(weight.bytes_variance) <= 1ull << 62);
 		}
@@ -130,6 +144,7 @@ int main(void)
 	    cmocka_unit_test(logarithm_is_log),
 	    cmocka_unit_test(intervals_have_the_mean),
 	    cmocka_unit_test(expectation_is_the_truth),
+	    cmocka_unit_test(a_block_of_no_bytes_is_an_object),
 	    cmocka_unit_test(period_1_is_exact),
 	    cmocka_unit_test(anything_is_clamped),
 	    cmocka_unit_test(small_variances_are_kept),
