@@ -14,7 +14,7 @@
 
 static unsigned char *start;
 static uint64_t mapped_bytes;
-static _Atomic bool tried;
+static _Atomic bool tried; /* for this region */
 
 /* Takes an eighth of a limit at most. munlock is a call that no allocator makes: a filter that we do not know
  * of may punish it. */
@@ -31,6 +31,11 @@ static unsigned char *map(uint64_t bytes)
 		madvise(memory, bytes, MADV_DONTDUMP);
 	}
 	return memory;
+}
+
+void last_level_open(void)
+{
+	atomic_store(&tried, false);
 }
 
 bool last_level_add(void)

@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maps the level, if that is what lacks. Makes system calls, once in a process' life, and none where a
+/* The process has a region, perhaps another than before: the level may be mapped once more. */
+void last_level_open(void);
+
+/* Maps the level, if that is what lacks. Makes system calls, once for each region, and none where a
  * seccomp filter is known of: mmap and madvise; and munlock and mprotect if the program locks its memory.
  * False: nothing was mapped. Keeps errno. */
 bool last_level_add(void);

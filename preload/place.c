@@ -75,14 +75,12 @@ bool place_grow(void)
 	const uint32_t all = place_view.region.segments;
 	uint32_t possible = GROWTH_POSSIBLE;
 
-	if (atomic_load(&place_view.segments_mapped) >= all ||
+	if (place_segments_at(atomic_load(&place_view.segments)) >= all ||
 	    !atomic_compare_exchange_strong(&grown.state, &possible, GROWTH_TRIED))
 		return false;
 	struct region_segment *segments = map_all();
-	if (segments) {
+	if (segments)
 		atomic_store(&place_view.segments, segments);
-		atomic_store(&place_view.segments_mapped, all);
-	}
 	errno = saved;
 	return segments != NULL;
 }
@@ -108,7 +106,6 @@ static void open_segments(void)
 {
 	place_cover_grown();
 	atomic_store(&place_view.segments, place_part(place_view.region.offsets.segments));
-	atomic_store(&place_view.segments_mapped, place_view.region.start_segments);
 	atomic_store(&grown.state, GROWTH_POSSIBLE);
 	if (grown.bytes)
 		(void)place_grow();

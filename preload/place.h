@@ -36,13 +36,11 @@ struct place_view {
 	struct region_header *header;
 	struct region_place *self; /* NULL: no place was free */
 	uint32_t index;
-	uint32_t generation;  /* of the place, when it was taken */
-	_Atomic uint16_t tag; /* this process owns the slots of entries with this tag */
-	/* the segments, and how many of them are mapped there */
-	struct region_segment *_Atomic segments;
-	_Atomic uint32_t segments_mapped;
-	bool cut_off; /* place_drop_buffers() */
-	bool tapped;  /* the uprobe or breakpoint at the trigger fires in this process */
+	uint32_t generation;                     /* of the place, when it was taken */
+	_Atomic uint16_t tag;                    /* this process owns the slots of entries with this tag */
+	struct region_segment *_Atomic segments; /* of the mapping of the start, or of place_grow() */
+	bool cut_off;                            /* place_drop_buffers() */
+	bool tapped; /* the uprobe or breakpoint at the trigger fires in this process */
 };
 extern struct place_view place_view __attribute__((visibility("hidden")));
 
@@ -128,9 +126,21 @@ static inline void *place_part(uint64_t offset)
 	return place_view.region.base + offset;
 }
 
+/* How many segments are mapped at `first`, which was read from place_view.segments. */
+static inline uint32_t place_segments_at(const struct region_segment *first)
+{
+	const struct place_setup *region = &place_view.region;
+
+	return first == place_part(region->offsets.segments) ? region->start_segments : region->segments;
+}
+
+/* A thread may have a slot's number of the last region, which had grown, while this one has not: whatever the
+ * number is, the result is mapped. */
 static inline struct region_segment *place_segment(uint32_t number)
 {
-	return atomic_load_explicit(&place_view.segments, memory_order_acquire) + number;
+	struct region_segment *first = atomic_load_explicit(&place_view.segments, memory_order_acquire);
+
+	return first + (number < place_segments_at(first) ? number : 0);
 }
 
 /* Whether a uprobe or breakpoint is set on the trigger. */

@@ -105,7 +105,8 @@ static void find_segment(void)
 	_Atomic uint16_t *owners = place_part(place_view.region.offsets.owners);
 
 	for (uint32_t i = 0;
-	     i < atomic_load(&place_view.segments_mapped) || (is_nearly_full() && place_grow()); i++) {
+	     i < place_segments_at(atomic_load(&place_view.segments)) || (is_nearly_full() && place_grow());
+	     i++) {
 		uint16_t nobody = 0;
 
 		if (atomic_load_explicit(&owners[i], memory_order_relaxed) != 0 ||

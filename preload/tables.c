@@ -95,6 +95,7 @@ bool tables_open(const struct tables_wish *wish)
 	const bool must = wish->mappings == TABLES_MAPPINGS;
 	struct live_size size = live_size_for(wish->period_bytes);
 
+	last_level_open();
 	if (parts[0].bytes)
 		return !must || mapping_is_open() || open_mappings(wish->may_advise);
 	do

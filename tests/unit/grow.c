@@ -7,6 +7,7 @@
 #include "preload/memory_limit.h"
 #include "preload/place.h"
 #include "preload/seccomp_filter.h"
+#include "preload/session.h"
 #include "preload/signal.h"
 #include "preload/slot.h"
 #include "proto/region_layout.h"
@@ -150,14 +151,20 @@ static void under_a_filter_nothing_grows(void **unused)
 	assert_int_equal(take(0, MANY), FEW * REGION_SEGMENT_SLOTS);
 }
 
-/* Segments have grown, and the tables have every level but the last, when the filter comes. */
-static void under_a_later_filter_tables_do_not_grow(void **unused)
+/* Segments have grown, and the tables have every level but the last. Returns the number of blocks. */
+static uint32_t insert_until_tables_are_full(void)
 {
 	uint32_t count = 0;
 
 	for (; count < MANY && !live_last_bytes(); count++)
 		insert(count, count + 1);
 	assert_in_range(count, 1, MANY - 1);
+	return count;
+}
+
+static void under_a_later_filter_tables_do_not_grow(void **unused)
+{
+	const uint32_t count = insert_until_tables_are_full();
 	const uint64_t tables = tables_bytes();
 	seccomp_filter_note();
 	insert(count, MANY);
@@ -219,6 +226,59 @@ static void another_region_has_its_own_segments(void **unused)
 	region_close(&first);
 }
 
+static bool is_mapped_segment(const struct region_slot *slot)
+{
+	const struct region_segment *const first = place_view.segments;
+
+	return (const void *)slot >= (const void *)first && (const void *)slot < (const void *)(first + FEW);
+}
+
+/* Attached again under a filter: the segments of the last region are nobody's now, and a thread that has one
+ * of their numbers, or their address, does no harm. */
+static void what_had_grown_is_not_used(void **unused)
+{
+	enum { LAST_SLOT = SEGMENTS * REGION_SEGMENT_SLOTS - 1 };
+
+	insert(0, 5000);
+	struct region_segment *const grown = place_view.segments;
+	assert_false(is_mapped_segment(slot_at(LAST_SLOT)));
+	struct region first = region;
+	claim_detach();
+	live_clear();
+	slot_reset();
+	seccomp_filter_note();
+	start();
+	assert_true(is_mapped_segment(slot_at(LAST_SLOT)));
+	assert_true(is_mapped_segment(slot_kept(FEW * REGION_SEGMENT_SLOTS)));
+	const struct region_segment *file =
+	    (const struct region_segment *)(const void *)(first.base + first.offsets.segments);
+	memset(&grown[SEGMENTS - 1], 0xff, sizeof(*grown));
+	assert_int_equal(file[SEGMENTS - 1].slots[0].sample.seq, 0);
+	region_close(&first);
+}
+
+/* A limit was in the way of the last level. Attached again, the program run has none. */
+static void another_region_may_have_the_last_level(void **unused)
+{
+	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+
+	insert_until_tables_are_full();
+	session_note_limit(RLIMIT_AS, &(const struct rlimit){1 << 20, 1 << 20});
+	insert(MANY, 2 * MANY);
+	const uint64_t tables = tables_bytes();
+	assert_true(full() > 0);
+	struct region first = region;
+	claim_detach();
+	live_clear();
+	slot_reset();
+	session_note_limit(RLIMIT_AS, &none);
+	start();
+	insert(0, MANY);
+	assert_int_equal(full(), 0);
+	assert_true(tables_bytes() > tables);
+	region_close(&first);
+}
+
 int main(void)
 {
 #define STARTED(test) IN_CHILD(test, in_started_child)
@@ -231,6 +291,8 @@ int main(void)
 	    STARTED(of_locked_memory_nothing_is_made_at_once),
 	    STARTED(detached_from_nothing_grows),
 	    STARTED(another_region_has_its_own_segments),
+	    STARTED(what_had_grown_is_not_used),
+	    STARTED(another_region_may_have_the_last_level),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
