@@ -23,6 +23,7 @@ enum {
 	PAUSE_NS = 300 * 1000,
 	LOOKS_LEAST = 256,  /* even if we get so little CPU time that they take longer than the limit */
 	REFRESH_TRIES = 64, /* then the mappings are read again: threads come and go */
+	GONE_TRIES = 64,    /* all of them in a file that is gone: more would not help */
 };
 #define SEARCH_LIMIT_NS (UINT64_C(10) * 1000000000)
 #define SEARCH_MOST_NS  (UINT64_C(60) * 1000000000)
@@ -145,6 +146,13 @@ static bool is_late(const struct search *search)
 	    (now_ns >= search->end_ns && (!search->entry->tries || search->entry->tries >= LOOKS_LEAST));
 }
 
+/* Were all threads, at each look, in a file that is gone? */
+static bool is_hopeless(const struct search *search)
+{
+	return search->entry->tries >= GONE_TRIES &&
+	    search->verdicts[SAFE_POINT_GONE] == search->entry->tries;
+}
+
 static bool is_canceled(struct search *search)
 {
 	struct pollfd cancel = {.fd = search->entry->cancel_fd, .events = POLLIN};
@@ -225,7 +233,7 @@ static int try_thread(void *context, pid_t tid)
 	search->called = search->error != -EAGAIN;
 	if (search->called)
 		entry->stood_ns = clock_now_ns() - search->tracer->thread.since_ns;
-	return search->called || is_late(search);
+	return search->called || is_late(search) || is_hopeless(search);
 }
 
 /* The most frequent verdict. */
@@ -265,10 +273,25 @@ static void explain(struct entry *entry, const struct search *search)
 		    "none of its threads can be stopped: each %swaits for what cannot be interrupted, or is "
 		    "traced by another process",
 		    search->filtered ? "has a seccomp filter, " : "");
+	else if (worst(search) == SAFE_POINT_GONE)
+		snprintf(entry->reason, sizeof(entry->reason),
+		    "its threads are in %s, whose file was replaced or removed and cannot be read from "
+		    "memory",
+		    entry->point.gone);
 	else
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "no thread was at a safe point (%" PRIu32 " looks; most were %s)", entry->tries,
 		    safe_point_text(worst(search)));
+}
+
+/* To read the maps again is to copy again what is read of files that are gone, and that is done so many times
+ * only (MAPS_COPIES_MAX). */
+static int refresh(struct search *search)
+{
+	struct maps *maps = search->entry->point.maps;
+	const int error = address_space_refresh(search->entry->space);
+
+	return error || maps_are_current(maps) ? error : maps_read_proc(maps);
 }
 
 static int run(struct search *search)
@@ -286,8 +309,7 @@ static int run(struct search *search)
 		if (over)
 			return over < 0 ? (search->error = -ESRCH) : -EAGAIN;
 		if ((search->outdated || search->entry->tries - refreshed >= REFRESH_TRIES) &&
-		    address_space_refresh(search->entry->space) == 0 &&
-		    maps_read_proc(search->entry->point.maps) == 0) {
+		    refresh(search) == 0) {
 			refreshed = search->entry->tries;
 			search->outdated = false;
 		}

@@ -2,10 +2,12 @@
 #include "sampler/inject/safe_point.h"
 
 #include "sampler/inject/remote_call.h"
+#include "sampler/linux/proc.h"
 #include "sampler/unwind/unwind.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -245,6 +247,25 @@ static bool has_room(const struct safe_point *point, const struct stopped_thread
 	return sp - mapping->start > ROOM_BYTES + REMOTE_CALL_FRAME_BYTES;
 }
 
+/* Does the frame lie in a file that was replaced or removed, and of which too little could be read from the
+ * process' memory? Of the C library and the loader, also if they cannot be read for another reason. */
+static bool is_gone(struct safe_point *point, const struct unwind_frame *frame)
+{
+	const struct map *map = maps_find(point->maps, frame->pc);
+
+	if (!frame->module || frame->module->readable || !map)
+		return false;
+	const char *path = map_path(map), *name = frame->module->path;
+
+	if (proc_undeleted_length(path) == strlen(path) &&
+	    !is_in(frame->pc, point->libc.low, point->libc.high) &&
+	    !is_in(frame->pc, point->loader_low, point->loader_high))
+		return false;
+	const char *slash = strrchr(name, '/');
+	snprintf(point->gone, sizeof(point->gone), "%s", slash ? slash + 1 : name);
+	return true;
+}
+
 /* linux/rseq.h: the descriptor of the last sequence stays there until the kernel looks at it. */
 static bool is_in_sequence(const struct safe_point *point, const struct stopped_thread *thread)
 {
@@ -294,6 +315,9 @@ enum safe_point_verdict safe_point_check(struct safe_point *point, const struct 
 	}
 	if (is_in_sequence(point, thread))
 		return SAFE_POINT_SEQUENCE;
+	for (size_t i = 0; i < count; i++)
+		if (is_gone(point, &frames[i]))
+			return SAFE_POINT_GONE;
 	if (outcome == UNWIND_STACK_SWITCH || !has_room(point, thread))
 		return SAFE_POINT_STACK;
 	if ((outcome != UNWIND_COMPLETE && outcome != UNWIND_END_GUESSED) || !count)
@@ -310,6 +334,7 @@ const char *safe_point_text(enum safe_point_verdict verdict)
 	    [SAFE_POINT_LIBC] = "in fork, exit, or the beginning or end of a thread",
 	    [SAFE_POINT_SEQUENCE] = "in a restartable sequence",
 	    [SAFE_POINT_STACK] = "on a stack that is not its own, or has too little room",
+	    [SAFE_POINT_GONE] = "in a file that is gone",
 	    [SAFE_POINT_UNKNOWN] = "on a stack that cannot be followed to its end",
 	};
 

@@ -4,7 +4,8 @@
  *
  * It is not if it may hold a lock that the function takes: if one of its frames is in the loader, in the
  * allocator, or in a function of libc that forks, makes or ends threads, ends the process, or calls the
- * loader. It is not if its stack cannot be unwound to the end, or if its stack may be small: a signal
+ * loader. It is not if its stack cannot be unwound to the end, or leads through a file that is gone: then the
+ * callers are guesses, and may leave out the allocator. It is not if its stack may be small: a signal
  * handler's alternate stack, or a stack that the program made. It is not in a restartable sequence (rseq):
  * the kernel would take the call for the end of the sequence, and would not restart the rest.
  *
@@ -26,6 +27,7 @@ struct safe_point {
 	uint64_t loader_low, loader_high;       /* [low, high) */
 	uint64_t allocator_low, allocator_high; /* its whole object, or glibc's malloc.o */
 	bool allocator_is_program;              /* that object is the program itself */
+	char gone[64];                          /* the name of the file of the last SAFE_POINT_GONE */
 };
 
 /* Returns 0 or -errno. Call safe_point_close in both cases. The maps are read here, and their files are
@@ -40,6 +42,7 @@ enum safe_point_verdict {
 	SAFE_POINT_LIBC,
 	SAFE_POINT_SEQUENCE,
 	SAFE_POINT_STACK,   /* not the thread's own, or too little room */
+	SAFE_POINT_GONE,    /* the stack leads through a file that is gone and cannot be read */
 	SAFE_POINT_UNKNOWN, /* the stack could not be unwound */
 	SAFE_POINT_VERDICTS,
 };

@@ -52,7 +52,8 @@ struct mapped {
 	size_t count, capacity;
 	bool profiled, region; /* it has the preloaded library; it has the shared memory */
 	unsigned int libraries, without_names, symbolic, elsewhere;
-	char first_symbolic[256], first_elsewhere[256], first_target[256];
+	unsigned int gone; /* their files were replaced or removed, and may not be read in /proc */
+	char first_symbolic[256], first_elsewhere[256], first_target[256], first_gone[256];
 };
 
 static const char *file_name(const char *path)
@@ -111,6 +112,23 @@ static void look_at_binding(pid_t pid, const struct mapping *mapping, int memory
 	}
 }
 
+/* A file that is gone can be read in /proc, by root alone. */
+static int read_gone(pid_t pid, const struct mapping *mapping, struct program_file *facts)
+{
+	char name[64], path[PROC_PATH_BYTES];
+
+	snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, mapping->start, mapping->end);
+	return program_file_read(facts, proc_path(path, pid, name));
+}
+
+static bool is_of_gone(const struct mapping *mapping)
+{
+	const char *path = mapping->path;
+
+	return proc_undeleted_length(path) != strlen(path) && strncmp(path, "/memfd:", 7) != 0 &&
+	    strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/SYSV", 5) != 0;
+}
+
 /* Examines each mapped file once, where its code begins; opens it as the process sees it. */
 static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
 {
@@ -118,8 +136,13 @@ static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd,
 	struct program_file facts;
 	char seen[PATH_MAX + PROC_PATH_BYTES];
 
-	if (!proc_root_path(seen, sizeof(seen), pid, path) || program_file_read(&facts, seen))
+	if ((!proc_root_path(seen, sizeof(seen), pid, path) || program_file_read(&facts, seen)) &&
+	    read_gone(pid, mapping, &facts)) {
+		if (is_of_gone(mapping) && !mapped->gone++)
+			snprintf(mapped->first_gone, sizeof(mapped->first_gone), "%.*s",
+			    (int)proc_undeleted_length(path), path);
 		return;
+	}
 	if (mapped->profiled)
 		look_at_binding(pid, mapping, memory_fd, mapped);
 	mapped->libraries++;
@@ -253,9 +276,14 @@ static void say_process(struct findings *findings, pid_t pid, const struct mappe
 		finding_say(findings, FINDING_NOTE, "link it without -Bsymbolic",
 		    "%u mapped files bind calls to themselves first, such as %s", mapped->symbolic,
 		    mapped->first_symbolic);
+	if (mapped->gone)
+		finding_say(findings, FINDING_NOTE, "start it again, or run heaptap as root",
+		    "%u mapped %s replaced or removed while it ran, such as %s: what is known of such a file "
+		    "is read from its memory, and only functions that the file exports have names",
+		    mapped->gone, mapped->gone == 1 ? "file was" : "files were", mapped->first_gone);
 	finding_say(findings, FINDING_GOOD, NULL,
 	    "%u mapped files with code, %u of them without names for functions they do not export",
-	    mapped->libraries, mapped->without_names);
+	    mapped->libraries + mapped->gone, mapped->without_names + mapped->gone);
 }
 
 /* Only samples of the heap can tell how much this is. */
