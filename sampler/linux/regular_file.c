@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -83,4 +84,23 @@ int regular_file_read(int fd, void *to, size_t bytes, uint64_t offset)
 		done += (size_t)got;
 	}
 	return 0;
+}
+
+bool regular_file_is_public(int fd, const struct stat *status)
+{
+	char path[PATH_MAX], self[PROC_PATH_BYTES];
+	struct stat folder, named;
+	const ssize_t length = readlink(proc_fd_path(self, fd), path, sizeof(path) - 1);
+
+	if (!(status->st_mode & S_IROTH) || length <= 0 || *path != '/')
+		return false;
+	path[length] = '\0';
+	if (stat(path, &named) != 0 || named.st_dev != status->st_dev || named.st_ino != status->st_ino)
+		return false;
+	for (char *slash = strrchr(path, '/'); slash; slash = strrchr(path, '/')) {
+		*slash = '\0';
+		if (stat(*path ? path : "/", &folder) != 0 || !(folder.st_mode & S_IXOTH))
+			return false;
+	}
+	return true;
 }

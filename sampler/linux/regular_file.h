@@ -6,6 +6,7 @@
 #ifndef SAMPLER_LINUX_REGULAR_FILE_H
 #define SAMPLER_LINUX_REGULAR_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -25,6 +26,10 @@ int regular_file_reopen(int location, struct stat *status);
 /* Reads exactly so many bytes from OFFSET on (an address if the file is /proc/PID/mem). Returns 0 or -errno;
  * -EIO if the file ends before. */
 int regular_file_read(int fd, void *to, size_t bytes, uint64_t offset);
+
+/* May everybody read the open file: by its mode, and by those of all folders that now lead to it? False if
+ * that is unknown. */
+bool regular_file_is_public(int fd, const struct stat *status);
 
 /* The number of the mount through which a descriptor was opened, or -1 if it cannot be read. Works before
  * Linux 5.8 too (STATX_MNT_ID). A device number is not enough: one device may be mounted in many places. */

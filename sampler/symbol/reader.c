@@ -270,7 +270,8 @@ static bool is_debug_file(int fd, const struct stat *status, const struct symbol
 
 	return pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
 	    memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type != ET_CORE &&
-	    ((status->st_mode & S_IROTH) || (fstat(file->fd, &first) == 0 && first.st_uid == status->st_uid));
+	    (regular_file_is_public(fd, status) ||
+	        (fstat(file->fd, &first) == 0 && first.st_uid == status->st_uid));
 }
 
 static int serve_open(struct reader *reader, const char *path)
