@@ -75,10 +75,13 @@ struct condition {
 	bool traced;   /* by another process, which may be about to end */
 };
 
-static struct condition condition_of(pid_t tid)
+/* Of a thread of the process. A thread of another process, which has the number by now, does not stop. */
+static struct condition condition_of(pid_t pid, pid_t tid)
 {
-	char status[PROC_STATUS_BYTES];
-	ssize_t length = proc_read(tid, "status", status, sizeof(status));
+	char status[PROC_STATUS_BYTES], name[64];
+
+	snprintf(name, sizeof(name), "task/%d/status", (int)tid);
+	ssize_t length = proc_read(pid, name, status, sizeof(status));
 	const char *state = length > 0 ? strstr(status, "\nState:\t") : NULL;
 	/* else the line may be missing, behind those of many groups */
 	bool whole = length < (ssize_t)sizeof(status) - 1;
@@ -165,7 +168,7 @@ static bool is_canceled(struct search *search)
 /* Is the thread worth a stop? */
 static bool is_candidate(struct search *search, pid_t tid)
 {
-	struct condition condition = condition_of(tid);
+	struct condition condition = condition_of(search->entry->space->pid, tid);
 	bool ends = false;
 
 	if (condition.filtered && !search->entry->force)
@@ -179,7 +182,7 @@ static bool is_candidate(struct search *search, pid_t tid)
 /* Returns 1 when the search is over. */
 static int failed_to_stop(struct search *search, pid_t tid, int error)
 {
-	struct condition condition = condition_of(tid);
+	struct condition condition = condition_of(search->entry->space->pid, tid);
 	/* else the thread was about to end */
 	bool forbidden = error == -EPERM && condition.stops && !condition.traced;
 	const bool final = forbidden || error == -ECANCELED || error == -ENOMEM;
@@ -200,6 +203,15 @@ static size_t copy_stack(struct search *search)
 	return address_space_read_some(space, at, search->stack, want < STACK_BYTES ? want : STACK_BYTES);
 }
 
+/* Asked while the thread stands still: it may have installed a filter since it was chosen. */
+static bool may_be_called(const struct search *search)
+{
+	const struct entry *entry = search->entry;
+	const struct condition condition = condition_of(entry->space->pid, search->tracer->thread.tid);
+
+	return condition.stops && (!condition.filtered || entry->force);
+}
+
 /* For a thread that a tracer has stopped. Returns the result of tracer_end. */
 static int look(struct search *search)
 {
@@ -212,7 +224,8 @@ static int look(struct search *search)
 	const enum safe_point_verdict verdict =
 	    safe_point_check(&search->entry->point, &tracer->thread, search->stack, bytes);
 	search->verdicts[verdict]++;
-	return cold ? -EAGAIN : tracer_end(tracer, verdict == SAFE_POINT_SAFE ? search->call : NULL);
+	const bool fit = !cold && verdict == SAFE_POINT_SAFE && may_be_called(search);
+	return cold ? -EAGAIN : tracer_end(tracer, fit ? search->call : NULL);
 }
 
 /* Returns 1 when the search is over. */

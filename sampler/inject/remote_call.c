@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -257,10 +258,24 @@ static struct frame frame_of(
 struct frames {
 	uint64_t tell; /* address of "tell": the function's stack pointer */
 	uint64_t text;
+	uint64_t mark_at, mark; /* a random number, written with the frames, and its address */
 	int signal;
 	uint64_t ending; /* signals with handlers that the thread's own system call would have let in */
 	bool ended;      /* one of these signals was handled */
 };
+
+/*
+ * Is the thread's memory the one that the frames were written to? If not, the thread has executed another
+ * program, maybe with more rights than the target's; or another process has the target's pid now. The memory
+ * lives on all the same if the target shares it with a process that it has made. All that was found out of
+ * the thread by that memory, and the address of the function, is wrong then.
+ */
+static bool has_mark(const struct stopped_thread *thread, const struct frames *frames)
+{
+	uint64_t found;
+
+	return stopped_thread_peek(thread, frames->mark_at, &found) == 0 && found == frames->mark;
+}
 
 static int write_frames(
     const struct remote_call *call, const struct stopped_thread *thread, struct frames *frames)
@@ -289,14 +304,18 @@ static int write_frames(
 	back.vector_state = vector_at;
 	const uint64_t tell[TELL_WORDS] = {call->code->pop_rax, SYS_tkill, call->code->pop_rdi,
 	    (uint64_t)inner, call->code->pop_rsi, (uint64_t)frames->signal, call->code->system_call};
-	if (call->text && snprintf(text, sizeof(text), "%s", call->text) >= (int)sizeof(text))
+	if (getrandom(&frames->mark, sizeof(frames->mark), 0) != sizeof(frames->mark) ||
+	    (call->text &&
+	        snprintf(text, sizeof(text), "%s", call->text) >= (int)(sizeof(text) - sizeof(frames->mark))))
 		return -EAGAIN;
 	const struct address_space *space = call->space;
+	memcpy(text + sizeof(text) - sizeof(frames->mark), &frames->mark, sizeof(frames->mark));
+	frames->mark_at = frames->text + sizeof(text) - sizeof(frames->mark);
 	bool written = address_space_write(space, vector_at, vector, vector_bytes) == 0 &&
 	    address_space_write(space, frames->text, text, sizeof(text)) == 0 &&
 	    address_space_write(space, back_at, &back, sizeof(back)) == 0 &&
 	    address_space_write(space, frames->tell, tell, sizeof(tell)) == 0;
-	return written ? 0 : -EAGAIN;
+	return !written ? -EAGAIN : has_mark(thread, frames) ? 0 : -ESRCH;
 }
 
 static int begin(
@@ -327,7 +346,8 @@ static bool is_told(const struct remote_call *call, const struct frames *frames,
 
 	now.tid = tid;
 	return signal == frames->signal && stopped_thread_read(&now) == 0 &&
-	    now.registers.rip == call->code->system_call + 2 && now.registers.rsp > frames->tell;
+	    now.registers.rip == call->code->system_call + 2 && now.registers.rsp > frames->tell &&
+	    has_mark(&now, frames);
 }
 
 static int wait_for_end(const struct remote_call *call, const struct stopped_thread *thread,

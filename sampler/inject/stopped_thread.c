@@ -161,6 +161,15 @@ void stopped_thread_release(struct stopped_thread *thread)
 	(void)let_go(PTRACE_DETACH, thread->tid, 0);
 }
 
+int stopped_thread_peek(const struct stopped_thread *thread, uint64_t address, uint64_t *word)
+{
+	errno = 0;
+	const long got = ptrace(PTRACE_PEEKDATA, thread->tid, (void *)(uintptr_t)address, NULL);
+
+	*word = (uint64_t)got;
+	return -errno;
+}
+
 uint64_t stopped_thread_stack_pointer(const struct stopped_thread *thread)
 {
 #if defined(__x86_64__)

@@ -53,6 +53,9 @@ uint64_t stopped_thread_stack_pointer(const struct stopped_thread *thread);
 int64_t stopped_thread_system_call(const struct stopped_thread *thread);
 uint64_t stopped_thread_program_counter(const struct stopped_thread *thread);
 
+/* Reads the word at an address of the thread's own memory. Returns 0 or -errno. */
+int stopped_thread_peek(const struct stopped_thread *thread, uint64_t address, uint64_t *word);
+
 /* Its thread pointer, the address of libc's descriptor of the thread, or 0 if unknown. */
 uint64_t stopped_thread_pointer(const struct stopped_thread *thread);
 
