@@ -55,44 +55,95 @@ bool client_host_is_local(const char *host, const char *own_name)
 		return true;
 	if (!take_name(host, name, &bracketed))
 		return false;
+	/* Linux leads 0.0.0.0 and [::] to this machine, but browsers say only to 127.0.0.1 and [::1] whose
+	 * page asks. */
 	if (bracketed)
-		return inet_pton(AF_INET6, name, &v6) == 1;
+		return inet_pton(AF_INET6, name, &v6) == 1 && !IN6_IS_ADDR_UNSPECIFIED(&v6) &&
+		    !IN6_IS_ADDR_V4MAPPED(&v6);
+	if (inet_pton(AF_INET, name, &v4) == 1)
+		return v4.s_addr != htonl(INADDR_ANY);
 	length = strlen(name);
 	/* A name without a dot is nobody's on the internet. */
-	return inet_pton(AF_INET, name, &v4) == 1 || strcasecmp(name, "localhost") == 0 ||
+	return strcasecmp(name, "localhost") == 0 ||
 	    (length > strlen(localhost) && strcasecmp(name + length - strlen(localhost), localhost) == 0) ||
 	    (own_name && *own_name && !strchr(own_name, '.') && strcasecmp(name, own_name) == 0);
 }
 
-static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+static const char *host_of(const struct client *client)
 {
+	return client->target_host ? client->target_host : header(client, "Host");
+}
+
+/* ---- requests that two readers may take for different ones */
+
+/* A token of RFC 9110, 5.6.2. */
+bool client_is_header_name(const char *name)
+{
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
+
+	return *name && !name[strspn(name, letters)];
+}
+
+bool client_is_header_value(const char *value)
+{
+	for (; *value; value++)
+		if (((unsigned char)*value < ' ' && *value != '\t') || *value == 0x7f)
+			return false;
+	return true;
+}
+
+struct head {
+	unsigned int hosts, lengths, codings;
+	bool is_wrong, is_coded; /* is_coded: with a coding that we do not read */
+};
+
+static enum MHD_Result read_header(
+    void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct head *head = context;
+
 	(void)kind;
-	(void)value;
-	*(unsigned int *)context += strcasecmp(name, "Host") == 0;
+	head->is_wrong =
+	    head->is_wrong || !client_is_header_name(name) || !client_is_header_value(value ? value : "");
+	head->hosts += strcasecmp(name, "Host") == 0;
+	head->lengths += strcasecmp(name, "Content-Length") == 0;
+	if (strcasecmp(name, "Transfer-Encoding") == 0) {
+		head->codings++;
+		head->is_coded = head->is_coded || !value || strcasecmp(value, "chunked") != 0;
+	}
 	return MHD_YES;
 }
 
-/* Two readers of such a request may take it for a request to different hosts. */
-static bool has_two_hosts(const struct client *client)
+/* Why two readers may not agree where the request ends, or to whom it is (RFC 9112, 5 and 6.3). NULL: they
+ * agree. */
+static const char *ambiguity(const struct client *client)
 {
-	unsigned int count = 0;
+	struct head head = {0};
 
-	MHD_get_connection_values(client->mhd, MHD_HEADER_KIND, count_host, &count);
-	return count > 1;
+	MHD_get_connection_values(client->mhd, MHD_HEADER_KIND, read_header, &head);
+	if (head.hosts > 1)
+		return "a request has one Host";
+	if (head.lengths + head.codings > 1)
+		return "a request has one Content-Length, or one Transfer-Encoding, and not both";
+	if (head.is_coded)
+		return "the only Transfer-Encoding here is chunked";
+	return head.is_wrong ? "a header has a character that no header may have" : NULL;
 }
 
 /* ---- who may ask */
 
-/* Does a page of another site ask, in somebody's browser? Such a page may link to us, as a person
- * may click on any link. But it may not load from here: it could not read the answer, and would use
- * up time and waits. */
-static bool is_foreign_page(const struct client *client)
+/*
+ * A page of another site may have a link to our own page, as a person may click on any link. It may make the
+ * browser ask for nothing else: it could not read the answer, and would use up time and waits. Another port
+ * of localhost is another user's server, and the same site to a browser.
+ */
+bool client_is_foreign_page(const char *site, const char *mode, const char *into, bool is_open)
 {
-	const char *site = header(client, "Sec-Fetch-Site"), *mode = header(client, "Sec-Fetch-Mode"),
-	           *into = header(client, "Sec-Fetch-Dest");
+	const bool is_foreign = site && strcmp(site, "none") != 0 && strcmp(site, "same-origin") != 0;
+	const bool is_link = mode && into && strcmp(mode, "navigate") == 0 && strcmp(into, "document") == 0;
 
-	return site && strcmp(site, "cross-site") == 0 &&
-	    !(mode && into && strcmp(mode, "navigate") == 0 && strcmp(into, "document") == 0);
+	return is_foreign && !(is_open && is_link);
 }
 
 unsigned int client_refusal(
@@ -101,8 +152,8 @@ unsigned int client_refusal(
 	const bool needs_token = token->text[0] != '\0';
 
 	*has_token = false;
-	*why = "a request has one Host";
-	if (has_two_hosts(client))
+	*why = ambiguity(client);
+	if (*why)
 		return 400;
 	*has_token = needs_token && client_token_is_shown(token, header(client, "Authorization"));
 	if (*has_token)
@@ -110,10 +161,12 @@ unsigned int client_refusal(
 	/* A foreign page has no token, and cannot reach a unix socket. */
 	*why = "this server answers for addresses and localhost only, not for the name in Host";
 	if (!needs_token && !client->address->is_unix &&
-	    !client_host_is_local(header(client, "Host"), client->own_name))
+	    !client_host_is_local(host_of(client), client->own_name))
 		return 403;
-	*why = "this server does not answer pages of other sites";
-	if (!needs_token && is_foreign_page(client))
+	*why = "this server answers no page of another site: type the address, or begin at /";
+	if (!needs_token &&
+	    client_is_foreign_page(header(client, "Sec-Fetch-Site"), header(client, "Sec-Fetch-Mode"),
+	        header(client, "Sec-Fetch-Dest"), is_open))
 		return 403;
 	*why = "a token is needed: Authorization: Bearer TOKEN";
 	return needs_token && !is_open ? 401 : 0;
@@ -153,7 +206,7 @@ void client_name(
 void client_server_address(const struct client *client, char address[CLIENT_ADDRESS_BYTES])
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_[]";
-	const char *host = header(client, "Host");
+	const char *host = host_of(client);
 	char text[LISTEN_ADDRESS_BYTES];
 	struct listen_address reached;
 

@@ -29,6 +29,7 @@ struct token {
 /* Borrows everything. */
 struct client {
 	struct MHD_Connection *mhd;
+	const char *target_host; /* struct route's: counts instead of the header Host; NULL: there is none */
 	const struct listen_address *address; /* on which the client has reached us */
 	const char *address_text;
 	const char *own_name; /* of this machine */
@@ -38,15 +39,32 @@ struct client {
 
 enum { CLIENT_NAME_BYTES = 256, CLIENT_ADDRESS_BYTES = 128 };
 
-/* May the client ask, by token, by Host, and by the site whose page asks? is_open: the answer holds no data,
- * so no token is needed. Returns 0, or the status of the refusal with one line in *why. *has_token: the
- * server has a token, and the client has shown it. */
+/*
+ * May the client ask? Says no to a request that two readers may take for different ones: to two hosts, of
+ * two lengths, with a name or a value that no header may have. Says no to a client without the token. Where
+ * no token is needed, says no to a foreign host name, and to the browser of somebody who looks at a page of
+ * another site.
+ *
+ * is_open: the answer holds no data, so no token is needed, and another site may have a link to it. Returns
+ * 0, or the status of the refusal with one line in *why. *has_token: the server has a token, and the client
+ * has shown it.
+ */
 unsigned int client_refusal(
     const struct client *client, const struct token *token, bool is_open, bool *has_token, const char **why);
 
-/* Pure: is that Host header one that a server without a token answers? host: NULL if there is no header
- * (HTTP/1.0). own_name: this machine's; NULL or "" if it has none. */
+/* Pure: may a header have that name? */
+bool client_is_header_name(const char *name);
+
+/* Pure: may a header have that value? */
+bool client_is_header_value(const char *value);
+
+/* Pure: is that host one for which a server without a token answers? host: as in the header Host; NULL if
+ * there is none (HTTP/1.0). own_name: this machine's; NULL or "" if it has none. */
 bool client_host_is_local(const char *host, const char *own_name);
+
+/* Pure: does a page of another site ask, in somebody's browser? The first three are the headers
+ * Sec-Fetch-Site, -Mode and -Dest; NULL if there is none. */
+bool client_is_foreign_page(const char *site, const char *mode, const char *into, bool is_open);
 
 /* Does the client take Content-Encoding: gzip? */
 bool client_takes_gzip(const struct client *client);

@@ -122,8 +122,13 @@ static void judge(struct connection *connection, struct request *request, const 
 		return;
 	}
 	request->endpoint = endpoint_find(&request->route);
-	request->client = (struct client){connection->mhd, &connection->listener->address,
-	    connection->listener->text, web->own_name, connection->fd, connection->member.name};
+	request->client = (struct client){.mhd = connection->mhd,
+	    .target_host = request->route.host,
+	    .address = &connection->listener->address,
+	    .address_text = connection->listener->text,
+	    .own_name = web->own_name,
+	    .fd = connection->fd,
+	    .key = connection->member.name};
 	status = client_refusal(&request->client, &web->server.token,
 	    request->endpoint->access == ENDPOINT_OPEN, &request->has_token, &why);
 	if (status) {
@@ -162,6 +167,7 @@ static struct MHD_Response *response_of(const struct reply *reply)
 	if (!response)
 		return NULL;
 	blob_hold(reply->body);
+	MHD_add_response_header(response, "Connection", "close");
 	for (size_t i = 0; i < reply->header_count; i++)
 		MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value);
 	return response;
@@ -283,8 +289,6 @@ static void on_completed(
 		return;
 	if (connection) {
 		connection->listener->web->sending_bytes -= request->sending_bytes;
-		connection->end_ns = after_ms(CONNECTION_READ_MS);
-		set_state(connection, CONNECTION_SET_READING);
 		if (connection->waiting == request) {
 			event_loop_remove(connection->listener->web->epoll_fd, &connection->source);
 			connection->waiting = NULL;

@@ -2,9 +2,12 @@
 /*
  * Connections of clients: libmicrohttpd, what it must not accept, and how long each connection may take.
  *
- * A client has READ_MS to send a whole request, and as long to send the next one. Then the connection is
- * closed, even if the client goes on writing slowly. The client must read an answer at SEND_BYTES_PER_S or
- * faster. If there are too many connections, one is closed for each new one (connection_set.h).
+ * A connection is for one request. What comes after the request is never read as another one, even where a
+ * proxy in front of us takes the request to be shorter or longer than libmicrohttpd does, which is lenient.
+ *
+ * A client has READ_MS to send a whole request. Then the connection is closed, even if the client goes on
+ * writing slowly. The client must read an answer at SEND_BYTES_PER_S or faster. If there are too many
+ * connections, one is closed for each new one (connection_set.h).
  */
 #ifndef SERVE_CONNECTION_H
 #define SERVE_CONNECTION_H

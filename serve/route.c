@@ -8,18 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "http://host/path" -> "/path": clients of proxies write it so. */
-static const char *strip_authority(const char *target)
+/* "http://HOST/path": clients of proxies write so. Returns HOST and the rest; NULL if the target is a path. */
+static const char *skip_scheme(const char *target)
 {
 	static const char *const schemes[] = {"http://", "https://"};
 
-	for (size_t i = 0; i < 2; i++) {
-		size_t length = strlen(schemes[i]);
-
-		if (strncasecmp(target, schemes[i], length) == 0)
-			return target + length + strcspn(target + length, "/?");
-	}
-	return target;
+	for (size_t i = 0; i < 2; i++)
+		if (strncasecmp(target, schemes[i], strlen(schemes[i])) == 0)
+			return target + strlen(schemes[i]);
+	return NULL;
 }
 
 static bool is_plain(const char *path)
@@ -163,31 +160,37 @@ static int unescape(char *text, bool plus)
 	return 0;
 }
 
+/* Takes the target apart: host, path and query, as they came. */
+static int split(struct route *route, const char *target)
+{
+	const char *host = skip_scheme(target);
+	const char *path = host ? host + strcspn(host, "/?") : target;
+	size_t path_bytes = strcspn(path, "?");
+
+	if (path[0] != '/' && !(host && (path[0] == '?' || !path[0])))
+		return -EINVAL;
+	if (strlen(target) >= ROUTE_TARGET_BYTES)
+		return -EINVAL;
+	if (host && !(route->host = strndup(host, (size_t)(path - host))))
+		return -ENOMEM;
+	route->path = path_bytes ? strndup(path, path_bytes) : strdup("/");
+	route->query = strdup(path[path_bytes] ? path + path_bytes + 1 : "");
+	return route->path && route->query ? 0 : -ENOMEM;
+}
+
 int route_parse(struct route *route, const char *target)
 {
-	const char *path = strip_authority(target);
-	char *query;
+	int err;
 
 	*route = (struct route){.below = ""};
-	if (path[0] != '/' && !(path > target && (path[0] == '?' || !path[0])))
-		return -EINVAL;
-	if (strlen(path) >= ROUTE_TARGET_BYTES)
-		return -EINVAL;
-	route->path = strdup(path[0] == '/' ? path : "/");
-	if (!route->path)
-		return -ENOMEM;
-	path += strcspn(path, "?");
-	query = strchr(route->path, '?');
-	if (query)
-		*query = '\0';
-	route->query = strdup(*path ? path + 1 : "");
-	if (!route->query || parameters_parse(&route->parameters, route->query)) {
+	err = split(route, target);
+	if (!err)
+		err = parameters_parse(&route->parameters, route->query);
+	if (!err)
+		err = unescape(route->path, false);
+	if (err) {
 		route_fini(route);
-		return -ENOMEM;
-	}
-	if (unescape(route->path, false) < 0) {
-		route_fini(route);
-		return -EINVAL;
+		return err;
 	}
 	route->below = read_process(route);
 	route->is_below_process = route->scope != ROUTE_ANY;
@@ -200,9 +203,10 @@ int route_parse(struct route *route, const char *target)
 void route_fini(struct route *route)
 {
 	parameters_fini(&route->parameters);
+	free(route->host);
 	free(route->path);
 	free(route->query);
-	route->path = route->query = NULL;
+	route->host = route->path = route->query = NULL;
 }
 
 /* ---- parameters */

@@ -6,6 +6,8 @@
  *     /pid/4711/PATH            about that process
  *     /service/NAME/PATH        about all processes of that service
  *
+ * "http://HOST/PATH" is the same path, and HOST then counts instead of the header Host (RFC 9112, 3.2.2).
+ *
  * The PATH is looked up in endpoint_list.h. A path leads nowhere if it has an empty, "." or ".." part, a
  * control character or invalid UTF-8. No part of a path is ever looked up in a file system.
  *
@@ -38,6 +40,7 @@ struct route {
 	pid_t pid;
 	char service[ROUTE_SERVICE_BYTES];
 	bool is_below_process; /* the path says the scope, not a parameter */
+	char *host;            /* of "http://HOST/PATH", as it came; NULL: the target is a path alone */
 	char *path;            /* decoded */
 	const char *below;     /* PATH of the above, in `path`; "" if the path leads nowhere */
 	struct parameters parameters;

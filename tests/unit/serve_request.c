@@ -166,10 +166,11 @@ static void only_what_holds_no_data_is_open(void **state)
 static void a_foreign_name_in_host_is_seen(void **state)
 {
 	static const char *const local[] = {"localhost", "LOCALHOST:80", "127.0.0.1:7337", "10.0.0.1",
-	    "[::1]", "[::1]:7337", "a.localhost", "box", "box:7337"};
+	    "[::1]", "[::1]:7337", "a.localhost", "box", "box:7337", "127.0.0.2", "[fe80::1]"};
 	static const char *const foreign[] = {"", "example.org", "example.org:80", "localhost.example.org",
 	    "127.0.0.1.example.org", "[::1", "[x]", "localhost:80x", "box.example.org", "notlocalhost", ".",
-	    "evil:80:80"};
+	    "evil:80:80", "0.0.0.0", "0.0.0.0:80", "[::]", "[::]:80", "[::ffff:127.0.0.1]", "[::ffff:0:0]",
+	    "localhost@evil", "localhost:80@evil"};
 
 	assert_true(client_host_is_local(NULL, "box"));
 	for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++)
@@ -178,6 +179,61 @@ static void a_foreign_name_in_host_is_seen(void **state)
 		assert_false(client_host_is_local(foreign[i], "box"));
 	/* a machine called by a name of the internet's is rebound as easily as any */
 	assert_false(client_host_is_local("box.example.org", "box.example.org"));
+}
+
+static void a_page_of_another_site_may_only_link_to_ours(void **state)
+{
+	static const char *const foreign[] = {"cross-site", "same-site", "", "x"};
+	static const char *const own[] = {NULL, "none", "same-origin"};
+
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		assert_false(client_is_foreign_page(foreign[i], "navigate", "document", true));
+		assert_true(client_is_foreign_page(foreign[i], "navigate", "document", false));
+		assert_true(client_is_foreign_page(foreign[i], "navigate", "iframe", true));
+		assert_true(client_is_foreign_page(foreign[i], "no-cors", "document", true));
+		assert_true(client_is_foreign_page(foreign[i], NULL, NULL, true));
+	}
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		assert_false(client_is_foreign_page(own[i], "cors", "empty", false));
+}
+
+static void a_header_has_no_other_characters(void **state)
+{
+	static const char *const bad_names[] = {"", "Content-Length ", " Host", "X\t", "A\rB", "Hos\xc3\xa9"};
+	static const char *const bad_values[] = {"a\rb", "a\nb", "\x7f", "\x1b[m"};
+
+	assert_true(client_is_header_name("Content-Length") && client_is_header_name("x_y!#$%&'*+.^`|~"));
+	assert_true(client_is_header_value("") && client_is_header_value("a \t\xc3\xa9 \"(;"));
+	for (size_t i = 0; i < sizeof(bad_names) / sizeof(bad_names[0]); i++)
+		assert_false(client_is_header_name(bad_names[i]));
+	for (size_t i = 0; i < sizeof(bad_values) / sizeof(bad_values[0]); i++)
+		assert_false(client_is_header_value(bad_values[i]));
+}
+
+static void an_absolute_target_says_its_host(void **state)
+{
+	static const struct {
+		const char *target, *host, *path, *query;
+	} cases[] = {
+	    {"/metrics?a=http://h/", NULL, "/metrics", "a=http://h/"},
+	    {"http://h:1/metrics?a", "h:1", "/metrics", "a"},
+	    {"HTTPS://h", "h", "/", ""},
+	    {"http://h?a", "h", "/", "a"},
+	    {"http:///x", "", "/x", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct route route;
+
+		assert_int_equal(route_parse(&route, cases[i].target), 0);
+		if (cases[i].host)
+			assert_string_equal(route.host, cases[i].host);
+		else
+			assert_null(route.host);
+		assert_string_equal(route.path, cases[i].path);
+		assert_string_equal(route.query, cases[i].query);
+		route_fini(&route);
+	}
 }
 
 static void only_the_token_opens(void **state)
@@ -240,6 +296,9 @@ int main(void)
 	    cmocka_unit_test(what_is_no_target_is_refused),
 	    cmocka_unit_test(only_what_holds_no_data_is_open),
 	    cmocka_unit_test(a_foreign_name_in_host_is_seen),
+	    cmocka_unit_test(a_page_of_another_site_may_only_link_to_ours),
+	    cmocka_unit_test(a_header_has_no_other_characters),
+	    cmocka_unit_test(an_absolute_target_says_its_host),
 	    cmocka_unit_test(only_the_token_opens),
 	    cmocka_unit_test(an_address_is_local_or_not),
 	};
