@@ -207,6 +207,7 @@ static int open_queues(struct follow *f, struct target *targets, size_t count)
 
 		if (err)
 			return err;
+		target_warn(&targets[i]);
 		if (f->queues[i].spool.lock_fd < 0 && verbosity > 0)
 			log_line(
 			    "%s: another process sends from its spool; this one adds to it", targets[i].name);

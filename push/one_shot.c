@@ -389,6 +389,7 @@ int one_shot_run(struct command_line *line)
 		log_line("out of memory");
 		shot.failed++;
 	}
+	target_warn(shot.target);
 	for (size_t i = 0; i < shot.count && ready; i++)
 		shot.failed += !process_file(&shot, &shot.files[i]);
 	if (shot.sent && !verbosity)

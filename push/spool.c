@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MODE = 0600, COUNTERS_FILE_BYTES = 4096, SPOOLED_MAX_BYTES = 1 << 30 };
+enum { MODE = 0600, COUNTERS_FILE_BYTES = 4096, SPOOLED_MAX_BYTES = 1 << 30, DENIED_S = 24 * 3600 };
 
 int spool_path(const char *name, char *path, size_t path_bytes)
 {
@@ -258,12 +258,30 @@ void spool_sending(struct spool *spool)
 	write_counters(spool);
 }
 
+static uint64_t now_s(void)
+{
+	return (uint64_t)clock_unix_ns() / 1000000000;
+}
+
 void spool_judged(struct spool *spool, enum retry_verdict verdict)
 {
-	if (verdict == RETRY_DENIED)
-		spool->counters.denied++;
-	else if (verdict == RETRY_ACCEPTED || verdict == RETRY_REFUSED)
-		spool->counters.denied = 0;
+	struct spool_counters *counters = &spool->counters;
+
+	if (verdict == RETRY_ACCEPTED || verdict == RETRY_REFUSED)
+		counters->denied = counters->denied_since_s = 0;
+	if (verdict != RETRY_DENIED)
+		return;
+	counters->denied++;
+	if (!counters->denied_since_s || counters->denied_since_s > now_s()) /* the clock was set back */
+		counters->denied_since_s = now_s();
+}
+
+bool spool_is_denied_for_a_day(const struct spool *spool)
+{
+	const uint64_t before_s = now_s() - DENIED_S;
+
+	return spool->counters.denied && spool->counters.denied_since_s <= before_s &&
+	    spool_head(spool)->number / 1000000 <= before_s;
 }
 
 void spool_retried(struct spool *spool, bool unread)

@@ -104,8 +104,11 @@ void spool_skip(struct spool *spool);
  * have it. */
 void spool_sending(struct spool *spool);
 
-/* What is to be said with the next of these of the server's answer, or of none (RETRY_LATER). */
+/* Notes what the server's answer means, or that none came (RETRY_LATER). The next change writes it down. */
 void spool_judged(struct spool *spool, enum retry_verdict verdict);
+
+/* Has the head waited for a day, in which the server has refused the token each time? */
+bool spool_is_denied_for_a_day(const struct spool *spool);
 
 /* Counts that another attempt is due. unread: the whole request was sent, and the answer is not known. */
 void spool_retried(struct spool *spool, bool unread);

@@ -3,8 +3,10 @@
 
 #include "pprof/analysis/stack_key.h"
 #include "pprof/codec/file.h"
+#include "pprof/text/log_line.h"
 #include "pprof/text/quantity.h"
 #include "pprof/text/text.h"
+#include "push/command_line.h"
 #include "push/http.h"
 
 #include <errno.h>
@@ -49,8 +51,17 @@ static int set_text(char **text, const char *value, const char *name, char *erro
 static int set_label(struct target *target, const char *text, char *error, size_t error_bytes)
 {
 	size_t before = target->labels.count + target->labels.left_out;
-	int err = labels_add_text(&target->labels, text);
+	char name[LABELS_NAME_BYTES + 2];
+	int err;
 
+	labels_name_clean(text, strcspn(text, "="), name);
+	if (!labels_may_send(name)) {
+		snprintf(error, error_bytes,
+		    "label '%s': a pid is not sent as a label, since a server keeps a series for each value",
+		    text);
+		return -EINVAL;
+	}
+	err = labels_add_text(&target->labels, text);
 	if (!err && target->labels.count > LABELS_SENT_MAX) {
 		snprintf(error, error_bytes, "more than %d labels", LABELS_SENT_MAX);
 		return -EINVAL;
@@ -178,6 +189,13 @@ bool target_wants(const struct target *target, const char *type)
 		at += strspn(at, ", ");
 	}
 	return false;
+}
+
+void target_warn(const struct target *target)
+{
+	if (target->token_file && url_is_readable_by_others(&target->url) && verbosity >= 0)
+		log_line("the token for %s is not encrypted on its way, and others may read it: use https",
+		    target->url.address);
 }
 
 /* The file's first line. */

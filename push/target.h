@@ -54,6 +54,9 @@ const struct target_limits *target_limits(const struct target *target);
 /* Is this sample type wanted? */
 bool target_wants(const struct target *target, const char *type);
 
+/* Logs a line if the token will go to another machine without encryption. */
+void target_warn(const struct target *target);
+
 /* Adds Authorization and X-Scope-OrgID. The token file is read each time, so that it may be replaced. 0, or
  * -errno with one line in error. */
 int target_authorize(

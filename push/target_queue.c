@@ -379,6 +379,19 @@ static void try_later(struct target_queue *queue, const char *error, const char 
 		queue->due_ns = 0;
 }
 
+/* The server refuses the token, and a profile waits a day for another one. */
+static void try_with_another_token(struct target_queue *queue, const char *text)
+{
+	if (!spool_is_denied_for_a_day(&queue->spool)) {
+		try_later(queue, "", text);
+		return;
+	}
+	log_line("%s: the server has refused the token for a day: a profile was moved to %s/rejected: %s",
+	    queue->target->name, queue->spool.path, text);
+	spool_reject(&queue->spool, text);
+	queue->poison = (struct poison_check){0};
+}
+
 void target_queue_answered(struct target_queue *queue, const char *error)
 {
 	char text[ANSWER_TEXT_BYTES] = "";
@@ -399,8 +412,10 @@ void target_queue_answered(struct target_queue *queue, const char *error)
 		queue->spool.in_flight = queue->spool.counters.sending = 0;
 		break;
 	case RETRY_LATER:
-	case RETRY_DENIED:
 		try_later(queue, error, text);
+		break;
+	case RETRY_DENIED:
+		try_with_another_token(queue, text);
 		break;
 	case RETRY_REFUSED:
 		log_line("%s: a profile was refused, it is in %s/rejected: %s", queue->target->name,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push/url.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct {
 	const char *prefix;
@@ -19,6 +21,19 @@ static const struct {
     {"otlp+http://", URL_OTLP, false, "80"},
     {"otlp+https://", URL_OTLP, true, "443"},
 };
+
+bool url_is_readable_by_others(const struct url *url)
+{
+	const char *host = url->address + strlen("http://");
+	const size_t length = strcspn(host, host[0] == '[' ? "]/" : ":/");
+	char name[URL_BYTES];
+	struct in_addr v4;
+
+	snprintf(name, sizeof(name), "%.*s", (int)length, host);
+	if (url->tls || strcasecmp(name, "localhost") == 0 || strcmp(name, "[::1") == 0)
+		return false;
+	return inet_pton(AF_INET, name, &v4) != 1 || (ntohl(v4.s_addr) >> 24) != 127;
+}
 
 const char *url_protocol_title(enum url_protocol protocol)
 {

@@ -23,6 +23,10 @@ struct url {
 /* 0, or -EINVAL with one line in error. */
 int url_parse(const char *text, struct url *url, char *error, size_t error_bytes);
 
+/* Can anybody between us and the server read what is sent? Not with TLS, and not where the host is written as
+ * this machine: localhost, 127.x.x.x, [::1]. */
+bool url_is_readable_by_others(const struct url *url);
+
 /* "Pyroscope" */
 const char *url_protocol_title(enum url_protocol protocol);
 

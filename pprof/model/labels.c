@@ -170,9 +170,16 @@ static int read_comments(struct labels *labels, const struct profile *profile, b
 	return err;
 }
 
+bool labels_may_send(const char *name)
+{
+	return strcmp(name, "pid") != 0;
+}
+
 /* Adds a label that is sent: there is less room for these. */
 static int add_sent(struct labels *labels, const char *name, const char *value)
 {
+	if (!labels_may_send(name))
+		return 0;
 	if (labels->count < LABELS_SENT_MAX || !*value || labels_find(labels, name))
 		return labels_add(labels, name, value);
 	labels->left_out++;

@@ -5,12 +5,13 @@
  * that the user gave.
  *
  * Names are legal in Prometheus ([a-zA-Z_][a-zA-Z0-9_]*, not reserved by a leading __), values valid UTF-8.
- * A pid is never a label: a server keeps a series for each combination of values. Pyroscope's limits are 30
+ * A pid is never sent: a server keeps a series for each combination of values. Pyroscope's limits are 30
  * names of 1024 bytes with values of 2048 (pkg/validation/limits.go of v2); we send 12 at most, the first.
  */
 #ifndef PPROF_MODEL_LABELS_H
 #define PPROF_MODEL_LABELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct origin;
@@ -53,6 +54,9 @@ char *labels_comment(const struct labels *labels);
 
 /* The value of a label, NULL if there is no such label. */
 const char *labels_find(const struct labels *labels, const char *name);
+
+/* May a label of that name be sent? Not a pid, whoever names it. */
+bool labels_may_send(const char *name);
 
 /* Makes the labels to send with a profile, LABELS_SENT_MAX at most: service_name, then `given`, then the
  * labels of the comment; without a comment the name of the host. 0 or -ENOMEM; labels_fini() is due in any

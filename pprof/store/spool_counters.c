@@ -11,9 +11,10 @@ size_t spool_counters_print(const struct spool_counters *counters, char text[SPO
 	return (size_t)snprintf(text, SPOOL_COUNTERS_BYTES,
 	    "sent %" PRIu64 "\nretried %" PRIu64 "\nrejected %" PRIu64 "\ndropped %" PRIu64
 	    "\ngiven_up %" PRIu64 "\npassed_over %" PRIu64 "\nresent %" PRIu64 "\ndenied %" PRIu64
-	    "\nsending %" PRIu64 "\n",
+	    "\ndenied_since_s %" PRIu64 "\nsending %" PRIu64 "\n",
 	    counters->sent, counters->retried, counters->rejected, counters->dropped, counters->given_up,
-	    counters->passed_over, counters->resent, counters->denied, counters->sending);
+	    counters->passed_over, counters->resent, counters->denied, counters->denied_since_s,
+	    counters->sending);
 }
 
 void spool_counters_parse(const uint8_t *bytes, size_t length, struct spool_counters *counters)
@@ -24,7 +25,8 @@ void spool_counters_parse(const uint8_t *bytes, size_t length, struct spool_coun
 	} lines[] = {{"sent ", &counters->sent}, {"retried ", &counters->retried},
 	    {"rejected ", &counters->rejected}, {"dropped ", &counters->dropped},
 	    {"given_up ", &counters->given_up}, {"passed_over ", &counters->passed_over},
-	    {"resent ", &counters->resent}, {"denied ", &counters->denied}, {"sending ", &counters->sending}};
+	    {"resent ", &counters->resent}, {"denied ", &counters->denied},
+	    {"denied_since_s ", &counters->denied_since_s}, {"sending ", &counters->sending}};
 	char text[SPOOL_COUNTERS_BYTES];
 
 	*counters = (struct spool_counters){0};

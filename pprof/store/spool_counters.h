@@ -22,7 +22,8 @@ struct spool_counters {
 	/* how many of the last attempts in a row were refused because we may not send (401, 403), most likely
 	 * for the token */
 	uint64_t denied;
-	uint64_t sending; /* number of the entry that is refused so now; 0: none */
+	uint64_t denied_since_s; /* when the first of these came, as Unix time; 0: none */
+	uint64_t sending;        /* number of the entry that is refused so now; 0: none */
 };
 
 enum { SPOOL_COUNTERS_BYTES = 512 };

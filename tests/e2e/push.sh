@@ -271,6 +271,15 @@ test_operands() {
   matches '^heaptap: cannot read text: ' err
   equal 1 "$(requests)" requests
   printf 'secret\n' >token
+  # Never a pid, whoever names it.
+  equal 2 "$(status_of push --dry-run --to "pyroscope+http://127.0.0.1:$port" --label pid=7 good.pb.gz)" status
+  matches "label 'pid=7': a pid is not sent as a label" err
+  # On its way to another machine others may read it, unless it is encrypted: that is said, also by a dry run.
+  for to in pyroscope+http://other.example:4040 parca+https://other.example "pyroscope+http://127.0.0.1:$port"; do
+    push --dry-run --to "$to" --token-file token good.pb.gz >out 2>err || fail "$(cat err)"
+    cat err
+  done >warnings
+  equal 'heaptap: the token for http://other.example:4040 is not encrypted on its way, and others may read it: use https' "$(cat warnings)"
   push -q --to "pyroscope+http://127.0.0.1:$port" --token-file token good.pb.gz
   equal 'Bearer secret' "$(said 0002 'r["headers"]["authorization"]')" header
   push -q --to "pyroscope+http://127.0.0.1:$port" --user me --token-file token good.pb.gz

@@ -55,6 +55,27 @@ static void url_has_protocol_address_and_name(void **state)
 	assert_non_null(strstr(error, "datadog+http:// is gone: use pyroscope+http(s)://"));
 }
 
+static void a_token_is_read_by_others_on_its_way(void **state)
+{
+	static const char *const readable[] = {"parca+http://h", "parca+http://10.0.0.1:7070",
+	    "parca+http://localhost.example.org/", "parca+http://127.example", "parca+http://[::2]:7070",
+	    "parca+http://1.27.0.0"};
+	static const char *const hidden[] = {"parca+https://h", "parca+http://localhost",
+	    "parca+http://LOCALHOST/x", "parca+http://127.0.0.1:7070", "parca+http://127.9.9.9",
+	    "parca+http://[::1]:7070", "parca+http://[::1]"};
+	struct url url;
+	char error[512];
+
+	for (size_t i = 0; i < sizeof(readable) / sizeof(readable[0]); i++) {
+		assert_int_equal(url_parse(readable[i], &url, error, sizeof(error)), 0);
+		assert_true(url_is_readable_by_others(&url));
+	}
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		assert_int_equal(url_parse(hidden[i], &url, error, sizeof(error)), 0);
+		assert_false(url_is_readable_by_others(&url));
+	}
+}
+
 static void labels_are_legal_and_few(void **state)
 {
 	struct labels labels = {0};
@@ -110,13 +131,15 @@ static void the_users_labels_come_before_the_comments(void **state)
 	assert_string_equal(labels_find(&labels, "service_name"), "server");
 	assert_string_equal(labels_find(&labels, "host"), "box");
 	labels_fini(&labels);
-	profile_add_comment(profile, "labels: service_name=shop env=dev");
+	profile_add_comment(profile, "labels: pid=1 service_name=shop env=dev");
 	labels_add(&given, "env", "prod");
+	labels_add(&given, "pid", "1");
 	assert_int_equal(labels_of_profile(&labels, profile, &origin, &given), 0);
 	assert_string_equal(labels.rows[0].name, "service_name");
 	assert_string_equal(labels.rows[0].value, "shop");
 	assert_string_equal(labels_find(&labels, "env"), "prod");
 	assert_null(labels_find(&labels, "host"));
+	assert_null(labels_find(&labels, "pid"));
 	labels_fini(&labels);
 	labels_fini(&given);
 	profile_free(profile);
@@ -277,7 +300,7 @@ static void names_in_the_spool_come_back(void **state)
 static void counters_come_back(void **state)
 {
 	const struct spool_counters counters = {1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-	    UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	    UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	struct spool_counters again;
 	char text[SPOOL_COUNTERS_BYTES];
 	size_t length = spool_counters_print(&counters, text);
@@ -292,6 +315,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(url_has_protocol_address_and_name),
+	    cmocka_unit_test(a_token_is_read_by_others_on_its_way),
 	    cmocka_unit_test(labels_are_legal_and_few),
 	    cmocka_unit_test(labels_of_a_comment_are_decoded),
 	    cmocka_unit_test(the_users_labels_come_before_the_comments),
