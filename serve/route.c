@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "http://HOST/path": clients of proxies write so. Returns HOST and the rest; NULL if the target is a path. */
+/* "http://HOST/path": clients of proxies write so. Returns HOST and the rest, or NULL. */
 static const char *skip_scheme(const char *target)
 {
 	static const char *const schemes[] = {"http://", "https://"};
