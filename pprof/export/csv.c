@@ -15,14 +15,24 @@
 #include "pprof/export/choice.h"
 #include "pprof/text/utf8.h"
 
-/* Spreadsheets take a cell that begins with one of "=+-@" for a formula; an apostrophe in front prevents that
- * (OWASP, "CSV Injection"). */
+/* Spreadsheets take a cell that begins so for a formula, some also with the full-width form of the sign;
+ * an apostrophe in front prevents that (OWASP, "CSV Injection"). */
+static bool is_formula(const char *text)
+{
+	static const char *const signs[] = {"=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"};
+
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+		if (strncmp(text, signs[i], strlen(signs[i])) == 0)
+			return true;
+	return false;
+}
+
 static void write_text(FILE *out, const char *text)
 {
-	bool formula = *text && strchr("=+-@", *text), quoted = strpbrk(text, ",\"") != NULL;
+	bool quoted = strpbrk(text, ",\"") != NULL;
 
 	fputs(quoted ? "\"" : "", out);
-	fputs(formula ? "'" : "", out);
+	fputs(is_formula(text) ? "'" : "", out);
 	while (*text && !ferror(out)) {
 		if (*text == '"')
 			putc('"', out);

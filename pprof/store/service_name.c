@@ -16,7 +16,8 @@ void service_name_clean(const char *text, char name[SERVICE_NAME_BYTES])
 	if (!*text)
 		text = "unknown";
 	for (; length < SERVICE_NAME_BYTES - 1 && text[length]; length++)
-		name[length] = is_plain(text[length]) && (length || *text != '.') ? text[length] : '_';
+		name[length] =
+		    is_plain(text[length]) && (length || !strchr(".-", *text)) ? text[length] : '_';
 	name[length] = '\0';
 }
 

@@ -117,12 +117,42 @@ static void the_longest_time_between_snapshots(void **state)
 	traces_fini(&t);
 }
 
+static void no_cell_of_csv_is_a_formula(void **state)
+{
+	static const char *const names[] = {
+	    "=a", "+a", "-a", "@a", "\uff1da", "\uff0ba", "\uff0da", "\uff20a", "\uff1ca", "a=b"};
+	static const int64_t values[] = {1, 1, 1, 1};
+	const struct export_choice choice = {.title = "x", .program = "x", .series_count = 1};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char *text = NULL, begin[32];
+		size_t length = 0;
+		struct traces t;
+		FILE *out = open_memstream(&text, &length);
+		static const struct traces_options plain;
+		struct profile *p = profile_make();
+
+		profile_put(p, names[i], values);
+		assert_int_equal(traces_init(&t, &plain, p, 1), 0);
+		assert_int_equal(traces_add(&t, p, 0), 0);
+		assert_int_equal(csv_write(out, &t, &choice), 0);
+		fclose(out);
+		snprintf(begin, sizeof(begin), "\n%s%s,", i < 8 ? "'" : "", names[i]);
+		assert_non_null(strstr(text, begin));
+		free(text);
+		traces_fini(&t);
+		profile_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(negative_values_do_not_make_heaptrack_files_endless),
 	    cmocka_unit_test(the_largest_values_have_a_scale),
 	    cmocka_unit_test(the_longest_time_between_snapshots),
+	    cmocka_unit_test(no_cell_of_csv_is_a_formula),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

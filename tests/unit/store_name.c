@@ -36,6 +36,7 @@ static void services_are_cleaned(void **state)
 	assert_false(service_name_is_good(""));
 	assert_false(service_name_is_good("a/b"));
 	assert_false(service_name_is_good(".state"));
+	assert_false(service_name_is_good("-rf"));
 }
 
 static void names_are_taken_apart(void **state)
