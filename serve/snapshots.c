@@ -144,14 +144,16 @@ static void give(struct entry *entry, struct blob *profile, int error, const cha
 
 /* ---- making */
 
-/* Drops the least missed snapshot of the process with most, but not its first and not its last. */
-static bool drop_least_missed(struct snapshots *snapshots)
+/* Drops the least missed snapshot of the process with most, but not its first and not its last. foreign: only
+ * of other users' samplers. */
+static bool drop_least_missed(struct snapshots *snapshots, bool foreign)
 {
 	struct entry *largest = NULL;
 	size_t least = 0;
 
 	for (struct entry *entry = snapshots->entries; entry; entry = entry->next)
-		if (entry->count > 1 && (!largest || entry->count > largest->count))
+		if (entry->count > 1 && entry->key.foreign == foreign &&
+		    (!largest || entry->count > largest->count))
 			largest = entry;
 	if (!largest)
 		return false;
@@ -165,13 +167,13 @@ static bool drop_least_missed(struct snapshots *snapshots)
 	return true;
 }
 
-/* If each process has only one: drops the oldest, but not that of `newest`. */
-static bool drop_oldest(struct snapshots *snapshots, const struct entry *newest)
+/* If each process has only one: drops the oldest. */
+static bool drop_oldest(struct snapshots *snapshots, bool foreign)
 {
 	struct entry *oldest = NULL;
 
 	for (struct entry *entry = snapshots->entries; entry; entry = entry->next)
-		if (entry->count && entry != newest &&
+		if (entry->count && entry->key.foreign == foreign &&
 		    (!oldest || entry->kept[0].now_ns < oldest->kept[0].now_ns))
 			oldest = entry;
 	if (oldest)
@@ -179,20 +181,31 @@ static bool drop_oldest(struct snapshots *snapshots, const struct entry *newest)
 	return oldest != NULL;
 }
 
+/* Makes room for a new snapshot. Snapshots by other users' samplers go first, and push out no others. */
+static void make_room(struct snapshots *snapshots, size_t bytes, bool foreign)
+{
+	bool dropped = true;
+
+	while (dropped && snapshots->bytes + bytes > SNAPSHOTS_KEPT_BYTES)
+		dropped = drop_least_missed(snapshots, true) || drop_oldest(snapshots, true) ||
+		    (!foreign && (drop_least_missed(snapshots, false) || drop_oldest(snapshots, false)));
+}
+
 static void keep(struct entry *entry, struct blob *profile)
 {
 	struct snapshots *all = entry->all;
+	const bool foreign = entry->key.foreign;
 
 	if (entry->count == SNAPSHOTS_KEPT) { /* drops every second one, as a time line does */
 		for (size_t i = 1; i < entry->count; i++)
 			drop_kept(entry, i);
 	}
+	make_room(all, profile->length, foreign);
+	if (foreign && all->bytes + profile->length > SNAPSHOTS_KEPT_BYTES)
+		return;
 	entry->kept[entry->count++] =
 	    (struct kept_snapshot){clock_unix_ns(), entry->asked_ns, blob_hold(profile)};
 	all->bytes += profile->length;
-	while (all->bytes > SNAPSHOTS_KEPT_BYTES)
-		if (!drop_least_missed(all) && !drop_oldest(all, entry))
-			break;
 }
 
 static void begin(struct entry *entry);

@@ -22,7 +22,7 @@ enum {
 /* How long the kept snapshots and the time line of a process stay when no list has the process any more. */
 #define SNAPSHOTS_REMEMBERED_NS (UINT64_C(60) * 1000000000)
 
-/* Of all kept snapshots. The newest may be larger by itself. */
+/* Of all kept snapshots. The newest may be larger by itself, unless another user's sampler has made it. */
 #define SNAPSHOTS_KEPT_BYTES ((size_t)64 << 20)
 
 /* A process that is sampled: its sampler, and what tells it apart from all other processes, to any
@@ -31,8 +31,8 @@ struct process_key {
 	uint64_t server;
 	int64_t start_unix_ns;
 	pid_t pid;
-	/* Another user's sampler lists it, which may make up any number of processes: they may take half of
-	 * the room. */
+	/* Another user's sampler lists it, which may make up any number of processes, of any size: they may
+	 * take half of the places, and their snapshots push out no others. */
 	bool foreign;
 };
 

@@ -65,12 +65,13 @@ bool control_peer_may(int fd, gid_t group)
 	return group != CONTROL_NO_GROUP && (peer.gid == group || has_group(fd, group));
 }
 
-/* Does the process run as this user? The kernel writes the users in the first lines of `status`, which no
- * process can make long. */
+/* Does the process run as this user, and cannot become another one again? A service of root's that acts for
+ * the user for a while has his number as one of three. The kernel writes the users in the first lines of
+ * `status`, which no process can make long. */
 static bool is_of(int process_fd, uid_t user)
 {
 	char status[1024];
-	unsigned int real, effective;
+	unsigned int real, effective, saved;
 	int fd = openat(process_fd, "status", O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
 
@@ -78,8 +79,8 @@ static bool is_of(int process_fd, uid_t user)
 		close(fd);
 	status[length > 0 ? length : 0] = '\0';
 	const char *line = strstr(status, "\nUid:");
-	return line && sscanf(line, "\nUid: %u %u", &real, &effective) == 2 &&
-	    (real == user || effective == user);
+	return line && sscanf(line, "\nUid: %u %u %u", &real, &effective, &saved) == 3 && real == user &&
+	    effective == user && saved == user;
 }
 
 int control_peer_open_process(uid_t user, pid_t pid)

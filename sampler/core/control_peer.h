@@ -22,7 +22,7 @@ uid_t control_peer_user(int fd);
 bool control_peer_is_trusted(uid_t user);
 
 /* Is that user believed about the process? A user who is not trusted is believed only about processes that
- * run as this user now, by the real or the effective id; so not about a process that has ended. */
+ * run as this user now, by all its user ids; so not about a process that has ended. */
 bool control_peer_may_speak(uid_t user, pid_t pid);
 
 /* Opens /proc/PID of such a process; the descriptor never leads to another process. -EPERM: the user is

@@ -86,7 +86,7 @@ lists() {
 }
 
 inside_lies() {
-  local roots his secret gone
+  local roots his secret acting gone
   program a -p 1 -b copy
   tell a 'hold 300'
   roots=$(cat a.pid)
@@ -94,7 +94,13 @@ inside_lies() {
   his=$!
   bash -c 'exec -a "rootd --password=hunter2" sleep 600' &
   secret=$!
-  children+=($his $secret)
+  # A service of root's that acts for him now, and for somebody else later.
+  /usr/bin/python3 -c 'import os, time; os.setresuid(0, 4243, 0); open("acts", "w"); time.sleep(600)' --password=hunter2 &
+  acting=$!
+  children+=($his $secret $acting)
+  chmod 777 .
+  wait_for 20 test -e acts
+  ! "${as_stranger[@]}" cat /proc/$acting/cmdline 2>/dev/null || fail 'it can be read'
   true &
   gone=$!
   wait $gone
@@ -105,7 +111,7 @@ inside_lies() {
   curl -s "$url/metrics" | grep -E '^heaptap_(inuse_bytes|samplers|sampler_resident|disk)' | sed 's/ .*e+.*//' >before
   fake 1 forged.pb.gz "pid=$roots service=serve_program" "pid=$secret service=serve_program" "pid=1 service=serve_program" \
     "pid=$gone service=serve_program" "pid=$his pid=$secret" "pid=$his" "pid=$his" "pid=$his service=serve_program" \
-    "pid=0$roots" "pid=-1" "pid=$((secret + (1 << 32)))" 'pid=' 'service=serve_program'
+    "pid=0$roots" "pid=-1" "pid=$((secret + (1 << 32)))" 'pid=' 'service=serve_program' "pid=$acting service=serve_program"
   # His own is there: the list has been taken.
   wait_for 20 lists $his
   metric 'heaptap_targets{service_name="serve_program"}' 1 || fail "$(curl -s "$url/metrics")"
@@ -113,12 +119,12 @@ inside_lies() {
   lists "$roots" || fail 'nothing of ours is listed'
   curl -s "$url/api/v1/profiles" >profiles
   ! curl -s "$url/api/v1/processes" | grep '"program":"leaky"' || fail 'files were looked for where a stranger says'
-  for pid in $secret 1 $gone 0; do
+  for pid in $secret $acting 1 $gone 0; do
     ! lists $pid || fail "process $pid: $(curl -s "$url/api/v1/processes")"
     equal 404 "$(fetch "/pid/$pid/debug/pprof/cmdline")" "the command line of $pid"
     ! grep -q hunter2 body || fail 'the command line of a process of root'
   done
-  metric 'heaptap_serve_rows_left_out' 12 || fail "$(curl -s "$url/metrics" | grep left_out)"
+  metric 'heaptap_serve_rows_left_out' 13 || fail "$(curl -s "$url/metrics" | grep left_out)"
   metric "heaptap_targets{service_name=\"unknown@$stranger\"}" 1 || fail "$(curl -s "$url/metrics")"
   curl -s "$url/metrics" | grep -E '^heaptap_(inuse_bytes|samplers|sampler_resident|disk)' | sed 's/ .*e+.*//' >after
   equal 1 "$(sed -n 's/^heaptap_samplers //p' after)" samplers

@@ -242,6 +242,51 @@ static void kept_snapshots_are_bounded(void **state)
 	broker_close(&broker);
 }
 
+/* Asks for a snapshot of that size, and gets it. Returns how many of the process are kept then. */
+static size_t keep_one(
+    const struct broker *broker, struct snapshots *snapshots, struct process_key key, size_t bytes)
+{
+	const struct kept_snapshot *kept;
+	struct got got = {.waiter.got = on_snapshot};
+	struct broker_request request;
+
+	snapshots_want(snapshots, &key, &got.waiter, UINT64_MAX / 2);
+	assert_true(take(broker, &request));
+	answer(broker, request.id, NULL, bytes);
+	/* The next one is asked for, since none is that new; nobody wants it. */
+	snapshots_leave(&got.waiter);
+	assert_true(take(broker, &request));
+	answer(broker, request.id, NULL, 1);
+	return snapshots_kept(snapshots, &key, &kept);
+}
+
+static void snapshots_of_strangers_push_out_no_others(void **state)
+{
+	const struct process_key ours = {.server = 1, .pid = 1},
+	                         his = {.server = 2, .pid = 2, .foreign = true},
+	                         other = {.server = 2, .pid = 3, .foreign = true};
+	const size_t half = SNAPSHOTS_KEPT_BYTES / 2;
+	const struct kept_snapshot *kept;
+	struct snapshots *snapshots;
+	struct broker broker;
+
+	(void)state;
+	broker_open(&broker);
+	snapshots = snapshots_new(broker.client);
+	assert_int_equal(keep_one(&broker, snapshots, ours, half), 2);
+	assert_int_equal(keep_one(&broker, snapshots, his, half + 1), 1);
+	assert_int_equal(snapshots_kept(snapshots, &ours, &kept), 2);
+	assert_int_equal(keep_one(&broker, snapshots, his, half / 2), 3);
+	assert_int_equal(keep_one(&broker, snapshots, other, half / 2 + 1), 2);
+	assert_int_equal(snapshots_kept(snapshots, &ours, &kept), 2);
+	assert_true(snapshots_kept(snapshots, &his, &kept) < 3);
+	/* Ours push out his. */
+	assert_int_equal(keep_one(&broker, snapshots, ours, half - 3), 4);
+	assert_true(snapshots_kept(snapshots, &his, &kept) + snapshots_kept(snapshots, &other, &kept) <= 1);
+	snapshots_free(snapshots);
+	broker_close(&broker);
+}
+
 static bool is_never_there(const void *context, const struct process_key *key)
 {
 	(void)context;
@@ -436,6 +481,7 @@ int main(void)
 	    cmocka_unit_test(a_sampler_makes_few_profiles_at_once),
 	    cmocka_unit_test(cpu_time_is_of_all_or_nobody),
 	    cmocka_unit_test(kept_snapshots_are_bounded),
+	    cmocka_unit_test(snapshots_of_strangers_push_out_no_others),
 	    cmocka_unit_test(who_is_not_listed_is_remembered_for_a_while),
 	    cmocka_unit_test(a_series_is_by_time_with_its_ends),
 	    cmocka_unit_test(one_sampler_is_right),
