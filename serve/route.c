@@ -19,6 +19,14 @@ static const char *skip_scheme(const char *target)
 	return NULL;
 }
 
+static bool has_control(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return true;
+	return false;
+}
+
 static bool is_plain(const char *path)
 {
 	for (const char *part = path; *part;) {
@@ -31,10 +39,7 @@ static bool is_plain(const char *path)
 			return false;
 		part += length;
 	}
-	for (const char *at = path; *at; at++)
-		if ((unsigned char)*at < 0x20 || *at == 0x7f)
-			return false;
-	return utf8_valid_prefix(path, strlen(path)) == strlen(path);
+	return !has_control(path) && utf8_valid_prefix(path, strlen(path)) == strlen(path);
 }
 
 /* Does the path begin with `prefix`? Then *path moves behind it. */
@@ -169,7 +174,7 @@ static int split(struct route *route, const char *target)
 
 	if (path[0] != '/' && !(host && (path[0] == '?' || !path[0])))
 		return -EINVAL;
-	if (strlen(target) >= ROUTE_TARGET_BYTES)
+	if (strlen(target) >= ROUTE_TARGET_BYTES || has_control(target))
 		return -EINVAL;
 	if (host && !(route->host = strndup(host, (size_t)(path - host))))
 		return -ENOMEM;

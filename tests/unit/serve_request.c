@@ -131,7 +131,8 @@ static void a_path_leads_where_it_says(void **state)
 
 static void what_is_no_target_is_refused(void **state)
 {
-	static const char *const bad[] = {"", "*", "debug/pprof/heap", "ftp://h/", "/%", "/%4", "?a=b"};
+	static const char *const bad[] = {
+	    "", "*", "debug/pprof/heap", "ftp://h/", "/%", "/%4", "?a=b", "/?\r", "/a\tb", "http://h\x7f/"};
 	struct route route;
 	char *large = malloc(2 * ROUTE_TARGET_BYTES);
 
