@@ -112,9 +112,13 @@ static enum MHD_Result read_header(
 	return MHD_YES;
 }
 
-/* Refuses a request of which two readers may not agree where it ends, or to whom it is (RFC 9112, 5 and 6.3).
+/*
+ * Refuses a request of which two readers may not agree where it ends, or to whom it is (RFC 9112, 5 and 6.3).
  * Refuses each Transfer-Encoding: libmicrohttpd 0.9.75 takes all of a processor for a chunk whose first line
- * is longer than its buffer, until the connection is cut off. Returns 0, or a status with one line in *why. */
+ * is longer than its buffer, until the connection is cut off.
+ *
+ * Returns 0, or a status with one line in *why.
+ */
 static unsigned int judge_head(const struct client *client, const char **why)
 {
 	struct head head = {0};
