@@ -37,7 +37,8 @@ struct ask {
 	int fd; /* -1: free */
 	uint64_t id, server;
 	uint64_t end_ns; /* the sampler has time until then */
-	bool list;
+	enum control_verb verb;
+	bool accepted; /* the sampler has said that it will answer */
 };
 
 struct broker {
@@ -133,7 +134,7 @@ static int begin_ask(struct broker *broker, const struct broker_request *request
 	    .id = request->id,
 	    .server = server,
 	    .end_ns = clock_now_ns() + patience_ms * CLOCK_NS_PER_MS,
-	    .list = question->verb == CONTROL_LIST};
+	    .verb = question->verb};
 	return 0;
 }
 
@@ -163,7 +164,7 @@ static void give_up(struct broker *broker, struct ask *ask, int error, const cha
 	const struct ask copy = *ask;
 
 	end_ask(ask);
-	if (copy.list) {
+	if (copy.verb == CONTROL_LIST) {
 		say_late(broker, copy.id, copy.server, error);
 		finish_list(broker, copy.id);
 	} else {
@@ -199,29 +200,49 @@ static const struct refusal {
     [CONTROL_FAILED] = {-EIO, NULL},
 };
 
-static void take_answer(
+/* The answer with the result. A sampler may be anybody's, and answer something else. */
+static const enum control_answer_kind results[] = {
+    [CONTROL_LIST] = CONTROL_LISTED,
+    [CONTROL_SNAPSHOT] = CONTROL_WRITTEN,
+    [CONTROL_PROFILE] = CONTROL_PROFILED,
+    [CONTROL_CPU] = CONTROL_PROFILED,
+};
+
+static void take_result(
     struct broker *broker, struct ask *ask, const struct control_answer *answer, int profile_fd)
 {
-	const struct refusal *refusal = &refusals[answer->kind];
+	const uint64_t id = ask->id;
+	const bool list = ask->verb == CONTROL_LIST;
 	struct broker_reply message = {
-	    .id = ask->id, .server = ask->server, .bytes = answer->bytes, .last = !ask->list};
-	uint64_t id = ask->id;
-	bool list = ask->list;
+	    .id = id, .server = ask->server, .bytes = answer->bytes, .last = !list};
 
-	if (answer->kind == CONTROL_ASKED)
-		return;
-	if (refusal->error) {
-		give_up(broker, ask, refusal->error, refusal->why ? refusal->why : answer->text);
-		return;
-	}
 	if (answer->kind == CONTROL_WRITTEN)
 		set_text(&message, answer->text);
 	end_ask(ask);
-	if (answer->kind == CONTROL_LISTED)
+	if (list)
 		take_list(broker, &message, &profile_fd);
 	reply(broker, &message, profile_fd);
 	if (list)
 		finish_list(broker, id);
+}
+
+static void take_answer(
+    struct broker *broker, struct ask *ask, const struct control_answer *answer, int profile_fd)
+{
+	const struct refusal *refusal = &refusals[answer->kind];
+
+	if (answer->kind == results[ask->verb]) {
+		take_result(broker, ask, answer, profile_fd);
+		return;
+	}
+	if (profile_fd >= 0)
+		close(profile_fd);
+	if (refusal->error)
+		give_up(broker, ask, refusal->error, refusal->why ? refusal->why : answer->text);
+	else if (answer->kind == CONTROL_ASKED && ask->verb != CONTROL_LIST && !ask->accepted)
+		ask->accepted = true;
+	else
+		give_up(broker, ask, -EPROTO, "the process' sampler answers something else");
 }
 
 static void on_socket(struct broker *broker, struct ask *ask)

@@ -62,8 +62,16 @@ while True:
     data = rows() if asked == ["list"] else profile
     fd = sealed(data)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+    how = open("how").read().split() if os.path.exists("how") else []
     try:
-        if asked == ["list"]:
+        if how == ["asked"]:  # without end
+            while True:
+                client.send(b"asked 1")
+        elif how == ["written"]:
+            client.send(b"written 1 " + b"/etc/shadow")
+        elif how == ["profile"] and asked == ["list"]:
+            client.sendmsg([f"profile 1 {len(data)}".encode()], rights)
+        elif how == ["list"] or asked == ["list"]:
             client.sendmsg([f"list {len(data)}".encode()], rights)
         else:
             client.send(b"asked 1")
@@ -142,6 +150,37 @@ inside_lies() {
 }
 test_lies_about_processes() {
   on_a_machine inside_lies
+}
+
+# He answers what was not asked: a list as if it were a profile, which nobody looks through, and the other way round.
+inside_other_answers() {
+  local roots his how
+  program a -p 1 -b copy
+  tell a 'hold 300'
+  roots=$(cat a.pid)
+  "${as_stranger[@]}" sleep 600 &
+  his=$!
+  children+=($his)
+  : >forged.pb.gz
+  echo right >how
+  fake 1 forged.pb.gz "pid=$roots service=serve_program" "pid=1 service=serve_program" "pid=$his"
+  serve
+  wait_for 20 lists $his
+  metric 'heaptap_targets{service_name="serve_program"}' 1 || fail "$(curl -s "$url/metrics")"
+  for how in profile list written asked; do
+    echo $how >how
+    for attempt in 1 2 3; do
+      equal 200 "$(fetch "/pid/$roots/debug/pprof/heap")" "beside $how"
+      metric 'heaptap_targets{service_name="serve_program"}' 1 || fail "$how: $(curl -s "$url/metrics" | grep targets)"
+      ! lists 1 || fail "$how: a process of root's is listed"
+      sleep 1.1 # another look
+    done
+    case $(fetch "/pid/$his/debug/pprof/heap") in 404 | 500) ;; *) fail "$how: $(cat body)" ;; esac
+    ! grep -aq shadow body || fail "$how"
+  done
+}
+test_answers_to_other_questions() {
+  on_a_machine inside_other_answers
 }
 
 # Without a choice root's only process is meant, whatever a stranger profiles.
