@@ -261,7 +261,20 @@ static size_t lives_choose(struct life *lives, size_t count)
 
 /* ---- files */
 
-/* The states of a life at regular times, the last one among them. */
+/* The states of the life's last second. Names have whole seconds: which of these files is the newest, only
+ * the profiles say. */
+static size_t take_last(
+    const struct store_list *list, const size_t *order, const struct life *life, size_t *chosen)
+{
+	size_t count = 0;
+
+	for (size_t i = life->first; i < life->first + life->count; i++)
+		if (is_state(&list->files[order[i]]) && list->files[order[i]].time_s == life->state_s)
+			chosen[count++] = order[i];
+	return count;
+}
+
+/* States of a life at regular times, and those of its last second. */
 static size_t take_series(
     const struct store_list *list, const size_t *order, const struct life *life, size_t *chosen)
 {
@@ -272,13 +285,12 @@ static size_t take_series(
 		const struct store_file *file = &list->files[order[i]];
 		int64_t next_s = begin_s + span_s * (int64_t)count / (STORE_MOMENT_SERIES_MOST - 1);
 
-		if (!is_state(file) || order[i] == life->state)
+		if (!is_state(file) || file->time_s == life->state_s)
 			continue;
 		if (file->time_s >= next_s && count < STORE_MOMENT_SERIES_MOST - 1)
 			chosen[count++] = order[i];
 	}
-	chosen[count++] = life->state;
-	return count;
+	return count + take_last(list, order, life, chosen + count);
 }
 
 static size_t take_life(const struct store_list *list, const size_t *order, const struct life *life,
@@ -295,7 +307,7 @@ static size_t take_life(const struct store_list *list, const size_t *order, cons
 	if (wanted == STORE_MOMENT_SERIES)
 		count = take_series(list, order, life, chosen);
 	else
-		chosen[count++] = life->state;
+		count = take_last(list, order, life, chosen);
 	if (life->peak != SIZE_MAX)
 		chosen[count++] = life->peak;
 	return count;

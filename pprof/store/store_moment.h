@@ -30,15 +30,17 @@ bool store_moment_split(
     const char *text, int64_t now_s, char service[SERVICE_NAME_BYTES], int64_t *time_s, bool *has_time);
 
 enum store_moment_wanted {
-	STORE_MOMENT_STATES, /* the last snapshot of each process, and its peak */
-	/* if one process counts, also STORE_MOMENT_SERIES_MOST of its snapshots up to then */
+	/* the last snapshot of each process, and its peak; of several snapshots of its last second all, for a
+	 * name tells no fraction of a second */
+	STORE_MOMENT_STATES,
+	/* if one process counts, also STORE_MOMENT_SERIES_MOST of its earlier snapshots */
 	STORE_MOMENT_SERIES,
 	STORE_MOMENT_ALL, /* all profiles of these processes up to then, with deltas, without events */
 	/* all profiles of the service up to then, with ended processes and events */
 	STORE_MOMENT_EVERYTHING,
 };
 
-enum { STORE_MOMENT_SERIES_MOST = 48 };
+enum { STORE_MOMENT_SERIES_MOST = 48 }; /* those of the last second count as one */
 
 /* Writes the numbers of the chosen files, by time, into `chosen` (room for `count`). *chosen_count is 0 if
  * nothing is known of the service at that time. first, count: from store_list_service(). 0 or -ENOMEM. */

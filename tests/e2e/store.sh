@@ -69,7 +69,7 @@ C
 }
 
 inuse_of() {
-  "$heaptap" report --json "$@" | python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["inuse"]["bytes"])'
+  "$heaptap" report --json "$@" | python3 -c 'import json, sys; print(json.load(sys.stdin)["totals"]["inuse_space"]["all"])'
 }
 
 test_report_of_a_service_at_a_time() {
@@ -85,6 +85,26 @@ test_report_of_a_service_at_a_time() {
   matches 'Most in use at the peak' out
   "$heaptap" report --store store --state peak growing@2026-11-20T10:45 >out
   matches '^  peak' out
+}
+
+# Names have whole seconds: of several snapshots of one second, time_nanos says which one is the newest.
+test_the_newest_of_one_second() {
+  local order snapshot number
+  make_store
+  mv recorded first
+  record -q -p 4K -b copy -i 0 -o 'recorded/%n.pb.gz' ./grow
+  wanted=$(inuse_of --session all first/0005.pb.gz recorded/0005.pb.gz)
+  rm -r store/growing/2026-11-22
+  for order in '1 5 3' '5 1 3' '3 1 5' '5 3 1'; do
+    rm $day/*
+    number=
+    for snapshot in $order; do
+      cp first/000$snapshot.pb.gz $day/100000.4711.heap$number.pb.gz
+      cp recorded/000$snapshot.pb.gz $day/100000.4712.heap$number.pb.gz
+      number=$((number - 1 - (number == 0)))
+    done
+    equal "$wanted" "$(inuse_of --session all --store store growing)" "of $order"
+  done
 }
 
 # In 80 columns, of the states that are in the store.

@@ -132,6 +132,27 @@ static void the_state_is_the_last_snapshot_of_each_process(void **state)
 	store_list_fini(&list);
 }
 
+/* Names have whole seconds: which snapshot of one second is the newest, only the profile tells. */
+static void all_snapshots_of_the_last_second_are_chosen(void **state)
+{
+	struct store_list list = {0};
+
+	fixture_add(&list, "a", NOW - 600, 7, "heap", 1);   /* A */
+	fixture_add(&list, "a", NOW - 590, 7, "heap-2", 1); /* B */
+	fixture_add(&list, "a", NOW - 590, 7, "heap", 1);   /* C */
+	fixture_add(&list, "a", NOW - 590, 8, "heap", 1);   /* D */
+	fixture_add(&list, "a", NOW - 590, 7, "delta", 1);  /* E */
+	expect(&list, NOW, STORE_MOMENT_STATES, "BCD");
+	expect(&list, NOW - 600, STORE_MOMENT_STATES, "A");
+	store_list_fini(&list);
+	fixture_add(&list, "a", NOW - 600, 7, "heap", 1);     /* A */
+	fixture_add(&list, "a", NOW - 590, 7, "heap", 1);     /* B */
+	fixture_add(&list, "a", NOW - 590, 7, "heap-rss", 1); /* C */
+	fixture_add(&list, "a", NOW - 590, 7, "exit", 1);     /* D */
+	expect(&list, NOW, STORE_MOMENT_SERIES, "ABCD");
+	store_list_fini(&list);
+}
+
 static void without_a_living_process_those_that_ended_last_count(void **state)
 {
 	struct store_list list = {0};
@@ -198,6 +219,7 @@ int main(void)
 	    cmocka_unit_test(times_are_read),
 	    cmocka_unit_test(words_are_split_at_the_last_at),
 	    cmocka_unit_test(the_state_is_the_last_snapshot_of_each_process),
+	    cmocka_unit_test(all_snapshots_of_the_last_second_are_chosen),
 	    cmocka_unit_test(without_a_living_process_those_that_ended_last_count),
 	    cmocka_unit_test(a_pid_may_come_again),
 	    cmocka_unit_test(who_is_silent_for_long_is_gone),
