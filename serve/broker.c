@@ -194,6 +194,7 @@ static const struct refusal {
 } refusals[] = {
     [CONTROL_BUSY] = {-EBUSY, "too many requests wait for this process' sampler"},
     [CONTROL_UNKNOWN] = {-ESRCH, "the process is not profiled any more"},
+    [CONTROL_UNSAMPLED] = {-ENOENT, "the process has taken no sample yet"},
     [CONTROL_UNSUPPORTED] = {-EOPNOTSUPP, "the process' sampler has no such profile"},
     [CONTROL_OFF] = {-ECANCELED, "the daemon is off"},
     [CONTROL_GONE] = {-ESRCH, "the process has ended"},

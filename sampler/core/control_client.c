@@ -217,6 +217,11 @@ static int judge(int got, const struct control_answer *answer, char *reason, siz
 		snprintf(reason, reason_bytes, "the daemon profiles no such process");
 		return -ENOENT;
 	}
+	if (answer->kind == CONTROL_UNSAMPLED) {
+		snprintf(
+		    reason, reason_bytes, "profiled, but no sample has been taken yet: nothing is written");
+		return -ENODATA;
+	}
 	return 0;
 }
 

@@ -50,7 +50,8 @@ int control_client_list(const char *socket, struct control_list *list, char *rea
  * Asks for snapshots or profiles, and calls `visit` with each answer after CONTROL_ASKED. visit owns
  * profile_fd (-1 for a snapshot). If it returns something other than 0, no more answers are waited for.
  * Returns 0 if all have come, or -errno with one line in `reason`. -ENOENT: there is no such process;
- * -ECONNRESET: the server has gone, and *missing answers have not come.
+ * -ENODATA: no such process has taken a sample yet; -ECONNRESET: the server has gone, and *missing answers
+ * have not come.
  */
 int control_client_each(const char *socket, const struct control_request *request,
     int (*visit)(void *context, const struct control_answer *answer, int profile_fd), void *context,

@@ -19,6 +19,7 @@ static const char *const verbs[] = {[CONTROL_LIST] = "list",
 
 static const char *const answers[] = {[CONTROL_BUSY] = "busy",
     [CONTROL_UNKNOWN] = "unknown",
+    [CONTROL_UNSAMPLED] = "unsampled",
     [CONTROL_UNSUPPORTED] = "unsupported",
     [CONTROL_OFF] = "off",
     [CONTROL_ASKED] = "asked",
@@ -166,6 +167,7 @@ int control_answer_format(const struct control_answer *answer, char text[CONTROL
 	switch (answer->kind) {
 	case CONTROL_BUSY:
 	case CONTROL_UNKNOWN:
+	case CONTROL_UNSAMPLED:
 	case CONTROL_UNSUPPORTED:
 	case CONTROL_OFF:
 		length = snprintf(text, room, "%s", word);
@@ -197,6 +199,7 @@ static bool parse_arguments(struct control_answer *answer, char *rest)
 	switch (answer->kind) {
 	case CONTROL_BUSY:
 	case CONTROL_UNKNOWN:
+	case CONTROL_UNSAMPLED:
 	case CONTROL_UNSUPPORTED:
 	case CONTROL_OFF:
 		return !*rest;

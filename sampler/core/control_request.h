@@ -18,6 +18,7 @@
  *
  *     <- "busy"                        too many other clients are waiting: try again later. Sent at once
  *     <- "unknown"                     there is no such process. Sent at once
+ *     <- "unsampled"                   the process is profiled, but has taken no sample yet. Sent at once
  *     <- "unsupported"                 this server cannot do that, or is of another version. Sent at once
  *     <- "off"                         the daemon is switched off. Sent at once
  *     <- "asked 2"                     so many answers will follow. Sent at once
@@ -78,6 +79,7 @@ int control_request_parse(struct control_request *request, const void *bytes, si
 enum control_answer_kind {
 	CONTROL_BUSY,
 	CONTROL_UNKNOWN,
+	CONTROL_UNSAMPLED,
 	CONTROL_UNSUPPORTED,
 	CONTROL_OFF,
 	CONTROL_ASKED,

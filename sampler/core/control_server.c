@@ -303,6 +303,8 @@ static enum control_answer_kind refusal(int64_t error)
 	switch (error) {
 	case -ECANCELED:
 		return CONTROL_OFF;
+	case -ENODATA:
+		return CONTROL_UNSAMPLED;
 	case -EOPNOTSUPP:
 		return CONTROL_UNSUPPORTED;
 	default: /* not "unknown", which means that the process is not profiled */

@@ -36,7 +36,8 @@ struct control_handlers {
 	/*
 	 * Handles any other request. Returns for how many processes control_server_written(), _profiled() or
 	 * _failed() will be called with `asker`, but never from within this call. 0: there is no such
-	 * process. -EOPNOTSUPP: unsupported; -ECANCELED: the daemon is switched off; other -errno: not now.
+	 * process. -ENODATA: no such process has taken a sample yet; -EOPNOTSUPP: unsupported; -ECANCELED:
+	 * the daemon is switched off; other -errno: not now.
 	 */
 	int64_t (*ask)(void *context, const struct control_request *request, uint64_t asker);
 

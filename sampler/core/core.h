@@ -45,6 +45,9 @@ struct core_handlers {
 	void (*list)(struct core *core, struct control_list_writer *writer);
 	/* True: nothing is sampled, and requests are refused. May be NULL. */
 	bool (*is_off)(const struct core *core);
+	/* Is such a process profiled, although it has no books because it has taken no sample? May be
+	 * NULL. */
+	bool (*is_unsampled)(const struct core *core, const struct control_request *request);
 };
 
 struct core {

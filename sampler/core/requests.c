@@ -64,13 +64,8 @@ static int64_t ask_cpu(struct core *core, const struct control_request *request,
 	return error ? error : 1;
 }
 
-static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
+static int64_t ask_all_or_some(struct core *core, const struct control_request *request, uint64_t asker)
 {
-	struct core *core = context;
-
-	if (request->verb != CONTROL_LIST && core->handlers->is_off && core->handlers->is_off(core))
-		return -ECANCELED;
-	core_find_processes(core);
 	switch (request->verb) {
 	case CONTROL_SNAPSHOT:
 		return means_all(core, request)
@@ -85,6 +80,19 @@ static int64_t on_asked(void *context, const struct control_request *request, ui
 		break;
 	}
 	return -EOPNOTSUPP;
+}
+
+static int64_t on_asked(void *context, const struct control_request *request, uint64_t asker)
+{
+	struct core *core = context;
+
+	if (request->verb != CONTROL_LIST && core->handlers->is_off && core->handlers->is_off(core))
+		return -ECANCELED;
+	core_find_processes(core);
+	const int64_t count = ask_all_or_some(core, request, asker);
+	const bool is_unsampled =
+	    !count && core->handlers->is_unsampled && core->handlers->is_unsampled(core, request);
+	return is_unsampled ? -ENODATA : count;
 }
 
 static void on_list(void *context, struct control_list_writer *writer)

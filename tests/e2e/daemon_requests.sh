@@ -21,6 +21,26 @@ test_snapshots_by_the_socket() {
   stop_daemon
 }
 
+# A process that has allocated nothing since the daemon knows it is profiled; a snapshot of it has nothing to say.
+test_a_process_without_a_sample() {
+  configure
+  sed -i 's/^period = 1$/period = 32M/' heaptap.conf
+  start_daemon
+  carry await end &
+  target=$!
+  listed() { "$heaptap" status --socket "$PWD/run/control" --json $target | grep -q '"profiled":true'; }
+  wait_for 20 listed
+  for words in "$target" '--service steps' --all; do
+    equal 1 "$(status_of "$heaptap" snapshot --socket "$PWD/run/control" $words)" "status of snapshot $words"
+    matches '^heaptap: profiled, but no sample has been taken yet: nothing is written$' err
+  done
+  equal 1 "$(status_of "$heaptap" snapshot --socket "$PWD/run/control" --service nobody)" 'status of no service'
+  matches 'profiles no such process' err
+  touch end
+  wait $target
+  stop_daemon
+}
+
 # What is in the store of a process that runs is that process', and what it has counted it keeps, when the daemon is
 # killed and another takes it up; who asks for what is new is not told again what was before, and moments stay.
 test_serve_knows_a_process_by_its_start() {

@@ -68,7 +68,7 @@ static void what_is_no_request_is_refused(void **state)
 static void answers_come_back(void **state)
 {
 	static const struct control_answer rows[] = {{.kind = CONTROL_BUSY}, {.kind = CONTROL_UNKNOWN},
-	    {.kind = CONTROL_UNSUPPORTED}, {.kind = CONTROL_OFF},
+	    {.kind = CONTROL_UNSAMPLED}, {.kind = CONTROL_UNSUPPORTED}, {.kind = CONTROL_OFF},
 	    {.kind = CONTROL_ASKED, .count = UINT32_MAX}, {.kind = CONTROL_LISTED, .bytes = 0},
 	    {.kind = CONTROL_LISTED, .bytes = CONTROL_LIST_BYTES_MAX},
 	    {.kind = CONTROL_WRITTEN, .pid = 7, .text = "/a b/c.pb.gz"},

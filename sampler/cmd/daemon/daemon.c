@@ -351,7 +351,8 @@ int daemon_run(struct options *options)
 	    .look = look,
 	    .is_over = is_over,
 	    .list = daemon_list_write,
-	    .is_off = is_off};
+	    .is_off = is_off,
+	    .is_unsampled = daemon_list_is_unsampled};
 	static struct daemon d = {.library_copy = {.fd = -1}, .round = 1, .off = {.fd = -1}};
 	int status = EXIT_FAILURE;
 

@@ -48,6 +48,22 @@ static const struct process *process_of(const struct daemon *d, const struct pro
 	                                        : NULL;
 }
 
+bool daemon_list_is_unsampled(const struct core *core, const struct control_request *request)
+{
+	const struct daemon *d = core->command;
+
+	for (size_t i = 0; i < d->processes.count; i++) {
+		const struct process_entry *entry = d->processes.entries[i];
+		const bool is_meant = request->target == CONTROL_ALL || entry->pid == request->pid ||
+		    (request->target == CONTROL_SERVICE && entry->service &&
+		        strcmp(entry->service, request->service) == 0);
+
+		if (is_meant && entry->state == PROCESS_PROFILED && !process_of(d, entry))
+			return true;
+	}
+	return false;
+}
+
 static size_t fill_labels(const struct process *process, struct labels *labels, struct control_label *rows)
 {
 	const struct target_plan *plan = process->target.plan;

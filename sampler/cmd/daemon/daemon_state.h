@@ -61,6 +61,9 @@ struct daemon {
 /* daemon_list.c: writes the daemon's answer to "list" (sampler/core/control_list.h). */
 void daemon_list_write(struct core *core, struct control_list_writer *writer);
 
+/* daemon_list.c: does the list have such a process as profiled, without a sample? */
+bool daemon_list_is_unsampled(const struct core *core, const struct control_request *request);
+
 /* daemon_socket.c: opens the control socket, and looks for the file `off` beside it. 0, or -errno after a
  * line. The second function may also be called without the first. */
 int daemon_socket_open(struct daemon *daemon);

@@ -263,6 +263,8 @@ static int ask_folder(void *context, int folder_fd, const char *folder, uid_t ow
 struct listing {
 	char text[256];
 	unsigned int count;
+	pid_t pid;
+	bool has_pid; /* the process of that pid has the library, and its sampler lives */
 };
 
 static int list_one(void *context, pid_t pid, const char *name, bool sampled)
@@ -271,25 +273,32 @@ static int list_one(void *context, pid_t pid, const char *name, bool sampled)
 
 	if (!sampled)
 		return 0;
-	if (++listing->count > LISTED)
-		text_append(listing->text, sizeof(listing->text), ", ...");
-	else
+	if (pid == listing->pid) {
+		listing->has_pid = true;
+		return 1;
+	}
+	if (listing->count++ < LISTED)
 		text_append(listing->text, sizeof(listing->text), "%s%d (%s)",
 		    listing->count > 1 ? ", " : "; profiled here: ", (int)pid, name);
-	return listing->count > LISTED;
+	return 0;
 }
 
 /* Logs that no sampler profiles the process, and which processes are profiled. */
 static void say_unknown(const struct asking *asking)
 {
-	struct listing listing = {.text = ""};
+	struct listing listing = {.text = "", .pid = asking->pid};
 	const char *whose = geteuid() == 0 ? "" : " by you";
 
 	if (asking->refused[0])
 		log_line("%s is ignored: you must own it, and nobody else may write there", asking->refused);
 	profiled_each(list_one, &listing);
+	if (listing.count > LISTED)
+		text_append(listing.text, sizeof(listing.text), ", ...");
 	if (!asking->pid)
 		log_line("no process is being profiled%s", whose);
+	else if (listing.has_pid)
+		log_line("pid %d: it has heaptap's library, but has taken no sample yet: nothing is written",
+		    (int)asking->pid);
 	else
 		log_line("pid %d is not being profiled%s%s", (int)asking->pid, whose, listing.text);
 }
@@ -328,12 +337,12 @@ static bool ask_daemon(struct asking *asking, const struct options *options,
 		asking->failed++;
 		log_line("%s", reason);
 	}
-	if (error == -ECANCELED) {
+	if (error == -ECANCELED || (error == -ENODATA && !asking->written)) {
 		asking->failed++;
 		log_line("%s", reason);
 	}
 	asking->busy += error == -EBUSY;
-	return error == 0 || error == -ECANCELED || missing;
+	return error == 0 || error == -ECANCELED || error == -ENODATA || missing;
 }
 
 /* Asks only the daemon: the user has named its socket or a service. pid 0: all. Returns the exit status. */
