@@ -7,8 +7,8 @@
 
 enum { SERVICE_NAME_BYTES = 128 + 1 };
 
-/* Replaces each other byte by `_`, also a dot in front, since a folder has this name, and a dash in front,
- * which programs take for an option. An empty text becomes "unknown". Pure. */
+/* Replaces each other byte, and a dot or a dash at the beginning, by `_`: a folder has this name, and no
+ * command may take it for an option. An empty text becomes "unknown". Pure. */
 void service_name_clean(const char *text, char name[SERVICE_NAME_BYTES]);
 
 /* Is it what service_name_clean() makes? */

@@ -189,6 +189,25 @@ static void other_widths(void **state)
 	assert_non_null(strstr(print(10), "\nnew      4194304 "));
 }
 
+/* Without a terminal: only its own row is wider than the others. */
+static void a_very_long_name_moves_no_other_row(void **state)
+{
+	struct control_process two[2] = {processes[0], processes[0]};
+	const struct control_list pair = {.daemon = list.daemon, .processes = two, .process_count = 2};
+	char *text, name[128] = "";
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	const struct screen screen = {.out = out};
+
+	memset(name, 'n', sizeof(name) - 1);
+	two[1].service = name;
+	status_table_print(&screen, &pair, &spools, NOW_NS);
+	fclose(out);
+	assert_non_null(strstr(text, name));
+	assert_non_null(strstr(text, "\nredis-server                                        4711 "));
+	free(text);
+}
+
 static void it_says_that_everything_is_off(void **state)
 {
 	struct control_list off = list;
@@ -271,6 +290,7 @@ int main(void)
 	    cmocka_unit_test(the_table),
 	    cmocka_unit_test(names_tell_processes_of_a_service_apart),
 	    cmocka_unit_test(other_widths),
+	    cmocka_unit_test(a_very_long_name_moves_no_other_row),
 	    cmocka_unit_test(it_says_that_everything_is_off),
 	    cmocka_unit_test(no_line_is_wider_than_the_screen),
 	    cmocka_unit_test(the_json),

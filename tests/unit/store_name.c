@@ -23,6 +23,10 @@ static void services_are_cleaned(void **state)
 	assert_string_equal(name, "_._.._etc");
 	service_name_clean("..", name);
 	assert_string_equal(name, "_.");
+	service_name_clean("-rf", name);
+	assert_string_equal(name, "_rf");
+	service_name_clean("a-", name);
+	assert_string_equal(name, "a-");
 	service_name_clean("", name);
 	assert_string_equal(name, "unknown");
 	service_name_clean("\xc3\xa4\n", name);
@@ -33,6 +37,7 @@ static void services_are_cleaned(void **state)
 	assert_int_equal(strlen(name), 128);
 	assert_true(service_name_is_good(name));
 	assert_false(service_name_is_good(".."));
+	assert_false(service_name_is_good("-rf"));
 	assert_false(service_name_is_good(""));
 	assert_false(service_name_is_good("a/b"));
 	assert_false(service_name_is_good(".state"));

@@ -16,6 +16,7 @@ enum {
 	FIXED_COLUMNS = 55, /* of all columns but the service's and the last, with what parts them */
 	BACKEND_COLUMNS = 6,
 	SERVICE_LEAST = 8,
+	SERVICE_MOST = 48, /* without a terminal: a longer name moves the columns of its own row only */
 	CONTAINER_CHARACTERS = 12, /* of its id, as docker and podman show it */
 };
 
@@ -217,7 +218,7 @@ static const char *name_of(const struct control_process *process)
 }
 
 /* The width of the column of services: what the other columns leave. Without a terminal, the longest name
- * fits. */
+ * fits, up to SERVICE_MOST. */
 static int service_columns(const struct screen *screen, const struct control_list *list)
 {
 	int room = (screen->width ? screen->width : WIDTH_DEFAULT) - FIXED_COLUMNS - BACKEND_COLUMNS;
@@ -225,6 +226,7 @@ static int service_columns(const struct screen *screen, const struct control_lis
 	for (size_t i = 0; !screen->width && i < list->process_count; i++) {
 		int columns = screen_columns(name_of(&list->processes[i]));
 
+		columns = columns < SERVICE_MOST ? columns : SERVICE_MOST;
 		room = columns > room ? columns : room;
 	}
 	return room < SERVICE_LEAST ? SERVICE_LEAST : room;
@@ -232,9 +234,9 @@ static int service_columns(const struct screen *screen, const struct control_lis
 
 static void print_service(const struct screen *screen, const struct control_process *process, int columns)
 {
-	int used = screen_text(screen, name_of(process), columns);
+	int used = screen_text(screen, name_of(process), screen->width ? columns : 0);
 
-	fprintf(screen->out, "%*s", columns - used, "");
+	fprintf(screen->out, "%*s", columns > used ? columns - used : 0, "");
 }
 
 static uint64_t lost_samples(const struct control_process *process)
