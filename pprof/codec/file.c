@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,28 @@
  * short whatever the final one is (which may be NAME_MAX long), and `*.pb.gz` does not match it.
  */
 enum { TEMP_NAME_BYTES = sizeof(".heaptap-0123456789abcdef.tmp"), TEMP_ATTEMPTS = 16 };
+
+/* The descriptor of ours that a path stands for, or -1. To open it again fails if it is a socket, or if it was
+ * opened by another user. */
+static int descriptor_of(const char *path)
+{
+	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+	static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		size_t length = strlen(folders[i]), digits;
+
+		if (strncmp(path, folders[i], length) != 0)
+			continue;
+		digits = strspn(path + length, "0123456789");
+		if (digits && digits < sizeof("99999999") && !path[length + digits])
+			return atoi(path + length);
+	}
+	for (int i = 0; i < (int)(sizeof(names) / sizeof(names[0])); i++)
+		if (strcmp(path, names[i]) == 0)
+			return i;
+	return -1;
+}
 
 static int write_all(int fd, const uint8_t *data, size_t len)
 {
@@ -125,9 +148,13 @@ static int publish_in(int folder_fd, const char *name, const uint8_t *data, size
     const gid_t *exact, unsigned int flags)
 {
 	char temp[TEMP_NAME_BYTES];
-	int fd = open_temp(folder_fd, temp, exact ? 0600 : mode);
-	int err = 0, close_err;
+	struct rlimit limit;
+	int fd, err = 0, close_err;
 
+	/* The kernel would end us by SIGXFSZ, with the temporary file left behind. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && len > limit.rlim_cur)
+		return -EFBIG;
+	fd = open_temp(folder_fd, temp, exact ? 0600 : mode);
 	if (fd < 0)
 		return fd;
 	if (exact && ((*exact != (gid_t)-1 && fchown(fd, (uid_t)-1, *exact)) || fchmod(fd, mode)))
@@ -162,6 +189,16 @@ static int write_device(int handle, const uint8_t *data, size_t len)
 	return err ? err : close_err;
 }
 
+/* /dev/stdout is a link to /proc/self/fd/1, whatever that is. A file in its place would take the whole machine's
+ * standard output away. */
+static bool leads_to_proc(int link)
+{
+	static const char proc[] = "/proc/";
+	char text[sizeof(proc)] = "";
+
+	return readlinkat(link, "", text, sizeof(text) - 1) > 0 && strcmp(text, proc) == 0;
+}
+
 /*
  * Deals with what already has the name. A device: writes the data to it, returns 0. A regular file, or
  * nothing: -ENOENT, it may be replaced. Anything else: the error that says why not. It is examined and opened
@@ -171,12 +208,13 @@ static int publish_over(
     const struct folder *folder, const char *name, const uint8_t *data, size_t len, unsigned int flags)
 {
 	int handle = openat(folder->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	bool is_link = false, follow = false;
+	bool is_link = false, follow = false, is_kept = false;
 	struct stat st;
 	int err;
 
 	if (handle >= 0 && fstat(handle, &st) == 0 && S_ISLNK(st.st_mode)) {
 		is_link = true;
+		is_kept = leads_to_proc(handle);
 		follow = flags & FILE_FOLLOW && folder_may_follow(folder, &st);
 		close(handle);
 		handle = openat(folder->fd, name, O_PATH | O_CLOEXEC);
@@ -186,7 +224,7 @@ static int publish_over(
 	if (fstat(handle, &st))
 		err = -errno;
 	else if (S_ISREG(st.st_mode))
-		err = -ENOENT;
+		err = is_kept ? -EINVAL : -ENOENT;
 	else if (!S_ISCHR(st.st_mode))
 		err = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	else if (is_link && !follow)
@@ -207,10 +245,14 @@ int file_publish_in(const struct folder *folder, const char *name, const void *d
 
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags)
 {
+	const int given = flags & FILE_FOLLOW ? descriptor_of(path) : -1;
 	struct folder folder;
 	const char *name;
-	int err = file_open_folder(path, NULL, flags & FILE_MKDIR, &folder, &name);
+	int err;
 
+	if (given >= 0)
+		return write_all(given, data, len);
+	err = file_open_folder(path, NULL, flags & FILE_MKDIR, &folder, &name);
 	if (err)
 		return err;
 	err = file_publish_in(&folder, name, data, len, mode, flags);
@@ -275,24 +317,6 @@ static int read_all(int fd, size_t max_bytes, uint8_t **data, size_t *len)
 		if (*len > max_bytes)
 			return -EFBIG;
 	}
-}
-
-/* The descriptor of ours that a path stands for, or -1: to open it again fails if it is a socket, or if it
- * was opened by another user. */
-static int descriptor_of(const char *path)
-{
-	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		size_t length = strlen(folders[i]), digits;
-
-		if (strncmp(path, folders[i], length) != 0)
-			continue;
-		digits = strspn(path + length, "0123456789");
-		if (digits && digits < sizeof("99999999") && !path[length + digits])
-			return atoi(path + length);
-	}
-	return strcmp(path, "/dev/stdin") == 0 ? STDIN_FILENO : -1;
 }
 
 /* Opens a file that can be read to its end without waiting for a writer. */

@@ -26,13 +26,15 @@ enum file_flags {
  * Publishes data under path with mode (less the umask) and flags (enum file_flags). 0, or -errno of the
  * system call that failed (-ENOSPC, -EACCES, -EROFS, -EDQUOT...); then nothing is left behind but folders
  * that FILE_MKDIR made. Only if syncing the folder itself fails, there is an error although the file is
- * written. A caller with an RLIMIT_FSIZE must ignore SIGXFSZ, or gets that signal instead of -EFBIG.
+ * written. Beyond RLIMIT_FSIZE nothing is begun (-EFBIG): no signal ends the caller.
  *
  * A path that is a character device is written to directly (as root, renaming would replace /dev/null); any
  * other thing that is not a regular file is refused with -EISDIR or -EINVAL. A symbolic link to a file is
- * replaced, not followed; one to a device is refused unless FILE_FOLLOW is set. Set that only for a path that
- * the user wrote in full. In a foreign folder (folder.h) it has no effect, and no link on the way to the
- * folder is followed there (-ELOOP).
+ * replaced, not followed; a link to a device is refused unless FILE_FOLLOW is set, and a link into /proc
+ * (-EINVAL), for such are /dev/stdout and its kind. With FILE_FOLLOW, /dev/stdout, /dev/stderr, /dev/fd/N and
+ * /proc/self/fd/N are our own descriptors, and the data is written to them. Set FILE_FOLLOW only for a path
+ * that the user wrote in full. In a foreign folder (folder.h) it has no effect on links, and no link on the
+ * way to the folder is followed there (-ELOOP).
  */
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags);
 

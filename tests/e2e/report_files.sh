@@ -209,3 +209,38 @@ PYTHON
   python3 -c 'import json, sys; [json.load(open(name, encoding="utf-8", errors="strict")) for name in sys.argv[1:]]' list *.json ||
     fail 'this is no JSON'
 }
+
+# To a pipe, a file, behind what is there; and no name of the machine's is replaced.
+test_output_to_a_descriptor() {
+  local before after
+  record_family
+  first=$(ls dir/*.exit.pb.gz | head -1)
+  before=$(ls -l /dev/stdout)
+  "$heaptap" merge -o merged.pb.gz "$first"
+  "$heaptap" merge -o /dev/stdout "$first" >file.pb.gz
+  "$heaptap" merge -o /dev/stdout "$first" | cat >pipe.pb.gz
+  "$heaptap" merge -o /dev/fd/3 "$first" 3>three.pb.gz
+  cmp merged.pb.gz file.pb.gz
+  cmp merged.pb.gz pipe.pb.gz
+  cmp merged.pb.gz three.pb.gz
+  "$heaptap" report -o /dev/stderr "$first" 2>report
+  matches '^  in use' report
+  "$heaptap" record -q -o /dev/stdout true >recorded 2>err
+  after=$(ls -l /dev/stdout)
+  [ "$before" = "$after" ] || ln -sfn /proc/self/fd/1 /dev/stdout
+  equal "$before" "$after" /dev/stdout
+}
+
+# The old file stays, and no temporary file.
+test_output_beyond_a_limit_of_size() {
+  record_family
+  first=$(ls dir/*.exit.pb.gz | head -1)
+  echo old >kept
+  for words in 'merge' 'report' 'export --format speedscope'; do
+    # shellcheck disable=SC2086
+    equal 1 "$(status_of sh -c "ulimit -f 1; exec \"\$@\"" sh "$heaptap" $words -o kept dir/)" "status of $words"
+    matches '^heaptap: cannot write kept: File too large$' err
+    equal old "$(cat kept)"
+  done
+  equal 0 "$(ls -A | grep -c '\.tmp$' || :)" 'temporary files'
+}

@@ -127,6 +127,35 @@ static void a_symbolic_link_is_replaced(void **state)
 	assert_content("real", "real");
 }
 
+/* As /dev/stdout is a link to /proc/self/fd/1: nothing takes its place, and the data goes where it leads. */
+static void a_link_to_a_descriptor_stays(void **state)
+{
+	char path[64];
+	struct stat st;
+	int fd = open("file", O_RDWR | O_CREAT, 0600), ends[2];
+
+	assert_true(fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	assert_int_equal(symlink(path, "out"), 0);
+	assert_int_equal(publish("out", "new", 0), -EINVAL);
+	assert_int_equal(publish("out", "new", FILE_FOLLOW), -EINVAL);
+	assert_int_equal(lstat("out", &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_content("file", "");
+	assert_int_equal(publish(path, "one", FILE_FOLLOW), 0);
+	snprintf(path, sizeof(path), "/dev/fd/%d", fd);
+	assert_int_equal(publish(path, "two", FILE_FOLLOW), 0);
+	assert_content("file", "onetwo");
+	close(fd);
+	assert_int_equal(publish(path, "three", FILE_FOLLOW), -EBADF);
+	assert_int_equal(pipe(ends), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[1]);
+	assert_int_equal(publish(path, "text", FILE_FOLLOW), 0);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], path, sizeof(path)), 4);
+	close(ends[0]);
+}
+
 /* The folder's owner: "name" is a link to a device and to a file of ours in turn, until killed. */
 static void swap_forever(void)
 {
@@ -212,7 +241,6 @@ static int publish_too_much(void)
 	static char data[100000];
 	struct rlimit limit = {50000, 50000};
 
-	signal(SIGXFSZ, SIG_IGN);
 	if (setrlimit(RLIMIT_FSIZE, &limit))
 		return 1;
 	return file_publish("a", data, sizeof(data), 0600, 0) != -EFBIG;
@@ -372,6 +400,7 @@ int main(void)
 	    FILE_TEST(an_older_file_is_replaced_unless_told_otherwise),
 	    FILE_TEST(missing_folders_are_made_when_asked),
 	    FILE_TEST(a_symbolic_link_is_replaced),
+	    FILE_TEST(a_link_to_a_descriptor_stays),
 	    FILE_TEST(what_is_no_file_stays),
 	    FILE_TEST(a_link_swapped_at_any_moment_leads_nowhere),
 	    FILE_TEST(names_may_have_all_the_length_there_is),
