@@ -38,7 +38,7 @@ static bool is_over(const struct moments_process *process, int64_t moment_ns)
 
 struct moments_state moments_state_at(const struct moments_process *process, int64_t moment_ns)
 {
-	struct moments_state state = {.begun = process->times_ns[0] <= moment_ns};
+	struct moments_state state = {.begun = process->count && process->times_ns[0] <= moment_ns};
 
 	while (state.begun && state.index + 1 < process->count &&
 	    process->times_ns[state.index + 1] <= moment_ns)
@@ -51,7 +51,8 @@ struct moments_state moments_state_at(const struct moments_process *process, int
 static bool is_known(const struct moments_process *processes, size_t count, int64_t moment_ns)
 {
 	for (size_t i = 0; i < count; i++)
-		if (processes[i].start_ns <= moment_ns && processes[i].times_ns[0] > moment_ns)
+		if (processes[i].count && processes[i].start_ns <= moment_ns &&
+		    processes[i].times_ns[0] > moment_ns)
 			return false;
 	return true;
 }

@@ -21,10 +21,10 @@ enum { MOMENTS_MOST = 48 };
 
 struct moments_process {
 	int64_t start_ns;        /* since 1970; 0: before all states */
-	const int64_t *times_ns; /* of its states while it ran, in their order; one at least */
-	size_t count;
-	int64_t end_ns; /* 0: the process runs, or its end was not seen */
-	bool runs;      /* its last state is what it has now */
+	const int64_t *times_ns; /* of its states while it ran, in their order */
+	size_t count;            /* 0: the process counts for nothing */
+	int64_t end_ns;          /* 0: the process runs, or its end was not seen */
+	bool runs;               /* its last state is what it has now */
 };
 
 struct moments_state {

@@ -23,8 +23,8 @@
  */
 enum { TEMP_NAME_BYTES = sizeof(".heaptap-0123456789abcdef.tmp"), TEMP_ATTEMPTS = 16 };
 
-/* The descriptor of ours that a path stands for, or -1. To open it again fails if it is a socket, or if it was
- * opened by another user. */
+/* The descriptor of ours that a path stands for, or -1. To open it again fails if it is a socket, or if it
+ * was opened by another user. */
 static int descriptor_of(const char *path)
 {
 	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -189,8 +189,8 @@ static int write_device(int handle, const uint8_t *data, size_t len)
 	return err ? err : close_err;
 }
 
-/* /dev/stdout is a link to /proc/self/fd/1, whatever that is. A file in its place would take the whole machine's
- * standard output away. */
+/* /dev/stdout is a link to /proc/self/fd/1, whatever that is. A file in its place would take the whole
+ * machine's standard output away. */
 static bool leads_to_proc(int link)
 {
 	static const char proc[] = "/proc/";

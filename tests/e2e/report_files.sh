@@ -84,7 +84,7 @@ test_copies() {
   rm dir/copy* dir/other.pb
   mv sum.pb.gz dir
   equal "$both 2" "$(fact_of bytes dir) $(fact_of processes dir)" 'with the sum'
-  matches '^heaptap: left out: dir/sum.pb.gz, the sum of processes that are here themselves$' err
+  matches '^heaptap: left out: dir/sum.pb.gz, a sum of processes beside profiles of processes; ' err
   "$heaptap" ls dir >ls 2>err
   matches '^Session 1  .*: 2 processes, 7 profiles$' ls
   matches '^ {9}[0-9:]{8}    1\.1 MiB .*  merged: 2 profiles of 2 processes' ls
@@ -92,7 +92,7 @@ test_copies() {
   "$heaptap" report -v dir/sum.pb.gz >report
   ! grep 'samples: .* copied by the hook' report || fail "one part's samples are said to be the sum's"
   equal $((both + one)) "$(fact_of bytes dir/sum.pb.gz "$first")" 'the sum and one of two'
-  matches '^heaptap: dir/sum.pb.gz is a sum of processes, some of which are here themselves: these count twice$' err
+  matches '^heaptap: dir/sum.pb.gz is a sum of processes: a process in it that is here itself counts twice$' err
   # A copy is another state for nobody, but the other side of a comparison.
   cp "$first" copy.pb.gz
   "$heaptap" diff "$first" copy.pb.gz >diff 2>err

@@ -94,14 +94,12 @@ static void states_of_one_process_are_a_series(void **unused)
 	assert_true(has(&s, first + 1, 0) && has(&s, first + 2, 1) && has(&s, first + 3, 2));
 	assert_true(has(&s, first + 4, 3) && s.has_peak);
 	assert_int_equal(s.now, 2);
-	assert_int_equal(s.deltas_left, 1);
-	assert_int_equal(s.states_left, 0);
 	selection_fini(&s);
 	s = selected(READ_PEAK, SESSION_DEFAULT, false, 0);
 	assert_int_equal(s.now, 3);
 	selection_fini(&s);
 	s = selected(READ_NEWEST, SESSION_DEFAULT, true, 0);
-	assert_true(s.count == 1 && has(&s, first + 3, 0) && s.states_left == 3);
+	assert_true(s.count == 1 && has(&s, first + 3, 0) && s.left == 4);
 	selection_fini(&s);
 }
 
@@ -117,8 +115,6 @@ static void processes_add_up_in_their_newest_state(void **unused)
 	assert_true(has(&s, one + 4, 1) && has(&s, two + 4, 1) && has(&s, running, 1));
 	assert_int_equal(s.count, 6);
 	assert_int_equal(s.peaks_missing, 1);
-	assert_int_equal(s.deltas_left, 2);
-	assert_int_equal(s.states_left, 4);
 	selection_fini(&s);
 	s = selected(READ_PEAK, SESSION_DEFAULT, false, 0);
 	assert_int_equal(s.now, 1);
@@ -244,10 +240,15 @@ static void events_are_not_added_to_the_heap(void **unused)
 	assert_true(s.count == 1 && has(&s, heap, 0) && s.events_left == 1);
 	selection_fini(&s);
 	/* They are of one process, though their starts are not the same. */
-	assert_int_equal(sessions_make(&g, pointers, count), 0);
+	assert_int_equal(sessions_make(&g, pointers, count, NULL), 0);
 	assert_int_equal(g.process_count, 1);
 	assert_int_equal(g.processes[0].newest, heap);
-	assert_int_equal(sessions_files(&g.processes[0]), 2);
+	assert_int_equal(g.processes[0].count, 2);
+	sessions_fini(&g);
+	/* Under another program they are not. */
+	strcpy(origins[event].program, "sh");
+	assert_int_equal(sessions_make(&g, pointers, count, NULL), 0);
+	assert_int_equal(g.process_count, 2);
 	sessions_fini(&g);
 }
 
@@ -278,7 +279,7 @@ static void nothing_is_no_session(void **unused)
 	struct selection s = selected(READ_NEWEST, SESSION_DEFAULT, false, -ENODATA);
 
 	selection_fini(&s);
-	assert_int_equal(sessions_make(&g, pointers, 0), 0);
+	assert_int_equal(sessions_make(&g, pointers, 0, NULL), 0);
 	assert_int_equal(g.session_count, 0);
 	sessions_fini(&g);
 }

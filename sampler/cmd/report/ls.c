@@ -60,17 +60,15 @@ static void facts_find(const struct list *list, size_t process, struct facts *fa
 {
 	const struct sessions *g = &list->sessions;
 	const struct sessions_process *p = &g->processes[process];
-	const size_t count = sessions_files(p);
 
-	facts->newest = p->newest == SESSIONS_NONE ? sessions_file(g, p, count - 1) : (size_t)p->newest;
+	facts->newest = p->newest == SESSIONS_NONE ? g->order[p->first + p->count - 1] : (size_t)p->newest;
 	facts->origin = g->origins[facts->newest];
 	facts->inuse_bytes = p->newest == SESSIONS_NONE ? -1 : list->files->files[p->newest].inuse_bytes;
 	facts->peak_bytes = p->peak == SESSIONS_NONE ? -1 : list->files->files[p->peak].inuse_bytes;
-	for (size_t i = 0; i < count && p->peak == SESSIONS_NONE; i++) {
-		const size_t file = sessions_file(g, p, i);
+	for (size_t i = 0; i < p->state_count && p->peak == SESSIONS_NONE; i++) {
+		const int64_t bytes = list->files->files[g->order[p->first + i]].inuse_bytes;
 
-		if (!sessions_is_delta(g, file) && list->files->files[file].inuse_bytes > facts->peak_bytes)
-			facts->peak_bytes = list->files->files[file].inuse_bytes;
+		facts->peak_bytes = bytes > facts->peak_bytes ? bytes : facts->peak_bytes;
 	}
 	describe_end(facts->origin, facts->end, sizeof(facts->end));
 }
@@ -79,6 +77,11 @@ static void facts_find(const struct list *list, size_t process, struct facts *fa
 static bool is_process(const struct facts *facts)
 {
 	return !*facts->origin->merged;
+}
+
+static const struct origin *first_of(const struct list *list, const struct sessions_process *process)
+{
+	return list->sessions.origins[list->sessions.order[process->first]];
 }
 
 static const char *name_of(const struct origin *o)
@@ -145,15 +148,15 @@ static void print_process(const struct list *list, size_t process)
 	print_time(out, p->start_ns, "%H:%M:%S", 8);
 	print_bytes(out, facts.inuse_bytes);
 	print_bytes(out, facts.peak_bytes);
-	fprintf(out, " %5zu  ", sessions_files(p));
+	fprintf(out, " %5zu  ", p->count);
 	columns = screen_text(screen, name_of(facts.origin), list->program_columns - 2);
 	if (*facts.end) {
 		fprintf(out, "%*s", list->program_columns - columns, "");
 		screen_text(screen, facts.end, screen_room(screen, FACTS_COLUMNS + list->program_columns));
 	}
 	putc('\n', out);
-	for (size_t i = 0; list->all && i < sessions_files(p); i++)
-		print_file(list, &list->files->files[sessions_file(&list->sessions, p, i)]);
+	for (size_t i = 0; list->all && i < p->count; i++)
+		print_file(list, &list->files->files[list->sessions.order[p->first + i]]);
 }
 
 static void columns_find(struct list *list, size_t session)
@@ -163,8 +166,7 @@ static void columns_find(struct list *list, size_t session)
 
 	for (size_t i = 0; i < s->count; i++) {
 		const struct sessions_process *p = &list->sessions.processes[s->first + i];
-		int columns =
-		    screen_columns(name_of(list->sessions.origins[sessions_file(&list->sessions, p, 0)]));
+		int columns = screen_columns(name_of(first_of(list, p)));
 
 		most = columns > most ? columns : most;
 	}
@@ -175,24 +177,22 @@ static void print_session(const struct list *list, size_t session)
 {
 	const struct sessions_item *s = &list->sessions.sessions[session];
 	const struct screen *screen = list->screen;
-	const struct origin *first;
+	const struct origin *first = first_of(list, &list->sessions.processes[s->first]);
 	size_t file_count = 0, process_count = 0;
 
 	for (size_t i = 0; i < s->count; i++) {
 		const struct sessions_process *p = &list->sessions.processes[s->first + i];
 
-		file_count += sessions_files(p);
-		process_count += !*list->sessions.origins[sessions_file(&list->sessions, p, 0)]->merged;
+		file_count += p->count;
+		process_count += !*first_of(list, p)->merged;
 	}
-	first =
-	    list->sessions.origins[sessions_file(&list->sessions, &list->sessions.processes[s->first], 0)];
 	fprintf(screen->out, "%s%sSession %zu%s  ", session > list->first ? "\n" : "",
 	    screen_style(screen, SCREEN_HEAD), session + 1, screen_style(screen, SCREEN_PLAIN));
-	if (s->known)
-		print_time(screen->out, s->start_ns, "%Y-%m-%d %H:%M:%S %Z", 0);
+	if (*first->session)
+		print_time(screen->out, first->session_ns, "%Y-%m-%d %H:%M:%S %Z", 0);
 	else
 		fputs("profiles that name no session", screen->out);
-	if (s->known && *first->host) {
+	if (*first->session && *first->host) {
 		fputs(" on ", screen->out);
 		screen_text(screen, first->host, 0);
 	}
@@ -237,8 +237,8 @@ static void write_process(struct json *json, const struct list *list, size_t pro
 	if (facts.peak_bytes >= 0)
 		json_integer(json, "peak_bytes", facts.peak_bytes);
 	json_array(json, "files");
-	for (size_t i = 0; i < sessions_files(p); i++) {
-		const struct profile_file *file = &list->files->files[sessions_file(&list->sessions, p, i)];
+	for (size_t i = 0; i < p->count; i++) {
+		const struct profile_file *file = &list->files->files[list->sessions.order[p->first + i]];
 
 		json_object(json, NULL);
 		write_path(json, "path", file->path);
@@ -264,7 +264,8 @@ static void write_json(const struct list *list)
 	for (size_t i = list->first; i < list->end; i++) {
 		json_object(&json, NULL);
 		json_integer(&json, "session", (int64_t)i + 1);
-		json_integer(&json, "start_ns", g->sessions[i].known ? g->sessions[i].start_ns : 0);
+		json_integer(
+		    &json, "start_ns", first_of(list, &g->processes[g->sessions[i].first])->session_ns);
 		json_array(&json, "processes");
 		for (size_t p = 0; p < g->sessions[i].count; p++)
 			write_process(&json, list, g->sessions[i].first + p);
@@ -306,7 +307,7 @@ int ls_run(struct options *options)
 	if (ls_store_wanted(options, store))
 		return ls_store_run(options, store);
 	status = profile_files_read(&files, options, &origins_only);
-	if (!status && sessions_make(&list.sessions, files.origins, files.count)) {
+	if (!status && sessions_make(&list.sessions, files.origins, files.count, NULL)) {
 		log_line("not enough memory");
 		status = 1;
 	}

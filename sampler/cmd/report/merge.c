@@ -54,15 +54,13 @@ static void say(const struct selection *s, const char *what)
 {
 	const char *state = s->state == READ_PEAK ? "peak" : "newest";
 
-	if (s->states_left || s->deltas_left || s->session_count > 1 || s->count > s->process_count)
+	if (s->left || s->session_count > 1 || s->count > s->process_count)
 		log_line("merged: %s", what);
-	if (s->states_left)
-		log_line("left out: %zu other state%s of the same process%s: the %s counts (--state all adds "
-		         "all up)",
-		    s->states_left, s->states_left == 1 ? "" : "s", s->process_count == 1 ? "" : "es", state);
-	if (s->deltas_left)
-		log_line("left out: %zu delta%s (--state delta adds them up)", s->deltas_left,
-		    s->deltas_left == 1 ? "" : "s");
+	if (s->left)
+		log_line(
+		    "left out: %zu other profile%s of the same process%s: the %s counts (--state all adds "
+		    "all up, --state delta the deltas)",
+		    s->left, s->left == 1 ? "" : "s", s->process_count == 1 ? "" : "es", state);
 }
 
 static int merge_selected(

@@ -10,6 +10,7 @@
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/cmd/report/recorded_here.h"
+#include "sampler/cmd/report/sessions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -149,11 +150,7 @@ static int file_add(struct profile_files *f, const struct operand_path *path, co
 	file->path = path->path;
 	file->operand = path->operand;
 	sums_find(file);
-	if (duplicates_facts_read(&file->facts, file->profile, file->origin.event, *file->origin.merged,
-	        choice->each_counts ? file->operand : 0)) {
-		log_line("not enough memory");
-		return -ENOMEM;
-	}
+	file->facts = duplicates_read(file->path, file->profile, choice->each_counts ? file->operand : 0);
 	if (choice->origins_only) {
 		profile_free(file->profile);
 		file->profile = NULL;
@@ -162,85 +159,112 @@ static int file_add(struct profile_files *f, const struct operand_path *path, co
 	return 0;
 }
 
-/* ---- duplicates */
+/* ---- files that do not count */
 
-/* Nothing is said of the raw twin of a profile that has names now: the user has made it. */
-static void say_duplicates(const struct profile_files *f, const struct duplicates_verdict *verdicts)
+/* Says which files are copies. A raw twin is what `heaptap symbolize` leaves: nobody has to know. */
+static void say_copies(const struct profile_files *f)
 {
-	struct passed_over copies = {0}, sums = {0};
+	struct passed_over copies = {0};
 	const char *original = "";
 
 	for (size_t i = 0; i < f->count; i++) {
-		if (verdicts[i].kind == DUPLICATES_COPY && !copies.count)
-			original = f->files[verdicts[i].other].path;
-		if (verdicts[i].kind == DUPLICATES_COPY)
-			pass_over(&copies, f->files[i].path, NULL);
-		if (verdicts[i].kind == DUPLICATES_SUM)
-			pass_over(&sums, f->files[i].path, NULL);
-		if (verdicts[i].overlaps)
-			log_line("%s is a sum of processes, some of which are here themselves: these count "
-			         "twice",
-			    f->files[i].path);
+		const struct duplicates_facts *facts = &f->files[i].facts;
+
+		if (!facts->same || facts->names != facts->same->names)
+			continue;
+		original = facts->same->path;
+		pass_over(&copies, facts->path, NULL);
 	}
 	if (copies.count == 1)
 		log_line("counted once: %s is a copy of %s", copies.names, original);
 	else if (copies.count)
 		log_line("counted once: %zu copies of other profiles, %s%s", copies.count, copies.names,
 		    copies.count > NAMES_SHOWN ? ", ..." : "");
+}
+
+static bool is_beside_a_process(const struct profile_files *f, const struct profile_file *sum)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		const struct profile_file *file = &f->files[i];
+
+		if (!*file->origin.merged && file->facts.group == sum->facts.group &&
+		    strcmp(sessions_kind(&file->origin), sessions_kind(&sum->origin)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A sum of processes in a folder beside profiles of processes would count them twice. */
+static void leave_sums_out(struct profile_files *f)
+{
+	struct passed_over sums = {0};
+
+	for (size_t i = 0; i < f->count; i++) {
+		struct profile_file *file = &f->files[i];
+
+		if (!*file->origin.merged || file->facts.same || !is_beside_a_process(f, file))
+			continue;
+		if (f->operands.has_folder)
+			pass_over(&sums, file->path, NULL);
+		else
+			log_line("%s is a sum of processes: a process in it that is here itself counts twice",
+			    file->path);
+		file->is_left_out = f->operands.has_folder;
+	}
 	if (sums.count)
-		log_line("left out: %s%s, %s of processes that are here themselves", sums.names,
-		    sums.count > NAMES_SHOWN ? ", ..." : "", sums.count == 1 ? "the sum" : "sums");
+		log_line("left out: %s%s, %s of processes beside profiles of processes; give files and no "
+		         "folder to add them up",
+		    sums.names, sums.count > NAMES_SHOWN ? ", ..." : "", sums.count == 1 ? "a sum" : "sums");
 }
 
 /* Moves the files that count to the front, in their order. */
-static void duplicates_move(
-    struct profile_files *f, struct profile_file *sorted, const struct duplicates_verdict *verdicts)
+static void move_counted(struct profile_files *f, struct profile_file *sorted)
 {
-	size_t at = 0, count;
+	const size_t count = f->count;
+	size_t last = count;
 
-	for (size_t i = 0; i < f->count; i++)
-		if (verdicts[i].kind == DUPLICATES_NONE)
-			sorted[at++] = f->files[i];
-	count = at;
-	for (size_t i = 0; i < f->count; i++) {
-		if (verdicts[i].kind == DUPLICATES_NONE)
+	f->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		struct profile_file *file = &f->files[i];
+
+		if (!file->facts.same && !file->is_left_out) {
+			sorted[f->count++] = *file;
 			continue;
-		sorted[at] = f->files[i];
-		sorted[at].same_as =
-		    verdicts[i].kind == DUPLICATES_SUM ? NULL : f->files[verdicts[i].other].path;
-		profile_free(sorted[at].profile);
-		sorted[at++].profile = NULL;
+		}
+		file->same_as = file->facts.same ? file->facts.same->path : NULL;
+		profile_free(file->profile);
+		file->profile = NULL;
+		sorted[--last] = *file;
 	}
+	f->duplicate_count = count - f->count;
 	free(f->files);
 	f->files = sorted;
-	f->duplicate_count = f->count - count;
-	f->count = count;
+	for (size_t i = 0; i < count; i++)
+		f->origins[i] = &f->files[i].origin;
 }
 
 /* Returns 0 or the exit status. */
-static int duplicates_drop(struct profile_files *f, const struct profile_files_choice *choice)
+static int drop_uncounted(struct profile_files *f, const struct profile_files_choice *choice)
 {
-	struct duplicates_facts *facts = calloc(f->count + 1, sizeof(*facts));
-	struct duplicates_verdict *verdicts = calloc(f->count + 1, sizeof(*verdicts));
+	struct duplicates_facts **facts = calloc(f->count + 1, sizeof(struct duplicates_facts *));
 	struct profile_file *sorted = calloc(f->count + 1, sizeof(*sorted));
-	int err = facts && verdicts && sorted ? 0 : -ENOMEM;
+	int err = facts && sorted ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < f->count && !err; i++)
-		facts[i] = f->files[i].facts;
+		facts[i] = &f->files[i].facts;
 	if (!err)
-		err = duplicates_find(facts, f->count, !choice->origins_only, verdicts);
-	if (!err) {
-		say_duplicates(f, verdicts);
-		duplicates_move(f, sorted, verdicts);
-	} else {
+		err = duplicates_find(facts, f->count);
+	free(facts);
+	if (err) {
 		log_line("not enough memory");
 		free(sorted);
+		return 1;
 	}
-	for (size_t i = 0; i < f->count; i++)
-		f->origins[i] = &f->files[i].origin;
-	free(verdicts);
-	free(facts);
-	return err ? 1 : 0;
+	say_copies(f);
+	if (!choice->origins_only)
+		leave_sums_out(f);
+	move_counted(f, sorted);
+	return 0;
 }
 
 int profile_files_read(
@@ -270,15 +294,13 @@ int profile_files_read(
 	if (!f->count)
 		return f->unread_count ? 1 : say_nothing_there(&f->operands, &passed, options->operands);
 	say_passed_over(&passed);
-	return duplicates_drop(f, choice);
+	return drop_uncounted(f, choice);
 }
 
 void profile_files_fini(struct profile_files *f)
 {
-	for (size_t i = 0; i < f->count + f->duplicate_count; i++) {
+	for (size_t i = 0; i < f->count + f->duplicate_count; i++)
 		profile_free(f->files[i].profile);
-		duplicates_facts_fini(&f->files[i].facts);
-	}
 	free(f->files);
 	free(f->origins);
 	operands_fini(&f->operands);

@@ -3,7 +3,8 @@
  * The profiles that a command was given, read into memory with their origins. A file that is not a profile
  * (a log in a glob) is passed over with a line, if there is a profile besides. A profile that is damaged or
  * missing, and any other file with a profile's name, is an error, or is at least named and counted: a sum
- * must not lack a process in silence. Duplicates (duplicates.h) do not count.
+ * must not lack a process in silence. Duplicates (duplicates.h) do not count, nor does a sum of processes
+ * (`heaptap merge`) that lies in a folder beside profiles of single processes.
  */
 #ifndef SAMPLER_CMD_REPORT_PROFILE_FILES_H
 #define SAMPLER_CMD_REPORT_PROFILE_FILES_H
@@ -28,6 +29,7 @@ struct profile_file {
 	bool chosen;
 	struct duplicates_facts facts;
 	const char *same_as; /* of a duplicate: the path of the file that counts; NULL for a sum */
+	bool is_left_out;    /* a sum of processes, beside profiles of processes in a folder */
 };
 
 struct profile_files {

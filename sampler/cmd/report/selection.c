@@ -9,45 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The files of one kind, grouped. */
 struct candidates {
-	const struct origin **origins;
-	size_t *files; /* their numbers among all that were given */
-	struct sessions sessions;
-	size_t first, end; /* processes of the sessions that count */
-	size_t capacity;   /* of the selection's pairs */
+	struct sessions sessions; /* of the files of one kind */
+	size_t first, end;        /* processes of the sessions that count */
+	size_t capacity;          /* of the selection's pairs */
+	bool is_heap;             /* their kind */
 };
-
-/* "" for the heap. A profile of another tool is told by what its period counts. */
-static const char *kind_of(const struct origin *o)
-{
-	if (o->ours || strcmp(o->period_type, "space") == 0)
-		return o->event;
-	return o->period_type;
-}
 
 /* The heap profiles if there are any, otherwise the profiles of the first one's kind. */
 static int candidates_find(
     struct candidates *c, struct selection *s, const struct origin *const *origins, size_t count)
 {
-	const char *kind = count ? kind_of(origins[0]) : "";
-	size_t found = 0;
+	const char *kind = count ? sessions_kind(origins[0]) : "";
+	int err;
 
 	for (size_t i = 0; i < count; i++)
-		if (!*kind_of(origins[i]))
+		if (!*sessions_kind(origins[i]))
 			kind = "";
-	c->origins = calloc(count + 1, sizeof(*c->origins));
-	c->files = calloc(count + 1, sizeof(*c->files));
-	if (!c->origins || !c->files)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(kind_of(origins[i]), kind) != 0)
-			continue;
-		c->origins[found] = origins[i];
-		c->files[found++] = i;
-	}
-	s->events_left = count - found;
-	return sessions_make(&c->sessions, c->origins, found);
+	c->is_heap = !*kind;
+	err = sessions_make(&c->sessions, origins, count, kind);
+	s->events_left = count - c->sessions.file_count;
+	return err;
 }
 
 static int sessions_choose(struct candidates *c, struct selection *s, int32_t number)
@@ -70,56 +52,45 @@ static int pair_add(struct selection *s, struct candidates *c, size_t file, size
 {
 	if (array_reserve(&s->pairs, &c->capacity, s->count + 1, sizeof(*s->pairs)))
 		return -ENOMEM;
-	s->pairs[s->count++] =
-	    (struct selection_pair){.file = c->files[file], .column = column, .process = process};
+	s->pairs[s->count++] = (struct selection_pair){.file = file, .column = column, .process = process};
 	return 0;
-}
-
-static bool is_state(const struct candidates *c, size_t file)
-{
-	return !sessions_is_peak(&c->sessions, file) && !sessions_is_delta(&c->sessions, file);
 }
 
 /* Adds every delta, or every file. */
 static int add_all(struct selection *s, struct candidates *c, bool deltas)
 {
-	const struct sessions *g = &c->sessions;
 	int err = 0;
 
 	for (size_t p = c->first; p < c->end; p++) {
-		const size_t before = s->count;
+		const struct sessions_process *process = &c->sessions.processes[p];
+		const size_t first = deltas ? process->delta_first : 0;
 
-		for (size_t i = 0; i < sessions_files(&g->processes[p]) && !err; i++) {
-			const size_t file = sessions_file(g, &g->processes[p], i);
-
-			if (!deltas || sessions_is_delta(g, file))
-				err = pair_add(s, c, file, 0, p);
-		}
-		s->process_count += s->count > before;
+		for (size_t i = first; i < process->count && !err; i++)
+			err = pair_add(s, c, c->sessions.order[process->first + i], 0, p);
+		s->process_count += first < process->count;
 	}
 	return err ? err : s->count ? 0 : -ENODATA;
 }
 
-/* Adds the states of the only process. */
-static int add_series(struct selection *s, struct candidates *c, size_t process)
+/* How many of its states are of a process that ran on. */
+static size_t running_states(const struct sessions *g, const struct sessions_process *process)
 {
-	const struct sessions_process *p = &c->sessions.processes[process];
-	bool has_end = false;
+	return process->state_count - (process->state_count && origin_is_last(g->origins[process->newest]));
+}
+
+/* Adds the states of the only process. */
+static int add_series(struct selection *s, struct candidates *c, size_t p)
+{
+	const struct sessions_process *process = &c->sessions.processes[p];
 	int err = 0;
 
-	for (size_t i = 0; i < sessions_files(p) && !err; i++) {
-		const size_t file = sessions_file(&c->sessions, p, i);
-
-		if (!is_state(c, file))
-			continue;
-		has_end = origin_is_last(c->origins[file]);
-		err = pair_add(s, c, file, s->count, process);
-	}
+	for (size_t i = 0; i < process->state_count && !err; i++)
+		err = pair_add(s, c, c->sessions.order[process->first + i], i, p);
 	s->series_count = s->count ? s->count : 1;
-	s->growth_count = s->count - has_end;
-	s->has_peak = p->peak != SESSIONS_NONE;
+	s->growth_count = running_states(&c->sessions, process);
+	s->has_peak = process->peak != SESSIONS_NONE;
 	if (!err && s->has_peak)
-		err = pair_add(s, c, (size_t)p->peak, s->count, process);
+		err = pair_add(s, c, (size_t)process->peak, s->count, p);
 	s->column_count = s->count;
 	s->now = s->state == READ_PEAK && s->has_peak ? s->count - 1 : s->series_count - 1;
 	return err;
@@ -153,72 +124,26 @@ static int add_processes(struct selection *s, struct candidates *c, bool one_col
 
 /* ---- several processes added up, moment by moment */
 
-/* Their states while they ran. */
-struct running {
-	struct moments_process *processes;
-	size_t *numbers; /* of these processes, among all */
-	size_t *files;
-	int64_t *times_ns;
-	size_t process_count, file_count;
-};
-
-/* When the process ended; 0: nobody has seen its end. */
-static int64_t end_of(const struct candidates *c, size_t process)
-{
-	const long newest = c->sessions.processes[process].newest;
-
-	return newest != SESSIONS_NONE && origin_is_last(c->origins[newest]) ? c->origins[newest]->time_ns
-	                                                                     : 0;
-}
-
-static void list_running(struct running *r, const struct candidates *c)
-{
-	for (size_t p = c->first; p < c->end; p++) {
-		const struct sessions_process *process = &c->sessions.processes[p];
-		const size_t first = r->file_count;
-
-		for (size_t i = 0; i < process->heap_count; i++) {
-			const size_t file = sessions_file(&c->sessions, process, i);
-
-			if (!is_state(c, file) || origin_is_last(c->origins[file]))
-				continue;
-			r->files[r->file_count] = file;
-			r->times_ns[r->file_count++] = c->origins[file]->time_ns;
-		}
-		if (r->file_count == first)
-			continue;
-		r->numbers[r->process_count] = p;
-		r->processes[r->process_count++] = (struct moments_process){.start_ns = process->start_ns,
-		    .times_ns = r->times_ns + first,
-		    .count = r->file_count - first,
-		    .end_ns = end_of(c, p)};
-	}
-}
-
 /* Adds one process at one moment. What an ended process has allocated is in its last profile. */
 static int add_moment(
-    struct selection *s, struct candidates *c, const struct running *r, size_t number, size_t moment)
+    struct selection *s, struct candidates *c, const struct moments_process *running, size_t p, size_t moment)
 {
-	const struct moments_process *process = &r->processes[number];
-	const struct moments_state state = moments_state_at(process, s->growth_times_ns[moment]);
-	const size_t first = (size_t)(process->times_ns - r->times_ns), p = r->numbers[number];
-	size_t file = r->files[first + state.index];
+	const struct sessions_process *process = &c->sessions.processes[p];
+	const struct moments_state state = moments_state_at(running, s->growth_times_ns[moment]);
+	const size_t place = state.over ? process->state_count - 1 : state.index;
 
 	if (!state.begun)
 		return 0;
-	if (state.over)
-		file = process->end_ns ? (size_t)c->sessions.processes[p].newest
-		                       : r->files[first + process->count - 1];
-	if (pair_add(s, c, file, s->column_count + moment, p))
+	if (pair_add(s, c, c->sessions.order[process->first + place], s->column_count + moment, p))
 		return -ENOMEM;
 	s->pairs[s->count - 1].is_added_up = true;
 	s->pairs[s->count - 1].ended = state.over;
 	return 0;
 }
 
-static int add_moments(struct selection *s, struct candidates *c, const struct running *r)
+static int add_moments(struct selection *s, struct candidates *c, const struct moments_process *running)
 {
-	const int moments = moments_choose(s->growth_times_ns, MOMENTS_MOST, r->processes, r->process_count);
+	const int moments = moments_choose(s->growth_times_ns, MOMENTS_MOST, running, c->end - c->first);
 	int err = moments < 0 ? moments : 0;
 
 	if (moments >= 0)
@@ -226,8 +151,8 @@ static int add_moments(struct selection *s, struct candidates *c, const struct r
 	if (moments < TREND_POINTS_LEAST)
 		return err;
 	for (size_t moment = 0; moment < s->growth_count; moment++)
-		for (size_t i = 0; i < r->process_count && !err; i++)
-			err = add_moment(s, c, r, i, moment);
+		for (size_t p = c->first; p < c->end && !err; p++)
+			err = add_moment(s, c, &running[p - c->first], p, moment);
 	s->growth_first = s->column_count;
 	s->column_count += s->growth_count;
 	return err;
@@ -235,29 +160,33 @@ static int add_moments(struct selection *s, struct candidates *c, const struct r
 
 static int add_growth(struct selection *s, struct candidates *c)
 {
-	const size_t processes = c->sessions.process_count + 1, files = c->sessions.file_count + 1;
-	struct running r = {
-	    .processes = calloc(processes, sizeof(*r.processes)),
-	    .numbers = calloc(processes, sizeof(*r.numbers)),
-	    .files = calloc(files, sizeof(*r.files)),
-	    .times_ns = calloc(files, sizeof(*r.times_ns)),
-	};
-	int err = -ENOMEM;
+	const struct sessions *g = &c->sessions;
+	struct moments_process *running = calloc(g->process_count + 1, sizeof(*running));
+	int64_t *times_ns = calloc(g->file_count + 1, sizeof(*times_ns)); /* of the files in their order */
+	int err = running && times_ns ? 0 : -ENOMEM;
 
-	if (r.processes && r.numbers && r.files && r.times_ns) {
-		list_running(&r, c);
-		err = add_moments(s, c, &r);
+	for (size_t i = 0; i < g->file_count && !err; i++)
+		times_ns[i] = g->origins[g->order[i]]->time_ns;
+	for (size_t p = c->first; p < c->end && !err; p++) {
+		const struct sessions_process *process = &g->processes[p];
+		const size_t count = running_states(g, process), last = process->first + count;
+
+		running[p - c->first] = (struct moments_process){.start_ns = process->start_ns,
+		    .times_ns = times_ns + process->first,
+		    .count = count,
+		    .end_ns = count < process->state_count ? times_ns[last] : 0};
 	}
-	free(r.processes);
-	free(r.numbers);
-	free(r.files);
-	free(r.times_ns);
+	if (!err)
+		err = add_moments(s, c, running);
+	free(running);
+	free(times_ns);
 	return err;
 }
 
 static int choose(struct selection *s, struct candidates *c, const struct selection_choice *choice)
 {
 	size_t process = c->first;
+	int err;
 
 	s->state = choice->state;
 	s->column_count = s->series_count = 1;
@@ -277,39 +206,19 @@ static int choose(struct selection *s, struct candidates *c, const struct select
 		return -ENODATA;
 	if (s->process_count == 1 && !choice->one_column)
 		return add_series(s, c, process);
-	const int err = add_processes(s, c, choice->one_column);
-	if (err || choice->one_column || choice->no_growth || s->state == READ_PEAK)
+	err = add_processes(s, c, choice->one_column);
+	for (size_t p = c->first; p < c->end; p++)
+		s->left += c->sessions.processes[p].count;
+	s->left -= s->count < s->left ? s->count : s->left;
+	if (err || choice->one_column || choice->no_growth || s->state == READ_PEAK || !c->is_heap)
 		return err;
 	return add_growth(s, c);
-}
-
-/* Counts the files of the sessions that count which are in no column. */
-static int count_left(struct selection *s, const struct candidates *c, size_t count)
-{
-	const struct sessions *g = &c->sessions;
-	bool *counts = calloc(count + 1, sizeof(*counts));
-
-	if (!counts)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->count; i++)
-		counts[s->pairs[i].file] |= !s->pairs[i].is_added_up;
-	for (size_t p = c->first; p < c->end; p++) {
-		for (size_t i = 0; i < sessions_files(&g->processes[p]); i++) {
-			const size_t file = sessions_file(g, &g->processes[p], i);
-			const bool left = !counts[c->files[file]], delta = sessions_is_delta(g, file);
-
-			s->deltas_left += left && delta;
-			s->states_left += left && !delta;
-		}
-	}
-	free(counts);
-	return 0;
 }
 
 int selection_make(struct selection *s, const struct origin *const *origins, size_t count,
     const struct selection_choice *choice)
 {
-	struct candidates c = {0};
+	struct candidates c = {.first = 0};
 	int err;
 
 	memset(s, 0, sizeof(*s));
@@ -318,11 +227,7 @@ int selection_make(struct selection *s, const struct origin *const *origins, siz
 		err = sessions_choose(&c, s, choice->session);
 	if (!err)
 		err = choose(s, &c, choice);
-	if (!err)
-		err = count_left(s, &c, count);
 	sessions_fini(&c.sessions);
-	free(c.origins);
-	free(c.files);
 	return err;
 }
 

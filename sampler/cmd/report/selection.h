@@ -40,7 +40,8 @@ struct selection {
 	enum read_state state;
 	size_t process_count;
 	size_t session_count, session; /* the number of the session that counts, from 1; 0: all count */
-	size_t states_left, deltas_left, events_left; /* files that do not count */
+	size_t left;                   /* with one column: other files of the sessions that count */
+	size_t events_left;            /* files of another kind */
 	size_t peaks_missing; /* processes without a peak: their newest state is in the column of peaks */
 };
 
