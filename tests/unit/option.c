@@ -101,6 +101,16 @@ static void flags_are_set(void **state)
 	assert_int_equal(parse("-f", NULL), 0);
 	assert_true(options.flag);
 	assert_false(options.on);
+	assert_int_equal(parse("--on", NULL), 0);
+	assert_true(options.on);
+	assert_false(options.flag);
+	assert_int_equal(parse("--on", "--flag", "--on", NULL), 0);
+	assert_true(options.on && options.flag);
+	assert_false(options.stop);
+	assert_int_equal(options.small, 0);
+	assert_int_equal(options.guard, 0xdeadbeef);
+	assert_int_equal(parse("word", NULL), 0);
+	assert_false(options.flag || options.on || options.stop);
 	assert_int_equal(parse("--flag=yes", NULL), -EINVAL);
 	assert_string_equal(error, "--flag takes no value");
 }

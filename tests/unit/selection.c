@@ -181,12 +181,20 @@ static void a_process_is_a_pid_and_its_start(void **unused)
 
 static void without_a_session_each_profile_counts(void **unused)
 {
-	struct selection s;
+	size_t named, first = add(0, 7, 0, "0001, every 1 s", 10);
+	size_t second = add(0, 7, 0, "exit, the process exited with status 0", 20);
+	struct selection s = selected(READ_NEWEST, SESSION_DEFAULT, false, 0);
 
-	add(0, 7, 0, "0001, every 1 s", 10);
-	add(0, 7, 0, "exit, the process exited with status 0", 20);
+	assert_true(s.count == 2 && s.process_count == 2 && s.session_count == 1 && s.column_count == 1);
+	assert_true(has(&s, first, 0) && has(&s, second, 0) && s.pairs[0].process != s.pairs[1].process);
+	selection_fini(&s);
+	/* Beside a session they are the oldest. */
+	named = add(5, 7, 5, "0001, every 1 s", 6);
 	s = selected(READ_NEWEST, SESSION_DEFAULT, false, 0);
-	assert_true(s.count == 2 && s.process_count == 2 && s.session_count == 1);
+	assert_true(s.session == 1 && s.session_count == 2 && s.count == 1 && has(&s, named, 0));
+	selection_fini(&s);
+	s = selected(READ_NEWEST, 2, false, 0);
+	assert_true(s.count == 2 && has(&s, first, 0) && has(&s, second, 0));
 	selection_fini(&s);
 }
 
