@@ -92,6 +92,13 @@ test_tables_by_label() {
   matches '100\.0% .*  late \([0-9]+\)$' out
   "$heaptap" report --by lifetime --sort objects labelled.pb.gz >out
   equal 2000 "$(row_of temporary)"
+  matches ' lifetime$' out
+  equal 2 "$(grep -c '%.*temporary' out)" 'lifetimes'
+  at_least 1010 "$(row_of '\[not temporary\]')" 'blocks that were kept or freed late'
+  "$heaptap" report --by lifetime --sort freed labelled.pb.gz >out
+  equal '2000 1000' "$(row_of temporary) $(row_of '\[not temporary\]')" 'freed'
+  "$heaptap" report --by lifetime --sort inuse labelled.pb.gz >out
+  ! grep '% .*  temporary$' out || fail 'a temporary block is in use'
   for by in thread size age lifetime; do
     equal "$("$heaptap" report labelled.pb.gz | grep -E '^  (in use|allocated)')" \
       "$("$heaptap" report --by $by labelled.pb.gz | grep -E '^  (in use|allocated)')" "sums by $by"

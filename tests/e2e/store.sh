@@ -120,7 +120,23 @@ import json, sys
 points = json.load(sys.stdin)["timeline"]
 assert len(points) == 5, points
 assert [p["time_ns"] for p in points] == sorted(p["time_ns"] for p in points)
-assert points[-1]["inuse_bytes"] > points[0]["inuse_bytes"] and points[-1]["rss_bytes"] > 0, points'
+rss = [p["rss_bytes"] for p in points]
+assert rss == sorted(rss) and rss[0] > 1 << 20 and rss[-1] > rss[0], points
+print(*[p["inuse_bytes"] for p in points])' >got
+  for number in 1 2 3 4 5; do inuse_of recorded/000$number.pb.gz; done | xargs >wanted
+  equal "$(cat wanted)" "$(cat got)" 'in use at each snapshot'
+  # The picture climbs from left to right, from a fifth of its height to all of it.
+  python3 - out <<'PYTHON'
+import sys
+rows = [line.rstrip("\n").split(" |", 1)[1] for line in open(sys.argv[1]) if " |" in line]
+assert len(rows) == 10 and len(set(map(len, rows))) == 1, rows
+columns = ["".join(column) for column in zip(*rows)]
+heights = [sum(cell not in " ." for cell in column) for column in columns]
+assert heights == sorted(heights), heights
+assert 1 <= heights[0] <= 4 and heights[-1] == 10 and len(set(heights)) >= 4, heights
+assert any("." in row for row in rows), rows
+assert not any(column.lstrip(" .").count(" ") for column in columns), columns
+PYTHON
   equal 1 "$(status_of "$heaptap" report --timeline --state peak --store store growing)"
   matches '^heaptap: --timeline shows what was in use at each snapshot: it cannot be had with --state$' err
   "$heaptap" report --timeline recorded/0001.pb.gz >out
