@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What came since an earlier profile of the same process.
+ * The difference between two profiles of one process: what was allocated between them.
  *
- * alloc_* of a snapshot counts from the start of the process. A server that adds up what it gets must be sent
- * the difference to the profile that it has. The difference is made stack by stack.
+ * alloc_* of a snapshot are totals: they count from the start of the process. A server that adds up all
+ * profiles that it receives must be sent differences, not totals. The difference is made stack by stack.
  *
- * A total never falls, but the stack that it is counted under may be another: a label has changed, or the
- * daemon was started again and knows no stack of what was freed before. What has fallen under some stacks is
- * taken from others, so that the sum of all differences is the total of the process: first from samples of
- * the same stack, then from the nameless ones (`[lost stack]`), then from stacks that the earlier profile did
- * not have, then from any. No difference is negative.
+ * The total of a process never falls, but the total of one stack may: a label has changed, or the daemon was
+ * restarted and does not know the stacks of blocks that were freed before. Then the same bytes are counted
+ * under another stack, where they look new. So what one stack has lost is subtracted from other stacks:
+ *
+ *     1. from samples of the same stack with other labels
+ *     2. from samples without a stack (`[lost stack]`)
+ *     3. from stacks that the earlier profile does not have
+ *     4. from all others
+ *
+ * No difference is negative, and the differences of all stacks add up to the difference of the process.
  */
 #ifndef PPROF_ANALYSIS_SINCE_H
 #define PPROF_ANALYSIS_SINCE_H
@@ -20,26 +25,27 @@
 struct origin;
 struct profile;
 
-/* The earlier profile. All zero: there was none, so everything since the start of the process is new. */
+/* The earlier profile. All zero: there is no earlier profile, so all totals are new. */
 struct since {
 	const struct profile *first; /* borrowed */
-	int64_t time_ns;             /* of it */
-	bool unknown;                /* there was one, but it is not known any more: no total is new */
+	int64_t time_ns;             /* when the earlier profile was taken */
+	bool unknown;                /* the earlier profile is lost: every difference is 0 */
 };
 
-/* Does this sample type of this profile count from the start of the process? */
+/* Is this sample type of this profile a total? */
 bool since_is_total(const struct origin *origin, const char *type);
 
 /*
- * The values of `last`, samples by sample types, with what came since in the columns of totals. The caller
- * frees them; NULL if there is no memory. *fallen is the sum over all totals of what was taken from samples
- * of other stacks.
+ * The values of `last`, by sample and sample type, with differences in the place of totals. The caller frees
+ * them. NULL if there is no memory. *fallen becomes the sum of what was subtracted from other stacks (steps 2
+ * to 4).
  */
 int64_t *since_values(
     const struct since *since, const struct profile *last, const struct origin *origin, int64_t *fallen);
 
-/* What of a profile is needed as an earlier one: its totals by stack, as a smaller profile. Code that is
- * known by its place in a file loses its names. 0 with *kept the caller's, or -errno. */
+/* Makes the part of a profile that the next difference needs: a smaller profile with the totals of each stack.
+ * Code in files loses its names, for its place in the file identifies it. Returns 0 or -errno. On 0 the caller
+ * owns *kept. */
 int since_keep(const struct profile *profile, const struct origin *origin, struct profile **kept);
 
 #endif
