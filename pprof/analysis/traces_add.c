@@ -9,8 +9,8 @@
 #include "pprof/analysis/code_names.h"
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/prune.h"
-#include "pprof/analysis/split.h"
 #include "pprof/analysis/thread_names.h"
+#include "pprof/model/anonymous.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
 #include "pprof/table/array.h"
@@ -70,6 +70,33 @@ static int shown_make(
 }
 
 /* ---- rows */
+
+/* The thread and the age of a sample's blocks, as names: the rows of one stack may be kept apart by them. */
+struct split {
+	uint32_t thread, age; /* numbers of strings; 0: the sample does not tell */
+};
+
+/* thread: the name of its thread, NULL unknown. */
+static int split_make(struct split *split, struct intern *strings, const struct profile *profile,
+    size_t sample, const char *thread, bool anonymize)
+{
+	char text[GROUPING_TEXT_BYTES], hashed[ANONYMOUS_BYTES];
+	struct profile_label label;
+	const char *name = text;
+	int err = 0;
+
+	*split = (struct split){0, 0};
+	if (thread || filter_label(profile, sample, "thread_id", &label)) {
+		grouping_name(GROUP_THREAD, profile, sample, thread, text);
+		if (anonymize)
+			name = anonymous_name('t', text, hashed);
+		err = intern_add(strings, name, strlen(name), &split->thread);
+	}
+	if (err || !filter_label(profile, sample, "age", &label))
+		return err;
+	grouping_name(GROUP_AGE, profile, sample, NULL, text);
+	return intern_add(strings, text, strlen(text), &split->age);
+}
 
 /* What array_reserve() would add at most. */
 static size_t growth_bytes(size_t capacity, size_t need, size_t item_bytes)

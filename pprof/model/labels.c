@@ -3,7 +3,7 @@
 
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
-#include "pprof/text/percent.h"
+#include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 
 #include <errno.h>
@@ -116,7 +116,8 @@ int labels_add_comment(struct labels *labels, const char *text)
 
 			if (!value)
 				return -ENOMEM;
-			err = add(labels, text, name_length, value, percent_decode(value, strlen(value)));
+			err =
+			    add(labels, text, name_length, value, text_percent_decode(value, strlen(value)));
 			free(value);
 		}
 		text += length + (text[length] == ' ');

@@ -2,7 +2,7 @@
 #include "sampler/cmd/daemon/declared_names.h"
 
 #include "pprof/codec/wire.h"
-#include "pprof/text/percent.h"
+#include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 #include "proto/region_pool.h"
 
@@ -87,7 +87,7 @@ static void take_resource(struct declared_names *names, const char *text, size_t
 			value_length = sizeof(decoded);
 		memcpy(decoded, value, value_length);
 		take_attribute(names, SERVICE_OF_ENVIRONMENT, key, key_length, decoded,
-		    percent_decode(decoded, value_length));
+		    text_percent_decode(decoded, value_length));
 		text += bytes + 1;
 	}
 }
