@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pprof/check/check.h"
+#include "pprof/check/check_report.h"
 #include "pprof/codec/wire.h"
 #include "pprof/model/samples.h"
 #include "pprof/model/schema.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pprof/codec/decode.h"
+#include "pprof/codec/decode_error.h"
 #include "pprof/codec/wire.h"
 #include "pprof/model/profile.h"
 #include "pprof/model/schema.h"
