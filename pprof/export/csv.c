@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "pprof/analysis/totals.h"
-#include "pprof/export/choice.h"
+#include "pprof/export/request.h"
 #include "pprof/text/utf8.h"
 
 /* Spreadsheets take a cell that begins so for a formula, some also with the full-width form of the sign;
@@ -99,10 +99,10 @@ static void write_rows(
 }
 
 /* Rows that are zero in the kind sorted by may not be in another: they come last, by name. */
-int csv_write(FILE *out, const struct traces *t, const struct export_choice *choice)
+int csv_write(FILE *out, const struct traces *t, const struct export_request *request)
 {
-	const size_t column = choice->column;
-	const enum measure_kind kind = choice->kind;
+	const size_t column = request->column;
+	const enum measure_kind kind = request->kind;
 	struct totals all[MEASURE_COUNT] = {0}, order = {0}, rest = {0};
 	int err = 0;
 

@@ -4,8 +4,8 @@
  * serve` (pprof/page/) with one profile in it: flame graph, callers and callees of a function, table, call
  * tree, stacks. The state of the view is in the address (#...), so that a view can be shared.
  */
-#include "pprof/export/choice.h"
 #include "pprof/export/graph.h"
+#include "pprof/export/request.h"
 #include "pprof/page/page.h"
 #include "pprof/text/json.h"
 
@@ -29,20 +29,20 @@ static int write_data(FILE *out, void *context)
 	return err;
 }
 
-int flamegraph_write(FILE *out, const struct traces *t, const struct export_choice *choice)
+int flamegraph_write(FILE *out, const struct traces *t, const struct export_request *request)
 {
 	const struct graph_choice graph = {
-	    .title = choice->title,
-	    .origin = t->options.anonymize ? NULL : choice->origin,
-	    .samples = choice->samples,
-	    .ended = choice->ended,
-	    .column = choice->column,
+	    .title = request->title,
+	    .origin = t->options.anonymize ? NULL : request->origin,
+	    .samples = request->samples,
+	    .ended = request->ended,
+	    .column = request->column,
 	    .base = GRAPH_NO_COLUMN,
-	    .peak = choice->has_peak ? choice->peak : GRAPH_NO_COLUMN,
-	    .peak_is_snapshot = choice->peak_is_snapshot,
-	    .kind = choice->kind,
+	    .peak = request->has_peak ? request->peak : GRAPH_NO_COLUMN,
+	    .peak_is_snapshot = request->peak_is_snapshot,
+	    .kind = request->kind,
 	};
-	struct writing writing = {t, &graph, choice->answer};
+	struct writing writing = {t, &graph, request->answer};
 
-	return page_write(out, choice->title, write_data, &writing);
+	return page_write(out, request->title, write_data, &writing);
 }

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "pprof/export/choice.h"
+#include "pprof/export/request.h"
 #include "pprof/text/utf8.h"
 
 /* The format uses ';' and line ends as separators. */
@@ -21,10 +21,10 @@ static void write_name(FILE *out, const char *name)
 	}
 }
 
-int folded_write(FILE *out, const struct traces *t, const struct export_choice *choice)
+int folded_write(FILE *out, const struct traces *t, const struct export_request *request)
 {
-	const size_t column = choice->column;
-	const enum measure_kind kind = choice->kind;
+	const size_t column = request->column;
+	const enum measure_kind kind = request->kind;
 
 	for (size_t row = 0; row < t->row_count; row++) {
 		int64_t value = traces_value(t, row, column, kind);

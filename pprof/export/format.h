@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The export formats. A new one is a file beside this one, its writer in choice.h, and a row in format.c. */
+/* The export formats. A new one is a file beside this one, its writer in request.h, and a row in format.c. */
 #ifndef PPROF_EXPORT_FORMAT_H
 #define PPROF_EXPORT_FORMAT_H
 
-#include "pprof/export/choice.h"
+#include "pprof/export/request.h"
 
 enum export_needs {
 	EXPORT_BYTES_ONLY = 1 << 0, /* can show sizes in bytes only */

@@ -3,7 +3,7 @@
  * gprof2dot's JSON (its schema.json, version 0): functions, and events that are a call chain from the leaf
  * outwards with its cost. `gprof2dot -f json FILE | dot -Tsvg` draws it.
  */
-#include "pprof/export/choice.h"
+#include "pprof/export/request.h"
 #include "pprof/text/json.h"
 
 static void write_functions(struct json *json, const struct traces *t)
@@ -41,10 +41,10 @@ static void write_events(struct json *json, const struct traces *t, size_t colum
 	json_end(json);
 }
 
-int gprof2dot_write(FILE *out, const struct traces *t, const struct export_choice *choice)
+int gprof2dot_write(FILE *out, const struct traces *t, const struct export_request *request)
 {
-	const size_t column = choice->column;
-	const enum measure_kind kind = choice->kind;
+	const size_t column = request->column;
+	const enum measure_kind kind = request->kind;
 	struct json json = {.out = out};
 
 	json_object(&json, NULL);

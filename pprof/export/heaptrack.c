@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "pprof/analysis/tree.h"
-#include "pprof/export/choice.h"
+#include "pprof/export/request.h"
 #include "pprof/text/utf8.h"
 
 #define EVENTS_MAX UINT64_C(4000000)
@@ -204,15 +204,15 @@ static uint64_t scale_for(uint32_t count, const int64_t *values)
 	return scale > most ? (uint64_t)most : scale > 1 ? (uint64_t)scale + 1 : 1;
 }
 
-int heaptrack_write(FILE *out, const struct traces *t, const struct export_choice *choice)
+int heaptrack_write(FILE *out, const struct traces *t, const struct export_request *request)
 {
-	const char *command = choice->program;
+	const char *command = request->program;
 	static const enum measure_kind kinds[KINDS] = {
 	    MEASURE_OBJECTS, MEASURE_ALLOC, MEASURE_INUSE_OBJECTS, MEASURE_INUSE};
 	struct writing w = {.out = out, .traces = t, .info_count = 1};
 	struct tree tree;
 	int64_t *values;
-	int err = tree_make_many(&tree, t, choice->column, kinds, KINDS, &values);
+	int err = tree_make_many(&tree, t, request->column, kinds, KINDS, &values);
 
 	if (!err) {
 		fputs("v 10400 3\nX ", out);
@@ -223,7 +223,7 @@ int heaptrack_write(FILE *out, const struct traces *t, const struct export_choic
 	}
 	if (!err) {
 		write_traces(&w, &tree);
-		w.scale = *choice->scale = scale_for(tree.count, values);
+		w.scale = *request->scale = scale_for(tree.count, values);
 		/* heaptrack's "last allocation" is entry 0 before there is any, so entry 0 must not be a real
 		 * one. */
 		if (tree.count > 1)

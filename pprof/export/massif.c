@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 #include "pprof/analysis/tree.h"
-#include "pprof/export/choice.h"
+#include "pprof/export/request.h"
 #include "pprof/text/utf8.h"
 
 /* ms_print recurses for every level, and nobody reads deeper stacks than this. */
@@ -142,7 +142,7 @@ static void write_tree(const struct writing *w)
 }
 
 static int write_snapshot(FILE *out, const struct traces *t, size_t column, enum measure_kind kind,
-    const struct export_choice *options, bool peak)
+    const struct export_request *options, bool peak)
 {
 	struct tree tree;
 	int err = tree_make(&tree, t, column, kind, true);
@@ -166,19 +166,19 @@ static int write_snapshot(FILE *out, const struct traces *t, size_t column, enum
 	return err;
 }
 
-int massif_write(FILE *out, const struct traces *t, const struct export_choice *choice)
+int massif_write(FILE *out, const struct traces *t, const struct export_request *request)
 {
-	const enum measure_kind kind = choice->kind;
+	const enum measure_kind kind = request->kind;
 	size_t peak = 0;
 	int err = 0;
 
-	for (size_t i = 1; i < choice->series_count; i++)
+	for (size_t i = 1; i < request->series_count; i++)
 		if (traces_all(t, i, kind) > traces_all(t, peak, kind))
 			peak = i;
 	fputs("desc: heaptap\ncmd: ", out);
-	write_name(out, choice->program);
+	write_name(out, request->program);
 	fputs("\ntime_unit: ms\n", out);
-	for (size_t i = 0; i < choice->series_count && !err; i++)
-		err = write_snapshot(out, t, i, kind, choice, i == peak);
+	for (size_t i = 0; i < request->series_count && !err; i++)
+		err = write_snapshot(out, t, i, kind, request, i == peak);
 	return err;
 }

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "pprof/export/choice.h"
+#include "pprof/export/request.h"
 #include "pprof/text/json.h"
 
 static void write_frames(struct json *json, const struct traces *t)
@@ -81,19 +81,19 @@ static void write_profile(struct json *json, const struct traces *t, size_t colu
 	json_end(json);
 }
 
-int speedscope_write(FILE *out, const struct traces *t, const struct export_choice *choice)
+int speedscope_write(FILE *out, const struct traces *t, const struct export_request *request)
 {
 	struct json json = {.out = out};
 
 	json_object(&json, NULL);
 	json_text(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
 	write_frames(&json, t);
-	json_text(&json, "name", choice->title);
-	json_integer(&json, "activeProfileIndex", t->kinds[choice->kind] < 0 ? 0 : t->kinds[choice->kind]);
+	json_text(&json, "name", request->title);
+	json_integer(&json, "activeProfileIndex", t->kinds[request->kind] < 0 ? 0 : t->kinds[request->kind]);
 	json_text(&json, "exporter", "heaptap");
 	json_array(&json, "profiles");
 	for (size_t type = 0; type < t->type_count; type++)
-		write_profile(&json, t, choice->column, type);
+		write_profile(&json, t, request->column, type);
 	json_end(&json);
 	json_end(&json);
 	return 0;

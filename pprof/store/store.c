@@ -359,7 +359,7 @@ bool store_is_overdue(const struct store *store, int64_t now_s)
 	        now_s < shared->looked_s);
 }
 
-int store_tend(struct store *store)
+int store_thin(struct store *store)
 {
 	struct store_lock lock;
 	int err;

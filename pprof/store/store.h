@@ -71,7 +71,7 @@ const struct sink *store_sink(struct store *store);
 
 /* Thins by age if that is due, as publishing does. Reads all folders: call it where waiting does no harm.
  * 0 or -errno. */
-int store_tend(struct store *store);
+int store_thin(struct store *store);
 
 /* Has thinning been due for ten minutes, or have the limits changed since the last time? Reads no disk. */
 bool store_is_overdue(const struct store *store, int64_t now_s);

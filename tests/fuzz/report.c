@@ -73,7 +73,7 @@ static void write_all(const struct traces *t, enum measure_kind kind, const char
 	const int64_t time_ns[2] = {0, 1000000};
 	int64_t objects = traces_all(t, 0, MEASURE_OBJECTS), inuse = traces_all(t, 0, MEASURE_INUSE_OBJECTS);
 	uint64_t scale;
-	const struct export_choice choice = {.kind = kind,
+	const struct export_request request = {.kind = kind,
 	    .title = program,
 	    .program = program,
 	    .series_count = 2,
@@ -86,7 +86,7 @@ static void write_all(const struct traces *t, enum measure_kind kind, const char
 		if (strcmp(export_format_names[i], "heaptrack") == 0 &&
 		    (llabs(objects) >= 10000 || llabs(inuse) >= 10000))
 			continue;
-		REQUIRE(!export_formats[i].write(nowhere, t, &choice));
+		REQUIRE(!export_formats[i].write(nowhere, t, &request));
 	}
 }
 

@@ -156,13 +156,13 @@ static void a_seat_is_not_lost(void **state)
 	(void)state;
 	struct attach_job *mute = begin(getpid(), answer_never), *young = begin(1, fail_when_given_up);
 	const uint64_t now_ns = clock_now_ns(), end_ns = now_ns + UINT64_C(1000000000) * DEADLINE_S;
-	attach_jobs_tend(&d, now_ns);
+	attach_jobs_give_up(&d, now_ns);
 	assert_int_equal(mute->attacher.given_up_ns, 0);
 	/* An hour later, not earlier: the clock begins when the machine does. */
 	const uint64_t hour_ns = UINT64_C(3600) * CLOCK_NS_PER_S;
 	young->begun_ns += hour_ns;
 	while (mute->region && clock_now_ns() < end_ns) {
-		attach_jobs_tend(&d, clock_now_ns() + hour_ns);
+		attach_jobs_give_up(&d, clock_now_ns() + hour_ns);
 		usleep(100 * 1000);
 	}
 	assert_null(mute->region);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Export formats with the values and times of hostile profiles. */
-#include "pprof/export/choice.h"
+#include "pprof/export/request.h"
 #include "pprof/model/profile.h"
 
 #include <setjmp.h>
@@ -57,7 +57,7 @@ static void negative_values_do_not_make_heaptrack_files_endless(void **state)
 	static const int64_t huge[] = {INT64_C(1) << 62, INT64_C(1) << 62, 0, 0};
 	static const int64_t negative[] = {INT64_MIN, INT64_MIN, INT64_MIN, INT64_MIN};
 	uint64_t scale = 0;
-	const struct export_choice choice = {
+	const struct export_request request = {
 	    .title = "x", .program = "x", .series_count = 1, .scale = &scale};
 	struct traces t;
 	FILE *out = fopen("/dev/null", "w");
@@ -65,7 +65,7 @@ static void negative_values_do_not_make_heaptrack_files_endless(void **state)
 	(void)state;
 	make_traces(&t, 1, huge, negative);
 	alarm(PATIENCE_SECONDS);
-	assert_int_equal(heaptrack_write(out, &t, &choice), 0);
+	assert_int_equal(heaptrack_write(out, &t, &request), 0);
 	alarm(0);
 	fclose(out);
 	assert_true(scale > UINT64_C(1) << 40);
@@ -77,7 +77,7 @@ static void the_largest_values_have_a_scale(void **state)
 {
 	static const int64_t huge[] = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
 	uint64_t scale = 0;
-	const struct export_choice choice = {
+	const struct export_request request = {
 	    .title = "x", .program = "x", .series_count = 1, .scale = &scale};
 	struct traces t;
 	FILE *out = fopen("/dev/null", "w");
@@ -85,7 +85,7 @@ static void the_largest_values_have_a_scale(void **state)
 	(void)state;
 	make_traces(&t, 1, huge, huge);
 	alarm(PATIENCE_SECONDS);
-	assert_int_equal(heaptrack_write(out, &t, &choice), 0);
+	assert_int_equal(heaptrack_write(out, &t, &request), 0);
 	alarm(0);
 	fclose(out);
 	assert_true(scale > UINT64_C(1) << 42);
@@ -96,7 +96,7 @@ static void the_largest_values_have_a_scale(void **state)
 static void the_longest_time_between_snapshots(void **state)
 {
 	static const int64_t values[] = {1, 100, 1, 100}, times[] = {INT64_MIN, INT64_MAX};
-	const struct export_choice choice = {.kind = MEASURE_INUSE,
+	const struct export_request request = {.kind = MEASURE_INUSE,
 	    .title = "x",
 	    .program = "x",
 	    .series_count = 2,
@@ -109,7 +109,7 @@ static void the_longest_time_between_snapshots(void **state)
 
 	(void)state;
 	make_traces(&t, 2, values, values);
-	assert_int_equal(massif_write(out, &t, &choice), 0);
+	assert_int_equal(massif_write(out, &t, &request), 0);
 	fclose(out);
 	assert_non_null(strstr(text, "snapshot=0\n#-----------\ntime=0\n"));
 	assert_non_null(strstr(text, "snapshot=1\n#-----------\ntime=9223372036854\n"));

@@ -160,7 +160,7 @@ static void skip_without_notices(void)
 static uint64_t tend_after(uint64_t passed_ns)
 {
 	scene.now_ns += passed_ns;
-	return finder_tend(scene.finder, scene.now_ns);
+	return finder_run(scene.finder, scene.now_ns);
 }
 
 static bool notices_wake(void)

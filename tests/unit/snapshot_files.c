@@ -234,7 +234,7 @@ static int count(const struct scene *s, const char *pattern)
 static void sweep(struct scene *s)
 {
 	assert_int_equal(store_change(s->store, store_settings_of(s)), 0);
-	assert_int_equal(store_tend(s->store), 0);
+	assert_int_equal(store_thin(s->store), 0);
 }
 
 static void a_day_passes(struct scene *s)

@@ -212,7 +212,7 @@ static void limits_can_change(void **state)
 	assert_false(store_is_overdue(store, time(NULL)));
 	assert_int_equal(store_change(store, &settings), 0);
 	assert_true(store_is_overdue(store, time(NULL)));
-	assert_int_equal(store_tend(store), 0);
+	assert_int_equal(store_thin(store), 0);
 	assert_true(disk_use() <= 200 << 10);
 	assert_false(store_is_overdue(store, time(NULL)));
 	store_close(store);
@@ -231,13 +231,13 @@ static void a_look_by_older_limits_does_not_count(void **state)
 	const pid_t child = fork();
 	if (child == 0) {
 		if (read(pipes[0], &go, 1) == 1)
-			store_tend(store);
+			store_thin(store);
 		_exit(0);
 	}
 	for (int i = 0; i < 40; i++)
 		assert_int_equal(publish_at(store, "a", "0001", 7, time(NULL) - 40 + i, 20000, path), 0);
 	assert_int_equal(store_change(store, &settings), 0);
-	assert_int_equal(store_tend(store), 0);
+	assert_int_equal(store_thin(store), 0);
 	assert_int_equal(store_change(store, &settings), 0);
 	assert_int_equal(write(pipes[1], "", 1), 1);
 	assert_int_equal(waitpid(child, &status, 0), child);

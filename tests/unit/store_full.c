@@ -107,7 +107,7 @@ static void run_for_a_new_service(void)
 	store_count(store, &counted);
 	REQUIRE(before.evicted == 0 && counted.evicted > 0);
 	REQUIRE(store_change(store, &settings) == 0); /* so that a look is due */
-	REQUIRE(store_tend(store) == 0);
+	REQUIRE(store_thin(store) == 0);
 	store_count(store, &looked);
 	REQUIRE(counted.disk_bytes == looked.disk_bytes && looked.disk_bytes >= disk_use());
 	store_close(store);

@@ -118,7 +118,7 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state)
 	assert_true(store_open(&store, &settings) < 0);
 	assert_non_null(store);
 	assert_true(publish_at(store, "a", "0001", 7, time(NULL), 10, path) < 0);
-	assert_true(store_tend(store) < 0);
+	assert_true(store_thin(store) < 0);
 	store_close(store);
 }
 

@@ -167,7 +167,7 @@ bool attach_jobs_event(struct daemon *d, int fd)
 	return false;
 }
 
-void attach_jobs_tend(struct daemon *d, uint64_t now_ns)
+void attach_jobs_give_up(struct daemon *d, uint64_t now_ns)
 {
 	for (size_t i = 0; i < DAEMON_ATTACH_JOBS; i++) {
 		struct attach_job *job = &d->attach_jobs[i];

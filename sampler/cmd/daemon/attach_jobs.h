@@ -30,7 +30,7 @@ bool attach_jobs_has_region(const struct daemon *daemon, uint64_t ino);
 bool attach_jobs_event(struct daemon *daemon, int fd);
 
 /* Gives up jobs that have lasted for too long, and drops those that do not answer to that. */
-void attach_jobs_tend(struct daemon *daemon, uint64_t now_ns);
+void attach_jobs_give_up(struct daemon *daemon, uint64_t now_ns);
 
 /* Gives up all jobs. */
 void attach_jobs_end(struct daemon *daemon);

@@ -182,11 +182,11 @@ static uint64_t look(struct core *core, bool ended)
 
 	if (off_switch_look(&d->off, now_ns))
 		move_switch(d);
-	attach_jobs_tend(d, now_ns);
-	const uint64_t find_ns = finder_tend(d->finder, now_ns);
+	attach_jobs_give_up(d, now_ns);
+	const uint64_t find_ns = finder_run(d->finder, now_ns);
 	const uint64_t due_ns = core_look(core, ended, false); /* not every region at each notice */
 	now_ns = clock_now_ns();
-	store_keeper_tend(&d->keeper, d->store, now_ns);
+	store_keeper_run(&d->keeper, d->store, now_ns);
 	limit_load(d, now_ns);
 	save_guard(d, false);
 	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {

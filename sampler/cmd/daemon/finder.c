@@ -364,7 +364,7 @@ void finder_hurry(struct finder *finder)
 	finder->sweep_ns = 0;
 }
 
-uint64_t finder_tend(struct finder *finder, uint64_t now_ns)
+uint64_t finder_run(struct finder *finder, uint64_t now_ns)
 {
 	take_notices(finder, now_ns);
 	look_at_young(finder, now_ns);

@@ -25,7 +25,7 @@ struct finder_setup {
 	const char *library; /* the file to watch; NULL: none */
 	int epoll_fd;        /* finder_fd() is put into this set; not used without a library */
 	uint64_t sweep_ns;   /* between sweeps */
-	/* A call of finder_tend() looks at young processes for so long, and sweeps for as long. The next call
+	/* A call of finder_run() looks at young processes for so long, and sweeps for as long. The next call
 	 * goes on. Each call makes at least one look of each kind. */
 	uint64_t budget_ns;
 	uint64_t burst_ns; /* CPU time of looks at one account's processes */
@@ -53,12 +53,12 @@ int finder_error(const struct finder *finder);
 
 /* Reads notices (two milliseconds after the last ones at the earliest), looks at young processes, and
  * begins a sweep or goes on with it. Returns the time until the next call, in nanoseconds, at most. */
-uint64_t finder_tend(struct finder *finder, uint64_t now_ns);
+uint64_t finder_run(struct finder *finder, uint64_t now_ns);
 
 /* Only reads notices. False if the finder gets no notices: then nothing follows from their absence. */
 bool finder_read(struct finder *finder, uint64_t now_ns);
 
-/* Makes the next finder_tend() begin a sweep. */
+/* Makes the next finder_run() begin a sweep. */
 void finder_hurry(struct finder *finder);
 
 #endif

@@ -25,10 +25,10 @@ static void look(struct store *store)
 	alarm(CHILD_S);
 	if (nice(CHILD_NICE) == -1)
 		errno = 0; /* the nice value is higher already */
-	_exit(store_tend(store) ? 1 : 0);
+	_exit(store_thin(store) ? 1 : 0);
 }
 
-void store_keeper_tend(struct store_keeper *keeper, struct store *store, uint64_t now_ns)
+void store_keeper_run(struct store_keeper *keeper, struct store *store, uint64_t now_ns)
 {
 	pid_t child;
 

@@ -20,7 +20,7 @@ struct store_keeper {
 };
 
 /* Forks a child if the store has to be looked at. Call it regularly. */
-void store_keeper_tend(struct store_keeper *keeper, struct store *store, uint64_t now_ns);
+void store_keeper_run(struct store_keeper *keeper, struct store *store, uint64_t now_ns);
 
 /* A child of the daemon has ended. True if it was the keeper's. */
 bool store_keeper_reap(struct store_keeper *keeper, pid_t pid);

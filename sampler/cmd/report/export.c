@@ -44,7 +44,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 		origin.pid = 0; /* the pid of one process says nothing about several */
 		origin.cause[0] = '\0';
 	}
-	const struct export_choice choice = {
+	const struct export_request request = {
 	    .column = column,
 	    .kind = kind,
 	    .title = t->options.anonymize ? "heap profile"
@@ -71,7 +71,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	if (!err && has_answer)
 		err = make_answer(&report, input, options);
 	if (!err)
-		err = export_formats[options->read.format].write(out, t, &choice);
+		err = export_formats[options->read.format].write(out, t, &request);
 	if (!err && scale > 1)
 		log_line("too many blocks for %s: each stands for up to %" PRIu64 "; bytes are exact",
 		    export_format_names[options->read.format], scale);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an export format is to write: which column of the traces, which kind, and the names for it. */
-#ifndef PPROF_EXPORT_CHOICE_H
-#define PPROF_EXPORT_CHOICE_H
+#ifndef PPROF_EXPORT_REQUEST_H
+#define PPROF_EXPORT_REQUEST_H
 
 #include "pprof/analysis/traces.h"
 #include "pprof/export/answer.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 /* Borrows everything. */
-struct export_choice {
+struct export_request {
 	size_t column;                   /* one profile of the traces */
 	bool has_peak;                   /* that of one process, or what several had in use at theirs */
 	size_t peak;                     /* column of what was in use at the peak */
@@ -37,7 +37,7 @@ struct export_choice {
  *   csv         sorts by flat of the kind
  *   massif      writes each profile of a series; the kind must count bytes
  */
-typedef int export_writer(FILE *out, const struct traces *traces, const struct export_choice *choice);
+typedef int export_writer(FILE *out, const struct traces *traces, const struct export_request *request);
 
 export_writer csv_write, flamegraph_write, folded_write, gprof2dot_write, heaptrack_write, massif_write,
     speedscope_write;
