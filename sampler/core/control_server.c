@@ -27,7 +27,8 @@ struct waiting {
 
 struct client {
 	int fd;      /* -1: free */
-	uint64_t id; /* number of this client, never 0 */
+	uint64_t id; /* number of this client, never 0; of an older client it is smaller */
+	uid_t user;
 	uint32_t outstanding;
 	bool asked; /* it has made its request, and may make no other */
 	struct waiting *first, **last;
@@ -227,26 +228,69 @@ static void send_away_without_room(struct control_server *server)
 	server->spare_fd = open_spare();
 }
 
+static uint32_t clients_of(const struct control_server *server, uid_t user)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < CONTROL_SERVER_CLIENTS; i++)
+		count += server->clients[i].fd >= 0 && server->clients[i].user == user;
+	return count;
+}
+
+/* The client that loses its place to a new client of that user, if all places are taken: one that has asked
+ * nothing, of the user with most of all clients, the oldest. If all have asked: the oldest of the user with
+ * most, if the new client's user has two places less. NULL: none. */
+static struct client *find_place_to_take(struct control_server *server, uid_t user)
+{
+	struct client *silent = NULL, *asked = NULL;
+
+	for (size_t i = 0; i < CONTROL_SERVER_CLIENTS; i++) {
+		struct client *client = &server->clients[i];
+		struct client **found = client->asked ? &asked : &silent;
+		const uint32_t count = clients_of(server, client->user),
+		               before = *found ? clients_of(server, (*found)->user) : 0;
+
+		if (count > before || (count == before && client->id < (*found)->id))
+			*found = client;
+	}
+	if (silent)
+		return silent;
+	return clients_of(server, user) + 1 < clients_of(server, asked->user) ? asked : NULL;
+}
+
+/* No user can keep others from asking, by clients that ask nothing or wait for long. */
+static struct client *find_place(struct control_server *server, uid_t user)
+{
+	for (size_t i = 0; i < CONTROL_SERVER_CLIENTS; i++)
+		if (server->clients[i].fd < 0)
+			return &server->clients[i];
+	struct client *client = find_place_to_take(server, user);
+	if (!client)
+		return NULL;
+	if (!client->asked)
+		(void)send(client->fd, "busy", 4, MSG_NOSIGNAL | MSG_DONTWAIT);
+	drop(server, client);
+	return client;
+}
+
 static void take_client(struct control_server *server)
 {
 	int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct client *client = NULL;
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE)
 			send_away_without_room(server);
 		return;
 	}
-	for (size_t i = 0; i < CONTROL_SERVER_CLIENTS && !client; i++)
-		if (server->clients[i].fd < 0)
-			client = &server->clients[i];
+	const uid_t user = control_peer_user(fd);
+	struct client *client = control_peer_may(fd, server->group) ? find_place(server, user) : NULL;
 	/* A small buffer: the profiles in it take our memory. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SOCKET_BYTES}, sizeof(int));
-	if (!client || !control_peer_may(fd, server->group) || epoll_set_add(server->epoll_fd, fd) != 0) {
+	if (!client || epoll_set_add(server->epoll_fd, fd) != 0) {
 		send_away(server, fd);
 		return;
 	}
-	*client = (struct client){.fd = fd, .id = ++server->next_id};
+	*client = (struct client){.fd = fd, .id = ++server->next_id, .user = user};
 }
 
 int control_server_memory(const void *bytes, size_t length)

@@ -430,7 +430,7 @@ static void there_is_room_for_so_many(void **state)
 	int fds[CONTROL_SERVER_CLIENTS];
 
 	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)
-		fds[i] = connect_client(d);
+		expect_kind(fds[i] = connect_and_ask(d, &snapshot_all), CONTROL_ASKED);
 	int fd = connect_client(d);
 	expect_kind(fd, CONTROL_BUSY);
 	expect_end(fd);
@@ -439,6 +439,26 @@ static void there_is_room_for_so_many(void **state)
 	pump(d);
 	expect_kind(fd = connect_and_ask(d, &snapshot_all), CONTROL_ASKED);
 	close(fd);
+}
+
+/* Clients that ask nothing shut nobody out: the oldest of them goes. */
+static void who_asks_nothing_makes_room(void **state)
+{
+	struct daemon *d = *state;
+	int fds[CONTROL_SERVER_CLIENTS];
+
+	expect_kind(fds[0] = connect_and_ask(d, &snapshot_all), CONTROL_ASKED);
+	for (int i = 1; i < CONTROL_SERVER_CLIENTS; i++)
+		fds[i] = connect_client(d);
+	int fd = connect_and_ask(d, &snapshot_all);
+	expect_kind(fd, CONTROL_ASKED);
+	expect_kind(fds[1], CONTROL_BUSY);
+	expect_end(fds[1]);
+	close(fd);
+	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)
+		close(fds[i]);
+	pump(d);
+	assert_int_equal(d->gone, 2);
 }
 
 /* Who cannot be accepted would keep the socket readable, and the loop awake, for as long as that lasts. */
@@ -523,6 +543,14 @@ static void only_root_our_user_and_the_group_may_ask(void **state)
 	assert_int_equal(workshop_run(&d->shop, "chmod 777 run/control && chmod 755 run"), 0);
 	assert_int_equal(run_client(d, as_stranger), 1);
 	assert_int_equal(run_client(d, list_10000), 0);
+	/* Nor can one user keep another out by requests that take long. */
+	int fds[CONTROL_SERVER_CLIENTS];
+	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)
+		expect_kind(fds[i] = connect_and_ask(d, &snapshot_all), CONTROL_ASKED);
+	assert_int_equal(run_client(d, as_member), 0);
+	expect_end(fds[0]);
+	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)
+		close(fds[i]);
 }
 
 /* ---- where it is */
@@ -649,6 +677,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(profiles_that_wait_are_few, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(a_second_request_ends_it, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(there_is_room_for_so_many, open_daemon, close_daemon),
+	    cmocka_unit_test_setup_teardown(who_asks_nothing_makes_room, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(without_a_descriptor_it_comes_to_rest, open_daemon, close_daemon),
 	    cmocka_unit_test_setup_teardown(
 	        only_root_our_user_and_the_group_may_ask, open_daemon, close_daemon),
