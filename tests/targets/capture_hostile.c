@@ -15,12 +15,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 static struct region_header *header;
-static unsigned long total, places, owners, buffers, first, modules, frees, segments;
+static struct region_offsets offsets;
+static unsigned long segments;
+static uint32_t large_buffers;
 static time_t deadline;
 
 static unsigned long next(unsigned long *state)
@@ -31,19 +35,24 @@ static unsigned long next(unsigned long *state)
 	return *state;
 }
 
+/* Maps the file once more, whole: the parts that a program run maps only when it grows are there too. */
 static void find_region(void)
 {
-	header = own_region();
-	if (!header)
+	const struct region_header *own = own_region();
+
+	if (!own)
 		exit(3);
-	total = region_start_bytes(header);
-	places = header->offsets.places;
-	modules = header->offsets.modules;
-	owners = header->offsets.owners;
-	buffers = header->offsets.buffers;
-	frees = header->offsets.frees;
-	first = header->offsets.segments;
-	segments = header->start_segments;
+	offsets = own->offsets;
+	segments = own->segments;
+	large_buffers = own->large_buffers;
+	header = (struct region_header *)syscall(SYS_mremap, own, 0ul, offsets.end, MREMAP_MAYMOVE);
+	if (header == MAP_FAILED)
+		exit(3);
+}
+
+static void *part(uint64_t offset)
+{
+	return (unsigned char *)header + offset;
 }
 
 /* Numbers that are worse than random ones. */
@@ -69,56 +78,133 @@ static void trigger(unsigned long *state)
 
 static void fill_buffer(unsigned long *state)
 {
-	unsigned char *area = (unsigned char *)header + buffers;
+	const bool dropped = next(state) % 4 == 0;
+	unsigned char *area = part(dropped ? offsets.dropped_buffers : offsets.buffers);
 	unsigned long at = BUFFER_BITMAPS_BYTES, bit = 0;
 	unsigned int class = next(state) % BUFFER_CLASSES, number;
 
 	for (unsigned int c = 0; c < class; c++) {
-		at += (unsigned long)buffer_class[c].count * buffer_class[c].bytes;
-		bit += 64 * buffer_words(buffer_class[c].count);
+		const uint32_t count = buffer_count(c, large_buffers, dropped);
+
+		at += (unsigned long)count * buffer_class[c].bytes;
+		bit += 64 * buffer_words(count);
 	}
-	number = next(state) % (class + 1 < BUFFER_CLASSES ? 16 : header->large_buffers % 17 + 1);
+	/* a bit above the last buffer's means nothing */
+	number = next(state) % (buffer_count(class, large_buffers, dropped) % 16 + 1);
 	struct region_buffer *buffer =
 	    (struct region_buffer *)(area + at + (unsigned long)number * buffer_class[class].bytes);
 	for (unsigned long i = 0; i < sizeof(*buffer) / 8; i++)
 		((unsigned long *)buffer)[i] = odd_number(state);
 	buffer->place = next(state) % 4;
 	buffer->regs[2] = (unsigned long)&buffer;
+	buffer->content = next(state) % 4;
 	buffer->word = BUFFER_FULL;
 	area[(bit + number) / 8] |= (unsigned char)(1 << (bit + number) % 8);
 	header->copied++;
 }
 
+/* Mostly in the first segments, where the others are; and in any of those that are there after growth. */
 static void fill_slot(unsigned long *state)
 {
-	unsigned int segment = next(state) % segments;
+	unsigned int segment = next(state) % (next(state) % 64 ? 64 : segments) % segments;
 
-	((unsigned short *)((unsigned char *)header + owners))[segment] = (unsigned short)(next(state) % 8);
-	struct region_slot *slot = &((struct region_segment *)((unsigned char *)header + first))[segment]
-	                                .slots[next(state) % REGION_SEGMENT_SLOTS];
+	((unsigned short *)part(offsets.owners))[segment] = (unsigned short)(next(state) % 8);
+	struct region_segment *there = &((struct region_segment *)part(offsets.segments))[segment];
+	const unsigned int number = next(state) % REGION_SEGMENT_SLOTS;
+	struct region_slot *slot = next(state) % 4 ? &there->slots[number] : &there->kept[number];
 	slot->sample.size_bytes = odd_number(state);
 	slot->sample.period_bytes = odd_number(state);
+	slot->sample.stack = (unsigned)next(state);
 	slot->flags = (unsigned short)next(state);
 	slot->origin_place = (uint16_t)odd_number(state);
 	slot->unmapped_pages = (unsigned)odd_number(state);
 	slot->sample.slot = (unsigned)odd_number(state);
 	slot->word = odd_number(state) << 8 | next(state) % 4;
+	there->addresses[number] = odd_number(state);
+	there->logged[number] = (struct stack_log_slot){
+	    odd_number(state), {(unsigned)odd_number(state), (unsigned)(next(state) % 3)}};
 }
 
 static void scribble(unsigned long *state)
 {
-	const unsigned long from[] = {0, places, modules, owners, buffers, frees, first};
-	unsigned long start = from[next(state) % 7], value = odd_number(state);
+	const unsigned long from[] = {0, offsets.places, offsets.modules, offsets.stacks,
+	    offsets.command_line, offsets.owners, offsets.buffers, offsets.frees, offsets.dropped_buffers,
+	    offsets.walk, offsets.stack_log, offsets.segments};
+	unsigned long start = from[next(state) % (sizeof(from) / sizeof(from[0]))], value = odd_number(state);
 	unsigned long trigger_address = header->trigger_address;
 
 	memcpy((unsigned char *)header + start + next(state) % 4000, &value, 8);
 	header->trigger_address = trigger_address; /* else we are the ones who crash */
 }
 
+/* Numbers of stacks, rows and counts, and the notes of the loader. */
+static void fill_walk(unsigned long *state)
+{
+	struct walk_area *area = part(offsets.walk);
+	const unsigned int number = next(state) % WALK_STACKS;
+
+	switch (next(state) % 6) {
+	case 0:
+		area->numbers.given = (unsigned)odd_number(state);
+		area->numbers.entry[next(state) % WALK_STACK_ENTRIES] = (unsigned)odd_number(state);
+		break;
+	case 1:
+		area->numbers.of[number].hash = odd_number(state);
+		area->numbers.of[number].state = (unsigned)odd_number(state);
+		break;
+	case 2:
+		area->rows[next(state) % WALK_ROWS].pc = odd_number(state);
+		area->rows[next(state) % WALK_ROWS].rule = odd_number(state);
+		break;
+	case 3:
+		area->generation = odd_number(state);
+		area->unmapping = next(state) % 2;
+		break;
+	case 4: {
+		struct walk_counts *counts = &area->counts[next(state) % 4];
+
+		counts->count[number].samples = odd_number(state);
+		counts->count[number].bytes_q8 = odd_number(state);
+		counts->changed[number / 64] |= odd_number(state);
+		((struct region_place *)part(offsets.places))[next(state) % 4].walked++;
+		break;
+	}
+	default: {
+		struct loader_log *log = &area->loader_log;
+		struct loader_log_file *file = &log->file[next(state) % LOADER_LOG_FILES];
+
+		for (unsigned int i = 0; i < 5; i++)
+			((uint64_t *)file)[i] = odd_number(state);
+		file->build_id_bytes = (unsigned)odd_number(state);
+		snprintf(file->path, sizeof(file->path), "/proc/self/fd/%lu", next(state) % 64);
+		log->files = (unsigned)odd_number(state);
+		log->count = odd_number(state);
+		log->whole_since = 0;
+		log->changes = next(state) % 4 ? 0 : odd_number(state);
+	}
+	}
+}
+
+static void fill_stack_log(unsigned long *state)
+{
+	struct stack_log_place *log =
+	    &((struct stack_log_place *)part(offsets.stack_log))[next(state) % STACK_LOG_PLACES];
+
+	log->epoch = (unsigned)(next(state) % 3);
+	log->node_count = (unsigned)odd_number(state);
+	log->frame_count = (unsigned)odd_number(state);
+	log->nodes[next(state) % STACK_LOG_NODES] =
+	    (struct stack_log_node){(unsigned)odd_number(state), (unsigned)odd_number(state)};
+	log->frames[next(state) % STACK_LOG_FRAMES] =
+	    (struct stack_log_frame){odd_number(state), odd_number(state)};
+	log->walked[next(state) % WALK_STACKS] =
+	    (struct stack_log_name){(unsigned)odd_number(state), (unsigned)(next(state) % 3)};
+}
+
 static void claim_place(unsigned long *state)
 {
 	struct region_place *place =
-	    (struct region_place *)((unsigned char *)header + places) + next(state) % REGION_PLACES;
+	    (struct region_place *)part(offsets.places) + next(state) % REGION_PLACES;
 
 	place->pid = next(state) % 2 ? (unsigned)odd_number(state) : (unsigned)(next(state) % 5000);
 	place->parent = (unsigned)odd_number(state);
@@ -150,6 +236,12 @@ static void *attack(void *argument)
 			case 6:
 				fill_buffer(&state);
 				break;
+			case 7:
+				fill_walk(&state);
+				break;
+			case 8:
+				fill_stack_log(&state);
+				break;
 			default:
 				fill_slot(&state);
 			}
@@ -164,8 +256,7 @@ static int lie(int count, char *pids[])
 	char path[64];
 
 	for (int i = 0; i < count; i++) {
-		struct region_place *place =
-		    (struct region_place *)((unsigned char *)header + places) + 10 + i;
+		struct region_place *place = (struct region_place *)part(offsets.places) + 10 + i;
 
 		place->pid = (unsigned)atoi(pids[i]);
 		place->allocated.samples = 1;
