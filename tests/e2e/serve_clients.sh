@@ -418,3 +418,39 @@ test_waits_are_shared() {
   [ ! -s two ] || fail "$(cat two)"
   finish a
 }
+
+# activated NAMES COMMAND...: as the service manager starts it: descriptors from 3 on, which listen at each of these addresses,
+# and LISTEN_PID, which is its own pid; or, as `wrong`, that of the manager
+activated() {
+  "${user[@]}" python3 - "$@" <<'EOF'
+import fcntl, os, socket, sys
+pid, addresses, command = sys.argv[1], sys.argv[2].split(","), sys.argv[3:]
+for number, address in enumerate(addresses):
+    family = socket.AF_UNIX if address.startswith("/") else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.bind(address if family == socket.AF_UNIX else (address, 0))
+    listener.listen(8)
+    held = fcntl.fcntl(listener.detach(), fcntl.F_DUPFD, 64)  # 3 and 4 may be in use here
+    os.dup2(held, 3 + number)
+os.environ["LISTEN_FDS"] = str(len(addresses))
+os.environ["LISTEN_PID"] = str(os.getpid() if pid == "own" else os.getppid())
+os.execvp(command[0], command)
+EOF
+}
+
+test_sockets_of_the_service_manager() {
+  activated own "$PWD/run/web,127.0.0.1" "$heaptap" serve 2>serve.err &
+  children+=($!)
+  wait_for 20 grep -q '^heaptap: serving on' serve.err
+  equal 200 "$(curl -sS -o body -w '%{http_code}' --unix-socket run/web http://localhost/healthz)"
+  # What was meant for another process is left alone: it listens where it does without.
+  activated wrong "$PWD/run/other" "$heaptap" serve --listen 127.0.0.1:0 2>serve.err &
+  children+=($!)
+  wait_for 20 grep -q '^heaptap: serving on http://127' serve.err
+  equal 0 "$(grep -c run/other serve.err || :)" 'sockets of others'
+  # Others can connect to this one: no token, no server.
+  status=0
+  activated own 0.0.0.0 "$heaptap" serve 2>err || status=$?
+  equal 2 $status 'without a token'
+  matches 'give --token-file' err
+}
