@@ -6,7 +6,7 @@
 
 enum retry_verdict retry_http(int status)
 {
-	if (status == 401 || status == 403)
+	if (status == 401 || status == 403 || status == 407)
 		return RETRY_DENIED;
 	return status == 408 || status == 429 || status == 499 || status >= 500 ? RETRY_LATER : RETRY_REFUSED;
 }

@@ -6,8 +6,8 @@
  * Connect that may pass, are tried again: after 500 ms, then after twice as long each time, 5 minutes at
  * most, with a tenth of jitter, and never sooner than the server asked for (Retry-After). Any other answer is
  * final, with two exceptions. "cancelled" (Pyroscope's 499) comes from a server that ends: the client that
- * reads it has not gone away. 401 and 403 are no fault of the profile: a token that has expired is renewed in
- * its file, and each profile waits a day for that.
+ * reads it has not gone away. 401, 403 and a proxy's 407 are no fault of the profile: a token that has expired
+ * is renewed in its file, and each profile waits a day for that.
  */
 #ifndef PUSH_RETRY_H
 #define PUSH_RETRY_H

@@ -296,7 +296,7 @@ static bool start_head(struct target_queue *queue, struct http *http)
 	}
 	queue->spool.in_flight = head->number;
 	err = prepare(queue, &accepted, error, sizeof(error));
-	if (accepted.unknown && !err)
+	if (accepted.unknown && !err && !queue->failures)
 		log_line("%s: what was sent before is not known any more: no alloc_* this time",
 		    queue->target->name);
 	profile_free((struct profile *)accepted.first);

@@ -30,7 +30,8 @@ bool spool_name_parse(const char *name, struct spool_entry *entry)
 	found.last = letter == 'e';
 	/* The name that it would have, and no other. */
 	spool_name_print(&found, again);
-	if (strcmp(again, name) != 0 || !found.number || found.time_ns < 0)
+	/* The next entry gets a number after this one. */
+	if (strcmp(again, name) != 0 || !found.number || found.number > INT64_MAX || found.time_ns < 0)
 		return false;
 	*entry = found;
 	return true;

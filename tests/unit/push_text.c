@@ -233,7 +233,7 @@ static void answers_are_bounded(void **state)
 static void retries_follow_the_table(void **state)
 {
 	static const int later[] = {408, 429, 499, 500, 502, 503, 599}, final[] = {301, 400, 404, 413, 422},
-	                 denied[] = {401, 403};
+	                 denied[] = {401, 403, 407};
 	static const int grpc_later[] = {1, 2, 4, 8, 10, 13, 14, 15}, grpc_final[] = {3, 5, 6, 9, 11, 12, 99},
 	                 grpc_denied[] = {7, 16};
 	uint64_t want = RETRY_FIRST_NS;
@@ -246,10 +246,10 @@ static void retries_follow_the_table(void **state)
 		assert_int_equal(retry_grpc(grpc_later[i]), RETRY_LATER);
 	for (size_t i = 0; i < sizeof(grpc_final) / sizeof(grpc_final[0]); i++)
 		assert_int_equal(retry_grpc(grpc_final[i]), RETRY_REFUSED);
-	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++) {
+	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++)
 		assert_int_equal(retry_http(denied[i]), RETRY_DENIED);
+	for (size_t i = 0; i < sizeof(grpc_denied) / sizeof(grpc_denied[0]); i++)
 		assert_int_equal(retry_grpc(grpc_denied[i]), RETRY_DENIED);
-	}
 	for (unsigned int failures = 1; failures < 100; failures++) {
 		for (uint64_t random = 0; random < UINT64_MAX / 3; random += UINT64_MAX / 7) {
 			uint64_t delay = retry_delay_ns(failures, random, 0);
@@ -283,7 +283,8 @@ static void names_in_the_spool_come_back(void **state)
 	    "00000000000000000001-00000000000000000001-00000000000000aa-x.pb.gz",
 	    "00000000000000000001-00000000000000000001-00000000000000aa-s.pb.gz.txt",
 	    "00000000000000000001--0000000000000000001-00000000000000aa-s.pb.gz",
-	    "99999999999999999999-99999999999999999999-00000000000000aa-s.pb.gz"};
+	    "99999999999999999999-99999999999999999999-00000000000000aa-s.pb.gz",
+	    "18446744073709551615-00000000000000000001-00000000000000aa-s.pb.gz"};
 	const struct spool_entry entry = {
 	    .number = 42, .time_ns = INT64_MAX, .process = UINT64_MAX - 1, .last = true};
 	struct spool_entry again = {0};
