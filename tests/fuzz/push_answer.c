@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	target.url.protocol = data[0] % 4;
+	target.url.protocol = (data[0] & 3) % (URL_OTLP + 1);
 	target.path_missing = data[0] & 4;
 	answer_init(&answer);
 	for (data++, size--; size >= 2 && going_on;) {
