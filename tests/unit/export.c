@@ -122,7 +122,7 @@ static void no_cell_of_csv_is_a_formula(void **state)
 	static const char *const names[] = {
 	    "=a", "+a", "-a", "@a", "\uff1da", "\uff0ba", "\uff0da", "\uff20a", "\uff1ca", "a=b"};
 	static const int64_t values[] = {1, 1, 1, 1};
-	const struct export_choice choice = {.title = "x", .program = "x", .series_count = 1};
+	const struct export_request request = {.title = "x", .program = "x", .series_count = 1};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -136,7 +136,7 @@ static void no_cell_of_csv_is_a_formula(void **state)
 		profile_put(p, names[i], values);
 		assert_int_equal(traces_init(&t, &plain, p, 1), 0);
 		assert_int_equal(traces_add(&t, p, 0), 0);
-		assert_int_equal(csv_write(out, &t, &choice), 0);
+		assert_int_equal(csv_write(out, &t, &request), 0);
 		fclose(out);
 		snprintf(begin, sizeof(begin), "\n%s%s,", i < 8 ? "'" : "", names[i]);
 		assert_non_null(strstr(text, begin));
