@@ -17,7 +17,7 @@ enum { PROFILES_MOST = 192 };
 
 struct member {
 	const struct catalog_process *process;
-	struct profile_choice_state *states;
+	struct process_profiles_state *states;
 	int64_t *times_ns; /* of the states, without the end, and of the present one */
 	size_t end;        /* the state that counts if the process has ended */
 };
@@ -46,7 +46,7 @@ static bool add_member(struct members *members, const struct catalog_process *pr
 	size_t count;
 
 	member->process = process;
-	member->states = profile_choice_states(process, snapshots, &count);
+	member->states = process_profiles_states(process, snapshots, &count);
 	member->times_ns = calloc(count + 1, sizeof(*member->times_ns));
 	members->count++;
 	if (!member->states || !member->times_ns)
@@ -89,7 +89,7 @@ static void add_state(
 	if (process->runs && state.index + 1 == process->count)
 		api_task_set_now(item, member->process);
 	else
-		profile_choice_take(
+		process_profiles_take(
 		    member->process, &member->states[state.over ? member->end : state.index], item);
 	item->column = column;
 	item->ended = state.over;

@@ -4,7 +4,7 @@
 #include "pprof/analysis/trend.h"
 #include "pprof/text/json.h"
 #include "serve/endpoint_list.h"
-#include "serve/profile_choice.h"
+#include "serve/process_profiles.h"
 #include "serve/request.h"
 
 #include <math.h>
@@ -279,13 +279,13 @@ struct row {
 
 void api_lists_id(const struct catalog_process *process, char id[TASK_ID_BYTES])
 {
-	const struct catalog_file *newest = profile_choice_newest(process);
+	const struct catalog_file *newest = process_profiles_newest(process);
 
 	id[0] = '\0';
 	if (process->listed)
 		snprintf(id, TASK_ID_BYTES, "now-%d", (int)process->key.pid);
 	else if (newest)
-		profile_choice_file_id(id, newest);
+		process_profiles_file_id(id, newest);
 }
 
 static void fill_process(const struct catalog_process *from, struct api_process *to, struct row *row)
@@ -349,7 +349,7 @@ static void add_files(struct profiles *profiles, const struct catalog_process *p
 	for (size_t i = 0; i < process->file_count; i++) {
 		const struct catalog_file *file = process->files[i];
 
-		profile_choice_file_id(profiles->ids[profiles->count], file);
+		process_profiles_file_id(profiles->ids[profiles->count], file);
 		profiles->list[profiles->count] = (struct api_profile){.id = profiles->ids[profiles->count],
 		    .program = process->program,
 		    .name = process->name,
@@ -372,7 +372,7 @@ static void add_kept_snapshots(
 	size_t count = snapshots_kept(snapshots, &process->key, &kept);
 
 	for (size_t i = 0; i < count; i++) {
-		profile_choice_kept_id(profiles->ids[profiles->count], process, &kept[i]);
+		process_profiles_kept_id(profiles->ids[profiles->count], process, &kept[i]);
 		profiles->list[profiles->count] = (struct api_profile){.id = profiles->ids[profiles->count],
 		    .program = process->program,
 		    .name = process->name,

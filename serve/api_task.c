@@ -32,7 +32,7 @@ const struct catalog_process *api_task_process(struct request *request)
 	size_t count;
 
 	if (id) {
-		owner = profile_choice_owner(request->server->catalog, id);
+		owner = process_profiles_owner(request->server->catalog, id);
 		if (!owner)
 			request_refuse(request, 404, "there is no profile with that id any more");
 		return owner;
@@ -146,7 +146,7 @@ void api_task_set_now(struct task_item *item, const struct catalog_process *proc
 
 void api_task_add_series(struct api_task *task, const struct catalog_process *process, size_t most)
 {
-	task->base.count += profile_choice_series(process, task->base.snapshots, api_task_next(task), most);
+	task->base.count += process_profiles_series(process, task->base.snapshots, api_task_next(task), most);
 }
 
 void api_task_begin(struct api_task *task, const char *text_of_none)

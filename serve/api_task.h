@@ -8,7 +8,7 @@
 #define SERVE_API_TASK_H
 
 #include "serve/api_answer.h"
-#include "serve/profile_choice.h"
+#include "serve/process_profiles.h"
 #include "serve/request.h"
 
 struct api_task {

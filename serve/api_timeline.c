@@ -125,7 +125,7 @@ static int add_points(
 			continue;
 		task->owners[*count] = member;
 		task->points[*count] = file->point;
-		profile_choice_file_id(task->points[(*count)++].id, file);
+		process_profiles_file_id(task->points[(*count)++].id, file);
 	}
 	return 0;
 }

@@ -58,7 +58,7 @@ static bool add_by_id(struct request *request, struct api_task *task, const char
 		request_refuse(request, 400, text);
 		return false;
 	}
-	if (!profile_choice_by_id(
+	if (!process_profiles_by_id(
 	        request->server->catalog, request->server->snapshots, id, api_task_next(task))) {
 		request_refuse(request, 404, "there is no profile with that id any more");
 		return false;
@@ -87,7 +87,7 @@ static void add_peaks(struct api_task *task, const struct catalog_process *const
 	for (size_t i = 0; i < count; i++) {
 		struct task_item *item = api_task_next(task);
 
-		if (!profile_choice_of(processes[i], task->base.snapshots, 0, true, item)) {
+		if (!process_profiles_of(processes[i], task->base.snapshots, 0, true, item)) {
 			task->base.count = first;
 			return;
 		}
@@ -117,7 +117,7 @@ static void answer_moment(struct request *request, const struct api_view *view,
 		return;
 	}
 	if (id)
-		chosen[0] = profile_choice_owner(request->server->catalog, id);
+		chosen[0] = process_profiles_owner(request->server->catalog, id);
 	count = id ? 1 : api_task_processes(request, chosen);
 	task = count ? api_task_new(request, 2 * count, id ? "" : chosen[0]->service, answer) : NULL;
 	if (!task || (id && !add_by_id(request, task, "id")))
@@ -129,7 +129,7 @@ static void answer_moment(struct request *request, const struct api_view *view,
 
 		item->owner = task->base.count;
 		task->base.count +=
-		    profile_choice_of(chosen[i], request->server->snapshots, at_ns, peak, item);
+		    process_profiles_of(chosen[i], request->server->snapshots, at_ns, peak, item);
 	}
 	if (has_peak_beside(request) && task->base.count == count && chosen[0])
 		add_peaks(task, chosen, count);
@@ -217,7 +217,7 @@ void answer_snapshot(struct request *request)
 		request_refuse(request, 404, "the process is not profiled any more");
 		return;
 	}
-	const struct broker_request question = {
+	const struct broker_question question = {
 	    .verb = BROKER_SNAPSHOT, .server = process->key.server, .pid = process->key.pid};
 	request->broker_id = broker_client_ask(request->server->broker, &question, on_snapshot, request);
 	if (!request->broker_id)

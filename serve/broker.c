@@ -29,10 +29,10 @@ enum {
 	LIST_FOREIGN_MS = 1000, /* all clients wait for another user's sampler */
 	PROFILE_MS = 60000,
 	READ_MS = 30000, /* the web process has so long to read a reply */
-	REQUESTS_AT_ONCE = 64,
+	QUESTIONS_AT_ONCE = 64,
 };
 
-/* A request of the web process that waits for the answers of a control socket. */
+/* A question of the web process that waits for the answers of a control socket. */
 struct ask {
 	int fd; /* -1: free */
 	uint64_t id, server;
@@ -113,32 +113,32 @@ static void end_ask(struct ask *ask)
 }
 
 /* 0: answers will come; or -errno. */
-static int begin_ask(struct broker *broker, const struct broker_request *request, uint64_t server,
-    const struct control_request *question)
+static int begin_ask(struct broker *broker, const struct broker_question *question, uint64_t server,
+    const struct control_request *control)
 {
-	uint64_t patience_ms = PROFILE_MS + request->duration_ms;
+	uint64_t patience_ms = PROFILE_MS + question->duration_ms;
 	struct control_sockets_item *item = control_sockets_find(&broker->sockets, server);
 	struct ask *ask = free_ask(broker);
 	int fd = !item ? -ENOENT : ask ? control_sockets_connect(&broker->sockets, item) : -EBUSY, err;
 
 	if (fd < 0)
 		return fd;
-	if (question->verb == CONTROL_LIST)
+	if (control->verb == CONTROL_LIST)
 		patience_ms = control_peer_is_trusted(item->listed.user) ? LIST_MS : LIST_FOREIGN_MS;
-	err = control_client_send(fd, question);
+	err = control_client_send(fd, control);
 	if (err) {
 		close(fd);
 		return err;
 	}
 	*ask = (struct ask){.fd = fd,
-	    .id = request->id,
+	    .id = question->id,
 	    .server = server,
 	    .end_ns = clock_now_ns() + patience_ms * CLOCK_NS_PER_MS,
-	    .verb = question->verb};
+	    .verb = control->verb};
 	return 0;
 }
 
-/* When the last list has come, sends the last reply to the request for lists. */
+/* When the last list has come, sends the last reply to the question for lists. */
 static void finish_list(struct broker *broker, uint64_t id)
 {
 	struct broker_reply message = {.id = id, .last = 1};
@@ -259,41 +259,41 @@ static void on_socket(struct broker *broker, struct ask *ask)
 		give_up(broker, ask, got ? got : -ECONNRESET, "the process' sampler has ended");
 }
 
-/* ---- requests */
+/* ---- questions */
 
-static void ask_lists(struct broker *broker, const struct broker_request *request)
+static void ask_lists(struct broker *broker, const struct broker_question *question)
 {
-	const struct control_request question = {.verb = CONTROL_LIST};
+	const struct control_request control = {.verb = CONTROL_LIST};
 
 	control_sockets_look(&broker->sockets);
 	for (size_t i = 0; i < broker->sockets.count; i++) {
 		uint64_t server = broker->sockets.items[i].number;
 
-		say_late(broker, request->id, server, begin_ask(broker, request, server, &question));
+		say_late(broker, question->id, server, begin_ask(broker, question, server, &control));
 	}
-	finish_list(broker, request->id);
+	finish_list(broker, question->id);
 }
 
-static void ask_process(struct broker *broker, const struct broker_request *request, enum control_verb verb)
+static void ask_process(struct broker *broker, const struct broker_question *question, enum control_verb verb)
 {
-	const struct control_request question = {
-	    .verb = verb, .target = CONTROL_PID, .pid = request->pid, .duration_ms = request->duration_ms};
-	int err = begin_ask(broker, request, request->server, &question);
+	const struct control_request control = {
+	    .verb = verb, .target = CONTROL_PID, .pid = question->pid, .duration_ms = question->duration_ms};
+	int err = begin_ask(broker, question, question->server, &control);
 
 	if (err)
-		refuse(broker, request->id, err, NULL);
+		refuse(broker, question->id, err, NULL);
 }
 
-static void read_cmdline(struct broker *broker, const struct broker_request *request)
+static void read_cmdline(struct broker *broker, const struct broker_question *question)
 {
-	const struct control_sockets_item *item = control_sockets_find(&broker->sockets, request->server);
+	const struct control_sockets_item *item = control_sockets_find(&broker->sockets, question->server);
 	uint64_t bytes = 0;
-	int fd = item ? control_sockets_command_line(item, request->pid, &bytes) : -ENOENT;
+	int fd = item ? control_sockets_command_line(item, question->pid, &bytes) : -ENOENT;
 
-	hand_over(broker, request->id, fd, bytes);
+	hand_over(broker, question->id, fd, bytes);
 }
 
-static void scan(struct broker *broker, const struct broker_request *request)
+static void scan(struct broker *broker, const struct broker_question *question)
 {
 	struct file_list_store stores[CONTROL_SOCKETS_MAX];
 	size_t bytes = 0, count = 0;
@@ -311,7 +311,7 @@ static void scan(struct broker *broker, const struct broker_request *request)
 	err = file_list_find(&broker->files, broker->line->operands, stores, count);
 	if (!err)
 		text = file_list_print(&broker->files, &bytes);
-	hand_over(broker, request->id,
+	hand_over(broker, question->id,
 	    text      ? control_server_memory(text, bytes)
 	        : err ? err
 	              : -ENOMEM,
@@ -321,9 +321,9 @@ static void scan(struct broker *broker, const struct broker_request *request)
 
 /* Opens the file that the scan has found, and no other: a symbolic link in its place may lead out of the
  * folder. If a new file has the name now, the next scan finds it. */
-static void open_file(struct broker *broker, const struct broker_request *request)
+static void open_file(struct broker *broker, const struct broker_question *question)
 {
-	const struct file_list_item *item = file_list_by_number(&broker->files, request->file);
+	const struct file_list_item *item = file_list_by_number(&broker->files, question->file);
 	struct stat status = {0};
 	int fd = item ? regular_file_open(AT_FDCWD, item->path, 0, &status) : -ENOENT;
 
@@ -331,10 +331,10 @@ static void open_file(struct broker *broker, const struct broker_request *reques
 		close(fd);
 		fd = -ENOENT;
 	}
-	hand_over(broker, request->id, fd, (uint64_t)status.st_size);
+	hand_over(broker, question->id, fd, (uint64_t)status.st_size);
 }
 
-static void read_spools(struct broker *broker, const struct broker_request *request)
+static void read_spools(struct broker *broker, const struct broker_question *question)
 {
 	struct spool_list spools;
 	char *text = NULL;
@@ -343,7 +343,7 @@ static void read_spools(struct broker *broker, const struct broker_request *requ
 
 	if (!err)
 		text = spool_list_print(&spools, &bytes);
-	hand_over(broker, request->id, text ? control_server_memory(text, bytes) : -ENOMEM, (uint64_t)bytes);
+	hand_over(broker, question->id, text ? control_server_memory(text, bytes) : -ENOMEM, (uint64_t)bytes);
 	free(text);
 	spool_list_fini(&spools);
 }
@@ -355,39 +355,39 @@ static void cancel(struct broker *broker, uint64_t id)
 			end_ask(ask); /* the sampler sees that nobody waits */
 }
 
-static void handle(struct broker *broker, const struct broker_request *request)
+static void handle(struct broker *broker, const struct broker_question *question)
 {
-	switch ((enum broker_verb)request->verb) {
+	switch ((enum broker_verb)question->verb) {
 	case BROKER_LIST:
-		ask_lists(broker, request);
+		ask_lists(broker, question);
 		break;
 	case BROKER_PROFILE:
-		ask_process(broker, request, CONTROL_PROFILE);
+		ask_process(broker, question, CONTROL_PROFILE);
 		break;
 	case BROKER_CPU:
-		ask_process(broker, request, CONTROL_CPU);
+		ask_process(broker, question, CONTROL_CPU);
 		break;
 	case BROKER_SNAPSHOT:
 		/* A snapshot is written for clients that have shown the token, so never if there is none. */
 		if (broker->line->token_file)
-			ask_process(broker, request, CONTROL_SNAPSHOT);
+			ask_process(broker, question, CONTROL_SNAPSHOT);
 		else
-			refuse(broker, request->id, -EPERM, NULL);
+			refuse(broker, question->id, -EPERM, NULL);
 		break;
 	case BROKER_CMDLINE:
-		read_cmdline(broker, request);
+		read_cmdline(broker, question);
 		break;
 	case BROKER_SCAN:
-		scan(broker, request);
+		scan(broker, question);
 		break;
 	case BROKER_OPEN:
-		open_file(broker, request);
+		open_file(broker, question);
 		break;
 	case BROKER_SPOOLS:
-		read_spools(broker, request);
+		read_spools(broker, question);
 		break;
 	case BROKER_CANCEL:
-		cancel(broker, request->id);
+		cancel(broker, question->id);
 		break;
 	}
 }
@@ -395,16 +395,16 @@ static void handle(struct broker *broker, const struct broker_request *request)
 /* False: the web process has ended. */
 static bool on_web(struct broker *broker)
 {
-	struct broker_request request;
+	struct broker_question question;
 	int passed_fd, got = 1;
 
-	for (int i = 0; i < REQUESTS_AT_ONCE && got == 1; i++) {
-		got = broker_message_receive(broker->web_fd, &request, sizeof(request), &passed_fd);
+	for (int i = 0; i < QUESTIONS_AT_ONCE && got == 1; i++) {
+		got = broker_message_receive(broker->web_fd, &question, sizeof(question), &passed_fd);
 		if (got != 1)
 			break;
 		if (passed_fd >= 0)
 			close(passed_fd);
-		handle(broker, &request);
+		handle(broker, &question);
 	}
 	return got == 1 || got == -EAGAIN;
 }

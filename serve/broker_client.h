@@ -27,12 +27,12 @@ int broker_client_fd(const struct broker_client *client);
 /*
  * Asks. A profile or a snapshot waits for its turn if its sampler makes too many already. A file waits if too
  * many are being opened. CPU time cannot wait, since it is what happens from now on. Returns the number of
- * the request (its id is filled in). Returns 0 if too many wait; then got() is not called.
+ * the question (its id is filled in). Returns 0 if too many wait; then got() is not called.
  */
-uint64_t broker_client_ask(struct broker_client *client, const struct broker_request *request,
+uint64_t broker_client_ask(struct broker_client *client, const struct broker_question *question,
     broker_client_got *got, void *context);
 
-/* got() is not called any more for that request, and the broker is told. */
+/* got() is not called any more for that question, and the broker is told. */
 void broker_client_cancel(struct broker_client *client, uint64_t id);
 
 /* Reads the replies that have come. False: the broker has ended. */

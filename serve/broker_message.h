@@ -23,10 +23,10 @@ enum broker_verb {
 	BROKER_SCAN,     /* the files that were given, and those of samplers: see file_list.h */
 	BROKER_OPEN,     /* a descriptor of one of these files */
 	BROKER_SPOOLS,   /* what `heaptap push` has sent and what waits, as text: see spool_list.h */
-	BROKER_CANCEL,   /* of the request with this id: nobody waits any more */
+	BROKER_CANCEL,   /* of the question with this id: nobody waits any more */
 };
 
-struct broker_request {
+struct broker_question {
 	uint64_t id;     /* chosen by the web process; never 0 */
 	uint64_t server; /* of a control socket, as in the reply to BROKER_LIST */
 	uint64_t file;   /* BROKER_OPEN: see file_list.h */
@@ -47,7 +47,7 @@ struct broker_reply {
 	uint32_t foreign;             /* BROKER_LIST: the user may list only processes of his own */
 	uint32_t left_out;            /* BROKER_LIST: rows left out: of other users' processes, or too many */
 	int32_t error;                /* 0 or -errno */
-	uint32_t last;                /* no reply to this request follows */
+	uint32_t last;                /* no reply to this question follows */
 	char text[BROKER_TEXT_BYTES]; /* the error in words; BROKER_SNAPSHOT: the path */
 };
 

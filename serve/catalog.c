@@ -326,7 +326,7 @@ static void on_spools(void *context, const struct broker_reply *reply, int fd)
 
 static void look(struct catalog *catalog)
 {
-	const struct broker_request request = {.verb = BROKER_LIST}, spools = {.verb = BROKER_SPOOLS};
+	const struct broker_question question = {.verb = BROKER_LIST}, spools = {.verb = BROKER_SPOOLS};
 	uint64_t now_ns = clock_now_ns();
 
 	if (catalog->pending)
@@ -334,7 +334,7 @@ static void look(struct catalog *catalog)
 	catalog->began_ns = now_ns;
 	catalog->pending = 1; /* this function itself, so that the look is not finished before its end */
 	if (catalog->setup.with_samplers) {
-		if (broker_client_ask(catalog->setup.broker, &request, on_list, catalog))
+		if (broker_client_ask(catalog->setup.broker, &question, on_list, catalog))
 			catalog->pending++;
 		else
 			catalog_lists_keep(&catalog->new_lists, &catalog->lists, 0, now_ns);

@@ -248,13 +248,13 @@ static void on_open(void *context, const struct broker_reply *reply, int fd)
 
 static bool read_one(struct catalog_files *scan, struct catalog_file *file)
 {
-	const struct broker_request request = {.verb = BROKER_OPEN, .file = file->number};
+	const struct broker_question question = {.verb = BROKER_OPEN, .file = file->number};
 	struct opening *opening = malloc(sizeof(*opening));
 
 	if (!opening)
 		return false;
 	*opening = (struct opening){scan, file};
-	if (!broker_client_ask(scan->broker, &request, on_open, opening)) {
+	if (!broker_client_ask(scan->broker, &question, on_open, opening)) {
 		free(opening);
 		return false;
 	}
@@ -368,9 +368,9 @@ static void on_list(void *context, const struct broker_reply *reply, int fd)
 
 bool catalog_files_begin(struct catalog_files *scan)
 {
-	const struct broker_request request = {.verb = BROKER_SCAN};
+	const struct broker_question question = {.verb = BROKER_SCAN};
 
-	if (scan->listing || !broker_client_ask(scan->broker, &request, on_list, scan))
+	if (scan->listing || !broker_client_ask(scan->broker, &question, on_list, scan))
 		return false;
 	scan->listing = true;
 	scan->told = false;

@@ -3,7 +3,7 @@
 #include "pprof/text/clock.h"
 #include "serve/debug_answer.h"
 #include "serve/endpoint_list.h"
-#include "serve/profile_choice.h"
+#include "serve/process_profiles.h"
 #include "serve/request.h"
 
 #include <inttypes.h>
@@ -100,7 +100,7 @@ static size_t choose(struct request *request, const struct catalog_process *chos
 		return 0;
 	}
 	for (size_t i = 0; i < count; i++)
-		if (chosen[i]->listed || profile_choice_newest(chosen[i]))
+		if (chosen[i]->listed || process_profiles_newest(chosen[i]))
 			chosen[kept++] = chosen[i];
 	if (!kept)
 		request_refuse(request, 404, "there is no profile of what is in use");
@@ -253,7 +253,7 @@ static void fill_items(
 		if (processes[i]->listed)
 			continue;
 		item->kind = TASK_FILE;
-		item->file = profile_choice_newest(processes[i])->number;
+		item->file = process_profiles_newest(processes[i])->number;
 	}
 }
 
@@ -307,7 +307,7 @@ static void on_cmdline(void *context, const struct broker_reply *reply, int fd)
 
 static void answer_cmdline(struct request *request, const struct catalog_process *process)
 {
-	const struct broker_request question = {
+	const struct broker_question question = {
 	    .verb = BROKER_CMDLINE, .server = process->key.server, .pid = process->key.pid};
 
 	if (!process->listed) { /* its files know the name alone */

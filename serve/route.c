@@ -104,8 +104,8 @@ static const char *read_process(struct route *route)
 	return path;
 }
 
-/* pid= and service= choose processes if the path does not. A wrong number is a pid that no process has. */
-static void read_choice(struct route *route)
+/* pid= and service= name processes if the path does not. A wrong number is a pid that no process has. */
+static void read_scope(struct route *route)
 {
 	const char *pid = parameters_get(&route->parameters, "pid");
 	const char *service = parameters_get(&route->parameters, "service");
@@ -201,7 +201,7 @@ int route_parse(struct route *route, const char *target)
 	route->is_below_process = route->scope != ROUTE_ANY;
 	if (!route->below)
 		route->below = "";
-	read_choice(route);
+	read_scope(route);
 	return 0;
 }
 

@@ -12,7 +12,7 @@ struct entry {
 	struct entry *next;
 	struct snapshots *all;
 	struct process_key key;
-	uint64_t request;  /* to the broker; 0: none is being made */
+	uint64_t question; /* to the broker; 0: none is being made */
 	uint64_t asked_ns; /* when the sampler was asked */
 	uint64_t seen_ns;  /* when a list had the process, or a client asked for it */
 	struct snapshots_waiter *waiters;
@@ -49,7 +49,7 @@ static void entry_free(struct entry *entry)
 {
 	while (entry->count)
 		drop_kept(entry, entry->count - 1);
-	broker_client_cancel(entry->all->broker, entry->request);
+	broker_client_cancel(entry->all->broker, entry->question);
 	entry->all->count--;
 	free(entry);
 }
@@ -216,7 +216,7 @@ static void on_profile(void *context, const struct broker_reply *reply, int fd)
 	struct blob *profile = NULL;
 	int error = reply->error ? reply->error : fd < 0 ? -EPROTO : 0;
 
-	entry->request = 0;
+	entry->question = 0;
 	if (!error)
 		profile = blob_read(fd, reply->bytes, &error);
 	else if (fd >= 0)
@@ -228,19 +228,19 @@ static void on_profile(void *context, const struct broker_reply *reply, int fd)
 	}
 	give(entry, profile, error, reply->text[0] ? reply->text : strerror(-error));
 	blob_drop(profile);
-	if (entry->waiters && !entry->request)
+	if (entry->waiters && !entry->question)
 		begin(entry);
 }
 
 static void begin(struct entry *entry)
 {
-	const struct broker_request request = {
+	const struct broker_question question = {
 	    .verb = BROKER_PROFILE, .server = entry->key.server, .pid = entry->key.pid};
 
 	entry->asked_ns = clock_now_ns();
 	entry->seen_ns = entry->asked_ns;
-	entry->request = broker_client_ask(entry->all->broker, &request, on_profile, entry);
-	if (!entry->request)
+	entry->question = broker_client_ask(entry->all->broker, &question, on_profile, entry);
+	if (!entry->question)
 		give(entry, NULL, -EBUSY, "too many other requests are waiting");
 }
 
@@ -261,7 +261,7 @@ void snapshots_want(struct snapshots *snapshots, const struct process_key *key,
 		return;
 	}
 	join(entry, waiter);
-	if (!entry->request)
+	if (!entry->question)
 		begin(entry);
 }
 
@@ -283,7 +283,7 @@ void snapshots_sweep(struct snapshots *snapshots,
 	while (*link) {
 		struct entry *entry = *link;
 
-		if (entry->waiters || entry->request || is_there(context, &entry->key))
+		if (entry->waiters || entry->question || is_there(context, &entry->key))
 			entry->seen_ns = now_ns;
 		if (entry->seen_ns + SNAPSHOTS_REMEMBERED_NS >= now_ns) {
 			link = &entry->next;

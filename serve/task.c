@@ -109,7 +109,7 @@ static void on_reply(void *context, const struct broker_reply *reply, int fd)
 static void begin_one(struct task_item *item)
 {
 	struct task *task = item->task;
-	const struct broker_request question = {.server = item->key.server,
+	const struct broker_question question = {.server = item->key.server,
 	    .pid = item->key.pid,
 	    .file = item->file,
 	    .duration_ms = item->duration_ms,

@@ -6,7 +6,7 @@
 #include "serve/catalog_files.h"
 #include "serve/catalog_history.h"
 #include "serve/catalog_lists.h"
-#include "serve/profile_choice.h"
+#include "serve/process_profiles.h"
 #include "serve/snapshots.h"
 #include "serve/task.h"
 
@@ -46,20 +46,20 @@ static void broker_close(struct broker *broker)
 	close(broker->fd);
 }
 
-/* The next request that has been sent; false: there is none. */
-static bool take(const struct broker *broker, struct broker_request *request)
+/* The next question that has been sent; false: there is none. */
+static bool take(const struct broker *broker, struct broker_question *question)
 {
-	int fd, got = broker_message_receive(broker->fd, request, sizeof(*request), &fd);
+	int fd, got = broker_message_receive(broker->fd, question, sizeof(*question), &fd);
 
 	assert_true(got == 1 || got == -EAGAIN);
 	return got == 1;
 }
 
-static size_t take_all(const struct broker *broker, struct broker_request *requests, size_t room)
+static size_t take_all(const struct broker *broker, struct broker_question *questions, size_t room)
 {
 	size_t count = 0;
 
-	while (count < room && take(broker, &requests[count]))
+	while (count < room && take(broker, &questions[count]))
 		count++;
 	return count;
 }
@@ -98,10 +98,10 @@ static void count_call(void *context, const struct broker_reply *reply, int fd)
 
 static void a_sampler_makes_few_profiles_at_once(void **state)
 {
-	const struct broker_request heap = {.verb = BROKER_PROFILE, .server = 7, .pid = 1},
-	                            other = {.verb = BROKER_PROFILE, .server = 8, .pid = 1},
-	                            cpu = {.verb = BROKER_CPU, .server = 7, .pid = 1, .duration_ms = 1000};
-	struct broker_request sent[64];
+	const struct broker_question heap = {.verb = BROKER_PROFILE, .server = 7, .pid = 1},
+	                             other = {.verb = BROKER_PROFILE, .server = 8, .pid = 1},
+	                             cpu = {.verb = BROKER_CPU, .server = 7, .pid = 1, .duration_ms = 1000};
+	struct broker_question sent[64];
 	uint64_t ids[20], last;
 	struct broker broker;
 	size_t calls = 0, answered = 0;
@@ -152,7 +152,7 @@ static void count_fetched(struct task *task)
 static void cpu_time_is_of_all_or_nobody(void **state)
 {
 	enum { MOST = BROKER_CLIENT_CPU_AT_ONCE };
-	struct broker_request sent[4 * MOST];
+	struct broker_question sent[4 * MOST];
 	struct broker broker;
 	struct task *task = NULL;
 
@@ -210,7 +210,7 @@ static void kept_snapshots_are_bounded(void **state)
 	enum { PROCESSES = 8, BYTES = 20 << 20 };
 	struct broker broker;
 	struct snapshots *snapshots;
-	struct broker_request request;
+	struct broker_question question;
 	size_t kept = 0;
 
 	(void)state;
@@ -221,15 +221,15 @@ static void kept_snapshots_are_bounded(void **state)
 		struct got got = {.waiter.got = on_snapshot};
 
 		snapshots_want(snapshots, &key, &got.waiter, 0);
-		assert_true(take(&broker, &request));
-		assert_int_equal(request.pid, i);
-		answer(&broker, request.id, NULL, BYTES);
+		assert_true(take(&broker, &question));
+		assert_int_equal(question.pid, i);
+		answer(&broker, question.id, NULL, BYTES);
 		assert_int_equal(got.calls, 1);
 		/* For a second it is there for whoever asks. */
 		snapshots_want(snapshots, &key, &got.waiter, 0);
-		assert_true(got.calls == 2 || take(&broker, &request));
+		assert_true(got.calls == 2 || take(&broker, &question));
 		if (got.calls != 2)
-			answer(&broker, request.id, NULL, BYTES);
+			answer(&broker, question.id, NULL, BYTES);
 	}
 	for (int i = 1; i <= PROCESSES; i++) {
 		const struct process_key key = {.server = 1, .pid = i};
@@ -248,15 +248,15 @@ static size_t keep_one(
 {
 	const struct kept_snapshot *kept;
 	struct got got = {.waiter.got = on_snapshot};
-	struct broker_request request;
+	struct broker_question question;
 
 	snapshots_want(snapshots, &key, &got.waiter, UINT64_MAX / 2);
-	assert_true(take(broker, &request));
-	answer(broker, request.id, NULL, bytes);
+	assert_true(take(broker, &question));
+	answer(broker, question.id, NULL, bytes);
 	/* The next one is asked for, since none is that new; nobody wants it. */
 	snapshots_leave(&got.waiter);
-	assert_true(take(broker, &request));
-	answer(broker, request.id, NULL, 1);
+	assert_true(take(broker, &question));
+	answer(broker, question.id, NULL, 1);
 	return snapshots_kept(snapshots, &key, &kept);
 }
 
@@ -303,7 +303,7 @@ static void who_is_not_listed_is_remembered_for_a_while(void **state)
 	struct catalog_histories histories = {0};
 	const struct kept_snapshot *moments;
 	struct got got = {.waiter.got = on_snapshot};
-	struct broker_request request;
+	struct broker_question question;
 	struct snapshots *snapshots;
 	struct broker broker;
 
@@ -311,8 +311,8 @@ static void who_is_not_listed_is_remembered_for_a_while(void **state)
 	broker_open(&broker);
 	snapshots = snapshots_new(broker.client);
 	snapshots_want(snapshots, &key, &got.waiter, 0);
-	assert_true(take(&broker, &request));
-	answer(&broker, request.id, "x", 1);
+	assert_true(take(&broker, &question));
+	answer(&broker, question.id, "x", 1);
 	snapshots_sweep(snapshots, is_never_there, NULL, now_ns);
 	snapshots_sweep(snapshots, is_never_there, NULL, now_ns + 50 * step_ns);
 	assert_int_equal(snapshots_kept(snapshots, &key, &moments), 1);
@@ -341,12 +341,12 @@ static void on_scanned(void *context)
 
 static void scan(const struct broker *broker, struct catalog_files *files, const char *text, size_t length)
 {
-	struct broker_request request;
+	struct broker_question question;
 
 	assert_true(catalog_files_begin(files));
-	assert_true(take(broker, &request));
-	assert_int_equal(request.verb, BROKER_SCAN);
-	answer(broker, request.id, text, length);
+	assert_true(take(broker, &question));
+	assert_int_equal(question.verb, BROKER_SCAN);
+	answer(broker, question.id, text, length);
 }
 
 static void files_that_are_gone_stay_until_nobody_refers_to_them(void **state)
@@ -354,7 +354,7 @@ static void files_that_are_gone_stay_until_nobody_refers_to_them(void **state)
 	static const char both[] = "1 10 100 /a.pb.gz\0002 10 100 /b.pb.gz", one[] = "2 10 100 /b.pb.gz";
 	struct catalog_file *const *found, *first;
 	struct catalog_files *files;
-	struct broker_request request;
+	struct broker_question question;
 	struct broker broker;
 	size_t scans = 0;
 	int error;
@@ -366,9 +366,9 @@ static void files_that_are_gone_stay_until_nobody_refers_to_them(void **state)
 	files = catalog_files_new(broker.client, jobs, on_scanned, &scans);
 	scan(&broker, files, both, sizeof(both));
 	for (int i = 0; i < 2; i++) {
-		assert_true(take(&broker, &request));
-		assert_int_equal(request.verb, BROKER_OPEN);
-		refuse(&broker, request.id);
+		assert_true(take(&broker, &question));
+		assert_int_equal(question.verb, BROKER_OPEN);
+		refuse(&broker, question.id);
 	}
 	assert_int_equal(scans, 1);
 	assert_int_equal(catalog_files_all(files, &found), 2);
@@ -386,9 +386,9 @@ static void files_that_are_gone_stay_until_nobody_refers_to_them(void **state)
 	assert_int_equal(found[0]->number, 2);
 	/* And one that comes back is read. */
 	scan(&broker, files, both, sizeof(both));
-	assert_true(take(&broker, &request));
-	assert_int_equal(request.file, 1);
-	refuse(&broker, request.id);
+	assert_true(take(&broker, &question));
+	assert_int_equal(question.file, 1);
+	refuse(&broker, question.id);
 	assert_int_equal(scans, 3);
 	jobs_free(jobs);
 	catalog_files_free(files);
@@ -407,7 +407,7 @@ static void a_series_is_by_time_with_its_ends(void **state)
 	const int64_t now_ns = clock_unix_ns(), hour_ns = INT64_C(3600) * CLOCK_NS_PER_S;
 	struct got got = {.waiter.got = on_snapshot};
 	struct broker broker;
-	struct broker_request request;
+	struct broker_question question;
 	struct snapshots *snapshots;
 
 	(void)state;
@@ -422,7 +422,7 @@ static void a_series_is_by_time_with_its_ends(void **state)
 	/* All of few, one of a kind that is no state left out. */
 	process.file_count = 3;
 	files[1].kind = ORIGIN_PEAK;
-	assert_int_equal(profile_choice_series(&process, snapshots, items, MOST), 2);
+	assert_int_equal(process_profiles_series(&process, snapshots, items, MOST), 2);
 	assert_string_equal(items[0].id, "f-0000000000000000");
 	assert_string_equal(items[1].id, "f-0000000000000002");
 	files[1].kind = ORIGIN_LIVE;
@@ -431,7 +431,7 @@ static void a_series_is_by_time_with_its_ends(void **state)
 		const size_t wanted = count < MOST ? count : MOST;
 
 		process.file_count = count;
-		assert_int_equal(profile_choice_series(&process, snapshots, items, MOST), wanted);
+		assert_int_equal(process_profiles_series(&process, snapshots, items, MOST), wanted);
 		assert_int_equal(items[0].file, 0);
 		assert_int_equal(items[wanted - 1].file, count - 1);
 		for (size_t i = 1; i < wanted; i++)
@@ -439,9 +439,9 @@ static void a_series_is_by_time_with_its_ends(void **state)
 	}
 	/* A moment of now is between the files of before and after. */
 	snapshots_want(snapshots, &process.key, &got.waiter, 0);
-	assert_true(take(&broker, &request));
-	answer(&broker, request.id, "x", 1);
-	assert_int_equal(profile_choice_series(&process, snapshots, items, FILES + 1), FILES + 1);
+	assert_true(take(&broker, &question));
+	answer(&broker, question.id, "x", 1);
+	assert_int_equal(process_profiles_series(&process, snapshots, items, FILES + 1), FILES + 1);
 	assert_int_equal(items[50].file, 50);
 	assert_int_equal(items[51].kind, TASK_READY);
 	assert_int_equal(items[52].file, 51);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/profile_choice.h"
+#include "serve/process_profiles.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const struct catalog_file *profile_choice_newest(const struct catalog_process *process)
+const struct catalog_file *process_profiles_newest(const struct catalog_process *process)
 {
 	const struct catalog_file *newest = NULL;
 
@@ -16,12 +16,12 @@ const struct catalog_file *profile_choice_newest(const struct catalog_process *p
 	return newest ? newest : process->file_count ? process->files[process->file_count - 1] : NULL;
 }
 
-void profile_choice_file_id(char id[TASK_ID_BYTES], const struct catalog_file *file)
+void process_profiles_file_id(char id[TASK_ID_BYTES], const struct catalog_file *file)
 {
 	snprintf(id, TASK_ID_BYTES, "f-%016" PRIx64, file->number);
 }
 
-void profile_choice_kept_id(
+void process_profiles_kept_id(
     char id[TASK_ID_BYTES], const struct catalog_process *process, const struct kept_snapshot *kept)
 {
 	snprintf(id, TASK_ID_BYTES, "m-%d-%" PRId64, (int)process->key.pid, kept->unix_ns);
@@ -65,7 +65,7 @@ static bool take_kept(const struct catalog_process *process, const struct snapsh
 	return false;
 }
 
-bool profile_choice_by_id(
+bool process_profiles_by_id(
     const struct catalog *catalog, const struct snapshots *snapshots, const char *id, struct task_item *item)
 {
 	const struct catalog_process *process;
@@ -84,7 +84,7 @@ bool profile_choice_by_id(
 	}
 	if (sscanf(id, "now-%9d%n", &pid, &length) == 1 && !id[length]) {
 		process = process_of(catalog, pid);
-		return process && profile_choice_of(process, snapshots, 0, false, item);
+		return process && process_profiles_of(process, snapshots, 0, false, item);
 	}
 	if (sscanf(id, "m-%9d-%19" SCNd64 "%n", &pid, &unix_ns, &length) != 2 || id[length])
 		return false;
@@ -130,7 +130,7 @@ static bool take_at(const struct catalog_process *process, const struct snapshot
 	return nearest || file;
 }
 
-bool profile_choice_of(const struct catalog_process *process, const struct snapshots *snapshots,
+bool process_profiles_of(const struct catalog_process *process, const struct snapshots *snapshots,
     int64_t at_ns, bool peak, struct task_item *item)
 {
 	const struct catalog_file *file = NULL;
@@ -150,7 +150,7 @@ bool profile_choice_of(const struct catalog_process *process, const struct snaps
 		item->kind = TASK_NOW;
 		return true;
 	}
-	file = profile_choice_newest(process);
+	file = process_profiles_newest(process);
 	if (file)
 		take_file(item, file);
 	return file != NULL;
@@ -170,7 +170,7 @@ static const struct catalog_process *process_of_file(const struct catalog *catal
 	return NULL;
 }
 
-const struct catalog_process *profile_choice_owner(const struct catalog *catalog, const char *id)
+const struct catalog_process *process_profiles_owner(const struct catalog *catalog, const char *id)
 {
 	uint64_t number;
 	int pid, length = 0;
@@ -191,13 +191,13 @@ static bool is_chosen(size_t index, size_t all, size_t most)
 	    index * (most - 1) / (all - 1) != (index - 1) * (most - 1) / (all - 1);
 }
 
-struct profile_choice_state *profile_choice_states(
+struct process_profiles_state *process_profiles_states(
     const struct catalog_process *process, const struct snapshots *snapshots, size_t *count)
 {
 	const struct kept_snapshot *kept;
 	size_t kept_count = snapshots_kept(snapshots, &process->key, &kept), next = 0;
-	struct profile_choice_state *states = calloc(process->file_count + kept_count + 1, sizeof(*states)),
-	                            *to = states;
+	struct process_profiles_state *states = calloc(process->file_count + kept_count + 1, sizeof(*states)),
+	                              *to = states;
 
 	for (size_t i = 0; i < process->file_count && states; i++) {
 		const struct catalog_file *file = process->files[i];
@@ -205,38 +205,38 @@ struct profile_choice_state *profile_choice_states(
 		if (!catalog_file_is_state(file))
 			continue;
 		for (; next < kept_count && kept[next].unix_ns < file->time_ns; next++)
-			*to++ =
-			    (struct profile_choice_state){.time_ns = kept[next].unix_ns, .kept = &kept[next]};
-		*to++ = (struct profile_choice_state){.time_ns = file->time_ns, .file = file};
+			*to++ = (struct process_profiles_state){
+			    .time_ns = kept[next].unix_ns, .kept = &kept[next]};
+		*to++ = (struct process_profiles_state){.time_ns = file->time_ns, .file = file};
 	}
 	for (; next < kept_count && states; next++)
-		*to++ = (struct profile_choice_state){.time_ns = kept[next].unix_ns, .kept = &kept[next]};
+		*to++ = (struct process_profiles_state){.time_ns = kept[next].unix_ns, .kept = &kept[next]};
 	*count = (size_t)(to - states);
 	return states;
 }
 
-void profile_choice_take(
-    const struct catalog_process *process, const struct profile_choice_state *state, struct task_item *item)
+void process_profiles_take(
+    const struct catalog_process *process, const struct process_profiles_state *state, struct task_item *item)
 {
 	if (state->file) {
 		take_file(item, state->file);
-		profile_choice_file_id(item->id, state->file);
+		process_profiles_file_id(item->id, state->file);
 	} else {
 		take_kept_snapshot(item, state->kept);
-		profile_choice_kept_id(item->id, process, state->kept);
+		process_profiles_kept_id(item->id, process, state->kept);
 	}
 }
 
-size_t profile_choice_series(const struct catalog_process *process, const struct snapshots *snapshots,
+size_t process_profiles_series(const struct catalog_process *process, const struct snapshots *snapshots,
     struct task_item *items, size_t most)
 {
 	size_t all, count = 0;
-	struct profile_choice_state *states = profile_choice_states(process, snapshots, &all);
+	struct process_profiles_state *states = process_profiles_states(process, snapshots, &all);
 
 	for (size_t i = 0; i < all && states; i++) {
 		if (!is_chosen(i, all, most))
 			continue;
-		profile_choice_take(process, &states[i], &items[count++]);
+		process_profiles_take(process, &states[i], &items[count++]);
 	}
 	free(states);
 	return count;
