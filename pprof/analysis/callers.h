@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The main callers of the function that a row is about (traces_row.head): the path outwards from it that most
- * of its bytes take; and the library function or wrapper through which it mostly allocated. The callers of a
- * function of a script are functions of the script: the frames of the interpreter between them are left out,
- * for they are the same each time.
+ * How the program came to the function that a row is about (traces_row.head): the callers through which most
+ * of the function's bytes were allocated, from the innermost outwards; and the library function or wrapper
+ * that the function called for most of them. The frames of an interpreter between two functions of a script
+ * are left out.
  */
 #ifndef PPROF_ANALYSIS_CALLERS_H
 #define PPROF_ANALYSIS_CALLERS_H

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of functions that are made at run time, as the profiles of a process know them together. A
- * snapshot from before the names were there (`jcmd PID Compiler.perfmap`, for example) has [jit] at an
- * address at which a later one has a name. That must not make two rows of a function.
- * If other code has taken the place meanwhile, the name is the later code's. The sampler's own snapshots have
- * the same limit: they name a block's stack by what is known when they are written.
+ * The names of functions that a program makes at run time, collected from all profiles of a process. A
+ * program may publish such names late (`jcmd PID Compiler.perfmap`, for example). Then an early snapshot has
+ * [jit] at an address at which a later snapshot has a name. Without the collected names a function would have
+ * two rows.
+ *
+ * Limit: if other code has taken the place meanwhile, the early sample gets the name of the later code. The
+ * sampler has the same limit: it names the stack of a block when it writes a snapshot.
  */
 #ifndef PPROF_ANALYSIS_CODE_NAMES_H
 #define PPROF_ANALYSIS_CODE_NAMES_H

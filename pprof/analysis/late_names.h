@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that several profiles know together: each key has the name that the newest profile gives it. What the
- * keys are is told by thread_names.h and code_names.h.
+ * Names that are collected from several profiles. A key has the name that the newest profile gives it. The
+ * keys are threads (thread_names.h), or pieces of code that was made at run time (code_names.h).
  */
 #ifndef PPROF_ANALYSIS_LATE_NAMES_H
 #define PPROF_ANALYSIS_LATE_NAMES_H
@@ -30,7 +30,8 @@ struct late_names {
 void late_names_fini(struct late_names *names);
 size_t late_names_bytes(const struct late_names *names);
 
-/* The name of a profile of that time. An older profile's gives way. 0, -ENOMEM or -EOVERFLOW. */
+/* Adds a name from a profile of that time, in place of the name from an older profile. 0, -ENOMEM or
+ * -EOVERFLOW. */
 int late_names_learn(struct late_names *names, uint64_t key, const char *name, int64_t time_ns);
 
 /* NULL if none was learned. Valid until late_names_fini(). */

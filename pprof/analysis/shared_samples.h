@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples that several profiles have in common, and what follows for the error of their sum.
+ * The error of a sum of profiles that have samples in common.
  *
- * Estimates of different blocks are independent and their variances add up (estimate.h). But a forked child
- * inherits its parent's blocks with their samples: a stack of which too many blocks were drawn has too many
- * in the parent and in every child, and ten profiles that hold them have ten times the error of one, not
- * sqrt(10) times. The same holds for two states of one process.
+ * Estimates of different blocks are independent, so their variances add up (estimate.h). But a forked child
+ * inherits its parent's blocks, and the samples of these blocks. If chance has drawn too many blocks of a
+ * stack, the parent and every child have too many. The sum of ten such profiles has ten times the error of
+ * one profile, not sqrt(10) times. The same holds for two states of one process.
  *
- * Profiles hold sums and not samples, so of two of them with variances v and w in a stack only the most is
- * known that they can have in common: all of the smaller one. The covariance is at most min(v, w), and
+ * A profile has sums, not samples. So it is not known which samples two profiles have in common. The most
+ * that they can have in common is the smaller profile. If the variances of a stack are v and w, the
+ * covariance is at most min(v, w), and
  *
  *	Var(sum) <= sum over i and j of min(v_i, v_j)
  *
- * over the holders of what one process, the origin, has sampled with one stack. It is exact if each holds
- * the same samples, or part of what a larger one holds: children that keep what they inherited. It is never
- * too small. Samples of different origins or stacks have nothing in common.
+ * where i and j are the profiles with samples of that stack that one process, the origin, has taken. The
+ * bound is never too small. It is exact if each profile has the same samples, or a part of the samples of a
+ * larger profile, as children have that keep what they inherited. Samples of different origins or stacks are
+ * independent.
  *
- * The origin of inherited blocks is their label (ORIGIN_LABEL_FROM), that of others the process of their
- * profile. Where neither tells it, whatever one session has of a stack is taken to be in common; where a
- * profile is a sum itself that does not tell its processes apart, each of them is taken to hold all. Both
- * are upper bounds too, but may be far off, so is_bound says that it happened.
+ * The label ORIGIN_LABEL_FROM names the origin of inherited blocks. The origin of other blocks is the process
+ * of their profile. Two cases have no origin, and get an upper bound that may be far too large (is_bound):
+ *   - a profile names neither: then all samples of a stack in one session count as common
+ *   - a profile is a sum that does not keep its processes apart: then each of them counts as having all
  */
 #ifndef PPROF_ANALYSIS_SHARED_SAMPLES_H
 #define PPROF_ANALYSIS_SHARED_SAMPLES_H
@@ -33,7 +35,7 @@
 
 struct profile;
 
-/* Of each sum there is one for what was allocated and one for what is in use. */
+/* Each sum is made twice: of what was allocated, and of what is in use. */
 enum shared_samples_side { SIDE_ALLOC, SIDE_INUSE, SIDE_COUNT };
 
 #define OVERLAP_NO_ROW UINT32_MAX
@@ -42,7 +44,7 @@ struct shared_samples_part;
 
 /* The profile that is being added. */
 struct shared_samples_holder {
-	bool counts; /* its column may hold something twice */
+	bool counts; /* another profile of its column may have the same samples */
 	bool has_process, is_merged;
 	uint64_t session, own, from, id;   /* keys; from: of what is inherited from it */
 	uint32_t copies, inherited_copies; /* each block in it is counted so often at most */
@@ -64,8 +66,8 @@ struct shared_samples {
 void shared_samples_fini(struct shared_samples *overlap);
 size_t shared_samples_bytes(const struct shared_samples *overlap);
 
-/* Tells of a profile that will be added to a column. To be called for all profiles before the first is added.
- * 0 or -ENOMEM. */
+/* Announces a profile that will be added to a column. Call it for all profiles before the first is added. 0
+ * or -ENOMEM. */
 int shared_samples_expect(struct shared_samples *overlap, const struct profile *profile, size_t column);
 
 /* Says which profile the next samples are of. */
@@ -76,8 +78,8 @@ void shared_samples_begin(struct shared_samples *overlap, const struct profile *
 int shared_samples_add(struct shared_samples *overlap, const struct profile *profile, size_t sample,
     size_t column, uint64_t unit, uint32_t row, const struct estimate sides[SIDE_COUNT]);
 
-/* What has to be added to estimates that were summed up as if they were independent: variance, and a negative
- * number of samples, for those counted more than once. Calls `found` for each cluster that overlaps. */
+/* Calls `found` with the correction of each sum that was made as if its parts were independent: the variance
+ * that is missing, and a negative number of samples, for samples that were counted more than once. */
 enum shared_samples_scope {
 	OVERLAP_ALL,      /* row has no meaning */
 	OVERLAP_SELECTED, /* only samples with a row; row has no meaning */

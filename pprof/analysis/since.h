@@ -43,9 +43,9 @@ bool since_is_total(const struct origin *origin, const char *type);
 int64_t *since_values(
     const struct since *since, const struct profile *last, const struct origin *origin, int64_t *fallen);
 
-/* Makes the part of a profile that the next difference needs: a smaller profile with the totals of each stack.
- * Code in files loses its names, for its place in the file identifies it. Returns 0 or -errno. On 0 the caller
- * owns *kept. */
+/* Makes the part of a profile that the next difference needs: a smaller profile with the totals of each
+ * stack. Code in files loses its names, for its place in the file identifies it. Returns 0 or -errno. On 0
+ * the caller owns *kept. */
 int since_keep(const struct profile *profile, const struct origin *origin, struct profile **kept);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of threads, as the profiles of a session know them together. A profile has the name of a thread
- * only if the thread was seen alive: a child does not know its parent's threads, whose blocks it inherits,
- * and an early snapshot may have a name that the last one has not. That must not make two rows of a thread.
+ * The names of threads, collected from all profiles of a session. A profile has the name of a thread only if
+ * the sampler saw the thread alive. So a child does not have the names of its parent's threads, though it
+ * inherits their blocks, and the last snapshot may lack a name that an early snapshot has. Without the
+ * collected names a thread would have two rows.
  */
 #ifndef PPROF_ANALYSIS_THREAD_NAMES_H
 #define PPROF_ANALYSIS_THREAD_NAMES_H

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does one sum of bytes in use grow? docs/design/growth.md explains the test, its false alarms and its
+ * Does a number of bytes in use grow? docs/design/growth.md explains the test, its false alarms and its
  * power.
  *
- * A sum is known at some points of time: what is in use, and what has been allocated since the recording
- * began. Two kinds of evidence count.
+ * The input is a series of points: the time, the bytes in use, and the bytes allocated since the recording
+ * began. Growth is reported if one of two tests finds it.
  *
- *   kept    Of what was allocated since a point, at least half is still in use, and more samples came than
- *           went than chance explains: in a steady program each of these samples is one that came or one
- *           that went with equal chance. The rise has several steps, so that one batch of work is not taken
- *           for growth.
- *   order   Later points lie above earlier ones (Mann, Econometrica 13, 1945; Kendall, Rank Correlation
- *           Methods, 1948). Only points count whose distance is twice the mean life of a block: blocks in
- *           use are what is allocated in a second, times their mean life in seconds (Little, Operations
- *           Research 9, 1961).
+ *   kept    At least half of what was allocated since a point is still in use, and chance does not explain
+ *           how many more samples came than went: in a steady program a change is as likely a sample that
+ *           came as a sample that went. The rise must have several steps: one batch of work is no growth.
+ *   order   Later points are higher than earlier points (Mann, Econometrica 13, 1945; Kendall, Rank
+ *           Correlation Methods, 1948). Points count only if they are at least two mean lives of a block
+ *           apart. The mean life in seconds is the bytes in use divided by the bytes allocated in a second
+ *           (Little, Operations Research 9, 1961).
  *
  * Pure functions.
  */
@@ -41,7 +40,7 @@ struct trend_point {
 enum trend_kind {
 	TREND_NONE,
 	TREND_GROWS, /* still */
-	TREND_ROSE,  /* and stays where it is since the point `until` */
+	TREND_ROSE,  /* flat since the point `until` */
 };
 
 struct trend {
@@ -54,12 +53,13 @@ struct trend {
 /* "grows", "rose", "steady" */
 const char *trend_kind_name(enum trend_kind kind);
 
-/* The chance that a rise must be below. rows: how many sums are asked about at once. points: how many there
- * are, for each point was an occasion to ask. */
+/* How unlikely a rise must be in a steady program to be reported: its probability must be below the result.
+ * rows: how many rows are tested at once. points: how many points there are, since each was an occasion to
+ * test. */
 double trend_bar(double rows, size_t points);
 
-/* Have enough samples come for the test to be able to pass this bar? A sum with fewer cannot raise a false
- * alarm, and need not be counted among the rows (Tarone, Biometrics 46, 1990). */
+/* Could the test report a rise at all? With too few samples it cannot, so such a row raises no false alarm
+ * and does not count in `rows` (Tarone, Biometrics 46, 1990). */
 bool trend_is_askable(const struct trend_point *points, size_t count, double bar);
 
 /* At most TREND_POINTS_MOST points, in the order of time. */

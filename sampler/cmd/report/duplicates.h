@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of many profiles are the same: copies, and the raw twin of a profile that `heaptap symbolize` wrote. */
+/* Which of many profiles are the same: copies, and the raw twin of a profile that `heaptap symbolize` wrote.
+ */
 #ifndef SAMPLER_CMD_REPORT_DUPLICATES_H
 #define SAMPLER_CMD_REPORT_DUPLICATES_H
 

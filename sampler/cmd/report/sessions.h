@@ -41,8 +41,8 @@ struct sessions {
 /* What a profile is of: "" the heap, else an event. Of another tool: what its period counts. */
 const char *sessions_kind(const struct origin *origin);
 
-/* Pure. kind: only files of that kind count; NULL: all. 0 or -ENOMEM; the caller ends it with sessions_fini() in
- * both cases. The origins must outlive it. */
+/* Pure. kind: only files of that kind count; NULL: all. 0 or -ENOMEM; the caller ends it with sessions_fini()
+ * in both cases. The origins must outlive it. */
 int sessions_make(
     struct sessions *sessions, const struct origin *const *origins, size_t count, const char *kind);
 void sessions_fini(struct sessions *sessions);
