@@ -36,7 +36,7 @@ enum {
 
 /* May the hook walk stacks? A walked sample has no record of its own, so it has neither a thread nor a
  * size. */
-static bool walks(const struct options *options)
+static bool walks(const struct heap_capture_options *options)
 {
 	return (options->backend == BACKEND_AUTO || options->backend == BACKEND_WALK) &&
 	    !(options->labels & (HEAP_LABEL_THREAD | HEAP_LABEL_SIZE));
@@ -44,7 +44,7 @@ static bool walks(const struct options *options)
 
 /* Opens the copy backend in place of breakpoints. A breakpoint costs a microsecond at each context switch,
  * whether samples are taken or not: too much for the few stacks that are not walked. */
-static int prefer_copies(struct probe *probe, const struct options *options)
+static int prefer_copies(struct probe *probe, const struct heap_capture_options *options)
 {
 	char reason[sizeof(probe->reason)];
 
@@ -55,11 +55,12 @@ static int prefer_copies(struct probe *probe, const struct options *options)
 	return error;
 }
 
-int heap_capture_probe(struct heap_capture *h, const struct options *options)
+int heap_capture_probe(struct heap_capture *h, const struct heap_capture_options *options, int verbosity)
 {
 	int ignored;
 
 	h->options = options;
+	h->verbosity = verbosity;
 	if (options->backend == BACKEND_WALK && !walks(options)) {
 		snprintf(h->probe.reason, sizeof(h->probe.reason), "%s",
 		    "--labels thread and size need a record of each sample");
@@ -67,7 +68,7 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 	}
 	/* The heap's rings take all memory that the limits leave, so the minimum for the events' rings is
 	 * reserved first. */
-	struct rings *kept = options->event_count ? rings_open(EVENT_RING_BYTES_LEAST, &ignored) : NULL;
+	struct rings *kept = options->beside_events ? rings_open(EVENT_RING_BYTES_LEAST, &ignored) : NULL;
 	int error = probe_open(
 	    &h->probe, options->backend, options->library, options->stack_bytes, options->period_bytes);
 	if (!error && h->probe.backend == BACKEND_BREAKPOINT && walks(options))
@@ -81,7 +82,7 @@ int heap_capture_probe(struct heap_capture *h, const struct options *options)
 
 static int open_pool(struct heap_capture *h)
 {
-	const struct options *options = h->options;
+	const struct heap_capture_options *options = h->options;
 	bool copies_first = options->backend == BACKEND_AUTO && region_clock() == CLOCK_MONOTONIC;
 	const struct region_options region = {
 	    .period_bytes = options->period_bytes,
@@ -105,7 +106,7 @@ static int open_pool(struct heap_capture *h)
 	h->pool = region_pool_new(&region);
 	if (!h->pool)
 		return -errno;
-	if (region_pool_socket_error(h->pool) && options->verbosity >= 0)
+	if (region_pool_socket_error(h->pool) && h->verbosity >= 0)
 		log_line(
 		    "programs executed by other users, with fewer capabilities or in a user namespace are "
 		    "not profiled: no socket for them: %s",
@@ -145,7 +146,7 @@ static void describe(void *context, uint64_t period_bytes, char *text, size_t by
 
 int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *setup)
 {
-	const struct options *options = h->options;
+	const struct heap_capture_options *options = h->options;
 	char text[512];
 	int error = intake_init(
 	    &h->intake, setup->modules, setup->memory, h->probe.regs_mask, h->probe.rings != NULL);
@@ -170,7 +171,7 @@ int heap_capture_open(struct heap_capture *h, const struct heap_capture_setup *s
 	                                    .probe = &h->probe,
 	                                    .modules = setup->modules,
 	                                    .epoll_fd = setup->epoll_fd,
-	                                    .verbosity = options->verbosity,
+	                                    .verbosity = h->verbosity,
 	                                    .may_yield = options->backend == BACKEND_AUTO,
 	                                    .heap = {.labels = options->labels,
 	                                        .temporary_ns = options->temporary_ns,

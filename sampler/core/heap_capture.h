@@ -4,12 +4,13 @@
 #define SAMPLER_CORE_HEAP_CAPTURE_H
 
 #include "sampler/books/registry.h"
-#include "sampler/cmd/cli/options.h"
+#include "sampler/core/heap_capture_options.h"
 #include "sampler/core/poll_interval.h"
 #include "sampler/write/heap_source.h"
 
 struct heap_capture {
-	const struct options *options;
+	const struct heap_capture_options *options;
+	int verbosity;
 	struct probe probe;
 	struct intake intake;
 	struct region_pool *pool; /* NULL: processes make their regions themselves */
@@ -21,7 +22,8 @@ struct heap_capture {
 };
 
 /* Opens the best backend that the options allow. Returns 0, or -errno with the reason in probe.reason. */
-int heap_capture_probe(struct heap_capture *capture, const struct options *options);
+int heap_capture_probe(
+    struct heap_capture *capture, const struct heap_capture_options *options, int verbosity);
 
 struct heap_capture_setup { /* borrowed */
 	const struct launch *launch;

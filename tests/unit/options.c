@@ -43,11 +43,11 @@ static int parse(const char *first, ...)
 static void defaults_are_those_of_the_contract(void **state)
 {
 	assert_int_equal(parse("true", NULL), 0);
-	assert_int_equal(options.period_bytes, 512 << 10);
-	assert_int_equal(options.stack_bytes, 32 << 10);
-	assert_int_equal(options.interval_ns, INTERVAL_USUAL);
-	assert_int_equal(options.backend, BACKEND_AUTO);
-	assert_int_equal(options.symbols, SYMBOL_FULL);
+	assert_int_equal(options.record.heap.period_bytes, 512 << 10);
+	assert_int_equal(options.record.heap.stack_bytes, 32 << 10);
+	assert_int_equal(options.record.interval_ns, INTERVAL_USUAL);
+	assert_int_equal(options.record.heap.backend, BACKEND_AUTO);
+	assert_int_equal(options.record.symbols, SYMBOL_FULL);
 	assert_int_equal(options.verbosity, 0);
 	assert_null(options.output);
 	assert_int_equal(options.operand_count, 1);
@@ -58,15 +58,15 @@ static void defaults_are_those_of_the_contract(void **state)
 static void values_come_in_four_forms(void **state)
 {
 	assert_int_equal(parse("-p4K", "c", NULL), 0);
-	assert_int_equal(options.period_bytes, 4096);
+	assert_int_equal(options.record.heap.period_bytes, 4096);
 	assert_int_equal(parse("-p", "5m", "c", NULL), 0);
-	assert_int_equal(options.period_bytes, 5 << 20);
+	assert_int_equal(options.record.heap.period_bytes, 5 << 20);
 	assert_int_equal(parse("--period=1", "c", NULL), 0);
-	assert_int_equal(options.period_bytes, 1);
+	assert_int_equal(options.record.heap.period_bytes, 1);
 	assert_int_equal(parse("--period", "1024G", "c", NULL), 0);
-	assert_int_equal(options.period_bytes, PERIOD_BYTES_MAX);
+	assert_int_equal(options.record.heap.period_bytes, PERIOD_BYTES_MAX);
 	assert_int_equal(parse("-qvvp7", "c", NULL), 0);
-	assert_int_equal(options.period_bytes, 7);
+	assert_int_equal(options.record.heap.period_bytes, 7);
 	assert_int_equal(options.verbosity, 2);
 }
 
@@ -88,10 +88,10 @@ static void choices_are_found_by_name(void **state)
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		assert_int_equal(parse("-b", backend_name(all[i]), "c", NULL), 0);
-		assert_int_equal(options.backend, all[i]);
+		assert_int_equal(options.record.heap.backend, all[i]);
 	}
 	assert_int_equal(parse("--symbols=raw", "c", NULL), 0);
-	assert_int_equal(options.symbols, SYMBOL_RAW);
+	assert_int_equal(options.record.symbols, SYMBOL_RAW);
 }
 
 /* The command line and the symbolizer mean the same by a detail: one enum, in both headers. */
@@ -105,7 +105,8 @@ static void a_detail_is_the_symbolizers(void **state)
 		struct symbol_facts facts;
 
 		assert_int_equal(parse("--symbols", raw ? "raw" : "full", "c", NULL), 0);
-		struct symbols *symbols = symbols_new(&(struct symbol_options){.detail = options.symbols});
+		struct symbols *symbols =
+		    symbols_new(&(struct symbol_options){.detail = options.record.symbols});
 		assert_non_null(symbols);
 		assert_int_equal(symbols_resolve(symbols, &no_file, &vaddr, 1, &result, &facts), 0);
 		assert_int_equal(result.frame_count, raw ? 0 : 1);
@@ -132,7 +133,7 @@ static void times_need_a_unit_unless_zero(void **state)
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_int_equal(parse("-i", good[i].text, "c", NULL), 0);
-		assert_int_equal(options.interval_ns, good[i].ns);
+		assert_int_equal(options.record.interval_ns, good[i].ns);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(parse("-i", bad[i], "c", NULL), -EINVAL);
@@ -161,10 +162,10 @@ static void thresholds(void **state)
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_int_equal(parse("--on", good[i].text, "c", NULL), 0);
-		assert_int_equal(options.on_count, 1);
-		assert_int_equal(options.on[0].measure, good[i].wanted.measure);
-		assert_int_equal(options.on[0].growth, good[i].wanted.growth);
-		assert_int_equal(options.on[0].bytes, good[i].wanted.bytes);
+		assert_int_equal(options.record.on_count, 1);
+		assert_int_equal(options.record.on[0].measure, good[i].wanted.measure);
+		assert_int_equal(options.record.on[0].growth, good[i].wanted.growth);
+		assert_int_equal(options.record.on[0].bytes, good[i].wanted.bytes);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(parse("--on", bad[i], "c", NULL), -EINVAL);
@@ -173,10 +174,10 @@ static void thresholds(void **state)
 		    "alloc=10G or memory.high"));
 	}
 	assert_int_equal(parse("--on=rss=1G", "--on", "alloc=1G", "--on", "alloc=+1G", "c", NULL), 0);
-	assert_int_equal(options.on_count, 2);
-	assert_int_equal(options.on_limit_ns, 10 * UINT64_C(1000000000));
+	assert_int_equal(options.record.on_count, 2);
+	assert_int_equal(options.record.on_limit_ns, 10 * UINT64_C(1000000000));
 	assert_int_equal(parse("--on-limit", "0", "c", NULL), 0);
-	assert_int_equal(options.on_limit_ns, 0);
+	assert_int_equal(options.record.on_limit_ns, 0);
 	memset(&options, 0, sizeof(options));
 	for (int i = 1; i <= THRESHOLDS_MAX + 1; i++) {
 		char *words[2 * (THRESHOLDS_MAX + 1) + 2];
@@ -213,7 +214,7 @@ static void numbers_outside_the_range_are_refused(void **state)
 		assert_int_equal(parse("-s", stacks[i], "c", NULL), -EINVAL);
 	assert_int_equal(parse("-s", "256", "c", NULL), 0);
 	assert_int_equal(parse("-s", "64K", "c", NULL), 0);
-	assert_int_equal(options.stack_bytes, 65536);
+	assert_int_equal(options.record.heap.stack_bytes, 65536);
 }
 
 static void errors_list_what_is_allowed(void **state)
@@ -239,9 +240,9 @@ static void errors_list_what_is_allowed(void **state)
 static void a_running_process_is_told_what_to_do(void **state)
 {
 	assert_int_equal(parse("--pid", "4711,4712,4711", NULL), 0);
-	assert_int_equal(options.pid_count, 2);
-	assert_int_equal(options.pids[0], 4711);
-	assert_int_equal(options.pids[1], 4712);
+	assert_int_equal(options.record.pid_count, 2);
+	assert_int_equal(options.record.pids[0], 4711);
+	assert_int_equal(options.record.pids[1], 4712);
 	assert_int_equal(parse("-P", "1,", NULL), -EINVAL);
 	assert_int_equal(parse("-P", "x", NULL), -EINVAL);
 	assert_int_equal(parse("-P", "0", NULL), -EINVAL);

@@ -19,22 +19,22 @@ static const char *line(const struct options *options, bool heap)
 
 static void what_where_and_how(void **state)
 {
-	struct options options = {.period_bytes = 512 << 10};
+	struct options options = {.record.heap.period_bytes = 512 << 10};
 
 	(void)state;
 	assert_string_equal(line(&options, true),
 	    "recording pid 4711 (a sample per 512 KiB) to heaptap.*.pb.gz\n"
 	    "a snapshot of it now: heaptap snapshot 4711");
-	options.period_bytes = 1;
+	options.record.heap.period_bytes = 1;
 	options.output = "out/";
-	options.paused = true;
+	options.record.heap.paused = true;
 	assert_string_equal(line(&options, true),
 	    "recording pid 4711 (every allocation, from its heaptap_start() on) to out/heaptap.*.pb.gz\n"
 	    "a snapshot of it now: heaptap snapshot 4711");
-	options.period_bytes = 1000;
-	options.paused = false;
+	options.record.heap.period_bytes = 1000;
+	options.record.heap.paused = false;
 	options.output = "x/%t-%p.%h/a%%.gz";
-	options.event_texts[options.event_count++] = "cpu-clock@99";
+	options.record.event_texts[options.record.event_count++] = "cpu-clock@99";
 	assert_string_equal(line(&options, true),
 	    "recording pid 4711 (a sample per 1000 B, cpu-clock@99) to x/*-*/a%.gz\n"
 	    "a snapshot of it now: heaptap snapshot 4711");
@@ -42,11 +42,11 @@ static void what_where_and_how(void **state)
 
 static void events_alone(void **state)
 {
-	struct options options = {.period_bytes = 512 << 10, .output = "x.gz"};
+	struct options options = {.record.heap.period_bytes = 512 << 10, .output = "x.gz"};
 
 	(void)state;
-	options.event_texts[options.event_count++] = "cpu-clock";
-	options.event_texts[options.event_count++] = "page-faults/1";
+	options.record.event_texts[options.record.event_count++] = "cpu-clock";
+	options.record.event_texts[options.record.event_count++] = "page-faults/1";
 	assert_string_equal(line(&options, false),
 	    "recording pid 4711 (cpu-clock, page-faults/1) to x.gz\n"
 	    "a snapshot of it now: heaptap snapshot 4711");

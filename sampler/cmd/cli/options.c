@@ -58,12 +58,12 @@ const struct option *options_row(size_t index)
 void options_defaults(struct options *options)
 {
 	memset(options, 0, sizeof(*options));
-	options->period_bytes = PERIOD_BYTES_DEFAULT;
-	options->stack_bytes = STACK_BYTES_DEFAULT;
-	options->interval_ns = INTERVAL_USUAL;
-	options->on_limit_ns = ON_LIMIT_NS_DEFAULT;
-	options->temporary_ns = TEMPORARY_NS_DEFAULT;
-	options->signal = SIGUSR1;
+	options->record.heap.period_bytes = PERIOD_BYTES_DEFAULT;
+	options->record.heap.stack_bytes = STACK_BYTES_DEFAULT;
+	options->record.interval_ns = INTERVAL_USUAL;
+	options->record.on_limit_ns = ON_LIMIT_NS_DEFAULT;
+	options->record.heap.temporary_ns = TEMPORARY_NS_DEFAULT;
+	options->record.heap.signal = SIGUSR1;
 	options->read.format = -1;
 	options->read.threshold_permille = THRESHOLD_PERMILLE_DEFAULT;
 	options->read.fail_over_bytes = FAIL_OVER_NEVER;
@@ -79,7 +79,7 @@ static int take_pids(struct options *options, const struct command *command, cha
 		if (options_add_pids(options, word) == 0)
 			continue;
 		text_append(error, error_bytes, "'%s' is not a process id", word);
-		if (options->pid_count == OPTION_PIDS_MAX)
+		if (options->record.pid_count == OPTION_PIDS_MAX)
 			text_append(error, error_bytes, ", or there are more than %d", OPTION_PIDS_MAX);
 		else if (strchr(word, '/'))
 			text_append(error, error_bytes, "; to start it: heaptap record %s", word);
@@ -103,19 +103,22 @@ int options_parse(struct options *options, const struct command *command, int ar
 	ret = option_parse(tables, command, options, argc, argv, &first, error, error_bytes);
 	if (ret)
 		return ret < 0 ? ret : 0;
-	if (!options->min_samples)
-		options->min_samples =
-		    command->bit == COMMAND_RECORD && options->period_bytes > 1 ? MIN_SAMPLES_DEFAULT : 1;
+	if (!options->record.min_samples)
+		options->record.min_samples =
+		    command->bit == COMMAND_RECORD && options->record.heap.period_bytes > 1
+		    ? MIN_SAMPLES_DEFAULT
+		    : 1;
 	options->operands = argv + first;
 	options->operand_count = argc - first;
 	if (command->takes_pids && take_pids(options, command, error, error_bytes))
 		return -EINVAL;
 	if (command->bit == COMMAND_RECORD && options_record_check(options, error, error_bytes))
 		return -EINVAL;
-	if (command->operand && !options->pid_count && !options->operand_count) {
+	if (command->operand && !options->record.pid_count && !options->operand_count) {
 		text_append(error, error_bytes, "no %s given; usage: heaptap %s %s", command->operand,
 		    command->name, command->synopsis);
-		if (command->bit == COMMAND_RECORD && options->period_bytes != PERIOD_BYTES_DEFAULT)
+		if (command->bit == COMMAND_RECORD &&
+		    options->record.heap.period_bytes != PERIOD_BYTES_DEFAULT)
 			text_append(error, error_bytes,
 			    " (-p is the period in bytes; the pid of a process that runs already goes to "
 			    "-P)");

@@ -12,7 +12,7 @@
 #include "pprof/analysis/grouping.h"
 #include "pprof/analysis/measure.h"
 #include "sampler/cmd/cli/option_value.h"
-#include "sampler/perf/probe.h"
+#include "sampler/core/heap_capture_options.h"
 #include "sampler/symbol/answer.h"
 
 #include <stdbool.h>
@@ -21,23 +21,17 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#define PERIOD_BYTES_DEFAULT (512u << 10)
-#define PERIOD_BYTES_MAX     (UINT64_C(1) << 40)
-#define STACK_BYTES_DEFAULT  (32u << 10)
-#define STACK_BYTES_MIN      256u
-#define STACK_BYTES_MAX      (64u << 10)
-#define ON_LIMIT_NS_DEFAULT  (UINT64_C(10) * 1000000000)
-#define TEMPORARY_NS_DEFAULT (UINT64_C(1) * 1000000)
-#define KEEP_MAX             1000000u
-#define MIN_SAMPLES_DEFAULT  16u /* 1 where every allocation is recorded */
-#define MIN_SAMPLES_MAX      1000000000u
-#define COMPARE_WALKS_MAX    1000000000u
-#define OPTION_EVENTS_MAX    16
-#define OPTION_PIDS_MAX      64
-#define OPTION_LABELS_MAX    12
-#define OPTION_LISTEN_MAX    8
-#define INTERVAL_NS_MIN      (UINT64_C(1) * 1000000)
-#define INTERVAL_NS_MAX      (UINT64_C(1000) * 3600 * 1000000000)
+#define ON_LIMIT_NS_DEFAULT (UINT64_C(10) * 1000000000)
+#define KEEP_MAX            1000000u
+#define MIN_SAMPLES_DEFAULT 16u /* 1 where every allocation is recorded */
+#define MIN_SAMPLES_MAX     1000000000u
+#define COMPARE_WALKS_MAX   1000000000u
+#define OPTION_EVENTS_MAX   16
+#define OPTION_PIDS_MAX     64
+#define OPTION_LABELS_MAX   12
+#define OPTION_LISTEN_MAX   8
+#define INTERVAL_NS_MIN     (UINT64_C(1) * 1000000)
+#define INTERVAL_NS_MAX     (UINT64_C(1000) * 3600 * 1000000000)
 
 enum sort_key {
 	SORT_DEFAULT,
@@ -82,6 +76,7 @@ struct read_options {
 	enum fail_on fail_on;
 	int format; /* number of an export format (pprof/export/format.h); -1: not given */
 	bool strict;
+	bool debuginfod;           /* symbolize: missing debug files may be fetched */
 	const char *store;         /* of the daemon, for words that name services */
 	uint64_t memory_max_bytes; /* limit for the profiles that are read */
 };
@@ -122,61 +117,54 @@ struct serve_options {
 struct command;
 struct event;
 
-/* All strings are borrowed: from argv, or from the caller who fills the field. */
-struct options {
-	/* mean bytes between samples, 1 .. PERIOD_BYTES_MAX; 1 samples everything */
-	uint64_t period_bytes;
-	/* as given to -o, its % directives already checked; NULL: the default name */
-	const char *output;
-	enum backend backend;
-	/* most stack bytes per sample, STACK_BYTES_MIN .. STACK_BYTES_MAX, any number */
-	uint32_t stack_bytes;
+/* What `heaptap record` was asked for, or `attach` or `adopt`. NULL strings, zero numbers: not given. */
+struct record_options {
+	struct heap_capture_options heap;
 	uint64_t interval_ns;                /* between periodic snapshots: see interval.h */
 	uint64_t keep;                       /* numbered snapshots of a process, the newest; 0: all */
 	uint64_t min_samples;                /* processes with fewer leave no profile, COMMAND does */
-	const char *only, *exclude;          /* regular expressions of programs; NULL: not given */
-	int signal;                          /* signal that asks for a snapshot, 0: none */
-	bool signal_everywhere;              /* in every process that leaves it at its default */
-	unsigned int labels;                 /* enum heap_labels */
-	uint64_t temporary_ns;               /* a block freed sooner is temporary */
-	bool paused;                         /* no samples until the program calls heaptap_start() */
-	bool record_mmap;                    /* anonymous mappings too */
 	struct threshold on[THRESHOLDS_MAX]; /* of --on: snapshots when they are crossed */
 	size_t on_count;
-	uint64_t on_limit_ns;   /* between two of one process for the same one, 0: none */
-	bool delta;             /* write a delta beside each periodic snapshot */
-	uint64_t compare_walks; /* of so many walked stacks one is compared; 0: the default */
-	bool no_peak;           /* do not track or write the peak */
-	bool all;               /* snapshot: of every process of every session */
-	pid_t session;          /* snapshot: of every process of this one's session; 0: not given */
+	uint64_t on_limit_ns; /* between two of one process for the same threshold, 0: none */
 	enum symbol_detail symbols;
-	bool debuginfod;          /* missing debug files may be fetched */
-	uint64_t rss_max_bytes;   /* of the sampler, 0: no limit */
-	uint32_t cpu_max_percent; /* of one CPU, the sampler and its writers, 0: no limit */
-	int verbosity;            /* -1 for -q, 0, or the number of -v */
-	bool help, version;       /* given; then the other options are not checked */
-	char *const *operands;    /* what follows the options, NULL-terminated: COMMAND and its arguments */
+	bool debuginfod;                            /* missing debug files may be fetched */
+	uint64_t rss_max_bytes;                     /* of the sampler, 0: no limit */
+	uint32_t cpu_max_percent;                   /* of one CPU, the sampler and its writers, 0: no limit */
+	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
+	size_t event_count;
+	const struct event *events;  /* event_count of them; filled in by front_run, not by parsing */
+	bool no_heap;                /* events only: nothing is preloaded */
+	pid_t pids[OPTION_PIDS_MAX]; /* running processes instead of COMMAND */
+	size_t pid_count;
+	uint64_t duration_ns; /* of recording them; 0: until they end */
+	bool force;           /* also where a seccomp filter may end them */
+	bool no_children;     /* their children are not recorded */
+};
+
+/* What `heaptap snapshot` was asked for. */
+struct snapshot_options {
+	bool all;            /* every process of every session */
+	pid_t session;       /* every process of this process' session; 0: not given */
+	const char *service; /* every process of this service; NULL: not given */
+};
+
+/* All strings are borrowed: from argv, or from the caller who fills the field. */
+struct options {
+	int verbosity;         /* -1 for -q, 0, or the number of -v */
+	bool help, version;    /* given; then the other options are not checked */
+	char *const *operands; /* what follows the options, NULL-terminated: COMMAND and its arguments */
 	int operand_count;
+	const char *output; /* as given to -o, its % directives already checked; NULL: the default name */
+	const char *socket; /* of the daemon; NULL: see sampler/core/control_path.h */
+	struct record_options record;
+	struct snapshot_options snapshot;
 	struct read_options read;
 	struct push_options push;
 	struct daemon_options daemon;
 	struct enable_options enable;
 	struct serve_options serve;
-	const char *socket;  /* of the daemon; NULL: see sampler/core/control_path.h */
-	const char *service; /* snapshot: of every process of this service; NULL: not given */
-	const char *event_texts[OPTION_EVENTS_MAX]; /* of -e, in order */
-	size_t event_count;
-	bool no_heap;                /* events only: nothing is preloaded */
-	pid_t pids[OPTION_PIDS_MAX]; /* running processes instead of COMMAND */
-	size_t pid_count;
-	uint64_t duration_ns;       /* of recording them; 0: until they end */
-	bool force;                 /* also where a seccomp filter may end them */
-	bool no_children;           /* their children are not recorded */
-	const struct event *events; /* event_count of them; filled in by front_run, not by parsing */
-	/* absolute path of libheaptap.so; filled in by front_run, not by parsing */
-	const char *library;
-	const struct command
-	    *commands; /* all there are, for completions; filled in by main, not by parsing */
+	/* all there are, for completions; filled in by main, not by parsing */
+	const struct command *commands;
 	size_t command_count;
 };
 

@@ -164,6 +164,9 @@ static const struct option rows[] = {
         .value = "FILE", .allowed = "the name of a file", .help = "write to FILE instead of standard output"},
     {COMMAND_SYMBOLIZE, 'o', "output", OPTION_TEXT, OPTION_FIELD(output), .value = "FILE",
         .allowed = "the name of a file", .help = "write to FILE instead of PROFILE.symbolized"},
+    {COMMAND_SYMBOLIZE, '\0', "debuginfod", OPTION_FLAG, OPTION_FIELD(read.debuginfod),
+        .help = "fetch missing debug files from the servers in\n"
+                "$DEBUGINFOD_URLS"},
     {COMMAND_CHECK, '\0', "strict", OPTION_FLAG, OPTION_FIELD(read.strict),
         .help = "also report what only some readers reject, and\n"
                 "what heaptap itself never writes"},

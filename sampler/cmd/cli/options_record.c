@@ -24,7 +24,8 @@ static int set_output(struct options *options, const char *value)
 
 static int set_signal(struct options *options, const char *value)
 {
-	return option_value_signal(value, &options->signal, &options->signal_everywhere);
+	return option_value_signal(
+	    value, &options->record.heap.signal, &options->record.heap.signal_everywhere);
 }
 
 /* "thread,age" */
@@ -36,7 +37,7 @@ static int set_labels(struct options *options, const char *value)
 	} names[] = {{"thread", HEAP_LABEL_THREAD}, {"age", HEAP_LABEL_AGE}, {"size", HEAP_LABEL_SIZE},
 	    {"lifetime", HEAP_LABEL_LIFETIME}, {"backend", HEAP_LABEL_BACKEND}};
 
-	options->labels = 0;
+	options->record.heap.labels = 0;
 	while (true) {
 		size_t length = strcspn(value, ",");
 		unsigned int bit = 0;
@@ -47,7 +48,7 @@ static int set_labels(struct options *options, const char *value)
 		}
 		if (!bit)
 			return -EINVAL;
-		options->labels |= bit;
+		options->record.heap.labels |= bit;
 		if (!value[length])
 			return 0;
 		value += length + 1;
@@ -56,7 +57,7 @@ static int set_labels(struct options *options, const char *value)
 
 static int set_symbols(struct options *options, const char *value)
 {
-	options->symbols = strcmp(value, "raw") == 0 ? SYMBOL_RAW : SYMBOL_FULL;
+	options->record.symbols = strcmp(value, "raw") == 0 ? SYMBOL_RAW : SYMBOL_FULL;
 	return option_value_choice(symbol_names, value) < 0 ? -EINVAL : 0;
 }
 
@@ -68,7 +69,7 @@ static int set_cpu_max(struct options *options, const char *value)
 	if (quantity_number(value, &percent, &suffix) || (*suffix && strcmp(suffix, "%") != 0) ||
 	    percent < 1 || percent > 100)
 		return -EINVAL;
-	options->cpu_max_percent = (uint32_t)percent;
+	options->record.cpu_max_percent = (uint32_t)percent;
 	return 0;
 }
 
@@ -79,16 +80,16 @@ static int set_on(struct options *options, const char *value)
 
 	if (option_value_threshold(value, &threshold))
 		return -EINVAL;
-	for (size_t i = 0; i < options->on_count; i++) {
-		const struct threshold *other = &options->on[i];
+	for (size_t i = 0; i < options->record.on_count; i++) {
+		const struct threshold *other = &options->record.on[i];
 
 		if (other->measure == threshold.measure && other->growth == threshold.growth &&
 		    other->bytes == threshold.bytes)
 			return 0;
 	}
-	if (options->on_count == THRESHOLDS_MAX)
+	if (options->record.on_count == THRESHOLDS_MAX)
 		return -EINVAL;
-	options->on[options->on_count++] = threshold;
+	options->record.on[options->record.on_count++] = threshold;
 	return 0;
 }
 
@@ -100,9 +101,11 @@ static int set_event(struct options *options, const char *value)
 	struct event_spec spec;
 	char error[128];
 
-	if (options->event_count == OPTION_EVENTS_MAX || event_split(value, &spec, error, sizeof(error)))
+	if (options->record.event_count == OPTION_EVENTS_MAX ||
+	    event_split(value, &spec, error, sizeof(error)))
 		return -EINVAL;
-	options->event_texts[options->event_count++] = value;
+	options->record.event_texts[options->record.event_count++] = value;
+	options->record.heap.beside_events = true;
 	return 0;
 }
 
@@ -114,13 +117,13 @@ int options_add_pids(struct options *options, const char *value)
 		uint64_t pid;
 
 		if (quantity_number(suffix + 1, &pid, &suffix) || pid < 1 || pid > 1 << 22 ||
-		    (*suffix && *suffix != ',') || options->pid_count == OPTION_PIDS_MAX)
+		    (*suffix && *suffix != ',') || options->record.pid_count == OPTION_PIDS_MAX)
 			return -EINVAL;
 		size_t same = 0;
-		while (same < options->pid_count && options->pids[same] != (pid_t)pid)
+		while (same < options->record.pid_count && options->record.pids[same] != (pid_t)pid)
 			same++;
-		if (same == options->pid_count)
-			options->pids[options->pid_count++] = (pid_t)pid;
+		if (same == options->record.pid_count)
+			options->record.pids[options->record.pid_count++] = (pid_t)pid;
 	} while (*suffix);
 	return 0;
 }
@@ -128,7 +131,7 @@ int options_add_pids(struct options *options, const char *value)
 static const char *const yes_or_no[] = {"yes", "no", NULL};
 
 static const struct option rows[] = {
-    {COMMAND_RECORD, 'p', "period", OPTION_BYTES, OPTION_FIELD(period_bytes), .least = 1,
+    {COMMAND_RECORD, 'p', "period", OPTION_BYTES, OPTION_FIELD(record.heap.period_bytes), .least = 1,
         .most = PERIOD_BYTES_MAX, .value = "BYTES", .allowed = "1 to 1024G, for example 512K",
         .help = "mean bytes between samples, default 512K;\n"
                 "1 records every allocation; K, M, G work"},
@@ -137,17 +140,18 @@ static const struct option rows[] = {
         .help = "name of the profiles, default\n" OUTPUT_DEFAULT ": %e executable,\n"
                 "%p pid, %n snapshot, %h host, %t unix seconds;\n"
                 "a folder or a trailing / means that name inside"},
-    {COMMAND_RECORD, 'b', "backend", OPTION_CHOICE, OPTION_FIELD(backend), .choices = backend_names,
+    {COMMAND_RECORD, 'b', "backend", OPTION_CHOICE, OPTION_FIELD(record.heap.backend),
+        .choices = backend_names,
         .help = "how stacks are captured; auto, the default: stacks\n"
                 "that are known are walked by the program, others\n"
                 "captured by a uprobe if permitted, else by a copy\n"
                 "(-v says which and why), at periods of 16K and\n"
                 "less by a copy while there are free buffers;\n"
                 "walk: as auto, others only by a copy"},
-    {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(stack_bytes),
+    {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(record.heap.stack_bytes),
         .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES",
         .allowed = "256 to 64K, for example 16K", .help = "most stack bytes per sample, default 32K"},
-    {COMMAND_RECORD | COMMAND_ADOPT, 'i', "interval", OPTION_TIME, OPTION_FIELD(interval_ns),
+    {COMMAND_RECORD | COMMAND_ADOPT, 'i', "interval", OPTION_TIME, OPTION_FIELD(record.interval_ns),
         .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
         .help = "time between snapshots; 500ms, 5m and 1h work too,\n"
@@ -163,38 +167,38 @@ static const struct option rows[] = {
                 "for each 10G it allocates (alloc=10G), or when its\n"
                 "cgroup passes its limit (memory.high); again for\n"
                 "more"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "on-limit", OPTION_TIME, OPTION_FIELD(on_limit_ns),
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "on-limit", OPTION_TIME, OPTION_FIELD(record.on_limit_ns),
         .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
         .help = "least time between two snapshots of one process\n"
                 "for the same --on, default 10s; 0 means none"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(keep), .least = 1,
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(record.keep), .least = 1,
         .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
         .help = "newest snapshots to keep of each process, and as\n"
                 "many by --on; those that a user asked for all\n"
                 "stay; all unless given"},
-    {COMMAND_RECORD, '\0', "only", OPTION_TEXT, OPTION_FIELD(only), .value = "RE",
+    {COMMAND_RECORD, '\0', "only", OPTION_TEXT, OPTION_FIELD(record.heap.only), .value = "RE",
         .allowed = "a regular expression",
         .help = "record only the heaps of programs whose name, or\n"
                 "command line from the name on, matches: 'nginx',\n"
                 "'^python3 .*manage.py'; COMMAND too must match"},
-    {COMMAND_RECORD, '\0', "exclude", OPTION_TEXT, OPTION_FIELD(exclude), .value = "RE",
+    {COMMAND_RECORD, '\0', "exclude", OPTION_TEXT, OPTION_FIELD(record.heap.exclude), .value = "RE",
         .allowed = "a regular expression", .help = "do not record the heaps of programs that match"},
-    {COMMAND_RECORD, '\0', "min-samples", OPTION_COUNT, OPTION_FIELD(min_samples), .least = 1,
+    {COMMAND_RECORD, '\0', "min-samples", OPTION_COUNT, OPTION_FIELD(record.min_samples), .least = 1,
         .most = MIN_SAMPLES_MAX, .value = "N", .allowed = "1 to 1000000000",
         .help = "processes with fewer samples, except COMMAND,\n"
                 "leave no profile and are only counted, unless they\n"
                 "have 16 MiB that no sample explains; default 16,\n"
                 "or 1 with -p 1"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(delta),
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(record.heap.delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},
-    {COMMAND_RECORD, '\0', "compare-walks", OPTION_COUNT, OPTION_FIELD(compare_walks), .least = 1,
+    {COMMAND_RECORD, '\0', "compare-walks", OPTION_COUNT, OPTION_FIELD(record.heap.compare_walks), .least = 1,
         .most = COMPARE_WALKS_MAX, .value = "N", .allowed = "1 to 1000000000",
         .help = "of N stacks that the program walks, capture one as\n"
                 "others are too, and compare; default 256, 1: all;\n"
                 "rounded up to a power of two"},
-    {COMMAND_RECORD, '\0', "no-peak", OPTION_FLAG, OPTION_FIELD(no_peak),
+    {COMMAND_RECORD, '\0', "no-peak", OPTION_FLAG, OPTION_FIELD(record.heap.no_peak),
         .help = "do not record the heap's peak"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",
         .allowed = "USR1, USR2 or RTMIN+N, with :all appended if wanted, or none",
@@ -202,10 +206,10 @@ static const struct option rows[] = {
                 "all processes if sent to heaptap, of COMMAND if\n"
                 "sent to its process, which does not use it;\n"
                 "USR1:all for every process; none: no signal"},
-    {COMMAND_RECORD, '\0', "paused", OPTION_FLAG, OPTION_FIELD(paused),
+    {COMMAND_RECORD, '\0', "paused", OPTION_FLAG, OPTION_FIELD(record.heap.paused),
         .help = "take no samples until the program asks for them\n"
                 "(heaptap_start in heaptap.h)"},
-    {COMMAND_RECORD, '\0', "mmap", OPTION_FLAG, OPTION_FIELD(record_mmap),
+    {COMMAND_RECORD, '\0', "mmap", OPTION_FLAG, OPTION_FIELD(record.heap.record_mmap),
         .help = "record anonymous mappings too, as rows of their\n"
                 "own under [mmap]: who makes a pool grow (python's,\n"
                 "V8's, an allocator's inside the program)"},
@@ -214,7 +218,7 @@ static const struct option rows[] = {
         .help = "distinguish blocks by thread, age, size, lifetime\n"
                 "(temporary or not) or backend (how the stack was\n"
                 "captured)"},
-    {COMMAND_RECORD, '\0', "temporary", OPTION_TIME, OPTION_FIELD(temporary_ns), .least = 1,
+    {COMMAND_RECORD, '\0', "temporary", OPTION_TIME, OPTION_FIELD(record.heap.temporary_ns), .least = 1,
         .most = INTERVAL_NS_MAX, .value = "TIME", .allowed = "a whole number with its unit, for example 1ms",
         .help = "a block that is freed sooner, by the thread that\n"
                 "allocated it, is called temporary; default 1ms"},
@@ -222,11 +226,10 @@ static const struct option rows[] = {
         .help = "names in the profile: full, the default, has\n"
                 "functions, inlined calls and lines; with raw there\n"
                 "are only addresses, for heaptap symbolize or pprof"},
-    {COMMAND_RECORD | COMMAND_ADOPT | COMMAND_SYMBOLIZE, '\0', "debuginfod", OPTION_FLAG,
-        OPTION_FIELD(debuginfod),
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "debuginfod", OPTION_FLAG, OPTION_FIELD(record.debuginfod),
         .help = "fetch missing debug files from the servers in\n"
                 "$DEBUGINFOD_URLS"},
-    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", OPTION_BYTES, OPTION_FIELD(rss_max_bytes),
+    {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", OPTION_BYTES, OPTION_FIELD(record.rss_max_bytes),
         .least = 1 << 20, .most = PERIOD_BYTES_MAX, .value = "BYTES",
         .allowed = "1M to 1024G, for example 256M",
         .help = "memory of the sampler above which the period\n"
@@ -248,21 +251,21 @@ static const struct option rows[] = {
                 "cpu-clock@99, page-faults/1, cycles:u@999,\n"
                 "sched:sched_switch; again for more.\n"
                 "`heaptap events` lists what there is"},
-    {COMMAND_RECORD, '\0', "no-heap", OPTION_FLAG, OPTION_FIELD(no_heap),
+    {COMMAND_RECORD, '\0', "no-heap", OPTION_FLAG, OPTION_FIELD(record.no_heap),
         .help = "events only: nothing is preloaded"},
     {COMMAND_RECORD, 'P', "pid", OPTION_SET, .set = options_add_pids, .value = "PID[,PID...]",
         .by_name = "attach", .allowed = "process ids of running processes, separated by commas; at most 64",
         .help = "record running processes and their children\n"
                 "instead of COMMAND, until they end or Ctrl-C; what\n"
                 "they allocated before is not in the profile"},
-    {COMMAND_RECORD, '\0', "children", OPTION_CHOICE, OPTION_FIELD(no_children), .choices = yes_or_no,
+    {COMMAND_RECORD, '\0', "children", OPTION_CHOICE, OPTION_FIELD(record.no_children), .choices = yes_or_no,
         .help = "with --pid: whether the children that are there\n"
                 "are recorded too; default yes"},
-    {COMMAND_RECORD, '\0', "duration", OPTION_TIME, OPTION_FIELD(duration_ns), .least = INTERVAL_NS_MIN,
-        .most = INTERVAL_NS_MAX, .value = "TIME",
+    {COMMAND_RECORD, '\0', "duration", OPTION_TIME, OPTION_FIELD(record.duration_ns),
+        .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
         .help = "with --pid: detach after that time"},
-    {COMMAND_RECORD, '\0', "force", OPTION_FLAG, OPTION_FIELD(force),
+    {COMMAND_RECORD, '\0', "force", OPTION_FLAG, OPTION_FIELD(record.force),
         .help = "with --pid: also where a seccomp filter is in\n"
                 "force, which may end the process"},
 };
@@ -272,19 +275,21 @@ const struct option_table options_record = {rows, ARRAY_COUNT(rows)};
 /* With --pid there is no COMMAND. */
 int options_record_check(const struct options *options, char *error, size_t error_bytes)
 {
-	if (options->no_heap && options->on_count)
+	if (options->record.no_heap && options->record.on_count)
 		text_append(error, error_bytes, "--on is about heaps: it does not go with --no-heap");
-	else if (!options->pid_count && (options->duration_ns || options->force || options->no_children))
+	else if (!options->record.pid_count &&
+	    (options->record.duration_ns || options->record.force || options->record.no_children))
 		text_append(error, error_bytes, "--duration, --force and --children are for --pid");
-	else if (options->pid_count && !options->no_heap && (options->only || options->exclude))
+	else if (options->record.pid_count && !options->record.no_heap &&
+	    (options->record.heap.only || options->record.heap.exclude))
 		text_append(error, error_bytes,
 		    "--only and --exclude choose among what COMMAND executes: they do not go with --pid");
-	else if (options->no_heap && !options->event_count)
+	else if (options->record.no_heap && !options->record.event_count)
 		text_append(error, error_bytes, "--no-heap leaves nothing to record without --event NAME");
-	else if (options->pid_count && options->operand_count)
+	else if (options->record.pid_count && options->operand_count)
 		text_append(error, error_bytes, "--pid and a COMMAND ('%s') exclude each other",
 		    options->operands[0]);
-	else if (options->pid_count && !options->no_heap && options->paused)
+	else if (options->record.pid_count && !options->record.no_heap && options->record.heap.paused)
 		text_append(error, error_bytes,
 		    "--paused waits for a call of heaptap_start, which a process that runs already "
 		    "cannot make");

@@ -151,7 +151,7 @@ static void take_result(struct daemon *d, struct attach_job *job)
 	entry->since_unix_ns = clock_unix_ns();
 	process_entry_set(&entry->reason, NULL);
 	policy_recheck_one(d, entry); /* the rules may have changed meanwhile, or sampling was switched off */
-	if (d->options.verbosity > 0)
+	if (d->verbosity > 0)
 		log_line_of(entry->uid, "pid %d: attached, service %s; paused one thread for %.1f ms",
 		    (int)entry->pid, entry->service ? entry->service : "?",
 		    (double)attachment.stood_ns / 1e6);

@@ -79,7 +79,7 @@ static void watch(struct daemon *d, struct process_entry *entry)
 
 static void say_taken(const struct daemon *d, const struct process_entry *entry, const char *what)
 {
-	if (d->options.verbosity > 0)
+	if (d->verbosity > 0)
 		log_line_of(entry->uid, "pid %d (%s): %s, service %s", (int)entry->pid,
 		    entry->comm ? entry->comm : "?", what, entry->service ? entry->service : "?");
 }

@@ -6,6 +6,7 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/books/process_life.h"
+#include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/daemon/attach_jobs.h"
 #include "sampler/cmd/daemon/candidate.h"
 #include "sampler/cmd/daemon/daemon_state.h"
@@ -18,6 +19,7 @@
 #include "sampler/core/requests.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/intake/target_plan.h"
+#include "sampler/write/interval.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -251,11 +253,10 @@ static int open_ground(struct daemon *d)
 static int open_capture(struct daemon *d)
 {
 	d->core.settings = (struct snapshot_settings){
-	    .interval_ns = d->options.interval_ns,
-	    .min_samples = d->options.min_samples,
-	    .detail = d->options.symbols,
-	    .verbosity = d->options.verbosity > 0 ? d->options.verbosity - 1 : -1,
-	    .debuginfod = d->options.debuginfod,
+	    .interval_ns = INTERVAL_USUAL,
+	    .min_samples = MIN_SAMPLES_DEFAULT,
+	    .detail = SYMBOL_FULL,
+	    .verbosity = d->verbosity > 0 ? d->verbosity - 1 : -1,
 	    .sink = store_sink(d->store),
 	};
 	const struct scheduler_setup setup = {
@@ -274,7 +275,7 @@ static int open_capture(struct daemon *d)
 	if (error)
 		return error;
 	d->core.has_heap = true;
-	error = heap_capture_probe(&d->core.heap, &d->options);
+	error = heap_capture_probe(&d->core.heap, &d->heap_options, d->verbosity);
 	return error ? error : core_open_heap(&d->core, NULL, true);
 }
 
@@ -298,7 +299,7 @@ static int open_finder(struct daemon *d)
 	d->finder = finder_new(&setup);
 	if (!d->finder)
 		return -ENOMEM;
-	if (finder_fd(d->finder) < 0 && d->options.verbosity > 0)
+	if (finder_fd(d->finder) < 0 && d->verbosity > 0)
 		log_line("new processes are found within %d s, not at once: %s", SWEEP_NS_S,
 		    geteuid() ? "we are not root" : strerror(-finder_error(d->finder)));
 	return 0;
@@ -333,13 +334,14 @@ static void close_all(struct daemon *d)
 		close(d->library_copy.fd);
 }
 
-/* Fills in what the daemon decides, and the command line does not. */
-static void fix_options(struct daemon *d, const struct options *options)
+/* What the daemon decides, and the command line does not. */
+static void choose_options(struct daemon *d)
 {
-	d->options = *options;
-	d->options.backend = BACKEND_COPY;
-	d->options.period_bytes = RULES_PERIOD_BYTES_DEFAULT;
-	d->options.min_samples = MIN_SAMPLES_DEFAULT;
+	d->heap_options = (struct heap_capture_options){.backend = BACKEND_COPY,
+	    .period_bytes = RULES_PERIOD_BYTES_DEFAULT,
+	    .stack_bytes = STACK_BYTES_DEFAULT,
+	    .temporary_ns = TEMPORARY_NS_DEFAULT,
+	    .signal = SIGUSR1};
 	d->core.memory.max_bytes = memory_bound_bytes(d->rules->daemon.memory_bytes);
 }
 
@@ -372,13 +374,14 @@ int daemon_run(struct options *options)
 	if (error)
 		return STATUS_USAGE;
 	own_resources_raise_limits();
-	fix_options(&d, options);
+	d.verbosity = options->verbosity;
+	choose_options(&d);
 	error = open_all(&d);
 	if (error) {
 		log_line("the daemon cannot start: %s", strerror(-error));
 	} else {
 		notify_tell("READY=1");
-		if (d.options.verbosity >= 0)
+		if (d.verbosity >= 0)
 			log_line("profiles go to %s; control socket %s%s", d.store_path, d.socket_path,
 			    d.off.off ? "; the file 'off' is beside it: nothing is sampled" : "");
 		scheduler_pause(d.core.scheduler, d.off.off);

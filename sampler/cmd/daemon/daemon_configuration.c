@@ -104,7 +104,7 @@ int daemon_configuration_open_store(struct daemon *d)
 	snprintf(path, sizeof(path), "%.*s/" STATE_FOLDER "/session", (int)sizeof(d->store_path) - 64,
 	    d->store_path);
 	error = session_identity_open(&d->identity, path);
-	if (error && d->options.verbosity > 0)
+	if (error && d->verbosity > 0)
 		log_line("%s: %s", path, strerror(-error));
 	error = crash_guard_load(d->guard, d->guard_path);
 	if (error)
@@ -135,6 +135,6 @@ void daemon_configuration_reload(struct daemon *d)
 	if (result)
 		log_line("%s: %s", d->guard_path, strerror(-result));
 	policy_recheck_all(d);
-	if (d->options.verbosity >= 0)
+	if (d->verbosity >= 0)
 		log_line("configuration read again");
 }

@@ -5,7 +5,6 @@
 
 #include "pprof/store/store.h"
 #include "sampler/books/arrivals.h"
-#include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/daemon/crash_guard.h"
 #include "sampler/cmd/daemon/finder.h"
 #include "sampler/cmd/daemon/load_limiter.h"
@@ -27,8 +26,9 @@ enum {
 };
 
 struct daemon {
-	struct options options; /* for the heap's capture: the user's options, and what the daemon decides */
-	const char *config;     /* --config; NULL: the user's own file */
+	struct heap_capture_options heap_options;
+	int verbosity;      /* as in struct options */
+	const char *config; /* --config; NULL: the user's own file */
 	char store_path[PATH_MAX], guard_path[PATH_MAX];
 	struct rules *rules;          /* in force */
 	char note[DAEMON_NOTE_BYTES]; /* why a newer configuration is not in force; "" if nothing is wrong */

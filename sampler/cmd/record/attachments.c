@@ -64,8 +64,8 @@ struct attachments *attachments_new(const struct attachments_setup *setup)
 	if (!a)
 		return NULL;
 	a->setup = *setup;
-	a->children.roots = setup->options->pids;
-	a->children.root_count = setup->options->pid_count;
+	a->children.roots = setup->options->record.pids;
+	a->children.root_count = setup->options->record.pid_count;
 	return a;
 }
 
@@ -164,7 +164,7 @@ static void begin(struct attachments *a, pid_t pid, const struct descendant *chi
 	struct fitness fitness;
 	struct beginning *b = &a->beginnings[a->beginning_count];
 
-	if (!fitness_examine(&fitness, pid, a->setup.options->force)) {
+	if (!fitness_examine(&fitness, pid, a->setup.options->record.force)) {
 		if (!needs_no_attachment(a, pid, child))
 			refuse(a, pid, child, fitness.cause, fitness.remedy);
 		return;
@@ -181,7 +181,7 @@ static void begin(struct attachments *a, pid_t pid, const struct descendant *chi
 	const struct attachment_wish wish = {
 	    .pid = pid,
 	    .modules = a->setup.modules,
-	    .force = a->setup.options->force,
+	    .force = a->setup.options->record.force,
 	    .library_copy = a->setup.library_copy,
 	};
 	int error = attach_job_start(&b->job, &wish, a->setup.epoll_fd);
@@ -208,7 +208,7 @@ static size_t look_for_children(struct attachments *a)
  * attached to. */
 static void look_again(struct attachments *a)
 {
-	if (a->setup.options->no_children || a->stopping)
+	if (a->setup.options->record.no_children || a->stopping)
 		return;
 	while (!a->beginning_count && !a->all_found)
 		a->all_found = !look_for_children(a) || a->looks == LOOKS_FOR_CHILDREN;
@@ -221,9 +221,9 @@ void attachments_begin(struct attachments *a)
 {
 	const struct options *options = a->setup.options;
 
-	for (size_t i = 0; i < options->pid_count; i++)
-		begin(a, options->pids[i], NULL);
-	if (!options->no_children)
+	for (size_t i = 0; i < options->record.pid_count; i++)
+		begin(a, options->record.pids[i], NULL);
+	if (!options->record.no_children)
 		(void)look_for_children(a);
 	look_again(a);
 }

@@ -5,6 +5,7 @@
 #include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
 #include "sampler/books/process_life.h"
+#include "sampler/cmd/cli/options.h"
 #include "sampler/core/heap_capture.h"
 #include "sampler/linux/screen.h"
 #include "sampler/write/heap_source.h"
@@ -138,7 +139,8 @@ static char *make_answer(const struct heap_source *source, int width)
 /* ---- the summary */
 
 /* Lines about what could not be profiled. */
-static void print_missed(struct end_summary *summary, const struct heap_capture *h, FILE *out)
+static void print_missed(
+    struct end_summary *summary, const struct options *options, const struct heap_capture *h, FILE *out)
 {
 	const struct registry *registry = &h->registry;
 	char text[sizeof(summary->missed)];
@@ -150,8 +152,8 @@ static void print_missed(struct end_summary *summary, const struct heap_capture 
 		      "shares with a program";
 	if (registry->missed.command_unchosen)
 		why = "not chosen by --only and --exclude";
-	bool started = registry->setup.launch->pid && h->options->operand_count; /* not attached to */
-	snprintf(text, sizeof(text), "%s", started ? h->options->operands[0] : "");
+	bool started = registry->setup.launch->pid && options->operand_count; /* not attached to */
+	snprintf(text, sizeof(text), "%s", started ? options->operands[0] : "");
 	utf8_disarm(text, strlen(text)); /* no name adds a line */
 	if ((!registry->missed.command_seen || registry->missed.command_unchosen) && started)
 		fprintf(out, "no profile of %s: %s\n", text,
@@ -177,7 +179,8 @@ static void print_missed_since(const struct end_summary *summary, const struct h
 		fprintf(out, "%s%s\n", summary->missed[0] ? "in all, " : "", text);
 }
 
-void end_summary_say(struct end_summary *summary, struct heap_capture *h, bool last)
+void end_summary_say(
+    struct end_summary *summary, const struct options *options, struct heap_capture *h, bool last)
 {
 	static const char prefix[] = "heaptap: ";
 	char *missed = NULL, *screen = NULL;
@@ -187,25 +190,25 @@ void end_summary_say(struct end_summary *summary, struct heap_capture *h, bool l
 	if (out && last)
 		print_missed_since(summary, h, out);
 	else if (out)
-		print_missed(summary, h, out);
+		print_missed(summary, options, h, out);
 	if (out)
 		fclose(out);
 	int width = screen_width(STDERR_FILENO);
 	const struct summary_facts facts = {
 	    .missed = missed ? missed : "",
-	    .min_samples = h->options->min_samples,
+	    .min_samples = options->record.min_samples,
 	    .running = last ? 0 : process_life_running(&h->registry),
 	    .width = width > (int)sizeof(prefix) ? width - (int)sizeof(prefix) + 1 : 0,
 	};
 	char *answer =
-	    h->options->verbosity >= 0 && !facts.running ? make_answer(&h->source, facts.width) : NULL;
+	    options->verbosity >= 0 && !facts.running ? make_answer(&h->source, facts.width) : NULL;
 	out = open_memstream(&screen, &bytes);
 	if (out) {
 		fputs(answer ? answer : "", out);
 		summary_screen_print(out, &h->source.ended, &facts);
 		fclose(out);
 	}
-	if (screen && h->options->verbosity >= 0)
+	if (screen && options->verbosity >= 0)
 		log_lines(screen);
 	free(answer);
 	free(missed);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 struct heap_capture;
+struct options;
 
 struct end_summary {
 	bool said;        /* at COMMAND's end */
@@ -25,6 +26,7 @@ void end_summary_answer_by(end_summary_answer *write);
 
 /* Logs the summary of the processes that have ended since the last call. last: the session is over; processes
  * may outlive COMMAND. */
-void end_summary_say(struct end_summary *summary, struct heap_capture *heap, bool last);
+void end_summary_say(
+    struct end_summary *summary, const struct options *options, struct heap_capture *heap, bool last);
 
 #endif

@@ -266,7 +266,7 @@ static int library_prepare(struct options *options, char *path, size_t path_byte
 		    "LD_PRELOAD cannot hold a path with a space, ':' or '$': install %s elsewhere", path);
 		return -EINVAL;
 	}
-	options->library = path;
+	options->record.heap.library = path;
 	return 0;
 }
 
@@ -311,19 +311,19 @@ static int stand_in(struct front *front)
 	                                  : WEXITSTATUS(front->status);
 }
 
-/* Sets options->events. 0, or -errno after a line about what is wrong with -e. */
+/* Sets options->record.events. 0, or -errno after a line about what is wrong with -e. */
 static int events_prepare(struct options *options, struct event *events)
 {
 	char error[EVENTS_ERROR_BYTES];
 
-	if (events_choose(options->event_texts, options->event_count, events, error)) {
+	if (events_choose(options->record.event_texts, options->record.event_count, events, error)) {
 		log_line("%s", error);
 		return -EINVAL;
 	}
-	for (size_t i = 0; i < options->event_count && options->verbosity > 0; i++)
+	for (size_t i = 0; i < options->record.event_count && options->verbosity > 0; i++)
 		if (events[i].kernel_refused)
 			log_line("event '%s': " REFUSAL_USER_SIDE, events[i].text);
-	options->events = events;
+	options->record.events = events;
 	return 0;
 }
 
@@ -335,8 +335,8 @@ static void prepare_signals(struct front *front)
 	sigset_t set;
 
 	sigemptyset(&set);
-	if (front->options->signal)
-		sigaddset(&set, front->options->signal);
+	if (front->options->record.heap.signal)
+		sigaddset(&set, front->options->record.heap.signal);
 	sigprocmask(SIG_BLOCK, &set, &front->inheritance.mask);
 	sigaction(SIGCHLD, &action, &front->inheritance.child_action);
 }
@@ -346,7 +346,8 @@ static int check_choice(const struct options *options)
 {
 	char error[512];
 	struct choice *choice;
-	int ret = choice_new(options->only, options->exclude, &choice, error, sizeof(error));
+	int ret = choice_new(
+	    options->record.heap.only, options->record.heap.exclude, &choice, error, sizeof(error));
 
 	if (ret)
 		log_line("%s", ret == -EINVAL ? error : strerror(-ret));
@@ -371,7 +372,7 @@ int front_run(struct options *options)
 	const char *obstacle;
 	int ret;
 
-	if (!options->pid_count) {
+	if (!options->record.pid_count) {
 		prepare_signals(&front);
 		obstacle = inheritance_obstacle();
 		if (obstacle)
@@ -379,18 +380,19 @@ int front_run(struct options *options)
 	}
 	ret = output_check_folder(options->output, options->verbosity < 0);
 	if (ret)
-		return proc_is_shortage(-ret) && !options->pid_count ? front_command_become(&front, NULL)
-		                                                     : STATUS_USAGE;
+		return proc_is_shortage(-ret) && !options->record.pid_count
+		    ? front_command_become(&front, NULL)
+		    : STATUS_USAGE;
 	if (check_choice(options))
 		return STATUS_USAGE;
-	if (options->event_count && events_prepare(options, events))
+	if (options->record.event_count && events_prepare(options, events))
 		return STATUS_USAGE;
-	if (options->pid_count)
+	if (options->record.pid_count)
 		return session_attach(options);
 	if (options->verbosity > 0 && inheritance_has_children())
 		log_line("%s is not the parent of the children that pid %d has: it cannot wait for them",
 		    options->operands[0], (int)getpid());
-	if (!options->no_heap) {
+	if (!options->record.no_heap) {
 		if (library_prepare(options, library, sizeof(library)))
 			return STATUS_USAGE;
 		front.forecast = forecast(options);

@@ -37,7 +37,7 @@ static void events_await(struct front *front)
 	struct front_message message;
 	int ret;
 
-	if (front->front_fd < 0 || !front->options->event_count)
+	if (front->front_fd < 0 || !front->options->record.event_count)
 		return;
 	do
 		ret = poll(&poll_fd, 1, ANSWER_MS);
@@ -58,11 +58,11 @@ static char **command_environment(struct front *front)
 	notify_relay_environment(&front->notify);
 	inheritance_environment(&front->inheritance);
 	/* The loader of a 32-bit program would say on its standard error that it cannot load the library. */
-	if (!length || front->options->no_heap || front->forecast == PRELOAD_CHECK_SANITIZER ||
+	if (!length || front->options->record.no_heap || front->forecast == PRELOAD_CHECK_SANITIZER ||
 	    front->forecast == PRELOAD_CHECK_FOREIGN)
 		return environ;
 	snprintf(front->value + length, sizeof(front->value) - length, ",%d", (int)getpid());
-	made = preload_library_environment(environ, front->options->library, front->value);
+	made = preload_library_environment(environ, front->options->record.heap.library, front->value);
 	return made ? made : environ;
 }
 
@@ -159,7 +159,7 @@ static void fork_command(struct front *front, int pair[2])
 		front->command = -errno;
 	else
 		front->command =
-		    command_parent_fork(&front->parent, front->signal_fd, front->options->signal);
+		    command_parent_fork(&front->parent, front->signal_fd, front->options->record.heap.signal);
 	if (front->command < 0)
 		return;
 	if (front->command == 0) {

@@ -235,7 +235,7 @@ void front_on_signal(struct front *front, const struct signalfd_siginfo *info)
 	if (number == SIGCHLD) {
 		front_reap(front);
 		look_at_supervisor(front);
-	} else if (number == front->options->signal) {
+	} else if (number == front->options->record.heap.signal) {
 		pass_to_sampler(front, number);
 	} else if (!front->ended && number == SIGCONT) {
 		pass_continue(front);

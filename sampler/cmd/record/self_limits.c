@@ -36,7 +36,7 @@ void self_limits_apply(struct self_limits *limits, struct heap_capture *heap)
 	heap->source.period_bytes *= 2;
 	limits->raised++;
 	registry_set_period(&heap->registry, heap->source.period_bytes);
-	if (heap->options->verbosity > 0 || limits->raised == 1)
+	if (heap->verbosity > 0 || limits->raised == 1)
 		log_line("the sampler is above %s: the sampling period is doubled to %s",
 		    verdict == SELF_LIMITS_MEMORY ? "--max-rss" : "--max-cpu",
 		    amount_bytes((double)heap->source.period_bytes, period));

@@ -110,7 +110,7 @@ static void on_signal(struct core *core, int number)
 {
 	struct session *s = core->command;
 
-	if (number == s->options->signal)
+	if (number == s->options->record.heap.signal)
 		(void)requests_want_all(core, "a signal to heaptap");
 	else if (number == SIGTERM && s->role == SIGNALS_FRONT)
 		on_terminate(s);
@@ -126,7 +126,7 @@ static void summarize(struct session *s)
 	uint64_t unsaid = s->core.events ? event_source_unsaid(&s->event_source) : 0;
 
 	if (s->core.has_heap)
-		end_summary_say(&s->summary, &s->core.heap, false);
+		end_summary_say(&s->summary, s->options, &s->core.heap, false);
 	if (unsaid)
 		log_line("and the events of %" PRIu64 " more processes", unsaid);
 	s->summarized = true;
@@ -216,8 +216,8 @@ static uint64_t look_at_duration(struct session *s)
 {
 	const uint64_t now_ns = clock_now_ns();
 
-	if (s->options->duration_ns && !s->end_ns && attachments_settled(s->attachments))
-		s->end_ns = now_ns + s->options->duration_ns;
+	if (s->options->record.duration_ns && !s->end_ns && attachments_settled(s->attachments))
+		s->end_ns = now_ns + s->options->record.duration_ns;
 	if (!s->end_ns)
 		return UINT64_MAX;
 	if (s->end_ns > now_ns)
@@ -261,14 +261,14 @@ static bool on_event(struct core *core, int fd)
 static void fill_settings(struct snapshot_settings *settings, const struct options *options)
 {
 	*settings = (struct snapshot_settings){
-	    .interval_ns = options->interval_ns,
-	    .keep = options->keep,
-	    .min_samples = options->min_samples,
-	    .detail = options->symbols,
+	    .interval_ns = options->record.interval_ns,
+	    .keep = options->record.keep,
+	    .min_samples = options->record.min_samples,
+	    .detail = options->record.symbols,
 	    .verbosity = options->verbosity,
-	    .debuginfod = options->debuginfod,
-	    .delta = options->delta,
-	    .thresholds = {options->on, options->on_count, options->on_limit_ns},
+	    .debuginfod = options->record.debuginfod,
+	    .delta = options->record.heap.delta,
+	    .thresholds = {options->record.on, options->record.on_count, options->record.on_limit_ns},
 	};
 }
 
@@ -279,10 +279,10 @@ static void open_events(struct session *s)
 	    .heaps = s->core.has_heap ? &s->core.heap.registry : NULL,
 	};
 	const struct event_registry_setup setup = {
-	    .events = s->options->events,
-	    .event_count = s->options->event_count,
-	    .stack_bytes = s->options->stack_bytes,
-	    .by_thread = s->options->labels & HEAP_LABEL_THREAD,
+	    .events = s->options->record.events,
+	    .event_count = s->options->record.event_count,
+	    .stack_bytes = s->options->record.heap.stack_bytes,
+	    .by_thread = s->options->record.heap.labels & HEAP_LABEL_THREAD,
 	    .modules = s->core.modules,
 	    .memory = &s->core.memory,
 	    .verbosity = s->options->verbosity,
@@ -305,9 +305,9 @@ static int open_ground(struct session *s)
 		sink_announced_init(&s->announced, &s->files.base, s->options->push.paths_fd);
 		core->settings.sink = &s->announced.base;
 	}
-	core->memory.max_bytes = memory_bound_bytes(s->options->rss_max_bytes);
+	core->memory.max_bytes = memory_bound_bytes(s->options->record.rss_max_bytes);
 	if (!error)
-		error = core_open(core, s->role, s->options->signal);
+		error = core_open(core, s->role, s->options->record.heap.signal);
 	if (!error && s->front_fd >= 0)
 		error = fcntl(s->front_fd, F_SETFL, O_NONBLOCK) != 0
 		    ? -errno
@@ -349,7 +349,7 @@ int session_open(struct session *s)
 void session_close(struct session *s)
 {
 	if (s->core.has_heap && s->core.heap.registry.setup.launch)
-		end_summary_say(&s->summary, &s->core.heap, true);
+		end_summary_say(&s->summary, s->options, &s->core.heap, true);
 	/* Before the uprobe and its rings are closed, which takes the kernel 160 ms: a reader of the log
 	 * must not wait for that. */
 	log_line_end();
@@ -369,7 +369,8 @@ void session_init(struct session *s, const struct options *options, enum signals
 	own_resources_raise_limits();
 	*s = (struct session){.options = options,
 	    .core = core_of(&handlers),
-	    .limits = {.rss_max_bytes = options->rss_max_bytes, .cpu_max_percent = options->cpu_max_percent},
+	    .limits = {.rss_max_bytes = options->record.rss_max_bytes,
+	        .cpu_max_percent = options->record.cpu_max_percent},
 	    .socket = {.folder_fd = -1},
 	    .role = role,
 	    .front_fd = front_fd,
@@ -409,15 +410,16 @@ int session_run(const struct options *options, int front_fd)
 	char text[64];
 
 	session_init(&s, options, SIGNALS_FRONT, front_fd);
-	s.core.has_heap = !options->no_heap;
+	s.core.has_heap = !options->record.no_heap;
 	if (s.core.has_heap) {
-		snprintf(text, sizeof(text), "backend %s is not available", backend_name(options->backend));
-		if (heap_capture_probe(&s.core.heap, options) != 0)
+		snprintf(text, sizeof(text), "backend %s is not available",
+		    backend_name(options->record.heap.backend));
+		if (heap_capture_probe(&s.core.heap, &options->record.heap, options->verbosity) != 0)
 			return fail(front_fd, text, probe->reason);
 		if (options->verbosity > 0)
 			log_line("stacks by %s, %s", backend_name(probe->backend), probe->reason);
 	}
-	if (options->debuginfod && !debuginfod_has_servers())
+	if (options->record.debuginfod && !debuginfod_has_servers())
 		log_line("--debuginfod: no effect, $DEBUGINFOD_URLS names no server");
 	int error = session_open(&s);
 	if (error)

@@ -52,10 +52,12 @@ static int find_orphan(struct heap_capture *h, struct options *options, pid_t pi
 		free(*region);
 		return error;
 	}
-	h->options = options;
-	options->period_bytes = atomic_load(&region_header(*region)->period_bytes);
+	h->options = &options->record.heap;
+	h->verbosity = options->verbosity;
+	options->record.heap.period_bytes = atomic_load(&region_header(*region)->period_bytes);
 	if (probe_of_orphan(h, pid, region_header(*region)->trigger_address) != 0)
-		error = probe_open(&h->probe, BACKEND_COPY, "", options->stack_bytes, options->period_bytes);
+		error = probe_open(&h->probe, BACKEND_COPY, "", options->record.heap.stack_bytes,
+		    options->record.heap.period_bytes);
 	if (error) {
 		region_close(*region);
 		free(*region);

@@ -75,12 +75,12 @@ static int prepare_heap(struct session *s, struct options *options, struct libra
 			    strerror(-error));
 		return error;
 	}
-	options->library = copy;
-	error = heap_capture_probe(heap, options);
+	options->record.heap.library = copy;
+	error = heap_capture_probe(heap, &options->record.heap, options->verbosity);
 	heap->probe.library = NULL; /* only needed for the open */
 	if (error)
-		log_line(
-		    "backend %s is not available: %s", backend_name(options->backend), heap->probe.reason);
+		log_line("backend %s is not available: %s", backend_name(options->record.heap.backend),
+		    heap->probe.reason);
 	else if (options->verbosity > 0)
 		log_line("stacks by %s, %s", backend_name(heap->probe.backend), heap->probe.reason);
 	s->core.has_heap = true;
@@ -99,7 +99,8 @@ static int begin_heap(
 	    .signal_fd = s->core.signal_fd,
 	};
 
-	*modules_library(s->core.modules) = (struct module_library){ATTACH_LIBRARY_NAME, options->library};
+	*modules_library(s->core.modules) =
+	    (struct module_library){ATTACH_LIBRARY_NAME, options->record.heap.library};
 	s->attachments = attachments_new(&setup);
 	if (s->attachments)
 		attachments_begin(s->attachments);
@@ -113,14 +114,15 @@ static int begin_heap(
  * user's processes are sampled. */
 static size_t begin_events(const struct session *s, const struct options *options, size_t *children_good)
 {
-	struct children children = {.roots = options->pids, .root_count = options->pid_count};
+	struct children children = {.roots = options->record.pids, .root_count = options->record.pid_count};
 	struct descendant found[OPTION_PIDS_MAX];
 	size_t count = 0, good = 0;
 
-	if (!options->no_children)
-		count = children_look(&children, found, OPTION_PIDS_MAX - options->pid_count, NULL, NULL);
-	for (size_t i = 0; i < options->pid_count; i++) {
-		const bool sampled = attach_events(s, options->pids[i]);
+	if (!options->record.no_children)
+		count =
+		    children_look(&children, found, OPTION_PIDS_MAX - options->record.pid_count, NULL, NULL);
+	for (size_t i = 0; i < options->record.pid_count; i++) {
+		const bool sampled = attach_events(s, options->record.pids[i]);
 
 		children.of[i].refused = !sampled;
 		good += sampled;
@@ -133,7 +135,7 @@ static size_t begin_events(const struct session *s, const struct options *option
 		else if (attach_events(s, found[i].pid))
 			children_took(&children, &found[i]), ++*children_good;
 	}
-	if (options->no_heap && options->verbosity >= 0)
+	if (options->record.no_heap && options->verbosity >= 0)
 		children_say(&children);
 	return good;
 }
@@ -143,15 +145,16 @@ static int run(struct session *s, const struct options *options, const struct li
 	size_t good = 0, children_good = 0;
 	int error = session_open(s);
 
-	if (!error && options->event_count)
+	if (!error && options->record.event_count)
 		good = begin_events(s, options, &children_good);
-	if (!error && !options->no_heap)
+	if (!error && !options->record.no_heap)
 		error = begin_heap(s, options, library_copy);
 	if (error)
 		log_line("cannot start the sampler: %s", why_not_sampled(error));
-	bool some = options->no_heap ? good || children_good : !attachments_settled(s->attachments);
+	bool some = options->record.no_heap ? good || children_good : !attachments_settled(s->attachments);
 	int status = !error && some ? core_run(&s->core) : EXIT_FAILURE;
-	bool all = options->no_heap ? good == options->pid_count : !attachments_failed(s->attachments);
+	bool all =
+	    options->record.no_heap ? good == options->record.pid_count : !attachments_failed(s->attachments);
 	attachments_free(s->attachments);
 	s->attachments = NULL;
 	return all ? status : EXIT_FAILURE;
@@ -163,10 +166,10 @@ static int attach(struct options options)
 	struct library_copy library_copy = {.fd = -1};
 
 	session_init(&s, &options, SIGNALS_FOREGROUND, -1);
-	int error = options.no_heap ? 0 : prepare_heap(&s, &options, &library_copy);
-	session_without_command(&s, options.pids[0]);
-	s.core.launch.attached = options.pids;
-	s.core.launch.attached_count = options.pid_count;
+	int error = options.record.no_heap ? 0 : prepare_heap(&s, &options, &library_copy);
+	session_without_command(&s, options.record.pids[0]);
+	s.core.launch.attached = options.record.pids;
+	s.core.launch.attached_count = options.record.pid_count;
 	int status = error ? EXIT_FAILURE : run(&s, &options, &library_copy);
 	if (!error)
 		session_close(&s);

@@ -353,9 +353,9 @@ static int ask_daemon_alone(const struct options *options, pid_t pid)
 	struct asking asking = {.pid = pid};
 	char reason[512];
 
-	if (options->service) {
+	if (options->snapshot.service) {
 		request.target = CONTROL_SERVICE;
-		if (snprintf(request.service, sizeof(request.service), "%s", options->service) >=
+		if (snprintf(request.service, sizeof(request.service), "%s", options->snapshot.service) >=
 		    (int)sizeof(request.service)) {
 			log_line("the name of a service has at most %d bytes", CONTROL_SERVICE_BYTES - 1);
 			return STATUS_USAGE;
@@ -411,8 +411,8 @@ static pid_t pid_parse(const char *word)
 int snapshot_client_run(struct options *options)
 {
 	int status = EXIT_SUCCESS,
-	    ways = options->all + (options->session != 0) + (options->service != NULL) +
-	    (options->operand_count > 0);
+	    ways = options->snapshot.all + (options->snapshot.session != 0) +
+	    (options->snapshot.service != NULL) + (options->operand_count > 0);
 
 	if (ways != 1) {
 		log_line(ways
@@ -424,10 +424,11 @@ int snapshot_client_run(struct options *options)
 	for (int i = 0; i < options->operand_count; i++)
 		if (!pid_parse(options->operands[i]))
 			return STATUS_USAGE;
-	bool daemon_alone = options->service || (options->socket && !options->session);
+	bool daemon_alone = options->snapshot.service || (options->socket && !options->snapshot.session);
 	if (!options->operand_count)
-		return daemon_alone ? ask_daemon_alone(options, 0)
-		                    : ask_about(options, options->session, options->session != 0);
+		return daemon_alone
+		    ? ask_daemon_alone(options, 0)
+		    : ask_about(options, options->snapshot.session, options->snapshot.session != 0);
 	for (int i = 0; i < options->operand_count; i++) {
 		pid_t pid = pid_parse(options->operands[i]);
 		int answer = daemon_alone ? ask_daemon_alone(options, pid) : ask_about(options, pid, false);

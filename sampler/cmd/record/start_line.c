@@ -31,13 +31,13 @@ static void append_period(uint64_t bytes, char *text, size_t text_bytes)
 
 static void append_what(const struct options *options, bool heap, char *text, size_t text_bytes)
 {
-	if (heap && options->period_bytes == 1)
+	if (heap && options->record.heap.period_bytes == 1)
 		text_append(text, text_bytes, "every allocation");
 	else if (heap)
-		append_period(options->period_bytes, text, text_bytes);
-	for (size_t i = 0; i < options->event_count; i++)
-		text_append(text, text_bytes, "%s%s", i || heap ? ", " : "", options->event_texts[i]);
-	if (options->paused)
+		append_period(options->record.heap.period_bytes, text, text_bytes);
+	for (size_t i = 0; i < options->record.event_count; i++)
+		text_append(text, text_bytes, "%s%s", i || heap ? ", " : "", options->record.event_texts[i]);
+	if (options->record.heap.paused)
 		text_append(text, text_bytes, ", from its heaptap_start() on");
 }
 
@@ -79,7 +79,7 @@ static bool follow_script(int fd, char *path, size_t path_bytes)
 static void say_unseen(const struct options *options, char path[PATH_MAX])
 {
 	struct program_symbols symbols = {.whole = false};
-	struct unseen_facts facts = {.with_mmap = options->record_mmap};
+	struct unseen_facts facts = {.with_mmap = options->record.heap.record_mmap};
 	char line[UNSEEN_LINE_BYTES];
 	struct unseen unseen;
 	struct stat status;
@@ -107,10 +107,10 @@ static void say_unseen(const struct options *options, char path[PATH_MAX])
 
 void start_line_say(const struct options *options, bool seen, pid_t command)
 {
-	bool heap = seen && !options->no_heap;
+	bool heap = seen && !options->record.no_heap;
 	char path[PATH_MAX], line[LOG_LINE_BYTES];
 
-	if (options->verbosity < 0 || (!heap && !options->event_count) ||
+	if (options->verbosity < 0 || (!heap && !options->record.event_count) ||
 	    !program_path_find(options->operands[0], path, sizeof(path)) || access(path, X_OK) != 0)
 		return;
 	start_line_make(options, heap, command, line, sizeof(line));

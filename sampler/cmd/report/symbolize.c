@@ -172,7 +172,7 @@ static int name_all(struct naming *n)
 static int symbolize(
     const char *path, const char *output, const struct options *options, enum symbol_detail detail)
 {
-	struct naming n = {.symbols = symbolizer_symbols(detail, options->debuginfod)};
+	struct naming n = {.symbols = symbolizer_symbols(detail, options->read.debuginfod)};
 	char error[1024], limit[AMOUNT_BYTES];
 	int err = input_read(path, (size_t)options->read.memory_max_bytes, &n.profile, error, sizeof(error));
 
