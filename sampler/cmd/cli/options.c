@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/cli/options.h"
 
+#include "pprof/table/array.h"
 #include "pprof/text/text.h"
 #include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options_rows.h"
@@ -31,6 +32,38 @@ static int set_socket(struct options *options, const char *value)
 	return 0;
 }
 
+static const struct option snapshot_rows[] = {
+    {COMMAND_SNAPSHOT, '\0', "all", OPTION_FLAG, OPTION_FIELD(snapshot.all),
+        .help = "all processes of all your sessions (as root: of\n"
+                "every user's)"},
+    {COMMAND_SNAPSHOT, '\0', "session", OPTION_COUNT, OPTION_FIELD(snapshot.session), .least = 1,
+        .most = INT32_MAX, .value = "PID",
+        .allowed = "the process id of `heaptap record` or of a process that it profiles",
+        .help = "all processes of one session: of the `heaptap\n"
+                "record` with this pid, or that profiles it"},
+    {COMMAND_SNAPSHOT, '\0', "service", OPTION_TEXT, OPTION_FIELD(snapshot.service), .value = "NAME",
+        .allowed = "the name of a service, as `heaptap status` shows it",
+        .help = "every process of a service of the daemon"},
+};
+
+static const struct option daemon_rows[] = {
+    {COMMAND_DAEMON, '\0', "config", OPTION_TEXT, OPTION_FIELD(daemon.config), .value = "FILE",
+        .allowed = "a file",
+        .help = "configuration file, default\n"
+                "/etc/heaptap/heaptap.conf (of a user:\n"
+                "$XDG_CONFIG_HOME/heaptap/heaptap.conf)"},
+    {COMMAND_DAEMON, '\0', "check", OPTION_FLAG, OPTION_FIELD(daemon.check),
+        .help = "check the configuration: 'ok', or all its faults"},
+    {COMMAND_DAEMON, '\0', "store", OPTION_TEXT, OPTION_FIELD(daemon.store), .value = "DIR",
+        .allowed = "a folder",
+        .help = "where profiles go, default as configured, or\n"
+                "/var/lib/heaptap/store (of a user:\n"
+                "$XDG_STATE_HOME/heaptap/store)"},
+    {COMMAND_DAEMON, 'q', "quiet", OPTION_SET, .set = options_set_quiet, .help = "report only what is wrong"},
+    {COMMAND_DAEMON, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
+        .help = "report every process that is found, and why"},
+};
+
 /* Options that commands of several files have. */
 static const struct option rows[] = {
     {COMMAND_DAEMON | COMMAND_STATUS | COMMAND_SNAPSHOT | COMMAND_DOCTOR | COMMAND_SERVE | COMMAND_ENABLE |
@@ -45,7 +78,9 @@ static const struct option rows[] = {
     {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "print heaptap's version"},
 };
 
-static const struct option_table options_all = {rows, sizeof(rows) / sizeof(rows[0])};
+static const struct option_table options_snapshot = {snapshot_rows, ARRAY_COUNT(snapshot_rows)};
+static const struct option_table options_daemon = {daemon_rows, ARRAY_COUNT(daemon_rows)};
+static const struct option_table options_all = {rows, ARRAY_COUNT(rows)};
 
 static const struct option_table *const tables[] = {&options_record, &options_snapshot, &options_read,
     &options_push, &options_serve, &options_daemon, &options_enable, &options_all, NULL};

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows of all options, for the parser, completions and the manual page. The rows of a command are in
- * options_COMMAND.c; of the commands that read profiles in options_read.c; of several commands in options.c.
+ * options_COMMAND.c; of the commands that read profiles in options_read.c; of snapshot, daemon and several
+ * commands in options.c.
  */
 #ifndef SAMPLER_CMD_CLI_OPTIONS_ROWS_H
 #define SAMPLER_CMD_CLI_OPTIONS_ROWS_H
 
 #include "sampler/cmd/cli/option.h"
 
-extern const struct option_table options_record, options_snapshot, options_read, options_push, options_serve,
-    options_daemon, options_enable;
+extern const struct option_table options_record, options_read, options_push, options_serve, options_enable;
 
 /* All of them, record's first; NULL after the last. */
 const struct option *options_row(size_t index);
