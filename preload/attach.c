@@ -81,10 +81,23 @@ static bool register_atfork(void)
 	return reg_here && reg_here(claim_forking, NULL, claim_forked) == 0;
 }
 
+/* No uprobe fires in a copy of the library. The sampler may change the mode again once it has seen us. */
+static void avoid_uprobe(struct region_header *header, const struct region_module *own)
+{
+	uint32_t trigger = REGION_MODE_TRIGGER;
+
+	if (header->uprobe_ino && own->ino &&
+	    (own->ino != header->uprobe_ino || own->dev != header->uprobe_dev))
+		atomic_compare_exchange_strong(&header->mode, &trigger, REGION_MODE_COPY);
+}
+
 /* The program run's part of the header. */
 static void describe_image(struct region_header *header, uint32_t pid, bool strict, bool runs)
 {
-	module_list_write((unsigned char *)header + header->offsets.modules, !strict);
+	struct region_module own = {0};
+
+	module_list_write((unsigned char *)header + header->offsets.modules, !strict, &own);
+	avoid_uprobe(header, &own);
 	start_files_write(header, runs);
 	if (!runs && header->wants_command_line == 1) /* a running program may have changed it */
 		arguments_write((char *)header + header->offsets.command_line);

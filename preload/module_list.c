@@ -17,6 +17,7 @@ struct module_list {
 	unsigned char *at, *end;
 	bool may_ask; /* the kernel, about files */
 	bool begun;   /* the program is listed */
+	struct region_module *own;
 };
 
 /* Whether [start, start + bytes) lies in a mapped segment, in the part that is from the file: a note's header
@@ -153,6 +154,18 @@ static bool list_program(struct module_list *list, const struct dl_phdr_info *in
 	return append_code(list, info, &module, found ? own : called);
 }
 
+static bool is_own(const struct dl_phdr_info *info)
+{
+	const uintptr_t here = (uintptr_t)is_own;
+	struct region_range range;
+
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (module_list_code(info, &info->dlpi_phdr[i], &range) && here >= range.start &&
+		    here < range.end)
+			return true;
+	return false;
+}
+
 static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 {
 	struct module_list *list = argument;
@@ -166,14 +179,18 @@ static int list_module(struct dl_phdr_info *info, size_t size, void *argument)
 	}
 	struct region_module module = {0};
 	module.build_id_bytes = module_list_build_id(info, module.build_id);
-	if (!module.build_id_bytes && list->may_ask)
+	const bool own = is_own(info);
+	if ((own || !module.build_id_bytes) && list->may_ask)
 		identify(&module, path);
+	if (own)
+		*list->own = module;
 	return !append_code(list, info, &module, path);
 }
 
-void module_list_write(unsigned char *area, bool may_ask)
+void module_list_write(unsigned char *area, bool may_ask, struct region_module *own)
 {
-	struct module_list list = {.at = area, .end = area + REGION_MODULES_BYTES, .may_ask = may_ask};
+	struct module_list list = {
+	    .at = area, .end = area + REGION_MODULES_BYTES, .may_ask = may_ask, .own = own};
 
 	dl_iterate_phdr(list_module, &list);
 }

@@ -11,8 +11,8 @@
 
 /* Writes as many struct region_module as fit into REGION_MODULES_BYTES, which are zero. may_ask: the kernel
  * may be asked which files these are, by calls that the loader itself may not make (readlinkat, newfstatat).
- */
-void module_list_write(unsigned char *area, bool may_ask);
+ * own: receives `dev` and `ino` of our own library, where that was asked. */
+void module_list_write(unsigned char *area, bool may_ask, struct region_module *own);
 
 /* The addresses of a segment's code. False: it has none. */
 bool module_list_code(

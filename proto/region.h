@@ -68,7 +68,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define REGION_ABI   23u
+#define REGION_ABI   24u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 
 enum {
@@ -174,6 +174,9 @@ struct region_header {
 	/* of an offer that was taken: the session of the daemons that may take it
 	 * (sampler/cmd/daemon/session_identity.h) */
 	uint64_t session;
+	/* The library's file on which the uprobe is; 0: there is none. A program that has loaded a copy of
+	 * the library, in a chroot or a container, begins with REGION_MODE_COPY: no uprobe fires there. */
+	uint64_t uprobe_dev, uprobe_ino;
 
 	/* set by the sampler at any time */
 	_Alignas(128) _Atomic uint32_t mode; /* enum region_mode */

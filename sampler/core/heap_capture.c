@@ -94,6 +94,8 @@ static int open_pool(struct heap_capture *h)
 	        ? rings_room(h->probe.rings, h->probe.dump_bytes) / RING_SHARE
 	        : UINT64_MAX,
 	    .mode = h->probe.backend == BACKEND_UPROBE ? REGION_MODE_TRIGGER : REGION_MODE_COPY,
+	    .uprobe_dev = options->backend == BACKEND_AUTO ? h->probe.library_dev : 0,
+	    .uprobe_ino = options->backend == BACKEND_AUTO ? h->probe.library_ino : 0,
 	    .walk = walks(options) ? walked_interval(options->compare_walks) : 0,
 	    .snapshot_signal = (uint32_t)options->signal,
 	    .signal_everywhere = options->signal_everywhere,

@@ -86,6 +86,8 @@ static int write_header(const struct region *region, const struct region_options
 	    .start_paused = options->start_paused,
 	    .no_peak = options->no_peak,
 	    .record_mmap = options->record_mmap,
+	    .uprobe_dev = options->uprobe_dev,
+	    .uprobe_ino = options->uprobe_ino,
 	    .wants_command_line = options->command_line,
 	    .period_bytes = options->period_bytes,
 	    .mode = options->mode,

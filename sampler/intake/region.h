@@ -49,9 +49,10 @@ struct region_options {
 	uint64_t copy_period_bytes; /* 0: the copy backend is used only if the mode says so */
 	uint64_t dumps_most;        /* as in the header */
 	enum region_mode mode;
-	uint32_t walk;            /* as in the header */
-	uint32_t snapshot_signal; /* 0: none */
-	bool signal_everywhere;   /* not in COMMAND's own process alone */
+	uint64_t uprobe_dev, uprobe_ino; /* as in the header */
+	uint32_t walk;                   /* as in the header */
+	uint32_t snapshot_signal;        /* 0: none */
+	bool signal_everywhere;          /* not in COMMAND's own process alone */
 	bool start_paused, no_peak, record_mmap;
 	bool command_line; /* runs report theirs: region_program.h */
 };

@@ -2,8 +2,10 @@
 # A root of its own, with a library of its own.
 # timeout: 60
 
+# make_root [PROGRAM]
 make_root() {
-  for file in "$targets/outlive" "$targets/libheaptap.so" $(ldd "$targets/outlive" | grep -o '/[^ ]*'); do
+  local program=$targets/${1:-outlive}
+  for file in "$program" "$targets/libheaptap.so" $(ldd "$program" | grep -o '/[^ ]*'); do
     mkdir -p "root${file%/*}"
     cp -L "$file" "root$file"
   done
@@ -27,6 +29,19 @@ test_a_copy_of_the_library_in_a_chroot() {
   # 300 blocks of 50000 bytes, each sampled with a probability of 0.53
   "$readers/oracle" -func "$profile" | awk -F '\t' '$2 == "alloc_space" && $5 == "after" { print $4 }' >after
   at_least 10000000 "$(cat after)" 'bytes known to be of after()'
+}
+
+# The program knows by the library's file that no uprobe will fire: its first stacks are not lost.
+test_the_first_stacks_in_a_chroot() {
+  need_root
+  stage truth
+  mkdir -p root/proc
+  make_root truth
+  unshare -m mount --bind /proc root/proc 2>/dev/null || skip 'no mounts here'
+  unshare -m sh -c 'mount --bind /proc root/proc && exec "$@"' sh \
+    "$heaptap" record -v -p 64K -i 0 -o "$PWD/prof/" chroot root "$targets/truth" /truth 10 0 2>err || fail "status $?: $(cat err)"
+  comment_of "$(only prof/heaptap.truth.*.exit.pb.gz)" >comment
+  matches '^samples: [1-9][0-9]+ taken, 0 lost stacks' comment
 }
 
 # The library finds its session by /proc. Where there is none, the sampler knows by the kernel's word alone.
