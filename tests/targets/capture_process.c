@@ -72,11 +72,11 @@ static void must(int status)
 	}
 }
 
-static void join(pid_t pid)
+static void join(pid_t pid) /* 0: any child */
 {
 	int status = -1;
 
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+	if (pid < 0 || waitpid(pid, &status, 0) <= 0)
 		status = -1;
 	must(status);
 }
@@ -91,6 +91,22 @@ static void churn(int count, size_t size)
 	}
 }
 
+/* A child allocates, says what it took of its own if it is to, and ends. */
+static void child(int count, size_t size, int reports)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (reports)
+			forget();
+		churn(count, size);
+		if (reports)
+			report();
+		_exit(0);
+	}
+	join(pid);
+}
+
 /* ---- modes */
 
 /* A child frees half of what it inherited and takes some of its own. */
@@ -100,7 +116,7 @@ static int mode_fork(int argc, char *argv[])
 
 	for (int i = 0; i < 100; i++)
 		held[i] = take(10000);
-	for (int child = 0; child < 3; child++) {
+	for (int n = 0; n < 3; n++) {
 		pid_t pid = fork();
 
 		if (pid == 0) {
@@ -122,17 +138,8 @@ static int mode_fork(int argc, char *argv[])
 static int mode_siblings(int argc, char *argv[])
 {
 	take(100);
-	for (int child = 0; child < 40; child++) {
-		pid_t pid = fork();
-
-		if (pid == 0) {
-			forget();
-			churn(32, 4096);
-			report();
-			_exit(0);
-		}
-		join(pid);
-	}
+	for (int i = 0; i < 40; i++)
+		child(32, 4096, 1);
 	report();
 	return 0;
 }
@@ -361,14 +368,7 @@ static int mode_setuid(int argc, char *argv[])
 	churn(10, 3000);
 	must(setgid(65534) || setuid(65534));
 	churn(10, 3000);
-	pid_t pid = fork();
-	if (pid == 0) {
-		forget();
-		churn(10, 3000);
-		report();
-		_exit(0);
-	}
-	join(pid);
+	child(10, 3000, 1);
 	usleep(100000);
 	churn(10, 3000);
 	report();
@@ -380,14 +380,7 @@ static int mode_chroot(int argc, char *argv[])
 	churn(10, 3000);
 	must(chroot(argv[2]) || chdir("/"));
 	churn(10, 3000);
-	pid_t pid = fork();
-	if (pid == 0) {
-		forget();
-		churn(10, 3000);
-		report();
-		_exit(0);
-	}
-	join(pid);
+	child(10, 3000, 1);
 	report();
 	return 0;
 }
@@ -399,12 +392,7 @@ static int mode_limits(int argc, char *argv[])
 	churn(10, 3000);
 	must(setrlimit(RLIMIT_NOFILE, &none) || setrlimit(RLIMIT_MEMLOCK, &none));
 	churn(100, 3000);
-	pid_t pid = fork();
-	if (pid == 0) {
-		churn(10, 3000);
-		_exit(0);
-	}
-	join(pid);
+	child(10, 3000, 0);
 	report();
 	return 0;
 }
@@ -417,10 +405,7 @@ static int mode_storm(int argc, char *argv[])
 	churn(100, 3000);
 	for (int i = 0; i < count; i++) {
 		if (alive == at_once) {
-			int status;
-
-			wait(&status);
-			must(status);
+			join(0);
 			alive--;
 		}
 		pid_t pid = fork();
@@ -434,10 +419,8 @@ static int mode_storm(int argc, char *argv[])
 			return 1;
 		alive++;
 	}
-	for (int status; alive > 0; alive--) {
-		wait(&status);
-		must(status);
-	}
+	for (; alive > 0; alive--)
+		join(0);
 	report();
 	return 0;
 }
