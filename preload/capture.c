@@ -206,11 +206,10 @@ static bool capture_frames(const struct live_entry *entry, struct walk_start sta
 }
 
 /* Few stacks have more frames than the smallest buffer has room for. */
-static bool capture_walked(const struct live_entry *entry, const struct walk_start *walked)
+bool capture_walked(const struct live_entry *entry, struct walk_start walked)
 {
-	return walked &&
-	    (capture_frames(entry, *walked, 0) ||
-	        capture_frames(entry, *walked, (WALK_FRAMES_MAX + 1) * sizeof(uint64_t)));
+	return capture_frames(entry, walked, 0) ||
+	    capture_frames(entry, walked, (WALK_FRAMES_MAX + 1) * sizeof(uint64_t));
 }
 
 /* The rings may be full before the sampler comes to read them. */
@@ -237,7 +236,7 @@ bool capture_sample(const struct live_entry *entry, const struct walk_start *wal
 	/* Larger buffers are left to the stacks that no dump holds. */
 	const uint64_t most_bytes = tapped ? header->dump_bytes : UINT64_MAX;
 
-	if (copies && (capture_copy(entry, most_bytes) || capture_walked(entry, walked)))
+	if (copies && (capture_copy(entry, most_bytes) || (walked && capture_walked(entry, *walked))))
 		return true;
 	if (copies && sample->stack)
 		return false; /* it is counted under its number */

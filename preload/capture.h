@@ -31,6 +31,10 @@
  * yet; else NULL. */
 bool capture_sample(const struct live_entry *entry, const struct walk_start *walked);
 
+/* Tells the sampler the return addresses of a walked stack, without registers and stack. False: there was no
+ * buffer, or the rows have changed since the walk. */
+bool capture_walked(const struct live_entry *entry, struct walk_start walked);
+
 /* Where a breakpoint is to be set; the sampler is told. */
 uintptr_t capture_breakpoint(void);
 

@@ -23,6 +23,7 @@
 #include "preload/mmap.h"
 #include "preload/capture.h"
 #include "preload/claim.h"
+#include "preload/goroutine.h"
 #include "preload/lookup.h"
 #include "preload/mapping.h"
 #include "preload/next_symbol.h"
@@ -157,6 +158,11 @@ static void *placed(void *start, size_t length)
 	return start;
 }
 
+static bool is_plain_memory(int protection, int flags)
+{
+	return flags & MAP_ANONYMOUS && protection & PROT_READ && !(flags & MAP_GROWSDOWN);
+}
+
 /* Before the call: from then on a copy must not begin below these pages and go on above them. */
 COLD static void unreadable(const void *address, size_t length)
 {
@@ -165,6 +171,7 @@ COLD static void unreadable(const void *address, size_t length)
 		thread_find_bounds();
 	thread_unreadable(address, length);
 	sample_leave();
+	goroutine_unmapped(address, length);
 }
 
 /* One that is recorded, or to be at a certain address, or of a forked child. */
@@ -177,9 +184,15 @@ COLD static void *place_mmap(void *address, size_t length, int protection, int f
 	}
 	if (flags & MAP_FIXED && !(protection & PROT_READ))
 		unreadable(address, length);
-	return placed(active ? record_mmap(address, length, protection, flags, fd, offset, next, caller)
-	                     : next(address, length, protection, flags, fd, offset),
-	    length);
+	else if (flags & MAP_FIXED && !is_plain_memory(protection, flags))
+		goroutine_unmapped(address, length);
+	void *start =
+	    placed(active ? record_mmap(address, length, protection, flags, fd, offset, next, caller)
+	                  : next(address, length, protection, flags, fd, offset),
+	        length);
+	if (start != MAP_FAILED && flags & MAP_FIXED && is_plain_memory(protection, flags))
+		goroutine_mapped(start, length);
+	return start;
 }
 
 /* The kernel's own choice is never near the main thread's stack: one test for both. */
@@ -201,7 +214,8 @@ EXPORT void *mmap64(void *address, size_t length, int protection, int flags, int
 
 COLD static int record_munmap(void *address, size_t length)
 {
-	if (!recording())
+	goroutine_unmapped(address, length);
+	if (!active || !recording())
 		return real.munmap(address, length);
 	uint64_t before = mapping_moment();
 	int result = real.munmap(address, length);
@@ -212,7 +226,7 @@ COLD static int record_munmap(void *address, size_t length)
 
 EXPORT int munmap(void *address, size_t length)
 {
-	if (LIKELY(!active))
+	if (LIKELY(!(active | goroutine_memory_known)))
 		return real.munmap(address, length);
 	return record_munmap(address, length);
 }
@@ -247,6 +261,7 @@ EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, 
 	va_start(arguments, flags);
 	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
 	va_end(arguments);
+	goroutine_unmapped(old, old_length);
 	if (LIKELY(!active))
 		return placed(real.mremap(old, old_length, new_length, flags, new), new_length);
 	return placed(record_mremap(old, old_length, new_length, flags, new), new_length);

@@ -87,17 +87,21 @@ bool sampled_decide(size_t size, struct region_sample *sample)
 static inline __attribute__((always_inline)) void enter(
     const void *pointer, struct live_entry *entry, struct walk_start caller)
 {
-	bool asked;
-	uint32_t stack = walk_stack(caller, &asked);
+	const struct walk_found found = walk_stack(caller);
 
-	entry->sample.stack = stack & REGION_SAMPLE_STACK_MASK;
+	entry->sample.stack = found.number & REGION_SAMPLE_STACK_MASK;
 	/* Before the block is in use: who looks in between must not see more in use than was allocated. */
-	if (stack)
-		walk_count(stack, weigh(entry->sample.size_bytes, UINT64_MAX, entry->sample.period_bytes));
+	if (found.number)
+		walk_count(
+		    found.number, weigh(entry->sample.size_bytes, UINT64_MAX, entry->sample.period_bytes));
 	block_insert(pointer, entry);
-	if ((!stack || asked || walk_is_compared()) && !capture_sample(entry, asked ? &caller : NULL) &&
-	    asked)
-		walk_not_dumped(stack);
+	if (!found.number)
+		(void)capture_sample(entry, NULL);
+	else if ((found.asked || (walk_is_compared() && !found.switched)) &&
+	    !(found.switched ? capture_walked(entry, caller)
+	                     : capture_sample(entry, found.asked ? &caller : NULL)) &&
+	    found.asked)
+		walk_not_dumped(found.number);
 }
 
 void sampled_alloc(const void *pointer, size_t size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/walk.h"
 
+#include "preload/goroutine.h"
 #include "preload/lookup.h"
 #include "preload/memory.h"
 #include "preload/one_thread.h"
@@ -30,6 +31,10 @@
  *   signal stacks, fibers, split stacks: sp is not in [low, top): no walk. If such a stack is an array on the
  *                    thread's own stack, its frames are between sp and top, as all others are.
  *   vfork            the child runs on its parent's stack, with its TLS
+ *
+ * From Go's call of C a walk goes on in memory that is known to be readable (goroutine.h), under the same
+ * rules: it reads words in [sp, end of the goroutine's stack), and each step moves sp up. If the program
+ * has unmapped that memory by a raw system call, it may fault; Go never unmaps it.
  *
  * The values may be anything: the stack is the program's, and a frame pointer that was restored by a wrong
  * row, or used as a general register, is a number like any other. It is used only within the bounds. Frames
@@ -131,15 +136,79 @@ struct trail {
 	size_t count, room;
 };
 
-/* The hash of the stack of those frames that are not this library's; 0: it cannot be walked. Written out for
- * trail == NULL. */
-static inline __attribute__((always_inline)) uint64_t hash_of(
-    const struct walk_area *area, struct walk_start at, struct trail *trail)
+/* One more frame. False: there is no room to note it. */
+static inline bool add_frame(uintptr_t pc, uint64_t *hash, struct trail *trail)
 {
-	const uintptr_t low = sample_thread.stack_low, top = sample_thread.stack_top;
+	if (trail && trail->count == trail->room)
+		return false;
+	if (trail)
+		((volatile uint64_t *)trail->frames)[trail->count++] = pc;
+	if (pc < own_start || pc >= own_end)
+		*hash = walk_hash_step(*hash, pc);
+	return true;
+}
+
+enum { WORD_BYTES = sizeof(uintptr_t) };
+
+/* From the frame of Go's asmcgocall to the goroutine's stack, whose end is *top then. False: that is not in
+ * known memory. */
+static bool go_to_goroutine(struct walk_start *at, struct walk_rule rule, uintptr_t *top)
+{
+	const uintptr_t words = (uintptr_t) - (intptr_t)rule.cfa_words;
+
+	if (at->sp >= *top || at->sp % WORD_BYTES || (*top - at->sp) / WORD_BYTES < words + 2)
+		return false;
+	const uintptr_t depth = word_at(at->sp + words * WORD_BYTES),
+	                goroutine = word_at(at->sp + (words + 1) * WORD_BYTES),
+	                known_end = goroutine_memory_end(goroutine);
+	if (goroutine % WORD_BYTES || !known_end || known_end - goroutine < 2 * WORD_BYTES)
+		return false;
+	*top = word_at(goroutine + WORD_BYTES);
+	at->sp = *top - depth;
+	return depth >= WORD_BYTES && depth <= *top && at->sp % WORD_BYTES == 0 &&
+	    goroutine_memory_end(at->sp) >= *top;
+}
+
+/* By frame pointers, to the goroutine's first function: its caller's is 0. */
+static bool walk_goroutine(
+    struct walk_start *at, uintptr_t top, uint32_t depth, uint64_t *hash, struct trail *trail)
+{
+	for (; at->fp && depth < WALK_FRAMES_MAX; depth++) {
+		if (at->fp < at->sp || at->fp % WORD_BYTES || at->fp >= top || top - at->fp < 2 * WORD_BYTES)
+			return false;
+		at->pc = word_at(at->fp + WORD_BYTES);
+		at->sp = at->fp + 2 * WORD_BYTES;
+		at->fp = word_at(at->fp);
+		if (!at->pc || !add_frame(at->pc, hash, trail))
+			return false;
+	}
+	return !at->fp;
+}
+
+/* From asmcgocall's frame on. */
+static bool walk_callers_in_go(struct walk_start *at, struct walk_rule rule, uintptr_t top, uint32_t depth,
+    uint64_t *hash, struct trail *trail)
+{
+	if (!go_to_goroutine(at, rule, &top))
+		return false;
+	if (rule.ra_words == WALK_GO_RECORD)
+		at->fp = at->sp;
+	else if (!add_frame(word_at(at->sp), hash, trail))
+		return false;
+	return walk_goroutine(at, top, depth, hash, trail);
+}
+
+/* The hash of the stack of those frames that are not this library's; 0: it cannot be walked. *switched: it
+ * goes on on the stack of a goroutine. Written out for trail == NULL. */
+static inline __attribute__((always_inline)) uint64_t hash_of(
+    const struct walk_area *area, struct walk_start at, struct trail *trail, bool *switched)
+{
+	const uintptr_t low = sample_thread.stack_low;
+	const uintptr_t top = sample_thread.stack_top;
 	uint64_t hash = WALK_HASH_BEGIN, generation, now;
 	bool later = later_usable(area, &generation), used_later = false;
 
+	*switched = false;
 	if (at.sp < low || at.sp >= top || !low || !at.pc)
 		return 0;
 	for (uint32_t depth = 0; depth < WALK_FRAMES_MAX; depth++) {
@@ -150,15 +219,15 @@ static inline __attribute__((always_inline)) uint64_t hash_of(
 				return 0;
 			used_later = true;
 		}
-		if (trail && trail->count == trail->room)
+		if (!add_frame(at.pc, &hash, trail))
 			return 0;
-		if (trail)
-			((volatile uint64_t *)trail->frames)[trail->count++] = at.pc;
-		if (at.pc < own_start || at.pc >= own_end)
-			hash = walk_hash_step(hash, at.pc);
-		if (rule.ra_words && !step(&at, rule, top))
-			return 0;
-		if (!rule.ra_words || !at.pc)
+		if (rule.ra_words && !step(&at, rule, top)) {
+			if (!walk_is_go_rule(rule) ||
+			    !walk_callers_in_go(&at, rule, top, depth + 1, &hash, trail))
+				return 0;
+			*switched = true;
+		}
+		if (*switched || !rule.ra_words || !at.pc)
 			/* The sampler may have emptied the table meanwhile, and filled it again. */
 			return used_later && !(later_usable(area, &now) && now == generation)
 			    ? 0
@@ -167,25 +236,28 @@ static inline __attribute__((always_inline)) uint64_t hash_of(
 	return 0;
 }
 
-uint32_t walk_stack(struct walk_start start, bool *asked)
+struct walk_found walk_stack(struct walk_start start)
 {
 	struct walk_area *area = area_of();
+	struct walk_found found = {.number = 0};
 
-	*asked = false;
 	if (!atomic_load_explicit(&place_header()->walk, memory_order_relaxed) ||
 	    place_index() >= WALK_PLACES)
-		return 0;
-	uint64_t hash = hash_of(area, start, NULL);
-	uint32_t number = hash ? walk_number_take(&area->numbers, hash) : 0;
-	return number && walk_number_use(&area->numbers, number, asked) ? number : 0;
+		return found;
+	const uint64_t hash = hash_of(area, start, NULL, &found.switched);
+	const uint32_t number = hash ? walk_number_take(&area->numbers, hash) : 0;
+	if (number && walk_number_use(&area->numbers, number, &found.asked))
+		found.number = number;
+	return found;
 }
 
 size_t walk_frames(struct walk_start start, uint64_t *frames, size_t room)
 {
 	struct trail trail = {.frames = frames, .room = room};
+	bool switched;
 
 	frames[trail.count++] = (uintptr_t)walk_frames + 1;
-	return hash_of(area_of(), start, &trail) ? trail.count : 0;
+	return hash_of(area_of(), start, &trail, &switched) ? trail.count : 0;
 }
 
 void walk_not_dumped(uint32_t stack)

@@ -21,15 +21,20 @@ struct walk_start {
 	uintptr_t pc, sp, fp;
 };
 
-/* The number of the stack of those frames that are not this library's; 0: it cannot be walked, and the sample
- * is to be dumped. *asked: the sample is to be dumped with its number too, which nobody knows yet. */
-uint32_t walk_stack(struct walk_start start, bool *asked);
+struct walk_found {
+	/* of the stack of those frames that are not this library's; 0: it cannot be walked, and the sample
+	 * is to be dumped */
+	uint32_t number;
+	bool asked;    /* the number is new: the sampler is to be told what it stands for */
+	bool switched; /* the stack goes on on another, of a goroutine: no dump has all of it */
+};
+struct walk_found walk_stack(struct walk_start start);
 
 /* Walks once more: writes the return addresses to `frames`, first one in this library, as that of the frame
  * that was called by the first. Returns their number, at most `room`; 0: it cannot be walked now. */
 size_t walk_frames(struct walk_start start, uint64_t *frames, size_t room);
 
-/* The dump that was asked for could not be made. */
+/* What was asked for could not be told. */
 void walk_not_dumped(uint32_t stack);
 
 /* One more sample of that stack. */

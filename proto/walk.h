@@ -27,6 +27,7 @@
 #include "proto/walk_number.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,29 @@ struct walk_rule {
 	int16_t fp_words; /* 0: it has not changed */
 	int16_t ra_words; /* 0: there is no caller */
 };
+
+/*
+ * The rule of the return address at which Go's runtime.asmcgocall continues when a C function has returned.
+ * Two words of its frame, the first of them depth_word words above the stack pointer, are: how far the
+ * goroutine's stack pointer is below the end of the goroutine's stack; and the goroutine, whose second word
+ * is that end. At the goroutine's stack pointer is a frame record, with which a chain of frame pointers
+ * begins; in older versions of Go the return address alone, and the frame pointer leads to the chain. All
+ * code that Go compiles keeps the chain up.
+ *
+ * No other rule has these values: a return address is in the frame that is left.
+ */
+enum walk_go { WALK_GO_RECORD = 1, WALK_GO_RETURN_ADDRESS = 2 };
+
+static inline struct walk_rule walk_go_rule(uint32_t depth_word, enum walk_go begins_with)
+{
+	return (struct walk_rule){
+	    .cfa_words = -(int32_t)(depth_word % 256), .ra_words = (int16_t)begins_with};
+}
+
+static inline bool walk_is_go_rule(struct walk_rule rule)
+{
+	return rule.ra_words > 0 && rule.cfa_words <= 0 && !rule.from_fp && !rule.fp_words;
+}
 
 struct walk_row {
 	_Atomic uint64_t pc;   /* the return address; 0: empty. Stored last */

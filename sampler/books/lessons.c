@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/books/lessons.h"
 
+#include "sampler/unwind/go_switch.h"
+
 #include <string.h>
 
 void lessons_open(struct lessons *lessons, const struct region *region)
@@ -77,6 +79,16 @@ static const struct cfi_rule *frame_rule(struct maps *maps, const struct unwind_
 	return map ? maps_generated_rule(maps, map, frame->pc, regs_arch_native()->e_machine) : &cfi_no_rule;
 }
 
+static bool publish(struct lessons *lessons, const struct unwind_frame *frame, struct walk_rule rule,
+    bool may_be_later, bool *later)
+{
+	const bool of_later = !is_start_file(lessons, frame->pc);
+
+	*later |= of_later;
+	return (may_be_later || !of_later) &&
+	    walk_table_add_row(&lessons->table, of_later, frame->pc + 1, rule);
+}
+
 /*
  * Publishes the row of a frame that a call is to return to. False: it cannot be published, or is a later
  * file's and must not. Code made at run time counts as a later file's. No dlclose ends it: where other code
@@ -87,16 +99,33 @@ static bool teach_row(struct lessons *lessons, struct maps *maps, const struct u
     bool may_be_later, bool *later)
 {
 	struct walk_rule rule;
-	uint64_t pc = frame->pc + 1;
 
 	if (frame->activation || frame->step != UNWIND_STEP_CFI ||
 	    (frame->module && is_banned(lessons, frame->module)) || !rule_of(frame_rule(maps, frame), &rule))
 		return false;
-	bool of_later = !is_start_file(lessons, frame->pc);
-	*later |= of_later;
-	if (of_later && !may_be_later)
-		return false;
-	return walk_table_add_row(&lessons->table, of_later, pc, rule);
+	return publish(lessons, frame, rule, may_be_later, later);
+}
+
+static bool teach_switch(struct lessons *lessons, struct maps *maps, const struct unwind_frame *frame,
+    bool may_be_later, bool *later)
+{
+	struct go_switch found;
+
+	return !is_banned(lessons, frame->module) && go_switch_at(maps, frame->pc + 1, &found) &&
+	    publish(lessons, frame,
+	        walk_go_rule(found.depth_word, found.has_record ? WALK_GO_RECORD : WALK_GO_RETURN_ADDRESS),
+	        may_be_later, later);
+}
+
+/* The frames of a goroutine need no rows: the hook finds them by frame pointers. */
+static bool teach_frame(
+    struct lessons *lessons, const struct walk_result *walk, size_t i, bool may_be_later, bool *later)
+{
+	const struct unwind_frame *frame = &walk->frames[i];
+
+	if (!walk->go_switch || i < walk->go_switch)
+		return teach_row(lessons, walk->maps, frame, may_be_later, later);
+	return i > walk->go_switch || teach_switch(lessons, walk->maps, frame, may_be_later, later);
 }
 
 struct lesson lessons_teach(struct lessons *lessons, const struct walk_result *walk, bool may_be_later)
@@ -104,17 +133,20 @@ struct lesson lessons_teach(struct lessons *lessons, const struct walk_result *w
 	struct lesson lesson = {.later = false};
 	uint64_t hash = WALK_HASH_BEGIN;
 
-	if (walk->outcome != UNWIND_COMPLETE || walk->count < 2 || walk->count > WALK_FRAMES_MAX)
+	const bool whole = walk->outcome == UNWIND_COMPLETE;
+
+	if ((!whole && !walk->go_switch) || walk->count < 2 || walk->count > WALK_FRAMES_MAX)
 		return lesson;
 	for (size_t i = 1; i < walk->count; i++) {
 		const struct unwind_frame *frame = &walk->frames[i];
 
-		if (!teach_row(lessons, walk->maps, frame, may_be_later, &lesson.later))
+		if (!teach_frame(lessons, walk, i, may_be_later, &lesson.later))
 			return lesson;
 		if (frame->module != walk->frames[0].module)
 			hash = walk_hash_step(hash, frame->pc + 1);
 	}
-	lesson.hash = walk_hash_end(hash, lesson.later ? lessons->table.generation + 1 : 0);
+	if (whole)
+		lesson.hash = walk_hash_end(hash, lesson.later ? lessons->table.generation + 1 : 0);
 	return lesson;
 }
 

@@ -2,6 +2,7 @@
 #include "sampler/intake/walk.h"
 
 #include "pprof/text/clock.h"
+#include "sampler/unwind/go_switch.h"
 
 enum { PROMPT_READS = 10 }; /* extra readings of the maps in a second */
 
@@ -106,6 +107,17 @@ static size_t own_frames(const struct unwind_frame *frames, size_t count)
 	return own;
 }
 
+/* The first of the frames from `from` on whose callers are on a goroutine's stack; 0: none is. */
+static size_t find_go_switch(struct maps *maps, const struct unwind_frame *frames, size_t from, size_t count)
+{
+	struct go_switch found;
+
+	for (size_t i = from; i < count; i++)
+		if (go_switch_at(maps, frames[i].pc + 1, &found))
+			return i;
+	return 0;
+}
+
 uint32_t walk_take(struct target *target, const struct walk_sample *sample, struct unwind_frame *frames,
     size_t before, uint64_t outcomes[UNWIND_COUNTS], struct walk_result *result)
 {
@@ -137,7 +149,10 @@ uint32_t walk_take(struct target *target, const struct walk_sample *sample, stru
 		skipped = sample->skips_innermost ? own_frames(innermost, count) : 0;
 	}
 	if (result)
-		*result = (struct walk_result){frames + before, count, outcome, maps};
+		*result = (struct walk_result){frames + before, count, outcome, maps,
+		    outcome == UNWIND_STACK_SWITCH && count > 1
+		        ? find_go_switch(maps, frames + before, count - 1, count)
+		        : 0};
 	return stacks_intern(target->stacks, frames + skipped, before + count - skipped, marker, maps);
 }
 
@@ -160,7 +175,8 @@ bool walk_read_frames(struct maps *maps, const uint64_t *addresses, size_t count
 		    .step = UNWIND_STEP_CFI,
 		};
 	}
-	*result = (struct walk_result){frames, count, UNWIND_COMPLETE, maps};
+	*result = (struct walk_result){
+	    frames, count, UNWIND_COMPLETE, maps, find_go_switch(maps, frames, 1, count)};
 	return true;
 }
 

@@ -28,6 +28,7 @@ struct walk_result {
 	size_t count;
 	enum unwind_outcome outcome;
 	struct maps *maps; /* the maps that were used; valid until the next walk */
+	size_t go_switch;  /* the frame of Go's asmcgocall, whose callers are on another stack; 0: none is */
 };
 
 /* Unwinds a sample and interns its stack. The first `before` frames are the caller's, innermost first: the

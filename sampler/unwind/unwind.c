@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/unwind.h"
 #include "sampler/unwind/cfi_odd.h"
+#include "sampler/unwind/go_switch.h"
 #include "sampler/unwind/pc_cache.h"
 
 #include <elf.h>
@@ -354,6 +355,25 @@ static enum unwind_outcome step(
 	return outcome;
 }
 
+/* The outcome where Go calls C: its rows are wrong there, and have led nowhere. */
+static enum unwind_outcome of_call_from_go(
+    const struct unwinding *u, const struct unwind_frame *frame, enum unwind_outcome otherwise)
+{
+	struct go_switch found;
+
+	return go_switch_at(u->in->maps, frame->pc + 1, &found) ? UNWIND_STACK_SWITCH
+	    : go_realigned_at(u->in->maps, frame->pc + 1)       ? UNWIND_BAD_ROW
+	                                                        : otherwise;
+}
+
+/* A row that no compiler of C makes for a return address, since it calls with the stack pointer aligned: in
+ * older versions of Go asmcgocall has it, and any word may be where it leads. */
+static bool is_unaligned_call(const struct unwinding *u, const struct cfi_rule *rule, bool activation)
+{
+	return rule->kind == CFI_SIMPLE && !activation && rule->cfa_reg == u->arch->sp &&
+	    rule->cfa_offset == 8;
+}
+
 enum unwind_outcome unwind_stack(
     const struct unwind_input *in, struct unwind_frame *frames, size_t max, size_t *count)
 {
@@ -390,7 +410,8 @@ enum unwind_outcome unwind_stack(
 			activation = true;
 		}
 		if (!info->map && n > 0) {
-			outcome = was_made_up ? UNWIND_COMPLETE : UNWIND_NO_MAP;
+			outcome = was_made_up ? UNWIND_COMPLETE
+			                      : of_call_from_go(&u, &frames[n - 1], UNWIND_NO_MAP);
 			break;
 		}
 		if (n == max) {
@@ -402,7 +423,12 @@ enum unwind_outcome unwind_stack(
 			outcome = UNWIND_COMPLETE;
 			break;
 		}
+		const struct cfi_rule *rule = info->rule;
+		const bool unaligned = is_unaligned_call(&u, rule, activation);
 		outcome = step(&u, info, &how, &activation);
+		/* No other row ends a stack by a zero. */
+		if (outcome == UNWIND_COMPLETE && (unaligned || (!u.regs.pc && rule->kind == CFI_SIMPLE)))
+			outcome = of_call_from_go(&u, &frames[n - 1], UNWIND_COMPLETE);
 		if (u.space.cache && n <= PC_CACHE_TRAIL)
 			u.space.cache->trail[n - 1] = u.regs.r[u.arch->sp];
 	} while (outcome == UNWIND_COMPLETE && u.regs.pc);

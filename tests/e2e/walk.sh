@@ -169,3 +169,75 @@ test_labels_that_need_records() {
     at_least 1 "$walked" "walked with --labels $labels"
   done
 }
+
+# Go's calls of C leave the goroutine's stack, and the hook goes on there. What it cannot follow says so: the first
+# samples of a stack, calls back from C to Go, and dumps.
+test_go_calls_c() {
+  need_x86_64 'the way back to a goroutine'
+  cat >calls.go <<'GO'
+package main
+
+/*
+#include <stdlib.h>
+extern void goBack(int k);
+static void *volatile last;
+__attribute__((noinline)) static void c_leaf(int k) { while (k--) last = malloc(100); last = 0; }
+__attribute__((noinline)) static void c_calls_back(int k) { goBack(k); c_leaf(1); }
+*/
+import "C"
+import "sync"
+
+//go:noinline
+func deep(n, k int) int { if n > 0 { return deep(n-1, k) + 1 }; C.c_leaf(C.int(k)); return n }
+
+//go:noinline
+func one(k int) int { return deep(3, k) + 1 }
+
+//go:noinline
+func two(k int) int { return deep(30, k) + 1 }
+
+//export goBack
+func goBack(k C.int) { inBack(int(k)) }
+
+//go:noinline
+func inBack(k int) { var room [9000]int; room[k] = deep(2, k); sink = room[k] }
+
+var sink int
+
+func main() {
+	var all sync.WaitGroup
+	for i := 0; i < 4; i++ {
+		all.Add(1)
+		go func() {
+			for i := 0; i < 500; i++ { one(10); two(20) }
+			for i := 0; i < 50; i++ { C.c_calls_back(10) }
+			all.Done()
+		}()
+	}
+	all.Wait()
+}
+GO
+  HOME=$PWD CGO_ENABLED=1 nice go build -o calls calls.go 2>build || skip "no cgo: $(head -1 build)"
+  record -q -b walk -p 1 -o x.pb.gz ./calls
+  profile_check x.pb.gz
+  counts x.pb.gz
+  ! grep -E 'wrong [1-9]' comments || fail 'walked and dumped differ'
+  # 20,000 blocks of c_leaf by one, 40,000 by two; no more are theirs
+  local one two objects
+  objects() {
+    go tool pprof -traces -sample_index=alloc_objects -focus "^main\\.$1\$" x.pb.gz 2>traces.err |
+      awk '/^-+\+/ { next_is = 1; next } next_is && $1 ~ /^[0-9]+$/ { sum += $1; next_is = 0 } END { print sum + 0 }'
+  }
+  one=$(objects one) two=$(objects two)
+  at_most 20000 "$one" 'objects by one'
+  at_most 40000 "$two" 'objects by two'
+  at_least 10000 "$one" 'objects by one'
+  at_least 20000 "$two" 'objects by two'
+  go tool pprof -traces x.pb.gz >traces
+  matches '^ *runtime\.goexit$' traces
+  ! grep -B1 'unknown mapping' traces | grep 'runtime\.asmcgocall' || fail 'the marker of a call from Go'
+  record -q -b copy -p 1K -o y.pb.gz ./calls
+  go tool pprof -traces y.pb.gz >traces
+  matches 'stack switched' traces
+  ! grep -q 'main\.one' traces || fail 'no copy has the goroutine'
+}

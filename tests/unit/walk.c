@@ -4,122 +4,14 @@
  * The hook's walk over stacks made by hand, by rows that the sampler's side has published: what is found, and
  * that neither a wrong row nor a wrong stack leads outside the stack.
  */
-#include "preload/walk.h"
-#include "preload/claim.h"
-#include "preload/place.h"
-#include "preload/sample.h"
-#include "preload/sample_clock.h"
-#include "preload/thread.h"
-#include "sampler/intake/region.h"
-#include "sampler/intake/walk_table.h"
-
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-enum { WORDS = 2048, WORD_BYTES = sizeof(uintptr_t) };
-enum { MAIN = 0x401000, MIDDLE = 0x402000, LEAF = 0x403000, PLUGIN = 0x900000 };
-
-static struct region region;
-static struct walk_table table;
-static uint64_t left[WALK_DRAIN_WORDS];
-static uintptr_t *stack; /* between two pages that cannot be read */
-
-static int open_region(void **state)
-{
-	const struct region_options options = {.period_bytes = 1,
-	    .dump_bytes = 8192,
-	    .clock_id = CLOCK_MONOTONIC,
-	    .live_max = 1024,
-	    .mode = REGION_MODE_COPY,
-	    .walk = 4};
-	const size_t bytes = WORDS * WORD_BYTES;
-
-	(void)state;
-	assert_int_equal(0, region_open(&region, 7, 0xabcd0000, &options));
-	thread_open((uint32_t)getpid(), true);
-	/* the target's own view, in which the tables become read-only; behind it nothing can be written */
-	const size_t behind = 256u << 20;
-	unsigned char *base = mmap(
-	    NULL, region.offsets.end + behind, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	assert_ptr_not_equal(base, MAP_FAILED);
-	assert_ptr_equal(base,
-	    mmap(base, region.offsets.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-	        region.fd, 0));
-	const struct claim_setup with = {
-	    .place = {.base = base,
-	        .offsets = region.offsets,
-	        .segments = region.segments,
-	        .start_segments = region.segments,
-	        .large_buffers = region.large_buffers,
-	        .key = region.key},
-	    .pid = (uint32_t)getpid(),
-	};
-	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
-	claim_open(&with);
-	unsigned char *mapped = mmap(NULL, bytes + 2 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	stack = (uintptr_t *)(void *)(mapped + 4096);
-	assert_int_equal(0, mprotect(stack, bytes, PROT_READ | PROT_WRITE));
-	sample_thread.stack_low = (uintptr_t)stack;
-	sample_thread.stack_top = (uintptr_t)(stack + WORDS);
-	return 0;
-}
-
-static int begin(void **state)
-{
-	(void)state;
-	memset((void *)region_walk(&region), 0,
-	    offsetof(struct walk_area, counts) + 2 * sizeof(struct walk_counts));
-	memset(stack, 0, WORDS * WORD_BYTES);
-	memset(left, 0, sizeof(left));
-	walk_table_open(&table, &region);
-	return 0;
-}
-
-static void publish(bool later, uint64_t pc, struct walk_rule rule)
-{
-	assert_true(walk_table_add_row(&table, later, pc, rule));
-}
-
-static uint32_t number_of(const uint64_t *pcs, size_t count, uint64_t generation)
-{
-	uint64_t hash = WALK_HASH_BEGIN;
-
-	for (size_t i = 0; i < count; i++)
-		hash = walk_hash_step(hash, pcs[i]);
-	uint32_t number = walk_table_number(&table, walk_hash_end(hash, generation));
-	walk_table_tell(&table, number, WALK_NUMBER_KNOWN);
-	return number;
-}
-
-static uint32_t walk(struct walk_start start)
-{
-	bool asked;
-
-	return walk_stack(start, &asked);
-}
+#include "tests/unit/walk_scene.h"
 
 /* Whether that sample is to be dumped with its number. */
 static bool asks(struct walk_start start)
 {
-	bool asked;
+	const struct walk_found found = walk_stack(start);
 
-	return walk_stack(start, &asked) && asked;
-}
-
-static struct walk_start at_word(uintptr_t pc, size_t word)
-{
-	return (struct walk_start){.pc = pc, .sp = (uintptr_t)(stack + word), .fp = 0};
+	return found.number && found.asked;
 }
 
 /* LEAF by its stack pointer, four words; MIDDLE by its frame pointer; MAIN has no caller. */
@@ -135,9 +27,8 @@ static uint32_t three_frames(void)
 	return number_of((const uint64_t[]){LEAF, MIDDLE, MAIN}, 3, 0);
 }
 
-static void a_known_stack_has_its_number(void **state)
+static void a_known_stack_has_its_number(void **unused)
 {
-	(void)state;
 	assert_int_equal(walk(at_word(LEAF, 10)), 0); /* no rows */
 	uint32_t number = three_frames();
 	assert_int_not_equal(number, 0);
@@ -147,9 +38,8 @@ static void a_known_stack_has_its_number(void **state)
 }
 
 /* All rows are there, but nobody has seen that stack. */
-static void a_new_stack_is_dumped_once(void **state)
+static void a_new_stack_is_dumped_once(void **unused)
 {
-	(void)state;
 	uint32_t number = three_frames();
 	stack[10 + 3] = MAIN;
 	assert_true(asks(at_word(LEAF, 10)));
@@ -175,9 +65,8 @@ static uintptr_t sign(uintptr_t return_address)
 #endif
 }
 
-static void return_addresses_may_be_signed(void **state)
+static void return_addresses_may_be_signed(void **unused)
 {
-	(void)state;
 	uint32_t number = three_frames();
 	stack[10 + 3] = sign(stack[10 + 3]);
 	stack[20 + 1] = sign(stack[20 + 1]);
@@ -185,9 +74,8 @@ static void return_addresses_may_be_signed(void **state)
 }
 
 /* The sampler has unwound a dump without a number, from before the rows were known, meanwhile. */
-static void the_sampler_finds_the_hooks_number(void **state)
+static void the_sampler_finds_the_hooks_number(void **unused)
 {
-	(void)state;
 	three_frames();
 	stack[10 + 3] = MAIN;
 	uint32_t number = walk(at_word(LEAF, 10));
@@ -196,17 +84,15 @@ static void the_sampler_finds_the_hooks_number(void **state)
 	assert_false(asks(at_word(LEAF, 10)));
 }
 
-static void a_zero_return_address_ends_a_stack(void **state)
+static void a_zero_return_address_ends_a_stack(void **unused)
 {
-	(void)state;
 	publish(false, LEAF, (struct walk_rule){.cfa_words = 4, .ra_words = -1});
 	uint32_t number = number_of((const uint64_t[]){LEAF}, 1, 0);
 	assert_int_equal(walk(at_word(LEAF, 10)), number);
 }
 
-static void nothing_is_walked_when_it_is_switched_off(void **state)
+static void nothing_is_walked_when_it_is_switched_off(void **unused)
 {
-	(void)state;
 	uint32_t number = three_frames();
 	atomic_store(&region_header(&region)->walk, 0);
 	assert_int_equal(walk(at_word(LEAF, 10)), 0);
@@ -242,9 +128,8 @@ static void no_row_leads_outside_the_stack(void **state)
 			}
 }
 
-static void a_stack_pointer_elsewhere_is_not_followed(void **state)
+static void a_stack_pointer_elsewhere_is_not_followed(void **unused)
 {
-	(void)state;
 	publish(false, LEAF, (struct walk_rule){.cfa_words = 2, .ra_words = -1});
 	struct walk_start outside = at_word(LEAF, WORDS);
 	assert_int_equal(walk(outside), 0);
@@ -253,18 +138,16 @@ static void a_stack_pointer_elsewhere_is_not_followed(void **state)
 }
 
 /* Each step reads within what it takes for the stack, and takes a lower address for the next one. */
-static void no_frame_lies_below_the_one_before(void **state)
+static void no_frame_lies_below_the_one_before(void **unused)
 {
-	(void)state;
 	publish(false, LEAF, (struct walk_rule){.cfa_words = -100, .ra_words = 100});
 	for (size_t i = 0; i < WORDS; i++)
 		stack[i] = LEAF;
 	assert_int_equal(walk(at_word(LEAF, 300)), 0);
 }
 
-static void a_row_that_leads_back_to_itself_ends(void **state)
+static void a_row_that_leads_back_to_itself_ends(void **unused)
 {
-	(void)state;
 	publish(false, LEAF, (struct walk_rule){.cfa_words = 2, .ra_words = -1});
 	for (size_t i = 0; i < WORDS; i++)
 		stack[i] = LEAF;
@@ -288,9 +171,8 @@ static void the_depth_is_bounded(void **state)
 	assert_int_equal(walk(at_word(LEAF, 0)), 0);
 }
 
-static void files_that_came_later_have_one_generation(void **state)
+static void files_that_came_later_have_one_generation(void **unused)
 {
-	(void)state;
 	publish(true, PLUGIN, (struct walk_rule){.cfa_words = 2, .ra_words = -1});
 	publish(false, MAIN, (struct walk_rule){.ra_words = 0});
 	stack[11] = MAIN;
@@ -340,9 +222,8 @@ static bool drain(uint32_t place, struct sums *sums)
 	return walk_table_drain(&table, &with);
 }
 
-static void what_is_counted_arrives_once(void **state)
+static void what_is_counted_arrives_once(void **unused)
 {
-	(void)state;
 	uint32_t number = three_frames();
 	struct sums sums = {.known = true};
 	assert_false(drain(0, &sums));
@@ -373,9 +254,8 @@ static bool note_and_count_more(void *context, uint32_t number, struct tally cou
 	return note(context, number, count);
 }
 
-static void what_is_counted_meanwhile_arrives(void **state)
+static void what_is_counted_meanwhile_arrives(void **unused)
 {
-	(void)state;
 	struct walk_numbers *numbers = &region_walk(&region)->numbers;
 	struct sums sums = {.known = true};
 	while (walk_numbers_given(numbers) < 65) /* 64 a word: the next is in the second */
@@ -391,9 +271,8 @@ static void what_is_counted_meanwhile_arrives(void **state)
 }
 
 /* For a stack of which there is no dump. */
-static void a_walk_says_where_it_has_led(void **state)
+static void a_walk_says_where_it_has_led(void **unused)
 {
-	(void)state;
 	uint64_t noted[5] = {0};
 	assert_int_equal(walk_frames(at_word(LEAF, 10), noted, 5), 0);
 	three_frames();
@@ -406,9 +285,8 @@ static void a_walk_says_where_it_has_led(void **state)
 }
 
 /* As long as its stack is not known. */
-static void what_is_not_taken_comes_again(void **state)
+static void what_is_not_taken_comes_again(void **unused)
 {
-	(void)state;
 	uint32_t number = three_frames();
 	struct sums sums = {.known = false};
 	walk_count(number, (struct weighed){.bytes_q8 = 100, .objects_q16 = 3});
@@ -425,9 +303,8 @@ static void what_is_not_taken_comes_again(void **state)
 
 /* A signal handler that has interrupted the hook has forked, and the child that returns from it has got a
  * place without counts. Behind the region is a page that kills who writes to it. */
-static void a_place_without_counts_counts_nothing(void **state)
+static void a_place_without_counts_counts_nothing(void **unused)
 {
-	(void)state;
 	uint32_t number = three_frames(), index = place_view.index;
 	for (uint32_t place = WALK_PLACES; place < REGION_PLACES; place += 63) {
 		place_view.index = place;
@@ -436,9 +313,8 @@ static void a_place_without_counts_counts_nothing(void **state)
 	place_view.index = index;
 }
 
-static void tables_take_what_they_have_room_for(void **state)
+static void tables_take_what_they_have_room_for(void **unused)
 {
-	(void)state;
 	uint32_t rows = 0, stacks = 0;
 	for (uint64_t i = 1; i <= 2 * WALK_ROWS; i++)
 		rows += walk_table_add_row(&table, false, i * 16, (struct walk_rule){.ra_words = -1});

@@ -28,7 +28,7 @@ static struct modules *store;
 static struct program_run *run;
 static struct process *process[2];
 static struct unwind_frame frames[FRAMES];
-static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE, NULL};
+static struct walk_result walk = {frames, FRAMES, UNWIND_COMPLETE, NULL, 0};
 
 /* Two frames of this very program, whose rows libdw reads; the innermost is in another file, as the library's
  * is. */
@@ -108,7 +108,7 @@ static uint32_t learn(uint32_t place, uint64_t time_ns)
 
 	assert_int_equal(maps_read_proc(maps), 0);
 	make_frames(maps);
-	walk = (struct walk_result){frames, FRAMES, UNWIND_COMPLETE, process[place]->target.maps};
+	walk = (struct walk_result){frames, FRAMES, UNWIND_COMPLETE, process[place]->target.maps, 0};
 	uint32_t stack = stacks_intern(process[place]->target.stacks, frames, FRAMES, NULL, maps);
 	walked_learn(process[place], &walk, stack, time_ns);
 	maps_free(maps);
@@ -135,7 +135,7 @@ static struct maps *other_frames(void)
 
 	assert_int_equal(maps_read_proc(maps), 0);
 	make_frames(maps);
-	walk = (struct walk_result){frames, 2, UNWIND_COMPLETE, process[0]->target.maps};
+	walk = (struct walk_result){frames, 2, UNWIND_COMPLETE, process[0]->target.maps, 0};
 	return maps;
 }
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory in which goroutines have their stacks. Where Go calls C it leaves the goroutine's stack for its
+ * thread's own, so a walk of that stack ends with the call (proto/walk.h, walk_go_rule). The goroutine stays
+ * where it is until the call returns: its stack may be read if its memory is known to be readable.
+ *
+ * Go's runtime maps its heap, and so its stacks, at addresses of its own choice; in a program that has C code
+ * too it does that by the libc's mmap (runtime/cgo/mmap.go). Our hook notes such mappings, of whichever
+ * program, until something takes them away.
+ */
+#ifndef PRELOAD_GOROUTINE_H
+#define PRELOAD_GOROUTINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Not 0: some memory is known. */
+extern uintptr_t goroutine_memory_known __attribute__((visibility("hidden")));
+
+/* The program has placed readable memory of its own there. What has no room to be noted is not known. */
+void goroutine_mapped(const void *start, size_t bytes);
+
+/* Call before memory is unmapped, replaced, or made unreadable. */
+void goroutine_unmapped(const void *start, size_t bytes);
+
+/* The end of the known memory that has the address; 0: it is in none. */
+uintptr_t goroutine_memory_end(uintptr_t address);
+
+#endif
