@@ -97,9 +97,19 @@ static bool is_ours(const struct map *map)
 	    strncmp(name, "memfd:" ATTACH_LIBRARY_NAME, strlen("memfd:" ATTACH_LIBRARY_NAME)) == 0;
 }
 
+/* dlmopen loads every library once more, and binds a plug-in to these: no preloaded library is before
+ * them. */
+static bool is_libc(const struct map *map)
+{
+	const char *name = base_name(map_path(map));
+
+	return map->has_bias && strcmp(name, "libc.so.6") == 0;
+}
+
 void inside_look(struct unseen_facts *facts, const struct maps *maps, const char *program)
 {
 	const struct module *before = NULL;
+	const struct map *libc = NULL;
 
 	for (size_t i = 0; i < maps_count(maps); i++) {
 		const struct map *map = maps_at(maps, i);
@@ -107,6 +117,8 @@ void inside_look(struct unseen_facts *facts, const struct maps *maps, const char
 		    map->module && map->module != before && !is_ours(map) ? symbols_of(map->module) : NULL;
 
 		before = map->module;
+		facts->second_libc |= libc && is_libc(map) && map->bias != libc->bias;
+		libc = !libc && is_libc(map) ? map : libc;
 		if (symbols)
 			note_file(facts, map->module, symbols, is_program(map, program));
 	}

@@ -120,7 +120,7 @@ bool unseen_may_hide(const struct unseen_facts *facts, double bound_bytes)
 	    ? has_pool(facts) && runtime_avoids_malloc(facts->runtime.kind) && !facts->with_mmap
 	    : facts->stripped;
 
-	return facts->own_malloc || facts->calls[0] || facts->allocator[0] ||
+	return facts->own_malloc || facts->calls[0] || facts->allocator[0] || facts->second_libc ||
 	    (hides && (!facts->measured || facts->others >= bound_bytes));
 }
 
@@ -175,6 +175,9 @@ void unseen_describe(struct unseen *unseen, const struct unseen_facts *facts)
 		add(unseen, UNSEEN_CALLS, 0, "heaptap record COMMAND sees it",
 		    "what is allocated in %s: it calls malloc in a way that attaching cannot reach",
 		    facts->calls);
+	if (facts->second_libc)
+		add(unseen, UNSEEN_SECOND_LIBC, 0, "dlopen in place of dlmopen shows it",
+		    "what is allocated by plug-ins with a libc of their own, which dlmopen gives them");
 	if (facts->runtime.kind)
 		add_names(unseen, facts);
 }

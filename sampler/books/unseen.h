@@ -17,6 +17,7 @@ struct unseen_facts {
 	char program[UNSEEN_FILE_BYTES];        /* its file's name; "": unknown */
 	bool own_malloc;                        /* the program's malloc comes before heaptap's */
 	char calls[UNSEEN_WHAT_BYTES];          /* attached: files whose calls are not seen; "": none */
+	bool second_libc;                       /* of plug-ins that dlmopen has loaded */
 	char allocator[32];                     /* a function of an allocator inside a file; "": none */
 	char allocator_file[UNSEEN_FILE_BYTES]; /* which file that is */
 	struct runtime runtime;
@@ -43,6 +44,7 @@ enum unseen_reason {
 	UNSEEN_OTHERS,    /* other memory that is not malloc's */
 	UNSEEN_NAMES,
 	UNSEEN_CALLS, /* attached: calls that cannot be redirected */
+	UNSEEN_SECOND_LIBC,
 	UNSEEN_STRIPPED,
 };
 

@@ -23,6 +23,47 @@ C
   matches 'not seen: the program has a malloc' err
 }
 
+# The plug-in is bound to a libc of its own, before which no library is preloaded.
+test_dlmopen_is_told() {
+  cat >plug.c <<'C'
+#include <stdlib.h>
+void *volatile kept;
+void plug(int count) { while (count--) kept = malloc(100); }
+C
+  cat >host.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile kept;
+int main(int count, char **arguments)
+{
+	void *handle = arguments[1] ? dlmopen(LM_ID_NEWLM, "./plug.so", RTLD_NOW) : dlopen("./plug.so", RTLD_NOW);
+	void (*plug)(int) = (void (*)(int))dlsym(handle, "plug");
+
+	if (!plug)
+		return 1;
+	plug(900);
+	for (int i = 0; i < 100; i++)
+		kept = malloc(1000);
+	usleep(300000);
+	for (int i = 0; i < 100; i++)
+		kept = malloc(1000);
+	return 0;
+}
+C
+  gcc -w -fno-builtin -shared -fPIC -o plug.so plug.c
+  gcc -w -fno-builtin -o host host.c -ldl
+  local what='ot seen: what is allocated by plug-ins with a libc of their own'
+  record -i 100ms -p 1 -o x.pb.gz ./host new 2>err
+  profile_check x.pb.gz
+  matches "$what" err
+  "$heaptap" report x.pb.gz >report
+  matches "$what" report
+  record -i 100ms -p 1 -o y.pb.gz ./host 2>err
+  ! grep "$what" err || fail 'it has one libc'
+}
+
 # 32-bit programs run as they would, and are named. (The loader of a dynamic one says that it does not take the library, if a
 # process that has the library executes it. COMMAND's says nothing.)
 test_32_bit() {

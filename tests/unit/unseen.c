@@ -45,6 +45,17 @@ static void nothing_is_said_of_a_plain_program(void **unused)
 	assert_string_equal(described(&facts), "");
 }
 
+static void plug_ins_with_a_libc_of_their_own(void **unused)
+{
+	struct unseen_facts facts = measured(100, 3, 0);
+
+	facts.second_libc = true;
+	assert_true(unseen_may_hide(&facts, 100 * MIB));
+	assert_string_equal(described(&facts),
+	    "not seen: what is allocated by plug-ins with a libc of their own, which dlmopen gives them; "
+	    "dlopen in place of dlmopen shows it\n");
+}
+
 static void an_allocator_inside(void **unused)
 {
 	struct unseen_facts facts = measured(50, 26.7, 0);
@@ -215,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(nothing_is_said_of_a_plain_program),
+	    cmocka_unit_test(plug_ins_with_a_libc_of_their_own),
 	    cmocka_unit_test(an_allocator_inside),
 	    cmocka_unit_test(a_stripped_program),
 	    cmocka_unit_test(interpreters),
