@@ -45,7 +45,9 @@ static bool is_certain(const struct process *process, const struct region_place 
 {
 	return !region_read_tally(&place->lost[REGION_LOSS_TABLE_FULL]).samples &&
 	    !process->counters.before_restart && !atomic_load(&place->paused) &&
-	    !atomic_load(&place->paused_ns);
+	    !atomic_load(&place->paused_ns) &&
+	    /* it may call malloc by an address that it has found before */
+	    !process->run->origin.attached_pid;
 }
 
 static char *copy_of(const char *path)

@@ -98,6 +98,8 @@ static void every_allocation_recorded(void **state)
 	assert_non_null(strstr(print(s, 0), "\n  at end  nothing in use\n"));
 	s->snapshot.view.allocated.samples = 0;
 	assert_non_null(strstr(print(s, 0), "\n  nothing was allocated\n"));
+	s->run->origin.attached_pid = 4711; /* it may have allocated by an address that it knew */
+	assert_non_null(strstr(print(s, 0), "\n  no allocation was sampled\n"));
 }
 
 /* "0 B +- 0 B" is no answer: a sample is taken of B bytes with probability 1 - exp(-B / period). */
