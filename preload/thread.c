@@ -2,12 +2,14 @@
 #include "preload/thread.h"
 
 #include "preload/lookup.h"
+#include "preload/memory.h"
 #include "preload/sample.h"
 #include "proto/region.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 extern void *__libc_stack_end __attribute__((weak));
@@ -40,7 +42,7 @@ static uint64_t block_below; /* bytes of the control block in front of where the
 static uintptr_t main_low;
 static uintptr_t main_end;
 static struct sample_thread *_Atomic main_thread; /* NULL: its bounds are not known */
-static const struct region_stack *known_stacks;
+static struct region_stack *known_stacks;         /* room for REGION_STACKS, private; NULL: none */
 static uint32_t known_count, known_main_tid;
 
 /* glibc moved these from libpthread to libc in 2.34; looked up, so that the library loads under either. */
@@ -252,9 +254,15 @@ void thread_unreadable(const void *start, size_t bytes)
 
 void thread_know_stacks(const struct region_stack *stacks, uint32_t count, uint32_t main_tid)
 {
-	known_stacks = stacks;
+	known_count = 0;
+	if (!known_stacks)
+		known_stacks = memory_map(REGION_STACKS * sizeof(*stacks), MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	known_main_tid = main_tid;
-	known_count = count < REGION_STACKS ? count : REGION_STACKS;
+	if (!known_stacks)
+		return;
+	count = count < REGION_STACKS ? count : REGION_STACKS;
+	memcpy(known_stacks, stacks, count * sizeof(*stacks));
+	known_count = count;
 }
 
 /* The control block lies at the high end of a thread's own stack, whoever allocated that. A caller that is on

@@ -21,8 +21,9 @@
  * tid is that one's. 0: unknown, because the kernel must not be asked (a filter is in force). */
 void thread_open(uint32_t tid, bool main);
 
-/* The stacks of threads that ran before this library was loaded; borrowed, sorted. The content need not be
- * right: it is used for what it says of the caller's own control block and stack pointer. */
+/* The stacks of threads that ran before this library was loaded, sorted. They are copied: whoever has the
+ * region mapped, a child with fewer rights among them, may change them later, and bounds that are too wide
+ * would make a copy end the program. */
 struct region_stack;
 void thread_know_stacks(const struct region_stack *stacks, uint32_t count, uint32_t main_tid);
 

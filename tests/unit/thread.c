@@ -9,6 +9,7 @@
 
 #include "preload/sample.h"
 #include "preload/thread.h"
+#include "proto/region.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -100,12 +101,40 @@ static void bounds_are_those_of_the_stack(void **state)
 	}
 }
 
+/* Whether the bounds of a thread that ran before are right. Others may write the table, the region's. */
+static void *find_low_end(void *argument)
+{
+	struct region_stack *table = argument;
+	pthread_attr_t attr;
+	void *low;
+	size_t bytes;
+
+	pthread_getattr_np(pthread_self(), &attr);
+	pthread_attr_getstack(&attr, &low, &bytes);
+	pthread_attr_destroy(&attr);
+	*table = (struct region_stack){(uintptr_t)low, (uintptr_t)low + bytes};
+	thread_know_stacks(table, 1, own_tid());
+	*table = (struct region_stack){1, UINT64_MAX};
+	sample_thread.stack_low = sample_thread.stack_top = 0;
+	thread_find_bounds();
+	return (void *)(sample_thread.stack_low == (uintptr_t)low ? (uintptr_t)1 : 0);
+}
+
+static void a_table_that_is_changed_later_is_not_believed(void **state)
+{
+	struct region_stack table;
+
+	assert_non_null(run(find_low_end, &table));
+	thread_know_stacks(&table, 0, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_id_is_the_kernels),
 	    cmocka_unit_test(a_wrong_id_is_none),
 	    cmocka_unit_test(bounds_are_those_of_the_stack),
+	    cmocka_unit_test(a_table_that_is_changed_later_is_not_believed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
