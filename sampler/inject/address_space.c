@@ -19,6 +19,7 @@
 
 enum {
 	SEARCH_MOST_BYTES = 64 << 20,
+	PATHS_MOST_BYTES = 16 << 20, /* the kernel would allow 256 MiB: 65,530 mappings of 4 KiB */
 	LOCK_PAUSE_MS = 5,
 };
 
@@ -28,7 +29,7 @@ static void drop_mappings(struct address_space *space)
 {
 	for (size_t i = 0; i < space->count; i++)
 		free(space->mappings[i].path);
-	space->count = 0;
+	space->count = space->path_bytes = 0;
 }
 
 static int add_line(struct address_space *space, const char *line)
@@ -38,6 +39,9 @@ static int add_line(struct address_space *space, const char *line)
 
 	if (!maps_parse_line(line, &range))
 		return 0;
+	space->path_bytes += strlen(range.path);
+	if (space->path_bytes > PATHS_MOST_BYTES)
+		return -E2BIG;
 	int error =
 	    array_reserve(&space->mappings, &space->capacity, space->count + 1, sizeof(*space->mappings));
 	char *path = error ? NULL : strdup(range.path);
@@ -130,10 +134,15 @@ const struct mapping *address_space_file(const struct address_space *space, cons
 	return NULL;
 }
 
+bool address_space_is_memory(const struct mapping *mapping)
+{
+	return strncmp(mapping->path, "/" MEMORY, strlen("/" MEMORY)) == 0;
+}
+
 const struct mapping *address_space_memory(const struct address_space *space, const char *name)
 {
 	for (size_t i = 0; i < space->count; i++)
-		if (strncmp(space->mappings[i].path, "/" MEMORY, strlen("/" MEMORY)) == 0 &&
+		if (address_space_is_memory(&space->mappings[i]) &&
 		    address_space_is_named(&space->mappings[i], name, false))
 			return &space->mappings[i];
 	return NULL;
@@ -151,7 +160,7 @@ static bool is_mere_offer(const struct address_space *space, const struct mappin
 const struct mapping *address_space_region(const struct address_space *space)
 {
 	for (size_t i = 0; i < space->count; i++)
-		if (strncmp(space->mappings[i].path, "/" MEMORY, strlen("/" MEMORY)) == 0 &&
+		if (address_space_is_memory(&space->mappings[i]) &&
 		    address_space_is_named(&space->mappings[i], REGION_MEMORY_NAME, false) &&
 		    !is_mere_offer(space, &space->mappings[i]))
 			return &space->mappings[i];

@@ -20,10 +20,11 @@ struct address_space {
 	pid_t pid;
 	int memory_fd; /* /proc/PID/mem, for reading and writing */
 	struct mapping *mappings;
-	size_t count, capacity;
+	size_t count, capacity, path_bytes;
 };
 
-/* Returns 0 or -errno; -EACCES or -EPERM if the kernel does not let us attach. Call address_space_close in
+/* Returns 0 or -errno; -EACCES or -EPERM if the kernel does not let us attach; -E2BIG if the paths of the
+ * mappings take more than 16 MiB. Call address_space_close in
  * both cases. */
 int address_space_open(struct address_space *space, pid_t pid);
 void address_space_close(struct address_space *space);
@@ -43,7 +44,8 @@ const struct mapping *address_space_find(const struct address_space *space, uint
 bool address_space_is_named(const struct mapping *mapping, const char *name, bool prefix);
 const struct mapping *address_space_file(const struct address_space *space, const char *name, bool prefix);
 
-/* The first mapping of a file in memory (memfd) of that name, or NULL. */
+/* Is this a file in memory (memfd)? The first mapping of such a file with that name, or NULL. */
+bool address_space_is_memory(const struct mapping *mapping);
 const struct mapping *address_space_memory(const struct address_space *space, const char *name);
 
 /* The region by which the process is or was profiled. NULL if it has none, or only one that it offers and

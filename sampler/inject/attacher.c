@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +21,15 @@ struct result {
 	int error;
 	struct attachment attachment;
 };
+
+/* A target may have a million symbols in each of its mappings. Where the soft limit is the hard one, too, the
+ * kernel kills without a core dump. */
+static void limit_work(void)
+{
+	const struct rlimit limit = {ATTACHER_CPU_S, ATTACHER_CPU_S};
+
+	(void)setrlimit(RLIMIT_CPU, &limit); /* fails if there is a lower limit already */
+}
 
 static void run_child(int fd, int (*run)(struct attachment *attachment, const struct attachment_wish *wish),
     const struct attachment_wish *given)
@@ -34,6 +44,7 @@ static void run_child(int fd, int (*run)(struct attachment *attachment, const st
 	signal(SIGALRM, SIG_DFL); /* ends us if we keep a thread stopped: see stopped_thread.h */
 	signal(SIGTSTP, SIG_IGN); /* else the thread would stand still together with us */
 	sigprocmask(SIG_UNBLOCK, &alarm, NULL);
+	limit_work();
 	wish.cancel_fd = fd;
 	result.error = run(&result.attachment, &wish);
 	if (send(fd, &result, sizeof(result), MSG_NOSIGNAL) != (ssize_t)sizeof(result) && !result.error &&
@@ -123,7 +134,11 @@ int attacher_finish(struct attacher *attacher, struct attachment *attachment)
 	if (got != (ssize_t)sizeof(result)) {
 		result = (struct result){.error = -EIO};
 		snprintf(result.attachment.reason, sizeof(result.attachment.reason),
-		    "the attaching process %s", silent ? "does not answer" : "ended without a result");
+		    "the attaching process %s",
+		    silent ? "does not answer"
+		           : "ended without a result: it was killed, or it takes too much time to read the "
+		             "target's "
+		             "memory");
 		abandon(attacher);
 	}
 	*attachment = result.attachment;

@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { ATTACHER_CPU_S = 40 }; /* the kernel kills an attacher that takes more processor time */
+
 struct attacher {
 	pid_t child;
 	int fd;                      /* readable when the attacher is done; -1: there is no attacher */

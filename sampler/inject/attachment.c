@@ -170,7 +170,8 @@ static int call_in(struct beginning *b, const struct handed *handed)
 	                             : "its loader did not take the library");
 }
 
-/* Unmaps the remains that glibc leaves of a library that the kernel has refused as code. */
+/* Unmaps the remains that glibc leaves of a library in memory that the kernel has refused as code. A program
+ * may have mapped the library's file itself, as data. */
 static void remove_refused(struct beginning *b)
 {
 	const uint64_t unmap = exports_address(&b->entry->point.libc, "munmap");
@@ -180,7 +181,7 @@ static void remove_refused(struct beginning *b)
 		const struct remote_call call = {
 		    .function = unmap, .first = left->start, .second = left->end - left->start};
 
-		if (is_loaded(b->space, left) != 0)
+		if (is_loaded(b->space, left) != 0 || !address_space_is_memory(left))
 			continue;
 		/* the call may read the list of mappings again; there is at most one such rest */
 		(void)entry_call(b->entry, &call);

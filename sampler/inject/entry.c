@@ -203,13 +203,22 @@ static size_t copy_stack(struct search *search)
 	return address_space_read_some(space, at, search->stack, want < STACK_BYTES ? want : STACK_BYTES);
 }
 
+/* Would its system calls become signals, as wine has it for code of Windows? */
+static bool is_dispatched(const struct search *search)
+{
+	const uint64_t at = search->tracer->thread.dispatch;
+	unsigned char selector = 0;
+
+	return at && (address_space_read(search->entry->space, at, &selector, 1) != 0 || selector != 0);
+}
+
 /* Asked while the thread stands still: it may have installed a filter since it was chosen. */
 static bool may_be_called(const struct search *search)
 {
 	const struct entry *entry = search->entry;
 	const struct condition condition = condition_of(entry->space->pid, search->tracer->thread.tid);
 
-	return condition.stops && (!condition.filtered || entry->force);
+	return condition.stops && (!condition.filtered || entry->force) && !is_dispatched(search);
 }
 
 /* For a thread that a tracer has stopped. Returns the result of tracer_end. */

@@ -101,6 +101,8 @@ static bool examine_permission(struct fitness *fitness, const char *status, int 
 
 	if (error == -ESRCH || error == -ENOENT)
 		return refuse(fitness, "", "has just ended");
+	if (error == -E2BIG)
+		return refuse(fitness, "", "has more mappings with long paths than heaptap reads");
 	if (error != -EACCES && error != -EPERM)
 		return refuse(fitness, "", "cannot be opened: %s", strerror(-error));
 	if (geteuid() == 0 && scope < 3)

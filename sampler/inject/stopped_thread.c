@@ -22,7 +22,9 @@ enum {
 	LOOKS_AT_ONCE = 64, /* most stops take a few microseconds */
 	LOOK_NS = 50 * 1000,
 	STANDS_MOST_US = 400 * 1000,
-	GET_RSEQ_CONFIGURATION = 0x420f, /* linux/ptrace.h, since Linux 5.13 */
+	/* linux/ptrace.h, since Linux 5.13 and 6.4 */
+	GET_RSEQ_CONFIGURATION = 0x420f,
+	GET_DISPATCH_CONFIGURATION = 0x4211,
 };
 
 #ifndef NT_X86_XSTATE
@@ -92,6 +94,20 @@ static uint64_t read_sequences(pid_t tid)
 	return got == (long)sizeof(found) ? found.address : 0;
 }
 
+/* linux/ptrace.h: struct ptrace_sud_config */
+static uint64_t read_dispatch(pid_t tid)
+{
+	struct {
+		uint64_t mode, selector, offset, bytes;
+	} found = {0};
+
+	if (ptrace((enum __ptrace_request)GET_DISPATCH_CONFIGURATION, tid, (void *)(uintptr_t)sizeof(found),
+	        &found) != 0 ||
+	    !found.mode)
+		return 0;
+	return found.selector ? found.selector : UINT64_MAX;
+}
+
 int stopped_thread_read(struct stopped_thread *thread)
 {
 	struct iovec registers = {&thread->registers, sizeof(thread->registers)};
@@ -107,6 +123,7 @@ int stopped_thread_read(struct stopped_thread *thread)
 		error = request(PTRACE_GETSIGMASK, thread->tid,
 		    (void *)(uintptr_t)sizeof(thread->signal_mask), &thread->signal_mask);
 	thread->sequences = read_sequences(thread->tid);
+	thread->dispatch = read_dispatch(thread->tid);
 	return error;
 }
 

@@ -33,3 +33,15 @@ test_a_filter_that_comes_at_that_moment() {
     finish
   done
 }
+
+# A thread whose system calls become signals is not called while that is so.
+test_system_calls_that_are_dispatched() {
+  local round
+  running "$targets/attach_dispatch"
+  ! grep -q dispatched said.err || skip "no such dispatch here: $(cat said.err)"
+  for round in $(seq "${REPEAT:-3}"); do
+    attach_once
+    kill -0 "$target" || fail "round $round: it has ended: $(wait "$target"; echo $?)"
+  done
+  finish
+}

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +34,16 @@ static int answer_when_given_up(struct attachment *attachment, const struct atta
 
 	*attachment = (struct attachment){.reason = "given up"};
 	return poll(&cancel, 1, -1) == 1 ? -ECANCELED : 0;
+}
+
+static int answer_the_limit(struct attachment *attachment, const struct attachment_wish *wish)
+{
+	struct rlimit limit;
+
+	(void)wish;
+	getrlimit(RLIMIT_CPU, &limit);
+	*attachment = (struct attachment){.tries = (uint32_t)limit.rlim_max};
+	return 0;
 }
 
 static int answer_never(struct attachment *attachment, const struct attachment_wish *wish)
@@ -66,6 +77,18 @@ static void the_result_is_that_of_the_child(void **state)
 	assert_int_equal(attacher_finish(&attacher, &attachment), -ECANCELED);
 	assert_string_equal(attachment.reason, "given up");
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left */
+}
+
+/* A target could make it read without end. */
+static void its_processor_time_is_limited(void **state)
+{
+	struct attacher attacher;
+	struct attachment attachment;
+
+	(void)state;
+	assert_int_equal(attacher_start(&attacher, answer_the_limit, &(struct attachment_wish){.pid = 1}), 0);
+	assert_int_equal(attacher_finish(&attacher, &attachment), 0);
+	assert_int_equal(attachment.tries, ATTACHER_CPU_S);
 }
 
 /* One can be killed, the other cannot. The patience is for both together, from when they were given up. */
@@ -110,6 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_result_is_that_of_the_child),
+	    cmocka_unit_test(its_processor_time_is_limited),
 	    cmocka_unit_test(who_never_answers_is_not_waited_for),
 	};
 
