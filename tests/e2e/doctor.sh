@@ -278,3 +278,25 @@ test_filter_of_a_container() {
     matches '^ +fix: in a container: docker run --cap-add PERFMON, podman run --cap-add PERFMON,SYS_ADMIN, or ' out
   fi
 }
+
+# What record says before COMMAND starts (e2e/obstacles) is a finding here.
+test_a_damaged_library() {
+  mkdir damaged
+  cp "$heaptap" "$HEAPTAP_PROGRAMS"/libheaptap*.so damaged/
+  : >damaged/libheaptap.so
+  equal 1 "$(status_of damaged/heaptap doctor)"
+  matches '^bad +/.*/damaged/libheaptap.so has 0 bytes: it is not a library$' out
+  ! grep -E '^ok +(library|backend)' out || fail 'a damaged library is said to do'
+  head -c 20000 "$HEAPTAP_PROGRAMS/libheaptap-attach.so" >damaged/libheaptap-attach.so
+  cp "$HEAPTAP_PROGRAMS/libheaptap.so" damaged/
+  status_of damaged/heaptap doctor >status
+  matches '^ok +library /.*/damaged/libheaptap.so$' out
+  if [ "$(uname -m)" = x86_64 ]; then
+    equal 1 "$(cat status)"
+    matches '^bad +/.*/damaged/libheaptap-attach.so is damaged: the file is cut off after 20000 bytes$' out
+  fi
+  rm damaged/libheaptap.so
+  mv damaged alone
+  status_of alone/heaptap doctor >status
+  matches '^(bad +libheaptap.so is not found|ok +library /.*)$' out
+}

@@ -9,6 +9,7 @@
 #include "sampler/cmd/doctor/doctor_process.h"
 #include "sampler/cmd/doctor/doctor_target.h"
 #include "sampler/cmd/doctor/finding.h"
+#include "sampler/inject/preload_check.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/linux/memory_file.h"
@@ -120,6 +121,25 @@ static bool try_backend(
 	return true;
 }
 
+/* True if the library is there and whole; else after a finding. */
+static bool examine_library(
+    struct findings *findings, const char *name, int (*find)(char *path, size_t path_bytes), char *library)
+{
+	const bool copied = find == attach_library_find;
+	char why[PRELOAD_CHECK_WHY_BYTES], fix[128];
+
+	if (find(library, PATH_MAX)) {
+		snprintf(fix, sizeof(fix), "make install, or keep %s beside heaptap", name);
+		finding_say(findings, FINDING_BAD, fix, "%s is not found", name);
+		return false;
+	}
+	if (preload_check_library(library, copied, why)) {
+		finding_say(findings, FINDING_BAD, "install heaptap again", "%s %s", library, why);
+		return false;
+	}
+	return true;
+}
+
 static void examine_backends(struct findings *findings)
 {
 	char library[PATH_MAX];
@@ -129,11 +149,11 @@ static void examine_backends(struct findings *findings)
 	int seccomp;
 
 	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
-	if (preload_library_find(library, sizeof(library))) {
-		finding_say(findings, FINDING_BAD, "make install, or keep libheaptap.so beside heaptap",
-		    PRELOAD_LIBRARY_NAME " is not found");
+#if defined(__x86_64__)
+	(void)examine_library(findings, ATTACH_LIBRARY_NAME, attach_library_find, library);
+#endif
+	if (!examine_library(findings, PRELOAD_LIBRARY_NAME, preload_library_find, library))
 		return;
-	}
 	if (!preload_library_is_preloadable(library))
 		finding_say(findings, FINDING_BAD, "install to a path without spaces, ':' and '$'",
 		    "LD_PRELOAD cannot hold the path %s", library);
