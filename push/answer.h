@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server answers: fed piece by piece as it comes, bounded, and trusted in nothing. Pure.
+ * What a server answers. The caller adds the pieces as they come. Each part is bounded, and nothing in it is
+ * trusted. Pure.
  *
- * Header lines of HTTP/1, HTTP/2 and trailers come alike. An answer with more than ANSWER_HEADER_BYTES of
- * headers or ANSWER_BODY_BYTES of body is given up.
+ * Headers of HTTP/1, headers of HTTP/2 and trailers all come as lines. An answer with more than
+ * ANSWER_HEADER_BYTES of headers or ANSWER_BODY_BYTES of body is given up.
  */
 #ifndef PUSH_ANSWER_H
 #define PUSH_ANSWER_H
@@ -29,7 +30,7 @@ struct answer {
 	uint8_t body[ANSWER_KEPT_BYTES];
 	size_t body_kept, body_bytes, header_bytes;
 	bool too_large;
-	bool request_sent; /* whole: whatever came of it, the server may have it */
+	bool request_sent; /* all of it, so the server may have the profile, even if no answer came */
 };
 
 void answer_init(struct answer *answer);
@@ -40,18 +41,18 @@ bool answer_header(struct answer *answer, const char *line, size_t length);
 /* A piece of the body. False: too much. */
 bool answer_body(struct answer *answer, const void *bytes, size_t length);
 
-/* Takes a secret out of what is printed of the answer: a server may repeat what it was sent. One of fewer
- * than ANSWER_SECRET_BYTES is none. */
+/* Replaces the secret by stars in all that is printed of the answer, since a server may repeat what it was
+ * sent. Does nothing for a secret of fewer than ANSWER_SECRET_BYTES. */
 void answer_hide(struct answer *answer, const char *secret);
 
 /* Does the Content-Type begin so? */
 bool answer_is_type(const struct answer *answer, const char *type);
 
-/* The body of a gRPC answer: its one message, which is not compressed. 0 with the part of the body;
- * -EBADMSG. */
+/* The only message of a gRPC answer, not compressed. 0 with its place in the body, or -EBADMSG if the body is
+ * anything else. */
 int answer_grpc_message(const struct answer *answer, const uint8_t **message, size_t *length);
 
-/* Is the body, all of which was kept, well-formed protobuf? Unknown fields are. */
+/* Are the bytes well-formed protobuf, with whatever fields? */
 bool answer_is_protobuf(const uint8_t *bytes, size_t length);
 
 /* What the server said, for one line of a log: "400 Bad: ...". text has ANSWER_TEXT_BYTES. */

@@ -10,7 +10,8 @@
 
 #include <stdbool.h>
 
-/* How much heaptap-push says on stderr: -1: only what went wrong; 0; 1: what is done, too. */
+/* How much heaptap-push says on stderr. -1: what went wrong. 0: also what the user should know. 1: also what
+ * it does. */
 extern int verbosity;
 
 enum { COMMAND_LINE_NO_FD = -1 };
@@ -18,9 +19,9 @@ enum { COMMAND_LINE_NO_FD = -1 };
 struct command_line {
 	struct target target; /* of --to and what goes with it */
 	bool has_target, has_target_options, follow, dry_run;
-	const char *config;    /* borrowed from argv, as are the operands */
-	int end_fd;            /* record --push: when it is shut down, record waits for what is left */
-	int paths_fd;          /* record --push: paths of profiles come from there; or COMMAND_LINE_NO_FD */
+	const char *config; /* borrowed from argv, as are the operands */
+	int end_fd;         /* record --push: record shuts it down, and then waits until the rest is sent */
+	int paths_fd;       /* record --push: the paths of profiles come from here; or COMMAND_LINE_NO_FD */
 	char *const *operands; /* files or folders, NULL-terminated */
 	int operand_count;
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a profile that a server takes: no more samples, bytes, frames of a stack or bytes of a string than it
- * allows, and exactly the same totals.
+ * Cuts a profile to the limits of a server: samples, bytes, frames of a stack, bytes of a string. The totals
+ * stay exactly the same.
  *
- * Samples are ranked by their largest share of any sample type; those that do not fit are added up under one
- * frame `[other]`, without labels. A stack that is too deep keeps both of its ends around a frame
- * `[frames cut]`; a string that is too long keeps its end, as Pyroscope would cut it.
+ * Samples are ranked by their largest share of any sample type. Those that do not fit are added up under one
+ * frame `[other]`, without labels. A stack that is too deep keeps both of its ends, with a frame
+ * `[frames cut]` between them. A string that is too long keeps its end, as Pyroscope would cut it.
  */
 #ifndef PUSH_FIT_H
 #define PUSH_FIT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heaptap push --follow`: the service, and `heaptap record --push`. One thread waits for files that appear
- * and for servers that answer; what the profiles are written by never waits for it.
+ * `heaptap push --follow`, the service, and `heaptap record --push`. One thread waits for new files and for
+ * answers of servers. The sampler, which writes the files, never waits for this thread.
  */
 #ifndef PUSH_FOLLOW_H
 #define PUSH_FOLLOW_H
@@ -10,9 +10,9 @@ struct command_line;
 
 enum { FOLLOW_AGAIN = -1 };
 
-/* Runs until a signal, or, with paths from a descriptor, until their end; then it sends what is left for ten
- * seconds at most. Returns the exit status; or FOLLOW_AGAIN after SIGHUP: to be called again with the same
- * words, so that the configuration is read again. */
+/* Runs until a signal comes. With paths from a descriptor it runs until the last path, and then sends what is
+ * left, for ten seconds at most. Returns the exit status, or FOLLOW_AGAIN after SIGHUP: the caller starts the
+ * program again with the same words, so that the configuration is read again. */
 int follow_run(struct command_line *line);
 
 #endif

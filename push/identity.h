@@ -15,8 +15,8 @@ enum { IDENTITY_UUID_BYTES = 37 };
  * event have another number. 0 if the profile does not tell its process. */
 uint64_t identity_of_process(const struct origin *origin);
 
-/* The UUID (version 8) of a profile, made of its time, its kind and its process; of its bytes if it does not
- * tell its process. */
+/* The UUID (version 8) of a profile. It is made of the profile's time, kind and process. If the profile does
+ * not tell its process, it is made of the bytes. */
 void identity_uuid(
     const struct origin *origin, const void *bytes, size_t length, char uuid[IDENTITY_UUID_BYTES]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of an OTLP message, made of a profile: mappings, locations, functions and stacks have the
- * profile's numbers; strings and attributes get theirs as they come. */
+/* The tables of an OTLP message, made of a profile. Mappings, locations, functions and stacks keep the
+ * profile's numbers. Strings and attributes are numbered as they are added. */
 #ifndef PUSH_OTLP_TABLES_H
 #define PUSH_OTLP_TABLES_H
 
@@ -30,7 +30,7 @@ void *otlp_tables_allocate(struct otlp_tables *tables, size_t count, size_t byte
 
 int32_t otlp_tables_string(struct otlp_tables *tables, const char *text);
 
-/* An attribute with a text (number's unit is then not used), or with a number where text is NULL. */
+/* Adds an attribute, with the text, or with the number and its unit if text is NULL. */
 int32_t otlp_tables_attribute(
     struct otlp_tables *tables, const char *key, const char *text, int64_t number, const char *unit);
 

@@ -2,10 +2,10 @@
 /*
  * Tells a profile that a server cannot take from a server that takes none. Pure.
  *
- * An entry may get nothing but answers that say to try again later. After a long time of that, another entry
- * is sent right after it, once: the probe. If the server accepts the probe, the entry is at fault. If not,
- * the server is, and the entry is tried for as long again. Where no answer comes (no connection, a time
- * limit) the server is always at fault.
+ * A server may answer "try again later" for an entry each time. After a long time of such answers, another
+ * entry is sent once: the probe. If the server accepts the probe, the entry is at fault. If not, the server
+ * is, and the entry is tried for as long again. If no answer comes (no connection, a time limit), the server
+ * is at fault.
  */
 #ifndef PUSH_POISON_CHECK_H
 #define PUSH_POISON_CHECK_H
@@ -23,7 +23,7 @@ struct poison_check {
 	unsigned int attempts;
 };
 
-/* To be called when an entry was neither accepted nor refused. Returns whether a probe is due. */
+/* Call this when an entry was neither accepted nor refused. Returns whether to send a probe. */
 bool poison_check_failed(
     struct poison_check *poison, uint64_t number, bool answered, uint64_t now_ns, uint64_t give_up_ns);
 

@@ -6,8 +6,8 @@
  * Connect that may pass, are tried again: after 500 ms, then after twice as long each time, 5 minutes at
  * most, with a tenth of jitter, and never sooner than the server asked for (Retry-After). Any other answer is
  * final, with two exceptions. "cancelled" (Pyroscope's 499) comes from a server that ends: the client that
- * reads it has not gone away. 401, 403 and a proxy's 407 are no fault of the profile: a token that has expired
- * is renewed in its file, and each profile waits a day for that.
+ * reads it has not gone away. 401, 403 and a proxy's 407 are no fault of the profile: the user renews a token
+ * in its file, and each profile waits a day for that.
  */
 #ifndef PUSH_RETRY_H
 #define PUSH_RETRY_H
@@ -21,10 +21,10 @@
 
 enum retry_verdict {
 	RETRY_ACCEPTED,
-	RETRY_LATER,   /* the same again may succeed */
-	RETRY_DENIED,  /* so it may with another token */
-	RETRY_REFUSED, /* it will not */
-	RETRY_OTHER_PATH,
+	RETRY_LATER,      /* the same request may succeed later */
+	RETRY_DENIED,     /* the request may succeed with another token */
+	RETRY_REFUSED,    /* the request will never succeed */
+	RETRY_OTHER_PATH, /* the server may take it at its other path */
 };
 
 /* For a status that is not the protocol's success. */

@@ -22,15 +22,15 @@ void source_free(struct source *source);
 /* Fills in what to wait for. Returns the number of descriptors. */
 size_t source_fds(const struct source *source, struct pollfd fds[SOURCE_FDS_MAX]);
 
-/* Nanoseconds until the folders are to be looked through, or files that were found there. */
+/* Nanoseconds until source_read() has something to do without a descriptor being ready. */
 uint64_t source_due_ns(const struct source *source);
 
-/* Offers what has appeared to all queues, for a tenth of a second or one file: requests under way must not
- * come to their time limit meanwhile. fds: as filled in by source_fds(), after waiting. */
+/* Offers new files to all queues. Returns after a tenth of a second, or after one file if that takes longer,
+ * so that requests under way do not reach their time limit. fds: of source_fds(), after the wait. */
 void source_read(
     struct source *source, const struct pollfd *fds, struct target_queue *queues, size_t queue_count);
 
-/* No path will come any more. */
+/* Was the last path read? */
 bool source_has_ended(const struct source *source);
 
 #endif

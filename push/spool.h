@@ -12,8 +12,8 @@
  *	                              (since_keep()), or its time if it was the last of its process
  *	rejected/                     the last 10 that were refused, each with the answer
  *
- * The order of changes makes each of them safe against SIGKILL: an entry is removed after `accepted` is
- * written, and one that `accepted` covers is not sent again.
+ * SIGKILL may come at any moment: an entry is removed after `accepted` is written, and an entry that is not
+ * newer than `accepted` is not sent again.
  */
 #ifndef PUSH_SPOOL_H
 #define PUSH_SPOOL_H
@@ -53,19 +53,19 @@ struct spool {
 /* The folder of a spool, in spool_list_folder(). 0, -ENAMETOOLONG; -ENOENT without a home. */
 int spool_path(const char *name, char *path, size_t path_bytes);
 
-/* Opens the folder, or makes it. It must be our own (FOLDER_OWN), and whatever is done in it is done by its
- * descriptor. 0 or -errno; spool_close() is due in any case. */
+/* Opens the folder, or makes it. It must be our own (FOLDER_OWN). All later work in it uses its descriptor. 0
+ * or -errno; the caller calls spool_close() in both cases. */
 int spool_open(struct spool *spool, const char *path, uint64_t budget_bytes);
 void spool_close(struct spool *spool);
 
-/* Removes the folder with all that was noted, unless something waits or was rejected, or another process has
- * it open. What was not made by us stays. Only spool_close() may follow. */
+/* Removes the folder with all notes. Does nothing if a profile waits, if one was rejected, or if another
+ * process has the spool open. Files that heaptap has not made stay. Only spool_close() may follow. */
 void spool_remove(struct spool *spool);
 
 /* Tries to become the process that sends, if another process was. */
 bool spool_lock(struct spool *spool);
 
-/* Removes what a process that was killed has left half written: a minute ago or more. */
+/* Removes files that were half written a minute ago or more: their process was killed. */
 void spool_tidy(const struct spool *spool);
 
 /* Looks for entries that others have added or removed. 0 or -errno. */
@@ -81,8 +81,8 @@ bool spool_is_full(const struct spool *spool, uint64_t bytes);
  * -errno. */
 int spool_add(struct spool *spool, struct spool_entry *entry, const void *bytes, size_t length);
 
-/* The entry that is being sent; else one that the server may have had already; else the oldest. NULL if the
- * spool is empty. Valid until the next change. */
+/* The entry to send: the one that is being sent; or else the one that the server may have got before we were
+ * killed; or else the oldest. NULL if the spool is empty. Valid until the next change. */
 const struct spool_entry *spool_head(const struct spool *spool);
 
 /* The number of an entry other than `number`: the oldest of another process, else the next of the same
@@ -92,16 +92,16 @@ uint64_t spool_another(const struct spool *spool, uint64_t number);
 /* Reads the head; the caller frees the bytes. 0 or -errno. */
 int spool_read(const struct spool *spool, uint8_t **bytes, size_t *length);
 
-/* Each removes the head: it was acknowledged; it is of no use any more; the server refused it and said
- * `answer`; there was nothing to send. */
-void spool_sent(struct spool *spool);
-void spool_drop(struct spool *spool);
+/* Each removes the head, and counts it. Only spool_reject() and spool_give_up() keep it, in rejected/ beside
+ * the server's answer. */
+void spool_sent(struct spool *spool); /* the server has acknowledged it */
+void spool_drop(struct spool *spool); /* it is of no use any more */
 void spool_reject(struct spool *spool, const char *answer);
-void spool_give_up(struct spool *spool, const char *answer); /* it is kept as a rejected one is */
-void spool_skip(struct spool *spool);
+void spool_give_up(struct spool *spool, const char *answer);
+void spool_skip(struct spool *spool); /* nothing of it was to be sent; not counted */
 
-/* The head is sent now. Written down first, so that it is known after a SIGKILL, too, that the server may
- * have it. */
+/* Notes that the head is sent now. The note is on disk before the request begins, so even after a SIGKILL we
+ * know that the server may have the profile. */
 void spool_sending(struct spool *spool);
 
 /* Notes what the server's answer means, or that none came (RETRY_LATER). The next change writes it down. */
@@ -110,7 +110,7 @@ void spool_judged(struct spool *spool, enum retry_verdict verdict);
 /* Has the head waited for a day, in which the server has refused the token each time? */
 bool spool_is_denied_for_a_day(const struct spool *spool);
 
-/* Counts that another attempt is due. unread: the whole request was sent, and the answer is not known. */
+/* Counts an attempt that is to be repeated. unread: the whole request was sent, and no answer was read. */
 void spool_retried(struct spool *spool, bool unread);
 
 /* Counts a profile that was not added. */

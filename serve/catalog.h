@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What there is to look at: the processes that are sampled now, as their samplers list them, and those of the
- * profile files that were given. The catalog looks again when a request comes and the last look is a second
- * old. It also looks every few seconds, for the points of the time lines.
+ * All processes that clients can look at: those that samplers list now, and those that profile files are of.
+ * The catalog looks again when a request comes and the last look is more than a second old. Without requests
+ * it looks every few seconds, for the points of the time lines.
  */
 #ifndef SERVE_CATALOG_H
 #define SERVE_CATALOG_H
@@ -44,7 +44,7 @@ struct catalog;
 
 struct catalog *catalog_new(const struct catalog_setup *setup); /* NULL: no memory */
 
-/* A look that somebody waits for. ready() is called once, from catalog_want() or later. */
+/* Somebody who waits for a look. ready() is called once, from catalog_want() or later. */
 struct catalog_waiter {
 	struct catalog_waiter *next, **link; /* link NULL: does not wait */
 	uint64_t not_before_ns;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connections at one address that we listen on: which client has each, and which connection is closed
- * when there are too many. So no client can keep others out, however many connections it makes and however
- * slowly it writes.
+ * The connections at one address that we listen on. The set knows the client of each connection, and chooses
+ * the connection to close when there are too many. So no client can keep others out, neither by many
+ * connections nor by slow ones.
  */
 #ifndef SERVE_CONNECTION_SET_H
 #define SERVE_CONNECTION_SET_H
@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 
 enum {
-	/* So many connections of the client with most may be without a request before its other connections
-	 * are closed. */
+	/* If the client with most connections has fewer than this without a whole request, one of its other
+	 * connections is closed instead. */
 	CONNECTION_SET_READING_MIN = 32,
 };
 
@@ -49,9 +49,12 @@ int connection_set_add(struct connection_set *set, struct connection_set_member 
 /* Does nothing if the member is in no set. */
 void connection_set_remove(struct connection_set *set, struct connection_set_member *member);
 
-/* The connection to close, among those of the client (or clients) with most connections: the one that has
- * been without a whole request for longest; if few are without a request, the one that has read its answer,
- * or waited for it, for longest. NULL: there is only `newest`, which stays. */
+/*
+ * Chooses the connection to close, of the client with most connections (of all such clients, if several have
+ * as many). It is the connection that has been without a whole request for longest. If only few are without
+ * one, it is the connection that has taken longest to read its answer, or else to wait for it. `newest` is
+ * never chosen. NULL: there is no other.
+ */
 struct connection_set_member *connection_set_choose(
     const struct connection_set *set, const struct connection_set_member *newest);
 

@@ -64,8 +64,8 @@ int control_sockets_connect(const struct control_sockets *sockets, struct contro
 
 /*
  * Takes over fd, a sealed list of *bytes that came from this socket. Returns a descriptor of what is handed
- * on, of *bytes, or -errno. *left_out: how many rows were left out because they are about processes of other
- * users. If rows were left out because there are too many, it is one more.
+ * on, of *bytes, or -errno. *left_out is the number of rows about processes of other users, which are left
+ * out. It is one more if further rows are left out because there are too many.
  */
 int control_sockets_take_list(const struct control_sockets *all, struct control_sockets_item *item, int fd,
     uint64_t *bytes, uint32_t *left_out);

@@ -2,10 +2,10 @@
 /*
  * What services and samplers have counted: for /metrics, where a counter must never fall.
  *
- * A list says what each process has counted since it is profiled, and says nothing of ended processes. So a
- * sum here grows by what a process has counted since the last look, and the sum keeps that. A process is
- * remembered for a while after it was last seen, since a sampler that once does not answer has not ended. A
- * service is forgotten with its last process.
+ * A sampler's list has the counts of each live process since its profiling began, and nothing of ended
+ * processes. A sum here adds what each process has counted since the last look, and keeps that when the
+ * process ends. A process is remembered for a while after the last list that had it, since a sampler may miss
+ * one look. A service is forgotten with its last process.
  */
 #ifndef SERVE_COUNTERS_H
 #define SERVE_COUNTERS_H

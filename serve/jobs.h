@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that takes long, such as decoding, adding up and views. A second thread does it, so that a large
- * profile does not make other clients wait. It does one job at a time, for each client in turn. Jobs with
- * profiles by samplers of other users come after all others.
+ * Work that takes long, such as decoding and adding up profiles. A second thread does this work, so that a
+ * large profile does not make other clients wait. It runs one job at a time, of one client after the other.
+ * Jobs with profiles by samplers of other users come after all other jobs.
  *
  * run() is called in that thread and may touch nothing but its job. done() is called in the thread of
  * jobs_event().

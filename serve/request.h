@@ -2,16 +2,17 @@
 /*
  * One request of a client, from its first line to the end of its reply.
  *
- *     NEW --headers--> BODY --whole--> WORKING --request_finish()--> ANSWERED
- *      |  refused       |  too large      |  the client hangs up
- *      +--> ANSWERED    +--> ANSWERED     +--> GONE
+ *     state     from                             to
+ *     NEW       the first line is there          its headers are there: BODY, or ANSWERED with a refusal
+ *     BODY      the headers are accepted         the body is whole: WORKING; too large: ANSWERED
+ *     WORKING   endpoint_begin() is called       request_finish(): ANSWERED; the client hangs up: GONE
+ *     ANSWERED  the reply is made                libmicrohttpd has sent it: request_free()
  *
- * While a request is WORKING no call waits. What takes time comes back by a call:
+ * No function of a WORKING request waits. Each step that takes time ends with a call of the next function:
  *
- *     endpoint_begin() -> the catalog's list -> answer() of the endpoint -> task -> request_finish()
+ *     endpoint_begin() -> catalog_want() -> the endpoint's answer() -> task -> request_finish()
  *
- * A task (task.h) fetches the profiles that the answer is made of, and makes the reply in a thread of its
- * own.
+ * A task (task.h) fetches the profiles of the answer, and makes the reply in the thread of jobs.h.
  */
 #ifndef SERVE_REQUEST_H
 #define SERVE_REQUEST_H
@@ -26,7 +27,7 @@ enum { REQUEST_BODY_BYTES = 64 << 10, REQUEST_PROCESSES_MAX = 256 };
 
 enum { SERVER_WAITS_MAX = 8 /* requests that wait for `seconds` at once */ };
 
-/* What all requests share. */
+/* What all requests of the process share. */
 struct server {
 	struct broker_client *broker;
 	struct jobs *jobs;
@@ -35,10 +36,11 @@ struct server {
 	struct delta_clients *delta_clients;
 	struct counters *counters;
 	struct token token;
-	struct request *waiting[SERVER_WAITS_MAX]; /* for `seconds`; the oldest first */
-	unsigned int waits;                        /* the number of them */
+	struct request *waiting[SERVER_WAITS_MAX]; /* for their `seconds` to pass; the oldest first */
+	unsigned int waits;                        /* entries of `waiting` in use */
 	uint64_t cut_off;                          /* connections that were closed to make room for others */
-	uint64_t requests, refused; /* refused: without the token, for a foreign page, beyond a limit */
+	uint64_t requests;                         /* all that had a whole head */
+	uint64_t refused;                          /* of these: by client_refusal(), or beyond a limit */
 };
 
 /* What the table of endpoints says of one address: see endpoint_list.h. */
@@ -56,52 +58,53 @@ struct endpoint {
 struct request {
 	enum { REQUEST_NEW, REQUEST_BODY, REQUEST_WORKING, REQUEST_ANSWERED, REQUEST_GONE } state;
 	struct server *server;
-	int error; /* of the first line: 0, -EINVAL or -ENOMEM; then there is no route */
+	int error; /* of reading the first line: 0, -EINVAL or -ENOMEM; if it is not 0, `route` is empty */
 	struct route route;
 	const struct endpoint *endpoint;
 	struct client client;
 	bool is_post, has_token; /* has_token: the server has a token, and the client has shown it */
-	char *body;              /* of a POST, NUL-terminated; NULL if there is none */
+	char *body;              /* NUL-terminated; NULL if the request has none */
 	size_t body_bytes;
 	struct reply reply;
-	size_t sending_bytes;                      /* of answers that are being sent, as far as it counts */
-	void (*finished)(struct request *request); /* the request is ANSWERED */
-	void *context;                             /* of finished() */
+	size_t sending_bytes;                      /* the reply's part of the bytes that are being sent */
+	void (*finished)(struct request *request); /* called when the request becomes ANSWERED */
+	void *context;                             /* for finished() */
 
-	/* What it waits for; request_stop() ends all of it. */
+	/* What a WORKING request waits for. request_stop() ends all of these waits. */
 	struct catalog_waiter waiter;
-	bool looked_again;  /* the first list had no such process, so the catalog was asked again */
-	uint64_t broker_id; /* of its question to the broker; 0 if there is none */
-	uint64_t wake_ns;   /* when wake() is due; 0 if it is not */
+	bool looked_again;  /* the first lists had no such process, so the catalog has looked once more */
+	uint64_t broker_id; /* of the question to the broker; 0: no question is open */
+	uint64_t wake_ns;   /* when to call wake(); 0: never */
 	void (*wake)(struct request *request);
 	struct task *task;
 };
 
-/* target: as in the request's first line. NULL if there is no memory. */
+/* target: of the first line. Returns NULL if there is no memory. */
 struct request *request_new(struct server *server, const char *target);
 void request_free(struct request *request);
 
-/* Stops whatever the request waits for. */
+/* Ends everything that the request waits for. */
 void request_stop(struct request *request);
 
-/* To be called when the reply is made. */
+/* Call this when request->reply is made. */
 void request_finish(struct request *request);
 
-/* Makes a reply that refuses, in the form that the endpoint's clients read. The second finishes too. */
+/* Makes a reply with that status and text, as a line or as JSON, as the endpoint's clients expect.
+ * request_refuse() also finishes the request. */
 void request_set_refusal(struct request *request, unsigned int status, const char *text);
 void request_refuse(struct request *request, unsigned int status, const char *text);
 
 /* The last part of its endpoint's path: "heap" of "/debug/pprof/heap". */
 const char *request_name(const struct request *request);
 
-/* The value of a parameter; NULL if it is not given, or empty. */
+/* The value of a parameter; NULL if the parameter is missing or empty. */
 const char *request_parameter(const struct request *request, const char *name);
 
-/* A task (task_new()) that the request has from now on. The `bytes` begin with a struct task. NULL: the
- * request was refused. */
+/* Makes a task, which the request owns: `bytes` bytes that begin with a struct task, with room for that many
+ * items. NULL: there was no memory, and the request was refused. */
 void *request_new_task(struct request *request, size_t bytes, size_t room);
 
-/* Has the task make the reply, when all its items are there. Then the task goes away. */
+/* Lets the task make the reply of its items, which have all been fetched. The task ends with that. */
 void request_make_reply(struct request *request);
 
 #endif

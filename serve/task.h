@@ -5,7 +5,7 @@
  *
  *     task_new -> task_fetch -> fetched() -> task_submit -> make(), in that thread -> finished()
  *
- * The web process' thread fetches some items, and later others, as an answer to `seconds=` needs it.
+ * An answer to `seconds=` calls task_fetch() twice: for the profiles before the wait, and for those after it.
  */
 #ifndef SERVE_TASK_H
 #define SERVE_TASK_H
@@ -34,7 +34,7 @@ struct task_item {
 	int error;
 	char why[TASK_WHY_BYTES];
 
-	/* What the profile is in an answer of /api/v1: see api_facts.h. */
+	/* Set and read by the answers of /api/v1: see api_facts.h. */
 	size_t column, owner;
 	bool ended;
 	char id[TASK_ID_BYTES];
@@ -59,9 +59,10 @@ struct task {
 	void (*make)(struct task *task);
 	void (*free_data)(struct task *task); /* frees the task's own data; NULL: there is none */
 
-	/* In the web process' thread, and only while there is a request. fetched(): each item has a profile
-	 * or an error. made(): the reply is made; may be NULL. finished(): likewise, or job.refused is set;
-	 * it drops the task. */
+	/* Called in the web process' thread, while there is a request.
+	 * fetched(): each item has a profile or an error.
+	 * made(): the reply is made. NULL: nothing to do then.
+	 * finished(): the reply is made, or job.refused is set. It drops the task. */
 	void (*fetched)(struct task *task);
 	void (*made)(struct task *task);
 	void (*finished)(struct task *task);
