@@ -8,8 +8,8 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
+#include "push/number_set.h"
 #include "push/target_queue.h"
-#include "push/version_set.h"
 #include "push/watch.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ struct source {
 	size_t file_count, next;
 	bool scanned;      /* they are what a scan has found, else what events told of */
 	uint64_t go_on_ns; /* clock_now_ns() when the next of them is due */
-	struct version_set seen,
+	struct number_set seen,
 	    found;         /* files that need not be read again; and the same of the scan under way */
 	uint64_t scan_ns;  /* clock_now_ns() of the next */
 	bool scanned_once; /* all that lay there at the start has been offered */
@@ -73,8 +73,8 @@ void source_free(struct source *source)
 		return;
 	watch_free(source->watch);
 	watch_files_free(source->files, source->file_count);
-	version_set_fini(&source->seen);
-	version_set_fini(&source->found);
+	number_set_fini(&source->seen);
+	number_set_fini(&source->found);
 	if (source->paths_fd >= 0)
 		close(source->paths_fd);
 	free(source);
@@ -165,9 +165,9 @@ static void end_files(struct source *source)
 	source->file_count = 0;
 	if (!source->scanned)
 		return;
-	version_set_fini(&source->seen);
+	number_set_fini(&source->seen);
 	source->seen = source->found;
-	source->found = (struct version_set){0};
+	source->found = (struct number_set){0};
 	source->behind = false;
 	source->scanned_once = true;
 	source->scan_ns = clock_now_ns() + (watch_fd(source->watch) < 0 ? SCAN_SOON_NS : SCAN_NS);
@@ -180,7 +180,7 @@ static void fall_behind(struct source *source)
 	watch_files_free(source->files, source->file_count);
 	source->files = NULL;
 	source->file_count = 0;
-	version_set_fini(&source->found);
+	number_set_fini(&source->found);
 	source->behind = true;
 	if (source->scanned || source->scan_ns > clock_now_ns() + SCAN_SOON_NS)
 		source->scan_ns = clock_now_ns() + SCAN_SOON_NS;
@@ -201,21 +201,21 @@ static void begin_files(struct source *source, struct watch_file *files, size_t 
 static void offer_files(struct source *source, struct target_queue *queues, size_t queue_count)
 {
 	uint64_t end_ns = clock_now_ns() + SLICE_NS;
-	struct version_set *set = source->scanned ? &source->found : &source->seen;
+	struct number_set *set = source->scanned ? &source->found : &source->seen;
 	int err = 0;
 
 	while (source->next < source->file_count && !err && clock_now_ns() < end_ns) {
 		const struct watch_file *file = &source->files[source->next];
 		bool gone = false;
 
-		if (!version_set_has(&source->seen, file->version) && !is_too_old(file, queues, queue_count))
+		if (!number_set_has(&source->seen, file->version) && !is_too_old(file, queues, queue_count))
 			err = offer(file->path, queues, queue_count,
 			    source->scanned_once && !source->behind ? file->written_ns : INT64_MAX);
 		/* By its new name it is the same version, and has not been read. */
 		gone = err == -ENOENT;
 		err = gone ? 0 : err;
 		if (!err && !gone)
-			version_set_add(set, file->version);
+			number_set_add(set, file->version);
 		source->next += !err;
 	}
 	if (err == -EAGAIN)

@@ -73,7 +73,7 @@ void target_queue_close(struct target_queue *queue, struct http *http)
 		http_cancel(http, queue->call);
 	queue->call = NULL;
 	target_queue_clear(queue);
-	version_set_fini(&queue->said);
+	number_set_fini(&queue->said);
 	spool_close(&queue->spool);
 }
 
@@ -90,9 +90,9 @@ static void pass_over_new(
 		return;
 	queue->passed_over_ns = origin->time_ns;
 	spool_passed_over(&queue->spool);
-	if (queue->say_ns > now || version_set_has(&queue->said, process))
+	if (queue->say_ns > now || number_set_has(&queue->said, process))
 		return;
-	version_set_add(&queue->said, process);
+	number_set_add(&queue->said, process);
 	queue->say_ns = now + SAY_NS;
 	log_line(
 	    "%s: profiles of pid %d are passed over until the clock catches up: it was set back by %.0f s",
@@ -358,6 +358,26 @@ uint64_t target_queue_step(struct target_queue *queue, struct http *http)
 	return queue->look_ns > now ? queue->look_ns - now : 0;
 }
 
+enum { POISON_ATTEMPTS = 5 }; /* at least so many, however short the time */
+
+/* An entry was neither accepted nor refused. Returns whether to send a probe. */
+static bool is_probe_due(
+    struct poison_check *poison, uint64_t number, bool answered, uint64_t now_ns, uint64_t give_up_ns)
+{
+	if (!answered) {
+		*poison = (struct poison_check){0};
+		return false;
+	}
+	if (number == poison->probe) {
+		*poison = (struct poison_check){.number = poison->number, .since_ns = now_ns};
+		return false;
+	}
+	if (number != poison->number)
+		*poison = (struct poison_check){.number = number, .since_ns = now_ns};
+	poison->attempts++;
+	return poison->attempts >= POISON_ATTEMPTS && now_ns - poison->since_ns >= give_up_ns;
+}
+
 /* Was all of the request sent, so that the server may have taken it, and no answer read? */
 static bool is_unread(const struct target_queue *queue, const char *error)
 {
@@ -369,8 +389,7 @@ static bool is_unread(const struct target_queue *queue, const char *error)
 static void try_later(struct target_queue *queue, const char *error, const char *text)
 {
 	uint64_t number = queue->spool.in_flight;
-	bool probe =
-	    poison_check_failed(&queue->poison, number, !*error, clock_now_ns(), queue->target->give_up_ns);
+	bool probe = is_probe_due(&queue->poison, number, !*error, clock_now_ns(), queue->target->give_up_ns);
 
 	spool_retried(&queue->spool, is_unread(queue, error));
 	wait_longer(queue, retry_after_ns(queue->answer.retry_after, clock_unix_ns()), text);

@@ -5,12 +5,26 @@
 
 #include "push/answer.h"
 #include "push/http.h"
-#include "push/poison_check.h"
+#include "push/number_set.h"
 #include "push/spool.h"
 #include "push/target.h"
-#include "push/version_set.h"
 
 struct origin;
+
+/*
+ * Tells a profile that a server cannot take from a server that takes none.
+ *
+ * A server may answer "try again later" for an entry each time. After a long time of such answers, another
+ * entry is sent once: the probe. If the server accepts the probe, the entry is at fault. If not, the server
+ * is, and the entry is tried for as long again. If no answer comes (no connection, a time limit), the server
+ * is at fault.
+ */
+struct poison_check {
+	uint64_t number; /* of the entry; 0: none */
+	uint64_t probe;  /* of the entry that is sent instead; 0: none */
+	uint64_t since_ns;
+	unsigned int attempts;
+};
 
 struct target_queue {
 	struct target *target; /* borrowed */
@@ -26,7 +40,7 @@ struct target_queue {
 	bool spool_full;                 /* the disk is: said once */
 	uint64_t look_ns, forget_ns;     /* clock_now_ns() when the spool is looked at next, and tidied */
 	struct poison_check poison;      /* what the server may not be able to take */
-	struct version_set said;         /* processes of which it was said that the clock was set back */
+	struct number_set said;          /* processes of which it was said that the clock was set back */
 	int64_t passed_over_ns;          /* time of the last profile that was counted so */
 	uint64_t say_ns;                 /* clock_now_ns() when the next of them may be named */
 	char trouble[ANSWER_TEXT_BYTES]; /* of the last attempt, said once */
