@@ -62,16 +62,21 @@ while True:
     data = rows() if asked == ["list"] else profile
     fd = sealed(data)
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
-    how = open("how").read().split() if os.path.exists("how") else []
+    what, how = open("how").read().split() if os.path.exists("how") else ("", "")
+    right = "list" if asked == ["list"] else "heap"
+    if what == right:
+        right = how
     try:
-        if how == ["asked"]:  # without end
+        if right == "asked":  # without end
             while True:
                 client.send(b"asked 1")
-        elif how == ["written"]:
-            client.send(b"written 1 " + b"/etc/shadow")
-        elif how == ["profile"] and asked == ["list"]:
+        elif right == "failed":
+            client.send(b"failed 1 \x1b]0;evil\x07 and\n\xc2\x9b31m")
+        elif right == "written":
+            client.send(b"written 1 /etc/shadow")
+        elif right == "profile":
             client.sendmsg([f"profile 1 {len(data)}".encode()], rights)
-        elif how == ["list"] or asked == ["list"]:
+        elif right == "list":
             client.sendmsg([f"list {len(data)}".encode()], rights)
         else:
             client.send(b"asked 1")
@@ -162,21 +167,22 @@ inside_other_answers() {
   his=$!
   children+=($his)
   : >forged.pb.gz
-  echo right >how
+  echo none right >how
   fake 1 forged.pb.gz "pid=$roots service=serve_program" "pid=1 service=serve_program" "pid=$his"
   serve
   wait_for 20 lists $his
   metric 'heaptap_targets{service_name="serve_program"}' 1 || fail "$(curl -s "$url/metrics")"
-  for how in profile list written asked; do
-    echo $how >how
-    for attempt in 1 2 3; do
+  for how in 'list profile' 'list written' 'list asked' 'list failed' 'heap list' 'heap written' 'heap asked' 'heap failed'; do
+    echo "$how" >how
+    for attempt in 1 2; do
       equal 200 "$(fetch "/pid/$roots/debug/pprof/heap")" "beside $how"
       metric 'heaptap_targets{service_name="serve_program"}' 1 || fail "$how: $(curl -s "$url/metrics" | grep targets)"
       ! lists 1 || fail "$how: a process of root's is listed"
       sleep 1.1 # another look
     done
-    case $(fetch "/pid/$his/debug/pprof/heap") in 404 | 500) ;; *) fail "$how: $(cat body)" ;; esac
+    case "$how $(fetch "/pid/$his/debug/pprof/heap")" in list*\ 404 | heap*\ 500) ;; *) fail "$how: $(cat head body)" ;; esac
     ! grep -aq shadow body || fail "$how"
+    ! LC_ALL=C grep -aq $'[\x01-\x08\x0b-\x1f\x7f\x9b]' body || fail "$how: $(od -c body | head)"
   done
 }
 test_answers_to_other_questions() {
