@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /debug/pprof: the endpoints of Go's net/http/pprof, and what delta_heap adds to them. */
 #include "pprof/text/clock.h"
+#include "pprof/text/utf8.h"
 #include "serve/debug_answer.h"
 #include "serve/endpoint_list.h"
 #include "serve/process_profiles.h"
@@ -42,19 +43,31 @@ static void free_data(struct task *base)
 
 /* ---- which process */
 
+/* A sampler of another user may have made the name. */
+static void print_name(FILE *out, const char *name)
+{
+	while (*name)
+		name = utf8_put(out, name, '?');
+}
+
 static void print_paths(FILE *out, const struct catalog_process *processes, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
-		if (processes[i].key.pid)
-			fprintf(out, "/pid/%d/debug/pprof/%s\t%s\n", (int)processes[i].key.pid, name,
-			    processes[i].service);
+		if (processes[i].key.pid) {
+			fprintf(out, "/pid/%d/debug/pprof/%s\t", (int)processes[i].key.pid, name);
+			print_name(out, processes[i].service);
+			putc('\n', out);
+		}
 	for (size_t i = 0; i < count; i++) {
 		size_t same = 0;
 
 		while (same < i && strcmp(processes[same].service, processes[i].service) != 0)
 			same++;
-		if (same == i)
-			fprintf(out, "/service/%s/debug/pprof/%s\n", processes[i].service, name);
+		if (same == i) {
+			fputs("/service/", out);
+			print_name(out, processes[i].service);
+			fprintf(out, "/debug/pprof/%s\n", name);
+		}
 	}
 }
 

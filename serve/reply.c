@@ -67,36 +67,25 @@ void reply_text(struct reply *reply, unsigned int status, const char *type, cons
 	reply_bytes(reply, status, type, length < 0 ? NULL : blob_new(text, (size_t)length));
 }
 
-enum { ERROR_BYTES = 1024 };
-
-/* The text may quote the request, or a sampler of another user. */
-static void clean(char to[ERROR_BYTES], const char *text)
-{
-	snprintf(to, ERROR_BYTES, "%s", text);
-	utf8_disarm(to, strlen(to));
-}
-
 void reply_go_error(struct reply *reply, unsigned int status, const char *text)
 {
-	char line[ERROR_BYTES];
-
-	clean(line, text);
-	reply_text(reply, status, REPLY_TEXT, "%s\n", line);
+	reply_text(reply, status, REPLY_TEXT, "%s\n", text);
 	if (reply->body)
 		reply_header(reply, "X-Go-Pprof", "1");
 }
 
 void reply_json_error(struct reply *reply, unsigned int status, const char *text)
 {
-	char *bytes = NULL, line[ERROR_BYTES];
+	char *bytes = NULL, clean[1024];
 	size_t length = 0;
 	FILE *out = open_memstream(&bytes, &length);
 	struct json json = {.out = out};
 
-	clean(line, text);
+	snprintf(clean, sizeof(clean), "%s", text); /* the text may quote the request */
+	utf8_disarm(clean, strlen(clean));
 	if (out) {
 		json_object(&json, NULL);
-		json_text(&json, "error", line);
+		json_text(&json, "error", clean);
 		json_end(&json);
 	}
 	if (!out || fclose(out)) {

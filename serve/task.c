@@ -2,6 +2,7 @@
 #include "serve/task.h"
 
 #include "pprof/codec/gzip.h"
+#include "pprof/text/utf8.h"
 #include "serve/blob.h"
 
 #include <errno.h>
@@ -77,6 +78,7 @@ static void settle(struct task_item *item, struct blob *profile, int error, cons
 	item->profile = profile;
 	item->error = error;
 	snprintf(item->why, sizeof(item->why), "%.255s", error ? why : "");
+	utf8_disarm(item->why, strlen(item->why)); /* a sampler of another user may have said it */
 	if (--task->pending == 0)
 		task->fetched(task);
 }

@@ -157,6 +157,11 @@ test_lies_about_processes() {
   on_a_machine inside_lies
 }
 
+# no_control FILE: nothing in it steers a terminal
+no_control() {
+  ! LC_ALL=C grep -aq $'[\x01-\x08\x0b-\x1f\x7f\x9b]' "$1" || fail "$how: $(od -c "$1" | head)"
+}
+
 # He answers what was not asked: a list as if it were a profile, which nobody looks through, and the other way round.
 inside_other_answers() {
   local roots his how
@@ -168,10 +173,15 @@ inside_other_answers() {
   children+=($his)
   : >forged.pb.gz
   echo none right >how
-  fake 1 forged.pb.gz "pid=$roots service=serve_program" "pid=1 service=serve_program" "pid=$his"
+  fake 1 forged.pb.gz "pid=$roots service=serve_program" "pid=1 service=serve_program" "pid=$his service=his"$'\e[31m'
   serve
   wait_for 20 lists $his
   metric 'heaptap_targets{service_name="serve_program"}' 1 || fail "$(curl -s "$url/metrics")"
+  # The list of paths has his name in it, and many lines.
+  equal 404 "$(fetch /pid/2147483647/debug/pprof/heap)"
+  matches "^/pid/$his/debug/pprof/heap" body
+  matches "^/pid/$roots/debug/pprof/heap" body
+  no_control body
   for how in 'list profile' 'list written' 'list asked' 'list failed' 'heap list' 'heap written' 'heap asked' 'heap failed'; do
     echo "$how" >how
     for attempt in 1 2; do
@@ -182,7 +192,7 @@ inside_other_answers() {
     done
     case "$how $(fetch "/pid/$his/debug/pprof/heap")" in list*\ 404 | heap*\ 500) ;; *) fail "$how: $(cat head body)" ;; esac
     ! grep -aq shadow body || fail "$how"
-    ! LC_ALL=C grep -aq $'[\x01-\x08\x0b-\x1f\x7f\x9b]' body || fail "$how: $(od -c body | head)"
+    no_control body
   done
 }
 test_answers_to_other_questions() {
