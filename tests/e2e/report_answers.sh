@@ -59,14 +59,14 @@ test_not_for_a_terminal() {
   heap a.pb load 1000000 parse 200000
   for format in flamegraph speedscope; do
     ! script -qec "'$heaptap' export -f $format a.pb" /dev/null </dev/null >out || fail "$format is written to a terminal"
-    equal "heaptap: $format is nothing to read on a terminal: use -o FILE, or redirect it" "$(tr -d '\r' <out)"
+    equal "heaptap: $format is not for a terminal: use -o FILE, or redirect the output" "$(tr -d '\r' <out)"
     "$heaptap" export -f $format a.pb >$format.out
     [ -s $format.out ] || fail "no $format in a file"
   done
   script -qec "'$heaptap' export -f folded a.pb" /dev/null </dev/null >out
   matches '^load 1000000' out
   ! script -qec "'$heaptap' merge a.pb a.pb" /dev/null </dev/null >out || fail 'a profile is written to a terminal'
-  equal 'heaptap: a profile is binary, nothing for a terminal: use -o FILE, or redirect it' "$(tr -d '\r' <out)"
+  equal 'heaptap: a profile is not for a terminal: use -o FILE, or redirect the output' "$(tr -d '\r' <out)"
 }
 
 test_the_advice_is_a_smaller_period() {

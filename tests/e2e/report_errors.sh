@@ -127,13 +127,13 @@ test_nothing_changed_only_if_nothing_did() {
   "$heaptap" diff --by thread base.pb base.pb >diff
   matches '^Nothing changed: every thread has the same values in BASE and NEW\.$' diff
   "$heaptap" diff --by thread base.pb function.pb >diff
-  matches '^No change by thread, but within: without --by the functions differ\.$' diff
+  matches '^No thread has changed as a whole: without --by, functions have changed\.$' diff
   "$heaptap" diff --cum base.pb function.pb >diff
   matches '^ *\+1000 B .* new  two$' diff
   for options in '' '--by thread'; do
     # shellcheck disable=SC2086
     "$heaptap" diff $options base.pb alloc.pb >diff
-    matches '^No change of this in any (function|thread), but other values changed: --sort alloc shows them\.$' diff
+    matches '^These values have not changed in any (function|thread), but others have: --sort alloc shows them\.$' diff
     # shellcheck disable=SC2086
     "$heaptap" diff $options --sort alloc base.pb alloc.pb >diff
     matches '^ *\+1000 B ' diff

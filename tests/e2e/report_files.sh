@@ -122,7 +122,7 @@ test_what_cannot_be_read() {
   equal 1 "$(status_of "$heaptap" ls missing.pb.gz)"
   equal 'heaptap: cannot read missing.pb.gz: No such file or directory' "$(cat err)"
   equal 1 "$(status_of "$heaptap" report 4711)"
-  equal 'heaptap: cannot read 4711: No such file or directory; of a process that runs: heaptap snapshot PID writes one' "$(cat err)"
+  equal 'heaptap: cannot read 4711: No such file or directory; heaptap snapshot PID writes a profile of a running process' "$(cat err)"
   rm dir/empty.pb.gz dir/cut.pb.gz
   equal 0 "$(status_of "$heaptap" report dir)"
   ! grep 'INCOMPLETE' out || fail 'complete'

@@ -321,7 +321,7 @@ test_the_folder_of_a_running_recording() {
   pid=$(child_of "$front" snapshot_signal)
   for command in report ls diff; do
     equal 1 "$(cd out && status_of "$heaptap" $command)" "$command"
-    matches "^heaptap: snapshot_signal \(pid $pid\) is being recorded here, next snapshot in [1-6]?[0-9] s; now: heaptap snapshot $pid$" out/err
+    matches "^heaptap: snapshot_signal \(pid $pid\) is being recorded here, next snapshot in [1-6]?[0-9] s; heaptap snapshot $pid writes a profile now$" out/err
     rm out/out out/err
   done
   ! "$heaptap" report out 2>said || fail 'a report of nothing'

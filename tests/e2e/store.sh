@@ -138,9 +138,9 @@ assert any("." in row for row in rows), rows
 assert not any(column.lstrip(" .").count(" ") for column in columns), columns
 PYTHON
   equal 1 "$(status_of "$heaptap" report --timeline --state peak --store store growing)"
-  matches '^heaptap: --timeline shows what was in use at each snapshot: it cannot be had with --state$' err
+  matches '^heaptap: --timeline shows what was in use at each snapshot: --state does not go with it$' err
   "$heaptap" report --timeline recorded/0001.pb.gz >out
-  matches '^here is one snapshot, and a timeline takes two' out
+  matches '^a timeline takes two snapshots, and there is one' out
 }
 
 # The name is that of the first peak; what is in the file is the last.
@@ -159,7 +159,7 @@ test_a_peak_that_came_later() {
   "$heaptap" report --store store growing >out 2>err
   matches 'Most in use at the peak' out
   "$heaptap" diff --store store --state peak growing@2026-11-20T10:25 growing >out 2>err
-  matches '1 process has no peak profile: the newest one counts there' err
+  matches '1 process has no peak profile: the newest profile counts instead' err
   ! grep -q 'Nothing changed' out || fail 'a peak was compared with itself'
 }
 

@@ -160,7 +160,7 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 		    1u << d->load.raised);
 	else
 		log_line("the daemon is %s: sampling periods are %u times the configured ones",
-		    d->load.doubted                ? "as busy as before the last raise, which is undone"
+		    d->load.doubted ? "as busy as before it raised the sampling periods, so it lowers them"
 		        : d->load.raised <= before ? "well within its limits of CPU time and memory"
 		        : d->load.by_memory        ? "above its limit of memory"
 		                                   : "above its limit of CPU time",

@@ -133,14 +133,15 @@ static void describe_no_change(const struct comparing *c, char *line, size_t lin
 	while (other < MEASURE_COUNT && !traces_differ(t, 0, 1, other))
 		other++;
 	if (c->compared.scale != 1)
-		snprintf(line, line_bytes, "No change but of the total: every %s has the same share.", what);
+		snprintf(
+		    line, line_bytes, "Only the total has changed: every %s has the same share of it.", what);
 	else if (traces_differ(t, 0, 1, c->kind))
-		snprintf(line, line_bytes, "No change by %s, but within: %s.", what,
-		    c->read->by != GROUP_FUNCTION ? "without --by the functions differ"
-		                                  : "their callers differ, which --cum shows");
+		snprintf(line, line_bytes, "No %s has changed as a whole: %s.", what,
+		    c->read->by != GROUP_FUNCTION ? "without --by, functions have changed"
+		                                  : "callers have changed, which --cum shows");
 	else if (other < MEASURE_COUNT)
 		snprintf(line, line_bytes,
-		    "No change of this in any %s, but other values changed: --sort %s shows them.", what,
+		    "These values have not changed in any %s, but others have: --sort %s shows them.", what,
 		    traces_kind_word(other));
 	else
 		snprintf(

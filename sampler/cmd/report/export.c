@@ -123,7 +123,7 @@ int export_run(struct options *options)
 	}
 	if (export_formats[options->read.format].needs & EXPORT_FILE && !options->output &&
 	    isatty(STDOUT_FILENO)) {
-		log_line("%s is nothing to read on a terminal: use -o FILE, or redirect it",
+		log_line("%s is not for a terminal: use -o FILE, or redirect the output",
 		    export_format_names[options->read.format]);
 		return STATUS_USAGE;
 	}

@@ -105,7 +105,7 @@ int merge_run(struct options *options)
 	int status;
 
 	if (!options->output && isatty(STDOUT_FILENO)) {
-		log_line("a profile is binary, nothing for a terminal: use -o FILE, or redirect it");
+		log_line("a profile is not for a terminal: use -o FILE, or redirect the output");
 		return STATUS_USAGE;
 	}
 	status = profile_files_read(&files, options, &whole);

@@ -121,7 +121,7 @@ static int file_fail(struct profile_files *f, const struct operand_path *path,
 		return 0;
 	log_line("%s%s", error,
 	    err == -ENOENT && !path->path[strspn(path->path, "0123456789")]
-	        ? "; of a process that runs: heaptap snapshot PID writes one"
+	        ? "; heaptap snapshot PID writes a profile of a running process"
 	        : "");
 	f->unread_count++;
 	return choice->pass_unread && err != -ENOMEM ? 0 : err;
@@ -321,7 +321,7 @@ static void say_left_out(const struct selection *s)
 		    s->events_left == 1 ? "" : "s", s->events_left == 1 ? "it" : "them",
 		    s->events_left == 1 ? "it" : "them");
 	if (s->peaks_missing && s->state == READ_PEAK)
-		log_line("%zu process%s no peak profile: the newest one counts there", s->peaks_missing,
+		log_line("%zu process%s no peak profile: the newest profile counts instead", s->peaks_missing,
 		    s->peaks_missing == 1 ? " has" : "es have");
 	if (s->state == READ_ALL && s->process_count < s->count)
 		log_line(

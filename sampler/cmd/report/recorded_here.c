@@ -45,8 +45,8 @@ static void say(struct search *search, const struct control_process *process)
 	if (process->next_unix_ns)
 		text_append(next, sizeof(next), ", next snapshot in %" PRId64 " s",
 		    left_ns > 0 ? (left_ns + CLOCK_NS_PER_S - 1) / CLOCK_NS_PER_S : 0);
-	log_line("%s (pid %d) is being recorded here%s; now: heaptap snapshot %d", process->comm,
-	    (int)process->pid, next, (int)process->pid);
+	log_line("%s (pid %d) is being recorded here%s; heaptap snapshot %d writes a profile now",
+	    process->comm, (int)process->pid, next, (int)process->pid);
 }
 
 static void say_all(struct search *search, const struct control_list *list)
@@ -109,6 +109,7 @@ bool recorded_here_say(const char *folder)
 		return false;
 	control_folder_each(look_into, &search);
 	if (search.found > NAMED)
-		log_line("and %u more; of all: heaptap snapshot --all", search.found - NAMED);
+		log_line(
+		    "and %u more; heaptap snapshot --all writes a profile of each", search.found - NAMED);
 	return search.found;
 }

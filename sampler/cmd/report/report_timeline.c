@@ -175,7 +175,7 @@ int report_timeline(const struct screen *screen, const struct profile_input *inp
 	int status = 1;
 
 	if (input->state != READ_NEWEST)
-		log_line("--timeline shows what was in use at each snapshot: it cannot be had with --state");
+		log_line("--timeline shows what was in use at each snapshot: --state does not go with it");
 	else if (!traces_has(&input->traces, MEASURE_INUSE))
 		log_line("--timeline: this profile does not say what was in use");
 	else if (timeline_make(&timeline, input))
@@ -190,7 +190,7 @@ int report_timeline(const struct screen *screen, const struct profile_input *inp
 		write_json(screen->out, &timeline, input, answer);
 	else if (!status && timeline.count == 1)
 		screen_lines(
-		    screen, 0, "here is one snapshot, and a timeline takes two (record -i 10s gives more)");
+		    screen, 0, "a timeline takes two snapshots, and there is one (record -i 10s gives more)");
 	else if (!status)
 		print_text(screen, &timeline, processes);
 	free(timeline.points);
