@@ -36,6 +36,17 @@ test_a_process_without_a_sample() {
   done
   equal 1 "$(status_of "$heaptap" snapshot --socket "$PWD/run/control" --service nobody)" 'status of no service'
   matches 'profiles no such process' err
+  if command -v curl >/dev/null; then
+    cp "$HEAPTAP_PROGRAMS/heaptap-serve" bin/
+    "$heaptap" serve --listen 127.0.0.1:0 --socket "$PWD/run/control" 2>serve.err &
+    serve=$!
+    wait_for 20 grep -q '^heaptap: serving on http' serve.err
+    url=$(sed -n 's,^heaptap: serving on \(http://[^/]*\)/$,\1,p' serve.err | head -1)
+    equal 404 "$(curl -sS -o body -w '%{http_code}' "$url/pid/$target/debug/pprof/heap")"
+    matches 'the process has taken no sample yet' body
+    kill $serve
+    wait $serve || :
+  fi
   touch end
   wait $target
   stop_daemon
