@@ -6,7 +6,7 @@
 #include "preload/claim.h"
 #include "preload/request.h"
 #include "preload/sample_clock.h"
-#include "preload/sampled.h"
+#include "preload/slow_path.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -87,12 +87,12 @@ static void api_report_alloc(const void *pointer, size_t bytes)
 	/* No block has an address in the first page, or in the last: there is MAP_FAILED. */
 	if ((uintptr_t)pointer >= REGION_PAGE_BYTES && (uintptr_t)pointer < -(uintptr_t)REGION_PAGE_BYTES &&
 	    sample_count(bytes))
-		sampled_alloc(pointer, bytes);
+		slow_path_alloc(pointer, bytes);
 }
 
 static void api_report_free(void *pointer, size_t bytes)
 {
-	sampled_free(pointer);
+	slow_path_free(pointer);
 }
 
 extern const struct heaptap_api heaptap_api;

@@ -7,7 +7,7 @@
  * arguments are integers; a function gets those that it does not have too.
  *
  * A function may end in the program's malloc, or in another of the family: what has been counted during the
- * call is not counted again (sampled_after). A std::bad_alloc may pass through mi_new and tc_new: nothing has
+ * call is not counted again (slow_path_after). A std::bad_alloc may pass through mi_new and tc_new: nothing has
  * been changed by then that would have to be restored.
  */
 #include "preload/family.h"
@@ -17,7 +17,7 @@
 #include "preload/live.h"
 #include "preload/memory.h"
 #include "preload/redirect.h"
-#include "preload/sampled.h"
+#include "preload/slow_path.h"
 
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -63,7 +63,7 @@ static size_t wide_text_bytes(uintptr_t text)
 
 __attribute__((noinline)) static bool take_sampled(const void *pointer, struct live_entry *entry)
 {
-	return live_maybe_here(pointer) && sampled_take(pointer, entry);
+	return live_maybe_here(pointer) && slow_path_take(pointer, entry);
 }
 
 static inline bool take(uintptr_t pointer, struct live_entry *entry)
@@ -81,33 +81,33 @@ __attribute__((noinline)) static void settle(uintptr_t old, const struct live_en
 
 /* ---- the hooks that are alike */
 
-#define HOOK_ALLOC(name, block_of, bytes_of)                                  \
-	static uintptr_t hook_##name(PARAMETERS) __asm__(#name);              \
-	static uintptr_t hook_##name(PARAMETERS)                              \
-	{                                                                     \
-		struct sampled_mark mark = sampled_mark();                    \
-		uintptr_t result = next.function[FAMILY_##name](ARGUMENTS);   \
-		uintptr_t block = (block_of);                                 \
-		if (block)                                                    \
-			sampled_after(mark, (const void *)block, (bytes_of)); \
-		return result;                                                \
+#define HOOK_ALLOC(name, block_of, bytes_of)                                    \
+	static uintptr_t hook_##name(PARAMETERS) __asm__(#name);                \
+	static uintptr_t hook_##name(PARAMETERS)                                \
+	{                                                                       \
+		struct slow_path_mark mark = slow_path_mark();                  \
+		uintptr_t result = next.function[FAMILY_##name](ARGUMENTS);     \
+		uintptr_t block = (block_of);                                   \
+		if (block)                                                      \
+			slow_path_after(mark, (const void *)block, (bytes_of)); \
+		return result;                                                  \
 	}
 
-#define HOOK_REALLOC(name, old_of, block_of, bytes_of, gone_of)               \
-	static uintptr_t hook_##name(PARAMETERS) __asm__(#name);              \
-	static uintptr_t hook_##name(PARAMETERS)                              \
-	{                                                                     \
-		struct live_entry entry;                                      \
-		uintptr_t old = (old_of);                                     \
-		bool taken = take(old, &entry);                               \
-		struct sampled_mark mark = sampled_mark();                    \
-		uintptr_t result = next.function[FAMILY_##name](ARGUMENTS);   \
-		uintptr_t block = (block_of);                                 \
-		if (taken)                                                    \
-			settle(old, &entry, block || (gone_of));              \
-		if (block)                                                    \
-			sampled_after(mark, (const void *)block, (bytes_of)); \
-		return result;                                                \
+#define HOOK_REALLOC(name, old_of, block_of, bytes_of, gone_of)                 \
+	static uintptr_t hook_##name(PARAMETERS) __asm__(#name);                \
+	static uintptr_t hook_##name(PARAMETERS)                                \
+	{                                                                       \
+		struct live_entry entry;                                        \
+		uintptr_t old = (old_of);                                       \
+		bool taken = take(old, &entry);                                 \
+		struct slow_path_mark mark = slow_path_mark();                  \
+		uintptr_t result = next.function[FAMILY_##name](ARGUMENTS);     \
+		uintptr_t block = (block_of);                                   \
+		if (taken)                                                      \
+			settle(old, &entry, block || (gone_of));                \
+		if (block)                                                      \
+			slow_path_after(mark, (const void *)block, (bytes_of)); \
+		return result;                                                  \
 	}
 
 #define HOOK_FREE(name)                                          \
@@ -115,7 +115,7 @@ __attribute__((noinline)) static void settle(uintptr_t old, const struct live_en
 	static uintptr_t hook_##name(PARAMETERS)                 \
 	{                                                        \
 		if (UNLIKELY(live_maybe((const void *)a)))       \
-			sampled_free((const void *)a);           \
+			slow_path_free((const void *)a);         \
 		return next.function[FAMILY_##name](ARGUMENTS);  \
 	}
 
@@ -134,7 +134,7 @@ static inline uintptr_t resize(enum family self, enum family usable, PARAMETERS)
 	struct live_entry entry;
 	uintptr_t most;
 	bool taken = take(a, &entry);
-	struct sampled_mark mark = sampled_mark();
+	struct slow_path_mark mark = slow_path_mark();
 	uintptr_t result = next.function[self](ARGUMENTS);
 
 	if (__builtin_add_overflow(b, c, &most))
@@ -148,7 +148,7 @@ static inline uintptr_t resize(enum family self, enum family usable, PARAMETERS)
 	if (taken)
 		settle(a, &entry, resized);
 	if (resized)
-		sampled_after(mark, (const void *)a, result < most ? result : most);
+		slow_path_after(mark, (const void *)a, result < most ? result : most);
 	return result;
 }
 
@@ -169,7 +169,7 @@ static uintptr_t hook_mi_cfree(PARAMETERS)
 	family_function *is_there = next.function[FAMILY_mi_is_in_heap_region];
 
 	if (UNLIKELY(live_maybe((const void *)a)) && is_there && (bool)(is_there(a, 0, 0, 0, 0, 0) & 0xff))
-		sampled_free((const void *)a);
+		slow_path_free((const void *)a);
 	return next.function[FAMILY_mi_cfree](ARGUMENTS);
 }
 
@@ -182,12 +182,12 @@ static inline uintptr_t realloc_or_throw(enum family self, size_t bytes, PARAMET
 
 	if (taken)
 		block_restore((const void *)a, &old);
-	struct sampled_mark mark = sampled_mark();
+	struct slow_path_mark mark = slow_path_mark();
 	uintptr_t result = next.function[self](ARGUMENTS);
 	if (taken && result && take(a, &entry))
 		settle(a, &entry, entry.sample.seq == old.sample.seq && entry.place == old.place);
 	if (result)
-		sampled_after(mark, (const void *)result, bytes);
+		slow_path_after(mark, (const void *)result, bytes);
 	return result;
 }
 
@@ -219,7 +219,7 @@ static bool free_area(const void *heap, const struct heap_area *area, void *bloc
 		if (!live_maybe((const void *)at))
 			at = stop;
 		for (; at < stop && at < end; at += 8)
-			sampled_free((const void *)at);
+			slow_path_free((const void *)at);
 	}
 	return true;
 }

@@ -18,8 +18,8 @@
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
 #include "preload/sample_clock.h"
-#include "preload/sampled.h"
 #include "preload/seccomp_filter.h"
+#include "preload/slow_path.h"
 #include "preload/thread.h"
 #include "preload/walk.h"
 
@@ -49,7 +49,7 @@ void *pvalloc(size_t size);
 
 COLD static void *malloc_slow(size_t size)
 {
-	return sampled_malloc(size, real.malloc);
+	return slow_path_malloc(size, real.malloc);
 }
 
 EXPORT void *malloc(size_t size)
@@ -63,7 +63,7 @@ COLD static void free_taken(void *pointer)
 {
 	struct live_entry entry;
 
-	if (sampled_take(pointer, &entry))
+	if (slow_path_take(pointer, &entry))
 		block_remove(&entry);
 	real.free(pointer);
 }
@@ -93,14 +93,14 @@ EXPORT void cfree(void *pointer)
 EXPORT void free_sized(void *pointer, size_t size)
 {
 	if (UNLIKELY(live_maybe(pointer)))
-		sampled_free(pointer);
+		slow_path_free(pointer);
 	real.free_sized(pointer, size);
 }
 
 EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
 {
 	if (UNLIKELY(live_maybe(pointer)))
-		sampled_free(pointer);
+		slow_path_free(pointer);
 	real.free_aligned_sized(pointer, alignment, size);
 }
 
@@ -112,7 +112,7 @@ EXPORT void free_aligned_sized(void *pointer, size_t alignment, size_t size)
  * outer call is a sample as often as if it had allocated nothing before.
  *
  * A call may be left by a jump: out of a signal handler, or by an allocator that gives up so. Then the flag
- * stays, and the next interval that ends takes it away, and no sample (sampled_decide). So at most one is
+ * stays, and the next interval that ends takes it away, and no sample (slow_path_decide). So at most one is
  * missed, and of inner calls at most one in a call is none. */
 
 static inline uint32_t begin_inner(void)
@@ -127,7 +127,7 @@ static inline void end_inner(uint32_t outer, const void *pointer, size_t size)
 {
 	sample_thread.inner = outer;
 	if (pointer && UNLIKELY(sample_count(size)))
-		sampled_alloc(pointer, size);
+		slow_path_alloc(pointer, size);
 }
 
 EXPORT void *calloc(size_t count, size_t size)
@@ -144,7 +144,7 @@ static void *realloc_any(
 {
 	struct live_entry entry;
 	bool taken =
-	    UNLIKELY(live_maybe(pointer)) && live_maybe_here(pointer) && sampled_take(pointer, &entry);
+	    UNLIKELY(live_maybe(pointer)) && live_maybe_here(pointer) && slow_path_take(pointer, &entry);
 	const uint32_t outer = begin_inner();
 	void *moved = next(pointer, count, each);
 
@@ -227,7 +227,7 @@ EXPORT int pthread_create(
     pthread_t *thread, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
 {
 	/* Now, because a forked child must claim its place while it has only one thread. */
-	sampled_ready();
+	slow_path_ready();
 	/* Before there is a sampler too: a thread may run for longer than it takes until there is one. */
 	if (!claim_has_region())
 		return real.pthread_create(thread, attr, function, argument);
@@ -244,7 +244,7 @@ EXPORT int dlclose(void *handle)
 {
 	if (!place_header())
 		return real.dlclose(handle);
-	sampled_ready(); /* a forked child counts in a place of its own */
+	slow_path_ready(); /* a forked child counts in a place of its own */
 	sample_enter();
 	const struct walk_unmapping begun = walk_unmapping(claim_is_image());
 	const struct loader_log_call call = loader_log_begin(claim_state() == CLAIM_OPEN, claim_is_image());

@@ -28,7 +28,7 @@
 #include "preload/mapping.h"
 #include "preload/next_symbol.h"
 #include "preload/sample.h"
-#include "preload/sampled.h"
+#include "preload/slow_path.h"
 #include "preload/thread.h"
 
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void open_recording(void)
 /* Claims a forked child's place, so that mappings get their new slots before one of them is looked at. */
 static bool recording(void)
 {
-	bool ready = sampled_ready();
+	bool ready = slow_path_ready();
 
 	if (ready && place_view.region.record_mmap) {
 		if (!opened)
@@ -102,7 +102,7 @@ static void mapped(const void *start, uint64_t bytes)
 		return;
 	struct live_entry entry = {.flags = SLOT_MMAP};
 	sample_enter();
-	if (sampled_decide(bytes, &entry.sample)) {
+	if (slow_path_decide(bytes, &entry.sample)) {
 		mapping_insert(start, bytes, &entry);
 		capture_sample(&entry, NULL);
 	}
@@ -180,7 +180,7 @@ COLD static void *place_mmap(void *address, size_t length, int protection, int f
 {
 	if (claim_at_mapping && flags & MAP_ANONYMOUS && length >= LARGE_BYTES) {
 		claim_at_mapping = 0;
-		(void)sampled_ready();
+		(void)slow_path_ready();
 	}
 	if (flags & MAP_FIXED && !(protection & PROT_READ))
 		unreadable(address, length);

@@ -25,7 +25,7 @@
 
 #include "preload/live.h"
 #include "preload/lookup.h"
-#include "preload/sampled.h"
+#include "preload/slow_path.h"
 
 #define EXPORT      __attribute__((visibility("default")))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -51,18 +51,18 @@ static void *call_found(enum operator form, uintptr_t first, uintptr_t second, u
 
 static inline void *count_new(enum operator form, uintptr_t size, uintptr_t second, uintptr_t third)
 {
-	struct sampled_mark mark = sampled_mark();
+	struct slow_path_mark mark = slow_path_mark();
 	void *pointer = real.operator_next[form](size, second, third);
 
 	if (pointer)
-		sampled_after(mark, pointer, size);
+		slow_path_after(mark, pointer, size);
 	return pointer;
 }
 
 static inline void *count_delete(enum operator form, uintptr_t pointer, uintptr_t second, uintptr_t third)
 {
 	if (UNLIKELY(live_maybe((void *)pointer)))
-		sampled_free((void *)pointer);
+		slow_path_free((void *)pointer);
 	return real.operator_next[form](pointer, second, third);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The slow path of the hooks: what becomes of an interval that ends while no samples are taken, or in a call
  * that fails or is left. */
-#include "preload/sampled.h"
+#include "preload/slow_path.h"
 
 #include "preload/attach.h"
 
@@ -25,7 +25,7 @@ static bool sampled(size_t bytes)
 {
 	struct region_sample sample;
 
-	return sample_count(bytes) && sampled_decide(bytes, &sample);
+	return sample_count(bytes) && slow_path_decide(bytes, &sample);
 }
 
 /* While another thread takes a place, or claims one: the next block is then a sample as any is, and not for
@@ -164,7 +164,7 @@ static void changes_are_no_bias(void **unused)
 			const size_t s = (random >> 20 ^ b * 7) % SIZES;
 
 			truth[p][s]++;
-			if (!sample_count(sizes[s]) || !sampled_decide(sizes[s], &sample))
+			if (!sample_count(sizes[s]) || !slow_path_decide(sizes[s], &sample))
 				continue;
 			assert_int_equal(sample.period_bytes, periods[p]);
 			const double q = periods[p] == 1 ? 1 : -expm1(-(double)sizes[s] / (double)periods[p]);
@@ -220,7 +220,7 @@ static void *next_malloc(size_t bytes)
 	struct region_sample sample;
 
 	if (handler_bytes && sample_count(handler_bytes))
-		sampled_decide(handler_bytes, &sample);
+		slow_path_decide(handler_bytes, &sample);
 	if (leaves)
 		longjmp(*leaves, 1);
 	return calls++ % (failures + 1) == failures ? block : NULL;
@@ -230,7 +230,7 @@ static void *next_malloc(size_t bytes)
 static void *any_malloc(size_t bytes)
 {
 	if (sample_count(bytes))
-		return sampled_malloc(bytes, next_malloc);
+		return slow_path_malloc(bytes, next_malloc);
 	return next_malloc(bytes);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/sampled.h"
+#include "preload/slow_path.h"
 
 #include "preload/attach.h"
 #include "preload/block.h"
@@ -37,7 +37,7 @@ COLD static bool attach_first(void)
 	return claim_state() == CLAIM_EARLY && attach_early() && claim_ready();
 }
 
-bool sampled_ready(void)
+bool slow_path_ready(void)
 {
 	sample_enter();
 	const bool ready = claim_ready() || attach_first();
@@ -45,9 +45,9 @@ bool sampled_ready(void)
 	return ready;
 }
 
-bool sampled_decide(size_t size, struct region_sample *sample)
+bool slow_path_decide(size_t size, struct region_sample *sample)
 {
-	if (!sampled_ready()) {
+	if (!slow_path_ready()) {
 		if (claim_state() == CLAIM_OFFERED) {
 			pass_by(size);
 			return false;
@@ -104,26 +104,26 @@ static inline __attribute__((always_inline)) void enter(
 		walk_not_dumped(found.number);
 }
 
-void sampled_alloc(const void *pointer, size_t size)
+void slow_path_alloc(const void *pointer, size_t size)
 {
 	struct live_entry entry = {.flags = 0};
 	struct walk_start caller;
 
 	sample_enter();
-	if (sampled_decide(size, &entry.sample)) {
+	if (slow_path_decide(size, &entry.sample)) {
 		CALLER(caller);
 		enter(pointer, &entry, caller);
 	}
 	sample_leave();
 }
 
-void *sampled_malloc(size_t size, void *(*next)(size_t size))
+void *slow_path_malloc(size_t size, void *(*next)(size_t size))
 {
 	struct live_entry entry = {.flags = 0};
 	struct walk_start caller;
 
 	sample_enter();
-	const bool chosen = sampled_decide(size, &entry.sample);
+	const bool chosen = slow_path_decide(size, &entry.sample);
 	sample_leave();
 	void *pointer = next(size);
 	if (!chosen || !pointer)
@@ -131,7 +131,7 @@ void *sampled_malloc(size_t size, void *(*next)(size_t size))
 	/* Ready no more: another thread has detached meanwhile, or a signal handler has set a limit; or it
 	 * has forked, and this is the child, which must have a place of its own. */
 	sample_enter();
-	if (sampled_ready()) {
+	if (slow_path_ready()) {
 		CALLER(caller);
 		enter(pointer, &entry, caller);
 	}
@@ -139,19 +139,19 @@ void *sampled_malloc(size_t size, void *(*next)(size_t size))
 	return pointer;
 }
 
-bool sampled_take(const void *pointer, struct live_entry *entry)
+bool slow_path_take(const void *pointer, struct live_entry *entry)
 {
 	sample_enter();
-	sampled_ready(); /* first: in a forked child this gives entries their new slots */
+	slow_path_ready(); /* first: in a forked child this gives entries their new slots */
 	const bool taken = live_take(pointer, entry);
 	sample_leave();
 	return taken;
 }
 
-void sampled_free(const void *pointer)
+void slow_path_free(const void *pointer)
 {
 	struct live_entry entry;
 
-	if (live_maybe_here(pointer) && sampled_take(pointer, &entry))
+	if (live_maybe_here(pointer) && slow_path_take(pointer, &entry))
 		block_remove(&entry);
 }
