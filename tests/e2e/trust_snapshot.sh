@@ -246,4 +246,9 @@ test_my_folder_that_somebody_else_made() {
   as_stranger env -u XDG_RUNTIME_DIR "$heaptap" snapshot --all 2>err || status=$?
   equal 1 $status 'exit status'
   matches "$folder is ignored: you must own it, and nobody else may write there" err
+  # Nor does record offer what will not work.
+  [ ! -e "/run/user/$uid" ] || skip 'the user has another folder'
+  as_stranger env -u XDG_RUNTIME_DIR "$heaptap" record -o /dev/null true 2>err
+  matches 'no snapshot of it can be asked for, without a control socket' err
+  ! grep 'heaptap snapshot' err || fail 'a snapshot is offered'
 }

@@ -2,6 +2,7 @@
 /* The line at the start of `heaptap record`. */
 #include "sampler/cmd/record/start_line.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@ static const char *line(const struct options *options, bool heap)
 {
 	static char text[2048];
 
-	start_line_make(options, heap, 4711, text, sizeof(text));
+	start_line_make(options, &(struct start_line){.command = 4711, .heap = heap}, text, sizeof(text));
 	return text;
 }
 
@@ -40,6 +41,19 @@ static void what_where_and_how(void **state)
 	    "a snapshot of it now: heaptap snapshot 4711");
 }
 
+static void nobody_can_ask(void **state)
+{
+	const struct options options = {.period_bytes = 512 << 10};
+	const struct start_line start = {.command = 4711, .heap = true, .socket_error = -EACCES};
+	char text[2048];
+
+	(void)state;
+	start_line_make(&options, &start, text, sizeof(text));
+	assert_string_equal(text,
+	    "recording pid 4711 (a sample per 512 KiB) to heaptap.*.pb.gz\n"
+	    "no snapshot of it can be asked for, without a control socket: Permission denied");
+}
+
 static void events_alone(void **state)
 {
 	struct options options = {.record.heap.period_bytes = 512 << 10, .output = "x.gz"};
@@ -56,6 +70,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_where_and_how),
+	    cmocka_unit_test(nobody_can_ask),
 	    cmocka_unit_test(events_alone),
 	};
 

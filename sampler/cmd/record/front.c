@@ -141,9 +141,10 @@ static void sampler_await_ready(struct front *front)
 		say_sampler_died(front);
 	else if (message.kind == FRONT_MESSAGE_FAILED)
 		log_line("%s", message.text);
-	else if (message.kind == FRONT_MESSAGE_READY)
+	else if (message.kind == FRONT_MESSAGE_READY) {
 		memcpy(front->value, message.text, sizeof(front->value));
-	else
+		front->socket_error = message.status;
+	} else
 		log_line("the sampler sent an unexpected message: a fault of heaptap's, please report it");
 	if (!front->value[0])
 		front_forget_sampler(front);

@@ -190,7 +190,9 @@ int front_command_start(struct front *front)
 	front_tell_sampler(front, FRONT_MESSAGE_STARTED);
 	events_await(front);
 	if (front->value[0]) /* before the exec, so that the line is not in the middle of COMMAND's output */
-		start_line_say(front->options, !preload_check_obstacle(front->forecast), front->command);
+		start_line_say(front->options,
+		    &(struct start_line){
+		        front->command, !preload_check_obstacle(front->forecast), front->socket_error});
 	if (recv(pair[0], &error, sizeof(error), MSG_WAITALL) == sizeof(error))
 		inheritance_release(&front->inheritance);
 	if (send(pair[0], "", 1, MSG_NOSIGNAL) < 0)

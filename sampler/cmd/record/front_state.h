@@ -23,6 +23,7 @@
 struct front {
 	const struct options *options;
 	pid_t sampler, command;
+	int socket_error; /* why the sampler has no control socket, as -errno; 0: it has one */
 	pid_t supervisor; /* our parent */
 	int front_fd;     /* to the sampler; -1: the sampler is gone */
 	int signal_fd;

@@ -326,8 +326,7 @@ static void open_socket(struct session *s)
 	}
 	if (error)
 		session_socket_close(&s->socket);
-	if (error && s->options->verbosity > 0)
-		log_line("`heaptap snapshot` will not work: no control socket: %s", strerror(-error));
+	s->socket_error = error < 0 ? error : 0;
 }
 
 int session_open(struct session *s)
@@ -424,7 +423,7 @@ int session_run(const struct options *options, int front_fd)
 	int error = session_open(&s);
 	if (error)
 		return fail(front_fd, "cannot start the sampler", why_not_started(error));
-	front_message_write(front_fd, FRONT_MESSAGE_READY, 0, 0,
+	front_message_write(front_fd, FRONT_MESSAGE_READY, 0, s.socket_error,
 	    s.core.has_heap ? region_pool_env(s.core.heap.pool) : "none");
 	int status = core_run(&s.core);
 	session_close(&s);

@@ -19,6 +19,7 @@ struct session {
 	struct sink_files files;
 	struct sink_announced announced; /* with --push */
 	struct session_socket socket;
+	int socket_error; /* why there is no socket, as -errno; 0: there is one */
 	struct event_source event_source;
 	int events_error; /* why no events are sampled, if some were requested */
 	enum signals_role role;

@@ -41,18 +41,25 @@ static void append_what(const struct options *options, bool heap, char *text, si
 		text_append(text, text_bytes, ", from its heaptap_start() on");
 }
 
-void start_line_make(const struct options *options, bool heap, pid_t command, char *text, size_t text_bytes)
+void start_line_make(
+    const struct options *options, const struct start_line *start, char *text, size_t text_bytes)
 {
+	const int command = (int)start->command;
 	char files[PATH_MAX];
 
 	text[0] = '\0';
-	text_append(text, text_bytes, "recording pid %d (", (int)command);
-	append_what(options, heap, text, text_bytes);
+	text_append(text, text_bytes, "recording pid %d (", command);
+	append_what(options, start->heap, text, text_bytes);
 	if (output_describe(options->output, files, sizeof(files)))
 		text_append(text, text_bytes, ")");
 	else
 		text_append(text, text_bytes, ") to %s", files);
-	text_append(text, text_bytes, "\na snapshot of it now: heaptap snapshot %d", (int)command);
+	if (start->socket_error)
+		text_append(text, text_bytes,
+		    "\nno snapshot of it can be asked for, without a control socket: %s",
+		    strerror(-start->socket_error));
+	else
+		text_append(text, text_bytes, "\na snapshot of it now: heaptap snapshot %d", command);
 }
 
 /* ---- what is not seen */
@@ -105,15 +112,16 @@ static void say_unseen(const struct options *options, char path[PATH_MAX])
 		log_line("%s", unseen_line(&unseen.texts[0], line));
 }
 
-void start_line_say(const struct options *options, bool seen, pid_t command)
+void start_line_say(const struct options *options, const struct start_line *start)
 {
-	bool heap = seen && !options->record.no_heap;
+	const bool heap = start->heap && !options->record.no_heap;
+	const struct start_line known = {start->command, heap, start->socket_error};
 	char path[PATH_MAX], line[LOG_LINE_BYTES];
 
 	if (options->verbosity < 0 || (!heap && !options->record.event_count) ||
 	    !program_path_find(options->operands[0], path, sizeof(path)) || access(path, X_OK) != 0)
 		return;
-	start_line_make(options, heap, command, line, sizeof(line));
+	start_line_make(options, &known, line, sizeof(line));
 	log_lines(line);
 	if (heap && strchr(path, '/'))
 		say_unseen(options, path);

@@ -9,12 +9,20 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Writes what is sampled, where profiles go, and how to take a snapshot now. heap: the heap is sampled. */
-void start_line_make(const struct options *options, bool heap, pid_t command, char *text, size_t text_bytes);
+/* What is known when COMMAND starts. */
+struct start_line {
+	pid_t command;
+	bool heap;        /* the heap is sampled */
+	int socket_error; /* why the sampler has no control socket, as -errno; 0: it has one */
+};
+
+/* Writes what is sampled, where profiles go, and how to take a snapshot now, or why nobody can. */
+void start_line_make(
+    const struct options *options, const struct start_line *start, char *text, size_t text_bytes);
 
 /* Logs these lines, and what will not be seen of COMMAND. Logs nothing with -q, if nothing can be sampled,
- * or if COMMAND cannot be executed, which other lines say. seen: COMMAND will load our library if that is
- * preloaded. */
-void start_line_say(const struct options *options, bool seen, pid_t command);
+ * or if COMMAND cannot be executed, which other lines say. start->heap: COMMAND will load our library if that
+ * is preloaded. */
+void start_line_say(const struct options *options, const struct start_line *start);
 
 #endif
