@@ -3,6 +3,7 @@
 #include "preload/attach.h"
 #include "preload/claim.h"
 #include "preload/family.h"
+#include "preload/goroutine.h"
 #include "preload/next_symbol.h"
 #include "preload/signal.h"
 
@@ -17,6 +18,8 @@ __attribute__((constructor(101))) static void construct(void)
 	signal_prepare();
 	attach();
 	attach_refuse();
+	if (claim_state() == CLAIM_OPEN) /* of an offered region nothing is walked */
+		goroutine_open();
 	if (claim_state() == CLAIM_OPEN || claim_state() == CLAIM_OFFERED)
 		family_redirect();
 	next_symbol_hide_operators();

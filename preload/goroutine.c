@@ -2,6 +2,7 @@
 #include "preload/goroutine.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 /* Go's heap is one range, which grows at its end, or a few. */
 enum { RANGES = 8 };
@@ -12,13 +13,19 @@ struct range {
 };
 
 static struct range ranges[RANGES];
+static bool is_open;
 uintptr_t goroutine_memory_known;
+
+void goroutine_open(void)
+{
+	is_open = true;
+}
 
 void goroutine_mapped(const void *start, size_t bytes)
 {
 	const uintptr_t low = (uintptr_t)start, end = low + bytes;
 
-	if (!low || end <= low || goroutine_memory_end(low) >= end)
+	if (!is_open || !low || end <= low || goroutine_memory_end(low) >= end)
 		return;
 	for (size_t i = 0; i < RANGES; i++) {
 		uintptr_t behind = low, nobody = 0;

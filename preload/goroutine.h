@@ -14,6 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* From now on mappings are noted. Not to be called in a process that was attached to: what it has loaded may
+ * have found the address of munmap before, and calls it without our hook. */
+void goroutine_open(void);
+
 /* Not 0: some memory is known. */
 extern uintptr_t goroutine_memory_known __attribute__((visibility("hidden")));
 

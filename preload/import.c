@@ -4,15 +4,18 @@
 #include "preload/loader_lock.h"
 #include "preload/lookup.h"
 #include "preload/memory.h"
-#include "preload/protection.h"
 #include "preload/relocations.h"
 #include "proto/region.h"
 
+#include <errno.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <linux/futex.h>
 
 enum { UNBOUND_BYTES = 256 << 10 };
 
@@ -61,6 +64,38 @@ static bool is_data(const struct relocations *object, const ElfW(Rela) * relocat
 	    relocations_segment(object->info, (uintptr_t)relocations_slot(object, relocation));
 
 	return segment && (segment->p_flags & (PF_W | PF_X)) == PF_W;
+}
+
+enum writable { WRITABLE_YES, WRITABLE_NO, WRITABLE_UNKNOWN };
+
+/* The kernel combines the word with zero by an atomic "or", as it does with other words for the C library's
+ * locks; and then wakes those who wait for `nobody` or for the word: no one. */
+static enum writable ask(uintptr_t *word)
+{
+	static uint32_t nobody;
+	const long operation = FUTEX_OP(FUTEX_OP_OR, 0, FUTEX_OP_CMP_EQ, 0);
+
+	if (syscall(SYS_futex, &nobody, FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG, 0, 0L, word, operation) >= 0)
+		return WRITABLE_YES;
+	return errno == EFAULT ? WRITABLE_NO : WRITABLE_UNKNOWN;
+}
+
+/* Stores a word of a readable page of the program's data. A page that is read-only (RELRO) is made writable
+ * for the moment. The kernel is asked about the word, and not /proc/self/maps: a process in a root of its own
+ * may have no /proc. False: not stored, the kernel refused. */
+static bool store(uintptr_t *word, uintptr_t value)
+{
+	void *page = (void *)((uintptr_t)word & ~(uintptr_t)(REGION_PAGE_BYTES - 1));
+	enum writable writable = (uintptr_t)word % sizeof(*word) ? WRITABLE_UNKNOWN : ask(word);
+
+	if (writable == WRITABLE_UNKNOWN)
+		return false;
+	if (writable == WRITABLE_NO && !memory_protect(page, REGION_PAGE_BYTES, PROT_READ | PROT_WRITE))
+		return false;
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+	if (writable == WRITABLE_NO)
+		memory_protect(page, REGION_PAGE_BYTES, PROT_READ);
+	return true;
 }
 
 typedef bool visit_slot(const struct relocations *object, const struct turn *turn,
@@ -150,7 +185,7 @@ static bool turn_slot(const struct relocations *object, const struct turn *turn,
 		(void)is_new_slot(slot, value);
 	else if (!call || !is_unbound(object, symbol, value) || !remember(slot, value))
 		return true;
-	if (protection_store(slot, import->hook))
+	if (store(slot, import->hook))
 		atomic_fetch_add(&turned, 1);
 	else
 		note_unseen(object->info->dlpi_name);
@@ -167,7 +202,7 @@ static bool turn_slot_back(const struct relocations *object, const struct turn *
 	for (size_t i = 0; i < unbound_count; i++)
 		if (unbound[i].slot == slot)
 			value = unbound[i].stub;
-	if (protection_store(slot, value))
+	if (store(slot, value))
 		atomic_fetch_sub(&turned, 1);
 	return true;
 }

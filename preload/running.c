@@ -9,11 +9,9 @@
  * are taken, then the slots lead back, then the region makes way for zeroes, in which a thread that has been
  * in a hook all the while does no harm. The library is never unloaded.
  */
-#include "preload/running.h"
-
 #include "preload/attach.h"
 #include "preload/claim.h"
-#include "preload/hook_table.h"
+#include "preload/import.h"
 #include "preload/live.h"
 #include "preload/loader_calls.h"
 #include "preload/loader_lock.h"
@@ -25,19 +23,107 @@
 #include "preload/session.h"
 #include "preload/slot.h"
 #include "preload/thread.h"
+#include "proto/attach_request.h"
 #include "proto/region.h"
 #include "proto/region_layout.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* The sampler knows the names (proto/attach_request.h). Both functions keep errno, and do nothing if there is
+ * nothing to do. */
+extern struct attach_request heaptap_attach_request;
+void heaptap_attach(void);
+void heaptap_detach(void);
+
 EXPORT struct attach_request heaptap_attach_request = {.magic = ATTACH_REQUEST_MAGIC, .abi = REGION_ABI};
+
+/* ---- the hooks */
+
+enum { FUNCTIONS_MOST = 64 };
+
+void free_sized(void *pointer, size_t size);
+void free_aligned_sized(void *pointer, size_t alignment, size_t size);
+
+#define OPERATOR_DECLARE_HOOK(name) operator_function name;
+OPERATORS_NEW(OPERATOR_DECLARE_HOOK)
+OPERATORS_DELETE(OPERATOR_DECLARE_HOOK)
+
+static struct import functions[FUNCTIONS_MOST];
+static size_t function_count;
+
+static void add(const char *name, uintptr_t next, uintptr_t hook, bool allocates)
+{
+	if (function_count < FUNCTIONS_MOST)
+		functions[function_count++] = (struct import){name, next, hook, allocates};
+}
+
+#define ADD(name, allocates) add(#name, (uintptr_t)real.name, (uintptr_t)name, allocates)
+#define ADD_OPERATOR(name)                                                                                 \
+	add(#name, next_symbol_counts(OPERATOR##name) ? (uintptr_t)real.operator_next[OPERATOR##name] : 0, \
+	    (uintptr_t)name, false);
+
+/* Once next_symbol_resolve has run. mappings: the hook for munmap too. */
+static void hook_table_fill(bool mappings)
+{
+	function_count = 0;
+	ADD(malloc, true);
+	ADD(free, true);
+	ADD(calloc, true);
+	ADD(realloc, true);
+	ADD(reallocarray, false);
+	ADD(posix_memalign, false);
+	ADD(aligned_alloc, false);
+	ADD(memalign, false);
+	ADD(valloc, false);
+	ADD(pvalloc, false);
+	ADD(free_sized, false);
+	ADD(free_aligned_sized, false);
+	OPERATORS_NEW(ADD_OPERATOR)
+	OPERATORS_DELETE(ADD_OPERATOR)
+	ADD(pthread_create, false);
+	ADD(dlclose, false);
+	ADD(prctl, false);
+	ADD(setuid, false);
+	ADD(setreuid, false);
+	ADD(setresuid, false);
+	ADD(mlockall, false);
+	ADD(setrlimit, false);
+	ADD(setrlimit64, false);
+	ADD(prlimit, false);
+	ADD(prlimit64, false);
+	/* also for what they say of stacks (thread_mapped, thread_unreadable) */
+	ADD(mmap, false);
+	ADD(mmap64, false);
+	ADD(mremap, false);
+	ADD(mprotect, false);
+	if (mappings)
+		ADD(munmap, false);
+	for (size_t i = 0; i < LOADER_CALLS; i++)
+		add(loader_calls[i].name, loader_calls[i].real, loader_calls[i].hook, false);
+}
+
+/* Which hook stands for which function; NULL before hook_table_fill. */
+static const struct import *hook_table(size_t *count)
+{
+	*count = function_count;
+	return function_count ? functions : NULL;
+}
+
+/* ---- a region and its end */
 
 /* Where the last region was: zeroes now. */
 static void *left;

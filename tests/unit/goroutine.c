@@ -22,6 +22,9 @@ static int open_memory(void **state)
 
 	memory = (uintptr_t *)(void *)(mapped + PAGE_BYTES);
 	assert_int_equal(0, mprotect(memory, bytes, PROT_READ | PROT_WRITE));
+	goroutine_mapped(memory, bytes);
+	assert_int_equal(goroutine_memory_end((uintptr_t)memory), 0); /* a process that was attached to */
+	goroutine_open();
 	return open_region(state);
 }
 
