@@ -65,8 +65,7 @@ static struct unfollowed_child *find_seen(const struct unfollowed *u, pid_t pid,
 	return NULL;
 }
 
-/* Whether the program that the process executes is in our books, or was counted with its reason. */
-static bool is_accounted_for(const struct books *books, pid_t pid)
+static bool is_in_books(const struct books *books, pid_t pid)
 {
 	size_t cursor = 0;
 
@@ -74,6 +73,19 @@ static bool is_accounted_for(const struct books *books, pid_t pid)
 		return true;
 	books_each_run(run, books) if (program_run_pid(run) == pid) return true;
 	return false;
+}
+
+/* Whether the program that the process executes is profiled, or was counted with its reason. A program that
+ * was in our books for a moment, such as env, may have executed another one before the sampler looked. */
+static bool is_accounted_for(const struct books *books, pid_t pid)
+{
+	const struct process *process;
+	bool had = false;
+
+	for (size_t cursor = 0; (process = table_next(&books->processes, (uint64_t)pid, &cursor)); had = true)
+		if (process->target.unprofiled[0] || process_presence(process) != REGION_MAPPED_NO)
+			return true;
+	return !had && is_in_books(books, pid);
 }
 
 static void count_missed(struct missed *missed, struct unfollowed_child *child)
@@ -99,19 +111,22 @@ static void inspect(struct unfollowed_child *child)
 	snprintf(child->program, sizeof(child->program), "%.127s", path);
 }
 
-/* A child of a process that is not attached. Its program needs some time to load the library and come to us.
- * */
+/* A child of a process that is not attached. Its program needs some time to load the library and come to us,
+ * and so does each program that it executes later. */
 static void judge(const struct look *look, struct unfollowed_child *child)
 {
 	if (child->done)
 		return;
-	child->done = is_accounted_for(look->run->books, child->pid);
+	if (is_accounted_for(look->run->books, child->pid)) {
+		child->met_ns = look->now_ns;
+		child->looks = 0;
+		return;
+	}
 	const bool old = look->now_ns - child->met_ns >= EXECUTED_LOADING_NS;
-	if (child->done || (++child->looks != 2 && !old))
+	if (++child->looks != 2 && !old)
 		return;
 	inspect(child);
-	child->done = is_accounted_for(look->run->books, child->pid); /* it may have come meanwhile */
-	if (old && !child->done && child->program[0])
+	if (old && child->program[0] && !is_accounted_for(look->run->books, child->pid)) /* meanwhile */
 		count_missed(look->missed, child);
 }
 
@@ -172,7 +187,7 @@ static void forget_ended(struct program_run *run, struct missed *missed)
 		if (thread_facts_birth(child->pid).ticks == child->ticks)
 			continue;
 		if (!child->done && child->why && child->program[0] &&
-		    !is_accounted_for(run->books, child->pid))
+		    !is_in_books(run->books, child->pid))
 			count_missed(missed, child);
 		*child = u->seen[--u->seen_count];
 	}
