@@ -2,7 +2,7 @@
 #include "sampler/inject/attacher.h"
 
 #include "pprof/text/clock.h"
-#include "sampler/inject/child.h"
+#include "sampler/inject/reap.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -143,7 +143,7 @@ int attacher_finish(struct attacher *attacher, struct attachment *attachment)
 	}
 	*attachment = result.attachment;
 	close(attacher->fd);
-	child_end(attacher->child, silent ? 0 : end_ns);
+	reap_within(attacher->child, silent ? 0 : end_ns);
 	*attacher = (struct attacher){.fd = -1};
 	return result.error;
 }

@@ -3,7 +3,7 @@
 
 #include "pprof/text/clock.h"
 #include "proto/attach_request.h"
-#include "sampler/inject/child.h"
+#include "sampler/inject/reap.h"
 #include "sampler/inject/target_context.h"
 #include "sampler/linux/confinement.h"
 #include "sampler/linux/descriptor_range.h"
@@ -198,7 +198,7 @@ static int await_answers(struct handed *handed, int *answer, int cancel_fd)
 	if (error || *answer < 0)
 		return error;
 	if (*answer > 0) {
-		child_end(handed->child, end_ns);
+		reap_within(handed->child, end_ns);
 		handed->child = *answer;
 	}
 	return handed_await(handed, answer, sizeof(*answer), cancel_fd);
@@ -237,6 +237,6 @@ void handed_end(struct handed *handed)
 	if (handed->fd >= 0)
 		close(handed->fd);
 	if (handed->child > 0)
-		child_end(handed->child, end_ns);
+		reap_within(handed->child, end_ns);
 	*handed = (struct handed){.fd = -1};
 }

@@ -23,8 +23,6 @@ enum {
 	RING_BYTES_DENSE = 64 << 20, /* a burst of faults is ten times faster than our reading */
 	DENSE_NS = 1000000,
 	RING_BYTES_USER = 2 << 20, /* the heap's rings must fit in the same limit */
-	/* record sizes have 16 bits; the rest of the record is for the kernel's call chain */
-	DUMP_BYTES_MAX = 64000,
 	/* CPU time: the kernel needs 10 to 30 us to create a thread, and an emulated one ten times as much */
 	CREATION_NS = 500000,
 	ROUND_NS = 300000, /* between two looks at threads that are not settled */
@@ -427,7 +425,7 @@ struct counters *counters_open(const struct event *events, size_t count, uint32_
 	}
 	c->events = events;
 	c->event_count = count;
-	c->dump_bytes = (stack_bytes > DUMP_BYTES_MAX ? DUMP_BYTES_MAX : stack_bytes) & ~7u;
+	c->dump_bytes = ring_dump_bytes(stack_bytes);
 	size_t ring_bytes = geteuid() == 0 ? RING_BYTES_ROOT : RING_BYTES_USER;
 	for (size_t i = 0; i < count; i++)
 		if (geteuid() == 0 && is_dense(&events[i]))

@@ -222,9 +222,7 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
     uint64_t period_bytes)
 {
 	memset(probe, 0, sizeof(*probe));
-	/* Record sizes have 16 bits; 65000 leaves room for the rest of the record. It must be a multiple of
-	 * 8. */
-	probe->dump_bytes = (stack_bytes > 65000 ? 65000 : stack_bytes) & ~7u;
+	probe->dump_bytes = ring_dump_bytes(stack_bytes);
 	probe->regs_mask = regs_arch_native()->perf_mask;
 	probe->backend = BACKEND_COPY;
 	if (wanted == BACKEND_COPY || wanted == BACKEND_WALK) {

@@ -15,6 +15,7 @@ _Static_assert(RING_CLOCK == CLOCK_MONOTONIC, "slots and records share a clock")
 enum {
 	RING_BYTES_LEAST = 128 << 10, /* room for one of the largest samples, or three of the usual ones */
 	ALL_BYTES_MAX = 512 << 20,
+	DUMP_BYTES_MAX = 64000,
 };
 
 struct ring {
@@ -31,6 +32,11 @@ struct rings {
 	struct ring *ring;
 	unsigned char wrapped[65536] __attribute__((aligned(8))); /* a copy of a record that wraps around */
 };
+
+uint32_t ring_dump_bytes(uint32_t stack_bytes)
+{
+	return (stack_bytes > DUMP_BYTES_MAX ? DUMP_BYTES_MAX : stack_bytes) & ~7u;
+}
 
 void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes)
 {

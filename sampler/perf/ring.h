@@ -21,6 +21,10 @@ struct rings;
 /* The clock of every record; slots and rings share it. */
 enum { RING_CLOCK = 1 /* CLOCK_MONOTONIC */ };
 
+/* How many bytes of the stack the kernel is asked for, of those that are wanted: a multiple of 8. The size of a
+ * record has 16 bits, and the rest of it is for the registers and the kernel's call chain. */
+uint32_t ring_dump_bytes(uint32_t stack_bytes);
+
 /* Sets the attributes that all our events have in common. */
 void ring_attr_init(struct perf_event_attr *attr, uint32_t dump_bytes);
 

@@ -29,9 +29,19 @@ static void rings_of_large_machines_are_smaller(void **state)
 		}
 }
 
+static void a_dump_fits_in_a_record(void **state)
+{
+	(void)state;
+	assert_int_equal(ring_dump_bytes(32768), 32768);
+	assert_int_equal(ring_dump_bytes(1001), 1000);
+	assert_int_equal(ring_dump_bytes(65536), 64000);
+	assert_int_equal(ring_dump_bytes(UINT32_MAX), 64000);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(rings_of_large_machines_are_smaller)};
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_dump_fits_in_a_record), cmocka_unit_test(rings_of_large_machines_are_smaller)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/inject/child.h"
+#include "sampler/inject/reap.h"
 
 #include "pprof/text/clock.h"
 
@@ -29,7 +29,7 @@ static bool await_end(pid_t child, uint64_t limit_ns)
 	}
 }
 
-void child_end(pid_t child, uint64_t patience_ns)
+void reap_within(pid_t child, uint64_t patience_ns)
 {
 	if (await_end(child, patience_ns))
 		return;
