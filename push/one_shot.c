@@ -13,7 +13,7 @@
 #include "push/command_line.h"
 #include "push/delivery.h"
 #include "push/http.h"
-#include "push/protocol.h"
+#include "push/protocols.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -176,7 +176,7 @@ static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *
 	void *owner;
 
 	*asked_ns = 0;
-	shot->unmade = protocol_request(shot->target, delivery, &request, text, ANSWER_TEXT_BYTES) != 0;
+	shot->unmade = protocols_request(shot->target, delivery, &request, text, ANSWER_TEXT_BYTES) != 0;
 	if (shot->unmade) {
 		http_request_fini(&request);
 		return RETRY_REFUSED;
@@ -191,7 +191,7 @@ static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *
 		if (*error)
 			snprintf(text, ANSWER_TEXT_BYTES, "%s", error);
 		else
-			verdict = protocol_judge(shot->target, &request, &answer, text);
+			verdict = protocols_judge(shot->target, &request, &answer, text);
 		/* Who waits for us gives us no other token. */
 		if (verdict == RETRY_DENIED)
 			verdict = RETRY_REFUSED;

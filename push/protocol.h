@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protocols by which servers take profiles. Each makes a request of a delivery, and judges the answer. */
+/* A protocol by which servers take profiles: it makes a request of a delivery, and judges the answer. */
 #ifndef PUSH_PROTOCOL_H
 #define PUSH_PROTOCOL_H
 
@@ -21,16 +21,5 @@ struct protocol {
 };
 
 extern const struct protocol pyroscope_protocol, parca_protocol, otlp_protocol;
-
-const struct protocol *protocol_of(const struct target *target);
-
-/* Makes a request with all its headers. 0, or -errno with one line in error. -EACCES: the token cannot be
- * read now. -ENOMEM: there is no memory. Any other error is the fault of the profile. */
-int protocol_request(const struct target *target, const struct delivery *delivery,
-    struct http_request *request, char *error, size_t error_bytes);
-
-/* Judges a whole answer. The token is taken out of the text, even if the server repeated it. */
-enum retry_verdict protocol_judge(
-    const struct target *target, const struct http_request *request, struct answer *answer, char *text);
 
 #endif

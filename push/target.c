@@ -6,7 +6,6 @@
 #include "pprof/text/log_line.h"
 #include "pprof/text/quantity.h"
 #include "pprof/text/text.h"
-#include "push/command_line.h"
 #include "push/http.h"
 
 #include <errno.h>
@@ -193,7 +192,7 @@ bool target_wants(const struct target *target, const char *type)
 
 void target_warn(const struct target *target)
 {
-	if (target->token_file && url_is_readable_by_others(&target->url) && verbosity >= 0)
+	if (target->token_file && url_is_readable_by_others(&target->url))
 		log_line("the token for %s is not encrypted on its way, and others may read it: use https",
 		    target->url.address);
 }

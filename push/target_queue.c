@@ -10,7 +10,7 @@
 #include "push/command_line.h"
 #include "push/delivery.h"
 #include "push/identity.h"
-#include "push/protocol.h"
+#include "push/protocols.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -191,7 +191,7 @@ static int prepare(struct target_queue *queue, const struct since *accepted, cha
 	else if (!delivery.part_count)
 		err = -ENODATA;
 	else
-		err = protocol_request(queue->target, &delivery, &queue->request, error, error_bytes);
+		err = protocols_request(queue->target, &delivery, &queue->request, error, error_bytes);
 	delivery_cuts(&delivery, cuts, sizeof(cuts));
 	if (!err && *cuts && !queue->failures)
 		log_line("%s: of pid %d: %s", queue->target->name, (int)origin.pid, cuts + 2);
@@ -420,7 +420,7 @@ void target_queue_answered(struct target_queue *queue, const char *error)
 	if (*error)
 		snprintf(text, sizeof(text), "%s", error);
 	else
-		verdict = protocol_judge(queue->target, &queue->request, &queue->answer, text);
+		verdict = protocols_judge(queue->target, &queue->request, &queue->answer, text);
 	spool_judged(&queue->spool, verdict);
 	switch (verdict) {
 	case RETRY_ACCEPTED:

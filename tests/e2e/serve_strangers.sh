@@ -181,6 +181,11 @@ inside_other_answers() {
   equal 404 "$(fetch /pid/2147483647/debug/pprof/heap)"
   matches "^/pid/$his/debug/pprof/heap" body
   matches "^/pid/$roots/debug/pprof/heap" body
+  for path in /metrics /sd /api/v1/processes /debug/pprof/; do
+    equal 200 "$(fetch $path)" $path
+    no_control body
+  done
+  fetch /pid/2147483647/debug/pprof/heap >/dev/null
   no_control body
   for how in 'list profile' 'list written' 'list asked' 'list failed' 'heap list' 'heap written' 'heap asked' 'heap failed'; do
     echo "$how" >how

@@ -7,7 +7,7 @@
  */
 #include "pprof/text/utf8.h"
 #include "push/answer.h"
-#include "push/protocol.h"
+#include "push/protocols.h"
 #include "push/retry.h"
 #include "push/target.h"
 
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void judge(const struct target *target, const struct answer *answer)
 {
 	char text[ANSWER_TEXT_BYTES] = "";
-	enum retry_verdict verdict = protocol_of(target)->judge(target, answer, text);
+	enum retry_verdict verdict = protocols_of(target)->judge(target, answer, text);
 
 	REQUIRE(memchr(text, '\0', sizeof(text)));
 	if (verdict == RETRY_ACCEPTED)

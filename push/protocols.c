@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/protocol.h"
+#include "push/protocols.h"
 
 #include "push/answer.h"
 #include "push/http.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct protocol *protocol_of(const struct target *target)
+const struct protocol *protocols_of(const struct target *target)
 {
 	static const struct protocol *const protocols[] = {[URL_PYROSCOPE] = &pyroscope_protocol,
 	    [URL_PARCA] = &parca_protocol,
@@ -18,7 +18,7 @@ const struct protocol *protocol_of(const struct target *target)
 	return protocols[target->url.protocol];
 }
 
-int protocol_request(const struct target *target, const struct delivery *delivery,
+int protocols_request(const struct target *target, const struct delivery *delivery,
     struct http_request *request, char *error, size_t error_bytes)
 {
 	int err;
@@ -27,7 +27,7 @@ int protocol_request(const struct target *target, const struct delivery *deliver
 	err = target_authorize(target, request, error, error_bytes);
 	if (err)
 		return err == -ENOMEM ? err : -EACCES;
-	err = protocol_of(target)->request(target, delivery, request);
+	err = protocols_of(target)->request(target, delivery, request);
 	if (err)
 		snprintf(error, error_bytes, "cannot make the request: %s", strerror(-err));
 	return err;
@@ -45,11 +45,11 @@ static void hide_header(const struct http_request *request, struct answer *answe
 	}
 }
 
-enum retry_verdict protocol_judge(
+enum retry_verdict protocols_judge(
     const struct target *target, const struct http_request *request, struct answer *answer, char *text)
 {
 	hide_header(request, answer);
 	if (request->secret)
 		answer_hide(answer, request->secret);
-	return protocol_of(target)->judge(target, answer, text);
+	return protocols_of(target)->judge(target, answer, text);
 }
