@@ -214,6 +214,21 @@ static void who_has_much_that_is_not_sampled_leaves_one(void **state)
 	s->process.place = 0;
 }
 
+/* Whoever writes into the region can make up processes. They leave no files before they are found. */
+static void a_process_that_is_not_found_yet_has_no_periodic_snapshot(void **state)
+{
+	struct scene *s = *state;
+	struct target *target = &s->process.target;
+
+	atomic_store(&region_place(s->run->region, 0)->allocated.samples, 100);
+	assert_true(heap_source_kind.has(&s->source.base, target, SNAPSHOT_REASON_DUE));
+	s->process.unsure = true;
+	assert_false(heap_source_kind.has(&s->source.base, target, SNAPSHOT_REASON_DUE));
+	assert_true(heap_source_kind.has(&s->source.base, target, SNAPSHOT_REASON_ASKED));
+	assert_true(heap_source_kind.has(&s->source.base, target, SNAPSHOT_REASON_END));
+	s->process.unsure = false;
+}
+
 /* What it was forked with is its parent's. */
 static void what_leaves_none_is_counted_once(void **state)
 {
@@ -290,6 +305,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(who_leaves_a_profile, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(
 	        who_has_much_that_is_not_sampled_leaves_one, open_scene, close_scene),
+	    cmocka_unit_test_setup_teardown(
+	        a_process_that_is_not_found_yet_has_no_periodic_snapshot, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(what_leaves_none_is_counted_once, open_scene, close_scene),
 	    cmocka_unit_test_setup_teardown(
 	        processes_of_other_users_leave_so_many_profiles, open_scene, close_scene),
