@@ -92,7 +92,7 @@ static const struct command commands[] = {
         .bit = COMMAND_DISABLE,
         .synopsis = "[OPTIONS] [UNIT]... | --now",
         .mixed = true,
-        .summary = "take exactly that away again; without operands all of it",
+        .summary = "undo enable for these units; without operands, for all units",
         .run = disable_command_run,
         .examples = "heaptap disable redis-server\n"
                     "heaptap disable --now"},

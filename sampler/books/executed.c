@@ -216,8 +216,13 @@ const char *executed_obstacle(pid_t pid)
 	    .no_new_privs = proc_status_number(status, "\nNoNewPrivs:", 10, 0) == 1,
 	    .preload = preload,
 	};
+	static char clause[TARGET_UNPROFILED_BYTES];
 	const char *text =
 	    preload_check_obstacle(preload_check_inspect_by(proc_path(path, pid, "exe"), &who));
+	if (text) {
+		snprintf(clause, sizeof(clause), "it %s", text);
+		text = clause;
+	}
 	if (!text)
 		text = root_obstacle(pid, preload);
 	if (!text && environment && (!preload || !strstr(preload, PRELOAD_LIBRARY_NAME)))

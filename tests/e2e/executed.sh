@@ -30,7 +30,7 @@ test_executed_without_the_library() {
   [ "$(id -u)" != 0 ] || backends="$backends uprobe"
   for backend in $backends; do
     says "$backend" '.*/plain, which is not profiled: its environment has no LD_PRELOAD of heaptap$' env -i ./plain
-    says "$backend" '.*/static, which is not profiled: is statically linked' env ./static
+    says "$backend" '.*/static, which is not profiled: it is statically linked' env ./static
   done
   says copy '.*/plain, which is not profiled: its environment has no LD_PRELOAD of heaptap$' env LD_PRELOAD= ./plain
   says copy '.*/plain, which is not profiled: its environment has no HEAPTAP$' env -u HEAPTAP ./plain
@@ -55,7 +55,7 @@ test_executed_with_privileges_by_another_user() {
   cp plain bin/privileged
   chmod 4755 bin/privileged
   chmod a+x .
-  says copy '.*/privileged, which is not profiled: gains privileges when it starts' \
+  says copy '.*/privileged, which is not profiled: it gains privileges when it starts' \
     setpriv --reuid "$other_user" --clear-groups "$PWD/bin/privileged"
 }
 
@@ -73,7 +73,7 @@ test_executed_with_the_library() {
 # A child that is forked for that, as a shell does, is named at the end.
 test_executed_by_a_forked_child() {
   programs
-  for each in 'static:is statically linked' 'plain:its environment has no LD_PRELOAD of heaptap'; do
+  for each in 'static:it is statically linked' 'plain:its environment has no LD_PRELOAD of heaptap'; do
     prefix=
     [ "${each%:*}" = static ] || prefix='env -i'
     equal 0 "$(status_of record -b copy -o x.pb.gz sh -c "$prefix ./${each%:*}; true")"

@@ -92,5 +92,5 @@ test_help_and_version() {
   matches '^  -h, --help +print this help$' help
   "$heaptap" snapshot --help | tr -s '\n ' ' ' >words
   matches "all processes of all your sessions \\(as root: of every user's\\)" words
-  matches '--session PID all processes of one session' words
+  matches '--session PID all processes of the session that profiles PID' words
 }

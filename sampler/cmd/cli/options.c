@@ -39,8 +39,8 @@ static const struct option snapshot_rows[] = {
     {COMMAND_SNAPSHOT, '\0', "session", OPTION_COUNT, OPTION_FIELD(snapshot.session), .least = 1,
         .most = INT32_MAX, .value = "PID",
         .allowed = "the process id of `heaptap record` or of a process that it profiles",
-        .help = "all processes of one session: of the `heaptap\n"
-                "record` with this pid, or that profiles it"},
+        .help = "all processes of the session that profiles PID, or\n"
+                "whose `heaptap record` has this pid"},
     {COMMAND_SNAPSHOT, '\0', "service", OPTION_TEXT, OPTION_FIELD(snapshot.service), .value = "NAME",
         .allowed = "the name of a service, as `heaptap status` shows it",
         .help = "every process of a service of the daemon"},

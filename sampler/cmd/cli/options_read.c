@@ -93,15 +93,15 @@ static const struct option rows[] = {
                 "them added up"},
     {GROUPED & ~COMMAND_DIFF, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
         .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
-        .help = "of several sessions, the Nth newest (default 1),\n"
-                "or all"},
+        .help = "take the Nth newest session (default 1), or all\n"
+                "sessions"},
     {COMMAND_LS, '\0', "session", OPTION_SET, .set = set_session, .value = "N",
         .allowed = "a number as heaptap ls has it (1 is the newest), newest, or all",
         .help = "only the Nth newest session"},
     {READING | COMMAND_MERGE | COMMAND_CHECK | COMMAND_LS, '\0', "store", OPTION_TEXT,
         OPTION_FIELD(read.store), .value = "DIR", .allowed = "the name of a folder",
-        .help = "where SERVICE[@TIME] is looked for, default: the\n"
-                "daemon's store"},
+        .help = "the store that has SERVICE[@TIME], default: the\n"
+                "daemon's"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "cum", OPTION_FLAG, OPTION_FIELD(read.cum),
         .help = "sort by what a function and its callees hold"},
     {COMMAND_REPORT | COMMAND_DIFF, 'n', "rows", OPTION_SET, .set = set_rows, .value = "N",
@@ -114,7 +114,7 @@ static const struct option rows[] = {
         .allowed = "0 to 100, with one decimal if wanted",
         .help = "combine smaller nodes of a tree, default 1"},
     {COMMAND_REPORT, 'l', "leaks", OPTION_FLAG, OPTION_FIELD(read.leaks),
-        .help = "stacks of what is still in use, for exit profiles"},
+        .help = "what was never freed, by stack; for exit profiles"},
     {COMMAND_REPORT, '\0', "timeline", OPTION_FLAG, OPTION_FIELD(read.timeline),
         .help = "a picture of what was in use, and resident, at\n"
                 "each snapshot; with --json as numbers"},

@@ -139,24 +139,24 @@ static const struct option rows[] = {
         .allowed = "a path in which % begins one of " OUTPUT_DIRECTIVES,
         .help = "name of the profiles, default\n" OUTPUT_DEFAULT ": %e executable,\n"
                 "%p pid, %n snapshot, %h host, %t unix seconds;\n"
-                "a folder or a trailing / means that name inside"},
+                "in a folder (DIR/) they have the default name"},
     {COMMAND_RECORD, 'b', "backend", OPTION_CHOICE, OPTION_FIELD(record.heap.backend),
         .choices = backend_names,
-        .help = "how stacks are captured; auto, the default: stacks\n"
-                "that are known are walked by the program, others\n"
-                "captured by a uprobe if permitted, else by a copy\n"
-                "(-v says which and why), at periods of 16K and\n"
-                "less by a copy while there are free buffers;\n"
-                "walk: as auto, others only by a copy"},
+        .help = "how stacks are captured. auto, the default: the\n"
+                "program walks stacks that are known; it copies\n"
+                "new stacks at periods of 16K and less, while\n"
+                "buffers are free; else a uprobe takes them, if\n"
+                "permitted (-v says what is used, and why).\n"
+                "walk: as auto, without a uprobe"},
     {COMMAND_RECORD | COMMAND_ADOPT, 's', "stack-bytes", OPTION_BYTES, OPTION_FIELD(record.heap.stack_bytes),
         .least = STACK_BYTES_MIN, .most = STACK_BYTES_MAX, .value = "BYTES",
         .allowed = "256 to 64K, for example 16K", .help = "most stack bytes per sample, default 32K"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'i', "interval", OPTION_TIME, OPTION_FIELD(record.interval_ns),
         .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
-        .help = "time between snapshots; 500ms, 5m and 1h work too,\n"
-                "0 means none; default: after 5, 10, 20 and 40 s,\n"
-                "then each 60s"},
+        .help = "time between snapshots, such as 500ms, 5m or 1h;\n"
+                "0: no snapshots; default: after 5, 10, 20 and\n"
+                "40 s, then each 60 s"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "on", OPTION_SET, .set = set_on, .value = "WHAT",
         .allowed =
             "rss=2G, inuse=2G (a level), rss=+256M, inuse=+256M (growth), alloc=10G or memory.high; at "
@@ -174,9 +174,9 @@ static const struct option rows[] = {
                 "for the same --on, default 10s; 0 means none"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(record.keep), .least = 1,
         .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
-        .help = "newest snapshots to keep of each process, and as\n"
-                "many by --on; those that a user asked for all\n"
-                "stay; all unless given"},
+        .help = "keep the newest N snapshots of each process, and\n"
+                "N by --on; default: all. Snapshots that a user\n"
+                "asked for are not counted, and stay"},
     {COMMAND_RECORD, '\0', "only", OPTION_TEXT, OPTION_FIELD(record.heap.only), .value = "RE",
         .allowed = "a regular expression",
         .help = "record only the heaps of programs whose name, or\n"
@@ -186,33 +186,33 @@ static const struct option rows[] = {
         .allowed = "a regular expression", .help = "do not record the heaps of programs that match"},
     {COMMAND_RECORD, '\0', "min-samples", OPTION_COUNT, OPTION_FIELD(record.min_samples), .least = 1,
         .most = MIN_SAMPLES_MAX, .value = "N", .allowed = "1 to 1000000000",
-        .help = "processes with fewer samples, except COMMAND,\n"
-                "leave no profile and are only counted, unless they\n"
-                "have 16 MiB that no sample explains; default 16,\n"
-                "or 1 with -p 1"},
+        .help = "a process with fewer samples is counted and leaves\n"
+                "no profile, unless it is COMMAND or has 16 MiB\n"
+                "that no sample explains; default 16, with -p 1: 1"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(record.heap.delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},
     {COMMAND_RECORD, '\0', "compare-walks", OPTION_COUNT, OPTION_FIELD(record.heap.compare_walks), .least = 1,
         .most = COMPARE_WALKS_MAX, .value = "N", .allowed = "1 to 1000000000",
-        .help = "of N stacks that the program walks, capture one as\n"
-                "others are too, and compare; default 256, 1: all;\n"
-                "rounded up to a power of two"},
+        .help = "of N stacks that the program walks, capture one\n"
+                "in another way too, and compare both; default 256;\n"
+                "1: all; N becomes the next power of two"},
     {COMMAND_RECORD, '\0', "no-peak", OPTION_FLAG, OPTION_FIELD(record.heap.no_peak),
         .help = "do not record the heap's peak"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",
         .allowed = "USR1, USR2 or RTMIN+N, with :all appended if wanted, or none",
-        .help = "signal that requests a snapshot, default USR1: of\n"
-                "all processes if sent to heaptap, of COMMAND if\n"
-                "sent to its process, which does not use it;\n"
-                "USR1:all for every process; none: no signal"},
+        .help = "signal that requests a snapshot, default USR1:\n"
+                "sent to heaptap, of all processes; sent to\n"
+                "COMMAND, of COMMAND, unless COMMAND handles it;\n"
+                "USR1:all: of any process that gets it; none: no\n"
+                "signal"},
     {COMMAND_RECORD, '\0', "paused", OPTION_FLAG, OPTION_FIELD(record.heap.paused),
         .help = "take no samples until the program asks for them\n"
                 "(heaptap_start in heaptap.h)"},
     {COMMAND_RECORD, '\0', "mmap", OPTION_FLAG, OPTION_FIELD(record.heap.record_mmap),
-        .help = "record anonymous mappings too, as rows of their\n"
-                "own under [mmap]: who makes a pool grow (python's,\n"
-                "V8's, an allocator's inside the program)"},
+        .help = "record anonymous mappings too, in rows below\n"
+                "[mmap]: these show who makes a pool grow, such as\n"
+                "python's, V8's, or that of the program's allocator"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "labels", OPTION_SET, .set = set_labels, .value = "LIST",
         .allowed = "thread, age, size, lifetime and backend, separated by commas",
         .help = "distinguish blocks by thread, age, size, lifetime\n"
@@ -223,23 +223,23 @@ static const struct option rows[] = {
         .help = "a block that is freed sooner, by the thread that\n"
                 "allocated it, is called temporary; default 1ms"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "symbols", OPTION_SET, .set = set_symbols, .choices = symbol_names,
-        .help = "names in the profile: full, the default, has\n"
-                "functions, inlined calls and lines; with raw there\n"
-                "are only addresses, for heaptap symbolize or pprof"},
+        .help = "what stands in the profile. full, the default:\n"
+                "functions, inlined calls and lines; raw: only\n"
+                "addresses, for heaptap symbolize or pprof"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "debuginfod", OPTION_FLAG, OPTION_FIELD(record.debuginfod),
         .help = "fetch missing debug files from the servers in\n"
                 "$DEBUGINFOD_URLS"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", OPTION_BYTES, OPTION_FIELD(record.rss_max_bytes),
         .least = 1 << 20, .most = PERIOD_BYTES_MAX, .value = "BYTES",
         .allowed = "1M to 1024G, for example 256M",
-        .help = "memory of the sampler above which the period\n"
-                "doubles; half of it is for stacks (1 GiB if no\n"
-                "limit is given), the rest of them are lost"},
+        .help = "when the sampler has more memory, the period\n"
+                "doubles; stacks get half of it (default 1 GiB),\n"
+                "and stacks that have no room are lost"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-cpu", OPTION_SET, .set = set_cpu_max, .value = "PERCENT",
         .allowed = "1 to 100",
-        .help = "share of one CPU that the sampler may take before\n"
-                "the period doubles, writing profiles apart; no\n"
-                "limit unless given"},
+        .help = "when the sampler takes more of one CPU, the period\n"
+                "doubles; the writing of profiles does not count;\n"
+                "default: no limit"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'q', "quiet", OPTION_SET, .set = options_set_quiet,
         .help = "no line at the start, no summary at the end"},
     {COMMAND_RECORD | COMMAND_ADOPT, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
@@ -259,15 +259,15 @@ static const struct option rows[] = {
                 "instead of COMMAND, until they end or Ctrl-C; what\n"
                 "they allocated before is not in the profile"},
     {COMMAND_RECORD, '\0', "children", OPTION_CHOICE, OPTION_FIELD(record.no_children), .choices = yes_or_no,
-        .help = "with --pid: whether the children that are there\n"
-                "are recorded too; default yes"},
+        .help = "with --pid: record the children that the processes\n"
+                "have, too; default yes"},
     {COMMAND_RECORD, '\0', "duration", OPTION_TIME, OPTION_FIELD(record.duration_ns),
         .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
         .help = "with --pid: detach after that time"},
     {COMMAND_RECORD, '\0', "force", OPTION_FLAG, OPTION_FIELD(record.force),
-        .help = "with --pid: also where a seccomp filter is in\n"
-                "force, which may end the process"},
+        .help = "with --pid: attach to a process with a seccomp\n"
+                "filter too; the filter may end the process"},
 };
 
 const struct option_table options_record = {rows, ARRAY_COUNT(rows)};
