@@ -217,8 +217,7 @@ const char *executed_obstacle(pid_t pid)
 	    .preload = preload,
 	};
 	static char clause[TARGET_UNPROFILED_BYTES];
-	const char *text =
-	    preload_check_obstacle(preload_check_inspect_by(proc_path(path, pid, "exe"), &who));
+	const char *text = preload_check_reason(preload_check_inspect_by(proc_path(path, pid, "exe"), &who));
 	if (text) {
 		snprintf(clause, sizeof(clause), "it %s", text);
 		text = clause;

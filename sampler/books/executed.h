@@ -33,7 +33,8 @@ void executed_begin(struct process *process);
  * target.unprofiled. */
 void executed_look(struct process *process, uint64_t now_ns);
 
-/* Why the program that a process executes does not use a region of ours; NULL if that is not found. The
+/* Why the program that a process executes does not use a region of ours: text that is good until the next
+ * call. NULL if that is not found. The
  * program has the same users and environment as the one that executed it. */
 const char *executed_obstacle(pid_t pid);
 

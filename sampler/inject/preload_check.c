@@ -307,18 +307,19 @@ enum preload_check_kind preload_check_inspect_by(const char *command, const stru
 	return PRELOAD_CHECK_UNKNOWN;
 }
 
-const char *preload_check_obstacle(enum preload_check_kind kind)
+const char *preload_check_reason(enum preload_check_kind kind)
 {
 	switch (kind) {
 	case PRELOAD_CHECK_STATIC:
-		return "is statically linked: the library cannot be preloaded";
+		return "it is statically linked: the library cannot be preloaded";
 	case PRELOAD_CHECK_PRIVILEGED:
-		return "gains privileges when it starts (setuid, setgid or capabilities): the loader ignores "
+		return "it gains privileges when it starts (setuid, setgid or capabilities): the loader "
+		       "ignores "
 		       "LD_PRELOAD";
 	case PRELOAD_CHECK_FOREIGN:
-		return "is built for another architecture: the library cannot be loaded";
+		return "it is built for another architecture: the library cannot be loaded";
 	case PRELOAD_CHECK_SANITIZER:
-		return "uses a sanitizer whose runtime must be loaded first (AddressSanitizer, "
+		return "it uses a sanitizer whose runtime must be loaded first (AddressSanitizer, "
 		       "ThreadSanitizer): "
 		       "the library is not preloaded";
 	case PRELOAD_CHECK_DYNAMIC:
@@ -327,4 +328,11 @@ const char *preload_check_obstacle(enum preload_check_kind kind)
 		break;
 	}
 	return NULL;
+}
+
+const char *preload_check_obstacle(enum preload_check_kind kind)
+{
+	const char *reason = preload_check_reason(kind);
+
+	return reason ? reason + strlen("it ") : NULL;
 }

@@ -42,6 +42,8 @@ enum preload_check_kind preload_check_inspect_by(const char *command, const stru
 
 /* A clause for the user, such as "is statically linked", or NULL for DYNAMIC, MUSL and UNKNOWN. */
 const char *preload_check_obstacle(enum preload_check_kind kind);
+/* The same with a subject: "it is statically linked". */
+const char *preload_check_reason(enum preload_check_kind kind);
 
 /* Checks the file of our own library, which was found. A loader that maps half of a library ends the program:
  * SIGBUS. copied: programs load a copy in memory. Returns 0, or -errno with a clause in `why`: "has 0 bytes:
