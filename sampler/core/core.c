@@ -144,9 +144,12 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-uint64_t core_look(struct core *core, bool ended, bool at_once)
+/* Reads what processes have written into shared memory, writes snapshots that are due, ends CPU profiles.
+ * Returns the time until the next look, at most. ended: a process may have ended. */
+static uint64_t look(struct core *core, bool ended)
 {
-	const bool looks = core->has_heap && (at_once || ended || clock_now_ns() >= core->heap_due_ns);
+	const bool looks =
+	    core->has_heap && (core->handlers->reads_at_once || ended || clock_now_ns() >= core->heap_due_ns);
 
 	if (looks && heap_capture_look(&core->heap, ended))
 		scheduler_hurry(core->scheduler);
@@ -187,7 +190,10 @@ int core_run(struct core *core)
 		}
 		for (int i = 0; i < count; i++)
 			ended = on_event(core, events[i].data.fd) || ended;
-		timeout_ns = core->handlers->look(core, ended);
+		const uint64_t before_ns =
+		    core->handlers->before_look ? core->handlers->before_look(core) : UINT64_MAX;
+		timeout_ns = least(before_ns, look(core, ended || core->launch.ended));
+		timeout_ns = least(timeout_ns, core->handlers->after_look(core));
 	} while (!core->handlers->is_over(core));
 	return EXIT_SUCCESS;
 }

@@ -37,9 +37,11 @@ struct core_handlers {
 	bool (*event)(struct core *core, int fd);
 	/* True: the child that has ended was the command's own. May be NULL. */
 	bool (*reap)(struct core *core, pid_t child, int status);
-	/* Does what causes no event, core_look() included. Returns the time until the next look, in
-	 * nanoseconds, at most. */
-	uint64_t (*look)(struct core *core, bool ended);
+	/* The command's own part of each look, before and after the core's. Both return the time until the
+	 * next look, in nanoseconds, at most. before_look may be NULL. */
+	uint64_t (*before_look)(struct core *core);
+	uint64_t (*after_look)(struct core *core);
+	bool reads_at_once; /* each look reads the regions; false: when they are due */
 	bool (*is_over)(struct core *core);
 	/* Writes the list for clients of the control socket. */
 	void (*list)(struct core *core, struct control_list_writer *writer);
@@ -96,11 +98,6 @@ int core_run(struct core *core);
 
 /* Handles the signals that have arrived, and waits for the children that have ended. */
 void core_read_signals(struct core *core);
-
-/* Reads what processes have written into shared memory, writes snapshots that are due, ends CPU profiles.
- * With at_once or `ended` it reads the regions now, else when that is due. Returns the time until the next
- * look, in nanoseconds, at most. */
-uint64_t core_look(struct core *core, bool ended, bool at_once);
 
 /* Finds the processes that have started since the last look: a request means these too. */
 void core_find_processes(struct core *core);

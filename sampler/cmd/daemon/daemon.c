@@ -177,17 +177,22 @@ static void save_guard(struct daemon *d, bool last)
 	d->guard_error = error;
 }
 
-static uint64_t look(struct core *core, bool ended)
+static uint64_t before_look(struct core *core)
 {
 	struct daemon *d = core->command;
-	uint64_t now_ns = clock_now_ns();
+	const uint64_t now_ns = clock_now_ns();
 
 	if (off_switch_look(&d->off, now_ns))
 		move_switch(d);
 	attach_jobs_give_up(d, now_ns);
-	const uint64_t find_ns = finder_run(d->finder, now_ns);
-	const uint64_t due_ns = core_look(core, ended, false); /* not every region at each notice */
-	now_ns = clock_now_ns();
+	return finder_run(d->finder, now_ns);
+}
+
+static uint64_t after_look(struct core *core)
+{
+	struct daemon *d = core->command;
+	const uint64_t now_ns = clock_now_ns();
+
 	store_keeper_run(&d->keeper, d->store, now_ns);
 	limit_load(d, now_ns);
 	save_guard(d, false);
@@ -196,7 +201,7 @@ static uint64_t look(struct core *core, bool ended)
 		log_line_tell_held(false);
 	}
 	tell_manager(d, now_ns);
-	return find_ns < due_ns ? find_ns : due_ns;
+	return UINT64_MAX;
 }
 
 static bool on_event(struct core *core, int fd)
@@ -204,7 +209,7 @@ static bool on_event(struct core *core, int fd)
 	struct daemon *d = core->command;
 
 	if (fd == d->off.fd || fd == finder_fd(d->finder) || attach_jobs_event(d, fd))
-		return false; /* look() looks at the switch and the notices in any case */
+		return false; /* before_look() looks at the switch and the notices in any case */
 	(void)candidate_ended(d, fd);
 	return true;
 }
@@ -350,7 +355,8 @@ int daemon_run(struct options *options)
 	static const struct core_handlers handlers = {.signal = on_signal,
 	    .event = on_event,
 	    .reap = on_child,
-	    .look = look,
+	    .before_look = before_look,
+	    .after_look = after_look,
 	    .is_over = is_over,
 	    .list = daemon_list_write,
 	    .is_off = is_off,

@@ -227,10 +227,9 @@ static uint64_t look_at_duration(struct session *s)
 	return UINT64_MAX;
 }
 
-static uint64_t look(struct core *core, bool ended)
+static uint64_t after_look(struct core *core)
 {
 	struct session *s = core->command;
-	const uint64_t due_ns = core_look(core, ended || core->launch.ended, true);
 	const uint64_t end_ns = look_at_duration(s);
 
 	if (core->has_heap)
@@ -240,7 +239,7 @@ static uint64_t look(struct core *core, bool ended)
 		s->attachments_stopped = true;
 		core_read_signals(core); /* attachments_stop() may have read SIGCHLD: wait for children */
 	}
-	return due_ns < end_ns ? due_ns : end_ns;
+	return end_ns;
 }
 
 static bool on_event(struct core *core, int fd)
@@ -361,7 +360,8 @@ void session_init(struct session *s, const struct options *options, enum signals
 {
 	static const struct core_handlers handlers = {.signal = on_signal,
 	    .event = on_event,
-	    .look = look,
+	    .after_look = after_look,
+	    .reads_at_once = true,
 	    .is_over = is_over,
 	    .list = session_list_write};
 
