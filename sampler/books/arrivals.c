@@ -7,8 +7,8 @@
 #include "sampler/books/offerer.h"
 #include "sampler/books/process_life.h"
 #include "sampler/books/program_run.h"
+#include "sampler/books/registry_look.h"
 #include "sampler/books/stale_places.h"
-#include "sampler/books/tend.h"
 #include "sampler/books/unfollowed.h"
 #include "sampler/books/walked.h"
 
@@ -26,7 +26,7 @@ static void adopt(struct registry *registry, struct program_run *run)
 	origin->attached_rss_bytes = region_header(run->region)->attached_rss_bytes;
 	stale_places_adopt(run);
 	for (uint32_t i = 0; i < REGION_PLACES; i++) {
-		struct process *process = program_run_process(run, i, registry->setup.modules);
+		struct process *process = program_run_meet(run, i, registry->setup.modules);
 
 		if (!process)
 			continue;
@@ -92,7 +92,7 @@ int arrivals_attach(
 	region_header(region)->attached_rss_bytes = attached->rss_bytes;
 	unfollowed_begin(run);
 	program_run_begin_period(run, attached->period_bytes);
-	tend_claims(registry);
+	registry_look_claims(registry);
 	return 0;
 }
 
@@ -112,7 +112,7 @@ void arrivals_stop_attached(struct registry *registry)
 void arrivals_visit_attached(
     struct registry *registry, void (*visit)(void *context, const struct target *target), void *context)
 {
-	tend_ended(registry);
+	registry_look_ended(registry);
 	books_each_process (process, &registry->setup.intake->books)
 		if (process->run->origin.attached_pid && !process->target.closed)
 			visit(context, &process->target);

@@ -109,9 +109,9 @@ static struct program_run *find_run(const struct intake *intake, uint64_t key)
 	return run && program_run_is_ready(run) ? run : NULL;
 }
 
-static struct process *find_process(struct intake *intake, struct program_run *run, uint32_t place)
+static struct process *meet(struct intake *intake, struct program_run *run, uint32_t place)
 {
-	struct process *process = run ? program_run_process(run, place, intake->modules) : NULL;
+	struct process *process = run ? program_run_meet(run, place, intake->modules) : NULL;
 
 	return process && !process->target.closed ? process : NULL;
 }
@@ -140,7 +140,7 @@ static void take_record_sample(struct intake *intake, const struct record *recor
 	intake->strangers += !run;
 	if (run && run->life.unchosen)
 		return;
-	s.process = find_process(intake, run, key & REGION_KEY_PLACE);
+	s.process = meet(intake, run, key & REGION_KEY_PLACE);
 	if (!s.process) {
 		intake->bad += run != NULL;
 		return;
@@ -236,7 +236,7 @@ static bool take_frames(struct buffer_context *context, const struct region_buff
     const unsigned char *addresses, size_t room)
 {
 	struct intake *intake = context->intake;
-	struct process *process = find_process(intake, context->run, header->place);
+	struct process *process = meet(intake, context->run, header->place);
 	const size_t bytes = header->stack_bytes < room ? header->stack_bytes : room;
 	const size_t count = bytes / sizeof(uint64_t);
 
@@ -270,7 +270,7 @@ static bool take_buffer(
 	if (header->content == BUFFER_FRAMES)
 		return take_frames(context, header, stack, room);
 	struct sample s = {
-	    .process = find_process(intake, context->run, header->place),
+	    .process = meet(intake, context->run, header->place),
 	    .slot = header->sample.slot,
 	    .tid = header->sample.tid,
 	    .mapped = header->flags & SLOT_MMAP,

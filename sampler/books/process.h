@@ -138,7 +138,7 @@ struct run_life {
 	uint64_t trigger_address; /* from the header */
 };
 
-/* tend.c: counts in the header at the last look */
+/* registry_look.c: counts in the header at the last look */
 struct run_looks {
 	uint64_t places_seen, requests_seen;
 };

@@ -3,7 +3,6 @@
 
 #include "pprof/text/clock.h"
 #include "sampler/intake/region_mapped.h"
-#include "sampler/intake/region_program.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"

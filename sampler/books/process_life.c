@@ -6,8 +6,8 @@
 #include "sampler/books/container_starter.h"
 #include "sampler/books/drain.h"
 #include "sampler/books/executed.h"
-#include "sampler/books/missed.h"
 #include "sampler/books/program_run.h"
+#include "sampler/books/unprofiled.h"
 #include "sampler/linux/epoll_set.h"
 #include "sampler/linux/thread_facts.h"
 
@@ -59,7 +59,7 @@ void process_life_watch(struct registry *registry, struct process *process)
 	registry->lives.arrivals++;
 	process->target.command = launch_is_command(setup->launch, process->target.pid);
 	if (process->target.command)
-		missed_note_command(&registry->missed, process->run->life.unchosen);
+		unprofiled_note_command(&registry->unprofiled, process->run->life.unchosen);
 	if (!process->run->life.unchosen) {
 		executed_begin(process);
 		/* Now: when the process is closed, that program run may be gone. */
@@ -85,10 +85,10 @@ void process_life_know_command(struct registry *registry)
 		if (!process->life.watched)
 			continue;
 		process->target.command = true;
-		missed_note_command(&registry->missed, process->run->life.unchosen);
+		unprofiled_note_command(&registry->unprofiled, process->run->life.unchosen);
 	}
 	books_each_run(run, books_of(registry)) if (run->life.declined && program_run_pid(run) == pid)
-	    missed_note_command_declined(&registry->missed, run->life.declined);
+	    unprofiled_note_command_declined(&registry->unprofiled, run->life.declined);
 }
 
 /* ---- the end */
@@ -110,7 +110,7 @@ void process_life_close(struct registry *registry, struct process *process, enum
 	if (end == TARGET_EXEC)
 		backend_fallback_executed(&registry->fallback, process->run);
 	if (process->run->life.unchosen) {
-		missed_note_unchosen(&registry->missed, process->target.title);
+		unprofiled_note_unchosen(&registry->unprofiled, process->target.title);
 		process_life_release(registry, process);
 		return;
 	}
@@ -147,13 +147,13 @@ void process_life_close_unseen(struct registry *registry, struct process *proces
 		target->unprofiled[0] = '\0';
 	char *reason = strstr(target->unprofiled, EXECUTED_UNSEEN);
 	const char *declined = process->executed.declined;
-	if (target->command && registry->missed.command_declined_text)
-		declined = registry->missed.command_declined_text;
+	if (target->command && registry->unprofiled.command_declined_text)
+		declined = registry->unprofiled.command_declined_text;
 	if (reason && declined)
 		snprintf(reason, (size_t)(target->unprofiled + sizeof(target->unprofiled) - reason),
 		    EXECUTED_UNSEEN "%s", declined);
 	if (reason && !process->executed.declined)
-		missed_note_executed(&registry->missed, target->unprofiled);
+		unprofiled_note_executed(&registry->unprofiled, target->unprofiled);
 	process_life_close(registry, process, TARGET_EXEC, 0);
 }
 

@@ -227,6 +227,55 @@ void program_run_free_process(struct process *process)
 	free(process);
 }
 
+static void begin_target(struct process *process)
+{
+	const struct program_run *run = process->run;
+	struct target *target = &process->target;
+
+	target->code_address = run->life.trigger_address;
+	target->plan = run->plan;
+	if (run->origin.offered)
+		target->start_ns = target->sampled_ns = started_ns(run, process->place);
+	if (run->origin.offered_after_ns && target->sampled_ns < run->claimed_ns)
+		target->sampled_ns = run->claimed_ns;
+	if (run->heap.labels & HEAP_LABEL_THREAD)
+		target->threads = threads_new();
+}
+
+/* Who the process is, before its maps are read. Returns what is known of it from before its end; NULL: it
+ * lives, or nothing is known. */
+static const struct offerer *find_who(struct process *process)
+{
+	process->was_running = process->place == 0 && process->run->origin.attached_pid != 0;
+	process_identity_find(process);
+	const struct offerer *offerer = offerer_that_ended(process, process_identity_told_pid(process));
+	if (offerer)
+		know_from_offerer(process, offerer);
+	process_find_account(process);
+	target_note_perf_map(&process->target);
+	if (!offerer)
+		process_identity_read_name(process);
+	return offerer;
+}
+
+static void begin_books(struct process *process)
+{
+	process->heap = heap_new(process->run->region, &process->run->heap);
+	stack_log_init(&process->log, process->run->region, process->place, process->target.stacks);
+	process->log.waits = process->run->life.state == RUN_ADOPTING;
+}
+
+/* What the process is called, after its maps were read: until then it may have executed another program. */
+static void find_names(struct process *process, const struct process *parent, const struct offerer *offerer)
+{
+	if (parent && !process->target.name[0])
+		memcpy(process->target.name, parent->target.name, sizeof(process->target.name));
+	process_identity_read_title(process);
+	if (!offerer)
+		process_identity_doubt_name(process);
+	inherit_full_name(process, parent);
+}
+
 static struct process *process_new(struct program_run *run, uint32_t number, struct modules *modules)
 {
 	struct process *process = calloc(1, sizeof(*process));
@@ -236,45 +285,22 @@ static struct process *process_new(struct program_run *run, uint32_t number, str
 	process->run = run;
 	process->place = number;
 	process->generation = atomic_load(&region_place(run->region, number)->generation);
-	bool ready = target_init(&process->target, 0, clock_now_ns());
-	process->target.code_address = run->life.trigger_address;
-	process->target.plan = run->plan;
-	if (run->origin.offered)
-		process->target.start_ns = process->target.sampled_ns = started_ns(run, number);
-	if (run->origin.offered_after_ns && process->target.sampled_ns < run->claimed_ns)
-		process->target.sampled_ns = run->claimed_ns;
-	process->heap = heap_new(run->region, &run->heap);
-	if (run->heap.labels & HEAP_LABEL_THREAD)
-		process->target.threads = threads_new();
-	process->was_running = number == 0 && run->origin.attached_pid != 0;
-	process_identity_find(process);
-	const struct offerer *offerer = offerer_that_ended(process, process_identity_told_pid(process));
-	if (offerer)
-		know_from_offerer(process, offerer);
-	process_find_account(process);
-	target_note_perf_map(&process->target);
-	if (!offerer)
-		process_identity_read_name(process);
+	const bool ready = target_init(&process->target, 0, clock_now_ns());
+	begin_target(process);
+	const struct offerer *offerer = find_who(process);
 	struct process *parent = process_parent(process);
 	open_maps(process, modules, parent);
-	stack_log_init(&process->log, run->region, number, process->target.stacks);
-	process->log.waits = run->life.state == RUN_ADOPTING;
+	begin_books(process);
 	enter(run, process);
 	if (!ready || !process->target.maps || !process->heap ||
 	    table_add(&run->books->processes, (uint64_t)process->target.pid, process) != 0) {
 		program_run_free_process(process);
 		return NULL;
 	}
-	if (parent) {
-		if (!process->target.name[0])
-			memcpy(process->target.name, parent->target.name, sizeof(process->target.name));
+	if (parent)
 		process_inherit(process);
-	}
 	process_weigh(process);
-	process_identity_read_title(process);
-	if (!offerer)
-		process_identity_doubt_name(process);
-	inherit_full_name(process, parent);
+	find_names(process, parent, offerer);
 	offerer_forget(process);
 	return process;
 }
@@ -303,17 +329,16 @@ bool program_run_look_again(struct process *process)
 	return true;
 }
 
-struct process *program_run_process(struct program_run *run, uint32_t number, struct modules *modules)
+struct process *program_run_meet(struct program_run *run, uint32_t number, struct modules *modules)
 {
-	struct region_place *place = region_place(run->region, number);
+	const struct region_place *place = region_place(run->region, number);
 
 	if (!program_run_is_ready(run) || !place)
 		return NULL;
 	if (run->places.at[number])
 		return run->places.at[number];
-	if (atomic_load_explicit(&place->state, memory_order_acquire) != PLACE_READY)
-		return NULL;
-	return process_new(run, number, modules);
+	const bool claimed = atomic_load_explicit(&place->state, memory_order_acquire) == PLACE_READY;
+	return claimed ? process_new(run, number, modules) : NULL;
 }
 
 void program_run_begin_period(struct program_run *run, uint64_t period_bytes)

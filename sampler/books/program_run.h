@@ -12,9 +12,9 @@ void program_run_free(struct program_run *run); /* closes the region; every proc
 /* The pid of the program run's own process, as far as it is known; 0: it is not. */
 pid_t program_run_pid(const struct program_run *run);
 
-/* The process at a place; it is created if it is in the shared memory and not known yet. NULL if there is
- * none. */
-struct process *program_run_process(struct program_run *run, uint32_t place, struct modules *modules);
+/* The process at a place. One that has claimed the place and is not known yet is looked up in /proc, and gets
+ * books. NULL if there is none. (Known ones alone: run->places.) */
+struct process *program_run_meet(struct program_run *run, uint32_t place, struct modules *modules);
 
 /* Forgets a finished process. Its place in the region is released by region_release_place(), not here. */
 void program_run_free_process(struct process *process);

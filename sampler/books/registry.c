@@ -7,7 +7,6 @@
 #include "sampler/books/program_run.h"
 #include "sampler/books/unfollowed.h"
 #include "sampler/books/walked.h"
-#include "sampler/intake/region_program.h"
 
 #include <string.h>
 
@@ -65,9 +64,9 @@ static void note_declined(struct registry *registry, struct program_run *run, co
 	struct process *process;
 
 	run->life.declined = why;
-	missed_note_declined(&registry->missed, why);
+	unprofiled_note_declined(&registry->unprofiled, why);
 	if (pid == registry->setup.launch->pid)
-		missed_note_command_declined(&registry->missed, why);
+		unprofiled_note_command_declined(&registry->unprofiled, why);
 	for (size_t cursor = 0;
 	     pid && (process = table_next(&registry->setup.intake->books.processes, (uint64_t)pid, &cursor));)
 		if (!process->target.closed && registry_is_older(process->run, run))
@@ -138,7 +137,7 @@ bool registry_empty(const struct registry *registry)
 void registry_remove_run(struct registry *registry, struct program_run *run)
 {
 	if (!program_run_is_ready(run) && !run->life.declined && !run->origin.offered)
-		missed_note_incomplete(&registry->missed);
+		unprofiled_note_incomplete(&registry->unprofiled);
 	unfollowed_end(run, &registry->setup.intake->births);
 	books_remove_run(run);
 	program_run_each_process(process, run) program_run_free_process(process);

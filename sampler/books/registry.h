@@ -7,8 +7,8 @@
  *   the process at place 0 is watched, breakpoints are set -> RUN_SETTLED
  *   no process is left and none has the region mapped (abandoned.h) -> run removed
  *
- * The files beside it do the rest: tend.h looks regularly, arrivals.h has program runs whose programs ran
- * before, process_life.h the processes, drain.h their samples, missed.h what was not profiled.
+ * The files beside it do the rest: registry_look.h looks regularly, arrivals.h has program runs whose programs ran
+ * before, process_life.h the processes, drain.h their samples, unprofiled.h what was not profiled.
  */
 #ifndef SAMPLER_BOOKS_REGISTRY_H
 #define SAMPLER_BOOKS_REGISTRY_H
@@ -17,7 +17,7 @@
 #include "sampler/books/backend_fallback.h"
 #include "sampler/books/choice.h"
 #include "sampler/books/intake.h"
-#include "sampler/books/missed.h"
+#include "sampler/books/unprofiled.h"
 #include "sampler/intake/launch.h"
 #include "sampler/intake/region_pool.h"
 #include "sampler/perf/probe.h"
@@ -44,7 +44,7 @@ struct registry {
 
 	/* Each of these is written by the file of its name. */
 	struct backend_fallback fallback;
-	struct missed missed;
+	struct unprofiled unprofiled;
 	struct abandoned abandoned;
 	struct process_lives {
 		uint64_t arrivals;    /* processes ever watched */
@@ -56,14 +56,14 @@ struct registry {
 		size_t most;    /* samples and frees of one run, at most, by the last drain */
 		uint64_t round; /* drain_some(): runs whose number is another are due */
 	} drain;
-	struct tend {
+	struct registry_looks {
 		uint64_t requests; /* for snapshots: how often a look found new ones in the shared memory */
 		uint64_t linger_ns,
 		    executed_ns;     /* last looks at what is left, and at what processes execute */
 		uint32_t lingers;    /* looks at what is left, so far */
 		uint64_t trimmed_ns; /* when freed memory was last returned */
 		bool to_trim;
-	} tend;
+	} looks;
 };
 
 /* To be called once the setup is there. */

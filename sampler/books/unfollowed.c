@@ -52,7 +52,7 @@ static void note(struct program_run *run, pid_t pid, const char *comm)
 
 struct look {
 	struct program_run *run;
-	struct missed *missed;
+	struct unprofiled *unprofiled;
 	uint64_t now_ns;
 	uint32_t depth;
 };
@@ -88,7 +88,7 @@ static bool is_accounted_for(const struct books *books, pid_t pid)
 	return !had && is_in_books(books, pid);
 }
 
-static void count_missed(struct missed *missed, struct unfollowed_child *child)
+static void count_unprofiled(struct unprofiled *unprofiled, struct unfollowed_child *child)
 {
 	char text[TARGET_UNPROFILED_BYTES];
 
@@ -97,7 +97,7 @@ static void count_missed(struct missed *missed, struct unfollowed_child *child)
 	    child->why ? child->why : "it has not loaded " PRELOAD_LIBRARY_NAME);
 	for (char *c = text; *c; c++)
 		*c = *c >= ' ' && *c <= '~' ? *c : '?';
-	missed_note_executed(missed, text);
+	unprofiled_note_executed(unprofiled, text);
 }
 
 static void inspect(struct unfollowed_child *child)
@@ -127,7 +127,7 @@ static void judge(const struct look *look, struct unfollowed_child *child)
 		return;
 	inspect(child);
 	if (old && child->program[0] && !is_accounted_for(look->run->books, child->pid)) /* meanwhile */
-		count_missed(look->missed, child);
+		count_unprofiled(look->unprofiled, child);
 }
 
 static int look_at_thread(void *context, pid_t tid);
@@ -177,7 +177,7 @@ static int look_at_thread(void *context, pid_t tid)
 }
 
 /* A process that has ended makes room for another. If it had an obstacle, nothing of it can come any more. */
-static void forget_ended(struct program_run *run, struct missed *missed)
+static void forget_ended(struct program_run *run, struct unprofiled *unprofiled)
 {
 	struct unfollowed *u = &run->unfollowed;
 
@@ -188,7 +188,7 @@ static void forget_ended(struct program_run *run, struct missed *missed)
 			continue;
 		if (!child->done && child->why && child->program[0] &&
 		    !is_in_books(run->books, child->pid))
-			count_missed(missed, child);
+			count_unprofiled(unprofiled, child);
 		*child = u->seen[--u->seen_count];
 	}
 }
@@ -200,17 +200,17 @@ static void find_stack(struct program_run *run)
 	struct unfollowed *u = &run->unfollowed;
 	const struct process *first = run->places.at[0];
 
-	if (!u->stack_start && first && first->target.pidfd >= 0 && !first->target.unprofiled[0] &&
+	if (!u->stack_start && first && !first->target.closed && first->target.pidfd >= 0 &&
 	    process_presence(first) == REGION_MAPPED)
 		u->stack_start = thread_facts_birth(first->target.pid).stack_start;
 }
 
-static void look(struct program_run *run, struct missed *missed, uint64_t now_ns)
+static void look(struct program_run *run, struct unprofiled *unprofiled, uint64_t now_ns)
 {
-	struct look all = {.run = run, .missed = missed, .now_ns = now_ns};
+	struct look all = {.run = run, .unprofiled = unprofiled, .now_ns = now_ns};
 
 	find_stack(run);
-	forget_ended(run, missed);
+	forget_ended(run, unprofiled);
 	program_run_each_process(process, run) if (!process->target.closed && process->target.pidfd >= 0)(
 	    void) proc_each_thread(process->target.pid, look_at_thread, &all);
 }
@@ -261,7 +261,7 @@ void unfollowed_record(struct table *births, const struct table *processes, cons
 }
 
 void unfollowed_tend(
-    struct program_run *run, struct missed *missed, bool by_records, bool verbose, uint64_t now_ns)
+    struct program_run *run, struct unprofiled *unprofiled, bool by_records, bool verbose, uint64_t now_ns)
 {
 	/* 1/100 of a processor for each program run, and 20 ms in advance */
 	static const struct throttle_rate rate = {.burst = 20 * 1000000, .units = 1, .step_ns = 100};
@@ -271,7 +271,7 @@ void unfollowed_tend(
 	if (!run->origin.offered && !(attached && by_records) && throttle_allows(&u->work, &rate, now_ns)) {
 		const uint64_t begin_cpu_ns = clock_thread_cpu_ns();
 
-		look(run, missed, now_ns);
+		look(run, unprofiled, now_ns);
 		throttle_spend(&u->work, clock_thread_cpu_ns() - begin_cpu_ns);
 	}
 	if (attached && u->count != u->said && verbose)

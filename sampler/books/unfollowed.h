@@ -7,13 +7,13 @@
  * us (uprobe), every such program is seen. Elsewhere only programs that live at a look are.
  *
  * Of any other process: a program without the library, or one that cannot reach us (a sandbox). They are
- * counted beside those that a process itself executes (missed.h). Only programs that live at a look are seen.
+ * counted beside those that a process itself executes (unprofiled.h). Only programs that live at a look are seen.
  */
 #ifndef SAMPLER_BOOKS_UNFOLLOWED_H
 #define SAMPLER_BOOKS_UNFOLLOWED_H
 
-#include "sampler/books/missed.h"
 #include "sampler/books/process.h"
+#include "sampler/books/unprofiled.h"
 #include "sampler/perf/record.h"
 
 /* The program run was attached to: children that are forked from now on count. */
@@ -26,7 +26,7 @@ void unfollowed_record(struct table *births, const struct table *processes, cons
 /* To be called now and then. by_records: the records of all processes reach us. verbose: logs a line about
  * new children of an attached process. */
 void unfollowed_tend(
-    struct program_run *run, struct missed *missed, bool by_records, bool verbose, uint64_t now_ns);
+    struct program_run *run, struct unprofiled *unprofiled, bool by_records, bool verbose, uint64_t now_ns);
 
 /* The program run is removed. */
 void unfollowed_end(struct program_run *run, struct table *births);

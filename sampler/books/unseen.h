@@ -13,7 +13,7 @@
 enum { UNSEEN_MAX = 8, UNSEEN_WHAT_BYTES = 320, UNSEEN_HOW_BYTES = 240, UNSEEN_FILE_BYTES = 64 };
 
 struct unseen_facts {
-	/* ---- the process' files (inside.h) */
+	/* ---- the process' files (unseen_facts.h) */
 	char program[UNSEEN_FILE_BYTES];        /* its file's name; "": unknown */
 	bool own_malloc;                        /* the program's malloc comes before heaptap's */
 	char calls[UNSEEN_WHAT_BYTES];          /* attached: files whose calls are not seen; "": none */

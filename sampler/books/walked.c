@@ -3,7 +3,7 @@
 
 #include "pprof/table/array.h"
 #include "pprof/text/clock.h"
-#include "sampler/books/lessons.h"
+#include "sampler/books/walk_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum {
 _Static_assert((uint32_t)STACKS_NODES_MAX <= (uint32_t)IN_OWN, "a stack's number does not reach that bit");
 
 struct walked {
-	struct lessons lessons;
+	struct walk_rows rows;
 	/* The stacks of numbers. `own` is the table of the program run's own process, which finds most of
 	 * them. `others` has copies of the stacks that its children have found, whose tables end with them.
 	 * NULL: empty. */
@@ -38,7 +38,7 @@ static struct walked *open_walked(struct program_run *run)
 	struct walked *walked = calloc(1, sizeof(*walked));
 	if (!walked)
 		return NULL;
-	lessons_open(&walked->lessons, run->region);
+	walk_rows_open(&walked->rows, run->region);
 	return run->walked.state = walked;
 }
 
@@ -53,7 +53,7 @@ void walked_free(struct program_run *run)
 
 	if (!walked)
 		return;
-	lessons_close(&walked->lessons);
+	walk_rows_close(&walked->rows);
 	stacks_unref(walked->own);
 	stacks_unref(walked->others);
 	free(walked->stack_of);
@@ -127,8 +127,8 @@ static void weigh(struct program_run *run)
 
 static bool may_be_later(const struct walked *walked, const struct process *process, uint64_t time_ns)
 {
-	return process->place == 0 && !walked->lessons.no_later_files && time_ns > walked->later_since_ns &&
-	    walk_table_takes_later(&walked->lessons.table);
+	return process->place == 0 && !walked->rows.no_later_files && time_ns > walked->later_since_ns &&
+	    walk_table_takes_later(&walked->rows.table);
 }
 
 void walked_learn(struct process *process, const struct walk_result *walk, uint32_t stack, uint64_t time_ns)
@@ -137,11 +137,11 @@ void walked_learn(struct process *process, const struct walk_result *walk, uint3
 
 	if (!walked || process->place >= WALK_PLACES)
 		return;
-	const struct lesson lesson =
-	    lessons_teach(&walked->lessons, walk, may_be_later(walked, process, time_ns));
-	uint32_t number = lesson.hash ? walk_table_number(&walked->lessons.table, lesson.hash) : 0;
+	const struct walk_rows_stack published =
+	    walk_rows_publish(&walked->rows, walk, may_be_later(walked, process, time_ns));
+	uint32_t number = published.hash ? walk_table_number(&walked->rows.table, published.hash) : 0;
 	if (number && !is_named(walked, number) && name(walked, process, number, stack) == 0)
-		walk_table_tell(&walked->lessons.table, number, WALK_NUMBER_KNOWN);
+		walk_table_tell(&walked->rows.table, number, WALK_NUMBER_KNOWN);
 	weigh(process->run);
 }
 
@@ -149,7 +149,7 @@ bool walked_is_ours(const struct process *process, uint32_t number)
 {
 	const struct walked *walked = process->run->walked.state;
 
-	return walked && process->place < WALK_PLACES && walk_table_is_ours(&walked->lessons.table, number);
+	return walked && process->place < WALK_PLACES && walk_table_is_ours(&walked->rows.table, number);
 }
 
 /* ---- comparing */
@@ -207,7 +207,7 @@ static void compare(struct process *process, const struct walk_result *walk, uin
 	    stacks_frame(stacks, path[alike])->pc == walk->frames[own + alike].pc)
 		alike++;
 	free(path);
-	lessons_ban(&walked->lessons, process->run->region,
+	walk_rows_ban(&walked->rows, process->run->region,
 	    alike ? walk->frames[own + alike - 1].module : walk->frames[0].module);
 }
 
@@ -218,22 +218,21 @@ static void compare(struct process *process, const struct walk_result *walk, uin
 static int introduce(struct process *process, const struct dumped_walk *dumped)
 {
 	struct walked *walked = process->run->walked.state;
-	const struct lesson lesson =
-	    lessons_teach(&walked->lessons, dumped->walk, may_be_later(walked, process, dumped->time_ns));
+	const struct walk_rows_stack published =
+	    walk_rows_publish(&walked->rows, dumped->walk, may_be_later(walked, process, dumped->time_ns));
 	const bool same =
-	    lesson.hash && lesson.hash == walk_table_hash(&walked->lessons.table, dumped->number);
+	    published.hash && published.hash == walk_table_hash(&walked->rows.table, dumped->number);
 	int error = name(walked, process, dumped->number, dumped->stack);
 
 	weigh(process->run);
 	if (error)
 		return error;
-	walk_table_tell(
-	    &walked->lessons.table, dumped->number, same ? WALK_NUMBER_KNOWN : WALK_NUMBER_UNUSED);
-	walked->counters.compared += lesson.hash && !lesson.later;
+	walk_table_tell(&walked->rows.table, dumped->number, same ? WALK_NUMBER_KNOWN : WALK_NUMBER_UNUSED);
+	walked->counters.compared += published.hash && !published.later;
 	/* The rows of a later file may have been renewed since. */
-	if (lesson.hash && !lesson.later && !same) {
+	if (published.hash && !published.later && !same) {
 		walked->counters.different++;
-		lessons_ban(&walked->lessons, process->run->region, NULL);
+		walk_rows_ban(&walked->rows, process->run->region, NULL);
 	}
 	return 0;
 }
@@ -254,15 +253,15 @@ int walked_told(struct process *process, const struct walk_result *walk, uint32_
 
 	if (is_named(walked, number))
 		return 0;
-	const struct lesson lesson =
-	    lessons_teach(&walked->lessons, walk, may_be_later(walked, process, time_ns));
-	if (!lesson.hash || lesson.hash != walk_table_hash(&walked->lessons.table, number))
+	const struct walk_rows_stack published =
+	    walk_rows_publish(&walked->rows, walk, may_be_later(walked, process, time_ns));
+	if (!published.hash || published.hash != walk_table_hash(&walked->rows.table, number))
 		return 0;
 	int error = name(walked, process, number, walk_intern(&process->target, walk));
 	weigh(process->run);
 	if (error)
 		return error;
-	walk_table_tell(&walked->lessons.table, number, WALK_NUMBER_KNOWN);
+	walk_table_tell(&walked->rows.table, number, WALK_NUMBER_KNOWN);
 	walked->counters.by_frames++;
 	return 0;
 }
@@ -328,7 +327,7 @@ static void ask_again(struct walked *walked, struct process_walked_waiting *wait
 	for (uint32_t word = 0; word < WALK_DRAIN_WORDS; word++) {
 		for (uint64_t bits = waiting->now[word] & waiting->before[word]; bits; bits &= bits - 1)
 			walk_table_ask_again(
-			    &walked->lessons.table, word * 64 + (uint32_t)__builtin_ctzll(bits));
+			    &walked->rows.table, word * 64 + (uint32_t)__builtin_ctzll(bits));
 		waiting->before[word] = waiting->now[word];
 	}
 }
@@ -353,7 +352,7 @@ static size_t drain_place(struct walked *walked, struct process *process)
 	    .changed = enter_count,
 	    .context = &draining,
 	};
-	mine->waiting->any = walk_table_drain(&walked->lessons.table, &drain);
+	mine->waiting->any = walk_table_drain(&walked->rows.table, &drain);
 	if (mine->waiting->any)
 		ask_again(walked, mine->waiting);
 	return draining.samples;
@@ -372,16 +371,16 @@ static void renew_later(struct walked *walked, struct program_run *run, bool map
 	uint64_t generation, again;
 	struct process *process = run->places.at[0];
 
-	if (!walk_table_is_stale(&walked->lessons.table, &generation) || !process || process->target.closed ||
+	if (!walk_table_is_stale(&walked->rows.table, &generation) || !process || process->target.closed ||
 	    clock_now_ns() - walked->later_since_ns < RENEW_NS ||
 	    (!maps_follow && !may_read_maps(&process->target)))
 		return;
-	walk_table_clear_later(&walked->lessons.table);
+	walk_table_clear_later(&walked->rows.table);
 	if (!maps_follow)
 		target_read_maps(&process->target, clock_now_ns(), 0);
 	walked->later_since_ns = clock_now_ns();
-	if (walk_table_is_stale(&walked->lessons.table, &again) && again == generation)
-		walk_table_renew(&walked->lessons.table, generation);
+	if (walk_table_is_stale(&walked->rows.table, &again) && again == generation)
+		walk_table_renew(&walked->rows.table, generation);
 }
 
 size_t walked_drain(struct program_run *run, bool maps_follow)

@@ -2,7 +2,7 @@
 /*
  * The walk backend of one program run (proto/walk.h): what its hook is taught, and what it has counted.
  *
- *   a dump was unwound, without a guess  -> its rows are published (lessons.h), and its number is known
+ *   a dump was unwound, without a guess  -> its rows are published (rows.h), and its number is known
  *   a walked sample was dumped as well   -> the first tells which stack the number is; it and any other is
  *                                           compared with what the hook has found
  *   the same, and no room for a dump     -> the hook says itself which stack it is; 1 in N is compared later

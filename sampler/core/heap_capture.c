@@ -7,7 +7,7 @@
 #include "pprof/text/text.h"
 #include "sampler/books/drain.h"
 #include "sampler/books/process_life.h"
-#include "sampler/books/tend.h"
+#include "sampler/books/registry_look.h"
 #include "sampler/books/walked.h"
 #include "sampler/linux/regs.h"
 
@@ -129,7 +129,7 @@ static void describe(void *context, uint64_t period_bytes, char *text, size_t by
 	const struct heap_capture *h = context;
 	char period[AMOUNT_BYTES], strangers[64] = "", missed[512], changed[256], dropped[256];
 
-	missed_describe(&h->registry.missed, h->registry.setup.pool, missed, sizeof(missed));
+	unprofiled_describe(&h->registry.unprofiled, h->registry.setup.pool, missed, sizeof(missed));
 	backend_fallback_describe(&h->registry.fallback, changed, sizeof(changed));
 	if (h->intake.strangers)
 		snprintf(strangers, sizeof(strangers), ", %" PRIu64 " of strangers", h->intake.strangers);
@@ -228,13 +228,13 @@ bool heap_capture_event(struct heap_capture *h, int fd)
 
 bool heap_capture_look(struct heap_capture *h, bool ended)
 {
-	const uint64_t arrivals = h->registry.lives.arrivals, requests = h->registry.tend.requests;
-	struct poll_interval_findings found = {.processes = tend_runs(&h->registry)};
+	const uint64_t arrivals = h->registry.lives.arrivals, requests = h->registry.looks.requests;
+	struct poll_interval_findings found = {.processes = registry_look_runs(&h->registry)};
 	uint64_t looked_ns = clock_now_ns();
 
 	found.samples = drain_some(&h->registry, DRAIN_NS);
 	if (ended)
-		tend_ended(&h->registry);
+		registry_look_ended(&h->registry);
 	found.processes += h->registry.lives.arrivals - arrivals;
 	/* The daemon has read /proc of a new process when it accepted the region; and on a machine there are
 	 * always new processes. It has no rings, only the buffers of each program run: many program runs
@@ -243,7 +243,7 @@ bool heap_capture_look(struct heap_capture *h, bool ended)
 		found.processes = 0;
 		found.samples = h->registry.drain.most;
 	}
-	found.requests = h->registry.tend.requests - requests;
+	found.requests = h->registry.looks.requests - requests;
 	poll_interval_note(&h->pace, &found, looked_ns);
 	return found.requests > 0;
 }

@@ -54,7 +54,7 @@ struct region_options {
 	uint32_t snapshot_signal;        /* 0: none */
 	bool signal_everywhere;          /* not in COMMAND's own process alone */
 	bool start_paused, no_peak, record_mmap;
-	bool command_line; /* runs report theirs: region_program.h */
+	bool command_line; /* runs report theirs: region_program_command_line() */
 };
 
 /* The clock for options.clock_id: CLOCK_MONOTONIC if the hook can read it without a system call (a sandbox
@@ -181,6 +181,12 @@ uint64_t region_not_cut_off(const struct region *region);
 
 /* Processes that take no more samples since they have set themselves a limit of memory (likewise). */
 uint64_t region_not_afforded(const struct region *region);
+
+/* Which program a program run is, as it says itself: hostile, good for a name. The path by which it was
+ * executed, of a script the script's; "" if there is none. Its arguments, separated by blanks, of a script
+ * the interpreter first; "" unless the region was made to ask for them. */
+void region_program_path(const struct region *region, char path[REGION_PATH_BYTES]);
+void region_program_command_line(const struct region *region, char line[REGION_COMMAND_LINE_BYTES]);
 
 /* Why a program run does not use its region, as it reports; NULL: it has reported nothing. */
 const char *region_declined_text(const struct region *region);

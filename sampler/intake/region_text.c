@@ -27,6 +27,23 @@ const char *region_declined_text(const struct region *region)
 	}
 }
 
+void region_program_path(const struct region *region, char path[REGION_PATH_BYTES])
+{
+	struct region_module first;
+	const unsigned char *at = region->base + region->offsets.modules;
+
+	memcpy(&first, at, sizeof(first));
+	memcpy(path, at + sizeof(first), REGION_PATH_BYTES);
+	path[first.path_bytes >= 1 && first.path_bytes <= REGION_PATH_BYTES ? first.path_bytes - 1 : 0] =
+	    '\0';
+}
+
+void region_program_command_line(const struct region *region, char line[REGION_COMMAND_LINE_BYTES])
+{
+	memcpy(line, region->base + region->offsets.command_line, REGION_COMMAND_LINE_BYTES);
+	line[REGION_COMMAND_LINE_BYTES - 1] = '\0';
+}
+
 bool region_unseen_malloc(const struct region *region)
 {
 	return region_header(region)->unseen & REGION_UNSEEN_MALLOC;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/write/snapshot_unseen.h"
 
-#include "sampler/books/inside.h"
+#include "sampler/books/unseen_facts.h"
 #include "sampler/linux/perf_map_file.h"
 
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static struct entry *find_entries(const struct stacks *stacks)
 		if (mapping->kind == MAP_KIND_ANON) /* all of it was generated at run time */
 			entries[i].end = UINT64_MAX;
 		else
-			(void)inside_runtime_entry(mapping->module, &entries[i].start, &entries[i].end);
+			(void)unseen_facts_runtime_entry(mapping->module, &entries[i].start, &entries[i].end);
 	}
 	return entries;
 }
@@ -103,11 +103,12 @@ void snapshot_unseen_look(struct snapshot_unseen *unseen, const struct process *
 	*facts = (struct unseen_facts){
 	    .with_mmap = region_header(region)->record_mmap == 1, .own_malloc = region_unseen_malloc(region)};
 	(void)region_unseen_files(region, facts->calls);
-	inside_look(facts, process->target.maps, process->target.name);
+	unseen_facts_look(facts, process->target.maps, process->target.name);
 	measure(facts, resident);
 	if (facts->runtime.kind && process->target.readable && !process->target.closed) {
-		facts->asks = facts->runtime.kind == RUNTIME_JVM && inside_asks(process->target.pid);
-		facts->runtime_by_malloc = inside_runtime_by_malloc(process->target.pid, facts->runtime.kind);
+		facts->asks = facts->runtime.kind == RUNTIME_JVM && unseen_facts_asks(process->target.pid);
+		facts->runtime_by_malloc =
+		    unseen_facts_runtime_by_malloc(process->target.pid, facts->runtime.kind);
 	}
 	if (facts->runtime.kind && !names_functions(process))
 		weigh_names(facts, process, view);

@@ -6,7 +6,7 @@
 #include "proto/region_layout.h"
 #include "sampler/books/arrivals.h"
 #include "sampler/books/program_run.h"
-#include "sampler/books/tend.h"
+#include "sampler/books/registry_look.h"
 #include "sampler/intake/launch.h"
 
 #include <fcntl.h>
@@ -138,9 +138,9 @@ static struct program_run *take(struct region *region, pid_t pid)
 
 static void linger(void)
 {
-	registry.tend.linger_ns = 0;
+	registry.looks.linger_ns = 0;
 	registry.abandoned.work = (struct throttle){0};
-	tend_runs(&registry);
+	registry_look_runs(&registry);
 }
 
 static size_t count_runs(void)
@@ -211,9 +211,9 @@ static void between_two_looks_there_is_a_rest(void **state)
 	assert_true(registry.abandoned.work.left <= 0);
 	regions[0] = make_anonymous();
 	take(regions[0], 0);
-	registry.tend.linger_ns = 0;
+	registry.looks.linger_ns = 0;
 	registry.abandoned.work = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
-	tend_runs(&registry);
+	registry_look_runs(&registry);
 	assert_int_equal(count_runs(), 1);
 	linger();
 	assert_true(registry_empty(&registry));

@@ -57,7 +57,7 @@ static int open_scene(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = 0; /* nobody to be found: no maps either */
 		atomic_store(&region_place(region, i)->state, PLACE_READY);
-		s->process[i] = program_run_process(s->run, i, s->store);
+		s->process[i] = program_run_meet(s->run, i, s->store);
 	}
 	return !s->process[0] || !s->process[1];
 }

@@ -52,13 +52,13 @@ static void nobody_there(void **state)
 {
 	struct scene *s = *state;
 
-	assert_null(program_run_process(s->run, 0, s->store));
+	assert_null(program_run_meet(s->run, 0, s->store));
 	atomic_store(&region_place(s->region, 0)->state, PLACE_CLAIMED);
-	assert_null(program_run_process(s->run, 0, s->store));
+	assert_null(program_run_meet(s->run, 0, s->store));
 	atomic_store(&region_place(s->region, 0)->state, PLACE_DEAD);
-	assert_null(program_run_process(s->run, 0, s->store));
-	assert_null(program_run_process(s->run, REGION_PLACES, s->store));
-	assert_null(program_run_process(s->run, UINT32_MAX, s->store));
+	assert_null(program_run_meet(s->run, 0, s->store));
+	assert_null(program_run_meet(s->run, REGION_PLACES, s->store));
+	assert_null(program_run_meet(s->run, UINT32_MAX, s->store));
 	s->run->life.state = RUN_CLAIMED;
 	assert_null(claim(s, 0, getpid(), 0));
 	assert_int_equal(s->run->places.live, 0);
@@ -79,7 +79,7 @@ static void who_maps_the_region_is_known(void **state)
 	const struct map *map = maps_find(process->target.maps, (uintptr_t)some_code);
 	assert_non_null(map);
 	assert_string_equal(map_path(map), s->exe);
-	assert_ptr_equal(program_run_process(s->run, 0, s->store), process);
+	assert_ptr_equal(program_run_meet(s->run, 0, s->store), process);
 	assert_int_equal(s->run->places.live, 1);
 	stranger_end(&stranger);
 	assert_false(process_is_there(process));

@@ -66,7 +66,7 @@ static inline struct process *claim(struct scene *s, uint32_t number, pid_t pid,
 	place->pid = (uint32_t)pid;
 	place->parent = parent_word;
 	atomic_store(&place->state, PLACE_READY);
-	return program_run_process(s->run, number, s->store);
+	return program_run_meet(s->run, number, s->store);
 }
 
 /* One that is made anew. */

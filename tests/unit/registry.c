@@ -49,7 +49,7 @@ static void a_program_from_its_claim_to_its_end(void **state)
 	assert_null(process_life_find(&s->registry, pid));
 	LOOK_UNTIL(s, registry_empty(&s->registry));
 	assert_int_equal(s->closed_count, 1);
-	assert_int_equal(s->registry.missed.incomplete, 0);
+	assert_int_equal(s->registry.unprofiled.incomplete, 0);
 }
 
 /* Its books are closed by the first look after the end. */
@@ -66,7 +66,7 @@ static void the_last_samples_before_the_end_are_read(void **state)
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 1\n"), 1);
 	assert_true(process_samples(process) > taken);
 	stranger_end(&shell);
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_true(s->closed[0].taken > taken);
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
@@ -99,7 +99,7 @@ static void samples_and_an_end_during_the_look(void **state)
 	drain_all(&s->registry);
 	uint64_t taken = process_life_find(&s->registry, shell.pid)->counters.taken;
 	at_the_first_poll = &shell;
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_true(s->closed[0].taken > taken);
 	assert_int_equal(s->closed[0].taken, s->closed[0].counted);
@@ -117,7 +117,7 @@ static void a_process_that_has_ended_before_it_was_seen(void **state)
 	stranger_end(&shell);
 	assert_true(s->intake.find_runs(s->intake.context));
 	drain_all(&s->registry);
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_true(s->closed[0].taken > 0);
 	LOOK_UNTIL(s, registry_empty(&s->registry));
@@ -135,15 +135,15 @@ static void a_process_that_is_met_when_no_descriptor_is_left(void **state)
 	assert_true(s->intake.find_runs(s->intake.context));
 	struct rlimit before = descriptors_take_away();
 	for (int i = 0; i < 3; i++) {
-		s->registry.tend.linger_ns = 0; /* the look is due */
-		tend_runs(&s->registry);
-		tend_ended(&s->registry);
+		s->registry.looks.linger_ns = 0; /* the look is due */
+		registry_look_runs(&s->registry);
+		registry_look_ended(&s->registry);
 	}
 	descriptors_give_back(before);
 	assert_int_equal(s->closed_count, 0);
 	assert_int_equal(s->registry.lives.arrivals, 1);
 	assert_null(process_life_find(&s->registry, shell.pid));
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	const struct process *process = process_life_find(&s->registry, shell.pid);
 	assert_non_null(process);
 	assert_string_equal(process->target.title, "sh");
@@ -187,23 +187,23 @@ static void end_of_command(struct scene *s, bool told_late)
 		s->launch.pid = shell.pid;
 	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
 	if (told_late) {
-		assert_false(s->registry.missed.command_seen);
+		assert_false(s->registry.unprofiled.command_seen);
 		s->launch.pid = shell.pid;
 		newest(s)->life.declined = "a reason"; /* that came before, too */
 		process_life_know_command(&s->registry);
 		newest(s)->life.declined = NULL;
-		assert_string_equal(s->registry.missed.command_declined_text, "a reason");
+		assert_string_equal(s->registry.unprofiled.command_declined_text, "a reason");
 	}
-	assert_true(s->registry.missed.command_seen);
+	assert_true(s->registry.unprofiled.command_seen);
 	stranger_end(&shell);
 	for (int i = 0; i < 20; i++) {
 		look(s);
-		tend_ended(&s->registry);
+		registry_look_ended(&s->registry);
 	}
 	assert_int_equal(s->closed_count, 0);
 	s->launch.ended = s->launch.status_known = true;
 	s->launch.status = 7 << 8;
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXITED);
 	assert_int_equal(s->closed[0].status, 7 << 8);
@@ -246,7 +246,7 @@ static void a_claim_that_comes_to_nothing_is_given_up_and_counted(void **state)
 	struct ticket ticket;
 	char path[64], text[256];
 
-	missed_describe(&s->registry.missed, s->registry.setup.pool, text, sizeof(text));
+	unprofiled_describe(&s->registry.unprofiled, s->registry.setup.pool, text, sizeof(text));
 	assert_string_equal(text, "");
 	assert_int_equal(sscanf(region_pool_env(s->pool), "%63[^:]", path), 1);
 	FILE *file = fopen(path, "r");
@@ -259,8 +259,8 @@ static void a_claim_that_comes_to_nothing_is_given_up_and_counted(void **state)
 	look(s);
 	assert_false(registry_empty(&s->registry));
 	LOOK_UNTIL(s, registry_empty(&s->registry));
-	assert_int_equal(s->registry.missed.incomplete, 1);
-	missed_describe(&s->registry.missed, s->registry.setup.pool, text, sizeof(text));
+	assert_int_equal(s->registry.unprofiled.incomplete, 1);
+	unprofiled_describe(&s->registry.unprofiled, s->registry.setup.pool, text, sizeof(text));
 	assert_string_equal(
 	    text, "not profiled: 0 programs without a free region, 1 that did not finish attaching");
 	assert_int_equal(s->registry.lives.arrivals, 0);
@@ -300,11 +300,11 @@ static void start_another_in_the_look(struct scene *s, void (*then)(struct scene
 	assert_int_equal(tell(&second, "echo 1\n"), 1);
 	s->meanwhile = start_another;
 	s->then = then;
-	s->registry.tend.linger_ns = 0; /* the look is due */
-	tend_runs(&s->registry);
+	s->registry.looks.linger_ns = 0; /* the look is due */
+	registry_look_runs(&s->registry);
 	assert_null(s->meanwhile);
 	LOOK_UNTIL(s, s->closed_count);
-	assert_int_equal(s->registry.missed.incomplete, 0);
+	assert_int_equal(s->registry.unprofiled.incomplete, 0);
 	assert_true(s->closed[0].taken > 0);
 	stranger_end(&first);
 	stranger_end(&second);
@@ -372,7 +372,7 @@ static void the_place_of_the_next_child_stays(void **state)
 	struct region_place *place = region_place(region, 1);
 	place->pid = INT32_MAX;
 	atomic_store(&place->state, PLACE_READY);
-	struct process *process = program_run_process(run, 1, s->modules);
+	struct process *process = program_run_meet(run, 1, s->modules);
 	assert_non_null(process);
 	region_release_place_of(region, 1, process->generation); /* by the other one */
 	assert_int_equal(atomic_load(&place->state), PLACE_FREE);

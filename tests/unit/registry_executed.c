@@ -50,7 +50,7 @@ static void a_program_that_is_never_seen_in_the_same_process(void **state)
 	assert_int_equal(tell(&shell, "a=abcdefgh; b=$a$a; c=$b$b; echo 5; unset LD_PRELOAD; exec cat\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
 	for (uint64_t end_ns = clock_now_ns() + DEADLINE_S * SECOND_NS; !s->closed_count;) {
-		tend_runs(&s->registry);
+		registry_look_runs(&s->registry);
 		usleep(2000);
 		assert_true(clock_now_ns() < end_ns);
 	}
@@ -72,7 +72,7 @@ static void another_program_that_has_ended_too(void **state)
 	assert_int_equal(tell(&shell, "echo 5; exec cat\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
 	stranger_end(&shell);
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_true(s->closed_count > 0);
 	assert_string_equal(s->closed[0].title, "sh");
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
@@ -91,12 +91,12 @@ static void a_program_that_was_executed_after_the_look_began(void **state)
 	struct process *process = (struct process *)(uintptr_t)process_life_find(&s->registry, shell.pid);
 	executed_note(process, "other", clock_now_ns() + 3600 * SECOND_NS);
 	assert_string_not_equal(process->target.unprofiled, "");
-	s->registry.tend.linger_ns = 0; /* every look is due */
-	tend_runs(&s->registry);
+	s->registry.looks.linger_ns = 0; /* every look is due */
+	registry_look_runs(&s->registry);
 	assert_int_equal(s->closed_count, 0);
 	process->executed.noted_ns = 0; /* long ago, however short the machine has been up */
-	s->registry.tend.linger_ns = 0;
-	tend_runs(&s->registry);
+	s->registry.looks.linger_ns = 0;
+	registry_look_runs(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
 	stranger_end(&shell);
@@ -114,23 +114,23 @@ static void a_program_that_was_executed_before_the_first_look(void **state)
 
 		assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
 		assert_int_equal(tell(&shell, "6\n"), 6);
-		tend_claims(&s->registry);
+		registry_look_claims(&s->registry);
 		size_t cursor = 0;
 		struct process *process =
 		    table_next(&s->intake.books.processes, (uint64_t)shell.pid, &cursor);
 		assert_non_null(process);
 		assert_int_equal(process->target.pidfd, -1);
 		executed_note(process, "cat", clock_now_ns() + 3600 * SECOND_NS);
-		tend_ended(&s->registry);
+		registry_look_ended(&s->registry);
 		assert_int_equal(s->closed_count, 0);
 		if (late)
 			process->executed.noted_ns = 0; /* long ago, however short the machine has been up */
 		else
 			stranger_end(&shell);
-		tend_ended(&s->registry);
+		registry_look_ended(&s->registry);
 		assert_int_equal(s->closed_count, 1);
 		assert_int_equal(s->closed[0].end, TARGET_EXEC);
-		assert_int_equal(s->registry.missed.executed, 1 + late);
+		assert_int_equal(s->registry.unprofiled.executed, 1 + late);
 		s->closed_count = 0;
 		if (late)
 			stranger_end(&shell);
@@ -152,7 +152,7 @@ static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "echo 5; unset LD_PRELOAD; exec cat\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
-	tend_claims(&s->registry);
+	registry_look_claims(&s->registry);
 	size_t cursor = 0;
 	s->loading = table_next(&s->intake.books.processes, (uint64_t)shell.pid, &cursor);
 	assert_non_null(s->loading);
@@ -160,11 +160,11 @@ static void a_program_that_is_told_of_after_the_end_was_noted(void **state)
 	struct stranger another = start_shell(s);
 	assert_int_equal(tell(&another, "echo 1\n"), 1);
 	s->meanwhile = tell_of_the_exec;
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_null(s->meanwhile);
 	assert_int_equal(s->closed_count, 0);
 	stranger_end(&shell);
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
 	stranger_end(&another);
@@ -182,15 +182,15 @@ static void a_child_that_is_found_after_its_exec(void **state)
 	assert_int_equal(tell(&shell, "6\n"), 6);
 	LOOK_UNTIL(s, s->intake.books.processes.count == 2);
 	struct process *process = s->intake.books.processes.entries[1].item;
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_string_equal(process->target.unprofiled,
 	    "executed cat, which is not profiled: it has not loaded libheaptap.so");
 	assert_int_equal(s->closed_count, 0);
 	process->executed.noted_ns = 0; /* long ago, however short the machine has been up */
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	assert_int_equal(s->registry.missed.executed, 1);
+	assert_int_equal(s->registry.unprofiled.executed, 1);
 	stranger_end(&shell);
 }
 
@@ -207,10 +207,10 @@ static void a_child_in_a_pid_namespace_is_not_taken_for_another(void **state)
 	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; unset LD_PRELOAD; exec cat)\n"), 5);
 	assert_int_equal(tell(&shell, "6\n"), 6);
 	LOOK_UNTIL(s, s->intake.books.processes.count == 2);
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_UNSEEN);
-	assert_int_equal(s->registry.missed.executed, 0);
+	assert_int_equal(s->registry.unprofiled.executed, 0);
 	stranger_end(&shell);
 }
 
@@ -223,20 +223,20 @@ static void a_child_that_is_found_after_its_program(void **state)
 	struct stranger shell = start_shell(s);
 	assert_int_equal(tell(&shell, "(a=abcdefgh; b=$a$a; echo 5; exec sh)\n"), 5);
 	assert_int_equal(tell(&shell, "echo 6\n"), 6);
-	tend_claims(&s->registry);
+	registry_look_claims(&s->registry);
 	assert_int_equal(
 	    s->intake.books.processes.count, 2); /* both shells, and not what was before the second */
-	s->registry.tend.linger_ns = s->registry.tend.executed_ns = clock_now_ns();
-	tend_runs(&s->registry);
+	s->registry.looks.linger_ns = s->registry.looks.executed_ns = clock_now_ns();
+	registry_look_runs(&s->registry);
 	assert_int_equal(s->intake.books.processes.count, 3);
 	struct process *process = s->intake.books.processes.entries[2].item;
 	assert_int_equal(process->place, 1);
 	assert_int_equal(process->target.pidfd, -1);
 	executed_note(process, "sh", clock_now_ns() + 3600 * SECOND_NS);
-	tend_ended(&s->registry);
+	registry_look_ended(&s->registry);
 	assert_int_equal(s->closed_count, 1);
 	assert_int_equal(s->closed[0].end, TARGET_EXEC);
-	assert_int_equal(s->registry.missed.executed, 0);
+	assert_int_equal(s->registry.unprofiled.executed, 0);
 	stranger_end(&shell);
 }
 

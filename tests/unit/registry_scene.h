@@ -13,7 +13,7 @@
 #include "sampler/books/drain.h"
 #include "sampler/books/process_life.h"
 #include "sampler/books/program_run.h"
-#include "sampler/books/tend.h"
+#include "sampler/books/registry_look.h"
 #include "sampler/intake/launch.h"
 #include "tests/unit/stranger.h"
 
@@ -180,10 +180,10 @@ static inline void look(struct scene *s)
 	struct epoll_event event;
 	int count = epoll_wait(s->registry.setup.epoll_fd, &event, 1, 2);
 
-	tend_runs(&s->registry);
+	registry_look_runs(&s->registry);
 	drain_all(&s->registry);
 	if (count > 0)
-		tend_ended(&s->registry);
+		registry_look_ended(&s->registry);
 }
 
 #define LOOK_UNTIL(s, condition)                                                         \

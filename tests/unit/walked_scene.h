@@ -70,7 +70,7 @@ static inline int begin(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		region_place(region, i)->pid = (uint32_t)getpid();
 		atomic_store(&region_place(region, i)->state, PLACE_READY);
-		process[i] = program_run_process(run, i, store);
+		process[i] = program_run_meet(run, i, store);
 		assert_non_null(process[i]);
 	}
 	return 0;

@@ -4,7 +4,7 @@
 #include "pprof/table/array.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
-#include "sampler/books/inside.h"
+#include "sampler/books/unseen_facts.h"
 #include "sampler/cmd/doctor/doctor_program.h"
 #include "sampler/cmd/doctor/finding.h"
 #include "sampler/cmd/doctor/program_file.h"
@@ -293,7 +293,7 @@ static void say_unseen(struct findings *findings, pid_t pid)
 	struct modules *modules = modules_new(0);
 	struct unseen unseen = {.count = 0};
 
-	if (modules && inside_look_at_process(&facts, modules, pid) == 0)
+	if (modules && unseen_facts_look_at_process(&facts, modules, pid) == 0)
 		unseen_describe(&unseen, &facts);
 	doctor_program_say_unseen(findings, "it", &unseen);
 	if (modules)

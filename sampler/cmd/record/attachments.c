@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/record/attachments.h"
 
-#include "sampler/books/inside.h"
+#include "sampler/books/unseen_facts.h"
 
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
@@ -240,7 +240,7 @@ static void look_at_unseen(
 	if (a->setup.options->verbosity < 0)
 		return;
 	(void)region_unseen_files(region, facts.calls);
-	(void)inside_look_at_process(&facts, a->setup.modules, pid);
+	(void)unseen_facts_look_at_process(&facts, a->setup.modules, pid);
 	unseen_describe(unseen, &facts);
 }
 

@@ -144,23 +144,24 @@ static void print_missed(
 {
 	const struct registry *registry = &h->registry;
 	char text[sizeof(summary->missed)];
-	const char *why = registry->missed.command_declined_text;
+	const char *why = registry->unprofiled.command_declined_text;
 
 	if (!why && region_pool_unmapped(registry->setup.pool))
 		why = "the sampler's own limit of address space (ulimit -v) leaves no room for the memory "
 		      "that it "
 		      "shares with a program";
-	if (registry->missed.command_unchosen)
+	if (registry->unprofiled.command_unchosen)
 		why = "not chosen by --only and --exclude";
 	bool started = registry->setup.launch->pid && options->operand_count; /* not attached to */
 	snprintf(text, sizeof(text), "%s", started ? options->operands[0] : "");
 	utf8_disarm(text, strlen(text)); /* no name adds a line */
-	if ((!registry->missed.command_seen || registry->missed.command_unchosen) && started)
+	if ((!registry->unprofiled.command_seen || registry->unprofiled.command_unchosen) && started)
 		fprintf(out, "no profile of %s: %s\n", text,
 		    why ? why
 		        : "it did not load libheaptap.so (statically linked, setuid, or it cleared "
 		          "LD_PRELOAD)");
-	missed_describe(&registry->missed, registry->setup.pool, summary->missed, sizeof(summary->missed));
+	unprofiled_describe(
+	    &registry->unprofiled, registry->setup.pool, summary->missed, sizeof(summary->missed));
 	if (summary->missed[0])
 		fprintf(out, "%s\n", summary->missed);
 	if (heap_dropped_describe(h->source.dropped, SNAPSHOT_DROP_USER, text, sizeof(text)))
@@ -174,7 +175,7 @@ static void print_missed_since(const struct end_summary *summary, const struct h
 {
 	char text[sizeof(summary->missed)];
 
-	missed_describe(&h->registry.missed, h->registry.setup.pool, text, sizeof(text));
+	unprofiled_describe(&h->registry.unprofiled, h->registry.setup.pool, text, sizeof(text));
 	if (summary->said && strcmp(text, summary->missed) != 0)
 		fprintf(out, "%s%s\n", summary->missed[0] ? "in all, " : "", text);
 }

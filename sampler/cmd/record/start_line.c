@@ -3,8 +3,8 @@
 
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
-#include "sampler/books/inside.h"
 #include "sampler/books/unseen.h"
+#include "sampler/books/unseen_facts.h"
 #include "sampler/inject/program_symbols.h"
 #include "sampler/inject/script_line.h"
 #include "sampler/linux/program_path.h"
@@ -104,7 +104,7 @@ static void say_unseen(const struct options *options, char path[PATH_MAX])
 	}
 	facts.own_malloc = symbols.own_malloc;
 	facts.runtime = symbols.runtime;
-	facts.runtime_by_malloc = inside_runtime_by_malloc(getpid(), symbols.runtime.kind);
+	facts.runtime_by_malloc = unseen_facts_runtime_by_malloc(getpid(), symbols.runtime.kind);
 	memcpy(facts.allocator, symbols.allocator, sizeof(facts.allocator));
 	snprintf(facts.allocator_file, sizeof(facts.allocator_file), "%s", strrchr(path, '/') + 1);
 	unseen_describe(&unseen, &facts);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/books/inside.h"
+#include "sampler/books/unseen_facts.h"
 
 #include "sampler/inject/preload_library.h"
 #include "sampler/inject/program_symbols.h"
@@ -106,7 +106,7 @@ static bool is_libc(const struct map *map)
 	return map->has_bias && strcmp(name, "libc.so.6") == 0;
 }
 
-void inside_look(struct unseen_facts *facts, const struct maps *maps, const char *program)
+void unseen_facts_look(struct unseen_facts *facts, const struct maps *maps, const char *program)
 {
 	const struct module *before = NULL;
 	const struct map *libc = NULL;
@@ -124,7 +124,7 @@ void inside_look(struct unseen_facts *facts, const struct maps *maps, const char
 	}
 }
 
-bool inside_runtime_entry(struct module *module, uint64_t *start, uint64_t *end)
+bool unseen_facts_runtime_entry(struct module *module, uint64_t *start, uint64_t *end)
 {
 	const struct program_symbols *symbols = module ? symbols_of(module) : NULL;
 
@@ -137,7 +137,7 @@ bool inside_runtime_entry(struct module *module, uint64_t *start, uint64_t *end)
 
 /* ---- a process */
 
-bool inside_asks(pid_t pid)
+bool unseen_facts_asks(pid_t pid)
 {
 	char text[PROC_STATUS_BYTES];
 
@@ -145,7 +145,7 @@ bool inside_asks(pid_t pid)
 	    proc_status_number(text, "\nSigCgt:", 16, 0) & 1u << (SIGQUIT - 1);
 }
 
-bool inside_runtime_by_malloc(pid_t pid, enum runtime_kind kind)
+bool unseen_facts_runtime_by_malloc(pid_t pid, enum runtime_kind kind)
 {
 	char *text = kind ? malloc(ENVIRONMENT_BYTES) : NULL;
 	const ssize_t bytes = text ? proc_read(pid, "environ", text, ENVIRONMENT_BYTES) : 0;
@@ -171,7 +171,7 @@ static bool names_functions(pid_t pid, const struct maps *maps)
 	return fd >= 0;
 }
 
-int inside_look_at_process(struct unseen_facts *facts, struct modules *modules, pid_t pid)
+int unseen_facts_look_at_process(struct unseen_facts *facts, struct modules *modules, pid_t pid)
 {
 	char program[PATH_MAX];
 	struct maps *maps = maps_new(modules, pid, true);
@@ -179,9 +179,9 @@ int inside_look_at_process(struct unseen_facts *facts, struct modules *modules, 
 
 	if (!error) {
 		(void)proc_read_exe(pid, program, sizeof(program));
-		inside_look(facts, maps, program);
-		facts->asks = inside_asks(pid);
-		facts->runtime_by_malloc = inside_runtime_by_malloc(pid, facts->runtime.kind);
+		unseen_facts_look(facts, maps, program);
+		facts->asks = unseen_facts_asks(pid);
+		facts->runtime_by_malloc = unseen_facts_runtime_by_malloc(pid, facts->runtime.kind);
 		facts->names_unknown = facts->runtime.kind && !names_functions(pid, maps);
 	}
 	if (maps)

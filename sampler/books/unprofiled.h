@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that were not profiled, by reason: counted, and put into words. */
-#ifndef SAMPLER_BOOKS_MISSED_H
-#define SAMPLER_BOOKS_MISSED_H
+#ifndef SAMPLER_BOOKS_UNPROFILED_H
+#define SAMPLER_BOOKS_UNPROFILED_H
 
 #include "sampler/intake/region_pool.h"
 #include "sampler/intake/target.h"
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 /* All zero at first. Read by others. */
-struct missed {
+struct unprofiled {
 	uint64_t incomplete;       /* runs that claimed a region and never got ready */
 	uint64_t declined;         /* runs that could not use their region */
 	const char *declined_text; /* why, of the last one; NULL if there is none */
@@ -24,16 +24,17 @@ struct missed {
 	const char *command_declined_text; /* why COMMAND's run did not use its region; NULL if it did */
 };
 
-void missed_note_incomplete(struct missed *missed);
-void missed_note_declined(struct missed *missed, const char *why);
-void missed_note_executed(struct missed *missed, const char *unseen);
-void missed_note_unchosen(struct missed *missed, const char *title);
+void unprofiled_note_incomplete(struct unprofiled *unprofiled);
+void unprofiled_note_declined(struct unprofiled *unprofiled, const char *why);
+void unprofiled_note_executed(struct unprofiled *unprofiled, const char *unseen);
+void unprofiled_note_unchosen(struct unprofiled *unprofiled, const char *title);
 
-void missed_note_command(struct missed *missed, bool unchosen);
-void missed_note_command_declined(struct missed *missed, const char *why);
+void unprofiled_note_command(struct unprofiled *unprofiled, bool unchosen);
+void unprofiled_note_command_declined(struct unprofiled *unprofiled, const char *why);
 
 /* Describes all of these in one line, with what the pool knows; "" if there are none, or without a pool: a
  * daemon's list has a reason for each process. pool may be NULL. */
-void missed_describe(const struct missed *missed, const struct region_pool *pool, char *text, size_t bytes);
+void unprofiled_describe(
+    const struct unprofiled *unprofiled, const struct region_pool *pool, char *text, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/books/tend.h"
+#include "sampler/books/registry_look.h"
 
 #include "pprof/text/clock.h"
 #include "sampler/books/abandoned.h"
@@ -29,7 +29,7 @@ enum {
 static void settle_run(struct registry *registry, struct program_run *run, bool *drained)
 {
 	registry_settled(run);
-	struct process *process = program_run_process(run, 0, registry->setup.modules);
+	struct process *process = program_run_meet(run, 0, registry->setup.modules);
 	if (!process)
 		return;
 	if (process->target.pid)
@@ -65,7 +65,7 @@ static void settle_runs(struct registry *registry)
 	free(batch);
 }
 
-size_t tend_claims(struct registry *registry)
+size_t registry_look_claims(struct registry *registry)
 {
 	size_t came = registry_take_claims(registry);
 
@@ -85,7 +85,7 @@ static void find_places(struct registry *registry, struct program_run *run)
 		return;
 	run->looks.places_seen = claimed;
 	for (uint32_t i = 1; i < REGION_PLACES; i++) {
-		struct process *process = program_run_process(run, i, registry->setup.modules);
+		struct process *process = program_run_meet(run, i, registry->setup.modules);
 
 		if (process && !process->target.closed)
 			process_life_watch(registry, process);
@@ -96,7 +96,7 @@ static void note_requests(struct registry *registry, struct program_run *run)
 {
 	uint64_t requests = atomic_load(&region_header(run->region)->requests);
 
-	registry->tend.requests += requests != run->looks.requests_seen;
+	registry->looks.requests += requests != run->looks.requests_seen;
 	run->looks.requests_seen = requests;
 }
 
@@ -120,10 +120,10 @@ static void look_at_executed(struct registry *registry, struct program_run *run,
  * offered program run that a program was not seen, and looks cost a daemon most. */
 static bool is_due(const struct registry *registry, const struct program_run *run, uint64_t now, bool linger)
 {
-	const bool often = now - registry->tend.executed_ns >= EXECUTED_NS;
+	const bool often = now - registry->looks.executed_ns >= EXECUTED_NS;
 
 	if (run->origin.offered)
-		return linger && (registry->tend.lingers + run->region->id) % OFFERED_LINGERS == 0;
+		return linger && (registry->looks.lingers + run->region->id) % OFFERED_LINGERS == 0;
 	return linger || (often && now - run->claimed_ns < YOUNG_NS);
 }
 
@@ -139,40 +139,40 @@ static void tend_run(struct registry *registry, struct program_run *run, uint64_
 	if (run->life.unchosen || !is_due(registry, run, now, linger))
 		return;
 	look_at_executed(registry, run, now);
-	unfollowed_tend(run, &registry->missed, registry->setup.probe->backend == BACKEND_UPROBE,
+	unfollowed_tend(run, &registry->unprofiled, registry->setup.probe->backend == BACKEND_UPROBE,
 	    registry->setup.verbosity > 0, now);
 }
 
 /* ---- all */
 
-void tend_ended(struct registry *registry)
+void registry_look_ended(struct registry *registry)
 {
 	if (!process_life_note_ended(registry))
 		return;
 	drain_ended(registry); /* after the end of each */
 	/* A process that has ended may have executed another program before, and be closed by its program
 	 * run. */
-	tend_claims(registry);
+	registry_look_claims(registry);
 	process_life_close_ended(registry);
 }
 
 /* After a burst of processes returns freed memory to the kernel; glibc kept more than half of it. */
-static void trim(struct tend *tend, uint64_t now)
+static void trim(struct registry_looks *looks, uint64_t now)
 {
-	if (!tend->to_trim || now - tend->trimmed_ns < TRIM_NS)
+	if (!looks->to_trim || now - looks->trimmed_ns < TRIM_NS)
 		return;
 	malloc_trim(0);
-	tend->trimmed_ns = now;
-	tend->to_trim = false;
+	looks->trimmed_ns = now;
+	looks->to_trim = false;
 }
 
-size_t tend_runs(struct registry *registry)
+size_t registry_look_runs(struct registry *registry)
 {
 	const struct books *books = &registry->setup.intake->books;
-	struct tend *tend = &registry->tend;
-	size_t came = tend_claims(registry);
+	struct registry_looks *looks = &registry->looks;
+	size_t came = registry_look_claims(registry);
 	uint64_t now = clock_now_ns();
-	bool linger = now - tend->linger_ns >= (registry->setup.launch->ended ? LINGER_END_NS : LINGER_NS);
+	bool linger = now - looks->linger_ns >= (registry->setup.launch->ended ? LINGER_END_NS : LINGER_NS);
 
 	if (linger)
 		abandoned_look(&registry->abandoned, books, now);
@@ -182,15 +182,15 @@ size_t tend_runs(struct registry *registry)
 		if (!linger || !abandoned_is(run, now))
 			continue;
 		registry_remove_run(registry, run);
-		tend->to_trim = true;
+		looks->to_trim = true;
 	}
 	if (linger && registry->lives.unwatched)
-		tend_ended(registry);
-	trim(tend, now);
-	if (now - tend->executed_ns >= EXECUTED_NS)
-		tend->executed_ns = now;
+		registry_look_ended(registry);
+	trim(looks, now);
+	if (now - looks->executed_ns >= EXECUTED_NS)
+		looks->executed_ns = now;
 	if (linger)
-		tend->linger_ns = now;
-	tend->lingers += linger;
+		looks->linger_ns = now;
+	looks->lingers += linger;
 	return came;
 }

@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/books/lessons.h"
+#include "sampler/books/walk_rows.h"
 
 #include "sampler/unwind/go_switch.h"
 
 #include <string.h>
 
-void lessons_open(struct lessons *lessons, const struct region *region)
+void walk_rows_open(struct walk_rows *rows, const struct region *region)
 {
 	const struct region_header *header = region_header(region);
 	uint32_t count = *(const volatile uint32_t *)&header->start_files;
 
-	walk_table_open(&lessons->table, region);
-	lessons->start_count = count < REGION_START_FILES ? count : REGION_START_FILES;
-	memcpy(lessons->start_files, header->start_file, sizeof(lessons->start_files));
-	lessons->no_later_files = header->attached_after_ns != 0;
+	walk_table_open(&rows->table, region);
+	rows->start_count = count < REGION_START_FILES ? count : REGION_START_FILES;
+	memcpy(rows->start_files, header->start_file, sizeof(rows->start_files));
+	rows->no_later_files = header->attached_after_ns != 0;
 }
 
-void lessons_close(struct lessons *lessons)
+void walk_rows_close(struct walk_rows *rows)
 {
-	for (size_t i = 0; i < lessons->banned_count; i++)
-		module_unref(lessons->banned[i]);
+	for (size_t i = 0; i < rows->banned_count; i++)
+		module_unref(rows->banned[i]);
 }
 
-static bool is_start_file(const struct lessons *lessons, uint64_t pc)
+static bool is_start_file(const struct walk_rows *rows, uint64_t pc)
 {
-	for (uint32_t i = 0; i < lessons->start_count; i++)
-		if (pc >= lessons->start_files[i].start && pc < lessons->start_files[i].end)
+	for (uint32_t i = 0; i < rows->start_count; i++)
+		if (pc >= rows->start_files[i].start && pc < rows->start_files[i].end)
 			return true;
 	return false;
 }
 
 /* The libc unmaps its character set converters itself, not by the dlclose that has a hook. */
-static bool is_banned(const struct lessons *lessons, const struct module *module)
+static bool is_banned(const struct walk_rows *rows, const struct module *module)
 {
 	if (strstr(module->path, "/gconv/"))
 		return true;
-	for (size_t i = 0; i < lessons->banned_count; i++)
-		if (lessons->banned[i] == module)
+	for (size_t i = 0; i < rows->banned_count; i++)
+		if (rows->banned[i] == module)
 			return true;
 	return false;
 }
@@ -79,14 +79,14 @@ static const struct cfi_rule *frame_rule(struct maps *maps, const struct unwind_
 	return map ? maps_generated_rule(maps, map, frame->pc, regs_arch_native()->e_machine) : &cfi_no_rule;
 }
 
-static bool publish(struct lessons *lessons, const struct unwind_frame *frame, struct walk_rule rule,
+static bool publish(struct walk_rows *rows, const struct unwind_frame *frame, struct walk_rule rule,
     bool may_be_later, bool *later)
 {
-	const bool of_later = !is_start_file(lessons, frame->pc);
+	const bool of_later = !is_start_file(rows, frame->pc);
 
 	*later |= of_later;
 	return (may_be_later || !of_later) &&
-	    walk_table_add_row(&lessons->table, of_later, frame->pc + 1, rule);
+	    walk_table_add_row(&rows->table, of_later, frame->pc + 1, rule);
 }
 
 /*
@@ -95,66 +95,67 @@ static bool publish(struct lessons *lessons, const struct unwind_frame *frame, s
  * has taken its place, the hook's walk by the old row leads to no return address with a row, or to a stack
  * that no dump confirms.
  */
-static bool teach_row(struct lessons *lessons, struct maps *maps, const struct unwind_frame *frame,
+static bool publish_row(struct walk_rows *rows, struct maps *maps, const struct unwind_frame *frame,
     bool may_be_later, bool *later)
 {
 	struct walk_rule rule;
 
 	if (frame->activation || frame->step != UNWIND_STEP_CFI ||
-	    (frame->module && is_banned(lessons, frame->module)) || !rule_of(frame_rule(maps, frame), &rule))
+	    (frame->module && is_banned(rows, frame->module)) || !rule_of(frame_rule(maps, frame), &rule))
 		return false;
-	return publish(lessons, frame, rule, may_be_later, later);
+	return publish(rows, frame, rule, may_be_later, later);
 }
 
-static bool teach_switch(struct lessons *lessons, struct maps *maps, const struct unwind_frame *frame,
+static bool publish_switch(struct walk_rows *rows, struct maps *maps, const struct unwind_frame *frame,
     bool may_be_later, bool *later)
 {
 	struct go_switch found;
 
-	return !is_banned(lessons, frame->module) && go_switch_at(maps, frame->pc + 1, &found) &&
-	    publish(lessons, frame,
+	return !is_banned(rows, frame->module) && go_switch_at(maps, frame->pc + 1, &found) &&
+	    publish(rows, frame,
 	        walk_go_rule(found.depth_word, found.has_record ? WALK_GO_RECORD : WALK_GO_RETURN_ADDRESS),
 	        may_be_later, later);
 }
 
 /* The frames of a goroutine need no rows: the hook finds them by frame pointers. */
-static bool teach_frame(
-    struct lessons *lessons, const struct walk_result *walk, size_t i, bool may_be_later, bool *later)
+static bool publish_frame(
+    struct walk_rows *rows, const struct walk_result *walk, size_t i, bool may_be_later, bool *later)
 {
 	const struct unwind_frame *frame = &walk->frames[i];
 
 	if (!walk->go_switch || i < walk->go_switch)
-		return teach_row(lessons, walk->maps, frame, may_be_later, later);
-	return i > walk->go_switch || teach_switch(lessons, walk->maps, frame, may_be_later, later);
+		return publish_row(rows, walk->maps, frame, may_be_later, later);
+	return i > walk->go_switch || publish_switch(rows, walk->maps, frame, may_be_later, later);
 }
 
-struct lesson lessons_teach(struct lessons *lessons, const struct walk_result *walk, bool may_be_later)
+struct walk_rows_stack walk_rows_publish(
+    struct walk_rows *rows, const struct walk_result *walk, bool may_be_later)
 {
-	struct lesson lesson = {.later = false};
+	struct walk_rows_stack published = {.later = false};
 	uint64_t hash = WALK_HASH_BEGIN;
 
 	const bool whole = walk->outcome == UNWIND_COMPLETE;
 
 	if ((!whole && !walk->go_switch) || walk->count < 2 || walk->count > WALK_FRAMES_MAX)
-		return lesson;
+		return published;
 	for (size_t i = 1; i < walk->count; i++) {
 		const struct unwind_frame *frame = &walk->frames[i];
 
-		if (!teach_frame(lessons, walk, i, may_be_later, &lesson.later))
-			return lesson;
+		if (!publish_frame(rows, walk, i, may_be_later, &published.later))
+			return published;
 		if (frame->module != walk->frames[0].module)
 			hash = walk_hash_step(hash, frame->pc + 1);
 	}
 	if (whole)
-		lesson.hash = walk_hash_end(hash, lesson.later ? lessons->table.generation + 1 : 0);
-	return lesson;
+	published.hash = walk_hash_end(hash, published.later ? rows->table.generation + 1 : 0);
+	return published;
 }
 
-void lessons_ban(struct lessons *lessons, const struct region *region, struct module *module)
+void walk_rows_ban(struct walk_rows *rows, const struct region *region, struct module *module)
 {
-	walk_table_clear(&lessons->table);
-	if (module && lessons->banned_count < LESSONS_BANNED)
-		lessons->banned[lessons->banned_count++] = module_ref(module);
+	walk_table_clear(&rows->table);
+	if (module && rows->banned_count < WALK_ROWS_BANNED)
+		rows->banned[rows->banned_count++] = module_ref(module);
 	else
 		atomic_store(&region_header(region)->walk, 0);
 }
