@@ -7,7 +7,8 @@
  * us (uprobe), every such program is seen. Elsewhere only programs that live at a look are.
  *
  * Of any other process: a program without the library, or one that cannot reach us (a sandbox). They are
- * counted beside those that a process itself executes (unprofiled.h). Only programs that live at a look are seen.
+ * counted beside those that a process itself executes (unprofiled.h). Only programs that live at a look are
+ * seen.
  */
 #ifndef SAMPLER_BOOKS_UNFOLLOWED_H
 #define SAMPLER_BOOKS_UNFOLLOWED_H
