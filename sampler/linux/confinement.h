@@ -7,12 +7,18 @@
 #ifndef SAMPLER_LINUX_CONFINEMENT_H
 #define SAMPLER_LINUX_CONFINEMENT_H
 
+#include <stdbool.h>
+
 /*
  * Keeps only the descriptors `one` and `other`. Ends the process after `cpu_seconds` of CPU time, or when the
  * thread that forked it ends. Returns 0, or -errno, after which the process must not go on. System calls are
  * not filtered if the kernel has no seccomp filters, or if a sanitizer's runtime is in the program.
  */
 int confinement_enter(int one, int other, unsigned int cpu_seconds);
+
+/* From confinement_enter() on, openat(2) raises SIGSYS, whose handler gives the result, instead of failing
+ * with EPERM. False: calls are not filtered here. */
+bool confinement_trap_opens(void);
 
 /* Only filters the system calls. The process must have PR_SET_NO_NEW_PRIVS. */
 int confinement_filter_calls(void);

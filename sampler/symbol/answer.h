@@ -72,7 +72,7 @@ struct symbol_facts {
 	bool has_lines;
 	bool has_inlines;
 	bool debug_file; /* the names come (also) from a separate debug file */
-	bool split;      /* inlined calls of some units are in .dwo or .dwp files, which are not read */
+	bool split;      /* inlined calls of some units are in .dwo files, which were not found, or .dwp */
 };
 
 #endif

@@ -6,6 +6,7 @@
 #include "sampler/linux/regular_file.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/symbol/demangle.h"
+#include "sampler/symbol/split_files.h"
 #include "sampler/symbol/symcodec.h"
 #include "sampler/symbol/symsource.h"
 
@@ -29,7 +30,7 @@ enum {
 	FULL_SECONDS = 30, /* of CPU time: the C library's debug file takes 0.1 */
 	FUNCTIONS_SECONDS = 10,
 	START_TRIES = 100, /* 0.1 s apart, while fork fails */
-	OPENS_MAX = 64,
+	OPENS_MAX = 2 * SPLIT_FILES_MAX + 64,
 	LOOK_MS = 200,
 	ASLEEP_LOOKS_MAX = 25, /* the child may sleep for an instant before it gets our message */
 	BUILD_ID_BYTES_MAX = 64,
@@ -184,6 +185,7 @@ static int read_file(int socket, const struct symbol_file *file, const struct sy
 
 	if (!names)
 		return -ENOMEM;
+	split_files_begin(&files, file->path);
 	err = symsource_open(&opened, file, options, &files, names);
 	const struct source source = {err ? 0 : symsource_id(&opened), err, !err && opened.facts.debug_file};
 	if (send_message(socket, MESSAGE_SOURCE, &source, sizeof(source)) != 0 ||
@@ -217,6 +219,7 @@ static __attribute__((noreturn)) void run_child(
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "heaptap-symbols");
 	allow_stack();
+	split_files_prepare();
 	if (confinement_enter(
 	        socket, file->fd, options->detail == SYMBOL_FULL ? FULL_SECONDS : FUNCTIONS_SECONDS) != 0)
 		_exit(1);

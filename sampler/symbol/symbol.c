@@ -245,7 +245,8 @@ static void cache_store(struct symbols *symbols, const struct symbol_file *file,
 	uint8_t *bytes;
 	size_t byte_count;
 
-	if (key.count == 0 ||
+	/* Missing .dwo files may come. */
+	if (key.count == 0 || facts->split ||
 	    symcodec_encode(facts, table->vaddrs, table->results, table->count, &bytes, &byte_count) != 0)
 		return;
 	symcache_write(symbols->options.cache_folder, symbols->options.cache_limit_bytes, key.bytes,

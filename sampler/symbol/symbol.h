@@ -35,8 +35,8 @@ void symbols_free(struct symbols *symbols);
 int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
     struct symbol_result *out, struct symbol_facts *facts);
 
-/* Is a part of the file's debug info in .dwo or .dwp files, which are not read? False if the file cannot be
- * read. */
+/* Are inlined calls of the file missing, since they are in .dwo files, which are not found, or .dwp? False if
+ * the file cannot be read. */
 bool symbols_is_split(const char *path);
 
 #endif

@@ -13,6 +13,7 @@
 #include "sampler/symbol/demangle.h"
 #include "sampler/symbol/inlines.h"
 #include "sampler/symbol/scopes.h"
+#include "sampler/symbol/split_files.h"
 #include "sampler/symbol/symcodec.h"
 #include "sampler/symbol/units.h"
 
@@ -369,11 +370,24 @@ static int resolve_chain(struct unit *unit, int32_t node, uint64_t vaddr, struct
 	return count == 0 || store(unit->source, frames, count, result) ? 0 : -ENOMEM;
 }
 
+/* The DIE that has the unit's functions: of a split unit, that of its own file. */
+static Dwarf_Die *functions_of(struct symsource *source, Dwarf_Die *unit, Dwarf_Die *split)
+{
+	if (!unit_is_split(unit))
+		return unit;
+	if (!split_files_find(unit, split)) {
+		source->facts.split = true;
+		return unit;
+	}
+	source->facts.has_inlines = true;
+	return split;
+}
+
 static int resolve_unit(struct symsource *source, Dwarf_Off offset, const uint64_t *vaddrs,
     const size_t *places, size_t n, struct symbol_result *results)
 {
 	struct unit unit = {.source = source};
-	Dwarf_Die die;
+	Dwarf_Die die, split, *functions;
 	int error;
 
 	if (source->dwarf_lines > DWARF_LINES_MAX && !open_dwarf(source))
@@ -381,9 +395,10 @@ static int resolve_unit(struct symsource *source, Dwarf_Off offset, const uint64
 	if (!dwarf_offdie(source->dwarf, offset, &die))
 		return 0;
 	unit_lines_init(&unit.lines, &die, source->names);
-	scopes_init(&unit.scopes, &die);
+	functions = functions_of(source, &die, &split);
+	scopes_init(&unit.scopes, functions);
 	source->dwarf_lines += unit.lines.line_count;
-	error = inlines_init(&unit.inlines, &die, vaddrs, n);
+	error = inlines_init(&unit.inlines, functions, vaddrs, n);
 	unit.named = error ? NULL : calloc(unit.inlines.node_count + 1, sizeof(*unit.named));
 	if (!unit.named)
 		error = -ENOMEM;
@@ -419,13 +434,14 @@ static int resolve_units(struct symsource *source, struct batch *batch, const ui
     struct symbol_result *results)
 {
 	struct unit_facts facts;
+	Dwarf_Die die, split;
+	bool any = false;
 	int error = units_assign(source->dwarf, &source->extents, vaddrs, n, batch->units, &facts);
 
 	if (error || !facts.any)
 		return error;
 	source->facts.source = SYMBOL_DWARF;
 	source->facts.has_inlines = facts.any_inlines;
-	source->facts.split = facts.any_split;
 	source->facts.has_lines = facts.any_lines;
 	for (size_t i = 0; i < n; i++)
 		batch->members[i] = (struct member){batch->units[i], i};
@@ -437,9 +453,13 @@ static int resolve_units(struct symsource *source, struct batch *batch, const ui
 			batch->places[count] = batch->members[i + count].place;
 			batch->vaddrs[count] = vaddrs[batch->places[count]];
 		}
+		any |= unit != 0;
 		if (unit != 0)
 			error = resolve_unit(source, unit, batch->vaddrs, batch->places, count, results);
 	}
+	/* Nothing was asked of any unit: whether split units can be read is still told. */
+	if (!error && !any && facts.split && dwarf_offdie(source->dwarf, facts.split, &die))
+		(void)functions_of(source, &die, &split);
 	return error;
 }
 

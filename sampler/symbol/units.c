@@ -51,6 +51,13 @@ static void assign_unit(struct assignment *assignment, Dwarf_Die *unit)
 	}
 }
 
+/* clang's skeletons may have the inlined calls themselves. */
+bool unit_is_split(Dwarf_Die *unit)
+{
+	return (dwarf_hasattr(unit, DW_AT_dwo_name) || dwarf_hasattr(unit, DW_AT_GNU_dwo_name)) &&
+	    dwarf_haschildren(unit) != 1;
+}
+
 int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *vaddrs, size_t n,
     Dwarf_Off *unit_offsets, struct unit_facts *facts)
 {
@@ -74,10 +81,11 @@ int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *va
 		if ((type != DW_UT_compile && type != DW_UT_skeleton) ||
 		    dwarf_tag(&die) == DW_TAG_partial_unit)
 			continue;
-		const bool split = type == DW_UT_skeleton && dwarf_haschildren(&die) != 1;
+		const bool split = unit_is_split(&die);
 
 		facts->any = true;
-		facts->any_split |= split;
+		if (split && !facts->split)
+			facts->split = dwarf_dieoffset(&die);
 		facts->any_inlines |= !split;
 		facts->any_lines |= dwarf_hasattr(&die, DW_AT_stmt_list) != 0;
 		assign_unit(&assignment, &die);

@@ -299,7 +299,8 @@ static void note_split(struct symbolizer *symbolizer, const struct module *modul
 	if (symbolizer->split_count++ >= SPLIT_COMMENTS_MAX)
 		return;
 	snprintf(text, sizeof(text),
-	    "no inlined calls of %.100s: its debug info is split (.dwo or .dwp), which heaptap does not read",
+	    "inlined calls of %.100s are missing: they are in .dwo files, which were not found, or in a .dwp "
+	    "file",
 	    slash ? slash + 1 : module->path);
 	utf8_disarm(text, strlen(text));
 	profile_add_comment(symbolizer->profile, text);

@@ -67,12 +67,16 @@ static void sections_compressed_by_zstd_are_read(void **state)
 	symbols_free(answer.symbols);
 }
 
-/* The .dwo files are not there: what is left are lines, and functions from the symbol table. */
-static void split_dwarf_without_its_files_gives_lines(void **state)
+/* Where the compiler put the .dwo files, beside the program, and nowhere: then there are lines, and functions
+ * from the symbol table. */
+static void split_dwarf_is_read_where_its_files_are(void **state)
 {
 	static const char *const commands[] = {"g++ -O2 -g -gsplit-dwarf -gdwarf-5",
 	    "g++ -O2 -g -gsplit-dwarf -gdwarf-4",
-	    "clang++ -O2 -g -gsplit-dwarf -gdwarf-5 -fno-split-dwarf-inlining"};
+	    "clang++ -O2 -g -gsplit-dwarf -gdwarf-5 -fno-split-dwarf-inlining",
+	    "clang++ -O2 -g -gsplit-dwarf -gdwarf-4 -fno-split-dwarf-inlining"};
+	static const char *const steps[] = {"g++ -o split split.o", "mkdir -p else && mv *.dwo split else/",
+	    "rm else/*.dwo && mv else/split split"};
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		uint64_t vaddrs[MARKS];
@@ -81,18 +85,27 @@ static void split_dwarf_without_its_files_gives_lines(void **state)
 
 		snprintf(command, sizeof(command), "%s -c", commands[i]);
 		build(*state, "split.o", command);
-		assert_int_equal(workshop_run(*state, "g++ -o split split.o && rm -f *.dwo"), 0);
-		read_marks(*state, "split", vaddrs);
-		ask(&full, workshop_path(*state, "split"), NULL, vaddrs, &answer);
-		assert_int_equal(answer.facts.source, SYMBOL_DWARF);
-		assert_true(answer.facts.split && !answer.facts.has_inlines);
-		assert_true(symbols_is_split(workshop_path(*state, "split")));
-		assert_int_equal(answer.results[0].frame_count, 1);
-		assert_string_equal(answer.results[0].frames[0].name, "app::outer");
-		assert_int_equal(answer.results[0].frames[0].line, marked_line("fill", 0));
-		assert_string_equal(answer.results[3].frames[0].name, "c_entry");
-		assert_int_equal(answer.results[3].frames[0].line, marked_line("c", 0));
-		symbols_free(answer.symbols);
+		for (int step = 0; step < 3; step++) {
+			const char *path = step == 1 ? "else/split" : "split";
+
+			assert_int_equal(workshop_run(*state, "%s", steps[step]), 0);
+			read_marks(*state, path, vaddrs);
+			ask(&full, workshop_path(*state, path), NULL, vaddrs, &answer);
+			assert_int_equal(answer.facts.source, SYMBOL_DWARF);
+			assert_int_equal(answer.facts.split, step == 2);
+			assert_int_equal(answer.facts.has_inlines, step < 2);
+			assert_int_equal(symbols_is_split(workshop_path(*state, path)), step == 2);
+			if (step < 2)
+				expect_chains(&answer);
+			else {
+				assert_int_equal(answer.results[0].frame_count, 1);
+				assert_string_equal(answer.results[0].frames[0].name, "app::outer");
+				assert_int_equal(answer.results[0].frames[0].line, marked_line("fill", 0));
+				assert_string_equal(answer.results[3].frames[0].name, "c_entry");
+				assert_int_equal(answer.results[3].frames[0].line, marked_line("c", 0));
+			}
+			symbols_free(answer.symbols);
+		}
 	}
 }
 
@@ -193,7 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(line_tables_alone_are_used),
-	    cmocka_unit_test(split_dwarf_without_its_files_gives_lines),
+	    cmocka_unit_test(split_dwarf_is_read_where_its_files_are),
 	    cmocka_unit_test(shared_dwarf_is_found_or_missed_gently),
 	    cmocka_unit_test(compressed_minimal_symbols_are_read),
 	    cmocka_unit_test(files_without_section_headers_are_read),
