@@ -2,8 +2,8 @@
 /*
  * Split debug info: a unit of the program (a skeleton) has lines and addresses, and the unit's functions and
  * inlined calls are in a file of their own (.dwo). libdw opens that file itself, by the path that the program
- * names, and the confined process may open nothing. So the call is trapped, and the trap's handler asks for the
- * file as for any debug file (struct debuginfo_files).
+ * names, and the confined process may open nothing. So the call is trapped, and the trap's handler asks for
+ * the file as for any debug file (struct debuginfo_files).
  *
  *	libdw: openat("unit.dwo") --SIGSYS--> "/where/the/program/is/unit.dwo" --> the sampler --> descriptor
  *
@@ -18,7 +18,8 @@
 
 enum { SPLIT_FILES_MAX = 1024 }; /* that are asked for, of one program */
 
-/* In a forked child, before confinement_enter(). Where calls cannot be trapped, no split file is looked for. */
+/* Call it in a forked child, before confinement_enter(). Where calls cannot be trapped, no split file is
+ * looked for. */
 void split_files_prepare(void);
 
 /* From now on files are opened: where the program names them, else in the folder of PATH, the program. Both
