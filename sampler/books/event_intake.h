@@ -9,7 +9,7 @@
 #define SAMPLER_BOOKS_EVENT_INTAKE_H
 
 #include "sampler/books/event_process.h"
-#include "sampler/perf/counter.h"
+#include "sampler/perf/counters.h"
 
 struct event_intake {
 	/* borrowed */

@@ -23,9 +23,9 @@ struct stopped_thread {
 	unsigned char vector[STOPPED_THREAD_VECTOR_BYTES]; /* FPU and vector state, as XSAVE stores it */
 	size_t vector_bytes;
 	uint64_t sequences; /* the address of its struct rseq (linux/rseq.h); 0: none, or before Linux 5.13 */
-	/* Its system calls become signals unless the byte at this address is zero (Syscall User Dispatch of the
-	 * kernel's documentation). 0: they do not; or before Linux 6.4, where nobody can know. UINT64_MAX: there
-	 * is no such byte. */
+	/* Its system calls become signals unless the byte at this address is zero (prctl(2),
+	 * PR_SET_SYSCALL_USER_DISPATCH). UINT64_MAX: there is no such byte. 0: they do not, or the kernel
+	 * does not tell (before Linux 6.4). */
 	uint64_t dispatch;
 	uint64_t since_ns; /* when we asked it to stop: it stands still since then at the earliest */
 };

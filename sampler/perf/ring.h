@@ -21,8 +21,8 @@ struct rings;
 /* The clock of every record; slots and rings share it. */
 enum { RING_CLOCK = 1 /* CLOCK_MONOTONIC */ };
 
-/* How many bytes of the stack the kernel is asked for, of those that are wanted: a multiple of 8. The size of a
- * record has 16 bits, and the rest of it is for the registers and the kernel's call chain. */
+/* How many bytes of the stack to ask the kernel for, if stack_bytes are wanted: a multiple of 8, at most
+ * 64000. The size of a record has 16 bits, and registers and the kernel's call chain need the rest. */
 uint32_t ring_dump_bytes(uint32_t stack_bytes);
 
 /* Sets the attributes that all our events have in common. */

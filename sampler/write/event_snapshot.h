@@ -11,7 +11,7 @@
 #define SAMPLER_WRITE_EVENT_SNAPSHOT_H
 
 #include "sampler/books/event_process.h"
-#include "sampler/perf/counter.h"
+#include "sampler/perf/counters.h"
 #include "sampler/write/profile_job.h"
 #include "sampler/write/snapshot.h"
 

@@ -7,7 +7,7 @@
 
 struct findings;
 
-/* 0, or -errno after a line that says why the process cannot be examined. */
+/* Returns 0, or -errno after a line that says why the process cannot be examined. */
 int doctor_process_examine(struct findings *findings, pid_t pid);
 
 /* A process' effective capabilities and its seccomp mode; left unchanged where they are unknown. */

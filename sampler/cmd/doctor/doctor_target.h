@@ -5,8 +5,8 @@
 
 struct findings;
 
-/* name: a number is a process, other names are programs as a shell finds them. Reports what heaptap would not
- * see. 0, or -errno after a line that says why it cannot be examined. */
+/* Reports what heaptap would not see. name: a number means a process, any other name a program, which is
+ * found as a shell finds it. Returns 0, or -errno after a line that says why the target cannot be examined. */
 int doctor_target_examine(struct findings *findings, const char *name);
 
 #endif

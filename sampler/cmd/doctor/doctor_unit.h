@@ -20,7 +20,7 @@ struct doctor_unit {
 	bool older;                      /* it was started before the drop-in was written */
 };
 
-/* What to do about it. Pure. */
+/* Writes what the user has to do about that. Pure. */
 void doctor_unit_fix(const struct doctor_unit *facts, char fix[DOCTOR_UNIT_FIX_BYTES]);
 
 /* Prints a finding if the main process runs without the library. False if it printed nothing. */

@@ -17,7 +17,7 @@ struct program_file {
 	struct program_symbols inside;
 };
 
-/* 0, or -errno if the file cannot be opened. A file that is not ELF contains nothing. */
+/* Returns 0, or -errno if the file cannot be opened. A file that is not ELF contains nothing. */
 int program_file_read(struct program_file *file, const char *path);
 
 #endif

@@ -20,7 +20,7 @@ void enable_library_find(struct enable_library *library, const struct root_folde
 
 /*
  * Could anybody but root replace the machine's file, and so run code in every program that loads it? Looks
- * at the file, at each folder above it and at each link on the way to it. 0, or -EPERM with `reason`.
+ * at the file, at each folder above it and at each link on the way to it. Returns 0, or -EPERM with `reason`.
  */
 int enable_library_check(const char *path, char *reason, size_t reason_bytes);
 

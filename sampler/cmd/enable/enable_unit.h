@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes, removes and looks at our drop-in of a unit. Each prints what it did, or what is wrong. */
+/* Writes, removes and examines our drop-in of a unit. Each function prints what it did, or what is wrong. */
 #ifndef SAMPLER_CMD_ENABLE_ENABLE_UNIT_H
 #define SAMPLER_CMD_ENABLE_ENABLE_UNIT_H
 
@@ -20,10 +20,10 @@ enum enable_unit_result {
 enum enable_unit_result enable_unit_add(
     const struct root_folder *root, const char *word, const struct enable_library *library);
 
-/* A unit that is missing is known by the name that is given. */
+/* If the unit is missing, `word` is taken for its name. */
 enum enable_unit_result enable_unit_remove(const struct root_folder *root, const char *word);
 
-/* Calls `visit` for each unit that has our drop-in, by name. 0 or -errno. */
+/* Calls `visit` for each unit that has our drop-in, in the order of the names. Returns 0 or -errno. */
 int enable_unit_each(
     const struct root_folder *root, void (*visit)(void *context, const char *unit), void *context);
 

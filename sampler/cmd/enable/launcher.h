@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs that start a service's server with an environment of their own, such as pg_ctlcluster. What the
- * unit sets does not get there: the library must be named in a file that the launcher reads.
+ * Launchers: programs, such as pg_ctlcluster, that start a service's server with another environment than the
+ * unit's. What the unit sets does not reach the server. So the library must be named in a file that the
+ * launcher reads.
  */
 #ifndef SAMPLER_CMD_ENABLE_LAUNCHER_H
 #define SAMPLER_CMD_ENABLE_LAUNCHER_H
@@ -20,26 +21,28 @@ struct launcher {
 	const char *folder, *file, *unknown;
 };
 
-/* By the path in ExecStart=. NULL if it is not a launcher: the program gets what the unit sets. */
+/* The launcher with this path in ExecStart=. NULL if the program is no launcher: it gets what the unit
+ * sets. */
 const struct launcher *launcher_of_program(const char *path);
 
-/* By the name of a process that a launcher may have started. NULL if none starts it. */
+/* The launcher that starts processes of this name. NULL if there is none. */
 const struct launcher *launcher_of_server(const char *comm);
 
-/* Is it a program that does nothing? A unit with such a program is there for others to belong to. */
+/* Does the program do nothing, as true(1)? The unit of such a program only groups other units. */
 bool launcher_is_idle(const char *path);
 
-/* "/etc/postgresql/15/main/environment" of postgresql@15-main.service. False: the unit's name does not say
- * which, and `file` has words in their place. */
+/* Writes the path of the file that the launcher reads: "/etc/postgresql/15/main/environment" for
+ * postgresql@15-main.service. False if the unit's name does not tell VERSION and CLUSTER: then the path has
+ * launcher->unknown in their place. */
 bool launcher_file(const struct launcher *launcher, const char *unit, char file[LAUNCHER_FILE_BYTES]);
 
-/* The line that the file has to have. */
+/* Writes the line that names the library in that file. */
 void launcher_line(const char *library, char line[LAUNCHER_LINE_BYTES]);
 
 /* Does the text of the file name the library? */
 bool launcher_text_has(const char *text, const char *library);
 
-/* What the unit's ExecStart= is. NULL if it is not a launcher, or the unit cannot be read. */
+/* The launcher in the unit's ExecStart=. NULL if there is none, or if the unit cannot be read. */
 const struct launcher *launcher_of_unit(
     const struct root_folder *root, const char *unit, const char *library);
 
@@ -47,9 +50,9 @@ const struct launcher *launcher_of_unit(
 bool launcher_is_told(
     const struct root_folder *root, const struct launcher *launcher, const char *unit, const char *library);
 
-/* Prints what is to be done besides the drop-in: where the unit's program is a launcher whose file does not
- * name the library. Of a program that does nothing it names the units that are started, and says the same of
- * each. */
+/* Prints what the user has to do besides the drop-in, if the unit's program is a launcher and its file does
+ * not name the library. If the program does nothing, prints the names of the units that this unit starts, and
+ * the same for each of them. */
 void launcher_say(const struct root_folder *root, const char *unit, const char *program, const char *library);
 
 #endif

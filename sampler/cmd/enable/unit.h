@@ -23,7 +23,7 @@ enum unit_state {
 	UNIT_ABSENT,     /* nothing loads our library */
 	UNIT_IN_FORCE,   /* our library is the first entry of LD_PRELOAD */
 	UNIT_BEHIND,     /* it is an entry, but another library goes first: that library's malloc is called */
-	UNIT_OVERRIDDEN, /* our drop-in is there, and `where` takes it back */
+	UNIT_OVERRIDDEN, /* our drop-in is there, and the file in `where` overrides it */
 };
 
 struct unit {
@@ -39,25 +39,26 @@ struct unit {
 	char drop_in[UNIT_PRELOAD_BYTES * 2]; /* the text that our drop-in should have */
 };
 
-/* Makes "redis.service" of "redis". 0; -EINVAL: not a unit's name; -EOPNOTSUPP: not a service's. */
+/* Writes the full name, "redis.service" for "redis". Returns 0; -EINVAL if the word is no name of a unit;
+ * -EOPNOTSUPP if the unit is no service. */
 int unit_name(const char *word, char name[UNIT_NAME_BYTES]);
 
 /*
  * Reads the unit of that name or alias. with_ours: as if our drop-in were there with the right text.
- * library: the absolute path of our library. 0; -ENOENT: there is no such unit; -ERFKILL: it is masked; or
- * -errno. `name` is set in any case.
+ * library: the absolute path of our library. Returns 0; -ENOENT if there is no such unit; -ERFKILL if it is
+ * masked; or -errno. Sets unit->name in any case.
  */
 int unit_read(
     struct unit *unit, const struct root_folder *root, const char *name, const char *library, bool with_ours);
 
-/* The folder of the unit's drop-ins that an administrator writes, and we. */
+/* The folder for the drop-ins of an administrator, and for ours. */
 void unit_folder(const char *name, char folder[UNIT_PATH_BYTES]);
 
 /* Is this text of a drop-in ours? */
 bool unit_text_is_ours(const char *text);
 
-/* Calls `visit` for each name in the folders NAME.wants (what the unit starts), in no order, maybe more than
- * once. 0, what `visit` returned, or -errno. */
+/* Calls `visit` for each unit that the unit starts (a name in a folder NAME.wants), in no order, maybe more
+ * than once. Returns 0, what `visit` returned, or -errno. */
 int unit_wants(const struct root_folder *root, const char *name,
     int (*visit)(void *context, const char *name), void *context);
 

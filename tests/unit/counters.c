@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "sampler/linux/proc.h"
-#include "sampler/perf/counter.h"
+#include "sampler/perf/counters.h"
 
 #include <dlfcn.h>
 #include <errno.h>

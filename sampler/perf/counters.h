@@ -16,8 +16,8 @@
  * and always counted, so its running time is the time that tasks ran: from when all events were enabled, and
  * on the processors on which the event is open.
  */
-#ifndef SAMPLER_PERF_COUNTER_H
-#define SAMPLER_PERF_COUNTER_H
+#ifndef SAMPLER_PERF_COUNTERS_H
+#define SAMPLER_PERF_COUNTERS_H
 
 #include "sampler/perf/event.h"
 #include "sampler/perf/ring.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/perf/counter.h"
+#include "sampler/perf/counters.h"
 
 #include "pprof/table/array.h"
 #include "pprof/text/clock.h"
