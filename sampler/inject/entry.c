@@ -297,8 +297,8 @@ static void explain(struct entry *entry, const struct search *search)
 		    search->filtered ? "has a seccomp filter, " : "");
 	else if (worst(search) == SAFE_POINT_GONE)
 		snprintf(entry->reason, sizeof(entry->reason),
-		    "its threads are in %s, whose file was replaced or removed and cannot be read from "
-		    "memory",
+		    "its threads are in %s: that file was replaced, removed or hidden, and too little of it "
+		    "can be read",
 		    entry->point.gone);
 	else
 		snprintf(entry->reason, sizeof(entry->reason),

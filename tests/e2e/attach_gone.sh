@@ -91,7 +91,7 @@ test_waits_for_a_safe_point() {
 test_more_is_gone_than_is_copied() {
   chained 20 0
   equal 1 "$(status_of unprivileged "$heaptap" record -i 0 -p 1 -o x.pb.gz -P "$target" 7>&-)"
-  matches "^heaptap: pid $target cannot be attached to: its threads are in libstep[0-9]+\.so, whose file was replaced or removed and cannot be read from memory$" err
+  matches "^heaptap: pid $target cannot be attached to: its threads are in libstep[0-9]+\.so: that file was replaced, removed or hidden, and too little of it can be read$" err
   unprivileged "$heaptap" doctor "$target" >out || true
   matches '^note +20 mapped files were replaced or removed while it ran, such as .*/libstep[0-9]+\.so: what is known of such a file is read from its memory, and only functions that the file exports have names$' out
   matches '^ok +[0-9]+ mapped files with code, 2[0-9] of them without names' out
