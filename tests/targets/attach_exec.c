@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that executes itself again while somebody attaches to it, and whose old memory lives on in another
- * process. Without randomized addresses, the new program's thread has the addresses that are found in the old
- * memory. Prints "ready" in each life, and ends at the end of its input.
+ * A program that executes itself again while somebody attaches to it, and whose old memory lives on in
+ * another process. Without randomized addresses, the new program's thread has the addresses that are found in
+ * the old memory. Prints "ready" in each life, and ends at the end of its input.
  */
 #define _GNU_SOURCE
 #include <poll.h>

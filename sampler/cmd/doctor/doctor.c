@@ -284,8 +284,8 @@ static void examine_list(struct findings *findings, const struct control_list *l
 		finding_say(findings, FINDING_NOTE, NULL, "the daemon says: %s", list->notes[i]);
 }
 
-/* Does a daemon run, and what does it refuse to profile? target: the pid of a process to look for in its list,
- * or NULL. */
+/* Does a daemon run, and what does it refuse to profile? target: the pid of a process to look for in the
+ * daemon's list, or NULL. */
 static void examine_daemon(struct findings *findings, const char *socket, const char *target)
 {
 	struct control_list list;

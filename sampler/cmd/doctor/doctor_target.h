@@ -6,7 +6,8 @@
 struct findings;
 
 /* Reports what heaptap would not see. name: a number means a process, any other name a program, which is
- * found as a shell finds it. Returns 0, or -errno after a line that says why the target cannot be examined. */
+ * found as a shell finds it. Returns 0, or -errno after a line that says why the target cannot be
+ * examined. */
 int doctor_target_examine(struct findings *findings, const char *name);
 
 #endif
