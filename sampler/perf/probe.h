@@ -13,7 +13,7 @@
  * `auto` takes the first backend that the kernel opens: only a trial tells what a kernel allows. At small
  * periods, and while dumps wait in the rings, the probe is used only for stacks for which the hook has no
  * buffer (proto/region.h, copy_period_bytes and dumps_most). Measured at -p 1, the total CPU time is a
- * multiple of heaptrack's: 4 to 9 times with the uprobe alone, and 1.3 to 3.5 times if buffers are used first,
+ * multiple of heaptrack's: 4 to 9 times with the uprobe alone, 1.3 to 3.5 times if buffers are used first,
  * both without a lost stack; 1 to 2 times with buffers alone, which lose half of the stacks or more. (A Xeon
  * guest with two CPUs, load 2 to 14.)
  */
