@@ -43,7 +43,7 @@ static void what_where_and_how(void **state)
 
 static void nobody_can_ask(void **state)
 {
-	const struct options options = {.period_bytes = 512 << 10};
+	const struct options options = {.record.heap.period_bytes = 512 << 10};
 	const struct start_line start = {.command = 4711, .heap = true, .socket_error = -EACCES};
 	char text[2048];
 
