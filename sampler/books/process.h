@@ -229,7 +229,7 @@ struct unfollowed {
 		uint64_t met_ns;
 		uint32_t looks;
 		bool done;         /* it is counted, or profiled */
-		const char *why;   /* it is not profiled, by the second look; NULL: unknown */
+		char why[160];     /* it is not profiled, by the second look; "": unknown */
 		char program[128]; /* what it executed then */
 	} * seen;                  /* that live */
 	size_t seen_count, seen_capacity;

@@ -94,7 +94,7 @@ static void count_unprofiled(struct unprofiled *unprofiled, struct unfollowed_ch
 
 	child->done = true;
 	snprintf(text, sizeof(text), "%s (pid %d)" EXECUTED_UNSEEN "%s", child->program, (int)child->pid,
-	    child->why ? child->why : "it has not loaded " PRELOAD_LIBRARY_NAME);
+	    child->why[0] ? child->why : "it has not loaded " PRELOAD_LIBRARY_NAME);
 	for (char *c = text; *c; c++)
 		*c = *c >= ' ' && *c <= '~' ? *c : '?';
 	unprofiled_note_executed(unprofiled, text);
@@ -103,8 +103,9 @@ static void count_unprofiled(struct unprofiled *unprofiled, struct unfollowed_ch
 static void inspect(struct unfollowed_child *child)
 {
 	char path[TARGET_NAME_BYTES];
+	const char *why = executed_obstacle(child->pid);
 
-	child->why = executed_obstacle(child->pid);
+	snprintf(child->why, sizeof(child->why), "%s", why ? why : "");
 	if (proc_read_exe(child->pid, path, sizeof(path)) <= 0)
 		return;
 	proc_strip_deleted(path);
@@ -186,7 +187,7 @@ static void forget_ended(struct program_run *run, struct unprofiled *unprofiled)
 
 		if (thread_facts_birth(child->pid).ticks == child->ticks)
 			continue;
-		if (!child->done && child->why && child->program[0] &&
+		if (!child->done && child->why[0] && child->program[0] &&
 		    !is_in_books(run->books, child->pid))
 			count_unprofiled(unprofiled, child);
 		*child = u->seen[--u->seen_count];

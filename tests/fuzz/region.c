@@ -199,7 +199,7 @@ static void look_at(struct process *process, const struct live_scan *scan)
 static void read_all(struct program_run *run)
 {
 	for (uint32_t i = 0; i < PLACES; i++)
-		if (program_run_process(run, i, store))
+		if (program_run_meet(run, i, store))
 			adoption_begin(run->places.at[i]);
 	free_log_note(run);
 	intake_buffers(&intake, run, UINT64_MAX);
