@@ -37,7 +37,7 @@ enum front_message_kind {
 
 struct front_message {
 	uint32_t kind;
-	int32_t pid;    /* STARTED, CANCELLED, ENDED */
+	int32_t pid; /* STARTED, CANCELLED, ENDED */
 	/* ENDED: as wait(2) gives it; -1: it is not known. READY: why there is no control socket, as -errno */
 	int32_t status;
 	/* READY: value of HEAPTAP for COMMAND, "none" without a heap; FAILED: one line without a newline */
