@@ -85,8 +85,7 @@ static bool publish(struct walk_rows *rows, const struct unwind_frame *frame, st
 	const bool of_later = !is_start_file(rows, frame->pc);
 
 	*later |= of_later;
-	return (may_be_later || !of_later) &&
-	    walk_table_add_row(&rows->table, of_later, frame->pc + 1, rule);
+	return (may_be_later || !of_later) && walk_table_add_row(&rows->table, of_later, frame->pc + 1, rule);
 }
 
 /*
@@ -147,7 +146,7 @@ struct walk_rows_stack walk_rows_publish(
 			hash = walk_hash_step(hash, frame->pc + 1);
 	}
 	if (whole)
-	published.hash = walk_hash_end(hash, published.later ? rows->table.generation + 1 : 0);
+		published.hash = walk_hash_end(hash, published.later ? rows->table.generation + 1 : 0);
 	return published;
 }
 
