@@ -7,8 +7,9 @@
  *   the process at place 0 is watched, breakpoints are set -> RUN_SETTLED
  *   no process is left and none has the region mapped (abandoned.h) -> run removed
  *
- * The files beside it do the rest: registry_look.h looks regularly, arrivals.h has program runs whose programs
- * ran before, process_life.h the processes, drain.h their samples, unprofiled.h what was not profiled.
+ * The files beside it do the rest: registry_look.h looks regularly, arrivals.h has program runs whose
+ * programs ran before, process_life.h has the processes, drain.h their samples, unprofiled.h what was not
+ * profiled.
  */
 #ifndef SAMPLER_BOOKS_REGISTRY_H
 #define SAMPLER_BOOKS_REGISTRY_H

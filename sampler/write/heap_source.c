@@ -333,8 +333,8 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	const struct process *process = (const struct process *)target;
 	uint64_t samples = process_samples(process);
 
-	/* A target can make up 255 processes, which searches of /proc find to be none, one after the other. Until
-	 * then they leave no snapshots, or the disk would be full. */
+	/* A target can make up 255 processes. Searches of /proc find one after the other that they do not
+	 * exist. Until then they leave no snapshots, or the disk would be full. */
 	if (reason == SNAPSHOT_REASON_DUE && process->unsure)
 		return false;
 	/* A process that was killed while it counted may have sent more than it counted. */

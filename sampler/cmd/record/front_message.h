@@ -38,7 +38,8 @@ enum front_message_kind {
 struct front_message {
 	uint32_t kind;
 	int32_t pid; /* STARTED, CANCELLED, ENDED */
-	/* ENDED: as wait(2) gives it; -1: it is not known. READY: why there is no control socket, as -errno */
+	/* ENDED: as wait(2) gives it, or -1 if it is not known. READY: why there is no control socket,
+	 * as -errno, or 0. */
 	int32_t status;
 	/* READY: value of HEAPTAP for COMMAND, "none" without a heap; FAILED: one line without a newline */
 	char text[FRONT_MESSAGE_TEXT_BYTES];
