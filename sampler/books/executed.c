@@ -164,7 +164,7 @@ static const char *root_obstacle(pid_t pid, const char *preload)
 	return NULL;
 }
 
-static bool has_library(pid_t pid)
+static bool is_library_there(pid_t pid)
 {
 	char line[4352];
 	bool found = false;
@@ -191,7 +191,7 @@ static bool shares_namespace(pid_t pid, const char *name)
 /* Why a process that has the library does not use a region of ours; NULL: it has no library. */
 static const char *unreached(pid_t pid)
 {
-	if (!has_library(pid))
+	if (!is_library_there(pid))
 		return NULL;
 	if (!shares_namespace(pid, "net"))
 		return "it runs in a network namespace of its own, without heaptap's "
@@ -202,7 +202,7 @@ static const char *unreached(pid_t pid)
 	return PRELOAD_LIBRARY_NAME " has found no way to heaptap";
 }
 
-const char *executed_obstacle(pid_t pid)
+const char *executed_obstacle(pid_t pid, bool *has_library)
 {
 	char path[PROC_PATH_BYTES], status[PROC_STATUS_BYTES];
 	ssize_t length;
@@ -229,6 +229,7 @@ const char *executed_obstacle(pid_t pid)
 	if (!text && environment && !variable(environment, length, "HEAPTAP="))
 		text = "its environment has no HEAPTAP";
 	free(environment);
+	*has_library = !text;
 	return text ? text : unreached(pid);
 }
 
@@ -249,6 +250,7 @@ void executed_look(struct process *process, uint64_t now_ns)
 	struct target *target = &process->target;
 	char path[TARGET_NAME_BYTES];
 	struct file_id id;
+	bool has_library;
 
 	if (!process->executed.known || target->closed || !read_file_id(process, &id) ||
 	    (id.dev == process->executed.dev && id.ino == process->executed.ino &&
@@ -267,7 +269,9 @@ void executed_look(struct process *process, uint64_t now_ns)
 	process->executed.known = false; /* once */
 	proc_strip_deleted(path);
 	note(process, path,
-	    process->run->origin.attached_pid ? EXECUTED_UNFOLLOWED : executed_obstacle(target->pid), now_ns);
+	    process->run->origin.attached_pid ? EXECUTED_UNFOLLOWED
+	                                      : executed_obstacle(target->pid, &has_library),
+	    now_ns);
 }
 
 /* Only the cheap checks, for a record comes for every exec. */

@@ -36,7 +36,7 @@ void executed_look(struct process *process, uint64_t now_ns);
 /* Why the program that a process executes does not use a region of ours: text that is good until the next
  * call. NULL if that is not found. The program has the same users and environment as the one that executed
  * it. */
-const char *executed_obstacle(pid_t pid);
+const char *executed_obstacle(pid_t pid, bool *has_library);
 
 /* The kernel says that the process has executed a program, by the first 15 characters of its name. */
 void executed_note(struct process *process, const char *name, uint64_t time_ns);

@@ -65,7 +65,32 @@ static struct unfollowed_child *find_seen(const struct unfollowed *u, pid_t pid,
 	return NULL;
 }
 
-static bool is_in_books(const struct books *books, pid_t pid)
+/* Whether it is noted already that the process itself executes an unprofiled program (executed.h). */
+static bool is_noted(const struct books *books, pid_t pid)
+{
+	const struct process *process;
+	size_t cursor = 0;
+
+	while ((process = table_next(&books->processes, (uint64_t)pid, &cursor)))
+		if (process->target.unprofiled[0])
+			return true;
+	return false;
+}
+
+/* Whether the process is profiled now. */
+static bool is_profiled(const struct books *books, pid_t pid)
+{
+	const struct process *process;
+	size_t cursor = 0;
+
+	while ((process = table_next(&books->processes, (uint64_t)pid, &cursor)))
+		if (process->target.pidfd >= 0 && !process->target.closed && !process->target.unprofiled[0])
+			return true;
+	return false;
+}
+
+/* Whether a program that the process has executed is in our books, or was counted with its reason. */
+static bool is_accounted_for(const struct books *books, pid_t pid)
 {
 	size_t cursor = 0;
 
@@ -75,25 +100,12 @@ static bool is_in_books(const struct books *books, pid_t pid)
 	return false;
 }
 
-/* Whether the program that the process executes is profiled, or was counted with its reason. A program that
- * was in our books for a moment, such as env, may have executed another one before the sampler looked. */
-static bool is_accounted_for(const struct books *books, pid_t pid)
-{
-	const struct process *process;
-	bool had = false;
-
-	for (size_t cursor = 0; (process = table_next(&books->processes, (uint64_t)pid, &cursor)); had = true)
-		if (process->target.unprofiled[0] || process_presence(process) != REGION_MAPPED_NO)
-			return true;
-	return !had && is_in_books(books, pid);
-}
-
 static void count_unprofiled(struct unprofiled *unprofiled, struct unfollowed_child *child)
 {
 	char text[TARGET_UNPROFILED_BYTES];
 
 	child->done = true;
-	snprintf(text, sizeof(text), "%s (pid %d)" EXECUTED_UNSEEN "%s", child->program, (int)child->pid,
+	snprintf(text, sizeof(text), "executed %s" EXECUTED_UNSEEN "%s", child->program,
 	    child->why[0] ? child->why : "it has not loaded " PRELOAD_LIBRARY_NAME);
 	for (char *c = text; *c; c++)
 		*c = *c >= ' ' && *c <= '~' ? *c : '?';
@@ -103,7 +115,7 @@ static void count_unprofiled(struct unprofiled *unprofiled, struct unfollowed_ch
 static void inspect(struct unfollowed_child *child)
 {
 	char path[TARGET_NAME_BYTES];
-	const char *why = executed_obstacle(child->pid);
+	const char *why = executed_obstacle(child->pid, &child->may_come);
 
 	snprintf(child->why, sizeof(child->why), "%s", why ? why : "");
 	if (proc_read_exe(child->pid, path, sizeof(path)) <= 0)
@@ -112,14 +124,17 @@ static void inspect(struct unfollowed_child *child)
 	snprintf(child->program, sizeof(child->program), "%.127s", path);
 }
 
-/* A child of a process that is not attached. Its program needs some time to load the library and come to us,
- * and so does each program that it executes later. */
+/* A child of a process that is not attached. Its program needs some time to load the library and come to us.
+ * */
 static void judge(const struct look *look, struct unfollowed_child *child)
 {
 	if (child->done)
 		return;
-	if (is_accounted_for(look->run->books, child->pid)) {
-		child->met_ns = look->now_ns;
+	child->done = is_noted(look->run->books, child->pid);
+	if (child->done)
+		return;
+	if (is_profiled(look->run->books, child->pid)) {
+		child->why[0] = '\0';
 		child->looks = 0;
 		return;
 	}
@@ -127,7 +142,7 @@ static void judge(const struct look *look, struct unfollowed_child *child)
 	if (++child->looks != 2 && !old)
 		return;
 	inspect(child);
-	if (old && child->program[0] && !is_accounted_for(look->run->books, child->pid)) /* meanwhile */
+	if (old && child->program[0])
 		count_unprofiled(look->unprofiled, child);
 }
 
@@ -187,8 +202,8 @@ static void forget_ended(struct program_run *run, struct unprofiled *unprofiled)
 
 		if (thread_facts_birth(child->pid).ticks == child->ticks)
 			continue;
-		if (!child->done && child->why[0] && child->program[0] &&
-		    !is_in_books(run->books, child->pid))
+		if (!child->done && child->why[0] && child->program[0] && !is_noted(run->books, child->pid) &&
+		    (!child->may_come || !is_accounted_for(run->books, child->pid)))
 			count_unprofiled(unprofiled, child);
 		*child = u->seen[--u->seen_count];
 	}
