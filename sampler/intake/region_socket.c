@@ -5,7 +5,10 @@
 
 #include "sampler/linux/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -81,6 +84,33 @@ static int open_at(const struct sockaddr_un *address, socklen_t bytes)
 	return error;
 }
 
+/* Removes the files of samplers that were killed. A pid that nobody has here may be one of another pid
+ * namespace: if its sampler lives, it takes our connection. */
+static void sweep_files(void)
+{
+	struct dirent *entry;
+	DIR *folder = opendir("/tmp");
+
+	while (folder && (entry = readdir(folder))) {
+		struct sockaddr_un address = {.sun_family = AF_UNIX};
+		int pid;
+
+		if (sscanf(entry->d_name, ".heaptap-proc-%d-fd-", &pid) != 1 || pid <= 0 ||
+		    kill(pid, 0) == 0 || errno != ESRCH ||
+		    snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/%s", entry->d_name) >=
+		        (int)sizeof(address.sun_path))
+			continue;
+		const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 &&
+		    errno == ECONNREFUSED)
+			(void)unlink(address.sun_path);
+		if (fd >= 0)
+			close(fd);
+	}
+	if (folder)
+		closedir(folder);
+}
+
 struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, int *error)
 {
 	struct sockaddr_un address;
@@ -91,6 +121,7 @@ struct region_socket *region_socket_new(const char *pool_path, uint64_t cookie, 
 		return NULL;
 	listener->cookie = cookie;
 	divide_descriptors(listener);
+	sweep_files();
 	listener->fds[0] = open_at(&address, region_socket_address(pool_path, cookie, &address));
 	listener->fds[1] = open_at(&listener->file, region_socket_file(pool_path, cookie, &listener->file));
 	listener->grants = calloc(listener->grant_room, sizeof(*listener->grants));
