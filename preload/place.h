@@ -38,7 +38,7 @@ struct place_view {
 	uint32_t index;
 	uint32_t generation;                     /* of the place, when it was taken */
 	_Atomic uint16_t tag;                    /* this process owns the slots of entries with this tag */
-	struct region_segment *_Atomic segments; /* of the mapping of the start, or of place_grow() */
+	struct region_segment *_Atomic segments; /* of the start, or all, if place_grow() mapped them */
 	bool cut_off;                            /* place_drop_buffers() */
 	bool tapped; /* the uprobe or breakpoint at the trigger fires in this process */
 };
@@ -66,22 +66,23 @@ void place_disown(uint16_t tag);
  * call of mmap. False: the kernel refused it, which is counted; the process must take no more samples. */
 bool place_drop_buffers(void);
 
-/* Maps all segments of the file at another address, if the process has used up the segments that it has. So a
- * program run with more live samples than its period made likely gets room for them. Calls mremap
- * once for each region; munlock before it, if the program locked its memory before it was attached to. These
- * calls and those of last_level.h are the only system calls that a sample can cause. Where a seccomp filter
- * is known of, there are none, and the result is false. False: there are no more segments. Keeps errno. */
+/* Maps all segments of the file at another address. Call it when the mapped segments are used up: the period
+ * decides how many are mapped at the start, and a program run may have more live samples than they hold.
+ * Calls mremap, once for each region. Calls munlock before that, if the program locked its memory and was
+ * attached to later. These calls and those of last_level.h are the only system calls that a sample can cause.
+ * Makes no system call if the program is known to have a seccomp filter. False: no more segments were mapped.
+ * Keeps errno. */
 bool place_grow(void);
 
 /* How many bytes of the region are mapped: from the start, and by now. */
 uint64_t place_start_bytes(void);
 uint64_t place_bytes(void);
 
-/* Call before the region is covered with zeroes: the memory of place_grow() is, too, and from then on
- * place_grow() finds no more segments until the next place_open(). */
+/* Covers the memory that place_grow() has mapped with zeroes. Call it before the rest of the region is
+ * covered. From then on place_grow() maps nothing, until the next place_open(). */
 void place_cover_grown(void);
 
-/* Call when the region is unmapped: the memory of place_grow() is, too. */
+/* Unmaps the memory that place_grow() has mapped. Call it when the rest of the region is unmapped. */
 void place_unmap_grown(void);
 
 /* The process takes no more samples and is about to unmap the region: nothing of it is used from now on. */
@@ -134,8 +135,8 @@ static inline uint32_t place_segments_at(const struct region_segment *first)
 	return first == place_part(region->offsets.segments) ? region->start_segments : region->segments;
 }
 
-/* A thread may have a slot's number of the last region, which had grown, while this one has not: whatever the
- * number is, the result is mapped. */
+/* The segment of that number, if it is mapped; else the first segment. For a thread may still hold the number
+ * of a slot in an earlier region, of which more segments were mapped. */
 static inline struct region_segment *place_segment(uint32_t number)
 {
 	struct region_segment *first = atomic_load_explicit(&place_view.segments, memory_order_acquire);
