@@ -2,8 +2,8 @@
 /*
  * Traces: what every report and export works on. The stacks of one or more profiles as they are shown: frames
  * of the allocator removed, inlined functions as frames of their own, functions distinguished by name (or by
- * name and line) instead of by address, samples that differ only in labels added up (or, on request, those of
- * one thread and age).
+ * name and line) instead of by address. Samples of one stack are added up, whatever their labels are. On
+ * request (traces_options.split), samples of different threads or ages stay apart.
  *
  *	frames   | main | load | parse |			interned, numbered from 0
  *	rows     | stack of frames, leaf first | ...		one per distinct stack
@@ -62,7 +62,8 @@ struct traces {
 	uint32_t *stacks;
 	size_t stack_capacity, stack_count;
 	size_t type_count, column_count, default_type;
-	/* values of a row and column: for each type, for MEASURE_TEMPORARY, for inherited objects */
+	/* How many values a cell has: one for each sample type, then the temporary objects, then the objects
+	 * in use that were inherited by fork. */
 	size_t slot_count;
 	const char **types, **units;
 	/* type of each kind, -1 for none; for MEASURE_FREED see traces_value() */
@@ -123,8 +124,8 @@ struct traces_doubt {
 };
 struct traces_doubt traces_doubt(const struct traces *t, size_t row, size_t column, enum measure_kind kind);
 
-/* The same of traces_all(), and of the sum over all rows. Of MEASURE_FREED and MEASURE_TEMPORARY only the
- * latter, in which case it is the sum of the rows'. */
+/* The same for traces_all(), and for the sum over the selected rows. For MEASURE_FREED and MEASURE_TEMPORARY
+ * traces_doubt_all() is not valid, and traces_doubt_selected() adds up traces_doubt() of all rows. */
 struct traces_doubt traces_doubt_all(const struct traces *t, size_t column, enum measure_kind kind);
 struct traces_doubt traces_doubt_selected(const struct traces *t, size_t column, enum measure_kind kind);
 

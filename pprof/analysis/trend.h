@@ -6,13 +6,15 @@
  * The input is a series of points: the time, the bytes in use, and the bytes allocated since the recording
  * began. Growth is reported if one of two tests finds it.
  *
- *   kept    At least half of what was allocated since a point is still in use, and chance does not explain
- *           how many more samples came than went: in a steady program a change is as likely a sample that
- *           came as a sample that went. The rise must have several steps: one batch of work is no growth.
+ *   kept    At least half of what was allocated since a point is still in use. (A fifth is enough if the
+ *           bytes in use have never fallen.) And more samples came since that point than went, by more than
+ *           chance explains: in a steady program as many go as come. The rise must have several steps: one
+ *           batch of work is no growth.
  *   order   Later points are higher than earlier points (Mann, Econometrica 13, 1945; Kendall, Rank
  *           Correlation Methods, 1948). Points count only if they are at least two mean lives of a block
  *           apart. The mean life in seconds is the bytes in use divided by the bytes allocated in a second
- *           (Little, Operations Research 9, 1961).
+ *           (Little, Operations Research 9, 1961). A weaker order is enough if a straight line through the
+ *           points, too, rises by more than chance explains.
  *
  * Pure functions.
  */
@@ -53,9 +55,8 @@ struct trend {
 /* "grows", "rose", "steady" */
 const char *trend_kind_name(enum trend_kind kind);
 
-/* How unlikely a rise must be in a steady program to be reported: its probability must be below the result.
- * rows: how many rows are tested at once. points: how many points there are, since each was an occasion to
- * test. */
+/* A rise is reported only if its probability in a steady program is below the result. rows: how many rows are
+ * tested at once. points: how many points there are, since each was an occasion to test. */
 double trend_bar(double rows, size_t points);
 
 /* Could the test report a rise at all? With too few samples it cannot, so such a row raises no false alarm

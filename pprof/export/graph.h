@@ -5,21 +5,21 @@
  *
  *	title, about	what it is of
  *	files, modules	each path once; number 0 is "", unknown
- *	frames		by frame: name, label (short name, "" the same), file, module, role, and line if
- *			they are told apart
+ *	frames		by frame: name, label (short name, "" the same), file, module and role; and line,
+ *			if frames are distinguished by line
  *	nodes		by node: frame and parent, -1 at the root; parents come before children
  *	threads, ages	names; number 0 is "", unknown
- *	rows		by row: the node where its stack ends; how many frames outwards from there is the
- *			frame that a table shows it under, and the one that this mostly called (row_label.h);
- *			thread and age, if some row has one
+ *	rows		by row: `node`, where its stack ends; `head`, the frame by which a table names the
+ *			row; `through`, the frame that the head called (row_label.h); `thread` and `age`, if
+ *			some row has one. `head` and `through` count the frames outwards from `node`
  *	kinds		of each sample type: by row the value, one standard error (null: not known; []: all
  *			0) and the number of samples; the total as `all`
  *
  * The page also reads the member `answer` (answer.h), which its writer adds.
  *
- * The kind `peak` is what was in use at the peak, of one profile only.
+ * The kind `peak` is what was in use at the peak. A difference has no kind `peak`.
  *
- * Of a difference `value` is the new one, `base` the old one, and the error that of the change.
+ * In a difference `value` is the new value, `base` is the old value, and `error` is the error of the change.
  */
 #ifndef PPROF_EXPORT_GRAPH_H
 #define PPROF_EXPORT_GRAPH_H
