@@ -35,14 +35,15 @@ struct process_counters {
 	uint64_t taken;  /* stacks that arrived */
 	uint64_t copied; /* of these, by the copy backend */
 	uint64_t by_uprobe, by_breakpoint;
-	uint64_t dumps;  /* that arrived by an event, even for samples that were known or only compared */
-	uint64_t walked; /* by the target itself */
-	/* likewise, but no dump has told yet which stack it is: without a stack for now */
+	uint64_t dumps;  /* stacks that the kernel dumped, those of walked samples too */
+	uint64_t walked; /* samples whose stack the target has walked itself */
+	/* the same, but no dump of the stack has arrived yet: these samples have no stack for now */
 	uint64_t not_dumped;
 	uint64_t outcome[UNWIND_COUNTS];
 	uint64_t no_room;           /* samples whose stack or site the books had no room for */
 	uint64_t inherited_no_room; /* the same, for blocks inherited from the parent */
-	/* samples of an earlier sampler, which knew their stacks: counted, and under STACK_BEFORE_RESTART */
+	/* samples that an earlier sampler took, and whose stacks only it knew: they are counted under the
+	 * stack STACK_BEFORE_RESTART */
 	uint64_t before_restart;
 	uint64_t frees_unknown; /* of blocks whose stack was lost */
 };
@@ -56,10 +57,11 @@ struct process_walked {
 	uint64_t samples_seen;
 	struct process_walked_waiting {
 		bool any;
-		/* a bit for each number with counts that are not entered: after the last drain, and at the
-		 * last look for dumps that have not come */
+		/* A bit for each number. It is set if the number has counts that are not in the books, since
+		 * no dump of its stack has come. now: after the last drain. before: at asked_ns, when the
+		 * missing dumps were last asked for. */
 		uint64_t now[WALK_STACKS / 64], before[WALK_STACKS / 64];
-		uint64_t asked_ns; /* when that was */
+		uint64_t asked_ns;
 	} * waiting;
 };
 
@@ -68,19 +70,22 @@ struct process_life {
 	bool watched;
 	bool ended;    /* the process has ended; its books may still be open */
 	bool released; /* its books are closed, and the last profile is written */
-	bool followed; /* by the run of the program that it has executed, which had been found before it */
+	/* The process has executed another program, and that program's run was in the books already when
+	 * the process was first watched. */
+	bool followed;
 };
 
 /* executed.c: what the process executes */
 struct process_executed {
-	/* its executable at the last look; 0 and 0: another than the one that is there now */
+	/* The file of its program at the last look. dev and ino are 0 if the process executed another program
+	 * before it was first watched: then the next look finds a change. */
 	bool known;
 	dev_t dev;
 	ino_t ino;
 	uint64_t stack;    /* of an attached process: where the stack of this very execution begins */
 	uint64_t noted_ns; /* when target.unprofiled was noted */
-	/* Why the program that it has executed, whose program run is counted, does not use its region; NULL
-	 * if that is not known. */
+	/* The process has executed another program, and that program's run does not use its region: why not.
+	 * The run is counted already. NULL if there is no such run. */
 	const char *declined;
 };
 
@@ -181,7 +186,7 @@ struct run_mapped {
 /* backend_fallback.c: how stacks arrive */
 struct run_capture {
 	enum backend backend;
-	enum backend event_backend; /* the last one that was an event: stacks in the rings came by it */
+	enum backend event_backend; /* the event that was used last: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */
 	size_t fd_count, fd_room;
 	/* Context switches of place 0 at the last look, its time, and the time to the next. */
@@ -219,7 +224,7 @@ struct run_searches {
 
 /* unfollowed.c: what children of the program run's processes execute */
 struct unfollowed {
-	uint64_t count, said;         /* of an attached program run */
+	uint64_t count, said;         /* of an attached program run: programs so far, and at the last look */
 	char last[TARGET_NAME_BYTES]; /* "/usr/bin/ls (pid 4711)" */
 	uint64_t since_ticks, stack_start;
 	struct throttle work; /* CPU time of the looks, in nanoseconds */
@@ -287,7 +292,8 @@ struct process *process_parent(struct process *process);
  * so this is repeated before the child's books are read. */
 void process_inherit(struct process *process);
 
-/* Keep the books within the memory that there is for all: before an entry, and after it (process_weigh). */
+/* Keep the books within the memory that all processes share. Call process_look_for_room() before an entry in
+ * the books, and process_weigh() after it. */
 void process_look_for_room(struct process *process);
 void process_look_for_maps_room(struct process *process); /* before its maps are read */
 void process_weigh(struct process *process);

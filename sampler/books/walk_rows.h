@@ -3,9 +3,10 @@
  * The rows that one dump of a stack gives to the hook of a program run, so that the hook can walk such a
  * stack itself.
  *
- * A row is only published if libdw's rule says the same in 8 bytes: the caller's frame by stack or frame
- * pointer, return address and frame pointer in memory. Anything else (a signal frame, a guess by frame
- * pointer) leaves its stacks to the dump.
+ * The rule of a row has 8 bytes (struct walk_rule). They can say that the caller's frame is counted from the
+ * stack pointer or the frame pointer, and where in memory the return address and the caller's frame pointer
+ * are. A frame has no row if libdw's rule does not fit into this. Nor has a signal frame, or a guess. The
+ * hook does not walk a stack with such a frame: each of its samples needs a dump.
  */
 #ifndef SAMPLER_BOOKS_WALK_ROWS_H
 #define SAMPLER_BOOKS_WALK_ROWS_H
@@ -30,9 +31,9 @@ struct walk_rows {
 void walk_rows_open(struct walk_rows *rows, const struct region *region);
 void walk_rows_close(struct walk_rows *rows);
 
-/* A stack whose rows are published. The first frame is where the library was when the dump was taken. Frames
- * of the library itself may be anywhere, since it starts threads; they are no part of the stack's identity.
- * */
+/* A stack whose rows are published. The first frame of a dump is in our library. Other frames may be in it
+ * too: it wraps the functions that threads begin with. No frame of the library is part of the stack's
+ * identity. */
 struct walk_rows_stack {
 	uint64_t hash; /* what a hook that walks this stack finds; 0: it cannot be walked */
 	bool later;    /* a frame is in a file that may be unmapped */

@@ -10,7 +10,8 @@
  *   control        a client of the control socket (requests.h)
  *   rings, pool    stacks that the kernel has copied; a process has claimed a region
  *   the command's  pidfds, the front, notices, attachers: core_handlers.event
- *   the look       what causes no event: shared memory below the watermark, snapshots that are due
+ *   the look       what causes no event: what processes wrote into regions, rings that are less than an
+ *                  eighth full, snapshots that are due
  */
 #ifndef SAMPLER_CORE_CORE_H
 #define SAMPLER_CORE_CORE_H
@@ -37,8 +38,8 @@ struct core_handlers {
 	bool (*event)(struct core *core, int fd);
 	/* True: the child that has ended was the command's own. May be NULL. */
 	bool (*reap)(struct core *core, pid_t child, int status);
-	/* The command's own part of each look, before and after the core's. Both return the time until the
-	 * next look, in nanoseconds, at most. before_look may be NULL. */
+	/* The command's own part of each look, before and after the core's. Both return the longest time to
+	 * the next look, in nanoseconds. before_look may be NULL. */
 	uint64_t (*before_look)(struct core *core);
 	uint64_t (*after_look)(struct core *core);
 	bool reads_at_once; /* each look reads the regions; false: when they are due */
@@ -47,8 +48,8 @@ struct core_handlers {
 	void (*list)(struct core *core, struct control_list_writer *writer);
 	/* True: nothing is sampled, and requests are refused. May be NULL. */
 	bool (*is_off)(const struct core *core);
-	/* Is such a process profiled, although it has no books because it has taken no sample? May be
-	 * NULL. */
+	/* Does the request mean a process that is profiled, but has no books because it has taken no sample?
+	 * May be NULL. */
 	bool (*is_unsampled)(const struct core *core, const struct control_request *request);
 };
 

@@ -8,11 +8,11 @@
  * for stacks may be full (full rings wake us, full buffers do not), a process that has just started may have
  * ended, and a signal that requests a snapshot waits.
  *
- *   < 2 ms  at the current rate otherwise a class of stack buffers would overflow
- *   2 ms    a program was started in the last 200 ms
- *   2 to 10 ms  there were samples in the last 200 ms: the time in which 64 come
- *   20 ms   there were samples, or a request for a snapshot, in the last two seconds
- *   40 ms   otherwise
+ *   < 2 ms      samples come so fast that in a longer sleep a class of stack buffers could overflow
+ *   2 ms        a program was started in the last 200 ms
+ *   2 to 10 ms  samples came in the last 200 ms: about the time in which 64 samples come
+ *   20 ms       samples, or a request for a snapshot, came in the last two seconds
+ *   40 ms       otherwise
  */
 #ifndef SAMPLER_CORE_POLL_INTERVAL_H
 #define SAMPLER_CORE_POLL_INTERVAL_H
@@ -27,7 +27,7 @@ struct poll_interval {
 	uint64_t asked_ns;              /* when a snapshot was last requested */
 	uint64_t looked_ns, elapsed_ns; /* time of the last look, and time between the last two */
 	uint64_t drained;               /* samples at the last look */
-	uint64_t some_ns;               /* in this time MANY samples come; falls at once, rises slowly */
+	uint64_t some_ns;               /* the time in which 64 samples come; falls at once, rises slowly */
 };
 
 /* What a look has found. */

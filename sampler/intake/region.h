@@ -29,16 +29,17 @@ struct region {
 	unsigned char *base;
 	struct region_offsets offsets;
 	bool anonymous; /* of an offer: shared memory without a name and without seals */
-	/* A program run has made it, and can say in a few bytes that all of it is used. Pages that nobody has
-	 * written are made by whoever reads them first, and count as that one's memory: so they are passed
-	 * over. */
+	/* A program run has made the region: it is an offer. Whoever first reads a page that nobody has
+	 * written makes that page, and pays for its memory. A hostile program could so make us pay for the
+	 * whole region. So we read only pages that have been written. */
 	bool sparse;
-	/* Its processes walk their stacks. Never those of an offer: who made it can write into the header
-	 * that they do, and of the walk backend's tables we read and write what would be our memory. */
+	/* Its processes walk their stacks. False for each offer: its maker can write into the header that
+	 * they do, and then we would pay for the memory of the walk backend's tables. */
 	bool walks;
-	/* of a region that another user's process requested: set to NULL when it is closed; else NULL */
+	/* Of a region that the socket gave to a process: the socket's pointer to this region, which
+	 * region_close() sets to NULL. Else NULL. */
 	struct region **holder;
-	pid_t taken_by; /* likewise: that process, by the kernel's word; else 0 */
+	pid_t taken_by; /* the process that the socket gave it to, as the kernel says; else 0 */
 };
 
 struct region_options {
@@ -75,12 +76,12 @@ void region_prefault(const struct region *region);
 
 /* Takes over a region that another sampler made, or that a program run has offered. fd is open for reading
  * and writing, and belongs to the region on success, else to the caller. The header must describe the
- * layout that region_open makes, and the file must be sealed; anonymous: it cannot be, and nobody can
- * truncate it (region_offer.h). Returns 0, -EPROTO, or -errno. */
+ * layout that region_open makes. The file must be sealed against shrinking; an anonymous one need not be,
+ * since nobody can truncate it (region_offer.h). Returns 0, -EPROTO, or -errno. */
 int region_reopen(struct region *region, int fd, bool anonymous);
 
-/* Which pages of a segment's slots, and of those that it keeps for the peak, have been written: a bit each.
- * Of a region that is not sparse: all. */
+/* Which pages of a segment have been written: a bit for each page. `slots` is about its slots, `kept` about
+ * their entries of the peak. All bits are set if the region is not sparse. */
 enum { REGION_SLOTS_PER_PAGE = REGION_PAGE_BYTES / sizeof(struct region_slot) };
 struct region_segment_pages {
 	uint64_t slots, kept;
@@ -133,8 +134,8 @@ bool region_read_slot(const struct region *region, uint32_t slot, struct slot_co
 bool region_read_any(const struct region *region, uint32_t slot, struct slot_copy *copy);
 bool region_read_kept(const struct region *region, uint32_t slot, struct slot_copy *copy);
 
-/* Whether all pages of a part of the region have been written; of a slot's entry of the peak, its page. Of a
- * region that is not sparse: true. */
+/* Have all pages of a part of the region been written? The part of the second function is a slot's entry of
+ * the peak. Both return true if the region is not sparse. */
 bool region_is_written(const struct region *region, const void *part, size_t bytes);
 bool region_kept_is_there(const struct region *region, uint32_t slot);
 
@@ -150,12 +151,13 @@ struct free_copy {
 bool region_read_free(const struct region *region, uint64_t number, struct free_copy *copy);
 
 struct region_drain {
-	/* Gets a copy of the header, but the stack itself, which may change while it is read, and has `room`
-	 * bytes: in a sparse region, what was written of it at a stretch. False: the buffer is not freed. */
+	/* Gets a copy of the header, but no copy of the stack: the target may change the stack while it is
+	 * read. `room` bytes of the stack may be read. In a sparse region these end before the first page
+	 * that was never written. False: the buffer is not freed. */
 	bool (*taken)(
 	    void *context, const struct region_buffer *header, const unsigned char *stack, size_t room);
-	/* NULL, or called with the next buffer, to prefetch it. All of it may change while it is read, and
-	 * behind its header nothing may be read: it may not be there. */
+	/* NULL, or called with the next buffer, to prefetch it. Its header may change while it is read. What
+	 * follows the header must not be read: nobody may have written those pages. */
 	void (*ahead)(void *context, const struct region_buffer *next, size_t room);
 	void *context;
 };
@@ -163,28 +165,30 @@ struct region_drain {
 /* Calls `taken` for every full buffer, then frees them. Returns how many were freed. */
 size_t region_drain_buffers(const struct region *region, const struct region_drain *drain);
 
-/* Those that a process which has ended was writing are free again. */
+/* Frees the buffers that the process at the place was writing when it ended. */
 void region_free_half_written(const struct region *region, uint32_t place);
 
 /* Frees what a dead process owned: its segments, its half-written buffers, and in the end its place. */
 void region_release_place(const struct region *region, uint32_t place);
 
-/* The same if the place has that generation still. Else it was given back already, and what the process has
- * there that took it since stays. */
+/* The same, if the place still has that generation. Otherwise does nothing: the place was given back already,
+ * and what is there belongs to another process. */
 void region_release_place_of(const struct region *region, uint32_t place, uint32_t generation);
 
 /* Forked children that found no free place, as the program run reports. */
 uint64_t region_placeless(const struct region *region);
 
-/* Those that take no more samples because they could not be cut off from the stacks of others (likewise). */
+/* Forked children that changed their user id, and take no more samples because they could not be cut off from
+ * the stacks of others (likewise). */
 uint64_t region_not_cut_off(const struct region *region);
 
 /* Processes that take no more samples since they have set themselves a limit of memory (likewise). */
 uint64_t region_not_afforded(const struct region *region);
 
-/* Which program a program run is, as it says itself: hostile, good for a name. The path by which it was
- * executed, of a script the script's; "" if there is none. Its arguments, separated by blanks, of a script
- * the interpreter first; "" unless the region was made to ask for them. */
+/* Which program a program run executes, as the run itself reports: the text may be a lie, and is good for a
+ * name only. region_program_path: the path by which the program was executed; for a script, the script's
+ * path; "" if there is none. region_program_command_line: the arguments, separated by blanks; for a script,
+ * the interpreter is the first of them; "" unless region_options.command_line asked for them. */
 void region_program_path(const struct region *region, char path[REGION_PATH_BYTES]);
 void region_program_command_line(const struct region *region, char line[REGION_COMMAND_LINE_BYTES]);
 

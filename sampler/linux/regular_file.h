@@ -19,8 +19,8 @@
  */
 int regular_file_open(int dirfd, const char *path, int in_folder, struct stat *status);
 
-/* The same for a file that was found already: `location` is a descriptor from open(O_PATH), which is
- * closed. */
+/* The same for a file that was found already: `location` is a descriptor of the file, from open(O_PATH). This
+ * function closes `location` in any case. */
 int regular_file_reopen(int location, struct stat *status);
 
 /* Reads exactly so many bytes from OFFSET on (an address if the file is /proc/PID/mem). Returns 0 or -errno;

@@ -57,9 +57,10 @@ void front_forget_sampler(struct front *front);
 /* Starts COMMAND. Returns 0 once its exec has succeeded, else the exit status to end with. */
 int front_command_start(struct front *front);
 
-/* Executes COMMAND, unprofiled, in place of this process: nothing is needed of a front then, and what kept us
- * from profiling keeps no child from starting. Logs `why`, if it is not NULL. Returns, if that fails, the
- * exit status to end with. */
+/* Executes COMMAND in place of this process, without profiling it. No other process is needed then, so
+ * COMMAND starts even if the kernel refuses to fork. The front's own processes end first, so they take
+ * nothing from COMMAND. Logs `why`, if it is not NULL. If the exec fails, returns the exit status to end
+ * with. */
 int front_command_become(struct front *front, const char *why);
 
 /* Notes what has changed in the states of our children and of COMMAND. */
