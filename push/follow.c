@@ -209,8 +209,9 @@ static int open_queues(struct follow *f, struct target *targets, size_t count)
 			return err;
 		target_warn(&targets[i]);
 		if (f->queues[i].spool.lock_fd < 0 && verbosity > 0)
-			log_line(
-			    "%s: another process sends from its spool; this one adds to it", targets[i].name);
+			log_line("%s: another process sends what is in the spool of this target; this "
+			         "process only adds to it",
+			    targets[i].name);
 	}
 	return 0;
 }

@@ -35,7 +35,7 @@ int main(int argc, char *argv[])
 	command_line_fini(&line);
 	if (status == FOLLOW_AGAIN) {
 		execv("/proc/self/exe", argv);
-		log_line("cannot begin again: %s", strerror(errno));
+		log_line("cannot start again with the new configuration: %s", strerror(errno));
 		status = 1;
 	}
 	exit(status);

@@ -35,11 +35,12 @@ static const struct option rows[] = {
                 "daemon stops sampling everything within a second"},
     {ENABLING, '\0', "root", OPTION_SET, .set = set_root, .value = "DIR", .allowed = "a folder",
         .help = "change the files below DIR, as for an image that\n"
-                "is being built; nothing is tried or reloaded"},
+                "is being built; systemd is not told to reload"},
     {ENABLING, '\0', "library", OPTION_SET, .set = set_library, .value = "PATH",
         .allowed = "the absolute path of libheaptap.so; with --root as programs of the image see it",
-        .help = "the library to load, default: the one of this\n"
-                "heaptap; with --root its path in the image"},
+        .help = "the library to load; default: the library that\n"
+                "belongs to this heaptap, or, with --root, the one\n"
+                "that is installed in the image"},
 };
 
 const struct option_table options_enable = {rows, sizeof(rows) / sizeof(rows[0])};

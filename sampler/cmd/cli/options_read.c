@@ -86,7 +86,8 @@ static const struct option rows[] = {
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "by", OPTION_CHOICE, OPTION_FIELD(read.by), .choices = group_names,
         .help = "what a row is: a function (the default), or a\n"
                 "thread, process, size, age or lifetime (temporary\n"
-                "or not); all but the process need record --labels"},
+                "or not); thread, size, age and lifetime need record\n"
+                "--labels"},
     {GROUPED, '\0', "state", OPTION_CHOICE, OPTION_FIELD(read.state), .choices = state_names,
         .help = "which of a process' profiles counts: the newest\n"
                 "(the default), its peak, its deltas, or all of\n"
@@ -112,7 +113,8 @@ static const struct option rows[] = {
         .help = "call tree, from the allocating function outwards"},
     {COMMAND_REPORT | COMMAND_EXPORT, '\0', "threshold", OPTION_SET, .set = set_threshold, .value = "PERCENT",
         .allowed = "0 to 100, with one decimal if wanted",
-        .help = "combine smaller nodes of a tree, default 1"},
+        .help = "combine the nodes of a tree that have less than\n"
+                "PERCENT of the total, default 1"},
     {COMMAND_REPORT, 'l', "leaks", OPTION_FLAG, OPTION_FIELD(read.leaks),
         .help = "what was never freed, by stack; for exit profiles"},
     {COMMAND_REPORT, '\0', "timeline", OPTION_FLAG, OPTION_FIELD(read.timeline),
@@ -124,8 +126,8 @@ static const struct option rows[] = {
                 "format: lines 'leak:PATTERN'"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "fail-over", OPTION_BYTES, OPTION_FIELD(read.fail_over_bytes),
         .most = INT64_MAX, .value = "BYTES", .allowed = "0 or more, for example 100M",
-        .help = "exit status 3 if more is in use (diff: if use grew\n"
-                "by more)"},
+        .help = "exit status 3 if more than BYTES are in use (diff:\n"
+                "if the use grew by more than BYTES)"},
     {COMMAND_REPORT, '\0', "fail-on", OPTION_CHOICE, OPTION_FIELD(read.fail_on), .least = FAIL_ON_GROWTH,
         .choices = fail_on_names,
         .help = "exit status 3 if anything grows by more than\n"
@@ -140,10 +142,12 @@ static const struct option rows[] = {
         .help = "leave matching functions out of stacks: their\n"
                 "bytes count for what called them"},
     {READING, '\0', "full-names", OPTION_FLAG, OPTION_FIELD(read.full_names),
-        .help = "names with template arguments, and a row for each"},
+        .help = "show names with their template arguments; each\n"
+                "instance of a template is a row of its own"},
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "all-frames", OPTION_FLAG, OPTION_FIELD(read.all_frames),
-        .help = "rows begin at what called the allocator, also in\n"
-                "libraries and wrappers; repeated frames stay"},
+        .help = "name a row by the function that called the\n"
+                "allocator, even if it is a library's or a wrapper;\n"
+                "keep frames that repeat"},
     {READING, '\0', "module", OPTION_TEXT, OPTION_FIELD(read.module), .value = "RE", .allowed = REGEX,
         .help = "only stacks with matching program or library file"},
     {READING, '\0', "thread", OPTION_TEXT, OPTION_FIELD(read.thread), .value = "RE", .allowed = REGEX,

@@ -165,8 +165,7 @@ static const struct option rows[] = {
                 "or heap in use reaches a level (rss=2G, inuse=2G)\n"
                 "or grows by that much (rss=+256M, inuse=+256M),\n"
                 "for each 10G it allocates (alloc=10G), or when its\n"
-                "cgroup passes its limit (memory.high); again for\n"
-                "more"},
+                "cgroup passes its limit (memory.high); repeatable"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "on-limit", OPTION_TIME, OPTION_FIELD(record.on_limit_ns),
         .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
@@ -175,8 +174,8 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "keep", OPTION_COUNT, OPTION_FIELD(record.keep), .least = 1,
         .most = KEEP_MAX, .value = "N", .allowed = "1 to 1000000",
         .help = "keep the newest N snapshots of each process, and\n"
-                "N by --on; default: all. Snapshots that a user\n"
-                "asked for are not counted, and stay"},
+                "the newest N that --on took; default: all. Those\n"
+                "that a user asked for are not counted, and stay"},
     {COMMAND_RECORD, '\0', "only", OPTION_TEXT, OPTION_FIELD(record.heap.only), .value = "RE",
         .allowed = "a regular expression",
         .help = "record only the heaps of programs whose name, or\n"
@@ -187,8 +186,9 @@ static const struct option rows[] = {
     {COMMAND_RECORD, '\0', "min-samples", OPTION_COUNT, OPTION_FIELD(record.min_samples), .least = 1,
         .most = MIN_SAMPLES_MAX, .value = "N", .allowed = "1 to 1000000000",
         .help = "a process with fewer samples is counted and leaves\n"
-                "no profile, unless it is COMMAND or has 16 MiB\n"
-                "that no sample explains; default 16, with -p 1: 1"},
+                "no profile, unless it is COMMAND, or no sample\n"
+                "explains 16 MiB of its memory; default 16, with\n"
+                "-p 1: 1"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "delta", OPTION_FLAG, OPTION_FIELD(record.heap.delta),
         .help = "beside each periodic snapshot, what was allocated\n"
                 "since the one before (NNNN-delta)"},
@@ -201,11 +201,11 @@ static const struct option rows[] = {
         .help = "do not record the heap's peak"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",
         .allowed = "USR1, USR2 or RTMIN+N, with :all appended if wanted, or none",
-        .help = "signal that requests a snapshot, default USR1:\n"
-                "sent to heaptap, of all processes; sent to\n"
-                "COMMAND, of COMMAND, unless COMMAND handles it;\n"
-                "USR1:all: of any process that gets it; none: no\n"
-                "signal"},
+        .help = "signal that requests a snapshot, default USR1. Sent\n"
+                "to heaptap: of all processes. Sent to COMMAND: of\n"
+                "COMMAND, unless COMMAND handles the signal itself.\n"
+                "USR1:all: also of any other process that gets it.\n"
+                "none: no signal"},
     {COMMAND_RECORD, '\0', "paused", OPTION_FLAG, OPTION_FIELD(record.heap.paused),
         .help = "take no samples until the program asks for them\n"
                 "(heaptap_start in heaptap.h)"},
@@ -232,9 +232,9 @@ static const struct option rows[] = {
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-rss", OPTION_BYTES, OPTION_FIELD(record.rss_max_bytes),
         .least = 1 << 20, .most = PERIOD_BYTES_MAX, .value = "BYTES",
         .allowed = "1M to 1024G, for example 256M",
-        .help = "when the sampler has more memory, the period\n"
-                "doubles; stacks get half of it (default 1 GiB),\n"
-                "and stacks that have no room are lost"},
+        .help = "when the sampler uses more memory, the period\n"
+                "doubles. Half of BYTES is for stacks (default: 1\n"
+                "GiB); stacks for which there is no room are lost"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "max-cpu", OPTION_SET, .set = set_cpu_max, .value = "PERCENT",
         .allowed = "1 to 100",
         .help = "when the sampler takes more of one CPU, the period\n"
@@ -249,7 +249,7 @@ static const struct option rows[] = {
         .help = "sample this perf event too, into its own profile\n"
                 "beside each heap profile: NAME[@HZ | /PERIOD],\n"
                 "cpu-clock@99, page-faults/1, cycles:u@999,\n"
-                "sched:sched_switch; again for more.\n"
+                "sched:sched_switch; repeatable.\n"
                 "`heaptap events` lists what there is"},
     {COMMAND_RECORD, '\0', "no-heap", OPTION_FLAG, OPTION_FIELD(record.no_heap),
         .help = "events only: nothing is preloaded"},

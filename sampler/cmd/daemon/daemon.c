@@ -160,7 +160,7 @@ static void limit_load(struct daemon *d, uint64_t now_ns)
 		    1u << d->load.raised);
 	else
 		log_line("the daemon is %s: sampling periods are %u times the configured ones",
-		    d->load.doubted ? "as busy as before it raised the sampling periods, so it lowers them"
+		    d->load.doubted ? "no less busy since it raised the sampling periods, so it lowers them"
 		        : d->load.raised <= before ? "well within its limits of CPU time and memory"
 		        : d->load.by_memory        ? "above its limit of memory"
 		                                   : "above its limit of CPU time",
@@ -173,7 +173,7 @@ static void save_guard(struct daemon *d, bool last)
 
 	if (error && (last || error != d->guard_error))
 		log_line("%s: %s: %s", d->guard_path, strerror(-error),
-		    last ? "the newest denials are lost" : "the daemon tries again");
+		    last ? "the newest entries of the deny list are lost" : "the daemon tries again");
 	d->guard_error = error;
 }
 

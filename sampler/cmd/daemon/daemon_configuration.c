@@ -108,7 +108,8 @@ int daemon_configuration_open_store(struct daemon *d)
 		log_line("%s: %s", path, strerror(-error));
 	error = crash_guard_load(d->guard, d->guard_path);
 	if (error)
-		log_line("%s: %s: no executable is denied", d->guard_path, strerror(-error));
+		log_line("%s: %s: the deny list is not read, so no executable is denied", d->guard_path,
+		    strerror(-error));
 	return 0;
 }
 

@@ -146,8 +146,9 @@ static int find_program(struct findings *findings, const char *path, char *progr
 		err = step(findings, &line, program, program_bytes);
 	}
 	if (!err)
-		log_line("%s cannot run: its interpreter is a script, and so on, more than %d times", path,
-		    SCRIPT_DEPTH);
+		log_line("%s cannot run: its interpreter is a script, whose interpreter is a script, and so "
+		         "on, more than %d times",
+		    path, SCRIPT_DEPTH);
 	return err ? err : -ELOOP;
 }
 
