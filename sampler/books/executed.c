@@ -57,10 +57,8 @@ static bool read_file_id(const struct process *process, struct file_id *id)
 	    !target_has_ended(&process->target); /* the pid was not another process' */
 }
 
-/* Whether a process without our region still has the library where it was: a process that limits its own
- * memory unmaps the region (preload/memory_limit.h). (The header does not say which processes of the
- * program run did so.) */
-static bool is_limited(const struct process *process)
+/* The header does not say which processes of the program run have limited themselves. */
+bool executed_is_limited(const struct process *process)
 {
 	const struct target *target = &process->target;
 
@@ -164,7 +162,7 @@ static const char *root_obstacle(pid_t pid, const char *preload)
 	return NULL;
 }
 
-static bool is_library_there(pid_t pid)
+static bool has_library(pid_t pid)
 {
 	char line[4352];
 	bool found = false;
@@ -191,7 +189,7 @@ static bool shares_namespace(pid_t pid, const char *name)
 /* Why a process that has the library does not use a region of ours; NULL: it has no library. */
 static const char *unreached(pid_t pid)
 {
-	if (!is_library_there(pid))
+	if (!has_library(pid))
 		return NULL;
 	if (!shares_namespace(pid, "net"))
 		return "it runs in a network namespace of its own, without heaptap's "
@@ -202,7 +200,7 @@ static const char *unreached(pid_t pid)
 	return PRELOAD_LIBRARY_NAME " has found no way to heaptap";
 }
 
-const char *executed_obstacle(pid_t pid, bool *has_library)
+const char *executed_obstacle(pid_t pid)
 {
 	char path[PROC_PATH_BYTES], status[PROC_STATUS_BYTES];
 	ssize_t length;
@@ -216,12 +214,7 @@ const char *executed_obstacle(pid_t pid, bool *has_library)
 	    .no_new_privs = proc_status_number(status, "\nNoNewPrivs:", 10, 0) == 1,
 	    .preload = preload,
 	};
-	static char clause[TARGET_UNPROFILED_BYTES];
 	const char *text = preload_check_reason(preload_check_inspect_by(proc_path(path, pid, "exe"), &who));
-	if (text) {
-		snprintf(clause, sizeof(clause), "it %s", text);
-		text = clause;
-	}
 	if (!text)
 		text = root_obstacle(pid, preload);
 	if (!text && environment && (!preload || !strstr(preload, PRELOAD_LIBRARY_NAME)))
@@ -229,7 +222,6 @@ const char *executed_obstacle(pid_t pid, bool *has_library)
 	if (!text && environment && !variable(environment, length, "HEAPTAP="))
 		text = "its environment has no HEAPTAP";
 	free(environment);
-	*has_library = !text;
 	return text ? text : unreached(pid);
 }
 
@@ -250,7 +242,6 @@ void executed_look(struct process *process, uint64_t now_ns)
 	struct target *target = &process->target;
 	char path[TARGET_NAME_BYTES];
 	struct file_id id;
-	bool has_library;
 
 	if (!process->executed.known || target->closed || !read_file_id(process, &id) ||
 	    (id.dev == process->executed.dev && id.ino == process->executed.ino &&
@@ -269,9 +260,7 @@ void executed_look(struct process *process, uint64_t now_ns)
 	process->executed.known = false; /* once */
 	proc_strip_deleted(path);
 	note(process, path,
-	    process->run->origin.attached_pid ? EXECUTED_UNFOLLOWED
-	                                      : executed_obstacle(target->pid, &has_library),
-	    now_ns);
+	    process->run->origin.attached_pid ? EXECUTED_UNFOLLOWED : executed_obstacle(target->pid), now_ns);
 }
 
 /* Only the cheap checks, for a record comes for every exec. */
@@ -345,7 +334,7 @@ void executed_begin(struct process *process)
 		note_found_late(process);
 	if (!read_file_id(process, &id))
 		return;
-	bool there = process_is_there(process) || is_limited(process);
+	bool there = process_is_there(process) || executed_is_limited(process);
 	process->executed.known = true;
 	process->executed.dev = there ? id.dev : 0;
 	process->executed.ino = there ? id.ino : 0;

@@ -33,10 +33,13 @@ void executed_begin(struct process *process);
  * target.unprofiled. */
 void executed_look(struct process *process, uint64_t now_ns);
 
-/* Why the program that a process executes does not use a region of ours: text that is good until the next
- * call. NULL if that is not found. The program has the same users and environment as the one that executed
- * it. */
-const char *executed_obstacle(pid_t pid, bool *has_library);
+/* Whether a process without our region still has the library where it was: a process that limits its own
+ * memory unmaps the region (preload/memory_limit.h), and is counted there. */
+bool executed_is_limited(const struct process *process);
+
+/* Why the program that a process executes does not use a region of ours; NULL if that is not found. The
+ * program has the same users and environment as the program that executed it. */
+const char *executed_obstacle(pid_t pid);
 
 /* The kernel says that the process has executed a program, by the first 15 characters of its name. */
 void executed_note(struct process *process, const char *name, uint64_t time_ns);

@@ -233,9 +233,8 @@ struct unfollowed {
 		uint64_t ticks; /* with the pid: this very process */
 		uint64_t met_ns;
 		uint32_t looks;
-		bool done;         /* it is counted */
-		bool may_come;     /* the library is there, and may be on its way to us */
-		char why[160];     /* it is not profiled, by the second look; "": unknown */
+		bool done;         /* it is counted, here or by its own program run */
+		const char *why;   /* it is not profiled, by the last inspection; NULL: unknown */
 		char program[128]; /* what it executed then */
 	} * seen;                  /* that live */
 	size_t seen_count, seen_capacity;

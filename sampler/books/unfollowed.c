@@ -65,32 +65,7 @@ static struct unfollowed_child *find_seen(const struct unfollowed *u, pid_t pid,
 	return NULL;
 }
 
-/* Whether it is noted already that the process itself executes an unprofiled program (executed.h). */
-static bool is_noted(const struct books *books, pid_t pid)
-{
-	const struct process *process;
-	size_t cursor = 0;
-
-	while ((process = table_next(&books->processes, (uint64_t)pid, &cursor)))
-		if (process->target.unprofiled[0])
-			return true;
-	return false;
-}
-
-/* Whether the process is profiled now. */
-static bool is_profiled(const struct books *books, pid_t pid)
-{
-	const struct process *process;
-	size_t cursor = 0;
-
-	while ((process = table_next(&books->processes, (uint64_t)pid, &cursor)))
-		if (process->target.pidfd >= 0 && !process->target.closed && !process->target.unprofiled[0])
-			return true;
-	return false;
-}
-
-/* Whether a program that the process has executed is in our books, or was counted with its reason. */
-static bool is_accounted_for(const struct books *books, pid_t pid)
+static bool is_in_books(const struct books *books, pid_t pid)
 {
 	size_t cursor = 0;
 
@@ -100,13 +75,38 @@ static bool is_accounted_for(const struct books *books, pid_t pid)
 	return false;
 }
 
+/* Whether the books know of the program that the process executes. *counted: it is counted with its reason, or
+ * will be when the process is closed. A program that was in our books for a moment, such as env, may have
+ * executed another program before the sampler looked. */
+static bool is_accounted_for(const struct books *books, pid_t pid, bool *counted)
+{
+	const struct process *process;
+	bool had = false;
+
+	for (size_t cursor = 0; (process = table_next(&books->processes, (uint64_t)pid, &cursor));
+	     had = true) {
+		*counted = *counted || process->target.unprofiled[0] || executed_is_limited(process);
+		if (*counted || (process->executed.known && !process->target.closed) ||
+		    process_presence(process) != REGION_MAPPED_NO)
+			return true;
+	}
+	books_each_run(run, books)
+	{
+		if (program_run_pid(run) != pid || (had && !run->life.declined))
+			continue;
+		*counted = *counted || run->life.declined;
+		return true;
+	}
+	return false;
+}
+
 static void count_unprofiled(struct unprofiled *unprofiled, struct unfollowed_child *child)
 {
 	char text[TARGET_UNPROFILED_BYTES];
 
 	child->done = true;
-	snprintf(text, sizeof(text), "executed %s" EXECUTED_UNSEEN "%s", child->program,
-	    child->why[0] ? child->why : "it has not loaded " PRELOAD_LIBRARY_NAME);
+	snprintf(text, sizeof(text), "%s (pid %d)" EXECUTED_UNSEEN "%s", child->program, (int)child->pid,
+	    child->why ? child->why : "it has not loaded " PRELOAD_LIBRARY_NAME);
 	for (char *c = text; *c; c++)
 		*c = *c >= ' ' && *c <= '~' ? *c : '?';
 	unprofiled_note_executed(unprofiled, text);
@@ -115,34 +115,32 @@ static void count_unprofiled(struct unprofiled *unprofiled, struct unfollowed_ch
 static void inspect(struct unfollowed_child *child)
 {
 	char path[TARGET_NAME_BYTES];
-	const char *why = executed_obstacle(child->pid, &child->may_come);
 
-	snprintf(child->why, sizeof(child->why), "%s", why ? why : "");
+	child->why = executed_obstacle(child->pid);
 	if (proc_read_exe(child->pid, path, sizeof(path)) <= 0)
 		return;
 	proc_strip_deleted(path);
 	snprintf(child->program, sizeof(child->program), "%.127s", path);
 }
 
-/* A child of a process that is not attached. Its program needs some time to load the library and come to us.
- * */
+/* A child of a process that is not attached. Its program needs some time to load the library and come to us,
+ * and so does each program that it executes later. */
 static void judge(const struct look *look, struct unfollowed_child *child)
 {
 	if (child->done)
 		return;
-	child->done = is_noted(look->run->books, child->pid);
-	if (child->done)
-		return;
-	if (is_profiled(look->run->books, child->pid)) {
-		child->why[0] = '\0';
+	if (is_accounted_for(look->run->books, child->pid, &child->done)) {
+		child->met_ns = look->now_ns;
 		child->looks = 0;
+		child->why = NULL;
 		return;
 	}
 	const bool old = look->now_ns - child->met_ns >= EXECUTED_LOADING_NS;
 	if (++child->looks != 2 && !old)
 		return;
 	inspect(child);
-	if (old && child->program[0])
+	if (old && child->program[0] &&
+	    !is_accounted_for(look->run->books, child->pid, &child->done)) /* meanwhile */
 		count_unprofiled(look->unprofiled, child);
 }
 
@@ -202,8 +200,7 @@ static void forget_ended(struct program_run *run, struct unprofiled *unprofiled)
 
 		if (thread_facts_birth(child->pid).ticks == child->ticks)
 			continue;
-		if (!child->done && child->why[0] && child->program[0] && !is_noted(run->books, child->pid) &&
-		    (!child->may_come || !is_accounted_for(run->books, child->pid)))
+		if (!child->done && child->why && child->program[0] && !is_in_books(run->books, child->pid))
 			count_unprofiled(unprofiled, child);
 		*child = u->seen[--u->seen_count];
 	}

@@ -59,5 +59,5 @@ test_a_static_child_is_named() {
   echo 'int sleep(int); int main(void) { return sleep(1); }' >static.c
   gcc -static static.c -o static || skip 'no static libc'
   record -p 1 -o out/ sh -c './static; true' 2>err || fail "status $?: $(cat err)"
-  matches 'not profiled: 1 processes after an exec; the last executed .*/static, which is not profiled: it is statically linked' err
+  matches 'not profiled: 1 processes after an exec; the last .*/static \(pid [0-9]+\), which is not profiled: it is statically linked' err
 }
