@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk backend of one program run (proto/walk.h): what its hook is taught, and what it has counted.
+ * The walk backend of one program run (proto/walk.h): what its hook is told, and what it has counted.
  *
- *   a dump was unwound, without a guess  -> its rows are published (rows.h), and its number is known
+ *   a dump was unwound, without a guess  -> its rows are published (walk_rows.h), and its number is known
  *   a walked sample was dumped as well   -> the first tells which stack the number is; it and any other is
  *                                           compared with what the hook has found
  *   the same, and no room for a dump     -> the hook says itself which stack it is; 1 in N is compared later
  *   the hook has counted                 -> the books of that process, once the number is known; until then,
  *                                           and if its dump never comes, the samples are without a stack
  *
- * If a comparison fails, the file of the row that led astray teaches nothing any more, and it is counted.
+ * If a comparison fails, the file of the row that led astray gets no rows any more, and it is counted.
  */
 #ifndef SAMPLER_BOOKS_WALKED_H
 #define SAMPLER_BOOKS_WALKED_H

@@ -97,8 +97,8 @@ int output_check_folder(const char *argument, bool quiet);
 
 /*
  * Makes the path of one file; no later call makes the same path. A pattern without %n is the name of the exit
- * profile; the name of another snapshot is put before its extension: heap.pb.gz, heap-0001.pb.gz, heap-
- * peak.pb.gz. Files of earlier runs may be replaced. A name is skipped if its file cannot be replaced (a
+ * profile; the name of another snapshot is put before its extension: heap.pb.gz, heap-0001.pb.gz,
+ * heap-peak.pb.gz. Files of earlier runs may be replaced. A name is skipped if its file cannot be replaced (a
  * FIFO, another user's file in a sticky folder). All profiles go into a device that is named without %:
  * nothing is made beside it. Each path takes 16 bytes of memory until the end of the run.
  */
