@@ -190,8 +190,12 @@ COLD static void *place_mmap(void *address, size_t length, int protection, int f
 	    placed(active ? record_mmap(address, length, protection, flags, fd, offset, next, caller)
 	                  : next(address, length, protection, flags, fd, offset),
 	        length);
-	if (start != MAP_FAILED && flags & MAP_FIXED && is_plain_memory(protection, flags))
-		goroutine_mapped(start, length);
+	if (flags & MAP_FIXED && is_plain_memory(protection, flags)) {
+		if (start != MAP_FAILED)
+			goroutine_mapped(start, length);
+		else /* it may have unmapped what was in its way (older kernels) */
+			goroutine_unmapped(address, length);
+	}
 	return start;
 }
 
@@ -262,6 +266,8 @@ EXPORT void *mremap(void *old, size_t old_length, size_t new_length, int flags, 
 	void *new = va_arg(arguments, void *); /* a register's contents if there is none */
 	va_end(arguments);
 	goroutine_unmapped(old, old_length);
+	if (flags & MREMAP_FIXED)
+		goroutine_unmapped(new, new_length);
 	if (LIKELY(!active))
 		return placed(real.mremap(old, old_length, new_length, flags, new), new_length);
 	return placed(record_mremap(old, old_length, new_length, flags, new), new_length);
