@@ -77,6 +77,24 @@ test_stopped_again_at_once() {
   end_talk 14
 }
 
+# What the front noted while the whole group was continued does not count for a SIGCONT that comes to the front alone.
+test_continued_alone_after_the_group() {
+  local i
+  set -m
+  start_talk
+  set +m
+  echo 'stop 80' >&8
+  for ((i = 1; i < 80; i += 2)); do
+    wait_for 20 are_stopped
+    kill -CONT -- "-$front"
+    wait_for 20 grep -qx "continued $i" answers
+    wait_for 20 are_stopped
+    kill -CONT "$front"
+    wait_for 20 grep -qx "continued $((i + 1))" answers
+  done
+  end_talk 14
+}
+
 test_ctrl_c() {
   python3 "$top/tests/terminal.py" \
     "send:$heaptap record -q $targets/talk; echo status=\$?\n" 'expect:ready \d+' \

@@ -63,11 +63,11 @@ void front_note_end(struct front *front, int status)
 	command_parent_end(&front->parent);
 }
 
-static bool is_continued_now(const struct front *front)
+static bool is_continue_pending(void)
 {
 	sigset_t pending;
 
-	return front->continuing || (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1);
+	return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
 }
 
 /* Notes a change of COMMAND's state. Returns the signal that has stopped COMMAND, or 0. */
@@ -80,7 +80,8 @@ static int note_status(struct front *front, int status)
 	if (WIFEXITED(status) || WIFSIGNALED(status))
 		front_note_end(front, status);
 	/* A process that stops twice was continued in between: the kernel tells of the last change only. */
-	if ((WIFCONTINUED(status) || (stopped && front->stopped)) && is_continued_now(front))
+	if ((WIFCONTINUED(status) || (stopped && front->stopped)) &&
+	    (front->continuing || is_continue_pending()))
 		front->continued = true;
 	front->stopped = stopped;
 	return stopped ? WSTOPSIG(status) : 0;
@@ -133,8 +134,13 @@ void front_reap(struct front *front)
 		if (pid == front->command)
 			stop = note_status(front, status);
 	}
-	if (is_job_stop(stop))
+	if (is_job_stop(stop)) {
 		stop_self(stop);
+		/* The stop has discarded each SIGCONT before it. What was noted of it counts no more. */
+		if (is_continue_pending())
+			front->continuing = false;
+		front->continued = front->continued && front->continuing;
+	}
 }
 
 /* If our own parent has ended, COMMAND's parent must end too. */
@@ -183,11 +189,12 @@ static void pass_continue(struct front *front)
 		kill(front->witness.pid, SIGCONT);
 	front->continuing = true;
 	catch_up(front);
-	if (!front->ended && !front->continued && proc_state(front->command) == 'T') {
+	if (!front->ended && front->continuing && !front->continued && proc_state(front->command) == 'T') {
 		send_signal(front, SIGCONT);
 		catch_up(front); /* so that this change is not taken for another one later */
 	}
-	front->continuing = front->continued = false;
+	if (front->continuing) /* else the front has stopped meanwhile, and another SIGCONT waits */
+		front->continuing = front->continued = false;
 }
 
 static void pass_signal(struct front *front, const struct signalfd_siginfo *info)
