@@ -104,8 +104,6 @@ static int drop_user(void)
 	return 0;
 }
 
-static bool traps_opens;
-
 static int drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -119,6 +117,17 @@ static int drop_capabilities(void)
 #else
 #define OWN_ARCH AUDIT_ARCH_AARCH64
 #endif
+
+static bool traps_opens;
+
+/* A kernel without filters is no reason to read no symbols. */
+static int install(const struct sock_fprog *program)
+{
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) != 0 && errno != EINVAL &&
+	    errno != ENOSYS)
+		return -errno;
+	return 0;
+}
 
 /* We keep the table ourselves: libseccomp would compile it anew in each of the many short-lived children. */
 static int install_filter(void)
@@ -158,10 +167,7 @@ static int install_filter(void)
 	code[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1);
 	code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
 	code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0 && errno != EINVAL &&
-	    errno != ENOSYS)
-		return -errno;
-	return 0;
+	return install(&program);
 }
 
 /* A filter of its own: of several answers the kernel takes the trap before a refusal. */
@@ -176,7 +182,7 @@ static int install_trap(void)
 	const struct sock_fprog program = {
 	    .len = sizeof(code) / sizeof(code[0]), .filter = (struct sock_filter *)code};
 
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0 ? 0 : -errno;
+	return install(&program);
 }
 
 bool confinement_trap_opens(void)
