@@ -202,8 +202,9 @@ static struct cfi_section *open_extract(struct cfi_reading *reading, const char 
 	reading->work += err == -ENOMEM ? NO_MEMORY_WORK : SECTION_WORK;
 	/* A section costs this even if it turns out to be wrong, at its last byte for example. */
 	reading->work += extract.read_bytes / READ_WORK_PART + PLAIN_WORK * extract.plain_bytes;
-	reading->unread |= err == -EFBIG || err == -EOPNOTSUPP;
-	reading->failed |= err && err != -ENOENT && err != -ENOEXEC && !reading->unread;
+	const bool unread = err == -EFBIG || err == -EOPNOTSUPP;
+	reading->unread |= unread;
+	reading->failed |= err && err != -ENOENT && err != -ENOEXEC && !unread;
 	if (err) {
 		free(s);
 		return NULL;
