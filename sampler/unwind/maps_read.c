@@ -97,8 +97,10 @@ static int take_line(struct reading *reading, const char *line)
 	struct map_range range;
 	int err;
 
-	if (!maps_parse_line(line, &range))
-		return 0;
+	if (!maps_parse_line(line, &range)) {
+		reading->before.len = 0; /* its line would not be kept */
+		return add_held(reading, NULL);
+	}
 	err = add_held(reading, &range);
 	if (!err && follows_file(&range, &reading->before)) {
 		reading->held = range;
