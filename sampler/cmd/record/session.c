@@ -326,6 +326,8 @@ static void open_socket(struct session *s)
 	if (error)
 		session_socket_close(&s->socket);
 	s->socket_error = error < 0 ? error : 0;
+	if (error && s->front_fd < 0 && s->options->verbosity > 0) /* else the front's first lines say it */
+		log_line("`heaptap snapshot` will not work: no control socket: %s", strerror(-error));
 }
 
 int session_open(struct session *s)
