@@ -24,8 +24,7 @@ struct address_space {
 };
 
 /* Returns 0 or -errno; -EACCES or -EPERM if the kernel does not let us attach; -E2BIG if the paths of the
- * mappings take more than 16 MiB. Call address_space_close in
- * both cases. */
+ * mappings take more than 16 MiB. Call address_space_close in both cases. */
 int address_space_open(struct address_space *space, pid_t pid);
 void address_space_close(struct address_space *space);
 

@@ -136,9 +136,8 @@ int attacher_finish(struct attacher *attacher, struct attachment *attachment)
 		snprintf(result.attachment.reason, sizeof(result.attachment.reason),
 		    "the attaching process %s",
 		    silent ? "does not answer"
-		           : "ended without a result: it was killed, or it takes too much time to read the "
-		             "target's "
-		             "memory");
+		           : "ended without a result: it was killed, or it takes too much time to "
+		             "read the target's memory");
 		abandon(attacher);
 	}
 	*attachment = result.attachment;

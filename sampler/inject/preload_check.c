@@ -313,15 +313,13 @@ const char *preload_check_reason(enum preload_check_kind kind)
 	case PRELOAD_CHECK_STATIC:
 		return "it is statically linked: the library cannot be preloaded";
 	case PRELOAD_CHECK_PRIVILEGED:
-		return "it gains privileges when it starts (setuid, setgid or capabilities): the loader "
-		       "ignores "
-		       "LD_PRELOAD";
+		return "it gains privileges when it starts (setuid, setgid or capabilities): the "
+		       "loader ignores LD_PRELOAD";
 	case PRELOAD_CHECK_FOREIGN:
 		return "it is built for another architecture: the library cannot be loaded";
 	case PRELOAD_CHECK_SANITIZER:
 		return "it uses a sanitizer whose runtime must be loaded first (AddressSanitizer, "
-		       "ThreadSanitizer): "
-		       "the library is not preloaded";
+		       "ThreadSanitizer): the library is not preloaded";
 	case PRELOAD_CHECK_DYNAMIC:
 	case PRELOAD_CHECK_MUSL:
 	case PRELOAD_CHECK_UNKNOWN:

@@ -49,7 +49,7 @@ struct event {
 	uint64_t hz;     /* 0: one sample every `period` */
 	uint64_t period; /* ns of a clock, else events */
 	int cpu;         /* -1: on all */
-	/* what is counted, and on which side of the kernel's border; counter.c sets the rest */
+	/* what is counted, and on which side of the kernel's border; counters.c sets the rest */
 	struct perf_event_attr part[EVENT_PARTS];
 	uint32_t parts;
 	bool kernel_wanted;  /* a modifier asks for the kernel's side */

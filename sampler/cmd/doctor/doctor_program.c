@@ -58,8 +58,8 @@ static void say_names(
 		finding_say(findings, FINDING_GOOD, NULL,
 		    symbols_is_split(path)
 		        ? "%s has split debug info: functions and lines; its inlined calls are in .dwo "
-		          "files, "
-		          "which are not where they were built and not beside it, or in a .dwp file"
+		          "files, which are not where they were built and not beside it, or in a .dwp "
+		          "file"
 		        : "%s has debug info: functions, inlined calls and lines",
 		    name);
 	else if (facts->debug_link)

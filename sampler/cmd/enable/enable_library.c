@@ -122,9 +122,8 @@ int enable_library_check(const char *path, char *reason, size_t reason_bytes)
 	if (is_roots(&status))
 		return 0;
 	snprintf(reason, reason_bytes,
-	    "%s belongs to another user than root, or others may write there: whoever replaces %s runs code "
-	    "in "
-	    "every program that loads it",
+	    "%s belongs to another user than root, or others may write there: whoever replaces %s runs "
+	    "code in every program that loads it",
 	    *way.done ? way.done : "/", path);
 	return -EPERM;
 }

@@ -147,9 +147,8 @@ static void print_missed(
 	const char *why = registry->unprofiled.command_declined_text;
 
 	if (!why && region_pool_unmapped(registry->setup.pool))
-		why = "the sampler's own limit of address space (ulimit -v) leaves no room for the memory "
-		      "that it "
-		      "shares with a program";
+		why = "the sampler's own limit of address space (ulimit -v) leaves no room for the "
+		      "memory that it shares with a program";
 	if (registry->unprofiled.command_unchosen)
 		why = "not chosen by --only and --exclude";
 	bool started = registry->setup.launch->pid && options->operand_count; /* not attached to */

@@ -152,9 +152,8 @@ void inheritance_complete(const struct inheritance *inheritance, const char *com
 {
 	for (size_t i = 0; i < inheritance->lock_count; i++)
 		if (!set_lock(&inheritance->locks[i], inheritance->locks[i].range.l_type))
-			log_line("%s does not get the record lock (fcntl) of descriptor %d: it has no more "
-			         "than %s, "
-			         "for another process has a lock on the same file",
+			log_line("%s does not get the record lock (fcntl) of descriptor %d: it has no "
+			         "more than %s, for another process has a lock on the same file",
 			    command, inheritance->locks[i].fd,
 			    set_lock(&inheritance->locks[i], F_RDLCK) ? "a lock for reading" : "none");
 	if (inheritance->front) {
