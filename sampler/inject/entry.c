@@ -41,7 +41,8 @@ struct search {
 	bool called;
 	uint32_t filtered; /* number of looks at threads with a seccomp filter */
 	uint32_t verdicts[SAFE_POINT_VERDICTS];
-	bool outdated; /* a stack was in none of the mappings */
+	uint32_t unfit; /* of the safe ones: not called, for a system call could end the process */
+	bool outdated;  /* a stack was in none of the mappings */
 };
 
 int entry_open(struct entry *entry, struct address_space *space, struct modules *modules)
@@ -233,8 +234,11 @@ static int look(struct search *search)
 	const enum safe_point_verdict verdict =
 	    safe_point_check(&search->entry->point, &tracer->thread, search->stack, bytes);
 	search->verdicts[verdict]++;
-	const bool fit = !cold && verdict == SAFE_POINT_SAFE && may_be_called(search);
-	return cold ? -EAGAIN : tracer_end(tracer, fit ? search->call : NULL);
+	if (cold)
+		return -EAGAIN;
+	const bool safe = verdict == SAFE_POINT_SAFE, fit = safe && may_be_called(search);
+	search->unfit += safe && !fit;
+	return tracer_end(tracer, fit ? search->call : NULL);
 }
 
 /* Returns 1 when the search is over. */
@@ -295,6 +299,11 @@ static void explain(struct entry *entry, const struct search *search)
 		    "none of its threads can be stopped: each %swaits for what cannot be interrupted, or is "
 		    "traced by another process",
 		    search->filtered ? "has a seccomp filter, " : "");
+	else if (search->unfit > search->verdicts[worst(search)])
+		snprintf(entry->reason, sizeof(entry->reason),
+		    "each thread at a safe point had a seccomp filter, or its system calls became signals "
+		    "(%" PRIu32 " looks)",
+		    entry->tries);
 	else if (worst(search) == SAFE_POINT_GONE)
 		snprintf(entry->reason, sizeof(entry->reason),
 		    "its threads are in %s: that file was replaced, removed or hidden, and too little of it "

@@ -34,14 +34,27 @@ test_a_filter_that_comes_at_that_moment() {
   done
 }
 
+# dispatched [always]: a target whose system calls become signals while it computes
+dispatched() {
+  [ "$(printf '%s\n' 6.4 "$(uname -r)" | sort -V | head -n 1)" = 6.4 ] || skip 'before Linux 6.4 no process can ask for it'
+  running "$targets/attach_dispatch" "$@"
+  ! grep -q dispatched said.err || skip "no such dispatch here: $(cat said.err)"
+}
+
 # A thread whose system calls become signals is not called while that is so.
 test_system_calls_that_are_dispatched() {
   local round
-  running "$targets/attach_dispatch"
-  ! grep -q dispatched said.err || skip "no such dispatch here: $(cat said.err)"
+  dispatched
   for round in $(seq "${REPEAT:-3}"); do
     attach_once
     kill -0 "$target" || fail "round $round: it has ended: $(wait "$target"; echo $?)"
   done
   finish
+}
+
+test_system_calls_that_are_always_dispatched() {
+  dispatched always
+  attach_once
+  matches 'cannot be attached to: each thread at a safe point had .* its system calls became signals' log
+  kill "$target"
 }
