@@ -55,31 +55,10 @@ static bool read_status(struct answer *answer, const char *line, size_t length)
 	return true;
 }
 
-static int hex_digit(char c)
+/* grpc-message is percent-encoded (gRPC over HTTP2, "Responses"). */
+static void decode(char *text)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* grpc-message is percent-encoded (gRPC over HTTP2, "Responses"). In place. */
-static void percent_decode(char *text)
-{
-	char *to = text;
-
-	for (; *text; text++) {
-		int high = *text == '%' ? hex_digit(text[1]) : -1;
-		int low = high >= 0 ? hex_digit(text[2]) : -1;
-
-		*to = *text;
-		if (low >= 0 && (high || low)) {
-			*to = (char)(high << 4 | low);
-			text += 2;
-		}
-		to++;
-	}
-	*to = '\0';
+	text[text_percent_decode(text, strlen(text))] = '\0';
 }
 
 static void read_grpc_status(struct answer *answer, const char *value)
@@ -104,7 +83,7 @@ bool answer_header(struct answer *answer, const char *line, size_t length)
 	if (value_of(line, length, "grpc-status", value, sizeof(value)))
 		read_grpc_status(answer, value);
 	else if (value_of(line, length, "grpc-message", answer->grpc_message, sizeof(answer->grpc_message)))
-		percent_decode(answer->grpc_message);
+		decode(answer->grpc_message);
 	else if (!value_of(
 	             line, length, "content-type", answer->content_type, sizeof(answer->content_type)) &&
 	    !value_of(line, length, "retry-after", answer->retry_after, sizeof(answer->retry_after)))

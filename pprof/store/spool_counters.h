@@ -19,11 +19,11 @@ struct spool_counters {
 	/* repeated attempts where the server may have the profile: all was sent, but no answer was read. At
 	 * most so many profiles are there twice. */
 	uint64_t resent;
-	/* how many of the last attempts in a row were refused because we may not send (401, 403), most likely
-	 * for the token */
+	/* how many of the last attempts in a row were refused because we may not send (401, 403, 407), most
+	 * likely for the token */
 	uint64_t denied;
 	uint64_t denied_since_s; /* when the first of these came, as Unix time; 0: none */
-	uint64_t sending;        /* number of the entry that is refused so now; 0: none */
+	uint64_t sending;        /* number of the entry that is being sent, or was when we were killed; 0: none */
 };
 
 enum { SPOOL_COUNTERS_BYTES = 512 };
