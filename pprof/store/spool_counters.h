@@ -23,7 +23,7 @@ struct spool_counters {
 	 * likely for the token */
 	uint64_t denied;
 	uint64_t denied_since_s; /* when the first of these came, as Unix time; 0: none */
-	uint64_t sending;        /* number of the entry that is being sent, or was when we were killed; 0: none */
+	uint64_t sending;        /* the entry that is sent now, or was when we were killed; 0: none */
 };
 
 enum { SPOOL_COUNTERS_BYTES = 512 };
