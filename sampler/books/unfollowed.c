@@ -75,8 +75,8 @@ static bool is_in_books(const struct books *books, pid_t pid)
 	return false;
 }
 
-/* Whether the books know of the program that the process executes. *counted: it is counted with its reason, or
- * will be when the process is closed. A program that was in our books for a moment, such as env, may have
+/* Whether the books know of the program that the process executes. *counted: it is counted with its reason,
+ * or will be when the process is closed. A program that was in our books for a moment, such as env, may have
  * executed another program before the sampler looked. */
 static bool is_accounted_for(const struct books *books, pid_t pid, bool *counted)
 {
