@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -403,21 +404,29 @@ int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, con
 	return error;
 }
 
+#define SPLIT_MEMORY_BYTES ((rlim_t)1 << 30)
+
 bool symbols_is_split(const char *path)
 {
 	const struct symbol_options options = {.detail = SYMBOL_FULL};
 	struct symbol_facts facts = {0};
 	struct symbol_result result;
+	struct rlimit before, limit;
 	struct stat status;
 	const uint64_t anywhere = 0;
 	struct symbols *symbols = symbols_new(&options);
 	const struct symbol_file file = {
 	    .fd = symbols ? regular_file_open(AT_FDCWD, path, 0, &status) : -1, .path = path};
 
-	if (file.fd >= 0) {
-		(void)symbols_resolve(symbols, &file, &anywhere, 1, &result, &facts);
-		close(file.fd);
+	if (file.fd >= 0 && getrlimit(RLIMIT_DATA, &before) == 0) {
+		limit = before;
+		limit.rlim_cur = before.rlim_cur < SPLIT_MEMORY_BYTES ? before.rlim_cur : SPLIT_MEMORY_BYTES;
+		if (setrlimit(RLIMIT_DATA, &limit) == 0) /* the process that reads the file inherits it */
+			(void)symbols_resolve(symbols, &file, &anywhere, 1, &result, &facts);
+		setrlimit(RLIMIT_DATA, &before);
 	}
+	if (file.fd >= 0)
+		close(file.fd);
 	symbols_free(symbols);
 	return facts.split;
 }

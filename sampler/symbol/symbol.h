@@ -36,7 +36,7 @@ int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, con
     struct symbol_result *out, struct symbol_facts *facts);
 
 /* Are inlined calls of the file missing, since they are in .dwo files, which are not found, or .dwp? False if
- * the file cannot be read. */
+ * the file cannot be read. Sets RLIMIT_DATA for that itself. */
 bool symbols_is_split(const char *path);
 
 #endif
