@@ -135,3 +135,37 @@ C
   "$heaptap" doctor ./whole >out || true
   matches 'whole has debug info: functions, inlined calls and lines' out
 }
+
+# Four debug sections of a small file, each of which unpacks to 1.9 GiB.
+test_doctor_unpacks_no_bomb() {
+  echo 'int main(void) { return 0; }' >plain.c
+  gcc -g -o bomb plain.c
+  cat >makes.py <<'P'
+import struct
+TOTAL, BLOCK = 1900 << 20, 128 << 10
+data = bytearray(open('bomb', 'rb').read())
+sections, = struct.unpack_from('<Q', data, 0x28)
+count, names = struct.unpack_from('<HH', data, 0x3c)
+names, = struct.unpack_from('<Q', data, sections + names * 64 + 24)
+packed = struct.pack('<IIQQ', 2, 0, TOTAL, 1) + struct.pack('<IBQ', 0xfd2fb528, 0xe0, TOTAL)
+blocks = TOTAL // BLOCK
+for i in range(blocks):  # each one byte, repeated
+    packed += struct.pack('<I', (i == blocks - 1) | 2 | BLOCK << 3)[:3] + b'\0'
+for at in range(sections, sections + count * 64, 64):
+    name = names + struct.unpack_from('<I', data, at)[0]
+    if data[name:data.index(b'\0', name)] in (b'.debug_info', b'.debug_abbrev', b'.debug_str', b'.debug_line_str'):
+        flags, = struct.unpack_from('<Q', data, at + 8)
+        struct.pack_into('<Q', data, at + 8, flags | 0x800)
+        struct.pack_into('<QQ', data, at + 24, len(data), len(packed))
+        data += packed
+open('bomb', 'wb').write(data)
+P
+  cat >measures.py <<'P'
+import resource, subprocess, sys
+subprocess.run([sys.argv[1], 'doctor', './bomb'])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)
+P
+  python3 makes.py
+  timeout "$(seconds 60)" python3 measures.py "$heaptap" >said || :
+  [ "$(tail -n 1 said)" -lt 1200 ] || fail "doctor took $(tail -n 1 said) MiB"
+}
