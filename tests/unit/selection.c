@@ -260,6 +260,29 @@ static void events_are_not_added_to_the_heap(void **unused)
 	sessions_fini(&g);
 }
 
+/* A shell whose process executes another program, and that program: each has its own events. */
+static void events_are_of_the_program_that_was_executed(void **unused)
+{
+	static const char *const programs[] = {"sh", "leaky"};
+	struct sessions g;
+
+	for (int i = 0; i < 4; i++) {
+		size_t file = add(100, 7, 101 + 10 * (i / 2) + i % 2, "exit, of it", 105 + 10 * (i / 2));
+
+		strcpy(origins[file].program, programs[i / 2]);
+		if (i % 2)
+			strcpy(origins[file].event, "cpu-clock");
+	}
+	assert_int_equal(sessions_make(&g, pointers, count, NULL), 0);
+	assert_int_equal(g.process_count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(g.processes[i].count, 2);
+		assert_int_equal(g.processes[i].state_count, 1);
+		assert_int_equal(g.processes[i].newest, 2 * i);
+	}
+	sessions_fini(&g);
+}
+
 /* The last events of a shell, written when its process executes another program already, under its name. */
 static void events_of_one_process_may_have_two_names(void **state)
 {
@@ -344,6 +367,7 @@ int main(void)
 	    cmocka_unit_test_setup(what_is_not_of_one_process_counts_for_itself, clear),
 	    cmocka_unit_test_setup(a_profile_alone_always_counts, clear),
 	    cmocka_unit_test_setup(events_are_not_added_to_the_heap, clear),
+	    cmocka_unit_test_setup(events_are_of_the_program_that_was_executed, clear),
 	    cmocka_unit_test_setup(events_of_one_process_may_have_two_names, clear),
 	    cmocka_unit_test_setup(nothing_is_no_session, clear),
 	    cmocka_unit_test_setup(a_crowd_is_counted_by_program, clear),

@@ -19,6 +19,11 @@ const char *sessions_kind(const struct origin *origin)
 
 /* ---- the order of files */
 
+struct sorting {
+	const struct origin *const *origins;
+	int64_t *starts_ns; /* of each file: when its process began */
+};
+
 static int compare_sessions(const struct origin *a, const struct origin *b)
 {
 	int order = compare_numbers(b->session_ns, a->session_ns);
@@ -37,8 +42,9 @@ static int rank_of(const struct origin *o)
 /* The states of a process are in the order of time, the exit last whatever the clock said then. */
 static int compare_files(const void *left, const void *right, void *context)
 {
+	const struct sorting *s = context;
 	const size_t i = *(const size_t *)left, j = *(const size_t *)right;
-	const struct origin *const *origins = context, *a = origins[i], *b = origins[j];
+	const struct origin *a = s->origins[i], *b = s->origins[j];
 	int order = compare_sessions(a, b);
 
 	if (!order)
@@ -46,9 +52,9 @@ static int compare_files(const void *left, const void *right, void *context)
 	if (!order && origin_has_process(a)) {
 		order = compare_numbers(a->pid, b->pid);
 		if (!order)
-			order = (*a->event != '\0') - (*b->event != '\0');
+			order = compare_numbers(s->starts_ns[i], s->starts_ns[j]);
 		if (!order)
-			order = compare_numbers(a->start_ns, b->start_ns);
+			order = (*a->event != '\0') - (*b->event != '\0');
 		if (!order)
 			order = strcmp(a->event, b->event);
 		if (!order)
@@ -61,18 +67,52 @@ static int compare_files(const void *left, const void *right, void *context)
 	return order ? order : (i > j) - (i < j);
 }
 
-/* ---- processes */
-
-/* Is the file of the same process as the file before it in the order? Events are first seen at another time
- * than the heap: there the program tells. */
-static bool is_same_process(const struct origin *before, const struct origin *o)
+static bool is_same_pid(const struct origin *a, const struct origin *b)
 {
-	if (!origin_has_process(o) || !origin_has_process(before) || before->pid != o->pid)
-		return false;
-	if (*o->event && !*before->event)
-		return strcmp(before->program, o->program) == 0;
-	return before->start_ns == o->start_ns;
+	return origin_has_process(a) && origin_has_process(b) && a->pid == b->pid &&
+	    compare_sessions(a, b) == 0;
 }
+
+/* The start of the process whose heap began nearest to these events, of those with their pid and program.
+ * order: begins with the files of that pid. */
+static int64_t nearest_start(
+    const struct sorting *s, const size_t *order, size_t count, const struct origin *o)
+{
+	int64_t start_ns = o->start_ns, least_ns = INT64_MAX;
+
+	for (size_t i = 0; i < count && is_same_pid(s->origins[order[i]], o); i++) {
+		const struct origin *heap = s->origins[order[i]];
+		const int64_t apart_ns = llabs(heap->start_ns - o->start_ns);
+
+		if (*heap->event || apart_ns >= least_ns || strcmp(heap->program, o->program) != 0)
+			continue;
+		least_ns = apart_ns;
+		start_ns = heap->start_ns;
+	}
+	return start_ns;
+}
+
+/* Events are first seen at another time than the heap of their process. */
+static void join_events(const struct sorting *s, const size_t *order, size_t count)
+{
+	size_t first = 0; /* of the files of this pid */
+
+	for (size_t i = 0; i < count; i++) {
+		const struct origin *o = s->origins[order[i]];
+		const struct origin *before = i ? s->origins[order[i - 1]] : NULL;
+
+		if (!before || !is_same_pid(before, o))
+			first = i;
+		if (!*o->event)
+			continue;
+		if (i > first && *before->event && before->start_ns == o->start_ns)
+			s->starts_ns[order[i]] = s->starts_ns[order[i - 1]];
+		else
+			s->starts_ns[order[i]] = nearest_start(s, order + first, count - first, o);
+	}
+}
+
+/* ---- processes */
 
 static void add_file(struct sessions *g, struct sessions_process *process, size_t place)
 {
@@ -93,7 +133,7 @@ static void add_file(struct sessions *g, struct sessions_process *process, size_
 		process->newest = (long)file;
 }
 
-static void split(struct sessions *g)
+static void split(struct sessions *g, const int64_t *starts_ns)
 {
 	for (size_t i = 0; i < g->file_count; i++) {
 		const struct origin *o = g->origins[g->order[i]];
@@ -102,7 +142,8 @@ static void split(struct sessions *g)
 
 		if (is_session)
 			g->sessions[g->session_count++] = (struct sessions_item){g->process_count, 0};
-		if (is_session || !is_same_process(before, o)) {
+		if (is_session || !is_same_pid(before, o) ||
+		    starts_ns[g->order[i - 1]] != starts_ns[g->order[i]]) {
 			g->sessions[g->session_count - 1].count++;
 			g->processes[g->process_count++] = (struct sessions_process){.first = i,
 			    .start_ns = INT64_MAX,
@@ -123,17 +164,26 @@ static int compare_starts(const void *left, const void *right)
 
 int sessions_make(struct sessions *g, const struct origin *const *origins, size_t count, const char *kind)
 {
+	struct sorting s = {origins, calloc(count + 1, sizeof(*s.starts_ns))};
+
 	*g = (struct sessions){.origins = origins};
 	g->order = calloc(count + 1, sizeof(*g->order));
 	g->processes = calloc(count + 1, sizeof(*g->processes));
 	g->sessions = calloc(count + 1, sizeof(*g->sessions));
-	if (!g->order || !g->processes || !g->sessions)
+	if (!g->order || !g->processes || !g->sessions || !s.starts_ns) {
+		free(s.starts_ns);
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
+	}
+	for (size_t i = 0; i < count; i++) {
+		s.starts_ns[i] = origins[i]->start_ns;
 		if (!kind || strcmp(sessions_kind(origins[i]), kind) == 0)
 			g->order[g->file_count++] = i;
-	qsort_r(g->order, g->file_count, sizeof(*g->order), compare_files, (void *)origins);
-	split(g);
+	}
+	qsort_r(g->order, g->file_count, sizeof(*g->order), compare_files, &s);
+	join_events(&s, g->order, g->file_count);
+	qsort_r(g->order, g->file_count, sizeof(*g->order), compare_files, &s);
+	split(g, s.starts_ns);
+	free(s.starts_ns);
 	for (size_t i = 0; i < g->session_count; i++)
 		qsort(g->processes + g->sessions[i].first, g->sessions[i].count, sizeof(*g->processes),
 		    compare_starts);

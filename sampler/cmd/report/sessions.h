@@ -4,9 +4,9 @@
  *
  * A process here is one pid while it executes one program. Its heap profiles are states of one heap (0001,
  * 0002, the exit), of which only one may count, peaks, and deltas, which are parts of a state. Profiles of
- * events belong to the process whose heap profiles come before them, if they name the same program. A profile
- * that is not of one process (of another tool, or merged) is a process of its own. Files that name no session
- * are one session together, the oldest.
+ * events belong to the process of that pid and program whose heap began nearest to them. A profile that is
+ * not of one process (of another tool, or merged) is a process of its own. Files that name no session are one
+ * session together, the oldest.
  */
 #ifndef SAMPLER_CMD_REPORT_SESSIONS_H
 #define SAMPLER_CMD_REPORT_SESSIONS_H
