@@ -7,8 +7,8 @@
  * arguments are integers; a function gets those that it does not have too.
  *
  * A function may end in the program's malloc, or in another of the family: what has been counted during the
- * call is not counted again (slow_path_after). A std::bad_alloc may pass through mi_new and tc_new: nothing has
- * been changed by then that would have to be restored.
+ * call is not counted again (slow_path_after). A std::bad_alloc may pass through mi_new and tc_new: nothing
+ * has been changed by then that would have to be restored.
  */
 #include "preload/family.h"
 
