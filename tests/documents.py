@@ -89,6 +89,16 @@ class Shell:
         self.bash.stdin.write(text.encode() + b"\n")
         self.bash.stdin.flush()
 
+    def end(self):
+        """Ends all that the page has started: a job in the background has a process group of its own."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.getsid(int(pid)) == self.bash.pid:
+                    os.kill(int(pid), signal.SIGTERM)
+            except OSError:
+                pass  # it has ended, or is another user's
+        self.bash.wait()
+
     def run(self, command):
         """Types the command; returns where its output begins, and the mark that ends it."""
         self.number += 1
@@ -175,7 +185,7 @@ def run(page):
                 run_block(shell, f"{os.path.basename(page)}:{number}", words, lines)
                 count += len(groups(lines))
     finally:
-        os.killpg(shell.bash.pid, signal.SIGTERM)
+        shell.end()
     print(f"{os.path.basename(page)}: {count} commands")
 
 
