@@ -59,8 +59,8 @@ static bool add_member(struct members *members, const struct catalog_process *pr
 		member->times_ns[i] = member->states[i].time_ns;
 	*to = (struct moments_process){.start_ns = process->start_ns,
 	    .times_ns = member->times_ns,
-	    .count = count - over,
-	    .end_ns = over ? member->states[count - 1].time_ns : 0,
+	    .count = over ? moments_running(member->times_ns, count - 1, member->times_ns[count - 1]) : count,
+	    .end_ns = over ? member->times_ns[count - 1] : 0,
 	    .runs = process->listed != NULL};
 	if (process->listed)
 		member->times_ns[to->count++] = now_ns;

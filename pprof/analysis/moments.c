@@ -4,6 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* A process that is told to end needs some time to free all that it has: longer than this it takes rarely. A
+ * state that comes each second is left out in a quarter of all cases at most. */
+#define END_NS   INT64_C(1000000000)
+#define END_PART 4
+
 struct seen {
 	int64_t time_ns;
 	size_t process;
@@ -21,6 +26,17 @@ static int compare_times(const void *left, const void *right)
 static int64_t last_of(const struct moments_process *process)
 {
 	return process->times_ns[process->count - 1];
+}
+
+size_t moments_running(const int64_t *times_ns, size_t count, int64_t end_ns)
+{
+	if (count < 2)
+		return count;
+	const double last_ns = (double)times_ns[count - 1];
+	const double interval_ns = last_ns - (double)times_ns[count - 2];
+	const double end_part_ns = interval_ns / END_PART < END_NS ? interval_ns / END_PART : END_NS;
+
+	return count - ((double)end_ns - last_ns < end_part_ns);
 }
 
 /* A process with an unknown end is there until its next state would have been due. */

@@ -33,6 +33,10 @@ struct moments_state {
 	size_t index;
 };
 
+/* How many of `count` states show a process that ran on, if it ended at end_ns. The last state does not if it
+ * came just before the end: the process was perhaps freeing all that it had. */
+size_t moments_running(const int64_t *times_ns, size_t count, int64_t end_ns);
+
 /* The times of at most `most` moments, evenly chosen among more. Returns how many, or -ENOMEM. */
 int moments_choose(
     int64_t *moments_ns, size_t most, const struct moments_process *processes, size_t process_count);

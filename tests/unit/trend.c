@@ -281,6 +281,23 @@ static void what_is_not_known_is_no_moment(void **unused)
 	assert_true(moments_ns[0] >= 25);
 }
 
+static void a_state_just_before_the_end_is_of_the_teardown(void **state)
+{
+	const int64_t second_ns = INT64_C(1000000000);
+	const int64_t each_minute[] = {0, 60 * second_ns, 120 * second_ns}, each_second[] = {0, second_ns};
+
+	(void)state;
+	assert_int_equal(moments_running(each_minute, 3, each_minute[2]), 2);
+	assert_int_equal(moments_running(each_minute, 3, each_minute[2] + second_ns - 1), 2);
+	assert_int_equal(moments_running(each_minute, 3, each_minute[2] + second_ns), 3);
+	assert_int_equal(moments_running(each_second, 2, each_second[1] + second_ns / 5), 1);
+	assert_int_equal(moments_running(each_second, 2, each_second[1] + second_ns / 2), 2);
+	/* Alone, or from a file whose times make no sense. */
+	assert_int_equal(moments_running(each_second, 1, each_second[0]), 1);
+	assert_int_equal(moments_running(each_second, 0, each_second[0]), 0);
+	assert_int_equal(moments_running((const int64_t[]){INT64_MAX, INT64_MIN}, 2, INT64_MAX), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +320,7 @@ int main(void)
 	    cmocka_unit_test(any_numbers),
 	    cmocka_unit_test(each_moment_has_every_process),
 	    cmocka_unit_test(what_is_not_known_is_no_moment),
+	    cmocka_unit_test(a_state_just_before_the_end_is_of_the_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
