@@ -4,8 +4,8 @@
  *
  * Trigger: capture_trigger is an empty function with the sample's description in its argument registers. The
  * sampler has put a uprobe or an execution breakpoint on it, and the kernel dumps registers and user stack
- * into a perf ring. It dumps only pages that are present, so the hook reads a byte of each first, within the
- * same bounds as a copy.
+ * into a perf ring (as many bytes as ring_dump_bytes() says, sampler/perf/ring.h). It dumps only pages that
+ * are present, so the hook reads a byte of each first, within the same bounds as a copy.
  *
  * Copy backend: the hook writes the registers and [sp, end of the stack) into a buffer of the shared region.
  * Used when perf is refused, before the sampler has opened its events, for stacks deeper than perf's dump,

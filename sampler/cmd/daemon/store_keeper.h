@@ -2,7 +2,7 @@
 /*
  * Keeps the store within its limits (`days`, a smaller `disk`, `free`) while no profile is written: no
  * process is profiled, or sampling is switched off. Otherwise each new profile does that. The keeper looks at
- * the store in a child process, since that waits for disks.
+ * the store in a child process, since that waits for disks. pprof/store/store_plan.h decides what stays.
  */
 #ifndef SAMPLER_CMD_DAEMON_STORE_KEEPER_H
 #define SAMPLER_CMD_DAEMON_STORE_KEEPER_H
