@@ -86,8 +86,8 @@ static const struct option rows[] = {
     {COMMAND_REPORT | COMMAND_DIFF, '\0', "by", OPTION_CHOICE, OPTION_FIELD(read.by), .choices = group_names,
         .help = "what a row is: a function (the default), or a\n"
                 "thread, process, size, age or lifetime (temporary\n"
-                "or not); thread, size, age and lifetime need record\n"
-                "--labels"},
+                "or not); all but function and process need\n"
+                "record --labels"},
     {GROUPED, '\0', "state", OPTION_CHOICE, OPTION_FIELD(read.state), .choices = state_names,
         .help = "which of a process' profiles counts: the newest\n"
                 "(the default), its peak, its deltas, or all of\n"

@@ -201,8 +201,8 @@ static const struct option rows[] = {
         .help = "do not record the heap's peak"},
     {COMMAND_RECORD | COMMAND_ADOPT, '\0', "signal", OPTION_SET, .set = set_signal, .value = "SIG",
         .allowed = "USR1, USR2 or RTMIN+N, with :all appended if wanted, or none",
-        .help = "signal that requests a snapshot, default USR1. Sent\n"
-                "to heaptap: of all processes. Sent to COMMAND: of\n"
+        .help = "signal that requests a snapshot, default USR1.\n"
+                "Sent to heaptap: of all processes. To COMMAND: of\n"
                 "COMMAND, unless COMMAND handles the signal itself.\n"
                 "USR1:all: also of any other process that gets it.\n"
                 "none: no signal"},
