@@ -281,7 +281,7 @@ static struct module *get_readable(
  */
 static char *name_of(const struct module_request *request, const struct module_file *file)
 {
-	char link[PROC_PATH_BYTES], target[PATH_MAX];
+	char link[PROC_PATH_BYTES], target[PATH_MAX] = "";
 	ssize_t length = -1;
 
 	if (request->listed && file->fd >= 0 &&

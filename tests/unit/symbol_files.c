@@ -78,6 +78,10 @@ static void split_dwarf_is_read_where_its_files_are(void **state)
 	static const char *const steps[] = {"g++ -o split split.o", "mkdir -p else && mv *.dwo split else/",
 	    "rm else/*.dwo && mv else/split split"};
 
+#ifdef __SANITIZE_ADDRESS__
+	print_message("# a build with sanitizers filters no calls, so libdw cannot ask for the files\n");
+	skip();
+#endif
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		uint64_t vaddrs[MARKS];
 		struct answer answer;
