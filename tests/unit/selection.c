@@ -103,6 +103,20 @@ static void states_of_one_process_are_a_series(void **unused)
 	selection_fini(&s);
 }
 
+/* The end is no point of growth, and neither is a snapshot of the teardown just before the end. */
+static void growth_is_of_the_process_while_it_ran_on(void **unused)
+{
+	size_t first = add_process(100, 7, 101);
+	struct selection s = selected(READ_NEWEST, SESSION_DEFAULT, false, 0);
+
+	assert_true(s.series_count == 3 && s.growth_count == 2);
+	selection_fini(&s);
+	origins[first + 3].time_ns = origins[first + 2].time_ns + SECOND / 10;
+	s = selected(READ_NEWEST, SESSION_DEFAULT, false, 0);
+	assert_true(s.series_count == 3 && s.growth_count == 1);
+	selection_fini(&s);
+}
+
 static void processes_add_up_in_their_newest_state(void **unused)
 {
 	size_t one = add_process(100, 7, 101), two = add_process(100, 8, 102);
@@ -359,6 +373,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup(states_of_one_process_are_a_series, clear),
+	    cmocka_unit_test_setup(growth_is_of_the_process_while_it_ran_on, clear),
 	    cmocka_unit_test_setup(processes_add_up_in_their_newest_state, clear),
 	    cmocka_unit_test_setup(deltas_count_when_asked_for_or_alone, clear),
 	    cmocka_unit_test_setup(the_newest_session_counts, clear),
