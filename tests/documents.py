@@ -8,10 +8,10 @@ commands (```console) has a line in front:
     <!-- run: SHELL -->      run it, after SHELL, which prepares what the reader has (a server, a folder of profiles)
     <!-- shown: WHY -->      not run
 
-In a block, a line that begins with "$ " is a command; a command that ends with "#" and words has a comment. The lines below are
-what it prints: some of its lines, in this order. Numbers, times and units may differ. "..." stands for any lines. "^C" is typed
-once the lines before it have come; without lines, after `interrupt_after` seconds of the page's shell. "sudo " is left out, and
-the word PID in a command is the variable PID.
+In a block, a line that begins with "$ " is a command; a comment may follow it ("  # ..."). The lines below the command are some
+of those that the command prints, in their order. Numbers, times and units may differ. A line "..." stands for any lines, and a
+line that ends with "..." for any rest. "^C" is typed once the lines before it have come and the file interrupt.now is there.
+"sudo " is left out. The word PID in a command is the variable PID.
 
 links FOLDER checks each link of README.md, SECURITY.md, CONTRIBUTING.md and docs: the file is there, and so is the heading.
 """
@@ -108,7 +108,7 @@ class Shell:
 
 
 def missing(wanted, text):
-    """The first wanted line that is not in the text in its place, or None."""
+    """The first wanted line that the text lacks behind the wanted lines before it. None if there is no such line."""
     lines = [shape(line) for line in text.splitlines()]
     at = 0
     for line in wanted:
