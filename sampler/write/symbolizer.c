@@ -7,24 +7,16 @@
 #include "sampler/symbol/symbol.h"
 #include "sampler/symbol/symcache.h"
 #include "sampler/write/generated_names.h"
-#include "sampler/write/profile_addresses.h"
+#include "sampler/write/profile_mappings.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Marker frames need an address that is neither zero nor real, and so does a program that is not mapped. */
-enum {
-	MARKER_BASE = PROFILE_ADDRESSES_RESERVED_START,
-	NOWHERE_BASE = MARKER_BASE + 0x1000,
-	NOWHERE_END = NOWHERE_BASE + 0x1000,
-	SPLIT_COMMENTS_MAX = 8,
-};
-_Static_assert(NOWHERE_END <= PROFILE_ADDRESSES_RESERVED_END, "one page each");
+enum { SPLIT_COMMENTS_MAX = 8 };
 
 static const char no_address[] = "[no address left]"; /* a hostile target has left none for the frame */
 
@@ -42,129 +34,10 @@ struct symbolizer {
 	struct generated_names generated;
 	struct kernel_symbols *kernel; /* read when its first frame is found */
 	struct named_frame *frames;    /* by frame number */
-	struct profile_addresses *layout;
-	const struct module *program; /* the file of the program; NULL: no mapping has the program's name */
-	uint32_t *mappings;           /* ids in the profile, by range of the layout; 0: not made */
-	uint32_t marker_mapping;
+	struct profile_mappings *mappings;
 	unsigned split_count; /* files whose split debug info was mentioned */
 	uint32_t *path;       /* the array that symbolizer_stack returns */
 };
-
-/* ---- mappings */
-
-static const char *special_name(uint8_t kind)
-{
-	static const char *const names[] = {[MAP_KIND_ANON] = "[anon:jit]",
-	    [MAP_KIND_VDSO] = "[vdso]",
-	    [MAP_KIND_STACK] = "[stack]",
-	    [MAP_KIND_HEAP] = "[heap]",
-	    [MAP_KIND_UPROBES] = "[uprobes]",
-	    [MAP_KIND_KERNEL] = "[kernel.kallsyms]"};
-
-	return kind < sizeof(names) / sizeof(names[0]) && names[kind] ? names[kind] : "[unknown]";
-}
-
-static uint32_t add_mapping(struct symbolizer *symbolizer, uint64_t start, uint64_t end, uint64_t offset,
-    const struct module *module, const char *name)
-{
-	char build_id[MODULE_BUILD_ID_BYTES * 2 + 1] = "";
-
-	for (size_t i = 0; module && i < module->file.build_id_len; i++)
-		sprintf(build_id + i * 2, "%02x", module->file.build_id[i]);
-	const struct profile_mapping mapping = {
-	    .start = start,
-	    .limit = end,
-	    .file_offset = offset,
-	    .filename = name,
-	    .build_id = build_id,
-	};
-	return profile_add_mapping(symbolizer->profile, &mapping);
-}
-
-/* Is it the path of the program? A program that was executed by a relative path is mapped under its absolute
- * path. */
-static bool is_program(const char *path, const char *name)
-{
-	const char *file = strrchr(path, '/'), *base = strrchr(name, '/');
-
-	if (strcmp(path, name) == 0)
-		return true;
-	return name[0] && name[0] != '/' && path[0] == '/' && strcmp(file + 1, base ? base + 1 : name) == 0;
-}
-
-/* Readers show the first mapping's name as the program's. Debian's redis-server is a link to another name. */
-static const char *file_name(
-    const struct symbolizer *symbolizer, const struct module *module, const char *path)
-{
-	const bool program =
-	    (module && module == symbolizer->program) || is_program(path, symbolizer->source.program);
-
-	return symbolizer->source.called && program ? symbolizer->source.called : path;
-}
-
-static uint32_t mapping_id(struct symbolizer *symbolizer, uint32_t number)
-{
-	const struct profile_addresses_range *range = profile_addresses_range(symbolizer->layout, number);
-	const struct stack_mapping *m = stacks_mapping(symbolizer->stacks, range->mapping);
-	const char *path = m->module && !m->module->vdso ? m->module->path : NULL;
-
-	if (!symbolizer->mappings[number])
-		symbolizer->mappings[number] =
-		    add_mapping(symbolizer, range->start, range->limit, range->file_offset, m->module,
-		        path ? file_name(symbolizer, m->module, path) : special_name(m->kind));
-	return symbolizer->mappings[number];
-}
-
-/* Is it the file of the program? `resolved` is the program's path, where its name is relative and a link. */
-static bool is_main(const char *path, const char *name, const char *resolved)
-{
-	return is_program(path, name) || strcmp(path, resolved) == 0;
-}
-
-/* Readers take the program's name and build id from the first mapping. A process that was gone at the first
- * look is known by its name alone; its mapping has passed the comparison of build ids (maps_add). */
-static void find_main_mapping(struct symbolizer *symbolizer, const char *name, const char *resolved)
-{
-	const struct profile_addresses *layout = symbolizer->layout;
-	const struct maps *maps = symbolizer->source.maps;
-
-	/* A file keeps the path by which it was first found, which may be a link that another process used.
-	 * */
-	for (size_t i = 0; i < maps_count(maps) && !symbolizer->program; i++)
-		if (is_main(map_path(maps_at(maps, i)), name, resolved))
-			symbolizer->program = maps_at(maps, i)->module;
-	for (uint32_t i = 0; i < profile_addresses_count(layout); i++) {
-		const struct module *module =
-		    stacks_mapping(symbolizer->stacks, profile_addresses_range(layout, i)->mapping)->module;
-
-		if (module && (module == symbolizer->program || is_main(module->path, name, resolved))) {
-			mapping_id(symbolizer, i);
-			return;
-		}
-	}
-	for (size_t i = 0; i < maps_count(maps); i++) {
-		const struct map *map = maps_at(maps, i);
-
-		if (is_main(map_path(map), name, resolved) &&
-		    !profile_addresses_overlaps(layout, map->start, map->end)) {
-			add_mapping(symbolizer, map->start, map->end, map->pgoff, map->module,
-			    file_name(symbolizer, map->module, map_path(map)));
-			return;
-		}
-	}
-	add_mapping(symbolizer, NOWHERE_BASE, NOWHERE_END, 0, NULL, name[0] ? name : "[unknown]");
-}
-
-static void add_main_mapping(struct symbolizer *symbolizer)
-{
-	const char *name = symbolizer->source.program;
-	char *resolved = name[0] && name[0] != '/' ? realpath(name, NULL) : NULL;
-
-	find_main_mapping(symbolizer, name, resolved ? resolved : name);
-	free(resolved);
-}
-
-/* ---- locations */
 
 /* Is the function the allocator's, or a wrapper of it: malloc, operator new, std::allocator? A heap profile
  * is about their callers, and most viewers ignore drop_frames, so these frames are cut off. POSIX extended
@@ -186,12 +59,12 @@ static int add_location(
     struct symbolizer *symbolizer, uint32_t number, const struct symbol_frame *names, size_t count)
 {
 	struct named_frame *named = &symbolizer->frames[number];
-	uint32_t range;
+	uint32_t mapping;
 	uint64_t address;
 
 	if (symbolizer->source.detail == SYMBOL_RAW)
 		count = 0;
-	if (!profile_addresses_find(symbolizer->layout, number, &range, &address)) {
+	if (!profile_mappings_find(symbolizer->mappings, number, &mapping, &address)) {
 		named->location = symbolizer_marker(symbolizer, no_address);
 		return named->location ? 0 : -1;
 	}
@@ -216,7 +89,7 @@ static int add_location(
 		lines[kept++].line = names[i].line;
 	}
 	const struct profile_location location = {
-	    .mapping = mapping_id(symbolizer, range),
+	    .mapping = mapping,
 	    .address = address,
 	    .lines = lines,
 	    .line_count = kept,
@@ -251,7 +124,7 @@ static int name_anonymous(struct symbolizer *symbolizer, uint32_t number)
 	uint8_t kind = stacks_mapping(symbolizer->stacks, frame->mapping)->kind;
 
 	if (kind != MAP_KIND_ANON)
-		return name_one(symbolizer, number, special_name(kind));
+		return name_one(symbolizer, number, profile_mappings_kind_name(kind));
 	const struct symbol_frame name =
 	    generated_names_find(&symbolizer->generated, frame->pc, symbolizer->source.detail == SYMBOL_FULL);
 	return add_location(symbolizer, number, &name, 1);
@@ -337,7 +210,8 @@ static int name_module(struct symbolizer *symbolizer, struct module *module)
 	if (!error && facts.split)
 		note_split(symbolizer, module);
 	for (uint32_t i = 0; i < count && !error; i++) {
-		symbolizer->frames[numbers[i]].of_program = module == symbolizer->program;
+		symbolizer->frames[numbers[i]].of_program =
+		    profile_mappings_is_program(symbolizer->mappings, module);
 		symbolizer->frames[numbers[i]].known = results[i].known;
 		error = add_location(symbolizer, numbers[i], results[i].frames, results[i].frame_count);
 	}
@@ -418,14 +292,11 @@ uint32_t symbolizer_marker(struct symbolizer *symbolizer, const char *marker)
 		if (name && strcmp(name, marker) == 0)
 			number = i;
 	}
-	if (!symbolizer->marker_mapping)
-		symbolizer->marker_mapping =
-		    add_mapping(symbolizer, MARKER_BASE, MARKER_BASE + 0x1000, 0, NULL, "[heaptap]");
 	const struct profile_function function = {.name = marker, .system_name = marker};
 	const struct profile_line line = {.function = profile_add_function(symbolizer->profile, &function)};
 	const struct profile_location location = {
-	    .mapping = symbolizer->marker_mapping,
-	    .address = MARKER_BASE + number,
+	    .mapping = profile_mappings_markers(symbolizer->mappings),
+	    .address = PROFILE_MAPPINGS_MARKER_BASE + number,
 	    .lines = &line,
 	    .line_count = 1,
 	};
@@ -455,16 +326,11 @@ struct symbolizer *symbolizer_new(
 	symbolizer->source = *source;
 	symbolizer->stacks = source->stacks;
 	symbolizer->frames = calloc(stacks_frame_count(symbolizer->stacks) + 1, sizeof(*symbolizer->frames));
-	symbolizer->layout = profile_addresses_new(symbolizer->stacks);
-	symbolizer->mappings = symbolizer->layout
-	    ? calloc(profile_addresses_count(symbolizer->layout) + 1, sizeof(*symbolizer->mappings))
-	    : NULL;
-	if (symbolizer->frames && symbolizer->mappings) {
-		add_main_mapping(symbolizer);
-		if (mark_used(symbolizer, used) && reserve_path(symbolizer) &&
-		    read_names_of_generated(symbolizer) && name_all(symbolizer) == 0)
-			return symbolizer;
-	}
+	symbolizer->mappings = profile_mappings_new(profile,
+	    &(struct profile_mappings_source){source->stacks, source->maps, source->program, source->called});
+	if (symbolizer->frames && symbolizer->mappings && mark_used(symbolizer, used) &&
+	    reserve_path(symbolizer) && read_names_of_generated(symbolizer) && name_all(symbolizer) == 0)
+		return symbolizer;
 	symbolizer_free(symbolizer);
 	return NULL;
 }
@@ -475,9 +341,8 @@ void symbolizer_free(struct symbolizer *symbolizer)
 		return;
 	generated_names_fini(&symbolizer->generated);
 	kernel_symbols_free(symbolizer->kernel);
-	profile_addresses_free(symbolizer->layout);
+	profile_mappings_free(symbolizer->mappings);
 	free(symbolizer->frames);
-	free(symbolizer->mappings);
 	free(symbolizer->path);
 	free(symbolizer);
 }
