@@ -191,9 +191,10 @@ print(os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO, os.sc
       os.sched_getparam(0).sched_priority, os.nice(0))
 P
   chrt -f 1 true 2>/dev/null || skip 'no real-time scheduling here'
-  as_natively 'os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(7))' python3 policy.py
-  matches '^True True 7 0' recorded
-  as_natively 'os.nice(-5); os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))' python3 policy.py
+  as_natively 'os.setpriority(os.PRIO_PROCESS, 0, 3); os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(7))' \
+    python3 policy.py
+  matches '^True True 7 3' recorded
+  as_natively 'os.setpriority(os.PRIO_PROCESS, 0, -5); os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))' python3 policy.py
   matches '^False True 0 -5' recorded
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -111,11 +112,21 @@ static void set_locks(const struct inheritance *inheritance, short type)
 
 /* ---- all of it */
 
+/* A fork also resets the nice value of a real-time process. sched_getattr(2) does not tell that value, and
+ * sched_setattr(2) does not set it. */
 static void take_scheduling(struct inheritance_scheduling *scheduling)
 {
 	if (syscall(SYS_sched_getattr, 0, scheduling, sizeof(*scheduling), 0) != 0 ||
 	    !(scheduling->flags & FLAG_RESET_ON_FORK))
 		scheduling->bytes = 0;
+	scheduling->nice = getpriority(PRIO_PROCESS, 0);
+}
+
+static int receive_scheduling(const struct inheritance_scheduling *scheduling)
+{
+	const int niced = setpriority(PRIO_PROCESS, 0, scheduling->nice);
+
+	return syscall(SYS_sched_setattr, 0, scheduling, 0) != 0 ? -1 : niced;
 }
 
 void inheritance_take(struct inheritance *inheritance)
@@ -134,7 +145,7 @@ void inheritance_receive(const struct inheritance *inheritance)
 {
 	for (size_t i = 0; i < INHERITANCE_TIMERS; i++)
 		setitimer(timer_kinds[i], &inheritance->timers[i], NULL);
-	if (inheritance->scheduling.bytes && syscall(SYS_sched_setattr, 0, &inheritance->scheduling, 0) != 0)
+	if (inheritance->scheduling.bytes && receive_scheduling(&inheritance->scheduling) != 0)
 		log_line("COMMAND does not get its scheduling (SCHED_RESET_ON_FORK): %m");
 	set_locks(inheritance, F_RDLCK);
 }
