@@ -51,8 +51,8 @@ static uint32_t add_mapping(struct profile_mappings *mappings, uint64_t start, u
 	return profile_add_mapping(mappings->profile, &mapping);
 }
 
-/* Is the file at `path` the program that was executed as `name`? A program that was executed by a relative path
- * is mapped under its absolute path. */
+/* Is the file at `path` the program that was executed as `name`? A program that was executed by a relative
+ * path is mapped under its absolute path. */
 static bool is_program(const char *path, const char *name)
 {
 	const char *file = strrchr(path, '/'), *base = strrchr(name, '/');
@@ -98,7 +98,7 @@ static void find_main_mapping(struct profile_mappings *mappings, const char *nam
 	const struct profile_addresses *addresses = mappings->addresses;
 	const struct maps *maps = mappings->source.maps;
 
-	/* A file keeps the path by which it was first found. The path may be a link that another process used. */
+	/* A file keeps the path by which it was first found. Another process may have used a link. */
 	for (size_t i = 0; i < maps_count(maps) && !mappings->program; i++)
 		if (is_main(map_path(maps_at(maps, i)), name, resolved))
 			mappings->program = maps_at(maps, i)->module;
