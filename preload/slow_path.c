@@ -95,13 +95,15 @@ static inline __attribute__((always_inline)) void enter(
 		walk_count(
 		    found.number, weigh(entry->sample.size_bytes, UINT64_MAX, entry->sample.period_bytes));
 	block_insert(pointer, entry);
-	if (!found.number)
+	if (found.asked) {
+		/* No dump has all of a stack that goes on on another. */
+		const bool told =
+		    found.switched ? capture_walked(entry, caller) : capture_sample(entry, &caller);
+		if (!told)
+			walk_not_dumped(found.number);
+	} else if (!found.number || (!found.switched && walk_is_compared())) {
 		(void)capture_sample(entry, NULL);
-	else if ((found.asked || (walk_is_compared() && !found.switched)) &&
-	    !(found.switched ? capture_walked(entry, caller)
-	                     : capture_sample(entry, found.asked ? &caller : NULL)) &&
-	    found.asked)
-		walk_not_dumped(found.number);
+	}
 }
 
 void slow_path_alloc(const void *pointer, size_t size)

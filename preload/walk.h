@@ -34,7 +34,7 @@ struct walk_found walk_stack(struct walk_start start);
  * that was called by the first. Returns their number, at most `room`; 0: it cannot be walked now. */
 size_t walk_frames(struct walk_start start, uint64_t *frames, size_t room);
 
-/* What was asked for could not be told. */
+/* The hook could not tell the sampler what a new number stands for: the next sample with it tries again. */
 void walk_not_dumped(uint32_t stack);
 
 /* One more sample of that stack. */
