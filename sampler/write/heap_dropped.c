@@ -4,6 +4,7 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/intake/live_scan.h"
+#include "sampler/write/process_end.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,12 +38,13 @@ struct tally heap_dropped_in_use(const struct process *process)
 static void log_dropped(struct heap_dropped *dropped, const struct target *target, enum snapshot_drop why)
 {
 	const uint64_t now_ns = clock_now_ns();
+	char pid[PROCESS_END_PID_BYTES];
 
 	dropped->unsaid++;
 	if (dropped->said_ns && now_ns - dropped->said_ns < UINT64_C(10) * CLOCK_NS_PER_S)
 		return;
-	log_line("%" PRIu64 " processes left no profile, %s (the last: %s, pid %d)", dropped->unsaid,
-	    drops[why], target->title, (int)target->pid);
+	log_line("%" PRIu64 " processes left no profile, %s (the last: %s, %s)", dropped->unsaid, drops[why],
+	    target->title, process_end_pid(target->pid, pid));
 	dropped->said_ns = now_ns;
 	dropped->unsaid = 0;
 }

@@ -34,12 +34,12 @@ int scheduler_reserve(const struct scheduler *scheduler, const struct target *ta
 char *scheduler_reserve_beside(
     const struct scheduler *scheduler, const struct target *target, const char *name)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], pid[PROCESS_END_PID_BYTES];
 	int error = scheduler_reserve(scheduler, target, name, path, sizeof(path));
 
 	if (error && !target->series->beside_error)
-		log_line_of(target_user(target), "no file %s of pid %d: %s", name, (int)target->pid,
-		    strerror(-error));
+		log_line_of(target_user(target), "no file %s of %s: %s", name,
+		    process_end_pid(target->pid, pid), strerror(-error));
 	target->series->beside_error = error;
 	return error ? NULL : strdup(path);
 }
@@ -172,11 +172,12 @@ static void give_up(
     struct scheduler *scheduler, struct snapshot_series *series, enum request_event event, int error)
 {
 	const struct target *target = series->target;
+	char pid[PROCESS_END_PID_BYTES];
 
 	series->failed++;
 	if (error != series->error)
-		log_line_of(
-		    target_user(target), "no snapshot of pid %d: %s", (int)target->pid, strerror(-error));
+		log_line_of(target_user(target), "no snapshot of %s: %s", process_end_pid(target->pid, pid),
+		    strerror(-error));
 	if (event == REQUEST_ON_TAKE)
 		refuse_askers(scheduler, series, error);
 }
@@ -273,7 +274,7 @@ static void log_written(struct scheduler *scheduler, const struct snapshot *snap
 	const int least_verbosity = snapshot->by & SNAPSHOT_BY_THRESHOLD ? 0 : 1;
 	const uint64_t before = target->series->failed;
 	const bool last = snapshot->kind == SNAPSHOT_EXIT;
-	char count[64] = ""; /* no later profile counts them */
+	char pid[PROCESS_END_PID_BYTES], count[64] = ""; /* no later profile counts them */
 
 	if (before)
 		snprintf(count, sizeof(count), "; snapshots not written before it: %" PRIu64, before);
@@ -284,8 +285,8 @@ static void log_written(struct scheduler *scheduler, const struct snapshot *snap
 		log_line("profile not written: %s: %s; the next snapshot tries again", snapshot->path,
 		    strerror(-error));
 	else if (!last && !error && scheduler->setup.settings->verbosity >= least_verbosity)
-		log_line_of(target_user(target), "pid %d: snapshot %s: %s", (int)target->pid, snapshot->cause,
-		    snapshot->path);
+		log_line_of(target_user(target), "%s: snapshot %s: %s", process_end_pid(target->pid, pid),
+		    snapshot->cause, snapshot->path);
 }
 
 static void count_written(struct scheduler *scheduler, int error)
