@@ -12,9 +12,9 @@
 /* The process has a region, perhaps another than before: the level may be mapped once more. */
 void last_level_open(void);
 
-/* Maps the level, if that is what lacks. Makes system calls, once for each region, and none where a
- * seccomp filter is known of: mmap and madvise; and munlock and mprotect if the program locks its memory.
- * False: nothing was mapped. Keeps errno. */
+/* Maps the level, if that is what lacks. Calls mmap and madvise, once for each region; also munlock and
+ * mprotect if the program locks its memory. Makes no system call if the program is known to have a seccomp
+ * filter. False: nothing was mapped. Keeps errno. */
 bool last_level_add(void);
 
 /* How many bytes were mapped; 0: none. *start: where. */

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 enum {
-	VERSION_HIDDEN = 0x8000, /* only for those who ask for this very version */
+	VERSION_HIDDEN = 0x8000, /* only for objects that ask for this very version */
 	BLOOM_BITS = 8 * sizeof(ElfW(Addr)),
 };
 
@@ -83,7 +83,7 @@ static const char *version_of(const struct table *table, uint32_t index)
 	return NULL;
 }
 
-/* What programs are bound to: the default definition; or that of the version they ask for. */
+/* Are programs bound to this definition? They are if it is the default, or has the version they ask for. */
 static bool is_bound_to(const struct table *table, uint32_t index, const char *version)
 {
 	if (!table->versions || !(table->versions[index] & VERSION_HIDDEN))
@@ -296,7 +296,7 @@ void lookup_next(struct lookup *wishes, size_t count)
 	struct search search = {wishes, count, false};
 
 	for (size_t i = 0; i < count; i++)
-		wishes[i].found = NULL, wishes[i].version = NULL;
+		wishes[i] = (struct lookup){.name = wishes[i].name};
 	iterate(note_versions, &search);
 	iterate(search_object, &search);
 }

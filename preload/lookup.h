@@ -19,7 +19,7 @@
 struct lookup {
 	const char *name;
 	void *found;         /* NULL: no object after this library defines it */
-	const char *version; /* that the libc's own definition has, or NULL; filled in by lookup_next */
+	const char *version; /* of the libc's own definition, or NULL; filled in by lookup_next */
 };
 
 /* For a library that was loaded into a running process: it is the last object, so from now on lookup_next

@@ -68,9 +68,9 @@ static bool move(void *made, size_t bytes, void *over)
 }
 
 /* An old size of 0 leaves the mapping as it is, and makes another of the same file (mremap(2)). The kernel
- * first unmaps what is at a fixed address, and may refuse then: so the new mapping is made elsewhere, and
- * moved. It is locked if the first is, and then the kernel makes all of it: so a page of the first is
- * unlocked, which is a mapping of its own then. */
+ * first unmaps what is at a fixed address, and may refuse then. So the new mapping is made elsewhere, and
+ * moved. The kernel locks the new mapping if the first is locked, and then makes all its pages at once. So
+ * the first page is unlocked before: it becomes a mapping of its own, and the new mapping follows it. */
 void *memory_map_again(void *start, size_t bytes, void *over)
 {
 	if (lazy)

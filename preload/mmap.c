@@ -193,7 +193,7 @@ COLD static void *place_mmap(void *address, size_t length, int protection, int f
 	if (flags & MAP_FIXED && is_plain_memory(protection, flags)) {
 		if (start != MAP_FAILED)
 			goroutine_mapped(start, length);
-		else /* it may have unmapped what was in its way (older kernels) */
+		else /* older kernels may have unmapped what was in the way */
 			goroutine_unmapped(address, length);
 	}
 	return start;

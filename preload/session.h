@@ -45,12 +45,14 @@ struct rlimit;
 bool session_within(const struct rlimit *limit, uint64_t bytes);
 bool session_affordable(int resource, uint64_t bytes);
 
-/* The same without a system call, by the limits as they were asked for or noted last: so many bytes of
- * addresses, of them so many private. */
+/* The same without a system call, by the limits that were read or noted last. bytes: of address space;
+ * private_bytes: those of them that count as data. False if no limits were read yet. */
 bool session_affordable_later(uint64_t bytes, uint64_t private_bytes);
 
-/* The program has set a limit of its own; or may have done so unseen, while it was detached from. */
+/* Notes a limit that the program has set. */
 void session_note_limit(int resource, const struct rlimit *limit);
+
+/* Reads the limits, by system calls: the program may have set them unseen, while it was detached from. */
 void session_ask_limits(void);
 
 #endif

@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) void enter(
 		    found.number, weigh(entry->sample.size_bytes, UINT64_MAX, entry->sample.period_bytes));
 	block_insert(pointer, entry);
 	if (found.asked) {
-		/* No dump has all of a stack that goes on on another. */
+		/* No dump has all of a stack that goes on in a goroutine's stack. */
 		const bool told =
 		    found.switched ? capture_walked(entry, caller) : capture_sample(entry, &caller);
 		if (!told)

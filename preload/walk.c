@@ -199,7 +199,7 @@ static bool walk_callers_in_go(struct walk_start *at, struct walk_rule rule, uin
 }
 
 /* The hash of the stack of those frames that are not this library's; 0: it cannot be walked. *switched: it
- * goes on on the stack of a goroutine. Written out for trail == NULL. */
+ * goes on in a goroutine's stack. Written out for trail == NULL. */
 static inline __attribute__((always_inline)) uint64_t hash_of(
     const struct walk_area *area, struct walk_start at, struct trail *trail, bool *switched)
 {

@@ -26,7 +26,7 @@ struct walk_found {
 	 * is to be dumped */
 	uint32_t number;
 	bool asked;    /* the number is new: the sampler is to be told what it stands for */
-	bool switched; /* the stack goes on on another, of a goroutine: no dump has all of it */
+	bool switched; /* the stack goes on in a goroutine's stack: no dump has all of it */
 };
 struct walk_found walk_stack(struct walk_start start);
 
