@@ -73,7 +73,8 @@ static inline socklen_t region_socket_address(
 }
 
 /* The same socket as a file, "/tmp/.heaptap-proc-4711-fd-5-0123ab". An abstract name belongs to a network
- * namespace: a sandbox that has one of its own, and a user namespace too, has no other way to the sampler. */
+ * namespace: a sandbox with a network namespace and a user namespace of its own has only this file to reach
+ * the sampler. */
 static inline socklen_t region_socket_file(
     const char *pool_path, uint64_t cookie, struct sockaddr_un *address)
 {

@@ -20,7 +20,7 @@
 /* The reason when an attached process executes a program. */
 #define EXECUTED_UNFOLLOWED "what an attached process executes is not followed"
 
-/* For so long an executed program may take to load the library. */
+/* An executed program may take this long to load the library. */
 enum { EXECUTED_LOADING_NS = 2000 * 1000000 };
 
 /* Notes the file that a process executes when it is first watched: the program run's own program, which

@@ -65,9 +65,9 @@ bool control_peer_may(int fd, gid_t group)
 	return group != CONTROL_NO_GROUP && (peer.gid == group || has_group(fd, group));
 }
 
-/* Does the process run as this user, and cannot become another one again? A service of root's that acts for
- * the user for a while has his number as one of three. The kernel writes the users in the first lines of
- * `status`, which no process can make long. */
+/* Does the process run as this user, so that it can become no other user again? A service of root's that acts
+ * for the user for a while has the user's number in some of its three ids. The kernel writes the ids in the
+ * first lines of `status`, which no process can make long. */
 static bool is_of(int process_fd, uid_t user)
 {
 	char status[1024];

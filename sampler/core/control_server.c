@@ -239,7 +239,7 @@ static uint32_t clients_of(const struct control_server *server, uid_t user)
 
 /* The client that loses its place to a new client of that user, if all places are taken: one that has asked
  * nothing, of the user with most of all clients, the oldest. If all have asked: the oldest of the user with
- * most, if the new client's user has two places less. NULL: none. */
+ * most, if the new client's user has at least two places less. NULL: none. */
 static struct client *find_place_to_take(struct control_server *server, uid_t user)
 {
 	struct client *silent = NULL, *asked = NULL;

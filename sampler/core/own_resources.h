@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* Raises the limits of file sizes, memory and stack, where we may: else the soft limit to the hard one, as
- * that of descriptors. (A region is a file of up to 330 MB, most of it holes.) As root it also asks the
- * kernel's OOM killer to prefer other processes. */
+/* Removes the limits of file sizes, memory and stack if we may; if not, raises the soft limits to the hard
+ * limits. (A region is a file of up to 330 MB, most of it holes.) Raises the soft limit of descriptors to the
+ * hard limit. As root it also asks the kernel's OOM killer to prefer other processes. */
 void own_resources_raise_limits(void);
 
 /* The CPU time of this process. The children that write profiles take theirs whatever the sampling period is,

@@ -15,7 +15,7 @@ struct sparse_run {
 	uint64_t start, end;
 };
 
-/* Whether the page at that offset has been written (a page that is swapped out is one). If so, *run is the
+/* Whether the page at that offset has been written (swapped out, it counts as written). If so, *run is the
  * run of written pages that holds it. The owner of the file may give the page back at any time. */
 static inline bool sparse_run_has(struct sparse_run *run, int fd, uint64_t offset)
 {

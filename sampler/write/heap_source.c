@@ -346,9 +346,9 @@ static bool has(const struct snapshot_source *base, const struct target *target,
 	            ((const struct heap_source *)base)->period_bytes));
 }
 
-/* Whether the process is surely of our own user. Of a process that had ended before we could look only its
- * program run's word tells the user. A ticket shows that the program run was ours when it began (its children
- * may have changed their user). Where we are not root, no process can become another user's. */
+/* Whether the process is surely of our own user. If it had ended before we could look, only its program run
+ * itself tells the user. A ticket shows that the program run was ours when it began (its children may have
+ * changed their user). Where we are not root, no process can become another user's. */
 static bool is_of_our_user(const struct process *process)
 {
 	const uid_t own = geteuid();

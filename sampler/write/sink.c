@@ -43,7 +43,7 @@ static int open_folder_of(const struct sink *sink, const char *name, struct fold
 	                         : file_open_folder(name, NULL, 0, folder, file);
 }
 
-/* A device is not: it is never removed. */
+/* A device is no such file, so it is never removed. */
 static bool is_file(const struct folder *folder, const char *file)
 {
 	struct stat status;
