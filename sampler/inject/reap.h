@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for the end of a child process that a target may hold up: the target may stop the child, or never
- * answer when the child reads the target's files and memory. So each wait for such a child has a limit. */
+/* Waits for the end of a child process, with a limit. A target may hold up a child that works on it: the
+ * target may stop the child, or never answer when the child reads the target's files and memory. */
 #ifndef SAMPLER_INJECT_REAP_H
 #define SAMPLER_INJECT_REAP_H
 

@@ -293,13 +293,13 @@ static int stand_in(struct front *front)
 	if (!front->value[0])
 		return front_command_become(front, NULL);
 	if (front->options->serve.listen_count &&
-	    web_server_start(front->options, front->sampler, &front->web_fd))
+	    web_server_start(&front->web, front->options, front->sampler))
 		return STATUS_USAGE;
 	ret = front_command_start(front);
 	if (ret)
 		return ret;
 	descriptors_drop((const int[]){front->signal_fd, front->front_fd, front->witness.fd, front->parent.fd,
-	                     front->command_fd, front->pusher.fd, front->web_fd, front->notify.fd,
+	                     front->command_fd, front->pusher.fd, front->web.fd, front->notify.fd,
 	                     front->notify.manager_fd},
 	    9);
 	while (!front->ended || (front->front_fd >= 0 && !front->done))
@@ -367,8 +367,8 @@ int front_run(struct options *options)
 	    .parent = {-1, -1},
 	    .command_fd = -1,
 	    .notify = {-1, -1, ""},
-	    .pusher = {-1, -1},
-	    .web_fd = -1};
+	    .pusher = {-1, -1, -1},
+	    .web = {-1, -1}};
 	char library[PATH_MAX];
 	const char *obstacle;
 	int ret;

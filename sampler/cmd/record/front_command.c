@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the front starts COMMAND: as a child of heaptap-parent, or in place of itself. */
 #include "pprof/store/exit_code.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/record/front_state.h"
 #include "sampler/cmd/record/start_line.h"
 #include "sampler/inject/preload_library.h"
+#include "sampler/inject/reap.h"
 #include "sampler/linux/pidfd.h"
 
 #include <errno.h>
@@ -14,15 +16,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum {
-	ANSWER_MS = 10000, /* the sampler attaches the counters of events in this time */
-	DISMISS_MS = 1000, /* a sampler that has nothing to do ends in this time */
-	LOOK_MS = 2,
-};
+enum { ANSWER_MS = 10000 }; /* the sampler attaches the counters of events in this time */
+
+static const uint64_t dismiss_ns = CLOCK_NS_PER_S; /* a process that has nothing to do ends in this time */
 
 void front_tell_sampler(struct front *front, enum front_message_kind kind)
 {
@@ -102,28 +100,20 @@ static int command_refused(struct front *front, int error)
 
 /* ---- in place of the front */
 
-static void reap(pid_t pid)
-{
-	for (int ms = 0; pid > 0 && waitpid(pid, NULL, WNOHANG) == 0; ms += LOOK_MS) {
-		if (ms == DISMISS_MS)
-			kill(pid, SIGKILL);
-		if (ms == 2 * DISMISS_MS) /* the kernel does not let it end */
-			return;
-		nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
-	}
-}
-
 /* COMMAND is not the parent of processes that it has not started. */
 static void dismiss_processes(struct front *front)
 {
 	front_tell_sampler(front, FRONT_MESSAGE_CANCELLED);
 	if (front->front_fd >= 0)
 		front_forget_sampler(front);
-	if (front->web_fd >= 0)
-		close(front->web_fd);
+	web_server_end(&front->web);
+	if (front->pusher.fd >= 0)
+		pusher_end(&front->pusher);
 	command_parent_end(&front->parent);
-	reap(front->parent.pid);
-	reap(front->sampler);
+	const pid_t started[] = {front->parent.pid, front->sampler, front->web.pid, front->pusher.pid};
+	for (size_t i = 0; i < sizeof(started) / sizeof(started[0]); i++)
+		if (started[i] > 0)
+			reap_within(started[i], dismiss_ns);
 }
 
 int front_command_become(struct front *front, const char *why)

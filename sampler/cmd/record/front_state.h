@@ -13,6 +13,7 @@
 #include "sampler/cmd/record/pusher.h"
 #include "sampler/cmd/record/sampler_timeout.h"
 #include "sampler/cmd/record/signal_witness.h"
+#include "sampler/cmd/record/web_server.h"
 #include "sampler/inject/preload_check.h"
 
 #include <signal.h>
@@ -33,7 +34,7 @@ struct front {
 	bool estranged; /* the parent was killed: COMMAND's end is found by looks, its status stays unknown */
 	struct notify_relay notify;       /* for COMMAND's messages to the service manager */
 	struct pusher pusher;             /* with --push */
-	int web_fd;                       /* with --listen: heaptap-serve ends when it is closed; -1: none */
+	struct web_server web;            /* with --listen */
 	bool told_to_end;                 /* a SIGTERM has come */
 	enum preload_check_kind forecast; /* whether our library can be preloaded into COMMAND */
 	struct inheritance inheritance;   /* for COMMAND */

@@ -83,7 +83,7 @@ int pusher_start(struct pusher *pusher, const struct options *options)
 	int pair[2], paths[2], err = installed_program_find(PROGRAM, path);
 	pid_t pid;
 
-	*pusher = (struct pusher){-1, -1};
+	*pusher = (struct pusher){-1, -1, -1};
 	if (err)
 		return err;
 	err = open_ends(pair, paths);
@@ -100,7 +100,7 @@ int pusher_start(struct pusher *pusher, const struct options *options)
 	close(paths[0]);
 	close(pair[1]);
 	installed_program_words_free(&words);
-	*pusher = (struct pusher){pair[0], paths[1]};
+	*pusher = (struct pusher){pair[0], paths[1], pid};
 	if (pid > 0)
 		return 0;
 	log_line("cannot start " PROGRAM ": %s", strerror(errno));

@@ -3,12 +3,15 @@
 #ifndef SAMPLER_CMD_RECORD_PUSHER_H
 #define SAMPLER_CMD_RECORD_PUSHER_H
 
+#include <sys/types.h>
+
 struct options;
 
 /* heaptap-push beside a session: `record --push`. */
 struct pusher {
 	int fd;       /* our end of a socket to it; -1: it does not run */
 	int paths_fd; /* the sampler's end of the pipe for paths of profiles; -1: closed */
+	pid_t pid;
 };
 
 /* Starts the program. 0, or -errno after a line. */

@@ -194,18 +194,17 @@ static void wait_for_pusher(struct pusher *pusher)
 
 int session_attach(struct options *options)
 {
-	struct pusher pusher = {-1, -1};
-	int web_fd = -1;
+	struct pusher pusher = {-1, -1, -1};
+	struct web_server web = {-1, -1};
 
 	/* Before any process is touched. The web server looks for our control socket again and again. */
-	if (options->serve.listen_count && web_server_start(options, getpid(), &web_fd))
+	if (options->serve.listen_count && web_server_start(&web, options, getpid()))
 		return STATUS_USAGE;
 	if (options->push.url && pusher_start(&pusher, options))
 		return STATUS_USAGE;
 	options->push.paths_fd = pusher.paths_fd;
 	int status = attach(*options);
-	if (web_fd >= 0)
-		close(web_fd);
+	web_server_end(&web);
 	pusher_close_paths(&pusher);
 	if (pusher.fd >= 0)
 		wait_for_pusher(&pusher);

@@ -2,15 +2,16 @@
 #include "sampler/cmd/record/web_server.h"
 
 #include "pprof/store/exit_code.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/record/installed_program.h"
+#include "sampler/inject/reap.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define PROGRAM "heaptap-serve"
@@ -60,14 +61,14 @@ static int await_ready(int fd)
 	return -ETIMEDOUT;
 }
 
-int web_server_start(const struct options *options, pid_t sampler, int *fd)
+int web_server_start(struct web_server *server, const struct options *options, pid_t sampler)
 {
 	struct installed_program_words words = {0};
 	char path[PATH_MAX];
 	int pair[2], err = installed_program_find(PROGRAM, path);
 	pid_t pid;
 
-	*fd = -1;
+	*server = (struct web_server){-1, -1};
 	if (err)
 		return err;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
@@ -89,11 +90,18 @@ int web_server_start(const struct options *options, pid_t sampler, int *fd)
 	else
 		err = await_ready(pair[0]);
 	if (!err) {
-		*fd = pair[0];
+		*server = (struct web_server){pair[0], pid};
 		return 0;
 	}
 	close(pair[0]);
 	if (pid > 0)
-		waitpid(pid, NULL, 0);
+		reap_within(pid, CLOCK_NS_PER_S);
 	return err;
+}
+
+void web_server_end(struct web_server *server)
+{
+	if (server->fd >= 0)
+		close(server->fd);
+	server->fd = -1;
 }

@@ -8,9 +8,18 @@
 
 struct options;
 
-/* `record --listen`: starts the program for the session of this sampler alone, and waits until it listens.
- * *fd: our end of a socket to the program, which ends when that is closed. 0, or -errno after a line. */
-int web_server_start(const struct options *options, pid_t sampler, int *fd);
+/* heaptap-serve beside a session: `record --listen`. */
+struct web_server {
+	int fd; /* our end of a socket to it; -1: it does not run */
+	pid_t pid;
+};
+
+/* Starts the program for the session of this sampler alone, and waits until it listens. 0, or -errno after a
+ * line. */
+int web_server_start(struct web_server *server, const struct options *options, pid_t sampler);
+
+/* Closes fd: then the program ends. */
+void web_server_end(struct web_server *server);
 
 /* `heaptap serve`: executes heaptap-serve in place of this program. Returns the exit status if that fails. */
 int web_server_run(struct options *options);
