@@ -231,3 +231,36 @@ test_another_namespace_of_pids_for_children() {
   equal "heaptap: children of this process are in another namespace of pids (unshare -p without -f); sh runs without being profiled" \
     "$(cat err)"
 }
+
+# No process can be forked for COMMAND: what the front has started before is no child of COMMAND, dead or alive.
+test_no_child_of_the_front_is_left() {
+  cat >shim.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int forks;
+pid_t fork(void) {
+	if (++forks > atoi(getenv("SHIM_FORKS"))) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return ((pid_t (*)(void))dlsym(RTLD_NEXT, "fork"))();
+}
+C
+  gcc -shared -fPIC -o shim.so shim.c
+  preload_heaptap "$PWD/shim.so"
+  for forks in 1 3; do # heaptap-push; the sampler and heaptap-serve too
+    XDG_STATE_HOME=$PWD/state SHIM_FORKS=$forks "$heaptap" record --push pyroscope+http://127.0.0.1:9/ --listen "unix:$PWD/socket" -o out/ \
+      env -u LD_PRELOAD python3 -c '
+import os
+try:
+    print(os.waitpid(-1, os.WNOHANG))
+except ChildProcessError:
+    print("none")' >children 2>err
+    matches 'env runs without being profiled$' err
+    equal none "$(cat children)"
+  done
+  matches '^heaptap: no process can be started: Resource temporarily unavailable; env runs' err
+}
