@@ -55,8 +55,8 @@ bool client_host_is_local(const char *host, const char *own_name)
 		return true;
 	if (!take_name(host, name, &bracketed))
 		return false;
-	/* Linux leads 0.0.0.0 and [::] to this machine, but browsers say only to 127.0.0.1 and [::1] whose
-	 * page asks. */
+	/* 0.0.0.0 and [::] lead to this machine too, but a browser does not say there which site's page asks
+	 * (Sec-Fetch-Site). */
 	if (bracketed)
 		return inet_pton(AF_INET6, name, &v6) == 1 && !IN6_IS_ADDR_UNSPECIFIED(&v6) &&
 		    !IN6_IS_ADDR_V4MAPPED(&v6);
@@ -124,16 +124,13 @@ static unsigned int judge_head(const struct client *client, const char **why)
 	struct head head = {0};
 
 	MHD_get_connection_values(client->mhd, MHD_HEADER_KIND, read_header, &head);
-	if (head.hosts > 1)
-		*why = "a request has one Host";
-	else if (head.lengths + head.codings > 1)
-		*why = "a request has one Content-Length, and no Transfer-Encoding";
-	else if (head.is_wrong)
-		*why = "a header has a character that no header may have";
-	else
-		*why = "Transfer-Encoding is not taken: send a Content-Length";
-	if (head.hosts > 1 || head.lengths + head.codings > 1 || head.is_wrong)
+	*why = head.hosts > 1                 ? "a request has one Host"
+	    : head.lengths + head.codings > 1 ? "a request has one Content-Length, and no Transfer-Encoding"
+	    : head.is_wrong                   ? "a header has a character that no header may have"
+	                                      : NULL;
+	if (*why)
 		return 400;
+	*why = "Transfer-Encoding is not taken: send a Content-Length";
 	return head.codings ? 411 : 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which profiles a request of /api/v1 means. Each profile has an id: "f-" and the number of a file;
- * "m-PID-NS" for a kept snapshot of a live process; "now-PID" for a profile that is made when a client asks
- * for it.
+ * The profiles of a process: its files, its kept snapshots, and the profile of its heap now. In /api/v1 each
+ * profile has an id: "f-" and the number of a file; "m-PID-NS" for a kept snapshot of a live process;
+ * "now-PID" for a profile that is made when a client asks for it.
  */
 #ifndef SERVE_PROCESS_PROFILES_H
 #define SERVE_PROCESS_PROFILES_H
