@@ -280,6 +280,7 @@ bool spool_is_denied_for_a_day(const struct spool *spool)
 {
 	const uint64_t before_s = now_s() - DENIED_S;
 
+	/* An entry's number is its time of arrival in microseconds: see spool_add(). */
 	return spool->counters.denied && spool->counters.denied_since_s <= before_s &&
 	    spool_head(spool)->number / 1000000 <= before_s;
 }

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A process that is told to end needs some time to free all that it has: longer than this it takes rarely. A
- * state that comes each second is left out in a quarter of all cases at most. */
+/* A process that is told to end takes some time to free all that it has, rarely more than this. If a state
+ * comes each second, it is left out in a quarter of all cases at most. */
 #define END_NS   INT64_C(1000000000)
 #define END_PART 4
 

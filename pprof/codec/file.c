@@ -23,8 +23,8 @@
  */
 enum { TEMP_NAME_BYTES = sizeof(".heaptap-0123456789abcdef.tmp"), TEMP_ATTEMPTS = 16 };
 
-/* The descriptor of ours that a path stands for, or -1. To open it again fails if it is a socket, or if it
- * was opened by another user. */
+/* The descriptor of ours that a path stands for, or -1. It is used as it is: open(2) of the path fails if the
+ * descriptor is a socket, or if another user has opened the file. */
 static int descriptor_of(const char *path)
 {
 	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};

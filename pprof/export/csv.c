@@ -15,8 +15,8 @@
 #include "pprof/export/request.h"
 #include "pprof/text/utf8.h"
 
-/* Spreadsheets take a cell that begins so for a formula, some also with the full-width form of the sign;
- * an apostrophe in front prevents that (OWASP, "CSV Injection"). */
+/* Spreadsheets take a cell that begins with one of these signs for a formula, some also if the sign has its
+ * full-width form. An apostrophe in front prevents that (OWASP, "CSV Injection"). */
 static bool is_formula(const char *text)
 {
 	static const char *const signs[] = {"=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20"};

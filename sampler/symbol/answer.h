@@ -72,7 +72,8 @@ struct symbol_facts {
 	bool has_lines;
 	bool has_inlines;
 	bool debug_file; /* the names come (also) from a separate debug file */
-	bool split;      /* inlined calls of some units are in .dwo files, which were not found, or .dwp */
+	/* some units have their inlined calls in a .dwp file, or in .dwo files that were not found */
+	bool split;
 };
 
 #endif

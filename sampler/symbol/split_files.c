@@ -30,7 +30,7 @@ static int open_beside(const char *name)
 	return split.files->open(split.files->context, path);
 }
 
-/* The path leads to where the program was built, which may be elsewhere. */
+/* The path is that of the machine on which the program was built. */
 static int open_split(const char *path)
 {
 	const char *base = strrchr(path, '/');

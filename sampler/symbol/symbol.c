@@ -246,7 +246,7 @@ static void cache_store(struct symbols *symbols, const struct symbol_file *file,
 	uint8_t *bytes;
 	size_t byte_count;
 
-	/* Missing .dwo files may come. */
+	/* A .dwo file that is missing now may be there the next time. */
 	if (key.count == 0 || facts->split ||
 	    symcodec_encode(facts, table->vaddrs, table->results, table->count, &bytes, &byte_count) != 0)
 		return;

@@ -35,8 +35,8 @@ void symbols_free(struct symbols *symbols);
 int symbols_resolve(struct symbols *symbols, const struct symbol_file *file, const uint64_t *vaddrs, size_t n,
     struct symbol_result *out, struct symbol_facts *facts);
 
-/* Are inlined calls of the file missing, since they are in .dwo files, which are not found, or .dwp? False if
- * the file cannot be read. Sets RLIMIT_DATA for that itself. */
+/* Are inlined calls of the program missing, because they are in a .dwp file, or in .dwo files that are not
+ * found? False if the program cannot be read. Lowers RLIMIT_DATA meanwhile. */
 bool symbols_is_split(const char *path);
 
 #endif

@@ -370,7 +370,7 @@ static int resolve_chain(struct unit *unit, int32_t node, uint64_t vaddr, struct
 	return count == 0 || store(unit->source, frames, count, result) ? 0 : -ENOMEM;
 }
 
-/* The DIE that has the unit's functions: of a split unit, that of its own file. */
+/* The DIE that has the unit's functions: the unit itself, or its split unit in a .dwo file. */
 static Dwarf_Die *functions_of(struct symsource *source, Dwarf_Die *unit, Dwarf_Die *split)
 {
 	if (!unit_is_split(unit))
@@ -457,7 +457,7 @@ static int resolve_units(struct symsource *source, struct batch *batch, const ui
 		if (unit != 0)
 			error = resolve_unit(source, unit, batch->vaddrs, batch->places, count, results);
 	}
-	/* Nothing was asked of any unit: whether split units can be read is still told. */
+	/* No address is in a unit: facts.split is set all the same. */
 	if (!error && !any && facts.split && dwarf_offdie(source->dwarf, facts.split, &die))
 		(void)functions_of(source, &die, &split);
 	return error;

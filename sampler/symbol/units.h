@@ -25,7 +25,7 @@ struct unit_facts {
 	bool any;         /* at least one compilation unit */
 	bool any_lines;   /* at least one of them with a line table */
 	bool any_inlines; /* at least one of them with DIEs of its functions */
-	/* The first of them without, whose DIEs are in a file of their own (.dwo): its offset; 0: none. */
+	/* Offset of the first unit whose functions are in a file of its own (.dwo); 0: there is none. */
 	Dwarf_Off split;
 };
 
@@ -37,7 +37,7 @@ struct unit_facts {
 int units_assign(Dwarf *dwarf, const struct extents *extents, const uint64_t *vaddrs, size_t n,
     Dwarf_Off *unit_offsets, struct unit_facts *facts);
 
-/* Is it a unit without DIEs, which are in a file of their own? */
+/* Are the DIEs of the unit's functions in a file of its own (.dwo)? */
 bool unit_is_split(Dwarf_Die *unit);
 
 struct unit_lines {

@@ -91,8 +91,8 @@ void map_file_unref(struct map_file *file);
 /*
  * Opens the range's file through process PID: module, bias and, in a copy of the file's code, pgoff. May copy
  * COPY_BYTES_MAX bytes from the process' memory. The kind becomes MAP_KIND_ANON if the range turns out to be
- * no file's; the map then has no module, and the caller drops the file. *CHILDREN grows by the children that
- * read the process' memory; 0 bytes allow none.
+ * no file's; the map then has no module, and the caller drops the file. *CHILDREN grows by the number of
+ * children that read the process' memory. If COPY_BYTES_MAX is 0, there are no such children.
  */
 void map_open(struct map *map, struct modules *store, pid_t pid, uint64_t copy_bytes_max, uint64_t *children);
 

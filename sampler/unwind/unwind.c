@@ -366,8 +366,8 @@ static enum unwind_outcome of_call_from_go(
 	                                                        : otherwise;
 }
 
-/* A row that no compiler of C makes for a return address, since it calls with the stack pointer aligned: in
- * older versions of Go asmcgocall has it, and any word may be where it leads. */
+/* Compilers of C align the stack pointer before a call, so they make no such row for a return address. In
+ * older versions of Go asmcgocall has such a row. It is wrong there: any word may be where it leads. */
 static bool is_unaligned_call(const struct unwinding *u, const struct cfi_rule *rule, bool activation)
 {
 	return rule->kind == CFI_SIMPLE && !activation && rule->cfa_reg == u->arch->sp &&
@@ -426,7 +426,7 @@ enum unwind_outcome unwind_stack(
 		const struct cfi_rule *rule = info->rule;
 		const bool unaligned = is_unaligned_call(&u, rule, activation);
 		outcome = step(&u, info, &how, &activation);
-		/* No other row ends a stack by a zero. */
+		/* Such a row leads to a zero in asmcgocall alone: other stacks end by a row of another kind. */
 		if (outcome == UNWIND_COMPLETE && (unaligned || (!u.regs.pc && rule->kind == CFI_SIMPLE)))
 			outcome = of_call_from_go(&u, &frames[n - 1], UNWIND_COMPLETE);
 		if (u.space.cache && n <= PC_CACHE_TRAIL)
