@@ -9,6 +9,7 @@ says() {
   equal 11 "$(status_of "$heaptap" record -b "$backend" -p 1 -o profiles/ "$@")" "status of: $*"
   matches "^heaptap: [a-z]+ \(pid [0-9]+\) executed $regex" err
   ! grep -q 'exited with status' err || fail "the end of another program: $(cat err)"
+  ! grep -q 'not seen' err || fail "the C library of another program: $(cat err)"
   comment_of "$(only profiles/*.exit.pb.gz)" >comments
   matches "^snapshot: exit, the process executed $regex" comments
   profile_check profiles/*.exit.pb.gz
