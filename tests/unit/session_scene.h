@@ -65,22 +65,6 @@ static inline void close_control(struct session *s)
 	session_socket_close(&s->socket);
 }
 
-/* As core.c does, which makes paths absolute. */
-static inline void answer(
-    struct control_server *server, uint64_t asker, pid_t pid, const char *path, int error)
-{
-	char folder[PATH_MAX], absolute[2 * PATH_MAX];
-
-	if (error) {
-		control_server_failed(server, asker, pid, error);
-		return;
-	}
-	assert_non_null(getcwd(folder, sizeof(folder)));
-	snprintf(absolute, sizeof(absolute), "%s%s%s", path[0] == '/' ? "" : folder,
-	    path[0] == '/' ? "" : "/", path);
-	control_server_written(server, asker, pid, absolute);
-}
-
 static inline int open_session(void **state)
 {
 	struct session *s = calloc(1, sizeof(*s));

@@ -124,8 +124,8 @@ static void other_descriptors_and_askers_are_ignored(void **state)
 
 	assert_false(control_server_event(s->server, s->epoll_fd));
 	assert_false(control_server_event(NULL, 0));
-	answer(NULL, 1, 1, "/x", 0);
-	answer(s->server, 4711, 1, "/x", 0);
+	control_server_written(NULL, 1, 1, "/x");
+	control_server_written(s->server, 4711, 1, "/x");
 	struct session_socket none = {.folder_fd = -1};
 	session_socket_close(&none);
 }
