@@ -148,23 +148,6 @@ int region_offer_open(struct region_offer *offer, pid_t pid)
 	return each_candidate(pid, open_candidate, offer);
 }
 
-static int note_inode(void *context, pid_t pid, const struct region_offer_range *range)
-{
-	(void)pid;
-	*(uint64_t *)context = range->ino;
-	return 0;
-}
-
-uint64_t region_offer_inode(pid_t pid, int *error)
-{
-	uint64_t ino = 0;
-
-	*error = each_candidate(pid, note_inode, &ino);
-	if (*error == -ENOENT)
-		*error = 0;
-	return ino;
-}
-
 /* Not an offer, but a region that an earlier daemon gave to a process that ran already (attach_jobs.c). Its
  * memory belongs to whoever made it, which a process of another user cannot imitate. */
 static bool is_of_attached(const struct region *region, bool used)

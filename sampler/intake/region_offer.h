@@ -44,9 +44,6 @@ struct region_offer_range {
 };
 bool region_offer_parse(const char *maps_line, struct region_offer_range *range);
 
-/* The inode of the offer that the process has mapped, without opening it; 0: none. *error: 0 or -errno. */
-uint64_t region_offer_inode(pid_t pid, int *error);
-
 /* What a region starts with: written before region_offer_turn. */
 struct region_offer_terms {
 	uint32_t id;

@@ -90,11 +90,6 @@ void target_set_full_name(struct target *target, const char name[PROCESS_NAME_BY
 	    target->full_name, sizeof(target->full_name), "%s", strcmp(name, target->title) != 0 ? name : "");
 }
 
-const char *target_called(const struct target *target)
-{
-	return target->full_name[0] ? target->full_name : target->title;
-}
-
 void target_see_thread(struct target *target, uint32_t tid, bool told)
 {
 	if (target->threads && target->readable)

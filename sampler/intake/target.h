@@ -139,9 +139,6 @@ void target_set_title(struct target *target, const char *path);
 bool target_read_full_name(const struct target *target, char name[PROCESS_NAME_BYTES]);
 void target_set_full_name(struct target *target, const char name[PROCESS_NAME_BYTES]);
 
-/* The full name, or else the title. Both are hostile text; the title may hold any bytes. */
-const char *target_called(const struct target *target);
-
 /* The user of the process, for log_line_of(). In a session all processes are the session's user's. */
 uid_t target_user(const struct target *target);
 
