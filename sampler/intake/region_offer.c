@@ -50,26 +50,6 @@ bool region_offer_parse(const char *maps_line, struct region_offer_range *range)
 	    : length == strlen(NAME_MEMFD) && strncmp(maps_line + at, NAME_MEMFD, length) == 0;
 }
 
-/* Calls `look` for each candidate, until one is not refused with -ENOENT. */
-static int each_candidate(
-    pid_t pid, int (*look)(void *context, pid_t pid, const struct region_offer_range *range), void *context)
-{
-	char line[4352];
-	struct region_offer_range range;
-	int result = -ENOENT, count = 0;
-	FILE *maps = proc_open_text(pid, "maps");
-
-	if (!maps)
-		return errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;
-	while (result == -ENOENT && count < CANDIDATES && fgets(line, sizeof(line), maps))
-		if (region_offer_parse(line, &range)) {
-			count++;
-			result = look(context, pid, &range);
-		}
-	fclose(maps);
-	return result;
-}
-
 /* A file of that name in some mount namespace is on another device, and a memfd has another name: so nobody
  * has a descriptor of this one by which it could be truncated. */
 static bool is_anonymous(int fd)
@@ -121,9 +101,8 @@ static int reopen(struct region_offer *offer, int fd, bool anonymous)
 	return region_takeover_may_be_read(&offer->region, offer->effort, &offer->sampler_pid) ? -EBUSY : 0;
 }
 
-static int open_candidate(void *context, pid_t pid, const struct region_offer_range *range)
+static int open_candidate(struct region_offer *offer, pid_t pid, const struct region_offer_range *range)
 {
-	struct region_offer *offer = context;
 	char path[128];
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range->start,
@@ -144,8 +123,22 @@ static int open_candidate(void *context, pid_t pid, const struct region_offer_ra
 
 int region_offer_open(struct region_offer *offer, pid_t pid)
 {
+	char line[4352];
+	struct region_offer_range range;
+	int result = -ENOENT, count = 0;
+
 	*offer = (struct region_offer){.region.fd = -1, .effort = offer->effort};
-	return each_candidate(pid, open_candidate, offer);
+	FILE *maps = proc_open_text(pid, "maps");
+	if (!maps)
+		return errno == ENOENT ? -ESRCH : errno == EACCES ? -EPERM : -errno;
+	/* The next candidate is tried if this candidate is no offer. */
+	while (result == -ENOENT && count < CANDIDATES && fgets(line, sizeof(line), maps))
+		if (region_offer_parse(line, &range)) {
+			count++;
+			result = open_candidate(offer, pid, &range);
+		}
+	fclose(maps);
+	return result;
 }
 
 /* Not an offer, but a region that an earlier daemon gave to a process that ran already (attach_jobs.c). Its
