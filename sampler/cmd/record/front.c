@@ -137,7 +137,9 @@ static void sampler_await_ready(struct front *front)
 	while (ret < 0 && errno == EINTR);
 	if (ret == 0)
 		log_line("the sampler was not ready after %d s: is the machine overloaded?", READY_MS / 1000);
-	else if (ret < 0 || front_message_read(front->front_fd, &message))
+	else if (ret < 0)
+		log_line("cannot wait for the sampler: %s", strerror(errno));
+	else if (front_message_read(front->front_fd, &message))
 		say_sampler_died(front);
 	else if (message.kind == FRONT_MESSAGE_FAILED)
 		log_line("%s", message.text);
