@@ -277,6 +277,22 @@ static bool has_mark(const struct stopped_thread *thread, const struct frames *f
 	return stopped_thread_peek(thread, frames->mark_at, &found) == 0 && found == frames->mark;
 }
 
+/* Writes the mark before all else. In a memory that is not the thread's nothing stays written. */
+static int write_mark(
+    const struct address_space *space, const struct stopped_thread *thread, struct frames *frames)
+{
+	uint64_t before;
+
+	if (getrandom(&frames->mark, sizeof(frames->mark), 0) != sizeof(frames->mark) ||
+	    address_space_read(space, frames->mark_at, &before, sizeof(before)) != 0 ||
+	    address_space_write(space, frames->mark_at, &frames->mark, sizeof(frames->mark)) != 0)
+		return -EAGAIN;
+	if (has_mark(thread, frames))
+		return 0;
+	(void)address_space_write(space, frames->mark_at, &before, sizeof(before));
+	return -ESRCH;
+}
+
 static int write_frames(
     const struct remote_call *call, const struct stopped_thread *thread, struct frames *frames)
 {
@@ -304,18 +320,19 @@ static int write_frames(
 	back.vector_state = vector_at;
 	const uint64_t tell[TELL_WORDS] = {call->code->pop_rax, SYS_tkill, call->code->pop_rdi,
 	    (uint64_t)inner, call->code->pop_rsi, (uint64_t)frames->signal, call->code->system_call};
-	if (getrandom(&frames->mark, sizeof(frames->mark), 0) != sizeof(frames->mark) ||
-	    (call->text &&
-	        snprintf(text, sizeof(text), "%s", call->text) >= (int)(sizeof(text) - sizeof(frames->mark))))
+	const size_t text_bytes = sizeof(text) - sizeof(frames->mark); /* the mark is behind the text */
+	if (call->text && snprintf(text, text_bytes, "%s", call->text) >= (int)text_bytes)
 		return -EAGAIN;
 	const struct address_space *space = call->space;
-	memcpy(text + sizeof(text) - sizeof(frames->mark), &frames->mark, sizeof(frames->mark));
-	frames->mark_at = frames->text + sizeof(text) - sizeof(frames->mark);
-	bool written = address_space_write(space, vector_at, vector, vector_bytes) == 0 &&
-	    address_space_write(space, frames->text, text, sizeof(text)) == 0 &&
+	frames->mark_at = frames->text + text_bytes;
+	const int error = write_mark(space, thread, frames);
+	if (error)
+		return error;
+	const bool written = address_space_write(space, vector_at, vector, vector_bytes) == 0 &&
+	    address_space_write(space, frames->text, text, text_bytes) == 0 &&
 	    address_space_write(space, back_at, &back, sizeof(back)) == 0 &&
 	    address_space_write(space, frames->tell, tell, sizeof(tell)) == 0;
-	return !written ? -EAGAIN : has_mark(thread, frames) ? 0 : -ESRCH;
+	return written ? 0 : -EAGAIN;
 }
 
 static int begin(
