@@ -21,8 +21,8 @@ struct go_switch {
  * only. */
 bool go_switch_at(struct maps *maps, uint64_t pc, struct go_switch *found);
 
-/* Whether a C function that returns to `pc` returns to asmcgocall, which was called on the thread's own stack.
- * The callers are there, but asmcgocall has aligned the stack pointer, so its row is wrong. */
+/* Whether a C function that returns to `pc` returns to asmcgocall, which was called on the thread's own
+ * stack. The callers are there, but asmcgocall has aligned the stack pointer, so its row is wrong. */
 bool go_realigned_at(struct maps *maps, uint64_t pc);
 
 #endif

@@ -426,7 +426,7 @@ enum unwind_outcome unwind_stack(
 		const struct cfi_rule *rule = info->rule;
 		const bool unaligned = is_unaligned_call(&u, rule, activation);
 		outcome = step(&u, info, &how, &activation);
-		/* Such a row leads to a zero in asmcgocall alone: other stacks end by a row of another kind. */
+		/* A zero by such a row is asmcgocall's: other stacks end by a row of another kind. */
 		if (outcome == UNWIND_COMPLETE && (unaligned || (!u.regs.pc && rule->kind == CFI_SIMPLE)))
 			outcome = of_call_from_go(&u, &frames[n - 1], UNWIND_COMPLETE);
 		if (u.space.cache && n <= PC_CACHE_TRAIL)
