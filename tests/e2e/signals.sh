@@ -59,21 +59,27 @@ are_stopped() {
   grep -q '^State:.*stopped' "/proc/$front/status" && grep -q '^State:.*stopped' "/proc/$talk/status"
 }
 
-# COMMAND stops again as soon as the group is continued: the front must not continue it once more.
+# COMMAND stops again as soon as the group is continued: the front must not continue it once more. Both have the same
+# processor, where COMMAND goes first.
 test_stopped_again_at_once() {
+  local i processor
   set -m # a process group of its own
   start_talk
   set +m
-  echo 'stop 6' >&8
-  for ((i = 1; i <= 5; i++)); do
+  processor=$(taskset -pc $$ | sed 's/.*[ ,-]//')
+  taskset -pc "$processor" "$front" >/dev/null
+  taskset -pc "$processor" "$talk" >/dev/null
+  renice -n 19 -p "$front" >/dev/null
+  echo 'stop 41' >&8
+  for ((i = 1; i <= 40; i++)); do
     wait_for 20 are_stopped
     kill -CONT -- "-$front"
     wait_for 20 grep -qx "continued $i" answers
   done
   wait_for 20 are_stopped
-  equal 5 "$(grep -c continued answers)" 'SIGCONTs'
+  equal 40 "$(grep -c continued answers)" 'SIGCONTs'
   kill -CONT "$front" # alone: it is passed on
-  wait_for 20 grep -qx 'continued 6' answers
+  wait_for 20 grep -qx 'continued 41' answers
   end_talk 14
 }
 
