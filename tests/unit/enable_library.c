@@ -40,17 +40,17 @@ static void each_folder_and_link_counts(void **state)
 
 	if (geteuid() != 0)
 		skip();
-	assert_int_equal(
-	    workshop_run(shop,
-	        "chmod 755 . && mkdir good theirs open sticky && "
-	        "for folder in good theirs open sticky; do echo >$folder/lib.so; done && "
-	        "ln -s $PWD/good good/by_link && ln -s $PWD/theirs/lib.so good/to_theirs && "
-	        "ln -s $PWD/theirs/back good/to_link && ln -s $PWD/good/lib.so theirs/back && "
-	        "ln -s lib.so good/theirs_link && chown -h 1234 good/theirs_link && "
-	        "ln -s ../good/lib.so good/relative && "
-	        "for mode in open=666 group=664 others=646; do "
-	        "echo >good/${mode%=*}; chmod ${mode#*=} good/${mode%=*}; done && chmod 777 open && "
-	        "chmod 1777 sticky && chown 1234 theirs"),
+	assert_int_equal(workshop_run(shop,
+	                     "chmod 755 . && mkdir good theirs open sticky && "
+	                     "for folder in good theirs open sticky; do echo >$folder/lib.so; done && "
+	                     "ln -s $PWD/good good/by_link && ln -s $PWD/theirs/lib.so good/to_theirs && "
+	                     "ln -s $PWD/theirs/back good/to_link && ln -s $PWD/good/lib.so theirs/back && "
+	                     "ln -s lib.so good/theirs_link && chown -h 1234 good/theirs_link && "
+	                     "ln -s ../good/lib.so good/relative && "
+	                     "for file in open group others; do echo >good/$file; done && "
+	                     "chmod 666 good/open && chmod 664 good/group && chmod 646 good/others && "
+	                     "chmod 777 open && "
+	                     "chmod 1777 sticky && chown 1234 theirs"),
 	    0);
 	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
 		const char *path = workshop_path(shop, rows[i].path);
