@@ -14,8 +14,8 @@
 
 #include "pprof/check/check_report.h"
 #include "pprof/codec/wire.h"
-#include "pprof/model/samples.h"
 #include "pprof/model/schema.h"
+#include "pprof/model/tables.h"
 #include "pprof/table/idmap.h"
 
 /* Who rejects a profile that breaks the rule; see the table in check.h. */

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profile as a whole: its header, its strings, and the tables of mappings.h, functions.h, locations.h and
- * samples.h behind one interface that takes and gives strings. */
+/* The profile as a whole: its header, its strings, and its tables (tables.h) behind one interface that takes
+ * and gives strings. */
 #include "pprof/model/profile.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/model/functions.h"
-#include "pprof/model/locations.h"
-#include "pprof/model/mappings.h"
-#include "pprof/model/samples.h"
+#include "pprof/model/tables.h"
 #include "pprof/table/array.h"
 #include "pprof/table/intern.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A location of a profile, as profile.h takes and gives it and as locations.h keeps it. */
+/* A location of a profile, as profile.h takes and gives it and as tables.h keeps it. */
 #ifndef PPROF_MODEL_PROFILE_LOCATION_H
 #define PPROF_MODEL_PROFILE_LOCATION_H
 
