@@ -5,7 +5,6 @@
 #include "pprof/analysis/since.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
-#include "pprof/model/profile_copy.h"
 
 #include <errno.h>
 #include <stdlib.h>

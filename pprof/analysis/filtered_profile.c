@@ -7,7 +7,6 @@
 #include "pprof/analysis/thread_names.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
-#include "pprof/model/profile_copy.h"
 #include "pprof/model/sample_types.h"
 #include "pprof/table/array.h"
 

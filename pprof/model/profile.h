@@ -171,4 +171,14 @@ struct profile_sample profile_sample(const struct profile *p, size_t index);
 struct profile_label profile_sample_label(const struct profile *p, size_t sample, size_t label);
 bool profile_sample_is_zero(const struct profile *p, size_t index);
 
+/* ---- copying a profile without its samples, for another profile with samples of the same stacks */
+
+/* Types, period, times and comments. */
+void profile_copy_header(struct profile *to, const struct profile *from);
+
+/* Copies mappings and functions (and with _tables locations) into a profile that has none. Ids are given out
+ * in the order of adding, so they stay what they are in tables without equal entries. See profile_error(). */
+void profile_copy_functions(struct profile *to, const struct profile *from);
+void profile_copy_tables(struct profile *to, const struct profile *from);
+
 #endif
