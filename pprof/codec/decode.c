@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoding as a whole: gzip or plain, then the passes over the bytes.
+ * Decoding as a whole: gzip or plain, then the passes over the bytes. What is not a table of entries with ids
+ * is read here: strings, single fields, comments and sample types.
  *
  * The fields of a profile come in any order (Go writes its string table last), so the bytes are walked once
  * per table: strings and header first, then each table after those it refers to. A pass over the top
@@ -13,6 +14,154 @@
 
 #include "pprof/codec/decoder.h"
 #include "pprof/codec/gzip.h"
+
+/* The text for each error of decoding. */
+
+const char *decode_error_string(enum decode_error error)
+{
+	static const char *const texts[DECODE_ERROR_COUNT] = {
+	    [DECODE_OK] = "no error",
+	    [DECODE_NO_MEMORY] = "not enough memory",
+	    [DECODE_EMPTY] = "the file is empty",
+	    [DECODE_TOO_LARGE] = "the profile takes too much memory",
+	    [DECODE_TRUNCATED_GZIP] = "the gzip data is cut short",
+	    [DECODE_DAMAGED_GZIP] = "the gzip data is damaged",
+	    [DECODE_TRAILING_BYTES] = "there are bytes after the end of the gzip data",
+	    [DECODE_NOT_A_PROFILE] = "not a pprof profile (no valid profile.proto message)",
+	    [DECODE_CONCATENATED] = "several profiles in one file",
+	    [DECODE_BAD_STRING_TABLE] = "the string table does not begin with the empty string",
+	    [DECODE_BAD_STRING] = "a string index is outside the string table",
+	    [DECODE_NO_SAMPLE_TYPE] = "there are samples but no sample types",
+	    [DECODE_BAD_MAPPING_ID] = "a mapping's id is zero or used twice",
+	    [DECODE_BAD_FUNCTION_ID] = "a function's id is zero or used twice",
+	    [DECODE_BAD_LOCATION_ID] = "a location's id is zero or used twice",
+	    [DECODE_NO_FUNCTION] = "a location names a function that does not exist",
+	    [DECODE_NO_LOCATION] = "a sample names a location that does not exist",
+	    [DECODE_BAD_VALUE_COUNT] = "a sample does not have one value per sample type",
+	};
+
+	return error < DECODE_ERROR_COUNT ? texts[error] : "unknown error";
+}
+
+/* Decoding what is not a table of entries with ids: strings, single fields, comments, sample types. */
+
+static enum decode_error read_string(struct decoder *d, const struct wire_field *field)
+{
+	enum decode_error error;
+	const char *text;
+
+	if (field->type != WIRE_BYTES)
+		return DECODE_NOT_A_PROFILE;
+	if (!d->string_count && wire_left(&field->bytes))
+		return DECODE_BAD_STRING_TABLE;
+	error =
+	    decoder_reserve(d, &d->strings, &d->string_capacity, d->string_count + 1, sizeof(*d->strings));
+	if (error)
+		return error;
+	text = profile_add_string(d->p, field->bytes.at, wire_left(&field->bytes));
+	if (!text)
+		return decoder_errno(profile_error(d->p));
+	d->strings[d->string_count++] = text;
+	return DECODE_OK;
+}
+
+/* The first pass over the file: keeps strings and single fields. Tables are left for later. */
+static enum decode_error keep_field(struct decoder *d, struct wire_field *field)
+{
+	switch (field->number) {
+	case PROFILE_STRING_TABLE:
+		return read_string(d, field);
+	case PROFILE_TIME_NANOS:
+		if (d->header[PROFILE_TIME_NANOS])
+			return DECODE_CONCATENATED;
+		break;
+	case PROFILE_DROP_FRAMES:
+	case PROFILE_KEEP_FRAMES:
+	case PROFILE_DURATION_NANOS:
+	case PROFILE_PERIOD:
+	case PROFILE_DEFAULT_SAMPLE_TYPE:
+	case PROFILE_DOC_URL:
+		break;
+	case PROFILE_PERIOD_TYPE:
+		if (field->type != WIRE_BYTES)
+			return DECODE_NOT_A_PROFILE;
+		d->period_type = field->bytes;
+		return DECODE_OK;
+	default:
+		return DECODE_OK;
+	}
+	if (field->type != WIRE_VARINT)
+		return DECODE_NOT_A_PROFILE;
+	d->header[field->number] = field->value;
+	return DECODE_OK;
+}
+
+/* Once every string is known: gives the profile what keep_field() kept. */
+static enum decode_error set_header(struct decoder *d)
+{
+	struct wire_field message = {.type = WIRE_BYTES, .bytes = d->period_type};
+	uint64_t period_type[VALUE_TYPE_FIELD_COUNT];
+	const char *type, *unit, *drop, *keep, *default_type, *url;
+	enum decode_error error = decoder_numbers(&message, period_type, VALUE_TYPE_FIELD_COUNT);
+
+	if (error)
+		return error;
+	type = decoder_string(d, period_type[VALUE_TYPE_TYPE]);
+	unit = decoder_string(d, period_type[VALUE_TYPE_UNIT]);
+	drop = decoder_string(d, d->header[PROFILE_DROP_FRAMES]);
+	keep = decoder_string(d, d->header[PROFILE_KEEP_FRAMES]);
+	default_type = decoder_string(d, d->header[PROFILE_DEFAULT_SAMPLE_TYPE]);
+	url = decoder_string(d, d->header[PROFILE_DOC_URL]);
+	if (!type || !unit || !drop || !keep || !default_type || !url)
+		return decoder_string_error(d);
+	profile_set_period(d->p, type, unit, (int64_t)d->header[PROFILE_PERIOD]);
+	profile_set_time(
+	    d->p, (int64_t)d->header[PROFILE_TIME_NANOS], (int64_t)d->header[PROFILE_DURATION_NANOS]);
+	profile_set_drop_frames(d->p, drop);
+	profile_set_keep_frames(d->p, keep);
+	profile_set_default_sample_type(d->p, default_type);
+	profile_set_doc_url(d->p, url);
+	return DECODE_OK;
+}
+
+static enum decode_error add_comment(struct decoder *d, struct wire_field *field)
+{
+	uint64_t index;
+	int status;
+
+	while ((status = wire_repeated(field, &index)) > 0) {
+		const char *text = decoder_string(d, index);
+
+		if (!text)
+			return decoder_string_error(d);
+		profile_add_comment(d->p, text);
+	}
+	return status < 0 ? DECODE_NOT_A_PROFILE : DECODE_OK;
+}
+
+static enum decode_error add_sample_type(struct decoder *d, struct wire_field *field)
+{
+	uint64_t numbers[VALUE_TYPE_FIELD_COUNT];
+	enum decode_error error = decoder_numbers(field, numbers, VALUE_TYPE_FIELD_COUNT);
+	const char *type, *unit;
+
+	if (error)
+		return error;
+	type = decoder_string(d, numbers[VALUE_TYPE_TYPE]);
+	unit = decoder_string(d, numbers[VALUE_TYPE_UNIT]);
+	if (!type || !unit)
+		return decoder_string_error(d);
+	profile_add_sample_type(d->p, type, unit);
+	return DECODE_OK;
+}
+
+/*
+ * Decoding as a whole: gzip or plain, then the passes over the bytes.
+ *
+ * The fields of a profile come in any order (Go writes its string table last), so the bytes are walked once
+ * per table: strings and header first, then each table after those it refers to. A pass over the top
+ * level skips from field to field without looking inside.
+ */
 
 /* Calls entry for every top-level field of that number; 0 means every field. */
 static enum decode_error each(struct decoder *d, uint32_t number, decoder_entry *entry)
@@ -36,8 +185,8 @@ static enum decode_error read_tables(struct decoder *d)
 		uint32_t number;
 		decoder_entry *entry;
 	} tables[] = {
-	    {PROFILE_SAMPLE_TYPE, decode_sample_type},
-	    {PROFILE_COMMENT, decode_comment},
+	    {PROFILE_SAMPLE_TYPE, add_sample_type},
+	    {PROFILE_COMMENT, add_comment},
 	    {PROFILE_MAPPING, decode_mapping},
 	    {PROFILE_FUNCTION, decode_function},
 	    {PROFILE_LOCATION, decode_location},
@@ -59,9 +208,9 @@ static enum decode_error decode_plain(const uint8_t *data, size_t len, size_t ma
 	enum decode_error error = d.p ? DECODE_OK : DECODE_NO_MEMORY;
 
 	if (!error)
-		error = each(&d, 0, decode_top_level);
+		error = each(&d, 0, keep_field);
 	if (!error)
-		error = decode_header(&d);
+		error = set_header(&d);
 	if (!error)
 		error = read_tables(&d);
 	decoder_fini(&d);

@@ -29,4 +29,7 @@ struct profile;
  * grows), and a fourth of the text. On DECODE_OK the caller owns *out (profile_free()). */
 enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes, struct profile **out);
 
+/* One line for the user, without a full stop: "a sample names a location that does not exist". */
+const char *decode_error_string(enum decode_error error);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the bytes of a file are not a profile: the reasons, and a text for each. */
+/* Why the bytes of a file are not a profile: the reasons. */
 #ifndef PPROF_CODEC_DECODE_ERROR_H
 #define PPROF_CODEC_DECODE_ERROR_H
 
@@ -24,8 +24,5 @@ enum decode_error {
 	DECODE_BAD_VALUE_COUNT, /* not one value per sample type */
 	DECODE_ERROR_COUNT
 };
-
-/* One line for the user, without a full stop: "a sample names a location that does not exist". */
-const char *decode_error_string(enum decode_error error);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of one decode: the profile being built, what the file's string indexes and ids mean, the bound on
- * memory, and buffers that are reused for every entry. Shared by decode.c and its parts: decode_header.c,
- * decode_tables.c and decode_samples.c.
+ * memory, and buffers that are reused for every entry. Shared by decode.c and decode_tables.c.
  */
 #ifndef PPROF_CODEC_DECODER_H
 #define PPROF_CODEC_DECODER_H
@@ -65,15 +64,8 @@ enum decode_error decoder_string_error(const struct decoder *d);
 /* The decode_error for an -errno of the profile or of a table. */
 enum decode_error decoder_errno(int err);
 
-/* ---- the passes, in the files of their names (decode_header.c ...) */
+/* ---- the tables, in decode_tables.c */
 
-/* The first pass over the file: keeps strings and single fields; tables are left for later. */
-decoder_entry decode_top_level;
-
-/* Once every string is known: gives the profile what decode_top_level() kept. */
-enum decode_error decode_header(struct decoder *d);
-
-decoder_entry decode_comment, decode_sample_type;
 decoder_entry decode_mapping, decode_function;
 decoder_entry decode_location; /* after every mapping and function */
 decoder_entry decode_sample;   /* after every location and sample type */
