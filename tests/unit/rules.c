@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/daemon/rules.h"
-#include "sampler/cmd/daemon/deny_list.h"
 #include "sampler/cmd/daemon/policy.h"
 
 #include <errno.h>
@@ -416,16 +415,16 @@ static void the_machine_itself_is_never_profiled(void **state)
 
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		strcpy(facts.exe, programs[i]);
-		if (!deny_list_find(&facts))
+		if (!policy_never(&facts))
 			fail_msg("%s", programs[i]);
 	}
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		strcpy(facts.exe, others[i]);
-		if (deny_list_find(&facts))
+		if (policy_never(&facts))
 			fail_msg("%s", others[i]);
 	}
 	facts.pid = 1;
-	assert_string_equal(deny_list_find(&facts), "pid 1");
+	assert_string_equal(policy_never(&facts), "pid 1");
 }
 
 int main(void)

@@ -2,12 +2,69 @@
 #include "sampler/cmd/daemon/policy.h"
 
 #include "pprof/text/glob.h"
-#include "sampler/cmd/daemon/deny_list.h"
+#include "sampler/cmd/daemon/process_labels.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the built-in deny list */
+
+struct group {
+	const char *what;
+	const char *const *globs;
+};
+
+static const char *const systemd[] = {"systemd", "systemd-*", "(sd-*", "init", NULL};
+static const char *const logins[] = {"sshd", "sshd-*", "login", "su", "sudo", "sudo-rs", "su-rs", "doas",
+    "pkexec", "polkitd", "agetty", "getty", "newgrp", "runuser", "setpriv", "unix_chkpwd", NULL};
+static const char *const buses[] = {"dbus-daemon", "dbus-broker", "dbus-broker-*", "dbus-launch", NULL};
+static const char *const runtimes[] = {"containerd", "containerd-*", "dockerd", "docker", "docker-*", "runc",
+    "runc:*", "crun", "youki", "runsc", "kata-*", "conmon", "conmonrs", "podman", "crio", "cri-o", "pinns",
+    "nerdctl", "buildkitd", "buildah", "skopeo", "rootlesskit", "slirp4netns", "pasta", "passt",
+    "fuse-overlayfs", "bwrap", "lxc-*", "lxcfs", "lxd", "incusd", NULL};
+static const char *const kubelets[] = {"kubelet", "kube-proxy", "k3s", "k3s-*", "rke2", "rke2-*", NULL};
+static const char *const packages[] = {"apt", "apt-*", "apt.systemd.dai*", "aptitude", "dpkg", "dpkg-*",
+    "unattended-upgr*", "rpm", "rpmdb", "dnf", "dnf5", "dnf-*", "microdnf", "yum", "zypper", "pacman", "apk",
+    "snap", "snapd", "snap-*", "flatpak", "packagekitd", "needrestart", "debconf*", NULL};
+static const char *const ours[] = {"heaptap", "heaptap-*", "heaptapd", NULL};
+static const char *const loaders[] = {
+    "ld.so", "ld-linux*", "ld-musl-*", "ld-2.*", "ldconfig", "ldconfig.real", NULL};
+
+static const struct group groups[] = {
+    {"systemd or init", systemd},
+    {"logins and changes of users", logins},
+    {"D-Bus", buses},
+    {"container runtimes", runtimes},
+    {"the kubelet", kubelets},
+    {"package managers", packages},
+    {"heaptap itself", ours},
+    {"the dynamic loader", loaders},
+};
+
+const char *policy_never(const struct process_facts *facts)
+{
+	if (facts->pid == 1)
+		return "pid 1";
+	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+		for (const char *const *glob = groups[i].globs; *glob; glob++)
+			if (glob_matches(*glob, process_facts_program(facts)) ||
+			    glob_matches(*glob, facts->comm))
+				return groups[i].what;
+	return NULL;
+}
+
+#include "sampler/cmd/daemon/policy.h"
+
+#include "pprof/text/glob.h"
 #include "sampler/cmd/daemon/process_labels.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- the rules */
 
 enum { TEXTS = 3 };
 
@@ -79,7 +136,7 @@ __attribute__((format(printf, 3, 4))) static void leave(
 
 static bool is_denied(struct policy *policy, const struct rules *rules, const struct process_facts *facts)
 {
-	const char *built_in = deny_list_find(facts);
+	const char *built_in = policy_never(facts);
 
 	if (facts->declared.disabled)
 		leave(policy, POLICY_DISABLED, "HEAPTAP_DISABLE is set in its environment");

@@ -4,7 +4,7 @@
  * process' facts.
  *
  *   1. HEAPTAP_DISABLE=1 in its environment
- *   2. the built-in deny list, then [deny]: they win over any [service]
+ *   2. the built-in deny list (policy_never()), then [deny]: they win over any [service]
  *   3. the first [service NAME] that matches: it is profiled, unless profile = no
  *   4. no [service NAME] matches: it is profiled by [service]
  *   5. a process without the library is profiled only if a [service NAME] matches that has attach = yes
@@ -35,6 +35,11 @@ struct policy {
 	const struct rules_service *how;
 	bool by_rule; /* a [service NAME] matched */
 };
+
+/* The programs that are never profiled, whatever the rules say: pid 1, and those that everything else on the
+ * machine depends on. They are known by the name of the executable's file and by comm. A process that takes
+ * such a name only denies itself. Returns their group ("systemd or init"), or NULL. Pure. */
+const char *policy_never(const struct process_facts *facts);
 
 /* Decides about a process. */
 void policy_decide(struct policy *policy, const struct rules *rules, const struct process_facts *facts);
