@@ -5,7 +5,7 @@
 #include "sampler/cmd/daemon/attach_jobs.h"
 #include "sampler/cmd/daemon/candidate.h"
 #include "sampler/cmd/daemon/daemon_state.h"
-#include "sampler/cmd/daemon/policy_recheck.h"
+#include "sampler/cmd/daemon/policy_match.h"
 #include "sampler/intake/target_plan.h"
 #include "sampler/linux/epoll_set.h"
 
@@ -205,7 +205,7 @@ static void it_is_not_attached_to_twice(void **state)
 	(void)state;
 	struct attach_job *one = begin(target.pid, fail_when_given_up);
 	entry->state = PROCESS_ATTACHING;
-	policy_recheck_all(&d);
+	policy_match_all_again(&d);
 	assert_int_equal(entry->state, PROCESS_ATTACHING);
 	assert_false(attach_jobs_try(&d, entry, false)); /* as another program that it has executed */
 	assert_int_equal(entry->state, PROCESS_NOT_YET);
@@ -228,7 +228,7 @@ static void a_failure_is_said(void **state)
 	take_result(one);
 	assert_int_equal(entry->state, PROCESS_REFUSED);
 	assert_string_equal(entry->reason, "cannot be attached to: another heaptap has attached to it");
-	policy_recheck_all(&d);
+	policy_match_all_again(&d);
 	assert_int_equal(entry->state, PROCESS_NOT_YET); /* another look */
 }
 

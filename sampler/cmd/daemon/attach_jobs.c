@@ -7,7 +7,6 @@
 #include "sampler/books/arrivals.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/policy_match.h"
-#include "sampler/cmd/daemon/policy_recheck.h"
 #include "sampler/cmd/daemon/process_labels.h"
 #include "sampler/inject/attacher.h"
 #include "sampler/inject/fitness.h"
@@ -150,7 +149,7 @@ static void take_result(struct daemon *d, struct attach_job *job)
 	entry->since_ns = clock_now_ns();
 	entry->since_unix_ns = clock_unix_ns();
 	process_entry_set(&entry->reason, NULL);
-	policy_recheck_one(d, entry); /* the rules may have changed meanwhile, or sampling was switched off */
+	policy_match_again(d, entry); /* the rules may have changed meanwhile, or sampling was switched off */
 	if (d->verbosity > 0)
 		log_line_of(entry->uid, "pid %d: attached, service %s; paused one thread for %.1f ms",
 		    (int)entry->pid, entry->service ? entry->service : "?",

@@ -7,7 +7,6 @@
 #include "sampler/cmd/daemon/attach_jobs.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/policy_match.h"
-#include "sampler/cmd/daemon/policy_recheck.h"
 #include "sampler/intake/region_mapped.h"
 #include "sampler/intake/region_offer.h"
 #include "sampler/intake/target_plan.h"
@@ -143,7 +142,7 @@ static bool join(struct daemon *d, struct process_entry *entry, const struct pro
 	entry->since_unix_ns = clock_unix_ns();
 	/* The rules may have been asked while no process of the program run was known. */
 	if (run->plan && run->plan->decided != d->policy_checks)
-		policy_recheck_one(d, entry);
+		policy_match_again(d, entry);
 	return true;
 }
 

@@ -26,7 +26,7 @@ void candidate_swept(void *context);
 /* If the descriptor is the pidfd of a profiled process, notes its end and returns true. */
 bool candidate_ended(struct daemon *daemon, int fd);
 
-/* Stops sampling in every region. The processes stay known; policy_recheck_all() begins again. */
+/* Stops sampling in every region. The processes stay known; policy_match_all_again() begins again. */
 void candidate_stop_all(struct daemon *daemon);
 
 #endif

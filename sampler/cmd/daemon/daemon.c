@@ -14,7 +14,6 @@
 #include "sampler/cmd/daemon/notify.h"
 #include "sampler/cmd/daemon/periods.h"
 #include "sampler/cmd/daemon/policy_match.h"
-#include "sampler/cmd/daemon/policy_recheck.h"
 #include "sampler/core/own_resources.h"
 #include "sampler/core/requests.h"
 #include "sampler/inject/preload_library.h"
@@ -121,7 +120,7 @@ static void move_switch(struct daemon *d)
 	if (d->off.off)
 		candidate_stop_all(d);
 	else
-		policy_recheck_all(d);
+		policy_match_all_again(d);
 }
 
 static bool is_due(uint64_t *last_ns, uint64_t now_ns, uint64_t every_ns)

@@ -3,7 +3,7 @@
 #include "pprof/store/daemon_section.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/daemon/daemon_state.h"
-#include "sampler/cmd/daemon/policy_recheck.h"
+#include "sampler/cmd/daemon/policy_match.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -135,7 +135,7 @@ void daemon_configuration_reload(struct daemon *d)
 	result = crash_guard_load(d->guard, d->guard_path);
 	if (result)
 		log_line("%s: %s", d->guard_path, strerror(-result));
-	policy_recheck_all(d);
+	policy_match_all_again(d);
 	if (d->verbosity >= 0)
 		log_line("configuration read again");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The match of one process and the rules: whether the process is profiled, and how. The crash-loop guard
- * and the limit on program runs can still refuse it. */
+ * and the limit on program runs can still refuse it. When the rules, the switch or the room have changed,
+ * the processes that are known already are matched again. */
 #ifndef SAMPLER_CMD_DAEMON_POLICY_MATCH_H
 #define SAMPLER_CMD_DAEMON_POLICY_MATCH_H
 
@@ -37,5 +38,13 @@ void policy_match_plan(struct target_plan *plan, struct daemon *daemon, const st
  * memory, and accounts (a login user, a system unit, a container) have half of that each. Root in a
  * container is no exception. */
 bool policy_match_has_room(const struct daemon *daemon, const struct process_facts *facts);
+
+/* ---- processes that are known already */
+
+/* The rules have changed, or sampling was switched off or on: asks the rules about every process again. */
+void policy_match_all_again(struct daemon *daemon);
+
+/* The same for one profiled process. */
+void policy_match_again(struct daemon *daemon, struct process_entry *entry);
 
 #endif
