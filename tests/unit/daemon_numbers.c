@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's pure parts: its own load, the session's identity, lines of maps that may be offers. */
 #include "proto/region_layout.h"
+#include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/daemon_state.h"
-#include "sampler/cmd/daemon/exit_queue_limit.h"
-#include "sampler/cmd/daemon/list_quota.h"
 #include "sampler/cmd/daemon/load_limiter.h"
 #include "sampler/cmd/daemon/policy_match.h"
 #include "sampler/cmd/daemon/process_facts.h"
@@ -227,60 +226,60 @@ static void test_lines_of_maps(void **state)
 
 static void test_ended_that_may_wait(void **state)
 {
-	struct exit_queue_limit room = {
+	struct account_share_waiting room = {
 	    .memory_bytes = 256 << 20, .descriptors = 1 << 20, .books_max_bytes = 128 << 20};
 
 	(void)state;
 	room.waiting = 511;
-	assert_true(exit_queue_limit_has_room(&room));
+	assert_true(account_share_has_wait(&room));
 	room.of_service = 384; /* a service leaves some for the others, unless it is killed */
-	assert_false(exit_queue_limit_has_room(&room));
+	assert_false(account_share_has_wait(&room));
 	room.killed = true;
-	assert_true(exit_queue_limit_has_room(&room));
+	assert_true(account_share_has_wait(&room));
 	room.of_account = 448; /* nor do many services of one account, whatever becomes of them */
-	assert_false(exit_queue_limit_has_room(&room));
+	assert_false(account_share_has_wait(&room));
 	room.of_service = 1;
-	assert_false(exit_queue_limit_has_room(&room));
+	assert_false(account_share_has_wait(&room));
 	room.of_account = 447;
-	assert_true(exit_queue_limit_has_room(&room));
+	assert_true(account_share_has_wait(&room));
 	room.waiting = 512;
-	assert_false(exit_queue_limit_has_room(&room));
-	room =
-	    (struct exit_queue_limit){.memory_bytes = UINT64_C(1) << 40, .descriptors = 1024, .waiting = 127};
+	assert_false(account_share_has_wait(&room));
+	room = (struct account_share_waiting){
+	    .memory_bytes = UINT64_C(1) << 40, .descriptors = 1024, .waiting = 127};
 	room.books_max_bytes = 1000;
-	assert_true(exit_queue_limit_has_room(&room));
+	assert_true(account_share_has_wait(&room));
 	room.waiting = 128; /* descriptors are short */
-	assert_false(exit_queue_limit_has_room(&room));
+	assert_false(account_share_has_wait(&room));
 	room.waiting = 20;
-	assert_true(exit_queue_limit_has_room(&room));
+	assert_true(account_share_has_wait(&room));
 	room.books_bytes = 751; /* memory is: the books of all take three quarters */
-	assert_false(exit_queue_limit_has_room(&room));
-	room = (struct exit_queue_limit){.memory_bytes = 1 << 20, .descriptors = 64, .waiting = 11};
-	assert_true(exit_queue_limit_has_room(&room));
+	assert_false(account_share_has_wait(&room));
+	room = (struct account_share_waiting){.memory_bytes = 1 << 20, .descriptors = 64, .waiting = 11};
+	assert_true(account_share_has_wait(&room));
 }
 
 /* A user with any number of processes has a share of the list, and all others theirs. */
 static void test_shares_of_the_list(void **state)
 {
-	struct list_quota share = {.most_bytes = 1000};
+	struct account_share_rows share = {.most_bytes = 1000};
 	uint64_t rows = 0;
 
 	(void)state;
 	for (int i = 0; i < 5000; i++)
-		if (list_quota_allows(&share, 1000)) {
-			list_quota_take(&share, 1000, 300);
+		if (account_share_has_row(&share, 1000)) {
+			account_share_take_row(&share, 1000, 300);
 			rows++;
 		}
 	assert_int_equal(rows, 4);
 	assert_int_equal(share.left_out, 4996);
-	assert_true(list_quota_allows(&share, 33));
+	assert_true(account_share_has_row(&share, 33));
 	for (uid_t uid = 2000; uid < 4000; uid++)
-		if (list_quota_allows(&share, uid)) {
-			list_quota_take(&share, uid, 300);
+		if (account_share_has_row(&share, uid)) {
+			account_share_take_row(&share, uid, 300);
 			rows++;
 		}
-	assert_in_range(rows, LIST_QUOTA_USERS, LIST_QUOTA_USERS + 8);
-	assert_true(list_quota_allows(&share, 33));
+	assert_in_range(rows, ACCOUNT_SHARE_USERS, ACCOUNT_SHARE_USERS + 8);
+	assert_true(account_share_has_row(&share, 33));
 }
 
 /* Where an account has half of all program runs, another still has room, and root in a container is an
@@ -298,17 +297,17 @@ static void test_images_of_an_account(void **state)
 	(void)state;
 	d.rules = &rules;
 	for (int i = 0; i < MOST / 2; i++) {
-		assert_true(policy_match_has_room(&d, &container));
+		assert_true(account_share_has_run(&d, &container));
 		runs[i].plan = &plan;
 		assert_int_equal(table_add(&d.core.heap.intake.books.runs, (uint64_t)i, &runs[i]), 0);
 	}
-	assert_false(policy_match_has_room(&d, &container));
-	assert_true(policy_match_has_room(&d, &unit));
+	assert_false(account_share_has_run(&d, &container));
+	assert_true(account_share_has_run(&d, &unit));
 	for (int i = MOST / 2; i < MOST; i++) {
-		assert_true(policy_match_has_room(&d, &unit));
+		assert_true(account_share_has_run(&d, &unit));
 		assert_int_equal(table_add(&d.core.heap.intake.books.runs, (uint64_t)i, &runs[i]), 0);
 	}
-	assert_false(policy_match_has_room(&d, &unit));
+	assert_false(account_share_has_run(&d, &unit));
 	books_fini(&d.core.heap.intake.books);
 }
 

@@ -5,6 +5,7 @@
 #include "pprof/text/log_line.h"
 #include "proto/region_layout.h"
 #include "sampler/books/arrivals.h"
+#include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/policy_match.h"
 #include "sampler/cmd/daemon/process_labels.h"
@@ -232,7 +233,7 @@ bool attach_jobs_try(struct daemon *d, struct process_entry *entry, bool has_lib
 	/* Nobody asked for most processes: the table notes no reason for them. */
 	const bool wanted = has_library || match->policy.answer == POLICY_PROFILE;
 	if (wanted && !policy_match_refuses(d, entry, match))
-		decided = policy_match_has_room(d, &match->facts) && attach(d, entry, match);
+		decided = account_share_has_run(d, &match->facts) && attach(d, entry, match);
 	if (!decided) {
 		entry->state = PROCESS_NOT_YET; /* at the next sweep */
 		entry->looks--;

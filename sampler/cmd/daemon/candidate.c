@@ -4,6 +4,7 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/books/arrivals.h"
+#include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/attach_jobs.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/policy_match.h"
@@ -171,7 +172,7 @@ static bool on_offer(struct daemon *d, struct process_entry *entry, struct regio
 	}
 	const bool wanted = match && !policy_match_refuses(d, entry, match);
 	bool done = true;
-	if (wanted && policy_match_has_room(d, &match->facts)) {
+	if (wanted && account_share_has_run(d, &match->facts)) {
 		done = take(d, entry, offer, match);
 	} else {
 		/* An earlier daemon may have turned sampling on. */

@@ -7,10 +7,10 @@
 #include "pprof/text/log_line.h"
 #include "sampler/books/process_life.h"
 #include "sampler/cmd/cli/options.h"
+#include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/attach_jobs.h"
 #include "sampler/cmd/daemon/candidate.h"
 #include "sampler/cmd/daemon/daemon_state.h"
-#include "sampler/cmd/daemon/exit_queue_limit.h"
 #include "sampler/cmd/daemon/notify.h"
 #include "sampler/cmd/daemon/periods.h"
 #include "sampler/cmd/daemon/policy_match.h"
@@ -265,7 +265,7 @@ static int open_capture(struct daemon *d)
 	};
 	const struct scheduler_setup setup = {
 	    .reserve = claim,
-	    .may_wait = exit_queue_limit_allows,
+	    .may_wait = account_share_may_wait,
 	    .pace = {.patience_ns = PATIENCE_NS_S * second_ns,
 	        .batch_ns = BATCH_S * second_ns,
 	        .room = WRITER_BATCH,

@@ -3,8 +3,8 @@
 #include "pprof/model/labels.h"
 #include "pprof/text/clock.h"
 #include "sampler/books/process_life.h"
+#include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/daemon_state.h"
-#include "sampler/cmd/daemon/list_quota.h"
 #include "sampler/core/control_list.h"
 #include "sampler/core/control_request.h"
 #include "sampler/core/own_resources.h"
@@ -135,16 +135,16 @@ static uint64_t write_rank(const struct daemon *d, struct control_list_writer *w
 	    [RANK_CHILD] = CONTROL_LIST_BYTES_MAX / 8,
 	    [RANK_REFUSED] = CONTROL_LIST_BYTES_MAX / 32,
 	};
-	struct list_quota share = {.most_bytes = most_bytes[rank]};
+	struct account_share_rows share = {.most_bytes = most_bytes[rank]};
 
 	for (size_t i = 0; i < d->processes.count; i++) {
 		const struct process_entry *entry = d->processes.entries[i];
 		const size_t before = writer->bytes;
 
-		if (rank_of(entry) != rank || !list_quota_allows(&share, entry->uid))
+		if (rank_of(entry) != rank || !account_share_has_row(&share, entry->uid))
 			continue;
 		write_process(d, entry, writer);
-		list_quota_take(&share, entry->uid, writer->bytes - before);
+		account_share_take_row(&share, entry->uid, writer->bytes - before);
 	}
 	return share.left_out;
 }

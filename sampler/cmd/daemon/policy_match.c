@@ -193,34 +193,6 @@ uint64_t policy_match_period(const struct daemon *d, const struct policy_match *
 	return (period_bytes ? period_bytes : RULES_PERIOD_BYTES_DEFAULT) << d->load.raised;
 }
 
-/* ---- room */
-
-/* A program run takes 20 to 100 KiB of the daemon's memory, and the pages that were made for it in
- * advance. */
-enum { RUN_BYTES = 128 << 10 };
-
-/* Is it a process of the user who runs the daemon? That user need not share with himself. If that is root,
- * the processes of containers and units are not his own. */
-static bool is_own(const struct process_facts *facts, const char *account)
-{
-	return facts->uid == geteuid() && (facts->uid != 0 || strcmp(account, "uid-0") == 0);
-}
-
-/* Program runs are counted, not processes: a child keeps the program run of its parent when the parent has
- * ended. */
-bool policy_match_has_room(const struct daemon *d, const struct process_facts *facts)
-{
-	const uint64_t most = d->rules->daemon.memory_bytes / RUN_BYTES;
-	char account[TARGET_OWNER_BYTES];
-	uint64_t of_account = 0;
-
-	process_labels_owner(facts, account, sizeof(account));
-	books_each_run(run, &d->core.heap.intake.books) of_account +=
-	    run->plan && strcmp(run->plan->account, account) == 0;
-	return d->core.heap.intake.books.runs.count < most &&
-	    (of_account < most / 2 || is_own(facts, account));
-}
-
 /* ---- processes that are known already */
 
 static struct program_run *run_of(const struct daemon *d, const struct process_entry *entry)

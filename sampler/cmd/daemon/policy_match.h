@@ -34,11 +34,6 @@ uint64_t policy_match_account(void *context, pid_t pid);
 /* Fills in the plan of a process that is to be profiled. */
 void policy_match_plan(struct target_plan *plan, struct daemon *daemon, const struct policy_match *match);
 
-/* Whether one more program run of such a process may be profiled: program runs have their share of our
- * memory, and accounts (a login user, a system unit, a container) have half of that each. Root in a
- * container is no exception. */
-bool policy_match_has_room(const struct daemon *daemon, const struct process_facts *facts);
-
 /* ---- processes that are known already */
 
 /* The rules have changed, or sampling was switched off or on: asks the rules about every process again. */
