@@ -7,10 +7,55 @@
 #ifndef SAMPLER_CMD_DAEMON_RULES_H
 #define SAMPLER_CMD_DAEMON_RULES_H
 
+#include "pprof/model/labels.h"
 #include "pprof/store/daemon_section.h"
-#include "sampler/cmd/daemon/rules_service.h"
+#include "pprof/store/service_name.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+enum rules_fact { /* the facts of a process that a glob can be compared with */
+	RULES_EXE,
+	RULES_COMM,
+	RULES_UNIT,
+	RULES_CGROUP,
+	RULES_CONTAINER,
+	RULES_USER,
+	RULES_FACTS,
+};
+
+/* "exe" */
+const char *rules_fact_name(enum rules_fact fact);
+
+enum { RULES_LABELS_MOST = 16, RULES_TITLE_BYTES = 64 };
+
+#define RULES_PERIOD_BYTES_DEFAULT (UINT64_C(512) << 10)
+#define RULES_INTERVAL_NS_DEFAULT  UINT64_MAX /* no interval is configured: see write/interval.h */
+
+struct rules_globs {
+	char **globs;
+	size_t count, room;
+};
+
+/* `[service]` or `[service NAME]`: the processes that it matches, and how these are profiled. Keys that a
+ * section does not have are taken from [service] once the file is read. */
+struct rules_service {
+	char title[RULES_TITLE_BYTES]; /* NAME as written; "" for [service] */
+	char name[SERVICE_NAME_BYTES]; /* the cleaned NAME, for the store */
+	int line;                      /* where the section begins */
+	struct rules_globs match
+	    [RULES_FACTS]; /* of each fact with globs, one must match; without any, all processes match */
+	/* One of the two is 0. The first is the mean number of bytes between samples; by the second, the
+	 * daemon chooses a period that gives so many samples an hour. */
+	uint64_t period_bytes, samples_per_hour;
+	uint64_t interval_ns; /* between snapshots, 0: none */
+	uint64_t keep;        /* numbered snapshots of a process; 0: the store's limits decide */
+	bool attach, profile;
+	struct labels labels;
+	unsigned int given; /* the keys that the section has, a bit each */
+	bool faulty;        /* a line of it, or of another section after it, could not be read */
+};
 
 enum { RULES_SERVICES_MOST = 1000 };
 
