@@ -4,9 +4,8 @@
 #include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/load_limiter.h"
-#include "sampler/cmd/daemon/policy_match.h"
+#include "sampler/cmd/daemon/periods.h"
 #include "sampler/cmd/daemon/process_facts.h"
-#include "sampler/cmd/daemon/sample_rate.h"
 #include "sampler/cmd/daemon/session_identity.h"
 #include "sampler/intake/region_offer.h"
 #include "sampler/intake/target_plan.h"
@@ -26,26 +25,26 @@
 
 static const uint64_t second = 1000000000;
 
-static void test_sample_rate(void **state)
+static void test_samples_per_hour(void **state)
 {
-	struct sample_rate rate = {100 * second, 0};
+	struct periods_rate rate = {100 * second, 0};
 
 	(void)state;
 	/* 60 an hour: of none in 10 s nothing follows */
-	assert_true(sample_rate_judge(&rate, 0, 110 * second, 60) == 0);
-	assert_true(sample_rate_judge(&rate, 3, 130 * second, 60) == 0);
+	assert_true(periods_factor(&rate, 0, 110 * second, 60) == 0);
+	assert_true(periods_factor(&rate, 3, 130 * second, 60) == 0);
 	assert_int_equal(rate.since_ns, 100 * second);
 	/* but of 100 in a minute */
-	assert_true(sample_rate_judge(&rate, 100, 160 * second, 60) == SAMPLE_RATE_STEP);
+	assert_true(periods_factor(&rate, 100, 160 * second, 60) == PERIODS_RATE_STEP);
 	assert_int_equal(rate.samples, 100);
 	/* too few: known when so many should have come */
-	assert_true(sample_rate_judge(&rate, 101, 900 * second, 60) == 0);
-	assert_true(sample_rate_judge(&rate, 102, (160 + 16 * 60) * second, 60) == 1.0 / SAMPLE_RATE_STEP);
+	assert_true(periods_factor(&rate, 101, 900 * second, 60) == 0);
+	assert_true(periods_factor(&rate, 102, (160 + 16 * 60) * second, 60) == 1.0 / PERIODS_RATE_STEP);
 	/* as wanted */
-	assert_true(sample_rate_judge(&rate, 202, (160 + 116 * 60) * second, 60) == 1);
+	assert_true(periods_factor(&rate, 202, (160 + 116 * 60) * second, 60) == 1);
 	/* a process with 200 samples has ended */
-	assert_true(sample_rate_judge(&rate, 2, (160 + 117 * 60) * second, 60) == 0);
-	assert_true(sample_rate_judge(&rate, 102, (160 + 118 * 60) * second, 60) == SAMPLE_RATE_STEP);
+	assert_true(periods_factor(&rate, 2, (160 + 117 * 60) * second, 60) == 0);
+	assert_true(periods_factor(&rate, 102, (160 + 118 * 60) * second, 60) == PERIODS_RATE_STEP);
 }
 
 static bool load_after(struct load_limiter *load, uint64_t seconds, double cpu_share, uint64_t bytes)
@@ -315,7 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_ended_that_may_wait),
-	    cmocka_unit_test(test_sample_rate),
+	    cmocka_unit_test(test_samples_per_hour),
 	    cmocka_unit_test(test_images_of_an_account),
 	    cmocka_unit_test(test_shares_of_the_list),
 	    cmocka_unit_test(test_own_load),

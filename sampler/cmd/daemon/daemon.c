@@ -10,20 +10,27 @@
 #include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/attach_jobs.h"
 #include "sampler/cmd/daemon/candidate.h"
+#include "sampler/cmd/daemon/crash_guard.h"
 #include "sampler/cmd/daemon/daemon_state.h"
+#include "sampler/cmd/daemon/finder.h"
 #include "sampler/cmd/daemon/notify.h"
+#include "sampler/cmd/daemon/off_switch.h"
 #include "sampler/cmd/daemon/periods.h"
 #include "sampler/cmd/daemon/policy_match.h"
+#include "sampler/core/control_peer.h"
+#include "sampler/core/control_socket.h"
 #include "sampler/core/own_resources.h"
 #include "sampler/core/requests.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/intake/target_plan.h"
+#include "sampler/linux/epoll_set.h"
 #include "sampler/write/interval.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -142,30 +149,6 @@ static void tell_manager(struct daemon *d, uint64_t now_ns)
 		    process_life_running(&d->core.heap.registry), d->note[0] ? "; " : "", d->note);
 }
 
-static void limit_load(struct daemon *d, uint64_t now_ns)
-{
-	const struct load_limiter_limits limits = {
-	    d->rules->daemon.cpu_percent, d->rules->daemon.memory_bytes};
-	if (now_ns - d->load.looked_ns < LOAD_LIMITER_WINDOW_S * second_ns)
-		return;
-	const struct load_limiter_reading reading = {own_resources_cpu_ns(), own_resources_private_bytes()};
-	const uint32_t before = d->load.raised;
-	if (!load_limiter_look(&d->load, &limits, &reading, now_ns))
-		return;
-	periods_load_changed(d, before);
-	if (d->load.rest == LOAD_LIMITER_REST_LOOKS)
-		log_line("larger sampling periods do not reduce the daemon's CPU time: they are %u times the "
-		         "configured ones",
-		    1u << d->load.raised);
-	else
-		log_line("the daemon is %s: sampling periods are %u times the configured ones",
-		    d->load.doubted ? "no less busy since it raised the sampling periods, so it lowers them"
-		        : d->load.raised <= before ? "well within its limits of CPU time and memory"
-		        : d->load.by_memory        ? "above its limit of memory"
-		                                   : "above its limit of CPU time",
-		    1u << d->load.raised);
-}
-
 static void save_guard(struct daemon *d, bool last)
 {
 	const int error = crash_guard_save(d->guard, d->guard_path, clock_now_ns(), last);
@@ -193,7 +176,7 @@ static uint64_t after_look(struct core *core)
 	const uint64_t now_ns = clock_now_ns();
 
 	store_keeper_run(&d->keeper, d->store, now_ns);
-	limit_load(d, now_ns);
+	periods_limit_load(d, now_ns);
 	save_guard(d, false);
 	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {
 		periods_tune(d);
@@ -252,6 +235,40 @@ static int open_ground(struct daemon *d)
 	d->processes.epoll_fd = d->core.epoll_fd;
 	d->guard = crash_guard_new();
 	return error || d->guard ? error : -ENOMEM;
+}
+
+/* Opens the control socket, and looks for the file `off` beside it. 0, or -errno after a line. */
+static int open_socket(struct daemon *d)
+{
+	const gid_t group = control_peer_group();
+	const char *slash = strrchr(d->socket_path, '/');
+	char path[CONTROL_PATH_BYTES], prefix[CONTROL_PATH_BYTES + 16];
+	const int fd = control_socket_bind(d->socket_path, group);
+
+	if (fd < 0) {
+		log_line(
+		    "%s: %s", d->socket_path, fd == -EADDRINUSE ? "another daemon serves it" : strerror(-fd));
+		return fd;
+	}
+	snprintf(prefix, sizeof(prefix), "%.*s.%d.", slash ? (int)(slash - d->socket_path) + 1 : 0,
+	    d->socket_path, (int)getpid());
+	const int error = requests_open(&d->core, fd, group, prefix);
+	if (control_path_off(d->socket_path, path) == 0)
+		off_switch_open(&d->off, path);
+	if (d->off.fd >= 0)
+		(void)epoll_set_add(d->core.epoll_fd, d->off.fd);
+	return error;
+}
+
+/* Also without open_socket(). */
+static void close_socket(struct daemon *d)
+{
+	const bool served = d->core.server != NULL;
+
+	requests_close(&d->core);
+	if (served)
+		unlink(d->socket_path);
+	off_switch_close(&d->off);
 }
 
 static int open_capture(struct daemon *d)
@@ -318,7 +335,7 @@ static int open_all(struct daemon *d)
 	if (!error)
 		error = daemon_configuration_open_store(d);
 	if (!error)
-		error = daemon_socket_open(d);
+		error = open_socket(d);
 	if (!error)
 		error = open_capture(d);
 	return error ? error : open_finder(d);
@@ -328,7 +345,7 @@ static void close_all(struct daemon *d)
 {
 	attach_jobs_end(d);
 	finder_free(d->finder);
-	daemon_socket_close(d);
+	close_socket(d);
 	process_table_fini(&d->processes);
 	core_close(&d->core);
 	crash_guard_free(d->guard);

@@ -64,11 +64,6 @@ void daemon_list_write(struct core *core, struct control_list_writer *writer);
 /* daemon_list.c: does the list have such a process as profiled, without a sample? */
 bool daemon_list_is_unsampled(const struct core *core, const struct control_request *request);
 
-/* daemon_socket.c: opens the control socket, and looks for the file `off` beside it. 0, or -errno after a
- * line. The second function may also be called without the first. */
-int daemon_socket_open(struct daemon *daemon);
-void daemon_socket_close(struct daemon *daemon);
-
 /* ---- daemon_configuration.c */
 
 /* Reads the configuration for the first time. store: --store; NULL: as configured. 0, or -errno with a line
