@@ -116,6 +116,15 @@ PAGE_FILES := $(sort $(wildcard pprof/page/*.html pprof/page/*.css pprof/page/*.
 $(O)/pprof/page/page.o: $(PAGE_FILES)
 $(O)/serve/endpoint.o: serve/openapi.json
 
+# What `heaptap --version` says beside the version. One object depends on it, and only a new answer makes that object again.
+.PHONY: ask-commit
+ask-commit:
+$(O)/commit: ask-commit
+	@mkdir -p $(O)
+	@.ci/commit >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(O)/sampler/main.o: $(O)/commit
+$(O)/sampler/main.o: ALLFLAGS += -DHEAPTAP_COMMIT='"$(file <$(O)/commit)"'
+
 # ---- what a user runs
 
 ## demo: make deps, then record a real redis-server under load and show its heap

@@ -292,7 +292,9 @@ static int help_run(const char *name)
 
 static int version_run(void)
 {
-	printf("heaptap %s\n", HEAPTAP_VERSION);
+	const char *commit = HEAPTAP_COMMIT; /* empty where the sources do not know it: .ci/commit */
+
+	printf("heaptap %s%s%s%s\n", HEAPTAP_VERSION, *commit ? " (" : "", commit, *commit ? ")" : "");
 	return EXIT_SUCCESS;
 }
 

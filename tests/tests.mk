@@ -186,6 +186,6 @@ headers: | $(O)/pprof/profile.pb-c.h $(PUSH_PROTO:%.proto=$(O)/%.pb-c.h)
 
 cppcheck: | $(PUSH_PROTO:%.proto=$(O)/%.pb-c.h)
 	$(call quiet,LINT,cppcheck)cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 -j2 -D_GNU_SOURCE \
-		-DHEAPTAP_VERSION='""' -DHEAPTAP_LIBDIR='""' -D__x86_64__=1 -I. --enable=warning,portability,performance \
+		-DHEAPTAP_VERSION='""' -DHEAPTAP_COMMIT='""' -DHEAPTAP_LIBDIR='""' -D__x86_64__=1 -I. --enable=warning,portability,performance \
 		--suppress=missingIncludeSystem --suppress=identicalInnerCondition \
 		--suppress=shiftTooManyBitsSigned sampler pprof preload proto push serve

@@ -74,7 +74,7 @@ test_every_form_of_a_value() {
 
 test_help_and_version() {
   equal 0 "$(status_of "$heaptap" --version)"
-  matches '^heaptap [0-9]+\.[0-9]+' out
+  matches '^heaptap [0-9]+\.[0-9]+\.[0-9]+( \([0-9a-f]{12}(, changed)?\))?$' out
   equal 0 "$(status_of "$heaptap" --help)"
   matches '^  record ' out
   equal 0 "$(status_of "$heaptap" help record)"
