@@ -15,7 +15,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 
-.PHONY: docs install uninstall deb deb-run
+.PHONY: docs install uninstall deb deb-run release print-packages-deb
 
 # ---- what `make` writes from the tables of commands and options, so that `make install` runs nothing that was built
 
@@ -70,8 +70,9 @@ uninstall:
 	-rmdir '$(DESTDIR)$(LIBDIR)'
 	[ ! -d '$(DESTDIR)$(CONFDIR)' ] || rmdir --ignore-fail-on-non-empty '$(DESTDIR)$(CONFDIR)'
 
-# A copy, so that what debhelper leaves is not in the tree, and what is not committed is not in the packages.
+# A copy, so that what debhelper leaves is not in the tree. DEB_SUFFIX follows the version: contrib/release/build names the suite.
 DEB := $(abspath $(O))/deb
+DEB_SUFFIX ?=
 
 ## deb: Debian packages in build/deb: heaptap, heaptap-daemon, libheaptap-preload; install what is missing, lintian
 deb:
@@ -82,9 +83,19 @@ deb-run:
 	@[ "$$(dpkg-parsechangelog -S Version)" = $(VERSION) ] || { echo 'deb: debian/changelog is of another version' >&2; exit 1; }
 	rm -rf $(DEB)
 	install -d $(DEB)/heaptap
-	git ls-files -z --cached --others --exclude-standard | tar --null -c -T - | tar -x -C $(DEB)/heaptap
-	cd $(DEB)/heaptap && dpkg-buildpackage --no-sign --build=binary $(if $(filter 1,$(V)),,>$(DEB)/build.log 2>&1) || \
-		{ tail -n 40 $(DEB)/build.log >&2; exit 1; }
+	if [ -e .git ]; then git ls-files -z --cached --others --exclude-standard; else find . -path ./build -prune -o -type f -print0; fi | \
+		tar --null -c -T - | tar -x -C $(DEB)/heaptap
+	sed -i '1s/)/$(DEB_SUFFIX))/' $(DEB)/heaptap/debian/changelog
+	cd $(DEB)/heaptap && HEAPTAP_COMMIT="$$($(CURDIR)/.ci/commit)" dpkg-buildpackage --no-sign --build=binary \
+		$(if $(filter 1,$(V)),,>$(DEB)/build.log 2>&1) || { tail -n 40 $(DEB)/build.log >&2; exit 1; }
 	rm -rf $(DEB)/heaptap
 	lintian --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs $(DEB)/*.changes
 	@ls $(DEB)/*.deb
+
+## release: sources, packages for Debian 12 and 13, images and checksums in build/release (contrib/release/build)
+release:
+	@.ci/packages git mmdebstrap buildah busybox-static
+	@contrib/release/build
+
+print-packages-deb:
+	@echo $(PACKAGES_DEB)
