@@ -3,7 +3,6 @@
 
 #include "pprof/analysis/since.h"
 #include "pprof/codec/decode.h"
-#include "pprof/codec/input.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
 #include "pprof/table/array.h"
@@ -54,7 +53,7 @@ static int file_read_head(struct one_file *file, bool keep)
 	char error[ERROR_BYTES];
 	struct origin origin;
 
-	if (input_read(file->path, DECODE_MAX_BYTES, &file->profile, error, sizeof(error))) {
+	if (decode_file(file->path, DECODE_MAX_BYTES, &file->profile, error, sizeof(error))) {
 		log_line("%s", error);
 		return -EINVAL;
 	}

@@ -10,9 +10,12 @@
 #include "pprof/codec/decode.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pprof/codec/decoder.h"
+#include "pprof/codec/file.h"
 #include "pprof/codec/gzip.h"
 
 /* The text for each error of decoding. */
@@ -259,4 +262,29 @@ enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes,
 		error = decode_plain(plain, plain_len, max_bytes, out);
 	free(plain);
 	return error;
+}
+
+int decode_file(const char *path, size_t max_bytes, struct profile **out, char *error, size_t error_bytes)
+{
+	uint8_t *data;
+	size_t len;
+	enum decode_error decoded;
+	int err = file_read(strcmp(path, "-") ? path : "/dev/stdin", max_bytes, &data, &len);
+
+	if (err) {
+		snprintf(error, error_bytes, "cannot read %s: %s", path, file_read_error(err));
+		return err;
+	}
+	decoded = decode_profile(data, len, max_bytes, out);
+	free(data);
+	if (decoded == DECODE_OK)
+		return 0;
+	if (decoded == DECODE_TOO_LARGE || decoded == DECODE_NO_MEMORY) {
+		snprintf(error, error_bytes, "cannot read %s: %s", path, decode_error_string(decoded));
+		return decoded == DECODE_NO_MEMORY ? -ENOMEM : -EFBIG;
+	}
+	snprintf(error, error_bytes,
+	    "cannot read %s: %s; a heap profile is a profile.proto file, gzipped or not", path,
+	    decode_error_string(decoded));
+	return decoded == DECODE_NOT_A_PROFILE || decoded == DECODE_EMPTY ? -ENOMSG : -EINVAL;
 }

@@ -32,4 +32,9 @@ enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes,
 /* One line for the user, without a full stop: "a sample names a location that does not exist". */
 const char *decode_error_string(enum decode_error error);
 
+/* Decodes a file; the path "-" is standard input. On 0 the caller owns *out (profile_free()). Otherwise
+ * -errno (-ENOMSG if it is empty or another kind of file, -EINVAL if it is a damaged profile, -EFBIG beyond
+ * max_bytes), and `error` has a line that names the file and says what is wrong with it. */
+int decode_file(const char *path, size_t max_bytes, struct profile **out, char *error, size_t error_bytes);
+
 #endif

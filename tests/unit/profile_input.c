@@ -3,9 +3,9 @@
  * good. */
 #include "sampler/cmd/report/profile_input.h"
 
+#include "pprof/codec/decode.h"
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
-#include "pprof/codec/input.h"
 #include "pprof/model/profile.h"
 #include "sampler/cmd/report/merge.h"
 
@@ -217,7 +217,7 @@ static void merging_adds_up(void **state)
 	options = options_of(2);
 	options.output = paths[3];
 	assert_int_equal(merge_run(&options), 0);
-	assert_int_equal(input_read(paths[3], 1 << 20, &merged, error, sizeof(error)), 0);
+	assert_int_equal(decode_file(paths[3], 1 << 20, &merged, error, sizeof(error)), 0);
 	assert_int_equal(profile_sample_count(merged), 1);
 	assert_int_equal(profile_sample(merged, 0).values[0], 400);
 	profile_free(merged);

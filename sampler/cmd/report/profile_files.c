@@ -2,7 +2,7 @@
 #include "sampler/cmd/report/profile_files.h"
 
 #include "pprof/analysis/traces.h"
-#include "pprof/codec/input.h"
+#include "pprof/codec/decode.h"
 #include "pprof/model/profile.h"
 #include "pprof/model/sample_types.h"
 #include "pprof/store/exit_code.h"
@@ -27,7 +27,7 @@ static int file_read_profile(const char *path, const struct read_options *read,
 {
 	char limit[AMOUNT_BYTES];
 	size_t most = (size_t)(choice->half_memory ? read->memory_max_bytes / 2 : read->memory_max_bytes);
-	int err = input_read(path, *held_bytes < most ? most - *held_bytes : 0, profile, error, ERROR_BYTES);
+	int err = decode_file(path, *held_bytes < most ? most - *held_bytes : 0, profile, error, ERROR_BYTES);
 
 	if (err == -EFBIG)
 		text_append(error, ERROR_BYTES, ": more than %s; allow more with --max-memory",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/report/symbolize.h"
 
+#include "pprof/codec/decode.h"
 #include "pprof/codec/file.h"
-#include "pprof/codec/input.h"
 #include "pprof/model/profile.h"
 #include "pprof/store/exit_code.h"
 #include "pprof/text/amount.h"
@@ -174,7 +174,7 @@ static int symbolize(
 {
 	struct naming n = {.symbols = symbolizer_symbols(detail, options->read.debuginfod)};
 	char error[1024], limit[AMOUNT_BYTES];
-	int err = input_read(path, (size_t)options->read.memory_max_bytes, &n.profile, error, sizeof(error));
+	int err = decode_file(path, (size_t)options->read.memory_max_bytes, &n.profile, error, sizeof(error));
 
 	if (err) {
 		if (err == -EFBIG)
