@@ -80,4 +80,15 @@ int file_read_at(int folder_fd, const char *name, size_t max_bytes, uint8_t **da
 /* Why it could not be read, in words. */
 const char *file_read_error(int err);
 
+/* Where a finished profile goes: an interface. sampler/write/sink.h has sinks into files, pipes and shared
+ * memory; the daemon's store is another sink. */
+struct sink {
+	/* The writer's child calls it, with all of the bytes at once. Returns 0 or -errno. */
+	int (*publish)(const struct sink *sink, const char *name, const void *data, size_t bytes);
+	/* Opens the folder of a file that the sink has published, as file_open_folder() does. NULL: names are
+	 * paths. */
+	int (*open_folder)(
+	    const struct sink *sink, const char *name, struct folder *folder, const char **file);
+};
+
 #endif

@@ -14,7 +14,7 @@
 #ifndef PPROF_STORE_STORE_H
 #define PPROF_STORE_STORE_H
 
-#include "pprof/codec/sink.h"
+#include "pprof/codec/file.h"
 
 #include "pprof/store/store_name.h"
 

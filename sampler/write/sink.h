@@ -3,7 +3,7 @@
 #ifndef SAMPLER_WRITE_SINK_H
 #define SAMPLER_WRITE_SINK_H
 
-#include "pprof/codec/sink.h"
+#include "pprof/codec/file.h"
 
 #include <stdbool.h>
 #include <stddef.h>
