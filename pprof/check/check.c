@@ -273,3 +273,9 @@ int check_profile(
 	checker_fini(&c);
 	return c.error;
 }
+
+void check_report_fini(struct check_report *report)
+{
+	free(report->findings);
+	memset(report, 0, sizeof(*report));
+}

@@ -30,4 +30,6 @@
 int check_profile(
     const void *data, size_t len, enum check_level level, size_t max_bytes, struct check_report *report);
 
+void check_report_fini(struct check_report *report);
+
 #endif

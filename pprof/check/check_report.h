@@ -3,7 +3,6 @@
 #ifndef PPROF_CHECK_CHECK_REPORT_H
 #define PPROF_CHECK_CHECK_REPORT_H
 
-#include <stdarg.h>
 #include <stddef.h>
 
 /* How strict the check is; see the table in check.h. */
@@ -28,10 +27,5 @@ struct check_report {
 	size_t finding_count, capacity;
 	size_t error_count, warning_count;
 };
-
-/* Counts a finding and keeps it if there is room. 0 or -ENOMEM. */
-int check_report_add(struct check_report *report, enum check_severity severity, const char *format,
-    va_list args) __attribute__((format(printf, 3, 0)));
-void check_report_fini(struct check_report *report);
 
 #endif

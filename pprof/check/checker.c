@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "pprof/table/array.h"
 
 /* The severity of the rule at this level; false if the level ignores it. */
 static bool severity_of(enum check_level level, enum checker_rule rule, enum check_severity *severity)
@@ -27,6 +30,27 @@ static bool severity_of(enum check_level level, enum checker_rule rule, enum che
 	}
 }
 
+/* Counts a finding and keeps it if there is room. 0 or -ENOMEM. */
+__attribute__((format(printf, 3, 0))) static int add_finding(
+    struct check_report *r, enum check_severity severity, const char *format, va_list args)
+{
+	struct check_finding *finding;
+
+	if (severity == CHECK_ERROR)
+		r->error_count++;
+	else
+		r->warning_count++;
+	/* Warnings get half the room, so that many of them do not hide an error. */
+	if (r->finding_count >= (severity == CHECK_ERROR ? CHECK_FINDINGS_MAX : CHECK_FINDINGS_MAX / 2))
+		return 0;
+	if (array_reserve(&r->findings, &r->capacity, r->finding_count + 1, sizeof(*r->findings)))
+		return -ENOMEM;
+	finding = &r->findings[r->finding_count++];
+	finding->severity = severity;
+	vsnprintf(finding->message, sizeof(finding->message), format, args);
+	return 0;
+}
+
 void checker_find(struct checker *c, enum checker_rule rule, const char *format, ...)
 {
 	enum check_severity severity;
@@ -36,7 +60,7 @@ void checker_find(struct checker *c, enum checker_rule rule, const char *format,
 	if (!severity_of(c->level, rule, &severity))
 		return;
 	va_start(args, format);
-	err = check_report_add(c->report, severity, format, args);
+	err = add_finding(c->report, severity, format, args);
 	va_end(args);
 	c->error = c->error ? c->error : err;
 }
