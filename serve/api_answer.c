@@ -2,8 +2,8 @@
 #include "serve/api_answer.h"
 
 #include "pprof/analysis/filtered_profile.h"
+#include "pprof/analysis/late_names.h"
 #include "pprof/analysis/merge.h"
-#include "pprof/analysis/thread_names.h"
 #include "pprof/model/profile.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
@@ -224,7 +224,7 @@ static int select_all(struct file *file)
 	int err = check_labels(file);
 
 	for (size_t i = 0; i < file->count && !err && file->query->filter.thread; i++)
-		err = thread_names_learn(&names, file->profiles[i]);
+		err = late_names_learn_threads(&names, file->profiles[i]);
 	for (size_t i = 0; i < file->count && !err; i++) {
 		struct profile *part;
 

@@ -3,8 +3,8 @@
 
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/frames.h"
+#include "pprof/analysis/late_names.h"
 #include "pprof/analysis/prune.h"
-#include "pprof/analysis/thread_names.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
 #include "pprof/model/sample_types.h"
@@ -133,7 +133,7 @@ static bool is_selected(const struct filtering *e, size_t index, const struct pr
 	const struct filter_block block = {filter_size(e->in, index),
 	    value_of(e, sample, SAMPLE_TYPE_ALLOC_OBJECTS), value_of(e, sample, SAMPLE_TYPE_ALLOC_SPACE),
 	    value_of(e, sample, SAMPLE_TYPE_INUSE_OBJECTS), value_of(e, sample, SAMPLE_TYPE_INUSE_SPACE)};
-	const char *thread = thread_names_of(e->names, e->in, e->origin.session, index);
+	const char *thread = late_names_of_thread(e->names, e->in, e->origin.session, index);
 	unsigned int marks = 0;
 
 	for (size_t i = prune_stack(&e->prune, sample); i < sample->depth; i++)

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that are collected from several profiles. A key has the name that the newest profile gives it. The
- * keys are threads (thread_names.h), or pieces of code that was made at run time (code_names.h).
+ * Names that are collected from several profiles, because a profile may lack a name that another one has.
+ * Without the collected names a thread or a function would have two rows. Of several names the newest
+ * profile's counts.
+ *
+ *   threads   A profile has the name of a thread only if the sampler saw the thread alive. So a child does
+ *             not have the names of its parent's threads, though it inherits their blocks, and the last
+ *             snapshot may lack a name that an early snapshot has. Collect the names from all profiles of a
+ *   session. code      A program may publish the names of functions that it makes at run time late (`jcmd PID
+ *             Compiler.perfmap`, for example). Then an early snapshot has [jit] at an address at which a
+ *             later snapshot has a name. Collect the names from all profiles of a process.
+ *
+ * Limit: if other code has taken the place meanwhile, the early sample gets the name of the later code. The
+ * sampler has the same limit: it names the stack of a block when it writes a snapshot.
  */
 #ifndef PPROF_ANALYSIS_LATE_NAMES_H
 #define PPROF_ANALYSIS_LATE_NAMES_H
@@ -12,8 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct profile;
+
 struct late_names_entry {
-	uint64_t key; /* a hash */
+	uint64_t key; /* a hash of the thread, or of the place of the code */
 	int64_t time_ns;
 	uint32_t name; /* in `names` */
 };
@@ -28,13 +41,26 @@ struct late_names {
 
 /* All zero knows none. */
 void late_names_fini(struct late_names *names);
+
 size_t late_names_bytes(const struct late_names *names);
 
-/* Adds a name from a profile of that time, in place of the name from an older profile. 0, -ENOMEM or
- * -EOVERFLOW. */
-int late_names_learn(struct late_names *names, uint64_t key, const char *name, int64_t time_ns);
+/* Takes the names of threads from a profile's labels. 0, -ENOMEM or -EOVERFLOW. */
+int late_names_learn_threads(struct late_names *names, const struct profile *profile);
 
-/* NULL if none was learned. Valid until late_names_fini(). */
-const char *late_names_find(const struct late_names *names, uint64_t key);
+/* The name of a sample's thread: its own label, else what was learned; NULL: unknown. session: of its
+ * profile, as origin.h has it. Valid until late_names_fini(). */
+const char *late_names_of_thread(
+    const struct late_names *names, const struct profile *profile, const char *session, size_t sample);
+
+/* Takes the names at addresses outside of files. 0, -ENOMEM or -EOVERFLOW. */
+int late_names_learn_code(struct late_names *names, const struct profile *profile);
+
+/* The number of the process that a profile is of, for late_names_of_code(). */
+uint64_t late_names_process(const struct profile *profile);
+
+/* The name that was learned for a location that the profile calls [jit]. NULL if the location has another
+ * name, or none was learned. Valid until late_names_fini(). */
+const char *late_names_of_code(
+    const struct late_names *names, const struct profile *profile, uint64_t process, uint32_t location);
 
 #endif

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/analysis/code_names.h"
 #include "pprof/analysis/filter.h"
-#include "pprof/analysis/thread_names.h"
+#include "pprof/analysis/late_names.h"
 #include "pprof/model/profile.h"
 
 /* ---- sample types */
@@ -126,8 +125,8 @@ int traces_expect(struct traces *t, const struct profile *profile, size_t column
 	if (!err &&
 	    (t->options.by == GROUP_THREAD || t->options.split ||
 	        (t->options.filter && t->options.filter->thread)))
-		err = thread_names_learn(&t->thread_names, profile);
-	return err ? err : code_names_learn(&t->code_names, profile);
+		err = late_names_learn_threads(&t->thread_names, profile);
+	return err ? err : late_names_learn_code(&t->code_names, profile);
 }
 
 static void correct_all(

@@ -77,9 +77,9 @@ struct traces {
 	struct estimate *all_estimates, *selected_estimates;
 	uint64_t *prints; /* of the selected stacks, see traces_differ() */
 	struct shared_samples overlap;
-	struct late_names thread_names, code_names; /* thread_names.h, code_names.h */
-	bool unsure;                                /* some profile has no period: estimates are not valid */
-	uint32_t *path;                             /* buffer for the current stack */
+	struct late_names thread_names, code_names;
+	bool unsure;    /* some profile has no period: estimates are not valid */
+	uint32_t *path; /* buffer for the current stack */
 	size_t path_capacity;
 };
 

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pprof/analysis/code_names.h"
 #include "pprof/analysis/filter.h"
+#include "pprof/analysis/late_names.h"
 #include "pprof/analysis/prune.h"
-#include "pprof/analysis/thread_names.h"
 #include "pprof/model/anonymous.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
@@ -21,7 +20,7 @@
 struct shown {
 	uint32_t *frames;
 	size_t *starts, count, capacity;
-	uint64_t process; /* of the profile, as code_names.h has it */
+	uint64_t process; /* of the profile, late_names_process() */
 };
 
 static int shown_location(
@@ -36,7 +35,7 @@ static int shown_location(
 		return -ENOMEM;
 	if (!location.line_count)
 		return frames_add(&t->frames, "", "", module, 0, &shown->frames[shown->count++]);
-	const char *late = code_names_of(&t->code_names, p, shown->process, id);
+	const char *late = late_names_of_code(&t->code_names, p, shown->process, id);
 
 	for (size_t i = cut; i < location.line_count && !err; i++) {
 		struct profile_function function = profile_function(p, location.lines[i].function);
@@ -54,7 +53,7 @@ static int shown_make(
 	int err = 0;
 
 	memset(shown, 0, sizeof(*shown));
-	shown->process = code_names_process(p);
+	shown->process = late_names_process(p);
 	shown->starts = calloc((size_t)count + 2, sizeof(*shown->starts));
 	if (!shown->starts)
 		return -ENOMEM;
@@ -266,7 +265,7 @@ static int path_group(struct traces *t, const struct adding *a, size_t index, si
 	if (array_reserve(&t->path, &t->path_capacity, 1, sizeof(*t->path)))
 		return -ENOMEM;
 	grouping_name(t->options.by, a->profile, index,
-	    thread_names_of(&t->thread_names, a->profile, a->session, index), text);
+	    late_names_of_thread(&t->thread_names, a->profile, a->session, index), text);
 	*depth = 1;
 	return frames_add(&t->frames, text, "", "", 0, t->path);
 }
@@ -276,7 +275,7 @@ static bool is_selected(
 {
 	const struct filter *filter = t->options.filter;
 	const char *thread = filter && filter->thread
-	    ? thread_names_of(&t->thread_names, a->profile, a->session, index)
+	    ? late_names_of_thread(&t->thread_names, a->profile, a->session, index)
 	    : NULL;
 
 	return !filter ||
@@ -294,7 +293,8 @@ static int sample_select(struct traces *t, const struct adding *a, size_t index,
 
 	if (!err && t->options.split)
 		err = split_make(&split, &t->strings, a->profile, index,
-		    thread_names_of(&t->thread_names, a->profile, a->session, index), t->options.anonymize);
+		    late_names_of_thread(&t->thread_names, a->profile, a->session, index),
+		    t->options.anonymize);
 	if (!err)
 		err = row_find(t, depth, split, row);
 	if (err)

@@ -2,7 +2,7 @@
 /* The part of a profile that a filter selects, beside what traces with the same filter show. */
 #include "pprof/analysis/filtered_profile.h"
 #include "pprof/analysis/filter.h"
-#include "pprof/analysis/thread_names.h"
+#include "pprof/analysis/late_names.h"
 #include "pprof/analysis/traces.h"
 #include "pprof/model/profile.h"
 
