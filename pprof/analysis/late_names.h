@@ -6,10 +6,11 @@
  *
  *   threads   A profile has the name of a thread only if the sampler saw the thread alive. So a child does
  *             not have the names of its parent's threads, though it inherits their blocks, and the last
- *             snapshot may lack a name that an early snapshot has. Collect the names from all profiles of a
- *   session. code      A program may publish the names of functions that it makes at run time late (`jcmd PID
+ *             snapshot may lack a name that an early snapshot has. Take the names of all profiles of a
+ *             session.
+ *   code      A program may publish late the names of functions that it makes at run time (`jcmd PID
  *             Compiler.perfmap`, for example). Then an early snapshot has [jit] at an address at which a
- *             later snapshot has a name. Collect the names from all profiles of a process.
+ *             later snapshot has a name. Take the names of all profiles of a process.
  *
  * Limit: if other code has taken the place meanwhile, the early sample gets the name of the later code. The
  * sampler has the same limit: it names the stack of a block when it writes a snapshot.
