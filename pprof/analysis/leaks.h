@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of what is in use, largest first: of a profile that was written when its program ended, the leaks.
- * */
+ * And suppressions, which hide leaks. */
 #ifndef PPROF_ANALYSIS_LEAKS_H
 #define PPROF_ANALYSIS_LEAKS_H
 
-#include "pprof/analysis/suppressions.h"
+#include "pprof/analysis/traces.h"
+
+/*
+ * Suppressions in LeakSanitizer's format: a line "leak:PATTERN" hides the leaks that have a frame whose
+ * function, source file or program file contains PATTERN. '*' matches anything, '^' and '$' the beginning and
+ * the end; '#' begins a comment. All zero: none.
+ */
+struct suppressions {
+	char **patterns;
+	uint64_t *hits; /* number of leaks that each has hidden */
+	size_t count, capacity, hit_capacity;
+};
+
+/* Adds the lines of a text. 0 or -ENOMEM; -EINVAL with the number of the bad line in *line. */
+int suppressions_add(struct suppressions *s, const char *text, size_t len, size_t *line);
+void suppressions_fini(struct suppressions *s);
+
+/* Pure: does the pattern match? */
+bool suppressions_pattern(const char *pattern, const char *text);
 
 struct leak {
 	uint32_t row; /* of the traces */

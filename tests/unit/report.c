@@ -4,7 +4,7 @@
 #include "pprof/analysis/callers.h"
 #include "pprof/analysis/column_diff.h"
 #include "pprof/analysis/growth.h"
-#include "pprof/analysis/suppressions.h"
+#include "pprof/analysis/leaks.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/model/anonymous.h"
 #include "pprof/model/estimate.h"

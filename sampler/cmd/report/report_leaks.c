@@ -3,7 +3,6 @@
 #include "sampler/cmd/report/report.h"
 
 #include "pprof/analysis/leaks.h"
-#include "pprof/analysis/suppressions.h"
 #include "pprof/codec/file.h"
 #include "pprof/export/stack_json.h"
 #include "pprof/model/estimate.h"
