@@ -22,8 +22,8 @@
 #include "pprof/analysis/frames.h"
 #include "pprof/analysis/grouping.h"
 #include "pprof/analysis/late_names.h"
-#include "pprof/analysis/measure.h"
 #include "pprof/analysis/shared_samples.h"
+#include "pprof/model/sample_types.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
 

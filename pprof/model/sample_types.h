@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sample types of a heap profile. Their order is that of Go's heap profiles, which readers expect.
+ * The sample types of a heap profile, and the measures that tables show of them. The types' order is that of
+ * Go's heap profiles, which readers expect.
  *
  * What to touch for a new type:
- *   here                               a line of the list below: check, push and serve know the type by it
- *   sampler/write/heap_snapshot.c   add_row(): its value in a sample
- *   pprof/analysis/measure.h           a line if report --sort, exports and the page shall show it
+ *   here                               a line of the list of types: check, push and serve know the type by it
+ *   sampler/write/heap_snapshot.c      add_row(): its value in a sample
+ *   the list of measures below         a line if report --sort, exports and the page shall show it
  *   pprof/page/dom.js                  its title on the page
  */
 #ifndef PPROF_MODEL_SAMPLE_TYPES_H
@@ -45,5 +46,30 @@ bool sample_type_is_total(const char *name);
 
 /* The index of the type in a profile: the first that is meant, as in pprof; or SIZE_MAX. */
 size_t sample_type_find(const struct profile *profile, enum sample_type type);
+
+/* ---- measures: what a table can show of a profile. A measure is read from a sample type; two are computed.
+ * */
+
+/*
+ * Constant, the word for --sort, the sample type. The first that a profile has is what its tables show if
+ * nothing else is asked for.
+ *   FREED      allocations since the recording began that were freed again: those less the objects in use
+ *   TEMPORARY  allocations that were freed soon, by the thread that made them: samples with that label
+ */
+#define MEASURES(MEASURE)                                      \
+	MEASURE(INUSE, "inuse", INUSE_SPACE)                   \
+	MEASURE(INUSE_OBJECTS, "inuse-objects", INUSE_OBJECTS) \
+	MEASURE(ALLOC, "alloc", ALLOC_SPACE)                   \
+	MEASURE(OBJECTS, "objects", ALLOC_OBJECTS)             \
+	MEASURE(FREED, "freed", ALLOC_OBJECTS)                 \
+	MEASURE(TEMPORARY, "temporary", NONE)
+
+enum measure_kind {
+#define MEASURE_CONSTANT(constant, word, type) MEASURE_##constant,
+	MEASURES(MEASURE_CONSTANT)
+#undef MEASURE_CONSTANT
+	    MEASURE_OTHER, /* the default sample type of a profile that is not a heap profile */
+	MEASURE_COUNT
+};
 
 #endif

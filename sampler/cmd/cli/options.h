@@ -10,7 +10,7 @@
 #define SAMPLER_CMD_CLI_OPTIONS_H
 
 #include "pprof/analysis/grouping.h"
-#include "pprof/analysis/measure.h"
+#include "pprof/model/sample_types.h"
 #include "sampler/cmd/cli/option_value.h"
 #include "sampler/core/heap_capture_options.h"
 #include "sampler/symbol/answer.h"
