@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/analysis/growth.h"
 
-#include "pprof/analysis/frame_role.h"
+#include "pprof/analysis/frames.h"
 
 #include <errno.h>
 #include <math.h>

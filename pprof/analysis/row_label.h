@@ -3,7 +3,7 @@
  * Which frame of a stack names its row in a table: the innermost frame of the user's own code, so that a row
  * says "load_users > std::vector::resize" and not "std::vector::_M_default_append".
  *
- * From the leaf outwards, by the roles of the frames (frame_role.h), the heading is the first of these that
+ * From the leaf outwards, by the roles of the frames (frames.h), the heading is the first of these that
  * the stack has:
  *   1. the first function of a script; without one, the first function of the script language's library. The
  *      frames inside of it are the interpreter's;

@@ -6,7 +6,7 @@
  * pattern too.
  */
 const colour = (() => {
-	/* As enum frame_role of pprof/analysis/frame_role.h. */
+	/* As enum frame_role of pprof/analysis/frames.h. */
 	const ROLE = {
 		OWN: 0,
 		SCRIPT: 1,

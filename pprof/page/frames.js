@@ -46,7 +46,7 @@ class Frames {
  */
 const starts = (() => {
 	const LIBRARY = 3,
-		UNNAMED = 6; /* frame_role.h */
+		UNNAMED = 6; /* enum frame_role */
 	const FILES = /^(libc[.-]|libpthread|libstdc\+\+|libc\+\+|ld-)/;
 	const NAMES =
 		/^_*(start|libc_start_\w+|libc_start_main_stage2|start_thread|clone3?|dl_start\w*|dl_init)(@.*)?$/;

@@ -103,9 +103,9 @@ static void roles_of_frames(void **unused)
 		char brief[256];
 
 		short_name(frames[i].name, strlen(frames[i].name), brief);
-		if (frame_role(frames[i].name, brief, frames[i].module) != frames[i].role)
+		if (frames_role(frames[i].name, brief, frames[i].module) != frames[i].role)
 			fail_msg("'%s': role %d", frames[i].name,
-			    (int)frame_role(frames[i].name, brief, frames[i].module));
+			    (int)frames_role(frames[i].name, brief, frames[i].module));
 	}
 }
 
