@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/export/answer.h"
 
-#include "pprof/analysis/callers.h"
+#include "pprof/analysis/row_label.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/export/growth_text.h"
 #include "pprof/text/amount.h"

@@ -4,7 +4,7 @@
 /*
  * What a function mostly called to allocate, and the callers through which most of its bytes go: ">
  * std::make_shared 33% < on_request < worker". The rules are those of `heaptap report`
- * (pprof/analysis/callers).
+ * (pprof/analysis/row_label).
  */
 class Callers {
 	static LEAST_SHARE = 1 / 3;

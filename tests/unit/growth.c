@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-enum { POINTS = 6, HEADS = 5, BLOCK_BYTES = 64 << 10, PERIOD_BYTES = 16 << 10, CALLERS_MOST = 3 };
+enum { POINTS = 6, HEADS = 5, BLOCK_BYTES = 64 << 10, PERIOD_BYTES = 16 << 10, OUTWARDS_MOST = 3 };
 
 static uint32_t location_of(struct profile *p, const char *name, uint64_t address)
 {
@@ -27,7 +27,7 @@ static uint32_t location_of(struct profile *p, const char *name, uint64_t addres
 
 /* Five functions that keep a block each between two snapshots, too little to be sure of any. The outermost
  * caller has something else, which does not grow. */
-static struct profile *profile_at(int point, const char *const callers[CALLERS_MOST])
+static struct profile *profile_at(int point, const char *const callers[OUTWARDS_MOST])
 {
 	static const char *const heads[HEADS] = {"parse", "read", "copy", "merge", "index"};
 	struct profile *p = profile_new();
@@ -41,9 +41,9 @@ static struct profile *profile_at(int point, const char *const callers[CALLERS_M
 	profile_add_sample_type(p, "inuse_space", "bytes");
 	profile_set_period(p, "space", "bytes", PERIOD_BYTES);
 	for (uint64_t head = 0; head < HEADS; head++) {
-		uint32_t stack[1 + CALLERS_MOST] = {location_of(p, heads[head], 1 + head)}, depth = 1;
+		uint32_t stack[1 + OUTWARDS_MOST] = {location_of(p, heads[head], 1 + head)}, depth = 1;
 
-		for (; depth <= CALLERS_MOST && callers[depth - 1]; depth++)
+		for (; depth <= OUTWARDS_MOST && callers[depth - 1]; depth++)
 			stack[depth] = location_of(p, callers[depth - 1], 16 + depth);
 		profile_add_sample(p, stack, depth, values, NULL, 0);
 		if (depth > 1) {
@@ -57,7 +57,7 @@ static struct profile *profile_at(int point, const char *const callers[CALLERS_M
 
 /* The function that is said to grow; NULL: none, though all of them together grow. callers: of each head, the
  * innermost first, the last NULL. */
-static void assert_named(const char *name, const char *const callers[CALLERS_MOST])
+static void assert_named(const char *name, const char *const callers[OUTWARDS_MOST])
 {
 	static const int64_t minute_ns = INT64_C(60) * 1000000000;
 	static const struct traces_options plain;
@@ -89,21 +89,21 @@ static void assert_named(const char *name, const char *const callers[CALLERS_MOS
 static void a_caller_of_several_is_named(void **state)
 {
 	(void)state;
-	assert_named("serve", (const char *const[CALLERS_MOST]){"serve", "main"});
+	assert_named("serve", (const char *const[OUTWARDS_MOST]){"serve", "main"});
 }
 
 static void brackets_are_no_caller(void **state)
 {
 	(void)state;
-	assert_named("serve", (const char *const[CALLERS_MOST]){"[no unwind rows]", "serve", "main"});
-	assert_named(NULL, (const char *const[CALLERS_MOST]){"[no unwind rows]"});
+	assert_named("serve", (const char *const[OUTWARDS_MOST]){"[no unwind rows]", "serve", "main"});
+	assert_named(NULL, (const char *const[OUTWARDS_MOST]){"[no unwind rows]"});
 }
 
 static void an_address_is_asked_last(void **state)
 {
 	(void)state;
-	assert_named("serve", (const char *const[CALLERS_MOST]){"server+0x3a10", "serve", "main"});
-	assert_named("server+0x3a10", (const char *const[CALLERS_MOST]){"server+0x3a10"});
+	assert_named("serve", (const char *const[OUTWARDS_MOST]){"server+0x3a10", "serve", "main"});
+	assert_named("server+0x3a10", (const char *const[OUTWARDS_MOST]){"server+0x3a10"});
 }
 
 int main(void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts behind heaptap report: errors worked out from sums, chance, suppressions, hashes of names. */
 #include "sampler/cmd/report/report.h"
-#include "pprof/analysis/callers.h"
 #include "pprof/analysis/column_diff.h"
 #include "pprof/analysis/growth.h"
 #include "pprof/analysis/leaks.h"
+#include "pprof/analysis/row_label.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/model/anonymous.h"
 #include "pprof/model/estimate.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which part of a program a frame is from, and which frame of a stack names its row. */
 #include "pprof/analysis/row_label.h"
-#include "pprof/analysis/callers.h"
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/model/profile.h"

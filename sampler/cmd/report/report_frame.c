@@ -2,7 +2,7 @@
 /* A frame in a table: its name, its line if lines are told apart, and its main callers. */
 #include "sampler/cmd/report/report.h"
 
-#include "pprof/analysis/callers.h"
+#include "pprof/analysis/row_label.h"
 #include "pprof/text/utf8.h"
 
 #include <inttypes.h>
