@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "pprof/table/series.h"
+
 enum {
 	TREND_POINTS_LEAST = 4,
 	TREND_POINTS_MOST = 128, /* the caller thins out longer series */
@@ -65,5 +67,28 @@ bool trend_is_askable(const struct trend_point *points, size_t count, double bar
 
 /* At most TREND_POINTS_MOST points, in the order of time. */
 struct trend trend_find(const struct trend_point *points, size_t count, double bar);
+
+/* ---- what one sum was over time (series.h), and whether it grows, for a reader that asks again and again */
+
+enum { TREND_SERIES_POINTS = 48 };
+
+/* All zero at first. */
+struct trend_series {
+	struct series series; /* of struct trend_point */
+	size_t noted;         /* points that were ever taken, the dropped ones too */
+	struct trend found;
+	size_t found_of; /* `noted` when `found` was computed */
+};
+
+/* The time of the points is that of any clock that does not jump. */
+bool trend_series_is_due(const struct trend_series *trend, double time_s);
+
+/* Takes a point that is due. Without memory the point is lost. */
+void trend_series_note(struct trend_series *trend, const struct trend_point *point);
+
+/* `since` and `until` are indexes of the points. NULL if there are too few of them to know. */
+const struct trend *trend_series_find(struct trend_series *trend);
+
+void trend_series_fini(struct trend_series *trend);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process has in use over time, by its own counts: this tells whether the heap grows (trend_series.h).
+/* What a process has in use over time, by its own counts: this tells whether the heap grows (trend.h).
  * */
 #ifndef SAMPLER_WRITE_HEAP_TREND_H
 #define SAMPLER_WRITE_HEAP_TREND_H

@@ -7,7 +7,7 @@
 #ifndef SAMPLER_WRITE_SNAPSHOT_SERIES_H
 #define SAMPLER_WRITE_SNAPSHOT_SERIES_H
 
-#include "pprof/analysis/trend_series.h"
+#include "pprof/analysis/trend.h"
 #include "pprof/text/throttle.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/write/interval.h"
