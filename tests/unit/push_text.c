@@ -9,7 +9,7 @@
 #include "pprof/store/spool_name.h"
 #include "push/answer.h"
 #include "push/retry.h"
-#include "push/url.h"
+#include "push/target.h"
 
 #include <errno.h>
 #include <setjmp.h>
