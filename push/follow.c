@@ -6,7 +6,6 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
-#include "push/config.h"
 #include "push/http.h"
 #include "push/source.h"
 #include "push/target_queue.h"
@@ -117,10 +116,10 @@ static void look_at_end(struct follow *f, const struct pollfd *fd)
 		release_record(f);
 }
 
-/* 0, or -errno with one line in error. config_fini() is due in any case. */
+/* 0, or -errno with one line in error. command_line_fini_config() is due in any case. */
 static int read_config(struct config *config, const char *path, char *error, size_t error_bytes)
 {
-	int err = config_read(config, path, error, error_bytes);
+	int err = command_line_read_config(config, path, error, error_bytes);
 
 	if (err || config->count)
 		return err;
@@ -137,7 +136,7 @@ static bool can_reload(const struct follow *f)
 
 	if (err)
 		log_line("%s: what was read before stays in force", error);
-	config_fini(&config);
+	command_line_fini_config(&config);
 	return !err;
 }
 
@@ -340,6 +339,6 @@ int follow_run(struct command_line *line)
 	source_free(f.source);
 	if (f.signal_fd >= 0)
 		close(f.signal_fd);
-	config_fini(&config);
+	command_line_fini_config(&config);
 	return f.reload && !status ? FOLLOW_AGAIN : status;
 }

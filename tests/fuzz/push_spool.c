@@ -8,7 +8,7 @@
 #include "pprof/store/spool_counters.h"
 #include "pprof/store/spool_list.h"
 #include "pprof/store/spool_name.h"
-#include "push/config.h"
+#include "push/command_line.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -61,9 +61,9 @@ static void try_text(uint8_t kind, const char *text, size_t length)
 		labels_fini(&labels);
 		break;
 	default:
-		config_parse(&config, text, "file", error, sizeof(error));
+		command_line_parse_config(&config, text, "file", error, sizeof(error));
 		REQUIRE(config.count <= CONFIG_TARGETS_MAX);
-		config_fini(&config);
+		command_line_fini_config(&config);
 		break;
 	}
 }
