@@ -6,12 +6,14 @@
 #include "pprof/codec/decode.h"
 #include "pprof/codec/wire.h"
 #include "pprof/model/profile.h"
+#include "pprof/table/array.h"
+#include "pprof/table/intern.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 #include "push/answer.h"
 #include "push/delivery.h"
 #include "push/http.h"
-#include "push/otlp_tables.h"
+#include "push/otlp.pb-c.h"
 #include "push/protocol.h"
 #include "push/target.h"
 
@@ -20,44 +22,271 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the tables of a message, made of a profile
+ *
+ * Mappings, locations, functions and stacks keep the profile's numbers. Strings and attributes are numbered as
+ * they are added. */
+
+/* All zero is empty. Memory that the message refers to stays until tables_fini(). */
+struct tables {
+	struct intern strings;
+	Otlp__Dictionary dictionary; /* complete after tables_finish() */
+	void **blocks;               /* all memory that was handed out */
+	size_t block_count, block_room;
+	Otlp__Attribute **attributes;
+	size_t attribute_count, attribute_room;
+	int error; /* sticky */
+};
+
+static void tables_fini(struct tables *tables)
+{
+	for (size_t i = 0; i < tables->block_count; i++)
+		free(tables->blocks[i]);
+	free(tables->blocks);
+	free(tables->attributes);
+	intern_fini(&tables->strings);
+	*tables = (struct tables){0};
+}
+
+/* Zeroed memory that lives as long as the tables. NULL, and error is set, if there is none. */
+static void *tables_allocate(struct tables *tables, size_t count, size_t bytes)
+{
+	void *block = NULL;
+
+	if (!array_reserve(
+	        &tables->blocks, &tables->block_room, tables->block_count + 1, sizeof(*tables->blocks)))
+		block = calloc(count + 1, bytes);
+	if (!block) {
+		tables->error = -ENOMEM;
+		return NULL;
+	}
+	return tables->blocks[tables->block_count++] = block;
+}
+
+static int32_t tables_string(struct tables *tables, const char *text)
+{
+	uint32_t number = 0;
+	int err = *text ? intern_add(&tables->strings, text, strlen(text), &number) : 0;
+
+	if (err || number > INT32_MAX)
+		tables->error = err ? err : -EOVERFLOW;
+	return (int32_t)number;
+}
+
+static Otlp__Attribute *attribute_new(struct tables *tables)
+{
+	Otlp__Attribute *attribute = tables_allocate(tables, 1, sizeof(*attribute));
+
+	if (!attribute ||
+	    array_reserve(&tables->attributes, &tables->attribute_room, tables->attribute_count + 1,
+	        sizeof(*tables->attributes))) {
+		tables->error = -ENOMEM;
+		return NULL;
+	}
+	otlp__attribute__init(attribute);
+	return tables->attributes[tables->attribute_count++] = attribute;
+}
+
+/* Adds an attribute, with the text, or with the number and its unit if text is NULL. */
+static int32_t tables_attribute(
+    struct tables *tables, const char *key, const char *text, int64_t number, const char *unit)
+{
+	Otlp__AnyValue *value = tables_allocate(tables, 1, sizeof(*value));
+	Otlp__Attribute *attribute;
+
+	if (!tables->attribute_count) /* place 0 */
+		attribute_new(tables);
+	attribute = attribute_new(tables);
+	if (!value || !attribute)
+		return 0;
+	otlp__any_value__init(value);
+	if (text) {
+		value->value_case = OTLP__ANY_VALUE__VALUE_TEXT;
+		value->text = (char *)text;
+	} else {
+		value->value_case = OTLP__ANY_VALUE__VALUE_NUMBER;
+		value->number = number;
+		attribute->unit = tables_string(tables, unit);
+	}
+	attribute->key = tables_string(tables, key);
+	attribute->value = value;
+	return (int32_t)tables->attribute_count - 1;
+}
+
+/* Rows 0 to count; row 0 stays zero. The structs are in one block, the pointers to them in another. */
+#define ROWS(tables, count, rows, pointers, init)                                       \
+	do {                                                                            \
+		(rows) = tables_allocate(tables, (count) + 1, sizeof(*(rows)));         \
+		(pointers) = tables_allocate(tables, (count) + 1, sizeof(*(pointers))); \
+		for (size_t row_ = 0; !(tables)->error && row_ <= (count); row_++) {    \
+			init(&(rows)[row_]);                                            \
+			(pointers)[row_] = &(rows)[row_];                               \
+		}                                                                       \
+	} while (0)
+
+static void fill_mappings(struct tables *tables, const struct profile *profile)
+{
+	Otlp__Dictionary *d = &tables->dictionary;
+	size_t count = profile_mapping_count(profile);
+	Otlp__Mapping *rows;
+
+	ROWS(tables, count, rows, d->mappings, otlp__mapping__init);
+	for (uint32_t id = 1; id <= count && !tables->error; id++) {
+		struct profile_mapping mapping = profile_mapping(profile, id);
+		int32_t *build_id = tables_allocate(tables, 1, sizeof(*build_id));
+
+		rows[id].start = mapping.start;
+		rows[id].limit = mapping.limit;
+		rows[id].file_offset = mapping.file_offset;
+		rows[id].filename = tables_string(tables, mapping.filename);
+		if (!build_id || !*mapping.build_id)
+			continue;
+		*build_id =
+		    tables_attribute(tables, "process.executable.build_id.gnu", mapping.build_id, 0, "");
+		rows[id].attributes = build_id;
+		rows[id].n_attributes = 1;
+	}
+	d->n_mappings = count + 1;
+}
+
+static void fill_functions(struct tables *tables, const struct profile *profile)
+{
+	Otlp__Dictionary *d = &tables->dictionary;
+	size_t count = profile_function_count(profile);
+	Otlp__Function *rows;
+
+	ROWS(tables, count, rows, d->functions, otlp__function__init);
+	for (uint32_t id = 1; id <= count && !tables->error; id++) {
+		struct profile_function function = profile_function(profile, id);
+
+		rows[id].name = tables_string(tables, function.name);
+		rows[id].system_name = tables_string(tables, function.system_name);
+		rows[id].filename = tables_string(tables, function.filename);
+		rows[id].start_line = function.start_line;
+	}
+	d->n_functions = count + 1;
+}
+
+static void fill_locations(struct tables *tables, const struct profile *profile)
+{
+	Otlp__Dictionary *d = &tables->dictionary;
+	size_t count = profile_location_count(profile);
+	Otlp__Location *rows;
+
+	ROWS(tables, count, rows, d->locations, otlp__location__init);
+	for (uint32_t id = 1; id <= count && !tables->error; id++) {
+		struct profile_location location = profile_location(profile, id);
+		Otlp__Line *lines = tables_allocate(tables, location.line_count, sizeof(*lines));
+
+		rows[id].lines = tables_allocate(tables, location.line_count, sizeof(*rows[id].lines));
+		rows[id].n_lines = location.line_count;
+		rows[id].mapping = (int32_t)location.mapping;
+		rows[id].address = location.address;
+		for (size_t i = 0; i < location.line_count && !tables->error; i++) {
+			otlp__line__init(&lines[i]);
+			lines[i].function = (int32_t)location.lines[i].function;
+			lines[i].line = location.lines[i].line;
+			lines[i].column = location.lines[i].column;
+			rows[id].lines[i] = &lines[i];
+		}
+	}
+	d->n_locations = count + 1;
+}
+
+/* Stack i + 1 is sample i's. */
+static void fill_stacks(struct tables *tables, const struct profile *profile)
+{
+	Otlp__Dictionary *d = &tables->dictionary;
+	size_t count = profile_sample_count(profile);
+	Otlp__Stack *rows;
+
+	ROWS(tables, count, rows, d->stacks, otlp__stack__init);
+	for (size_t i = 0; i < count && !tables->error; i++) {
+		struct profile_sample sample = profile_sample(profile, i);
+
+		rows[i + 1].n_locations = sample.depth;
+		rows[i + 1].locations = tables_allocate(tables, sample.depth, sizeof(*rows[i + 1].locations));
+		for (size_t j = 0; j < sample.depth && !tables->error; j++)
+			rows[i + 1].locations[j] = (int32_t)sample.locations[j];
+	}
+	d->n_stacks = count + 1;
+}
+
+/* Fills mappings, locations, functions and stacks. */
+static int tables_fill(struct tables *tables, const struct profile *profile)
+{
+	Otlp__Link *link;
+
+	otlp__dictionary__init(&tables->dictionary);
+	ROWS(tables, (size_t)0, link, tables->dictionary.links, otlp__link__init);
+	tables->dictionary.n_links = 1;
+	if (profile_sample_count(profile) >= INT32_MAX || profile_location_count(profile) >= INT32_MAX)
+		tables->error = -EOVERFLOW;
+	if (!tables->error)
+		fill_mappings(tables, profile);
+	if (!tables->error)
+		fill_functions(tables, profile);
+	if (!tables->error)
+		fill_locations(tables, profile);
+	if (!tables->error)
+		fill_stacks(tables, profile);
+	return tables->error;
+}
+
+/* Strings and attributes, after the last was added. 0 or -errno. */
+static int tables_finish(struct tables *tables)
+{
+	Otlp__Dictionary *d = &tables->dictionary;
+
+	if (!tables->attribute_count)
+		attribute_new(tables);
+	d->n_strings = (size_t)tables->strings.count + 1;
+	d->strings = tables_allocate(tables, d->n_strings, sizeof(*d->strings));
+	for (uint32_t i = 0; i < d->n_strings && !tables->error; i++)
+		d->strings[i] = (char *)intern_at(&tables->strings, i);
+	d->n_attributes = tables->attribute_count;
+	d->attributes = tables->attributes;
+	return tables->error;
+}
+
 /* ---- the request */
 
-static Otlp__ValueType *value_type(struct otlp_tables *tables, struct profile_value_type from)
+static Otlp__ValueType *value_type(struct tables *tables, struct profile_value_type from)
 {
-	Otlp__ValueType *type = otlp_tables_allocate(tables, 1, sizeof(*type));
+	Otlp__ValueType *type = tables_allocate(tables, 1, sizeof(*type));
 
 	if (!type)
 		return NULL;
 	otlp__value_type__init(type);
-	type->type = otlp_tables_string(tables, from.type);
-	type->unit = otlp_tables_string(tables, from.unit);
+	type->type = tables_string(tables, from.type);
+	type->unit = tables_string(tables, from.unit);
 	return type;
 }
 
 /* The attributes of a sample, one array for all of its sample types. */
 static int32_t *sample_attributes(
-    struct otlp_tables *tables, const struct profile *profile, size_t sample, size_t count)
+    struct tables *tables, const struct profile *profile, size_t sample, size_t count)
 {
-	int32_t *attributes = otlp_tables_allocate(tables, count, sizeof(*attributes));
+	int32_t *attributes = tables_allocate(tables, count, sizeof(*attributes));
 
 	for (size_t i = 0; i < count && !tables->error; i++) {
 		struct profile_label label = profile_sample_label(profile, sample, i);
 
-		attributes[i] = otlp_tables_attribute(
-		    tables, label.key, label.str, label.num, label.str ? "" : label.unit);
+		attributes[i] =
+		    tables_attribute(tables, label.key, label.str, label.num, label.str ? "" : label.unit);
 	}
 	return attributes;
 }
 
 /* Samples of every type that have a value, in rows by type. */
-static int add_samples(struct otlp_tables *tables, const struct profile *profile, Otlp__Profile **profiles)
+static int add_samples(struct tables *tables, const struct profile *profile, Otlp__Profile **profiles)
 {
 	size_t types = profile_sample_type_count(profile), count = profile_sample_count(profile);
-	Otlp__Sample *rows = otlp_tables_allocate(tables, count * types, sizeof(*rows));
-	int64_t *values = otlp_tables_allocate(tables, count * types, sizeof(*values));
+	Otlp__Sample *rows = tables_allocate(tables, count * types, sizeof(*rows));
+	int64_t *values = tables_allocate(tables, count * types, sizeof(*values));
 
 	for (size_t t = 0; t < types; t++)
-		profiles[t]->samples = otlp_tables_allocate(tables, count, sizeof(*profiles[t]->samples));
+		profiles[t]->samples = tables_allocate(tables, count, sizeof(*profiles[t]->samples));
 	for (size_t i = 0; i < count && !tables->error; i++) {
 		struct profile_sample sample = profile_sample(profile, i);
 		int32_t *attributes = sample_attributes(tables, profile, i, sample.label_count);
@@ -98,17 +327,17 @@ static void set_id(Otlp__Profile *profile, const char *uuid, uint8_t type, uint8
 	profile->profile_id.len = 16;
 }
 
-static int add_profiles(struct otlp_tables *tables, const struct delivery *delivery,
-    const struct profile *profile, Otlp__ScopeProfiles *scope)
+static int add_profiles(struct tables *tables, const struct delivery *delivery, const struct profile *profile,
+    Otlp__ScopeProfiles *scope)
 {
 	size_t types = profile_sample_type_count(profile);
-	Otlp__Profile *rows = otlp_tables_allocate(tables, types, sizeof(*rows));
+	Otlp__Profile *rows = tables_allocate(tables, types, sizeof(*rows));
 
-	scope->profiles = otlp_tables_allocate(tables, types, sizeof(*scope->profiles));
+	scope->profiles = tables_allocate(tables, types, sizeof(*scope->profiles));
 	scope->n_profiles = types;
 	for (size_t t = 0; t < types && !tables->error; t++) {
 		struct profile_value_type type = profile_sample_type(profile, t);
-		uint8_t *id = otlp_tables_allocate(tables, 16, 1);
+		uint8_t *id = tables_allocate(tables, 16, 1);
 		bool state = strncmp(type.type, "inuse_", 6) == 0;
 
 		if (!id)
@@ -138,13 +367,13 @@ static const char *attribute_name(const char *label)
 	return label;
 }
 
-static int add_resource(struct otlp_tables *tables, const struct delivery *delivery, Otlp__Resource *resource)
+static int add_resource(struct tables *tables, const struct delivery *delivery, Otlp__Resource *resource)
 {
 	size_t count = delivery->labels.count;
-	Otlp__KeyValue *rows = otlp_tables_allocate(tables, count, sizeof(*rows));
-	Otlp__AnyValue *values = otlp_tables_allocate(tables, count, sizeof(*values));
+	Otlp__KeyValue *rows = tables_allocate(tables, count, sizeof(*rows));
+	Otlp__AnyValue *values = tables_allocate(tables, count, sizeof(*values));
 
-	resource->attributes = otlp_tables_allocate(tables, count, sizeof(*resource->attributes));
+	resource->attributes = tables_allocate(tables, count, sizeof(*resource->attributes));
 	for (size_t i = 0; i < count && !tables->error; i++) {
 		otlp__any_value__init(&values[i]);
 		values[i].value_case = OTLP__ANY_VALUE__VALUE_TEXT;
@@ -162,20 +391,20 @@ static int make_body(
     const struct delivery *delivery, const struct profile *profile, struct http_request *request)
 {
 	static char name[] = "heaptap", version[] = HEAPTAP_VERSION;
-	struct otlp_tables tables = {0};
+	struct tables tables = {0};
 	Otlp__Resource resource = OTLP__RESOURCE__INIT;
 	Otlp__Scope instrument = OTLP__SCOPE__INIT;
 	Otlp__ScopeProfiles scope = OTLP__SCOPE_PROFILES__INIT, *scopes = &scope;
 	Otlp__ResourceProfiles profiles = OTLP__RESOURCE_PROFILES__INIT, *all = &profiles;
 	Otlp__ExportRequest message = OTLP__EXPORT_REQUEST__INIT;
-	int err = otlp_tables_fill(&tables, profile);
+	int err = tables_fill(&tables, profile);
 
 	if (!err)
 		err = add_profiles(&tables, delivery, profile, &scope);
 	if (!err)
 		err = add_resource(&tables, delivery, &resource);
 	if (!err)
-		err = otlp_tables_finish(&tables);
+		err = tables_finish(&tables);
 	instrument.name = name;
 	instrument.version = version;
 	scope.scope = &instrument;
@@ -192,7 +421,7 @@ static int make_body(
 	}
 	if (!err)
 		otlp__export_request__pack(&message, request->body);
-	otlp_tables_fini(&tables);
+	tables_fini(&tables);
 	return err;
 }
 
