@@ -2,6 +2,7 @@
 #include "push/delivery.h"
 
 #include "pprof/analysis/since.h"
+#include "pprof/analysis/stack_key.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
@@ -15,6 +16,49 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- names of processes and profiles */
+
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+	return stack_key_mix(hash, text, strlen(text) + 1);
+}
+
+static uint64_t mix_number(uint64_t hash, int64_t number)
+{
+	return stack_key_mix(hash, &number, sizeof(number));
+}
+
+/* What origin_same_process() compares. */
+uint64_t delivery_process(const struct origin *origin)
+{
+	uint64_t key = mix_text(mix_number(1, origin->pid), origin->host);
+
+	if (!origin_has_process(origin))
+		return 0;
+	key = mix_text(mix_text(key, origin->session), origin->event);
+	key = *origin->session ? mix_number(key, origin->start_ns)
+	                       : mix_text(mix_text(key, origin->program), origin->build_id);
+	return key ? key : 1;
+}
+
+/* The UUID (version 8) of a profile. It is made of the profile's time, kind and process. If the profile does
+ * not tell its process, it is made of the bytes. */
+static void make_uuid(
+    const struct origin *origin, const void *bytes, size_t length, char uuid[DELIVERY_UUID_BYTES])
+{
+	uint64_t process = delivery_process(origin), high, low;
+
+	if (!process)
+		process = stack_key_mix(3, bytes, length);
+	high = mix_number(mix_number(process, origin->time_ns), origin->kind);
+	low = mix_number(high, (int64_t)process);
+	snprintf(uuid, DELIVERY_UUID_BYTES, "%08x-%04x-8%03x-%04x-%012llx", (unsigned int)(high >> 32),
+	    (unsigned int)(high >> 16 & 0xffff), (unsigned int)(high & 0xfff),
+	    (unsigned int)(0x8000 | (low >> 48 & 0x3fff)), (unsigned long long)(low & 0xffffffffffff));
+}
+
+/* ---- the delivery */
 
 struct making {
 	struct delivery *delivery;
@@ -159,7 +203,7 @@ int delivery_make(struct delivery *delivery, const struct target *target, const 
     const struct origin *origin, const struct since *base)
 {
 	struct making m = {delivery, target, profile, origin, base, NULL, NULL};
-	uint64_t process = identity_of_process(origin);
+	uint64_t process = delivery_process(origin);
 	int err;
 
 	*delivery = (struct delivery){0};
@@ -174,8 +218,7 @@ int delivery_make(struct delivery *delivery, const struct target *target, const 
 	m.types = calloc(profile_sample_type_count(profile) + 1, sizeof(*m.types));
 	err = m.values && m.types ? make_parts(&m) : -ENOMEM;
 	if (!err && delivery->part_count)
-		identity_uuid(
-		    origin, delivery->parts[0].packed, delivery->parts[0].packed_bytes, delivery->uuid);
+		make_uuid(origin, delivery->parts[0].packed, delivery->parts[0].packed_bytes, delivery->uuid);
 	free(m.values);
 	free(m.types);
 	return err;

@@ -6,7 +6,6 @@
 
 #include "pprof/model/labels.h"
 #include "push/fit.h"
-#include "push/identity.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +16,8 @@ struct origin;
 struct profile;
 struct target;
 
+enum { DELIVERY_UUID_BYTES = 37 };
+
 struct delivery_part {
 	uint8_t *profile; /* profile.proto */
 	uint8_t *packed;  /* the same, gzip */
@@ -26,7 +27,7 @@ struct delivery_part {
 struct delivery {
 	char series[64];  /* __name__: "memory" */
 	char session[17]; /* __session_id__, 16 hexadecimal digits; "" where the process is not known */
-	char uuid[IDENTITY_UUID_BYTES];
+	char uuid[DELIVERY_UUID_BYTES]; /* of the profile: the same whenever it is computed */
 	struct labels labels;
 	int64_t start_ns, end_ns; /* the window of what was allocated; equal if it is not known */
 	/* Parca takes a duration for the mark of a difference, so what is in use and what was allocated are
@@ -36,6 +37,10 @@ struct delivery {
 	struct fitted fitted; /* of the parts together; bytes is not set */
 	int64_t fallen;       /* since_values() */
 };
+
+/* The number of the process that a profile is of, while the process executes one program; the same whenever it
+ * is computed. Profiles of an event have another number. 0 if the profile does not tell its process. */
+uint64_t delivery_process(const struct origin *origin);
 
 enum delivery_age { DELIVERY_IN_TIME, DELIVERY_TOO_OLD, DELIVERY_TOO_NEW };
 

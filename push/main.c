@@ -37,7 +37,7 @@ struct one_file {
 	char *path; /* owned */
 	struct profile
 	    *profile;     /* NULL: the file is read again when it is sent, which standard input cannot be */
-	uint64_t process; /* identity_of_process(); 0 unknown */
+	uint64_t process; /* delivery_process(); 0 unknown */
 	int64_t time_ns;
 	size_t place; /* on the command line, or in its folder */
 };
@@ -66,7 +66,7 @@ static int file_read_head(struct one_file *file, bool keep)
 		return -EINVAL;
 	}
 	origin_read(&origin, file->profile);
-	file->process = identity_of_process(&origin);
+	file->process = delivery_process(&origin);
 	file->time_ns = origin.time_ns;
 	if (!keep) {
 		profile_free(file->profile);

@@ -9,7 +9,6 @@
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
 #include "push/delivery.h"
-#include "push/identity.h"
 #include "push/protocols.h"
 
 #include <errno.h>
@@ -102,7 +101,7 @@ static void pass_over_new(
 int target_queue_offer(struct target_queue *queue, const struct origin *origin, const void *bytes,
     size_t length, bool may_wait, bool is_new)
 {
-	uint64_t process = identity_of_process(origin);
+	uint64_t process = delivery_process(origin);
 	struct spool_entry entry = {.time_ns = origin->time_ns, .process = process};
 	int64_t now = clock_unix_ns(), taken_ns;
 	int err;

@@ -11,7 +11,7 @@
 struct spool_entry {
 	uint64_t number;  /* of arrival, from 1: the smallest is sent first */
 	int64_t time_ns;  /* of the profile */
-	uint64_t process; /* of push/identity.h */
+	uint64_t process; /* of push/delivery.h */
 	bool last;        /* the process has ended: no profile of it follows */
 	uint64_t bytes;   /* of the file; not part of the name */
 };
