@@ -173,10 +173,10 @@ static int read_heads(struct one_shot *shot, char *const *paths, size_t count)
 /* ---- one request and its retries */
 
 /* One attempt. text: why it failed. */
-static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *delivery, uint64_t timeout_ns,
-    char text[ANSWER_TEXT_BYTES], uint64_t *asked_ns)
+static enum answer_verdict attempt(struct one_shot *shot, const struct delivery *delivery,
+    uint64_t timeout_ns, char text[ANSWER_TEXT_BYTES], uint64_t *asked_ns)
 {
-	enum retry_verdict verdict = RETRY_REFUSED;
+	enum answer_verdict verdict = ANSWER_REFUSED;
 	char error[HTTP_ERROR_BYTES];
 	struct http_request request;
 	struct answer answer;
@@ -186,7 +186,7 @@ static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *
 	shot->unmade = protocols_request(shot->target, delivery, &request, text, ANSWER_TEXT_BYTES) != 0;
 	if (shot->unmade) {
 		http_request_fini(&request);
-		return RETRY_REFUSED;
+		return ANSWER_REFUSED;
 	}
 	request.timeout_ns = timeout_ns;
 	if (!http_start(shot->http, &request, &answer, shot)) {
@@ -194,15 +194,15 @@ static enum retry_verdict attempt(struct one_shot *shot, const struct delivery *
 	} else {
 		while (!http_wait(shot->http, NULL, 0, timeout_ns, &owner, error))
 			;
-		verdict = RETRY_LATER;
+		verdict = ANSWER_LATER;
 		if (*error)
 			snprintf(text, ANSWER_TEXT_BYTES, "%s", error);
 		else
 			verdict = protocols_judge(shot->target, &request, &answer, text);
 		/* Who waits for us gives us no other token. */
-		if (verdict == RETRY_DENIED)
-			verdict = RETRY_REFUSED;
-		*asked_ns = retry_after_ns(answer.retry_after, clock_unix_ns());
+		if (verdict == ANSWER_DENIED)
+			verdict = ANSWER_REFUSED;
+		*asked_ns = answer_retry_after_ns(answer.retry_after, clock_unix_ns());
 	}
 	http_request_fini(&request);
 	return verdict;
@@ -219,12 +219,12 @@ static void wait_ns(struct one_shot *shot, uint64_t ns)
 }
 
 /* Until it is accepted or refused, or --timeout is up. */
-static enum retry_verdict send_one(
+static enum answer_verdict send_one(
     struct one_shot *shot, const struct delivery *delivery, char text[ANSWER_TEXT_BYTES])
 {
 	uint64_t end = clock_now_ns() + shot->target->timeout_ns, left, asked_ns, delay, random;
 	char last[ANSWER_TEXT_BYTES] = "";
-	enum retry_verdict verdict;
+	enum answer_verdict verdict;
 	unsigned int failures = 0;
 
 	while (true) {
@@ -232,17 +232,17 @@ static enum retry_verdict send_one(
 		verdict = attempt(shot, delivery, left, last, &asked_ns);
 		/* The last attempt had little time left: what it ran into says less than what the attempts
 		 * before it did. */
-		if (verdict != RETRY_LATER || !failures || left > shot->target->timeout_ns / 2)
+		if (verdict != ANSWER_LATER || !failures || left > shot->target->timeout_ns / 2)
 			memcpy(text, last, ANSWER_TEXT_BYTES);
-		if (verdict == RETRY_OTHER_PATH) {
+		if (verdict == ANSWER_OTHER_PATH) {
 			shot->target->path_missing = true;
 			continue;
 		}
-		if (verdict != RETRY_LATER)
+		if (verdict != ANSWER_LATER)
 			return verdict;
 		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 			random = clock_now_ns();
-		delay = retry_delay_ns(++failures, random, asked_ns);
+		delay = answer_retry_delay_ns(++failures, random, asked_ns);
 		if (clock_now_ns() + delay >= end)
 			return verdict;
 		if (verbosity > 0)
@@ -334,7 +334,7 @@ static bool deliver(struct one_shot *shot, const struct one_file *file, const st
 {
 	char text[ANSWER_TEXT_BYTES], cuts[512];
 	const char *url = shot->target->url.address;
-	enum retry_verdict verdict;
+	enum answer_verdict verdict;
 
 	delivery_cuts(delivery, cuts, sizeof(cuts));
 	if (shot->dry_run) {
@@ -346,15 +346,15 @@ static bool deliver(struct one_shot *shot, const struct one_file *file, const st
 		return false;
 	}
 	verdict = send_one(shot, delivery, text);
-	if (verdict == RETRY_ACCEPTED) {
+	if (verdict == ANSWER_ACCEPTED) {
 		shot->sent++;
 		if (*cuts || verbosity > 0)
 			log_line("%s: sent, %zu stacks%s", file->path, delivery->fitted.samples, cuts);
 		return true;
 	}
-	shot->given_up = verdict == RETRY_LATER;
-	log_line(verdict == RETRY_REFUSED && !shot->unmade ? "%s: refused by %s: %s"
-	                                                   : "%s: not delivered to %s: %s",
+	shot->given_up = verdict == ANSWER_LATER;
+	log_line(verdict == ANSWER_REFUSED && !shot->unmade ? "%s: refused by %s: %s"
+	                                                    : "%s: not delivered to %s: %s",
 	    file->path, url, text);
 	return false;
 }

@@ -469,14 +469,14 @@ static int64_t rejected_count(const uint8_t *bytes, size_t length, char *text)
 	return status < 0 || rejected < 0 ? -1 : rejected;
 }
 
-static enum retry_verdict judge(const struct target *target, const struct answer *answer, char *text)
+static enum answer_verdict judge(const struct target *target, const struct answer *answer, char *text)
 {
 	int64_t rejected;
 
 	text[0] = '\0';
 	if (answer->http_status != 200) {
 		answer_text(answer, text);
-		return answer->http_status / 100 == 2 ? RETRY_LATER : retry_http(answer->http_status);
+		return answer->http_status / 100 == 2 ? ANSWER_LATER : answer_judge_http(answer->http_status);
 	}
 	if (answer_is_type(answer, "application/x-protobuf") ||
 	    answer_is_type(answer, "application/protobuf")) {
@@ -484,14 +484,14 @@ static enum retry_verdict judge(const struct target *target, const struct answer
 		    ? rejected_count(answer->body, answer->body_kept, text)
 		    : -1;
 		if (rejected == 0)
-			return RETRY_ACCEPTED;
+			return ANSWER_ACCEPTED;
 		utf8_disarm(text, strlen(text));
 		if (rejected > 0)
-			return RETRY_REFUSED;
+			return ANSWER_REFUSED;
 	}
 	answer_text(answer, text);
 	text_append(text, ANSWER_TEXT_BYTES, " (that is no answer of OTLP)");
-	return RETRY_LATER;
+	return ANSWER_LATER;
 }
 
 const struct protocol otlp_protocol = {make_request, judge};

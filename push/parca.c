@@ -98,22 +98,22 @@ static int make_request(
 
 /* gRPC without grpc-status is something else that speaks HTTP; its status has gRPC's meaning by the table of
  * "HTTP to gRPC Status Code Mapping", which agrees with ours but for 404. */
-static enum retry_verdict judge(const struct target *target, const struct answer *answer, char *text)
+static enum answer_verdict judge(const struct target *target, const struct answer *answer, char *text)
 {
 	const uint8_t *message;
 	size_t length;
 
 	if (answer->grpc_status == 0 && answer->http_status == 200 &&
 	    !answer_grpc_message(answer, &message, &length) && answer_is_protobuf(message, length))
-		return RETRY_ACCEPTED;
+		return ANSWER_ACCEPTED;
 	answer_text(answer, text);
 	if (answer->grpc_status > 0)
-		return retry_grpc(answer->grpc_status);
+		return answer_judge_grpc(answer->grpc_status);
 	if (answer->http_status / 100 == 2 || answer->grpc_status == 0) {
 		text_append(text, ANSWER_TEXT_BYTES, " (that is no answer of gRPC)");
-		return RETRY_LATER;
+		return ANSWER_LATER;
 	}
-	return retry_http(answer->http_status);
+	return answer_judge_http(answer->http_status);
 }
 
 const struct protocol parca_protocol = {make_request, judge};

@@ -3,11 +3,10 @@
 #ifndef PUSH_PROTOCOL_H
 #define PUSH_PROTOCOL_H
 
-#include "push/retry.h"
+#include "push/answer.h"
 
 #include <stddef.h>
 
-struct answer;
 struct delivery;
 struct http_request;
 struct target;
@@ -17,7 +16,7 @@ struct protocol {
 	int (*request)(
 	    const struct target *target, const struct delivery *delivery, struct http_request *request);
 	/* The answer is whole. text (ANSWER_TEXT_BYTES) gets what the server said, unless it accepted. */
-	enum retry_verdict (*judge)(const struct target *target, const struct answer *answer, char *text);
+	enum answer_verdict (*judge)(const struct target *target, const struct answer *answer, char *text);
 };
 
 extern const struct protocol pyroscope_protocol, parca_protocol, otlp_protocol;

@@ -45,7 +45,7 @@ static void hide_header(const struct http_request *request, struct answer *answe
 	}
 }
 
-enum retry_verdict protocols_judge(
+enum answer_verdict protocols_judge(
     const struct target *target, const struct http_request *request, struct answer *answer, char *text)
 {
 	hide_header(request, answer);

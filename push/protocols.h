@@ -13,7 +13,7 @@ int protocols_request(const struct target *target, const struct delivery *delive
     struct http_request *request, char *error, size_t error_bytes);
 
 /* Judges a whole answer. The token is taken out of the text, even if the server repeated it. */
-enum retry_verdict protocols_judge(
+enum answer_verdict protocols_judge(
     const struct target *target, const struct http_request *request, struct answer *answer, char *text);
 
 #endif

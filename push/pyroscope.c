@@ -138,18 +138,18 @@ static bool is_acknowledged(const struct target *target, const struct answer *an
 	    answer_is_protobuf(answer->body, answer->body_kept);
 }
 
-static enum retry_verdict judge(const struct target *target, const struct answer *answer, char *text)
+static enum answer_verdict judge(const struct target *target, const struct answer *answer, char *text)
 {
 	if (is_acknowledged(target, answer))
-		return RETRY_ACCEPTED;
+		return ANSWER_ACCEPTED;
 	answer_text(answer, text);
 	if (answer->http_status / 100 == 2) {
 		text_append(text, ANSWER_TEXT_BYTES, " (that is no answer of Pyroscope)");
-		return RETRY_LATER;
+		return ANSWER_LATER;
 	}
 	if (answer->http_status == 404 && !target->path_missing)
-		return RETRY_OTHER_PATH;
-	return retry_http(answer->http_status);
+		return ANSWER_OTHER_PATH;
+	return answer_judge_http(answer->http_status);
 }
 
 const struct protocol pyroscope_protocol = {make_request, judge};

@@ -263,13 +263,13 @@ static uint64_t now_s(void)
 	return (uint64_t)clock_unix_ns() / 1000000000;
 }
 
-void spool_judged(struct spool *spool, enum retry_verdict verdict)
+void spool_judged(struct spool *spool, enum answer_verdict verdict)
 {
 	struct spool_counters *counters = &spool->counters;
 
-	if (verdict == RETRY_ACCEPTED || verdict == RETRY_REFUSED)
+	if (verdict == ANSWER_ACCEPTED || verdict == ANSWER_REFUSED)
 		counters->denied = counters->denied_since_s = 0;
-	if (verdict != RETRY_DENIED)
+	if (verdict != ANSWER_DENIED)
 		return;
 	counters->denied++;
 	if (!counters->denied_since_s || counters->denied_since_s > now_s()) /* the clock was set back */

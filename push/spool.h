@@ -20,7 +20,7 @@
 
 #include "pprof/store/spool_counters.h"
 #include "pprof/store/spool_name.h"
-#include "push/retry.h"
+#include "push/answer.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -104,8 +104,8 @@ void spool_skip(struct spool *spool); /* nothing of it was to be sent; not count
  * know that the server may have the profile. */
 void spool_sending(struct spool *spool);
 
-/* Notes what the server's answer means, or that none came (RETRY_LATER). The next change writes it down. */
-void spool_judged(struct spool *spool, enum retry_verdict verdict);
+/* Notes what the server's answer means, or that none came (ANSWER_LATER). The next change writes it down. */
+void spool_judged(struct spool *spool, enum answer_verdict verdict);
 
 /* Has the head waited for a day, in which the server has refused the token each time? */
 bool spool_is_denied_for_a_day(const struct spool *spool);

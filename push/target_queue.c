@@ -205,7 +205,7 @@ static void wait_longer(struct target_queue *queue, uint64_t asked_ns, const cha
 
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 		random = clock_now_ns();
-	delay = retry_delay_ns(++queue->failures, random, asked_ns);
+	delay = answer_retry_delay_ns(++queue->failures, random, asked_ns);
 	queue->due_ns = clock_now_ns() + delay;
 	if (strcmp(queue->trouble, why) != 0 || verbosity > 0)
 		log_line("%s: %s; again in %.1f s", queue->target->name, why, (double)delay / 1e9);
@@ -391,7 +391,7 @@ static void try_later(struct target_queue *queue, const char *error, const char 
 	bool probe = is_probe_due(&queue->poison, number, !*error, clock_now_ns(), queue->target->give_up_ns);
 
 	spool_retried(&queue->spool, is_unread(queue, error));
-	wait_longer(queue, retry_after_ns(queue->answer.retry_after, clock_unix_ns()), text);
+	wait_longer(queue, answer_retry_after_ns(queue->answer.retry_after, clock_unix_ns()), text);
 	queue->poison.probe = probe ? spool_another(&queue->spool, number) : 0;
 	if (queue->poison.probe)
 		queue->due_ns = 0;
@@ -413,7 +413,7 @@ static void try_with_another_token(struct target_queue *queue, const char *text)
 void target_queue_answered(struct target_queue *queue, const char *error)
 {
 	char text[ANSWER_TEXT_BYTES] = "";
-	enum retry_verdict verdict = RETRY_LATER;
+	enum answer_verdict verdict = ANSWER_LATER;
 
 	queue->call = NULL;
 	if (*error)
@@ -422,20 +422,20 @@ void target_queue_answered(struct target_queue *queue, const char *error)
 		verdict = protocols_judge(queue->target, &queue->request, &queue->answer, text);
 	spool_judged(&queue->spool, verdict);
 	switch (verdict) {
-	case RETRY_ACCEPTED:
+	case ANSWER_ACCEPTED:
 		commit(queue);
 		return;
-	case RETRY_OTHER_PATH:
+	case ANSWER_OTHER_PATH:
 		queue->target->path_missing = true;
 		queue->spool.in_flight = queue->spool.counters.sending = 0;
 		break;
-	case RETRY_LATER:
+	case ANSWER_LATER:
 		try_later(queue, error, text);
 		break;
-	case RETRY_DENIED:
+	case ANSWER_DENIED:
 		try_with_another_token(queue, text);
 		break;
-	case RETRY_REFUSED:
+	case ANSWER_REFUSED:
 		log_line("%s: a profile was refused, it is in %s/rejected: %s", queue->target->name,
 		    queue->spool.path, text);
 		spool_reject(&queue->spool, text);

@@ -8,7 +8,6 @@
 #include "pprof/text/utf8.h"
 #include "push/answer.h"
 #include "push/protocols.h"
-#include "push/retry.h"
 #include "push/target.h"
 
 #include <stdio.h>
@@ -28,16 +27,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void judge(const struct target *target, const struct answer *answer)
 {
 	char text[ANSWER_TEXT_BYTES] = "";
-	enum retry_verdict verdict = protocols_of(target)->judge(target, answer, text);
+	enum answer_verdict verdict = protocols_of(target)->judge(target, answer, text);
 
 	REQUIRE(memchr(text, '\0', sizeof(text)));
-	if (verdict == RETRY_ACCEPTED)
+	if (verdict == ANSWER_ACCEPTED)
 		REQUIRE(answer->http_status / 100 == 2 &&
 		    (target->url.protocol != URL_PARCA || answer->grpc_status == 0));
 	answer_text(answer, text);
 	REQUIRE(strlen(text) < sizeof(text));
 	utf8_disarm(text, strlen(text));
-	retry_after_ns(answer->retry_after, INT64_C(1800000000) * 1000000000);
+	answer_retry_after_ns(answer->retry_after, INT64_C(1800000000) * 1000000000);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

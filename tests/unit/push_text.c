@@ -8,7 +8,6 @@
 #include "pprof/store/spool_counters.h"
 #include "pprof/store/spool_name.h"
 #include "push/answer.h"
-#include "push/retry.h"
 #include "push/target.h"
 
 #include <errno.h>
@@ -236,44 +235,45 @@ static void retries_follow_the_table(void **state)
 	                 denied[] = {401, 403, 407};
 	static const int grpc_later[] = {1, 2, 4, 8, 10, 13, 14, 15}, grpc_final[] = {3, 5, 6, 9, 11, 12, 99},
 	                 grpc_denied[] = {7, 16};
-	uint64_t want = RETRY_FIRST_NS;
+	uint64_t want = ANSWER_RETRY_FIRST_NS;
 
 	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++)
-		assert_int_equal(retry_http(later[i]), RETRY_LATER);
+		assert_int_equal(answer_judge_http(later[i]), ANSWER_LATER);
 	for (size_t i = 0; i < sizeof(final) / sizeof(final[0]); i++)
-		assert_int_equal(retry_http(final[i]), RETRY_REFUSED);
+		assert_int_equal(answer_judge_http(final[i]), ANSWER_REFUSED);
 	for (size_t i = 0; i < sizeof(grpc_later) / sizeof(grpc_later[0]); i++)
-		assert_int_equal(retry_grpc(grpc_later[i]), RETRY_LATER);
+		assert_int_equal(answer_judge_grpc(grpc_later[i]), ANSWER_LATER);
 	for (size_t i = 0; i < sizeof(grpc_final) / sizeof(grpc_final[0]); i++)
-		assert_int_equal(retry_grpc(grpc_final[i]), RETRY_REFUSED);
+		assert_int_equal(answer_judge_grpc(grpc_final[i]), ANSWER_REFUSED);
 	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++)
-		assert_int_equal(retry_http(denied[i]), RETRY_DENIED);
+		assert_int_equal(answer_judge_http(denied[i]), ANSWER_DENIED);
 	for (size_t i = 0; i < sizeof(grpc_denied) / sizeof(grpc_denied[0]); i++)
-		assert_int_equal(retry_grpc(grpc_denied[i]), RETRY_DENIED);
+		assert_int_equal(answer_judge_grpc(grpc_denied[i]), ANSWER_DENIED);
 	for (unsigned int failures = 1; failures < 100; failures++) {
 		for (uint64_t random = 0; random < UINT64_MAX / 3; random += UINT64_MAX / 7) {
-			uint64_t delay = retry_delay_ns(failures, random, 0);
+			uint64_t delay = answer_retry_delay_ns(failures, random, 0);
 
 			assert_in_range(delay, want - want / 10, want + want / 10);
 		}
-		want = want * 2 < RETRY_MOST_NS ? want * 2 : RETRY_MOST_NS;
+		want = want * 2 < ANSWER_RETRY_MOST_NS ? want * 2 : ANSWER_RETRY_MOST_NS;
 	}
-	assert_in_range(retry_delay_ns(1, 12345, 30 * SECOND_NS), 30 * SECOND_NS, 33 * SECOND_NS);
-	assert_in_range(retry_delay_ns(1, 12345, UINT64_MAX), RETRY_ASKED_MAX, RETRY_ASKED_MAX / 10 * 11);
+	assert_in_range(answer_retry_delay_ns(1, 12345, 30 * SECOND_NS), 30 * SECOND_NS, 33 * SECOND_NS);
+	assert_in_range(answer_retry_delay_ns(1, 12345, UINT64_MAX), ANSWER_RETRY_ASKED_MAX,
+	    ANSWER_RETRY_ASKED_MAX / 10 * 11);
 }
 
 static void retry_after_is_seconds_or_a_date(void **state)
 {
 	const int64_t now = INT64_C(1445412480) * 1000000000; /* Wed, 21 Oct 2015 07:28:00 GMT */
 
-	assert_int_equal(retry_after_ns("120", now), 120 * SECOND_NS);
-	assert_int_equal(retry_after_ns("Wed, 21 Oct 2015 07:28:30 GMT", now), 30 * SECOND_NS);
-	assert_int_equal(retry_after_ns("Wed, 21 Oct 2015 07:27:30 GMT", now), 0);
-	assert_int_equal(retry_after_ns("Wed, 21 Oct 2099 07:27:30 GMT", now), RETRY_ASKED_MAX);
-	assert_int_equal(retry_after_ns("99999999999999999999999999", now), RETRY_ASKED_MAX);
-	assert_int_equal(retry_after_ns("", now), 0);
-	assert_int_equal(retry_after_ns("-5", now), 0);
-	assert_int_equal(retry_after_ns("soon", now), 0);
+	assert_int_equal(answer_retry_after_ns("120", now), 120 * SECOND_NS);
+	assert_int_equal(answer_retry_after_ns("Wed, 21 Oct 2015 07:28:30 GMT", now), 30 * SECOND_NS);
+	assert_int_equal(answer_retry_after_ns("Wed, 21 Oct 2015 07:27:30 GMT", now), 0);
+	assert_int_equal(answer_retry_after_ns("Wed, 21 Oct 2099 07:27:30 GMT", now), ANSWER_RETRY_ASKED_MAX);
+	assert_int_equal(answer_retry_after_ns("99999999999999999999999999", now), ANSWER_RETRY_ASKED_MAX);
+	assert_int_equal(answer_retry_after_ns("", now), 0);
+	assert_int_equal(answer_retry_after_ns("-5", now), 0);
+	assert_int_equal(answer_retry_after_ns("soon", now), 0);
 }
 
 static void names_in_the_spool_come_back(void **state)
