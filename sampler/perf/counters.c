@@ -154,7 +154,7 @@ static int open_where_known(struct counters *c, const struct perf_event_attr *at
 		opened += !error;
 		c->on_ring[event * rings + i] = !error;
 	}
-	return opened ? 0 : -ENODEV; /* -ENOENT would mean that the process is gone (thread_rounds.h) */
+	return opened ? 0 : -ENODEV; /* -ENOENT would mean that the process is gone (probe_rounds_run()) */
 }
 
 /* Opens one event, or the tracker, on one thread. */

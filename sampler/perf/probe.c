@@ -2,22 +2,157 @@
 #include "sampler/perf/probe.h"
 
 #include "pprof/table/array.h"
+#include "sampler/linux/proc.h"
 #include "sampler/linux/regs.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/perf/features.h"
 #include "sampler/perf/refusal.h"
-#include "sampler/perf/thread_rounds.h"
-#include "sampler/perf/trigger.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <linux/hw_breakpoint.h>
+
+/* ---- every thread of a process */
+
+struct round {
+	const struct probe_rounds *rounds;
+	pid_t *known; /* threads of all rounds; also ended ones, which may have created others */
+	size_t count, capacity;
+	size_t found; /* in this round */
+	size_t reached;
+};
+
+static bool is_known(const struct round *round, pid_t tid)
+{
+	for (size_t i = 0; i < round->count; i++)
+		if (round->known[i] == tid)
+			return true;
+	return false;
+}
+
+static int visit(void *context, pid_t tid)
+{
+	struct round *round = context;
+
+	if (is_known(round, tid))
+		return 0;
+	if (array_reserve(&round->known, &round->capacity, round->count + 1, sizeof(*round->known)) != 0)
+		return -ENOMEM;
+	int result = round->rounds->thread(round->rounds->context, tid);
+	if (result && result != -ESRCH)
+		return result;
+	round->known[round->count++] = tid;
+	round->found++;
+	round->reached += result == 0;
+	return 0;
+}
+
+ssize_t probe_rounds_run(const struct probe_rounds *rounds)
+{
+	struct round round = {.rounds = rounds};
+	int error = 0;
+	bool quiet = false;
+
+	for (int i = 0; i < rounds->rounds_max && !quiet && !error; i++) {
+		round.found = 0;
+		error = proc_each_thread(rounds->pid, visit, &round);
+		error = error == -ENOENT ? -ESRCH : error;
+		quiet = round.found == 0 || (rounds->one_is_quiet && i == 0 && round.found == 1);
+	}
+	free(round.known);
+	return error ? error : (ssize_t)round.reached;
+}
+
+/* ---- the trigger */
+
+/* sourceware.org/systemtap/wiki/UserSpaceProbeImplementation: address, base, semaphore, then the strings
+ * provider, name and arguments. */
+enum {
+	NOTE_TYPE = 3,
+	PROVIDER_AT = 3 * sizeof(uint64_t),
+	INSTRUCTION_BYTES_MAX = 16, /* the bytes that the kernel copies; they may lie in two pages */
+};
+static const char owner[] = "stapsdt", provider[] = "heaptap";
+
+static int note_offset(Elf *elf, uint64_t *file_offset)
+{
+	size_t count;
+	uint64_t address = 0;
+	Elf_Scn *section = NULL;
+
+	while (!address && (section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_NOTE)
+			continue;
+		Elf_Data *data = elf_getdata(section, NULL);
+		size_t at = 0, name, desc, next;
+		GElf_Nhdr note;
+		while (data && (next = gelf_getnote(data, at, &note, &name, &desc)) > 0) {
+			const char *bytes = data->d_buf;
+
+			if (note.n_type == NOTE_TYPE && note.n_namesz == sizeof(owner) &&
+			    memcmp(bytes + name, owner, sizeof(owner)) == 0 &&
+			    note.n_descsz >= PROVIDER_AT + sizeof(provider) &&
+			    memcmp(bytes + desc + PROVIDER_AT, provider, sizeof(provider)) == 0)
+				memcpy(&address, bytes + desc, sizeof(address));
+			at = next;
+		}
+	}
+	if (!address || elf_getphdrnum(elf, &count) != 0)
+		return -ENOENT;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr segment;
+
+		if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_LOAD &&
+		    address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz) {
+			*file_offset = address - segment.p_vaddr + segment.p_offset;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int trigger_find(int library_fd, uint64_t *file_offset)
+{
+	elf_version(EV_CURRENT);
+	Elf *elf = elf_begin(library_fd, ELF_C_READ, NULL);
+	int error = elf ? note_offset(elf, file_offset) : -ENOEXEC;
+	elf_end(elf);
+	return error;
+}
+
+int trigger_hold(int library_fd, uint64_t file_offset, struct trigger_page *page)
+{
+	uint64_t page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1, start = file_offset & ~page_mask;
+
+	*page = (struct trigger_page){.bytes = file_offset + INSTRUCTION_BYTES_MAX - start};
+	void *mapped =
+	    mmap(NULL, page->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, library_fd, (off_t)start);
+	if (mapped == MAP_FAILED)
+		return -errno;
+	page->start = mapped;
+	/* If we may not lock the page, the mapping alone keeps it cached unless memory becomes short. */
+	(void)mlock(mapped, page->bytes);
+	return 0;
+}
+
+void trigger_release(struct trigger_page *page)
+{
+	if (page->start)
+		munmap(page->start, page->bytes);
+	*page = (struct trigger_page){0};
+}
+
+/* ---- names and sizes */
 
 enum {
 	RING_BYTES_ROOT = 8 << 20, /* 254 samples of 32 KiB */
@@ -191,14 +326,14 @@ static int attach_thread(void *context, pid_t tid)
 int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address, int **fds, size_t *count)
 {
 	struct breakpoints all = {.probe = probe, .trigger_address = trigger_address};
-	const struct thread_rounds rounds = {
+	const struct probe_rounds rounds = {
 	    .pid = pid,
 	    .rounds_max = ATTACH_ROUNDS,
 	    .one_is_quiet = true,
 	    .thread = attach_thread,
 	    .context = &all,
 	};
-	ssize_t result = thread_rounds_run(&rounds);
+	ssize_t result = probe_rounds_run(&rounds);
 
 	if (result < 0) {
 		probe_detach(all.fds, all.count);

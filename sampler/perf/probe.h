@@ -21,9 +21,38 @@
 #define SAMPLER_PERF_PROBE_H
 
 #include "sampler/perf/ring.h"
-#include "sampler/perf/trigger.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/* ---- the trigger: the instruction in the preloaded library at which the probe is set. The library gives its
+ * address in a note of systemtap's format (SHT_NOTE, owner "stapsdt", type 3, provider "heaptap"). */
+
+/* Finds the trigger's offset in the file. Returns 0; -ENOENT if there is no such note, or its address is not
+ * in the file; or -errno. */
+int trigger_find(int library_fd, uint64_t *file_offset);
+
+/* A part of a file that is kept in memory. */
+struct trigger_page {
+	void *start; /* NULL: nothing */
+	size_t bytes;
+};
+
+/*
+ * Keeps the page of the trigger in the page cache until trigger_release().
+ *
+ * When a process maps the library, the kernel inserts the uprobe and reads the instruction from the page
+ * cache (uprobe_mmap, install_breakpoint, copy_insn). If the page is not in the cache, because memory was
+ * short or the file was never read, the kernel reads it from the disk in the middle of that mmap, and the
+ * target waits. One kernel warned about that (read_cache_page). Returns 0 or -errno. The trigger works
+ * without, so a caller may go on.
+ */
+int trigger_hold(int library_fd, uint64_t file_offset, struct trigger_page *page);
+void trigger_release(struct trigger_page *page);
+
+/* ---- the probe */
 
 /* How stacks are captured. */
 enum backend {
@@ -63,5 +92,26 @@ void probe_close(struct probe *probe);
  * or -errno (nothing stays open). */
 int probe_attach(const struct probe *probe, pid_t pid, uint64_t trigger_address, int **fds, size_t *count);
 void probe_detach(int *fds, size_t count);
+
+/*
+ * ---- every thread of a process
+ *
+ * Puts something on every thread of a running process that new threads inherit from their creators, such as a
+ * perf event. A thread whose creator was not reached yet does not inherit it. So the list of threads is read
+ * in rounds, until a round finds no new thread.
+ */
+struct probe_rounds {
+	pid_t pid;
+	int rounds_max;
+	bool one_is_quiet; /* a first round with one thread is enough: later threads inherit from it */
+	/* Called for a thread that was not reached yet. Returns 0; -ESRCH if the thread has ended; or another
+	 * -errno, which ends probe_rounds_run. */
+	int (*thread)(void *context, pid_t tid);
+	void *context;
+};
+
+/* Returns the number of threads reached, or -errno (-ESRCH if the process does not exist). The caller closes
+ * what was opened, also after an error. */
+ssize_t probe_rounds_run(const struct probe_rounds *rounds);
 
 #endif

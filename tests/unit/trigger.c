@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "sampler/perf/probe.h"
-#include "sampler/perf/trigger.h"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -8,7 +8,7 @@
 #include "sampler/core/core.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/intake/region_takeover.h"
-#include "sampler/perf/trigger.h"
+#include "sampler/perf/probe.h"
 
 #include <errno.h>
 #include <limits.h>

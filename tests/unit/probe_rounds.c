@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/perf/thread_rounds.h"
+#include "sampler/perf/probe.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -94,7 +94,7 @@ static int note(void *context, pid_t tid)
 
 static ssize_t run(struct seen *seen, bool one_is_quiet)
 {
-	const struct thread_rounds wish = {
+	const struct probe_rounds wish = {
 	    .pid = getpid(),
 	    .rounds_max = 8,
 	    .one_is_quiet = one_is_quiet,
@@ -103,7 +103,7 @@ static ssize_t run(struct seen *seen, bool one_is_quiet)
 	};
 
 	rounds = 0;
-	return thread_rounds_run(&wish);
+	return probe_rounds_run(&wish);
 }
 
 static size_t times_asked(const struct seen *seen, pid_t tid)
@@ -159,8 +159,8 @@ static void a_process_that_is_not_there(void **state)
 	if (child == 0)
 		_exit(0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	const struct thread_rounds wish = {.pid = child, .rounds_max = 8, .thread = note, .context = &seen};
-	assert_int_equal(thread_rounds_run(&wish), -ESRCH);
+	const struct probe_rounds wish = {.pid = child, .rounds_max = 8, .thread = note, .context = &seen};
+	assert_int_equal(probe_rounds_run(&wish), -ESRCH);
 	assert_int_equal(seen.count, 0);
 }
 
