@@ -4,7 +4,6 @@
 #include "sampler/linux/regs.h"
 #include "sampler/perf/features.h"
 #include "sampler/perf/record.h"
-#include "sampler/perf/refusal.h"
 #include "sampler/perf/ring.h"
 
 #include <errno.h>
@@ -92,7 +91,7 @@ static int try_all(const struct event *event)
 
 static const char *reason_of(int error, const struct event *event, const char **remedy)
 {
-	*remedy = refusal_remedy(error);
+	*remedy = features_refusal_remedy(error);
 	switch (-error) {
 	case ENOENT:
 	case ENODEV:
@@ -104,7 +103,7 @@ static const char *reason_of(int error, const struct event *event, const char **
 	case EINVAL:
 		return "the kernel has it, but not for samples with stacks, or not in this combination";
 	default:
-		return refusal_reason(error);
+		return features_refusal_reason(error);
 	}
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,4 +49,42 @@ enum features_obstacle features_obstacle(void)
 	if (syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0) >= 0 || errno == EFAULT)
 		return FEATURES_REACHED;
 	return errno == EACCES ? FEATURES_PARANOID : FEATURES_FILTERED;
+}
+
+/* ---- why events are refused */
+
+#define NOT_PERMITTED "not permitted (kernel.perf_event_paranoid, capabilities or a seccomp filter)"
+#define PERMIT                                                             \
+	"run as root, or: sudo sysctl kernel.perf_event_paranoid=1; in a " \
+	"container: " FEATURES_CONTAINER_REMEDY
+
+static const struct {
+	int number;
+	const char *reason, *remedy;
+} rows[] = {
+    {EACCES, NOT_PERMITTED, PERMIT},
+    {EPERM, NOT_PERMITTED, PERMIT},
+    {ENOSYS, "this kernel has no perf events", "a kernel with CONFIG_PERF_EVENTS"},
+    {ENOSPC, "no debug register free (a debugger or another profiler has them)", ""},
+};
+
+bool features_refusal_is_permission(int error)
+{
+	return error == -EACCES || error == -EPERM;
+}
+
+const char *features_refusal_reason(int error)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].number == -error)
+			return rows[i].reason;
+	return strerror(-error);
+}
+
+const char *features_refusal_remedy(int error)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].number == -error)
+			return rows[i].remedy;
+	return "";
 }

@@ -6,7 +6,6 @@
 #include "sampler/linux/regs.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/perf/features.h"
-#include "sampler/perf/refusal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -384,8 +383,8 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 			probe->backend = BACKEND_BREAKPOINT;
 			if (wanted == BACKEND_AUTO)
 				snprintf(probe->reason, sizeof(probe->reason), "since uprobes %s %s",
-				    refusal_is_permission(uprobe_error) ? "are" : "do not work:",
-				    refusal_reason(uprobe_error));
+				    features_refusal_is_permission(uprobe_error) ? "are" : "do not work:",
+				    features_refusal_reason(uprobe_error));
 			else
 				snprintf(probe->reason, sizeof(probe->reason), "as asked for");
 			return 0;
@@ -395,7 +394,7 @@ int probe_open(struct probe *probe, enum backend wanted, const char *library, ui
 	probe->rings = NULL;
 	snprintf(probe->reason, sizeof(probe->reason), "%sperf events %s %s",
 	    wanted == BACKEND_AUTO ? "since " : "",
-	    refusal_is_permission(error) ? "are" : "do not work:", refusal_reason(error));
+	    features_refusal_is_permission(error) ? "are" : "do not work:", features_refusal_reason(error));
 	return wanted == BACKEND_AUTO ? 0 : error;
 }
 

@@ -20,7 +20,6 @@
 #include "sampler/perf/event_attr.h"
 #include "sampler/perf/features.h"
 #include "sampler/perf/probe.h"
-#include "sampler/perf/refusal.h"
 #include "sampler/write/threshold_watch.h"
 
 #include <errno.h>
@@ -99,7 +98,8 @@ static void examine_paranoia(struct findings *findings)
 	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
 	doctor_perf_describe_capabilities(capabilities, held, sizeof(held));
 	if (paranoid == NO_PERF_EVENTS)
-		finding_say(findings, FINDING_NOTE, refusal_remedy(-ENOSYS), "%s", refusal_reason(-ENOSYS));
+		finding_say(findings, FINDING_NOTE, features_refusal_remedy(-ENOSYS), "%s",
+		    features_refusal_reason(-ENOSYS));
 	else
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s", paranoid, mlock,

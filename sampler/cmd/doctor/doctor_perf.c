@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/doctor/doctor_perf.h"
 
-#include "sampler/perf/refusal.h"
+#include "sampler/perf/features.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,8 +58,8 @@ const char *doctor_perf_breakpoint_remedy(enum features_obstacle obstacle, long 
 	case FEATURES_FILTERED:
 		return beyond
 		    ? "docker or podman run --privileged; or on the machine: sudo sysctl "
-		      "kernel.perf_event_paranoid=2, and in the container: " REFUSAL_CONTAINER_REMEDY
-		    : "in a container: " REFUSAL_CONTAINER_REMEDY;
+		      "kernel.perf_event_paranoid=2, and in the container: " FEATURES_CONTAINER_REMEDY
+		    : "in a container: " FEATURES_CONTAINER_REMEDY;
 	case FEATURES_PARANOID:
 	case FEATURES_REACHED:
 	default:

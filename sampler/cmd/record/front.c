@@ -18,7 +18,7 @@
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/perf/event_attr.h"
-#include "sampler/perf/refusal.h"
+#include "sampler/perf/features.h"
 #include "sampler/write/output.h"
 
 #include <errno.h>
@@ -325,7 +325,7 @@ static int events_prepare(struct options *options, struct event *events)
 	}
 	for (size_t i = 0; i < options->record.event_count && options->verbosity > 0; i++)
 		if (events[i].kernel_refused)
-			log_line("event '%s': " REFUSAL_USER_SIDE, events[i].text);
+			log_line("event '%s': " FEATURES_USER_SIDE, events[i].text);
 	options->record.events = events;
 	return 0;
 }
