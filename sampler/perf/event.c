@@ -2,7 +2,6 @@
 #include "sampler/perf/event.h"
 
 #include "pprof/text/nearest.h"
-#include "sampler/perf/tracepoint.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -178,7 +177,7 @@ int event_each(void (*found)(void *context, const char *name, const char *group)
 		    pmu.is_present && strcmp(pmu.name, "perf_raw") != 0)
 			each_of_pmu(&pmu, &visit);
 	}
-	int error = tracepoint_each(visit_tracepoint, &visit);
+	int error = event_tracepoint_each(visit_tracepoint, &visit);
 	return library_ready() ? error : -ELIBACC;
 }
 
@@ -192,7 +191,7 @@ static void offer(void *context, const char *name, const char *group)
 static int fail_unknown(const char *name, char *error, size_t error_bytes)
 {
 	struct nearest nearest;
-	struct tracepoint_name tracepoint;
+	struct event_tracepoint tracepoint;
 	char list[NEAREST_KEPT * NEAREST_WORD_BYTES + 8];
 
 	nearest_init(&nearest, name);
@@ -200,10 +199,10 @@ static int fail_unknown(const char *name, char *error, size_t error_bytes)
 	nearest_list(&nearest, list, sizeof(list));
 	snprintf(error, error_bytes, "event '%s': there is no such event%s%s%s; `heaptap events` lists them",
 	    name,
-	    closed && tracepoint_parse(name, &tracepoint) ? closed == -EACCES
+	    closed && event_tracepoint_parse(name, &tracepoint) ? closed == -EACCES
 	            ? " that this user may look up (only root may read tracefs)"
 	            : " (no tracefs is mounted)"
-	                                                  : "",
+	                                                        : "",
 	    list[0] ? "; nearest: " : "", list);
 	return -EINVAL;
 }
@@ -221,12 +220,12 @@ static int fail_pfm(const char *name, int result, char *error, size_t error_byte
 
 static int find_tracepoint(const char *name, struct event *event)
 {
-	struct tracepoint_name tracepoint;
+	struct event_tracepoint tracepoint;
 	uint64_t id;
 
-	if (!tracepoint_parse(name, &tracepoint))
+	if (!event_tracepoint_parse(name, &tracepoint))
 		return -ENOENT;
-	int error = tracepoint_find(&tracepoint, &id);
+	int error = event_tracepoint_find(&tracepoint, &id);
 	if (error)
 		return error;
 	event->part[0].type = PERF_TYPE_TRACEPOINT;

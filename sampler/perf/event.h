@@ -76,7 +76,29 @@ bool event_is_of_kernel(const struct event *event);
 void event_describe_rate(const struct event *event, char *text, size_t text_bytes);
 
 /* Lists the events of libpfm4, such as "cpu-clock" in "software", and then the tracepoints. Returns 0, -errno
- * of tracepoint_each, or -ELIBACC if there is no libpfm4. */
+ * of event_tracepoint_each, or -ELIBACC if there is no libpfm4. */
 int event_each(void (*found)(void *context, const char *name, const char *group), void *context);
+
+/*
+ * ---- tracepoints by name, `subsystem:name`, from tracefs (event_tracepoint.c)
+ *
+ * libpfm4 looks for them in debugfs, which most machines no longer mount.
+ */
+enum { EVENT_TRACEPOINT_PART_BYTES = 64 };
+
+struct event_tracepoint {
+	char subsystem[EVENT_TRACEPOINT_PART_BYTES], name[EVENT_TRACEPOINT_PART_BYTES];
+	char modifiers[4]; /* "", "u", "k" or "uk" */
+};
+
+/* Parses "sched:sched_switch" or "sched:sched_switch:u". False for any other form. Pure. */
+bool event_tracepoint_parse(const char *text, struct event_tracepoint *name);
+
+/* Finds the number for perf_event_attr.config. Returns 0, -ENOENT (no such tracepoint), -EACCES (only root
+ * may read tracefs) or -ENODEV (no tracefs is mounted). */
+int event_tracepoint_find(const struct event_tracepoint *name, uint64_t *id);
+
+/* Calls `found` with each "subsystem:name", in the file system's order. Returns 0 or -errno as above. */
+int event_tracepoint_each(void (*found)(void *context, const char *name), void *context);
 
 #endif

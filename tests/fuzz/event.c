@@ -6,7 +6,6 @@
 #include "sampler/perf/event.h"
 #include "pprof/text/nearest.h"
 #include "sampler/perf/record.h"
-#include "sampler/perf/tracepoint.h"
 #include "sampler/symbol/kernel_symbols.h"
 
 #include <stdlib.h>
@@ -76,7 +75,7 @@ static void words(const uint8_t *data, size_t size)
 {
 	char text[512], error[128];
 	struct event_spec spec;
-	struct tracepoint_name name;
+	struct event_tracepoint name;
 	struct nearest nearest;
 	size_t length = size < sizeof(text) - 1 ? size : sizeof(text) - 1;
 
@@ -84,7 +83,7 @@ static void words(const uint8_t *data, size_t size)
 	text[length] = '\0';
 	if (event_split(text, &spec, error, sizeof(error)) == 0 && spec.hz && spec.period)
 		abort();
-	if (tracepoint_parse(text, &name) &&
+	if (event_tracepoint_parse(text, &name) &&
 	    (strchr(name.subsystem, '/') || strchr(name.name, '/') || !name.name[0]))
 		abort();
 	nearest_init(&nearest, text);

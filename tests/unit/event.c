@@ -3,7 +3,6 @@
 #include "sampler/perf/event.h"
 #include "pprof/text/nearest.h"
 #include "sampler/books/event_book.h"
-#include "sampler/perf/tracepoint.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -150,24 +149,24 @@ static void near_words(void **unused)
 
 static void tracepoint_names(void **unused)
 {
-	struct tracepoint_name name;
-	char longer[TRACEPOINT_PART_BYTES + 8];
+	struct event_tracepoint name;
+	char longer[EVENT_TRACEPOINT_PART_BYTES + 8];
 
-	assert_true(tracepoint_parse("sched:sched_switch", &name));
+	assert_true(event_tracepoint_parse("sched:sched_switch", &name));
 	assert_string_equal("sched", name.subsystem);
 	assert_string_equal("sched_switch", name.name);
-	assert_true(tracepoint_parse("a-b:c_1:ku", &name));
+	assert_true(event_tracepoint_parse("a-b:c_1:ku", &name));
 	assert_string_equal("uk", name.modifiers);
-	assert_false(tracepoint_parse("sched", &name));
-	assert_false(tracepoint_parse("perf::cycles", &name));
-	assert_false(tracepoint_parse("sched:", &name));
-	assert_false(tracepoint_parse(":x", &name));
-	assert_false(tracepoint_parse("../x:y", &name));
-	assert_false(tracepoint_parse("x:../../id", &name));
-	assert_false(tracepoint_parse("x:y:z", &name));
+	assert_false(event_tracepoint_parse("sched", &name));
+	assert_false(event_tracepoint_parse("perf::cycles", &name));
+	assert_false(event_tracepoint_parse("sched:", &name));
+	assert_false(event_tracepoint_parse(":x", &name));
+	assert_false(event_tracepoint_parse("../x:y", &name));
+	assert_false(event_tracepoint_parse("x:../../id", &name));
+	assert_false(event_tracepoint_parse("x:y:z", &name));
 	memset(longer, 'a', sizeof(longer));
 	longer[sizeof(longer) - 1] = '\0';
-	assert_false(tracepoint_parse(longer, &name));
+	assert_false(event_tracepoint_parse(longer, &name));
 }
 
 /* Against a plain array: 300 stacks in two threads, thousands of rows, so that the table grows several times.

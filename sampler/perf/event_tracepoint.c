@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/perf/tracepoint.h"
+/* Tracepoints by name: the part of event.h that reads tracefs. */
+#include "sampler/perf/event.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -12,12 +13,12 @@
 
 static const char *const roots[] = {"/sys/kernel/tracing/events", "/sys/kernel/debug/tracing/events"};
 
-static bool take_part(const char **at, char part[TRACEPOINT_PART_BYTES])
+static bool take_part(const char **at, char part[EVENT_TRACEPOINT_PART_BYTES])
 {
 	size_t length = 0;
 
 	while (isalnum((unsigned char)**at) || **at == '_' || **at == '-') {
-		if (length == TRACEPOINT_PART_BYTES - 1)
+		if (length == EVENT_TRACEPOINT_PART_BYTES - 1)
 			return false;
 		part[length++] = *(*at)++;
 	}
@@ -25,7 +26,7 @@ static bool take_part(const char **at, char part[TRACEPOINT_PART_BYTES])
 	return length > 0;
 }
 
-bool tracepoint_parse(const char *text, struct tracepoint_name *name)
+bool event_tracepoint_parse(const char *text, struct event_tracepoint *name)
 {
 	memset(name, 0, sizeof(*name));
 	if (!take_part(&text, name->subsystem) || *text++ != ':' || !take_part(&text, name->name))
@@ -55,9 +56,9 @@ static int open_root(void)
 	return error;
 }
 
-int tracepoint_find(const struct tracepoint_name *name, uint64_t *id)
+int event_tracepoint_find(const struct event_tracepoint *name, uint64_t *id)
 {
-	char path[2 * TRACEPOINT_PART_BYTES + 8], text[24] = "";
+	char path[2 * EVENT_TRACEPOINT_PART_BYTES + 8], text[24] = "";
 	int root = open_root();
 
 	if (root < 0)
@@ -86,18 +87,18 @@ static void each_of(
 	if (!folder && fd >= 0)
 		close(fd);
 	while (folder && (entry = readdir(folder))) {
-		char text[2 * TRACEPOINT_PART_BYTES + 8];
-		struct tracepoint_name name;
+		char text[2 * EVENT_TRACEPOINT_PART_BYTES + 8];
+		struct event_tracepoint name;
 
 		snprintf(text, sizeof(text), "%.63s:%.63s", subsystem, entry->d_name);
-		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && tracepoint_parse(text, &name))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && event_tracepoint_parse(text, &name))
 			found(context, text);
 	}
 	if (folder)
 		closedir(folder);
 }
 
-int tracepoint_each(void (*found)(void *context, const char *name), void *context)
+int event_tracepoint_each(void (*found)(void *context, const char *name), void *context)
 {
 	int root = open_root();
 
