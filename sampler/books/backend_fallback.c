@@ -4,7 +4,7 @@
 #include "pprof/table/array.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/linux/context_switches.h"
+#include "sampler/linux/thread_facts.h"
 #include "sampler/perf/features.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ static void begin_switches(struct program_run *run, const struct process *proces
 {
 	run->capture.turns_ns = clock_now_ns();
 	run->capture.turns_wait_ns = SWITCHES_LEAST_NS;
-	if (context_switches_read(process->target.pid, &run->capture.turns) != 0)
+	if (thread_facts_switches(process->target.pid, &run->capture.turns) != 0)
 		run->capture.turns = UINT64_MAX; /* the first look begins */
 }
 
@@ -235,7 +235,7 @@ static void look_at_switches(struct backend_fallback *fallback, struct program_r
 	if (run->capture.backend != BACKEND_BREAKPOINT || !fallback->may_yield ||
 	    now_ns - run->capture.turns_ns < run->capture.turns_wait_ns || !process ||
 	    process->target.closed || process->target.pidfd < 0 ||
-	    context_switches_read(process->target.pid, &turns) != 0)
+	    thread_facts_switches(process->target.pid, &turns) != 0)
 		return;
 	uint64_t elapsed = now_ns - run->capture.turns_ns, came = turns - run->capture.turns;
 	bool first = run->capture.turns_ns == 0 || turns < run->capture.turns; /* less: a thread has ended */
@@ -245,7 +245,7 @@ static void look_at_switches(struct backend_fallback *fallback, struct program_r
 	    run->capture.turns_wait_ns && run->capture.turns_wait_ns < SWITCHES_MOST_NS / 2
 	    ? 2 * run->capture.turns_wait_ns
 	    : SWITCHES_MOST_NS;
-	if (first || came * 1000000000u / elapsed <= CONTEXT_SWITCHES_PER_SECOND_MAX)
+	if (first || came * 1000000000u / elapsed <= THREAD_FACTS_SWITCHES_PER_SECOND_MAX)
 		return;
 	/* Stacks that are already in the rings are still used. */
 	to_copy(fallback, run);

@@ -4,7 +4,7 @@
 #include "pprof/table/array.h"
 #include "pprof/text/clock.h"
 #include "sampler/linux/proc.h"
-#include "sampler/linux/thread_descriptors.h"
+#include "sampler/linux/thread_facts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -327,13 +327,13 @@ static int read_mappings(
 	struct thread_descriptors descriptors = {0};
 	struct resident_facts all = *facts;
 
-	if (!all.descriptors && thread_descriptors_read(&descriptors, pid) == 0) {
+	if (!all.descriptors && thread_facts_descriptors_read(&descriptors, pid) == 0) {
 		all.descriptors = descriptors.addresses;
 		all.descriptor_count = descriptors.count;
 	}
 	resident_begin(&reader, &all, resident);
 	int error = resident_end(&reader, read_text(&reader, pid, most_ns));
-	thread_descriptors_fini(&descriptors);
+	thread_facts_descriptors_fini(&descriptors);
 	if (error)
 		return error;
 	return resident->mappings && (resident->has_region || !facts->region_ino) ? 0 : -ESRCH;

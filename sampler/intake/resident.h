@@ -40,7 +40,7 @@ struct resident_facts {
 	uint64_t region_ino; /* of the region's memfd; 0: unknown */
 	/* memory that our library has mapped for itself, in one or two parts; 0 and 0: unknown */
 	uint64_t own_start, own_end, grown_start, grown_end;
-	const uint64_t *descriptors; /* of threads, ascending, see thread_descriptors.h */
+	const uint64_t *descriptors; /* of threads, ascending, see thread_facts.h */
 	size_t descriptor_count;
 	/* Calls resident_block() for each sampled block, once the text has been read; NULL if no block is
 	 * known. */

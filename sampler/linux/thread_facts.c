@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/thread_facts.h"
 
+#include "pprof/table/array.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,4 +84,90 @@ uint64_t thread_facts_age_ns(uint64_t birth_ticks)
 	if (!birth_ticks || now <= birth_ticks)
 		return 0;
 	return (now - birth_ticks) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+/* ---- context switches */
+
+struct switches {
+	pid_t pid;
+	uint64_t turns, looked_at, threads;
+};
+
+/* "<ns on CPU> <ns waiting> <turns>" */
+static uint64_t thread_turns(pid_t pid, pid_t tid)
+{
+	char file[48], text[128];
+	uint64_t turns = 0;
+
+	snprintf(file, sizeof(file), "task/%d/schedstat", (int)tid);
+	proc_read(pid, file, text, sizeof(text));
+	return sscanf(text, "%*u %*u %" SCNu64, &turns) == 1 ? turns : 0;
+}
+
+static int add_thread(void *context, pid_t tid)
+{
+	struct switches *sum = context;
+
+	if (sum->threads++ >= THREAD_FACTS_SWITCHES_THREADS)
+		return 0;
+	sum->turns += thread_turns(sum->pid, tid);
+	sum->looked_at++;
+	return 0;
+}
+
+int thread_facts_switches(pid_t pid, uint64_t *turns)
+{
+	struct switches sum = {.pid = pid};
+	int error = proc_each_thread(pid, add_thread, &sum);
+
+	if (error)
+		return error;
+	*turns = sum.looked_at ? sum.turns * sum.threads / sum.looked_at : 0;
+	return 0;
+}
+
+/* ---- descriptors */
+
+struct reading {
+	struct thread_descriptors *descriptors;
+	pid_t pid;
+};
+
+static int add_descriptor(void *context, pid_t tid)
+{
+	const struct reading *reading = context;
+	struct thread_descriptors *d = reading->descriptors;
+	void *head = NULL;
+	size_t bytes;
+
+	if (tid == reading->pid || syscall(SYS_get_robust_list, tid, &head, &bytes) != 0 || !head)
+		return 0;
+	if (array_reserve(&d->addresses, &d->capacity, d->count + 1, sizeof(*d->addresses)) != 0)
+		return -ENOMEM;
+	d->addresses[d->count++] = (uintptr_t)head;
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int thread_facts_descriptors_read(struct thread_descriptors *descriptors, pid_t pid)
+{
+	struct reading reading = {descriptors, pid};
+
+	*descriptors = (struct thread_descriptors){0};
+	int error = proc_each_thread(pid, add_descriptor, &reading);
+	if (descriptors->count)
+		qsort(descriptors->addresses, descriptors->count, sizeof(*descriptors->addresses), by_value);
+	return error;
+}
+
+void thread_facts_descriptors_fini(struct thread_descriptors *descriptors)
+{
+	free(descriptors->addresses);
+	*descriptors = (struct thread_descriptors){0};
 }

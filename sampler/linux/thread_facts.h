@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel says about a thread: see proc(5), status and stat. */
+/* What the kernel says about a thread (proc(5), status and stat), and about all threads of a process. */
 #ifndef SAMPLER_LINUX_THREAD_FACTS_H
 #define SAMPLER_LINUX_THREAD_FACTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -35,5 +36,42 @@ uint64_t thread_facts_now(void);
 
 /* How long ago such a time was, or 0 if unknown. */
 uint64_t thread_facts_age_ns(uint64_t birth_ticks);
+
+/*
+ * ---- context switches of a process
+ *
+ * A breakpoint uses the debug registers, which the kernel reloads at every
+ * context switch of the process' threads. So a program that switches often pays for them, however few samples
+ * are taken.
+ */
+enum {
+	/* threads that are read; the sum is scaled up if there are more */
+	THREAD_FACTS_SWITCHES_THREADS = 512,
+
+	/* Above this the breakpoint backend yields: a task with a perf event of its own takes 1.0 to 1.3 us
+	 * more each time it leaves and returns to a CPU (pipe ping-pong, 5104 against 6405 ns a round), so
+	 * this bound is 1 % of a CPU. */
+	THREAD_FACTS_SWITCHES_PER_SECOND_MAX = 10000,
+};
+
+/* How often all threads together have been scheduled on a CPU so far. Returns 0 or -errno. */
+int thread_facts_switches(pid_t pid, uint64_t *turns);
+
+/*
+ * ---- where libc keeps the descriptors of a process' threads
+ *
+ * The kernel knows one address in each descriptor: the head of the thread's list of robust mutexes, see
+ * get_robust_list(2). glibc registers this head when it starts a thread. The head is in the descriptor, and
+ * the descriptor is at the upper end of the thread's stack. musl registers the head late or never. The main
+ * thread's descriptor is elsewhere, and is left out.
+ */
+struct thread_descriptors {
+	uint64_t *addresses; /* ascending */
+	size_t count, capacity;
+};
+
+/* Returns 0 or -errno. The caller must call thread_facts_descriptors_fini, also after an error. */
+int thread_facts_descriptors_read(struct thread_descriptors *descriptors, pid_t pid);
+void thread_facts_descriptors_fini(struct thread_descriptors *descriptors);
 
 #endif

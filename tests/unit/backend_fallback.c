@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "sampler/books/program_run.h"
-#include "sampler/linux/context_switches.h"
+#include "sampler/linux/thread_facts.h"
 #include "tests/unit/region_fixture.h"
 #include "tests/unit/stranger.h"
 
@@ -427,13 +427,13 @@ static void switch_often(const struct stranger *stranger, uint64_t times)
 	uint64_t before, after = 0;
 	char byte = 0;
 
-	assert_int_equal(context_switches_read(stranger->pid, &before), 0);
+	assert_int_equal(thread_facts_switches(stranger->pid, &before), 0);
 	while (after < before + times) {
 		for (int i = 0; i < 100; i++) {
 			assert_int_equal(write(stranger->fd, &byte, 1), 1);
 			assert_int_equal(read(stranger->fd, &byte, 1), 1);
 		}
-		assert_int_equal(context_switches_read(stranger->pid, &after), 0);
+		assert_int_equal(thread_facts_switches(stranger->pid, &after), 0);
 	}
 }
 
@@ -449,14 +449,14 @@ static void many_context_switches_are_too_dear(void **state)
 	for (int n = 0; n < 3; n++)
 		look(s, 0);
 	s->fallback.may_yield = false; /* it was asked for */
-	switch_often(&stranger, CONTEXT_SWITCHES_PER_SECOND_MAX + 2000);
+	switch_often(&stranger, THREAD_FACTS_SWITCHES_PER_SECOND_MAX + 2000);
 	look(s, 0), look(s, 0);
 	assert_int_equal(s->run->capture.backend, BACKEND_BREAKPOINT);
 	s->fallback.may_yield = true;
 	for (int n = 0; n < 30; n++) /* the same in ten seconds and more */
 		look(s, 0);
 	assert_int_equal(s->run->capture.backend, BACKEND_BREAKPOINT);
-	switch_often(&stranger, CONTEXT_SWITCHES_PER_SECOND_MAX + 2000);
+	switch_often(&stranger, THREAD_FACTS_SWITCHES_PER_SECOND_MAX + 2000);
 	look(s, 0), look(s, 0);
 	assert_int_equal(s->run->capture.backend, BACKEND_COPY);
 	assert_int_equal(s->fallback.causes[BACKEND_FALLBACK_SWITCHES], 1);

@@ -2,7 +2,7 @@
 /* What resident memory consists of: texts with every kind of mapping, and this process. */
 #include "sampler/intake/resident.h"
 
-#include "sampler/linux/thread_descriptors.h"
+#include "sampler/linux/thread_facts.h"
 
 #include <errno.h>
 #include <pthread.h>
