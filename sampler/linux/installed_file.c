@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool candidate_is_there(
@@ -33,4 +34,22 @@ int installed_file_find(const char *name, char *path, size_t path_bytes)
 			return 0;
 	}
 	return candidate_is_there(path, path_bytes, HEAPTAP_LIBDIR, "/", name) ? 0 : -ENOENT;
+}
+
+bool installed_file_in_path(const char *name, char *path, size_t path_bytes)
+{
+	const char *at = getenv("PATH");
+	struct stat status;
+
+	snprintf(path, path_bytes, "%s", name);
+	if (strchr(name, '/'))
+		return access(path, F_OK) == 0;
+	for (at = at ? at : "/bin:/usr/bin"; *name && *at; at += strcspn(at, ":"), at += *at == ':') {
+		size_t length = strcspn(at, ":");
+
+		snprintf(path, path_bytes, "%.*s%s%s", (int)length, at, length ? "/" : "", name);
+		if (access(path, X_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode))
+			return true;
+	}
+	return false;
 }

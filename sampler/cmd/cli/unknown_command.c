@@ -5,7 +5,7 @@
 #include "pprof/text/nearest.h"
 #include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/other_words.h"
-#include "sampler/linux/program_path.h"
+#include "sampler/linux/installed_file.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ void unknown_command_say(const char *word, const struct command *commands, size_
 	nearest_offer(&nearest, "version");
 	nearest_list(&nearest, list, sizeof(list));
 	const char *instead = other_words_command(word + strspn(word, "-"));
-	const bool is_program = word[0] != '-' && program_path_find(word, path, sizeof(path));
+	const bool is_program = word[0] != '-' && installed_file_in_path(word, path, sizeof(path));
 	if (instead && word[0] == '-')
 		log_line("unknown option '%s'; did you mean %s? ('heaptap --help' lists the commands)", word,
 		    instead);

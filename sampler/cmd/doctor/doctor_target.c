@@ -6,7 +6,7 @@
 #include "sampler/cmd/doctor/doctor_program.h"
 #include "sampler/cmd/doctor/finding.h"
 #include "sampler/inject/script_line.h"
-#include "sampler/linux/program_path.h"
+#include "sampler/linux/installed_file.h"
 #include "sampler/linux/regular_file.h"
 
 #include <elf.h>
@@ -104,7 +104,7 @@ static int step(struct findings *findings, const struct script_line *line, char 
 
 	snprintf(script, sizeof(script), "%s", program);
 	if (by_env && access(line->interpreter, X_OK) == 0 && *wanted) {
-		if (!program_path_find(wanted, program, bytes))
+		if (!installed_file_in_path(wanted, program, bytes))
 			return fail_missing(findings, script, wanted);
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "%s is a script for %s, which %s finds as %s: that is judged below", script, wanted,
@@ -164,7 +164,7 @@ int doctor_target_examine(struct findings *findings, const char *name)
 		log_line("%s is not a process id", name);
 		return -ESRCH;
 	}
-	if (program_path_find(name, path, sizeof(path))) {
+	if (installed_file_in_path(name, path, sizeof(path))) {
 		int err = find_program(findings, path, program, sizeof(program));
 
 		return err ? err : doctor_program_examine(findings, program, program, false);

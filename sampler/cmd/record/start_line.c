@@ -7,7 +7,7 @@
 #include "sampler/books/unseen_facts.h"
 #include "sampler/inject/program_symbols.h"
 #include "sampler/inject/script_line.h"
-#include "sampler/linux/program_path.h"
+#include "sampler/linux/installed_file.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/write/output.h"
 
@@ -77,7 +77,7 @@ static bool follow_script(int fd, char *path, size_t path_bytes)
 	if (got < 2 || !script_line_parse(head, (size_t)got, &line))
 		return false;
 	if (script_line_env(&line, program))
-		return program_path_find(program, path, path_bytes);
+		return installed_file_in_path(program, path, path_bytes);
 	snprintf(path, path_bytes, "%s", line.interpreter);
 	return true;
 }
@@ -119,7 +119,7 @@ void start_line_say(const struct options *options, const struct start_line *star
 	char path[PATH_MAX], line[LOG_LINE_BYTES];
 
 	if (options->verbosity < 0 || (!heap && !options->record.event_count) ||
-	    !program_path_find(options->operands[0], path, sizeof(path)) || access(path, X_OK) != 0)
+	    !installed_file_in_path(options->operands[0], path, sizeof(path)) || access(path, X_OK) != 0)
 		return;
 	start_line_make(options, &known, line, sizeof(line));
 	log_lines(line);
