@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/core/descriptors.h"
 
-#include "sampler/linux/descriptor_range.h"
+#include "sampler/linux/confinement.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -32,6 +32,6 @@ void descriptors_drop(const int *kept, size_t count)
 			if (kept[i] >= (int)first && (unsigned int)kept[i] < next)
 				next = (unsigned int)kept[i];
 		if (next > first)
-			descriptor_range_close(first, next - 1);
+			confinement_close_range(first, next - 1);
 	}
 }

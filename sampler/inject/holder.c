@@ -6,7 +6,6 @@
 #include "sampler/inject/reap.h"
 #include "sampler/inject/target_context.h"
 #include "sampler/linux/confinement.h"
-#include "sampler/linux/descriptor_range.h"
 #include "sampler/linux/memory_file.h"
 
 #include <errno.h>
@@ -105,7 +104,7 @@ int holder_main(int count, char *words[])
 
 	/* main() has opened a file of the sampler's on these numbers (descriptors.h). Root of a container
 	 * could use it to change the mode of the machine's own file. */
-	descriptor_range_close(0, SOCKET_FD - 1);
+	confinement_close_range(0, SOCKET_FD - 1);
 	if (count != 1)
 		return EXIT_FAILURE;
 	prctl(PR_SET_NAME, "heaptap-holder");
@@ -134,8 +133,8 @@ static void place_descriptors(int socket_fd, int library_fd, int region_fd, int 
 	for (int i = 0; i < PLACES; i++)
 		dup2(from[i], to[i]);
 	(void)fcntl(PROGRAM_FD, F_SETFD, FD_CLOEXEC);
-	descriptor_range_close(PROGRAM_FD + 1, INT_MAX);
-	descriptor_range_close(0, SOCKET_FD - 1);
+	confinement_close_range(PROGRAM_FD + 1, INT_MAX);
+	confinement_close_range(0, SOCKET_FD - 1);
 }
 
 /* A sealed copy of our program in memory. A process that may look into the holder may open its program

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/confinement.h"
 
-#include "sampler/linux/descriptor_range.h"
-
+#include <dirent.h>
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -22,6 +21,41 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
+/* ---- descriptors */
+
+enum { NUMBERS_MAX = 1 << 20 };
+
+static void close_each(unsigned int first, unsigned int last)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	struct dirent *entry;
+	struct rlimit limit;
+
+	if (!folder) { /* no /proc: closes every number that may be open */
+		if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > NUMBERS_MAX)
+			limit.rlim_cur = NUMBERS_MAX;
+		for (unsigned int fd = first; fd <= last && fd < limit.rlim_cur; fd++)
+			close((int)fd);
+		return;
+	}
+	while ((entry = readdir(folder))) {
+		char *end;
+		unsigned long fd = strtoul(entry->d_name, &end, 10);
+
+		if (end != entry->d_name && fd >= first && fd <= last && (int)fd != dirfd(folder))
+			close((int)fd);
+	}
+	closedir(folder);
+}
+
+void confinement_close_range(unsigned int first, unsigned int last)
+{
+	if (close_range(first, last, 0) != 0)
+		close_each(first, last);
+}
+
+/* ---- the process that enters */
+
 enum { NOBODY = 65534 }; /* the kernel's overflow user and group; no name is looked up */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -40,10 +74,10 @@ static void close_others(unsigned int one, unsigned int other)
 	unsigned int low = one < other ? one : other, high = one < other ? other : one;
 
 	if (low > 0)
-		descriptor_range_close(0, low - 1);
+		confinement_close_range(0, low - 1);
 	if (high > low + 1)
-		descriptor_range_close(low + 1, high - 1);
-	descriptor_range_close(high + 1, UINT_MAX);
+		confinement_close_range(low + 1, high - 1);
+	confinement_close_range(high + 1, UINT_MAX);
 }
 
 /* Replaces shared memory by private zeros. It is not unmapped: a preloaded library, also ours, may still use

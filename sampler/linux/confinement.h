@@ -9,6 +9,10 @@
 
 #include <stdbool.h>
 
+/* Closes all descriptors from `first` to `last`, both included. Uses close_range(2), or closes one after
+ * another if the kernel has no such call (before Linux 5.9) or a filter refuses it. */
+void confinement_close_range(unsigned int first, unsigned int last);
+
 /*
  * Keeps only the descriptors `one` and `other`. Ends the process after `cpu_seconds` of CPU time, or when the
  * thread that forked it ends. Returns 0, or -errno, after which the process must not go on. System calls are

@@ -2,7 +2,7 @@
 #include "sampler/linux/memory_reader.h"
 
 #include "pprof/text/clock.h"
-#include "sampler/linux/descriptor_range.h"
+#include "sampler/linux/confinement.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>
@@ -110,7 +110,7 @@ _Noreturn static void run_child(memory_reader_fn *gather, pid_t pid, void *share
 	/* A child that hangs must not keep our locks and sockets. */
 	if (dup2(end, STDIN_FILENO) != STDIN_FILENO)
 		_exit(1);
-	descriptor_range_close(STDIN_FILENO + 1, ~0u);
+	confinement_close_range(STDIN_FILENO + 1, ~0u);
 	gather(pid, shared);
 	_exit(write(STDIN_FILENO, "", 1) == 1 ? 0 : 1);
 }
