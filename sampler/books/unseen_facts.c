@@ -3,8 +3,7 @@
 
 #include "sampler/inject/preload_library.h"
 #include "sampler/inject/program_symbols.h"
-#include "sampler/linux/jitdump_file.h"
-#include "sampler/linux/perf_map_file.h"
+#include "sampler/linux/jit_files.h"
 #include "sampler/linux/proc.h"
 
 #include <errno.h>

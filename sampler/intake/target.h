@@ -9,8 +9,7 @@
 
 #include "pprof/text/throttle.h"
 #include "proto/region.h"
-#include "sampler/linux/jitdump_file.h"
-#include "sampler/linux/perf_map_file.h"
+#include "sampler/linux/jit_files.h"
 #include "sampler/linux/process_name.h"
 #include "sampler/linux/threads.h"
 #include "sampler/unwind/maps.h"

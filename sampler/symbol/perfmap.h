@@ -11,7 +11,7 @@
 #ifndef SAMPLER_SYMBOL_PERFMAP_H
 #define SAMPLER_SYMBOL_PERFMAP_H
 
-#include "sampler/linux/perf_map_file.h"
+#include "sampler/linux/jit_files.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,7 @@
 #define SAMPLER_WRITE_GENERATED_NAMES_H
 
 #include "pprof/model/profile.h"
-#include "sampler/linux/jitdump_file.h"
-#include "sampler/linux/perf_map_file.h"
+#include "sampler/linux/jit_files.h"
 #include "sampler/symbol/answer.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #include "sampler/write/snapshot_unseen.h"
 
 #include "sampler/books/unseen_facts.h"
-#include "sampler/linux/perf_map_file.h"
+#include "sampler/linux/jit_files.h"
 
 #include <stdlib.h>
 #include <string.h>

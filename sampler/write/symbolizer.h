@@ -6,8 +6,7 @@
 #define SAMPLER_WRITE_SYMBOLIZER_H
 
 #include "pprof/model/profile.h"
-#include "sampler/linux/jitdump_file.h"
-#include "sampler/linux/perf_map_file.h"
+#include "sampler/linux/jit_files.h"
 #include "sampler/symbol/answer.h"
 #include "sampler/unwind/maps.h"
 #include "sampler/unwind/stacks.h"

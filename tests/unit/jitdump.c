@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sampler/linux/jitdump_file.h"
+#include "sampler/linux/jit_files.h"
 #include "sampler/symbol/jitdump.h"
 
 enum { FILE_BYTES = 1 << 20, CODE = 0x10000 };
