@@ -172,7 +172,7 @@ struct region_header {
 	 * several times as many, since all program runs of a session share it. */
 	uint64_t dumps_most;
 	/* of an offer that was taken: the session of the daemons that may take it
-	 * (sampler/cmd/daemon/session_identity.h) */
+	 * (sampler/cmd/daemon/daemon_state.h) */
 	uint64_t session;
 	/* The library's file on which the uprobe is; 0: there is none. A program that has loaded a copy of
 	 * the library, in a chroot or a container, begins with REGION_MODE_COPY: no uprobe fires there. */

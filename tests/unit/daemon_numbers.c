@@ -6,7 +6,6 @@
 #include "sampler/cmd/daemon/load_limiter.h"
 #include "sampler/cmd/daemon/periods.h"
 #include "sampler/cmd/daemon/process_facts.h"
-#include "sampler/cmd/daemon/session_identity.h"
 #include "sampler/intake/region_offer.h"
 #include "sampler/intake/target_plan.h"
 
@@ -164,28 +163,28 @@ static void test_own_load_that_comes_and_goes(void **state)
 	assert_in_range(most, 1, 2);
 }
 
-static void test_session_identity(void **state)
+static void test_session(void **state)
 {
-	struct session_identity first, second_one;
+	struct daemon_session first, second_one;
 	char path[] = "/tmp/heaptap-session-XXXXXX";
 
 	(void)state;
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(session_identity_open(&first, path), 0);
-	assert_int_equal(session_identity_open(&second_one, path), 0);
+	assert_int_equal(daemon_session_open(&first, path), 0);
+	assert_int_equal(daemon_session_open(&second_one, path), 0);
 	assert_memory_equal(&first, &second_one, sizeof(first));
 	FILE *file = fopen(path, "w");
 	fputs("00000000-0000-0000-0000-000000000000 5 6 7\n", file); /* of another boot */
 	fclose(file);
-	assert_int_equal(session_identity_open(&second_one, path), 0);
+	assert_int_equal(daemon_session_open(&second_one, path), 0);
 	assert_int_not_equal(second_one.unix_ns, 5);
 	unlink(path);
-	assert_false(session_identity_parse(&first, ""));
-	assert_false(session_identity_parse(&first, "x y z 1"));
-	assert_false(session_identity_parse(&first, "boot -5 1 1"));
-	assert_true(session_identity_parse(&first, "boot 5 6 7"));
+	assert_false(daemon_session_parse(&first, ""));
+	assert_false(daemon_session_parse(&first, "x y z 1"));
+	assert_false(daemon_session_parse(&first, "boot -5 1 1"));
+	assert_true(daemon_session_parse(&first, "boot 5 6 7"));
 	assert_int_equal(first.pid, 7);
 }
 
@@ -322,7 +321,7 @@ int main(void)
 	    cmocka_unit_test(test_own_load_of_samples),
 	    cmocka_unit_test(test_own_load_that_feigns_help),
 	    cmocka_unit_test(test_own_load_that_comes_and_goes),
-	    cmocka_unit_test(test_session_identity),
+	    cmocka_unit_test(test_session),
 	    cmocka_unit_test(test_lines_of_maps),
 	};
 

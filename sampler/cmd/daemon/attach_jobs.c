@@ -57,7 +57,7 @@ static struct region *make_region(struct daemon *d, uint64_t period_bytes)
 		key = clock_now_ns() << 16;
 	if (region && region_open(region, d->next_region++, key & ~REGION_KEY_PLACE, &options) == 0) {
 		region_header(region)->offered = 1; /* so that the next daemon takes it up */
-		region_header(region)->session = (uint64_t)d->identity.unix_ns;
+		region_header(region)->session = (uint64_t)d->session.unix_ns;
 		region_prefault(region);
 		return region;
 	}

@@ -100,7 +100,7 @@ static bool take(struct daemon *d, struct process_entry *entry, struct region_of
 	    .key = random_key(),
 	    .period_bytes = policy_match_period(d, match),
 	    .clock_id = region_clock(),
-	    .session = (uint64_t)d->identity.unix_ns,
+	    .session = (uint64_t)d->session.unix_ns,
 	    .used = offer->used,
 	    .sampler_pid = offer->sampler_pid,
 	};
@@ -176,7 +176,7 @@ static bool on_offer(struct daemon *d, struct process_entry *entry, struct regio
 		done = take(d, entry, offer, match);
 	} else {
 		/* An earlier daemon may have turned sampling on. */
-		if (offer->session == (uint64_t)d->identity.unix_ns)
+		if (offer->session == (uint64_t)d->session.unix_ns)
 			region_offer_turn(&offer->region, false);
 		region_close(&offer->region);
 		if (wanted)

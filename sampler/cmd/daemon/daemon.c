@@ -288,9 +288,9 @@ static int open_capture(struct daemon *d)
 	        .room = WRITER_BATCH,
 	        .account_room = ACCOUNT_ROOM},
 	    .refresh_share_ns = REFRESH_SHARE_NS,
-	    .began_unix_ns = d->identity.unix_ns,
-	    .began_ns = d->identity.monotonic_ns,
-	    .began_pid = d->identity.pid,
+	    .began_unix_ns = d->session.unix_ns,
+	    .began_ns = d->session.monotonic_ns,
+	    .began_pid = d->session.pid,
 	};
 	int error = core_open_scheduler(&d->core, setup);
 	if (error)

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration in force, the store that it names, and reading it again while the daemon runs. */
+/* The configuration in force, and reading it again while the daemon runs. The store that it names, and what
+ * the store keeps beside the profiles: the session that they belong to, and the executables that are denied. */
+#include "pprof/codec/file.h"
 #include "pprof/store/daemon_section.h"
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
+#include "sampler/cmd/daemon/crash_guard.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/policy_match.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +86,63 @@ void daemon_configuration_close(struct daemon *d)
 	d->rules = NULL;
 }
 
+/* ---- the session */
+
+#define SESSION_FORMAT "%36s %" PRId64 " %" PRIu64 " %d\n"
+#define SESSION_INPUT  "%36s %" SCNd64 " %" SCNu64 " %d"
+
+enum { SESSION_BYTES_MAX = 256 };
+
+bool daemon_session_parse(struct daemon_session *session, const char *text)
+{
+	int pid = 0;
+
+	*session = (struct daemon_session){0};
+	bool good = sscanf(text, SESSION_INPUT, session->boot, &session->unix_ns, &session->monotonic_ns,
+	                &pid) == 4 &&
+	    session->unix_ns > 0 && pid > 0;
+	session->pid = pid;
+	return good;
+}
+
+static void read_boot(char boot[DAEMON_BOOT_BYTES])
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd >= 0 ? read(fd, boot, DAEMON_BOOT_BYTES - 1) : -1;
+
+	boot[got > 0 ? got : 0] = '\0';
+	boot[strcspn(boot, " \n")] = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (!boot[0])
+		strcpy(boot, "unknown");
+}
+
+int daemon_session_open(struct daemon_session *session, const char *path)
+{
+	char boot[DAEMON_BOOT_BYTES], text[SESSION_BYTES_MAX];
+	uint8_t *bytes;
+	size_t length;
+	bool known = false;
+
+	read_boot(boot);
+	if (file_read(path, SESSION_BYTES_MAX, &bytes, &length) == 0) {
+		snprintf(text, sizeof(text), "%.*s", (int)length, (const char *)bytes);
+		known = daemon_session_parse(session, text) && strcmp(session->boot, boot) == 0;
+		free(bytes);
+	}
+	if (known)
+		return 0;
+	*session = (struct daemon_session){
+	    .unix_ns = clock_unix_ns(), .monotonic_ns = clock_now_ns(), .pid = getpid()};
+	memcpy(session->boot, boot, sizeof(boot));
+	snprintf(text, sizeof(text), SESSION_FORMAT, session->boot, session->unix_ns, session->monotonic_ns,
+	    (int)session->pid);
+	return file_publish(path, text, strlen(text), 0640, FILE_MKDIR);
+}
+
+/* ---- the store */
+
 static struct store_settings settings_of(const struct daemon *d)
 {
 	return (struct store_settings){
@@ -103,7 +166,7 @@ int daemon_configuration_open_store(struct daemon *d)
 		    "%s: %s: profiles are written as soon as that is fixed", d->store_path, strerror(-error));
 	snprintf(path, sizeof(path), "%.*s/" STATE_FOLDER "/session", (int)sizeof(d->store_path) - 64,
 	    d->store_path);
-	error = session_identity_open(&d->identity, path);
+	error = daemon_session_open(&d->session, path);
 	if (error && d->verbosity > 0)
 		log_line("%s: %s", path, strerror(-error));
 	error = crash_guard_load(d->guard, d->guard_path);

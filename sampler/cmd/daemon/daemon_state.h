@@ -11,7 +11,6 @@
 #include "sampler/cmd/daemon/off_switch.h"
 #include "sampler/cmd/daemon/process_table.h"
 #include "sampler/cmd/daemon/rules.h"
-#include "sampler/cmd/daemon/session_identity.h"
 #include "sampler/cmd/daemon/store_keeper.h"
 #include "sampler/core/attach_job.h"
 #include "sampler/core/control_path.h"
@@ -22,7 +21,18 @@
 
 enum {
 	DAEMON_NOTE_BYTES = 1024,
+	DAEMON_BOOT_BYTES = 37,
 	DAEMON_ATTACH_JOBS = 16, /* processes that are being attached to at a time */
+};
+
+/* The session that a daemon's profiles belong to. Each boot of the machine has one session, however often the
+ * daemon restarts. So the profiles of a process before and after a restart are one series
+ * (pprof/model/origin.h). */
+struct daemon_session {
+	char boot[DAEMON_BOOT_BYTES]; /* /proc/sys/kernel/random/boot_id */
+	int64_t unix_ns;              /* when the first daemon of this boot began, on both clocks */
+	uint64_t monotonic_ns;
+	pid_t pid; /* of that daemon */
 };
 
 struct daemon {
@@ -36,7 +46,7 @@ struct daemon {
 	struct core core; /* core.output gives the host's name only: the store names the files */
 	struct store *store;
 	struct store_keeper keeper;
-	struct session_identity identity;
+	struct daemon_session session;
 
 	struct finder *finder;
 	struct process_table processes;
@@ -74,6 +84,13 @@ void daemon_configuration_close(struct daemon *daemon);
 /* Opens the store, and reads the files beside the profiles: the session's identity, the executables that
  * are denied. A store that cannot be written is no error: the next snapshot tries again. 0 or -ENOMEM. */
 int daemon_configuration_open_store(struct daemon *daemon);
+
+/* Parses the text of the session's file. False if it is damaged. Pure. */
+bool daemon_session_parse(struct daemon_session *session, const char *text);
+
+/* Reads the session's file; if there is none of this boot, begins a session and writes the file. 0, or -errno
+ * if it cannot be written: then the session is good for this daemon only. */
+int daemon_session_open(struct daemon_session *session, const char *path);
 
 /* Reads the configuration again, and asks the new rules about every process. After an error, which is
  * logged, the old configuration stays in force. */
