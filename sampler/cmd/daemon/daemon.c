@@ -17,6 +17,7 @@
 #include "sampler/cmd/daemon/off_switch.h"
 #include "sampler/cmd/daemon/periods.h"
 #include "sampler/cmd/daemon/policy_match.h"
+#include "sampler/cmd/daemon/retention.h"
 #include "sampler/core/control_peer.h"
 #include "sampler/core/control_socket.h"
 #include "sampler/core/own_resources.h"
@@ -113,7 +114,7 @@ static bool on_child(struct core *core, pid_t child, int status)
 	struct daemon *d = core->command;
 
 	(void)status;
-	return store_keeper_reap(&d->keeper, child);
+	return retention_reap(&d->retention, child);
 }
 
 /* ---- the loop */
@@ -175,7 +176,7 @@ static uint64_t after_look(struct core *core)
 	struct daemon *d = core->command;
 	const uint64_t now_ns = clock_now_ns();
 
-	store_keeper_run(&d->keeper, d->store, now_ns);
+	retention_run(&d->retention, d->store, now_ns);
 	periods_limit_load(d, now_ns);
 	save_guard(d, false);
 	if (is_due(&d->tuned_ns, now_ns, TUNE_NS_S * second_ns)) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration in force, and reading it again while the daemon runs. The store that it names, and what
- * the store keeps beside the profiles: the session that they belong to, and the executables that are denied. */
+ * that keeps beside the profiles: the session that they belong to, and the executables that are denied. */
 #include "pprof/codec/file.h"
 #include "pprof/store/daemon_section.h"
 #include "pprof/text/clock.h"

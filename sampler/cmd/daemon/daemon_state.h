@@ -10,8 +10,8 @@
 #include "sampler/cmd/daemon/load_limiter.h"
 #include "sampler/cmd/daemon/off_switch.h"
 #include "sampler/cmd/daemon/process_table.h"
+#include "sampler/cmd/daemon/retention.h"
 #include "sampler/cmd/daemon/rules.h"
-#include "sampler/cmd/daemon/store_keeper.h"
 #include "sampler/core/attach_job.h"
 #include "sampler/core/control_path.h"
 #include "sampler/core/core.h"
@@ -45,7 +45,7 @@ struct daemon {
 
 	struct core core; /* core.output gives the host's name only: the store names the files */
 	struct store *store;
-	struct store_keeper keeper;
+	struct retention retention;
 	struct daemon_session session;
 
 	struct finder *finder;

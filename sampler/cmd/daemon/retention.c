@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/daemon/store_keeper.h"
+#include "sampler/cmd/daemon/retention.h"
 
 #include "pprof/store/store.h"
 #include "pprof/text/clock.h"
@@ -28,24 +28,24 @@ static void look(struct store *store)
 	_exit(store_thin(store) ? 1 : 0);
 }
 
-void store_keeper_run(struct store_keeper *keeper, struct store *store, uint64_t now_ns)
+void retention_run(struct retention *retention, struct store *store, uint64_t now_ns)
 {
 	pid_t child;
 
-	if (keeper->child || now_ns < keeper->next_ns || !store_is_overdue(store, time(NULL)))
+	if (retention->child || now_ns < retention->next_ns || !store_is_overdue(store, time(NULL)))
 		return;
-	keeper->next_ns = now_ns + AGAIN_S * (uint64_t)CLOCK_NS_PER_S;
+	retention->next_ns = now_ns + AGAIN_S * (uint64_t)CLOCK_NS_PER_S;
 	child = fork();
 	if (child == 0)
 		look(store);
 	if (child > 0)
-		keeper->child = child;
+		retention->child = child;
 }
 
-bool store_keeper_reap(struct store_keeper *keeper, pid_t pid)
+bool retention_reap(struct retention *retention, pid_t pid)
 {
-	if (pid != keeper->child)
+	if (pid != retention->child)
 		return false;
-	keeper->child = 0;
+	retention->child = 0;
 	return true;
 }
