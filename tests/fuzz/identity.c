@@ -5,9 +5,8 @@
  *
  * Input: a byte that says which, the bytes.
  */
-#include "sampler/cmd/daemon/cgroup_names.h"
+#include "sampler/cmd/daemon/container_names.h"
 #include "sampler/cmd/daemon/declared_names.h"
-#include "sampler/cmd/daemon/pod_names.h"
 
 #include "pprof/text/utf8.h"
 
@@ -38,10 +37,10 @@ static void check_names(const struct declared_names *names)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct cgroup_names cgroup;
+	static struct container_names cgroup;
 	struct declared_names names = {0};
 	struct declared_context context;
-	struct pod_names pod;
+	struct container_names_pod pod;
 	uint8_t *copy;
 	uint64_t address;
 
@@ -61,13 +60,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		declared_names_context_header(copy, size - 1, &context);
 		break;
 	case 3:
-		cgroup_names_parse(&cgroup, (char *)copy);
+		container_names_parse(&cgroup, (char *)copy);
 		if (strlen(cgroup.container_id) > 64 || strlen(cgroup.pod_uid) > 36)
 			abort();
 		break;
 	default:
 		declared_names_is_context((char *)copy, &address);
-		pod_names_parse(&pod, (char *)copy, "1234");
+		container_names_parse_pod(&pod, (char *)copy, "1234");
 	}
 	check_names(&names);
 	free(copy);

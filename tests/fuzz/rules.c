@@ -27,7 +27,7 @@ static void decide(const struct rules *rules, const char *path)
 	facts.has_library = true;
 	strcpy(facts.exe, path);
 	snprintf(facts.comm, sizeof(facts.comm), "%.16s", path);
-	cgroup_names_of_path(&facts.cgroup, path);
+	container_names_of_path(&facts.cgroup, path);
 	policy_decide(&policy, rules, &facts);
 	if (!service_name_is_good(policy.service) || !policy.how ||
 	    (policy.answer == POLICY_PROFILE) != !*policy.reason)

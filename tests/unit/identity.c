@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sampler/cmd/daemon/container_names.h"
 #include "sampler/cmd/daemon/declared_names.h"
-#include "sampler/cmd/daemon/pod_names.h"
 #include "sampler/cmd/daemon/process_facts.h"
 #include "sampler/cmd/daemon/process_labels.h"
 
@@ -179,23 +179,23 @@ static void headers_of_other_versions_are_passed_over(void **state)
 
 static void folders_of_logs_name_pods(void **state)
 {
-	struct pod_names names;
+	struct container_names_pod names;
 
-	assert_true(pod_names_parse(&names, "shop_checkout-7d4b_" UUID, UUID));
+	assert_true(container_names_parse_pod(&names, "shop_checkout-7d4b_" UUID, UUID));
 	assert_string_equal(names.namespace, "shop");
 	assert_string_equal(names.pod, "checkout-7d4b");
-	assert_false(pod_names_parse(&names, "shop_checkout-7d4b_" UUID "x", UUID));
-	assert_false(pod_names_parse(&names, "_checkout_" UUID, UUID));
-	assert_false(pod_names_parse(&names, "shop__" UUID, UUID));
-	assert_false(pod_names_parse(&names, "shop_" UUID, UUID));
-	assert_false(pod_names_parse(&names, "shop_x_", ""));
-	assert_false(pod_names_parse(&names, "", UUID));
+	assert_false(container_names_parse_pod(&names, "shop_checkout-7d4b_" UUID "x", UUID));
+	assert_false(container_names_parse_pod(&names, "_checkout_" UUID, UUID));
+	assert_false(container_names_parse_pod(&names, "shop__" UUID, UUID));
+	assert_false(container_names_parse_pod(&names, "shop_" UUID, UUID));
+	assert_false(container_names_parse_pod(&names, "shop_x_", ""));
+	assert_false(container_names_parse_pod(&names, "", UUID));
 }
 
 static void a_container_is_known_if_it_is_the_only_one_or_its_log_says_so(void **state)
 {
 	static char logs[] = "/tmp/heaptap-pods.XXXXXX";
-	struct pod_names names;
+	struct container_names_pod names;
 	char path[256], link[300];
 
 	assert_non_null(mkdtemp(logs));
@@ -203,18 +203,18 @@ static void a_container_is_known_if_it_is_the_only_one_or_its_log_says_so(void *
 	assert_int_equal(mkdir(path, 0700), 0);
 	strcat(path, "/nginx");
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_true(pod_names_find(&names, logs, UUID, ""));
+	assert_true(container_names_find_pod(&names, logs, UUID, ""));
 	assert_string_equal(names.container, "nginx");
 	strcpy(strrchr(path, '/'), "/sidecar");
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_true(pod_names_find(&names, logs, UUID, "abc"));
+	assert_true(container_names_find_pod(&names, logs, UUID, "abc"));
 	assert_string_equal(names.container, "");
 	snprintf(link, sizeof(link), "%s/0.log", path);
 	assert_int_equal(symlink("/var/lib/docker/containers/abc/abc-json.log", link), 0);
-	assert_true(pod_names_find(&names, logs, UUID, "abc"));
+	assert_true(container_names_find_pod(&names, logs, UUID, "abc"));
 	assert_string_equal(names.container, "sidecar");
-	assert_false(pod_names_find(&names, logs, "00000000-6407-48e3-9ab6-78188d75e609", ""));
-	assert_false(pod_names_find(&names, "/nonexistent", UUID, ""));
+	assert_false(container_names_find_pod(&names, logs, "00000000-6407-48e3-9ab6-78188d75e609", ""));
+	assert_false(container_names_find_pod(&names, "/nonexistent", UUID, ""));
 	snprintf(link, sizeof(link), "rm -r %s", logs);
 	assert_int_equal(system(link), 0);
 }
@@ -280,7 +280,7 @@ static void names_have_an_owner(void **state)
 	char owner[128];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		cgroup_names_of_path(&facts.cgroup, cases[i].path);
+		container_names_of_path(&facts.cgroup, cases[i].path);
 		process_labels_owner(&facts, owner, sizeof(owner));
 		assert_string_equal(owner, cases[i].owner);
 	}

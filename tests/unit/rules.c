@@ -274,7 +274,7 @@ static struct process_facts redis_facts(void)
 	    .user = "redis",
 	    .has_library = true};
 
-	cgroup_names_of_path(&facts.cgroup, "/system.slice/redis-server.service");
+	container_names_of_path(&facts.cgroup, "/system.slice/redis-server.service");
 	return facts;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/daemon/process_facts.h"
 
-#include "sampler/cmd/daemon/pod_names.h"
+#include "sampler/cmd/daemon/container_names.h"
 #include "sampler/linux/memory_reader.h"
 #include "sampler/linux/proc.h"
 
@@ -66,7 +66,7 @@ static void read_cgroup(struct process_facts *facts)
 	char *text = malloc(bytes);
 
 	if (text && proc_read(facts->pid, "cgroup", text, bytes) > 0)
-		cgroup_names_parse(&facts->cgroup, text);
+		container_names_parse(&facts->cgroup, text);
 	free(text);
 }
 
@@ -74,10 +74,11 @@ static void read_cgroup(struct process_facts *facts)
 static void read_pod(struct process_facts *facts)
 {
 	struct declared_names *declared = &facts->declared;
-	struct pod_names names;
+	struct container_names_pod names;
 
 	if (!*facts->cgroup.pod_uid ||
-	    !pod_names_find(&names, POD_NAMES_LOGS, facts->cgroup.pod_uid, facts->cgroup.container_id))
+	    !container_names_find_pod(
+	        &names, CONTAINER_NAMES_LOGS, facts->cgroup.pod_uid, facts->cgroup.container_id))
 		return;
 	memcpy(declared->namespace, names.namespace, sizeof(names.namespace));
 	memcpy(declared->pod, names.pod, sizeof(names.pod));
@@ -199,7 +200,7 @@ int process_facts_read(struct process_facts *facts, pid_t pid)
 {
 	int error = process_facts_read_owner(facts, pid);
 
-	_Static_assert((int)POD_NAMES_BYTES == (int)DECLARED_NAME_BYTES, "names are copied");
+	_Static_assert((int)CONTAINER_NAMES_POD_NAME_BYTES == (int)DECLARED_NAME_BYTES, "names are copied");
 	if (error)
 		return error;
 	if (facts->uid != (uid_t)-1)

@@ -9,7 +9,7 @@
 #ifndef SAMPLER_CMD_DAEMON_PROCESS_FACTS_H
 #define SAMPLER_CMD_DAEMON_PROCESS_FACTS_H
 
-#include "sampler/cmd/daemon/cgroup_names.h"
+#include "sampler/cmd/daemon/container_names.h"
 #include "sampler/cmd/daemon/declared_names.h"
 
 #include <limits.h>
@@ -28,7 +28,7 @@ struct process_facts {
 	char called[PROCESS_FACTS_CALLED_BYTES];
 	uid_t uid;                           /* effective */
 	char user[PROCESS_FACTS_USER_BYTES]; /* its name in /etc/passwd, or the number in digits */
-	struct cgroup_names cgroup;
+	struct container_names cgroup;
 	struct declared_names declared; /* what the process says of itself */
 	/* Does it carry our library? The caller sets that. Rules with attach = yes are for processes that
 	 * do not. */

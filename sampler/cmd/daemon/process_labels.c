@@ -50,7 +50,7 @@ static bool login_of(const char *path, unsigned int *uid)
 
 void process_labels_owner(const struct process_facts *facts, char *owner, size_t owner_bytes)
 {
-	const struct cgroup_names *cgroup = &facts->cgroup;
+	const struct container_names *cgroup = &facts->cgroup;
 	unsigned int uid;
 
 	if (login_of(cgroup->path, &uid))

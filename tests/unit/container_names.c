@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/daemon/cgroup_names.h"
+#include "sampler/cmd/daemon/container_names.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,9 +53,9 @@ static void paths_tell_unit_container_and_pod(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct cgroup_names names;
+		struct container_names names;
 
-		cgroup_names_of_path(&names, cases[i].path);
+		container_names_of_path(&names, cases[i].path);
 		assert_string_equal(names.path, cases[i].path);
 		assert_string_equal(names.unit, cases[i].unit);
 		assert_string_equal(names.container_id, cases[i].container);
@@ -65,21 +65,21 @@ static void paths_tell_unit_container_and_pod(void **state)
 
 static void the_line_that_tells_most_counts(void **state)
 {
-	struct cgroup_names names;
+	struct container_names names;
 
-	cgroup_names_parse(&names, "0::/system.slice/a.service\n");
+	container_names_parse(&names, "0::/system.slice/a.service\n");
 	assert_string_equal(names.unit, "a.service");
 	/* hybrid, nothing in version 2 */
-	cgroup_names_parse(&names,
+	container_names_parse(&names,
 	    "12:pids:/x\n11:memory:/system.slice/m.service\n1:name=systemd:/system.slice/s.service\n0::/\n");
 	assert_string_equal(names.unit, "m.service");
-	cgroup_names_parse(&names, "3:cpu,cpuacct:/\n1:name=systemd:/system.slice/s.service\n");
+	container_names_parse(&names, "3:cpu,cpuacct:/\n1:name=systemd:/system.slice/s.service\n");
 	assert_string_equal(names.unit, "s.service");
-	cgroup_names_parse(&names, "9:memory:/docker/" HEX "\n0::/system.slice/v2.service\n");
+	container_names_parse(&names, "9:memory:/docker/" HEX "\n0::/system.slice/v2.service\n");
 	assert_string_equal(names.unit, "v2.service");
-	cgroup_names_parse(&names, "");
+	container_names_parse(&names, "");
 	assert_string_equal(names.path, "");
-	cgroup_names_parse(&names, "garbage\n::\n7:x\n0::relative\n");
+	container_names_parse(&names, "garbage\n::\n7:x\n0::relative\n");
 	assert_string_equal(names.path, "");
 }
 

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/daemon/cgroup_names.h"
+#include "sampler/cmd/daemon/container_names.h"
 
 #include "sampler/linux/cgroup_line.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { HEX_ID = 64, TASK_HEX = 32, UUID = 36, GARDEN = 28, PARTS_LOOKED_AT = 2 };
 
@@ -70,7 +75,7 @@ static bool ends_with(const char *text, size_t length, const char *ending)
 
 /* Does a part of the path name a container? "docker-ID.scope", "cri-containerd:ID", "ID",
  * "lxc.payload.NAME". */
-static bool container_of(const char *part, size_t length, char id[CGROUP_NAMES_CONTAINER_BYTES])
+static bool container_of(const char *part, size_t length, char id[CONTAINER_NAMES_CONTAINER_BYTES])
 {
 	static const char lxc[] = "lxc.payload.";
 	size_t bytes;
@@ -82,7 +87,7 @@ static bool container_of(const char *part, size_t length, char id[CGROUP_NAMES_C
 		bytes = length - strlen(lxc);
 	else if (bytes && bytes < length && !strchr("-:", part[length - bytes - 1]))
 		return false; /* "pod" itself, and the cgroup of the pod */
-	if (!bytes || bytes >= CGROUP_NAMES_CONTAINER_BYTES)
+	if (!bytes || bytes >= CONTAINER_NAMES_CONTAINER_BYTES)
 		return false;
 	memcpy(id, part + length - bytes, bytes);
 	id[bytes] = '\0';
@@ -91,7 +96,7 @@ static bool container_of(const char *part, size_t length, char id[CGROUP_NAMES_C
 
 /* ---- pods */
 
-static void pod_find(const char *path, char pod[CGROUP_NAMES_POD_BYTES])
+static void pod_find(const char *path, char pod[CONTAINER_NAMES_POD_BYTES])
 {
 	static const size_t uuid[] = {8, 4, 4, 4, 12};
 
@@ -131,16 +136,16 @@ static bool is_unit(const char *part, size_t length)
 	    (ends_with(part, length, ".scope") && length > strlen(".scope"));
 }
 
-void cgroup_names_of_path(struct cgroup_names *names, const char *path)
+void container_names_of_path(struct container_names *names, const char *path)
 {
 	size_t from_end = 0, length = strlen(path);
 
-	*names = (struct cgroup_names){0};
+	*names = (struct container_names){0};
 	snprintf(names->path, sizeof(names->path), "%s", path);
 	pod_find(path, names->pod_uid);
 	while (length) {
 		size_t begin = length;
-		char id[CGROUP_NAMES_CONTAINER_BYTES];
+		char id[CONTAINER_NAMES_CONTAINER_BYTES];
 		bool is_container;
 
 		while (begin && path[begin - 1] != '/')
@@ -172,9 +177,9 @@ static int rank(const struct cgroup_line *line)
 	return cgroup_line_has(line, "name=systemd") ? 3 : 2;
 }
 
-void cgroup_names_parse(struct cgroup_names *names, const char *text)
+void container_names_parse(struct container_names *names, const char *text)
 {
-	char path[CGROUP_NAMES_PATH_BYTES] = "";
+	char path[CONTAINER_NAMES_PATH_BYTES] = "";
 	struct cgroup_line line;
 	int best = 0;
 
@@ -185,5 +190,86 @@ void cgroup_names_parse(struct cgroup_names *names, const char *text)
 		memcpy(path, line.path, line.path_bytes);
 		path[line.path_bytes] = '\0';
 	}
-	cgroup_names_of_path(names, path);
+	container_names_of_path(names, path);
+}
+
+/* ---- the pod's names */
+
+bool container_names_parse_pod(struct container_names_pod *names, const char *folder, const char *uid)
+{
+	/* The names of Kubernetes contain no '_'. */
+	const char *pod = strchr(folder, '_'), *end = strrchr(folder, '_');
+
+	*names = (struct container_names_pod){0};
+	if (!*uid || !pod || pod == folder || end <= pod + 1 || strcmp(end + 1, uid) != 0 ||
+	    pod - folder >= CONTAINER_NAMES_POD_NAME_BYTES || end - pod > CONTAINER_NAMES_POD_NAME_BYTES)
+		return false;
+	memcpy(names->namespace, folder, (size_t)(pod - folder));
+	memcpy(names->pod, pod + 1, (size_t)(end - pod - 1));
+	return true;
+}
+
+/* Docker's logs are links to /var/lib/docker/containers/ID/ID-json.log. */
+static bool has_link_to(int folder_fd, const char *name, const char *container_id)
+{
+	int fd = openat(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool found = false;
+
+	if (fd >= 0 && !folder)
+		close(fd);
+	while (folder && !found && (entry = readdir(folder))) {
+		char target[PATH_MAX];
+		ssize_t length = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
+
+		target[length > 0 ? length : 0] = '\0';
+		found = strstr(target, container_id) != NULL;
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+/* Finds the container: the only one, or the one whose log has the id. */
+static void container_find(
+    struct container_names_pod *names, int logs_fd, const char *folder_name, const char *container_id)
+{
+	int fd = openat(logs_fd, folder_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool sure = false;
+	size_t count = 0;
+
+	if (fd >= 0 && !folder)
+		close(fd);
+	while (folder && !sure && (entry = readdir(folder))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		sure = *container_id && has_link_to(dirfd(folder), entry->d_name, container_id);
+		if (!count++ || sure)
+			snprintf(names->container, sizeof(names->container), "%.255s", entry->d_name);
+	}
+	if (count > 1 && !sure)
+		names->container[0] = '\0';
+	if (folder)
+		closedir(folder);
+}
+
+bool container_names_find_pod(
+    struct container_names_pod *names, const char *logs, const char *uid, const char *container_id)
+{
+	DIR *folder = opendir(logs);
+	const struct dirent *entry;
+	bool found = false;
+
+	*names = (struct container_names_pod){0};
+	while (folder && !found && (entry = readdir(folder))) {
+		found = container_names_parse_pod(names, entry->d_name, uid);
+		if (found)
+			container_find(names, dirfd(folder), entry->d_name, container_id);
+	}
+	if (folder)
+		closedir(folder);
+	return found;
 }
