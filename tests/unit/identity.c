@@ -2,7 +2,6 @@
 #include "sampler/cmd/daemon/container_names.h"
 #include "sampler/cmd/daemon/declared_names.h"
 #include "sampler/cmd/daemon/process_facts.h"
-#include "sampler/cmd/daemon/process_labels.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -226,32 +225,32 @@ static void services_are_named_by_the_best_source(void **state)
 	struct process_facts facts = {.exe = "/usr/sbin/nginx", .comm = "nginx"};
 	char name[256];
 
-	process_labels_service(&facts, name, sizeof(name));
+	process_facts_service(&facts, name, sizeof(name));
 	assert_string_equal(name, "nginx");
 	facts.exe[0] = '\0';
 	strcpy(facts.comm, "worker");
-	process_labels_service(&facts, name, sizeof(name));
+	process_facts_service(&facts, name, sizeof(name));
 	assert_string_equal(name, "worker");
 	strcpy(facts.cgroup.container_id, "abc");
-	process_labels_service(&facts, name, sizeof(name));
+	process_facts_service(&facts, name, sizeof(name));
 	assert_string_equal(name, "worker");
 	strcpy(facts.declared.container, "web");
-	process_labels_service(&facts, name, sizeof(name));
+	process_facts_service(&facts, name, sizeof(name));
 	assert_string_equal(name, "web");
 	strcpy(facts.declared.namespace, "shop");
-	process_labels_service(&facts, name, sizeof(name));
+	process_facts_service(&facts, name, sizeof(name));
 	assert_string_equal(name, "shop/web");
 	strcpy(facts.cgroup.unit, "session-3.scope");
-	process_labels_service(&facts, name, sizeof(name));
+	process_facts_service(&facts, name, sizeof(name));
 	assert_string_equal(name, "shop/web");
 	strcpy(facts.cgroup.unit, "nginx@eu.service");
-	process_labels_service(&facts, name, sizeof(name));
+	process_facts_service(&facts, name, sizeof(name));
 	assert_string_equal(name, "nginx@eu");
 	strcpy(facts.declared.context_service, "context");
-	process_labels_service(&facts, name, sizeof(name));
+	process_facts_service(&facts, name, sizeof(name));
 	assert_string_equal(name, "context");
 	strcpy(facts.declared.service, "environment");
-	process_labels_service(&facts, name, sizeof(name));
+	process_facts_service(&facts, name, sizeof(name));
 	assert_string_equal(name, "environment");
 }
 
@@ -281,7 +280,7 @@ static void names_have_an_owner(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		container_names_of_path(&facts.cgroup, cases[i].path);
-		process_labels_owner(&facts, owner, sizeof(owner));
+		process_facts_account(&facts, owner, sizeof(owner));
 		assert_string_equal(owner, cases[i].owner);
 	}
 }
@@ -296,7 +295,7 @@ static void labels_go_through_a_comment(void **state)
 	strcpy(facts.cgroup.unit, "nginx.service");
 	assert_int_equal(labels_add(&given, "team", "a b=c%"), 0);
 	assert_int_equal(labels_add(&given, "unit", "mine"), 0);
-	assert_int_equal(process_labels_make(&labels, &facts, "shop/web", "vm", &given), 0);
+	assert_int_equal(process_facts_labels(&labels, &facts, "shop/web", "vm", &given), 0);
 	comment = labels_comment(&labels);
 	assert_string_equal(comment,
 	    "labels: team=a%20b=c%25 unit=mine service_name=shop/web host=vm namespace=shop pod=web-1 "

@@ -3,7 +3,6 @@
 
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/process_facts.h"
-#include "sampler/cmd/daemon/process_labels.h"
 #include "sampler/intake/target_plan.h"
 #include "sampler/write/process_end.h"
 
@@ -32,7 +31,7 @@ bool account_share_has_run(const struct daemon *d, const struct process_facts *f
 	char account[TARGET_OWNER_BYTES];
 	uint64_t of_account = 0;
 
-	process_labels_owner(facts, account, sizeof(account));
+	process_facts_account(facts, account, sizeof(account));
 	books_each_run(run, &d->core.heap.intake.books) of_account +=
 	    run->plan && strcmp(run->plan->account, account) == 0;
 	return d->core.heap.intake.books.runs.count < most &&

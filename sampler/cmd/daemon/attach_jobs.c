@@ -8,7 +8,7 @@
 #include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/policy_match.h"
-#include "sampler/cmd/daemon/process_labels.h"
+#include "sampler/cmd/daemon/process_facts.h"
 #include "sampler/inject/attacher.h"
 #include "sampler/inject/fitness.h"
 #include "sampler/inject/preload_library.h"
@@ -199,7 +199,7 @@ static bool attach(struct daemon *d, struct process_entry *entry, const struct p
 
 	if (is_on_its_way(d, entry->pid))
 		return false;
-	process_labels_owner(&match->facts, account, sizeof(account));
+	process_facts_account(&match->facts, account, sizeof(account));
 	struct attach_job *job = attach_jobs_empty(d, account);
 	/* before the library is looked for: a machine on which no process can be attached to has none */
 	const bool fit = fitness_examine(&fitness, entry->pid, false);

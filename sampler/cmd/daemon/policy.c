@@ -2,7 +2,7 @@
 #include "sampler/cmd/daemon/policy.h"
 
 #include "pprof/text/glob.h"
-#include "sampler/cmd/daemon/process_labels.h"
+#include "sampler/cmd/daemon/process_facts.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ const char *policy_never(const struct process_facts *facts)
 #include "sampler/cmd/daemon/policy.h"
 
 #include "pprof/text/glob.h"
-#include "sampler/cmd/daemon/process_labels.h"
+#include "sampler/cmd/daemon/process_facts.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -158,7 +158,7 @@ static void name_service(
 	if (rule)
 		snprintf(policy->service_name, sizeof(policy->service_name), "%s", rule->title);
 	else
-		process_labels_service(facts, policy->service_name, sizeof(policy->service_name));
+		process_facts_service(facts, policy->service_name, sizeof(policy->service_name));
 	service_name_clean(policy->service_name, policy->service);
 }
 
@@ -191,5 +191,5 @@ void policy_decide(struct policy *policy, const struct rules *rules, const struc
 int policy_labels(
     struct labels *labels, const struct policy *policy, const struct process_facts *facts, const char *host)
 {
-	return process_labels_make(labels, facts, policy->service_name, host, &policy->how->labels);
+	return process_facts_labels(labels, facts, policy->service_name, host, &policy->how->labels);
 }

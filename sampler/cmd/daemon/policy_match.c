@@ -3,7 +3,7 @@
 
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/periods.h"
-#include "sampler/cmd/daemon/process_labels.h"
+#include "sampler/cmd/daemon/process_facts.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/intake/region_mapped.h"
 #include "sampler/intake/region_offer.h"
@@ -169,7 +169,7 @@ void policy_match_plan(struct target_plan *plan, struct daemon *d, const struct 
 	plan->samples_per_hour = how->samples_per_hour;
 	plan->period_bytes = how->period_bytes;
 	snprintf(plan->service, sizeof(plan->service), "%s", match->policy.service);
-	process_labels_owner(&match->facts, plan->account, sizeof(plan->account));
+	process_facts_account(&match->facts, plan->account, sizeof(plan->account));
 	snprintf(plan->owner, sizeof(plan->owner), "%s", match->policy.by_rule ? "" : plan->account);
 	fill_labels(plan->labels, d, match);
 }
@@ -181,7 +181,7 @@ uint64_t policy_match_account(void *context, pid_t pid)
 
 	(void)context;
 	(void)process_facts_read_owner(&facts, pid);
-	process_labels_owner(&facts, plan.account, sizeof(plan.account));
+	process_facts_account(&facts, plan.account, sizeof(plan.account));
 	return target_account(&(struct target){.plan = &plan});
 }
 
