@@ -19,8 +19,8 @@
 #include "pprof/codec/decode.h"
 #include "pprof/codec/wire.h"
 #include "pprof/model/schema.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options.h"
-#include "sampler/cmd/report/check.h"
 #include "tests/unit/pprof_good.h"
 
 /* In a piece: the index of the first appended string, the id after the last of its table. */

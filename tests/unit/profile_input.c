@@ -7,7 +7,7 @@
 #include "pprof/codec/encode.h"
 #include "pprof/codec/gzip.h"
 #include "pprof/model/profile.h"
-#include "sampler/cmd/report/merge.h"
+#include "sampler/cmd/cli/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

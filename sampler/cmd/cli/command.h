@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command of heaptap. main.c has the table of all commands. */
+/* A command of heaptap, and the functions that run the commands. main.c has the table of all commands. */
 #ifndef SAMPLER_CMD_CLI_COMMAND_H
 #define SAMPLER_CMD_CLI_COMMAND_H
 
@@ -47,5 +47,22 @@ struct command {
 	/* options may stand after operands too; otherwise the first operand ends them */
 	bool mixed;
 };
+
+/* The functions of the commands, each in a file of its name: front_run in record/front.c. Each returns the
+ * exit status. Files that do more than run a command have a header: there are the functions of report,
+ * adopt, detach, push, serve, status and completion. */
+int front_run(struct options *options); /* record, attach */
+int snapshot_client_run(struct options *options);
+int enable_command_run(struct options *options);
+int disable_command_run(struct options *options); /* in enable/enable_command.c */
+int daemon_run(struct options *options);
+int diff_run(struct options *options);
+int export_run(struct options *options);
+int merge_run(struct options *options);
+int symbolize_run(struct options *options);
+int ls_run(struct options *options);
+int check_run(struct options *options);
+int event_list_run(struct options *options); /* events, in doctor/ */
+int doctor_run(struct options *options);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Retention: keeps the store within its limits (`days`, a smaller `disk`, `free`) while no profile is written,
- * since no process is profiled, or sampling is switched off. Otherwise each new profile does that. A child
- * process looks at the store, since that waits for disks. pprof/store/store_plan.h decides what stays.
+ * Retention: keeps the store within its limits (`days`, a smaller `disk`, `free`) while no profile is
+ * written, since no process is profiled, or sampling is switched off. Otherwise each new profile does that.
+ * A child process looks at the store, since that waits for disks. pprof/store/store_plan.h decides what
+ * stays.
  */
 #ifndef SAMPLER_CMD_DAEMON_RETENTION_H
 #define SAMPLER_CMD_DAEMON_RETENTION_H

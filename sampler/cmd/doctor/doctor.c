@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/doctor/doctor.h"
-
+/*
+ * heaptap doctor [PID | PROGRAM]: tries what this kernel, user and container allow, and finds what heaptap
+ * would not see of a program or a process. Each problem is reported with the command that fixes it.
+ */
 #include "pprof/store/exit_code.h"
 #include "pprof/text/log_line.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/doctor/doctor_perf.h"
 #include "sampler/cmd/doctor/doctor_process.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/doctor/event_list.h"
-
+/* heaptap events: lists the perf events, and whether `record -e` can sample them on this machine. */
 #include "pprof/store/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/pattern.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/perf/event_attr.h"
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/enable/enable_command.h"
-
+/*
+ * `heaptap enable` and `heaptap disable`: a drop-in makes a systemd unit load the library, so that the daemon
+ * profiles the unit. Both commands may be repeated. An interruption leaves each file as it was, or complete.
+ */
 #include "pprof/codec/folder.h"
 #include "pprof/store/exit_code.h"
 #include "pprof/text/log_line.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/enable/enable_library.h"
 #include "sampler/cmd/enable/enable_unit.h"

@@ -3,7 +3,7 @@
 #include "pprof/store/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/cmd/record/front_state.h"
+#include "sampler/cmd/record/front.h"
 #include "sampler/cmd/record/start_line.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/inject/reap.h"

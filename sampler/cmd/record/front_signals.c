@@ -18,7 +18,7 @@
  *   - When the terminal stops COMMAND, the shell waits until the front stops too. So it does, by the same
  *     signal. SIGSTOP is not mirrored: tools send it to one pid, and would not continue the front later.
  */
-#include "sampler/cmd/record/front_state.h"
+#include "sampler/cmd/record/front.h"
 
 #include "pprof/text/log_line.h"
 #include "sampler/linux/pidfd.h"

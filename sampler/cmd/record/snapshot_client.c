@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/record/snapshot_client.h"
-
+/* `heaptap snapshot PID` and `heaptap snapshot --all`: requests snapshots from the samplers, and waits for
+ * the files. */
 #include "pprof/store/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/core/control_client.h"
 #include "sampler/core/control_folder.h"

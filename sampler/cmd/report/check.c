@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/report/check.h"
-
+/* heaptap check PROFILE...: is each file a profile that other tools can read? */
 #include "pprof/check/check.h"
 #include "pprof/codec/file.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/report/operands.h"
 

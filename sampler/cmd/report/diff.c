@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/report/diff.h"
-
+/* heaptap diff BASE NEW: what changed between two profiles, and which changes are larger than the sampling
+ * error. */
 #include "pprof/analysis/column_diff.h"
 #include "pprof/export/answer.h"
 #include "pprof/export/change_text.h"
@@ -10,6 +10,7 @@
 #include "pprof/text/json.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/report/no_match.h"
 #include "sampler/cmd/report/report.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/report/export.h"
-
+/* heaptap export: a profile in the formats of other tools. */
 #include "pprof/export/format.h"
 #include "pprof/store/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/report/no_match.h"
 #include "sampler/cmd/report/profile_input.h"
 #include "sampler/cmd/report/report_answer.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/report/ls.h"
-
+/* heaptap ls: which sessions, processes and profiles are in a folder. */
 #include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/json.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/utf8.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/report/ls_store.h"
 #include "sampler/cmd/report/profile_files.h"
 #include "sampler/cmd/report/sessions.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/report/merge.h"
-
+/* heaptap merge: several profiles added up into one profile. */
 #include "pprof/analysis/merge.h"
 #include "pprof/codec/file.h"
 #include "pprof/model/profile.h"
 #include "pprof/store/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/report/process_set.h"
 #include "sampler/cmd/report/profile_files.h"
 #include "sampler/cmd/report/profile_output.h"

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/report/symbolize.h"
-
+/*
+ * heaptap symbolize: looks up the names that a profile lacks (record --symbols raw), on this machine and now.
+ *
+ * A file's code is looked up only if the file still has the profile's build id, or if the profile has none.
+ * Files are hostile: a child with limits looks up each profile. If that child is killed, another child looks
+ * up less.
+ */
 #include "pprof/codec/decode.h"
 #include "pprof/codec/file.h"
 #include "pprof/model/profile.h"
 #include "pprof/store/exit_code.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
+#include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/report/operands.h"
 #include "sampler/cmd/report/profile_output.h"
