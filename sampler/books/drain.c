@@ -2,8 +2,59 @@
 #include "sampler/books/drain.h"
 
 #include "pprof/text/clock.h"
-#include "sampler/books/free_log.h"
 #include "sampler/books/walked.h"
+
+enum { PATIENCE_NS = 100 * 1000000 }; /* wait for an entry whose writer was interrupted or has died */
+
+void drain_note_frees(struct program_run *run)
+{
+	uint64_t head = atomic_load_explicit(&region_header(run->region)->frees_head, memory_order_acquire);
+
+	if (head < run->frees.seen) /* only a hostile target goes back */
+		run->frees.seen = head;
+	if (head - run->frees.seen > REGION_FREES) {
+		run->frees.lost += head - REGION_FREES - run->frees.seen;
+		run->frees.seen = head - REGION_FREES;
+	}
+	run->frees.noted = head;
+}
+
+static void enter_free(struct program_run *run, const struct free_copy *gone)
+{
+	struct process *process = gone->place < REGION_PLACES ? run->places.at[gone->place] : NULL;
+
+	if (process && !heap_freed(process->heap, gone))
+		process->counters.frees_unknown++;
+}
+
+size_t drain_frees(struct program_run *run, uint64_t now_ns)
+{
+	size_t count = 0;
+
+	while (run->frees.seen < run->frees.noted) {
+		struct free_copy gone;
+		bool read = region_read_free(run->region, run->frees.seen, &gone);
+
+		/* Reads the head only if needed: each free in the target writes it, so its cache line moves
+		 * to us and back. */
+		if (!read &&
+		    atomic_load(&region_header(run->region)->frees_head) - run->frees.seen <=
+		        REGION_FREES / 2) {
+			if (!run->frees.stuck_ns)
+				run->frees.stuck_ns = now_ns;
+			if (now_ns - run->frees.stuck_ns < PATIENCE_NS)
+				break;
+		}
+		run->frees.stuck_ns = 0;
+		run->frees.seen++;
+		if (read)
+			enter_free(run, &gone);
+		else
+			run->frees.lost++;
+		count += read;
+	}
+	return count;
+}
 
 /* Before the rings are emptied, and after: what was asked for until then is in them no more. */
 static void note_dumps(struct program_run *run)
@@ -28,7 +79,7 @@ static void read_run(struct registry *registry, struct program_run *run, uint64_
 
 	/* before the frees: blocks may have been allocated and freed since the last drain */
 	registry->setup.intake->taken += walked_drain(run, registry->setup.intake->maps_follow);
-	const size_t freed = free_log_drain(run, now_ns);
+	const size_t freed = drain_frees(run, now_ns);
 	*frees += freed;
 	if (copied + freed > registry->drain.most)
 		registry->drain.most = copied + freed;
@@ -54,7 +105,7 @@ size_t drain_all(struct registry *registry)
 
 	books_each_run(run, &registry->setup.intake->books) if (program_run_is_ready(run))
 	{
-		free_log_note(run);
+		drain_note_frees(run);
 		note_dumps(run);
 	}
 	if (registry->setup.probe->rings)
@@ -87,7 +138,7 @@ size_t drain_some(struct registry *registry, uint64_t budget_ns)
 			left = true;
 			break;
 		}
-		free_log_note(run);
+		drain_note_frees(run);
 		read_run(registry, run, clock_now_ns(), &frees);
 		run->drain.round = registry->drain.round;
 		in_time = clock_now_ns() - now < budget_ns;
@@ -104,7 +155,7 @@ void drain_run(struct registry *registry, struct program_run *run)
 		drain_all(registry);
 		return;
 	}
-	free_log_note(run);
+	drain_note_frees(run);
 	read_run(registry, run, clock_now_ns(), &frees);
 }
 

@@ -22,4 +22,14 @@ size_t drain_some(struct registry *registry, uint64_t budget_ns);
 void drain_run(struct registry *registry, struct program_run *run);
 void drain_ended(struct registry *registry);
 
+/*
+ * Of these: a program run's ring of frees (proto/region.h), read into the books of its processes. The ring
+ * only serves to know how long blocks lived: the slots say which blocks are live. An entry that is
+ * overwritten before it is read costs one lifetime and is counted in run->frees.lost. A free can be assigned
+ * to a site only once its sample is in the books, so there are two steps: drain_note_frees() before the rings
+ * are drained, drain_frees() after. Returns the number of frees.
+ */
+void drain_note_frees(struct program_run *run);
+size_t drain_frees(struct program_run *run, uint64_t now_ns);
+
 #endif

@@ -199,7 +199,7 @@ struct run_drain {
 	uint64_t round; /* the last one of drain_some() in which the run was read */
 };
 
-/* free_log.c: how far the ring of frees is read */
+/* drain.c: how far the ring of frees is read */
 struct run_frees {
 	uint64_t seen, noted, lost, stuck_ns;
 };

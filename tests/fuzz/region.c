@@ -10,7 +10,7 @@
  */
 #include "proto/buffer.h"
 #include "sampler/books/adoption.h"
-#include "sampler/books/free_log.h"
+#include "sampler/books/drain.h"
 #include "sampler/books/heap_view.h"
 #include "sampler/books/intake.h"
 #include "sampler/books/program_run.h"
@@ -201,10 +201,10 @@ static void read_all(struct program_run *run)
 	for (uint32_t i = 0; i < PLACES; i++)
 		if (program_run_meet(run, i, store))
 			adoption_begin(run->places.at[i]);
-	free_log_note(run);
+	drain_note_frees(run);
 	intake_buffers(&intake, run, UINT64_MAX);
 	walked_drain(run, false);
-	free_log_drain(run, 1000000);
+	drain_frees(run, 1000000);
 	for (uint32_t i = 0; i < PLACES; i++) {
 		struct process *process = run->places.at[i];
 		struct live_scan scan;

@@ -2,7 +2,7 @@
 /* arm64: qemu-aarch64 runs this test, too */
 /* Books, live_scan and frees against a shared region that the test fills in as the hook would. */
 #include "sampler/books/heap_view.h"
-#include "sampler/books/free_log.h"
+#include "sampler/books/drain.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -332,30 +332,30 @@ static void frees_become_lifetimes(void **state)
 	free_three(&w, &run, &process);
 	fixture_free(&w.region, 3, 9, 9, 500, 7); /* nothing is known of it */
 	atomic_store(head, 5);                    /* and one that is being written */
-	free_log_note(&run);
-	assert_int_equal(free_log_drain(&run, 1), 4);
+	drain_note_frees(&run);
+	assert_int_equal(drain_frees(&run, 1), 4);
 	assert_int_equal(heap_lifetimes(w.heap)->samples, 3);
 	assert_int_equal((int)heap_lifetimes(w.heap)->objects, 3);
 	assert_int_equal((int)heap_lifetimes(w.heap)->temporary_objects, 1);
 	assert_int_equal((int)heap_lifetimes(w.heap)->other_thread_objects, 1);
 	assert_int_equal(process.counters.frees_unknown, 1);
 	assert_int_equal(run.frees.lost, 0);
-	assert_int_equal(free_log_drain(&run, 50000000), 0);  /* patience */
-	assert_int_equal(free_log_drain(&run, 500000000), 0); /* its writer has died */
+	assert_int_equal(drain_frees(&run, 50000000), 0);  /* patience */
+	assert_int_equal(drain_frees(&run, 500000000), 0); /* its writer has died */
 	assert_int_equal(run.frees.lost, 1);
 	/* The ring went round: what was overwritten is counted. */
 	atomic_store(head, 5 + 3 * REGION_FREES);
-	free_log_note(&run);
-	free_log_drain(&run, 1);
-	free_log_drain(&run, 500000000);
+	drain_note_frees(&run);
+	drain_frees(&run, 1);
+	drain_frees(&run, 500000000);
 	assert_true(run.frees.lost >= 1 + 2 * REGION_FREES);
 	/* A hostile target turns it back, and forward as far as it goes. */
 	atomic_store(head, 0);
-	free_log_note(&run);
-	free_log_drain(&run, 1);
+	drain_note_frees(&run);
+	drain_frees(&run, 1);
 	atomic_store(head, UINT64_MAX);
-	free_log_note(&run);
-	free_log_drain(&run, 1);
+	drain_note_frees(&run);
+	drain_frees(&run, 1);
 	close_world(&w);
 }
 
@@ -377,8 +377,8 @@ static void temporaries_have_rows_of_their_own(void **state)
 			open_world(&w, labels[set]);
 			free_three(&w, &run, &process);
 			atomic_store(&region_header(&w.region)->frees_head, 3);
-			free_log_note(&run);
-			assert_int_equal(free_log_drain(&run, 1), 3);
+			drain_note_frees(&run);
+			assert_int_equal(drain_frees(&run, 1), 3);
 			count(&w, 3, 192);
 			assert_int_equal(live_scan_take(&live_scan, &w.region, 0), 0);
 			assert_int_equal(heap_view_make(&view, kind, w.heap, &live_scan), 0);
