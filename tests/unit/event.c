@@ -2,7 +2,7 @@
 /* Events as users write them; what is near to a word; tracepoints' names; the books of events. */
 #include "sampler/perf/event.h"
 #include "pprof/text/nearest.h"
-#include "sampler/books/event_book.h"
+#include "sampler/books/event_process.h"
 
 #include <errno.h>
 #include <setjmp.h>
