@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every process sampled for events, from the first record to the last profile: counters, rings, intake. */
+/*
+ * Every process sampled for events, from the first record in the counters' rings to the last profile.
+ *
+ * A sample has its stack in two pieces: the kernel's side as the kernel's own call chain, the user's as
+ * registers and a copy of the stack, to be unwound as the heap's samples are.
+ */
 #ifndef SAMPLER_BOOKS_EVENT_REGISTRY_H
 #define SAMPLER_BOOKS_EVENT_REGISTRY_H
 
-#include "sampler/books/event_intake.h"
+#include "sampler/books/event_process.h"
 #include "sampler/intake/launch.h"
+#include "sampler/perf/counters.h"
 
 struct event_registry_setup {
 	const struct event *events; /* these are borrowed */
@@ -22,7 +28,12 @@ struct event_registry_setup {
 struct event_registry {
 	struct event_registry_setup setup;
 	struct counters *counters;
-	struct event_intake intake;
+	struct event_processes subjects;
+	struct unwind_frame *frames;
+	uint64_t bad;     /* malformed records */
+	uint64_t sampled; /* subjects with at least one sample */
+	uint64_t throttled[EVENTS_MAX];
+	struct event_row sum[EVENTS_MAX]; /* of all subjects so far */
 	uint64_t sweep_ns;
 	bool stopped; /* sampling has been stopped */
 };

@@ -33,16 +33,16 @@ static int fill_job(const struct event_source *source, struct event_snapshot *sn
     const struct snapshot_order *order)
 {
 	struct event_job *job = &snapshot->jobs[event];
-	const struct event_intake *intake = &source->registry->intake;
+	const struct event_registry *registry = source->registry;
 	const struct target *target = &snapshot->subject->target;
 	const struct event_book *book = snapshot->subject->books[event];
 	char name[EVENT_TEXT_BYTES + 96], path[PATH_MAX];
 
-	job->event = &intake->events[event];
-	counters_read(source->registry->counters, event, &job->counters);
-	job->sum = intake->sum[event];
-	job->throttled = intake->throttled[event];
-	job->lost_here = intake->sampled <= 1 ? job->counters.lost : 0;
+	job->event = &registry->setup.events[event];
+	counters_read(registry->counters, event, &job->counters);
+	job->sum = registry->sum[event];
+	job->throttled = registry->throttled[event];
+	job->lost_here = registry->sampled <= 1 ? job->counters.lost : 0;
 	bool of_command = target->command && target->end != TARGET_EXEC;
 	if (!book && !(order->kind == SNAPSHOT_EXIT && of_command))
 		return 0;
@@ -72,8 +72,8 @@ static int take(struct snapshot_source *base, struct target *target, const struc
 	}
 	event_snapshot->base.unix_ns = clock_unix_ns();
 	event_snapshot->duration_ns = clock_now_ns() - target->start_ns;
-	event_snapshot->bad = source->registry->intake.bad;
-	event_snapshot->job_count = source->registry->intake.event_count;
+	event_snapshot->bad = source->registry->bad;
+	event_snapshot->job_count = source->registry->setup.event_count;
 	int error = 0;
 	for (size_t i = 0; i < event_snapshot->job_count && !error; i++)
 		error = fill_job(source, event_snapshot, i, order);

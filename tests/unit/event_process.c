@@ -53,9 +53,9 @@ static void a_thread_has_ended_and_its_process_lives(void **state)
 {
 	const struct launch launch = {.pid = 0};
 	struct memory_bound memory = {0};
-	struct event_registry r = {.setup = {.launch = &launch},
-	    .intake = {.subjects = {.modules = modules_new(4), .memory = &memory}}};
-	struct event_process *s = event_processes_add(&r.intake.subjects, getppid(), NULL, 0);
+	struct event_registry r = {
+	    .setup = {.launch = &launch}, .subjects = {.modules = modules_new(4), .memory = &memory}};
+	struct event_process *s = event_processes_add(&r.subjects, getppid(), NULL, 0);
 
 	assert_non_null(s);
 	s->exits = true;
@@ -64,8 +64,8 @@ static void a_thread_has_ended_and_its_process_lives(void **state)
 	event_registry_sweep(&r, true);
 	assert_false(s->exits);
 	assert_false(s->target.closed);
-	event_processes_fini(&r.intake.subjects);
-	modules_free(r.intake.subjects.modules);
+	event_processes_fini(&r.subjects);
+	modules_free(r.subjects.modules);
 }
 
 /* Enters `count` samples, each by a stack that never came before; returns how many were refused. */
