@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPLIT_COMMENTS_MAX = 8 };
+enum { FILE_COMMENTS_MAX = 8 };
 
 static const char no_address[] = "[no address left]"; /* a hostile target has left none for the frame */
 
@@ -35,8 +35,8 @@ struct symbolizer {
 	struct kernel_symbols *kernel; /* read when its first frame is found */
 	struct named_frame *frames;    /* by frame number */
 	struct profile_mappings *mappings;
-	unsigned split_count; /* files whose split debug info was mentioned */
-	uint32_t *path;       /* the array that symbolizer_stack returns */
+	unsigned file_comments; /* files of which was said what is missing */
+	uint32_t *path;         /* the array that symbolizer_stack returns */
 };
 
 /* Is the function the allocator's, or a wrapper of it: malloc, operator new, std::allocator? A heap profile
@@ -163,20 +163,31 @@ static bool read_names_of_generated(struct symbolizer *symbolizer)
 	return !error;
 }
 
-/* Says which inlined calls are missing. */
-static void note_split(struct symbolizer *symbolizer, const struct module *module)
+/* Says what is missing of one file: "WHAT of FILE WHY". */
+static void note_missing(
+    struct symbolizer *symbolizer, const struct module *module, const char *what, const char *why)
 {
 	const char *slash = strrchr(module->path, '/');
 	char text[256];
 
-	if (symbolizer->split_count++ >= SPLIT_COMMENTS_MAX)
+	if (symbolizer->file_comments++ >= FILE_COMMENTS_MAX)
 		return;
-	snprintf(text, sizeof(text),
-	    "inlined calls of %.100s are missing: they are in .dwo files, which were not found, or in a .dwp "
-	    "file",
-	    slash ? slash + 1 : module->path);
+	snprintf(text, sizeof(text), "%s of %.100s %s", what, slash ? slash + 1 : module->path, why);
 	utf8_disarm(text, strlen(text));
 	profile_add_comment(symbolizer->profile, text);
+}
+
+static void note_unread(struct symbolizer *symbolizer, const struct module *module, int error)
+{
+	const char *why = "have no names: heaptap could not read its file";
+
+	if (error == -ENOENT)
+		why = "have no names: its file was removed before heaptap could open it";
+	else if (error == -ESTALE)
+		why = "have no names: its file was replaced before heaptap could open it";
+	else if (error == -EACCES || error == -EPERM)
+		why = "have no names: heaptap may not read its file";
+	note_missing(symbolizer, module, "functions", why);
 }
 
 /* Names all frames of one file in one batch. */
@@ -197,9 +208,10 @@ static int name_module(struct symbolizer *symbolizer, struct module *module)
 		addresses[count] = frame->vaddr;
 		numbers[count++] = i;
 	}
+	const int fd = module->vdso ? -1 : module_fd(module);
 	struct symbol_facts facts;
 	const struct symbol_file file = {
-	    .fd = module->vdso ? -1 : module_fd(module),
+	    .fd = fd,
 	    .path = module->vdso ? "[vdso]" : module->path,
 	    .build_id = module->file.build_id_len ? module->file.build_id : NULL,
 	    .build_id_bytes = module->file.build_id_len,
@@ -207,8 +219,11 @@ static int name_module(struct symbolizer *symbolizer, struct module *module)
 	};
 	if (!error)
 		error = symbols_resolve(symbolizer->source.symbols, &file, addresses, count, results, &facts);
+	if (!error && fd < 0 && !module->vdso && count && symbolizer->source.detail != SYMBOL_RAW)
+		note_unread(symbolizer, module, fd);
 	if (!error && facts.split)
-		note_split(symbolizer, module);
+		note_missing(symbolizer, module, "inlined calls",
+		    "are missing: they are in .dwo files, which were not found, or in a .dwp file");
 	for (uint32_t i = 0; i < count && !error; i++) {
 		symbolizer->frames[numbers[i]].of_program =
 		    profile_mappings_is_program(symbolizer->mappings, module);

@@ -112,6 +112,26 @@ serve() {
   "$heaptap" check "$1" || fail 'not valid'
 }
 
+# The program and its library have been removed before the sampler gets a CPU: it stands still meanwhile. The bytes stay, and
+# why there is no name is said.
+test_removed_before_the_sampler_looks() {
+  make_programs
+  gcc -O1 -g -o brief -xc - -L. -lplug -Wl,-rpath,'$ORIGIN' <<'C'
+void plug_entry(int count);
+int main(void) { plug_entry(1000); return 0; }
+C
+  mkdir away
+  cp brief libplug.so away/
+  chmod -R a+rwX away
+  unprivileged "$heaptap" record -q -i 0 -p 1 -o out/ sh -c 'sampler=${HEAPTAP#/proc/}; sampler=${sampler%%/*}
+    kill -STOP $sampler; ./away/brief; rm -r away/*; kill -CONT $sampler'
+  profile=$(echo out/*.brief.*exit*)
+  "$heaptap" check "$profile" || fail 'not valid'
+  equal 90000 "$(bytes_of "$profile" 'libplug\.so\+0x[0-9a-f]+')" bytes
+  comment_of "$profile" | grep -qx 'functions of libplug.so have no names: its file was removed before heaptap could open it' ||
+    { comment_of "$profile" >&2; fail 'not said'; }
+}
+
 # A package upgrade under a running service: the file was open already, so nothing is lost.
 test_replaced_under_a_service() {
   make_programs
