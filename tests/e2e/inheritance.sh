@@ -143,9 +143,27 @@ fcntl.lockf(9, fcntl.LOCK_SH, 50, 200)" python3 holds.py
   matches '^250 free to write free to read' recorded
 }
 
-# Somebody waits for the lock: he does not get it while it is handed over.
+# Somebody waits for the lock: he does not get it while it is handed over, which is made to take long.
 test_a_record_lock_that_another_waits_for() {
   supervisor
+  cat >slow.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <unistd.h>
+int fcntl(int fd, int command, ...) {
+	va_list list;
+	va_start(list, command);
+	void *argument = va_arg(list, void *);
+	va_end(list);
+	int result = ((int (*)(int, int, void *))dlsym(RTLD_NEXT, "fcntl"))(fd, command, argument);
+	if (command == F_SETLK && ((struct flock *)argument)->l_type == F_UNLCK) usleep(300 * 1000);
+	return result;
+}
+C
+  gcc -shared -fPIC -o slow.so slow.c
+  preload_heaptap "$PWD/slow.so"
   cat >waits.py <<'P'
 import fcntl, os
 file = os.open('locked', os.O_CREAT | os.O_RDWR)

@@ -73,7 +73,7 @@ static void command_exec(struct front *front, int channel)
 	int error = 0;
 	char go;
 
-	inheritance_receive(&front->inheritance);
+	inheritance_receive(&front->inheritance, argv[0]);
 	/* End of file instead of a byte: the front was killed, and COMMAND with it. */
 	if (send(channel, &error, sizeof(error), MSG_NOSIGNAL) < 0 || read(channel, &go, 1) != 1)
 		_exit(STATUS_CANNOT_EXEC);

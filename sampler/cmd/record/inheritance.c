@@ -141,12 +141,12 @@ void inheritance_take(struct inheritance *inheritance)
 	set_locks(inheritance, F_RDLCK);
 }
 
-void inheritance_receive(const struct inheritance *inheritance)
+void inheritance_receive(const struct inheritance *inheritance, const char *command)
 {
 	for (size_t i = 0; i < INHERITANCE_TIMERS; i++)
 		setitimer(timer_kinds[i], &inheritance->timers[i], NULL);
 	if (inheritance->scheduling.bytes && receive_scheduling(&inheritance->scheduling) != 0)
-		log_line("COMMAND does not get its scheduling (SCHED_RESET_ON_FORK): %m");
+		log_line("%s does not get its scheduling (SCHED_RESET_ON_FORK): %m", command);
 	set_locks(inheritance, F_RDLCK);
 }
 

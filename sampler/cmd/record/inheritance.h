@@ -70,7 +70,7 @@ bool inheritance_has_children(void);
 void inheritance_take(struct inheritance *inheritance);
 
 /* In COMMAND's process. */
-void inheritance_receive(const struct inheritance *inheritance);
+void inheritance_receive(const struct inheritance *inheritance, const char *command);
 
 /* In the front, after inheritance_receive(): gives up what COMMAND's process has now. */
 void inheritance_release(const struct inheritance *inheritance);
