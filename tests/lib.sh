@@ -180,6 +180,11 @@ sums() {
   echo $sum
 }
 
+# missed_programs FILE: how many programs found no region or did not finish attaching, by what FILE says
+missed_programs() {
+  grep -oE '[0-9]+ programs? (without a free region|that did not finish)' "$1" | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
 # comment_of PROFILE: its comments, one per line
 comment_of() {
   go tool pprof -comments "$1" 2>/dev/null

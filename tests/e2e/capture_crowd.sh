@@ -30,7 +30,7 @@ test_a_crowd_is_profiled_whole() {
     ! awk -v share="$(share_of '^(keep|waste)$' all.pb.gz)" 'BEGIN { exit !(share >= 25) }' || break
   done
   members=$(find out -name 'heaptap.capture_crowd.*.exit.pb.gz' | wc -l)
-  missed=$(sed -n 's/.*not profiled: \([0-9]*\) programs without a free region, \([0-9]*\) that.*/\1 \2/p' err | awk 'END { print $1 + $2 }')
+  missed=$(missed_programs err)
   # the one that starts them has an exit profile too
   [ $((count + 1)) = $((members + missed)) ] || cat err >&2
   equal $((count + 1)) $((members + missed)) 'profiles, and programs counted as missed'

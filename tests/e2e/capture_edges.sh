@@ -306,7 +306,7 @@ test_worker_does_not_see_its_masters_stacks() {
 test_no_room_is_said() {
   (ulimit -v 430000 && record -o out.d/ "$edges" hole) 2>err || [ $? = 77 ] || fail "status $?"
   matches 'no profile of .*: its limit of address space' err
-  matches 'not profiled: .* and 1 more: its limit of address space' err
+  matches 'not profiled: .*1 program: its limit of address space' err
   record -o shell.d/ sh -c "ulimit -v 400000; $edges hole" 2>err || [ $? = 77 ] || fail "status $?"
-  matches 'and 1 more: its limit of address space' err
+  matches 'not profiled: .*1 program: its limit of address space' err
 }

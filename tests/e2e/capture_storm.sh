@@ -11,9 +11,9 @@ quick_profiles() {
 
 # unserved FILE: what that text says of programs that found no region, or gave up waiting before theirs came
 unserved() {
-  sed -n -e 's/.*not profiled: \([0-9]*\) programs without a free region, \([0-9]*\) that did not finish.*/\1 \2/p' \
-    -e 's/.*dropped at the region socket: \([0-9]*\) connections that had sent nothing.*/\1/p' "$1" |
-    awk '{ sum += $1 + $2 } END { print sum + 0 }'
+  local dropped
+  dropped=$(sed -n 's/.*dropped at the region socket: \([0-9]*\) connection.*/\1/p' "$1" | tail -n 1)
+  echo $(($(missed_programs "$1") + ${dropped:-0}))
 }
 
 # accounts_for COUNT PID: profiles and missed programs are that many; sets missed

@@ -38,7 +38,7 @@ test_bubblewrap() {
 
 # named FILE: with the true reason
 named() {
-  matches 'not profiled: 1 processes after an exec; the last .*sleep.*, which is not profiled: it runs in a network namespace of its own' "$1"
+  matches 'not profiled: 1 process after an exec; the last .*sleep.*, which is not profiled: it runs in a network namespace of its own' "$1"
 }
 
 test_without_our_tmp_the_reason_is_named() {
@@ -59,5 +59,5 @@ test_a_static_child_is_named() {
   echo 'int sleep(int); int main(void) { return sleep(1); }' >static.c
   gcc -static static.c -o static || skip 'no static libc'
   record -p 1 -o out/ sh -c './static; true' 2>err || fail "status $?: $(cat err)"
-  matches 'not profiled: 1 processes after an exec; the last .*/static \(pid [0-9]+\), which is not profiled: it is statically linked' err
+  matches 'not profiled: 1 process after an exec; the last .*/static \(pid [0-9]+\), which is not profiled: it is statically linked' err
 }

@@ -28,7 +28,7 @@ EOF
   for attempt in 1 2 3 4 5; do
     rm -rf out cache
     record -p 1K -o out/ sh both.sh 2>err
-    grep -q 'not profiled: [0-9]* programs' err || break
+    grep -q 'not profiled: [0-9]* program' err || break
   done
   victim=$(only out/heaptap.victim.*.exit.pb.gz)
   forger=$(only out/heaptap.trust_borrow.*.exit.pb.gz)

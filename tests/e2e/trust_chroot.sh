@@ -56,7 +56,7 @@ test_no_proc_in_a_chroot() {
   touch root/go
   wait $front || [ $? = 7 ] || fail "status $?: $(cat err)"
   ! grep -q 'backend uprobe is not available' err || skip 'no uprobes here'
-  matches 'not profiled: 1 processes after an exec; the last executed .*outlive, which is not profiled: .*no /proc' err
+  matches 'not profiled: 1 process after an exec; the last executed .*outlive, which is not profiled: .*no /proc' err
 }
 
 a_root_without_the_library() {
@@ -83,7 +83,7 @@ test_no_library_in_a_chroot() {
   touch root/go
   wait $front || [ $? = 7 ] || fail "status $?: $(cat err)"
   matches 'ERROR: ld.so: .*libheaptap.so.* cannot be preloaded' err
-  matches 'not profiled: 1 processes after an exec; .*outlive, which is not profiled: libheaptap.so is not at its path in the root' err
+  matches 'not profiled: 1 process after an exec; .*outlive, which is not profiled: libheaptap.so is not at its path in the root' err
 }
 
 test_the_librarys_folder_in_a_chroot() {

@@ -77,11 +77,11 @@ test_a_child_with_thread() {
     equal $faulty "$(status_of record -q -b $backend -p 1 sh -c './program x; exit $?')" "status of a faulty program, $backend"
     matches 'ThreadSanitizer: heap-use-after-free' err
     equal 7 "$(status_of record -b $backend -p 1 -o prof/ sh -c './program; exit $?')" "exit status, $backend, not quiet"
-    matches "not profiled: 0 .*, and 1 more: the runtime of gcc's ThreadSanitizer must be ready" err
+    matches "not profiled: 1 program: the runtime of gcc's ThreadSanitizer must be ready" err
   done
   # A forked child of bash has samples of its own before it executes the program.
   status_of record -p 1 -o prof/ bash -c 'for i in 1 2 3; do ./program; done; true' >/dev/null
-  matches 'and 3 more: the runtime of gcc.s ThreadSanitizer must be ready before the library is$' err
+  matches 'not profiled: 3 programs, the last one: the runtime of gcc.s ThreadSanitizer must be ready before the library is$' err
 }
 
 # What the session leads to may be any file, in another pid namespace: whoever says in it why it is not profiled looks first.
