@@ -2,6 +2,7 @@
 #include "sampler/books/executed.h"
 
 #include "pprof/text/clock.h"
+#include "pprof/text/utf8.h"
 #include "sampler/books/process_identity.h"
 #include "sampler/inject/preload_check.h"
 #include "sampler/inject/preload_library.h"
@@ -231,9 +232,7 @@ static void note(struct process *process, const char *program, const char *why, 
 
 	snprintf(target->unprofiled, sizeof(target->unprofiled), "executed %s" EXECUTED_UNSEEN "%s", program,
 	    why ? why : "it has not loaded " PRELOAD_LIBRARY_NAME);
-	/* The name goes into texts and is hostile. */
-	for (char *c = target->unprofiled; *c; c++)
-		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+	utf8_disarm(target->unprofiled, strlen(target->unprofiled)); /* the name is hostile */
 	process->executed.noted_ns = time_ns;
 }
 

@@ -4,6 +4,7 @@
 #include "pprof/table/array.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
+#include "pprof/text/utf8.h"
 #include "sampler/books/books.h"
 #include "sampler/books/executed.h"
 #include "sampler/books/program_run.h"
@@ -42,10 +43,9 @@ static void note(struct program_run *run, pid_t pid, const char *comm)
 	if (proc_read_exe(pid, path, sizeof(path)) <= 0)
 		snprintf(path, sizeof(path), "%s", comm ? comm : name);
 	proc_strip_deleted(path);
-	for (char *c = path; *c; c++)
-		*c = *c >= ' ' && *c <= '~' ? *c : '?';
 	u->count++;
 	snprintf(u->last, sizeof(u->last), "%.200s (pid %d)", path, (int)pid);
+	utf8_disarm(u->last, strlen(u->last));
 }
 
 /* ---- by looks */
@@ -107,8 +107,6 @@ static void count_unprofiled(struct unprofiled *unprofiled, struct unfollowed_ch
 	child->done = true;
 	snprintf(text, sizeof(text), "%s (pid %d)" EXECUTED_UNSEEN "%s", child->program, (int)child->pid,
 	    child->why ? child->why : "it has not loaded " PRELOAD_LIBRARY_NAME);
-	for (char *c = text; *c; c++)
-		*c = *c >= ' ' && *c <= '~' ? *c : '?';
 	unprofiled_note_executed(unprofiled, text);
 }
 

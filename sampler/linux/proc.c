@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/proc.h"
 
+#include "pprof/text/utf8.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -107,8 +109,7 @@ void proc_read_comm(pid_t pid, char name[PROC_COMM_BYTES])
 	if (proc_read(pid, "comm", name, PROC_COMM_BYTES) <= 0)
 		strcpy(name, "?");
 	name[strcspn(name, "\n")] = '\0';
-	for (char *c = name; *c; c++)
-		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+	utf8_disarm(name, strlen(name));
 }
 
 int proc_each_thread(pid_t pid, int (*visit)(void *context, pid_t tid), void *context)
