@@ -19,7 +19,7 @@ O     := $(O)
 .PHONY: all programs help demo demo-run clean
 
 ## all: build/heaptap (command line and sampler), build/heaptap-push, build/heaptap-serve, the libraries in programs
-##      (build/libheaptap.so, preloaded, and build/libheaptap-attach.so, for those that run already), and their manual page
+##      (build/libheaptap.so, preloaded, and build/libheaptap-attach.so, for those that run already), and the manual pages
 all: programs docs
 
 include packages.mk

@@ -19,8 +19,12 @@ TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 
 # ---- what `make` writes from the tables of commands and options, so that `make install` runs nothing that was built
 
-DOCS := $(addprefix $(O)/,heaptap.1 heaptap.bash _heaptap heaptap.fish)
+PAGES := $(patsubst docs/man/%.in,%,$(sort $(wildcard docs/man/*.in)))
+DOCS  := $(addprefix $(O)/,$(PAGES:%=man/%) heaptap.bash _heaptap heaptap.fish)
 docs: $(DOCS)
+# Commands that the page of another command describes: COMMAND:PAGE
+PAGE_LINKS := snapshot:record.1 events:record.1 adopt:attach.1 detach:attach.1 diff:report.1 export:report.1 ls:merge.1 symbolize:merge.1 \
+	check:merge.1 completion:doctor.1 enable:daemon.8 disable:daemon.8 status:daemon.8
 
 # Which heaptap writes it: that of this build, or of a build for this machine where it is for another (HOSTCC).
 HOSTCC ?= cc
@@ -30,7 +34,8 @@ build-native/heaptap:
 	@$(MAKE) --no-print-directory O=build-native CC='$(HOSTCC)' AR=ar CFLAGS=-O0 SAN= PKG_CONFIG= build-native/heaptap
 endif
 
-$(O)/heaptap.1: sampler/cmd/cli/heaptap.1.in $(NATIVE)/heaptap
+$(O)/man/%: docs/man/%.in $(NATIVE)/heaptap
+	@mkdir -p $(@D)
 	$(call quiet,MAN,$@)$(NATIVE)/heaptap completion man <$< >$@
 $(O)/heaptap.bash: $(NATIVE)/heaptap
 	$(call quiet,BASH,$@)$< completion bash >$@
@@ -43,15 +48,18 @@ $(O)/heaptap.fish: $(NATIVE)/heaptap
 put = install -d '$(DESTDIR)$(2)' && install -m $(1) -t '$(DESTDIR)$(2)' $(3)
 # $(call put_as,MODE,FILE,FOLDER,NAME)
 put_as = install -d '$(DESTDIR)$(3)' && install -m $(1) '$(2)' '$(DESTDIR)$(3)/$(4)'
+# $(call page_links,ACTION): for each link, with the shell's section, page and link
+page_links = for pair in $(PAGE_LINKS); do page=heaptap-$${pair\#*:}; section=$${page\#\#*.}; link=heaptap-$${pair%%:*}.$$section; $(1); done
 UNITS := $(addprefix contrib/systemd/,heaptapd.service heaptap-push.service)
 
-## install: programs, libraries, header, manual page, completions, systemd's units, users and folders below PREFIX, and
+## install: programs, libraries, header, manual pages, completions, systemd's units, users and folders below PREFIX, and
 ##          heaptap.conf in /etc/heaptap unless there is a heaptap.conf (DESTDIR is honoured)
 install: all
 	$(call put,755,$(BINDIR),$(O)/heaptap)
 	$(call put,755,$(LIBDIR),$(O)/libheaptap.so $(ATTACH_LIB) $(O)/heaptap-push $(O)/heaptap-serve)
 	$(call put,644,$(INCDIR),proto/heaptap.h)
-	$(call put,644,$(MANDIR)/man1,$(O)/heaptap.1)
+	$(foreach section,1 5 8,$(call put,644,$(MANDIR)/man$(section),$(addprefix $(O)/man/,$(filter %.$(section),$(PAGES)))) &&) true
+	$(call page_links,ln -sf "$$page" '$(DESTDIR)$(MANDIR)'"/man$$section/$$link")
 	$(call put_as,644,$(O)/heaptap.bash,$(BASHDIR),heaptap)
 	$(call put,644,$(ZSHDIR),$(O)/_heaptap)
 	$(call put,644,$(FISHDIR),$(O)/heaptap.fish)
@@ -63,9 +71,11 @@ install: all
 
 ## uninstall: the reverse; a heaptap.conf that was changed stays
 uninstall:
-	rm -f $(patsubst %,'$(DESTDIR)%',$(BINDIR)/heaptap $(INCDIR)/heaptap.h $(MANDIR)/man1/heaptap.1 $(BASHDIR)/heaptap \
+	rm -f $(patsubst %,'$(DESTDIR)%',$(BINDIR)/heaptap $(INCDIR)/heaptap.h $(BASHDIR)/heaptap \
 		$(ZSHDIR)/_heaptap $(FISHDIR)/heaptap.fish $(UNITS:contrib/systemd/%=$(UNITDIR)/%) $(SYSUSERSDIR)/heaptap.conf \
 		$(TMPFILESDIR)/heaptap.conf $(addprefix $(LIBDIR)/,libheaptap.so libheaptap-attach.so heaptap-push heaptap-serve))
+	rm -f $(foreach page,$(PAGES),'$(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(page)))/$(page)')
+	$(call page_links,rm -f '$(DESTDIR)$(MANDIR)'"/man$$section/$$link")
 	! cmp -s contrib/heaptap.conf '$(DESTDIR)$(CONFDIR)/heaptap.conf' || rm '$(DESTDIR)$(CONFDIR)/heaptap.conf'
 	-rmdir '$(DESTDIR)$(LIBDIR)'
 	[ ! -d '$(DESTDIR)$(CONFDIR)' ] || rmdir --ignore-fail-on-non-empty '$(DESTDIR)$(CONFDIR)'

@@ -4,7 +4,9 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/completion.h"
+#include "sampler/cmd/cli/help.h"
 #include "sampler/cmd/cli/options.h"
+#include "sampler/cmd/cli/options_rows.h"
 #include "sampler/cmd/cli/unknown_command.h"
 #include "sampler/cmd/record/end_summary.h"
 #include "sampler/cmd/record/pusher.h"
@@ -52,20 +54,68 @@ static const struct command commands[] = {
         .bit = COMMAND_SNAPSHOT,
         .synopsis = "PID... | --session PID | --service NAME | --all",
         .mixed = true,
-        .summary = "write snapshots of profiled processes now, and print their paths",
+        .summary = "write snapshots of profiled processes now",
         .run = snapshot_client_run,
         .examples = "heaptap snapshot $(pidof redis-server)\n"
                     "heaptap snapshot --all"},
-    {.name = "status",
-        .group = COMMAND_ALWAYS_ON,
-        .bit = COMMAND_STATUS,
-        .synopsis = "[OPTIONS] [PID | SERVICE]...",
+    {.name = "events",
+        .bit = COMMAND_EVENTS,
+        .synopsis = "[REGEX]",
+        .summary = "list the perf events that record -e can sample here",
+        .run = event_list_run,
+        .examples = "heaptap events\n"
+                    "heaptap events 'clock|fault'"},
+    {.name = "report",
+        .group = COMMAND_LOOK,
+        .bit = COMMAND_REPORT,
+        .synopsis = "[OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
-        .summary = "show what the daemon profiles: what is in use, what grows",
-        .run = status_command_run,
-        .examples = "heaptap status\n"
-                    "heaptap status redis-server\n"
-                    "heaptap status --json | jq '.processes[] | select(.growth == \"grows\")'"},
+        .summary = "show what is in a profile: tables, call tree, leaks",
+        .run = report_run,
+        .examples = "heaptap report heaptap.server.4711.peak.pb.gz\n"
+                    "heaptap report --leaks heaptap.server.4711.exit.pb.gz\n"
+                    "heaptap report --fail-on growth FOLDER\n"
+                    "heaptap report redis-server@14:30"},
+    {.name = "diff",
+        .group = COMMAND_LOOK,
+        .bit = COMMAND_DIFF,
+        .synopsis = "[OPTIONS] BASE NEW | [FOLDER]",
+        .mixed = true,
+        .summary = "show what changed between profiles, folders or sessions",
+        .run = diff_run,
+        .examples = "heaptap diff before.pb.gz after.pb.gz\n"
+                    "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz\n"
+                    "heaptap diff redis-server@2h redis-server"},
+    {.name = "export",
+        .group = COMMAND_LOOK,
+        .bit = COMMAND_EXPORT,
+        .synopsis = "-f FORMAT [OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
+        .mixed = true,
+        .summary = "write a profile in the format of another tool",
+        .run = export_run,
+        .examples = "heaptap export -f flamegraph -o heap.html heaptap.server.4711.peak.pb.gz\n"
+                    "heaptap export -f folded server.exit.pb.gz | flamegraph.pl >heap.svg"},
+    {.name = "serve",
+        .group = COMMAND_LOOK,
+        .bit = COMMAND_SERVE,
+        .synopsis = "[OPTIONS] [STORE | PROFILE | FOLDER]...",
+        .mixed = true,
+        .summary = "show live heaps in a browser, and /debug/pprof to scrapers",
+        .run = web_server_run,
+        .examples = "heaptap serve      # what is recorded now, and what the daemon profiles\n"
+                    "heaptap serve --listen 127.0.0.1:8080 profiles/\n"
+                    "heaptap serve --listen 0.0.0.0:7337 --token-file token\n"
+                    "ssh -L 7337:127.0.0.1:7337 HOST    # shows the heaptap serve of HOST here\n"
+                    "heaptap serve & go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
+    {.name = "daemon",
+        .group = COMMAND_ALWAYS_ON,
+        .bit = COMMAND_DAEMON,
+        .synopsis = "[OPTIONS]",
+        .summary = "profile each program that loads the library, all day",
+        .run = daemon_run,
+        .examples = "heaptap daemon\n"
+                    "heaptap daemon --check\n"
+                    "heaptap daemon --config ./heaptap.conf --store ./profiles -v"},
     {.name = "enable",
         .group = COMMAND_ALWAYS_ON,
         .bit = COMMAND_ENABLE,
@@ -80,64 +130,40 @@ static const struct command commands[] = {
         .bit = COMMAND_DISABLE,
         .synopsis = "[OPTIONS] [UNIT]... | --now",
         .mixed = true,
-        .summary = "undo enable for these units; without operands, for all units",
+        .summary = "undo enable, for these units or for all",
         .run = disable_command_run,
         .examples = "heaptap disable redis-server\n"
                     "heaptap disable --now"},
-    {.name = "adopt",
-        .group = COMMAND_REPAIR,
-        .bit = COMMAND_ADOPT,
-        .synopsis = "[OPTIONS] PID",
-        .operand = "PID",
-        .summary = "continue to profile a process whose sampler has died",
-        .run = session_adopt,
-        .examples = "heaptap adopt 4711\n"
-                    "heaptap adopt -o profiles/ 4711"},
-    {.name = "daemon",
+    {.name = "status",
         .group = COMMAND_ALWAYS_ON,
-        .bit = COMMAND_DAEMON,
-        .synopsis = "[OPTIONS]",
-        .summary = "profile every program on this machine that carries the library",
-        .run = daemon_run,
-        .examples = "heaptap daemon\n"
-                    "heaptap daemon --check\n"
-                    "heaptap daemon --config ./heaptap.conf --store ./profiles -v"},
-    {.name = "detach",
-        .group = COMMAND_REPAIR,
-        .bit = COMMAND_DETACH,
-        .synopsis = "PID",
-        .operand = "PID",
-        .summary = "take the hooks out of a process whose sampler has died",
-        .run = session_detach,
-        .examples = "heaptap detach 4711\n"
-                    "heaptap detach $(pidof redis-server)"},
-    {.name = "report",
-        .bit = COMMAND_REPORT,
+        .bit = COMMAND_STATUS,
+        .synopsis = "[OPTIONS] [PID | SERVICE]...",
+        .mixed = true,
+        .summary = "show what the daemon profiles: what is in use, what grows",
+        .run = status_command_run,
+        .examples = "heaptap status\n"
+                    "heaptap status redis-server\n"
+                    "heaptap status --json | jq '.processes[] | select(.growth == \"grows\")'"},
+    {.name = "push",
+        .group = COMMAND_ALWAYS_ON,
+        .bit = COMMAND_PUSH,
+        .synopsis = "[OPTIONS] PROFILE | FOLDER... | --follow [FOLDER]...",
+        .mixed = true,
+        .summary = "send profiles to Pyroscope, Parca or OTLP",
+        .run = pusher_run,
+        .examples = "heaptap push --to pyroscope+http://localhost:4040 profiles/\n"
+                    "heaptap push --follow --to parca+https://parca.example.org profiles/\n"
+                    "heaptap push --follow --config /etc/heaptap/heaptap.conf"},
+    {.name = "ls",
+        .group = COMMAND_FILES,
+        .bit = COMMAND_LS,
         .synopsis = "[OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
         .mixed = true,
-        .summary = "show what is in a profile: tables, call tree, leaks",
-        .run = report_run,
-        .examples = "heaptap report heaptap.server.4711.peak.pb.gz\n"
-                    "heaptap report --leaks heaptap.server.4711.exit.pb.gz\n"
-                    "heaptap report --fail-on growth FOLDER\n"
-                    "heaptap report redis-server@14:30"},
-    {.name = "diff",
-        .bit = COMMAND_DIFF,
-        .synopsis = "[OPTIONS] BASE NEW | [FOLDER]",
-        .mixed = true,
-        .summary = "show what changed between two profiles, folders or sessions",
-        .run = diff_run,
-        .examples = "heaptap diff before.pb.gz after.pb.gz\n"
-                    "heaptap diff --sort alloc --fail-over 10M old.pb.gz new.pb.gz\n"
-                    "heaptap diff redis-server@2h redis-server"},
-    {.name = "export",
-        .bit = COMMAND_EXPORT,
-        .synopsis = "-f FORMAT [OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
-        .mixed = true,
-        .summary = "write a profile in the format of another tool",
-        .run = export_run,
-        .examples = "heaptap export -f flamegraph -o heap.html heaptap.server.4711.peak.pb.gz\n"
-                    "heaptap export -f folded server.exit.pb.gz | flamegraph.pl >heap.svg"},
+        .summary = "list sessions, their processes and profiles",
+        .run = ls_run,
+        .examples = "heaptap ls\n"
+                    "heaptap ls -v profiles/\n"
+                    "heaptap ls /var/lib/heaptap/store"},
     {.name = "merge",
         .group = COMMAND_FILES,
         .bit = COMMAND_MERGE,
@@ -153,58 +179,20 @@ static const struct command commands[] = {
         .synopsis = "[OPTIONS] PROFILE | FOLDER...",
         .operand = "PROFILE",
         .mixed = true,
-        .summary = "look up the names that a profile of record --symbols raw lacks",
+        .summary = "look up the names that record --symbols raw left out",
         .run = symbolize_run,
         .examples = "heaptap symbolize profiles/\n"
                     "heaptap symbolize --debuginfod -o named.pb.gz raw.pb.gz"},
-    {.name = "ls",
-        .group = COMMAND_FILES,
-        .bit = COMMAND_LS,
-        .synopsis = "[OPTIONS] [PROFILE | FOLDER | SERVICE[@TIME]]...",
-        .mixed = true,
-        .summary = "list sessions, their processes and profiles, the newest first",
-        .run = ls_run,
-        .examples = "heaptap ls\n"
-                    "heaptap ls -v profiles/\n"
-                    "heaptap ls /var/lib/heaptap/store"},
     {.name = "check",
         .group = COMMAND_FILES,
         .bit = COMMAND_CHECK,
         .synopsis = "[OPTIONS] PROFILE | FOLDER | SERVICE[@TIME]...",
         .operand = "PROFILE",
         .mixed = true,
-        .summary = "report what is wrong with a profile that other tools reject",
+        .summary = "say why other tools reject a profile",
         .run = check_run,
         .examples = "heaptap check *.pb.gz\n"
                     "heaptap check --strict profile.pb.gz"},
-    {.name = "push",
-        .group = COMMAND_ALWAYS_ON,
-        .bit = COMMAND_PUSH,
-        .synopsis = "[OPTIONS] PROFILE | FOLDER... | --follow [FOLDER]...",
-        .mixed = true,
-        .summary = "send profiles to Pyroscope, Parca or OTLP",
-        .run = pusher_run,
-        .examples = "heaptap push --to pyroscope+http://localhost:4040 heaptap.server.4711.*.pb.gz\n"
-                    "heaptap push --follow --to parca+https://parca.example.org profiles/\n"
-                    "heaptap push --follow --config /etc/heaptap/heaptap.conf"},
-    {.name = "serve",
-        .bit = COMMAND_SERVE,
-        .synopsis = "[OPTIONS] [STORE | PROFILE | FOLDER]...",
-        .mixed = true,
-        .summary = "show live heaps in a browser, and /debug/pprof to scrapers",
-        .run = web_server_run,
-        .examples = "heaptap serve                      # what is recorded now, and the daemon's\n"
-                    "heaptap serve --listen 127.0.0.1:8080 profiles/\n"
-                    "heaptap serve --listen 0.0.0.0:7337 --token-file token\n"
-                    "ssh -L 7337:127.0.0.1:7337 HOST    # to browse the heaptap serve of HOST here\n"
-                    "heaptap serve & go tool pprof http://127.0.0.1:7337/debug/pprof/heap"},
-    {.name = "events",
-        .bit = COMMAND_EVENTS,
-        .synopsis = "[REGEX]",
-        .summary = "list the perf events that record -e can sample here",
-        .run = event_list_run,
-        .examples = "heaptap events\n"
-                    "heaptap events 'clock|fault'"},
     {.name = "doctor",
         .group = COMMAND_REPAIR,
         .bit = COMMAND_DOCTOR,
@@ -214,6 +202,24 @@ static const struct command commands[] = {
         .examples = "heaptap doctor\n"
                     "heaptap doctor ./server\n"
                     "heaptap doctor 4711"},
+    {.name = "adopt",
+        .group = COMMAND_REPAIR,
+        .bit = COMMAND_ADOPT,
+        .synopsis = "[OPTIONS] PID",
+        .operand = "PID",
+        .summary = "continue to profile a process whose sampler has died",
+        .run = session_adopt,
+        .examples = "heaptap adopt 4711\n"
+                    "heaptap adopt -o profiles/ 4711"},
+    {.name = "detach",
+        .group = COMMAND_REPAIR,
+        .bit = COMMAND_DETACH,
+        .synopsis = "PID",
+        .operand = "PID",
+        .summary = "take the hooks out of a process whose sampler has died",
+        .run = session_detach,
+        .examples = "heaptap detach 4711\n"
+                    "heaptap detach $(pidof redis-server)"},
     {.name = "completion",
         .group = COMMAND_REPAIR,
         .bit = COMMAND_COMPLETION,
@@ -236,28 +242,6 @@ static const struct command *command_find(const char *name)
 	return NULL;
 }
 
-static void usage_print(FILE *out)
-{
-	static const char *const headings[COMMAND_GROUPS] = {[COMMAND_USE] = "to use",
-	    [COMMAND_ALWAYS_ON] = "always on, for services",
-	    [COMMAND_FILES] = "files of profiles",
-	    [COMMAND_REPAIR] = "set up and repair"};
-
-	fprintf(out,
-	    "usage: heaptap COMMAND [OPTIONS] ...\n"
-	    "       heaptap ./PROGRAM [ARG...]    (short for: heaptap record ./PROGRAM)\n"
-	    "       heaptap help COMMAND | --help | --version\n\n"
-	    "start here:\n"
-	    "  heaptap record ./server --its-options    until it ends, or Ctrl-C\n"
-	    "  heaptap report                           what it held, and where\n");
-	for (int group = 0; group < COMMAND_GROUPS; group++) {
-		fprintf(out, "\n%s:\n", headings[group]);
-		for (size_t i = 0; i < COMMAND_COUNT; i++)
-			if ((int)commands[i].group == group)
-				fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
-	}
-}
-
 static int fail_unknown(const char *word)
 {
 	unknown_command_say(word, commands, COMMAND_COUNT);
@@ -265,16 +249,15 @@ static int fail_unknown(const char *word)
 }
 
 /* `heaptap help`, `heaptap help record` */
-static int help_run(const char *name)
+static int help_say(const char *name)
 {
 	const struct command *command = name ? command_find(name) : NULL;
 
 	if (name && !command && strcmp(name, "help") != 0 && strcmp(name, "version") != 0)
 		return fail_unknown(name);
 	if (command)
-		options_help(stdout, command);
-	else
-		usage_print(stdout);
+		return help_run(command);
+	help_commands(stdout, commands, COMMAND_COUNT);
 	return EXIT_SUCCESS;
 }
 
@@ -295,8 +278,10 @@ static int command_run(const struct command *command, int argc, char *argv[])
 		log_line("%s", error);
 		return STATUS_USAGE;
 	}
-	if (options.help)
-		return help_run(command->name);
+	if (options.help || options.help_all) {
+		help_command(stdout, options_tables, command, options.help_all);
+		return EXIT_SUCCESS;
+	}
 	if (options.version)
 		return version_run();
 	options.commands = commands;
@@ -313,7 +298,7 @@ static int word_run(int argc, char *argv[])
 	if (command)
 		return command_run(command, argc - 2, argv + 2);
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return help_run(argv[2]);
+		return help_say(argv[2]);
 	if (strcmp(argv[1], "version") == 0 || strcmp(argv[1], "--version") == 0)
 		return version_run();
 	if (unknown_command_is_program(argv[1]))
@@ -389,7 +374,7 @@ int main(int argc, char *argv[])
 {
 	descriptors_fill_gaps();
 	if (argc < 2) {
-		usage_print(stderr);
+		help_commands(stderr, commands, COMMAND_COUNT);
 		exit(STATUS_USAGE);
 	}
 	end_summary_answer_by(report_answer_of);

@@ -54,6 +54,11 @@ status_of() {
   echo $status
 }
 
+# command_names: of all commands
+command_names() {
+  "$heaptap" --help | sed -n '4,$s/^.\{11\}\([a-z]*\) .*/\1/p'
+}
+
 # record OPTIONS... COMMAND...: without early snapshots, whose number would depend on how loaded the machine is
 record() {
   "$heaptap" record -i 60s "$@"

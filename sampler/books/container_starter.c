@@ -47,7 +47,7 @@ bool container_starter_say(pid_t pid)
 		return false;
 	snprintf(text, sizeof(text),
 	    "%s (pid %d): programs in containers have an environment of their own\n"
-	    "and are not profiled by this: \"Containers\" in `man heaptap` says what does",
+	    "and are not profiled by this; as root: heaptap attach PID --force",
 	    name, (int)pid);
 	log_lines(text);
 	return true;

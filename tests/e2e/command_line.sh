@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is typed by habit or by mistake: each gets an answer that says what to type, and nothing is started that was not meant.
 
-commands() {
-  "$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'
-}
-
 # Standard output if it was asked for; otherwise standard error, and status 2.
 test_no_command() {
   equal 0 "$(status_of "$heaptap" --help)"
@@ -12,9 +8,8 @@ test_no_command() {
   equal 2 "$(status_of "$heaptap")"
   cmp err help
   [ ! -s out ] || fail 'a wrong command line prints to standard output'
-  matches '^start here:$' help
-  matches '^  heaptap record ./server ' help
-  matches '^  heaptap report  ' help
+  matches '^begin: heaptap record ./server .* heaptap report$' help
+  at_most 24 "$(wc -l <help)" 'lines: a screen has 24'
   equal 0 "$(status_of "$heaptap" -h)"
   cmp out help
   equal 0 "$(awk 'length > 80' help | wc -l)" 'lines wider than 80 columns'
@@ -22,20 +17,33 @@ test_no_command() {
 
 test_every_command_has_help_with_examples() {
   local command
-  for command in $(commands); do
+  for command in $(command_names); do
     equal 0 "$(status_of "$heaptap" "$command" -h)" "$command -h"
     cp out help
     equal 0 "$(status_of "$heaptap" "$command" --help)"
     cmp out help
-    matches '^examples:$' help
-    [ "$(sed -n '/^examples:$/,$p' help | grep -c "^  .*heaptap $command")" -ge 2 ] || fail "$command has no two examples"
-    awk '/^ +(-h, )?--help/ { at = NR } /^ +--version/ { version = NR } /^  / && NR > version && version && !/heaptap/ { bad = 1 }
-      END { exit bad || version != at + 1 }' help || fail "$command: --help and --version are not last"
-    ! sed '/^examples:$/,$d' help | awk 'length > 80' | grep . || fail "$command: a line wider than 80 columns"
+    # Examples stand first.
+    equal 'examples:' "$(grep -m 1 -o '^[a-z ]*:$' help)" "$command"
+    [ "$(sed -n '/^examples:$/,/^$/p' help | grep -c "^  .*heaptap $command")" -ge 2 ] || fail "$command has no two examples"
+    equal 0 "$(status_of "$heaptap" "$command" --help-all)"
+    cp out all
+    "$heaptap" help "$command" | cmp - all
+    equal '--help --help-all --version' "$(grep -oE '^ +(-h, )?--[a-z-]+' all | tail -n 3 | sed 's/.* //' | xargs)" "the last options of $command"
+    if grep -q -- '--help-all: all options' help; then
+      at_most 10 "$(grep -cE '^ +(-[a-zA-Z], )?--[a-z]' help)" "options in the short help of $command"
+      [ "$(wc -l <all)" -gt "$(wc -l <help)" ] || fail "the short help of $command is not shorter"
+      [ "$(grep -c '^[a-z ]*:$' all)" -ge 4 ] || fail "$command --help-all has no groups"
+      equal '' "$(grep '^[a-z ]*:$' all | sort | uniq -d)" "groups of $command --help-all that stand twice"
+    else
+      cmp help all
+    fi
+    ! cat help all | awk 'length > 80' | grep . || fail "$command: a line wider than 80 columns"
+    # What looks like an option at the beginning of a line is the subject of that line.
+    ! grep -E '^ {20,}-' all || fail "$command: a line begins with the name of another option"
   done
   "$heaptap" record -h >help
-  # The common ones first.
-  equal '-p -o -b -s -i -q -v -e -P' "$(sed -n 's/^  \(-[a-zA-Z]\), .*/\1/p' help | grep -v -- -h | xargs)"
+  equal '--output --period --labels --mmap --interval --on --keep --only --event --listen' \
+    "$(grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' help | sed 's/.* //' | xargs)"
 }
 
 # Whatever is near to a command starts nothing, even where a program has that name.
@@ -77,12 +85,12 @@ test_mistyped_options() {
   done
   said "unknown option '--verson'; did you mean --version? ('heaptap --help' lists the commands)" --verson
   said "unknown option '--report'; did you mean heaptap report?" --report
-  said "unknown option '--sessoin'; did you mean --session? ('heaptap report --help' lists all)" report --sessoin 1
-  said "unknown option '--sessoin'; did you mean --session? ('heaptap snapshot --help' lists all)" snapshot --sessoin 1
-  said "unknown option '--sessoin' ('heaptap diff --help' lists all)" diff --sessoin 1
+  said "unknown option '--sessoin'; did you mean --session? ('heaptap report --help-all' lists all)" report --sessoin 1
+  said "unknown option '--sessoin'; did you mean --session? ('heaptap snapshot --help-all' lists all)" snapshot --sessoin 1
+  said "unknown option '--sessoin' ('heaptap diff --help-all' lists all)" diff --sessoin 1
   said "--by: 'thred' is none of its values; did you mean thread? Give function, thread, process, size, age or lifetime" \
     report --by thred
-  said "unknown option '--pid' ('heaptap report --help' lists all)" report --pid 4711
+  said "unknown option '--pid' ('heaptap report --help-all' lists all)" report --pid 4711
   said "unknown command '' ('heaptap --help' lists all)" ''
   for word in help version; do
     equal "$("$heaptap" help)" "$("$heaptap" help $word)" "help $word"
@@ -114,16 +122,16 @@ test_words_of_other_tools() {
   equal 2 "$(status_of "$heaptap" top)"
   matches "^heaptap: unknown command 'top'; did you mean heaptap report, or heaptap status for a daemon's processes\?" err
   said "unknown option '--port'; did you mean heaptap serve? ('heaptap --help' lists the commands)" --port 80
-  said "unknown option '--port'; did you mean --listen 127.0.0.1:7337? ('heaptap serve --help' lists all)" serve --port 80
-  said "unknown option '--top'; did you mean --rows N? ('heaptap report --help' lists all)" report --top 5
-  said "unknown option '--growth'; did you mean heaptap report FOLDER, which needs no option for it: it says what grows? ('heaptap report --help' lists all)" \
+  said "unknown option '--port'; did you mean --listen 127.0.0.1:7337? ('heaptap serve --help-all' lists all)" serve --port 80
+  said "unknown option '--top'; did you mean --rows N? ('heaptap report --help-all' lists all)" report --top 5
+  said "unknown option '--growth'; did you mean heaptap report FOLDER, which needs no option for it: it says what grows? ('heaptap report --help-all' lists all)" \
     report --growth
-  said "unknown option '--flamegraph'; did you mean heaptap export -f flamegraph? ('heaptap report --help' lists all)" report --flamegraph
+  said "unknown option '--flamegraph'; did you mean heaptap export -f flamegraph? ('heaptap report --help-all' lists all)" report --flamegraph
   # What is near goes on to be found.
-  said "unknown option '--rwos'; did you mean --rows? ('heaptap report --help' lists all)" report --rwos 5
+  said "unknown option '--rwos'; did you mean --rows? ('heaptap report --help-all' lists all)" report --rwos 5
   # Each of the commands and options that are named is there.
   for words in 'serve --listen' 'export --format' 'report --rows' 'report --leaks' 'report --tree' 'report --json'; do
-    "$heaptap" "${words% *}" --help | grep -q -- "${words#* }" || fail "there is no $words"
+    "$heaptap" "${words% *}" --help-all | grep -q -- "${words#* }" || fail "there is no $words"
   done
 }
 
@@ -141,10 +149,9 @@ test_names_in_place_of_pids() {
 # In groups, so that what is rarely needed stands behind what is used each day.
 test_commands_stand_in_groups() {
   "$heaptap" --help >help
-  equal 'to use:|always on, for services:|files of profiles:|set up and repair:' "$(sed -n '/^start here/,$p' help | grep '^[a-z].*:$' | tail -n +2 | paste -sd '|')"
-  equal 'adopt detach doctor completion' "$(sed -n '/^set up and repair:$/,$s/^  \([a-z]*\) .*/\1/p' help | xargs)"
-  sed -n '/^to use:$/,/^$/p' help >use
-  matches '^  attach  ' use
+  equal 'use|look|always on|files|repair' "$(sed -n '4,$s/^\([a-z ]\{10\}\) .*/\1/p' help | sed 's/ *$//; /^$/d' | paste -sd '|')"
+  equal 'doctor adopt detach completion' "$(sed -n '/^repair /,$s/^.\{11\}\([a-z]*\) .*/\1/p' help | xargs)"
+  equal 'record attach snapshot events' "$(sed -n '/^use /,/^look /s/^.\{11\}\([a-z]*\) .*/\1/p' help | head -n -1 | xargs)"
 }
 
 # A word without a slash is never started: a later heaptap may have a command of that name.

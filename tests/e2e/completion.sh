@@ -58,7 +58,7 @@ test_bash() {
   equal 'inuse inuse-objects' "$(cat out)"
   bash -c '. ./completion; COMP_WORDS=(heaptap export -f fl); COMP_CWORD=3; _heaptap; echo "${COMPREPLY[*]}"' >out
   equal flamegraph "$(cat out)"
-  for command in $("$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+  for command in $(command_names); do
     bash -c '. ./completion; COMP_WORDS=(heaptap '"$command"' --); COMP_CWORD=2; _heaptap; printf "%s\n" "${COMPREPLY[@]}"' | sort >ours
     "$heaptap" help "$command" | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort >theirs
     cmp ours theirs || fail "options of $command"
@@ -100,7 +100,7 @@ test_fish() {
   equal 'zsh' "$(fish_completed 'heaptap completion z' | xargs)"
   touch profile.pb.gz
   equal 'profile.pb.gz' "$(fish_completed 'heaptap report prof' | xargs)"
-  for command in $("$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
+  for command in $(command_names); do
     fish_completed "heaptap $command --" | sort >ours
     "$heaptap" help "$command" | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+' | sort >theirs
     cmp ours theirs || fail "options of $command"

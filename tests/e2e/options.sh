@@ -12,7 +12,7 @@ refused() {
 
 test_unknown_options() {
   refused '^heaptap: unknown option .--perod=4K.; did you mean --period\? ' --perod=4K
-  refused "^heaptap: unknown option '-z' \('heaptap record --help' lists all\)$" -z
+  refused "^heaptap: unknown option '-z' \('heaptap record --help-all' lists all\)$" -z
   refused "^heaptap: unknown option '-z'" -qz
 }
 
@@ -76,20 +76,18 @@ test_help_and_version() {
   equal 0 "$(status_of "$heaptap" --version)"
   matches '^heaptap [0-9]+\.[0-9]+\.[0-9]+( \([0-9a-f]{12}(, changed)?\))?$' out
   equal 0 "$(status_of "$heaptap" --help)"
-  matches '^  record ' out
+  matches '^use +record ' out
   equal 0 "$(status_of "$heaptap" help record)"
   cp out help
-  equal 0 "$(status_of record --help)"
-  cmp out help
-  equal 0 "$(status_of record -h)"
+  equal 0 "$(status_of record --help-all)"
   cmp out help
   for option in --period --output --backend --stack-bytes --quiet --verbose --interval --symbols; do
     matches "$option" help
   done
   equal 0 "$(awk 'length > 80' help | wc -l)" 'lines of help wider than 80 columns'
-  equal 'usage: -p -o -b -e -P --help examples:' "$(grep -oE '^(usage:|examples:)|^  -[pobeP]|--help ' help | xargs)" 'order of help'
-  "$heaptap" report --help >help
-  matches '^  -h, --help +print this help$' help
+  equal 'usage: examples: -o -p -P -e -b --help' "$(grep -oE '^(usage:|examples:)|^  -[pobeP]|--help ' help | xargs)" 'order of help'
+  "$heaptap" report --help-all >help
+  matches '^  -h, --help +print examples, and the options that people use$' help
   "$heaptap" snapshot --help | tr -s '\n ' ' ' >words
   matches "all processes of all your sessions \\(as root: of every user's\\)" words
   matches '--session PID all processes of the session that profiles PID' words

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a user sees of report, diff, doctor and the manual page.
+# What a user sees of report, diff and doctor.
 # timeout: 240
 
 leaky_profile() {
@@ -430,34 +430,12 @@ open('go-$mode').read()" &
   done
 }
 
-test_manual_page() {
-  "$heaptap" completion man <"$top/sampler/cmd/cli/heaptap.1.in" >heaptap.1
-  ! grep -n '^@' heaptap.1 || fail 'a table was not put in'
-  for command in $("$heaptap" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
-    matches "heaptap $command" heaptap.1
-    for option in $("$heaptap" help "$command" | grep -oE '^ +(-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
-      matches "^.fB.*$(echo "$option" | sed 's/-/\\\\-/g')" heaptap.1
-    done
-  done
-  grep -v '^@OPTIONS diff' "$top/sampler/cmd/cli/heaptap.1.in" | "$heaptap" completion man >/dev/null 2>err && fail 'a command is missing and nobody minds'
-  matches "does not describe 'heaptap diff'" err
-  for section in FILES SIGNALS ENVIRONMENT 'SEE ALSO'; do
-    matches "^.SH $section\$" heaptap.1
-  done
-  for word in XDG_CACHE_HOME XDG_RUNTIME_DIR DEBUGINFOD_URLS DEBUGINFOD_TIMEOUT HEAPTAP_PAGER SIGTERM pprof; do
-    matches "$word" heaptap.1
-  done
-  command -v man >/dev/null || skip 'no man to read the page with'
-  LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l -Tutf8 -Z heaptap.1 >/dev/null 2>warnings
-  [ ! -s warnings ] || { cat warnings >&2; fail 'the manual page has warnings'; }
-}
-
 test_install() {
   make -s -C "$top" O="$HEAPTAP_BUILD" install DESTDIR="$PWD/root" PREFIX=/usr >log 2>&1 || { cat log >&2; fail 'make install'; }
   equal "etc/heaptap/heaptap.conf usr/bin/heaptap usr/include/heaptap.h usr/lib/heaptap/heaptap-push usr/lib/heaptap/heaptap-serve \
 usr/lib/heaptap/libheaptap-attach.so usr/lib/heaptap/libheaptap.so usr/lib/systemd/system/heaptap-push.service \
 usr/lib/systemd/system/heaptapd.service usr/lib/sysusers.d/heaptap.conf usr/lib/tmpfiles.d/heaptap.conf usr/share/bash-completion/completions/heaptap \
-usr/share/fish/vendor_completions.d/heaptap.fish usr/share/man/man1/heaptap.1 usr/share/zsh/site-functions/_heaptap" "$(cd root && find . -type f | sed 's,^\./,,' | sort | xargs)"
+usr/share/fish/vendor_completions.d/heaptap.fish usr/share/zsh/site-functions/_heaptap" "$(cd root && find . -type f ! -path '*/man/*' | sed 's,^\./,,' | sort | xargs)"
   root/usr/bin/heaptap record -q -p 4K -o installed.pb.gz "$targets/leaky" 1000 64
   root/usr/bin/heaptap report installed.pb.gz >out
   matches 'remember_request' out

@@ -14,6 +14,7 @@ enum {
 	COMMAND_ADOPT = 1 << 8,
 	COMMAND_DETACH = 1 << 9,
 	COMMAND_DAEMON = 1 << 10,
+	COMMAND_ATTACH = 1 << 11, /* takes record's options; this bit stands in `common` alone */
 
 	COMMAND_REPORT = 1 << 16,
 	COMMAND_DIFF = 1 << 17,
@@ -32,7 +33,14 @@ enum {
 	COMMAND_SERVE = 1 << 30,
 };
 
-enum command_group { COMMAND_USE, COMMAND_ALWAYS_ON, COMMAND_FILES, COMMAND_REPAIR, COMMAND_GROUPS };
+enum command_group {
+	COMMAND_USE,
+	COMMAND_LOOK,
+	COMMAND_ALWAYS_ON,
+	COMMAND_FILES,
+	COMMAND_REPAIR,
+	COMMAND_GROUPS
+};
 
 struct command {
 	const char *name;                    /* "record" */

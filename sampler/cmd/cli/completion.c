@@ -4,6 +4,7 @@
 #include "pprof/store/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/cli/command.h"
+#include "sampler/cmd/cli/help.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/cli/options_rows.h"
 #include "sampler/inject/profiled.h"
@@ -11,15 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct command *command_named(
-    const struct command *commands, size_t command_count, const char *name)
-{
-	for (size_t i = 0; i < command_count; i++)
-		if (strcmp(commands[i].name, name) == 0)
-			return &commands[i];
-	return NULL;
-}
 
 static bool option_is_of(const struct option *option, const struct command *command)
 {
@@ -57,8 +49,8 @@ static int print_process(void *context, pid_t pid, const char *name, bool sample
 
 static void bash_words(const struct command *command)
 {
-	for (size_t i = 0; options_row(i); i++) {
-		const struct option *option = options_row(i);
+	for (size_t i = 0; option_at(options_tables, i); i++) {
+		const struct option *option = option_at(options_tables, i);
 
 		if (!option_is_of(option, command))
 			continue;
@@ -71,8 +63,8 @@ static void bash_words(const struct command *command)
 /* What may follow an option: one of its choices, or a file name. */
 static void bash_values(const struct command *command)
 {
-	for (size_t i = 0; options_row(i); i++) {
-		const struct option *option = options_row(i);
+	for (size_t i = 0; option_at(options_tables, i); i++) {
+		const struct option *option = option_at(options_tables, i);
 
 		if (!option_is_of(option, command) || !option_takes_value(option))
 			continue;
@@ -119,7 +111,8 @@ static void bash_write(const struct command *commands, size_t command_count)
 	for (size_t i = 0; i < command_count; i++)
 		printf("%s%s", i ? " " : "", commands[i].name);
 	printf(
-	    "' ;;\n\tcompletion) [ \"$COMP_CWORD\" = 2 ] && values='bash zsh fish' ;;\n"
+	    "' ;;\n\tcompletion) [ \"$COMP_CWORD\" = 2 ] && [ \"${current#-}\" = \"$current\" ] &&\n"
+	    "\t\tvalues='bash zsh fish' ;;\n"
 	    "\tsnapshot | adopt | detach) [ -n \"$files\" ] || profiled=1 ;;\n"
 	    "\tattach) [ -n \"$files\" ] || [ \"${current#-}\" != \"$current\" ] || processes=1 ;;\n"
 	    "\tdoctor) [[ $current == [0-9]* ]] && processes=1 ;;\n"
@@ -202,8 +195,8 @@ static const char *zsh_operands(const struct command *command)
 
 static void zsh_options(const struct command *command)
 {
-	for (size_t i = 0; options_row(i); i++) {
-		const struct option *option = options_row(i);
+	for (size_t i = 0; option_at(options_tables, i); i++) {
+		const struct option *option = option_at(options_tables, i);
 
 		if (!option_is_of(option, command))
 			continue;
@@ -326,99 +319,10 @@ static void fish_write(const struct command *commands, size_t command_count)
 		printf("'\ncomplete -c heaptap -n '__heaptap_command help' -a %s\n", command->name);
 		printf("complete -c heaptap -n '__heaptap_command %s' %s\n", command->name,
 		    fish_operands(command));
-		for (size_t j = 0; (option = options_row(j)); j++)
+		for (size_t j = 0; (option = option_at(options_tables, j)); j++)
 			if (option_is_of(option, command))
 				fish_option(command, option);
 	}
-}
-
-/* ---- the manual page */
-
-/* Text as roff sees it: '-' is a minus sign only if escaped, '.' and ''' begin a request at the start of a
- * line. */
-static void roff_text(const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '\\')
-			fputs("\\e", stdout);
-		else if (*text == '-')
-			fputs("\\-", stdout);
-		else
-			putchar(*text == '\n' ? ' ' : *text);
-	}
-}
-
-static void roff_options(const struct command *command)
-{
-	char value[128];
-
-	for (size_t i = 0; options_row(i); i++) {
-		const struct option *option = options_row(i);
-
-		if (!option_is_of(option, command))
-			continue;
-		printf(".TP\n\\fB");
-		if (option->letter)
-			printf("\\-%c\\fR, \\fB", option->letter);
-		printf("\\-\\-");
-		roff_text(option->name);
-		printf("\\fR");
-		if (option_takes_value(option)) {
-			option_value_describe(option, value, sizeof(value));
-			printf(option->choices ? " " : " \\fI");
-			roff_text(value);
-			printf("\\fR");
-		}
-		printf("\n\\&");
-		roff_text(option->help);
-		printf(".\n");
-	}
-}
-
-static void roff_commands(const struct command *commands, size_t command_count)
-{
-	for (size_t i = 0; i < command_count; i++) {
-		printf(".TP\n\\fBheaptap %s\\fR ", commands[i].name);
-		roff_text(commands[i].synopsis);
-		printf("\n\\&");
-		roff_text(commands[i].summary);
-		printf(".\n");
-	}
-}
-
-/* Returns 0 if the page describes every command, else 1 after a message. */
-static int roff_write(const struct command *commands, size_t command_count)
-{
-	char line[4096];
-	unsigned int described = 0;
-
-	while (fgets(line, sizeof(line), stdin)) {
-		const struct command *command;
-
-		if (strncmp(line, "@OPTIONS ", 9) == 0) {
-			line[strcspn(line, "\n")] = '\0';
-			command = command_named(commands, command_count, line + 9);
-			if (!command) {
-				log_line("the manual page describes '%s', which is not a command", line + 9);
-				return 1;
-			}
-			described |= command->bit;
-			roff_options(command);
-		} else if (strcmp(line, "@COMMANDS\n") == 0) {
-			roff_commands(commands, command_count);
-		} else if (strcmp(line, "@VERSION\n") == 0) {
-			printf(".TH HEAPTAP 1 \"\" \"heaptap " HEAPTAP_VERSION "\" \"User Commands\"\n");
-		} else {
-			fputs(line, stdout);
-		}
-	}
-	for (size_t i = 0; i < command_count; i++) {
-		if (!(described & commands[i].bit)) {
-			log_line("the manual page does not describe 'heaptap %s'", commands[i].name);
-			return 1;
-		}
-	}
-	return 0;
 }
 
 int completion_run(struct options *options)
@@ -434,7 +338,7 @@ int completion_run(struct options *options)
 	else if (strcmp(what, "fish") == 0)
 		fish_write(commands, command_count);
 	else if (strcmp(what, "man") == 0)
-		return roff_write(commands, command_count);
+		return help_page_write(commands, command_count);
 	else if (strcmp(what, "pids") == 0)
 		return profiled_each(print_process, NULL);
 	else {

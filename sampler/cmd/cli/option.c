@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HELP_COLUMN 30
-
 const struct option *option_at(const struct option_table *const *tables, size_t index)
 {
 	for (; *tables; tables++) {
@@ -99,7 +97,7 @@ static int fail_unknown(const struct parsing *p, const char *word)
 	text_append(p->error, p->error_bytes, "unknown option '%s'", word);
 	if (instead || *list)
 		text_append(p->error, p->error_bytes, "; did you mean %s?", instead ? instead : list);
-	text_append(p->error, p->error_bytes, " ('heaptap %s --help' lists all)", p->command->name);
+	text_append(p->error, p->error_bytes, " ('heaptap %s --help-all' lists all)", p->command->name);
 	return -EINVAL;
 }
 
@@ -315,62 +313,4 @@ int option_parse(const struct option_table *const *tables, const struct command 
 		*first = p.at + 1 - operands;
 	}
 	return 0;
-}
-
-/* ---- help */
-
-static void row_help(FILE *out, const struct option *option)
-{
-	char left[80] = "", value[64];
-	const char *line = option->help;
-
-	option_value_describe(option, value, sizeof(value));
-	if (option->letter)
-		text_append(left, sizeof(left), "  -%c, --%s", option->letter, option->name);
-	else
-		text_append(left, sizeof(left), "      --%s", option->name);
-	if (option_takes_value(option))
-		text_append(left, sizeof(left), " %s", value);
-	if (strlen(left) + 2 > HELP_COLUMN) {
-		fprintf(out, "%s\n", left);
-		left[0] = '\0';
-	}
-	do {
-		int length = (int)strcspn(line, "\n");
-
-		fprintf(out, "%-*s%.*s\n", HELP_COLUMN, left, length, line);
-		left[0] = '\0';
-		line += length;
-	} while (*line++);
-}
-
-/* The options with a letter are the common ones: they come first. --help and --version come last. */
-static int help_place(const struct option *option)
-{
-	return option->kind == OPTION_STOP ? 2 : !option->letter;
-}
-
-static void examples_help(FILE *out, const char *examples)
-{
-	fputs("\nexamples:\n", out);
-	while (*examples) {
-		int length = (int)strcspn(examples, "\n");
-
-		fprintf(out, "  %.*s\n", length, examples);
-		examples += length + (examples[length] == '\n');
-	}
-}
-
-void option_help(FILE *out, const struct option_table *const *tables, const struct command *command)
-{
-	const struct option *option;
-
-	fprintf(out, "usage: heaptap %s %s\n%s\n\n", command->name, command->synopsis, command->summary);
-	for (int place = 0; place <= 2; place++) {
-		for (size_t i = 0; (option = option_at(tables, i)); i++)
-			if (option->commands & command->bit && help_place(option) == place)
-				row_help(out, option);
-	}
-	if (command->examples)
-		examples_help(out, command->examples);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options as rows of a table, and what is made from the table: the parser, the help, and the list of allowed
- * values in an error line.
+ * Options as rows of a table, and what is made from the table: the parser, and the list of allowed values in
+ * an error line. help.h makes the help and the manual pages from the same rows.
  *
  * A row says which commands take the option, what kind of value it has, and which field of struct options the
  * value goes to. This file knows nothing else of struct options.
@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 struct command;
 struct options;
@@ -31,7 +30,7 @@ enum option_kind {          /* the field                          the value */
 };
 
 struct option {
-	unsigned int commands; /* bits of command.h */
+	unsigned int commands; /* bits of command.h; 0: a heading */
 	char letter;           /* '\0': the long form only */
 	const char *name;
 	enum option_kind kind;
@@ -42,8 +41,15 @@ struct option {
 	const char *value;          /* "BYTES"; NULL if it takes no value, or one of `choices` */
 	const char *const *choices; /* NULL-terminated */
 	const char *allowed;        /* what a value may be, for error lines; NULL with choices */
+	unsigned int common;        /* the commands whose short help has it */
 	const char *help;           /* lines of at most 50 columns separated by '\n', without full stop */
 };
+
+/* A row that stands before the rows of one subject. */
+#define OPTION_HEADING(text)   \
+	{                      \
+		.help = (text) \
+	}
 
 #define OPTION_FIELD(member) offsetof(struct options, member), sizeof(((struct options *)NULL)->member)
 
@@ -66,7 +72,5 @@ void option_value_describe(const struct option *option, char *text, size_t text_
  */
 int option_parse(const struct option_table *const *tables, const struct command *command,
     struct options *options, int argc, char *argv[], int *first, char *error, size_t error_bytes);
-
-void option_help(FILE *out, const struct option_table *const *tables, const struct command *command);
 
 #endif

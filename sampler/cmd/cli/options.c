@@ -66,6 +66,7 @@ static const struct option daemon_rows[] = {
 
 /* Options that commands of several files have. */
 static const struct option rows[] = {
+    OPTION_HEADING("help"),
     {COMMAND_DAEMON | COMMAND_STATUS | COMMAND_SNAPSHOT | COMMAND_DOCTOR | COMMAND_SERVE | COMMAND_ENABLE |
             COMMAND_DISABLE,
         '\0', "socket", OPTION_SET, .set = set_socket, .value = "PATH",
@@ -74,7 +75,9 @@ static const struct option rows[] = {
                 "$HEAPTAP_SOCKET or /run/heaptap/control (a user's\n"
                 "own: $XDG_RUNTIME_DIR/heaptap/control, without\n"
                 "that variable /tmp/heaptap-UID/control)"},
-    {~0u, 'h', "help", OPTION_STOP, OPTION_FIELD(help), .help = "print this help"},
+    {~0u, 'h', "help", OPTION_STOP, OPTION_FIELD(help),
+        .help = "print examples, and the options that people use"},
+    {~0u, '\0', "help-all", OPTION_STOP, OPTION_FIELD(help_all), .help = "print all options"},
     {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "print heaptap's version"},
 };
 
@@ -82,13 +85,8 @@ static const struct option_table options_snapshot = {snapshot_rows, ARRAY_COUNT(
 static const struct option_table options_daemon = {daemon_rows, ARRAY_COUNT(daemon_rows)};
 static const struct option_table options_all = {rows, ARRAY_COUNT(rows)};
 
-static const struct option_table *const tables[] = {&options_record, &options_snapshot, &options_read,
+const struct option_table *const options_tables[] = {&options_record, &options_snapshot, &options_read,
     &options_push, &options_serve, &options_daemon, &options_enable, &options_all, NULL};
-
-const struct option *options_row(size_t index)
-{
-	return option_at(tables, index);
-}
 
 void options_defaults(struct options *options)
 {
@@ -135,7 +133,7 @@ int options_parse(struct options *options, const struct command *command, int ar
 	options_defaults(options);
 	if (error_bytes)
 		error[0] = '\0';
-	ret = option_parse(tables, command, options, argc, argv, &first, error, error_bytes);
+	ret = option_parse(options_tables, command, options, argc, argv, &first, error, error_bytes);
 	if (ret)
 		return ret < 0 ? ret : 0;
 	if (!options->record.min_samples)
@@ -160,9 +158,4 @@ int options_parse(struct options *options, const struct command *command, int ar
 		return -EINVAL;
 	}
 	return 0;
-}
-
-void options_help(FILE *out, const struct command *command)
-{
-	option_help(out, tables, command);
 }

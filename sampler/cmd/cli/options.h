@@ -150,8 +150,8 @@ struct snapshot_options {
 
 /* All strings are borrowed: from argv, or from the caller who fills the field. */
 struct options {
-	int verbosity;         /* -1 for -q, 0, or the number of -v */
-	bool help, version;    /* given; then the other options are not checked */
+	int verbosity;                /* -1 for -q, 0, or the number of -v */
+	bool help, help_all, version; /* given; then the other options are not checked */
 	char *const *operands; /* what follows the options, NULL-terminated: COMMAND and its arguments */
 	int operand_count;
 	const char *output; /* as given to -o, its % directives already checked; NULL: the default name */
@@ -174,15 +174,12 @@ void options_defaults(struct options *options);
 /*
  * Parses the words after the command's own name (argv[0] is the first of them) into `options`, defaults
  * included. The first word that is no option, or the one after `--`, begins the operands. Returns 0, or
- * -EINVAL with one line (no newline, no prefix) in `error`, which lists what is allowed. --help and --version
- * win over what follows them. Where a command mixes options and operands the words are reordered, as
- * getopt(3) does.
+ * -EINVAL with one line (no newline, no prefix) in `error`, which lists what is allowed. --help, --help-all
+ * and --version win over what follows them. Where a command mixes options and operands the words are
+ * reordered, as getopt(3) does.
  */
 int options_parse(struct options *options, const struct command *command, int argc, char *argv[], char *error,
     size_t error_bytes);
-
-/* Writes the help of one command, made from the option table. */
-void options_help(FILE *out, const struct command *command);
 
 /* What a value is called on the command line: "samples", "error". */
 const char *sort_key_name(enum sort_key key); /* "" for SORT_DEFAULT */

@@ -40,6 +40,7 @@ static int set_label(struct options *options, const char *value)
 }
 
 static const struct option rows[] = {
+    OPTION_HEADING("to a server"),
     {COMMAND_PUSH, '\0', "to", OPTION_SET, .set = set_url, .value = "URL", .allowed = URLS,
         .help = "where to: pyroscope+http(s)://HOST:PORT[/PATH],\n"
                 "parca+http(s):// or, experimental,\n"

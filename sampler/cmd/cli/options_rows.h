@@ -11,8 +11,8 @@
 
 extern const struct option_table options_record, options_read, options_push, options_serve, options_enable;
 
-/* All of them, record's first; NULL after the last. */
-const struct option *options_row(size_t index);
+/* All of them, record's first: for option_at() and help_command(). */
+extern const struct option_table *const options_tables[];
 
 /* Setters of --quiet and --verbose. */
 int options_set_quiet(struct options *options, const char *value);

@@ -22,6 +22,7 @@ static int set_listen(struct options *options, const char *value)
 }
 
 static const struct option rows[] = {
+    OPTION_HEADING("in a browser"),
     {COMMAND_SERVE, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
         .help = "where to listen: ADDRESS:PORT, default\n"
                 "127.0.0.1:7337, or unix:PATH; repeatable"},
@@ -31,6 +32,7 @@ static const struct option rows[] = {
                 "Bearer); needed where other machines can connect"},
     {COMMAND_SERVE, 'q', "quiet", OPTION_SET, .set = options_set_quiet, .help = "no line at the start"},
     {COMMAND_RECORD, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
+        .common = COMMAND_RECORD,
         .help = "show this session in a browser, and to pprof\n"
                 "and scrapers, at ADDRESS:PORT or unix:PATH"},
 };
