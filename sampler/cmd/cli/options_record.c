@@ -229,14 +229,14 @@ static const struct option rows[] = {
     {COMMAND_RECORD, '\0', "duration", OPTION_TIME, OPTION_FIELD(record.duration_ns),
         .least = INTERVAL_NS_MIN, .most = INTERVAL_NS_MAX, .value = "TIME",
         .allowed = "0, or 1ms to 1000h with the unit, for example 500ms, 10s, 5m, 1h",
-        .common = COMMAND_ATTACH, .help = "with --pid: detach after that time"},
+        .common = COMMAND_ATTACH, .help = "detach from running processes after that time"},
     {COMMAND_RECORD, '\0', "children", OPTION_CHOICE, OPTION_FIELD(record.no_children), .choices = yes_or_no,
         .common = COMMAND_ATTACH,
-        .help = "with --pid: record the children that the processes\n"
-                "have, too; default yes"},
+        .help = "record the children of running processes, too;\n"
+                "default yes"},
     {COMMAND_RECORD, '\0', "force", OPTION_FLAG, OPTION_FIELD(record.force), .common = COMMAND_ATTACH,
-        .help = "with --pid: attach to a process with a seccomp\n"
-                "filter too; the filter may end the process"},
+        .help = "attach to a running process with a seccomp filter\n"
+                "too; the filter may end the process"},
     OPTION_HEADING("perf events"),
     {COMMAND_RECORD, 'e', "event", OPTION_SET, .set = set_event, .value = "NAME",
         .allowed = "NAME, NAME@HZ or NAME/PERIOD, such as cpu-clock@99 or page-faults/1; at most 16",
