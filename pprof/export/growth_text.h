@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What grows, in words: since when, how fast, for how long. Each function returns `text`.
+ * What grows, or has changed, in words.
  *
  * Times are in the local time zone: a process that can open no file any more has called tzset() before.
  */
@@ -8,6 +8,10 @@
 #define PPROF_EXPORT_GROWTH_TEXT_H
 
 #include <stdint.h>
+
+#include "pprof/analysis/column_diff.h"
+
+/* ---- growth: since when, how fast, for how long. Each function returns `text`. */
 
 enum { GROWTH_TEXT_BYTES = 64 };
 
@@ -22,5 +26,18 @@ const char *growth_text_span(double span_s, char text[GROWTH_TEXT_BYTES]);
 
 /* " +- 10 %", the standard error of an estimate; "" if there is none. */
 const char *growth_text_error(double value, double variance, char text[GROWTH_TEXT_BYTES]);
+
+/*
+ * ---- what changed between two columns, in one sentence, the same wherever a difference is shown:
+ *
+ *	In use rose by 40.1 MiB +- 13 %, more than chance: keepUpload +40.1 MiB.
+ */
+
+enum { CHANGE_TEXT_BYTES = 768 };
+
+/* compared: of these traces and this kind, not scaled. *function: the first one that the sentence names, as
+ * in the traces, which own it; "" none. Names may come from a hostile process, as those in answer.h. */
+void change_text(char text[CHANGE_TEXT_BYTES], const char **function, const struct traces *t,
+    enum measure_kind kind, const struct column_diff *compared);
 
 #endif

@@ -2,7 +2,6 @@
 /* The answer's sentences, from series whose truth is known; and names in few columns. */
 #include "pprof/export/answer.h"
 #include "pprof/analysis/row_label.h"
-#include "pprof/export/change_text.h"
 #include "pprof/export/growth_text.h"
 #include "pprof/model/profile.h"
 #include "pprof/text/fitted_name.h"

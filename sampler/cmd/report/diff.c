@@ -3,7 +3,7 @@
  * error. */
 #include "pprof/analysis/column_diff.h"
 #include "pprof/export/answer.h"
-#include "pprof/export/change_text.h"
+#include "pprof/export/growth_text.h"
 #include "pprof/model/estimate.h"
 #include "pprof/store/exit_code.h"
 #include "pprof/text/amount.h"
