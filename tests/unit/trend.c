@@ -326,14 +326,14 @@ static void it_covers_all_of_the_time(void **state)
 	(void)state;
 	for (double t = 0; t < 86400; t++)
 		note(&series, t, 1e8, 1e8 + t);
-	const struct trend_point *points = series.series.points;
+	const struct trend_point *noted = series.series.points;
 	const size_t count = series.series.count;
 	const double step_s = (double)series.series.step_ns / 1e9;
 	assert_in_range(count, TREND_SERIES_POINTS / 2, TREND_SERIES_POINTS);
-	assert_true(points[0].time_s == 0);
-	assert_true(points[count - 1].time_s > 86400 - 2 * step_s);
+	assert_true(noted[0].time_s == 0);
+	assert_true(noted[count - 1].time_s > 86400 - 2 * step_s);
 	for (size_t i = 1; i < count; i++)
-		assert_true(points[i].time_s - points[i - 1].time_s >= step_s);
+		assert_true(noted[i].time_s - noted[i - 1].time_s >= step_s);
 	trend_series_fini(&series);
 }
 
