@@ -7,8 +7,7 @@
 #include "pprof/analysis/totals.h"
 #include "pprof/analysis/tree.h"
 #include "pprof/export/graph.h"
-#include "pprof/export/growth_json.h"
-#include "pprof/export/stack_json.h"
+#include "pprof/export/traces_json.h"
 #include "serve/api_facts.h"
 
 #include <errno.h>
@@ -61,7 +60,7 @@ static int write_top(struct json *json, const struct api_facts *facts)
 	for (size_t i = 0; i < rows_shown(facts->query, totals.count); i++) {
 		const struct totals_row *row = &totals.rows[i];
 
-		stack_json_frame(json, t, row->frame);
+		traces_json_frame(json, t, row->frame);
 		api_facts_sum(json, facts, "flat", (double)row->flat.value, doubt_of(&row->flat));
 		api_facts_sum(json, facts, "cum", (double)row->cum.value, doubt_of(&row->cum));
 		json_end(json);
@@ -115,7 +114,7 @@ static int write_tree(struct json *json, const struct api_facts *facts)
 
 			if (numbers[i] < 0)
 				continue;
-			stack_json_frame(json, t, node->frame);
+			traces_json_frame(json, t, node->frame);
 			json_integer(json, "parent", numbers[node->parent]);
 			json_integer(json, "flat", node->self);
 			json_integer(json, "cum", node->sum.value);
@@ -181,7 +180,7 @@ static int write_leaks(struct json *json, const struct api_facts *facts)
 		api_facts_sum(
 		    json, facts, "flat", (double)leak->bytes, traces_doubt(t, leak->row, 0, MEASURE_INUSE));
 		json_integer(json, "objects", leak->objects);
-		stack_json(json, t, leak->row);
+		traces_json_stack(json, t, leak->row);
 		json_end(json);
 	}
 	json_end(json);
@@ -252,7 +251,7 @@ static int write_diff(struct json *json, const struct api_facts *facts)
 	json_end(json);
 	json_array(json, "rows");
 	for (size_t i = 0; i < shown; i++) {
-		stack_json_frame(json, t, compared.rows[i].frame);
+		traces_json_frame(json, t, compared.rows[i].frame);
 		write_change(json, facts, "flat", "", &compared.rows[i].flat, compared.threshold);
 		write_change(json, facts, "cum", "cum_", &compared.rows[i].cum, compared.threshold);
 		json_end(json);
@@ -314,9 +313,9 @@ static int write_growth_rows(
 	json_number(json, "first", sum.before, 0);
 	json_number(json, "difference", sum.after - sum.before, 0);
 	json_number(json, "difference_error", sqrt(fmax(sum.variance, 0)), 1);
-	growth_json_trend(json, &growth->total);
+	traces_json_trend(json, &growth->total);
 	json_end(json);
-	growth_json_rows(json, "rows", &facts->traces, growth, facts->query->rows);
+	traces_json_growth(json, "rows", &facts->traces, growth, facts->query->rows);
 	return 0;
 }
 

@@ -3,8 +3,8 @@
 #include "sampler/cmd/report/report.h"
 
 #include "pprof/analysis/growth.h"
-#include "pprof/export/growth_json.h"
 #include "pprof/export/growth_text.h"
+#include "pprof/export/traces_json.h"
 #include "pprof/model/estimate.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
@@ -126,7 +126,7 @@ void report_json_growth(
 	if (!answer->has_growth || answer->growth.point_count < TREND_POINTS_LEAST)
 		return;
 	json_object(json, "growth_total");
-	growth_json_trend(json, &answer->growth.total);
+	traces_json_trend(json, &answer->growth.total);
 	json_end(json);
-	growth_json_rows(json, "growth", profile_input_tables(input), &answer->growth, 0);
+	traces_json_growth(json, "growth", profile_input_tables(input), &answer->growth, 0);
 }

@@ -3,7 +3,7 @@
 #include "sampler/cmd/report/report.h"
 
 #include "pprof/analysis/totals.h"
-#include "pprof/export/stack_json.h"
+#include "pprof/export/traces_json.h"
 #include "pprof/text/json.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static void write_totals(struct json *json, const struct traces *t, size_t colum
 static void write_function(
     struct json *json, const struct traces *t, const struct totals *all, uint32_t number)
 {
-	stack_json_frame(json, t, number);
+	traces_json_frame(json, t, number);
 	for (int kind = 0; kind < MEASURE_COUNT; kind++) {
 		if (!is_written(t, kind))
 			continue;

@@ -4,7 +4,7 @@
 
 #include "pprof/analysis/leaks.h"
 #include "pprof/codec/file.h"
-#include "pprof/export/stack_json.h"
+#include "pprof/export/traces_json.h"
 #include "pprof/model/estimate.h"
 #include "pprof/store/exit_code.h"
 #include "pprof/text/amount.h"
@@ -115,7 +115,7 @@ static void write_leak(struct json *json, const struct profile_input *input, con
 		json_number(json, "bytes_error", sqrt(doubt.variance), 1);
 		json_number(json, "samples", doubt.samples, 1);
 	}
-	stack_json(json, t, leak->row);
+	traces_json_stack(json, t, leak->row);
 	json_end(json);
 }
 

@@ -14,7 +14,7 @@
 #include "sampler/cmd/report/report.h"
 
 #include "pprof/analysis/tree.h"
-#include "pprof/export/stack_json.h"
+#include "pprof/export/traces_json.h"
 #include "pprof/model/estimate.h"
 #include "pprof/table/array.h"
 #include "pprof/text/amount.h"
@@ -203,7 +203,7 @@ static void write_tree(const struct printing *p, size_t column, bool inverted)
 	for (uint32_t i = 1; i < p->tree->count; i++) {
 		const struct tree_node *node = &p->tree->nodes[i];
 
-		stack_json_frame(&json, t, node->frame);
+		traces_json_frame(&json, t, node->frame);
 		json_integer(&json, "parent", (int64_t)node->parent - 1);
 		json_integer(&json, "value", node->sum.value);
 		json_integer(&json, "self", node->self);

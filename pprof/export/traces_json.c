@@ -1,11 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/export/growth_json.h"
-
-#include "pprof/export/stack_json.h"
+#include "pprof/export/traces_json.h"
 
 #include <math.h>
 
-void growth_json_trend(struct json *json, const struct growth_row *row)
+void traces_json_frame(struct json *json, const struct traces *t, uint32_t number)
+{
+	const struct frames_row *frame = &t->frames.rows[number];
+
+	json_object(json, NULL);
+	json_text(json, "name", frame->name);
+	if (frame->label != frame->name)
+		json_text(json, "label", frame->label);
+	json_text(json, "file", frame->file);
+	if (frame->line > 0)
+		json_integer(json, "line", frame->line);
+	json_text(json, "module", frame->module);
+}
+
+void traces_json_stack(struct json *json, const struct traces *t, size_t row)
+{
+	const uint32_t *stack = traces_stack(t, row);
+
+	json_array(json, "stack");
+	for (uint32_t i = 0; i < t->rows[row].depth; i++) {
+		traces_json_frame(json, t, stack[i]);
+		json_end(json);
+	}
+	json_end(json);
+}
+
+/* ---- growth */
+
+void traces_json_trend(struct json *json, const struct growth_row *row)
 {
 	const struct trend *trend = &row->trend;
 
@@ -45,10 +71,10 @@ static void write_stack(struct json *json, const struct traces *t, const struct 
 		}
 	}
 	if (most > -INFINITY)
-		stack_json(json, t, found);
+		traces_json_stack(json, t, found);
 }
 
-void growth_json_rows(
+void traces_json_growth(
     struct json *json, const char *name, const struct traces *t, const struct growth *growth, size_t most)
 {
 	json_array(json, name);
@@ -58,7 +84,7 @@ void growth_json_rows(
 		json_object(json, NULL);
 		json_text(json, "name", t->frames.rows[row->frame].name);
 		json_boolean(json, "is_caller", row->is_caller);
-		growth_json_trend(json, row);
+		traces_json_trend(json, row);
 		write_stack(json, t, row);
 		json_end(json);
 	}
