@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Export formats with the values and times of hostile profiles. */
-#include "pprof/export/request.h"
+#include "pprof/export/format.h"
 #include "pprof/model/profile.h"
 
 #include <setjmp.h>

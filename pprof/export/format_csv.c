@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "pprof/analysis/totals.h"
-#include "pprof/export/request.h"
+#include "pprof/export/format.h"
 #include "pprof/text/utf8.h"
 
 /* Spreadsheets take a cell that begins with one of these signs for a formula, some also if the sign has its

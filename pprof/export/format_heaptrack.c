@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "pprof/analysis/tree.h"
-#include "pprof/export/request.h"
+#include "pprof/export/format.h"
 #include "pprof/text/utf8.h"
 
 #define EVENTS_MAX UINT64_C(4000000)

@@ -15,7 +15,7 @@
 #include <inttypes.h>
 
 #include "pprof/analysis/tree.h"
-#include "pprof/export/request.h"
+#include "pprof/export/format.h"
 #include "pprof/text/utf8.h"
 
 /* ms_print recurses for every level, and nobody reads deeper stacks than this. */
