@@ -5,7 +5,7 @@
 #include "pprof/analysis/totals.h"
 #include "pprof/export/growth_text.h"
 #include "pprof/text/amount.h"
-#include "pprof/text/fitted_name.h"
+#include "pprof/text/short_name.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 
@@ -27,7 +27,7 @@ enum { NAME_COLUMNS = 72, NAME_BYTES = 4 * NAME_COLUMNS + 8 };
 
 static const char *name_of(const struct traces *t, uint32_t frame, char text[NAME_BYTES])
 {
-	fitted_name(t->frames.rows[frame].label, NAME_COLUMNS, "...", text, NAME_BYTES);
+	short_name_fit(t->frames.rows[frame].label, NAME_COLUMNS, "...", text, NAME_BYTES);
 	return text;
 }
 

@@ -9,7 +9,7 @@
 #include "pprof/model/estimate.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
-#include "pprof/text/fitted_name.h"
+#include "pprof/text/short_name.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
 
@@ -139,7 +139,7 @@ void change_text(char text[CHANGE_TEXT_BYTES], const char **function, const stru
 		row = next_row(compared, is_known, row);
 		if (!row)
 			break;
-		fitted_name(t->frames.rows[row->frame].label, NAME_COLUMNS, "...", name, sizeof(name));
+		short_name_fit(t->frames.rows[row->frame].label, NAME_COLUMNS, "...", name, sizeof(name));
 		text_append(text, CHANGE_TEXT_BYTES, "%s%s ", i ? ", " : ": ", name);
 		append_signed(text, t, kind, change_of(&row->flat));
 		if (!i)

@@ -3,8 +3,8 @@
 
 #include "pprof/codec/file.h"
 #include "pprof/table/array.h"
-#include "pprof/text/fitted_name.h"
 #include "pprof/text/log_line.h"
+#include "pprof/text/short_name.h"
 #include "pprof/text/utf8.h"
 
 #include <errno.h>
@@ -245,7 +245,7 @@ int screen_name(const struct screen *screen, const char *name, int room)
 
 	if (room <= 0 || columns <= (size_t)room)
 		return screen_text(screen, name, 0);
-	fitted_name(name, (size_t)room, screen->is_ascii ? "..." : "\xe2\x80\xa6", text, sizeof(text));
+	short_name_fit(name, (size_t)room, screen->is_ascii ? "..." : "\xe2\x80\xa6", text, sizeof(text));
 	return screen_text(screen, text, 0);
 }
 

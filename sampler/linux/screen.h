@@ -44,7 +44,7 @@ int screen_width(int fd);
  * prints a byte that moves the cursor: names may come from a hostile process. Returns the columns used. */
 int screen_text(const struct screen *screen, const char *text, int room);
 
-/* The same for a function's name, which loses folders and scopes first (pprof/text/fitted_name.h). */
+/* The same for a function's name, which loses folders and scopes first (pprof/text/short_name.h). */
 int screen_name(const struct screen *screen, const char *name, int room);
 
 /* The number of columns that text takes. */

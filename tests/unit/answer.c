@@ -4,7 +4,7 @@
 #include "pprof/analysis/row_label.h"
 #include "pprof/export/growth_text.h"
 #include "pprof/model/profile.h"
-#include "pprof/text/fitted_name.h"
+#include "pprof/text/short_name.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -305,12 +305,12 @@ static void names_lose_folders_and_scopes_first(void **unused)
 	char text[64];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		fitted_name(cases[i].name, cases[i].columns, "...", text, sizeof(text));
+		short_name_fit(cases[i].name, cases[i].columns, "...", text, sizeof(text));
 		assert_string_equal(text, cases[i].text);
 	}
-	fitted_name("gw::RouteCache::resolve", 20, "\xe2\x80\xa6", text, sizeof(text));
+	short_name_fit("gw::RouteCache::resolve", 20, "\xe2\x80\xa6", text, sizeof(text));
 	assert_string_equal(text, "\xe2\x80\xa6RouteCache::resolve");
-	fitted_name("\xc3\xa4\xc3\xa4", 2, "...", text, 4); /* no character is cut in two */
+	short_name_fit("\xc3\xa4\xc3\xa4", 2, "...", text, 4); /* no character is cut in two */
 	assert_string_equal(text, "\xc3\xa4");
 }
 
