@@ -2,7 +2,7 @@
 #include "push/follow.h"
 #include "pprof/store/exit_code.h"
 
-#include "pprof/store/store_places.h"
+#include "pprof/store/config_file.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "push/command_line.h"
@@ -244,7 +244,7 @@ static int open_signals(bool ignore)
  * exists. 0, or -ENOENT after a line. */
 static int find_store(const struct follow *f, const struct config *config, char store[PATH_MAX])
 {
-	char places[STORE_PLACES][DAEMON_SECTION_PATH_BYTES];
+	char places[CONFIG_FILE_STORES][DAEMON_SECTION_PATH_BYTES];
 	size_t count, at = 0;
 
 	if (config->store) {
@@ -253,7 +253,7 @@ static int find_store(const struct follow *f, const struct config *config, char 
 	}
 	if (f->config_path && !daemon_section_store(store))
 		return 0;
-	count = f->config_path ? 0 : store_places_find(NULL, places);
+	count = f->config_path ? 0 : config_file_stores(NULL, places);
 	while (at < count && access(places[at], F_OK))
 		at++;
 	if (count) {

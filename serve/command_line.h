@@ -7,7 +7,7 @@
 #ifndef SERVE_COMMAND_LINE_H
 #define SERVE_COMMAND_LINE_H
 
-#include "pprof/store/daemon_section.h"
+#include "pprof/store/config_file.h"
 
 #include <stdbool.h>
 #include <stddef.h>

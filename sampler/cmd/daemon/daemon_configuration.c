@@ -2,7 +2,7 @@
 /* The configuration in force, and reading it again while the daemon runs. The store that it names, and what
  * that keeps beside the profiles: the session that they belong to, and the executables that are denied. */
 #include "pprof/codec/file.h"
-#include "pprof/store/daemon_section.h"
+#include "pprof/store/config_file.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/daemon/crash_guard.h"

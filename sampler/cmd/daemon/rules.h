@@ -8,7 +8,7 @@
 #define SAMPLER_CMD_DAEMON_RULES_H
 
 #include "pprof/model/labels.h"
-#include "pprof/store/daemon_section.h"
+#include "pprof/store/config_file.h"
 #include "pprof/store/service_name.h"
 
 #include <stdbool.h>

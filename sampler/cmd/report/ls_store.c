@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/report/ls_store.h"
 
+#include "pprof/store/config_file.h"
 #include "pprof/store/store_list.h"
-#include "pprof/store/store_places.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/json.h"
@@ -57,14 +57,14 @@ static bool is_store(const char *path)
 bool ls_store_wanted(const struct options *options, char store[DAEMON_SECTION_PATH_BYTES])
 {
 	const char *only = options->operand_count == 1 ? options->operands[0] : NULL;
-	char paths[STORE_PLACES][DAEMON_SECTION_PATH_BYTES];
+	char paths[CONFIG_FILE_STORES][DAEMON_SECTION_PATH_BYTES];
 	size_t count;
 
 	if (only && !has_profiles(only) && is_store(only))
 		return snprintf(store, DAEMON_SECTION_PATH_BYTES, "%s", only) < DAEMON_SECTION_PATH_BYTES;
 	if (options->operand_count || (!options->read.store && has_profiles(".")))
 		return false;
-	count = store_places_find(options->read.store, paths);
+	count = config_file_stores(options->read.store, paths);
 	for (size_t i = 0; i < count; i++) {
 		if (!options->read.store && !is_store(paths[i]))
 			continue;

@@ -3,7 +3,7 @@
 #ifndef SAMPLER_CMD_REPORT_LS_STORE_H
 #define SAMPLER_CMD_REPORT_LS_STORE_H
 
-#include "pprof/store/daemon_section.h"
+#include "pprof/store/config_file.h"
 
 #include <stdbool.h>
 

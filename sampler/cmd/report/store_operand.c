@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/report/store_operand.h"
 
-#include "pprof/store/store_places.h"
+#include "pprof/store/config_file.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/nearest.h"
@@ -111,7 +111,8 @@ static void say_unknown(const char *store, const char *service)
 }
 
 /* "redis@yesterday": is what is before the '@' a service, the rest is meant as a time. */
-static int check_time(const char *word, char paths[STORE_PLACES][DAEMON_SECTION_PATH_BYTES], size_t count)
+static int check_time(
+    const char *word, char paths[CONFIG_FILE_STORES][DAEMON_SECTION_PATH_BYTES], size_t count)
 {
 	const char *at = strrchr(word, '@');
 	char service[SERVICE_NAME_BYTES];
@@ -136,8 +137,8 @@ static int check_time(const char *word, char paths[STORE_PLACES][DAEMON_SECTION_
 int store_operand_find(
     struct store_operand *found, const char *word, const struct store_operand_choice *choice, bool is_told)
 {
-	char paths[STORE_PLACES][DAEMON_SECTION_PATH_BYTES], service[SERVICE_NAME_BYTES];
-	size_t count = store_places_find(choice->store, paths);
+	char paths[CONFIG_FILE_STORES][DAEMON_SECTION_PATH_BYTES], service[SERVICE_NAME_BYTES];
+	size_t count = config_file_stores(choice->store, paths);
 	int64_t time_s, now_s = clock_unix_ns() / CLOCK_NS_PER_S;
 	bool has_time, is_service = store_moment_split(word, now_s, service, &time_s, &has_time);
 	int ret = 0;

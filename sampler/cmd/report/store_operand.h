@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct store_operand_choice {
-	const char *store; /* --store; NULL: the stores of store_places.h */
+	const char *store; /* --store; NULL: the stores of config_file_stores() */
 	enum store_moment_wanted wanted;
 };
 
