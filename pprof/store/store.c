@@ -2,9 +2,9 @@
 #include "pprof/store/store.h"
 
 #include "pprof/codec/file.h"
-#include "pprof/store/service_name.h"
 #include "pprof/store/store_claims.h"
 #include "pprof/store/store_folder.h"
+#include "pprof/store/store_name.h"
 #include "pprof/store/store_names.h"
 #include "pprof/store/store_plan.h"
 #include "pprof/store/store_sweep.h"

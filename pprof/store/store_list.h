@@ -6,7 +6,6 @@
 #ifndef PPROF_STORE_STORE_LIST_H
 #define PPROF_STORE_STORE_LIST_H
 
-#include "pprof/store/service_name.h"
 #include "pprof/store/store_name.h"
 #include "pprof/table/intern.h"
 

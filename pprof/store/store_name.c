@@ -197,3 +197,29 @@ int store_name_format(
 	    (int)name->pid, name->kind, ending);
 	return store_name_parse(day, file, &same) ? 0 : -EINVAL;
 }
+
+/* ---- services */
+
+void service_name_clean(const char *text, char name[SERVICE_NAME_BYTES])
+{
+	size_t length = 0;
+
+	if (!*text)
+		text = "unknown";
+	for (; length < SERVICE_NAME_BYTES - 1 && text[length]; length++)
+		name[length] =
+		    is_plain(text[length]) && text[length] != '+' && (length || !strchr(".-", *text))
+		    ? text[length]
+		    : '_';
+	name[length] = '\0';
+}
+
+bool service_name_is_good(const char *name)
+{
+	char clean[SERVICE_NAME_BYTES];
+
+	if (!*name)
+		return false;
+	service_name_clean(name, clean);
+	return strcmp(name, clean) == 0;
+}

@@ -4,7 +4,7 @@
  *
  *	STORE/SERVICE/2026-11-22/HHMMSS.PID.KIND.pb.gz
  *
- * Times are UTC. SERVICE is a name of service_name.h. KIND begins with a word that says what the file is, and
+ * Times are UTC. SERVICE is a service_name. KIND begins with a word that says what the file is, and
  * may go on with `-` and more words:
  *
  *	heap          a snapshot of what is in use: by interval, by hand
@@ -63,5 +63,15 @@ void store_name_of_snapshot(const char *snapshot, bool oom, struct store_name *n
 
 /* Seconds since 1970 of midnight UTC of "2026-11-22". False if there is no such day. */
 bool store_name_day(const char *day, int64_t *time_s);
+
+/* Names of services in the store and in labels: letters, digits and `._@-`, at most 128 bytes. */
+enum { SERVICE_NAME_BYTES = 128 + 1 };
+
+/* Replaces each other byte, and a dot or a dash at the beginning, by `_`: a folder has this name, and no
+ * command may take it for an option. An empty text becomes "unknown". Pure. */
+void service_name_clean(const char *text, char name[SERVICE_NAME_BYTES]);
+
+/* Is it what service_name_clean() makes? */
+bool service_name_is_good(const char *name);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/store/store_name.h"
 
-#include "pprof/store/service_name.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -9,7 +9,7 @@
 
 #include "pprof/model/labels.h"
 #include "pprof/store/config_file.h"
-#include "pprof/store/service_name.h"
+#include "pprof/store/store_name.h"
 
 #include <stdbool.h>
 #include <stddef.h>
