@@ -3,7 +3,7 @@
 
 #include "pprof/codec/file.h"
 #include "pprof/codec/folder.h"
-#include "pprof/store/spool_list.h"
+#include "pprof/store/spool_files.h"
 #include "pprof/table/array.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"

@@ -3,9 +3,9 @@
  * Profiles that wait for a target, on disk, so that an outage of the server or of this machine loses
  * nothing that there is room for.
  *
- *	NUMBER-TIME-PROCESS-s.pb.gz   one profile each, as it was written (spool_name.h); made
+ *	NUMBER-TIME-PROCESS-s.pb.gz   one profile each, as it was written (spool_files.h); made
  *	                              under another name and renamed, so that each is whole
- *	counters                      pprof/store/spool_counters.h
+ *	counters                      pprof/store/spool_files.h
  *	lock                          who holds it sends; others may add
  *	state/PROCESS.taken           time of the newest profile that was added of a process
  *	state/PROCESS.accepted        what is needed of the profile that the server acknowledged last
@@ -18,8 +18,7 @@
 #ifndef PUSH_SPOOL_H
 #define PUSH_SPOOL_H
 
-#include "pprof/store/spool_counters.h"
-#include "pprof/store/spool_name.h"
+#include "pprof/store/spool_files.h"
 #include "push/answer.h"
 
 #include <limits.h>

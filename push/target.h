@@ -5,7 +5,7 @@
 #define PUSH_TARGET_H
 
 #include "pprof/model/labels.h"
-#include "pprof/store/spool_name.h"
+#include "pprof/store/spool_files.h"
 #include "push/fit.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/broker.h"
 
-#include "pprof/store/spool_list.h"
+#include "pprof/store/spool_files.h"
 #include "pprof/text/clock.h"
 #include "sampler/core/control_client.h"
 #include "sampler/core/control_peer.h"

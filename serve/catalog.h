@@ -7,7 +7,7 @@
 #ifndef SERVE_CATALOG_H
 #define SERVE_CATALOG_H
 
-#include "pprof/store/spool_list.h"
+#include "pprof/store/spool_files.h"
 #include "sampler/core/control_list.h"
 #include "serve/broker_client.h"
 #include "serve/catalog_files.h"

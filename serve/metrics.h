@@ -9,7 +9,7 @@
 #ifndef SERVE_METRICS_H
 #define SERVE_METRICS_H
 
-#include "pprof/store/spool_list.h"
+#include "pprof/store/spool_files.h"
 #include "sampler/core/control_list.h"
 #include "serve/catalog.h"
 #include "serve/counters.h"

@@ -5,9 +5,7 @@
  * taken is the name of what was read from it.
  */
 #include "pprof/model/labels.h"
-#include "pprof/store/spool_counters.h"
-#include "pprof/store/spool_list.h"
-#include "pprof/store/spool_name.h"
+#include "pprof/store/spool_files.h"
 #include "push/command_line.h"
 
 #include <stddef.h>

@@ -3,7 +3,7 @@
  * told of it to others. */
 #include "pprof/analysis/since.h"
 #include "pprof/model/profile.h"
-#include "pprof/store/spool_list.h"
+#include "pprof/store/spool_files.h"
 #include "push/spool.h"
 #include "push/target.h"
 

@@ -5,8 +5,7 @@
 #include "pprof/model/labels.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
-#include "pprof/store/spool_counters.h"
-#include "pprof/store/spool_name.h"
+#include "pprof/store/spool_files.h"
 #include "push/answer.h"
 #include "push/target.h"
 

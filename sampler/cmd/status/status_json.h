@@ -17,7 +17,7 @@
 #ifndef SAMPLER_CMD_STATUS_STATUS_JSON_H
 #define SAMPLER_CMD_STATUS_STATUS_JSON_H
 
-#include "pprof/store/spool_list.h"
+#include "pprof/store/spool_files.h"
 #include "sampler/core/control_list.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef SAMPLER_CMD_STATUS_STATUS_TABLE_H
 #define SAMPLER_CMD_STATUS_STATUS_TABLE_H
 
-#include "pprof/store/spool_list.h"
+#include "pprof/store/spool_files.h"
 #include "sampler/core/control_list.h"
 #include "sampler/linux/screen.h"
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/store/spool_list.h"
-
-#include "pprof/codec/file.h"
-#include "pprof/codec/folder.h"
-#include "pprof/table/array.h"
+#include "pprof/store/spool_files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,6 +11,82 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "pprof/codec/file.h"
+#include "pprof/codec/folder.h"
+#include "pprof/table/array.h"
+
+/* ---- names */
+
+bool spool_name_is_target(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length && length < SPOOL_NAME_TARGET_BYTES && *name != '.' &&
+	    strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == length;
+}
+
+void spool_name_print(const struct spool_entry *entry, char name[SPOOL_NAME_BYTES])
+{
+	snprintf(name, SPOOL_NAME_BYTES, "%020" PRIu64 "-%020" PRId64 "-%016" PRIx64 "-%c.pb.gz",
+	    entry->number, entry->time_ns, entry->process, entry->last ? 'e' : 's');
+}
+
+bool spool_name_parse(const char *name, struct spool_entry *entry)
+{
+	struct spool_entry found = {.bytes = entry->bytes};
+	char letter, again[SPOOL_NAME_BYTES];
+
+	if (sscanf(name, "%20" SCNu64 "-%20" SCNd64 "-%16" SCNx64 "-%c.pb.gz", &found.number, &found.time_ns,
+	        &found.process, &letter) != 4)
+		return false;
+	found.last = letter == 'e';
+	/* The name that it would have, and no other. */
+	spool_name_print(&found, again);
+	/* The next entry gets a number after this one. */
+	if (strcmp(again, name) != 0 || !found.number || found.number > INT64_MAX || found.time_ns < 0)
+		return false;
+	*entry = found;
+	return true;
+}
+
+/* ---- counters */
+
+size_t spool_counters_print(const struct spool_counters *counters, char text[SPOOL_COUNTERS_BYTES])
+{
+	return (size_t)snprintf(text, SPOOL_COUNTERS_BYTES,
+	    "sent %" PRIu64 "\nretried %" PRIu64 "\nrejected %" PRIu64 "\ndropped %" PRIu64
+	    "\ngiven_up %" PRIu64 "\npassed_over %" PRIu64 "\nresent %" PRIu64 "\ndenied %" PRIu64
+	    "\ndenied_since_s %" PRIu64 "\nsending %" PRIu64 "\n",
+	    counters->sent, counters->retried, counters->rejected, counters->dropped, counters->given_up,
+	    counters->passed_over, counters->resent, counters->denied, counters->denied_since_s,
+	    counters->sending);
+}
+
+void spool_counters_parse(const uint8_t *bytes, size_t length, struct spool_counters *counters)
+{
+	struct {
+		const char *name;
+		uint64_t *value;
+	} lines[] = {{"sent ", &counters->sent}, {"retried ", &counters->retried},
+	    {"rejected ", &counters->rejected}, {"dropped ", &counters->dropped},
+	    {"given_up ", &counters->given_up}, {"passed_over ", &counters->passed_over},
+	    {"resent ", &counters->resent}, {"denied ", &counters->denied},
+	    {"denied_since_s ", &counters->denied_since_s}, {"sending ", &counters->sending}};
+	char text[SPOOL_COUNTERS_BYTES];
+
+	*counters = (struct spool_counters){0};
+	if (length >= sizeof(text))
+		return;
+	memcpy(text, bytes, length);
+	text[length] = '\0';
+	for (char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+			if (strncmp(line, lines[i].name, strlen(lines[i].name)) == 0)
+				*lines[i].value = strtoull(line + strlen(lines[i].name), NULL, 10);
+}
+
+/* ---- the list */
 
 /* Of heaptap-push.service. */
 #define SPOOL_LIST_SERVICE "/var/lib/heaptap/push"
