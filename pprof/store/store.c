@@ -2,18 +2,14 @@
 #include "pprof/store/store.h"
 
 #include "pprof/codec/file.h"
-#include "pprof/store/store_claims.h"
 #include "pprof/store/store_folder.h"
-#include "pprof/store/store_name.h"
-#include "pprof/store/store_names.h"
 #include "pprof/store/store_plan.h"
-#include "pprof/store/store_sweep.h"
+#include "pprof/store/store_state.h"
 #include "pprof/text/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,41 +20,12 @@
 #include <unistd.h>
 
 enum {
-	FOLDER_CHARGE = 4096,
 	THIN_S = 60,          /* least time between two looks at the whole store */
 	THIN_COST_PART = 200, /* and at least so many times the CPU time of the last look */
 	IDLE_S = 600,         /* while nothing is published: as long as the shortest slot of thinning */
 	SHORT_S = 10,         /* time until the next try after a look that made no room */
 	LOCK_WAIT_MS = 30000, /* far longer than any of us holds the lock */
-	NAMES_MOST = 64,      /* names of one owner */
-	NAMES_LEAST = 4,      /* the same in a small store */
-	NAMES_DISK_PART = 4,  /* the folders of an owner's names take at most this part of the budget */
-	DAY_S = 24 * 3600,
 	ROOM_TRIES = 3, /* a profile needs room for its service's folder, its day's folder and the file */
-};
-
-/* What daemon and children share. Written under the lock; read at any time. */
-struct shared {
-	_Atomic uint64_t used_bytes;
-	_Atomic uint64_t written, written_bytes, thinned, thinned_bytes, evicted, evicted_bytes, failed,
-	    stuck;
-	/* the folder that used_bytes is of, and when it is looked at again; 0: never looked at */
-	_Atomic uint64_t device, inode;
-	_Atomic int64_t looked_s, look_s;
-	_Atomic int64_t short_s; /* when a look made no room */
-	_Atomic uint64_t limits; /* the number of the limits of the last look */
-};
-
-struct store {
-	struct sink sink; /* first */
-	char *path;
-	uint64_t disk_bytes;
-	uint32_t days, free_percent;
-	uint64_t limits; /* the number of these limits; a child has the limits of its fork */
-	gid_t group;
-	struct shared *shared;
-	struct store_claims claims;
-	struct store_names names;
 };
 
 /* ---- looking at the whole store */
@@ -94,7 +61,7 @@ static bool is_due(const struct store *store, int64_t now_s)
 /* Under the lock. *free_bytes: what the file system wants back, less what it has got. */
 static int look(struct store *store, int fd, uint64_t need, uint64_t free_bytes)
 {
-	struct shared *shared = store->shared;
+	struct store_shared *shared = store->shared;
 	struct store_sweep sweep = {
 	    .now_s = time(NULL),
 	    .days = store->days,
@@ -136,7 +103,7 @@ static int is_short(const struct store *store, int fd, uint64_t need, uint64_t *
 /* Under the lock: makes room for so many bytes. While there is no room, not every profile costs a look. */
 static int make_room(struct store *store, int fd, uint64_t need)
 {
-	struct shared *shared = store->shared;
+	struct store_shared *shared = store->shared;
 	bool known = is_known(store, fd);
 	int64_t now_s = time(NULL);
 	uint64_t wanted;
@@ -218,7 +185,7 @@ static int write_below(struct store *store, int root_fd, const struct location *
 		return service_fd;
 	day_fd = store_folder_open(service_fd, at->day, store->group, &made[1]);
 	close(service_fd);
-	*added = (made[0] + made[1]) * (uint64_t)FOLDER_CHARGE;
+	*added = (made[0] + made[1]) * (uint64_t)STORE_FOLDER_CHARGE;
 	if (day_fd < 0)
 		return day_fd;
 	err = write_file(store, day_fd, at, data, bytes, added);
@@ -238,7 +205,7 @@ static bool is_full(int err)
 static int write_again(struct store *store, int root_fd, const struct location *at, const void *data,
     size_t bytes, uint64_t *added)
 {
-	uint64_t need = store_plan_charge(bytes) + 2 * (uint64_t)FOLDER_CHARGE, before;
+	uint64_t need = store_plan_charge(bytes) + 2 * (uint64_t)STORE_FOLDER_CHARGE, before;
 	int err, tries = 0;
 
 	do {
@@ -255,7 +222,7 @@ static int write_again(struct store *store, int root_fd, const struct location *
 static int write_locked(
     struct store *store, int root_fd, const struct location *at, bool is_own, const void *data, size_t bytes)
 {
-	uint64_t need = store_plan_charge(bytes) + 2 * (uint64_t)FOLDER_CHARGE, added = 0;
+	uint64_t need = store_plan_charge(bytes) + 2 * (uint64_t)STORE_FOLDER_CHARGE, added = 0;
 	int err = is_own ? make_room(store, root_fd, need) : 0;
 
 	if (err)
@@ -301,58 +268,11 @@ const struct sink *store_sink(struct store *store)
 	return &store->sink;
 }
 
-/* ---- names */
-
-/* The folder for a name; if its owner has too many names, the folder for the rest of them. */
-static void name_service(
-    struct store *store, const struct store_claim *claim, char service[SERVICE_NAME_BYTES])
-{
-	const uint64_t folders = (uint64_t)store->days + 1, charge = folders * FOLDER_CHARGE;
-	const uint64_t room = store->disk_bytes / NAMES_DISK_PART / charge;
-	const struct store_names_limits limits = {
-	    .most = room > NAMES_MOST ? NAMES_MOST
-	        : room < NAMES_LEAST  ? NAMES_LEAST
-	                              : room,
-	    .keep_s = (int64_t)folders * DAY_S,
-	};
-	char rest[SERVICE_NAME_BYTES];
-
-	service_name_clean(claim->service, service);
-	if (!claim->owner || !*claim->owner ||
-	    store_names_take(&store->names, &limits, service, claim->owner, claim->time_s))
-		return;
-	snprintf(rest, sizeof(rest), "others.%s", claim->owner);
-	service_name_clean(rest, service);
-}
-
-int store_claim(struct store *store, const struct store_claim *claim, char *path, size_t path_bytes)
-{
-	struct store_name name = {.time_s = claim->time_s, .pid = claim->pid};
-	char service[SERVICE_NAME_BYTES], day[STORE_NAME_DAY_BYTES], file[STORE_NAME_FILE_BYTES];
-	char plain[STORE_NAME_KIND_BYTES];
-	int length;
-
-	name_service(store, claim, service);
-	store_name_of_snapshot(claim->snapshot, claim->oom, &name);
-	memcpy(plain, name.kind, sizeof(plain));
-	for (unsigned int number = 1;; number++) {
-		if (number > 1)
-			snprintf(name.kind, sizeof(name.kind), "%.84s-%u", plain, number);
-		if (store_name_format(&name, day, file) != 0)
-			return -EINVAL;
-		length = snprintf(path, path_bytes, "%s/%s/%s/%s", store->path, service, day, file);
-		if (length < 0 || (size_t)length >= path_bytes)
-			return -ENAMETOOLONG;
-		if (store_claims_take(&store->claims, path, claim->time_s))
-			return 0;
-	}
-}
-
 /* ---- the whole */
 
 bool store_is_overdue(const struct store *store, int64_t now_s)
 {
-	const struct shared *shared = store->shared;
+	const struct store_shared *shared = store->shared;
 
 	return is_due(store, now_s) &&
 	    (shared->limits != store->limits || now_s >= shared->looked_s + IDLE_S ||
@@ -378,7 +298,7 @@ int store_thin(struct store *store)
 
 void store_count(const struct store *store, struct store_counters *counters)
 {
-	const struct shared *shared = store->shared;
+	const struct store_shared *shared = store->shared;
 
 	*counters = (struct store_counters){
 	    .disk_bytes = shared->used_bytes,
@@ -448,7 +368,6 @@ void store_close(struct store *store)
 	if (store->shared)
 		munmap(store->shared, sizeof(*store->shared));
 	store_claims_fini(&store->claims);
-	store_names_fini(&store->names);
 	free(store->path);
 	free(store);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pprof/store/store_sweep.h"
-
+/* A look at the whole store: lists it, plans what must go, and removes that. */
 #include "pprof/codec/file.h"
 #include "pprof/store/store_folder.h"
 #include "pprof/store/store_list.h"
 #include "pprof/store/store_plan.h"
+#include "pprof/store/store_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
