@@ -34,12 +34,13 @@ static uint64_t hash_of(const char *text)
 	return index_mix_bytes(index_seed(), text, strlen(text));
 }
 
-/* ---- names and their owners
+/*
+ * ---- names and their owners
  *
  * A process chooses its name for free, but each name is a folder and has a share of the budget. So each owner
  * may bring in only so many names. A name belongs to its first owner until no file was named so for long
  * enough. A name that a daemon finds in the store when it starts belongs to nobody until a file is named so.
- * */
+ */
 
 static struct store_name_owner *find_name(const struct store_claims *claims, uint64_t name)
 {
@@ -104,10 +105,12 @@ static void name_service(
 	service_name_clean(rest, service);
 }
 
-/* ---- paths
+/*
+ * ---- paths
  *
  * No path is given out twice. A path has its second in it, so only the paths of the last seconds are kept. If
- * two paths have the same hash, the second one gets a needless number in its name. */
+ * two paths have the same hash, the second one gets a needless number in its name.
+ */
 
 /* A path that is claimed with its time is not claimed again a minute later. */
 static void forget_paths(struct store_claims *claims, int64_t time_s)
