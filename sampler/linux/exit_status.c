@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/linux/exit_status.h"
 
-#include "sampler/linux/cgroup_line.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 
@@ -88,11 +87,11 @@ int oom_watch_parse_counter(const char *text, uint64_t *count)
 
 int oom_watch_parse_cgroup(const char *text, int *version, char *path, size_t path_bytes)
 {
-	struct cgroup_line line;
+	struct proc_cgroup line;
 
 	*version = 0;
-	while (cgroup_line_next(&text, &line)) {
-		bool memory = cgroup_line_has(&line, "memory");
+	while (proc_cgroup_next(&text, &line)) {
+		bool memory = proc_cgroup_has(&line, "memory");
 
 		if ((!memory && line.controllers_bytes) || line.path_bytes >= path_bytes)
 			continue;

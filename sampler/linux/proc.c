@@ -149,3 +149,47 @@ bool proc_strip_deleted(char *path)
 	path[length] = '\0';
 	return stripped;
 }
+
+/* ---- the lines of /proc/PID/cgroup */
+
+/* The part up to the separator or the line's end; *at moves behind it. */
+static size_t part(const char **at, char separator)
+{
+	size_t length = 0;
+
+	while ((*at)[length] && (*at)[length] != '\n' && (*at)[length] != separator)
+		length++;
+	*at += length + ((*at)[length] == separator);
+	return length;
+}
+
+bool proc_cgroup_next(const char **text, struct proc_cgroup *line)
+{
+	while (**text) {
+		part(text, ':');
+		line->controllers = *text;
+		line->controllers_bytes = part(text, ':');
+		line->path = *text;
+		line->path_bytes = part(text, '\n');
+		if (line->path_bytes && *line->path == '/')
+			return true;
+		*text += **text == '\n'; /* the line had no colons */
+	}
+	return false;
+}
+
+bool proc_cgroup_has(const struct proc_cgroup *line, const char *controller)
+{
+	const char *at = line->controllers, *end = at + line->controllers_bytes;
+	size_t length = strlen(controller);
+
+	while (at < end) {
+		const char *comma = memchr(at, ',', (size_t)(end - at));
+		size_t bytes = (size_t)((comma ? comma : end) - at);
+
+		if (bytes == length && memcmp(at, controller, length) == 0)
+			return true;
+		at += bytes + 1;
+	}
+	return false;
+}

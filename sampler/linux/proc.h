@@ -66,4 +66,18 @@ int proc_each_thread(pid_t pid, int (*visit)(void *context, pid_t tid), void *co
 size_t proc_undeleted_length(const char *path);
 bool proc_strip_deleted(char *path); /* true: the path had the suffix */
 
+/* A line of /proc/PID/cgroup: "7:memory:/system.slice/x.service" or "0::/..." (cgroups(7)). */
+struct proc_cgroup {
+	const char *controllers; /* separated by commas; no controllers: version 2 */
+	size_t controllers_bytes;
+	const char *path; /* begins with '/' */
+	size_t path_bytes;
+};
+
+/* Pure. Finds the next valid line; *text moves behind it. False if there is none. */
+bool proc_cgroup_next(const char **text, struct proc_cgroup *line);
+
+/* Is the controller ("memory", "name=systemd") one of the line's? */
+bool proc_cgroup_has(const struct proc_cgroup *line, const char *controller);
+
 #endif

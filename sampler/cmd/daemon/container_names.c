@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/daemon/container_names.h"
 
-#include "sampler/linux/cgroup_line.h"
+#include "sampler/linux/proc.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -166,24 +166,24 @@ void container_names_of_path(struct container_names *names, const char *path)
 }
 
 /* How good a line is; 0: of no use. */
-static int rank(const struct cgroup_line *line)
+static int rank(const struct proc_cgroup *line)
 {
 	if (line->path_bytes <= 1)
 		return 1;
 	if (!line->controllers_bytes)
 		return 5;
-	if (cgroup_line_has(line, "memory"))
+	if (proc_cgroup_has(line, "memory"))
 		return 4;
-	return cgroup_line_has(line, "name=systemd") ? 3 : 2;
+	return proc_cgroup_has(line, "name=systemd") ? 3 : 2;
 }
 
 void container_names_parse(struct container_names *names, const char *text)
 {
 	char path[CONTAINER_NAMES_PATH_BYTES] = "";
-	struct cgroup_line line;
+	struct proc_cgroup line;
 	int best = 0;
 
-	while (cgroup_line_next(&text, &line)) {
+	while (proc_cgroup_next(&text, &line)) {
 		if (line.path_bytes >= sizeof(path) || rank(&line) <= best)
 			continue;
 		best = rank(&line);
