@@ -8,11 +8,10 @@
 #define SERVE_CATALOG_H
 
 #include "pprof/store/spool_files.h"
+#include "pprof/table/series.h"
 #include "sampler/core/control_list.h"
 #include "serve/broker_client.h"
 #include "serve/catalog_files.h"
-#include "serve/catalog_history.h"
-#include "serve/catalog_lists.h"
 #include "serve/counters.h"
 #include "serve/jobs.h"
 #include "serve/route.h"
@@ -83,5 +82,63 @@ const struct catalog_lists *catalog_lists(const struct catalog *catalog);
 
 /* The spools of `heaptap push`, of the user that the server runs as. */
 const struct spool_list *catalog_spools(const struct catalog *catalog);
+
+/* ---- catalog_lists.c: the lists of all samplers, and when each was received */
+
+enum {
+	CATALOG_LISTS_MAX = 256,
+	CATALOG_LISTS_LATE_MS = 30000, /* how long a list stays valid if its sampler does not answer */
+};
+
+struct catalog_lists {
+	struct catalog_lists_item {
+		struct control_list *list;
+		uint64_t server;
+		uint64_t said_ns;  /* monotonic: the time of the look that got the list */
+		uid_t user;        /* the sampler's user */
+		bool foreign;      /* the user may list only processes of his own */
+		uint32_t left_out; /* rows that the broker left out: of other users' processes, or too many */
+	} items[CATALOG_LISTS_MAX];
+	size_t count;
+};
+
+/* Reads a list and closes fd. A list that cannot be read is left out. */
+void catalog_lists_take(
+    struct catalog_lists *lists, const struct broker_reply *reply, int fd, uint64_t now_ns);
+
+/* Takes over lists of `last` that are still valid: those of this server, or of all with 0. */
+void catalog_lists_keep(
+    struct catalog_lists *lists, const struct catalog_lists *last, uint64_t server, uint64_t now_ns);
+
+/* Several lists may have a row of one process. The list of a user who may list any process wins, then the
+ * list of the sampler that came first. The other rows become not profiled. 0 or -ENOMEM. */
+int catalog_lists_settle(struct catalog_lists *lists);
+
+/* Replaces the lists by `next`, which is empty after that. */
+void catalog_lists_renew(struct catalog_lists *lists, struct catalog_lists *next);
+
+/* What lists said of processes over time: points for time lines, a bounded number of each process. */
+enum { CATALOG_HISTORY_POINTS = 512 };
+
+struct catalog_point {
+	int64_t unix_ns;
+	double inuse_bytes, error_bytes, allocated_bytes; /* NaN: not known */
+	int64_t rss_bytes;                                /* -1: not known */
+};
+
+struct catalog_histories {
+	struct catalog_history_entry *entries;
+	size_t count;
+};
+
+/* Notes what a list says of a process now. Returns the points of the process, or NULL if there is no memory
+ * or there are too many processes. now_ns: monotonic. */
+struct series *catalog_histories_note(struct catalog_histories *histories, const struct process_key *key,
+    const struct control_process *listed, uint64_t now_ns, int64_t unix_ns);
+
+/* Forgets those of processes that were not noted for a while: a sampler that does not answer once, or that
+ * is started again, is no end. */
+void catalog_histories_sweep(struct catalog_histories *histories, uint64_t now_ns);
+void catalog_histories_fini(struct catalog_histories *histories);
 
 #endif

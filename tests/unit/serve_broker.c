@@ -3,9 +3,8 @@
 /* The web process' side of what the broker hands over: here the test is the broker. */
 #include "pprof/text/clock.h"
 #include "serve/broker_client.h"
+#include "serve/catalog.h"
 #include "serve/catalog_files.h"
-#include "serve/catalog_history.h"
-#include "serve/catalog_lists.h"
 #include "serve/process_profiles.h"
 #include "serve/snapshots.h"
 #include "serve/task.h"
