@@ -9,7 +9,6 @@
 #include "serve/api_query.h"
 #include "serve/client.h"
 #include "serve/debug_answer.h"
-#include "serve/debug_text.h"
 #include "serve/endpoint.h"
 #include "serve/listen_address.h"
 #include "serve/route.h"
@@ -83,7 +82,7 @@ static void read_symbols(const char *query)
 	FILE *out = fopen("/dev/null", "w");
 
 	if (out) {
-		REQUIRE(debug_text_write_symbols(out, query, NULL) == 0);
+		REQUIRE(debug_answer_write_symbols(out, query, NULL) == 0);
 		fclose(out);
 	}
 }

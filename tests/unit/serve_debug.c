@@ -7,8 +7,6 @@
 #include "pprof/model/profile.h"
 #include "serve/blob.h"
 #include "serve/debug_answer.h"
-#include "serve/debug_text.h"
-#include "serve/difference.h"
 #include "serve/endpoint.h"
 
 #include <errno.h>
@@ -153,19 +151,19 @@ static void a_difference_is_last_minus_first(void **state)
 	struct profile *first = make(1000, (int64_t[]){5, 50, 3, 30}, NULL);
 	struct profile *last = make(4000, (int64_t[]){9, 90, 1, 10}, (int64_t[]){2, 20, 2, 20}), *out;
 
-	assert_int_equal(difference_make(first, last, false, false, &out), 0);
+	assert_int_equal(debug_answer_difference(first, last, false, false, &out), 0);
 	assert_values(out, "f", (int64_t[]){4, 40, -2, -20});
 	assert_values(out, "g", (int64_t[]){2, 20, 2, 20});
 	assert_int_equal(profile_time_ns(out), 4000);
 	assert_int_equal(profile_duration_ns(out), 3000);
 	profile_free(out);
-	assert_int_equal(difference_make(first, last, true, false, &out), 0);
+	assert_int_equal(debug_answer_difference(first, last, true, false, &out), 0);
 	assert_values(out, "f", (int64_t[]){4, 40, 1, 10});
 	profile_free(out);
-	assert_int_equal(difference_make(NULL, last, true, false, &out), 0);
+	assert_int_equal(debug_answer_difference(NULL, last, true, false, &out), 0);
 	assert_values(out, "f", (int64_t[]){9, 90, 1, 10});
 	profile_free(out);
-	assert_int_equal(difference_make(NULL, last, true, true, &out), 0);
+	assert_int_equal(debug_answer_difference(NULL, last, true, true, &out), 0);
 	assert_values(out, "f", (int64_t[]){0, 0, 1, 10});
 	assert_true(profile_duration_ns(out) > 0);
 	profile_free(out);
@@ -180,12 +178,12 @@ static void a_total_moves_to_another_stack(void **state)
 	               *last = make(4000, (int64_t[]){4, 40, 3, 30}, (int64_t[]){9, 90, 0, 0}), *out;
 
 	(void)state;
-	assert_int_equal(difference_make(first, last, true, false, &out), 0);
+	assert_int_equal(debug_answer_difference(first, last, true, false, &out), 0);
 	assert_values(out, "f", (int64_t[]){0, 0, 3, 30});
 	assert_values(out, "g", (int64_t[]){2, 20, 0, 0});
 	profile_free(out);
 	/* Less than before, as of one who says less: nothing. */
-	assert_int_equal(difference_make(last, first, true, false, &out), 0);
+	assert_int_equal(debug_answer_difference(last, first, true, false, &out), 0);
 	assert_values(out, "f", (int64_t[]){0, 0, 3, 30});
 	profile_free(out);
 	profile_free(first);
@@ -206,7 +204,7 @@ static char *text_of(bool (*write)(FILE *out, const struct profile *p), const st
 static void a_heap_as_text_is_what_gperftools_reads(void **state)
 {
 	struct profile *p = make(1, (int64_t[]){9, 90, 1, 10}, NULL);
-	char *text = text_of(debug_text_write_heap, p);
+	char *text = text_of(debug_answer_write_heap, p);
 
 	assert_string_equal(text,
 	    "heap profile: 1: 10 [9: 90] @ heapprofile\n"
@@ -225,7 +223,7 @@ static void addresses_have_names(void **state)
 	FILE *out = open_memstream(&text, &length);
 
 	/* as in the profile, a return address, decimal, unknown, nonsense, octal */
-	assert_int_equal(debug_text_write_symbols(out, "0x2020+0x2001+8192+0x9+zz++0X2010+020020", p), 0);
+	assert_int_equal(debug_answer_write_symbols(out, "0x2020+0x2001+8192+0x9+zz++0X2010+020020", p), 0);
 	fclose(out);
 	assert_string_equal(text, "num_symbols: 1\n0x2020 g\n0x2001 main\n0x2000 main\n0x2010 f\n0x2010 f\n");
 	free(text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/debug_text.h"
+/* The part of debug_answer.h that writes text. */
+#include "serve/debug_answer.h"
 
 #include "pprof/model/profile.h"
 #include "pprof/model/sample_types.h"
@@ -86,7 +87,7 @@ static void write_counts(FILE *out, const int64_t values[4])
 	    values[3]);
 }
 
-bool debug_text_write_heap(FILE *out, const struct profile *profile)
+bool debug_answer_write_heap(FILE *out, const struct profile *profile)
 {
 	size_t columns[4], count = profile_sample_count(profile);
 	int64_t sums[4] = {0}, values[4];
@@ -112,7 +113,7 @@ bool debug_text_write_heap(FILE *out, const struct profile *profile)
 	return true;
 }
 
-void debug_text_write_any(FILE *out, const struct profile *profile)
+void debug_answer_write_any(FILE *out, const struct profile *profile)
 {
 	size_t types = profile_sample_type_count(profile);
 
@@ -214,7 +215,7 @@ static void write_one(FILE *out, uint64_t address, const struct profile *profile
 	putc('\n', out);
 }
 
-int debug_text_write_symbols(FILE *out, const char *query, const struct profile *profile)
+int debug_answer_write_symbols(FILE *out, const char *query, const struct profile *profile)
 {
 	size_t count;
 	struct known *known = sort_locations(profile, &count);
