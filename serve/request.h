@@ -19,8 +19,8 @@
 
 #include "serve/catalog.h"
 #include "serve/client.h"
-#include "serve/delta_clients.h"
 #include "serve/reply.h"
+#include "serve/snapshots.h"
 #include "serve/task.h"
 
 enum { REQUEST_BODY_BYTES = 64 << 10, REQUEST_PROCESSES_MAX = 256 };
