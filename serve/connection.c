@@ -53,8 +53,6 @@ int event_loop_wait(int epoll_fd, int timeout_ms)
 	return 0;
 }
 
-/* ---- connections */
-
 enum {
 	ACCEPTED_AT_ONCE = 16,
 	DEFER_S = 3, /* the kernel keeps a connection until its client sends something, for so long */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the web process may do, and what the kernel refuses it even if a parser has been made to try. */
-#include "serve/sandbox.h"
+#include "serve/web.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -93,7 +93,7 @@ static void little_is_allowed(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		if (sandbox_enter())
+		if (web_enter_sandbox())
 			_exit(3);
 		signal(SIGABRT, SIG_DFL);
 		try_everything(our_fd, &other, pair);
