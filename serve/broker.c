@@ -7,7 +7,7 @@
 #include "sampler/core/control_peer.h"
 #include "sampler/core/control_server.h"
 #include "sampler/linux/regular_file.h"
-#include "serve/broker_message.h"
+#include "serve/command_line.h"
 #include "serve/control_sockets.h"
 #include "serve/file_list.h"
 
@@ -469,9 +469,7 @@ static bool wait_once(struct broker *broker)
 		else if (now_ns >= asked[i]->end_ns)
 			give_up(broker, asked[i], -ETIMEDOUT, "the process' sampler does not answer");
 	}
-	if (polls[0].revents && is_stopped(broker))
-		return false;
-	if (polls[2].revents)
+	if ((polls[0].revents && is_stopped(broker)) || polls[2].revents)
 		return false;
 	return (!polls[1].revents || on_web(broker)) && !broker->stuck;
 }

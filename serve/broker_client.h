@@ -3,7 +3,7 @@
 #ifndef SERVE_BROKER_CLIENT_H
 #define SERVE_BROKER_CLIENT_H
 
-#include "serve/broker_message.h"
+#include "serve/broker.h"
 
 #include <stdbool.h>
 

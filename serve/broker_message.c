@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/broker_message.h"
+/* The part of broker.h that the web process has too. */
+#include "serve/broker.h"
 
 #include <errno.h>
 #include <string.h>
