@@ -18,9 +18,12 @@ arm64:
 	@tree=$$(.ci/tree arm64 $(PACKAGES_ARM64)) && $(MAKE) --no-print-directory arm64-bin ARM64_TREE=$$tree && \
 	HEAPTAP_ARM64=$$tree HEAPTAP_ARM64_UNIT='$(ARM64_UNIT)' tests/run $(O) arm64 '$(T)'
 
+# ARM64_GOAL: what is made; the lab wants more than the unit tests, of the same objects.
+ARM64_GOAL := arm64-all
 arm64-bin:
-	@$(MAKE) --no-print-directory O=$(ARM64_O) CFLAGS=-O0 SAN= CC="aarch64-linux-gnu-gcc --sysroot=$(ARM64_TREE)" \
-		AR=aarch64-linux-gnu-ar PKG_CONFIG=false arm64-all
+	@GOARCH=arm64 CGO_ENABLED=0 $(MAKE) --no-print-directory O=$(ARM64_O) SAN= PKG_CONFIG=false \
+		CC="aarch64-linux-gnu-gcc --sysroot=$(ARM64_TREE)" CXX="aarch64-linux-gnu-g++ --sysroot=$(ARM64_TREE)" \
+		AR=aarch64-linux-gnu-ar $(ARM64_GOAL)
 
 arm64-all: $(O)/heaptap $(O)/heaptap-push $(O)/heaptap-serve $(O)/libheaptap.so $(ARM64_UNIT:%=$(O)/tests/unit/%)
 
@@ -37,7 +40,6 @@ lab:
 ## check-lab: boots each, runs tests there, prints a table (GUEST=PATTERN, host is this machine; T=PATTERN)
 check-lab: all unit-bin readers targets lab
 	@! bash -c '. tests/lab/guests.sh; guest_names "$$0"' '$(or $(GUEST),.*)' | grep -q '^arm64' || { \
-		tree=$$(.ci/tree arm64 $(PACKAGES_ARM64)) && GOARCH=arm64 CGO_ENABLED=0 $(MAKE) --no-print-directory SAN= \
-		O=$(O)-lab-arm64 CC="aarch64-linux-gnu-gcc --sysroot=$$tree" CXX="aarch64-linux-gnu-g++ --sysroot=$$tree" \
-		AR=aarch64-linux-gnu-ar PKG_CONFIG=false programs unit-bin readers targets; }
+		tree=$$(.ci/tree arm64 $(PACKAGES_ARM64)) && $(MAKE) --no-print-directory arm64-bin ARM64_TREE=$$tree \
+		ARM64_GOAL='programs unit-bin readers targets'; }
 	@tests/lab/check '$(or $(GUEST),.*)' '$(LAB_T)' $(O)
