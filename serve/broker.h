@@ -34,7 +34,7 @@ enum broker_verb {
 	BROKER_CMDLINE,  /* the bytes of /proc/PID/cmdline, of a process in the last list of `server` */
 	BROKER_SCAN,     /* the files that were given, and those of samplers: see file_list.h */
 	BROKER_OPEN,     /* a descriptor of one of these files */
-	BROKER_SPOOLS,   /* what `heaptap push` has sent and what waits, as text: see spool_list.h */
+	BROKER_SPOOLS,   /* what `heaptap push` has sent and what waits, as text: see spool_files.h */
 	BROKER_CANCEL,   /* of the question with this id: nobody waits any more */
 };
 

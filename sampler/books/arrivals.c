@@ -9,7 +9,7 @@
 #include "sampler/books/program_run.h"
 #include "sampler/books/registry_look.h"
 #include "sampler/books/stale_places.h"
-#include "sampler/books/unfollowed.h"
+#include "sampler/books/unprofiled.h"
 #include "sampler/books/walked.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static void adopt(struct registry *registry, struct program_run *run)
 	}
 	walked_begin(run); /* what it counts is later than what has been read of each place */
 	if (origin->attached_pid)
-		unfollowed_begin(run);
+		unprofiled_children_begin(run);
 	backend_fallback_adopt(&registry->fallback, run);
 }
 
@@ -90,7 +90,7 @@ int arrivals_attach(
 	    .other_library = attached->other_library};
 	region_header(region)->attached_after_ns = attached->after_ns + 1; /* not 0 */
 	region_header(region)->attached_rss_bytes = attached->rss_bytes;
-	unfollowed_begin(run);
+	unprofiled_children_begin(run);
 	program_run_begin_period(run, attached->period_bytes);
 	registry_look_claims(registry);
 	return 0;

@@ -4,7 +4,7 @@
 #include "proto/buffer.h"
 #include "sampler/books/executed.h"
 #include "sampler/books/program_run.h"
-#include "sampler/books/unfollowed.h"
+#include "sampler/books/unprofiled.h"
 #include "sampler/books/walked.h"
 #include "sampler/intake/map_record.h"
 #include "sampler/intake/walk.h"
@@ -201,7 +201,7 @@ void intake_record(void *context, const struct record *record)
 {
 	struct intake *intake = context;
 
-	unfollowed_record(&intake->births, &intake->books.processes, record);
+	unprofiled_children_record(&intake->births, &intake->books.processes, record);
 	switch (record->kind) {
 	case RECORD_SAMPLE:
 		take_record_sample(intake, record);

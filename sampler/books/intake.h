@@ -13,7 +13,7 @@
 struct intake {
 	struct modules *modules;
 	struct books books;
-	struct table births; /* forked children of attached processes, see unfollowed.h */
+	struct table births; /* forked children of attached processes, see unprofiled.h */
 	const struct regs_arch *arch;
 	uint64_t regs_mask;
 	bool maps_follow;   /* MMAP2 records arrive; otherwise maps are read again from time to time */

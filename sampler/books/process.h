@@ -222,7 +222,7 @@ struct run_searches {
 	struct throttle work; /* time of the searches, in nanoseconds */
 };
 
-/* unfollowed.c: what children of the program run's processes execute */
+/* unprofiled.c: what children of the program run's processes execute */
 struct unfollowed {
 	uint64_t count, said;         /* of an attached program run: programs so far, and at the last look */
 	char last[TARGET_NAME_BYTES]; /* "/usr/bin/ls (pid 4711)" */

@@ -3,7 +3,6 @@
 
 #include "pprof/text/clock.h"
 #include "sampler/books/adoption.h"
-#include "sampler/books/container_starter.h"
 #include "sampler/books/drain.h"
 #include "sampler/books/executed.h"
 #include "sampler/books/program_run.h"
@@ -69,7 +68,7 @@ void process_life_watch(struct registry *registry, struct process *process)
 		executed_note_declined(process, declined_before(registry, process));
 		if (setup->verbosity >= 0 && !registry->lives.containers_said &&
 		    !process->run->origin.attached_pid)
-			registry->lives.containers_said = container_starter_say(process->target.pid);
+			registry->lives.containers_said = unprofiled_warn_of_container(process->target.pid);
 		setup->listener.watched(setup->listener.context, &process->target);
 	}
 	watch_end(registry, process);

@@ -5,7 +5,7 @@
 #include "pprof/text/utf8.h"
 #include "sampler/books/executed.h"
 #include "sampler/books/program_run.h"
-#include "sampler/books/unfollowed.h"
+#include "sampler/books/unprofiled.h"
 #include "sampler/books/walked.h"
 
 #include <string.h>
@@ -138,7 +138,7 @@ void registry_remove_run(struct registry *registry, struct program_run *run)
 {
 	if (!program_run_is_ready(run) && !run->life.declined && !run->origin.offered)
 		unprofiled_note_incomplete(&registry->unprofiled);
-	unfollowed_end(run, &registry->setup.intake->births);
+	unprofiled_children_end(run, &registry->setup.intake->births);
 	books_remove_run(run);
 	program_run_each_process(process, run) program_run_free_process(process);
 	walked_free(run);

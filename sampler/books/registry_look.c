@@ -9,7 +9,7 @@
 #include "sampler/books/process_life.h"
 #include "sampler/books/program_run.h"
 #include "sampler/books/stale_places.h"
-#include "sampler/books/unfollowed.h"
+#include "sampler/books/unprofiled.h"
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -139,7 +139,7 @@ static void tend_run(struct registry *registry, struct program_run *run, uint64_
 	if (run->life.unchosen || !is_due(registry, run, now, linger))
 		return;
 	look_at_executed(registry, run, now);
-	unfollowed_tend(run, &registry->unprofiled, registry->setup.probe->backend == BACKEND_UPROBE,
+	unprofiled_children_tend(run, &registry->unprofiled, registry->setup.probe->backend == BACKEND_UPROBE,
 	    registry->setup.verbosity > 0, now);
 }
 

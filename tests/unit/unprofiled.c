@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/books/container_starter.h"
+#include "sampler/books/unprofiled.h"
 
-#define IS(name, arguments) container_starter_is(name, arguments, sizeof(arguments))
+#define IS(name, arguments) unprofiled_is_container_starter(name, arguments, sizeof(arguments))
 
 static void who_starts_containers(void **state)
 {
@@ -25,7 +25,7 @@ static void who_does_not(void **state)
 	assert_false(IS("redis-server", "redis-server\0run"));
 	assert_false(IS("podmanx", "podman\0run"));
 	/* A name alone, and no arguments: it has ended. */
-	assert_false(container_starter_is("podman", "", 0));
+	assert_false(unprofiled_is_container_starter("podman", "", 0));
 	/* The first word is the name that it was executed by. */
 	assert_false(IS("runc", "run\0list"));
 }
