@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Says in words which memory of a process is not seen. Profiles, the beginning and end of a recording,
- * attaching and the doctor use the same words. Pure. */
+/*
+ * Says in words which memory of a process is not seen. Profiles, the beginning and end of a recording,
+ * attaching and the doctor use the same words. Pure, but for the functions that collect the facts.
+ */
 #ifndef SAMPLER_BOOKS_UNSEEN_H
 #define SAMPLER_BOOKS_UNSEEN_H
 
 #include "sampler/inject/runtime.h"
+#include "sampler/unwind/maps.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { UNSEEN_MAX = 8, UNSEEN_WHAT_BYTES = 320, UNSEEN_HOW_BYTES = 240, UNSEEN_FILE_BYTES = 64 };
 
 struct unseen_facts {
-	/* ---- the process' files (unseen_facts.h) */
+	/* ---- the process' files */
 	char program[UNSEEN_FILE_BYTES];        /* its file's name; "": unknown */
 	bool own_malloc;                        /* the program's malloc comes before heaptap's */
 	char calls[UNSEEN_WHAT_BYTES];          /* attached: files whose calls are not seen; "": none */
@@ -78,5 +82,31 @@ void unseen_add_stripped(
 /* Whether the process may have allocated more than bound_bytes by an allocator that is not seen. If so, a
  * profile without samples does not mean that nothing was allocated. */
 bool unseen_may_hide(const struct unseen_facts *facts, double bound_bytes);
+
+/*
+ * ---- the facts (unseen_facts.c)
+ *
+ * What the mapped files of a process hold, by their symbols, and whether its interpreter names its functions.
+ * The symbols of a file are kept for the next process that has the file mapped, and for the next snapshot.
+ * Not thread-safe.
+ */
+
+/* Fills in the facts about files. program: path of the executable; "" if it is unknown. */
+void unseen_facts_look(struct unseen_facts *facts, const struct maps *maps, const char *program);
+
+/* Where in the file an interpreter calls the functions of its language. False if the file is no
+ * interpreter, or makes their code at run time. */
+bool unseen_facts_runtime_entry(struct module *module, uint64_t *start, uint64_t *end);
+
+/* Fills in the facts about a running process: its files, whether it names its functions, whether it
+ * catches SIGQUIT; nothing about its memory. Returns 0 or -errno. */
+int unseen_facts_look_at_process(struct unseen_facts *facts, struct modules *modules, pid_t pid);
+
+/* Whether the process' environment makes its interpreter use malloc for all objects. */
+bool unseen_facts_runtime_by_malloc(pid_t pid, enum runtime_kind kind);
+
+/* Whether the process' JVM answers SIGQUIT, so that jcmd may ask it. Without a handler (-Xrs) the signal
+ * would end the JVM. */
+bool unseen_facts_asks(pid_t pid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/books/unseen_facts.h"
+#include "sampler/books/unseen.h"
 
 #include "sampler/inject/preload_library.h"
 #include "sampler/inject/program_symbols.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/write/snapshot_unseen.h"
 
-#include "sampler/books/unseen_facts.h"
+#include "sampler/books/unseen.h"
 #include "sampler/linux/jit_files.h"
 
 #include <stdlib.h>

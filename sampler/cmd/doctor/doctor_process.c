@@ -4,7 +4,7 @@
 #include "pprof/table/array.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
-#include "sampler/books/unseen_facts.h"
+#include "sampler/books/unseen.h"
 #include "sampler/cmd/doctor/doctor_program.h"
 #include "sampler/cmd/doctor/finding.h"
 #include "sampler/cmd/doctor/program_file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/record/attachments.h"
 
-#include "sampler/books/unseen_facts.h"
+#include "sampler/books/unseen.h"
 
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"

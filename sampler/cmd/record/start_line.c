@@ -4,7 +4,6 @@
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/books/unseen.h"
-#include "sampler/books/unseen_facts.h"
 #include "sampler/inject/program_symbols.h"
 #include "sampler/inject/script_line.h"
 #include "sampler/linux/installed_file.h"
