@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where a profile comes from: program, process, and why it was written. Our own profiles have that in their
- * comments (sampler/write/heap_snapshot.c and event_snapshot.c); others have only the file name of the
+ * comments (sampler/write/heap_snapshot.c and event_source.c); others have only the file name of the
  * first mapping.
  */
 #ifndef PPROF_MODEL_ORIGIN_H

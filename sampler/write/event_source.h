@@ -5,6 +5,11 @@
  * If the heap of a process is profiled too, its events are written whenever the heap is, under the same
  * number (event_source_take). The events of other processes are written at each interval, on SIGUSR1 to the
  * sampler, by `heaptap snapshot`, and when the process ends.
+ *
+ * A snapshot is one profile for each event. It covers everything since the process was found. Its sample
+ * types are samples/count and cpu/nanoseconds for a clock, EVENT/count for other events, and resident/bytes
+ * for faults. Unlike a heap profile it has a duration, its innermost address is exact, and no frame is cut
+ * off.
  */
 #ifndef SAMPLER_WRITE_EVENT_SOURCE_H
 #define SAMPLER_WRITE_EVENT_SOURCE_H
