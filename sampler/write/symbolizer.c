@@ -3,10 +3,11 @@
 
 #include "pprof/model/drop_frames.h"
 #include "pprof/text/utf8.h"
+#include "sampler/symbol/jitdump.h"
 #include "sampler/symbol/kernel_symbols.h"
+#include "sampler/symbol/perfmap.h"
 #include "sampler/symbol/symbol.h"
 #include "sampler/symbol/symcache.h"
-#include "sampler/write/generated_names.h"
 #include "sampler/write/profile_mappings.h"
 
 #include <errno.h>
@@ -31,7 +32,10 @@ struct symbolizer {
 	struct profile *profile;
 	struct symbolizer_source source;
 	const struct stacks *stacks; /* source.stacks */
-	struct generated_names generated;
+	/* The names of code that the process generated at run time: its JIT compiler writes them into a
+	 * jitdump or a perf map. */
+	struct perfmap *perfmap;
+	struct jitdump *jitdump;
 	struct kernel_symbols *kernel; /* read when its first frame is found */
 	struct named_frame *frames;    /* by frame number */
 	struct profile_mappings *mappings;
@@ -117,6 +121,25 @@ static int name_kernel(struct symbolizer *symbolizer, uint32_t number)
 	return name_one(symbolizer, number, name ? name : "[kernel]");
 }
 
+/* The jitdump counts where both have a name, because it says also when the code was there. */
+static struct symbol_frame generated_name(const struct symbolizer *symbolizer, uint64_t address)
+{
+	const bool lines = symbolizer->source.detail == SYMBOL_FULL;
+	const struct jitdump_name *made =
+	    symbolizer->jitdump ? jitdump_find(symbolizer->jitdump, address) : NULL;
+	const char *name = NULL;
+
+	if (made)
+		return (struct symbol_frame){.name = made->function,
+		    .system_name = made->function,
+		    .file = lines ? made->file : NULL,
+		    .line = lines ? made->line : 0};
+	if (symbolizer->perfmap)
+		name = perfmap_find(symbolizer->perfmap, address);
+	name = name ? name : "[jit]";
+	return (struct symbol_frame){.name = name, .system_name = name};
+}
+
 /* Code that is in no file: generated at run time, or an address in no mapping. */
 static int name_anonymous(struct symbolizer *symbolizer, uint32_t number)
 {
@@ -125,8 +148,7 @@ static int name_anonymous(struct symbolizer *symbolizer, uint32_t number)
 
 	if (kind != MAP_KIND_ANON)
 		return name_one(symbolizer, number, profile_mappings_kind_name(kind));
-	const struct symbol_frame name =
-	    generated_names_find(&symbolizer->generated, frame->pc, symbolizer->source.detail == SYMBOL_FULL);
+	const struct symbol_frame name = generated_name(symbolizer, frame->pc);
 	return add_location(symbolizer, number, &name, 1);
 }
 
@@ -138,17 +160,44 @@ static bool is_anonymous(const struct symbolizer *symbolizer, uint32_t number)
 	    stacks_mapping(symbolizer->stacks, frame->mapping)->kind == MAP_KIND_ANON;
 }
 
+/* A file that cannot be read as a whole gives a comment in the profile. */
+static void read_perfmap(struct symbolizer *symbolizer)
+{
+	char comment[160];
+
+	if (perfmap_read(symbolizer->perfmap, symbolizer->source.perf_map) == -ESTALE)
+		profile_add_comment(
+		    symbolizer->profile, "perf map: not read, it was written before the process started");
+	if (perfmap_cut(symbolizer->perfmap)) {
+		snprintf(comment, sizeof(comment),
+		    "perf map: only its last %d MiB were read; older code in it is [jit] here",
+		    PERFMAP_BYTES_MAX >> 20);
+		profile_add_comment(symbolizer->profile, comment);
+	}
+}
+
+static void read_jitdump(struct symbolizer *symbolizer)
+{
+	char comment[160];
+
+	(void)jitdump_read(symbolizer->jitdump, symbolizer->source.jitdump->fd);
+	if (jitdump_cut(symbolizer->jitdump)) {
+		snprintf(comment, sizeof(comment),
+		    "jitdump: only its first %d MiB were read; other code in it is [jit] here",
+		    JITDUMP_BYTES_MAX >> 20);
+		profile_add_comment(symbolizer->profile, comment);
+	}
+}
+
 /* False if out of memory. A file that cannot be read is no error. */
 static bool read_names_of_generated(struct symbolizer *symbolizer)
 {
 	const struct symbolizer_source *source = &symbolizer->source;
-	const struct generated_files files = {
-	    source->perf_map, source->jitdump && source->jitdump->fd >= 0 ? source->jitdump : NULL};
+	const bool dumps = source->jitdump && source->jitdump->fd >= 0;
 	const uint32_t total = stacks_frame_count(symbolizer->stacks);
 	size_t count = 0;
-	int error = 0;
 
-	if ((!files.perf_map && !files.jitdump) || source->detail == SYMBOL_RAW)
+	if ((!source->perf_map && !dumps) || source->detail == SYMBOL_RAW)
 		return true;
 	uint64_t *addresses = calloc(total + 1, sizeof(*addresses));
 	if (!addresses)
@@ -156,11 +205,12 @@ static bool read_names_of_generated(struct symbolizer *symbolizer)
 	for (uint32_t i = 0; i < total; i++)
 		if (is_anonymous(symbolizer, i))
 			addresses[count++] = stacks_frame(symbolizer->stacks, i)->pc;
-	if (count)
-		error = generated_names_read(
-		    &symbolizer->generated, &files, addresses, count, symbolizer->profile);
+	if (count && source->perf_map && (symbolizer->perfmap = perfmap_new(addresses, count)))
+		read_perfmap(symbolizer);
+	if (count && dumps && (symbolizer->jitdump = jitdump_new(addresses, count)))
+		read_jitdump(symbolizer);
 	free(addresses);
-	return !error;
+	return !count || (!source->perf_map == !symbolizer->perfmap && !dumps == !symbolizer->jitdump);
 }
 
 /* Says what is missing of one file: "WHAT of FILE WHY". */
@@ -354,7 +404,8 @@ void symbolizer_free(struct symbolizer *symbolizer)
 {
 	if (!symbolizer)
 		return;
-	generated_names_fini(&symbolizer->generated);
+	perfmap_free(symbolizer->perfmap);
+	jitdump_free(symbolizer->jitdump);
 	kernel_symbols_free(symbolizer->kernel);
 	profile_mappings_free(symbolizer->mappings);
 	free(symbolizer->frames);
