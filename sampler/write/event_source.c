@@ -5,7 +5,7 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/books/process_life.h"
-#include "sampler/perf/refusal.h"
+#include "sampler/perf/features.h"
 #include "sampler/write/process_end.h"
 #include "sampler/write/profile_job.h"
 
@@ -69,7 +69,7 @@ static void comment_event(struct profile *profile, const struct event_job *job)
 	profile_job_comment(profile, "event: %s, %s; %s", event->text, rate,
 	    event->part[0].exclude_user          ? "the kernel's side only"
 	        : !event->part[0].exclude_kernel ? "the program's side and the kernel's"
-	        : event->kernel_refused          ? REFUSAL_USER_SIDE
+	        : event->kernel_refused          ? FEATURES_USER_SIDE
 	                                         : "the program's side only");
 }
 

@@ -8,6 +8,7 @@
 
 #include "sampler/write/summary_list.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -21,5 +22,13 @@ struct summary_facts {
 
 /* Prints the lines. Prints nothing if the list is empty and nothing was missed. */
 void summary_screen_print(FILE *out, const struct summary_list *list, const struct summary_facts *facts);
+
+/* Of these lines the table alone. width: of the terminal; 0: no limit. The last column, the profile, is never
+ * cut. */
+void summary_screen_table(FILE *out, const struct summary_list *list, int width);
+
+/* Points *folder at the folder that all profiles in the table are in, and returns its length, with the slash
+ * at its end. Returns 0 if they have none, or different ones. */
+size_t summary_screen_folder(const struct summary_list *list, const char **folder);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The summary of many processes: what is kept, what is summed up, and how it looks. */
 #include "sampler/write/summary_screen.h"
-#include "sampler/write/summary_table.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -98,7 +97,7 @@ static const char *printed(void (*print)(FILE *, int width), int width)
 
 static void table(FILE *out, int width)
 {
-	summary_table_print(out, &list, width);
+	summary_screen_table(out, &list, width);
 }
 
 static void screen(FILE *out, int width)
@@ -217,12 +216,12 @@ static void profiles_in_several_folders(void **state)
 	add("big", 4801, 300, 300);
 	add("node", 4802, 30, 30);
 	const char *folder = NULL;
-	assert_int_equal(summary_table_folder(&list, &folder), 4);
+	assert_int_equal(summary_screen_folder(&list, &folder), 4);
 	assert_memory_equal(folder, "out/", 4);
 	free(list.rows[1].path);
 	list.rows[1].path = strdup("x/heaptap.node.4802.exit.pb.gz");
 	folder = NULL;
-	assert_int_equal(summary_table_folder(&list, &folder), 0);
+	assert_int_equal(summary_screen_folder(&list, &folder), 0);
 	assert_null(folder);
 	assert_non_null(strstr(printed(table, 0), "  out/heaptap.big.4801.exit.pb.gz\n"));
 	assert_null(strstr(printed(screen, 0), "show all"));
