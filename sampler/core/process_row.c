@@ -3,7 +3,7 @@
 
 #include "pprof/text/clock.h"
 #include "sampler/linux/proc.h"
-#include "sampler/write/heap_trend.h"
+#include "sampler/write/snapshot_series.h"
 
 #include <math.h>
 
@@ -66,7 +66,7 @@ void process_row_fill(struct control_process *row, struct control_loss losses[PR
     const struct process *process)
 {
 	const struct region_place *place = region_place(process->run->region, process->place);
-	const struct trend_point now = heap_trend_point(place, clock_now_ns());
+	const struct trend_point now = snapshot_series_trend_point(place, clock_now_ns());
 	const struct tally live = region_read_tally(&place->live);
 
 	row->inuse_bytes = now.inuse_bytes;

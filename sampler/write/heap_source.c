@@ -7,8 +7,8 @@
 #include "sampler/books/drain.h"
 #include "sampler/books/process_life.h"
 #include "sampler/write/heap_snapshot.h"
-#include "sampler/write/heap_trend.h"
 #include "sampler/write/peak.h"
+#include "sampler/write/snapshot_series.h"
 #include "sampler/write/summary.h"
 
 #include <errno.h>
@@ -315,7 +315,8 @@ static void look(struct snapshot_source *base, struct target *target, uint64_t n
 	const bool rarely = how == SNAPSHOT_LOOK_RARELY;
 
 	if (rarely)
-		heap_trend_note(series, region_place(process->run->region, process->place), now_ns);
+		snapshot_series_note_trend(
+		    series, region_place(process->run->region, process->place), now_ns);
 	read_requests(base->scheduler, process, series, now_ns);
 	if (how == SNAPSHOT_LOOK_LAST)
 		return;

@@ -10,7 +10,7 @@
  *   heaptap serve      scheduler_ask_memory: no file
  *   end                the source's listener: closed, once per target
  *
- * All of them but the end are one request (snapshot_request.h). A periodic snapshot is taken only when the
+ * All of them but the end are one request (snapshot_series.h). A periodic snapshot is taken only when the
  * writer has room for it.
  *
  * A source makes the snapshots (snapshot_source.h): there is one for heaps and one for events.

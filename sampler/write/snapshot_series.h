@@ -2,25 +2,135 @@
 /*
  * The snapshots of one process: what the scheduler and its source remember from one to the next.
  *
- * Each part belongs to the file that is named beside it, and nothing else changes it.
+ * They are: the requests for snapshots, the files that --keep keeps, what the heap has in use over time, and
+ * the state of the scheduler's files. Each part belongs to the file that is named beside it, and nothing else
+ * changes it.
  */
 #ifndef SAMPLER_WRITE_SNAPSHOT_SERIES_H
 #define SAMPLER_WRITE_SNAPSHOT_SERIES_H
 
 #include "pprof/analysis/trend.h"
 #include "pprof/text/throttle.h"
+#include "sampler/intake/region.h"
 #include "sampler/linux/exit_status.h"
 #include "sampler/write/interval.h"
-#include "sampler/write/kept_files.h"
 #include "sampler/write/resident_watch.h"
-#include "sampler/write/snapshot_request.h"
 #include "sampler/write/threshold_watch.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-struct target;
+struct sink;
 struct snapshot_source;
+struct target;
+
+/*
+ * ---- the request of a snapshot of one process: from the reason for it to the file on disk. Pure.
+ *
+ *                        ask
+ *        +-----------------------------------+
+ *        |                                   v
+ *      NONE ----due----> DUE ----ask----> ASKED <-----------written-----------+
+ *      ^  ^               ^               | | |                               |
+ *      |  +-not due, drop-+               | | +--------beside--------+        |
+ *      |  |               |               | |                        |        |
+ *      |  +---------------|-----drop------+ |                        v        |
+ *      |                  +-------take------+---> WRITING ---ask---> WRITING_ASKED
+ *      |                                           |   ^                |
+ *      +------------------written------------------+   +------drop------+
+ *
+ * Events that are not drawn change nothing. One arrow is not drawn: `beside` leads from NONE and DUE to
+ * WRITING.
+ *
+ * At most one snapshot is in the writer. All who ask meanwhile get the next one together, because the one
+ * that is being written may be older than their request. A periodic snapshot that is due while another is
+ * written needs no state: the scheduler looks at the clock again as soon as that one is on disk.
+ *
+ * A process has two requests: one for snapshots that are files, and one for snapshots in shared memory, which
+ * are never due.
+ */
+enum { SNAPSHOT_ASKERS = 16 }; /* clients that can wait for one snapshot: all of the control socket */
+
+enum request_state {
+	REQUEST_NONE,          /* nothing is asked for, and nothing is written */
+	REQUEST_DUE,           /* by the clock; waits for its turn with the writer */
+	REQUEST_ASKED,         /* the next look of the scheduler takes it */
+	REQUEST_WRITING,       /* the writer has a snapshot */
+	REQUEST_WRITING_ASKED, /* the writer has a snapshot, and another one is asked for */
+};
+
+enum request_event {
+	REQUEST_ON_ASK,     /* a client, the program, a signal or a threshold asks */
+	REQUEST_ON_DUE,     /* the interval is over */
+	REQUEST_ON_NOT_DUE, /* the interval is not over, or is longer now */
+	REQUEST_ON_TAKE,    /* the snapshot that waited was taken, and the writer has it */
+	REQUEST_ON_BESIDE,  /* the writer has one because of another request: events beside a heap */
+	REQUEST_ON_DROP,    /* it failed, or is refused, or the last profile answers it */
+	REQUEST_ON_WRITTEN, /* the snapshot is on disk, or could not be written */
+};
+
+/* Who asked: a set. */
+enum snapshot_by {
+	SNAPSHOT_BY_CLOCK = 1 << 0,
+	SNAPSHOT_BY_PROGRAM = 1 << 1, /* heaptap_snapshot() */
+	SNAPSHOT_BY_SIGNAL = 1 << 2,  /* to the process */
+	SNAPSHOT_BY_THRESHOLD = 1 << 3,
+	SNAPSHOT_BY_CLIENT = 1 << 4, /* the sampler's user: `heaptap snapshot`, or a signal to the sampler */
+	SNAPSHOT_BY_HAND = SNAPSHOT_BY_SIGNAL | SNAPSHOT_BY_CLIENT,
+};
+
+struct snapshot_request {
+	enum request_state state; /* changed by snapshot_request_step() alone */
+	/* About the snapshot that is asked for and was not taken yet. */
+	unsigned int by;                  /* enum snapshot_by: who asked */
+	char cause[384];                  /* for the profile's comment */
+	char name[64];                    /* a word in the file's name; "" none */
+	uint64_t askers[SNAPSHOT_ASKERS]; /* clients that wait for an answer */
+	uint32_t asker_count;
+};
+
+/* Makes every change of the state. */
+void snapshot_request_step(struct snapshot_request *request, enum request_event event);
+
+/* Is a snapshot asked for that was not taken yet? */
+bool snapshot_request_is_asked(const struct snapshot_request *request);
+
+/* Asks. Until the snapshot is taken, the first cause and name are kept; the cause of a threshold is appended
+ * to an earlier one. name: NULL for none. asker: 0 if no client waits. False: too many clients wait. */
+bool snapshot_request_ask(struct snapshot_request *request, enum snapshot_by by, const char *cause,
+    const char *name, uint64_t asker);
+
+/* Moves the clients that wait to `askers`, and returns their number. Call it before the clients are answered:
+ * to answer a client that has gone calls snapshot_request_forget(), which must find this list empty. */
+uint32_t snapshot_request_take_askers(struct snapshot_request *request, uint64_t askers[SNAPSHOT_ASKERS]);
+
+/* The asker has gone: its place is free for another. */
+void snapshot_request_forget(struct snapshot_request *request, uint64_t asker);
+
+/* ---- the files of numbered snapshots: --keep keeps the newest snapshots, and the files of older ones are
+ * removed */
+
+enum { SNAPSHOT_FILES = 16 }; /* that one snapshot may have */
+
+struct kept_files {
+	struct kept_snapshot {
+		char *paths[SNAPSHOT_FILES];
+		size_t path_count;
+		bool by_threshold;
+	} * snapshots; /* oldest first */
+	size_t count, capacity;
+};
+
+void kept_files_fini(struct kept_files *files);
+
+/* A snapshot was written, or some of its files: files that are not in the sink push out nothing. Then the
+ * oldest snapshots beyond `keep` are removed (0: all are kept). Snapshots by thresholds are counted apart
+ * from all others, because the clock's are many and would push them out. */
+void kept_files_add(struct kept_files *files, const char *const *paths, size_t path_count, bool by_threshold,
+    size_t keep, const struct sink *sink);
+
+/* ---- the series */
 
 struct snapshot_series {
 	/* The list of all series, whose scheduler makes and frees them. */
@@ -30,7 +140,7 @@ struct snapshot_series {
 
 	/* When: scheduler.c. */
 	struct interval_clock periodic;              /* of the periodic snapshots */
-	struct snapshot_request numbered, in_memory; /* steps: snapshot_request.c */
+	struct snapshot_request numbered, in_memory; /* by snapshot_request_step() */
 	uint64_t turn;         /* number of its last periodic snapshot among those of all processes */
 	uint64_t refreshed_ns; /* when thread names and the cgroup were last read */
 	struct oom_watch death;
@@ -54,7 +164,7 @@ struct snapshot_series {
 			uint64_t reserved_ns; /* when the path was made; monotonic */
 			uint64_t order;       /* number of the peak in the file; 0: not written yet */
 		} peak;                       /* peak.c */
-		struct trend_series trend;    /* heap_trend.c */
+		struct trend_series trend;    /* by snapshot_series_note_trend() */
 		struct resident_watch resident;
 		struct threshold_watch *thresholds; /* NULL: none */
 		bool limit_said; /* that a threshold is crossed more often than there may be snapshots */
@@ -68,5 +178,15 @@ void snapshot_series_free(struct snapshot_series *series); /* NULL is fine; leav
 
 /* Puts a new series at the head of a list. */
 void snapshot_series_enlist(struct snapshot_series *series, struct snapshot_series **list);
+
+/* ---- what a process has in use over time, by its own counts: this tells whether the heap grows
+ * (trend_series.h) */
+
+/* The counts of the place as a point of the series. now_ns: monotonic. */
+struct trend_point snapshot_series_trend_point(const struct region_place *place, uint64_t now_ns);
+
+/* Adds a point if one is due: call it about once a second. The first point is due with the first snapshot. */
+void snapshot_series_note_trend(
+    struct snapshot_series *series, const struct region_place *place, uint64_t now_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/write/kept_files.h"
+#include "sampler/write/snapshot_series.h"
 
 #include "sampler/write/sink.h"
 

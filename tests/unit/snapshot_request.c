@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The request of a snapshot: each arrow of its drawing, and who waits for it. */
-#include "sampler/write/snapshot_request.h"
+#include "sampler/write/snapshot_series.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
