@@ -6,7 +6,7 @@
 #include "serve/api_lists.h"
 #include "serve/api_view.h"
 #include "serve/reply.h"
-#include "serve/task.h"
+#include "serve/request.h"
 #include "serve/timeline_sum.h"
 
 #define API_ANSWER_MEMORY_MAX ((size_t)1 << 30)

@@ -6,7 +6,7 @@
 #include "pprof/text/json.h"
 #include "serve/api_facts.h"
 #include "serve/catalog.h"
-#include "serve/task.h"
+#include "serve/request.h"
 
 #include <stdio.h>
 #include <sys/types.h>

@@ -296,7 +296,7 @@ static void add_peaks(struct api_task *task, const struct catalog_process *const
 	for (size_t i = 0; i < count; i++) {
 		struct task_item *item = api_task_next(task);
 
-		if (!process_profiles_of(processes[i], task->base.snapshots, 0, true, item)) {
+		if (!process_profiles_of(processes[i], task->base.request->server->snapshots, 0, true, item)) {
 			task->base.count = first;
 			return;
 		}

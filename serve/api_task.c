@@ -146,7 +146,7 @@ void api_task_set_now(struct task_item *item, const struct catalog_process *proc
 
 void api_task_add_series(struct api_task *task, const struct catalog_process *process, size_t most)
 {
-	task->base.count += process_profiles_series(process, task->base.snapshots, api_task_next(task), most);
+	task->base.count += process_profiles_series(process, task->base.request->server->snapshots, api_task_next(task), most);
 }
 
 void api_task_begin(struct api_task *task, const char *text_of_none)

@@ -8,7 +8,7 @@
 #define SERVE_PROCESS_PROFILES_H
 
 #include "serve/catalog.h"
-#include "serve/task.h"
+#include "serve/request.h"
 
 /* The newest file of a process that is a state of its heap; if there is none, its newest file of any kind.
  * NULL: it has no file. */

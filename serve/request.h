@@ -12,16 +12,21 @@
  *
  *     endpoint_begin() -> catalog_want() -> the endpoint's answer() -> task -> request_finish()
  *
- * A task (task.h) fetches the profiles of the answer, and makes the reply in the thread of jobs.h.
+ * A task makes an answer of profiles: it fetches them, several at a time and from several places, and makes the
+ * reply of them in the thread of jobs.h.
+ *
+ *     request_new_task -> task_fetch -> fetched() -> request_make_reply -> make(), in that thread -> made()
+ *
+ * An answer to `seconds=` calls task_fetch() twice: for the profiles before the wait, and for those after it.
  */
 #ifndef SERVE_REQUEST_H
 #define SERVE_REQUEST_H
 
 #include "serve/catalog.h"
 #include "serve/client.h"
+#include "serve/jobs.h"
 #include "serve/reply.h"
 #include "serve/snapshots.h"
-#include "serve/task.h"
 
 enum { REQUEST_BODY_BYTES = 64 << 10, REQUEST_PROCESSES_MAX = 256 };
 
@@ -100,11 +105,83 @@ const char *request_name(const struct request *request);
 /* The value of a parameter; NULL if the parameter is missing or empty. */
 const char *request_parameter(const struct request *request, const char *name);
 
+/* ---- its task */
+
+enum { TASK_WHY_BYTES = 256, TASK_ID_BYTES = 64 };
+
+#define TASK_BYTES_MAX ((uint64_t)512 << 20) /* of all profiles of a task */
+
+/* A profile that a task fetches. */
+struct task_item {
+	enum task_item_kind {
+		TASK_NOW,  /* the heap of `key` as it is now */
+		TASK_CPU,  /* where `key` spends CPU time, for duration_ms */
+		TASK_FILE, /* the file of that number */
+		TASK_READY /* `profile` is there already */
+	} kind;
+	struct process_key key;
+	uint64_t file;
+	uint32_t duration_ms;
+	struct blob *profile; /* held by the item; NULL until it is fetched, or if there is an error */
+	int error;
+	char why[TASK_WHY_BYTES];
+
+	/* Set and read by the answers of /api/v1: see api_facts.h. */
+	size_t column, owner;
+	bool ended;
+	char id[TASK_ID_BYTES];
+
+	/* request.c's own */
+	struct task *task;
+	struct snapshots_waiter waiter;
+	uint64_t broker_id;
+	bool pending;
+};
+
+struct task {
+	struct job job;
+	struct request *request; /* NULL: nobody waits any more */
+	struct task_item *items; /* owned */
+	size_t count;            /* of the items in use: the first ones */
+	struct reply reply;
+	bool has_gzip; /* the client takes Content-Encoding: gzip */
+
+	/* In the thread of jobs: makes `reply` of the items and the task's own data, and touches nothing
+	 * else. */
+	void (*make)(struct task *task);
+	void (*free_data)(struct task *task); /* frees the task's own data; NULL: there is none */
+
+	/* Called in the web process' thread, while there is a request.
+	 * fetched(): each item has a profile or an error.
+	 * made(): the reply is made. NULL: nothing to do then. */
+	void (*fetched)(struct task *task);
+	void (*made)(struct task *task);
+
+	uint64_t not_before_ns, bytes;
+	size_t pending;
+	bool is_submitted;
+};
+
 /* Makes a task, which the request owns: `bytes` bytes that begin with a struct task, with room for that many
  * items. NULL: there was no memory, and the request was refused. */
 void *request_new_task(struct request *request, size_t bytes, size_t room);
 
 /* Lets the task make the reply of its items, which have all been fetched. The task ends with that. */
 void request_make_reply(struct request *request);
+
+/* Fetches the items from `first` on. not_before_ns is for TASK_NOW, as snapshots_want() takes it. fetched()
+ * is called once, from here or later. If CPU time of one process cannot be sampled now, fetched() is called
+ * from here and all other fetching stops. */
+void task_fetch(struct task *task, size_t first, uint64_t not_before_ns);
+
+/* The first item that failed; NULL if none did. */
+const struct task_item *task_failure(const struct task *task);
+
+/* The first item that failed although its process and its file are there. If all have gone, the first item.
+ * NULL: the rest can be added up. */
+const struct task_item *task_failure_of_sum(const struct task *task);
+
+/* The HTTP status for a failure. */
+unsigned int task_failure_status(const struct task_item *failure);
 
 #endif

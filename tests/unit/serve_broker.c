@@ -6,8 +6,8 @@
 #include "serve/catalog.h"
 #include "serve/catalog_files.h"
 #include "serve/process_profiles.h"
+#include "serve/request.h"
 #include "serve/snapshots.h"
-#include "serve/task.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -153,14 +153,19 @@ static void cpu_time_is_of_all_or_nobody(void **state)
 	enum { MOST = BROKER_CLIENT_CPU_AT_ONCE };
 	struct broker_question sent[4 * MOST];
 	struct broker broker;
-	struct task *task = NULL;
+	struct server server = {0};
+	struct request *request = NULL;
 
 	(void)state;
 	broker_open(&broker);
+	server.broker = broker.client;
 	for (size_t count = MOST + 1; count >= MOST; count--) {
-		task = task_new(sizeof(*task), count);
+		struct task *task;
+
+		request = request_new(&server, "/");
+		assert_non_null(request);
+		task = request_new_task(request, sizeof(*task), count);
 		assert_non_null(task);
-		task->broker = broker.client;
 		task->fetched = count_fetched;
 		task->count = count;
 		for (size_t i = 0; i < count; i++) {
@@ -177,7 +182,7 @@ static void cpu_time_is_of_all_or_nobody(void **state)
 			assert_int_equal(sent[MOST + i].verb, BROKER_CANCEL);
 			assert_int_equal(sent[MOST + i].id, sent[i].id);
 		}
-		task_drop(task);
+		request_free(request);
 	}
 	/* There is room again, and of so many each is waited for. */
 	assert_int_equal(fetched, 1);
@@ -185,7 +190,7 @@ static void cpu_time_is_of_all_or_nobody(void **state)
 	for (size_t i = 0; i < MOST; i++)
 		refuse(&broker, sent[i].id);
 	assert_int_equal(fetched, 2);
-	task_drop(task);
+	request_free(request);
 	broker_close(&broker);
 }
 
