@@ -110,16 +110,16 @@ static void add_state(
 static void answer_at(struct request *request, const struct api_view *view, const struct members *members,
     const int64_t *moments_ns, size_t moment_count)
 {
-	struct api_task *task =
-	    api_task_new(request, members->count * moment_count, request->route.service, api_answer_view);
+	struct api_task *task = api_task_new(
+	    request, sizeof(*task), members->count * moment_count, request->route.service, api_task_view);
 
 	if (!task)
 		return;
 	for (size_t at = 0; at < moment_count; at++)
 		for (size_t i = 0; i < members->count; i++)
 			add_state(task, members, i, at, moments_ns[at]);
-	task->question.view = view;
-	task->question.column_count = moment_count;
+	task->view = view;
+	task->column_count = moment_count;
 	api_task_begin(task, "none of these processes is known at that moment");
 }
 
@@ -296,7 +296,8 @@ static void add_peaks(struct api_task *task, const struct catalog_process *const
 	for (size_t i = 0; i < count; i++) {
 		struct task_item *item = api_task_next(task);
 
-		if (!process_profiles_of(processes[i], task->base.request->server->snapshots, 0, true, item)) {
+		if (!process_profiles_of(
+		        processes[i], task->base.request->server->snapshots, 0, true, item)) {
 			task->base.count = first;
 			return;
 		}
@@ -304,13 +305,13 @@ static void add_peaks(struct api_task *task, const struct catalog_process *const
 		item->owner = count + i; /* a peak that is gone takes nothing else with it */
 		task->base.count++;
 	}
-	task->question.column_count = 2;
+	task->column_count = 2;
 }
 
 /* One column: the profile of an id, or those of the processes that are meant. The page's graph has a second
  * column, of their peaks. */
-static void answer_moment(struct request *request, const struct api_view *view,
-    void (*answer)(struct reply *reply, const struct api_question *question))
+static void answer_moment(
+    struct request *request, const struct api_view *view, void (*make)(struct task *task))
 {
 	const struct catalog_process *chosen[REQUEST_PROCESSES_MAX];
 	const char *id = request_parameter(request, "id");
@@ -328,11 +329,12 @@ static void answer_moment(struct request *request, const struct api_view *view,
 	if (id)
 		chosen[0] = process_profiles_owner(request->server->catalog, id);
 	count = id ? 1 : api_task_processes(request, chosen);
-	task = count ? api_task_new(request, 2 * count, id ? "" : chosen[0]->service, answer) : NULL;
+	task = count ? api_task_new(request, sizeof(*task), 2 * count, id ? "" : chosen[0]->service, make)
+	             : NULL;
 	if (!task || (id && !add_by_id(request, task, "id")))
 		return;
-	task->question.view = view;
-	task->question.column_count = 1;
+	task->view = view;
+	task->column_count = 1;
 	for (size_t i = 0; i < count && !id; i++) {
 		struct task_item *item = api_task_next(task);
 
@@ -347,12 +349,12 @@ static void answer_moment(struct request *request, const struct api_view *view,
 
 void answer_view(struct request *request)
 {
-	answer_moment(request, api_view_find(request_name(request)), api_answer_view);
+	answer_moment(request, api_view_find(request_name(request)), api_task_view);
 }
 
 void answer_profile(struct request *request)
 {
-	answer_moment(request, NULL, api_answer_file);
+	answer_moment(request, NULL, api_task_file);
 }
 
 /* ---- two moments */
@@ -369,12 +371,12 @@ void answer_diff(struct request *request)
 		answer_sum_at(request, view, moments_ns, 2);
 		return;
 	}
-	task = api_task_new(request, 2, "", api_answer_view);
+	task = api_task_new(request, sizeof(*task), 2, "", api_task_view);
 	if (!task || !add_by_id(request, task, "base") || !add_by_id(request, task, "new"))
 		return;
 	task->base.items[1].column = 1;
-	task->question.view = view;
-	task->question.column_count = 2;
+	task->view = view;
+	task->column_count = 2;
 	api_task_begin(task, NULL);
 }
 
