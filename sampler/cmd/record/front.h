@@ -23,11 +23,10 @@
 #include "sampler/cmd/record/command_parent.h"
 #include "sampler/cmd/record/front_message.h"
 #include "sampler/cmd/record/inheritance.h"
+#include "sampler/cmd/record/installed_program.h"
 #include "sampler/cmd/record/notify_relay.h"
-#include "sampler/cmd/record/pusher.h"
 #include "sampler/cmd/record/sampler_timeout.h"
 #include "sampler/cmd/record/signal_witness.h"
-#include "sampler/cmd/record/web_server.h"
 #include "sampler/inject/preload_check.h"
 
 #include <signal.h>
