@@ -8,7 +8,9 @@
 #include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/record/front_message.h"
+#include "sampler/cmd/record/inheritance.h"
 #include "sampler/cmd/record/installed_program.h"
+#include "sampler/cmd/record/notify_relay.h"
 #include "sampler/cmd/record/session.h"
 #include "sampler/core/descriptors.h"
 #include "sampler/core/own_resources.h"
@@ -151,12 +153,35 @@ static void sampler_await_ready(struct front *front)
 		front_forget_sampler(front);
 }
 
+#define TOLD_NS UINT64_C(4000000000)  /* on a busy machine a second may become two */
+#define MOST_NS UINT64_C(60000000000) /* one look of the sampler at many processes takes a few seconds */
+#define LOOK_NS UINT64_C(2000000000)  /* a longer time between two looks means that the front could not run */
+
+void front_timeout_restart(struct front_timeout *timeout, uint64_t now_ns)
+{
+	*timeout = (struct front_timeout){.looked_ns = now_ns};
+}
+
+enum front_timeout_state front_timeout_look(struct front_timeout *timeout, uint64_t now_ns)
+{
+	const uint64_t since_ns = now_ns - timeout->looked_ns;
+
+	timeout->looked_ns = now_ns;
+	timeout->silent_ns += since_ns < LOOK_NS ? since_ns : LOOK_NS;
+	if (timeout->silent_ns >= MOST_NS)
+		return FRONT_TIMEOUT_OVER;
+	if (timeout->silent_ns < TOLD_NS || timeout->silent_ns < 2 * timeout->told_ns)
+		return FRONT_TIMEOUT_NOT_YET;
+	timeout->told_ns = timeout->silent_ns;
+	return FRONT_TIMEOUT_TELL;
+}
+
 static void on_sampler(struct front *front)
 {
 	struct front_message message;
 	int ret = front_message_read(front->front_fd, &message);
 
-	sampler_timeout_restart(&front->timeout, clock_now_ns());
+	front_timeout_restart(&front->timeout, clock_now_ns());
 	if (!ret && message.kind == FRONT_MESSAGE_DONE) {
 		front->done = true;
 	} else if (ret) {
@@ -173,14 +198,14 @@ static void look_at_timeout(struct front *front)
 {
 	const pid_t pid = front->sampler;
 
-	switch (sampler_timeout_look(&front->timeout, clock_now_ns())) {
-	case SAMPLER_TIMEOUT_TELL:
+	switch (front_timeout_look(&front->timeout, clock_now_ns())) {
+	case FRONT_TIMEOUT_TELL:
 		if (front->options->verbosity >= 0)
 			log_line(
 			    "waiting for the sampler (pid %d), which does not answer: Ctrl-C ends the wait",
 			    (int)pid);
 		break;
-	case SAMPLER_TIMEOUT_OVER:
+	case FRONT_TIMEOUT_OVER:
 		log_line(
 		    "the sampler (pid %d) has not answered for a minute: heaptap does not wait any longer, "
 		    "and the last profiles may be missing",
@@ -232,7 +257,7 @@ static void supervise(struct front *front)
 		front_note_end(front, FRONT_STATUS_UNKNOWN);
 	if (front->ended && !had_ended) {
 		front_tell_sampler(front, FRONT_MESSAGE_ENDED);
-		sampler_timeout_restart(&front->timeout, clock_now_ns());
+		front_timeout_restart(&front->timeout, clock_now_ns());
 	}
 	/* After any event: a process that sends us signals all the time must not hide that the sampler is
 	 * silent. */

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the front starts COMMAND: as a child of heaptap-parent, or in place of itself. */
+#include "sampler/cmd/record/front.h"
+
 #include "pprof/store/exit_code.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/cmd/record/front.h"
+#include "sampler/cmd/record/inheritance.h"
+#include "sampler/cmd/record/notify_relay.h"
 #include "sampler/cmd/record/start_line.h"
+#include "sampler/core/descriptors.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/inject/reap.h"
 #include "sampler/linux/pidfd.h"
@@ -15,8 +19,138 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* ---- heaptap-parent */
+
+/*
+ * COMMAND's parent: a process of ours between the front and COMMAND, which ends when the front's own parent
+ * ends.
+ *
+ * A script that starts `heaptap record ./server & echo $! >pid` and ends has written down the front's pid. So
+ * the front must live as long as COMMAND. But COMMAND may want to know when the script ends, by a signal
+ * (PR_SET_PDEATHSIG) or by getppid(): the kernel answers that for COMMAND's parent. So the parent has to end
+ * at a time when the front must not, and the two are different processes. The parent also tells the front
+ * what state COMMAND is in, and passes on the snapshot signal, which COMMAND may send to its parent.
+ *
+ * While the parent ends, the front is a subreaper (prctl(2)). So COMMAND becomes a child of the front, and
+ * its exit status is not lost. A process that COMMAND orphans in that moment becomes a child of the front
+ * too, which reaps it.
+ */
+
+enum { STATUS_CONTINUED = 0xffff }; /* as WIFCONTINUED() knows it */
+
+static bool tell(int channel, int value)
+{
+	return send(channel, &value, sizeof(value), MSG_NOSIGNAL) == sizeof(value);
+}
+
+/* Tells the front of changes of COMMAND's state. True if COMMAND has ended and the front was told. COMMAND
+ * is not reaped yet, since the front may still use its pid. */
+static bool report(int channel, pid_t command)
+{
+	siginfo_t info = {0};
+
+	while (waitid(P_PID, (id_t)command, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 && info.si_pid) {
+		tell(channel, info.si_code == CLD_CONTINUED ? STATUS_CONTINUED : W_STOPCODE(info.si_status));
+		info.si_pid = 0;
+	}
+	if (waitid(P_PID, (id_t)command, &info, WEXITED | WNOWAIT | WNOHANG) != 0 || !info.si_pid)
+		return false;
+	return tell(channel,
+	    info.si_code == CLD_EXITED       ? W_EXITCODE(info.si_status, 0)
+	        : info.si_code == CLD_DUMPED ? info.si_status | WCOREFLAG
+	                                     : info.si_status);
+}
+
+static _Noreturn void tend(int channel, int signal_fd, int snapshot_signal, pid_t front, pid_t command)
+{
+	struct pollfd polls[] = {{.fd = channel, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+	struct signalfd_siginfo info;
+	bool told = false, asked = false;
+	char question;
+
+	prctl(PR_SET_NAME, "heaptap-parent");
+	descriptors_drop((const int[]){channel, signal_fd}, 2);
+	close(STDERR_FILENO);
+	tell(channel, command);
+	do {
+		while (read(signal_fd, &info, sizeof(info)) == sizeof(info))
+			if ((int)info.ssi_signo == snapshot_signal && getppid() == front)
+				kill(front, snapshot_signal);
+		if (!told && report(channel, command))
+			told = true;
+		if (asked)
+			tell(channel, FRONT_PARENT_ANSWER);
+		poll(polls, 2, -1);
+		asked = polls[0].revents && recv(channel, &question, 1, MSG_DONTWAIT) == 1;
+	} while (asked || !polls[0].revents);
+	if (told) /* else COMMAND's next parent hears of its end */
+		waitpid(command, NULL, WNOHANG);
+	_exit(0);
+}
+
+/*
+ * Forks the parent, which forks COMMAND. Returns COMMAND's pid or -errno, and 0 in COMMAND, as fork(2) does.
+ * Call it with all signals blocked. signal_fd: a non-blocking signalfd of all signals. snapshot_signal: 0 for
+ * none. When the front ends in any way, the parent ends too.
+ */
+static pid_t parent_fork(struct front_parent *parent, int signal_fd, int snapshot_signal)
+{
+	const pid_t front = getpid();
+	int pair[2], command;
+
+	*parent = (struct front_parent){-1, -1};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+		return -errno;
+	parent->pid = fork();
+	if (parent->pid == 0) {
+		close(pair[0]);
+		command = fork();
+		if (command)
+			tend(pair[1], signal_fd, snapshot_signal, front, command < 0 ? -errno : command);
+		close(pair[1]);
+		return 0;
+	}
+	command = parent->pid < 0 ? -errno : -ECHILD;
+	close(pair[1]);
+	parent->fd = pair[0];
+	if (parent->pid > 0)
+		recv(parent->fd, &command, sizeof(command), 0);
+	return command;
+}
+
+bool front_parent_read(struct front_parent *parent, int *status)
+{
+	ssize_t got;
+
+	if (parent->fd < 0)
+		return false;
+	got = recv(parent->fd, status, sizeof(*status), MSG_DONTWAIT);
+	if (got == sizeof(*status))
+		return true;
+	if (got == 0 || errno != EAGAIN) {
+		close(parent->fd);
+		parent->fd = -1;
+	}
+	return false;
+}
+
+bool front_parent_ask(const struct front_parent *parent)
+{
+	return parent->fd >= 0 && send(parent->fd, "?", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+void front_parent_end(const struct front_parent *parent)
+{
+	if (parent->fd >= 0)
+		shutdown(parent->fd, SHUT_WR);
+}
+
+/* ---- what COMMAND is started with */
 
 enum { ANSWER_MS = 10000 }; /* the sampler attaches the counters of events in this time */
 
@@ -109,7 +243,7 @@ static void dismiss_processes(struct front *front)
 	web_server_end(&front->web);
 	if (front->pusher.fd >= 0)
 		pusher_end(&front->pusher);
-	command_parent_end(&front->parent);
+	front_parent_end(&front->parent);
 	const pid_t started[] = {front->parent.pid, front->sampler, front->web.pid, front->pusher.pid};
 	for (size_t i = 0; i < sizeof(started) / sizeof(started[0]); i++)
 		if (started[i] > 0)
@@ -149,7 +283,7 @@ static void fork_command(struct front *front, int pair[2])
 		front->command = -errno;
 	else
 		front->command =
-		    command_parent_fork(&front->parent, front->signal_fd, front->options->record.heap.signal);
+		    parent_fork(&front->parent, front->signal_fd, front->options->record.heap.signal);
 	if (front->command < 0)
 		return;
 	if (front->command == 0) {
@@ -176,7 +310,7 @@ int front_command_start(struct front *front)
 	}
 	/* Before the exec: from then on COMMAND ends when the front ends. */
 	front->command_fd = pidfd_open_process(front->command);
-	signal_witness_start(&front->witness, front->command, front->command_fd);
+	front_witness_start(&front->witness, front->command, front->command_fd);
 	front_tell_sampler(front, FRONT_MESSAGE_STARTED);
 	events_await(front);
 	if (front->value[0]) /* before the exec, so that the line is not in the middle of COMMAND's output */

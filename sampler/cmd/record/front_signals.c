@@ -9,7 +9,7 @@
  *     the exec.
  *   - A signal of the terminal goes to the whole process group: COMMAND has it already. Its si_code is
  *     SI_KERNEL. A signal that kill(2) has sent to the front has SI_USER, SI_QUEUE or SI_TKILL. So has one
- *     that kill(2) has sent to the whole group, or a service manager to the whole unit: signal_witness.h
+ *     that kill(2) has sent to the whole group, or a service manager to the whole unit: the witness
  *     tells the two cases apart.
  *   - The snapshot signal is for heaptap: it goes to the sampler and never to COMMAND, and it ends no
  *     process, not even before COMMAND exists.
@@ -20,14 +20,127 @@
  */
 #include "sampler/cmd/record/front.h"
 
+#include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
+#include "sampler/core/descriptors.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+/* ---- the witness */
+
+/*
+ * The witness tells whether a signal was sent to the front alone or to the whole group or unit.
+ *
+ * The front passes its signals on to COMMAND. But COMMAND has already received a signal that kill(2) has sent
+ * to the process group, or a service manager to each process of the unit; and a second SIGINT makes a server
+ * exit without saving. The front cannot tell the two cases apart. So there is a witness: a process of ours in
+ * the same group and unit that no user has a reason to signal. If the witness received the signal too, it was
+ * sent to the group or unit.
+ *
+ * The same holds for SIGKILL. The front stands for COMMAND: so when the front ends before COMMAND, the
+ * witness kills COMMAND. If the witness was killed as well, the signal was sent to the group or unit, and has
+ * reached COMMAND. The witness has COMMAND's pidfd, so that it kills no other process.
+ *
+ * PR_SET_PDEATHSIG in COMMAND would be simpler. But COMMAND can see it and set its own, loses it when it
+ * gains privileges, and would be killed when its parent ends on purpose (heaptap-parent). The sampler could
+ * kill COMMAND, but it may be stopped or busy for a second, and cannot tell whom the signal was sent to.
+ */
+
+enum {
+	LIST_MS = 50, /* a sender needs so long to signal all processes of a unit */
+	LOOK_MS = 2,
+};
+
+static uint64_t bit(int number)
+{
+	return number > 0 && number <= 64 ? UINT64_C(1) << (number - 1) : 0;
+}
+
+/* Signals stay pending until the front asks, so it does not matter when the witness gets a CPU. */
+static _Noreturn void testify(int channel, pid_t command, int command_fd)
+{
+	const struct timespec now = {0};
+	sigset_t all;
+	char question;
+
+	prctl(PR_SET_NAME, "heaptap-witness");
+	descriptors_drop((const int[]){channel, command_fd}, 2);
+	close(STDERR_FILENO);
+	sigfillset(&all);
+	while (read(channel, &question, 1) == 1) {
+		uint64_t seen = 0;
+		siginfo_t info;
+		int number;
+
+		while ((number = sigtimedwait(&all, &info, &now)) > 0)
+			seen |= info.si_code == SI_USER ? bit(number) : 0;
+		if (send(channel, &seen, sizeof(seen), MSG_NOSIGNAL) != sizeof(seen))
+			break;
+	}
+	if (pidfd_holds_pid(command_fd))
+		kill(command, SIGKILL);
+	_exit(0);
+}
+
+void front_witness_start(struct front_witness *witness, pid_t command, int command_fd)
+{
+	int pair[2];
+	pid_t pid;
+
+	*witness = (struct front_witness){.pid = -1, .fd = -1};
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return;
+	pid = fork();
+	if (pid == 0)
+		testify(pair[1], command, command_fd);
+	close(pair[1]);
+	if (pid > 0)
+		*witness = (struct front_witness){.pid = pid, .fd = pair[0]};
+	else
+		close(pair[0]);
+}
+
+static void ask_witness(struct front_witness *witness)
+{
+	uint64_t seen;
+
+	if (send(witness->fd, "?", 1, MSG_NOSIGNAL) == 1 &&
+	    recv(witness->fd, &seen, sizeof(seen), MSG_WAITALL) == sizeof(seen)) {
+		witness->seen |= seen;
+		return;
+	}
+	witness->pid = -1; /* it was killed */
+}
+
+/* Has the witness received this signal too since the last call? Waits a moment, for a sender that signals a
+ * list of processes one after the other. */
+static bool witness_saw(struct front_witness *witness, int number)
+{
+	const uint64_t end_ns = clock_now_ns() + LIST_MS * UINT64_C(1000000);
+
+	for (;;) {
+		bool last = clock_now_ns() >= end_ns;
+
+		if (witness->pid > 0)
+			ask_witness(witness);
+		if (witness->seen & bit(number)) {
+			witness->seen &= ~bit(number);
+			return true;
+		}
+		if (last || witness->pid < 0)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
+	}
+}
+
+/* ---- stops and ends */
 
 #define ANSWER_MS 1000 /* heaptap-parent answers at once, unless it is stopped */
 
@@ -60,7 +173,7 @@ void front_note_end(struct front *front, int status)
 {
 	front->ended = true;
 	front->status = status;
-	command_parent_end(&front->parent);
+	front_parent_end(&front->parent);
 }
 
 static bool is_continue_pending(void)
@@ -91,8 +204,8 @@ static int read_parent(struct front *front)
 {
 	int status, stop = 0;
 
-	while (command_parent_read(&front->parent, &status)) {
-		if (status == COMMAND_PARENT_ANSWER)
+	while (front_parent_read(&front->parent, &status)) {
+		if (status == FRONT_PARENT_ANSWER)
 			front->asked = false;
 		else
 			stop = note_status(front, status);
@@ -143,6 +256,8 @@ void front_reap(struct front *front)
 	}
 }
 
+/* ---- signals to the front */
+
 /* If our own parent has ended, COMMAND's parent must end too. */
 static void look_at_supervisor(struct front *front)
 {
@@ -152,7 +267,7 @@ static void look_at_supervisor(struct front *front)
 	if (front->ended || front->parent.pid < 0)
 		return;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	command_parent_end(&front->parent);
+	front_parent_end(&front->parent);
 }
 
 static void send_signal(const struct front *front, int number)
@@ -164,7 +279,7 @@ static void send_signal(const struct front *front, int number)
 /* Notes what state COMMAND is in at this moment. */
 static void catch_up(struct front *front)
 {
-	front->asked = command_parent_ask(&front->parent);
+	front->asked = front_parent_ask(&front->parent);
 	do {
 		struct pollfd poll_fd = {.fd = front->parent.fd, .events = POLLIN};
 
@@ -206,7 +321,7 @@ static void pass_signal(struct front *front, const struct signalfd_siginfo *info
 		if (number == from_terminal[i] && info->ssi_code == SI_KERNEL)
 			return;
 	}
-	if (info->ssi_code == SI_USER && signal_witness_saw(&front->witness, number))
+	if (info->ssi_code == SI_USER && witness_saw(&front->witness, number))
 		return;
 	if (info->ssi_code == SI_QUEUE && !front->estranged)
 		sigqueue(

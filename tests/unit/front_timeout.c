@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long a sampler that says nothing is waited for, and when the user is told. */
-#include "sampler/cmd/record/sampler_timeout.h"
+#include "sampler/cmd/record/front.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,37 +13,36 @@
 static void it_is_told_more_and_more_rarely(void **state)
 {
 	const uint64_t begin_ns = 5 * SECOND_NS, told_at[] = {4, 8, 16, 32};
-	struct sampler_timeout timeout = {0};
+	struct front_timeout timeout = {0};
 	size_t told = 0;
 
 	(void)state;
-	sampler_timeout_restart(&timeout, begin_ns);
+	front_timeout_restart(&timeout, begin_ns);
 	for (uint64_t s = 0; s < 60; s++)
-		if (sampler_timeout_look(&timeout, begin_ns + s * SECOND_NS) == SAMPLER_TIMEOUT_TELL) {
+		if (front_timeout_look(&timeout, begin_ns + s * SECOND_NS) == FRONT_TIMEOUT_TELL) {
 			assert_true(told < sizeof(told_at) / sizeof(told_at[0]));
 			assert_int_equal(s, told_at[told]);
 			told++;
 		}
 	assert_int_equal(told, sizeof(told_at) / sizeof(told_at[0]));
-	assert_int_equal(sampler_timeout_look(&timeout, begin_ns + 60 * SECOND_NS), SAMPLER_TIMEOUT_OVER);
+	assert_int_equal(front_timeout_look(&timeout, begin_ns + 60 * SECOND_NS), FRONT_TIMEOUT_OVER);
 }
 
 static void who_says_something_is_waited_for(void **state)
 {
-	struct sampler_timeout timeout = {0};
+	struct front_timeout timeout = {0};
 
 	(void)state;
 	for (uint64_t s = 1; s < 3600; s++) {
-		sampler_timeout_restart(&timeout, s * SECOND_NS);
-		assert_int_equal(
-		    sampler_timeout_look(&timeout, (s + 1) * SECOND_NS), SAMPLER_TIMEOUT_NOT_YET);
+		front_timeout_restart(&timeout, s * SECOND_NS);
+		assert_int_equal(front_timeout_look(&timeout, (s + 1) * SECOND_NS), FRONT_TIMEOUT_NOT_YET);
 	}
-	assert_int_equal(sampler_timeout_look(&timeout, 3601 * SECOND_NS), SAMPLER_TIMEOUT_NOT_YET);
-	assert_int_equal(sampler_timeout_look(&timeout, 3603 * SECOND_NS), SAMPLER_TIMEOUT_TELL);
-	sampler_timeout_restart(&timeout, 3604 * SECOND_NS);
-	assert_int_equal(sampler_timeout_look(&timeout, 3606 * SECOND_NS), SAMPLER_TIMEOUT_NOT_YET);
-	assert_int_equal(sampler_timeout_look(&timeout, 3607 * SECOND_NS), SAMPLER_TIMEOUT_NOT_YET);
-	assert_int_equal(sampler_timeout_look(&timeout, 3608 * SECOND_NS), SAMPLER_TIMEOUT_TELL);
+	assert_int_equal(front_timeout_look(&timeout, 3601 * SECOND_NS), FRONT_TIMEOUT_NOT_YET);
+	assert_int_equal(front_timeout_look(&timeout, 3603 * SECOND_NS), FRONT_TIMEOUT_TELL);
+	front_timeout_restart(&timeout, 3604 * SECOND_NS);
+	assert_int_equal(front_timeout_look(&timeout, 3606 * SECOND_NS), FRONT_TIMEOUT_NOT_YET);
+	assert_int_equal(front_timeout_look(&timeout, 3607 * SECOND_NS), FRONT_TIMEOUT_NOT_YET);
+	assert_int_equal(front_timeout_look(&timeout, 3608 * SECOND_NS), FRONT_TIMEOUT_TELL);
 }
 
 /* A container that is frozen, before the front looks for the first time or later. */
@@ -51,24 +50,24 @@ static void a_pause_of_the_front_is_no_silence(void **state)
 {
 	(void)state;
 	for (uint64_t before = 0; before < 3; before++) {
-		struct sampler_timeout timeout = {0};
+		struct front_timeout timeout = {0};
 		uint64_t now_ns = 5 * SECOND_NS;
 
-		sampler_timeout_restart(&timeout, now_ns);
+		front_timeout_restart(&timeout, now_ns);
 		for (uint64_t s = 0; s < before; s++)
 			assert_int_equal(
-			    sampler_timeout_look(&timeout, now_ns += SECOND_NS), SAMPLER_TIMEOUT_NOT_YET);
+			    front_timeout_look(&timeout, now_ns += SECOND_NS), FRONT_TIMEOUT_NOT_YET);
 		for (int pauses = 0; pauses < 10; pauses++) {
-			const enum sampler_timeout_state verdict =
-			    sampler_timeout_look(&timeout, now_ns += 600 * SECOND_NS);
+			const enum front_timeout_state verdict =
+			    front_timeout_look(&timeout, now_ns += 600 * SECOND_NS);
 
-			assert_int_not_equal(verdict, SAMPLER_TIMEOUT_OVER);
-			assert_true(pauses ||
-			    verdict == (before < 2 ? SAMPLER_TIMEOUT_NOT_YET : SAMPLER_TIMEOUT_TELL));
+			assert_int_not_equal(verdict, FRONT_TIMEOUT_OVER);
+			assert_true(
+			    pauses || verdict == (before < 2 ? FRONT_TIMEOUT_NOT_YET : FRONT_TIMEOUT_TELL));
 		}
 		/* If the sampler does not say a word when all run again, it is given up as ever. */
 		int seconds = 0;
-		while (sampler_timeout_look(&timeout, now_ns += SECOND_NS) != SAMPLER_TIMEOUT_OVER)
+		while (front_timeout_look(&timeout, now_ns += SECOND_NS) != FRONT_TIMEOUT_OVER)
 			assert_true(++seconds < 60);
 		assert_true(seconds >= 60 - 2 * 10 - 3);
 	}
@@ -77,32 +76,32 @@ static void a_pause_of_the_front_is_no_silence(void **state)
 /* The last word may be that COMMAND's counters are attached, an hour ago, and nobody waited since. */
 static void what_was_said_long_ago_is_no_silence(void **state)
 {
-	struct sampler_timeout timeout = {0};
+	struct front_timeout timeout = {0};
 
 	(void)state;
-	sampler_timeout_restart(&timeout, 5 * SECOND_NS);
-	assert_int_equal(sampler_timeout_look(&timeout, 3605 * SECOND_NS), SAMPLER_TIMEOUT_NOT_YET);
-	assert_int_equal(sampler_timeout_look(&timeout, 3606 * SECOND_NS), SAMPLER_TIMEOUT_NOT_YET);
+	front_timeout_restart(&timeout, 5 * SECOND_NS);
+	assert_int_equal(front_timeout_look(&timeout, 3605 * SECOND_NS), FRONT_TIMEOUT_NOT_YET);
+	assert_int_equal(front_timeout_look(&timeout, 3606 * SECOND_NS), FRONT_TIMEOUT_NOT_YET);
 }
 
 /* Signals to the front make it look more often. */
 static void looks_between_change_nothing(void **state)
 {
 	const uint64_t begin_ns = 5 * SECOND_NS, step_ns = SECOND_NS / 100;
-	struct sampler_timeout timeout = {0};
+	struct front_timeout timeout = {0};
 	uint64_t now_ns = begin_ns;
 
 	(void)state;
-	sampler_timeout_restart(&timeout, now_ns);
+	front_timeout_restart(&timeout, now_ns);
 	while (now_ns < begin_ns + 60 * SECOND_NS - step_ns) {
-		const enum sampler_timeout_state verdict = sampler_timeout_look(&timeout, now_ns += step_ns);
+		const enum front_timeout_state verdict = front_timeout_look(&timeout, now_ns += step_ns);
 		const uint64_t since_ns = now_ns - begin_ns;
 		const bool told = since_ns == 4 * SECOND_NS || since_ns == 8 * SECOND_NS ||
 		    since_ns == 16 * SECOND_NS || since_ns == 32 * SECOND_NS;
 
-		assert_int_equal(verdict, told ? SAMPLER_TIMEOUT_TELL : SAMPLER_TIMEOUT_NOT_YET);
+		assert_int_equal(verdict, told ? FRONT_TIMEOUT_TELL : FRONT_TIMEOUT_NOT_YET);
 	}
-	assert_int_equal(sampler_timeout_look(&timeout, now_ns + step_ns), SAMPLER_TIMEOUT_OVER);
+	assert_int_equal(front_timeout_look(&timeout, now_ns + step_ns), FRONT_TIMEOUT_OVER);
 }
 
 int main(void)
