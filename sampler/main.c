@@ -13,7 +13,7 @@
 #include "sampler/cmd/record/session.h"
 #include "sampler/cmd/report/report.h"
 #include "sampler/cmd/report/report_answer.h"
-#include "sampler/cmd/status/status_command.h"
+#include "sampler/cmd/status/status.h"
 #include "sampler/core/descriptors.h"
 #include "sampler/inject/foreign_preload.h"
 #include "sampler/inject/holder.h"
@@ -139,7 +139,7 @@ static const struct command commands[] = {
         .synopsis = "[OPTIONS] [PID | SERVICE]...",
         .mixed = true,
         .summary = "show what the daemon profiles: what is in use, what grows",
-        .run = status_command_run,
+        .run = status_run,
         .examples = "heaptap status\n"
                     "heaptap status redis-server\n"
                     "heaptap status --json | jq '.processes[] | select(.growth == \"grows\")'"},

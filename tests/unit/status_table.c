@@ -2,7 +2,7 @@
 /* `heaptap status` as it is seen on 80 columns, and its JSON. */
 #include "sampler/cmd/status/status_table.h"
 
-#include "sampler/cmd/status/status_json.h"
+#include "sampler/cmd/status/status.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -254,7 +254,7 @@ static void the_json(void **state)
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 
-	status_json_write(out, &list, &spools, NOW_NS);
+	status_write_json(out, &list, &spools, NOW_NS);
 	fclose(out);
 	assert_non_null(strstr(text,
 	    "\"daemon\":{\"pid\":99,\"since\":\"2025-11-20T16:03:59Z\",\"cpu_seconds\":1800.000,"

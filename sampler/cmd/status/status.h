@@ -1,4 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* `heaptap status [PID | SERVICE]...`: asks the daemon for its list, and shows it. */
+#ifndef SAMPLER_CMD_STATUS_STATUS_H
+#define SAMPLER_CMD_STATUS_STATUS_H
+
+#include "pprof/store/spool_files.h"
+#include "sampler/core/control_list.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct options;
+
+/* Returns the exit status: 0, or 1 if no daemon answers, or if it knows none of the processes that are
+ * named. */
+int status_run(struct options *options);
+
 /*
  * The JSON of `heaptap status --json`:
  *
@@ -14,15 +30,7 @@
  * is true if growth is "grows". Members may be added, but none is ever renamed. `push` has the targets of the
  * user's own `heaptap push`, or of root's. oldest_seconds is null if no profile waits.
  */
-#ifndef SAMPLER_CMD_STATUS_STATUS_JSON_H
-#define SAMPLER_CMD_STATUS_STATUS_JSON_H
-
-#include "pprof/store/spool_files.h"
-#include "sampler/core/control_list.h"
-
-#include <stdio.h>
-
-void status_json_write(
+void status_write_json(
     FILE *out, const struct control_list *list, const struct spool_list *spools, int64_t now_unix_ns);
 
 #endif
