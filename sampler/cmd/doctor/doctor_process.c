@@ -7,7 +7,6 @@
 #include "sampler/books/unseen.h"
 #include "sampler/cmd/doctor/doctor_program.h"
 #include "sampler/cmd/doctor/finding.h"
-#include "sampler/cmd/doctor/program_file.h"
 #include "sampler/inject/fitness.h"
 #include "sampler/inject/malloc_binding.h"
 #include "sampler/inject/preload_check.h"
@@ -113,12 +112,12 @@ static void look_at_binding(pid_t pid, const struct mapping *mapping, int memory
 }
 
 /* A file that is gone can be read in /proc, by root alone. */
-static int read_gone(pid_t pid, const struct mapping *mapping, struct program_file *facts)
+static int read_gone(pid_t pid, const struct mapping *mapping, struct doctor_program_file *facts)
 {
 	char name[64], path[PROC_PATH_BYTES];
 
 	snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, mapping->start, mapping->end);
-	return program_file_read(facts, proc_path(path, pid, name));
+	return doctor_program_read(facts, proc_path(path, pid, name));
 }
 
 static bool is_of_gone(const struct mapping *mapping)
@@ -133,10 +132,10 @@ static bool is_of_gone(const struct mapping *mapping)
 static void look_at_map(pid_t pid, const struct mapping *mapping, int memory_fd, struct mapped *mapped)
 {
 	const char *path = mapping->path;
-	struct program_file facts;
+	struct doctor_program_file facts;
 	char seen[PATH_MAX + PROC_PATH_BYTES];
 
-	if ((!proc_root_path(seen, sizeof(seen), pid, path) || program_file_read(&facts, seen)) &&
+	if ((!proc_root_path(seen, sizeof(seen), pid, path) || doctor_program_read(&facts, seen)) &&
 	    read_gone(pid, mapping, &facts)) {
 		if (is_of_gone(mapping) && !mapped->gone++)
 			snprintf(mapped->first_gone, sizeof(mapped->first_gone), "%.*s",
