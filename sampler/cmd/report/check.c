@@ -77,7 +77,7 @@ static bool check_one(const char *path, const struct options *options)
 int check_run(struct options *options)
 {
 	struct operands operands;
-	const struct store_operand_choice services = {options->read.store, STORE_MOMENT_EVERYTHING};
+	const struct operands_services services = {options->read.store, STORE_MOMENT_EVERYTHING};
 	int status = operands_expand(&operands, options->operands, options->operand_count, &services) ? 1 : 0;
 
 	if (!status && !operands.count && !operands.unread_count)

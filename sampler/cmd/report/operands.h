@@ -7,7 +7,7 @@
 #ifndef SAMPLER_CMD_REPORT_OPERANDS_H
 #define SAMPLER_CMD_REPORT_OPERANDS_H
 
-#include "sampler/cmd/report/store_operand.h"
+#include "pprof/store/store_moment.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,9 @@ struct operand_path {
 	char *path;
 	size_t operand;   /* the number of the operand that it came from */
 	bool from_folder; /* it was found in a folder: a recording may have removed it since */
-	int64_t until_ns; /* as in struct store_operand_file */
+	/* Of a peak in a store, if a time was asked for; else 0. The name has the time of the process' first
+	 * peak, and later peaks replace the file: a peak after this time (since 1970) does not count. */
+	int64_t until_ns;
 };
 
 struct operands {
@@ -31,11 +33,17 @@ struct operands {
 	bool has_folder, is_default;
 };
 
-/* Reads only folders: a path may name anything. services NULL: all words are paths. 0, or -errno after a line
- * (-ENOMEM; -ENODATA: the store has nothing of the service at that time; -EINVAL: not a time). The caller
- * ends it with operands_fini() in any case. */
+/* What SERVICE[@TIME] stands for. */
+struct operands_services {
+	const char *store; /* --store; NULL: the stores of store_places.h */
+	enum store_moment_wanted wanted;
+};
+
+/* Reads only folders and stores: a path may name anything. services NULL: all words are paths. 0, or -errno
+ * after a line (-ENOMEM; -ENODATA: the store has nothing of the service at that time; -EINVAL: not a time).
+ * The caller ends it with operands_fini() in any case. */
 int operands_expand(
-    struct operands *operands, char *const *words, int count, const struct store_operand_choice *services);
+    struct operands *operands, char *const *words, int count, const struct operands_services *services);
 
 void operands_fini(struct operands *operands);
 

@@ -270,7 +270,7 @@ static int drop_uncounted(struct profile_files *f, const struct profile_files_ch
 int profile_files_read(
     struct profile_files *f, const struct options *options, const struct profile_files_choice *choice)
 {
-	const struct store_operand_choice services = {options->read.store,
+	const struct operands_services services = {options->read.store,
 	    options->read.state == READ_DELTA || options->read.state == READ_ALL ? STORE_MOMENT_ALL
 	                                                                         : choice->services};
 	struct passed_over passed = {0}, later_peaks = {0};
