@@ -11,7 +11,7 @@
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/cmd/cli/command.h"
-#include "sampler/cmd/report/no_match.h"
+#include "sampler/cmd/report/nothing.h"
 #include "sampler/cmd/report/report.h"
 
 #include <errno.h>
@@ -167,7 +167,7 @@ static int answer_change(const struct comparing *c, struct answer *answer)
 	char line[2];
 
 	*answer = (struct answer){.held_function = "", .grows_function = ""};
-	if (c->read->normalize || no_match_describe(t, c->read, line, sizeof(line)))
+	if (c->read->normalize || nothing_matches(t, c->read, line, sizeof(line)))
 		return 0;
 	if (column_diff_make(&compared, t, &options))
 		return -ENOMEM;
@@ -191,7 +191,7 @@ static void describe_chance(const struct comparing *c, char *line, size_t line_b
 		snprintf(rows, sizeof(rows), "all %zu rows together", compared->count);
 	for (size_t i = 0; i < compared->count; i++)
 		sure += column_diff_is_sure(sum_of(c, &compared->rows[i]), compared->threshold);
-	if (no_match_describe(&c->input->traces, c->read, line, line_bytes))
+	if (nothing_matches(&c->input->traces, c->read, line, line_bytes))
 		return;
 	if (!compared->count)
 		describe_no_change(c, line, line_bytes);

@@ -5,7 +5,7 @@
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/cmd/cli/command.h"
-#include "sampler/cmd/report/no_match.h"
+#include "sampler/cmd/report/nothing.h"
 #include "sampler/cmd/report/profile_input.h"
 #include "sampler/cmd/report/report_answer.h"
 #include "sampler/linux/screen.h"
@@ -39,7 +39,7 @@ static int write_format(FILE *out, const struct profile_input *input, size_t col
 	int64_t *time_ns = calloc(t->column_count, sizeof(*time_ns));
 	uint64_t scale = 1;
 
-	no_match_say(t, &options->read);
+	nothing_matches_say(t, &options->read);
 	if (*process_set_describe(set, several, sizeof(several))) {
 		origin.pid = 0; /* the pid of one process says nothing about several */
 		origin.cause[0] = '\0';

@@ -9,7 +9,7 @@
 #include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
-#include "sampler/cmd/report/recorded_here.h"
+#include "sampler/cmd/report/nothing.h"
 #include "sampler/cmd/report/sessions.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static int say_nothing_there(
 {
 	if (passed->count)
 		log_line("%s", passed->error);
-	else if (recorded_here_say(operands->is_default ? "." : words[0]))
+	else if (nothing_yet_say(operands->is_default ? "." : words[0]))
 		return 1;
 	else if (operands->is_default)
 		log_line("no PROFILE given, and none in this folder (" OPERANDS_ENDINGS

@@ -6,7 +6,7 @@
 #include "pprof/store/exit_code.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
-#include "sampler/cmd/report/no_match.h"
+#include "sampler/cmd/report/nothing.h"
 
 #include <errno.h>
 #include <math.h>
@@ -216,10 +216,10 @@ static int print_report(const struct screen *screen, const struct profile_input 
 {
 	const struct read_options *read = &options->read;
 	char line[1024];
-	const bool is_empty = no_match_describe(&input->traces, read, line, sizeof(line));
+	const bool is_empty = nothing_matches(&input->traces, read, line, sizeof(line));
 
 	if (read->json) {
-		no_match_say(&input->traces, read);
+		nothing_matches_say(&input->traces, read);
 	} else {
 		/* With suppressions the sentences would be about suppressed stacks. */
 		if (!is_empty && !read->leaks)

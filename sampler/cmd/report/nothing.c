@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/cmd/report/recorded_here.h"
+#include "sampler/cmd/report/nothing.h"
 
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- no profile yet */
 
 enum {
 	PATIENCE_MS = 1000, /* for the answer of a sampler, which may be stopped */
@@ -101,7 +103,7 @@ static int look_into(void *context, int folder_fd, const char *folder, uid_t own
 	return 0;
 }
 
-bool recorded_here_say(const char *folder)
+bool nothing_yet_say(const char *folder)
 {
 	struct search search = {.found = 0};
 
@@ -112,4 +114,49 @@ bool recorded_here_say(const char *folder)
 		log_line(
 		    "and %u more; heaptap snapshot --all writes a profile of each", search.found - NAMED);
 	return search.found;
+}
+
+/* ---- no stack */
+
+enum { LINE_BYTES = 1024 };
+
+bool nothing_matches(
+    const struct traces *traces, const struct read_options *read, char *text, size_t text_bytes)
+{
+	const struct {
+		const char *name, *regex;
+		bool given;
+	} filters[] = {
+	    {"focus", read->focus, read->focus},
+	    {"ignore", read->ignore, read->ignore},
+	    {"module", read->module, read->module},
+	    {"thread", read->thread, read->thread},
+	    {"size", NULL, read->size_bytes.given},
+	    {"age", NULL, read->age_ns.given},
+	};
+	bool given = false, regex = false;
+
+	if (traces->row_count)
+		return false;
+	text[0] = '\0';
+	text_append(text, text_bytes, "Nothing matches");
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++) {
+		if (!filters[i].given)
+			continue;
+		text_append(text, text_bytes, "%s --%s", given ? " with" : "", filters[i].name);
+		if (filters[i].regex)
+			text_append(text, text_bytes, " '%s'", filters[i].regex);
+		given = true;
+		regex = regex || filters[i].regex;
+	}
+	text_append(text, text_bytes, "%s.", regex ? " (a regular expression, in which case matters)" : "");
+	return given;
+}
+
+void nothing_matches_say(const struct traces *traces, const struct read_options *read)
+{
+	char line[LINE_BYTES];
+
+	if (nothing_matches(traces, read, line, sizeof(line)))
+		log_line("%s", line);
 }
