@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which profiles are the same: copies, and twins with fewer names. */
-#include "sampler/cmd/report/duplicates.h"
+#include "sampler/cmd/report/profile_files.h"
 
 #include "pprof/model/profile.h"
 
@@ -13,7 +13,8 @@
 
 enum { FILES_MAX = 8 };
 
-static struct duplicates_facts facts[FILES_MAX];
+static struct profile_file files[FILES_MAX];
+static const char *const paths[FILES_MAX] = {"0", "1", "2", "3", "4", "5", "6", "7"};
 static size_t count;
 
 static int clear(void **state)
@@ -22,19 +23,16 @@ static int clear(void **state)
 	return 0;
 }
 
-static struct duplicates_facts *add(uint64_t measurement, uint64_t names)
+static struct profile_file *add(uint64_t measurement, uint64_t names)
 {
-	facts[count] = (struct duplicates_facts){.measurement = measurement, .names = names, .timed = true};
-	return &facts[count++];
+	files[count] = (struct profile_file){
+	    .path = paths[count], .measurement = measurement, .names = names, .timed = true};
+	return &files[count++];
 }
 
 static void find(void)
 {
-	struct duplicates_facts *pointers[FILES_MAX];
-
-	for (size_t i = 0; i < count; i++)
-		pointers[i] = &facts[i];
-	assert_int_equal(duplicates_find(pointers, count), 0);
+	assert_int_equal(profile_files_find_duplicates(files, count), 0);
 }
 
 static void the_one_with_most_names_counts(void **state)
@@ -45,11 +43,13 @@ static void the_one_with_most_names_counts(void **state)
 	add(1, 5);
 	add(1, 2);
 	find();
-	assert_ptr_equal(facts[0].same, &facts[2]);
-	assert_null(facts[1].same);
-	assert_null(facts[2].same);
-	assert_ptr_equal(facts[3].same, &facts[2]);
-	assert_ptr_equal(facts[4].same, &facts[2]);
+	assert_ptr_equal(files[0].same_as, paths[2]);
+	assert_null(files[1].same_as);
+	assert_null(files[2].same_as);
+	assert_ptr_equal(files[3].same_as, paths[2]);
+	assert_ptr_equal(files[4].same_as, paths[2]);
+	assert_false(files[0].is_copy); /* it lacks names */
+	assert_true(files[3].is_copy);
 }
 
 /* Two processes may allocate the same; and the sides of a comparison have each their own. */
@@ -61,7 +61,7 @@ static void without_a_time_or_in_another_group_they_are_two(void **state)
 	add(2, 0)->group = 1;
 	find();
 	for (size_t i = 0; i < count; i++)
-		assert_null(facts[i].same);
+		assert_null(files[i].same_as);
 }
 
 /* ---- facts */
@@ -72,11 +72,11 @@ struct shape {
 	bool turned; /* samples in the other order */
 };
 
-static struct duplicates_facts facts_of(struct shape shape)
+static struct profile_file facts_of(struct shape shape)
 {
 	struct profile *p = profile_new();
 	const struct profile_line line = {.function = 1};
-	struct duplicates_facts read;
+	struct profile_file file = {.profile = p};
 	uint32_t locations[2];
 
 	profile_add_sample_type(p, shape.type, "bytes");
@@ -96,9 +96,9 @@ static struct duplicates_facts facts_of(struct shape shape)
 		profile_add_sample(p, &locations[which], 1, &value, NULL, 0);
 	}
 	assert_int_equal(profile_error(p), 0);
-	read = duplicates_read("path", p, 3);
+	profile_files_measure(&file);
 	profile_free(p);
-	return read;
+	return file;
 }
 
 static const struct shape plain = {5, 1, 100, "", "session=1-2 start=3", "inuse_space", false};
@@ -112,7 +112,6 @@ static void names_and_order_are_no_difference(void **state)
 	assert_true(facts_of(plain).measurement == facts_of(other).measurement);
 	assert_int_equal(facts_of(other).names, 2);
 	assert_int_equal(facts_of(plain).names, 0);
-	assert_int_equal(facts_of(plain).group, 3);
 	assert_true(facts_of(plain).timed);
 	other.time_ns = 0;
 	assert_false(facts_of(other).timed);

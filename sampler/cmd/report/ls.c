@@ -129,7 +129,7 @@ static void print_file(const struct list *list, const struct profile_file *file)
 	print_path(list, file, kind_of(&file->origin));
 	for (size_t i = 0; i < list->files->duplicate_count; i++)
 		if (strcmp(same[i].same_as, file->path) == 0)
-			print_path(list, &same[i], same[i].facts.names < file->facts.names ? "raw" : "copy");
+			print_path(list, &same[i], same[i].is_copy ? "copy" : "raw");
 }
 
 static void print_process(const struct list *list, size_t process)

@@ -6,6 +6,7 @@
 #include "pprof/model/profile.h"
 #include "pprof/model/sample_types.h"
 #include "pprof/store/exit_code.h"
+#include "pprof/table/index.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
@@ -150,7 +151,8 @@ static int file_add(struct profile_files *f, const struct operand_path *path, co
 	file->path = path->path;
 	file->operand = path->operand;
 	sums_find(file);
-	file->facts = duplicates_read(file->path, file->profile, choice->each_counts ? file->operand : 0);
+	file->group = choice->each_counts ? file->operand : 0;
+	profile_files_measure(file);
 	if (choice->origins_only) {
 		profile_free(file->profile);
 		file->profile = NULL;
@@ -161,6 +163,83 @@ static int file_add(struct profile_files *f, const struct operand_path *path, co
 
 /* ---- files that do not count */
 
+/* A hostile profile has one very long comment many times: of each, so much is looked at. */
+enum { TEXT_BYTES = 128 };
+
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+	return index_mix_bytes(hash, text, strnlen(text, TEXT_BYTES));
+}
+
+/* Neither the order of samples nor their stacks: they change when names are found. */
+static uint64_t measurement_of(const struct profile *p)
+{
+	uint64_t hash = index_mix(index_seed(), (uint64_t)profile_time_ns(p));
+
+	hash = index_mix(hash, (uint64_t)profile_duration_ns(p));
+	hash = index_mix(hash, (uint64_t)profile_period(p));
+	for (size_t i = 0; i < profile_comment_count(p); i++)
+		hash = mix_text(hash, profile_comment(p, i));
+	for (size_t type = 0; type < profile_sample_type_count(p); type++) {
+		uint64_t sum = 0;
+
+		for (size_t i = 0; i < profile_sample_count(p); i++)
+			sum += (uint64_t)profile_sample(p, i).values[type];
+		hash = index_mix(mix_text(hash, profile_sample_type(p, type).type), sum);
+	}
+	return hash;
+}
+
+void profile_files_measure(struct profile_file *file)
+{
+	const struct profile *p = file->profile;
+
+	file->measurement = measurement_of(p);
+	file->timed = profile_time_ns(p) > 0;
+	for (uint32_t id = 1; id <= profile_location_count(p); id++)
+		file->names += profile_location(p, id).line_count > 0;
+}
+
+static bool is_same(const struct profile_file *a, const struct profile_file *b)
+{
+	return a->timed && a->measurement == b->measurement && a->group == b->group;
+}
+
+static int compare(const void *left, const void *right)
+{
+	const struct profile_file *a = *(struct profile_file *const *)left,
+	                          *b = *(struct profile_file *const *)right;
+
+	if (a->measurement != b->measurement)
+		return a->measurement < b->measurement ? -1 : 1;
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->names != b->names)
+		return a->names > b->names ? -1 : 1;
+	return (a > b) - (a < b);
+}
+
+int profile_files_find_duplicates(struct profile_file *files, size_t count)
+{
+	struct profile_file **sorted = calloc(count + 1, sizeof(struct profile_file *)), *best = NULL;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = &files[i];
+	qsort(sorted, count, sizeof(*sorted), compare);
+	for (size_t i = 0; i < count; i++) {
+		if (!best || !is_same(sorted[i], best)) {
+			best = sorted[i];
+			continue;
+		}
+		sorted[i]->same_as = best->path;
+		sorted[i]->is_copy = sorted[i]->names == best->names;
+	}
+	free(sorted);
+	return 0;
+}
+
 /* Says which files are copies. A raw twin is what `heaptap symbolize` leaves: nobody has to know. */
 static void say_copies(const struct profile_files *f)
 {
@@ -168,12 +247,10 @@ static void say_copies(const struct profile_files *f)
 	const char *original = "";
 
 	for (size_t i = 0; i < f->count; i++) {
-		const struct duplicates_facts *facts = &f->files[i].facts;
-
-		if (!facts->same || facts->names != facts->same->names)
+		if (!f->files[i].is_copy)
 			continue;
-		original = facts->same->path;
-		pass_over(&copies, facts->path, NULL);
+		original = f->files[i].same_as;
+		pass_over(&copies, f->files[i].path, NULL);
 	}
 	if (copies.count == 1)
 		log_line("counted once: %s is a copy of %s", copies.names, original);
@@ -187,7 +264,7 @@ static bool is_beside_a_process(const struct profile_files *f, const struct prof
 	for (size_t i = 0; i < f->count; i++) {
 		const struct profile_file *file = &f->files[i];
 
-		if (!*file->origin.merged && file->facts.group == sum->facts.group &&
+		if (!*file->origin.merged && file->group == sum->group &&
 		    strcmp(sessions_kind(&file->origin), sessions_kind(&sum->origin)) == 0)
 			return true;
 	}
@@ -202,7 +279,7 @@ static void leave_sums_out(struct profile_files *f)
 	for (size_t i = 0; i < f->count; i++) {
 		struct profile_file *file = &f->files[i];
 
-		if (!*file->origin.merged || file->facts.same || !is_beside_a_process(f, file))
+		if (!*file->origin.merged || file->same_as || !is_beside_a_process(f, file))
 			continue;
 		if (f->operands.has_folder)
 			pass_over(&sums, file->path, NULL);
@@ -227,11 +304,10 @@ static void move_counted(struct profile_files *f, struct profile_file *sorted)
 	for (size_t i = 0; i < count; i++) {
 		struct profile_file *file = &f->files[i];
 
-		if (!file->facts.same && !file->is_left_out) {
+		if (!file->same_as && !file->is_left_out) {
 			sorted[f->count++] = *file;
 			continue;
 		}
-		file->same_as = file->facts.same ? file->facts.same->path : NULL;
 		profile_free(file->profile);
 		file->profile = NULL;
 		sorted[--last] = *file;
@@ -246,16 +322,9 @@ static void move_counted(struct profile_files *f, struct profile_file *sorted)
 /* Returns 0 or the exit status. */
 static int drop_uncounted(struct profile_files *f, const struct profile_files_choice *choice)
 {
-	struct duplicates_facts **facts = calloc(f->count + 1, sizeof(struct duplicates_facts *));
 	struct profile_file *sorted = calloc(f->count + 1, sizeof(*sorted));
-	int err = facts && sorted ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < f->count && !err; i++)
-		facts[i] = &f->files[i].facts;
-	if (!err)
-		err = duplicates_find(facts, f->count);
-	free(facts);
-	if (err) {
+	if (!sorted || profile_files_find_duplicates(f->files, f->count)) {
 		log_line("not enough memory");
 		free(sorted);
 		return 1;

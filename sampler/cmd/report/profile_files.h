@@ -3,15 +3,15 @@
  * The profiles that a command was given, read into memory with their origins. A file that is not a profile
  * (a log in a glob) is passed over with a line, if there is a profile besides. A profile that is damaged or
  * missing, and any other file with a profile's name, is an error, or is at least named and counted: a sum
- * must not lack a process in silence. Duplicates (duplicates.h) do not count, nor does a sum of processes
- * (`heaptap merge`) that lies in a folder beside profiles of single processes.
+ * must not lack a process in silence. Duplicates do not count: copies, and the raw twin of a profile that
+ * `heaptap symbolize` wrote. Nor does a sum of processes (`heaptap merge`) that lies in a folder beside
+ * profiles of single processes.
  */
 #ifndef SAMPLER_CMD_REPORT_PROFILE_FILES_H
 #define SAMPLER_CMD_REPORT_PROFILE_FILES_H
 
 #include "pprof/model/origin.h"
 #include "sampler/cmd/cli/options.h"
-#include "sampler/cmd/report/duplicates.h"
 #include "sampler/cmd/report/operands.h"
 #include "sampler/cmd/report/selection.h"
 
@@ -27,9 +27,13 @@ struct profile_file {
 	int64_t inherited_bytes; /* of these: what its parent had allocated when it forked the process */
 	size_t operand;          /* the number of the operand that it came from */
 	bool chosen;
-	struct duplicates_facts facts;
-	const char *same_as; /* of a duplicate: the path of the file that counts; NULL for a sum */
-	bool is_left_out;    /* a sum of processes, beside profiles of processes in a folder */
+	uint64_t measurement; /* seeded hash of all but stacks: types, times, comments, and sums of values */
+	uint64_t names;       /* addresses that have a name */
+	bool timed;           /* without a time, equal profiles may be of two processes */
+	size_t group;         /* profiles of two groups are never duplicates */
+	const char *same_as;  /* of a duplicate: the path of the file that counts; NULL for a sum */
+	bool is_copy;         /* a duplicate with as many names as the file that counts */
+	bool is_left_out;     /* a sum of processes, beside profiles of processes in a folder */
 };
 
 struct profile_files {
@@ -56,6 +60,13 @@ struct profile_files_choice {
 int profile_files_read(
     struct profile_files *files, const struct options *options, const struct profile_files_choice *choice);
 void profile_files_fini(struct profile_files *files);
+
+/* Fills in what a duplicate is known by (measurement, names, timed) from the profile. Pure. */
+void profile_files_measure(struct profile_file *file);
+
+/* Of profiles that are the same, the one with the most names counts, else the first: the others are its
+ * duplicates. 0 or -ENOMEM. Pure. */
+int profile_files_find_duplicates(struct profile_file *files, size_t count);
 
 /* Chooses among `count` files from `first` on. Says which files do not count, and why. Returns 0; -ERANGE
  * without a line: there is no session of that number; or the exit status after a line. The caller calls
