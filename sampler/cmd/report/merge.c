@@ -9,7 +9,6 @@
 #include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/report/process_set.h"
 #include "sampler/cmd/report/profile_files.h"
-#include "sampler/cmd/report/profile_output.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -86,7 +85,7 @@ static int merge_selected(
 		return 1;
 	if (!options->read.anonymize && s->count > 1)
 		add_comment(merged, what);
-	err = profile_output_write(merged, options->output, FILE_FOLLOW);
+	err = profile_files_write(merged, options->output, FILE_FOLLOW);
 	profile_free(merged);
 	if (!err)
 		say(s, what);

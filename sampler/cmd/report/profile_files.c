@@ -3,6 +3,9 @@
 
 #include "pprof/analysis/traces.h"
 #include "pprof/codec/decode.h"
+#include "pprof/codec/encode.h"
+#include "pprof/codec/file.h"
+#include "pprof/codec/gzip.h"
 #include "pprof/model/profile.h"
 #include "pprof/model/sample_types.h"
 #include "pprof/store/exit_code.h"
@@ -17,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_SHOWN = 3, ERROR_BYTES = 1024 };
+    enum { NAMES_SHOWN = 3,
+	    ERROR_BYTES = 1024 };
 
 /* ---- reading */
 
@@ -421,4 +425,25 @@ int profile_files_select(const struct profile_files *f, size_t first, size_t cou
 	for (size_t i = 0; i < s->count && !err; i++)
 		s->pairs[i].file += first;
 	return err ? 1 : 0;
+}
+
+/* ---- writing */
+
+int profile_files_write(const struct profile *profile, const char *path, unsigned int flags)
+{
+	uint8_t *raw = NULL, *packed = NULL;
+	size_t raw_bytes = 0, packed_bytes = 0;
+	int err = encode_profile(profile, &raw, &raw_bytes);
+
+	if (!err)
+		err = gzip_encode(raw, raw_bytes, GZIP_LEVEL_SMALL, &packed, &packed_bytes);
+	if (!err && path)
+		err = file_publish(path, packed, packed_bytes, 0666, flags);
+	else if (!err && (fwrite(packed, 1, packed_bytes, stdout) != packed_bytes || fflush(stdout)))
+		err = -errno;
+	free(raw);
+	free(packed);
+	if (err)
+		log_line("cannot write %s: %s", path ? path : "standard output", strerror(-err));
+	return err;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The profiles that a command was given, read into memory with their origins. A file that is not a profile
- * (a log in a glob) is passed over with a line, if there is a profile besides. A profile that is damaged or
- * missing, and any other file with a profile's name, is an error, or is at least named and counted: a sum
- * must not lack a process in silence. Duplicates do not count: copies, and the raw twin of a profile that
- * `heaptap symbolize` wrote. Nor does a sum of processes (`heaptap merge`) that lies in a folder beside
- * profiles of single processes.
+ * The files of profiles: those that a command was given are read into memory with their origins, and the
+ * profile that it makes is written. A file that is not a profile (a log in a glob) is passed over with a
+ * line, if there is a profile besides. A profile that is damaged or missing, and any other file with a
+ * profile's name, is an error, or is at least named and counted: a sum must not lack a process in silence.
+ * Duplicates do not count: copies, and the raw twin of a profile that `heaptap symbolize` wrote. Nor does a
+ * sum of processes (`heaptap merge`) that lies in a folder beside profiles of single processes.
  */
 #ifndef SAMPLER_CMD_REPORT_PROFILE_FILES_H
 #define SAMPLER_CMD_REPORT_PROFILE_FILES_H
@@ -76,5 +76,9 @@ int profile_files_select(const struct profile_files *files, size_t first, size_t
 
 /* The line: the exit status. */
 int profile_files_say_no_session(int32_t number, size_t session_count);
+
+/* Encodes, packs and publishes a profile (flags: enum file_flags). path NULL: to standard output. 0, or
+ * -errno after a line that says why. */
+int profile_files_write(const struct profile *profile, const char *path, unsigned int flags);
 
 #endif

@@ -15,7 +15,7 @@
 #include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/report/operands.h"
-#include "sampler/cmd/report/profile_output.h"
+#include "sampler/cmd/report/profile_files.h"
 #include "sampler/symbol/symbol.h"
 #include "sampler/unwind/module_file.h"
 #include "sampler/write/symbolizer.h"
@@ -198,7 +198,7 @@ static int symbolize(
 	} else {
 		profile_compute_mapping_flags(n.profile);
 		/* The folder's owner may have put a link to a device in place of the output. */
-		err = profile_output_write(n.profile, output, options->output ? FILE_FOLLOW : 0);
+		err = profile_files_write(n.profile, output, options->output ? FILE_FOLLOW : 0);
 	}
 	if (!err && n.wanted)
 		log_line(
