@@ -72,37 +72,26 @@ static int add_all(struct selection *s, struct candidates *c, bool deltas)
 	return err ? err : s->count ? 0 : -ENODATA;
 }
 
-/* How many of its states are of a process that ran on. times_ns: of the states. */
-static size_t running_states(
-    const struct sessions *g, const struct sessions_process *process, const int64_t *times_ns)
+/* How many of its states are of a process that ran on. */
+static size_t running_states(const struct sessions *g, const struct sessions_process *process)
 {
+	const int64_t *times_ns = g->times_ns + process->first;
+
 	if (!process->state_count || !origin_is_last(g->origins[process->newest]))
 		return process->state_count;
 	return moments_running(times_ns, process->state_count - 1, times_ns[process->state_count - 1]);
-}
-
-/* The times of the files, in their order. NULL: no memory. */
-static int64_t *file_times(const struct sessions *g)
-{
-	int64_t *times_ns = calloc(g->file_count + 1, sizeof(*times_ns));
-
-	for (size_t i = 0; i < g->file_count && times_ns; i++)
-		times_ns[i] = g->origins[g->order[i]]->time_ns;
-	return times_ns;
 }
 
 /* Adds the states of the only process. */
 static int add_series(struct selection *s, struct candidates *c, size_t p)
 {
 	const struct sessions_process *process = &c->sessions.processes[p];
-	int64_t *times_ns = file_times(&c->sessions);
-	int err = times_ns ? 0 : -ENOMEM;
+	int err = 0;
 
 	for (size_t i = 0; i < process->state_count && !err; i++)
 		err = pair_add(s, c, c->sessions.order[process->first + i], i, p);
 	s->series_count = s->count ? s->count : 1;
-	s->growth_count = times_ns ? running_states(&c->sessions, process, times_ns + process->first) : 0;
-	free(times_ns);
+	s->growth_count = running_states(&c->sessions, process);
 	s->has_peak = process->peak != SESSIONS_NONE;
 	if (!err && s->has_peak)
 		err = pair_add(s, c, (size_t)process->peak, s->count, p);
@@ -177,22 +166,21 @@ static int add_growth(struct selection *s, struct candidates *c)
 {
 	const struct sessions *g = &c->sessions;
 	struct moments_process *running = calloc(g->process_count + 1, sizeof(*running));
-	int64_t *times_ns = file_times(g);
-	int err = running && times_ns ? 0 : -ENOMEM;
+	int err = running ? 0 : -ENOMEM;
 
 	for (size_t p = c->first; p < c->end && !err; p++) {
 		const struct sessions_process *process = &g->processes[p];
-		const size_t count = running_states(g, process, times_ns + process->first);
+		const int64_t *times_ns = g->times_ns + process->first;
+		const size_t count = running_states(g, process);
 
 		running[p - c->first] = (struct moments_process){.start_ns = process->start_ns,
-		    .times_ns = times_ns + process->first,
+		    .times_ns = times_ns,
 		    .count = count,
-		    .end_ns = count < process->state_count ? times_ns[process->first + count] : 0};
+		    .end_ns = count < process->state_count ? times_ns[count] : 0};
 	}
 	if (!err)
 		err = add_moments(s, c, running);
 	free(running);
-	free(times_ns);
 	return err;
 }
 

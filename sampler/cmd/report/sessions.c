@@ -45,26 +45,23 @@ static int compare_files(const void *left, const void *right, void *context)
 	const struct sorting *s = context;
 	const size_t i = *(const size_t *)left, j = *(const size_t *)right;
 	const struct origin *a = s->origins[i], *b = s->origins[j];
-	int order = compare_sessions(a, b);
+	const int orders[] = {
+	    compare_sessions(a, b),
+	    origin_has_process(b) - origin_has_process(a),
+	    compare_numbers(a->pid, b->pid),
+	    compare_numbers(s->starts_ns[i], s->starts_ns[j]),
+	    (*a->event != '\0') - (*b->event != '\0'),
+	    strcmp(a->event, b->event),
+	    rank_of(a) - rank_of(b),
+	    origin_is_last(a) - origin_is_last(b),
+	    compare_numbers(a->time_ns, b->time_ns),
+	};
+	const size_t count = origin_has_process(a) ? sizeof(orders) / sizeof(orders[0]) : 2;
 
-	if (!order)
-		order = origin_has_process(b) - origin_has_process(a);
-	if (!order && origin_has_process(a)) {
-		order = compare_numbers(a->pid, b->pid);
-		if (!order)
-			order = compare_numbers(s->starts_ns[i], s->starts_ns[j]);
-		if (!order)
-			order = (*a->event != '\0') - (*b->event != '\0');
-		if (!order)
-			order = strcmp(a->event, b->event);
-		if (!order)
-			order = rank_of(a) - rank_of(b);
-		if (!order)
-			order = origin_is_last(a) - origin_is_last(b);
-		if (!order)
-			order = compare_numbers(a->time_ns, b->time_ns);
-	}
-	return order ? order : (i > j) - (i < j);
+	for (size_t k = 0; k < count; k++)
+		if (orders[k])
+			return orders[k];
+	return (i > j) - (i < j);
 }
 
 static bool is_same_pid(const struct origin *a, const struct origin *b)
@@ -168,9 +165,10 @@ int sessions_make(struct sessions *g, const struct origin *const *origins, size_
 
 	*g = (struct sessions){.origins = origins};
 	g->order = calloc(count + 1, sizeof(*g->order));
+	g->times_ns = calloc(count + 1, sizeof(*g->times_ns));
 	g->processes = calloc(count + 1, sizeof(*g->processes));
 	g->sessions = calloc(count + 1, sizeof(*g->sessions));
-	if (!g->order || !g->processes || !g->sessions || !s.starts_ns) {
+	if (!g->order || !g->times_ns || !g->processes || !g->sessions || !s.starts_ns) {
 		free(s.starts_ns);
 		return -ENOMEM;
 	}
@@ -182,6 +180,8 @@ int sessions_make(struct sessions *g, const struct origin *const *origins, size_
 	qsort_r(g->order, g->file_count, sizeof(*g->order), compare_files, &s);
 	join_events(&s, g->order, g->file_count);
 	qsort_r(g->order, g->file_count, sizeof(*g->order), compare_files, &s);
+	for (size_t i = 0; i < g->file_count; i++)
+		g->times_ns[i] = origins[g->order[i]]->time_ns;
 	split(g, s.starts_ns);
 	free(s.starts_ns);
 	for (size_t i = 0; i < g->session_count; i++)
@@ -193,6 +193,7 @@ int sessions_make(struct sessions *g, const struct origin *const *origins, size_
 void sessions_fini(struct sessions *g)
 {
 	free(g->order);
+	free(g->times_ns);
 	free(g->processes);
 	free(g->sessions);
 	memset(g, 0, sizeof(*g));

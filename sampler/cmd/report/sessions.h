@@ -33,6 +33,7 @@ struct sessions_item {
 struct sessions {
 	const struct origin *const *origins; /* borrowed */
 	size_t *order;                       /* numbers of files */
+	int64_t *times_ns;                   /* of the files, in their order */
 	struct sessions_process *processes;
 	struct sessions_item *sessions; /* the newest first */
 	size_t file_count, process_count, session_count;
