@@ -3,15 +3,20 @@
 
 #include "pprof/text/clock.h"
 #include "sampler/cmd/doctor/finding.h"
+#include "sampler/cmd/enable/enable_library.h"
+#include "sampler/cmd/enable/enable_unit.h"
 #include "sampler/cmd/enable/launcher.h"
+#include "sampler/cmd/enable/root_folder.h"
 #include "sampler/cmd/enable/systemctl.h"
 #include "sampler/cmd/enable/unit.h"
+#include "sampler/inject/preload_library.h"
 #include "sampler/inject/profiled.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,7 +71,8 @@ static const struct launcher *find_launcher(
 	return launcher && launcher_file(launcher, facts->unit, file) ? launcher : NULL;
 }
 
-bool doctor_unit_examine(
+/* Prints a finding if the main process runs without the library. False if it printed nothing. */
+static bool say_not_loaded(
     struct findings *findings, const struct root_folder *root, const char *unit, const char *library)
 {
 	struct doctor_unit facts = {.unit = unit, .library = library};
@@ -85,4 +91,61 @@ bool doctor_unit_examine(
 	finding_say(findings, FINDING_NOTE, fix, "%s: its main process %d (%s) has not loaded the library",
 	    unit, (int)pid, comm);
 	return true;
+}
+
+/* ---- what loads the library */
+
+#define PRELOAD_FILE "/etc/ld.so.preload"
+
+enum { REASON_BYTES = 4096 };
+
+struct enabled {
+	struct findings *findings;
+	struct root_folder root;
+	struct enable_library library;
+};
+
+static void examine_unit(void *context, const char *unit)
+{
+	struct enabled *enabled = context;
+	char reason[REASON_BYTES];
+
+	if (!enabled->library.path)
+		finding_say(enabled->findings, FINDING_BAD, "install the library again, or: heaptap disable",
+		    "%s shall load %s, which is not there", unit, enabled->library.wanted);
+	else if (!enable_unit_is_in_force(
+	             &enabled->root, unit, enabled->library.path, reason, sizeof(reason)))
+		finding_say(
+		    enabled->findings, FINDING_NOTE, NULL, "%s does not load the library: %s", unit, reason);
+	else if (!say_not_loaded(enabled->findings, &enabled->root, unit, enabled->library.path))
+		finding_say(
+		    enabled->findings, FINDING_GOOD, NULL, "%s loads the library when it starts", unit);
+}
+
+/* An administrator may have written the library down for all programs. */
+static void examine_machine(struct enabled *enabled)
+{
+	size_t length;
+	char *text;
+
+	if (root_folder_read(&enabled->root, PRELOAD_FILE, &text, &length) != 0)
+		return;
+	if (enabled->library.path && strstr(text, enabled->library.path))
+		finding_say(enabled->findings, FINDING_GOOD, NULL, PRELOAD_FILE " names the library");
+	else if (strstr(text, "/" PRELOAD_LIBRARY_NAME))
+		finding_say(enabled->findings, FINDING_BAD, "remove it from " PRELOAD_FILE,
+		    PRELOAD_FILE " names a " PRELOAD_LIBRARY_NAME " that is not of this heaptap");
+	free(text);
+}
+
+void doctor_unit_examine(struct findings *findings)
+{
+	struct enabled enabled = {.findings = findings};
+
+	if (root_folder_open(&enabled.root, NULL))
+		return;
+	enable_library_find(&enabled.library, &enabled.root, NULL);
+	examine_machine(&enabled);
+	(void)enable_unit_each(&enabled.root, examine_unit, &enabled);
+	root_folder_close(&enabled.root);
 }

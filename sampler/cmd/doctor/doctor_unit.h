@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Has the main process of an enabled unit loaded the library? If not, why? */
+/* Which units load the library, and whether their main processes have loaded it. If not, why? */
 #ifndef SAMPLER_CMD_DOCTOR_DOCTOR_UNIT_H
 #define SAMPLER_CMD_DOCTOR_DOCTOR_UNIT_H
 
 #include "sampler/cmd/enable/launcher.h"
-#include "sampler/cmd/enable/root_folder.h"
 
 #include <stdbool.h>
 
@@ -23,8 +22,7 @@ struct doctor_unit {
 /* Writes what the user has to do about that. Pure. */
 void doctor_unit_fix(const struct doctor_unit *facts, char fix[DOCTOR_UNIT_FIX_BYTES]);
 
-/* Prints a finding if the main process runs without the library. False if it printed nothing. */
-bool doctor_unit_examine(
-    struct findings *findings, const struct root_folder *root, const char *unit, const char *library);
+/* Looks at /etc/ld.so.preload, and at the units with our drop-in. Says nothing if nothing is enabled. */
+void doctor_unit_examine(struct findings *findings);
 
 #endif
