@@ -5,7 +5,7 @@
 #include "sampler/cmd/daemon/attach_jobs.h"
 #include "sampler/cmd/daemon/candidate.h"
 #include "sampler/cmd/daemon/daemon_state.h"
-#include "sampler/cmd/daemon/policy_match.h"
+#include "sampler/cmd/daemon/policy.h"
 #include "sampler/intake/target_plan.h"
 #include "sampler/linux/epoll_set.h"
 

@@ -7,7 +7,7 @@
 #include "sampler/books/arrivals.h"
 #include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/daemon_state.h"
-#include "sampler/cmd/daemon/policy_match.h"
+#include "sampler/cmd/daemon/policy.h"
 #include "sampler/cmd/daemon/process_facts.h"
 #include "sampler/inject/attacher.h"
 #include "sampler/inject/fitness.h"

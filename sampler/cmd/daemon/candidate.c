@@ -7,7 +7,7 @@
 #include "sampler/cmd/daemon/account_share.h"
 #include "sampler/cmd/daemon/attach_jobs.h"
 #include "sampler/cmd/daemon/daemon_state.h"
-#include "sampler/cmd/daemon/policy_match.h"
+#include "sampler/cmd/daemon/policy.h"
 #include "sampler/intake/region_mapped.h"
 #include "sampler/intake/region_offer.h"
 #include "sampler/intake/target_plan.h"

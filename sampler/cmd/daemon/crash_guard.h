@@ -76,4 +76,8 @@ int crash_guard_load(struct crash_guard *guard, const char *path);
  * 0 or -errno. */
 int crash_guard_save(struct crash_guard *guard, const char *path, uint64_t now_ns, bool last);
 
+/* The build id of the library that the process has mapped, in hexadecimal digits. "" if it has none that we
+ * may read. */
+void crash_guard_library(pid_t pid, char id[CRASH_GUARD_LIBRARY_BYTES]);
+
 #endif

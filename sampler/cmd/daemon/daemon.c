@@ -32,7 +32,7 @@
 #include "sampler/cmd/daemon/notify.h"
 #include "sampler/cmd/daemon/off_switch.h"
 #include "sampler/cmd/daemon/periods.h"
-#include "sampler/cmd/daemon/policy_match.h"
+#include "sampler/cmd/daemon/policy.h"
 #include "sampler/cmd/daemon/retention.h"
 #include "sampler/core/control_peer.h"
 #include "sampler/core/control_socket.h"

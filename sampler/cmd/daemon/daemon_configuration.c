@@ -7,7 +7,7 @@
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/daemon/crash_guard.h"
 #include "sampler/cmd/daemon/daemon_state.h"
-#include "sampler/cmd/daemon/policy_match.h"
+#include "sampler/cmd/daemon/policy.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policy for a process, by the rules: whether it is profiled, how, or why not. A pure function of the
- * process' facts.
+ * The policy for a process, by the rules: whether it is profiled, how, or why not.
  *
  *   1. HEAPTAP_DISABLE=1 in its environment
  *   2. the built-in deny list (policy_never()), then [deny]: they win over any [service]
  *   3. the first [service NAME] that matches: it is profiled, unless profile = no
  *   4. no [service NAME] matches: it is profiled by [service]
  *   5. a process without the library is profiled only if a [service NAME] matches that has attach = yes
+ *
+ * The crash-loop guard and the limit on program runs (account_share.h) can still refuse a process that the
+ * rules choose. When the rules, the switch or the room have changed, the processes that are known already
+ * are matched again.
  */
 #ifndef SAMPLER_CMD_DAEMON_POLICY_H
 #define SAMPLER_CMD_DAEMON_POLICY_H
 
 #include "sampler/cmd/daemon/process_facts.h"
+#include "sampler/cmd/daemon/process_table.h"
 #include "sampler/cmd/daemon/rules.h"
+
+struct daemon;
+struct target_plan;
+
+/* ---- the decision, a pure function of the facts */
 
 enum policy_answer {
 	POLICY_PROFILE,
@@ -47,5 +56,38 @@ void policy_decide(struct policy *policy, const struct rules *rules, const struc
 /* Makes the labels of the process: those of the rule, then those of its facts. 0 or -ENOMEM. */
 int policy_labels(
     struct labels *labels, const struct policy *policy, const struct process_facts *facts, const char *host);
+
+/* ---- the match of one process and the rules */
+
+struct policy_match {
+	struct process_facts facts;
+	struct policy policy;
+};
+
+/* Reads the facts, asks the rules, and notes in the entry what is known of the process. For free(). NULL
+ * if the process is gone, if it executes another program by now, or if there is no memory. */
+struct policy_match *policy_match_make(struct daemon *daemon, struct process_entry *entry, bool has_library);
+
+/* True if the rules or the crash-loop guard refuse the process. Then the entry says why. */
+bool policy_match_refuses(
+    struct daemon *daemon, struct process_entry *entry, const struct policy_match *match);
+
+/* The sampling period to begin with, in bytes. */
+uint64_t policy_match_period(const struct daemon *daemon, const struct policy_match *match);
+
+/* For struct finder_setup: the number of the account of any process, in the table or not. It equals
+ * target_account() once the process has a plan. */
+uint64_t policy_match_account(void *context, pid_t pid);
+
+/* Fills in the plan of a process that is to be profiled. */
+void policy_match_plan(struct target_plan *plan, struct daemon *daemon, const struct policy_match *match);
+
+/* ---- processes that are known already */
+
+/* The rules have changed, or sampling was switched off or on: asks the rules about every process again. */
+void policy_match_all_again(struct daemon *daemon);
+
+/* The same for one profiled process. */
+void policy_match_again(struct daemon *daemon, struct process_entry *entry);
 
 #endif
