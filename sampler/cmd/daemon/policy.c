@@ -4,6 +4,7 @@
 #include "pprof/text/glob.h"
 #include "sampler/cmd/daemon/crash_guard.h"
 #include "sampler/cmd/daemon/daemon_state.h"
+#include "sampler/cmd/daemon/finder.h"
 #include "sampler/cmd/daemon/periods.h"
 #include "sampler/cmd/daemon/process_facts.h"
 #include "sampler/intake/region_mapped.h"

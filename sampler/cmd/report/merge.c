@@ -9,6 +9,7 @@
 #include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/report/process_set.h"
 #include "sampler/cmd/report/profile_files.h"
+#include "sampler/cmd/report/selection.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 #include "pprof/text/amount.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/report/profile_files.h"
+#include "sampler/cmd/report/selection.h"
 
 #include <errno.h>
 #include <stdlib.h>
