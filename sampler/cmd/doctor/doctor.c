@@ -14,7 +14,7 @@
 #include "sampler/cmd/doctor/finding.h"
 #include "sampler/core/control_client.h"
 #include "sampler/inject/script_line.h"
-#include "sampler/linux/program_path.h"
+#include "sampler/linux/installed_file.h"
 #include "sampler/linux/regular_file.h"
 
 #include <elf.h>
@@ -28,8 +28,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-    <<<<<<< HEAD static long
-    read_number(const char *path, long missing)
+< < < < < < < HEAD static long read_number(const char *path, long missing)
 {
 	char text[32] = "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -295,7 +294,8 @@ static void examine_paranoia(struct findings *findings)
 	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
 	doctor_perf_describe_capabilities(capabilities, held, sizeof(held));
 	if (paranoid == NO_PERF_EVENTS)
-		finding_say(findings, FINDING_NOTE, refusal_remedy(-ENOSYS), "%s", refusal_reason(-ENOSYS));
+		finding_say(findings, FINDING_NOTE, features_refusal_remedy(-ENOSYS), "%s",
+		    features_refusal_reason(-ENOSYS));
 	else
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s", paranoid, mlock,
@@ -589,7 +589,7 @@ static int step(struct findings *findings, const struct script_line *line, char 
 
 	snprintf(script, sizeof(script), "%s", program);
 	if (by_env && access(line->interpreter, X_OK) == 0 && *wanted) {
-		if (!program_path_find(wanted, program, bytes))
+		if (!installed_file_in_path(wanted, program, bytes))
 			return fail_missing(findings, script, wanted);
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "%s is a script for %s, which %s finds as %s: that is judged below", script, wanted,
@@ -651,7 +651,7 @@ static int examine_named(struct findings *findings, const char *name)
 		log_line("%s is not a process id", name);
 		return -ESRCH;
 	}
-	if (program_path_find(name, path, sizeof(path))) {
+	if (installed_file_in_path(name, path, sizeof(path))) {
 		int err = find_program(findings, path, program, sizeof(program));
 
 		return err ? err : doctor_program_examine(findings, program, program, false);

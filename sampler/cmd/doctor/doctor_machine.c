@@ -78,8 +78,8 @@ const char *doctor_machine_breakpoint_remedy(enum features_obstacle obstacle, lo
 	case FEATURES_FILTERED:
 		return beyond
 		    ? "docker or podman run --privileged; or on the machine: sudo sysctl "
-		      "kernel.perf_event_paranoid=2, and in the container: " REFUSAL_CONTAINER_REMEDY
-		    : "in a container: " REFUSAL_CONTAINER_REMEDY;
+		      "kernel.perf_event_paranoid=2, and in the container: " FEATURES_CONTAINER_REMEDY
+		    : "in a container: " FEATURES_CONTAINER_REMEDY;
 	case FEATURES_PARANOID:
 	case FEATURES_REACHED:
 	default:
@@ -156,7 +156,8 @@ static void examine_paranoia(struct findings *findings)
 	doctor_process_capabilities(getpid(), &capabilities, &seccomp);
 	doctor_machine_describe_capabilities(capabilities, held, sizeof(held));
 	if (paranoid == NO_PERF_EVENTS)
-		finding_say(findings, FINDING_NOTE, refusal_remedy(-ENOSYS), "%s", refusal_reason(-ENOSYS));
+		finding_say(findings, FINDING_NOTE, features_refusal_remedy(-ENOSYS), "%s",
+		    features_refusal_reason(-ENOSYS));
 	else
 		finding_say(findings, FINDING_GOOD, NULL,
 		    "perf_event_paranoid %ld, perf_event_mlock_kb %ld, uid %d%s", paranoid, mlock,

@@ -35,7 +35,7 @@ struct operands {
 
 /* What SERVICE[@TIME] stands for. */
 struct operands_services {
-	const char *store; /* --store; NULL: the stores of store_places.h */
+	const char *store; /* --store; NULL: the stores of config_file_stores() */
 	enum store_moment_wanted wanted;
 };
 
