@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line at the start of `heaptap record`. */
-#include "sampler/cmd/record/start_line.h"
+#include "sampler/cmd/record/front.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -14,7 +14,8 @@ static const char *line(const struct options *options, bool heap)
 {
 	static char text[2048];
 
-	start_line_make(options, &(struct start_line){.command = 4711, .heap = heap}, text, sizeof(text));
+	front_describe_start(
+	    options, &(struct front_start){.command = 4711, .heap = heap}, text, sizeof(text));
 	return text;
 }
 
@@ -44,11 +45,11 @@ static void what_where_and_how(void **state)
 static void nobody_can_ask(void **state)
 {
 	const struct options options = {.record.heap.period_bytes = 512 << 10};
-	const struct start_line start = {.command = 4711, .heap = true, .socket_error = -EACCES};
+	const struct front_start start = {.command = 4711, .heap = true, .socket_error = -EACCES};
 	char text[2048];
 
 	(void)state;
-	start_line_make(&options, &start, text, sizeof(text));
+	front_describe_start(&options, &start, text, sizeof(text));
 	assert_string_equal(text,
 	    "recording pid 4711 (a sample per 512 KiB) to heaptap.*.pb.gz\n"
 	    "no snapshot of it can be asked for, without a control socket: Permission denied");
