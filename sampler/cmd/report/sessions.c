@@ -19,11 +19,6 @@ const char *sessions_kind(const struct origin *origin)
 
 /* ---- the order of files */
 
-struct sorting {
-	const struct origin *const *origins;
-	int64_t *starts_ns; /* of each file: when its process began */
-};
-
 static int compare_sessions(const struct origin *a, const struct origin *b)
 {
 	int order = compare_numbers(b->session_ns, a->session_ns);
@@ -42,14 +37,14 @@ static int rank_of(const struct origin *o)
 /* The states of a process are in the order of time, the exit last whatever the clock said then. */
 static int compare_files(const void *left, const void *right, void *context)
 {
-	const struct sorting *s = context;
+	const struct sessions *g = context;
 	const size_t i = *(const size_t *)left, j = *(const size_t *)right;
-	const struct origin *a = s->origins[i], *b = s->origins[j];
+	const struct origin *a = g->origins[i], *b = g->origins[j];
 	const int orders[] = {
 	    compare_sessions(a, b),
 	    origin_has_process(b) - origin_has_process(a),
 	    compare_numbers(a->pid, b->pid),
-	    compare_numbers(s->starts_ns[i], s->starts_ns[j]),
+	    compare_numbers(g->starts_ns[i], g->starts_ns[j]),
 	    (*a->event != '\0') - (*b->event != '\0'),
 	    strcmp(a->event, b->event),
 	    rank_of(a) - rank_of(b),
@@ -73,12 +68,12 @@ static bool is_same_pid(const struct origin *a, const struct origin *b)
 /* The start of the process whose heap began nearest to these events, of those with their pid and program.
  * order: begins with the files of that pid. */
 static int64_t nearest_start(
-    const struct sorting *s, const size_t *order, size_t count, const struct origin *o)
+    const struct sessions *g, const size_t *order, size_t count, const struct origin *o)
 {
 	int64_t start_ns = o->start_ns, least_ns = INT64_MAX;
 
-	for (size_t i = 0; i < count && is_same_pid(s->origins[order[i]], o); i++) {
-		const struct origin *heap = s->origins[order[i]];
+	for (size_t i = 0; i < count && is_same_pid(g->origins[order[i]], o); i++) {
+		const struct origin *heap = g->origins[order[i]];
 		const int64_t apart_ns = llabs(heap->start_ns - o->start_ns);
 
 		if (*heap->event || apart_ns >= least_ns || strcmp(heap->program, o->program) != 0)
@@ -90,22 +85,23 @@ static int64_t nearest_start(
 }
 
 /* Events are first seen at another time than the heap of their process. */
-static void join_events(const struct sorting *s, const size_t *order, size_t count)
+static void join_events(struct sessions *g)
 {
 	size_t first = 0; /* of the files of this pid */
 
-	for (size_t i = 0; i < count; i++) {
-		const struct origin *o = s->origins[order[i]];
-		const struct origin *before = i ? s->origins[order[i - 1]] : NULL;
+	for (size_t i = 0; i < g->file_count; i++) {
+		const struct origin *o = g->origins[g->order[i]];
+		const struct origin *before = i ? g->origins[g->order[i - 1]] : NULL;
 
 		if (!before || !is_same_pid(before, o))
 			first = i;
 		if (!*o->event)
 			continue;
 		if (i > first && *before->event && before->start_ns == o->start_ns)
-			s->starts_ns[order[i]] = s->starts_ns[order[i - 1]];
+			g->starts_ns[g->order[i]] = g->starts_ns[g->order[i - 1]];
 		else
-			s->starts_ns[order[i]] = nearest_start(s, order + first, count - first, o);
+			g->starts_ns[g->order[i]] =
+			    nearest_start(g, g->order + first, g->file_count - first, o);
 	}
 }
 
@@ -130,7 +126,7 @@ static void add_file(struct sessions *g, struct sessions_process *process, size_
 		process->newest = (long)file;
 }
 
-static void split(struct sessions *g, const int64_t *starts_ns)
+static void split(struct sessions *g)
 {
 	for (size_t i = 0; i < g->file_count; i++) {
 		const struct origin *o = g->origins[g->order[i]];
@@ -140,7 +136,7 @@ static void split(struct sessions *g, const int64_t *starts_ns)
 		if (is_session)
 			g->sessions[g->session_count++] = (struct sessions_item){g->process_count, 0};
 		if (is_session || !is_same_pid(before, o) ||
-		    starts_ns[g->order[i - 1]] != starts_ns[g->order[i]]) {
+		    g->starts_ns[g->order[i - 1]] != g->starts_ns[g->order[i]]) {
 			g->sessions[g->session_count - 1].count++;
 			g->processes[g->process_count++] = (struct sessions_process){.first = i,
 			    .start_ns = INT64_MAX,
@@ -161,29 +157,25 @@ static int compare_starts(const void *left, const void *right)
 
 int sessions_make(struct sessions *g, const struct origin *const *origins, size_t count, const char *kind)
 {
-	struct sorting s = {origins, calloc(count + 1, sizeof(*s.starts_ns))};
-
 	*g = (struct sessions){.origins = origins};
 	g->order = calloc(count + 1, sizeof(*g->order));
 	g->times_ns = calloc(count + 1, sizeof(*g->times_ns));
+	g->starts_ns = calloc(count + 1, sizeof(*g->starts_ns));
 	g->processes = calloc(count + 1, sizeof(*g->processes));
 	g->sessions = calloc(count + 1, sizeof(*g->sessions));
-	if (!g->order || !g->times_ns || !g->processes || !g->sessions || !s.starts_ns) {
-		free(s.starts_ns);
+	if (!g->order || !g->times_ns || !g->starts_ns || !g->processes || !g->sessions)
 		return -ENOMEM;
-	}
 	for (size_t i = 0; i < count; i++) {
-		s.starts_ns[i] = origins[i]->start_ns;
+		g->starts_ns[i] = origins[i]->start_ns;
 		if (!kind || strcmp(sessions_kind(origins[i]), kind) == 0)
 			g->order[g->file_count++] = i;
 	}
-	qsort_r(g->order, g->file_count, sizeof(*g->order), compare_files, &s);
-	join_events(&s, g->order, g->file_count);
-	qsort_r(g->order, g->file_count, sizeof(*g->order), compare_files, &s);
+	qsort_r(g->order, g->file_count, sizeof(*g->order), compare_files, g);
+	join_events(g);
+	qsort_r(g->order, g->file_count, sizeof(*g->order), compare_files, g);
 	for (size_t i = 0; i < g->file_count; i++)
 		g->times_ns[i] = origins[g->order[i]]->time_ns;
-	split(g, s.starts_ns);
-	free(s.starts_ns);
+	split(g);
 	for (size_t i = 0; i < g->session_count; i++)
 		qsort(g->processes + g->sessions[i].first, g->sessions[i].count, sizeof(*g->processes),
 		    compare_starts);
@@ -194,6 +186,7 @@ void sessions_fini(struct sessions *g)
 {
 	free(g->order);
 	free(g->times_ns);
+	free(g->starts_ns);
 	free(g->processes);
 	free(g->sessions);
 	memset(g, 0, sizeof(*g));

@@ -34,6 +34,7 @@ struct sessions {
 	const struct origin *const *origins; /* borrowed */
 	size_t *order;                       /* numbers of files */
 	int64_t *times_ns;                   /* of the files, in their order */
+	int64_t *starts_ns;                  /* by the number of a file: when its process began */
 	struct sessions_process *processes;
 	struct sessions_item *sessions; /* the newest first */
 	size_t file_count, process_count, session_count;
