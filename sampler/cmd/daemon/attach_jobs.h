@@ -14,9 +14,9 @@
 struct daemon;
 struct attach_job;
 
-/* An empty job for a process of that account. NULL if the account has as many jobs as are empty: one
- * account gets half of all jobs, the next a quarter. So processes that do not answer keep out only
- * processes of their own account. */
+/* An empty job for a process of that account. NULL if the account has as many jobs already as are still
+ * empty. So one account gets half of all jobs, and the next account a quarter. Processes that do not answer
+ * block only processes of their own account. */
 struct attach_job *attach_jobs_empty(struct daemon *daemon, const char *account);
 
 /* Begins to attach to the process if the rules say so. has_library: it carries the library. False if there

@@ -40,8 +40,8 @@ enum {
 static const uint64_t second_ns = UINT64_C(1000000000);
 static const char busy[] = "another sampler of heaptap reads its memory";
 
-/* A function that returns bool below returns true if the process need not be looked at again, unless it
- * opens the library once more. So process_entry_refuse() returns true. */
+/* The functions below that return bool return true if the process need not be looked at again before it opens
+ * the library once more. That is why process_entry_refuse() returns true. */
 
 /* ---- taking an offer */
 

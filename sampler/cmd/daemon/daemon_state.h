@@ -22,7 +22,7 @@
 enum {
 	DAEMON_NOTE_BYTES = 1024,
 	DAEMON_BOOT_BYTES = 37,
-	DAEMON_ATTACH_JOBS = 16, /* processes that are being attached to at a time */
+	DAEMON_ATTACH_JOBS = 16, /* so many processes are attached to at the same time */
 };
 
 /* The session that a daemon's profiles belong to. Each boot of the machine has one session, however often the
@@ -55,7 +55,7 @@ struct daemon {
 	struct off_switch off;
 	struct load_limiter load;
 	uint64_t round;         /* the sweep that is under way, as a number */
-	uint64_t policy_checks; /* how often the rules were asked about every process again */
+	uint64_t policy_checks; /* how often all processes were matched with the rules again */
 	uint32_t next_region;
 	struct library_copy library_copy;                  /* the attach library; fd -1: not opened yet */
 	struct attach_job attach_jobs[DAEMON_ATTACH_JOBS]; /* an empty job is free */

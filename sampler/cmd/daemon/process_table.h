@@ -32,9 +32,9 @@ struct process_entry {
 	uint32_t looks;
 	uint64_t round;    /* the last sweep that has met it */
 	uint64_t ino;      /* PROCESS_PROFILED: of its region */
-	bool first;        /* of the processes that have the region, it was found first */
+	bool first;        /* this process was found before the others that have the region */
 	bool opened_again; /* PROCESS_PROFILED: it has opened the library once more: an exec */
-	bool silenced;     /* PROCESS_NEW: the sampling that an earlier daemon had turned on in it is off */
+	bool silenced; /* PROCESS_NEW: we have turned off the sampling that an earlier daemon had turned on */
 	uint64_t again_ns; /* PROCESS_REFUSED: when it is looked at again; 0: never */
 	uint64_t since_ns; /* monotonic: when its profiling began, or when it was first seen */
 	int64_t since_unix_ns;

@@ -44,8 +44,8 @@ struct rules_service {
 	char title[RULES_TITLE_BYTES]; /* NAME as written; "" for [service] */
 	char name[SERVICE_NAME_BYTES]; /* the cleaned NAME, for the store */
 	int line;                      /* where the section begins */
-	struct rules_globs match
-	    [RULES_FACTS]; /* of each fact with globs, one must match; without any, all processes match */
+	/* For each fact that has globs, one of them must match. Without any globs all processes match. */
+	struct rules_globs match[RULES_FACTS];
 	/* One of the two is 0. The first is the mean number of bytes between samples; by the second, the
 	 * daemon chooses a period that gives so many samples an hour. */
 	uint64_t period_bytes, samples_per_hour;
@@ -54,7 +54,7 @@ struct rules_service {
 	bool attach, profile;
 	struct labels labels;
 	unsigned int given; /* the keys that the section has, a bit each */
-	bool faulty;        /* a line of it, or of another section after it, could not be read */
+	bool faulty;        /* a line before the next section of a service could not be read */
 };
 
 enum { RULES_SERVICES_MOST = 1000 };

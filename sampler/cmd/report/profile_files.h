@@ -49,7 +49,8 @@ struct profile_files {
 struct profile_files_choice {
 	bool origins_only; /* origins and bytes in use; the profiles are freed again */
 	bool each_counts;  /* no file is passed over; files of two operands are never duplicates */
-	bool pass_unread; /* a file that cannot be read is named and counted, and is no error beside others */
+	/* A file that cannot be read is named and counted. It is no error if another file can be read. */
+	bool pass_unread;
 	bool half_memory; /* the profiles may take half of --max-memory: the output needs the rest */
 	enum store_moment_wanted
 	    services; /* what a service's name stands for, unless --state is delta or all */

@@ -31,8 +31,9 @@ struct selection {
 	struct selection_pair *pairs; /* a file may be in two columns */
 	size_t count, column_count;
 	size_t series_count; /* columns of one process' states, else 1 */
-	/* the columns of what was in use while processes ran, by time: the states of one process without its
-	 * exit, or sums of the states of several processes (pprof/analysis/moments.h) */
+	/* The columns that show growth, by time: what was in use while processes ran. They are the states of
+	 * one process without its exit, or sums of the states of several processes
+	 * (pprof/analysis/moments.h). */
 	size_t growth_first, growth_count;
 	int64_t growth_times_ns[MOMENTS_MOST]; /* only of several processes */
 	size_t now;                            /* the column that is asked for */
