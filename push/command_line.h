@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words that `heaptap push` and `heaptap record --push` start this program with. heaptap has checked what
- * the user wrote, by its tables of options. Here each option has its long form only. Then the configuration
- * file, where the words name no target.
+ * What heaptap-push is told: the words that `heaptap push` and `heaptap record --push` start it with, and the
+ * configuration file. heaptap has checked the words that the user wrote, by its tables of options. Here each
+ * option has its long form only.
  */
 #ifndef PUSH_COMMAND_LINE_H
 #define PUSH_COMMAND_LINE_H
@@ -43,8 +43,8 @@ struct config {
 	char *store; /* NULL: not given */
 };
 
-/* 0, or -errno with one line in error, "FILE:LINE: what is wrong". The caller calls command_line_fini_config()
- * in all cases. */
+/* 0, or -errno with one line in error, "FILE:LINE: what is wrong". The caller calls
+ * command_line_fini_config() in all cases. */
 int command_line_read_config(struct config *config, const char *path, char *error, size_t error_bytes);
 
 /* The same of text; name is for error lines. */

@@ -38,8 +38,8 @@ struct delivery {
 	int64_t fallen;       /* since_values() */
 };
 
-/* The number of the process that a profile is of, while the process executes one program; the same whenever it
- * is computed. Profiles of an event have another number. 0 if the profile does not tell its process. */
+/* The number of the process that a profile is of, while the process executes one program; the same whenever
+ * it is computed. Profiles of an event have another number. 0 if the profile does not tell its process. */
 uint64_t delivery_process(const struct origin *origin);
 
 enum delivery_age { DELIVERY_IN_TIME, DELIVERY_TOO_OLD, DELIVERY_TOO_NEW };

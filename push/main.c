@@ -2,8 +2,8 @@
 /*
  * heaptap-push: sends profiles to servers. `heaptap push` starts it; nothing else of heaptap speaks HTTP.
  *
- * `heaptap push --to URL PROFILE...` is here: it sends the named files, says which of them were not taken, and
- * ends. With --follow, and for `heaptap record --push`, follow.c goes on.
+ * `heaptap push --to URL PROFILE...` is here: it sends the named files, says which of them were not taken,
+ * and ends. With --follow, and for `heaptap record --push`, follow.c goes on.
  */
 #include "pprof/analysis/since.h"
 #include "pprof/codec/decode.h"

@@ -22,10 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the tables of a message, made of a profile
+/*
+ * ---- the tables of a message, made of a profile
  *
- * Mappings, locations, functions and stacks keep the profile's numbers. Strings and attributes are numbered as
- * they are added. */
+ * Mappings, locations, functions and stacks keep the profile's numbers. Strings and attributes are numbered
+ * as they are added.
+ */
 
 /* All zero is empty. Memory that the message refers to stays until tables_fini(). */
 struct tables {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /api/v1: the views of what processes had in use at one moment (top, tree, leaks, a profile as a file), at two
- * (diff) and at many (growth), and a snapshot on disk.
+ * /api/v1: the views of what processes had in use at one moment (top, tree, leaks, a profile as a file), at
+ * two (diff) and at many (growth), and a snapshot on disk.
  */
 #include "pprof/analysis/moments.h"
 #include "pprof/analysis/trend.h"

@@ -4,8 +4,8 @@
  *
  *     api_task_processes -> api_task_new -> items of the chosen profiles -> api_task_begin -> make()
  *
- * make() runs in the thread of jobs.h, and reads nothing but the task: it is api_task_view(), api_task_file() or
- * the time line's own.
+ * make() runs in the thread of jobs.h, and reads nothing but the task: it is api_task_view(),
+ * api_task_file() or the time line's own.
  */
 #ifndef SERVE_API_TASK_H
 #define SERVE_API_TASK_H
@@ -36,8 +36,8 @@ size_t api_task_processes(
 /* The one process that pid=, service= or the profile of id= means. NULL: the request was refused. */
 const struct catalog_process *api_task_process(struct request *request);
 
-/* Makes the request's task: `bytes` bytes that begin with a struct api_task, with room for so many items. NULL:
- * the request was refused. */
+/* Makes the request's task: `bytes` bytes that begin with a struct api_task, with room for so many items.
+ * NULL: the request was refused. */
 void *api_task_new(
     struct request *request, size_t bytes, size_t room, const char *title, void (*make)(struct task *task));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /api/v1/timeline. Of a service it is the time lines of its processes as one: what all of them had in use at each
- * moment. Between two points of a process its last point counts. Pure.
+ * /api/v1/timeline, and the sum that it shows of a service: what all processes of the service had in use at
+ * each moment. Between two points of a process, the earlier one counts. The sum is pure.
  */
 #ifndef SERVE_API_TIMELINE_H
 #define SERVE_API_TIMELINE_H

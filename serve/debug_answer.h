@@ -48,12 +48,12 @@ struct debug_input {
 
 /*
  * Makes the difference of two profiles of one process: `first` is the earlier one. All values are those of
- * `last` minus those of `first`, as Go's handlers answer seconds=N. With `totals_only` the result is what came
- * since `first` (pprof/analysis/since.h), and what is in use stays that of `last`. The time is that of `last`,
- * the duration what lies between the two.
+ * `last` minus those of `first`, as Go's handlers answer seconds=N. With `totals_only` the result is what
+ * came since `first` (pprof/analysis/since.h), and what is in use stays that of `last`. The time is that of
+ * `last`, the duration what lies between the two.
  *
- * With `totals_only`, first may be NULL: then nothing was allocated before; with `unknown` it is not known how
- * much was. 0 with *out the caller's; -ENOMEM, -EOVERFLOW, -ENODATA.
+ * With `totals_only`, first may be NULL: then nothing was allocated before; with `unknown` it is not known
+ * how much was. 0 with *out the caller's; -ENOMEM, -EOVERFLOW, -ENODATA.
  */
 int debug_answer_difference(
     struct profile *first, struct profile *last, bool totals_only, bool unknown, struct profile **out);

@@ -33,7 +33,8 @@ static void cancel(struct task *task)
 	task->pending = 0;
 }
 
-/* Drops the task, in any state. A task in the thread of jobs goes away when its reply is made. NULL is fine. */
+/* Drops the task, in any state. A task in the thread of jobs goes away when its reply is made. NULL
+ * is fine. */
 static void drop_task(struct task *task)
 {
 	if (!task)

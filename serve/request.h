@@ -12,8 +12,8 @@
  *
  *     endpoint_begin() -> catalog_want() -> the endpoint's answer() -> task -> request_finish()
  *
- * A task makes an answer of profiles: it fetches them, several at a time and from several places, and makes the
- * reply of them in the thread of jobs.h.
+ * A task makes an answer of profiles: it fetches them, several at a time and from several places, and makes
+ * the reply of them in the thread of jobs.h.
  *
  *     request_new_task -> task_fetch -> fetched() -> request_make_reply -> make(), in that thread -> made()
  *

@@ -77,9 +77,9 @@ uint64_t snapshots_last_ns(const struct snapshots *snapshots);
 /*
  * ---- the clients of delta_heap, and the last profile of each process that each client got
  *
- * A client is its parameter client=, or else its address and User-Agent. The number of clients is bounded. The
- * client that has not asked for longest is forgotten first. The next time, it gets 0 as allocated, instead of
- * everything since the process' start.
+ * A client is its parameter client=, or else its address and User-Agent. The number of clients is bounded.
+ * The client that has not asked for longest is forgotten first. The next time, it gets 0 as allocated,
+ * instead of everything since the process' start.
  */
 enum { DELTA_CLIENTS_MAX = 1024, DELTA_CLIENTS_NAME_BYTES = 256 };
 

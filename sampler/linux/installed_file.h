@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds files that are installed: the library and the programs that came with this one, and programs in PATH. */
+/* Finds files that are installed: the library and the programs that came with this one, and programs in
+ * PATH. */
 #ifndef SAMPLER_LINUX_INSTALLED_FILE_H
 #define SAMPLER_LINUX_INSTALLED_FILE_H
 

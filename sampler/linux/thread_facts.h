@@ -40,9 +40,8 @@ uint64_t thread_facts_age_ns(uint64_t birth_ticks);
 /*
  * ---- context switches of a process
  *
- * A breakpoint uses the debug registers, which the kernel reloads at every
- * context switch of the process' threads. So a program that switches often pays for them, however few samples
- * are taken.
+ * A breakpoint uses the debug registers, which the kernel reloads at every context switch of the process'
+ * threads. So a program that switches often pays for them, however few samples are taken.
  */
 enum {
 	/* threads that are read; the sum is scaled up if there are more */
