@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An answer: status, headers, bytes. An endpoint makes it, and connection.c sends it. */
+/* An answer: status, headers, bytes. An endpoint makes it, and web_connection.c sends it. */
 #ifndef SERVE_REPLY_H
 #define SERVE_REPLY_H
 

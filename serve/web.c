@@ -3,7 +3,6 @@
 
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "serve/connection.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -148,6 +147,44 @@ int web_enter_sandbox(void)
 	return SANITIZED ? 0 : load_filter();
 }
 
+/* ---- the loop */
+
+int web_loop_add(int epoll_fd, struct event_source *source, int fd, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = source};
+
+	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event))
+		return -errno;
+	source->fd = fd;
+	return 0;
+}
+
+void web_loop_remove(int epoll_fd, struct event_source *source)
+{
+	if (source->fd >= 0)
+		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+	source->fd = -1;
+}
+
+/* Waits once, timeout_ms at most, and calls ready() of sources that are ready. Takes one event at a time, so
+ * that no event of a source waits here that a call removes or frees. 0 or -errno. */
+static int wait_once(int epoll_fd, int timeout_ms)
+{
+	struct epoll_event event;
+	int count;
+
+	for (int round = 0; round < 64; round++) {
+		count = epoll_wait(epoll_fd, &event, 1, round ? 0 : timeout_ms);
+		if (count < 0 && errno != EINTR)
+			return -errno;
+		if (count <= 0)
+			return 0;
+		struct event_source *source = event.data.ptr;
+		source->ready(source, event.events);
+	}
+	return 0;
+}
+
 /* ---- the process */
 
 enum { FILES_MAX = 8192 };
@@ -220,12 +257,12 @@ static int open_loop(const struct web_setup *setup)
 		return -errno;
 	broker_source.ready = on_broker;
 	jobs_source.ready = on_jobs;
-	err = event_loop_add(web.epoll_fd, &broker_source, broker_client_fd(web.server.broker), EPOLLIN);
+	err = web_loop_add(web.epoll_fd, &broker_source, broker_client_fd(web.server.broker), EPOLLIN);
 	if (!err)
-		err = event_loop_add(web.epoll_fd, &jobs_source, jobs_fd(web.server.jobs), EPOLLIN);
+		err = web_loop_add(web.epoll_fd, &jobs_source, jobs_fd(web.server.jobs), EPOLLIN);
 	for (size_t i = 0; i < setup->count && !err; i++) {
 		listeners[i].address = setup->addresses[i];
-		err = connection_listen(&web, &listeners[i], setup->fds[i], files / setup->count);
+		err = web_connection_listen(&web, &listeners[i], setup->fds[i], files / setup->count);
 	}
 	return err;
 }
@@ -241,15 +278,15 @@ static int loop(size_t count)
 {
 	while (!web.stopped) {
 		uint64_t now_ns = clock_now_ns();
-		int timeout_ms = connection_tend(&web, now_ns), err;
+		int timeout_ms = web_connection_tend(&web, now_ns), err;
 
 		catalog_tend(web.server.catalog, now_ns);
 		for (size_t i = 0; i < count; i++) {
-			int due_ms = connection_run(&listeners[i]);
+			int due_ms = web_connection_run(&listeners[i]);
 
 			timeout_ms = due_ms < timeout_ms ? due_ms : timeout_ms;
 		}
-		err = event_loop_wait(web.epoll_fd, timeout_ms);
+		err = wait_once(web.epoll_fd, timeout_ms);
 		if (err) {
 			log_line("the web process cannot wait: %s", strerror(-err));
 			return EXIT_FAILURE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/connection.h"
+/* The part of the web process that speaks to libmicrohttpd. */
+#include "serve/web.h"
 
 #include "pprof/text/clock.h"
 #include "serve/endpoint.h"
@@ -15,43 +16,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-/* ---- the loop */
-
-int event_loop_add(int epoll_fd, struct event_source *source, int fd, uint32_t events)
-{
-	struct epoll_event event = {.events = events, .data.ptr = source};
-
-	if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event))
-		return -errno;
-	source->fd = fd;
-	return 0;
-}
-
-void event_loop_remove(int epoll_fd, struct event_source *source)
-{
-	if (source->fd >= 0)
-		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
-	source->fd = -1;
-}
-
-/* One event at a time, so that no event of a source waits here that a call removes or frees. */
-int event_loop_wait(int epoll_fd, int timeout_ms)
-{
-	struct epoll_event event;
-	int count;
-
-	for (int round = 0; round < 64; round++) {
-		count = epoll_wait(epoll_fd, &event, 1, round ? 0 : timeout_ms);
-		if (count < 0 && errno != EINTR)
-			return -errno;
-		if (count <= 0)
-			return 0;
-		struct event_source *source = event.data.ptr;
-		source->ready(source, event.events);
-	}
-	return 0;
-}
 
 enum {
 	ACCEPTED_AT_ONCE = 16,
@@ -100,7 +64,7 @@ static void resume(struct connection *connection)
 {
 	if (!connection->waiting)
 		return;
-	event_loop_remove(connection->listener->web->epoll_fd, &connection->source);
+	web_loop_remove(connection->listener->web->epoll_fd, &connection->source);
 	connection->waiting = NULL;
 	MHD_resume_connection(connection->mhd);
 }
@@ -129,7 +93,7 @@ static void suspend(struct connection *connection, struct request *request)
 	connection->waiting = request;
 	connection->source.ready = on_hung_up;
 	MHD_suspend_connection(connection->mhd);
-	(void)event_loop_add(connection->listener->web->epoll_fd, &connection->source, connection->fd,
+	(void)web_loop_add(connection->listener->web->epoll_fd, &connection->source, connection->fd,
 	    EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 }
 
@@ -328,7 +292,7 @@ static void on_completed(
 	if (connection) {
 		connection->listener->web->sending_bytes -= request->sending_bytes;
 		if (connection->waiting == request) {
-			event_loop_remove(connection->listener->web->epoll_fd, &connection->source);
+			web_loop_remove(connection->listener->web->epoll_fd, &connection->source);
 			connection->waiting = NULL;
 		}
 	}
@@ -433,7 +397,7 @@ static void on_incoming(struct event_source *source, uint32_t events)
 	MHD_run(listener->daemon);
 }
 
-int connection_listen(struct web *web, struct connection_listener *listener, int fd, size_t files)
+int web_connection_listen(struct web *web, struct connection_listener *listener, int fd, size_t files)
 {
 	const unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
 	const int defer_s = DEFER_S;
@@ -457,14 +421,14 @@ int connection_listen(struct web *web, struct connection_listener *listener, int
 		return -EINVAL;
 	listener->source.ready = on_ready;
 	listener->incoming.ready = on_incoming;
-	err = event_loop_add(web->epoll_fd, &listener->source,
+	err = web_loop_add(web->epoll_fd, &listener->source,
 	    MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd, EPOLLIN);
-	return err ? err : event_loop_add(web->epoll_fd, &listener->incoming, fd, EPOLLIN);
+	return err ? err : web_loop_add(web->epoll_fd, &listener->incoming, fd, EPOLLIN);
 }
 
 /* ---- time */
 
-int connection_run(struct connection_listener *listener)
+int web_connection_run(struct connection_listener *listener)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
@@ -472,7 +436,7 @@ int connection_run(struct connection_listener *listener)
 	return MHD_get_timeout(listener->daemon, &ms) == MHD_YES && ms < 1000 ? (int)ms : 1000;
 }
 
-int connection_tend(struct web *web, uint64_t now_ns)
+int web_connection_tend(struct web *web, uint64_t now_ns)
 {
 	uint64_t due_ns = now_ns + CLOCK_NS_PER_S;
 	struct request *due[SERVER_WAITS_MAX];
