@@ -96,7 +96,7 @@ struct api_point {
 	double allocated;             /* bytes since the recording began; NaN: not known */
 	int64_t rss_bytes;            /* -1: not known */
 	char id[64], cause[96];       /* of the profile; the caller fills in the id */
-	/* Of a sum (api_timeline.h): the processes in it, and those that it lacks. */
+	/* Of a sum (api_lists.h): the processes in it, and those that it lacks. */
 	size_t processes, missing;
 };
 

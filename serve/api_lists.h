@@ -46,4 +46,40 @@ struct api_point *api_lists_points(const struct catalog_process *process, size_t
  * a client asks for it. */
 void api_lists_id(const struct catalog_process *process, char id[TASK_ID_BYTES]);
 
+/*
+ * ---- api_lists_timeline.c: the sum that /api/v1/timeline shows of a service
+ *
+ * It is what all processes of the service had in use at each moment. Between two points of a process, the
+ * earlier one counts. Pure.
+ */
+enum { API_SUM_POINTS = 512 };
+
+struct api_sum_process {
+	int64_t start_ns; /* since 1970; 0: not known */
+	bool running;     /* false: it ended at its last point */
+};
+
+struct api_sum_event {
+	struct api_point point;
+	size_t process; /* the number of its process */
+};
+
+struct api_sum_input {
+	struct api_sum_event *events; /* sorted by the call */
+	size_t event_count;
+	const struct api_sum_process *processes;
+	size_t process_count;
+	int64_t from_ns; /* before this time some processes are not known */
+};
+
+/*
+ * Fills in `points`, with room for API_SUM_POINTS and one more, and their number. Points that lie within
+ * a 512th of the time, or within a second, become one point.
+ *
+ * A point has an id, "at-NANOSECONDS", if a process wrote a profile then, each process has written one, and
+ * no process ended with the point. `missing` counts processes that ran then, but of which nothing was known
+ * yet. Errors are upper limits, since processes that were forked have samples in common. 0 or -ENOMEM.
+ */
+int api_lists_sum(const struct api_sum_input *input, struct api_point *points, size_t *count);
+
 #endif

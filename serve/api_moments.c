@@ -9,6 +9,7 @@
 #include "pprof/text/json.h"
 #include "pprof/text/utf8.h"
 #include "serve/api_task.h"
+#include "serve/api_view.h"
 #include "serve/endpoint_list.h"
 
 #include <errno.h>

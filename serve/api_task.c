@@ -7,6 +7,7 @@
 #include "pprof/model/profile.h"
 #include "pprof/text/text.h"
 #include "pprof/text/utf8.h"
+#include "serve/api_view.h"
 #include "serve/debug_answer.h"
 
 #include <errno.h>

@@ -10,12 +10,14 @@
 #ifndef SERVE_API_TASK_H
 #define SERVE_API_TASK_H
 
-#include "serve/api_view.h"
+#include "serve/api_query.h"
 #include "serve/blob.h"
 #include "serve/process_profiles.h"
 #include "serve/request.h"
 
 #include <stdio.h>
+
+struct api_view;
 
 #define API_TASK_MEMORY_MAX ((size_t)1 << 30)
 

@@ -3,7 +3,6 @@
 /* The JSON API of `heaptap serve`, from decoded profiles: queries, views, points, growth, lists. */
 #include "pprof/model/profile.h"
 #include "serve/api_lists.h"
-#include "serve/api_timeline.h"
 #include "serve/api_view.h"
 #include "serve/endpoint.h"
 
@@ -356,24 +355,24 @@ static struct api_point point_of_sum(int64_t seconds, double value, double error
 static void time_lines_are_added_up(void **state)
 {
 	/* The second starts at 20 and is known from 25 on; the first ends at 40, the third has no points. */
-	static const struct api_timeline_process processes[] = {
+	static const struct api_sum_process processes[] = {
 	    {INT64_C(1000000000), false}, {INT64_C(20000000000), true}, {INT64_C(20000000000), true}};
-	struct api_timeline_event events[] = {
+	struct api_sum_event events[] = {
 	    {point_of_sum(50, 9, 2, 90), 1},
 	    {point_of_sum(10, 1, 3, 10), 0},
 	    {point_of_sum(40, 2, 3, 20), 0},
 	    {point_of_sum(22, 1, 3, -1), 0},
 	    {point_of_sum(25, 7, 4, 70), 1},
 	};
-	struct api_timeline_input input = {events, 5, processes, 3, 0};
-	struct api_point points[API_TIMELINE_POINTS + 1];
+	struct api_sum_input input = {events, 5, processes, 3, 0};
+	struct api_point points[API_SUM_POINTS + 1];
 	const double values[] = {1, 1, 8, 9, 9}, errors[] = {3, 3, 7, 7, 2};
 	const int64_t rss[] = {10, -1, -1, 90, 90};
 	const size_t missing[] = {0, 1, 0, 0, 0}, members[] = {1, 1, 2, 2, 1};
 	size_t count;
 
 	(void)state;
-	assert_int_equal(api_timeline_sum(&input, points, &count), 0);
+	assert_int_equal(api_lists_sum(&input, points, &count), 0);
 	assert_int_equal(count, 5);
 	for (size_t i = 0; i < count; i++) {
 		assert_float_equal(points[i].value, values[i], 0);
@@ -384,11 +383,11 @@ static void time_lines_are_added_up(void **state)
 	}
 	/* Where older ones are left out, what was before their end is not said. */
 	input.from_ns = INT64_C(25000000000);
-	assert_int_equal(api_timeline_sum(&input, points, &count), 0);
+	assert_int_equal(api_lists_sum(&input, points, &count), 0);
 	assert_int_equal(count, 3);
 	assert_float_equal(points[0].value, 8, 0);
 	input.event_count = 0;
-	assert_int_equal(api_timeline_sum(&input, points, &count), 0);
+	assert_int_equal(api_lists_sum(&input, points, &count), 0);
 	assert_int_equal(count, 0);
 }
 
@@ -396,19 +395,18 @@ static void time_lines_are_added_up(void **state)
 static void sums_of_time_lines_are_bounded(void **state)
 {
 	enum { EVENTS = 20000, MEMBERS = 7 };
-	static struct api_timeline_event events[EVENTS];
-	static struct api_point points[API_TIMELINE_POINTS + 1];
-	const struct api_timeline_process processes[MEMBERS] = {
+	static struct api_sum_event events[EVENTS];
+	static struct api_point points[API_SUM_POINTS + 1];
+	const struct api_sum_process processes[MEMBERS] = {
 	    {0, true}, {0, true}, {0, true}, {0, true}, {0, true}, {0, true}, {0, true}};
-	const struct api_timeline_input input = {events, EVENTS, processes, MEMBERS, 0};
+	const struct api_sum_input input = {events, EVENTS, processes, MEMBERS, 0};
 	size_t count;
 
 	(void)state;
 	for (int i = 0; i < EVENTS; i++)
-		events[i] =
-		    (struct api_timeline_event){point_of_sum(1 + i * 3, 5, 1, 1), (size_t)i % MEMBERS};
-	assert_int_equal(api_timeline_sum(&input, points, &count), 0);
-	assert_in_range(count, API_TIMELINE_POINTS / 2, API_TIMELINE_POINTS);
+		events[i] = (struct api_sum_event){point_of_sum(1 + i * 3, 5, 1, 1), (size_t)i % MEMBERS};
+	assert_int_equal(api_lists_sum(&input, points, &count), 0);
+	assert_in_range(count, API_SUM_POINTS / 2, API_SUM_POINTS);
 	assert_float_equal(points[count - 1].value, 5 * MEMBERS, 0);
 	assert_true(points[count - 1].time_ns == INT64_C(1000000000) * (1 + (EVENTS - 1) * 3));
 }

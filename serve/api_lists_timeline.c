@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/api_timeline.h"
+/* /api/v1/timeline: of one process, or of a service the sum of its processes. */
+#include "serve/api_lists.h"
 
 #include "pprof/model/profile.h"
-#include "serve/api_lists.h"
 #include "serve/api_task.h"
 #include "serve/endpoint_list.h"
 
@@ -32,7 +32,7 @@ struct present {
 
 static int compare(const void *left, const void *right)
 {
-	const struct api_timeline_event *a = left, *b = right;
+	const struct api_sum_event *a = left, *b = right;
 
 	if (a->point.time_ns != b->point.time_ns)
 		return a->point.time_ns < b->point.time_ns ? -1 : 1;
@@ -40,7 +40,7 @@ static int compare(const void *left, const void *right)
 }
 
 /* Does a process end with this point? */
-static bool is_left(const struct api_timeline_input *input, const struct present *present)
+static bool is_left(const struct api_sum_input *input, const struct present *present)
 {
 	for (size_t i = 0; i < input->process_count; i++)
 		if (present[i].last && !present[i].left && !input->processes[i].running)
@@ -49,7 +49,7 @@ static bool is_left(const struct api_timeline_input *input, const struct present
 }
 
 static struct api_point sum_at(
-    const struct api_timeline_input *input, const struct present *present, int64_t time_ns)
+    const struct api_sum_input *input, const struct present *present, int64_t time_ns)
 {
 	struct api_point sum = {.time_ns = time_ns, .known = true};
 	bool have_profiles = true;
@@ -76,7 +76,7 @@ static struct api_point sum_at(
 	return sum;
 }
 
-static void take(const struct api_timeline_event *event, struct present *present)
+static void take(const struct api_sum_event *event, struct present *present)
 {
 	struct present *of = &present[event->process];
 
@@ -87,17 +87,17 @@ static void take(const struct api_timeline_event *event, struct present *present
 }
 
 /* Drops processes that have ended, when their last point has been counted. */
-static void leave(const struct api_timeline_input *input, struct present *present)
+static void leave(const struct api_sum_input *input, struct present *present)
 {
 	for (size_t i = 0; i < input->process_count; i++)
 		if (!present[i].left && !input->processes[i].running)
 			present[i].last = NULL;
 }
 
-int api_timeline_sum(const struct api_timeline_input *input, struct api_point *points, size_t *count)
+int api_lists_sum(const struct api_sum_input *input, struct api_point *points, size_t *count)
 {
 	struct present *present = calloc(input->process_count + 1, sizeof(*present));
-	struct api_timeline_event *events = input->events;
+	struct api_sum_event *events = input->events;
 	const size_t all = input->event_count;
 	int64_t step_ns;
 
@@ -108,9 +108,8 @@ int api_timeline_sum(const struct api_timeline_input *input, struct api_point *p
 		qsort(events, all, sizeof(*events), compare);
 	for (size_t i = 0; i < all; i++)
 		present[events[i].process].left++;
-	step_ns = all
-	    ? (events[all - 1].point.time_ns - events[0].point.time_ns) / (API_TIMELINE_POINTS - 1) + 1
-	    : 0;
+	step_ns =
+	    all ? (events[all - 1].point.time_ns - events[0].point.time_ns) / (API_SUM_POINTS - 1) + 1 : 0;
 	step_ns = step_ns < STEP_NS_MIN ? STEP_NS_MIN : step_ns;
 	for (size_t i = 0, next; i < all; i = next) {
 		bool has_profile = false;
@@ -144,7 +143,7 @@ struct timeline {
 	size_t point_count;
 	/* Of a sum over several processes. */
 	size_t *owners; /* of each point: the number of its process; a profile's is its column */
-	struct api_timeline_process *members; /* NULL: a time line of one process */
+	struct api_sum_process *members; /* NULL: a time line of one process */
 	size_t member_count;
 	int64_t from_ns;
 };
@@ -200,16 +199,16 @@ static int collect(const struct timeline *timeline, const struct api_query *quer
 static int add_up(
     const struct timeline *timeline, struct api_point **points, const size_t *owners, size_t *count)
 {
-	struct api_timeline_event *events = calloc(*count + 1, sizeof(*events));
-	struct api_point *sums = calloc(API_TIMELINE_POINTS + 1, sizeof(*sums));
-	const struct api_timeline_input input = {
+	struct api_sum_event *events = calloc(*count + 1, sizeof(*events));
+	struct api_point *sums = calloc(API_SUM_POINTS + 1, sizeof(*sums));
+	const struct api_sum_input input = {
 	    events, *count, timeline->members, timeline->member_count, timeline->from_ns};
 	int err = events && sums ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < *count && !err; i++)
-		events[i] = (struct api_timeline_event){(*points)[i], owners[i]};
+		events[i] = (struct api_sum_event){(*points)[i], owners[i]};
 	if (!err)
-		err = api_timeline_sum(&input, sums, count);
+		err = api_lists_sum(&input, sums, count);
 	free(events);
 	if (err) {
 		free(sums);
@@ -401,8 +400,7 @@ static void describe_sum(struct timeline *timeline, const struct members *member
 	for (size_t i = 0; i < members->count; i++) {
 		const struct catalog_process *process = members->processes[i];
 
-		timeline->members[i] =
-		    (struct api_timeline_process){process->start_ns, process->listed != NULL};
+		timeline->members[i] = (struct api_sum_process){process->start_ns, process->listed != NULL};
 		to->running = to->running || process->listed;
 		to->profile_count += process->file_count;
 		to->start_ns = process->start_ns < to->start_ns ? process->start_ns : to->start_ns;
