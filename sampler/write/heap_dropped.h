@@ -5,7 +5,7 @@
 #define SAMPLER_WRITE_HEAP_DROPPED_H
 
 #include "sampler/books/process.h"
-#include "sampler/write/snapshot_source.h"
+#include "sampler/write/snapshot.h"
 
 struct heap_dropped {
 	struct tally allocated;

@@ -43,4 +43,73 @@ struct snapshot {
 	uint32_t asker_count;
 };
 
+/* ---- a source makes the snapshots that the scheduler orders: there is one for heaps and one for events
+ * (heap_source.h, event_source.h) */
+
+struct scheduler;
+struct snapshot_source;
+
+/* Why the scheduler wants to know whether there is anything to write. */
+enum snapshot_reason {
+	SNAPSHOT_REASON_ASKED,
+	SNAPSHOT_REASON_DUE,
+	SNAPSHOT_REASON_END,
+};
+
+/* Why the last profile of a target is not written. */
+enum snapshot_drop {
+	SNAPSHOT_DROP_FEW,    /* has() says that there is nothing to write */
+	SNAPSHOT_DROP_CROWD,  /* too many ended processes wait for theirs */
+	SNAPSHOT_DROP_PAUSED, /* the scheduler is paused */
+	SNAPSHOT_DROP_USER,   /* processes of other users have left too many */
+	SNAPSHOT_DROPS,
+};
+
+/* How a source looks at a target. */
+enum snapshot_look {
+	SNAPSHOT_LOOK_LAST,   /* the target has ended: looks only for requests that it made before */
+	SNAPSHOT_LOOK_OFTEN,  /* every 50 ms */
+	SNAPSHOT_LOOK_RARELY, /* the same, about once a second */
+};
+
+/* What a source is to make. */
+struct snapshot_order {
+	enum snapshot_kind kind;
+	const char *name;  /* of the file, and the first word of the comment: "0001", "exit" */
+	const char *cause; /* "every 60 s" */
+	unsigned int by;   /* enum snapshot_by: who asked */
+};
+
+struct snapshot_source_kind {
+	bool in_memory; /* take() can make SNAPSHOT_MEMORY, of one profile without any other file */
+	bool grows; /* users ask what grows in its profiles, which takes early snapshots: see interval.h */
+	/* Looks for requests of a target. May be NULL. */
+	void (*look)(
+	    struct snapshot_source *source, struct target *target, uint64_t now_ns, enum snapshot_look how);
+	/* Is there anything to write? */
+	bool (*has)(
+	    const struct snapshot_source *source, const struct target *target, enum snapshot_reason reason);
+	/* May a target leave a last profile, whoever its user is? Spends its share. May be NULL: always. */
+	bool (*may_leave)(struct snapshot_source *source, const struct target *target);
+	/* Makes a snapshot: its item, files and unix_ns; the scheduler sets the rest. Returns 0 or -errno. */
+	int (*take)(struct snapshot_source *source, struct target *target, const struct snapshot_order *order,
+	    struct snapshot **snapshot);
+	/* A numbered snapshot was taken, or could not be: -errno. May be NULL. */
+	void (*taken)(struct snapshot_source *source, struct target *target,
+	    const struct snapshot_order *order, int error);
+	/* A snapshot with files is on disk, or could not be written: -errno, which has been logged. The last
+	 * one of a target is for the user's summary. May be NULL. */
+	void (*written)(struct snapshot_source *source, const struct snapshot *snapshot, int error);
+	/* A target has ended without a last profile. May be NULL. */
+	void (*dropped)(struct snapshot_source *source, const struct target *target, enum snapshot_drop why);
+	/* A closed target is not needed any more. */
+	void (*release)(struct snapshot_source *source, struct target *target);
+};
+
+/* The beginning of a struct of the source's. */
+struct snapshot_source {
+	const struct snapshot_source_kind *kind;
+	struct scheduler *scheduler;
+};
+
 #endif
