@@ -10,7 +10,7 @@
 #ifndef SAMPLER_CORE_CPU_PROFILE_H
 #define SAMPLER_CORE_CPU_PROFILE_H
 
-#include "sampler/write/scheduler.h"
+#include "sampler/write/scheduler_setup.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #define SAMPLER_WRITE_SCHEDULER_STATE_H
 
 #include "pprof/text/throttle.h"
-#include "sampler/write/scheduler.h"
+#include "sampler/write/scheduler_setup.h"
 #include "sampler/write/snapshot_series.h"
 
 struct scheduler {
