@@ -7,7 +7,10 @@ ATTACH_LIB   = $(if $(filter x86_64%,$(MACHINE)),$(O)/libheaptap-attach.so)
 # The half that lives in other people's processes: libc only, nothing exported but the map, no lazy binding
 # surprises (-z now), and never a sanitizer runtime (the sanitizer builds test the sampler's side).
 PRELOAD_FLAGS  = -Wconversion -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-plt -fno-stack-protector -fno-builtin \
-	$(PRELOAD_$(firstword $(subst -, ,$(MACHINE))))
+	$(FRAME_POINTERS) $(PRELOAD_$(firstword $(subst -, ,$(MACHINE))))
+# Others walk through our frames by frame pointer: sanitizers at each malloc, perf, profilers in eBPF. Hooks that end by a jump,
+# as malloc does, have no frame.
+FRAME_POINTERS := -fno-omit-frame-pointer -momit-leaf-frame-pointer
 # Returns are checked by the processor where it can: shadow stacks; signed return addresses and landing pads.
 PRELOAD_x86_64  := -fcf-protection=return
 PRELOAD_aarch64 := -mbranch-protection=standard

@@ -43,6 +43,29 @@ test_leak() {
     equal "$(cat wanted)" "$(grep '^SUMMARY' err)" "found at -p $period"
   done
 }
+# A sanitizer follows frame pointers to the callers of each allocation: a suppression that names one finds it through our hooks.
+test_a_leak_is_suppressed_by_its_caller() {
+  cat >leaks.c <<'C'
+#include <stdlib.h>
+void *volatile kept;
+__attribute__((noinline)) static void by_calloc(void) { kept = calloc(1, 200); }
+__attribute__((noinline)) static void by_realloc(void) { kept = realloc(malloc(10), 3000); }
+__attribute__((noinline)) static void by_malloc(void) { kept = malloc(100); }
+int main(void) { for (int i = 0; i < 50; i++) { by_calloc(); by_realloc(); by_malloc(); } kept = NULL; return 0; }
+C
+  printf 'leak:by_calloc\nleak:by_realloc\nleak:by_malloc\n' >known
+  export LSAN_OPTIONS=suppressions=$PWD/known:print_suppressions=0
+  local sanitizer period
+  for sanitizer in address leak; do
+    gcc -w -g -O1 -fno-omit-frame-pointer -fsanitize=$sanitizer -o leaks leaks.c 2>log || continue
+    LSAN_OPTIONS= ./leaks 2>log && skip "it finds no leaks here" || :
+    ./leaks 2>log || skip "its suppressions do not work here"
+    for period in 1 1M; do
+      equal 0 "$(status_of record -q -p $period -o prof/ sh -c './leaks; exit $?')" "exit status with $sanitizer, at -p $period"
+    done
+  done
+}
+
 test_address_of_clang() { export ASAN_OPTIONS=detect_leaks=0; build address clang; as_natively; }
 test_address_of_clang_shared() { export ASAN_OPTIONS=detect_leaks=0; build address clang -shared-libasan; as_natively; kept_away; }
 test_thread_of_clang() { build thread clang; as_natively; }
