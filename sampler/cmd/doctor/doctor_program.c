@@ -154,14 +154,14 @@ static void say_names(
 		finding_say(findings, FINDING_NOTE,
 		    "build it with -fasynchronous-unwind-tables, and do not strip .eh_frame",
 		    "%s has no unwind tables: stacks end there, or go on by guess", name);
-	if (facts->debug)
-		finding_say(findings, FINDING_GOOD, NULL,
-		    symbols_is_split(path)
-		        ? "%s has split debug info: functions and lines; its inlined calls are in .dwo "
-		          "files, which are not where they were built and not beside it, or in a .dwp "
-		          "file"
-		        : "%s has debug info: functions, inlined calls and lines",
+	if (facts->debug && symbols_is_split(path))
+		finding_say(findings, FINDING_NOTE, "put its .dwo files beside it (a .dwp file is not read)",
+		    "%s has split debug info: functions and lines; its inlined calls are in .dwo files, "
+		    "which are not where they were built and not beside it, or in a .dwp file",
 		    name);
+	else if (facts->debug)
+		finding_say(findings, FINDING_GOOD, NULL,
+		    "%s has debug info: functions, inlined calls and lines", name);
 	else if (facts->debug_link)
 		finding_say(findings, FINDING_NOTE,
 		    "install its -dbgsym package, put the .debug file beside it, or record with --debuginfod",
