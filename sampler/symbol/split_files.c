@@ -30,16 +30,16 @@ static int open_beside(const char *name)
 	return split.files->open(split.files->context, path);
 }
 
-/* The path is that of the machine on which the program was built. */
+/* The path is that of the machine on which the program was built. libdw asks for no other than absolute
+ * ones. */
 static int open_split(const char *path)
 {
-	const char *base = strrchr(path, '/');
 	int fd;
 
-	if (!split.files || split.asked++ >= SPLIT_FILES_MAX)
+	if (!split.files || path[0] != '/' || split.asked++ >= SPLIT_FILES_MAX)
 		return -EPERM;
-	fd = path[0] == '/' ? split.files->open(split.files->context, path) : open_beside(path);
-	return fd < 0 && base ? open_beside(base + 1) : fd;
+	fd = split.files->open(split.files->context, path);
+	return fd < 0 ? open_beside(strrchr(path, '/') + 1) : fd;
 }
 
 /* Runs inside of openat(2): the path is libdw's string. */
