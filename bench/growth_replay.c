@@ -13,6 +13,7 @@
 #include "bench/chance.h"
 #include "bench/growth_trace.h"
 #include "pprof/analysis/growth.h"
+#include "pprof/analysis/shared_samples.h"
 #include "pprof/model/estimate.h"
 
 #include <math.h>

@@ -254,7 +254,7 @@ void api_facts_head(struct json *json, const struct api_facts *facts, size_t col
 	json_text(json, "period_unit", origin->period_unit);
 	json_integer(json, "profiles", (int64_t)facts->process_counts[column]);
 	json_boolean(json, "running", origin->ours && !facts->ended[column]);
-	json_boolean(json, "errors_are_upper_limits", facts->traces.overlap.is_bound);
+	json_boolean(json, "errors_are_upper_limits", facts->traces.is_bound);
 }
 
 static const char *kind_word(const struct traces *t, enum measure_kind kind)

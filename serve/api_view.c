@@ -8,6 +8,7 @@
 #include "pprof/analysis/tree.h"
 #include "pprof/export/graph.h"
 #include "pprof/export/traces_json.h"
+#include "pprof/model/estimate.h"
 #include "serve/api_facts.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pprof/analysis/column_diff.h"
 
+#include "pprof/model/estimate.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/late_names.h"
+#include "pprof/analysis/shared_samples.h"
 #include "pprof/model/profile.h"
 
 /* ---- sample types */
@@ -65,7 +66,9 @@ int traces_init(
 	t->all_estimates = calloc(column_count * SIDE_COUNT + 1, sizeof(*t->all_estimates));
 	t->selected_estimates = calloc(column_count * SIDE_COUNT + 1, sizeof(*t->selected_estimates));
 	t->prints = calloc(t->slot_count * column_count + 1, sizeof(*t->prints));
-	if (!t->types || !t->units || !t->all || !t->all_estimates || !t->selected_estimates || !t->prints)
+	t->overlap = calloc(1, sizeof(*t->overlap));
+	if (!t->types || !t->units || !t->all || !t->all_estimates || !t->selected_estimates || !t->prints ||
+	    !t->overlap)
 		return -ENOMEM;
 	t->default_type = count ? count - 1 : 0;
 	for (size_t i = 0; i < count; i++) {
@@ -98,7 +101,9 @@ void traces_fini(struct traces *t)
 	free(t->all_estimates);
 	free(t->selected_estimates);
 	free(t->prints);
-	shared_samples_fini(&t->overlap);
+	if (t->overlap)
+		shared_samples_fini(t->overlap);
+	free(t->overlap);
 	late_names_fini(&t->thread_names);
 	late_names_fini(&t->code_names);
 	free(t->path);
@@ -110,7 +115,7 @@ int traces_check_memory(const struct traces *t, size_t more)
 	size_t bytes = intern_bytes(&t->strings) + frames_bytes(&t->frames) + index_bytes(&t->row_index) +
 	    t->row_capacity * sizeof(*t->rows) + t->stack_capacity * sizeof(*t->stacks) +
 	    t->value_capacity * sizeof(*t->values) + t->estimate_capacity * sizeof(*t->estimates) +
-	    t->path_capacity * sizeof(*t->path) + shared_samples_bytes(&t->overlap) +
+	    t->path_capacity * sizeof(*t->path) + (t->overlap ? shared_samples_bytes(t->overlap) : 0) +
 	    late_names_bytes(&t->thread_names) + late_names_bytes(&t->code_names) +
 	    t->column_count * t->slot_count * (sizeof(*t->all) + sizeof(*t->prints));
 
@@ -121,7 +126,7 @@ int traces_check_memory(const struct traces *t, size_t more)
 
 int traces_expect(struct traces *t, const struct profile *profile, size_t column)
 {
-	int err = shared_samples_expect(&t->overlap, profile, column);
+	int err = shared_samples_expect(t->overlap, profile, column);
 
 	if (!err &&
 	    (t->options.by == GROUP_THREAD || t->options.split ||
@@ -159,11 +164,14 @@ static void correct_row(
 
 int traces_finish(struct traces *t)
 {
-	int err = shared_samples_find(&t->overlap, OVERLAP_ALL, correct_all, t);
+	int err = shared_samples_find(t->overlap, OVERLAP_ALL, correct_all, t);
 
 	if (!err)
-		err = shared_samples_find(&t->overlap, OVERLAP_SELECTED, correct_selected, t);
-	return err ? err : shared_samples_find(&t->overlap, OVERLAP_ROWS, correct_row, t);
+		err = shared_samples_find(t->overlap, OVERLAP_SELECTED, correct_selected, t);
+	if (!err)
+		err = shared_samples_find(t->overlap, OVERLAP_ROWS, correct_row, t);
+	t->is_bound = t->overlap->is_bound;
+	return err;
 }
 
 /* ---- what the rows say: values, sums, and their errors */

@@ -22,13 +22,14 @@
 #include "pprof/analysis/frames.h"
 #include "pprof/analysis/grouping.h"
 #include "pprof/analysis/late_names.h"
-#include "pprof/analysis/shared_samples.h"
 #include "pprof/model/sample_types.h"
 #include "pprof/table/index.h"
 #include "pprof/table/intern.h"
 
+struct estimate;
 struct filter;
 struct profile;
+struct shared_samples;
 
 struct traces_row {
 	size_t stack; /* index of its first frame in `stacks` */
@@ -68,15 +69,17 @@ struct traces {
 	const char **types, **units;
 	/* type of each kind, -1 for none; for MEASURE_FREED see traces_value() */
 	int kinds[MEASURE_COUNT];
-	int64_t *values;            /* [(row * column_count + column) * slot_count + type] */
-	struct estimate *estimates; /* [(row * column_count + column) * SIDE_COUNT + side] */
+	int64_t *values; /* [(row * column_count + column) * slot_count + type] */
+	struct estimate
+	    *estimates; /* [(row * column_count + column) * SIDE_COUNT + side], shared_samples.h */
 	size_t value_capacity, estimate_capacity;
 	int64_t *all; /* [column * slot_count + type]: totals before filtering */
 	/* [column * SIDE_COUNT + side]: errors of `all`, and of the selected rows. The second is not the sum
 	 * over rows: a block that several profiles hold may be in several rows. */
 	struct estimate *all_estimates, *selected_estimates;
-	uint64_t *prints; /* of the selected stacks, see traces_differ() */
-	struct shared_samples overlap;
+	uint64_t *prints;               /* of the selected stacks, see traces_differ() */
+	struct shared_samples *overlap; /* owned */
+	bool is_bound;                  /* errors are upper limits: shared_samples.h says when */
 	struct late_names thread_names, code_names;
 	bool unsure;    /* some profile has no period: estimates are not valid */
 	uint32_t *path; /* buffer for the current stack */

@@ -9,6 +9,7 @@
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/late_names.h"
 #include "pprof/analysis/prune.h"
+#include "pprof/analysis/shared_samples.h"
 #include "pprof/model/anonymous.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
@@ -341,7 +342,7 @@ static int sample_add(struct traces *t, const struct adding *a, size_t index, in
 	unit = index_mix_bytes(index_seed(), t->path, depth * sizeof(*t->path));
 	if (is_selected(t, a, index, values, marks))
 		err = sample_select(t, a, index, values, sides, unit, depth, &row);
-	return err ? err : shared_samples_add(&t->overlap, a->profile, index, a->column, unit, row, sides);
+	return err ? err : shared_samples_add(t->overlap, a->profile, index, a->column, unit, row, sides);
 }
 
 /* By position if the name is the same, else by name. The search is bounded: only a hostile profile has
@@ -401,7 +402,7 @@ static int profile_add(struct traces *t, const struct profile *profile, size_t c
 		a.period_bytes = (double)profile_period(profile);
 	t->unsure = t->unsure || a.period_bytes <= 0;
 	session_read(&a, profile);
-	shared_samples_begin(&t->overlap, profile, column);
+	shared_samples_begin(t->overlap, profile, column);
 	held = profile_bytes(profile) + a.shown.capacity * sizeof(*a.shown.frames);
 	for (size_t i = 0; i < profile_sample_count(profile) && !err; i++)
 		err = sample_add(t, &a, i, values);

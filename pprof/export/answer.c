@@ -4,6 +4,7 @@
 #include "pprof/analysis/row_label.h"
 #include "pprof/analysis/totals.h"
 #include "pprof/export/growth_text.h"
+#include "pprof/model/estimate.h"
 #include "pprof/text/amount.h"
 #include "pprof/text/short_name.h"
 #include "pprof/text/text.h"

@@ -358,7 +358,7 @@ static void write_about(struct json *json, const struct graph *g)
 		json_integer(json, "base_time_ns", c->base_origin->time_ns);
 		json_text(json, "base_cause", c->base_origin->cause);
 	}
-	json_boolean(json, "upper_limits", g->traces->overlap.is_bound);
+	json_boolean(json, "upper_limits", g->traces->is_bound);
 	json_end(json);
 	if (!is_diff(g))
 		return;

@@ -178,7 +178,7 @@ static void errors_are_those_of_the_truth(void **unused)
 		off =
 		    (double)traces_all(&t, 0, MEASURE_ALLOC) - BLOCK_BYTES * (BLOCKS + OWN * (CHILDREN + 1));
 		unspread += off * off / doubt.variance;
-		assert_false(t.overlap.is_bound);
+		assert_false(t.is_bound);
 		traces_fini(&t);
 		family_free(&f);
 	}
@@ -290,23 +290,23 @@ static void an_untold_origin_is_an_upper_bound(void **unused)
 	assert_true(error_of(untold.profiles, CHILDREN + 1, MEASURE_INUSE) >= error * (1 - 1e-9));
 	assert_true(fabs(error_of(untold.profiles, CHILDREN + 1, MEASURE_ALLOC) / alloc - 1) < 1e-9);
 	one_column(&t, NULL, untold.profiles, CHILDREN + 1);
-	assert_true(t.overlap.is_bound);
+	assert_true(t.is_bound);
 	traces_fini(&t);
 	/* Whichever comes first: keys are random, and those of the holders are made in their order. */
 	for (size_t i = 1; i + 1 < CHILDREN; i++) {
 		struct profile *pair[] = {untold.profiles[i + 1], untold.profiles[0]};
 
 		one_column(&t, NULL, pair, 2);
-		assert_true(t.overlap.is_bound);
+		assert_true(t.is_bound);
 		traces_fini(&t);
 		struct profile *three[] = {untold.profiles[0], untold.profiles[i], untold.profiles[i + 1]};
 		one_column(&t, NULL, three, 3);
-		assert_true(t.overlap.is_bound);
+		assert_true(t.is_bound);
 		traces_fini(&t);
 	}
 	/* One of them alone has nothing twice. */
 	one_column(&t, NULL, untold.profiles + 1, 1);
-	assert_false(t.overlap.is_bound);
+	assert_false(t.is_bound);
 	traces_fini(&t);
 	family_free(&told);
 	family_free(&untold);
@@ -336,7 +336,7 @@ static void a_merged_profile_keeps_its_error(void **unused)
 	assert_true(fabs(error_of(&sums[1], 1, MEASURE_INUSE) / error - 1) < 1e-3);
 	assert_true(error_of(&sums[2], 1, MEASURE_INUSE) >= bound * (1 - 1e-3));
 	one_column(&t, NULL, &sums[2], 1);
-	assert_true(t.overlap.is_bound);
+	assert_true(t.is_bound);
 	traces_fini(&t);
 	for (int i = 0; i < 3; i++)
 		profile_free(sums[i]);

@@ -257,7 +257,7 @@ void report_header(const struct screen *screen, const struct profile_input *inpu
 	if ((set->process_count > 1 || *origin->merged) && set->inherited_bytes > 0)
 		fprintf(screen->out, "  of that    %s counted more than once (shared after fork)\n",
 		    amount_bytes((double)set->inherited_bytes, text));
-	if (t->overlap.is_bound)
+	if (t->is_bound)
 		screen_lines(screen, 2,
 		    "errors are upper limits: the profiles do not say which inherited blocks are the same");
 	if (input->has_peak && input->peak != input->now)

@@ -46,7 +46,7 @@ void report_json_head(
 	json_integer(json, "snapshots", (int64_t)input->series_count);
 	json_integer(json, "processes", (int64_t)set->process_count);
 	json_integer(json, "inherited_bytes", set->inherited_bytes);
-	json_boolean(json, "errors_are_upper_limits", input->traces.overlap.is_bound);
+	json_boolean(json, "errors_are_upper_limits", input->traces.is_bound);
 	json_text(json, "state", states[input->state]);
 	json_integer(json, "session", (int64_t)input->session);
 	json_integer(json, "sessions", (int64_t)input->session_count);
