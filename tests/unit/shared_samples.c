@@ -4,6 +4,7 @@
 #include "pprof/analysis/filter.h"
 #include "pprof/analysis/merge.h"
 #include "pprof/analysis/totals.h"
+#include "pprof/model/estimate.h"
 #include "pprof/model/origin.h"
 #include "pprof/model/profile.h"
 #include "pprof/text/pattern.h"
