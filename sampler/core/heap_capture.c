@@ -141,7 +141,7 @@ static void describe(void *context, uint64_t period_bytes, char *text, size_t by
 	    h->probe.dump_bytes, h->intake.ring_lost, h->intake.bad, strangers, missed[0] ? "; " : "", missed,
 	    changed[0] ? "; " : "", changed);
 	for (int why = 0; why < SNAPSHOT_DROPS; why++)
-		if (heap_dropped_describe(
+		if (heap_source_dropped_describe(
 		        h->source.dropped, (enum snapshot_drop)why, dropped, sizeof(dropped)))
 			text_append(text, bytes, "; %s", dropped);
 }

@@ -7,9 +7,8 @@
 #include "sampler/books/drain.h"
 #include "sampler/books/process_life.h"
 #include "sampler/write/heap_snapshot.h"
-#include "sampler/write/peak.h"
 #include "sampler/write/snapshot_series.h"
-#include "sampler/write/summary.h"
+#include "sampler/write/summary_list.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -76,7 +75,7 @@ static void add_files(const struct heap_source *source, struct heap_snapshot *he
 {
 	const struct scheduler *scheduler = source->base.scheduler;
 
-	peak_add(scheduler, heap_snapshot, series, live_scan);
+	heap_snapshot_add_peak(scheduler, heap_snapshot, series, live_scan);
 	if (scheduler_setup(scheduler)->settings->delta && order->by == SNAPSHOT_BY_CLOCK)
 		add_delta(scheduler, heap_snapshot, order->name, live_scan);
 }
@@ -116,7 +115,8 @@ static int add_views(struct heap_source *source, struct heap_snapshot *heap_snap
 		resident_watch_look(&series->heap.resident, process, live_scan.now_ns,
 		    source->registry->setup.intake->books.processes.count);
 	heap_snapshot->resident = series->heap.resident;
-	snapshot_unseen_look(&heap_snapshot->unseen, process, &heap_snapshot->resident, &heap_snapshot->view);
+	heap_snapshot_unseen_look(
+	    &heap_snapshot->unseen, process, &heap_snapshot->resident, &heap_snapshot->view);
 	heap_snapshot->lifetimes = *heap_lifetimes(process->heap);
 	/* frees_lost counts for all processes of the program run */
 	heap_snapshot->frees_missing = process->run->frees.lost + process->counters.frees_unknown;
@@ -400,7 +400,7 @@ static void sum_up(struct heap_source *source, const struct snapshot *snapshot, 
 		snprintf(end, sizeof(end), "is running, sampling was stopped");
 	else
 		process_end_describe(target, &target->series->death, end, sizeof(end));
-	summary_row_make(&row, (const struct heap_snapshot *)snapshot, end, error);
+	summary_list_make_row(&row, (const struct heap_snapshot *)snapshot, end, error);
 	if (!row.command && row.block && scheduler_setup(source->base.scheduler)->settings->verbosity > 0) {
 		log_lines(row.block);
 		if (row.path)
@@ -418,7 +418,7 @@ static void written(struct snapshot_source *base, const struct snapshot *snapsho
 		if (scheduler_setup(base->scheduler)->settings->verbosity >= 0)
 			sum_up(source, snapshot, error);
 	} else if (!error) { /* else the next snapshot tries again */
-		peak_written(snapshot->target->series, heap_snapshot);
+		heap_snapshot_peak_written(snapshot->target->series, heap_snapshot);
 		if (!snapshot->target->plan)
 			note_written(source, heap_snapshot->path);
 	}
@@ -433,11 +433,11 @@ static void dropped(struct snapshot_source *base, const struct target *target, e
 	char pid[PROCESS_END_PID_BYTES];
 
 	if (why == SNAPSHOT_DROP_FEW) {
-		at_end = heap_dropped_in_use(process);
+		at_end = heap_source_dropped_in_use(process);
 		summary_list_omit(&source->ended, target, region_read_tally(&place->allocated), at_end,
 		    (double)atomic_load(&place->peak_bytes_q8) / (1 << WEIGHT_BYTES_SHIFT));
 	}
-	heap_dropped_add(source->dropped, process, why, at_end);
+	heap_source_dropped_add(source->dropped, process, why, at_end);
 	if (why == SNAPSHOT_DROP_FEW && scheduler_setup(base->scheduler)->settings->verbosity > 0)
 		log_line_of(target_user(target), "%s (%s): no profile, %" PRIu64 " samples", target->title,
 		    process_end_pid(target->pid, pid), process_samples(process));

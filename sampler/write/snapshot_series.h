@@ -163,7 +163,7 @@ struct snapshot_series {
 			char *path;           /* owned; NULL: none was made yet */
 			uint64_t reserved_ns; /* when the path was made; monotonic */
 			uint64_t order;       /* number of the peak in the file; 0: not written yet */
-		} peak;                       /* peak.c */
+		} peak;                       /* heap_snapshot.c */
 		struct trend_series trend;    /* by snapshot_series_note_trend() */
 		struct resident_watch resident;
 		struct threshold_watch *thresholds; /* NULL: none */

@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct heap_snapshot;
+
 enum { SUMMARY_ROWS = 10, SUMMARY_ALARMS = 5 }; /* without COMMAND's row */
 
 /* An estimate as heaptap report computes it from the profile, with the same error (pprof/model/estimate.h).
@@ -111,5 +113,11 @@ void summary_list_omit(struct summary_list *list, const struct target *target, s
 
 /* Frees the rows and makes the list empty. */
 void summary_list_clear(struct summary_list *list);
+
+/* Fills a row of the table from the last snapshot of a process, with the block of lines that is shown if the
+ * process is the only one. end: how the process ended, in words. error: 0, or -errno if the profile could not
+ * be written. summary_row_fini() frees the row. */
+void summary_list_make_row(
+    struct summary_row *row, const struct heap_snapshot *snapshot, const char *end, int error);
 
 #endif

@@ -236,7 +236,7 @@ static void what_leaves_none_is_counted_once(void **state)
 	const struct region *region = s->run->region;
 	char text[256];
 
-	heap_dropped_describe(s->source.dropped, SNAPSHOT_DROP_FEW, text, sizeof(text));
+	heap_source_dropped_describe(s->source.dropped, SNAPSHOT_DROP_FEW, text, sizeof(text));
 	assert_string_equal(text, "");
 	s->process.place = 1;
 	fixture_own(region, 0, 1);
@@ -251,13 +251,13 @@ static void what_leaves_none_is_counted_once(void **state)
 	fixture_count(region, 0, 4, 7000);
 	atomic_store(&s->place->live.bytes_q8, 1000 << WEIGHT_BYTES_SHIFT);
 	heap_source_kind.dropped(&s->source.base, &s->process.target, SNAPSHOT_DROP_FEW);
-	heap_dropped_describe(s->source.dropped, SNAPSHOT_DROP_FEW, text, sizeof(text));
+	heap_source_dropped_describe(s->source.dropped, SNAPSHOT_DROP_FEW, text, sizeof(text));
 	assert_string_equal(text,
 	    "3 processes of few samples left no profile: 10 samples, 17000 bytes allocated, 7000 in use at "
 	    "their "
 	    "ends");
 	summary_list_clear(&s->source.ended); /* a summary does not end the count */
-	heap_dropped_describe(s->source.dropped, SNAPSHOT_DROP_FEW, text, sizeof(text));
+	heap_source_dropped_describe(s->source.dropped, SNAPSHOT_DROP_FEW, text, sizeof(text));
 	assert_memory_equal(text, "3 processes", 11);
 }
 
@@ -277,7 +277,7 @@ static void processes_of_other_users_leave_so_many_profiles(void **state)
 		assert_true(heap_source_kind.may_leave(&s->source.base, target));
 	assert_false(heap_source_kind.may_leave(&s->source.base, target));
 	heap_source_kind.dropped(&s->source.base, target, SNAPSHOT_DROP_USER);
-	assert_true(heap_dropped_describe(s->source.dropped, SNAPSHOT_DROP_USER, text, sizeof(text)));
+	assert_true(heap_source_dropped_describe(s->source.dropped, SNAPSHOT_DROP_USER, text, sizeof(text)));
 	assert_non_null(
 	    strstr(text, "1 processes left no profile, because processes of other users leave 1,000"));
 	target->command = true;

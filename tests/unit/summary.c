@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the user reads of one process that has ended. */
-#include "sampler/write/summary.h"
 #include "sampler/books/program_run.h"
+#include "sampler/write/heap_snapshot.h"
+#include "sampler/write/summary_list.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -71,7 +72,7 @@ static int close_scene(void **state)
 static const char *print(struct scene *s, int error)
 {
 	summary_row_fini(&s->row);
-	summary_row_make(&s->row, &s->snapshot, "exited with status 0", error);
+	summary_list_make_row(&s->row, &s->snapshot, "exited with status 0", error);
 	return s->row.block;
 }
 

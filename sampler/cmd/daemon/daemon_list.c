@@ -179,7 +179,7 @@ void daemon_list_write(struct core *core, struct control_list_writer *writer)
 	}
 	char dropped[256];
 	for (int why = SNAPSHOT_DROP_CROWD; why < SNAPSHOT_DROPS; why++)
-		if (heap_dropped_describe(
+		if (heap_source_dropped_describe(
 		        d->core.heap.source.dropped, (enum snapshot_drop)why, dropped, sizeof(dropped)))
 			control_list_write_note(writer, dropped);
 	if (d->note[0])

@@ -163,7 +163,7 @@ static void print_missed(
 	    &registry->unprofiled, registry->setup.pool, summary->missed, sizeof(summary->missed));
 	if (summary->missed[0])
 		fprintf(out, "%s\n", summary->missed);
-	if (heap_dropped_describe(h->source.dropped, SNAPSHOT_DROP_USER, text, sizeof(text)))
+	if (heap_source_dropped_describe(h->source.dropped, SNAPSHOT_DROP_USER, text, sizeof(text)))
 		fprintf(out, "%s\n", text);
 	summary->said = true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/write/snapshot_unseen.h"
+#include "sampler/write/heap_snapshot.h"
 
 #include "sampler/books/unseen.h"
 #include "sampler/linux/jit_files.h"
@@ -94,7 +94,7 @@ static void weigh_names(
 	free(through);
 }
 
-void snapshot_unseen_look(struct snapshot_unseen *unseen, const struct process *process,
+void heap_snapshot_unseen_look(struct heap_snapshot_unseen *unseen, const struct process *process,
     const struct resident_watch *resident, const struct heap_view *view)
 {
 	const struct region *region = process->run->region;
@@ -125,7 +125,7 @@ static double bytes_of_row(const struct heap_view *view, const struct heap_view_
 	return (double)bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 }
 
-void snapshot_unseen_comment(struct profile *profile, const struct snapshot_unseen *unseen,
+void heap_snapshot_unseen_comment(struct profile *profile, const struct heap_snapshot_unseen *unseen,
     const struct heap_view *view, const struct symbolizer *symbolizer)
 {
 	char line[UNSEEN_LINE_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/write/heap_dropped.h"
+#include "sampler/write/heap_source.h"
 
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
@@ -16,7 +16,7 @@ static const char *const drops[] = {
     [SNAPSHOT_DROP_USER] = "because processes of other users leave 1,000 and one more every 10 s",
 };
 
-struct tally heap_dropped_in_use(const struct process *process)
+struct tally heap_source_dropped_in_use(const struct process *process)
 {
 	struct live_scan scan;
 	struct tally sum = {0};
@@ -35,7 +35,8 @@ struct tally heap_dropped_in_use(const struct process *process)
 }
 
 /* Logged at most every ten seconds: there are many such processes, or there would be none. */
-static void log_dropped(struct heap_dropped *dropped, const struct target *target, enum snapshot_drop why)
+static void log_dropped(
+    struct heap_source_dropped *dropped, const struct target *target, enum snapshot_drop why)
 {
 	const uint64_t now_ns = clock_now_ns();
 	char pid[PROCESS_END_PID_BYTES];
@@ -49,8 +50,8 @@ static void log_dropped(struct heap_dropped *dropped, const struct target *targe
 	dropped->unsaid = 0;
 }
 
-void heap_dropped_add(struct heap_dropped dropped[SNAPSHOT_DROPS], const struct process *process,
-    enum snapshot_drop why, struct tally at_end)
+void heap_source_dropped_add(struct heap_source_dropped dropped[SNAPSHOT_DROPS],
+    const struct process *process, enum snapshot_drop why, struct tally at_end)
 {
 	struct tally allocated =
 	    region_read_tally(&region_place(process->run->region, process->place)->allocated);
@@ -62,10 +63,10 @@ void heap_dropped_add(struct heap_dropped dropped[SNAPSHOT_DROPS], const struct 
 		log_dropped(&dropped[why], &process->target, why);
 }
 
-bool heap_dropped_describe(
-    const struct heap_dropped dropped[SNAPSHOT_DROPS], enum snapshot_drop why, char *text, size_t text_bytes)
+bool heap_source_dropped_describe(const struct heap_source_dropped dropped[SNAPSHOT_DROPS],
+    enum snapshot_drop why, char *text, size_t text_bytes)
 {
-	const struct heap_dropped *d = &dropped[why];
+	const struct heap_source_dropped *d = &dropped[why];
 	const double bytes = (double)d->allocated.bytes_q8 / (1 << WEIGHT_BYTES_SHIFT);
 
 	text[0] = '\0';
