@@ -4,11 +4,24 @@
 #include "preload/claim.h"
 #include "preload/family.h"
 #include "preload/goroutine.h"
+#include "preload/lookup.h"
 #include "preload/next_symbol.h"
 #include "preload/signal.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/auxv.h>
+
+/* Go's linker exports this from every program and library that calls C. */
+static bool has_go(void)
+{
+	struct lookup wish = {.name = "_cgo_topofstack"};
+
+	if (lookup_before(wish.name))
+		return true;
+	lookup_next(&wish, 1);
+	return wish.found;
+}
 
 __attribute__((constructor(101))) static void construct(void)
 {
@@ -18,7 +31,7 @@ __attribute__((constructor(101))) static void construct(void)
 	signal_prepare();
 	attach();
 	attach_refuse();
-	if (claim_state() == CLAIM_OPEN) /* of an offered region nothing is walked */
+	if (claim_state() == CLAIM_OPEN && has_go()) /* of an offered region nothing is walked */
 		goroutine_open();
 	if (claim_state() == CLAIM_OPEN || claim_state() == CLAIM_OFFERED)
 		family_redirect();

@@ -5,8 +5,9 @@
  * where it is until the call returns: its stack may be read if its memory is known to be readable.
  *
  * Go's runtime maps its heap, and so its stacks, at addresses of its own choice; in a program that has C code
- * too it does that by the libc's mmap (runtime/cgo/mmap.go). Our hook notes such mappings, of whichever
- * program, until something takes them away.
+ * too it does that by the libc's mmap (runtime/cgo/mmap.go). Our hook notes such mappings until something
+ * takes them away, if an object of Go's is there when the program starts. In other programs a row with Go's
+ * rule, which a forked child with other rights may have forged, leads nowhere: no memory is known.
  */
 #ifndef PRELOAD_GOROUTINE_H
 #define PRELOAD_GOROUTINE_H
@@ -14,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From now on mappings are noted. Not to be called in a process that was attached to: what it has loaded may
+/* From now on mappings are noted: the program is Go's. Not to be called in a process that was attached to: what it has loaded may
  * have found the address of munmap before, and calls it without our hook. */
 void goroutine_open(void);
 

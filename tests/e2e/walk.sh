@@ -170,6 +170,30 @@ test_labels_that_need_records() {
   done
 }
 
+# In a program that is not Go's no memory is known to be a goroutine's, whatever it maps: a forged row with Go's rule leads nowhere.
+test_no_goroutines_without_go() {
+  cat >maps.c <<'C'
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+int main(int count, char **arguments) {
+  char *memory = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), line[4096];
+  uintptr_t base = 0;
+  mmap(memory, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  FILE *maps = fopen("/proc/self/maps", "r");
+  while (!base && fgets(line, sizeof(line), maps))
+    if (strstr(line, "libheaptap.so")) base = strtoul(line, NULL, 16);
+  printf("known: %lu\n", (unsigned long)*(uintptr_t *)(base + strtoul(arguments[1], NULL, 16)));
+  return 0;
+}
+C
+  gcc -O1 -o maps maps.c
+  record -q -p 1 -o x.pb.gz ./maps "$(nm "$HEAPTAP_BUILD/libheaptap.so" | awk '$3 == "goroutine_memory_known" { print $1 }')" >out
+  matches '^known: 0$' out
+}
+
 # Go's calls of C leave the goroutine's stack, and the hook goes on there. What it cannot follow says so: the first
 # samples of a stack, calls back from C to Go, and dumps.
 test_go_calls_c() {
