@@ -101,7 +101,7 @@ check-run: all unit-bin readers targets $(FUZZ_OBJ)
 
 ## test: the tests that T=PATTERN names; of T=unit/NAME only that test program is built (also with SAN=...)
 test: all readers $(if $(TEST_UNIT),$(TEST_UNIT),unit-bin targets)
-	@[ -n '$(T)' ] || { echo 'test: name a test: make test T=unit/glob, make test T=e2e/snapshot_peak' >&2; exit 1; }
+	@[ -n '$(T)' ] || { echo 'test: name a test: make test T=unit/pattern, make test T=e2e/snapshot_peak' >&2; exit 1; }
 	@tests/run $(O) $(if $(TEST_UNIT),unit,all) '$(T)'
 
 # The one program of T=unit/NAME or unit/NAME/TEST; empty for any other pattern.

@@ -2,6 +2,7 @@
 #include "pprof/text/pattern.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,4 +99,69 @@ bool pattern_matches(struct pattern *pattern, const char *text)
 	pattern->overruns += result == PCRE2_ERROR_MATCHLIMIT || result == PCRE2_ERROR_DEPTHLIMIT ||
 	    result == PCRE2_ERROR_HEAPLIMIT;
 	return result >= 0;
+}
+
+/* ---- globs */
+
+/* The end of the bracket that begins behind `set`; NULL if there is none. A first ']' is a member. */
+static const char *set_end(const char *set)
+{
+	set += *set == '!' || *set == '^';
+	return *set ? strchr(set + 1, ']') : NULL;
+}
+
+static bool set_has(const char *set, const char *end, unsigned char byte)
+{
+	bool inverted = *set == '!' || *set == '^', found = false;
+
+	for (set += inverted; set < end; set++) {
+		unsigned char low = (unsigned char)*set, high = low;
+
+		if (set[1] == '-' && set + 2 < end) {
+			high = (unsigned char)set[2];
+			set += 2;
+		}
+		found = found || (byte >= low && byte <= high);
+	}
+	return found != inverted;
+}
+
+/* Does the glob's first element match the byte? *next: what follows it. No star. */
+static bool one_matches(const char *glob, char byte, const char **next)
+{
+	const char *end = *glob == '[' ? set_end(glob + 1) : NULL;
+
+	if (end) {
+		*next = end + 1;
+		return set_has(glob + 1, end, (unsigned char)byte);
+	}
+	if (*glob == '?') {
+		*next = glob + 1;
+		return true;
+	}
+	glob += *glob == '\\' && glob[1];
+	*next = glob + 1;
+	return *glob == byte;
+}
+
+/* What is before the last star met matches as early as it can, so only that star ever takes more. */
+bool pattern_glob_matches(const char *glob, const char *text)
+{
+	const char *after_star = NULL, *retry = NULL, *next;
+
+	while (*text) {
+		if (*glob == '*') {
+			after_star = ++glob;
+			retry = text;
+		} else if (*glob && one_matches(glob, *text, &next)) {
+			glob = next;
+			text++;
+		} else if (after_star) {
+			glob = after_star;
+			text = ++retry;
+		} else {
+			return false;
+		}
+	}
+	return !glob[strspn(glob, "*")];
 }

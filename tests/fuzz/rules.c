@@ -7,7 +7,7 @@
  */
 #include "sampler/cmd/daemon/policy.h"
 
-#include "pprof/text/glob.h"
+#include "pprof/text/pattern.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -51,8 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text = malloc(size - length);
 	memcpy(text, data + 1 + length, size - length - 1);
 	text[size - length - 1] = '\0';
-	glob_matches(path, text);
-	glob_matches(text, path);
+	pattern_glob_matches(path, text);
+	pattern_glob_matches(text, path);
 	err = rules_parse(&rules, text, "file", error, sizeof(error));
 	if (!err)
 		decide(&rules, path);

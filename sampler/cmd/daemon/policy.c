@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/cmd/daemon/policy.h"
 
-#include "pprof/text/glob.h"
+#include "pprof/text/pattern.h"
 #include "sampler/cmd/daemon/crash_guard.h"
 #include "sampler/cmd/daemon/daemon_state.h"
 #include "sampler/cmd/daemon/finder.h"
@@ -60,15 +60,14 @@ const char *policy_never(const struct process_facts *facts)
 		return "pid 1";
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
 		for (const char *const *glob = groups[i].globs; *glob; glob++)
-			if (glob_matches(*glob, process_facts_program(facts)) ||
-			    glob_matches(*glob, facts->comm))
+			if (pattern_glob_matches(*glob, process_facts_program(facts)) ||
+			    pattern_glob_matches(*glob, facts->comm))
 				return groups[i].what;
 	return NULL;
 }
 
 #include "sampler/cmd/daemon/policy.h"
 
-#include "pprof/text/glob.h"
 #include "sampler/cmd/daemon/process_facts.h"
 
 #include <stdarg.h>
@@ -121,7 +120,7 @@ static const char *glob_find(
 	texts_of(facts, fact, texts, number);
 	for (size_t i = 0; i < globs->count; i++)
 		for (int j = 0; j < TEXTS && texts[j]; j++)
-			if (*texts[j] && glob_matches(globs->globs[i], texts[j]))
+			if (*texts[j] && pattern_glob_matches(globs->globs[i], texts[j]))
 				return globs->globs[i];
 	return NULL;
 }

@@ -7,7 +7,6 @@
 #include "pprof/text/log_line.h"
 #include "pprof/text/text.h"
 #include "sampler/books/unseen.h"
-#include "sampler/books/unseen_facts.h"
 #include "sampler/cmd/record/inheritance.h"
 #include "sampler/cmd/record/notify_relay.h"
 #include "sampler/core/descriptors.h"
