@@ -16,7 +16,7 @@
 #include "pprof/codec/wire.h"
 #include "pprof/model/schema.h"
 #include "pprof/model/tables.h"
-#include "pprof/table/idmap.h"
+#include "pprof/table/index.h"
 
 /* Who rejects a profile that breaks the rule; see the table in check.h. */
 enum checker_rule { RULE_PPROF, RULE_READERS, RULE_OURS, RULE_ADVICE, RULE_HEAP };

@@ -13,7 +13,7 @@
 #include "pprof/codec/wire.h"
 #include "pprof/model/profile.h"
 #include "pprof/model/schema.h"
-#include "pprof/table/idmap.h"
+#include "pprof/table/index.h"
 
 struct decoder {
 	struct profile *p;
