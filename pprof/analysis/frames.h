@@ -23,10 +23,11 @@ struct filter;
  */
 enum frame_role {
 	FRAME_OWN, /* everything that is none of the others */
-	/* a function of a script or of bytecode, named by the program that made machine code of it: Python's
-	 * py::f:FILE, V8's JS:^f FILE, Java's; the second, of the language's own library or of a package
-	 * that is installed (site-packages, node_modules) */
+	/* a function of a script or of bytecode. The program that made machine code of the function has named
+	 * it: Python's py::f:FILE, V8's JS:^f FILE, Java's names */
 	FRAME_SCRIPT,
+	/* the same, in the library of the language or in an installed package (site-packages, node_modules)
+	 * */
 	FRAME_SCRIPT_LIBRARY,
 	/* C++: std::, __gnu_cxx::, __cxxabiv1::; Rust: std::, core::, alloc::, hashbrown::; the files of
 	 * libc, libstdc++, libc++, libgcc, of allocators and of the dynamic loader; _start; code that V8 and
@@ -35,12 +36,12 @@ enum frame_role {
 	/* malloc and its family with any prefix, and wrappers that are named after it (xmalloc, g_malloc0,
 	 * zmalloc_usable, _PyObject_Calloc); operator new; Rust's __rust_alloc; [mmap] */
 	FRAME_ALLOCATOR,
-	/* its name speaks of allocating: a wrapper if several functions call it (row_label.h), else
-	 * FRAME_OWN */
+	/* a function with a name that speaks of allocating: a wrapper if several functions call it
+	 * (row_label.h), else FRAME_OWN */
 	FRAME_ALLOCATES,
 	/* no function is known: [libfoo.so], libfoo.so+0x1a2b, [jit], [guessed] */
 	FRAME_UNNAMED,
-	/* the same in the program's own file, which is no library: server+0x3a10 */
+	/* no function is known, and the file is the program's own: server+0x3a10 */
 	FRAME_UNNAMED_OWN,
 };
 
@@ -58,11 +59,11 @@ struct frames_row {
 	uint8_t role;       /* enum frame_role */
 };
 
-/* short: text/short_name.h. */
+/* Which names are short forms (short_name.h). */
 enum frames_names {
-	FRAMES_FULL,   /* name and label are as in the profile */
-	FRAMES_LABELS, /* the label is short */
-	FRAMES_SHORT,  /* so is the name: functions that differ in template arguments only are one */
+	FRAMES_FULL,   /* none: name and label are as in the profile */
+	FRAMES_LABELS, /* the label */
+	FRAMES_SHORT,  /* label and name: functions that differ only in template arguments are one frame */
 };
 
 struct frames {

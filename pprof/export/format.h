@@ -14,9 +14,9 @@
 /* What a writer gets. Borrows everything. */
 struct export_request {
 	size_t column;                   /* one profile of the traces */
-	bool has_peak;                   /* that of one process, or what several had in use at theirs */
-	size_t peak;                     /* column of what was in use at the peak */
-	bool peak_is_snapshot;           /* no peak was recorded, it is the largest of some snapshots */
+	bool has_peak;                   /* `peak` has a meaning */
+	size_t peak;                     /* column of what was in use at the peak of each process */
+	bool peak_is_snapshot;           /* no peak was recorded: `peak` is the largest snapshot */
 	enum measure_kind kind;          /* for a format that shows several: the one to show first */
 	const char *title;               /* shown to the user: the program, or "heap profile" */
 	const struct origin *origin;     /* of the profile; NULL: not told */

@@ -176,9 +176,11 @@ bool profile_sample_is_zero(const struct profile *p, size_t index);
 /* Types, period, times and comments. */
 void profile_copy_header(struct profile *to, const struct profile *from);
 
-/* Copies mappings and functions (and with _tables locations) into a profile that has none. Ids are given out
- * in the order of adding, so they stay what they are in tables without equal entries. See profile_error(). */
+/* Copies mappings and functions into a profile that has none. The ids stay the same, unless the source has
+ * equal entries. See profile_error(). */
 void profile_copy_functions(struct profile *to, const struct profile *from);
+
+/* Copies mappings, functions and locations, likewise. */
 void profile_copy_tables(struct profile *to, const struct profile *from);
 
 #endif
