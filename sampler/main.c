@@ -3,7 +3,6 @@
 #include "pprof/store/exit_code.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/cli/command.h"
-#include "sampler/cmd/cli/completion.h"
 #include "sampler/cmd/cli/help.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/cli/options_rows.h"

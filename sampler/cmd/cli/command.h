@@ -58,7 +58,7 @@ struct command {
 
 /* The functions of the commands, each in a file of its name: front_run in record/front.c. Each returns the
  * exit status. Files that do more than run a command have a header: there are the functions of report,
- * adopt, detach, push, serve, status and completion. */
+ * adopt, detach, push, serve and status. */
 int front_run(struct options *options); /* record, attach */
 int snapshot_client_run(struct options *options);
 int enable_command_run(struct options *options);
@@ -72,5 +72,6 @@ int ls_run(struct options *options);
 int check_run(struct options *options);
 int event_list_run(struct options *options); /* events, in doctor/ */
 int doctor_run(struct options *options);
+int completion_run(struct options *options); /* in cli/ */
 
 #endif
