@@ -7,7 +7,7 @@
 
 static void a_snapshot_is_answered_with_its_path(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	int fd = connect_client(s);
 
 	expect(fd, NULL);
@@ -25,7 +25,7 @@ static void a_snapshot_is_answered_with_its_path(void **state)
 
 static void each_process_of_a_snapshot_of_all_is_answered(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	int fd = connect_client(s);
 
 	s->outstanding = 3;
@@ -47,7 +47,7 @@ static void each_process_of_a_snapshot_of_all_is_answered(void **state)
 /* The pid is that of any process of the session. */
 static void a_request_may_name_a_session(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	int fd = connect_client(s);
 
 	s->outstanding = 2;
@@ -61,7 +61,7 @@ static void a_request_may_name_a_session(void **state)
 
 static void an_unknown_process_is_answered_unknown(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	int fd = connect_client(s);
 
 	s->outstanding = 0;
@@ -80,7 +80,7 @@ static void a_bad_request_ends_the_connection(void **state)
 	    "snapshot session -1", "snapshot session 2147483648", "snapshot session 1x",
 	    "snapshot 4294967297", "snapshot 2147483648", "snapshot 18446744073709551617",
 	    "snapshot 99999999999999999999999999999999999999999999999999999999999999999999999999999"};
-	struct session *s = *state;
+	struct session_scene *s = *state;
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		int fd = connect_client(s);
@@ -99,7 +99,7 @@ static void a_bad_request_ends_the_connection(void **state)
 
 static void a_second_request_ends_the_connection(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	int fd = connect_client(s);
 
 	say(s, fd, "snapshot 5");
@@ -114,7 +114,7 @@ static void a_second_request_ends_the_connection(void **state)
 
 static void a_client_that_leaves_early_disturbs_no_other(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	int leaves = connect_client(s);
 
 	say(s, leaves, "snapshot 5");
@@ -141,7 +141,7 @@ static void a_client_that_leaves_early_disturbs_no_other(void **state)
 /* A child that writes a snapshot has copies of the clients' descriptors: to close ours is not enough. */
 static void copies_of_a_descriptor_keep_no_connection_open(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	int fd = connect_client(s), copy;
 	struct epoll_event event;
 
@@ -169,7 +169,7 @@ static void copies_of_a_descriptor_keep_no_connection_open(void **state)
 static void a_client_that_does_not_read_is_dropped(void **state)
 {
 	enum { ANSWERS = 100000 };
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	char path[4000], got[CONTROL_ANSWER_BYTES];
 	int deaf = connect_client(s), other = connect_client(s);
 
@@ -197,7 +197,7 @@ static void a_client_that_does_not_read_is_dropped(void **state)
 
 static void a_client_that_asks_nothing_makes_room(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	int fds[CONTROL_SERVER_CLIENTS];
 
 	for (int i = 0; i < CONTROL_SERVER_CLIENTS; i++)

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_SESSION_SCENE_H
 #define TESTS_UNIT_SESSION_SCENE_H
 
-#include "sampler/cmd/record/session_socket.h"
+#include "sampler/cmd/record/session_state.h"
 #include "sampler/core/control_server.h"
 #include "sampler/core/control_socket.h"
 
@@ -23,7 +23,7 @@
 #include "tests/unit/workshop.h"
 
 /* The session's side, which notes what it is asked. */
-struct session {
+struct session_scene {
 	struct workshop shop;
 	struct session_socket socket;
 	struct control_server *server;
@@ -36,7 +36,7 @@ struct session {
 
 static inline int64_t ask(void *context, const struct control_request *request, uint64_t asker)
 {
-	struct session *s = context;
+	struct session_scene *s = context;
 
 	s->asked++;
 	s->request = *request;
@@ -44,7 +44,7 @@ static inline int64_t ask(void *context, const struct control_request *request, 
 	return s->outstanding;
 }
 
-static inline int open_control(struct session *s)
+static inline int open_control(struct session_scene *s)
 {
 	const struct control_handlers handlers = {.context = s, .ask = ask};
 	int error = 0, fd = session_socket_open(&s->socket);
@@ -58,7 +58,7 @@ static inline int open_control(struct session *s)
 	return error;
 }
 
-static inline void close_control(struct session *s)
+static inline void close_control(struct session_scene *s)
 {
 	control_server_free(s->server);
 	s->server = NULL;
@@ -67,7 +67,7 @@ static inline void close_control(struct session *s)
 
 static inline int open_session(void **state)
 {
-	struct session *s = calloc(1, sizeof(*s));
+	struct session_scene *s = calloc(1, sizeof(*s));
 
 	strcpy(s->shop.folder, "/tmp/heaptap-unit.XXXXXX");
 	*state = s;
@@ -80,7 +80,7 @@ static inline int open_session(void **state)
 
 static inline int close_session(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	char command[128];
 
 	close_control(s);
@@ -91,7 +91,7 @@ static inline int close_session(void **state)
 }
 
 /* Handles all that has arrived. */
-static inline void pump(struct session *s)
+static inline void pump(struct session_scene *s)
 {
 	struct epoll_event events[64];
 	int count;
@@ -101,12 +101,12 @@ static inline void pump(struct session *s)
 			(void)control_server_event(s->server, events[i].data.fd);
 }
 
-static inline void socket_path(const struct session *s, char path[PATH_MAX])
+static inline void socket_path(const struct session_scene *s, char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "%s/heaptap/%d.sock", s->shop.folder, (int)getpid());
 }
 
-static inline int connect_client(struct session *s)
+static inline int connect_client(struct session_scene *s)
 {
 	char path[PATH_MAX];
 
@@ -117,7 +117,7 @@ static inline int connect_client(struct session *s)
 	return fd;
 }
 
-static inline void say(struct session *s, int fd, const char *text)
+static inline void say(struct session_scene *s, int fd, const char *text)
 {
 	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 	pump(s);

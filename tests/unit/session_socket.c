@@ -20,7 +20,7 @@ static bool is_there(const char *folder)
 
 static void the_socket_is_in_a_private_folder_until_it_is_closed(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	char folder[PATH_MAX], path[PATH_MAX];
 	struct stat status;
 
@@ -45,7 +45,7 @@ static void a_folder_that_others_may_change_is_refused(void **state)
 	    "rmdir heaptap && mkdir elsewhere && ln -s elsewhere heaptap",
 	    "rm heaptap && rmdir elsewhere && touch heaptap",
 	    "rm heaptap && mkdir heaptap && chown 54321 heaptap"};
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	char folder[PATH_MAX];
 
 	snprintf(folder, sizeof(folder), "%s/heaptap", s->shop.folder);
@@ -63,7 +63,7 @@ static void a_folder_that_others_may_change_is_refused(void **state)
 static void the_order_of_folders(void **state)
 {
 	char folders[CONTROL_FOLDERS][CONTROL_FOLDER_BYTES], wanted[CONTROL_FOLDER_BYTES], long_path[200];
-	const struct session *s = *state;
+	const struct session_scene *s = *state;
 
 	assert_int_equal(control_folders(folders, 77), 3);
 	snprintf(wanted, sizeof(wanted), "%s/heaptap", s->shop.folder);
@@ -83,7 +83,7 @@ static void the_order_of_folders(void **state)
 
 static void only_our_user_and_root_may_ask(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 	char path[PATH_MAX], command[PATH_MAX + 256];
 	int status, told[2];
 
@@ -120,7 +120,7 @@ static void only_our_user_and_root_may_ask(void **state)
 
 static void other_descriptors_and_askers_are_ignored(void **state)
 {
-	struct session *s = *state;
+	struct session_scene *s = *state;
 
 	assert_false(control_server_event(s->server, s->epoll_fd));
 	assert_false(control_server_event(NULL, 0));

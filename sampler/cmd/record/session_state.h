@@ -8,10 +8,16 @@
 #include "sampler/cmd/record/attachments.h"
 #include "sampler/cmd/record/end_summary.h"
 #include "sampler/cmd/record/self_limits.h"
-#include "sampler/cmd/record/session_socket.h"
+#include "sampler/core/control_folder.h"
 #include "sampler/core/core.h"
 #include "sampler/write/event_source.h"
 #include "sampler/write/sink.h"
+
+struct session_socket {
+	char folder[CONTROL_FOLDER_BYTES];
+	int folder_fd; /* -1: no folder is open */
+	char name[32]; /* of the socket in the folder; "" if it is not bound */
+};
 
 struct session {
 	const struct options *options;
@@ -52,7 +58,15 @@ void session_without_command(struct session *session, pid_t pid);
 int session_open(struct session *session);
 void session_close(struct session *session);
 
-/* session_list.c: writes the session's answer to "list" (sampler/core/control_list.h). */
+/* ---- session_socket.c */
+
+/* Returns the listening descriptor, or -errno. */
+int session_socket_open(struct session_socket *socket);
+
+/* Removes the socket. Also without a session_socket_open(), if folder_fd is -1. */
+void session_socket_close(struct session_socket *socket);
+
+/* Writes the session's answer to "list" (sampler/core/control_list.h). */
 void session_list_write(struct core *core, struct control_list_writer *writer);
 
 #endif
