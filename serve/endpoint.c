@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/endpoint.h"
-
+/* Finds the endpoint of a request in the table, and lets it answer. The endpoints that need no profile are
+ * here. */
 #include "pprof/page/page.h"
 #include "pprof/text/clock.h"
 #include "serve/endpoint_list.h"
+#include "serve/request.h"
 
 #include <stddef.h>
 #include <stdio.h>

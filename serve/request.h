@@ -105,6 +105,21 @@ const char *request_name(const struct request *request);
 /* The value of a parameter; NULL if the parameter is missing or empty. */
 const char *request_parameter(const struct request *request, const char *name);
 
+/* ---- endpoint.c: finds the endpoint of a request in the table (endpoint_list.h), and lets it answer */
+
+/* Never NULL: a path that leads nowhere has an endpoint that says so. */
+const struct endpoint *endpoint_find(const struct route *route);
+
+/* All rows of the table, for tests. */
+const struct endpoint *endpoint_all(size_t *count);
+
+/* The description of /api/v1 for programs and their generators: openapi.json of this folder (OpenAPI 3.0). */
+const char *endpoint_openapi(void);
+
+/* Asks the broker for what the request's endpoint needs, and then calls its answer(). request->finished() is
+ * called once, from here or later. */
+void endpoint_begin(struct request *request);
+
 /* ---- its task */
 
 enum { TASK_WHY_BYTES = 256, TASK_ID_BYTES = 64 };

@@ -3,7 +3,6 @@
 #include "serve/web.h"
 
 #include "pprof/text/clock.h"
-#include "serve/endpoint.h"
 
 #include <errno.h>
 #include <microhttpd.h>

@@ -9,8 +9,8 @@
 #include "serve/api_query.h"
 #include "serve/client.h"
 #include "serve/debug_answer.h"
-#include "serve/endpoint.h"
 #include "serve/listen_address.h"
+#include "serve/request.h"
 #include "serve/route.h"
 
 #include <errno.h>

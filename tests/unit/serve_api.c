@@ -4,7 +4,7 @@
 #include "pprof/model/profile.h"
 #include "serve/api_lists.h"
 #include "serve/api_view.h"
-#include "serve/endpoint.h"
+#include "serve/request.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #include "pprof/model/profile.h"
 #include "serve/blob.h"
 #include "serve/debug_answer.h"
-#include "serve/endpoint.h"
+#include "serve/request.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 /* arm64: qemu-aarch64 runs this test, too */
 /* What heaptap-serve makes of a request's first line and headers, and of its own addresses and token. */
 #include "serve/client.h"
-#include "serve/endpoint.h"
 #include "serve/listen_address.h"
+#include "serve/request.h"
 #include "serve/route.h"
 
 #include <errno.h>
