@@ -9,6 +9,7 @@
 #include "sampler/write/interval.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 
@@ -46,6 +47,119 @@ static const struct option snapshot_rows[] = {
         .help = "every process of a service of the daemon"},
 };
 
+/* ---- push: the options of a target are also options of record, for its --push */
+
+#define TARGETED (COMMAND_PUSH | COMMAND_RECORD)
+#define URLS                                                                                               \
+	"pyroscope+http(s)://HOST[:PORT][/PATH], parca+http(s):// or otlp+http(s):// (datadog+http:// is " \
+	"gone)"
+#define MS UINT64_C(1000000)
+
+/* heaptap-push checks the rest of a URL. */
+static int set_url(struct options *options, const char *value)
+{
+	static const char *const schemes[] = {"pyroscope+http://", "pyroscope+https://", "parca+http://",
+	    "parca+https://", "otlp+http://", "otlp+https://"};
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		if (strncmp(value, schemes[i], strlen(schemes[i])) == 0 && value[strlen(schemes[i])]) {
+			options->push.url = value;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int set_label(struct options *options, const char *value)
+{
+	const char *equals = strchr(value, '=');
+
+	if (!equals || equals == value || !equals[1] || options->push.label_count == OPTION_LABELS_MAX)
+		return -EINVAL;
+	options->push.labels[options->push.label_count++] = value;
+	return 0;
+}
+
+static const struct option push_rows[] = {
+    OPTION_HEADING("to a server"),
+    {COMMAND_PUSH, '\0', "to", OPTION_SET, .set = set_url, .value = "URL", .allowed = URLS,
+        .help = "where to: pyroscope+http(s)://HOST:PORT[/PATH],\n"
+                "parca+http(s):// or, experimental,\n"
+                "otlp+http(s)://"},
+    {COMMAND_RECORD, '\0', "push", OPTION_SET, .set = set_url, .value = "URL", .allowed = URLS,
+        .help = "send snapshots and exit profiles to a server, too:\n"
+                "pyroscope+http(s)://HOST:PORT, parca+http(s)://,\n"
+                "otlp+http(s)://"},
+    {COMMAND_PUSH, '\0', "follow", OPTION_FLAG, OPTION_FIELD(push.follow),
+        .help = "send what comes into the folders, until stopped;\n"
+                "what cannot be sent waits on disk"},
+    {COMMAND_PUSH, '\0', "config", OPTION_TEXT, OPTION_FIELD(push.config), .value = "FILE",
+        .allowed = "the name of a file",
+        .help = "for --follow: targets from the sections\n"
+                "[push NAME], the folder from [daemon] store"},
+    {TARGETED, '\0', "token-file", OPTION_TEXT, OPTION_FIELD(push.token_file), .value = "FILE",
+        .allowed = "the name of a file with one line",
+        .help = "a token for the server (Authorization: Bearer), or\n"
+                "with --user the password"},
+    {TARGETED, '\0', "user", OPTION_TEXT, OPTION_FIELD(push.user), .value = "USER", .allowed = "a name",
+        .help = "user for the server (Authorization: Basic)"},
+    {TARGETED, '\0', "tenant", OPTION_TEXT, OPTION_FIELD(push.tenant), .value = "TENANT",
+        .allowed = "the name of a tenant", .help = "Pyroscope's tenant (X-Scope-OrgID)"},
+    {TARGETED, '\0', "ca-file", OPTION_TEXT, OPTION_FIELD(push.ca_file), .value = "FILE",
+        .allowed = "a file of certificates (PEM)", .help = "certificates to trust, instead of the system's"},
+    {TARGETED, '\0', "label", OPTION_SET, .set = set_label, .value = "K=V",
+        .allowed = "NAME=VALUE, both not empty, at most 12 times",
+        .help = "a label of the series at the server; repeatable"},
+    {COMMAND_PUSH, '\0', "types", OPTION_TEXT, OPTION_FIELD(push.types), .value = "LIST",
+        .allowed = "sample types separated by commas, for example inuse_space,inuse_objects",
+        .help = "only these sample types, for example\n"
+                "inuse_space,inuse_objects"},
+    {COMMAND_PUSH, '\0', "timeout", OPTION_TIME, OPTION_FIELD(push.timeout_ns), .least = MS,
+        .most = 3600000 * MS, .value = "TIME", .allowed = "1ms to 1h with the unit, for example 30s",
+        .help = "time to deliver one profile, default 30s; or, with\n"
+                "follow, for one request, default 10s"},
+    {COMMAND_PUSH, '\0', "dry-run", OPTION_FLAG, OPTION_FIELD(push.dry_run),
+        .help = "send nothing; print labels, sizes and what would\n"
+                "be cut to the server's limits"},
+    {COMMAND_PUSH, 'q', "quiet", OPTION_SET, .set = options_set_quiet,
+        .help = "report only what could not be sent"},
+    {COMMAND_PUSH, 'v', "verbose", OPTION_SET, .set = options_set_verbose,
+        .help = "report every profile, and every further attempt"},
+};
+
+/* ---- serve, and record --listen */
+
+#define ADDRESSES "ADDRESS:PORT such as 127.0.0.1:7337 or [::1]:7337, or unix:PATH, at most 8 times"
+
+/* heaptap-serve checks the address itself. */
+static int set_listen(struct options *options, const char *value)
+{
+	const char *colon = strrchr(value, ':');
+
+	if (!colon || !colon[1] || options->serve.listen_count == OPTION_LISTEN_MAX)
+		return -EINVAL;
+	options->serve.listen[options->serve.listen_count++] = value;
+	return 0;
+}
+
+static const struct option serve_rows[] = {
+    OPTION_HEADING("in a browser"),
+    {COMMAND_SERVE, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
+        .help = "where to listen: ADDRESS:PORT, default\n"
+                "127.0.0.1:7337, or unix:PATH; repeatable"},
+    {COMMAND_SERVE, '\0', "token-file", OPTION_TEXT, OPTION_FIELD(serve.token_file), .value = "FILE",
+        .allowed = "the name of a file with one line",
+        .help = "the token that clients must show (Authorization:\n"
+                "Bearer); needed where other machines can connect"},
+    {COMMAND_SERVE, 'q', "quiet", OPTION_SET, .set = options_set_quiet, .help = "no line at the start"},
+    {COMMAND_RECORD, '\0', "listen", OPTION_SET, .set = set_listen, .value = "ADDRESS", .allowed = ADDRESSES,
+        .common = COMMAND_RECORD,
+        .help = "show this session in a browser, and to pprof\n"
+                "and scrapers, at ADDRESS:PORT or unix:PATH"},
+};
+
+/* ---- daemon, enable and disable */
+
 static const struct option daemon_rows[] = {
     {COMMAND_DAEMON, '\0', "config", OPTION_TEXT, OPTION_FIELD(daemon.config), .value = "FILE",
         .allowed = "a file",
@@ -64,8 +178,45 @@ static const struct option daemon_rows[] = {
         .help = "report every process that is found, and why"},
 };
 
-/* Options that commands of several files have. */
-static const struct option rows[] = {
+#define ENABLING (COMMAND_ENABLE | COMMAND_DISABLE)
+
+static int set_root(struct options *options, const char *value)
+{
+	if (!*value)
+		return -EINVAL;
+	options->enable.root = value;
+	return 0;
+}
+
+static int set_library(struct options *options, const char *value)
+{
+	if (*value != '/' || strlen(value) >= PATH_MAX)
+		return -EINVAL;
+	options->enable.library = value;
+	return 0;
+}
+
+static const struct option enable_rows[] = {
+    {COMMAND_ENABLE, '\0', "now", OPTION_FLAG, OPTION_FIELD(enable.now),
+        .help = "remove the file `off` beside the control socket:\n"
+                "what disable --now has stopped goes on"},
+    {COMMAND_DISABLE, '\0', "now", OPTION_FLAG, OPTION_FIELD(enable.now),
+        .help = "make the file `off` beside the control socket: the\n"
+                "daemon stops sampling everything within a second"},
+    {ENABLING, '\0', "root", OPTION_SET, .set = set_root, .value = "DIR", .allowed = "a folder",
+        .help = "change the files below DIR, as for an image that\n"
+                "is being built; systemd is not told to reload"},
+    {ENABLING, '\0', "library", OPTION_SET, .set = set_library, .value = "PATH",
+        .allowed = "the absolute path of libheaptap.so; with --root as programs of the image see it",
+        .help = "the library to load; default: the library that\n"
+                "belongs to this heaptap, or, with --root, the one\n"
+                "that is installed in the image"},
+};
+
+/* ---- all of them */
+
+/* Options that several commands have. */
+static const struct option shared_rows[] = {
     OPTION_HEADING("help"),
     {COMMAND_DAEMON | COMMAND_STATUS | COMMAND_SNAPSHOT | COMMAND_DOCTOR | COMMAND_SERVE | COMMAND_ENABLE |
             COMMAND_DISABLE,
@@ -81,12 +232,19 @@ static const struct option rows[] = {
     {~0u, '\0', "version", OPTION_STOP, OPTION_FIELD(version), .help = "print heaptap's version"},
 };
 
-static const struct option_table options_snapshot = {snapshot_rows, ARRAY_COUNT(snapshot_rows)};
-static const struct option_table options_daemon = {daemon_rows, ARRAY_COUNT(daemon_rows)};
-static const struct option_table options_all = {rows, ARRAY_COUNT(rows)};
+#define TABLE(name) static const struct option_table options_##name = {name##_rows, ARRAY_COUNT(name##_rows)}
+
+TABLE(snapshot);
+TABLE(push);
+TABLE(serve);
+TABLE(daemon);
+TABLE(enable);
+TABLE(shared);
+
+#undef TABLE
 
 const struct option_table *const options_tables[] = {&options_record, &options_snapshot, &options_read,
-    &options_push, &options_serve, &options_daemon, &options_enable, &options_all, NULL};
+    &options_push, &options_serve, &options_daemon, &options_enable, &options_shared, NULL};
 
 void options_defaults(struct options *options)
 {

@@ -2,7 +2,7 @@
 /*
  * The command line, parsed: what a user asked for, checked and in units.
  *
- * Each option is a row of a file options_*.c (options_rows.h). Parser, help, error lines, completions and the
+ * Each option is a row of a table (options_rows.h). Parser, help, error lines, completions and the
  * manual page are made from these rows, so they always agree. Parsing is pure: it reads only the given words,
  * and never prints.
  */

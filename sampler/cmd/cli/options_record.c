@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of record, attach and adopt. Those of its --push are in options_push.c. */
+/* The options of record, attach and adopt. Those of its --push and --listen are in options.c. */
 #include "sampler/cmd/cli/options.h"
 
 #include "pprof/table/array.h"

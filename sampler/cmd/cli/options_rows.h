@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rows of all options, for the parser, completions and the manual page. The rows of a command are in
- * options_COMMAND.c; of the commands that read profiles in options_read.c; of snapshot, daemon and several
- * commands in options.c.
+ * The rows of all options, for the parser, help, manual pages and completions. The rows of record, attach and
+ * adopt are in options_record.c, those of the commands that read profiles in options_read.c, all others in
+ * options.c.
  */
 #ifndef SAMPLER_CMD_CLI_OPTIONS_ROWS_H
 #define SAMPLER_CMD_CLI_OPTIONS_ROWS_H
 
 #include "sampler/cmd/cli/option.h"
 
-extern const struct option_table options_record, options_read, options_push, options_serve, options_enable;
+extern const struct option_table options_record, options_read;
 
 /* All of them, record's first: for option_at() and help_command(). */
 extern const struct option_table *const options_tables[];
