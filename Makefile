@@ -121,7 +121,7 @@ $(O)/serve/endpoint.o: serve/openapi.json
 ask-commit:
 $(O)/commit: ask-commit
 	@mkdir -p $(O)
-	@.ci/commit >$@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	@commit=$$(.ci/commit); [ -e $@ ] && [ "$$commit" = "$$(cat $@)" ] || printf '%s' "$$commit" >$@
 $(O)/sampler/main.o: $(O)/commit
 $(O)/sampler/main.o: ALLFLAGS += -DHEAPTAP_COMMIT='"$(file <$(O)/commit)"'
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `heaptap completion bash|zsh|fish`: completions for shells, from the tables of commands and options. They call
- * `heaptap completion pids` for the processes that are profiled. `heaptap completion man` is for the build: see
- * help.h.
+ * `heaptap completion bash|zsh|fish`: completions for shells, from the tables of commands and options. They
+ * call `heaptap completion pids` for the processes that are profiled. `heaptap completion man` is for the
+ * build: see help.h.
  */
 #include "pprof/store/exit_code.h"
 #include "pprof/text/log_line.h"
