@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# timeout: 240
 # The manual pages are made from the tables of commands and options, installed, and shown by `heaptap help COMMAND`.
 
 pages=$HEAPTAP_BUILD/man
@@ -10,19 +11,20 @@ options_of() {
 
 # lacking FOLDER: what the pages in it lack, which are installed
 lacking() {
-  local command option page name
+  local command option page text common
   "$heaptap" completion bash >completion
+  common=$(tr -d '\\' <"$1/man1/heaptap.1")
   for command in $(command_names); do
     page=$(find "$1" -name "heaptap-$command.[18]")
     [ -s "$page" ] || { echo "no page of $command"; continue; }
-    grep -q "^.fBheaptap $command.fR " "$page" || echo "$page has no synopsis of $command"
+    text=$(tr -d '\\' <"$page")
+    [[ $text == *"fBheaptap $command"fR\ * ]] || echo "$page has no synopsis of $command"
     for option in $(options_of "$command"); do
-      name="fB${option//-/\\\\-}\\\\fR"
-      case $option in
-      --help | --help-all | --version) page=$1/man1/heaptap.1 ;;
-      esac
       # Behind an option that not all commands of a page take stand those that do.
-      grep -qE "$name([^(]*|.*[ (]$command[,)].*)\$" "$page" || echo "$page lacks $option of $command"
+      case $option in
+      --help | --help-all | --version) [[ $common == *fB"$option"fR* ]] || echo "heaptap.1 lacks $option of $command" ;;
+      *) [[ $text =~ fB"$option"fR([^\($'\n']*|[^$'\n']*[\ \(]"$command"[,\)][^$'\n']*)$'\n' ]] || echo "$page lacks $option of $command" ;;
+      esac
     done
   done
 }
