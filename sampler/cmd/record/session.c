@@ -5,10 +5,12 @@
 #include "sampler/books/process_life.h"
 #include "sampler/cmd/record/session_state.h"
 
+#include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/record/front_message.h"
+#include "sampler/core/heap_capture.h"
 #include "sampler/core/own_resources.h"
 #include "sampler/core/requests.h"
 #include "sampler/linux/epoll_set.h"
@@ -28,6 +30,41 @@
 #define ALIVE_NS (UINT64_C(1) * CLOCK_NS_PER_S) /* between two FRONT_MESSAGE_ALIVE */
 #define PROGRESS_NS \
 	(UINT64_C(2) * CLOCK_NS_PER_S) /* after COMMAND's end, until the progress is logged first */
+
+/* ---- the session's own load */
+
+enum session_load session_look_at_load(struct session_limits *limits, uint64_t now_ns)
+{
+	if (now_ns - limits->looked_ns < CLOCK_NS_PER_S)
+		return SESSION_LOAD_FINE;
+	uint64_t elapsed_ns = now_ns - limits->looked_ns, cpu = own_resources_cpu_ns(),
+	         used_ns = cpu - limits->cpu_ns;
+	bool first = limits->looked_ns == 0;
+	limits->looked_ns = now_ns;
+	limits->cpu_ns = cpu;
+	if (limits->rss_max_bytes && own_resources_rss_bytes() > limits->rss_max_bytes)
+		return SESSION_LOAD_MEMORY;
+	if (!first && limits->cpu_max_percent && used_ns > elapsed_ns / 100 * limits->cpu_max_percent)
+		return SESSION_LOAD_CPU;
+	return SESSION_LOAD_FINE;
+}
+
+/* Looks, and doubles the period of all program runs if a limit is exceeded. */
+static void limit_load(struct session_limits *limits, struct heap_capture *heap)
+{
+	const enum session_load verdict = session_look_at_load(limits, clock_now_ns());
+	char period[AMOUNT_BYTES];
+
+	if (verdict == SESSION_LOAD_FINE || heap->source.period_bytes >= PERIOD_BYTES_MAX)
+		return;
+	heap->source.period_bytes *= 2;
+	limits->raised++;
+	registry_set_period(&heap->registry, heap->source.period_bytes);
+	if (heap->verbosity > 0 || limits->raised == 1)
+		log_line("the sampler is above %s: the sampling period is doubled to %s",
+		    verdict == SESSION_LOAD_MEMORY ? "--max-rss" : "--max-cpu",
+		    amount_bytes((double)heap->source.period_bytes, period));
+}
 
 /* ---- COMMAND, the front, signals */
 
@@ -233,7 +270,7 @@ static uint64_t after_look(struct core *core)
 	const uint64_t end_ns = look_at_duration(s);
 
 	if (core->has_heap)
-		self_limits_apply(&s->limits, &core->heap);
+		limit_load(&s->limits, &core->heap);
 	if (s->stopping && !s->attachments_stopped) {
 		attachments_stop(s->attachments);
 		s->attachments_stopped = true;

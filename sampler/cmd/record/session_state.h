@@ -7,7 +7,6 @@
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/record/attachments.h"
 #include "sampler/cmd/record/end_summary.h"
-#include "sampler/cmd/record/self_limits.h"
 #include "sampler/core/control_folder.h"
 #include "sampler/core/core.h"
 #include "sampler/write/event_source.h"
@@ -17,6 +16,24 @@ struct session_socket {
 	char folder[CONTROL_FOLDER_BYTES];
 	int folder_fd; /* -1: no folder is open */
 	char name[32]; /* of the socket in the folder; "" if it is not bound */
+};
+
+/*
+ * --max-rss and --max-cpu: a session's limits on its own load. Once a second the sampler looks at its memory
+ * and CPU time. Above a limit the sampling period doubles, which halves the number of samples. Weights stay
+ * right, since every sample carries the period that it was drawn with. The period is never lowered again.
+ */
+struct session_limits {
+	uint64_t rss_max_bytes;   /* 0: no limit */
+	uint32_t cpu_max_percent; /* of one CPU; 0: no limit */
+	uint64_t looked_ns, cpu_ns;
+	uint64_t raised; /* times */
+};
+
+enum session_load {
+	SESSION_LOAD_FINE,
+	SESSION_LOAD_MEMORY, /* above the limit */
+	SESSION_LOAD_CPU,
 };
 
 struct session {
@@ -38,7 +55,7 @@ struct session {
 	uint64_t progress_ns; /* time after COMMAND's end at which the progress is logged next */
 	uint64_t alive_ns;    /* when the front was last told that the sampler works */
 	struct end_summary summary;
-	struct self_limits limits;
+	struct session_limits limits;
 	uint32_t terminations;           /* SIGTERMs to a session with a front */
 	uint64_t end_ns;                 /* when --duration is over; 0: it has not begun, or there is none */
 	struct attachments *attachments; /* of running processes; NULL: none */
@@ -57,6 +74,9 @@ void session_without_command(struct session *session, pid_t pid);
  * in both cases. */
 int session_open(struct session *session);
 void session_close(struct session *session);
+
+/* Looks at the sampler's load if a second has passed since the last look. now_ns: monotonic. */
+enum session_load session_look_at_load(struct session_limits *limits, uint64_t now_ns);
 
 /* ---- session_socket.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The guard over the sampler's own memory and CPU, which this process really uses. */
-#include "sampler/cmd/record/self_limits.h"
+#include "sampler/cmd/record/session_state.h"
 #include "sampler/core/own_resources.h"
 
 #include <fcntl.h>
@@ -31,22 +31,22 @@ static void resident_memory_is_what_was_touched(void **state)
 	memset(memory, 1, BYTES);
 	uint64_t after = own_resources_rss_bytes();
 	assert_true(before > 0 && after >= before + BYTES - BYTES / 8);
-	struct self_limits guard = {.rss_max_bytes = (before + after) / 2};
-	assert_int_equal(self_limits_look(&guard, 1 * SECOND_NS), SELF_LIMITS_MEMORY);
-	assert_int_equal(self_limits_look(&guard, 2 * SECOND_NS), SELF_LIMITS_MEMORY);
+	struct session_limits guard = {.rss_max_bytes = (before + after) / 2};
+	assert_int_equal(session_look_at_load(&guard, 1 * SECOND_NS), SESSION_LOAD_MEMORY);
+	assert_int_equal(session_look_at_load(&guard, 2 * SECOND_NS), SESSION_LOAD_MEMORY);
 	munmap(memory, BYTES);
-	assert_int_equal(self_limits_look(&guard, 3 * SECOND_NS), SELF_LIMITS_FINE);
+	assert_int_equal(session_look_at_load(&guard, 3 * SECOND_NS), SESSION_LOAD_FINE);
 }
 
 static void one_look_a_second(void **state)
 {
-	struct self_limits guard = {.rss_max_bytes = 1};
+	struct session_limits guard = {.rss_max_bytes = 1};
 
 	(void)state;
-	assert_int_equal(self_limits_look(&guard, 5 * SECOND_NS), SELF_LIMITS_MEMORY);
-	assert_int_equal(self_limits_look(&guard, 5 * SECOND_NS + 1), SELF_LIMITS_FINE);
-	assert_int_equal(self_limits_look(&guard, 6 * SECOND_NS - 1), SELF_LIMITS_FINE);
-	assert_int_equal(self_limits_look(&guard, 6 * SECOND_NS), SELF_LIMITS_MEMORY);
+	assert_int_equal(session_look_at_load(&guard, 5 * SECOND_NS), SESSION_LOAD_MEMORY);
+	assert_int_equal(session_look_at_load(&guard, 5 * SECOND_NS + 1), SESSION_LOAD_FINE);
+	assert_int_equal(session_look_at_load(&guard, 6 * SECOND_NS - 1), SESSION_LOAD_FINE);
+	assert_int_equal(session_look_at_load(&guard, 6 * SECOND_NS), SESSION_LOAD_MEMORY);
 }
 
 static uint64_t cpu_ns(int whose)
@@ -68,31 +68,31 @@ static void burn(uint64_t ns)
 /* Of the seconds that the guard is told have passed: 120 ms of CPU are 12 % of one, and 6 % of two. */
 static void cpu_beyond_the_limit(void **state)
 {
-	struct self_limits guard = {.cpu_max_percent = 10};
+	struct session_limits guard = {.cpu_max_percent = 10};
 
 	(void)state;
 	burn(120000000);
 	/* what was used before the first look is nobody's */
-	assert_int_equal(self_limits_look(&guard, 1 * SECOND_NS), SELF_LIMITS_FINE);
+	assert_int_equal(session_look_at_load(&guard, 1 * SECOND_NS), SESSION_LOAD_FINE);
 	burn(120000000);
-	assert_int_equal(self_limits_look(&guard, 2 * SECOND_NS), SELF_LIMITS_CPU);
-	assert_int_equal(self_limits_look(&guard, 3 * SECOND_NS), SELF_LIMITS_FINE);
+	assert_int_equal(session_look_at_load(&guard, 2 * SECOND_NS), SESSION_LOAD_CPU);
+	assert_int_equal(session_look_at_load(&guard, 3 * SECOND_NS), SESSION_LOAD_FINE);
 	burn(120000000);
-	assert_int_equal(self_limits_look(&guard, 5 * SECOND_NS), SELF_LIMITS_FINE);
-	struct self_limits unlimited = {0};
-	assert_int_equal(self_limits_look(&unlimited, 1 * SECOND_NS), SELF_LIMITS_FINE);
+	assert_int_equal(session_look_at_load(&guard, 5 * SECOND_NS), SESSION_LOAD_FINE);
+	struct session_limits unlimited = {0};
+	assert_int_equal(session_look_at_load(&unlimited, 1 * SECOND_NS), SESSION_LOAD_FINE);
 	burn(20000000);
-	assert_int_equal(self_limits_look(&unlimited, 1 * SECOND_NS + SECOND_NS), SELF_LIMITS_FINE);
+	assert_int_equal(session_look_at_load(&unlimited, 1 * SECOND_NS + SECOND_NS), SESSION_LOAD_FINE);
 }
 
 /* No period makes them cheaper; whoever asks what heaptap takes is told of them. */
 static void the_writers_children_are_not_the_periods_fault(void **state)
 {
-	struct self_limits guard = {.cpu_max_percent = 10};
+	struct session_limits guard = {.cpu_max_percent = 10};
 	int status;
 
 	(void)state;
-	assert_int_equal(self_limits_look(&guard, 100 * SECOND_NS), SELF_LIMITS_FINE);
+	assert_int_equal(session_look_at_load(&guard, 100 * SECOND_NS), SESSION_LOAD_FINE);
 	const uint64_t before_ns = own_resources_cpu_with_children_ns();
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -101,7 +101,7 @@ static void the_writers_children_are_not_the_periods_fault(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
-	assert_int_equal(self_limits_look(&guard, 101 * SECOND_NS), SELF_LIMITS_FINE);
+	assert_int_equal(session_look_at_load(&guard, 101 * SECOND_NS), SESSION_LOAD_FINE);
 	assert_true(own_resources_cpu_with_children_ns() - before_ns >= 150000000);
 }
 
