@@ -4,7 +4,6 @@
 #include "pprof/table/index.h"
 #include "pprof/text/clock.h"
 #include "sampler/intake/target_plan.h"
-#include "sampler/linux/exit_status.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/unwind/jit_rows.h"
@@ -54,7 +53,7 @@ void target_close(struct target *target, enum target_end end, int status)
 	target->closed = true;
 	target->end = end;
 	target->status = status;
-	if (end == TARGET_GONE && exit_status_read(target->pidfd, target->pid, &target->status) == 0)
+	if (end == TARGET_GONE && pidfd_exit_status(target->pidfd, target->pid, &target->status) == 0)
 		target->end = TARGET_EXITED;
 }
 

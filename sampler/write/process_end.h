@@ -4,7 +4,7 @@
 #define SAMPLER_WRITE_PROCESS_END_H
 
 #include "sampler/intake/target.h"
-#include "sampler/linux/exit_status.h"
+#include "sampler/linux/pidfd.h"
 
 #include <stddef.h>
 

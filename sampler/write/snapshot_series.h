@@ -12,7 +12,7 @@
 #include "pprof/analysis/trend.h"
 #include "pprof/text/throttle.h"
 #include "sampler/intake/region.h"
-#include "sampler/linux/exit_status.h"
+#include "sampler/linux/pidfd.h"
 #include "sampler/write/interval.h"
 #include "sampler/write/resident_watch.h"
 #include "sampler/write/threshold_watch.h"

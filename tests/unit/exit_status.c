@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/linux/exit_status.h"
+#include "sampler/linux/pidfd.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -97,16 +97,16 @@ static void status_of_a_zombie_and_after(void **state)
 
 		assert_true(pidfd >= 0);
 		wait_until_ended(pid);
-		assert_int_equal(exit_status_read(pidfd, pid, &status), 0);
+		assert_int_equal(pidfd_exit_status(pidfd, pid, &status), 0);
 		assert_int_equal(waitpid(pid, &reaped, 0), pid);
 		assert_int_equal(status, reaped);
 		/* Linux 6.15 remembers; others say that they do not know. */
 		status = -1;
-		if (exit_status_read(pidfd, pid, &status) == 0)
+		if (pidfd_exit_status(pidfd, pid, &status) == 0)
 			assert_int_equal(status, reaped);
 		close(pidfd);
 	}
-	assert_int_equal(exit_status_read(-1, 1, &status), -ENODATA);
+	assert_int_equal(pidfd_exit_status(-1, 1, &status), -ENODATA);
 }
 
 static void a_living_process_has_none(void **state)
@@ -115,7 +115,7 @@ static void a_living_process_has_none(void **state)
 
 	(void)state;
 	assert_true(pidfd >= 0);
-	assert_int_equal(exit_status_read(pidfd, getpid(), &status), -ENODATA);
+	assert_int_equal(pidfd_exit_status(pidfd, getpid(), &status), -ENODATA);
 	close(pidfd);
 }
 

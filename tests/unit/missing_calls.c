@@ -11,7 +11,6 @@
 
 #include "sampler/cmd/enable/root_folder.h"
 #include "sampler/core/descriptors.h"
-#include "sampler/linux/exit_status.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/regular_file.h"
@@ -135,15 +134,15 @@ static int processes_are_known_by_their_folder(void)
 	CHECK(epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0 && errno == EPERM);
 	wait_for_state(pid, 'Z');
 	CHECK(state_of(pid) == 'Z' && !pidfd_has_ended(fd) && pidfd_holds_pid(fd));
-	CHECK(exit_status_read(-1, pid, &status) == -ENODATA);
+	CHECK(pidfd_exit_status(-1, pid, &status) == -ENODATA);
 	CHECK(kill(pid, SIGKILL) == 0);
 	siginfo_t info;
 	CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
 	CHECK(pidfd_has_ended(fd) && pidfd_holds_pid(fd));
-	CHECK(exit_status_read(fd, pid, &status) == 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	CHECK(pidfd_exit_status(fd, pid, &status) == 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(pidfd_has_ended(fd) && !pidfd_holds_pid(fd));
-	CHECK(exit_status_read(fd, pid, &status) == -ENODATA);
+	CHECK(pidfd_exit_status(fd, pid, &status) == -ENODATA);
 	CHECK(pidfd_open_process(pid) == -ESRCH);
 	close(fd);
 	return 0;

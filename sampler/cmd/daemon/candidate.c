@@ -12,7 +12,7 @@
 #include "sampler/intake/region_offer.h"
 #include "sampler/intake/target_plan.h"
 #include "sampler/linux/epoll_set.h"
-#include "sampler/linux/exit_status.h"
+#include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
 
@@ -359,8 +359,8 @@ static void note_end(struct daemon *d, const struct process_entry *entry)
 {
 	int status;
 
-	if (exit_status_read(entry->pidfd, entry->pid, &status) != 0 || !WIFSIGNALED(status) || !entry->exe ||
-	    has_executed(d, entry))
+	if (pidfd_exit_status(entry->pidfd, entry->pid, &status) != 0 || !WIFSIGNALED(status) ||
+	    !entry->exe || has_executed(d, entry))
 		return;
 	const struct crash_guard_death death = {
 	    .exe = entry->exe,
