@@ -10,7 +10,6 @@
 #include "push/command_line.h"
 #include "push/number_set.h"
 #include "push/target_queue.h"
-#include "push/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>

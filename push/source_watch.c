@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "push/watch.h"
+/* The part of a source that watches folders. */
+#include "push/source.h"
 
 #include "pprof/analysis/stack_key.h"
 #include "pprof/table/array.h"
