@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request's headers say of the client that sends it, and whether this client may ask.
+ * What a request's headers say of the client that sends it, and whether this client may ask. And the
+ * connections of all clients.
  *
  * Against DNS rebinding: a foreign page can let its own name lead to 127.0.0.1, and then reads, in the
  * browser of somebody who looks at that page, what listens there. Such requests have the page's name in Host.
@@ -10,16 +11,22 @@
 #ifndef SERVE_CLIENT_H
 #define SERVE_CLIENT_H
 
-#include "serve/connection_set.h"
 #include "serve/listen_address.h"
 #include "serve/route.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
 struct MHD_Connection;
 
 enum { TOKEN_BYTES_MIN = 16, TOKEN_BYTES_MAX = 512 };
+
+/* Tells clients apart: by their address, or the user at the other end of a unix socket. */
+struct client_key {
+	uint64_t family, number;
+};
 
 /* What clients must show (RFC 6750, "Authorization: Bearer TOKEN"). */
 struct token {
@@ -86,5 +93,55 @@ int client_token_parse(struct token *token, const char *text, size_t length);
 /* Pure: does the value of an Authorization header (NULL if there is none) show the token? The time that this
  * takes depends on the length of the value and on nothing else. */
 bool client_token_is_shown(const struct token *token, const char *authorization);
+
+/*
+ * ---- the connections at one address that we listen on
+ *
+ * The set knows the client of each connection, and chooses the connection to close when there are too many.
+ * So no client can keep others out, neither by many connections nor by slow ones.
+ */
+
+enum {
+	/* If the client with most connections has fewer than this without a whole request, one of its other
+	 * connections is closed instead. */
+	CONNECTION_SET_READING_MIN = 32,
+};
+
+enum connection_set_state {
+	CONNECTION_SET_READING, /* its client has not sent a whole request */
+	CONNECTION_SET_SENDING, /* its client reads an answer */
+	CONNECTION_SET_WORKING, /* its client waits for an answer */
+};
+
+struct connection_set_member {
+	struct connection_set_member *next, **link; /* link NULL: in no set */
+	struct connection_set_client *client;
+	struct client_key name; /* of the client */
+	enum connection_set_state state;
+	uint64_t since_ns; /* in that state */
+};
+
+struct connection_set {
+	struct connection_set_member *first;
+	size_t count;
+};
+
+/* Adds a connection, in the state READING. address: the client's. If it is NULL or that of a unix socket, the
+ * user at the other end of fd is the client. For IPv6 the first 64 bits of the address are the client. 0 or
+ * -ENOMEM. */
+int connection_set_add(struct connection_set *set, struct connection_set_member *member,
+    const struct sockaddr *address, int fd, uint64_t now_ns);
+
+/* Does nothing if the member is in no set. */
+void connection_set_remove(struct connection_set *set, struct connection_set_member *member);
+
+/*
+ * Chooses the connection to close, of the client with most connections (of all such clients, if several have
+ * as many). It is the connection that has been without a whole request for longest. If only few are without
+ * one, it is the connection that has taken longest to read its answer, or else to wait for it. `newest` is
+ * never chosen. NULL: there is no other.
+ */
+struct connection_set_member *connection_set_choose(
+    const struct connection_set *set, const struct connection_set_member *newest);
 
 #endif

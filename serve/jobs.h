@@ -10,7 +10,7 @@
 #ifndef SERVE_JOBS_H
 #define SERVE_JOBS_H
 
-#include "serve/connection_set.h"
+#include "serve/client.h"
 
 #include <stdbool.h>
 

@@ -5,7 +5,6 @@
 
 #include "serve/client.h"
 #include "serve/command_line.h"
-#include "serve/connection_set.h"
 #include "serve/listen_address.h"
 #include "serve/request.h"
 
@@ -61,7 +60,7 @@ void web_loop_remove(int epoll_fd, struct event_source *source);
  *
  * A client has READ_MS to send a whole request. Then the connection is closed, even if the client goes on
  * writing slowly. The client must read an answer at SEND_BYTES_PER_S or faster. If there are too many
- * connections, one is closed for each new one (connection_set.h).
+ * connections, one is closed for each new one (client.h).
  */
 enum {
 	CONNECTION_READ_MS = 30000,

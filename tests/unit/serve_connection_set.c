@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which connection gives way where there are too many. */
-#include "serve/connection_set.h"
+#include "serve/client.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
