@@ -14,28 +14,54 @@
 #include <unistd.h>
 #include <linux/memfd.h>
 
-/* A file beyond RLIMIT_FSIZE would end the program with SIGXFSZ. */
-static int open_memfd(uint64_t bytes)
+static int open_memfd(const char *name, uint64_t bytes)
 {
-	if (!session_affordable(RLIMIT_FSIZE, bytes))
-		return -1;
-	int fd = (int)syscall(SYS_memfd_create, "heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0 || syscall(SYS_ftruncate, fd, bytes) == 0)
 		return fd;
 	raw_file_close(fd);
 	return -1;
 }
 
-/* The beginning of a file that has room for more segments. NULL if there can be no file. */
-static void *map_file(struct region_offsets *offsets, uint64_t bytes)
+/* The buffers' file, in its place in the region. */
+static bool map_buffers(unsigned char *region, const struct region_offsets *offsets)
+{
+	const uint64_t bytes = region_buffers_bytes(offsets);
+	const int fd = open_memfd("heaptap-buffers", bytes);
+
+	if (fd < 0)
+		return false;
+	const bool mapped = memory_replace(region + offsets->buffers, bytes, fd);
+	raw_file_close(fd);
+	return mapped;
+}
+
+/* The beginning of a file that has room for more segments. NULL if there can be no file. A file beyond
+ * RLIMIT_FSIZE would end the program with SIGXFSZ. */
+static void *map_files(struct region_offsets *offsets, uint64_t bytes)
 {
 	region_lay_out(offsets, REGION_OFFER_SEGMENTS, REGION_OFFER_LARGE_BUFFERS);
-	const int fd = open_memfd(offsets->end);
+	const int fd =
+	    session_affordable(RLIMIT_FSIZE, offsets->end) ? open_memfd("heaptap", offsets->end) : -1;
 	if (fd < 0)
 		return NULL;
 	void *start = memory_map(bytes, MAP_SHARED | MAP_NORESERVE, fd);
 	raw_file_close(fd);
-	return start;
+	if (!start || map_buffers(start, offsets))
+		return start;
+	memory_unmap(start, bytes);
+	return NULL;
+}
+
+/* Takes two calls of mmap, but has no name in /proc/PID/maps, and no seals. */
+static void *map_anonymous(const struct region_offsets *offsets)
+{
+	unsigned char *start = memory_map(offsets->end, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+
+	if (!start || memory_cover(start + offsets->buffers, region_buffers_bytes(offsets)))
+		return start;
+	memory_unmap(start, offsets->end);
+	return NULL;
 }
 
 struct region_header *offer_region(bool strict)
@@ -47,12 +73,11 @@ struct region_header *offer_region(bool strict)
 	const uint64_t bytes = offsets.end;
 	if (overcommit_is_strict(OVERCOMMIT_PATH) || !session_affordable(RLIMIT_AS, bytes))
 		return NULL;
-	struct region_header *header = strict ? NULL : map_file(&offsets, bytes);
+	struct region_header *header = strict ? NULL : map_files(&offsets, bytes);
 	if (!header) {
-		/* takes one mmap, but has no name in /proc/PID/maps, and no seals */
-		header = memory_map(bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 		segments = REGION_START_SEGMENTS_LEAST;
 		region_lay_out(&offsets, segments, REGION_OFFER_LARGE_BUFFERS);
+		header = map_anonymous(&offsets);
 	}
 	if (!header)
 		return NULL;

@@ -21,7 +21,7 @@ bool place_drop_buffers(void)
 	const struct region_offsets *offsets = &place_view.region.offsets;
 
 	place_view.cut_off = true;
-	if (memory_cover(place_part(offsets->buffers), offsets->frees - offsets->buffers))
+	if (memory_cover(place_part(offsets->buffers), region_buffers_bytes(offsets)))
 		return true;
 	atomic_fetch_add(&place_view.header->not_cut_off, 1);
 	return false;

@@ -4,7 +4,7 @@
  * It was executed by another user than the sampler's (a server that drops root and then executes its
  * workers; setpriv, gosu), with fewer capabilities (heaptap has some by setcap or from a unit), or in a
  * user namespace of its own (unshare, rootless containers). It connects to an abstract socket, sends the
- * session's cookie, and receives the region's descriptor. Anybody may bind the name when the sampler has
+ * session's cookie, and receives the region's descriptors. Anybody may bind the name when the sampler has
  * ended, so the other side must be root or our own user, and so must be the owner of the region, which the
  * caller asks.
  *
@@ -22,11 +22,16 @@ enum {
 	REGION_SOCKET_WAIT_MS = 200,
 };
 
-/* A descriptor of a region (the caller closes it), or -1. pool_path: as in REGION_ENV. */
-int region_socket_ask(const char *pool_path, uint64_t cookie);
+/* The descriptors of a region's two files (proto/region.h), for the caller to close; -1: none. */
+struct region_files {
+	int fd, buffers_fd;
+};
+
+/* pool_path: as in REGION_ENV. Both descriptors, or none. */
+struct region_files region_socket_ask(const char *pool_path, uint64_t cookie);
 
 /* Likewise, from a socket in the file system (a process that is attached to, see proto/region.h). Nothing is
  * sent: the other side knows the process from the kernel. */
-int region_socket_receive(const char *path);
+struct region_files region_socket_receive(const char *path);
 
 #endif

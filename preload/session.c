@@ -7,6 +7,7 @@
 #include "preload/owned_file.h"
 #include "preload/raw_file.h"
 #include "preload/region_socket.h"
+#include "proto/attach_request.h"
 #include "proto/region_layout.h"
 #include "proto/region_pool.h"
 
@@ -107,7 +108,8 @@ static bool read_ticket(int folder, const struct region_pool_page *pool, struct 
 	ssize_t got = raw_file_read(fd, ticket, sizeof(*ticket));
 	raw_file_close(fd);
 	return got == (ssize_t)sizeof(*ticket) && ticket->cookie == pool->cookie &&
-	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path));
+	    memchr(ticket->region_path, '\0', sizeof(ticket->region_path)) &&
+	    memchr(ticket->buffers_path, '\0', sizeof(ticket->buffers_path));
 }
 
 /* There is no spare region: too many programs have started at once, or the sampler is stopped. The program
@@ -189,18 +191,41 @@ static void decline(int fd, uint32_t pid, enum region_declined reason)
 	memory_unmap(header, REGION_PAGE_BYTES);
 }
 
-/* Maps a region whose header has been checked; closes the descriptor. */
-static struct region_header *map_region(int fd, const struct region_header *head, uint32_t pid)
+static const struct region_files none = {-1, -1};
+
+static void close_files(const struct region_files *files)
+{
+	if (files->fd >= 0)
+		raw_file_close(files->fd);
+	if (files->buffers_fd >= 0)
+		raw_file_close(files->buffers_fd);
+}
+
+/* Puts the buffers in their place in the mapping of the region's own file. */
+static bool map_buffers(void *region, const struct region_offsets *offsets, int buffers_fd)
+{
+	unsigned char *place = (unsigned char *)region + offsets->buffers;
+
+	return memory_replace(place, region_buffers_bytes(offsets), buffers_fd);
+}
+
+/* Maps a region whose header has been checked; closes the descriptors. */
+static struct region_header *map_region(
+    const struct region_files *files, const struct region_header *head, uint32_t pid)
 {
 	struct region_header *header = NULL;
 	const uint64_t bytes = region_start_bytes(head);
 	const bool strict = overcommit_is_strict(OVERCOMMIT_PATH);
 
 	if (!strict && session_affordable(RLIMIT_AS, bytes))
-		header = memory_map(bytes, MAP_SHARED, fd);
+		header = memory_map(bytes, MAP_SHARED, files->fd);
+	if (header && !map_buffers(header, &head->offsets, files->buffers_fd)) {
+		memory_unmap(header, bytes);
+		header = NULL;
+	}
 	if (!header)
-		decline(fd, pid, strict ? REGION_DECLINED_OVERCOMMIT : REGION_DECLINED_NO_MEMORY);
-	raw_file_close(fd);
+		decline(files->fd, pid, strict ? REGION_DECLINED_OVERCOMMIT : REGION_DECLINED_NO_MEMORY);
+	close_files(files);
 	return header;
 }
 
@@ -213,28 +238,48 @@ static bool has_size_sealed(int fd, bool filtered)
 	return seals >= 0 && (seals & size) == size;
 }
 
-/* Of a file of root's or ours: the descriptor if it is a region, else it is closed. */
-static int check_region(int fd, uint64_t bytes, bool filtered, struct region_header *head)
+/* The sizes of both files. */
+struct sizes {
+	uint64_t bytes, buffers_bytes;
+};
+
+/* Of files of root's or ours: the descriptors if they are a region's, else they are closed. */
+static struct region_files check_region(
+    struct region_files files, const struct sizes *sizes, bool filtered, struct region_header *head)
 {
-	if (fd < 0)
-		return -1;
-	if (raw_file_read_at(fd, head, sizeof(*head), 0) == (ssize_t)sizeof(*head) &&
-	    region_is_whole(head, bytes) && has_size_sealed(fd, filtered || head->filtered == 1))
-		return fd;
-	raw_file_close(fd);
-	return -1;
+	if (files.fd >= 0 && files.buffers_fd >= 0 &&
+	    raw_file_read_at(files.fd, head, sizeof(*head), 0) == (ssize_t)sizeof(*head) &&
+	    region_is_whole(head, sizes->bytes) &&
+	    sizes->buffers_bytes == region_buffers_bytes(&head->offsets) &&
+	    has_size_sealed(files.fd, filtered || head->filtered == 1) &&
+	    has_size_sealed(files.buffers_fd, filtered || head->filtered == 1))
+		return files;
+	close_files(&files);
+	return none;
 }
 
-/* One that came by a socket. */
-static int check_received(int fd, enum owned_file_others others, struct region_header *head)
+/* Of files that came by a socket. */
+static struct region_files check_received(
+    struct region_files files, enum owned_file_others others, struct region_header *head)
 {
-	uint64_t bytes = 0;
+	struct sizes sizes;
 
-	if (fd >= 0 && !owned_file_check(fd, others, &bytes)) {
-		raw_file_close(fd);
-		fd = -1;
-	}
-	return check_region(fd, bytes, false, head);
+	if (files.fd >= 0 && owned_file_check(files.fd, others, &sizes.bytes) &&
+	    owned_file_check(files.buffers_fd, others, &sizes.buffers_bytes))
+		return check_region(files, &sizes, false, head);
+	close_files(&files);
+	return none;
+}
+
+/* folder: that of the process that has both open. */
+static struct region_files open_files(int folder, const char *path, const char *buffers_path,
+    enum owned_file_others others, struct sizes *sizes)
+{
+	return (struct region_files){
+	    .fd = owned_file_open(folder, path, S_IFREG, O_RDWR, others, &sizes->bytes),
+	    .buffers_fd =
+	        owned_file_open(folder, buffers_path, S_IFREG, O_RDWR, others, &sizes->buffers_bytes),
+	};
 }
 
 /*
@@ -242,70 +287,75 @@ static int check_received(int fd, enum owned_file_others others, struct region_h
  * number there can have made such a file. The path comes from the sampler, or is beside that of our own code,
  * which came the same way: whoever can exchange one can exchange the other.
  */
-static int open_attached(const char *path, struct region_header *head)
+static struct region_files open_attached(const char *path, struct region_header *head)
 {
-	uint64_t bytes = 0;
+	static const char beside[] = "/proc/0/fd/" ATTACH_BUFFERS_FD_NAME; /* in the same folder */
+	struct sizes sizes = {0};
 	const int folder = owned_file_folder(path);
 
 	if (folder < 0)
 		return check_received(region_socket_receive(path), OWNED_FILE_UNNUMBERED, head);
-	const int fd = owned_file_open(folder, path, S_IFREG, O_RDWR, OWNED_FILE_UNNUMBERED, &bytes);
+	const struct region_files files = open_files(folder, path, beside, OWNED_FILE_UNNUMBERED, &sizes);
 	raw_file_close(folder);
-	return check_region(fd, bytes, false, head);
+	return check_region(files, &sizes, false, head);
 }
 
 struct region_header *session_region_at(const char *path, void *over, uint64_t over_bytes)
 {
 	struct region_header head;
-	const int fd = open_attached(path, &head);
+	const struct region_files files = open_attached(path, &head);
 
-	if (fd < 0)
+	if (files.fd < 0)
 		return NULL;
 	if (!over || region_start_bytes(&head) != over_bytes || overcommit_is_strict(OVERCOMMIT_PATH))
-		return map_region(fd, &head, 0);
-	bool replaced = memory_replace(over, over_bytes, fd);
-	raw_file_close(fd);
+		return map_region(&files, &head, 0);
+	bool replaced = memory_replace(over, over_bytes, files.fd);
+	if (replaced && !map_buffers(over, &head.offsets, files.buffers_fd)) {
+		(void)memory_cover(over, over_bytes);
+		replaced = false;
+	}
+	close_files(&files);
 	return replaced ? over : NULL;
 }
 
 /* If a ticket is read but the region is not used, the sampler counts that: no program run becomes ready. */
-static int open_by_ticket(
+static struct region_files open_by_ticket(
     int folder, const struct region_pool_page *pool, bool filtered, struct region_header *head)
 {
 	struct ticket ticket;
-	uint64_t bytes = 0;
+	struct sizes sizes = {0};
 
 	if (!read_ticket(folder, pool, &ticket)) {
 		count_unserved(folder, pool);
-		return -1;
+		return none;
 	}
-	const int fd =
-	    owned_file_open(folder, ticket.region_path, S_IFREG, O_RDWR, OWNED_FILE_NO_OTHERS, &bytes);
-	return check_region(fd, bytes, filtered, head);
+	const struct region_files files =
+	    open_files(folder, ticket.region_path, ticket.buffers_path, OWNED_FILE_NO_OTHERS, &sizes);
+	return check_region(files, &sizes, filtered, head);
 }
 
 /* By the socket if the program run may not open the descriptors of the sampler. Returns the region's
- * descriptor and the first bytes, or -1. */
-static int open_region(bool filtered, struct region_header *head, bool *found)
+ * descriptors and its first bytes, or none. */
+static struct region_files open_region(bool filtered, struct region_header *head, bool *found)
 {
 	char path[64];
 	uint64_t cookie;
 	struct region_pool_page pool;
-	int fd = -1;
+	struct region_files files = none;
 	const char *value = is_preloaded_by_environment() ? find_env(REGION_ENV) : NULL;
 
 	*found = false;
 	if (!value || !parse_env(value, path, sizeof(path), &cookie))
-		return -1;
+		return none;
 	const int folder = owned_file_folder(path);
 	if (folder >= 0) {
 		*found = read_pool_page(folder, path, cookie, &pool);
 		if (*found)
-			fd = open_by_ticket(folder, &pool, filtered, head);
+			files = open_by_ticket(folder, &pool, filtered, head);
 		raw_file_close(folder);
 	}
 	return *found || filtered
-	    ? fd
+	    ? files
 	    : check_received(region_socket_ask(path, cookie), OWNED_FILE_NO_OTHERS, head);
 }
 
@@ -330,19 +380,19 @@ bool session_forbidden(void)
 struct region_header *session_region(bool filtered, bool *found)
 {
 	struct region_header head;
-	const int fd = open_region(filtered, &head, found);
+	const struct region_files files = open_region(filtered, &head, found);
 
-	return fd < 0 ? NULL : map_region(fd, &head, filtered ? 0 : (uint32_t)getpid());
+	return files.fd < 0 ? NULL : map_region(&files, &head, filtered ? 0 : (uint32_t)getpid());
 }
 
 void session_refuse(bool filtered, enum region_declined reason)
 {
 	struct region_header head;
 	bool found;
-	const int fd = open_region(filtered, &head, &found);
+	const struct region_files files = open_region(filtered, &head, &found);
 
-	if (fd < 0)
+	if (files.fd < 0)
 		return;
-	decline(fd, filtered ? 0 : (uint32_t)getpid(), reason);
-	raw_file_close(fd);
+	decline(files.fd, filtered ? 0 : (uint32_t)getpid(), reason);
+	close_files(&files);
 }

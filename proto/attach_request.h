@@ -2,9 +2,9 @@
 /*
  * How the attach library (libheaptap-attach.so) learns of its region. A process that has no library yet opens
  * it as a descriptor of the holder, /proc/PID/fd/4, or as a file in a folder that is made for that: the
- * library finds that name in the loader's list, and its region beside it, which is /proc/PID/fd/5, or comes
- * from a socket in the folder. To a process that has the library the sampler writes this into the library's
- * data.
+ * library finds that name in the loader's list, and its region beside it: the two files of the region are
+ * /proc/PID/fd/5 and /proc/PID/fd/6, or come from a socket in the folder. To a process that has the library
+ * the sampler writes this into the library's data.
  */
 #ifndef PROTO_ATTACH_REQUEST_H
 #define PROTO_ATTACH_REQUEST_H
@@ -17,9 +17,10 @@
 #define DETACH_SYMBOL          "heaptap_detach" /* void (void): the reverse */
 #define ATTACH_LIBRARY_FD_NAME "4"
 #define ATTACH_REGION_FD_NAME  "5"
+#define ATTACH_BUFFERS_FD_NAME "6"
 #define ATTACH_LIBRARY_FILE    "libheaptap-attach.so"
 #define ATTACH_REGION_FILE     "region"
-enum { ATTACH_LIBRARY_FD = 4, ATTACH_REGION_FD = 5 };
+enum { ATTACH_LIBRARY_FD = 4, ATTACH_REGION_FD = 5, ATTACH_BUFFERS_FD = 6 };
 struct attach_request {
 	uint64_t magic;
 	uint32_t abi;         /* REGION_ABI; 0: another copy of the library is in use */

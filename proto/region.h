@@ -2,7 +2,8 @@
 /*
  * The shared memory between one program run and the sampler.
  *
- * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults.
+ * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults; and
+ * a second memfd, which has the buffers (see "Dropping privileges").
  * A program run claims the region, maps it in the library's constructor, and never unmaps it. Forked
  * children inherit the mapping, and each claims a place in it. So no process needs a system call after its
  * start.
@@ -10,7 +11,7 @@
  *   pool (read-only memfd, one per session)      proves to a run that this is the right session
  *   tickets (pipe, one per session)               one struct ticket per spare region; reading one claims it
  *   ledger (memfd, one per session)               where a run that found no ticket counts itself
- *   region (memfd, one per executed run):
+ *   region (two memfds, each one per executed run):
  *
  *     +--------+---------+---------+--------+---------+-------+---------+-------+-----------+----------+
  *     | header | places  | modules | owners | buffers | frees | dropped | walk  | stack log | segments |
@@ -28,11 +29,11 @@
  * needs. Later a program run may map the segments once more, all of them (preload/place.h).
  *
  * A program run without a session makes its region itself and offers it: REGION_OFFERED, mode off, only
- * the header touched, the descriptor closed. A daemon that wants the process finds the mapping, opens it
- * through /proc/PID/map_files, seals it, fills in the sampler's part of the header, and sets the mode.
- * Each process of the program run sees the mode when its next interval ends, and takes a place. The file
- * is a memfd called "heaptap". Where a seccomp filter or RLIMIT_FSIZE may forbid a memfd, the offer is
- * anonymous shared memory ("/dev/zero (deleted)"): nobody can have a descriptor of that.
+ * the header touched, the descriptors closed. A daemon that wants the process finds the mappings, opens them
+ * through /proc/PID/map_files, seals them, fills in the sampler's part of the header, and sets the mode.
+ * Each process of the program run sees the mode when its next interval ends, and takes a place. The files
+ * are memfds called "heaptap" and "heaptap-buffers". Where a seccomp filter or RLIMIT_FSIZE may forbid a
+ * memfd, the offer is anonymous shared memory ("/dev/zero (deleted)"): nobody can have a descriptor of that.
  *
  * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes
  * the live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was
@@ -43,7 +44,10 @@
  *
  * Dropping privileges. The stacks in the buffers are those of every process of the program run. A forked
  * child that changes its user id maps zeroes over the buffers, so a worker cannot read its master's
- * stacks. From then on the child copies its stacks into dropped_buffers, where only such children write.
+ * stacks. Any mapping of a file leads to the rest of the file (mremap, remap_file_pages). So the buffers are
+ * a file of their own, which is mapped over the buffers' place in the region, and nowhere else; in the
+ * region's own file that place stays a hole. No process of the run keeps a descriptor of either file.
+ * From then on the child copies its stacks into dropped_buffers, where only such children write.
  * There are few of these buffers. A stack that finds none is lost (REGION_LOSS_USER_CHANGED), unless the
  * kernel dumps it or the hook walks it.
  *
@@ -68,7 +72,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define REGION_ABI   24u
+#define REGION_ABI   25u
 #define REGION_MAGIC 0x7061747061656831ull /* "1heaptap" */
 
 enum {
@@ -106,6 +110,12 @@ struct region_offsets {
 	uint64_t places, modules, stacks, command_line, owners, buffers, frees, dropped_buffers, walk,
 	    stack_log, segments, end;
 };
+
+/* The size of the buffers' file. */
+static inline uint64_t region_buffers_bytes(const struct region_offsets *offsets)
+{
+	return offsets->frees - offsets->buffers;
+}
 
 /*
  * The uprobe is set on the instruction that the library's note names. The breakpoint is set this many bytes

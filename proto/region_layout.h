@@ -69,8 +69,8 @@ static inline void region_lay_out(struct region_offsets *offsets, uint32_t segme
 	};
 	uint64_t at = REGION_PAGE_BYTES;
 	for (unsigned int i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		/* A forked child maps zeroes over the buffers, and a program run maps the segments once
-		 * more. So these parts begin, and the buffers end, with a page of any size. */
+		/* The buffers are another file, and a program run maps the segments once more. So these
+		 * parts begin, and the buffers end, with a page of any size. */
 		const uint64_t page = parts[i].offset == &offsets->buffers ||
 		        parts[i].offset == &offsets->frees || parts[i].offset == &offsets->segments
 		    ? REGION_PAGE_BYTES_MOST

@@ -47,7 +47,8 @@ struct ledger {
 
 struct ticket {
 	uint64_t cookie;
-	char region_path[56]; /* "/proc/<sampler>/fd/<n>" */
+	/* "/proc/<sampler>/fd/<n>" each: of the region's file and of its buffers' file */
+	char region_path[28], buffers_path[28];
 };
 
 /* Abstract name of the region socket (preload/region_socket.h): "heaptap", the pool's path, which names the

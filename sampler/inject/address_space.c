@@ -162,6 +162,7 @@ const struct mapping *address_space_region(const struct address_space *space)
 	for (size_t i = 0; i < space->count; i++)
 		if (address_space_is_memory(&space->mappings[i]) &&
 		    address_space_is_named(&space->mappings[i], REGION_MEMORY_NAME, false) &&
+		    space->mappings[i].offset == 0 && /* its header is there */
 		    !is_mere_offer(space, &space->mappings[i]))
 			return &space->mappings[i];
 	return NULL;

@@ -193,8 +193,7 @@ static int by_memory(struct beginning *b)
 {
 	const struct attachment_wish *wish = b->wish;
 	struct handed handed;
-	int error =
-	    holder_start(&handed, wish->pid, wish->library_copy->fd, wish->region->fd, wish->cancel_fd);
+	int error = holder_start(&handed, wish->pid, wish->library_copy->fd, wish->region, wish->cancel_fd);
 
 	if (error == -ECANCELED)
 		return fail(b->attachment, error, given_up);
@@ -221,8 +220,8 @@ static int by_file(struct beginning *b)
 	if (!b->attachment->reused && find_inside(b->space, &b->inside) != -ENOENT)
 		return -EIO;
 	remove_refused(b);
-	error = library_folder_start(
-	    &handed, wish->pid, wish->library_copy->fd, wish->region->fd, wish->cancel_fd);
+	error =
+	    library_folder_start(&handed, wish->pid, wish->library_copy->fd, wish->region, wish->cancel_fd);
 	if (error == -ECANCELED)
 		return fail(b->attachment, error, given_up);
 	if (error)

@@ -5,6 +5,7 @@
 #include "proto/attach_request.h"
 #include "sampler/inject/reap.h"
 #include "sampler/inject/target_context.h"
+#include "sampler/intake/region.h"
 #include "sampler/linux/confinement.h"
 #include "sampler/linux/memory_file.h"
 
@@ -25,7 +26,7 @@
 
 enum {
 	SOCKET_FD = 3,
-	PROGRAM_FD = ATTACH_REGION_FD + 1, /* closed by the exec */
+	PROGRAM_FD = ATTACH_BUFFERS_FD + 1, /* closed by the exec */
 	ANSWER_MS = 10000,
 };
 
@@ -120,11 +121,12 @@ int holder_main(int count, char *words[])
 
 /* ---- in the sampler */
 
-static void place_descriptors(int socket_fd, int library_fd, int region_fd, int program_fd)
+static void place_descriptors(int socket_fd, int library_fd, const struct region *region, int program_fd)
 {
-	enum { PLACES = 4 };
-	const int fds[PLACES] = {socket_fd, library_fd, region_fd, program_fd};
-	const int to[PLACES] = {SOCKET_FD, ATTACH_LIBRARY_FD, ATTACH_REGION_FD, PROGRAM_FD};
+	enum { PLACES = 5 };
+	const int fds[PLACES] = {socket_fd, library_fd, region->fd, region->buffers_fd, program_fd};
+	const int to[PLACES] = {
+	    SOCKET_FD, ATTACH_LIBRARY_FD, ATTACH_REGION_FD, ATTACH_BUFFERS_FD, PROGRAM_FD};
 	int from[PLACES];
 
 	/* first to numbers above all places: one may be in the way of another */
@@ -160,7 +162,7 @@ static int copy_program(void)
 }
 
 /* Executes our program before anything of the target is entered: so the loader and the libraries are ours. */
-static void run_child(pid_t target, int socket_fd, int library_fd, int region_fd)
+static void run_child(pid_t target, int socket_fd, int library_fd, const struct region *region)
 {
 	char number[16];
 	char *words[] = {"heaptap", HOLDER_COMMAND, number, NULL}, *environment[] = {NULL};
@@ -168,7 +170,7 @@ static void run_child(pid_t target, int socket_fd, int library_fd, int region_fd
 
 	snprintf(number, sizeof(number), "%d", target);
 	if (program_fd >= 0) {
-		place_descriptors(socket_fd, library_fd, region_fd, program_fd);
+		place_descriptors(socket_fd, library_fd, region, program_fd);
 		fexecve(PROGRAM_FD, words, environment);
 		program_fd = -errno;
 		socket_fd = SOCKET_FD;
@@ -203,7 +205,8 @@ static int await_answers(struct handed *handed, int *answer, int cancel_fd)
 	return handed_await(handed, answer, sizeof(*answer), cancel_fd);
 }
 
-int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd)
+int holder_start(
+    struct handed *handed, pid_t target, int library_fd, const struct region *region, int cancel_fd)
 {
 	int pair[2], answer = -EIO;
 
@@ -213,7 +216,7 @@ int holder_start(struct handed *handed, pid_t target, int library_fd, int region
 	handed->child = fork();
 	if (handed->child == 0) {
 		close(pair[0]);
-		run_child(target, pair[1], library_fd, region_fd);
+		run_child(target, pair[1], library_fd, region);
 	}
 	close(pair[1]);
 	handed->fd = pair[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The holder: a small process that holds two descriptors, of the library and of the region, while the target
+ * The holder: a small process that holds the descriptors of the library and of the region, while the target
  * opens them through /proc. The kernel lets a process open /proc/PID/fd/N of another process only if it has
  * the same user and no fewer capabilities. So the sampler itself cannot be the holder, and the holder has the
  * target's user and group. A process that may open the holder's descriptors may also open its root folder,
@@ -27,11 +27,14 @@ struct handed {
 	char library_path[HANDED_PATH_BYTES], region_path[HANDED_PATH_BYTES];
 };
 
-/* Starts the holder for a target, with copies of both descriptors, as ATTACH_LIBRARY_FD and ATTACH_REGION_FD.
+/* Starts the holder for a target, with copies of the descriptors, as ATTACH_LIBRARY_FD, ATTACH_REGION_FD and
+ * ATTACH_BUFFERS_FD.
  * Returns 0; -ENOENT if the target has no /proc in which it would find the holder; -EPERM if we may not enter
  * its namespaces or leave our root folder; -ETIMEDOUT if its root does not answer; -ECANCELED if cancel_fd
  * became readable; or -errno. */
-int holder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd);
+struct region;
+int holder_start(
+    struct handed *handed, pid_t target, int library_fd, const struct region *region, int cancel_fd);
 
 /* Reads the child's whole answer. Returns 0, -EIO if the child has ended, -ETIMEDOUT or -ECANCELED. */
 int handed_await(const struct handed *handed, void *answer, size_t bytes, int cancel_fd);

@@ -226,7 +226,7 @@ static int open_folder(struct folder *folder, pid_t target, int library_fd)
 }
 
 /* Sends the region to the target alone, even if others find the socket. */
-static void serve(int socket_fd, pid_t target, int region_fd)
+static void serve(int socket_fd, pid_t target, const struct region *region)
 {
 	struct ucred peer = {.pid = 0};
 	socklen_t bytes = sizeof(peer);
@@ -235,19 +235,19 @@ static void serve(int socket_fd, pid_t target, int region_fd)
 	if (fd < 0)
 		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid == target)
-		(void)region_socket_send(fd, region_fd);
+		(void)region_socket_send(fd, region);
 	close(fd);
 }
 
 /* Runs in the child until the other end of `control` is closed. */
-static void keep(const struct folder *folder, int control, pid_t target, int region_fd)
+static void keep(const struct folder *folder, int control, pid_t target, const struct region *region)
 {
 	struct pollfd fds[] = {
 	    {.fd = control, .events = POLLIN}, {.fd = folder->socket_fd, .events = POLLIN}};
 
 	while (!fds[0].revents)
 		if (poll(fds, 2, -1) > 0 && fds[1].revents)
-			serve(folder->socket_fd, target, region_fd);
+			serve(folder->socket_fd, target, region);
 	remove_folder(folder);
 }
 
@@ -257,7 +257,7 @@ struct answer {
 	char path[HANDED_PATH_BYTES];
 };
 
-static void run_child(int control, pid_t target, int library_fd, int region_fd)
+static void run_child(int control, pid_t target, int library_fd, const struct region *region)
 {
 	struct folder folder;
 
@@ -267,13 +267,14 @@ static void run_child(int control, pid_t target, int library_fd, int region_fd)
 		memcpy(answer.path, folder.path, sizeof(answer.path));
 	bool told = send(control, &answer, sizeof(answer), MSG_NOSIGNAL) == (ssize_t)sizeof(answer);
 	if (!answer.error && told)
-		keep(&folder, control, target, region_fd);
+		keep(&folder, control, target, region);
 	else if (!answer.error)
 		remove_folder(&folder);
 	_exit(EXIT_SUCCESS);
 }
 
-int library_folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd)
+int library_folder_start(
+    struct handed *handed, pid_t target, int library_fd, const struct region *region, int cancel_fd)
 {
 	struct answer answer;
 	int pair[2];
@@ -286,7 +287,7 @@ int library_folder_start(struct handed *handed, pid_t target, int library_fd, in
 		close(pair[0]);
 		if (cancel_fd >= 0) /* the other end must see when our parent ends */
 			close(cancel_fd);
-		run_child(pair[1], target, library_fd, region_fd);
+		run_child(pair[1], target, library_fd, region);
 	}
 	close(pair[1]);
 	handed->fd = pair[0];

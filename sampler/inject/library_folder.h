@@ -11,6 +11,7 @@
 
 /* Returns 0, and the caller calls handed_end; -ETIMEDOUT or -ECANCELED like holder_start; or -errno: no
  * folder in the target's root takes executable files, or we may not write there. */
-int library_folder_start(struct handed *handed, pid_t target, int library_fd, int region_fd, int cancel_fd);
+int library_folder_start(
+    struct handed *handed, pid_t target, int library_fd, const struct region *region, int cancel_fd);
 
 #endif

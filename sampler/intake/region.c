@@ -60,9 +60,12 @@ void region_prefault(const struct region *region)
 	    {region->offsets.buffers, BUFFER_BITMAPS_BYTES + 64 * 2048},
 	    {region->offsets.segments, sizeof(((struct region_segment *)NULL)->slots)},
 	};
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		/* only saves time later */
-		(void)fallocate(region->fd, 0, (off_t)parts[i].offset, (off_t)parts[i].bytes);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		uint64_t offset = parts[i].offset;
+		const int fd = region_file_at(region, &offset);
+
+		(void)fallocate(fd, 0, (off_t)offset, (off_t)parts[i].bytes); /* only saves time later */
+	}
 }
 
 static int write_header(const struct region *region, const struct region_options *options)
@@ -99,39 +102,89 @@ static int write_header(const struct region *region, const struct region_options
 	return written == (ssize_t)sizeof(header) ? 0 : written < 0 ? -errno : -EIO;
 }
 
-int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
+/* A file whose size nobody can change. */
+static int make_file(const char *name, uint64_t bytes)
 {
-	*region = (struct region){.id = id, .key = key, .fd = memory_file_create(REGION_MEMORY_NAME)};
+	const int fd = memory_file_create(name);
+
+	if (fd < 0 ||
+	    (ftruncate(fd, (off_t)bytes) == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0))
+		return fd;
+	const int error = -errno;
+	close(fd);
+	return error;
+}
+
+static int make_files(struct region *region)
+{
+	struct stat status;
+
+	region->fd = make_file(REGION_MEMORY_NAME, region->offsets.end);
 	if (region->fd < 0)
 		return region->fd;
-	lay_out(region, options->live_max, options->period_bytes);
-	region->walks = options->walk != 0;
-	struct stat status;
-	int error = 0;
-	if (ftruncate(region->fd, (off_t)region->offsets.end) != 0 || fstat(region->fd, &status) != 0 ||
-	    fcntl(region->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-		error = -errno;
-	if (!error)
-		error = write_header(region, options);
-	if (error) {
-		region_close(region);
-		return error;
-	}
+	region->buffers_fd = make_file(REGION_BUFFERS_NAME, region_buffers_bytes(&region->offsets));
+	if (region->buffers_fd < 0)
+		return region->buffers_fd;
+	if (fstat(region->fd, &status) != 0)
+		return -errno;
 	region->ino = status.st_ino;
 	region->dev = status.st_dev;
 	return 0;
+}
+
+int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
+{
+	*region = (struct region){.id = id, .key = key, .fd = -1, .buffers_fd = -1};
+	lay_out(region, options->live_max, options->period_bytes);
+	region->walks = options->walk != 0;
+	int error = make_files(region);
+	if (!error)
+		error = write_header(region, options);
+	if (error)
+		region_close(region);
+	return error;
+}
+
+int region_file_at(const struct region *region, uint64_t *offset)
+{
+	const struct region_offsets *offsets = &region->offsets;
+
+	if (region->buffers_fd < 0 || *offset < offsets->buffers || *offset >= offsets->frees)
+		return region->fd;
+	*offset -= offsets->buffers;
+	return region->buffers_fd;
+}
+
+static int map_file(void *at, uint64_t bytes, int fixed, int fd, unsigned char **base)
+{
+	void *mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | fixed, fd, 0);
+
+	if (mapped == MAP_FAILED)
+		return -errno;
+	*base = mapped;
+	return 0;
+}
+
+/* Over the hole in the region's own file. */
+static int map_buffers(struct region *region, int fd)
+{
+	unsigned char *at = region->base + region->offsets.buffers;
+
+	return map_file(at, region_buffers_bytes(&region->offsets), MAP_FIXED, fd, &at);
 }
 
 int region_map(struct region *region)
 {
 	if (region->base)
 		return 0;
-	void *base = mmap(
-	    NULL, region->offsets.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, region->fd, 0);
-	if (base == MAP_FAILED)
-		return -errno;
-	region->base = base;
-	return 0;
+	int error = map_file(NULL, region->offsets.end, 0, region->fd, &region->base);
+	if (!error && region->buffers_fd >= 0)
+		error = map_buffers(region, region->buffers_fd);
+	if (error && region->base) {
+		munmap(region->base, region->offsets.end);
+		region->base = NULL;
+	}
+	return error;
 }
 
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options)
@@ -145,6 +198,29 @@ int region_open(struct region *region, uint32_t id, uint64_t key, const struct r
 	return error;
 }
 
+/* Could the file be truncated while we have it mapped? -1: it is no memfd. */
+static bool keeps_size(int fd, bool anonymous)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (anonymous || (seals & F_SEAL_SHRINK));
+}
+
+int region_add_buffers(struct region *region, int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return -errno;
+	if (!keeps_size(fd, region->anonymous) ||
+	    (uint64_t)status.st_size != region_buffers_bytes(&region->offsets))
+		return -EPROTO;
+	const int error = map_buffers(region, fd);
+	if (!error)
+		region->buffers_fd = fd;
+	return error;
+}
+
 int region_reopen(struct region *region, int fd, bool anonymous)
 {
 	struct region_header header;
@@ -152,13 +228,13 @@ int region_reopen(struct region *region, int fd, bool anonymous)
 
 	if (fstat(fd, &status) != 0)
 		return -errno;
-	const int seals = fcntl(fd, F_GET_SEALS); /* -1: no memfd: it could be truncated while mapped */
-	if (seals < 0 || (!anonymous && (seals & F_SEAL_SHRINK) == 0))
+	if (!keeps_size(fd, anonymous))
 		return -EPROTO;
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
 	    !region_is_whole(&header, (uint64_t)status.st_size))
 		return -EPROTO;
 	*region = (struct region){.fd = fd,
+	    .buffers_fd = -1,
 	    .id = header.region_id,
 	    .key = header.key & ~REGION_KEY_PLACE,
 	    .anonymous = anonymous,
@@ -191,11 +267,13 @@ void region_close(struct region *region)
 		munmap(region->base, region->offsets.end);
 	if (region->fd >= 0)
 		close(region->fd);
+	if (region->buffers_fd >= 0)
+		close(region->buffers_fd);
 	if (region->holder)
 		*region->holder = NULL;
 	region->holder = NULL;
 	region->base = NULL;
-	region->fd = -1;
+	region->fd = region->buffers_fd = -1;
 }
 
 struct region_header *region_header(const struct region *region)

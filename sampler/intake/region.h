@@ -17,11 +17,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* As the kernel calls it where it is mapped: "/memfd:heaptap (deleted)". */
-#define REGION_MEMORY_NAME "heaptap"
+/* As the kernel calls them where they are mapped: "/memfd:heaptap (deleted)". */
+#define REGION_MEMORY_NAME  "heaptap"
+#define REGION_BUFFERS_NAME "heaptap-buffers"
 
 struct region {
-	int fd; /* the memfd */
+	int fd;         /* the memfd */
+	int buffers_fd; /* of the buffers; -1: unknown, and the hole in the memfd is read in their place */
 	uint32_t id;
 	uint64_t key;      /* without REGION_KEY_PLACE */
 	uint64_t ino, dev; /* to find it in /proc/PID/maps */
@@ -79,6 +81,13 @@ void region_prefault(const struct region *region);
  * layout that region_open makes. The file must be sealed against shrinking; an anonymous one need not be,
  * since nobody can truncate it (region_offer.h). Returns 0, -EPROTO, or -errno. */
 int region_reopen(struct region *region, int fd, bool anonymous);
+
+/* Gives a region that was taken over its buffers. The same holds for this file; it must have the very size of
+ * the buffers. fd belongs to the region on success, else to the caller. Returns 0 or -errno. */
+int region_add_buffers(struct region *region, int fd);
+
+/* The file that has this part of the region, by its offset; changes the offset to the one in that file. */
+int region_file_at(const struct region *region, uint64_t *offset);
 
 /* Which pages of a segment have been written: a bit for each page. `slots` is about its slots, `kept` about
  * their entries of the peak. All bits are set if the region is not sparse. */

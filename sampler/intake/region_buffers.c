@@ -42,11 +42,12 @@ static uint64_t buffers_there(const struct region *region, const unsigned char *
 
 	for (; taken; taken &= taken - 1) {
 		const int number = __builtin_ctzll(taken);
-		const uint64_t offset = (uint64_t)(first - region->base) + (uint64_t)number * bytes;
+		uint64_t offset = (uint64_t)(first - region->base) + (uint64_t)number * bytes;
+		const int fd = region_file_at(region, &offset);
 
 		there[number] = bytes;
 		if (region->sparse) {
-			if (!sparse_run_has(&run, region->fd, offset / REGION_PAGE_BYTES * REGION_PAGE_BYTES))
+			if (!sparse_run_has(&run, fd, offset / REGION_PAGE_BYTES * REGION_PAGE_BYTES))
 				continue;
 			if (run.end - offset < bytes)
 				there[number] = (uint32_t)(run.end - offset);

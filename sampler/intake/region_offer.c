@@ -15,18 +15,18 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define NAME_MEMFD     "/memfd:heaptap (deleted)"
+#define NAME_MEMFD     "/memfd:" REGION_MEMORY_NAME " (deleted)"
 #define NAME_ANONYMOUS "/dev/zero (deleted)"
 
 enum { CANDIDATES = 8 }; /* mappings of one process that are opened, at most */
 
-/* Of an offer in anonymous memory, all of which is mapped. */
+/* Of the first mapping of an offer in anonymous memory: behind it are the buffers, which are another file. */
 static uint64_t anonymous_bytes(void)
 {
 	struct region_offsets offsets;
 
 	region_lay_out(&offsets, REGION_START_SEGMENTS_LEAST, REGION_OFFER_LARGE_BUFFERS);
-	return offsets.end;
+	return offsets.buffers;
 }
 
 bool region_offer_parse(const char *maps_line, struct region_offer_range *range)
@@ -50,28 +50,9 @@ bool region_offer_parse(const char *maps_line, struct region_offer_range *range)
 	    : length == strlen(NAME_MEMFD) && strncmp(maps_line + at, NAME_MEMFD, length) == 0;
 }
 
-/* A file of that name in some mount namespace is on another device, and a memfd has another name: so nobody
- * has a descriptor of this one by which it could be truncated. */
-static bool is_anonymous(int fd)
+static int reopen(struct region_offer *offer, int fd, pid_t pid, const struct region_offer_range *range)
 {
-	char path[PROC_PATH_BYTES], name[sizeof(NAME_ANONYMOUS) + 1];
-	struct stat status;
-	ssize_t length = readlink(proc_fd_path(path, fd), name, sizeof(name));
-
-	return length == sizeof(NAME_ANONYMOUS) - 1 &&
-	    memcmp(name, NAME_ANONYMOUS, sizeof(NAME_ANONYMOUS) - 1) == 0 && fstat(fd, &status) == 0 &&
-	    status.st_dev == memory_file_device() && status.st_dev != 0;
-}
-
-static bool make_safe(int fd, bool anonymous)
-{
-	return anonymous ? is_anonymous(fd)
-	                 : fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 ||
-	        (fcntl(fd, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) == (F_SEAL_SHRINK | F_SEAL_GROW);
-}
-
-static int reopen(struct region_offer *offer, int fd, bool anonymous)
-{
+	const bool anonymous = range->anonymous;
 	struct region_header header;
 
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
@@ -92,6 +73,8 @@ static int reopen(struct region_offer *offer, int fd, bool anonymous)
 	if (header.state != REGION_OFFERED && header.state != REGION_READY)
 		return -ENOENT; /* a session's */
 	int error = region_reopen(&offer->region, fd, anonymous);
+	if (!error)
+		error = region_takeover_buffers(&offer->region, pid, range->start);
 	if (error)
 		return error;
 	offer->region.sparse = true;
@@ -110,7 +93,7 @@ static int open_candidate(struct region_offer *offer, pid_t pid, const struct re
 	int fd = memory_file_open(path);
 	if (fd < 0)
 		return fd == -EINVAL ? -ENOENT : fd == -ENOENT ? -ESRCH : fd == -EACCES ? -EPERM : fd;
-	int error = make_safe(fd, range->anonymous) ? reopen(offer, fd, range->anonymous) : -EPROTO;
+	int error = region_takeover_is_safe(fd, range->anonymous) ? reopen(offer, fd, pid, range) : -EPROTO;
 	if (!error)
 		return 0;
 	if (offer->region.base) /* the descriptor is the region's */

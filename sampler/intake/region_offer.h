@@ -3,13 +3,13 @@
  * The daemon's side of an offer (proto/region.h): finds the region that a process has made itself, opens it,
  * and turns it on. The process may be hostile, and may have prepared the mapping as it likes:
  *
- *   size       the file must be sealed against shrinking, which is done here; or be anonymous shared
- *              memory, of which no descriptor exists and which only root can reach through
+ *   size       each of the two files must be sealed against shrinking, which is done here; or be anonymous
+ *              shared memory, of which no descriptor exists and which only root can reach through
  *              /proc/PID/map_files
  *   layout     the header must have magic, ABI, segments and offsets as this build makes them; from then on
  *              only our own copies of them are used (region.h)
- *   its place  only a mapping of the whole file, shared and writable, is looked at, and only a file in memory
- *              is opened
+ *   its place  only a mapping from the beginning of the file, shared and writable, is looked at, and only a
+ *              file in memory is opened
  */
 #ifndef SAMPLER_INTAKE_REGION_OFFER_H
 #define SAMPLER_INTAKE_REGION_OFFER_H

@@ -21,7 +21,7 @@
 enum {
 	/*
 	 * If more programs than this start before we get a CPU, the later ones find no region; a pipe has 16
-	 * slots if the user may not have more. But a spare costs a page, a descriptor and 5 us, and most
+	 * slots if the user may not have more. But a spare costs a page, two descriptors and 8 us, and most
 	 * sessions need only one. So there are few at first; their number doubles when programs start one
 	 * after another, and as the session gets older; it becomes the maximum when one look finds that half
 	 * of them are gone.
@@ -32,7 +32,7 @@ enum {
 	STOCK_READY = 4,              /* the next ones to be claimed: prefaulted, 60 us each */
 	STOCK_BATCH = 32,             /* regions made in one look */
 	STOCK_AGE_NS = 100 * 1000000, /* age at which the stock grows; again at twice that age, and so on */
-	STOCK_FILES = 8,              /* share of our descriptors: one in so many */
+	STOCK_FILES = 16,             /* share of our descriptors: one spare for so many */
 };
 
 struct region_pool {
@@ -75,15 +75,19 @@ static int open_ledger(struct region_pool *pool)
 	return 0;
 }
 
+/* As others find it. */
+static void name_descriptor(char *path, size_t path_bytes, int fd)
+{
+	snprintf(path, path_bytes, "/proc/%d/fd/%d", (int)getpid(), fd);
+}
+
 static int open_memory(struct region_pool *pool)
 {
 	struct region_pool_page page = {
 	    .magic = REGION_POOL_MAGIC, .abi = REGION_ABI, .cookie = pool->cookie};
 
-	snprintf(
-	    page.ledger_path, sizeof(page.ledger_path), "/proc/%d/fd/%d", (int)getpid(), pool->ledger_fd);
-	snprintf(
-	    page.tickets_path, sizeof(page.tickets_path), "/proc/%d/fd/%d", (int)getpid(), pool->read_fd);
+	name_descriptor(page.ledger_path, sizeof(page.ledger_path), pool->ledger_fd);
+	name_descriptor(page.tickets_path, sizeof(page.tickets_path), pool->read_fd);
 	pool->memory_fd = memory_file_create("heaptap-pool");
 	if (pool->memory_fd < 0)
 		return pool->memory_fd;
@@ -102,7 +106,7 @@ static void open_socket(struct region_pool *pool)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), pool->memory_fd);
+	name_descriptor(path, sizeof(path), pool->memory_fd);
 	pool->socket = region_socket_new(path, pool->cookie, &pool->socket_error);
 }
 
@@ -154,7 +158,8 @@ static int stock_one(struct region_pool *pool)
 	if (!region)
 		return error;
 	struct ticket ticket = {.cookie = pool->cookie};
-	snprintf(ticket.region_path, sizeof(ticket.region_path), "/proc/%d/fd/%d", (int)getpid(), region->fd);
+	name_descriptor(ticket.region_path, sizeof(ticket.region_path), region->fd);
+	name_descriptor(ticket.buffers_path, sizeof(ticket.buffers_path), region->buffers_fd);
 	pool->stock[pool->count++] = region;
 	if (write(pool->write_fd, &ticket, sizeof(ticket)) == (ssize_t)sizeof(ticket))
 		return 0;

@@ -55,13 +55,14 @@ struct region_socket {
 	uint64_t refused, strangers, crowded_out;
 };
 
-/* Regions: half of our descriptors; the rest is for visitors, and for program runs that use tickets. */
+/* Regions, each with two descriptors: half of ours; the rest is for visitors, and for program runs that use
+ * tickets. */
 static void divide_descriptors(struct region_socket *listener)
 {
 	struct rlimit files = {.rlim_cur = 1024};
 
 	(void)getrlimit(RLIMIT_NOFILE, &files); /* cannot fail */
-	listener->grant_room = files.rlim_cur / 2 < HELD_MAX ? (uint32_t)(files.rlim_cur / 2) : HELD_MAX;
+	listener->grant_room = files.rlim_cur / 4 < HELD_MAX ? (uint32_t)(files.rlim_cur / 4) : HELD_MAX;
 	listener->visitor_room = files.rlim_cur / 8 < VISITORS ? (uint32_t)(files.rlim_cur / 8) : VISITORS;
 	if (listener->visitor_room < SHARE_OF_USER)
 		listener->visitor_room = SHARE_OF_USER;
@@ -318,26 +319,27 @@ int region_socket_next(struct region_socket *listener)
 	return -1;
 }
 
-bool region_socket_send(int visitor, int fd)
+bool region_socket_send(int visitor, const struct region *region)
 {
+	const int fds[] = {region->fd, region->buffers_fd};
 	char byte = 0;
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(fds))];
 	} control = {
-	    .header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	    .header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fds))}};
 	struct iovec data = {&byte, 1};
 	const struct msghdr message = {
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
 	return sendmsg(visitor, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
 bool region_socket_give(struct region_socket *listener, int visitor, struct region *region)
 {
 	struct grant *grant = find_room(listener, &listener->chosen);
-	bool given = region && grant && region_socket_send(visitor, region->fd);
+	bool given = region && grant && region_socket_send(visitor, region);
 
 	if (given) {
 		*grant = (struct grant){region, listener->chosen};

@@ -40,8 +40,8 @@ int region_socket_next(struct region_socket *listener);
  * visitor did not take it, which is counted. Until region_close the region counts as held. */
 bool region_socket_give(struct region_socket *listener, int visitor, struct region *region);
 
-/* Sends a descriptor to a visitor, without waiting. False: it was not taken. */
-bool region_socket_send(int visitor, int fd);
+/* Sends the descriptors of a region to a visitor, without waiting. False: they were not taken. */
+bool region_socket_send(int visitor, const struct region *region);
 
 /* Visitors with the right cookie that got no region. */
 uint64_t region_socket_refused(const struct region_socket *listener);

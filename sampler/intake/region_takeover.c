@@ -2,8 +2,11 @@
 #include "sampler/intake/region_takeover.h"
 
 #include "pprof/text/clock.h"
+#include "sampler/intake/region_mapped.h"
 #include "sampler/linux/memory_file.h"
+#include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
+#include "sampler/linux/thread_facts.h"
 
 #include <dirent.h>
 #include <elfutils/libdwelf.h>
@@ -15,6 +18,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#define NAME_BUFFERS   "/memfd:" REGION_BUFFERS_NAME " (deleted)"
+#define NAME_ANONYMOUS "/dev/zero (deleted)"
 
 struct range {
 	uint64_t start, end, offset;
@@ -130,22 +136,93 @@ bool region_takeover_claim(const struct region *region, uint32_t sampler_pid)
 	    &region_header(region)->sampler_pid, &sampler_pid, (uint32_t)getpid());
 }
 
+/* As the kernel calls the file. */
+static bool is_named(int fd, const char *wanted)
+{
+	char path[PROC_PATH_BYTES], name[64];
+	const ssize_t length = readlink(proc_fd_path(path, fd), name, sizeof(name));
+
+	return length == (ssize_t)strlen(wanted) && memcmp(name, wanted, (size_t)length) == 0;
+}
+
+/* A file of that name in some mount namespace is on another device, and a memfd has another name: so nobody
+ * has a descriptor of this one by which it could be truncated. */
+static bool is_anonymous(int fd)
+{
+	struct stat status;
+
+	return is_named(fd, NAME_ANONYMOUS) && fstat(fd, &status) == 0 &&
+	    status.st_dev == memory_file_device() && status.st_dev != 0;
+}
+
+bool region_takeover_is_safe(int fd, bool anonymous)
+{
+	const int size = F_SEAL_SHRINK | F_SEAL_GROW;
+
+	return anonymous ? is_anonymous(fd)
+	                 : fcntl(fd, F_ADD_SEALS, size) == 0 || (fcntl(fd, F_GET_SEALS) & size) == size;
+}
+
+static int open_mapped(pid_t pid, uint64_t start, uint64_t end)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, start, end);
+	return memory_file_open(path);
+}
+
+/* The buffers' file has nothing that tells whose it is, and we shall write to it. So it must have the name
+ * that only such files have; of anonymous memory, whoever has it may write to it. */
+static int open_buffers(const struct region *region, pid_t pid, uint64_t start)
+{
+	const struct region_offsets *offsets = &region->offsets;
+	const int fd = open_mapped(pid, start + offsets->buffers, start + offsets->frees);
+
+	if (fd < 0 ||
+	    ((region->anonymous || is_named(fd, NAME_BUFFERS)) &&
+	        region_takeover_is_safe(fd, region->anonymous)))
+		return fd;
+	close(fd);
+	return -EPROTO;
+}
+
+int region_takeover_buffers(struct region *region, pid_t pid, uint64_t start)
+{
+	enum { FORKS_MOST = 16 };
+	int fd = open_buffers(region, pid, start);
+
+	for (int i = 0; fd < 0 && i < FORKS_MOST; i++) {
+		pid = thread_facts_read(pid).parent;
+		if (pid <= 0 || region_mapped_by(region, pid) != REGION_MAPPED)
+			return 0;
+		fd = open_buffers(region, pid, start);
+	}
+	if (fd < 0)
+		return 0;
+	const int error = region_add_buffers(region, fd);
+	if (error)
+		close(fd);
+	return error;
+}
+
 static int open_region(pid_t pid, struct region *region)
 {
 	struct range range;
-	char path[128];
 	int error = find_range(pid, is_region, 0, &range);
 
 	if (error)
 		return error;
-	snprintf(
-	    path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, range.start, range.end);
-	int fd = memory_file_open(path);
+	int fd = open_mapped(pid, range.start, range.end);
 	if (fd < 0)
 		return fd == -EINVAL ? -ENOENT : fd == -EACCES ? -EPERM : fd;
 	error = region_reopen(region, fd, false);
-	if (error)
+	if (error) {
 		close(fd);
+		return error;
+	}
+	error = region_takeover_buffers(region, pid, range.start);
+	if (error)
+		region_close(region);
 	return error;
 }
 

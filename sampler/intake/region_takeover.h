@@ -21,6 +21,18 @@
  */
 int region_takeover_open(pid_t pid, struct region *region);
 
+/*
+ * Gives the region, which pid has mapped at `start`, its buffers. A process that has changed its user id has
+ * them no more: then those of the processes from which it was forked are taken, if one of them still has the
+ * region. If nobody has them, nobody copies stacks there any more, and the region is left without. Returns 0
+ * or -errno.
+ */
+int region_takeover_buffers(struct region *region, pid_t pid, uint64_t start);
+
+/* Whether the size of a file in memory cannot change any more. Seals it; anonymous: it cannot be sealed, and
+ * must be memory of which nobody can have a descriptor. */
+bool region_takeover_is_safe(int fd, bool anonymous);
+
 /* Whether another sampler reads it: the one that its header names, and that has a descriptor of it. */
 bool region_takeover_is_read(const struct region *region);
 

@@ -162,7 +162,7 @@ test_cost_of_who_is_not_profiled() {
   }
   without=$(calls HEAPTAP_DISABLE=1 LD_PRELOAD="$PWD/bin/libheaptap.so")
   with=$(calls LD_PRELOAD="$PWD/bin/libheaptap.so")
-  at_most 23 $((with - without)) 'system calls of an offer'
+  at_most 27 $((with - without)) 'system calls of an offer'
   LD_PRELOAD=$PWD/bin/libheaptap.so "$PWD/bin/daemon_steps" touch there await go &
   target=$!
   wait_for 20 test -e there

@@ -240,6 +240,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		free(region);
 		return 0;
 	}
+	if (region_add_buffers(region, dup(genuine.buffers_fd)) != 0)
+		abort();
 	if (region->offsets.end != genuine.offsets.end || region->segments != genuine.segments)
 		abort();
 	struct program_run *run = program_run_new(region, 0);

@@ -41,6 +41,18 @@ static uint64_t draw(void)
 	return (z ^ z >> 27) * 0x94d049bb133111ebull;
 }
 
+static void map_buffers(unsigned char *region, const struct region_offsets *offsets)
+{
+	const uint64_t size = region_buffers_bytes(offsets);
+	const int fd = memfd_create("heaptap-buffers", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, (off_t)size) != 0 ||
+	    mmap(region + offsets->buffers, size, PROT_READ | PROT_WRITE,
+	        MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED ||
+	    close(fd) != 0)
+		abort();
+}
+
 static struct region_header *make(size_t size, int *fd)
 {
 	struct region_offsets offsets;
@@ -66,8 +78,10 @@ static struct region_header *make(size_t size, int *fd)
 		header->period_bytes = REGION_OFFER_PERIOD_BYTES;
 		header->state = REGION_OFFERED;
 	}
-	if (size == bytes)
+	if (size == bytes) {
+		map_buffers((unsigned char *)start, &offsets);
 		regions[count++] = start;
+	}
 	return header;
 }
 

@@ -58,7 +58,7 @@ static void seal(int fd, int seals)
 }
 
 /* A region as the sampler makes it. */
-static void write_header(int fd, uint64_t modules)
+static void write_header(int fd, int buffers_fd, uint64_t modules)
 {
 	struct region_header header = {.magic = REGION_MAGIC,
 	    .abi = REGION_ABI,
@@ -68,7 +68,8 @@ static void write_header(int fd, uint64_t modules)
 	    .clock_id = 1};
 
 	region_lay_out(&header.offsets, header.segments, header.large_buffers);
-	if (ftruncate(fd, (off_t)header.offsets.end) != 0)
+	if (ftruncate(fd, (off_t)header.offsets.end) != 0 ||
+	    ftruncate(buffers_fd, (off_t)region_buffers_bytes(&header.offsets)) != 0)
 		give_up("size");
 	header.offsets.modules = modules ? modules : header.offsets.modules;
 	if (pwrite(fd, &header, sizeof(header), 0) != sizeof(header))
@@ -76,7 +77,7 @@ static void write_header(int fd, uint64_t modules)
 }
 
 /* A region of root's session, by its socket, as for an image of another user. */
-static int ask(const char *pool_path, uint64_t cookie)
+static int ask(const char *pool_path, uint64_t cookie, int *buffers_fd)
 {
 	struct sockaddr_un address;
 	const socklen_t bytes = region_socket_address(pool_path, cookie, &address);
@@ -84,19 +85,20 @@ static int ask(const char *pool_path, uint64_t cookie)
 	char byte;
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
 	} control = {0};
 	struct iovec data = {&byte, 1};
 	struct msghdr message = {
 	    .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	int fd = -1;
+	int fds[2] = {-1, -1};
 
 	if (connect(to, (struct sockaddr *)&address, bytes) != 0 ||
 	    send(to, &cookie, sizeof(cookie), MSG_NOSIGNAL) != sizeof(cookie) || recvmsg(to, &message, 0) < 1)
 		give_up("socket");
-	memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	memcpy(fds, CMSG_DATA(&control.header), sizeof(fds));
 	close(to);
-	return fd;
+	*buffers_fd = fds[1];
+	return fds[0];
 }
 
 static bool is_taken(const struct region_header *header)
@@ -104,14 +106,20 @@ static bool is_taken(const struct region_header *header)
 	return atomic_load(&header->state) != REGION_SPARE;
 }
 
-/* In the buffers of stacks: nothing else is as long. */
-static bool has_secret(const struct region_header *header)
+static bool has_secret(int buffers_fd)
 {
 	static const char secret[] = TRUST_SECRET_BEGIN TRUST_SECRET_END;
-	const unsigned char *at = (const unsigned char *)header + header->offsets.buffers;
+	struct stat status;
 
-	return memmem(at, header->offsets.frees - header->offsets.buffers, secret, sizeof(secret) - 1) !=
-	    NULL;
+	if (fstat(buffers_fd, &status) != 0)
+		give_up("buffers");
+	const size_t bytes = (size_t)status.st_size;
+	void *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, buffers_fd, 0);
+	if (at == MAP_FAILED)
+		give_up("buffers");
+	const bool found = memmem(at, bytes, secret, sizeof(secret) - 1) != NULL;
+	munmap(at, bytes);
+	return found;
 }
 
 static void tell(const char *file, const char *word)
@@ -146,17 +154,19 @@ int main(int argc, char *argv[])
 		await_end();
 		return 0;
 	}
-	int tickets[2] = {-1, -1}, region = roots ? ask(argv[4], cookie) : memory("heaptap");
+	int tickets[2] = {-1, -1}, buffers = roots ? -1 : memory("heaptap-buffers"),
+	    region = roots ? ask(argv[4], cookie, &buffers) : memory("heaptap");
 	if (!roots)
-		write_header(region, strcmp(kind, "offsets") == 0 ? UINT64_C(1) << 62 : 0);
+		write_header(region, buffers, strcmp(kind, "offsets") == 0 ? UINT64_C(1) << 62 : 0);
 	if (!roots && !unsealed)
-		seal(region, F_SEAL_SHRINK | F_SEAL_GROW);
+		seal(region, F_SEAL_SHRINK | F_SEAL_GROW), seal(buffers, F_SEAL_SHRINK | F_SEAL_GROW);
 	if (roots ? (tickets[0] = tickets[1] = open("tickets", O_RDWR)) < 0 : pipe2(tickets, O_DIRECT) != 0)
 		give_up("tickets");
 
 	struct ticket ticket = {.cookie = cookie};
 	struct region_pool_page page = {.magic = REGION_POOL_MAGIC, .abi = REGION_ABI, .cookie = cookie};
 	path_of(ticket.region_path, sizeof(ticket.region_path), region);
+	path_of(ticket.buffers_path, sizeof(ticket.buffers_path), buffers);
 	path_of(page.tickets_path, sizeof(page.tickets_path), tickets[0]);
 	path_of(page.ledger_path, sizeof(page.ledger_path), region);
 	if (write(tickets[1], &ticket, sizeof(ticket)) != sizeof(ticket))
@@ -172,7 +182,9 @@ int main(int argc, char *argv[])
 			usleep(5000);
 		pool = open("page", O_RDONLY);
 	} else if (roots) {
-		pool = ask(argv[4], cookie);
+		int other;
+
+		pool = ask(argv[4], cookie, &other);
 		if (pwrite(pool, &page, sizeof(page), 0) != sizeof(page))
 			give_up("page");
 		seal(pool, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
@@ -204,8 +216,8 @@ int main(int argc, char *argv[])
 		usleep(unsealed ? 50 : 5000);
 	}
 	tell("lent",
-	    strcmp(kind, "offsets") != 0 && has_secret(header) ? "secret"
-	        : is_taken(header)                             ? "taken"
-	                                                       : "nothing");
+	    strcmp(kind, "offsets") != 0 && has_secret(buffers) ? "secret"
+	        : is_taken(header)                              ? "taken"
+	                                                        : "nothing");
 	return 0;
 }

@@ -64,8 +64,8 @@ static struct region *make_anonymous(void)
 {
 	struct region *region = calloc(1, sizeof(*region));
 
-	*region =
-	    (struct region){.fd = -1, .segments = 1, .large_buffers = 1, .anonymous = true, .sparse = true};
+	*region = (struct region){
+	    .fd = -1, .buffers_fd = -1, .segments = 1, .large_buffers = 1, .anonymous = true, .sparse = true};
 	region_lay_out(&region->offsets, 1, 1);
 	region->base = mmap(NULL, region->offsets.end, PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -217,7 +217,7 @@ static void test_lines_of_maps(void **state)
 		assert_false(region_offer_parse(others[i], &range));
 	region_lay_out(&offsets, REGION_START_SEGMENTS_LEAST, REGION_OFFER_LARGE_BUFFERS);
 	snprintf(line, sizeof(line), "%x-%" PRIx64 " rw-s 00000000 00:01 77 /dev/zero (deleted)", 0x10000,
-	    0x10000 + offsets.end);
+	    0x10000 + offsets.buffers);
 	assert_true(region_offer_parse(line, &range));
 	assert_true(range.anonymous);
 }

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/place_scene.h"
+#include "tests/unit/region_fixture.h"
 
 /* Of what the unit tests do not link. */
 void signal_leave(void)
@@ -56,6 +57,7 @@ static void start(void)
 	with.place.base = mmap(NULL, region_start_bytes(region_header(&region)), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_NORESERVE, region.fd, 0);
 	assert_true(with.place.base != MAP_FAILED);
+	fixture_map_buffers(&region, with.place.base);
 	thread_open((uint32_t)getpid(), true);
 	sample_clock_open(CLOCK_MONOTONIC, CLOCK_ASK);
 	assert_true(tables_open(&wish));

@@ -6,6 +6,7 @@
 #include "sampler/inject/holder.h"
 #include "sampler/inject/library_folder.h"
 #include "sampler/inject/target_context.h"
+#include "sampler/intake/region.h"
 
 #include "proto/attach_request.h"
 #include "proto/region.h"
@@ -67,21 +68,28 @@ static int open_kind(const char *path)
 	return fd;
 }
 
+/* What is lent in the place of a region. */
+static struct region open_lent(const char *path)
+{
+	return (struct region){.fd = open_kind(path), .buffers_fd = open_kind("/dev/null")};
+}
+
 static void a_holder_holds_until_it_is_ended(void **state)
 {
 	struct handed handed;
 	char path[HANDED_PATH_BYTES];
 
 	(void)state;
-	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
-	assert_int_equal(holder_start(&handed, getpid(), library_fd, region_fd, -1), 0);
+	struct region region = open_lent("/dev/null");
+	int library_fd = open_kind("/proc/self/exe");
+	assert_int_equal(holder_start(&handed, getpid(), library_fd, &region, -1), 0);
 	assert_int_equal(access(handed.library_path, R_OK), 0);
 	snprintf(path, sizeof(path), "%s", handed.library_path);
 	handed_end(&handed);
 	assert_int_equal(access(path, F_OK), -1);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left */
 	close(library_fd);
-	close(region_fd);
+	region_close(&region);
 }
 
 static void a_holder_that_does_not_end_is_left(void **state)
@@ -89,16 +97,16 @@ static void a_holder_that_does_not_end_is_left(void **state)
 	struct handed handed;
 
 	(void)state;
-	int region_fd = open_kind("/dev/zero");
+	struct region region = open_lent("/dev/zero");
 	assert_int_equal(pipe2(until, O_CLOEXEC), 0);
-	assert_int_equal(holder_start(&handed, getpid(), until[0], region_fd, -1), 0);
+	assert_int_equal(holder_start(&handed, getpid(), until[0], &region, -1), 0);
 	pid_t child = handed.child;
 	handed_end(&handed);
 	assert_int_equal(waitpid(child, NULL, WNOHANG), 0); /* killed, and still there */
 	close(until[1]);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	close(until[0]);
-	close(region_fd);
+	region_close(&region);
 }
 
 /* ---- a target in a container */
@@ -252,8 +260,9 @@ static void a_holder_has_nothing_of_ours(void **state)
 	struct handed handed;
 
 	start_contained(&target, be_a_container, *state);
-	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
-	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), 0);
+	struct region region = open_lent("/dev/null");
+	int library_fd = open_kind("/proc/self/exe");
+	assert_int_equal(holder_start(&handed, target.pid, library_fd, &region, -1), 0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		assert_same(handed.child, target.pid, names[i]);
 	assert_harmless(handed.child, NOBODY);
@@ -262,9 +271,9 @@ static void a_holder_has_nothing_of_ours(void **state)
 	handed_end(&handed);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	stranger_end(&target.starter);
-	assert_int_equal(held, 3); /* its socket, and what it lends */
+	assert_int_equal(held, 4); /* its socket, and what it lends */
 	close(library_fd);
-	close(region_fd);
+	region_close(&region);
 }
 
 static int become_unseen(pid_t target)
@@ -299,15 +308,16 @@ static void a_holder_that_is_stopped_is_killed(void **state)
 	struct handed handed;
 
 	start_contained(&target, be_a_container, *state);
-	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
-	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), 0);
+	struct region region = open_lent("/dev/null");
+	int library_fd = open_kind("/proc/self/exe");
+	assert_int_equal(holder_start(&handed, target.pid, library_fd, &region, -1), 0);
 	assert_int_equal(kill(handed.child, SIGSTOP), 0);
 	pid_t child = handed.child;
 	handed_end(&handed);
 	assert_int_equal(kill(child, 0), -1);
 	stranger_end(&target.starter);
 	close(library_fd);
-	close(region_fd);
+	region_close(&region);
 }
 
 static void root_lends_to_a_user_namespace_of_another_user(void **state)
@@ -317,14 +327,15 @@ static void root_lends_to_a_user_namespace_of_another_user(void **state)
 
 	(void)state;
 	start_contained(&target, be_a_user_alone, NULL);
-	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
-	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), 0);
+	struct region region = open_lent("/dev/null");
+	int library_fd = open_kind("/proc/self/exe");
+	assert_int_equal(holder_start(&handed, target.pid, library_fd, &region, -1), 0);
 	assert_same(handed.child, target.pid, "ns/user");
 	assert_harmless(handed.child, NOBODY);
 	handed_end(&handed);
 	stranger_end(&target.starter);
 	close(library_fd);
-	close(region_fd);
+	region_close(&region);
 }
 
 /* ---- a target whose root never answers */
@@ -392,12 +403,13 @@ static void a_root_that_never_answers_is_not_waited_for(void **state)
 
 	if (start_mute_target(&target, shop) != 0)
 		skip();
-	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
-	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, -1), -ETIMEDOUT);
-	assert_int_equal(library_folder_start(&handed, target.pid, library_fd, region_fd, -1), -ETIMEDOUT);
+	struct region region = open_lent("/dev/null");
+	int library_fd = open_kind("/proc/self/exe");
+	assert_int_equal(holder_start(&handed, target.pid, library_fd, &region, -1), -ETIMEDOUT);
+	assert_int_equal(library_folder_start(&handed, target.pid, library_fd, &region, -1), -ETIMEDOUT);
 	end_mute_target(&target);
 	close(library_fd);
-	close(region_fd);
+	region_close(&region);
 }
 
 /* The other end of cancel_fd is closed: they would wait, and are told not to. */
@@ -410,16 +422,17 @@ static void who_is_canceled_does_not_wait(void **state)
 
 	if (start_mute_target(&target, shop) != 0)
 		skip();
-	int region_fd = open_kind("/dev/null"), library_fd = open_kind("/proc/self/exe");
+	struct region region = open_lent("/dev/null");
+	int library_fd = open_kind("/proc/self/exe");
 	assert_int_equal(pipe2(cancel, O_CLOEXEC), 0);
 	close(cancel[1]);
-	assert_int_equal(holder_start(&handed, target.pid, library_fd, region_fd, cancel[0]), -ECANCELED);
+	assert_int_equal(holder_start(&handed, target.pid, library_fd, &region, cancel[0]), -ECANCELED);
 	assert_int_equal(
-	    library_folder_start(&handed, target.pid, library_fd, region_fd, cancel[0]), -ECANCELED);
+	    library_folder_start(&handed, target.pid, library_fd, &region, cancel[0]), -ECANCELED);
 	end_mute_target(&target);
 	close(cancel[0]);
 	close(library_fd);
-	close(region_fd);
+	region_close(&region);
 }
 
 int main(int argc, char *argv[])

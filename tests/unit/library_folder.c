@@ -4,6 +4,7 @@
  * in its own namespace, a rename, a link. Nothing is done to what root has there.
  */
 #include "sampler/inject/library_folder.h"
+#include "sampler/intake/region.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -310,7 +311,7 @@ static int refuse_changed_modes(void)
 	    : -1;
 }
 
-static int socket_mode_of_a_folder(int library_fd, int region_fd)
+static int socket_mode_of_a_folder(int library_fd, const struct region *region)
 {
 	struct handed handed;
 	struct stat status;
@@ -318,7 +319,7 @@ static int socket_mode_of_a_folder(int library_fd, int region_fd)
 	umask(077);
 	if (refuse_changed_modes() != 0)
 		return 1;
-	if (library_folder_start(&handed, getpid(), library_fd, region_fd, -1) != 0)
+	if (library_folder_start(&handed, getpid(), library_fd, region, -1) != 0)
 		return 2;
 	int error = stat(handed.region_path, &status) == 0 && S_ISSOCK(status.st_mode) &&
 	        (status.st_mode & 0222) == 0222
@@ -333,11 +334,11 @@ static void everybody_may_connect_and_no_mode_is_changed(void **state)
 	int status;
 
 	(void)state;
-	int region_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct region region = {.fd = open("/dev/null", O_RDONLY | O_CLOEXEC), .buffers_fd = -1};
 	int library_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	pid_t child = fork();
 	if (child == 0)
-		_exit(socket_mode_of_a_folder(library_fd, region_fd));
+		_exit(socket_mode_of_a_folder(library_fd, &region));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
 		print_message("no filters of system calls here\n");
@@ -345,7 +346,7 @@ static void everybody_may_connect_and_no_mode_is_changed(void **state)
 	}
 	assert_int_equal(status, 0);
 	close(library_fd);
-	close(region_fd);
+	region_close(&region);
 }
 
 int main(void)

@@ -326,13 +326,23 @@ static void every_byte_hostile(void **state)
 	}
 }
 
+/* The memory of both files. */
+static blkcnt_t blocks_of(const struct region *region)
+{
+	struct stat own, buffers;
+
+	assert_int_equal(fstat(region->fd, &own), 0);
+	assert_int_equal(fstat(region->buffers_fd, &buffers), 0);
+	return own.st_blocks + buffers.st_blocks;
+}
+
 /* A program run that says of all segments that they are its place's pays for what it has written, not we
  * for the rest; nor for its buffers, when it says that all are full. */
 static void what_nobody_has_written_takes_no_memory(void **state)
 {
 	struct region *region = *state;
 	const struct region_drain drain = {0};
-	struct stat before, after;
+	blkcnt_t before, after;
 
 	region->sparse = true;
 	for (uint32_t s = 0; s < SEGMENTS; s++)
@@ -341,7 +351,7 @@ static void what_nobody_has_written_takes_no_memory(void **state)
 		put(region, s * REGION_SEGMENT_SLOTS + 500, s);
 	memset(region->base + region->offsets.buffers, 0xff, BUFFER_BITMAPS_BYTES);
 	fixture_count(region, 0, 3, 1000);
-	assert_int_equal(fstat(region->fd, &before), 0);
+	before = blocks_of(region);
 	struct live_scan found = scan(region, 0);
 	assert_int_equal(found.count, 3);
 	assert_int_equal(region_drain_buffers(region, &drain), 0);
@@ -353,15 +363,14 @@ static void what_nobody_has_written_takes_no_memory(void **state)
 		assert_int_equal(number, s * REGION_SEGMENT_SLOTS + 500);
 	}
 	assert_false(place_slots_next(&slots, &(uint32_t){0}, &block));
-	assert_int_equal(fstat(region->fd, &after), 0);
+	after = blocks_of(region);
 	/* a page of addresses for each of the three blocks, and two of the place */
-	assert_in_range(after.st_blocks, before.st_blocks, before.st_blocks + 5 * 8);
+	assert_in_range(after, before, before + 5 * 8);
 	region_release_place(region, 0);
 	found = scan(region, 0);
 	assert_int_equal(found.count, 0);
 	live_scan_fini(&found);
-	assert_int_equal(fstat(region->fd, &before), 0);
-	assert_in_range(before.st_blocks, 0, after.st_blocks + 8); /* the head of its log of stacks is read */
+	assert_in_range(blocks_of(region), 0, after + 8); /* the head of its log of stacks is read */
 	region->sparse = false;
 }
 
@@ -385,7 +394,6 @@ static void a_stack_with_holes_takes_no_memory(void **state)
 	enum { LARGE = 4 }; /* a class, whose buffers have 16 pages */
 	struct region *region = *state;
 	size_t most = 0, at = region->offsets.buffers + BUFFER_BITMAPS_BYTES;
-	struct stat before, after;
 	const struct region_drain drain = {.taken = read_all, .context = &most};
 	const uint32_t bytes = buffer_class[LARGE].bytes;
 
@@ -402,11 +410,10 @@ static void a_stack_with_holes_takes_no_memory(void **state)
 				((volatile unsigned char *)buffer)[page * REGION_PAGE_BYTES] += 0;
 		atomic_store(&buffer->word, buffer_word(BUFFER_FULL, 0));
 	}
-	assert_int_equal(fstat(region->fd, &before), 0);
+	const blkcnt_t before = blocks_of(region);
 	assert_int_equal(region_drain_buffers(region, &drain), buffer_class[LARGE].count);
 	assert_int_equal(most, 4 * REGION_PAGE_BYTES - sizeof(struct region_buffer));
-	assert_int_equal(fstat(region->fd, &after), 0);
-	assert_int_equal(after.st_blocks, before.st_blocks);
+	assert_int_equal(blocks_of(region), before);
 	/* One that is whole is read to its end. */
 	memset(region->base + at, 1, 2 * bytes);
 	struct region_buffer *whole = (void *)(region->base + at);

@@ -46,8 +46,59 @@ static void opens_as_described(void **unused)
 	/* Nobody can make it shorter under us. */
 	assert_int_equal(-1, ftruncate(region.fd, 4096));
 	assert_int_equal(EPERM, errno);
+	assert_int_equal(-1, ftruncate(region.buffers_fd, 4096));
+	assert_int_equal(EPERM, errno);
 	region_close(&region);
 	assert_int_equal(-1, region.fd);
+	assert_int_equal(-1, region.buffers_fd);
+}
+
+/* Whoever has the region's own file mapped has no way to the stacks: they are in the other file. */
+static void the_buffers_are_a_file_of_their_own(void **unused)
+{
+	static const char secret[] = "known to root alone";
+	struct region region;
+
+	assert_int_equal(0, region_open(&region, 3, 0, &options));
+	memcpy(region.base + region.offsets.buffers, secret, sizeof(secret));
+	memcpy(region.base + region.offsets.dropped_buffers, secret, sizeof(secret));
+	unsigned char *own = mmap(NULL, region.offsets.end, PROT_READ, MAP_SHARED, region.fd, 0);
+	assert_ptr_not_equal(own, MAP_FAILED);
+	assert_null(memmem(own, region.offsets.frees, secret, sizeof(secret)));
+	assert_memory_equal(own + region.offsets.dropped_buffers, secret, sizeof(secret));
+	munmap(own, region.offsets.end);
+	uint64_t offset = region.offsets.buffers + 1;
+	assert_int_equal(region.buffers_fd, region_file_at(&region, &offset));
+	assert_int_equal(1, offset);
+	offset = region.offsets.frees;
+	assert_int_equal(region.fd, region_file_at(&region, &offset));
+	assert_int_equal(region.offsets.frees, offset);
+	region_close(&region);
+}
+
+/* A file that cannot be cut, and has the very size. */
+static void buffers_that_we_would_not_have_made(void **unused)
+{
+	const struct {
+		int bytes_more, seals, error;
+	} files[] = {{0, F_SEAL_SHRINK | F_SEAL_GROW, 0}, {0, F_SEAL_GROW, -EPROTO},
+	    {-REGION_PAGE_BYTES, F_SEAL_SHRINK, -EPROTO}, {REGION_PAGE_BYTES, F_SEAL_SHRINK, -EPROTO}};
+	struct region made, taken;
+
+	assert_int_equal(0, region_open(&made, 3, 0, &options));
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const int fd = memfd_create("heaptap-buffers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+		assert_int_equal(
+		    0, ftruncate(fd, (off_t)region_buffers_bytes(&made.offsets) + files[i].bytes_more));
+		assert_int_equal(0, fcntl(fd, F_ADD_SEALS, files[i].seals));
+		assert_int_equal(0, region_reopen(&taken, dup(made.fd), false));
+		assert_int_equal(files[i].error, region_add_buffers(&taken, fd));
+		if (files[i].error)
+			close(fd);
+		region_close(&taken);
+	}
+	region_close(&made);
 }
 
 /* Both sides ask region_is_whole before they map a byte: each offset is the one of the layout, and a sum of
@@ -478,6 +529,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(opens_as_described),
+	    cmocka_unit_test(the_buffers_are_a_file_of_their_own),
+	    cmocka_unit_test(buffers_that_we_would_not_have_made),
 	    cmocka_unit_test(a_header_is_refused_for_each_wrong_number),
 	    cmocka_unit_test(the_mapping_of_the_start_is_by_the_period),
 	    cmocka_unit_test(sizes_are_bounded),

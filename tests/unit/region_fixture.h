@@ -10,6 +10,7 @@
 #include "sampler/intake/region.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 static inline void fixture_open(struct region *region, uint64_t live_max)
 {
@@ -20,6 +21,16 @@ static inline void fixture_open(struct region *region, uint64_t live_max)
 	    .mode = REGION_MODE_COPY};
 
 	assert_int_equal(region_open(region, 1, 0x10000, &options), 0);
+}
+
+/* Over their place in another mapping of the region's own file, as the library does it. */
+static inline void fixture_map_buffers(const struct region *region, unsigned char *base)
+{
+	unsigned char *place = base + region->offsets.buffers;
+
+	assert_ptr_equal(place,
+	    mmap(place, region_buffers_bytes(&region->offsets), PROT_READ | PROT_WRITE,
+	        MAP_SHARED | MAP_NORESERVE | MAP_FIXED, region->buffers_fd, 0));
 }
 
 /* ---- slots */

@@ -82,6 +82,7 @@ static uint64_t claim(const struct visit *v)
 {
 	struct ticket ticket;
 	struct region_header header;
+	struct stat buffers;
 
 	if (!read_ticket(v, &ticket))
 		return 0;
@@ -89,6 +90,8 @@ static uint64_t claim(const struct visit *v)
 	int fd = open(ticket.region_path, O_RDWR | O_CLOEXEC);
 	assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
 	close(fd);
+	assert_int_equal(stat(ticket.buffers_path, &buffers), 0);
+	assert_int_equal(buffers.st_size, region_buffers_bytes(&header.offsets));
 	assert_int_equal(header.magic, REGION_MAGIC);
 	assert_int_equal(header.abi, REGION_ABI);
 	return inode_at(ticket.region_path);
@@ -341,9 +344,11 @@ static uint64_t serve(const struct visit *v, uint64_t cookie, int *status)
 	assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		struct stat file = {0};
-		int fd = region_socket_ask(v->page_path, cookie);
-		bool good = fd >= 0 && fstat(fd, &file) == 0;
+		struct stat file = {0}, buffers = {0};
+		const struct region_files files = region_socket_ask(v->page_path, cookie);
+		bool good = files.fd >= 0 && fstat(files.fd, &file) == 0 &&
+		    fstat(files.buffers_fd, &buffers) == 0 && buffers.st_ino != file.st_ino &&
+		    buffers.st_size < file.st_size;
 
 		got = file.st_ino;
 		_exit(write(answer[1], &got, sizeof(got)) != (ssize_t)sizeof(got) || !good);

@@ -146,8 +146,9 @@ static void a_process_with_many_descriptors_is_not_counted_for_ever(void **state
 	assert_int_equal(read(other.fd, &byte, 1), 1);
 	assert_int_equal(byte, 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	close(made.fd); /* the child has it too, before all others */
-	made.ino++;     /* another one */
+	close(made.fd); /* the child has both files too, before all others */
+	close(made.buffers_fd);
+	made.ino += 1000; /* another one */
 	atomic_store(&region_header(&made)->sampler_pid, (uint32_t)other.pid);
 	assert_false(region_takeover_may_be_read(&made, &effort, &whom));
 	assert_in_range(effort.left, second - DESCRIPTORS - 100, second - DESCRIPTORS);

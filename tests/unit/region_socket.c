@@ -84,7 +84,7 @@ static void the_file_leads_there_too_and_is_removed(void **state)
 	region_socket_knock(listener);
 	const int visitor = region_socket_next(listener);
 	assert_true(visitor >= 0);
-	region = (struct region){.fd = dup(fd)};
+	region = (struct region){.fd = dup(fd), .buffers_fd = dup(fd)};
 	assert_true(region_socket_give(listener, visitor, &region));
 	assert_int_equal(region.taken_by, getpid());
 	region_close(&region);
@@ -116,7 +116,7 @@ static void a_process_holds_so_many_regions_and_no_more(void **state)
 		region_socket_knock(listener);
 		int visitor = region_socket_next(listener);
 		assert_true(visitor >= 0);
-		regions[i] = (struct region){.fd = dup(null[0])};
+		regions[i] = (struct region){.fd = dup(null[0]), .buffers_fd = dup(null[0])};
 		assert_true(region_socket_give(listener, visitor, &regions[i]));
 		close(fd);
 	}
@@ -298,7 +298,7 @@ static void the_target_waits_once(void **state)
 		int first = visit(0);
 		assert_int_equal(pthread_create(&thread, NULL, let_in_late, &late), 0);
 		asking = &late;
-		assert_int_equal(region_socket_ask(path, cookie), -1);
+		assert_int_equal(region_socket_ask(path, cookie).fd, -1);
 		asking = NULL;
 		pthread_join(thread, NULL);
 		close(late.accepted);

@@ -46,6 +46,107 @@ static void who_has_no_region(void **state)
 	region_close(&made);
 }
 
+/* ---- the buffers */
+
+/* Whether it is the buffers' own file that was found. */
+static bool has_buffers(const struct region *made, const struct region *taken)
+{
+	const size_t at = made->offsets.buffers + BUFFER_BITMAPS_BYTES;
+
+	made->base[at] ^= 0xff;
+	return taken->buffers_fd >= 0 && taken->base[at] == made->base[at];
+}
+
+/* As a worker does that has changed its user id. */
+static void cover_buffers(int fd, void *argument)
+{
+	const struct region *region = argument;
+	char byte = (char)(mmap(region->base + region->offsets.buffers,
+	                       region_buffers_bytes(&region->offsets), PROT_READ | PROT_WRITE,
+	                       MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED);
+
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+/* Some other memory of the program's, of the very size. */
+static void replace_buffers(int fd, void *argument)
+{
+	const struct region *region = argument;
+	const size_t bytes = region_buffers_bytes(&region->offsets);
+	const int other = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	char byte = (char)(ftruncate(other, (off_t)bytes) != 0 ||
+	    mmap(region->base + region->offsets.buffers, bytes, PROT_READ | PROT_WRITE,
+	        MAP_SHARED | MAP_FIXED | MAP_NORESERVE, other, 0) == MAP_FAILED);
+
+	if (write(fd, &byte, 1) == 1)
+		(void)!read(fd, &byte, 1);
+}
+
+static void the_buffers_of_a_region(void **state)
+{
+	struct region made, taken;
+
+	(void)state;
+	REQUIRE_ROOT();
+	fixture_open(&made, 1);
+	struct stranger has = stranger_start(NULL, NULL);
+	assert_int_equal(region_takeover_open(has.pid, &taken), 0);
+	assert_true(has_buffers(&made, &taken));
+	region_close(&taken);
+	stranger_end(&has);
+	region_close(&made);
+}
+
+/* A process that has them no more, alone: it has the region all the same, and nobody copies stacks to it. */
+static void who_has_no_buffers(void **state)
+{
+	static void (*const bodies[])(int, void *) = {cover_buffers, replace_buffers};
+	struct region made, taken;
+
+	(void)state;
+	REQUIRE_ROOT();
+	fixture_open(&made, 1);
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		struct stranger worker = start_with(bodies[i], &made);
+
+		assert_int_equal(region_takeover_open(worker.pid, &taken), 0);
+		assert_false(has_buffers(&made, &taken));
+		assert_int_equal(taken.buffers_fd, -1);
+		region_close(&taken);
+		stranger_end(&worker);
+	}
+	region_close(&made);
+}
+
+/* Its parent has them. */
+static void the_buffers_of_a_worker(void **state)
+{
+	int pair[2];
+	char byte = 1;
+	struct region made, taken;
+
+	(void)state;
+	REQUIRE_ROOT();
+	fixture_open(&made, 1);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid_t worker = fork();
+	if (worker == 0) {
+		close(pair[0]);
+		cover_buffers(pair[1], &made);
+		_exit(0);
+	}
+	close(pair[1]);
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	assert_int_equal(byte, 0);
+	assert_int_equal(region_takeover_open(worker, &taken), 0);
+	assert_true(has_buffers(&made, &taken));
+	region_close(&taken);
+	close(pair[0]);
+	assert_int_equal(waitpid(worker, NULL, 0), worker);
+	region_close(&made);
+}
+
 /* ---- regions of another version, or of nobody's making */
 
 /* A memfd of the region's name with these bytes, mapped here: the strangers to come have it too. */
@@ -222,6 +323,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(who_has_no_region),
+	    cmocka_unit_test(the_buffers_of_a_region),
+	    cmocka_unit_test(who_has_no_buffers),
+	    cmocka_unit_test(the_buffers_of_a_worker),
 	    cmocka_unit_test(a_region_that_we_would_not_have_made),
 	    cmocka_unit_test(only_root_opens_another_process_mapping),
 	    cmocka_unit_test_setup_teardown(

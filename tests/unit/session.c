@@ -2,6 +2,7 @@
 /* What the library takes of a session: from a real pool of the sampler's, and from files that are none of it.
  */
 #include "preload/session.h"
+#include "proto/attach_request.h"
 #include "proto/region_layout.h"
 
 #include "proto/region_pool.h"
@@ -161,14 +162,59 @@ static void write_region(int fd, uint64_t modules)
 	assert_int_equal(sizeof(header), pwrite(fd, &header, sizeof(header), 0));
 }
 
-static bool is_mapped(int fd)
+/* With the buffers beside it, as the holder has them. */
+static bool is_mapped(int fd, int buffers_fd)
 {
-	struct region_header *header = session_region_at(path_of(fd), NULL, 0);
+	const int far_fd = fcntl(fd, F_DUPFD_CLOEXEC, 64);
 
+	close(fd);
+	if (buffers_fd >= 0 && buffers_fd != ATTACH_BUFFERS_FD) {
+		assert_int_equal(ATTACH_BUFFERS_FD, dup2(buffers_fd, ATTACH_BUFFERS_FD));
+		close(buffers_fd);
+	}
+	struct region_header *header = session_region_at(path_of(far_fd), NULL, 0);
 	if (header)
 		munmap(header, header->offsets.end);
-	close(fd);
+	close(far_fd);
+	close(ATTACH_BUFFERS_FD);
 	return header != NULL;
+}
+
+static int make_buffers(int seals, int bytes_more)
+{
+	const int fd = memfd_create("heaptap-buffers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct region_offsets offsets;
+
+	region_lay_out(&offsets, 1, 1);
+	assert_int_equal(0, ftruncate(fd, (off_t)region_buffers_bytes(&offsets) + bytes_more));
+	assert_int_equal(0, fcntl(fd, F_ADD_SEALS, seals));
+	return fd;
+}
+
+static int make_region_file(void)
+{
+	const int fd = memfd_create("heaptap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	write_region(fd, 0);
+	assert_int_equal(0, fcntl(fd, F_ADD_SEALS, SIZE));
+	return fd;
+}
+
+/* Without them there is no region: a store into what is cut off would end the program. */
+static void the_buffers_of_a_region_at_a_path(void **unused)
+{
+	assert_true(is_mapped(make_region_file(), make_buffers(SIZE, 0)));
+	assert_false(is_mapped(make_region_file(), -1));
+	assert_false(is_mapped(make_region_file(), make_buffers(F_SEAL_GROW, 0)));
+	assert_false(is_mapped(make_region_file(), make_buffers(SIZE, -REGION_PAGE_BYTES)));
+	assert_false(is_mapped(make_region_file(), make_buffers(SIZE, REGION_PAGE_BYTES)));
+	assert_false(is_mapped(make_region_file(), open("/dev/zero", O_RDWR | O_CLOEXEC)));
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(0, seteuid(OTHER_USER));
+	const int others = make_buffers(SIZE, 0);
+	assert_int_equal(0, seteuid(0));
+	assert_false(is_mapped(make_region_file(), others));
 }
 
 static void a_region_at_a_path(void **state)
@@ -199,13 +245,14 @@ static void a_region_at_a_path(void **state)
 			assert_int_equal(0, seteuid(0));
 		write_region(fd, files[i].modules);
 		assert_int_equal(0, fcntl(fd, F_ADD_SEALS, files[i].seals));
-		if (is_mapped(fd) != (files[i].is_taken || (!may_be && files[i].owner == OTHER_USER)))
+		if (is_mapped(fd, make_buffers(SIZE, 0)) !=
+		    (files[i].is_taken || (!may_be && files[i].owner == OTHER_USER)))
 			fail_msg("file %zu", i);
 	}
 	/* A file on a disk has no seals, which is another answer than all of them. */
 	const int plain = open(workshop_path(*state, "region"), O_RDWR | O_CREAT, 0600);
 	write_region(plain, 0);
-	assert_false(is_mapped(plain));
+	assert_false(is_mapped(plain, make_buffers(SIZE, 0)));
 	assert_null(session_region_at(workshop_path(*state, "region"), NULL, 0));
 }
 
@@ -216,6 +263,7 @@ int main(void)
 	    cmocka_unit_test(only_beside_a_preload_that_names_us),
 	    cmocka_unit_test(a_pool_page_is_its_owners_word),
 	    cmocka_unit_test(a_region_at_a_path),
+	    cmocka_unit_test(the_buffers_of_a_region_at_a_path),
 	};
 
 	return cmocka_run_group_tests(tests, workshop_open, workshop_close);

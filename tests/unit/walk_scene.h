@@ -26,6 +26,8 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/region_fixture.h"
+
 enum { WORDS = 2048, WORD_BYTES = sizeof(uintptr_t) };
 enum { MAIN = 0x401000, MIDDLE = 0x402000, LEAF = 0x403000, PLUGIN = 0x900000 };
 
@@ -55,6 +57,7 @@ static int open_region(void **state)
 	assert_ptr_equal(base,
 	    mmap(base, region.offsets.end, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
 	        region.fd, 0));
+	fixture_map_buffers(&region, base);
 	const struct claim_setup with = {
 	    .place = {.base = base,
 	        .offsets = region.offsets,
