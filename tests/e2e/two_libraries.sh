@@ -107,7 +107,7 @@ test_they_offer_one_region() {
   . "$HEAPTAP_TOP/tests/attach.sh"
   other_copy
   running env -u HEAPTAP LD_PRELOAD="$PWD/bin/libheaptap.so:$other" "$targets/attach_truth" 2 "$targets/attach_module"
-  equal 1 "$(grep -c '/memfd:heaptap (deleted)' "/proc/$target/maps")" 'regions that it offers'
+  equal 1 "$(grep -c ' 00000000 .*/memfd:heaptap (deleted)' "/proc/$target/maps")" 'regions that it offers'
   attach -p 1
   echo >&7
   wait_for 30 said_times done 1
