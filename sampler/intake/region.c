@@ -314,23 +314,6 @@ struct stack_log_slot *region_stack_log_slot(const struct region *region, uint32
 	    : NULL;
 }
 
-struct tally region_read_tally(const struct region_tally *tally)
-{
-	return (struct tally){
-	    .samples = atomic_load_explicit(&tally->samples, memory_order_relaxed),
-	    .bytes_q8 = atomic_load_explicit(&tally->bytes_q8, memory_order_relaxed),
-	    .objects_q16 = atomic_load_explicit(&tally->objects_q16, memory_order_relaxed),
-	};
-}
-
-double region_live_variance(const struct region_place *place)
-{
-	const double small = (double)(int64_t)atomic_load(&place->live_variance),
-	             large = (double)(int64_t)atomic_load(&place->live_large_variance);
-
-	return (small > 0 ? small : 0) + (large > 0 ? large * WEIGHT_LARGE_UNIT : 0);
-}
-
 static _Atomic uint16_t *owners(const struct region *region)
 {
 	return (_Atomic uint16_t *)(void *)(region->base + region->offsets.owners);
@@ -504,19 +487,4 @@ void region_release_place_of(const struct region *region, uint32_t number, uint3
 
 	if (place && atomic_load(&place->generation) == generation)
 		region_release_place(region, number);
-}
-
-uint64_t region_placeless(const struct region *region)
-{
-	return atomic_load_explicit(&region_header(region)->places_exhausted, memory_order_relaxed);
-}
-
-uint64_t region_not_cut_off(const struct region *region)
-{
-	return atomic_load_explicit(&region_header(region)->not_cut_off, memory_order_relaxed);
-}
-
-uint64_t region_not_afforded(const struct region *region)
-{
-	return atomic_load_explicit(&region_header(region)->not_afforded, memory_order_relaxed);
 }
