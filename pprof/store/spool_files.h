@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The spools of `heaptap push`: the names of their files, what their counters say, and a list of all spools. */
+/* The spools of `heaptap push`: the names of their files, what counters say, and a list of all spools. */
 #ifndef PPROF_STORE_SPOOL_FILES_H
 #define PPROF_STORE_SPOOL_FILES_H
 

@@ -4,6 +4,7 @@
  * after. */
 #include "sampler/intake/region.h"
 
+#include "pprof/text/utf8.h"
 #include "proto/buffer.h"
 #include "sampler/intake/sparse_run.h"
 
@@ -328,7 +329,6 @@ bool region_unseen_files(const struct region *region, char files[REGION_PATH_BYT
 		return false;
 	memcpy(files, header->unseen_files, REGION_PATH_BYTES);
 	files[REGION_PATH_BYTES - 1] = '\0';
-	for (char *c = files; *c; c++)
-		*c = *c >= ' ' && *c <= '~' ? *c : '?';
+	utf8_disarm(files, strlen(files));
 	return files[0];
 }

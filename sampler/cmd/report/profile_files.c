@@ -20,8 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-    enum { NAMES_SHOWN = 3,
-	    ERROR_BYTES = 1024 };
+enum { NAMES_SHOWN = 3, ERROR_BYTES = 1024 };
 
 /* ---- reading */
 
