@@ -87,7 +87,9 @@ test_a_forking_server() {
   # All states added up, on demand, is as much as it was before without asking.
   everything=$(for file in dir/*.pb.gz; do folded_of "$file"; done | awk '{ sum += $1 } END { printf "%d\n", sum }')
   equal "$everything" "$(folded_of --state all dir)" 'export --state all'
-  matches '^heaptap: 16 profiles of 4 processes added up: blocks in several of them count several times$' err
+  # 16, unless a slow sampler has answered both requests of a process by one snapshot.
+  all=$(ls dir/*.pb.gz | wc -l)
+  matches "^heaptap: $all profiles of 4 processes added up: blocks in several of them count several times\$" err
   equal 1 "$(status_of "$heaptap" report --state delta dir)"
   matches '^heaptap: --state delta: none of these' err
 }
