@@ -17,7 +17,7 @@ PRELOAD_aarch64 := -mbranch-protection=standard
 PRELOAD_LINK   = -shared $(LDFLAGS) -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions \
 	-Wl,-z,defs,-z,now,-z,relro,-z,noexecstack -Wl,--hash-style=gnu
 ONLY_PRELOADED := $(patsubst %,$(O)/preload/%.o,constructor family redirect)
-ONLY_ATTACHED  := $(patsubst %,$(O)/preload/%.o,running import loader_calls)
+ONLY_ATTACHED  := $(patsubst %,$(O)/preload/%.o,running import)
 $(O)/libheaptap.so: $(filter-out $(ONLY_ATTACHED),$(PRELOAD_OBJ)) preload/preload.map
 	$(call quiet,LD,$@)$(CC) $(PRELOAD_LINK) -Wl,--version-script=preload/preload.map -Wl,-z,nodlopen -o $@ $(filter %.o,$^)
 

@@ -8,7 +8,7 @@ TARGET_SRC := $(sort $(wildcard tests/targets/*.c tests/targets/*.cc))
 
 # What of the hook's half the unit tests link: its books, none of what it exports.
 HOOK_OBJ   := $(patsubst %,$(O)/tests/%.o,$(filter-out $(addprefix preload/,api attach constructor hooks mmap \
-	family next_symbol next_symbol_operators signal running loader_calls),$(PRELOAD_SRC:%.c=%)))
+	family next_symbol next_symbol_operators signal running),$(PRELOAD_SRC:%.c=%)))
 CORE_OBJ   := $(filter-out $(O)/sampler/main.o,$(SAMPLER_OBJ)) $(PPROF_OBJ)
 UNIT_BIN    = $(filter-out $(if $(ATTACH_LIB),,$(O)/tests/unit/remote_call),$(UNIT_SRC:%.c=$(O)/%))
 FUZZ_BIN   := $(FUZZ_SRC:%.c=$(O)/%)
