@@ -65,6 +65,7 @@ static void note_declined(struct registry *registry, struct program_run *run, co
 
 	run->life.declined = why;
 	unprofiled_note_declined(&registry->unprofiled, why);
+	unprofiled_children_note_declined(&registry->setup.intake->books, pid);
 	if (pid == registry->setup.launch->pid)
 		unprofiled_note_command_declined(&registry->unprofiled, why);
 	for (size_t cursor = 0;

@@ -382,6 +382,16 @@ void unprofiled_children_tend(
 	u->said = u->count;
 }
 
+void unprofiled_children_note_declined(const struct books *books, pid_t pid)
+{
+	books_each_run(run, books)
+	{
+		for (size_t i = 0; i < run->unfollowed.seen_count; i++)
+			if (run->unfollowed.seen[i].pid == pid)
+				run->unfollowed.seen[i].done = true;
+	}
+}
+
 void unprofiled_children_end(struct program_run *run, struct table *births)
 {
 	for (size_t i = births->count; i-- > 0;)

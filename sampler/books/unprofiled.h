@@ -17,6 +17,8 @@
 #include <sys/types.h>
 
 /* All zero at first. Read by others. */
+struct books;
+
 struct unprofiled {
 	uint64_t incomplete;       /* runs that claimed a region and never got ready */
 	uint64_t declined;         /* runs that could not use their region */
@@ -67,6 +69,9 @@ void unprofiled_children_record(
  * new children of an attached process. */
 void unprofiled_children_tend(
     struct program_run *run, struct unprofiled *unprofiled, bool by_records, bool verbose, uint64_t now_ns);
+
+/* What PID executes is counted with its own reason. Its parent may not be looked at before PID has ended. */
+void unprofiled_children_note_declined(const struct books *books, pid_t pid);
 
 /* The program run is removed. */
 void unprofiled_children_end(struct program_run *run, struct table *births);

@@ -2,6 +2,8 @@
 /* Processes that execute another program: which of them is profiled, and what is said of the others. */
 #include "sampler/books/executed.h"
 #include "sampler/books/registry.h"
+#include "sampler/books/unprofiled.h"
+#include "sampler/linux/thread_facts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -240,6 +242,43 @@ static void a_child_that_is_found_after_its_program(void **state)
 	stranger_end(&shell);
 }
 
+/* It was found to have an obstacle before it said so itself. Its parent is looked at again when all is over. */
+static void a_child_that_declines_is_counted_once(void **state)
+{
+	struct scene *s = *state;
+	struct program_run *declined = NULL;
+
+	REQUIRE_LIBRARY();
+	struct stranger shell = start_shell(s);
+	LOOK_UNTIL(s, process_life_find(&s->registry, shell.pid));
+	struct program_run *parent = newest(s);
+	struct unfollowed *u = &parent->unfollowed;
+	const pid_t child = (pid_t)tell(&shell, "(ulimit -v 200000; exec sleep 60) & echo $!\n");
+	free(u->seen);
+	u->seen = calloc(1, sizeof(*u->seen));
+	u->seen_count = u->seen_capacity = 1;
+	u->seen[0] = (struct unfollowed_child){.pid = child,
+	    .ticks = thread_facts_birth(child).ticks,
+	    .met_ns = clock_now_ns(),
+	    .why = "its limit of address space",
+	    .program = "sleep"};
+	for (uint64_t end_ns = clock_now_ns() + DEADLINE_S * SECOND_NS; !s->registry.unprofiled.declined;) {
+		registry_look_claims(&s->registry);
+		usleep(2000);
+		assert_true(clock_now_ns() < end_ns);
+	}
+	assert_int_equal(tell(&shell, "kill $!; wait; echo 7\n"), 7);
+	books_each_run(run, &s->intake.books) if (run->life.declined) declined = run;
+	assert_non_null(declined);
+	registry_remove_run(&s->registry, declined);
+	/* As if it had executed the program before it took a sample: its place is not looked at. */
+	unprofiled_children_tend(parent, &s->registry.unprofiled, false, false, clock_now_ns());
+	assert_int_equal(u->seen_count, 0);
+	assert_int_equal(s->registry.unprofiled.declined, 1);
+	assert_int_equal(s->registry.unprofiled.executed, 0);
+	stranger_end(&shell);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +291,7 @@ int main(void)
 	    TEST(a_child_that_is_found_after_its_exec),
 	    TEST(a_child_in_a_pid_namespace_is_not_taken_for_another),
 	    TEST(a_child_that_is_found_after_its_program),
+	    TEST(a_child_that_declines_is_counted_once),
 	};
 
 	return cmocka_run_group_tests(tests, find_library, NULL);
