@@ -288,7 +288,10 @@ static uint64_t place_taken_ns(const struct process *process)
 
 void executed_note(struct process *process, const char *name, uint64_t time_ns)
 {
-	if (process->target.closed || process->target.unprofiled[0] || time_ns <= place_taken_ns(process))
+	if (process->target.closed || time_ns <= place_taken_ns(process))
+		return;
+	process->executed.recorded = true;
+	if (process->target.unprofiled[0])
 		return;
 	const char *why =
 	    process->run->origin.attached_pid ? EXECUTED_UNFOLLOWED : noted_obstacle(process->target.pid);

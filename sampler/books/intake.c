@@ -180,8 +180,7 @@ static void take_mmap(struct intake *intake, const struct record *record)
 	const struct map_range range = map_record_range(record);
 	cursor = 0;
 	while ((process = table_next(&intake->books.processes, record->pid, &cursor)))
-		if (!process->target.closed &&
-		    !process->target.unprofiled[0]) /* else of the program that it executed */
+		if (!process->target.closed && !process->executed.recorded)
 			maps_add(process->target.maps, &range);
 }
 

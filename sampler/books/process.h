@@ -84,6 +84,7 @@ struct process_executed {
 	ino_t ino;
 	uint64_t stack;    /* of an attached process: where the stack of this very execution begins */
 	uint64_t noted_ns; /* when target.unprofiled was noted */
+	bool recorded;     /* the kernel's record of it was read: later mappings are the other program's */
 	/* The process has executed another program, and that program's run does not use its region: why not.
 	 * The run is counted already. NULL if there is no such run. */
 	const char *declined;

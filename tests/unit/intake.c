@@ -5,6 +5,7 @@
  */
 #include "sampler/books/intake.h"
 #include "proto/buffer.h"
+#include "sampler/books/executed.h"
 #include "sampler/books/program_run.h"
 
 #include <setjmp.h>
@@ -411,6 +412,32 @@ static void an_exec_is_noted_unless_it_began_this_program(void **state)
 	assert_memory_equal(process->target.unprofiled, "executed a?[m?, which is not profiled: ", 39);
 }
 
+/* A look may notice an exec before the records from before the exec are read. */
+static void mappings_from_before_an_exec_are_taken(void **state)
+{
+	struct scene *s = *state;
+	struct process *process = s->process[0];
+	const struct record mapping = {.kind = RECORD_MMAP,
+	    .pid = 0,
+	    .start = 0x7000000000,
+	    .length = 0x1000,
+	    .protection = PROT_READ | PROT_EXEC,
+	    .path = "/no/such/file"};
+	struct record other = mapping;
+	struct record exec = {
+	    .kind = RECORD_COMM, .pid = 0, .exec = true, .time_ns = NOW_NS + 1, .path = "other"};
+
+	region_place(s->region, 0)->start_ns = NOW_NS;
+	region_header(s->region)->clock_id = CLOCK_MONOTONIC;
+	strcpy(process->target.unprofiled, "executed other" EXECUTED_UNSEEN);
+	intake_record(&s->intake, &mapping);
+	assert_non_null(maps_find(process->target.maps, mapping.start));
+	intake_record(&s->intake, &exec);
+	other.start += 0x10000;
+	intake_record(&s->intake, &other);
+	assert_null(maps_find(process->target.maps, other.start));
+}
+
 /* ---- bounds */
 
 static void take_as(struct scene *s, uint32_t tid, const struct arguments *a)
@@ -470,6 +497,7 @@ int main(void)
 	    TEST(frames_that_nobody_asked_for_are_nobodys),
 	    TEST(a_stack_ends_with_its_buffer),
 	    TEST(an_exec_is_noted_unless_it_began_this_program),
+	    TEST(mappings_from_before_an_exec_are_taken),
 	    TEST(books_that_would_grow_without_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
