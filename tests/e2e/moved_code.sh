@@ -22,16 +22,38 @@ each_user() {
   done
 }
 
-# profile_of PROFILE USER COMMAND...: by both backends, again if stacks were lost
+# Of a program: the sampler reads what has come, while the program is there.
+cat >pause.h <<'C'
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <unistd.h>
+static void pause_here(void) { char line[9]; puts("ready"); fflush(stdout); if (!fgets(line, sizeof(line), stdin)) _exit(1); }
+C
+
+# profile_of PROFILE USER COMMAND...: by $backend; COMMAND pauses $pauses times
 profile_of() {
-  local profile=$1 user=$2
+  local profile=$1 user=$2 n
   shift 2
-  rm -f "$profile"
-  $user "$heaptap" record -q -i 0 -p 1 -b "$backend" -o "$profile" "$@"
+  rm -f "$profile" "${profile%.pb.gz}"-*.pb.gz in
+  mkfifo in
+  chmod a+rw in
+  : >out
+  $user sh -c 'echo $$ >&2; exec "$@"' sh "$heaptap" record -q -i 0 -p 1 -b "$backend" -o "$profile" "$@" <in >out 2>pid &
+  exec 7>in
+  is_ready() { [ "$(grep -c ready out)" -ge "$n" ]; }
+  for ((n = 1; n <= pauses; n++)); do
+    wait_for 20 is_ready
+    kill -USR1 "$(head -1 pid)"
+    wait_for 20 test -s "${profile%.pb.gz}-000$n.pb.gz"
+    echo go >&7
+  done
+  exec 7>&-
+  wait $! || { cat pid >&2; fail "status $?"; }
   "$heaptap" check "$profile" || fail 'not valid'
 }
 
 memory_library() {
+  local pauses=1
   for backend in auto copy; do
     profile_of x.pb.gz "$1" ./host ./plug.so
     equal 90000 "$(bytes_of x.pb.gz '.*main;host;plug_entry;plug_inner')" "bytes of a library in memory, $backend, ${1:-root}"
@@ -44,7 +66,6 @@ memory_library() {
 test_file_in_memory() {
   make_library
   cat >host.c <<'C'
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -65,7 +86,7 @@ int main(int count, char **arguments) {
   if (!library) { puts(dlerror()); return 1; }
   close(to);
   host((void (*)(int))dlsym(library, "plug_entry"));
-  usleep(200 * 1000);
+  pause_here();
   return 0;
 }
 C
@@ -73,11 +94,11 @@ C
 #include <stdlib.h>
 #include <unistd.h>
 __attribute__((noinline)) void plain(int count) { while (count--) { void *block = malloc(90); __asm__ volatile("" : "+r"(block)); } }
-int main(void) { plain(1000); usleep(200 * 1000); return 0; }
+int main(void) { plain(1000); pause_here(); return 0; }
 C
-  gcc -O1 -g -o host host.c -ldl
+  gcc -O1 -g -o host -include pause.h host.c -ldl
   ln host start
-  gcc -O1 -g -o plain plain.c
+  gcc -O1 -g -o plain -include pause.h plain.c
   stage
   chmod a+rwx .
   chmod a+rX -R .
@@ -85,7 +106,7 @@ C
 }
 
 moved_text() {
-  local program
+  local program pauses=2
   for program in ./mover ./mover_whole ./mover_lld; do
     [ -x $program ] || continue
     for backend in auto copy; do
@@ -99,7 +120,6 @@ moved_text() {
 # What node --use-largepages, ClickHouse and iodlr do: the code is copied to memory that may have huge pages.
 test_text_moved_to_anonymous_memory() {
   cat >mover.c <<'C'
-#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,15 +148,15 @@ static __attribute__((noinline)) int move(void) {
 int main(void) {
   before();
   if (move()) return 1;
-  usleep(200 * 1000);
+  pause_here();
   after();
-  usleep(200 * 1000);
+  pause_here();
   return 0;
 }
 C
-  gcc -O1 -g -DSKIP=4096 -o mover mover.c
-  gcc -O1 -g -DSKIP=0 -o mover_whole mover.c
-  gcc -O1 -g -DSKIP=0 -fuse-ld=lld -o mover_lld mover.c
+  gcc -O1 -g -DSKIP=4096 -o mover -include pause.h mover.c
+  gcc -O1 -g -DSKIP=0 -o mover_whole -include pause.h mover.c
+  gcc -O1 -g -DSKIP=0 -fuse-ld=lld -o mover_lld -include pause.h mover.c
   stage
   chmod a+rwx .
   chmod a+rX -R .
@@ -145,7 +165,7 @@ C
 
 # By copy the newest code may not be in the maps yet.
 jit_code() {
-  local made='\[jit\].*'
+  local made='\[jit\].*' pauses=1
   for backend in auto copy; do
     profile_of x.pb.gz "$1" ./jit
     [ $backend = auto ] || made='.*\[(jit|unknown mapping)\]'
@@ -156,7 +176,6 @@ jit_code() {
 # Code made at run time in a file in memory, mapped twice, stays what it is.
 test_code_made_in_a_file_in_memory() {
   cat >jit.c <<'C'
-#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,14 +191,52 @@ int main(void) {
     void *(*run)(void *) = (void *(*)(void *))mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, n * 8192);
     for (int i = 0; i < 100; i++) { void *block = run((void *)malloc); __asm__ volatile("" : "+r"(block)); }
   }
-  usleep(200 * 1000);
+  pause_here();
   return 0;
 }
 C
   need_x86_64 'the code in it'
-  gcc -O1 -g -fno-omit-frame-pointer -o jit jit.c
+  gcc -O1 -g -fno-omit-frame-pointer -o jit -include pause.h jit.c
   stage
   chmod a+rwx .
   chmod a+rX -R .
   each_user jit_code
+}
+
+other_code() {
+  local pauses=1
+  for backend in auto copy; do
+    profile_of x.pb.gz "$1" ./other
+    equal 0 "$(bytes_of x.pb.gz '.*filler.*')" "bytes with the name of what was there before, $backend, ${1:-root}"
+    equal 90000 "$(bytes_of x.pb.gz '.*\[(jit|unknown mapping)\].*')" "bytes of the code, $backend, ${1:-root}"
+  done
+}
+
+# A program puts other code where its own was, as one that makes code near its own does: it is not called what was there before.
+test_other_code_in_place_of_the_files() {
+  need_x86_64 'the code in it'
+  cat >other.c <<'C'
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+extern char filler[];
+__asm__(".pushsection .text.z,\"ax\"; .balign 4096; .globl filler; .type filler,@function; filler: .fill 16384,1,0x90; .size filler,16384; .popsection");
+int main(void) {
+  static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8, 0xbf, 90, 0, 0, 0, 0xff, 0xd0, 0x5d, 0xc3};
+  char *at = filler + 4096;
+  if (mmap(at, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at) return 1;
+  memset(at, 0xcc, 8192);
+  memcpy(at, code, sizeof(code));
+  if (mprotect(at, 8192, PROT_READ | PROT_EXEC)) return 1;
+  for (int i = 0; i < 1000; i++) { void *block = ((void *(*)(void *))(uintptr_t)at)((void *)malloc); __asm__ volatile("" : "+r"(block)); }
+  pause_here();
+  return 0;
+}
+C
+  gcc -O1 -g -fno-omit-frame-pointer -o other -include pause.h other.c
+  stage
+  chmod a+rwx .
+  chmod a+rX -R .
+  each_user other_code
 }
