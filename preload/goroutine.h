@@ -15,8 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From now on mappings are noted: the program is Go's. Not to be called in a process that was attached to: what it has loaded may
- * have found the address of munmap before, and calls it without our hook. */
+/* From now on mappings are noted: the program is Go's. Not to be called in a process that was attached to:
+ * what that process has loaded may have found the address of munmap before, and calls munmap without our
+ * hook. */
 void goroutine_open(void);
 
 /* Not 0: some memory is known. */

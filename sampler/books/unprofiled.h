@@ -16,9 +16,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* All zero at first. Read by others. */
 struct books;
 
+/* All zero at first. Other files read the fields. */
 struct unprofiled {
 	uint64_t incomplete;       /* runs that claimed a region and never got ready */
 	uint64_t declined;         /* runs that could not use their region */

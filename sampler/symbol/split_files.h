@@ -7,8 +7,8 @@
  *
  *	libdw: openat("unit.dwo") --SIGSYS--> "/where/the/program/is/unit.dwo" --> the sampler --> descriptor
  *
- * libdw takes the file only if it has the unit's number. libdw 0.188 knows no .dwp, and later ones look for it
- * by the path of their descriptor, which the confined process cannot read.
+ * libdw takes the file only if it has the unit's number. libdw 0.188 knows no .dwp, and later versions look
+ * for the .dwp by the path of their descriptor, which the confined process cannot read.
  */
 #ifndef SAMPLER_SYMBOL_SPLIT_FILES_H
 #define SAMPLER_SYMBOL_SPLIT_FILES_H
