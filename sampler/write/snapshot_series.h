@@ -180,7 +180,7 @@ void snapshot_series_free(struct snapshot_series *series); /* NULL is fine; leav
 void snapshot_series_enlist(struct snapshot_series *series, struct snapshot_series **list);
 
 /* ---- what a process has in use over time, by its own counts: this tells whether the heap grows
- * (trend_series.h) */
+ * (trend.h) */
 
 /* The counts of the place as a point of the series. now_ns: monotonic. */
 struct trend_point snapshot_series_trend_point(const struct region_place *place, uint64_t now_ns);
