@@ -12,7 +12,7 @@
  * lies in plain memory, and is set by the libc's fork hook, or by the first event of a thread whose id has
  * changed.
  *
- * A process that has offered its region (offer.h) looks at the region's mode whenever an interval ends. When
+ * A process that has offered its region (attach.c) looks at the region's mode whenever an interval ends. When
  * a daemon has set it, the process takes a place: place 0 if it is the first, which need not be the one that
  * made the offer. Children that were forked before do the same, so there is nothing to inherit.
  *
