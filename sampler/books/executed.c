@@ -193,7 +193,7 @@ static const char *unreached(pid_t pid)
 	if (!has_library(pid))
 		return NULL;
 	if (!shares_namespace(pid, "net"))
-		return "it runs in a network namespace of its own, without heaptap's "
+		return "it runs in a network namespace of its own, without heaptap's socket in "
 		       "/tmp: " PRELOAD_LIBRARY_NAME " has no way to heaptap";
 	if (!shares_namespace(pid, "user"))
 		return "it runs in a user namespace where heaptap's user has no number: " PRELOAD_LIBRARY_NAME

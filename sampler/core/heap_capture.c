@@ -113,6 +113,9 @@ static int open_pool(struct heap_capture *h)
 		    "programs executed by other users, with fewer capabilities or in a user namespace are "
 		    "not profiled: no socket for them: %s",
 		    strerror(-region_pool_socket_error(h->pool)));
+	else if (region_pool_socket_fd(h->pool, 1) < 0 && h->verbosity > 0)
+		log_line("programs in a network namespace of their own are not profiled: no socket for them "
+		         "could be made in /tmp");
 	return 0;
 }
 

@@ -61,3 +61,13 @@ test_a_static_child_is_named() {
   record -p 1 -o out/ sh -c './static; true' 2>err || fail "status $?: $(cat err)"
   matches 'not profiled: 1 process after an exec; the last .*/static \(pid [0-9]+\), which is not profiled: it is statically linked' err
 }
+
+# A read-only /tmp: who asks is told that such programs have no way to the sampler.
+test_without_a_socket_in_tmp() {
+  need_root
+  unshare -m sh -c 'mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp && exec "$0" record -v -o x.pb.gz true' "$heaptap" 2>err ||
+    skip 'no mounts here'
+  matches '^heaptap: programs in a network namespace of their own are not profiled: no socket for them could be made in /tmp$' err
+  record -v -o x.pb.gz true 2>err
+  ! grep -q 'no socket for them' err || fail 'said without need'
+}

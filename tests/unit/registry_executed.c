@@ -242,7 +242,8 @@ static void a_child_that_is_found_after_its_program(void **state)
 	stranger_end(&shell);
 }
 
-/* It was found to have an obstacle before it said so itself. Its parent is looked at again when all is over. */
+/* It was found to have an obstacle before it said so itself. Its parent is looked at again when all is over.
+ */
 static void a_child_that_declines_is_counted_once(void **state)
 {
 	struct scene *s = *state;
