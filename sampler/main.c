@@ -6,7 +6,7 @@
 #include "sampler/cmd/cli/help.h"
 #include "sampler/cmd/cli/options.h"
 #include "sampler/cmd/cli/options_rows.h"
-#include "sampler/cmd/cli/unknown_command.h"
+#include "sampler/cmd/cli/other_words.h"
 #include "sampler/cmd/record/end_summary.h"
 #include "sampler/cmd/record/installed_program.h"
 #include "sampler/cmd/record/session.h"
@@ -242,7 +242,7 @@ static const struct command *command_find(const char *name)
 
 static int fail_unknown(const char *word)
 {
-	unknown_command_say(word, commands, COMMAND_COUNT);
+	other_words_say(word, commands, COMMAND_COUNT);
 	return STATUS_USAGE;
 }
 
@@ -299,7 +299,7 @@ static int word_run(int argc, char *argv[])
 		return help_say(argv[2]);
 	if (strcmp(argv[1], "version") == 0 || strcmp(argv[1], "--version") == 0)
 		return version_run();
-	if (unknown_command_is_program(argv[1]))
+	if (other_words_is_program(argv[1]))
 		return command_run(command_find("record"), argc - 1, argv + 1);
 	return fail_unknown(argv[1]);
 }

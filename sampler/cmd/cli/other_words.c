@@ -2,10 +2,15 @@
 #include "sampler/cmd/cli/other_words.h"
 
 #include "pprof/table/array.h"
+#include "pprof/text/log_line.h"
+#include "pprof/text/nearest.h"
 #include "sampler/cmd/cli/command.h"
+#include "sampler/linux/installed_file.h"
 
-#include <stddef.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PAGE  "heaptap export -f flamegraph"
 #define READS (COMMAND_REPORT | COMMAND_DIFF | COMMAND_EXPORT)
@@ -13,7 +18,7 @@
 /* words: separated by blanks */
 static const struct {
 	const char *words, *instead;
-} commands[] = {
+} command_words[] = {
     {"top stats stat summary", "heaptap report, or heaptap status for a daemon's processes"},
     {"web ui gui browse browser dashboard http listen port", "heaptap serve"},
     {"flamegraph flame flames html svg graph page", PAGE},
@@ -34,7 +39,7 @@ static const struct {
 static const struct {
 	unsigned int commands;
 	const char *words, *instead;
-} options[] = {
+} option_words[] = {
     {READS, "growth grow grows growing",
         "heaptap report FOLDER, which needs no option for it: it says what grows"},
     {READS, "top limit head max count nodecount", "--rows N"},
@@ -80,11 +85,11 @@ static int has_word(const char *words, const char *word)
 	return 0;
 }
 
-const char *other_words_command(const char *word)
+static const char *command_instead(const char *word)
 {
-	for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
-		if (has_word(commands[i].words, word))
-			return commands[i].instead;
+	for (size_t i = 0; i < ARRAY_COUNT(command_words); i++)
+		if (has_word(command_words[i].words, word))
+			return command_words[i].instead;
 	return NULL;
 }
 
@@ -98,8 +103,72 @@ const char *other_words_gone(unsigned int command, const char *name)
 
 const char *other_words_option(unsigned int command, const char *name)
 {
-	for (size_t i = 0; i < ARRAY_COUNT(options); i++)
-		if (options[i].commands & command && has_word(options[i].words, name))
-			return options[i].instead;
+	for (size_t i = 0; i < ARRAY_COUNT(option_words); i++)
+		if (option_words[i].commands & command && has_word(option_words[i].words, name))
+			return option_words[i].instead;
 	return NULL;
+}
+
+/* ---- the first word */
+
+/* Is it a file that has the name of a profile and cannot be executed? */
+static bool is_profile(const char *word)
+{
+	static const char ending[] = ".pb.gz";
+	size_t length = strlen(word), ending_length = sizeof(ending) - 1;
+
+	return length > ending_length && strcmp(word + length - ending_length, ending) == 0 &&
+	    access(word, F_OK) == 0 && access(word, X_OK) != 0;
+}
+
+/* A word that is an option, not a command. */
+static bool is_no_command(const char *name)
+{
+	return strcmp(name, "help") == 0 || strcmp(name, "version") == 0;
+}
+
+bool other_words_is_program(const char *word)
+{
+	return word[0] != '-' && strchr(word, '/') && !is_profile(word);
+}
+
+void other_words_say(const char *word, const struct command *commands, size_t command_count)
+{
+	struct nearest nearest;
+	char list[NEAREST_KEPT * NEAREST_WORD_BYTES], path[PATH_MAX];
+
+	nearest_init(&nearest, word + strspn(word, "-"));
+	for (size_t i = 0; i < command_count; i++)
+		nearest_offer(&nearest, commands[i].name);
+	nearest_offer(&nearest, "help");
+	nearest_offer(&nearest, "version");
+	nearest_list(&nearest, list, sizeof(list));
+	const char *instead = command_instead(word + strspn(word, "-"));
+	const bool is_program = word[0] != '-' && installed_file_in_path(word, path, sizeof(path));
+	if (instead && word[0] == '-')
+		log_line("unknown option '%s'; did you mean %s? ('heaptap --help' lists the commands)", word,
+		    instead);
+	else if (instead && !is_profile(word))
+		log_line("unknown command '%s'; did you mean %s?%s%s ('heaptap --help' lists all)", word,
+		    instead, is_program ? " Or, to profile the program of that name: heaptap record " : "",
+		    is_program ? word : "");
+	else if (word[0] == '-' && nearest.count && is_no_command(nearest.kept[0].name))
+		log_line("unknown option '%s'; did you mean --%s? ('heaptap --help' lists the commands)",
+		    word, nearest.kept[0].name);
+	else if (word[0] == '-' && nearest.count && nearest.kept[0].distance == 0)
+		log_line("unknown option '%s'; did you mean heaptap %s?", word, nearest.kept[0].name);
+	else if (word[0] == '-')
+		log_line("'%s' before a command; options follow it: heaptap record %s ... "
+		         "('heaptap --help' lists the commands)",
+		    word, word);
+	else if (is_profile(word))
+		log_line("'%s' is a profile, no command; to see it: heaptap report %s", word, word);
+	else if (is_program)
+		log_line("'%s' is no command of heaptap%s%s%s to profile the program of that name: "
+		         "heaptap record %s",
+		    word, *list ? "; did you mean " : ";", list, *list ? "? Or," : "", word);
+	else if (*list)
+		log_line("unknown command '%s'; did you mean %s? ('heaptap --help' lists all)", word, list);
+	else
+		log_line("unknown command '%s' ('heaptap --help' lists all)", word);
 }
