@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/symbol/debuginfo.h"
 
+#include <dwarf.h>
+#include <elf.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
+#include "sampler/linux/confinement.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/symbol/debuginfod.h"
 
@@ -249,4 +256,141 @@ void debuginfo_hide_unused(Elf *elf)
 			}
 		}
 	}
+}
+
+enum { COMPRESSED_BY_ZSTD = 2 }; /* ELFCOMPRESS_ZSTD, which older headers lack */
+
+static const size_t section_bytes_max = (size_t)2 << 30;
+
+/* The section's content, to be freed. NULL: it is not compressed by zstd, is damaged, or takes too much. */
+static void *decompress(const Elf_Data *packed, size_t *bytes)
+{
+	Elf64_Chdr header;
+	void *plain;
+
+	if (!packed || !packed->d_buf || packed->d_size < sizeof(header))
+		return NULL;
+	memcpy(&header, packed->d_buf, sizeof(header));
+	if (header.ch_type != COMPRESSED_BY_ZSTD || !header.ch_size || header.ch_size > section_bytes_max)
+		return NULL;
+	plain = malloc(header.ch_size);
+	*bytes = header.ch_size;
+	if (plain &&
+	    ZSTD_decompress(plain, header.ch_size, (const char *)packed->d_buf + sizeof(header),
+	        packed->d_size - sizeof(header)) == header.ch_size)
+		return plain;
+	free(plain);
+	return NULL;
+}
+
+/* libdw looks into a section's header for whether it is compressed, and takes its data or its raw bytes,
+ * which libelf keeps apart. */
+static void open_section(struct zstd_sections *sections, Elf_Scn *section, GElf_Shdr *header)
+{
+	Elf_Data *raw = elf_rawdata(section, NULL), *data = elf_getdata(section, NULL);
+	size_t bytes = 0;
+	void *plain = data ? decompress(raw, &bytes) : NULL;
+
+	if (!plain)
+		return;
+	header->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
+	header->sh_size = bytes;
+	if (!gelf_update_shdr(section, header)) {
+		free(plain);
+		return;
+	}
+	raw->d_buf = data->d_buf = plain;
+	raw->d_size = data->d_size = bytes;
+	raw->d_type = data->d_type = ELF_T_BYTE;
+	sections->plain[sections->count++] = plain;
+}
+
+void zstd_sections_open(struct zstd_sections *sections, Elf *elf)
+{
+	Elf_Scn *section = NULL;
+
+	if (gelf_getclass(elf) != ELFCLASS64)
+		return;
+	while (sections->count < ZSTD_SECTIONS_MAX && (section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+
+		if (gelf_getshdr(section, &header) && header.sh_type != SHT_NOBITS &&
+		    header.sh_flags & SHF_COMPRESSED)
+			open_section(sections, section, &header);
+	}
+}
+
+void zstd_sections_close(struct zstd_sections *sections)
+{
+	while (sections->count)
+		free(sections->plain[--sections->count]);
+}
+
+static struct {
+	const struct debuginfo_files *files; /* NULL: nothing is opened */
+	const char *path;
+	unsigned asked;
+	bool prepared;
+} split;
+
+static int open_beside(const char *name)
+{
+	const char *slash = strrchr(split.path, '/');
+	char path[PATH_MAX];
+
+	if (!slash ||
+	    snprintf(path, sizeof(path), "%.*s%s", (int)(slash + 1 - split.path), split.path, name) >=
+	        (int)sizeof(path))
+		return -ENOENT;
+	return split.files->open(split.files->context, path);
+}
+
+/* The path is that of the machine on which the program was built. libdw asks for absolute paths alone. */
+static int open_split(const char *path)
+{
+	int fd;
+
+	if (!split.files || path[0] != '/' || split.asked++ >= SPLIT_FILES_MAX)
+		return -EPERM;
+	fd = split.files->open(split.files->context, path);
+	return fd < 0 ? open_beside(strrchr(path, '/') + 1) : fd;
+}
+
+/* Runs inside of openat(2): the path is libdw's string. */
+static void on_open(int signal, siginfo_t *info, void *context)
+{
+	ucontext_t *interrupted = context;
+	const int saved = errno;
+
+	(void)signal;
+	(void)info;
+#ifdef __x86_64__
+	const char *path = (const char *)interrupted->uc_mcontext.gregs[REG_RSI];
+	interrupted->uc_mcontext.gregs[REG_RAX] = open_split(path);
+#else
+	const char *path = (const char *)interrupted->uc_mcontext.regs[1];
+	interrupted->uc_mcontext.regs[0] = (unsigned long long)(long long)open_split(path);
+#endif
+	errno = saved;
+}
+
+void split_files_prepare(void)
+{
+	const struct sigaction action = {.sa_sigaction = on_open, .sa_flags = SA_SIGINFO | SA_NODEFER};
+
+	split.prepared = sigaction(SIGSYS, &action, NULL) == 0 && confinement_trap_opens();
+}
+
+void split_files_begin(const struct debuginfo_files *files, const char *path)
+{
+	split.files = split.prepared ? files : NULL;
+	split.path = path;
+}
+
+bool split_files_find(Dwarf_Die *unit, Dwarf_Die *found)
+{
+	uint8_t type;
+
+	return split.files && dwarf_cu_info(unit->cu, NULL, &type, NULL, found, NULL, NULL, NULL) == 0 &&
+	    found->addr;
 }

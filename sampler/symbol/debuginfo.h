@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Separate debug files: the symbols and DWARF that a distribution strips from a program.
+ * Where the symbols and DWARF of a file are: in separate debug files, in sections that libdw cannot read, and
+ * in files of split debug info.
  *
- * Looked for in gdb's order: by build id (ROOT/.build-id/xx/yyyy.debug), then by the name in .gnu_debuglink
- * beside the file, in .debug/ beside it, and under ROOT. A candidate must have the same build id or, if the
- * program has none, the CRC-32 that the link gives. debuginfod servers are asked only on request.
+ * Separate debug files have what a distribution strips from a program. They are looked for in gdb's order: by
+ * build id (ROOT/.build-id/xx/yyyy.debug), then by the name in .gnu_debuglink beside the file, in .debug/
+ * beside it, and under ROOT. A candidate must have the same build id or, if the program has none, the CRC-32
+ * that the link gives. debuginfod servers are asked only on request.
  */
 #ifndef SAMPLER_SYMBOL_DEBUGINFO_H
 #define SAMPLER_SYMBOL_DEBUGINFO_H
@@ -63,5 +65,53 @@ void debuginfo_alternate_fini(struct debuginfo_alternate *alternate);
  * file these sections take a sixth of 50 ms.
  */
 void debuginfo_hide_unused(Elf *elf);
+
+/*
+ * ---- compressed sections
+ *
+ * Debug sections may be compressed by zstd (objcopy --compress-debug-sections=zstd, rustc, clang 17), which
+ * libdw reads only since 0.189 and only if it was built with zstd. They are decompressed before libdw sees
+ * the file, in memory only. The files are hostile: the process' limit bounds the memory, and each section has
+ * exactly the size that its header gives, or stays as it is.
+ */
+enum { ZSTD_SECTIONS_MAX = 64 };
+
+/* The memory of one file's decompressed sections. */
+struct zstd_sections {
+	void *plain[ZSTD_SECTIONS_MAX];
+	unsigned count;
+};
+
+/* Call it once for a file, before dwarf_begin_elf() and after debuginfo_hide_unused(). `sections` begins as
+ * zeros. */
+void zstd_sections_open(struct zstd_sections *sections, Elf *elf);
+
+/* Call it after elf_end(). */
+void zstd_sections_close(struct zstd_sections *sections);
+
+/*
+ * ---- split debug info
+ *
+ * A unit of the program (a skeleton) has lines and addresses, and the unit's functions and
+ * inlined calls are in a file of their own (.dwo). libdw opens that file itself, by the path that the program
+ * names, and the confined process may open nothing. So the call is trapped, and the trap's handler asks for
+ * the file as for any debug file (struct debuginfo_files).
+ *
+ *	libdw: openat("unit.dwo") --SIGSYS--> "/where/the/program/is/unit.dwo" --> the sampler --> descriptor
+ *
+ * libdw takes the file only if it has the unit's number. libdw 0.188 knows no .dwp.
+ */
+enum { SPLIT_FILES_MAX = 1024 }; /* that are asked for, of one program */
+
+/* Call it in a forked child, before confinement_enter(). Where calls cannot be trapped, no split file is
+ * looked for. */
+void split_files_prepare(void);
+
+/* From now on files are opened: where the program names them, else in the folder of PATH, the program. Both
+ * pointers are borrowed. */
+void split_files_begin(const struct debuginfo_files *files, const char *path);
+
+/* Finds the split unit of UNIT, a skeleton. False if there is none. */
+bool split_files_find(Dwarf_Die *unit, Dwarf_Die *split);
 
 #endif

@@ -4,9 +4,9 @@
 #include "sampler/linux/confinement.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/regular_file.h"
+#include "sampler/symbol/debuginfo.h"
 #include "sampler/symbol/debuginfod.h"
 #include "sampler/symbol/demangle.h"
-#include "sampler/symbol/split_files.h"
 #include "sampler/symbol/symcodec.h"
 #include "sampler/symbol/symsource.h"
 

@@ -10,10 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sampler/symbol/debuginfo.h"
 #include "sampler/symbol/demangle.h"
 #include "sampler/symbol/inlines.h"
-#include "sampler/symbol/scopes.h"
-#include "sampler/symbol/split_files.h"
 #include "sampler/symbol/symcodec.h"
 #include "sampler/symbol/units.h"
 

@@ -10,10 +10,8 @@
 
 #include "sampler/symbol/answer.h"
 #include "sampler/symbol/debuginfo.h"
-#include "sampler/symbol/extents.h"
 #include "sampler/symbol/string_pool.h"
 #include "sampler/symbol/symtab.h"
-#include "sampler/symbol/zstd_sections.h"
 
 struct symsource {
 	const struct symbol_file *file;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sorted table of one file's functions, merged from all symbol tables that it and its debug file have.
+ * A sorted table of one file's functions, merged from all symbol tables that it and its debug file have; and
+ * where the file's code lies.
  *
  * Why not libdwfl: dwfl_module_addrinfo() searches linearly, 1.5 to 3 ms per address in cc1 or node. Here a
  * lookup is a binary search.
@@ -14,7 +15,23 @@
 
 #include <libelf.h>
 
-#include "sampler/symbol/extents.h"
+/*
+ * Where a file's code lies: its executable PT_LOAD segments, in ELF virtual addresses. Symbols and DWARF
+ * ranges outside them are data, or discarded functions, which the linker has moved to address 0.
+ */
+enum { EXTENTS_MAX = 64 };
+
+struct extents {
+	struct {
+		uint64_t start, end;
+	} range[EXTENTS_MAX];
+	unsigned count; /* 0 with no program headers: then everything may be code */
+};
+
+void extents_read(struct extents *extents, Elf *elf);
+
+/* The end of the segment that contains vaddr, or 0 if there is none. */
+uint64_t extents_end(const struct extents *extents, uint64_t vaddr);
 
 struct symtab;
 

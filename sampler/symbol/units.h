@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compilation units: which unit an address belongs to, and the source files and lines of a unit.
+ * Compilation units: which unit an address belongs to, the source files and lines of a unit, and the
+ * qualified names of its declarations.
  *
  * units_assign() reads the units' own DW_AT_ranges. libdw 0.188 itself reads only .debug_aranges, a section
  * that clang does not write. All addresses are known in advance, so each range is looked up in the sorted
@@ -18,8 +19,8 @@
 
 #include <elfutils/libdw.h>
 
-#include "sampler/symbol/extents.h"
 #include "sampler/symbol/string_pool.h"
+#include "sampler/symbol/symtab.h"
 
 struct unit_facts {
 	bool any;         /* at least one compilation unit */
@@ -56,5 +57,35 @@ void unit_lines_find(struct unit_lines *lines, uint64_t vaddr, const char **file
 
 /* The name of file number `index`, as DW_AT_call_file uses it; NULL: there is none. */
 const char *unit_lines_file(struct unit_lines *lines, uint64_t index);
+
+/*
+ * ---- qualified names from DWARF alone: app::(anonymous namespace)::Pool::Pool.
+ *
+ * Compilers leave DW_AT_linkage_name out where the linker needs no name, for instance for a constructor in an
+ * anonymous namespace. Once such a function is inlined, no symbol table has it either. A DIE has no reference
+ * to its parent, so the path to the DIE is searched from the unit's root.
+ */
+enum { SCOPES_MEMO_COUNT = 256, SCOPES_NAME_MAX = 4096 };
+
+struct scopes {
+	bool qualified;    /* does the unit's language have scopes with names? */
+	bool linker_names; /* is an unmangled linker symbol the name in the source? (Fortran's foo_ is not) */
+	size_t work_left;
+	struct {
+		Dwarf_Off offset; /* of the declaration; 0: empty */
+		const char *name; /* owned by the caller */
+	} memo[SCOPES_MEMO_COUNT];
+};
+
+void scopes_init(struct scopes *scopes, Dwarf_Die *unit);
+
+/* The first declaration: the end of the chain of abstract origins and specifications. */
+Dwarf_Die scopes_declaration(const Dwarf_Die *die);
+
+/* Writes the qualified name of a declaration. False if it is not found or has no name. */
+bool scopes_find(struct scopes *scopes, Dwarf_Die *declaration, char name[SCOPES_NAME_MAX]);
+
+/* A place where the caller may keep the name of this declaration. It holds NULL at first. */
+const char **scopes_memo(struct scopes *scopes, Dwarf_Die *declaration);
 
 #endif

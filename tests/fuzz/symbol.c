@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "sampler/symbol/demangle.h"
-#include "sampler/symbol/extents.h"
 #include "sampler/symbol/perfmap.h"
 #include "sampler/symbol/symbol.h"
 #include "sampler/symbol/symcodec.h"
+#include "sampler/symbol/symtab.h"
 
 enum { ADDRESSES_MAX = 64 };
 
