@@ -10,7 +10,7 @@
 #define SAMPLER_UNWIND_CFI_ODD_H
 
 #include "sampler/linux/regs.h"
-#include "sampler/unwind/signal_frame.h"
+#include "sampler/unwind/instructions.h"
 
 #include <elfutils/libdw.h>
 #include <stdbool.h>

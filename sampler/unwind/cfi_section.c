@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/cfi_section.h"
-#include "sampler/unwind/cfi_check.h"
-#include "sampler/unwind/cfi_extract.h"
 
 #include <dwarf.h>
 #include <elf.h>
@@ -13,7 +11,7 @@
 enum {
 	GRANULE = 16 * 1024,         /* unit in which the file is read */
 	ENTRY_BYTES_MAX = 256 << 10, /* of one CIE or FDE */
-	/* for a section that libdw reads from end to end; cfi_extract.c bounds its bytes, too */
+	/* for a section that libdw reads from end to end; cfi_section_extract.c bounds its bytes, too */
 	ENTRIES_MAX = 1 << 20,
 	/* Estimates of libdw's memory for an entry that it has met, and for a byte of an expression. */
 	ENTRY_HEAP_BYTES = 112,

@@ -22,6 +22,8 @@
 #include "sampler/unwind/module_file.h"
 
 #include <elfutils/libdw.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct cfi_section;
@@ -48,5 +50,61 @@ Dwarf_Frame *cfi_section_frame(struct cfi_section *section, struct cfi_reading *
 
 /* The memory that the section takes. libdw's part is estimated. */
 size_t cfi_section_bytes(const struct cfi_section *section);
+
+/* ---- checks of call frame instructions before libdw runs them (cfi_section_check.c): bounded register
+ * numbers, depth of remembered states, size of expressions. Pure. */
+
+/* libdw's work on an entry takes time and memory of this order. The checks add it up. */
+struct cfi_check_cost {
+	uint64_t instruction_bytes;
+	uint64_t remembered; /* states, each a copy of the whole row */
+	uint64_t expression_bytes;
+};
+
+/* Of all entries of a section. */
+struct cfi_check_summary {
+	size_t entries;
+	struct cfi_check_cost largest; /* each member: its largest value in any entry */
+};
+
+enum {
+	CFI_CHECK_REGISTERS = 256, /* the highest in use are some 130 */
+	CFI_CHECK_REMEMBERED = 64,
+	CFI_CHECK_EXPRESSION_BYTES = 512,
+	CFI_CHECK_INSTRUCTION_BYTES = 128 << 10, /* of one entry; the largest that was met has 33 KiB */
+};
+
+/*
+ * Checks the entry at OFFSET of DATA (.eh_frame if EH) and, for an FDE, the CIE it belongs to. E_IDENT and
+ * E_MACHINE of the ELF file. An entry that fails must not be given to libdw.
+ */
+bool cfi_check_entry(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh,
+    uint64_t offset, struct cfi_check_cost *cost);
+
+/* Checks every entry of DATA, and makes the entries that fail unusable. False if there are more than
+ * ENTRIES_MAX entries, or if they share instructions so often that the check would take long. */
+bool cfi_check_all(const unsigned char *e_ident, uint16_t e_machine, Elf_Data *data, bool eh,
+    size_t entries_max, struct cfi_check_summary *summary);
+
+/*
+ * ---- takes one section out of a file (cfi_section_extract.c), and makes an ELF file in memory that has this
+ * section alone:
+ *
+ *	ELF header | the section, decompressed | section names | section headers: none, the section, the names
+ */
+struct cfi_extract {
+	uint8_t *elf; /* from malloc(), the caller's */
+	size_t elf_bytes;
+	size_t section; /* where the section begins in `elf` */
+	size_t section_bytes;
+	/* What it took, also after an error: bytes of the file, and bytes of the section, which may have been
+	 * inflated in vain. */
+	uint64_t read_bytes, plain_bytes;
+};
+
+/* `name`: .eh_frame or .debug_frame (also found as .zdebug_frame). Returns 0, -ENOENT, -EFBIG, -ENOEXEC,
+ * -EOPNOTSUPP (compressed by zstd), -ENOMEM (also if more than bytes_max would be needed) or -errno. */
+int cfi_extract_section(
+    const struct module_file *file, const char *name, uint64_t bytes_max, struct cfi_extract *extract);
 
 #endif

@@ -4,7 +4,6 @@
 #include "pprof/text/throttle.h"
 #include "sampler/linux/proc.h"
 #include "sampler/linux/thread_facts.h"
-#include "sampler/unwind/module_memory.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -26,7 +26,7 @@ struct module_request {
 	pid_t pid;               /* the process to open through; 0: only by path */
 	bool told;               /* with pid 0: the path is a target's word, and may not mean our file */
 	uint64_t start, end;     /* the mapping, for /proc/PID/map_files */
-	uint64_t pgoff;          /* offset of start in the file; used if it may be copied (module_memory.h) */
+	uint64_t pgoff;          /* offset of start in the file; used if it may be copied (module_memory.c) */
 	uint64_t copy_bytes_max; /* so many bytes; 0: it may not */
 	const char *path;        /* as the target sees it; " (deleted)" is understood */
 	const uint8_t *build_id; /* expected build id, NULL: unknown */
@@ -47,7 +47,7 @@ struct module_segment {
 	bool executable;
 };
 
-/* A file that was put together from the memory of one process (module_memory.h). */
+/* A file that was put together from the memory of one process (module_memory.c). */
 struct module_copied {
 	pid_t pid;             /* 0: it is a file of its own */
 	uint64_t birth, start; /* of the process, in ticks; of the mapping */

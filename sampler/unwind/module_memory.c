@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/unwind/module_memory.h"
+#include "sampler/unwind/module.h"
 
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/memory_reader.h"

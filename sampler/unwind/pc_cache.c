@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/unwind/pc_cache.h"
 
-#include "sampler/unwind/call.h"
+#include "sampler/unwind/instructions.h"
 #include "sampler/unwind/module.h"
 
 enum {

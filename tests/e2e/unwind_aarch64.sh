@@ -5,7 +5,7 @@ test_cross_compiles() {
   cc=aarch64-linux-gnu-gcc
   command -v $cc >/dev/null || skip "no $cc (package gcc-aarch64-linux-gnu)"
   flags="-std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Wshadow -Wno-unused-parameter -Werror -I$top -DHEAPTAP_LIBDIR=\"\""
-  for source in "$top"/sampler/unwind/unwind.c "$top"/sampler/linux/regs.c "$top"/sampler/unwind/call.c "$top"/sampler/unwind/signal_frame.c "$top"/sampler/perf/{record,ring}.c \
+  for source in "$top"/sampler/unwind/unwind.c "$top"/sampler/linux/regs.c "$top"/sampler/unwind/instructions.c "$top"/sampler/perf/{record,ring}.c \
     "$top"/sampler/inject/*.c "$top"/sampler/cmd/record/session_attach.c; do
     $cc $flags -c -o object.o "$source" || fail "$source"
   done

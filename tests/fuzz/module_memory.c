@@ -5,7 +5,6 @@
  *
  * Input: 2 bytes for the page of the code, the memory.
  */
-#include "sampler/unwind/module_memory.h"
 #include "sampler/unwind/module.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
  * Input: a byte that chooses the machine, the memory.
  */
 #include "sampler/unwind/trampolines.h"
-#include "sampler/unwind/call.h"
+#include "sampler/unwind/instructions.h"
 
 #include <elf.h>
 #include <stdlib.h>

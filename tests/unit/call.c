@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/unwind/call.h"
+#include "sampler/unwind/instructions.h"
 
 #include <elf.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@
 
 #include "sampler/linux/regs.h"
 #include "sampler/unwind/cfi.h"
-#include "sampler/unwind/cfi_check.h"
 #include "sampler/unwind/cfi_odd.h"
+#include "sampler/unwind/cfi_section.h"
 
 #include <dlfcn.h>
 #include <dwarf.h>

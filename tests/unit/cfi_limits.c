@@ -11,7 +11,7 @@
 
 #include "pprof/text/throttle.h"
 #include "sampler/unwind/cfi.h"
-#include "sampler/unwind/cfi_check.h"
+#include "sampler/unwind/cfi_section.h"
 #include "sampler/unwind/unwind.h"
 
 #include <dwarf.h>

@@ -15,7 +15,7 @@
 #include "pprof/text/throttle.h"
 #include "sampler/unwind/jit_rows.h"
 #include "sampler/unwind/maps.h"
-#include "sampler/unwind/modules.h"
+#include "sampler/unwind/module.h"
 
 enum { CODE = 0x7000000000, CPYTHON_BYTES = 11, V8_BYTES = 252, RBP = 6, RSP = 7, RBP_TRACKED = 1 };
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "sampler/unwind/maps.h"
-#include "sampler/unwind/module_memory.h"
+#include "sampler/unwind/module.h"
 #include "tests/unit/stranger.h"
 
 #include <dlfcn.h>

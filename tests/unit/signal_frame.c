@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/unwind/signal_frame.h"
+#include "sampler/unwind/instructions.h"
 
 #include <elf.h>
 #include <signal.h>

@@ -30,7 +30,7 @@ static size_t activations(void)
 }
 
 /* Exact pcs in a stack that one signal has interrupted: the interrupted one's, and on aarch64 that of the
- * code to which handlers return, which is known by itself (sampler/unwind/signal_frame.h). */
+ * code to which handlers return, which is known by itself (sampler/unwind/instructions.h). */
 #ifdef __aarch64__
 enum { ACTIVATIONS = 2 };
 #else

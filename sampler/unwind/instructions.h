@@ -1,7 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frame that the kernel puts on the stack to call a signal handler, known by the code to which the
- * handler returns: the two instructions that call rt_sigreturn. Pure.
+ * Code that is known by its instructions: a call, and the code to which signal handlers return. Pure.
+ *
+ * Does a call instruction end at an address? A return address has a call in front of it; most other words of
+ * a stack do not.
+ *
+ * Encodings: Intel SDM volume 2, CALL, and section 2.1.5 (ModR/M and SIB bytes); Arm Architecture Reference
+ * Manual for A-profile, C6.2, BL, BLR and BLRAA.
+ */
+#ifndef SAMPLER_UNWIND_INSTRUCTIONS_H
+#define SAMPLER_UNWIND_INSTRUCTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CALL_BYTES_MAX = 7 }; /* longest call without prefixes: opcode, ModR/M, SIB, 32 bits of displacement */
+
+/*
+ * `code`: the bytes in front of `address`, the last of them at address - 1; fewer than CALL_BYTES_MAX where
+ * the code begins. *target: the address that a direct call calls. 0 for a call through a register or memory,
+ * and for bytes that can be read as either kind. An unknown architecture has no calls.
+ */
+bool call_ends_at(uint16_t e_machine, const uint8_t *code, size_t bytes, uint64_t address, uint64_t *target);
+
+/*
+ * ---- the frame that the kernel puts on the stack to call a signal handler, known by the code to which the
+ * handler returns: the two instructions that call rt_sigreturn.
  *
  * aarch64 only. The vdso's unwind rows for this code follow the frame record to the caller of the interrupted
  * function. They skip the interrupted function, its stack pointer and its registers. musl's code has no rows.
@@ -10,11 +35,6 @@
  * Layout: struct rt_sigframe, arch/arm64/kernel/signal.c; struct ucontext and struct sigcontext,
  * arch/arm64/include/uapi/asm. The instructions: arch/arm64/kernel/vdso/sigreturn.S.
  */
-#ifndef SAMPLER_UNWIND_SIGNAL_FRAME_H
-#define SAMPLER_UNWIND_SIGNAL_FRAME_H
-
-#include <stdbool.h>
-#include <stdint.h>
 
 /* Where the interrupted code's registers are, in bytes from the stack pointer in the frame. */
 struct signal_frame {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/unwind/modules.h"
+#include "sampler/unwind/module.h"
 
 #include "pprof/table/index.h"
 

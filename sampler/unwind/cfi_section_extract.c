@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sampler/unwind/cfi_extract.h"
+#include "sampler/unwind/cfi_section.h"
 
 #include <elf.h>
 #include <errno.h>
