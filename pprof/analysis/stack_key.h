@@ -3,7 +3,7 @@
  * A number for the stack and labels of a sample, the same in every profile of one process and in every run.
  *
  * Code in a file is known by file and offset, because the addresses of a profile may be moved
- * (sampler/write/profile_addresses.h). Other code is known by the names of its functions; without names by
+ * (sampler/write/profile_mappings.h). Other code is known by the names of its functions; without names by
  * its address. Two stacks with one number are taken for one. That happens by chance once in 2^64 pairs. A
  * file that was made to have such pairs spoils its own numbers only.
  */

@@ -4,6 +4,7 @@
 #include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
+#include "sampler/books/event_process.h"
 #include "sampler/books/process_life.h"
 #include "sampler/perf/features.h"
 #include "sampler/write/process_end.h"

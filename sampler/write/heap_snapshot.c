@@ -10,7 +10,7 @@
 #include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "sampler/write/profile_job.h"
-#include "sampler/write/resident_text.h"
+#include "sampler/write/resident_watch.h"
 #include "sampler/write/scheduler.h"
 
 #include <errno.h>

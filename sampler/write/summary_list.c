@@ -5,7 +5,7 @@
 #include "pprof/text/amount.h"
 #include "pprof/text/utf8.h"
 #include "sampler/write/heap_snapshot.h"
-#include "sampler/write/resident_text.h"
+#include "sampler/write/resident_watch.h"
 
 #include <inttypes.h>
 #include <math.h>

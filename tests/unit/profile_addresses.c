@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "sampler/write/profile_addresses.h"
+#include "sampler/write/profile_mappings.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resident memory in words, and how often it is read. */
-#include "sampler/write/resident_text.h"
+#include "sampler/write/resident_watch.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -15,7 +15,7 @@
 #include "sampler/intake/region_takeover.h"
 #include "sampler/linux/descendants.h"
 #include "sampler/linux/proc.h"
-#include "sampler/write/resident_text.h"
+#include "sampler/write/resident_watch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * Time is M log M in the number of mappings: a hostile target can have millions of them, one for each wild
  * pc.
  */
-#include "sampler/write/profile_addresses.h"
+#include "sampler/write/profile_mappings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,7 +193,7 @@ static void move_all(struct profile_addresses *addresses)
 	for (uint32_t i = 0; i < stacks_mapping_count(addresses->stacks); i++)
 		addresses->moved[i] = NOBODY;
 	addresses->moved_end = PROFILE_MOVED_START;
-	/* In the order of frames, used by this snapshot or not: see profile_addresses.h. */
+	/* In the order of frames, used by this snapshot or not: see profile_mappings.h. */
 	for (uint32_t i = 0; i < stacks_frame_count(addresses->stacks); i++) {
 		const struct stack_frame *frame = stacks_frame(addresses->stacks, i);
 
