@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/books/arrivals.h"
 
-#include "sampler/books/abandoned.h"
 #include "sampler/books/adoption.h"
 #include "sampler/books/drain.h"
 #include "sampler/books/offerer.h"
 #include "sampler/books/process_life.h"
 #include "sampler/books/program_run.h"
+#include "sampler/books/registry.h"
 #include "sampler/books/registry_look.h"
 #include "sampler/books/stale_places.h"
 #include "sampler/books/unprofiled.h"
@@ -65,7 +65,7 @@ int arrivals_offer(struct registry *registry, const struct arrivals_offer *offer
 	run->origin.offered = true;
 	run->origin.offered_after_ns = offer->used ? 0 : offer->after_ns;
 	program_run_begin_period(run, offer->period_bytes);
-	abandoned_begin(run, offer->pid);
+	run->mapped.by = offer->pid; /* the first to be asked whether it has the region mapped */
 	offerer_find(run, offer->pid, registry->setup.modules);
 	if (offer->used)
 		adopt(registry, run);

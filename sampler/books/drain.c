@@ -2,6 +2,7 @@
 #include "sampler/books/drain.h"
 
 #include "pprof/text/clock.h"
+#include "sampler/books/backend_fallback.h"
 #include "sampler/books/walked.h"
 
 enum { PATIENCE_NS = 100 * 1000000 }; /* wait for an entry whose writer was interrupted or has died */

@@ -4,6 +4,7 @@
 #include "proto/buffer.h"
 #include "sampler/books/executed.h"
 #include "sampler/books/program_run.h"
+#include "sampler/books/stack_log.h"
 #include "sampler/books/unprofiled.h"
 #include "sampler/books/walked.h"
 #include "sampler/intake/map_record.h"

@@ -178,7 +178,7 @@ struct run_tuning {
 	uint64_t since_ns, samples;
 };
 
-/* abandoned.c: who has a region in anonymous memory mapped, by the last look */
+/* registry.c: who has a region in anonymous memory mapped, by the last look */
 struct run_mapped {
 	pid_t by;       /* 0: not known */
 	bool by_nobody; /* nobody has it mapped, and nobody ever will */

@@ -6,6 +6,7 @@
 #include "sampler/books/books.h"
 #include "sampler/books/offerer.h"
 #include "sampler/books/process_identity.h"
+#include "sampler/books/stack_log.h"
 
 #include <fcntl.h>
 #include <stdio.h>

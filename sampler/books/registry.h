@@ -5,7 +5,7 @@
  *   ticket gone -> run, RUN_CLAIMED
  *   header complete -> RUN_READY
  *   the process at place 0 is watched, breakpoints are set -> RUN_SETTLED
- *   no process is left and none has the region mapped (abandoned.h) -> run removed
+ *   no process is left and none has the region mapped -> abandoned, run removed
  *
  * The files beside it do the rest: registry_look.h looks regularly, arrivals.h has program runs whose
  * programs ran before, process_life.h has the processes, drain.h their samples, unprofiled.h what was not
@@ -14,8 +14,9 @@
 #ifndef SAMPLER_BOOKS_REGISTRY_H
 #define SAMPLER_BOOKS_REGISTRY_H
 
-#include "sampler/books/abandoned.h"
+#include "pprof/text/throttle.h"
 #include "sampler/books/backend_fallback.h"
+#include "sampler/books/books.h"
 #include "sampler/books/choice.h"
 #include "sampler/books/intake.h"
 #include "sampler/books/unprofiled.h"
@@ -24,6 +25,7 @@
 #include "sampler/perf/probe.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct registry_setup {           /* borrowed */
@@ -42,11 +44,11 @@ struct registry_setup {           /* borrowed */
 
 struct registry {
 	struct registry_setup setup;
+	struct throttle abandoned_looks; /* their time, in nanoseconds */
 
 	/* Each of these is written by the file of its name. */
 	struct backend_fallback fallback;
 	struct unprofiled unprofiled;
-	struct abandoned abandoned;
 	struct process_lives {
 		uint64_t arrivals;    /* processes ever watched */
 		bool containers_said; /* that what is in containers is not profiled */
@@ -95,6 +97,13 @@ bool registry_is_older(const struct program_run *run, const struct program_run *
 void registry_set_period(struct registry *registry, uint64_t period_bytes);
 
 bool registry_empty(const struct registry *registry);
+
+/* Looks which program runs in anonymous memory no process has mapped any more; not too often. */
+void registry_look_for_abandoned(struct registry *registry, uint64_t now_ns);
+
+/* Whether the program run is abandoned: no process of it is left, and no other process has the region mapped.
+ * Of a region in anonymous memory the last look says so. */
+bool registry_is_abandoned(const struct program_run *run, uint64_t now_ns);
 
 void registry_remove_run(struct registry *registry, struct program_run *run);
 

@@ -2,12 +2,13 @@
 #include "sampler/books/registry_look.h"
 
 #include "pprof/text/clock.h"
-#include "sampler/books/abandoned.h"
 #include "sampler/books/adoption.h"
+#include "sampler/books/backend_fallback.h"
 #include "sampler/books/drain.h"
 #include "sampler/books/executed.h"
 #include "sampler/books/process_life.h"
 #include "sampler/books/program_run.h"
+#include "sampler/books/registry.h"
 #include "sampler/books/stale_places.h"
 #include "sampler/books/unprofiled.h"
 
@@ -175,11 +176,11 @@ size_t registry_look_runs(struct registry *registry)
 	bool linger = now - looks->linger_ns >= (registry->setup.launch->ended ? LINGER_END_NS : LINGER_NS);
 
 	if (linger)
-		abandoned_look(&registry->abandoned, books, now);
+		registry_look_for_abandoned(registry, now);
 	books_each_run(run, books)
 	{
 		tend_run(registry, run, now, linger);
-		if (!linger || !abandoned_is(run, now))
+		if (!linger || !registry_is_abandoned(run, now))
 			continue;
 		registry_remove_run(registry, run);
 		looks->to_trim = true;

@@ -139,7 +139,7 @@ static struct program_run *take(struct region *region, pid_t pid)
 static void linger(void)
 {
 	registry.looks.linger_ns = 0;
-	registry.abandoned.work = (struct throttle){0};
+	registry.abandoned_looks = (struct throttle){0};
 	registry_look_runs(&registry);
 }
 
@@ -208,11 +208,11 @@ static void between_two_looks_there_is_a_rest(void **state)
 		take(regions[i], 0);
 	linger();
 	assert_true(registry_empty(&registry)); /* nobody had them */
-	assert_true(registry.abandoned.work.left <= 0);
+	assert_true(registry.abandoned_looks.left <= 0);
 	regions[0] = make_anonymous();
 	take(regions[0], 0);
 	registry.looks.linger_ns = 0;
-	registry.abandoned.work = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
+	registry.abandoned_looks = (struct throttle){.left = -1, .filled_ns = UINT64_MAX};
 	registry_look_runs(&registry);
 	assert_int_equal(count_runs(), 1);
 	linger();
