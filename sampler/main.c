@@ -13,7 +13,7 @@
 #include "sampler/cmd/report/report.h"
 #include "sampler/cmd/report/report_answer.h"
 #include "sampler/cmd/status/status.h"
-#include "sampler/core/descriptors.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/inject/foreign_preload.h"
 #include "sampler/inject/holder.h"
 

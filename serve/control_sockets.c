@@ -4,8 +4,8 @@
 #include "pprof/table/array.h"
 #include "sampler/core/control_client.h"
 #include "sampler/core/control_folder.h"
+#include "sampler/core/control_list.h"
 #include "sampler/core/control_peer.h"
-#include "sampler/core/control_rows.h"
 #include "sampler/core/control_server.h"
 
 #include <dirent.h>

@@ -2,7 +2,6 @@
 #include "sampler/core/control_client.h"
 
 #include "pprof/text/clock.h"
-#include "sampler/core/control_path.h"
 #include "sampler/core/control_peer.h"
 #include "sampler/core/control_socket.h"
 

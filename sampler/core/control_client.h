@@ -22,7 +22,7 @@ enum {
 };
 
 /*
- * Connects to the daemon. socket: as given by --socket, or NULL for the order of control_path.h. Returns a
+ * Connects to the daemon. socket: as given by --socket, or NULL for the order of control_socket.h. Returns a
  * descriptor, or -errno with one line in `reason`. -ENOENT, -ECONNREFUSED: no daemon runs; -EACCES: we may
  * not ask it; -EPERM: it runs neither as root nor as our user.
  */

@@ -2,7 +2,7 @@
 /*
  * The protocol of control sockets: what a client may ask, and the answers. Pure: bytes in, structs out.
  *
- * The daemon has a control socket (control_path.h), and each `heaptap record` has its own
+ * The daemon has a control socket (control_socket.h), and each `heaptap record` has its own
  * (sampler/cmd/record/session_socket.c). Both speak this protocol: SOCK_SEQPACKET, a message a packet, text
  * without a final newline or NUL, one request for each connection:
  *

@@ -3,6 +3,7 @@
 
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
+#include "sampler/core/poll_interval.h"
 #include "sampler/linux/epoll_set.h"
 
 #include <errno.h>

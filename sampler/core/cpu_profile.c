@@ -5,7 +5,7 @@
 #include "pprof/text/clock.h"
 #include "sampler/core/control_request.h"
 #include "sampler/core/control_server.h"
-#include "sampler/core/descriptors.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/linux/pidfd.h"
 
 #include <errno.h>

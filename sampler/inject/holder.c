@@ -103,7 +103,7 @@ int holder_main(int count, char *words[])
 {
 	char byte;
 
-	/* main() has opened a file of the sampler's on these numbers (descriptors.h). Root of a container
+	/* main() has opened a file of the sampler's on these numbers (own_resources.h). Root of a container
 	 * could use it to change the mode of the machine's own file. */
 	confinement_close_range(0, SOCKET_FD - 1);
 	if (count != 1)

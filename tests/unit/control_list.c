@@ -3,7 +3,6 @@
 #include "sampler/core/control_list.h"
 
 #include "sampler/core/control_request.h"
-#include "sampler/core/control_rows.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,6 @@
 #define TESTS_UNIT_CONTROL_SCENE_H
 
 #include "sampler/core/control_client.h"
-#include "sampler/core/control_path.h"
 #include "sampler/core/control_server.h"
 #include "sampler/core/control_socket.h"
 

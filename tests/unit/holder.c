@@ -11,7 +11,7 @@
 #include "proto/attach_request.h"
 #include "proto/region.h"
 
-#include "sampler/core/descriptors.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/linux/proc.h"
 
 #include <dirent.h>

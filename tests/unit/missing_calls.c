@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "sampler/cmd/enable/root_folder.h"
-#include "sampler/core/descriptors.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/linux/memory_file.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/regular_file.h"

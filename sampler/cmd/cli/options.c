@@ -5,7 +5,7 @@
 #include "pprof/text/text.h"
 #include "sampler/cmd/cli/command.h"
 #include "sampler/cmd/cli/options_rows.h"
-#include "sampler/core/control_path.h"
+#include "sampler/core/control_socket.h"
 #include "sampler/write/interval.h"
 
 #include <errno.h>

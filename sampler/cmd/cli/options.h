@@ -155,7 +155,7 @@ struct options {
 	char *const *operands; /* what follows the options, NULL-terminated: COMMAND and its arguments */
 	int operand_count;
 	const char *output; /* as given to -o, its % directives already checked; NULL: the default name */
-	const char *socket; /* of the daemon; NULL: see sampler/core/control_path.h */
+	const char *socket; /* of the daemon; NULL: see sampler/core/control_socket.h */
 	struct record_options record;
 	struct snapshot_options snapshot;
 	struct read_options read;

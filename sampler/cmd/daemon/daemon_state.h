@@ -13,7 +13,7 @@
 #include "sampler/cmd/daemon/retention.h"
 #include "sampler/cmd/daemon/rules.h"
 #include "sampler/core/attach_job.h"
-#include "sampler/core/control_path.h"
+#include "sampler/core/control_socket.h"
 #include "sampler/core/core.h"
 #include "sampler/intake/region_takeover.h"
 

@@ -13,7 +13,6 @@
 #include "sampler/cmd/enable/root_folder.h"
 #include "sampler/cmd/enable/systemctl.h"
 #include "sampler/cmd/enable/unit.h"
-#include "sampler/core/control_path.h"
 #include "sampler/core/control_socket.h"
 #include "sampler/inject/preload_library.h"
 

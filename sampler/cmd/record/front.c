@@ -12,7 +12,6 @@
 #include "sampler/cmd/record/installed_program.h"
 #include "sampler/cmd/record/notify_relay.h"
 #include "sampler/cmd/record/session.h"
-#include "sampler/core/descriptors.h"
 #include "sampler/core/own_resources.h"
 #include "sampler/inject/preload_check.h"
 #include "sampler/inject/preload_library.h"

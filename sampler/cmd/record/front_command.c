@@ -9,7 +9,7 @@
 #include "sampler/books/unseen.h"
 #include "sampler/cmd/record/inheritance.h"
 #include "sampler/cmd/record/notify_relay.h"
-#include "sampler/core/descriptors.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/inject/preload_library.h"
 #include "sampler/inject/program_symbols.h"
 #include "sampler/inject/reap.h"

@@ -22,7 +22,7 @@
 
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
-#include "sampler/core/descriptors.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/linux/pidfd.h"
 #include "sampler/linux/proc.h"
 

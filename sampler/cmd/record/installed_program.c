@@ -5,7 +5,7 @@
 #include "pprof/text/clock.h"
 #include "pprof/text/log_line.h"
 #include "sampler/cmd/cli/options.h"
-#include "sampler/core/descriptors.h"
+#include "sampler/core/own_resources.h"
 #include "sampler/inject/foreign_preload.h"
 #include "sampler/inject/reap.h"
 #include "sampler/linux/installed_file.h"
