@@ -3,7 +3,7 @@
 
 #include "pprof/text/clock.h"
 #include "sampler/books/registry.h"
-#include "sampler/intake/place_slots.h"
+#include "sampler/intake/live_scan.h"
 
 #include <errno.h>
 
@@ -34,7 +34,7 @@ static void adopt_block(struct process *process, const struct slot_copy *block, 
 
 void adoption_enter(struct process *process)
 {
-	struct place_slots slots = place_slots_begin(process->run->region, process->place);
+	struct live_scan_slots slots = live_scan_slots(process->run->region, process->place);
 	struct slot_copy block;
 	struct stack_log_reader log;
 	uint32_t number;
@@ -44,7 +44,7 @@ void adoption_enter(struct process *process)
 	if (marker == UINT32_MAX)
 		return;
 	(void)stack_log_open(&log, &process->log, process->target.maps); /* without it no stack is known */
-	while (place_slots_next(&slots, &number, &block)) {
+	while (live_scan_next(&slots, &number, &block)) {
 		if (heap_site_of_slot(process->heap, number, &block) != HEAP_NO_SITE)
 			continue;
 		process_look_for_room(process);
@@ -67,12 +67,12 @@ void adoption_begin(struct process *process)
 
 static void renew_log(struct process *process)
 {
-	struct place_slots slots = place_slots_begin(process->run->region, process->place);
+	struct live_scan_slots slots = live_scan_slots(process->run->region, process->place);
 	struct slot_copy block;
 	uint32_t number;
 
 	stack_log_renew(&process->log);
-	while (place_slots_next(&slots, &number, &block)) {
+	while (live_scan_next(&slots, &number, &block)) {
 		uint32_t site = heap_site_of_slot(process->heap, number, &block);
 
 		if (site != HEAP_NO_SITE)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sampler/books/process.h"
 
-#include "sampler/intake/place_slots.h"
+#include "sampler/intake/live_scan.h"
 #include "sampler/linux/thread_facts.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ static void inherit_block(struct process *process, const struct process *parent,
 
 void process_inherit(struct process *process)
 {
-	struct place_slots slots = place_slots_begin(process->run->region, process->place);
+	struct live_scan_slots slots = live_scan_slots(process->run->region, process->place);
 	const struct process *parent = process_parent(process);
 	struct slot_copy block;
 	uint32_t number;
@@ -153,7 +153,7 @@ void process_inherit(struct process *process)
 	if (!parent)
 		return;
 	note_ancestors(process, parent);
-	while (place_slots_next(&slots, &number, &block)) {
+	while (live_scan_next(&slots, &number, &block)) {
 		if (!(block.flags & SLOT_INHERITED) || block.origin_place != parent->place ||
 		    heap_site_of(process->heap, number, block.seq, 0) != HEAP_NO_SITE)
 			continue;

@@ -39,4 +39,19 @@ struct live_scan {
 int live_scan_take(struct live_scan *live_scan, const struct region *region, uint32_t place);
 void live_scan_fini(struct live_scan *live_scan);
 
+/* The live blocks alone, one slot after the other, without a copy of all. Of an offered region no page is
+ * looked at that nobody has written: its process says which segments are whose, and the memory would be
+ * charged to us. */
+struct live_scan_slots {
+	const struct region *region;
+	uint32_t place, next; /* the next slot's number */
+	uint64_t pages;       /* of the segment that it is in */
+};
+
+/* Borrows the region. */
+struct live_scan_slots live_scan_slots(const struct region *region, uint32_t place);
+
+/* Copies the next one, and its number. False: there are no more. */
+bool live_scan_next(struct live_scan_slots *slots, uint32_t *number, struct slot_copy *copy);
+
 #endif

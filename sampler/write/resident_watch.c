@@ -4,7 +4,7 @@
 #include "pprof/text/amount.h"
 #include "pprof/text/clock.h"
 #include "sampler/inject/preload_library.h"
-#include "sampler/intake/place_slots.h"
+#include "sampler/intake/live_scan.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -53,11 +53,11 @@ static void add_block(
 static void each_block(void *context, struct resident_reader *reader)
 {
 	const struct scan *scan = context;
-	struct place_slots slots = place_slots_begin(scan->region, scan->place);
+	struct live_scan_slots slots = live_scan_slots(scan->region, scan->place);
 	struct slot_copy block;
 	uint32_t number;
 
-	while (place_slots_next(&slots, &number, &block))
+	while (live_scan_next(&slots, &number, &block))
 		add_block(scan->reading, &block, reader);
 }
 

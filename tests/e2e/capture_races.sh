@@ -8,7 +8,7 @@ test_no_races() {
   gcc -fsanitize=thread -o empty empty.c 2>/dev/null && ./empty || skip 'no ThreadSanitizer here'
   # As an archive, as in tests/tests.mk: a test may bring a source of the hook's itself. What it exports is left out.
   hook=$(cd "$top" && find preload -name '*.c' | grep -vE '/(api|attach|constructor|hooks|mmap|next_symbol.*|signal)\.c')
-  region=$(cd "$top" && echo sampler/intake/{live_scan,loader_log,place_slots,region,region_*,walk_table}.c \
+  region=$(cd "$top" && echo sampler/intake/{live_scan,loader_log,region,region_*,walk_table}.c \
     sampler/linux/{memory_file,proc}.c pprof/t*/*.c)
   for source in $hook $region tests/unit/live.c tests/unit/place.c tests/unit/slot.c tests/unit/mapping.c; do
     (cd "$top" && gcc -std=c11 -D_GNU_SOURCE -O1 -g -w -fsanitize=thread -I. -c -o "$OLDPWD/$(echo "$source" | tr / -).o" "$source")

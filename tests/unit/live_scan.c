@@ -3,7 +3,6 @@
  * hostile writers. */
 #include "sampler/intake/live_scan.h"
 #include "proto/buffer.h"
-#include "sampler/intake/place_slots.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -356,13 +355,13 @@ static void what_nobody_has_written_takes_no_memory(void **state)
 	assert_int_equal(found.count, 3);
 	assert_int_equal(region_drain_buffers(region, &drain), 0);
 	live_scan_fini(&found);
-	struct place_slots slots = place_slots_begin(region, 0);
+	struct live_scan_slots slots = live_scan_slots(region, 0);
 	struct slot_copy block;
 	for (uint32_t number, s = 1; s < SEGMENTS; s++) {
-		assert_true(place_slots_next(&slots, &number, &block));
+		assert_true(live_scan_next(&slots, &number, &block));
 		assert_int_equal(number, s * REGION_SEGMENT_SLOTS + 500);
 	}
-	assert_false(place_slots_next(&slots, &(uint32_t){0}, &block));
+	assert_false(live_scan_next(&slots, &(uint32_t){0}, &block));
 	after = blocks_of(region);
 	/* a page of addresses for each of the three blocks, and two of the place */
 	assert_in_range(after, before, before + 5 * 8);
