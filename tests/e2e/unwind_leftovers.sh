@@ -3,7 +3,7 @@
 # timeout: 900
 
 descriptors() { ls -l "/proc/$sampler/fd" 2>/dev/null | grep -vc memfd:heaptap; }
-regions() { ls -l "/proc/$sampler/fd" 2>/dev/null | grep -c memfd:heaptap; }
+regions() { ls -l "/proc/$sampler/fd" 2>/dev/null | grep -c '/memfd:heaptap (deleted)'; }
 resident_kib() { sed -n 's/^RssAnon:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$sampler/status"; }
 # A number that comes again, on a machine with few, makes an exit-2 of it.
 profiles() { find out -name 'heaptap.one.*.exit*.pb.gz' | wc -l; }
