@@ -300,3 +300,12 @@ test_a_damaged_library() {
   status_of alone/heaptap doctor >status
   matches '^(bad +libheaptap.so is not found|ok +library /.*)$' out
 }
+
+# A program may be another user's, and root looks at it: its file is read by a process that has given up its rights before.
+test_a_file_is_read_without_rights() {
+  command -v strace >/dev/null || skip 'no strace'
+  strace -f -o calls -e trace=prctl,read,pread64 "$heaptap" doctor /bin/true >out || true
+  matches '/bin/true is dynamically linked' out
+  awk '/SECCOMP_MODE_FILTER/ { confined[$1] = 1 } /(pread64|read)\(.*ELF/ && confined[$1] { print }' calls >after
+  [ -s after ] || { cat calls >&2; fail 'it is not read after the rights are given up'; }
+}

@@ -6,6 +6,7 @@
 #include "sampler/cmd/doctor/finding.h"
 #include "sampler/inject/allocator_names.h"
 #include "sampler/inject/preload_check.h"
+#include "sampler/linux/confinement.h"
 #include "sampler/linux/regular_file.h"
 #include "sampler/symbol/symbol.h"
 
@@ -13,11 +14,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+enum { CPU_SECONDS = 10 }; /* for one file */
 
 /* ---- what is in the file */
 
@@ -33,10 +40,8 @@ static void look_at_dynamic(
 		if (!gelf_getdyn(data, (int)i, &entry))
 			continue;
 		needed = entry.d_tag == DT_NEEDED ? elf_strptr(elf, header->sh_link, entry.d_un.d_val) : NULL;
-		if (needed && allocator_names_library(needed)) {
+		if (needed && allocator_names_library(needed))
 			snprintf(file->library, sizeof(file->library), "%s", needed);
-			utf8_disarm(file->library, strlen(file->library));
-		}
 		file->shared_library = file->shared_library || entry.d_tag == DT_SONAME;
 		file->symbolic = file->symbolic || entry.d_tag == DT_SYMBOLIC ||
 		    (entry.d_tag == DT_FLAGS && entry.d_un.d_val & DF_SYMBOLIC);
@@ -87,25 +92,70 @@ static void look_at_segments(Elf *elf, uint64_t file_bytes, struct doctor_progra
 	}
 }
 
-int doctor_program_read(struct doctor_program_file *file, const char *path)
+static void look_at(struct doctor_program_file *file, int fd, uint64_t file_bytes)
 {
-	struct stat status;
 	const void *id;
-	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
 	Elf *elf;
 
-	memset(file, 0, sizeof(*file));
-	if (fd < 0)
-		return fd;
 	(void)program_symbols_read_file(&file->inside, fd); /* on failure nothing is known of its symbols */
 	elf_version(EV_CURRENT);
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (elf && elf_kind(elf) == ELF_K_ELF) {
 		file->build_id = dwelf_elf_gnu_build_id(elf, &id) > 0;
 		look_at_sections(elf, file);
-		look_at_segments(elf, (uint64_t)status.st_size, file);
+		look_at_segments(elf, file_bytes, file);
 	}
 	elf_end(elf);
+}
+
+static void end_text(char *text, size_t bytes)
+{
+	text[bytes - 1] = '\0';
+	utf8_disarm(text, strlen(text));
+}
+
+/* The file may be another user's, and we may be root. A file that makes libelf crash contains nothing. */
+static void look_confined(struct doctor_program_file *file, int fd, uint64_t file_bytes)
+{
+	const struct timeval limit = {.tv_sec = 2 * CPU_SECONDS};
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+		return;
+	const pid_t child = fork();
+	if (child == 0) {
+		if (confinement_enter(pair[1], fd, CPU_SECONDS) == 0) {
+			look_at(file, fd, file_bytes);
+			(void)send(pair[1], file, sizeof(*file), MSG_NOSIGNAL);
+		}
+		_exit(0);
+	}
+	close(pair[1]);
+	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	if (child < 0 || recv(pair[0], file, sizeof(*file), MSG_WAITALL) != (ssize_t)sizeof(*file))
+		memset(file, 0, sizeof(*file));
+	close(pair[0]);
+	if (child > 0) {
+		kill(child, SIGKILL);
+		while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if ((unsigned)file->inside.runtime.kind >= RUNTIME_KINDS)
+		file->inside.runtime.kind = RUNTIME_NONE;
+	end_text(file->library, sizeof(file->library));
+	end_text(file->inside.debug_link, sizeof(file->inside.debug_link));
+	end_text(file->inside.allocator, sizeof(file->inside.allocator));
+}
+
+int doctor_program_read(struct doctor_program_file *file, const char *path)
+{
+	struct stat status;
+	int fd = regular_file_open(AT_FDCWD, path, 0, &status);
+
+	memset(file, 0, sizeof(*file));
+	if (fd < 0)
+		return fd;
+	look_confined(file, fd, (uint64_t)status.st_size);
 	close(fd);
 	return 0;
 }
