@@ -36,11 +36,12 @@ struct place_view {
 	struct region_header *header;
 	struct region_place *self; /* NULL: no place was free */
 	uint32_t index;
-	uint32_t generation;                     /* of the place, when it was taken */
-	_Atomic uint16_t tag;                    /* this process owns the slots of entries with this tag */
-	struct region_segment *_Atomic segments; /* of the start, or all, if place_grow() mapped them */
-	bool cut_off;                            /* place_drop_buffers() */
-	bool tapped; /* the uprobe or breakpoint at the trigger fires in this process */
+	uint32_t generation;  /* of the place, when it was taken */
+	_Atomic uint16_t tag; /* this process owns the slots of entries with this tag */
+	/* The mapping of segments that is used: that of the start, or that which place_grow() has made. */
+	struct region_segment *_Atomic segments;
+	bool cut_off; /* place_drop_buffers() */
+	bool tapped;  /* the uprobe or breakpoint at the trigger fires in this process */
 };
 extern struct place_view place_view __attribute__((visibility("hidden")));
 
@@ -135,8 +136,8 @@ static inline uint32_t place_segments_at(const struct region_segment *first)
 	return first == place_part(region->offsets.segments) ? region->start_segments : region->segments;
 }
 
-/* The segment of that number, if it is mapped; else the first segment. For a thread may still hold the number
- * of a slot in an earlier region, of which more segments were mapped. */
+/* The segment of that number if the segment is mapped, else the first segment. A number may be too large: a
+ * thread may hold a slot of an earlier region, of which more segments were mapped. */
 static inline struct region_segment *place_segment(uint32_t number)
 {
 	struct region_segment *first = atomic_load_explicit(&place_view.segments, memory_order_acquire);

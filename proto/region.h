@@ -2,8 +2,10 @@
 /*
  * The shared memory between one program run and the sampler.
  *
- * A region is a memfd that the sampler makes, sizes, seals against shrinking and growing, and prefaults; and
- * a second memfd, which has the buffers (see "Dropping privileges").
+ * A region consists of two memfds. The second one has the buffers (see "Dropping privileges"), the first one
+ * has everything else. The sampler makes both, sizes them, seals them against shrinking and growing, and
+ * prefaults what every program run needs from its start.
+ *
  * A program run claims the region, maps it in the library's constructor, and never unmaps it. Forked
  * children inherit the mapping, and each claims a place in it. So no process needs a system call after its
  * start.
@@ -28,12 +30,13 @@
  * a limit may count them. So the program run maps only the first start_segments, as many as the period
  * needs. Later a program run may map the segments once more, all of them (preload/place.h).
  *
- * A program run without a session makes its region itself and offers it: REGION_OFFERED, mode off, only
- * the header touched, the descriptors closed. A daemon that wants the process finds the mappings, opens them
- * through /proc/PID/map_files, seals them, fills in the sampler's part of the header, and sets the mode.
- * Each process of the program run sees the mode when its next interval ends, and takes a place. The files
- * are memfds called "heaptap" and "heaptap-buffers". Where a seccomp filter or RLIMIT_FSIZE may forbid a
- * memfd, the offer is anonymous shared memory ("/dev/zero (deleted)"): nobody can have a descriptor of that.
+ * A program run without a session makes its region itself and offers it: the state is REGION_OFFERED, the
+ * mode is off, and the descriptors are closed. Only the header's page has been written. A daemon that wants
+ * the process finds the mappings, opens them through /proc/PID/map_files, seals them, fills in the sampler's
+ * part of the header, and sets the mode. Each process of the program run sees the mode when its next
+ * interval ends, and takes a place. The files are memfds called "heaptap" and "heaptap-buffers". Where a
+ * seccomp filter or RLIMIT_FSIZE may forbid a memfd, the offer is anonymous shared memory ("/dev/zero
+ * (deleted)"): nobody can have a descriptor of that.
  *
  * The peak. Inserts and frees of a place draw their order numbers from one counter. The insert that takes
  * the live heap to a new maximum stores its number as the peak's. A block was live at the peak if it was
@@ -157,7 +160,8 @@ struct region_header {
 	uint32_t segments;       /* how many the file has, at most REGION_SEGMENTS */
 	uint32_t start_segments; /* how many of them the run maps when it starts */
 	uint32_t large_buffers;  /* how many stack buffers of the largest class there are */
-	/* signal that requests a snapshot, if COMMAND leaves it at its default; 0: none */
+	/* A signal with this number requests a snapshot, unless the program handles or ignores the signal.
+	 * 0: no signal does. */
 	uint32_t snapshot_signal;
 	uint32_t start_paused;        /* 1: no samples until heaptap_start() */
 	uint32_t no_peak;             /* 1: the peak is not kept, and its numbers stay 0 */
@@ -170,8 +174,8 @@ struct region_header {
 	uint32_t signal_everywhere; /* 1: snapshot_signal is for every process, not only COMMAND's own */
 	uint32_t thread_stacks;     /* entries of `stacks`; 0 unless the process ran already */
 	uint32_t filtered;          /* 1: the process ran already, with a seccomp filter in force */
-	/* Of a process that was attached to, for a sampler that adopts it: how long it had run by then, and
-	 * its resident memory. 0: heaptap started it. */
+	/* How long the process had run when heaptap attached to it, and its resident memory at that moment.
+	 * A sampler that adopts the process reads them. 0: heaptap started the process. */
 	uint64_t attached_after_ns, attached_rss_bytes;
 	/* Likewise: the end of the next mapping below the main thread's stack; 0: unknown. */
 	uint64_t below_main_stack;
@@ -181,8 +185,8 @@ struct region_header {
 	/* The hook also copies stacks while this many dumps may wait in the rings. Each ring has room for
 	 * several times as many, since all program runs of a session share it. */
 	uint64_t dumps_most;
-	/* of an offer that was taken: the session of the daemons that may take it
-	 * (sampler/cmd/daemon/daemon_state.h) */
+	/* The session of the daemon that has taken the offer (sampler/cmd/daemon/daemon_state.h). A later
+	 * daemon of that session may turn sampling off. 0: no daemon has taken the offer. */
 	uint64_t session;
 	/* The library's file on which the uprobe is; 0: there is none. A program that has loaded a copy of
 	 * the library, in a chroot or a container, begins with REGION_MODE_COPY: no uprobe fires there. */
@@ -226,7 +230,8 @@ struct region_header {
 	char unseen_files[REGION_PATH_BYTES];
 	/* code that stays where it is for as long as the program runs (preload/start_files.h) */
 	uint32_t start_files;
-	/* processes that have set themselves a limit of memory, and take no more samples: it left no room */
+	/* Processes that take no more samples: they have set themselves a limit of memory, and the limit left
+	 * no room for the library's memory. */
 	_Atomic uint32_t not_afforded;
 	struct region_range start_file[REGION_START_FILES];
 
@@ -234,12 +239,12 @@ struct region_header {
 };
 
 /*
- * How a new period reaches every thread of every process with its next allocation, though none of them asks
- * for it: with each allocation a thread also counts down extra_bytes[i], one of eight words, which is 0. The
- * thread read `i` from `watch` on its last slow path through the hook. At a change `watch`
- * becomes the next number, and every other word becomes so large that it ends any interval. So a thread that
- * does not know the period comes to the slow path. There its own count of bytes tells it that its
- * interval has not ended, and it takes the new `i`.
+ * How a new period reaches every thread of every process with its next allocation, though no thread asks for
+ * the period. With each allocation a thread subtracts from its interval the bytes of the allocation, and also
+ * the word extra_bytes[i]. The thread read `i` from `watch` on its last slow path through the hook. The word
+ * is 0 until the period changes. At a change `watch` becomes the next number, and every other word of the
+ * eight becomes so large that it ends any interval. So a thread that does not know the period comes to the
+ * slow path. There its own count of bytes tells it that its interval has not ended, and it takes the new `i`.
  *
  * What is left of its interval is dropped, and another one is drawn with the new period. That is no bias: the
  * exponential distribution is memoryless, and the change does not depend on what is left. A block is counted
@@ -282,7 +287,8 @@ enum region_state {
 	REGION_OFFERED = 4,  /* the run has made it and mapped it: it waits for a sampler */
 };
 
-/* Whether it is attached to is decided here: the program run may need longer than the sampler waits. */
+/* Did an attaching succeed? The sampler waits for the program run, but not for ever. The first of the two
+ * that changes the word decides. */
 enum region_attaching {
 	REGION_ATTACHING = 0,
 	REGION_ATTACHED = 1, /* by the run: the hooks are in */
@@ -308,8 +314,8 @@ enum place_state {
  * differences. */
 struct region_place {
 	_Alignas(512) _Atomic uint32_t state; /* enum place_state */
-	/* as the process itself counts; of a child that was forked without the libc the id of the thread that
-	 * has claimed the place, or the parent's pid */
+	/* The pid in the pid namespace of the process. A child that was forked without the libc may write
+	 * another number: the id of the thread that has claimed the place, or the parent's pid. */
 	uint32_t pid;
 	/* place index + 1 of the process it was forked from; 0 for the program run itself */
 	uint32_t parent;
@@ -333,12 +339,14 @@ struct region_place {
 	_Atomic uint32_t asked, answered;
 	/* how often the sampler has emptied the place: tells the processes apart that had it in turn */
 	_Atomic uint32_t generation;
-	_Atomic uint64_t refused;   /* before that: the last refused ones, first << 32 | last */
-	_Atomic uint32_t paused;    /* 1: no samples are taken now */
-	uint32_t parent_generation; /* of the place of the process it was forked from, when that had it */
+	/* The numbers of the requests that the sampler has refused last, first << 32 | last. Written before
+	 * `answered`. */
+	_Atomic uint64_t refused;
+	_Atomic uint32_t paused;                     /* 1: no samples are taken now */
+	uint32_t parent_generation;                  /* the generation of the parent's place at the fork */
 	_Atomic uint64_t paused_since_ns, paused_ns; /* `paused_ns`: sum of the pauses that have ended */
 	_Atomic uint64_t unmaps;                     /* calls of dlclose (proto/loader_log.h) */
-	uint64_t forked_unmaps; /* that word when the process was forked, or had taken the place */
+	uint64_t forked_unmaps; /* `unmaps` when the process was forked, or when it took the place */
 	char asked_name[REGION_NAME_BYTES];
 };
 
@@ -392,7 +400,8 @@ struct region_sample {
 struct region_slot {
 	_Atomic uint64_t word;
 	_Atomic uint64_t freed_order; /* SLOT_FREED: order number of the free */
-	/* `seq` and `slot`: this slot's own; of an inherited block the parent's, where its stack is known */
+	/* `seq` and `slot` are this slot's own, unless the block is inherited. Then they are those of the
+	 * parent's slot, by which the sampler finds the block's stack. */
 	struct region_sample sample;
 	uint16_t flags;                  /* enum slot_flags */
 	uint16_t origin_place;           /* SLOT_INHERITED: the parent's place */
@@ -427,8 +436,8 @@ struct region_free {
 };
 
 /* A file that the loader had mapped when the constructor ran. Followed by the path, NUL-terminated, padded to
- * 8. The first is the program. If the path by which it was executed is not its file's, that path comes before
- * it, with an empty range. */
+ * 8. The first file is the program. If the program was executed by another path than that of its file, an
+ * entry with that path and an empty range comes before the program's. */
 struct region_module {
 	uint32_t total_bytes;
 	uint32_t build_id_bytes;

@@ -22,7 +22,7 @@ struct http_request {
 	char *headers[HTTP_HEADERS_MAX]; /* "name: value"; each is freed with the request */
 	size_t header_count;
 	uint8_t *body; /* freed with the request */
-	char *secret;  /* the token where a header has it in base64, or NULL; freed with the request */
+	char *secret;  /* the token, to be hidden in what is printed, or NULL; freed with the request */
 	size_t body_bytes;
 	uint64_t timeout_ns;
 	bool http2;          /* gRPC: HTTP/2 at once, without an upgrade */

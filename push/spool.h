@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles that wait for a target, on disk, so that an outage of the server or of this machine loses
- * nothing that there is room for.
+ * Profiles that wait for a target, on disk. An outage of the server or of this machine loses no profile for
+ * which there is room.
  *
  *	NUMBER-TIME-PROCESS-s.pb.gz   one profile each, as it was written (spool_files.h); made
  *	                              under another name and renamed, so that each is whole
  *	counters                      pprof/store/spool_files.h
  *	lock                          who holds it sends; others may add
  *	state/PROCESS.taken           time of the newest profile that was added of a process
- *	state/PROCESS.accepted        what is needed of the profile that the server acknowledged last
- *	                              (since_keep()), or its time if it was the last of its process
+ *	state/PROCESS.accepted        what since_keep() made of the profile that the server acknowledged
+ *	                              last; only its time if it was the last of its process
  *	rejected/                     the last 10 that were refused, each with the answer
  *
  * SIGKILL may come at any moment: an entry is removed after `accepted` is written, and an entry that is not
@@ -91,13 +91,13 @@ uint64_t spool_another(const struct spool *spool, uint64_t number);
 /* Reads the head; the caller frees the bytes. 0 or -errno. */
 int spool_read(const struct spool *spool, uint8_t **bytes, size_t *length);
 
-/* Each removes the head, and counts it. Only spool_reject() and spool_give_up() keep it, in rejected/ beside
- * the server's answer. */
+/* Each removes the head. All but spool_skip() count it. Only spool_reject() and spool_give_up() keep it, in
+ * rejected/ beside the server's answer. */
 void spool_sent(struct spool *spool); /* the server has acknowledged it */
 void spool_drop(struct spool *spool); /* it is of no use any more */
 void spool_reject(struct spool *spool, const char *answer);
 void spool_give_up(struct spool *spool, const char *answer);
-void spool_skip(struct spool *spool); /* nothing of it was to be sent; not counted */
+void spool_skip(struct spool *spool); /* nothing of it is to be sent, or it is counted already */
 
 /* Notes that the head is sent now. The note is on disk before the request begins, so even after a SIGKILL we
  * know that the server may have the profile. */
@@ -115,7 +115,7 @@ void spool_retried(struct spool *spool, bool unread);
 /* Counts a profile that was not added. */
 void spool_passed_over(struct spool *spool);
 
-/* Writes a file of ours into one of its folders (FILE_NO_REPLACE). 0 or -errno. */
+/* Writes a file into one of the spool's folders. flags: 0 or FILE_NO_REPLACE (file.h). 0 or -errno. */
 int spool_write(int folder_fd, const char *name, const void *bytes, size_t length, unsigned int flags);
 
 /* ---- by process */
@@ -127,13 +127,15 @@ bool spool_state_parse(const char *name, uint64_t *process);
 int64_t spool_taken(const struct spool *spool, uint64_t process);
 int spool_take(const struct spool *spool, uint64_t process, int64_t time_ns);
 
-/* What was acknowledged last. All zero if nothing was; unknown if the file is damaged, or of a version before
- * this one. since->first is the caller's. 0 or -ENOMEM. */
+/* Reads what the server has acknowledged last of a process. *since is all zero if there is nothing.
+ * since->unknown is true if the file cannot be read: the file is damaged, or an earlier version wrote it. The
+ * caller owns since->first. 0 or -ENOMEM. */
 int spool_accepted(const struct spool *spool, uint64_t process, struct since *since);
 
-/* Notes that the head was acknowledged, the first that is done then; kept: since_keep() of it. On a full disk
- * the room of its file is used, so that a spool that fills the disk can be emptied: then only spool_sent() or
- * spool_skip() may follow, and no scan before. 0 or -errno. */
+/* Notes that the server has acknowledged the head. Call this before the head is removed. kept: what
+ * since_keep() made of the head's profile. If the disk is full, the head's file gives its room to the note.
+ * So a spool that fills the disk can be emptied. The next call must be spool_sent() or spool_skip(): a scan
+ * would miss the head. 0 or -errno. */
 int spool_accept_head(const struct spool *spool, const struct profile *kept);
 
 /* Forgets processes that have nothing in the spool and were not heard of for age_ns. A process whose last

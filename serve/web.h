@@ -31,8 +31,8 @@ int web_run(const struct web_setup *setup);
  * faulty parser might be made to try.
  */
 
-/* Called before anything from the network is read. If we are root, becomes the user heaptap-serve, or nobody.
- * 0, or -errno with one line in error. */
+/* Called before anything from the network is read. A process of root becomes the user heaptap-serve, or the
+ * user `nobody` if there is no user heaptap-serve. 0, or -errno with one line in error. */
 int web_drop_root(char *error, size_t error_bytes);
 
 /* Filters the system calls of all threads, from now on. 0 or -errno. Does nothing if a sanitizer is
@@ -55,8 +55,8 @@ void web_loop_remove(int epoll_fd, struct event_source *source);
  *
  * libmicrohttpd reads and writes them. We say what it must not accept, and how long a connection may take.
  *
- * A connection is for one request. What comes after the request is never read as another one, even where a
- * proxy in front of us takes the request to be shorter or longer than libmicrohttpd does, which is lenient.
+ * A connection is for one request. Bytes after the request are never read as another request. libmicrohttpd
+ * is lenient: a proxy in front of us may think that the request ends earlier or later.
  *
  * A client has READ_MS to send a whole request. Then the connection is closed, even if the client goes on
  * writing slowly. The client must read an answer at SEND_BYTES_PER_S or faster. If there are too many
@@ -71,7 +71,8 @@ enum {
 	CONNECTION_OTHER_FDS = 128,         /* descriptors for all other things */
 };
 
-/* All answers that are being sent and that only one client gets. */
+/* At most so many bytes of answers are being sent at a time. An answer that several holders share (blob.h)
+ * does not count. A single answer may be larger. */
 #define CONNECTION_SENDING_BYTES ((size_t)128 << 20)
 
 struct web;

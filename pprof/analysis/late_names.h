@@ -40,7 +40,7 @@ struct late_names {
 	uint32_t count;
 };
 
-/* All zero knows none. */
+/* A struct late_names is all zero at first: it has no names. */
 void late_names_fini(struct late_names *names);
 
 size_t late_names_bytes(const struct late_names *names);
@@ -48,8 +48,8 @@ size_t late_names_bytes(const struct late_names *names);
 /* Takes the names of threads from a profile's labels. 0, -ENOMEM or -EOVERFLOW. */
 int late_names_learn_threads(struct late_names *names, const struct profile *profile);
 
-/* The name of a sample's thread: its own label, else what was learned; NULL: unknown. session: of its
- * profile, as origin.h has it. Valid until late_names_fini(). */
+/* The name of a sample's thread: the sample's label, else the name that was learned. NULL: unknown. session:
+ * `session` of the profile's struct origin (origin.h). Valid until late_names_fini(). */
 const char *late_names_of_thread(
     const struct late_names *names, const struct profile *profile, const char *session, size_t sample);
 

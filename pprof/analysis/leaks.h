@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks of what is in use, largest first: of a profile that was written when its program ended, the leaks.
- * And suppressions, which hide leaks. */
+/* The stacks of what is in use, the largest first. If the profile was written when its program ended, these
+ * are the leaks. Suppressions hide leaks. */
 #ifndef PPROF_ANALYSIS_LEAKS_H
 #define PPROF_ANALYSIS_LEAKS_H
 

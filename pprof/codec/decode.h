@@ -8,9 +8,11 @@
  * that differ only in their id become one, samples with equal stack and labels are summed.
  *
  * Memory: the uncompressed bytes, and a profile of at most about 17 times their size (worst case: nothing but
- * labels). The caller limits the sum, which is counted as it grows, and with it the length of all texts, each
- * as often as it is referred to (four times the memory): so time is linear, here and in all who read the
- * profile.
+ * labels). The caller limits the sum (max_bytes), and decoding ends when the sum exceeds the limit.
+ *
+ * Time: every reader of a profile goes through a text once for each place that refers to the text. So the
+ * lengths of all texts are added up, each length once for each such place. This sum may be four times
+ * max_bytes. So the time is linear, here and in all who read the profile.
  */
 #ifndef PPROF_CODEC_DECODE_H
 #define PPROF_CODEC_DECODE_H
@@ -25,8 +27,9 @@ struct profile;
 /* Limit on memory, enough for every real profile seen. Without it a crafted file of 131 KB took 2.2 GB. */
 #define DECODE_MAX_BYTES ((size_t)1 << 30)
 
-/* max_bytes limits memory: the profile and what decoding it needs (exceeded by a half at most, when an array
- * grows), and a fourth of the text. On DECODE_OK the caller owns *out (profile_free()). */
+/* max_bytes limits the memory of the profile and of the decoding. An array that grows may exceed the limit by
+ * a half at most. max_bytes also limits the texts, as said above. On DECODE_OK the caller owns *out
+ * (profile_free()). */
 enum decode_error decode_profile(const void *data, size_t len, size_t max_bytes, struct profile **out);
 
 /* One line for the user, without a full stop: "a sample names a location that does not exist". */

@@ -28,13 +28,15 @@ enum file_flags {
  * that FILE_MKDIR made. Only if syncing the folder itself fails, there is an error although the file is
  * written. Beyond RLIMIT_FSIZE nothing is begun (-EFBIG): no signal ends the caller.
  *
- * A path that is a character device is written to directly (as root, renaming would replace /dev/null); any
- * other thing that is not a regular file is refused with -EISDIR or -EINVAL. A symbolic link to a file is
- * replaced, not followed; a link to a device is refused unless FILE_FOLLOW is set, and a link into /proc
- * (-EINVAL), for such are /dev/stdout and its kind. With FILE_FOLLOW, /dev/stdout, /dev/stderr, /dev/fd/N and
- * /proc/self/fd/N are our own descriptors, and the data is written to them. Set FILE_FOLLOW only for a path
- * that the user wrote in full. In a foreign folder (folder.h) it has no effect on links, and no link on the
- * way to the folder is followed there (-ELOOP).
+ * A path that is a character device is written to directly (as root, renaming would replace /dev/null). Any
+ * other thing that is not a regular file is refused with -EISDIR or -EINVAL.
+ *
+ * A symbolic link to a file is replaced, not followed. A link into /proc that leads to a file is refused
+ * (-EINVAL): /dev/stdout is such a link. A link to a device is refused unless FILE_FOLLOW is set.
+ *
+ * With FILE_FOLLOW, /dev/stdout, /dev/stderr, /dev/fd/N and /proc/self/fd/N mean our own descriptors, and the
+ * data is written to them. Set FILE_FOLLOW only for a path that the user wrote in full. In a foreign folder
+ * (folder.h) FILE_FOLLOW has no effect on links, and no link on the way to the folder is followed (-ELOOP).
  */
 int file_publish(const char *path, const void *data, size_t len, mode_t mode, unsigned int flags);
 
@@ -48,8 +50,9 @@ int file_open_folder(const char *path, const struct folder *from, unsigned int f
     const char **name);
 
 /*
- * Likewise for a name of a regular file or none (-EISDIR, -EINVAL), with exactly this
- * mode and, unless it is -1, group. FILE_MKDIR and FILE_FOLLOW mean nothing here.
+ * The same for a name in an open folder, with exactly this mode, whatever the umask is. The file gets exactly
+ * this group, unless the group is -1. What has the name already is replaced if it is a regular file or a
+ * symbolic link, else refused (-EISDIR, -EINVAL). FILE_MKDIR and FILE_FOLLOW mean nothing here.
  */
 int file_publish_at(int folder_fd, const char *name, const void *data, size_t len, mode_t mode, gid_t group,
     unsigned int flags);
@@ -65,9 +68,9 @@ int file_check_folder(int folder_fd);
 
 /*
  * The whole file in memory, for readers of profiles. On 0 the caller owns *data (free(); never NULL). -EFBIG
- * beyond max_bytes, otherwise the error of open(2) or read(2), and of what could wait for ever: -ESPIPE for a
- * FIFO, -ENOTTY for a terminal. A pipe or a FIFO that is open already is read to its end: /dev/stdin,
- * /dev/fd/N, /proc/self/fd/N are our own descriptors.
+ * beyond max_bytes, else the error of open(2) or read(2). A path at which reading could wait for ever is
+ * refused: -ESPIPE for a FIFO, -ENOTTY for a terminal. /dev/stdin, /dev/fd/N and /proc/self/fd/N mean our own
+ * descriptors: a pipe or a FIFO that is open there is read to its end.
  */
 int file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *len);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The labels of a process and of its profiles, by which servers group them: service_name and those that the
- * daemon found for the process (a comment of the profile, `labels: service_name=.. host=..`), after those
- * that the user gave.
+ * The labels of a process and of its profiles. Servers group profiles by labels. service_name is the first.
+ * Then come the labels that the user gave, then those that the daemon found for the process. A profile has
+ * the daemon's labels in a comment, `labels: service_name=.. host=..`.
  *
  * Names are legal in Prometheus ([a-zA-Z_][a-zA-Z0-9_]*, not reserved by a leading __), values valid UTF-8.
  * A pid is never sent: a server keeps a series for each combination of values. Pyroscope's limits are 30
- * names of 1024 bytes with values of 2048 (pkg/validation/limits.go of v2); we send 12 at most, the first.
+ * names of 1024 bytes with values of 2048 (pkg/validation/limits.go of v2). We send the first 12 labels.
  */
 #ifndef PPROF_MODEL_LABELS_H
 #define PPROF_MODEL_LABELS_H
@@ -19,7 +19,7 @@ struct profile;
 
 enum { LABELS_MAX = 30, LABELS_SENT_MAX = 12, LABELS_NAME_BYTES = 1024, LABELS_VALUE_BYTES = 2048 };
 
-#define LABELS_COMMENT "labels: " /* before them in the comment */
+#define LABELS_COMMENT "labels: " /* the comment begins with it */
 
 struct label {
 	char *name, *value;
@@ -34,7 +34,8 @@ struct labels {
 
 void labels_fini(struct labels *labels);
 
-/* The name, with each character that is not legal replaced by '_'; cut. name has LABELS_NAME_BYTES + 2. */
+/* Makes a legal name: each character that is not legal becomes '_', a digit at the beginning gets a '_'
+ * before it, and a long name is cut. `name` has room for LABELS_NAME_BYTES + 2. */
 void labels_name_clean(const char *from, size_t length, char *name);
 
 /* Adds a label, unless there is one of that name: the first wins. The label is copied, cleaned and cut. An

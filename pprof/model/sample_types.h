@@ -38,13 +38,15 @@ extern const struct sample_type_row {
 
 struct profile;
 
-/* Is a type of this name meant? What is in use is also called without that word, as tcmalloc does. */
+/* Does this name mean the type? tcmalloc writes `objects` and `space` for what is in use: these names mean
+ * inuse_objects and inuse_space, too. */
 bool sample_type_is(enum sample_type type, const char *name);
 
 /* Does a type of this name count from the start of the process? */
 bool sample_type_is_total(const char *name);
 
-/* The index of the type in a profile: the first that is meant, as in pprof; or SIZE_MAX. */
+/* The index in a profile of the first sample type whose name means the type (pprof takes the first, too), or
+ * SIZE_MAX. */
 size_t sample_type_find(const struct profile *profile, enum sample_type type);
 
 /* ---- measures: what a table can show of a profile. A measure is read from a sample type; two are computed.
@@ -53,7 +55,7 @@ size_t sample_type_find(const struct profile *profile, enum sample_type type);
 /*
  * Constant, the word for --sort, the sample type. The first that a profile has is what its tables show if
  * nothing else is asked for.
- *   FREED      allocations since the recording began that were freed again: those less the objects in use
+ *   FREED      allocations since the recording began that were freed again: alloc_objects less inuse_objects
  *   TEMPORARY  allocations that were freed soon, by the thread that made them: samples with that label
  */
 #define MEASURES(MEASURE)                                      \

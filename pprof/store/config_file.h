@@ -60,9 +60,9 @@ int daemon_section_store(char path[DAEMON_SECTION_PATH_BYTES]);
 
 enum { CONFIG_FILE_STORES = 2 };
 
-/* Finds the store of the user's own daemon, then the machine's, each once, also if it does not exist. If
- * `given` (--store) is not NULL it is the only one. A configuration that cannot be read says nothing. Returns
- * the number of paths. */
+/* Finds the paths of two stores: the store of the user's own daemon, then the store of the machine's daemon.
+ * A path that both have comes once. A store need not exist. If `given` (--store) is not NULL, it is the only
+ * path. A configuration file that cannot be read counts as no file. Returns the number of paths. */
 size_t config_file_stores(const char *given, char paths[CONFIG_FILE_STORES][DAEMON_SECTION_PATH_BYTES]);
 
 #endif

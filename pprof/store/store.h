@@ -44,16 +44,17 @@ struct store_counters {      /* since the store was opened, by the daemon and it
 /* Makes the folder (0750, group heaptap if there is one) and counts what is in it. 0 or -errno. *store is
  * NULL after -ENOMEM; after any other error it works once the folder can be written. */
 int store_open(struct store **store, const struct store_settings *settings);
-void store_close(struct store *store); /* NULL is fine; in the process that opened it */
+void store_close(struct store *store); /* NULL is fine; only for the process that opened the store */
 
 /* Sets new limits, and a new path (SIGHUP). Children that write already keep the old ones. 0 or -ENOMEM. */
 int store_change(struct store *store, const struct store_settings *settings);
 
 /*
  * Chooses a path that no other file was given: STORE/SERVICE/DAY/HHMMSS.PID.KIND.pb.gz. `service` is
- * cleaned; `snapshot` is the scheduler's name (store_name_of_snapshot()). The names of one owner get at most
- * 64 folders, and at most a quarter of the budget; files of further names go to the service "others.OWNER".
- * Nothing is made on disk. 0 or -ENAMETOOLONG.
+ * cleaned; `snapshot` is the scheduler's name (store_name_of_snapshot()). One owner may choose 64 names of
+ * services. A small store allows fewer names (4 at least), because the folders of an owner's names take at
+ * most a quarter of the budget. Files of further names go to the service "others.OWNER". Nothing is made on
+ * disk. 0 or -ENAMETOOLONG.
  */
 struct store_claim {
 	const char *service, *snapshot;

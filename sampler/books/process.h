@@ -85,8 +85,8 @@ struct process_executed {
 	uint64_t stack;    /* of an attached process: where the stack of this very execution begins */
 	uint64_t noted_ns; /* when target.unprofiled was noted */
 	bool recorded;     /* the kernel's record of it was read: later mappings are the other program's */
-	/* The process has executed another program, and that program's run does not use its region: why not.
-	 * The run is counted already. NULL if there is no such run. */
+	/* The process has executed another program, and the run of that program has declined its region. This
+	 * is the reason. Such a run is counted already. NULL: no run has declined. */
 	const char *declined;
 };
 
@@ -178,7 +178,7 @@ struct run_tuning {
 	uint64_t since_ns, samples;
 };
 
-/* registry.c: who has a region in anonymous memory mapped, by the last look */
+/* registry.c: which process has a region in anonymous memory mapped; known from the last look */
 struct run_mapped {
 	pid_t by;       /* 0: not known */
 	bool by_nobody; /* nobody has it mapped, and nobody ever will */
@@ -190,7 +190,8 @@ struct run_capture {
 	enum backend event_backend; /* the event that was used last: stacks in the rings came by it */
 	int *fds;                   /* breakpoint events */
 	size_t fd_count, fd_room;
-	/* Context switches of place 0 at the last look, its time, and the time to the next. */
+	/* Context switches of the process at place 0 at the last look; the time of that look; and how long
+	 * after it the next look is due. */
 	uint64_t turns, turns_ns, turns_wait_ns;
 };
 
@@ -225,7 +226,7 @@ struct run_searches {
 
 /* unprofiled.c: what children of the program run's processes execute */
 struct unfollowed {
-	uint64_t count, said;         /* of an attached program run: programs so far, and at the last look */
+	uint64_t count, said;         /* programs that were executed: so far, and at the last look */
 	char last[TARGET_NAME_BYTES]; /* "/usr/bin/ls (pid 4711)" */
 	uint64_t since_ticks, stack_start;
 	struct throttle work; /* CPU time of the looks, in nanoseconds */
@@ -287,9 +288,10 @@ pid_t process_origin_pid(const struct process *process, uint32_t origin);
  * now: the generation of the place tells. NULL if the parent is not seen yet, or is gone. */
 struct process *process_parent(struct process *process);
 
-/* Copies the stacks of the blocks that a child inherited from the parent's books: the addresses are the same,
- * only the stack numbers change. When the child appears, the parent's last stacks may not have been read yet,
- * so this is repeated before the child's books are read. */
+/* Enters the blocks that a child has inherited into the child's books. Their stacks are copied from the
+ * parent's books: the addresses stay, and each stack gets a number of the child's. When the child appears,
+ * the parent's last stacks may not have been read yet. So this is called again before the child's books are
+ * read. */
 void process_inherit(struct process *process);
 
 /* Keep the books within the memory that all processes share. Call process_look_for_room() before an entry in

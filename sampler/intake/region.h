@@ -35,8 +35,8 @@ struct region {
 	 * written makes that page, and pays for its memory. A hostile program could so make us pay for the
 	 * whole region. So we read only pages that have been written. */
 	bool sparse;
-	/* Its processes walk their stacks. False for each offer: its maker can write into the header that
-	 * they do, and then we would pay for the memory of the walk backend's tables. */
+	/* The processes may walk their stacks. Always false for an offer, whatever its header says: a hostile
+	 * program run could so make us pay for the memory of the walk backend's tables. */
 	bool walks;
 	/* Of a region that the socket gave to a process: the socket's pointer to this region, which
 	 * region_close() sets to NULL. Else NULL. */
@@ -69,7 +69,7 @@ uint32_t region_clock(void);
  * region is not mapped here yet, which saves three quarters of its cost: before region_map only
  * region_prefault and region_close may be called. */
 int region_open_spare(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
-int region_map(struct region *region); /* if it is not; 0 or -errno */
+int region_map(struct region *region); /* does nothing if the region is mapped; 0 or -errno */
 int region_open(struct region *region, uint32_t id, uint64_t key, const struct region_options *options);
 void region_close(struct region *region);
 
@@ -82,11 +82,13 @@ void region_prefault(const struct region *region);
  * since nobody can truncate it (region_offer.h). Returns 0, -EPROTO, or -errno. */
 int region_reopen(struct region *region, int fd, bool anonymous);
 
-/* Gives a region that was taken over its buffers. The same holds for this file; it must have the very size of
- * the buffers. fd belongs to the region on success, else to the caller. Returns 0 or -errno. */
+/* Call it after region_reopen(): adds the file of the buffers to the region. This file, too, must be sealed
+ * against shrinking, unless the region is anonymous. The file's size must be exactly that of the buffers. fd
+ * belongs to the region on success, else to the caller. Returns 0, -EPROTO, or -errno. */
 int region_add_buffers(struct region *region, int fd);
 
-/* The file that has this part of the region, by its offset; changes the offset to the one in that file. */
+/* *offset: where a part of the region begins. Returns the descriptor of the file that has the part, and sets
+ * *offset to where the part begins in that file. */
 int region_file_at(const struct region *region, uint64_t *offset);
 
 /* Which pages of a segment have been written: a bit for each page. `slots` is about its slots, `kept` about

@@ -14,9 +14,9 @@
  *	                  <- symcodec's bytes -----
  *	reader_end
  *
- * What the child says is hostile: a path is opened only if it is a regular ELF file, no core, that
- * everybody may read or that belongs to the owner of the first file; the bytes are symcodec's, which
- * checks them.
+ * What the child says is hostile. A path is opened only if it leads to a regular ELF file that is no core
+ * file. In addition, either everybody may read that file, or the owner of the first file owns it. symcodec
+ * checks the bytes of the answer.
  */
 #ifndef SAMPLER_SYMBOL_READER_H
 #define SAMPLER_SYMBOL_READER_H

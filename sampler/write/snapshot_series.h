@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The snapshots of one process: what the scheduler and its source remember from one to the next.
+ * The series of a process' snapshots: what the scheduler and the source of the snapshots remember from one
+ * snapshot to the next.
  *
- * They are: the requests for snapshots, the files that --keep keeps, what the heap has in use over time, and
- * the state of the scheduler's files. Each part belongs to the file that is named beside it, and nothing else
- * changes it.
+ * A series has the requests for snapshots, the files that --keep keeps, what the heap has in use over time,
+ * and the state of the scheduler's files. Each part belongs to the file that is named beside the part: only
+ * that file changes the part.
  */
 #ifndef SAMPLER_WRITE_SNAPSHOT_SERIES_H
 #define SAMPLER_WRITE_SNAPSHOT_SERIES_H
@@ -40,8 +41,8 @@ struct target;
  *      |                                           |   ^                |
  *      +------------------written------------------+   +------drop------+
  *
- * Events that are not drawn change nothing. One arrow is not drawn: `beside` leads from NONE and DUE to
- * WRITING.
+ * Two arrows are missing in the drawing: `beside` leads from NONE to WRITING, and from DUE to WRITING. In a
+ * state without an arrow for an event, the event changes nothing.
  *
  * At most one snapshot is in the writer. All who ask meanwhile get the next one together, because the one
  * that is being written may be older than their request. A periodic snapshot that is due while another is
@@ -66,7 +67,9 @@ enum request_event {
 	REQUEST_ON_NOT_DUE, /* the interval is not over, or is longer now */
 	REQUEST_ON_TAKE,    /* the snapshot that waited was taken, and the writer has it */
 	REQUEST_ON_BESIDE,  /* the writer has one because of another request: events beside a heap */
-	REQUEST_ON_DROP,    /* it failed, or is refused, or the last profile answers it */
+	/* The snapshot that is asked for is not taken: it failed, or it is refused, or no client waits for it
+	 * any more, or the last profile answers the request. */
+	REQUEST_ON_DROP,
 	REQUEST_ON_WRITTEN, /* the snapshot is on disk, or could not be written */
 };
 
@@ -101,8 +104,9 @@ bool snapshot_request_is_asked(const struct snapshot_request *request);
 bool snapshot_request_ask(struct snapshot_request *request, enum snapshot_by by, const char *cause,
     const char *name, uint64_t asker);
 
-/* Moves the clients that wait to `askers`, and returns their number. Call it before the clients are answered:
- * to answer a client that has gone calls snapshot_request_forget(), which must find this list empty. */
+/* Moves the clients that wait to `askers`, and returns their number. Call it before any client is answered.
+ * An answer may find that its client has gone. Then snapshot_request_forget() is called, and the request must
+ * have no clients by then. */
 uint32_t snapshot_request_take_askers(struct snapshot_request *request, uint64_t askers[SNAPSHOT_ASKERS]);
 
 /* The asker has gone: its place is free for another. */
@@ -124,16 +128,17 @@ struct kept_files {
 
 void kept_files_fini(struct kept_files *files);
 
-/* A snapshot was written, or some of its files: files that are not in the sink push out nothing. Then the
- * oldest snapshots beyond `keep` are removed (0: all are kept). Snapshots by thresholds are counted apart
- * from all others, because the clock's are many and would push them out. */
+/* Notes the files of a new snapshot, then removes the oldest snapshots beyond `keep` (0: all are kept). Only
+ * files that are in the sink are noted, since a file may not have been written. If no file is noted, nothing
+ * is removed. Snapshots by thresholds are counted apart: the clock's snapshots are many, and would push them
+ * out. */
 void kept_files_add(struct kept_files *files, const char *const *paths, size_t path_count, bool by_threshold,
     size_t keep, const struct sink *sink);
 
 /* ---- the series */
 
 struct snapshot_series {
-	/* The list of all series, whose scheduler makes and frees them. */
+	/* The scheduler's list of all series. The scheduler makes and frees them. */
 	struct snapshot_series *next_series, **link;
 	struct target *target;          /* the process */
 	struct snapshot_source *source; /* makes its snapshots */
@@ -167,12 +172,13 @@ struct snapshot_series {
 		struct trend_series trend;    /* by snapshot_series_note_trend() */
 		struct resident_watch resident;
 		struct threshold_watch *thresholds; /* NULL: none */
-		bool limit_said; /* that a threshold is crossed more often than there may be snapshots */
+		/* It was said that a threshold is crossed more often than there may be snapshots. */
+		bool limit_said;
 	} heap;
 };
 
-/* Of a process that is sampled since begin_ns. What was due until now_ns was taken by an earlier sampler.
- * interval_ns: see interval.h. NULL if out of memory. */
+/* Makes the series of a process that is sampled since begin_ns. An earlier sampler has taken the snapshots
+ * that were due until now_ns. interval_ns: see interval.h. NULL if out of memory. */
 struct snapshot_series *snapshot_series_new(uint64_t begin_ns, uint64_t interval_ns, uint64_t now_ns);
 void snapshot_series_free(struct snapshot_series *series); /* NULL is fine; leaves its list */
 

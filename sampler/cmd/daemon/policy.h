@@ -9,8 +9,8 @@
  *   5. a process without the library is profiled only if a [service NAME] matches that has attach = yes
  *
  * The crash-loop guard and the limit on program runs (account_share.h) can still refuse a process that the
- * rules choose. When the rules, the switch or the room have changed, the processes that are known already
- * are matched again.
+ * rules choose. When the configuration was read again, or when sampling was switched on again, the processes
+ * that are known already are matched again.
  */
 #ifndef SAMPLER_CMD_DAEMON_POLICY_H
 #define SAMPLER_CMD_DAEMON_POLICY_H
@@ -64,8 +64,9 @@ struct policy_match {
 	struct policy policy;
 };
 
-/* Reads the facts, asks the rules, and notes in the entry what is known of the process. For free(). NULL
- * if the process is gone, if it executes another program by now, or if there is no memory. */
+/* Reads the facts, asks the rules, and notes in the entry what is known of the process. The caller frees the
+ * result by free(). NULL if the process is gone, if it executes another program by now, or if there is no
+ * memory. */
 struct policy_match *policy_match_make(struct daemon *daemon, struct process_entry *entry, bool has_library);
 
 /* True if the rules or the crash-loop guard refuse the process. Then the entry says why. */
@@ -84,7 +85,7 @@ void policy_match_plan(struct target_plan *plan, struct daemon *daemon, const st
 
 /* ---- processes that are known already */
 
-/* The rules have changed, or sampling was switched off or on: asks the rules about every process again. */
+/* The configuration was read again, or sampling was switched on again: asks the rules about every process. */
 void policy_match_all_again(struct daemon *daemon);
 
 /* The same for one profiled process. */
