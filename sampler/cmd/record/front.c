@@ -383,7 +383,8 @@ static int check_choice(const struct options *options)
 
 int front_run(struct options *options)
 {
-	struct event events[EVENTS_MAX];
+	static struct event
+	    events[EVENTS_MAX]; /* static: the options point to the events, and outlive this call */
 	struct front front = {.options = options,
 	    .sampler = -1,
 	    .command = -1,
